@@ -15,7 +15,7 @@ pub(super) struct Audit {
 
 impl Audit {
     /// Looks at the cluster once more. A host is missed that should be connected, is not, and was not fenced.
-    pub(super) fn look(&mut self, cib: &Cib, now: Instant) {
+    pub(super) fn note(&mut self, cib: &Cib, now: Instant) {
         let is_away =
             |host: &HostName| cib.membership(host) != Some(true) && !cib.is_membership_unclear(host);
         let is_missed =
@@ -76,14 +76,14 @@ mod tests {
     fn a_host_that_is_gone_and_not_fenced_is_warned_of_after_the_limit() {
         let (mut audit, start) = (Audit::default(), Instant::now());
         let later = |seconds| start + Duration::from_secs(seconds);
-        audit.look(&state("false", "0"), start);
-        audit.look(&state("false", "0"), later(300));
+        audit.note(&state("false", "0"), start);
+        audit.note(&state("false", "0"), later(300));
         assert_eq!(audit.missed_for(LIMIT, later(300)).count(), 0);
         let missed: Vec<_> = audit.missed_for(LIMIT, later(301)).collect();
         let [(host, time)] = missed[..] else { panic!("{missed:?}") };
         assert_eq!(time, Duration::from_secs(301));
         assert!(sentence(host, time).starts_with("compute1 has not been connected for 301 s"));
-        audit.look(&state("true", "0"), later(302));
+        audit.note(&state("true", "0"), later(302));
         assert_eq!(audit.missed_for(LIMIT, later(999)).count(), 0);
     }
 
@@ -91,10 +91,10 @@ mod tests {
     fn a_host_that_was_fenced_or_is_connected_is_not_missed() {
         let (mut audit, start) = (Audit::default(), Instant::now());
         for fine in [state("true", "0"), state("false", "1795191514")] {
-            audit.look(&fine, start);
+            audit.note(&fine, start);
             assert_eq!(audit.missed_for(LIMIT, start + LIMIT * 2).count(), 0);
         }
-        audit.look(&cib(""), start);
+        audit.note(&cib(""), start);
         assert_eq!(audit.missed_for(LIMIT, start + LIMIT * 2).count(), 1, "it never came");
     }
 }

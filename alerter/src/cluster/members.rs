@@ -22,11 +22,11 @@ struct Member {
 }
 
 impl Members {
-    /// Takes note of a look at a node, and says whether it has joined since the look before.
-    pub fn look(&mut self, node: &HostName, seen: Membership, now: Timestamp) -> bool {
+    /// Takes note of a node, and says whether it has joined since the note before.
+    pub fn note(&mut self, node: &HostName, seen: Membership, now: Timestamp) -> bool {
         let member = self.0.entry(node.clone()).or_default();
         let has_joined = member.last.as_ref().is_some_and(|before| seen.has_joined_since(before));
-        // The first look does not know what was before: only the DC may.
+        // The first note does not know what was before: only the DC may.
         let join = if member.last.is_none() { seen.joined_at() } else { has_joined.then_some(now) };
         member.last = Some(seen);
         if let Some(at) = join {
@@ -83,21 +83,21 @@ mod tests {
     }
 
     #[test]
-    fn a_node_has_joined_when_it_was_away_at_the_look_before() {
+    fn a_node_has_joined_when_it_was_away_at_the_note_before() {
         let mut members = Members::default();
-        let looks = ["true", "true", "false", "false", "true", "true"];
-        let joined = looks.map(|in_ccm| members.look(&node(), seen(in_ccm), second(100)));
+        let notes = ["true", "true", "false", "false", "true", "true"];
+        let joined = notes.map(|in_ccm| members.note(&node(), seen(in_ccm), second(100)));
         assert_eq!(joined, [false, false, false, false, true, false]);
         assert_eq!(members.joined_after(&node(), second(99)), Some(second(100)));
         assert_eq!(members.joined_after(&node(), second(100)), None);
     }
 
-    /// The first look after a start, where the DC says since when; never later than now.
+    /// The first note after a start, where the DC says since when; never later than now.
     #[test]
-    fn of_what_was_before_the_first_look_the_dc_knows() {
+    fn of_what_was_before_the_first_note_the_dc_knows() {
         for (in_ccm, known) in [("true", None), ("1000", Some(1000)), ("9000", Some(5000)), ("0", None)] {
             let mut members = Members::default();
-            assert!(!members.look(&node(), seen(in_ccm), second(5000)));
+            assert!(!members.note(&node(), seen(in_ccm), second(5000)));
             assert_eq!(members.joined_after(&node(), second(0)), known.map(second), "{in_ccm}");
         }
     }

@@ -59,7 +59,7 @@ impl Cluster {
     }
 
     /// Looks at everything; what cannot be read is missing in the view, with its reason.
-    pub async fn look(&self, with_history: bool) -> Arc<View> {
+    pub async fn poll(&self, with_history: bool) -> Arc<View> {
         let register = self.register;
         self.run(move |tools| {
             Arc::new(View::take(register, tools, with_history, Instant::now() + LOOK_LIMIT))

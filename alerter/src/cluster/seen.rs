@@ -93,7 +93,7 @@ impl Seen {
         }
         self.faults = faults;
         if let Ok(cib) = &view.cib {
-            self.audit.look(cib, view.taken);
+            self.audit.note(cib, view.taken);
             // The same one stays the same: whoever goes by it need not look again.
             if self.cib.as_ref() != Some(cib) {
                 self.cib = Some(Arc::clone(cib));

@@ -80,7 +80,7 @@ async fn dismiss(
         }
         let now = Timestamp::now();
         let unrouted = start::dismiss_route(journal, &state.base, (&asked, &reason, &user), now)?;
-        stranded::look(journal, &state.base, &state.routes)?;
+        stranded::check(journal, &state.base, &state.routes)?;
         Ok(Some((unrouted, left::at_gone(journal, &asked, now)?)))
     };
     let ended = shared.base.store.run(end).await?;

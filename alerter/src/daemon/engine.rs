@@ -1,5 +1,5 @@
-//! The daemon's loop: fold what was fenced, begin what is due, put on record what came of it, wait for the next reason to
-//! look.
+//! The daemon's loop: take in what was fenced, begin what is due, put on record what came of it, wait for the next
+//! reason to poll.
 
 use std::collections::HashMap;
 use std::pin::pin;
@@ -37,10 +37,10 @@ use crate::reload::{self, RouteChanges};
 use crate::state::Shared;
 use crate::state::reloads::{Postponed, Reloaded, Signed};
 
-/// How long the engine waits before it looks again at a journal that it could not write.
+/// How long the engine waits before it tries again a journal that it could not write.
 const JOURNAL_PAUSE: Duration = Duration::from_secs(1);
 
-/// How often it is seen that a route waits no longer for another one, where no look at the cluster does it.
+/// How often it is seen that a route waits no longer for another one, where no poll of the cluster does it.
 const ORDER: Duration = Duration::from_secs(1);
 
 /// How often what has become too old is looked for, and what has no delivery.
@@ -63,10 +63,10 @@ pub struct Engine {
     /// Nothing was done yet.
     is_new: bool,
     /// Something may be new in the journal or in the cluster.
-    look: bool,
-    /// Something went on record since the last look: the register is behind.
-    told: bool,
-    looked: Option<Instant>,
+    wants_poll: bool,
+    /// Something went on record since the last poll: the register is behind.
+    is_behind: bool,
+    polled: Option<Instant>,
     kept_house: Option<Instant>,
     /// What removes what nothing needs any more.
     pruner: Pruner,
@@ -128,9 +128,9 @@ impl Engine {
             answers,
             unsent: Vec::new(),
             is_new: true,
-            look: true,
-            told: false,
-            looked: None,
+            wants_poll: true,
+            is_behind: false,
+            polled: None,
             kept_house: None,
             pruner: Pruner::new(clocks.instant, newest),
             renewed: None,
@@ -152,7 +152,7 @@ impl Engine {
             let shared = Arc::clone(&self.shared);
             let passed = shared.health.track(Check::Store, checks::journal_fault, self.pass()).await;
             checks::after_pass(&shared, passed.is_ok());
-            self.shared.looked.notify_one();
+            self.shared.polled.notify_one();
             self.shared.passed.notify_one();
             self.tell_supervisor(passed.is_err());
             let next = match passed {
@@ -162,7 +162,7 @@ impl Engine {
                 }
                 Err(error) => {
                     // What was to be done is still to be done.
-                    self.look = true;
+                    self.wants_poll = true;
                     let pause = self.survive(error)?;
                     tokio::select! {
                         () = tokio::time::sleep(pause) => continue,
@@ -177,9 +177,9 @@ impl Engine {
         Ok(())
     }
 
-    /// A pass has ended: it has looked, unless it was the very first one, or it has met a fault that the daemon survives.
+    /// A pass has ended: it has polled, unless it was the very first one, or it has met a fault that the daemon survives.
     fn tell_supervisor(&self, failed: bool) {
-        let is_up = failed || !self.look || self.poller.is_some();
+        let is_up = failed || !self.wants_poll || self.poller.is_some();
         self.shared.supervisor.passed(is_up, || sentence(&self.shared, Timestamp::now()));
     }
 
@@ -236,7 +236,7 @@ impl Engine {
             let tried = journal.tried()?;
             state.base.put_settings(new);
             renew_outboxes(&state, &routes, &tried, now);
-            // Names, groups and routes are looked at as after a start.
+            // Names, groups and routes are checked as after a start.
             state.base.seen().named = false;
             Ok(())
         };
@@ -247,7 +247,7 @@ impl Engine {
         settings.warn();
         self.renewed.get_or_insert_default().extend(renewed);
         self.serving = Some(Serving::default());
-        (self.look, self.kept_house) = (true, None);
+        (self.wants_poll, self.kept_house) = (true, None);
         Ok(said)
     }
 
@@ -270,7 +270,7 @@ impl Engine {
                 .routes
                 .troubles()
                 .keep_only(|route| waiting.contains_key(route) && state.base.route(route).is_some());
-            stranded::look(journal, &state.base, &state.routes)
+            stranded::check(journal, &state.base, &state.routes)
         };
         self.shared.base.store.run(work).await?;
         self.renewed = None;
@@ -328,7 +328,7 @@ impl Engine {
         self.shared.base.seen().news = true;
         let Some(poller) = &mut self.poller else { return };
         let kept = tokio::time::timeout(grace, async {
-            poller.look(&self.shared).await;
+            poller.poll(&self.shared).await;
             poller.keep_up(&self.shared).await
         });
         if !matches!(kept.await, Ok(Ok(()))) {
@@ -336,7 +336,7 @@ impl Engine {
         }
     }
 
-    /// One look at what may have changed; gives the wait until the next thing is due.
+    /// Does what may be to do; gives the wait until the next thing is due.
     async fn pass(&mut self) -> Result<Option<Duration>, JournalError> {
         if !self.identity.holds() {
             let reason = "the file was replaced or removed while the daemon ran".to_owned();
@@ -351,20 +351,20 @@ impl Engine {
             return Ok(None);
         }
         self.gather();
-        // What an older daemon left needs no look where there is no cluster to ask.
-        let looks = self.looks_now() && !(self.is_new && self.poller.is_none());
-        while looks && self.record_is_due() {
-            // A look may take long.
+        // What an older daemon left needs no poll where there is no cluster.
+        let polls = self.polls_now() && !(self.is_new && self.poller.is_none());
+        while polls && self.record_is_due() {
+            // A poll may take long.
             self.turn(Vec::new()).await?;
         }
-        // Before the look, not behind it: on a slow disk the look would be too old to act on.
+        // Before the poll, not behind it: on a slow disk its answer would be too old to act on.
         let now = Moment::now();
         self.take_back(|outbox| outbox.remove_stale(now)).await?;
-        if looks && !self.take_in().await? {
+        if polls && !self.take_in().await? {
             self.take_back(Outbox::remove_all).await?;
             return Ok(self.poller.as_ref().map(Poller::rest));
         }
-        // Which group a host is in may be known by that look alone.
+        // Which group a host is in may be known by that poll alone.
         self.bring_what_is_new().await?;
         if self.stop.is_cancelled() {
             return Ok(None);
@@ -452,7 +452,7 @@ impl Engine {
         });
         self.answers.remove(count, Instant::now());
         self.shared.supervisor.gets_on();
-        self.told |= count > 0;
+        self.is_behind |= count > 0;
         self.shared.base.damages.report(&turned.damaged);
         turned.kept.iter().for_each(delivery::report_kept);
         self.take_up(turned.begun, &asked);
@@ -487,32 +487,32 @@ impl Engine {
     }
 
     /// Whether something may be new.
-    fn looks_now(&self) -> bool {
-        self.look || self.rest().is_some_and(|rest| rest.is_zero())
+    fn polls_now(&self) -> bool {
+        self.wants_poll || self.rest().is_some_and(|rest| rest.is_zero())
     }
 
-    /// Looks at the cluster, where there is one, folds what is new and brings the register up to date. Says whether marks
+    /// Polls the cluster, where there is one, takes in what is new and brings the register up to date. Says whether marks
     /// may be told now.
     async fn take_in(&mut self) -> Result<bool, JournalError> {
         let permitted = match &mut self.poller {
             Some(poller) => {
-                let is_permitted = look(&self.shared, poller).await?;
+                let is_permitted = poll(&self.shared, poller).await?;
                 is_permitted && !steer::waits_for_cib(self.shared.policy(), Timestamp::now())
             }
-            None => fold(&self.shared, None).await.map(|()| true)?,
+            None => take_in(&self.shared, None).await.map(|()| true)?,
         };
-        (self.look, self.told, self.looked) = (false, false, Some(Instant::now()));
+        (self.wants_poll, self.is_behind, self.polled) = (false, false, Some(Instant::now()));
         Ok(permitted)
     }
 
-    /// How long until the cluster is to be looked at.
+    /// How long until the cluster is to be polled.
     fn rest(&self) -> Option<Duration> {
         let poller = self.poller.as_ref()?;
         if !poller.permits() {
             return Some(Duration::ZERO);
         }
-        let since = self.looked.map_or(Duration::MAX, |at| at.elapsed());
-        let upkeep = self.told.then(|| poller::UPKEEP.saturating_sub(since));
+        let since = self.polled.map_or(Duration::MAX, |at| at.elapsed());
+        let upkeep = self.is_behind.then(|| poller::UPKEEP.saturating_sub(since));
         Some(upkeep.into_iter().fold(poller.rest(), Duration::min))
     }
 
@@ -554,7 +554,7 @@ impl Engine {
             *verdict == Verdict::Confirmed && known.is_some_and(|probe| *probe != Probe::Confirmed)
         };
         let news: HashMap<MarkId, Verdict> = self.prober.verdicts().into_iter().filter(is_news).collect();
-        self.look |= !news.is_empty();
+        self.wants_poll |= !news.is_empty();
         self.shared.policy.verdicts().extend(news);
     }
 
@@ -567,8 +567,8 @@ impl Engine {
         let work = move |journal: &mut Journal| {
             let now = Timestamp::now();
             start::serve_unserved(journal, &state.base, now)?;
-            stranded::look(journal, &state.base, &state.routes)?;
-            unproven::look(journal, &state, now)?;
+            stranded::check(journal, &state.base, &state.routes)?;
+            unproven::warn(journal, &state, now)?;
             for route in &state.base.settings().routes {
                 if let Some(limit) = route.terms.stale_after {
                     journal.free_stale(route.name.as_str(), now - limit, now)?;
@@ -615,7 +615,7 @@ impl Engine {
 
     /// Returns when there is a reason for another pass.
     async fn wait(&mut self, next: Option<Duration>, stop: &CancellationToken) {
-        if self.look {
+        if self.wants_poll {
             return;
         }
         let next = next.map(|wait| Instant::now() + wait);
@@ -627,7 +627,7 @@ impl Engine {
             let record = record.map(|rest| Instant::now() + rest);
             match self.event(next.into_iter().chain(record).min(), stop).await {
                 Event::Membership => {
-                    self.look = true;
+                    self.wants_poll = true;
                     return;
                 }
                 Event::Time => return,
@@ -756,24 +756,24 @@ impl From<JournalError> for NotPut {
 }
 
 /// Says whether marks may be told now.
-async fn look(shared: &Arc<Shared>, poller: &mut Poller) -> Result<bool, JournalError> {
-    let view = poller.look(shared).await;
-    fold(shared, Some(view)).await?;
+async fn poll(shared: &Arc<Shared>, poller: &mut Poller) -> Result<bool, JournalError> {
+    let view = poller.poll(shared).await;
+    take_in(shared, Some(view)).await?;
     let wanted = std::mem::take(&mut shared.base.seen().history_wanted);
     if wanted {
-        let view = poller.look_now(shared, true).await;
-        fold(shared, Some(view)).await?;
+        let view = poller.poll_now(shared, true).await;
+        take_in(shared, Some(view)).await?;
     }
     poller.keep_up(shared).await?;
     if !poller.permits() {
         // Writing may have taken long; where it did not, the answer stays no. What is acted on is taken in first.
-        let view = poller.look(shared).await;
-        fold(shared, Some(view)).await?;
+        let view = poller.poll(shared).await;
+        take_in(shared, Some(view)).await?;
     }
     Ok(poller.permits())
 }
 
-async fn fold(shared: &Arc<Shared>, view: Option<Arc<View>>) -> Result<(), JournalError> {
+async fn take_in(shared: &Arc<Shared>, view: Option<Arc<View>>) -> Result<(), JournalError> {
     let state = Arc::clone(shared);
     let work = move |journal: &mut Journal| {
         apply::take_in(journal, (&state.base, &state.accounts), view.as_deref())?;

@@ -1,4 +1,4 @@
-//! When the engine looks at the cluster, and what it writes into the register.
+//! When the engine polls the cluster, and what it writes into the register.
 
 use std::pin::pin;
 use std::sync::Arc;
@@ -19,13 +19,13 @@ use crate::state::Shared;
 const HISTORY: Duration = Duration::from_secs(10);
 /// How often it is noted that this process runs, while it waits for the register.
 const BEAT: Duration = Duration::from_secs(1);
-/// Two looks are not closer than this, however often something changes.
+/// Two polls are not closer than this, however often something changes.
 const SPACING: Duration = Duration::from_millis(50);
 /// How often the register is compared with the journal where no mark is new.
 pub const UPKEEP: Duration = Duration::from_millis(100);
 /// A mark that cannot be written into the register for so long is told all the same (design, section 6).
 const PATIENCE: Duration = Duration::from_secs(60);
-/// How often what has had its time is looked for.
+/// How often what has had its time is searched for.
 const CLEARING: Duration = Duration::from_secs(60);
 
 /// The engine's eyes and hands in the cluster.
@@ -64,20 +64,20 @@ impl Poller {
         }
     }
 
-    /// A look that is not older than [`POLL`], and newer than whatever woke the engine.
-    pub async fn look(&mut self, shared: &Shared) -> Arc<View> {
+    /// A poll that is not older than [`POLL`], and newer than whatever woke the engine.
+    pub async fn poll(&mut self, shared: &Shared) -> Arc<View> {
         if let Some(view) = self.view.as_ref().filter(|_| !self.is_due()) {
             return Arc::clone(view);
         }
-        self.look_now(shared, false).await
+        self.poll_now(shared, false).await
     }
 
-    /// A look at this moment.
-    pub async fn look_now(&mut self, shared: &Shared, with_history: bool) -> Arc<View> {
+    /// A poll at this moment.
+    pub async fn poll_now(&mut self, shared: &Shared, with_history: bool) -> Arc<View> {
         self.woken = false;
         self.trust.note(Moment::now());
         let with_history = with_history || self.history_read.is_none_or(|read| read.elapsed() >= HISTORY);
-        let view = self.cluster.look(with_history).await;
+        let view = self.cluster.poll(with_history).await;
         if with_history {
             self.history_read = Some(view.taken);
         }
@@ -98,9 +98,9 @@ impl Poller {
     /// How long the engine may sleep.
     pub fn rest(&self) -> Duration {
         let age = self.view.as_ref().map_or(POLL, |view| view.taken.elapsed());
-        let look = if self.woken { SPACING } else { POLL }.saturating_sub(age);
+        let rest = if self.woken { SPACING } else { POLL }.saturating_sub(age);
         let upkeep = self.upkept.map_or(Duration::ZERO, |done| UPKEEP.saturating_sub(done.elapsed()));
-        if self.deferred { look.min(upkeep) } else { look }
+        if self.deferred { rest.min(upkeep) } else { rest }
     }
 
     /// Returns when something in the cluster may have changed.

@@ -18,7 +18,7 @@ const LIMIT: u32 = 100;
 ///
 /// # Errors
 /// As any read.
-pub fn look(journal: &Journal, shared: &Shared, now: Timestamp) -> Result<(), JournalError> {
+pub fn warn(journal: &Journal, shared: &Shared, now: Timestamp) -> Result<(), JournalError> {
     let held = journal.held_marks(LIMIT)?.rows.sound;
     let overdue: Vec<&MarkRow> = held.iter().filter(|mark| is_overdue(mark, now)).collect();
     let mut said = shared.unproven();

@@ -83,16 +83,16 @@ pub struct Identity {
 impl Identity {
     /// Remembers which file is there now.
     pub fn of(path: &Path) -> Self {
-        Self { seen: look(path), path: path.to_owned() }
+        Self { seen: stamp(path), path: path.to_owned() }
     }
 
     /// Whether it is still there.
     pub fn holds(&self) -> bool {
-        look(&self.path) == self.seen
+        stamp(&self.path) == self.seen
     }
 }
 
-fn look(path: &Path) -> Option<(u64, u64)> {
+fn stamp(path: &Path) -> Option<(u64, u64)> {
     use std::os::unix::fs::MetadataExt;
     let found = std::fs::symlink_metadata(path).ok()?;
     Some((found.dev(), found.ino()))

@@ -13,7 +13,7 @@ use crate::base::Base;
 ///
 /// # Errors
 /// As any read.
-pub fn look(journal: &Journal, base: &Base, routes: &RouteStates) -> Result<(), JournalError> {
+pub fn check(journal: &Journal, base: &Base, routes: &RouteStates) -> Result<(), JournalError> {
     let found: BTreeMap<String, usize> = journal.waiting_required(|route| base.route(route).is_none())?;
     let mut known = routes.stranded();
     for (route, marks) in found.iter().filter(|(route, _)| !known.contains_key(*route)) {

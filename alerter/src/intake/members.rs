@@ -65,7 +65,7 @@ impl Intake<'_> {
         }
         for node in nodes {
             let Some(membership) = cib.membership_since(&node) else { continue };
-            let has_joined = self.base.seen().members.look(&node, membership, self.around.now);
+            let has_joined = self.base.seen().members.note(&node, membership, self.around.now);
             if has_joined || !self.base.seen().members.is_back(&node) {
                 self.return_of_member(&node, has_joined, cib)?;
             }

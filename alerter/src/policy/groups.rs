@@ -57,7 +57,7 @@ pub fn groups(
     // Nothing can hold anything: it is counted for this answer alone.
     let mut inventory = Inventory::default();
     let settings = policy.base.settings();
-    inventory.look(policy.base, &settings);
+    inventory.renew(policy.base, &settings);
     let orders = Orders::read(journal, (&policy.base.damages, &settings), now)?;
     let (mut known, _) = steer::begin(journal, policy, (&inventory, settings, orders), now)?;
     known.state.pass_to(now);
@@ -100,7 +100,7 @@ impl Groups {
         if self.settings.as_ref().is_none_or(|known| !Arc::ptr_eq(known, &settings)) {
             *self = Self { inventory: Inventory::default(), settings: Some(Arc::clone(&settings)) };
         }
-        self.inventory.look(policy.base, &settings);
+        self.inventory.renew(policy.base, &settings);
         let mut marks = vec![0; settings.groups.len()];
         journal.nodes_with_open_marks(|node, count| {
             if let Ok(node) = HostName::parse(node) {

@@ -15,7 +15,7 @@ use crate::policy::state::State;
 /// The hosts by a CIB.
 #[derive(Default)]
 pub(super) struct Inventory {
-    has_looked: bool,
+    is_known: bool,
     cib: Option<Arc<Cib>>,
     /// The configuration whose groups these are.
     settings: Option<Arc<Settings>>,
@@ -26,12 +26,12 @@ pub(super) struct Inventory {
 }
 
 impl Inventory {
-    /// Looks at the newest CIB by this configuration; says whether either is another one.
-    pub(super) fn look(&mut self, base: &Base, settings: &Arc<Settings>) -> bool {
+    /// Goes by the newest CIB and this configuration; says whether either is another one.
+    pub(super) fn renew(&mut self, base: &Base, settings: &Arc<Settings>) -> bool {
         let cib = base.cib();
         let is_same_cib = match (&self.cib, &cib) {
             (Some(old), Some(new)) => Arc::ptr_eq(old, new),
-            (None, None) => self.has_looked,
+            (None, None) => self.is_known,
             _ => false,
         };
         let is_same = is_same_cib && self.settings.as_ref().is_some_and(|known| Arc::ptr_eq(known, settings));
@@ -55,7 +55,7 @@ impl Inventory {
             .into_iter()
             .filter(|(_, word)| pacemaker::cib::truth(word) == Some(true))
             .map(|(host, _)| host);
-        Self { has_looked: true, skipped: skipped.collect(), group_of, cib, settings: known }
+        Self { is_known: true, skipped: skipped.collect(), group_of, cib, settings: known }
     }
 
     /// The index of a host's group.

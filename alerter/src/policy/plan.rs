@@ -98,7 +98,7 @@ pub struct Planner {
 /// Marks of a group that is told a few at a time.
 #[derive(Clone, Debug, Default)]
 struct Queue {
-    /// Whether a storm held when the group was looked at last.
+    /// Whether a storm held when the group was checked last.
     is_stormy: bool,
     /// Nothing else holds them, in the order in which they are told.
     ready: BTreeSet<(Timestamp, MarkId)>,

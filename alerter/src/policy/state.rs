@@ -274,7 +274,7 @@ impl State {
         Some(if is_awaited { until + rules.max_hold } else { until })
     }
 
-    /// Without a look at the storm: the mark may be back at once.
+    /// Without a check of the storm: the mark may be back at once.
     fn forget(&mut self, mark: MarkId) -> Option<Subject> {
         let old = self.subjects.remove(&mark)?;
         self.open[old.group].remove(&(old.failed_at, mark));
@@ -326,7 +326,7 @@ impl State {
             if !state.storm().holds() {
                 state.storm_sentence = why::of_storm(&state.name, &state.rules, size).into();
             }
-            state.tally.look(&state.rules, size);
+            state.tally.check(&state.rules, size);
         }
     }
 

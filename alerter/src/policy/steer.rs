@@ -75,7 +75,7 @@ fn plan(journal: &mut Journal, policy: Policy<'_>, now: Timestamp) -> Result<(),
     let (version, has_begun) = (journal.decisions_version()?, steering.decided.take().is_some());
     let orders = Orders::read(journal, (&policy.base.damages, &settings), now)?;
     policy.memory.put_strays(&orders.strays);
-    let is_new = steering.inventory.look(policy.base, &settings);
+    let is_new = steering.inventory.renew(policy.base, &settings);
     let known = steering.known.take();
     if is_needed(&settings, &orders, &steering.inventory) {
         let (mut known, former) = match known {

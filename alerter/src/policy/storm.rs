@@ -25,7 +25,7 @@ pub enum Storm {
 }
 
 impl Storm {
-    /// The storm after a look at the group's count at a time, no earlier than the look before. A limit that is not kept
+    /// The storm after a check of the group's count at a time, no earlier than the check before. A limit that is not kept
     /// during the cooldown starts that anew; the storm is the same one.
     pub fn after(self, is_allowed: bool, at: Timestamp, cooldown: Duration) -> Self {
         match (self.at(at, cooldown), is_allowed) {
@@ -77,8 +77,8 @@ mod tests {
         Timestamp::from_seconds(second)
     }
 
-    fn over(looks: &[(bool, i64)]) -> Storm {
-        looks
+    fn over(checks: &[(bool, i64)]) -> Storm {
+        checks
             .iter()
             .fold(Storm::Calm, |storm, (allowed, second)| storm.after(*allowed, at(*second), COOLDOWN))
     }
@@ -109,8 +109,8 @@ mod tests {
     }
 
     #[test]
-    fn looks_without_news_change_nothing() {
-        let looks = [(false, 0), (false, 1), (true, 5), (true, 6), (true, 9)];
-        assert_eq!(over(&looks), Storm::Cooling { since: at(0), calm_since: at(5) });
+    fn checks_without_news_change_nothing() {
+        let checks = [(false, 0), (false, 1), (true, 5), (true, 6), (true, 9)];
+        assert_eq!(over(&checks), Storm::Cooling { since: at(0), calm_since: at(5) });
     }
 }

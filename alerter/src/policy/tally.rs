@@ -111,7 +111,7 @@ impl Tally {
             self.live.insert(mark, (host.clone(), span.to));
             self.ends.extend(span.to.map(|to| (to, mark)));
         }
-        self.look(rules, size);
+        self.check(rules, size);
     }
 
     fn remove(&mut self, mark: MarkId) {
@@ -128,7 +128,7 @@ impl Tally {
     }
 
     /// What the count now means for the storm.
-    pub(super) fn look(&mut self, rules: &Rules, size: usize) {
+    pub(super) fn check(&mut self, rules: &Rules, size: usize) {
         let is_allowed = rules.limit.allows(self.down.len(), size);
         self.storm = self.storm.after(is_allowed, self.clock, rules.cooldown);
     }
@@ -141,7 +141,7 @@ impl Tally {
                 self.remove(mark);
                 self.ended.insert(mark);
             }
-            self.look(rules, size);
+            self.check(rules, size);
         }
         self.clock = self.clock.max(now);
         self.storm = self.storm.at(self.clock, rules.cooldown);

@@ -49,8 +49,8 @@ pub struct Shared {
     pub accounts: Accounts,
     /// Says that something was changed from here.
     pub poke: Notify,
-    /// Says that the engine has looked at everything once more.
-    pub looked: Notify,
+    /// Says that the engine has done a pass.
+    pub polled: Notify,
     /// Says the same to whoever counts what there is.
     pub passed: Notify,
     /// Whether the daemon is well, for `/health`.
@@ -79,7 +79,7 @@ impl Shared {
             policy: PolicyMemory::default(),
             accounts: Accounts::default(),
             poke: Notify::new(),
-            looked: Notify::new(),
+            polled: Notify::new(),
             passed: Notify::new(),
             health: Arc::default(),
             supervisor: Supervisor::of_environment(),

@@ -55,7 +55,7 @@ impl Daemon {
 
     /// The engine has looked.
     fn look(&self) {
-        self.shared.looked.notify_one();
+        self.shared.polled.notify_one();
     }
 
     /// A host was fenced, and nobody knows its name.

@@ -147,7 +147,7 @@ async fn what_is_refused_of_one_host_alone_parks_nobody_else() {
         said(&endpoint, 3).await;
         timeout(LONG, async {
             while status(&running).await.rejected == 0 {
-                running.shared.looked.notified().await;
+                running.shared.polled.notified().await;
             }
         })
         .await
@@ -203,7 +203,7 @@ async fn a_retry_says_why_a_host_is_not_sent() {
     let mark = running.fence("c1").await;
     timeout(LONG, async {
         while running.shared.base.store.run(move |journal| journal.hold_of(mark)).await.unwrap().is_none() {
-            running.shared.looked.notified().await;
+            running.shared.polled.notified().await;
         }
     })
     .await

@@ -46,13 +46,13 @@ pub async fn run(shared: Arc<Shared>, stop: CancellationToken) {
 
 async fn tell(shared: Arc<Shared>, exchanges: &mut JoinSet<Exchanged>) {
     // Before the first pass nothing is known of what a former daemon left.
-    shared.looked.notified().await;
+    shared.polled.notified().await;
     let mut teller = Teller::new(shared, exchanges).await;
     loop {
         teller.follow_configuration().await;
         if teller.targets.is_empty() {
             teller.count();
-            teller.shared.looked.notified().await;
+            teller.shared.polled.notified().await;
             continue;
         }
         teller.look_if_due().await;
@@ -258,7 +258,7 @@ impl<'e> Teller<'e> {
             }
         };
         tokio::select! {
-            () = self.shared.looked.notified() => self.is_wanted = true,
+            () = self.shared.polled.notified() => self.is_wanted = true,
             Some(Ok((name, notice, outcome))) = self.exchanges.join_next() => {
                 // One that is not configured any more needs to know nothing.
                 if let Some(target) = self.targets.iter_mut().find(|target| target.name == name) {
