@@ -47,8 +47,8 @@ fn stands(fencing: &Fencing, found: &Entries) -> bool {
 
 #[cfg(test)]
 mod tests {
-    use marks::fencing::{Incarnation, Origin};
-    use marks::host::HostName;
+    use marks::fencing::Incarnation;
+
     use marks::mark::{Mark, Settlement, Source};
     use marks::outage::COALESCE;
     use marks::register::{Entry, MarkEntry, Returned, Settled};
@@ -59,17 +59,8 @@ mod tests {
 
     fn fencing(asked_at: Timestamp) -> Fencing {
         Fencing {
-            id: FencingId::generate(),
-            node: HostName::parse("compute1").unwrap(),
-            plug: None,
-            asked_at,
-            committed_at: asked_at,
-            seen_by: "ctl1".into(),
-            origin: Origin::Fencer,
             incarnation: Some(Incarnation::new("ctl1", 7, 5)),
-            already_down: None,
-            given_domain: None,
-            given_shared_storage: None,
+            ..samples::fencing("compute1", asked_at)
         }
     }
 

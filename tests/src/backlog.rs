@@ -8,10 +8,9 @@ use std::time::Duration;
 
 use anyhow::{Context as _, ensure};
 use journal::{DueDelivery, Ended, Journal, NewDelivery, Role, Room, Taken, Verdict};
-use marks::fencing::{Fencing, Origin};
+use marks::fencing::Fencing;
 use marks::host::HostName;
-use marks::id::FencingId;
-use marks::mark::{MarkRow, Proof, Source, Standing};
+use marks::mark::{MarkRow, Proof, Standing};
 use marks::time::Timestamp;
 use serde_json::Value;
 use tempfile::TempDir;
@@ -65,7 +64,7 @@ impl Backlog {
         let begin = Timestamp::now() - STEP * u32::try_from(count)?;
         for number in 0..count {
             let host = format!("compute{}", number % hosts(count));
-            let fencing = fencing(&host, begin + STEP * u32::try_from(number)?)?;
+            let fencing = samples::fencing(&host, begin + STEP * u32::try_from(number)?);
             journal.append_fencing(&fencing)?;
             if !routes.is_empty() {
                 let body = mark(&mut journal, &fencing, routes)?;
@@ -137,47 +136,14 @@ impl Backlog {
     }
 }
 
-/// A fencing as `fence_mark` would record it at that time.
-///
-/// # Errors
-/// A host of that name cannot be.
-pub fn fencing(host: &str, at: Timestamp) -> anyhow::Result<Fencing> {
-    Ok(Fencing {
-        id: FencingId::generate(),
-        node: HostName::parse(host)?,
-        plug: None,
-        asked_at: at,
-        committed_at: at,
-        seen_by: "bench".into(),
-        origin: Origin::Shell,
-        incarnation: None,
-        already_down: None,
-        given_domain: None,
-        given_shared_storage: None,
-    })
-}
-
 fn hosts(count: usize) -> usize {
     count - count / TWICE
 }
 
 /// Makes a mark as the intake would.
 fn mark(journal: &mut Journal, fencing: &Fencing, routes: &[&str]) -> anyhow::Result<Vec<u8>> {
-    let row = MarkRow {
-        id: fencing.id.into(),
-        node: fencing.node.clone(),
-        fqdn: Some(HostName::parse(&format!("{}.my.cloud.com", fencing.node))?),
-        on_shared_storage: true,
-        failure_time: fencing.asked_at,
-        generated_time: fencing.committed_at,
-        settled: None,
-        source: Source::Fencing,
-        incarnation: None,
-        standing: Standing::Proven(Proof::Alone),
-        made_by: fencing.seen_by.clone(),
-        made_at: fencing.committed_at,
-        returned_at: None,
-    };
+    let fqdn = Some(HostName::parse(&format!("{}.my.cloud.com", fencing.node))?);
+    let row = MarkRow { fqdn, standing: Standing::Proven(Proof::Alone), ..samples::mark(fencing) };
     let body = body(&row)?;
     let delivery = |route: &&str| NewDelivery {
         route: (*route).to_owned(),

@@ -6,10 +6,9 @@ use std::time::Duration;
 use journal::{DueDelivery, Ended, Journal, NewDelivery, Role, Room, Taken, Verdict};
 use marks::chain::Link;
 use marks::delivery::State;
-use marks::fencing::{Fencing, Origin};
-use marks::host::HostName;
-use marks::id::{FencingId, MarkId};
-use marks::mark::{MarkRow, Proof, Settlement, Source, Standing};
+use marks::fencing::Fencing;
+use marks::id::MarkId;
+use marks::mark::{MarkRow, Proof, Settlement, Standing};
 use marks::register::{Entry, MarkEntry};
 use marks::time::Timestamp;
 use tempfile::TempDir;
@@ -94,35 +93,8 @@ fn chain(mark: MarkId) -> Vec<NewDelivery> {
 }
 
 fn outage(controller: &mut Controller) -> MarkId {
-    let node = HostName::parse("compute1").unwrap();
-    let fencing = Fencing {
-        id: FencingId::generate(),
-        node: node.clone(),
-        plug: None,
-        asked_at: NOW,
-        committed_at: NOW,
-        seen_by: controller.name.into(),
-        origin: Origin::Fencer,
-        incarnation: None,
-        already_down: None,
-        given_domain: None,
-        given_shared_storage: None,
-    };
-    let row = MarkRow {
-        id: fencing.id.into(),
-        fqdn: Some(node.with_domain("example.org").unwrap()),
-        node,
-        on_shared_storage: true,
-        failure_time: NOW,
-        generated_time: NOW,
-        settled: None,
-        source: Source::Fencing,
-        incarnation: None,
-        standing: Standing::Proven(Proof::Journal),
-        made_by: controller.name.into(),
-        made_at: NOW,
-        returned_at: None,
-    };
+    let fencing = Fencing { seen_by: controller.name.into(), ..samples::fencing("compute1", NOW) };
+    let row = samples::mark(&fencing);
     controller.journal.append_fencing(&fencing).unwrap();
     controller.journal.make_mark(&row, Taken::Fencing(&fencing), &chain(row.id), NOW).unwrap();
     row.id

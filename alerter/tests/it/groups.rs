@@ -22,7 +22,7 @@ use pacemaker::register::Tools;
 use serde_json::Value;
 
 use crate::config::Site;
-use crate::routes::{Daemon, Place, fencing, route};
+use crate::routes::{Daemon, Place, route};
 use crate::warnings::Warnings;
 
 const HOUR: Duration = Duration::from_secs(3600);
@@ -615,7 +615,7 @@ fn a_mark_goes_to_the_routes_of_its_group() {
     let marks: Vec<MarkId> = ["c1", "c2", "c3", "c4"]
         .into_iter()
         .map(|host| {
-            let fencing = fencing(host, Timestamp::now());
+            let fencing = samples::fencing(host, Timestamp::now());
             daemon.journal.append_fencing(&fencing).unwrap();
             fencing.id.into()
         })
@@ -633,7 +633,7 @@ fn a_mark_without_deliveries_waits_until_its_group_is_known() {
     let site = in_cluster(&two());
     let mut daemon = start_in_cluster(&site);
     look(&mut daemon);
-    let (first, bare) = (fencing("c4", Timestamp::now()), fencing("c3", Timestamp::now()));
+    let (first, bare) = (samples::fencing("c4", Timestamp::now()), samples::fencing("c3", Timestamp::now()));
     daemon.journal.append_fencing(&first).unwrap();
     look(&mut daemon);
     let row = daemon.journal.mark(first.id.into()).unwrap().unwrap();

@@ -17,7 +17,6 @@ use tokio::sync::mpsc;
 
 use crate::config;
 use crate::openstack::{Site, Whim};
-use crate::routes::fencing;
 use crate::site::{self, Alerter};
 
 const DAY: Duration = Duration::from_secs(86_400);
@@ -51,7 +50,7 @@ impl Daemon {
     }
 
     fn fence(&mut self, host: &str, at: Timestamp) {
-        self.journal.append_fencing(&fencing(host, at)).unwrap();
+        self.journal.append_fencing(&samples::fencing(host, at)).unwrap();
         apply::take_in(&mut self.journal, (&self.shared.base, &self.shared.accounts), None).unwrap();
     }
 

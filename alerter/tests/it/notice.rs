@@ -14,10 +14,10 @@ use alerter::delivery::outbox::Outbox;
 use alerter::state::Shared;
 use alerter::surface::notice;
 use journal::{Journal, Notified, Role, Taken};
-use marks::fencing::{Fencing, Origin};
+use marks::fencing::Fencing;
 use marks::host::HostName;
-use marks::id::{FencingId, MarkId};
-use marks::mark::{MarkRow, Proof, Source, Standing};
+use marks::id::MarkId;
+use marks::mark::{MarkRow, Proof, Standing};
 use marks::time::Timestamp;
 use serde_json::Value;
 use tokio::io::{AsyncBufReadExt as _, BufReader};
@@ -107,35 +107,8 @@ fn settings(journal: &Path, notices: &str) -> Settings {
 }
 
 fn nameless(node: &str) -> (Fencing, MarkRow) {
-    let (id, node, now) = (FencingId::generate(), HostName::parse(node).unwrap(), Timestamp::now());
-    let fencing = Fencing {
-        id,
-        node: node.clone(),
-        plug: None,
-        asked_at: now,
-        committed_at: now,
-        seen_by: "ctl1".into(),
-        origin: Origin::Fencer,
-        incarnation: None,
-        already_down: None,
-        given_domain: None,
-        given_shared_storage: None,
-    };
-    let row = MarkRow {
-        id: id.into(),
-        node,
-        fqdn: None,
-        on_shared_storage: true,
-        failure_time: now,
-        generated_time: now,
-        settled: None,
-        source: Source::Fencing,
-        incarnation: None,
-        standing: Standing::Proven(Proof::Alone),
-        made_by: "ctl1".into(),
-        made_at: now,
-        returned_at: None,
-    };
+    let fencing = samples::fencing(node, Timestamp::now());
+    let row = MarkRow { fqdn: None, standing: Standing::Proven(Proof::Alone), ..samples::mark(&fencing) };
     (fencing, row)
 }
 

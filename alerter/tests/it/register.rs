@@ -5,9 +5,8 @@ use std::fs;
 use std::path::Path;
 use std::process::{Command, Output};
 
-use marks::fencing::{Fencing, Origin};
+use marks::fencing::Fencing;
 use marks::host::HostName;
-use marks::id::FencingId;
 use marks::mark::{Mark, Source};
 use marks::register::{Acknowledgement, Entry, MarkEntry};
 use marks::time::Timestamp;
@@ -83,19 +82,7 @@ fn have_mounts() -> bool {
 
 fn told() -> (Fencing, Vec<Entry>) {
     let (now, by) = (Timestamp::now(), "another".to_owned());
-    let fencing = Fencing {
-        id: FencingId::generate(),
-        node: HostName::parse("compute1").unwrap(),
-        plug: None,
-        asked_at: now,
-        committed_at: now,
-        seen_by: by.clone(),
-        origin: Origin::Fencer,
-        incarnation: None,
-        already_down: None,
-        given_domain: None,
-        given_shared_storage: None,
-    };
+    let fencing = Fencing { seen_by: by.clone(), ..samples::fencing("compute1", now) };
     let mark = Mark {
         id: fencing.id.into(),
         node: fencing.node.clone(),

@@ -29,7 +29,6 @@ use tokio_util::sync::CancellationToken;
 
 use crate::config::Site;
 use crate::endpoint::{Endpoint, OK};
-use crate::routes::fencing;
 
 pub(crate) const LONG: Duration = Duration::from_secs(60);
 
@@ -83,7 +82,7 @@ impl Running {
     }
 
     pub(crate) async fn fence(&self, host: &str) -> MarkId {
-        let fencing = fencing(host, Timestamp::now());
+        let fencing = samples::fencing(host, Timestamp::now());
         let id = fencing.id.into();
         self.shared.base.store.run(move |journal| journal.append_fencing(&fencing)).await.unwrap();
         self.shared.poke.notify_one();

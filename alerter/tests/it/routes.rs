@@ -10,9 +10,7 @@ use alerter::moment::Moment;
 use alerter::state::Shared;
 use journal::{Ended, Journal, PAGE, Role, Room, Taken, Verdict};
 use marks::delivery::State;
-use marks::fencing::{Fencing, Origin};
-use marks::host::HostName;
-use marks::id::{FencingId, MarkId};
+use marks::id::MarkId;
 use marks::time::Timestamp;
 use serde_json::Value;
 
@@ -71,7 +69,7 @@ impl Place {
 
 impl Daemon {
     pub(crate) fn fence(&mut self, host: &str, at: Timestamp) -> MarkId {
-        let fencing = fencing(host, at);
+        let fencing = samples::fencing(host, at);
         self.journal.append_fencing(&fencing).unwrap();
         apply::take_in(&mut self.journal, (&self.shared.base, &self.shared.accounts), None).unwrap();
         fencing.id.into()
@@ -79,7 +77,7 @@ impl Daemon {
 
     /// The same at a time of the test's own.
     pub(crate) fn fence_at(&mut self, host: &str, at: Timestamp) -> MarkId {
-        let fencing = fencing(host, at);
+        let fencing = samples::fencing(host, at);
         self.journal.append_fencing(&fencing).unwrap();
         apply::take_in_at(
             &mut self.journal,
@@ -110,22 +108,6 @@ impl Daemon {
     }
 }
 
-pub(crate) fn fencing(host: &str, at: Timestamp) -> Fencing {
-    Fencing {
-        id: FencingId::generate(),
-        node: HostName::parse(host).unwrap(),
-        plug: None,
-        asked_at: at,
-        committed_at: at,
-        seen_by: "ctl1".into(),
-        origin: Origin::Fencer,
-        incarnation: None,
-        already_down: None,
-        given_domain: None,
-        given_shared_storage: None,
-    }
-}
-
 pub(crate) fn route(name: &str, keys: &str) -> String {
     format!("[http.{name}]\nurl = \"http://127.0.0.1:9/{name}\"\n{keys}\n")
 }
@@ -141,7 +123,7 @@ fn open_marks_are_given_a_new_route_page_by_page() {
     let place = Place::new();
     let mut daemon = place.start(&route("old", ""));
     for host in 0..PAGE + 1 {
-        daemon.journal.append_fencing(&fencing(&format!("c{host}"), Timestamp::now())).unwrap();
+        daemon.journal.append_fencing(&samples::fencing(&format!("c{host}"), Timestamp::now())).unwrap();
     }
     apply::take_in(&mut daemon.journal, (&daemon.shared.base, &daemon.shared.accounts), None).unwrap();
     place.configure(&(route("old", "") + &route("new", "")));
@@ -191,7 +173,7 @@ fn a_mark_without_any_delivery_gets_one() {
     let place = Place::new();
     let mut daemon = place.start(&route("all", ""));
     let marked = daemon.fence("c1", Timestamp::now());
-    let bare = fencing("c2", Timestamp::now());
+    let bare = samples::fencing("c2", Timestamp::now());
     let row = daemon.journal.mark(marked).unwrap().unwrap();
     let row = marks::mark::MarkRow { id: bare.id.into(), node: bare.node.clone(), ..row };
     daemon.journal.append_fencing(&bare).unwrap();

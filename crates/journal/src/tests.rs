@@ -10,10 +10,9 @@ use tempfile::TempDir;
 
 use super::*;
 use marks::delivery::State;
-use marks::fencing::{Fencing, Origin};
-use marks::host::HostName;
-use marks::id::{FencingId, MarkId};
-use marks::mark::{MarkRow, Proof, Settlement, Source, Standing};
+use marks::fencing::Fencing;
+use marks::id::MarkId;
+use marks::mark::{MarkRow, Proof, Settlement, Standing};
 use marks::rule::Rule;
 use marks::time::Timestamp;
 
@@ -46,37 +45,7 @@ impl Home {
 }
 
 pub(crate) fn fencing(node: &str) -> Fencing {
-    Fencing {
-        id: FencingId::generate(),
-        node: HostName::parse(node).unwrap(),
-        plug: None,
-        asked_at: NOW,
-        committed_at: NOW,
-        seen_by: "ctl1".into(),
-        origin: Origin::Fencer,
-        incarnation: None,
-        already_down: Some(false),
-        given_domain: None,
-        given_shared_storage: Some(true),
-    }
-}
-
-pub(crate) fn row_of(first: &Fencing) -> MarkRow {
-    MarkRow {
-        id: first.id.into(),
-        node: first.node.clone(),
-        fqdn: Some(first.node.with_domain("example.org").unwrap()),
-        on_shared_storage: true,
-        failure_time: first.asked_at,
-        generated_time: first.asked_at,
-        settled: None,
-        source: Source::Fencing,
-        incarnation: first.incarnation.clone(),
-        standing: Standing::Proven(Proof::Journal),
-        made_by: "ctl1".into(),
-        made_at: first.asked_at,
-        returned_at: None,
-    }
+    Fencing { already_down: Some(false), given_shared_storage: Some(true), ..samples::fencing(node, NOW) }
 }
 
 pub(crate) fn marked(journal: &mut Journal, node: &str, at: Timestamp) -> MarkId {
@@ -86,7 +55,7 @@ pub(crate) fn marked(journal: &mut Journal, node: &str, at: Timestamp) -> MarkId
 pub(crate) fn marked_as(journal: &mut Journal, node: &str, at: Timestamp, standing: Standing) -> MarkId {
     let first = Fencing { asked_at: at, ..fencing(node) };
     journal.append_fencing(&first).unwrap();
-    let row = MarkRow { standing, ..row_of(&first) };
+    let row = MarkRow { standing, ..samples::mark(&first) };
     journal.make_mark(&row, Taken::Fencing(&first), &[to_recovery(node)], at).unwrap();
     row.id
 }
@@ -99,7 +68,7 @@ pub(crate) fn to_recovery(body: &str) -> NewDelivery {
 pub(crate) fn marked_for_two(journal: &mut Journal, node: &str, at: Timestamp) -> MarkId {
     let first = Fencing { asked_at: at, ..fencing(node) };
     journal.append_fencing(&first).unwrap();
-    let row = row_of(&first);
+    let row = samples::mark(&first);
     let wiki = NewDelivery { route: "wiki".into(), required: false, ..to_recovery(node) };
     journal.make_mark(&row, Taken::Fencing(&first), &[to_recovery(node), wiki], at).unwrap();
     row.id

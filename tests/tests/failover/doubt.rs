@@ -4,9 +4,6 @@ use std::time::Duration;
 
 use anyhow::Context;
 use journal::{Journal, Role};
-use marks::fencing::{Fencing, Origin};
-use marks::host::HostName;
-use marks::id::FencingId;
 use marks::register::{Entry, Register};
 use marks::time::Timestamp;
 use pacemaker::register::NAME;
@@ -70,27 +67,11 @@ pub(crate) fn a_forged_entry(cluster: &mut Cluster, register: Register) -> anyho
 
 /// Keys and values of a fencing and of its mark, as the agent and an alerter would have written them.
 fn forged(host: &str) -> anyhow::Result<((String, String), (String, String))> {
-    let fencing = fencing(host, Timestamp::now())?;
+    let fencing = samples::fencing(host, Timestamp::now());
     let (id, now) = (fencing.id, fencing.committed_at.0);
     let mark = format!("1;{host};{host}.my.cloud.com;y;{now};{now};fencing;;ctl1;{now}");
     let entry = Entry::Fencing(fencing);
     Ok(((entry.key().to_string(), entry.value()), (format!("m.{id}"), mark)))
-}
-
-fn fencing(host: &str, at: Timestamp) -> anyhow::Result<Fencing> {
-    Ok(Fencing {
-        id: FencingId::generate(),
-        node: HostName::parse(host)?,
-        plug: None,
-        asked_at: at,
-        committed_at: at,
-        seen_by: "ctl1".to_owned(),
-        origin: Origin::Fencer,
-        incarnation: None,
-        already_down: None,
-        given_domain: None,
-        given_shared_storage: None,
-    })
 }
 
 fn write(cluster: &Cluster, register: Register, key: &str, value: &str) -> anyhow::Result<()> {
@@ -117,7 +98,7 @@ fn an_old_journal_tells_nothing(cluster: &mut Cluster) -> anyhow::Result<()> {
     let journal =
         cluster.lab.directory().join("nodes").join(&next).join("var-lib/nova-host-alerter/marks.db");
     let week = i64::try_from(WEEK.as_millis())?;
-    let old = fencing(host, Timestamp(Timestamp::now().0 - week))?;
+    let old = samples::fencing(host, Timestamp(Timestamp::now().0 - week));
     Journal::open(&journal, Role::Agent)?.append_fencing(&old).context("the old journal")?;
     // A mere preference would not outweigh its stickiness.
     for other in cluster.names().iter().filter(|name| **name != next) {

@@ -20,7 +20,7 @@ use tests::programs::Site;
 use tests::receiver::{Answer, Received, Receiver};
 use tests::trials::Group;
 
-use crate::path::{LIMIT, delivery, event, fencing, host, json, running, stopped, until, until_settled};
+use crate::path::{LIMIT, delivery, event, host, json, running, stopped, until, until_settled};
 
 /// Its tests; they run everywhere.
 pub(crate) fn group() -> Group {
@@ -196,7 +196,7 @@ fn outages(site: &Site, hosts: &[&str]) {
     for hours in (1..=OUTAGES).rev() {
         for host in hosts {
             let at = Timestamp(Timestamp::now().0 - i64::try_from(hours).unwrap() * 3_600_000);
-            journal.append_fencing(&fencing(host, at)).unwrap();
+            journal.append_fencing(&samples::fencing(host, at)).unwrap();
         }
     }
 }

@@ -7,9 +7,6 @@ use std::process::{Command, Output, Stdio};
 use std::time::{Duration, Instant};
 
 use journal::{Journal, Role};
-use marks::fencing::{Fencing, Origin};
-use marks::host::HostName;
-use marks::id::FencingId;
 use marks::time::Timestamp;
 use nix::sys::signal::{Signal, kill};
 use nix::unistd::Pid;
@@ -321,7 +318,7 @@ fn the_marks_of_one_host_are_told_in_order() {
     // Two outages an hour apart, as the agent would have written them; the newer one is written first.
     for seconds in [1_790_003_600, 1_790_000_000] {
         let mut journal = Journal::open(&site.journal(), Role::Agent).unwrap();
-        journal.append_fencing(&fencing("compute1", Timestamp::from_seconds(seconds))).unwrap();
+        journal.append_fencing(&samples::fencing("compute1", Timestamp::from_seconds(seconds))).unwrap();
     }
     site.start().unwrap();
     until("both are marked", || json(&site, &["show", "compute1"])[1].is_object());
@@ -334,22 +331,6 @@ fn the_marks_of_one_host_are_told_in_order() {
         .collect();
     assert_eq!(times, [1_790_000_000, 1_790_003_600]);
     until_settled(&site);
-}
-
-pub(crate) fn fencing(host: &str, at: Timestamp) -> Fencing {
-    Fencing {
-        id: FencingId::generate(),
-        node: HostName::parse(host).unwrap(),
-        plug: None,
-        asked_at: at,
-        committed_at: at,
-        seen_by: "ctl1".into(),
-        origin: Origin::Fencer,
-        incarnation: None,
-        already_down: None,
-        given_domain: None,
-        given_shared_storage: None,
-    }
 }
 
 /// S1-14: a rack at once.

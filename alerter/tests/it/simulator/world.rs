@@ -11,7 +11,7 @@ use std::time::{Duration, Instant};
 
 use alerter::moment::Moment;
 use journal::{Journal, Role};
-use marks::fencing::{Fencing, Origin};
+use marks::fencing::Fencing;
 use marks::host::HostName;
 use marks::id::{FencingId, MarkId, NoteId};
 use marks::mark::{MarkRow, Settlement};
@@ -373,16 +373,11 @@ impl World {
         let (node, cib) = (self.hosts[host].name.clone(), self.cib());
         Fencing {
             id,
-            plug: None,
-            asked_at: now,
             committed_at: now + Duration::from_millis(30),
             seen_by: CONTROLLERS[by].to_owned(),
-            origin: Origin::Fencer,
             incarnation: cib.incarnation_of(&node),
             already_down: cib.fenced_before(&node),
-            node,
-            given_domain: None,
-            given_shared_storage: None,
+            ..samples::fencing(node.as_str(), now)
         }
     }
 

@@ -14,7 +14,7 @@ use std::{fmt, fs};
 use alerter::intake::files;
 use alerter::moment;
 use journal::{Journal, Role};
-use marks::fencing::{Fencing, Incarnation, Origin};
+use marks::fencing::{Fencing, Incarnation};
 use marks::host::HostName;
 use marks::id::{FencingId, MarkId, OperationId};
 use marks::mark::{Mark, Source};
@@ -266,17 +266,11 @@ impl Site {
     /// What `fence_mark` would write now.
     pub(crate) fn fencing(&self, controller: &str, host: &str) -> Fencing {
         Fencing {
-            id: FencingId::generate(),
-            node: HostName::parse(host).unwrap(),
-            plug: None,
-            asked_at: self.clock(controller),
             committed_at: self.clock(controller) + Duration::from_millis(30),
             seen_by: controller.to_owned(),
-            origin: Origin::Fencer,
             incarnation: self.incarnation(host),
             already_down: self.cib().fenced_before(&HostName::parse(host).unwrap()),
-            given_domain: None,
-            given_shared_storage: None,
+            ..samples::fencing(host, self.clock(controller))
         }
     }
 

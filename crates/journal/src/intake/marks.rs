@@ -348,7 +348,7 @@ mod tests {
     use std::time::Duration;
 
     use super::*;
-    use crate::tests::{Home, NOW, events, fencing, marked, marked_as, row_of, to_recovery};
+    use crate::tests::{Home, NOW, events, fencing, marked, marked_as, to_recovery};
     use crate::{HistoryFilter, Role};
     use marks::fencing::{Incarnation, Origin};
     use marks::mark::{Settlement, Source};
@@ -366,7 +366,7 @@ mod tests {
         let mut journal = home.open(Role::Alerter);
         let first = fencing("compute1");
         journal.append_fencing(&first).unwrap();
-        let row = row_of(&first);
+        let row = samples::mark(&first);
         journal.make_mark(&row, Taken::Fencing(&first), &[to_recovery("x")], NOW).unwrap();
         let wanted =
             "compute1 is marked and will be told as compute1.example.org: its fencing was seen by ctl1";
@@ -484,7 +484,7 @@ mod tests {
         let again = Fencing { asked_at: later, incarnation: Some(connection(5)), ..fencing("compute1") };
         journal.append_fencing(&first).unwrap();
         journal.append_fencing(&again).unwrap();
-        let row = row_of(&first);
+        let row = samples::mark(&first);
         journal.make_mark(&row, Taken::Fencing(&first), &[], NOW).unwrap();
         journal.add_to_mark(&again, (row.id, Rule::SameConnection), NOW).unwrap();
         let back = later + Duration::from_secs(1);
@@ -518,7 +518,7 @@ mod tests {
             } else {
                 journal.append_fencing(&fencing).unwrap();
             }
-            let row = MarkRow { standing, ..row_of(&fencing) };
+            let row = MarkRow { standing, ..samples::mark(&fencing) };
             journal.make_mark(&row, Taken::Fencing(&fencing), &[], NOW).unwrap();
             if let Some((witness, by_human, at)) = seen {
                 let sighting = Sighting { node: fencing.node.clone(), witness, at, by_human };

@@ -510,7 +510,7 @@ mod tests {
         let mark = marked_as(&mut here, "compute1", NOW, HELD);
         let decision = here.release(mark, "I saw it burn", "alice", NOW).unwrap().unwrap();
         assert!(!there.adopt_decision(&decision, NOW).unwrap(), "its mark is not here yet");
-        let same = crate::tests::row_of(&here.fencings_of(mark).unwrap().sound[0]);
+        let same = samples::mark(&here.fencings_of(mark).unwrap().sound[0]);
         let same = MarkRow { standing: HELD, ..same };
         there.make_mark(&same, crate::Taken::Register, &[], NOW).unwrap();
         assert!(there.adopt_decision(&decision, NOW).unwrap());

@@ -76,8 +76,7 @@ mod tests {
 
     use super::*;
     use crate::tests::{
-        Home, NOW, acknowledged, again, attempt, events, fencing, marked, marked_for_two, row_of, states,
-        to_recovery,
+        Home, NOW, acknowledged, again, attempt, events, fencing, marked, marked_for_two, states, to_recovery,
     };
     use crate::{NewDelivery, Role, Taken};
     use marks::id::MarkId;
@@ -121,7 +120,7 @@ mod tests {
         let first = fencing("compute1");
         journal.append_fencing(&first).unwrap();
         let other = NewDelivery { route: "other".into(), body: Vec::new(), required: true, link: None };
-        let row = row_of(&first);
+        let row = samples::mark(&first);
         journal.make_mark(&row, Taken::Fencing(&first), &[to_recovery("x"), other], NOW).unwrap();
         assert!(journal.acknowledged_elsewhere(&taken(row.id, "recovery"), false, NOW).unwrap());
         assert_eq!(journal.mark(row.id).unwrap().unwrap().settled, None);

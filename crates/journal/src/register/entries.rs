@@ -113,7 +113,7 @@ mod tests {
     use std::time::Duration;
 
     use super::*;
-    use crate::tests::{Home, NOW, acknowledged, fencing, marked, marked_as, row_of, to_recovery};
+    use crate::tests::{Home, NOW, acknowledged, fencing, marked, marked_as, to_recovery};
     use crate::{NewDelivery, Role, Taken};
     use marks::id::{MarkId, NoteId};
     use marks::mark::{Doubt, Settlement, Standing};
@@ -226,7 +226,7 @@ mod tests {
         let doubtful = marked_as(&mut journal, "compute1", NOW, HELD);
         let first = fencing("compute2");
         journal.append_fencing(&first).unwrap();
-        let nameless = MarkRow { fqdn: None, ..row_of(&first) };
+        let nameless = MarkRow { fqdn: None, ..samples::mark(&first) };
         journal.make_mark(&nameless, Taken::Fencing(&first), &[], NOW).unwrap();
         let mut wanted = vec![format!("f.{doubtful}"), format!("f.{}", first.id)];
         wanted.sort();
@@ -270,7 +270,7 @@ mod tests {
         let mut journal = home.open(Role::Alerter);
         let first = fencing("compute1");
         journal.append_fencing(&first).unwrap();
-        journal.make_mark(&row_of(&first), Taken::Fencing(&first), &[to_recovery("x")], NOW).unwrap();
+        journal.make_mark(&samples::mark(&first), Taken::Fencing(&first), &[to_recovery("x")], NOW).unwrap();
         deliver(&mut journal, first.id.into(), NOW);
         let raw = home.raw();
         raw.execute("UPDATE delivery SET ended_at = 0", []).unwrap();

@@ -88,8 +88,7 @@ pub(crate) fn add_digest(connection: &Connection) -> rusqlite::Result<()> {
 mod tests {
     use super::*;
     use crate::Role;
-    use marks::fencing::Origin;
-    use marks::host::HostName;
+
     use marks::id::FencingId;
 
     const THEN: Timestamp = Timestamp(1_800_000_000_000);
@@ -99,19 +98,7 @@ mod tests {
     }
 
     fn append(journal: &mut Journal, node: &str, asked_at: Timestamp) -> FencingId {
-        let fencing = Fencing {
-            id: FencingId::generate(),
-            node: HostName::parse(node).unwrap(),
-            plug: None,
-            asked_at,
-            committed_at: asked_at,
-            seen_by: "ctl1".into(),
-            origin: Origin::Fencer,
-            incarnation: None,
-            already_down: None,
-            given_domain: None,
-            given_shared_storage: None,
-        };
+        let fencing = samples::fencing(node, asked_at);
         journal.append_fencing(&fencing).unwrap();
         fencing.id
     }

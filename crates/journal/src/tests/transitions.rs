@@ -4,7 +4,7 @@
 use std::collections::BTreeSet;
 use std::time::Duration;
 
-use crate::tests::{Home, NOW, acknowledged, attempt, fencing, row_of};
+use crate::tests::{Home, NOW, acknowledged, attempt, fencing};
 use crate::{Callback, Ended, Journal, JournalError, NewDelivery, Role, Room, Says, Taken, Verdict};
 use marks::chain::Link;
 use marks::delivery::State;
@@ -111,7 +111,7 @@ fn marked(journal: &mut Journal, shape: Shape, number: usize) -> MarkId {
         link: link(step),
     };
     let new = [to(ROUTE, shape != Shape::NotRequired, 1), to("wiki", shape != Shape::Required, 2)];
-    let row = row_of(&first);
+    let row = samples::mark(&first);
     journal.make_mark(&row, Taken::Fencing(&first), &new, NOW).unwrap();
     journal.advance_chains(&|_| true, &|_| true, NOW).unwrap();
     row.id

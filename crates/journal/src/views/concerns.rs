@@ -210,7 +210,7 @@ mod tests {
     use std::time::Duration;
 
     use super::*;
-    use crate::tests::{Home, NOW, attempt, fencing, marked, marked_as, row_of};
+    use crate::tests::{Home, NOW, attempt, fencing, marked, marked_as};
     use crate::{Role, Taken, Verdict};
     use marks::delivery::State;
     use marks::fencing::Fencing;
@@ -235,7 +235,7 @@ mod tests {
         let well = marked(&mut journal, "well", NOW);
         let doubtful = marked_as(&mut journal, "compute1", NOW, Standing::Doubtful(Doubt::Unproven));
         let first = Fencing { asked_at: NOW - MINUTE, ..fencing("compute2") };
-        let nameless = MarkRow { fqdn: None, ..row_of(&first) };
+        let nameless = MarkRow { fqdn: None, ..samples::mark(&first) };
         journal.append_fencing(&first).unwrap();
         journal.make_mark(&nameless, Taken::Fencing(&first), &[], NOW).unwrap();
         assert_eq!(ids(&journal.held_marks(10).unwrap()), [nameless.id, doubtful]);

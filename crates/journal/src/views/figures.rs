@@ -350,8 +350,7 @@ mod tests {
 
     use super::*;
     use crate::tests::{
-        Home, NOW, acknowledged, again, attempt, fencing, marked, marked_as, marked_for_two, row_of,
-        to_recovery,
+        Home, NOW, acknowledged, again, attempt, fencing, marked, marked_as, marked_for_two, to_recovery,
     };
     use crate::{HeldMark, NewDelivery, Role, Taken, Verdict};
     use marks::delivery::Delivery;
@@ -471,7 +470,7 @@ mod tests {
         let mut journal = story(&home);
         let first = fencing("c11");
         let nameless =
-            MarkRow { fqdn: None, standing: Standing::Doubtful(Doubt::Unproven), ..row_of(&first) };
+            MarkRow { fqdn: None, standing: Standing::Doubtful(Doubt::Unproven), ..samples::mark(&first) };
         journal.append_fencing(&first).unwrap();
         journal.make_mark(&nameless, Taken::Fencing(&first), &[], NOW).unwrap();
         let words = |holds: &BTreeMap<String, u64>| -> Vec<(String, u64)> {
@@ -530,7 +529,7 @@ mod tests {
         marked(&mut journal, "c2", NOW);
         let first = fencing("c3");
         journal.append_fencing(&first).unwrap();
-        journal.make_mark(&row_of(&first), Taken::Fencing(&first), &[], NOW).unwrap();
+        journal.make_mark(&samples::mark(&first), Taken::Fencing(&first), &[], NOW).unwrap();
         let untold = |routes: &[&str]| {
             let routes: Vec<String> = routes.iter().map(|&route| route.to_owned()).collect();
             journal.figures(&routes, None, NOW).unwrap().without_route
@@ -552,7 +551,7 @@ mod tests {
             NewDelivery { link: link(1), ..to_recovery("c1") },
             NewDelivery { route: "wiki".into(), link: link(2), ..to_recovery("c1") },
         ];
-        journal.make_mark(&row_of(&first), Taken::Fencing(&first), &steps, NOW).unwrap();
+        journal.make_mark(&samples::mark(&first), Taken::Fencing(&first), &steps, NOW).unwrap();
         let counted = figures(&journal);
         assert_eq!(counted.in_chain, [("wiki".to_owned(), 1)].into());
         assert_eq!(counted.of_route("wiki").of(State::Held), 1);

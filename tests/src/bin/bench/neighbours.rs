@@ -6,7 +6,7 @@ use std::{array, thread};
 use anyhow::ensure;
 use marks::time::Timestamp;
 use nix::sys::signal::Signal;
-use tests::backlog::{Backlog, fencing};
+use tests::backlog::Backlog;
 use tests::programs::Site;
 use tests::sink::{Manner, Sink};
 
@@ -80,7 +80,7 @@ fn measure(backlog: &Backlog, neighbour: Neighbour, turn: usize, times: &mut Tim
 
 /// From the begin of a commit to the last byte of its POST.
 pub(crate) fn tell(site: &Site, healthy: &Sink, host: &str) -> anyhow::Result<Duration> {
-    let fencing = fencing(host, Timestamp::now())?;
+    let fencing = samples::fencing(host, Timestamp::now());
     let begun = Instant::now();
     record(site, &fencing)?;
     ensure!(healthy.wait_for(1, ARRIVAL), "{host} was not told within {} s", ARRIVAL.as_secs());

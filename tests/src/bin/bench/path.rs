@@ -8,7 +8,6 @@ use journal::{Journal, Role};
 use marks::fencing::Fencing;
 use marks::time::Timestamp;
 use nix::sys::signal::Signal;
-use tests::backlog::fencing;
 use tests::process::{resident, switches};
 use tests::programs::Site;
 use tests::receiver::Receiver;
@@ -32,7 +31,7 @@ pub(crate) fn run() -> anyhow::Result<()> {
 fn commit_to_post(site: &Site, receiver: &Receiver) -> anyhow::Result<()> {
     let mut waits = Times::default();
     for round in 0..ROUNDS {
-        let fencing = fencing(&format!("commit{round}"), Timestamp::now())?;
+        let fencing = samples::fencing(&format!("commit{round}"), Timestamp::now());
         let begun = Instant::now();
         record(site, &fencing)?;
         let all = receiver.wait_for(round + 1, ARRIVAL)?;

@@ -1,7 +1,7 @@
 use proptest::prelude::*;
 
 use super::*;
-use crate::tests::{Home, NOW, acknowledged, again, attempt, events, fencing, row_of, states};
+use crate::tests::{Home, NOW, acknowledged, again, attempt, events, fencing, states};
 use crate::{HistoryFilter, NewDelivery, Resolved, Role, Room, Taken, Verdict};
 use marks::fencing::Fencing;
 use marks::mark::{Doubt, Settlement, Standing};
@@ -27,7 +27,7 @@ fn chain_of(count: usize) -> Vec<NewDelivery> {
 fn marked_as(journal: &mut Journal, node: &str, at: Timestamp, deliveries: &[NewDelivery]) -> MarkId {
     let first = Fencing { asked_at: at, ..fencing(node) };
     journal.append_fencing(&first).unwrap();
-    let row = row_of(&first);
+    let row = samples::mark(&first);
     journal.make_mark(&row, Taken::Fencing(&first), deliveries, at).unwrap();
     row.id
 }

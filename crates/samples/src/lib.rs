@@ -1,0 +1,49 @@
+//! A fencing and a mark for tests: each names what it is about, and takes the rest from here.
+
+use marks::fencing::{Fencing, Origin};
+use marks::host::HostName;
+use marks::id::FencingId;
+use marks::mark::{MarkRow, Proof, Source, Standing};
+use marks::time::Timestamp;
+
+/// What the fencer of `ctl1` records of a host at that time, and nothing that it need not know.
+///
+/// # Panics
+/// A host of that name cannot be.
+pub fn fencing(host: &str, at: Timestamp) -> Fencing {
+    Fencing {
+        id: FencingId::generate(),
+        node: HostName::parse(host).expect("a test names a host"),
+        plug: None,
+        asked_at: at,
+        committed_at: at,
+        seen_by: "ctl1".to_owned(),
+        origin: Origin::Fencer,
+        incarnation: None,
+        already_down: None,
+        given_domain: None,
+        given_shared_storage: None,
+    }
+}
+
+/// The mark of it, proven by the journal of who made it.
+///
+/// # Panics
+/// Its host has a domain already.
+pub fn mark(first: &Fencing) -> MarkRow {
+    MarkRow {
+        id: first.id.into(),
+        node: first.node.clone(),
+        fqdn: Some(first.node.with_domain("example.org").expect("a name without a domain")),
+        on_shared_storage: true,
+        failure_time: first.asked_at,
+        generated_time: first.asked_at,
+        settled: None,
+        source: Source::Fencing,
+        incarnation: first.incarnation.clone(),
+        standing: Standing::Proven(Proof::Journal),
+        made_by: first.seen_by.clone(),
+        made_at: first.asked_at,
+        returned_at: None,
+    }
+}
