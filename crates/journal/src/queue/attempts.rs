@@ -7,7 +7,7 @@ use crate::history::ALERTER;
 use crate::queue::deliveries::{self, load_or_quarantine, move_to, note, note_by};
 use crate::queue::delivery_row::{UNDER_WAY, update};
 use crate::queue::due::{self, DueDelivery, Gate, Room};
-use crate::queue::{chains, endings, returns};
+use crate::queue::{endings, returns};
 use crate::store::rows::Damage;
 use crate::{Fault, Journal, JournalError, NewDelivery};
 use marks::delivery::{ACCEPTED, Attempt, Delivery, NOT_CONFIRMED, State};
@@ -134,7 +134,7 @@ impl Journal {
                 move_to(delivery, State::Pending)?;
                 delivery.attempts = delivery.attempts.saturating_sub(1);
                 delivery.arrivals.take_back();
-                chains::end_if_told(transaction, delivery, now)?;
+                endings::end_if_told(transaction, delivery, now)?;
             }
             Ok(())
         })
@@ -152,7 +152,7 @@ impl Journal {
             delivery.next_due = now;
             let detail = "an attempt was cut off, it may have arrived";
             note(transaction, delivery, now, "interrupted", detail)?;
-            chains::end_if_told(transaction, delivery, now)
+            endings::end_if_told(transaction, delivery, now)
         })
     }
 
@@ -361,7 +361,7 @@ fn finish(
     if let Some(event) = news {
         note(transaction, &delivery, *at, event, verdict.detail())?;
     }
-    chains::end_if_told(transaction, &mut delivery, *at)?;
+    endings::end_if_told(transaction, &mut delivery, *at)?;
     update(transaction, &delivery)?;
     if let Verdict::Acknowledged { then, .. } = verdict {
         deliveries::insert(transaction, (*mark, delivery.failure_time), then, *at)?;
