@@ -116,8 +116,14 @@ pub fn extended_test(id: &MarkId, now: Timestamp, format: TimeFormat) -> Vec<u8>
     bytes(&Event { extensions: Some(Extensions { node: NO_HOST }), ..Event::of_test(id, now, format) })
 }
 
-fn bytes(event: &impl Serialize) -> Vec<u8> {
-    serde_json::to_vec(event).expect("texts, numbers and truth values are always JSON")
+/// A time as RFC 3339 has it, in UTC with whole seconds. A clock beyond the year 9999 has no such form.
+pub(crate) fn rfc3339(time: Timestamp) -> String {
+    jiff::Timestamp::from_second(time.seconds()).unwrap_or(jiff::Timestamp::UNIX_EPOCH).to_string()
+}
+
+/// A body as it is stored.
+pub(crate) fn bytes(body: &impl Serialize) -> Vec<u8> {
+    serde_json::to_vec(body).expect("texts, numbers and truth values are always JSON")
 }
 
 impl TimeFormat {
@@ -143,14 +149,14 @@ impl TimeFormat {
 }
 
 #[cfg(test)]
-mod tests {
+pub(crate) mod tests {
     use super::*;
     use marks::host::HostName;
     use proptest::prelude::*;
 
     const ID: &str = "0193b3a4-5c6d-7e8f-9a0b-1c2d3e4f5a6b";
 
-    pub(super) fn mark() -> Mark {
+    pub(crate) fn mark() -> Mark {
         Mark {
             id: MarkId::parse(ID).unwrap(),
             node: HostName::parse("compute1").unwrap(),

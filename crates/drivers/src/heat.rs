@@ -8,8 +8,6 @@ mod lookup;
 mod round;
 mod targets;
 
-use std::time::Duration;
-
 use marks::id::MarkId;
 use marks::mark::Mark;
 use marks::terms::{IfReturned, Terms};
@@ -17,9 +15,9 @@ use marks::time::Timestamp;
 use reqwest::Method;
 use tokio::time::Instant;
 
-use crate::driver::{Check, Driver, Exchange, Finding, Kind, Message, Named, Outcome, Step};
+use crate::driver::{Check, Driver, Finding, Kind, Message, Named, Outcome, Step};
 use crate::kept::Unusable;
-use crate::openstack::{self, ORCHESTRATION, Session};
+use crate::openstack::{self, ORCHESTRATION, Session, of_session};
 pub use crate::openstack::{ByHost, WhichName};
 use crate::writes::{Request, What, Write};
 use body::Stored;
@@ -89,22 +87,6 @@ impl Heat {
         let Some(told) = Stored::read(message.body, message.step) else { return answer::unreadable() };
         Round::new(self, &told, end).outcome().await
     }
-
-    /// What a test would find, and each host that Nova does not know by its name.
-    async fn findings(&self, hosts: &[Named]) -> Vec<Finding> {
-        let mut all = openstack::try_out(self, &self.session, &ORCHESTRATION).await;
-        if !all.is_empty() {
-            return all;
-        }
-        let end = Instant::now() + self.session.limit();
-        for host in hosts.iter().filter(|_| !self.options.stacks.is_empty()) {
-            let name = self.options.host_name.of_host(host);
-            let known = openstack::is_known(&self.session, name.as_str(), end).await;
-            let finding = known.err().as_ref().and_then(Finding::of);
-            all.extend(finding.map(|found| Finding { host: Some(host.node.clone()), ..found }));
-        }
-        all
-    }
 }
 
 impl Driver for Heat {
@@ -116,9 +98,7 @@ impl Driver for Heat {
         format!("Heat of {}", self.session.shown())
     }
 
-    fn target(&self) -> String {
-        self.session.target()
-    }
+    of_session!();
 
     fn undo(&self, host: &Named) -> Option<String> {
         let node = &host.node;
@@ -150,24 +130,24 @@ impl Driver for Heat {
         body::of_test(id, now)
     }
 
-    fn limit(&self) -> Duration {
-        self.session.limit()
-    }
-
     /// Heat would replace what is well again, and Nova says who is on the host now, not who was when it failed.
     fn terms(&self) -> Terms {
         Terms { if_returned: IfReturned::Hold, ..Terms::default() }
     }
 
-    fn warnings(&self) -> Vec<String> {
-        self.session.warnings(&self.endpoint())
-    }
-
+    /// What a test would find, and each host that Nova does not know by its name.
     fn check<'a>(&'a self, hosts: &'a [Named]) -> Check<'a> {
-        Box::pin(async { Some(self.findings(hosts).await) })
-    }
-
-    fn deliver<'a>(&'a self, message: Message<'a>) -> Exchange<'a> {
-        Box::pin(self.exchange(message))
+        Box::pin(async {
+            let mut all = openstack::try_out(self, &self.session, &ORCHESTRATION).await;
+            let end = Instant::now() + self.session.limit();
+            let is_asked = all.is_empty() && !self.options.stacks.is_empty();
+            for host in hosts.iter().filter(|_| is_asked) {
+                let name = self.options.host_name.of_host(host);
+                let known = openstack::is_known(&self.session, name.as_str(), end).await;
+                let finding = known.err().as_ref().and_then(Finding::of);
+                all.extend(finding.map(|found| Finding { host: Some(host.node.clone()), ..found }));
+            }
+            Some(all)
+        })
     }
 }

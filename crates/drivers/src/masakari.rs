@@ -21,10 +21,10 @@ use site::Section;
 use tokio::sync::Mutex;
 use tokio::time::Instant;
 
-use crate::driver::{Check, Driver, Exchange, Failure, Kind, Message, Named, Outcome, Step, usable};
+use crate::driver::{Check, Driver, Failure, Kind, Message, Named, Outcome, Step, usable};
 use crate::kept::Unusable;
 pub use crate::openstack::WhichName;
-use crate::openstack::{self, Ask, INSTANCE_HA, Session};
+use crate::openstack::{self, Ask, INSTANCE_HA, Session, of_session};
 use crate::writes::{Request, What, Write};
 use answer::{Doubt, Verdict};
 use back::Turn;
@@ -223,9 +223,7 @@ impl Driver for Masakari {
         format!("Masakari of {}", self.session.shown())
     }
 
-    fn target(&self) -> String {
-        self.session.target()
-    }
+    of_session!();
 
     fn undo(&self, host: &Named) -> Option<String> {
         let host = self.host_name.of_host(host);
@@ -251,25 +249,13 @@ impl Driver for Masakari {
         body::of_test(now)
     }
 
-    fn limit(&self) -> Duration {
-        self.session.limit()
-    }
-
     /// It would disable a host that is well, and evacuate it; after a day it fails what it is told.
     fn terms(&self) -> Terms {
         Terms { if_returned: IfReturned::Hold, stale_after: Some(STALE), ..Terms::default() }
     }
 
-    fn warnings(&self) -> Vec<String> {
-        self.session.warnings(&self.endpoint())
-    }
-
     fn check<'a>(&'a self, hosts: &'a [Named]) -> Check<'a> {
         Box::pin(async { Some(check::findings(self, hosts).await) })
-    }
-
-    fn deliver<'a>(&'a self, message: Message<'a>) -> Exchange<'a> {
-        Box::pin(self.exchange(message))
     }
 }
 

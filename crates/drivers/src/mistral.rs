@@ -6,8 +6,6 @@ mod input;
 mod keys;
 mod template;
 
-use std::time::Duration;
-
 use marks::id::MarkId;
 use marks::mark::Mark;
 use marks::terms::{IfReturned, Terms};
@@ -15,10 +13,10 @@ use marks::time::Timestamp;
 use reqwest::Method;
 use tokio::time::Instant;
 
-use crate::driver::{Check, Driver, Exchange, Failure, Kind, Message, Named, Outcome};
+use crate::driver::{Check, Driver, Failure, Kind, Message, Named, Outcome};
 use crate::event::TimeFormat;
 use crate::kept::Unusable;
-use crate::openstack::{self, Ask, Session, WORKFLOW};
+use crate::openstack::{self, Ask, Session, WORKFLOW, of_session};
 use crate::writes::{Request, What, Write};
 use body::{Stored, Workflow};
 pub use input::Input;
@@ -123,9 +121,7 @@ impl Driver for Mistral {
         format!("workflow {} in Mistral of {}", self.workflow.shown(), self.session.shown())
     }
 
-    fn target(&self) -> String {
-        self.session.target()
-    }
+    of_session!();
 
     fn undo(&self, host: &Named) -> Option<String> {
         let _all_of_them = host;
@@ -144,25 +140,13 @@ impl Driver for Mistral {
         body::of_test(id, &self.workflow)
     }
 
-    fn limit(&self) -> Duration {
-        self.session.limit()
-    }
-
     /// A workflow that evacuates the host could start instances a second time that run on it again.
     fn terms(&self) -> Terms {
         Terms { if_returned: IfReturned::Hold, ..Terms::default() }
     }
 
-    fn warnings(&self) -> Vec<String> {
-        self.session.warnings(&self.endpoint())
-    }
-
     fn check<'a>(&'a self, hosts: &'a [Named]) -> Check<'a> {
         let _asked_for_none = hosts;
         Box::pin(async { Some(openstack::try_out(self, &self.session, &WORKFLOW).await) })
-    }
-
-    fn deliver<'a>(&'a self, message: Message<'a>) -> Exchange<'a> {
-        Box::pin(self.exchange(message))
     }
 }

@@ -6,7 +6,6 @@ mod change;
 mod service;
 
 use std::sync::Arc;
-use std::time::Duration;
 
 use marks::id::MarkId;
 use marks::mark::Mark;
@@ -16,9 +15,9 @@ use reqwest::Method;
 use site::Section;
 use tokio::time::Instant;
 
-use crate::driver::{Check, Driver, Exchange, Failure, Finding, Kind, Message, Named, Outcome, Step, usable};
+use crate::driver::{Check, Driver, Failure, Finding, Kind, Message, Named, Outcome, Step, usable};
 use crate::kept::Unusable;
-use crate::openstack::{self, Answer, Ask, COMPUTE, Session, Trouble, WhichName};
+use crate::openstack::{self, Answer, Ask, COMPUTE, Session, Trouble, WhichName, of_session};
 use crate::writes::{Request, What, Write};
 use answer::List;
 use body::Stored;
@@ -116,18 +115,6 @@ impl Nova {
         }
     }
 
-    /// What stands in the way, and each host that Nova would not find.
-    async fn findings(&self, hosts: &[Named]) -> Vec<Finding> {
-        let all = openstack::try_out(self, &self.session, &COMPUTE).await;
-        if !all.is_empty() || hosts.is_empty() {
-            return all;
-        }
-        match self.look(&[("binary", BINARY)], Instant::now() + self.session.limit()).await {
-            Ok(list) => hosts.iter().filter_map(|host| self.finding(&list, host)).collect(),
-            Err(outcome) => Finding::of(&outcome).into_iter().collect(),
-        }
-    }
-
     fn finding(&self, list: &List, host: &Named) -> Option<Finding> {
         let outcome = answer::the_one(list.of(self.host_name.of_host(host).as_str())).err()?;
         Finding::of(&outcome).map(|finding| Finding { host: Some(host.node.clone()), ..finding })
@@ -160,9 +147,7 @@ impl Driver for Nova {
         format!("Nova of {}", self.session.shown())
     }
 
-    fn target(&self) -> String {
-        self.session.target()
-    }
+    of_session!();
 
     fn undo(&self, host: &Named) -> Option<String> {
         let host = self.host_name.of_host(host);
@@ -196,25 +181,24 @@ impl Driver for Nova {
         body::of_test(id, now)
     }
 
-    fn limit(&self) -> Duration {
-        self.session.limit()
-    }
-
     /// Instances of a host that is well, and was forced down, could be started a second time.
     fn terms(&self) -> Terms {
         Terms { if_returned: IfReturned::Hold, ..Terms::default() }
     }
 
-    fn warnings(&self) -> Vec<String> {
-        self.session.warnings(&self.endpoint())
-    }
-
+    /// What stands in the way, and each host that Nova would not find.
     fn check<'a>(&'a self, hosts: &'a [Named]) -> Check<'a> {
-        Box::pin(async { Some(self.findings(hosts).await) })
-    }
-
-    fn deliver<'a>(&'a self, message: Message<'a>) -> Exchange<'a> {
-        Box::pin(self.exchange(message))
+        Box::pin(async {
+            let all = openstack::try_out(self, &self.session, &COMPUTE).await;
+            if !all.is_empty() || hosts.is_empty() {
+                return Some(all);
+            }
+            let end = Instant::now() + self.session.limit();
+            Some(match self.look(&[("binary", BINARY)], end).await {
+                Ok(list) => hosts.iter().filter_map(|host| self.finding(&list, host)).collect(),
+                Err(outcome) => Finding::of(&outcome).into_iter().collect(),
+            })
+        })
     }
 }
 

@@ -16,9 +16,9 @@ use serde_json::Value;
 use site::Section;
 use tokio::time::Instant;
 
-use crate::driver::{Check, Driver, Exchange, Kind, Message, Named, Outcome, usable};
+use crate::driver::{Check, Driver, Kind, Message, Named, Outcome, usable};
 use crate::kept::Unusable;
-use crate::openstack::{self, Ask, CLUSTERING, Place, Session, found, is_known, place_of};
+use crate::openstack::{self, Ask, CLUSTERING, Place, Session, found, is_known, of_session, place_of};
 pub use crate::openstack::{ByHost, WhichName};
 use crate::writes::{Request, What, Write};
 use answer::Seen;
@@ -73,13 +73,13 @@ impl Senlin {
     /// them does not exist.
     async fn recover_all(&self, told: &Stored, end: Instant) -> Result<Vec<String>, Outcome> {
         let (whose, all) = self.options.targets.all();
-        let targets = all.of(told.node());
+        let targets = all.of(told.node.as_ref());
         let mut wishes = Vec::new();
         for id in targets {
             wishes.push((id, self.look(whose, id, told, end).await?));
         }
         if wishes.iter().any(|(_, seen)| *seen == Seen::Elsewhere) {
-            is_known(&self.session, told.host(), end).await?;
+            is_known(&self.session, &told.host, end).await?;
         }
         let mut actions = Vec::new();
         for (id, seen) in wishes.into_iter().filter(|_| !told.is_test()) {
@@ -114,7 +114,7 @@ impl Senlin {
     async fn idle(&self, id: &str, node: &Value, told: &Stored, end: Instant) -> Result<Seen, Outcome> {
         let is_uuid = |id: &&str| id.len() == 36 && id.bytes().all(|b| b.is_ascii_hexdigit() || b == b'-');
         let server = node["physical_id"].as_str().filter(is_uuid).ok_or_else(|| answer::no_server(id))?;
-        match place_of(&self.session, server, told.host(), end).await? {
+        match place_of(&self.session, server, &told.host, end).await? {
             Place::There => Ok(Seen::Idle),
             Place::Elsewhere => Ok(Seen::Elsewhere),
             Place::Unknown => Err(answer::no_server(id)),
@@ -134,7 +134,7 @@ impl Senlin {
 
     async fn recover(&self, whose: Whose, id: &str, told: &Stored, end: Instant) -> Result<String, Outcome> {
         let (path, body) = (format!("/v1/{}/{id}/actions", whose.path()), told.request());
-        let ask = Ask::write(&RECOVER, &path, &body).in_version(told.version());
+        let ask = Ask::write(&RECOVER, &path, &body).in_version(told.version.as_deref());
         let answer = self.session.send(&CLUSTERING, &ask, end).await.map_err(|trouble| trouble.outcome())?;
         answer::begun(whose, id, &answer)
     }
@@ -149,9 +149,7 @@ impl Driver for Senlin {
         format!("Senlin of {}", self.session.shown())
     }
 
-    fn target(&self) -> String {
-        self.session.target()
-    }
+    of_session!();
 
     fn undo(&self, host: &Named) -> Option<String> {
         let _all_of_them = host;
@@ -169,26 +167,14 @@ impl Driver for Senlin {
         body::of_test(now)
     }
 
-    fn limit(&self) -> Duration {
-        self.session.limit()
-    }
-
     /// A node that is well again would be recovered once more, and lose what is on it.
     fn terms(&self) -> Terms {
         Terms { if_returned: IfReturned::Hold, stale_after: Some(STALE), ..Terms::default() }
     }
 
-    fn warnings(&self) -> Vec<String> {
-        self.session.warnings(&self.endpoint())
-    }
-
     fn check<'a>(&'a self, hosts: &'a [Named]) -> Check<'a> {
         let _asked_for_none = hosts;
         Box::pin(async { Some(openstack::try_out(self, &self.session, &CLUSTERING).await) })
-    }
-
-    fn deliver<'a>(&'a self, message: Message<'a>) -> Exchange<'a> {
-        Box::pin(self.exchange(message))
     }
 }
 

@@ -3,7 +3,6 @@
 mod answer;
 
 use std::sync::Arc;
-use std::time::Duration;
 
 use marks::id::MarkId;
 use marks::mark::Mark;
@@ -12,11 +11,11 @@ use reqwest::Method;
 use site::Section;
 use tokio::time::Instant;
 
-use crate::driver::{Check, Driver, Exchange, Kind, Message, Named, Outcome, Step, usable};
+use crate::driver::{Check, Driver, Kind, Message, Named, Outcome, Step, usable};
 use crate::event::doctor;
 use crate::kept::Unusable;
 pub use crate::openstack::WhichName;
-use crate::openstack::{self, Ask, ROOT_CAUSE_ANALYSIS, Session};
+use crate::openstack::{self, Ask, ROOT_CAUSE_ANALYSIS, Session, of_session};
 use crate::writes::{Request, What, Write};
 
 /// The driver in the registry.
@@ -90,9 +89,7 @@ impl Driver for Vitrage {
         format!("Vitrage of {}", self.session.shown())
     }
 
-    fn target(&self) -> String {
-        self.session.target()
-    }
+    of_session!();
 
     fn undo(&self, host: &Named) -> Option<String> {
         let host = self.options.host_name.of_host(host);
@@ -123,20 +120,8 @@ impl Driver for Vitrage {
         doctor::one_test(id, now)
     }
 
-    fn limit(&self) -> Duration {
-        self.session.limit()
-    }
-
-    fn warnings(&self) -> Vec<String> {
-        self.session.warnings(&self.endpoint())
-    }
-
     fn check<'a>(&'a self, _hosts: &'a [Named]) -> Check<'a> {
         Box::pin(async { Some(openstack::reach(&self.session, &ROOT_CAUSE_ANALYSIS).await) })
-    }
-
-    fn deliver<'a>(&'a self, message: Message<'a>) -> Exchange<'a> {
-        Box::pin(self.exchange(message))
     }
 }
 

@@ -81,7 +81,7 @@ pub(super) async fn servers(session: &Session, told: &Stored, end: Instant) -> R
     let mut all = Vec::new();
     let mut after: Option<String> = None;
     loop {
-        let rows = page(session, told.host(), after.as_deref(), end).await?;
+        let rows = page(session, &told.host, after.as_deref(), end).await?;
         // A page is as long as Nova's own limit lets it be: only an empty one is the last.
         let Some(last) = rows.last().map(|row| text(row, "id")) else { break };
         if rows.iter().any(|row| row.get(HOST).is_none()) {
@@ -91,13 +91,13 @@ pub(super) async fn servers(session: &Session, told: &Stored, end: Instant) -> R
             return Err(no_end());
         }
         let is_meant = |row: &&Value| {
-            text(row, HOST).eq_ignore_ascii_case(told.host()) && !told.precedes(row["created"].as_str())
+            text(row, HOST).eq_ignore_ascii_case(&told.host) && !told.precedes(row["created"].as_str())
         };
         all.extend(rows.iter().filter(is_meant).map(|row| text(row, "id")));
         after = Some(last);
     }
     if all.is_empty() && !told.is_test() {
-        is_known(session, told.host(), end).await?;
+        is_known(session, &told.host, end).await?;
     }
     Ok(all)
 }

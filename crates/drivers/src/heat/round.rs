@@ -43,14 +43,14 @@ impl<'a> Round<'a> {
     /// The resources that the configuration names for this host.
     async fn configured(&mut self) -> Result<(), Outcome> {
         let mut moved = false;
-        for resource in self.heat.options.resources.of(self.told.node()) {
+        for resource in self.heat.options.resources.of(self.told.node.as_ref()) {
             match lookup::resource(&self.heat.session, resource, self.end).await? {
                 Ok(found) => moved |= self.still_there(&found).await?,
                 Err(missing) => self.lacks(missing)?,
             }
         }
         match moved {
-            true => is_known(&self.heat.session, self.told.host(), self.end).await,
+            true => is_known(&self.heat.session, &self.told.host, self.end).await,
             false => Ok(()),
         }
     }
@@ -58,13 +58,13 @@ impl<'a> Round<'a> {
     /// What the configuration says of a server is true until the server moves: one that Nova has elsewhere by now is well.
     /// Says whether it has moved.
     async fn still_there(&mut self, found: &Found) -> Result<bool, Outcome> {
-        if self.told.step() == Step::Return || found.wish(self.told) != Wish::Patch {
+        if self.told.step == Step::Return || found.wish(self.told) != Wish::Patch {
             return self.one(found).await.map(|()| false);
         }
         let Some(server) = found.server() else {
             return self.count(Patched::NotTaken(answer::no_server(found))).map(|()| false);
         };
-        match place_of(&self.heat.session, server, self.told.host(), self.end).await? {
+        match place_of(&self.heat.session, server, &self.told.host, self.end).await? {
             Place::There => self.one(found).await.map(|()| false),
             Place::Elsewhere | Place::Unknown => self.count(Patched::Left).map(|()| true),
         }
@@ -99,7 +99,7 @@ impl<'a> Round<'a> {
 
     /// The others are told all the same; what is deleted since has nothing that could be taken back.
     fn lacks(&mut self, missing: Outcome) -> Result<(), Outcome> {
-        match self.told.step() {
+        match self.told.step {
             Step::Return => Ok(()),
             Step::Failure | Step::Confirm => self.count(Patched::NotTaken(missing)),
         }

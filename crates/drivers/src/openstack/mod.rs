@@ -32,3 +32,25 @@ pub(crate) use times::seconds;
 pub(crate) use trouble::Trouble;
 pub(crate) use usual::{found, told, usual};
 pub use which::WhichName;
+
+/// What a driver answers by its `session` alone, and its exchanges: in the `impl Driver` of each.
+macro_rules! of_session {
+    () => {
+        fn target(&self) -> String {
+            self.session.target()
+        }
+
+        fn limit(&self) -> std::time::Duration {
+            self.session.limit()
+        }
+
+        fn warnings(&self) -> Vec<String> {
+            self.session.warnings(&self.endpoint())
+        }
+
+        fn deliver<'a>(&'a self, message: Message<'a>) -> crate::driver::Exchange<'a> {
+            Box::pin(self.exchange(message))
+        }
+    };
+}
+pub(crate) use of_session;
