@@ -21,15 +21,6 @@ pub enum TimeFormat {
 /// The host of every test: it cannot exist (RFC 2606).
 pub(super) const NO_HOST: &str = "send-test.invalid";
 
-/// What a body is, as a header. Its own bytes say it: one that was stored before the route's form was changed keeps its
-/// type.
-pub fn content_type(body: &[u8]) -> &'static str {
-    match body.starts_with(cloudevents::BEGINNING) {
-        true => cloudevents::CONTENT_TYPE,
-        false => "application/json",
-    }
-}
-
 /// Serialised in the order of its fields: the order is part of the contract.
 #[derive(Serialize)]
 struct Event<'a> {
@@ -211,21 +202,6 @@ pub(crate) mod tests {
             serde_json::from_slice(&of_mark(&mark(), TimeFormat::Rfc3339)).unwrap();
         assert_eq!(parsed["generated_time"], "2026-07-21T02:13:21Z");
         assert_eq!(parsed["payload"]["failure_time"], "2026-07-21T02:13:20Z");
-    }
-
-    /// The broken variant goes by what the route says now.
-    #[test]
-    fn a_body_keeps_its_type_whatever_the_route_says_now() {
-        let standard = of_mark(&mark(), TimeFormat::Epoch);
-        for body in
-            [&standard, &doctor::of_mark(&mark()), &of_test(&mark().id, Timestamp(0), TimeFormat::Epoch)]
-        {
-            assert_eq!(content_type(body), "application/json");
-        }
-        let event = cloudevents::of_mark(&mark(), "/x", TimeFormat::Epoch);
-        assert_eq!(content_type(&event), "application/cloudevents+json");
-        let careless = |_: &[u8]| cloudevents::CONTENT_TYPE;
-        assert_ne!(careless(&standard), content_type(&standard));
     }
 
     /// A receiver that looks at the type, or for the host, or for either, takes no test for a failure.

@@ -8,19 +8,22 @@ mod lookup;
 mod round;
 mod targets;
 
+use std::sync::Arc;
+
 use marks::id::MarkId;
 use marks::mark::Mark;
 use marks::terms::{IfReturned, Terms};
 use marks::time::Timestamp;
-use reqwest::Method;
+use site::Section;
 use tokio::time::Instant;
 
-use crate::driver::{Check, Driver, Finding, Kind, Message, Named, Outcome, Step};
+use crate::driver::{Check, Driver, Finding, Kind, Message, Named, Outcome, Step, usable};
 use crate::kept::Unusable;
 use crate::openstack::{self, ORCHESTRATION, Session, of_session};
 pub use crate::openstack::{ByHost, WhichName};
-use crate::writes::{Request, What, Write};
+use crate::writes::{What, Write};
 use body::Stored;
+pub use keys::Options;
 use round::Round;
 pub use targets::{Resource, Stack};
 
@@ -28,43 +31,25 @@ pub use targets::{Resource, Stack};
 pub const KIND: Kind = Kind {
     word: "heat",
     summary: "marking the resources of OpenStack's Heat that lived on the host unhealthy: `docs/drivers.md`",
-    configure: keys::configure,
+    configure,
     writes: WRITES,
 };
-
-pub(super) static MARK: Request =
-    Request { method: Method::PATCH, path: "/stacks/STACK/ID/resources/RESOURCE" };
 
 static WRITES: &[Write] = &[
     Write {
         what: What::Request(
-            &MARK,
+            &round::MARK,
             "`mark_unhealthy`: the resource is in `CHECK_FAILED`, and the next update of its stack replaces it",
         ),
         guard: "Nova has its server on this host; nobody has marked it; it was not made since the host failed",
         undo: "`openstack stack resource mark unhealthy --reset STACK RESOURCE`, before the next update of the stack",
     },
     Write {
-        what: What::Request(&MARK, "the same resource is healthy again (`when-returned`)"),
+        what: What::Request(&round::MARK, "the same resource is healthy again (`when-returned`)"),
         guard: "the host is a member now; the route leads to the same cloud; the resource is still in `CHECK_FAILED` with the reason of this very mark",
         undo: "`openstack stack resource mark unhealthy STACK RESOURCE`",
     },
 ];
-
-/// What a `heat` route is made of.
-#[derive(Clone, Debug)]
-pub struct Options {
-    /// The cloud that Heat belongs to; its project is that of the stacks.
-    pub cloud: openstack::Options,
-    /// Under which of its names Nova knows a host.
-    pub host_name: WhichName,
-    /// The resources that live on each host, as far as the configuration says it.
-    pub resources: ByHost<Resource>,
-    /// The stacks whose servers are looked up in Nova.
-    pub stacks: Vec<Stack>,
-    /// Whether what was marked is unmarked when the host is back.
-    pub unmark: bool,
-}
 
 /// One `heat` route.
 pub struct Heat {
@@ -85,7 +70,7 @@ impl Heat {
     async fn exchange(&self, message: Message<'_>) -> Outcome {
         let end = Instant::now() + self.session.limit();
         let Some(told) = Stored::read(message.body, message.step) else { return answer::unreadable() };
-        Round::new(self, &told, end).outcome().await
+        Round::new(&self.session, &self.options, &told, end).outcome().await
     }
 }
 
@@ -150,4 +135,10 @@ impl Driver for Heat {
             Some(all)
         })
     }
+}
+
+/// Reads `[heat.NAME]`.
+fn configure(table: &mut Section<'_, '_>) -> Option<Arc<dyn Driver>> {
+    let options = keys::read(table)?;
+    usable(table, Heat::new(options))
 }

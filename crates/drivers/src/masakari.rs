@@ -255,7 +255,10 @@ impl Driver for Masakari {
     }
 
     fn check<'a>(&'a self, hosts: &'a [Named]) -> Check<'a> {
-        Box::pin(async { Some(check::findings(self, hosts).await) })
+        Box::pin(async {
+            let tried = openstack::try_out(self, &self.session, &INSTANCE_HA).await;
+            Some(check::findings(tried, &self.session, self.host_name, hosts).await)
+        })
     }
 }
 

@@ -6,27 +6,31 @@ mod input;
 mod keys;
 mod template;
 
+use std::sync::Arc;
+
 use marks::id::MarkId;
 use marks::mark::Mark;
 use marks::terms::{IfReturned, Terms};
 use marks::time::Timestamp;
 use reqwest::Method;
+use site::Section;
 use tokio::time::Instant;
 
-use crate::driver::{Check, Driver, Failure, Kind, Message, Named, Outcome};
+use crate::driver::{Check, Driver, Failure, Kind, Message, Named, Outcome, usable};
 use crate::event::TimeFormat;
 use crate::kept::Unusable;
 use crate::openstack::{self, Ask, Session, WORKFLOW, of_session};
 use crate::writes::{Request, What, Write};
 use body::{Stored, Workflow};
 pub use input::Input;
+pub use keys::Options;
 pub use template::Template;
 
 /// The driver in the registry.
 pub const KIND: Kind = Kind {
     word: "mistral",
     summary: "a workflow of OpenStack's Mistral, started under the mark's id: `docs/drivers.md`",
-    configure: keys::configure,
+    configure,
     writes: WRITES,
 };
 
@@ -37,32 +41,6 @@ static WRITES: &[Write] = &[Write {
     guard: "its id is the mark's: Mistral starts no second one while it keeps the first",
     undo: "`openstack workflow execution update --state CANCELLED MARK`; what the workflow has done stays",
 }];
-
-/// What a `mistral` route is made of.
-#[derive(Clone, Debug)]
-pub struct Options {
-    /// The cloud that Mistral belongs to.
-    pub cloud: openstack::Options,
-    /// The workflow's name or UUID.
-    pub workflow: String,
-    /// Where it is looked for, if not in the default namespace.
-    pub namespace: Option<String>,
-    /// What it is given.
-    pub input: Input,
-    /// What its execution is called.
-    pub description: Option<Template>,
-    /// How times are written in both.
-    pub time_format: TimeFormat,
-}
-
-impl Options {
-    /// A workflow of this cloud, with nothing but defaults.
-    pub fn of(cloud: openstack::Options, workflow: &str) -> Self {
-        let workflow = workflow.to_owned();
-        let input = Input::default();
-        Self { cloud, workflow, namespace: None, input, description: None, time_format: TimeFormat::Epoch }
-    }
-}
 
 /// One `mistral` route.
 pub struct Mistral {
@@ -149,4 +127,10 @@ impl Driver for Mistral {
         let _asked_for_none = hosts;
         Box::pin(async { Some(openstack::try_out(self, &self.session, &WORKFLOW).await) })
     }
+}
+
+/// Reads `[mistral.NAME]`.
+fn configure(table: &mut Section<'_, '_>) -> Option<Arc<dyn Driver>> {
+    let options = keys::read(table)?;
+    usable(table, Mistral::new(options))
 }
