@@ -18,7 +18,9 @@ use tokio::time::Instant;
 
 use crate::driver::{Check, Driver, Kind, Message, Named, Outcome, usable};
 use crate::kept::Unusable;
-use crate::openstack::{self, Ask, CLUSTERING, Place, Session, found, is_known, of_session, place_of};
+use crate::openstack::{
+    self, Ask, CLUSTERING, Place, Session, is_known, is_uuid, look_up, of_session, place_of,
+};
 pub use crate::openstack::{ByHost, WhichName};
 use crate::writes::{Request, What, Write};
 use answer::Seen;
@@ -99,10 +101,10 @@ impl Senlin {
     /// A repetition would recover a node twice, and lose what the first recovery has made: so it is looked for first.
     async fn look(&self, whose: Whose, id: &str, told: &Stored, end: Instant) -> Result<Seen, Outcome> {
         let path = format!("/v1/{}/{id}", whose.path());
-        let there = self.ask(&path, &[], whose.key(), end).await?;
+        let there = look_up(&self.session, &CLUSTERING, (&path, &[]), whose.key(), end).await?;
         let there = there.ok_or_else(|| answer::no_such(whose, id))?;
         let query = [("target", id), ("action", whose.action())];
-        let actions = self.ask("/v1/actions", &query, "actions", end).await?;
+        let actions = look_up(&self.session, &CLUSTERING, ("/v1/actions", &query), "actions", end).await?;
         match answer::seen(told, &there, &actions.unwrap_or_default())? {
             Seen::Idle if whose == Whose::Node && !told.is_test() => self.idle(id, &there, told, end).await,
             seen => Ok(seen),
@@ -112,24 +114,13 @@ impl Senlin {
     /// The configuration says where a node lives, and that is true until its server moves: to recover one that is well
     /// elsewhere would destroy it. Of a cluster Senlin recovers no node that is active.
     async fn idle(&self, id: &str, node: &Value, told: &Stored, end: Instant) -> Result<Seen, Outcome> {
-        let is_uuid = |id: &&str| id.len() == 36 && id.bytes().all(|b| b.is_ascii_hexdigit() || b == b'-');
-        let server = node["physical_id"].as_str().filter(is_uuid).ok_or_else(|| answer::no_server(id))?;
+        let server =
+            node["physical_id"].as_str().filter(|id| is_uuid(id)).ok_or_else(|| answer::no_server(id))?;
         match place_of(&self.session, server, &told.host, end).await? {
             Place::There => Ok(Seen::Idle),
             Place::Elsewhere => Ok(Seen::Elsewhere),
             Place::Unknown => Err(answer::no_server(id)),
         }
-    }
-
-    async fn ask(
-        &self,
-        path: &str,
-        query: &[(&str, &str)],
-        key: &str,
-        end: Instant,
-    ) -> Result<Option<Value>, Outcome> {
-        let answer = self.session.send(&CLUSTERING, &Ask::get(path, query), end).await;
-        found("Senlin", &answer.map_err(|trouble| trouble.outcome())?, key)
     }
 
     async fn recover(&self, whose: Whose, id: &str, told: &Stored, end: Instant) -> Result<String, Outcome> {
