@@ -183,7 +183,7 @@ async fn a_question_without_an_answer_is_put_again() {
         let bad = word(&tell_step(&driver, which, b"{}", 0).await);
         assert_eq!(bad, "rejected rejected");
     }
-    let cloud = openstack::Options { timeout: SHORT, ..site.options() };
+    let cloud = openstack::CloudOptions { timeout: SHORT, ..site.options() };
     site.state().keystone_is_mute = true;
     let late = Masakari::new(Options { confirm: true, ..Options::of(cloud) }).unwrap();
     assert_eq!(ask(&late, Step::Confirm, &mark).await, "unreachable keystone");

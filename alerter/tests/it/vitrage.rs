@@ -169,7 +169,7 @@ async fn half_an_answer_is_none() {
     }
     let scene = Cloud::with(FakeVitrage::default()).await;
     scene.room().whims = vec![("POST", Whim::Hang)];
-    let cloud = openstack::Options { timeout: SHORT * 5, ..scene.options() };
+    let cloud = openstack::CloudOptions { timeout: SHORT * 5, ..scene.options() };
     let driver = Vitrage::new(Options { cloud, host_name: WhichName::Node, tells_return: false }).unwrap();
     assert_eq!(attempt(&driver).await, "unknown timeout");
     assert_eq!(driver.further_steps(), []);

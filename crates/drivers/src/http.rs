@@ -24,7 +24,7 @@ use crate::web::{self, Endpoint, fault, shown, wire};
 use crate::writes::{What, Write};
 
 pub use self::credentials::Credentials;
-pub use self::keys::{Body, Options};
+pub use self::keys::{Layout, Options};
 use self::signature::SigningKey;
 
 /// The driver in the registry.
@@ -148,20 +148,20 @@ impl Driver for Http {
     fn body(&self, mark: &Mark) -> Vec<u8> {
         let format = self.options.time_format;
         match &self.options.body {
-            Body::Standard => event::of_mark(mark, format),
-            Body::Extended => event::extended(mark, format),
-            Body::Doctor => doctor::of_mark(mark),
-            Body::CloudEvents { source } => cloudevents::of_mark(mark, source, format),
+            Layout::Standard => event::of_mark(mark, format),
+            Layout::Extended => event::extended(mark, format),
+            Layout::Doctor => doctor::of_mark(mark),
+            Layout::CloudEvents { source } => cloudevents::of_mark(mark, source, format),
         }
     }
 
     fn test_body(&self, id: &MarkId, now: Timestamp) -> Vec<u8> {
         let format = self.options.time_format;
         match &self.options.body {
-            Body::Standard => event::of_test(id, now, format),
-            Body::Extended => event::extended_test(id, now, format),
-            Body::Doctor => doctor::of_test(id, now),
-            Body::CloudEvents { source } => cloudevents::of_test(id, now, source, format),
+            Layout::Standard => event::of_test(id, now, format),
+            Layout::Extended => event::extended_test(id, now, format),
+            Layout::Doctor => doctor::of_test(id, now),
+            Layout::CloudEvents { source } => cloudevents::of_test(id, now, source, format),
         }
     }
 

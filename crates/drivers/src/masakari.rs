@@ -26,7 +26,7 @@ use crate::kept::Unusable;
 pub use crate::openstack::WhichName;
 use crate::openstack::{self, Ask, INSTANCE_HA, Session, of_session};
 use crate::writes::{Request, What, Write};
-use answer::{Doubt, Verdict};
+use answer::{Doubt, Reply};
 use back::Turn;
 use body::Stored;
 use lookup::{Host, Lookup};
@@ -70,7 +70,7 @@ const USUAL_WITHIN: u32 = 1800;
 #[derive(Clone, Debug)]
 pub struct Options {
     /// The cloud that Masakari belongs to.
-    pub cloud: openstack::Options,
+    pub cloud: openstack::CloudOptions,
     /// Under which of its names Masakari knows a host.
     pub host_name: WhichName,
     /// Whether Masakari is asked what became of its notification.
@@ -83,7 +83,7 @@ pub struct Options {
 
 impl Options {
     /// With nothing but defaults.
-    pub fn of(cloud: openstack::Options) -> Self {
+    pub fn of(cloud: openstack::CloudOptions) -> Self {
         Self {
             cloud,
             host_name: WhichName::default(),
@@ -148,14 +148,14 @@ impl Masakari {
             Ok(answer) => answer,
             Err(trouble) => return trouble.outcome(),
         };
-        match answer::verdict(&answer, told.as_ref()) {
-            Verdict::Ended(outcome) => outcome,
-            Verdict::Doubt(doubt) => self.look(doubt, told, message.ambiguous > 0, end).await,
+        match answer::reply(&answer, told.as_ref()) {
+            Reply::Ended(outcome) => outcome,
+            Reply::Doubt(doubt) => self.settle(doubt, told, message.ambiguous > 0, end).await,
         }
     }
 
     /// Whether it is this very notification that Masakari has.
-    async fn look(&self, doubt: Doubt, told: Option<Stored>, was_ambiguous: bool, end: Instant) -> Outcome {
+    async fn settle(&self, doubt: Doubt, told: Option<Stored>, was_ambiguous: bool, end: Instant) -> Outcome {
         let found = match told {
             Some(told) => Lookup::new(&self.session, end).find(&told).await,
             None => Ok(None),

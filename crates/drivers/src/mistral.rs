@@ -65,7 +65,7 @@ impl Mistral {
     async fn exchange(&self, message: Message<'_>) -> Outcome {
         let end = Instant::now() + self.session.limit();
         match Stored::read(message.body) {
-            Some(told) if told.test => self.look(&told.workflow, end).await,
+            Some(told) if told.test => self.find(&told.workflow, end).await,
             Some(told) => self.start(&told, message.body, end).await,
             None => Outcome::Rejected(Failure::of_others()),
         }
@@ -80,7 +80,7 @@ impl Mistral {
     }
 
     /// Whether the workflow is there: that starts nothing.
-    async fn look(&self, workflow: &Workflow, end: Instant) -> Outcome {
+    async fn find(&self, workflow: &Workflow, end: Instant) -> Outcome {
         let (path, query) = (workflow.path(), workflow.query());
         let ask = Ask::get(&path, &query);
         match self.session.send(&WORKFLOW, &ask, end).await {

@@ -57,7 +57,7 @@ static WRITES: &[Write] = &[
 #[derive(Clone, Debug)]
 pub struct Options {
     /// The cloud that Nova belongs to.
-    pub cloud: openstack::Options,
+    pub cloud: openstack::CloudOptions,
     /// Under which of its names Nova knows a host.
     pub host_name: WhichName,
     /// Why the service is disabled too, as [`reason`] takes it; where unset, it is not.
@@ -93,7 +93,7 @@ impl Nova {
         let Some(told) = Stored::read(message.body) else {
             return Outcome::Rejected(Failure::of_others());
         };
-        let list = match self.look(&[("host", &told.host), ("binary", BINARY)], end).await {
+        let list = match self.services(&[("host", &told.host), ("binary", BINARY)], end).await {
             Ok(list) => list,
             Err(outcome) => return outcome,
         };
@@ -107,7 +107,7 @@ impl Nova {
     }
 
     /// What Nova has. Nothing is changed by it, so nothing about it is ambiguous.
-    async fn look(&self, query: &[(&str, &str)], end: Instant) -> Result<List, Outcome> {
+    async fn services(&self, query: &[(&str, &str)], end: Instant) -> Result<List, Outcome> {
         let ask = Ask::get("/os-services", query).in_version(Some(VERSION));
         match self.session.send(&COMPUTE, &ask, end).await {
             Ok(answer) => answer::listed(&answer),
@@ -194,7 +194,7 @@ impl Driver for Nova {
                 return Some(all);
             }
             let end = Instant::now() + self.session.limit();
-            Some(match self.look(&[("binary", BINARY)], end).await {
+            Some(match self.services(&[("binary", BINARY)], end).await {
                 Ok(list) => hosts.iter().filter_map(|host| self.finding(&list, host)).collect(),
                 Err(outcome) => Finding::of(&outcome).into_iter().collect(),
             })

@@ -78,7 +78,7 @@ impl Senlin {
         let targets = all.of(told.node.as_ref());
         let mut wishes = Vec::new();
         for id in targets {
-            wishes.push((id, self.look(whose, id, told, end).await?));
+            wishes.push((id, self.state_of(whose, id, told, end).await?));
         }
         if wishes.iter().any(|(_, seen)| *seen == Seen::Elsewhere) {
             is_known(&self.session, &told.host, end).await?;
@@ -99,7 +99,7 @@ impl Senlin {
     }
 
     /// A repetition would recover a node twice, and lose what the first recovery has made: so it is looked for first.
-    async fn look(&self, whose: Whose, id: &str, told: &Stored, end: Instant) -> Result<Seen, Outcome> {
+    async fn state_of(&self, whose: Whose, id: &str, told: &Stored, end: Instant) -> Result<Seen, Outcome> {
         let path = format!("/v1/{}/{id}", whose.path());
         let there = look_up(&self.session, &CLUSTERING, (&path, &[]), whose.key(), end).await?;
         let there = there.ok_or_else(|| answer::no_such(whose, id))?;

@@ -48,7 +48,7 @@ static WRITES: &[Write] = &[
 #[derive(Clone, Debug)]
 pub struct Options {
     /// The cloud that Vitrage belongs to.
-    pub cloud: openstack::Options,
+    pub cloud: openstack::CloudOptions,
     /// Under which of its names Vitrage knows a host: that of Nova.
     pub host_name: WhichName,
     /// Whether it is told that the host is back.

@@ -75,7 +75,7 @@ fn of_nova(cloud: &Cloud, token: &Token) -> anyhow::Result<Value> {
     Ok(found["services"][0].clone())
 }
 
-fn workflow(name: &str) -> impl FnOnce(drivers::openstack::Options) -> anyhow::Result<Mistral> {
+fn workflow(name: &str) -> impl FnOnce(drivers::openstack::CloudOptions) -> anyhow::Result<Mistral> {
     move |cloud| Ok(Mistral::new(mistral::Options::of(cloud, name))?)
 }
 

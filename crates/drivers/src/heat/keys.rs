@@ -9,7 +9,7 @@ use crate::openstack::{self, ByHost, WhichName};
 #[derive(Clone, Debug)]
 pub struct Options {
     /// The cloud that Heat belongs to; its project is that of the stacks.
-    pub cloud: openstack::Options,
+    pub cloud: openstack::CloudOptions,
     /// Under which of its names Nova knows a host.
     pub host_name: WhichName,
     /// The resources that live on each host, as far as the configuration says it.

@@ -20,7 +20,7 @@ const SOURCE: &str = "/nova-host-alerter";
 #[derive(Clone, Debug)]
 pub struct Options {
     /// Where to send, and what the client for it is made of.
-    pub client: web::Options,
+    pub client: web::ClientOptions,
     /// How: `POST` or `PUT`.
     pub method: Method,
     /// What else stands in each request; nothing that the driver sends itself.
@@ -30,7 +30,7 @@ pub struct Options {
     /// The files with what each request is signed with: no secret, one, or two while one replaces the other.
     pub secret_files: Vec<PathBuf>,
     /// How the body is laid out.
-    pub body: Body,
+    pub body: Layout,
     /// How times are written, where the layout leaves it open.
     pub time_format: TimeFormat,
     /// How long the receiver may take to confirm a mark that it has accepted; where unset, any 2xx acknowledges.
@@ -39,7 +39,7 @@ pub struct Options {
 
 /// How a body is laid out.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub enum Body {
+pub enum Layout {
     /// The standard event.
     #[default]
     Standard,
@@ -57,18 +57,18 @@ pub enum Body {
 impl Options {
     /// A route to `url` with nothing but defaults.
     pub fn to(url: Url) -> Self {
-        Self::by(web::Options::to(url))
+        Self::by(web::ClientOptions::to(url))
     }
 
     /// A route through this client with nothing but defaults.
-    pub fn by(client: web::Options) -> Self {
+    pub fn by(client: web::ClientOptions) -> Self {
         Self {
             client,
             method: Method::POST,
             headers: HeaderMap::new(),
             credentials: None,
             secret_files: Vec::new(),
-            body: Body::default(),
+            body: Layout::default(),
             time_format: TimeFormat::default(),
             confirmed_within: None,
         }
@@ -105,7 +105,7 @@ fn confirmation(table: &mut Section<'_, '_>) -> Option<Duration> {
 }
 
 /// `body`, and `cloudevents-source` where it says something.
-fn body(table: &mut Section<'_, '_>) -> Body {
+fn body(table: &mut Section<'_, '_>) -> Layout {
     let (key, word) = ("cloudevents-source", "cloudevents");
     let source = table.text(key, cloudevents::source);
     let words = ["standard", "extended", "doctor", word].map(|word| (word, word));
@@ -117,10 +117,10 @@ fn body(table: &mut Section<'_, '_>) -> Body {
         );
     }
     match body {
-        Some("extended") => Body::Extended,
-        Some("doctor") => Body::Doctor,
-        Some("cloudevents") => Body::CloudEvents { source: source.unwrap_or_else(|| SOURCE.to_owned()) },
-        _ => Body::Standard,
+        Some("extended") => Layout::Extended,
+        Some("doctor") => Layout::Doctor,
+        Some("cloudevents") => Layout::CloudEvents { source: source.unwrap_or_else(|| SOURCE.to_owned()) },
+        _ => Layout::Standard,
     }
 }
 

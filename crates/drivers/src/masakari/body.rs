@@ -13,7 +13,7 @@ const APART: i64 = 181;
 
 /// Serialised in the order of its fields.
 #[derive(Serialize)]
-struct Body<'a> {
+struct Envelope<'a> {
     notification: Notification<'a>,
 }
 
@@ -48,7 +48,7 @@ fn write(hostname: &str, time: Timestamp, event: &str, cluster_status: &str) -> 
     let generated_time = &rfc3339(time);
     let payload = Payload { event, cluster_status, host_status: "NORMAL" };
     let notification = Notification { r#type: "COMPUTE_HOST", hostname, generated_time, payload };
-    bytes(&Body { notification })
+    bytes(&Envelope { notification })
 }
 
 /// When a notification says that it was made, in seconds: when its mark was, or so long after what the one before it said

@@ -14,7 +14,7 @@ const LONGEST: usize = 255;
 #[derive(Clone, Debug)]
 pub struct Options {
     /// The cloud that Mistral belongs to.
-    pub cloud: openstack::Options,
+    pub cloud: openstack::CloudOptions,
     /// The workflow's name or UUID.
     pub workflow: String,
     /// Where it is looked for, if not in the default namespace.
@@ -29,7 +29,7 @@ pub struct Options {
 
 impl Options {
     /// A workflow of this cloud, with nothing but defaults.
-    pub fn of(cloud: openstack::Options, workflow: &str) -> Self {
+    pub fn of(cloud: openstack::CloudOptions, workflow: &str) -> Self {
         let workflow = workflow.to_owned();
         let input = Input::default();
         Self { cloud, workflow, namespace: None, input, description: None, time_format: TimeFormat::Epoch }

@@ -34,12 +34,12 @@ pub(super) struct Found {
     /// The project that it is for; none for the whole system.
     pub(super) project: Option<String>,
     /// The services.
-    pub(super) catalog: Vec<Entry>,
+    pub(super) catalog: Vec<Offer>,
 }
 
 /// One service.
 #[derive(Clone, Debug, Deserialize)]
-pub(super) struct Entry {
+pub(super) struct Offer {
     r#type: String,
     #[serde(default)]
     endpoints: Vec<Endpoint>,

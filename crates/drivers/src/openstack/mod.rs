@@ -24,7 +24,7 @@ pub(crate) use catalog::{
     CLUSTERING, COMPUTE, INSTANCE_HA, ORCHESTRATION, ROOT_CAUSE_ANALYSIS, Service, WORKFLOW,
 };
 pub(crate) use check::{look_up, reach, try_out};
-pub use cloud::Options;
+pub use cloud::CloudOptions;
 pub(crate) use keys::read as read_options;
 pub(crate) use servers::{HOST, Place, is_known, no_hosts_shown, place_of};
 pub(crate) use session::{Answer, Ask, Session};

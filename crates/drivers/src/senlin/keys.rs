@@ -12,7 +12,7 @@ const LONGEST: u32 = 3600;
 #[derive(Clone, Debug)]
 pub struct Options {
     /// The cloud that Senlin belongs to.
-    pub cloud: openstack::Options,
+    pub cloud: openstack::CloudOptions,
     /// Under which of its names Nova knows a host.
     pub host_name: WhichName,
     /// What is recovered of each host.
