@@ -312,7 +312,7 @@ async fn attempt(driver: &Heat) -> Outcome {
 }
 
 async fn back(driver: &Heat) -> Outcome {
-    tell_step(driver, Step::Return, &driver.step_body(Step::Return, &mark(), &[]), 0).await
+    tell_step(driver, Step::Return, &driver.return_body(&mark(), &[]), 0).await
 }
 
 fn reference(outcome: &Outcome) -> &str {

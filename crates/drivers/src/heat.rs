@@ -104,11 +104,8 @@ impl Driver for Heat {
         }
     }
 
-    fn step_body(&self, step: Step, mark: &Mark, _told: &[u8]) -> Vec<u8> {
-        match step {
-            Step::Return => body::of_return(mark, self.options.host_name.of(mark)),
-            Step::Failure | Step::Confirm => self.body(mark),
-        }
+    fn return_body(&self, mark: &Mark, _told: &[u8]) -> Vec<u8> {
+        body::of_return(mark, self.options.host_name.of(mark))
     }
 
     fn test_body(&self, id: &MarkId, now: Timestamp) -> Vec<u8> {

@@ -170,11 +170,8 @@ impl Driver for Nova {
     }
 
     /// Where the route was another one when the host failed, nobody knows what was done: it is as if this one had done it.
-    fn step_body(&self, step: Step, mark: &Mark, told: &[u8]) -> Vec<u8> {
-        match step {
-            Step::Return => body::of_return(told).unwrap_or_else(|| self.told(mark, false)),
-            Step::Failure | Step::Confirm => self.body(mark),
-        }
+    fn return_body(&self, mark: &Mark, told: &[u8]) -> Vec<u8> {
+        body::of_return(told).unwrap_or_else(|| self.told(mark, false))
     }
 
     fn test_body(&self, id: &MarkId, now: Timestamp) -> Vec<u8> {

@@ -109,11 +109,8 @@ impl Driver for Vitrage {
         }
     }
 
-    fn step_body(&self, step: Step, mark: &Mark, _told: &[u8]) -> Vec<u8> {
-        match step {
-            Step::Return => doctor::one_up(mark, self.options.host_name.of(mark)),
-            Step::Failure | Step::Confirm => self.body(mark),
-        }
+    fn return_body(&self, mark: &Mark, _told: &[u8]) -> Vec<u8> {
+        doctor::one_up(mark, self.options.host_name.of(mark))
     }
 
     fn test_body(&self, id: &MarkId, now: Timestamp) -> Vec<u8> {

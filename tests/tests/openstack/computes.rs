@@ -62,7 +62,7 @@ impl<D: Driver> Teller<D> {
     }
 
     fn back(&self, mark: &Mark) -> Outcome {
-        self.tell(Step::Return, &self.driver.step_body(Step::Return, mark, &[]), mark)
+        self.tell(Step::Return, &self.driver.return_body(mark, &[]), mark)
     }
 
     fn test(&self) -> Outcome {
