@@ -75,15 +75,7 @@ impl Heat {
 }
 
 impl Driver for Heat {
-    fn kind(&self) -> &'static str {
-        KIND.word
-    }
-
-    fn endpoint(&self) -> String {
-        format!("Heat of {}", self.session.shown())
-    }
-
-    of_session!();
+    of_session!("Heat");
 
     fn undo(&self, host: &Named) -> Option<String> {
         let node = &host.node;
@@ -91,6 +83,11 @@ impl Driver for Heat {
             "Heat replaces at the next update of its stack each resource that was marked for {node} and is not unmarked before; if it is well, run `openstack stack resource mark unhealthy --reset STACK RESOURCE` for each in CHECK_FAILED whose reason begins with {}",
             body::OURS.trim_end()
         ))
+    }
+
+    /// Heat would replace what is well again, and Nova says who is on the host now, not who was when it failed.
+    fn terms(&self) -> Terms {
+        Terms { if_returned: IfReturned::Hold, ..Terms::default() }
     }
 
     fn body(&self, mark: &Mark) -> Vec<u8> {
@@ -110,11 +107,6 @@ impl Driver for Heat {
 
     fn test_body(&self, id: &MarkId, now: Timestamp) -> Vec<u8> {
         body::of_test(id, now)
-    }
-
-    /// Heat would replace what is well again, and Nova says who is on the host now, not who was when it failed.
-    fn terms(&self) -> Terms {
-        Terms { if_returned: IfReturned::Hold, ..Terms::default() }
     }
 
     /// What a test would find, and each host that Nova does not know by its name.

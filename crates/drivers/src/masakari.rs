@@ -215,21 +215,18 @@ fn notification(body: &[u8]) -> Ask<'_> {
 }
 
 impl Driver for Masakari {
-    fn kind(&self) -> &'static str {
-        KIND.word
-    }
-
-    fn endpoint(&self) -> String {
-        format!("Masakari of {}", self.session.shown())
-    }
-
-    of_session!();
+    of_session!("Masakari");
 
     fn undo(&self, host: &Named) -> Option<String> {
         let host = self.host_name.of_host(host);
         Some(format!(
             "Masakari may evacuate its machines, see `openstack notification list`, and leaves its nova-compute disabled and the host on maintenance; if the host is well, run `openstack compute service set --enable {host} nova-compute` and `openstack segment host update --on_maintenance False SEGMENT {host}`"
         ))
+    }
+
+    /// It would disable a host that is well, and evacuate it; after a day it fails what it is told.
+    fn terms(&self) -> Terms {
+        Terms { if_returned: IfReturned::Hold, stale_after: Some(STALE), ..Terms::default() }
     }
 
     fn body(&self, mark: &Mark) -> Vec<u8> {
@@ -247,11 +244,6 @@ impl Driver for Masakari {
 
     fn test_body(&self, _id: &MarkId, now: Timestamp) -> Vec<u8> {
         body::of_test(now)
-    }
-
-    /// It would disable a host that is well, and evacuate it; after a day it fails what it is told.
-    fn terms(&self) -> Terms {
-        Terms { if_returned: IfReturned::Hold, stale_after: Some(STALE), ..Terms::default() }
     }
 
     fn check<'a>(&'a self, hosts: &'a [Named]) -> Check<'a> {

@@ -91,10 +91,6 @@ impl Mistral {
 }
 
 impl Driver for Mistral {
-    fn kind(&self) -> &'static str {
-        KIND.word
-    }
-
     fn endpoint(&self) -> String {
         format!("workflow {} in Mistral of {}", self.workflow.shown(), self.session.shown())
     }
@@ -109,6 +105,11 @@ impl Driver for Mistral {
         )
     }
 
+    /// A workflow that evacuates the host could start instances a second time that run on it again.
+    fn terms(&self) -> Terms {
+        Terms { if_returned: IfReturned::Hold, ..Terms::default() }
+    }
+
     fn body(&self, mark: &Mark) -> Vec<u8> {
         let (input, description) = (&self.input, self.description.as_ref());
         body::of_mark(mark, &self.workflow, input, description, self.time_format)
@@ -116,11 +117,6 @@ impl Driver for Mistral {
 
     fn test_body(&self, id: &MarkId, _now: Timestamp) -> Vec<u8> {
         body::of_test(id, &self.workflow)
-    }
-
-    /// A workflow that evacuates the host could start instances a second time that run on it again.
-    fn terms(&self) -> Terms {
-        Terms { if_returned: IfReturned::Hold, ..Terms::default() }
     }
 
     fn check<'a>(&'a self, hosts: &'a [Named]) -> Check<'a> {

@@ -139,15 +139,7 @@ impl Nova {
 }
 
 impl Driver for Nova {
-    fn kind(&self) -> &'static str {
-        KIND.word
-    }
-
-    fn endpoint(&self) -> String {
-        format!("Nova of {}", self.session.shown())
-    }
-
-    of_session!();
+    of_session!("Nova");
 
     fn undo(&self, host: &Named) -> Option<String> {
         let host = self.host_name.of_host(host);
@@ -159,6 +151,11 @@ impl Driver for Nova {
             answer::up(host.as_str()),
             disabled.unwrap_or_default()
         ))
+    }
+
+    /// Instances of a host that is well, and was forced down, could be started a second time.
+    fn terms(&self) -> Terms {
+        Terms { if_returned: IfReturned::Hold, ..Terms::default() }
     }
 
     fn body(&self, mark: &Mark) -> Vec<u8> {
@@ -176,11 +173,6 @@ impl Driver for Nova {
 
     fn test_body(&self, id: &MarkId, now: Timestamp) -> Vec<u8> {
         body::of_test(id, now)
-    }
-
-    /// Instances of a host that is well, and was forced down, could be started a second time.
-    fn terms(&self) -> Terms {
-        Terms { if_returned: IfReturned::Hold, ..Terms::default() }
     }
 
     /// What stands in the way, and each host that Nova would not find.

@@ -132,15 +132,7 @@ impl Senlin {
 }
 
 impl Driver for Senlin {
-    fn kind(&self) -> &'static str {
-        KIND.word
-    }
-
-    fn endpoint(&self) -> String {
-        format!("Senlin of {}", self.session.shown())
-    }
-
-    of_session!();
+    of_session!("Senlin");
 
     fn undo(&self, host: &Named) -> Option<String> {
         let _all_of_them = host;
@@ -150,17 +142,17 @@ impl Driver for Senlin {
         )
     }
 
+    /// A node that is well again would be recovered once more, and lose what is on it.
+    fn terms(&self) -> Terms {
+        Terms { if_returned: IfReturned::Hold, stale_after: Some(STALE), ..Terms::default() }
+    }
+
     fn body(&self, mark: &Mark) -> Vec<u8> {
         body::of_mark(mark, self.options.host_name.of(mark), &self.options.recovery)
     }
 
     fn test_body(&self, _id: &MarkId, now: Timestamp) -> Vec<u8> {
         body::of_test(now)
-    }
-
-    /// A node that is well again would be recovered once more, and lose what is on it.
-    fn terms(&self) -> Terms {
-        Terms { if_returned: IfReturned::Hold, stale_after: Some(STALE), ..Terms::default() }
     }
 
     fn check<'a>(&'a self, hosts: &'a [Named]) -> Check<'a> {

@@ -81,15 +81,7 @@ impl Vitrage {
 }
 
 impl Driver for Vitrage {
-    fn kind(&self) -> &'static str {
-        KIND.word
-    }
-
-    fn endpoint(&self) -> String {
-        format!("Vitrage of {}", self.session.shown())
-    }
-
-    of_session!();
+    of_session!("Vitrage");
 
     fn undo(&self, host: &Named) -> Option<String> {
         let host = self.options.host_name.of_host(host);

@@ -40,7 +40,18 @@ pub(crate) fn is_uuid(text: &str) -> bool {
 
 /// What a driver answers by its `session` alone, and its exchanges: in the `impl Driver` of each.
 macro_rules! of_session {
+    ($who:literal) => {
+        fn endpoint(&self) -> String {
+            format!(concat!($who, " of {}"), self.session.shown())
+        }
+
+        crate::openstack::of_session!();
+    };
     () => {
+        fn kind(&self) -> &'static str {
+            KIND.word
+        }
+
         fn target(&self) -> String {
             self.session.target()
         }
