@@ -201,6 +201,27 @@ mod tests {
         assert!(!of(false, None) && !of(true, Some(Step::new(link))) && !of(false, Some(Step::new(link))));
     }
 
+    /// The broken variants take what a route's terms hold, or what is held of no chain, for a step whose turn it is not.
+    #[test]
+    fn a_step_waits_that_its_chain_holds() {
+        let link = crate::chain::Link { step: 1, timeout: std::time::Duration::ZERO };
+        let of = |in_chain: bool, state, kind: &str| {
+            let last = Some(Attempt { at: NOW, kind: kind.to_owned(), detail: String::new() });
+            let chain = in_chain.then(|| Step::new(link));
+            Delivery { chain, state, last, ..delivery("recovery") }
+        };
+        assert!(of(true, State::Held, CHAIN).waits_in_chain());
+        for other in
+            [(false, State::Held, CHAIN), (true, State::Pending, CHAIN), (true, State::Held, "stale")]
+        {
+            assert!(!of(other.0, other.1, other.2).waits_in_chain(), "{other:?}");
+        }
+        let step = Step::new(link);
+        let seen = Seen { step, state: State::Held, waits: true, is_there: false };
+        assert_eq!(of(true, State::Held, CHAIN).seen(false), Some(seen));
+        assert_eq!(of(false, State::Held, CHAIN).seen(true), None);
+    }
+
     #[test]
     fn a_name_says_what_a_delivery_is() {
         let is = |route| (delivery(route).is_step(), delivery(route).is_return());
