@@ -155,12 +155,12 @@ pub struct Attempt {
 }
 
 #[cfg(test)]
-mod tests {
+pub(crate) mod tests {
     use super::*;
 
     const NOW: Timestamp = Timestamp(1_800_000_000_000);
 
-    fn delivery(route: &str) -> Delivery {
+    pub(crate) fn delivery(route: &str) -> Delivery {
         Delivery {
             mark: crate::id::FencingId::generate().into(),
             route: route.to_owned(),
