@@ -284,9 +284,21 @@ pub(crate) mod tests {
         assert_eq!(State::of_open(false, [(Held, true), (InFlight, false)]), InFlight, "another step's turn");
     }
 
+    /// A damaged row is none of them.
     #[test]
-    fn a_damaged_row_is_never_sent() {
-        assert!(!State::Quarantined.may_be_sent() && !State::Quarantined.may_become(State::InFlight));
+    fn only_what_waits_is_sent() {
+        let sent = State::ALL.into_iter().filter(|state| state.may_be_sent());
+        assert_eq!(sent.collect::<Vec<_>>(), [State::Pending, State::Parked]);
+        assert!(!State::Quarantined.may_become(State::InFlight));
+    }
+
+    /// That another alerter told the mark says nothing of a route that did not have to take it.
+    #[test]
+    fn what_ended_elsewhere_was_acknowledged_where_it_had_to_be() {
+        let ends = |how| [true, false].map(|has_to| State::at_the_end(how, has_to));
+        assert_eq!(ends(Settlement::Acknowledged), [State::Acknowledged, State::Cancelled]);
+        assert_eq!(ends(Settlement::Dismissed), [State::Dismissed; 2]);
+        assert_eq!([ends(Settlement::Cancelled), ends(Settlement::Expired)], [[State::Cancelled; 2]; 2]);
     }
 
     #[test]
