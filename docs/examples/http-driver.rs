@@ -33,7 +33,7 @@ struct Ticket {
 }
 
 impl Ticket {
-    fn new(options: web::Options, secret: BodySecret) -> Result<Self, Unusable> {
+    fn new(options: web::ClientOptions, secret: BodySecret) -> Result<Self, Unusable> {
         Ok(Self { endpoint: Endpoint::new(options)?, secret })
     }
 

@@ -152,7 +152,7 @@ pub(super) fn run(cli: &Cli, options: &cli::Setup) -> anyhow::Result<ExitCode> {
 
 fn cluster(cli: &Cli, options: &cli::Setup) -> anyhow::Result<(Cluster, String)> {
     let evidence = evidence_of(&site(cli).store);
-    let here = setup::look(&evidence);
+    let here = setup::here(&evidence);
     // Pacemaker has another working directory.
     let config = std::path::absolute(&cli.config).unwrap_or_else(|_| cli.config.clone());
     let wanted = Wanted {

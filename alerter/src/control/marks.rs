@@ -98,9 +98,8 @@ pub(super) async fn release(
         let (mut released, mut nameless) = (0, false);
         for mark in marks {
             let is_new = journal.release(mark, &reason, &user, now)?.is_some();
-            let mut was_held = journal.release_held(mark, &reason, &user, now)? > 0;
             // To another place a return goes by its mark's id alone: whoever names a host means its failure.
-            was_held |= is_id && journal.release_elsewhere(mark, &reason, &user, now)? > 0;
+            let was_held = journal.release_held(mark, is_id, (&reason, &user), now)? > 0;
             released += usize::from(is_new || was_held);
             nameless |= journal.mark(mark)?.is_some_and(|row| row.settled.is_none() && row.fqdn.is_none());
             if is_new || was_held {

@@ -66,7 +66,7 @@ impl Intake<'_> {
         let row = &over.mark;
         let Some(mark) = row.told() else { return Ok(()) };
         let told = over.delivery.as_ref().map_or(&[][..], |delivery| &delivery.body);
-        let body = route.driver.step_body(Step::Return, &mark, told);
+        let body = route.driver.return_body(&mark, told);
         let name = route.name.of_step(Step::Return).as_str().to_owned();
         info!(mark = %row.id, host = %row.node, route = %route.name, "{} has come back, and route {} is told so", row.node, route.name);
         let new = NewDelivery { route: name, body, required: false, link: None };

@@ -112,14 +112,14 @@ impl PollUrl {
 }
 
 /// The settings of the `http` driver's client: no redirect is followed, and the environment's proxies are not asked.
-fn of_client(options: &Options, url: Url) -> web::Options {
-    web::Options {
+fn of_client(options: &Options, url: Url) -> web::ClientOptions {
+    web::ClientOptions {
         ca_file: options.ca_file.clone(),
         identity: options.identity.clone(),
         tls_min: options.tls_min,
         verify: options.verify,
         timeout: options.tries.timeout,
-        ..web::Options::to(url)
+        ..web::ClientOptions::to(url)
     }
 }
 

@@ -104,7 +104,7 @@ async fn what_stands_in_the_way_of_all_is_one_line() {
     site.state().keystone_is_mute = true;
     assert_eq!(found(&driver, &both()).await, ["keystone"]);
     let site = Site::new().await;
-    let region = drivers::openstack::Options { region: Some("two".into()), ..site.options() };
+    let region = drivers::openstack::CloudOptions { region: Some("two".into()), ..site.options() };
     assert_eq!(found(&Masakari::new(Options::of(region)).unwrap(), &both()).await, ["catalog"]);
     assert!(site.state().asked.is_empty());
     let driver = site.driver();

@@ -2,7 +2,7 @@
 
 use std::sync::{Arc, Mutex, MutexGuard};
 
-use drivers::openstack::Options;
+use drivers::openstack::CloudOptions;
 use tokio::net::TcpStream;
 
 use crate::endpoint::{Endpoint, Peer};
@@ -71,7 +71,7 @@ impl<S: Service> Cloud<S> {
         self.room.lock().unwrap()
     }
 
-    pub(crate) fn options(&self) -> Options {
+    pub(crate) fn options(&self) -> CloudOptions {
         self.site.options()
     }
 

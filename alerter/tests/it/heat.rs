@@ -263,7 +263,7 @@ impl Scene {
 
     fn options(&self) -> Options {
         Options {
-            cloud: openstack::Options { timeout: LONG, ..self.site.options() },
+            cloud: openstack::CloudOptions { timeout: LONG, ..self.site.options() },
             host_name: WhichName::Fqdn,
             resources: ByHost::default(),
             stacks: Vec::new(),
@@ -312,7 +312,7 @@ async fn attempt(driver: &Heat) -> Outcome {
 }
 
 async fn back(driver: &Heat) -> Outcome {
-    tell_step(driver, Step::Return, &driver.step_body(Step::Return, &mark(), &[]), 0).await
+    tell_step(driver, Step::Return, &driver.return_body(&mark(), &[]), 0).await
 }
 
 fn reference(outcome: &Outcome) -> &str {
@@ -547,7 +547,7 @@ async fn an_attempt_that_is_cut_off_has_done_something() {
     let both = |timeout| {
         let mut resources = ByHost::default();
         resources.add(HostPatterns::parse("*").unwrap(), vec![Resource::parse("web/5e9a/server").unwrap()]);
-        let cloud = openstack::Options { timeout, ..scene.site.options() };
+        let cloud = openstack::CloudOptions { timeout, ..scene.site.options() };
         let stacks = vec![Stack::parse("web/5e9a").unwrap()];
         Heat::new(Options { cloud, stacks, resources, ..scene.options() }).unwrap()
     };
@@ -650,7 +650,7 @@ async fn half_an_answer_is_none() {
         let scene = Scene::new().await;
         // Long enough for what comes before it.
         let limit = if matches!(whim, Whim::Hang) { SHORT * 5 } else { LONG };
-        let cloud = openstack::Options { timeout: limit, ..scene.site.options() };
+        let cloud = openstack::CloudOptions { timeout: limit, ..scene.site.options() };
         let mut resources = ByHost::default();
         resources.add(HostPatterns::parse("*").unwrap(), vec![Resource::parse("web/5e9a/server").unwrap()]);
         let driver = Heat::new(Options { cloud, resources, ..scene.options() }).unwrap();
@@ -702,8 +702,10 @@ async fn an_expired_token_is_replaced_and_without_keystone_nothing_is_sent() {
 #[tokio::test]
 async fn an_endpoint_of_ones_own_is_that_of_heat_alone() {
     let scene = Scene::new().await;
-    let cloud =
-        openstack::Options { endpoint: Some("http://127.0.0.1:9/v1".to_owned()), ..scene.site.options() };
+    let cloud = openstack::CloudOptions {
+        endpoint: Some("http://127.0.0.1:9/v1".to_owned()),
+        ..scene.site.options()
+    };
     let stacks = vec![Stack::parse("web/5e9a").unwrap()];
     let driver = Heat::new(Options { cloud, stacks, ..scene.options() }).unwrap();
     assert_eq!(word(&attempt(&driver).await), "unreachable connect");

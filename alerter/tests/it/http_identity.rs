@@ -22,9 +22,9 @@ async fn endpoint(acceptor: TlsAcceptor) -> Endpoint {
     .await
 }
 
-fn to(endpoint: &Endpoint, ca: &Ca) -> web::Options {
+fn to(endpoint: &Endpoint, ca: &Ca) -> web::ClientOptions {
     let url = format!("https://{}/v1/host-failures", endpoint.address);
-    web::Options { ca_file: Some(ca.file()), ..options(&url).client }
+    web::ClientOptions { ca_file: Some(ca.file()), ..options(&url).client }
 }
 
 /// The two files of a certificate, which a test changes.
@@ -44,11 +44,12 @@ async fn an_endpoint_knows_us_by_our_certificate() {
         let endpoint = endpoint(ca.endpoint_for_clients_of(&clients, version)).await;
         let ours = pair(&clients.identity());
         let route =
-            Http::new(Options::by(web::Options { identity: identity(&ours), ..to(&endpoint, &ca) })).unwrap();
+            Http::new(Options::by(web::ClientOptions { identity: identity(&ours), ..to(&endpoint, &ca) }))
+                .unwrap();
         assert_eq!(word(&deliver(&route).await), "acknowledged", "{version:?}");
         let theirs = pair(&strangers.identity());
         let route =
-            Http::new(Options::by(web::Options { identity: identity(&theirs), ..to(&endpoint, &ca) }))
+            Http::new(Options::by(web::ClientOptions { identity: identity(&theirs), ..to(&endpoint, &ca) }))
                 .unwrap();
         assert_eq!(word(&deliver(&route).await), "refused tls-client-certificate", "{version:?}");
         assert_eq!(endpoint.requests().len(), 1);
@@ -66,7 +67,8 @@ async fn a_certificate_that_was_replaced_is_used_at_the_next_exchange() {
     let endpoint = endpoint(ca.endpoint_for_clients_of(&new, &TLS13)).await;
     let files = pair(&old.identity());
     let route =
-        Http::new(Options::by(web::Options { identity: identity(&files), ..to(&endpoint, &ca) })).unwrap();
+        Http::new(Options::by(web::ClientOptions { identity: identity(&files), ..to(&endpoint, &ca) }))
+            .unwrap();
     assert_eq!(word(&deliver(&route).await), "refused tls-client-certificate");
 
     let careless = {
@@ -90,7 +92,8 @@ async fn a_pair_that_does_not_fit_leaves_the_old_one_in_use() {
     let endpoint = endpoint(ca.endpoint_for_clients_of(&old, &TLS13)).await;
     let files = pair(&old.identity());
     let route =
-        Http::new(Options::by(web::Options { identity: identity(&files), ..to(&endpoint, &ca) })).unwrap();
+        Http::new(Options::by(web::ClientOptions { identity: identity(&files), ..to(&endpoint, &ca) }))
+            .unwrap();
     let warnings = Warnings::default();
     let _here = warnings.listen();
 
@@ -114,7 +117,8 @@ async fn a_key_that_becomes_trusted_is_used() {
     let endpoint = endpoint(ca.endpoint_for_clients_of(&new, &TLS13)).await;
     let files = pair(&old.identity());
     let route =
-        Http::new(Options::by(web::Options { identity: identity(&files), ..to(&endpoint, &ca) })).unwrap();
+        Http::new(Options::by(web::ClientOptions { identity: identity(&files), ..to(&endpoint, &ca) }))
+            .unwrap();
     let (certificate, key) = new.identity();
     files.put("certificate", &certificate);
     files.put("key", &key);
@@ -134,7 +138,7 @@ async fn a_ca_that_was_replaced_is_trusted_at_the_next_exchange() {
     let endpoint = endpoint(new.endpoint(Peculiar::Nothing)).await;
     let files = Files::with([("ca", &old.pem())]);
     let ca_file = Some(files.path("ca"));
-    let route = Http::new(Options::by(web::Options { ca_file, ..to(&endpoint, &old) })).unwrap();
+    let route = Http::new(Options::by(web::ClientOptions { ca_file, ..to(&endpoint, &old) })).unwrap();
     assert_eq!(word(&deliver(&route).await), "unreachable tls-unknown-ca");
     files.put("ca", &new.pem());
     assert_eq!(word(&deliver(&route).await), "acknowledged");
@@ -167,7 +171,7 @@ async fn an_endpoint_can_have_another_name_than_its_url() {
         (Some("recovery.example"), "unreachable tls-name"),
     ] {
         let server_name = server_name.map(str::to_owned);
-        let route = Http::new(Options::by(web::Options { server_name, ..to(&endpoint, &ca) })).unwrap();
+        let route = Http::new(Options::by(web::ClientOptions { server_name, ..to(&endpoint, &ca) })).unwrap();
         assert_eq!(word(&deliver(&route).await), expected);
     }
     let requests = endpoint.requests();
@@ -188,7 +192,7 @@ async fn a_wildcard_stands_for_one_label() {
         ("recovery.example.elsewhere", "unreachable tls-name"),
     ] {
         let server_name = Some(server_name.to_owned());
-        let route = Http::new(Options::by(web::Options { server_name, ..to(&endpoint, &ca) })).unwrap();
+        let route = Http::new(Options::by(web::ClientOptions { server_name, ..to(&endpoint, &ca) })).unwrap();
         assert_eq!(word(&deliver(&route).await), expected);
     }
     assert_eq!(endpoint.requests().len(), 1);
@@ -200,7 +204,7 @@ async fn a_server_name_does_not_hide_a_host_without_an_address() {
     let name = Some("elsewhere.example".to_owned());
     let url = format!("https://{}.invalid/", "x".repeat(64));
     let ca = Ca::new("ours");
-    let route = Http::new(Options::by(web::Options {
+    let route = Http::new(Options::by(web::ClientOptions {
         server_name: name,
         ca_file: Some(ca.file()),
         ..options(&url).client
@@ -217,7 +221,7 @@ async fn an_endpoint_with_an_older_tls_than_asked_for_is_not_told() {
     for (tls_min, expected) in
         [(tls::Version::TLS_1_3, "unreachable tls-version"), (tls::Version::TLS_1_2, "acknowledged")]
     {
-        let route = Http::new(Options::by(web::Options { tls_min, ..to(&endpoint, &ca) })).unwrap();
+        let route = Http::new(Options::by(web::ClientOptions { tls_min, ..to(&endpoint, &ca) })).unwrap();
         assert_eq!(word(&deliver(&route).await), expected);
     }
 }

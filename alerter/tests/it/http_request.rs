@@ -1,6 +1,6 @@
 //! What the `http` driver sends, and through which connections.
 
-use drivers::http::{Body, Http, Options};
+use drivers::http::{Http, Layout, Options};
 use drivers::{Driver as _, Message, Step, web};
 use marks::time::Timestamp;
 use reqwest::Method;
@@ -54,7 +54,7 @@ async fn the_method_and_more_headers_are_the_routes_choice() {
 #[tokio::test]
 async fn a_cloud_event_is_sent_with_its_type() {
     let endpoint = Endpoint::saying(OK).await;
-    let body = Body::CloudEvents { source: "/x".to_owned() };
+    let body = Layout::CloudEvents { source: "/x".to_owned() };
     let route = Http::new(Options { body, ..options(&endpoint.url()) }).unwrap();
     let id = id();
     let event = route.test_body(&id, Timestamp(0));
@@ -121,7 +121,8 @@ async fn connections_are_kept_where_that_is_wanted() {
         })
         .await;
         let route =
-            Http::new(Options::by(web::Options { keep_alive, ..options(&endpoint.url()).client })).unwrap();
+            Http::new(Options::by(web::ClientOptions { keep_alive, ..options(&endpoint.url()).client }))
+                .unwrap();
         for _ in 0..3 {
             assert_eq!(word(&deliver(&route).await), "acknowledged");
             let_the_client_rest().await;
@@ -136,7 +137,8 @@ async fn connections_are_kept_where_that_is_wanted() {
 async fn an_answer_too_many_ends_a_kept_connection() {
     let endpoint = saying_ok_once_too_often().await;
     let route =
-        Http::new(Options::by(web::Options { keep_alive: true, ..options(&endpoint.url()).client })).unwrap();
+        Http::new(Options::by(web::ClientOptions { keep_alive: true, ..options(&endpoint.url()).client }))
+            .unwrap();
     assert_eq!(word(&deliver(&route).await), "acknowledged");
     assert_eq!(word(&deliver(&route).await), "retry unavailable");
     assert_eq!(endpoint.connections(), 2);
@@ -147,7 +149,8 @@ async fn an_answer_too_many_ends_a_kept_connection() {
 async fn a_kept_connection_that_was_closed_is_not_used() {
     let mut endpoint = Endpoint::saying(OK).await;
     let route =
-        Http::new(Options::by(web::Options { keep_alive: true, ..options(&endpoint.url()).client })).unwrap();
+        Http::new(Options::by(web::ClientOptions { keep_alive: true, ..options(&endpoint.url()).client }))
+            .unwrap();
     for _ in 0..3 {
         assert_eq!(word(&deliver(&route).await), "acknowledged");
         endpoint.connection_ended().await;

@@ -17,7 +17,7 @@ fn nowhere() -> String {
 }
 
 fn route(socket: Option<PathBuf>) -> Http {
-    Http::new(Options::by(web::Options { socket, ..options(&nowhere()).client })).unwrap()
+    Http::new(Options::by(web::ClientOptions { socket, ..options(&nowhere()).client })).unwrap()
 }
 
 /// Takes one request, and gives it to the test.

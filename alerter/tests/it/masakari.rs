@@ -318,7 +318,7 @@ async fn keystone_may_hang() {
         silent.address
     );
     site.files.put("clouds.yaml", &text);
-    let cloud = openstack::Options { timeout: SHORT, ..site.options() };
+    let cloud = openstack::CloudOptions { timeout: SHORT, ..site.options() };
     let driver = Masakari::new(Options::of(cloud)).unwrap();
     assert_eq!(attempt(&driver, 0).await, "unreachable keystone");
 }
@@ -479,7 +479,7 @@ async fn a_test_leaves_no_notification() {
 fn over_tls(site: &Site, words: &str, insecure: bool) -> Masakari {
     let clouds = std::fs::read_to_string(site.files.path("clouds.yaml")).unwrap();
     site.files.put("clouds.yaml", &format!("{clouds}    {words}\n"));
-    let cloud = openstack::Options { insecure, ..site.options() };
+    let cloud = openstack::CloudOptions { insecure, ..site.options() };
     Masakari::new(Options::of(cloud)).unwrap()
 }
 
@@ -522,7 +522,7 @@ async fn a_cloud_may_know_us_by_our_certificate() {
 async fn one_connection_may_serve_many_marks() {
     for keep_alive in [true, false] {
         let site = Site::new().await;
-        let cloud = openstack::Options { keep_alive, ..site.options() };
+        let cloud = openstack::CloudOptions { keep_alive, ..site.options() };
         let driver = Masakari::new(Options::of(cloud)).unwrap();
         for _ in 0..20 {
             assert_eq!(attempt(&driver, 1).await, "acknowledged");

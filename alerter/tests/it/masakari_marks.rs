@@ -93,7 +93,10 @@ async fn a_mark_of_a_host_on_maintenance_is_held_until_somebody_ends_it() {
     assert_eq!((next.state, next.mark != held.mark), (State::Acknowledged, true), "the next one");
     assert!(daemon.attempt(now + 30 * DAY).await.is_none());
     assert_eq!(cloud.state().bodies.len(), 2);
-    assert_eq!(daemon.journal.release_held(held.mark, "it was not recovered", "alice", now).unwrap(), 1);
+    assert_eq!(
+        daemon.journal.release_held(held.mark, false, ("it was not recovered", "alice"), now).unwrap(),
+        1
+    );
     assert!(daemon.attempt(now + DAY).await.is_some(), "as the operator said");
 
     cloud.state().hosts.clear();

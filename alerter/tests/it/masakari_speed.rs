@@ -36,7 +36,7 @@ async fn tell_all(driver: &Masakari, bodies: &[Vec<u8>]) -> usize {
 async fn a_thousand_marks_need_one_token_and_one_connection() {
     for keep_alive in [true, false] {
         let site = Site::new().await;
-        let cloud = openstack::Options { keep_alive, ..site.options() };
+        let cloud = openstack::CloudOptions { keep_alive, ..site.options() };
         let driver = Masakari::new(Options::of(cloud)).unwrap();
         let late = tell_all(&driver, &bodies(&driver, MARKS)).await;
         assert_eq!(site.counts(), (MARKS, 1));

@@ -194,7 +194,7 @@ async fn an_answer_that_was_lost_is_asked_for_again() {
         let cloud = Cloud::with(Engine::new()).await;
         let timeout = if matches!(whim, Whim::Hang) { SHORT } else { LONG };
         cloud.room().whims = vec![("POST", whim.clone())];
-        let short = openstack::Options { timeout, ..cloud.options() };
+        let short = openstack::CloudOptions { timeout, ..cloud.options() };
         assert_eq!(attempt(&Mistral::new(Options::of(short, NAME)).unwrap()).await, expected, "{whim:?}");
         assert_eq!(attempt(&driver(&cloud)).await, "acknowledged", "{whim:?}");
         assert_eq!(executions(&cloud), 1, "{whim:?}");
@@ -330,7 +330,7 @@ async fn the_message_of_another_driver_is_not_taken() {
 #[tokio::test]
 async fn who_wants_it_insecure_is_warned() {
     let cloud = Cloud::with(Engine::new()).await;
-    let insecure = openstack::Options { insecure: true, ..cloud.options() };
+    let insecure = openstack::CloudOptions { insecure: true, ..cloud.options() };
     let driver = Mistral::new(Options::of(insecure, NAME)).unwrap();
     assert_eq!(driver.warnings().len(), 1);
     assert!(driver.endpoint().starts_with("workflow host-evacuate in Mistral of cloud ops at http://"));

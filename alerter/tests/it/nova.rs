@@ -204,7 +204,7 @@ fn is_no_update(body: &Map<String, Value>) -> Option<String> {
     })
 }
 
-fn options(cloud: openstack::Options) -> Options {
+fn options(cloud: openstack::CloudOptions) -> Options {
     Options { cloud, host_name: WhichName::Fqdn, disabled_reason: None, up_when_returned: true }
 }
 
@@ -240,7 +240,7 @@ async fn down(driver: &Nova) -> String {
 
 /// One attempt to tell that it is back.
 async fn back(driver: &Nova, mark: &Mark) -> Outcome {
-    tell_step(driver, Step::Return, &driver.step_body(Step::Return, mark, &[]), 0).await
+    tell_step(driver, Step::Return, &driver.return_body(mark, &[]), 0).await
 }
 
 fn acknowledged(reference: &str) -> Outcome {
@@ -327,7 +327,7 @@ async fn an_answer_that_was_lost_is_asked_for_again() {
     ] {
         let cloud = Cloud::with(Compute::new()).await;
         let timeout = if matches!(whim, Whim::Hang) { SHORT } else { cloud.options().timeout };
-        let short = openstack::Options { timeout, ..cloud.options() };
+        let short = openstack::CloudOptions { timeout, ..cloud.options() };
         cloud.room().whims = vec![("PUT", whim.clone())];
         let reason = Some(format!("{WHO}{{failure_time}}"));
         let driver = Nova::new(Options { disabled_reason: reason, ..options(short) }).unwrap();
@@ -350,7 +350,7 @@ async fn a_look_that_fails_leaves_nothing_open() {
         let cloud = Cloud::with(Compute::new()).await;
         let timeout = if matches!(whim, Whim::Hang) { SHORT } else { cloud.options().timeout };
         cloud.room().whims = vec![("GET", whim.clone())];
-        let short = openstack::Options { timeout, ..cloud.options() };
+        let short = openstack::CloudOptions { timeout, ..cloud.options() };
         let driver = Nova::new(options(short)).unwrap();
         assert_eq!(down(&driver).await, expected, "{whim:?}");
         assert_eq!((cloud.count("PUT"), service(&cloud).forced_down), (0, false));
@@ -536,7 +536,7 @@ async fn a_route_that_has_changed_undoes_what_it_did() {
         let told = before.body(&mark());
         assert_eq!(word(&tell(&before, &told, 0).await), "acknowledged");
         let changed = Nova::new(Options { disabled_reason: now, ..options(cloud.options()) }).unwrap();
-        let step = changed.step_body(Step::Return, &mark(), &told);
+        let step = changed.return_body(&mark(), &told);
         let outcome = tell_step(&changed, Step::Return, &step, 0).await;
         assert_eq!(outcome, acknowledged(&id_of(1)));
         assert_eq!(service(&cloud), row(HOST, "nova-compute"));
@@ -577,7 +577,7 @@ async fn a_host_with_evacuations_is_asked_for_again() {
 #[tokio::test]
 async fn who_wants_it_insecure_is_warned() {
     let cloud = Cloud::with(Compute::new()).await;
-    let insecure = openstack::Options { insecure: true, ..cloud.options() };
+    let insecure = openstack::CloudOptions { insecure: true, ..cloud.options() };
     let driver = Nova::new(options(insecure)).unwrap();
     assert_eq!((driver.warnings().len(), plain(&cloud).warnings().len()), (1, 0));
     assert!(driver.endpoint().starts_with("Nova of cloud ops at http://"));

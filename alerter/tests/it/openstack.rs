@@ -179,9 +179,9 @@ impl Site {
         (state.rows.len(), state.tokens_asked)
     }
 
-    pub(crate) fn options(&self) -> openstack::Options {
-        let options = openstack::Options::of_file(self.files.path("clouds.yaml"));
-        openstack::Options { timeout: LONG, patience: LONG, ..options }
+    pub(crate) fn options(&self) -> openstack::CloudOptions {
+        let options = openstack::CloudOptions::of_file(self.files.path("clouds.yaml"));
+        openstack::CloudOptions { timeout: LONG, patience: LONG, ..options }
     }
 
     pub(crate) fn driver(&self) -> Masakari {

@@ -8,7 +8,7 @@ use crate::route::{SHORT, word};
 
 /// A driver that leaves a token that is not there soon to the next attempt.
 fn hasty(site: &Site) -> Masakari {
-    Masakari::new(Options::of(openstack::Options { patience: SHORT, ..site.options() })).unwrap()
+    Masakari::new(Options::of(openstack::CloudOptions { patience: SHORT, ..site.options() })).unwrap()
 }
 
 async fn attempt(driver: &Masakari) -> String {

@@ -40,7 +40,7 @@ pub(crate) fn options(url: &str) -> Options {
 
 pub(crate) fn route_with_ca(url: &str, timeout: Duration, ca_file: Option<&Path>) -> Http {
     let ca_file = ca_file.map(Path::to_owned);
-    Http::new(Options::by(web::Options { ca_file, timeout, ..options(url).client })).unwrap()
+    Http::new(Options::by(web::ClientOptions { ca_file, timeout, ..options(url).client })).unwrap()
 }
 
 /// A secret of the signature scheme.

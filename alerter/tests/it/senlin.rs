@@ -303,7 +303,7 @@ async fn half_an_answer_is_none() {
         let scene = scene().await;
         // Long enough for what comes before it.
         let limit = if matches!(whim, Whim::Hang) { SHORT * 5 } else { scene.options().timeout };
-        let cloud = openstack::Options { timeout: limit, ..scene.options() };
+        let cloud = openstack::CloudOptions { timeout: limit, ..scene.options() };
         let targets = Targets::Nodes(of_host(&[ONE]));
         let driver =
             Senlin::new(Options { cloud, host_name: WhichName::Fqdn, targets, recovery: recreate() })

@@ -92,10 +92,10 @@ pub trait Driver: Send + Sync {
         &[]
     }
 
-    /// The exact bytes of a further step of what was told. They are made once, when the step is; a confirmation has those
-    /// that were told.
-    fn step_body(&self, step: Step, mark: &Mark, told: &[u8]) -> Vec<u8> {
-        let _what_was_told_serves_all = (step, mark);
+    /// The exact bytes of a return of what was told. They are made once, when the return is; a confirmation has those that were
+    /// told.
+    fn return_body(&self, mark: &Mark, told: &[u8]) -> Vec<u8> {
+        let _what_was_told_serves = mark;
         told.to_vec()
     }
 

@@ -8,21 +8,22 @@ mod lookup;
 mod round;
 mod targets;
 
-use std::time::Duration;
+use std::sync::Arc;
 
 use marks::id::MarkId;
 use marks::mark::Mark;
 use marks::terms::{IfReturned, Terms};
 use marks::time::Timestamp;
-use reqwest::Method;
+use site::Section;
 use tokio::time::Instant;
 
-use crate::driver::{Check, Driver, Exchange, Finding, Kind, Message, Named, Outcome, Step};
+use crate::driver::{Check, Driver, Finding, Kind, Message, Named, Outcome, Step, usable};
 use crate::kept::Unusable;
-use crate::openstack::{self, ORCHESTRATION, Session};
+use crate::openstack::{self, ORCHESTRATION, Session, of_session};
 pub use crate::openstack::{ByHost, WhichName};
-use crate::writes::{Request, What, Write};
+use crate::writes::{What, Write};
 use body::Stored;
+pub use keys::Options;
 use round::Round;
 pub use targets::{Resource, Stack};
 
@@ -30,43 +31,25 @@ pub use targets::{Resource, Stack};
 pub const KIND: Kind = Kind {
     word: "heat",
     summary: "marking the resources of OpenStack's Heat that lived on the host unhealthy: `docs/drivers.md`",
-    configure: keys::configure,
+    configure,
     writes: WRITES,
 };
-
-pub(super) static MARK: Request =
-    Request { method: Method::PATCH, path: "/stacks/STACK/ID/resources/RESOURCE" };
 
 static WRITES: &[Write] = &[
     Write {
         what: What::Request(
-            &MARK,
+            &round::MARK,
             "`mark_unhealthy`: the resource is in `CHECK_FAILED`, and the next update of its stack replaces it",
         ),
         guard: "Nova has its server on this host; nobody has marked it; it was not made since the host failed",
         undo: "`openstack stack resource mark unhealthy --reset STACK RESOURCE`, before the next update of the stack",
     },
     Write {
-        what: What::Request(&MARK, "the same resource is healthy again (`when-returned`)"),
+        what: What::Request(&round::MARK, "the same resource is healthy again (`when-returned`)"),
         guard: "the host is a member now; the route leads to the same cloud; the resource is still in `CHECK_FAILED` with the reason of this very mark",
         undo: "`openstack stack resource mark unhealthy STACK RESOURCE`",
     },
 ];
-
-/// What a `heat` route is made of.
-#[derive(Clone, Debug)]
-pub struct Options {
-    /// The cloud that Heat belongs to; its project is that of the stacks.
-    pub cloud: openstack::Options,
-    /// Under which of its names Nova knows a host.
-    pub host_name: WhichName,
-    /// The resources that live on each host, as far as the configuration says it.
-    pub resources: ByHost<Resource>,
-    /// The stacks whose servers are looked up in Nova.
-    pub stacks: Vec<Stack>,
-    /// Whether what was marked is unmarked when the host is back.
-    pub unmark: bool,
-}
 
 /// One `heat` route.
 pub struct Heat {
@@ -87,38 +70,12 @@ impl Heat {
     async fn exchange(&self, message: Message<'_>) -> Outcome {
         let end = Instant::now() + self.session.limit();
         let Some(told) = Stored::read(message.body, message.step) else { return answer::unreadable() };
-        Round::new(self, &told, end).outcome().await
-    }
-
-    /// What a test would find, and each host that Nova does not know by its name.
-    async fn findings(&self, hosts: &[Named]) -> Vec<Finding> {
-        let mut all = openstack::try_out(self, &self.session, &ORCHESTRATION).await;
-        if !all.is_empty() {
-            return all;
-        }
-        let end = Instant::now() + self.session.limit();
-        for host in hosts.iter().filter(|_| !self.options.stacks.is_empty()) {
-            let name = self.options.host_name.of_host(host);
-            let known = openstack::is_known(&self.session, name.as_str(), end).await;
-            let finding = known.err().as_ref().and_then(Finding::of);
-            all.extend(finding.map(|found| Finding { host: Some(host.node.clone()), ..found }));
-        }
-        all
+        Round::new(&self.session, &self.options, &told, end).outcome().await
     }
 }
 
 impl Driver for Heat {
-    fn kind(&self) -> &'static str {
-        KIND.word
-    }
-
-    fn endpoint(&self) -> String {
-        format!("Heat of {}", self.session.shown())
-    }
-
-    fn target(&self) -> String {
-        self.session.target()
-    }
+    of_session!("Heat");
 
     fn undo(&self, host: &Named) -> Option<String> {
         let node = &host.node;
@@ -126,6 +83,11 @@ impl Driver for Heat {
             "Heat replaces at the next update of its stack each resource that was marked for {node} and is not unmarked before; if it is well, run `openstack stack resource mark unhealthy --reset STACK RESOURCE` for each in CHECK_FAILED whose reason begins with {}",
             body::OURS.trim_end()
         ))
+    }
+
+    /// Heat would replace what is well again, and Nova says who is on the host now, not who was when it failed.
+    fn terms(&self) -> Terms {
+        Terms { if_returned: IfReturned::Hold, ..Terms::default() }
     }
 
     fn body(&self, mark: &Mark) -> Vec<u8> {
@@ -139,35 +101,33 @@ impl Driver for Heat {
         }
     }
 
-    fn step_body(&self, step: Step, mark: &Mark, _told: &[u8]) -> Vec<u8> {
-        match step {
-            Step::Return => body::of_return(mark, self.options.host_name.of(mark)),
-            Step::Failure | Step::Confirm => self.body(mark),
-        }
+    fn return_body(&self, mark: &Mark, _told: &[u8]) -> Vec<u8> {
+        body::of_return(mark, self.options.host_name.of(mark))
     }
 
     fn test_body(&self, id: &MarkId, now: Timestamp) -> Vec<u8> {
         body::of_test(id, now)
     }
 
-    fn limit(&self) -> Duration {
-        self.session.limit()
-    }
-
-    /// Heat would replace what is well again, and Nova says who is on the host now, not who was when it failed.
-    fn terms(&self) -> Terms {
-        Terms { if_returned: IfReturned::Hold, ..Terms::default() }
-    }
-
-    fn warnings(&self) -> Vec<String> {
-        self.session.warnings(&self.endpoint())
-    }
-
+    /// What a test would find, and each host that Nova does not know by its name.
     fn check<'a>(&'a self, hosts: &'a [Named]) -> Check<'a> {
-        Box::pin(async { Some(self.findings(hosts).await) })
+        Box::pin(async {
+            let mut all = openstack::try_out(self, &self.session, &ORCHESTRATION).await;
+            let end = Instant::now() + self.session.limit();
+            let is_asked = all.is_empty() && !self.options.stacks.is_empty();
+            for host in hosts.iter().filter(|_| is_asked) {
+                let name = self.options.host_name.of_host(host);
+                let known = openstack::is_known(&self.session, name.as_str(), end).await;
+                let finding = known.err().as_ref().and_then(Finding::of);
+                all.extend(finding.map(|found| Finding { host: Some(host.node.clone()), ..found }));
+            }
+            Some(all)
+        })
     }
+}
 
-    fn deliver<'a>(&'a self, message: Message<'a>) -> Exchange<'a> {
-        Box::pin(self.exchange(message))
-    }
+/// Reads `[heat.NAME]`.
+fn configure(table: &mut Section<'_, '_>) -> Option<Arc<dyn Driver>> {
+    let options = keys::read(table)?;
+    usable(table, Heat::new(options))
 }

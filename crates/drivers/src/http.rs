@@ -5,7 +5,7 @@ mod headers;
 mod keys;
 mod signature;
 
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -13,25 +13,23 @@ use marks::id::MarkId;
 use marks::mark::Mark;
 use marks::time::Timestamp;
 use reqwest::header::{CONTENT_TYPE, HeaderMap, HeaderName, HeaderValue};
-use reqwest::{Method, RequestBuilder, Response, Url};
+use reqwest::{RequestBuilder, Response};
+use site::Section;
 use tokio::sync::Semaphore;
 
-use crate::driver::{Check, Driver, Exchange, Failure, Finding, Kind, Message, Named, Outcome};
-use crate::event::{self, TimeFormat, cloudevents, doctor};
+use crate::driver::{Check, Driver, Exchange, Failure, Finding, Kind, Message, Named, Outcome, usable};
+use crate::event::{self, cloudevents, doctor};
 use crate::kept::{Files, Kept, Unusable};
 use crate::web::{self, Endpoint, fault, shown, wire};
 use crate::writes::{What, Write};
 
 pub use self::credentials::Credentials;
+pub use self::keys::{Layout, Options};
 use self::signature::SigningKey;
 
 /// The driver in the registry.
-pub const KIND: Kind = Kind {
-    word: "http",
-    summary: "one POST of the event to `url`",
-    configure: keys::configure,
-    writes: WRITES,
-};
+pub const KIND: Kind =
+    Kind { word: "http", summary: "one POST of the event to `url`", configure, writes: WRITES };
 
 static WRITES: &[Write] = &[Write {
     what: What::Other("`POST` or `PUT` to `url`: the event"),
@@ -45,65 +43,6 @@ const BODY_BYTES: usize = 64 * 1024;
 const BODY_TIME: Duration = Duration::from_secs(2);
 /// So many bodies are read at once. An endpoint that does not end them gets its next message when one of them is done with.
 const BODIES: usize = 32;
-
-/// What an `http` route is made of.
-#[derive(Clone, Debug)]
-pub struct Options {
-    /// Where to send, and what the client for it is made of.
-    pub client: web::Options,
-    /// How: `POST` or `PUT`.
-    pub method: Method,
-    /// What else stands in each request; nothing that the driver sends itself.
-    pub headers: HeaderMap,
-    /// Who the endpoint is told that we are.
-    pub credentials: Option<Credentials>,
-    /// The files with what each request is signed with: no secret, one, or two while one replaces the other.
-    pub secret_files: Vec<PathBuf>,
-    /// How the body is laid out.
-    pub body: Body,
-    /// How times are written, where the layout leaves it open.
-    pub time_format: TimeFormat,
-    /// How long the receiver may take to confirm a mark that it has accepted; where unset, any 2xx acknowledges.
-    pub confirmed_within: Option<Duration>,
-}
-
-/// How a body is laid out.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub enum Body {
-    /// The standard event.
-    #[default]
-    Standard,
-    /// The standard event with the extensions.
-    Extended,
-    /// An event of OPNFV Doctor.
-    Doctor,
-    /// A CloudEvent.
-    CloudEvents {
-        /// Where it comes from: a URI, or the path of one.
-        source: String,
-    },
-}
-
-impl Options {
-    /// A route to `url` with nothing but defaults.
-    pub fn to(url: Url) -> Self {
-        Self::by(web::Options::to(url))
-    }
-
-    /// A route through this client with nothing but defaults.
-    pub fn by(client: web::Options) -> Self {
-        Self {
-            client,
-            method: Method::POST,
-            headers: HeaderMap::new(),
-            credentials: None,
-            secret_files: Vec::new(),
-            body: Body::default(),
-            time_format: TimeFormat::default(),
-            confirmed_within: None,
-        }
-    }
-}
 
 /// One `http` route.
 pub struct Http {
@@ -178,7 +117,7 @@ impl Http {
             .request(self.options.method.clone())
             .headers(self.options.headers.clone())
             .headers(signature::headers(&self.signing_keys.get(), message.id, message.body, Timestamp::now()))
-            .header(CONTENT_TYPE, event::content_type(message.body))
+            .header(CONTENT_TYPE, cloudevents::content_type(message.body))
             .header(IDEMPOTENCY_KEY, key)
             .body(message.body.to_vec())
     }
@@ -209,20 +148,20 @@ impl Driver for Http {
     fn body(&self, mark: &Mark) -> Vec<u8> {
         let format = self.options.time_format;
         match &self.options.body {
-            Body::Standard => event::of_mark(mark, format),
-            Body::Extended => event::extended(mark, format),
-            Body::Doctor => doctor::of_mark(mark),
-            Body::CloudEvents { source } => cloudevents::of_mark(mark, source, format),
+            Layout::Standard => event::of_mark(mark, format),
+            Layout::Extended => event::extended(mark, format),
+            Layout::Doctor => doctor::of_mark(mark),
+            Layout::CloudEvents { source } => cloudevents::of_mark(mark, source, format),
         }
     }
 
     fn test_body(&self, id: &MarkId, now: Timestamp) -> Vec<u8> {
         let format = self.options.time_format;
         match &self.options.body {
-            Body::Standard => event::of_test(id, now, format),
-            Body::Extended => event::extended_test(id, now, format),
-            Body::Doctor => doctor::of_test(id, now),
-            Body::CloudEvents { source } => cloudevents::of_test(id, now, source, format),
+            Layout::Standard => event::of_test(id, now, format),
+            Layout::Extended => event::extended_test(id, now, format),
+            Layout::Doctor => doctor::of_test(id, now),
+            Layout::CloudEvents { source } => cloudevents::of_test(id, now, source, format),
         }
     }
 
@@ -250,8 +189,16 @@ impl Driver for Http {
     }
 }
 
+/// Reads `[http.NAME]`.
+fn configure(table: &mut Section<'_, '_>) -> Option<Arc<dyn Driver>> {
+    let options = keys::read(table)?;
+    usable(table, Http::new(options))
+}
+
 #[cfg(test)]
 mod tests {
+    use reqwest::Url;
+
     use super::*;
 
     /// The endpoint is shown to people; its query may be a token.

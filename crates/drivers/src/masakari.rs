@@ -21,12 +21,12 @@ use site::Section;
 use tokio::sync::Mutex;
 use tokio::time::Instant;
 
-use crate::driver::{Check, Driver, Exchange, Failure, Kind, Message, Named, Outcome, Step, usable};
+use crate::driver::{Check, Driver, Failure, Kind, Message, Named, Outcome, Step, usable};
 use crate::kept::Unusable;
 pub use crate::openstack::WhichName;
-use crate::openstack::{self, Ask, INSTANCE_HA, Session};
+use crate::openstack::{self, Ask, INSTANCE_HA, Session, of_session};
 use crate::writes::{Request, What, Write};
-use answer::{Doubt, Verdict};
+use answer::{Doubt, Reply};
 use back::Turn;
 use body::Stored;
 use lookup::{Host, Lookup};
@@ -70,7 +70,7 @@ const USUAL_WITHIN: u32 = 1800;
 #[derive(Clone, Debug)]
 pub struct Options {
     /// The cloud that Masakari belongs to.
-    pub cloud: openstack::Options,
+    pub cloud: openstack::CloudOptions,
     /// Under which of its names Masakari knows a host.
     pub host_name: WhichName,
     /// Whether Masakari is asked what became of its notification.
@@ -83,7 +83,7 @@ pub struct Options {
 
 impl Options {
     /// With nothing but defaults.
-    pub fn of(cloud: openstack::Options) -> Self {
+    pub fn of(cloud: openstack::CloudOptions) -> Self {
         Self {
             cloud,
             host_name: WhichName::default(),
@@ -148,14 +148,14 @@ impl Masakari {
             Ok(answer) => answer,
             Err(trouble) => return trouble.outcome(),
         };
-        match answer::verdict(&answer, told.as_ref()) {
-            Verdict::Ended(outcome) => outcome,
-            Verdict::Doubt(doubt) => self.look(doubt, told, message.ambiguous > 0, end).await,
+        match answer::reply(&answer, told.as_ref()) {
+            Reply::Ended(outcome) => outcome,
+            Reply::Doubt(doubt) => self.settle(doubt, told, message.ambiguous > 0, end).await,
         }
     }
 
     /// Whether it is this very notification that Masakari has.
-    async fn look(&self, doubt: Doubt, told: Option<Stored>, was_ambiguous: bool, end: Instant) -> Outcome {
+    async fn settle(&self, doubt: Doubt, told: Option<Stored>, was_ambiguous: bool, end: Instant) -> Outcome {
         let found = match told {
             Some(told) => Lookup::new(&self.session, end).find(&told).await,
             None => Ok(None),
@@ -215,23 +215,18 @@ fn notification(body: &[u8]) -> Ask<'_> {
 }
 
 impl Driver for Masakari {
-    fn kind(&self) -> &'static str {
-        KIND.word
-    }
-
-    fn endpoint(&self) -> String {
-        format!("Masakari of {}", self.session.shown())
-    }
-
-    fn target(&self) -> String {
-        self.session.target()
-    }
+    of_session!("Masakari");
 
     fn undo(&self, host: &Named) -> Option<String> {
         let host = self.host_name.of_host(host);
         Some(format!(
             "Masakari may evacuate its machines, see `openstack notification list`, and leaves its nova-compute disabled and the host on maintenance; if the host is well, run `openstack compute service set --enable {host} nova-compute` and `openstack segment host update --on_maintenance False SEGMENT {host}`"
         ))
+    }
+
+    /// It would disable a host that is well, and evacuate it; after a day it fails what it is told.
+    fn terms(&self) -> Terms {
+        Terms { if_returned: IfReturned::Hold, stale_after: Some(STALE), ..Terms::default() }
     }
 
     fn body(&self, mark: &Mark) -> Vec<u8> {
@@ -251,25 +246,11 @@ impl Driver for Masakari {
         body::of_test(now)
     }
 
-    fn limit(&self) -> Duration {
-        self.session.limit()
-    }
-
-    /// It would disable a host that is well, and evacuate it; after a day it fails what it is told.
-    fn terms(&self) -> Terms {
-        Terms { if_returned: IfReturned::Hold, stale_after: Some(STALE), ..Terms::default() }
-    }
-
-    fn warnings(&self) -> Vec<String> {
-        self.session.warnings(&self.endpoint())
-    }
-
     fn check<'a>(&'a self, hosts: &'a [Named]) -> Check<'a> {
-        Box::pin(async { Some(check::findings(self, hosts).await) })
-    }
-
-    fn deliver<'a>(&'a self, message: Message<'a>) -> Exchange<'a> {
-        Box::pin(self.exchange(message))
+        Box::pin(async {
+            let tried = openstack::try_out(self, &self.session, &INSTANCE_HA).await;
+            Some(check::findings(tried, &self.session, self.host_name, hosts).await)
+        })
     }
 }
 

@@ -6,29 +6,31 @@ mod input;
 mod keys;
 mod template;
 
-use std::time::Duration;
+use std::sync::Arc;
 
 use marks::id::MarkId;
 use marks::mark::Mark;
 use marks::terms::{IfReturned, Terms};
 use marks::time::Timestamp;
 use reqwest::Method;
+use site::Section;
 use tokio::time::Instant;
 
-use crate::driver::{Check, Driver, Exchange, Failure, Kind, Message, Named, Outcome};
+use crate::driver::{Check, Driver, Failure, Kind, Message, Named, Outcome, usable};
 use crate::event::TimeFormat;
 use crate::kept::Unusable;
-use crate::openstack::{self, Ask, Session, WORKFLOW};
+use crate::openstack::{self, Ask, Session, WORKFLOW, of_session};
 use crate::writes::{Request, What, Write};
 use body::{Stored, Workflow};
 pub use input::Input;
+pub use keys::Options;
 pub use template::Template;
 
 /// The driver in the registry.
 pub const KIND: Kind = Kind {
     word: "mistral",
     summary: "a workflow of OpenStack's Mistral, started under the mark's id: `docs/drivers.md`",
-    configure: keys::configure,
+    configure,
     writes: WRITES,
 };
 
@@ -39,32 +41,6 @@ static WRITES: &[Write] = &[Write {
     guard: "its id is the mark's: Mistral starts no second one while it keeps the first",
     undo: "`openstack workflow execution update --state CANCELLED MARK`; what the workflow has done stays",
 }];
-
-/// What a `mistral` route is made of.
-#[derive(Clone, Debug)]
-pub struct Options {
-    /// The cloud that Mistral belongs to.
-    pub cloud: openstack::Options,
-    /// The workflow's name or UUID.
-    pub workflow: String,
-    /// Where it is looked for, if not in the default namespace.
-    pub namespace: Option<String>,
-    /// What it is given.
-    pub input: Input,
-    /// What its execution is called.
-    pub description: Option<Template>,
-    /// How times are written in both.
-    pub time_format: TimeFormat,
-}
-
-impl Options {
-    /// A workflow of this cloud, with nothing but defaults.
-    pub fn of(cloud: openstack::Options, workflow: &str) -> Self {
-        let workflow = workflow.to_owned();
-        let input = Input::default();
-        Self { cloud, workflow, namespace: None, input, description: None, time_format: TimeFormat::Epoch }
-    }
-}
 
 /// One `mistral` route.
 pub struct Mistral {
@@ -89,7 +65,7 @@ impl Mistral {
     async fn exchange(&self, message: Message<'_>) -> Outcome {
         let end = Instant::now() + self.session.limit();
         match Stored::read(message.body) {
-            Some(told) if told.test => self.look(&told.workflow, end).await,
+            Some(told) if told.test => self.find(&told.workflow, end).await,
             Some(told) => self.start(&told, message.body, end).await,
             None => Outcome::Rejected(Failure::of_others()),
         }
@@ -104,7 +80,7 @@ impl Mistral {
     }
 
     /// Whether the workflow is there: that starts nothing.
-    async fn look(&self, workflow: &Workflow, end: Instant) -> Outcome {
+    async fn find(&self, workflow: &Workflow, end: Instant) -> Outcome {
         let (path, query) = (workflow.path(), workflow.query());
         let ask = Ask::get(&path, &query);
         match self.session.send(&WORKFLOW, &ask, end).await {
@@ -115,17 +91,11 @@ impl Mistral {
 }
 
 impl Driver for Mistral {
-    fn kind(&self) -> &'static str {
-        KIND.word
-    }
-
     fn endpoint(&self) -> String {
         format!("workflow {} in Mistral of {}", self.workflow.shown(), self.session.shown())
     }
 
-    fn target(&self) -> String {
-        self.session.target()
-    }
+    of_session!();
 
     fn undo(&self, host: &Named) -> Option<String> {
         let _all_of_them = host;
@@ -133,6 +103,11 @@ impl Driver for Mistral {
             "Mistral may run the workflow: see `openstack workflow execution list`, and end it with `openstack workflow execution update --state CANCELLED MARK`"
                 .to_owned(),
         )
+    }
+
+    /// A workflow that evacuates the host could start instances a second time that run on it again.
+    fn terms(&self) -> Terms {
+        Terms { if_returned: IfReturned::Hold, ..Terms::default() }
     }
 
     fn body(&self, mark: &Mark) -> Vec<u8> {
@@ -144,25 +119,14 @@ impl Driver for Mistral {
         body::of_test(id, &self.workflow)
     }
 
-    fn limit(&self) -> Duration {
-        self.session.limit()
-    }
-
-    /// A workflow that evacuates the host could start instances a second time that run on it again.
-    fn terms(&self) -> Terms {
-        Terms { if_returned: IfReturned::Hold, ..Terms::default() }
-    }
-
-    fn warnings(&self) -> Vec<String> {
-        self.session.warnings(&self.endpoint())
-    }
-
     fn check<'a>(&'a self, hosts: &'a [Named]) -> Check<'a> {
         let _asked_for_none = hosts;
         Box::pin(async { Some(openstack::try_out(self, &self.session, &WORKFLOW).await) })
     }
+}
 
-    fn deliver<'a>(&'a self, message: Message<'a>) -> Exchange<'a> {
-        Box::pin(self.exchange(message))
-    }
+/// Reads `[mistral.NAME]`.
+fn configure(table: &mut Section<'_, '_>) -> Option<Arc<dyn Driver>> {
+    let options = keys::read(table)?;
+    usable(table, Mistral::new(options))
 }

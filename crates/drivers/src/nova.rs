@@ -6,7 +6,6 @@ mod change;
 mod service;
 
 use std::sync::Arc;
-use std::time::Duration;
 
 use marks::id::MarkId;
 use marks::mark::Mark;
@@ -16,9 +15,9 @@ use reqwest::Method;
 use site::Section;
 use tokio::time::Instant;
 
-use crate::driver::{Check, Driver, Exchange, Failure, Finding, Kind, Message, Named, Outcome, Step, usable};
+use crate::driver::{Check, Driver, Failure, Finding, Kind, Message, Named, Outcome, Step, usable};
 use crate::kept::Unusable;
-use crate::openstack::{self, Answer, Ask, COMPUTE, Session, Trouble, WhichName};
+use crate::openstack::{self, Answer, Ask, COMPUTE, Session, Trouble, WhichName, of_session};
 use crate::writes::{Request, What, Write};
 use answer::List;
 use body::Stored;
@@ -58,7 +57,7 @@ static WRITES: &[Write] = &[
 #[derive(Clone, Debug)]
 pub struct Options {
     /// The cloud that Nova belongs to.
-    pub cloud: openstack::Options,
+    pub cloud: openstack::CloudOptions,
     /// Under which of its names Nova knows a host.
     pub host_name: WhichName,
     /// Why the service is disabled too, as [`reason`] takes it; where unset, it is not.
@@ -94,7 +93,7 @@ impl Nova {
         let Some(told) = Stored::read(message.body) else {
             return Outcome::Rejected(Failure::of_others());
         };
-        let list = match self.look(&[("host", &told.host), ("binary", BINARY)], end).await {
+        let list = match self.services(&[("host", &told.host), ("binary", BINARY)], end).await {
             Ok(list) => list,
             Err(outcome) => return outcome,
         };
@@ -108,23 +107,11 @@ impl Nova {
     }
 
     /// What Nova has. Nothing is changed by it, so nothing about it is ambiguous.
-    async fn look(&self, query: &[(&str, &str)], end: Instant) -> Result<List, Outcome> {
+    async fn services(&self, query: &[(&str, &str)], end: Instant) -> Result<List, Outcome> {
         let ask = Ask::get("/os-services", query).in_version(Some(VERSION));
         match self.session.send(&COMPUTE, &ask, end).await {
             Ok(answer) => answer::listed(&answer),
             Err(trouble) => Err(answer::not_looked(&trouble)),
-        }
-    }
-
-    /// What stands in the way, and each host that Nova would not find.
-    async fn findings(&self, hosts: &[Named]) -> Vec<Finding> {
-        let all = openstack::try_out(self, &self.session, &COMPUTE).await;
-        if !all.is_empty() || hosts.is_empty() {
-            return all;
-        }
-        match self.look(&[("binary", BINARY)], Instant::now() + self.session.limit()).await {
-            Ok(list) => hosts.iter().filter_map(|host| self.finding(&list, host)).collect(),
-            Err(outcome) => Finding::of(&outcome).into_iter().collect(),
         }
     }
 
@@ -152,17 +139,7 @@ impl Nova {
 }
 
 impl Driver for Nova {
-    fn kind(&self) -> &'static str {
-        KIND.word
-    }
-
-    fn endpoint(&self) -> String {
-        format!("Nova of {}", self.session.shown())
-    }
-
-    fn target(&self) -> String {
-        self.session.target()
-    }
+    of_session!("Nova");
 
     fn undo(&self, host: &Named) -> Option<String> {
         let host = self.host_name.of_host(host);
@@ -176,6 +153,11 @@ impl Driver for Nova {
         ))
     }
 
+    /// Instances of a host that is well, and was forced down, could be started a second time.
+    fn terms(&self) -> Terms {
+        Terms { if_returned: IfReturned::Hold, ..Terms::default() }
+    }
+
     fn body(&self, mark: &Mark) -> Vec<u8> {
         self.told(mark, true)
     }
@@ -185,36 +167,27 @@ impl Driver for Nova {
     }
 
     /// Where the route was another one when the host failed, nobody knows what was done: it is as if this one had done it.
-    fn step_body(&self, step: Step, mark: &Mark, told: &[u8]) -> Vec<u8> {
-        match step {
-            Step::Return => body::of_return(told).unwrap_or_else(|| self.told(mark, false)),
-            Step::Failure | Step::Confirm => self.body(mark),
-        }
+    fn return_body(&self, mark: &Mark, told: &[u8]) -> Vec<u8> {
+        body::of_return(told).unwrap_or_else(|| self.told(mark, false))
     }
 
     fn test_body(&self, id: &MarkId, now: Timestamp) -> Vec<u8> {
         body::of_test(id, now)
     }
 
-    fn limit(&self) -> Duration {
-        self.session.limit()
-    }
-
-    /// Instances of a host that is well, and was forced down, could be started a second time.
-    fn terms(&self) -> Terms {
-        Terms { if_returned: IfReturned::Hold, ..Terms::default() }
-    }
-
-    fn warnings(&self) -> Vec<String> {
-        self.session.warnings(&self.endpoint())
-    }
-
+    /// What stands in the way, and each host that Nova would not find.
     fn check<'a>(&'a self, hosts: &'a [Named]) -> Check<'a> {
-        Box::pin(async { Some(self.findings(hosts).await) })
-    }
-
-    fn deliver<'a>(&'a self, message: Message<'a>) -> Exchange<'a> {
-        Box::pin(self.exchange(message))
+        Box::pin(async {
+            let all = openstack::try_out(self, &self.session, &COMPUTE).await;
+            if !all.is_empty() || hosts.is_empty() {
+                return Some(all);
+            }
+            let end = Instant::now() + self.session.limit();
+            Some(match self.services(&[("binary", BINARY)], end).await {
+                Ok(list) => hosts.iter().filter_map(|host| self.finding(&list, host)).collect(),
+                Err(outcome) => Finding::of(&outcome).into_iter().collect(),
+            })
+        })
     }
 }
 

@@ -16,9 +16,11 @@ use serde_json::Value;
 use site::Section;
 use tokio::time::Instant;
 
-use crate::driver::{Check, Driver, Exchange, Kind, Message, Named, Outcome, usable};
+use crate::driver::{Check, Driver, Kind, Message, Named, Outcome, usable};
 use crate::kept::Unusable;
-use crate::openstack::{self, Ask, CLUSTERING, Place, Session, found, is_known, place_of};
+use crate::openstack::{
+    self, Ask, CLUSTERING, Place, Session, is_known, is_uuid, look_up, of_session, place_of,
+};
 pub use crate::openstack::{ByHost, WhichName};
 use crate::writes::{Request, What, Write};
 use answer::Seen;
@@ -73,13 +75,13 @@ impl Senlin {
     /// them does not exist.
     async fn recover_all(&self, told: &Stored, end: Instant) -> Result<Vec<String>, Outcome> {
         let (whose, all) = self.options.targets.all();
-        let targets = all.of(told.node());
+        let targets = all.of(told.node.as_ref());
         let mut wishes = Vec::new();
         for id in targets {
-            wishes.push((id, self.look(whose, id, told, end).await?));
+            wishes.push((id, self.state_of(whose, id, told, end).await?));
         }
         if wishes.iter().any(|(_, seen)| *seen == Seen::Elsewhere) {
-            is_known(&self.session, told.host(), end).await?;
+            is_known(&self.session, &told.host, end).await?;
         }
         let mut actions = Vec::new();
         for (id, seen) in wishes.into_iter().filter(|_| !told.is_test()) {
@@ -97,12 +99,12 @@ impl Senlin {
     }
 
     /// A repetition would recover a node twice, and lose what the first recovery has made: so it is looked for first.
-    async fn look(&self, whose: Whose, id: &str, told: &Stored, end: Instant) -> Result<Seen, Outcome> {
+    async fn state_of(&self, whose: Whose, id: &str, told: &Stored, end: Instant) -> Result<Seen, Outcome> {
         let path = format!("/v1/{}/{id}", whose.path());
-        let there = self.ask(&path, &[], whose.key(), end).await?;
+        let there = look_up(&self.session, &CLUSTERING, (&path, &[]), whose.key(), end).await?;
         let there = there.ok_or_else(|| answer::no_such(whose, id))?;
         let query = [("target", id), ("action", whose.action())];
-        let actions = self.ask("/v1/actions", &query, "actions", end).await?;
+        let actions = look_up(&self.session, &CLUSTERING, ("/v1/actions", &query), "actions", end).await?;
         match answer::seen(told, &there, &actions.unwrap_or_default())? {
             Seen::Idle if whose == Whose::Node && !told.is_test() => self.idle(id, &there, told, end).await,
             seen => Ok(seen),
@@ -112,46 +114,25 @@ impl Senlin {
     /// The configuration says where a node lives, and that is true until its server moves: to recover one that is well
     /// elsewhere would destroy it. Of a cluster Senlin recovers no node that is active.
     async fn idle(&self, id: &str, node: &Value, told: &Stored, end: Instant) -> Result<Seen, Outcome> {
-        let is_uuid = |id: &&str| id.len() == 36 && id.bytes().all(|b| b.is_ascii_hexdigit() || b == b'-');
-        let server = node["physical_id"].as_str().filter(is_uuid).ok_or_else(|| answer::no_server(id))?;
-        match place_of(&self.session, server, told.host(), end).await? {
+        let server =
+            node["physical_id"].as_str().filter(|id| is_uuid(id)).ok_or_else(|| answer::no_server(id))?;
+        match place_of(&self.session, server, &told.host, end).await? {
             Place::There => Ok(Seen::Idle),
             Place::Elsewhere => Ok(Seen::Elsewhere),
             Place::Unknown => Err(answer::no_server(id)),
         }
     }
 
-    async fn ask(
-        &self,
-        path: &str,
-        query: &[(&str, &str)],
-        key: &str,
-        end: Instant,
-    ) -> Result<Option<Value>, Outcome> {
-        let answer = self.session.send(&CLUSTERING, &Ask::get(path, query), end).await;
-        found("Senlin", &answer.map_err(|trouble| trouble.outcome())?, key)
-    }
-
     async fn recover(&self, whose: Whose, id: &str, told: &Stored, end: Instant) -> Result<String, Outcome> {
         let (path, body) = (format!("/v1/{}/{id}/actions", whose.path()), told.request());
-        let ask = Ask::write(&RECOVER, &path, &body).in_version(told.version());
+        let ask = Ask::write(&RECOVER, &path, &body).in_version(told.version.as_deref());
         let answer = self.session.send(&CLUSTERING, &ask, end).await.map_err(|trouble| trouble.outcome())?;
         answer::begun(whose, id, &answer)
     }
 }
 
 impl Driver for Senlin {
-    fn kind(&self) -> &'static str {
-        KIND.word
-    }
-
-    fn endpoint(&self) -> String {
-        format!("Senlin of {}", self.session.shown())
-    }
-
-    fn target(&self) -> String {
-        self.session.target()
-    }
+    of_session!("Senlin");
 
     fn undo(&self, host: &Named) -> Option<String> {
         let _all_of_them = host;
@@ -159,6 +140,11 @@ impl Driver for Senlin {
             "Senlin may recover what ran there, which nobody can undo: see `openstack cluster action list`"
                 .to_owned(),
         )
+    }
+
+    /// A node that is well again would be recovered once more, and lose what is on it.
+    fn terms(&self) -> Terms {
+        Terms { if_returned: IfReturned::Hold, stale_after: Some(STALE), ..Terms::default() }
     }
 
     fn body(&self, mark: &Mark) -> Vec<u8> {
@@ -169,26 +155,9 @@ impl Driver for Senlin {
         body::of_test(now)
     }
 
-    fn limit(&self) -> Duration {
-        self.session.limit()
-    }
-
-    /// A node that is well again would be recovered once more, and lose what is on it.
-    fn terms(&self) -> Terms {
-        Terms { if_returned: IfReturned::Hold, stale_after: Some(STALE), ..Terms::default() }
-    }
-
-    fn warnings(&self) -> Vec<String> {
-        self.session.warnings(&self.endpoint())
-    }
-
     fn check<'a>(&'a self, hosts: &'a [Named]) -> Check<'a> {
         let _asked_for_none = hosts;
         Box::pin(async { Some(openstack::try_out(self, &self.session, &CLUSTERING).await) })
-    }
-
-    fn deliver<'a>(&'a self, message: Message<'a>) -> Exchange<'a> {
-        Box::pin(self.exchange(message))
     }
 }
 

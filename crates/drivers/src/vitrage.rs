@@ -3,7 +3,6 @@
 mod answer;
 
 use std::sync::Arc;
-use std::time::Duration;
 
 use marks::id::MarkId;
 use marks::mark::Mark;
@@ -12,11 +11,11 @@ use reqwest::Method;
 use site::Section;
 use tokio::time::Instant;
 
-use crate::driver::{Check, Driver, Exchange, Kind, Message, Named, Outcome, Step, usable};
+use crate::driver::{Check, Driver, Kind, Message, Named, Outcome, Step, usable};
 use crate::event::doctor;
 use crate::kept::Unusable;
 pub use crate::openstack::WhichName;
-use crate::openstack::{self, Ask, ROOT_CAUSE_ANALYSIS, Session};
+use crate::openstack::{self, Ask, ROOT_CAUSE_ANALYSIS, Session, of_session};
 use crate::writes::{Request, What, Write};
 
 /// The driver in the registry.
@@ -49,7 +48,7 @@ static WRITES: &[Write] = &[
 #[derive(Clone, Debug)]
 pub struct Options {
     /// The cloud that Vitrage belongs to.
-    pub cloud: openstack::Options,
+    pub cloud: openstack::CloudOptions,
     /// Under which of its names Vitrage knows a host: that of Nova.
     pub host_name: WhichName,
     /// Whether it is told that the host is back.
@@ -82,17 +81,7 @@ impl Vitrage {
 }
 
 impl Driver for Vitrage {
-    fn kind(&self) -> &'static str {
-        KIND.word
-    }
-
-    fn endpoint(&self) -> String {
-        format!("Vitrage of {}", self.session.shown())
-    }
-
-    fn target(&self) -> String {
-        self.session.target()
-    }
+    of_session!("Vitrage");
 
     fn undo(&self, host: &Named) -> Option<String> {
         let host = self.options.host_name.of_host(host);
@@ -112,31 +101,16 @@ impl Driver for Vitrage {
         }
     }
 
-    fn step_body(&self, step: Step, mark: &Mark, _told: &[u8]) -> Vec<u8> {
-        match step {
-            Step::Return => doctor::one_up(mark, self.options.host_name.of(mark)),
-            Step::Failure | Step::Confirm => self.body(mark),
-        }
+    fn return_body(&self, mark: &Mark, _told: &[u8]) -> Vec<u8> {
+        doctor::one_up(mark, self.options.host_name.of(mark))
     }
 
     fn test_body(&self, id: &MarkId, now: Timestamp) -> Vec<u8> {
         doctor::one_test(id, now)
     }
 
-    fn limit(&self) -> Duration {
-        self.session.limit()
-    }
-
-    fn warnings(&self) -> Vec<String> {
-        self.session.warnings(&self.endpoint())
-    }
-
     fn check<'a>(&'a self, _hosts: &'a [Named]) -> Check<'a> {
         Box::pin(async { Some(openstack::reach(&self.session, &ROOT_CAUSE_ANALYSIS).await) })
-    }
-
-    fn deliver<'a>(&'a self, message: Message<'a>) -> Exchange<'a> {
-        Box::pin(self.exchange(message))
     }
 }
 

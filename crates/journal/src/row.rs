@@ -1,11 +1,12 @@
 //! The row of a mark: its columns, its digest, how it is read and written.
 
-use rusqlite::{OptionalExtension, Row, Transaction, params};
+use rusqlite::types::Value;
+use rusqlite::{OptionalExtension, Row, Transaction};
 
 use crate::Fault;
 use crate::history::{self, NewHistory};
-use crate::store::digest::Digest;
-use crate::store::rows::{Checked, Damage, printable_key, raw_text};
+use crate::store::digest::{text, with_digest};
+use crate::store::rows::{Checked, checked, raw_text};
 use crate::store::stirred::stir;
 use marks::fencing::Incarnation;
 use marks::host::HostName;
@@ -51,66 +52,40 @@ pub(crate) fn load_open(transaction: &Transaction<'_>, id: MarkId) -> Result<Opt
 
 /// Writes what may change; host, times and source never do.
 pub(crate) fn update(transaction: &Transaction<'_>, row: &MarkRow) -> rusqlite::Result<()> {
-    let sql = "UPDATE mark SET fqdn = ?2, settlement = ?3, settled_at = ?4, standing = ?5, returned_at = ?6, digest = ?7 WHERE id = ?1";
-    transaction.prepare_cached(sql)?.execute(params![
-        row.id.to_string(),
-        row.fqdn.as_ref().map(HostName::as_str),
-        row.settled.map(|(how, _)| how.as_str()),
-        row.settled.map(|(_, at)| at.0),
-        row.standing.as_str(),
-        row.returned_at.map(|at| at.0),
-        digest(row),
-    ])?;
+    let sql = "UPDATE mark SET fqdn = ?3, settlement = ?7, settled_at = ?8, standing = ?11, returned_at = ?14, digest = ?15 WHERE id = ?1";
+    transaction.prepare_cached(sql)?.execute(with_digest("mark", columns(row)))?;
     stir(transaction, &row.id.to_string())
 }
 
 pub(crate) fn insert(transaction: &Transaction<'_>, row: &MarkRow) -> rusqlite::Result<()> {
     let sql = "INSERT INTO mark VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12, ?13, ?14, ?15)";
-    transaction.prepare_cached(sql)?.execute(params![
-        row.id.to_string(),
-        row.node.as_str(),
-        row.fqdn.as_ref().map(HostName::as_str),
-        row.on_shared_storage,
-        row.failure_time.0,
-        row.generated_time.0,
-        row.settled.map(|(how, _)| how.as_str()),
-        row.settled.map(|(_, at)| at.0),
-        row.source.as_str(),
-        row.incarnation.as_ref().map(Incarnation::as_str),
-        row.standing.as_str(),
-        row.made_by,
-        row.made_at.0,
-        row.returned_at.map(|at| at.0),
-        digest(row),
-    ])?;
+    transaction.prepare_cached(sql)?.execute(with_digest("mark", columns(row)))?;
     Ok(())
 }
 
-fn digest(row: &MarkRow) -> Vec<u8> {
-    Digest::of("mark")
-        .text(&row.id.to_string())
-        .text(row.node.as_str())
-        .maybe_text(row.fqdn.as_ref().map(HostName::as_str))
-        .int(i64::from(row.on_shared_storage))
-        .int(row.failure_time.0)
-        .int(row.generated_time.0)
-        .maybe_text(row.settled.map(|(how, _)| how.as_str()))
-        .maybe_int(row.settled.map(|(_, at)| at.0))
-        .text(row.source.as_str())
-        .maybe_text(row.incarnation.as_ref().map(Incarnation::as_str))
-        .text(row.standing.as_str())
-        .text(&row.made_by)
-        .int(row.made_at.0)
-        .maybe_int(row.returned_at.map(|at| at.0))
-        .finish()
+/// All but the digest.
+fn columns(row: &MarkRow) -> Vec<Value> {
+    vec![
+        row.id.to_string().into(),
+        text(row.node.as_str()),
+        row.fqdn.as_ref().map(|name| text(name.as_str())).into(),
+        row.on_shared_storage.into(),
+        row.failure_time.0.into(),
+        row.generated_time.0.into(),
+        row.settled.map(|(how, _)| text(how.as_str())).into(),
+        row.settled.map(|(_, at)| at.0).into(),
+        text(row.source.as_str()),
+        row.incarnation.as_ref().map(|life| text(life.as_str())).into(),
+        text(row.standing.as_str()),
+        text(&row.made_by),
+        row.made_at.0.into(),
+        row.returned_at.map(|at| at.0).into(),
+    ]
 }
 
 /// Reads the columns of [`COLUMNS`], which must come first in the row.
 pub(crate) fn decode(row: &Row<'_>) -> Checked<MarkRow> {
-    let damage = || Damage { table: "mark", key: printable_key(row) };
-    let mark = decode_unchecked(row).ok_or_else(damage)?;
-    let kept: Vec<u8> = row.get(WIDTH - 1).map_err(|_| damage())?;
-    if kept == digest(&mark) { Ok(mark) } else { Err(damage()) }
+    checked(row, ("mark", WIDTH - 1), decode_unchecked(row), columns)
 }
 
 fn decode_unchecked(row: &Row<'_>) -> Option<MarkRow> {

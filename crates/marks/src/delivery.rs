@@ -155,12 +155,12 @@ pub struct Attempt {
 }
 
 #[cfg(test)]
-mod tests {
+pub(crate) mod tests {
     use super::*;
 
     const NOW: Timestamp = Timestamp(1_800_000_000_000);
 
-    fn delivery(route: &str) -> Delivery {
+    pub(crate) fn delivery(route: &str) -> Delivery {
         Delivery {
             mark: crate::id::FencingId::generate().into(),
             route: route.to_owned(),
@@ -199,6 +199,27 @@ mod tests {
         let of = |required, chain| Delivery { required, chain, ..delivery("recovery") }.has_to();
         assert!(of(true, None));
         assert!(!of(false, None) && !of(true, Some(Step::new(link))) && !of(false, Some(Step::new(link))));
+    }
+
+    /// The broken variants take what a route's terms hold, or what is held of no chain, for a step whose turn it is not.
+    #[test]
+    fn a_step_waits_that_its_chain_holds() {
+        let link = crate::chain::Link { step: 1, timeout: std::time::Duration::ZERO };
+        let of = |in_chain: bool, state, kind: &str| {
+            let last = Some(Attempt { at: NOW, kind: kind.to_owned(), detail: String::new() });
+            let chain = in_chain.then(|| Step::new(link));
+            Delivery { chain, state, last, ..delivery("recovery") }
+        };
+        assert!(of(true, State::Held, CHAIN).waits_in_chain());
+        for other in
+            [(false, State::Held, CHAIN), (true, State::Pending, CHAIN), (true, State::Held, "stale")]
+        {
+            assert!(!of(other.0, other.1, other.2).waits_in_chain(), "{other:?}");
+        }
+        let step = Step::new(link);
+        let seen = Seen { step, state: State::Held, waits: true, is_there: false };
+        assert_eq!(of(true, State::Held, CHAIN).seen(false), Some(seen));
+        assert_eq!(of(false, State::Held, CHAIN).seen(true), None);
     }
 
     #[test]
@@ -263,9 +284,21 @@ mod tests {
         assert_eq!(State::of_open(false, [(Held, true), (InFlight, false)]), InFlight, "another step's turn");
     }
 
+    /// A damaged row is none of them.
     #[test]
-    fn a_damaged_row_is_never_sent() {
-        assert!(!State::Quarantined.may_be_sent() && !State::Quarantined.may_become(State::InFlight));
+    fn only_what_waits_is_sent() {
+        let sent = State::ALL.into_iter().filter(|state| state.may_be_sent());
+        assert_eq!(sent.collect::<Vec<_>>(), [State::Pending, State::Parked]);
+        assert!(!State::Quarantined.may_become(State::InFlight));
+    }
+
+    /// That another alerter told the mark says nothing of a route that did not have to take it.
+    #[test]
+    fn what_ended_elsewhere_was_acknowledged_where_it_had_to_be() {
+        let ends = |how| [true, false].map(|has_to| State::at_the_end(how, has_to));
+        assert_eq!(ends(Settlement::Acknowledged), [State::Acknowledged, State::Cancelled]);
+        assert_eq!(ends(Settlement::Dismissed), [State::Dismissed; 2]);
+        assert_eq!([ends(Settlement::Cancelled), ends(Settlement::Expired)], [[State::Cancelled; 2]; 2]);
     }
 
     #[test]

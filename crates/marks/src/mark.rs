@@ -232,8 +232,50 @@ impl MarkRow {
 }
 
 #[cfg(test)]
-mod tests {
+pub(crate) mod tests {
     use super::*;
+
+    pub(crate) fn row() -> MarkRow {
+        let (node, at) = (HostName::parse("compute1").unwrap(), Timestamp(1_000_000));
+        MarkRow {
+            id: crate::id::FencingId::generate().into(),
+            fqdn: Some(node.clone()),
+            node,
+            on_shared_storage: true,
+            failure_time: at,
+            generated_time: at,
+            settled: None,
+            source: Source::Fencing,
+            incarnation: None,
+            standing: Standing::Proven(Proof::Alone),
+            made_by: "ctl1".into(),
+            made_at: at,
+            returned_at: None,
+        }
+    }
+
+    /// What was told wants one too: its further steps wait for it.
+    #[test]
+    fn a_doubtful_mark_wants_a_proof_unless_it_ended_untold() {
+        let (doubtful, proven) = (Standing::Doubtful(Doubt::Unproven), Standing::Proven(Proof::Alert));
+        assert_eq!((doubtful.doubt(), proven.doubt()), (Some(Doubt::Unproven), None));
+        for (standing, how, wants) in [
+            (doubtful, None, true),
+            (doubtful, Some(Settlement::Acknowledged), true),
+            (doubtful, Some(Settlement::Dismissed), false),
+            (proven, None, false),
+            (proven, Some(Settlement::Acknowledged), false),
+        ] {
+            let settled = how.map(|how| (how, Timestamp(0)));
+            assert_eq!(MarkRow { standing, settled, ..row() }.wants_proof(), wants, "{standing:?} {how:?}");
+        }
+    }
+
+    #[test]
+    fn a_mark_is_told_once_it_has_a_name() {
+        assert_eq!(row().told().map(|mark| mark.fqdn), row().fqdn);
+        assert_eq!(MarkRow { fqdn: None, ..row() }.told(), None);
+    }
 
     #[test]
     fn words_round_trip() {

@@ -115,3 +115,110 @@ pub fn elsewhere(told: &Delivery, target: &str) -> Vec<String> {
         _ => targets.iter().filter(|other| *other != target).cloned().collect(),
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::delivery::Attempt;
+    use crate::delivery::tests::delivery;
+
+    const NOW: Timestamp = Timestamp(1_000_000);
+    const LIMIT: Duration = Duration::from_millis(100);
+
+    fn of(state: State, kind: &str, attempts: u32, ended_at: Option<Timestamp>) -> Delivery {
+        let last = Some(Attempt { at: NOW, kind: kind.to_owned(), detail: String::new() });
+        let mut delivery = Delivery { state, last, ended_at, ..delivery("recovery") };
+        delivery.arrivals.attempts = attempts;
+        delivery
+    }
+
+    /// Of a host that was seen to come back.
+    fn back(delivery: &Delivery) -> Failure<'_> {
+        let delivery = Some(delivery);
+        let (settled, was_elsewhere) = (None, false);
+        Failure { delivery, settled, was_elsewhere, has_returned: true, is_member_for_long: false }
+    }
+
+    fn is_owed(failure: Failure<'_>) -> bool {
+        failure.is_owed(NOW, LIMIT)
+    }
+
+    #[test]
+    fn a_return_is_owed_where_the_failure_may_have_arrived() {
+        for (state, kind, attempts, owed) in [
+            (State::Acknowledged, TAKEN[0], 0, true),
+            (State::Acknowledged, TAKEN[1], 0, true),
+            (State::Acknowledged, "settled-elsewhere", 0, false),
+            (State::Dismissed, TAKEN[0], 0, false),
+            (State::Dismissed, "connect", 1, true),
+            (State::Pending, "connect", 1, false),
+        ] {
+            let told = of(state, kind, attempts, None);
+            assert_eq!(is_owed(back(&told)), owed, "{state:?} {kind} {attempts}");
+        }
+        let untold = of(State::Dismissed, "connect", 0, None);
+        assert!(is_owed(Failure { was_elsewhere: true, ..back(&untold) }));
+        assert!(is_owed(Failure { delivery: None, ..back(&untold) }), "nobody knows what was sent");
+    }
+
+    #[test]
+    fn a_return_is_owed_once_what_was_sent_has_come_to_rest() {
+        let ended = |state, at| is_owed(back(&of(state, TAKEN[0], 1, Some(at))));
+        let millisecond = Duration::from_millis(1);
+        assert!(ended(State::Dismissed, NOW - LIMIT) && ended(State::Dismissed, NOW + millisecond));
+        assert!(!ended(State::Dismissed, NOW - LIMIT + millisecond) && !ended(State::Dismissed, NOW));
+        assert!(ended(State::Acknowledged, NOW));
+        let open_ended = of(State::Dismissed, "connect", 1, None);
+        let settled = Some((Settlement::Cancelled, NOW));
+        assert!(!is_owed(Failure { settled, ..back(&open_ended) }));
+    }
+
+    #[test]
+    fn a_host_that_was_never_away_is_called_back_where_an_operator_says_so() {
+        let told = of(State::Acknowledged, TAKEN[0], 1, None);
+        for (how, is_member_for_long, has_returned, owed) in [
+            (Settlement::Dismissed, true, false, true),
+            (Settlement::Dismissed, false, false, false),
+            (Settlement::Acknowledged, true, false, false),
+            (Settlement::Acknowledged, false, true, true),
+        ] {
+            let settled = Some((how, NOW));
+            let failure = Failure { settled, is_member_for_long, has_returned, ..back(&told) };
+            assert_eq!(is_owed(failure), owed, "{how:?} {is_member_for_long} {has_returned}");
+        }
+    }
+
+    #[test]
+    fn a_return_goes_to_a_member_where_its_failure_was_told() {
+        let mut told = of(State::Dismissed, "connect", 1, None);
+        told.arrivals.targets = vec!["a".to_owned()];
+        let to = |target| Return {
+            told: Some(&told),
+            target,
+            is_member: true,
+            is_overtaken: false,
+            is_released: false,
+        };
+        assert_eq!(to("a").ruling(), Ruling::Go);
+        assert_eq!(Return { told: None, ..to("b") }.ruling(), Ruling::Go);
+        assert_eq!(Return { is_member: false, ..to("a") }.ruling(), Ruling::Wait);
+        assert_eq!(Return { is_member: false, is_overtaken: true, ..to("a") }.ruling(), Ruling::Overtaken);
+        assert_eq!(Return { is_overtaken: true, ..to("b") }.ruling(), Ruling::Hold(vec!["a".to_owned()]));
+        assert_eq!(Return { is_released: true, ..to("b") }.ruling(), Ruling::Go);
+    }
+
+    #[test]
+    fn the_place_that_took_it_is_the_only_one() {
+        for (state, kind, target, others) in [
+            (State::Acknowledged, TAKEN[0], "b", vec![]),
+            (State::Acknowledged, TAKEN[0], "a", vec!["b"]),
+            (State::Acknowledged, TAKEN[1], "b", vec!["a"]),
+            (State::Dismissed, TAKEN[0], "b", vec!["a"]),
+            (State::Dismissed, TAKEN[0], "c", vec!["a", "b"]),
+        ] {
+            let mut told = of(state, kind, 1, None);
+            told.arrivals.targets = vec!["a".to_owned(), "b".to_owned()];
+            assert_eq!(elsewhere(&told, target), others, "{state:?} {kind} {target}");
+        }
+    }
+}

@@ -104,4 +104,10 @@ mod tests {
         assert_eq!(aside[..3], ["not-covered", "past", "id-taken"]);
         assert_eq!(aside[3..], ["unknown-host", "before-installation", "confirmed-by-hand", "member"]);
     }
+
+    #[test]
+    fn clocks_alone_are_not_sure() {
+        let unsure: Vec<Rule> = Rule::ALL.into_iter().filter(|rule| !rule.is_sure()).collect();
+        assert_eq!(unsure, [Rule::LikelyConnection, Rule::NearByClock]);
+    }
 }

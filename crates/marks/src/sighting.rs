@@ -66,3 +66,37 @@ impl Sighting {
         }
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// One fencing that three tell of is known by three keys, and by its id wherever the operation is not known.
+    #[test]
+    fn who_tells_decides_what_it_is_known_by() {
+        let node = HostName::parse("Compute1").unwrap();
+        let operation = OperationId::parse("e19eab25-6556-4644-89e9-f9bf9b151b87").unwrap();
+        let fenced = MarkId::of_node_fenced(&node, 7);
+        for (witness, key, id, source, proof) in [
+            (
+                Witness::Alert(operation),
+                format!("alert compute1 {operation}"),
+                MarkId::of_operation(&node, operation),
+                Source::Alert,
+                Proof::Alert,
+            ),
+            (Witness::History, "history compute1 7".to_owned(), fenced, Source::History, Proof::History),
+            (
+                Witness::NodeFenced,
+                "node-fenced compute1 7".to_owned(),
+                fenced,
+                Source::NodeFenced,
+                Proof::NodeFenced,
+            ),
+        ] {
+            let told = Sighting { node: node.clone(), witness, at: Timestamp(7999), by_human: false };
+            assert_eq!((told.key(), told.mark_id()), (key, id));
+            assert_eq!((told.source(), told.proof()), (source, proof));
+        }
+    }
+}

@@ -94,50 +94,17 @@ fn doubt(delivery: &Delivery) -> &'static str {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::delivery::State;
-    use crate::host::HostName;
-    use crate::id::FencingId;
-    use crate::mark::{Proof, Source, Standing};
+    use crate::delivery::tests::delivery as to;
+    use crate::mark::tests::row;
 
     const FAILED: Timestamp = Timestamp(1_000_000);
 
     fn mark(returned_at: Option<Timestamp>) -> MarkRow {
-        let node = HostName::parse("compute1").unwrap();
-        MarkRow {
-            id: FencingId::generate().into(),
-            fqdn: Some(node.clone()),
-            node,
-            on_shared_storage: true,
-            failure_time: FAILED,
-            generated_time: FAILED,
-            settled: None,
-            source: Source::Fencing,
-            incarnation: None,
-            standing: Standing::Proven(Proof::Alone),
-            made_by: "ctl1".into(),
-            made_at: FAILED,
-            returned_at,
-        }
+        MarkRow { failure_time: FAILED, returned_at, ..row() }
     }
 
     fn delivery(released_at: Option<Timestamp>, ambiguous: u32) -> Delivery {
-        Delivery {
-            mark: FencingId::generate().into(),
-            route: "recovery".into(),
-            required: true,
-            chain: None,
-            failure_time: FAILED,
-            state: State::Pending,
-            body: Vec::new(),
-            attempts: ambiguous,
-            ambiguous,
-            arrivals: crate::delivery::Arrivals::default(),
-            released_at,
-            next_due: FAILED,
-            last: None,
-            reference: None,
-            ended_at: None,
-        }
+        Delivery { released_at, ambiguous, ..to("recovery") }
     }
 
     fn word(ruling: &Ruling) -> String {
@@ -179,7 +146,7 @@ mod tests {
         for (_, if_returned) in IfReturned::WORDS {
             let terms = Terms { if_returned, stale_after: Some(Duration::ZERO), ..Terms::default() };
             let of = |back, released| terms.ruling(&mark(Some(back)), &delivery(released, 0), late);
-            assert_eq!(of(FAILED, Some(released)), Ruling::Go);
+            assert_eq!([of(FAILED, Some(released)), of(released, Some(released))], [Ruling::Go, Ruling::Go]);
             assert_ne!(of(FAILED, None), Ruling::Go);
             assert_eq!(of(late, Some(released)) == Ruling::Go, if_returned == IfReturned::Deliver);
         }

@@ -74,6 +74,14 @@ mod tests {
     }
 
     #[test]
+    fn points_lie_apart_in_both_directions() {
+        let (early, late) = (Timestamp::from_seconds(2), Timestamp(5000));
+        let apart = Duration::from_secs(3);
+        assert_eq!([early.distance(late), late.distance(early), late.since(early)], [apart; 3]);
+        assert!(Timestamp::now() > Timestamp::from_seconds(1_700_000_000));
+    }
+
+    #[test]
     fn arithmetic_saturates_instead_of_wrapping() {
         assert_eq!(Timestamp(i64::MAX) + Duration::from_secs(1), Timestamp(i64::MAX));
         assert_eq!(Timestamp(i64::MIN) - Duration::MAX, Timestamp(i64::MIN));

@@ -11,11 +11,11 @@ use marks::host::HostName;
 pub fn corosync_nodes(text: &str) -> Vec<HostName> {
     let mut open: Vec<&str> = Vec::new();
     let mut names = Vec::new();
-    let mut node = Entry::default();
+    let mut node = Listed::default();
     for line in text.lines().map(str::trim).filter(|line| !line.starts_with('#')) {
         if let Some(section) = line.strip_suffix('{') {
             open.push(section.trim());
-            node = Entry::default();
+            node = Listed::default();
         } else if line == "}" {
             if is_node(&open) {
                 names.extend(node.name());
@@ -34,12 +34,12 @@ fn is_node(open: &[&str]) -> bool {
 
 /// One node of the nodelist.
 #[derive(Default)]
-struct Entry<'a> {
+struct Listed<'a> {
     given: Option<&'a str>,
     address: Option<&'a str>,
 }
 
-impl<'a> Entry<'a> {
+impl<'a> Listed<'a> {
     fn set(&mut self, key: &str, value: &'a str) {
         match key {
             "name" => self.given = Some(value),

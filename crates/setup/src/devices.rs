@@ -7,7 +7,7 @@ use pacemaker::cib::{Target, time_limit};
 
 use super::finding::{Finding, Kind, Then};
 use super::levels::served;
-use super::model::{Cluster, Node, NodeKind, Resource};
+use super::model::{Cluster, Failure, Node, NodeKind, Resource};
 use super::step::Step;
 
 /// What a new mark device has, beside its hosts.
@@ -240,16 +240,17 @@ fn hosts_of_power(cluster: &Cluster, power: &Resource, found: &mut Vec<Finding>)
 }
 
 fn failures(cluster: &Cluster, found: &mut Vec<Finding>) {
-    for failure in cluster.failures.iter().filter(|failure| cluster.is_mark(&failure.resource)) {
-        let why = if failure.reason.is_empty() { String::new() } else { format!(" ({})", failure.reason) };
+    for Failure { resource, node, reason, .. } in &cluster.failures {
+        if !cluster.is_mark(resource) {
+            continue;
+        }
+        let why = if reason.is_empty() { String::new() } else { format!(" ({reason})") };
         let what = format!(
-            "the mark device {} failed on {}{why}, so that controller may not be able to mark",
-            failure.resource, failure.node
+            "the mark device {resource} failed on {node}{why}, so that controller may not be able to mark"
         );
-        let then = Then::Do(format!(
-            "on {}: `fence_mark -o monitor` says why, or the package is not installed there; then `crm_resource --cleanup --resource {}`",
-            failure.node, failure.resource
-        ));
-        found.push(Finding::new(Kind::FailsOn, &failure.node, what, then));
+        let then = format!(
+            "on {node}: `fence_mark -o monitor` says why, or the package is not installed there; then `crm_resource --cleanup --resource {resource}`"
+        );
+        found.push(Finding::new(Kind::FailsOn, node, what, Then::Do(then)));
     }
 }

@@ -46,7 +46,7 @@ mod tool;
 
 pub use check::check;
 pub use finding::{Finding, KINDS, Kind, Then};
-pub use local::{Here, look};
+pub use local::{Here, here};
 pub use model::{Cluster, Wanted};
 pub use plan::steps;
 pub use print::{Command, advice, commands, shell, tidy};

@@ -27,8 +27,8 @@ impl Default for Here {
     }
 }
 
-/// Looks at this controller.
-pub fn look(evidence: &Path) -> Here {
+/// What this controller has of it.
+pub fn here(evidence: &Path) -> Here {
     let is_here = |path: &&str| Path::new(path).is_file();
     let alert = ALERT_PATHS.into_iter().find(|path| is_here(path));
     let files = [FENCE_AGENT, RESOURCE_AGENT, alert.unwrap_or(ALERT_PATHS[0])];

@@ -14,12 +14,12 @@ pub struct Table<'a> {
     /// Where it first appears.
     pub place: Place<'a>,
     /// Its keys.
-    pub entries: BTreeMap<&'a str, Entry<'a>>,
+    pub entries: BTreeMap<&'a str, Setting<'a>>,
 }
 
 /// Everything that stands under one key.
 #[derive(Debug)]
-pub struct Entry<'a> {
+pub struct Setting<'a> {
     /// Where the key first appears.
     pub key: Place<'a>,
     /// Its plain values in the order of the files: the last one counts, but none may be wrong.
@@ -48,7 +48,7 @@ impl<'a> Table<'a> {
         for (key, value) in more {
             let place = |offset| Place { source: fragment.source, offset };
             let key_place = place(key.span().start);
-            let new = || Entry { key: key_place, values: Vec::new(), table: None };
+            let new = || Setting { key: key_place, values: Vec::new(), table: None };
             let entry = self.entries.entry(key.get_ref().as_ref()).or_insert_with(new);
             match value.get_ref() {
                 DeValue::Table(table) => {

@@ -27,7 +27,7 @@ use problem::{Problems, Source};
 
 pub use agent::Site;
 pub use file::{absolute, check_program, must_be_absolute, read_private, read_trusted};
-pub use inputs::{Entry, Table, Value};
+pub use inputs::{Setting, Table, Value};
 pub use place::{CONFIG_PATH, DEFAULT_STORE, fragment_directory, fragment_files};
 pub use plain::{blanked, is_hidden, is_plain_name};
 pub use problem::{ConfigErrors, Place, Problem};

@@ -6,7 +6,7 @@ use std::ops::RangeInclusive;
 use toml::Spanned;
 use toml::de::DeValue;
 
-use crate::inputs::{Entry, Table, Value};
+use crate::inputs::{Setting, Table, Value};
 use crate::problem::{Place, Problems};
 use crate::suggest;
 
@@ -70,7 +70,7 @@ impl<'a, 'p> Section<'a, 'p> {
     }
 
     /// Every entry of this table, in the order of the keys.
-    pub fn entries(&self) -> impl Iterator<Item = (&'a str, &'a Entry<'a>)> + use<'a> {
+    pub fn entries(&self) -> impl Iterator<Item = (&'a str, &'a Setting<'a>)> + use<'a> {
         self.table.into_iter().flat_map(|table| table.entries.iter().map(|(key, entry)| (*key, entry)))
     }
 
@@ -83,7 +83,7 @@ impl<'a, 'p> Section<'a, 'p> {
     /// The text of an entry whose key the configuration chose, parsed.
     pub fn last_text<T>(
         &mut self,
-        entry: &Entry<'a>,
+        entry: &Setting<'a>,
         mut parse: impl FnMut(&str) -> Result<T, String>,
     ) -> Option<T> {
         self.last(entry, "text in quotes", |value| value.as_str().map(&mut parse))
@@ -177,7 +177,7 @@ impl<'a, 'p> Section<'a, 'p> {
     /// The list of an entry whose key the configuration chose, each of its texts checked at its own place.
     pub fn last_texts(
         &mut self,
-        entry: &Entry<'a>,
+        entry: &Setting<'a>,
         mut check: impl FnMut(&str) -> Result<(), String>,
     ) -> Option<Vec<&'a str>> {
         let mut last = None;
@@ -320,7 +320,7 @@ impl<'a, 'p> Section<'a, 'p> {
         }
     }
 
-    fn unknown(&self, key: &str, entry: &Entry<'a>) -> String {
+    fn unknown(&self, key: &str, entry: &Setting<'a>) -> String {
         let mut message = match self.title.as_str() {
             "" if entry.table.is_none() => format!("unknown key {} outside of any section", shown(key)),
             "" => format!("unknown section {}", shown(key)),
@@ -335,7 +335,7 @@ impl<'a, 'p> Section<'a, 'p> {
         message
     }
 
-    fn ask(&mut self, key: &'static str) -> Option<&'a Entry<'a>> {
+    fn ask(&mut self, key: &'static str) -> Option<&'a Setting<'a>> {
         if !self.asked.contains(&key) {
             self.asked.push(key);
         }
@@ -346,7 +346,7 @@ impl<'a, 'p> Section<'a, 'p> {
         if self.title.is_empty() { key.to_owned() } else { format!("{}.{key}", self.title) }
     }
 
-    fn no_table(&mut self, entry: &Entry<'a>) {
+    fn no_table(&mut self, entry: &Setting<'a>) {
         if entry.table.is_some() {
             self.problems.at(entry.key, "must be a value, not a table (a key with dots in it wants quotes)");
         }
@@ -355,7 +355,7 @@ impl<'a, 'p> Section<'a, 'p> {
     /// Checks all values of a key and gives the last. `read` says `None` to a value of another type.
     fn last<T>(
         &mut self,
-        entry: &Entry<'a>,
+        entry: &Setting<'a>,
         wanted: &str,
         mut read: impl FnMut(&'a DeValue<'a>) -> Option<Result<T, String>>,
     ) -> Option<T> {

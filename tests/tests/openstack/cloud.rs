@@ -61,14 +61,14 @@ impl Cloud {
         &self,
         who: Who,
         limit: Duration,
-        make: impl FnOnce(openstack::Options) -> anyhow::Result<D>,
+        make: impl FnOnce(openstack::CloudOptions) -> anyhow::Result<D>,
     ) -> anyhow::Result<Teller> {
         let files = TempDir::new()?;
         let file = self.services.clouds(who, files.path())?;
-        let driver = make(openstack::Options {
+        let driver = make(openstack::CloudOptions {
             timeout: limit,
             patience: limit,
-            ..openstack::Options::of_file(file)
+            ..openstack::CloudOptions::of_file(file)
         })?;
         let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
         Ok(Teller { driver: Box::new(driver), runtime, _files: files })

@@ -39,12 +39,15 @@ impl<D: Driver> Teller<D> {
     fn new(
         cloud: &Cloud,
         who: Who,
-        make: impl FnOnce(openstack::Options) -> anyhow::Result<D>,
+        make: impl FnOnce(openstack::CloudOptions) -> anyhow::Result<D>,
     ) -> anyhow::Result<Self> {
         let files = TempDir::new()?;
         let file = cloud.services.clouds(who, files.path())?;
-        let driver =
-            make(openstack::Options { timeout: LONG, patience: LONG, ..openstack::Options::of_file(file) })?;
+        let driver = make(openstack::CloudOptions {
+            timeout: LONG,
+            patience: LONG,
+            ..openstack::CloudOptions::of_file(file)
+        })?;
         let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
         Ok(Self { driver, runtime, _files: files })
     }
@@ -59,7 +62,7 @@ impl<D: Driver> Teller<D> {
     }
 
     fn back(&self, mark: &Mark) -> Outcome {
-        self.tell(Step::Return, &self.driver.step_body(Step::Return, mark, &[]), mark)
+        self.tell(Step::Return, &self.driver.return_body(mark, &[]), mark)
     }
 
     fn test(&self) -> Outcome {

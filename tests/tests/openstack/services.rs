@@ -50,7 +50,7 @@ fn nova_has_the_service_forced_down_and_up_again(cloud: &mut Cloud) -> anyhow::R
     let (teller, reader) =
         (cloud.teller_of(Who::Admin, LONG, make)?, cloud.teller_of(Who::Reader, LONG, make)?);
     let gone = mark(NOVA_ALONE);
-    let (down, up) = (teller.driver.body(&gone), teller.driver.step_body(Step::Return, &gone, &[]));
+    let (down, up) = (teller.driver.body(&gone), teller.driver.return_body(&gone, &[]));
     let test = teller.driver.test_body(&mark(NOVA_ALONE).id, Timestamp::now());
     expect(&teller.tell(&test, 0), "acknowledged")?;
     expect(&reader.tell(&down, 0), "refused forbidden")?;
@@ -75,7 +75,7 @@ fn of_nova(cloud: &Cloud, token: &Token) -> anyhow::Result<Value> {
     Ok(found["services"][0].clone())
 }
 
-fn workflow(name: &str) -> impl FnOnce(drivers::openstack::Options) -> anyhow::Result<Mistral> {
+fn workflow(name: &str) -> impl FnOnce(drivers::openstack::CloudOptions) -> anyhow::Result<Mistral> {
     move |cloud| Ok(Mistral::new(mistral::Options::of(cloud, name))?)
 }
 
@@ -179,7 +179,7 @@ fn heat_has_the_resource_marked_and_unmarked(cloud: &mut Cloud) -> anyhow::Resul
         let change = json!({"mark_unhealthy": true, "resource_status_reason": reason});
         cloud.services.ask(Part::Heat, &token, &what, &[], Some(&change))?.expect(200)?;
     }
-    let back = teller.driver.step_body(Step::Return, &failed, &[]);
+    let back = teller.driver.return_body(&failed, &[]);
     for ambiguous in [0, 1] {
         expect(&teller.step(Step::Return, &back, ambiguous), "acknowledged")?;
         let both = [status("one")?, status("two")?];

@@ -79,7 +79,7 @@ impl Driver for Plain {
         if self.goes_on { &[Step::Confirm, Step::Return] } else { &[] }
     }
 
-    fn step_body(&self, _step: Step, mark: &Mark, _told: &[u8]) -> Vec<u8> {
+    fn return_body(&self, mark: &Mark, _told: &[u8]) -> Vec<u8> {
         format!("{} is back", mark.node).into_bytes()
     }
 

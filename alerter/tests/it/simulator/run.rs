@@ -447,7 +447,7 @@ impl Run {
         let now = self.world.clock.wall();
         let Some(daemon) = &mut self.daemon else { return };
         for mark in let_go {
-            daemon.journal.release_held(mark, "I looked", "alice", now).unwrap();
+            daemon.journal.release_held(mark, false, ("I looked", "alice"), now).unwrap();
         }
         self.look_soon();
     }

@@ -265,7 +265,7 @@ impl Alerter {
 
     /// The same for what a route keeps back.
     pub(crate) fn release_held(&mut self, site: &Site, mark: MarkId) {
-        assert!(self.journal.release_held(mark, "I looked", "alice", self.now(site)).unwrap() > 0);
+        assert!(self.journal.release_held(mark, false, ("I looked", "alice"), self.now(site)).unwrap() > 0);
     }
 
     /// The routes and states of a mark's deliveries.

@@ -7,7 +7,7 @@ use marks::mark::Mark;
 use marks::time::Timestamp;
 use serde::Serialize;
 
-use super::{NO_HOST, Time, TimeFormat, bytes};
+use super::{NO_HOST, Time, TimeFormat, bytes, rfc3339};
 
 /// What the inspector calls a host that is down; it does nothing about events of other types.
 const TYPE: &str = "compute.host.down";
@@ -84,9 +84,7 @@ fn one(id: &MarkId, time: Timestamp, r#type: &str, hostname: &str, status: &str)
 
 /// In UTC, with a fraction and without a zone: Vitrage reads no other form, and drops what it cannot read after its 200.
 fn without_zone(time: Timestamp) -> String {
-    // A clock beyond the year 9999 has no such form.
-    let time = jiff::Timestamp::from_second(time.seconds()).unwrap_or(jiff::Timestamp::UNIX_EPOCH);
-    time.to_string().replace('Z', ".000000")
+    rfc3339(time).replace('Z', ".000000")
 }
 
 #[cfg(test)]

@@ -35,7 +35,7 @@ impl Found {
     pub(super) fn wish(&self, told: &Stored) -> Wish {
         let is_failed = self.status == "CHECK_FAILED";
         let is_own = is_failed && told.is_own_reason(&self.reason);
-        match (told.step(), is_own) {
+        match (told.step, is_own) {
             _ if told.is_test() => Wish::Leave,
             (Step::Return, true) => Wish::Patch,
             (Step::Return, false) => Wish::Leave,

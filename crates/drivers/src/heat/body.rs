@@ -7,7 +7,7 @@ use marks::time::Timestamp;
 use serde::{Deserialize, Serialize};
 
 use crate::driver::Step;
-use crate::event::NO_HOST;
+use crate::event::{NO_HOST, bytes, rfc3339};
 use crate::openstack::seconds;
 
 /// How the reason begins of whatever we mark.
@@ -15,7 +15,7 @@ pub(super) const OURS: &str = "nova-host-alerter, mark ";
 
 /// Serialised in the order of its fields.
 #[derive(Debug, Deserialize, Serialize)]
-struct Body {
+struct Marking {
     patch: Patch,
     node: String,
     host: String,
@@ -45,54 +45,38 @@ pub(super) fn of_test(id: &MarkId, now: Timestamp) -> Vec<u8> {
 }
 
 fn write(id: &MarkId, unhealthy: bool, what: &str, node: &str, host: &str, time: Timestamp) -> Vec<u8> {
-    let generated_time =
-        jiff::Timestamp::from_second(time.seconds()).unwrap_or(jiff::Timestamp::UNIX_EPOCH).to_string();
     let resource_status_reason = format!("{OURS}{id}: host {node} {what}");
     let patch = Patch { mark_unhealthy: unhealthy, resource_status_reason };
-    let body = Body { patch, node: node.to_owned(), host: host.to_owned(), generated_time };
-    serde_json::to_vec(&body).expect("texts and truth values are always JSON")
+    let (node, host, generated_time) = (node.to_owned(), host.to_owned(), rfc3339(time));
+    bytes(&Marking { patch, node, host, generated_time })
 }
 
 /// What a stored body says.
 #[derive(Debug)]
 pub(super) struct Stored {
-    body: Body,
-    /// None for a test: it is of no host, and of all that is configured.
-    node: Option<HostName>,
+    patch: Patch,
+    /// Pacemaker's name of the host. None for a test: it is of no host, and of all that is configured.
+    pub(super) node: Option<HostName>,
+    /// What Nova calls the host.
+    pub(super) host: String,
     generated: i64,
-    step: Step,
+    pub(super) step: Step,
 }
 
 impl Stored {
     /// Reads it; `None` if it is none of ours.
     pub(super) fn read(bytes: &[u8], step: Step) -> Option<Self> {
-        let body: Body = serde_json::from_slice(bytes).ok()?;
-        let generated = seconds(&body.generated_time)?;
-        let node = match body.host == NO_HOST {
+        let Marking { patch, node, host, generated_time } = serde_json::from_slice(bytes).ok()?;
+        let node = match host == NO_HOST {
             true => None,
-            false => Some(HostName::parse(&body.node).ok()?),
+            false => Some(HostName::parse(&node).ok()?),
         };
-        Some(Self { body, node, generated, step })
-    }
-
-    /// Pacemaker's name of the host; none for a test.
-    pub(super) fn node(&self) -> Option<&HostName> {
-        self.node.as_ref()
-    }
-
-    /// What Nova calls the host.
-    pub(super) fn host(&self) -> &str {
-        &self.body.host
+        Some(Self { patch, node, host, generated: seconds(&generated_time)?, step })
     }
 
     /// Whether it is a test.
     pub(super) fn is_test(&self) -> bool {
         self.node.is_none()
-    }
-
-    /// Which step it is.
-    pub(super) fn step(&self) -> Step {
-        self.step
     }
 
     /// Whether it is about the servers that are on the host now.
@@ -107,30 +91,20 @@ impl Stored {
 
     /// Whether this is the reason that we gave for this very mark.
     pub(super) fn is_own_reason(&self, reason: &str) -> bool {
-        let id = self.body.patch.resource_status_reason.strip_prefix(OURS).and_then(|text| text.get(..=36));
+        let id = self.patch.resource_status_reason.strip_prefix(OURS).and_then(|text| text.get(..=36));
         reason.strip_prefix(OURS).and_then(|text| text.get(..=36)).is_some_and(|own| Some(own) == id)
     }
 
     /// What Heat is sent: the same bytes at every attempt.
     pub(super) fn patch(&self) -> Vec<u8> {
-        serde_json::to_vec(&self.body.patch).expect("texts and truth values are always JSON")
+        bytes(&self.patch)
     }
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    fn mark() -> Mark {
-        Mark {
-            id: MarkId::parse("0193b3a4-5c6d-7e8f-9a0b-1c2d3e4f5a6b").unwrap(),
-            node: HostName::parse("compute1").unwrap(),
-            fqdn: HostName::parse("Compute1.my.cloud.com").unwrap(),
-            on_shared_storage: true,
-            failure_time: Timestamp(1_784_600_000_999),
-            generated_time: Timestamp(1_784_600_001_001),
-        }
-    }
+    use crate::event::tests::mark;
 
     /// S2-3: two keys, and a real truth value.
     #[test]
@@ -141,7 +115,7 @@ mod tests {
             r#"0193b3a4-5c6d-7e8f-9a0b-1c2d3e4f5a6b: host compute1 failed and was fenced"}"#
         );
         assert_eq!(String::from_utf8(told.patch()).unwrap(), golden);
-        assert_eq!((told.host(), told.node()), ("Compute1.my.cloud.com", Some(&mark().node)));
+        assert_eq!((told.host.as_str(), told.node), ("Compute1.my.cloud.com", Some(mark().node)));
         let back = Stored::read(&of_return(&mark(), &mark().node), Step::Return).unwrap();
         assert!(String::from_utf8(back.patch()).unwrap().starts_with(r#"{"mark_unhealthy":false,"#));
         assert!(Stored::read(b"{}", Step::Failure).is_none());

@@ -1,15 +1,27 @@
 //! The keys of `[heat.NAME]`.
 
-use std::sync::Arc;
-
 use site::Section;
 
-use super::{Heat, Options, Resource, Stack, WhichName};
-use crate::driver::{Driver, usable};
-use crate::openstack::{self, ByHost};
+use super::targets::{Resource, Stack};
+use crate::openstack::{self, ByHost, WhichName};
+
+/// What a `heat` route is made of.
+#[derive(Clone, Debug)]
+pub struct Options {
+    /// The cloud that Heat belongs to; its project is that of the stacks.
+    pub cloud: openstack::CloudOptions,
+    /// Under which of its names Nova knows a host.
+    pub host_name: WhichName,
+    /// The resources that live on each host, as far as the configuration says it.
+    pub resources: ByHost<Resource>,
+    /// The stacks whose servers are looked up in Nova.
+    pub stacks: Vec<Stack>,
+    /// Whether what was marked is unmarked when the host is back.
+    pub unmark: bool,
+}
 
 /// Reads the route's table.
-pub(super) fn configure(table: &mut Section<'_, '_>) -> Option<Arc<dyn Driver>> {
+pub(super) fn read(table: &mut Section<'_, '_>) -> Option<Options> {
     let cloud = openstack::read_options(table);
     let host_name = table.choice("host-name", &WhichName::WORDS).unwrap_or_default();
     let resources = ByHost::read(table.section("resources"), Resource::parse);
@@ -22,8 +34,5 @@ pub(super) fn configure(table: &mut Section<'_, '_>) -> Option<Arc<dyn Driver>> 
             "[{title}] names no resource: add a table resources with those of each host, or stacks"
         ));
     }
-    if !table.is_sound() {
-        return None;
-    }
-    usable(table, Heat::new(Options { cloud, host_name, resources, stacks, unmark }))
+    table.is_sound().then_some(Options { cloud, host_name, resources, stacks, unmark })
 }

@@ -10,7 +10,7 @@ use super::found::Found;
 use super::targets::{Resource, Stack, is_plain};
 use crate::driver::Outcome;
 use crate::openstack::{
-    Answer, Ask, COMPUTE, HOST, ORCHESTRATION, Service, Session, found, is_known, no_hosts_shown,
+    Answer, Ask, COMPUTE, HOST, ORCHESTRATION, Session, found, is_known, look_up, no_hosts_shown,
 };
 
 /// So many servers are asked for at once: the list of them mostly fits into one answer, and one server always does. Any
@@ -18,6 +18,7 @@ use crate::openstack::{
 const PAGES: [&str; 2] = ["10", "1"];
 /// Stacks within stacks, deeper than Heat's own limit.
 const DEPTH: &str = "16";
+
 /// A resource that the configuration names.
 ///
 /// # Errors
@@ -27,7 +28,7 @@ pub(super) async fn resource(
     resource: &Resource,
     end: Instant,
 ) -> Result<Result<Found, Outcome>, Outcome> {
-    let found = look(session, &ORCHESTRATION, resource.path(), &[], "resource", end).await?;
+    let found = look_up(session, &ORCHESTRATION, (resource.path(), &[]), "resource", end).await?;
     let missing = || no_such("unknown-resource", &format!("resource {}", resource.written()), "resources");
     Ok(found.map(|row| of_row(&row, resource.path().to_owned())).ok_or_else(missing))
 }
@@ -43,7 +44,8 @@ pub(super) async fn members(
     end: Instant,
 ) -> Result<Result<Vec<Found>, Outcome>, Outcome> {
     let path = format!("{}/resources", stack.path());
-    let found = look(session, &ORCHESTRATION, &path, &[("nested_depth", DEPTH)], "resources", end).await?;
+    let found =
+        look_up(session, &ORCHESTRATION, (&path, &[("nested_depth", DEPTH)]), "resources", end).await?;
     let name = stack.path().trim_start_matches("/stacks/");
     let missing = || no_such("unknown-stack", &format!("stack {name}"), "stacks");
     let all = |rows| self::rows(rows).iter().filter_map(member).collect();
@@ -81,7 +83,7 @@ pub(super) async fn servers(session: &Session, told: &Stored, end: Instant) -> R
     let mut all = Vec::new();
     let mut after: Option<String> = None;
     loop {
-        let rows = page(session, told.host(), after.as_deref(), end).await?;
+        let rows = page(session, &told.host, after.as_deref(), end).await?;
         // A page is as long as Nova's own limit lets it be: only an empty one is the last.
         let Some(last) = rows.last().map(|row| text(row, "id")) else { break };
         if rows.iter().any(|row| row.get(HOST).is_none()) {
@@ -91,13 +93,13 @@ pub(super) async fn servers(session: &Session, told: &Stored, end: Instant) -> R
             return Err(no_end());
         }
         let is_meant = |row: &&Value| {
-            text(row, HOST).eq_ignore_ascii_case(told.host()) && !told.precedes(row["created"].as_str())
+            text(row, HOST).eq_ignore_ascii_case(&told.host) && !told.precedes(row["created"].as_str())
         };
         all.extend(rows.iter().filter(is_meant).map(|row| text(row, "id")));
         after = Some(last);
     }
     if all.is_empty() && !told.is_test() {
-        is_known(session, told.host(), end).await?;
+        is_known(session, &told.host, end).await?;
     }
     Ok(all)
 }
@@ -120,7 +122,7 @@ async fn page(
         match answer.status {
             200 if is_cut(&answer) => {}
             400 if after.is_some() => return Err(lost_its_place(&answer)),
-            _ => return Ok(rows(found("Nova", &answer, "servers")?)),
+            _ => return Ok(rows(found(COMPUTE.who, &answer, "servers")?)),
         }
     }
 }
@@ -135,19 +137,6 @@ fn rows(list: Option<Value>) -> Vec<Value> {
         Some(Value::Array(rows)) => rows,
         _ => Vec::new(),
     }
-}
-
-async fn look(
-    session: &Session,
-    service: &Service,
-    path: &str,
-    query: &[(&str, &str)],
-    key: &str,
-    end: Instant,
-) -> Result<Option<Value>, Outcome> {
-    let who = if *service == COMPUTE { "Nova" } else { "Heat" };
-    let answer = session.send(service, &Ask::get(path, query), end).await;
-    found(who, &answer.map_err(|trouble| trouble.outcome())?, key)
 }
 
 fn text(row: &Value, key: &str) -> String {

@@ -1,17 +1,24 @@
 //! One exchange: a resource after the other is looked at and told, so that one that is cut off has done something.
 
+use reqwest::Method;
 use tokio::time::Instant;
 
 use super::answer::{self, Patched, Tally, Wish, left_open};
 use super::body::Stored;
 use super::found::Found;
-use super::{Heat, MARK, lookup};
+use super::keys::Options;
+use super::lookup;
 use crate::driver::{Outcome, Step};
-use crate::openstack::{Ask, ORCHESTRATION, Place, is_known, place_of};
+use crate::openstack::{Ask, ORCHESTRATION, Place, Session, is_known, place_of};
+use crate::writes::Request;
+
+pub(super) static MARK: Request =
+    Request { method: Method::PATCH, path: "/stacks/STACK/ID/resources/RESOURCE" };
 
 /// What is told, and how far it got.
 pub(super) struct Round<'a> {
-    heat: &'a Heat,
+    session: &'a Session,
+    options: &'a Options,
     told: &'a Stored,
     end: Instant,
     tally: Tally,
@@ -21,8 +28,8 @@ pub(super) struct Round<'a> {
 
 impl<'a> Round<'a> {
     /// Before anything is asked.
-    pub(super) fn new(heat: &'a Heat, told: &'a Stored, end: Instant) -> Self {
-        Self { heat, told, end, tally: Tally::default(), has_told: false }
+    pub(super) fn new(session: &'a Session, options: &'a Options, told: &'a Stored, end: Instant) -> Self {
+        Self { session, options, told, end, tally: Tally::default(), has_told: false }
     }
 
     /// All of it.
@@ -43,14 +50,14 @@ impl<'a> Round<'a> {
     /// The resources that the configuration names for this host.
     async fn configured(&mut self) -> Result<(), Outcome> {
         let mut moved = false;
-        for resource in self.heat.options.resources.of(self.told.node()) {
-            match lookup::resource(&self.heat.session, resource, self.end).await? {
+        for resource in self.options.resources.of(self.told.node.as_ref()) {
+            match lookup::resource(self.session, resource, self.end).await? {
                 Ok(found) => moved |= self.still_there(&found).await?,
                 Err(missing) => self.lacks(missing)?,
             }
         }
         match moved {
-            true => is_known(&self.heat.session, self.told.host(), self.end).await,
+            true => is_known(self.session, &self.told.host, self.end).await,
             false => Ok(()),
         }
     }
@@ -58,13 +65,13 @@ impl<'a> Round<'a> {
     /// What the configuration says of a server is true until the server moves: one that Nova has elsewhere by now is well.
     /// Says whether it has moved.
     async fn still_there(&mut self, found: &Found) -> Result<bool, Outcome> {
-        if self.told.step() == Step::Return || found.wish(self.told) != Wish::Patch {
+        if self.told.step == Step::Return || found.wish(self.told) != Wish::Patch {
             return self.one(found).await.map(|()| false);
         }
         let Some(server) = found.server() else {
             return self.count(Patched::NotTaken(answer::no_server(found))).map(|()| false);
         };
-        match place_of(&self.heat.session, server, self.told.host(), self.end).await? {
+        match place_of(self.session, server, &self.told.host, self.end).await? {
             Place::There => self.one(found).await.map(|()| false),
             Place::Elsewhere | Place::Unknown => self.count(Patched::Left).map(|()| true),
         }
@@ -72,7 +79,7 @@ impl<'a> Round<'a> {
 
     /// Those that Nova says are on the host. What was marked is found by its reason, wherever its server is now.
     async fn in_stacks(&mut self) -> Result<(), Outcome> {
-        let Heat { session, options } = self.heat;
+        let (session, options) = (self.session, self.options);
         let wants_servers = self.told.wants_servers();
         let on_host = match wants_servers && !options.stacks.is_empty() {
             true => lookup::servers(session, self.told, self.end).await?,
@@ -99,7 +106,7 @@ impl<'a> Round<'a> {
 
     /// The others are told all the same; what is deleted since has nothing that could be taken back.
     fn lacks(&mut self, missing: Outcome) -> Result<(), Outcome> {
-        match self.told.step() {
+        match self.told.step {
             Step::Return => Ok(()),
             Step::Failure | Step::Confirm => self.count(Patched::NotTaken(missing)),
         }
@@ -122,7 +129,7 @@ impl<'a> Round<'a> {
     async fn patch(&mut self, found: &Found) -> Patched {
         let body = self.told.patch();
         let ask = Ask::write(&MARK, &found.path, &body);
-        match self.heat.session.send(&ORCHESTRATION, &ask, self.end).await {
+        match self.session.send(&ORCHESTRATION, &ask, self.end).await {
             Ok(said) => {
                 self.has_told = true;
                 answer::of_patch(&said)

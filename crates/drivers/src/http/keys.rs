@@ -1,32 +1,82 @@
 //! The keys of `[http.NAME]`: what is wrong with them, alone and together, is said before anything runs.
 
 use std::path::{Path, PathBuf};
-use std::sync::Arc;
 use std::time::Duration;
 
-use reqwest::Method;
+use reqwest::header::HeaderMap;
+use reqwest::{Method, Url};
 use site::Section;
 
 use super::credentials::{self, Credentials};
-use super::{Body, Http, Options, SigningKey, headers};
-use crate::driver::{Driver, usable};
+use super::headers;
+use super::signature::SigningKey;
 use crate::event::{TimeFormat, cloudevents};
 use crate::web::{self, both_or_neither};
 
 /// Where CloudEvents come from, unless the route says it.
 const SOURCE: &str = "/nova-host-alerter";
 
-/// Reads `[http.NAME]`.
-pub(super) fn configure(table: &mut Section<'_, '_>) -> Option<Arc<dyn Driver>> {
-    let options = options(table)?;
-    if !table.is_sound() {
-        return None;
-    }
-    usable(table, Http::new(options))
+/// What an `http` route is made of.
+#[derive(Clone, Debug)]
+pub struct Options {
+    /// Where to send, and what the client for it is made of.
+    pub client: web::ClientOptions,
+    /// How: `POST` or `PUT`.
+    pub method: Method,
+    /// What else stands in each request; nothing that the driver sends itself.
+    pub headers: HeaderMap,
+    /// Who the endpoint is told that we are.
+    pub credentials: Option<Credentials>,
+    /// The files with what each request is signed with: no secret, one, or two while one replaces the other.
+    pub secret_files: Vec<PathBuf>,
+    /// How the body is laid out.
+    pub body: Layout,
+    /// How times are written, where the layout leaves it open.
+    pub time_format: TimeFormat,
+    /// How long the receiver may take to confirm a mark that it has accepted; where unset, any 2xx acknowledges.
+    pub confirmed_within: Option<Duration>,
 }
 
-/// Asks for every key, so that each is checked whatever is wrong with the others.
-fn options(table: &mut Section<'_, '_>) -> Option<Options> {
+/// How a body is laid out.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub enum Layout {
+    /// The standard event.
+    #[default]
+    Standard,
+    /// The standard event with the extensions.
+    Extended,
+    /// An event of OPNFV Doctor.
+    Doctor,
+    /// A CloudEvent.
+    CloudEvents {
+        /// Where it comes from: a URI, or the path of one.
+        source: String,
+    },
+}
+
+impl Options {
+    /// A route to `url` with nothing but defaults.
+    pub fn to(url: Url) -> Self {
+        Self::by(web::ClientOptions::to(url))
+    }
+
+    /// A route through this client with nothing but defaults.
+    pub fn by(client: web::ClientOptions) -> Self {
+        Self {
+            client,
+            method: Method::POST,
+            headers: HeaderMap::new(),
+            credentials: None,
+            secret_files: Vec::new(),
+            body: Layout::default(),
+            time_format: TimeFormat::default(),
+            confirmed_within: None,
+        }
+    }
+}
+
+/// Reads the route's table: asks for every key, so that each is checked whatever is wrong with the others.
+pub(super) fn read(table: &mut Section<'_, '_>) -> Option<Options> {
     let client = web::read_options(table, None);
     let method = table.choice("method", &[("POST", Verb::Post), ("PUT", Verb::Put)]).unwrap_or(Verb::Post);
     let headers = headers::read(table.section("headers"));
@@ -36,7 +86,9 @@ fn options(table: &mut Section<'_, '_>) -> Option<Options> {
     let body = body(table);
     let confirmed_within = confirmation(table);
     let (client, method) = (client?, method.into());
-    Some(Options { client, method, headers, credentials, secret_files, body, time_format, confirmed_within })
+    let options =
+        Options { client, method, headers, credentials, secret_files, body, time_format, confirmed_within };
+    table.is_sound().then_some(options)
 }
 
 /// `ack` and `ack-timeout`: who acknowledges, and how long that may take.
@@ -53,7 +105,7 @@ fn confirmation(table: &mut Section<'_, '_>) -> Option<Duration> {
 }
 
 /// `body`, and `cloudevents-source` where it says something.
-fn body(table: &mut Section<'_, '_>) -> Body {
+fn body(table: &mut Section<'_, '_>) -> Layout {
     let (key, word) = ("cloudevents-source", "cloudevents");
     let source = table.text(key, cloudevents::source);
     let words = ["standard", "extended", "doctor", word].map(|word| (word, word));
@@ -65,10 +117,10 @@ fn body(table: &mut Section<'_, '_>) -> Body {
         );
     }
     match body {
-        Some("extended") => Body::Extended,
-        Some("doctor") => Body::Doctor,
-        Some("cloudevents") => Body::CloudEvents { source: source.unwrap_or_else(|| SOURCE.to_owned()) },
-        _ => Body::Standard,
+        Some("extended") => Layout::Extended,
+        Some("doctor") => Layout::Doctor,
+        Some("cloudevents") => Layout::CloudEvents { source: source.unwrap_or_else(|| SOURCE.to_owned()) },
+        _ => Layout::Standard,
     }
 }
 

@@ -7,7 +7,7 @@ use crate::openstack::{Answer, Trouble, told as shown, usual};
 
 /// What an answer says.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(super) enum Verdict {
+pub(super) enum Reply {
     /// That is what came of it.
     Ended(Outcome),
     /// Masakari knows of the host already; whether by this very notification, it does not say.
@@ -24,15 +24,15 @@ pub(super) enum Doubt {
 }
 
 /// Reads an answer to what was told; none where the stored bytes are no notification.
-pub(super) fn verdict(answer: &Answer, told: Option<&Stored>) -> Verdict {
+pub(super) fn reply(answer: &Answer, told: Option<&Stored>) -> Reply {
     let message = answer.message();
     let is_test = told.is_some_and(Stored::is_test);
     match doubt(answer.status, &message) {
-        Some(doubt) => Verdict::Doubt(doubt),
+        Some(doubt) => Reply::Doubt(doubt),
         None if is_test && is_unknown_host(answer.status, &message) => {
-            Verdict::Ended(Outcome::Acknowledged { reference: None })
+            Reply::Ended(Outcome::Acknowledged { reference: None })
         }
-        None => Verdict::Ended(outcome(answer, &message, told)),
+        None => Reply::Ended(outcome(answer, &message, told)),
     }
 }
 
@@ -160,11 +160,11 @@ mod tests {
     const OTHER_PROJECT: &str = r#"{"badRequest": {"code": 400, "message": "Malformed request URL: URL's project_id 'a' doesn't match Context's project_id 'b'"}}"#;
     const FLAT: &str = r#"{"message": "The server is currently unavailable. <br /><br />\nThe Keystone service is temporarily unavailable.\n\n", "code": "503 Service Unavailable", "title": "Service Unavailable"}"#;
 
-    fn word(verdict: &Verdict) -> (&'static str, &'static str) {
-        match verdict {
-            Verdict::Doubt(Doubt::Duplicate) => ("doubt", "duplicate"),
-            Verdict::Doubt(Doubt::Maintenance) => ("doubt", "maintenance"),
-            Verdict::Ended(outcome) => outcome.words(),
+    fn word(reply: &Reply) -> (&'static str, &'static str) {
+        match reply {
+            Reply::Doubt(Doubt::Duplicate) => ("doubt", "duplicate"),
+            Reply::Doubt(Doubt::Maintenance) => ("doubt", "maintenance"),
+            Reply::Ended(outcome) => outcome.words(),
         }
     }
 
@@ -174,7 +174,7 @@ mod tests {
     }
 
     fn of(status: u16, body: &str) -> (&'static str, &'static str) {
-        word(&verdict(&Answer::of(status, body, None), Some(&told())))
+        word(&reply(&Answer::of(status, body, None), Some(&told())))
     }
 
     /// What Masakari shows of a notification of this time.
@@ -207,16 +207,16 @@ mod tests {
     #[test]
     fn only_a_notification_that_is_shown_is_acknowledged() {
         let whole = row("2026-07-21T02:13:21.000000", "NORMAL");
-        let taken = verdict(&Answer::of(202, &whole, None), Some(&told()));
+        let taken = reply(&Answer::of(202, &whole, None), Some(&told()));
         let reference = Some("9b1ebd5c-0000".to_owned());
-        assert_eq!(taken, Verdict::Ended(Outcome::Acknowledged { reference }));
+        assert_eq!(taken, Reply::Ended(Outcome::Acknowledged { reference }));
         let (half, later) = (&whole[..whole.len() - 9], row("2026-07-21T02:13:22Z", "NORMAL"));
         let (other, unnamed) =
             (row("2026-07-21T02:13:21Z", "UNKNOWN"), whole.replace("notification_uuid", "id"));
         for body in ["", "<html>", "null", "{}", half, &later, &other, &unnamed] {
             assert_eq!(of(202, body), ("unknown", "protocol"), "{body}");
         }
-        assert_eq!(word(&verdict(&Answer::of(202, &whole, None), None)), ("unknown", "protocol"));
+        assert_eq!(word(&reply(&Answer::of(202, &whole, None), None)), ("unknown", "protocol"));
         assert_eq!(of(200, &whole), ("unknown", "protocol"));
         let careless = |status: u16| if status == 202 { "acknowledged" } else { "unknown" };
         assert_ne!(careless(202), of(202, "").0, "the broken variant");
@@ -272,7 +272,7 @@ mod tests {
     #[test]
     fn a_test_ends_where_its_host_is_unknown() {
         let test = Stored::read(&body::of_test(Timestamp(0))).unwrap();
-        let of_test = |status, body| word(&verdict(&Answer::of(status, body, None), Some(&test))).0;
+        let of_test = |status, body| word(&reply(&Answer::of(status, body, None), Some(&test))).0;
         assert_eq!(of_test(400, UNKNOWN), "acknowledged");
         assert_eq!(of_test(400, ""), "rejected");
         assert_eq!(of_test(403, UNKNOWN), "refused");

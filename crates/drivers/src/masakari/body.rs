@@ -5,7 +5,7 @@ use marks::time::Timestamp;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
-use crate::event::NO_HOST;
+use crate::event::{NO_HOST, bytes, rfc3339};
 
 /// Masakari takes a notification for a repetition if it has one of the same host from up to 180 s before, or from any time
 /// after: `duplicate_notification_detection_interval`.
@@ -13,7 +13,7 @@ const APART: i64 = 181;
 
 /// Serialised in the order of its fields.
 #[derive(Serialize)]
-struct Body<'a> {
+struct Envelope<'a> {
     notification: Notification<'a>,
 }
 
@@ -35,22 +35,20 @@ struct Payload<'a> {
 /// The notification of a host that failed; `earlier` are the times of its earlier marks, oldest first. `host_status` says
 /// that the state of its power is known: without it Masakari takes the notification and does nothing.
 pub(super) fn of_mark(host: &HostName, generated: Timestamp, earlier: &[Timestamp]) -> Vec<u8> {
-    write(host.as_str(), apart(generated, earlier), "STOPPED", "OFFLINE")
+    write(host.as_str(), Timestamp::from_seconds(apart(generated, earlier)), "STOPPED", "OFFLINE")
 }
 
 /// A test: of a host that cannot exist, and that is said to have come.
 pub(super) fn of_test(now: Timestamp) -> Vec<u8> {
-    write(NO_HOST, now.seconds(), "STARTED", "ONLINE")
+    write(NO_HOST, now, "STARTED", "ONLINE")
 }
 
-fn write(hostname: &str, seconds: i64, event: &str, cluster_status: &str) -> Vec<u8> {
-    // Whole seconds: some databases drop the rest. A clock beyond the year 9999 has no such form.
-    let generated_time =
-        jiff::Timestamp::from_second(seconds).unwrap_or(jiff::Timestamp::UNIX_EPOCH).to_string();
+fn write(hostname: &str, time: Timestamp, event: &str, cluster_status: &str) -> Vec<u8> {
+    // Whole seconds: some databases drop the rest.
+    let generated_time = &rfc3339(time);
     let payload = Payload { event, cluster_status, host_status: "NORMAL" };
-    let generated_time = &generated_time;
     let notification = Notification { r#type: "COMPUTE_HOST", hostname, generated_time, payload };
-    serde_json::to_vec(&Body { notification }).expect("texts are always JSON")
+    bytes(&Envelope { notification })
 }
 
 /// When a notification says that it was made, in seconds: when its mark was, or so long after what the one before it said

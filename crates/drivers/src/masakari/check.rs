@@ -2,32 +2,34 @@
 
 use tokio::time::Instant;
 
-use super::Masakari;
 use super::lookup::{Host, Hosts, Lookup, too_many};
-use crate::driver::{Driver as _, Failure, Finding, Named};
-use crate::openstack::{self, INSTANCE_HA};
+use crate::driver::{Failure, Finding, Named};
+use crate::openstack::{Session, WhichName};
 
-/// Token, catalog and role first, with a notification of a host that does not exist; then what Masakari has of each host, if it
-/// shows that.
-pub(super) async fn findings(driver: &Masakari, hosts: &[Named]) -> Vec<Finding> {
-    let mut all = openstack::try_out(driver, &driver.session, &INSTANCE_HA).await;
+/// What Masakari has of each host, if it shows that, behind what came of a notification of a host that does not exist.
+pub(super) async fn findings(
+    mut all: Vec<Finding>,
+    session: &Session,
+    which: WhichName,
+    hosts: &[Named],
+) -> Vec<Finding> {
     // Where it answers no notification well, it may show its hosts all the same: one role is not the other.
     if all.iter().any(|finding| finding.why.kind != "forbidden") {
         return all;
     }
-    let look = Lookup::new(&driver.session, Instant::now() + driver.limit());
+    let look = Lookup::new(session, Instant::now() + session.limit());
     if let Err(unseen) = look.notifications().await {
         all.extend(Finding::of(&unseen.outcome()));
     }
     match look.all().await {
-        Ok(known) => all.extend(hosts.iter().filter_map(|host| of_host(driver, host, &known))),
+        Ok(known) => all.extend(hosts.iter().filter_map(|host| of_host(which, host, &known))),
         Err(unseen) => all.extend(Finding::of(&unseen.outcome())),
     }
     all
 }
 
-fn of_host(driver: &Masakari, host: &Named, known: &Hosts) -> Option<Finding> {
-    let why = obstacle(driver.host_name.of_host(host).as_str(), known)?;
+fn of_host(which: WhichName, host: &Named, known: &Hosts) -> Option<Finding> {
+    let why = obstacle(which.of_host(host).as_str(), known)?;
     Some(Finding { host: Some(host.node.clone()), why })
 }
 

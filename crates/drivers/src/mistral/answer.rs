@@ -73,7 +73,7 @@ mod tests {
         started(&Answer::of(status, body, None), ID)
     }
 
-    fn look(status: u16, body: &str) -> Outcome {
+    fn find(status: u16, body: &str) -> Outcome {
         found(&Answer::of(status, body, None))
     }
 
@@ -84,7 +84,7 @@ mod tests {
                 ("unknown", kind) => ("retry", kind),
                 expected => expected,
             };
-            assert_eq!(look(status, "").words(), expected, "{status}");
+            assert_eq!(find(status, "").words(), expected, "{status}");
         }
     }
 
@@ -100,7 +100,7 @@ mod tests {
             assert_ne!(careless(body), start(201, body).as_str());
         }
         assert_eq!(start(200, &body(ID)).words(), ("unknown", "protocol"));
-        assert_eq!(look(200, &body(ID)).words(), ("acknowledged", ""));
+        assert_eq!(find(200, &body(ID)).words(), ("acknowledged", ""));
     }
 
     /// S1-16: nobody hears of it otherwise. The broken variant goes by the id alone.
@@ -124,7 +124,7 @@ mod tests {
         let gone = r#"{"faultcode": "Client", "faultstring": "Workflow not found [workflow_identifier=nosuch, namespace=]", "debuginfo": null}"#;
         let by_the_engine =
             gone.replace("Workflow not found", "DBEntityNotFoundError: 404: Workflow not found");
-        for outcome in [start(404, gone), look(404, gone), start(500, &by_the_engine)] {
+        for outcome in [start(404, gone), find(404, gone), start(500, &by_the_engine)] {
             assert_eq!(outcome.words(), ("refused", "misconfigured"));
             let failure = outcome.failure().unwrap();
             assert!(failure.detail.contains("workflow_identifier=nosuch"), "{}", failure.detail);

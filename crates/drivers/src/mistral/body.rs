@@ -9,7 +9,7 @@ use serde_json::Value;
 
 use super::input::Input;
 use super::template::Template;
-use crate::event::TimeFormat;
+use crate::event::{TimeFormat, bytes};
 
 /// Mistral's databases have room for a description of so many characters.
 const LONGEST: usize = 255;
@@ -96,10 +96,6 @@ pub(super) fn of_test(id: &MarkId, workflow: &Workflow) -> Vec<u8> {
     bytes(&Test { id, workflow, test: true })
 }
 
-fn bytes(body: &impl Serialize) -> Vec<u8> {
-    serde_json::to_vec(body).expect("texts, numbers and truth values are always JSON")
-}
-
 /// What a stored body says.
 #[derive(Debug, PartialEq, Eq, Deserialize)]
 pub(super) struct Stored {
@@ -121,22 +117,10 @@ impl Stored {
 }
 
 #[cfg(test)]
-pub(super) mod tests {
-    use marks::host::HostName;
-    use marks::time::Timestamp;
+mod tests {
 
     use super::*;
-
-    pub(in super::super) fn mark() -> Mark {
-        Mark {
-            id: MarkId::parse("0193b3a4-5c6d-7e8f-9a0b-1c2d3e4f5a6b").unwrap(),
-            node: HostName::parse("compute1").unwrap(),
-            fqdn: HostName::parse("Compute1.my.cloud.com").unwrap(),
-            on_shared_storage: true,
-            failure_time: Timestamp(1_784_600_000_999),
-            generated_time: Timestamp(1_784_600_001_001),
-        }
-    }
+    use crate::event::tests::mark;
 
     fn by(workflow: &str, namespace: Option<&str>) -> Workflow {
         Workflow::of(workflow.to_owned(), namespace.map(str::to_owned))

@@ -1,28 +1,49 @@
 //! The keys of `[mistral.NAME]`: what is wrong with them is said before anything runs.
 
-use std::sync::Arc;
-
 use site::Section;
 
 use super::input::Input;
 use super::template::Template;
-use super::{Mistral, Options};
-use crate::driver::{Driver, usable};
 use crate::event::TimeFormat;
 use crate::openstack;
 
 /// Mistral's databases have room for a name of so many characters.
 const LONGEST: usize = 255;
 
-/// Reads `[mistral.NAME]`.
-pub(super) fn configure(table: &mut Section<'_, '_>) -> Option<Arc<dyn Driver>> {
+/// What a `mistral` route is made of.
+#[derive(Clone, Debug)]
+pub struct Options {
+    /// The cloud that Mistral belongs to.
+    pub cloud: openstack::CloudOptions,
+    /// The workflow's name or UUID.
+    pub workflow: String,
+    /// Where it is looked for, if not in the default namespace.
+    pub namespace: Option<String>,
+    /// What it is given.
+    pub input: Input,
+    /// What its execution is called.
+    pub description: Option<Template>,
+    /// How times are written in both.
+    pub time_format: TimeFormat,
+}
+
+impl Options {
+    /// A workflow of this cloud, with nothing but defaults.
+    pub fn of(cloud: openstack::CloudOptions, workflow: &str) -> Self {
+        let workflow = workflow.to_owned();
+        let input = Input::default();
+        Self { cloud, workflow, namespace: None, input, description: None, time_format: TimeFormat::Epoch }
+    }
+}
+
+/// Reads the route's table.
+pub(super) fn read(table: &mut Section<'_, '_>) -> Option<Options> {
     let options = options(table);
     if !table.has("workflow") {
         let title = table.title().to_owned();
         table.missing(format!("[{title}] has no workflow: set it to the name of the one to start"));
     }
-    let options = options.filter(|_| table.is_sound())?;
-    usable(table, Mistral::new(options))
+    options.filter(|_| table.is_sound())
 }
 
 /// Asks for every key, so that each is checked whatever is wrong with the others.

@@ -115,8 +115,8 @@ mod tests {
     use proptest::prelude::*;
     use serde_json::json;
 
-    use super::super::body::tests::mark;
     use super::*;
+    use crate::event::tests::mark;
 
     fn filled(text: &str, times: TimeFormat) -> Value {
         Template::parse(text).unwrap().value(&mark(), times)

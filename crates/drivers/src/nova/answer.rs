@@ -8,7 +8,7 @@ use serde::Deserialize;
 use super::change::Change;
 use super::service::{BINARY, Service, VERSION};
 use crate::driver::{Failure, Outcome};
-use crate::openstack::{Answer, Trouble, told, usual};
+use crate::openstack::{Answer, Trouble, is_uuid, told, usual};
 use crate::web::{Meaning, Pause};
 
 /// Evacuations end when nova-compute is started again on the host that they left, and that is asked for again so often.
@@ -56,10 +56,6 @@ impl Shown {
             disabled_reason: self.disabled_reason.clone(),
         })
     }
-}
-
-fn is_uuid(text: &str) -> bool {
-    text.len() == 36 && text.bytes().all(|b| b.is_ascii_hexdigit() || b == b'-')
 }
 
 /// Why nothing is known of a host. It was only looked for: nothing of the message was sent.

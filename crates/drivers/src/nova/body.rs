@@ -7,7 +7,7 @@ use marks::time::Timestamp;
 use serde::{Deserialize, Serialize};
 
 use super::service::Service;
-use crate::event::NO_HOST;
+use crate::event::{NO_HOST, bytes, rfc3339};
 
 /// Why a service is disabled, unless the route says it otherwise.
 pub(super) const REASON: &str = "nova-host-alerter: fenced, down since {failure_time}";
@@ -38,7 +38,7 @@ pub(super) struct Stored {
 
 /// The message of a mark: its host is down, or, after that, is back.
 pub(super) fn of_mark(mark: &Mark, host: &HostName, forced_down: bool, reason: Option<&str>) -> Vec<u8> {
-    let failure_time = written(mark.failure_time);
+    let failure_time = rfc3339(mark.failure_time);
     let disabled_reason = reason.map(|reason| reason.replace(TIME, &failure_time));
     let (id, host) = (mark.id.to_string(), host.as_str().to_owned());
     bytes(&Stored { id, host, failure_time, forced_down: Some(forced_down), disabled_reason })
@@ -52,22 +52,13 @@ pub(super) fn of_return(told: &[u8]) -> Option<Vec<u8>> {
 
 /// A test: of a host that cannot exist, and nothing becomes of it.
 pub(super) fn of_test(id: &MarkId, now: Timestamp) -> Vec<u8> {
-    let (id, failure_time) = (id.to_string(), written(now));
+    let (id, failure_time) = (id.to_string(), rfc3339(now));
     bytes(&Stored { id, host: NO_HOST.to_owned(), failure_time, forced_down: None, disabled_reason: None })
-}
-
-fn bytes(told: &Stored) -> Vec<u8> {
-    serde_json::to_vec(told).expect("texts and truth values are always JSON")
-}
-
-/// A clock beyond the year 9999 has no such form.
-fn written(time: Timestamp) -> String {
-    jiff::Timestamp::from_second(time.seconds()).unwrap_or(jiff::Timestamp::UNIX_EPOCH).to_string()
 }
 
 /// Reads why a service is disabled.
 pub(super) fn reason(text: &str) -> Result<String, String> {
-    let length = text.replace(TIME, &written(Timestamp(0))).chars().count();
+    let length = text.replace(TIME, &rfc3339(Timestamp(0))).chars().count();
     let rest = text.replacen(TIME, "", 1);
     let is_good = length <= LONGEST
         && text.contains(WHO)
@@ -120,19 +111,7 @@ impl Stored {
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    const ID: &str = "0193b3a4-5c6d-7e8f-9a0b-1c2d3e4f5a6b";
-
-    pub(crate) fn mark() -> Mark {
-        Mark {
-            id: MarkId::parse(ID).unwrap(),
-            node: HostName::parse("compute1").unwrap(),
-            fqdn: HostName::parse("Compute1.my.cloud.com").unwrap(),
-            on_shared_storage: true,
-            failure_time: Timestamp(1_784_600_000_999),
-            generated_time: Timestamp(1_784_600_001_001),
-        }
-    }
+    use crate::event::tests::mark;
 
     fn told(forced_down: bool, reason: Option<&str>) -> Stored {
         let mark = mark();

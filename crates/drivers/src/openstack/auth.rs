@@ -7,7 +7,7 @@ use secrecy::{ExposeSecret as _, SecretString};
 use serde::Deserialize;
 use serde_json::{Value, json};
 
-use super::catalog::{Entry, Found};
+use super::catalog::{Found, Offer};
 use super::credentials::{Application, Credentials, Domain, Named, Scope};
 
 /// A token that is used is one that holds for so much longer.
@@ -67,16 +67,16 @@ impl fmt::Debug for Token {
 
 #[derive(Deserialize)]
 struct Answer {
-    token: Body,
+    token: Described,
 }
 
 #[derive(Deserialize)]
-struct Body {
+struct Described {
     expires_at: String,
     issued_at: String,
     project: Option<Project>,
     #[serde(default)]
-    catalog: Vec<Entry>,
+    catalog: Vec<Offer>,
 }
 
 #[derive(Deserialize)]
@@ -110,7 +110,7 @@ pub(super) fn read(header: Option<&str>, body: &[u8]) -> Result<Token, Unread> {
     Ok(Token { value: value.into(), use_for, found })
 }
 
-fn described(body: &[u8]) -> Result<Body, Unread> {
+fn described(body: &[u8]) -> Result<Described, Unread> {
     match serde_json::from_slice::<Answer>(body) {
         Ok(answer) => Ok(answer.token),
         Err(why) if why.is_eof() => Err(Unread::CutOff),

@@ -7,22 +7,19 @@ use serde::Deserialize;
 /// A service that we speak with.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Service {
+    /// What people call it.
+    pub(crate) who: &'static str,
     /// Its type in a catalog, and after that what others call it; the first is the official one.
     pub(crate) types: &'static [&'static str],
 }
 
-/// Masakari.
-pub(crate) const INSTANCE_HA: Service = Service { types: &["instance-ha", "ha"] };
-/// Mistral.
-pub(crate) const WORKFLOW: Service = Service { types: &["workflow", "workflowv2"] };
-/// Heat.
-pub(crate) const ORCHESTRATION: Service = Service { types: &["orchestration"] };
-/// Nova.
-pub(crate) const COMPUTE: Service = Service { types: &["compute"] };
-/// Senlin.
-pub(crate) const CLUSTERING: Service = Service { types: &["clustering"] };
-/// Vitrage.
-pub(crate) const ROOT_CAUSE_ANALYSIS: Service = Service { types: &["root-cause-analysis", "rca"] };
+pub(crate) const INSTANCE_HA: Service = Service { who: "Masakari", types: &["instance-ha", "ha"] };
+pub(crate) const WORKFLOW: Service = Service { who: "Mistral", types: &["workflow", "workflowv2"] };
+pub(crate) const ORCHESTRATION: Service = Service { who: "Heat", types: &["orchestration"] };
+pub(crate) const COMPUTE: Service = Service { who: "Nova", types: &["compute"] };
+pub(crate) const CLUSTERING: Service = Service { who: "Senlin", types: &["clustering"] };
+pub(crate) const ROOT_CAUSE_ANALYSIS: Service =
+    Service { who: "Vitrage", types: &["root-cause-analysis", "rca"] };
 
 impl Service {
     /// The official type.
@@ -37,12 +34,12 @@ pub(super) struct Found {
     /// The project that it is for; none for the whole system.
     pub(super) project: Option<String>,
     /// The services.
-    pub(super) catalog: Vec<Entry>,
+    pub(super) catalog: Vec<Offer>,
 }
 
 /// One service.
 #[derive(Clone, Debug, Deserialize)]
-pub(super) struct Entry {
+pub(super) struct Offer {
     r#type: String,
     #[serde(default)]
     endpoints: Vec<Endpoint>,

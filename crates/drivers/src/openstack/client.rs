@@ -2,12 +2,12 @@
 
 use reqwest::{Client, ClientBuilder, tls};
 
-use super::cloud::{Cloud, Options};
+use super::cloud::{Cloud, CloudOptions};
 use crate::kept::Unusable;
 use crate::web::{authorities, careful};
 
 /// Makes the client. The files of its certificates are read here.
-pub(super) fn build(cloud: &Cloud, options: &Options) -> Result<Client, Unusable> {
+pub(super) fn build(cloud: &Cloud, options: &CloudOptions) -> Result<Client, Unusable> {
     let wrong = |why: String| Unusable::new("cloud", format!("cloud {}: {why}", cloud.name));
     let builder = careful(options.timeout, options.keep_alive).tls_version_min(tls::Version::TLS_1_2);
     let client = trusting(builder, cloud, options).map_err(wrong)?;
@@ -19,7 +19,7 @@ pub(super) fn build(cloud: &Cloud, options: &Options) -> Result<Client, Unusable
     client.build().map_err(|_| wrong(fits.to_owned()))
 }
 
-fn trusting(client: ClientBuilder, cloud: &Cloud, options: &Options) -> Result<ClientBuilder, String> {
+fn trusting(client: ClientBuilder, cloud: &Cloud, options: &CloudOptions) -> Result<ClientBuilder, String> {
     match &cloud.ca_file {
         _ if options.insecure => Ok(client.tls_danger_accept_invalid_certs(true)),
         Some(file) => Ok(client.tls_certs_only(authorities(file)?)),

@@ -52,7 +52,7 @@ pub(super) const PATIENCE: Duration = Duration::from_millis(if cfg!(test) { 30_0
 
 /// What a route says of its cloud.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Options {
+pub struct CloudOptions {
     /// Its name in `clouds.yaml`; where unset, the only one there.
     pub cloud: Option<String>,
     /// `clouds.yaml`, if it is not in /etc/openstack.
@@ -79,7 +79,7 @@ pub struct Options {
     pub patience: Duration,
 }
 
-impl Options {
+impl CloudOptions {
     /// A cloud of this file, with nothing but defaults.
     pub fn of_file(clouds_file: PathBuf) -> Self {
         Self {
@@ -131,12 +131,15 @@ impl Cloud {
     ///
     /// # Errors
     /// One sentence without a secret, and the route's key that it is about.
-    pub(super) fn read(options: &Options) -> Result<Self, Unusable> {
+    pub(super) fn read(options: &CloudOptions) -> Result<Self, Unusable> {
         Self::read_in(options, |name| std::env::var(name).ok())
     }
 
     /// The same in this environment.
-    fn read_in(options: &Options, environment: impl Fn(&str) -> Option<String>) -> Result<Self, Unusable> {
+    fn read_in(
+        options: &CloudOptions,
+        environment: impl Fn(&str) -> Option<String>,
+    ) -> Result<Self, Unusable> {
         let named =
             |name: &str| environment(name).filter(|value| options.from_environment && !value.is_empty());
         let source = source(options, &named)?;
@@ -151,7 +154,7 @@ impl Cloud {
 
     /// Which cloud and project this is, on one line and without a secret. By which of its interfaces it is spoken with, and
     /// by which user, changes nothing about that.
-    pub(super) fn target(&self, options: &Options) -> String {
+    pub(super) fn target(&self, options: &CloudOptions) -> String {
         let auth = self.token_url.as_str().trim_end_matches("/auth/tokens");
         let part = |word: &str, value: Option<&String>| value.map(|value| format!(", {word} {value}"));
         let project = self.credentials.project();
@@ -178,7 +181,7 @@ impl Cloud {
     }
 }
 
-fn source(options: &Options, named: &impl Fn(&str) -> Option<String>) -> Result<Source, Unusable> {
+fn source(options: &CloudOptions, named: &impl Fn(&str) -> Option<String>) -> Result<Source, Unusable> {
     let cloud = options.cloud.clone().or_else(|| named("OS_CLOUD"));
     let is_of_files = options.clouds_file.is_some()
         || ["OS_CLIENT_CONFIG_FILE", "OS_CLIENT_SECURE_FILE"].iter().any(|name| named(name).is_some());
@@ -236,7 +239,7 @@ fn chosen(cloud: Option<&str>, all: &BTreeMap<String, Words>) -> Result<String, 
     }
 }
 
-fn of_source(options: &Options, Source { name, words, files }: Source) -> Result<Cloud, Unusable> {
+fn of_source(options: &CloudOptions, Source { name, words, files }: Source) -> Result<Cloud, Unusable> {
     let wrong = |why: String| Unusable::new("cloud", format!("cloud {name}: {why}"));
     if words.contains_key("profile") || words.contains_key("cloud") {
         return Err(wrong("a profile of a vendor is not looked up: write its settings out".to_owned()));
@@ -301,7 +304,7 @@ fn identity(words: &Words) -> Result<Option<IdentityFiles>, String> {
     }
 }
 
-fn interfaces(options: &Options, words: &Words) -> Result<Vec<String>, String> {
+fn interfaces(options: &CloudOptions, words: &Words) -> Result<Vec<String>, String> {
     let given = options
         .interface
         .clone()
@@ -360,8 +363,8 @@ mod tests {
             self.0.path().join(name)
         }
 
-        fn options(&self) -> Options {
-            Options::of_file(self.path("clouds.yaml"))
+        fn options(&self) -> CloudOptions {
+            CloudOptions::of_file(self.path("clouds.yaml"))
         }
     }
 
@@ -369,7 +372,7 @@ mod tests {
         None
     }
 
-    fn why(options: &Options) -> String {
+    fn why(options: &CloudOptions) -> String {
         let why = Cloud::read_in(options, nothing).unwrap_err().to_string();
         assert!(!why.contains("s3kr1t"), "{why}");
         why
@@ -388,7 +391,8 @@ mod tests {
         assert_eq!(choice.interfaces, ["internal", "public"]);
         assert_eq!(choice.instead.as_deref(), Some("https://m.example/v1/%(project_id)s"));
         assert_eq!(cloud.choice(None, &WORKFLOW).instead, None);
-        let own = Options { endpoint: Some("https://x".into()), region: Some("R2".into()), ..room.options() };
+        let own =
+            CloudOptions { endpoint: Some("https://x".into()), region: Some("R2".into()), ..room.options() };
         let cloud = Cloud::read_in(&own, nothing).unwrap();
         let choice = cloud.choice(own.endpoint.as_ref(), &INSTANCE_HA);
         assert_eq!((choice.instead.as_deref(), choice.region.as_deref()), (Some("https://x"), Some("R2")));
@@ -428,11 +432,11 @@ mod tests {
             assert!(why.contains(expected), "{why}");
         }
         let room = Room::with(&[("clouds.yaml", CLOUDS, 0o644)]);
-        let named = Options { cloud: Some("three".into()), ..room.options() };
+        let named = CloudOptions { cloud: Some("three".into()), ..room.options() };
         assert!(why(&named).contains("no cloud of this name"));
-        let gone = Options { secure_file: Some(room.path("none.yaml")), ..room.options() };
+        let gone = CloudOptions { secure_file: Some(room.path("none.yaml")), ..room.options() };
         assert!(why(&gone).contains("cannot be read"));
-        assert!(why(&Options::of_file("clouds.yaml".into())).contains("absolute"));
+        assert!(why(&CloudOptions::of_file("clouds.yaml".into())).contains("absolute"));
     }
 
     /// The environment of whoever started the daemon is no configuration, unless the route says that it is.
@@ -450,11 +454,11 @@ mod tests {
             Some(value.to_owned())
         };
         let room = Room::with(&[("clouds.yaml", CLOUDS, 0o644), ("secure.yaml", SECURE, 0o600)]);
-        let own = Options { clouds_file: None, from_environment: true, ..room.options() };
+        let own = CloudOptions { clouds_file: None, from_environment: true, ..room.options() };
         let cloud = Cloud::read_in(&own, environment).unwrap();
         assert_eq!(cloud.token_url.as_str(), "https://k.example/v3/auth/tokens");
         assert_eq!(cloud.region.as_deref(), Some("R9"));
-        let file = Options { from_environment: true, ..room.options() };
+        let file = CloudOptions { from_environment: true, ..room.options() };
         assert_eq!(
             Cloud::read_in(&file, environment).unwrap().name,
             "one",
@@ -465,7 +469,7 @@ mod tests {
         assert_eq!(Cloud::read_in(&own, through).unwrap().name, "one");
         let both = |name: &str| through(name).or_else(|| environment(name));
         assert_eq!(Cloud::read_in(&own, both).unwrap().name, "one", "a file goes before the other names");
-        let deaf = Options { from_environment: false, cloud: Some("no-such".into()), ..own };
+        let deaf = CloudOptions { from_environment: false, cloud: Some("no-such".into()), ..own };
         let why = Cloud::read_in(&deaf, environment).unwrap_err().to_string();
         assert!(why.starts_with("/etc/openstack/clouds.yaml: "), "{why}");
     }

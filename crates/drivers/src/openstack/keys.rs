@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use site::{Section, absolute};
 
-use super::cloud::{Options, PATIENCE};
+use super::cloud::{CloudOptions, PATIENCE};
 use crate::web::address;
 
 /// The longest that an exchange may take. A controller whose message bus is away does not answer at all.
@@ -13,7 +13,7 @@ const LONGEST: u32 = 300;
 const USUAL: u32 = 60;
 
 /// Asks for every key, so that each is checked whatever is wrong with the others.
-pub(crate) fn read(table: &mut Section<'_, '_>) -> Options {
+pub(crate) fn read(table: &mut Section<'_, '_>) -> CloudOptions {
     let cloud = table.text("cloud", name);
     let clouds_file = table.text("clouds-file", absolute);
     let secure_file = table.text("secure-file", absolute);
@@ -26,7 +26,7 @@ pub(crate) fn read(table: &mut Section<'_, '_>) -> Options {
     let insecure = table.flag("insecure").unwrap_or(false);
     let keep_alive = table.flag("keep-alive").unwrap_or(false);
     let timeout = Duration::from_secs(table.number("timeout", 1..=LONGEST).unwrap_or(USUAL).into());
-    Options {
+    CloudOptions {
         cloud,
         clouds_file,
         secure_file,

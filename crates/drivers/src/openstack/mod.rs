@@ -23,8 +23,8 @@ pub use by_host::ByHost;
 pub(crate) use catalog::{
     CLUSTERING, COMPUTE, INSTANCE_HA, ORCHESTRATION, ROOT_CAUSE_ANALYSIS, Service, WORKFLOW,
 };
-pub(crate) use check::{reach, try_out};
-pub use cloud::Options;
+pub(crate) use check::{look_up, reach, try_out};
+pub use cloud::CloudOptions;
 pub(crate) use keys::read as read_options;
 pub(crate) use servers::{HOST, Place, is_known, no_hosts_shown, place_of};
 pub(crate) use session::{Answer, Ask, Session};
@@ -32,3 +32,41 @@ pub(crate) use times::seconds;
 pub(crate) use trouble::Trouble;
 pub(crate) use usual::{found, told, usual};
 pub use which::WhichName;
+
+/// Whether that is an id: what a service gives must not become another path.
+pub(crate) fn is_uuid(text: &str) -> bool {
+    text.len() == 36 && text.bytes().all(|byte| byte.is_ascii_hexdigit() || byte == b'-')
+}
+
+/// What a driver answers by its `session` alone, and its exchanges: in the `impl Driver` of each.
+macro_rules! of_session {
+    ($who:literal) => {
+        fn endpoint(&self) -> String {
+            format!(concat!($who, " of {}"), self.session.shown())
+        }
+
+        crate::openstack::of_session!();
+    };
+    () => {
+        fn kind(&self) -> &'static str {
+            KIND.word
+        }
+
+        fn target(&self) -> String {
+            self.session.target()
+        }
+
+        fn limit(&self) -> std::time::Duration {
+            self.session.limit()
+        }
+
+        fn warnings(&self) -> Vec<String> {
+            self.session.warnings(&self.endpoint())
+        }
+
+        fn deliver<'a>(&'a self, message: Message<'a>) -> crate::driver::Exchange<'a> {
+            Box::pin(self.exchange(message))
+        }
+    };
+}
+pub(crate) use of_session;

@@ -4,6 +4,7 @@ use serde_json::Value;
 use tokio::time::Instant;
 
 use super::catalog::COMPUTE;
+use super::check::look_up;
 use super::session::{Ask, Session};
 use super::usual::found;
 use crate::driver::{Failure, LOCKED_OUT, Outcome};
@@ -39,7 +40,7 @@ pub(crate) async fn place_of(
     if answer.status == 404 && answer.json()["itemNotFound"].is_object() {
         return Ok(Place::Unknown);
     }
-    let row = found("Nova", &answer, "server")?.unwrap_or_default();
+    let row = found(COMPUTE.who, &answer, "server")?.unwrap_or_default();
     let on = row.get(HOST).ok_or_else(no_hosts_shown)?;
     let is_there = on.as_str().is_some_and(|on| on.eq_ignore_ascii_case(host));
     Ok(if is_there { Place::There } else { Place::Elsewhere })
@@ -51,8 +52,7 @@ pub(crate) async fn place_of(
 /// It could not be learnt, or Nova knows no such host.
 pub(crate) async fn is_known(session: &Session, host: &str, end: Instant) -> Result<(), Outcome> {
     let query = [("host", host), ("binary", "nova-compute")];
-    let answer = session.send(&COMPUTE, &Ask::get("/os-services", &query), end).await;
-    let rows = found("Nova", &answer.map_err(|trouble| trouble.outcome())?, "services")?;
+    let rows = look_up(session, &COMPUTE, ("/os-services", &query), "services", end).await?;
     match rows.as_ref().and_then(Value::as_array).is_some_and(|rows| !rows.is_empty()) {
         true => Ok(()),
         false => Err(no_such_host(host)),

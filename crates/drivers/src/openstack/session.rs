@@ -13,7 +13,7 @@ use tokio::time::Instant;
 use super::auth::Token;
 use super::catalog::{self, Service};
 use super::client;
-use super::cloud::{Cloud, Options};
+use super::cloud::{Cloud, CloudOptions};
 use super::tokens::{Site, Tokens};
 use super::trouble::Trouble;
 use crate::kept::{Files, Kept, Unusable};
@@ -27,7 +27,7 @@ const BODY_TIME: Duration = Duration::from_secs(2);
 
 /// A cloud that is spoken with.
 pub(crate) struct Session {
-    options: Options,
+    options: CloudOptions,
     /// The service that the route's own `endpoint` is for; where unset, every one.
     own: Option<Service>,
     shown: String,
@@ -84,7 +84,7 @@ impl Session {
     ///
     /// # Errors
     /// They cannot be used.
-    pub(crate) fn new(options: Options) -> Result<Self, Unusable> {
+    pub(crate) fn new(options: CloudOptions) -> Result<Self, Unusable> {
         let cloud = Cloud::read(&options)?;
         let shown = format!("cloud {} at {}", cloud.name, people(&cloud.token_url));
         let files = Files { what: "files", endpoint: shown.clone(), paths: cloud.files() };

@@ -64,7 +64,7 @@ mod tests {
 
     #[test]
     fn a_look_finds_or_does_not_or_says_nothing() {
-        let look = |status, body: &str| match found("Heat", &Answer::of(status, body, None), "resource") {
+        let read = |status, body: &str| match found("Heat", &Answer::of(status, body, None), "resource") {
             Ok(found) => (if found.is_some() { "there" } else { "gone" }, ""),
             Err(outcome) => outcome.words(),
         };
@@ -78,7 +78,7 @@ mod tests {
             (403, "", ("refused", "forbidden")),
             (500, "", ("unknown", "server-error")),
         ] {
-            assert_eq!(look(status, body), expected, "{status} {body}");
+            assert_eq!(read(status, body), expected, "{status} {body}");
         }
     }
 }

@@ -5,7 +5,7 @@ use marks::mark::Mark;
 use marks::time::Timestamp;
 use serde::{Deserialize, Serialize};
 
-use crate::event::NO_HOST;
+use crate::event::{NO_HOST, bytes, rfc3339};
 use crate::openstack::seconds;
 
 /// Senlin's clock may be so far behind ours, in seconds.
@@ -75,7 +75,7 @@ pub struct Recovery {
 
 /// Serialised in the order of its fields.
 #[derive(Debug, Deserialize, Serialize)]
-struct Body {
+struct Recovering {
     #[serde(skip_serializing_if = "Option::is_none")]
     request: Option<Request>,
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -168,42 +168,33 @@ fn write(
     (node, host): (&str, &str),
     time: Timestamp,
 ) -> Vec<u8> {
-    let failure_time =
-        jiff::Timestamp::from_second(time.seconds()).unwrap_or(jiff::Timestamp::UNIX_EPOCH).to_string();
-    let body = Body { request, version, node: node.to_owned(), host: host.to_owned(), failure_time };
-    serde_json::to_vec(&body).expect("texts, numbers and truth values are always JSON")
+    let (node, host, failure_time) = (node.to_owned(), host.to_owned(), rfc3339(time));
+    bytes(&Recovering { request, version, node, host, failure_time })
 }
 
 /// What a stored body says.
 #[derive(Debug)]
 pub(super) struct Stored {
-    body: Body,
-    /// None for a test: it is of no host, and of all that is configured.
-    node: Option<HostName>,
+    request: Option<Request>,
+    /// In which microversion Senlin is asked.
+    pub(super) version: Option<String>,
+    /// Pacemaker's name of the host. None for a test: it is of no host, and of all that is configured.
+    pub(super) node: Option<HostName>,
+    /// What Nova calls the host.
+    pub(super) host: String,
     failed: i64,
 }
 
 impl Stored {
     /// Reads it; `None` if it is none of ours.
     pub(super) fn read(bytes: &[u8]) -> Option<Self> {
-        let body: Body = serde_json::from_slice(bytes).ok()?;
-        let failed = seconds(&body.failure_time)?;
-        let node = match (&body.request, body.node == NO_HOST) {
+        let Recovering { request, version, node, host, failure_time } = serde_json::from_slice(bytes).ok()?;
+        let node = match (&request, node == NO_HOST) {
             (None, true) => None,
-            (Some(_), false) => Some(HostName::parse(&body.node).ok()?),
+            (Some(_), false) => Some(HostName::parse(&node).ok()?),
             _ => return None,
         };
-        Some(Self { body, node, failed })
-    }
-
-    /// Pacemaker's name of the host; none for a test.
-    pub(super) fn node(&self) -> Option<&HostName> {
-        self.node.as_ref()
-    }
-
-    /// What Nova calls the host.
-    pub(super) fn host(&self) -> &str {
-        &self.body.host
+        Some(Self { request, version, node, host, failed: seconds(&failure_time)? })
     }
 
     /// Whether it is a test.
@@ -216,32 +207,19 @@ impl Stored {
         seconds(begun).is_some_and(|begun| begun >= self.failed.saturating_sub(SLACK))
     }
 
-    /// In which microversion Senlin is asked.
-    pub(super) fn version(&self) -> Option<&str> {
-        self.body.version.as_deref()
-    }
-
     /// What Senlin is sent: the same bytes at every attempt.
     pub(super) fn request(&self) -> Vec<u8> {
-        serde_json::to_vec(&self.body.request).expect("texts, numbers and truth values are always JSON")
+        bytes(&self.request)
     }
 }
 
 #[cfg(test)]
 mod tests {
-    use marks::id::MarkId;
 
     use super::*;
 
     fn mark() -> Mark {
-        Mark {
-            id: MarkId::parse("0193b3a4-5c6d-7e8f-9a0b-1c2d3e4f5a6b").unwrap(),
-            node: HostName::parse("compute1").unwrap(),
-            fqdn: HostName::parse("compute1.my.cloud.com").unwrap(),
-            on_shared_storage: true,
-            failure_time: Timestamp(1_784_600_001_001),
-            generated_time: Timestamp(1_784_600_002_001),
-        }
+        Mark { failure_time: Timestamp(1_784_600_001_001), ..crate::event::tests::mark() }
     }
 
     /// S0-30, S0-32, S0-33: the operation as configured, with its own parameters and no others.
@@ -250,7 +228,7 @@ mod tests {
         let request = |operation, check, check_capacity| {
             let body = of_mark(&mark(), &mark().fqdn, &Recovery { operation, check, check_capacity });
             let told = Stored::read(&body).unwrap();
-            (String::from_utf8(told.request()).unwrap(), told.version().map(str::to_owned))
+            (String::from_utf8(told.request()).unwrap(), told.version)
         };
         let recreate = |delete_timeout, force| Operation::Recreate { delete_timeout, force };
         for (got, expected, version) in [

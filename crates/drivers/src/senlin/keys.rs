@@ -3,7 +3,7 @@
 use site::Section;
 
 use super::body::{Operation, Recovery, Whose};
-use crate::openstack::{self, ByHost, WhichName};
+use crate::openstack::{self, ByHost, WhichName, is_uuid};
 
 /// The longest that a deletion may take, in seconds.
 const LONGEST: u32 = 3600;
@@ -12,7 +12,7 @@ const LONGEST: u32 = 3600;
 #[derive(Clone, Debug)]
 pub struct Options {
     /// The cloud that Senlin belongs to.
-    pub cloud: openstack::Options,
+    pub cloud: openstack::CloudOptions,
     /// Under which of its names Nova knows a host.
     pub host_name: WhichName,
     /// What is recovered of each host.
@@ -79,8 +79,7 @@ fn targets(table: &mut Section<'_, '_>) -> Option<Targets> {
 
 /// A name is not unique, and actions are found by ids alone.
 fn id(text: &str) -> Result<String, String> {
-    let is_id = text.len() == 36 && text.bytes().all(|byte| byte.is_ascii_hexdigit() || byte == b'-');
-    is_id.then(|| text.to_ascii_lowercase()).ok_or_else(|| "must be Senlin's id, a UUID".to_owned())
+    is_uuid(text).then(|| text.to_ascii_lowercase()).ok_or_else(|| "must be Senlin's id, a UUID".to_owned())
 }
 
 #[derive(Clone, Copy, PartialEq)]

@@ -27,7 +27,7 @@ const IDLE: Duration = Duration::from_secs(1);
 
 /// What a client is made of, and where it leads.
 #[derive(Clone, Debug)]
-pub struct Options {
+pub struct ClientOptions {
     /// Where to send: `http` or `https`, without userinfo.
     pub url: Url,
     /// The Unix socket that the endpoint listens on; the url's host is then only a header.
@@ -48,7 +48,7 @@ pub struct Options {
     pub timeout: Duration,
 }
 
-impl Options {
+impl ClientOptions {
     /// A client for `url` with nothing but defaults.
     pub fn to(url: Url) -> Self {
         Self {
@@ -86,7 +86,7 @@ impl Options {
 }
 
 /// Makes the client. The files of its certificates are read here.
-fn build(options: &Options) -> Result<Client, Unusable> {
+fn build(options: &ClientOptions) -> Result<Client, Unusable> {
     let unusable = |why: String| Unusable::new("ca-file", why);
     let ca = options.ca_file.as_deref().map(authorities).transpose().map_err(unusable)?;
     let alone = builder(options, ca.clone()).build().map_err(|_| no_ca(options))?;
@@ -96,7 +96,7 @@ fn build(options: &Options) -> Result<Client, Unusable> {
     with_identity.map_err(|_| Unusable::new("key-file", mismatch))
 }
 
-fn no_ca(options: &Options) -> Unusable {
+fn no_ca(options: &ClientOptions) -> Unusable {
     match options.ca_file {
         Some(_) => Unusable::new(
             "ca-file",
@@ -109,7 +109,7 @@ fn no_ca(options: &Options) -> Unusable {
     }
 }
 
-fn builder(options: &Options, ca: Option<Vec<Certificate>>) -> ClientBuilder {
+fn builder(options: &ClientOptions, ca: Option<Vec<Certificate>>) -> ClientBuilder {
     let client = careful(options.timeout, options.keep_alive)
         // For `check-config --online`, which says when it ends.
         .tls_info(true)
@@ -142,7 +142,7 @@ fn connecting(client: ClientBuilder, keep_alive: bool) -> ClientBuilder {
     client.default_headers(close).pool_max_idle_per_host(0)
 }
 
-fn trusting(client: ClientBuilder, options: &Options, ca: Option<Vec<Certificate>>) -> ClientBuilder {
+fn trusting(client: ClientBuilder, options: &ClientOptions, ca: Option<Vec<Certificate>>) -> ClientBuilder {
     let tls = options.url.scheme() == "https";
     let client = client.https_only(tls).tls_version_min(options.tls_min);
     match ca {
@@ -154,7 +154,7 @@ fn trusting(client: ClientBuilder, options: &Options, ca: Option<Vec<Certificate
     }
 }
 
-fn placed(client: ClientBuilder, options: &Options) -> ClientBuilder {
+fn placed(client: ClientBuilder, options: &ClientOptions) -> ClientBuilder {
     match (&options.socket, &options.server_name) {
         (Some(socket), _) => client.unix_socket(socket.as_path()),
         (None, Some(_)) => client.dns_resolver(Host(host(&options.url).to_owned())),

@@ -10,7 +10,7 @@ use reqwest::{Client, Method, RequestBuilder, Url};
 use serde_json::Value;
 use tokio::time::Instant;
 
-use super::client::Options;
+use super::client::ClientOptions;
 use super::{certificate, fault, plain, shown, wire};
 use crate::driver::{Finding, Outcome};
 use crate::kept::{Kept, Unusable};
@@ -20,7 +20,7 @@ const LOOK: Duration = Duration::from_secs(10);
 
 /// The endpoint of a route.
 pub struct Endpoint {
-    options: Options,
+    options: ClientOptions,
     /// What the client is given as url.
     target: Url,
     clients: Kept<Client>,
@@ -54,7 +54,7 @@ impl Endpoint {
     ///
     /// # Errors
     /// The certificates cannot be used.
-    pub fn new(options: Options) -> Result<Self, Unusable> {
+    pub fn new(options: ClientOptions) -> Result<Self, Unusable> {
         let clients = options.clone().client(shown(&options.url))?;
         let (target, certificate_end) = (options.target(), Mutex::default());
         Ok(Self { options, target, clients, certificate_end })

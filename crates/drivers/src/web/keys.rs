@@ -6,13 +6,13 @@ use std::time::Duration;
 use reqwest::{Url, tls};
 use site::{Section, absolute};
 
-use super::client::{LONGEST, Options};
+use super::client::{ClientOptions, LONGEST};
 use super::identity::{IdentityFiles, authorities};
 use super::url::address;
 
 /// Where a route leads, and how: asks for every key, so that each is checked whatever is wrong with the others. `usual` is
 /// the url of an endpoint that is the same for everybody.
-pub fn read(table: &mut Section<'_, '_>, usual: Option<&str>) -> Option<Options> {
+pub fn read(table: &mut Section<'_, '_>, usual: Option<&str>) -> Option<ClientOptions> {
     let allow_http = table.flag("allow-http").unwrap_or(false);
     // What is the same for everybody is not on this machine.
     let socket = if usual.is_none() { table.text("socket", absolute) } else { None };
@@ -35,7 +35,17 @@ pub fn read(table: &mut Section<'_, '_>, usual: Option<&str>) -> Option<Options>
         fitting(table, &url);
     }
     let timeout = Duration::from_secs(seconds.into());
-    Some(Options { url, socket, ca_file, identity, server_name, tls_min, verify: true, keep_alive, timeout })
+    Some(ClientOptions {
+        url,
+        socket,
+        ca_file,
+        identity,
+        server_name,
+        tls_min,
+        verify: true,
+        keep_alive,
+        timeout,
+    })
 }
 
 /// A DNS name; an address would be verified as the url's host anyway.

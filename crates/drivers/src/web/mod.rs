@@ -16,7 +16,7 @@ mod status;
 mod url;
 pub(crate) mod wire;
 
-pub use client::Options;
+pub use client::ClientOptions;
 pub(crate) use client::careful;
 pub use endpoint::{Endpoint, Said};
 pub use fault::Fault;

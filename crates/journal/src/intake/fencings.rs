@@ -1,10 +1,11 @@
 //! Fencings in the journal: appended by the agent, read by the intake.
 
-use rusqlite::{OptionalExtension, Params, Row, Transaction, params, params_from_iter};
+use rusqlite::types::Value;
+use rusqlite::{OptionalExtension, Params, Row, Transaction, params_from_iter};
 
 use crate::history::{self, NewHistory};
-use crate::store::digest::Digest;
-use crate::store::rows::{Checked, Damage, Rows, printable_key};
+use crate::store::digest::{text, with_digest};
+use crate::store::rows::{Checked, Rows, checked};
 use crate::{Agent, Journal, JournalError};
 use marks::fencing::{Fencing, Incarnation, Origin};
 use marks::host::HostName;
@@ -124,47 +125,30 @@ impl Journal {
 
 /// Whoever calls this forgets before that every fencing was folded.
 pub(crate) fn insert(transaction: &Transaction<'_>, fencing: &Fencing) -> rusqlite::Result<()> {
-    let digest = digest(fencing);
-    transaction
-        .prepare_cached("INSERT INTO fencing VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12)")?
-        .execute(params![
-            fencing.id.to_string(),
-            fencing.node.as_str(),
-            fencing.plug.as_ref().map(HostName::as_str),
-            fencing.asked_at.0,
-            fencing.committed_at.0,
-            fencing.seen_by,
-            fencing.origin.as_str(),
-            fencing.incarnation.as_ref().map(Incarnation::as_str),
-            fencing.given_domain,
-            fencing.given_shared_storage,
-            fencing.already_down,
-            digest,
-        ])?;
+    let sql = "INSERT INTO fencing VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12)";
+    transaction.prepare_cached(sql)?.execute(with_digest("fencing", columns(fencing)))?;
     Ok(())
 }
 
-fn digest(fencing: &Fencing) -> Vec<u8> {
-    Digest::of("fencing")
-        .text(&fencing.id.to_string())
-        .text(fencing.node.as_str())
-        .maybe_text(fencing.plug.as_ref().map(HostName::as_str))
-        .int(fencing.asked_at.0)
-        .int(fencing.committed_at.0)
-        .text(&fencing.seen_by)
-        .text(fencing.origin.as_str())
-        .maybe_text(fencing.incarnation.as_ref().map(Incarnation::as_str))
-        .maybe_text(fencing.given_domain.as_deref())
-        .maybe_int(fencing.given_shared_storage.map(i64::from))
-        .maybe_int(fencing.already_down.map(i64::from))
-        .finish()
+/// All but the digest.
+fn columns(fencing: &Fencing) -> Vec<Value> {
+    vec![
+        fencing.id.to_string().into(),
+        text(fencing.node.as_str()),
+        fencing.plug.as_ref().map(|plug| text(plug.as_str())).into(),
+        fencing.asked_at.0.into(),
+        fencing.committed_at.0.into(),
+        text(&fencing.seen_by),
+        text(fencing.origin.as_str()),
+        fencing.incarnation.as_ref().map(|life| text(life.as_str())).into(),
+        fencing.given_domain.clone().into(),
+        fencing.given_shared_storage.into(),
+        fencing.already_down.into(),
+    ]
 }
 
 pub(crate) fn decode(row: &Row<'_>) -> Checked<Fencing> {
-    let damage = || Damage { table: "fencing", key: printable_key(row) };
-    let fencing = decode_unchecked(row).ok_or_else(damage)?;
-    let kept: Vec<u8> = row.get(11).map_err(|_| damage())?;
-    if kept == digest(&fencing) { Ok(fencing) } else { Err(damage()) }
+    checked(row, ("fencing", 11), decode_unchecked(row), columns)
 }
 
 fn decode_unchecked(row: &Row<'_>) -> Option<Fencing> {

@@ -1,10 +1,11 @@
 //! Watermarks: when an alerter first ran in this cluster. What Pacemaker remembers from before is not told.
 
-use rusqlite::{Row, params};
+use rusqlite::Row;
+use rusqlite::types::Value;
 
 use crate::history::{self, ALERTER, NewHistory};
-use crate::store::digest::Digest;
-use crate::store::rows::{Checked, Damage, printable_key};
+use crate::store::digest::{text, with_digest};
+use crate::store::rows::{Checked, checked};
 use crate::{Journal, JournalError};
 use marks::id::NoteId;
 use marks::register::Watermark;
@@ -31,25 +32,22 @@ impl Journal {
         self.write(|transaction| {
             // A damaged row under this id says nothing: what was read again stands in its place.
             let sql = "INSERT OR REPLACE INTO watermark VALUES (?1, ?2, ?3, ?4)";
-            let Watermark { id, at, by } = watermark;
-            transaction.execute(sql, params![id.to_string(), at.0, by, digest(watermark)])?;
+            transaction.execute(sql, with_digest("watermark", columns(watermark)))?;
+            let at = watermark.at;
             let detail = format!("what Pacemaker remembers from before {} s is not told", at.seconds());
-            let row = NewHistory::new(*at, "watermark", &detail, ALERTER);
+            let row = NewHistory::new(at, "watermark", &detail, ALERTER);
             Ok(history::append(transaction, &row)?)
         })
     }
 }
 
-fn digest(watermark: &Watermark) -> Vec<u8> {
+fn columns(watermark: &Watermark) -> Vec<Value> {
     let Watermark { id, at, by } = watermark;
-    Digest::of("watermark").text(&id.to_string()).int(at.0).text(by).finish()
+    vec![id.to_string().into(), at.0.into(), text(by)]
 }
 
 fn decode(row: &Row<'_>) -> Checked<Watermark> {
-    let damage = || Damage { table: "watermark", key: printable_key(row) };
-    let watermark = decode_unchecked(row).ok_or_else(damage)?;
-    let kept: Vec<u8> = row.get(3).map_err(|_| damage())?;
-    if kept == digest(&watermark) { Ok(watermark) } else { Err(damage()) }
+    checked(row, ("watermark", 3), decode_unchecked(row), columns)
 }
 
 fn decode_unchecked(row: &Row<'_>) -> Option<Watermark> {

@@ -7,7 +7,7 @@ use crate::history::ALERTER;
 use crate::queue::deliveries::{self, load_or_quarantine, move_to, note, note_by};
 use crate::queue::delivery_row::{UNDER_WAY, update};
 use crate::queue::due::{self, DueDelivery, Gate, Room};
-use crate::queue::{chains, endings, returns};
+use crate::queue::{endings, returns};
 use crate::store::rows::Damage;
 use crate::{Fault, Journal, JournalError, NewDelivery};
 use marks::delivery::{ACCEPTED, Attempt, Delivery, NOT_CONFIRMED, State};
@@ -117,7 +117,12 @@ impl Journal {
         // Where there is nothing to write, nobody's lock is waited for.
         let mut turned = Turned::default();
         if !ended.is_empty() || self.is_any_due(now, room, gate)? {
-            turned = self.write(|transaction| turn(transaction, ended, room, gate, now))?;
+            turned = self.write(|transaction| {
+                let mut turn = Turn { transaction, gate, now, turned: Turned::default() };
+                ended.iter().try_for_each(|ended| turn.finish(ended))?;
+                room.iter().try_for_each(|room| turn.begin_due(room))?;
+                Ok(turn.turned)
+            })?;
         }
         turned.damaged.append(&mut self.met);
         Ok(turned)
@@ -134,7 +139,7 @@ impl Journal {
                 move_to(delivery, State::Pending)?;
                 delivery.attempts = delivery.attempts.saturating_sub(1);
                 delivery.arrivals.take_back();
-                chains::end_if_told(transaction, delivery, now)?;
+                endings::end_if_told(transaction, delivery, now)?;
             }
             Ok(())
         })
@@ -152,7 +157,7 @@ impl Journal {
             delivery.next_due = now;
             let detail = "an attempt was cut off, it may have arrived";
             note(transaction, delivery, now, "interrupted", detail)?;
-            chains::end_if_told(transaction, delivery, now)
+            endings::end_if_told(transaction, delivery, now)
         })
     }
 
@@ -189,150 +194,118 @@ impl Journal {
     }
 }
 
-fn turn(
-    transaction: &Transaction<'_>,
-    ended: &[Ended],
-    room: &[Room],
+/// A turn under way.
+struct Turn<'t> {
+    transaction: &'t Transaction<'t>,
     gate: Option<Gate>,
     now: Timestamp,
-) -> Result<Turned, Fault> {
-    let mut turned = Turned::default();
-    for ended in ended {
-        let failed = finish(transaction, ended, &mut turned.damaged)?;
-        turned.recorded.push(Recorded { failed });
-    }
-    for room in room {
-        begin_due(transaction, room, gate, now, &mut turned)?;
-    }
-    Ok(turned)
+    turned: Turned,
 }
 
-/// What is damaged, or may not go by the route's terms, takes nobody's place: others are looked for then.
-fn begin_due(
-    transaction: &Transaction<'_>,
-    room: &Room,
-    gate: Option<Gate>,
-    now: Timestamp,
-    turned: &mut Turned,
-) -> Result<(), Fault> {
-    if room.terms.tells_return {
-        return if room.places > 0 { begin_returns(transaction, room, gate, now, turned) } else { Ok(()) };
+impl Turn<'_> {
+    fn finish(&mut self, ended: &Ended) -> Result<(), Fault> {
+        let failed = finish(self.transaction, ended, &mut self.turned.damaged)?;
+        self.turned.recorded.push(Recorded { failed });
+        Ok(())
     }
-    let mut room = room.clone();
-    while room.places > 0 && turned.kept.len() < KEPT {
-        let found = due::due(transaction, now, (&room, room.places), gate)?;
-        let (count, before) = (found.sound.len() + found.damaged.len(), turned.begun.len());
-        turned.damaged.extend(found.damaged);
+
+    /// What is damaged, or may not go by the route's terms, takes nobody's place: others are looked for then.
+    fn begin_due(&mut self, room: &Room) -> Result<(), Fault> {
+        if room.terms.tells_return {
+            return if room.places > 0 { self.begin_returns(room) } else { Ok(()) };
+        }
+        let mut room = room.clone();
+        while room.places > 0 && self.turned.kept.len() < KEPT {
+            let found = due::due(self.transaction, self.now, (&room, room.places), self.gate)?;
+            let (count, before) = (found.sound.len() + found.damaged.len(), self.turned.begun.len());
+            self.turned.damaged.extend(found.damaged);
+            for due in found.sound {
+                // The look could not see what begins with it: of a host one at a time.
+                if !self.is_beside(&due) {
+                    self.begin_or_keep(due, &room)?;
+                }
+            }
+            let begun = self.turned.begun.len() - before;
+            room.places = if begun == count { 0 } else { room.places - begun };
+            // Which of these were tried before matters less than that these are never too many.
+            room.again = room.again.saturating_sub(begun);
+        }
+        Ok(())
+    }
+
+    /// Whether another mark of its host has begun on its route.
+    fn is_beside(&self, due: &DueDelivery) -> bool {
+        let is_same = |begun: &DueDelivery| {
+            begun.delivery.route == due.delivery.route && begun.mark.node == due.mark.node
+        };
+        self.turned.begun.iter().any(is_same)
+    }
+
+    fn begin_or_keep(&mut self, due: DueDelivery, room: &Room) -> Result<(), Fault> {
+        match room.terms.ruling(&due.mark, &due.delivery, self.now) {
+            Ruling::Go => self.begin(due, &room.target),
+            Ruling::Hold(kind, detail) => self.keep(due, State::Held, kind, detail),
+            Ruling::Cancel(kind, detail) => self.keep(due, State::Cancelled, kind, detail),
+        }
+    }
+
+    /// Holds or cancels what may not go, with the word and the sentence why.
+    fn keep(&mut self, mut due: DueDelivery, state: State, kind: &str, detail: String) -> Result<(), Fault> {
+        let (delivery, now) = (&mut due.delivery, self.now);
+        move_to(delivery, state)?;
+        delivery.ended_at = state.is_final().then_some(now);
+        note(self.transaction, delivery, now, state.as_str(), &detail)?;
+        delivery.last = Some(Attempt { at: now, kind: kind.to_owned(), detail });
+        update(self.transaction, delivery)?;
+        if state.is_final() {
+            endings::settle_if_done(self.transaction, delivery, now)?;
+        }
+        self.turned.kept.push(due);
+        Ok(())
+    }
+
+    /// It is on disk where the attempt goes before a byte of it is sent.
+    fn begin(&mut self, mut due: DueDelivery, target: &str) -> Result<(), Fault> {
+        begin(&mut due.delivery, target)?;
+        update(self.transaction, &due.delivery)?;
+        self.turned.begun.push(due);
+        Ok(())
+    }
+
+    /// The same on a route that calls hosts back: which of these may go is not a matter of the routes' terms, and those that
+    /// wait keep no other host waiting.
+    fn begin_returns(&mut self, room: &Room) -> Result<(), Fault> {
+        let all = Room { again: usize::MAX, ..room.clone() };
+        let found = due::due(self.transaction, self.now, (&all, usize::MAX), self.gate)?;
+        self.turned.damaged.extend(found.damaged);
+        let mut places = room.places;
         for due in found.sound {
-            // The look could not see what begins with it: of a host one at a time.
-            if !is_beside(turned, &due) {
-                begin_or_keep(transaction, due, &room, now, turned)?;
+            if places == 0 {
+                break;
+            }
+            match returns::ruling(self.transaction, &due, room, self.now)? {
+                returning::Ruling::Go if !self.is_beside(&due) => {
+                    self.begin(due, &room.target)?;
+                    places -= 1;
+                }
+                returning::Ruling::Go | returning::Ruling::Wait => {}
+                returning::Ruling::Hold(targets) => {
+                    let detail = returns::led_elsewhere(&due, &targets);
+                    self.keep(due, State::Held, OTHER_TARGET, detail)?;
+                }
+                returning::Ruling::Overtaken => {
+                    self.keep(due, State::Cancelled, "overtaken", returns::OVERTAKEN.to_owned())?;
+                }
             }
         }
-        let begun = turned.begun.len() - before;
-        room.places = if begun == count { 0 } else { room.places - begun };
-        // Which of these were tried before matters less than that these are never too many.
-        room.again = room.again.saturating_sub(begun);
+        Ok(())
     }
-    Ok(())
-}
-
-/// Whether another mark of its host has begun on its route.
-fn is_beside(turned: &Turned, due: &DueDelivery) -> bool {
-    let is_same =
-        |begun: &DueDelivery| begun.delivery.route == due.delivery.route && begun.mark.node == due.mark.node;
-    turned.begun.iter().any(is_same)
-}
-
-fn begin_or_keep(
-    transaction: &Transaction<'_>,
-    mut due: DueDelivery,
-    room: &Room,
-    now: Timestamp,
-    turned: &mut Turned,
-) -> Result<(), Fault> {
-    let (state, kind, detail) = match room.terms.ruling(&due.mark, &due.delivery, now) {
-        Ruling::Go => {
-            return begin_one(transaction, due, room, turned);
-        }
-        Ruling::Hold(kind, detail) => (State::Held, kind, detail),
-        Ruling::Cancel(kind, detail) => (State::Cancelled, kind, detail),
-    };
-    keep(transaction, &mut due.delivery, (state, kind, detail), now)?;
-    turned.kept.push(due);
-    Ok(())
-}
-
-/// Holds or cancels what may not go, with the word and the sentence why.
-fn keep(
-    transaction: &Transaction<'_>,
-    delivery: &mut Delivery,
-    (state, kind, detail): (State, &str, String),
-    now: Timestamp,
-) -> Result<(), Fault> {
-    move_to(delivery, state)?;
-    delivery.ended_at = state.is_final().then_some(now);
-    note(transaction, delivery, now, state.as_str(), &detail)?;
-    delivery.last = Some(Attempt { at: now, kind: kind.to_owned(), detail });
-    update(transaction, delivery)?;
-    if state.is_final() {
-        endings::settle_if_done(transaction, delivery, now)?;
-    }
-    Ok(())
-}
-
-/// It is on disk where the attempt goes before a byte of it is sent.
-fn begin_one(
-    transaction: &Transaction<'_>,
-    mut due: DueDelivery,
-    room: &Room,
-    turned: &mut Turned,
-) -> Result<(), Fault> {
-    begin(&mut due.delivery, &room.target)?;
-    update(transaction, &due.delivery)?;
-    turned.begun.push(due);
-    Ok(())
 }
 
 fn begin(delivery: &mut Delivery, target: &str) -> Result<(), Fault> {
     move_to(delivery, State::InFlight)?;
     delivery.attempts = delivery.attempts.saturating_add(1);
     delivery.arrivals.begin(target);
-    Ok(())
-}
-
-/// The same on a route that calls hosts back: which of these may go is not a matter of the routes' terms, and those that wait
-/// keep no other host waiting.
-fn begin_returns(
-    transaction: &Transaction<'_>,
-    room: &Room,
-    gate: Option<Gate>,
-    now: Timestamp,
-    turned: &mut Turned,
-) -> Result<(), Fault> {
-    let all = Room { again: usize::MAX, ..room.clone() };
-    let found = due::due(transaction, now, (&all, usize::MAX), gate)?;
-    turned.damaged.extend(found.damaged);
-    let mut places = room.places;
-    for mut due in found.sound {
-        if places == 0 {
-            break;
-        }
-        let (state, kind, detail) = match returns::ruling(transaction, &due, room, now)? {
-            returning::Ruling::Go if !is_beside(turned, &due) => {
-                begin_one(transaction, due, room, turned)?;
-                places -= 1;
-                continue;
-            }
-            returning::Ruling::Go | returning::Ruling::Wait => continue,
-            returning::Ruling::Hold(targets) => {
-                (State::Held, OTHER_TARGET, returns::led_elsewhere(&due, &targets))
-            }
-            returning::Ruling::Overtaken => (State::Cancelled, "overtaken", returns::OVERTAKEN.to_owned()),
-        };
-        keep(transaction, &mut due.delivery, (state, kind, detail), now)?;
-        turned.kept.push(due);
-    }
     Ok(())
 }
 
@@ -361,7 +334,7 @@ fn finish(
     if let Some(event) = news {
         note(transaction, &delivery, *at, event, verdict.detail())?;
     }
-    chains::end_if_told(transaction, &mut delivery, *at)?;
+    endings::end_if_told(transaction, &mut delivery, *at)?;
     update(transaction, &delivery)?;
     if let Verdict::Acknowledged { then, .. } = verdict {
         deliveries::insert(transaction, (*mark, delivery.failure_time), then, *at)?;
@@ -549,7 +522,7 @@ mod tests {
             };
             assert_eq!((states(&journal, back), settled), (vec![state], end));
             assert!(events(&journal, back).iter().any(|event| event == last));
-            let released = journal.release_held(back, "it is off", "alice", late).unwrap();
+            let released = journal.release_held(back, false, ("it is off", "alice"), late).unwrap();
             assert_eq!(released, usize::from(state == State::Held));
             if released == 1 {
                 let turned = journal.turn(&[], std::slice::from_ref(&room), None, late).unwrap();
@@ -577,7 +550,7 @@ mod tests {
             if expected == first {
                 continue;
             }
-            assert_eq!(journal.release_held(first, "it is off", "alice", late).unwrap(), 1);
+            assert_eq!(journal.release_held(first, false, ("it is off", "alice"), late).unwrap(), 1);
             let mut next = || journal.turn(&[], std::slice::from_ref(&room), None, late).unwrap().begun.len();
             assert_eq!(next(), 0, "one of a host at a time");
             journal.finish_attempt(second, "recovery", &acknowledged(), late).unwrap();

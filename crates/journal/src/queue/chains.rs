@@ -8,7 +8,7 @@ use rusqlite::{Row, Transaction, params_from_iter};
 use crate::queue::deliveries::{move_to, note};
 use crate::queue::due::{self, DueDelivery};
 use crate::queue::{delivery_row, endings};
-use crate::store::rows::{Checked, Damage, raw_text};
+use crate::store::rows::{Damage, raw_text};
 use crate::{Fault, Journal, JournalError, row};
 use marks::chain::{self, CHAIN, Link, Next, Seen, Step, Why};
 use marks::delivery::{Attempt, Delivery, State};
@@ -338,56 +338,6 @@ fn note_exhausted(
     let ended = reason(Some(last), why);
     let detail = format!("no step of {}'s chain is left: {ended}; it is tried for ever", mark.node);
     Ok(note(transaction, last, now, "exhausted", &detail)?)
-}
-
-/// Where a step was acknowledged, its chain ends with it: the others are cancelled. One that is under way is waited for:
-/// what its controller says is the truth about that one.
-pub(crate) fn end_behind(
-    transaction: &Transaction<'_>,
-    told: &Delivery,
-    now: Timestamp,
-) -> Result<(), Fault> {
-    if told.chain.is_none() || told.state != State::Acknowledged {
-        return Ok(());
-    }
-    let others = delivery_row::load_others(transaction, told)?.into_iter().flatten();
-    let can_end = |other: &Delivery| !other.state.is_final() && other.state.may_become(State::Cancelled);
-    for mut other in others.filter(|other| other.chain.is_some() && can_end(other)) {
-        cancel(transaction, &mut other, &told.route, now)?;
-        delivery_row::update(transaction, &other)?;
-    }
-    Ok(())
-}
-
-/// The same for a step whose attempt was under way when another one was acknowledged, and came to nothing. The caller writes
-/// the row.
-pub(crate) fn end_if_told(
-    transaction: &Transaction<'_>,
-    step: &mut Delivery,
-    now: Timestamp,
-) -> Result<(), Fault> {
-    if step.chain.is_none() || step.state.is_final() {
-        return Ok(());
-    }
-    let is_told = |other: &Delivery| other.chain.is_some() && other.state == State::Acknowledged;
-    let others: Vec<Checked<Delivery>> = delivery_row::load_others(transaction, step)?;
-    let Some(told) = others.iter().flatten().find(|other| is_told(other)) else { return Ok(()) };
-    cancel(transaction, step, &told.route, now)?;
-    endings::settle_if_done(transaction, step, now).map(drop)
-}
-
-fn cancel(
-    transaction: &Transaction<'_>,
-    step: &mut Delivery,
-    told: &str,
-    now: Timestamp,
-) -> Result<(), Fault> {
-    move_to(step, State::Cancelled)?;
-    step.ended_at = Some(now);
-    let detail = format!("the chain has ended: route {told} acknowledged");
-    note(transaction, step, now, "cancelled", &detail)?;
-    step.last = Some(Attempt { at: now, kind: CHAIN.to_owned(), detail });
-    Ok(())
 }
 
 #[cfg(test)]

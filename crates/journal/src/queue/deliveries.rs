@@ -119,46 +119,23 @@ impl Journal {
 
     /// Lets what a route's terms or its controller's answer keep back of a mark go, whatever the terms say of what is known
     /// now: the operator vouches for that, and for nothing that comes later. A step whose turn it is not stays where it is.
-    /// Says how many deliveries there were.
+    /// With `elsewhere` its returns go to where their routes lead now: to somebody else's host, unless the operator knows it to
+    /// be the same. Says how many deliveries there were.
     ///
     /// # Errors
     /// As any write.
     pub fn release_held(
         &mut self,
         mark: MarkId,
-        reason: &str,
-        actor: &str,
-        now: Timestamp,
-    ) -> Result<usize, JournalError> {
-        let condition =
-            format!("d.state = 'held' AND d.last_kind NOT IN ('chain', '{OTHER_TARGET}') AND d.mark = ?3");
-        self.release_those(&condition, mark, (reason, actor), now)
-    }
-
-    /// Lets the returns of a mark go to where their routes lead now: to somebody else's host, unless the operator knows it to be
-    /// the same. Says how many there were.
-    ///
-    /// # Errors
-    /// As any write.
-    pub fn release_elsewhere(
-        &mut self,
-        mark: MarkId,
-        reason: &str,
-        actor: &str,
-        now: Timestamp,
-    ) -> Result<usize, JournalError> {
-        let condition = format!("{KEPT_BACK} AND d.last_kind = '{OTHER_TARGET}' AND d.mark = ?3");
-        self.release_those(&condition, mark, (reason, actor), now)
-    }
-
-    fn release_those(
-        &mut self,
-        condition: &str,
-        mark: MarkId,
+        elsewhere: bool,
         (reason, actor): (&str, &str),
         now: Timestamp,
     ) -> Result<usize, JournalError> {
-        self.change_each(condition, &[mark.to_string().into()], now, |delivery, transaction| {
+        let condition = format!(
+            "d.state = 'held' AND d.last_kind <> 'chain' AND (?4 OR d.last_kind <> '{OTHER_TARGET}') AND d.mark = ?3"
+        );
+        let given = [mark.to_string().into(), elsewhere.into()];
+        self.change_each(&condition, &given, now, |delivery, transaction| {
             move_to(delivery, State::Pending)?;
             (delivery.released_at, delivery.next_due) = (Some(now), now);
             let detail = format!("it was held on route {} and is released: {reason}", delivery.route);

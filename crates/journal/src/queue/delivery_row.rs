@@ -2,9 +2,10 @@
 
 use std::time::Duration;
 
+use rusqlite::types::Value;
 use rusqlite::{OptionalExtension, Row, Transaction, params};
 
-use crate::store::digest::Digest;
+use crate::store::digest::{of_row, text, with_digest};
 use crate::store::rows::{Checked, Damage};
 use crate::store::stirred::stir;
 use marks::chain::{Link, Step};
@@ -65,86 +66,50 @@ pub(crate) fn load_others(
 
 /// Writes what may change: neither the bytes nor the place in the order.
 pub(crate) fn update(transaction: &Transaction<'_>, d: &Delivery) -> rusqlite::Result<()> {
-    let sql = "UPDATE delivery SET state = ?3, attempts = ?4, ambiguous = ?5, next_due = ?6, last_at = ?7, last_kind = ?8, last_detail = ?9, reference = ?10, ended_at = ?11, required = ?12, released_at = ?13, step_until = ?14, step_left = ?15, exhausted_at = ?16, reached = ?17, targets = ?18, digest = ?19 WHERE mark = ?1 AND route = ?2";
-    let last = d.last.as_ref();
-    transaction.prepare_cached(sql)?.execute(params![
-        d.mark.to_string(),
-        d.route,
-        d.state.as_str(),
-        d.attempts,
-        d.ambiguous,
-        d.next_due.0,
-        last.map(|l| l.at.0),
-        last.map(|l| l.kind.as_str()),
-        last.map(|l| l.detail.as_str()),
-        d.reference,
-        d.ended_at.map(|at| at.0),
-        d.required,
-        d.released_at.map(|at| at.0),
-        d.chain.and_then(|step| step.until).map(|at| at.0),
-        d.chain.and_then(|step| step.left).map(milliseconds),
-        d.chain.and_then(|step| step.exhausted_at).map(|at| at.0),
-        d.arrivals.attempts,
-        joined(&d.arrivals.targets),
-        digest(d),
-    ])?;
+    let sql = "UPDATE delivery SET state = ?3, attempts = ?5, ambiguous = ?6, next_due = ?7, last_at = ?8, last_kind = ?9, last_detail = ?10, reference = ?11, ended_at = ?12, required = ?13, released_at = ?15, step_until = ?18, step_left = ?19, exhausted_at = ?20, reached = ?21, targets = ?22, digest = ?23 WHERE mark = ?1 AND route = ?2";
+    write(transaction, sql, d)
+}
+
+/// Runs a statement with all columns.
+fn write(transaction: &Transaction<'_>, sql: &str, d: &Delivery) -> rusqlite::Result<()> {
+    transaction.prepare_cached(sql)?.execute(with_digest("delivery", columns(d)))?;
     if d.chain.is_some() { stir(transaction, &d.mark.to_string()) } else { Ok(()) }
 }
 
 /// One that is there already stays as it is, and with it what became of it: its mark was lost, and is made anew.
 pub(crate) fn insert(transaction: &Transaction<'_>, d: &Delivery) -> rusqlite::Result<()> {
-    let sql = "INSERT INTO delivery (mark, route, state, body, attempts, ambiguous, next_due, required, failure_time, released_at, last_at, last_kind, last_detail, step, step_limit, reached, targets, digest)
-         VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12, ?13, ?14, ?15, ?16, ?17, ?18) ON CONFLICT (mark, route) DO NOTHING";
-    let last = d.last.as_ref();
-    transaction.prepare_cached(sql)?.execute(params![
-        d.mark.to_string(),
-        d.route,
-        d.state.as_str(),
-        d.body,
-        d.attempts,
-        d.ambiguous,
-        d.next_due.0,
-        d.required,
-        d.failure_time.0,
-        d.released_at.map(|at| at.0),
-        last.map(|l| l.at.0),
-        last.map(|l| l.kind.as_str()),
-        last.map(|l| l.detail.as_str()),
-        d.chain.map(|step| step.link.step),
-        d.chain.map(|step| milliseconds(step.link.timeout)),
-        d.arrivals.attempts,
-        joined(&d.arrivals.targets),
-        digest(d),
-    ])?;
-    if d.chain.is_some() { stir(transaction, &d.mark.to_string()) } else { Ok(()) }
+    let sql = "INSERT INTO delivery VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12, ?13, ?14, ?15, ?16, ?17, ?18, ?19, ?20, ?21, ?22, ?23)
+         ON CONFLICT (mark, route) DO NOTHING";
+    write(transaction, sql, d)
 }
 
-fn digest(d: &Delivery) -> Vec<u8> {
-    let last = d.last.as_ref();
-    Digest::of("delivery")
-        .text(&d.mark.to_string())
-        .text(&d.route)
-        .text(d.state.as_str())
-        .blob(&d.body)
-        .int(d.attempts.into())
-        .int(d.ambiguous.into())
-        .int(d.next_due.0)
-        .maybe_int(last.map(|l| l.at.0))
-        .maybe_text(last.map(|l| l.kind.as_str()))
-        .maybe_text(last.map(|l| l.detail.as_str()))
-        .maybe_text(d.reference.as_deref())
-        .maybe_int(d.ended_at.map(|at| at.0))
-        .int(d.required.into())
-        .int(d.failure_time.0)
-        .maybe_int(d.released_at.map(|at| at.0))
-        .maybe_int(d.chain.map(|step| step.link.step.into()))
-        .maybe_int(d.chain.map(|step| milliseconds(step.link.timeout)))
-        .maybe_int(d.chain.and_then(|step| step.until).map(|at| at.0))
-        .maybe_int(d.chain.and_then(|step| step.left).map(milliseconds))
-        .maybe_int(d.chain.and_then(|step| step.exhausted_at).map(|at| at.0))
-        .int(d.arrivals.attempts.into())
-        .text(&joined(&d.arrivals.targets))
-        .finish()
+/// All but the digest.
+fn columns(d: &Delivery) -> Vec<Value> {
+    let (last, step) = (d.last.as_ref(), d.chain);
+    vec![
+        d.mark.to_string().into(),
+        text(&d.route),
+        text(d.state.as_str()),
+        d.body.clone().into(),
+        d.attempts.into(),
+        d.ambiguous.into(),
+        d.next_due.0.into(),
+        last.map(|l| l.at.0).into(),
+        last.map(|l| text(&l.kind)).into(),
+        last.map(|l| text(&l.detail)).into(),
+        d.reference.clone().into(),
+        d.ended_at.map(|at| at.0).into(),
+        d.required.into(),
+        d.failure_time.0.into(),
+        d.released_at.map(|at| at.0).into(),
+        step.map(|step| step.link.step).into(),
+        step.map(|step| milliseconds(step.link.timeout)).into(),
+        step.and_then(|step| step.until).map(|at| at.0).into(),
+        step.and_then(|step| step.left).map(milliseconds).into(),
+        step.and_then(|step| step.exhausted_at).map(|at| at.0).into(),
+        d.arrivals.attempts.into(),
+        joined(&d.arrivals.targets).into(),
+    ]
 }
 
 /// A line for each.
@@ -165,7 +130,7 @@ pub(crate) fn decode(row: &Row<'_>, first: usize) -> Checked<Delivery> {
     };
     let delivery = decode_unchecked(row, first).ok_or_else(damage)?;
     let kept: Vec<u8> = row.get(first + DIGEST).map_err(|_| damage())?;
-    if kept == digest(&delivery) { Ok(delivery) } else { Err(damage()) }
+    if kept == of_row("delivery", &columns(&delivery)) { Ok(delivery) } else { Err(damage()) }
 }
 
 fn decode_unchecked(row: &Row<'_>, first: usize) -> Option<Delivery> {

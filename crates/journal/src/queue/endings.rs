@@ -5,11 +5,12 @@ use std::cell::Cell;
 use rusqlite::Transaction;
 
 use crate::history::ALERTER;
-use crate::queue::{chains, deliveries, delivery_row};
+use crate::queue::{deliveries, delivery_row};
 use crate::row::{self, note, note_outcome};
 use crate::store::rows::Checked;
 use crate::{Fault, Journal, JournalError};
-use marks::delivery::{Delivery, State};
+use marks::chain::CHAIN;
+use marks::delivery::{Attempt, Delivery, State};
 use marks::id::MarkId;
 use marks::mark::{MarkRow, Settlement};
 use marks::time::Timestamp;
@@ -118,7 +119,7 @@ pub(crate) fn settle_if_done(
     ended: &Delivery,
     now: Timestamp,
 ) -> Result<bool, Fault> {
-    chains::end_behind(transaction, ended, now)?;
+    end_behind(transaction, ended, now)?;
     let others = delivery_row::load_others(transaction, ended)?;
     if !is_done(ended, &others) {
         return Ok(false);
@@ -127,6 +128,52 @@ pub(crate) fn settle_if_done(
     let (how, why) = how(ended, &others);
     settle(transaction, row, how, why, ALERTER, now)?;
     Ok(true)
+}
+
+/// Where a step was acknowledged, its chain ends with it: the others are cancelled. One that is under way is waited for:
+/// what its controller says is the truth about that one.
+fn end_behind(transaction: &Transaction<'_>, told: &Delivery, now: Timestamp) -> Result<(), Fault> {
+    if told.chain.is_none() || told.state != State::Acknowledged {
+        return Ok(());
+    }
+    let others = delivery_row::load_others(transaction, told)?.into_iter().flatten();
+    let can_end = |other: &Delivery| !other.state.is_final() && other.state.may_become(State::Cancelled);
+    for mut other in others.filter(|other| other.chain.is_some() && can_end(other)) {
+        cancel(transaction, &mut other, &told.route, now)?;
+        delivery_row::update(transaction, &other)?;
+    }
+    Ok(())
+}
+
+/// The same for a step whose attempt was under way when another one was acknowledged, and came to nothing. The caller writes
+/// the row.
+pub(crate) fn end_if_told(
+    transaction: &Transaction<'_>,
+    step: &mut Delivery,
+    now: Timestamp,
+) -> Result<(), Fault> {
+    if step.chain.is_none() || step.state.is_final() {
+        return Ok(());
+    }
+    let is_told = |other: &Delivery| other.chain.is_some() && other.state == State::Acknowledged;
+    let others: Vec<Checked<Delivery>> = delivery_row::load_others(transaction, step)?;
+    let Some(told) = others.iter().flatten().find(|other| is_told(other)) else { return Ok(()) };
+    cancel(transaction, step, &told.route, now)?;
+    settle_if_done(transaction, step, now).map(drop)
+}
+
+fn cancel(
+    transaction: &Transaction<'_>,
+    step: &mut Delivery,
+    told: &str,
+    now: Timestamp,
+) -> Result<(), Fault> {
+    deliveries::move_to(step, State::Cancelled)?;
+    step.ended_at = Some(now);
+    let detail = format!("the chain has ended: route {told} acknowledged");
+    deliveries::note(transaction, step, now, "cancelled", &detail)?;
+    step.last = Some(Attempt { at: now, kind: CHAIN.to_owned(), detail });
+    Ok(())
 }
 
 /// Ends the mark of a delivery that an operator has ended, where it waits for no other. Says how.

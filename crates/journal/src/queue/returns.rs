@@ -564,9 +564,9 @@ mod tests {
         add_return(&mut journal, mark);
         let there = rooms(&["compute1"], far(), "two");
         assert_eq!(begun_with(&mut journal, &there), []);
-        assert_eq!(journal.release_held(mark, "it is off", "alice", LATER).unwrap(), 0);
+        assert_eq!(journal.release_held(mark, false, ("it is off", "alice"), LATER).unwrap(), 0);
         assert_eq!(begun_with(&mut journal, &there), []);
-        assert_eq!(journal.release_elsewhere(mark, "the same cloud", "alice", LATER).unwrap(), 1);
+        assert_eq!(journal.release_held(mark, true, ("the same cloud", "alice"), LATER).unwrap(), 1);
         assert_eq!(begun_with(&mut journal, &there).len(), 1);
     }
 }

@@ -3,13 +3,14 @@
 use std::collections::HashSet;
 use std::time::Duration;
 
+use rusqlite::types::Value;
 use rusqlite::{OptionalExtension, Params, Row, Transaction, params};
 
 use crate::history::{self, ALERTER, NewHistory};
 use crate::register::entries::CURRENT;
 use crate::row::{self, note, prove};
-use crate::store::digest::Digest;
-use crate::store::rows::{Checked, Damage, Rows, printable_key, raw_text};
+use crate::store::digest::{text, with_digest};
+use crate::store::rows::{Checked, Rows, checked, raw_text};
 use crate::{Fault, Journal, JournalError};
 use marks::id::{MarkId, NoteId};
 use marks::mark::{MarkRow, Proof};
@@ -321,17 +322,7 @@ fn insert(transaction: &Transaction<'_>, decision: &Decision) -> rusqlite::Resul
     }
     let sql = "INSERT OR REPLACE INTO decision (id, kind, mark, scope, until, at, actor, reason, digest)
              VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9)";
-    transaction.prepare_cached(sql)?.execute(params![
-        decision.id.to_string(),
-        decision.about.kind(),
-        decision.about.mark().map(|mark| mark.to_string()),
-        decision.about.scope().map(|scope| scope.text()),
-        decision.about.until().map(|until| until.0),
-        decision.at.0,
-        decision.actor,
-        decision.reason,
-        digest(decision),
-    ])?;
+    transaction.prepare_cached(sql)?.execute(with_digest("decision", columns(decision)))?;
     Ok(true)
 }
 
@@ -342,14 +333,7 @@ fn insert_ending(transaction: &Transaction<'_>, ending: &Ending) -> rusqlite::Re
     }
     let sql =
         "INSERT OR REPLACE INTO ending (decision, at, actor, reason, digest) VALUES (?1, ?2, ?3, ?4, ?5)";
-    let Ending { id, at, actor, reason } = ending;
-    transaction.prepare_cached(sql)?.execute(params![
-        id.to_string(),
-        at.0,
-        actor,
-        reason,
-        ending_digest(ending)
-    ])?;
+    transaction.prepare_cached(sql)?.execute(with_digest("ending", columns_of_ending(ending)))?;
     Ok(true)
 }
 
@@ -411,29 +395,27 @@ pub(crate) fn remove(transaction: &Transaction<'_>, id: &str) -> rusqlite::Resul
     Ok(())
 }
 
-fn digest(decision: &Decision) -> Vec<u8> {
-    Digest::of("decision")
-        .text(&decision.id.to_string())
-        .text(decision.about.kind())
-        .maybe_text(decision.about.mark().map(|mark| mark.to_string()).as_deref())
-        .maybe_text(decision.about.scope().map(|scope| scope.text()).as_deref())
-        .maybe_int(decision.about.until().map(|until| until.0))
-        .int(decision.at.0)
-        .text(&decision.actor)
-        .text(&decision.reason)
-        .finish()
+/// All but the digest.
+fn columns(decision: &Decision) -> Vec<Value> {
+    vec![
+        decision.id.to_string().into(),
+        text(decision.about.kind()),
+        decision.about.mark().map(|mark| mark.to_string()).into(),
+        decision.about.scope().map(|scope| scope.text()).into(),
+        decision.about.until().map(|until| until.0).into(),
+        decision.at.0.into(),
+        text(&decision.actor),
+        text(&decision.reason),
+    ]
 }
 
-fn ending_digest(ending: &Ending) -> Vec<u8> {
+fn columns_of_ending(ending: &Ending) -> Vec<Value> {
     let Ending { id, at, actor, reason } = ending;
-    Digest::of("ending").text(&id.to_string()).int(at.0).text(actor).text(reason).finish()
+    vec![id.to_string().into(), at.0.into(), text(actor), text(reason)]
 }
 
 pub(crate) fn decode(row: &Row<'_>) -> Checked<Decision> {
-    let damage = || Damage { table: "decision", key: printable_key(row) };
-    let decision = decode_unchecked(row).ok_or_else(damage)?;
-    let kept: Vec<u8> = row.get(8).map_err(|_| damage())?;
-    if kept == digest(&decision) { Ok(decision) } else { Err(damage()) }
+    checked(row, ("decision", 8), decode_unchecked(row), columns)
 }
 
 fn decode_unchecked(row: &Row<'_>) -> Option<Decision> {
@@ -456,10 +438,7 @@ fn decode_about(row: &Row<'_>) -> Option<About> {
 }
 
 fn decode_ending(row: &Row<'_>) -> Checked<Ending> {
-    let damage = || Damage { table: "ending", key: printable_key(row) };
-    let ending = decode_ending_unchecked(row).ok_or_else(damage)?;
-    let kept: Vec<u8> = row.get(4).map_err(|_| damage())?;
-    if kept == ending_digest(&ending) { Ok(ending) } else { Err(damage()) }
+    checked(row, ("ending", 4), decode_ending_unchecked(row), columns_of_ending)
 }
 
 fn decode_ending_unchecked(row: &Row<'_>) -> Option<Ending> {

@@ -1,7 +1,10 @@
 //! Rows as they are read: sound ones, and the keys of those that cannot be believed.
 
 use rusqlite::Row;
+use rusqlite::types::Value;
 use serde::Serialize;
+
+use crate::store::digest;
 
 /// A row whose digest does not fit: never sent, never dropped.
 #[derive(Clone, Debug, PartialEq, Eq, Hash, Serialize)]
@@ -50,6 +53,18 @@ impl<T> Rows<T> {
 
 /// A row that could be read but not believed.
 pub(crate) type Checked<T> = Result<T, Damage>;
+
+/// What was read of a row, where its digest, which stands in column `digest_at`, is that of its columns.
+pub(crate) fn checked<T>(
+    row: &Row<'_>,
+    (table, digest_at): (&'static str, usize),
+    read: Option<T>,
+    columns: impl FnOnce(&T) -> Vec<Value>,
+) -> Checked<T> {
+    let kept: Option<Vec<u8>> = row.get(digest_at).ok();
+    read.filter(|value| kept.is_some_and(|kept| kept == digest::of_row(table, &columns(value))))
+        .ok_or_else(|| Damage { table, key: printable_key(row) })
+}
 
 /// The first column as far as it is safe to print: a damaged key may hold anything.
 pub(crate) fn printable_key(row: &Row<'_>) -> String {

@@ -84,7 +84,7 @@ const ACTS: [(&str, Act); 26] = [
     ("the daemon starts", |j, _| j.recover(NOW).map(drop)),
     ("the clock is set back", |j, _| j.put_off_no_longer_than(Timestamp(NOW.0 - 1)).map(drop)),
     ("retry", |j, m| j.retry_now(Some(m), "", "alice", NOW).map(drop)),
-    ("release", |j, m| j.release_held(m, "", "alice", NOW).map(drop)),
+    ("release", |j, m| j.release_held(m, false, ("", "alice"), NOW).map(drop)),
     ("it is not stale", |j, _| j.free_stale(ROUTE, Timestamp(0), NOW).map(drop)),
     ("the route is well", |j, _| j.wake_parked(ROUTE, Timestamp(NOW.0 - 1)).map(drop)),
     ("dismiss", |j, m| j.dismiss(m, "", "alice", NOW).map(drop)),

@@ -72,15 +72,18 @@ impl Journal {
     /// As any read.
     pub fn rejected_deliveries(&self, limit: u32) -> Result<Oldest<DueDelivery>, JournalError> {
         // A chain goes on from such a step, or says that there is none to go on to.
-        let rejected = format!("{REJECTED} AND d.step IS NULL");
+        self.oldest("delivery_parked", &format!("{REJECTED} AND d.step IS NULL"), limit)
+    }
+
+    /// Of what an index knows, and one condition in its words.
+    fn oldest(&self, index: &str, which: &str, limit: u32) -> Result<Oldest<DueDelivery>, JournalError> {
+        let (mark, delivery) = (row::COLUMNS, delivery_row::COLUMNS);
         let sql = format!(
-            "SELECT {}, {} FROM delivery d INDEXED BY delivery_parked CROSS JOIN mark m ON m.id = d.mark
-             WHERE {rejected} ORDER BY d.mark, d.route LIMIT ?1",
-            row::COLUMNS,
-            delivery_row::COLUMNS
+            "SELECT {mark}, {delivery} FROM delivery d INDEXED BY {index} CROSS JOIN mark m ON m.id = d.mark
+             WHERE {which} ORDER BY d.mark, d.route LIMIT ?1"
         );
         let rows = self.rows(&sql, [limit], both)?;
-        let in_all = format!("SELECT count(*) FROM delivery d INDEXED BY delivery_parked WHERE {rejected}");
+        let in_all = format!("SELECT count(*) FROM delivery d INDEXED BY {index} WHERE {which}");
         Ok(Oldest { rows, in_all: self.count(&in_all, [])? })
     }
 
@@ -125,15 +128,7 @@ impl Journal {
     /// # Errors
     /// As any read.
     pub fn held_deliveries(&self, limit: u32) -> Result<Oldest<DueDelivery>, JournalError> {
-        let sql = format!(
-            "SELECT {}, {} FROM delivery d INDEXED BY delivery_kept CROSS JOIN mark m ON m.id = d.mark
-             WHERE {KEPT} ORDER BY d.mark, d.route LIMIT ?1",
-            row::COLUMNS,
-            delivery_row::COLUMNS
-        );
-        let rows = self.rows(&sql, [limit], both)?;
-        let in_all = format!("SELECT count(*) FROM delivery d INDEXED BY delivery_kept WHERE {KEPT}");
-        Ok(Oldest { rows, in_all: self.count(&in_all, [])? })
+        self.oldest("delivery_kept", KEPT, limit)
     }
 
     /// The last steps of chains of which no step was acknowledged though each was refused or had its time, the oldest
@@ -142,16 +137,7 @@ impl Journal {
     /// # Errors
     /// As any read.
     pub fn exhausted_chains(&self, limit: u32) -> Result<Oldest<DueDelivery>, JournalError> {
-        let sql = format!(
-            "SELECT {}, {} FROM delivery d INDEXED BY delivery_exhausted CROSS JOIN mark m ON m.id = d.mark
-             WHERE {EXHAUSTED} ORDER BY d.mark, d.route LIMIT ?1",
-            row::COLUMNS,
-            delivery_row::COLUMNS
-        );
-        let rows = self.rows(&sql, [limit], both)?;
-        let in_all =
-            format!("SELECT count(*) FROM delivery d INDEXED BY delivery_exhausted WHERE {EXHAUSTED}");
-        Ok(Oldest { rows, in_all: self.count(&in_all, [])? })
+        self.oldest("delivery_exhausted", EXHAUSTED, limit)
     }
 
     /// Deliveries in quarantine, `limit` of them.

@@ -17,8 +17,8 @@ use nix::fcntl::{OFlag, open, openat, renameat};
 use nix::sys::stat::Mode;
 use nix::unistd::{Uid, UnlinkatFlags, unlinkat};
 
+use super::event::{Evidence, Join};
 use super::record::{self, EventName, Flaw, MAX_FILE};
-use super::{Evidence, Join};
 
 const DIRECTORY_MODE: u32 = 0o700;
 

@@ -1,6 +1,7 @@
 //! Sightings from what Pacemaker remembers itself: the fencers' history, and `node_fenced` in the CIB.
 
-use super::{Action, clock, is_human};
+use super::clock;
+use super::event::{Action, is_human};
 use crate::cib::Cib;
 use crate::xml::{self, Element};
 use marks::host::HostName;

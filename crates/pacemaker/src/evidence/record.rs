@@ -5,7 +5,7 @@ use std::fmt;
 use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
 
-use super::{Action, Evidence, Join, Label, Moment, Outcome};
+use super::event::{Action, Evidence, Join, Label, Moment, Outcome};
 use marks::host::HostName;
 use marks::id::OperationId;
 

@@ -4,6 +4,9 @@ use std::fs::{self, File, Permissions};
 use std::os::unix::fs::{MetadataExt as _, PermissionsExt as _, symlink};
 use std::os::unix::net::UnixListener;
 
+use marks::host::HostName;
+use marks::id::OperationId;
+use marks::time::Timestamp;
 use nix::sys::inotify::{AddWatchFlags, InitFlags, Inotify};
 use nix::sys::stat::Mode;
 use nix::unistd::{Uid, geteuid, mkfifo};

@@ -8,7 +8,6 @@ use std::time::{Duration, Instant};
 
 use super::NAME;
 use super::error::RegisterError;
-use super::published::Published;
 use super::tools::{Tool, Tools};
 use crate::cib::releases::NO_SUCH_OPTION;
 use crate::xml;
@@ -23,33 +22,16 @@ pub(super) const PAUSE: Duration = Duration::from_millis(5);
 /// unique to their writer, and of two words on one mark either will do. A fencing is not looked for: its id is new, and
 /// its host waits.
 pub(super) fn publish(tools: &Tools, entry: &Entry, deadline: Instant) -> Result<(), RegisterError> {
-    let (key, value) = (entry.key().to_string(), entry.value());
     if !matches!(entry, Entry::Fencing(_)) {
-        match entry.held(&look(tools, &key, deadline)?) {
+        let key = entry.key().to_string();
+        match entry.held(&value(tools, &key, deadline)?) {
             Held::Absent => {}
             Held::Counts => return Ok(()),
             Held::Other => return Err(RegisterError::Other { key }),
         }
     }
-    write(tools, &key, &value, deadline)?;
+    write(tools, entry, deadline)?;
     confirm(tools, entry, deadline)
-}
-
-/// Writes what is known to be absent; gives back what was written.
-pub(super) fn write_all<'a>(
-    tools: &Tools,
-    missing: Vec<&'a Entry>,
-    published: &mut Published,
-    deadline: Instant,
-) -> Result<Vec<&'a Entry>, RegisterError> {
-    let mut written = Vec::new();
-    for entry in missing {
-        match write(tools, &entry.key().to_string(), &entry.value(), deadline) {
-            Ok(()) => written.push(entry),
-            Err(e) => published.note(entry, e)?,
-        }
-    }
-    Ok(written)
 }
 
 /// One by one, in their order; the first that fails keeps back those behind it. The empty name stays with attrd as long as
@@ -62,7 +44,8 @@ pub(super) fn delete(tools: &Tools, keys: &[String], deadline: Instant) -> Resul
     Ok(())
 }
 
-fn write(tools: &Tools, key: &str, value: &str, deadline: Instant) -> Result<(), RegisterError> {
+pub(super) fn write(tools: &Tools, entry: &Entry, deadline: Instant) -> Result<(), RegisterError> {
+    let (key, value) = (entry.key(), entry.value());
     let update = ["--private".to_owned(), format!("--node={key}"), format!("--update={value}")];
     tools.run(Tool::AttrdUpdater, &arguments(&update), &[], deadline).map(drop)
 }
@@ -72,7 +55,7 @@ fn confirm(tools: &Tools, entry: &Entry, deadline: Instant) -> Result<(), Regist
     let mut missing = None;
     loop {
         let key = entry.key().to_string();
-        match (look(tools, &key, deadline).map(|found| entry.held(&found)), missing.take()) {
+        match (value(tools, &key, deadline).map(|found| entry.held(&found)), missing.take()) {
             (Ok(Held::Counts), _) => return Ok(()),
             (Ok(Held::Absent), _) => missing = Some(RegisterError::NotReadBack { key }),
             (Ok(Held::Other), _) => missing = Some(RegisterError::Other { key }),
@@ -83,7 +66,7 @@ fn confirm(tools: &Tools, entry: &Entry, deadline: Instant) -> Result<(), Regist
 }
 
 /// The value of one key; empty where there is none.
-fn look(tools: &Tools, key: &str, deadline: Instant) -> Result<String, RegisterError> {
+fn value(tools: &Tools, key: &str, deadline: Instant) -> Result<String, RegisterError> {
     let query = ["--query".to_owned(), format!("--node={key}")];
     let found = ask(tools, &query, deadline)?;
     Ok(found.into_iter().find(|(host, _)| host == key).map(|(_, value)| value).unwrap_or_default())

@@ -62,12 +62,8 @@ pub(super) fn write_all<'a>(
             written.extend(batch.iter().map(|(entry, _)| *entry));
             continue;
         }
-        for (entry, set) in batch {
-            match insert(tools, set, deadline) {
-                Ok(()) => written.push(*entry),
-                Err(e) => published.note(entry, e)?,
-            }
-        }
+        let one = |entry: &Entry| insert(tools, &set(entry), deadline);
+        written.extend(published.write(batch.iter().map(|(entry, _)| *entry), one)?);
     }
     Ok(written)
 }

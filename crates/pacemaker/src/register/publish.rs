@@ -41,7 +41,7 @@ fn publish(
     }
     inserted?;
     let written = match register {
-        Register::Attrd => attrd::write_all(tools, missing, published, deadline)?,
+        Register::Attrd => published.write(missing, |entry| attrd::write(tools, entry, deadline))?,
         Register::Cib => cib::write_all(tools, missing, published, deadline)?,
         Register::None => return Err(RegisterError::None),
     };

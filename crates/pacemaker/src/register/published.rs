@@ -38,8 +38,24 @@ impl Published {
         missing
     }
 
+    /// Writes entries one by one, and notes what stands in the way; gives back what may stand there now.
+    pub(super) fn write<'a>(
+        &mut self,
+        entries: impl IntoIterator<Item = &'a Entry>,
+        write: impl Fn(&Entry) -> Result<(), RegisterError>,
+    ) -> Result<Vec<&'a Entry>, RegisterError> {
+        let mut written = Vec::new();
+        for entry in entries {
+            match write(entry) {
+                Ok(()) => written.push(entry),
+                Err(e) => self.note(entry, e)?,
+            }
+        }
+        Ok(written)
+    }
+
     /// A tool that fails by its own account may have something against this one entry; any other fault ends all.
-    pub(super) fn note(&mut self, entry: &Entry, error: RegisterError) -> Result<(), RegisterError> {
+    fn note(&mut self, entry: &Entry, error: RegisterError) -> Result<(), RegisterError> {
         match error {
             RegisterError::Tool { ref source, .. } if source.code().is_some() => {
                 self.failed.push((entry.key(), error));

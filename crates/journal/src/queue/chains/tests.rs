@@ -341,7 +341,7 @@ fn what_the_chain_holds_nobody_else_frees_or_has_to_look_at() {
     let home = Home::new();
     let mut journal = home.open(Role::Alerter);
     let mark = chained(&mut journal, 3);
-    assert_eq!(journal.release_held(mark, "go", "alice", NOW).unwrap(), 0);
+    assert_eq!(journal.release_held(mark, false, ("go", "alice"), NOW).unwrap(), 0);
     assert_eq!(journal.held_deliveries(10).unwrap().in_all, 0);
     assert_eq!(journal.waiting().unwrap().into_iter().collect::<Vec<_>>(), [("nova".to_owned(), 1)]);
     assert_eq!(journal.retry_now(Some(mark), "", "alice", NOW).unwrap(), 1);
@@ -351,7 +351,7 @@ fn what_the_chain_holds_nobody_else_frees_or_has_to_look_at() {
         assert_eq!(journal.wake_parked(route, NOW + SECOND).unwrap(), 0);
         assert_eq!(journal.free_stale(route, Timestamp(0), NOW).unwrap(), 0);
     }
-    assert_eq!(journal.release_held(mark, "go", "alice", NOW).unwrap(), 0);
+    assert_eq!(journal.release_held(mark, false, ("go", "alice"), NOW).unwrap(), 0);
     assert_eq!(chain(&journal, mark), ["waits", "pending", "waits"]);
     assert!(journal.tried().unwrap().is_empty(), "it says nothing of the routes");
     assert!(journal.dismiss(mark, "enough", "alice", NOW).unwrap());
@@ -372,14 +372,14 @@ fn the_current_step_that_its_terms_hold_is_released_by_an_operator_or_left_in_it
         assert!(journal.turn(&[], &[room], None, NOW).unwrap().begun.is_empty());
         assert_eq!(journal.held_deliveries(10).unwrap().in_all, 1);
         if is_released {
-            assert_eq!(journal.release_held(mark, "it is off", "alice", NOW).unwrap(), 1);
+            assert_eq!(journal.release_held(mark, false, ("it is off", "alice"), NOW).unwrap(), 1);
             assert_eq!(chain(&journal, mark), ["pending", "waits"]);
             continue;
         }
         assert_eq!(journal.next_step(NOW).unwrap(), Some(NOW + LIMIT));
         go(&mut journal, NOW + LIMIT);
         assert_eq!(chain(&journal, mark), ["waits", "pending"]);
-        assert_eq!(journal.release_held(mark, "it is off", "alice", NOW).unwrap(), 0);
+        assert_eq!(journal.release_held(mark, false, ("it is off", "alice"), NOW).unwrap(), 0);
     }
 }
 
@@ -764,7 +764,7 @@ impl World {
                 self.may_go = !hold;
             }
             Event::Wait(seconds) => self.now = now + Duration::from_secs(seconds),
-            Event::Release => drop(self.journal.release_held(mark, "go", "alice", now).unwrap()),
+            Event::Release => drop(self.journal.release_held(mark, false, ("go", "alice"), now).unwrap()),
             Event::Retry => drop(self.journal.retry_now(Some(mark), "", "alice", now).unwrap()),
             Event::Restart => {
                 (self.under_way, self.is_new) = (None, true);
