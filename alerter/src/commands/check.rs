@@ -8,7 +8,8 @@ use pacemaker::cib::Cib;
 use pacemaker::register::Tools;
 use serde::Serialize;
 
-use super::{WRONG_CONFIGURATION, print_json, println_all, wait_for};
+use super::answer::{WRONG_CONFIGURATION, print_json, println_all};
+use super::sources::wait_for;
 use crate::cli::{self, Cli};
 use crate::commands::online::{self, Answers, Obstacle, OfGroup, OfRoute};
 use crate::config::{self, Group, Settings};

@@ -7,9 +7,11 @@ use marks::register::{About, Decision, Scope};
 use marks::time::Timestamp;
 use serde::Serialize;
 
+use super::answer::{print_json, println_all};
 use super::change::{changed, operator};
 use super::merged::{CLUSTER, RegisterView};
-use super::{Sources, control, print_json, println_all, read, text, wait_for};
+use super::sources::{Sources, control, wait_for};
+use super::{read, text};
 use crate::cli::{self, Cli};
 use crate::control::decisions::{
     Decided, EndRequest, InForce, MaintenanceRequest, PauseRequest, ResumeRequest,

@@ -15,8 +15,10 @@ use serde::Serialize;
 use tokio::process::{Child, Command};
 use tokio::signal::unix::{self, SignalKind};
 
+use super::answer::{print_json, say};
 use super::change::operator;
-use super::{control, decide, print_json, say, text, wait_for};
+use super::sources::{control, wait_for};
+use super::{decide, text};
 use crate::cli::{self, Cli};
 use crate::control::api::ChangeAnswer;
 use crate::control::client::ClientError;

@@ -14,7 +14,8 @@ use tokio::signal::unix::{Signal, SignalKind, signal};
 use tokio::sync::mpsc::{self, Sender};
 use tokio::time::{MissedTickBehavior, interval};
 
-use super::{journal_path, reader, say};
+use super::answer::say;
+use super::sources::{journal_path, reader};
 use crate::cli::{self, Cli};
 use crate::config::control_socket;
 use crate::control::client::{ClientError, Daemon, READING};

@@ -13,8 +13,9 @@ use marks::time::Timestamp;
 use serde::Serialize;
 use site::is_hidden;
 
+use super::answer::say;
 use super::progress::Progress;
-use super::{controller, reader, say};
+use super::sources::{controller, reader};
 use crate::cli::{self, Cli, Format};
 use crate::surface::markup::sent;
 use crate::surface::report::{self, Numbers};

@@ -7,8 +7,8 @@ use marks::host::HostName;
 use marks::id::MarkId;
 use site::suggest;
 
-use super::Sources;
 use super::merged::{self, RegisterView};
+use super::sources::Sources;
 use crate::cli::Cli;
 
 /// So many of the newest marks are looked at for names.

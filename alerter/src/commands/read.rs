@@ -9,13 +9,15 @@ use marks::host::HostName;
 use marks::id::MarkId;
 use marks::time::Timestamp;
 
+use super::answer::{print_json, println_all, say};
 use super::filter::Filter;
 use super::merged::{self, Found};
 use super::near::Near;
 use super::origin::{self, Record, Witnesses};
 use super::report::{self, MarkReport, Story};
+use super::sources::{Sources, reader};
 use super::unmarked::{self, Rules};
-use super::{Sources, print_json, println_all, reader, say, terminal, text};
+use super::{terminal, text};
 use crate::cli::{self, Cli};
 
 /// So many marks are looked at, at the most, where only some of the settled ones are wanted.

@@ -12,7 +12,8 @@ use pacemaker::register::Tools;
 use serde::Serialize;
 use setup::{Cluster, Command, Finding, Ran, Step, Then, Tool, Wanted};
 
-use super::{print_json, println_all, say, site};
+use super::answer::{print_json, println_all, say};
+use super::sources::site;
 use crate::base::evidence_of;
 use crate::cli::{self, Cli};
 use crate::config;

@@ -2,13 +2,10 @@
 
 use marks::id::MarkId;
 use serde::Serialize;
-use site::blanked;
 use tracing::{info, warn};
 
-use super::{About, Condition, Key, Notice, State};
-
-/// Longest sentence in characters.
-pub(super) const MESSAGE: usize = 512;
+use super::condition::{About, Key, Notice, State, printable};
+use crate::problem::Condition;
 
 /// Serialised in the order of its fields: the order is part of the contract.
 #[derive(Serialize)]
@@ -69,11 +66,6 @@ impl Notice {
     }
 }
 
-/// A sentence as it may be sent: on one line, with nothing hidden, cut at [`MESSAGE`] characters.
-pub(super) fn printable(text: &str) -> String {
-    blanked(text).take(MESSAGE).collect()
-}
-
 /// What is said of the end of a condition.
 pub(super) fn end(key: &Key, about: &About) -> String {
     let name = |name: &Option<String>| name.clone().unwrap_or_else(|| "?".to_owned());
@@ -103,6 +95,7 @@ pub(super) fn end(key: &Key, about: &About) -> String {
 mod tests {
     use marks::time::Timestamp;
 
+    use super::super::condition::MESSAGE;
     use super::*;
 
     fn notice(state: State) -> Notice {

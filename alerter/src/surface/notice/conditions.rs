@@ -6,11 +6,12 @@ use journal::{Damage, DueDelivery, HistoryRow, Oldest, Quarantined};
 use marks::mark::MarkRow;
 use marks::time::Timestamp;
 
-use super::body::printable;
+use super::condition::{About, Conditions, Key, printable};
 use super::facts::{DAY, Facts, LIMIT};
+use super::held_back;
 use super::keys::{damage_key, exhausted_key, held_key, problem_key, quarantined_key, rejected_key};
-use super::{About, Condition, Conditions, Current, Key, held_back};
 use crate::policy;
+use crate::problem::Condition;
 use crate::problem::{Kind, Problem};
 use crate::state::Shared;
 
@@ -115,7 +116,7 @@ fn of_problem(found: &mut Conditions, problem: &Problem, now: Timestamp) -> Opti
         mark: None,
         route: problem.route.as_deref().map(printable),
     };
-    add(found, key, problem.since.unwrap_or(now), about, &problem.sentence());
+    found.add(key, problem.since.unwrap_or(now), about, &problem.sentence());
     None
 }
 
@@ -145,10 +146,6 @@ fn leave_out(found: &mut Conditions) {
         found.holds.remove(&key);
         found.open.insert(key);
     }
-}
-
-pub(super) fn add(found: &mut Conditions, key: Key, since: Timestamp, about: About, message: &str) {
-    found.holds.insert(key, Current { since, about, message: printable(message) });
 }
 
 /// Gives how long until the next condition of these begins by time alone.
@@ -202,7 +199,7 @@ fn of_more(found: &mut Conditions, what: Condition, count: usize, how: &str, now
     if count > 0 {
         let about = About { kind: "more".into(), ..About::default() };
         let message = format!("and {count} more marks are {how}: see `nova-host-alerter list`");
-        add(found, Key::new(what, "all"), now, about, &message);
+        found.add(Key::new(what, "all"), now, about, &message);
     }
 }
 
@@ -225,7 +222,7 @@ fn of_held(found: &mut Conditions, mark: &MarkRow, now: Timestamp) -> Option<Dur
             mark.node,
             hold.advice(&mark.id.to_string(), None)
         );
-        add(found, held_key(mark.id, hold), mark.made_at, about, &message);
+        found.add(held_key(mark.id, hold), mark.made_at, about, &message);
     }
     rest
 }
@@ -282,7 +279,7 @@ fn of_exhausted(found: &mut Conditions, due: &DueDelivery) {
         host = mark.node,
         id = mark.id
     );
-    add(found, exhausted_key(mark.id, route), since, about, &message);
+    found.add(exhausted_key(mark.id, route), since, about, &message);
 }
 
 fn of_delivery(found: &mut Conditions, due: &DueDelivery, message: impl FnOnce(&str) -> String) {
@@ -296,7 +293,7 @@ fn of_delivery(found: &mut Conditions, due: &DueDelivery, message: impl FnOnce(&
         mark: Some(mark.id.to_string()),
         route: Some(route.clone()),
     };
-    add(found, rejected_key(mark.id, route), since, about, &message(kind));
+    found.add(rejected_key(mark.id, route), since, about, &message(kind));
 }
 
 fn of_quarantined(found: &mut Conditions, row: &Quarantined, now: Timestamp) {
@@ -308,7 +305,7 @@ fn of_quarantined(found: &mut Conditions, row: &Quarantined, now: Timestamp) {
     );
     let about =
         About { kind: "delivery".into(), host, mark: Some(printable(mark)), route: Some(printable(route)) };
-    add(found, quarantined_key(&format!("{mark} {route}")), now, about, &message);
+    found.add(quarantined_key(&format!("{mark} {route}")), now, about, &message);
 }
 
 fn of_damage(found: &mut Conditions, damage: &Damage, now: Timestamp) {
@@ -317,7 +314,7 @@ fn of_damage(found: &mut Conditions, damage: &Damage, now: Timestamp) {
         "the {table} row {key} is damaged; it is not sent and not dropped: look at `nova-host-alerter list`, and tell the controller by hand"
     );
     let about = About { kind: (*table).to_owned(), ..About::default() };
-    add(found, damage_key(damage), now, about, &message);
+    found.add(damage_key(damage), now, about, &message);
 }
 
 fn of_fencings(found: &mut Conditions, sight: &Sight) {
@@ -335,7 +332,7 @@ fn of_expired(found: &mut Conditions, row: &HistoryRow) {
         mark: row.mark.clone(),
         route: row.route.clone(),
     };
-    add(found, Key::new(Condition::Expired, row.seq.to_string()), row.at, about, &row.detail);
+    found.add(Key::new(Condition::Expired, row.seq.to_string()), row.at, about, &row.detail);
 }
 
 #[cfg(test)]
@@ -350,6 +347,7 @@ mod tests {
     use marks::id::FencingId;
     use marks::mark::{Doubt, Proof, Source, Standing};
 
+    use super::super::condition::Current;
     use super::super::facts::Question;
     use super::super::keys::{KEY, held_of, quarantined_of, question, rejected_of};
     use marks::id::MarkId;

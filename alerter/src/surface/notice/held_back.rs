@@ -6,9 +6,10 @@ use std::time::Duration;
 use journal::HeldTogether;
 use marks::time::Timestamp;
 
+use super::condition::{About, Conditions, Key};
 use super::facts::DAY;
-use super::{About, Condition, Conditions, Key, conditions};
 use crate::policy::Hold;
+use crate::problem::Condition;
 
 /// A host that is being asked for so long needs a person; most are asked for moments.
 const ASKED: Duration = Duration::from_secs(60);
@@ -27,7 +28,7 @@ fn add_one(found: &mut Conditions, held: &HeldTogether, now: Timestamp) -> Optio
     let of = format!("{} {}", held.word, held.why);
     let about = About { kind: held.word.clone(), ..About::default() };
     let message = sentence(hold, held);
-    conditions::add(found, Key::new(Condition::HeldBack, &of), held.since, about.clone(), &message);
+    found.add(Key::new(Condition::HeldBack, &of), held.since, about.clone(), &message);
     // What ends by time needs nobody to be reminded of it.
     if held.until.is_some() {
         return None;
@@ -36,7 +37,7 @@ fn add_one(found: &mut Conditions, held: &HeldTogether, now: Timestamp) -> Optio
     if days > 0 {
         let since = held.since + DAY * u32::try_from(days).unwrap_or(u32::MAX);
         let key = Key::new(Condition::Reminder, format!("{days} {of}"));
-        conditions::add(found, key, since, about, &format!("for {days} day(s) already, {message}"));
+        found.add(key, since, about, &format!("for {days} day(s) already, {message}"));
     }
     Some(DAY - Duration::from_secs(age.as_secs() % DAY.as_secs()))
 }

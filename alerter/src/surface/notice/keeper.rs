@@ -6,7 +6,8 @@ use std::time::Duration;
 
 use marks::time::Timestamp;
 
-use super::{Condition, Conditions, Key};
+use super::condition::{Conditions, Key};
+use crate::problem::Condition;
 
 /// One look in vain, or a moment without quorum while a controller is lost, is nothing to wake anybody for.
 pub(super) const FLEETING: Duration = Duration::from_secs(10);
@@ -56,7 +57,7 @@ fn hold_back(found: &mut Conditions, now: Timestamp) -> Option<Duration> {
 
 #[cfg(test)]
 mod tests {
-    use super::super::{About, Current};
+    use super::super::condition::{About, Current};
     use super::*;
 
     fn found(what: Condition, since: i64) -> Conditions {

@@ -5,10 +5,10 @@ use std::collections::BTreeSet;
 use journal::Damage;
 use marks::id::MarkId;
 
-use super::body::printable;
+use super::condition::{Key, printable};
 use super::facts::Question;
-use super::{Condition, Key};
 use crate::policy::Hold;
+use crate::problem::Condition;
 use crate::problem::Problem;
 
 /// Longest part of a subject that is a key: evidence files are told apart by what is said of them.

@@ -6,7 +6,10 @@ use journal::Notified;
 use marks::time::Timestamp;
 use serde::{Deserialize, Serialize};
 
-use super::{About, Condition, Conditions, Key, Notice, State, body};
+use super::condition::{About, Conditions, Key, Notice, State};
+
+use super::body;
+use crate::problem::Condition;
 
 /// What the target knows of a condition that it was told of.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
@@ -196,7 +199,7 @@ fn is_same(new: &Notice, old: &Notice) -> bool {
 mod tests {
     use proptest::prelude::*;
 
-    use super::super::Current;
+    use super::super::condition::Current;
     use super::*;
 
     const CONDITIONS: usize = 4;

@@ -15,12 +15,12 @@ use tokio::task::JoinSet;
 use tokio_util::sync::CancellationToken;
 use tracing::{info, warn};
 
+use super::condition::{Conditions, Key, Notice};
 use super::conditions::{Sight, conditions};
 use super::facts::{Facts, Question};
 use super::keeper::Keeper;
 use super::keys::question;
 use super::memory::{Answer, Memory};
-use super::{Conditions, Key, Notice};
 use crate::config::{NoticeTarget, NoticeWay, Settings};
 use crate::delivery::schedule;
 use crate::state::Shared;
