@@ -14,6 +14,7 @@ use serde::Serialize;
 use super::delivery::{ChainReport, DeliveryReport};
 use super::merged::{self, Found, RegisterView};
 use crate::policy::{self, Hold};
+use crate::problem::{DeliverySight, Finding};
 
 /// One mark with its deliveries.
 #[derive(Debug, Serialize)]
@@ -149,13 +150,22 @@ impl MarkReport {
         }
     }
 
+    /// The first of what holds it. A doubt stands in the mark's own row, and the policy has no say in it.
+    pub(super) fn hold(&self) -> Option<Finding> {
+        let first = *self.holds.first()?;
+        let held = self.held.as_ref().filter(|_| !first.is_doubt());
+        let by_policy =
+            |held: &HeldReport| Finding::held(first, &held.why, &held.cause, held.since, held.until);
+        Some(held.map_or_else(|| Finding::doubt(first, self.mark.made_at), by_policy))
+    }
+
     /// Its state in one of the words that every surface uses: [`State::of_mark`].
     pub(super) fn stage(&self) -> State {
         if let Some((how, _)) = self.mark.settled {
             return State::at_the_end(how, true);
         }
-        let waits = |delivery: &DeliveryReport| delivery.state == State::Held && !delivery.is_held();
-        let sound = self.deliveries.iter().map(|delivery| (delivery.state, waits(delivery)));
+        let sight = |delivery: &DeliveryReport| (delivery.state, delivery.sight().waits_in_chain);
+        let sound = self.deliveries.iter().map(sight);
         let damaged = self.damaged.iter().map(|_| (State::Quarantined, false));
         State::of_open(!self.holds.is_empty(), sound.chain(damaged))
     }
@@ -167,15 +177,18 @@ impl MarkReport {
 }
 
 impl DeliveryReport {
-    /// As [`Delivery::is_rejected`].
-    pub(super) fn is_rejected(&self) -> bool {
-        let own = self.last.as_ref().zip(self.next_due).is_some_and(|(last, next_due)| next_due > last.at);
-        self.state == State::Parked && own
-    }
-
-    /// Held, and not because it is another step's turn.
-    pub(super) fn is_held(&self) -> bool {
-        self.state == State::Held && !self.chain.as_ref().is_some_and(|chain| chain.waits)
+    /// As the problems of marks are worked out from.
+    pub(super) fn sight(&self) -> DeliverySight<'_> {
+        let has_own_wait =
+            self.last.as_ref().zip(self.next_due).is_some_and(|(last, next_due)| next_due > last.at);
+        DeliverySight {
+            route: &self.route,
+            state: self.state,
+            is_rejected: self.state == State::Parked && has_own_wait,
+            waits_in_chain: self.chain.as_ref().is_some_and(|chain| chain.waits),
+            exhausted_at: self.chain.as_ref().and_then(|chain| chain.exhausted_at),
+            last: self.last.as_ref(),
+        }
     }
 }
 

@@ -16,8 +16,10 @@ pub(super) struct Entry {
     pub(super) then: &'static str,
     /// Whether the daemon calls itself degraded for it.
     pub(super) degrades: bool,
-    /// As what a notice has it; none where no notice, or one about each mark, says it.
+    /// As what a notice has it, where one is about the whole of it.
     notice: Option<Condition>,
+    /// As what a notice has it of each mark.
+    of_mark: Option<Condition>,
     /// The check of `/health` that it lowers, and what that says: no paths, no words of tools.
     pub(super) health: Option<(Part, &'static str)>,
 }
@@ -107,8 +109,15 @@ impl Condition {
 }
 
 /// What an entry leaves out.
-const ENTRY: Entry =
-    Entry { word: "", level: Level::Warning, then: "", degrades: false, notice: None, health: None };
+const ENTRY: Entry = Entry {
+    word: "",
+    level: Level::Warning,
+    then: "",
+    degrades: false,
+    notice: None,
+    of_mark: None,
+    health: None,
+};
 
 macro_rules! kinds {
     ($($(#[doc = $doc:literal])+ $name:ident: $entry:tt)+) => {
@@ -127,11 +136,10 @@ macro_rules! kinds {
             /// All but the holds.
             pub const OWN: &[Self] = &[$(Self::$name),+];
 
-            #[expect(clippy::needless_update, reason = "an entry may leave out nothing")]
             pub(super) fn entry(self) -> Entry {
                 match self {
                     $(Self::$name => kinds!(@ $entry),)+
-                    Self::Held(hold) => Entry { word: hold.as_str(), ..ENTRY },
+                    Self::Held(hold) => Entry { word: hold.as_str(), of_mark: Some(Condition::Held), ..ENTRY },
                     Self::Unknown => Entry { word: "degraded", ..ENTRY },
                 }
             }
@@ -374,17 +382,19 @@ kinds! {
     Rejected: {
         word: "rejected",
         level: Level::Critical,
+        of_mark: Some(Condition::Rejected),
         health: Some((
             Part::Queue,
             "marks are parked, since their endpoints reject or refuse them: look at `nova-host-alerter status`, and at the endpoints",
         )),
     }
     /// A route's terms, or its controller's answer, hold a mark.
-    HeldOnRoute: { word: "held-on-route" }
+    HeldOnRoute: { word: "held-on-route", of_mark: Some(Condition::Rejected) }
     /// No step of a mark's chain was acknowledged.
     ChainExhausted: {
         word: "chain-exhausted",
         level: Level::Critical,
+        of_mark: Some(Condition::Exhausted),
         health: Some((
             Part::Queue,
             "no step of a chain took its mark, and the last one is tried on: look at `nova-host-alerter list`",
@@ -409,6 +419,16 @@ impl Kind {
     /// As what a notice has it, where one is about the whole of it.
     pub fn notice(self) -> Option<Condition> {
         self.entry().notice
+    }
+
+    /// As what a notice has it of each mark, where there is one of each.
+    pub fn notice_of_mark(self) -> Option<Condition> {
+        self.entry().of_mark
+    }
+
+    /// Whether a mark is held by it: by a doubt about it, by the policy, or by a route's own terms.
+    pub fn is_hold(self) -> bool {
+        matches!(self, Self::Held(_) | Self::HeldOnRoute)
     }
 
     /// Whether it is about a route's endpoint as a whole.

@@ -110,7 +110,7 @@ mod tests {
                 mark: Some("01a1fdbf-0d60-71c8-80b2-0dca4f558146".into()),
                 route: None,
             },
-            message: "compute1 was fenced and is held (no-fqdn): set [hosts] domain or a name of its own in [hosts.names], and run `nova-host-alerter reload`".into(),
+            message: "compute1 is held (no-fqdn) since 2026-11-21 10:55:18Z: nobody knows under which full name the host is told; set [hosts] domain or a name of its own in [hosts.names] of /etc/nova-host-alerter/alerter.toml, and run `nova-host-alerter reload`".into(),
         }
     }
 

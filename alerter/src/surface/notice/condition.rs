@@ -7,7 +7,7 @@ use marks::time::Timestamp;
 use serde::{Deserialize, Serialize};
 use site::blanked;
 
-use crate::problem::Condition;
+use crate::problem::{Condition, Problem};
 
 /// Longest sentence in characters.
 pub(super) const MESSAGE: usize = 512;
@@ -48,6 +48,17 @@ pub(super) struct About {
     pub(super) mark: Option<String>,
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(super) route: Option<String>,
+}
+
+impl About {
+    pub(super) fn of(problem: &Problem) -> Self {
+        Self {
+            kind: problem.word().to_owned(),
+            host: problem.only_host().map(str::to_owned),
+            mark: None,
+            route: problem.route.as_deref().map(printable),
+        }
+    }
 }
 
 /// What holds now.

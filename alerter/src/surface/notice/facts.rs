@@ -146,7 +146,7 @@ impl Facts {
 }
 
 #[cfg(test)]
-mod tests {
+pub(super) mod tests {
     use journal::{Role, Taken};
     use marks::fencing::{Fencing, Origin};
     use marks::host::HostName;
@@ -155,28 +155,11 @@ mod tests {
 
     use super::*;
 
-    fn fencing(node: &str, at: Timestamp) -> Fencing {
-        Fencing {
-            id: FencingId::generate(),
+    /// Of this host, which failed then, and of which nobody knows the name.
+    pub(in crate::surface::notice) fn row(node: &str, at: Timestamp) -> MarkRow {
+        MarkRow {
+            id: FencingId::generate().into(),
             node: HostName::parse(node).unwrap(),
-            plug: None,
-            asked_at: at,
-            committed_at: at,
-            seen_by: "ctl1".into(),
-            origin: Origin::Fencer,
-            incarnation: None,
-            already_down: None,
-            given_domain: None,
-            given_shared_storage: None,
-        }
-    }
-
-    fn expire(journal: &mut Journal, node: &str, at: Timestamp) {
-        let first = fencing(node, at);
-        journal.append_fencing(&first).unwrap();
-        let row = MarkRow {
-            id: first.id.into(),
-            node: first.node.clone(),
             fqdn: None,
             on_shared_storage: true,
             failure_time: at,
@@ -188,8 +171,31 @@ mod tests {
             made_by: "ctl1".into(),
             made_at: at,
             returned_at: None,
+        }
+    }
+
+    /// Makes that mark, of a fencing of its own.
+    pub(in crate::surface::notice) fn make(journal: &mut Journal, row: &MarkRow) {
+        let fencing = Fencing {
+            id: FencingId::parse(&row.id.to_string()).unwrap(),
+            node: row.node.clone(),
+            plug: None,
+            asked_at: row.made_at,
+            committed_at: row.made_at,
+            seen_by: "ctl1".into(),
+            origin: Origin::Fencer,
+            incarnation: None,
+            already_down: None,
+            given_domain: None,
+            given_shared_storage: None,
         };
-        journal.make_mark(&row, Taken::Fencing(&first), &[], at).unwrap();
+        journal.append_fencing(&fencing).unwrap();
+        journal.make_mark(row, Taken::Fencing(&fencing), &[], row.made_at).unwrap();
+    }
+
+    fn expire(journal: &mut Journal, node: &str, at: Timestamp) {
+        let row = row(node, at);
+        make(journal, &row);
         assert!(journal.expire(row.id, "it went out as another mark", at).unwrap());
     }
 

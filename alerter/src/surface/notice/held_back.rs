@@ -9,17 +9,22 @@ use marks::time::Timestamp;
 use super::condition::{About, Conditions, Key};
 use super::facts::DAY;
 use crate::policy::Hold;
-use crate::problem::Condition;
+use crate::problem::{self, Condition, Place};
 
 /// A host that is being asked for so long needs a person; most are asked for moments.
 const ASKED: Duration = Duration::from_secs(60);
 
 /// Adds what holds now; says how long until more of it begins by time alone.
-pub(super) fn add(found: &mut Conditions, held: &[HeldTogether], now: Timestamp) -> Option<Duration> {
-    held.iter().filter_map(|held| add_one(found, held, now)).min()
+pub(super) fn add(
+    found: &mut Conditions,
+    held: &[HeldTogether],
+    now: Timestamp,
+    place: &Place,
+) -> Option<Duration> {
+    held.iter().filter_map(|held| add_one(found, held, now, place)).min()
 }
 
-fn add_one(found: &mut Conditions, held: &HeldTogether, now: Timestamp) -> Option<Duration> {
+fn add_one(found: &mut Conditions, held: &HeldTogether, now: Timestamp, place: &Place) -> Option<Duration> {
     let hold = Hold::parse(&held.word).filter(|hold| !hold.passes())?;
     let age = now.since(held.since);
     if hold == Hold::Confirm && age < ASKED {
@@ -27,7 +32,7 @@ fn add_one(found: &mut Conditions, held: &HeldTogether, now: Timestamp) -> Optio
     }
     let of = format!("{} {}", held.word, held.why);
     let about = About { kind: held.word.clone(), ..About::default() };
-    let message = sentence(hold, held);
+    let message = problem::of_held_together(hold, held, now, place).sentence();
     found.add(Key::new(Condition::HeldBack, &of), held.since, about.clone(), &message);
     // What ends by time needs nobody to be reminded of it.
     if held.until.is_some() {
@@ -40,11 +45,6 @@ fn add_one(found: &mut Conditions, held: &HeldTogether, now: Timestamp) -> Optio
         found.add(key, since, about, &format!("for {days} day(s) already, {message}"));
     }
     Some(DAY - Duration::from_secs(age.as_secs() % DAY.as_secs()))
-}
-
-fn sentence(hold: Hold, held: &HeldTogether) -> String {
-    let advice = hold.advice("HOST", held.cause.scope.as_ref());
-    format!("{} mark(s) are held ({}) since {}: {advice}", held.marks, held.word, held.why)
 }
 
 #[cfg(test)]
@@ -66,7 +66,7 @@ mod tests {
 
     fn keys(held: &HeldTogether, now: Timestamp) -> (Vec<String>, Option<Duration>) {
         let mut found = Conditions::default();
-        let rest = add(&mut found, std::slice::from_ref(held), now);
+        let rest = add(&mut found, std::slice::from_ref(held), now, &Place::default());
         (found.holds.keys().map(ToString::to_string).collect(), rest)
     }
 

@@ -7,23 +7,14 @@ use marks::id::MarkId;
 
 use super::condition::{Key, printable};
 use super::facts::Question;
-use crate::policy::Hold;
-use crate::problem::Condition;
-use crate::problem::Problem;
+use crate::problem::{Condition, Problem};
 
 /// Longest part of a subject that is a key: evidence files are told apart by what is said of them.
 pub(super) const KEY: usize = 200;
 
-pub(super) fn held_key(mark: MarkId, hold: Hold) -> Key {
-    Key::new(Condition::Held, format!("{mark} {}", hold.as_str()))
-}
-
-pub(super) fn rejected_key(mark: MarkId, route: &str) -> Key {
-    Key::new(Condition::Rejected, format!("{mark} {route}"))
-}
-
-pub(super) fn exhausted_key(mark: MarkId, route: &str) -> Key {
-    Key::new(Condition::Exhausted, format!("{mark} {route}"))
+/// `of`: the hold, or the route.
+pub(super) fn mark_key(what: Condition, mark: MarkId, of: &str) -> Key {
+    Key::new(what, format!("{mark} {of}"))
 }
 
 /// What the journal is asked where these conditions hold or were told.
