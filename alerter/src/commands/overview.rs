@@ -36,7 +36,7 @@ pub(super) struct Status {
     pub(super) running: bool,
     /// What marks and holds are read from: `daemon and journal`, or `journal` where no daemon of this controller answers in time.
     pub(super) read_from: &'static str,
-    /// How bad it is in all, and whether every fenced host is told, one sentence.
+    /// How bad it is in all, and whether every fenced host is notified, one sentence.
     pub(super) level: Option<Level>,
     pub(super) headline: String,
     pub(super) at: Option<Timestamp>,
@@ -116,9 +116,10 @@ impl Read {
 /// Puts everything together. What cannot be read is a trouble, and no reason to say nothing.
 pub(super) fn take(cli: &Cli, daemon: Option<Daemon>, limits: Limits) -> Status {
     let (site, _) = Site::read(&cli.config);
-    let (look, now) = (RegisterView::with_alerter(register_of(&site), &Tools::default()), Timestamp::now());
+    let (register, now) =
+        (RegisterView::with_alerter(register_of(&site), &Tools::default()), Timestamp::now());
     let controller = controller();
-    let (read, unknown) = match read(&site, &look, &controller, now) {
+    let (read, unknown) = match read(&site, &register, &controller, now) {
         Ok(read) => (read.with_word_of(daemon.as_ref()), None),
         Err(error) => (Read::default(), Some(error.to_string())),
     };
@@ -129,8 +130,8 @@ pub(super) fn take(cli: &Cli, daemon: Option<Daemon>, limits: Limits) -> Status 
     let holder = holder.filter(|_| daemon.is_none());
     let unknown = unknown.or_else(|| blind.clone().filter(|_| daemon.is_none()));
     let elsewhere =
-        look.alerter_on.as_deref().filter(|node| !is_same_node(node, &controller) && daemon.is_none());
-    let fault = look.fault();
+        register.alerter_on.as_deref().filter(|node| !is_same_node(node, &controller) && daemon.is_none());
+    let fault = register.fault();
     let place = place(cli, &site, settings.as_ref().ok());
     let sight = Sight {
         now,
@@ -143,7 +144,7 @@ pub(super) fn take(cli: &Cli, daemon: Option<Daemon>, limits: Limits) -> Status 
         journal: unknown.as_deref(),
         place: &place,
         is_root: nix::unistd::geteuid().is_root(),
-        resource: resource(&site, &look),
+        resource: resource(&site, &register),
         register: fault.as_deref(),
         open: &read.open,
         routes: routes.as_ref(),
@@ -154,10 +155,10 @@ pub(super) fn take(cli: &Cli, daemon: Option<Daemon>, limits: Limits) -> Status 
         tried: &read.tried,
     };
     let troubles = trouble::problems(&sight);
-    let alerter_on = look.alerter_on.clone().or_else(|| Some(daemon.as_ref()?.controller.clone()));
+    let alerter_on = register.alerter_on.clone().or_else(|| Some(daemon.as_ref()?.controller.clone()));
     let counted = count(&read, routes.as_ref(), now);
     let status = Status {
-        view: look.view(),
+        view: register.view(),
         running: daemon.is_some(),
         read_from: if daemon.is_some() { "daemon and journal" } else { "journal" },
         level: Some(troubles.iter().map(|trouble| trouble.level).max().unwrap_or(Level::Ok)),
@@ -166,7 +167,7 @@ pub(super) fn take(cli: &Cli, daemon: Option<Daemon>, limits: Limits) -> Status 
         daemon,
         alerter_on,
         runs_elsewhere: elsewhere.is_some(),
-        untried_pacemaker: look.untried.clone(),
+        untried_pacemaker: register.untried.clone(),
         unknown,
         ..counted
     };
@@ -174,9 +175,9 @@ pub(super) fn take(cli: &Cli, daemon: Option<Daemon>, limits: Limits) -> Status 
 }
 
 /// What the alerter's resource is called, where it is one.
-fn resource<'l>(site: &Site, look: &'l RegisterView) -> Option<&'l str> {
+fn resource<'l>(site: &Site, register: &'l RegisterView) -> Option<&'l str> {
     let has_cluster = register_of(site) != Register::None;
-    has_cluster.then(|| look.resource.as_deref().unwrap_or(USUAL_RESOURCE))
+    has_cluster.then(|| register.resource.as_deref().unwrap_or(USUAL_RESOURCE))
 }
 
 /// Where an operator has to go: the file that was named, and what can be read of it.
@@ -204,7 +205,12 @@ fn problems(settings: &Result<config::Settings, site::ConfigErrors>) -> Vec<Stri
     errors.into_iter().flat_map(site::ConfigErrors::problems).map(ToString::to_string).collect()
 }
 
-fn read(site: &Site, look: &RegisterView, controller: &str, now: Timestamp) -> Result<Read, JournalError> {
+fn read(
+    site: &Site,
+    register: &RegisterView,
+    controller: &str,
+    now: Timestamp,
+) -> Result<Read, JournalError> {
     let journal = match Journal::open(&site.store, Role::Reader) {
         Err(JournalError::Missing { .. }) => None,
         opened => Some(opened?),
@@ -213,12 +219,12 @@ fn read(site: &Site, look: &RegisterView, controller: &str, now: Timestamp) -> R
     let (rows, mut damaged) = parts(journal.map(Journal::unfinished_marks).transpose()?);
     let (unfolded, fencings) = parts(journal.map(Journal::unfolded_fencings).transpose()?);
     let is_daemon_here = matches!(Lock::holder(&site.store), Ok(Some(_)));
-    let (mut reports, deliveries) = report::unfinished(journal, rows, look)?;
+    let (mut reports, deliveries) = report::unfinished(journal, rows, register)?;
     damaged.extend(fencings.into_iter().chain(deliveries));
     reports.iter_mut().for_each(|report| report.is_of_former_daemon(!is_daemon_here));
     let (settled, open): (Vec<MarkReport>, Vec<MarkReport>) =
         reports.into_iter().partition(|report| report.mark.settled.is_some());
-    let new = unmarked(journal, unfolded, look, (controller, Rules::of(site)), now)?;
+    let new = unmarked(journal, unfolded, register, (controller, Rules::of(site)), now)?;
     Ok(Read {
         open,
         settled: settled.len(),
@@ -229,7 +235,7 @@ fn read(site: &Site, look: &RegisterView, controller: &str, now: Timestamp) -> R
             .map(|journal| account::of_journal(journal, Rules::of(site).horizon, now))
             .transpose()?
             .unwrap_or_default(),
-        orders: decide::in_force(journal, look, now)?,
+        orders: decide::in_force(journal, register, now)?,
         tried: journal.map(Journal::tried).transpose()?.unwrap_or_default(),
         bytes: journal.map_or(0, Journal::size),
     })
@@ -306,7 +312,7 @@ fn order(order: &Decision) -> String {
     )
 }
 
-/// Whether every fenced host is told, in one sentence.
+/// Whether every fenced host is notified, in one sentence.
 fn headline(status: &Status) -> String {
     let is_nowhere = status.troubles.iter().any(|one| matches!(one.kind, Kind::NotRunning | Kind::Silent));
     // A damaged row may be of a host that was fenced and that nothing else speaks of.
@@ -348,9 +354,9 @@ pub(super) mod tests {
         Status { view: "cluster", level: Some(Level::Ok), headline, at: Some(NOW), ..Status::default() }
     }
 
-    /// The one question of whoever is woken. The broken variant counts marks alone: a fencing without a mark is not told.
+    /// The one question of whoever is woken. The broken variant counts marks alone: a fencing without a mark is not notified.
     #[test]
-    fn the_first_line_says_whether_every_fenced_host_is_told() {
+    fn the_first_line_says_whether_every_fenced_host_is_notified() {
         assert_eq!(headline(&status()), "No fenced host waits to be told.");
         let stage = Stage { marks: 2, oldest_host: "compute7".into(), oldest_at: Timestamp(NOW.0 - 600_000) };
         let open =

@@ -56,7 +56,7 @@ pub(super) struct HeldReport {
 pub(super) struct Taken {
     pub(super) route: String,
     pub(super) at: Timestamp,
-    /// The controller whose alerter had told it.
+    /// The controller whose alerter had notified it.
     pub(super) by: String,
 }
 
@@ -87,11 +87,11 @@ pub(super) struct Story {
 pub(super) fn unfinished(
     journal: Option<&Journal>,
     rows: Vec<MarkRow>,
-    look: &RegisterView,
+    register: &RegisterView,
 ) -> Result<(Vec<MarkReport>, Vec<Damage>), JournalError> {
-    let found = maybe_unfinished(journal, rows, look)?;
+    let found = maybe_unfinished(journal, rows, register)?;
     let Some(journal) = journal else {
-        return Ok((found.iter().map(|found| elsewhere(look, found)).collect(), Vec::new()));
+        return Ok((found.iter().map(|found| elsewhere(register, found)).collect(), Vec::new()));
     };
     let (kept, mut holds) = (journal.open_deliveries()?, journal.holds()?);
     let mut deliveries: BTreeMap<MarkId, Vec<Delivery>> = BTreeMap::new();
@@ -105,8 +105,8 @@ pub(super) fn unfinished(
             damaged: kept.damaged.iter().filter(is_its).cloned().collect(),
         };
         let report = match found.in_journal {
-            true => here(look, found, rows, 0, holds.remove(&id)),
-            false => elsewhere(look, found),
+            true => here(register, found, rows, 0, holds.remove(&id)),
+            false => elsewhere(register, found),
         };
         reports.push(report);
     }
@@ -122,10 +122,10 @@ pub(super) fn unfinished(
 pub(super) fn maybe_unfinished(
     journal: Option<&Journal>,
     rows: Vec<MarkRow>,
-    look: &RegisterView,
+    register: &RegisterView,
 ) -> Result<Vec<Found>, JournalError> {
     let here: BTreeSet<MarkId> = rows.iter().map(|row| row.id).collect();
-    merged::marks(journal, rows, look, |mark| mark.settled.is_none() || here.contains(&mark.id))
+    merged::marks(journal, rows, register, |mark| mark.settled.is_none() || here.contains(&mark.id))
 }
 
 impl MarkReport {
@@ -171,7 +171,7 @@ impl MarkReport {
     }
 
     /// Whether one of the routes can still tell it.
-    pub(super) fn can_be_told_by(&self, routes: &BTreeSet<String>) -> bool {
+    pub(super) fn can_be_notified_by(&self, routes: &BTreeSet<String>) -> bool {
         self.deliveries.iter().any(|delivery| !delivery.state.is_final() && routes.contains(&delivery.route))
     }
 }
@@ -198,34 +198,34 @@ impl DeliveryReport {
 /// As any read.
 pub(super) fn report(
     journal: Option<&Journal>,
-    look: &RegisterView,
+    register: &RegisterView,
     found: &Found,
 ) -> Result<MarkReport, JournalError> {
     let id = found.mark.id;
-    let Some(journal) = journal.filter(|_| found.in_journal) else { return Ok(elsewhere(look, found)) };
+    let Some(journal) = journal.filter(|_| found.in_journal) else { return Ok(elsewhere(register, found)) };
     let (kept, count) = (journal.deliveries_of(id)?, journal.fence_count(id)?);
     let held = if found.mark.settled.is_none() { journal.hold_of(id)? } else { None };
-    Ok(here(look, found, kept, count, held))
+    Ok(here(register, found, kept, count, held))
 }
 
 /// Of a mark that only the register knows.
-fn elsewhere(look: &RegisterView, found: &Found) -> MarkReport {
-    let count = look.first_fencing(found.mark.id).map_or(0, |_| 1);
-    assemble(look, found, Vec::new(), count)
+fn elsewhere(register: &RegisterView, found: &Found) -> MarkReport {
+    let count = register.first_fencing(found.mark.id).map_or(0, |_| 1);
+    assemble(register, found, Vec::new(), count)
 }
 
 /// Of a mark of this journal.
 fn here(
-    look: &RegisterView,
+    register: &RegisterView,
     found: &Found,
     kept: Rows<Delivery>,
     fence_count: u32,
     held: Option<HeldMark>,
 ) -> MarkReport {
     let mut deliveries: Vec<DeliveryReport> = kept.sound.into_iter().map(DeliveryReport::from).collect();
-    deliveries.iter_mut().for_each(|delivery| merged::end_elsewhere(delivery, found, look));
+    deliveries.iter_mut().for_each(|delivery| merged::end_elsewhere(delivery, found, register));
     count_steps(&mut deliveries);
-    let mut report = assemble(look, found, deliveries, fence_count);
+    let mut report = assemble(register, found, deliveries, fence_count);
     report.add_hold(held.filter(|_| found.mark.settled.is_none()));
     MarkReport { damaged: kept.damaged, ..report }
 }
@@ -238,12 +238,13 @@ fn count_steps(deliveries: &mut [DeliveryReport]) {
 }
 
 fn assemble(
-    look: &RegisterView,
+    register: &RegisterView,
     found: &Found,
     deliveries: Vec<DeliveryReport>,
     fence_count: u32,
 ) -> MarkReport {
-    let acknowledged: Vec<Taken> = look.acknowledged(found.mark.id).into_iter().map(Taken::from).collect();
+    let acknowledged: Vec<Taken> =
+        register.acknowledged(found.mark.id).into_iter().map(Taken::from).collect();
     let holds = found.holds();
     let state = match found.mark.settled {
         Some((how, _)) => how.as_str(),
@@ -251,7 +252,7 @@ fn assemble(
         None => "held",
     };
     MarkReport {
-        view: look.view(),
+        view: register.view(),
         in_journal: found.in_journal,
         mark: found.mark.clone(),
         state,

@@ -17,20 +17,20 @@ const ORDERS: usize = 4;
 const GROUPS: usize = 6;
 
 /// All of it.
-pub(super) fn drawn(status: &Status, look: Style) -> String {
-    let mut out = look.wrap("", &status.headline).trim_end().to_owned();
-    out = out.lines().map(|line| look.paint(colour(status.level), line) + "\n").collect();
-    out += &look.wrap("", &where_it_runs(status));
+pub(super) fn drawn(status: &Status, style: Style) -> String {
+    let mut out = style.wrap("", &status.headline).trim_end().to_owned();
+    out = out.lines().map(|line| style.paint(colour(status.level), line) + "\n").collect();
+    out += &style.wrap("", &where_it_runs(status));
     if let Some(release) = &status.untried_pacemaker {
-        out += &look.wrap("", &format!("Pacemaker {}: not tried by this release", clean(release)));
+        out += &style.wrap("", &format!("Pacemaker {}: not tried by this release", clean(release)));
     }
-    out += &troubles(&status.troubles, look);
-    out += &look.wrap("marks     ", &marks(status));
+    out += &troubles(&status.troubles, style);
+    out += &style.wrap("marks     ", &marks(status));
     out += &status
         .orders
         .iter()
         .take(ORDERS)
-        .map(|order| look.wrap("in force  ", &clean(order)))
+        .map(|order| style.wrap("in force  ", &clean(order)))
         .collect::<String>();
     if status.orders.len() > ORDERS {
         out += &format!(
@@ -40,8 +40,8 @@ pub(super) fn drawn(status: &Status, look: Style) -> String {
     }
     let Some(daemon) = &status.daemon else { return out };
     out += &daemon.cluster.as_ref().map(cluster).unwrap_or_default();
-    out += &columns(&routes(daemon, &status.troubles), look);
-    out + &columns(&groups(&daemon.groups), look)
+    out += &columns(&routes(daemon, &status.troubles), style);
+    out + &columns(&groups(&daemon.groups), style)
 }
 
 fn colour(level: Option<Level>) -> Colour {
@@ -69,17 +69,18 @@ fn where_it_runs(status: &Status) -> String {
     }
 }
 
-fn troubles(all: &[Problem], look: Style) -> String {
+fn troubles(all: &[Problem], style: Style) -> String {
     if all.is_empty() {
         return String::new();
     }
     let mut out = String::from("\n");
     for trouble in all.iter().take(TROUBLES) {
         let word = format!("{:<8}  ", trouble.level.as_str());
-        let lines = look.wrap(&word, &clean(&trouble.what));
+        let lines = style.wrap(&word, &clean(&trouble.what));
         // The colour goes in behind the wrapping: its codes have no width.
-        out += &lines.replacen(word.trim_end(), &look.paint(colour(Some(trouble.level)), word.trim_end()), 1);
-        out += &look.wrap("       -> ", &clean(&trouble.then));
+        out +=
+            &lines.replacen(word.trim_end(), &style.paint(colour(Some(trouble.level)), word.trim_end()), 1);
+        out += &style.wrap("       -> ", &clean(&trouble.then));
     }
     if all.len() > TROUBLES {
         out += &format!(
@@ -120,11 +121,11 @@ fn cluster(cluster: &ClusterStatus) -> String {
 }
 
 /// A table with its heading, each line cut where the screen ends.
-fn columns(rows: &[Vec<String>], look: Style) -> String {
+fn columns(rows: &[Vec<String>], style: Style) -> String {
     let table = text::table(rows);
     let line = |(number, line): (usize, &str)| {
-        let line = look.cut(line);
-        if number == 0 { look.paint(Colour::Faint, &line) + "\n" } else { line + "\n" }
+        let line = style.cut(line);
+        if number == 0 { style.paint(Colour::Faint, &line) + "\n" } else { line + "\n" }
     };
     table.lines().enumerate().map(line).collect()
 }
@@ -246,14 +247,14 @@ mod tests {
         let level = |number| if number == 0 { Level::Critical } else { Level::Warning };
         let troubles: Vec<Problem> =
             (0..2).map(|number| bad(level(number), Kind::Rejected, number)).collect();
-        let look = Style { has_colours: false, columns: Some(80) };
-        let shown = drawn(&Status { troubles, headline: "x".repeat(70), ..status() }, look);
+        let style = Style { has_colours: false, columns: Some(80) };
+        let shown = drawn(&Status { troubles, headline: "x".repeat(70), ..status() }, style);
         assert!(shown.lines().count() <= 20, "{shown}");
         assert!(shown.lines().all(|line| line.chars().count() <= 80), "{shown}");
         assert!(shown.contains("critical  trouble 0") && shown.contains("       -> look at"), "{shown}");
         let troubles = (0..9).map(|number| bad(level(number), Kind::Rejected, number)).collect();
         assert!(
-            drawn(&Status { troubles, ..status() }, look)
+            drawn(&Status { troubles, ..status() }, style)
                 .contains("and 3 more: `nova-host-alerter status --json`")
         );
     }

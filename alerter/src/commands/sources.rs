@@ -40,7 +40,7 @@ pub(super) fn register_of(site: &Site) -> Register {
 pub(super) struct Sources {
     /// None where nothing was marked on this controller yet.
     pub(super) journal: Option<Journal>,
-    pub(super) look: RegisterView,
+    pub(super) register: RegisterView,
     /// This controller.
     pub(super) controller: String,
     pub(super) site: Site,
@@ -52,39 +52,39 @@ impl Sources {
     /// Without a journal the register will do; with neither there is nothing to say.
     pub(super) fn open(cli: &Cli) -> anyhow::Result<Self> {
         let site = site(cli);
-        let look = RegisterView::take(register_of(&site), &Tools::default());
-        say_fault(&look);
-        Self::with(site, look)
+        let register = RegisterView::take(register_of(&site), &Tools::default());
+        say_fault(&register);
+        Self::with(site, register)
     }
 
     /// The same for one who looks by the way, and has nothing to complain of.
     pub(super) fn quiet(cli: &Cli) -> anyhow::Result<Self> {
         let (site, _) = Site::read(&cli.config);
-        let look = RegisterView::take(register_of(&site), &Tools::default());
-        Self::with(site, look)
+        let register = RegisterView::take(register_of(&site), &Tools::default());
+        Self::with(site, register)
     }
 
-    fn with(site: Site, look: RegisterView) -> anyhow::Result<Self> {
+    fn with(site: Site, register: RegisterView) -> anyhow::Result<Self> {
         let journal = match Journal::open(&site.store, Role::Reader) {
-            Err(JournalError::Missing { .. }) if look.entries().is_some() => None,
+            Err(JournalError::Missing { .. }) if register.entries().is_some() => None,
             opened => Some(opened.context("the journal cannot be read")?),
         };
         let is_daemon_here = matches!(Lock::holder(&site.store), Ok(Some(_)));
-        Ok(Self { journal, look, controller: controller(), site, is_daemon_here })
+        Ok(Self { journal, register, controller: controller(), site, is_daemon_here })
     }
 
     /// The reports of marks that were found.
     pub(super) fn report(&self, found: &Found) -> Result<MarkReport, JournalError> {
-        let mut report = report::report(self.journal.as_ref(), &self.look, found)?;
+        let mut report = report::report(self.journal.as_ref(), &self.register, found)?;
         report.is_of_former_daemon(!self.is_daemon_here);
         Ok(report)
     }
 }
 
 /// Why the answer is this controller's alone.
-fn say_fault(look: &RegisterView) {
-    if let Some(fault) = look.fault() {
-        say(&format!("nova-host-alerter: {}: {fault}\n", look.view()), &mut std::io::stderr());
+fn say_fault(register: &RegisterView) {
+    if let Some(fault) = register.fault() {
+        say(&format!("nova-host-alerter: {}: {fault}\n", register.view()), &mut std::io::stderr());
     }
 }
 

@@ -27,7 +27,7 @@ struct Line {
 /// All lines, with the time since the host failed.
 pub(super) fn lines(story: &Story) -> String {
     let failed = story.report.mark.failure_time;
-    let all = told(story);
+    let all = summary(story);
     let width = all.iter().map(|line| line.event.chars().count()).max().unwrap_or(0);
     let after = |at: Timestamp| match at < failed {
         true => format!("-{}", span(failed.since(at))),
@@ -41,7 +41,7 @@ pub(super) fn lines(story: &Story) -> String {
     all.iter().map(shown).collect()
 }
 
-fn told(story: &Story) -> Vec<Line> {
+fn summary(story: &Story) -> Vec<Line> {
     let mut all: Vec<Line> = Vec::new();
     all.extend(story.fencings.iter().map(|fencing| Line {
         at: fencing.asked_at,

@@ -1,4 +1,4 @@
-//! What keeps fenced hosts from being told, worst first: what it is, whom it is about, since when, and what to type. Pure.
+//! What keeps fenced hosts from being notified, worst first: what it is, whom it is about, since when, and what to type. Pure.
 
 use std::collections::BTreeSet;
 
@@ -236,7 +236,7 @@ fn down_now(sight: &Sight<'_>, storm: &Problem) -> String {
 /// deliveries are in another journal.
 pub(super) fn without_route<'r>(report: &'r MarkReport, routes: &BTreeSet<String>) -> Option<Vec<&'r str>> {
     let is_sound = report.in_journal && report.mark.fqdn.is_some() && report.damaged.is_empty();
-    if !is_sound || report.can_be_told_by(routes) {
+    if !is_sound || report.can_be_notified_by(routes) {
         return None;
     }
     let open = report.deliveries.iter().filter(|delivery| !delivery.state.is_final());
@@ -293,11 +293,11 @@ fn end_of(order: &Decision) -> String {
 
 /// Open marks that nothing else is said of, where they are open for too long.
 fn of_age(sight: &Sight<'_>, said: &[Problem]) -> Option<Problem> {
-    let is_told = said.iter().any(|one| matches!(one.kind, Kind::NotRunning | Kind::Silent));
+    let is_said = said.iter().any(|one| matches!(one.kind, Kind::NotRunning | Kind::Silent));
     let oldest = waiting(sight.open).min_by_key(|report| report.mark.failure_time)?;
     let (since, age) = (oldest.mark.failure_time, sight.now.since(oldest.mark.failure_time));
     // Whoever gives one of the two alone may give a critical age that is below the other's default.
-    if is_told || age < sight.limits.warning.min(sight.limits.critical) {
+    if is_said || age < sight.limits.warning.min(sight.limits.critical) {
         return None;
     }
     let level = if age >= sight.limits.critical { Level::Critical } else { Level::Warning };
@@ -449,7 +449,7 @@ pub(super) mod tests {
         assert_eq!(kinds(&nowhere), [(Level::Critical, "not-running")]);
         let silent = problems(&Sight { silent: Some("17"), ..sight(None, &[]) });
         assert!(silent[0].what.contains("process 17") && silent.len() == 1);
-        // Whoever is not root would be told of an outage that there is none of.
+        // Whoever is not root would be notified of an outage that there is none of.
         let blind = Sight { is_blind: true, journal: Some("permission denied"), ..sight(None, &[]) };
         assert_eq!(kinds(&problems(&blind)), [(Level::Critical, "journal")]);
         assert!(problems(&Sight { elsewhere: Some("ctl2"), ..sight(None, &[]) }).is_empty());

@@ -91,9 +91,9 @@ async fn draw(cli: &Cli, pause: Duration) -> io::Result<()> {
 /// A frame that fits: what is too much is cut at the end, where it is least important.
 fn frame(status: &Status, pause: Duration) -> String {
     let rows = terminal::size(&io::stdout()).map_or(24, |(_, rows)| rows);
-    let look = Style::of_stdout();
+    let style = Style::of_stdout();
     let foot = format!("every {}; Ctrl-C ends", text::span(pause));
-    fitted(&screen::drawn(status, look), &look.cut(&foot), rows)
+    fitted(&screen::drawn(status, style), &style.cut(&foot), rows)
 }
 
 fn fitted(drawn: &str, foot: &str, rows: usize) -> String {

@@ -47,9 +47,9 @@ pub struct Daemon {
 pub struct ClusterStatus {
     /// Where the register is.
     pub register: String,
-    /// Whether marks may be told: there is quorum, and the register can be read.
+    /// Whether marks may be notified: there is quorum, and the register can be read.
     pub permitted: bool,
-    /// Milliseconds since the last look began.
+    /// Milliseconds since the last poll began.
     pub age_ms: Option<u64>,
     /// Entries in the register that are of use.
     pub entries: usize,

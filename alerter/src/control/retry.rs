@@ -11,7 +11,7 @@ use marks::id::MarkId;
 use marks::mark::MarkRow;
 use marks::time::Timestamp;
 
-use super::answer::{Answer, Body};
+use super::answer::{Answer, JsonBody};
 use super::api::{ChangeAnswer, RetryRequest};
 use super::caller::Caller;
 use super::marks::unfinished_marks_of;
@@ -22,7 +22,7 @@ use crate::words::plain;
 pub(super) async fn retry(
     State(shared): State<Arc<Shared>>,
     Extension(caller): Extension<Caller>,
-    Body(request): Body<RetryRequest>,
+    JsonBody(request): JsonBody<RetryRequest>,
 ) -> Answer<ChangeAnswer> {
     let (user, reason) = (caller.signed(&request.user), plain(&request.reason));
     let answer = match &request.target {
@@ -138,7 +138,7 @@ fn send(shared: &Shared, delivery: &Delivery) -> String {
     };
     outbox.want(delivery.mark);
     outbox.endpoint.probe(now);
-    let when = match outbox.endpoint.room(now) {
+    let when = match outbox.endpoint.free(now) {
         0 => "it is the next to be sent, when an exchange that is under way there has ended",
         _ => "it is sent now",
     };

@@ -227,7 +227,7 @@ fn accepted(sending: &Sending, due: &DueDelivery, reference: Option<String>) -> 
     Verdict::Acknowledged { reference, detail, then: then(sending, due) }
 }
 
-/// The receiver has the message and says later whether it has the mark. Where it says nothing it is told again.
+/// The receiver has the message and says later whether it has the mark. Where it says nothing it is notified again.
 fn confirmed_later(sending: &Sending, due: &DueDelivery, within: Duration) -> Verdict {
     let (mark, route) = (&due.mark, &due.delivery.route);
     if sending.routes.troubles().accepted(route) {
@@ -244,7 +244,7 @@ fn confirmed_later(sending: &Sending, due: &DueDelivery, within: Duration) -> Ve
     }
 }
 
-/// What was told is asked after, where the route does so.
+/// What was notified is asked after, where the route does so.
 fn then(sending: &Sending, due: &DueDelivery) -> Vec<NewDelivery> {
     let route = sending.base.route(&due.delivery.route).filter(|route| route.goes_on_to(Step::Confirm));
     route.map(|route| confirmation(&route, &due.delivery)).into_iter().collect()

@@ -1,11 +1,11 @@
-//! Which hosts are told at all. Pure.
+//! Which hosts are notified at all. Pure.
 
 use marks::host::HostName;
 use pacemaker::cib::Cib;
 
 use crate::config::HostRules;
 
-/// Whether a host is told.
+/// Whether a host is notified.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Coverage {
     /// It is.

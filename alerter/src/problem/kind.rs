@@ -8,7 +8,7 @@ use super::Level;
 use crate::policy::Hold;
 
 /// What is the same of all problems of a kind.
-pub(super) struct Entry {
+pub(super) struct KindEntry {
     /// The word in `status`, notices and metrics.
     word: &'static str,
     pub(super) level: Level,
@@ -29,7 +29,7 @@ pub(super) struct Entry {
 pub enum Part {
     /// The register: a warning.
     Register,
-    /// The register: a warning, and a failure where the next look finds the same.
+    /// The register: a warning, and a failure where the next poll finds the same.
     RegisterLost,
     /// What waits for a person.
     Queue,
@@ -46,13 +46,13 @@ pub enum Condition {
     Held,
     /// The policy keeps marks back.
     HeldBack,
-    /// It has done so for another day, and only a person ends it; its end is never told.
+    /// It has done so for another day, and only a person ends it; its end is never notified.
     Reminder,
-    /// More marks than are told one by one.
+    /// More marks than are notified one by one.
     HeldMore,
     /// A route takes others, but not this mark.
     Rejected,
-    /// More of them than are told one by one.
+    /// More of them than are notified one by one.
     RejectedMore,
     /// A route takes no mark until somebody changes something.
     Refused,
@@ -60,7 +60,7 @@ pub enum Condition {
     Failing,
     /// A row is damaged.
     Quarantined,
-    /// It came too late to be told; its end is never told.
+    /// It came too late to be notified; its end is never notified.
     Expired,
     /// The alerter cannot act in the cluster, or not see all of it.
     Cluster,
@@ -109,7 +109,7 @@ impl Condition {
 }
 
 /// What an entry leaves out.
-const ENTRY: Entry = Entry {
+const ENTRY: KindEntry = KindEntry {
     word: "",
     level: Level::Warning,
     then: "",
@@ -136,16 +136,16 @@ macro_rules! kinds {
             /// All but the holds.
             pub const OWN: &[Self] = &[$(Self::$name),+];
 
-            pub(super) fn entry(self) -> Entry {
+            pub(super) fn entry(self) -> KindEntry {
                 match self {
                     $(Self::$name => kinds!(@ $entry),)+
-                    Self::Held(hold) => Entry { word: hold.as_str(), of_mark: Some(Condition::Held), ..ENTRY },
-                    Self::Unknown => Entry { word: "degraded", ..ENTRY },
+                    Self::Held(hold) => KindEntry { word: hold.as_str(), of_mark: Some(Condition::Held), ..ENTRY },
+                    Self::Unknown => KindEntry { word: "degraded", ..ENTRY },
                 }
             }
         }
     };
-    (@ { $($field:ident: $value:expr),+ $(,)? }) => { Entry { $($field: $value,)+ ..ENTRY } };
+    (@ { $($field:ident: $value:expr),+ $(,)? }) => { KindEntry { $($field: $value,)+ ..ENTRY } };
 }
 
 kinds! {

@@ -32,7 +32,7 @@ pub enum Level {
     Ok,
     /// Somebody should look.
     Warning,
-    /// A fenced host is not told, or the next one would not be.
+    /// A fenced host is not notified, or the next one would not be.
     Critical,
 }
 
@@ -139,7 +139,7 @@ pub struct Problem {
     /// Whether it is critical once it has lasted for as long as [`Limits::critical`].
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub grows: bool,
-    /// When it is old enough to be told to somebody who does not ask; absent where that is at once.
+    /// When it is old enough to be notified to somebody who does not ask; absent where that is at once.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub news_at: Option<Timestamp>,
 }

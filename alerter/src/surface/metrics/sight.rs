@@ -57,7 +57,7 @@ pub(super) const STATES: [&str; 3] = ["closed", "open", "parked"];
 #[derive(Debug, Default)]
 pub(super) struct ClusterSight {
     pub(super) is_permitted: bool,
-    /// Seconds since the last look began.
+    /// Seconds since the last poll began.
     pub(super) age: Option<f64>,
     pub(super) entries: usize,
     pub(super) gone: usize,

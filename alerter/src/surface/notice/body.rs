@@ -9,7 +9,7 @@ use crate::problem::Condition;
 
 /// Serialised in the order of its fields: the order is part of the contract.
 #[derive(Serialize)]
-struct Body<'a> {
+struct NoticeBody<'a> {
     id: &'a MarkId,
     event_type: &'a str,
     version: &'a str,
@@ -37,7 +37,7 @@ impl Notice {
     /// The bytes for a driver: compact JSON.
     pub(super) fn body(&self, id: &MarkId, controller: &str) -> Vec<u8> {
         let About { kind, host, mark, route } = &self.about;
-        let body = Body {
+        let body = NoticeBody {
             id,
             event_type: "notice",
             version: "1.0",

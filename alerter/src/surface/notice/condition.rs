@@ -37,7 +37,7 @@ impl fmt::Display for Key {
     }
 }
 
-/// What a condition is about; its end is told with the same.
+/// What a condition is about; its end is notified with the same.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub(super) struct About {
     /// A word for machines.
@@ -115,7 +115,7 @@ pub(super) struct Notice {
     pub(super) key: Key,
     /// Since when the condition holds or held.
     pub(super) since: Timestamp,
-    /// When it was first to be told.
+    /// When it was first to be notified.
     pub(super) time: Timestamp,
     pub(super) about: About,
     pub(super) message: String,

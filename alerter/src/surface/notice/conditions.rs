@@ -119,7 +119,7 @@ fn raise(
     now: Timestamp,
 ) -> Option<Duration> {
     if let Some(rest) = problem.not_yet_news(now) {
-        // A former daemon may have told of it.
+        // A former daemon may have notified of it.
         found.open.insert(key);
         return Some(rest);
     }
@@ -166,14 +166,14 @@ fn of_journal(found: &mut Conditions, facts: &Facts, sight: &Sight) -> Option<Du
         Some((&due.mark, problem::of_delivery(&(&due.delivery).into(), due.mark.made_at)?))
     });
     let rest = held.chain(stuck).filter_map(|(mark, one)| of_mark(found, mark, one, sight)).min();
-    // Damaged deliveries are told as what is in quarantine.
+    // Damaged deliveries are notified as what is in quarantine.
     for damage in facts.held.rows.damaged.iter().chain(&facts.still_held.damaged) {
         of_damage(found, damage, sight);
     }
     for row in &facts.quarantined {
         of_quarantined(found, row, sight);
     }
-    of_told(found, facts);
+    of_notified(found, facts);
     let recent = facts.expired.iter().filter(|row| now.since(row.at) <= DAY);
     recent.for_each(|row| of_expired(found, row));
     let rejected = more(&facts.rejected) + more(&facts.kept) + more(&facts.exhausted);
@@ -192,8 +192,8 @@ fn of_mark(found: &mut Conditions, mark: &MarkRow, one: Finding, sight: &Sight) 
     raise(found, key, &problem, about, sight.now)
 }
 
-/// What was told holds until it is over, also where so many others hold that it is not told anew.
-fn of_told(found: &mut Conditions, facts: &Facts) {
+/// What was notified holds until it is over, also where so many others hold that it is not notified anew.
+fn of_notified(found: &mut Conditions, facts: &Facts) {
     found.open.extend(facts.open.iter().map(|(mark, route)| mark_key(Condition::Rejected, *mark, route)));
     found.open.extend(facts.open.iter().map(|(mark, route)| mark_key(Condition::Exhausted, *mark, route)));
     let holds = |mark: &MarkRow| {
@@ -430,9 +430,9 @@ mod tests {
         assert_eq!(keys(&found), wanted);
     }
 
-    /// Of a hundred that were told the last one is not among the oldest any more: it is not over for that.
+    /// Of a hundred that were notified the last one is not among the oldest any more: it is not over for that.
     #[test]
-    fn what_was_told_is_not_over_because_an_older_one_came() {
+    fn what_was_notified_is_not_over_because_an_older_one_came() {
         let directory = tempfile::tempdir().unwrap();
         let mut journal = Journal::open(&directory.path().join("state/marks.db"), Role::Alerter).unwrap();
         (0..LIMIT).for_each(|number| {
@@ -442,7 +442,7 @@ mod tests {
         let before = of_facts(&ask(&journal, Question::default())).holds;
         let question = || question(before.keys());
         make(&mut journal, &row("compute1", NOW - LONG));
-        // The broken variant does not ask what was told.
+        // The broken variant does not ask what was notified.
         for (question, over) in [(Question::default(), 1), (question(), 0)] {
             let found = of_facts(&ask(&journal, question));
             assert_eq!((found.holds.len(), before.len()), (LIMIT as usize + 1, LIMIT as usize));
@@ -459,7 +459,7 @@ mod tests {
 
     /// The same of what is damaged, and of files of evidence.
     #[test]
-    fn what_was_told_is_not_over_because_it_is_one_of_very_many() {
+    fn what_was_notified_is_not_over_because_it_is_one_of_very_many() {
         let mut facts = Facts::nothing();
         let delivery = quarantined_key("0193 recovery");
         assert!(!of_facts(&facts).may_hold(&delivery));
@@ -573,9 +573,9 @@ mod tests {
         assert!(unread.may_hold(&Key::new(Condition::Held, "x")) && !unread.may_hold(&quorum));
     }
 
-    /// Another alerter may have told it, or ended it.
+    /// Another alerter may have notified it, or ended it.
     #[test]
-    fn what_stands_in_the_journal_of_a_new_alerter_is_told_when_the_register_was_read() {
+    fn what_stands_in_the_journal_of_a_new_alerter_is_notified_when_the_register_was_read() {
         let mut facts = Facts::nothing();
         facts.held.rows.sound = vec![mark(None, Standing::Proven(Proof::Alert))];
         facts.held.in_all = 1;

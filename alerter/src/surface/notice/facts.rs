@@ -7,7 +7,7 @@ use marks::id::MarkId;
 use marks::mark::MarkRow;
 use marks::time::Timestamp;
 
-/// So many conditions of one kind are told one by one.
+/// So many conditions of one kind are notified one by one.
 pub(super) const LIMIT: u32 = 100;
 /// What is older is no news.
 pub(super) const DAY: Duration = Duration::from_secs(24 * 3600);
@@ -17,11 +17,11 @@ const BACK: i64 = 10_000;
 /// What the journal is asked; the same question has the same answer while nobody writes.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(super) struct Question {
-    /// Rejected and held deliveries, and last steps of chains, that a target was told of.
+    /// Rejected and held deliveries, and last steps of chains, that a target was notified of.
     pub(super) rejected: Vec<(MarkId, String)>,
     /// Marks of which a target was told that they are held, or that their row is damaged.
     pub(super) held: Vec<String>,
-    /// Damaged deliveries that a target was told of: the mark, a blank, the route.
+    /// Damaged deliveries that a target was notified of: the mark, a blank, the route.
     pub(super) quarantined: Vec<String>,
 }
 
@@ -43,7 +43,7 @@ pub(super) struct Facts {
     pub(super) quarantined: Vec<Quarantined>,
     /// Of the damaged deliveries that the question named, those that are not over.
     pub(super) still_quarantined: Vec<String>,
-    /// What came too late to be told, oldest first.
+    /// What came too late to be notified, oldest first.
     pub(super) expired: Vec<HistoryRow>,
     /// When was asked.
     of: Asked,
@@ -225,7 +225,7 @@ pub(super) mod tests {
     }
 
     #[test]
-    fn of_many_that_came_too_late_the_newest_are_told() {
+    fn of_many_that_came_too_late_the_newest_are_notified() {
         let dir = tempfile::tempdir().unwrap();
         let mut journal = Journal::open(&dir.path().join("state/marks.db"), Role::Alerter).unwrap();
         let now = Timestamp::now();

@@ -70,9 +70,9 @@ mod tests {
         (found.holds.keys().map(ToString::to_string).collect(), rest)
     }
 
-    /// However many marks a storm holds, and for however long: it is told once.
+    /// However many marks a storm holds, and for however long: it is notified once.
     #[test]
-    fn what_ends_by_time_is_told_once() {
+    fn what_ends_by_time_is_notified_once() {
         let storm = held("storm", Some(START + DAY * 9));
         for days in [0, 1, 5] {
             assert_eq!(keys(&storm, START + DAY * days), (vec!["held-back storm of it".into()], None));

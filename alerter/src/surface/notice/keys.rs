@@ -1,4 +1,4 @@
-//! The keys of conditions: what a condition is told apart by, and what the journal is asked of one that was told.
+//! The keys of conditions: what a condition is told apart by, and what the journal is asked of one that was notified.
 
 use std::collections::BTreeSet;
 
@@ -17,9 +17,9 @@ pub(super) fn mark_key(what: Condition, mark: MarkId, of: &str) -> Key {
     Key::new(what, format!("{mark} {of}"))
 }
 
-/// What the journal is asked where these conditions hold or were told.
+/// What the journal is asked where these conditions hold or were notified.
 pub(super) fn question<'k>(keys: impl Iterator<Item = &'k Key>) -> Question {
-    // Two targets were told the same: it is asked once.
+    // Two targets were notified the same: it is asked once.
     let keys: BTreeSet<&Key> = keys.collect();
     Question {
         rejected: keys.iter().filter_map(|key| rejected_of(key)).collect(),

@@ -1,8 +1,8 @@
 //! Notices: what an operator should know, told apart from the recovery routes, once when it begins and once when it ends
 //! (docs/notices.md).
 //!
-//! What is told is the difference between what holds now and what a target was told already, never an event: so what was
-//! missed is told later, and what has passed meanwhile is not told at all.
+//! What is notified is the difference between what holds now and what a target was notified already, never an event: so what was
+//! missed is notified later, and what has passed meanwhile is not notified at all.
 
 mod body;
 mod condition;

@@ -1,6 +1,6 @@
 //! The loop: looks when the engine has looked, tells each target what it does not know, one notice after the other.
 //!
-//! Nothing waits for it. A target that is down is asked again for ever. What it was told is kept in memory and copied into
+//! Nothing waits for it. A target that is down is asked again for ever. What it was notified is kept in memory and copied into
 //! the journal as soon as that can be written; that something is being said, before it is sent.
 
 use std::collections::BTreeSet;
@@ -30,21 +30,21 @@ const SPACING: Duration = Duration::from_secs(1);
 /// How long a row that could not be written waits.
 const JOURNAL_PAUSE: Duration = Duration::from_secs(1);
 
-/// A target's name, what it was told, and what came of it.
+/// A target's name, what it was notified, and what came of it.
 type Exchanged = (String, Notice, Outcome);
 
-/// Tells every configured target, until `stop`. What is under way then is given up: after the next start it is told again,
+/// Tells every configured target, until `stop`. What is under way then is given up: after the next start it is notified again,
 /// or taken back.
 pub async fn run(shared: Arc<Shared>, stop: CancellationToken) {
     let mut exchanges = JoinSet::new();
     tokio::select! {
         () = stop.cancelled() => {}
-        () = tell(shared, &mut exchanges) => {}
+        () = run_targets(shared, &mut exchanges) => {}
     }
     exchanges.shutdown().await;
 }
 
-async fn tell(shared: Arc<Shared>, exchanges: &mut JoinSet<Exchanged>) {
+async fn run_targets(shared: Arc<Shared>, exchanges: &mut JoinSet<Exchanged>) {
     // Before the first pass nothing is known of what a former daemon left.
     shared.looked.notified().await;
     let mut teller = Teller::new(shared, exchanges).await;
@@ -55,7 +55,7 @@ async fn tell(shared: Arc<Shared>, exchanges: &mut JoinSet<Exchanged>) {
             teller.shared.looked.notified().await;
             continue;
         }
-        teller.look_if_due().await;
+        teller.check_if_due().await;
         teller.choose();
         teller.keep().await;
         teller.send();
@@ -93,7 +93,7 @@ struct Teller<'e> {
     facts: Option<Arc<Facts>>,
     keeper: Keeper,
     conditions: Conditions,
-    /// There is a reason to look.
+    /// There is a reason to check.
     is_wanted: bool,
     looked: Option<Instant>,
     /// When a condition begins by time alone.
@@ -121,7 +121,7 @@ impl<'e> Teller<'e> {
         teller
     }
 
-    /// After a start and after a reload: a target that is there still knows what it was told.
+    /// After a start and after a reload: a target that is there still knows what it was notified.
     async fn follow_configuration(&mut self) {
         let settings = self.shared.base.settings();
         if self.settings.as_ref().is_some_and(|known| Arc::ptr_eq(known, &settings)) {
@@ -148,14 +148,14 @@ impl<'e> Teller<'e> {
         (self.settings, self.is_wanted) = (Some(settings), true);
     }
 
-    async fn look_if_due(&mut self) {
+    async fn check_if_due(&mut self) {
         let now = Instant::now();
         if self.next_look(now).is_some_and(|at| at <= now) {
-            self.look().await;
+            self.check().await;
         }
     }
 
-    /// When the next look is due; none where there is no reason for one.
+    /// When the next check is due; none where there is no reason for one.
     fn next_look(&self, now: Instant) -> Option<Instant> {
         let soonest = self.looked.map_or(now, |looked| looked + SPACING);
         let wanted = self.is_wanted.then_some(soonest);
@@ -163,7 +163,7 @@ impl<'e> Teller<'e> {
     }
 
     /// Finds out what holds now.
-    async fn look(&mut self) {
+    async fn check(&mut self) {
         (self.is_wanted, self.looked) = (false, Some(Instant::now()));
         let now = Timestamp::now();
         self.ask_journal(now).await;
@@ -187,7 +187,7 @@ impl<'e> Teller<'e> {
 
     fn question(&self) -> Question {
         let told = self.targets.iter().flat_map(|target| target.memory.keys());
-        // What was not told yet may be told already when the answer comes.
+        // What was not notified yet may be notified already when the answer comes.
         question(told.chain(self.conditions.holds.keys()))
     }
 
@@ -218,14 +218,14 @@ impl<'e> Teller<'e> {
         }
     }
 
-    /// Chooses whatever may be told now.
+    /// Chooses whatever may be notified now.
     fn choose(&mut self) {
         for target in self.targets.iter_mut().filter(|target| !target.is_under_way) {
             target.choose(&self.conditions);
         }
     }
 
-    /// Begins what was chosen, also where the journal cannot be written: that may be what is to be told.
+    /// Begins what was chosen, also where the journal cannot be written: that may be what is to be notified.
     fn send(&mut self) {
         let controller = &self.shared.base.controller;
         for target in &mut self.targets {
@@ -284,7 +284,7 @@ impl Target {
     async fn new(target: &NoticeTarget, shared: &Shared) -> Self {
         let (name, driver) = (target.name.as_str().to_owned(), driver_of(target));
         Self {
-            memory: told(&name, shared).await,
+            memory: memory_of(&name, shared).await,
             name,
             driver,
             dirty: BTreeSet::new(),
@@ -310,7 +310,7 @@ impl Target {
         }
     }
 
-    /// Chooses what is told next. Only the log takes everything at once.
+    /// Chooses what is notified next. Only the log takes everything at once.
     fn choose(&mut self, found: &Conditions) {
         let most = if self.driver.is_some() { 1 } else { usize::MAX };
         while self.chosen.len() < most {
@@ -373,8 +373,8 @@ fn driver_of(target: &NoticeTarget) -> Option<Arc<dyn Driver>> {
     }
 }
 
-/// What a former daemon told this target.
-async fn told(target: &str, shared: &Shared) -> Memory {
+/// What a former daemon notified this target.
+async fn memory_of(target: &str, shared: &Shared) -> Memory {
     let name = target.to_owned();
     match shared.base.store.run(move |journal| journal.told(&name)).await {
         Ok(rows) => {
@@ -423,19 +423,19 @@ mod tests {
     const CONFIG: &str = "[store]\nregister = \"none\"\n[http.recovery]\nurl = \"http://127.0.0.1:9/\"\n\
                           [notice.log]\nto = \"syslog\"\n[notice.desk]\nto = \"http\"\nurl = \"http://127.0.0.1:9/\"\n";
 
-    fn shared(room: &tempfile::TempDir) -> Arc<Shared> {
-        let file = room.path().join("alerter.toml");
+    fn shared(dir: &tempfile::TempDir) -> Arc<Shared> {
+        let file = dir.path().join("alerter.toml");
         std::fs::write(&file, CONFIG).unwrap();
         let mode = std::os::unix::fs::PermissionsExt::from_mode(0o600);
         std::fs::set_permissions(&file, mode).unwrap();
-        let journal = Journal::open(&room.path().join("state/marks.db"), Role::Alerter).unwrap();
+        let journal = Journal::open(&dir.path().join("state/marks.db"), Role::Alerter).unwrap();
         let (store, _thread) = Store::start(journal).unwrap();
         Arc::new(Shared::new(Base::new(config::load(&file).unwrap(), store, None)))
     }
 
     /// One round of the loop, without its wait.
     async fn round(teller: &mut Teller<'_>) {
-        teller.look_if_due().await;
+        teller.check_if_due().await;
         teller.choose();
         teller.keep().await;
         teller.send();
@@ -444,15 +444,15 @@ mod tests {
     /// The broken variant says what it knows of each target that there is: one that a reload took away would wait for ever.
     #[tokio::test]
     async fn nothing_waits_for_a_target_that_is_not_configured_any_more() {
-        let room = tempfile::tempdir().unwrap();
-        let (shared, mut exchanges) = (shared(&room), JoinSet::new());
+        let dir = tempfile::tempdir().unwrap();
+        let (shared, mut exchanges) = (shared(&dir), JoinSet::new());
         let mut teller = Teller::new(Arc::clone(&shared), &mut exchanges).await;
         teller.count();
         let waits = |shared: &Shared| -> Vec<String> { shared.metrics.notices().into_keys().collect() };
         assert_eq!(waits(&shared), ["desk", "log"]);
         let without = CONFIG.split("[notice.log]").next().unwrap();
-        std::fs::write(room.path().join("alerter.toml"), without).unwrap();
-        shared.base.put_settings(Arc::new(config::load(&room.path().join("alerter.toml")).unwrap()));
+        std::fs::write(dir.path().join("alerter.toml"), without).unwrap();
+        shared.base.put_settings(Arc::new(config::load(&dir.path().join("alerter.toml")).unwrap()));
         teller.follow_configuration().await;
         assert!(teller.targets.is_empty());
         teller.count();
@@ -462,8 +462,8 @@ mod tests {
     /// The broken variant is a daemon with a young trouble: it is woken when that is old enough.
     #[tokio::test]
     async fn an_idle_daemon_is_not_woken() {
-        let room = tempfile::tempdir().unwrap();
-        let (shared, mut exchanges) = (shared(&room), JoinSet::new());
+        let dir = tempfile::tempdir().unwrap();
+        let (shared, mut exchanges) = (shared(&dir), JoinSet::new());
         let mut teller = Teller::new(Arc::clone(&shared), &mut exchanges).await;
         assert!(teller.next_due().is_some(), "the first look");
         round(&mut teller).await;

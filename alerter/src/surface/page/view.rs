@@ -55,7 +55,7 @@ fn page(main: &Markup, as_of: &str) -> Markup {
             (HEAD)
             body {
                 main id="page" { (main) }
-                // Outside of what is replaced: it changes with every look.
+                // Outside of what is replaced: it changes with every poll.
                 footer.faint { "as of " time id="as-of" { (as_of) } }
                 p id="live" role="status" {}
             }
@@ -422,7 +422,7 @@ pub(super) mod tests {
 
     /// The broken variant believes figures that nobody has taken, or says it beside a card of a mark.
     #[test]
-    fn told_is_said_only_where_it_is_known() {
+    fn notified_is_said_only_where_it_is_known() {
         let (told, late) = texts(&picture());
         assert!(
             told.page.contains("No fenced host waits to be told.")
