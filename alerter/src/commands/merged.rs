@@ -1,4 +1,4 @@
-//! What the reading commands look at: the cluster's register as it stands now, beside this controller's journal. Neither
+//! What the reading commands show: the cluster's register as it stands now, beside this controller's journal. Neither
 //! Pacemaker nor a daemon has to be there.
 
 use std::thread;
@@ -23,7 +23,7 @@ const ALERTER: &str = "ocf:openstack:nova-host-alerter";
 /// The answer is the whole cluster's.
 pub(super) const CLUSTER: &str = "cluster";
 
-/// One look at the register.
+/// The register, asked once.
 pub(super) struct RegisterView {
     register: Register,
     entries: Result<Entries, String>,

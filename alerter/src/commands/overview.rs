@@ -58,7 +58,7 @@ pub(super) struct Status {
     pub(super) unmarked_fencings: usize,
     pub(super) open: usize,
     pub(super) held: usize,
-    /// Open marks that no configured route can tell; absent where nobody can say what is configured.
+    /// Open marks that no configured route can deliver; absent where nobody can say what is configured.
     pub(super) without_route: Option<usize>,
     /// Settled marks that a route which is not required has not taken yet.
     pub(super) settled_still_tried: usize,
@@ -241,7 +241,7 @@ fn read(
     })
 }
 
-/// The names of the routes that can tell a mark: the daemon's; where none runs, those that the next one would have.
+/// The names of the routes that can deliver a mark: the daemon's; where none runs, those that the next one would have.
 fn routes(settings: Option<&config::Settings>, daemon: Option<&Daemon>) -> Option<BTreeSet<String>> {
     if let Some(daemon) = daemon {
         return Some(daemon.routes.iter().map(|route| route.name.clone()).collect());

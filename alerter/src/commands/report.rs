@@ -170,7 +170,7 @@ impl MarkReport {
         State::of_open(!self.holds.is_empty(), sound.chain(damaged))
     }
 
-    /// Whether one of the routes can still tell it.
+    /// Whether one of the routes can still deliver it.
     pub(super) fn can_be_notified_by(&self, routes: &BTreeSet<String>) -> bool {
         self.deliveries.iter().any(|delivery| !delivery.state.is_final() && routes.contains(&delivery.route))
     }

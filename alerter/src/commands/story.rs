@@ -55,14 +55,14 @@ fn summary(story: &Story) -> Vec<Line> {
         text: who.clone(),
         by: String::new(),
     }));
-    all.extend(folded(&story.history, &story.report.deliveries));
+    all.extend(grouped(&story.history, &story.report.deliveries));
     // What was written in one go stays in the order of writing.
     all.sort_by_key(|line| line.at);
     all
 }
 
 /// The history, with every uninterrupted series of attempts as one line for each route.
-fn folded(history: &[HistoryRow], deliveries: &[DeliveryReport]) -> Vec<Line> {
+fn grouped(history: &[HistoryRow], deliveries: &[DeliveryReport]) -> Vec<Line> {
     let is_attempt = |row: &HistoryRow| row.route.is_some() && ATTEMPTS.contains(&row.event.as_str());
     let blocks = history.chunk_by(|one, other| is_attempt(one) && is_attempt(other));
     let mut lines = Vec::new();
@@ -193,7 +193,7 @@ mod tests {
     }
 
     fn texts(history: &[HistoryRow], deliveries: &[DeliveryReport]) -> Vec<String> {
-        folded(history, deliveries).into_iter().map(|line| format!("{} {}", line.event, line.text)).collect()
+        grouped(history, deliveries).into_iter().map(|line| format!("{} {}", line.event, line.text)).collect()
     }
 
     /// The history has one row for 212 attempts that were all answered alike.

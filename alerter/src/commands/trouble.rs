@@ -41,7 +41,7 @@ pub(super) struct Sight<'a> {
     /// Why the register cannot be read.
     pub(super) register: Option<&'a str>,
     pub(super) open: &'a [MarkReport],
-    /// The routes that can tell a mark, where that is known.
+    /// The routes that can deliver a mark, where that is known.
     pub(super) routes: Option<&'a BTreeSet<String>>,
     /// Pauses and maintenances in force.
     pub(super) orders: &'a [Decision],

@@ -1,4 +1,4 @@
-//! Fencings that have no mark yet, as far as journal and register tell (design, section 6).
+//! Fencings that have no mark yet, as far as journal and register say (design, section 6).
 
 use std::time::Duration;
 
@@ -48,16 +48,18 @@ pub(super) fn unmarked(
     let Some(entries) = register.entries() else {
         return Ok(Unmarked { here: unfolded, ..Unmarked::default() });
     };
-    let told = Registered::of(entries, &unfolded, rules.coalesce, now);
+    let registered = Registered::of(entries, &unfolded, rules.coalesce, now);
     let cleared = forgotten(entries, rules.horizon, now);
     let mut new = Unmarked::default();
-    for fencing in unfolded.iter().filter(|fencing| !told.has_mark(fencing.id)) {
-        // What the register knows no more may have been told by another controller.
+    for fencing in unfolded.iter().filter(|fencing| !registered.has_mark(fencing.id)) {
+        // What the register knows no more may have been notified by another controller.
         if !traces(journal, register, fencing)?.are_past(fencing.asked_at, cleared) {
             new.here.push(fencing.clone());
         }
     }
-    for fencing in register.all().filter_map(Entry::fencing).filter(|fencing| !told.has_mark(fencing.id)) {
+    for fencing in
+        register.all().filter_map(Entry::fencing).filter(|fencing| !registered.has_mark(fencing.id))
+    {
         if !is_known(journal, fencing, controller, rules)? {
             new.elsewhere.push(fencing.clone());
         }
@@ -147,7 +149,7 @@ mod tests {
         assert!(elsewhere(Some(&known), "ctl2", NOW).is_empty(), "its own journal knows better");
     }
 
-    /// The alerter on another controller has told what `fence_mark` recorded here.
+    /// The alerter on another controller has notified what `fence_mark` recorded here.
     #[test]
     fn a_fencing_that_was_notified_from_elsewhere_does_not_wait() {
         let first =

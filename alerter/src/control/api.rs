@@ -6,7 +6,7 @@ use crate::intake::account::Unaccounted;
 use crate::policy::groups::GroupStatus;
 use crate::problem::Problem;
 
-/// `GET /v1/health`: answered from memory, without a look at any endpoint or disk.
+/// `GET /v1/health`: answered from memory, without asking any endpoint or disk.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Health {
     /// The daemon works: its engine has got on within the watchdog's limit.

@@ -367,7 +367,7 @@ fn group_names(settings: &Settings) -> Vec<&str> {
     names
 }
 
-/// A host that could be notified: of those that the cluster knows, or that has marks; without a look at a cluster, every host that
+/// A host that could be notified: of those that the cluster knows, or that has marks; without a cluster to ask, every host that
 /// `[hosts] match` does not leave out.
 async fn known_host(shared: &Shared, name: &str) -> Result<Scope, Refusal> {
     let Scope::Host(node) = host(name)? else { return Err(Refusal::bad("host", "this is no host")) };

@@ -148,7 +148,7 @@ mod tests {
 
     use super::*;
 
-    /// The broken variant says of a mark that is just being told that nothing waits, and of one that nobody took nothing at all.
+    /// The broken variant says of a mark that is just being sent that nothing waits, and of one that nobody took nothing at all.
     #[test]
     fn what_has_come_of_it_is_said() {
         let of = |changed, ended, untold, damaged, under_way| {

@@ -80,7 +80,7 @@ fn of_mark(
     for delivery in rows.sound.into_iter().filter(|delivery| !delivery.state.is_final()) {
         let is_due = is_step(&delivery.route) || due.iter().any(|(route, _)| *route == delivery.route);
         let away = delivery.is_return()
-            && !shared.base.members(now).is_some_and(|look| look.members.contains(&row.node));
+            && !shared.base.members(now).is_some_and(|seen| seen.members.contains(&row.node));
         let obstacle = match obstacle(&delivery, held.as_deref(), is_due, shared) {
             None if away => Some("it waits until the host is seen as a member of the cluster".to_owned()),
             obstacle => obstacle,

@@ -75,7 +75,7 @@ pub async fn serve(
         if answers.send(attempt(&sending, &route, &due).await).is_err() {
             return;
         }
-        // The next one of a route that has changed since is told by whoever has its outbox now.
+        // The next one of a route that has changed since is sent by whoever has its outbox now.
         let outboxes = is_current(&sending, &route).then(|| sending.routes.outboxes());
         next = outboxes.and_then(|mut outboxes| outboxes.get_mut(route.name.as_str())?.next(Moment::now()));
     }
@@ -125,7 +125,7 @@ pub fn of_this_host(sending: &Sending, due: &DueDelivery, outcome: Outcome) -> O
     }
 }
 
-/// What did not take a mark may be over with the configuration that it was told by: the new one tries it at once.
+/// What did not take a mark may be over with the configuration that it was sent by: the new one tries it at once.
 fn outdated(verdict: Verdict) -> Verdict {
     match verdict {
         Verdict::Unreached { kind, detail, .. } => {

@@ -16,7 +16,7 @@ pub(super) enum Coverage {
     Unknown,
 }
 
-/// What the rules say of a host; without a cluster every host is told that `match` does not leave out.
+/// What the rules say of a host; without a cluster every host is notified that `match` does not leave out.
 pub(super) fn of(node: &HostName, rules: &HostRules, cib: Option<&Cib>) -> Coverage {
     match (&rules.matching, cib) {
         (Some(patterns), _) if !patterns.covers(node) => Coverage::Not,

@@ -13,7 +13,7 @@ use marks::time::Timestamp;
 /// The alerter looks every two seconds: a fencing of which it has decided nothing for so long was passed over.
 const LOOK: Duration = Duration::from_secs(120);
 
-/// Where records come from; each look at a source replaces all that was noted of it.
+/// Where records come from; each poll of a source replaces all that was noted of it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) enum Source {
     /// The journal's fencings, as the intake has left them.
@@ -125,9 +125,9 @@ mod tests {
     #[test]
     fn a_wait_is_counted_from_first_sight() {
         let (mut ledger, now) = (Ledger::default(), Instant::now());
-        for look in 0..5 {
+        for poll in 0..5 {
             ledger.begin(Source::Files);
-            note(&mut ledger, Source::Files, "alert 1", Left::Waits(SECOND * 10), now + SECOND * look);
+            note(&mut ledger, Source::Files, "alert 1", Left::Waits(SECOND * 10), now + SECOND * poll);
             ledger.end(Source::Files);
         }
         assert_eq!(waits(&ledger), [("alert 1".to_owned(), SECOND * 10, now)]);

@@ -13,7 +13,7 @@ use crate::config::HostRules;
 /// The name under which a host is notified; none where nobody knows one. Either way the mark is held as `no-fqdn`.
 pub(super) type Naming = Result<Option<HostName>, Clash>;
 
-/// Two nodes of the cluster have one name: to tell the one would report the other, which may be alive.
+/// Two nodes of the cluster have one name: to notify of the one would report the other, which may be alive.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct Clash {
     pub(super) node: HostName,
@@ -228,7 +228,7 @@ mod tests {
         );
     }
 
-    /// The broken variant of the row above: the table alone, as without a cluster, tells a host that may be alive.
+    /// The broken variant of the row above: the table alone, as without a cluster, notifies of a host that may be alive.
     #[test]
     fn without_the_nodes_of_the_cluster_the_other_host_is_notified() {
         let rules = rules(Some("my.cloud.com"), &[("compute1", "compute2.my.cloud.com")]);

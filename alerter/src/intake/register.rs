@@ -394,7 +394,7 @@ impl Intake<'_> {
         Ok(differs)
     }
 
-    /// Whether no alerter can have made it: it stands under the id of another host's outage, or tells another host.
+    /// Whether no alerter can have made it: it stands under the id of another host's outage, or is of another host.
     fn is_forged(&self, entry: &MarkEntry, entries: &Entries) -> Done<bool> {
         let (id, node) = (entry.mark.id, &entry.mark.node);
         let unfolded = self.journal.unfolded_fencings()?.sound;

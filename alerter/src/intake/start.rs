@@ -269,7 +269,7 @@ fn is_notified(row: &MarkRow) -> bool {
 
 fn missing_routes(journal: &Journal, base: &Base, mark: &Mark) -> Done<Vec<NewDelivery>> {
     let existing = journal.deliveries_of(mark.id)?;
-    // A damaged row has no believable route: adding one beside it could tell the same mark twice.
+    // A damaged row has no believable route: adding one beside it could send the same mark twice.
     if !existing.damaged.is_empty() {
         return Ok(Vec::new());
     }

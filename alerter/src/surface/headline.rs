@@ -11,7 +11,7 @@ pub struct Headline {
     pub unmarked: usize,
     /// The host of the oldest open mark, and since when.
     pub oldest: Option<String>,
-    /// Whether no alerter runs anywhere that would tell the next one.
+    /// Whether no alerter runs anywhere that would notify of the next one.
     pub is_nowhere: bool,
 }
 

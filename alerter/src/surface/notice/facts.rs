@@ -19,7 +19,7 @@ const BACK: i64 = 10_000;
 pub(super) struct Question {
     /// Rejected and held deliveries, and last steps of chains, that a target was notified of.
     pub(super) rejected: Vec<(MarkId, String)>,
-    /// Marks of which a target was told that they are held, or that their row is damaged.
+    /// Marks of which a target was notified that they are held, or that their row is damaged.
     pub(super) held: Vec<String>,
     /// Damaged deliveries that a target was notified of: the mark, a blank, the route.
     pub(super) quarantined: Vec<String>,

@@ -1,4 +1,4 @@
-//! The loop: looks when the engine has looked, tells each target what it does not know, one notice after the other.
+//! The loop: checks when the engine has polled, notifies each target of what it does not know, one notice after the other.
 //!
 //! Nothing waits for it. A target that is down is asked again for ever. What it was notified is kept in memory and copied into
 //! the journal as soon as that can be written; that something is being said, before it is sent.
@@ -47,20 +47,20 @@ pub async fn run(shared: Arc<Shared>, stop: CancellationToken) {
 async fn run_targets(shared: Arc<Shared>, exchanges: &mut JoinSet<Exchanged>) {
     // Before the first pass nothing is known of what a former daemon left.
     shared.looked.notified().await;
-    let mut teller = Teller::new(shared, exchanges).await;
+    let mut notifier = Notifier::new(shared, exchanges).await;
     loop {
-        teller.follow_configuration().await;
-        if teller.targets.is_empty() {
-            teller.count();
-            teller.shared.looked.notified().await;
+        notifier.follow_configuration().await;
+        if notifier.targets.is_empty() {
+            notifier.count();
+            notifier.shared.looked.notified().await;
             continue;
         }
-        teller.check_if_due().await;
-        teller.choose();
-        teller.keep().await;
-        teller.send();
-        teller.count();
-        teller.wait().await;
+        notifier.check_if_due().await;
+        notifier.choose();
+        notifier.keep().await;
+        notifier.send();
+        notifier.count();
+        notifier.wait().await;
     }
 }
 
@@ -84,7 +84,7 @@ struct Target {
     is_behind: bool,
 }
 
-struct Teller<'e> {
+struct Notifier<'e> {
     shared: Arc<Shared>,
     /// The configuration whose targets these are.
     settings: Option<Arc<Settings>>,
@@ -102,9 +102,9 @@ struct Teller<'e> {
     keep_at: Option<Instant>,
 }
 
-impl<'e> Teller<'e> {
+impl<'e> Notifier<'e> {
     async fn new(shared: Arc<Shared>, exchanges: &'e mut JoinSet<Exchanged>) -> Self {
-        let mut teller = Self {
+        let mut notifier = Self {
             shared,
             settings: None,
             targets: Vec::new(),
@@ -117,8 +117,8 @@ impl<'e> Teller<'e> {
             look_at: None,
             keep_at: None,
         };
-        teller.follow_configuration().await;
-        teller
+        notifier.follow_configuration().await;
+        notifier
     }
 
     /// After a start and after a reload: a target that is there still knows what it was notified.
@@ -434,11 +434,11 @@ mod tests {
     }
 
     /// One round of the loop, without its wait.
-    async fn round(teller: &mut Teller<'_>) {
-        teller.check_if_due().await;
-        teller.choose();
-        teller.keep().await;
-        teller.send();
+    async fn round(notifier: &mut Notifier<'_>) {
+        notifier.check_if_due().await;
+        notifier.choose();
+        notifier.keep().await;
+        notifier.send();
     }
 
     /// The broken variant says what it knows of each target that there is: one that a reload took away would wait for ever.
@@ -446,16 +446,16 @@ mod tests {
     async fn nothing_waits_for_a_target_that_is_not_configured_any_more() {
         let dir = tempfile::tempdir().unwrap();
         let (shared, mut exchanges) = (shared(&dir), JoinSet::new());
-        let mut teller = Teller::new(Arc::clone(&shared), &mut exchanges).await;
-        teller.count();
+        let mut notifier = Notifier::new(Arc::clone(&shared), &mut exchanges).await;
+        notifier.count();
         let waits = |shared: &Shared| -> Vec<String> { shared.metrics.notices().into_keys().collect() };
         assert_eq!(waits(&shared), ["desk", "log"]);
         let without = CONFIG.split("[notice.log]").next().unwrap();
         std::fs::write(dir.path().join("alerter.toml"), without).unwrap();
         shared.base.put_settings(Arc::new(config::load(&dir.path().join("alerter.toml")).unwrap()));
-        teller.follow_configuration().await;
-        assert!(teller.targets.is_empty());
-        teller.count();
+        notifier.follow_configuration().await;
+        assert!(notifier.targets.is_empty());
+        notifier.count();
         assert_eq!(waits(&shared), Vec::<String>::new());
     }
 
@@ -464,20 +464,20 @@ mod tests {
     async fn an_idle_daemon_is_not_woken() {
         let dir = tempfile::tempdir().unwrap();
         let (shared, mut exchanges) = (shared(&dir), JoinSet::new());
-        let mut teller = Teller::new(Arc::clone(&shared), &mut exchanges).await;
-        assert!(teller.next_due().is_some(), "the first look");
-        round(&mut teller).await;
-        assert_eq!(teller.next_due(), None);
+        let mut notifier = Notifier::new(Arc::clone(&shared), &mut exchanges).await;
+        assert!(notifier.next_due().is_some(), "the first look");
+        round(&mut notifier).await;
+        assert_eq!(notifier.next_due(), None);
         shared.routes.troubles().failed("recovery", "connect", "refused", Timestamp::now());
-        (teller.is_wanted, teller.looked) = (true, None);
-        round(&mut teller).await;
-        let looked = teller.looked.unwrap();
-        let due = teller.next_due().unwrap();
+        (notifier.is_wanted, notifier.looked) = (true, None);
+        round(&mut notifier).await;
+        let looked = notifier.looked.unwrap();
+        let due = notifier.next_due().unwrap();
         assert!(
             due > looked + shared.base.settings().degraded_after / 2,
             "not before the trouble is old enough"
         );
-        teller.is_wanted = true;
-        assert_eq!(teller.next_due(), Some(looked + SPACING), "and not oftener than once a second");
+        notifier.is_wanted = true;
+        assert_eq!(notifier.next_due(), Some(looked + SPACING), "and not oftener than once a second");
     }
 }
