@@ -160,7 +160,7 @@ impl<'a> Alert<'a> {
         let text = text.to_string_lossy();
         let said = Description::parse(&text, target.as_str())
             .ok_or_else(|| AlertError::Description(target.clone()))?;
-        // A false success would tell of a host that lives.
+        // A false success would notify of a host that lives.
         if outcome == Outcome::Success && !said.done {
             return Err(AlertError::Contradiction(target));
         }

@@ -129,7 +129,7 @@ mod tests {
         }
     }
 
-    /// Conformance 17: an unknown or ambiguous option is an error, and its value is not told.
+    /// Conformance 17: an unknown or ambiguous option is an error, and its value is not shown.
     #[test]
     fn unknown_options_are_errors_that_tell_no_value() {
         for args in [

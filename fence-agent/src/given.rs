@@ -8,7 +8,7 @@ pub const MAX_VALUE: usize = 4096;
 /// The values that were given, and what was odd about them.
 #[derive(Clone, Debug, Default)]
 pub struct Given {
-    values: Vec<Entry>,
+    values: Vec<Value>,
     /// How often `-v` stood on the command line.
     pub verbosity: u8,
     /// Sentences for the log. They name keys, never values.
@@ -16,7 +16,7 @@ pub struct Given {
 }
 
 #[derive(Clone, Debug)]
-struct Entry {
+struct Value {
     at: usize,
     present_name: bool,
     value: String,
@@ -56,13 +56,13 @@ impl Given {
         if value.chars().any(char::is_control) {
             return Err(GivenError::Control { name });
         }
-        self.keep(Entry { at, present_name, value });
+        self.keep(Value { at, present_name, value });
         Ok(())
     }
 
     /// The last one given under a name counts.
-    fn keep(&mut self, entry: Entry) {
-        let same = |e: &Entry| e.at == entry.at && e.present_name == entry.present_name;
+    fn keep(&mut self, entry: Value) {
+        let same = |e: &Value| e.at == entry.at && e.present_name == entry.present_name;
         if self.values.iter().any(|e| same(e) && e.value != entry.value) {
             self.warnings
                 .push(format!("{} is given more than once, the last one counts", TABLE[entry.at].name));

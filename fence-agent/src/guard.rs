@@ -99,7 +99,7 @@ mod tests {
         assert_eq!(named("storage1", "compute*"), Err(Refusal::NotCovered));
     }
 
-    /// Killing a controller must never be told as the failure of a compute host by a pattern alone.
+    /// Killing a controller must never be notified as the failure of a compute host by a pattern alone.
     #[test]
     fn a_cluster_node_must_be_named() {
         assert_eq!(named("ctl1", "*"), Err(Refusal::ClusterNode));

@@ -1,4 +1,4 @@
-//! `fence_mark` and `alert_mark`: write down that Pacemaker fenced a host, so that nova-host-alerter can tell it.
+//! `fence_mark` and `alert_mark`: write down that Pacemaker fenced a host, so that nova-host-alerter can notify of it.
 
 pub mod action;
 pub mod alert;

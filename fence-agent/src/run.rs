@@ -115,7 +115,7 @@ fn finish(call: &Call, result: Result<(), String>) -> ExitCode {
     ExitCode::FAILURE
 }
 
-/// Files are made for their owner alone, and a file size limit is an error that can be told and not a signal.
+/// Files are made for their owner alone, and a file size limit is an error that can be said and not a signal.
 fn prepare() {
     umask(Mode::from_bits_truncate(0o077));
     let mut blocked = SigSet::empty();

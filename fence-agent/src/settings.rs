@@ -26,7 +26,7 @@ pub enum TargetError {
     /// Neither `nodename` nor `plug`.
     #[error("no host is given: pass nodename or plug")]
     Missing,
-    /// Not a host name. The text itself is not told.
+    /// Not a host name. The text itself is not shown.
     #[error("{option} is no host name: {source}")]
     Name {
         /// Where it stood.
@@ -38,7 +38,7 @@ pub enum TargetError {
 
 impl Target {
     /// The node is `nodename`, and `plug` only where that is absent (design, section 2). A plug beside it that is no
-    /// host name cannot be told to anybody: it is left out, with a warning.
+    /// host name cannot be notified to anybody: it is left out, with a warning.
     ///
     /// # Errors
     /// [`TargetError`] where no host is meant.
@@ -124,16 +124,16 @@ impl Settings {
     }
 
     /// Everything that an operator should correct before it is needed, in whole sentences.
-    pub fn complaints(&self, given: &Given, look: Depth) -> Vec<String> {
+    pub fn complaints(&self, given: &Given, depth: Depth) -> Vec<String> {
         let matters =
-            |parameter: &&Parameter| look == Depth::Everything || parameter.usage != Use::Compatibility;
+            |parameter: &&Parameter| depth == Depth::Everything || parameter.usage != Use::Compatibility;
         let mistyped = given.mistyped().into_iter().filter(matters);
         let mut all: Vec<String> =
             mistyped.map(|parameter| format!("the value of {} is not of its type", parameter.name)).collect();
         if let Some(Err(e)) = self.domain.as_deref().map(domain) {
             all.push(format!("domain is no domain name: {e}"));
         }
-        // The text itself is not told.
+        // The text itself is not shown.
         if self.register.is_none() {
             all.push("register is none of \"attrd\", \"cib\", \"none\": fence_mark uses attrd".to_owned());
         }

@@ -77,7 +77,7 @@ pub const MUTANTS: &[Mutant] = &[
     Mutant {
         name: "B4: what is dated in the future waits until then",
         changes: &[Change {
-            file: "alerter/src/intake/fold.rs",
+            file: "alerter/src/intake/judge.rs",
             today: "if seen.waited < patience {",
             before: "if self.now.since(sighting.at) < patience {",
         }],
@@ -181,7 +181,7 @@ pub const MUTANTS: &[Mutant] = &[
     Mutant {
         name: "P2: a host that was cut because of its confirmation by hand is notified",
         changes: &[Change {
-            file: "alerter/src/intake/fold.rs",
+            file: "alerter/src/intake/judge.rs",
             today: "is_some_and(|since| *since + before <= sighting.at)",
             before: "is_some_and(|since| *since + before >= *since)",
         }],

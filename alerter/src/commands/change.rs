@@ -7,9 +7,11 @@ use marks::host::HostName;
 use marks::id::MarkId;
 use serde_json::json;
 
+use super::answer::{print_json, println_all};
 use super::near::{self, Near};
 use super::progress::Progress;
-use super::{control, patient_control, print_json, println_all, text, wait_for};
+use super::sources::{control, patient_control, wait_for};
+use super::text;
 use crate::cli::{self, Cli};
 use crate::control::api::{
     ChangeAnswer, Daemon, HostAnswer, HostRequest, ReleaseRequest, RetryRequest, RouteStatus, TestAnswer,

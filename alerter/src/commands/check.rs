@@ -8,7 +8,8 @@ use pacemaker::cib::Cib;
 use pacemaker::register::Tools;
 use serde::Serialize;
 
-use super::{WRONG_CONFIGURATION, print_json, println_all, wait_for};
+use super::answer::{WRONG_CONFIGURATION, print_json, println_all};
+use super::sources::wait_for;
 use crate::cli::{self, Cli};
 use crate::commands::online::{self, Answers, Obstacle, OfGroup, OfRoute};
 use crate::config::{self, Group, Settings};
@@ -19,7 +20,7 @@ use crate::words::rfc3339;
 const LIMIT: Duration = Duration::from_secs(10);
 
 #[derive(Serialize)]
-struct Verdict<'a> {
+struct CheckReport<'a> {
     valid: bool,
     routes: usize,
     groups: Vec<GroupLine<'a>>,
@@ -57,7 +58,7 @@ pub(super) fn run(cli: &Cli, options: &cli::CheckConfig) -> anyhow::Result<ExitC
         Ok(settings) if options.online => online(cli, &settings),
         Ok(settings) => good(cli, &settings, None),
         Err(problems) => {
-            let verdict = Verdict {
+            let verdict = CheckReport {
                 valid: false,
                 routes: 0,
                 groups: Vec::new(),
@@ -86,7 +87,7 @@ fn good(cli: &Cli, settings: &Settings, online: Option<&Answers>) -> anyhow::Res
     let warnings = settings.warnings.as_slice();
     if cli.json {
         let valid = obstacle.is_none();
-        print_json(&Verdict { valid, routes, groups, problems: &[], warnings, obstacle, online })?;
+        print_json(&CheckReport { valid, routes, groups, problems: &[], warnings, obstacle, online })?;
         return Ok(code);
     }
     let but = if obstacle.is_some() { ", but nova-host-alerter run does not start here" } else { "" };

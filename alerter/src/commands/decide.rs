@@ -7,9 +7,11 @@ use marks::register::{About, Decision, Scope};
 use marks::time::Timestamp;
 use serde::Serialize;
 
+use super::answer::{print_json, println_all};
 use super::change::{changed, operator};
 use super::merged::{CLUSTER, RegisterView};
-use super::{Sources, control, print_json, println_all, read, text, wait_for};
+use super::sources::{Sources, control, wait_for};
+use super::{read, text};
 use crate::cli::{self, Cli};
 use crate::control::decisions::{
     Decided, EndRequest, InForce, MaintenanceRequest, PauseRequest, ResumeRequest,
@@ -77,9 +79,9 @@ struct Listed<'a> {
 
 pub(super) fn list(cli: &Cli) -> anyhow::Result<ExitCode> {
     let sources = Sources::open(cli)?;
-    let mut all = in_force(sources.journal.as_ref(), &sources.look, Timestamp::now())?;
+    let mut all = in_force(sources.journal.as_ref(), &sources.register, Timestamp::now())?;
     all.retain(|decision| matches!(decision.about, About::Maintenance { .. }));
-    let view = sources.look.view();
+    let view = sources.register.view();
     if cli.json {
         let listed = all.iter().map(|decision| Listed { view, decision: decision.into() });
         print_json(&listed.collect::<Vec<_>>())?;
@@ -96,10 +98,10 @@ pub(super) fn list(cli: &Cli) -> anyhow::Result<ExitCode> {
 /// As any read.
 pub(super) fn in_force(
     journal: Option<&Journal>,
-    look: &RegisterView,
+    register: &RegisterView,
     now: Timestamp,
 ) -> Result<Vec<Decision>, JournalError> {
-    let (there, ended) = look.in_force();
+    let (there, ended) = register.in_force();
     let here = journal.map(|journal| journal.decisions_in_force(now)).transpose()?;
     let mut all: Vec<Decision> = read::sound(here);
     all.retain(|decision| decision.about.holds() && !ended.contains(&decision.id));
@@ -151,7 +153,7 @@ mod tests {
     use marks::register::{Ending, Entry};
 
     use super::*;
-    use crate::commands::merged::tests::{alone, look};
+    use crate::commands::merged::tests::{alone, register};
 
     const NOW: Timestamp = Timestamp(1_800_000_000_000);
 
@@ -174,8 +176,8 @@ mod tests {
         let release = decision(About::ReleaseGroup("rack1".into()));
         let end = Ending { id: ended.id, at: NOW, actor: "bob".into(), reason: "done".into() };
         let all = [&open, &ended, &over, &release].map(|decision| Entry::Decision(decision.clone()));
-        let look = look(all.into_iter().chain([Entry::Ending(end)]).collect());
-        assert_eq!(in_force(None, &look, NOW).unwrap(), [open]);
+        let register = register(all.into_iter().chain([Entry::Ending(end)]).collect());
+        assert_eq!(in_force(None, &register, NOW).unwrap(), [open]);
         assert_eq!(in_force(None, &alone(), NOW).unwrap(), []);
     }
 

@@ -15,8 +15,10 @@ use serde::Serialize;
 use tokio::process::{Child, Command};
 use tokio::signal::unix::{self, SignalKind};
 
+use super::answer::{print_json, say};
 use super::change::operator;
-use super::{control, decide, print_json, say, text, wait_for};
+use super::sources::{control, wait_for};
+use super::{decide, text};
 use crate::cli::{self, Cli};
 use crate::control::api::ChangeAnswer;
 use crate::control::client::ClientError;
@@ -56,12 +58,12 @@ async fn bracket(cli: &Cli, options: &cli::During) -> anyhow::Result<Ran> {
     // Before anything begins: from here on no signal ends this program before it has ended the maintenance.
     let mut signals = Signals::listen()?;
     let begun: Decided = control(cli).post("/v1/maintenance/begin", &decide::request(&options.begin)).await?;
-    tell(&begun.message);
+    note(&begun.message);
     let code = attend(&options.command, &mut signals).await;
     let ended = end_patiently(cli, &begun, code, &mut signals).await;
     match &ended {
-        Ok(answer) => tell(&answer.message),
-        Err(error) => tell(&goes_on(&options.begin.whom, &begun, error)),
+        Ok(answer) => note(&answer.message),
+        Err(error) => note(&goes_on(&options.begin.whom, &begun, error)),
     }
     Ok(Ran { id: begun.id, code, ended: ended.is_ok() })
 }
@@ -74,16 +76,16 @@ async fn end_patiently(
     signals: &mut Signals,
 ) -> Result<ChangeAnswer, ClientError> {
     let limit = Instant::now() + PATIENCE;
-    let mut is_told = false;
+    let mut is_said = false;
     loop {
         let error = match end(cli, begun, code).await {
             Err(error) if may_pass(&error) && Instant::now() < limit => error,
             ended => return ended,
         };
-        if !is_told {
+        if !is_said {
             let seconds = PATIENCE.as_secs();
-            tell(&format!("the maintenance is not ended yet, and that is tried for {seconds} s: {error}"));
-            is_told = true;
+            note(&format!("the maintenance is not ended yet, and that is tried for {seconds} s: {error}"));
+            is_said = true;
         }
         tokio::select! {
             () = tokio::time::sleep(PAUSE) => {}
@@ -100,7 +102,7 @@ fn may_pass(error: &ClientError) -> bool {
     }
 }
 
-/// What nobody may overlook: while it goes on, a host that fails is not told.
+/// What nobody may overlook: while it goes on, a host that fails is not notified.
 fn goes_on(whom: &cli::Whom, begun: &Decided, error: &ClientError) -> String {
     let what = match (&whom.host, &whom.group) {
         (_, Some(group)) => format!("--group {group}"),
@@ -127,21 +129,21 @@ fn until(begun: &Decided) -> String {
 }
 
 /// The command's own output is not mixed with ours.
-fn tell(sentence: &str) {
+fn note(sentence: &str) {
     say(&format!("nova-host-alerter: {sentence}\n"), &mut io::stderr());
 }
 
 /// Runs the command to its end, however long that takes, and hands it the signals that were meant to end us.
 async fn attend(words: &[OsString], signals: &mut Signals) -> u8 {
     if let Some(signal) = signals.pending().await {
-        tell("the command was not run: a signal came first");
+        note("the command was not run: a signal came first");
         return by_signal(signal as i32);
     }
     let Some((program, arguments)) = words.split_first() else { return NOT_FOUND };
     let mut child = match Command::new(program).args(arguments).spawn() {
         Ok(child) => child,
         Err(error) => {
-            tell(&format!("{} was not run: {error}", program.to_string_lossy()));
+            note(&format!("{} was not run: {error}", program.to_string_lossy()));
             return if error.kind() == io::ErrorKind::NotFound { NOT_FOUND } else { NOT_RUN };
         }
     };
@@ -169,7 +171,7 @@ fn code(ended: io::Result<ExitStatus>) -> u8 {
             (None, signal) => by_signal(signal.unwrap_or_default()),
         },
         Err(error) => {
-            tell(&format!("nobody knows how the command ended: {error}"));
+            note(&format!("nobody knows how the command ended: {error}"));
             NOT_RUN
         }
     }

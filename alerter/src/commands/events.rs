@@ -14,7 +14,8 @@ use tokio::signal::unix::{Signal, SignalKind, signal};
 use tokio::sync::mpsc::{self, Sender};
 use tokio::time::{MissedTickBehavior, interval};
 
-use super::{journal_path, reader, say};
+use super::answer::say;
+use super::sources::{journal_path, reader};
 use crate::cli::{self, Cli};
 use crate::config::control_socket;
 use crate::control::client::{ClientError, Daemon, READING};
@@ -22,8 +23,8 @@ use crate::control::events::WAIT;
 use crate::log::ring::{LogEvent, Page};
 use crate::words::rfc3339;
 
-/// How often the history is looked at: an indexed look, which writes nothing.
-const LOOK: Duration = Duration::from_millis(250);
+/// How often the history is polled: an indexed question, which writes nothing.
+const POLL: Duration = Duration::from_millis(250);
 /// How long a daemon that does not answer is left alone.
 const PAUSE: Duration = Duration::from_millis(500);
 /// A run that no daemon has.
@@ -54,13 +55,13 @@ async fn follow(cli: &Cli, mut history: Followed) -> anyhow::Result<()> {
     let mut ends = Ends::listen()?;
     let (tell, mut told) = mpsc::channel(1);
     tokio::spawn(listen(Ears::of(cli), history.asked_since, tell));
-    let mut look = interval(LOOK);
-    look.set_missed_tick_behavior(MissedTickBehavior::Delay);
+    let mut polls = interval(POLL);
+    polls.set_missed_tick_behavior(MissedTickBehavior::Delay);
     let mut complained = None;
     loop {
         let lines = tokio::select! {
             () = ends.come() => return Ok(()),
-            _ = look.tick() => {
+            _ = polls.tick() => {
                 if nobody_reads() {
                     return Ok(());
                 }

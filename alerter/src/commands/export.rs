@@ -13,8 +13,9 @@ use marks::time::Timestamp;
 use serde::Serialize;
 use site::is_hidden;
 
+use super::answer::say;
 use super::progress::Progress;
-use super::{controller, reader, say};
+use super::sources::{controller, reader};
 use crate::cli::{self, Cli, Format};
 use crate::surface::markup::sent;
 use crate::surface::report::{self, Numbers};
@@ -110,7 +111,7 @@ impl<W: Write> Exporter<W> {
             Err(damage) => {
                 self.damaged += 1;
                 let key = damage.key;
-                tell(&format!("the history row {key} is damaged, and is not exported"));
+                note(&format!("the history row {key} is damaged, and is not exported"));
                 Ok(())
             }
         }
@@ -158,11 +159,11 @@ pub(super) fn export(cli: &Cli, options: &cli::Export) -> anyhow::Result<ExitCod
         done => done?,
     }
     let Exporter { rows, damaged, last, .. } = exporter;
-    tell(&format!("{rows} rows exported: what comes later begins with `--after {last}`"));
+    note(&format!("{rows} rows exported: what comes later begins with `--after {last}`"));
     if damaged == 0 {
         return Ok(ExitCode::SUCCESS);
     }
-    tell(&format!("{damaged} rows are damaged and are not in it: keep the journal, and look at its disk"));
+    note(&format!("{damaged} rows are damaged and are not in it: keep the journal, and look at its disk"));
     Ok(ExitCode::FAILURE)
 }
 
@@ -174,7 +175,7 @@ fn is_gone(error: &anyhow::Error) -> bool {
     error.chain().any(is_pipe)
 }
 
-fn tell(sentence: &str) {
+fn note(sentence: &str) {
     say(&format!("nova-host-alerter: {sentence}\n"), &mut io::stderr());
 }
 
@@ -198,7 +199,7 @@ pub(super) fn report(cli: &Cli, options: &cli::Report) -> anyhow::Result<ExitCod
         done => done?,
     }
     if numbers.damaged > 0 {
-        tell(&format!("{} damaged rows are not counted in it", numbers.damaged));
+        note(&format!("{} damaged rows are not counted in it", numbers.damaged));
     }
     Ok(ExitCode::SUCCESS)
 }
@@ -330,8 +331,8 @@ mod tests {
     #[test]
     fn a_file_is_its_owners_and_comes_whole_or_not_at_all() {
         use std::os::unix::fs::PermissionsExt as _;
-        let room = tempfile::tempdir().unwrap();
-        let target = room.path().join("x.csv");
+        let dir = tempfile::tempdir().unwrap();
+        let target = dir.path().join("x.csv");
         fs::write(&target, "old").unwrap();
         let open = || {
             let mut out = Out::open(Some(&target)).unwrap();
@@ -343,6 +344,6 @@ mod tests {
         open().finish().unwrap();
         assert_eq!(fs::read_to_string(&target).unwrap(), "new");
         assert_eq!(fs::metadata(&target).unwrap().permissions().mode() & 0o777, 0o600);
-        assert_eq!(fs::read_dir(room.path()).unwrap().count(), 1, "no draft is left");
+        assert_eq!(fs::read_dir(dir.path()).unwrap().count(), 1, "no draft is left");
     }
 }

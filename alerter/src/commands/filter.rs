@@ -319,8 +319,8 @@ mod tests {
     #[test]
     fn a_route_that_was_taken_out_is_found_in_what_it_did() {
         use std::os::unix::fs::PermissionsExt as _;
-        let room = tempfile::tempdir().unwrap();
-        let config = room.path().join("alerter.toml");
+        let dir = tempfile::tempdir().unwrap();
+        let config = dir.path().join("alerter.toml");
         std::fs::write(
             &config,
             "[store]\nregister = \"none\"\n[http.recovery]\nurl = \"http://127.0.0.1:9/\"\n",
@@ -328,7 +328,7 @@ mod tests {
         .unwrap();
         std::fs::set_permissions(&config, std::fs::Permissions::from_mode(0o600)).unwrap();
         let cli = Cli { config, json: false, command: cli::Command::Run };
-        let mut journal = Journal::open(&room.path().join("marks.db"), Role::Alerter).unwrap();
+        let mut journal = Journal::open(&dir.path().join("marks.db"), Role::Alerter).unwrap();
         let row = NewHistory {
             route: Some("former"),
             ..NewHistory::new(Timestamp(0), "refused", "the route was tried", "nova-host-alerter")

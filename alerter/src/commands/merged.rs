@@ -1,4 +1,4 @@
-//! What the reading commands look at: the cluster's register as it stands now, beside this controller's journal. Neither
+//! What the reading commands show: the cluster's register as it stands now, beside this controller's journal. Neither
 //! Pacemaker nor a daemon has to be there.
 
 use std::thread;
@@ -15,7 +15,7 @@ use pacemaker::register::Tools;
 
 use super::delivery::DeliveryReport;
 
-/// A look takes about 20 ms. Nobody waits longer for what works without it too.
+/// A poll takes about 20 ms. Nobody waits longer for what works without it too.
 pub(super) const LIMIT: Duration = Duration::from_secs(2);
 /// The alerter as the CIB names it.
 const ALERTER: &str = "ocf:openstack:nova-host-alerter";
@@ -23,7 +23,7 @@ const ALERTER: &str = "ocf:openstack:nova-host-alerter";
 /// The answer is the whole cluster's.
 pub(super) const CLUSTER: &str = "cluster";
 
-/// One look at the register.
+/// The register, asked once.
 pub(super) struct RegisterView {
     register: Register,
     entries: Result<Entries, String>,
@@ -59,12 +59,12 @@ impl RegisterView {
         }
         thread::scope(|scope| {
             let cib = scope.spawn(|| tools.cib(Instant::now() + LIMIT).ok());
-            let look = Self::take(register, tools);
+            let register = Self::take(register, tools);
             let xml = cib.join().expect("a panic anywhere ends the whole program");
-            let Some(cib) = xml.and_then(|xml| Cib::parse(&xml).ok()) else { return look };
+            let Some(cib) = xml.and_then(|xml| Cib::parse(&xml).ok()) else { return register };
             let resource = cib.resource_of(ALERTER).map(str::to_owned);
             let untried = cib.untried_release().map(str::to_owned);
-            Self { alerter_on: cib.active_on(ALERTER), resource, untried, ..look }
+            Self { alerter_on: cib.active_on(ALERTER), resource, untried, ..register }
         })
     }
 
@@ -182,16 +182,16 @@ impl RegisterView {
 pub(super) fn marks(
     journal: Option<&Journal>,
     rows: Vec<MarkRow>,
-    look: &RegisterView,
+    register: &RegisterView,
     wanted: impl Fn(&MarkRow) -> bool,
 ) -> Result<Vec<Found>, JournalError> {
     let ended = |mut mark: MarkRow| {
         let settled_here = mark.settled.is_some();
-        mark.settled = mark.settled.or_else(|| look.settled(mark.id).map(|end| (end.how, end.at)));
+        mark.settled = mark.settled.or_else(|| register.settled(mark.id).map(|end| (end.how, end.at)));
         Found { mark, in_journal: true, settled_here }
     };
     let mut all: Vec<Found> = rows.into_iter().map(ended).filter(|found| wanted(&found.mark)).collect();
-    for mark in look.marks().filter(&wanted) {
+    for mark in register.marks().filter(&wanted) {
         if is_strange(journal, mark.id)? {
             all.push(Found { mark, in_journal: false, settled_here: false });
         }
@@ -210,10 +210,10 @@ fn is_strange(journal: Option<&Journal>, mark: MarkId) -> Result<bool, JournalEr
 }
 
 /// Shows a delivery as ended that another alerter has ended: what the daemon will write when it runs here.
-pub(super) fn end_elsewhere(delivery: &mut DeliveryReport, found: &Found, look: &RegisterView) {
+pub(super) fn end_elsewhere(delivery: &mut DeliveryReport, found: &Found, register: &RegisterView) {
     let mark = found.mark.id;
-    let taken = look.acknowledged(mark).into_iter().find(|taken| taken.route == delivery.route);
-    let settled = look.settled(mark).filter(|_| !found.settled_here);
+    let taken = register.acknowledged(mark).into_iter().find(|taken| taken.route == delivery.route);
+    let settled = register.settled(mark).filter(|_| !found.settled_here);
     let end = match (taken, settled) {
         (Some(taken), _) => (State::Acknowledged, taken.at, &taken.by),
         (None, Some(settled)) => {
@@ -292,7 +292,7 @@ pub(super) mod tests {
         Entry::Settled(Settled { mark: fencing.id.into(), how, at: NOW, by: "ctl2".into() })
     }
 
-    pub(in crate::commands) fn look(entries: Vec<Entry>) -> RegisterView {
+    pub(in crate::commands) fn register(entries: Vec<Entry>) -> RegisterView {
         let sound = entries.into_iter().map(|entry| (entry.key(), entry)).collect();
         let entries = Ok(Entries { sound, ..Entries::default() });
         RegisterView { register: Register::Attrd, entries, alerter_on: None, resource: None, untried: None }
@@ -317,8 +317,10 @@ pub(super) mod tests {
     pub(in crate::commands) fn journal(directory: &Path, first: &Fencing) -> Journal {
         let mut journal = Journal::open(&directory.join("state/marks.db"), Role::Alerter).unwrap();
         journal.append_fencing(first).unwrap();
-        let row =
-            MarkRow { standing: Standing::Proven(Proof::Journal), ..look(vec![]).row(&entry(first, "ctl1")) };
+        let row = MarkRow {
+            standing: Standing::Proven(Proof::Journal),
+            ..register(vec![]).row(&entry(first, "ctl1"))
+        };
         let to = |route: &str, required| NewDelivery {
             route: route.into(),
             body: b"{}".to_vec(),
@@ -330,9 +332,9 @@ pub(super) mod tests {
         journal
     }
 
-    fn found(journal: Option<&Journal>, look: &RegisterView) -> Vec<Found> {
+    fn found(journal: Option<&Journal>, register: &RegisterView) -> Vec<Found> {
         let rows = journal.map_or_else(Vec::new, |journal| journal.recent_marks(10).unwrap().sound);
-        marks(journal, rows, look, |_| true).unwrap()
+        marks(journal, rows, register, |_| true).unwrap()
     }
 
     #[test]
@@ -340,16 +342,19 @@ pub(super) mod tests {
         let dir = tempfile::tempdir().unwrap();
         let (here, there) = (fencing("compute1", "ctl1"), fencing("compute2", "ctl2"));
         let journal = journal(dir.path(), &here);
-        let look =
-            look(vec![Entry::Mark(entry(&here, "ctl1")), Entry::Mark(entry(&there, "ctl2")), taken(&there)]);
-        let all = found(Some(&journal), &look);
+        let register = register(vec![
+            Entry::Mark(entry(&here, "ctl1")),
+            Entry::Mark(entry(&there, "ctl2")),
+            taken(&there),
+        ]);
+        let all = found(Some(&journal), &register);
         let known: Vec<(String, bool)> =
             all.iter().map(|found| (found.mark.node.to_string(), found.in_journal)).collect();
         assert_eq!(known, [("compute1".to_owned(), true), ("compute2".to_owned(), false)]);
-        let stranger = report(Some(&journal), &look, &all[1]).unwrap();
+        let stranger = report(Some(&journal), &register, &all[1]).unwrap();
         assert_eq!((stranger.view, stranger.state, stranger.holds.len()), (CLUSTER, "open", 0));
         assert!(stranger.deliveries.is_empty() && stranger.acknowledged[0].route == "recovery");
-        let alone = found(None, &look);
+        let alone = found(None, &register);
         assert_eq!(alone.len(), 2, "a controller that has no journal shows them too");
         assert!(alone.iter().all(|found| !found.in_journal));
     }
@@ -363,7 +368,7 @@ pub(super) mod tests {
         journal.append_fencing(&first).unwrap();
         let row = MarkRow {
             standing: Standing::Proven(Proof::Journal),
-            ..look(vec![]).row(&entry(&first, "ctl1"))
+            ..register(vec![]).row(&entry(&first, "ctl1"))
         };
         let link = |step| Some(Link { step, timeout: Duration::from_secs(60) });
         let to = |route: &str, step| NewDelivery {
@@ -375,7 +380,7 @@ pub(super) mod tests {
         let chain = [to("recovery", 1), to("pager", 2)];
         journal.make_mark(&row, Taken::Fencing(&first), &chain, NOW).unwrap();
         journal.advance_chains(&|_| true, &|_| true, NOW).unwrap();
-        let nothing = look(vec![]);
+        let nothing = register(vec![]);
         let shown = report(Some(&journal), &nothing, &found(Some(&journal), &nothing)[0]).unwrap();
         let line = text::line(&shown).pop().unwrap();
         let running = "recovery pending (0 attempt(s), step 1 of 2 since 2027-01-15 08:00:00Z, until 2027-01-15 08:01:00Z)";
@@ -387,7 +392,7 @@ pub(super) mod tests {
             (&1.into(), &2.into(), &(NOW.0 + 60_000).into())
         );
         // The register does not say which step took it.
-        let ended = look(vec![settled(&first, Settlement::Acknowledged)]);
+        let ended = register(vec![settled(&first, Settlement::Acknowledged)]);
         let shown = report(Some(&journal), &ended, &found(Some(&journal), &ended)[0]).unwrap();
         assert!(shown.deliveries.iter().all(|delivery| delivery.state == State::Cancelled));
     }
@@ -398,9 +403,9 @@ pub(super) mod tests {
         let first = fencing("compute1", "ctl1");
         let journal = journal(dir.path(), &first);
         let delivery = |entries: Vec<Entry>| {
-            let look = look(entries);
-            let all = found(Some(&journal), &look);
-            let shown = report(Some(&journal), &look, &all[0]).unwrap();
+            let register = register(entries);
+            let all = found(Some(&journal), &register);
+            let shown = report(Some(&journal), &register, &all[0]).unwrap();
             (shown.state, shown.deliveries[0].state, shown.deliveries[0].next_due.is_some())
         };
         let made = || Entry::Mark(entry(&first, "ctl1"));
@@ -412,16 +417,19 @@ pub(super) mod tests {
         assert_eq!(delivery(vec![made(), expired]), ("expired", State::Cancelled, false));
         let acknowledged = settled(&first, Settlement::Acknowledged);
         let open = journal.open_marks().unwrap().sound;
-        let look = look(vec![acknowledged]);
-        let all = found(Some(&journal), &look);
-        let ends = report(Some(&journal), &look, &all[0]).unwrap().deliveries;
+        let register = register(vec![acknowledged]);
+        let all = found(Some(&journal), &register);
+        let ends = report(Some(&journal), &register, &all[0]).unwrap().deliveries;
         let ends: Vec<State> = ends.iter().map(|delivery| delivery.state).collect();
         assert_eq!(
             ends,
             [State::Acknowledged, State::Cancelled],
             "nobody knows of a route that is not required"
         );
-        assert!(unfinished(Some(&journal), open, &look).unwrap().0.is_empty(), "`list` shows what is open");
+        assert!(
+            unfinished(Some(&journal), open, &register).unwrap().0.is_empty(),
+            "`list` shows what is open"
+        );
     }
 
     /// What a journal says of its own settled mark: the register's word on its end comes from there.
@@ -438,15 +446,19 @@ pub(super) mod tests {
         journal.turn(&[ended], &[], None, NOW).unwrap();
         let wiki = Acknowledgement { mark, route: "wiki".into(), at: NOW, by: "ctl2".into() };
         let end = || settled(&first, Settlement::Acknowledged);
-        let (elsewhere, look) = (look(vec![end(), Entry::Acknowledged(wiki)]), look(vec![end()]));
-        let all = found(Some(&journal), &look);
-        let shown = report(Some(&journal), &look, &all[0]).unwrap();
+        let (elsewhere, register) = (register(vec![end(), Entry::Acknowledged(wiki)]), register(vec![end()]));
+        let all = found(Some(&journal), &register);
+        let shown = report(Some(&journal), &register, &all[0]).unwrap();
         let wiki = &shown.deliveries[1];
         assert_eq!((shown.state, wiki.state, wiki.required), ("acknowledged", State::Pending, false));
         assert!(text::line(&shown)[5].ends_with("wiki pending (0 attempt(s), not required)"));
         assert_eq!(text::line(&shown)[1], "settled (acknowledged)");
         let rows = |journal: &Journal| journal.unfinished_marks().unwrap().sound;
-        assert_eq!(unfinished(Some(&journal), rows(&journal), &look).unwrap().0.len(), 1, "`list` shows it");
+        assert_eq!(
+            unfinished(Some(&journal), rows(&journal), &register).unwrap().0.len(),
+            1,
+            "`list` shows it"
+        );
         let listed = unfinished(Some(&journal), rows(&journal), &elsewhere).unwrap().0;
         assert!(listed.is_empty(), "it was taken elsewhere");
     }
@@ -455,12 +467,12 @@ pub(super) mod tests {
     fn without_a_register_it_is_a_local_view() {
         let dir = tempfile::tempdir().unwrap();
         let journal = journal(dir.path(), &fencing("compute1", "ctl1"));
-        for (look, is_fault) in [(unreadable(), true), (alone(), false)] {
-            assert_eq!((look.view(), look.fault().is_some()), ("local view", is_fault));
-            assert_eq!(found(Some(&journal), &look).len(), 1);
-            assert!(found(None, &look).is_empty());
+        for (register, is_fault) in [(unreadable(), true), (alone(), false)] {
+            assert_eq!((register.view(), register.fault().is_some()), ("local view", is_fault));
+            assert_eq!(found(Some(&journal), &register).len(), 1);
+            assert!(found(None, &register).is_empty());
         }
-        assert_eq!(look(vec![]).view(), CLUSTER);
+        assert_eq!(register(vec![]).view(), CLUSTER);
     }
 
     #[test]
@@ -471,7 +483,7 @@ pub(super) mod tests {
         let (id, about) = (NoteId::generate(), About::Release(mark));
         let (actor, reason) = ("alice".to_owned(), "seen".to_owned());
         let decision = Decision { id, about, at: NOW, actor, reason };
-        let look = look(vec![
+        let register = register(vec![
             Entry::Fencing(first.clone()),
             Entry::Fencing(other.clone()),
             Entry::Mark(entry(&first, "ctl1")),
@@ -482,9 +494,9 @@ pub(super) mod tests {
         ]);
         let wanted =
             [format!("f.{mark}"), format!("m.{mark}"), format!("a.{mark}.recovery"), format!("p.{id}")];
-        assert_eq!(look.keys(mark, &[]), wanted);
-        assert_eq!(look.keys(mark, std::slice::from_ref(&other)).len(), 5);
-        assert_eq!((look.decisions(mark), look.first_fencing(mark)), (vec![decision], Some(&first)));
+        assert_eq!(register.keys(mark, &[]), wanted);
+        assert_eq!(register.keys(mark, std::slice::from_ref(&other)).len(), 5);
+        assert_eq!((register.decisions(mark), register.first_fencing(mark)), (vec![decision], Some(&first)));
     }
 
     /// A tool that prints a file. Another process writes it: what this one has open for writing cannot be run.
@@ -517,19 +529,19 @@ pub(super) mod tests {
             crm_node: "/nonexistent".into(),
             stonith_admin: "/nonexistent".into(),
         };
-        let look = RegisterView::with_alerter(Register::Attrd, &tools);
+        let register = RegisterView::with_alerter(Register::Attrd, &tools);
         assert_eq!(
-            (look.view(), look.alerter_on.as_deref(), look.marks().count()),
+            (register.view(), register.alerter_on.as_deref(), register.marks().count()),
             (CLUSTER, Some("ctl2"), 1)
         );
-        assert_eq!(look.resource.as_deref(), Some("alerter"));
+        assert_eq!(register.resource.as_deref(), Some("alerter"));
         let none = Tools { attrd_updater: "/nonexistent".into(), cibadmin: "/nonexistent".into(), ..tools };
-        let look = RegisterView::with_alerter(Register::Attrd, &none);
+        let register = RegisterView::with_alerter(Register::Attrd, &none);
         assert_eq!(
-            (look.view(), look.alerter_on.as_deref(), look.resource.as_deref()),
+            (register.view(), register.alerter_on.as_deref(), register.resource.as_deref()),
             ("local view", None, None)
         );
-        assert!(look.fault().unwrap().starts_with("the register (attrd) cannot be read: attrd_updater"));
+        assert!(register.fault().unwrap().starts_with("the register (attrd) cannot be read: attrd_updater"));
         assert_eq!(RegisterView::with_alerter(Register::None, &none).fault(), None);
     }
 }

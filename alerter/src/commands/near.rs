@@ -7,8 +7,8 @@ use marks::host::HostName;
 use marks::id::MarkId;
 use site::suggest;
 
-use super::Sources;
 use super::merged::{self, RegisterView};
+use super::sources::Sources;
 use crate::cli::Cli;
 
 /// So many of the newest marks are looked at for names.
@@ -63,12 +63,12 @@ pub(super) fn hosts(sources: &Sources) -> BTreeSet<HostName> {
         Some(rows)
     };
     let here = sources.journal.as_ref().and_then(rows).unwrap_or_default();
-    let there = register(&sources.look);
+    let there = register(&sources.register);
     here.into_iter().map(|row| row.node).chain(there).collect()
 }
 
-fn register(look: &RegisterView) -> Vec<HostName> {
-    let found = merged::marks(None, Vec::new(), look, |_| true).unwrap_or_default();
+fn register(register: &RegisterView) -> Vec<HostName> {
+    let found = merged::marks(None, Vec::new(), register, |_| true).unwrap_or_default();
     found.into_iter().map(|found| found.mark.node).collect()
 }
 

@@ -109,7 +109,9 @@ pub async fn ask(settings: &Settings, cib: Result<Cib, String>) -> Answers {
     let grouped = cib.as_ref().map(|cib| roll::grouped(settings, cib)).unwrap_or_default();
     let under_way: Vec<_> = settings
         .own_routes()
-        .map(|route| tokio::spawn(of_route(route.clone(), told(settings, route, &named, cib.as_ref().ok()))))
+        .map(|route| {
+            tokio::spawn(of_route(route.clone(), notified(settings, route, &named, cib.as_ref().ok())))
+        })
         .collect();
     let mut routes = Vec::new();
     for route in under_way {
@@ -135,14 +137,14 @@ fn of_groups(settings: &Settings, sizes: &[usize]) -> Vec<OfGroup> {
     groups.map(|(group, size)| OfGroup { group: group.name.clone(), hosts: *size }).collect()
 }
 
-/// The hosts that a route is told of.
-fn told(settings: &Settings, route: &Route, hosts: &[Named], cib: Option<&Cib>) -> Vec<Named> {
+/// The hosts that a route is notified of.
+fn notified(settings: &Settings, route: &Route, hosts: &[Named], cib: Option<&Cib>) -> Vec<Named> {
     let attribute = |node: &HostName, name: &str| cib?.node_attribute(node, name).map(str::to_owned);
-    let is_told = |host: &&Named| {
+    let is_notified = |host: &&Named| {
         let routes = settings.routes_for(&host.node, &attribute).routes();
         routes.iter().any(|own| own.name == route.name)
     };
-    hosts.iter().filter(is_told).cloned().collect()
+    hosts.iter().filter(is_notified).cloned().collect()
 }
 
 async fn of_route(route: Route, hosts: Vec<Named>) -> OfRoute {

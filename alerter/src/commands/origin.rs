@@ -24,10 +24,10 @@ pub(super) struct Witnesses {
 
 impl Witnesses {
     /// Where the journal does not know the mark.
-    pub(super) fn of_register(look: &RegisterView, mark: MarkId) -> Self {
-        let first = look.first_fencing(mark).cloned();
+    pub(super) fn of_register(register: &RegisterView, mark: MarkId) -> Self {
+        let first = register.first_fencing(mark).cloned();
         let records = first.into_iter().map(|fencing| Record { fencing, imported: true }).collect();
-        Self { records, decisions: look.decisions(mark), ..Self::default() }
+        Self { records, decisions: register.decisions(mark), ..Self::default() }
     }
 }
 
@@ -128,17 +128,17 @@ fn why(doubt: Doubt) -> &'static str {
 pub(super) fn kept_in(
     found: &Found,
     records: &[Record],
-    look: &RegisterView,
+    register: &RegisterView,
     journal: (&str, &str),
 ) -> Vec<String> {
     let (controller, path) = journal;
     let here = found.in_journal.then(|| format!("the journal of {controller} ({path})"));
     let fencings: Vec<Fencing> = records.iter().map(|record| record.fencing.clone()).collect();
-    let register = look.register().as_str();
-    let there = match (look.entries(), look.fault()) {
-        (Some(_), _) => match look.keys(found.mark.id, &fencings).as_slice() {
-            [] => Some(format!("not in the register ({register})")),
-            keys => Some(format!("the register ({register}): {}", keys.join(", "))),
+    let kind = register.register().as_str();
+    let there = match (register.entries(), register.fault()) {
+        (Some(_), _) => match register.keys(found.mark.id, &fencings).as_slice() {
+            [] => Some(format!("not in the register ({kind})")),
+            keys => Some(format!("the register ({kind}): {}", keys.join(", "))),
         },
         (None, fault) => fault,
     };
@@ -152,13 +152,13 @@ mod tests {
     use marks::time::Timestamp;
 
     use super::*;
-    use crate::commands::merged::tests::{alone, entry, fencing, look, taken, unreadable};
+    use crate::commands::merged::tests::{alone, entry, fencing, register, taken, unreadable};
 
     const OPERATION: &str = "e19eab25-6556-4644-89e9-f9bf9b151b87";
 
     fn found(entry: &MarkEntry, in_journal: bool) -> Found {
-        let look = look(vec![Entry::Mark(entry.clone())]);
-        let mut all = crate::commands::merged::marks(None, vec![], &look, |_| true).unwrap();
+        let register = register(vec![Entry::Mark(entry.clone())]);
+        let mut all = crate::commands::merged::marks(None, vec![], &register, |_| true).unwrap();
         Found { in_journal, ..all.remove(0) }
     }
 
@@ -218,8 +218,8 @@ mod tests {
         for in_journal in [true, false] {
             assert_eq!(came_from(&found(&of_alert, in_journal), &Witnesses::default(), "ctl1"), wanted);
         }
-        let look = look(vec![Entry::Fencing(first.clone())]);
-        let witnesses = Witnesses::of_register(&look, first.id.into());
+        let register = register(vec![Entry::Fencing(first.clone())]);
+        let witnesses = Witnesses::of_register(&register, first.id.into());
         let wanted = [
             "recorded by fence_mark on ctl2, read from the register",
             "made by the alerter on ctl2, read from the register",
@@ -231,15 +231,16 @@ mod tests {
     fn a_mark_says_where_it_is_kept_now() {
         let first = fencing("compute1", "ctl1");
         let (here, there) = (found(&entry(&first, "ctl1"), true), found(&entry(&first, "ctl2"), false));
-        let kept = |found: &Found, look: &RegisterView| kept_in(found, &[], look, ("ctl1", "/var/marks.db"));
+        let kept =
+            |found: &Found, register: &RegisterView| kept_in(found, &[], register, ("ctl1", "/var/marks.db"));
         let journal = "the journal of ctl1 (/var/marks.db)";
         let id = first.id;
         let full =
-            look(vec![Entry::Fencing(first.clone()), Entry::Mark(entry(&first, "ctl2")), taken(&first)]);
-        let register = format!("the register (attrd): f.{id}, m.{id}, a.{id}.recovery");
-        assert_eq!(kept(&here, &full), [journal, &register]);
-        assert_eq!(kept(&there, &full), [register]);
-        assert_eq!(kept(&here, &look(vec![])), [journal, "not in the register (attrd)"]);
+            register(vec![Entry::Fencing(first.clone()), Entry::Mark(entry(&first, "ctl2")), taken(&first)]);
+        let keys = format!("the register (attrd): f.{id}, m.{id}, a.{id}.recovery");
+        assert_eq!(kept(&here, &full), [journal, &keys]);
+        assert_eq!(kept(&there, &full), [keys]);
+        assert_eq!(kept(&here, &register(vec![])), [journal, "not in the register (attrd)"]);
         assert_eq!(kept(&here, &alone()), [journal]);
         let wanted = "the register (attrd) cannot be read: attrd_updater: no answer within 2000 ms";
         assert_eq!(kept(&here, &unreadable()), [journal, wanted]);

@@ -3,7 +3,8 @@
 use std::io::{self, IsTerminal as _};
 use std::time::{Duration, Instant};
 
-use super::{say, terminal};
+use super::answer::say;
+use super::terminal;
 
 /// More often than this nobody reads it.
 const PACE: Duration = Duration::from_millis(100);

@@ -9,13 +9,15 @@ use marks::host::HostName;
 use marks::id::MarkId;
 use marks::time::Timestamp;
 
+use super::answer::{print_json, println_all, say};
 use super::filter::Filter;
 use super::merged::{self, Found};
 use super::near::Near;
 use super::origin::{self, Record, Witnesses};
 use super::report::{self, MarkReport, Story};
+use super::sources::{Sources, reader};
 use super::unmarked::{self, Rules};
-use super::{Sources, print_json, println_all, reader, say, terminal, text};
+use super::{terminal, text};
 use crate::cli::{self, Cli};
 
 /// So many marks are looked at, at the most, where only some of the settled ones are wanted.
@@ -46,8 +48,8 @@ pub(super) fn list(cli: &Cli, options: &cli::List) -> anyhow::Result<ExitCode> {
     }
     let rows: Vec<_> = reports.iter().map(text::line).chain(unmarked(&sources, &filter)?).collect();
     println_all(&match rows.is_empty() && !(all || filter.is_empty()) {
-        true => format!("no such open mark ({}): `--all` looks at settled ones too", sources.look.view()),
-        false => text::listing(rows, sources.look.view()),
+        true => format!("no such open mark ({}): `--all` looks at settled ones too", sources.register.view()),
+        false => text::listing(rows, sources.register.view()),
     });
     Ok(ExitCode::SUCCESS)
 }
@@ -66,7 +68,7 @@ fn unmarked(sources: &Sources, filter: &Filter) -> anyhow::Result<Vec<Vec<String
     let mut new = unmarked::unmarked(
         journal,
         unfolded,
-        &sources.look,
+        &sources.register,
         (&sources.controller, Rules::of(&sources.site)),
         Timestamp::now(),
     )?;
@@ -84,9 +86,9 @@ fn reports(sources: &Sources, filter: &Filter, all: bool, limit: u32) -> anyhow:
     if all {
         return newest(sources, filter, limit);
     }
-    let (journal, look) = (sources.journal.as_ref(), &sources.look);
+    let (journal, register) = (sources.journal.as_ref(), &sources.register);
     let rows = sound(journal.map(Journal::unfinished_marks).transpose()?);
-    let mut found = report::maybe_unfinished(journal, rows, look)?;
+    let mut found = report::maybe_unfinished(journal, rows, register)?;
     found.retain(|found| filter.takes(&found.mark.node, found.mark.failure_time));
     let is_wanted = |report: &MarkReport| report.is_unfinished() && filter.takes_report(report);
     Ok(first(&found, limit, |found| Ok(Some(sources.report(found)?).filter(is_wanted)))?)
@@ -94,7 +96,7 @@ fn reports(sources: &Sources, filter: &Filter, all: bool, limit: u32) -> anyhow:
 
 /// As many as are wanted are mostly among the newest: only where they are not, more are read.
 fn newest(sources: &Sources, filter: &Filter, limit: u32) -> anyhow::Result<Cut<MarkReport>> {
-    let (journal, look) = (sources.journal.as_ref(), &sources.look);
+    let (journal, register) = (sources.journal.as_ref(), &sources.register);
     let mut most = if limit == 0 { LOOKED_AT } else { limit.saturating_add(1).min(LOOKED_AT) };
     loop {
         let rows = journal.map(|journal| journal.recent_marks(most)).transpose()?;
@@ -103,7 +105,7 @@ fn newest(sources: &Sources, filter: &Filter, limit: u32) -> anyhow::Result<Cut<
         // What others know of older ones comes behind rows that were not read yet.
         let oldest = rows.iter().map(|row| row.id).min().filter(|_| !is_all);
         let mut found =
-            merged::marks(journal, rows, look, |mark| oldest.is_none_or(|oldest| mark.id >= oldest))?;
+            merged::marks(journal, rows, register, |mark| oldest.is_none_or(|oldest| mark.id >= oldest))?;
         found.retain(|found| filter.takes(&found.mark.node, found.mark.failure_time));
         found.reverse();
         let is_wanted = |report: &MarkReport| filter.takes_report(report);
@@ -171,7 +173,7 @@ fn nothing(cli: &Cli, sources: &Sources, target: Option<&str>, is_known: bool) -
         Some(target) if !is_known => format!(
             "there is no mark of {} in this journal{}: {}",
             target.escape_default(),
-            sources.look.entries().map_or("", |_| " or in the register"),
+            sources.register.entries().map_or("", |_| " or in the register"),
             Near::of(cli, target)
         ),
         _ => "there is no such mark: see `nova-host-alerter list --all`".to_owned(),
@@ -181,25 +183,25 @@ fn nothing(cli: &Cli, sources: &Sources, target: Option<&str>, is_known: bool) -
 fn everything(sources: &Sources) -> anyhow::Result<Vec<Found>> {
     let journal = sources.journal.as_ref();
     let rows = sound(journal.map(|journal| journal.recent_marks(LOOKED_AT)).transpose()?);
-    Ok(merged::marks(journal, rows, &sources.look, |_| true)?)
+    Ok(merged::marks(journal, rows, &sources.register, |_| true)?)
 }
 
 fn find(sources: &Sources, target: &str) -> anyhow::Result<Vec<Found>> {
-    let (journal, look) = (sources.journal.as_ref(), &sources.look);
+    let (journal, register) = (sources.journal.as_ref(), &sources.register);
     if let Ok(id) = MarkId::parse(target) {
         let row = journal.map(|journal| journal.mark(id)).transpose()?.flatten();
-        return Ok(merged::marks(journal, row.into_iter().collect(), look, |mark| mark.id == id)?);
+        return Ok(merged::marks(journal, row.into_iter().collect(), register, |mark| mark.id == id)?);
     }
     let host = HostName::parse(target).context("neither a host name nor a mark's id")?;
     let rows = sound(journal.map(|journal| journal.marks_of(&host)).transpose()?);
-    Ok(merged::marks(journal, rows, look, |mark| mark.node == host)?)
+    Ok(merged::marks(journal, rows, register, |mark| mark.node == host)?)
 }
 
 fn story(sources: &Sources, found: &Found, report: MarkReport) -> Result<Story, JournalError> {
-    let (journal, look, mark) = (sources.journal.as_ref(), &sources.look, found.mark.id);
+    let (journal, register, mark) = (sources.journal.as_ref(), &sources.register, found.mark.id);
     let witnesses = match journal.filter(|_| found.in_journal) {
         Some(journal) => witnesses(journal, mark)?,
-        None => Witnesses::of_register(look, mark),
+        None => Witnesses::of_register(register, mark),
     };
     let filter = HistoryFilter { mark: Some(mark), ..HistoryFilter::default() };
     let history = journal.map(|journal| journal.history(&filter)).transpose()?;
@@ -207,7 +209,7 @@ fn story(sources: &Sources, found: &Found, report: MarkReport) -> Result<Story, 
     Ok(Story {
         report,
         came_from: origin::came_from(found, &witnesses, &sources.controller),
-        kept_in: origin::kept_in(found, &witnesses.records, look, (&sources.controller, &path)),
+        kept_in: origin::kept_in(found, &witnesses.records, register, (&sources.controller, &path)),
         vouched: origin::standing(found),
         seen: witnesses.sightings.iter().map(|sighting| (sighting.at, origin::sighting(sighting))).collect(),
         fencings: witnesses.records.into_iter().map(|record| record.fencing).collect(),

@@ -6,8 +6,9 @@ use std::time::Duration;
 
 use anyhow::Context as _;
 
+use super::answer::{LATER, WRONG_CONFIGURATION, print_json, println_all};
 use super::change::{changed, operator};
-use super::{LATER, WRONG_CONFIGURATION, control, patient_control, print_json, println_all, wait_for};
+use super::sources::{control, patient_control, wait_for};
 use crate::cli::{self, Cli};
 use crate::control::api::{DismissRequest, ReloadAnswer, ReloadRequest};
 

@@ -14,6 +14,7 @@ use serde::Serialize;
 use super::delivery::{ChainReport, DeliveryReport};
 use super::merged::{self, Found, RegisterView};
 use crate::policy::{self, Hold};
+use crate::problem::{DeliverySight, Finding};
 
 /// One mark with its deliveries.
 #[derive(Debug, Serialize)]
@@ -55,7 +56,7 @@ pub(super) struct HeldReport {
 pub(super) struct Taken {
     pub(super) route: String,
     pub(super) at: Timestamp,
-    /// The controller whose alerter had told it.
+    /// The controller whose alerter had notified it.
     pub(super) by: String,
 }
 
@@ -86,11 +87,11 @@ pub(super) struct Story {
 pub(super) fn unfinished(
     journal: Option<&Journal>,
     rows: Vec<MarkRow>,
-    look: &RegisterView,
+    register: &RegisterView,
 ) -> Result<(Vec<MarkReport>, Vec<Damage>), JournalError> {
-    let found = maybe_unfinished(journal, rows, look)?;
+    let found = maybe_unfinished(journal, rows, register)?;
     let Some(journal) = journal else {
-        return Ok((found.iter().map(|found| elsewhere(look, found)).collect(), Vec::new()));
+        return Ok((found.iter().map(|found| elsewhere(register, found)).collect(), Vec::new()));
     };
     let (kept, mut holds) = (journal.open_deliveries()?, journal.holds()?);
     let mut deliveries: BTreeMap<MarkId, Vec<Delivery>> = BTreeMap::new();
@@ -104,8 +105,8 @@ pub(super) fn unfinished(
             damaged: kept.damaged.iter().filter(is_its).cloned().collect(),
         };
         let report = match found.in_journal {
-            true => here(look, found, rows, 0, holds.remove(&id)),
-            false => elsewhere(look, found),
+            true => here(register, found, rows, 0, holds.remove(&id)),
+            false => elsewhere(register, found),
         };
         reports.push(report);
     }
@@ -121,10 +122,10 @@ pub(super) fn unfinished(
 pub(super) fn maybe_unfinished(
     journal: Option<&Journal>,
     rows: Vec<MarkRow>,
-    look: &RegisterView,
+    register: &RegisterView,
 ) -> Result<Vec<Found>, JournalError> {
     let here: BTreeSet<MarkId> = rows.iter().map(|row| row.id).collect();
-    merged::marks(journal, rows, look, |mark| mark.settled.is_none() || here.contains(&mark.id))
+    merged::marks(journal, rows, register, |mark| mark.settled.is_none() || here.contains(&mark.id))
 }
 
 impl MarkReport {
@@ -149,33 +150,45 @@ impl MarkReport {
         }
     }
 
+    /// The first of what holds it. A doubt stands in the mark's own row, and the policy has no say in it.
+    pub(super) fn hold(&self) -> Option<Finding> {
+        let first = *self.holds.first()?;
+        let held = self.held.as_ref().filter(|_| !first.is_doubt());
+        let by_policy =
+            |held: &HeldReport| Finding::held(first, &held.why, &held.cause, held.since, held.until);
+        Some(held.map_or_else(|| Finding::doubt(first, self.mark.made_at), by_policy))
+    }
+
     /// Its state in one of the words that every surface uses: [`State::of_mark`].
     pub(super) fn stage(&self) -> State {
         if let Some((how, _)) = self.mark.settled {
             return State::at_the_end(how, true);
         }
-        let waits = |delivery: &DeliveryReport| delivery.state == State::Held && !delivery.is_held();
-        let sound = self.deliveries.iter().map(|delivery| (delivery.state, waits(delivery)));
+        let sight = |delivery: &DeliveryReport| (delivery.state, delivery.sight().waits_in_chain);
+        let sound = self.deliveries.iter().map(sight);
         let damaged = self.damaged.iter().map(|_| (State::Quarantined, false));
         State::of_open(!self.holds.is_empty(), sound.chain(damaged))
     }
 
-    /// Whether one of the routes can still tell it.
-    pub(super) fn can_be_told_by(&self, routes: &BTreeSet<String>) -> bool {
+    /// Whether one of the routes can still deliver it.
+    pub(super) fn can_be_notified_by(&self, routes: &BTreeSet<String>) -> bool {
         self.deliveries.iter().any(|delivery| !delivery.state.is_final() && routes.contains(&delivery.route))
     }
 }
 
 impl DeliveryReport {
-    /// As [`Delivery::is_rejected`].
-    pub(super) fn is_rejected(&self) -> bool {
-        let own = self.last.as_ref().zip(self.next_due).is_some_and(|(last, next_due)| next_due > last.at);
-        self.state == State::Parked && own
-    }
-
-    /// Held, and not because it is another step's turn.
-    pub(super) fn is_held(&self) -> bool {
-        self.state == State::Held && !self.chain.as_ref().is_some_and(|chain| chain.waits)
+    /// As the problems of marks are worked out from.
+    pub(super) fn sight(&self) -> DeliverySight<'_> {
+        let has_own_wait =
+            self.last.as_ref().zip(self.next_due).is_some_and(|(last, next_due)| next_due > last.at);
+        DeliverySight {
+            route: &self.route,
+            state: self.state,
+            is_rejected: self.state == State::Parked && has_own_wait,
+            waits_in_chain: self.chain.as_ref().is_some_and(|chain| chain.waits),
+            exhausted_at: self.chain.as_ref().and_then(|chain| chain.exhausted_at),
+            last: self.last.as_ref(),
+        }
     }
 }
 
@@ -185,34 +198,34 @@ impl DeliveryReport {
 /// As any read.
 pub(super) fn report(
     journal: Option<&Journal>,
-    look: &RegisterView,
+    register: &RegisterView,
     found: &Found,
 ) -> Result<MarkReport, JournalError> {
     let id = found.mark.id;
-    let Some(journal) = journal.filter(|_| found.in_journal) else { return Ok(elsewhere(look, found)) };
+    let Some(journal) = journal.filter(|_| found.in_journal) else { return Ok(elsewhere(register, found)) };
     let (kept, count) = (journal.deliveries_of(id)?, journal.fence_count(id)?);
     let held = if found.mark.settled.is_none() { journal.hold_of(id)? } else { None };
-    Ok(here(look, found, kept, count, held))
+    Ok(here(register, found, kept, count, held))
 }
 
 /// Of a mark that only the register knows.
-fn elsewhere(look: &RegisterView, found: &Found) -> MarkReport {
-    let count = look.first_fencing(found.mark.id).map_or(0, |_| 1);
-    assemble(look, found, Vec::new(), count)
+fn elsewhere(register: &RegisterView, found: &Found) -> MarkReport {
+    let count = register.first_fencing(found.mark.id).map_or(0, |_| 1);
+    assemble(register, found, Vec::new(), count)
 }
 
 /// Of a mark of this journal.
 fn here(
-    look: &RegisterView,
+    register: &RegisterView,
     found: &Found,
     kept: Rows<Delivery>,
     fence_count: u32,
     held: Option<HeldMark>,
 ) -> MarkReport {
     let mut deliveries: Vec<DeliveryReport> = kept.sound.into_iter().map(DeliveryReport::from).collect();
-    deliveries.iter_mut().for_each(|delivery| merged::end_elsewhere(delivery, found, look));
+    deliveries.iter_mut().for_each(|delivery| merged::end_elsewhere(delivery, found, register));
     count_steps(&mut deliveries);
-    let mut report = assemble(look, found, deliveries, fence_count);
+    let mut report = assemble(register, found, deliveries, fence_count);
     report.add_hold(held.filter(|_| found.mark.settled.is_none()));
     MarkReport { damaged: kept.damaged, ..report }
 }
@@ -225,12 +238,13 @@ fn count_steps(deliveries: &mut [DeliveryReport]) {
 }
 
 fn assemble(
-    look: &RegisterView,
+    register: &RegisterView,
     found: &Found,
     deliveries: Vec<DeliveryReport>,
     fence_count: u32,
 ) -> MarkReport {
-    let acknowledged: Vec<Taken> = look.acknowledged(found.mark.id).into_iter().map(Taken::from).collect();
+    let acknowledged: Vec<Taken> =
+        register.acknowledged(found.mark.id).into_iter().map(Taken::from).collect();
     let holds = found.holds();
     let state = match found.mark.settled {
         Some((how, _)) => how.as_str(),
@@ -238,7 +252,7 @@ fn assemble(
         None => "held",
     };
     MarkReport {
-        view: look.view(),
+        view: register.view(),
         in_journal: found.in_journal,
         mark: found.mark.clone(),
         state,

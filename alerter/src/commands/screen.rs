@@ -1,15 +1,13 @@
 //! What `status` shows: one screen, the most important first. Pure.
 
-use marks::register::{About, Decision, Scope};
 use marks::time::Timestamp;
 
-use super::status::Status;
+use super::overview::{Stage, Status, age};
 use super::terminal::{Colour, Style, clean};
-use super::text::{self, span, time};
+use super::text::{self, time};
 use crate::control::api::{ClusterStatus, Daemon, RouteStatus};
 use crate::policy::groups::GroupStatus;
 use crate::problem::{Kind, Level, Problem};
-use crate::surface::headline::Headline;
 
 /// So many troubles fit on one screen.
 const TROUBLES: usize = 6;
@@ -18,52 +16,21 @@ const ORDERS: usize = 4;
 /// So many groups that hold nothing are shown with the others.
 const GROUPS: usize = 6;
 
-/// Whether every fenced host is told, in one sentence.
-pub(super) fn headline(status: &Status) -> String {
-    let is_nowhere = status.troubles.iter().any(|one| matches!(one.kind, Kind::NotRunning | Kind::Silent));
-    // A damaged row may be of a host that was fenced and that nothing else speaks of.
-    let is_damaged = status.damaged > 0 && status.open + status.new_fencings + status.unmarked_fencings == 0;
-    let damaged = is_damaged.then(|| format!("{} row(s) of the journal are damaged", status.damaged));
-    // What other controllers have marked stands there; a daemon of this one has it in its journal.
-    let is_deaf =
-        status.daemon.is_none() && status.troubles.iter().any(|trouble| trouble.kind == Kind::Register);
-    let deaf = is_deaf.then(|| "the register cannot be read".to_owned());
-    let journal = status.unknown.as_ref().map(|_| "the journal cannot be read".to_owned());
-    let headline = Headline {
-        unknown: journal.or(damaged).or(deaf.filter(|_| status.open + status.new_fencings == 0)),
-        open: status.open,
-        unmarked: status.new_fencings + status.unmarked_fencings,
-        oldest: oldest(status),
-        is_nowhere,
-    };
-    headline.sentence()
-}
-
-fn oldest(status: &Status) -> Option<String> {
-    let stage = status.states.values().min_by_key(|stage| stage.oldest_at)?;
-    let (at, age) = (time(stage.oldest_at), age(stage.oldest_at, status));
-    Some(format!("{} since {at} ({age})", stage.oldest_host))
-}
-
-fn age(at: Timestamp, status: &Status) -> String {
-    span(status.at.unwrap_or(at).since(at))
-}
-
 /// All of it.
-pub(super) fn drawn(status: &Status, look: Style) -> String {
-    let mut out = look.wrap("", &status.headline).trim_end().to_owned();
-    out = out.lines().map(|line| look.paint(colour(status.level), line) + "\n").collect();
-    out += &look.wrap("", &where_it_runs(status));
+pub(super) fn drawn(status: &Status, style: Style) -> String {
+    let mut out = style.wrap("", &status.headline).trim_end().to_owned();
+    out = out.lines().map(|line| style.paint(colour(status.level), line) + "\n").collect();
+    out += &style.wrap("", &where_it_runs(status));
     if let Some(release) = &status.untried_pacemaker {
-        out += &look.wrap("", &format!("Pacemaker {}: not tried by this release", clean(release)));
+        out += &style.wrap("", &format!("Pacemaker {}: not tried by this release", clean(release)));
     }
-    out += &troubles(&status.troubles, look);
-    out += &look.wrap("marks     ", &marks(status));
+    out += &troubles(&status.troubles, style);
+    out += &style.wrap("marks     ", &marks(status));
     out += &status
         .orders
         .iter()
         .take(ORDERS)
-        .map(|order| look.wrap("in force  ", &clean(order)))
+        .map(|order| style.wrap("in force  ", &clean(order)))
         .collect::<String>();
     if status.orders.len() > ORDERS {
         out += &format!(
@@ -73,8 +40,8 @@ pub(super) fn drawn(status: &Status, look: Style) -> String {
     }
     let Some(daemon) = &status.daemon else { return out };
     out += &daemon.cluster.as_ref().map(cluster).unwrap_or_default();
-    out += &columns(&routes(daemon, &status.troubles), look);
-    out + &columns(&groups(&daemon.groups), look)
+    out += &columns(&routes(daemon, &status.troubles), style);
+    out + &columns(&groups(&daemon.groups), style)
 }
 
 fn colour(level: Option<Level>) -> Colour {
@@ -102,17 +69,18 @@ fn where_it_runs(status: &Status) -> String {
     }
 }
 
-fn troubles(all: &[Problem], look: Style) -> String {
+fn troubles(all: &[Problem], style: Style) -> String {
     if all.is_empty() {
         return String::new();
     }
     let mut out = String::from("\n");
     for trouble in all.iter().take(TROUBLES) {
         let word = format!("{:<8}  ", trouble.level.as_str());
-        let lines = look.wrap(&word, &clean(&trouble.what));
+        let lines = style.wrap(&word, &clean(&trouble.what));
         // The colour goes in behind the wrapping: its codes have no width.
-        out += &lines.replacen(word.trim_end(), &look.paint(colour(Some(trouble.level)), word.trim_end()), 1);
-        out += &look.wrap("       -> ", &clean(&trouble.then));
+        out +=
+            &lines.replacen(word.trim_end(), &style.paint(colour(Some(trouble.level)), word.trim_end()), 1);
+        out += &style.wrap("       -> ", &clean(&trouble.then));
     }
     if all.len() > TROUBLES {
         out += &format!(
@@ -124,7 +92,7 @@ fn troubles(all: &[Problem], look: Style) -> String {
 }
 
 fn marks(status: &Status) -> String {
-    let stage = |(word, stage): (&&str, &super::status::Stage)| {
+    let stage = |(word, stage): (&&str, &Stage)| {
         let age = age(stage.oldest_at, status);
         format!("{} {word} (oldest {}, {age})", stage.marks, stage.oldest_host)
     };
@@ -147,34 +115,17 @@ fn marks(status: &Status) -> String {
     said.join(", ")
 }
 
-/// A pause or a maintenance: of what, since and until when, whose, why.
-pub(super) fn order(order: &Decision) -> String {
-    let scope = order.about.scope().unwrap_or(Scope::All);
-    let until = match (&order.about, order.about.until()) {
-        (_, Some(at)) => format!("until {}", time(at)),
-        (About::Pause { .. }, None) => "until `resume`".to_owned(),
-        (_, None) => String::new(),
-    };
-    format!(
-        "{} of {scope} by {} since {}, {until}: {}",
-        order.about.kind(),
-        order.actor,
-        time(order.at),
-        order.reason
-    )
-}
-
 fn cluster(cluster: &ClusterStatus) -> String {
     let told = if cluster.permitted { "marks may be told" } else { "nothing may be told now" };
     format!("register  {}: {} entries, {told}\n", cluster.register, cluster.entries)
 }
 
 /// A table with its heading, each line cut where the screen ends.
-fn columns(rows: &[Vec<String>], look: Style) -> String {
+fn columns(rows: &[Vec<String>], style: Style) -> String {
     let table = text::table(rows);
     let line = |(number, line): (usize, &str)| {
-        let line = look.cut(line);
-        if number == 0 { look.paint(Colour::Faint, &line) + "\n" } else { line + "\n" }
+        let line = style.cut(line);
+        if number == 0 { style.paint(Colour::Faint, &line) + "\n" } else { line + "\n" }
     };
     table.lines().enumerate().map(line).collect()
 }
@@ -244,19 +195,13 @@ fn group(group: &GroupStatus) -> Vec<String> {
 
 #[cfg(test)]
 mod tests {
-    use std::collections::BTreeMap;
-
-    use super::super::status::Stage;
+    use super::super::overview::tests::status;
     use super::*;
 
     const NOW: Timestamp = Timestamp(1_800_000_000_000);
 
-    fn status() -> Status {
-        Status { view: "cluster", level: Some(Level::Ok), at: Some(NOW), ..Status::default() }
-    }
-
-    fn plain(status: Status) -> String {
-        drawn(&Status { headline: headline(&status), ..status }, Style::PLAIN)
+    fn plain(status: &Status) -> String {
+        drawn(status, Style::PLAIN)
     }
 
     fn bad(level: Level, kind: Kind, number: usize) -> Problem {
@@ -271,7 +216,7 @@ mod tests {
     fn the_controller_that_has_the_alerter_is_named_where_it_is_another_one() {
         let second = |alerter_on: Option<&str>, runs_elsewhere| {
             let alerter_on = alerter_on.map(str::to_owned);
-            let said = plain(Status { alerter_on, runs_elsewhere, ..status() });
+            let said = plain(&Status { alerter_on, runs_elsewhere, ..status() });
             said.lines().nth(1).unwrap_or_default().to_owned()
         };
         assert!(second(Some("ctl2"), true).starts_with("the alerter runs on ctl2; here it does not run"));
@@ -281,40 +226,18 @@ mod tests {
 
     #[test]
     fn a_release_of_pacemaker_that_was_never_run_is_said_once() {
-        let said = plain(Status { untried_pacemaker: Some("3.1.0".into()), ..status() });
+        let said = plain(&Status { untried_pacemaker: Some("3.1.0".into()), ..status() });
         assert_eq!(said.matches("Pacemaker 3.1.0: not tried by this release").count(), 1, "{said}");
-        assert!(!plain(status()).contains("not tried"));
-    }
-
-    /// The one question of whoever is woken. The broken variant counts marks alone: a fencing without a mark is not told.
-    #[test]
-    fn the_first_line_says_whether_every_fenced_host_is_told() {
-        assert_eq!(headline(&status()), "No fenced host waits to be told.");
-        let stage = Stage { marks: 2, oldest_host: "compute7".into(), oldest_at: Timestamp(NOW.0 - 600_000) };
-        let open =
-            Status { open: 2, states: BTreeMap::from([("pending", stage)]), new_fencings: 1, ..status() };
-        let wanted = "NOT EVERY FENCED HOST IS TOLD: 2 wait, compute7 since 2027-01-15 07:50:00Z (10m), 1 more is not marked yet.";
-        assert_eq!(headline(&open), wanted);
-        let new = Status { unmarked_fencings: 2, ..status() };
-        assert_eq!(headline(&new), "NOT EVERY FENCED HOST IS TOLD: 2 are not marked yet.");
-        let down = Status { troubles: vec![bad(Level::Critical, Kind::NotRunning, 0)], ..status() };
-        assert!(headline(&down).contains("THE ALERTER DOES NOT RUN"));
-        let unread = Status { unknown: Some("I/O error".into()), ..status() };
-        assert!(headline(&unread).starts_with("NOBODY CAN SAY HERE"));
-        let damaged = Status { damaged: 1, ..status() };
-        assert!(headline(&damaged).starts_with("NOBODY CAN SAY HERE"), "a damaged fencing has no mark");
-        assert_eq!(headline(&Status { open: 1, ..damaged }), "NOT EVERY FENCED HOST IS TOLD: 1 waits.");
-        let one = Status { unmarked_fencings: 1, ..status() };
-        assert_eq!(headline(&one), "NOT EVERY FENCED HOST IS TOLD: 1 is not marked yet.");
+        assert!(!plain(&status()).contains("not tried"));
     }
 
     #[test]
     fn what_waits_beside_marks_is_counted() {
-        let said = plain(Status { settled_still_tried: 3, unmarked_fencings: 2, ..status() });
+        let said = plain(&Status { settled_still_tried: 3, unmarked_fencings: 2, ..status() });
         assert!(said.contains("3 settled mark(s) are still tried on routes that are not required"), "{said}");
         assert!(said.contains("2 fencing(s) in the register have no mark there"), "{said}");
-        assert!(plain(status()).contains("marks     none open\n"));
-        let unread = plain(Status { unknown: Some("I/O error".into()), ..status() });
+        assert!(plain(&status()).contains("marks     none open\n"));
+        let unread = plain(&Status { unknown: Some("I/O error".into()), ..status() });
         assert!(unread.contains("marks     not known: the journal cannot be read\n"), "{unread}");
     }
 
@@ -324,14 +247,14 @@ mod tests {
         let level = |number| if number == 0 { Level::Critical } else { Level::Warning };
         let troubles: Vec<Problem> =
             (0..2).map(|number| bad(level(number), Kind::Rejected, number)).collect();
-        let look = Style { has_colours: false, columns: Some(80) };
-        let shown = drawn(&Status { troubles, headline: "x".repeat(70), ..status() }, look);
+        let style = Style { has_colours: false, columns: Some(80) };
+        let shown = drawn(&Status { troubles, headline: "x".repeat(70), ..status() }, style);
         assert!(shown.lines().count() <= 20, "{shown}");
         assert!(shown.lines().all(|line| line.chars().count() <= 80), "{shown}");
         assert!(shown.contains("critical  trouble 0") && shown.contains("       -> look at"), "{shown}");
         let troubles = (0..9).map(|number| bad(level(number), Kind::Rejected, number)).collect();
         assert!(
-            drawn(&Status { troubles, ..status() }, look)
+            drawn(&Status { troubles, ..status() }, style)
                 .contains("and 3 more: `nova-host-alerter status --json`")
         );
     }

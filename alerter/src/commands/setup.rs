@@ -12,7 +12,8 @@ use pacemaker::register::Tools;
 use serde::Serialize;
 use setup::{Cluster, Command, Finding, Ran, Step, Then, Tool, Wanted};
 
-use super::{print_json, println_all, say, site};
+use super::answer::{print_json, println_all, say};
+use super::sources::site;
 use crate::base::evidence_of;
 use crate::cli::{self, Cli};
 use crate::config;
@@ -63,7 +64,7 @@ struct Applied<'a> {
     why: Option<&'a str>,
 }
 
-/// What one look found.
+/// What was found.
 struct Found {
     cluster: Cluster,
     xml: String,
@@ -142,11 +143,11 @@ pub(super) fn run(cli: &Cli, options: &cli::Setup) -> anyhow::Result<ExitCode> {
     let tool = if options.check { Some(tool.unwrap_or(Tool::Pcs)) } else { tool };
     let tool =
         tool.context("neither pcs nor crmsh is installed here: say with --tool whose commands you want")?;
-    let look = Found::take(cli, options, tool)?;
+    let found = Found::take(cli, options, tool)?;
     match (options.check, options.apply) {
-        (true, _) => check(cli, &look),
-        (_, true) => apply(cli, options, look),
-        _ => print(cli, &look),
+        (true, _) => check(cli, &found),
+        (_, true) => apply(cli, options, found),
+        _ => print(cli, &found),
     }
 }
 
@@ -183,14 +184,14 @@ fn code(is_right: bool) -> ExitCode {
     if is_right { ExitCode::SUCCESS } else { ExitCode::FAILURE }
 }
 
-fn check(cli: &Cli, look: &Found) -> anyhow::Result<ExitCode> {
-    let is_right = look.findings.is_empty();
+fn check(cli: &Cli, found: &Found) -> anyhow::Result<ExitCode> {
+    let is_right = found.findings.is_empty();
     if cli.json {
-        print_json(&look.answer(false, None))?;
+        print_json(&found.answer(false, None))?;
     } else {
-        let mut said: Vec<String> = look.findings.iter().map(|finding| look.text(finding)).collect();
+        let mut said: Vec<String> = found.findings.iter().map(|finding| found.text(finding)).collect();
         if is_right {
-            let hosts = look.cluster.compute_hosts();
+            let hosts = found.cluster.compute_hosts();
             said.push(format!("Nothing is wrong: {hosts} compute host(s) are marked when they are fenced."));
         }
         said.push(SCOPE.to_owned());
@@ -199,18 +200,18 @@ fn check(cli: &Cli, look: &Found) -> anyhow::Result<ExitCode> {
     Ok(code(is_right))
 }
 
-fn print(cli: &Cli, look: &Found) -> anyhow::Result<ExitCode> {
-    let is_done = look.by_hand().next().is_none();
+fn print(cli: &Cli, found: &Found) -> anyhow::Result<ExitCode> {
+    let is_done = found.by_hand().next().is_none();
     if cli.json {
-        print_json(&look.answer(true, None))?;
+        print_json(&found.answer(true, None))?;
         return Ok(code(is_done));
     }
-    if look.commands.is_empty() {
+    if found.commands.is_empty() {
         println_all(&format!("# {}", nothing(is_done)));
     } else {
-        println_all(&script(look));
+        println_all(&script(found));
     }
-    tell_by_hand(look);
+    note_by_hand(found);
     Ok(code(is_done))
 }
 
@@ -224,29 +225,29 @@ fn nothing(is_right: bool) -> &'static str {
 }
 
 /// The commands, and before them in comments what they do.
-fn script(look: &Found) -> String {
-    let head = format!("# With {}; `nova-host-alerter setup --apply` runs the same.", look.tool.as_str());
-    let does = look.steps.iter().map(|step| format!("#  - {}", step.shown()));
-    let lines = look.commands.iter().map(Command::line);
+fn script(found: &Found) -> String {
+    let head = format!("# With {}; `nova-host-alerter setup --apply` runs the same.", found.tool.as_str());
+    let does = found.steps.iter().map(|step| format!("#  - {}", step.shown()));
+    let lines = found.commands.iter().map(Command::line);
     std::iter::once(head).chain(does).chain(lines).collect::<Vec<_>>().join("\n")
 }
 
 /// Beside the commands, so that these can be piped into a shell.
-fn tell_by_hand(look: &Found) {
-    for finding in look.by_hand() {
-        say(&format!("{}\n", look.text(finding)), &mut std::io::stderr());
+fn note_by_hand(found: &Found) {
+    for finding in found.by_hand() {
+        say(&format!("{}\n", found.text(finding)), &mut std::io::stderr());
     }
 }
 
-fn apply(cli: &Cli, options: &cli::Setup, look: Found) -> anyhow::Result<ExitCode> {
-    if !look.cluster.is_installed() {
-        return refuse(cli, &look);
+fn apply(cli: &Cli, options: &cli::Setup, found: Found) -> anyhow::Result<ExitCode> {
+    if !found.cluster.is_installed() {
+        return refuse(cli, &found);
     }
     ensure!(
-        look.commands.is_empty() || setup::is_same(&look.xml, &xml(None)?),
+        found.commands.is_empty() || setup::is_same(&found.xml, &xml(None)?),
         "nothing was changed: somebody else has changed the configuration meanwhile, so run this again"
     );
-    let ran = setup::run(&look.commands, |command| {
+    let ran = setup::run(&found.commands, |command| {
         if !cli.json {
             println_all(&command.line());
         }
@@ -254,10 +255,10 @@ fn apply(cli: &Cli, options: &cli::Setup, look: Found) -> anyhow::Result<ExitCod
     if ran.failed.is_some() {
         setup::tidy();
     }
-    let after = if ran.failed.is_none() && !look.commands.is_empty() {
-        Found::take(cli, options, look.tool)?
+    let after = if ran.failed.is_none() && !found.commands.is_empty() {
+        Found::take(cli, options, found.tool)?
     } else {
-        look
+        found
     };
     let is_right = ran.failed.is_none() && after.findings.is_empty();
     if cli.json {
@@ -269,16 +270,16 @@ fn apply(cli: &Cli, options: &cli::Setup, look: Found) -> anyhow::Result<ExitCod
         (None, true) => println_all(nothing(is_right)),
         (None, false) => println_all(&ran.sentence()),
     }
-    tell_by_hand(&after);
+    note_by_hand(&after);
     Ok(code(is_right))
 }
 
 /// What is not installed here the tools would refuse, and Pacemaker could not run.
-fn refuse(cli: &Cli, look: &Found) -> anyhow::Result<ExitCode> {
+fn refuse(cli: &Cli, found: &Found) -> anyhow::Result<ExitCode> {
     if cli.json {
-        print_json(&look.answer(true, Some(&Ran::default())))?;
+        print_json(&found.answer(true, Some(&Ran::default())))?;
     } else {
-        tell_by_hand(look);
+        note_by_hand(found);
         say(
             "nova-host-alerter: nothing was changed: install the package on this controller first\n",
             &mut std::io::stderr(),

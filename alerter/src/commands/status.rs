@@ -1,36 +1,20 @@
 //! `status`: does the daemon work, and how are the routes. Also the OCF agent's monitor.
 
-use std::collections::{BTreeMap, BTreeSet};
 use std::path::Path;
 use std::process::ExitCode;
 use std::time::Duration;
 
-use journal::{Damage, Holder, Journal, JournalError, Lock, Role, Rows, Tried};
-use marks::fencing::Fencing;
-use marks::register::{Decision, Register};
-use marks::time::Timestamp;
-use pacemaker::register::Tools;
-use serde::Serialize;
-use site::Site;
+use journal::{Journal, JournalError, Lock, Role};
 
-use super::merged::RegisterView;
-use super::report::{self, MarkReport};
-use super::trouble::{self, Sight};
-use super::unmarked::{Rules, unmarked};
-use super::{
-    controller, decide, journal_path, print_json, println_all, register_of, screen, site, terminal, wait_for,
-    watch,
-};
+use super::answer::{print_json, println_all};
+use super::sources::{journal_path, site, wait_for};
+use super::{overview, screen, terminal, watch};
 use crate::cli::{self, Cli};
-use crate::config::{self, control_socket};
-use crate::control::api::{Daemon, Health};
+use crate::config::control_socket;
+use crate::control::api::Health;
 use crate::control::client;
-use crate::intake::account::{self, Unaccounted};
-use crate::log;
-use crate::problem::{Level, Limits, Place, Problem};
+use crate::problem::Limits;
 
-/// What the examples and `setup` call the alerter's resource.
-const USUAL_RESOURCE: &str = "alerter";
 /// A monitor must answer within a second.
 const OCF_PATIENCE: Duration = Duration::from_millis(800);
 const OCF_NOT_RUNNING: u8 = 7;
@@ -75,278 +59,18 @@ fn not_running(journal: &Path) -> String {
     }
 }
 
-/// All of `status --json`. Keys are only added.
-#[derive(Debug, Default, Serialize)]
-pub(super) struct Status {
-    pub(super) view: &'static str,
-    pub(super) running: bool,
-    /// What marks and holds are read from: `daemon and journal`, or `journal` where no daemon of this controller answers in time.
-    pub(super) read_from: &'static str,
-    /// How bad it is in all, and whether every fenced host is told, one sentence.
-    pub(super) level: Option<Level>,
-    pub(super) headline: String,
-    pub(super) at: Option<Timestamp>,
-    /// What is wrong, worst first.
-    pub(super) troubles: Vec<Problem>,
-    /// Open marks by state, and the oldest of each.
-    pub(super) states: BTreeMap<&'static str, Stage>,
-    pub(super) daemon: Option<Daemon>,
-    /// The controller that the alerter runs on, as far as the cluster could be asked.
-    pub(super) alerter_on: Option<String>,
-    /// Whether that is another controller than this one.
-    pub(super) runs_elsewhere: bool,
-    /// The release of Pacemaker, where it is newer than each that this program was run with.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub(super) untried_pacemaker: Option<String>,
-    /// Fencings that no daemon has made a mark of yet.
-    pub(super) new_fencings: usize,
-    /// Fencings of other controllers in the register that no mark covers.
-    pub(super) unmarked_fencings: usize,
-    pub(super) open: usize,
-    pub(super) held: usize,
-    /// Open marks that no configured route can tell; absent where nobody can say what is configured.
-    pub(super) without_route: Option<usize>,
-    /// Settled marks that a route which is not required has not taken yet.
-    pub(super) settled_still_tried: usize,
-    pub(super) damaged: usize,
-    /// Records of fencings that have no end that can be shown.
-    pub(super) unaccounted: usize,
-    pub(super) journal_bytes: u64,
-    /// Seconds for which the oldest open mark waits that nobody has decided to hold.
-    pub(super) oldest_seconds: Option<u64>,
-    /// Pauses and maintenances in force, one sentence each.
-    pub(super) orders: Vec<String>,
-    /// Why nobody can say here how many are open.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub(super) unknown: Option<String>,
-}
-
-/// The open marks of one state.
-#[derive(Debug, Serialize)]
-pub(super) struct Stage {
-    pub(super) marks: usize,
-    pub(super) oldest_host: String,
-    pub(super) oldest_at: Timestamp,
-}
-
 pub(super) fn show(cli: &Cli, options: &cli::Status) -> anyhow::Result<ExitCode> {
     if let Some(seconds) = options.watch {
         return watch::run(cli, Duration::from_secs(seconds));
     }
     // For its warnings: what cannot be read of the configuration may be the journal's place.
     site(cli);
-    let daemon = wait_for(ask(cli))?;
-    let status = take(cli, daemon, Limits::default());
+    let daemon = wait_for(overview::ask(cli))?;
+    let status = overview::take(cli, daemon, Limits::default());
     if cli.json {
         print_json(&status)?;
     } else {
         println_all(&screen::drawn(&status, terminal::Style::of_stdout()));
     }
     Ok(if status.running { ExitCode::SUCCESS } else { ExitCode::FAILURE })
-}
-
-/// What the daemon of this controller says, where one answers in time: one that hangs keeps no reader waiting.
-pub(super) async fn ask(cli: &Cli) -> Option<Daemon> {
-    let (site, _) = Site::read(&cli.config);
-    client::Daemon::reading(&control_socket(&site.store)).get("/v1/status").await.ok()
-}
-
-/// What is read of journal and register.
-#[derive(Default)]
-struct Read {
-    open: Vec<MarkReport>,
-    settled: usize,
-    new: Vec<Fencing>,
-    elsewhere: Vec<Fencing>,
-    damaged: Vec<Damage>,
-    unaccounted: Vec<Unaccounted>,
-    orders: Vec<Decision>,
-    tried: Vec<Tried>,
-    bytes: u64,
-}
-
-impl Read {
-    /// A daemon knows of more than the journal what adds up.
-    fn with_word_of(mut self, daemon: Option<&Daemon>) -> Self {
-        if let Some(daemon) = daemon {
-            self.unaccounted.clone_from(&daemon.unaccounted);
-        }
-        self
-    }
-}
-
-/// Puts everything together. What cannot be read is a trouble, and no reason to say nothing.
-pub(super) fn take(cli: &Cli, daemon: Option<Daemon>, limits: Limits) -> Status {
-    let (site, _) = Site::read(&cli.config);
-    let (look, now) = (RegisterView::with_alerter(register_of(&site), &Tools::default()), Timestamp::now());
-    let controller = controller();
-    let (read, unknown) = match read(&site, &look, &controller, now) {
-        Ok(read) => (read.with_word_of(daemon.as_ref()), None),
-        Err(error) => (Read::default(), Some(error.to_string())),
-    };
-    let settings = config::load(&cli.config);
-    let routes = routes(settings.as_ref().ok(), daemon.as_ref());
-    let problems = problems(&settings);
-    let (holder, blind) = holder(&site);
-    let holder = holder.filter(|_| daemon.is_none());
-    let unknown = unknown.or_else(|| blind.clone().filter(|_| daemon.is_none()));
-    let elsewhere =
-        look.alerter_on.as_deref().filter(|node| !is_same_node(node, &controller) && daemon.is_none());
-    let fault = look.fault();
-    let place = place(cli, &site, settings.as_ref().ok());
-    let sight = Sight {
-        now,
-        limits,
-        daemon: daemon.as_ref(),
-        silent: holder.as_ref().map(|holder| holder.pid.as_str()),
-        is_blind: blind.is_some(),
-        elsewhere,
-        config: &problems,
-        journal: unknown.as_deref(),
-        place: &place,
-        is_root: nix::unistd::geteuid().is_root(),
-        resource: resource(&site, &look),
-        register: fault.as_deref(),
-        open: &read.open,
-        routes: routes.as_ref(),
-        orders: &read.orders,
-        new: &read.new,
-        damaged: &read.damaged,
-        unaccounted: &read.unaccounted,
-        tried: &read.tried,
-    };
-    let troubles = trouble::problems(&sight);
-    let alerter_on = look.alerter_on.clone().or_else(|| Some(daemon.as_ref()?.controller.clone()));
-    let counted = count(&read, routes.as_ref(), now);
-    let status = Status {
-        view: look.view(),
-        running: daemon.is_some(),
-        read_from: if daemon.is_some() { "daemon and journal" } else { "journal" },
-        level: Some(troubles.iter().map(|trouble| trouble.level).max().unwrap_or(Level::Ok)),
-        at: Some(now),
-        troubles,
-        daemon,
-        alerter_on,
-        runs_elsewhere: elsewhere.is_some(),
-        untried_pacemaker: look.untried.clone(),
-        unknown,
-        ..counted
-    };
-    Status { headline: screen::headline(&status), ..status }
-}
-
-/// What the alerter's resource is called, where it is one.
-fn resource<'l>(site: &Site, look: &'l RegisterView) -> Option<&'l str> {
-    let has_cluster = register_of(site) != Register::None;
-    has_cluster.then(|| look.resource.as_deref().unwrap_or(USUAL_RESOURCE))
-}
-
-/// Where an operator has to go: the file that was named, and what can be read of it.
-fn place(cli: &Cli, site: &Site, settings: Option<&config::Settings>) -> Place {
-    let to = settings.map_or(log::To::Auto, |settings| settings.log.to);
-    let directory = site.store.parent().unwrap_or(&site.store);
-    Place {
-        file: cli.config.display().to_string(),
-        directory: directory.display().to_string(),
-        log: to.how_to_read(),
-    }
-}
-
-/// The process that holds the journal, and why nobody can say here whether there is one.
-fn holder(site: &Site) -> (Option<Holder>, Option<String>) {
-    match Lock::holder(&site.store) {
-        Ok(holder) => (holder, None),
-        // Root may look at everything: what stands in its way keeps a daemon from starting too.
-        Err(error) => (None, Some(error.to_string()).filter(|_| !nix::unistd::geteuid().is_root())),
-    }
-}
-
-fn problems(settings: &Result<config::Settings, site::ConfigErrors>) -> Vec<String> {
-    let errors = settings.as_ref().err();
-    errors.into_iter().flat_map(site::ConfigErrors::problems).map(ToString::to_string).collect()
-}
-
-fn read(site: &Site, look: &RegisterView, controller: &str, now: Timestamp) -> Result<Read, JournalError> {
-    let journal = match Journal::open(&site.store, Role::Reader) {
-        Err(JournalError::Missing { .. }) => None,
-        opened => Some(opened?),
-    };
-    let journal = journal.as_ref();
-    let (rows, mut damaged) = parts(journal.map(Journal::unfinished_marks).transpose()?);
-    let (unfolded, fencings) = parts(journal.map(Journal::unfolded_fencings).transpose()?);
-    let is_daemon_here = matches!(Lock::holder(&site.store), Ok(Some(_)));
-    let (mut reports, deliveries) = report::unfinished(journal, rows, look)?;
-    damaged.extend(fencings.into_iter().chain(deliveries));
-    reports.iter_mut().for_each(|report| report.is_of_former_daemon(!is_daemon_here));
-    let (settled, open): (Vec<MarkReport>, Vec<MarkReport>) =
-        reports.into_iter().partition(|report| report.mark.settled.is_some());
-    let new = unmarked(journal, unfolded, look, (controller, Rules::of(site)), now)?;
-    Ok(Read {
-        open,
-        settled: settled.len(),
-        new: new.here,
-        elsewhere: new.elsewhere,
-        damaged,
-        unaccounted: journal
-            .map(|journal| account::of_journal(journal, Rules::of(site).horizon, now))
-            .transpose()?
-            .unwrap_or_default(),
-        orders: decide::in_force(journal, look, now)?,
-        tried: journal.map(Journal::tried).transpose()?.unwrap_or_default(),
-        bytes: journal.map_or(0, Journal::size),
-    })
-}
-
-/// The names of the routes that can tell a mark: the daemon's; where none runs, those that the next one would have.
-fn routes(settings: Option<&config::Settings>, daemon: Option<&Daemon>) -> Option<BTreeSet<String>> {
-    if let Some(daemon) = daemon {
-        return Some(daemon.routes.iter().map(|route| route.name.clone()).collect());
-    }
-    Some(settings?.routes.iter().map(|route| route.name.to_string()).collect())
-}
-
-fn count(read: &Read, routes: Option<&BTreeSet<String>>, now: Timestamp) -> Status {
-    let mut states: BTreeMap<&'static str, Stage> = BTreeMap::new();
-    for report in &read.open {
-        let (host, at) = (&report.mark.node, report.mark.failure_time);
-        let stage = states.entry(report.stage().as_str()).or_insert_with(|| Stage {
-            marks: 0,
-            oldest_host: host.to_string(),
-            oldest_at: at,
-        });
-        stage.marks += 1;
-        if at < stage.oldest_at {
-            (stage.oldest_host, stage.oldest_at) = (host.to_string(), at);
-        }
-    }
-    let stranded = |routes: &BTreeSet<String>| {
-        read.open.iter().filter(|report| trouble::without_route(report, routes).is_some()).count()
-    };
-    let oldest = trouble::waiting(&read.open).map(|report| report.mark.failure_time).min();
-    Status {
-        states,
-        new_fencings: read.new.len(),
-        unmarked_fencings: read.elsewhere.len(),
-        open: read.open.len(),
-        held: read.open.iter().filter(|report| !report.holds.is_empty()).count(),
-        without_route: routes.map(stranded),
-        settled_still_tried: read.settled,
-        damaged: read.damaged.len(),
-        unaccounted: read.unaccounted.len(),
-        journal_bytes: read.bytes,
-        oldest_seconds: oldest.map(|at| now.since(at).as_secs()),
-        orders: read.orders.iter().map(screen::order).collect(),
-        ..Status::default()
-    }
-}
-
-/// The sound rows, and what is damaged.
-fn parts<T>(rows: Option<Rows<T>>) -> (Vec<T>, Vec<Damage>) {
-    rows.map_or_else(|| (Vec::new(), Vec::new()), |rows| (rows.sound, rows.damaged))
-}
-
-/// Pacemaker's name of a controller and the kernel's may differ by a domain.
-fn is_same_node(one: &str, other: &str) -> bool {
-    let short = |name: &str| name.split('.').next().unwrap_or_default().to_ascii_lowercase();
-    short(one) == short(other)
 }

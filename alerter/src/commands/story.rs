@@ -27,7 +27,7 @@ struct Line {
 /// All lines, with the time since the host failed.
 pub(super) fn lines(story: &Story) -> String {
     let failed = story.report.mark.failure_time;
-    let all = told(story);
+    let all = summary(story);
     let width = all.iter().map(|line| line.event.chars().count()).max().unwrap_or(0);
     let after = |at: Timestamp| match at < failed {
         true => format!("-{}", span(failed.since(at))),
@@ -41,7 +41,7 @@ pub(super) fn lines(story: &Story) -> String {
     all.iter().map(shown).collect()
 }
 
-fn told(story: &Story) -> Vec<Line> {
+fn summary(story: &Story) -> Vec<Line> {
     let mut all: Vec<Line> = Vec::new();
     all.extend(story.fencings.iter().map(|fencing| Line {
         at: fencing.asked_at,
@@ -55,14 +55,14 @@ fn told(story: &Story) -> Vec<Line> {
         text: who.clone(),
         by: String::new(),
     }));
-    all.extend(folded(&story.history, &story.report.deliveries));
+    all.extend(grouped(&story.history, &story.report.deliveries));
     // What was written in one go stays in the order of writing.
     all.sort_by_key(|line| line.at);
     all
 }
 
 /// The history, with every uninterrupted series of attempts as one line for each route.
-fn folded(history: &[HistoryRow], deliveries: &[DeliveryReport]) -> Vec<Line> {
+fn grouped(history: &[HistoryRow], deliveries: &[DeliveryReport]) -> Vec<Line> {
     let is_attempt = |row: &HistoryRow| row.route.is_some() && ATTEMPTS.contains(&row.event.as_str());
     let blocks = history.chunk_by(|one, other| is_attempt(one) && is_attempt(other));
     let mut lines = Vec::new();
@@ -193,7 +193,7 @@ mod tests {
     }
 
     fn texts(history: &[HistoryRow], deliveries: &[DeliveryReport]) -> Vec<String> {
-        folded(history, deliveries).into_iter().map(|line| format!("{} {}", line.event, line.text)).collect()
+        grouped(history, deliveries).into_iter().map(|line| format!("{} {}", line.event, line.text)).collect()
     }
 
     /// The history has one row for 212 attempts that were all answered alike.

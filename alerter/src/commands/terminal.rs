@@ -62,8 +62,8 @@ impl Style {
     /// The text in lines that fit; the first one begins with `first`, the others with blanks in its place.
     pub(super) fn wrap(self, first: &str, text: &str) -> String {
         let indent = first.chars().count();
-        let room = self.columns.map_or(usize::MAX, |columns| columns.saturating_sub(indent).max(20));
-        let lines = lines_of(text, room);
+        let width = self.columns.map_or(usize::MAX, |columns| columns.saturating_sub(indent).max(20));
+        let lines = lines_of(text, width);
         let prefixes = std::iter::once(first.to_owned()).chain(std::iter::repeat(" ".repeat(indent)));
         prefixes.zip(lines).map(|(prefix, line)| format!("{prefix}{line}\n")).collect()
     }
@@ -81,7 +81,7 @@ impl Style {
 
 /// Words in lines of at most so many characters; a longer word has a line of its own. A command between backticks is one
 /// word: whoever copies it wants it whole.
-fn lines_of(text: &str, room: usize) -> Vec<String> {
+fn lines_of(text: &str, width: usize) -> Vec<String> {
     let mut lines = vec![String::new()];
     let mut is_command = false;
     let is_end = |c: char| {
@@ -93,7 +93,7 @@ fn lines_of(text: &str, room: usize) -> Vec<String> {
         let wanted = line.chars().count() + 1 + word.chars().count();
         match line.is_empty() {
             true => line.push_str(word),
-            false if wanted <= room => *line += &format!(" {word}"),
+            false if wanted <= width => *line += &format!(" {word}"),
             false => lines.push(word.to_owned()),
         }
     }

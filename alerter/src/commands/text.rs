@@ -82,7 +82,7 @@ pub(super) fn listing(lines: Vec<Vec<String>>, view: &str) -> String {
     table(&all.enumerate().map(with_view).collect::<Vec<_>>())
 }
 
-/// What the policy held when an alerter ran here last may be held or told elsewhere now.
+/// What the policy held when an alerter ran here last may be held or notified elsewhere now.
 fn as_of(report: &MarkReport) -> &'static str {
     let is_former = report.held.as_ref().is_some_and(|held| held.as_of_last_run);
     if is_former { ", as of the alerter's last run here" } else { "" }

@@ -1,9 +1,8 @@
-//! What keeps fenced hosts from being told, worst first: what it is, whom it is about, since when, and what to type. Pure.
+//! What keeps fenced hosts from being notified, worst first: what it is, whom it is about, since when, and what to type. Pure.
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeSet;
 
 use journal::{Damage, Tried};
-use marks::delivery::{RETURN, State};
 use marks::fencing::Fencing;
 use marks::register::{About, Decision, Scope};
 use marks::time::Timestamp;
@@ -15,12 +14,8 @@ use crate::control::api::Daemon;
 use crate::control::client;
 use crate::intake::account::Unaccounted;
 use crate::policy::Hold;
-use crate::problem::{
-    self, Kind, Level, Limits, NAMED, Place, Problem, named, named_up_to, typeable, unaccounted,
-};
-
-/// So many of those that a route rejects are named: somebody has to look at each.
-const REJECTED: usize = 10;
+use crate::policy::groups::GroupStatus;
+use crate::problem::{self, Finding, Kind, Level, Limits, NAMED, Place, Problem, unaccounted};
 
 /// All that is seen.
 #[derive(Debug)]
@@ -46,7 +41,7 @@ pub(super) struct Sight<'a> {
     /// Why the register cannot be read.
     pub(super) register: Option<&'a str>,
     pub(super) open: &'a [MarkReport],
-    /// The routes that can tell a mark, where that is known.
+    /// The routes that can deliver a mark, where that is known.
     pub(super) routes: Option<&'a BTreeSet<String>>,
     /// Pauses and maintenances in force.
     pub(super) orders: &'a [Decision],
@@ -168,34 +163,9 @@ fn of_stores(sight: &Sight<'_>) -> Vec<Problem> {
     let is_of_mark = |row: &&Damage| sight.open.iter().any(|report| report.damaged.contains(row));
     let damaged: Vec<&Damage> = sight.damaged.iter().filter(|row| !is_of_mark(row)).collect();
     if !damaged.is_empty() {
-        let rows: Vec<String> =
-            damaged.iter().take(NAMED).map(|row| format!("{} {}", row.table, row.key)).collect();
-        let count = damaged.len();
-        let what = format!(
-            "{count} damaged row(s) in the journal, never sent and never dropped: {}",
-            rows.join(", ")
-        );
-        all.push(Problem { then: damaged_advice(&damaged, sight), ..Problem::of(Kind::Damaged, what) });
+        all.push(problem::damaged(&damaged, sight.place));
     }
     all
-}
-
-/// A row that cannot be read does not say whom it is about; the cluster does.
-fn damaged_advice(damaged: &[&Damage], sight: &Sight<'_>) -> String {
-    let ends: Vec<String> = damaged
-        .iter()
-        .filter(|row| row.table == "delivery")
-        .take(NAMED)
-        .map(|row| format!("`nova-host-alerter unmark {} --reason TEXT`", typeable(row.id())))
-        .collect();
-    let end = match ends.is_empty() {
-        true => "; no command ends such a row, and it is named here until it is mended".to_owned(),
-        false => format!("; then end it: {}", ends.join(", ")),
-    };
-    format!(
-        "see whom it is about: `stonith_admin --history '*' --verbose` has who was fenced, `nova-host-alerter list --all` who is marked, and who is in the first alone is meant; tell the recovery controller of that host with its own client, if the host is off{end}; look at the disk: `df -h {}`, `dmesg`",
-        sight.place.typeable_directory()
-    )
 }
 
 /// What the daemon says, but for what is said better here.
@@ -228,287 +198,49 @@ fn of_account(sight: &Sight<'_>) -> Vec<Problem> {
     unaccounted(sight.unaccounted.iter().filter(|one| !is_said(one)), sight.place.log)
 }
 
-/// What is the same of several marks is said once.
-#[derive(PartialEq, Eq, PartialOrd, Ord)]
-struct Alike {
-    kind: Kind,
-    routes: Vec<String>,
-    /// A sentence about all of them, or about one.
-    why: String,
-    /// Whom it is about that holds them.
-    scope: Option<Scope>,
-}
-
-impl Alike {
-    fn of(kind: Kind) -> Self {
-        Self { kind, routes: Vec::new(), why: String::new(), scope: None }
-    }
-}
-
-/// The marks that something is the same of: host and id, since when the first, until when the last.
-struct Several {
-    marks: Vec<(String, String)>,
-    since: Timestamp,
-    until: Option<Timestamp>,
-}
-
-impl Several {
-    fn hosts(&self) -> Vec<String> {
-        let mut hosts: Vec<String> = Vec::new();
-        for (host, _) in &self.marks {
-            if !hosts.contains(host) {
-                hosts.push(host.clone());
-            }
-        }
-        hosts
-    }
-
-    fn named(&self) -> String {
-        named(&self.hosts())
-    }
-
-    fn named_of(&self, most: usize) -> String {
-        named_up_to(&self.hosts(), most)
-    }
-
-    /// What stands behind a command: the host, or the first of several.
-    fn target(&self) -> &str {
-        self.marks.first().map_or("", |(host, _)| host)
-    }
-
-    /// That a command names one of several.
-    fn so_each(&self, is_named: bool, then: String) -> String {
-        if self.hosts().len() > 1 && is_named { format!("{then}; the same for each host") } else { then }
-    }
-}
-
 fn of_marks(sight: &Sight<'_>) -> Vec<Problem> {
-    let mut held: BTreeMap<Alike, Several> = BTreeMap::new();
-    let mut stuck: BTreeMap<Alike, Several> = BTreeMap::new();
-    for report in sight.open {
-        if let Some((alike, since, until)) = hold(report) {
-            add(&mut held, alike, report, since, until);
-            continue;
-        }
-        for (alike, since) in deliveries(report, sight) {
-            add(&mut stuck, alike, report, since, None);
+    let of = |report| of_mark(report, sight).into_iter().map(move |one| (&report.mark, one));
+    let mut all = problem::grouped(sight.open.iter().flat_map(of).collect(), sight.now, sight.place);
+    all.retain(|one| is_shown(one, sight));
+    for one in &mut all {
+        one.level = one.level_at(sight.now, sight.limits);
+        if one.kind == Kind::Held(Hold::Storm) {
+            one.what += &down_now(sight, one);
         }
     }
-    let mut all: Vec<Problem> =
-        held.into_iter().filter_map(|(alike, several)| of_hold(&alike, &several, sight)).collect();
-    all.extend(stuck.into_iter().map(|(alike, several)| of_stuck(&alike, &several, sight)));
     all.extend(of_new(sight));
     all
 }
 
-fn add(
-    all: &mut BTreeMap<Alike, Several>,
-    alike: Alike,
-    report: &MarkReport,
-    since: Timestamp,
-    until: Option<Timestamp>,
-) {
-    let several = all.entry(alike).or_insert(Several { marks: Vec::new(), since, until });
-    several.marks.push((report.mark.node.to_string(), report.mark.id.to_string()));
-    several.since = several.since.min(since);
-    several.until = several.until.zip(until).map(|(one, other)| one.max(other));
+/// What ends within moments by itself is news only where it does not.
+fn is_shown(one: &Problem, sight: &Sight<'_>) -> bool {
+    let is_young = one.since.is_none_or(|since| sight.now.since(since) < sight.limits.warning);
+    let passes = matches!(one.kind, Kind::Held(hold) if hold.passes());
+    !(passes && is_young) && one.not_yet_news(sight.now).is_none()
 }
 
-fn hold(report: &MarkReport) -> Option<(Alike, Timestamp, Option<Timestamp>)> {
-    let first = report.holds.first()?;
-    let held = report.held.as_ref().filter(|_| !first.is_doubt());
-    let why = held.map_or_else(String::new, |held| held.why.clone());
-    let (since, until) = held.map_or((report.mark.made_at, None), |held| (held.since, held.until));
-    let scope = held.and_then(|held| held.cause.scope.clone());
-    Some((Alike { why, scope, ..Alike::of(Kind::Held(*first)) }, since, until))
-}
-
-fn of_hold(alike: &Alike, several: &Several, sight: &Sight<'_>) -> Option<Problem> {
-    let Kind::Held(hold) = alike.kind else { return None };
-    let age = sight.now.since(several.since);
-    // What ends within moments by itself is news only where it does not.
-    if hold.passes() && age < sight.limits.warning || hold.not_yet_news(several.since, sight.now).is_some() {
-        return None;
-    }
-    let level =
-        if hold.is_doubt() && age >= sight.limits.critical { Level::Critical } else { Level::Warning };
-    let (named, since) = (several.named(), time(several.since));
-    let count = several.marks.len();
-    let is = if count == 1 { "is" } else { "are" };
-    let why = if alike.why.is_empty() { meaning(hold).to_owned() } else { alike.why.clone() };
-    let until = match (several.until, hold) {
-        (Some(at), Hold::Storm) => format!(", until {} (then told all the same)", time(at)),
-        (Some(at), _) => format!(", until {}", time(at)),
-        (None, Hold::Pause) => ", until `resume`".to_owned(),
-        (None, _) => String::new(),
-    };
-    let down = if hold == Hold::Storm { down_now(sight, alike.scope.as_ref()) } else { String::new() };
-    let what = format!("{named} {is} held ({}) since {since}{until}: {why}{down}", alike.kind);
-    let advice = hold_advice(hold, several, alike, sight);
-    Some(Problem {
-        level,
-        hosts: several.hosts(),
-        since: Some(several.since),
-        until: several.until,
-        then: several.so_each(hold.advice_names_target(), advice),
-        ..Problem::of(alike.kind, what)
-    })
+fn of_mark(report: &MarkReport, sight: &Sight<'_>) -> Vec<Finding> {
+    let gone = sight.routes.and_then(|routes| without_route(report, routes));
+    let deliveries = report.deliveries.iter().map(DeliveryReport::sight);
+    problem::of_mark(&report.mark, report.hold(), !report.damaged.is_empty(), gone.as_deref(), deliveries)
 }
 
 /// How many hosts of a stormy group are down at the moment.
-fn down_now(sight: &Sight<'_>, scope: Option<&Scope>) -> String {
-    let stormy = scope.zip(sight.daemon);
-    let is_it = |scope: &Scope, name: &str| *scope == Scope::Group(name.to_owned());
-    let group =
-        stormy.and_then(|(scope, daemon)| daemon.groups.iter().find(|group| is_it(scope, &group.name)));
+fn down_now(sight: &Sight<'_>, storm: &Problem) -> String {
+    let is_it = |group: &&GroupStatus| storm.subject == Some(Scope::Group(group.name.clone()).to_string());
+    let group = sight.daemon.and_then(|daemon| daemon.groups.iter().find(is_it));
     group.map(|group| format!("; {} of {} are down now", group.unhealthy, group.size)).unwrap_or_default()
-}
-
-/// With the host or the file in the place of a word for it.
-fn hold_advice(hold: Hold, several: &Several, alike: &Alike, sight: &Sight<'_>) -> String {
-    let host = several.target();
-    match hold {
-        Hold::NoFqdn => format!(
-            "set [hosts] domain or a name of its own in [hosts.names] of {}, and run `nova-host-alerter reload`",
-            sight.place.file
-        ),
-        _ => {
-            let advice = hold.advice(host, alike.scope.as_ref());
-            advice
-                .replace("unmark HOST --reason TEXT`", &format!("unmark {host} --reason TEXT`"))
-                .replace("end HOST`", &format!("end {host}`"))
-        }
-    }
-}
-
-/// Why a doubt about a mark holds it.
-fn meaning(hold: Hold) -> &'static str {
-    match hold {
-        Hold::NoFqdn => "nobody knows under which full name the host is told",
-        Hold::Unconfirmed => "somebody said that it was fenced, and Pacemaker does not say so",
-        Hold::Unproven => "only the register says that it was fenced",
-        Hold::OutcomeUnknown => "it may have been told before, and the host is back",
-        Hold::FencedAgain => {
-            "it was fenced again after its last mark had ended, and nobody knows whether it had been back"
-        }
-        _ => "a rule holds it",
-    }
-}
-
-/// What stands in a delivery's way that is not its route's: host by host.
-fn deliveries(report: &MarkReport, sight: &Sight<'_>) -> Vec<(Alike, Timestamp)> {
-    let mut all = Vec::new();
-    if report.deliveries.iter().any(|delivery| delivery.state == State::Quarantined)
-        || !report.damaged.is_empty()
-    {
-        all.push((Alike::of(Kind::Quarantined), report.mark.made_at));
-        return all;
-    }
-    if let Some(gone) = sight.routes.and_then(|routes| without_route(report, routes)) {
-        all.push((
-            Alike { routes: gone.into_iter().map(str::to_owned).collect(), ..Alike::of(Kind::NoRoute) },
-            report.mark.made_at,
-        ));
-        return all;
-    }
-    for delivery in report.deliveries.iter().filter(|delivery| !delivery.state.is_final()) {
-        let kind = match delivery.state {
-            _ if delivery.chain.as_ref().is_some_and(|chain| chain.exhausted_at.is_some()) => {
-                Kind::ChainExhausted
-            }
-            State::Held if delivery.is_held() => Kind::HeldOnRoute,
-            _ if delivery.is_rejected() => Kind::Rejected,
-            _ => continue,
-        };
-        all.push((
-            of_delivery(kind, delivery),
-            delivery.last.as_ref().map_or(report.mark.made_at, |last| last.at),
-        ));
-    }
-    all
-}
-
-fn of_delivery(kind: Kind, delivery: &DeliveryReport) -> Alike {
-    let why =
-        delivery.last.as_ref().map(|last| format!("({}): {}", last.kind, last.detail)).unwrap_or_default();
-    Alike { routes: vec![delivery.route.clone()], why, ..Alike::of(kind) }
 }
 
 /// The routes that a mark waits for where none of them is configured; nothing where it has no name yet, or where its
 /// deliveries are in another journal.
 pub(super) fn without_route<'r>(report: &'r MarkReport, routes: &BTreeSet<String>) -> Option<Vec<&'r str>> {
     let is_sound = report.in_journal && report.mark.fqdn.is_some() && report.damaged.is_empty();
-    if !is_sound || report.can_be_told_by(routes) {
+    if !is_sound || report.can_be_notified_by(routes) {
         return None;
     }
     let open = report.deliveries.iter().filter(|delivery| !delivery.state.is_final());
     Some(open.map(|delivery| delivery.route.as_str()).collect())
-}
-
-fn of_stuck(alike: &Alike, several: &Several, sight: &Sight<'_>) -> Problem {
-    let (named, host, since) = (several.named(), several.target(), time(several.since));
-    let (route, why) = (alike.routes.join(", "), &alike.why);
-    let (what, then) = match alike.kind {
-        Kind::Quarantined => (
-            format!("the mark of {named} is damaged in the journal: it is never sent and never dropped"),
-            format!(
-                "`nova-host-alerter show {host}` has which route was not told, and when the host failed: if it is off, tell that recovery controller with its own client; then end the mark: `nova-host-alerter unmark {host} --reason TEXT`"
-            ),
-        ),
-        Kind::NoRoute => (
-            format!(
-                "{named}: no configured route can make the delivery, since route {route} was taken out of the configuration"
-            ),
-            format!(
-                "configure {route} again in {} and `nova-host-alerter reload`, or tell the controller by hand and {}",
-                sight.place.file,
-                dismissals(&alike.routes)
-            ),
-        ),
-        Kind::HeldOnRoute | Kind::Rejected if route.ends_with(RETURN) => (
-            format!("{named}: route {route} does not take it that the host is back {why}"),
-            format!(
-                "look whether the host is still down there, and undo that by hand; then end it with the mark's id from `nova-host-alerter show {host}`: `nova-host-alerter unmark MARK --reason TEXT`"
-            ),
-        ),
-        Kind::HeldOnRoute => (
-            format!("{named} held on route {route} since {since} {why}"),
-            format!(
-                "if it is to be told all the same: `nova-host-alerter release {host} --reason TEXT`, else `nova-host-alerter unmark {host} --reason TEXT`"
-            ),
-        ),
-        Kind::ChainExhausted => (
-            format!(
-                "no step of the chain of {named} was acknowledged; the last, route {route}, is tried for ever {why}"
-            ),
-            format!(
-                "correct an endpoint and `nova-host-alerter retry {host}`, or tell a controller by hand, then `nova-host-alerter unmark {host} --reason TEXT`"
-            ),
-        ),
-        _ => (
-            format!("route {route} does not take the mark of {} {why}", several.named_of(REJECTED)),
-            format!(
-                "look into the log of what listens there, then `nova-host-alerter retry {host}`; or tell it by hand what `nova-host-alerter show {host}` has as JSON, then `nova-host-alerter unmark {host} --reason TEXT`"
-            ),
-        ),
-    };
-    // That a host is up is not said to be so at the other end: somebody has to undo it.
-    let is_return = alike.kind == Kind::HeldOnRoute && route.ends_with(RETURN);
-    let one = Problem::of(alike.kind, what);
-    Problem {
-        level: if is_return { Level::Critical } else { one.level },
-        hosts: several.hosts(),
-        route: (!alike.routes.is_empty()).then_some(route),
-        since: Some(several.since),
-        then: several.so_each(alike.kind != Kind::NoRoute, then),
-        ..one
-    }
-}
-
-/// A command for each of the routes.
-fn dismissals(routes: &[String]) -> String {
-    let one = |route: &String| format!("`nova-host-alerter dismiss --route {route} --reason TEXT`");
-    routes.iter().map(one).collect::<Vec<_>>().join(" and ")
 }
 
 fn of_new(sight: &Sight<'_>) -> Option<Problem> {
@@ -561,11 +293,11 @@ fn end_of(order: &Decision) -> String {
 
 /// Open marks that nothing else is said of, where they are open for too long.
 fn of_age(sight: &Sight<'_>, said: &[Problem]) -> Option<Problem> {
-    let is_told = said.iter().any(|one| matches!(one.kind, Kind::NotRunning | Kind::Silent));
+    let is_said = said.iter().any(|one| matches!(one.kind, Kind::NotRunning | Kind::Silent));
     let oldest = waiting(sight.open).min_by_key(|report| report.mark.failure_time)?;
     let (since, age) = (oldest.mark.failure_time, sight.now.since(oldest.mark.failure_time));
     // Whoever gives one of the two alone may give a critical age that is below the other's default.
-    if is_told || age < sight.limits.warning.min(sight.limits.critical) {
+    if is_said || age < sight.limits.warning.min(sight.limits.critical) {
         return None;
     }
     let level = if age >= sight.limits.critical { Level::Critical } else { Level::Warning };
@@ -588,7 +320,7 @@ pub(super) mod tests {
     use std::sync::LazyLock;
     use std::time::Duration;
 
-    use marks::delivery::Attempt;
+    use marks::delivery::{Attempt, State};
     use marks::host::HostName;
     use marks::id::{FencingId, NoteId};
     use marks::mark::{Doubt, MarkRow, Proof, Source, Standing};
@@ -717,7 +449,7 @@ pub(super) mod tests {
         assert_eq!(kinds(&nowhere), [(Level::Critical, "not-running")]);
         let silent = problems(&Sight { silent: Some("17"), ..sight(None, &[]) });
         assert!(silent[0].what.contains("process 17") && silent.len() == 1);
-        // Whoever is not root would be told of an outage that there is none of.
+        // Whoever is not root would be notified of an outage that there is none of.
         let blind = Sight { is_blind: true, journal: Some("permission denied"), ..sight(None, &[]) };
         assert_eq!(kinds(&problems(&blind)), [(Level::Critical, "journal")]);
         assert!(problems(&Sight { elsewhere: Some("ctl2"), ..sight(None, &[]) }).is_empty());
@@ -996,6 +728,21 @@ pub(super) mod tests {
         );
         assert!(of(true, Some(&running)).contains("goes on by itself"));
         assert!(of(false, Some(&running)).starts_with("run this as root"));
+    }
+
+    /// A host's name does not say which of its marks is meant once that has ended. The broken variant names the host.
+    #[test]
+    fn a_return_that_is_held_is_ended_by_its_mark() {
+        let back = DeliveryReport { route: "recovery.return".into(), ..delivery(State::Held) };
+        let open = [MarkReport { deliveries: vec![back], ..proven("c1", MINUTE) }];
+        let all = problems(&sight(Some(&daemon()), &open));
+        assert_eq!(kinds(&all), [(Level::Critical, "held-on-route")]);
+        assert_eq!(all[0].what, "it is held on route recovery.return that c1 is back (rejected): HTTP 422");
+        assert!(
+            all[0].then.contains(&format!("unmark {} --reason TEXT`", open[0].mark.id)),
+            "{}",
+            all[0].then
+        );
     }
 
     /// The broken variant names a few of many.

@@ -1,4 +1,4 @@
-//! Fencings that have no mark yet, as far as journal and register tell (design, section 6).
+//! Fencings that have no mark yet, as far as journal and register say (design, section 6).
 
 use std::time::Duration;
 
@@ -41,21 +41,25 @@ pub(super) struct Unmarked {
 pub(super) fn unmarked(
     journal: Option<&Journal>,
     unfolded: Vec<Fencing>,
-    look: &RegisterView,
+    register: &RegisterView,
     (controller, rules): (&str, Rules),
     now: Timestamp,
 ) -> Result<Unmarked, JournalError> {
-    let Some(entries) = look.entries() else { return Ok(Unmarked { here: unfolded, ..Unmarked::default() }) };
-    let told = Registered::of(entries, &unfolded, rules.coalesce, now);
+    let Some(entries) = register.entries() else {
+        return Ok(Unmarked { here: unfolded, ..Unmarked::default() });
+    };
+    let registered = Registered::of(entries, &unfolded, rules.coalesce, now);
     let cleared = forgotten(entries, rules.horizon, now);
     let mut new = Unmarked::default();
-    for fencing in unfolded.iter().filter(|fencing| !told.has_mark(fencing.id)) {
-        // What the register knows no more may have been told by another controller.
-        if !traces(journal, look, fencing)?.are_past(fencing.asked_at, cleared) {
+    for fencing in unfolded.iter().filter(|fencing| !registered.has_mark(fencing.id)) {
+        // What the register knows no more may have been notified by another controller.
+        if !traces(journal, register, fencing)?.are_past(fencing.asked_at, cleared) {
             new.here.push(fencing.clone());
         }
     }
-    for fencing in look.all().filter_map(Entry::fencing).filter(|fencing| !told.has_mark(fencing.id)) {
+    for fencing in
+        register.all().filter_map(Entry::fencing).filter(|fencing| !registered.has_mark(fencing.id))
+    {
         if !is_known(journal, fencing, controller, rules)? {
             new.elsewhere.push(fencing.clone());
         }
@@ -65,13 +69,17 @@ pub(super) fn unmarked(
 }
 
 /// What the register says of a fencing, and what the journal has seen there.
-fn traces(journal: Option<&Journal>, look: &RegisterView, fencing: &Fencing) -> Result<Traces, JournalError> {
+fn traces(
+    journal: Option<&Journal>,
+    register: &RegisterView,
+    fencing: &Fencing,
+) -> Result<Traces, JournalError> {
     let key = Key::Fencing(fencing.id);
     let stood = |key: &Key| {
-        journal.map_or(Ok(false), |journal| journal.is_published(look.register(), &key.to_string()))
+        journal.map_or(Ok(false), |journal| journal.is_published(register.register(), &key.to_string()))
     };
     Ok(Traces {
-        registered: look.entry(&key).is_some(),
+        registered: register.entry(&key).is_some(),
         published: stood(&key)?,
         ended: stood(&Key::Settled(fencing.id.into()))?,
     })
@@ -103,17 +111,17 @@ mod tests {
     use marks::register::{KEPT, Register, Returned};
 
     use super::*;
-    use crate::commands::merged::tests::{NOW, alone, entry, fencing, journal, look, settled};
+    use crate::commands::merged::tests::{NOW, alone, entry, fencing, journal, register, settled};
 
     /// Those of these fencings of this controller that wait for its daemon.
     fn here(
         journal: Option<&Journal>,
         unfolded: &[&Fencing],
-        look: &RegisterView,
+        register: &RegisterView,
         now: Timestamp,
     ) -> Vec<Fencing> {
         let unfolded = unfolded.iter().map(|fencing| (*fencing).clone()).collect();
-        unmarked(journal, unfolded, look, ("ctl1", Rules::of(&Site::default())), now).unwrap().here
+        unmarked(journal, unfolded, register, ("ctl1", Rules::of(&Site::default())), now).unwrap().here
     }
 
     #[test]
@@ -122,14 +130,14 @@ mod tests {
         let (marked, lonely) = (fencing("compute1", "ctl1"), fencing("compute2", "ctl2"));
         let journal = journal(dir.path(), &marked);
         let again = Fencing { id: FencingId::generate(), ..marked.clone() };
-        let look = look(vec![
+        let register = register(vec![
             Entry::Fencing(marked.clone()),
             Entry::Fencing(again),
             Entry::Fencing(lonely.clone()),
             Entry::Mark(entry(&marked, "ctl1")),
         ]);
         let elsewhere = |journal: Option<&Journal>, controller: &str, now: Timestamp| {
-            unmarked(journal, vec![], &look, (controller, Rules::of(&Site::default())), now)
+            unmarked(journal, vec![], &register, (controller, Rules::of(&Site::default())), now)
                 .unwrap()
                 .elsewhere
         };
@@ -141,9 +149,9 @@ mod tests {
         assert!(elsewhere(Some(&known), "ctl2", NOW).is_empty(), "its own journal knows better");
     }
 
-    /// The alerter on another controller has told what `fence_mark` recorded here.
+    /// The alerter on another controller has notified what `fence_mark` recorded here.
     #[test]
-    fn a_fencing_that_was_told_from_elsewhere_does_not_wait() {
+    fn a_fencing_that_was_notified_from_elsewhere_does_not_wait() {
         let first =
             Fencing { incarnation: Some(Incarnation::new("ctl1", 4, 7)), ..fencing("compute1", "ctl1") };
         let later = Fencing {
@@ -151,32 +159,32 @@ mod tests {
             incarnation: Some(Incarnation::new("ctl1", 5, 9)),
             ..first.clone()
         };
-        let waiting = |look: &RegisterView, now| here(None, &[&first, &later], look, now);
-        let told = look(vec![Entry::Mark(entry(&first, "ctl2"))]);
+        let waiting = |register: &RegisterView, now| here(None, &[&first, &later], register, now);
+        let told = register(vec![Entry::Mark(entry(&first, "ctl2"))]);
         assert_eq!(waiting(&told, NOW), slice::from_ref(&later), "another connection, another outage");
         let ended =
-            look(vec![settled(&first, Settlement::Dismissed), settled(&later, Settlement::Dismissed)]);
+            register(vec![settled(&first, Settlement::Dismissed), settled(&later, Settlement::Dismissed)]);
         assert!(waiting(&ended, NOW).is_empty());
     }
 
-    /// No age ends what nobody was told: it waits, unless it has stood in the register, where its alerter found it.
+    /// No age ends what nobody was notified: it waits, unless it has stood in the register, where its alerter found it.
     #[test]
     fn an_old_fencing_waits_unless_it_has_left_the_register() {
         let dir = tempfile::tempdir().unwrap();
         let own = fencing("compute1", "ctl1");
         let mut journal = Journal::open(&dir.path().join("state/marks.db"), Role::Alerter).unwrap();
         let late = NOW + KEPT + Duration::from_secs(1);
-        for (is_published, look, now, waiting) in [
-            (false, look(vec![]), late, 1),
-            (true, look(vec![]), NOW, 1),
-            (true, look(vec![]), late, 0),
-            (true, look(vec![Entry::Fencing(own.clone())]), late, 1),
+        for (is_published, register, now, waiting) in [
+            (false, register(vec![]), late, 1),
+            (true, register(vec![]), NOW, 1),
+            (true, register(vec![]), late, 0),
+            (true, register(vec![Entry::Fencing(own.clone())]), late, 1),
             (true, alone(), late, 1),
         ] {
             if is_published {
                 journal.note_published(Register::Attrd, &[Key::Fencing(own.id).to_string()]).unwrap();
             }
-            assert_eq!(here(Some(&journal), &[&own], &look, now).len(), waiting, "{is_published} {now}");
+            assert_eq!(here(Some(&journal), &[&own], &register, now).len(), waiting, "{is_published} {now}");
         }
     }
 
@@ -185,11 +193,11 @@ mod tests {
     fn a_fencing_waits_where_the_intake_makes_a_mark_of_it() {
         let seconds = |count| NOW + Duration::from_secs(count);
         let first = fencing("compute1", "ctl1");
-        let marked = |more: Vec<Entry>| look([vec![Entry::Mark(entry(&first, "ctl2"))], more].concat());
-        let waits = |look: &RegisterView, after: u64, coalesce: u64| {
+        let marked = |more: Vec<Entry>| register([vec![Entry::Mark(entry(&first, "ctl2"))], more].concat());
+        let waits = |register: &RegisterView, after: u64, coalesce: u64| {
             let again = Fencing { id: FencingId::generate(), asked_at: seconds(after), ..first.clone() };
             let rules = Rules { coalesce: Duration::from_secs(coalesce), ..Rules::of(&Site::default()) };
-            !unmarked(None, vec![again], look, ("ctl1", rules), seconds(after)).unwrap().here.is_empty()
+            !unmarked(None, vec![again], register, ("ctl1", rules), seconds(after)).unwrap().here.is_empty()
         };
         assert!(waits(&marked(vec![]), 100, 90) && !waits(&marked(vec![]), 100, 100), "as it is configured");
         let back = |after| Returned { mark: first.id.into(), at: seconds(after), by: "ctl2".into() };
@@ -199,7 +207,7 @@ mod tests {
 
     /// Pacemaker repeats `off`: each record is near to the one before it, as the intake sees it.
     #[test]
-    fn what_is_near_to_a_fencing_that_was_told_is_told() {
+    fn what_is_near_to_a_fencing_that_was_notified_is_notified() {
         let first = fencing("compute1", "ctl1");
         let again = |after| {
             let asked_at = NOW + Duration::from_secs(after);
@@ -207,22 +215,22 @@ mod tests {
         };
         let [near, far] = [again(150), again(300)];
         let now = far.asked_at;
-        let look = look(vec![Entry::Mark(entry(&first, "ctl2")), Entry::Fencing(near)]);
-        assert!(here(None, &[&far], &look, now).is_empty());
-        let alone = crate::commands::merged::tests::look(vec![Entry::Mark(entry(&first, "ctl2"))]);
+        let register = register(vec![Entry::Mark(entry(&first, "ctl2")), Entry::Fencing(near)]);
+        assert!(here(None, &[&far], &register, now).is_empty());
+        let alone = crate::commands::merged::tests::register(vec![Entry::Mark(entry(&first, "ctl2"))]);
         assert_eq!(here(None, &[&far], &alone, now).len(), 1);
     }
 
     /// The same connection covers it no longer where the CIB said that the host was up in between.
     #[test]
-    fn a_late_fencing_of_a_host_that_was_up_waits_although_its_connection_was_told() {
+    fn a_late_fencing_of_a_host_that_was_up_waits_although_its_connection_was_notified() {
         let told =
             Fencing { incarnation: Some(Incarnation::new("ctl1", 4, 7)), ..fencing("compute1", "ctl1") };
-        let look = look(vec![Entry::Mark(entry(&told, "ctl2"))]);
+        let register = register(vec![Entry::Mark(entry(&told, "ctl2"))]);
         let asked_at = NOW + COALESCE + Duration::from_secs(1);
         for (already_down, waiting) in [(Some(false), 1), (Some(true), 0), (None, 0)] {
             let late = Fencing { id: FencingId::generate(), asked_at, already_down, ..told.clone() };
-            assert_eq!(here(None, &[&late], &look, asked_at).len(), waiting, "{already_down:?}");
+            assert_eq!(here(None, &[&late], &register, asked_at).len(), waiting, "{already_down:?}");
         }
     }
 }

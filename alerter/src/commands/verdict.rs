@@ -4,9 +4,10 @@
 use std::process::ExitCode;
 use std::time::Duration;
 
-use super::status::{self, Status};
+use super::answer::{print_json, println_all};
+use super::overview::{self, Status};
+use super::sources::wait_for;
 use super::terminal::clean;
-use super::{println_all, wait_for};
 use crate::cli::{self, Cli};
 use crate::problem::{Kind, Level, Limits};
 
@@ -20,10 +21,10 @@ pub(super) fn check(cli: &Cli, options: &cli::Status) -> anyhow::Result<ExitCode
         warning: Duration::from_secs(options.warning),
         critical: Duration::from_secs(options.critical),
     };
-    let daemon = wait_for(status::ask(cli))?;
-    let status = status::take(cli, daemon, limits);
+    let daemon = wait_for(overview::ask(cli))?;
+    let status = overview::take(cli, daemon, limits);
     if cli.json {
-        super::print_json(&status)?;
+        print_json(&status)?;
     } else {
         println_all(&line(&status, limits));
     }

@@ -7,9 +7,10 @@ use std::time::Duration;
 use anyhow::Context as _;
 use tokio::signal::unix::{Signal, SignalKind, signal};
 
-use super::status::{self, Status};
+use super::overview::{self, Status};
+use super::sources::wait_for;
 use super::terminal::{self, Style};
-use super::{screen, text, wait_for};
+use super::{screen, text};
 use crate::cli::Cli;
 use crate::problem::Limits;
 
@@ -74,7 +75,7 @@ async fn draw(cli: &Cli, pause: Duration) -> io::Result<()> {
     let is_screen = io::stdout().is_terminal() && !terminal::is_dumb() && !cli.json;
     let screen = is_screen.then(Screen::enter);
     loop {
-        let status = status::take(cli, status::ask(cli).await, Limits::default());
+        let status = overview::take(cli, overview::ask(cli).await, Limits::default());
         let text = match (&screen, cli.json) {
             (Some(_), _) => frame(&status, pause),
             // One line each, for programs.
@@ -90,9 +91,9 @@ async fn draw(cli: &Cli, pause: Duration) -> io::Result<()> {
 /// A frame that fits: what is too much is cut at the end, where it is least important.
 fn frame(status: &Status, pause: Duration) -> String {
     let rows = terminal::size(&io::stdout()).map_or(24, |(_, rows)| rows);
-    let look = Style::of_stdout();
+    let style = Style::of_stdout();
     let foot = format!("every {}; Ctrl-C ends", text::span(pause));
-    fitted(&screen::drawn(status, look), &look.cut(&foot), rows)
+    fitted(&screen::drawn(status, style), &style.cut(&foot), rows)
 }
 
 fn fitted(drawn: &str, foot: &str, rows: usize) -> String {

@@ -56,9 +56,9 @@ impl IntoResponse for Refusal {
 pub(super) type Answer<T> = Result<Json<T>, Refusal>;
 
 /// A JSON body whose faults come back as our own answer.
-pub(super) struct Body<T>(pub(super) T);
+pub(super) struct JsonBody<T>(pub(super) T);
 
-impl<T: DeserializeOwned> FromRequest<Arc<Shared>> for Body<T> {
+impl<T: DeserializeOwned> FromRequest<Arc<Shared>> for JsonBody<T> {
     type Rejection = Refusal;
 
     async fn from_request(request: Request, state: &Arc<Shared>) -> Result<Self, Refusal> {

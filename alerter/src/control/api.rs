@@ -6,7 +6,7 @@ use crate::intake::account::Unaccounted;
 use crate::policy::groups::GroupStatus;
 use crate::problem::Problem;
 
-/// `GET /v1/health`: answered from memory, without a look at any endpoint or disk.
+/// `GET /v1/health`: answered from memory, without asking any endpoint or disk.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Health {
     /// The daemon works: its engine has got on within the watchdog's limit.
@@ -47,9 +47,9 @@ pub struct Daemon {
 pub struct ClusterStatus {
     /// Where the register is.
     pub register: String,
-    /// Whether marks may be told: there is quorum, and the register can be read.
+    /// Whether marks may be notified: there is quorum, and the register can be read.
     pub permitted: bool,
-    /// Milliseconds since the last look began.
+    /// Milliseconds since the last poll began.
     pub age_ms: Option<u64>,
     /// Entries in the register that are of use.
     pub entries: usize,

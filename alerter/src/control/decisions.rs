@@ -12,7 +12,7 @@ use marks::register::{About, Decision, Ending, Scope};
 use marks::time::Timestamp;
 use serde::{Deserialize, Serialize};
 
-use super::answer::{Answer, Body, Refusal};
+use super::answer::{Answer, JsonBody, Refusal};
 use super::api::ChangeAnswer;
 use super::caller::Caller;
 use crate::config::Settings;
@@ -145,7 +145,7 @@ pub(super) fn routes() -> Router<Arc<Shared>> {
 async fn pause(
     State(shared): State<Arc<Shared>>,
     Extension(caller): Extension<Caller>,
-    Body(request): Body<PauseRequest>,
+    JsonBody(request): JsonBody<PauseRequest>,
 ) -> Answer<Decided> {
     let user = caller.signed(&request.user);
     let scope = match &request.group {
@@ -168,7 +168,7 @@ async fn pause(
 async fn begin(
     State(shared): State<Arc<Shared>>,
     Extension(caller): Extension<Caller>,
-    Body(request): Body<MaintenanceRequest>,
+    JsonBody(request): JsonBody<MaintenanceRequest>,
 ) -> Answer<Decided> {
     let user = caller.signed(&request.user);
     let scope = match (&request.host, &request.group) {
@@ -213,7 +213,7 @@ async fn decide(
     let (id, until) = (NoteId::generate(), about.until().map(|until| until.0));
     let decision = Decision { id, about, at, actor: user.to_owned(), reason: plain(reason) };
     shared.base.store.run(move |journal| journal.decide(&decision)).await?;
-    tell_all(shared);
+    notify_all(shared);
     Ok(Json(Decided { id: id.to_string(), until, message }))
 }
 
@@ -234,7 +234,7 @@ pub(super) fn sentences(journal: &Journal, now: Timestamp) -> Result<Vec<String>
 }
 
 /// The register learns of it at once, and whoever holds marks.
-fn tell_all(shared: &Shared) {
+fn notify_all(shared: &Shared) {
     shared.base.seen().news = true;
     shared.poke.notify_one();
 }
@@ -242,7 +242,7 @@ fn tell_all(shared: &Shared) {
 async fn resume(
     State(shared): State<Arc<Shared>>,
     Extension(caller): Extension<Caller>,
-    Body(request): Body<ResumeRequest>,
+    JsonBody(request): JsonBody<ResumeRequest>,
 ) -> Answer<ChangeAnswer> {
     let scope = request.group.clone().map_or(Scope::All, Scope::Group);
     let meant = scope.clone();
@@ -265,7 +265,7 @@ async fn resume(
 async fn end(
     State(shared): State<Arc<Shared>>,
     Extension(caller): Extension<Caller>,
-    Body(request): Body<EndRequest>,
+    JsonBody(request): JsonBody<EndRequest>,
 ) -> Answer<ChangeAnswer> {
     let (meant, user) = (Meant::of(&request)?, caller.signed(&request.user));
     let (wanted, told) = (meant.clone(), (request.reason.as_str(), user.as_str()));
@@ -335,7 +335,7 @@ async fn end_all(
         Ok(ended)
     };
     let ended = shared.base.store.run(work).await?;
-    tell_all(shared);
+    notify_all(shared);
     Ok(ended)
 }
 
@@ -367,7 +367,7 @@ fn group_names(settings: &Settings) -> Vec<&str> {
     names
 }
 
-/// A host that could be told: of those that the cluster knows, or that has marks; without a look at a cluster, every host that
+/// A host that could be notified: of those that the cluster knows, or that has marks; without a cluster to ask, every host that
 /// `[hosts] match` does not leave out.
 async fn known_host(shared: &Shared, name: &str) -> Result<Scope, Refusal> {
     let Scope::Host(node) = host(name)? else { return Err(Refusal::bad("host", "this is no host")) };

@@ -67,12 +67,12 @@ fn unknown(row: &MarkRow, delivery: &Delivery) -> String {
 /// `back` is the state of its return, where there is one; nothing is left where the route took that.
 fn sentence(row: &MarkRow, route: &Route, back: Option<State>, is_recent: bool) -> Option<String> {
     let (node, name, undo) = (&row.node, route.name.as_str(), undo(row, route));
-    let will_be_told = match back {
+    let will_be_notified = match back {
         Some(State::Acknowledged) => return None,
         Some(state) => !state.is_final(),
         None => route.goes_on_to(Step::Return) && is_recent,
     };
-    Some(match will_be_told {
+    Some(match will_be_notified {
         true => {
             format!("route {name} may have been notified, and undoes it by itself once {node} is back{undo}")
         }

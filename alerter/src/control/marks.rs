@@ -10,7 +10,7 @@ use marks::id::MarkId;
 use marks::mark::MarkRow;
 use marks::time::Timestamp;
 
-use super::answer::{Answer, Body, Refusal};
+use super::answer::{Answer, JsonBody, Refusal};
 use super::api::{ChangeAnswer, ReleaseRequest, UnmarkRequest};
 use super::caller::Caller;
 use super::{decisions, left};
@@ -20,7 +20,7 @@ use crate::words::plain;
 pub(super) async fn unmark(
     State(shared): State<Arc<Shared>>,
     Extension(caller): Extension<Caller>,
-    Body(request): Body<UnmarkRequest>,
+    JsonBody(request): JsonBody<UnmarkRequest>,
 ) -> Answer<ChangeAnswer> {
     if MarkId::parse(&request.target).is_err() {
         return Err(Refusal::bad(
@@ -74,7 +74,7 @@ pub(super) async fn unmark(
 pub(super) async fn release(
     State(shared): State<Arc<Shared>>,
     Extension(caller): Extension<Caller>,
-    Body(request): Body<ReleaseRequest>,
+    JsonBody(request): JsonBody<ReleaseRequest>,
 ) -> Answer<ChangeAnswer> {
     if request.reason.trim().is_empty() {
         return Err(Refusal::bad(

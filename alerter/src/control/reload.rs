@@ -9,7 +9,7 @@ use axum::{Extension, Json, Router};
 use journal::Journal;
 use marks::time::Timestamp;
 
-use super::answer::{Answer, Body, Refusal};
+use super::answer::{Answer, JsonBody, Refusal};
 use super::api::{ChangeAnswer, DismissRequest, ReloadAnswer, ReloadRequest};
 use super::caller::Caller;
 use super::left;
@@ -27,7 +27,7 @@ pub(super) fn routes() -> Router<Arc<Shared>> {
 async fn read_again(
     State(shared): State<Arc<Shared>>,
     Extension(caller): Extension<Caller>,
-    Body(request): Body<ReloadRequest>,
+    JsonBody(request): JsonBody<ReloadRequest>,
 ) -> Answer<ReloadAnswer> {
     let signed = Signed { user: caller.signed(&request.user), reason: plain(&request.reason) };
     let file = request.file.map(PathBuf::from);
@@ -61,7 +61,7 @@ async fn read_again(
 async fn dismiss(
     State(shared): State<Arc<Shared>>,
     Extension(caller): Extension<Caller>,
-    Body(request): Body<DismissRequest>,
+    JsonBody(request): JsonBody<DismissRequest>,
 ) -> Answer<ChangeAnswer> {
     let DismissRequest { route, .. } = request;
     let (user, reason) = (caller.signed(&request.user), plain(&request.reason));
@@ -132,7 +132,7 @@ fn dismissed(route: &str, Unrouted { left, under_way }: Unrouted) -> String {
     said.join("; ")
 }
 
-/// Marks that waited for nobody else, some of which were told to nobody at all.
+/// Marks that waited for nobody else, some of which were notified to nobody at all.
 fn ended(marks: usize, untold: usize) -> String {
     let told = match untold {
         0 => "others had told each of them".to_owned(),
@@ -148,7 +148,7 @@ mod tests {
 
     use super::*;
 
-    /// The broken variant says of a mark that is just being told that nothing waits, and of one that nobody took nothing at all.
+    /// The broken variant says of a mark that is just being sent that nothing waits, and of one that nobody took nothing at all.
     #[test]
     fn what_has_come_of_it_is_said() {
         let of = |changed, ended, untold, damaged, under_way| {

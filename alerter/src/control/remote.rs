@@ -94,10 +94,10 @@ pub async fn follow(shared: Arc<Shared>, stop: CancellationToken) {
 pub async fn run(shared: Arc<Shared>, api: Api, stop: CancellationToken) {
     while !stop.is_cancelled() {
         match open(&shared, &api).await {
-            Ok((listener, door)) => {
+            Ok((listener, entrance)) => {
                 *shared.api_trouble() = None;
                 info!("the API is served at https://{}", api.listen);
-                return serve_at(listener, door, stop).await;
+                return serve_at(listener, entrance, stop).await;
             }
             Err(why) => say_unserved(&shared, api.listen, &why),
         }
@@ -108,11 +108,11 @@ pub async fn run(shared: Arc<Shared>, api: Api, stop: CancellationToken) {
     }
 }
 
-/// Opens the door, or says why it cannot be opened now.
-async fn open(shared: &Arc<Shared>, api: &Api) -> Result<(TcpListener, Door), String> {
-    let door = Door::new(Arc::clone(shared), api).map_err(|why| format!("{}: {why}", why.key))?;
+/// Opens the address, or says why it cannot be opened now.
+async fn open(shared: &Arc<Shared>, api: &Api) -> Result<(TcpListener, Entrance), String> {
+    let entrance = Entrance::new(Arc::clone(shared), api).map_err(|why| format!("{}: {why}", why.key))?;
     let listener = TcpListener::bind(api.listen).await.map_err(|error| format!("listen: {error}"))?;
-    Ok((listener, door))
+    Ok((listener, entrance))
 }
 
 fn say_unserved(shared: &Shared, address: SocketAddr, why: &str) {
@@ -126,14 +126,14 @@ fn say_unserved(shared: &Shared, address: SocketAddr, why: &str) {
 
 /// Serves what comes to a listener until `stop`.
 pub async fn serve(listener: TcpListener, shared: Arc<Shared>, api: Api, stop: CancellationToken) {
-    match Door::new(shared, &api) {
-        Ok(door) => serve_at(listener, door, stop).await,
+    match Entrance::new(shared, &api) {
+        Ok(entrance) => serve_at(listener, entrance, stop).await,
         Err(why) => warn!(key = why.key, "the API is not served: {why}"),
     }
 }
 
-async fn serve_at(listener: TcpListener, door: Door, stop: CancellationToken) {
-    let door = Arc::new(door);
+async fn serve_at(listener: TcpListener, entrance: Entrance, stop: CancellationToken) {
+    let entrance = Arc::new(entrance);
     let mut open = JoinSet::new();
     loop {
         let accepted = tokio::select! {
@@ -142,39 +142,39 @@ async fn serve_at(listener: TcpListener, door: Door, stop: CancellationToken) {
             accepted = listener.accept() => accepted,
         };
         match accepted {
-            Ok((stream, peer)) => admit(&door, stream, peer, &mut open),
+            Ok((stream, peer)) => admit(&entrance, stream, peer, &mut open),
             Err(error) => {
-                door.log.say("accept", format_args!("the API takes no connection: {error}"));
+                entrance.log.say("accept", format_args!("the API takes no connection: {error}"));
                 tokio::time::sleep(PAUSE).await;
             }
         }
     }
 }
 
-fn admit(door: &Arc<Door>, stream: TcpStream, peer: SocketAddr, open: &mut JoinSet<()>) {
+fn admit(entrance: &Arc<Entrance>, stream: TcpStream, peer: SocketAddr, open: &mut JoinSet<()>) {
     let address = peer.ip().to_canonical();
-    let Some(place) = Place::take(&door.places, address) else {
-        return door.log.say(
+    let Some(place) = Place::take(&entrance.places, address) else {
+        return entrance.log.say(
             "connections",
             format_args!("a connection of {address} to the API is closed: there are too many"),
         );
     };
-    let door = Arc::clone(door);
+    let entrance = Arc::clone(entrance);
     open.spawn(async move {
         let _until_it_ends = place;
-        let _too_long_for_anybody = timeout(WHOLE, door.attend(stream, address)).await;
+        let _too_long_for_anybody = timeout(WHOLE, entrance.attend(stream, address)).await;
     });
 }
 
 /// What all connections share.
-struct Door {
+struct Entrance {
     router: Router,
     certificates: Kept<Arc<ServerConfig>>,
     places: Arc<Places>,
     log: Arc<Log>,
 }
 
-impl Door {
+impl Entrance {
     fn new(shared: Arc<Shared>, settings: &Api) -> Result<Self, Unusable> {
         let log = Arc::new(Log::default());
         let identity = settings.identity.clone();

@@ -11,7 +11,7 @@ use marks::id::MarkId;
 use marks::mark::MarkRow;
 use marks::time::Timestamp;
 
-use super::answer::{Answer, Body};
+use super::answer::{Answer, JsonBody};
 use super::api::{ChangeAnswer, RetryRequest};
 use super::caller::Caller;
 use super::marks::unfinished_marks_of;
@@ -22,7 +22,7 @@ use crate::words::plain;
 pub(super) async fn retry(
     State(shared): State<Arc<Shared>>,
     Extension(caller): Extension<Caller>,
-    Body(request): Body<RetryRequest>,
+    JsonBody(request): JsonBody<RetryRequest>,
 ) -> Answer<ChangeAnswer> {
     let (user, reason) = (caller.signed(&request.user), plain(&request.reason));
     let answer = match &request.target {
@@ -80,7 +80,7 @@ fn of_mark(
     for delivery in rows.sound.into_iter().filter(|delivery| !delivery.state.is_final()) {
         let is_due = is_step(&delivery.route) || due.iter().any(|(route, _)| *route == delivery.route);
         let away = delivery.is_return()
-            && !shared.base.members(now).is_some_and(|look| look.members.contains(&row.node));
+            && !shared.base.members(now).is_some_and(|seen| seen.members.contains(&row.node));
         let obstacle = match obstacle(&delivery, held.as_deref(), is_due, shared) {
             None if away => Some("it waits until the host is seen as a member of the cluster".to_owned()),
             obstacle => obstacle,
@@ -138,7 +138,7 @@ fn send(shared: &Shared, delivery: &Delivery) -> String {
     };
     outbox.want(delivery.mark);
     outbox.endpoint.probe(now);
-    let when = match outbox.endpoint.room(now) {
+    let when = match outbox.endpoint.free(now) {
         0 => "it is the next to be sent, when an exchange that is under way there has ended",
         _ => "it is sent now",
     };

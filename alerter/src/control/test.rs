@@ -11,7 +11,7 @@ use marks::id::{FencingId, MarkId};
 use marks::time::Timestamp;
 use tokio::task::JoinSet;
 
-use super::answer::{Answer, Body, Refusal};
+use super::answer::{Answer, JsonBody, Refusal};
 use super::api::{TestAnswer, TestRequest};
 use super::caller::Caller;
 use crate::config::{NoticeWay, Route};
@@ -25,7 +25,7 @@ const TEST_SLACK: Duration = Duration::from_secs(2);
 pub(super) async fn send_test(
     State(shared): State<Arc<Shared>>,
     Extension(caller): Extension<Caller>,
-    Body(request): Body<TestRequest>,
+    JsonBody(request): JsonBody<TestRequest>,
 ) -> Answer<Vec<TestAnswer>> {
     let answers = match &request.notice {
         Some(name) => vec![test_notice(&shared, name).await?],

@@ -123,7 +123,7 @@ impl Endpoint {
     }
 
     /// How many exchanges may begin now.
-    pub fn room(&self, now: Instant) -> usize {
+    pub fn free(&self, now: Instant) -> usize {
         match self.breaker {
             Breaker::Closed => self.window.saturating_sub(self.under_way),
             Breaker::Open(open) => {
@@ -133,14 +133,14 @@ impl Endpoint {
     }
 
     /// How many of these may be for marks that it has answered before: there is always a place left for one that it has not.
-    pub fn room_again(&self, now: Instant) -> usize {
-        let room = self.room(now);
+    pub fn free_again(&self, now: Instant) -> usize {
+        let free = self.free(now);
         match self.breaker {
-            Breaker::Closed if self.under_way == 0 => room.saturating_sub(1).max(room.min(1)),
-            Breaker::Closed => room.saturating_sub(1),
+            Breaker::Closed if self.under_way == 0 => free.saturating_sub(1).max(free.min(1)),
+            Breaker::Closed => free.saturating_sub(1),
             Breaker::Open(open) => {
                 if now >= open.probe_at {
-                    room
+                    free
                 } else {
                     0
                 }
@@ -343,16 +343,16 @@ mod tests {
     fn what_a_former_daemon_found_in_trouble_is_probed_and_gets_more_as_they_are_taken() {
         let now = Instant::now();
         let mut endpoint = Endpoint::in_trouble(LIMIT, now + SECOND);
-        assert_eq!((endpoint.room(now), endpoint.rest(now)), (0, Some(SECOND)));
+        assert_eq!((endpoint.free(now), endpoint.rest(now)), (0, Some(SECOND)));
         let now = now + SECOND;
-        assert_eq!((endpoint.room(now), endpoint.rest(now)), (1, None));
+        assert_eq!((endpoint.free(now), endpoint.rest(now)), (1, None));
         endpoint.begin();
-        assert_eq!(endpoint.room(now), 0, "one probe at a time");
+        assert_eq!(endpoint.free(now), 0, "one probe at a time");
         assert_eq!(endpoint.end(&host("compute1"), Sign::Takes, None, now, 0.5), Some(Change::Recovered));
-        let mut windows = vec![endpoint.room(now)];
+        let mut windows = vec![endpoint.free(now)];
         for _ in 0..100 {
             once(&mut endpoint, Sign::Takes, now);
-            windows.push(endpoint.room(now));
+            windows.push(endpoint.free(now));
         }
         windows.dedup();
         assert_eq!(windows, (FEWEST..=LIMIT).collect::<Vec<_>>());
@@ -361,10 +361,10 @@ mod tests {
     #[test]
     fn one_of_which_nothing_bad_is_known_gets_as_many_as_are_allowed() {
         let now = Instant::now();
-        assert_eq!((healthy().room(now), Endpoint::new(0).room(now)), (LIMIT, 1));
+        assert_eq!((healthy().free(now), Endpoint::new(0).free(now)), (LIMIT, 1));
         let mut alone = Endpoint::new(1);
         once(&mut alone, Sign::Busy, now);
-        assert_eq!(alone.room(now), 1);
+        assert_eq!(alone.free(now), 1);
     }
 
     /// One exchange hangs; the next host's has its place all the same.
@@ -375,7 +375,7 @@ mod tests {
         for sign in [Sign::Busy, Sign::Takes].into_iter().cycle().take(MEMORY - 2) {
             once(&mut endpoint, sign, now);
             endpoint.begin();
-            assert!(endpoint.room(now) > 0);
+            assert!(endpoint.free(now) > 0);
             endpoint.under_way = 0;
         }
     }
@@ -395,7 +395,7 @@ mod tests {
         }
         assert_eq!(in_vain(&endpoint), 1);
         for failures in 2..50 {
-            assert_eq!(endpoint.room(now), 0);
+            assert_eq!(endpoint.free(now), 0);
             now += endpoint.rest(now).unwrap();
             assert_eq!(once(&mut endpoint, Sign::Unreachable, now), None, "that is no news");
             assert_eq!(in_vain(&endpoint), failures);
@@ -403,7 +403,7 @@ mod tests {
         }
         now += endpoint.rest(now).unwrap();
         assert_eq!(once(&mut endpoint, Sign::Takes, now), Some(Change::Recovered));
-        assert_eq!(endpoint.room(now), FEWEST, "and slowly");
+        assert_eq!(endpoint.free(now), FEWEST, "and slowly");
     }
 
     #[test]
@@ -425,7 +425,7 @@ mod tests {
         let now = Instant::now();
         let mut endpoint = healthy();
         once(&mut endpoint, Sign::Busy, now);
-        assert_eq!(endpoint.room(now), LIMIT / 2);
+        assert_eq!(endpoint.free(now), LIMIT / 2);
     }
 
     #[test]
@@ -469,9 +469,9 @@ mod tests {
         let mut endpoint = healthy();
         once(&mut endpoint, Sign::Refuses, now);
         endpoint.probe(now);
-        assert_eq!(endpoint.room_again(now), 1);
+        assert_eq!(endpoint.free_again(now), 1);
         assert_eq!(once(&mut endpoint, Sign::Refuses, now), None);
-        assert_eq!(endpoint.room_again(now), 0);
+        assert_eq!(endpoint.free_again(now), 0);
     }
 
     /// What the messages of ever so many hosts come to says nothing of the endpoint while it answers each.
@@ -481,26 +481,26 @@ mod tests {
         let mut endpoint = healthy();
         for under_way in 0..LIMIT {
             let again = (LIMIT - under_way).saturating_sub(1);
-            assert_eq!((endpoint.room(now), endpoint.room_again(now)), (LIMIT - under_way, again));
+            assert_eq!((endpoint.free(now), endpoint.free_again(now)), (LIMIT - under_way, again));
             endpoint.begin();
         }
         let mut alone = Endpoint::new(1);
         assert_eq!(
-            alone.room_again(now),
+            alone.free_again(now),
             1,
             "where there is one place, it has the turn when nobody else does"
         );
         alone.begin();
-        assert_eq!(alone.room_again(now), 0);
+        assert_eq!(alone.free_again(now), 0);
     }
 
-    /// The broken variant waits for the probe, however many other hosts are to be told.
+    /// The broken variant waits for the probe, however many other hosts are to be notified.
     #[test]
     fn what_one_host_is_refused_is_asked_with_another_at_once() {
         let now = Instant::now();
         let mut endpoint = healthy();
         assert_eq!(once(&mut endpoint, Sign::Refuses, now), Some(Change::Parked));
-        assert_eq!((endpoint.room(now), endpoint.room_again(now)), (1, 0), "with none that was refused");
+        assert_eq!((endpoint.free(now), endpoint.free_again(now)), (1, 0), "with none that was refused");
         assert_eq!(once_of(&mut endpoint, "compute2", Sign::Takes, now), Some(Change::Recovered));
         assert!(endpoint.refuses_only(&host("compute1")) && !endpoint.refuses_only(&host("compute2")));
         once(&mut endpoint, Sign::Takes, now);
@@ -515,9 +515,9 @@ mod tests {
         once(&mut endpoint, Sign::Refuses, now);
         let rest = endpoint.rest(now);
         assert_eq!(once_of(&mut endpoint, "compute2", Sign::Refuses, now), None, "that is no news");
-        assert_eq!((endpoint.room(now), endpoint.rest(now), in_vain(&endpoint)), (0, rest, 1));
+        assert_eq!((endpoint.free(now), endpoint.rest(now), in_vain(&endpoint)), (0, rest, 1));
         let probe = now + rest.unwrap();
-        assert_eq!((endpoint.room(probe), endpoint.room_again(probe)), (1, 1));
+        assert_eq!((endpoint.free(probe), endpoint.free_again(probe)), (1, 1));
         assert!(!endpoint.refuses_only(&host("compute1")), "it has taken nobody since");
         assert_eq!(once(&mut endpoint, Sign::Takes, probe), Some(Change::Recovered));
     }
@@ -541,9 +541,9 @@ mod tests {
             let mut endpoint = healthy();
             let mut under_way = 0;
             for (sign, number, random) in answers {
-                let room = endpoint.room(now);
-                prop_assert!(under_way + room <= LIMIT);
-                for _ in 0..room {
+                let free = endpoint.free(now);
+                prop_assert!(under_way + free <= LIMIT);
+                for _ in 0..free {
                     endpoint.begin();
                     under_way += 1;
                 }
@@ -551,7 +551,7 @@ mod tests {
                     let rest = endpoint.rest(now).expect("it waits for nothing but time");
                     prop_assert!(rest <= schedule::PARKED_CAP);
                     now += rest;
-                    prop_assert_eq!(endpoint.room(now), 1);
+                    prop_assert_eq!(endpoint.free(now), 1);
                     endpoint.begin();
                     under_way += 1;
                 }

@@ -75,7 +75,7 @@ pub async fn serve(
         if answers.send(attempt(&sending, &route, &due).await).is_err() {
             return;
         }
-        // The next one of a route that has changed since is told by whoever has its outbox now.
+        // The next one of a route that has changed since is sent by whoever has its outbox now.
         let outboxes = is_current(&sending, &route).then(|| sending.routes.outboxes());
         next = outboxes.and_then(|mut outboxes| outboxes.get_mut(route.name.as_str())?.next(Moment::now()));
     }
@@ -125,7 +125,7 @@ pub fn of_this_host(sending: &Sending, due: &DueDelivery, outcome: Outcome) -> O
     }
 }
 
-/// What did not take a mark may be over with the configuration that it was told by: the new one tries it at once.
+/// What did not take a mark may be over with the configuration that it was sent by: the new one tries it at once.
 fn outdated(verdict: Verdict) -> Verdict {
     match verdict {
         Verdict::Unreached { kind, detail, .. } => {
@@ -227,7 +227,7 @@ fn accepted(sending: &Sending, due: &DueDelivery, reference: Option<String>) -> 
     Verdict::Acknowledged { reference, detail, then: then(sending, due) }
 }
 
-/// The receiver has the message and says later whether it has the mark. Where it says nothing it is told again.
+/// The receiver has the message and says later whether it has the mark. Where it says nothing it is notified again.
 fn confirmed_later(sending: &Sending, due: &DueDelivery, within: Duration) -> Verdict {
     let (mark, route) = (&due.mark, &due.delivery.route);
     if sending.routes.troubles().accepted(route) {
@@ -244,7 +244,7 @@ fn confirmed_later(sending: &Sending, due: &DueDelivery, within: Duration) -> Ve
     }
 }
 
-/// What was told is asked after, where the route does so.
+/// What was notified is asked after, where the route does so.
 fn then(sending: &Sending, due: &DueDelivery) -> Vec<NewDelivery> {
     let route = sending.base.route(&due.delivery.route).filter(|route| route.goes_on_to(Step::Confirm));
     route.map(|route| confirmation(&route, &due.delivery)).into_iter().collect()

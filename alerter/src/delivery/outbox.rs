@@ -53,8 +53,8 @@ impl Outbox {
     }
 
     /// How many more attempts may begin in the journal.
-    pub fn room(&self, now: Instant) -> usize {
-        (self.endpoint.room(now) + self.endpoint.ahead()).saturating_sub(self.begun.len())
+    pub fn free(&self, now: Instant) -> usize {
+        (self.endpoint.free(now) + self.endpoint.ahead()).saturating_sub(self.begun.len())
     }
 
     /// Its next attempt goes first.
@@ -65,23 +65,23 @@ impl Outbox {
     /// What the journal is asked for: as many as there is room for. What the endpoint has answered before is never at hand,
     /// and leaves a place for what it has not.
     pub fn ask(&mut self, route: &Route, now: Instant) -> Room {
-        let places = self.room(now);
-        let again = self.endpoint.room_again(now).saturating_sub(self.begun.len());
+        let places = self.free(now);
+        let again = self.endpoint.free_again(now).saturating_sub(self.begun.len());
         let first = if places > 0 { self.wanted.pop_front() } else { None };
         let (terms, target) = (route.terms.clone(), route.driver.target());
         Room { route: route.name.as_str().to_owned(), places, again, first, terms, target, look: None }
     }
 
     /// Takes up what has begun in the journal, of `room` that was there. It may be sent for at most `left`.
-    pub fn take_up(&mut self, begun: Vec<DueDelivery>, room: usize, left: Duration, at: Moment) {
-        self.more = begun.len() >= room;
+    pub fn take_up(&mut self, begun: Vec<DueDelivery>, free: usize, left: Duration, at: Moment) {
+        self.more = begun.len() >= free;
         let for_as_long = FRESH.min(left);
         self.begun.extend(begun.into_iter().map(|due| Begun { due, at, for_as_long }));
     }
 
     /// The next one, if an exchange may begin now: it has begun then.
     pub fn next(&mut self, now: Moment) -> Option<DueDelivery> {
-        let may = self.endpoint.room(now.instant) > 0 && self.begun.front()?.is_fresh(now);
+        let may = self.endpoint.free(now.instant) > 0 && self.begun.front()?.is_fresh(now);
         let begun = may.then(|| self.begun.pop_front())??;
         self.endpoint.begin();
         self.out.insert(begun.due.mark.id);
@@ -93,7 +93,7 @@ impl Outbox {
         self.out.remove(&mark);
     }
 
-    /// The marks that are being told here, or will be at once. The receiver may have confirmed one, or refused it, so that the
+    /// The marks that are being notified here, or will be at once. The receiver may have confirmed one, or refused it, so that the
     /// journal's attempt is over before its exchange is.
     pub fn under_way(&self) -> impl Iterator<Item = MarkId> {
         self.out.iter().copied().chain(self.begun.iter().map(|begun| begun.due.mark.id))
@@ -101,7 +101,7 @@ impl Outbox {
 
     /// Whether more should begin in the journal before the places are empty.
     pub fn is_running_dry(&self, now: Instant) -> bool {
-        self.more && self.room(now) > self.begun.len()
+        self.more && self.free(now) > self.begun.len()
     }
 
     /// Removes what must not be sent any more: what has stood here too long, and all of it where the endpoint is not well.
@@ -188,8 +188,8 @@ mod tests {
         endpoint.took(QUICK);
         endpoint.end(&host(), Sign::Takes, None, now.instant, 0.5);
         let mut outbox = Outbox::new(endpoint);
-        let room = outbox.room(now.instant);
-        outbox.take_up((0..room).map(|_| due()).collect(), room, Duration::MAX, now);
+        let free = outbox.free(now.instant);
+        outbox.take_up((0..free).map(|_| due()).collect(), free, Duration::MAX, now);
         outbox
     }
 
@@ -201,7 +201,7 @@ mod tests {
     fn an_endpoint_that_is_well_has_the_next_exchanges_at_hand() {
         let now = Moment::now();
         let mut outbox = filled(now);
-        assert_eq!((outbox.begun.len(), outbox.room(now.instant)), (2 * LIMIT, 0));
+        assert_eq!((outbox.begun.len(), outbox.free(now.instant)), (2 * LIMIT, 0));
         assert_eq!(
             std::iter::from_fn(|| outbox.next(now)).count(),
             LIMIT,
@@ -222,11 +222,11 @@ mod tests {
     #[test]
     fn a_slow_endpoint_has_nothing_at_hand() {
         let now = Moment::now();
-        assert_eq!(Outbox::new(Endpoint::new(LIMIT)).room(now.instant), LIMIT);
+        assert_eq!(Outbox::new(Endpoint::new(LIMIT)).free(now.instant), LIMIT);
         let mut outbox = filled(now);
         outbox.remove_all();
         outbox.endpoint.took(Duration::from_secs(1));
-        assert_eq!(outbox.room(now.instant), LIMIT);
+        assert_eq!(outbox.free(now.instant), LIMIT);
     }
 
     #[test]
@@ -248,7 +248,7 @@ mod tests {
     }
 
     #[test]
-    fn what_may_be_told_for_a_moment_only_stands_no_longer() {
+    fn what_may_be_notified_for_a_moment_only_stands_no_longer() {
         let now = Moment::now();
         let mut outbox = Outbox::new(Endpoint::new(LIMIT));
         outbox.take_up(vec![due()], LIMIT, QUICK, now);

@@ -1,4 +1,4 @@
-//! Marks that wait for a route which is not configured any more: nobody tells them there, nobody drops them, and somebody has
+//! Marks that wait for a route which is not configured any more: nobody sends them there, nobody drops them, and somebody has
 //! to decide.
 
 use std::collections::BTreeMap;

@@ -44,7 +44,7 @@ pub struct Unaccounted {
 ///
 /// # Errors
 /// As any read.
-pub fn look(journal: &Journal, base: &Base, accounts: &Accounts, now: Moment) -> Result<(), JournalError> {
+pub fn check(journal: &Journal, base: &Base, accounts: &Accounts, now: Moment) -> Result<(), JournalError> {
     let mut records = without_end(journal, now.wall - base.settings().intake.horizon, now.instant)?;
     let mut account = lock(accounts);
     let undecided: Vec<Record> = records.extract_if(.., |record| record.trace == Trace::Nothing).collect();
@@ -60,7 +60,7 @@ fn without_end(journal: &Journal, since: Timestamp, now: Instant) -> Result<Vec<
     journal.records(since, |record| end_of(record, now).is_err())
 }
 
-/// What does not add up now, by what is in memory: [`look`] looks at the journal. While the alerter may not act every record
+/// What does not add up now, by what is in memory: [`check`] reads the journal. While the alerter may not act every record
 /// waits for that, which is said by itself.
 pub fn unaccounted(base: &Base, accounts: &Accounts, now: Instant) -> Vec<Unaccounted> {
     let acts = base.cluster.is_none() || base.seen().view.as_ref().is_some_and(|view| view.permits().is_ok());
@@ -108,7 +108,7 @@ pub fn audit(
 ) -> Result<Vec<Unaccounted>, JournalError> {
     let version = journal.version()?;
     if lock(accounts).version != Some(version) {
-        look(journal, base, accounts, now)?;
+        check(journal, base, accounts, now)?;
         lock(accounts).version = Some(version);
     }
     Ok(unaccounted(base, accounts, now.instant))

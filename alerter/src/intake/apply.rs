@@ -73,7 +73,7 @@ pub fn take_in_at(
 /// What a word from outside says of a host, as far as is known here.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Spoken {
-    /// It is not told at all.
+    /// It is not notified at all.
     NotCovered,
     /// The cluster has no such host.
     NoHost,

@@ -1,11 +1,11 @@
-//! Which hosts are told at all. Pure.
+//! Which hosts are notified at all. Pure.
 
 use marks::host::HostName;
 use pacemaker::cib::Cib;
 
 use crate::config::HostRules;
 
-/// Whether a host is told.
+/// Whether a host is notified.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Coverage {
     /// It is.
@@ -16,7 +16,7 @@ pub(super) enum Coverage {
     Unknown,
 }
 
-/// What the rules say of a host; without a cluster every host is told that `match` does not leave out.
+/// What the rules say of a host; without a cluster every host is notified that `match` does not leave out.
 pub(super) fn of(node: &HostName, rules: &HostRules, cib: Option<&Cib>) -> Coverage {
     match (&rules.matching, cib) {
         (Some(patterns), _) if !patterns.covers(node) => Coverage::Not,

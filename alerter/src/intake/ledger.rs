@@ -1,4 +1,4 @@
-//! What the intake has seen of fencings and not written down: what waits, and what a rule sets aside at each look. Lost with
+//! What the intake has seen of fencings and not written down: what waits, and what a rule sets aside at each poll. Lost with
 //! the daemon: what is still there is seen again.
 
 use std::collections::BTreeMap;
@@ -13,7 +13,7 @@ use marks::time::Timestamp;
 /// The alerter looks every two seconds: a fencing of which it has decided nothing for so long was passed over.
 const LOOK: Duration = Duration::from_secs(120);
 
-/// Where records come from; each look at a source replaces all that was noted of it.
+/// Where records come from; each poll of a source replaces all that was noted of it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) enum Source {
     /// The journal's fencings, as the intake has left them.
@@ -31,7 +31,7 @@ pub(crate) enum Source {
 pub(crate) enum Left {
     /// It waits until it has been known for so long.
     Waits(Duration),
-    /// A rule sets it aside at each look.
+    /// A rule sets it aside at each poll.
     Aside(Rule),
     /// The mark that it would make is there, and its row is damaged.
     Blocked(MarkId),
@@ -41,22 +41,22 @@ pub(crate) enum Left {
 pub(crate) type Named<'r> = (String, &'r HostName, Timestamp);
 
 #[derive(Clone, Debug)]
-struct Entry {
+struct Noted {
     node: HostName,
     at: Timestamp,
     first_seen: Instant,
     left: Left,
 }
 
-/// All of it. A look that a fault cuts off leaves what it has not come to as it was.
+/// All of it. A poll that a fault cuts off leaves what it has not come to as it was.
 #[derive(Debug, Default)]
 pub(crate) struct Ledger {
-    now: BTreeMap<(Source, String), Entry>,
-    before: BTreeMap<(Source, String), Entry>,
+    now: BTreeMap<(Source, String), Noted>,
+    before: BTreeMap<(Source, String), Noted>,
 }
 
 impl Ledger {
-    /// A look at a source begins.
+    /// A poll of a source begins.
     pub(crate) fn begin(&mut self, source: Source) {
         let (mut of_source, others) =
             std::mem::take(&mut self.now).into_iter().partition(|((of, _), _)| *of == source);
@@ -68,7 +68,7 @@ impl Ledger {
     pub(crate) fn note(&mut self, source: Source, (key, node, at): Named<'_>, left: Left, now: Instant) {
         let key = (source, key);
         let first_seen = self.before.remove(&key).map_or(now, |before| before.first_seen);
-        self.now.insert(key, Entry { node: node.clone(), at, first_seen, left });
+        self.now.insert(key, Noted { node: node.clone(), at, first_seen, left });
     }
 
     /// It has ended: what was not met again is over.
@@ -93,7 +93,7 @@ impl Ledger {
     }
 }
 
-fn record(key: &str, entry: &Entry) -> Record {
+fn record(key: &str, entry: &Noted) -> Record {
     let trace = match entry.left {
         Left::Waits(lasts) => Trace::Waits(Waiting { since: entry.first_seen, lasts }),
         Left::Aside(rule) => Trace::Aside(rule),
@@ -121,13 +121,13 @@ mod tests {
         ledger.records().into_iter().filter_map(of).collect()
     }
 
-    /// The broken variant begins each look with the wait: what is put off again and again never ends.
+    /// The broken variant begins each poll with the wait: what is put off again and again never ends.
     #[test]
     fn a_wait_is_counted_from_first_sight() {
         let (mut ledger, now) = (Ledger::default(), Instant::now());
-        for look in 0..5 {
+        for poll in 0..5 {
             ledger.begin(Source::Files);
-            note(&mut ledger, Source::Files, "alert 1", Left::Waits(SECOND * 10), now + SECOND * look);
+            note(&mut ledger, Source::Files, "alert 1", Left::Waits(SECOND * 10), now + SECOND * poll);
             ledger.end(Source::Files);
         }
         assert_eq!(waits(&ledger), [("alert 1".to_owned(), SECOND * 10, now)]);

@@ -17,7 +17,7 @@ use crate::config::{Recipients, Route, Settings};
 
 pub(super) type Done<T = ()> = Result<T, JournalError>;
 
-/// Such a mark ends before a fencing is folded: whether that belongs to it depends on how and when it ended.
+/// Such a mark ends before a fencing is taken in: whether that belongs to it depends on how and when it ended.
 pub(super) fn has_ended(mark: MarkId, entries: &Entries) -> bool {
     entries.sound.contains_key(&Key::Settled(mark))
 }
@@ -46,20 +46,20 @@ pub(super) fn announce(row: &MarkRow, clash: Option<&Clash>) {
     }
 }
 
-/// Those of the routes that are told of this mark's host.
+/// Those of the routes that are notified of this mark's host.
 pub(super) fn deliveries(base: &Base, journal: &Journal, mark: &Mark) -> Done<Vec<NewDelivery>> {
     let settings = base.settings();
     deliveries_of(&recipients(base, &settings, &mark.node), journal, mark)
 }
 
-/// Who is told of a host, by its group.
+/// Who is notified of a host, by its group.
 pub(super) fn recipients<'s>(base: &Base, settings: &'s Settings, node: &HostName) -> Recipients<'s> {
     let attribute = base.attributes();
     base.report_groups(node, &attribute);
     settings.routes_for(node, &attribute)
 }
 
-/// One for each route that is told of it. Of a chain the mark waits for every step.
+/// One for each route that is notified of it. Of a chain the mark waits for every step.
 pub(super) fn deliveries_of(told: &Recipients<'_>, journal: &Journal, mark: &Mark) -> Done<Vec<NewDelivery>> {
     let earlier = earlier(journal, mark)?;
     let new = |route: &Route, required, link| NewDelivery {
@@ -79,7 +79,7 @@ pub(super) fn deliveries_of(told: &Recipients<'_>, journal: &Journal, mark: &Mar
     })
 }
 
-/// When the host's earlier marks were generated, in the order in which they are told.
+/// When the host's earlier marks were generated, in the order in which they are notified.
 fn earlier(journal: &Journal, mark: &Mark) -> Done<Vec<Timestamp>> {
     let place = |mark: &Mark| (mark.failure_time, mark.id);
     let mut marks: Vec<Mark> = journal.marks_of(&mark.node)?.sound.iter().filter_map(MarkRow::told).collect();

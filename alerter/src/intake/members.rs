@@ -18,7 +18,7 @@ use super::pass::Intake;
 struct Life {
     /// Pacemaker sees it as a member.
     is_member: bool,
-    /// It was no member at the look before this one, or has left and joined since then.
+    /// It was no member at the poll before this one, or has left and joined since then.
     has_joined: bool,
     /// The first time after the outage at which somebody saw it join.
     joined: Option<Timestamp>,
@@ -41,20 +41,20 @@ fn return_from(outage: &Outage, life: &Life, now: Timestamp, coalesce: Duration)
 }
 
 impl Intake<'_> {
-    /// Whether this is a cluster node that is told of.
+    /// Whether this is a cluster node that is notified of.
     pub(super) fn is_member_host(&self, node: &HostName, cib: &Cib) -> bool {
         cib.is_cluster_node(node)
             && !cib.is_remote_node(node)
             && coverage::of(node, self.around.hosts, Some(cib)) == Coverage::Told
     }
 
-    /// The cluster nodes that are told of.
+    /// The cluster nodes that are notified of.
     pub(super) fn member_hosts(&self, cib: &Cib) -> Vec<HostName> {
         cib.cluster_nodes().iter().filter(|node| self.is_member_host(node, cib)).cloned().collect()
     }
 
-    /// Notes which of the cluster nodes have come back, by what this look and the alerts on this controller say: before any
-    /// new record is folded, since one after the return belongs to another outage.
+    /// Notes which of the cluster nodes have come back, by what this poll and the alerts on this controller say: before any
+    /// new record is taken in, since one after the return belongs to another outage.
     pub(super) fn note_members(&mut self, cib: &Cib) -> Done {
         let nodes = self.member_hosts(cib);
         if nodes.is_empty() {

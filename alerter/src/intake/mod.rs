@@ -1,12 +1,12 @@
-//! Which fencings and sightings are one outage, whether they may be believed, and under which name it is told. Pure are
-//! `coverage`, `credible`, `fold`, `ledger`, `naming` and `roll`; the others write down what these decide.
+//! Which fencings and sightings are one outage, whether they may be believed, and under which name it is notified. Pure are
+//! `coverage`, `credible`, `judge`, `ledger`, `naming` and `roll`; the others write down what these decide.
 
 pub mod account;
 pub mod apply;
 mod coverage;
 mod credible;
 pub mod files;
-mod fold;
+mod judge;
 mod ledger;
 mod made;
 mod members;

@@ -1,4 +1,4 @@
-//! Under which name a host is told: never under one that is another node's too. Pure.
+//! Under which name a host is notified: never under one that is another node's too. Pure.
 
 use std::cell::OnceCell;
 use std::collections::{HashMap, HashSet};
@@ -10,10 +10,10 @@ use pacemaker::cib::Cib;
 
 use crate::config::HostRules;
 
-/// The name under which a host is told; none where nobody knows one. Either way the mark is held as `no-fqdn`.
+/// The name under which a host is notified; none where nobody knows one. Either way the mark is held as `no-fqdn`.
 pub(super) type Naming = Result<Option<HostName>, Clash>;
 
-/// Two nodes of the cluster have one name: to tell the one would report the other, which may be alive.
+/// Two nodes of the cluster have one name: to notify of the one would report the other, which may be alive.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct Clash {
     pub(super) node: HostName,
@@ -36,7 +36,7 @@ pub(super) struct Names<'a> {
     hosts: &'a HostRules,
     /// None where there is no cluster to ask: no other node is known there.
     cib: Option<&'a Cib>,
-    /// Made once for all fencings of a look, and only if there is any.
+    /// Made once for all fencings of a poll, and only if there is any.
     nodes: OnceCell<Nodes>,
 }
 
@@ -95,7 +95,7 @@ impl<'a> Names<'a> {
         }
     }
 
-    /// Another node that is told under this name: by its entry, or without one by its FQDN or the domain.
+    /// Another node that is notified under this name: by its entry, or without one by its FQDN or the domain.
     fn holder(&self, node: &HostName, name: &HostName, domain: Option<&str>) -> Option<&HostName> {
         let nodes = self.nodes()?;
         let without_entry = |short: &HostName| !self.hosts.names.contains_key(short);
@@ -178,7 +178,7 @@ mod tests {
         Cib::parse(&xml).unwrap()
     }
 
-    /// What a node is told as, or the node that it clashes with.
+    /// What a node is called, or the node that it clashes with.
     fn told(hosts: &HostRules, cib: Option<&Cib>, node: &str) -> Result<String, String> {
         of(Names::new(hosts, cib).of_node(&host(node)))
     }
@@ -209,7 +209,7 @@ mod tests {
     /// S1-37: a wrong name evacuates the wrong host. Whether the other node has the name by the domain, as its own, or by
     /// an entry; in any spelling; and whatever kind of node it is. Both nodes are held: nobody knows whose name it is.
     #[test]
-    fn no_host_is_told_under_the_name_of_another_node() {
+    fn no_host_is_notified_under_the_name_of_another_node() {
         let domain = Some("my.cloud.com");
         for other in ["compute2", "COMPUTE2", "compute2.my.cloud.com", "Compute2.My.Cloud.com"] {
             let (rules, cib) =
@@ -228,15 +228,15 @@ mod tests {
         );
     }
 
-    /// The broken variant of the row above: the table alone, as without a cluster, tells a host that may be alive.
+    /// The broken variant of the row above: the table alone, as without a cluster, notifies of a host that may be alive.
     #[test]
-    fn without_the_nodes_of_the_cluster_the_other_host_is_told() {
+    fn without_the_nodes_of_the_cluster_the_other_host_is_notified() {
         let rules = rules(Some("my.cloud.com"), &[("compute1", "compute2.my.cloud.com")]);
         assert_eq!(told(&rules, None, "compute1"), Ok("compute2.my.cloud.com".into()));
     }
 
     #[test]
-    fn a_name_that_no_other_node_has_is_told() {
+    fn a_name_that_no_other_node_has_is_notified() {
         let domain = Some(".my.cloud.com");
         let entries = [
             ("compute1", "compute1.my.cloud.com"),

@@ -19,7 +19,7 @@ use tracing::{error, info, warn};
 
 use super::account::Accounts;
 use super::credible::Reason;
-use super::fold::{Circumstances, Fate, Known};
+use super::judge::{Circumstances, Judgement, Known};
 use super::ledger::{Left, Source};
 use super::made::{Done, announce, deliveries, has_ended};
 use super::naming::{Clash, Names};
@@ -113,7 +113,7 @@ impl<'a> Intake<'a> {
     }
 
     /// Once after a start: what had to wait until the cluster's other nodes and their attributes are known. Marks that were
-    /// held for want of a name get it, and those from before a route was configured are told there.
+    /// held for want of a name get it, and those from before a route was configured are notified there.
     pub(super) fn look_first(&mut self, cib: &Cib) -> Done {
         if self.base.seen().named {
             return Ok(());
@@ -239,9 +239,9 @@ impl<'a> Intake<'a> {
     fn fold_fencing(&mut self, known: &Known<'_>) -> Done {
         let (fencing, now) = (known.fencing, self.around.now);
         let outages = self.outages(&fencing.node)?;
-        match self.around.fate_of_fencing(known, &outages) {
-            Fate::Mark(row, clash) => self.mark(fencing, &row, clash.as_ref()),
-            Fate::Join(mark, rule) => {
+        match self.around.judgement_of_fencing(known, &outages) {
+            Judgement::Mark(row, clash) => self.mark(fencing, &row, clash.as_ref()),
+            Judgement::Join(mark, rule) => {
                 self.journal.add_to_mark(fencing, (mark, rule), now)?;
                 info!(mark = %mark, host = %fencing.node, "{} was fenced again in the same outage", fencing.node);
                 let fresh = self.is_fresh(fencing.committed_at);
@@ -251,17 +251,17 @@ impl<'a> Intake<'a> {
                     _ => Ok(()),
                 }
             }
-            Fate::SetAside => {
+            Judgement::SetAside => {
                 let reason = format!("{} is not covered by [hosts] match and is not told", fencing.node);
                 warn!(mark = %fencing.id, host = %fencing.node, "{reason}");
                 self.journal.set_aside(fencing, (Rule::NotCovered, &reason), now)
             }
-            Fate::Past => {
+            Judgement::Past => {
                 self.past.insert(fencing.node.clone());
                 self.journal.pass_over(fencing, &before(&fencing.node, fencing.asked_at), now)
             }
-            Fate::Wait(patience) => self.leave_fencing(fencing, Left::Waits(patience)),
-            Fate::Ignore(rule) => self.leave_fencing(fencing, Left::Aside(rule)),
+            Judgement::Wait(patience) => self.leave_fencing(fencing, Left::Waits(patience)),
+            Judgement::Ignore(rule) => self.leave_fencing(fencing, Left::Aside(rule)),
         }
     }
 
@@ -304,7 +304,7 @@ impl<'a> Intake<'a> {
         at >= self.around.started && self.around.now.since(at) <= self.around.rules.horizon
     }
 
-    /// That a host was fenced says nothing of whether it was told: that doubt ends only when the host is found down anew. And
+    /// That a host was fenced says nothing of whether it was notified: that doubt ends only when the host is found down anew. And
     /// what is proven long after goes only where the host is surely down.
     pub(super) fn prove(&mut self, mark: MarkId, proof: Proof, fresh: bool) -> Done {
         let Some(row) = self.find_sound(mark)?.filter(MarkRow::wants_proof) else { return Ok(()) };

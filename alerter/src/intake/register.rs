@@ -14,7 +14,7 @@ use pacemaker::cib::Cib;
 use tracing::{info, warn};
 
 use super::credible::{Around, Known, Reason, What, credible, is_ahead};
-use super::fold::{Fate, is_surely_down};
+use super::judge::{Judgement, is_surely_down};
 use super::made::{Done, has_ended};
 use super::naming::Clash;
 use super::pass::Intake;
@@ -77,7 +77,7 @@ fn is_on_record(journal: &Journal, entry: &Entry) -> Done<bool> {
 
 impl Intake<'_> {
     /// What another alerter, or `fence_mark` on another controller, wrote. Marks come before fencings, so that a fencing
-    /// joins the mark that others told.
+    /// joins the mark that others notified.
     pub(super) fn take_in_register(&mut self, entries: &Entries) -> Done {
         if self.is_known(entries) {
             return Ok(());
@@ -189,7 +189,7 @@ impl Intake<'_> {
         self.base.seen().register.as_ref() == Some(entries)
     }
 
-    /// What others told or ended, after all marks that it may be about are made, and before any is due. What the routes took
+    /// What others notified or ended, after all marks that it may be about are made, and before any is due. What the routes took
     /// stands before how a mark ended (the order of [`Key`]).
     pub(super) fn take_in_ends(&mut self, entries: &Entries) -> Done {
         self.doubt_spoken_for()?;
@@ -256,7 +256,7 @@ impl Intake<'_> {
         Ok(())
     }
 
-    /// After the marks that they are about, which may have been made a moment ago, and before any of these is told.
+    /// After the marks that they are about, which may have been made a moment ago, and before any of these is notified.
     pub(super) fn take_in_decisions(&mut self, entries: &Entries) -> Done {
         if self.is_known(entries) && self.base.seen().touched.is_empty() {
             return Ok(());
@@ -365,7 +365,7 @@ impl Intake<'_> {
         let mut clash = None;
         if let Some(fencing) = unfolded.iter().find(is_first).or_else(|| registered().find(is_first)) {
             let imported = !unfolded.contains(fencing) || self.journal.is_imported(fencing.id)?;
-            if let Fate::Mark(ours, why) = self.around.mark_of_fencing(fencing, imported, row.standing) {
+            if let Judgement::Mark(ours, why) = self.around.mark_of_fencing(fencing, imported, row.standing) {
                 (row, clash) = (*ours, why);
             }
         } else {
@@ -384,8 +384,8 @@ impl Intake<'_> {
         if row.source != Source::Fencing || row.made_by == self.base.controller {
             return Ok(false);
         }
-        let (folded, new) = (self.journal.fencings_of(row.id)?, self.journal.unfolded_fencings()?);
-        let own = folded.sound.iter().chain(&new.sound).find(|fencing| MarkId::from(fencing.id) == row.id);
+        let (taken_in, new) = (self.journal.fencings_of(row.id)?, self.journal.unfolded_fencings()?);
+        let own = taken_in.sound.iter().chain(&new.sound).find(|fencing| MarkId::from(fencing.id) == row.id);
         let said = |f: &Fencing| (f.asked_at, f.committed_at) == (row.failure_time, row.generated_time);
         let differs = own.is_some_and(|fencing| !said(fencing));
         if differs {
@@ -394,7 +394,7 @@ impl Intake<'_> {
         Ok(differs)
     }
 
-    /// Whether no alerter can have made it: it stands under the id of another host's outage, or tells another host.
+    /// Whether no alerter can have made it: it stands under the id of another host's outage, or is of another host.
     fn is_forged(&self, entry: &MarkEntry, entries: &Entries) -> Done<bool> {
         let (id, node) = (entry.mark.id, &entry.mark.node);
         let unfolded = self.journal.unfolded_fencings()?.sound;
@@ -416,7 +416,7 @@ fn is_doubtful_end(key: &Key, reason: &Reason) -> bool {
     matches!(key, Key::Acknowledged(..) | Key::Settled(_)) && reason.leaves_a_doubt()
 }
 
-/// The marks as they are told: what is told of a host may depend on its earlier marks.
+/// The marks as they are notified: what is notified of a host may depend on its earlier marks.
 fn in_order(entries: &Entries) -> Vec<&MarkEntry> {
     let mut marks = Vec::new();
     for entry in entries.sound.values() {

@@ -1,4 +1,4 @@
-//! The hosts that are told if they fail, and under which names: the same that a mark of them would have. Pure.
+//! The hosts that are notified if they fail, and under which names: the same that a mark of them would have. Pure.
 
 use drivers::{Failure, Finding, Named};
 use marks::host::HostName;
@@ -39,7 +39,7 @@ pub fn of(rules: &HostRules, cib: &Cib) -> Roll {
     roll
 }
 
-/// Guest nodes that `[hosts] match` names letter by letter, as if they were compute hosts. What is marked of one by hand is told
+/// Guest nodes that `[hosts] match` names letter by letter, as if they were compute hosts. What is marked of one by hand is notified
 /// all the same.
 pub fn guests(rules: &HostRules, cib: &Cib) -> Vec<Finding> {
     let is_named = |node: &&HostName| rules.matching.as_ref().is_some_and(|all| all.names_literally(node));
@@ -49,7 +49,7 @@ pub fn guests(rules: &HostRules, cib: &Cib) -> Vec<Finding> {
 
 const GUEST: &str = "it is a guest node, a virtual machine of the cluster, which no device fences, so it is never marked: take it out of [hosts] match";
 
-/// Every node of the cluster that is told of.
+/// Every node of the cluster that is notified of.
 pub(crate) fn nodes(rules: &HostRules, cib: &Cib) -> Vec<HostName> {
     let mut nodes = [cib.remote_nodes(), cib.guest_nodes(), cib.cluster_nodes()].concat();
     nodes.retain(|node| coverage::of(node, rules, Some(cib)) == Coverage::Told);
@@ -122,9 +122,9 @@ mod tests {
         roll.named.iter().map(|host| (host.node.as_str(), host.fqdn.as_str())).collect()
     }
 
-    /// As the intake names them: controllers and guests are not told, and no name is base.
+    /// As the intake names them: controllers and guests are not notified, and no name is base.
     #[test]
-    fn the_hosts_are_those_that_would_be_told() {
+    fn the_hosts_are_those_that_would_be_notified() {
         let domain = HostRules { domain: Some("x.org".into()), ..HostRules::default() };
         let roll = of(&domain, &cib());
         assert_eq!(

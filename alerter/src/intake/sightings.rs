@@ -14,7 +14,7 @@ use pacemaker::evidence::{self, EvidenceError, Found};
 use tracing::error;
 
 use super::files;
-use super::fold::{self, Fate};
+use super::judge::{self, Judgement};
 use super::ledger::{Left, Source};
 use super::made::Done;
 use super::pass::{Intake, before};
@@ -61,7 +61,7 @@ impl Intake<'_> {
         Ok(false)
     }
 
-    /// Pacemaker's history is not read at every look: only when a new mark waits for its word.
+    /// Pacemaker's history is not read at every poll: only when a new mark waits for its word.
     fn ask_for_history(&mut self) -> Done {
         let now = self.around.now;
         let open = self.journal.open_marks()?.sound;
@@ -122,8 +122,8 @@ impl Intake<'_> {
             return Ok(true);
         }
         match self.fate_of(sighting)? {
-            Fate::Join(mark, rule) => self.join(sighting, (mark, rule)).map(|()| true),
-            Fate::Mark(row, clash) => match self.find(row.id)? {
+            Judgement::Join(mark, rule) => self.join(sighting, (mark, rule)).map(|()| true),
+            Judgement::Mark(row, clash) => match self.find(row.id)? {
                 None => self.make(&row, clash.as_ref(), Taken::Sighting(sighting)).map(|()| true),
                 Some(Ok(known)) if known.node == row.node => {
                     self.join(sighting, (row.id, Rule::OwnMark)).map(|()| true)
@@ -135,22 +135,22 @@ impl Intake<'_> {
                     self.keep_aside(sighting, Rule::IdTaken, &reason)
                 }
             },
-            Fate::SetAside => {
+            Judgement::SetAside => {
                 let reason = format!("{} is not covered by [hosts] match and is not told", sighting.node);
                 self.keep_aside(sighting, Rule::NotCovered, &reason)
             }
-            Fate::Past => {
+            Judgement::Past => {
                 self.past.insert(sighting.node.clone());
                 self.keep_aside(sighting, Rule::Past, &before(&sighting.node, sighting.at))
             }
-            Fate::Wait(patience) => {
+            Judgement::Wait(patience) => {
                 let now = self.moment();
                 if self.base.seen().waiting.wait(sighting, now.wall, (now.instant, patience)) {
                     self.compare_clocks(sighting);
                 }
                 self.leave(sighting, Left::Waits(patience))
             }
-            Fate::Ignore(rule) => self.leave(sighting, Left::Aside(rule)),
+            Judgement::Ignore(rule) => self.leave(sighting, Left::Aside(rule)),
         }
     }
 
@@ -179,7 +179,7 @@ impl Intake<'_> {
         self.journal.keep_sighting(sighting, (None, rule), reason, self.around.now).map(|_| true)
     }
 
-    fn fate_of(&self, sighting: &Sighting) -> Done<Fate> {
+    fn fate_of(&self, sighting: &Sighting) -> Done<Judgement> {
         let outages = self.outages(&sighting.node)?;
         let connections = self.connections(&sighting.node, &outages)?;
         let waited = self.base.seen().waiting.waited(&sighting.key(), self.instant);
@@ -188,8 +188,8 @@ impl Intake<'_> {
         let now = self.around.now;
         let at = if sighting.at > now + CLOCK_SKEW { now } else { sighting.at };
         let sighting = &Sighting { at, ..sighting.clone() };
-        let seen = fold::Seen { sighting, connections: &connections, waited };
-        Ok(self.around.fate_of_sighting(&seen, &outages))
+        let seen = judge::Seen { sighting, connections: &connections, waited };
+        Ok(self.around.judgement_of_sighting(&seen, &outages))
     }
 
     /// Every connection of a host that is known here, each since when it was seen to appear, and what the cluster says of the last.

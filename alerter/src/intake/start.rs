@@ -12,14 +12,14 @@ use marks::register::{Decision, Ending, Entries, Entry, Key, Register};
 use marks::time::Timestamp;
 use tracing::{error, warn};
 
-use super::fold::is_surely_down;
+use super::judge::is_surely_down;
 use super::made::{Done, announce, deliveries, deliveries_of, recipients};
 use super::naming::{Names, Naming};
 use crate::base::Base;
 use crate::config::{Group, Recipients, Route};
 
 /// After a start: marks that were held for want of a name, and open marks made before a route was configured. With a
-/// cluster the names wait for its first look, since they may be another node's.
+/// cluster the names wait for its first poll, since they may be another node's.
 ///
 /// # Errors
 /// As any write.
@@ -118,12 +118,12 @@ fn serve(journal: &mut Journal, base: &Base, rows: &[MarkRow], now: Timestamp) -
 pub struct Unrouted {
     /// Of how many marks, and how many of these have ended by it.
     pub left: LeftRoute,
-    /// How many are being told there and were left alone.
+    /// How many are being notified there and were left alone.
     pub under_way: usize,
 }
 
 /// Ends what waits for a route that is not configured any more, by an operator's word. First its marks get what the routes
-/// that there are may still lack of them: a mark is told to whoever is told of its host now. What is under way there is left
+/// that there are may still lack of them: a mark is notified to whoever is notified of its host now. What is under way there is left
 /// alone.
 ///
 /// # Errors
@@ -269,7 +269,7 @@ fn is_notified(row: &MarkRow) -> bool {
 
 fn missing_routes(journal: &Journal, base: &Base, mark: &Mark) -> Done<Vec<NewDelivery>> {
     let existing = journal.deliveries_of(mark.id)?;
-    // A damaged row has no believable route: adding one beside it could tell the same mark twice.
+    // A damaged row has no believable route: adding one beside it could send the same mark twice.
     if !existing.damaged.is_empty() {
         return Ok(Vec::new());
     }
@@ -284,7 +284,7 @@ fn missing_routes(journal: &Journal, base: &Base, mark: &Mark) -> Done<Vec<NewDe
     Ok(missing)
 }
 
-/// Whether anybody is still to be told on a route that is there, or a step of a chain has it. What another route has come to is
+/// Whether anybody is still to be notified on a route that is there, or a step of a chain has it. What another route has come to is
 /// no word of the controllers in the chain.
 fn is_under_way(base: &Base, told: &Recipients<'_>, existing: &[Delivery]) -> bool {
     let chain = told.routes();

@@ -14,7 +14,7 @@ use crate::config::Route;
 use crate::delivery::confirmation;
 
 impl Intake<'_> {
-    /// What another alerter told and did not ask after to the end, is asked after from here.
+    /// What another alerter notified and did not ask after to the end, is asked after from here.
     pub(super) fn take_over_confirmations(&mut self, entries: &Entries) -> Done {
         let base = self.base;
         for route in base.settings().routes.iter().filter(|route| route.goes_on_to(Step::Confirm)) {

@@ -6,7 +6,7 @@ use std::time::Duration;
 use super::probe::{Probe, Way};
 use super::verdict::Rule;
 
-/// What a group asks before a mark of its hosts is told: `[groups.NAME.confirm]`.
+/// What a group asks before a mark of its hosts is notified: `[groups.NAME.confirm]`.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Confirm {
     /// How the probes' answers are taken together.
@@ -25,7 +25,7 @@ impl Confirm {
         self.probes.iter().any(|probe| probe.way == Way::PacemakerState)
     }
 
-    /// What an operator is told at each start: one sentence for each setting that endangers what it is for.
+    /// What an operator is notified at each start: one sentence for each setting that endangers what it is for.
     pub fn warnings(&self) -> Vec<String> {
         let unverified = |probe: &&Probe| matches!(&probe.way, Way::PollUrl(poll) if !poll.verifies());
         let sentence = |probe: &Probe| {

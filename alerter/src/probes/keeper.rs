@@ -145,7 +145,7 @@ impl Case {
     /// Asks until the host is confirmed to be down.
     async fn ask(mut self) {
         loop {
-            let verdict = self.turn().await;
+            let verdict = self.round().await;
             self.publish(&verdict);
             match verdict {
                 Verdict::Confirmed => return,
@@ -160,7 +160,7 @@ impl Case {
     }
 
     /// Asks every probe that has not said what it knows, once it is this host's turn.
-    async fn turn(&mut self) -> Verdict {
+    async fn round(&mut self) -> Verdict {
         let places = Arc::clone(&self.places);
         let _place = places.acquire().await.expect("nobody closes it");
         if self.begun.is_some_and(|begun| begun.elapsed() >= self.confirm.limit) {
@@ -277,7 +277,7 @@ mod tests {
         let node = HostName::parse("compute1").unwrap();
         let mark = MarkId::of_node_fenced(&node, 1);
         let mut case = Prober::default().case(mark, &node, &confirm);
-        assert_eq!(case.turn().await, Verdict::Confirmed);
+        assert_eq!(case.round().await, Verdict::Confirmed);
         let mut cut = Prober::default().case(mark, &node, &confirm);
         let _cut_at_the_limit = timeout_at(Instant::now() + limit, cut.ask_the_rest()).await;
         assert_eq!(cut.answers, [None]);

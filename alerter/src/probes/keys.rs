@@ -10,7 +10,7 @@ use marks::host::HostName;
 use reqwest::tls;
 use site::{Section, is_plain_name};
 
-use super::poll_url::{Options, PollUrl};
+use super::poll_url::{PollUrl, PollUrlOptions};
 use super::template::{Template, percent_encoded, same_for_all};
 use super::{Confirm, Exec, Probe, Rule, Tcp, Tries, Way};
 
@@ -108,7 +108,7 @@ fn poll_url(table: &mut Section<'_, '_>) -> Option<Way> {
         return None;
     }
     let options =
-        Options { url, healthy, tries, conn_error_as_unhealthy, ca_file, identity, tls_min, verify };
+        PollUrlOptions { url, healthy, tries, conn_error_as_unhealthy, ca_file, identity, tls_min, verify };
     match PollUrl::new(options) {
         Ok(probe) => Some(Way::PollUrl(Box::new(probe))),
         Err(why) => {

@@ -1,4 +1,4 @@
-//! Confirm probes: before a mark of a group is told, they ask whether its host is really down.
+//! Confirm probes: before a mark of a group is notified, they ask whether its host is really down.
 
 mod ask;
 mod confirm;
@@ -12,7 +12,7 @@ pub mod verdict;
 pub use self::ask::{Exec, Tcp, Tries};
 pub use self::confirm::Confirm;
 pub use self::keeper::{AT_ONCE, Prober};
-pub use self::poll_url::{Options as PollUrlOptions, PollUrl};
+pub use self::poll_url::{PollUrl, PollUrlOptions};
 pub use self::probe::{CibNow, Probe, Way};
 pub use self::template::Template;
 pub use self::verdict::{Rule, Said, State, Verdict};

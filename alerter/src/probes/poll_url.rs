@@ -20,7 +20,7 @@ const SOMEBODY: &str = "nodename-of-somebody";
 
 /// What a `poll-url` probe is made of.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Options {
+pub struct PollUrlOptions {
     /// What is asked for; the name is percent-encoded in it.
     pub url: Template,
     /// What a healthy host's answer holds.
@@ -41,7 +41,7 @@ pub struct Options {
 
 /// A `poll-url` probe.
 pub struct PollUrl {
-    options: Options,
+    options: PollUrlOptions,
     clients: Kept<Client>,
 }
 
@@ -50,7 +50,7 @@ impl PollUrl {
     ///
     /// # Errors
     /// The url is none, or the certificates cannot be used.
-    pub fn new(options: Options) -> Result<Self, Unusable> {
+    pub fn new(options: PollUrlOptions) -> Result<Self, Unusable> {
         let url = example(&options.url).ok_or_else(|| Unusable::new("url", "no valid url"))?;
         let endpoint = web::shown(&url).replace(SOMEBODY, "{nodename}");
         let clients = of_client(&options, url).client(endpoint)?;
@@ -112,7 +112,7 @@ impl PollUrl {
 }
 
 /// The settings of the `http` driver's client: no redirect is followed, and the environment's proxies are not asked.
-fn of_client(options: &Options, url: Url) -> web::ClientOptions {
+fn of_client(options: &PollUrlOptions, url: Url) -> web::ClientOptions {
     web::ClientOptions {
         ca_file: options.ca_file.clone(),
         identity: options.identity.clone(),
@@ -172,8 +172,8 @@ impl<'t> Searched<'t> {
     /// Takes a part, and says whether the text is there. It may have begun in an earlier one.
     fn finds(&mut self, part: &[u8]) -> bool {
         let before = self.read.len().saturating_sub(self.text.len() - 1);
-        let room = BODY_BYTES.saturating_sub(self.read.len());
-        self.read.extend_from_slice(&part[..part.len().min(room)]);
+        let left = BODY_BYTES.saturating_sub(self.read.len());
+        self.read.extend_from_slice(&part[..part.len().min(left)]);
         self.read[before..].windows(self.text.len()).any(|window| window == self.text)
     }
 }

@@ -8,7 +8,7 @@ use super::Level;
 use crate::policy::Hold;
 
 /// What is the same of all problems of a kind.
-pub(super) struct Entry {
+pub(super) struct KindEntry {
     /// The word in `status`, notices and metrics.
     word: &'static str,
     pub(super) level: Level,
@@ -16,8 +16,10 @@ pub(super) struct Entry {
     pub(super) then: &'static str,
     /// Whether the daemon calls itself degraded for it.
     pub(super) degrades: bool,
-    /// As what a notice has it; none where no notice, or one about each mark, says it.
+    /// As what a notice has it, where one is about the whole of it.
     notice: Option<Condition>,
+    /// As what a notice has it of each mark.
+    of_mark: Option<Condition>,
     /// The check of `/health` that it lowers, and what that says: no paths, no words of tools.
     pub(super) health: Option<(Part, &'static str)>,
 }
@@ -27,7 +29,7 @@ pub(super) struct Entry {
 pub enum Part {
     /// The register: a warning.
     Register,
-    /// The register: a warning, and a failure where the next look finds the same.
+    /// The register: a warning, and a failure where the next poll finds the same.
     RegisterLost,
     /// What waits for a person.
     Queue,
@@ -44,13 +46,13 @@ pub enum Condition {
     Held,
     /// The policy keeps marks back.
     HeldBack,
-    /// It has done so for another day, and only a person ends it; its end is never told.
+    /// It has done so for another day, and only a person ends it; its end is never notified.
     Reminder,
-    /// More marks than are told one by one.
+    /// More marks than are notified one by one.
     HeldMore,
     /// A route takes others, but not this mark.
     Rejected,
-    /// More of them than are told one by one.
+    /// More of them than are notified one by one.
     RejectedMore,
     /// A route takes no mark until somebody changes something.
     Refused,
@@ -58,7 +60,7 @@ pub enum Condition {
     Failing,
     /// A row is damaged.
     Quarantined,
-    /// It came too late to be told; its end is never told.
+    /// It came too late to be notified; its end is never notified.
     Expired,
     /// The alerter cannot act in the cluster, or not see all of it.
     Cluster,
@@ -107,8 +109,15 @@ impl Condition {
 }
 
 /// What an entry leaves out.
-const ENTRY: Entry =
-    Entry { word: "", level: Level::Warning, then: "", degrades: false, notice: None, health: None };
+const ENTRY: KindEntry = KindEntry {
+    word: "",
+    level: Level::Warning,
+    then: "",
+    degrades: false,
+    notice: None,
+    of_mark: None,
+    health: None,
+};
 
 macro_rules! kinds {
     ($($(#[doc = $doc:literal])+ $name:ident: $entry:tt)+) => {
@@ -127,17 +136,16 @@ macro_rules! kinds {
             /// All but the holds.
             pub const OWN: &[Self] = &[$(Self::$name),+];
 
-            #[expect(clippy::needless_update, reason = "an entry may leave out nothing")]
-            pub(super) fn entry(self) -> Entry {
+            pub(super) fn entry(self) -> KindEntry {
                 match self {
                     $(Self::$name => kinds!(@ $entry),)+
-                    Self::Held(hold) => Entry { word: hold.as_str(), ..ENTRY },
-                    Self::Unknown => Entry { word: "degraded", ..ENTRY },
+                    Self::Held(hold) => KindEntry { word: hold.as_str(), of_mark: Some(Condition::Held), ..ENTRY },
+                    Self::Unknown => KindEntry { word: "degraded", ..ENTRY },
                 }
             }
         }
     };
-    (@ { $($field:ident: $value:expr),+ $(,)? }) => { Entry { $($field: $value,)+ ..ENTRY } };
+    (@ { $($field:ident: $value:expr),+ $(,)? }) => { KindEntry { $($field: $value,)+ ..ENTRY } };
 }
 
 kinds! {
@@ -374,17 +382,19 @@ kinds! {
     Rejected: {
         word: "rejected",
         level: Level::Critical,
+        of_mark: Some(Condition::Rejected),
         health: Some((
             Part::Queue,
             "marks are parked, since their endpoints reject or refuse them: look at `nova-host-alerter status`, and at the endpoints",
         )),
     }
     /// A route's terms, or its controller's answer, hold a mark.
-    HeldOnRoute: { word: "held-on-route" }
+    HeldOnRoute: { word: "held-on-route", of_mark: Some(Condition::Rejected) }
     /// No step of a mark's chain was acknowledged.
     ChainExhausted: {
         word: "chain-exhausted",
         level: Level::Critical,
+        of_mark: Some(Condition::Exhausted),
         health: Some((
             Part::Queue,
             "no step of a chain took its mark, and the last one is tried on: look at `nova-host-alerter list`",
@@ -409,6 +419,16 @@ impl Kind {
     /// As what a notice has it, where one is about the whole of it.
     pub fn notice(self) -> Option<Condition> {
         self.entry().notice
+    }
+
+    /// As what a notice has it of each mark, where there is one of each.
+    pub fn notice_of_mark(self) -> Option<Condition> {
+        self.entry().of_mark
+    }
+
+    /// Whether a mark is held by it: by a doubt about it, by the policy, or by a route's own terms.
+    pub fn is_hold(self) -> bool {
+        matches!(self, Self::Held(_) | Self::HeldOnRoute)
     }
 
     /// Whether it is about a route's endpoint as a whole.

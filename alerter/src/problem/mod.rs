@@ -1,17 +1,21 @@
 //! What is wrong: one typed list, worked out by pure functions from what is seen. `status`, the page, notices, `/health` and the
 //! metrics render it, and none of them judges anew.
 //!
-//! A new problem is one entry in `kind.rs`, and one line in `seen.rs` that says when it holds.
+//! A new problem is one entry in `kind.rs`, and one line in `seen.rs`, or in `mark.rs`, that says when it holds.
 
 mod account;
 mod counted;
 mod kind;
+mod mark;
 mod route;
 mod seen;
 
 pub use account::of as unaccounted;
 pub use counted::of_marks;
 pub use kind::{Condition, Kind, Part};
+pub use mark::{
+    DeliverySight, Finding, damaged, grouped, of_damaged_delivery, of_delivery, of_held_together, of_mark,
+};
 pub use route::{RouteSight, Waiting, of_former};
 pub use seen::{Cluster, Sight, of_cluster, problems};
 
@@ -28,7 +32,7 @@ pub enum Level {
     Ok,
     /// Somebody should look.
     Warning,
-    /// A fenced host is not told, or the next one would not be.
+    /// A fenced host is not notified, or the next one would not be.
     Critical,
 }
 
@@ -135,7 +139,7 @@ pub struct Problem {
     /// Whether it is critical once it has lasted for as long as [`Limits::critical`].
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub grows: bool,
-    /// When it is old enough to be told to somebody who does not ask; absent where that is at once.
+    /// When it is old enough to be notified to somebody who does not ask; absent where that is at once.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub news_at: Option<Timestamp>,
 }
@@ -178,6 +182,11 @@ impl Problem {
             [host] => Some(host),
             _ => None,
         }
+    }
+
+    /// Its word for machines: of what an endpoint said, or of what it is.
+    pub fn word(&self) -> &str {
+        self.failure.as_deref().unwrap_or_else(|| self.kind.as_str())
     }
 
     /// What it is and what to do, in one sentence.

@@ -174,7 +174,7 @@ mod tests {
     }
 
     #[test]
-    fn without_quorum_nothing_is_told_and_that_is_critical() {
+    fn without_quorum_nothing_is_notified_and_that_is_critical() {
         assert_eq!(kinds(&Sight::default()), []);
         assert_eq!(kinds(&with(&[], false)), [(Level::Critical, Kind::NotPermitted)]);
         assert_eq!(kinds(&with(&[Matter::NoQuorum], false)), [(Level::Critical, Kind::NoQuorum)]);

@@ -1,4 +1,4 @@
-//! Whether every fenced host is told: the one sentence with which the terminal and the status page begin. Pure.
+//! Whether every fenced host is notified: the one sentence with which the terminal and the status page begin. Pure.
 
 /// What is known of it.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -11,7 +11,7 @@ pub struct Headline {
     pub unmarked: usize,
     /// The host of the oldest open mark, and since when.
     pub oldest: Option<String>,
-    /// Whether no alerter runs anywhere that would tell the next one.
+    /// Whether no alerter runs anywhere that would notify of the next one.
     pub is_nowhere: bool,
 }
 
@@ -52,7 +52,7 @@ mod tests {
 
     /// The broken variant says it of whatever has no open mark.
     #[test]
-    fn it_says_told_only_where_that_is_known() {
+    fn it_says_notified_only_where_that_is_known() {
         let known = Headline::default();
         assert_eq!(known.sentence(), "No fenced host waits to be told.");
         let others = [

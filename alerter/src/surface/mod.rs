@@ -6,7 +6,7 @@ pub mod headline;
 pub mod markup;
 /// `/metrics`.
 pub mod metrics;
-/// Who is told what an operator should know.
+/// Who is notified of what an operator should know.
 pub mod notice;
 /// The status page.
 pub mod page;

@@ -19,7 +19,7 @@ fn gaps(site: &Site, alerter: &Alerter, later: u64) -> Vec<(String, Gap)> {
 }
 
 fn look(site: &Site, alerter: &Alerter) {
-    account::look(&alerter.journal, &alerter.shared().base, &alerter.shared().accounts, site.moment("ctl1"))
+    account::check(&alerter.journal, &alerter.shared().base, &alerter.shared().accounts, site.moment("ctl1"))
         .unwrap();
 }
 

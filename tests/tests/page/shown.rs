@@ -103,12 +103,13 @@ fn what_holds_a_mark_is_said_with_owner_and_end(story: &mut Story) -> anyhow::Re
     ensure!(scripts == 1, "a reason has become a script");
     let cards = browser.run("return document.getElementById('open').innerText;")?;
     for words in [
-        "held by the terms of route late (stale)",
+        "is held on route late since",
+        "(stale): ",
         "release",
         "waits until the hold ends, not tried yet",
-        "held by pause",
-        "held by maintenance",
-        "at the latest",
+        "is held (pause) since",
+        "is held (maintenance) since",
+        ", until 2",
     ] {
         ensure!(text(&cards).contains(words), "{words} is missing: {cards}");
     }

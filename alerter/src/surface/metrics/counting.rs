@@ -154,7 +154,7 @@ impl Counting {
             }
             _ => {
                 let counted = journal.figures(&routes, None, now)?;
-                account::look(journal, &shared.base, &shared.accounts, Moment::now())?;
+                account::check(journal, &shared.base, &shared.accounts, Moment::now())?;
                 self.whole = Some((Instant::now(), routes));
                 counted
             }

@@ -33,7 +33,7 @@ pub(super) struct Sight {
     pub(super) journal_limit: u64,
     /// By route and outcome.
     pub(super) attempts: BTreeMap<(String, &'static str), u64>,
-    /// Of the routes that tell, by their names.
+    /// Of the routes, by their names.
     pub(super) told: Vec<(String, Histogram)>,
     pub(super) register_errors: [(&'static str, u64); 2],
     pub(super) notices: BTreeMap<String, u64>,
@@ -53,11 +53,11 @@ pub(super) struct RouteSight {
 /// The words of a route's endpoint.
 pub(super) const STATES: [&str; 3] = ["closed", "open", "parked"];
 
-/// The last look at the cluster.
+/// The last poll of the cluster.
 #[derive(Debug, Default)]
 pub(super) struct ClusterSight {
     pub(super) is_permitted: bool,
-    /// Seconds since the last look began.
+    /// Seconds since the last poll began.
     pub(super) age: Option<f64>,
     pub(super) entries: usize,
     pub(super) gone: usize,

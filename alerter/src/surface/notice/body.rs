@@ -2,17 +2,14 @@
 
 use marks::id::MarkId;
 use serde::Serialize;
-use site::blanked;
 use tracing::{info, warn};
 
-use super::{About, Condition, Key, Notice, State};
-
-/// Longest sentence in characters.
-pub(super) const MESSAGE: usize = 512;
+use super::condition::{About, Key, Notice, State, printable};
+use crate::problem::Condition;
 
 /// Serialised in the order of its fields: the order is part of the contract.
 #[derive(Serialize)]
-struct Body<'a> {
+struct NoticeBody<'a> {
     id: &'a MarkId,
     event_type: &'a str,
     version: &'a str,
@@ -40,7 +37,7 @@ impl Notice {
     /// The bytes for a driver: compact JSON.
     pub(super) fn body(&self, id: &MarkId, controller: &str) -> Vec<u8> {
         let About { kind, host, mark, route } = &self.about;
-        let body = Body {
+        let body = NoticeBody {
             id,
             event_type: "notice",
             version: "1.0",
@@ -67,11 +64,6 @@ impl Notice {
             State::Cleared => info!(condition, kind = kind.as_str(), mark, host, route, "{}", self.message),
         }
     }
-}
-
-/// A sentence as it may be sent: on one line, with nothing hidden, cut at [`MESSAGE`] characters.
-pub(super) fn printable(text: &str) -> String {
-    blanked(text).take(MESSAGE).collect()
 }
 
 /// What is said of the end of a condition.
@@ -103,6 +95,7 @@ pub(super) fn end(key: &Key, about: &About) -> String {
 mod tests {
     use marks::time::Timestamp;
 
+    use super::super::condition::MESSAGE;
     use super::*;
 
     fn notice(state: State) -> Notice {
@@ -117,7 +110,7 @@ mod tests {
                 mark: Some("01a1fdbf-0d60-71c8-80b2-0dca4f558146".into()),
                 route: None,
             },
-            message: "compute1 was fenced and is held (no-fqdn): set [hosts] domain or a name of its own in [hosts.names], and run `nova-host-alerter reload`".into(),
+            message: "compute1 is held (no-fqdn) since 2026-11-21 10:55:18Z: nobody knows under which full name the host is told; set [hosts] domain or a name of its own in [hosts.names] of /etc/nova-host-alerter/alerter.toml, and run `nova-host-alerter reload`".into(),
         }
     }
 

@@ -2,17 +2,18 @@
 
 use std::time::Duration;
 
-use journal::{Damage, DueDelivery, HistoryRow, Oldest, Quarantined};
+use journal::{Damage, HistoryRow, Oldest, Quarantined};
 use marks::mark::MarkRow;
 use marks::time::Timestamp;
 
-use super::body::printable;
+use super::condition::{About, Conditions, Key, printable};
 use super::facts::{DAY, Facts, LIMIT};
-use super::keys::{damage_key, exhausted_key, held_key, problem_key, quarantined_key, rejected_key};
-use super::{About, Condition, Conditions, Current, Key, held_back};
+use super::held_back;
+use super::keys::{damage_key, mark_key, problem_key, quarantined_key};
 use crate::policy;
-use crate::problem::{Kind, Problem};
-use crate::state::Shared;
+use crate::problem::Condition;
+use crate::problem::{self, Finding, Kind, Place, Problem};
+use crate::state::{self, Shared};
 
 /// What the daemon sees, apart from the journal.
 #[derive(Clone, Debug)]
@@ -26,6 +27,8 @@ pub(super) struct Sight {
     pub(super) polled: Option<Polled>,
     /// Damaged rows of fencings.
     pub(super) fencings: Vec<Damage>,
+    /// Where an operator has to go.
+    pub(super) place: Place,
 }
 
 /// What the polls of the cluster have brought so far.
@@ -60,6 +63,7 @@ impl Sight {
             is_counted: shared.figures().journal.at.is_some(),
             polled,
             fencings: shared.base.damages.of("fencing"),
+            place: state::place(&shared.base.settings()),
         }
     }
 }
@@ -71,8 +75,8 @@ pub(super) fn conditions(sight: &Sight, facts: Option<&Facts>) -> (Conditions, O
     let mut rest = None;
     match facts.filter(|_| has_caught_up) {
         Some(facts) => {
-            let proof = of_journal(&mut found, facts, sight.now);
-            let held_back = held_back::add(&mut found, &facts.together, sight.now);
+            let proof = of_journal(&mut found, facts, sight);
+            let held_back = held_back::add(&mut found, &facts.together, sight.now, &sight.place);
             rest = proof.into_iter().chain(held_back).min();
         }
         None => found.unknown.extend([
@@ -97,25 +101,29 @@ pub(super) fn conditions(sight: &Sight, facts: Option<&Facts>) -> (Conditions, O
 
 /// A problem of the alerter, of a route, of the cluster. Gives how long until it is news.
 fn of_problem(found: &mut Conditions, problem: &Problem, now: Timestamp) -> Option<Duration> {
-    let what = problem.kind.notice()?;
-    let key = problem_key(what, problem);
+    let key = problem_key(problem.kind.notice()?, problem);
     if problem.kind.is_of_endpoint() {
         // It ends when the route accepts: that it looks another way, or that a new daemon does not know yet what its endpoint is
         // like, ends nothing.
         found.open.extend([Condition::Refused, Condition::Failing].map(|of| Key::new(of, key.of.clone())));
     }
+    raise(found, key, problem, About::of(problem), now)
+}
+
+/// Gives how long until it is news.
+fn raise(
+    found: &mut Conditions,
+    key: Key,
+    problem: &Problem,
+    about: About,
+    now: Timestamp,
+) -> Option<Duration> {
     if let Some(rest) = problem.not_yet_news(now) {
-        // A former daemon may have told of it.
+        // A former daemon may have notified of it.
         found.open.insert(key);
         return Some(rest);
     }
-    let about = About {
-        kind: problem.failure.clone().unwrap_or_else(|| problem.kind.to_string()),
-        host: problem.only_host().map(str::to_owned),
-        mark: None,
-        route: problem.route.as_deref().map(printable),
-    };
-    add(found, key, problem.since.unwrap_or(now), about, &problem.sentence());
+    found.add(key, problem.since.unwrap_or(now), about, &problem.sentence());
     None
 }
 
@@ -147,30 +155,25 @@ fn leave_out(found: &mut Conditions) {
     }
 }
 
-pub(super) fn add(found: &mut Conditions, key: Key, since: Timestamp, about: About, message: &str) {
-    found.holds.insert(key, Current { since, about, message: printable(message) });
-}
-
 /// Gives how long until the next condition of these begins by time alone.
-fn of_journal(found: &mut Conditions, facts: &Facts, now: Timestamp) -> Option<Duration> {
-    let rest = facts.held.rows.sound.iter().filter_map(|mark| of_held(found, mark, now)).min();
-    for due in &facts.rejected.rows.sound {
-        of_rejected(found, due);
-    }
-    for due in &facts.kept.rows.sound {
-        of_kept(found, due);
-    }
-    for due in &facts.exhausted.rows.sound {
-        of_exhausted(found, due);
-    }
-    // Damaged deliveries are told as what is in quarantine.
+fn of_journal(found: &mut Conditions, facts: &Facts, sight: &Sight) -> Option<Duration> {
+    let now = sight.now;
+    let doubts = |mark| policy::doubts(mark).into_iter().map(move |hold| (mark, hold));
+    let holds = facts.held.rows.sound.iter().flat_map(doubts);
+    let held = holds.map(|(mark, hold)| (mark, Finding::doubt(hold, mark.made_at)));
+    let dues = [&facts.rejected, &facts.kept, &facts.exhausted].map(|all| &all.rows.sound);
+    let stuck = dues.into_iter().flatten().filter_map(|due| {
+        Some((&due.mark, problem::of_delivery(&(&due.delivery).into(), due.mark.made_at)?))
+    });
+    let rest = held.chain(stuck).filter_map(|(mark, one)| of_mark(found, mark, one, sight)).min();
+    // Damaged deliveries are notified as what is in quarantine.
     for damage in facts.held.rows.damaged.iter().chain(&facts.still_held.damaged) {
-        of_damage(found, damage, now);
+        of_damage(found, damage, sight);
     }
     for row in &facts.quarantined {
-        of_quarantined(found, row, now);
+        of_quarantined(found, row, sight);
     }
-    of_told(found, facts);
+    of_notified(found, facts);
     let recent = facts.expired.iter().filter(|row| now.since(row.at) <= DAY);
     recent.for_each(|row| of_expired(found, row));
     let rejected = more(&facts.rejected) + more(&facts.kept) + more(&facts.exhausted);
@@ -180,13 +183,22 @@ fn of_journal(found: &mut Conditions, facts: &Facts, now: Timestamp) -> Option<D
     rest
 }
 
-/// What was told holds until it is over, also where so many others hold that it is not told anew.
-fn of_told(found: &mut Conditions, facts: &Facts) {
-    found.open.extend(facts.open.iter().map(|(mark, route)| rejected_key(*mark, route)));
-    found.open.extend(facts.open.iter().map(|(mark, route)| exhausted_key(*mark, route)));
+/// Gives how long until it is news.
+fn of_mark(found: &mut Conditions, mark: &MarkRow, one: Finding, sight: &Sight) -> Option<Duration> {
+    let problem = one.problem(mark, sight.now, &sight.place);
+    let of = problem.route.as_deref().unwrap_or(problem.kind.as_str());
+    let key = mark_key(problem.kind.notice_of_mark()?, mark.id, of);
+    let about = About { mark: Some(mark.id.to_string()), ..About::of(&problem) };
+    raise(found, key, &problem, about, sight.now)
+}
+
+/// What was notified holds until it is over, also where so many others hold that it is not notified anew.
+fn of_notified(found: &mut Conditions, facts: &Facts) {
+    found.open.extend(facts.open.iter().map(|(mark, route)| mark_key(Condition::Rejected, *mark, route)));
+    found.open.extend(facts.open.iter().map(|(mark, route)| mark_key(Condition::Exhausted, *mark, route)));
     let holds = |mark: &MarkRow| {
         let id = mark.id;
-        policy::doubts(mark).into_iter().map(move |hold| held_key(id, hold))
+        policy::doubts(mark).into_iter().map(move |hold| mark_key(Condition::Held, id, hold.as_str()))
     };
     found.open.extend(facts.still_held.sound.iter().flat_map(holds));
     found.open.extend(facts.still_quarantined.iter().map(|delivery| quarantined_key(delivery)));
@@ -202,128 +214,27 @@ fn of_more(found: &mut Conditions, what: Condition, count: usize, how: &str, now
     if count > 0 {
         let about = About { kind: "more".into(), ..About::default() };
         let message = format!("and {count} more marks are {how}: see `nova-host-alerter list`");
-        add(found, Key::new(what, "all"), now, about, &message);
+        found.add(Key::new(what, "all"), now, about, &message);
     }
 }
 
-fn of_held(found: &mut Conditions, mark: &MarkRow, now: Timestamp) -> Option<Duration> {
-    let mut rest = None;
-    for hold in policy::doubts(mark) {
-        if let Some(left) = hold.not_yet_news(mark.made_at, now) {
-            rest = Some(left);
-            continue;
-        }
-        let word = hold.as_str();
-        let about = About {
-            kind: word.to_owned(),
-            host: Some(mark.node.to_string()),
-            mark: Some(mark.id.to_string()),
-            route: None,
-        };
-        let message = format!(
-            "{} was fenced and is held ({word}): {}",
-            mark.node,
-            hold.advice(&mark.id.to_string(), None)
-        );
-        add(found, held_key(mark.id, hold), mark.made_at, about, &message);
-    }
-    rest
+fn of_quarantined(found: &mut Conditions, row: &Quarantined, sight: &Sight) {
+    let problem = problem::of_damaged_delivery(row, sight.now, &sight.place);
+    let Quarantined { mark, route, .. } = row;
+    let about = About { kind: "delivery".into(), mark: Some(printable(mark)), ..About::of(&problem) };
+    found.add(quarantined_key(&format!("{mark} {route}")), sight.now, about, &problem.sentence());
 }
 
-fn of_rejected(found: &mut Conditions, due: &DueDelivery) {
-    let why = due.delivery.last.as_ref().map_or("", |last| last.detail.as_str());
-    of_delivery(found, due, |kind| match due.delivery.is_return() {
-        true => format!(
-            "route {route} does not take it that {host} is back ({kind}): {why}; look whether the host is still down there and undo that by hand, then run `nova-host-alerter unmark {id} --reason TEXT`; or correct its endpoint and run `nova-host-alerter retry {id}`",
-            route = due.delivery.route,
-            host = due.mark.node,
-            id = due.mark.id
-        ),
-        false => format!(
-            "route {route} does not take the mark of {host} ({kind}): {why}; look into its endpoint's log, then run `nova-host-alerter retry {host}`; or tell it by hand, then `unmark`",
-            route = due.delivery.route,
-            host = due.mark.node
-        ),
-    });
-}
-
-fn of_kept(found: &mut Conditions, due: &DueDelivery) {
-    let (mark, why) = (&due.mark, due.delivery.last.as_ref().map_or("", |last| last.detail.as_str()));
-    of_delivery(found, due, |kind| match due.delivery.is_return() {
-        true => format!(
-            "it is held that {host} is back, on route {route} ({kind}): {why}; then run `nova-host-alerter unmark {id} --reason TEXT`; if the route leads to the same place by another name, run `nova-host-alerter release {id} --reason TEXT`",
-            route = due.delivery.route,
-            host = mark.node,
-            id = mark.id
-        ),
-        false => format!(
-            "the mark of {host} is held on route {route} ({kind}): {why}; if it is to be told all the same, run `nova-host-alerter release {id} --reason TEXT`, else `nova-host-alerter unmark {id} --reason TEXT`",
-            route = due.delivery.route,
-            host = mark.node,
-            id = mark.id
-        ),
-    });
-}
-
-/// The chain has no other step; its last one is tried for ever.
-fn of_exhausted(found: &mut Conditions, due: &DueDelivery) {
-    let (mark, route) = (&due.mark, &due.delivery.route);
-    let last = due.delivery.last.as_ref();
-    let since = due.delivery.chain.and_then(|step| step.exhausted_at).unwrap_or(mark.made_at);
-    let about = About {
-        kind: last.map_or("timeout", |last| last.kind.as_str()).to_owned(),
-        host: Some(mark.node.to_string()),
-        mark: Some(mark.id.to_string()),
-        route: Some(route.clone()),
-    };
-    let said = last.map_or("nothing was heard of it", |last| last.detail.as_str());
-    let message = format!(
-        "no step of {host}'s chain was acknowledged: the last, route {route}, is tried for ever ({said}); look at `nova-host-alerter show {id}` and tell a controller by hand, then `unmark`; or correct an endpoint and run `nova-host-alerter retry {host}`",
-        host = mark.node,
-        id = mark.id
-    );
-    add(found, exhausted_key(mark.id, route), since, about, &message);
-}
-
-fn of_delivery(found: &mut Conditions, due: &DueDelivery, message: impl FnOnce(&str) -> String) {
-    let (mark, route) = (&due.mark, &due.delivery.route);
-    let last = due.delivery.last.as_ref();
-    let kind = last.map_or("rejected", |last| last.kind.as_str());
-    let since = last.map_or(mark.made_at, |last| last.at);
-    let about = About {
-        kind: kind.to_owned(),
-        host: Some(mark.node.to_string()),
-        mark: Some(mark.id.to_string()),
-        route: Some(route.clone()),
-    };
-    add(found, rejected_key(mark.id, route), since, about, &message(kind));
-}
-
-fn of_quarantined(found: &mut Conditions, row: &Quarantined, now: Timestamp) {
-    let Quarantined { mark, route, row } = row;
-    let host = row.as_ref().map(|row| row.node.to_string());
-    let of = host.clone().unwrap_or_else(|| "a host that cannot be read".to_owned());
-    let message = format!(
-        "the row of the mark of {of} on route {route} is damaged and is never sent: look at it with `nova-host-alerter show {mark}`, tell the controller by hand, then run `nova-host-alerter unmark {mark} --reason TEXT`"
-    );
-    let about =
-        About { kind: "delivery".into(), host, mark: Some(printable(mark)), route: Some(printable(route)) };
-    add(found, quarantined_key(&format!("{mark} {route}")), now, about, &message);
-}
-
-fn of_damage(found: &mut Conditions, damage: &Damage, now: Timestamp) {
-    let Damage { table, key } = damage;
-    let message = format!(
-        "the {table} row {key} is damaged; it is not sent and not dropped: look at `nova-host-alerter list`, and tell the controller by hand"
-    );
-    let about = About { kind: (*table).to_owned(), ..About::default() };
-    add(found, damage_key(damage), now, about, &message);
+fn of_damage(found: &mut Conditions, damage: &Damage, sight: &Sight) {
+    let about = About { kind: damage.table.to_owned(), ..About::default() };
+    let problem = problem::damaged(&[damage], &sight.place);
+    found.add(damage_key(damage), sight.now, about, &problem.sentence());
 }
 
 fn of_fencings(found: &mut Conditions, sight: &Sight) {
     let (told, more) = sight.fencings.split_at(sight.fencings.len().min(LIMIT as usize));
     for damage in told {
-        of_damage(found, damage, sight.now);
+        of_damage(found, damage, sight);
     }
     found.open.extend(more.iter().map(damage_key));
 }
@@ -335,22 +246,22 @@ fn of_expired(found: &mut Conditions, row: &HistoryRow) {
         mark: row.mark.clone(),
         route: row.route.clone(),
     };
-    add(found, Key::new(Condition::Expired, row.seq.to_string()), row.at, about, &row.detail);
+    found.add(Key::new(Condition::Expired, row.seq.to_string()), row.at, about, &row.detail);
 }
 
 #[cfg(test)]
 mod tests {
     use std::collections::BTreeMap;
 
-    use journal::{Journal, Role, Taken};
+    use journal::{DueDelivery, Journal, Role};
     use marks::chain::{Link, Step};
     use marks::delivery::{Arrivals, Attempt, Delivery, State};
-    use marks::fencing::{Fencing, Origin};
     use marks::host::HostName;
-    use marks::id::FencingId;
-    use marks::mark::{Doubt, Proof, Source, Standing};
+    use marks::mark::{Doubt, Proof, Standing};
 
+    use super::super::condition::Current;
     use super::super::facts::Question;
+    use super::super::facts::tests::{make, row};
     use super::super::keys::{KEY, held_of, quarantined_of, question, rejected_of};
     use marks::id::MarkId;
 
@@ -360,8 +271,8 @@ mod tests {
     const LONG: Duration = Duration::from_secs(300);
 
     fn sight() -> Sight {
-        let (problems, fencings) = (Vec::new(), Vec::new());
-        Sight { now: NOW, problems, is_counted: true, polled: None, fencings }
+        let (problems, fencings, place) = (Vec::new(), Vec::new(), Place::default());
+        Sight { now: NOW, problems, is_counted: true, polled: None, fencings, place }
     }
 
     /// What a route's problem is, if it has one; a failure that lasts is news after [`LONG`].
@@ -378,21 +289,8 @@ mod tests {
     }
 
     fn mark(fqdn: Option<&str>, standing: Standing) -> MarkRow {
-        MarkRow {
-            id: FencingId::generate().into(),
-            node: HostName::parse("compute1").unwrap(),
-            fqdn: fqdn.map(|name| HostName::parse(name).unwrap()),
-            on_shared_storage: true,
-            failure_time: NOW,
-            generated_time: NOW,
-            settled: None,
-            source: Source::Fencing,
-            incarnation: None,
-            standing,
-            made_by: "ctl1".into(),
-            made_at: NOW,
-            returned_at: None,
-        }
+        let fqdn = fqdn.map(|name| HostName::parse(name).unwrap());
+        MarkRow { fqdn, standing, ..row("compute1", NOW) }
     }
 
     fn rejected(mark: MarkRow) -> DueDelivery {
@@ -409,7 +307,7 @@ mod tests {
             ambiguous: 0,
             arrivals: Arrivals::default(),
             released_at: None,
-            next_due: NOW,
+            next_due: NOW + LONG,
             last: Some(last),
             reference: None,
             ended_at: None,
@@ -472,11 +370,19 @@ mod tests {
     fn a_rejected_mark_may_be_rejected_for_as_long_as_it_is_open() {
         let mut facts = Facts::nothing();
         let due = rejected(mark(Some("compute1.example.org"), Standing::Proven(Proof::Alert)));
-        let (id, key) = (due.mark.id, rejected_key(due.mark.id, "recovery"));
+        let (id, key) = (due.mark.id, mark_key(Condition::Rejected, due.mark.id, "recovery"));
         facts.rejected.rows.sound = vec![due];
         facts.rejected.in_all = 1;
         let found = of_facts(&facts);
         assert_eq!(found.holds[&key].about.kind, "body-too-large");
+        let said = &found.holds[&key].message;
+        assert!(
+            said.starts_with(
+                "route recovery does not take the mark of compute1 (body-too-large): HTTP 413; look"
+            ),
+            "{said}"
+        );
+        assert!(said.contains(&format!("`nova-host-alerter unmark {id} --reason TEXT`")), "{said}");
         assert_eq!(rejected_of(&key), Some((id, "recovery".to_owned())));
         assert_eq!(rejected_of(&Key::new(Condition::Held, key.of.clone())), None);
         let mut tried_again = Facts::nothing();
@@ -494,12 +400,12 @@ mod tests {
         let mut due = rejected(mark(Some("compute1.example.org"), Standing::Proven(Proof::Alert)));
         let link = Link { step: 2, timeout: LONG };
         due.delivery.chain = Some(Step { exhausted_at: Some(NOW - LONG), ..Step::new(link) });
-        let (id, key) = (due.mark.id, exhausted_key(due.mark.id, "recovery"));
+        let (id, key) = (due.mark.id, mark_key(Condition::Exhausted, due.mark.id, "recovery"));
         (facts.exhausted.rows.sound, facts.exhausted.in_all) = (vec![due], 1);
         let found = of_facts(&facts);
         assert_eq!(keys(&found), [format!("exhausted {id} recovery")]);
         assert_eq!(found.holds[&key].since, NOW - LONG);
-        assert!(found.holds[&key].message.starts_with("no step of compute1's chain was acknowledged"));
+        assert!(found.holds[&key].message.starts_with("no step of the chain of compute1 was acknowledged"));
         assert_eq!(rejected_of(&key), Some((id, "recovery".to_owned())));
         let mut later = Facts::nothing();
         later.open = vec![(id, "recovery".into())];
@@ -524,17 +430,19 @@ mod tests {
         assert_eq!(keys(&found), wanted);
     }
 
-    /// Of a hundred that were told the last one is not among the oldest any more: it is not over for that.
+    /// Of a hundred that were notified the last one is not among the oldest any more: it is not over for that.
     #[test]
-    fn what_was_told_is_not_over_because_an_older_one_came() {
+    fn what_was_notified_is_not_over_because_an_older_one_came() {
         let directory = tempfile::tempdir().unwrap();
         let mut journal = Journal::open(&directory.path().join("state/marks.db"), Role::Alerter).unwrap();
-        (0..LIMIT).for_each(|number| hold(&mut journal, NOW + Duration::from_secs(number.into())));
+        (0..LIMIT).for_each(|number| {
+            make(&mut journal, &row("compute1", NOW + Duration::from_secs(number.into())));
+        });
         let ask = |journal: &Journal, question| Facts::ask(journal, question, None, NOW).unwrap().unwrap();
         let before = of_facts(&ask(&journal, Question::default())).holds;
         let question = || question(before.keys());
-        hold(&mut journal, NOW - LONG);
-        // The broken variant does not ask what was told.
+        make(&mut journal, &row("compute1", NOW - LONG));
+        // The broken variant does not ask what was notified.
         for (question, over) in [(Question::default(), 1), (question(), 0)] {
             let found = of_facts(&ask(&journal, question));
             assert_eq!((found.holds.len(), before.len()), (LIMIT as usize + 1, LIMIT as usize));
@@ -549,29 +457,9 @@ mod tests {
         holds.iter().max_by_key(|(_, condition)| condition.since).unwrap().0.clone()
     }
 
-    /// A host that failed then, and of which nobody knows the name.
-    fn hold(journal: &mut Journal, at: Timestamp) {
-        let row = MarkRow { failure_time: at, made_at: at, ..mark(None, Standing::Proven(Proof::Alert)) };
-        let fencing = Fencing {
-            id: FencingId::parse(&row.id.to_string()).unwrap(),
-            node: row.node.clone(),
-            plug: None,
-            asked_at: at,
-            committed_at: at,
-            seen_by: "ctl1".into(),
-            origin: Origin::Fencer,
-            incarnation: None,
-            already_down: None,
-            given_domain: None,
-            given_shared_storage: None,
-        };
-        journal.append_fencing(&fencing).unwrap();
-        journal.make_mark(&row, Taken::Fencing(&fencing), &[], at).unwrap();
-    }
-
     /// The same of what is damaged, and of files of evidence.
     #[test]
-    fn what_was_told_is_not_over_because_it_is_one_of_very_many() {
+    fn what_was_notified_is_not_over_because_it_is_one_of_very_many() {
         let mut facts = Facts::nothing();
         let delivery = quarantined_key("0193 recovery");
         assert!(!of_facts(&facts).may_hold(&delivery));
@@ -685,9 +573,9 @@ mod tests {
         assert!(unread.may_hold(&Key::new(Condition::Held, "x")) && !unread.may_hold(&quorum));
     }
 
-    /// Another alerter may have told it, or ended it.
+    /// Another alerter may have notified it, or ended it.
     #[test]
-    fn what_stands_in_the_journal_of_a_new_alerter_is_told_when_the_register_was_read() {
+    fn what_stands_in_the_journal_of_a_new_alerter_is_notified_when_the_register_was_read() {
         let mut facts = Facts::nothing();
         facts.held.rows.sound = vec![mark(None, Standing::Proven(Proof::Alert))];
         facts.held.in_all = 1;

@@ -7,7 +7,7 @@ use marks::id::MarkId;
 use marks::mark::MarkRow;
 use marks::time::Timestamp;
 
-/// So many conditions of one kind are told one by one.
+/// So many conditions of one kind are notified one by one.
 pub(super) const LIMIT: u32 = 100;
 /// What is older is no news.
 pub(super) const DAY: Duration = Duration::from_secs(24 * 3600);
@@ -17,11 +17,11 @@ const BACK: i64 = 10_000;
 /// What the journal is asked; the same question has the same answer while nobody writes.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(super) struct Question {
-    /// Rejected and held deliveries, and last steps of chains, that a target was told of.
+    /// Rejected and held deliveries, and last steps of chains, that a target was notified of.
     pub(super) rejected: Vec<(MarkId, String)>,
-    /// Marks of which a target was told that they are held, or that their row is damaged.
+    /// Marks of which a target was notified that they are held, or that their row is damaged.
     pub(super) held: Vec<String>,
-    /// Damaged deliveries that a target was told of: the mark, a blank, the route.
+    /// Damaged deliveries that a target was notified of: the mark, a blank, the route.
     pub(super) quarantined: Vec<String>,
 }
 
@@ -43,7 +43,7 @@ pub(super) struct Facts {
     pub(super) quarantined: Vec<Quarantined>,
     /// Of the damaged deliveries that the question named, those that are not over.
     pub(super) still_quarantined: Vec<String>,
-    /// What came too late to be told, oldest first.
+    /// What came too late to be notified, oldest first.
     pub(super) expired: Vec<HistoryRow>,
     /// When was asked.
     of: Asked,
@@ -146,7 +146,7 @@ impl Facts {
 }
 
 #[cfg(test)]
-mod tests {
+pub(super) mod tests {
     use journal::{Role, Taken};
     use marks::fencing::{Fencing, Origin};
     use marks::host::HostName;
@@ -155,28 +155,11 @@ mod tests {
 
     use super::*;
 
-    fn fencing(node: &str, at: Timestamp) -> Fencing {
-        Fencing {
-            id: FencingId::generate(),
+    /// Of this host, which failed then, and of which nobody knows the name.
+    pub(in crate::surface::notice) fn row(node: &str, at: Timestamp) -> MarkRow {
+        MarkRow {
+            id: FencingId::generate().into(),
             node: HostName::parse(node).unwrap(),
-            plug: None,
-            asked_at: at,
-            committed_at: at,
-            seen_by: "ctl1".into(),
-            origin: Origin::Fencer,
-            incarnation: None,
-            already_down: None,
-            given_domain: None,
-            given_shared_storage: None,
-        }
-    }
-
-    fn expire(journal: &mut Journal, node: &str, at: Timestamp) {
-        let first = fencing(node, at);
-        journal.append_fencing(&first).unwrap();
-        let row = MarkRow {
-            id: first.id.into(),
-            node: first.node.clone(),
             fqdn: None,
             on_shared_storage: true,
             failure_time: at,
@@ -188,8 +171,31 @@ mod tests {
             made_by: "ctl1".into(),
             made_at: at,
             returned_at: None,
+        }
+    }
+
+    /// Makes that mark, of a fencing of its own.
+    pub(in crate::surface::notice) fn make(journal: &mut Journal, row: &MarkRow) {
+        let fencing = Fencing {
+            id: FencingId::parse(&row.id.to_string()).unwrap(),
+            node: row.node.clone(),
+            plug: None,
+            asked_at: row.made_at,
+            committed_at: row.made_at,
+            seen_by: "ctl1".into(),
+            origin: Origin::Fencer,
+            incarnation: None,
+            already_down: None,
+            given_domain: None,
+            given_shared_storage: None,
         };
-        journal.make_mark(&row, Taken::Fencing(&first), &[], at).unwrap();
+        journal.append_fencing(&fencing).unwrap();
+        journal.make_mark(row, Taken::Fencing(&fencing), &[], row.made_at).unwrap();
+    }
+
+    fn expire(journal: &mut Journal, node: &str, at: Timestamp) {
+        let row = row(node, at);
+        make(journal, &row);
         assert!(journal.expire(row.id, "it went out as another mark", at).unwrap());
     }
 
@@ -219,7 +225,7 @@ mod tests {
     }
 
     #[test]
-    fn of_many_that_came_too_late_the_newest_are_told() {
+    fn of_many_that_came_too_late_the_newest_are_notified() {
         let dir = tempfile::tempdir().unwrap();
         let mut journal = Journal::open(&dir.path().join("state/marks.db"), Role::Alerter).unwrap();
         let now = Timestamp::now();

@@ -6,19 +6,25 @@ use std::time::Duration;
 use journal::HeldTogether;
 use marks::time::Timestamp;
 
+use super::condition::{About, Conditions, Key};
 use super::facts::DAY;
-use super::{About, Condition, Conditions, Key, conditions};
 use crate::policy::Hold;
+use crate::problem::{self, Condition, Place};
 
 /// A host that is being asked for so long needs a person; most are asked for moments.
 const ASKED: Duration = Duration::from_secs(60);
 
 /// Adds what holds now; says how long until more of it begins by time alone.
-pub(super) fn add(found: &mut Conditions, held: &[HeldTogether], now: Timestamp) -> Option<Duration> {
-    held.iter().filter_map(|held| add_one(found, held, now)).min()
+pub(super) fn add(
+    found: &mut Conditions,
+    held: &[HeldTogether],
+    now: Timestamp,
+    place: &Place,
+) -> Option<Duration> {
+    held.iter().filter_map(|held| add_one(found, held, now, place)).min()
 }
 
-fn add_one(found: &mut Conditions, held: &HeldTogether, now: Timestamp) -> Option<Duration> {
+fn add_one(found: &mut Conditions, held: &HeldTogether, now: Timestamp, place: &Place) -> Option<Duration> {
     let hold = Hold::parse(&held.word).filter(|hold| !hold.passes())?;
     let age = now.since(held.since);
     if hold == Hold::Confirm && age < ASKED {
@@ -26,8 +32,8 @@ fn add_one(found: &mut Conditions, held: &HeldTogether, now: Timestamp) -> Optio
     }
     let of = format!("{} {}", held.word, held.why);
     let about = About { kind: held.word.clone(), ..About::default() };
-    let message = sentence(hold, held);
-    conditions::add(found, Key::new(Condition::HeldBack, &of), held.since, about.clone(), &message);
+    let message = problem::of_held_together(hold, held, now, place).sentence();
+    found.add(Key::new(Condition::HeldBack, &of), held.since, about.clone(), &message);
     // What ends by time needs nobody to be reminded of it.
     if held.until.is_some() {
         return None;
@@ -36,14 +42,9 @@ fn add_one(found: &mut Conditions, held: &HeldTogether, now: Timestamp) -> Optio
     if days > 0 {
         let since = held.since + DAY * u32::try_from(days).unwrap_or(u32::MAX);
         let key = Key::new(Condition::Reminder, format!("{days} {of}"));
-        conditions::add(found, key, since, about, &format!("for {days} day(s) already, {message}"));
+        found.add(key, since, about, &format!("for {days} day(s) already, {message}"));
     }
     Some(DAY - Duration::from_secs(age.as_secs() % DAY.as_secs()))
-}
-
-fn sentence(hold: Hold, held: &HeldTogether) -> String {
-    let advice = hold.advice("HOST", held.cause.scope.as_ref());
-    format!("{} mark(s) are held ({}) since {}: {advice}", held.marks, held.word, held.why)
 }
 
 #[cfg(test)]
@@ -65,13 +66,13 @@ mod tests {
 
     fn keys(held: &HeldTogether, now: Timestamp) -> (Vec<String>, Option<Duration>) {
         let mut found = Conditions::default();
-        let rest = add(&mut found, std::slice::from_ref(held), now);
+        let rest = add(&mut found, std::slice::from_ref(held), now, &Place::default());
         (found.holds.keys().map(ToString::to_string).collect(), rest)
     }
 
-    /// However many marks a storm holds, and for however long: it is told once.
+    /// However many marks a storm holds, and for however long: it is notified once.
     #[test]
-    fn what_ends_by_time_is_told_once() {
+    fn what_ends_by_time_is_notified_once() {
         let storm = held("storm", Some(START + DAY * 9));
         for days in [0, 1, 5] {
             assert_eq!(keys(&storm, START + DAY * days), (vec!["held-back storm of it".into()], None));

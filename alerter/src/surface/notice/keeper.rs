@@ -1,4 +1,4 @@
-//! Since when conditions hold, as far as this daemon has seen it; and which of them pass so often that they are not told at
+//! Since when conditions hold, as far as this daemon has seen it; and which of them pass so often that they are not notified at
 //! once. Pure: the time is an argument.
 
 use std::collections::BTreeMap;
@@ -6,12 +6,13 @@ use std::time::Duration;
 
 use marks::time::Timestamp;
 
-use super::{Condition, Conditions, Key};
+use super::condition::{Conditions, Key};
+use crate::problem::Condition;
 
-/// One look in vain, or a moment without quorum while a controller is lost, is nothing to wake anybody for.
+/// One poll in vain, or a moment without quorum while a controller is lost, is nothing to wake anybody for.
 pub(super) const FLEETING: Duration = Duration::from_secs(10);
 
-/// What was seen at the last look.
+/// What was seen at the last poll.
 #[derive(Debug, Default)]
 pub(super) struct Keeper {
     since: BTreeMap<Key, Timestamp>,
@@ -24,7 +25,7 @@ impl Keeper {
     pub(super) fn keep(&mut self, mut found: Conditions, now: Timestamp) -> (Conditions, Option<Duration>) {
         let last = self.last.unwrap_or(Timestamp(i64::MIN));
         for (key, condition) in &mut found.holds {
-            // What is new since the last look is no older than that, whatever it says of itself: it is another time.
+            // What is new since the last poll is no older than that, whatever it says of itself: it is another time.
             let known = self.since.get(key).copied();
             condition.since = known.unwrap_or_else(|| condition.since.max(last)).min(now);
         }
@@ -56,7 +57,7 @@ fn hold_back(found: &mut Conditions, now: Timestamp) -> Option<Duration> {
 
 #[cfg(test)]
 mod tests {
-    use super::super::{About, Current};
+    use super::super::condition::{About, Current};
     use super::*;
 
     fn found(what: Condition, since: i64) -> Conditions {
@@ -87,9 +88,9 @@ mod tests {
         );
     }
 
-    /// The broken variant is a condition that does not pass by itself: it is told at once.
+    /// The broken variant is a condition that does not pass by itself: it is notified at once.
     #[test]
-    fn what_may_pass_by_itself_is_told_when_it_has_lasted() {
+    fn what_may_pass_by_itself_is_notified_when_it_has_lasted() {
         for what in [Condition::Cluster, Condition::Journal, Condition::Alerter] {
             let mut keeper = Keeper::default();
             let at = |keeper: &mut Keeper, now| {
@@ -106,7 +107,7 @@ mod tests {
         assert_eq!((found.holds.len(), rest), (1, None));
     }
 
-    /// The history is not asked at each look.
+    /// The history is not asked at each poll.
     #[test]
     fn what_is_not_seen_for_a_while_keeps_its_time() {
         let mut keeper = Keeper::default();

@@ -1,34 +1,25 @@
-//! The keys of conditions: what a condition is told apart by, and what the journal is asked of one that was told.
+//! The keys of conditions: what a condition is told apart by, and what the journal is asked of one that was notified.
 
 use std::collections::BTreeSet;
 
 use journal::Damage;
 use marks::id::MarkId;
 
-use super::body::printable;
+use super::condition::{Key, printable};
 use super::facts::Question;
-use super::{Condition, Key};
-use crate::policy::Hold;
-use crate::problem::Problem;
+use crate::problem::{Condition, Problem};
 
 /// Longest part of a subject that is a key: evidence files are told apart by what is said of them.
 pub(super) const KEY: usize = 200;
 
-pub(super) fn held_key(mark: MarkId, hold: Hold) -> Key {
-    Key::new(Condition::Held, format!("{mark} {}", hold.as_str()))
+/// `of`: the hold, or the route.
+pub(super) fn mark_key(what: Condition, mark: MarkId, of: &str) -> Key {
+    Key::new(what, format!("{mark} {of}"))
 }
 
-pub(super) fn rejected_key(mark: MarkId, route: &str) -> Key {
-    Key::new(Condition::Rejected, format!("{mark} {route}"))
-}
-
-pub(super) fn exhausted_key(mark: MarkId, route: &str) -> Key {
-    Key::new(Condition::Exhausted, format!("{mark} {route}"))
-}
-
-/// What the journal is asked where these conditions hold or were told.
+/// What the journal is asked where these conditions hold or were notified.
 pub(super) fn question<'k>(keys: impl Iterator<Item = &'k Key>) -> Question {
-    // Two targets were told the same: it is asked once.
+    // Two targets were notified the same: it is asked once.
     let keys: BTreeSet<&Key> = keys.collect();
     Question {
         rejected: keys.iter().filter_map(|key| rejected_of(key)).collect(),

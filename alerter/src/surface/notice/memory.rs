@@ -1,4 +1,4 @@
-//! What one target was told, and what it is to be told next. Pure: no I/O, no clock.
+//! What one target was notified, and what it is to be notified next. Pure: no I/O, no clock.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -6,9 +6,12 @@ use journal::Notified;
 use marks::time::Timestamp;
 use serde::{Deserialize, Serialize};
 
-use super::{About, Condition, Conditions, Key, Notice, State, body};
+use super::condition::{About, Conditions, Key, Notice, State};
 
-/// What the target knows of a condition that it was told of.
+use super::body;
+use crate::problem::Condition;
+
+/// What the target knows of a condition that it was notified of.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 enum Knows {
@@ -22,7 +25,7 @@ enum Knows {
 }
 
 #[derive(Clone, Debug)]
-struct Entry {
+struct Known {
     since: Timestamp,
     about: About,
     knows: Knows,
@@ -59,7 +62,7 @@ pub(super) enum Answer {
 /// ends then does not learn whether it did.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Memory {
-    entries: BTreeMap<Key, Entry>,
+    entries: BTreeMap<Key, Known>,
     /// What is sent until it is taken: the same bytes each time.
     pending: BTreeMap<Key, Notice>,
     /// What is being said.
@@ -69,16 +72,16 @@ pub(super) struct Memory {
 }
 
 impl Memory {
-    /// What a former daemon told. A row of which nothing can be made counts as not told.
+    /// What a former daemon notified. A row of which nothing can be made counts as not notified.
     pub(super) fn of_journal(rows: Vec<Notified>) -> Self {
         let entry = |row: Notified| {
             let Kept { about, knows } = serde_json::from_str(&row.about).ok()?;
-            Some((Key::parse(&row.condition)?, Entry { since: row.since, about, knows }))
+            Some((Key::parse(&row.condition)?, Known { since: row.since, about, knows }))
         };
         Self { entries: rows.into_iter().filter_map(entry).collect(), ..Self::default() }
     }
 
-    /// The conditions that the target was told of, or may have been.
+    /// The conditions that the target was notified of, or may have been.
     pub(super) fn keys(&self) -> impl Iterator<Item = &Key> {
         self.entries.keys().chain(self.under_way.keys())
     }
@@ -86,12 +89,12 @@ impl Memory {
     /// What the journal keeps of a condition; none where there is nothing to keep.
     pub(super) fn row(&self, key: &Key) -> Option<Notified> {
         let under_way = self.under_way.get(key).map(perhaps);
-        let Entry { since, about, knows } = under_way.or_else(|| self.entries.get(key).cloned())?;
+        let Known { since, about, knows } = under_way.or_else(|| self.entries.get(key).cloned())?;
         let about = serde_json::to_string(&Kept { about, knows }).expect("texts are always JSON");
         Some(Notified { condition: key.to_string(), since, about })
     }
 
-    /// What is to be told next, the oldest first, and is not under way; none where there is nothing more.
+    /// What is to be notified next, the oldest first, and is not under way; none where there is nothing more.
     pub(super) fn next(&mut self, found: &Conditions, now: Timestamp) -> Option<Notice> {
         let mut steps = self.steps(found, now);
         self.pending.retain(|key, old| steps.iter().any(|new| new.key == *key && is_same(new, old)));
@@ -106,7 +109,7 @@ impl Memory {
         Some(self.pending.entry(next.key.clone()).or_insert(next).clone())
     }
 
-    /// How many notices the target still has to be told.
+    /// How many notices the target still has to be notified.
     pub(super) fn outstanding(&self, found: &Conditions, now: Timestamp) -> usize {
         self.steps(found, now).len()
     }
@@ -133,7 +136,7 @@ impl Memory {
                 self.pending.remove(key);
                 self.entries.remove(key);
                 if notice.state == State::Raised {
-                    self.entries.insert(key.clone(), Entry { knows: Knows::It, ..perhaps(notice) });
+                    self.entries.insert(key.clone(), Known { knows: Knows::It, ..perhaps(notice) });
                 }
             }
             Answer::Unknown => {
@@ -146,7 +149,7 @@ impl Memory {
         }
     }
 
-    /// Forgets what is over and whose end nobody is told. Gives the keys.
+    /// Forgets what is over and whose end nobody is notified. Gives the keys.
     pub(super) fn forget_expired(&mut self, found: &Conditions) -> Vec<Key> {
         let is_silent = |what| matches!(what, Condition::Expired | Condition::Reminder);
         let is_over = |key: &&Key| is_silent(key.what) && !found.may_hold(key);
@@ -158,15 +161,15 @@ impl Memory {
     fn steps(&self, found: &Conditions, now: Timestamp) -> Vec<Notice> {
         let raise = found.holds.iter().filter_map(|(key, condition)| {
             let since = match self.entries.get(key) {
-                Some(Entry { knows: Knows::It, .. }) => return None,
-                Some(Entry { knows: Knows::Perhaps, since, .. }) => *since,
-                Some(Entry { knows: Knows::PerhapsItsEnd, .. }) | None => condition.since,
+                Some(Known { knows: Knows::It, .. }) => return None,
+                Some(Known { knows: Knows::Perhaps, since, .. }) => *since,
+                Some(Known { knows: Knows::PerhapsItsEnd, .. }) | None => condition.since,
             };
             let (about, message) = (condition.about.clone(), condition.message.clone());
             Some(Notice { state: State::Raised, key: key.clone(), since, time: now, about, message })
         });
         let over = self.entries.iter().filter(|(key, _)| !found.may_hold(key));
-        let clear = over.map(|(key, Entry { since, about, .. })| Notice {
+        let clear = over.map(|(key, Known { since, about, .. })| Notice {
             state: State::Cleared,
             key: key.clone(),
             since: *since,
@@ -179,12 +182,12 @@ impl Memory {
 }
 
 /// What the target knows where the notice may have arrived.
-fn perhaps(notice: &Notice) -> Entry {
+fn perhaps(notice: &Notice) -> Known {
     let knows = match notice.state {
         State::Raised => Knows::Perhaps,
         State::Cleared => Knows::PerhapsItsEnd,
     };
-    Entry { since: notice.since, about: notice.about.clone(), knows }
+    Known { since: notice.since, about: notice.about.clone(), knows }
 }
 
 /// Whether both are the same message, to be sent in the same bytes.
@@ -196,7 +199,7 @@ fn is_same(new: &Notice, old: &Notice) -> bool {
 mod tests {
     use proptest::prelude::*;
 
-    use super::super::Current;
+    use super::super::condition::Current;
     use super::*;
 
     const CONDITIONS: usize = 4;
@@ -209,7 +212,7 @@ mod tests {
     #[derive(Clone, Debug)]
     enum Act {
         /// A condition begins, or ends.
-        Turn(usize),
+        Step(usize),
         /// Nothing can be said of a condition, or something again.
         Hide(usize),
         /// One notice is sent; where nobody knows what came of it, it has arrived or not.
@@ -232,7 +235,7 @@ mod tests {
         arrived: Vec<Notice>,
         /// What was answered as taken, in order.
         taken: Vec<Notice>,
-        /// The broken variant: a new daemon knows of nothing that was told.
+        /// The broken variant: a new daemon knows of nothing that was notified.
         is_forgetful: bool,
         /// The broken variant: the journal has what the target is sure of, and nothing of what may have arrived.
         is_sure: bool,
@@ -242,7 +245,7 @@ mod tests {
         fn act(&mut self, act: &Act) {
             self.time += 1;
             match act {
-                Act::Turn(number) => self.turn(*number),
+                Act::Step(number) => self.step(*number),
                 Act::Hide(number) => {
                     let key = key(*number);
                     if !self.found.open.remove(&key) {
@@ -258,7 +261,7 @@ mod tests {
             }
         }
 
-        fn turn(&mut self, number: usize) {
+        fn step(&mut self, number: usize) {
             let key = key(number);
             self.found.open.remove(&key);
             if self.found.holds.remove(&key).is_none() {
@@ -341,7 +344,7 @@ mod tests {
     fn acts(answers: Vec<Answer>) -> impl Strategy<Value = Vec<Act>> {
         let stops = u32::from(answers.contains(&Answer::Unknown));
         let act = prop_oneof![
-            3 => (0..CONDITIONS).prop_map(Act::Turn),
+            3 => (0..CONDITIONS).prop_map(Act::Step),
             1 => (0..CONDITIONS).prop_map(Act::Hide),
             6 => (proptest::sample::select(answers), any::<bool>()).prop_map(|(a, arrived)| Act::Send(a, arrived)),
             1 => Just(Act::Restart),
@@ -354,10 +357,10 @@ mod tests {
     const ALL: [Answer; 4] = [Answer::Taken, Answer::NotNow, Answer::NotThis, Answer::Unknown];
 
     proptest! {
-        /// S1-5: whatever happens in whatever order, a condition is told once and its end once, and no end of what was not
-        /// told; in the end the target knows what is so.
+        /// S1-5: whatever happens in whatever order, a condition is notified once and its end once, and no end of what was not
+        /// notified; in the end the target knows what is so.
         #[test]
-        fn each_condition_is_told_once_and_its_end_once(acts in acts(SURE.to_vec())) {
+        fn each_condition_is_notified_once_and_its_end_once(acts in acts(SURE.to_vec())) {
             let mut world = World::default();
             acts.iter().for_each(|act| world.act(act));
             prop_assert_eq!(world.error(), None);
@@ -367,24 +370,24 @@ mod tests {
         /// Where nobody knows whether a notice arrived, it may come twice; in the end the target knows what is so, whenever
         /// daemons end.
         #[test]
-        fn what_may_have_arrived_is_told_again_or_taken_back(acts in acts(ALL.to_vec())) {
+        fn what_may_have_arrived_is_notified_again_or_taken_back(acts in acts(ALL.to_vec())) {
             let mut world = World::default();
             acts.iter().for_each(|act| world.act(act));
             prop_assert_eq!(world.error(), None);
         }
     }
 
-    /// S1-5: what has arrived before a daemon ended is taken back by the next one, or told again. The broken variant is a
+    /// S1-5: what has arrived before a daemon ended is taken back by the next one, or notified again. The broken variant is a
     /// journal that has nothing of what is not sure.
     #[test]
     fn a_new_daemon_knows_what_may_have_arrived() {
         let unknown = [Act::Send(Answer::Unknown, true), Act::Restart];
         for is_sure in [false, true] {
             for ends in [&unknown[..], &[Act::Stop(true)]] {
-                let (turn, taken) = ([Act::Turn(0)], [Act::Send(Answer::Taken, true)]);
-                let never_cleared = [&turn[..], ends, &turn].concat();
-                let never_told = [&turn[..], &taken, &turn, ends, &turn].concat();
-                for acts in [never_cleared, never_told] {
+                let (step, taken) = ([Act::Step(0)], [Act::Send(Answer::Taken, true)]);
+                let never_cleared = [&step[..], ends, &step].concat();
+                let never_notified = [&step[..], &taken, &step, ends, &step].concat();
+                for acts in [never_cleared, never_notified] {
                     let mut world = World { is_sure, ..World::default() };
                     acts.iter().for_each(|act| world.act(act));
                     assert_eq!(world.error().is_some(), is_sure, "{acts:?}");
@@ -393,11 +396,11 @@ mod tests {
         }
     }
 
-    /// What the target did not take it was not told, before a restart and after it.
+    /// What the target did not take it was not notified, before a restart and after it.
     #[test]
     fn what_did_not_arrive_is_not_taken_back() {
         let mut world = World::default();
-        [Act::Turn(0), Act::Send(Answer::NotNow, false), Act::Restart, Act::Turn(0)]
+        [Act::Step(0), Act::Send(Answer::NotNow, false), Act::Restart, Act::Step(0)]
             .iter()
             .for_each(|act| world.act(act));
         assert!(!world.send(Answer::Taken, true));
@@ -407,7 +410,7 @@ mod tests {
     #[test]
     fn a_repetition_is_no_news() {
         let mut world = World::default();
-        world.turn(0);
+        world.step(0);
         let notice = world.memory.next(&world.found, Timestamp(0)).unwrap();
         let mut say = |answer| (world.memory.begins(&notice), world.memory.answered(&notice, answer));
         assert_eq!(say(Answer::NotThis), (true, true));
@@ -420,7 +423,7 @@ mod tests {
     #[test]
     fn what_is_under_way_is_known() {
         let mut world = World::default();
-        world.turn(0);
+        world.step(0);
         let notice = world.begin().unwrap();
         assert_eq!(world.memory.keys().collect::<Vec<_>>(), [&notice.key]);
         assert_eq!(world.memory.next(&world.found, Timestamp(0)), None);
@@ -429,30 +432,30 @@ mod tests {
         assert!(world.memory.next(&world.found, Timestamp(0)).is_some());
     }
 
-    /// The broken variant: a daemon that forgets what was told.
+    /// The broken variant: a daemon that forgets what was notified.
     #[test]
     fn a_daemon_that_forgets_is_noticed() {
         for is_forgetful in [false, true] {
             let mut world = World { is_forgetful, ..World::default() };
             let send = Act::Send(Answer::Taken, true);
-            [Act::Turn(0), send.clone(), Act::Restart, send].iter().for_each(|act| world.act(act));
+            [Act::Step(0), send.clone(), Act::Restart, send].iter().for_each(|act| world.act(act));
             assert_eq!(world.complaint().is_some(), is_forgetful);
         }
     }
 
     #[test]
-    fn what_has_passed_while_the_target_was_down_is_not_told() {
+    fn what_has_passed_while_the_target_was_down_is_not_notified() {
         let mut world = World::default();
-        world.turn(0);
+        world.step(0);
         assert!(world.send(Answer::NotNow, false));
-        world.turn(0);
+        world.step(0);
         assert!(!world.send(Answer::Taken, true));
     }
 
     #[test]
     fn the_same_notice_has_the_same_bytes_each_time() {
         let mut world = World::default();
-        world.turn(0);
+        world.step(0);
         let first = world.memory.next(&world.found, Timestamp(7)).unwrap();
         world.memory.answered(&first, Answer::Unknown);
         let condition = world.found.holds.get_mut(&key(0)).unwrap();
@@ -464,7 +467,7 @@ mod tests {
     #[test]
     fn a_rejected_notice_is_in_nobodys_way() {
         let mut world = World::default();
-        (0..3).for_each(|number| world.act(&Act::Turn(number)));
+        (0..3).for_each(|number| world.act(&Act::Step(number)));
         let mut sent = Vec::new();
         for answer in [Answer::NotThis, Answer::Taken, Answer::NotThis, Answer::Taken, Answer::NotThis] {
             let next = world.memory.next(&world.found, Timestamp(0)).unwrap();
@@ -488,7 +491,7 @@ mod tests {
     }
 
     #[test]
-    fn a_row_that_says_nothing_counts_as_not_told() {
+    fn a_row_that_says_nothing_counts_as_not_notified() {
         let row = |condition: &str, about: &str| Notified {
             condition: condition.into(),
             since: Timestamp(0),

@@ -1,6 +1,6 @@
-//! The loop: looks when the engine has looked, tells each target what it does not know, one notice after the other.
+//! The loop: checks when the engine has polled, notifies each target of what it does not know, one notice after the other.
 //!
-//! Nothing waits for it. A target that is down is asked again for ever. What it was told is kept in memory and copied into
+//! Nothing waits for it. A target that is down is asked again for ever. What it was notified is kept in memory and copied into
 //! the journal as soon as that can be written; that something is being said, before it is sent.
 
 use std::collections::BTreeSet;
@@ -15,12 +15,12 @@ use tokio::task::JoinSet;
 use tokio_util::sync::CancellationToken;
 use tracing::{info, warn};
 
+use super::condition::{Conditions, Key, Notice};
 use super::conditions::{Sight, conditions};
 use super::facts::{Facts, Question};
 use super::keeper::Keeper;
 use super::keys::question;
 use super::memory::{Answer, Memory};
-use super::{Conditions, Key, Notice};
 use crate::config::{NoticeTarget, NoticeWay, Settings};
 use crate::delivery::schedule;
 use crate::state::Shared;
@@ -30,37 +30,37 @@ const SPACING: Duration = Duration::from_secs(1);
 /// How long a row that could not be written waits.
 const JOURNAL_PAUSE: Duration = Duration::from_secs(1);
 
-/// A target's name, what it was told, and what came of it.
+/// A target's name, what it was notified, and what came of it.
 type Exchanged = (String, Notice, Outcome);
 
-/// Tells every configured target, until `stop`. What is under way then is given up: after the next start it is told again,
+/// Tells every configured target, until `stop`. What is under way then is given up: after the next start it is notified again,
 /// or taken back.
 pub async fn run(shared: Arc<Shared>, stop: CancellationToken) {
     let mut exchanges = JoinSet::new();
     tokio::select! {
         () = stop.cancelled() => {}
-        () = tell(shared, &mut exchanges) => {}
+        () = run_targets(shared, &mut exchanges) => {}
     }
     exchanges.shutdown().await;
 }
 
-async fn tell(shared: Arc<Shared>, exchanges: &mut JoinSet<Exchanged>) {
+async fn run_targets(shared: Arc<Shared>, exchanges: &mut JoinSet<Exchanged>) {
     // Before the first pass nothing is known of what a former daemon left.
     shared.polled.notified().await;
-    let mut teller = Teller::new(shared, exchanges).await;
+    let mut notifier = Notifier::new(shared, exchanges).await;
     loop {
-        teller.follow_configuration().await;
-        if teller.targets.is_empty() {
-            teller.count();
-            teller.shared.polled.notified().await;
+        notifier.follow_configuration().await;
+        if notifier.targets.is_empty() {
+            notifier.count();
+            notifier.shared.polled.notified().await;
             continue;
         }
-        teller.look_if_due().await;
-        teller.choose();
-        teller.keep().await;
-        teller.send();
-        teller.count();
-        teller.wait().await;
+        notifier.check_if_due().await;
+        notifier.choose();
+        notifier.keep().await;
+        notifier.send();
+        notifier.count();
+        notifier.wait().await;
     }
 }
 
@@ -84,7 +84,7 @@ struct Target {
     is_behind: bool,
 }
 
-struct Teller<'e> {
+struct Notifier<'e> {
     shared: Arc<Shared>,
     /// The configuration whose targets these are.
     settings: Option<Arc<Settings>>,
@@ -93,7 +93,7 @@ struct Teller<'e> {
     facts: Option<Arc<Facts>>,
     keeper: Keeper,
     conditions: Conditions,
-    /// There is a reason to look.
+    /// There is a reason to check.
     is_wanted: bool,
     looked: Option<Instant>,
     /// When a condition begins by time alone.
@@ -102,9 +102,9 @@ struct Teller<'e> {
     keep_at: Option<Instant>,
 }
 
-impl<'e> Teller<'e> {
+impl<'e> Notifier<'e> {
     async fn new(shared: Arc<Shared>, exchanges: &'e mut JoinSet<Exchanged>) -> Self {
-        let mut teller = Self {
+        let mut notifier = Self {
             shared,
             settings: None,
             targets: Vec::new(),
@@ -117,11 +117,11 @@ impl<'e> Teller<'e> {
             look_at: None,
             keep_at: None,
         };
-        teller.follow_configuration().await;
-        teller
+        notifier.follow_configuration().await;
+        notifier
     }
 
-    /// After a start and after a reload: a target that is there still knows what it was told.
+    /// After a start and after a reload: a target that is there still knows what it was notified.
     async fn follow_configuration(&mut self) {
         let settings = self.shared.base.settings();
         if self.settings.as_ref().is_some_and(|known| Arc::ptr_eq(known, &settings)) {
@@ -148,14 +148,14 @@ impl<'e> Teller<'e> {
         (self.settings, self.is_wanted) = (Some(settings), true);
     }
 
-    async fn look_if_due(&mut self) {
+    async fn check_if_due(&mut self) {
         let now = Instant::now();
         if self.next_look(now).is_some_and(|at| at <= now) {
-            self.look().await;
+            self.check().await;
         }
     }
 
-    /// When the next look is due; none where there is no reason for one.
+    /// When the next check is due; none where there is no reason for one.
     fn next_look(&self, now: Instant) -> Option<Instant> {
         let soonest = self.looked.map_or(now, |looked| looked + SPACING);
         let wanted = self.is_wanted.then_some(soonest);
@@ -163,7 +163,7 @@ impl<'e> Teller<'e> {
     }
 
     /// Finds out what holds now.
-    async fn look(&mut self) {
+    async fn check(&mut self) {
         (self.is_wanted, self.looked) = (false, Some(Instant::now()));
         let now = Timestamp::now();
         self.ask_journal(now).await;
@@ -187,7 +187,7 @@ impl<'e> Teller<'e> {
 
     fn question(&self) -> Question {
         let told = self.targets.iter().flat_map(|target| target.memory.keys());
-        // What was not told yet may be told already when the answer comes.
+        // What was not notified yet may be notified already when the answer comes.
         question(told.chain(self.conditions.holds.keys()))
     }
 
@@ -218,14 +218,14 @@ impl<'e> Teller<'e> {
         }
     }
 
-    /// Chooses whatever may be told now.
+    /// Chooses whatever may be notified now.
     fn choose(&mut self) {
         for target in self.targets.iter_mut().filter(|target| !target.is_under_way) {
             target.choose(&self.conditions);
         }
     }
 
-    /// Begins what was chosen, also where the journal cannot be written: that may be what is to be told.
+    /// Begins what was chosen, also where the journal cannot be written: that may be what is to be notified.
     fn send(&mut self) {
         let controller = &self.shared.base.controller;
         for target in &mut self.targets {
@@ -284,7 +284,7 @@ impl Target {
     async fn new(target: &NoticeTarget, shared: &Shared) -> Self {
         let (name, driver) = (target.name.as_str().to_owned(), driver_of(target));
         Self {
-            memory: told(&name, shared).await,
+            memory: memory_of(&name, shared).await,
             name,
             driver,
             dirty: BTreeSet::new(),
@@ -310,7 +310,7 @@ impl Target {
         }
     }
 
-    /// Chooses what is told next. Only the log takes everything at once.
+    /// Chooses what is notified next. Only the log takes everything at once.
     fn choose(&mut self, found: &Conditions) {
         let most = if self.driver.is_some() { 1 } else { usize::MAX };
         while self.chosen.len() < most {
@@ -373,8 +373,8 @@ fn driver_of(target: &NoticeTarget) -> Option<Arc<dyn Driver>> {
     }
 }
 
-/// What a former daemon told this target.
-async fn told(target: &str, shared: &Shared) -> Memory {
+/// What a former daemon notified this target.
+async fn memory_of(target: &str, shared: &Shared) -> Memory {
     let name = target.to_owned();
     match shared.base.store.run(move |journal| journal.told(&name)).await {
         Ok(rows) => {
@@ -423,61 +423,61 @@ mod tests {
     const CONFIG: &str = "[store]\nregister = \"none\"\n[http.recovery]\nurl = \"http://127.0.0.1:9/\"\n\
                           [notice.log]\nto = \"syslog\"\n[notice.desk]\nto = \"http\"\nurl = \"http://127.0.0.1:9/\"\n";
 
-    fn shared(room: &tempfile::TempDir) -> Arc<Shared> {
-        let file = room.path().join("alerter.toml");
+    fn shared(dir: &tempfile::TempDir) -> Arc<Shared> {
+        let file = dir.path().join("alerter.toml");
         std::fs::write(&file, CONFIG).unwrap();
         let mode = std::os::unix::fs::PermissionsExt::from_mode(0o600);
         std::fs::set_permissions(&file, mode).unwrap();
-        let journal = Journal::open(&room.path().join("state/marks.db"), Role::Alerter).unwrap();
+        let journal = Journal::open(&dir.path().join("state/marks.db"), Role::Alerter).unwrap();
         let (store, _thread) = Store::start(journal).unwrap();
         Arc::new(Shared::new(Base::new(config::load(&file).unwrap(), store, None)))
     }
 
     /// One round of the loop, without its wait.
-    async fn round(teller: &mut Teller<'_>) {
-        teller.look_if_due().await;
-        teller.choose();
-        teller.keep().await;
-        teller.send();
+    async fn round(notifier: &mut Notifier<'_>) {
+        notifier.check_if_due().await;
+        notifier.choose();
+        notifier.keep().await;
+        notifier.send();
     }
 
     /// The broken variant says what it knows of each target that there is: one that a reload took away would wait for ever.
     #[tokio::test]
     async fn nothing_waits_for_a_target_that_is_not_configured_any_more() {
-        let room = tempfile::tempdir().unwrap();
-        let (shared, mut exchanges) = (shared(&room), JoinSet::new());
-        let mut teller = Teller::new(Arc::clone(&shared), &mut exchanges).await;
-        teller.count();
+        let dir = tempfile::tempdir().unwrap();
+        let (shared, mut exchanges) = (shared(&dir), JoinSet::new());
+        let mut notifier = Notifier::new(Arc::clone(&shared), &mut exchanges).await;
+        notifier.count();
         let waits = |shared: &Shared| -> Vec<String> { shared.metrics.notices().into_keys().collect() };
         assert_eq!(waits(&shared), ["desk", "log"]);
         let without = CONFIG.split("[notice.log]").next().unwrap();
-        std::fs::write(room.path().join("alerter.toml"), without).unwrap();
-        shared.base.put_settings(Arc::new(config::load(&room.path().join("alerter.toml")).unwrap()));
-        teller.follow_configuration().await;
-        assert!(teller.targets.is_empty());
-        teller.count();
+        std::fs::write(dir.path().join("alerter.toml"), without).unwrap();
+        shared.base.put_settings(Arc::new(config::load(&dir.path().join("alerter.toml")).unwrap()));
+        notifier.follow_configuration().await;
+        assert!(notifier.targets.is_empty());
+        notifier.count();
         assert_eq!(waits(&shared), Vec::<String>::new());
     }
 
     /// The broken variant is a daemon with a young trouble: it is woken when that is old enough.
     #[tokio::test]
     async fn an_idle_daemon_is_not_woken() {
-        let room = tempfile::tempdir().unwrap();
-        let (shared, mut exchanges) = (shared(&room), JoinSet::new());
-        let mut teller = Teller::new(Arc::clone(&shared), &mut exchanges).await;
-        assert!(teller.next_due().is_some(), "the first look");
-        round(&mut teller).await;
-        assert_eq!(teller.next_due(), None);
+        let dir = tempfile::tempdir().unwrap();
+        let (shared, mut exchanges) = (shared(&dir), JoinSet::new());
+        let mut notifier = Notifier::new(Arc::clone(&shared), &mut exchanges).await;
+        assert!(notifier.next_due().is_some(), "the first look");
+        round(&mut notifier).await;
+        assert_eq!(notifier.next_due(), None);
         shared.routes.troubles().failed("recovery", "connect", "refused", Timestamp::now());
-        (teller.is_wanted, teller.looked) = (true, None);
-        round(&mut teller).await;
-        let looked = teller.looked.unwrap();
-        let due = teller.next_due().unwrap();
+        (notifier.is_wanted, notifier.looked) = (true, None);
+        round(&mut notifier).await;
+        let looked = notifier.looked.unwrap();
+        let due = notifier.next_due().unwrap();
         assert!(
             due > looked + shared.base.settings().degraded_after / 2,
             "not before the trouble is old enough"
         );
-        teller.is_wanted = true;
-        assert_eq!(teller.next_due(), Some(looked + SPACING), "and not oftener than once a second");
+        notifier.is_wanted = true;
+        assert_eq!(notifier.next_due(), Some(looked + SPACING), "and not oftener than once a second");
     }
 }

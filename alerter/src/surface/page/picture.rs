@@ -5,14 +5,14 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use journal::{Damage, Journal, JournalError, Recent, Role, Rows};
-use marks::delivery::{Delivery, State};
-use marks::mark::MarkRow;
+use marks::delivery::State;
 use marks::time::Timestamp;
 
 use crate::control::api::Daemon;
 use crate::control::status;
 use crate::policy::{self, Hold};
-use crate::state::{Figures, Shared};
+use crate::problem::{self, DeliverySight, Finding, Place, Problem};
+use crate::state::{self, Figures, Shared};
 use crate::surface::metrics::breakers;
 use crate::surface::timeline::Episode;
 
@@ -36,6 +36,8 @@ pub(super) struct Picture {
     pub(super) episodes: Vec<Episode>,
     /// Marks whose own row cannot be believed.
     pub(super) damaged: Vec<Damage>,
+    /// Where an operator has to go.
+    pub(super) place: Place,
     /// Fencings without a mark yet.
     pub(super) unmarked: usize,
 }
@@ -44,20 +46,8 @@ pub(super) struct Picture {
 pub(super) struct Open {
     pub(super) recent: Recent,
     pub(super) state: State,
-    pub(super) hold: Option<Held>,
-}
-
-/// Why it is held.
-pub(super) struct Held {
-    /// A word of the policy, or of a route's terms.
-    pub(super) word: String,
-    /// Whose terms hold it, where it is not the policy.
-    pub(super) route: Option<String>,
-    pub(super) why: Option<String>,
-    /// What to do.
-    pub(super) advice: String,
-    pub(super) since: Timestamp,
-    pub(super) until: Option<Timestamp>,
+    /// What is wrong with it.
+    pub(super) problems: Vec<Problem>,
 }
 
 impl Picture {
@@ -83,6 +73,7 @@ impl Picture {
             open: Vec::new(),
             episodes: Vec::new(),
             damaged: Vec::new(),
+            place: state::place(&shared.base.settings()),
             unmarked: 0,
         }
     }
@@ -91,7 +82,9 @@ impl Picture {
         let Rows { sound: recent, damaged } = read.recent;
         let episodes = recent.iter().map(episode).collect();
         let is_open = |recent: &Recent| recent.mark.settled.is_none();
-        let open = recent.into_iter().filter(is_open).map(Open::of).collect();
+        let place = state::place(&shared.base.settings());
+        let of = |recent| Open::of(recent, now, &place);
+        let open = recent.into_iter().filter(is_open).map(of).collect();
         let (figures, breakers) = (shared.figures(), breakers(shared));
         Self {
             now,
@@ -101,6 +94,7 @@ impl Picture {
             open,
             episodes,
             damaged,
+            place,
             unmarked: read.unmarked,
         }
     }
@@ -124,61 +118,31 @@ fn read(shared: &Shared, kept: &mut Option<Journal>, now: Timestamp) -> Result<R
 }
 
 impl Open {
-    fn of(recent: Recent) -> Self {
-        let hold = Held::of(&recent);
+    fn of(recent: Recent, now: Timestamp, place: &Place) -> Self {
+        let of = |one: Finding| one.problem(&recent.mark, now, place);
+        let problems: Vec<Problem> = found(&recent).into_iter().map(of).collect();
         let state = match recent.damaged.is_empty() {
-            true => State::of_mark(None, hold.is_some(), &recent.deliveries),
+            true => State::of_mark(None, problems.iter().any(|one| one.kind.is_hold()), &recent.deliveries),
             false => State::Quarantined,
         };
-        Self { recent, state, hold }
+        Self { recent, state, problems }
     }
 }
 
-impl Held {
-    /// A doubt about the mark itself comes first, then the policy, then a route's own terms.
-    fn of(recent: &Recent) -> Option<Self> {
-        if recent.mark.settled.is_some() {
-            return None;
-        }
-        Self::by_doubt(&recent.mark).or_else(|| Self::by_policy(recent)).or_else(|| Self::by_terms(recent))
-    }
-
-    fn by_doubt(mark: &MarkRow) -> Option<Self> {
-        let doubt = *policy::doubts(mark).first()?;
-        Some(Self::new(doubt, mark, mark.made_at))
-    }
-
-    fn by_policy(recent: &Recent) -> Option<Self> {
+/// A doubt about the mark itself comes first, then the policy.
+fn found(recent: &Recent) -> Vec<Finding> {
+    let mark = &recent.mark;
+    let doubt = policy::doubts(mark).first().map(|doubt| Finding::doubt(*doubt, mark.made_at));
+    let held = doubt.or_else(|| {
         let held = recent.held.as_ref()?;
         let hold = held.words.iter().find_map(|word| Hold::parse(word))?;
-        let (why, until) = (Some(held.why.clone()), held.until);
-        let advice = hold.advice(&recent.mark.id.to_string(), held.cause.scope.as_ref());
-        Some(Self { why, until, advice, ..Self::new(hold, &recent.mark, held.since) })
-    }
-
-    fn by_terms(recent: &Recent) -> Option<Self> {
-        let is_kept = |one: &&Delivery| one.state == State::Held && !one.waits_in_chain();
-        let delivery = recent.deliveries.iter().find(is_kept)?;
-        let (last, id) = (delivery.last.as_ref(), recent.mark.id);
-        Some(Self {
-            word: last.map_or("held", |last| &last.kind).to_owned(),
-            route: Some(delivery.route.clone()),
-            why: last.map(|last| last.detail.clone()),
-            advice: format!(
-                "to tell it all the same, run `nova-host-alerter release {id} --reason TEXT`, else `nova-host-alerter unmark {id} --reason TEXT`"
-            ),
-            since: last.map_or(recent.mark.made_at, |last| last.at),
-            until: None,
-        })
-    }
-
-    fn new(hold: Hold, mark: &MarkRow, since: Timestamp) -> Self {
-        let (word, advice) = (hold.as_str().to_owned(), hold.advice(&mark.id.to_string(), None));
-        Self { word, route: None, why: None, advice, since, until: None }
-    }
+        Some(Finding::held(hold, &held.why, &held.cause, held.since, held.until))
+    });
+    let deliveries = recent.deliveries.iter().map(DeliverySight::from);
+    problem::of_mark(mark, held, !recent.damaged.is_empty(), None, deliveries)
 }
 
 fn episode(recent: &Recent) -> Episode {
-    let held = Held::of(recent).map(|held| (held.since, None));
-    Episode::of(&recent.mark, &recent.deliveries, held.into_iter().collect())
+    let held = found(recent).iter().find_map(Finding::held_since).filter(|_| recent.mark.settled.is_none());
+    Episode::of(&recent.mark, &recent.deliveries, held.map(|since| (since, None)).into_iter().collect())
 }

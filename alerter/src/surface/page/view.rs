@@ -8,10 +8,10 @@ use marks::delivery::{Delivery, State};
 use marks::time::Timestamp;
 use maud::{DOCTYPE, Markup, PreEscaped, Render, html};
 
-use super::picture::{Held, Open, PATIENCE, Picture, SPAN};
+use super::picture::{Open, PATIENCE, Picture, SPAN};
 use crate::control::api::{ClusterStatus, Daemon, RouteStatus};
 use crate::policy::groups::GroupStatus;
-use crate::problem::{Level, Limits, Problem, of_marks};
+use crate::problem::{Kind, Level, Limits, Place, Problem, damaged, of_marks};
 use crate::surface::headline::Headline;
 use crate::surface::markup::sent;
 use crate::surface::timeline::Timeline;
@@ -55,7 +55,7 @@ fn page(main: &Markup, as_of: &str) -> Markup {
             (HEAD)
             body {
                 main id="page" { (main) }
-                // Outside of what is replaced: it changes with every look.
+                // Outside of what is replaced: it changes with every poll.
                 footer.faint { "as of " time id="as-of" { (as_of) } }
                 p id="live" role="status" {}
             }
@@ -219,7 +219,7 @@ fn open(picture: &Picture) -> Markup {
     let shown = picture.open.len().min(SHOWN) + picture.damaged.len().min(SHOWN);
     let inside = html! {
         ul.cards {
-            @for row in picture.damaged.iter().take(SHOWN) { (damaged_mark(row)) }
+            @for row in picture.damaged.iter().take(SHOWN) { (damaged_mark(row, &picture.place)) }
             @for one in picture.open.iter().take(SHOWN) { (card(one, picture.now)) }
         }
         @if let Some(more @ 1..) = count_open(picture).checked_sub(shown) {
@@ -237,52 +237,27 @@ fn card(open: &Open, now: Timestamp) -> Markup {
             h3.host { (mark.node) }
             span.badge { (state) }
             p.faint { "fenced " (utc(failed)) " (" (growing(now.since(failed))) " ago), mark " (mark.id) }
-            @if let Some(held) = &open.hold { (hold(held, now)) }
-            @for delivery in &open.recent.deliveries { (way(delivery, open.hold.as_ref())) }
-            @for row in &open.recent.damaged { (damage(row)) }
+            @for problem in &open.problems { (of_mark(problem)) }
+            @for delivery in &open.recent.deliveries { (way(delivery, &open.problems)) }
         }
     }
 }
 
 /// A mark whose own row cannot be believed, not even in its host's name.
-fn damaged_mark(row: &Damage) -> Markup {
+fn damaged_mark(row: &Damage, place: &Place) -> Markup {
     html! {
         li.card.quarantined {
             h3 { "a damaged mark" }
             span.badge { (State::Quarantined.as_str()) }
-            (damage(row))
+            (of_mark(&damaged(&[row], place)))
         }
     }
 }
 
-fn damage(row: &Damage) -> Markup {
-    let Damage { table, key } = row;
-    let id = row.id();
-    let advice = format!(
-        "look at it with `nova-host-alerter show {id}`, end it with `nova-host-alerter unmark {id} --reason TEXT`"
-    );
+fn of_mark(problem: &Problem) -> Markup {
     html! {
-        p.hold data-damaged=(table) { "the " (table) " row " (key) " is damaged: it is not sent and not dropped" }
-        (commands("advice", &advice))
-    }
-}
-
-fn hold(held: &Held, now: Timestamp) -> Markup {
-    let Held { word, route, .. } = held;
-    html! {
-        p.hold data-hold=(word) {
-            @match route {
-                Some(route) => { "held by the terms of route " (route) " (" (word) ")" }
-                None => { "held by " (word) }
-            }
-            " for " (growing(now.since(held.since)))
-            @match held.until {
-                Some(at) => { ", until " (utc(at)) " at the latest" }
-                None => ", no end by itself"
-            }
-            @if let Some(why) = &held.why { ": " (why) }
-        }
-        (commands("advice", &held.advice))
+        p.hold data-hold=[problem.kind.is_hold().then(|| problem.word())] { (problem.what) }
+        (commands("advice", &problem.then))
     }
 }
 
@@ -297,11 +272,12 @@ fn commands(class: &str, text: &str) -> Markup {
     }
 }
 
-fn way(delivery: &Delivery, held: Option<&Held>) -> Markup {
+fn way(delivery: &Delivery, problems: &[Problem]) -> Markup {
     let Delivery { route, state, attempts, .. } = delivery;
-    // A hold by a route's terms is explained above already, and what the policy holds is not about to be sent.
-    let is_explained = held.is_some_and(|held| held.route.as_ref() == Some(route));
-    let waits = held.is_some_and(|held| held.route.is_none()) && *state == State::Pending;
+    // What stands above already is not said again, and what the policy holds is not about to be sent.
+    let is_explained = problems.iter().any(|one| one.route.as_ref() == Some(route));
+    let is_held = problems.iter().any(|one| matches!(one.kind, Kind::Held(_)));
+    let waits = is_held && *state == State::Pending;
     let standing = if waits { "waits until the hold ends" } else { state.as_str() };
     let last = delivery.last.as_ref().filter(|_| !state.is_final() && !is_explained);
     html! {
@@ -417,7 +393,6 @@ pub(super) mod tests {
     use serde_json::json;
 
     use super::*;
-    use crate::problem::Kind;
     use crate::state::Figures;
 
     const NOW: Timestamp = Timestamp(1_800_000_000_000);
@@ -436,6 +411,7 @@ pub(super) mod tests {
             open: Vec::new(),
             episodes: Vec::new(),
             damaged: Vec::new(),
+            place: Place::default(),
             unmarked: 0,
         }
     }
@@ -446,7 +422,7 @@ pub(super) mod tests {
 
     /// The broken variant believes figures that nobody has taken, or says it beside a card of a mark.
     #[test]
-    fn told_is_said_only_where_it_is_known() {
+    fn notified_is_said_only_where_it_is_known() {
         let (told, late) = texts(&picture());
         assert!(
             told.page.contains("No fenced host waits to be told.")
@@ -474,12 +450,14 @@ pub(super) mod tests {
     fn a_mark_that_cannot_be_believed_has_a_card() {
         let text = texts(&Picture { damaged: damaged(), ..picture() }).0.fragment;
         assert!(
-            text.contains("the mark row f4cd5eb8-0000 is damaged") && text.contains("show f4cd5eb8-0000"),
+            text.contains(
+                "1 damaged row(s) in the journal, never sent and never dropped: mark f4cd5eb8-0000"
+            ),
             "{text}"
         );
         let odd = vec![Damage { table: "mark", key: "<b>\u{202e}".into() }];
         let text = texts(&Picture { damaged: odd, ..picture() }).0;
-        let is_shown = |text: &str| text.contains("the mark row &lt;b&gt;\u{fffd} is damaged");
+        let is_shown = |text: &str| text.contains("never dropped: mark &lt;b&gt;\u{fffd}");
         assert!(is_shown(&text.page) && is_shown(&text.fragment), "{}", text.page);
     }
 

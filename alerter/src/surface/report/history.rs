@@ -16,7 +16,7 @@ const SLOW: [&str; 7] =
     ["held", "not-accepted", "refused", "escalated", "exhausted", "interrupted", "quarantined"];
 /// Who does what nobody asked for.
 const MACHINES: [&str; 4] = ["nova-host-alerter", "fence_mark", "operator", "api"];
-/// What only people decide, also where the register told of it.
+/// What only people decide, also where the register notified of it.
 const DECIDED: [&str; 4] = ["paused", "resumed", "maintenance-began", "maintenance-ended"];
 
 /// A line of the history that people read.

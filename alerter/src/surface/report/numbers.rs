@@ -47,7 +47,7 @@ pub struct Numbers {
     pub held: Held,
     /// Marks that a route refused for a while.
     pub parked: usize,
-    /// Further fencings of outages that had a mark already: told once.
+    /// Further fencings of outages that had a mark already: notified once.
     pub duplicates: usize,
     /// From the failure to the last required acknowledgement.
     pub acknowledged: Option<Percentiles>,

@@ -95,13 +95,13 @@ fn facts(outages: Vec<(MarkRow, Vec<Delivery>)>, history: &[HistoryRow]) -> Fact
 }
 
 /// What an operator writes decides nothing: the numbers are the same whatever a reason says. The broken variants are two old lines:
-/// `detail.contains(" is acknowledged")` took the first mark for told, and `starts_with(" is marked and held (")` read a hold in
+/// `detail.contains(" is acknowledged")` took the first mark for notified, and `starts_with(" is marked and held (")` read a hold in
 /// what was said.
 #[test]
 fn an_operators_words_change_no_number() {
     let of = |reason: &str| {
-        let room = tempfile::tempdir().unwrap();
-        let mut journal = Journal::open(&room.path().join("state/marks.db"), Role::Alerter).unwrap();
+        let dir = tempfile::tempdir().unwrap();
+        let mut journal = Journal::open(&dir.path().join("state/marks.db"), Role::Alerter).unwrap();
         let rows = ["compute1", "compute2"].map(|host| MarkRow { fqdn: None, ..mark(host, None) });
         for row in &rows {
             let new = NewDelivery { route: "recovery".into(), body: Vec::new(), required: true, link: None };
@@ -162,7 +162,7 @@ fn marks_are_counted_by_how_they_stand() {
     assert_eq!(found.repeated, [Repeated { host: "compute1".into(), outages: 2 }]);
 }
 
-/// A mark is told when the last route has it that it waits for; one that is not required counts by itself.
+/// A mark is notified when the last route has it that it waits for; one that is not required counts by itself.
 #[test]
 fn the_time_runs_to_the_last_required_acknowledgement() {
     let (row, mut deliveries) = told("compute1", 5);
@@ -178,9 +178,9 @@ fn the_time_runs_to_the_last_required_acknowledgement() {
     assert_eq!(found.by_route.len(), 3, "a further step is no route");
 }
 
-/// What only the register knows to be told has no acknowledgement of a route; the mark's end counts then.
+/// What only the register knows to be notified has no acknowledgement of a route; the mark's end counts then.
 #[test]
-fn what_another_controller_told_counts_by_its_end() {
+fn what_another_controller_notified_counts_by_its_end() {
     let (row, mut deliveries) = told("compute1", 5);
     deliveries[0].last = None;
     let found = numbers(&facts(vec![(row, deliveries)], &[]));

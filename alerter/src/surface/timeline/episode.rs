@@ -28,9 +28,9 @@ pub struct Episode {
 impl Episode {
     /// A mark with its deliveries. A hold without an end is one that it has now.
     pub fn of(mark: &MarkRow, deliveries: &[Delivery], held: Vec<(Timestamp, Option<Timestamp>)>) -> Self {
-        let is_told =
+        let is_notified =
             |delivery: &&Delivery| delivery.state == State::Acknowledged && !is_step(&delivery.route);
-        let took = deliveries.iter().filter(is_told);
+        let took = deliveries.iter().filter(is_notified);
         let is_held = held.iter().any(|(_, until)| until.is_none());
         Self {
             host: mark.node.to_string(),

@@ -91,7 +91,7 @@ fn hosts<'e>(episodes: &'e [Episode], axis: &Axis) -> Vec<Vec<&'e Episode>> {
     hosts
 }
 
-/// What a reader who cannot see it is told.
+/// What a reader who cannot see it is notified.
 fn described(hosts: &[Vec<&Episode>], rest: &[Vec<&Episode>], axis: &Axis) -> String {
     let all = || hosts.iter().chain(rest).flatten();
     let open = all().filter(|episode| episode.settled.is_none()).count();

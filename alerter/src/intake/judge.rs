@@ -27,7 +27,7 @@ pub(super) struct Circumstances<'a> {
     pub(super) now: Timestamp,
     /// Since when this daemon has been there to tell what happens.
     pub(super) started: Timestamp,
-    /// What Pacemaker remembers from before is not told.
+    /// What Pacemaker remembers from before is not notified.
     pub(super) watermark: Timestamp,
     /// What had ended before this has left the register, with all that was said of it there.
     pub(super) forgotten: Timestamp,
@@ -62,7 +62,7 @@ pub(super) struct Seen<'a> {
 
 /// What becomes of a record.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(super) enum Fate {
+pub(super) enum Judgement {
     /// A new outage: this mark; and why it has no name, where that is another node's too.
     Mark(Box<MarkRow>, Option<Clash>),
     /// A further record of an outage that has a mark, open or settled; and the rule that says so.
@@ -79,18 +79,18 @@ pub(super) enum Fate {
 
 impl Circumstances<'_> {
     /// Decides about one fencing, given its host's outages, oldest first.
-    pub(super) fn fate_of_fencing(&self, known: &Known<'_>, outages: &[Outage]) -> Fate {
+    pub(super) fn judgement_of_fencing(&self, known: &Known<'_>, outages: &[Outage]) -> Judgement {
         let fencing = known.fencing;
         if coverage::of(&fencing.node, self.hosts, self.cib) == Coverage::Not {
-            return Fate::SetAside;
+            return Judgement::SetAside;
         }
         match outage::of_fencing(fencing, outages, self.reach()) {
             Some(same) if outage::is_over(same.outage, fencing.asked_at, self.reach()) => {
                 self.mark_of_fencing(fencing, known.imported, Standing::Doubtful(Doubt::FencedAgain))
             }
-            Some(same) => Fate::Join(same.outage.mark, same.rule),
+            Some(same) => Judgement::Join(same.outage.mark, same.rule),
             None if self.cib.is_some() && known.traces.are_past(fencing.asked_at, self.forgotten) => {
-                Fate::Past
+                Judgement::Past
             }
             None => self.mark_of_fencing(fencing, known.imported, self.standing_of(known)),
         }
@@ -102,37 +102,42 @@ impl Circumstances<'_> {
     }
 
     /// Decides about one sighting.
-    pub(super) fn fate_of_sighting(&self, seen: &Seen<'_>, outages: &[Outage]) -> Fate {
+    pub(super) fn judgement_of_sighting(&self, seen: &Seen<'_>, outages: &[Outage]) -> Judgement {
         let sighting = seen.sighting;
         let from_alert = matches!(sighting.witness, Witness::Alert(_));
         let is_forgotten = || self.is_forgotten(sighting.at) || seen.waited > KEPT;
         match coverage::of(&sighting.node, self.hosts, self.cib) {
             Coverage::Told => {}
-            Coverage::Not if from_alert => return Fate::SetAside,
+            Coverage::Not if from_alert => return Judgement::SetAside,
             // A host that the cluster does not know may be configured again before its evidence is too old.
-            Coverage::Unknown if from_alert && !is_forgotten() => return Fate::Wait(KEPT),
-            Coverage::Unknown if from_alert => return Fate::Past,
-            Coverage::Not => return Fate::Ignore(Rule::NotCovered),
-            Coverage::Unknown => return Fate::Ignore(Rule::UnknownHost),
+            Coverage::Unknown if from_alert && !is_forgotten() => return Judgement::Wait(KEPT),
+            Coverage::Unknown if from_alert => return Judgement::Past,
+            Coverage::Not => return Judgement::Ignore(Rule::NotCovered),
+            Coverage::Unknown => return Judgement::Ignore(Rule::UnknownHost),
         }
         match outage::of_sighting(sighting, seen.connections, outages, self.reach()) {
             Some(same) if !outage::is_over(same.outage, sighting.at, self.reach()) => {
-                Fate::Join(same.outage.mark, same.rule)
+                Judgement::Join(same.outage.mark, same.rule)
             }
-            over => self.fate_of_uncovered(seen, over, outages),
+            over => self.judgement_of_uncovered(seen, over, outages),
         }
     }
 
     /// No mark covers it: nothing of ours saw this fencing; or only one that is `over`.
-    fn fate_of_uncovered(&self, seen: &Seen<'_>, over: Option<Joined<'_>>, outages: &[Outage]) -> Fate {
+    fn judgement_of_uncovered(
+        &self,
+        seen: &Seen<'_>,
+        over: Option<Joined<'_>>,
+        outages: &[Outage],
+    ) -> Judgement {
         let sighting = seen.sighting;
         let from_alert = matches!(sighting.witness, Witness::Alert(_));
         // `alert_mark` writes nothing before it is installed; Pacemaker's own memory reaches back further.
         if !from_alert && sighting.at < self.watermark {
-            return Fate::Ignore(Rule::BeforeInstallation);
+            return Judgement::Ignore(Rule::BeforeInstallation);
         }
         if self.is_forgotten(sighting.at) {
-            return if from_alert { Fate::Past } else { Fate::Ignore(Rule::Past) };
+            return if from_alert { Judgement::Past } else { Judgement::Ignore(Rule::Past) };
         }
         // The history has no id that all controllers share: let a witness that has one come first.
         let patience = match sighting.witness {
@@ -140,13 +145,15 @@ impl Circumstances<'_> {
             Witness::History => self.rules.evidence_grace * 2,
         };
         if seen.waited < patience {
-            return Fate::Wait(patience);
+            return Judgement::Wait(patience);
         }
         if over.is_some() {
             return self.mark_of_sighting(seen, Some(Doubt::FencedAgain));
         }
         match outage::of_sighting_before_return(sighting, seen.connections, outages, self.reach()) {
-            Some(before) if before.rule == Rule::BeforeReturn => Fate::Join(before.outage.mark, before.rule),
+            Some(before) if before.rule == Rule::BeforeReturn => {
+                Judgement::Join(before.outage.mark, before.rule)
+            }
             near => self.mark_of_sighting(seen, near.map(|_| Doubt::FencedAgain)),
         }
     }
@@ -160,7 +167,7 @@ impl Circumstances<'_> {
         self.now.since(at) > self.rules.horizon
     }
 
-    pub(super) fn mark_of_fencing(&self, fencing: &Fencing, imported: bool, standing: Standing) -> Fate {
+    pub(super) fn mark_of_fencing(&self, fencing: &Fencing, imported: bool, standing: Standing) -> Judgement {
         let row = MarkRow {
             // Where nobody said so: a controller that is told "shared" and finds otherwise refuses; the opposite
             // rebuilds the disks from their images.
@@ -176,7 +183,7 @@ impl Circumstances<'_> {
         named(row, self.names.of_fencing(fencing, imported))
     }
 
-    fn mark_of_sighting(&self, seen: &Seen<'_>, doubt: Option<Doubt>) -> Fate {
+    fn mark_of_sighting(&self, seen: &Seen<'_>, doubt: Option<Doubt>) -> Judgement {
         let sighting = seen.sighting;
         let late = self.is_late(sighting.at, &sighting.node, false);
         let standing = match (doubt, self.proof_by(sighting)) {
@@ -269,7 +276,7 @@ pub(super) fn is_surely_down(cib: &Cib, node: &HostName, at: Timestamp) -> bool 
     cib.membership(node) == Some(false) && cib.node_fenced(node).is_some_and(is_since)
 }
 
-fn named(mut row: MarkRow, naming: Naming) -> Fate {
+fn named(mut row: MarkRow, naming: Naming) -> Judgement {
     let clash = match naming {
         Ok(name) => {
             row.fqdn = name;
@@ -277,7 +284,7 @@ fn named(mut row: MarkRow, naming: Naming) -> Fate {
         }
         Err(clash) => Some(clash),
     };
-    Fate::Mark(Box::new(row), clash)
+    Judgement::Mark(Box::new(row), clash)
 }
 
 #[cfg(test)]
@@ -391,18 +398,18 @@ mod tests {
             })
         }
 
-        fn of(&self, fencing: &Fencing, imported: bool, registered: bool) -> Fate {
+        fn of(&self, fencing: &Fencing, imported: bool, registered: bool) -> Judgement {
             let (published, ended) = (registered, false);
             let traces = Traces { registered, published, ended };
             let known = Known { fencing, imported, traces };
-            self.at(NOW, |around| around.fate_of_fencing(&known, &[]))
+            self.at(NOW, |around| around.judgement_of_fencing(&known, &[]))
         }
 
-        fn seen(&self, now: i64, sighting: &Sighting, outages: &[Outage]) -> Fate {
+        fn seen(&self, now: i64, sighting: &Sighting, outages: &[Outage]) -> Judgement {
             let connections = Connections { all: vec![connected(50)], ..Connections::default() };
             let waited = second(now).since(sighting.at);
             let seen = Seen { sighting, connections: &connections, waited };
-            self.at(now, |around| around.fate_of_sighting(&seen, outages))
+            self.at(now, |around| around.judgement_of_sighting(&seen, outages))
         }
     }
 
@@ -430,9 +437,9 @@ mod tests {
         Witness::Alert(OperationId::parse(OPERATION).unwrap())
     }
 
-    fn standing(fate: Fate) -> Option<&'static str> {
-        match fate {
-            Fate::Mark(row, _) => Some(row.standing.as_str()),
+    fn standing(judgement: Judgement) -> Option<&'static str> {
+        match judgement {
+            Judgement::Mark(row, _) => Some(row.standing.as_str()),
             _ => None,
         }
     }
@@ -442,14 +449,14 @@ mod tests {
     fn a_mark_says_when_the_agent_was_asked() {
         let mut first = fencing("compute1", NOW - 5, Origin::Fencer);
         first.given_shared_storage = Some(false);
-        let Fate::Mark(mark, _) = Scene::alone().of(&first, false, false) else { panic!("no mark") };
+        let Judgement::Mark(mark, _) = Scene::alone().of(&first, false, false) else { panic!("no mark") };
         assert_eq!((mark.failure_time, mark.generated_time), (second(NOW - 5), second(NOW - 4)));
         assert_eq!(mark.fqdn.unwrap().as_str(), "compute1.my.cloud.com");
         assert_eq!(mark.id.to_string(), first.id.to_string());
         assert!(!mark.on_shared_storage);
         let mut decided = Scene::alone();
         decided.hosts.on_shared_storage = Some(true);
-        let Fate::Mark(mark, _) = decided.of(&first, false, false) else { panic!("no mark") };
+        let Judgement::Mark(mark, _) = decided.of(&first, false, false) else { panic!("no mark") };
         assert!(mark.on_shared_storage);
     }
 
@@ -473,8 +480,8 @@ mod tests {
             scene.groups = vec![group, Group::rest()];
             let fencing = fencing("compute1", NOW - 30, Origin::Fencer);
             let of_alert = scene.seen(NOW, &sighting("compute1", NOW - 30, alert()), &[]);
-            for fate in [scene.of(&fencing, false, false), of_alert] {
-                let Fate::Mark(mark, _) = fate else { panic!("no mark: {fate:?}") };
+            for judgement in [scene.of(&fencing, false, false), of_alert] {
+                let Judgement::Mark(mark, _) = judgement else { panic!("no mark: {judgement:?}") };
                 assert_eq!(mark.on_shared_storage, told, "{}", scene.groups[0].name);
             }
         }
@@ -484,8 +491,8 @@ mod tests {
     fn without_a_domain_the_mark_is_made_and_held() {
         let mut silent = Scene::alone();
         silent.hosts.domain = None;
-        let fate = silent.of(&fencing("compute1", NOW, Origin::Fencer), false, false);
-        let Fate::Mark(mark, _) = fate else { panic!("no mark") };
+        let judgement = silent.of(&fencing("compute1", NOW, Origin::Fencer), false, false);
+        let Judgement::Mark(mark, _) = judgement else { panic!("no mark") };
         assert_eq!(mark.fqdn, None);
     }
 
@@ -501,8 +508,8 @@ mod tests {
         let seen = |witness| scene.seen(NOW + 60, &sighting("compute1", NOW, witness), &[]);
         let sources = [scene.of(&fenced, false, false), scene.of(&fenced, true, true)];
         let sightings = [alert(), Witness::History, Witness::NodeFenced].map(seen);
-        for fate in sources.into_iter().chain(sightings) {
-            let Fate::Mark(mark, Some(clash)) = fate else { panic!("{fate:?}") };
+        for judgement in sources.into_iter().chain(sightings) {
+            let Judgement::Mark(mark, Some(clash)) = judgement else { panic!("{judgement:?}") };
             assert_eq!((mark.fqdn, clash.other.as_str()), (None, "ctl2"));
         }
     }
@@ -563,20 +570,24 @@ mod tests {
     #[test]
     fn what_the_alerter_of_its_time_had_is_past() {
         let old = fencing("compute1", NOW - 9501, Origin::Fencer);
-        let fate = |published, ended, fencing: &Fencing| {
+        let judgement = |published, ended, fencing: &Fencing| {
             let traces = Traces { registered: false, published, ended };
             let known = Known { fencing, imported: false, traces };
-            Scene::back().at(NOW, |around| around.fate_of_fencing(&known, &[]))
+            Scene::back().at(NOW, |around| around.judgement_of_fencing(&known, &[]))
         };
-        assert_eq!(fate(true, false, &old), Fate::Past);
-        assert_eq!(standing(fate(false, false, &old)), Some("outcome-unknown"), "nobody ever had it");
+        assert_eq!(judgement(true, false, &old), Judgement::Past);
+        assert_eq!(standing(judgement(false, false, &old)), Some("outcome-unknown"), "nobody ever had it");
         let young = fencing("compute1", NOW - 9499, Origin::Fencer);
-        assert_eq!(standing(fate(true, false, &young)), Some("outcome-unknown"), "the register was lost");
-        assert_eq!(fate(true, true, &young), Fate::Past, "it was seen that its mark had ended");
+        assert_eq!(
+            standing(judgement(true, false, &young)),
+            Some("outcome-unknown"),
+            "the register was lost"
+        );
+        assert_eq!(judgement(true, true, &young), Judgement::Past, "it was seen that its mark had ended");
         let seen = |witness| Scene::gone().seen(NOW, &sighting("compute1", NOW - 9501, witness), &[]);
         assert_eq!(
             (seen(alert()), seen(Witness::History)),
-            (Fate::Past, Fate::Ignore(Rule::BeforeInstallation))
+            (Judgement::Past, Judgement::Ignore(Rule::BeforeInstallation))
         );
     }
 
@@ -585,11 +596,11 @@ mod tests {
     fn a_sighting_without_a_mark_makes_one_after_the_grace() {
         let seen = |now, witness| Scene::gone().seen(now, &sighting("compute1", NOW, witness), &[]);
         for witness in [alert(), Witness::NodeFenced] {
-            assert_eq!(seen(NOW + 9, witness), Fate::Wait(rules().evidence_grace));
-            assert!(matches!(seen(NOW + 10, witness), Fate::Mark(..)));
+            assert_eq!(seen(NOW + 9, witness), Judgement::Wait(rules().evidence_grace));
+            assert!(matches!(seen(NOW + 10, witness), Judgement::Mark(..)));
         }
-        assert_eq!(seen(NOW + 19, Witness::History), Fate::Wait(rules().evidence_grace * 2));
-        let Fate::Mark(mark, _) = seen(NOW + 20, Witness::History) else { panic!("no mark") };
+        assert_eq!(seen(NOW + 19, Witness::History), Judgement::Wait(rules().evidence_grace * 2));
+        let Judgement::Mark(mark, _) = seen(NOW + 20, Witness::History) else { panic!("no mark") };
         assert_eq!((mark.standing.as_str(), mark.source), ("history", Source::History));
         assert_eq!(mark.incarnation, Some(connection(50)));
     }
@@ -602,16 +613,16 @@ mod tests {
         let settled = Some((Settlement::Acknowledged, second(NOW - 20)));
         let outage =
             Outage { mark, first, newest, incarnations, returned_at: None, settled, is_proven: true };
-        let fate = Scene::gone().seen(NOW, &sighting("compute1", NOW, alert()), &[outage]);
-        assert_eq!(fate, Fate::Join(mark, Rule::SameConnection));
+        let judgement = Scene::gone().seen(NOW, &sighting("compute1", NOW, alert()), &[outage]);
+        assert_eq!(judgement, Judgement::Join(mark, Rule::SameConnection));
     }
 
     #[test]
-    fn what_pacemaker_remembers_from_before_the_installation_is_not_told() {
+    fn what_pacemaker_remembers_from_before_the_installation_is_not_notified() {
         let seen = |witness| Scene::gone().seen(NOW, &sighting("compute1", 4_999, witness), &[]);
-        let aside = Fate::Ignore(Rule::BeforeInstallation);
+        let aside = Judgement::Ignore(Rule::BeforeInstallation);
         assert_eq!((seen(Witness::History), seen(Witness::NodeFenced)), (aside.clone(), aside));
-        assert!(matches!(seen(alert()), Fate::Mark(..)), "nobody kept alerts before the installation");
+        assert!(matches!(seen(alert()), Judgement::Mark(..)), "nobody kept alerts before the installation");
     }
 
     /// The broken variant asks whether the host is lost now: Pacemaker cuts the connection of a host that lives because of the
@@ -643,20 +654,27 @@ mod tests {
 
     /// Killing a controller raises an alert too.
     #[test]
-    fn controllers_and_guests_are_told_only_if_they_are_named_literally() {
-        let fate = |scene: &Scene, node| scene.of(&fencing(node, NOW, Origin::Fencer), false, false);
+    fn controllers_and_guests_are_notified_only_if_they_are_named_literally() {
+        let judgement = |scene: &Scene, node| scene.of(&fencing(node, NOW, Origin::Fencer), false, false);
         let seen = |scene: &Scene, node| scene.seen(NOW + 60, &sighting(node, NOW, alert()), &[]);
         let mut scene = Scene::gone();
         for node in ["ctl2", "guest1"] {
-            assert_eq!((fate(&scene, node), seen(&scene, node)), (Fate::SetAside, Fate::SetAside), "{node}");
+            assert_eq!(
+                (judgement(&scene, node), seen(&scene, node)),
+                (Judgement::SetAside, Judgement::SetAside),
+                "{node}"
+            );
         }
-        assert_eq!(seen(&scene, "stranger"), Fate::Wait(KEPT));
-        assert!(matches!(fate(&scene, "stranger"), Fate::Mark(..)), "the fencer had a level for it");
+        assert_eq!(seen(&scene, "stranger"), Judgement::Wait(KEPT));
+        assert!(
+            matches!(judgement(&scene, "stranger"), Judgement::Mark(..)),
+            "the fencer had a level for it"
+        );
         scene.hosts.matching = Some(HostPatterns::parse("*").unwrap());
-        assert_eq!(fate(&scene, "ctl2"), Fate::SetAside);
+        assert_eq!(judgement(&scene, "ctl2"), Judgement::SetAside);
         scene.hosts.matching = Some(HostPatterns::parse("ctl2").unwrap());
-        assert!(matches!(fate(&scene, "ctl2"), Fate::Mark(..)));
-        assert_eq!(fate(&scene, "compute1"), Fate::SetAside);
+        assert!(matches!(judgement(&scene, "ctl2"), Judgement::Mark(..)));
+        assert_eq!(judgement(&scene, "compute1"), Judgement::SetAside);
     }
 
     /// B4: a time that lies ahead makes nothing wait for longer than what is known here for long enough. The broken variant is
@@ -669,11 +687,11 @@ mod tests {
             let sighting = sighting("compute1", at, alert());
             let of = |waited| {
                 let seen = Seen { sighting: &sighting, connections: &connections, waited };
-                scene.at(NOW, |around| around.fate_of_sighting(&seen, &[]))
+                scene.at(NOW, |around| around.judgement_of_sighting(&seen, &[]))
             };
             let grace = rules().evidence_grace;
-            assert_eq!(of(grace - Duration::from_millis(1)), Fate::Wait(grace), "{at}");
-            assert!(matches!(of(grace), Fate::Mark(..)), "{at}");
+            assert_eq!(of(grace - Duration::from_millis(1)), Judgement::Wait(grace), "{at}");
+            assert!(matches!(of(grace), Judgement::Mark(..)), "{at}");
         }
     }
 
@@ -693,25 +711,25 @@ mod tests {
     #[test]
     fn a_host_that_is_fenced_again_long_after_its_mark_ended_is_held() {
         let scene = Scene::gone();
-        let fate = |outage: Outage, origin, imported| {
+        let judgement = |outage: Outage, origin, imported| {
             let fencing = fencing("compute1", NOW, origin);
             let known = Known {
                 fencing: &fencing,
                 imported,
                 traces: Traces { registered: true, published: true, ended: false },
             };
-            scene.at(NOW, |around| around.fate_of_fencing(&known, &[outage]))
+            scene.at(NOW, |around| around.judgement_of_fencing(&known, &[outage]))
         };
         for (origin, imported) in [(Origin::Fencer, false), (Origin::Fencer, true), (Origin::Operator, true)]
         {
-            assert_eq!(standing(fate(told(NOW - 4000), origin, imported)), Some("fenced-again"));
-            assert!(matches!(fate(told(NOW - 200), origin, imported), Fate::Join(..)));
+            assert_eq!(standing(judgement(told(NOW - 4000), origin, imported)), Some("fenced-again"));
+            assert!(matches!(judgement(told(NOW - 200), origin, imported), Judgement::Join(..)));
         }
         for witness in [alert(), Witness::History, Witness::NodeFenced] {
             let of = |now, outage| scene.seen(now, &sighting("compute1", NOW, witness), &[outage]);
-            assert!(matches!(of(NOW + 9, told(NOW - 4000)), Fate::Wait(_)), "its record may come");
+            assert!(matches!(of(NOW + 9, told(NOW - 4000)), Judgement::Wait(_)), "its record may come");
             assert_eq!(standing(of(NOW + 20, told(NOW - 4000))), Some("fenced-again"));
-            assert!(matches!(of(NOW, told(NOW - 200)), Fate::Join(..)));
+            assert!(matches!(of(NOW, told(NOW - 200)), Judgement::Join(..)));
         }
     }
 
@@ -727,21 +745,21 @@ mod tests {
             let sighting = Sighting { by_human, ..sighting("compute1", NOW - 20, alert()) };
             let waited = Duration::from_secs(20);
             let seen = Seen { sighting: &sighting, connections: &connections, waited };
-            Scene::back().at(NOW, |around| around.fate_of_sighting(&seen, &[outage]))
+            Scene::back().at(NOW, |around| around.judgement_of_sighting(&seen, &[outage]))
         };
         assert_eq!(standing(of(Vec::new(), false)), Some("fenced-again"));
         assert_eq!(standing(of(Vec::new(), true)), Some("unconfirmed"));
-        assert!(matches!(of(vec![connection(NOW - 70)], false), Fate::Join(_, Rule::BeforeReturn)));
+        assert!(matches!(of(vec![connection(NOW - 70)], false), Judgement::Join(_, Rule::BeforeReturn)));
     }
 
     /// B8: the broken variant has a cluster to ask.
     #[test]
-    fn without_a_cluster_a_fencing_after_its_mark_was_told_makes_one() {
+    fn without_a_cluster_a_fencing_after_its_mark_was_notified_makes_one() {
         let again = Fencing { incarnation: None, ..fencing("compute1", NOW, Origin::Fencer) };
         let known = Known { fencing: &again, imported: false, traces: Traces::default() };
         let outages = [Outage { incarnations: Vec::new(), ..told(NOW - 83) }];
-        let fate = |scene: Scene| scene.at(NOW, |around| around.fate_of_fencing(&known, &outages));
-        assert_eq!(standing(fate(Scene::alone())), Some("alone"));
-        assert!(matches!(fate(Scene::gone()), Fate::Join(..)));
+        let judgement = |scene: Scene| scene.at(NOW, |around| around.judgement_of_fencing(&known, &outages));
+        assert_eq!(standing(judgement(Scene::alone())), Some("alone"));
+        assert!(matches!(judgement(Scene::gone()), Judgement::Join(..)));
     }
 }

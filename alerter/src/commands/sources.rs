@@ -1,0 +1,119 @@
+//! What commands read and ask: configuration, journal, register, and the daemon of this controller.
+
+use std::future::Future;
+use std::path::PathBuf;
+use std::time::Duration;
+
+use anyhow::Context as _;
+use journal::{Journal, JournalError, Lock, Role};
+use marks::register::Register;
+use pacemaker::register::Tools;
+use site::Site;
+
+use super::answer::say;
+use super::merged::{Found, RegisterView};
+use super::report::{self, MarkReport};
+use crate::cli::Cli;
+use crate::config;
+use crate::control::client;
+
+/// Where journal and register are. Only this is read of the configuration, leniently: a typo elsewhere in it must not keep
+/// an operator from looking.
+pub(super) fn site(cli: &Cli) -> Site {
+    let (site, warnings) = Site::read(&cli.config);
+    for warning in warnings {
+        say(&format!("nova-host-alerter: {warning}\n"), &mut std::io::stderr());
+    }
+    site
+}
+
+pub(super) fn journal_path(cli: &Cli) -> PathBuf {
+    site(cli).store
+}
+
+/// As the fence agent reads it: an unknown word is the default.
+pub(super) fn register_of(site: &Site) -> Register {
+    site.register.as_deref().and_then(Register::parse).unwrap_or_default()
+}
+
+/// What `list` and `show` read.
+pub(super) struct Sources {
+    /// None where nothing was marked on this controller yet.
+    pub(super) journal: Option<Journal>,
+    pub(super) register: RegisterView,
+    /// This controller.
+    pub(super) controller: String,
+    pub(super) site: Site,
+    /// Whether a daemon runs here; else what its policy held is of the time when one did.
+    pub(super) is_daemon_here: bool,
+}
+
+impl Sources {
+    /// Without a journal the register will do; with neither there is nothing to say.
+    pub(super) fn open(cli: &Cli) -> anyhow::Result<Self> {
+        let site = site(cli);
+        let register = RegisterView::take(register_of(&site), &Tools::default());
+        say_fault(&register);
+        Self::with(site, register)
+    }
+
+    /// The same for one who looks by the way, and has nothing to complain of.
+    pub(super) fn quiet(cli: &Cli) -> anyhow::Result<Self> {
+        let (site, _) = Site::read(&cli.config);
+        let register = RegisterView::take(register_of(&site), &Tools::default());
+        Self::with(site, register)
+    }
+
+    fn with(site: Site, register: RegisterView) -> anyhow::Result<Self> {
+        let journal = match Journal::open(&site.store, Role::Reader) {
+            Err(JournalError::Missing { .. }) if register.entries().is_some() => None,
+            opened => Some(opened.context("the journal cannot be read")?),
+        };
+        let is_daemon_here = matches!(Lock::holder(&site.store), Ok(Some(_)));
+        Ok(Self { journal, register, controller: controller(), site, is_daemon_here })
+    }
+
+    /// The reports of marks that were found.
+    pub(super) fn report(&self, found: &Found) -> Result<MarkReport, JournalError> {
+        let mut report = report::report(self.journal.as_ref(), &self.register, found)?;
+        report.is_of_former_daemon(!self.is_daemon_here);
+        Ok(report)
+    }
+}
+
+/// Why the answer is this controller's alone.
+fn say_fault(register: &RegisterView) {
+    if let Some(fault) = register.fault() {
+        say(&format!("nova-host-alerter: {}: {fault}\n", register.view()), &mut std::io::stderr());
+    }
+}
+
+/// This controller, as its alerter calls it.
+pub(super) fn controller() -> String {
+    let name = nix::unistd::gethostname();
+    name.map_or_else(|_| "this controller".to_owned(), |name| name.to_string_lossy().into_owned())
+}
+
+pub(super) fn reader(cli: &Cli) -> anyhow::Result<Journal> {
+    Journal::open(&journal_path(cli), Role::Reader).context("the journal cannot be read")
+}
+
+pub(super) fn control(cli: &Cli) -> client::Daemon {
+    client::Daemon::at(&config::control_socket(&journal_path(cli)))
+}
+
+/// The same for an answer that takes so much longer.
+pub(super) fn patient_control(cli: &Cli, longer: Duration) -> client::Daemon {
+    client::Daemon::patient(
+        &config::control_socket(&journal_path(cli)),
+        client::PATIENCE.saturating_add(longer),
+    )
+}
+
+pub(super) fn wait_for<T>(work: impl Future<Output = T>) -> anyhow::Result<T> {
+    let runtime = tokio::runtime::Builder::new_current_thread()
+        .enable_all()
+        .build()
+        .context("the runtime did not start")?;
+    Ok(runtime.block_on(work))
+}

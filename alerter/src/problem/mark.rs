@@ -1,0 +1,356 @@
+//! What is wrong with marks: which problems one has, and one text for each kind, be it of one mark or of several. Pure.
+
+use std::collections::BTreeSet;
+
+use journal::{Damage, HeldTogether, Quarantined};
+use marks::delivery::{Attempt, Delivery, RETURN, State};
+use marks::mark::MarkRow;
+use marks::register::{Cause, Scope};
+use marks::time::Timestamp;
+
+use super::{Kind, Level, NAMED, Place, Problem, named, named_up_to, typeable};
+use crate::policy::Hold;
+use crate::words::utc;
+
+/// So many of those that a route rejects are named: somebody has to look at each.
+const REJECTED: usize = 10;
+/// The word of the last step of a chain that was never heard of.
+const TIMEOUT: &str = "timeout";
+
+/// A delivery as it is seen.
+#[derive(Clone, Copy, Debug)]
+pub struct DeliverySight<'a> {
+    /// Its route.
+    pub route: &'a str,
+    /// Where it stands.
+    pub state: State,
+    /// Whether its endpoint has rejected this very mark.
+    pub is_rejected: bool,
+    /// Whether it is held because it is another step's turn in its chain.
+    pub waits_in_chain: bool,
+    /// Since when no step of its chain comes after it.
+    pub exhausted_at: Option<Timestamp>,
+    /// What its newest attempt came to.
+    pub last: Option<&'a Attempt>,
+}
+
+impl<'a> From<&'a Delivery> for DeliverySight<'a> {
+    fn from(delivery: &'a Delivery) -> Self {
+        Self {
+            route: &delivery.route,
+            state: delivery.state,
+            is_rejected: delivery.is_rejected(),
+            waits_in_chain: delivery.waits_in_chain(),
+            exhausted_at: delivery.chain.and_then(|step| step.exhausted_at),
+            last: delivery.last.as_ref(),
+        }
+    }
+}
+
+/// One problem of one mark, or the same of several.
+#[derive(Clone, Debug)]
+pub struct Finding {
+    kind: Kind,
+    routes: Vec<String>,
+    /// The machine word of the newest answer.
+    failure: Option<String>,
+    /// A sentence about all of them, or about one.
+    why: String,
+    /// Whom it is about that holds them.
+    scope: Option<Scope>,
+    /// Since when the first, until when the last.
+    since: Timestamp,
+    until: Option<Timestamp>,
+}
+
+/// Whom a problem is about.
+struct Whom {
+    /// Each once; none where nobody knows them.
+    hosts: Vec<String>,
+    marks: usize,
+    /// What stands behind a command: the only one, or the first of several.
+    target: String,
+}
+
+impl Whom {
+    fn named(&self) -> String {
+        if self.hosts.is_empty() { format!("{} mark(s)", self.marks) } else { named(&self.hosts) }
+    }
+}
+
+impl Finding {
+    fn of(kind: Kind, routes: &[&str], since: Timestamp) -> Self {
+        let routes = routes.iter().map(|route| (*route).to_owned()).collect();
+        Self { kind, routes, failure: None, why: String::new(), scope: None, since, until: None }
+    }
+
+    /// That the mark has no name, or that nobody knows enough of it.
+    pub fn doubt(doubt: Hold, made_at: Timestamp) -> Self {
+        Self { why: meaning(doubt).to_owned(), ..Self::of(Kind::Held(doubt), &[], made_at) }
+    }
+
+    /// That the policy holds it.
+    pub fn held(hold: Hold, why: &str, cause: &Cause, since: Timestamp, until: Option<Timestamp>) -> Self {
+        let (why, scope) = (why.to_owned(), cause.scope.clone());
+        Self { why, scope, until, ..Self::of(Kind::Held(hold), &[], since) }
+    }
+
+    /// Since when it holds the mark, where it does.
+    pub fn held_since(&self) -> Option<Timestamp> {
+        self.kind.is_hold().then_some(self.since)
+    }
+
+    /// The problem of this mark alone.
+    pub fn problem(&self, row: &MarkRow, now: Timestamp, place: &Place) -> Problem {
+        let whom = Whom { hosts: vec![row.node.to_string()], marks: 1, target: row.id.to_string() };
+        problem(self, &whom, now, place)
+    }
+
+    /// What is the same of several marks.
+    fn alike(&self) -> (Kind, &[String], &str, Option<&Scope>) {
+        (self.kind, &self.routes, &self.why, self.scope.as_ref())
+    }
+
+    /// Whether it is about a route's telling that the host is back.
+    fn is_return(&self) -> bool {
+        self.routes.iter().any(|route| route.ends_with(RETURN))
+    }
+}
+
+/// The problems of a mark. What is held is not sent, so that nothing else is said of it. `gone`: the routes that it waits for,
+/// where none of them is configured.
+pub fn of_mark<'d>(
+    row: &MarkRow,
+    held: Option<Finding>,
+    is_damaged: bool,
+    gone: Option<&[&str]>,
+    deliveries: impl Iterator<Item = DeliverySight<'d>>,
+) -> Vec<Finding> {
+    if held.is_some() {
+        return held.into_iter().collect();
+    }
+    let deliveries: Vec<DeliverySight<'_>> = deliveries.collect();
+    if is_damaged || deliveries.iter().any(|one| one.state == State::Quarantined) {
+        return vec![Finding::of(Kind::Quarantined, &[], row.made_at)];
+    }
+    if let Some(gone) = gone {
+        return vec![Finding::of(Kind::NoRoute, gone, row.made_at)];
+    }
+    deliveries.iter().filter_map(|one| of_delivery(one, row.made_at)).collect()
+}
+
+/// What stands in a delivery's way that is not its route's.
+pub fn of_delivery(delivery: &DeliverySight<'_>, made_at: Timestamp) -> Option<Finding> {
+    let kind = match delivery.state {
+        state if state.is_final() => return None,
+        _ if delivery.exhausted_at.is_some() => Kind::ChainExhausted,
+        State::Held if !delivery.waits_in_chain => Kind::HeldOnRoute,
+        _ if delivery.is_rejected => Kind::Rejected,
+        _ => return None,
+    };
+    let nothing = (kind == Kind::ChainExhausted).then_some((TIMEOUT, "nothing was heard of it"));
+    let last = delivery.last;
+    let said = last.map(|last| (last.kind.as_str(), last.detail.as_str())).or(nothing);
+    let since = delivery.exhausted_at.or(last.map(|last| last.at)).unwrap_or(made_at);
+    let why = said.map(|(word, detail)| format!(" ({word}): {detail}")).unwrap_or_default();
+    let failure = said.map(|(word, _)| word.to_owned());
+    Some(Finding { failure, why, ..Finding::of(kind, &[delivery.route], since) })
+}
+
+/// A delivery whose row cannot be read.
+pub fn of_damaged_delivery(row: &Quarantined, now: Timestamp, place: &Place) -> Problem {
+    let node = row.row.as_ref().map(|row| row.node.to_string());
+    let host = node.clone().unwrap_or_else(|| "a host that cannot be read".to_owned());
+    let whom = Whom { hosts: vec![host], marks: 1, target: row.mark.clone() };
+    let one = problem(&Finding::of(Kind::Quarantined, &[&row.route], now), &whom, now, place);
+    Problem { hosts: node.into_iter().collect(), ..one }
+}
+
+/// So many marks that one thing holds, where their hosts are not known.
+pub fn of_held_together(hold: Hold, held: &HeldTogether, now: Timestamp, place: &Place) -> Problem {
+    let one = Finding::held(hold, &held.why, &held.cause, held.since, held.until);
+    let whom = Whom { hosts: Vec::new(), marks: held.marks as usize, target: "HOST".to_owned() };
+    problem(&one, &whom, now, place)
+}
+
+/// What was found of marks, once for all of which the same was found.
+pub fn grouped(mut found: Vec<(&MarkRow, Finding)>, now: Timestamp, place: &Place) -> Vec<Problem> {
+    found.sort_by(|(_, one), (_, other)| one.alike().cmp(&other.alike()));
+    let alike = found.chunk_by(|(_, one), (_, other)| one.alike() == other.alike());
+    alike.filter_map(|several| together(several, now, place)).collect()
+}
+
+fn together(several: &[(&MarkRow, Finding)], now: Timestamp, place: &Place) -> Option<Problem> {
+    let (row, first) = several.first()?;
+    let mut seen = BTreeSet::new();
+    let hosts = several.iter().filter(|(row, _)| seen.insert(&row.node));
+    let hosts = hosts.map(|(row, _)| row.node.to_string()).collect();
+    // Of a mark that has ended its host's name does not say which one is meant.
+    let target = if first.is_return() { row.id.to_string() } else { row.node.to_string() };
+    let since = several.iter().map(|(_, one)| one.since).min()?;
+    // Where one has no end nobody knows when the last ends.
+    let until = several.iter().map(|(_, one)| one.until).collect::<Option<Vec<_>>>();
+    let until = until.and_then(|all| all.into_iter().max());
+    let all = Finding { since, until, ..first.clone() };
+    Some(problem(&all, &Whom { hosts, marks: several.len(), target }, now, place))
+}
+
+fn problem(found: &Finding, whom: &Whom, now: Timestamp, place: &Place) -> Problem {
+    let hold = if let Kind::Held(hold) = found.kind { Some(hold) } else { None };
+    let (what, then) = match hold {
+        Some(hold) => (held(hold, found, whom), hold_advice(hold, found, whom, place)),
+        None => stuck(found, whom, place),
+    };
+    let names_target = hold.map_or(found.kind != Kind::NoRoute, Hold::advice_names_target);
+    let each = if whom.hosts.len() > 1 && names_target { "; the same for each host" } else { "" };
+    let one = Problem::of(found.kind, what);
+    // That a host is up is not said to be so at the other end: somebody has to undo it.
+    let is_bad = found.kind == Kind::HeldOnRoute && found.is_return();
+    let not_yet_news = hold.and_then(|hold| hold.not_yet_news(found.since, now));
+    Problem {
+        level: if is_bad { Level::Critical } else { one.level },
+        hosts: whom.hosts.clone(),
+        route: (!found.routes.is_empty()).then(|| found.routes.join(", ")),
+        since: Some(found.since),
+        until: found.until,
+        then: then + each,
+        subject: found.scope.as_ref().map(Scope::to_string),
+        failure: found.failure.clone(),
+        grows: hold.is_some_and(Hold::is_doubt),
+        news_at: not_yet_news.map(|left| now + left),
+        ..one
+    }
+}
+
+fn held(hold: Hold, found: &Finding, whom: &Whom) -> String {
+    let is = if whom.marks == 1 { "is" } else { "are" };
+    let until = match (found.until, hold) {
+        (Some(at), Hold::Storm) => format!(", until {} (then told all the same)", utc(at)),
+        (Some(at), _) => format!(", until {}", utc(at)),
+        (None, Hold::Pause) => ", until `resume`".to_owned(),
+        (None, _) => String::new(),
+    };
+    format!("{} {is} held ({}) since {}{until}: {}", whom.named(), found.kind, utc(found.since), found.why)
+}
+
+/// With the host or the file in the place of a word for it.
+fn hold_advice(hold: Hold, found: &Finding, whom: &Whom, place: &Place) -> String {
+    let target = &whom.target;
+    if hold == Hold::NoFqdn {
+        return format!(
+            "set [hosts] domain or a name of its own in [hosts.names] of {}, and run `nova-host-alerter reload`",
+            place.file
+        );
+    }
+    hold.advice(target, found.scope.as_ref())
+        .replace("unmark HOST --reason TEXT`", &format!("unmark {target} --reason TEXT`"))
+        .replace("end HOST`", &format!("end {target}`"))
+}
+
+/// Why a doubt about a mark holds it.
+fn meaning(hold: Hold) -> &'static str {
+    match hold {
+        Hold::NoFqdn => "nobody knows under which full name the host is told",
+        Hold::Unconfirmed => "somebody said that it was fenced, and Pacemaker does not say so",
+        Hold::Unproven => "only the register says that it was fenced",
+        Hold::OutcomeUnknown => "it may have been told before, and the host is back",
+        Hold::FencedAgain => {
+            "it was fenced again after its last mark had ended, and nobody knows whether it had been back"
+        }
+        _ => "a rule holds it",
+    }
+}
+
+/// What it is, and what to do.
+fn stuck(found: &Finding, whom: &Whom, place: &Place) -> (String, String) {
+    let (named, who, since) = (whom.named(), &whom.target, utc(found.since));
+    let (route, why) = (found.routes.join(", "), &found.why);
+    let unmark = format!("`nova-host-alerter unmark {who} --reason TEXT`");
+    match found.kind {
+        Kind::Quarantined => {
+            let on = if route.is_empty() { route } else { format!(" (route {route})") };
+            (
+                format!(
+                    "the mark of {named} is damaged in the journal{on}: it is never sent and never dropped"
+                ),
+                format!(
+                    "`nova-host-alerter show {who}` has which route was not told, and when the host failed: if it is off, tell that recovery controller with its own client; then end the mark: {unmark}"
+                ),
+            )
+        }
+        Kind::NoRoute => (
+            format!(
+                "{named}: no configured route can make the delivery, since route {route} was taken out of the configuration"
+            ),
+            format!(
+                "configure {route} again in {} and `nova-host-alerter reload`, or tell the controller by hand and {}",
+                place.file,
+                dismissals(&found.routes)
+            ),
+        ),
+        Kind::HeldOnRoute if found.is_return() => (
+            format!("it is held on route {route} that {named} is back{why}"),
+            format!(
+                "look whether the host is still down there, and undo that by hand; then {unmark}; if the route leads to the same place by another name, `nova-host-alerter release {who} --reason TEXT`"
+            ),
+        ),
+        Kind::HeldOnRoute => (
+            format!("the mark of {named} is held on route {route} since {since}{why}"),
+            format!(
+                "if it is to be told all the same: `nova-host-alerter release {who} --reason TEXT`, else {unmark}"
+            ),
+        ),
+        Kind::ChainExhausted => (
+            format!(
+                "no step of the chain of {named} was acknowledged; the last, route {route}, is tried for ever{why}"
+            ),
+            format!(
+                "correct an endpoint and `nova-host-alerter retry {who}`, or tell a controller by hand what `nova-host-alerter show {who}` has, then {unmark}"
+            ),
+        ),
+        _ if found.is_return() => (
+            format!("route {route} does not take it that {named} is back{why}"),
+            format!(
+                "look whether the host is still down there, and undo that by hand; then {unmark}; or correct the endpoint and `nova-host-alerter retry {who}`"
+            ),
+        ),
+        _ => (
+            format!("route {route} does not take the mark of {}{why}", named_up_to(&whom.hosts, REJECTED)),
+            format!(
+                "look into the log of what listens there, then `nova-host-alerter retry {who}`; or tell it by hand what `nova-host-alerter show {who}` has as JSON, then {unmark}"
+            ),
+        ),
+    }
+}
+
+/// A command for each of the routes.
+fn dismissals(routes: &[String]) -> String {
+    let one = |route: &String| format!("`nova-host-alerter dismiss --route {route} --reason TEXT`");
+    routes.iter().map(one).collect::<Vec<_>>().join(" and ")
+}
+
+/// Rows of the journal that cannot be believed. One that cannot be read does not say whom it is about; the cluster does.
+pub fn damaged(rows: &[&Damage], place: &Place) -> Problem {
+    let named: Vec<String> =
+        rows.iter().take(NAMED).map(|row| format!("{} {}", row.table, row.key)).collect();
+    let what = format!(
+        "{} damaged row(s) in the journal, never sent and never dropped: {}",
+        rows.len(),
+        named.join(", ")
+    );
+    let ends: Vec<String> = rows
+        .iter()
+        .filter(|row| row.table == "delivery")
+        .take(NAMED)
+        .map(|row| format!("`nova-host-alerter unmark {} --reason TEXT`", typeable(row.id())))
+        .collect();
+    let end = match ends.is_empty() {
+        true => "; no command ends such a row, and it is named here until it is mended".to_owned(),
+        false => format!("; then end it: {}", ends.join(", ")),
+    };
+    let then = format!(
+        "see whom it is about: `stonith_admin --history '*' --verbose` has who was fenced, `nova-host-alerter list --all` who is marked, and who is in the first alone is meant; tell the recovery controller of that host with its own client, if the host is off{end}; look at the disk: `df -h {}`, `dmesg`",
+        place.typeable_directory()
+    );
+    Problem { then, ..Problem::of(Kind::Damaged, what) }
+}
