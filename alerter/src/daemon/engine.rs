@@ -30,9 +30,8 @@ use crate::intake::apply;
 use crate::intake::start::{self, Serving};
 use crate::log;
 use crate::moment::Moment;
-use crate::policy::state::Probe;
 use crate::policy::steer;
-use crate::probes::{Prober, Verdict};
+use crate::probes::{Conclusion, Prober};
 use crate::reload::{self, RouteChanges};
 use crate::state::Shared;
 use crate::state::reloads::{Postponed, Reloaded, Signed};
@@ -543,19 +542,20 @@ impl Engine {
             self.prober.want(*mark, host, confirm);
         }
         self.prober.keep_only(&wanted.iter().map(|(mark, ..)| *mark).collect());
-        self.post_verdicts();
+        self.post_conclusions();
     }
 
-    /// A verdict that was taken and could not be acted on is taken once more.
-    fn post_verdicts(&mut self) {
+    /// A conclusion that was taken and could not be acted on is taken once more.
+    fn post_conclusions(&mut self) {
         let steering = self.shared.policy.steering();
-        let is_news = |(mark, verdict): &(MarkId, Verdict)| {
+        let is_news = |(mark, conclusion): &(MarkId, Conclusion)| {
             let known = steering.probe_of(*mark);
-            *verdict == Verdict::Confirmed && known.is_some_and(|probe| *probe != Probe::Confirmed)
+            *conclusion == Conclusion::Confirmed && known.is_some_and(|probe| *probe != Conclusion::Confirmed)
         };
-        let news: HashMap<MarkId, Verdict> = self.prober.verdicts().into_iter().filter(is_news).collect();
+        let news: HashMap<MarkId, Conclusion> =
+            self.prober.conclusions().into_iter().filter(is_news).collect();
         self.wants_poll |= !news.is_empty();
-        self.shared.policy.verdicts().extend(news);
+        self.shared.policy.conclusions().extend(news);
     }
 
     /// What need not be done at once.
@@ -663,7 +663,7 @@ impl Engine {
             () = self.shared.poke.notified() => Event::Membership,
             () = timer => Event::Time,
             () = self.prober.changed() => {
-                *self.shared.policy.verdicts() = self.prober.verdicts();
+                *self.shared.policy.conclusions() = self.prober.conclusions();
                 Event::Time
             }
             Some(answer) = self.coming.recv() => Event::Answer(answer),

@@ -12,8 +12,8 @@ pub(super) const VERSION: &str = "1.0";
 pub enum Check {
     /// The journal can be read and written.
     Store,
-    /// The register can be read and written; it is called what it is.
-    Register(RegisterName),
+    /// The register of this word can be read and written.
+    Register(&'static str),
     /// The loop goes round that takes marks to the routes.
     Drain,
     /// Nothing waits that somebody has to look at.
@@ -26,31 +26,17 @@ pub enum Check {
     Config,
 }
 
-/// The registers that there is a check of.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub enum RegisterName {
-    /// `attrd`.
-    Attrd,
-    /// `cib`.
-    Cib,
-}
-
 impl Check {
     /// The check of a register; none where there is none.
     pub fn of_register(register: Register) -> Option<Self> {
-        match register {
-            Register::Attrd => Some(Self::Register(RegisterName::Attrd)),
-            Register::Cib => Some(Self::Register(RegisterName::Cib)),
-            Register::None => None,
-        }
+        (register != Register::None).then(|| Self::Register(register.as_str()))
     }
 
     /// Its name in the answer.
     pub fn name(&self) -> Cow<'static, str> {
         match self {
             Self::Store => "store".into(),
-            Self::Register(RegisterName::Attrd) => "attrd".into(),
-            Self::Register(RegisterName::Cib) => "cib".into(),
+            Self::Register(word) => (*word).into(),
             Self::Drain => "drain".into(),
             Self::Queue => "queue".into(),
             Self::Driver(route) => format!("driver.{route}").into(),

@@ -8,6 +8,6 @@ mod manager;
 mod summary;
 
 pub use answer::{body, router, run, service_id};
-pub use check::{Check, RegisterName};
+pub use check::Check;
 pub use manager::{Fault, Health, Pulse, any};
 pub use summary::{Item, Report, Shown, Status, sum_up};

@@ -15,12 +15,12 @@ use super::inventory::Inventory;
 use super::news::News;
 use super::orders::Orders;
 use super::plan::{self, Changes, Planner};
-use super::state::{GroupState, Probe, Stage, State, Subject};
+use super::state::{GroupState, Stage, State, Subject};
 use crate::config::{Group, Settings};
-use crate::probes::Verdict;
+use crate::probes::Conclusion;
 
 /// What the probes have found of marks, each with the name of its group.
-pub(super) type Probed = HashMap<MarkId, (String, Probe)>;
+pub(super) type Probed = HashMap<MarkId, (String, Conclusion)>;
 
 /// What is known.
 pub(super) struct Known {
@@ -110,15 +110,8 @@ impl Known {
     }
 
     /// Takes up what probes have said.
-    pub(super) fn take_verdicts(&mut self, verdicts: impl Iterator<Item = (MarkId, Verdict)>) {
-        for (mark, verdict) in verdicts {
-            let probe = match verdict {
-                Verdict::Open => Probe::Open,
-                Verdict::Confirmed => Probe::Confirmed,
-                Verdict::Healthy(which) => Probe::Healthy(which),
-            };
-            self.state.set_probe(mark, probe);
-        }
+    pub(super) fn take_conclusions(&mut self, said: impl Iterator<Item = (MarkId, Conclusion)>) {
+        said.for_each(|(mark, conclusion)| self.state.set_probe(mark, conclusion));
     }
 
     /// Takes up how far the marks of limited groups are: these are being sent or asked about, and of others `ask` says whether an

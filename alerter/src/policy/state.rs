@@ -16,6 +16,7 @@ use super::storm::Storm;
 use super::tally::{Span, Tally};
 use super::why;
 use crate::config::rules::{Limit, Rules};
+use crate::probes::Conclusion;
 
 /// What the policy knows of one mark.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -41,21 +42,9 @@ pub struct Subject {
     /// An operator let it go.
     pub is_released: bool,
     /// What the group's probes say of its host.
-    pub probe: Probe,
+    pub probe: Conclusion,
     /// How far it is told.
     pub stage: Stage,
-}
-
-/// What probes say of a host.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub enum Probe {
-    /// Nothing yet.
-    #[default]
-    Open,
-    /// It is down.
-    Confirmed,
-    /// It answers: which probe says so, in a sentence.
-    Healthy(String),
 }
 
 /// How far a mark is told, for groups that limit how many may be told at once.
@@ -370,7 +359,7 @@ impl State {
     }
 
     /// What probes say of a mark's host.
-    pub fn set_probe(&mut self, mark: MarkId, probe: Probe) {
+    pub fn set_probe(&mut self, mark: MarkId, probe: Conclusion) {
         if let Some(subject) = self.subjects.get_mut(&mark).filter(|subject| subject.probe != probe) {
             subject.probe = probe;
             self.changed.insert(mark);
@@ -464,9 +453,9 @@ fn ordered(hold: Hold, order: &Order) -> Held {
 fn unconfirmed(subject: &Subject) -> Option<Held> {
     let host = &subject.host;
     let why = match &subject.probe {
-        Probe::Confirmed => return None,
-        Probe::Open => format!("{host} is being probed"),
-        Probe::Healthy(which) => format!("{host} answers: {which}"),
+        Conclusion::Confirmed => return None,
+        Conclusion::Open => format!("{host} is being probed"),
+        Conclusion::Healthy(which) => format!("{host} answers: {which}"),
     };
     Some(say(Hold::Confirm, None, why))
 }

@@ -92,7 +92,7 @@ fn plan(journal: &mut Journal, policy: Policy<'_>, now: Timestamp) -> Result<(),
                 (known, former)
             }
         };
-        known.take_verdicts(policy.memory.verdicts().drain());
+        known.take_conclusions(policy.memory.conclusions().drain());
         decide(journal, steering, (known, former), now)?;
     } else if known.is_some() || !has_begun {
         steering.all_chains = None;

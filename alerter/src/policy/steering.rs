@@ -11,19 +11,19 @@ use tracing::warn;
 
 use super::inventory::Inventory;
 use super::known::{Known, Probed};
-use super::state::{Probe, State, Subject};
+use super::state::{State, Subject};
 use super::{Held, Hold};
 use crate::base::Base;
 use crate::config::Settings;
 use crate::delivery::RouteStates;
 use crate::lock::lock;
-use crate::probes::{Confirm, Verdict};
+use crate::probes::{Conclusion, Confirm};
 
 /// What the policy remembers.
 #[derive(Default)]
 pub struct PolicyMemory {
     steering: Mutex<Steering>,
-    verdicts: Mutex<HashMap<MarkId, Verdict>>,
+    conclusions: Mutex<HashMap<MarkId, Conclusion>>,
     strays: Mutex<Vec<String>>,
 }
 
@@ -34,8 +34,8 @@ impl PolicyMemory {
     }
 
     /// What probes have said since the last plan.
-    pub fn verdicts(&self) -> MutexGuard<'_, HashMap<MarkId, Verdict>> {
-        lock(&self.verdicts)
+    pub fn conclusions(&self) -> MutexGuard<'_, HashMap<MarkId, Conclusion>> {
+        lock(&self.conclusions)
     }
 
     /// Operators' decisions about groups that are not configured, a sentence each: they hold every host.
@@ -125,12 +125,12 @@ impl Steering {
         }
         let Some(known) = &self.known else { return Ok(true) };
         let is_early = known.next.is_none_or(|next| now < next);
-        let is_quiet = is_early && policy.memory.verdicts().is_empty();
+        let is_quiet = is_early && policy.memory.conclusions().is_empty();
         Ok(is_quiet && journal.newest_history()? == known.seen)
     }
 
     /// What the plan knows of a mark's probes.
-    pub fn probe_of(&self, mark: MarkId) -> Option<&Probe> {
+    pub fn probe_of(&self, mark: MarkId) -> Option<&Conclusion> {
         Some(&self.known.as_ref()?.state.subject(mark)?.probe)
     }
 

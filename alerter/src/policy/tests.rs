@@ -13,8 +13,9 @@ use proptest::prelude::*;
 
 use super::hold::{Held, Hold};
 use super::plan::{Holds, Planner, plan};
-use super::state::{GroupState, Order, Probe, Stage, State, Subject, Whom};
+use super::state::{GroupState, Order, Stage, State, Subject, Whom};
 use crate::config::rules::{Amount, Limit, Rounding, Rules};
+use crate::probes::Conclusion;
 
 const START: Timestamp = Timestamp(1_000_000_000);
 const HOSTS: usize = 8;
@@ -155,7 +156,8 @@ impl Story {
                 subject.doubts = if doubted { vec![Hold::Unproven] } else { Vec::new() };
             }),
             Event::Probe { mark, answer } => {
-                let answers = [Probe::Open, Probe::Confirmed, Probe::Healthy("it answers".to_owned())];
+                let answers =
+                    [Conclusion::Open, Conclusion::Confirmed, Conclusion::Healthy("it answers".to_owned())];
                 self.with(mark, |state, mark| state.set_probe(mark, answers[answer].clone()));
             }
             Event::Stage { mark, stage } => {
@@ -204,7 +206,7 @@ impl Story {
             doubts: Vec::new(),
             is_member: true,
             is_released: false,
-            probe: Probe::Open,
+            probe: Conclusion::Open,
             stage: Stage::Ready,
         };
         self.marks.push(subject.mark);

@@ -10,8 +10,8 @@ use marks::host::HostName;
 use tokio::net::{TcpStream, lookup_host};
 use tokio::time::{Instant, sleep, timeout_at};
 
+use super::conclusion::{Said, State, of_tries};
 use super::template::Template;
-use super::verdict::{Said, State, conclusion};
 
 /// How often a probe tries.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -62,7 +62,7 @@ impl Tries {
         loop {
             said.push(once().await);
             let states: Vec<State> = said.iter().map(|said| said.state).collect();
-            if let Some(state) = conclusion(&states, self.retries) {
+            if let Some(state) = of_tries(&states, self.retries) {
                 return last_of(said, state);
             }
             sleep(self.interval).await;

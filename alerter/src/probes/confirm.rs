@@ -3,8 +3,8 @@
 use std::sync::Arc;
 use std::time::Duration;
 
+use super::conclusion::Rule;
 use super::probe::{Probe, Way};
-use super::verdict::Rule;
 
 /// What a group asks before a mark of its hosts is notified: `[groups.NAME.confirm]`.
 #[derive(Clone, Debug, PartialEq, Eq)]

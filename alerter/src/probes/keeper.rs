@@ -1,4 +1,4 @@
-//! Who asks: the probes of every mark that waits for them run beside the daemon, and their verdicts stand in memory.
+//! Who asks: the probes of every mark that waits for them run beside the daemon, and their conclusions stand in memory.
 
 use std::collections::{HashMap, HashSet};
 use std::sync::Arc;
@@ -13,9 +13,9 @@ use tokio::time::{Instant, sleep, timeout_at};
 use tokio_util::task::AbortOnDropHandle;
 use tracing::{info, warn};
 
+use super::conclusion::{self, Answer, Conclusion, Decision, Said, State};
 use super::confirm::Confirm;
 use super::probe::CibNow;
-use super::verdict::{self, Answer, Decision, Said, State, Verdict};
 
 /// So many hosts are asked at once; the others wait in the order in which they came.
 pub const AT_ONCE: usize = 16;
@@ -46,7 +46,7 @@ struct Asked {
 
 /// What is known of a mark.
 struct Standing {
-    verdict: Verdict,
+    conclusion: Conclusion,
     /// Why it is open, as far as the probes say it.
     doubt: Option<String>,
 }
@@ -71,9 +71,9 @@ impl Prober {
         }
         // Who asks until now must not answer for what is asked from now on.
         self.asked.remove(&mark);
-        let open = Standing { verdict: Verdict::Open, doubt: None };
+        let open = Standing { conclusion: Conclusion::Open, doubt: None };
         self.board.send_if_modified(|board| {
-            board.insert(mark, open).is_some_and(|before| before.verdict != Verdict::Open)
+            board.insert(mark, open).is_some_and(|before| before.conclusion != Conclusion::Open)
         });
         let case = self.case(mark, node, confirm);
         let asking = AbortOnDropHandle::new(tokio::spawn(case.ask()));
@@ -109,17 +109,17 @@ impl Prober {
         self.cib.send_replace(cib);
     }
 
-    /// The verdict on every mark that is wanted.
-    pub fn verdicts(&self) -> HashMap<MarkId, Verdict> {
-        self.board.borrow().iter().map(|(mark, standing)| (*mark, standing.verdict.clone())).collect()
+    /// The conclusion on every mark that is wanted.
+    pub fn conclusions(&self) -> HashMap<MarkId, Conclusion> {
+        self.board.borrow().iter().map(|(mark, standing)| (*mark, standing.conclusion.clone())).collect()
     }
 
-    /// Why a mark's verdict is open, one sentence; `None` while nobody knows, or where it is not open.
+    /// Why a mark's conclusion is open, one sentence; `None` while nobody knows, or where it is not open.
     pub fn doubt(&self, mark: &MarkId) -> Option<String> {
         self.board.borrow().get(mark)?.doubt.clone()
     }
 
-    /// Waits until a verdict is another than it was at the last call's end. May be dropped and called again.
+    /// Waits until a conclusion is another than it was at the last call's end. May be dropped and called again.
     pub async fn changed(&mut self) {
         self.news.changed().await.expect("the sender is kept beside the receiver");
     }
@@ -145,22 +145,22 @@ impl Case {
     /// Asks until the host is confirmed to be down.
     async fn ask(mut self) {
         loop {
-            let verdict = self.round().await;
-            self.publish(&verdict);
-            match verdict {
-                Verdict::Confirmed => return,
-                Verdict::Healthy(_) => {
+            let conclusion = self.round().await;
+            self.publish(&conclusion);
+            match conclusion {
+                Conclusion::Confirmed => return,
+                Conclusion::Healthy(_) => {
                     self.forget();
                     self.undecided = 0;
                     sleep(self.confirm.again).await;
                 }
-                Verdict::Open => sleep(self.confirm.again.min(PAUSE)).await,
+                Conclusion::Open => sleep(self.confirm.again.min(PAUSE)).await,
             }
         }
     }
 
     /// Asks every probe that has not said what it knows, once it is this host's turn.
-    async fn round(&mut self) -> Verdict {
+    async fn round(&mut self) -> Conclusion {
         let places = Arc::clone(&self.places);
         let _place = places.acquire().await.expect("nobody closes it");
         if self.begun.is_some_and(|begun| begun.elapsed() >= self.confirm.limit) {
@@ -168,7 +168,7 @@ impl Case {
         }
         let begun = *self.begun.get_or_insert_with(Instant::now);
         let _in_time = timeout_at(begun + self.confirm.limit + SLACK, self.ask_the_rest()).await;
-        verdict::verdict(self.confirm.rule, &self.node, &self.said())
+        conclusion::conclusion(self.confirm.rule, &self.node, &self.said())
     }
 
     /// Begins a new round, since this one has come to nothing.
@@ -198,7 +198,7 @@ impl Case {
         while let Some(ended) = asking.join_next().await {
             let (at, said) = ended.expect("a panic anywhere ends the whole daemon");
             self.answers[at] = Some(said);
-            if self.confirm.rule.decide(&verdict::states(&self.said())) != Decision::Open {
+            if self.confirm.rule.decide(&conclusion::states(&self.said())) != Decision::Open {
                 return;
             }
         }
@@ -210,32 +210,32 @@ impl Case {
     }
 
     /// A mark that is not wanted any more has no place on the board.
-    fn publish(&self, verdict: &Verdict) {
-        let doubt = match verdict {
-            Verdict::Open => verdict::doubt(&self.node, &self.said()),
-            Verdict::Confirmed | Verdict::Healthy(_) => None,
+    fn publish(&self, conclusion: &Conclusion) {
+        let doubt = match conclusion {
+            Conclusion::Open => conclusion::doubt(&self.node, &self.said()),
+            Conclusion::Confirmed | Conclusion::Healthy(_) => None,
         };
         self.board.send_if_modified(|board| {
             let Some(standing) = board.get_mut(&self.mark) else { return false };
-            let is_news = standing.verdict != *verdict;
+            let is_news = standing.conclusion != *conclusion;
             if is_news || standing.doubt != doubt {
-                self.log(verdict, doubt.as_deref());
+                self.log(conclusion, doubt.as_deref());
             }
-            *standing = Standing { verdict: verdict.clone(), doubt };
+            *standing = Standing { conclusion: conclusion.clone(), doubt };
             is_news
         });
     }
 
-    fn log(&self, verdict: &Verdict, doubt: Option<&str>) {
+    fn log(&self, conclusion: &Conclusion, doubt: Option<&str>) {
         let (mark, node) = (&self.mark, &self.node);
-        match (verdict, doubt) {
-            (Verdict::Confirmed, _) => {
-                let known = verdict::of_state(State::Unhealthy, &self.said());
+        match (conclusion, doubt) {
+            (Conclusion::Confirmed, _) => {
+                let known = conclusion::of_state(State::Unhealthy, &self.said());
                 info!(%mark, host = %node, "{node} is down, as its group's probes confirm: {known}");
             }
-            (Verdict::Healthy(sentence), _) => warn!(%mark, host = %node, "{sentence}"),
-            (Verdict::Open, Some(doubt)) => warn!(%mark, host = %node, "{doubt}"),
-            (Verdict::Open, None) => {}
+            (Conclusion::Healthy(sentence), _) => warn!(%mark, host = %node, "{sentence}"),
+            (Conclusion::Open, Some(doubt)) => warn!(%mark, host = %node, "{doubt}"),
+            (Conclusion::Open, None) => {}
         }
     }
 }
@@ -277,7 +277,7 @@ mod tests {
         let node = HostName::parse("compute1").unwrap();
         let mark = MarkId::of_node_fenced(&node, 1);
         let mut case = Prober::default().case(mark, &node, &confirm);
-        assert_eq!(case.round().await, Verdict::Confirmed);
+        assert_eq!(case.round().await, Conclusion::Confirmed);
         let mut cut = Prober::default().case(mark, &node, &confirm);
         let _cut_at_the_limit = timeout_at(Instant::now() + limit, cut.ask_the_rest()).await;
         assert_eq!(cut.answers, [None]);

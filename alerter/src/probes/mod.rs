@@ -1,18 +1,18 @@
 //! Confirm probes: before a mark of a group is notified, they ask whether its host is really down.
 
 mod ask;
+pub mod conclusion;
 mod confirm;
 mod keeper;
 pub mod keys;
 mod poll_url;
 mod probe;
 mod template;
-pub mod verdict;
 
 pub use self::ask::{Exec, Tcp, Tries};
+pub use self::conclusion::{Conclusion, Rule, Said, State};
 pub use self::confirm::Confirm;
 pub use self::keeper::{AT_ONCE, Prober};
 pub use self::poll_url::{PollUrl, PollUrlOptions};
 pub use self::probe::{CibNow, Probe, Way};
 pub use self::template::Template;
-pub use self::verdict::{Rule, Said, State, Verdict};

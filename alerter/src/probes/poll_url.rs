@@ -10,8 +10,8 @@ use reqwest::{Client, Response, Url, tls};
 use tokio::time::{Instant, timeout_at};
 
 use super::ask::{Tries, addresses, no_address, no_connection};
+use super::conclusion::{Said, State};
 use super::template::{Template, percent_encoded};
-use super::verdict::{Said, State};
 
 /// No more of an answer is read.
 const BODY_BYTES: usize = 64 * 1024;

@@ -7,8 +7,8 @@ use pacemaker::cib::Cib;
 use tokio::sync::watch;
 
 use super::ask::{Exec, Tcp};
+use super::conclusion::{Said, State};
 use super::poll_url::PollUrl;
-use super::verdict::{Said, State};
 
 /// The newest CIB, and `None` while it cannot be read.
 pub type CibNow = watch::Receiver<Option<Arc<Cib>>>;

@@ -12,7 +12,7 @@ use alerter::config::HealthFormat;
 use alerter::daemon::checks;
 use alerter::delivery::endpoint::{Endpoint, Sign};
 use alerter::delivery::outbox::Outbox;
-use alerter::health::{self, Check, Fault, Health, Item, Pulse, RegisterName, Report, Shown, Status};
+use alerter::health::{self, Check, Fault, Health, Item, Pulse, Report, Shown, Status};
 use alerter::moment::Moment;
 use alerter::state::Shared;
 use journal::{Journal, JournalError, Role};
@@ -87,8 +87,8 @@ fn what_is_too_old_is_unknown_and_stays_in_the_answer() {
 fn only_what_stops_our_own_work_fails() {
     for (check, worst) in [
         (Check::Store, Status::Fail),
-        (Check::Register(RegisterName::Attrd), Status::Fail),
-        (Check::Register(RegisterName::Cib), Status::Fail),
+        (Check::Register("attrd"), Status::Fail),
+        (Check::Register("cib"), Status::Fail),
         (Check::Drain, Status::Fail),
         (Check::Queue, Status::Warn),
         (driver("recovery"), Status::Warn),
@@ -109,8 +109,8 @@ fn only_what_stops_our_own_work_fails() {
 fn the_names_are_a_closed_set() {
     let all = [
         Check::Store,
-        Check::Register(RegisterName::Attrd),
-        Check::Register(RegisterName::Cib),
+        Check::Register("attrd"),
+        Check::Register("cib"),
         Check::Drain,
         Check::Queue,
         driver("r"),
@@ -260,11 +260,8 @@ fn sample() -> Report {
     let at = Moment { instant: Instant::now(), wall: Timestamp(1_639_756_975_000) };
     let pass = |check| (check, Item { status: Status::Pass, output: None, at });
     let fail = Item { status: Status::Fail, output: Some("no room for \"x\"".into()), at };
-    let items = BTreeMap::from([
-        (Check::Store, fail),
-        pass(Check::Register(RegisterName::Attrd)),
-        pass(driver("recovery")),
-    ]);
+    let items =
+        BTreeMap::from([(Check::Store, fail), pass(Check::Register("attrd")), pass(driver("recovery"))]);
     health::sum_up(&items, at.instant, TTL)
 }
 

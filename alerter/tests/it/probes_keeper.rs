@@ -5,7 +5,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Duration;
 
-use alerter::probes::{AT_ONCE, Confirm, Prober, Verdict};
+use alerter::probes::{AT_ONCE, Conclusion, Confirm, Prober};
 use marks::id::MarkId;
 use pacemaker::cib::Cib;
 use tokio::io::AsyncReadExt as _;
@@ -32,22 +32,22 @@ fn at_once(confirm: Confirm) -> Confirm {
     Confirm { again: Duration::from_millis(5), ..confirm }
 }
 
-/// The next verdict on this mark that is another than `before`.
-async fn verdict_after(prober: &mut Prober, mark: MarkId, before: &Verdict) -> Verdict {
+/// The next conclusion on this mark that is another than `before`.
+async fn verdict_after(prober: &mut Prober, mark: MarkId, before: &Conclusion) -> Conclusion {
     loop {
-        let verdict = prober.verdicts().remove(&mark).expect("it is wanted");
-        if verdict != *before {
-            return verdict;
+        let conclusion = prober.conclusions().remove(&mark).expect("it is wanted");
+        if conclusion != *before {
+            return conclusion;
         }
         prober.changed().await;
     }
 }
 
-async fn verdict_on(confirm: &Confirm) -> Verdict {
+async fn verdict_on(confirm: &Confirm) -> Conclusion {
     let mut prober = Prober::default();
     prober.want(mark(0), &node("compute1"), confirm);
-    assert_eq!(prober.verdicts()[&mark(0)], Verdict::Open);
-    verdict_after(&mut prober, mark(0), &Verdict::Open).await
+    assert_eq!(prober.conclusions()[&mark(0)], Conclusion::Open);
+    verdict_after(&mut prober, mark(0), &Conclusion::Open).await
 }
 
 /// S0-6, S0-14, S0-45: both rules with a host that answers one of its two probes.
@@ -65,15 +65,17 @@ async fn the_rule_decides_between_probes() {
     };
     let (up, down) = (up.address, down.address);
     let healthy = |words: &str| {
-        Verdict::Healthy(format!("compute1 is up: {words}; make sure that it is off, then release the mark"))
+        Conclusion::Healthy(format!(
+            "compute1 is up: {words}; make sure that it is off, then release the mark"
+        ))
     };
     let (a, b) = (
         "its probe poll-url.a was answered with the healthy text",
         "its probe poll-url.b was answered with the healthy text",
     );
-    assert_eq!(verdict_on(&rule("all-failed", [down, down])).await, Verdict::Confirmed);
+    assert_eq!(verdict_on(&rule("all-failed", [down, down])).await, Conclusion::Confirmed);
     assert_eq!(verdict_on(&rule("all-failed", [down, up])).await, healthy(b));
-    assert_eq!(verdict_on(&rule("any-failed", [up, down])).await, Verdict::Confirmed);
+    assert_eq!(verdict_on(&rule("any-failed", [up, down])).await, Conclusion::Confirmed);
     assert_eq!(verdict_on(&rule("any-failed", [up, up])).await, healthy(&format!("{a}, and {b}")));
 }
 
@@ -135,8 +137,8 @@ async fn sixteen_hosts_are_asked_at_once_and_the_others_in_order() {
     }
     held.go.add_permits(AT_ONCE);
     for number in 0..HOSTS {
-        let verdict = verdict_after(&mut prober, mark(number), &Verdict::Open).await;
-        assert_eq!(verdict, Verdict::Confirmed);
+        let conclusion = verdict_after(&mut prober, mark(number), &Conclusion::Open).await;
+        assert_eq!(conclusion, Conclusion::Confirmed);
     }
     assert_eq!(held.most.load(Ordering::SeqCst), AT_ONCE);
 }
@@ -155,9 +157,9 @@ async fn what_nobody_wants_any_more_is_dropped() {
     }
     prober.keep_only(&only([mark(AT_ONCE)]));
     assert_eq!(held.asked().await, format!("/health/c{AT_ONCE}"), "it got the place of one that was dropped");
-    assert_eq!(prober.verdicts().into_keys().collect::<Vec<_>>(), [mark(AT_ONCE)]);
+    assert_eq!(prober.conclusions().into_keys().collect::<Vec<_>>(), [mark(AT_ONCE)]);
     held.go.add_permits(2 * AT_ONCE);
-    assert_eq!(verdict_after(&mut prober, mark(AT_ONCE), &Verdict::Open).await, Verdict::Confirmed);
+    assert_eq!(verdict_after(&mut prober, mark(AT_ONCE), &Conclusion::Open).await, Conclusion::Confirmed);
 }
 
 /// A program goes with the mark that it is asked about.
@@ -190,14 +192,14 @@ async fn wanting_is_no_asking_anew() {
     held.asked().await;
     prober.want(mark(0), &node("c0"), &confirm.clone());
     held.go.add_permits(10);
-    assert_eq!(verdict_after(&mut prober, mark(0), &Verdict::Open).await, Verdict::Confirmed);
+    assert_eq!(verdict_after(&mut prober, mark(0), &Conclusion::Open).await, Conclusion::Confirmed);
     prober.want(mark(0), &node("c0"), &confirm);
-    assert_eq!(prober.verdicts()[&mark(0)], Verdict::Confirmed);
+    assert_eq!(prober.conclusions()[&mark(0)], Conclusion::Confirmed);
     assert_eq!(held.endpoint.requests().len(), 1);
     let other = poll_url(held.endpoint.address, "retries = 1\ntimeout = 10");
     prober.want(mark(0), &node("c0"), &other);
-    assert_eq!(prober.verdicts()[&mark(0)], Verdict::Open, "other questions are asked");
-    assert_eq!(verdict_after(&mut prober, mark(0), &Verdict::Open).await, Verdict::Confirmed);
+    assert_eq!(prober.conclusions()[&mark(0)], Conclusion::Open, "other questions are asked");
+    assert_eq!(verdict_after(&mut prober, mark(0), &Conclusion::Open).await, Conclusion::Confirmed);
 }
 
 /// S0-4: a host that answers is asked again, and its hold ends when it does not answer any more.
@@ -211,9 +213,9 @@ async fn a_host_that_is_up_is_asked_again_until_it_is_down() {
     let confirm = at_once(poll_url(endpoint.address, "retries = 0"));
     let mut prober = Prober::default();
     prober.want(mark(0), &node("compute1"), &confirm);
-    let healthy = verdict_after(&mut prober, mark(0), &Verdict::Open).await;
-    assert!(matches!(healthy, Verdict::Healthy(_)), "{healthy:?}");
-    assert_eq!(verdict_after(&mut prober, mark(0), &healthy).await, Verdict::Confirmed);
+    let healthy = verdict_after(&mut prober, mark(0), &Conclusion::Open).await;
+    assert!(matches!(healthy, Conclusion::Healthy(_)), "{healthy:?}");
+    assert_eq!(verdict_after(&mut prober, mark(0), &healthy).await, Conclusion::Confirmed);
     assert_eq!(endpoint.requests().len(), 4);
 }
 
@@ -228,7 +230,7 @@ async fn who_does_not_know_is_asked_again_alone() {
         endpoint.address,
         count.display()
     )));
-    assert_eq!(verdict_on(&confirm).await, Verdict::Confirmed);
+    assert_eq!(verdict_on(&confirm).await, Conclusion::Confirmed);
     assert_eq!(std::fs::read_to_string(&count).unwrap(), "\n\n\n");
     assert_eq!(endpoint.requests().len(), 1);
 }
@@ -249,8 +251,8 @@ async fn after_the_limit_all_is_asked_anew() {
     let confirm = Confirm { limit: Duration::from_secs(1), ..at_once(confirm) };
     let mut prober = Prober::default();
     prober.want(mark(0), &node("compute1"), &confirm);
-    let healthy = verdict_after(&mut prober, mark(0), &Verdict::Open).await;
-    assert!(matches!(healthy, Verdict::Healthy(_)), "{healthy:?}");
+    let healthy = verdict_after(&mut prober, mark(0), &Conclusion::Open).await;
+    assert!(matches!(healthy, Conclusion::Healthy(_)), "{healthy:?}");
 }
 
 /// S0-7: Pacemaker's view decides as soon as it can be read; until then the doubt has its sentence.
@@ -268,6 +270,6 @@ async fn a_doubt_is_said_and_ends_with_an_answer() {
     );
     let off = r#"<cib><configuration/><status><node_state uname="compute1" remote_node="true" in_ccm="false"/></status></cib>"#;
     prober.see(Some(Arc::new(Cib::parse(off).unwrap())));
-    assert_eq!(verdict_after(&mut prober, mark(0), &Verdict::Open).await, Verdict::Confirmed);
+    assert_eq!(verdict_after(&mut prober, mark(0), &Conclusion::Open).await, Conclusion::Confirmed);
     assert_eq!(prober.doubt(&mark(0)), None);
 }

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use alerter::policy::{groups, steer};
-use alerter::probes::Verdict;
+use alerter::probes::Conclusion;
 use journal::{Ended, Room, Verdict as Came};
 use marks::delivery::State;
 use marks::host::HostName;
@@ -227,8 +227,8 @@ fn a_mark_waits_for_its_probes() {
     let asked: Vec<MarkId> =
         daemon.shared.policy.steering().to_probe().into_iter().map(|(mark, ..)| mark).collect();
     assert_eq!(sorted(asked), sorted(marks[..2].to_vec()));
-    let up = Verdict::Healthy("tcp ssh says so".into());
-    *daemon.shared.policy.verdicts() = HashMap::from([(marks[0], Verdict::Confirmed), (marks[1], up)]);
+    let up = Conclusion::Healthy("tcp ssh says so".into());
+    *daemon.shared.policy.conclusions() = HashMap::from([(marks[0], Conclusion::Confirmed), (marks[1], up)]);
     assert_eq!(turn(&mut daemon, after(1)), marks[..1]);
     let held = daemon.journal.hold_of(marks[1]).unwrap().unwrap();
     assert_eq!((held.words, held.why.as_str()), (vec!["confirm".to_owned()], "a2 answers: tcp ssh says so"));

@@ -16,7 +16,7 @@ use alerter::delivery::{confirmation, of_this_host, schedule, sign_of};
 use alerter::intake::{apply, start};
 use alerter::moment::Moment;
 use alerter::policy::steer;
-use alerter::probes::Verdict as Probed;
+use alerter::probes::Conclusion;
 use alerter::state::Shared;
 use drivers::event::{self, TimeFormat};
 use drivers::{Driver, Exchange, Failure, Kind, Message, Outcome, Step};
@@ -564,11 +564,11 @@ impl Daemon {
             let Ok(Some(row)) = self.journal.mark(mark) else { continue };
             let is_up = world.hosts[world.index_of[&row.node]].is_up || rng.u8(..10) == 0;
             let (found, said) = match is_up {
-                true => (Found::Up, Probed::Healthy("tcp.ssh answers".into())),
-                false => (Found::Down, Probed::Confirmed),
+                true => (Found::Up, Conclusion::Healthy("tcp.ssh answers".into())),
+                false => (Found::Down, Conclusion::Confirmed),
             };
             self.probed.insert(mark, found);
-            self.shared.policy.verdicts().insert(mark, said);
+            self.shared.policy.conclusions().insert(mark, said);
         }
     }
 

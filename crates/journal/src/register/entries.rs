@@ -60,8 +60,7 @@ impl Journal {
     /// What another controller wrote again stays what it is: the next reader is not to take it for one that nobody has told.
     fn fencing_entry(&self, fencing: Fencing) -> Result<Entry, JournalError> {
         let again = Key::Again(fencing.id).to_string();
-        let registers = [Register::Attrd, Register::Cib];
-        for register in registers {
+        for register in Register::KEPT {
             if self.is_imported(fencing.id)? && self.is_published(register, &again)? {
                 return Ok(Entry::Again(fencing));
             }

@@ -35,6 +35,9 @@ pub enum Register {
 }
 
 impl Register {
+    /// Those that keep anything.
+    pub const KEPT: [Self; 2] = [Self::Attrd, Self::Cib];
+
     /// Its word in the configuration.
     pub fn as_str(self) -> &'static str {
         match self {
@@ -46,7 +49,7 @@ impl Register {
 
     /// Reads the word of the configuration.
     pub fn parse(word: &str) -> Option<Self> {
-        [Self::Attrd, Self::Cib, Self::None].into_iter().find(|register| register.as_str() == word)
+        Self::KEPT.into_iter().chain([Self::None]).find(|register| register.as_str() == word)
     }
 }
 

@@ -8,43 +8,73 @@ use std::time::{Duration, Instant};
 
 use super::NAME;
 use super::error::RegisterError;
+use super::keeper::Keeper;
+use super::published::Published;
 use super::tools::{Tool, Tools};
 use crate::cib::releases::NO_SUCH_OPTION;
 use crate::xml;
-use marks::register::{Entries, Entry, Held};
+use marks::register::{Entry, Held};
 
 /// `attrd_updater`: nobody ever wrote an attribute of that name; a later Pacemaker says "no such".
 const ABSENT: [i32; 2] = [78, 105];
 /// Between two looks for what was written: attrd acknowledges before the cluster has it.
 pub(super) const PAUSE: Duration = Duration::from_millis(5);
 
-/// A write replaces what stands there, so it is looked first. What another controller writes in between is lost; ids are
-/// unique to their writer, and of two words on one mark either will do. A fencing is not looked for: its id is new, and
-/// its host waits.
-pub(super) fn publish(tools: &Tools, entry: &Entry, deadline: Instant) -> Result<(), RegisterError> {
-    if !matches!(entry, Entry::Fencing(_)) {
-        let key = entry.key().to_string();
-        match entry.held(&value(tools, &key, deadline)?) {
-            Held::Absent => {}
-            Held::Counts => return Ok(()),
-            Held::Other => return Err(RegisterError::Other { key }),
+/// Pacemaker's attribute manager.
+pub(super) struct Attrd;
+
+impl Keeper for Attrd {
+    /// A write replaces what stands there, so it is looked first. What another controller writes in between is lost; ids are
+    /// unique to their writer, and of two words on one mark either will do. A fencing is not looked for: its id is new, and
+    /// its host waits.
+    fn publish(&self, tools: &Tools, entry: &Entry, deadline: Instant) -> Result<(), RegisterError> {
+        if !matches!(entry, Entry::Fencing(_)) {
+            let key = entry.key().to_string();
+            match entry.held(&value(tools, &key, deadline)?) {
+                Held::Absent => {}
+                Held::Counts => return Ok(()),
+                Held::Other => return Err(RegisterError::Other { key }),
+            }
         }
+        write(tools, entry, deadline)?;
+        confirm(tools, entry, deadline)
     }
-    write(tools, entry, deadline)?;
-    confirm(tools, entry, deadline)
+
+    fn write_all<'a>(
+        &self,
+        tools: &Tools,
+        missing: Vec<&'a Entry>,
+        published: &mut Published,
+        deadline: Instant,
+    ) -> Result<Vec<&'a Entry>, RegisterError> {
+        published.write(missing, |entry| write(tools, entry, deadline))
+    }
+
+    /// One by one, in their order; the first that fails keeps back those behind it. The empty name stays with attrd as long as
+    /// one controller runs, some hundred bytes each.
+    fn delete(&self, tools: &Tools, keys: &[String], deadline: Instant) -> Result<(), RegisterError> {
+        for key in keys {
+            let deletion = ["--private".to_owned(), format!("--node={key}"), "--delete".to_owned()];
+            tools.run(Tool::AttrdUpdater, &arguments(&deletion), &[], deadline).map(drop)?;
+        }
+        Ok(())
+    }
+
+    fn all(&self, tools: &Tools, deadline: Instant) -> Result<Values, RegisterError> {
+        ask(tools, &["--query", "--all"].map(str::to_owned), deadline)
+    }
+
+    /// Of `attrd_updater --query --all`, with `--output-as=xml` or without.
+    fn parse(&self, printed: &str) -> Result<Values, RegisterError> {
+        if printed.starts_with('<') { values(printed) } else { Ok(lines(printed)) }
+    }
+
+    fn is_late(&self) -> bool {
+        true
+    }
 }
 
-/// One by one, in their order; the first that fails keeps back those behind it. The empty name stays with attrd as long as
-/// one controller runs, some hundred bytes each.
-pub(super) fn delete(tools: &Tools, keys: &[String], deadline: Instant) -> Result<(), RegisterError> {
-    for key in keys {
-        let deletion = ["--private".to_owned(), format!("--node={key}"), "--delete".to_owned()];
-        tools.run(Tool::AttrdUpdater, &arguments(&deletion), &[], deadline).map(drop)?;
-    }
-    Ok(())
-}
-
-pub(super) fn write(tools: &Tools, entry: &Entry, deadline: Instant) -> Result<(), RegisterError> {
+fn write(tools: &Tools, entry: &Entry, deadline: Instant) -> Result<(), RegisterError> {
     let (key, value) = (entry.key(), entry.value());
     let update = ["--private".to_owned(), format!("--node={key}"), format!("--update={value}")];
     tools.run(Tool::AttrdUpdater, &arguments(&update), &[], deadline).map(drop)
@@ -70,26 +100,6 @@ fn value(tools: &Tools, key: &str, deadline: Instant) -> Result<String, Register
     let query = ["--query".to_owned(), format!("--node={key}")];
     let found = ask(tools, &query, deadline)?;
     Ok(found.into_iter().find(|(host, _)| host == key).map(|(_, value)| value).unwrap_or_default())
-}
-
-pub(super) fn read(tools: &Tools, deadline: Instant) -> Result<Entries, RegisterError> {
-    Ok(entries(&all(tools, deadline)?))
-}
-
-/// All keys with their values.
-pub(super) fn all(tools: &Tools, deadline: Instant) -> Result<Values, RegisterError> {
-    ask(tools, &["--query", "--all"].map(str::to_owned), deadline)
-}
-
-/// Reads `attrd_updater --query --all`, with `--output-as=xml` or without.
-pub(super) fn parse(text: &str) -> Result<Entries, RegisterError> {
-    Ok(entries(&if text.starts_with('<') { values(text)? } else { lines(text) }))
-}
-
-fn entries(values: &[(String, String)]) -> Entries {
-    let mut entries = Entries::default();
-    values.iter().for_each(|(host, value)| entries.take(host, value));
-    entries
 }
 
 type Values = Vec<(String, String)>;

@@ -7,10 +7,11 @@ use std::time::Instant;
 
 use super::NAME;
 use super::error::RegisterError;
+use super::keeper::Keeper;
 use super::published::Published;
 use super::tools::{Tool, Tools};
 use crate::xml::{self, Element};
-use marks::register::{Entries, Entry, Held};
+use marks::register::{Entry, Held};
 
 /// `cibadmin`: an element of that id is there.
 const EXISTS: i32 = 108;
@@ -22,50 +23,82 @@ const TEXT_MAX: usize = 60 << 10;
 /// And no more entries: libxml2 descends once for every `or` of an expression.
 const ENTRIES_MAX: usize = 200;
 
-pub(super) fn publish(tools: &Tools, entry: &Entry, deadline: Instant) -> Result<(), RegisterError> {
-    need_quorum(tools, deadline)?;
-    insert(tools, &set(entry), deadline)?;
-    confirm(tools, entry, deadline)
-}
+/// The CIB.
+pub(super) struct InCib;
 
-/// Inserts entries as few changes of the configuration. Says whether that was all; else some may stand there now.
-pub(super) fn insert_all(
-    tools: &Tools,
-    entries: &[&Entry],
-    deadline: Instant,
-) -> Result<bool, RegisterError> {
-    need_quorum(tools, deadline)?;
-    let sets: Vec<(&Entry, String)> = entries.iter().map(|entry| (*entry, set(entry))).collect();
-    for batch in batches(&sets, |(_, set)| set.len()) {
-        if !at_once(tools, batch, deadline)? {
-            return Ok(false);
-        }
+impl Keeper for InCib {
+    fn publish(&self, tools: &Tools, entry: &Entry, deadline: Instant) -> Result<(), RegisterError> {
+        need_quorum(tools, deadline)?;
+        insert(tools, &set(entry), deadline)?;
+        confirm(tools, entry, deadline)
     }
-    Ok(true)
-}
 
-/// Inserts what is known to be absent, as few changes of the configuration; gives back what may stand there now. Only
-/// after [`insert_all`], which asks for quorum.
-///
-/// A change is done as a whole or not at all. Where it is refused, somebody else was quicker, or one entry is at fault: the
-/// entries then go one by one.
-pub(super) fn write_all<'a>(
-    tools: &Tools,
-    missing: Vec<&'a Entry>,
-    published: &mut Published,
-    deadline: Instant,
-) -> Result<Vec<&'a Entry>, RegisterError> {
-    let sets: Vec<(&Entry, String)> = missing.into_iter().map(|entry| (entry, set(entry))).collect();
-    let mut written = Vec::new();
-    for batch in batches(&sets, |(_, set)| set.len()) {
-        if at_once(tools, batch, deadline)? {
-            written.extend(batch.iter().map(|(entry, _)| *entry));
-            continue;
+    /// Inserts entries as few changes of the configuration. Says whether that was all; else some may stand there now.
+    fn insert_all(
+        &self,
+        tools: &Tools,
+        entries: &[&Entry],
+        deadline: Instant,
+    ) -> Result<bool, RegisterError> {
+        need_quorum(tools, deadline)?;
+        let sets: Vec<(&Entry, String)> = entries.iter().map(|entry| (*entry, set(entry))).collect();
+        for batch in batches(&sets, |(_, set)| set.len()) {
+            if !at_once(tools, batch, deadline)? {
+                return Ok(false);
+            }
         }
-        let one = |entry: &Entry| insert(tools, &set(entry), deadline);
-        written.extend(published.write(batch.iter().map(|(entry, _)| *entry), one)?);
+        Ok(true)
     }
-    Ok(written)
+
+    /// Inserts what is known to be absent, as few changes of the configuration; gives back what may stand there now. Only
+    /// after [`Keeper::insert_all`], which asks for quorum.
+    ///
+    /// A change is done as a whole or not at all. Where it is refused, somebody else was quicker, or one entry is at fault: the
+    /// entries then go one by one.
+    fn write_all<'a>(
+        &self,
+        tools: &Tools,
+        missing: Vec<&'a Entry>,
+        published: &mut Published,
+        deadline: Instant,
+    ) -> Result<Vec<&'a Entry>, RegisterError> {
+        let sets: Vec<(&Entry, String)> = missing.into_iter().map(|entry| (entry, set(entry))).collect();
+        let mut written = Vec::new();
+        for batch in batches(&sets, |(_, set)| set.len()) {
+            if at_once(tools, batch, deadline)? {
+                written.extend(batch.iter().map(|(entry, _)| *entry));
+                continue;
+            }
+            let one = |entry: &Entry| insert(tools, &set(entry), deadline);
+            written.extend(published.write(batch.iter().map(|(entry, _)| *entry), one)?);
+        }
+        Ok(written)
+    }
+
+    /// Deletes entries, as few changes of the configuration. It is no error where one of them is gone already.
+    fn delete(&self, tools: &Tools, keys: &[String], deadline: Instant) -> Result<(), RegisterError> {
+        need_quorum(tools, deadline)?;
+        let terms: Vec<String> = keys.iter().map(|key| format!("@id='{NAME}.{key}'")).collect();
+        for batch in batches(&terms, |term| term.len() + OR.len()) {
+            let which = format!("--xpath=//crm_config/cluster_property_set[{}]", batch.join(OR));
+            let arguments = ["--delete-all".to_owned(), "--force".to_owned(), which];
+            tools.run(Tool::Cibadmin, &arguments, &[], deadline).map(drop)?;
+        }
+        Ok(())
+    }
+
+    fn all(&self, tools: &Tools, deadline: Instant) -> Result<Vec<(String, String)>, RegisterError> {
+        values(&ask(tools, "--scope=crm_config".to_owned(), deadline)?)
+    }
+
+    /// Of `cibadmin --query --scope=crm_config`, or a whole CIB.
+    fn parse(&self, printed: &str) -> Result<Vec<(String, String)>, RegisterError> {
+        values(printed)
+    }
+
+    fn is_late(&self) -> bool {
+        false
+    }
 }
 
 /// Whether all of them were inserted.
@@ -93,18 +126,6 @@ fn batches<T>(items: &[T], length: impl Fn(&T) -> usize) -> Vec<&[T]> {
         rest = more;
     }
     batches
-}
-
-/// Deletes entries, as few changes of the configuration. It is no error where one of them is gone already.
-pub(super) fn delete(tools: &Tools, keys: &[String], deadline: Instant) -> Result<(), RegisterError> {
-    need_quorum(tools, deadline)?;
-    let terms: Vec<String> = keys.iter().map(|key| format!("@id='{NAME}.{key}'")).collect();
-    for batch in batches(&terms, |term| term.len() + OR.len()) {
-        let which = format!("--xpath=//crm_config/cluster_property_set[{}]", batch.join(OR));
-        let arguments = ["--delete-all".to_owned(), "--force".to_owned(), which];
-        tools.run(Tool::Cibadmin, &arguments, &[], deadline).map(drop)?;
-    }
-    Ok(())
 }
 
 const OR: &str = " or ";
@@ -141,26 +162,6 @@ fn confirm(tools: &Tools, entry: &Entry, deadline: Instant) -> Result<(), Regist
         Held::Other => Err(RegisterError::Other { key }),
         Held::Absent => Err(RegisterError::NotReadBack { key }),
     }
-}
-
-/// All keys with their values.
-pub(super) fn all(tools: &Tools, deadline: Instant) -> Result<Vec<(String, String)>, RegisterError> {
-    values(&ask_section(tools, deadline)?)
-}
-
-pub(super) fn read(tools: &Tools, deadline: Instant) -> Result<Entries, RegisterError> {
-    parse(&ask_section(tools, deadline)?)
-}
-
-fn ask_section(tools: &Tools, deadline: Instant) -> Result<String, RegisterError> {
-    ask(tools, "--scope=crm_config".to_owned(), deadline)
-}
-
-/// Reads `cibadmin --query --scope=crm_config`, or a whole CIB.
-pub(super) fn parse(xml: &str) -> Result<Entries, RegisterError> {
-    let mut entries = Entries::default();
-    values(xml)?.iter().for_each(|(key, value)| entries.take(key, value));
-    Ok(entries)
 }
 
 fn ask(tools: &Tools, what: String, deadline: Instant) -> Result<String, RegisterError> {

@@ -5,8 +5,9 @@ use std::time::Instant;
 
 use super::attrd::PAUSE;
 use super::error::RegisterError;
+use super::keeper::{self, Keeper};
+use super::publish;
 use super::tools::Tools;
-use super::{attrd, cib, publish};
 use marks::register::{Key, Register};
 
 /// See [`super::clear`].
@@ -16,19 +17,16 @@ pub(super) fn clear(
     keys: &[Key],
     deadline: Instant,
 ) -> Result<(), RegisterError> {
-    let standing = publish::values(register, tools, deadline)?;
+    let keeper = keeper::of(register)?;
+    let standing = publish::values(keeper, tools, deadline)?;
     let mut keys: Vec<&Key> = keys.iter().filter(|key| standing.contains_key(&key.to_string())).collect();
     keys.sort_by_key(|key| turn(key));
     let keys: Vec<String> = keys.into_iter().map(Key::to_string).collect();
     if keys.is_empty() {
         return Ok(());
     }
-    match register {
-        Register::Attrd => attrd::delete(tools, &keys, deadline)?,
-        Register::Cib => cib::delete(tools, &keys, deadline)?,
-        Register::None => return Err(RegisterError::None),
-    }
-    confirm(register, tools, &keys, deadline)
+    keeper.delete(tools, &keys, deadline)?;
+    confirm(keeper, tools, &keys, deadline)
 }
 
 /// A fencing goes first and a settlement last: whatever remains in between is of a mark that has ended, and is not told. So
@@ -43,21 +41,20 @@ fn turn(key: &Key) -> u8 {
 
 /// Where time ends, what was seen last says what is wrong.
 fn confirm(
-    register: Register,
+    keeper: &dyn Keeper,
     tools: &Tools,
     keys: &[String],
     deadline: Instant,
 ) -> Result<(), RegisterError> {
     let mut seen = None;
     loop {
-        let standing = match publish::values(register, tools, deadline) {
+        let standing = match publish::values(keeper, tools, deadline) {
             Ok(standing) => standing,
             Err(e) => return Err(seen.unwrap_or(e)),
         };
         let Some(key) = keys.iter().find(|key| standing.contains_key(*key)) else { return Ok(()) };
         let not_gone = RegisterError::NotGone { key: key.clone() };
-        // The CIB has it by the time of its answer; attrd has it later.
-        if register == Register::Cib {
+        if !keeper.is_late() {
             return Err(not_gone);
         }
         seen = Some(not_gone);

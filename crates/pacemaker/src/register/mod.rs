@@ -4,6 +4,7 @@ mod attrd;
 mod cib;
 mod clear;
 mod error;
+mod keeper;
 mod publish;
 mod published;
 mod tools;
@@ -31,17 +32,11 @@ pub fn publish(
     entries: &[Entry],
     deadline: Instant,
 ) -> Result<(), RegisterError> {
-    for entry in entries {
-        if !entry.is_fit() {
-            return Err(RegisterError::unfit(entry));
-        }
-        match register {
-            Register::Attrd => attrd::publish(tools, entry, deadline),
-            Register::Cib => cib::publish(tools, entry, deadline),
-            Register::None => Err(RegisterError::None),
-        }?;
-    }
-    Ok(())
+    let keeper = keeper::of(register)?;
+    entries.iter().try_for_each(|entry| match entry.is_fit() {
+        true => keeper.publish(tools, entry, deadline),
+        false => Err(RegisterError::unfit(entry)),
+    })
 }
 
 /// Writes those of the entries that do not stand there yet, and looks once for all of them. One that fails keeps no
@@ -71,10 +66,9 @@ pub fn clear(
 /// # Errors
 /// [`RegisterError`] where it cannot be said what stands there; odd entries are kept apart and are no error.
 pub fn read(register: Register, tools: &Tools, deadline: Instant) -> Result<Entries, RegisterError> {
-    match register {
-        Register::Attrd => attrd::read(tools, deadline),
-        Register::Cib => cib::read(tools, deadline),
-        Register::None => Ok(Entries::default()),
+    match keeper::of(register) {
+        Ok(keeper) => Ok(keeper::entries(&keeper.all(tools, deadline)?)),
+        Err(_none) => Ok(Entries::default()),
     }
 }
 
@@ -82,11 +76,10 @@ pub fn read(register: Register, tools: &Tools, deadline: Instant) -> Result<Entr
 ///
 /// # Errors
 /// [`RegisterError::Unreadable`] where it is not whole.
-pub fn parse_output(register: Register, xml: &str) -> Result<Entries, RegisterError> {
-    match register {
-        Register::Attrd => attrd::parse(xml),
-        Register::Cib => cib::parse(xml),
-        Register::None => Ok(Entries::default()),
+pub fn parse_output(register: Register, printed: &str) -> Result<Entries, RegisterError> {
+    match keeper::of(register) {
+        Ok(keeper) => Ok(keeper::entries(&keeper.parse(printed)?)),
+        Err(_none) => Ok(Entries::default()),
     }
 }
 

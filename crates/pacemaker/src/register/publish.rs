@@ -6,20 +6,21 @@ use std::time::Instant;
 
 use super::attrd::PAUSE;
 use super::error::RegisterError;
+use super::keeper::{self, Keeper};
 use super::published::Published;
 use super::tools::Tools;
-use super::{attrd, cib};
 use marks::register::{Entry, Register};
 
 /// See [`super::publish_all`].
 pub(super) fn all(register: Register, tools: &Tools, entries: &[Entry], deadline: Instant) -> Published {
     let mut published = Published::default();
-    published.stopped = publish(register, tools, entries, deadline, &mut published).err();
+    let publish = |keeper| publish(keeper, tools, entries, deadline, &mut published);
+    published.stopped = keeper::of(register).and_then(publish).err();
     published
 }
 
 fn publish(
-    register: Register,
+    keeper: &dyn Keeper,
     tools: &Tools,
     entries: &[Entry],
     deadline: Instant,
@@ -30,36 +31,31 @@ fn publish(
     if fit.is_empty() {
         return Ok(());
     }
-    // The CIB refuses what it has: most often no look before is needed. attrd would write over it.
-    let inserted = if register == Register::Cib { cib::insert_all(tools, &fit, deadline) } else { Ok(false) };
+    let inserted = keeper.insert_all(tools, &fit, deadline);
     if matches!(inserted, Ok(true)) {
-        return confirm(register, tools, fit, published, deadline);
+        return confirm(keeper, tools, fit, published, deadline);
     }
-    let missing = published.sort(fit, &values(register, tools, deadline)?);
+    let missing = published.sort(fit, &values(keeper, tools, deadline)?);
     if missing.is_empty() {
         return Ok(());
     }
     inserted?;
-    let written = match register {
-        Register::Attrd => published.write(missing, |entry| attrd::write(tools, entry, deadline))?,
-        Register::Cib => cib::write_all(tools, missing, published, deadline)?,
-        Register::None => return Err(RegisterError::None),
-    };
-    confirm(register, tools, written, published, deadline)
+    let written = keeper.write_all(tools, missing, published, deadline)?;
+    confirm(keeper, tools, written, published, deadline)
 }
 
-/// Only what can be read again counts as written. The CIB has it by the time of its answer; attrd has it later.
+/// Only what can be read again counts as written.
 fn confirm(
-    register: Register,
+    keeper: &dyn Keeper,
     tools: &Tools,
     written: Vec<&Entry>,
     published: &mut Published,
     deadline: Instant,
 ) -> Result<(), RegisterError> {
-    let mut missing = published.sort(written, &values(register, tools, deadline)?);
-    while register == Register::Attrd && !missing.is_empty() && Instant::now() + PAUSE < deadline {
+    let mut missing = published.sort(written, &values(keeper, tools, deadline)?);
+    while keeper.is_late() && !missing.is_empty() && Instant::now() + PAUSE < deadline {
         thread::sleep(PAUSE);
-        let Ok(values) = values(register, tools, deadline) else { break };
+        let Ok(values) = values(keeper, tools, deadline) else { break };
         missing = published.sort(missing, &values);
     }
     let lost = missing.into_iter().map(|entry| {
@@ -73,14 +69,10 @@ fn confirm(
 
 /// Everything that stands there, as it is.
 pub(super) fn values(
-    register: Register,
+    keeper: &dyn Keeper,
     tools: &Tools,
     deadline: Instant,
 ) -> Result<BTreeMap<String, String>, RegisterError> {
-    let pairs = match register {
-        Register::Attrd => attrd::all(tools, deadline)?,
-        Register::Cib => cib::all(tools, deadline)?,
-        Register::None => return Err(RegisterError::None),
-    };
+    let pairs = keeper.all(tools, deadline)?;
     Ok(pairs.into_iter().filter(|(_, value)| !value.is_empty()).collect())
 }

@@ -7,7 +7,8 @@ use std::time::{Duration, Instant};
 use alerter::config::rules::{Amount, Limit, Rounding, Rules};
 use alerter::policy::Hold;
 use alerter::policy::plan::{Planner, plan};
-use alerter::policy::state::{GroupState, Probe, Stage, State, Subject};
+use alerter::policy::state::{GroupState, Stage, State, Subject};
+use alerter::probes::Conclusion;
 use anyhow::ensure;
 use marks::host::HostName;
 use marks::id::{FencingId, MarkId};
@@ -190,7 +191,7 @@ fn subject(host: &HostName, index: usize, at: Timestamp) -> Subject {
         doubts: Vec::new(),
         is_member: true,
         is_released: false,
-        probe: Probe::Open,
+        probe: Conclusion::Open,
         stage: Stage::Ready,
     }
 }

@@ -1,4 +1,4 @@
-//! What probes say together: from tries to a probe's answer, and from answers to a verdict. Pure.
+//! What probes say together: from tries to a probe's answer, and from answers to a conclusion. Pure.
 
 use marks::host::HostName;
 
@@ -30,7 +30,7 @@ impl Said {
 
 /// What a probe says after these tries; `None` while another one is due. One healthy try is enough, and retries that are
 /// used up mean unhealthy. A try of which nobody knows what it says is not one that failed.
-pub fn conclusion(tries: &[State], retries: u32) -> Option<State> {
+pub fn of_tries(tries: &[State], retries: u32) -> Option<State> {
     if tries.contains(&State::Healthy) {
         return Some(State::Healthy);
     }
@@ -81,9 +81,10 @@ impl Rule {
 }
 
 /// What the probes of a mark say.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Verdict {
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub enum Conclusion {
     /// Nothing yet: the mark waits.
+    #[default]
     Open,
     /// The host is down: the mark may go.
     Confirmed,
@@ -100,11 +101,11 @@ pub(super) fn states(answers: &[Answer<'_>]) -> Vec<State> {
 }
 
 /// What these answers say of a host.
-pub(super) fn verdict(rule: Rule, node: &HostName, answers: &[Answer<'_>]) -> Verdict {
+pub(super) fn conclusion(rule: Rule, node: &HostName, answers: &[Answer<'_>]) -> Conclusion {
     match rule.decide(&states(answers)) {
-        Decision::Open => Verdict::Open,
-        Decision::Confirmed => Verdict::Confirmed,
-        Decision::Refused => Verdict::Healthy(format!(
+        Decision::Open => Conclusion::Open,
+        Decision::Confirmed => Conclusion::Confirmed,
+        Decision::Refused => Conclusion::Healthy(format!(
             "{node} is up: {}; make sure that it is off, then release the mark",
             of_state(State::Healthy, answers)
         )),
@@ -160,24 +161,24 @@ mod tests {
     /// retry.
     #[test]
     fn retries_that_are_used_up_mean_unhealthy() {
-        assert_eq!(conclusion(&[], 0), None);
-        assert_eq!(conclusion(&[U], 0), Some(U));
-        assert_eq!(conclusion(&[U, U, U], 3), None);
-        assert_eq!(conclusion(&[U, U, U, U], 3), Some(U));
+        assert_eq!(of_tries(&[], 0), None);
+        assert_eq!(of_tries(&[U], 0), Some(U));
+        assert_eq!(of_tries(&[U, U, U], 3), None);
+        assert_eq!(of_tries(&[U, U, U, U], 3), Some(U));
         let as_written = |tries: &[State], retries: usize| (tries.len() > retries).then_some(H);
-        assert_ne!(as_written(&[U, U, U, U], 3), conclusion(&[U, U, U, U], 3));
+        assert_ne!(as_written(&[U, U, U, U], 3), of_tries(&[U, U, U, U], 3));
         let first_counted = |tries: &[State], retries: usize| (tries.len() >= retries).then_some(U);
-        assert_ne!(first_counted(&[U, U, U], 3), conclusion(&[U, U, U], 3));
+        assert_ne!(first_counted(&[U, U, U], 3), of_tries(&[U, U, U], 3));
     }
 
     /// S0-10: one good answer is enough, at once; what nobody knows is no failure.
     #[test]
     fn one_healthy_try_is_enough_and_an_unknown_one_is_none() {
-        assert_eq!(conclusion(&[H], 3), Some(H));
-        assert_eq!(conclusion(&[U, X, H], 3), Some(H));
-        assert_eq!(conclusion(&[U, X], 2), None);
-        assert_eq!(conclusion(&[U, X, U], 2), Some(X));
-        assert_eq!(conclusion(&[X], 0), Some(X));
+        assert_eq!(of_tries(&[H], 3), Some(H));
+        assert_eq!(of_tries(&[U, X, H], 3), Some(H));
+        assert_eq!(of_tries(&[U, X], 2), None);
+        assert_eq!(of_tries(&[U, X, U], 2), Some(X));
+        assert_eq!(of_tries(&[X], 0), Some(X));
     }
 
     /// S0-6, S0-45: every combination of two probes, written out.
@@ -234,15 +235,15 @@ mod tests {
             (said(H, "got a connection"), said(U, "was refused"), said(X, "ended with 75"));
         let answers = [("tcp.ssh", Some(&up)), ("poll-url.api", Some(&down)), ("exec.bmc", None)];
         assert_eq!(
-            verdict(Rule::AllFailed, &node, &answers),
-            Verdict::Healthy(
+            conclusion(Rule::AllFailed, &node, &answers),
+            Conclusion::Healthy(
                 "compute1 is up: its probe tcp.ssh got a connection; make sure that it is off, then release the mark"
                     .to_owned()
             )
         );
-        assert_eq!(verdict(Rule::AnyFailed, &node, &answers), Verdict::Confirmed);
+        assert_eq!(conclusion(Rule::AnyFailed, &node, &answers), Conclusion::Confirmed);
         let open = [("tcp.ssh", Some(&down)), ("exec.bmc", Some(&doubtful))];
-        assert_eq!(verdict(Rule::AllFailed, &node, &open), Verdict::Open);
+        assert_eq!(conclusion(Rule::AllFailed, &node, &open), Conclusion::Open);
         assert_eq!(
             doubt(&node, &open).unwrap(),
             "nobody knows whether compute1 is down: its probe exec.bmc ended with 75; mend the probe, or release the mark"
@@ -286,7 +287,7 @@ mod tests {
         /// S0-11: a probe that never succeeds is tried exactly once and its retries.
         #[test]
         fn a_probe_that_fails_is_tried_once_and_its_retries(retries in 0..20u32) {
-            let tries = (0..).find(|count| conclusion(&vec![U; *count], retries).is_some());
+            let tries = (0..).find(|count| of_tries(&vec![U; *count], retries).is_some());
             prop_assert_eq!(tries, Some(retries as usize + 1));
         }
     }

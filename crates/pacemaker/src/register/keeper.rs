@@ -1,0 +1,62 @@
+//! What each register does: a new one is a file with this, and a line of [`of`].
+
+use std::time::Instant;
+
+use marks::register::{Entries, Entry, Register};
+
+use super::error::RegisterError;
+use super::published::Published;
+use super::tools::Tools;
+use super::{attrd, cib};
+
+/// A place where entries are kept.
+pub(super) trait Keeper {
+    /// Writes an entry and reads it back. Another alerter's word on the same mark stays, and counts.
+    fn publish(&self, tools: &Tools, entry: &Entry, deadline: Instant) -> Result<(), RegisterError>;
+
+    /// Inserts entries without reading first, where what stands there cannot be overwritten. Says whether that was all; else
+    /// some may stand there now.
+    fn insert_all(&self, _: &Tools, _: &[&Entry], _: Instant) -> Result<bool, RegisterError> {
+        Ok(false)
+    }
+
+    /// Writes what is known to be absent, after [`Keeper::insert_all`]; gives back what may stand there now.
+    fn write_all<'a>(
+        &self,
+        tools: &Tools,
+        missing: Vec<&'a Entry>,
+        published: &mut Published,
+        deadline: Instant,
+    ) -> Result<Vec<&'a Entry>, RegisterError>;
+
+    /// Deletes entries, in their order. It is no error where one of them is gone already.
+    fn delete(&self, tools: &Tools, keys: &[String], deadline: Instant) -> Result<(), RegisterError>;
+
+    /// All keys with their values.
+    fn all(&self, tools: &Tools, deadline: Instant) -> Result<Vec<(String, String)>, RegisterError>;
+
+    /// Reads what its tool printed.
+    fn parse(&self, printed: &str) -> Result<Vec<(String, String)>, RegisterError>;
+
+    /// Whether what was changed can be seen later than the answer came.
+    fn is_late(&self) -> bool;
+}
+
+/// Which one it is.
+///
+/// # Errors
+/// [`RegisterError::None`]: there is none.
+pub(super) fn of(register: Register) -> Result<&'static dyn Keeper, RegisterError> {
+    match register {
+        Register::Attrd => Ok(&attrd::Attrd),
+        Register::Cib => Ok(&cib::InCib),
+        Register::None => Err(RegisterError::None),
+    }
+}
+
+/// What these keys and values are.
+pub(super) fn entries(values: &[(String, String)]) -> Entries {
+    let mut entries = Entries::default();
+    values.iter().for_each(|(key, value)| entries.take(key, value));
+    entries
+}
