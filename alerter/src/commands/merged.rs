@@ -240,7 +240,7 @@ pub(super) mod tests {
     use std::path::Path;
 
     use marks::chain::Link;
-    use marks::fencing::Origin;
+
     use marks::host::HostName;
 
     use journal::{Ended, NewDelivery, Role, Room, Taken, Verdict};
@@ -255,19 +255,7 @@ pub(super) mod tests {
     pub(in crate::commands) const NOW: Timestamp = Timestamp(1_800_000_000_000);
 
     pub(in crate::commands) fn fencing(node: &str, seen_by: &str) -> Fencing {
-        Fencing {
-            id: FencingId::generate(),
-            node: HostName::parse(node).unwrap(),
-            plug: None,
-            asked_at: NOW,
-            committed_at: NOW,
-            seen_by: seen_by.into(),
-            origin: Origin::Fencer,
-            incarnation: None,
-            already_down: None,
-            given_domain: None,
-            given_shared_storage: None,
-        }
+        Fencing { seen_by: seen_by.into(), ..samples::fencing(node, NOW) }
     }
 
     pub(in crate::commands) fn entry(fencing: &Fencing, made_by: &str) -> MarkEntry {

@@ -322,8 +322,8 @@ pub(super) mod tests {
 
     use marks::delivery::{Attempt, State};
     use marks::host::HostName;
-    use marks::id::{FencingId, NoteId};
-    use marks::mark::{Doubt, MarkRow, Proof, Source, Standing};
+    use marks::id::NoteId;
+    use marks::mark::{Doubt, MarkRow, Proof, Standing};
     use marks::register::Cause;
 
     use super::*;
@@ -379,22 +379,7 @@ pub(super) mod tests {
 
     /// A mark of that age with a delivery to `recovery`.
     fn mark(host: &str, age: Duration, standing: Standing) -> MarkReport {
-        let node = HostName::parse(host).unwrap();
-        let mark = MarkRow {
-            id: FencingId::generate().into(),
-            node: node.clone(),
-            fqdn: Some(node),
-            on_shared_storage: true,
-            failure_time: NOW - age,
-            generated_time: NOW - age,
-            settled: None,
-            source: Source::Fencing,
-            incarnation: None,
-            standing,
-            made_by: "ctl1".into(),
-            made_at: NOW - age,
-            returned_at: None,
-        };
+        let mark = MarkRow { standing, ..samples::mark_of(host, NOW - age) };
         let holds = policy::doubts(&mark);
         MarkReport {
             view: "cluster",

@@ -129,8 +129,7 @@ impl Outbox {
 mod tests {
     use marks::delivery::{Arrivals, Delivery, State};
     use marks::host::HostName;
-    use marks::id::FencingId;
-    use marks::mark::{MarkRow, Proof, Source, Standing};
+
     use marks::time::Timestamp;
 
     use super::super::endpoint::Sign;
@@ -144,25 +143,10 @@ mod tests {
     }
 
     fn due() -> DueDelivery {
-        let (id, now) = (FencingId::generate().into(), Timestamp(0));
-        let node = host();
-        let mark = MarkRow {
-            id,
-            fqdn: Some(node.clone()),
-            node,
-            on_shared_storage: true,
-            failure_time: now,
-            generated_time: now,
-            settled: None,
-            source: Source::Fencing,
-            incarnation: None,
-            standing: Standing::Proven(Proof::Alone),
-            made_by: "ctl1".into(),
-            made_at: now,
-            returned_at: None,
-        };
+        let now = Timestamp(0);
+        let mark = samples::mark_of("compute1", now);
         let delivery = Delivery {
-            mark: id,
+            mark: mark.id,
             route: "recovery".into(),
             required: true,
             chain: None,

@@ -415,17 +415,10 @@ mod tests {
 
     fn fencing(node: &str, asked: i64, origin: Origin) -> Fencing {
         Fencing {
-            id: FencingId::generate(),
-            node: HostName::parse(node).unwrap(),
-            plug: None,
-            asked_at: second(asked),
             committed_at: second(asked + 1),
-            seen_by: "ctl1".into(),
             origin,
             incarnation: Some(connection(50)),
-            already_down: None,
-            given_domain: None,
-            given_shared_storage: None,
+            ..samples::fencing(node, second(asked))
         }
     }
 

@@ -148,8 +148,6 @@ fn label(name: &HostName) -> String {
 mod tests {
     use std::collections::BTreeMap;
 
-    use marks::fencing::Origin;
-    use marks::id::FencingId;
     use marks::time::Timestamp;
 
     use super::*;
@@ -192,17 +190,10 @@ mod tests {
 
     fn fencing(node: &str, plug: Option<&str>, given_domain: Option<&str>) -> Fencing {
         Fencing {
-            id: FencingId::generate(),
-            node: host(node),
-            plug: plug.map(host),
-            asked_at: Timestamp::from_seconds(1),
             committed_at: Timestamp::from_seconds(2),
-            seen_by: "ctl1".into(),
-            origin: Origin::Fencer,
-            incarnation: None,
-            already_down: None,
+            plug: plug.map(host),
             given_domain: given_domain.map(str::to_owned),
-            given_shared_storage: None,
+            ..samples::fencing(node, Timestamp::from_seconds(1))
         }
     }
 

@@ -214,34 +214,18 @@ pub struct Held {
 
 #[cfg(test)]
 mod tests {
-    use marks::host::HostName;
-    use marks::id::FencingId;
-    use marks::mark::{Proof, Settlement, Source, Standing};
+
+    use marks::mark::Settlement;
 
     use super::*;
 
     #[test]
     fn a_mark_without_a_name_is_held_until_it_has_one_or_is_settled() {
         let now = Timestamp(0);
-        let node = HostName::parse("compute1").unwrap();
-        let id = FencingId::generate().into();
-        let nameless = MarkRow {
-            id,
-            node: node.clone(),
-            fqdn: None,
-            on_shared_storage: true,
-            failure_time: now,
-            generated_time: now,
-            settled: None,
-            source: Source::Fencing,
-            incarnation: None,
-            standing: Standing::Proven(Proof::Alone),
-            made_by: "ctl1".into(),
-            made_at: now,
-            returned_at: None,
-        };
+        let named = samples::mark_of("compute1", now);
+        let nameless = MarkRow { fqdn: None, ..named.clone() };
         assert_eq!(doubts(&nameless), [Hold::NoFqdn]);
-        assert!(doubts(&MarkRow { fqdn: Some(node), ..nameless.clone() }).is_empty());
+        assert!(doubts(&named).is_empty());
         assert!(doubts(&MarkRow { settled: Some((Settlement::Dismissed, now)), ..nameless }).is_empty());
     }
 

@@ -1,7 +1,7 @@
 //! What is known of marks, hosts and groups, and what follows. Pure: `news.rs` reads what it is given, `record.rs` writes what
 //! it decides.
 
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
 use std::sync::Arc;
 
 use journal::Busy;
@@ -12,12 +12,22 @@ use tracing::{info, warn};
 
 use super::doubts;
 use super::inventory::Inventory;
-use super::news::News;
 use super::orders::Orders;
 use super::plan::{self, Changes, Planner};
 use super::state::{GroupState, Stage, State, Subject};
 use crate::config::{Group, Settings};
 use crate::probes::Conclusion;
+
+/// What has changed.
+pub(super) struct News {
+    pub(super) marks: Vec<MarkRow>,
+    /// Those of them that an operator let go.
+    pub(super) released: HashSet<MarkId>,
+    /// What is being sent or asked about; empty where no group is limited.
+    pub(super) busy: HashMap<MarkId, Busy>,
+    /// The history is read up to here.
+    pub(super) seen: i64,
+}
 
 /// What the probes have found of marks, each with the name of its group.
 pub(super) type Probed = HashMap<MarkId, (String, Conclusion)>;

@@ -5,24 +5,13 @@ use std::collections::{HashMap, HashSet};
 use drivers::Step;
 use journal::{Busy, Gate, Journal, JournalError, Room};
 use marks::id::MarkId;
-use marks::mark::MarkRow;
 use marks::time::Timestamp;
 
+use super::known::News;
 use super::state::{Stage, Subject};
 use super::steering::Policy;
 use crate::config::rules::Rules;
 use crate::config::{Group, Settings};
-
-/// What has changed.
-pub(super) struct News {
-    pub(super) marks: Vec<MarkRow>,
-    /// Those of them that an operator let go.
-    pub(super) released: HashSet<MarkId>,
-    /// What is being sent or asked about; empty where no group is limited.
-    pub(super) busy: HashMap<MarkId, Busy>,
-    /// The history is read up to here.
-    pub(super) seen: i64,
-}
 
 impl News {
     /// Every mark that may still hold another.

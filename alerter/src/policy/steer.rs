@@ -8,8 +8,8 @@ use journal::{Gate, Journal, JournalError, Room};
 use marks::time::Timestamp;
 
 use super::inventory::Inventory;
-use super::known::Known;
-use super::news::{self, News};
+use super::known::{Known, News};
+use super::news;
 use super::orders::Orders;
 use super::record::{self, Former};
 use super::state::Subject;

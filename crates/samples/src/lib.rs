@@ -47,3 +47,11 @@ pub fn mark(first: &Fencing) -> MarkRow {
         returned_at: None,
     }
 }
+
+/// The mark of a host that failed then.
+///
+/// # Panics
+/// As [`fencing`] and [`mark`].
+pub fn mark_of(host: &str, at: Timestamp) -> MarkRow {
+    mark(&fencing(host, at))
+}

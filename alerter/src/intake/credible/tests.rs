@@ -1,4 +1,4 @@
-use marks::fencing::{Fencing, Origin};
+use marks::fencing::Fencing;
 use marks::id::{FencingId, MarkId, NoteId};
 use marks::mark::{Doubt, Mark, Settlement, Source, Standing};
 use marks::register::{About, Acknowledgement, Decision, Ending, Returned, Scope, Settled, Watermark};
@@ -50,17 +50,9 @@ fn taken(by: &str, at: i64) -> Entry {
 
 fn fencing(asked: i64, connected: i64) -> Fencing {
     Fencing {
-        id: FencingId::generate(),
-        node: host("compute1"),
-        plug: None,
-        asked_at: second(asked),
-        committed_at: second(asked),
         seen_by: "ctl2".into(),
-        origin: Origin::Fencer,
         incarnation: Some(Incarnation::new("ctl1", 7, connected)),
-        already_down: None,
-        given_domain: None,
-        given_shared_storage: None,
+        ..samples::fencing("compute1", second(asked))
     }
 }
 

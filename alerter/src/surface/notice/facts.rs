@@ -148,46 +148,23 @@ impl Facts {
 #[cfg(test)]
 pub(super) mod tests {
     use journal::{Role, Taken};
-    use marks::fencing::{Fencing, Origin};
-    use marks::host::HostName;
+    use marks::fencing::Fencing;
+
     use marks::id::FencingId;
-    use marks::mark::{MarkRow, Proof, Source, Standing};
+    use marks::mark::MarkRow;
 
     use super::*;
 
     /// Of this host, which failed then, and of which nobody knows the name.
     pub(in crate::surface::notice) fn row(node: &str, at: Timestamp) -> MarkRow {
-        MarkRow {
-            id: FencingId::generate().into(),
-            node: HostName::parse(node).unwrap(),
-            fqdn: None,
-            on_shared_storage: true,
-            failure_time: at,
-            generated_time: at,
-            settled: None,
-            source: Source::Fencing,
-            incarnation: None,
-            standing: Standing::Proven(Proof::Journal),
-            made_by: "ctl1".into(),
-            made_at: at,
-            returned_at: None,
-        }
+        MarkRow { fqdn: None, ..samples::mark_of(node, at) }
     }
 
     /// Makes that mark, of a fencing of its own.
     pub(in crate::surface::notice) fn make(journal: &mut Journal, row: &MarkRow) {
         let fencing = Fencing {
             id: FencingId::parse(&row.id.to_string()).unwrap(),
-            node: row.node.clone(),
-            plug: None,
-            asked_at: row.made_at,
-            committed_at: row.made_at,
-            seen_by: "ctl1".into(),
-            origin: Origin::Fencer,
-            incarnation: None,
-            already_down: None,
-            given_domain: None,
-            given_shared_storage: None,
+            ..samples::fencing(row.node.as_str(), row.made_at)
         };
         journal.append_fencing(&fencing).unwrap();
         journal.make_mark(row, Taken::Fencing(&fencing), &[], row.made_at).unwrap();

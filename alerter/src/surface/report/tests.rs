@@ -4,9 +4,7 @@ use std::time::Duration;
 
 use journal::{HistoryRow, Journal, NewDelivery, Role, Taken};
 use marks::delivery::{Arrivals, Attempt, Delivery, State};
-use marks::host::HostName;
-use marks::id::FencingId;
-use marks::mark::{MarkRow, Proof, Settlement, Source, Standing};
+use marks::mark::{MarkRow, Settlement};
 use marks::register::Acknowledgement;
 use marks::time::Timestamp;
 
@@ -21,22 +19,7 @@ use crate::surface::timeline::Timeline;
 const NOW: Timestamp = Timestamp(1_800_000_000_000);
 
 fn mark(host: &str, settled: Option<(Settlement, Timestamp)>) -> MarkRow {
-    let node = HostName::parse(host).unwrap();
-    MarkRow {
-        id: FencingId::generate().into(),
-        fqdn: Some(node.with_domain("example.org").unwrap()),
-        node,
-        on_shared_storage: true,
-        failure_time: NOW,
-        generated_time: NOW,
-        settled,
-        source: Source::Fencing,
-        incarnation: None,
-        standing: Standing::Proven(Proof::Journal),
-        made_by: "ctl1".into(),
-        made_at: NOW,
-        returned_at: None,
-    }
+    MarkRow { settled, ..samples::mark_of(host, NOW) }
 }
 
 fn after(seconds: u64) -> Timestamp {

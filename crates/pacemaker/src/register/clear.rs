@@ -5,19 +5,18 @@ use std::time::Instant;
 
 use super::attrd::PAUSE;
 use super::error::RegisterError;
-use super::keeper::{self, Keeper};
+use super::keeper::Keeper;
 use super::publish;
 use super::tools::Tools;
-use marks::register::{Key, Register};
+use marks::register::Key;
 
 /// See [`super::clear`].
 pub(super) fn clear(
-    register: Register,
+    keeper: &dyn Keeper,
     tools: &Tools,
     keys: &[Key],
     deadline: Instant,
 ) -> Result<(), RegisterError> {
-    let keeper = keeper::of(register)?;
     let standing = publish::values(keeper, tools, deadline)?;
     let mut keys: Vec<&Key> = keys.iter().filter(|key| standing.contains_key(&key.to_string())).collect();
     keys.sort_by_key(|key| turn(key));

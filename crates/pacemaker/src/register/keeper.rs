@@ -1,13 +1,12 @@
-//! What each register does: a new one is a file with this, and a line of [`of`].
+//! What each register does: a new one is a file with this, and a line of `keeper_of`.
 
 use std::time::Instant;
 
-use marks::register::{Entries, Entry, Register};
+use marks::register::{Entries, Entry};
 
 use super::error::RegisterError;
 use super::published::Published;
 use super::tools::Tools;
-use super::{attrd, cib};
 
 /// A place where entries are kept.
 pub(super) trait Keeper {
@@ -40,18 +39,6 @@ pub(super) trait Keeper {
 
     /// Whether what was changed can be seen later than the answer came.
     fn is_late(&self) -> bool;
-}
-
-/// Which one it is.
-///
-/// # Errors
-/// [`RegisterError::None`]: there is none.
-pub(super) fn of(register: Register) -> Result<&'static dyn Keeper, RegisterError> {
-    match register {
-        Register::Attrd => Ok(&attrd::Attrd),
-        Register::Cib => Ok(&cib::InCib),
-        Register::None => Err(RegisterError::None),
-    }
 }
 
 /// What these keys and values are.

@@ -13,6 +13,8 @@ use std::time::Instant;
 
 use marks::register::{Entries, Entry, Key, Register};
 
+use keeper::Keeper;
+
 pub use error::RegisterError;
 pub use published::Published;
 pub use tools::Tools;
@@ -32,7 +34,7 @@ pub fn publish(
     entries: &[Entry],
     deadline: Instant,
 ) -> Result<(), RegisterError> {
-    let keeper = keeper::of(register)?;
+    let keeper = keeper_of(register)?;
     entries.iter().try_for_each(|entry| match entry.is_fit() {
         true => keeper.publish(tools, entry, deadline),
         false => Err(RegisterError::unfit(entry)),
@@ -42,7 +44,10 @@ pub fn publish(
 /// Writes those of the entries that do not stand there yet, and looks once for all of them. One that fails keeps no
 /// other back; a tool that is missing or hangs, or a lost quorum, ends all.
 pub fn publish_all(register: Register, tools: &Tools, entries: &[Entry], deadline: Instant) -> Published {
-    publish::all(register, tools, entries, deadline)
+    let mut published = Published::default();
+    let publish = |keeper| publish::all(keeper, tools, entries, deadline, &mut published);
+    published.stopped = keeper_of(register).and_then(publish).err();
+    published
 }
 
 /// Deletes entries whose time is over. `Ok` means that none of them stands there.
@@ -58,7 +63,7 @@ pub fn clear(
     keys: &[Key],
     deadline: Instant,
 ) -> Result<(), RegisterError> {
-    clear::clear(register, tools, keys, deadline)
+    clear::clear(keeper_of(register)?, tools, keys, deadline)
 }
 
 /// Everything that stands there, as this controller sees it. With `none` that is nothing.
@@ -66,7 +71,7 @@ pub fn clear(
 /// # Errors
 /// [`RegisterError`] where it cannot be said what stands there; odd entries are kept apart and are no error.
 pub fn read(register: Register, tools: &Tools, deadline: Instant) -> Result<Entries, RegisterError> {
-    match keeper::of(register) {
+    match keeper_of(register) {
         Ok(keeper) => Ok(keeper::entries(&keeper.all(tools, deadline)?)),
         Err(_none) => Ok(Entries::default()),
     }
@@ -77,9 +82,21 @@ pub fn read(register: Register, tools: &Tools, deadline: Instant) -> Result<Entr
 /// # Errors
 /// [`RegisterError::Unreadable`] where it is not whole.
 pub fn parse_output(register: Register, printed: &str) -> Result<Entries, RegisterError> {
-    match keeper::of(register) {
+    match keeper_of(register) {
         Ok(keeper) => Ok(keeper::entries(&keeper.parse(printed)?)),
         Err(_none) => Ok(Entries::default()),
+    }
+}
+
+/// Which one it is.
+///
+/// # Errors
+/// [`RegisterError::None`]: there is none.
+fn keeper_of(register: Register) -> Result<&'static dyn Keeper, RegisterError> {
+    match register {
+        Register::Attrd => Ok(&attrd::Attrd),
+        Register::Cib => Ok(&cib::InCib),
+        Register::None => Err(RegisterError::None),
     }
 }
 

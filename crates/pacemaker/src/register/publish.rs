@@ -6,20 +6,13 @@ use std::time::Instant;
 
 use super::attrd::PAUSE;
 use super::error::RegisterError;
-use super::keeper::{self, Keeper};
+use super::keeper::Keeper;
 use super::published::Published;
 use super::tools::Tools;
-use marks::register::{Entry, Register};
+use marks::register::Entry;
 
 /// See [`super::publish_all`].
-pub(super) fn all(register: Register, tools: &Tools, entries: &[Entry], deadline: Instant) -> Published {
-    let mut published = Published::default();
-    let publish = |keeper| publish(keeper, tools, entries, deadline, &mut published);
-    published.stopped = keeper::of(register).and_then(publish).err();
-    published
-}
-
-fn publish(
+pub(super) fn all(
     keeper: &dyn Keeper,
     tools: &Tools,
     entries: &[Entry],
