@@ -152,6 +152,15 @@ pub const MUTANTS: &[Mutant] = &[
         tests: &["what_comes_after_a_return_or_long_after_the_end_has_not_ended"],
     },
     Mutant {
+        name: "B10: a host that a controller is connected to is lost, if the CIB says so",
+        changes: &[Change {
+            file: "crates/pacemaker/src/cib/hosts.rs",
+            today: "*is_member || !self.is_held(host)",
+            before: "*is_member || !self.is_held(host) || true",
+        }],
+        tests: &["a_host_that_a_controller_is_connected_to_is_not_lost"],
+    },
+    Mutant {
         name: "D: whoever is no controller ends a mark",
         changes: &[Change {
             file: "alerter/src/intake/credible.rs",

@@ -3,7 +3,7 @@
 
 use std::time::Duration;
 
-use anyhow::Context;
+use anyhow::{Context, ensure};
 use tests::audit::Excused;
 use tests::lab::wait;
 
@@ -15,11 +15,14 @@ pub(crate) const SCENARIOS: &[Scenario] = &[
     ("a_live_host_confirmed_while_its_connection_moves_is_held", while_its_connection_moves),
     ("a_live_host_confirmed_after_a_short_cut_is_held", after_a_short_cut),
     ("a_live_host_confirmed_that_waits_for_its_connection_is_held", that_waits_for_its_connection),
+    ("a_live_host_confirmed_that_the_cib_calls_lost_is_held", that_the_cib_calls_lost),
     ("live_hosts_confirmed_when_their_controller_dies_are_held", when_their_controller_dies),
 ];
 
 /// Shorter than the monitor of a connection, and than what a connection outlives.
 const SHORT_CUT: Duration = Duration::from_millis(1500);
+/// Longer than a host has to be lost before its confirmation counts.
+const LOST_FOR: Duration = Duration::from_secs(40);
 
 /// `crm_resource --cleanup` erases what the controllers have on record of the connection, and probes it anew. S1-3
 fn after_a_cleanup(cluster: &mut Cluster) -> anyhow::Result<()> {
@@ -66,6 +69,25 @@ fn that_waits_for_its_connection(cluster: &mut Cluster) -> anyhow::Result<()> {
     let host = "compute5";
     let before = cluster.begin()?;
     reconnect_after(cluster, host, "60s")?;
+    confirm(cluster, host)?;
+    let held = all_held(cluster, before, &[host]);
+    reconnect_after(cluster, host, "3s")?;
+    held
+}
+
+/// What a controller of 2.1.5 wrote when it had joined (`docs/pacemaker-releases.md`, 3), by hand: the host counts as lost for longer
+/// than a confirmation wants it, and another controller is connected to it. S1-3
+fn that_the_cib_calls_lost(cluster: &mut Cluster) -> anyhow::Result<()> {
+    let host = "compute6";
+    let before = cluster.begin()?;
+    reconnect_after(cluster, host, "60s")?;
+    let state = format!("<node_state id=\"{host}\" uname=\"{host}\" in_ccm=\"false\"/>");
+    cluster.run(&["cibadmin", "--modify", "--scope=status", "--xml-text", &state])?;
+    // Nothing is waited for: that it counts as lost is what this time is for.
+    std::thread::sleep(LOST_FOR);
+    let query = format!("--xpath=//node_state[@id='{host}' and @in_ccm='true']");
+    let is_back = cluster.run(&["cibadmin", "--query", "--local", &query]).is_ok();
+    ensure!(!is_back, "Pacemaker has put it right: this shows nothing");
     confirm(cluster, host)?;
     let held = all_held(cluster, before, &[host]);
     reconnect_after(cluster, host, "3s")?;

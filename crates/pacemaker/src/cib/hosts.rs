@@ -117,12 +117,17 @@ impl Cib {
     ///
     /// With a DC of 3.0 or later `in_ccm` says nothing of a remote node (`docs/pacemaker-releases.md`, 3); its connection decides.
     /// Of one that is held, of a host that counts as fenced, nobody knows: somebody may have confirmed by hand a host that lives.
+    /// With an earlier one a controller that joins may write that a host is lost to which another one is connected.
     pub fn membership(&self, host: &HostName) -> Option<bool> {
         let state = self.state_of(host.as_str())?;
         if !self.is_overwritten(state, host) {
-            return state.is_member();
+            return state.is_member().filter(|is_member| *is_member || !self.is_held(host));
         }
         self.is_connected(host).filter(|connected| !connected || state.fenced_at().is_none())
+    }
+
+    fn is_held(&self, host: &HostName) -> bool {
+        self.is_remote_node(host) && self.is_connected(host) == Some(true)
     }
 
     fn is_overwritten(&self, state: &NodeState, host: &HostName) -> bool {

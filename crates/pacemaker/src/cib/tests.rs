@@ -545,6 +545,14 @@ fn of_release(release: &str, [remote, ctl2]: [&str; 2], done: [&str; 2]) -> Cib 
     Cib::parse(&xml).unwrap()
 }
 
+/// With a call id below 0 it is under way.
+fn op(kind: &str, rc: u32, call: i32, at: i64) -> String {
+    let status = if call < 0 { -1 } else { 0 };
+    format!(
+        r#"<lrm_rsc_op operation="{kind}" call-id="{call}" op-status="{status}" rc-code="{rc}" last-rc-change="{at}"/>"#
+    )
+}
+
 const THERE: &str = r#"in_ccm="1795191514" crmd="1795191514""#;
 
 /// The broken variant takes the 0 for what it says: then each host that lives is no member, is reported as lost, and is notified
@@ -552,12 +560,6 @@ const THERE: &str = r#"in_ccm="1795191514" crmd="1795191514""#;
 #[test]
 #[expect(clippy::too_many_lines, reason = "a table")]
 fn of_a_remote_node_in_a_cluster_of_3_0_the_connection_decides() {
-    let op = |kind: &str, rc: u32, call: i32, at: i64| {
-        format!(
-            r#"<lrm_rsc_op operation="{kind}" call-id="{call}" op-status="{}" rc-code="{rc}" last-rc-change="{at}"/>"#,
-            if call < 0 { -1 } else { 0 }
-        )
-    };
     let held = op("start", 0, 5, 100) + &op("monitor", 0, 6, 101);
     let probe = op("monitor", 7, 2, 50);
     let failed = held.clone() + &op("monitor", 1, 6, 300);
@@ -653,6 +655,24 @@ fn the_limit_of_a_fencing_is_read_by_both_names() {
         );
         let [device] = &Cib::parse(&xml).unwrap().fence_mark_devices()[..] else { panic!("no device") };
         assert_eq!(device.off_limit, Some(Duration::from_secs(17)), "{name}");
+    }
+}
+
+/// Seen on 2.1.5: a controller that joined wrote `false`, and it stayed so, while another one was connected to the host. The broken
+/// variant believes it: then a host that lives and is confirmed by hand is notified as failed.
+#[test]
+fn a_host_that_a_controller_is_connected_to_is_not_lost() {
+    let held = op("start", 0, 5, 100) + &op("monitor", 0, 6, 101);
+    let stopped = op("monitor", 1, 6, 300) + &op("stop", 0, 7, 302);
+    let left = r#"in_ccm="false" crmd="offline""#;
+    for (ctl2, did, member, why) in [
+        (THERE, &held, None, "connected"),
+        (THERE, &stopped, Some(false), "lost"),
+        (left, &held, Some(false), "its controller has died too"),
+    ] {
+        let cib = of_release("2.1.5-a3f44794f94", [r#"in_ccm="false" node_fenced="0""#, ctl2], ["", did]);
+        assert_eq!(cib.membership(&host("compute1")), member, "{why}");
+        assert!(!cib.members().contains(&host("compute1")), "{why}");
     }
 }
 
