@@ -2,7 +2,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
 use tests::installed::source;
 use tests::trials::Group;
@@ -11,7 +11,14 @@ use crate::papers::files_below;
 
 /// Its tests. They need nothing.
 pub(crate) fn group() -> Group {
-    Group { cannot: None, tests: tests::trials![every_arrow_runs_down, an_arrow_that_runs_up_is_caught] }
+    Group {
+        cannot: None,
+        tests: tests::trials![
+            every_arrow_runs_down,
+            an_arrow_that_runs_up_is_caught,
+            no_files_go_round_in_a_circle
+        ],
+    }
 }
 
 /// The crates with a plan, and where each is.
@@ -35,7 +42,11 @@ fn plan(page: &str, name: &str) -> BTreeMap<String, usize> {
 
 /// A source without its comments and tests.
 fn code(text: &str) -> String {
-    let own = text.split("#[cfg(test)]\nmod ").next().unwrap_or_default();
+    let is_tests = |(_, behind): &(usize, &str)| {
+        behind.lines().nth(1).is_some_and(|line| line.split_whitespace().any(|word| word == "mod"))
+    };
+    let marks = text.match_indices("#[cfg(test)]\n").map(|(at, _)| (at, &text[at..]));
+    let own = marks.filter(is_tests).map(|(at, _)| &text[..at]).next().unwrap_or(text);
     own.lines().map(|line| line.split("//").next().unwrap_or_default()).collect::<Vec<_>>().join("\n")
 }
 
@@ -74,6 +85,55 @@ fn arrows(root: &Path, file: &Path, rooms: &BTreeMap<String, usize>) -> (String,
     used.extend(named_after(&text, &"super::".repeat(depth.saturating_sub(1))));
     used.retain(|name| *name != room && rooms.contains_key(name));
     (room, used)
+}
+
+/// A file's path as a module: `a::b` of `a/b.rs` and of `a/b/mod.rs`.
+fn module(root: &Path, file: &Path) -> Vec<String> {
+    let place = file.strip_prefix(root).unwrap().with_extension("");
+    let names = place.components().map(|part| part.as_os_str().to_str().unwrap().to_owned());
+    names.filter(|name| name != "mod").collect()
+}
+
+/// The paths that follow `root`, each of a list in braces.
+fn paths_after(code: &str, root: &str) -> Vec<Vec<String>> {
+    let lists = code.split(root).skip(1).map(|behind| match behind.strip_prefix('{') {
+        Some(list) => list.split('}').next().unwrap_or_default().split(',').collect(),
+        None => vec![behind],
+    });
+    let is_of_a_path = |letter: char| letter.is_alphanumeric() || letter == '_' || letter == ':';
+    let path =
+        |text: &str| text.trim().split(|letter| !is_of_a_path(letter)).next().unwrap_or_default().to_owned();
+    let split = |text: String| text.split("::").map(str::to_owned).collect();
+    lists.flatten().map(|text| split(path(text))).collect()
+}
+
+/// The modules that a file uses, but for those that it is in.
+fn uses(own: &[String], code: &str, modules: &BTreeSet<Vec<String>>) -> BTreeSet<Vec<String>> {
+    let mut named = paths_after(code, "crate::");
+    for up in 0..own.len() {
+        let above = |path: Vec<String>| [&own[..own.len() - up - 1], &path].concat();
+        // Of `super::super::x` what follows the last one alone counts, and is found once for each.
+        named.extend(paths_after(code, &"super::".repeat(up + 1)).into_iter().map(above));
+    }
+    let whole = |path: Vec<String>| {
+        (1..=path.len()).rev().map(|end| path[..end].to_vec()).find(|path| modules.contains(path))
+    };
+    named.into_iter().filter_map(whole).filter(|used| !own.starts_with(used)).collect()
+}
+
+/// The files that are used by each other, if there are any.
+fn circle(arrows: &BTreeMap<Vec<String>, BTreeSet<Vec<String>>>) -> Option<Vec<String>> {
+    let mut left = arrows.clone();
+    loop {
+        // Who uses nobody that is left, or is used by nobody, is in no circle.
+        let before = left.len();
+        let there: BTreeSet<Vec<String>> = left.keys().cloned().collect();
+        let used: BTreeSet<Vec<String>> = left.values().flatten().cloned().collect();
+        left.retain(|file, uses| used.contains(file) && !uses.is_disjoint(&there));
+        if left.len() == before {
+            return (before > 0).then(|| left.keys().map(|path| path.join("::")).collect());
+        }
+    }
 }
 
 /// Each arrow that does not run down, and each room that the plan lacks or has too many.
@@ -122,5 +182,25 @@ fn an_arrow_that_runs_up_is_caught() {
         let other = page.replacen(old, new, 1);
         assert_ne!(page, other);
         assert!(faults(&other).iter().any(|fault| fault.contains(said)), "{said}");
+    }
+}
+
+/// Whoever has read a file has not to come back to it from those that it uses. The broken variant: one that goes back.
+fn no_files_go_round_in_a_circle() {
+    for (name, place) in CRATES {
+        let root = source(place);
+        let files: Vec<_> = files_below(&root).into_iter().filter(|file| is_in_a_room(&root, file)).collect();
+        let modules: BTreeSet<Vec<String>> = files.iter().map(|file| module(&root, file)).collect();
+        let arrow = |file: &PathBuf| {
+            let own = module(&root, file);
+            let used = uses(&own, &code(&fs::read_to_string(file).unwrap()), &modules);
+            (own, used)
+        };
+        let mut arrows: BTreeMap<_, _> = files.iter().map(arrow).collect();
+        assert_eq!(circle(&arrows), None, "{name}");
+        let (from, to) =
+            arrows.iter().find_map(|(from, used)| Some((from.clone(), used.first()?.clone()))).unwrap();
+        arrows.get_mut(&to).unwrap().insert(from);
+        assert!(circle(&arrows).is_some(), "{name}");
     }
 }

@@ -538,7 +538,16 @@ impl Host {
             return;
         }
         for (_, call, second) in self.connections.iter().filter(|(there, ..)| *there == controller) {
-            write!(into, r#"<lrm_resource id="{name}" class="ocf" provider="pacemaker" type="remote"><lrm_rsc_op id="{name}" operation="start" rc-code="0" call-id="{call}" last-rc-change="{second}"/></lrm_resource>"#).unwrap();
+            // Whoever held the connection to a host that is lost has seen its monitor fail.
+            let seen = if self.is_up {
+                String::new()
+            } else {
+                format!(
+                    r#"<lrm_rsc_op id="{name}" operation="monitor" rc-code="1" call-id="{call}" last-rc-change="{}"/>"#,
+                    second + 1
+                )
+            };
+            write!(into, r#"<lrm_resource id="{name}" class="ocf" provider="pacemaker" type="remote"><lrm_rsc_op id="{name}" operation="start" rc-code="0" call-id="{call}" last-rc-change="{second}"/>{seen}</lrm_resource>"#).unwrap();
         }
     }
 

@@ -159,13 +159,17 @@ fn probe(second: i64) -> String {
 
 fn history(host: &str, state: &Host, controller: &str) -> String {
     let own = state.connections.iter().filter(|(there, _, _)| *there == controller);
-    let operations: String = own
-        .map(|(_, call, second)| {
-            format!(
-                r#"<lrm_rsc_op id="{host}" operation="start" rc-code="0" call-id="{call}" last-rc-change="{second}"/>"#
-            )
-        })
-        .collect();
+    let op = |operation: &str, rc: u8, call: u32, second: i64| {
+        format!(
+            r#"<lrm_rsc_op id="{host}" operation="{operation}" rc-code="{rc}" call-id="{call}" last-rc-change="{second}"/>"#
+        )
+    };
+    // Whoever held the connection to a host that is lost has seen its monitor fail.
+    let failed = |call, second| {
+        if state.member == Some(false) { op("monitor", 1, call, second + 1) } else { String::new() }
+    };
+    let operations: String =
+        own.map(|(_, call, second)| op("start", 0, *call, *second) + &failed(*call, *second)).collect();
     format!(
         r#"<lrm_resource id="{host}" class="ocf" provider="pacemaker" type="remote">{operations}</lrm_resource>"#
     )
