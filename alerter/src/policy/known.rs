@@ -25,8 +25,6 @@ pub(super) struct News {
     pub(super) released: HashSet<MarkId>,
     /// What is being sent or asked about; empty where no group is limited.
     pub(super) busy: HashMap<MarkId, Busy>,
-    /// The history is read up to here.
-    pub(super) seen: i64,
 }
 
 /// What the probes have found of marks, each with the name of its group.
@@ -115,7 +113,7 @@ impl Known {
         for index in 0..self.state.groups().len() {
             self.state.set_released(index, orders.released.get(&index).copied());
         }
-        (self.busy, self.seen) = (news.busy, news.seen);
+        self.busy = news.busy;
         news.marks.iter().for_each(|row| self.see(inventory, row, news.released.contains(&row.id)));
     }
 

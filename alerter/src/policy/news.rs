@@ -26,11 +26,10 @@ impl News {
     ) -> Result<Self, JournalError> {
         let of_use = |rules: &Rules| rules.max_hold.max(rules.cooldown + rules.healthy_delay);
         let longest = settings.groups.iter().map(|group: &Group| of_use(&group.rules)).max();
-        let seen = journal.newest_history()?;
         let rows = journal.marks_that_count(now - longest.unwrap_or_default())?;
         policy.base.damages.report(&rows.damaged);
         let busy = busy(journal, policy, is_limited, now)?;
-        Ok(Self { marks: rows.sound, released: journal.released_marks()?, busy, seen })
+        Ok(Self { marks: rows.sound, released: journal.released_marks()?, busy })
     }
 
     /// What has changed since then. What is being sent is read first: a mark that the receiver has confirmed meanwhile may be on
@@ -46,9 +45,9 @@ impl News {
         now: Timestamp,
     ) -> Result<Self, JournalError> {
         let busy = busy(journal, policy, is_limited, now)?;
-        let (touched, newest) = journal.touched_since(seen)?;
-        if newest == seen {
-            return Ok(Self { marks: Vec::new(), released: HashSet::new(), busy, seen });
+        let (touched, _) = journal.touched_since(seen)?;
+        if touched.is_empty() {
+            return Ok(Self { marks: Vec::new(), released: HashSet::new(), busy });
         }
         let mut marks = Vec::new();
         for mark in touched {
@@ -58,7 +57,7 @@ impl News {
                 None => {}
             }
         }
-        Ok(Self { marks, released: journal.released_marks()?, busy, seen: newest })
+        Ok(Self { marks, released: journal.released_marks()?, busy })
     }
 }
 

@@ -90,6 +90,19 @@ fn chains_that_go_on_together_are_told_a_few_at_a_time() {
     }
 }
 
+/// Two hosts of which one may be sent at once have failed.
+fn two_outages() -> (Site, Alerter) {
+    let mut site = Site::new(&["compute1", "compute2"]);
+    site.configure("[groups.default]\nmax-in-flight = 1\nroutes = [\"nova\"]\n");
+    let mut alerter = Alerter::start(&site, "ctl1");
+    alerter.run(&mut site, 2);
+    site.outage("compute1", "ctl1");
+    site.outage("compute2", "ctl1");
+    alerter.take_in(&site);
+    alerter.keep_up(&mut site);
+    (site, alerter)
+}
+
 /// An exchange keeps its mark's place until it is over, also where the receiver has confirmed or refused the mark meanwhile,
 /// after an earlier attempt: or two would be told where one may be. The broken variant is the exchange that is over.
 #[test]
@@ -99,14 +112,7 @@ fn an_exchange_keeps_its_place_whatever_the_receiver_says_meanwhile() {
     }
     let has = Says::Has { reference: None, reason: None };
     for says in [has, Says::Refuses { reason: "busy".into(), next_due: Timestamp(i64::MAX) }] {
-        let mut site = Site::new(&["compute1", "compute2"]);
-        site.configure("[groups.default]\nmax-in-flight = 1\nroutes = [\"nova\"]\n");
-        let mut alerter = Alerter::start(&site, "ctl1");
-        alerter.run(&mut site, 2);
-        site.outage("compute1", "ctl1");
-        site.outage("compute2", "ctl1");
-        alerter.take_in(&site);
-        alerter.keep_up(&mut site);
+        let (site, mut alerter) = two_outages();
         let (due, now) = (alerter.begin(&site, "nova").expect("nothing holds it"), Moment::now());
         let mut outbox = Outbox::new(Endpoint::new(8));
         outbox.take_up(vec![due.clone()], 1, FRESH, now);
@@ -130,14 +136,7 @@ fn a_place_that_cannot_be_written_is_given_by_the_next() {
     if lacks_evidence() {
         return;
     }
-    let mut site = Site::new(&["compute1", "compute2"]);
-    site.configure("[groups.default]\nmax-in-flight = 1\nroutes = [\"nova\"]\n");
-    let mut alerter = Alerter::start(&site, "ctl1");
-    alerter.run(&mut site, 2);
-    site.outage("compute1", "ctl1");
-    site.outage("compute2", "ctl1");
-    alerter.take_in(&site);
-    alerter.keep_up(&mut site);
+    let (site, mut alerter) = two_outages();
     let due = alerter.begin(&site, "nova").expect("nothing holds it");
     alerter.finish(&site, &due, &refused(&site));
     let (shared, room) = (alerter.shared(), [Room::of("nova", 1)]);

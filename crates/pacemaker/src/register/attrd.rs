@@ -9,7 +9,6 @@ use std::time::{Duration, Instant};
 use super::NAME;
 use super::error::RegisterError;
 use super::keeper::Keeper;
-use super::published::Published;
 use super::tools::{Tool, Tools};
 use crate::cib::releases::NO_SUCH_OPTION;
 use crate::xml;
@@ -36,18 +35,14 @@ impl Keeper for Attrd {
                 Held::Other => return Err(RegisterError::Other { key }),
             }
         }
-        write(tools, entry, deadline)?;
+        self.write(tools, entry, deadline)?;
         confirm(tools, entry, deadline)
     }
 
-    fn write_all<'a>(
-        &self,
-        tools: &Tools,
-        missing: Vec<&'a Entry>,
-        published: &mut Published,
-        deadline: Instant,
-    ) -> Result<Vec<&'a Entry>, RegisterError> {
-        published.write(missing, |entry| write(tools, entry, deadline))
+    fn write(&self, tools: &Tools, entry: &Entry, deadline: Instant) -> Result<(), RegisterError> {
+        let (key, value) = (entry.key(), entry.value());
+        let update = ["--private".to_owned(), format!("--node={key}"), format!("--update={value}")];
+        tools.run(Tool::AttrdUpdater, &arguments(&update), &[], deadline).map(drop)
     }
 
     /// One by one, in their order; the first that fails keeps back those behind it. The empty name stays with attrd as long as
@@ -72,12 +67,6 @@ impl Keeper for Attrd {
     fn is_late(&self) -> bool {
         true
     }
-}
-
-fn write(tools: &Tools, entry: &Entry, deadline: Instant) -> Result<(), RegisterError> {
-    let (key, value) = (entry.key(), entry.value());
-    let update = ["--private".to_owned(), format!("--node={key}"), format!("--update={value}")];
-    tools.run(Tool::AttrdUpdater, &arguments(&update), &[], deadline).map(drop)
 }
 
 /// Only what can be read again counts as written. Where time ends, what was seen last says why it does not count.

@@ -50,6 +50,10 @@ impl Keeper for InCib {
         Ok(true)
     }
 
+    fn write(&self, tools: &Tools, entry: &Entry, deadline: Instant) -> Result<(), RegisterError> {
+        insert(tools, &set(entry), deadline)
+    }
+
     /// Inserts what is known to be absent, as few changes of the configuration; gives back what may stand there now. Only
     /// after [`Keeper::insert_all`], which asks for quorum.
     ///
@@ -69,7 +73,7 @@ impl Keeper for InCib {
                 written.extend(batch.iter().map(|(entry, _)| *entry));
                 continue;
             }
-            let one = |entry: &Entry| insert(tools, &set(entry), deadline);
+            let one = |entry: &Entry| self.write(tools, entry, deadline);
             written.extend(published.write(batch.iter().map(|(entry, _)| *entry), one)?);
         }
         Ok(written)

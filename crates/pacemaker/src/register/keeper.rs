@@ -19,14 +19,19 @@ pub(super) trait Keeper {
         Ok(false)
     }
 
-    /// Writes what is known to be absent, after [`Keeper::insert_all`]; gives back what may stand there now.
+    /// Writes an entry that is known to be absent, after [`Keeper::insert_all`].
+    fn write(&self, tools: &Tools, entry: &Entry, deadline: Instant) -> Result<(), RegisterError>;
+
+    /// The same of several; gives back what may stand there now.
     fn write_all<'a>(
         &self,
         tools: &Tools,
         missing: Vec<&'a Entry>,
         published: &mut Published,
         deadline: Instant,
-    ) -> Result<Vec<&'a Entry>, RegisterError>;
+    ) -> Result<Vec<&'a Entry>, RegisterError> {
+        published.write(missing, |entry| self.write(tools, entry, deadline))
+    }
 
     /// Deletes entries, in their order. It is no error where one of them is gone already.
     fn delete(&self, tools: &Tools, keys: &[String], deadline: Instant) -> Result<(), RegisterError>;
