@@ -316,6 +316,7 @@ async fn a_program_and_the_log_are_told_the_same() {
     let log = Log::default();
     let writer = log.clone();
     let subscriber = tracing_subscriber::fmt().with_writer(move || writer.clone()).finish();
+    crate::warnings::before_listening();
     let _while_this_lives = tracing::subscriber::set_default(subscriber);
     let (keep, journal) = place();
     let reports = keep.path().join("reports");

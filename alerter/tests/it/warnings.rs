@@ -1,6 +1,6 @@
 //! What a log would show as a warning.
 
-use std::sync::{Arc, Mutex};
+use std::sync::{Arc, Mutex, Once};
 
 use alerter::log::is_ours;
 use tracing::subscriber::DefaultGuard;
@@ -16,6 +16,7 @@ pub(crate) struct Warnings(Arc<Mutex<Vec<String>>>);
 impl Warnings {
     /// Listens on this thread until the guard goes.
     pub(crate) fn listen(&self) -> DefaultGuard {
+        before_listening();
         tracing::subscriber::set_default(tracing_subscriber::registry().with(self.clone()))
     }
 
@@ -23,6 +24,28 @@ impl Warnings {
     pub(crate) fn take(&self) -> Vec<String> {
         std::mem::take(&mut *self.0.lock().unwrap())
     }
+}
+
+/// A place in the code that logs for the first time asks its own thread's subscriber alone, while there is one in the program. Where
+/// another test's thread has none, the place stays silent for whoever listens (`has_just_one` in tracing-core's callsites). So all threads
+/// get a subscriber.
+pub(crate) fn before_listening() {
+    static ONCE: Once = Once::new();
+    ONCE.call_once(|| {
+        tracing::subscriber::set_global_default(tracing_subscriber::registry())
+            .expect("no test installs a log for the whole program");
+    });
+    tracing::callsite::rebuild_interest_cache();
+}
+
+#[test]
+fn a_warning_that_another_thread_gave_first_is_heard() {
+    let warn = || tracing::warn!(target: "alerter", "twice");
+    let warnings = Warnings::default();
+    let _here = warnings.listen();
+    std::thread::spawn(warn).join().unwrap();
+    warn();
+    assert_eq!(warnings.take().len(), 1);
 }
 
 impl<S: Subscriber> Layer<S> for Warnings {
