@@ -1,6 +1,6 @@
 # nova-host-alerter. `make help` lists what there is; `make demo` and `make test` are where to begin.
 .DEFAULT_GOAL := help
-.PHONY: help deps build test test-releases roots test-cluster test-openstack simulate mutants man budgets bench bench-deps bench-cluster bench-drivers demo lint deny requirements drill test-bare \
+.PHONY: help deps build test test-releases roots test-cluster test-openstack simulate mutants man budgets bench bench-deps bench-cluster bench-drivers demo lint format deny requirements drill test-bare \
 	deb rpm vendor static install package-deps test-packages
 
 CARGO ?= cargo
@@ -71,13 +71,15 @@ bench-drivers: ## what a driver of a cloud adds to a bare exchange with the same
 man: ## the manual pages and completions in packaging/, from the tables of the code and from docs/
 	@$(CARGO) run --locked --quiet -p manual
 
-lint: ## formatting, clippy, and the shell scripts' syntax
-	$(CARGO) fmt --check
+lint: format ## clippy beside it
 	$(CARGO) clippy --locked --workspace --all-targets -- -D warnings
+
+format: ## formatting, and the shell scripts' syntax
+	$(CARGO) fmt --check
 	@set -e; for script in ocf/nova-host-alerter tests/*.sh tests/deps/*.sh docs/examples/*.sh packaging/*.sh packaging/debian/p*; do sh -n $$script; done
 
 deny: ## licences, banned crates and sources of what is linked in
-	@command -v cargo-deny >/dev/null || $(CARGO) install cargo-deny --locked --no-default-features
+	@command -v cargo-deny >/dev/null || $(CARGO) install cargo-deny --locked --no-default-features --debug
 	$(CARGO) deny --locked check --hide-inclusion-graph bans licenses sources
 
 deb: ## the Debian package, in target/packages; VENDORED=1 takes the crates from the tarball of `make vendor`

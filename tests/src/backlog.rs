@@ -7,7 +7,7 @@ use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use anyhow::{Context as _, ensure};
-use journal::{DueDelivery, Ended, Journal, NewDelivery, Role, Room, Taken, Verdict};
+use journal::{Capacity, DueDelivery, Ended, Journal, NewDelivery, Role, Taken, Verdict};
 use marks::fencing::Fencing;
 use marks::host::HostName;
 use marks::mark::{MarkRow, Proof, Standing};
@@ -57,8 +57,9 @@ impl Backlog {
     }
 
     fn fill(count: usize, routes: &[&str]) -> anyhow::Result<Self> {
-        let room = tempfile::Builder::new();
-        let directory = if Path::new(MEMORY).is_dir() { room.tempdir_in(MEMORY) } else { room.tempdir() }?;
+        let capacity = tempfile::Builder::new();
+        let directory =
+            if Path::new(MEMORY).is_dir() { capacity.tempdir_in(MEMORY) } else { capacity.tempdir() }?;
         let mut backlog = Self { directory, count, told: HashMap::new() };
         let mut journal = Journal::open(&backlog.file(), Role::Alerter)?;
         let begin = Timestamp::now() - STEP * u32::try_from(count)?;
@@ -77,10 +78,10 @@ impl Backlog {
     /// As if one of its routes had taken every mark.
     pub fn acknowledge(&self, route: &str) -> anyhow::Result<()> {
         let mut journal = Journal::open(&self.file(), Role::Alerter)?;
-        let (room, mut ended) = ([Room::of(route, TOGETHER)], Vec::new());
+        let (capacity, mut ended) = ([Capacity::of(route, TOGETHER)], Vec::new());
         loop {
             let at = Timestamp::now();
-            let begun = journal.turn(&ended, &room, None, at)?.begun;
+            let begun = journal.dispatch(&ended, &capacity, None, at)?.begun;
             if begun.is_empty() {
                 return Ok(());
             }

@@ -243,7 +243,7 @@ pub(super) mod tests {
 
     use marks::host::HostName;
 
-    use journal::{Ended, NewDelivery, Role, Room, Taken, Verdict};
+    use journal::{Capacity, Ended, NewDelivery, Role, Taken, Verdict};
     use marks::mark::{Mark, Proof, Settlement, Source, Standing};
     use marks::register::About;
     use marks::time::Timestamp;
@@ -427,11 +427,11 @@ pub(super) mod tests {
         let first = fencing("compute1", "ctl1");
         let mut journal = journal(dir.path(), &first);
         let mark = first.id.into();
-        let begun = journal.turn(&[], &[Room::of("recovery", 1)], None, NOW).unwrap().begun;
+        let begun = journal.dispatch(&[], &[Capacity::of("recovery", 1)], None, NOW).unwrap().begun;
         assert_eq!(begun[0].mark.id, mark);
         let verdict = Verdict::Acknowledged { reference: None, detail: "HTTP 202".into(), then: Vec::new() };
         let ended = Ended { mark, route: "recovery".into(), verdict, at: NOW };
-        journal.turn(&[ended], &[], None, NOW).unwrap();
+        journal.dispatch(&[ended], &[], None, NOW).unwrap();
         let wiki = Acknowledgement { mark, route: "wiki".into(), at: NOW, by: "ctl2".into() };
         let end = || settled(&first, Settlement::Acknowledged);
         let (elsewhere, register) = (register(vec![end(), Entry::Acknowledged(wiki)]), register(vec![end()]));

@@ -5,7 +5,7 @@ use std::time::Instant;
 
 use axum::Json;
 use axum::extract::{Extension, State};
-use journal::{Journal, JournalError, Room};
+use journal::{Capacity, Journal, JournalError};
 use marks::delivery::{self, Delivery, is_step};
 use marks::id::MarkId;
 use marks::mark::MarkRow;
@@ -71,10 +71,10 @@ fn of_mark(
 ) -> Result<Vec<(String, bool, String)>, JournalError> {
     let Some(row) = journal.mark(mark)? else { return Ok(Vec::new()) };
     let (settings, rows) = (shared.base.settings(), journal.deliveries_of(mark)?);
-    let room = |name: &str, terms| Room { terms, ..Room::of(name, 0) };
-    let rooms: Vec<Room> =
-        settings.routes.iter().map(|route| room(route.name.as_str(), route.terms.clone())).collect();
-    let due = journal.due_on(mark, &rooms, None, now)?;
+    let capacity = |name: &str, terms| Capacity { terms, ..Capacity::of(name, 0) };
+    let capacities: Vec<Capacity> =
+        settings.routes.iter().map(|route| capacity(route.name.as_str(), route.terms.clone())).collect();
+    let due = journal.due_on(mark, &capacities, None, now)?;
     let held = held(journal, &row)?;
     let mut all = Vec::new();
     for delivery in rows.sound.into_iter().filter(|delivery| !delivery.state.is_final()) {

@@ -6,7 +6,7 @@ use std::pin::pin;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-use journal::{DueDelivery, Ended, Journal, JournalError, Room, Tried};
+use journal::{Capacity, DueDelivery, Ended, Journal, JournalError, Tried};
 use marks::id::MarkId;
 use marks::time::Timestamp;
 use tokio::sync::mpsc::{self, UnboundedReceiver, UnboundedSender};
@@ -316,7 +316,7 @@ impl Engine {
     async fn record_all(&mut self) -> Result<(), JournalError> {
         self.gather();
         while !self.answers.is_empty() {
-            self.turn(Vec::new()).await?;
+            self.dispatch(Vec::new()).await?;
         }
         Ok(())
     }
@@ -354,7 +354,7 @@ impl Engine {
         let polls = self.polls_now() && !(self.is_new && self.poller.is_none());
         while polls && self.record_is_due() {
             // A poll may take long.
-            self.turn(Vec::new()).await?;
+            self.dispatch(Vec::new()).await?;
         }
         // Before the poll, not behind it: on a slow disk its answer would be too old to act on.
         let now = Moment::now();
@@ -368,9 +368,9 @@ impl Engine {
         if self.stop.is_cancelled() {
             return Ok(None);
         }
-        let mut next = self.turn(self.room()).await?;
+        let mut next = self.dispatch(self.capacity()).await?;
         while self.record_is_due() {
-            next = self.turn(self.room()).await?;
+            next = self.dispatch(self.capacity()).await?;
         }
         self.is_new = false;
         self.ask_hosts();
@@ -421,42 +421,42 @@ impl Engine {
         while self.exchanges.try_join_next().is_some() {}
     }
 
-    /// Puts the first answers on record and begins what is due and has room, together, and sends that; gives the wait until
+    /// Puts the first answers on record and begins what is due and has capacity, together, and sends that; gives the wait until
     /// the next thing is due. After an error the answers are still there.
-    async fn turn(&mut self, room: Vec<Room>) -> Result<Option<Duration>, JournalError> {
-        let is_due = self.record_is_due() || room.is_empty();
+    async fn dispatch(&mut self, capacity: Vec<Capacity>) -> Result<Option<Duration>, JournalError> {
+        let is_due = self.record_is_due() || capacity.is_empty();
         let group = if is_due { self.answers.group() } else { &[] };
         let count = group.len();
         let ended: Vec<Ended> = group.iter().map(|answer| answer.ended.clone()).collect();
-        let (gate, asked) = (self.poller.as_ref().map(Poller::gate), room.clone());
+        let (wait, asked) = (self.poller.as_ref().map(Poller::wait), capacity.clone());
         let state = Arc::clone(&self.shared);
         let work = move |journal: &mut Journal| {
             let now = Timestamp::now();
             // What has ended makes way for others: in a group that is told a few at a time, who they are is decided behind it.
-            let comes_first = room.is_empty() || state.policy.steering().is_limited();
+            let comes_first = capacity.is_empty() || state.policy.steering().is_limited();
             let (first, then) = if comes_first { (ended, Vec::new()) } else { (Vec::new(), ended) };
-            let mut turned = journal.turn(&first, &[], gate, now)?;
-            if !room.is_empty() {
-                steer::keep_up(journal, state.policy(), (&room, gate), now)?;
-                turned.add(journal.turn(&then, &room, gate, now)?);
+            let mut dispatched = journal.dispatch(&first, &[], wait, now)?;
+            if !capacity.is_empty() {
+                steer::keep_up(journal, state.policy(), (&capacity, wait), now)?;
+                dispatched.add(journal.dispatch(&then, &capacity, wait, now)?);
             }
-            // What is due now but has no room, or stands behind another mark of its host, waits for an attempt to end.
-            let next = journal.next_due(now, &room);
-            Ok((turned, next.map(|next| next.map(|at| at.since(now).min(schedule::LONGEST_ASKED)))))
+            // What is due now but has no capacity, or stands behind another mark of its host, waits for an attempt to end.
+            let next = journal.next_due(now, &capacity);
+            Ok((dispatched, next.map(|next| next.map(|at| at.since(now).min(schedule::LONGEST_ASKED)))))
         };
         // What has begun is sent or taken back, whatever else fails.
-        let (turned, next) = self.shared.base.store.run(work).await?;
-        self.answers.group().iter().zip(&turned.recorded).for_each(|(answer, recorded)| {
+        let (dispatched, next) = self.shared.base.store.run(work).await?;
+        self.answers.group().iter().zip(&dispatched.recorded).for_each(|(answer, recorded)| {
             self.shared.metrics.answered(answer, *recorded);
         });
         self.answers.remove(count, Instant::now());
         self.shared.supervisor.gets_on();
         self.is_behind |= count > 0;
-        self.shared.base.damages.report(&turned.damaged);
-        turned.kept.iter().for_each(delivery::report_kept);
-        self.take_up(turned.begun, &asked);
+        self.shared.base.damages.report(&dispatched.damaged);
+        dispatched.kept.iter().for_each(delivery::report_kept);
+        self.take_up(dispatched.begun, &asked);
         self.send();
-        match turned.kept.is_empty() {
+        match dispatched.kept.is_empty() {
             true => next,
             false => self.forget_troubles().await.and(Ok(Some(Duration::ZERO))),
         }
@@ -469,7 +469,7 @@ impl Engine {
         Ok(())
     }
 
-    fn take_up(&self, mut begun: Vec<DueDelivery>, asked: &[Room]) {
+    fn take_up(&self, mut begun: Vec<DueDelivery>, asked: &[Capacity]) {
         let (left, now) = (self.poller.as_ref().map_or(FRESH, Poller::permitted_for), Moment::now());
         if left.is_zero() && !begun.is_empty() {
             warn!(
@@ -477,7 +477,7 @@ impl Engine {
             );
         }
         let mut outboxes = self.shared.routes.outboxes();
-        for Room { route, places, .. } in asked {
+        for Capacity { route, places, .. } in asked {
             let own = begun.extract_if(.., |due| due.delivery.route == *route).collect();
             if let Some(outbox) = outboxes.get_mut(route) {
                 outbox.take_up(own, *places, left, now);
@@ -588,18 +588,18 @@ impl Engine {
     }
 
     /// How many more attempts each route may have begun, in the order of the configuration.
-    fn room(&self) -> Vec<Room> {
+    fn capacity(&self) -> Vec<Capacity> {
         let (now, mut outboxes) = (Instant::now(), self.shared.routes.outboxes());
         let settings = self.shared.base.settings();
         let look = self.shared.base.members(Timestamp::now());
         let ask = |route: &Arc<Route>| {
-            let room = outboxes.get_mut(route.name.as_str())?.ask(route, now);
-            Some(Room { look: look.clone(), ..room })
+            let capacity = outboxes.get_mut(route.name.as_str())?.ask(route, now);
+            Some(Capacity { look: look.clone(), ..capacity })
         };
         settings.routes.iter().filter_map(ask).collect()
     }
 
-    /// Starts as many exchanges as there is room for.
+    /// Starts as many exchanges as there is capacity for.
     fn send(&mut self) {
         let now = Moment::now();
         let mut outboxes = self.shared.routes.outboxes();

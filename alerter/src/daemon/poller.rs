@@ -4,7 +4,7 @@ use std::pin::pin;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-use journal::{Gate, Journal, JournalError};
+use journal::{Journal, JournalError, RegisterWait};
 use marks::register::{Entry, Key};
 use marks::time::Timestamp;
 
@@ -122,8 +122,8 @@ impl Poller {
     }
 
     /// Marks that are not in the register yet stay back for a while.
-    pub fn gate(&self) -> Gate {
-        Gate { register: self.cluster.register(), waited_since: Timestamp::now() - PATIENCE }
+    pub fn wait(&self) -> RegisterWait {
+        RegisterWait { register: self.cluster.register(), waited_since: Timestamp::now() - PATIENCE }
     }
 
     /// Writes what the register lacks, and removes what has had its time.

@@ -7,7 +7,7 @@
 use std::collections::{BTreeSet, VecDeque};
 use std::time::{Duration, Instant};
 
-use journal::{DueDelivery, Room};
+use journal::{Capacity, DueDelivery};
 use marks::id::MarkId;
 
 use super::endpoint::Endpoint;
@@ -62,17 +62,17 @@ impl Outbox {
         self.wanted.push_back(mark);
     }
 
-    /// What the journal is asked for: as many as there is room for. What the endpoint has answered before is never at hand,
+    /// What the journal is asked for: as many as there is capacity for. What the endpoint has answered before is never at hand,
     /// and leaves a place for what it has not.
-    pub fn ask(&mut self, route: &Route, now: Instant) -> Room {
+    pub fn ask(&mut self, route: &Route, now: Instant) -> Capacity {
         let places = self.free(now);
         let again = self.endpoint.free_again(now).saturating_sub(self.begun.len());
         let first = if places > 0 { self.wanted.pop_front() } else { None };
         let (terms, target) = (route.terms.clone(), route.driver.target());
-        Room { route: route.name.as_str().to_owned(), places, again, first, terms, target, look: None }
+        Capacity { route: route.name.as_str().to_owned(), places, again, first, terms, target, look: None }
     }
 
-    /// Takes up what has begun in the journal, of `room` that was there. It may be sent for at most `left`.
+    /// Takes up what has begun in the journal, of `capacity` that was there. It may be sent for at most `left`.
     pub fn take_up(&mut self, begun: Vec<DueDelivery>, free: usize, left: Duration, at: Moment) {
         self.more = begun.len() >= free;
         let for_as_long = FRESH.min(left);

@@ -3,7 +3,7 @@
 use std::collections::{HashMap, HashSet};
 
 use drivers::Step;
-use journal::{Busy, Gate, Journal, JournalError, Room};
+use journal::{Busy, Capacity, Journal, JournalError, RegisterWait};
 use marks::id::MarkId;
 use marks::time::Timestamp;
 
@@ -90,10 +90,10 @@ pub(super) fn busy(
 pub(super) fn stage(
     journal: &Journal,
     subject: &Subject,
-    (room, gate, takes): (&[Room], Option<Gate>, &HashSet<String>),
+    (capacity, wait, takes): (&[Capacity], Option<RegisterWait>, &HashSet<String>),
     now: Timestamp,
 ) -> Result<Stage, JournalError> {
-    let due = journal.due_on(subject.mark, room, gate, now)?;
+    let due = journal.due_on(subject.mark, capacity, wait, now)?;
     let is_ready = due.iter().any(|(route, tried)| tried.is_none() && takes.contains(*route));
     // What was not tried at an endpoint in trouble is due since its host failed.
     let since = due.iter().map(|(_, tried)| tried.unwrap_or(subject.failed_at)).min();

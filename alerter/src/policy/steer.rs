@@ -4,7 +4,7 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use journal::{Gate, Journal, JournalError, Room};
+use journal::{Capacity, Journal, JournalError, RegisterWait};
 use marks::time::Timestamp;
 
 use super::inventory::Inventory;
@@ -21,14 +21,14 @@ use crate::config::{Group, Settings};
 const FIRST_CIB: Duration = Duration::from_secs(60);
 
 /// As [`steer`], where anything may have changed since, and what only matters where marks may be sent: chains go on, and of
-/// groups that are sent a few at a time the first may go. Before what is due is read, with the same room and gate.
+/// groups that are sent a few at a time the first may go. Before what is due is read, with the same capacity.
 ///
 /// # Errors
 /// As [`steer`].
 pub fn keep_up(
     journal: &mut Journal,
     policy: Policy<'_>,
-    room: (&[Room], Option<Gate>),
+    capacity: (&[Capacity], Option<RegisterWait>),
     now: Timestamp,
 ) -> Result<(), JournalError> {
     let is_current = policy.memory.steering().is_current(journal, policy, now)?;
@@ -37,7 +37,7 @@ pub fn keep_up(
     }
     let steering = &mut *policy.memory.steering();
     record::chains(journal, policy, (steering, true), now)?;
-    admit(journal, policy, (steering, room), now)
+    admit(journal, policy, (steering, capacity), now)
 }
 
 /// Brings the plan up to date and writes what has changed.
@@ -123,13 +123,13 @@ pub(super) fn begin(
 fn admit(
     journal: &mut Journal,
     policy: Policy<'_>,
-    (steering, (room, gate)): (&mut Steering, (&[Room], Option<Gate>)),
+    (steering, (capacity, wait)): (&mut Steering, (&[Capacity], Option<RegisterWait>)),
     now: Timestamp,
 ) -> Result<(), JournalError> {
     let Some(mut known) = steering.known.take_if(|known| known.is_limited()) else { return Ok(()) };
     let decided = steering.decided.take();
     let (busy, takes) = (news::busy(journal, policy, true, now)?, news::routes_that_take(policy));
-    let ask = |subject: &Subject| news::stage(journal, subject, (room, gate, &takes), now);
+    let ask = |subject: &Subject| news::stage(journal, subject, (capacity, wait, &takes), now);
     known.take_stages(busy, ask, now)?;
     decide(journal, steering, (known, Former::default()), now)?;
     steering.decided = decided;

@@ -13,7 +13,9 @@ use alerter::control::remote;
 use alerter::control::server::ControlSocket;
 use alerter::state::Shared;
 use drivers::http::{Http, Options};
-use journal::{DueDelivery, Ended, HistoryFilter, HistoryRow, Journal, JournalError, Role, Room, Verdict};
+use journal::{
+    Capacity, DueDelivery, Ended, HistoryFilter, HistoryRow, Journal, JournalError, Role, Verdict,
+};
 use marks::delivery::{ACCEPTED, Delivery, State};
 use marks::fencing::{Fencing, Origin};
 use marks::host::HostName;
@@ -180,15 +182,16 @@ impl Server {
 
     /// An attempt on a route begins.
     pub(crate) async fn begin(&self, route: &'static str) -> DueDelivery {
-        let turn =
-            move |journal: &mut Journal| journal.turn(&[], &[Room::of(route, 1)], None, Timestamp::now());
+        let turn = move |journal: &mut Journal| {
+            journal.dispatch(&[], &[Capacity::of(route, 1)], None, Timestamp::now())
+        };
         self.run(turn).await.begun.remove(0)
     }
 
     pub(crate) async fn end(&self, due: &DueDelivery, verdict: Verdict) {
         let (mark, route, at) = (due.mark.id, due.delivery.route.clone(), Timestamp::now());
         let ended = Ended { mark, route, verdict, at };
-        self.run(move |journal| journal.turn(&[ended], &[], None, at)).await;
+        self.run(move |journal| journal.dispatch(&[ended], &[], None, at)).await;
     }
 }
 

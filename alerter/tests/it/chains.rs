@@ -3,7 +3,7 @@
 
 use std::time::Duration;
 
-use journal::{DueDelivery, Ended, Journal, NewDelivery, Role, Room, Taken, Verdict};
+use journal::{Capacity, DueDelivery, Ended, Journal, NewDelivery, Role, Taken, Verdict};
 use marks::chain::Link;
 use marks::delivery::State;
 use marks::fencing::Fencing;
@@ -32,15 +32,15 @@ impl Controller {
     }
 
     /// What its engine does at each turn; gives what it begins.
-    fn turn(&mut self, now: Timestamp) -> Vec<DueDelivery> {
+    fn dispatch(&mut self, now: Timestamp) -> Vec<DueDelivery> {
         self.journal.advance_chains(&|_| true, &|_| true, now).unwrap();
-        let rooms = CHAIN.map(|route| Room::of(route, 4));
-        self.journal.turn(&[], &rooms, None, now).unwrap().begun
+        let capacities = CHAIN.map(|route| Capacity::of(route, 4));
+        self.journal.dispatch(&[], &capacities, None, now).unwrap().begun
     }
 
     fn finish(&mut self, due: &DueDelivery, verdict: Verdict, at: Timestamp) {
         let (mark, route) = (due.mark.id, due.delivery.route.clone());
-        self.journal.turn(&[Ended { mark, route, verdict, at }], &[], None, at).unwrap();
+        self.journal.dispatch(&[Ended { mark, route, verdict, at }], &[], None, at).unwrap();
     }
 
     /// What it writes into the register.
@@ -115,14 +115,14 @@ fn refused(at: Timestamp) -> Verdict {
 fn another_controller_begins_a_chain_anew_and_knows_what_was_acknowledged() {
     let (mut first, mut second) = (Controller::new("ctl1"), Controller::new("ctl2"));
     let mark = outage(&mut first);
-    let told = first.turn(NOW);
+    let told = first.dispatch(NOW);
     assert_eq!(told[0].delivery.route, "masakari");
     first.finish(&told[0], refused(NOW), NOW);
-    let next = first.turn(NOW);
+    let next = first.dispatch(NOW);
     assert_eq!((next.len(), next[0].delivery.route.as_str()), (1, "nova"));
     // Its power fails here: nobody knows whether the second step arrived.
     second.read(&first.publishes(), NOW);
-    let again = second.turn(NOW);
+    let again = second.dispatch(NOW);
     assert_eq!((again.len(), again[0].delivery.route.as_str()), (1, "masakari"));
     assert_eq!((again[0].mark.id, &again[0].delivery.body), (mark, &told[0].delivery.body));
     second.finish(&again[0], taken(), NOW);
@@ -134,7 +134,7 @@ fn another_controller_begins_a_chain_anew_and_knows_what_was_acknowledged() {
     assert_eq!(first.states(mark), [Acknowledged, Cancelled, Cancelled]);
     let end = first.journal.mark(mark).unwrap().unwrap().settled.map(|(how, _)| how);
     assert_eq!(end, Some(Settlement::Acknowledged));
-    assert!(first.turn(NOW + LIMIT * 9).is_empty() && second.turn(NOW + LIMIT * 9).is_empty());
+    assert!(first.dispatch(NOW + LIMIT * 9).is_empty() && second.dispatch(NOW + LIMIT * 9).is_empty());
 }
 
 /// P10 while both controllers are cut off from one another is not promised; on each it is. The broken variant tells every step
@@ -145,10 +145,10 @@ fn each_controller_has_one_step_under_way() {
     let mark = outage(&mut controller);
     for hour in 0..4_u32 {
         let now = NOW + Duration::from_secs(3600) * hour;
-        let begun = controller.turn(now);
+        let begun = controller.dispatch(now);
         assert_eq!(begun.len(), 1, "at hour {hour}");
         let under_way = controller.states(mark).into_iter().filter(|state| *state == State::InFlight).count();
-        assert_eq!((under_way, controller.turn(now + LIMIT * 2).len()), (1, 0), "it is waited for");
+        assert_eq!((under_way, controller.dispatch(now + LIMIT * 2).len()), (1, 0), "it is waited for");
         controller.finish(&begun[0], refused(now), now);
     }
     assert_eq!(
@@ -167,5 +167,5 @@ fn each_controller_has_one_step_under_way() {
     });
     let row = MarkRow { standing: Standing::Proven(Proof::Alert), ..entry.unwrap().row() };
     reckless.journal.make_mark(&row, Taken::Register, &plain, NOW).unwrap();
-    assert_eq!(reckless.turn(NOW).len(), 3);
+    assert_eq!(reckless.dispatch(NOW).len(), 3);
 }

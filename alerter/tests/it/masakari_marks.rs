@@ -8,7 +8,7 @@ use alerter::base::store::Store;
 use alerter::delivery;
 use alerter::intake::apply;
 use alerter::state::Shared;
-use journal::{Journal, Role, Room};
+use journal::{Capacity, Journal, Role};
 use marks::delivery::{Delivery, State};
 use marks::mark::Standing;
 use marks::time::Timestamp;
@@ -61,14 +61,14 @@ impl Daemon {
     }
 
     async fn attempt_on(&mut self, route: &str, now: Timestamp) -> Option<Delivery> {
-        let room = [Room::of(route, 1)];
-        let due = self.journal.turn(&[], &room, None, now).unwrap().begun.pop()?;
+        let capacity = [Capacity::of(route, 1)];
+        let due = self.journal.dispatch(&[], &capacity, None, now).unwrap().begun.pop()?;
         let mark = due.mark.id;
         let (sender, mut answers) = mpsc::unbounded_channel();
         let told = self.shared.base.route(route).unwrap();
         delivery::serve(self.shared.sending(), told, due, sender).await;
         let answer = answers.recv().await.unwrap();
-        self.journal.turn(&[answer.ended], &[], None, now).unwrap();
+        self.journal.dispatch(&[answer.ended], &[], None, now).unwrap();
         let all = self.journal.deliveries_of(mark).unwrap().sound;
         all.into_iter().find(|delivery| delivery.route == route)
     }

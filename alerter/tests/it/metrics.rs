@@ -9,7 +9,7 @@ use alerter::policy::Hold;
 use alerter::state::counters::OUTCOMES;
 use alerter::surface::metrics::catalogue::{ALL, Kind, Metric};
 use alerter::surface::metrics::{Form, counting, write};
-use journal::{HeldMark, Journal, Role, Room, Turned, Verdict};
+use journal::{Capacity, Dispatched, HeldMark, Journal, Role, Verdict};
 use marks::delivery::State;
 use marks::id::MarkId;
 use marks::time::Timestamp;
@@ -44,12 +44,12 @@ fn scrape(daemon: &Daemon) -> BTreeMap<String, f64> {
 }
 
 /// One attempt of every due mark of a route.
-fn attempt(daemon: &mut Daemon, route: &str, verdict: &Verdict) -> Turned {
+fn attempt(daemon: &mut Daemon, route: &str, verdict: &Verdict) -> Dispatched {
     let now = Timestamp::now();
-    let begun = daemon.journal.turn(&[], &[Room::of(route, 1)], None, now).unwrap().begun;
+    let begun = daemon.journal.dispatch(&[], &[Capacity::of(route, 1)], None, now).unwrap().begun;
     let ended = |mark| journal::Ended { mark, route: route.to_owned(), verdict: verdict.clone(), at: now };
     let ended: Vec<_> = begun.iter().map(|due| ended(due.mark.id)).collect();
-    daemon.journal.turn(&ended, &[], None, now).unwrap()
+    daemon.journal.dispatch(&ended, &[], None, now).unwrap()
 }
 
 fn taken() -> Verdict {

@@ -267,9 +267,9 @@ impl Drive {
             drive.place.fence(&format!("bad-{number}"), now.wall);
         }
         while drive.exchanges.len() < count {
-            drive.turn();
+            drive.dispatch();
         }
-        drive.turn();
+        drive.dispatch();
         drive.pass(Duration::from_secs(3601));
         drive.exchanges.clear();
         drive.outbox = Outbox::new(breaker(drive.now.instant));
@@ -281,12 +281,12 @@ impl Drive {
     }
 
     /// What the engine does in one turn, and the answers to what it sent.
-    fn turn(&mut self) {
+    fn dispatch(&mut self) {
         let route = self.place.shared.base.route("desk").unwrap();
-        let room = [self.outbox.ask(&route, self.now.instant)];
+        let capacity = [self.outbox.ask(&route, self.now.instant)];
         let ended = std::mem::take(&mut self.ended);
-        let turned = self.place.journal.turn(&ended, &room, None, self.now.wall).unwrap();
-        self.outbox.take_up(turned.begun, room[0].places, FRESH, self.now);
+        let dispatched = self.place.journal.dispatch(&ended, &capacity, None, self.now.wall).unwrap();
+        self.outbox.take_up(dispatched.begun, capacity[0].places, FRESH, self.now);
         let sent: Vec<DueDelivery> = std::iter::from_fn(|| self.outbox.next(self.now)).collect();
         self.pass(Duration::from_millis(10));
         sent.iter().for_each(|due| self.answer(due));
@@ -320,7 +320,7 @@ impl Drive {
         let mut turns = 0;
         while good(self) < count {
             assert!(turns < 1000, "{:?}", self.exchanges);
-            self.turn();
+            self.dispatch();
             turns += 1;
         }
         (turns, self.exchanges.len())
@@ -341,7 +341,7 @@ fn a_hundred_rejected_hosts_cost_the_others_no_turn() {
             assert_eq!(turns, alone.0, "{:?}", beside.exchanges);
             assert!(exchanges <= alone.1 + 8, "those that had a place that nobody else wanted: {exchanges}");
             // None of the hundred is left out either.
-            (0..200).for_each(|_| beside.turn());
+            (0..200).for_each(|_| beside.dispatch());
             assert_eq!(beside.exchanges.iter().filter(|host| host.starts_with("bad")).count(), 100);
         }
     }
@@ -353,9 +353,9 @@ fn a_new_mark_waits_for_no_exchange_of_a_rejected_one() {
     let mut drive = Drive::with_rejected(100, |_| Breaker::new(8));
     let desk = drive.place.shared.base.route("desk").unwrap();
     let begin = |drive: &mut Drive| {
-        let room = [drive.outbox.ask(&desk, drive.now.instant)];
-        let begun = drive.place.journal.turn(&[], &room, None, drive.now.wall).unwrap().begun;
-        drive.outbox.take_up(begun, room[0].places, FRESH, drive.now);
+        let capacity = [drive.outbox.ask(&desk, drive.now.instant)];
+        let begun = drive.place.journal.dispatch(&[], &capacity, None, drive.now.wall).unwrap().begun;
+        drive.outbox.take_up(begun, capacity[0].places, FRESH, drive.now);
         std::iter::from_fn(|| drive.outbox.next(drive.now))
             .map(|due| due.mark.node.to_string())
             .collect::<Vec<_>>()

@@ -8,7 +8,7 @@ use alerter::intake::apply;
 use alerter::intake::start::{self, Serving};
 use alerter::moment::Moment;
 use alerter::state::Shared;
-use journal::{Ended, Journal, PAGE, Role, Room, Taken, Verdict};
+use journal::{Capacity, Ended, Journal, PAGE, Role, Taken, Verdict};
 use marks::delivery::State;
 use marks::id::MarkId;
 use marks::time::Timestamp;
@@ -99,11 +99,11 @@ impl Daemon {
     /// Says whether the mark is settled with it.
     fn acknowledge(&mut self, mark: MarkId, route: &str) -> bool {
         let now = Timestamp::now();
-        let begun = self.journal.turn(&[], &[Room::of(route, 1)], None, now).unwrap().begun;
+        let begun = self.journal.dispatch(&[], &[Capacity::of(route, 1)], None, now).unwrap().begun;
         assert_eq!(begun[0].mark.id, mark);
         let verdict = Verdict::Acknowledged { reference: None, detail: "taken".into(), then: Vec::new() };
         let ended = Ended { mark, route: route.to_owned(), verdict, at: now };
-        self.journal.turn(&[ended], &[], None, now).unwrap();
+        self.journal.dispatch(&[ended], &[], None, now).unwrap();
         self.journal.mark(mark).unwrap().unwrap().settled.is_some()
     }
 }

@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use alerter::policy::{groups, steer};
 use alerter::probes::Conclusion;
-use journal::{Ended, Room, Verdict as Came};
+use journal::{Capacity, Ended, Verdict as Came};
 use marks::delivery::State;
 use marks::host::HostName;
 use marks::id::{MarkId, NoteId};
@@ -44,11 +44,11 @@ fn turn(daemon: &mut Daemon, now: Timestamp) -> Vec<MarkId> {
 }
 
 fn turn_with(daemon: &mut Daemon, ended: &[Ended], now: Timestamp) -> Vec<MarkId> {
-    daemon.journal.turn(ended, &[], None, now).unwrap();
-    let room = [Room::of("desk", 16)];
-    steer::keep_up(&mut daemon.journal, daemon.shared.policy(), (&room, None), now).unwrap();
-    let turned = daemon.journal.turn(&[], &room, None, now).unwrap();
-    turned.begun.iter().map(|due| due.mark.id).collect()
+    daemon.journal.dispatch(ended, &[], None, now).unwrap();
+    let capacity = [Capacity::of("desk", 16)];
+    steer::keep_up(&mut daemon.journal, daemon.shared.policy(), (&capacity, None), now).unwrap();
+    let dispatched = daemon.journal.dispatch(&[], &capacity, None, now).unwrap();
+    dispatched.begun.iter().map(|due| due.mark.id).collect()
 }
 
 fn took(mark: MarkId, at: Timestamp) -> Ended {
@@ -95,10 +95,10 @@ fn a_storm_is_held_and_another_group_is_told() {
     let together = daemon.journal.held_together(10).unwrap();
     assert_eq!((together.len(), together[0].marks), (1, 3), "one thing holds them, so there is one notice");
     assert_eq!(together[0].cause, Cause { scope: Some(Scope::Group("rack1".into())), decision: None });
-    let unsteered = daemon.journal.turn(&[], &[Room::of("desk", 16)], None, START).unwrap();
+    let unsteered = daemon.journal.dispatch(&[], &[Capacity::of("desk", 16)], None, START).unwrap();
     assert!(unsteered.begun.is_empty(), "what is held stands in the journal");
     daemon.journal.hold(&[], &storm, START).unwrap();
-    let broken = daemon.journal.turn(&[], &[Room::of("desk", 16)], None, START).unwrap();
+    let broken = daemon.journal.dispatch(&[], &[Capacity::of("desk", 16)], None, START).unwrap();
     assert_eq!(broken.begun.len(), 3);
 }
 

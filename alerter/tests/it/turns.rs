@@ -6,7 +6,7 @@ use alerter::delivery::endpoint::Endpoint;
 use alerter::delivery::outbox::{FRESH, Outbox};
 use alerter::moment::Moment;
 use alerter::policy::steer;
-use journal::{Callback, Heard, Room, Says};
+use journal::{Callback, Capacity, Heard, Says};
 use marks::host::HostName;
 use marks::id::NoteId;
 use marks::register::{About, Decision, Scope};
@@ -79,11 +79,11 @@ fn chains_that_go_on_together_are_told_a_few_at_a_time() {
         alerter.take_in(&site);
         alerter.keep_up(&mut site);
         site.advance(90.0);
-        let (shared, room) = (alerter.shared(), [Room::of("nova", 0), Room::of("backup", 8)]);
+        let (shared, capacity) = (alerter.shared(), [Capacity::of("nova", 0), Capacity::of("backup", 8)]);
         let mut begun = 0;
         for _ in 0..3 {
-            steer::keep_up(&mut alerter.journal, shared.policy(), (&room, None), site.now).unwrap();
-            begun += alerter.journal.turn(&[], &room, None, site.now).unwrap().begun.len();
+            steer::keep_up(&mut alerter.journal, shared.policy(), (&capacity, None), site.now).unwrap();
+            begun += alerter.journal.dispatch(&[], &capacity, None, site.now).unwrap().begun.len();
             site.advance(61.0);
         }
         assert_eq!(begun, told, "{limit}");
@@ -139,12 +139,12 @@ fn a_place_that_cannot_be_written_is_given_by_the_next() {
     let (site, mut alerter) = two_outages();
     let due = alerter.begin(&site, "nova").expect("nothing holds it");
     alerter.finish(&site, &due, &refused(&site));
-    let (shared, room) = (alerter.shared(), [Room::of("nova", 1)]);
+    let (shared, capacity) = (alerter.shared(), [Capacity::of("nova", 1)]);
     site.tamper(
         "ctl1",
         "CREATE TRIGGER broken BEFORE DELETE ON hold BEGIN SELECT RAISE(ABORT, 'broken'); END",
     );
-    steer::keep_up(&mut alerter.journal, shared.policy(), (&room, None), site.now).unwrap_err();
+    steer::keep_up(&mut alerter.journal, shared.policy(), (&capacity, None), site.now).unwrap_err();
     site.tamper("ctl1", "DROP TRIGGER broken");
     let next = alerter.begin(&site, "nova").expect("the place is free");
     assert_ne!(next.mark.id, due.mark.id);

@@ -93,8 +93,8 @@ pub(crate) fn events(journal: &Journal, mark: MarkId) -> Vec<String> {
     history.sound.into_iter().map(|line| line.event).collect()
 }
 
-pub(crate) fn routes() -> [Room; 1] {
-    [Room::of("recovery", 1)]
+pub(crate) fn routes() -> [Capacity; 1] {
+    [Capacity::of("recovery", 1)]
 }
 
 pub(crate) fn again(next_due: Timestamp) -> Verdict {

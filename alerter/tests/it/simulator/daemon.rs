@@ -21,7 +21,7 @@ use alerter::state::Shared;
 use drivers::event::{self, TimeFormat};
 use drivers::{Driver, Exchange, Failure, Kind, Message, Outcome, Step};
 use fastrand::Rng;
-use journal::{DueDelivery, Ended, Gate, Journal, Role, Room, Tried, Verdict};
+use journal::{Capacity, DueDelivery, Ended, Journal, RegisterWait, Role, Tried, Verdict};
 use marks::delivery::{ACCEPTED, State};
 use marks::id::MarkId;
 use marks::mark::Mark;
@@ -228,7 +228,7 @@ impl Daemon {
             self.keep_up(world, now.wall);
         }
         self.probe(world, rng);
-        self.turn(world, audit, rng, (now, cut))?;
+        self.dispatch(world, audit, rng, (now, cut))?;
         self.ask_hosts(world, rng);
         Ok(())
     }
@@ -391,7 +391,7 @@ impl Daemon {
     }
 
     /// Puts answers on record, begins what is due and sends it.
-    fn turn(
+    fn dispatch(
         &mut self,
         world: &mut World,
         audit: &mut Audit,
@@ -399,37 +399,37 @@ impl Daemon {
         (now, cut): (Moment, Option<Cut>),
     ) -> Result<(), Cut> {
         let ended = std::mem::take(&mut self.answers);
-        let room = self.room(now);
-        let gate = Some(Gate { register: Register::Attrd, waited_since: now.wall - PATIENCE });
+        let capacity = self.capacity(now);
+        let wait = Some(RegisterWait { register: Register::Attrd, waited_since: now.wall - PATIENCE });
         let comes_first = self.shared.policy.steering().is_limited();
         let (first, then): (&[Ended], &[Ended]) = if comes_first { (&ended, &[]) } else { (&[], &ended) };
-        let mut turned = self.journal.turn(first, &[], gate, now.wall).unwrap();
-        steer::keep_up(&mut self.journal, self.shared.policy(), (&room, gate), now.wall).unwrap();
+        let mut dispatched = self.journal.dispatch(first, &[], wait, now.wall).unwrap();
+        steer::keep_up(&mut self.journal, self.shared.policy(), (&capacity, wait), now.wall).unwrap();
         audit.look(world, self);
         self.break_holds(now.wall);
-        turned.add(self.journal.turn(then, &room, gate, now.wall).unwrap());
-        self.shared.base.damages.report(&turned.damaged);
+        dispatched.add(self.journal.dispatch(then, &capacity, wait, now.wall).unwrap());
+        self.shared.base.damages.report(&dispatched.damaged);
         for Ended { mark, route, .. } in ended.iter() {
             audit.ended(world, *mark, route);
             self.under_way.remove(&(*mark, route.clone()));
         }
-        for due in &turned.begun {
+        for due in &dispatched.begun {
             self.under_way.insert((due.mark.id, due.delivery.route.clone()));
             audit.begun(world, self, due);
         }
         audit.count(world, self);
-        turned.kept.iter().for_each(|due| audit.kept(world, due));
-        if !turned.kept.is_empty() {
+        dispatched.kept.iter().for_each(|due| audit.kept(world, due));
+        if !dispatched.kept.is_empty() {
             let waiting = self.journal.waiting().unwrap();
             self.shared.routes.troubles().keep_only(|route| waiting.contains_key(route));
             self.wakes.insert(world.clock.now);
         }
-        if !ended.is_empty() || !turned.begun.is_empty() {
+        if !ended.is_empty() || !dispatched.begun.is_empty() {
             self.upkeep = Some(world.clock.now + 100);
             self.wakes.insert(world.clock.now + POLL);
         }
-        let has_begun = !turned.begun.is_empty();
-        self.take_up(turned.begun, &room, now);
+        let has_begun = !dispatched.begun.is_empty();
+        self.take_up(dispatched.begun, &capacity, now);
         if has_begun {
             stop_at(cut, Cut::BeforeSending)?;
         }
@@ -455,16 +455,16 @@ impl Daemon {
         self.journal.hold(&[], &freed, now).unwrap();
     }
 
-    fn room(&self, now: Moment) -> Vec<Room> {
+    fn capacity(&self, now: Moment) -> Vec<Capacity> {
         let stops = self.broken == Broken::StopsAtFirstError && self.has_error();
         let look = self.shared.base.members(now.wall);
         let mut outboxes = self.shared.routes.outboxes();
-        let room = |route: &Arc<config::Route>| {
-            let room = outboxes.get_mut(route.name.as_str())?.ask(route, now.instant);
-            let room = Room { look: look.clone(), ..room };
-            Some(if stops { Room { places: 0, ..room } } else { room })
+        let capacity = |route: &Arc<config::Route>| {
+            let capacity = outboxes.get_mut(route.name.as_str())?.ask(route, now.instant);
+            let capacity = Capacity { look: look.clone(), ..capacity };
+            Some(if stops { Capacity { places: 0, ..capacity } } else { capacity })
         };
-        self.shared.base.settings().routes.iter().filter_map(room).collect()
+        self.shared.base.settings().routes.iter().filter_map(capacity).collect()
     }
 
     fn has_error(&self) -> bool {
@@ -472,9 +472,9 @@ impl Daemon {
         !open.damaged.is_empty() || open.sound.iter().any(|delivery| delivery.state == State::Parked)
     }
 
-    fn take_up(&self, mut begun: Vec<DueDelivery>, asked: &[Room], now: Moment) {
+    fn take_up(&self, mut begun: Vec<DueDelivery>, asked: &[Capacity], now: Moment) {
         let mut outboxes = self.shared.routes.outboxes();
-        for Room { route, places, .. } in asked {
+        for Capacity { route, places, .. } in asked {
             let own = begun.extract_if(.., |due| due.delivery.route == *route).collect();
             if let Some(outbox) = outboxes.get_mut(route) {
                 outbox.take_up(own, *places, FRESH, now);
@@ -591,7 +591,7 @@ impl Daemon {
     /// What it waits for.
     pub(super) fn reasons(&self, world: &World) -> [(&'static str, Option<u64>); 9] {
         let (now, clock) = (world.clock.moment(), &world.clock);
-        let due = self.journal.next_due(now.wall, &self.room(now)).unwrap();
+        let due = self.journal.next_due(now.wall, &self.capacity(now)).unwrap();
         let planned = self.shared.policy.steering().next();
         let outboxes = self.shared.routes.outboxes();
         let rest = outboxes.values().filter_map(|outbox| outbox.endpoint.rest(now.instant)).min();

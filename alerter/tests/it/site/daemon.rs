@@ -13,7 +13,7 @@ use alerter::intake::{account, apply, start};
 use alerter::policy::steer;
 use alerter::state::Shared;
 use drivers::{Kind, Step};
-use journal::{DueDelivery, Ended, Gate, Journal, JournalError, Role, Room, Verdict};
+use journal::{Capacity, DueDelivery, Ended, Journal, JournalError, RegisterWait, Role, Verdict};
 use marks::delivery::{Delivery, State};
 use marks::host::HostName;
 use marks::id::MarkId;
@@ -173,18 +173,18 @@ impl Alerter {
     /// Begins the next attempt that is due on a route.
     pub(crate) fn begin(&mut self, site: &Site, route: &str) -> Option<DueDelivery> {
         let now = self.now(site);
-        let gate = Gate { register: Register::Attrd, waited_since: now - PATIENCE };
+        let gate = RegisterWait { register: Register::Attrd, waited_since: now - PATIENCE };
         let gate = (!self.is_reckless && self.shared.base.cluster.is_some()).then_some(gate);
         let terms = self.shared.base.route(route).map(|route| route.terms.clone()).unwrap_or_default();
         let target = self.shared.base.route(route).map(|route| route.driver.target()).unwrap_or_default();
         let look = self.shared.base.members(now);
-        let room = [Room { terms, target, look, ..Room::of(route, 1) }];
+        let room = [Capacity { terms, target, look, ..Capacity::of(route, 1) }];
         if !self.is_reckless {
             steer::keep_up(&mut self.journal, self.shared.policy(), (&room, gate), now).unwrap();
         }
-        let mut turned = self.journal.turn(&[], &room, gate, now).unwrap();
-        assert!(turned.damaged.is_empty());
-        turned.begun.pop()
+        let mut dispatched = self.journal.dispatch(&[], &room, gate, now).unwrap();
+        assert!(dispatched.damaged.is_empty());
+        dispatched.begun.pop()
     }
 
     /// The recovery controller gets the bytes.
@@ -214,7 +214,7 @@ impl Alerter {
         let (mark, route) = (due.mark.id, due.delivery.route.clone());
         let now = self.now(site);
         let ended = Ended { mark, route, verdict: verdict.clone(), at: now };
-        self.journal.turn(&[ended], &[], None, now).unwrap();
+        self.journal.dispatch(&[ended], &[], None, now).unwrap();
     }
 
     /// The recovery controller took it; what the route does then is made with that.

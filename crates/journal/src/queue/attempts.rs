@@ -6,7 +6,7 @@ use rusqlite::Transaction;
 use crate::history::ALERTER;
 use crate::queue::deliveries::{self, load_or_quarantine, move_to, note, note_by};
 use crate::queue::delivery_row::{UNDER_WAY, update};
-use crate::queue::due::{self, DueDelivery, Gate, Room};
+use crate::queue::due::{self, Capacity, DueDelivery, RegisterWait};
 use crate::queue::{endings, returns};
 use crate::store::rows::Damage;
 use crate::{Fault, Journal, JournalError, NewDelivery};
@@ -78,9 +78,9 @@ pub struct Recorded {
     pub failed: Option<Timestamp>,
 }
 
-/// What has begun, each of which must be made or taken back, and rows that were found damaged since the last turn.
+/// What has begun, each of which must be made or taken back, and rows that were found damaged since the last dispatch.
 #[derive(Clone, Debug, Default)]
-pub struct Turned {
+pub struct Dispatched {
     /// In the order of the routes that were asked for, the oldest first.
     pub begun: Vec<DueDelivery>,
     /// Held or cancelled by the routes' terms; where it is any, there may be more.
@@ -91,8 +91,8 @@ pub struct Turned {
     pub recorded: Vec<Recorded>,
 }
 
-impl Turned {
-    /// What came of another turn.
+impl Dispatched {
+    /// What came of another dispatch.
     pub fn add(&mut self, other: Self) {
         self.begun.extend(other.begun);
         self.kept.extend(other.kept);
@@ -103,29 +103,29 @@ impl Turned {
 
 impl Journal {
     /// Puts on record what came of attempts, and begins others: on each route as many of those that are due as it has
-    /// room for. All in one transaction, or nothing of it: between the look and the begin no operator can end a mark.
+    /// capacity for. All in one transaction, or nothing of it: between the look and the begin no operator can end a mark.
     ///
     /// # Errors
     /// As any write. After an error nothing may be sent.
-    pub fn turn(
+    pub fn dispatch(
         &mut self,
         ended: &[Ended],
-        room: &[Room],
-        gate: Option<Gate>,
+        capacity: &[Capacity],
+        wait: Option<RegisterWait>,
         now: Timestamp,
-    ) -> Result<Turned, JournalError> {
+    ) -> Result<Dispatched, JournalError> {
         // Where there is nothing to write, nobody's lock is waited for.
-        let mut turned = Turned::default();
-        if !ended.is_empty() || self.is_any_due(now, room, gate)? {
-            turned = self.write(|transaction| {
-                let mut turn = Turn { transaction, gate, now, turned: Turned::default() };
-                ended.iter().try_for_each(|ended| turn.finish(ended))?;
-                room.iter().try_for_each(|room| turn.begin_due(room))?;
-                Ok(turn.turned)
+        let mut dispatched = Dispatched::default();
+        if !ended.is_empty() || self.is_any_due(now, capacity, wait)? {
+            dispatched = self.write(|transaction| {
+                let mut dispatch = Dispatch { transaction, wait, now, dispatched: Dispatched::default() };
+                ended.iter().try_for_each(|ended| dispatch.finish(ended))?;
+                capacity.iter().try_for_each(|capacity| dispatch.begin_due(capacity))?;
+                Ok(dispatch.dispatched)
             })?;
         }
-        turned.damaged.append(&mut self.met);
-        Ok(turned)
+        dispatched.damaged.append(&mut self.met);
+        Ok(dispatched)
     }
 
     /// Takes back that attempts begin of which nothing was sent.
@@ -194,41 +194,41 @@ impl Journal {
     }
 }
 
-/// A turn under way.
-struct Turn<'t> {
+/// A dispatch under way.
+struct Dispatch<'t> {
     transaction: &'t Transaction<'t>,
-    gate: Option<Gate>,
+    wait: Option<RegisterWait>,
     now: Timestamp,
-    turned: Turned,
+    dispatched: Dispatched,
 }
 
-impl Turn<'_> {
+impl Dispatch<'_> {
     fn finish(&mut self, ended: &Ended) -> Result<(), Fault> {
-        let failed = finish(self.transaction, ended, &mut self.turned.damaged)?;
-        self.turned.recorded.push(Recorded { failed });
+        let failed = finish(self.transaction, ended, &mut self.dispatched.damaged)?;
+        self.dispatched.recorded.push(Recorded { failed });
         Ok(())
     }
 
     /// What is damaged, or may not go by the route's terms, takes nobody's place: others are looked for then.
-    fn begin_due(&mut self, room: &Room) -> Result<(), Fault> {
-        if room.terms.tells_return {
-            return if room.places > 0 { self.begin_returns(room) } else { Ok(()) };
+    fn begin_due(&mut self, capacity: &Capacity) -> Result<(), Fault> {
+        if capacity.terms.tells_return {
+            return if capacity.places > 0 { self.begin_returns(capacity) } else { Ok(()) };
         }
-        let mut room = room.clone();
-        while room.places > 0 && self.turned.kept.len() < KEPT {
-            let found = due::due(self.transaction, self.now, (&room, room.places), self.gate)?;
-            let (count, before) = (found.sound.len() + found.damaged.len(), self.turned.begun.len());
-            self.turned.damaged.extend(found.damaged);
+        let mut capacity = capacity.clone();
+        while capacity.places > 0 && self.dispatched.kept.len() < KEPT {
+            let found = due::due(self.transaction, self.now, (&capacity, capacity.places), self.wait)?;
+            let (count, before) = (found.sound.len() + found.damaged.len(), self.dispatched.begun.len());
+            self.dispatched.damaged.extend(found.damaged);
             for due in found.sound {
                 // The look could not see what begins with it: of a host one at a time.
                 if !self.is_beside(&due) {
-                    self.begin_or_keep(due, &room)?;
+                    self.begin_or_keep(due, &capacity)?;
                 }
             }
-            let begun = self.turned.begun.len() - before;
-            room.places = if begun == count { 0 } else { room.places - begun };
+            let begun = self.dispatched.begun.len() - before;
+            capacity.places = if begun == count { 0 } else { capacity.places - begun };
             // Which of these were tried before matters less than that these are never too many.
-            room.again = room.again.saturating_sub(begun);
+            capacity.again = capacity.again.saturating_sub(begun);
         }
         Ok(())
     }
@@ -238,12 +238,12 @@ impl Turn<'_> {
         let is_same = |begun: &DueDelivery| {
             begun.delivery.route == due.delivery.route && begun.mark.node == due.mark.node
         };
-        self.turned.begun.iter().any(is_same)
+        self.dispatched.begun.iter().any(is_same)
     }
 
-    fn begin_or_keep(&mut self, due: DueDelivery, room: &Room) -> Result<(), Fault> {
-        match room.terms.ruling(&due.mark, &due.delivery, self.now) {
-            Ruling::Go => self.begin(due, &room.target),
+    fn begin_or_keep(&mut self, due: DueDelivery, capacity: &Capacity) -> Result<(), Fault> {
+        match capacity.terms.ruling(&due.mark, &due.delivery, self.now) {
+            Ruling::Go => self.begin(due, &capacity.target),
             Ruling::Hold(kind, detail) => self.keep(due, State::Held, kind, detail),
             Ruling::Cancel(kind, detail) => self.keep(due, State::Cancelled, kind, detail),
         }
@@ -260,7 +260,7 @@ impl Turn<'_> {
         if state.is_final() {
             endings::settle_if_done(self.transaction, delivery, now)?;
         }
-        self.turned.kept.push(due);
+        self.dispatched.kept.push(due);
         Ok(())
     }
 
@@ -268,24 +268,24 @@ impl Turn<'_> {
     fn begin(&mut self, mut due: DueDelivery, target: &str) -> Result<(), Fault> {
         begin(&mut due.delivery, target)?;
         update(self.transaction, &due.delivery)?;
-        self.turned.begun.push(due);
+        self.dispatched.begun.push(due);
         Ok(())
     }
 
     /// The same on a route that calls hosts back: which of these may go is not a matter of the routes' terms, and those that
     /// wait keep no other host waiting.
-    fn begin_returns(&mut self, room: &Room) -> Result<(), Fault> {
-        let all = Room { again: usize::MAX, ..room.clone() };
-        let found = due::due(self.transaction, self.now, (&all, usize::MAX), self.gate)?;
-        self.turned.damaged.extend(found.damaged);
-        let mut places = room.places;
+    fn begin_returns(&mut self, capacity: &Capacity) -> Result<(), Fault> {
+        let all = Capacity { again: usize::MAX, ..capacity.clone() };
+        let found = due::due(self.transaction, self.now, (&all, usize::MAX), self.wait)?;
+        self.dispatched.damaged.extend(found.damaged);
+        let mut places = capacity.places;
         for due in found.sound {
             if places == 0 {
                 break;
             }
-            match returns::ruling(self.transaction, &due, room, self.now)? {
+            match returns::ruling(self.transaction, &due, capacity, self.now)? {
                 returning::Ruling::Go if !self.is_beside(&due) => {
-                    self.begin(due, &room.target)?;
+                    self.begin(due, &capacity.target)?;
                     places -= 1;
                 }
                 returning::Ruling::Go | returning::Ruling::Wait => {}
@@ -429,8 +429,8 @@ mod tests {
         ["compute1", "compute2", "compute3"].map(|host| marked(journal, host, NOW))
     }
 
-    fn room(places: usize) -> [Room; 1] {
-        [Room::of("recovery", places)]
+    fn capacity(places: usize) -> [Capacity; 1] {
+        [Capacity::of("recovery", places)]
     }
 
     /// One attempt of one mark, as tests want it.
@@ -463,9 +463,9 @@ mod tests {
         let later = marked(&mut journal, "compute1", NOW + Duration::from_secs(1));
         let late = NOW + Duration::from_secs(60);
         let mut turn = |ended: &[Ended], places| -> Vec<MarkId> {
-            let turned = journal.turn(ended, &room(places), None, late).unwrap();
-            assert!(turned.begun.iter().all(|due| due.delivery.state == State::InFlight));
-            turned.begun.iter().map(|due| due.mark.id).collect()
+            let dispatched = journal.dispatch(ended, &capacity(places), None, late).unwrap();
+            assert!(dispatched.begun.iter().all(|due| due.delivery.state == State::InFlight));
+            dispatched.begun.iter().map(|due| due.mark.id).collect()
         };
         assert_eq!(turn(&[], 0), []);
         let mut begun = turn(&[], 2);
@@ -491,7 +491,7 @@ mod tests {
                 journal.dismiss(mark, "told by hand", "alice", NOW).unwrap();
             }
             let ended = Ended { mark, route: "recovery".into(), verdict: acknowledged(), at: NOW };
-            let recorded = journal.turn(&[ended], &[], None, NOW).unwrap().recorded;
+            let recorded = journal.dispatch(&[ended], &[], None, NOW).unwrap().recorded;
             assert_eq!(recorded, [Recorded { failed: (!is_ended).then_some(NOW) }]);
         }
     }
@@ -505,12 +505,12 @@ mod tests {
             let [back, other, _] = three(&mut journal);
             assert!(journal.note_return(back, NOW, NOW).unwrap());
             let terms = Terms { if_returned, ..Terms::default() };
-            let room = Room { terms, ..Room::of("recovery", 1) };
+            let capacity = Capacity { terms, ..Capacity::of("recovery", 1) };
             let late = NOW + Duration::from_secs(1);
             let mut all = Vec::new();
             for _ in 0..3 {
-                let turned = journal.turn(&[], std::slice::from_ref(&room), None, late).unwrap();
-                all.extend(turned.begun.iter().map(|due| due.mark.id));
+                let dispatched = journal.dispatch(&[], std::slice::from_ref(&capacity), None, late).unwrap();
+                all.extend(dispatched.begun.iter().map(|due| due.mark.id));
             }
             assert_eq!(all.contains(&back), if_returned == IfReturned::Deliver);
             assert!(all.contains(&other));
@@ -525,8 +525,8 @@ mod tests {
             let released = journal.release_held(back, false, ("it is off", "alice"), late).unwrap();
             assert_eq!(released, usize::from(state == State::Held));
             if released == 1 {
-                let turned = journal.turn(&[], std::slice::from_ref(&room), None, late).unwrap();
-                assert_eq!(turned.begun[0].mark.id, back, "an operator vouches for it");
+                let dispatched = journal.dispatch(&[], std::slice::from_ref(&capacity), None, late).unwrap();
+                assert_eq!(dispatched.begun[0].mark.id, back, "an operator vouches for it");
             }
         }
     }
@@ -542,19 +542,23 @@ mod tests {
             assert!(journal.note_return(first, NOW, NOW).unwrap());
             let second = marked(&mut journal, "compute1", NOW + Duration::from_secs(60));
             let terms = Terms { if_returned, ..Terms::default() };
-            let room = Room { terms, ..Room::of("recovery", 1) };
+            let capacity = Capacity { terms, ..Capacity::of("recovery", 1) };
             let late = NOW + Duration::from_secs(61);
-            let begun = journal.turn(&[], std::slice::from_ref(&room), None, late).unwrap().begun;
+            let begun = journal.dispatch(&[], std::slice::from_ref(&capacity), None, late).unwrap().begun;
             let expected = if if_returned == IfReturned::Hold { second } else { first };
             assert_eq!(begun[0].mark.id, expected);
             if expected == first {
                 continue;
             }
             assert_eq!(journal.release_held(first, false, ("it is off", "alice"), late).unwrap(), 1);
-            let mut next = || journal.turn(&[], std::slice::from_ref(&room), None, late).unwrap().begun.len();
+            let mut next =
+                || journal.dispatch(&[], std::slice::from_ref(&capacity), None, late).unwrap().begun.len();
             assert_eq!(next(), 0, "one of a host at a time");
             journal.finish_attempt(second, "recovery", &acknowledged(), late).unwrap();
-            assert_eq!(journal.turn(&[], std::slice::from_ref(&room), None, late).unwrap().begun.len(), 1);
+            assert_eq!(
+                journal.dispatch(&[], std::slice::from_ref(&capacity), None, late).unwrap().begun.len(),
+                1
+            );
         }
     }
 
@@ -567,9 +571,9 @@ mod tests {
         assert!(journal.note_return(back, NOW, NOW).unwrap());
         let day = Duration::from_secs(86_400);
         let terms = Terms { if_returned: IfReturned::Hold, stale_after: Some(day), ..Terms::default() };
-        let room = Room { terms, ..Room::of("recovery", 4) };
+        let capacity = Capacity { terms, ..Capacity::of("recovery", 4) };
         let wrong = NOW + day * 2;
-        assert!(journal.turn(&[], &[room], None, wrong).unwrap().begun.is_empty());
+        assert!(journal.dispatch(&[], &[capacity], None, wrong).unwrap().begun.is_empty());
         assert_eq!(states(&journal, mark), [State::Held]);
         assert!(journal.tried().unwrap().is_empty(), "it says nothing of its route");
         assert_eq!(journal.free_stale("recovery", wrong - day, wrong).unwrap(), 0);
@@ -604,9 +608,9 @@ mod tests {
         let [mark, ..] = three(&mut journal);
         let holder = home.raw();
         holder.execute_batch("BEGIN IMMEDIATE").unwrap();
-        assert!(journal.turn(&[], &room(0), None, NOW).unwrap().begun.is_empty());
+        assert!(journal.dispatch(&[], &capacity(0), None, NOW).unwrap().begun.is_empty());
         let ended = Ended { mark, route: "recovery".into(), verdict: acknowledged(), at: NOW };
-        assert_eq!(journal.turn(&[ended], &room(0), None, NOW).unwrap_err().kind(), "busy");
+        assert_eq!(journal.dispatch(&[ended], &capacity(0), None, NOW).unwrap_err().kind(), "busy");
     }
 
     const LATE: Timestamp = Timestamp(NOW.0 + 60_000);
@@ -625,8 +629,8 @@ mod tests {
 
     /// What begins at the next turn, and how many damaged rows it tells of.
     fn next(journal: &mut Journal, ended: &[Ended]) -> (Vec<MarkId>, usize) {
-        let turned = journal.turn(ended, &room(2), None, LATE).unwrap();
-        (turned.begun.iter().map(|due| due.mark.id).collect(), turned.damaged.len())
+        let dispatched = journal.dispatch(ended, &capacity(2), None, LATE).unwrap();
+        (dispatched.begun.iter().map(|due| due.mark.id).collect(), dispatched.damaged.len())
     }
 
     /// The broken variant: the answer is dropped, and the row stays under way for ever.
@@ -692,8 +696,8 @@ mod tests {
         home.raw()
             .execute("UPDATE delivery SET attempts = 7 WHERE mark = ?1", [marks[0].to_string()])
             .unwrap();
-        let turned = journal.turn(&[], &room(2), None, NOW).unwrap();
-        assert_eq!((turned.begun.len(), turned.damaged.len()), (2, 1));
+        let dispatched = journal.dispatch(&[], &capacity(2), None, NOW).unwrap();
+        assert_eq!((dispatched.begun.len(), dispatched.damaged.len()), (2, 1));
     }
 
     /// The broken variant: what was sent and not answered counts as ambiguous after a crash.
@@ -731,12 +735,12 @@ mod tests {
         let home = Home::new();
         let mut journal = home.open(Role::Alerter);
         let marks = three(&mut journal);
-        assert_eq!(journal.turn(&[], &room(3), None, NOW).unwrap().begun.len(), 3);
+        assert_eq!(journal.dispatch(&[], &capacity(3), None, NOW).unwrap().begun.len(), 3);
         assert!(journal.dismiss(marks[2], "enough", "alice", NOW).unwrap());
         let verdicts = [acknowledged(), again(NOW), acknowledged()];
         let ended = |(mark, verdict)| Ended { mark, route: "recovery".into(), verdict, at: NOW };
         let ended: Vec<Ended> = marks.into_iter().zip(verdicts).map(ended).collect();
-        journal.turn(&ended, &[], None, NOW).unwrap();
+        journal.dispatch(&ended, &[], None, NOW).unwrap();
         let all = marks.map(|mark| states(&journal, mark)[0]);
         assert_eq!(all, [State::Acknowledged, State::Pending, State::Dismissed]);
         assert_eq!(events(&journal, marks[2]).last().unwrap(), "late-answer");

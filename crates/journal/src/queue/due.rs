@@ -100,7 +100,7 @@ pub struct DueDelivery {
 
 /// How many more attempts may begin on a route, and on which terms.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Room {
+pub struct Capacity {
     /// The route's name.
     pub route: String,
     /// How many.
@@ -117,8 +117,8 @@ pub struct Room {
     pub look: Option<Arc<Membership>>,
 }
 
-impl Room {
-    /// Room on a route without terms of its own.
+impl Capacity {
+    /// Capacity on a route without terms of its own.
     pub fn of(route: &str, places: usize) -> Self {
         Self {
             route: route.to_owned(),
@@ -134,7 +134,7 @@ impl Room {
 
 /// A mark stands in the register before it is sent, so that an alerter on another controller knows of it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Gate {
+pub struct RegisterWait {
     /// The register in which the mark must stand.
     pub register: Register,
     /// A mark that was made then or earlier has waited long enough, and is sent all the same.
@@ -142,19 +142,19 @@ pub struct Gate {
 }
 
 impl Journal {
-    /// Whether anything is due on routes with room.
+    /// Whether anything is due on routes with capacity.
     ///
     /// # Errors
     /// As any read.
     pub(crate) fn is_any_due(
         &self,
         now: Timestamp,
-        room: &[Room],
-        gate: Option<Gate>,
+        capacity: &[Capacity],
+        wait: Option<RegisterWait>,
     ) -> Result<bool, JournalError> {
         let any = || {
-            for room in room {
-                if !rows(&self.connection, now, (room, room.places.min(1)), gate)?.is_empty() {
+            for capacity in capacity {
+                if !rows(&self.connection, now, (capacity, capacity.places.min(1)), wait)?.is_empty() {
                     return Ok(true);
                 }
             }
@@ -171,14 +171,14 @@ impl Journal {
     pub fn due_on<'r>(
         &self,
         mark: MarkId,
-        room: &'r [Room],
-        gate: Option<Gate>,
+        capacity: &'r [Capacity],
+        wait: Option<RegisterWait>,
         now: Timestamp,
     ) -> Result<Vec<(&'r str, Option<Timestamp>)>, JournalError> {
         let mut due = Vec::new();
-        for room in room.iter().filter(|room| !room.route.contains('.')) {
+        for capacity in capacity.iter().filter(|capacity| !capacity.route.contains('.')) {
             let mut query = self.sqlite(self.connection.prepare_cached(&DUE_OF))?;
-            let given = Given::of(room, gate, now);
+            let given = Given::of(capacity, wait, now);
             let given = named_params! {
             ":now": given.now, ":limit": 1, ":route": given.route, ":register": given.register,
             ":since": given.since, ":after": given.after, ":made_by": given.made_by,
@@ -186,7 +186,7 @@ impl Journal {
             };
             let found: Option<Option<i64>> =
                 self.sqlite(query.query_row(given, |row| row.get(0)).optional())?;
-            due.extend(found.map(|since| (room.route.as_str(), since.map(Timestamp))));
+            due.extend(found.map(|since| (capacity.route.as_str(), since.map(Timestamp))));
         }
         Ok(due)
     }
@@ -196,10 +196,10 @@ impl Journal {
     ///
     /// # Errors
     /// As any read.
-    pub fn next_due(&self, now: Timestamp, room: &[Room]) -> Result<Option<Timestamp>, JournalError> {
+    pub fn next_due(&self, now: Timestamp, capacity: &[Capacity]) -> Result<Option<Timestamp>, JournalError> {
         let read = || {
             let mut next = None;
-            for Room { route, .. } in room {
+            for Capacity { route, .. } in capacity {
                 next = next.into_iter().chain(self.next_on(now, route)?).min();
             }
             Ok(next)
@@ -217,17 +217,17 @@ impl Journal {
 
 /// Deliveries on one route whose next attempt may begin, in the order in which they go: due, sound, and the first open one of their host on
 /// their route. A damaged one is put into quarantine on the way, and one that is held, or of a doubtful mark, is passed
-/// over: none goes out or stands in another's way. With a gate, a mark that does not stand in the register yet does not go
+/// over: none goes out or stands in another's way. Where marks wait for the register, one that does not stand there yet does not go
 /// out either, but stands before the later ones of its host. A settled mark is in order too, on a route that is not required and has not
 /// taken it yet.
 pub(crate) fn due(
     transaction: &Transaction<'_>,
     now: Timestamp,
-    on: (&Room, usize),
-    gate: Option<Gate>,
+    on: (&Capacity, usize),
+    wait: Option<RegisterWait>,
 ) -> rusqlite::Result<Rows<DueDelivery>> {
     let (mut sound, mut damaged) = (Vec::new(), Vec::new());
-    for (key, row) in rows(transaction, now, on, gate)? {
+    for (key, row) in rows(transaction, now, on, wait)? {
         match row {
             Ok(due) => sound.push(due),
             Err(damage) => {
@@ -243,15 +243,15 @@ pub(crate) fn due(
 fn rows(
     connection: &Connection,
     now: Timestamp,
-    (room, limit): (&Room, usize),
-    gate: Option<Gate>,
+    (capacity, limit): (&Capacity, usize),
+    wait: Option<RegisterWait>,
 ) -> rusqlite::Result<Vec<(Key, Checked<DueDelivery>)>> {
     let mut all = Vec::new();
-    let most = [usize::from(room.first.is_some()), limit, room.again];
+    let most = [usize::from(capacity.first.is_some()), limit, capacity.again];
     for (sql, most) in DUE.iter().zip(most) {
         let left = most.min(limit.saturating_sub(all.len()));
         if left > 0 {
-            all.extend(rows_of(connection, sql, (room, left), &Given::of(room, gate, now))?);
+            all.extend(rows_of(connection, sql, (capacity, left), &Given::of(capacity, wait, now))?);
         }
     }
     Ok(all)
@@ -260,14 +260,14 @@ fn rows(
 fn rows_of(
     connection: &Connection,
     sql: &str,
-    (room, limit): (&Room, usize),
+    (capacity, limit): (&Capacity, usize),
     given: &Given<'_>,
 ) -> rusqlite::Result<Vec<(Key, Checked<DueDelivery>)>> {
     let mut query = connection.prepare_cached(sql)?;
     let given = named_params! {
         ":now": given.now, ":limit": i64::try_from(limit).unwrap_or(i64::MAX), ":route": given.route, ":register": given.register,
         ":since": given.since, ":after": given.after, ":made_by": given.made_by,
-        ":tells_return": given.tells_return, ":mark": room.first.map(|mark| mark.to_string()),
+        ":tells_return": given.tells_return, ":mark": capacity.first.map(|mark| mark.to_string()),
     };
     let rows = query.query_map(given, |found| {
         let key = Key { mark: found.get(row::WIDTH)?, route: found.get(row::WIDTH + 1)? };
@@ -311,16 +311,16 @@ struct Given<'r> {
 }
 
 impl<'r> Given<'r> {
-    fn of(room: &'r Room, gate: Option<Gate>, now: Timestamp) -> Self {
-        let after = room.terms.after.as_ref();
+    fn of(capacity: &'r Capacity, wait: Option<RegisterWait>, now: Timestamp) -> Self {
+        let after = capacity.terms.after.as_ref();
         Self {
             now: now.0,
-            route: &room.route,
-            register: gate.map(|gate| gate.register.as_str()),
-            since: gate.map(|gate| gate.waited_since.0),
+            route: &capacity.route,
+            register: wait.map(|wait| wait.register.as_str()),
+            since: wait.map(|wait| wait.waited_since.0),
             after: after.map(|after| after.route.as_str()),
             made_by: after.map(|after| (now - after.limit).0),
-            tells_return: room.terms.tells_return,
+            tells_return: capacity.terms.tells_return,
         }
     }
 }
@@ -352,10 +352,10 @@ mod tests {
             now: Timestamp,
             route: &str,
             limit: usize,
-            gate: Option<Gate>,
+            wait: Option<RegisterWait>,
         ) -> Result<Rows<DueDelivery>, JournalError> {
             self.write(|transaction| {
-                Ok(super::due(transaction, now, (&Room::of(route, limit), limit), gate)?)
+                Ok(super::due(transaction, now, (&Capacity::of(route, limit), limit), wait)?)
             })
         }
     }
@@ -364,8 +364,8 @@ mod tests {
     const DOUBTS: [Doubt; 4] =
         [Doubt::Unconfirmed, Doubt::Unproven, Doubt::OutcomeUnknown, Doubt::FencedAgain];
 
-    fn due(journal: &mut Journal, gate: Option<Gate>) -> Vec<MarkId> {
-        let rows = journal.due(LATE, "recovery", 10, gate).unwrap();
+    fn due(journal: &mut Journal, wait: Option<RegisterWait>) -> Vec<MarkId> {
+        let rows = journal.due(LATE, "recovery", 10, wait).unwrap();
         assert!(rows.damaged.is_empty());
         rows.sound.iter().map(|due| due.mark.id).collect()
     }
@@ -389,9 +389,11 @@ mod tests {
     fn a_route_waits_for_another_until_that_has_ended_or_the_limit_is_over() {
         let limit = Duration::from_secs(60);
         let after = After { route: "wiki".to_owned(), limit };
-        let room =
-            Room { terms: Terms { after: Some(after), ..Terms::default() }, ..Room::of("recovery", 4) };
-        let first = std::slice::from_ref(&room);
+        let capacity = Capacity {
+            terms: Terms { after: Some(after), ..Terms::default() },
+            ..Capacity::of("recovery", 4)
+        };
+        let first = std::slice::from_ref(&capacity);
         for (ends, is_told_there) in [(false, true), (true, true), (false, false)] {
             let home = Home::new();
             let mut journal = home.open(Role::Alerter);
@@ -403,7 +405,8 @@ mod tests {
                 attempt(&mut journal, mark, "wiki", &acknowledged());
             }
             let made = journal.mark(mark).unwrap().unwrap().made_at;
-            let begun = |journal: &mut Journal, now| journal.turn(&[], first, None, now).unwrap().begun.len();
+            let begun =
+                |journal: &mut Journal, now| journal.dispatch(&[], first, None, now).unwrap().begun.len();
             let waits = is_told_there && !ends;
             assert_eq!(begun(&mut journal, made + limit - Duration::from_millis(1)), usize::from(!waits));
             if waits {
@@ -429,19 +432,19 @@ mod tests {
         let mut journal = home.open(Role::Alerter);
         let first = marked(&mut journal, "compute1", NOW);
         let second = marked(&mut journal, "compute1", NOW + Duration::from_secs(60));
-        let gate = |since| Some(Gate { register: Register::Attrd, waited_since: since });
+        let wait = |since| Some(RegisterWait { register: Register::Attrd, waited_since: since });
         let before = NOW - Duration::from_secs(1);
         journal.note_published(Register::Attrd, &[format!("m.{second}")]).unwrap();
         journal.note_published(Register::Cib, &[format!("m.{first}")]).unwrap();
-        assert_eq!(due(&mut journal, gate(before)), [], "the first one waits, and the second one behind it");
-        assert_eq!(due(&mut journal, gate(NOW)), [first], "it has waited long enough");
+        assert_eq!(due(&mut journal, wait(before)), [], "the first one waits, and the second one behind it");
+        assert_eq!(due(&mut journal, wait(NOW)), [first], "it has waited long enough");
         journal.note_published(Register::Attrd, &[format!("m.{first}")]).unwrap();
-        assert_eq!(due(&mut journal, gate(before)), [first]);
+        assert_eq!(due(&mut journal, wait(before)), [first]);
         journal.begin_attempt(first, "recovery").unwrap();
         journal.finish_attempt(first, "recovery", &acknowledged(), LATE).unwrap();
-        assert_eq!(due(&mut journal, gate(before)), [second]);
+        assert_eq!(due(&mut journal, wait(before)), [second]);
         home.raw().execute("UPDATE published SET digest = x'00'", []).unwrap();
-        assert_eq!(due(&mut journal, gate(before)), [], "a damaged row is no publication");
+        assert_eq!(due(&mut journal, wait(before)), [], "a damaged row is no publication");
     }
 
     fn parked(next_due: Timestamp) -> Verdict {
@@ -449,8 +452,8 @@ mod tests {
         Verdict::Again { state: State::Parked, ambiguous: false, kind, detail, next_due }
     }
 
-    fn begun(journal: &mut Journal, room: &Room, now: Timestamp) -> Vec<MarkId> {
-        let begun = journal.turn(&[], std::slice::from_ref(room), None, now).unwrap().begun;
+    fn begun(journal: &mut Journal, capacity: &Capacity, now: Timestamp) -> Vec<MarkId> {
+        let begun = journal.dispatch(&[], std::slice::from_ref(capacity), None, now).unwrap().begun;
         begun.iter().map(|due| due.mark.id).collect()
     }
 
@@ -466,11 +469,11 @@ mod tests {
         attempt(&mut journal, old, "recovery", &parked(NOW + second * 2));
         let order = due(&mut journal, None);
         assert_eq!(order, [new, middle, old], "the one that is due for longest has the next turn");
-        let room = Room { again: 0, ..Room::of("recovery", 3) };
-        assert_eq!(begun(&mut journal, &room, LATE), [new], "no place is for the others");
-        let room = Room { first: Some(old), ..Room::of("recovery", 1) };
-        assert_eq!(begun(&mut journal, &room, LATE), [old], "an operator's word");
-        assert_eq!(begun(&mut journal, &room, LATE), [middle], "it is under way");
+        let capacity = Capacity { again: 0, ..Capacity::of("recovery", 3) };
+        assert_eq!(begun(&mut journal, &capacity, LATE), [new], "no place is for the others");
+        let capacity = Capacity { first: Some(old), ..Capacity::of("recovery", 1) };
+        assert_eq!(begun(&mut journal, &capacity, LATE), [old], "an operator's word");
+        assert_eq!(begun(&mut journal, &capacity, LATE), [middle], "it is under way");
     }
 
     /// What nobody could be reached for is the endpoint's fault: it keeps its place.
@@ -492,15 +495,15 @@ mod tests {
     fn a_later_mark_of_a_host_goes_when_the_rejected_one_before_it_had_its_turn() {
         let home = Home::new();
         let mut journal = home.open(Role::Alerter);
-        let (room, hour) = (Room::of("recovery", 4), Duration::from_secs(3600));
+        let (capacity, hour) = (Capacity::of("recovery", 4), Duration::from_secs(3600));
         let first = marked(&mut journal, "compute1", NOW);
         attempt(&mut journal, first, "recovery", &parked(NOW + hour));
-        assert_eq!(begun(&mut journal, &room, LATE), []);
+        assert_eq!(begun(&mut journal, &capacity, LATE), []);
         let later = marked(&mut journal, "compute1", NOW + Duration::from_secs(60));
         let made = journal.mark(later).unwrap().unwrap().made_at;
         let now = made + Duration::from_secs(1);
-        assert_eq!(begun(&mut journal, &room, now), [first], "at once, and before the later one");
+        assert_eq!(begun(&mut journal, &capacity, now), [first], "at once, and before the later one");
         journal.finish_attempt(first, "recovery", &parked(now + hour), now).unwrap();
-        assert_eq!(begun(&mut journal, &room, now), [later]);
+        assert_eq!(begun(&mut journal, &capacity, now), [later]);
     }
 }

@@ -273,7 +273,7 @@ mod tests {
 
     use super::*;
     use crate::tests::{Home, NOW, acknowledged, attempt, events, marked};
-    use crate::{NewDelivery, Role, Room};
+    use crate::{Capacity, NewDelivery, Role};
 
     const LATER: Timestamp = Timestamp(NOW.0 + 60_000);
 
@@ -290,8 +290,8 @@ mod tests {
     }
 
     fn begun(journal: &mut Journal) -> Vec<MarkId> {
-        let turned = journal.turn(&[], &[Room::of("recovery", 8)], None, LATER).unwrap();
-        turned.begun.iter().map(|due| due.mark.id).collect()
+        let dispatched = journal.dispatch(&[], &[Capacity::of("recovery", 8)], None, LATER).unwrap();
+        dispatched.begun.iter().map(|due| due.mark.id).collect()
     }
 
     /// S4-11: what is held is not told and stands in no later mark's way. The broken variant is the same mark set free.
@@ -355,9 +355,9 @@ mod tests {
         let first = marked(&mut journal, "compute1", NOW);
         let later = marked(&mut journal, "compute1", NOW + Duration::from_secs(1));
         journal.hold(&[held(first, &["storm"])], &[], NOW).unwrap();
-        let room = [Room::of("recovery", 0), Room::of("gone", 4)];
+        let capacity = [Capacity::of("recovery", 0), Capacity::of("gone", 4)];
         let due = |journal: &Journal, mark| -> Vec<&str> {
-            let due = journal.due_on(mark, &room, None, LATER).unwrap();
+            let due = journal.due_on(mark, &capacity, None, LATER).unwrap();
             due.into_iter().map(|(route, tried)| if tried.is_none() { route } else { "tried" }).collect()
         };
         assert_eq!((due(&journal, first), due(&journal, later)), (vec!["recovery"], vec!["recovery"]));
@@ -384,7 +384,7 @@ mod tests {
         let step =
             |route: &str| NewDelivery { route: route.into(), body: Vec::new(), required: false, link: None };
         journal.add_deliveries(&mark, &[step("wiki.return")], NOW).unwrap();
-        let begun = journal.turn(&[], &[Room::of("wiki.return", 1)], None, LATER).unwrap().begun;
+        let begun = journal.dispatch(&[], &[Capacity::of("wiki.return", 1)], None, LATER).unwrap().begun;
         assert_eq!(begun.len(), 1);
         assert_eq!(busy(&journal), None);
         journal.add_deliveries(&mark, &[step("wiki.confirm")], NOW).unwrap();

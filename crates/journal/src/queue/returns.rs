@@ -5,7 +5,7 @@ use rusqlite::{Transaction, params};
 
 use crate::queue::deliveries;
 use crate::queue::delivery_row::{self, COLUMNS};
-use crate::queue::due::{DueDelivery, LATER, Room};
+use crate::queue::due::{Capacity, DueDelivery, LATER};
 use crate::store::rows::Rows;
 use crate::{Fault, Journal, JournalError, row};
 use marks::delivery::{Delivery, RETURN, State, TAKEN};
@@ -154,7 +154,7 @@ impl Journal {
 pub(crate) fn ruling(
     transaction: &Transaction<'_>,
     due: &DueDelivery,
-    room: &Room,
+    capacity: &Capacity,
     now: Timestamp,
 ) -> Result<Ruling, Fault> {
     let base = due.delivery.route.strip_suffix(RETURN).unwrap_or(&due.delivery.route);
@@ -172,8 +172,8 @@ pub(crate) fn ruling(
     };
     let given = Return {
         told: told.as_ref(),
-        target: &room.target,
-        is_member: room.look.as_deref().is_some_and(is_member),
+        target: &capacity.target,
+        is_member: capacity.look.as_deref().is_some_and(is_member),
         is_overtaken,
         is_released: due.delivery.released_at.is_some(),
     };
@@ -240,25 +240,29 @@ mod tests {
     }
 
     /// Rooms on the route and on its returns; these are members, by a look at this moment.
-    fn rooms(members: &[&str], at: Timestamp, target: &str) -> [Room; 2] {
+    fn capacities(members: &[&str], at: Timestamp, target: &str) -> [Capacity; 2] {
         let terms = Terms { tells_return: true, ..Terms::default() };
         let members = members.iter().map(|name| HostName::parse(name).unwrap()).collect();
         let look = Some(Arc::new(Membership { at, members }));
-        let room = |route: &str| Room { target: target.to_owned(), look: look.clone(), ..Room::of(route, 4) };
-        [room("recovery"), Room { terms, ..room(&back().route) }]
+        let capacity = |route: &str| Capacity {
+            target: target.to_owned(),
+            look: look.clone(),
+            ..Capacity::of(route, 4)
+        };
+        [capacity("recovery"), Capacity { terms, ..capacity(&back().route) }]
     }
 
     fn far() -> Timestamp {
         Timestamp::now().max(LATER) + Duration::from_secs(60)
     }
 
-    fn begun_with(journal: &mut Journal, rooms: &[Room]) -> Vec<(MarkId, String)> {
-        let turned = journal.turn(&[], rooms, None, far()).unwrap();
-        turned.begun.into_iter().map(|due| (due.mark.id, due.delivery.route)).collect()
+    fn begun_with(journal: &mut Journal, capacities: &[Capacity]) -> Vec<(MarkId, String)> {
+        let dispatched = journal.dispatch(&[], capacities, None, far()).unwrap();
+        dispatched.begun.into_iter().map(|due| (due.mark.id, due.delivery.route)).collect()
     }
 
     fn begun(journal: &mut Journal) -> Vec<(MarkId, String)> {
-        begun_with(journal, &rooms(&["compute1", "compute2", "compute3"], far(), ""))
+        begun_with(journal, &capacities(&["compute1", "compute2", "compute3"], far(), ""))
     }
 
     fn unreached() -> Verdict {
@@ -337,7 +341,7 @@ mod tests {
         let home = Home::new();
         let mut journal = home.open(Role::Alerter);
         let mark = marked(&mut journal, "compute1", NOW);
-        assert_eq!(begun_with(&mut journal, &rooms(&[], far(), "cloud1")).len(), 1);
+        assert_eq!(begun_with(&mut journal, &capacities(&[], far(), "cloud1")).len(), 1);
         drop(journal);
         let mut journal = home.open(Role::Alerter);
         journal.recover(NOW).unwrap();
@@ -373,7 +377,7 @@ mod tests {
                 assert_eq!(begun(&mut journal), [(first, back().route)]);
             }
             let second = marked(&mut journal, "compute1", LATER);
-            let away = rooms(&[], far(), "");
+            let away = capacities(&[], far(), "");
             if is_under_way {
                 assert_eq!(begun_with(&mut journal, &away), []);
                 journal.finish_attempt(first, &back().route, &acknowledged(), LATER).unwrap();
@@ -403,12 +407,17 @@ mod tests {
             if ended {
                 journal.dismiss(second, "old", "alice", LATER).unwrap();
             }
-            let away = rooms(&["compute2"], far(), "");
-            let rooms = away.map(|room| Room { look: room.look.filter(|_| look.is_some()), ..room });
-            assert_eq!(begun_with(&mut journal, &rooms), [], "{ended} {look:?}");
+            let away = capacities(&["compute2"], far(), "");
+            let capacities =
+                away.map(|capacity| Capacity { look: capacity.look.filter(|_| look.is_some()), ..capacity });
+            assert_eq!(begun_with(&mut journal, &capacities), [], "{ended} {look:?}");
         }
         let before = journal.mark(second).unwrap().unwrap().made_at;
-        assert_eq!(begun_with(&mut journal, &rooms(&["compute1"], before, "")), [], "the look is too old");
+        assert_eq!(
+            begun_with(&mut journal, &capacities(&["compute1"], before, "")),
+            [],
+            "the look is too old"
+        );
         assert_eq!(begun(&mut journal), [(first, back().route)]);
         let held = marked(&mut journal, "compute2", NOW);
         attempt(&mut journal, held, "recovery", &acknowledged());
@@ -441,10 +450,10 @@ mod tests {
             let home = Home::new();
             let mut journal = home.open(Role::Alerter);
             let mark = marked(&mut journal, "compute1", NOW);
-            assert_eq!(begun_with(&mut journal, &rooms(&[], far(), sent_to)).len(), 1);
+            assert_eq!(begun_with(&mut journal, &capacities(&[], far(), sent_to)).len(), 1);
             journal.finish_attempt(mark, "recovery", &acknowledged(), LATER).unwrap();
             add_return(&mut journal, mark);
-            let begun = begun_with(&mut journal, &rooms(&["compute1"], far(), leads_to));
+            let begun = begun_with(&mut journal, &capacities(&["compute1"], far(), leads_to));
             assert_eq!(begun.len(), usize::from(goes));
             if goes {
                 continue;
@@ -455,7 +464,7 @@ mod tests {
             assert!(why.detail.contains("told to one"), "{}", why.detail);
             assert_eq!(journal.free_returns("recovery", "two", LATER).unwrap(), 0);
             assert_eq!(journal.free_returns("recovery", "one", LATER).unwrap(), 1);
-            assert_eq!(begun_with(&mut journal, &rooms(&["compute1"], far(), "one")).len(), 1);
+            assert_eq!(begun_with(&mut journal, &capacities(&["compute1"], far(), "one")).len(), 1);
         }
     }
 
@@ -504,14 +513,14 @@ mod tests {
             let mut journal = home.open(Role::Alerter);
             let mark = marked(&mut journal, "compute1", NOW);
             for (sent_to, verdict) in [("one", again(NOW)), ("two", acknowledged())] {
-                assert_eq!(begun_with(&mut journal, &rooms(&[], far(), sent_to)).len(), 1);
+                assert_eq!(begun_with(&mut journal, &capacities(&[], far(), sent_to)).len(), 1);
                 let verdict = if is_taken { verdict } else { again(NOW) };
                 journal.finish_attempt(mark, "recovery", &verdict, LATER).unwrap();
             }
             let is_over = is_taken || journal.dismiss(mark, "it lives", "alice", LATER).unwrap();
             assert!(is_over);
             add_return(&mut journal, mark);
-            let begun = begun_with(&mut journal, &rooms(&["compute1"], far(), leads_to));
+            let begun = begun_with(&mut journal, &capacities(&["compute1"], far(), leads_to));
             assert_eq!(begun.len(), usize::from(goes), "{is_taken} {leads_to}");
             if goes {
                 continue;
@@ -530,12 +539,12 @@ mod tests {
         let mut journal = home.open(Role::Alerter);
         let mark = marked(&mut journal, "compute1", NOW);
         for sent_to in ["two", "one"] {
-            assert_eq!(begun_with(&mut journal, &rooms(&[], far(), sent_to)).len(), 1);
+            assert_eq!(begun_with(&mut journal, &capacities(&[], far(), sent_to)).len(), 1);
             journal.finish_attempt(mark, "recovery", &again(NOW), LATER).unwrap();
         }
         assert!(journal.dismiss(mark, "it lives", "alice", LATER).unwrap());
         add_return(&mut journal, mark);
-        assert_eq!(begun_with(&mut journal, &rooms(&["compute1"], far(), "three")), []);
+        assert_eq!(begun_with(&mut journal, &capacities(&["compute1"], far(), "three")), []);
         let why = last(&journal, mark).last.unwrap();
         assert!(why.detail.contains("told to two; and to one,"), "{}", why.detail);
     }
@@ -559,10 +568,10 @@ mod tests {
         let home = Home::new();
         let mut journal = home.open(Role::Alerter);
         let mark = marked(&mut journal, "compute1", NOW);
-        assert_eq!(begun_with(&mut journal, &rooms(&[], far(), "one")).len(), 1);
+        assert_eq!(begun_with(&mut journal, &capacities(&[], far(), "one")).len(), 1);
         journal.finish_attempt(mark, "recovery", &acknowledged(), LATER).unwrap();
         add_return(&mut journal, mark);
-        let there = rooms(&["compute1"], far(), "two");
+        let there = capacities(&["compute1"], far(), "two");
         assert_eq!(begun_with(&mut journal, &there), []);
         assert_eq!(journal.release_held(mark, false, ("it is off", "alice"), LATER).unwrap(), 0);
         assert_eq!(begun_with(&mut journal, &there), []);

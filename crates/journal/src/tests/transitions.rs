@@ -5,7 +5,7 @@ use std::collections::BTreeSet;
 use std::time::Duration;
 
 use crate::tests::{Home, NOW, acknowledged, attempt, fencing};
-use crate::{Callback, Ended, Journal, JournalError, NewDelivery, Role, Room, Says, Taken, Verdict};
+use crate::{Callback, Capacity, Ended, Journal, JournalError, NewDelivery, Role, Says, Taken, Verdict};
 use marks::chain::Link;
 use marks::delivery::State;
 use marks::id::MarkId;
@@ -33,11 +33,11 @@ fn again(state: State) -> Verdict {
 
 fn answered(journal: &mut Journal, mark: MarkId, verdict: Verdict) -> Result<(), JournalError> {
     let ended = Ended { mark, route: ROUTE.into(), verdict, at: NOW };
-    journal.turn(&[ended], &[], None, NOW).map(drop)
+    journal.dispatch(&[ended], &[], None, NOW).map(drop)
 }
 
 fn turn(journal: &mut Journal, terms: Terms) -> Result<(), JournalError> {
-    journal.turn(&[], &[Room { terms, ..Room::of(ROUTE, 99) }], None, LATER).map(drop)
+    journal.dispatch(&[], &[Capacity { terms, ..Capacity::of(ROUTE, 99) }], None, LATER).map(drop)
 }
 
 fn returned(journal: &mut Journal, mark: MarkId, if_returned: IfReturned) -> Result<(), JournalError> {

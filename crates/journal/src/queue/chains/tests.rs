@@ -2,7 +2,7 @@ use proptest::prelude::*;
 
 use super::*;
 use crate::tests::{Home, NOW, acknowledged, again, attempt, events, fencing, states};
-use crate::{HistoryFilter, NewDelivery, Resolved, Role, Room, Taken, Verdict};
+use crate::{Capacity, HistoryFilter, NewDelivery, Resolved, Role, Taken, Verdict};
 use marks::fencing::Fencing;
 use marks::mark::{Doubt, Settlement, Standing};
 use marks::register::{Acknowledgement, Settled};
@@ -60,9 +60,9 @@ fn chain(journal: &Journal, mark: MarkId) -> Vec<&'static str> {
 
 /// What is begun at `now` on all routes.
 fn begun(journal: &mut Journal, now: Timestamp) -> Vec<String> {
-    let rooms = ROUTES.map(|route| Room::of(route, 8));
-    let turned = journal.turn(&[], &rooms, None, now).unwrap();
-    turned.begun.into_iter().map(|due| due.delivery.route).collect()
+    let capacities = ROUTES.map(|route| Capacity::of(route, 8));
+    let dispatched = journal.dispatch(&[], &capacities, None, now).unwrap();
+    dispatched.begun.into_iter().map(|due| due.delivery.route).collect()
 }
 
 fn settled(journal: &Journal, mark: MarkId) -> Option<Settlement> {
@@ -368,8 +368,8 @@ fn the_current_step_that_its_terms_hold_is_released_by_an_operator_or_left_in_it
         assert!(journal.note_return(mark, NOW, NOW).unwrap());
         go(&mut journal, NOW);
         let terms = Terms { if_returned: IfReturned::Hold, ..Terms::default() };
-        let room = Room { terms, ..Room::of("nova", 1) };
-        assert!(journal.turn(&[], &[room], None, NOW).unwrap().begun.is_empty());
+        let capacity = Capacity { terms, ..Capacity::of("nova", 1) };
+        assert!(journal.dispatch(&[], &[capacity], None, NOW).unwrap().begun.is_empty());
         assert_eq!(journal.held_deliveries(10).unwrap().in_all, 1);
         if is_released {
             assert_eq!(journal.release_held(mark, false, ("it is off", "alice"), NOW).unwrap(), 1);
@@ -393,8 +393,9 @@ fn a_step_that_its_terms_cancel_hands_on_to_the_next() {
         assert!(journal.note_return(mark, NOW, NOW).unwrap());
         let mut turn = |route: &str, if_returned| {
             go(&mut journal, NOW);
-            let room = Room { terms: Terms { if_returned, ..Terms::default() }, ..Room::of(route, 1) };
-            journal.turn(&[], &[room], None, NOW).unwrap().begun.len()
+            let capacity =
+                Capacity { terms: Terms { if_returned, ..Terms::default() }, ..Capacity::of(route, 1) };
+            journal.dispatch(&[], &[capacity], None, NOW).unwrap().begun.len()
         };
         assert_eq!(turn("nova", IfReturned::Cancel), 0);
         assert_eq!(turn("masakari", second), usize::from(second == IfReturned::Deliver));
@@ -416,8 +417,8 @@ fn a_chain_falls_back_to_a_step_that_is_left() {
     go(&mut journal, NOW);
     assert!(journal.note_return(mark, NOW, NOW).unwrap());
     let terms = Terms { if_returned: IfReturned::Cancel, ..Terms::default() };
-    let room = Room { terms, ..Room::of("masakari", 1) };
-    journal.turn(&[], &[room], None, NOW).unwrap();
+    let capacity = Capacity { terms, ..Capacity::of("masakari", 1) };
+    journal.dispatch(&[], &[capacity], None, NOW).unwrap();
     assert_eq!(chain(&journal, mark), ["waits", "cancelled"]);
     assert_eq!(go(&mut journal, NOW).escalated.len(), 1);
     assert_eq!(chain(&journal, mark), ["pending", "cancelled"]);
@@ -450,9 +451,9 @@ fn a_step_that_was_changed_by_hand_is_found_by_the_chain_itself() {
     go(&mut journal, NOW);
     home.raw().execute("UPDATE delivery SET step_until = 1 WHERE route = 'nova'", []).unwrap();
     assert_eq!(go(&mut journal, NOW + SECOND).escalated.len(), 1);
-    assert_eq!(journal.turn(&[], &[], None, NOW).unwrap().damaged.len(), 1, "it is told of once");
+    assert_eq!(journal.dispatch(&[], &[], None, NOW).unwrap().damaged.len(), 1, "it is told of once");
     go(&mut journal, NOW + LIMIT * 2);
-    assert!(journal.turn(&[], &[], None, NOW).unwrap().damaged.is_empty());
+    assert!(journal.dispatch(&[], &[], None, NOW).unwrap().damaged.is_empty());
     let quarantined = events(&journal, mark).iter().filter(|event| *event == "quarantined").count();
     assert_eq!((quarantined, chain(&journal, mark)), (1, vec!["waits", "pending"]));
 }
@@ -607,9 +608,9 @@ fn an_earlier_chain_stands_in_the_way_on_the_route_whose_turn_it_is_alone() {
     let second = marked_as(&mut journal, "compute1", NOW + SECOND, &chain_of(2));
     let now = NOW + SECOND;
     let begun = |journal: &mut Journal, now| -> Vec<(MarkId, String)> {
-        let rooms = ["nova", "masakari"].map(|route| Room::of(route, 8));
-        let turned = journal.turn(&[], &rooms, None, now).unwrap();
-        turned.begun.into_iter().map(|due| (due.mark.id, due.delivery.route)).collect()
+        let capacities = ["nova", "masakari"].map(|route| Capacity::of(route, 8));
+        let dispatched = journal.dispatch(&[], &capacities, None, now).unwrap();
+        dispatched.begun.into_iter().map(|due| (due.mark.id, due.delivery.route)).collect()
     };
     go(&mut journal, now);
     assert_eq!(begun(&mut journal, now), [(first, "nova".to_owned())], "the second one waits");
@@ -748,7 +749,7 @@ impl World {
     fn happen(&mut self, event: Event) -> Result<(), String> {
         let (mark, now) = (self.mark, self.now);
         match event {
-            Event::Turn => return self.turn(),
+            Event::Turn => return self.dispatch(),
             Event::Answer(answer) => {
                 let Some(route) = self.under_way.take() else { return Ok(()) };
                 let verdict =
@@ -779,7 +780,7 @@ impl World {
         Ok(())
     }
 
-    fn turn(&mut self) -> Result<(), String> {
+    fn dispatch(&mut self) -> Result<(), String> {
         let may_go = self.may_go;
         self.advance()?;
         if self.is_reckless {
