@@ -1,12 +1,14 @@
 //! The daemon's loop: take in what was fenced, begin what is due, put on record what came of it, wait for the next
 //! reason to poll.
 
+mod reloading;
+
 use std::collections::HashMap;
 use std::pin::pin;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-use journal::{Capacity, DueDelivery, Ended, Journal, JournalError, Tried};
+use journal::{Capacity, DueDelivery, Ended, Journal, JournalError};
 use marks::id::MarkId;
 use marks::time::Timestamp;
 use tokio::sync::mpsc::{self, UnboundedReceiver, UnboundedSender};
@@ -15,26 +17,22 @@ use tokio_util::sync::CancellationToken;
 use tracing::{error, warn};
 
 use crate::cluster::View;
-use crate::config::{Route, Settings};
+use crate::config::Route;
 use crate::daemon::poller::{self, Poller};
 use crate::daemon::pruning::Pruner;
 use crate::daemon::watch::{Identity, Watch};
-use crate::daemon::{checks, unproven};
+use crate::daemon::{checks, outboxes, unproven};
 use crate::delivery::answers::{Answer, Answers};
-use crate::delivery::endpoint::Endpoint;
 use crate::delivery::outbox::{FRESH, Outbox};
 use crate::delivery::trouble::Troubles;
 use crate::delivery::{self, schedule, stranded};
 use crate::health::Check;
 use crate::intake::apply;
 use crate::intake::start::{self, Serving};
-use crate::log;
 use crate::moment::Moment;
 use crate::policy::steer;
 use crate::probes::{Conclusion, Prober};
-use crate::reload::{self, RouteChanges};
 use crate::state::Shared;
-use crate::state::reloads::{Postponed, Reloaded, Signed};
 
 /// How long the engine waits before it tries again a journal that it could not write.
 const JOURNAL_PAUSE: Duration = Duration::from_secs(1);
@@ -107,8 +105,8 @@ impl Engine {
                 "attempts were cut off when the last daemon ended; they may have arrived and are made again"
             );
         }
-        let new_outboxes = outboxes(&shared, &tried, now);
-        *shared.routes.outboxes() = new_outboxes;
+        let outboxes = outboxes::new(&shared, &tried, now);
+        *shared.routes.outboxes() = outboxes;
         // No mark waits for a route that was not required and is not configured any more.
         let tried =
             tried.into_iter().filter(|tried| tried.required || shared.base.route(&tried.route).is_some());
@@ -180,120 +178,6 @@ impl Engine {
     fn tell_supervisor(&self, failed: bool) {
         let is_up = failed || !self.wants_poll || self.poller.is_some();
         self.shared.supervisor.passed(is_up, || sentence(&self.shared, Timestamp::now()));
-    }
-
-    /// Takes up the configurations that were read since the last pass.
-    async fn reload(&mut self) {
-        let shared = Arc::clone(&self.shared);
-        if let Some((Postponed { settings, signed }, _turn)) = shared.reloads.take_postponed()
-            && let Reloaded::Changed(changes) = self.put_or_postpone(settings, signed.clone()).await
-        {
-            reload::note(&shared, &changes, signed).await;
-        }
-        while let Some(asked) = shared.reloads.take() {
-            shared.reloads.forget();
-            let came = self.put_or_postpone(asked.settings, Signed::default()).await;
-            let _nobody_waits_any_more = asked.answer.send(came);
-        }
-    }
-
-    /// Puts it in force, or keeps it for the next pass where the journal is in the way.
-    async fn put_or_postpone(&mut self, settings: Settings, signed: Signed) -> Reloaded {
-        let (file, again) = (settings.file.clone(), settings.clone());
-        let came = match self.put(settings).await {
-            Ok(what) => Reloaded::Changed(what),
-            Err(NotPut::Obstacle(why)) => Reloaded::Refused(vec![why]),
-            Err(NotPut::Journal(error)) => {
-                self.shared.reloads.postpone(Postponed { settings: again, signed });
-                Reloaded::Postponed(error.to_string())
-            }
-        };
-        reload::report(&self.shared, &file, &came);
-        came
-    }
-
-    /// Puts a configuration in the place of the one there is; gives what has changed, or why nothing has. Exchanges under way
-    /// go on, and end with the driver that they began with.
-    async fn put(&mut self, mut new: Settings) -> Result<Vec<String>, NotPut> {
-        let old = self.shared.base.settings();
-        if let Some(obstacle) = reload::obstacle(&old, &new) {
-            return Err(NotPut::Obstacle(obstacle));
-        }
-        let orders =
-            self.shared.base.store.run(|journal: &mut Journal| journal.decisions_in_force(Timestamp::now()));
-        let orders = orders.await?;
-        if let Some(obstacle) = reload::homeless(&orders.sound, &new) {
-            return Err(NotPut::Obstacle(obstacle));
-        }
-        // What was to be told by the old rules and was not sent yet is judged by the new ones.
-        self.take_back(Outbox::remove_all).await?;
-        let routes = reload::keep_what_is_same(&old, &mut new);
-        let said = [reload::changed_sections(&old, &new), routes.said.clone()].concat();
-        let (new, state, renewed) = (Arc::new(new), Arc::clone(&self.shared), routes.renewed.clone());
-        let now = Timestamp::now();
-        let swap = move |journal: &mut Journal| {
-            let tried = journal.tried()?;
-            state.base.put_settings(new);
-            renew_outboxes(&state, &routes, &tried, now);
-            // Names, groups and routes are checked as after a start.
-            state.base.seen().named = false;
-            Ok(())
-        };
-        self.shared.base.store.run(swap).await?;
-        let settings = self.shared.base.settings();
-        self.answers.set_batch(settings.ack_batch);
-        log::put(settings.log);
-        settings.warn();
-        self.renewed.get_or_insert_default().extend(renewed);
-        self.serving = Some(Serving::default());
-        (self.wants_poll, self.kept_house) = (true, None);
-        Ok(said)
-    }
-
-    /// What a new configuration brings to the marks that are there, as a start does.
-    async fn bring_what_is_new(&mut self) -> Result<(), JournalError> {
-        if self.serving.is_some() {
-            self.serve_open_marks().await?;
-        }
-        if self.stop.is_cancelled() {
-            return Ok(());
-        }
-        let Some(renewed) = self.renewed.clone() else { return Ok(()) };
-        let state = Arc::clone(&self.shared);
-        let work = move |journal: &mut Journal| {
-            let now = Timestamp::now();
-            // Whoever refused them is not asked any more.
-            renewed.iter().try_for_each(|route| journal.wake_parked(route, now).map(drop))?;
-            let waiting = journal.waiting()?;
-            state
-                .routes
-                .troubles()
-                .keep_only(|route| waiting.contains_key(route) && state.base.route(route).is_some());
-            stranded::check(journal, &state.base, &state.routes)
-        };
-        self.shared.base.store.run(work).await?;
-        self.renewed = None;
-        Ok(())
-    }
-
-    /// Gives open marks what the configuration brings, a page at a time: there may be very many, and between two pages others
-    /// have the journal, the supervisor hears that the engine gets on, and a stop is a stop.
-    async fn serve_open_marks(&mut self) -> Result<(), JournalError> {
-        let state = Arc::clone(&self.shared);
-        let name =
-            move |journal: &mut Journal| start::name_without_cluster(journal, &state.base, Timestamp::now());
-        self.shared.base.store.run(name).await?;
-        while let Some(at) = self.serving.clone().filter(|_| self.shared.base.knows_groups()) {
-            if self.stop.is_cancelled() {
-                return Ok(());
-            }
-            let state = Arc::clone(&self.shared);
-            let page =
-                move |journal: &mut Journal| start::serve_page(journal, &state.base, at, Timestamp::now());
-            self.serving = self.shared.base.store.run(page).await?;
-            self.shared.supervisor.gets_on();
-        }
-        Ok(())
     }
 
     /// Lets attempts that are under way end, for at most `grace`. What is cut off counts as unknown.
@@ -498,7 +382,7 @@ impl Engine {
                 let is_permitted = poll(&self.shared, poller).await?;
                 is_permitted && !steer::waits_for_cib(self.shared.policy(), Timestamp::now())
             }
-            None => take_in(&self.shared, None).await.map(|()| true)?,
+            None => take_view(&self.shared, None).await.map(|()| true)?,
         };
         (self.wants_poll, self.is_behind, self.polled) = (false, false, Some(Instant::now()));
         Ok(permitted)
@@ -702,78 +586,25 @@ fn keys(due: &[DueDelivery]) -> Vec<(MarkId, &str)> {
     due.iter().map(|due| (due.mark.id, due.delivery.route.as_str())).collect()
 }
 
-/// One for each route. What a former daemon found in trouble is probed at once, but however often daemons start, no
-/// oftener than once a second.
-fn outboxes(shared: &Shared, tried: &[Tried], now: Timestamp) -> HashMap<String, Outbox> {
-    let settings = shared.base.settings();
-    let new = |route: &Arc<Route>| {
-        let name = route.name.as_str().to_owned();
-        let limit = limit(route, &settings);
-        let endpoint = match tried.iter().find(|tried| tried.route == name) {
-            None => Endpoint::new(limit),
-            Some(tried) => {
-                let wait = schedule::FLOOR.saturating_sub(now.since(tried.last.at));
-                Endpoint::in_trouble(limit, Instant::now() + wait)
-            }
-        };
-        (name, Outbox::new(endpoint))
-    };
-    settings.routes.iter().map(new).collect()
-}
-
-/// Routes that go on keep their outboxes with all that is known of their endpoints; the others begin as after a start.
-fn renew_outboxes(shared: &Shared, routes: &RouteChanges, tried: &[Tried], now: Timestamp) {
-    let mut new = outboxes(shared, tried, now);
-    let (settings, mut current) = (shared.base.settings(), shared.routes.outboxes());
-    for route in &settings.routes {
-        let name = route.name.as_str();
-        let is_kept = routes.kept.iter().any(|kept| kept == name);
-        if let Some(mut outbox) = current.remove(name).filter(|_| is_kept) {
-            outbox.endpoint.set_limit(limit(route, &settings));
-            new.insert(name.to_owned(), outbox);
-        }
-    }
-    *current = new;
-}
-
-/// How many exchanges a route may have under way.
-fn limit(route: &Route, settings: &Settings) -> usize {
-    route.driver.at_once().unwrap_or(usize::MAX).min(settings.max_in_flight)
-}
-
-/// Why a configuration is not in force.
-enum NotPut {
-    /// It cannot be.
-    Obstacle(String),
-    /// It can as soon as the journal is well.
-    Journal(JournalError),
-}
-
-impl From<JournalError> for NotPut {
-    fn from(error: JournalError) -> Self {
-        Self::Journal(error)
-    }
-}
-
 /// Says whether marks may be told now.
 async fn poll(shared: &Arc<Shared>, poller: &mut Poller) -> Result<bool, JournalError> {
     let view = poller.poll(shared).await;
-    take_in(shared, Some(view)).await?;
+    take_view(shared, Some(view)).await?;
     let wanted = std::mem::take(&mut shared.base.seen().history_wanted);
     if wanted {
         let view = poller.poll_now(shared, true).await;
-        take_in(shared, Some(view)).await?;
+        take_view(shared, Some(view)).await?;
     }
     poller.keep_up(shared).await?;
     if !poller.permits() {
         // Writing may have taken long; where it did not, the answer stays no. What is acted on is taken in first.
         let view = poller.poll(shared).await;
-        take_in(shared, Some(view)).await?;
+        take_view(shared, Some(view)).await?;
     }
     Ok(poller.permits())
 }
 
-async fn take_in(shared: &Arc<Shared>, view: Option<Arc<View>>) -> Result<(), JournalError> {
+async fn take_view(shared: &Arc<Shared>, view: Option<Arc<View>>) -> Result<(), JournalError> {
     let state = Arc::clone(shared);
     let work = move |journal: &mut Journal| {
         apply::take_in(journal, (&state.base, &state.accounts), view.as_deref())?;

@@ -2,6 +2,7 @@
 
 pub mod checks;
 pub mod engine;
+mod outboxes;
 pub mod poller;
 pub mod pruning;
 pub mod unproven;

@@ -201,9 +201,9 @@ fn keep_syslog() -> anyhow::Result<()> {
 /// Starts a daemon that the reaper will wait for.
 fn daemon(program: &str, arguments: &[&str]) -> anyhow::Result<()> {
     let mut command = quiet(program);
-    command
-        .args(arguments)
-        .envs([("PCMK_logfile", "/var/log/pacemaker/pacemaker.log"), ("PCMK_logfacility", "none")]);
+    let log = [("PCMK_logfile", "/var/log/pacemaker/pacemaker.log"), ("PCMK_logfacility", "none")];
+    // Every start of a remote daemon searches for a prime of so many bits.
+    command.args(arguments).envs(log).env("PCMK_dh_max_bits", "1024");
     command.spawn().with_context(|| format!("starting {program}"))?;
     Ok(())
 }

@@ -178,7 +178,7 @@ impl Lab {
     pub fn view_of(&self, controller: &str) -> anyhow::Result<View> {
         // A controller whose daemons hang would keep whoever asks it.
         let question = ["timeout", "3", "crm_mon", "-1", "--output-as=xml", "--inactive"];
-        Ok(View::read(&self.exec(controller, &question)?.out))
+        Ok(View::read(&self.exec(controller, &question)?))
     }
 
     /// A controller that can speak for the cluster: the first that belongs to a quorum, else any that runs.

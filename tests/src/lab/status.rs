@@ -2,12 +2,15 @@
 
 use std::fmt;
 
+use super::node::Ended;
 use super::xml::{Element, elements};
 
 /// One answer of `crm_mon`.
 #[derive(Debug)]
 pub struct View {
     elements: Vec<Element>,
+    /// How `crm_mon` ended, where that was badly.
+    complaint: Option<String>,
 }
 
 /// One entry of the fencing history.
@@ -24,8 +27,10 @@ pub struct Fencing {
 }
 
 impl View {
-    pub(super) fn read(xml: &str) -> Self {
-        Self { elements: elements(xml) }
+    pub(super) fn read(answer: &Ended) -> Self {
+        let complaint =
+            (answer.rc != 0).then(|| format!("crm_mon ended with {}: {}", answer.rc, answer.err.trim()));
+        Self { elements: elements(&answer.out), complaint }
     }
 
     /// The name of the DC, if there is one with quorum.
@@ -83,6 +88,9 @@ impl fmt::Display for View {
     fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
         let dc = self.dc();
         write!(out, "DC {}", dc.as_deref().unwrap_or("none"))?;
+        if let Some(complaint) = &self.complaint {
+            write!(out, "; {complaint}")?;
+        }
         for node in self.elements.iter().filter(|e| e.name == "node" && !e.get("type").is_empty()) {
             let states = ["online", "pending", "unclean"].into_iter().filter(|state| node.is(state));
             write!(out, "; {} {}", node.get("name"), states.collect::<Vec<_>>().join(" "))?;

@@ -6,6 +6,8 @@ use std::time::{Duration, Instant};
 use anyhow::{Context, bail};
 
 const PAUSE: Duration = Duration::from_millis(50);
+/// After a look that took long it is rested for so many times as long: the machine has other things to do.
+const REST: u32 = 2;
 
 /// Asks `look` again and again until it gives a value.
 ///
@@ -18,6 +20,7 @@ pub fn until<T>(
 ) -> anyhow::Result<T> {
     let end = Instant::now() + limit;
     loop {
+        let begun = Instant::now();
         let seen = look();
         if let Ok(Some(value)) = seen {
             return Ok(value);
@@ -26,7 +29,7 @@ pub fn until<T>(
             seen.with_context(|| gave_up(what, limit))?;
             bail!(gave_up(what, limit));
         }
-        thread::sleep(PAUSE);
+        thread::sleep(PAUSE.max(begun.elapsed() * REST));
     }
 }
 

@@ -1,0 +1,473 @@
+//! What is said, and what is typed then.
+
+use std::sync::LazyLock;
+use std::time::Duration;
+
+use marks::delivery::{Attempt, State};
+use marks::host::HostName;
+use marks::id::NoteId;
+use marks::mark::{Doubt, MarkRow, Proof, Standing};
+use marks::register::Cause;
+
+use super::*;
+use crate::control::api::Health;
+use crate::policy;
+
+const NOW: Timestamp = Timestamp(1_800_000_000_000);
+static PLACE: LazyLock<Place> = LazyLock::new(|| Place {
+    file: "/etc/alerter.toml".into(),
+    directory: "/var/lib/nova-host-alerter".into(),
+    log: "`journalctl -t nova-host-alerter`",
+});
+pub(in crate::commands) const MINUTE: Duration = Duration::from_secs(60);
+
+pub(in crate::commands) fn daemon() -> Daemon {
+    Daemon {
+        version: "0".into(),
+        pid: 1,
+        controller: "ctl1".into(),
+        health: Health { healthy: true, degraded: false, reasons: Vec::new() },
+        routes: Vec::new(),
+        cluster: None,
+        groups: Vec::new(),
+        orders: Vec::new(),
+        problems: Vec::new(),
+        unaccounted: Vec::new(),
+    }
+}
+
+pub(in crate::commands) fn sight<'a>(daemon: Option<&'a Daemon>, open: &'a [MarkReport]) -> Sight<'a> {
+    Sight {
+        now: NOW,
+        limits: Limits::default(),
+        daemon,
+        silent: None,
+        is_blind: false,
+        elsewhere: None,
+        config: &[],
+        journal: None,
+        place: &PLACE,
+        is_root: true,
+        resource: Some("alerter"),
+        register: None,
+        open,
+        routes: None,
+        orders: &[],
+        new: &[],
+        damaged: &[],
+        unaccounted: &[],
+        tried: &[],
+    }
+}
+
+/// A mark of that age with a delivery to `recovery`.
+fn mark(host: &str, age: Duration, standing: Standing) -> MarkReport {
+    let mark = MarkRow { standing, ..samples::mark_of(host, NOW - age) };
+    let holds = policy::doubts(&mark);
+    MarkReport {
+        view: "cluster",
+        in_journal: true,
+        state: if holds.is_empty() { "open" } else { "held" },
+        holds,
+        held: None,
+        fence_count: 1,
+        deliveries: vec![delivery(State::Pending)],
+        damaged: Vec::new(),
+        acknowledged: Vec::new(),
+        mark,
+    }
+}
+
+pub(in crate::commands) fn delivery(state: State) -> DeliveryReport {
+    DeliveryReport {
+        route: "recovery".into(),
+        required: true,
+        state,
+        attempts: 3,
+        ambiguous: 0,
+        next_due: Some(NOW + MINUTE * 5).filter(|_| state == State::Parked),
+        last: Some(Attempt { at: NOW, kind: "rejected".into(), detail: "HTTP 422".into() }),
+        reference: None,
+        ended_at: None,
+        chain: None,
+        body: String::new(),
+    }
+}
+
+pub(in crate::commands) fn proven(host: &str, age: Duration) -> MarkReport {
+    mark(host, age, Standing::Proven(Proof::Alert))
+}
+
+fn held(host: &str, hold: Hold, why: &str, until: Option<Timestamp>) -> MarkReport {
+    held_by(host, hold, why, until, Cause::default())
+}
+
+fn held_by(host: &str, hold: Hold, why: &str, until: Option<Timestamp>, cause: Cause) -> MarkReport {
+    let held = HeldReport { why: why.into(), cause, since: NOW - MINUTE, until, as_of_last_run: false };
+    MarkReport { holds: vec![hold], state: "held", held: Some(held), ..proven(host, MINUTE * 60) }
+}
+
+fn kinds(troubles: &[Problem]) -> Vec<(Level, &str)> {
+    troubles.iter().map(|trouble| (trouble.level, trouble.kind.as_str())).collect()
+}
+
+#[test]
+fn an_alerter_that_runs_nowhere_is_critical_and_one_that_runs_elsewhere_is_none() {
+    let nowhere = problems(&sight(None, &[]));
+    assert_eq!(kinds(&nowhere), [(Level::Critical, "not-running")]);
+    let silent = problems(&Sight { silent: Some("17"), ..sight(None, &[]) });
+    assert!(silent[0].what.contains("process 17") && silent.len() == 1);
+    // Whoever is not root would be notified of an outage that there is none of.
+    let blind = Sight { is_blind: true, journal: Some("permission denied"), ..sight(None, &[]) };
+    assert_eq!(kinds(&problems(&blind)), [(Level::Critical, "journal")]);
+    assert!(problems(&Sight { elsewhere: Some("ctl2"), ..sight(None, &[]) }).is_empty());
+    assert!(problems(&sight(Some(&daemon()), &[])).is_empty());
+}
+
+/// The broken variant has a line for each of a hundred hosts.
+#[test]
+fn what_one_thing_holds_is_said_once() {
+    let until = Some(NOW + MINUTE);
+    let open: Vec<MarkReport> = (1..=5)
+        .map(|n| held(&format!("c{n}"), Hold::Storm, "too many hosts of group rack1 are down at once", until))
+        .collect();
+    let all = problems(&sight(Some(&daemon()), &open));
+    assert_eq!(kinds(&all), [(Level::Warning, "storm")]);
+    assert!(all[0].what.starts_with("c1, c2, c3 and 2 more are held (storm) since 2027-01-15 07:59:00Z, until 2027-01-15 08:01:00Z (then told all the same): too many"));
+    assert_eq!((all[0].hosts.len(), all[0].until), (5, until));
+    // What ends within moments by itself needs nobody yet.
+    let brief = [held("c1", Hold::MaxInFlight, "as many as may be", None)];
+    assert!(
+        !problems(&sight(Some(&daemon()), &brief))
+            .iter()
+            .any(|trouble| trouble.kind.as_str() == "max-in-flight")
+    );
+}
+
+#[test]
+fn a_doubt_says_what_to_look_at_and_grows_critical() {
+    let of = |age| {
+        let open = [mark("compute1", age, Standing::Doubtful(Doubt::Unconfirmed))];
+        problems(&sight(Some(&daemon()), &open)).remove(0)
+    };
+    let young = of(MINUTE);
+    assert_eq!((young.level, young.kind.as_str()), (Level::Warning, "unconfirmed"));
+    assert!(young.what.starts_with("compute1 is held (unconfirmed) since"), "{}", young.what);
+    assert!(young.then.contains("`nova-host-alerter release compute1 --reason TEXT`"), "{}", young.then);
+    assert_eq!(of(MINUTE * 20).level, Level::Critical);
+    let unproven = |age| {
+        let open = [mark("compute1", age, Standing::Doubtful(Doubt::Unproven))];
+        kinds(&problems(&sight(Some(&daemon()), &open)))
+            .first()
+            .map(|(level, kind)| (*level, (*kind).to_owned()))
+    };
+    // Pacemaker's word comes when the whole fencing is over.
+    assert_eq!(unproven(MINUTE), None);
+    assert_eq!(unproven(MINUTE * 2), Some((Level::Warning, "unproven".to_owned())));
+}
+
+#[test]
+fn a_mark_that_cannot_go_says_why() {
+    let with = |state| [MarkReport { deliveries: vec![delivery(state)], ..proven("compute1", MINUTE) }];
+    let of = |state| problems(&sight(Some(&daemon()), &with(state)));
+    assert_eq!(kinds(&of(State::Parked)), [(Level::Critical, "rejected")]);
+    assert_eq!(kinds(&of(State::Quarantined)), [(Level::Critical, "quarantined")]);
+    assert_eq!(kinds(&of(State::Held)), [(Level::Warning, "held-on-route")]);
+    assert!(of(State::Pending).is_empty());
+    let refused = Problem { route: Some("recovery".into()), ..Problem::of(Kind::Refused, "why".into()) };
+    let daemon = running(vec![refused]);
+    let again = DeliveryReport { next_due: Some(NOW), ..delivery(State::Parked) };
+    let open = [MarkReport { deliveries: vec![again], ..proven("compute1", MINUTE) }];
+    let all = kinds(&problems(&sight(Some(&daemon), &open))).len();
+    assert_eq!(all, 1, "it is the route's trouble, and said once");
+    let all = problems(&sight(Some(&daemon), &with(State::Parked)));
+    assert!(
+        kinds(&all).contains(&(Level::Critical, "rejected")),
+        "what it had rejected before is about the host"
+    );
+    let routes = BTreeSet::from(["other".to_owned()]);
+    let all = problems(&Sight { routes: Some(&routes), ..sight(Some(&daemon), &with(State::Pending)) });
+    assert!(all.iter().any(
+        |trouble| trouble.kind == Kind::NoRoute && trouble.what.contains("route recovery was taken out")
+    ));
+}
+
+/// What was decided to be held is not old: whoever decided it knows.
+#[test]
+fn an_old_mark_is_bad_and_one_that_is_paused_is_not_old() {
+    let of = |report| {
+        kinds(&problems(&sight(Some(&daemon()), &[report])))
+            .first()
+            .map(|(level, kind)| (*level, (*kind).to_owned()))
+    };
+    assert_eq!(of(proven("c1", MINUTE)), None);
+    assert_eq!(of(proven("c1", MINUTE * 6)), Some((Level::Warning, "old".to_owned())));
+    assert_eq!(of(proven("c1", MINUTE * 16)), Some((Level::Critical, "old".to_owned())));
+    // A critical age alone counts, though the other one's default is above it.
+    let (daemon, report) = (daemon(), proven("c1", MINUTE * 2));
+    let limits = Limits { critical: MINUTE, ..Limits::default() };
+    let sight = Sight { limits, ..sight(Some(&daemon), std::slice::from_ref(&report)) };
+    assert_eq!(kinds(&problems(&sight)), [(Level::Critical, "old")]);
+    let paused = held("c1", Hold::Pause, "everything is paused by alice: move", None);
+    assert_eq!(of(paused), Some((Level::Warning, "pause".to_owned())));
+}
+
+#[test]
+fn a_pause_is_said_once_whether_it_holds_something_or_not() {
+    let order = Decision {
+        id: NoteId::generate(),
+        about: About::Pause { scope: Scope::Group("rack1".into()), until: None },
+        at: NOW - MINUTE * 180,
+        actor: "alice".into(),
+        reason: "move".into(),
+    };
+    let orders = [order];
+    let all = problems(&Sight { orders: &orders, ..sight(Some(&daemon()), &[]) });
+    assert_eq!(kinds(&all), [(Level::Warning, "paused")]);
+    assert!(
+        all[0].what.contains("paused by alice since 2027-01-15 05:00:00Z (3h), until `resume`: move"),
+        "{}",
+        all[0].what
+    );
+    let open = [held_by("c1", Hold::Pause, "group rack1 is paused by alice: move", None, by(&orders[0]))];
+    let all = problems(&Sight { orders: &orders, ..sight(Some(&daemon()), &open) });
+    assert_eq!(kinds(&all), [(Level::Warning, "pause")]);
+    assert!(all[0].then.contains("`nova-host-alerter resume --group rack1`"), "{}", all[0].then);
+}
+
+fn by(order: &Decision) -> Cause {
+    Cause { scope: order.about.scope(), decision: Some(order.id) }
+}
+
+fn decision(about: About, reason: &str) -> Decision {
+    let (id, at, actor) = (NoteId::generate(), NOW - MINUTE, "alice".to_owned());
+    Decision { id, about, at, actor, reason: reason.to_owned() }
+}
+
+fn pause(group: &str, reason: &str) -> Decision {
+    decision(About::Pause { scope: Scope::Group(group.into()), until: None }, reason)
+}
+
+/// The broken variant names the first order, or the first storm, that there is: both lines would say the same.
+#[test]
+fn the_command_is_that_of_the_order_or_the_group_that_holds_these_marks() {
+    let of = |hold, scope: Option<Scope>| {
+        let open = [held_by("c1", hold, "of it", None, Cause { scope, decision: None })];
+        problems(&sight(Some(&daemon()), &open)).remove(0).then
+    };
+    let paused = |order: &Decision| of(Hold::Pause, order.about.scope());
+    let (one, other) = (pause("rack1", "move"), pause("rack2", "move"));
+    assert!(paused(&one).contains("`nova-host-alerter resume --group rack1`"), "{}", paused(&one));
+    assert!(paused(&other).contains("`nova-host-alerter resume --group rack2`"), "{}", paused(&other));
+    let all = decision(About::Pause { scope: Scope::All, until: None }, "move");
+    assert!(paused(&all).contains("`nova-host-alerter resume`"), "{}", paused(&all));
+    let worked_on = |scope| {
+        let order = decision(About::Maintenance { scope, until: NOW + MINUTE }, "disk");
+        of(Hold::Maintenance, order.about.scope())
+    };
+    let of_group = worked_on(Scope::Group("rack1".into()));
+    assert!(of_group.contains("`nova-host-alerter maintenance end --group rack1`"), "{of_group}");
+    let of_host = worked_on(Scope::Host(HostName::parse("c9").unwrap()));
+    assert!(of_host.contains("`nova-host-alerter maintenance end c9`"), "{of_host}");
+    let storm = of(Hold::Storm, Some(Scope::Group("rack2".into())));
+    assert!(storm.contains("`nova-host-alerter release --group rack2 --reason TEXT`"), "{storm}");
+}
+
+/// The broken variant looks for the pause's reason in what holds: "move" is in "remove the old ones" too.
+#[test]
+fn a_pause_that_holds_nothing_is_said_beside_one_that_does() {
+    let orders = [pause("rack1", "move"), pause("rack2", "remove the old ones")];
+    let open = [held_by("c1", Hold::Pause, "of it", None, by(&orders[1]))];
+    let all = problems(&Sight { orders: &orders, ..sight(Some(&daemon()), &open) });
+    assert_eq!(kinds(&all), [(Level::Warning, "pause"), (Level::Warning, "paused")]);
+    assert!(all[1].what.starts_with("group rack1 paused by alice"), "{}", all[1].what);
+    // Nor is it another one of the same words: who reads the sentence takes it for that.
+    let orders = [pause("rack1", "move"), pause("rack1", "move")];
+    let open = [held_by("c1", Hold::Pause, "of it", None, by(&orders[1]))];
+    let all = problems(&Sight { orders: &orders, ..sight(Some(&daemon()), &open) });
+    assert_eq!(kinds(&all), [(Level::Warning, "pause"), (Level::Warning, "paused")]);
+}
+
+fn running(problems: Vec<Problem>) -> Daemon {
+    Daemon { problems, ..daemon() }
+}
+
+/// The broken variant says twice what it sees itself, or hides what a young route does.
+#[test]
+fn what_the_daemon_says_is_said_unless_it_is_said_better_here() {
+    let of = |kind: Kind| Problem::of(kind, "why".into());
+    let said = |problem: Problem| {
+        let daemon = running(vec![problem]);
+        kinds(&problems(&sight(Some(&daemon), &[]))).into_iter().map(|(_, kind)| kind.to_owned()).collect()
+    };
+    let none: [String; 0] = [];
+    assert_eq!(said(of(Kind::NoQuorum)), ["no-quorum"]);
+    assert_eq!(said(of(Kind::Unknown)), ["degraded"]);
+    assert_eq!(said(of(Kind::Unaccounted)), none);
+    let young = |kind| Problem { news_at: Some(NOW + MINUTE), ..of(kind) };
+    assert_eq!(
+        (said(young(Kind::NotFenced)), said(young(Kind::Failing))),
+        (none.to_vec(), vec!["failing".into()])
+    );
+    let problems_of = |config: &[String]| {
+        let daemon = running(vec![of(Kind::Configuration)]);
+        problems(&Sight { config, ..sight(Some(&daemon), &[]) }).len()
+    };
+    assert_eq!((problems_of(&[]), problems_of(&["unknown key ulr".to_owned()])), (1, 1));
+    let stranded = Problem { route: Some("recovery".into()), ..of(Kind::Stranded) };
+    let (daemon, open, routes) = (running(vec![stranded]), [proven("c1", MINUTE)], BTreeSet::new());
+    let all = problems(&Sight { routes: Some(&routes), ..sight(Some(&daemon), &open) });
+    assert_eq!(kinds(&all), [(Level::Critical, "no-route")], "it is said of the mark");
+}
+
+/// How long it takes until a route is critical is for whoever asks to say.
+#[test]
+fn what_lasts_grows_by_the_limits_of_whoever_asks() {
+    let failing =
+        Problem { grows: true, since: Some(NOW - MINUTE), ..Problem::of(Kind::Failing, "why".into()) };
+    let daemon = running(vec![failing]);
+    let of = |critical| {
+        let limits = Limits { critical, ..Limits::default() };
+        problems(&Sight { limits, ..sight(Some(&daemon), &[]) })[0].level
+    };
+    assert_eq!((of(MINUTE * 2), of(MINUTE)), (Level::Warning, Level::Critical));
+}
+
+/// The broken variant says of a damaged row twice that it is one.
+#[test]
+fn a_damaged_row_that_is_said_already_is_not_said_again() {
+    let record = |record: &str| Unaccounted {
+        record: record.to_owned(),
+        host: None,
+        at: Some(0),
+        kind: marks::account::Gap::Damaged,
+    };
+    let gaps = [record("fencing 1"), record("sighting 2")];
+    let damaged = [Damage { table: "fencing", key: "1".to_owned() }];
+    let daemon = daemon();
+    let all = problems(&Sight { unaccounted: &gaps, damaged: &damaged, ..sight(Some(&daemon), &[]) });
+    assert_eq!(kinds(&all), [(Level::Critical, "damaged"), (Level::Critical, "unaccounted")]);
+    assert!(
+        all[1].what.starts_with("1 record(s) of fencings of a host that is not known"),
+        "{}",
+        all[1].what
+    );
+}
+
+/// The broken variant says first that it does not run, and only then why.
+#[test]
+fn what_keeps_it_from_running_stands_first() {
+    let wrong = ["alerter.toml:3:1: unknown key ulr".to_owned()];
+    let config = &wrong[..];
+    let all = problems(&Sight { config, ..sight(None, &[]) });
+    assert_eq!(all.iter().map(|one| one.kind.as_str()).collect::<Vec<_>>(), ["configuration", "not-running"]);
+    let all = problems(&Sight { journal: Some("I/O error"), ..sight(None, &[]) });
+    assert_eq!(all.iter().map(|one| one.kind.as_str()).collect::<Vec<_>>(), ["journal", "not-running"]);
+    assert!(all[1].then.contains("`journalctl -t nova-host-alerter`"), "{}", all[1].then);
+    let place = Place { log: "`grep -rs nova-host-alerter /var/log`", ..PLACE.clone() };
+    let to_syslog = Sight { place: &place, ..sight(None, &[]) };
+    assert!(problems(&to_syslog)[0].then.starts_with("look why: `grep -rs nova-host-alerter /var/log`"));
+}
+
+/// The broken variant tells root to be root, and says of one that does not run that it goes on.
+#[test]
+fn a_journal_that_cannot_be_read_says_what_helps_here() {
+    let running = daemon();
+    let of = |is_root, daemon| {
+        let place = &Place { directory: "/srv/the journal".into(), ..PLACE.clone() };
+        problems(&Sight { journal: Some("I/O error"), is_root, place, ..sight(daemon, &[]) }).remove(0).then
+    };
+    let down = of(true, None);
+    assert!(!down.contains("as root") && !down.contains("goes on by itself"), "{down}");
+    assert!(
+        down.contains("`df -h '/srv/the journal'`") && down.contains(&start(&sight(None, &[]))),
+        "{down}"
+    );
+    assert!(of(true, Some(&running)).contains("goes on by itself"));
+    assert!(of(false, Some(&running)).starts_with("run this as root"));
+}
+
+/// A host's name does not say which of its marks is meant once that has ended. The broken variant names the host.
+#[test]
+fn a_return_that_is_held_is_ended_by_its_mark() {
+    let back = DeliveryReport { route: "recovery.return".into(), ..delivery(State::Held) };
+    let open = [MarkReport { deliveries: vec![back], ..proven("c1", MINUTE) }];
+    let all = problems(&sight(Some(&daemon()), &open));
+    assert_eq!(kinds(&all), [(Level::Critical, "held-on-route")]);
+    assert_eq!(all[0].what, "it is held on route recovery.return that c1 is back (rejected): HTTP 422");
+    assert!(all[0].then.contains(&format!("unmark {} --reason TEXT`", open[0].mark.id)), "{}", all[0].then);
+}
+
+/// The broken variant names a few of many.
+#[test]
+fn a_rejection_names_its_hosts() {
+    let parked =
+        |host: String| MarkReport { deliveries: vec![delivery(State::Parked)], ..proven(&host, MINUTE) };
+    let open: Vec<MarkReport> = (1..=6).map(|number| parked(format!("c{number}"))).collect();
+    let all = problems(&sight(Some(&daemon()), &open));
+    assert_eq!(kinds(&all), [(Level::Critical, "rejected")]);
+    assert_eq!(
+        all[0].what,
+        "route recovery does not take the mark of c1, c2, c3, c4, c5, c6 (rejected): HTTP 422"
+    );
+    assert_eq!(all[0].hosts.len(), 6);
+}
+
+/// The broken variant leaves it to whoever is woken to find the file, the directory and the host.
+#[test]
+fn the_advice_names_the_file_the_directory_and_the_host() {
+    let open = [MarkReport { holds: vec![Hold::NoFqdn], state: "held", ..proven("c1", MINUTE) }];
+    let running = daemon();
+    let then = |sight: &Sight<'_>| problems(sight).remove(0).then;
+    let nameless = then(&sight(Some(&running), &open));
+    assert!(nameless.contains("[hosts.names] of /etc/alerter.toml"), "{nameless}");
+    let (open, routes) = ([proven("c1", MINUTE)], BTreeSet::from(["other".to_owned()]));
+    let gone = then(&Sight { routes: Some(&routes), ..sight(Some(&running), &open) });
+    assert!(gone.contains("configure recovery again in /etc/alerter.toml and"), "{gone}");
+}
+
+#[test]
+fn no_command_for_several_marks_has_a_gap_where_the_host_stands() {
+    let running = daemon();
+    for doubt in [Doubt::Unconfirmed, Doubt::Unproven, Doubt::OutcomeUnknown, Doubt::FencedAgain] {
+        let open = ["c1", "c2"].map(|host| mark(host, MINUTE * 3, Standing::Doubtful(doubt)));
+        let then = problems(&sight(Some(&running), &open)).remove(0).then;
+        assert!(
+            then.contains("unmark c1 --reason TEXT`") && then.ends_with("; the same for each host"),
+            "{then}"
+        );
+    }
+    let open = ["c1", "c2"].map(|host| held(host, Hold::Storm, "too many hosts", None));
+    let storm = problems(&sight(Some(&running), &open)).remove(0).then;
+    assert!(storm.contains("unmark c1 --reason TEXT`") && !storm.contains("HOST"), "{storm}");
+}
+
+/// The broken variant says "by hand", and not how.
+#[test]
+fn a_damaged_row_says_how_to_tell_it_and_what_ends_it() {
+    let running = daemon();
+    let of = |table, key: &str| {
+        let damaged = [Damage { table, key: key.to_owned() }];
+        problems(&Sight { damaged: &damaged, ..sight(Some(&running), &[]) }).remove(0).then
+    };
+    let said = of("delivery", "0190-7 to recovery");
+    assert!(said.contains("`nova-host-alerter unmark 0190-7 --reason TEXT`"), "{said}");
+    assert!(said.contains("`stonith_admin --history") && !said.contains("HOST"), "{said}");
+    assert!(of("fencing", "9").contains("no command ends such a row"));
+    let open = [MarkReport { deliveries: vec![delivery(State::Quarantined)], ..proven("c1", MINUTE) }];
+    let mark = problems(&sight(Some(&running), &open)).remove(0).then;
+    assert!(mark.starts_with("`nova-host-alerter show c1` has which route"), "{mark}");
+    assert!(mark.contains("then end the mark: `nova-host-alerter unmark c1 --reason TEXT`"), "{mark}");
+}
+
+#[test]
+fn a_wrong_configuration_is_worse_where_nothing_runs() {
+    let wrong: Vec<String> = (1..=4).map(|line| format!("alerter.toml:{line}:1: unknown key ulr")).collect();
+    let config = &wrong[..];
+    let running = daemon();
+    let all = problems(&Sight { config, ..sight(Some(&running), &[]) });
+    assert_eq!(kinds(&all), [(Level::Warning, "configuration")]);
+    assert!(all[0].what.ends_with("; alerter.toml:3:1: unknown key ulr (and 1 more)"));
+    let all = problems(&Sight { config, ..sight(None, &[]) });
+    assert!(kinds(&all).contains(&(Level::Critical, "configuration")));
+}

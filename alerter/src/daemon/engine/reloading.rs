@@ -1,0 +1,146 @@
+//! A configuration that was read again: put in the place of the one there is, and what it brings to the marks that are there.
+
+use std::sync::Arc;
+
+use journal::{Journal, JournalError};
+use marks::time::Timestamp;
+
+use super::Engine;
+use crate::config::Settings;
+use crate::daemon::outboxes;
+use crate::delivery::outbox::Outbox;
+use crate::delivery::stranded;
+use crate::intake::start::{self, Serving};
+use crate::log;
+use crate::reload;
+use crate::state::reloads::{Postponed, Reloaded, Signed};
+
+impl Engine {
+    /// Takes up the configurations that were read since the last pass.
+    pub(super) async fn reload(&mut self) {
+        let shared = Arc::clone(&self.shared);
+        if let Some((Postponed { settings, signed }, _turn)) = shared.reloads.take_postponed()
+            && let Reloaded::Changed(changes) = self.put_or_postpone(settings, signed.clone()).await
+        {
+            reload::note(&shared, &changes, signed).await;
+        }
+        while let Some(asked) = shared.reloads.take() {
+            shared.reloads.forget();
+            let came = self.put_or_postpone(asked.settings, Signed::default()).await;
+            let _nobody_waits_any_more = asked.answer.send(came);
+        }
+    }
+
+    /// Puts it in force, or keeps it for the next pass where the journal is in the way.
+    async fn put_or_postpone(&mut self, settings: Settings, signed: Signed) -> Reloaded {
+        let (file, again) = (settings.file.clone(), settings.clone());
+        let came = match self.put(settings).await {
+            Ok(what) => Reloaded::Changed(what),
+            Err(NotPut::Obstacle(why)) => Reloaded::Refused(vec![why]),
+            Err(NotPut::Journal(error)) => {
+                self.shared.reloads.postpone(Postponed { settings: again, signed });
+                Reloaded::Postponed(error.to_string())
+            }
+        };
+        reload::report(&self.shared, &file, &came);
+        came
+    }
+
+    /// Puts a configuration in the place of the one there is; gives what has changed, or why nothing has. Exchanges under way
+    /// go on, and end with the driver that they began with.
+    async fn put(&mut self, mut new: Settings) -> Result<Vec<String>, NotPut> {
+        let old = self.shared.base.settings();
+        if let Some(obstacle) = reload::obstacle(&old, &new) {
+            return Err(NotPut::Obstacle(obstacle));
+        }
+        let orders =
+            self.shared.base.store.run(|journal: &mut Journal| journal.decisions_in_force(Timestamp::now()));
+        let orders = orders.await?;
+        if let Some(obstacle) = reload::homeless(&orders.sound, &new) {
+            return Err(NotPut::Obstacle(obstacle));
+        }
+        // What was to be told by the old rules and was not sent yet is judged by the new ones.
+        self.take_back(Outbox::remove_all).await?;
+        let routes = reload::keep_what_is_same(&old, &mut new);
+        let said = [reload::changed_sections(&old, &new), routes.said.clone()].concat();
+        let (new, state, renewed) = (Arc::new(new), Arc::clone(&self.shared), routes.renewed.clone());
+        let now = Timestamp::now();
+        let swap = move |journal: &mut Journal| {
+            let tried = journal.tried()?;
+            state.base.put_settings(new);
+            outboxes::renew(&state, &routes, &tried, now);
+            // Names, groups and routes are checked as after a start.
+            state.base.seen().named = false;
+            Ok(())
+        };
+        self.shared.base.store.run(swap).await?;
+        let settings = self.shared.base.settings();
+        self.answers.set_batch(settings.ack_batch);
+        log::put(settings.log);
+        settings.warn();
+        self.renewed.get_or_insert_default().extend(renewed);
+        self.serving = Some(Serving::default());
+        (self.wants_poll, self.kept_house) = (true, None);
+        Ok(said)
+    }
+
+    /// What a new configuration brings to the marks that are there, as a start does.
+    pub(super) async fn bring_what_is_new(&mut self) -> Result<(), JournalError> {
+        if self.serving.is_some() {
+            self.serve_open_marks().await?;
+        }
+        if self.stop.is_cancelled() {
+            return Ok(());
+        }
+        let Some(renewed) = self.renewed.clone() else { return Ok(()) };
+        let state = Arc::clone(&self.shared);
+        let work = move |journal: &mut Journal| {
+            let now = Timestamp::now();
+            // Whoever refused them is not asked any more.
+            renewed.iter().try_for_each(|route| journal.wake_parked(route, now).map(drop))?;
+            let waiting = journal.waiting()?;
+            state
+                .routes
+                .troubles()
+                .keep_only(|route| waiting.contains_key(route) && state.base.route(route).is_some());
+            stranded::check(journal, &state.base, &state.routes)
+        };
+        self.shared.base.store.run(work).await?;
+        self.renewed = None;
+        Ok(())
+    }
+
+    /// Gives open marks what the configuration brings, a page at a time: there may be very many, and between two pages others
+    /// have the journal, the supervisor hears that the engine gets on, and a stop is a stop.
+    async fn serve_open_marks(&mut self) -> Result<(), JournalError> {
+        let state = Arc::clone(&self.shared);
+        let name =
+            move |journal: &mut Journal| start::name_without_cluster(journal, &state.base, Timestamp::now());
+        self.shared.base.store.run(name).await?;
+        while let Some(at) = self.serving.clone().filter(|_| self.shared.base.knows_groups()) {
+            if self.stop.is_cancelled() {
+                return Ok(());
+            }
+            let state = Arc::clone(&self.shared);
+            let page =
+                move |journal: &mut Journal| start::serve_page(journal, &state.base, at, Timestamp::now());
+            self.serving = self.shared.base.store.run(page).await?;
+            self.shared.supervisor.gets_on();
+        }
+        Ok(())
+    }
+}
+
+/// Why a configuration is not in force.
+enum NotPut {
+    /// It cannot be.
+    Obstacle(String),
+    /// It can as soon as the journal is well.
+    Journal(JournalError),
+}
+
+impl From<JournalError> for NotPut {
+    fn from(error: JournalError) -> Self {
+        Self::Journal(error)
+    }
+}
