@@ -7,7 +7,7 @@ use anyhow::{Context, bail};
 
 const PAUSE: Duration = Duration::from_millis(50);
 /// After a look that took long it is rested for so many times as long: the machine has other things to do.
-const REST: u32 = 2;
+const REST: u32 = 4;
 
 /// Asks `look` again and again until it gives a value.
 ///
