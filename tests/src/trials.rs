@@ -28,6 +28,9 @@ macro_rules! trials {
 /// Runs the tests as the command line asks. Those that cannot run are ignored, each with its reason; with `CI=true` they fail.
 #[must_use]
 pub fn run(groups: impl IntoIterator<Item = Group>) -> ExitCode {
+    if is_played_beside() {
+        return ExitCode::SUCCESS;
+    }
     let trials = groups.into_iter().flat_map(|group| {
         let cannot = group.cannot;
         group.tests.into_iter().map(move |(name, test)| trial(name, test, cannot.clone()))
