@@ -29,6 +29,8 @@ pub struct Sight {
     pub unserved: Vec<String>,
     /// Why the configuration that stands in the files is not in force.
     pub reload: Option<String>,
+    /// Nothing is wrong with that configuration: it waits for the journal.
+    pub is_postponed: bool,
     /// The configured routes.
     pub routes: Vec<RouteSight>,
     /// Routes that are not configured any more, each with how many marks wait for it.
@@ -79,9 +81,20 @@ fn of_alerter(sight: &Sight) -> Vec<Problem> {
         sentences.iter().map(one).collect()
     };
     all.extend(several(Kind::NotServed, &sight.unserved));
-    all.extend(sight.reload.iter().map(|why| Problem::of(Kind::Configuration, why.clone())));
+    all.extend(sight.reload.iter().map(|why| of_reload(why, sight.is_postponed)));
     all.extend(several(Kind::UnknownGroup, &sight.unknown_groups));
     all
+}
+
+fn of_reload(why: &str, is_postponed: bool) -> Problem {
+    let problem = Problem::of(Kind::Configuration, why.to_owned());
+    match is_postponed {
+        true => Problem {
+            then: "nothing: it is put in force by itself when the journal can be written".into(),
+            ..problem
+        },
+        false => problem,
+    }
 }
 
 fn of_journal(why: &str, place: &Place) -> Problem {
@@ -209,6 +222,16 @@ mod tests {
         assert!(found.iter().all(|one| one.degrades && !one.then.is_empty()));
         assert!(found[1].then.contains("`df -h '/srv/the journal'`"), "{}", found[1].then);
         assert!(found[5].then.contains("configure old again in /etc/a.toml and"), "{}", found[5].then);
+    }
+
+    /// The broken variant has a sound configuration corrected.
+    #[test]
+    fn a_configuration_that_waits_for_the_journal_is_not_corrected() {
+        let then = |is_postponed| {
+            let sight = Sight { reload: Some("why".into()), is_postponed, ..Sight::default() };
+            problems(&sight).remove(0).then
+        };
+        assert!(then(false).starts_with("correct it") && then(true).starts_with("nothing: "));
     }
 
     /// A new daemon counts anew: what it has not missed for long enough is no news, and nothing to degrade for.

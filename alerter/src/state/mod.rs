@@ -146,6 +146,7 @@ impl Shared {
             journal,
             unserved: api.into_iter().chain(self.unserved.reasons()).collect(),
             reload,
+            is_postponed: self.reloads.is_postponed(),
             routes: settings.routes.iter().map(|route| self.route_sight(route)).collect(),
             stranded,
             unknown_groups,

@@ -142,6 +142,19 @@ impl Lab {
         wait::until("the DC to be idle", Duration::from_secs(90), || self.idle())
     }
 
+    /// Powers a compute host on that is off, once the cluster has noticed that it is gone: one that was fenced by hand still counts as online
+    /// for a moment, and one that is lost again before its connection stands is never fenced.
+    ///
+    /// # Errors
+    /// After a minute and a half, with the cluster's last state.
+    pub fn bring_back(&self, host: &str) -> anyhow::Result<()> {
+        if self.is_on(host) {
+            return Ok(());
+        }
+        self.wait_for("the cluster to miss the host", 90, |view| view.misses(host))?;
+        self.power_on(host)
+    }
+
     fn idle(&self) -> anyhow::Result<Option<()>> {
         let Some(dc) = self.view()?.dc() else { return Ok(None) };
         let said = self.exec(&dc, &["crmadmin", "-S", &dc])?;

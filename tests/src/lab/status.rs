@@ -60,6 +60,19 @@ impl View {
         self.node(node).is_some_and(|element| !element.is("online") || element.is("unclean"))
     }
 
+    /// Whether the cluster knows that it has no connection to a compute host: it is lost, or its connection does not stand. While that is
+    /// only being started the host counts as online.
+    #[must_use]
+    pub fn misses(&self, host: &str) -> bool {
+        let mut connections = self.elements.iter().filter(|e| e.name == "resource" && e.get("id") == host);
+        let stands = |connection: &Element| {
+            connection.get("role") == "Started"
+                && connection.get("pending") != "Starting"
+                && !connection.is("failed")
+        };
+        self.is_lost(host) || connections.any(|connection| !stands(connection))
+    }
+
     fn node(&self, name: &str) -> Option<&Element> {
         let nodes = self.elements.iter().filter(|element| element.name == "node");
         nodes.filter(|element| !element.get("type").is_empty()).find(|element| element.get("name") == name)

@@ -6,8 +6,6 @@ use std::time::{Duration, Instant};
 use anyhow::{Context, bail};
 
 const PAUSE: Duration = Duration::from_millis(50);
-/// After a look that took long it is rested for so many times as long: the machine has other things to do.
-const REST: u32 = 4;
 
 /// Asks `look` again and again until it gives a value.
 ///
@@ -29,7 +27,8 @@ pub fn until<T>(
             seen.with_context(|| gave_up(what, limit))?;
             bail!(gave_up(what, limit));
         }
-        thread::sleep(PAUSE.max(begun.elapsed() * REST));
+        // Where a look takes long the machine has other things to do.
+        thread::sleep(PAUSE.max(begun.elapsed()));
     }
 }
 

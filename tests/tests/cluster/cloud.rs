@@ -88,14 +88,8 @@ impl Cloud {
     }
 
     /// Waits until the host is a member and the alerter runs; a host that nobody powers on is powered on.
-    ///
-    /// Only once the cluster has noticed that it is gone: a host fenced by hand still counts as online for a moment,
-    /// and one that is lost again before its connection stands is never fenced.
     pub(crate) fn host_returns(&self) -> anyhow::Result<()> {
-        if !self.lab.is_on(HOST) {
-            self.lab.wait_for("the cluster to miss the host", FENCED_WITHIN, |view| view.is_lost(HOST))?;
-            self.lab.power_on(HOST)?;
-        }
+        self.lab.bring_back(HOST)?;
         self.lab.wait_until_ready()?;
         self.lab.wait_for("the alerter to run", 60, |view| view.location("alerter").as_deref() == Some(HOME))
     }

@@ -372,12 +372,7 @@ impl Cluster {
     pub(crate) fn hosts_return(&self) -> anyhow::Result<()> {
         self.wait_for_controllers()?;
         let hosts: Vec<String> = self.lab.remotes().map(str::to_owned).collect();
-        for host in &hosts {
-            if !self.lab.is_on(host) {
-                self.lab.wait_for("the cluster to miss the host", 90, |view| view.is_lost(host))?;
-                self.lab.power_on(host)?;
-            }
-        }
+        hosts.iter().try_for_each(|host| self.lab.bring_back(host))?;
         self.lab.wait_until_ready()?;
         self.wait_for_alerter().map(drop)
     }

@@ -147,10 +147,7 @@ impl Cloud {
     /// Waits until the cluster misses the host, powers it on if nobody did, and waits until it is a member.
     pub(crate) fn host_returns(&self) -> anyhow::Result<()> {
         self.lab.bmc().mend();
-        if !self.lab.is_on(HOST) {
-            self.lab.wait_for("the cluster to miss the host", LONG, |view| view.is_lost(HOST))?;
-            self.lab.power_on(HOST)?;
-        }
+        self.lab.bring_back(HOST)?;
         self.lab.wait_until_ready()
     }
 
