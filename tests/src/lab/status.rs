@@ -65,11 +65,7 @@ impl View {
     #[must_use]
     pub fn misses(&self, host: &str) -> bool {
         let mut connections = self.elements.iter().filter(|e| e.name == "resource" && e.get("id") == host);
-        let stands = |connection: &Element| {
-            connection.get("role") == "Started"
-                && connection.get("pending") != "Starting"
-                && !connection.is("failed")
-        };
+        let stands = |connection: &Element| connection.get("role") == "Started" && !connection.is("failed");
         self.is_lost(host) || connections.any(|connection| !stands(connection))
     }
 
