@@ -9,6 +9,7 @@ use marks::time::Timestamp;
 use tracing::{error, info, warn};
 
 use crate::config::{self, NoticeTarget, Route, Settings};
+use crate::problem::NotInForce;
 use crate::state::Shared;
 use crate::state::reloads::{Reloaded, Signed};
 use crate::words::plain;
@@ -56,16 +57,16 @@ pub fn report(shared: &Shared, file: &Path, came: &Reloaded) {
             info!("the configuration {} was read again: {what}", file.display());
         }
         Reloaded::Refused(problems) => {
-            let sentence = trouble(file, problems);
-            error!("{sentence}");
-            *shared.reload_trouble() = Some(sentence);
+            let why = trouble(file, problems);
+            error!("{why}");
+            *shared.reload_trouble() = Some(NotInForce { why, is_postponed: false });
         }
         Reloaded::Postponed(why) => {
-            let sentence = postponed(file, why);
+            let why = postponed(file, why);
             let mut trouble = shared.reload_trouble();
-            if trouble.as_deref() != Some(&sentence) {
-                warn!("{sentence}");
-                *trouble = Some(sentence);
+            if trouble.as_ref().is_none_or(|known| known.why != why) {
+                warn!("{why}");
+                *trouble = Some(NotInForce { why, is_postponed: true });
             }
         }
     }

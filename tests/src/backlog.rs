@@ -57,9 +57,8 @@ impl Backlog {
     }
 
     fn fill(count: usize, routes: &[&str]) -> anyhow::Result<Self> {
-        let capacity = tempfile::Builder::new();
-        let directory =
-            if Path::new(MEMORY).is_dir() { capacity.tempdir_in(MEMORY) } else { capacity.tempdir() }?;
+        let room = tempfile::Builder::new();
+        let directory = if Path::new(MEMORY).is_dir() { room.tempdir_in(MEMORY) } else { room.tempdir() }?;
         let mut backlog = Self { directory, count, told: HashMap::new() };
         let mut journal = Journal::open(&backlog.file(), Role::Alerter)?;
         let begin = Timestamp::now() - STEP * u32::try_from(count)?;

@@ -105,8 +105,8 @@ impl Engine {
                 "attempts were cut off when the last daemon ended; they may have arrived and are made again"
             );
         }
-        let outboxes = outboxes::new(&shared, &tried, now);
-        *shared.routes.outboxes() = outboxes;
+        let new = outboxes::new(&shared, &tried, now);
+        *shared.routes.outboxes() = new;
         // No mark waits for a route that was not required and is not configured any more.
         let tried =
             tried.into_iter().filter(|tried| tried.required || shared.base.route(&tried.route).is_some());

@@ -72,7 +72,7 @@ impl Outbox {
         Capacity { route: route.name.as_str().to_owned(), places, again, first, terms, target, look: None }
     }
 
-    /// Takes up what has begun in the journal, of `capacity` that was there. It may be sent for at most `left`.
+    /// Takes up what has begun in the journal, of `free` places that were there. It may be sent for at most `left`.
     pub fn take_up(&mut self, begun: Vec<DueDelivery>, free: usize, left: Duration, at: Moment) {
         self.more = begun.len() >= free;
         let for_as_long = FRESH.min(left);

@@ -17,7 +17,7 @@ pub use mark::{
     DeliverySight, Finding, damaged, grouped, of_damaged_delivery, of_delivery, of_held_together, of_mark,
 };
 pub use route::{RouteSight, Waiting, of_former};
-pub use seen::{Cluster, Sight, of_cluster, problems};
+pub use seen::{Cluster, NotInForce, Sight, of_cluster, problems};
 
 use std::time::Duration;
 

@@ -12,6 +12,15 @@ use crate::cluster::{Fault, Matter, missed_sentence};
 use crate::delivery::stranded;
 use crate::intake::account::Unaccounted;
 
+/// Why the configuration that stands in the files is not in force.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct NotInForce {
+    /// One sentence.
+    pub why: String,
+    /// Nothing is wrong with it: it waits for the journal.
+    pub is_postponed: bool,
+}
+
 /// All that is seen.
 #[derive(Clone, Debug, Default)]
 pub struct Sight {
@@ -28,9 +37,7 @@ pub struct Sight {
     /// Our own addresses that are not served, one sentence for each.
     pub unserved: Vec<String>,
     /// Why the configuration that stands in the files is not in force.
-    pub reload: Option<String>,
-    /// Nothing is wrong with that configuration: it waits for the journal.
-    pub is_postponed: bool,
+    pub reload: Option<NotInForce>,
     /// The configured routes.
     pub routes: Vec<RouteSight>,
     /// Routes that are not configured any more, each with how many marks wait for it.
@@ -81,14 +88,14 @@ fn of_alerter(sight: &Sight) -> Vec<Problem> {
         sentences.iter().map(one).collect()
     };
     all.extend(several(Kind::NotServed, &sight.unserved));
-    all.extend(sight.reload.iter().map(|why| of_reload(why, sight.is_postponed)));
+    all.extend(sight.reload.iter().map(of_reload));
     all.extend(several(Kind::UnknownGroup, &sight.unknown_groups));
     all
 }
 
-fn of_reload(why: &str, is_postponed: bool) -> Problem {
-    let problem = Problem::of(Kind::Configuration, why.to_owned());
-    match is_postponed {
+fn of_reload(reload: &NotInForce) -> Problem {
+    let problem = Problem::of(Kind::Configuration, reload.why.clone());
+    match reload.is_postponed {
         true => Problem {
             then: "nothing: it is put in force by itself when the journal can be written".into(),
             ..problem
@@ -200,7 +207,7 @@ mod tests {
     fn the_kind_goes_by_where_it_was_seen_and_not_by_what_it_says() {
         let said = "unknown word journal for quorum".to_owned();
         let sight = Sight {
-            reload: Some(said.clone()),
+            reload: Some(NotInForce { why: said.clone(), is_postponed: false }),
             unserved: vec![said.clone()],
             unknown_groups: vec![said.clone()],
             stalled: Some(Duration::from_secs(99)),
@@ -228,7 +235,8 @@ mod tests {
     #[test]
     fn a_configuration_that_waits_for_the_journal_is_not_corrected() {
         let then = |is_postponed| {
-            let sight = Sight { reload: Some("why".into()), is_postponed, ..Sight::default() };
+            let reload = Some(NotInForce { why: "why".into(), is_postponed });
+            let sight = Sight { reload, ..Sight::default() };
             problems(&sight).remove(0).then
         };
         assert!(then(false).starts_with("correct it") && then(true).starts_with("nothing: "));

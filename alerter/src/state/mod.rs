@@ -22,7 +22,7 @@ use crate::listen::Unserved;
 use crate::lock::lock;
 use crate::policy::groups::GroupFigures;
 use crate::policy::steering::{Policy, PolicyMemory};
-use crate::problem::{self, Place, Problem, RouteSight, Sight};
+use crate::problem::{self, NotInForce, Place, Problem, RouteSight, Sight};
 use crate::state::counters::Metrics;
 use crate::state::reloads::Reloads;
 use crate::state::supervisor::Supervisor;
@@ -66,7 +66,7 @@ pub struct Shared {
     figures: Mutex<Arc<Figures>>,
     journal_trouble: Mutex<Option<String>>,
     api_trouble: Mutex<Option<String>>,
-    reload_trouble: Mutex<Option<String>>,
+    reload_trouble: Mutex<Option<NotInForce>>,
     unproven: Mutex<BTreeSet<MarkId>>,
 }
 
@@ -146,7 +146,6 @@ impl Shared {
             journal,
             unserved: api.into_iter().chain(self.unserved.reasons()).collect(),
             reload,
-            is_postponed: self.reloads.is_postponed(),
             routes: settings.routes.iter().map(|route| self.route_sight(route)).collect(),
             stranded,
             unknown_groups,
@@ -198,7 +197,7 @@ impl Shared {
     }
 
     /// Why the configuration that stands in the files is not the one in force.
-    pub fn reload_trouble(&self) -> MutexGuard<'_, Option<String>> {
+    pub fn reload_trouble(&self) -> MutexGuard<'_, Option<NotInForce>> {
         lock(&self.reload_trouble)
     }
 

@@ -14,6 +14,7 @@ use alerter::delivery::endpoint::{Endpoint, Sign};
 use alerter::delivery::outbox::Outbox;
 use alerter::health::{self, Check, Fault, Health, Item, Pulse, Report, Shown, Status};
 use alerter::moment::Moment;
+use alerter::problem::NotInForce;
 use alerter::state::Shared;
 use journal::{Journal, JournalError, Role};
 use marks::host::HostName;
@@ -487,7 +488,8 @@ async fn the_loop_says_what_it_met_and_nothing_of_the_machine() {
 
     let detail = format!("POST http://me:{SECRET}@127.0.0.1:9/{SECRET}: refused");
     shared.routes.troubles().failed("recovery", "connect", &detail, Timestamp(0));
-    *shared.reload_trouble() = Some("the new configuration /etc/secret.toml is not in force".into());
+    let why = "the new configuration /etc/secret.toml is not in force".into();
+    *shared.reload_trouble() = Some(NotInForce { why, is_postponed: false });
     let full = || JournalError::Full { path: "/var/lib/nova-host-alerter/marks.db".into() };
     for _ in 0..2 {
         let met = shared.health.track(Check::Store, checks::journal_fault, async { Err::<(), _>(full()) });

@@ -78,7 +78,7 @@ const BUDGETS: &[Budget] = &[
     // The program's own pages are most of it: wanted are 10 MiB, and 16 with many open marks.
     Budget {
         name: "resident memory of an idle alerter",
-        limits: [25 * 512, 40 * 1024],
+        limits: [12 * 1024 + 512, 40 * 1024],
         unit: "KiB",
         why: "pages of the program count too, though the kernel may drop them",
         measure: || memory(0, "VmRSS:"),
