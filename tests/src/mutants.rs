@@ -268,6 +268,15 @@ pub const MUTANTS: &[Mutant] = &[
         }],
         tests: &["a_return_that_is_refused_is_never_cancelled_by_age"],
     },
+    Mutant {
+        name: "S1: the register is brought up to date before everything was looked at",
+        changes: &[Change {
+            file: "alerter/src/intake/upkeep.rs",
+            today: "if !base.seen().has_passed() {",
+            before: "if false {",
+        }],
+        tests: &["a_fencing_that_was_not_judged_yet"],
+    },
 ];
 
 /// Why a mutant is none any more, a sentence for each place; nothing where it is one.

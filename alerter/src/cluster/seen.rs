@@ -212,6 +212,11 @@ impl Seen {
         self.passed = Some(now);
     }
 
+    /// Whether everything was looked at since the start.
+    pub fn has_passed(&self) -> bool {
+        self.passed.is_some()
+    }
+
     /// Compares the time of something that happened a moment ago with this controller's clock.
     pub fn compare_clocks(&mut self, whose: &str, time: Timestamp, now: Moment) {
         self.clocks.compare(whose, time, (now.wall - WATCHING, now.wall), now.instant);

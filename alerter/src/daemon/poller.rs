@@ -1,7 +1,7 @@
 //! When the engine polls the cluster, and what it writes into the register.
 
 use std::pin::pin;
-use std::sync::Arc;
+use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant};
 
 use journal::{Journal, JournalError, RegisterWait};
@@ -11,7 +11,8 @@ use marks::time::Timestamp;
 use crate::cluster::{self, Cluster, POLL, Trust, View};
 use crate::daemon::checks;
 use crate::daemon::watch::Watch;
-use crate::intake::start;
+use crate::intake::upkeep::Upkeep;
+use crate::lock::lock;
 use crate::moment::Moment;
 use crate::state::Shared;
 
@@ -40,10 +41,7 @@ pub struct Poller {
     cleared: Option<Instant>,
     /// The comparison was put off.
     deferred: bool,
-    /// What should stand in the register, as of a version of the journal.
-    wanted: Option<((i64, i64), Vec<Entry>)>,
-    /// Marks of an older daemon were compared with the register.
-    settled_in: bool,
+    upkeep: Arc<Mutex<Upkeep>>,
 }
 
 impl Poller {
@@ -59,8 +57,7 @@ impl Poller {
             upkept: None,
             cleared: None,
             deferred: false,
-            wanted: None,
-            settled_in: false,
+            upkeep: Arc::default(),
         }
     }
 
@@ -133,21 +130,13 @@ impl Poller {
     pub async fn keep_up(&mut self, shared: &Arc<Shared>) -> Result<(), JournalError> {
         let Some(view) = self.view.clone() else { return Ok(()) };
         let Ok(entries) = view.permits() else { return Ok(()) };
-        if !self.settled_in {
-            let (state, found, register) = (Arc::clone(shared), entries.clone(), self.cluster.register());
-            let settle = move |journal: &mut Journal| {
-                start::settle_strangers(journal, &state.base, register, &found, Timestamp::now())
-            };
-            shared.base.store.run(settle).await?;
-            self.settled_in = true;
-        }
         let news = std::mem::take(&mut shared.base.seen().news);
         self.deferred = !news && self.upkept.is_some_and(|done| done.elapsed() < UPKEEP);
         if self.deferred {
             return Ok(());
         }
         self.upkept = Some(Instant::now());
-        let wanted = self.wanted(shared).await?;
+        let Some(wanted) = self.wanted(shared, &view).await? else { return Ok(()) };
         let lacking = cluster::missing(&wanted, entries);
         let mut standing: Vec<Key> =
             wanted.iter().map(Entry::key).filter(|key| entries.sound.contains_key(key)).collect();
@@ -158,21 +147,19 @@ impl Poller {
         self.clear(shared, &wanted, &view).await
     }
 
-    /// What should stand in the register: read again only when the journal has changed.
-    async fn wanted(&mut self, shared: &Arc<Shared>) -> Result<Vec<Entry>, JournalError> {
-        let (by, known) = (shared.base.controller.clone(), self.wanted.as_ref().map(|(version, _)| *version));
-        let read = move |journal: &mut Journal| {
-            let version = journal.version()?;
-            if known == Some(version) {
-                return Ok(None);
-            }
-            let wanted = journal.entries(Timestamp::now() - cluster::KEPT, &by)?;
-            Ok(Some((version, cluster::bounded(wanted))))
+    /// What should stand in the register.
+    async fn wanted(
+        &self,
+        shared: &Arc<Shared>,
+        view: &Arc<View>,
+    ) -> Result<Option<Vec<Entry>>, JournalError> {
+        let (state, upkeep, view) = (Arc::clone(shared), Arc::clone(&self.upkeep), Arc::clone(view));
+        let register = self.cluster.register();
+        let read = move |journal: &mut Journal| match view.permits() {
+            Ok(found) => lock(&upkeep).wanted(journal, &state.base, (register, found), Timestamp::now()),
+            Err(_) => Ok(None),
         };
-        if let Some(new) = shared.base.store.run(read).await? {
-            self.wanted = Some(new);
-        }
-        Ok(self.wanted.as_ref().map(|(_, wanted)| wanted.clone()).unwrap_or_default())
+        shared.base.store.run(read).await
     }
 
     /// Waits for what may take long, and notes all the while that this process runs.

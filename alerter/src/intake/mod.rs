@@ -17,3 +17,4 @@ pub mod roll;
 mod sightings;
 pub mod start;
 mod steps;
+pub mod upkeep;

@@ -172,7 +172,7 @@ fn served(base: &Base) -> String {
 ///
 /// # Errors
 /// As any write.
-pub fn settle_strangers(
+pub(super) fn settle_strangers(
     journal: &mut Journal,
     base: &Base,
     register: Register,

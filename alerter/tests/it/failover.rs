@@ -452,7 +452,7 @@ fn open_in_an_old_journal(is_compared: bool) -> (Vec<String>, Vec<&'static str>)
     site.register.clear();
     site.history.clear();
     let mut again = Alerter::start(&site, "ctl1");
-    again.settled_in = !is_compared;
+    again.upkeep.settled_in = !is_compared;
     again.run(&mut site, 60);
     let mut standings = again.standings("compute1");
     let mut third = Alerter::start(&site, "ctl3");

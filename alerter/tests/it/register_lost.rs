@@ -187,6 +187,37 @@ fn what_never_stood_in_the_register_is_not_past() {
     assert!(site.told.is_empty());
 }
 
+/// The register on a controller that has joined lacks what the others know, and the first poll there cannot read the CIB. What the
+/// agent recorded on it was notified by another alerter; it is no news, whether it is written down again before it was judged.
+#[test]
+fn a_fencing_that_was_not_judged_yet_is_not_published_as_news() {
+    if lacks_evidence() {
+        return;
+    }
+    for is_back in [true, false] {
+        let mut site = Site::new(&["compute1", "compute2"]);
+        let mut first = Alerter::start(&site, "ctl1");
+        let fencing = site.outage("compute1", "ctl2");
+        first.run(&mut site, 20);
+        if is_back {
+            site.back("compute1", "ctl1");
+            first.run(&mut site, 20);
+        }
+        site.lost.insert("ctl1");
+        site.register.retain(|key, _| matches!(key, Key::Watermark(_)));
+        site.cib_is_mute = true;
+        let mut second = Alerter::start(&site, "ctl2");
+        second.pass(&mut site);
+        assert!(!site.register.contains_key(&Key::Fencing(fencing)), "it stands there as if it were new");
+        site.cib_is_mute = false;
+        second.run(&mut site, 60);
+        // Down for sure, it is notified once more, under the same id; else an operator decides.
+        let doubt = if is_back { vec!["outcome-unknown"] } else { vec!["journal"] };
+        assert_eq!(second.standings("compute1"), doubt);
+        assert_eq!((site.told_ids().len(), site.told.len()), (1, if is_back { 2 } else { 4 }));
+    }
+}
+
 /// What `fence_mark monitor` writes of a fencing that has stood in the register.
 fn write_again(site: &mut Site, controller: &str) {
     let since = site.now - marks::register::KEPT;

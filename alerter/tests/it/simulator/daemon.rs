@@ -7,12 +7,13 @@ use std::time::Duration;
 
 use alerter::base::Base;
 use alerter::base::store::Store;
-use alerter::cluster::{self, Cluster, View};
+use alerter::cluster::{Cluster, View};
 use alerter::config;
 use alerter::delivery::endpoint::Endpoint;
 use alerter::delivery::outbox::{FRESH, Outbox};
 use alerter::delivery::trouble::Troubles;
 use alerter::delivery::{confirmation, of_this_host, schedule, sign_of};
+use alerter::intake::upkeep::Upkeep;
 use alerter::intake::{apply, start};
 use alerter::moment::Moment;
 use alerter::policy::steer;
@@ -139,11 +140,11 @@ pub(super) struct Daemon {
     pub(super) journal: Journal,
     pub(super) shared: Arc<Shared>,
     broken: Broken,
-    settled_in: bool,
+    upkeep: Upkeep,
     /// When the cluster is looked at, and when the engine only wakes.
     looks: BTreeSet<u64>,
     wakes: BTreeSet<u64>,
-    upkeep: Option<u64>,
+    upkeep_at: Option<u64>,
     flights: Vec<Flight>,
     /// Answers that are not on record.
     answers: Vec<Ended>,
@@ -181,10 +182,10 @@ impl Daemon {
             journal,
             shared,
             broken,
-            settled_in: false,
+            upkeep: Upkeep::default(),
             looks: BTreeSet::new(),
             wakes: BTreeSet::new(),
-            upkeep: None,
+            upkeep_at: None,
             flights: Vec::new(),
             answers: Vec::new(),
             under_way: BTreeSet::new(),
@@ -224,7 +225,7 @@ impl Daemon {
             steer::steer(&mut self.journal, self.shared.policy(), now.wall).unwrap();
             stop_at(cut, Cut::BeforeRegister)?;
             self.keep_up(world, now.wall);
-        } else if self.upkeep.is_some_and(|at| at <= world.clock.now) {
+        } else if self.upkeep_at.is_some_and(|at| at <= world.clock.now) {
             self.keep_up(world, now.wall);
         }
         self.probe(world, rng);
@@ -286,15 +287,12 @@ impl Daemon {
 
     /// Writes what the register lacks.
     fn keep_up(&mut self, world: &mut World, now: Timestamp) {
-        self.upkeep = None;
-        if !std::mem::replace(&mut self.settled_in, true) {
-            let entries = world.entries();
-            start::settle_strangers(&mut self.journal, &self.shared.base, Register::Attrd, &entries, now)
-                .unwrap();
-        }
-        let wanted = self.journal.entries(now - cluster::KEPT, CONTROLLERS[self.controller]).unwrap();
+        self.upkeep_at = None;
+        let entries = world.entries();
+        let found = (Register::Attrd, &entries);
+        let wanted = self.upkeep.wanted(&mut self.journal, &self.shared.base, found, now).unwrap();
         let mut new = Vec::new();
-        for entry in cluster::bounded(wanted) {
+        for entry in wanted.unwrap_or_default() {
             let key = entry.key();
             let is_there = world.register.contains_key(&key);
             if !is_there {
@@ -425,7 +423,7 @@ impl Daemon {
             self.wakes.insert(world.clock.now);
         }
         if !ended.is_empty() || !dispatched.begun.is_empty() {
-            self.upkeep = Some(world.clock.now + 100);
+            self.upkeep_at = Some(world.clock.now + 100);
             self.wakes.insert(world.clock.now + POLL);
         }
         let has_begun = !dispatched.begun.is_empty();
@@ -606,7 +604,7 @@ impl Daemon {
             ("look", self.looks.first().copied()),
             ("wake", self.wakes.first().copied()),
             ("asked", self.asked.values().min().copied()),
-            ("upkeep", self.upkeep),
+            ("upkeep", self.upkeep_at),
         ]
     }
 

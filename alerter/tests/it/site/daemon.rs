@@ -9,6 +9,7 @@ use alerter::cluster::{self, Cluster, View};
 use alerter::config;
 use alerter::delivery::confirmation;
 
+use alerter::intake::upkeep::Upkeep;
 use alerter::intake::{account, apply, start};
 use alerter::policy::steer;
 use alerter::state::Shared;
@@ -36,8 +37,8 @@ pub(crate) struct Alerter {
     pub(crate) controller: &'static str,
     pub(crate) journal: Journal,
     shared: Arc<Shared>,
-    /// Marks of an older daemon were compared with the register; set beforehand by the broken variant of a test.
-    pub(crate) settled_in: bool,
+    /// Set beforehand by the broken variant of a test.
+    pub(crate) upkeep: Upkeep,
     history_read: Option<Timestamp>,
     /// Sends to both routes without asking the journal whether it may: the broken variant of the audit's tests.
     pub(crate) is_reckless: bool,
@@ -63,7 +64,14 @@ impl Alerter {
         let (mut journal, shared) = (open(), Arc::new(shared));
         start::catch_up(&mut journal, &shared.base, now).unwrap();
         journal.recover(now).unwrap();
-        Self { controller, journal, shared, settled_in: false, history_read: None, is_reckless: false }
+        Self {
+            controller,
+            journal,
+            shared,
+            upkeep: Upkeep::default(),
+            history_read: None,
+            is_reckless: false,
+        }
     }
 
     /// One pass of the engine: look, take in, keep the register up, tell; and what was acknowledged goes into the register.
@@ -115,7 +123,7 @@ impl Alerter {
             taken: moment.instant,
             quorum: Ok(site.quorum),
             entries: Ok(site.entries()),
-            cib: Ok(Arc::new(site.cib())),
+            cib: if site.cib_is_mute { Err("timed out".to_owned()) } else { Ok(Arc::new(site.cib())) },
             history: with_history.then(|| Ok(site.history.clone())),
         });
         self.shared.base.seen().note(&view, Duration::from_secs(300));
@@ -135,11 +143,9 @@ impl Alerter {
             return;
         }
         let (entries, now) = (site.entries(), self.now(site));
-        if !std::mem::replace(&mut self.settled_in, true) {
-            let register = Register::Attrd;
-            start::settle_strangers(&mut self.journal, &self.shared.base, register, &entries, now).unwrap();
-        }
-        let wanted = cluster::bounded(self.journal.entries(now - cluster::KEPT, self.controller).unwrap());
+        let found = (Register::Attrd, &entries);
+        let wanted = self.upkeep.wanted(&mut self.journal, &self.shared.base, found, now).unwrap();
+        let Some(wanted) = wanted else { return };
         if !site.register_is_mute {
             for entry in cluster::missing(&wanted, &entries) {
                 site.publish(entry);

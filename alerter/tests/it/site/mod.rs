@@ -73,6 +73,8 @@ pub(crate) struct Site {
     pub(crate) register: BTreeMap<Key, Entry>,
     /// Nothing can be written into the register.
     pub(crate) register_is_mute: bool,
+    /// The CIB cannot be read.
+    pub(crate) cib_is_mute: bool,
     pub(crate) quorum: bool,
     pub(crate) hosts: BTreeMap<&'static str, Host>,
     /// Pacemaker's fencing history.
@@ -107,6 +109,7 @@ impl Site {
             dc: "ctl1",
             register: BTreeMap::new(),
             register_is_mute: false,
+            cib_is_mute: false,
             quorum: true,
             hosts: hosts.iter().map(|host| (*host, Host::connected("ctl1", connected))).collect(),
             history: Vec::new(),

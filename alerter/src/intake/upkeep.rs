@@ -1,0 +1,55 @@
+//! What of this journal should stand in the register now.
+
+use std::time::Duration;
+
+use journal::Journal;
+use marks::register::{Entries, Entry, Register};
+use marks::time::Timestamp;
+
+use super::made::Done;
+use super::start;
+use crate::base::Base;
+use crate::cluster;
+
+/// Where nothing changes in the journal, it is read again so often: what has had its time there goes.
+const READ_AGAIN: Duration = Duration::from_secs(3600);
+
+/// What is known of it from one poll to the next.
+#[derive(Default)]
+pub struct Upkeep {
+    /// Marks of an older daemon were compared with the register.
+    pub settled_in: bool,
+    /// As of a version of the journal, and of a time.
+    wanted: Option<((i64, i64), Timestamp, Vec<Entry>)>,
+}
+
+impl Upkeep {
+    /// Every entry that should stand in the register, given what was `found` there. None before everything was looked at once, the
+    /// CIB too: a fencing that no pass has judged yet would stand there as one that is new to all, though the register had it,
+    /// and its end, and has lost both.
+    ///
+    /// # Errors
+    /// As any read or write of the journal.
+    pub fn wanted(
+        &mut self,
+        journal: &mut Journal,
+        base: &Base,
+        (register, found): (Register, &Entries),
+        now: Timestamp,
+    ) -> Done<Option<Vec<Entry>>> {
+        if !base.seen().has_passed() {
+            return Ok(None);
+        }
+        if !self.settled_in {
+            start::settle_strangers(journal, base, register, found, now)?;
+            self.settled_in = true;
+        }
+        let version = journal.version()?;
+        let is_current = |known: &(i64, i64), at: Timestamp| *known == version && now.since(at) < READ_AGAIN;
+        if !self.wanted.as_ref().is_some_and(|(known, at, _)| is_current(known, *at)) {
+            let wanted = journal.entries(now - cluster::KEPT, &base.controller)?;
+            self.wanted = Some((version, now, cluster::bounded(wanted)));
+        }
+        Ok(self.wanted.as_ref().map(|(.., wanted)| wanted.clone()))
+    }
+}
