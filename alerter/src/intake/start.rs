@@ -175,8 +175,7 @@ fn served(base: &Base) -> String {
 pub(super) fn settle_strangers(
     journal: &mut Journal,
     base: &Base,
-    register: Register,
-    entries: &Entries,
+    (register, entries): (Register, &Entries),
     now: Timestamp,
 ) -> Done {
     let settled = journal.each_open_mark(|journal, row| {
@@ -191,7 +190,7 @@ pub(super) fn settle_strangers(
         journal.expire(row.id, &reason, now).map(drop)
     });
     settled?;
-    end_forgotten(journal, base, register, entries, now)
+    end_forgotten(journal, base, (register, entries), now)
 }
 
 /// A pause or a maintenance that stood in the register and is gone from it was ended elsewhere, so long ago that its end is
@@ -199,8 +198,7 @@ pub(super) fn settle_strangers(
 fn end_forgotten(
     journal: &mut Journal,
     base: &Base,
-    register: Register,
-    entries: &Entries,
+    (register, entries): (Register, &Entries),
     now: Timestamp,
 ) -> Done {
     let is_whole = entries.sound.keys().any(|key| matches!(key, Key::Watermark(_)));
