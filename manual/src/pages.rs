@@ -14,7 +14,7 @@ use crate::roff::{Page, bold, code, italic, prose};
 use crate::{Sources, agent, commands, docs, ocf};
 
 /// The day of the release: the same source gives the same pages.
-const DATE: &str = "2026-11-23";
+const DATE: &str = "2026-11-25";
 
 /// Pages with sentences of their own.
 const OWN: [&str; 5] = [
