@@ -6,6 +6,8 @@ mod entries;
 mod entry;
 mod key;
 mod notes;
+pub mod pages;
+mod seal;
 mod value;
 
 use std::time::Duration;
@@ -13,6 +15,8 @@ use std::time::Duration;
 pub use entries::{Apart, Entries, Why};
 pub use entry::{Entry, Held, ValueError};
 pub use key::Key;
+pub use seal::SealKeys;
+
 pub use notes::{
     About, Acknowledgement, Cause, Decision, Ending, MarkEntry, Returned, Scope, Settled, Watermark,
 };

@@ -1,0 +1,302 @@
+//! Pages of the register: what one writer says there, packed into a few keys that are used for ever. Nobody else writes them, so that
+//! no write waits for another controller's, and the state is the union of all pages.
+//!
+//! Page 0 is the head, which gets what is new. What it cannot take any more becomes a page of its own. Whoever reads begins with
+//! the head, whose `last` says how many others there are. So a reader may be in between at any time and misses nothing, as long as
+//! nothing leaves a page that it has moved from within [`MOVED`].
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::fmt;
+use std::time::Duration;
+
+use base64::Engine as _;
+use base64::engine::general_purpose::URL_SAFE_NO_PAD;
+use miniz_oxide::deflate::compress_to_vec;
+use miniz_oxide::inflate::decompress_to_vec_with_limit;
+
+use super::code::{escape, unescape};
+use super::entries::Entries;
+use super::entry::Entry;
+use super::key::Key;
+use super::seal::SealKeys;
+use crate::time::Timestamp;
+
+/// The first field of every page.
+const VERSION: &str = "2";
+/// Bytes of a page before it is packed. Entries pack to a quarter or less: some 10 KiB in the register.
+pub const PAGE_MAX: usize = 40 << 10;
+/// Longer ones are nobody's of us.
+const UNPACKED_MAX: usize = 256 << 10;
+/// Longer than a reader takes from its first page to its last.
+pub const MOVED: Duration = Duration::from_secs(5);
+/// zlib's usual compromise.
+const LEVEL: u8 = 6;
+
+/// The head.
+pub const HEAD: u16 = 0;
+
+/// Who writes a page: a part of this software, on one controller.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct Writer {
+    /// Which part.
+    pub part: Part,
+    /// The controller's name, as the kernel has it.
+    pub controller: String,
+}
+
+/// A part of this software that writes pages.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub enum Part {
+    /// `fence_mark`: fencings.
+    Agent,
+    /// The alerter: all that it knows.
+    Alerter,
+}
+
+impl Part {
+    const ALL: [Self; 2] = [Self::Agent, Self::Alerter];
+
+    fn as_str(self) -> &'static str {
+        match self {
+            Self::Agent => "agent",
+            Self::Alerter => "alerter",
+        }
+    }
+}
+
+impl Writer {
+    /// Reads what is displayed; `None` for what no writer is called.
+    pub fn parse(text: &str) -> Option<Self> {
+        let (part, controller) = text.split_once('.')?;
+        let part = Part::ALL.into_iter().find(|it| it.as_str() == part)?;
+        let controller = unescape(controller).filter(|name| !name.is_empty())?;
+        Some(Self { part, controller })
+    }
+}
+
+impl fmt::Display for Writer {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{}.{}", self.part.as_str(), escape(&self.controller))
+    }
+}
+
+/// A page as it was read.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Page {
+    /// When it was written, by its writer's clock.
+    pub at: Timestamp,
+    /// In the head: the number of the last page; else 0.
+    pub last: u16,
+    /// Root on some controller of this cluster wrote it.
+    pub is_sealed: bool,
+    /// What it says.
+    pub entries: Entries,
+}
+
+/// Why a page cannot be used.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum PageError {
+    /// Another release wrote it.
+    #[error("its version is unknown")]
+    Version,
+    /// None of us wrote it so.
+    #[error("it is malformed")]
+    Malformed,
+}
+
+/// The text of a page in this place. It is sealed where there is a key.
+pub fn write(
+    writer: &Writer,
+    number: u16,
+    (at, last): (Timestamp, u16),
+    entries: &[Entry],
+    keys: &SealKeys,
+) -> String {
+    let lines: String = entries.iter().map(|entry| format!("{}={}\n", entry.key(), entry.value())).collect();
+    let packed = URL_SAFE_NO_PAD.encode(compress_to_vec(lines.as_bytes(), LEVEL));
+    let text = format!("{VERSION};{};{last};{packed}", at.0);
+    let seal = keys.seal(&place(writer, number), &text).unwrap_or_default();
+    format!("{text};{seal}")
+}
+
+/// Reads a page back. It may come from anybody who can write the register.
+///
+/// # Errors
+/// [`PageError`]: nothing of it can be used.
+pub fn read(writer: &Writer, number: u16, page: &str, keys: &SealKeys) -> Result<Page, PageError> {
+    if !page.starts_with(VERSION) || !page[VERSION.len()..].starts_with(';') {
+        return Err(PageError::Version);
+    }
+    let (text, seal) = page.rsplit_once(';').ok_or(PageError::Malformed)?;
+    let (at, last, lines) = unpack(text).ok_or(PageError::Malformed)?;
+    let mut entries = Entries::default();
+    lines.lines().for_each(|line| {
+        let (key, value) = line.split_once('=').unwrap_or((line, ""));
+        entries.take(key, value);
+    });
+    let is_sealed = keys.opens(&place(writer, number), text, seal);
+    Ok(Page { at, last, is_sealed, entries })
+}
+
+fn unpack(text: &str) -> Option<(Timestamp, u16, String)> {
+    let [_, at, last, packed] = text.split(';').collect::<Vec<_>>().try_into().ok()?;
+    let packed = URL_SAFE_NO_PAD.decode(packed).ok()?;
+    let lines = decompress_to_vec_with_limit(&packed, UNPACKED_MAX).ok()?;
+    Some((Timestamp(at.parse().ok()?), last.parse().ok()?, String::from_utf8(lines).ok()?))
+}
+
+fn place(writer: &Writer, number: u16) -> String {
+    format!("{writer};{number}")
+}
+
+/// One page to be written.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Write {
+    /// Which.
+    pub number: u16,
+    /// The number of the last page, in the head.
+    pub last: u16,
+    /// All that it is to say; nothing more than that.
+    pub entries: Vec<Entry>,
+}
+
+/// What brings a writer's own pages to what is `wanted`, in the order in which it is to be written. Of what is wanted twice the first
+/// counts. Pure.
+pub fn plan(own: &BTreeMap<u16, Page>, wanted: &[Entry], now: Timestamp) -> Vec<Write> {
+    let mut draft = Draft::of(own, wanted, now);
+    draft.gather_sparse();
+    draft.fill_head();
+    draft.writes(own)
+}
+
+/// All of a writer's own pages as they are: to a controller that has joined, and may not have got them.
+pub fn again(own: &BTreeMap<u16, Page>) -> Vec<Write> {
+    let draft = Draft {
+        pages: own.iter().map(|(number, page)| (*number, sound(page))).collect(),
+        ..Draft::default()
+    };
+    draft.in_order(|_| true)
+}
+
+fn sound(page: &Page) -> Vec<Entry> {
+    page.entries.sound.values().cloned().collect()
+}
+
+/// Pages as they are to become.
+#[derive(Default)]
+struct Draft {
+    pages: BTreeMap<u16, Vec<Entry>>,
+    /// What no page has.
+    missing: Vec<Entry>,
+}
+
+impl Draft {
+    /// What is still wanted stays where it is. A copy that was moved into the head long enough ago counts there alone.
+    fn of(own: &BTreeMap<u16, Page>, wanted: &[Entry], now: Timestamp) -> Self {
+        let mut left: BTreeMap<Key, &Entry> = BTreeMap::new();
+        for entry in wanted {
+            left.entry(entry.key()).or_insert(entry);
+        }
+        let (mut pages, mut placed) = (BTreeMap::new(), BTreeSet::new());
+        for (number, page) in own {
+            let is_old = now.since(page.at) >= MOVED;
+            let kept = page
+                .entries
+                .sound
+                .iter()
+                .filter(|(key, entry)| left.get(key) == Some(entry) && !placed.contains(*key));
+            let kept: Vec<Entry> = kept.map(|(_, entry)| entry.clone()).collect();
+            // A young page may have been written after a reader had passed it: the other copy stays too.
+            if is_old || *number != HEAD {
+                placed.extend(kept.iter().map(Entry::key));
+            }
+            pages.insert(*number, kept);
+        }
+        let here: BTreeSet<Key> = pages.values().flatten().map(Entry::key).collect();
+        let missing = wanted.iter().filter(|entry| {
+            !here.contains(&entry.key()) && left.get(&entry.key()).is_some_and(|it| std::ptr::eq(*it, *entry))
+        });
+        Self { missing: missing.cloned().collect(), pages }
+    }
+
+    /// Where pages are more than twice as many as they need be, what the emptiest has is copied into the head; it leaves that page
+    /// by a later plan.
+    fn gather_sparse(&mut self) {
+        let size = |entries: &Vec<Entry>| entries.iter().map(length).sum::<usize>();
+        let others = || self.pages.iter().filter(|(number, entries)| **number != HEAD && !entries.is_empty());
+        let need = others().map(|(_, entries)| size(entries)).sum::<usize>().div_ceil(PAGE_MAX);
+        if others().count() <= need * 2 {
+            return;
+        }
+        let head: BTreeSet<Key> = self.pages.get(&HEAD).into_iter().flatten().map(Entry::key).collect();
+        let emptiest = others().min_by_key(|(_, entries)| size(entries)).map(|(_, entries)| entries.clone());
+        self.missing.extend(emptiest.into_iter().flatten().filter(|entry| !head.contains(&entry.key())));
+    }
+
+    /// What is missing goes into the head; what that cannot take becomes pages.
+    fn fill_head(&mut self) {
+        let head = self.pages.entry(HEAD).or_default();
+        head.append(&mut self.missing);
+        let mut chunks = chunks(std::mem::take(head));
+        let rest = chunks.pop().unwrap_or_default();
+        for chunk in chunks {
+            let free = (1..=u16::MAX).find(|number| self.pages.get(number).is_none_or(Vec::is_empty));
+            self.pages.insert(free.expect("2.6 GB of entries fit nowhere else either"), chunk);
+        }
+        self.pages.insert(HEAD, rest);
+    }
+
+    /// What differs from what stands there, and the head where the others are not as many as before.
+    fn writes(self, own: &BTreeMap<u16, Page>) -> Vec<Write> {
+        let last = self.last();
+        self.in_order(|number| {
+            let Some(page) = own.get(&number) else { return true };
+            let same = |entries: &Vec<Entry>| {
+                entries.len() == page.entries.sound.len()
+                    && entries.iter().all(|entry| page.entries.sound.contains_key(&entry.key()))
+            };
+            !(page.is_sealed && self.pages.get(&number).is_some_and(same))
+                || (number == HEAD && page.last != last)
+        })
+    }
+
+    fn last(&self) -> u16 {
+        let used = self.pages.iter().filter(|(_, entries)| !entries.is_empty());
+        used.map(|(number, _)| *number).max().unwrap_or(HEAD)
+    }
+
+    /// The head behind the others: what it does not say any more stands there already.
+    fn in_order(&self, is_meant: impl Fn(u16) -> bool) -> Vec<Write> {
+        let last = self.last();
+        let order = self.pages.range(1..).chain(self.pages.get_key_value(&HEAD));
+        let meant = order.filter(|(number, _)| is_meant(**number));
+        let write = |(number, entries): (&u16, &Vec<Entry>)| Write {
+            number: *number,
+            last: if *number == HEAD { last } else { 0 },
+            entries: entries.clone(),
+        };
+        meant.map(write).collect()
+    }
+}
+
+fn length(entry: &Entry) -> usize {
+    entry.key().to_string().len() + entry.value().len() + "=\n".len()
+}
+
+/// In their order, each as long as a page may be; an entry that is longer alone.
+fn chunks(entries: Vec<Entry>) -> Vec<Vec<Entry>> {
+    let (mut chunks, mut size) = (vec![Vec::new()], 0);
+    for entry in entries {
+        let length = length(&entry);
+        if size + length > PAGE_MAX && size > 0 {
+            chunks.push(Vec::new());
+            size = 0;
+        }
+        size += length;
+        chunks.last_mut().expect("there is a chunk from the beginning").push(entry);
+    }
+    chunks
+}
+
+#[cfg(test)]
+mod tests;
