@@ -72,6 +72,7 @@ fn install(lab: &Path, products: Option<&Products>) -> anyhow::Result<()> {
     let myself = std::env::current_exe()?;
     place(&machine::pacemaker_remoted()?, &remote.join("pacemaker-remoted"))?;
     place(&myself, &sbin.join(parts::POWER_AGENT))?;
+    place(&myself, &sbin.join(parts::LIFETIME))?;
     place(&myself, &bin.join(parts::MARK_AGENT))?;
     symlink(format!("{CHANGEABLE}/{}", parts::MARK_AGENT), sbin.join(parts::MARK_AGENT))?;
     let Some(products) = products else { return Ok(()) };

@@ -14,6 +14,7 @@ pub mod cib;
 mod disk;
 mod hub;
 mod init;
+mod lifetime;
 pub mod machine;
 mod node;
 mod parts;
@@ -39,7 +40,7 @@ use nix::unistd::Pid;
 
 pub use bmc::{Bmc, Call, Event, Fault, MarkMode};
 pub use node::Ended;
-pub use parts::play_another_part;
+pub use parts::{LIFETIME, play_another_part};
 pub use plan::{Products, Shape};
 pub use status::{Fencing, View};
 

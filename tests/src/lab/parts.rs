@@ -8,9 +8,11 @@ use std::process::{Command, ExitCode, Stdio};
 use anyhow::Context;
 use serde_json::{Value, json};
 
-use super::{init, wire};
+use super::{init, lifetime, wire};
 
 pub(super) const NODE: &str = "lab-node";
+/// A program on each controller: the life of a register.
+pub const LIFETIME: &str = "lab_register";
 pub(super) const CONTROLLER: &str = "controller";
 pub(super) const REMOTE: &str = "remote";
 pub(super) const POWER_AGENT: &str = "fence_lab_power";
@@ -28,6 +30,7 @@ pub fn play_another_part() -> Option<ExitCode> {
     let ended = match name {
         POWER_AGENT => power_agent(),
         MARK_AGENT => recorder(&arguments[1..]),
+        LIFETIME => lifetime::live(&arguments[1..]),
         _ if arguments.get(1).is_some_and(|word| word == NODE) => init::run(&arguments[2..]).map(|()| 0),
         _ => return None,
     };

@@ -6,8 +6,9 @@ use anyhow::{Context, ensure};
 use marks::id::FencingId;
 use marks::register::{Entries, Entry, Key, Register};
 use pacemaker::register::NAME;
+use serde_json::Value;
 use tests::lab::cib::HOME;
-use tests::lab::{Ended, wait};
+use tests::lab::{Ended, LIFETIME, wait};
 
 use crate::Scenario;
 use crate::cloud::{Cloud, HOST};
@@ -17,6 +18,8 @@ pub(crate) const SCENARIOS: &[Scenario] = &[
     ("the_register_in_the_cib_is_read_on_the_other_controller", in_the_cib),
     ("the_register_is_the_copy_where_no_journal_can_be_written", without_a_journal),
     ("the_register_gets_by_the_next_monitor_what_it_missed", published_later),
+    ("pages_outlive_ten_thousand_fencings_in_attrd", |cloud| outlives(cloud, Register::Attrd, 10_000)),
+    ("pages_outlive_a_thousand_fencings_in_the_cib", |cloud| outlives(cloud, Register::Cib, 1_000)),
 ];
 
 /// The controller that has neither the mark device nor the alerter.
@@ -24,6 +27,10 @@ const OTHER: &str = "ctl2";
 /// A host that the cluster does not know: for calls from a shell.
 const STRANGER: &str = "compute9";
 const AGENT: &str = "/run/lab/bin/fence_mark.real";
+/// Half of what one message takes, packed as Pacemaker packs it; what is sealed and packed already, it packs by a quarter.
+const HALF: u64 = 64 << 10;
+/// So many fencings stay open in the end.
+const OPEN: usize = 2_000;
 const PATIENCE: Duration = Duration::from_secs(60);
 
 /// It survives the cleanup of the fenced host and the death of the attribute managers; what stands under the host's own
@@ -106,6 +113,21 @@ fn published_later(cloud: &mut Cloud) -> anyhow::Result<()> {
         Ok((agent(cloud, "monitor", Register::Attrd, store)?.rc == 0).then_some(()))
     })?;
     ensure!(count()? == known + 2, "{} of 2 were published", count()? - known);
+    Ok(())
+}
+
+/// However much happened, no answer is longer than half of what one message of attrd takes, and all of it is read.
+fn outlives(cloud: &mut Cloud, register: Register, fencings: usize) -> anyhow::Result<()> {
+    cloud.begin()?;
+    let (fencings, open) = (fencings.to_string(), OPEN.to_string());
+    let life = [LIFETIME, register.as_str(), &fencings, &open];
+    let figures = cloud.lab.exec(HOME, &life)?.success()?;
+    println!("{} {fencings}: {figures}", register.as_str());
+    let figures: Value = serde_json::from_str(&figures)?;
+    for when in ["settled", "all"] {
+        let longest = figures[when]["longest_answer"].as_u64().context("no figure")?;
+        ensure!(longest <= HALF, "an answer of {longest} bytes: {figures}");
+    }
     Ok(())
 }
 

@@ -23,8 +23,8 @@ use crate::time::Timestamp;
 
 /// The first field of every page.
 const VERSION: &str = "2";
-/// Bytes of a page before it is packed. Entries pack to a quarter or less: some 10 KiB in the register.
-pub const PAGE_MAX: usize = 40 << 10;
+/// Bytes of a page before it is packed. Entries pack to a sixth: some 13 KiB in the register.
+pub const PAGE_MAX: usize = 80 << 10;
 /// Longer ones are nobody's of us.
 const UNPACKED_MAX: usize = 256 << 10;
 /// Longer than a reader takes from its first page to its last.

@@ -6,12 +6,14 @@
 use std::thread;
 use std::time::{Duration, Instant};
 
-use super::NAME;
 use super::error::RegisterError;
 use super::keeper::Keeper;
+use super::paged::{Shelf, Texts};
 use super::tools::{Tool, Tools};
+use super::{NAME, PAGES};
 use crate::cib::releases::NO_SUCH_OPTION;
 use crate::xml;
+use marks::register::pages::Writer;
 use marks::register::{Entry, Held};
 
 /// `attrd_updater`: nobody ever wrote an attribute of that name; a later Pacemaker says "no such".
@@ -42,7 +44,7 @@ impl Keeper for Attrd {
     fn write(&self, tools: &Tools, entry: &Entry, deadline: Instant) -> Result<(), RegisterError> {
         let (key, value) = (entry.key(), entry.value());
         let update = ["--private".to_owned(), format!("--node={key}"), format!("--update={value}")];
-        tools.run(Tool::AttrdUpdater, &arguments(&update), &[], deadline).map(drop)
+        tools.run(Tool::AttrdUpdater, &arguments(NAME, &update), &[], deadline).map(drop)
     }
 
     /// One by one, in their order; the first that fails keeps back those behind it. The empty name stays with attrd as long as
@@ -50,18 +52,18 @@ impl Keeper for Attrd {
     fn delete(&self, tools: &Tools, keys: &[String], deadline: Instant) -> Result<(), RegisterError> {
         for key in keys {
             let deletion = ["--private".to_owned(), format!("--node={key}"), "--delete".to_owned()];
-            tools.run(Tool::AttrdUpdater, &arguments(&deletion), &[], deadline).map(drop)?;
+            tools.run(Tool::AttrdUpdater, &arguments(NAME, &deletion), &[], deadline).map(drop)?;
         }
         Ok(())
     }
 
     fn all(&self, tools: &Tools, deadline: Instant) -> Result<Values, RegisterError> {
-        ask(tools, &["--query", "--all"].map(str::to_owned), deadline)
+        ask(tools, NAME, &["--query", "--all"].map(str::to_owned), deadline)
     }
 
     /// Of `attrd_updater --query --all`, with `--output-as=xml` or without.
     fn parse(&self, printed: &str) -> Result<Values, RegisterError> {
-        if printed.starts_with('<') { values(printed) } else { Ok(lines(printed)) }
+        if printed.starts_with('<') { values(printed, NAME) } else { Ok(lines(printed, NAME)) }
     }
 
     fn is_late(&self) -> bool {
@@ -87,41 +89,63 @@ fn confirm(tools: &Tools, entry: &Entry, deadline: Instant) -> Result<(), Regist
 /// The value of one key; empty where there is none.
 fn value(tools: &Tools, key: &str, deadline: Instant) -> Result<String, RegisterError> {
     let query = ["--query".to_owned(), format!("--node={key}")];
-    let found = ask(tools, &query, deadline)?;
+    let found = ask(tools, NAME, &query, deadline)?;
     Ok(found.into_iter().find(|(host, _)| host == key).map(|(_, value)| value).unwrap_or_default())
 }
 
 type Values = Vec<(String, String)>;
 
+impl Shelf for Attrd {
+    fn read(&self, tools: &Tools, number: u16, deadline: Instant) -> Result<Texts, RegisterError> {
+        ask(tools, &name_of(number), &["--query", "--all"].map(str::to_owned), deadline)
+    }
+
+    fn put(
+        &self,
+        tools: &Tools,
+        (number, writer): (u16, &Writer),
+        text: &str,
+        deadline: Instant,
+    ) -> Result<(), RegisterError> {
+        let update = ["--private".to_owned(), format!("--node={writer}"), format!("--update={text}")];
+        tools.run(Tool::AttrdUpdater, &arguments(&name_of(number), &update), &[], deadline).map(drop)
+    }
+}
+
+/// An answer has the pages of one number: attrd answers no query of all whose answer is too long.
+fn name_of(number: u16) -> String {
+    format!("{PAGES}-{number}")
+}
+
 /// As XML; from a Pacemaker that has none in lines.
-fn ask(tools: &Tools, query: &[String], deadline: Instant) -> Result<Values, RegisterError> {
-    let as_xml = arguments(&[query, &["--output-as=xml".to_owned()]].concat());
+fn ask(tools: &Tools, name: &str, query: &[String], deadline: Instant) -> Result<Values, RegisterError> {
+    let as_xml = arguments(name, &[query, &["--output-as=xml".to_owned()]].concat());
     let expected = [&ABSENT[..], &[NO_SUCH_OPTION]].concat();
     match tools.run(Tool::AttrdUpdater, &as_xml, &expected, deadline)? {
-        Ok(xml) => values(&xml),
+        Ok(xml) => values(&xml, name),
         Err(NO_SUCH_OPTION) => {
-            let answer = tools.run(Tool::AttrdUpdater, &arguments(query), &ABSENT, deadline)?;
-            Ok(answer.map_or_else(|_absent| Vec::new(), |text| lines(&text)))
+            let answer = tools.run(Tool::AttrdUpdater, &arguments(name, query), &ABSENT, deadline)?;
+            Ok(answer.map_or_else(|_absent| Vec::new(), |text| lines(&text, name)))
         }
         Err(_absent) => Ok(Vec::new()),
     }
 }
 
-fn arguments(more: &[String]) -> Vec<String> {
-    [&[format!("--name={NAME}")], more].concat()
+fn arguments(name: &str, more: &[String]) -> Vec<String> {
+    [&[format!("--name={name}")], more].concat()
 }
 
 /// Of `name="NAME" host="KEY" value="VALUE"`; what is no such line is none of ours: no key and no value of ours has a quote.
-fn lines(text: &str) -> Values {
-    let start = format!("name=\"{NAME}\" host=\"");
+fn lines(text: &str, name: &str) -> Values {
+    let start = format!("name=\"{name}\" host=\"");
     let own = text
         .lines()
         .filter_map(|line| line.strip_prefix(&start)?.strip_suffix('"')?.split_once("\" value=\""));
     own.map(|(key, value)| (key.to_owned(), value.to_owned())).collect()
 }
 
-fn values(xml: &str) -> Result<Values, RegisterError> {
+fn values(xml: &str, name: &str) -> Result<Values, RegisterError> {
     let all = xml::elements(xml, "attribute").map_err(|_| Tool::AttrdUpdater.unreadable())?;
-    let own = all.into_iter().filter(|attribute| attribute.get("name") == NAME);
+    let own = all.into_iter().filter(|attribute| attribute.get("name") == name);
     Ok(own.map(|attribute| (attribute.own("host"), attribute.own("value"))).collect())
 }

@@ -5,12 +5,14 @@
 
 use std::time::Instant;
 
-use super::NAME;
 use super::error::RegisterError;
 use super::keeper::Keeper;
+use super::paged::{Shelf, Texts};
 use super::published::Published;
 use super::tools::{Tool, Tools};
+use super::{NAME, PAGES};
 use crate::xml::{self, Element};
+use marks::register::pages::Writer;
 use marks::register::{Entry, Held};
 
 /// `cibadmin`: an element of that id is there.
@@ -29,7 +31,7 @@ pub(super) struct InCib;
 impl Keeper for InCib {
     fn publish(&self, tools: &Tools, entry: &Entry, deadline: Instant) -> Result<(), RegisterError> {
         need_quorum(tools, deadline)?;
-        insert(tools, &set(entry), deadline)?;
+        insert(tools, &set_of(entry), deadline)?;
         confirm(tools, entry, deadline)
     }
 
@@ -41,7 +43,7 @@ impl Keeper for InCib {
         deadline: Instant,
     ) -> Result<bool, RegisterError> {
         need_quorum(tools, deadline)?;
-        let sets: Vec<(&Entry, String)> = entries.iter().map(|entry| (*entry, set(entry))).collect();
+        let sets: Vec<(&Entry, String)> = entries.iter().map(|entry| (*entry, set_of(entry))).collect();
         for batch in batches(&sets, |(_, set)| set.len()) {
             if !at_once(tools, batch, deadline)? {
                 return Ok(false);
@@ -51,7 +53,7 @@ impl Keeper for InCib {
     }
 
     fn write(&self, tools: &Tools, entry: &Entry, deadline: Instant) -> Result<(), RegisterError> {
-        insert(tools, &set(entry), deadline)
+        insert(tools, &set_of(entry), deadline)
     }
 
     /// Inserts what is known to be absent, as few changes of the configuration; gives back what may stand there now. Only
@@ -66,7 +68,7 @@ impl Keeper for InCib {
         published: &mut Published,
         deadline: Instant,
     ) -> Result<Vec<&'a Entry>, RegisterError> {
-        let sets: Vec<(&Entry, String)> = missing.into_iter().map(|entry| (entry, set(entry))).collect();
+        let sets: Vec<(&Entry, String)> = missing.into_iter().map(|entry| (entry, set_of(entry))).collect();
         let mut written = Vec::new();
         for batch in batches(&sets, |(_, set)| set.len()) {
             if at_once(tools, batch, deadline)? {
@@ -102,6 +104,31 @@ impl Keeper for InCib {
 
     fn is_late(&self) -> bool {
         false
+    }
+}
+
+impl Shelf for InCib {
+    fn read(&self, tools: &Tools, number: u16, deadline: Instant) -> Result<Texts, RegisterError> {
+        let start = format!("{PAGES}.{number}.");
+        let only = format!("--xpath=//cluster_property_set/nvpair[starts-with(@name,'{start}')]");
+        let xml = ask(tools, only, deadline)?;
+        let pairs = xml::elements(&xml, "nvpair").map_err(|_| Tool::Cibadmin.unreadable())?;
+        let own =
+            |pair: &Element| Some((pair.get("name").strip_prefix(&start)?.to_owned(), pair.own("value")));
+        Ok(pairs.iter().filter_map(own).collect())
+    }
+
+    fn put(
+        &self,
+        tools: &Tools,
+        (number, writer): (u16, &Writer),
+        text: &str,
+        deadline: Instant,
+    ) -> Result<(), RegisterError> {
+        need_quorum(tools, deadline)?;
+        let set = set(&format!("{PAGES}.{number}.{writer}"), text);
+        let arguments = ["--modify", "--allow-create", "--scope=crm_config", "--xml-text", &set];
+        tools.run(Tool::Cibadmin, &arguments.map(str::to_owned), &[], deadline).map(drop)
     }
 }
 
@@ -148,9 +175,12 @@ fn insert_text(tools: &Tools, xml: &str, deadline: Instant) -> Result<Result<Str
     tools.run(Tool::Cibadmin, &arguments, &[EXISTS], deadline)
 }
 
+fn set_of(entry: &Entry) -> String {
+    set(&format!("{NAME}.{}", entry.key()), &entry.value())
+}
+
 /// The alphabet of keys and values needs no escapes in XML.
-fn set(entry: &Entry) -> String {
-    let (id, value) = (format!("{NAME}.{}", entry.key()), entry.value());
+fn set(id: &str, value: &str) -> String {
     format!(
         r#"<cluster_property_set id="{id}"><nvpair id="{id}.value" name="{id}" value="{value}"/></cluster_property_set>"#
     )

@@ -5,6 +5,7 @@ mod cib;
 mod clear;
 mod error;
 mod keeper;
+pub mod paged;
 mod publish;
 mod published;
 mod tools;
@@ -21,6 +22,8 @@ pub use tools::Tools;
 
 /// The name of the attribute, and the beginning of the ids in the CIB.
 pub const NAME: &str = "host-failure";
+/// The same of pages: a release that knows no pages does not see them.
+pub const PAGES: &str = "host-failure-page";
 
 /// Writes entries, one after the other, and reads each back. `Ok` means that every one of them stands there.
 ///

@@ -1,0 +1,136 @@
+//! Pages of the register in Pacemaker: each has a key that its writer uses for ever.
+
+use std::collections::BTreeMap;
+use std::thread;
+use std::time::Instant;
+
+use marks::register::pages::{self, HEAD, Page, Write, Writer};
+use marks::register::{Register, SealKeys};
+use marks::time::Timestamp;
+
+use super::attrd::PAUSE;
+use super::error::RegisterError;
+use super::tools::Tools;
+use super::{attrd, cib};
+
+/// What keeps texts under keys, a few of them under each number.
+pub(super) trait Shelf {
+    /// All that stands under this number: whose it is, and the text.
+    fn read(&self, tools: &Tools, number: u16, deadline: Instant) -> Result<Texts, RegisterError>;
+
+    /// Puts a text there, in the place of what was there before.
+    fn put(
+        &self,
+        tools: &Tools,
+        place: (u16, &Writer),
+        text: &str,
+        deadline: Instant,
+    ) -> Result<(), RegisterError>;
+}
+
+/// Keys, and what stands under them.
+pub(super) type Texts = Vec<(String, String)>;
+
+/// Every page of every writer.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Book {
+    /// By writer and number.
+    pub pages: BTreeMap<Writer, BTreeMap<u16, Page>>,
+    /// Keys of what is no page of ours.
+    pub strange: Vec<String>,
+}
+
+/// Reads all pages, the heads first: these say how many others there are.
+///
+/// # Errors
+/// [`RegisterError`] where it cannot be said what stands there.
+pub fn read(
+    register: Register,
+    tools: &Tools,
+    keys: &SealKeys,
+    deadline: Instant,
+) -> Result<Book, RegisterError> {
+    let (shelf, mut book) = (shelf_of(register)?, Book::default());
+    let mut last = HEAD;
+    for number in HEAD..=u16::MAX {
+        if number > last {
+            break;
+        }
+        for (key, text) in shelf.read(tools, number, deadline)? {
+            last = last.max(book.take((&key, number), &text, keys));
+        }
+    }
+    Ok(book)
+}
+
+/// Writes pages in their order, each only when the one before it can be read. They are dated a moment after what stands there, so that
+/// no two texts are alike: attrd compares them without regard to case.
+///
+/// # Errors
+/// [`RegisterError`]; pages before the one that failed stand there, that one may or may not.
+pub fn write(
+    register: Register,
+    tools: &Tools,
+    (writer, keys): (&Writer, &SealKeys),
+    writes: &[Write],
+    (now, deadline): (Timestamp, Instant),
+) -> Result<(), RegisterError> {
+    let shelf = shelf_of(register)?;
+    for Write { number, last, entries } in writes {
+        let text = pages::write(writer, *number, (now, *last), entries, keys);
+        shelf.put(tools, (*number, writer), &text, deadline)?;
+        confirm(shelf, tools, (*number, writer), &text, deadline)?;
+    }
+    Ok(())
+}
+
+/// Only what can be read again counts as written; attrd answers before the cluster has it.
+fn confirm(
+    shelf: &dyn Shelf,
+    tools: &Tools,
+    (number, writer): (u16, &Writer),
+    text: &str,
+    deadline: Instant,
+) -> Result<(), RegisterError> {
+    let key = writer.to_string();
+    loop {
+        let texts = shelf.read(tools, number, deadline)?;
+        if texts.iter().any(|(whose, found)| *whose == key && found == text) {
+            return Ok(());
+        }
+        if Instant::now() + PAUSE >= deadline {
+            return Err(RegisterError::NotReadBack { key: format!("{key} {number}") });
+        }
+        thread::sleep(PAUSE);
+    }
+}
+
+impl Book {
+    /// Gives the number of its writer's last page, where it is a head.
+    fn take(&mut self, (key, number): (&str, u16), text: &str, keys: &SealKeys) -> u16 {
+        let read = Writer::parse(key).and_then(|writer| {
+            let page = pages::read(&writer, number, text, keys).ok()?;
+            Some((writer, page))
+        });
+        match read {
+            Some((writer, page)) => {
+                let last = page.last;
+                self.pages.entry(writer).or_default().insert(number, page);
+                last
+            }
+            None if text.is_empty() => HEAD,
+            None => {
+                self.strange.push(key.chars().filter(char::is_ascii_graphic).take(64).collect());
+                HEAD
+            }
+        }
+    }
+}
+
+fn shelf_of(register: Register) -> Result<&'static dyn Shelf, RegisterError> {
+    match register {
+        Register::Attrd => Ok(&attrd::Attrd),
+        Register::Cib => Ok(&cib::InCib),
+        Register::None => Err(RegisterError::None),
+    }
+}

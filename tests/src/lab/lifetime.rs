@@ -1,0 +1,161 @@
+//! A part that this program plays on a controller: the whole life of a register, in minutes.
+
+use std::collections::BTreeMap;
+use std::time::{Duration, Instant};
+
+use anyhow::{Context, ensure};
+use marks::fencing::{Fencing, Incarnation};
+use marks::mark::Settlement;
+use marks::register::pages::{self, MOVED, PAGE_MAX, Page, Part, Writer};
+use marks::register::{
+    Acknowledgement, Entry, MarkEntry, Register, Returned, SETTLED_MAX, SealKeys, Settled,
+};
+use marks::time::Timestamp;
+use pacemaker::register::{Tools, paged};
+use serde_json::json;
+
+/// So many die at once.
+const STORM: usize = 500;
+const HOSTS: usize = 500;
+const PATIENCE: Duration = Duration::from_secs(30);
+
+/// Both writers of one controller, at a time of their own that runs much faster.
+struct Life {
+    register: Register,
+    keys: SealKeys,
+    now: Timestamp,
+    agent: Writer,
+    alerter: Writer,
+    tools: Tools,
+    /// Fencings that nobody has notified yet.
+    open: Vec<Fencing>,
+    /// What is said of those that ended, oldest first.
+    ended: Vec<Vec<Entry>>,
+}
+
+/// `REGISTER FENCINGS OPEN`: so many fencings that are told and settled, then so many that stay open. Prints the figures.
+///
+/// # Errors
+/// What Pacemaker refuses, or an entry that is lost.
+pub(super) fn live(arguments: &[String]) -> anyhow::Result<u8> {
+    let [register, fencings, open] = arguments else { anyhow::bail!("three words are wanted") };
+    let mut life = Life::begin(Register::parse(register).context("no register")?)?;
+    for _ in 0..fencings.parse::<usize>()? / STORM {
+        life.fence(STORM);
+        life.keep_up()?;
+        life.settle();
+        life.keep_up()?;
+    }
+    let settled = life.measure()?;
+    life.fence(open.parse()?);
+    let begun = Instant::now();
+    life.keep_up()?;
+    let written = begun.elapsed();
+    let all = life.measure()?;
+    println!("{}", json!({"settled": settled, "all": all, "written_ms": written.as_millis()}));
+    Ok(0)
+}
+
+impl Life {
+    fn begin(register: Register) -> anyhow::Result<Self> {
+        let controller = nix::unistd::gethostname()?.to_string_lossy().into_owned();
+        let writer = |part| Writer { part, controller: controller.clone() };
+        Ok(Self {
+            register,
+            keys: SealKeys::derive([&b"a secret of the tests"[..]]),
+            now: Timestamp::now(),
+            agent: writer(Part::Agent),
+            alerter: writer(Part::Alerter),
+            tools: Tools::default(),
+            open: Vec::new(),
+            ended: Vec::new(),
+        })
+    }
+
+    fn fence(&mut self, count: usize) {
+        for number in 0..count {
+            let host = format!("compute-{:03}.rack{}.cloud.example.org", number % HOSTS, number % 12);
+            let incarnation = Incarnation::new("ctl2", 12, self.now.seconds() - 4000);
+            let fencing = samples::fencing(&host, self.now + Duration::from_millis(number as u64));
+            self.open.push(Fencing { incarnation: Some(incarnation), ..fencing });
+        }
+    }
+
+    /// Everything open was acknowledged, and its host is back.
+    fn settle(&mut self) {
+        for fencing in std::mem::take(&mut self.open) {
+            let (mark, at, by) = (fencing.id.into(), self.now, self.alerter.controller.clone());
+            let row = marks::mark::MarkRow {
+                fqdn: Some(fencing.node.clone()),
+                incarnation: fencing.incarnation.clone(),
+                ..marks::mark::MarkRow { id: mark, ..samples::mark_of("compute1", fencing.asked_at) }
+            };
+            let entry = MarkEntry::of_row(&row).expect("it has a name");
+            let taken = |route: &str| {
+                Entry::Acknowledged(Acknowledgement { mark, route: route.into(), at, by: by.clone() })
+            };
+            self.ended.push(vec![
+                Entry::Mark(entry),
+                taken("masakari"),
+                taken("backup"),
+                Entry::Settled(Settled { mark, how: Settlement::Acknowledged, at, by: by.clone() }),
+                Entry::Returned(Returned { mark, at, by: by.clone() }),
+            ]);
+        }
+        let over = self.ended.len().saturating_sub(SETTLED_MAX);
+        self.ended.drain(..over);
+    }
+
+    fn wanted(&self, writer: &Writer) -> Vec<Entry> {
+        match writer.part {
+            Part::Agent => self.open.iter().cloned().map(Entry::Fencing).collect(),
+            Part::Alerter => self.ended.iter().flatten().cloned().collect(),
+        }
+    }
+
+    fn keep_up(&mut self) -> anyhow::Result<()> {
+        for writer in [self.alerter.clone(), self.agent.clone()] {
+            let book = self.read()?;
+            let none = BTreeMap::new();
+            let own = book.pages.get(&writer).unwrap_or(&none);
+            let writes = pages::plan(own, &self.wanted(&writer), self.now);
+            let until = Instant::now() + PATIENCE;
+            paged::write(self.register, &self.tools, (&writer, &self.keys), &writes, (self.now, until))?;
+        }
+        self.now = self.now + MOVED * 2;
+        Ok(())
+    }
+
+    fn read(&self) -> anyhow::Result<paged::Book> {
+        Ok(paged::read(self.register, &self.tools, &self.keys, Instant::now() + PATIENCE)?)
+    }
+
+    /// How long reading takes, and the longest answer; nothing that is wanted is missing.
+    fn measure(&self) -> anyhow::Result<serde_json::Value> {
+        let begun = Instant::now();
+        let book = self.read()?;
+        let read = begun.elapsed();
+        for writer in [&self.agent, &self.alerter] {
+            let own = book.pages.get(writer).context("nothing of a writer stands there")?;
+            let lost = self.wanted(writer).into_iter().filter(|entry| {
+                !own.values()
+                    .any(|page| page.is_sealed && page.entries.sound.get(&entry.key()) == Some(entry))
+            });
+            ensure!(lost.count() == 0, "entries of {writer} are lost");
+        }
+        let numbers = book.pages.values().flat_map(BTreeMap::keys).copied().max().unwrap_or_default();
+        let answer = |number: u16| -> usize {
+            let texts = book.pages.iter().filter_map(|(writer, own)| Some((writer, own.get(&number)?)));
+            texts.map(|(writer, page)| self.text(writer, number, page).len()).sum()
+        };
+        let longest = (0..=numbers).map(answer).max().unwrap_or_default();
+        Ok(
+            json!({"longest_answer": longest, "numbers": numbers + 1, "read_ms": read.as_millis(), "page_max": PAGE_MAX}),
+        )
+    }
+
+    fn text(&self, writer: &Writer, number: u16, page: &Page) -> String {
+        let entries: Vec<Entry> = page.entries.sound.values().cloned().collect();
+        pages::write(writer, number, (page.at, page.last), &entries, &self.keys)
+    }
+}
