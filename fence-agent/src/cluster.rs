@@ -109,13 +109,11 @@ fn bounded(path: &Path, max: u64) -> io::Result<Vec<u8>> {
 mod tests {
     use super::*;
     use pacemaker::register::Tools;
-    use std::os::unix::fs::PermissionsExt;
 
     /// A stand-in for `cibadmin`, and a CIB file.
     fn paths(dir: &Path, cibadmin: &str, cib: Option<&str>) -> Paths {
         let tool = dir.join("cibadmin");
-        fs::write(&tool, format!("#!/bin/sh\n{cibadmin}\n")).unwrap();
-        fs::set_permissions(&tool, fs::Permissions::from_mode(0o755)).unwrap();
+        samples::program(&tool, format!("#!/bin/sh\n{cibadmin}\n"));
         if let Some(cib) = cib {
             fs::write(dir.join("cib.xml"), cib).unwrap();
         }

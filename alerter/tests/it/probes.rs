@@ -1,7 +1,5 @@
 //! Confirm probes against real sockets and real programs: what each answer says of a host.
 
-use std::fs;
-use std::os::unix::fs::PermissionsExt as _;
 use std::sync::Arc;
 
 use alerter::probes::{CibNow, Confirm, Exec, Probe, Said, State, Template, Way};
@@ -292,8 +290,7 @@ async fn a_program_is_asked_for_its_exit_code() {
 async fn a_script_in_a_file_is_run_as_it_is() {
     let dir = tempfile::tempdir_in("/tmp").unwrap();
     let file = dir.path().join("is-up");
-    fs::write(&file, "#!/bin/sh\n[ \"$1\" = compute1 ] && [ \"$#\" = 1 ] && exit 1\nexit 0\n").unwrap();
-    fs::set_permissions(&file, fs::Permissions::from_mode(0o755)).unwrap();
+    samples::program(&file, "#!/bin/sh\n[ \"$1\" = compute1 ] && [ \"$#\" = 1 ] && exit 1\nexit 0\n");
     // What the configuration takes is in a directory that nobody else may change, which a test has not got.
     let command = [file.to_str().unwrap(), "{nodename}"].map(|part| Template::parse(part).unwrap()).into();
     let way = Way::Exec(Exec { command, timeout: LONG });

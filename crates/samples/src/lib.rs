@@ -1,4 +1,8 @@
-//! A fencing and a mark for tests: each names what it is about, and takes the rest from here.
+//! A fencing and a mark for tests: each names what it is about, and takes the rest from here. And programs to be run.
+
+use std::io::Write as _;
+use std::path::Path;
+use std::process::{Command, Stdio};
 
 use marks::fencing::{Fencing, Origin};
 use marks::host::HostName;
@@ -54,4 +58,19 @@ pub fn mark(first: &Fencing) -> MarkRow {
 /// As [`fencing`] and [`mark`].
 pub fn mark_of(host: &str, at: Timestamp) -> MarkRow {
     mark(&fencing(host, at))
+}
+
+/// Writes a program that is run afterwards, by a process of its own: a file that is open for writing here is kept open by
+/// whatever another test starts at that moment, and nobody can run it ("Text file busy").
+///
+/// # Panics
+/// It cannot be written.
+pub fn program(path: &Path, content: impl AsRef<[u8]>) {
+    let mut command = Command::new("/bin/sh");
+    command.args(["-c", "cat > \"$1\" && chmod 755 \"$1\"", "sh"]).arg(path).stdin(Stdio::piped());
+    let mut writer = command.spawn().expect("there is a shell");
+    let mut stdin = writer.stdin.take().expect("it has a pipe");
+    stdin.write_all(content.as_ref()).expect("the shell reads");
+    drop(stdin);
+    assert!(writer.wait().is_ok_and(|status| status.success()), "{}", path.display());
 }

@@ -13,7 +13,7 @@ use nix::unistd::{Uid, User, chown, geteuid, mkfifo};
 use pacemaker::evidence::{self, Directory, Reading};
 use tempfile::TempDir;
 
-use crate::common::{Outcome, executable, have, have_injection, run};
+use crate::common::{Outcome, have, have_injection, run};
 use crate::left_out::leave_out;
 
 const OPERATION: &str = "e19eab25-6556-4644-89e9-f9bf9b151b87";
@@ -43,7 +43,7 @@ impl Post {
         fs::set_permissions(room.path(), Permissions::from_mode(0o711)).unwrap();
         let post = Self { room, owner };
         // The build directory may be closed to that user.
-        executable(&post.agent(), &fs::read(env!("CARGO_BIN_EXE_alert_mark")).unwrap());
+        samples::program(&post.agent(), fs::read(env!("CARGO_BIN_EXE_alert_mark")).unwrap());
         DirBuilder::new().mode(0o700).create(post.directory()).unwrap();
         chown(&post.directory(), Some(owner), None).unwrap();
         Some(post)

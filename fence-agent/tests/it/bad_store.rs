@@ -6,7 +6,7 @@ use std::process::Command;
 
 use rusqlite::Connection;
 
-use crate::common::{AGENT, Outcome, Store, World, call, executable, have_namespaces, run};
+use crate::common::{AGENT, Outcome, Store, World, call, have_namespaces, run};
 
 fn off(store: &Store) -> Outcome {
     call(&store.off("nodename=compute1"))
@@ -146,7 +146,7 @@ fn a_read_only_directory_is_told() {
     }
     let store = Store::filled();
     let program = tempfile::tempdir().unwrap();
-    executable(&program.path().join("fence_mark"), &fs::read(AGENT).unwrap());
+    samples::program(&program.path().join("fence_mark"), fs::read(AGENT).unwrap());
     for path in [store.dir.path(), program.path()] {
         mode(path, 0o755);
     }

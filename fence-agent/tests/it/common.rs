@@ -197,16 +197,6 @@ pub(crate) fn have_injection() -> bool {
     possible
 }
 
-/// Writes a program that is run afterwards, by a process of its own: a file that is open for writing here is kept open by
-/// whatever another test starts at that moment, and nobody can run it ("Text file busy").
-pub(crate) fn executable(path: &Path, content: &[u8]) {
-    let mut command = Command::new("/bin/sh");
-    command.args(["-c", "cat > \"$1\" && chmod 755 \"$1\"", "sh"]).arg(path).stdin(Stdio::piped());
-    let mut writer = command.spawn().unwrap();
-    writer.stdin.take().unwrap().write_all(content).unwrap();
-    assert!(writer.wait().unwrap().success(), "{}", path.display());
-}
-
 /// Files that stand over those of the system, for one process and its children alone.
 pub(crate) struct World {
     root: TempDir,
@@ -227,7 +217,7 @@ impl World {
         let file = self.root.path().join(path.trim_start_matches('/'));
         std::fs::create_dir_all(file.parent().unwrap()).unwrap();
         if mode & 0o111 != 0 {
-            executable(&file, content.as_ref());
+            samples::program(&file, content.as_ref());
         } else {
             std::fs::write(&file, content).unwrap();
         }

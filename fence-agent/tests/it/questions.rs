@@ -12,9 +12,7 @@ use fence_agent::{check, stdin};
 use marks::time::Timestamp;
 use pacemaker::register::Tools;
 
-use crate::common::{
-    AGENT, Store, World, call, call_with, executable, have, have_files, have_namespaces, run,
-};
+use crate::common::{AGENT, Store, World, call, call_with, have, have_files, have_namespaces, run};
 
 /// S1-26, conformance 28: upstream's scenario for `status`, in its three ways.
 #[test]
@@ -119,7 +117,7 @@ impl Controller {
     fn new(cibadmin: &str) -> Self {
         let store = Store::new();
         let at = |name: &str| store.dir.path().join(name);
-        executable(&at("cibadmin"), format!("#!/bin/sh\n{cibadmin}\n").as_bytes());
+        samples::program(&at("cibadmin"), format!("#!/bin/sh\n{cibadmin}\n").as_bytes());
         let paths = Paths {
             config: at("alerter.toml"),
             corosync: at("corosync.conf"),

@@ -14,7 +14,7 @@ use marks::time::Timestamp;
 use pacemaker::register::Tools;
 use rusqlite::Connection;
 
-use crate::common::{AGENT, Store, World, executable, fencings, have_injection, have_namespaces, run};
+use crate::common::{AGENT, Store, World, fencings, have_injection, have_namespaces, run};
 
 /// Keeps every update in a file, and answers from there.
 const WORKS: &str = r#"
@@ -60,7 +60,10 @@ impl Controller {
     /// Renamed into place, so that the old one may still run.
     fn put(&self, tool: &str, script: &str) {
         let (path, new) = (self.at(tool), self.at("new"));
-        executable(&new, format!("#!/bin/sh\nD={}\n{script}\n", self.store.dir.path().display()).as_bytes());
+        samples::program(
+            &new,
+            format!("#!/bin/sh\nD={}\n{script}\n", self.store.dir.path().display()).as_bytes(),
+        );
         fs::rename(new, path).unwrap();
     }
 

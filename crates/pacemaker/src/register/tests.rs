@@ -1,7 +1,6 @@
 mod several;
 
 use std::fs;
-use std::os::unix::fs::PermissionsExt;
 use std::path::Path;
 use std::time::Duration;
 
@@ -81,9 +80,16 @@ impl Cluster {
     fn put(&self, tool: &str, script: &str) {
         let path = self.dir.path().join(tool);
         let directory = self.dir.path().display();
-        // Renamed into place: no process still has it open for writing then.
-        fs::write(path.with_extension("new"), format!("#!/bin/sh\nD={directory}\n{script}\n")).unwrap();
-        fs::set_permissions(path.with_extension("new"), fs::Permissions::from_mode(0o755)).unwrap();
+        // Renamed into place: one that runs is not written into.
+        samples::program(
+            &path.with_extension("new"),
+            format!(
+                "#!/bin/sh
+D={directory}
+{script}
+"
+            ),
+        );
         fs::rename(path.with_extension("new"), path).unwrap();
     }
 
