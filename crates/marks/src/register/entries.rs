@@ -1,6 +1,6 @@
 //! What stands in the register: sound entries, and apart from them what cannot be used.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::fmt;
 
 use super::entry::{Entry, ValueError};
@@ -14,6 +14,8 @@ const SHOWN: usize = 64;
 pub struct Entries {
     /// Sound entries by their key.
     pub sound: BTreeMap<Key, Entry>,
+    /// Which of them root on some controller wrote; of the others anybody in `haclient` may have.
+    pub sealed: BTreeSet<Key>,
     /// Entries that are not used, in the order in which they were read.
     pub apart: Vec<Apart>,
 }
@@ -64,6 +66,22 @@ impl Entries {
                 self.apart.push(Apart { key, why });
             }
         }
+    }
+
+    /// Takes in what a page says. What root wrote goes before what anybody may have; of two that say the same of one matter the earlier
+    /// one counts, so that it does not matter which page is read first.
+    pub fn unite(&mut self, page: Self, is_sealed: bool) {
+        for (key, entry) in page.sound {
+            let known = self.sound.get(&key).map(|known| (!self.sealed.contains(&key), known.rank()));
+            if known.is_some_and(|known| known <= (!is_sealed, entry.rank())) {
+                continue;
+            }
+            if is_sealed {
+                self.sealed.insert(key.clone());
+            }
+            self.sound.insert(key, entry);
+        }
+        self.apart.extend(page.apart);
     }
 
     fn judge(&self, key: &str, value: &str) -> Result<(Key, Entry), Why> {

@@ -4,6 +4,7 @@ use super::key::Key;
 use super::notes::{Acknowledgement, Decision, Ending, MarkEntry, Returned, Settled, Watermark};
 use super::value;
 use crate::fencing::Fencing;
+use crate::time::Timestamp;
 
 /// The first field of every value that this release writes.
 const VERSION: &str = "1";
@@ -75,6 +76,21 @@ impl Entry {
             Self::Fencing(fencing) | Self::Again(fencing) => Some(fencing),
             _ => None,
         }
+    }
+
+    /// The first of what several say of one matter: by the time, then by the text.
+    pub(super) fn rank(&self) -> (Timestamp, String) {
+        let at = match self {
+            Self::Fencing(it) | Self::Again(it) => it.committed_at,
+            Self::Mark(it) => it.made_at,
+            Self::Acknowledged(it) => it.at,
+            Self::Settled(it) => it.at,
+            Self::Returned(it) => it.at,
+            Self::Decision(it) => it.at,
+            Self::Ending(it) => it.at,
+            Self::Watermark(it) => it.at,
+        };
+        (at, self.value())
     }
 
     /// Its value, in the register's alphabet.

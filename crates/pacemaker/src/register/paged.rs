@@ -5,7 +5,7 @@ use std::thread;
 use std::time::Instant;
 
 use marks::register::pages::{self, HEAD, Page, Write, Writer};
-use marks::register::{Register, SealKeys};
+use marks::register::{Entries, Register, SealKeys};
 use marks::time::Timestamp;
 
 use super::attrd::PAUSE;
@@ -106,6 +106,15 @@ fn confirm(
 }
 
 impl Book {
+    /// All that they say together.
+    pub fn entries(&self) -> Entries {
+        let mut all = Entries::default();
+        for page in self.pages.values().flat_map(BTreeMap::values) {
+            all.unite(page.entries.clone(), page.is_sealed);
+        }
+        all
+    }
+
     /// Gives the number of its writer's last page, where it is a head.
     fn take(&mut self, (key, number): (&str, u16), text: &str, keys: &SealKeys) -> u16 {
         let read = Writer::parse(key).and_then(|writer| {

@@ -1,8 +1,9 @@
 use proptest::prelude::*;
 
 use super::*;
-use crate::id::NoteId;
-use crate::register::{About, Decision, Scope, Why};
+use crate::id::{MarkId, NoteId};
+use crate::mark::Settlement;
+use crate::register::{About, Decision, Scope, Settled, Why};
 
 /// One of a few dozen that fill a page.
 fn entry(number: u32) -> Entry {
@@ -168,6 +169,37 @@ proptest! {
         if let Ok(page) = read(&writer(), 0, &text, &keys()) {
             prop_assert!(!page.is_sealed);
         }
+    }
+}
+
+/// What pages of two controllers say of a few matters, each with another time.
+fn page() -> impl Strategy<Value = (Entries, bool)> {
+    let settled = (0_u8..4, 0_i64..4).prop_map(|(number, at)| {
+        let mark = MarkId::parse(&format!("0199c2a4-7d1e-7b3a-9f00-{number:012}")).unwrap();
+        Entry::Settled(Settled { mark, how: Settlement::Acknowledged, at: Timestamp(at), by: "ctl1".into() })
+    });
+    (prop::collection::vec(settled, 0..5), any::<bool>()).prop_map(|(all, is_sealed)| {
+        let sound = all.into_iter().map(|entry| (entry.key(), entry)).collect();
+        (Entries { sound, ..Entries::default() }, is_sealed)
+    })
+}
+
+fn united(pages: impl IntoIterator<Item = (Entries, bool)>) -> Entries {
+    let mut all = Entries::default();
+    pages.into_iter().for_each(|(page, is_sealed)| all.unite(page, is_sealed));
+    all
+}
+
+proptest! {
+    /// Whatever was read first, after whatever partition: the same is believed. A forged page changes nothing that a sealed one says.
+    #[test]
+    fn the_union_is_the_same_in_any_order(pages in prop::collection::vec(page(), 0..6)) {
+        let all = united(pages.clone());
+        prop_assert_eq!(&united(pages.iter().rev().cloned()), &all);
+        prop_assert_eq!(&united(pages.iter().chain(&pages).cloned()), &all);
+        let sealed = united(pages.into_iter().filter(|(_, is_sealed)| *is_sealed));
+        prop_assert!(sealed.sound.iter().all(|(key, entry)| all.sound.get(key) == Some(entry)));
+        prop_assert!(all.sealed.iter().eq(sealed.sound.keys()));
     }
 }
 

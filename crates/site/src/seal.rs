@@ -1,0 +1,106 @@
+//! The keys of the register's seals: secrets that root alone can read, and that are the same on every controller.
+
+use std::path::Path;
+
+use marks::register::SealKeys;
+
+use crate::file::read_private;
+
+/// Keys of this software's own, a line each; the first seals. They go before the cluster's, so that either can be changed.
+pub const OWN_KEYS: &str = "/etc/nova-host-alerter/register.key";
+/// Corosync's, where the cluster has one.
+pub const CLUSTER_KEY: &str = "/etc/corosync/authkey";
+/// Shorter lines are no secret: 128 bits in hexadecimal digits.
+const LINE_MIN: usize = 32;
+
+/// What of these files can be used, and what is wrong with the others, a sentence each.
+pub fn seal_keys(own: &Path, cluster: &Path) -> (SealKeys, Vec<String>) {
+    let (mut secrets, mut complaints) = (Vec::new(), Vec::new());
+    for (path, parse) in [(own, lines as fn(Vec<u8>) -> Result<Vec<Vec<u8>>, String>), (cluster, whole)] {
+        if !path.exists() {
+            continue;
+        }
+        match read_private(path).and_then(parse) {
+            Ok(more) => secrets.extend(more),
+            Err(why) => {
+                complaints.push(format!("the register's key in {} is not used: {why}", path.display()));
+            }
+        }
+    }
+    (SealKeys::derive(secrets.iter().map(Vec::as_slice)), complaints)
+}
+
+/// Lines that begin with `#` are for people.
+fn lines(text: Vec<u8>) -> Result<Vec<Vec<u8>>, String> {
+    let text = String::from_utf8(text).map_err(|_| "it is no text".to_owned())?;
+    let lines: Vec<&str> =
+        text.lines().map(str::trim).filter(|line| !line.is_empty() && !line.starts_with('#')).collect();
+    if lines.is_empty() || lines.iter().any(|line| line.len() < LINE_MIN) {
+        return Err(format!(
+            "each line is to be a secret of at least {LINE_MIN} characters: `openssl rand -hex 32` makes one"
+        ));
+    }
+    Ok(lines.into_iter().map(|line| line.as_bytes().to_vec()).collect())
+}
+
+fn whole(bytes: Vec<u8>) -> Result<Vec<Vec<u8>>, String> {
+    if bytes.len() < LINE_MIN { Err("it is too short to be Corosync's".to_owned()) } else { Ok(vec![bytes]) }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::fs;
+    use std::os::unix::fs::PermissionsExt as _;
+
+    use super::*;
+
+    const LINE: &str = "0123456789abcdef0123456789abcdef";
+
+    /// The keys of these two files, each where there is one.
+    fn keys(own: Option<&str>, cluster: Option<&str>, mode: u32) -> (SealKeys, Vec<String>) {
+        let dir = tempfile::tempdir().unwrap();
+        let [first, second] = ["register.key", "authkey"].map(|name| dir.path().join(name));
+        for (path, text) in [(&first, own), (&second, cluster)] {
+            let Some(text) = text else { continue };
+            fs::write(path, text).unwrap();
+            fs::set_permissions(path, fs::Permissions::from_mode(mode)).unwrap();
+        }
+        seal_keys(&first, &second)
+    }
+
+    fn opened(keys: &SealKeys, by: &SealKeys) -> bool {
+        by.opens("p", "t", &keys.seal("p", "t").unwrap())
+    }
+
+    /// An own key is added on one controller after the other, first behind the cluster's by nobody: each opens the other's.
+    #[test]
+    fn an_own_key_goes_before_the_clusters_and_both_open() {
+        let cluster = "c".repeat(128);
+        let of_cluster = keys(None, Some(&cluster), 0o400).0;
+        let both = keys(Some(&format!("# of May\n{LINE}\n")), Some(&cluster), 0o600).0;
+        let own = keys(Some(LINE), None, 0o600).0;
+        assert!(opened(&of_cluster, &both) && opened(&own, &both) && opened(&both, &own));
+        assert!(!opened(&both, &of_cluster), "its first key is the own one");
+        assert_eq!(both.digest(), own.digest());
+    }
+
+    #[test]
+    fn what_is_no_secret_is_not_used_and_said_without_it() {
+        let cases = [
+            (Some("short-secret"), 0o600, "at least 32"),
+            (Some("# nothing\n"), 0o600, "at least 32"),
+            (Some(LINE), 0o640, "chmod 600"),
+            (Some("\u{0}"), 0o644, "chmod 600"),
+        ];
+        for (own, mode, word) in cases {
+            let (keys, complaints) = keys(own, None, mode);
+            assert!(
+                keys.is_empty() && complaints.len() == 1 && complaints[0].contains(word),
+                "{complaints:?}"
+            );
+            assert!(!complaints[0].contains("short-secret"), "{complaints:?}");
+        }
+        let (keys, complaints) = keys(None, None, 0o600);
+        assert!(keys.is_empty() && complaints.is_empty());
+    }
+}
