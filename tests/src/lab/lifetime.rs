@@ -120,7 +120,8 @@ impl Life {
             let own = book.pages.get(&writer).unwrap_or(&none);
             let writes = pages::plan(own, &self.wanted(&writer), self.now);
             let until = Instant::now() + PATIENCE;
-            paged::write(self.register, &self.tools, (&writer, &self.keys), &writes, (self.now, until))?;
+            let head = pages::head(&book.pages, &writer, self.now);
+            paged::write(self.register, &self.tools, (&writer, &self.keys), &writes, (&head, until))?;
         }
         self.now = self.now + MOVED * 2;
         Ok(())
@@ -156,6 +157,6 @@ impl Life {
 
     fn text(&self, writer: &Writer, number: u16, page: &Page) -> String {
         let entries: Vec<Entry> = page.entries.sound.values().cloned().collect();
-        pages::write(writer, number, (page.at, page.last), &entries, &self.keys)
+        pages::write(writer, number, &page.head, &entries, &self.keys)
     }
 }

@@ -4,6 +4,10 @@
 //! Page 0 is the head, which gets what is new. What it cannot take any more becomes a page of its own. Whoever reads begins with
 //! the head, whose `last` says how many others there are. So a reader may be in between at any time and misses nothing, as long as
 //! nothing leaves a page that it has moved from within [`MOVED`].
+//!
+//! A controller that has joined may have got some pages and not others: attrd hands on what it knows only where nobody else joins at
+//! that moment (seen on 2.1.5: two controllers booted together, and one stayed without all that the third knew). So a head says
+//! which other heads its writer had seen. Who lacks one of these does not know everything, and must not go by what is not there.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt;
@@ -21,6 +25,8 @@ use super::key::Key;
 use super::seal::SealKeys;
 use crate::time::Timestamp;
 
+/// Before the name of a writer that was seen: no entry's key begins so.
+const SEEN: char = '@';
 /// The first field of every page.
 const VERSION: &str = "2";
 /// Bytes of a page before it is packed. Entries pack to a sixth: some 13 KiB in the register.
@@ -80,13 +86,22 @@ impl fmt::Display for Writer {
     }
 }
 
-/// A page as it was read.
+/// What a page says of pages.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct Page {
-    /// When it was written, by its writer's clock.
+pub struct Head {
+    /// When it was written, by its writer's clock: later than what it wrote before.
     pub at: Timestamp,
     /// In the head: the number of the last page; else 0.
     pub last: u16,
+    /// In the head: the dates of other writers' heads that its writer had seen.
+    pub seen: BTreeMap<Writer, Timestamp>,
+}
+
+/// A page as it was read.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Page {
+    /// What it says of pages.
+    pub head: Head,
     /// Root on some controller of this cluster wrote it.
     pub is_sealed: bool,
     /// What it says.
@@ -105,16 +120,12 @@ pub enum PageError {
 }
 
 /// The text of a page in this place. It is sealed where there is a key.
-pub fn write(
-    writer: &Writer,
-    number: u16,
-    (at, last): (Timestamp, u16),
-    entries: &[Entry],
-    keys: &SealKeys,
-) -> String {
-    let lines: String = entries.iter().map(|entry| format!("{}={}\n", entry.key(), entry.value())).collect();
+pub fn write(writer: &Writer, number: u16, head: &Head, entries: &[Entry], keys: &SealKeys) -> String {
+    let seen = head.seen.iter().map(|(writer, at)| format!("{SEEN}{writer}={}\n", at.0));
+    let lines = entries.iter().map(|entry| format!("{}={}\n", entry.key(), entry.value()));
+    let lines: String = seen.chain(lines).collect();
     let packed = URL_SAFE_NO_PAD.encode(compress_to_vec(lines.as_bytes(), LEVEL));
-    let text = format!("{VERSION};{};{last};{packed}", at.0);
+    let text = format!("{VERSION};{};{};{packed}", head.at.0, head.last);
     let seal = keys.seal(&place(writer, number), &text).unwrap_or_default();
     format!("{text};{seal}")
 }
@@ -128,25 +139,60 @@ pub fn read(writer: &Writer, number: u16, page: &str, keys: &SealKeys) -> Result
         return Err(PageError::Version);
     }
     let (text, seal) = page.rsplit_once(';').ok_or(PageError::Malformed)?;
-    let (at, last, lines) = unpack(text).ok_or(PageError::Malformed)?;
+    let (mut head, lines) = unpack(text).ok_or(PageError::Malformed)?;
     let mut entries = Entries::default();
-    lines.lines().for_each(|line| {
+    for line in lines.lines() {
         let (key, value) = line.split_once('=').unwrap_or((line, ""));
-        entries.take(key, value);
-    });
+        match key.strip_prefix(SEEN) {
+            Some(other) => head.seen.extend(seen(other, value)),
+            None => entries.take(key, value),
+        }
+    }
     let is_sealed = keys.opens(&place(writer, number), text, seal);
-    Ok(Page { at, last, is_sealed, entries })
+    Ok(Page { head, is_sealed, entries })
 }
 
-fn unpack(text: &str) -> Option<(Timestamp, u16, String)> {
+fn seen(writer: &str, at: &str) -> Option<(Writer, Timestamp)> {
+    Some((Writer::parse(writer)?, Timestamp(at.parse().ok()?)))
+}
+
+fn unpack(text: &str) -> Option<(Head, String)> {
     let [_, at, last, packed] = text.split(';').collect::<Vec<_>>().try_into().ok()?;
     let packed = URL_SAFE_NO_PAD.decode(packed).ok()?;
     let lines = decompress_to_vec_with_limit(&packed, UNPACKED_MAX).ok()?;
-    Some((Timestamp(at.parse().ok()?), last.parse().ok()?, String::from_utf8(lines).ok()?))
+    let (at, last) = (Timestamp(at.parse().ok()?), last.parse().ok()?);
+    Some((Head { at, last, seen: BTreeMap::new() }, String::from_utf8(lines).ok()?))
 }
 
 fn place(writer: &Writer, number: u16) -> String {
     format!("{writer};{number}")
+}
+
+/// All pages that were found, by writer and number.
+pub type Pages = BTreeMap<Writer, BTreeMap<u16, Page>>;
+
+/// Writers of whom an older head was found than another writer had seen, or none. Only root's word counts.
+pub fn gaps(pages: &Pages) -> BTreeSet<&Writer> {
+    let heads = pages.values().filter_map(|own| own.get(&HEAD)).filter(|page| page.is_sealed);
+    let seen = heads.flat_map(|page| &page.head.seen);
+    let is_here = |writer: &Writer, at: Timestamp| {
+        pages.get(writer).and_then(|own| own.get(&HEAD)).is_some_and(|page| page.head.at >= at)
+    };
+    seen.filter(|(writer, at)| !is_here(writer, **at)).map(|(writer, _)| writer).collect()
+}
+
+/// What a writer that has found these writes into its head; `now` is its clock's time. What it had seen before it has seen, also where
+/// it is gone.
+pub fn head(pages: &Pages, writer: &Writer, now: Timestamp) -> Head {
+    let own =
+        pages.get(writer).and_then(|own| own.get(&HEAD)).map(|page| page.head.clone()).unwrap_or_default();
+    let mut seen = own.seen;
+    for (other, theirs) in pages.iter().filter(|(other, _)| *other != writer) {
+        let Some(page) = theirs.get(&HEAD).filter(|page| page.is_sealed) else { continue };
+        let at = seen.entry(other.clone()).or_default();
+        *at = (*at).max(page.head.at);
+    }
+    Head { at: now.max(own.at + Duration::from_millis(1)), last: HEAD, seen }
 }
 
 /// One page to be written.
@@ -199,7 +245,7 @@ impl Draft {
         }
         let (mut pages, mut placed) = (BTreeMap::new(), BTreeSet::new());
         for (number, page) in own {
-            let is_old = now.since(page.at) >= MOVED;
+            let is_old = now.since(page.head.at) >= MOVED;
             let kept = page
                 .entries
                 .sound
@@ -256,7 +302,7 @@ impl Draft {
                     && entries.iter().all(|entry| page.entries.sound.contains_key(&entry.key()))
             };
             !(page.is_sealed && self.pages.get(&number).is_some_and(same))
-                || (number == HEAD && page.last != last)
+                || (number == HEAD && page.head.last != last)
         })
     }
 

@@ -4,9 +4,8 @@ use std::collections::BTreeMap;
 use std::thread;
 use std::time::Instant;
 
-use marks::register::pages::{self, HEAD, Page, Write, Writer};
+use marks::register::pages::{self, HEAD, Head, Pages, Write, Writer};
 use marks::register::{Entries, Register, SealKeys};
-use marks::time::Timestamp;
 
 use super::attrd::PAUSE;
 use super::error::RegisterError;
@@ -35,7 +34,7 @@ pub(super) type Texts = Vec<(String, String)>;
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Book {
     /// By writer and number.
-    pub pages: BTreeMap<Writer, BTreeMap<u16, Page>>,
+    pub pages: Pages,
     /// Keys of what is no page of ours.
     pub strange: Vec<String>,
 }
@@ -60,11 +59,12 @@ pub fn read(
             last = last.max(book.take((&key, number), &text, keys));
         }
     }
+    book.leave_out_what_no_head_names();
     Ok(book)
 }
 
-/// Writes pages in their order, each only when the one before it can be read. They are dated a moment after what stands there, so that
-/// no two texts are alike: attrd compares them without regard to case.
+/// Writes pages in their order, each only when the one before it can be read. Its date tells each from what stood there before: attrd
+/// compares texts without regard to case.
 ///
 /// # Errors
 /// [`RegisterError`]; pages before the one that failed stand there, that one may or may not.
@@ -73,11 +73,15 @@ pub fn write(
     tools: &Tools,
     (writer, keys): (&Writer, &SealKeys),
     writes: &[Write],
-    (now, deadline): (Timestamp, Instant),
+    (head, deadline): (&Head, Instant),
 ) -> Result<(), RegisterError> {
     let shelf = shelf_of(register)?;
     for Write { number, last, entries } in writes {
-        let text = pages::write(writer, *number, (now, *last), entries, keys);
+        let head = match *number {
+            HEAD => Head { last: *last, ..head.clone() },
+            _ => Head { at: head.at, ..Head::default() },
+        };
+        let text = pages::write(writer, *number, &head, entries, keys);
         shelf.put(tools, (*number, writer), &text, deadline)?;
         confirm(shelf, tools, (*number, writer), &text, deadline)?;
     }
@@ -115,6 +119,14 @@ impl Book {
         all
     }
 
+    /// Such a page is of a time that is over.
+    fn leave_out_what_no_head_names(&mut self) {
+        for own in self.pages.values_mut() {
+            let last = own.get(&HEAD).map_or(HEAD, |page| page.head.last);
+            own.retain(|number, _| *number <= last);
+        }
+    }
+
     /// Gives the number of its writer's last page, where it is a head.
     fn take(&mut self, (key, number): (&str, u16), text: &str, keys: &SealKeys) -> u16 {
         let read = Writer::parse(key).and_then(|writer| {
@@ -123,7 +135,7 @@ impl Book {
         });
         match read {
             Some((writer, page)) => {
-                let last = page.last;
+                let last = page.head.last;
                 self.pages.entry(writer).or_default().insert(number, page);
                 last
             }

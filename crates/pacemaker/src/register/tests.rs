@@ -1,3 +1,4 @@
+mod pages;
 mod several;
 
 use std::fs;

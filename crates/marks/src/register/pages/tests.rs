@@ -21,6 +21,10 @@ fn writer() -> Writer {
     Writer { part: Part::Agent, controller: "ctl1.example.org".into() }
 }
 
+fn at(at: i64) -> Head {
+    Head { at: Timestamp(at), ..Head::default() }
+}
+
 /// A register of one writer, and a reader of it, at every step.
 #[derive(Default)]
 struct Model {
@@ -101,10 +105,11 @@ impl Model {
             }
         }
         let Some(Write { number, last, entries }) = self.queue.pop() else { return };
-        let text = write(&writer(), number, (self.now, last), &entries, &keys());
+        let head = Head { at: self.now, last, ..Head::default() };
+        let text = write(&writer(), number, &head, &entries, &keys());
         assert!(entries.iter().map(length).sum::<usize>() <= PAGE_MAX);
         self.pages.insert(number, read(&writer(), number, &text, &keys()).unwrap());
-        let last = self.pages.get(&HEAD).map_or(HEAD, |head| head.last);
+        let last = self.pages.get(&HEAD).map_or(HEAD, |page| page.head.last);
         let reached = self.pages.range(..=last).flat_map(|(_, page)| page.entries.sound.keys().cloned());
         let wanted: BTreeSet<Key> = self.wanted.iter().map(Entry::key).collect();
         self.published.extend(reached.filter(|key| wanted.contains(key)));
@@ -121,7 +126,7 @@ impl Model {
             began: now,
             expected: published.clone(),
             found: BTreeSet::new(),
-            last: head.map_or(HEAD, |head| head.last),
+            last: head.map_or(HEAD, |page| page.head.last),
             next: HEAD,
         });
         let page = self.pages.get(&reader.next);
@@ -240,9 +245,9 @@ impl Model {
 
 #[test]
 fn a_page_is_bound_to_its_place_and_its_key() {
-    let text = write(&writer(), 1, (Timestamp(5), 0), &[entry(1)], &keys());
+    let text = write(&writer(), 1, &at(5), &[entry(1)], &keys());
     let page = read(&writer(), 1, &text, &keys()).unwrap();
-    assert!(page.is_sealed && page.at == Timestamp(5) && page.entries.sound.len() == 1);
+    assert!(page.is_sealed && page.head == at(5) && page.entries.sound.len() == 1);
     assert!(text.is_ascii() && !text.contains(['"', '<', '&', ' ']), "{text}");
     let other = Writer { controller: "ctl2".into(), ..writer() };
     let of_another_cluster = SealKeys::derive([&b"another"[..]]);
@@ -255,8 +260,86 @@ fn a_page_is_bound_to_its_place_and_its_key() {
         let page = read(&writer, number, &text, &keys).unwrap();
         assert!(!page.is_sealed && page.entries.sound.len() == 1, "{writer} {number}");
     }
-    let unsealed = write(&writer(), 1, (Timestamp(5), 0), &[entry(1)], &SealKeys::default());
+    let unsealed = write(&writer(), 1, &at(5), &[entry(1)], &SealKeys::default());
     assert!(unsealed.ends_with(';') && !read(&writer(), 1, &unsealed, &keys()).unwrap().is_sealed);
+}
+
+/// Controllers that write, each a page of its own, and of whom each gets some pages and not others.
+#[derive(Clone, Debug)]
+enum Event {
+    /// This one writes, having seen what it has.
+    Writes(usize),
+    /// That one gets the page of this one.
+    Gets(usize, usize),
+}
+
+fn event() -> impl Strategy<Value = Event> {
+    prop_oneof![
+        (0_usize..3).prop_map(Event::Writes),
+        (0_usize..3, 0_usize..3).prop_map(|(a, b)| Event::Gets(a, b))
+    ]
+}
+
+fn named(number: usize) -> Writer {
+    Writer { part: Part::Alerter, controller: format!("ctl{number}") }
+}
+
+proptest! {
+    /// Who has got something that was written with the knowledge of a page, and has not got that page, knows that it lacks it; who has
+    /// got all that was known to those whose pages it has, lacks nothing.
+    #[test]
+    fn who_lacks_what_others_knew_knows_it(events in prop::collection::vec(event(), 0..40)) {
+        let mut views: [Pages; 3] = Default::default();
+        // What each page was written with the knowledge of, by writer and date.
+        let mut known: BTreeMap<(Writer, Timestamp), Vec<(Writer, Timestamp)>> = BTreeMap::new();
+        for (now, event) in (1..).map(Timestamp).zip(events) {
+            match event {
+                Event::Writes(who) => {
+                    let writer = named(who);
+                    let dates = |view: &Pages| view.iter().map(|(w, own)| (w.clone(), own[&HEAD].head.at)).collect();
+                    let before: Vec<(Writer, Timestamp)> = dates(&views[who]);
+                    let head = head(&views[who], &writer, now);
+                    known.insert((writer.clone(), head.at), before);
+                    let text = write(&writer, HEAD, &head, &[], &keys());
+                    let page = read(&writer, HEAD, &text, &keys()).unwrap();
+                    prop_assert_eq!(&page.head, &head);
+                    views[who].entry(writer).or_default().insert(HEAD, page);
+                }
+                Event::Gets(who, of) => {
+                    let Some(own) = views[of].get(&named(of)).cloned() else { continue };
+                    views[who].insert(named(of), own);
+                }
+            }
+        }
+        for view in &views {
+            let has = |(writer, at): &(Writer, Timestamp)| {
+                view.get(writer).is_some_and(|own| own[&HEAD].head.at >= *at)
+            };
+            let pages = view.iter().map(|(writer, own)| (writer.clone(), own[&HEAD].head.at));
+            let lacks = pages.flat_map(|page| known[&page].clone()).any(|it| !has(&it));
+            prop_assert!(!lacks || !gaps(view).is_empty());
+            prop_assert!(gaps(view).iter().all(|writer| !view.contains_key(*writer) || lacks_newer(view, writer)));
+        }
+    }
+}
+
+/// Some page names a newer head of the writer than is there.
+fn lacks_newer(view: &Pages, writer: &Writer) -> bool {
+    let there = view[writer][&HEAD].head.at;
+    view.values().any(|own| own[&HEAD].head.seen.get(writer).is_some_and(|at| *at > there))
+}
+
+/// Nobody but root can keep an alerter from acting by what it says that it has seen.
+#[test]
+fn what_a_forger_has_seen_is_no_gap() {
+    let seen = BTreeMap::from([(named(7), Timestamp(9))]);
+    let head = Head { seen, ..at(5) };
+    for (keys_of_writer, gaps_found) in [(keys(), 1), (SealKeys::default(), 0)] {
+        let text = write(&named(1), HEAD, &head, &[], &keys_of_writer);
+        let page = read(&named(1), HEAD, &text, &keys()).unwrap();
+        let pages = Pages::from([(named(1), BTreeMap::from([(HEAD, page)]))]);
+        assert_eq!(gaps(&pages).len(), gaps_found);
+    }
 }
 
 #[test]

@@ -1,0 +1,125 @@
+//! Pages through the tools of a cluster that keeps them in files.
+
+use marks::register::SealKeys;
+use marks::register::pages::{HEAD, Head, Part, Write, Writer};
+use marks::time::Timestamp;
+
+use super::super::paged::{self, Book};
+use super::*;
+
+const ATTRD: &str = r#"
+for word; do case $word in --name=*) name=${word#--name=} ;; --node=*) key=${word#--node=} ;; --update=*) value=${word#--update=} ;; esac; done
+case " $* " in
+*" --private --node="*" --update="*) mkdir -p "$D/attrd/$name"; printf %s "$value" > "$D/attrd/$name/$key"; exit 0 ;;
+esac
+test -n "$(ls "$D/attrd/$name" 2>/dev/null)" || exit 78
+echo '<pacemaker-result>'
+for file in "$D/attrd/$name"/*; do echo "<attribute name=\"$name\" value=\"$(cat "$file")\" host=\"${file##*/}\"/>"; done
+echo '</pacemaker-result>'"#;
+
+const CIBADMIN: &str = r#"
+case $1 in
+--modify) id=$(printf %s "$5" | sed 's/^[^"]*"\([^"]*\)".*/\1/'); printf %s "$5" > "$D/cib/$id" ;;
+*) test -n "$(ls "$D/cib")" || exit 105; echo '<xpath-query>'; cat "$D"/cib/*; echo '</xpath-query>' ;;
+esac"#;
+
+const BOTH: [Register; 2] = [Register::Attrd, Register::Cib];
+
+fn cluster() -> Cluster {
+    let cluster = Cluster::new();
+    cluster.put("attrd_updater", ATTRD);
+    cluster.put("cibadmin", CIBADMIN);
+    cluster
+}
+
+fn keys() -> SealKeys {
+    SealKeys::derive([&b"secret"[..]])
+}
+
+fn writer(controller: &str) -> Writer {
+    Writer { part: Part::Agent, controller: controller.into() }
+}
+
+impl Cluster {
+    fn write(
+        &self,
+        register: Register,
+        whose: &str,
+        writes: &[Write],
+        limit: u64,
+    ) -> Result<(), &'static str> {
+        let (writer, keys) = (writer(whose), keys());
+        let head = Head { at: Timestamp(7), ..Head::default() };
+        let until = Instant::now() + Duration::from_millis(limit);
+        paged::write(register, &self.tools, (&writer, &keys), writes, (&head, until)).map_err(|e| e.kind())
+    }
+
+    fn book(&self, register: Register) -> Result<Book, &'static str> {
+        let until = Instant::now() + Duration::from_secs(20);
+        paged::read(register, &self.tools, &keys(), until).map_err(|e| e.kind())
+    }
+}
+
+/// One of each kind of entry, dealt out to a head and two pages.
+fn writes() -> [Write; 3] {
+    let all = sample_entries();
+    let write = |number, last, entries: &[Entry]| Write { number, last, entries: entries.to_vec() };
+    [write(1, 0, &all[..4]), write(2, 0, &all[4..8]), write(HEAD, 2, &all[8..])]
+}
+
+#[test]
+fn what_two_controllers_wrote_is_read_together() {
+    for register in BOTH {
+        let cluster = cluster();
+        assert_eq!(cluster.book(register), Ok(Book::default()), "nothing was ever written");
+        assert_eq!(cluster.write(register, "ctl1", &writes(), ENOUGH), Ok(()));
+        assert_eq!(cluster.write(register, "ctl2", &writes()[2..], ENOUGH), Ok(()));
+        let book = cluster.book(register).unwrap();
+        let numbers: Vec<usize> = book.pages.values().map(std::collections::BTreeMap::len).collect();
+        assert_eq!((numbers, book.strange.len()), (vec![3, 1], 0));
+        let all = book.entries();
+        assert_eq!((all.sound.len(), all.sealed.len()), (13, 13));
+        // A page that the head does not name is not looked for.
+        let alone = Write { last: 0, ..writes()[2].clone() };
+        assert_eq!(cluster.write(register, "ctl1", &[alone], ENOUGH), Ok(()));
+        assert_eq!(cluster.book(register).unwrap().pages[&writer("ctl1")].len(), 1);
+    }
+}
+
+/// Whoever is in `haclient` can write there, and has no key.
+#[test]
+fn what_a_stranger_wrote_is_told_apart() {
+    let cluster = cluster();
+    assert_eq!(cluster.write(Register::Attrd, "ctl1", &writes()[2..], ENOUGH), Ok(()));
+    let directory = cluster.dir.path().join("attrd/host-failure-page-0");
+    let sealed = fs::read_to_string(directory.join("agent.ctl1")).unwrap();
+    fs::write(directory.join("agent.ctl2"), &sealed).unwrap();
+    fs::write(directory.join("compute1"), "1").unwrap();
+    fs::write(directory.join("agent.ctl3"), "2;nonsense").unwrap();
+    fs::write(directory.join("alerter.ctl1"), "").unwrap();
+    let book = cluster.book(Register::Attrd).unwrap();
+    assert_eq!(book.strange, ["agent.ctl3", "compute1"]);
+    let seals: Vec<bool> = book.pages.values().map(|own| own[&HEAD].is_sealed).collect();
+    assert_eq!(seals, [true, false], "a page that was copied under another name");
+}
+
+#[test]
+fn a_page_that_cannot_be_read_back_is_not_written() {
+    for register in BOTH {
+        let cluster = cluster();
+        cluster.put("attrd_updater", &ATTRD.replace("printf %s \"$value\"", "printf %s other"));
+        cluster.put("cibadmin", &CIBADMIN.replace("printf %s \"$5\" > \"$D/cib/$id\"", ":"));
+        assert_eq!(cluster.write(register, "ctl1", &writes(), 300), Err("not-read-back"));
+        for (script, kind) in
+            [("exit 102", "tool"), ("exec sleep 1000", "tool"), ("echo '<a>'", "unreadable")]
+        {
+            cluster.put("attrd_updater", script);
+            cluster.put("cibadmin", script);
+            assert_eq!(cluster.write(register, "ctl1", &writes(), 300), Err(kind), "{script}");
+        }
+    }
+    let cluster = cluster();
+    cluster.put("crm_node", "echo 0");
+    assert_eq!(cluster.write(Register::Cib, "ctl1", &writes(), ENOUGH), Err("no-quorum"));
+    assert_eq!(cluster.write(Register::None, "ctl1", &writes(), ENOUGH), Err("no-register"));
+}
