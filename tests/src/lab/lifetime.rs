@@ -11,7 +11,7 @@ use marks::register::{
     Acknowledgement, Entry, MarkEntry, Register, Returned, SETTLED_MAX, SealKeys, Settled,
 };
 use marks::time::Timestamp;
-use pacemaker::register::{Tools, paged};
+use pacemaker::register::{Book, Tools, read_pages, write_pages};
 use serde_json::json;
 
 /// So many die at once.
@@ -121,14 +121,14 @@ impl Life {
             let writes = pages::plan(own, &self.wanted(&writer), self.now);
             let until = Instant::now() + PATIENCE;
             let head = pages::head(&book.pages, &writer, self.now);
-            paged::write(self.register, &self.tools, (&writer, &self.keys), &writes, (&head, until))?;
+            write_pages(self.register, &self.tools, (&writer, &self.keys), &writes, (&head, until))?;
         }
         self.now = self.now + MOVED * 2;
         Ok(())
     }
 
-    fn read(&self) -> anyhow::Result<paged::Book> {
-        Ok(paged::read(self.register, &self.tools, &self.keys, Instant::now() + PATIENCE)?)
+    fn read(&self) -> anyhow::Result<Book> {
+        Ok(read_pages(self.register, &self.tools, &self.keys, Instant::now() + PATIENCE)?)
     }
 
     /// How long reading takes, and the longest answer; nothing that is wanted is missing.

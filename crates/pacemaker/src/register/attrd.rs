@@ -7,8 +7,7 @@ use std::thread;
 use std::time::{Duration, Instant};
 
 use super::error::RegisterError;
-use super::keeper::Keeper;
-use super::paged::{Shelf, Texts};
+use super::keeper::{Keeper, Shelf, Texts};
 use super::tools::{Tool, Tools};
 use super::{NAME, PAGES};
 use crate::cib::releases::NO_SUCH_OPTION;

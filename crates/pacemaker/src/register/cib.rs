@@ -6,8 +6,7 @@
 use std::time::Instant;
 
 use super::error::RegisterError;
-use super::keeper::Keeper;
-use super::paged::{Shelf, Texts};
+use super::keeper::{Keeper, Shelf, Texts};
 use super::published::Published;
 use super::tools::{Tool, Tools};
 use super::{NAME, PAGES};

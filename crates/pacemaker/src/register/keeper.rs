@@ -2,6 +2,7 @@
 
 use std::time::Instant;
 
+use marks::register::pages::Writer;
 use marks::register::{Entries, Entry};
 
 use super::error::RegisterError;
@@ -45,6 +46,24 @@ pub(super) trait Keeper {
     /// Whether what was changed can be seen later than the answer came.
     fn is_late(&self) -> bool;
 }
+
+/// What keeps texts under keys, a few of them under each number.
+pub(super) trait Shelf {
+    /// All that stands under this number: whose it is, and the text.
+    fn read(&self, tools: &Tools, number: u16, deadline: Instant) -> Result<Texts, RegisterError>;
+
+    /// Puts a text there, in the place of what was there before.
+    fn put(
+        &self,
+        tools: &Tools,
+        place: (u16, &Writer),
+        text: &str,
+        deadline: Instant,
+    ) -> Result<(), RegisterError>;
+}
+
+/// Keys, and what stands under them.
+pub(super) type Texts = Vec<(String, String)>;
 
 /// What these keys and values are.
 pub(super) fn entries(values: &[(String, String)]) -> Entries {

@@ -5,18 +5,20 @@ mod cib;
 mod clear;
 mod error;
 mod keeper;
-pub mod paged;
+mod paged;
 mod publish;
 mod published;
 mod tools;
 
 use std::time::Instant;
 
-use marks::register::{Entries, Entry, Key, Register};
+use marks::register::pages::{Head, Write, Writer};
+use marks::register::{Entries, Entry, Key, Register, SealKeys};
 
-use keeper::Keeper;
+use keeper::{Keeper, Shelf};
 
 pub use error::RegisterError;
+pub use paged::Book;
 pub use published::Published;
 pub use tools::Tools;
 
@@ -80,6 +82,34 @@ pub fn read(register: Register, tools: &Tools, deadline: Instant) -> Result<Entr
     }
 }
 
+/// Reads all pages, the heads first: these say how many others there are.
+///
+/// # Errors
+/// [`RegisterError`] where it cannot be said what stands there.
+pub fn read_pages(
+    register: Register,
+    tools: &Tools,
+    keys: &SealKeys,
+    deadline: Instant,
+) -> Result<Book, RegisterError> {
+    paged::read(shelf_of(register)?, tools, keys, deadline)
+}
+
+/// Writes pages in their order, each only when the one before it can be read. Its date tells each from what stood there before: attrd
+/// compares texts without regard to case.
+///
+/// # Errors
+/// [`RegisterError`]; pages before the one that failed stand there, that one may or may not.
+pub fn write_pages(
+    register: Register,
+    tools: &Tools,
+    whose: (&Writer, &SealKeys),
+    writes: &[Write],
+    (head, deadline): (&Head, Instant),
+) -> Result<(), RegisterError> {
+    paged::write(shelf_of(register)?, tools, whose, writes, (head, deadline))
+}
+
 /// Reads what the register's tool printed: `attrd_updater`, as XML or not, or `cibadmin`.
 ///
 /// # Errors
@@ -96,6 +126,18 @@ pub fn parse_output(register: Register, printed: &str) -> Result<Entries, Regist
 /// # Errors
 /// [`RegisterError::None`]: there is none.
 fn keeper_of(register: Register) -> Result<&'static dyn Keeper, RegisterError> {
+    match register {
+        Register::Attrd => Ok(&attrd::Attrd),
+        Register::Cib => Ok(&cib::InCib),
+        Register::None => Err(RegisterError::None),
+    }
+}
+
+/// The same for pages.
+///
+/// # Errors
+/// As [`keeper_of`].
+fn shelf_of(register: Register) -> Result<&'static dyn Shelf, RegisterError> {
     match register {
         Register::Attrd => Ok(&attrd::Attrd),
         Register::Cib => Ok(&cib::InCib),

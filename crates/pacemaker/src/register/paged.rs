@@ -5,30 +5,12 @@ use std::thread;
 use std::time::Instant;
 
 use marks::register::pages::{self, HEAD, Head, Pages, Write, Writer};
-use marks::register::{Entries, Register, SealKeys};
+use marks::register::{Entries, SealKeys};
 
 use super::attrd::PAUSE;
 use super::error::RegisterError;
+use super::keeper::Shelf;
 use super::tools::Tools;
-use super::{attrd, cib};
-
-/// What keeps texts under keys, a few of them under each number.
-pub(super) trait Shelf {
-    /// All that stands under this number: whose it is, and the text.
-    fn read(&self, tools: &Tools, number: u16, deadline: Instant) -> Result<Texts, RegisterError>;
-
-    /// Puts a text there, in the place of what was there before.
-    fn put(
-        &self,
-        tools: &Tools,
-        place: (u16, &Writer),
-        text: &str,
-        deadline: Instant,
-    ) -> Result<(), RegisterError>;
-}
-
-/// Keys, and what stands under them.
-pub(super) type Texts = Vec<(String, String)>;
 
 /// Every page of every writer.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -39,17 +21,14 @@ pub struct Book {
     pub strange: Vec<String>,
 }
 
-/// Reads all pages, the heads first: these say how many others there are.
-///
-/// # Errors
-/// [`RegisterError`] where it cannot be said what stands there.
-pub fn read(
-    register: Register,
+/// See [`super::read_pages`].
+pub(super) fn read(
+    shelf: &dyn Shelf,
     tools: &Tools,
     keys: &SealKeys,
     deadline: Instant,
 ) -> Result<Book, RegisterError> {
-    let (shelf, mut book) = (shelf_of(register)?, Book::default());
+    let mut book = Book::default();
     let mut last = HEAD;
     for number in HEAD..=u16::MAX {
         if number > last {
@@ -63,19 +42,14 @@ pub fn read(
     Ok(book)
 }
 
-/// Writes pages in their order, each only when the one before it can be read. Its date tells each from what stood there before: attrd
-/// compares texts without regard to case.
-///
-/// # Errors
-/// [`RegisterError`]; pages before the one that failed stand there, that one may or may not.
-pub fn write(
-    register: Register,
+/// See [`super::write_pages`].
+pub(super) fn write(
+    shelf: &dyn Shelf,
     tools: &Tools,
     (writer, keys): (&Writer, &SealKeys),
     writes: &[Write],
     (head, deadline): (&Head, Instant),
 ) -> Result<(), RegisterError> {
-    let shelf = shelf_of(register)?;
     for Write { number, last, entries } in writes {
         let head = match *number {
             HEAD => Head { last: *last, ..head.clone() },
@@ -145,13 +119,5 @@ impl Book {
                 HEAD
             }
         }
-    }
-}
-
-fn shelf_of(register: Register) -> Result<&'static dyn Shelf, RegisterError> {
-    match register {
-        Register::Attrd => Ok(&attrd::Attrd),
-        Register::Cib => Ok(&cib::InCib),
-        Register::None => Err(RegisterError::None),
     }
 }

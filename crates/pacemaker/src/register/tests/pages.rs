@@ -4,7 +4,6 @@ use marks::register::SealKeys;
 use marks::register::pages::{HEAD, Head, Part, Write, Writer};
 use marks::time::Timestamp;
 
-use super::super::paged::{self, Book};
 use super::*;
 
 const ATTRD: &str = r#"
@@ -51,12 +50,12 @@ impl Cluster {
         let (writer, keys) = (writer(whose), keys());
         let head = Head { at: Timestamp(7), ..Head::default() };
         let until = Instant::now() + Duration::from_millis(limit);
-        paged::write(register, &self.tools, (&writer, &keys), writes, (&head, until)).map_err(|e| e.kind())
+        write_pages(register, &self.tools, (&writer, &keys), writes, (&head, until)).map_err(|e| e.kind())
     }
 
     fn book(&self, register: Register) -> Result<Book, &'static str> {
         let until = Instant::now() + Duration::from_secs(20);
-        paged::read(register, &self.tools, &keys(), until).map_err(|e| e.kind())
+        read_pages(register, &self.tools, &keys(), until).map_err(|e| e.kind())
     }
 }
 
