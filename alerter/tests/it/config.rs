@@ -361,7 +361,7 @@ fn a_group_in_a_broken_file_is_not_called_unknown() {
 
 /// S1-27, S1-28: the register is one of a closed set.
 #[test]
-fn a_register_is_one_of_three() {
+fn a_register_is_one_of_four() {
     for known in ["attrd", "cib", "none"] {
         let settings = Site::new(&format!("[store]\nregister = \"{known}\"\n{ROUTE}")).settings();
         assert_eq!(settings.store.register.as_str(), known);

@@ -1,14 +1,17 @@
-//! The register in Pacemaker: entries are written, read back, read and deleted there.
+//! The register in Pacemaker or in etcd: entries are written, read back, read and deleted there.
 
 mod attrd;
 mod cib;
 mod clear;
 mod error;
+mod etcd;
+mod etcdctl;
 mod keeper;
 mod publish;
 mod published;
 mod tools;
 
+use std::process::Child;
 use std::time::Instant;
 
 use marks::register::{Entries, Entry, Key, Register};
@@ -16,6 +19,7 @@ use marks::register::{Entries, Entry, Key, Register};
 use keeper::Keeper;
 
 pub use error::RegisterError;
+pub use etcdctl::EtcdFault;
 pub use published::Published;
 pub use tools::Tools;
 
@@ -77,7 +81,7 @@ pub fn read(register: Register, tools: &Tools, deadline: Instant) -> Result<Entr
     }
 }
 
-/// Reads what the register's tool printed: `attrd_updater`, as XML or not, or `cibadmin`.
+/// Reads what the register's tool printed: `attrd_updater`, as XML or not, `cibadmin`, or `etcdctl`.
 ///
 /// # Errors
 /// [`RegisterError::Unreadable`] where it is not whole.
@@ -88,6 +92,14 @@ pub fn parse_output(register: Register, printed: &str) -> Result<Entries, Regist
     }
 }
 
+/// Starts a program that prints something whenever anything changes in etcd behind this moment, until it is killed or ends by itself.
+///
+/// # Errors
+/// [`RegisterError`]: nobody will tell.
+pub fn watch(tools: &Tools, deadline: Instant) -> Result<Child, RegisterError> {
+    etcd::watch(tools, deadline)
+}
+
 /// Which one it is.
 ///
 /// # Errors
@@ -96,6 +108,7 @@ fn keeper_of(register: Register) -> Result<&'static dyn Keeper, RegisterError> {
     match register {
         Register::Attrd => Ok(&attrd::Attrd),
         Register::Cib => Ok(&cib::InCib),
+        Register::Etcd => Ok(&etcd::InEtcd),
         Register::None => Err(RegisterError::None),
     }
 }
