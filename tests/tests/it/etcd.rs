@@ -104,7 +104,8 @@ fn the_first_word_stands() {
         }
     });
     let found = stands(&tools);
-    assert!(found == [one, first.clone()] || found == [two, first], "{found:?}");
+    assert_eq!(found.len(), 2);
+    assert!(found.contains(&first) && (found.contains(&one) || found.contains(&two)), "{found:?}");
 }
 
 /// As few as etcd takes: 128 operations each. Where one of many stands there already, the others are written all the same.
@@ -259,7 +260,7 @@ fn fence_mark(site: &Site, words: &[&str]) -> Output {
 }
 
 fn marked(site: &Site, host: &str) -> String {
-    let ran = fence_mark(site, &["--action=off", &format!("--nodename={host}")]);
+    let ran = fence_mark(site, &["--action=off", "--verbose", &format!("--nodename={host}")]);
     let said = String::from_utf8(ran.stderr).unwrap();
     assert!(ran.status.success(), "{said}");
     said
@@ -285,7 +286,7 @@ fn a_full_etcd_is_said_plainly_and_keeps_no_host_from_being_marked() {
     let said = marked(&site, "compute2");
     assert!(said.contains("its database is full (NOSPACE)"), "{said}");
     assert_eq!(hosts(&tools), ["compute1"], "it is read all the same");
-    let monitor = fence_mark(&site, &["--action=monitor"]);
+    let monitor = fence_mark(&site, &["--action=monitor", "--verbose"]);
     assert!(String::from_utf8(monitor.stderr).unwrap().contains("NOSPACE"));
     // As the message says.
     etcd.administered(&["del", "--prefix", "/other/"]).unwrap();
@@ -300,7 +301,10 @@ fn a_certificate_that_has_expired_is_said() {
     let (_alone, etcd) = members(&[]);
     let limit = Instant::now() + Duration::from_secs(3);
     let tools = etcd.tools(CLUSTER, "expired", None);
-    assert_eq!(register::read(Register::Etcd, &tools, limit).unwrap_err().kind(), "etcd-certificate");
+    let refused = register::read(Register::Etcd, &tools, limit).unwrap_err();
+    // With TLS 1.3 the tool of 3.4 does not hear why it is left.
+    assert!(matches!(refused.kind(), "etcd-certificate" | "etcd-unreachable"), "{refused}");
+    assert!(refused.to_string().contains("certificate"), "{refused}");
     assert!(stands(&etcd.tools(CLUSTER, "client", None)).is_empty());
 }
 
@@ -336,7 +340,7 @@ fn an_etcd_that_hangs_keeps_no_host_from_being_marked() {
     let (tools, site) = (etcd.tools(CLUSTER, "client", None), site(&etcd, ""));
     etcd.signal_all(SIGSTOP).unwrap();
     let said = marked(&site, "compute1");
-    assert!(said.contains("etcd: no answer in time"), "{said}");
+    assert!(said.contains("register etcd does not hold every fencing of this controller: etcd: "), "{said}");
     etcd.signal_all(SIGCONT).unwrap();
     assert!(hosts(&tools).is_empty());
     assert!(fence_mark(&site, &["--action=monitor"]).status.success());
@@ -386,11 +390,10 @@ fn a_daemon_watches_and_leaves_nothing_behind() {
     let daemon = site.start().unwrap();
     let first = until("no watch stands", || watch_of(daemon));
     no_secret_on_its_command_line(first);
-    // What another controller's agent wrote is seen, as what it is.
+    // What another controller's agent wrote is seen, and has its mark there.
     publish(&tools, &Entry::Fencing(fencing("compute1"))).unwrap();
-    until("the daemon does not see the entry", || {
-        site.said(&["list"]).unwrap().contains("compute1").then_some(())
-    });
+    let is_mark = |entry: &Entry| matches!(entry, Entry::Mark(_));
+    until("the daemon does not see the entry", || stands(&tools).iter().any(is_mark).then_some(()));
     nix::sys::signal::kill(nix::unistd::Pid::from_raw(first.cast_signed()), SIGKILL).unwrap();
     let second = until("no watch stands again", || watch_of(daemon).filter(|pid| *pid != first));
     site.end(SIGTERM).unwrap();

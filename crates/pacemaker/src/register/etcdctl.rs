@@ -27,8 +27,13 @@ pub enum EtcdFault {
     #[error("[store.etcd] in alerter.toml does not say where it is: run `nova-host-alerter check-config`")]
     Unknown,
     /// No member with a leader answered in time.
-    #[error("no answer in time: look whether most of its members run and can be reached from here")]
+    #[error("no answer in time: look whether most of its members run")]
     Silent,
+    /// No connection was made. Who refuses our certificate does not say so.
+    #[error(
+        "none of its members can be spoken to: look whether they can be reached from here, and whether they take our certificate and until when it is valid"
+    )]
+    Unreachable,
     /// It takes nothing more.
     #[error(
         "its database is full (NOSPACE): compact and defragment it or raise its quota, then run `etcdctl alarm disarm`"
@@ -42,7 +47,7 @@ pub enum EtcdFault {
     Forbidden,
     /// One of the two certificates.
     #[error(
-        "it does not take our certificate, or we not its: look at the files in [store.etcd], and until when they are valid"
+        "it does not take our certificate, or we do not take its: look at the files in [store.etcd], and until when they are valid"
     )]
     Certificate,
     /// Something else, which its own log has.
@@ -53,7 +58,7 @@ pub enum EtcdFault {
 impl EtcdFault {
     /// What its tool's complaint comes to. What says more comes first: a member that cannot be spoken to is silent as well.
     fn of(said: &str) -> Self {
-        const WORDS: [(&str, EtcdFault); 13] = [
+        const WORDS: [(&str, EtcdFault); 15] = [
             ("database space exceeded", EtcdFault::Full),
             ("authentication failed", EtcdFault::Login),
             ("user name is empty", EtcdFault::Login),
@@ -62,6 +67,8 @@ impl EtcdFault {
             ("x509:", EtcdFault::Certificate),
             ("tls:", EtcdFault::Certificate),
             ("certificate", EtcdFault::Certificate),
+            ("TransientFailure", EtcdFault::Unreachable),
+            ("connection refused", EtcdFault::Unreachable),
             ("deadline exceeded", EtcdFault::Silent),
             ("request timed out", EtcdFault::Silent),
             ("no leader", EtcdFault::Silent),
@@ -76,6 +83,7 @@ impl EtcdFault {
         match self {
             Self::Unknown => "etcd-unknown",
             Self::Silent => "etcd-silent",
+            Self::Unreachable => "etcd-unreachable",
             Self::Full => "etcd-full",
             Self::Login => "etcd-login",
             Self::Forbidden => "etcd-forbidden",
@@ -127,7 +135,7 @@ pub(super) fn ask(
     loop {
         let left = deadline.saturating_duration_since(Instant::now());
         match ask_once(tools, arguments, input, left.min(ATTEMPT)) {
-            Err(RegisterError::Etcd(EtcdFault::Silent)) if has_time(deadline) => {}
+            Err(RegisterError::Etcd(EtcdFault::Silent | EtcdFault::Unreachable)) if has_time(deadline) => {}
             answered => return answered,
         }
     }
@@ -145,7 +153,8 @@ fn ask_once(
 ) -> Result<Answer, RegisterError> {
     let mut command = command(tools)?;
     let own = format!("{}ms", limit.saturating_sub(RESERVE).max(RESERVE).as_millis());
-    command.env("ETCDCTL_COMMAND_TIMEOUT", &own).env("ETCDCTL_DIAL_TIMEOUT", &own).args(arguments);
+    // Of these it does not see what stands in its environment.
+    command.args([format!("--command-timeout={own}"), format!("--dial-timeout={own}")]).args(arguments);
     let (output, said) = child::answer(command, input.as_bytes(), limit, OUTPUT_MAX);
     match output {
         Ok(output) => parse(&output),
@@ -204,6 +213,10 @@ Error: context deadline exceeded"#;
             ("Error: etcdserver: authentication failed, invalid user ID or password", EtcdFault::Login),
             ("Error: etcdserver: permission denied", EtcdFault::Forbidden),
             (handshake, EtcdFault::Certificate),
+            (
+                "\"error\":\"rpc error: code = DeadlineExceeded desc = latest balancer error: all SubConns are in TransientFailure\"\nError: context deadline exceeded",
+                EtcdFault::Unreachable,
+            ),
             ("Error: context deadline exceeded", EtcdFault::Silent),
             (
                 "Error: etcdserver: request timed out, possibly due to previous leader failure",
