@@ -130,6 +130,9 @@ impl View {
                     .to_owned())
             }
             (Err(why), _) => Err(format!("quorum cannot be asked for, so nothing is told: {why}")),
+            (_, Err(why)) if self.vouches_alone() => Err(format!(
+                "the register cannot be read, so nothing is told but what this controller's own fencer recorded: {why}"
+            )),
             (_, Err(why)) => Err(format!("the register cannot be read, so nothing is told: {why}")),
         }
     }
