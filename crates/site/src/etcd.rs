@@ -6,7 +6,7 @@ use marks::register::{Etcd, Login};
 
 use crate::file::{absolute, read_private, read_trusted};
 use crate::plain::is_plain_name;
-use crate::problem::{Place, Problems, Source};
+use crate::problem::{ConfigErrors, Place, Problems, Source};
 use crate::reader::Section;
 use crate::{fragments, inputs};
 
@@ -47,7 +47,7 @@ pub fn alone(main: &Path) -> (Option<Etcd>, Vec<String>) {
     let inputs = inputs::merge(&parsed, start);
     let etcd = read(&mut Section::root(&inputs, &mut problems).section("store"));
     let wrong = problems.into_result().err();
-    (etcd, wrong.iter().flat_map(|all| all.problems()).map(ToString::to_string).collect())
+    (etcd, wrong.iter().flat_map(ConfigErrors::problems).map(ToString::to_string).collect())
 }
 
 /// Whether the register can be found where it is in etcd.
