@@ -205,7 +205,7 @@ fn every_problem_in_all_files_is_listed_at_once() {
         site.problems(),
         [
             "alerter.toml:2:8: must be the absolute path of a file, such as /var/lib/nova-host-alerter/marks.db",
-            "alerter.toml:3:12: unknown register: use \"attrd\", \"cib\" or \"none\"",
+            "alerter.toml:3:12: unknown register: use \"attrd\", \"cib\", \"etcd\" or \"none\"",
             "alerter.toml:6:12: must be a whole number, not text",
             "alerter.toml:7:1: unknown key colaesce in [intake]; did you mean coalesce?",
             "alerter.toml:9:2: unknown section lgo; did you mean log?",
@@ -367,7 +367,7 @@ fn what_is_wrong_with_etcd_is_all_said() {
     let table = "[store]\nregister = \"etcd\"\n[store.etcd]\nendpoints = [\"etcd1:2379\"]\nuser = \"a:b\"\nkey-file = \"alerter.key\"\nprefx = \"/x\"";
     let problems = Site::new(&format!("{table}\n{ROUTE}")).problems();
     let wanted = [
-        ":3:1: [store.etcd] has no prefix",
+        ":3:8: [store.etcd] has no prefix",
         ":4:14: must be https://HOST:PORT",
         ":5:8: must be the name of a user",
         ":5:8: user needs password-file",
