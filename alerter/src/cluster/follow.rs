@@ -99,9 +99,7 @@ impl Follow {
     pub(super) fn end(&self) {
         let mut state = self.lock();
         state.is_over = true;
-        if let Some(id) = state.child.as_ref().and_then(|child| i32::try_from(child.id()).ok()) {
-            let _gone_already = killpg(Pid::from_raw(id), Signal::SIGKILL);
-        }
+        state.child.as_ref().map(kill);
     }
 
     fn lock(&self) -> MutexGuard<'_, State> {
@@ -184,9 +182,16 @@ impl Shared {
     /// It has closed its output, or nobody wants it any more.
     fn kill(&self) {
         if let Some(child) = &mut lock(&self.state).child {
-            let _gone_already = child.kill();
+            kill(child);
             let _reaped = child.wait();
         }
+    }
+}
+
+/// With its whole group.
+fn kill(child: &Child) {
+    if let Ok(id) = i32::try_from(child.id()) {
+        let _gone_already = killpg(Pid::from_raw(id), Signal::SIGKILL);
     }
 }
 

@@ -60,7 +60,7 @@ fn own_parts(manifest: &str) -> BTreeSet<&str> {
 /// Which crate may know which. Pure rules know nobody; the agent is built without the alerter, and the alerter without the agent.
 const PARTS: [(&str, &[&str]); 8] = [
     ("crates/marks", &[]),
-    ("crates/site", &[]),
+    ("crates/site", &["marks"]),
     ("crates/drivers", &["marks", "site"]),
     ("crates/journal", &["marks"]),
     ("crates/pacemaker", &["marks"]),

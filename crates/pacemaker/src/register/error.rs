@@ -1,6 +1,6 @@
 //! Why the register could not be written or read.
 
-use super::etcdctl::EtcdFault;
+use super::etcd_fault::EtcdFault;
 use crate::child::ChildError;
 use marks::register::Entry;
 

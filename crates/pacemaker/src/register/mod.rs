@@ -5,6 +5,7 @@ mod cib;
 mod clear;
 mod error;
 mod etcd;
+mod etcd_fault;
 mod etcdctl;
 mod keeper;
 mod publish;
@@ -19,7 +20,7 @@ use marks::register::{Entries, Entry, Key, Register};
 use keeper::Keeper;
 
 pub use error::RegisterError;
-pub use etcdctl::EtcdFault;
+pub use etcd_fault::EtcdFault;
 pub use published::Published;
 pub use tools::Tools;
 
