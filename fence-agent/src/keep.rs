@@ -28,7 +28,7 @@ pub fn keep(call: &Call, settings: &Settings, fencing: &Fencing) -> Result<(), K
     } else {
         match journal_in_time(settings, fencing) {
             Ok(leftovers) => publish::after_journal(call, settings, fencing, &leftovers),
-            Err(gap) => return register_alone(call, settings.register(), fencing, gap),
+            Err(gap) => return register_alone(call, settings, fencing, gap),
         }
     }
     call.report.notice(&format!("{} is marked, fencing {}", fencing.node, fencing.id));
@@ -53,12 +53,13 @@ fn journal_in_time(settings: &Settings, fencing: &Fencing) -> Result<Vec<Fencing
 
 fn register_alone(
     call: &Call,
-    register: Register,
+    settings: &Settings,
     fencing: &Fencing,
     journal: JournalGap,
 ) -> Result<(), KeepError> {
+    let (register, tools) = (settings.register(), settings.tools(&call.paths.tools));
     let (entry, word, end) = ([Entry::Fencing(fencing.clone())], register.as_str(), publish::end(call));
-    while let Err(e) = pacemaker::register::publish(register, &call.paths.tools, &entry, end) {
+    while let Err(e) = pacemaker::register::publish(register, &tools, &entry, end) {
         if Instant::now() + RETRY_PAUSE >= end || matches!(e, RegisterError::Unfit { .. }) {
             return Err(KeepError::Both { journal, word, register: Box::new(e) });
         }

@@ -38,8 +38,8 @@ pub(crate) fn unpublished(journal: &Agent, register: Register) -> Result<Vec<Fen
 pub(crate) fn after_journal(call: &Call, settings: &Settings, fencing: &Fencing, leftovers: &[Fencing]) {
     let register = settings.register();
     let mut published = Vec::new();
-    let own = each(call, register, std::slice::from_ref(fencing), &mut published, soon(call, REGISTER_LIMIT));
-    let all = own.and_then(|()| each(call, register, leftovers, &mut published, soon(call, LEFTOVERS_LIMIT)));
+    let own = each(call, settings, std::slice::from_ref(fencing), &mut published, soon(call, REGISTER_LIMIT));
+    let all = own.and_then(|()| each(call, settings, leftovers, &mut published, soon(call, LEFTOVERS_LIMIT)));
     note(call, settings, published);
     if let Err(e) = all {
         call.report.warning(&format!(
@@ -61,10 +61,10 @@ pub(crate) fn catch_up(call: &Call, settings: &Settings, journal: &Agent) -> Res
     }
     let waiting = unpublished(journal, register)?;
     let mut published = Vec::new();
-    let done = each(call, register, &waiting, &mut published, soon(call, REGISTER_LIMIT));
+    let done = each(call, settings, &waiting, &mut published, soon(call, REGISTER_LIMIT));
     note(call, settings, published);
     done?;
-    let found = pacemaker::register::read(register, &call.paths.tools, end(call))?;
+    let found = pacemaker::register::read(register, &settings.tools(&call.paths.tools), end(call))?;
     if let Some(first) = found.apart.first() {
         let (count, key) = (found.apart.len(), &first.key);
         call.report.warning(&format!("{count} entries of the register cannot be used: look who wrote {key}"));
@@ -87,8 +87,8 @@ fn write_again(call: &Call, settings: &Settings, journal: &Agent, found: &Entrie
         register.as_str(),
         entries.len()
     ));
-    let done =
-        pacemaker::register::publish_all(register, &call.paths.tools, &entries, soon(call, REGISTER_LIMIT));
+    let (tools, limit) = (settings.tools(&call.paths.tools), soon(call, REGISTER_LIMIT));
+    let done = pacemaker::register::publish_all(register, &tools, &entries, limit);
     note(call, settings, ended.into_iter().chain(done.standing.iter().map(Key::to_string)).collect());
     match done.stopped.into_iter().chain(done.failed.into_iter().map(|(_, error)| error)).next() {
         Some(error) => Err(error.into()),
@@ -99,15 +99,16 @@ fn write_again(call: &Call, settings: &Settings, journal: &Agent, found: &Entrie
 /// One after the other up to the first failure.
 fn each(
     call: &Call,
-    register: Register,
+    settings: &Settings,
     fencings: &[Fencing],
     published: &mut Vec<String>,
     deadline: Instant,
 ) -> Result<(), RegisterError> {
+    let tools = settings.tools(&call.paths.tools);
     for fencing in fencings {
         match pacemaker::register::publish(
-            register,
-            &call.paths.tools,
+            settings.register(),
+            &tools,
             &[Entry::Fencing(fencing.clone())],
             deadline,
         ) {

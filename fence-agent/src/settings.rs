@@ -5,7 +5,8 @@ use std::time::Duration;
 
 use marks::host::{HostName, HostNameError, HostPatternError, HostPatterns};
 use marks::outage::COALESCE;
-use marks::register::Register;
+use marks::register::{Etcd, Register};
+use pacemaker::register::Tools;
 use site::Site;
 
 use crate::given::{Given, whole};
@@ -76,6 +77,8 @@ pub struct Settings {
     pub store: PathBuf,
     /// The register, where its name is known.
     pub register: Option<Register>,
+    /// Where etcd is, where the site says so.
+    pub etcd: Option<Etcd>,
     /// The domain that the agent was given.
     pub domain: Option<String>,
     /// The opposite of `no_shared_storage`, where it was given.
@@ -115,6 +118,7 @@ impl Settings {
             register: text("register")
                 .or(site.register)
                 .map_or(Some(Register::default()), |word| Register::parse(&word)),
+            etcd: site.etcd,
             domain: text("domain").or_else(|| text("compute_domain")).or(site.domain),
             shared_storage: given.flag("no_shared_storage").map(|without| !without),
             coalesce: site.coalesce.unwrap_or(COALESCE),
@@ -135,7 +139,10 @@ impl Settings {
         }
         // The text itself is not shown.
         if self.register.is_none() {
-            all.push("register is none of \"attrd\", \"cib\", \"none\": fence_mark uses attrd".to_owned());
+            all.push(
+                "register is none of \"attrd\", \"cib\", \"etcd\", \"none\": fence_mark uses attrd"
+                    .to_owned(),
+            );
         }
         all
     }
@@ -143,6 +150,11 @@ impl Settings {
     /// The register that is used: the default where its name is unknown, since a typo is no reason to leave a host unmarked.
     pub fn register(&self) -> Register {
         self.register.unwrap_or_default()
+    }
+
+    /// The tools, where the register is as the site says.
+    pub fn tools(&self, tools: &Tools) -> Tools {
+        Tools { etcd: self.etcd.clone(), ..tools.clone() }
     }
 }
 

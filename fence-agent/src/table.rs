@@ -63,7 +63,7 @@ pub const TABLE: &[Parameter] = &[
     text("plug", 'n', "id", Use::Mark, "Name of the host where nodename is absent; beside nodename, the name it is mapped to").formerly(Old::Published("port")),
     text("hosts", NONE, "patterns", Use::Mark, "Hosts that may be marked, a comma-separated list of shell patterns. A cluster node needs its own name here, a pattern is not enough").or("*"),
     text("store", NONE, "path", Use::Mark, "Journal in which hosts are marked, an absolute path. Default: [store] path in alerter.toml, else /var/lib/nova-host-alerter/marks.db"),
-    text("register", NONE, "kind", Use::Mark, "Cluster-wide register of fencings: \"attrd\", \"cib\" or \"none\" (one controller alone). Default: [store] register in alerter.toml, else attrd"),
+    text("register", NONE, "kind", Use::Mark, "Cluster-wide register of fencings: \"attrd\", \"cib\", \"etcd\" (as [store.etcd] in alerter.toml says) or \"none\" (one controller alone). Default: [store] register in alerter.toml, else attrd"),
     text("domain", 'd', "string", Use::Mark, "DNS domain in which hosts live; counts where [hosts] in alerter.toml is silent"),
     text("compute_domain", NONE, "string", Use::Mark, "Replaced by domain").formerly(Old::Published("compute-domain")),
     flag("no_shared_storage", NONE, Use::Mark, "Instances are not on shared storage; counts where [hosts] in alerter.toml is silent").or("False"),

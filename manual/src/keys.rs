@@ -130,7 +130,7 @@ pub fn title(header: &str) -> String {
     let chosen = |at: usize| match (parts[0], at) {
         ("groups", 1) => parts[1] != "default",
         ("groups", 4) | ("api", 2) => true,
-        ("groups" | "hosts" | "api", _) => false,
+        ("groups" | "hosts" | "api" | "store", _) => false,
         (_, at) => at == 1,
     };
     let parts: Vec<&str> =
@@ -203,6 +203,7 @@ mod tests {
     fn names_that_are_chosen_are_no_part_of_a_title() {
         for (header, wanted) in [
             ("hosts.names", "hosts.names"),
+            ("store.etcd", "store.etcd"),
             ("groups.east", "groups.NAME"),
             ("groups.default", "groups.default"),
             ("groups.east.confirm.tcp.ssh", "groups.NAME.confirm.tcp.NAME"),

@@ -18,12 +18,14 @@ watchers='prometheus chromium chromium-driver fonts-dejavu-core'
 confinement='apparmor checkpolicy systemd'
 # What reads the manual pages and the completions: the same names everywhere.
 readers='man-db mandoc zsh fish'
-debian_packages="$common $roots resource-agents fence-agents $openstack $watchers $confinement $readers"
+# The register in etcd: three members that a test starts itself, and the tool that speaks to them.
+etcd='etcd-server etcd-client'
+debian_packages="$common $roots resource-agents fence-agents $openstack $watchers $confinement $readers $etcd"
 # Ubuntu has split both.
-ubuntu_packages="$common resource-agents-base resource-agents-extra fence-agents-base fence-agents-extra $confinement $readers"
+ubuntu_packages="$common resource-agents-base resource-agents-extra fence-agents-base fence-agents-extra $confinement $readers $etcd"
 # crmsh is not packaged there: what needs it says so.
 fedora_packages="pacemaker corosync pacemaker-remote pacemaker-cli pcs resource-agents fence-agents-all
-    iproute util-linux strace libfaketime libxml2 gcc glibc-devel curl time $readers"
+    iproute util-linux strace libfaketime libxml2 gcc glibc-devel curl time $readers etcd"
 # An endpoint that costs nothing, and a program that only sends: the same names everywhere.
 bench_packages='nginx wrk'
 # What makes the packages, looks them over, and tries them in a fresh system.

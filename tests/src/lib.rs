@@ -5,6 +5,7 @@ pub mod audit;
 pub mod backlog;
 pub mod browser;
 pub mod clock;
+pub mod etcd;
 pub mod faults;
 pub mod installed;
 pub mod lab;

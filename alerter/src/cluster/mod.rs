@@ -2,6 +2,7 @@
 
 mod audit;
 mod clocks;
+mod follow;
 mod members;
 mod seen;
 mod trust;
@@ -16,6 +17,8 @@ use std::time::{Duration, Instant};
 use marks::register::{Entry, Key, Register};
 use pacemaker::register::{Published, RegisterError, Tools};
 use tokio::sync::oneshot;
+
+use follow::Follow;
 
 pub(crate) use audit::sentence as missed_sentence;
 pub use seen::Seen;
@@ -36,6 +39,8 @@ type Work = Box<dyn FnOnce(&Tools) + Send>;
 pub struct Cluster {
     register: Register,
     queue: mpsc::Sender<Work>,
+    /// Who tells of changes of the register, where somebody does.
+    follow: Option<Arc<Follow>>,
 }
 
 impl Cluster {
@@ -47,10 +52,11 @@ impl Cluster {
         if register == Register::None {
             return Ok(None);
         }
+        let follow = (register == Register::Etcd).then(|| Follow::start(tools.clone())).transpose()?;
         let (queue, work) = mpsc::channel::<Work>();
         let run = move || work.into_iter().for_each(|work| work(&tools));
         thread::Builder::new().name("cluster".into()).spawn(run)?;
-        Ok(Some(Self { register, queue }))
+        Ok(Some(Self { register, queue, follow: follow.map(Arc::new) }))
     }
 
     /// Where the register is.
@@ -58,11 +64,27 @@ impl Cluster {
         self.register
     }
 
+    /// Returns when somebody says that the register has changed.
+    pub async fn changed(&self) {
+        match &self.follow {
+            Some(follow) => follow.changed().await,
+            None => std::future::pending().await,
+        }
+    }
+
+    /// No changes are told from now on.
+    pub fn leave(&self) {
+        if let Some(follow) = &self.follow {
+            follow.end();
+        }
+    }
+
     /// Looks at everything; what cannot be read is missing in the view, with its reason.
     pub async fn poll(&self, with_history: bool) -> Arc<View> {
-        let register = self.register;
+        let (register, follow) = (self.register, self.follow.clone());
         self.run(move |tools| {
-            Arc::new(View::take(register, tools, with_history, Instant::now() + LOOK_LIMIT))
+            let entries = (register, follow.as_deref());
+            Arc::new(View::take(entries, tools, with_history, Instant::now() + LOOK_LIMIT))
         })
         .await
     }
@@ -70,10 +92,19 @@ impl Cluster {
     /// Writes entries and reads them back; says of each what came of it.
     pub async fn publish(&self, entries: Vec<Entry>) -> Published {
         let register = self.register;
-        self.run(move |tools| {
+        let published = self.run(move |tools| {
             pacemaker::register::publish_all(register, tools, &entries, Instant::now() + WRITE_LIMIT)
-        })
-        .await
+        });
+        let published = published.await;
+        self.stir();
+        published
+    }
+
+    /// What is changed from here is looked for at the next look.
+    fn stir(&self) {
+        if let Some(follow) = &self.follow {
+            follow.stir();
+        }
     }
 
     /// Removes entries whose time is over.
@@ -82,10 +113,12 @@ impl Cluster {
     /// [`RegisterError`]; some may be gone.
     pub async fn clear(&self, keys: Vec<Key>) -> Result<(), RegisterError> {
         let register = self.register;
-        self.run(move |tools| {
+        let cleared = self.run(move |tools| {
             pacemaker::register::clear(register, tools, &keys, Instant::now() + WRITE_LIMIT)
-        })
-        .await
+        });
+        let cleared = cleared.await;
+        self.stir();
+        cleared
     }
 
     async fn run<T: Send + 'static>(&self, work: impl FnOnce(&Tools) -> T + Send + 'static) -> T {

@@ -287,7 +287,7 @@ mod tests {
     fn look(history: Option<Result<(), &str>>) -> Arc<View> {
         let history = history.map(|read| read.map(|()| Vec::new()).map_err(str::to_owned));
         let (quorum, entries) = (Ok(true), Ok(Entries::default()));
-        Arc::new(View { taken: Instant::now(), quorum, entries, cib: Err("x".into()), history })
+        Arc::new(View { taken: Instant::now(), quorum, entries, known: None, cib: Err("x".into()), history })
     }
 
     /// A fault of the history that was forgotten at each look that does not ask would be raised and cleared every few

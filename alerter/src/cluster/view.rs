@@ -12,6 +12,8 @@ use pacemaker::cib::Cib;
 use pacemaker::evidence;
 use pacemaker::register::Tools;
 
+use super::follow::Follow;
+
 /// How often the cluster is looked at where nothing tells of a change.
 pub const POLL: Duration = Duration::from_secs(2);
 /// No mark is sent on a look that is older (design, section 6).
@@ -72,6 +74,9 @@ pub struct View {
     pub quorum: Part<bool>,
     /// What stands in the register.
     pub entries: Part<Entries>,
+    /// What stood there when it was read last, where it is in etcd and cannot be read now: this controller's quorum and its fencer's word
+    /// are as good as ever.
+    pub known: Option<Entries>,
     /// The CIB as this controller has it.
     pub cib: Part<Arc<Cib>>,
     /// The successful fencings that Pacemaker remembers; none where it was not asked this time.
@@ -80,15 +85,20 @@ pub struct View {
 
 impl View {
     /// Runs the tools side by side.
-    pub(super) fn take(register: Register, tools: &Tools, with_history: bool, deadline: Instant) -> Self {
+    pub(super) fn take(
+        (register, follow): (Register, Option<&Follow>),
+        tools: &Tools,
+        with_history: bool,
+        deadline: Instant,
+    ) -> Self {
         let taken = Instant::now();
         thread::scope(|scope| {
             let quorum = scope.spawn(|| tools.quorum(deadline).map_err(|e| e.to_string()));
             let history = with_history.then(|| scope.spawn(|| history(tools, deadline)));
-            let attributes = (register == Register::Attrd).then(|| {
-                scope
-                    .spawn(|| pacemaker::register::read(register, tools, deadline).map_err(|e| e.to_string()))
-            });
+            let read = || pacemaker::register::read(register, tools, deadline);
+            let read = move || follow.map_or_else(read, |follow| follow.entries(read));
+            let apart =
+                (register != Register::Cib).then(|| scope.spawn(move || read().map_err(|e| e.to_string())));
             let text = tools.cib(deadline).map_err(|e| e.to_string());
             let in_cib = || {
                 text.clone().and_then(|xml| {
@@ -96,10 +106,12 @@ impl View {
                 })
             };
             let joined = "a panic anywhere ends the whole daemon";
+            let entries = apart.map_or_else(in_cib, |reader| reader.join().expect(joined));
             Self {
                 taken,
                 quorum: quorum.join().expect(joined),
-                entries: attributes.map_or_else(in_cib, |reader| reader.join().expect(joined)),
+                known: entries.as_ref().err().and_then(|_| follow?.last()),
+                entries,
                 cib: text.and_then(|xml| Cib::parse(&xml).map(Arc::new).map_err(|e| e.to_string())),
                 history: history.map(|reader| reader.join().expect(joined)),
             }
@@ -118,8 +130,28 @@ impl View {
                     .to_owned())
             }
             (Err(why), _) => Err(format!("quorum cannot be asked for, so nothing is told: {why}")),
+            (_, Err(why)) if self.vouches_alone() => Err(format!(
+                "the register cannot be read, so nothing is told but what this controller's own fencer recorded: {why}"
+            )),
             (_, Err(why)) => Err(format!("the register cannot be read, so nothing is told: {why}")),
         }
+    }
+
+    /// What is acted on: the register as it stands, or where that is in etcd and cannot be read, as it was read last. On the latter
+    /// only what this controller vouches for itself is told (see [`View::vouches_alone`]), for it need not know what others wrote since.
+    ///
+    /// # Errors
+    /// As [`View::permits`].
+    pub fn acts_on(&self) -> Result<&Entries, String> {
+        match (self.permits(), &self.known) {
+            (Err(_), Some(known)) if self.vouches_alone() => Ok(known),
+            (permits, _) => permits,
+        }
+    }
+
+    /// Whether only the register is missing, which is in etcd and was read before.
+    pub fn vouches_alone(&self) -> bool {
+        self.known.is_some() && matches!((&self.quorum, &self.entries, &self.cib), (Ok(true), Err(_), Ok(_)))
     }
 
     /// Who is a member, where the CIB could be read; `now` is the wall clock's time at this moment.
@@ -158,4 +190,32 @@ impl View {
 fn history(tools: &Tools, deadline: Instant) -> Part<Vec<Sighting>> {
     let xml = tools.history(deadline).map_err(|e| e.to_string())?;
     evidence::history(&xml).map_err(|e| e.to_string())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn lost(known: Option<Entries>) -> View {
+        let cib = Arc::new(Cib::parse("<cib><configuration/></cib>").unwrap());
+        let entries = Err("etcd: no answer in time".to_owned());
+        View { taken: Instant::now(), quorum: Ok(true), entries, known, cib: Ok(cib), history: None }
+    }
+
+    /// The broken variants act on what they know where the partition may not, where nobody says who is a member, or where the register was
+    /// never read: an earlier alerter may have sent what lies in the journal.
+    #[test]
+    fn a_lost_etcd_leaves_what_is_known_and_a_lost_cluster_leaves_nothing() {
+        let known = || lost(Some(Entries::default()));
+        assert!(known().acts_on().is_ok() && known().permits().is_err() && known().vouches_alone());
+        for view in [
+            lost(None),
+            View { quorum: Ok(false), ..known() },
+            View { quorum: Err("x".to_owned()), ..known() },
+            View { cib: Err("x".to_owned()), ..known() },
+        ] {
+            assert!(view.acts_on().is_err() && !view.vouches_alone());
+        }
+        assert!(!View { entries: Ok(Entries::default()), ..known() }.vouches_alone());
+    }
 }

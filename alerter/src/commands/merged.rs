@@ -514,6 +514,7 @@ pub(super) mod tests {
             cibadmin: tool(dir.path(), "cibadmin", cib),
             crm_node: "/nonexistent".into(),
             stonith_admin: "/nonexistent".into(),
+            ..Tools::default()
         };
         let register = RegisterView::with_alerter(Register::Attrd, &tools);
         assert_eq!(

@@ -116,8 +116,8 @@ impl Read {
 /// Puts everything together. What cannot be read is a trouble, and no reason to say nothing.
 pub(super) fn take(cli: &Cli, daemon: Option<Daemon>, limits: Limits) -> Status {
     let (site, _) = Site::read(&cli.config);
-    let (register, now) =
-        (RegisterView::with_alerter(register_of(&site), &Tools::default()), Timestamp::now());
+    let tools = Tools::with(site.etcd.clone());
+    let (register, now) = (RegisterView::with_alerter(register_of(&site), &tools), Timestamp::now());
     let controller = controller();
     let (read, unknown) = match read(&site, &register, &controller, now) {
         Ok(read) => (read.with_word_of(daemon.as_ref()), None),

@@ -52,7 +52,7 @@ impl Sources {
     /// Without a journal the register will do; with neither there is nothing to say.
     pub(super) fn open(cli: &Cli) -> anyhow::Result<Self> {
         let site = site(cli);
-        let register = RegisterView::take(register_of(&site), &Tools::default());
+        let register = RegisterView::take(register_of(&site), &Tools::with(site.etcd.clone()));
         say_fault(&register);
         Self::with(site, register)
     }
@@ -60,7 +60,7 @@ impl Sources {
     /// The same for one who looks by the way, and has nothing to complain of.
     pub(super) fn quiet(cli: &Cli) -> anyhow::Result<Self> {
         let (site, _) = Site::read(&cli.config);
-        let register = RegisterView::take(register_of(&site), &Tools::default());
+        let register = RegisterView::take(register_of(&site), &Tools::with(site.etcd.clone()));
         Self::with(site, register)
     }
 

@@ -7,8 +7,8 @@ use std::time::Duration;
 
 use drivers::Step;
 use marks::host::{HostName, HostPatterns};
-use marks::register::Register;
-use site::{DEFAULT_STORE, Problem, Section, shown};
+use marks::register::{Etcd, Register};
+use site::{DEFAULT_STORE, Problem, Section, etcd, shown};
 use tracing::{Level, warn};
 
 use super::api::{self, Api};
@@ -145,6 +145,8 @@ pub struct StorePlace {
     pub path: PathBuf,
     /// The register beside it.
     pub register: Register,
+    /// `[store.etcd]`: where that is, if it is in etcd.
+    pub etcd: Option<Etcd>,
 }
 
 /// When a record of a fencing makes a mark (design, section 6).
@@ -251,8 +253,12 @@ fn sections(root: &Section<'_, '_>, kinds: &[drivers::Kind]) -> BTreeMap<String,
 fn store(mut section: Section<'_, '_>) -> StorePlace {
     let path = section.text("path", journal_path).unwrap_or_else(|| PathBuf::from(DEFAULT_STORE));
     let register = section.text("register", register).unwrap_or_default();
+    let etcd = etcd::read(&mut section);
+    if register == Register::Etcd {
+        etcd::complain(&mut section);
+    }
     section.finish();
-    StorePlace { path, register }
+    StorePlace { path, register, etcd }
 }
 
 fn journal_path(text: &str) -> Result<PathBuf, String> {
@@ -265,7 +271,8 @@ fn journal_path(text: &str) -> Result<PathBuf, String> {
 }
 
 fn register(text: &str) -> Result<Register, String> {
-    Register::parse(text).ok_or_else(|| "unknown register: use \"attrd\", \"cib\" or \"none\"".to_owned())
+    Register::parse(text)
+        .ok_or_else(|| "unknown register: use \"attrd\", \"cib\", \"etcd\" or \"none\"".to_owned())
 }
 
 fn hosts(mut section: Section<'_, '_>) -> HostRules {

@@ -214,7 +214,9 @@ impl Engine {
             poller.poll(&self.shared).await;
             poller.keep_up(&self.shared).await
         });
-        if !matches!(kept.await, Ok(Ok(()))) {
+        let kept = kept.await;
+        poller.leave();
+        if !matches!(kept, Ok(Ok(()))) {
             warn!("the register may lack what was acknowledged last: the next alerter may tell it once more");
         }
     }
@@ -312,7 +314,9 @@ impl Engine {
         let group = if is_due { self.answers.group() } else { &[] };
         let count = group.len();
         let ended: Vec<Ended> = group.iter().map(|answer| answer.ended.clone()).collect();
-        let (wait, asked) = (self.poller.as_ref().map(Poller::wait), capacity.clone());
+        let started = *self.shared.base.started();
+        let wait = self.poller.as_ref().map(|poller| poller.wait(started));
+        let asked = capacity.clone();
         let state = Arc::clone(&self.shared);
         let work = move |journal: &mut Journal| {
             let now = Timestamp::now();
@@ -610,7 +614,7 @@ async fn take_view(shared: &Arc<Shared>, view: Option<Arc<View>>) -> Result<(), 
         apply::take_in(journal, (&state.base, &state.accounts), view.as_deref())?;
         let now = Timestamp::now();
         steer::steer(journal, state.policy(), now)?;
-        let is_permitted = view.as_ref().is_none_or(|view| view.permits().is_ok());
+        let is_permitted = view.as_ref().is_none_or(|view| view.acts_on().is_ok());
         if is_permitted { Ok(()) } else { steer::stop_chains(journal, state.policy(), now) }
     };
     shared.base.store.run(work).await

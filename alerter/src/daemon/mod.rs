@@ -107,7 +107,8 @@ async fn serve(settings: Settings) -> anyhow::Result<Served> {
     let directory = journal.directory().to_owned();
     let (watch, identity) = (Watch::directories(&[directory]), Identity::of(journal.path()));
     let (store, journal_thread) = Store::start(journal).context("the journal's thread did not start")?;
-    let cluster = Cluster::start(settings.store.register, Tools::default());
+    let tools = Tools::with(settings.store.etcd.clone());
+    let cluster = Cluster::start(settings.store.register, tools);
     let cluster = cluster.context("the cluster's thread did not start")?;
     let shared = Arc::new(Shared::new(Base::new(settings, store, cluster.clone())));
     let stop = CancellationToken::new();

@@ -102,15 +102,24 @@ impl Poller {
 
     /// Returns when something in the cluster may have changed.
     pub async fn changed(&mut self) {
-        self.watch.changed().await;
+        tokio::select! {
+            () = self.watch.changed() => {}
+            () = self.cluster.changed() => {}
+        }
         self.woken = true;
     }
 
-    /// Whether marks may be told now: with quorum, on a register that was read a moment ago.
+    /// No changes are told from now on.
+    pub fn leave(&self) {
+        self.cluster.leave();
+    }
+
+    /// Whether marks may be told now: with quorum, on a register that was read a moment ago, or without it what this controller
+    /// vouches for.
     pub fn permits(&self) -> bool {
         let view =
             self.view.as_ref().filter(|view| view.is_fresh() && self.trust.allows(view.taken, Moment::now()));
-        view.is_some_and(|view| view.permits().is_ok())
+        view.is_some_and(|view| view.acts_on().is_ok())
     }
 
     /// How much longer they may.
@@ -118,9 +127,14 @@ impl Poller {
         self.view.as_ref().filter(|_| self.permits()).map_or(Duration::ZERO, |view| view.stays_fresh())
     }
 
-    /// Marks that are not in the register yet stay back for a while.
-    pub fn wait(&self) -> RegisterWait {
-        RegisterWait { register: self.cluster.register(), waited_since: Timestamp::now() - PATIENCE }
+    /// Marks that are not in the register yet stay back for a while, and others than our own while etcd is lost.
+    pub fn wait(&self, started: Timestamp) -> RegisterWait {
+        let is_alone = self.view.as_ref().is_some_and(|view| view.vouches_alone());
+        RegisterWait {
+            register: self.cluster.register(),
+            waited_since: Timestamp::now() - PATIENCE,
+            own_since: is_alone.then_some(started),
+        }
     }
 
     /// Writes what the register lacks, and removes what has had its time.

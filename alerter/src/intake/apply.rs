@@ -40,7 +40,7 @@ pub fn take_in_at(
         return Intake::new(journal, (base, accounts, &settings), now, None).fold_fencings(None);
     }
     let (Some(view), Some(cib)) = (view, base.cib()) else { return Ok(()) };
-    let Ok(found) = view.permits() else { return Ok(()) };
+    let Ok(found) = view.acts_on() else { return Ok(()) };
     let sifted = register::sift(journal, base, (found, &cib), now.wall)?;
     let entries = sifted.entries.as_ref();
     let mut intake = Intake::new(journal, (base, accounts, &settings), now, Some(&cib));

@@ -205,7 +205,7 @@ fn every_problem_in_all_files_is_listed_at_once() {
         site.problems(),
         [
             "alerter.toml:2:8: must be the absolute path of a file, such as /var/lib/nova-host-alerter/marks.db",
-            "alerter.toml:3:12: unknown register: use \"attrd\", \"cib\" or \"none\"",
+            "alerter.toml:3:12: unknown register: use \"attrd\", \"cib\", \"etcd\" or \"none\"",
             "alerter.toml:6:12: must be a whole number, not text",
             "alerter.toml:7:1: unknown key colaesce in [intake]; did you mean coalesce?",
             "alerter.toml:9:2: unknown section lgo; did you mean log?",
@@ -359,13 +359,40 @@ fn a_group_in_a_broken_file_is_not_called_unknown() {
     assert_eq!(unread.problem(), "alerter.d/1.toml:1:1: the file is not valid UTF-8 here");
 }
 
+/// All of it at once, each at its place, and no value of a file in it. The broken variants start without knowing where the register is,
+/// or read a secret that others can read.
+#[test]
+fn what_is_wrong_with_etcd_is_all_said() {
+    assert!(problem_of("[store]\nregister = \"etcd\"").contains("needs [store.etcd]"));
+    let table = "[store]\nregister = \"etcd\"\n[store.etcd]\nendpoints = [\"etcd1:2379\"]\nuser = \"a:b\"\nkey-file = \"alerter.key\"\nprefx = \"/x\"";
+    let problems = Site::new(&format!("{table}\n{ROUTE}")).problems();
+    let wanted = [
+        ":3:8: [store.etcd] has no prefix",
+        ":4:14: must be https://HOST:PORT",
+        ":5:8: must be the name of a user",
+        ":5:8: user needs password-file",
+        ":6:12: must be an absolute path",
+        ":6:12: key-file needs certificate-file",
+        ":7:1: unknown key prefx in [store.etcd]",
+    ];
+    for (problem, wanted) in problems.iter().zip(wanted) {
+        assert!(problem.contains(wanted), "{problem}: {wanted}");
+    }
+    assert_eq!(problems.len(), wanted.len(), "{problems:#?}");
+    assert!(problem_of("[store.etcd]\nendpoints = []\nprefix = \"/x\"").contains("has no endpoints"));
+}
+
 /// S1-27, S1-28: the register is one of a closed set.
 #[test]
-fn a_register_is_one_of_three() {
+fn a_register_is_one_of_four() {
     for known in ["attrd", "cib", "none"] {
         let settings = Site::new(&format!("[store]\nregister = \"{known}\"\n{ROUTE}")).settings();
         assert_eq!(settings.store.register.as_str(), known);
     }
+    let etcd = "[store.etcd]\nendpoints = [\"https://etcd1:2379\"]\nprefix = \"/nova-host-alerter/east\"\n";
+    let store = Site::new(&format!("[store]\nregister = \"etcd\"\n{etcd}{ROUTE}")).settings().store;
+    assert_eq!(store.register.as_str(), "etcd");
+    assert_eq!(store.etcd.unwrap().prefix, "/nova-host-alerter/east/");
     assert_eq!(Site::new(ROUTE).settings().store.register.as_str(), "attrd");
     assert!(
         problem_of(&format!("[store]\nregister = \"{SECRET}\""))

@@ -578,6 +578,7 @@ fn look(daemon: &mut Daemon) {
         taken: Instant::now(),
         quorum: Ok(true),
         entries: Ok(Entries::default()),
+        known: None,
         cib: Ok(Arc::new(Cib::parse(&cluster()).unwrap())),
         history: None,
     });

@@ -90,6 +90,7 @@ fn only_what_stops_our_own_work_fails() {
         (Check::Store, Status::Fail),
         (Check::Register("attrd"), Status::Fail),
         (Check::Register("cib"), Status::Fail),
+        (Check::Register("etcd"), Status::Fail),
         (Check::Drain, Status::Fail),
         (Check::Queue, Status::Warn),
         (driver("recovery"), Status::Warn),
@@ -112,6 +113,7 @@ fn the_names_are_a_closed_set() {
         Check::Store,
         Check::Register("attrd"),
         Check::Register("cib"),
+        Check::Register("etcd"),
         Check::Drain,
         Check::Queue,
         driver("r"),
@@ -124,7 +126,7 @@ fn the_names_are_a_closed_set() {
         Check::Driver(_) | Check::Storm | Check::Config => {}
     });
     let names: Vec<String> = all.iter().map(|check| check.name().into_owned()).collect();
-    assert_eq!(names, ["store", "attrd", "cib", "drain", "queue", "driver.r", "storm", "config"]);
+    assert_eq!(names, ["store", "attrd", "cib", "etcd", "drain", "queue", "driver.r", "storm", "config"]);
     assert_eq!(Check::of_register(Register::None), None);
     let text = include_str!("../../../docs/health.md");
     assert!(names.iter().all(|name| text.contains(&format!("`{}`", name.replace(".r", ".ROUTE")))));

@@ -1,7 +1,8 @@
 //! Running a program for a bounded time and with a bounded output.
 
 use std::ffi::OsString;
-use std::io::{self, Read};
+use std::fs::File;
+use std::io::{self, Read as _, Seek as _, Write as _};
 use std::os::fd::AsFd;
 use std::os::unix::process::CommandExt;
 use std::path::Path;
@@ -11,12 +12,15 @@ use std::thread;
 use std::time::{Duration, Instant};
 
 use nix::poll::{PollFd, PollFlags, PollTimeout, poll};
+use nix::sys::memfd::{MFdFlags, memfd_create};
 use nix::sys::signal::{Signal, killpg};
 use nix::unistd::Pid;
 
 /// How often an exit is looked for once the output has ended; it is due at once then.
 const EXIT_POLL: Duration = Duration::from_millis(1);
 
+/// More of what a program complains of is not read.
+const SAID_MAX: u64 = 64 * 1024;
 /// A killed program ends within this time, unless it hangs in the kernel.
 const REAPING: Duration = Duration::from_millis(200);
 /// Killed programs that had not ended by then.
@@ -52,8 +56,8 @@ impl ChildError {
 /// What the environment may say to a tool of the cluster that is not meant for it: a shell may have pointed it at another
 /// CIB, and Pacemaker names to a resource agent the node that it runs on. With `OCF_RESKEY_CRM_meta_on_node`,
 /// `attrd_updater --query --all` shows the entries of that node alone: none of ours. The service manager waits for what the
-/// daemon itself tells it, and for nobody else.
-const FOREIGN: [&str; 4] = ["CIB_", "NOTIFY_SOCKET", "OCF_", "WATCHDOG_"];
+/// daemon itself tells it, and for nobody else. An administrator's shell may name another etcd.
+const FOREIGN: [&str; 5] = ["CIB_", "ETCDCTL_", "NOTIFY_SOCKET", "OCF_", "WATCHDOG_"];
 
 /// A tool of the cluster, for the running cluster alone.
 pub fn cluster_tool(program: &Path) -> Command {
@@ -76,10 +80,55 @@ fn without_foreign(command: &mut Command, names: impl IntoIterator<Item = OsStri
 /// # Errors
 /// [`ChildError`]
 pub fn output(mut command: Command, limit: Duration, max_bytes: usize) -> Result<Vec<u8>, ChildError> {
+    command.stdin(Stdio::null()).stderr(Stdio::null());
+    run(command, limit, max_bytes)
+}
+
+/// The same of a program that reads `input`; the second is what it said on standard error.
+pub fn answer(
+    mut command: Command,
+    input: &[u8],
+    limit: Duration,
+    max_bytes: usize,
+) -> (Result<Vec<u8>, ChildError>, Vec<u8>) {
+    let mut said = match (memory(input), memory(&[])) {
+        (Ok(input), Ok(said)) => {
+            command.stdin(input);
+            said
+        }
+        (Err(e), _) | (_, Err(e)) => return (Err(e.into()), Vec::new()),
+    };
+    let output = said.try_clone().map_err(ChildError::from).and_then(|errors| {
+        command.stderr(errors);
+        run(command, limit, max_bytes)
+    });
+    let mut words = Vec::new();
+    let _what_cannot_be_read_was_not_said =
+        said.rewind().and_then(|()| said.take(SAID_MAX).read_to_end(&mut words));
+    (output, words)
+}
+
+/// A file that is in memory alone: nobody waits for who reads or writes it.
+fn memory(text: &[u8]) -> io::Result<File> {
+    let mut file = File::from(memfd_create("etcdctl", MFdFlags::MFD_CLOEXEC)?);
+    file.write_all(text)?;
+    file.rewind()?;
+    Ok(file)
+}
+
+/// Starts a program in a process group of its own.
+///
+/// # Errors
+/// It cannot be started.
+pub fn spawn_apart(mut command: Command) -> io::Result<Child> {
+    command.process_group(0).spawn()
+}
+
+fn run(mut command: Command, limit: Duration, max_bytes: usize) -> Result<Vec<u8>, ChildError> {
     let end = Instant::now() + limit;
-    command.process_group(0).stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::null());
+    command.stdout(Stdio::piped());
     left().retain_mut(|child| matches!(child.try_wait(), Ok(None)));
-    let mut child = command.spawn()?;
+    let mut child = spawn_apart(command)?;
     let result = match collect(&mut child, end, max_bytes) {
         Ok(Some(output)) => {
             exit(&mut child, end).map(|status| status.map(|status| (output, status))).map_err(Into::into)

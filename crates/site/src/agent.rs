@@ -6,8 +6,10 @@ use std::path::{Path, PathBuf};
 use std::time::Duration;
 use std::{fs, io};
 
+use marks::register::{Etcd, Register};
 use toml::de::{DeTable, DeValue};
 
+use crate::etcd;
 use crate::file::MAX_BYTES;
 use crate::place::{DEFAULT_STORE, fragment_directory, fragment_files};
 
@@ -21,6 +23,8 @@ pub struct Site {
     pub store: PathBuf,
     /// `[store] register`, as it is written.
     pub register: Option<String>,
+    /// `[store.etcd]`, where it can be used.
+    pub etcd: Option<Etcd>,
     /// `[hosts] domain`, as it is written.
     pub domain: Option<String>,
     /// `[intake] coalesce`.
@@ -32,7 +36,7 @@ pub struct Site {
 impl Default for Site {
     fn default() -> Self {
         let store = PathBuf::from(DEFAULT_STORE);
-        Self { store, register: None, domain: None, coalesce: None, horizon: None }
+        Self { store, register: None, etcd: None, domain: None, coalesce: None, horizon: None }
     }
 }
 
@@ -42,15 +46,28 @@ impl Site {
     /// exist is none.
     pub fn read(config: &Path) -> (Self, Vec<String>) {
         let mut site = Self::default();
-        let mut warnings = Vec::new();
+        let (mut warnings, mut names_etcd) = (Vec::new(), false);
         for file in std::iter::once(config.to_owned()).chain(fragments(config, &mut warnings)) {
             match text_of(&file) {
-                Ok(text) => site.take(&text, &file, &mut warnings),
+                Ok(text) => {
+                    names_etcd |= text.contains(Register::Etcd.as_str());
+                    site.take(&text, &file, &mut warnings);
+                }
                 Err(Unusable::Absent) => {}
                 Err(Unusable::Because(why)) => warnings.push(warning(&file, &why)),
             }
         }
+        // Whatever the register is: the agent may be given another one.
+        if names_etcd {
+            site.find_etcd(config, &mut warnings);
+        }
         (site, warnings)
+    }
+
+    fn find_etcd(&mut self, config: &Path, warnings: &mut Vec<String>) {
+        let (etcd, wrong) = etcd::alone(config);
+        warnings.extend(wrong);
+        self.etcd = etcd;
     }
 
     /// What stands in the text never becomes part of a message: it may hold secrets. One fault somewhere in a file must not send

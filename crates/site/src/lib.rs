@@ -4,6 +4,8 @@
 
 /// The few settings that the fence agent and the reading commands take, read so that no typo is in their way.
 mod agent;
+/// Where etcd is, if the register is there.
+pub mod etcd;
 /// Files and programs that are trusted.
 mod file;
 /// The first stage: each file by itself.

@@ -209,7 +209,7 @@ fn secrets_stay_where_they_are() {
 #[test]
 fn odd_options_are_no_reason_to_leave_a_host_unmarked() {
     let store = Store::new();
-    let odd = "nodename=compute1\npower_timeout=soon\nverbose_level=x\ndomain=!!\nno_shared_storage=perhaps\nplug=rack 3/4\nregister=etcd\nretry_on=\ndelay=later\n";
+    let odd = "nodename=compute1\npower_timeout=soon\nverbose_level=x\ndomain=!!\nno_shared_storage=perhaps\nplug=rack 3/4\nregister=zookeeper\nretry_on=\ndelay=later\n";
     call(&store.off(odd)).is_silent_success();
     let fencing = store.fencings().pop().unwrap();
     assert_eq!((fencing.given_domain, fencing.given_shared_storage, fencing.plug), (None, None, None));

@@ -96,13 +96,13 @@ fn validate_all_looks_at_the_options_alone() {
         ("hosts=a b\n", "hosts"),
         ("domain=a/b\n", "domain"),
         ("store=marks.db\n", "store"),
-        ("register=etcd\n", "register"),
+        ("register=zookeeper\n", "register"),
     ] {
         ask(bad).is_one_line_failure(needle);
     }
     ask("register=attrd\n").is_silent_success();
     ask("register=cib\n").is_silent_success();
-    let both = ask("delay=soon\nregister=etcd\n");
+    let both = ask("delay=soon\nregister=zookeeper\n");
     assert!(both.stderr.contains("delay") && both.stderr.contains("register"), "all at once: {both:?}");
     assert!(!store.directory().exists());
 }
@@ -126,6 +126,7 @@ impl Controller {
                 cibadmin: at("cibadmin"),
                 crm_node: at("crm_node"),
                 stonith_admin: at("stonith_admin"),
+                ..Tools::default()
             },
             cib: at("cib.xml"),
             syslog: at("log"),
@@ -253,7 +254,7 @@ fn monitor_says_whether_a_mark_could_be_written() {
 #[test]
 fn monitor_refuses_what_this_release_does_not_know() {
     let controller = Controller::new("exit 102");
-    assert!(controller.monitor(false, "register=etcd\n").unwrap_err().contains("\"attrd\""));
+    assert!(controller.monitor(false, "register=zookeeper\n").unwrap_err().contains("\"attrd\""));
     fs::write(&controller.paths.config, "[store]\nregister = \"corosync\"\n").unwrap();
     assert!(controller.monitor(false, "register=\n").unwrap_err().contains("\"attrd\""));
     assert_eq!(controller.monitor(false, "register=none\n"), Ok(()));

@@ -43,6 +43,7 @@ impl Controller {
             cibadmin: at("cibadmin"),
             crm_node: at("crm_node"),
             stonith_admin: at("stonith_admin"),
+            ..Tools::default()
         };
         let paths = Paths {
             config: at("alerter.toml"),

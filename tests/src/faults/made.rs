@@ -314,7 +314,11 @@ const CIB: &str = r#"<cib crm_feature_set="3.19.0" validate-with="pacemaker-3.9"
 </cib>
 "#;
 
-fn pacemaker(directory: &Path) -> anyhow::Result<Apart> {
+/// Lays that out; gives the directory of the tools. `$1/sbin` of [`OVERLAY`] is made by whoever mounts it.
+///
+/// # Errors
+/// The files cannot be written.
+pub fn pacemakers_tools(directory: &Path) -> anyhow::Result<PathBuf> {
     let tools = directory.join("pacemaker");
     fs::create_dir_all(tools.join("attrd"))?;
     fs::write(tools.join("cib.xml"), CIB)?;
@@ -322,10 +326,15 @@ fn pacemaker(directory: &Path) -> anyhow::Result<Apart> {
         fs::write(tools.join(name), format!("#!/bin/sh\nD={}\n{script}\n", tools.display()))?;
         fs::set_permissions(tools.join(name), Permissions::from_mode(0o755))?;
     }
-    // Also where Pacemaker is not installed.
-    let script = "mkdir \"$1/sbin\"; for tool in attrd_updater cibadmin crm_node stonith_admin; do cp \"$1/$tool\" \"$1/sbin\"; done\n\
-                  mount -t overlay -o \"lowerdir=$1/sbin:/usr/sbin\" overlay /usr/sbin";
-    Apart::new(script, &[&tools])
+    Ok(tools)
+}
+
+/// Puts the tools in `$1` before the system's, also where Pacemaker is not installed.
+pub const OVERLAY: &str = "mkdir \"$1/sbin\"; for tool in attrd_updater cibadmin crm_node stonith_admin; do cp \"$1/$tool\" \"$1/sbin\"; done
+    mount -t overlay -o \"lowerdir=$1/sbin:/usr/sbin\" overlay /usr/sbin";
+
+fn pacemaker(directory: &Path) -> anyhow::Result<Apart> {
+    Apart::new(OVERLAY, &[&pacemakers_tools(directory)?])
 }
 
 /// # Errors

@@ -152,7 +152,9 @@ fn entries(cloud: &Cloud, register: Register, node: &str) -> anyhow::Result<Entr
     let name = format!("--name={NAME}");
     let question: &[&str] = match register {
         Register::Attrd => &["attrd_updater", &name, "--query", "--all"],
-        Register::Cib | Register::None => &["cibadmin", "--query", "--local", "--scope=crm_config"],
+        Register::Cib | Register::Etcd | Register::None => {
+            &["cibadmin", "--query", "--local", "--scope=crm_config"]
+        }
     };
     let answer = cloud.lab.exec(node, question)?;
     // Nothing was ever written under that name: 78 up to 2.1.5 at least, then 105.

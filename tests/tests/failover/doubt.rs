@@ -83,7 +83,9 @@ fn write(cluster: &Cluster, register: Register, key: &str, value: &str) -> anyho
     );
     let command: &[&str] = match register {
         Register::Attrd => &["attrd_updater", &name, "--private", &node, &update],
-        Register::Cib | Register::None => &["cibadmin", "--create", "--scope=crm_config", "--xml-text", &set],
+        Register::Cib | Register::Etcd | Register::None => {
+            &["cibadmin", "--create", "--scope=crm_config", "--xml-text", &set]
+        }
     };
     cluster.run(command).map(drop)
 }

@@ -11,6 +11,7 @@ mod confinement;
 mod decisions;
 mod default_config;
 mod deps;
+mod etcd;
 mod examples;
 mod exec_killed;
 mod faults;
@@ -53,6 +54,7 @@ fn main() -> ExitCode {
         decisions::group(),
         default_config::group(),
         deps::group(),
+        etcd::group(),
         examples::group(),
         exec_killed::group(),
         faults::group(),

@@ -721,7 +721,7 @@ fn a_stuck_daemon_is_broken_and_a_dead_one_is_not_running() {
 
 fn a_wrong_configuration_says_where() {
     let (_receiver, site) = stopped();
-    fs::write(site.config(), "[store]\nregister = \"etcd\"\n\n[hosts]\ndomian = \"x.y\"\n").unwrap();
+    fs::write(site.config(), "[store]\nregister = \"zookeeper\"\n\n[hosts]\ndomian = \"x.y\"\n").unwrap();
     for words in [&["check-config"][..], &["run"]] {
         let refused = site.alerter(words).unwrap();
         assert_eq!(refused.status.code(), Some(78), "{words:?}");

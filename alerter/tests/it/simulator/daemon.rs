@@ -274,6 +274,7 @@ impl Daemon {
             taken: now.instant,
             quorum: Ok(true),
             entries: Ok(world.entries()),
+            known: None,
             cib: Ok(world.cib()),
             history: with_history.then(|| Ok(world.history.clone())),
         });
@@ -398,7 +399,11 @@ impl Daemon {
     ) -> Result<(), Cut> {
         let ended = std::mem::take(&mut self.answers);
         let capacity = self.capacity(now);
-        let wait = Some(RegisterWait { register: Register::Attrd, waited_since: now.wall - PATIENCE });
+        let wait = Some(RegisterWait {
+            register: Register::Attrd,
+            waited_since: now.wall - PATIENCE,
+            own_since: None,
+        });
         let comes_first = self.shared.policy.steering().is_limited();
         let (first, then): (&[Ended], &[Ended]) = if comes_first { (&ended, &[]) } else { (&[], &ended) };
         let mut dispatched = self.journal.dispatch(first, &[], wait, now.wall).unwrap();

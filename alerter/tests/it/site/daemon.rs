@@ -123,6 +123,7 @@ impl Alerter {
             taken: moment.instant,
             quorum: Ok(site.quorum),
             entries: Ok(site.entries()),
+            known: None,
             cib: if site.cib_is_mute { Err("timed out".to_owned()) } else { Ok(Arc::new(site.cib())) },
             history: with_history.then(|| Ok(site.history.clone())),
         });
@@ -179,7 +180,7 @@ impl Alerter {
     /// Begins the next attempt that is due on a route.
     pub(crate) fn begin(&mut self, site: &Site, route: &str) -> Option<DueDelivery> {
         let now = self.now(site);
-        let gate = RegisterWait { register: Register::Attrd, waited_since: now - PATIENCE };
+        let gate = RegisterWait { register: Register::Attrd, waited_since: now - PATIENCE, own_since: None };
         let gate = (!self.is_reckless && self.shared.base.cluster.is_some()).then_some(gate);
         let terms = self.shared.base.route(route).map(|route| route.terms.clone()).unwrap_or_default();
         let target = self.shared.base.route(route).map(|route| route.driver.target()).unwrap_or_default();

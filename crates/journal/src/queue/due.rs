@@ -25,6 +25,11 @@ pub(crate) const DOUBTS: &str = "'unconfirmed', 'unproven', 'outcome-unknown', '
 const OPEN_GATE: &str = "(:register IS NULL OR m.made_at <= :since OR EXISTS (SELECT 1 FROM published p
                WHERE p.entry = 'm.' || m.id AND p.register = :register AND p.digest = published_digest(p.entry, p.register)))";
 
+/// Whether this controller's own fencer vouches for the mark, of a host that failed at `:own_since` or later; while that is silent,
+/// whichever it is. No host is called back then.
+const OWN_GATE: &str =
+    "(:own_since IS NULL OR (NOT :tells_return AND m.standing = 'journal' AND m.failure_time >= :own_since))";
+
 /// Whether the route `:after` that comes first has ended with a mark, or the mark was made at `:made_by` or earlier, or later than now;
 /// without such a route, in a chain, which has an order of its own, or by an operator's word, it waits for none. A damaged row
 /// there has not ended.
@@ -55,7 +60,7 @@ fn due_sql(columns: &str, index: &str, which: &str, order: &str) -> String {
     format!(
         "SELECT {columns} FROM delivery d INDEXED BY {index} CROSS JOIN mark m ON m.id = d.mark
          WHERE d.route = :route AND d.state IN ('pending', 'parked') AND d.next_due <= :now
-           AND (:tells_return OR (m.standing NOT IN ({DOUBTS}) AND {OPEN_GATE})) AND {AFTER_ANOTHER} AND {IN_CHAIN}
+           AND (:tells_return OR (m.standing NOT IN ({DOUBTS}) AND {OPEN_GATE})) AND {OWN_GATE} AND {AFTER_ANOTHER} AND {IN_CHAIN}
            AND {which}
            AND ({IS_STEP} OR NOT EXISTS (SELECT 1 FROM mark n JOIN delivery e ON e.mark = n.id
              WHERE n.node = m.node AND e.route = d.route AND (n.settlement IS NULL OR e.required = 0)
@@ -139,6 +144,9 @@ pub struct RegisterWait {
     pub register: Register,
     /// A mark that was made then or earlier has waited long enough, and is sent all the same.
     pub waited_since: Timestamp,
+    /// While the register cannot be read, no mark goes but those of hosts that failed since then, as this controller's own fencer has
+    /// recorded: nobody else can know of them, or of their end.
+    pub own_since: Option<Timestamp>,
 }
 
 impl Journal {
@@ -182,7 +190,7 @@ impl Journal {
             let given = named_params! {
             ":now": given.now, ":limit": 1, ":route": given.route, ":register": given.register,
             ":since": given.since, ":after": given.after, ":made_by": given.made_by,
-            ":tells_return": given.tells_return, ":mark": mark.to_string(),
+            ":tells_return": given.tells_return, ":mark": mark.to_string(), ":own_since": given.own_since,
             };
             let found: Option<Option<i64>> =
                 self.sqlite(query.query_row(given, |row| row.get(0)).optional())?;
@@ -268,6 +276,7 @@ fn rows_of(
         ":now": given.now, ":limit": i64::try_from(limit).unwrap_or(i64::MAX), ":route": given.route, ":register": given.register,
         ":since": given.since, ":after": given.after, ":made_by": given.made_by,
         ":tells_return": given.tells_return, ":mark": capacity.first.map(|mark| mark.to_string()),
+        ":own_since": given.own_since,
     };
     let rows = query.query_map(given, |found| {
         let key = Key { mark: found.get(row::WIDTH)?, route: found.get(row::WIDTH + 1)? };
@@ -305,6 +314,7 @@ struct Given<'r> {
     route: &'r str,
     register: Option<&'static str>,
     since: Option<i64>,
+    own_since: Option<i64>,
     after: Option<&'r str>,
     made_by: Option<i64>,
     tells_return: bool,
@@ -318,6 +328,7 @@ impl<'r> Given<'r> {
             route: &capacity.route,
             register: wait.map(|wait| wait.register.as_str()),
             since: wait.map(|wait| wait.waited_since.0),
+            own_since: wait.and_then(|wait| wait.own_since).map(|since| since.0),
             after: after.map(|after| after.route.as_str()),
             made_by: after.map(|after| (now - after.limit).0),
             tells_return: capacity.terms.tells_return,
@@ -432,7 +443,8 @@ mod tests {
         let mut journal = home.open(Role::Alerter);
         let first = marked(&mut journal, "compute1", NOW);
         let second = marked(&mut journal, "compute1", NOW + Duration::from_secs(60));
-        let wait = |since| Some(RegisterWait { register: Register::Attrd, waited_since: since });
+        let wait =
+            |since| Some(RegisterWait { register: Register::Attrd, waited_since: since, own_since: None });
         let before = NOW - Duration::from_secs(1);
         journal.note_published(Register::Attrd, &[format!("m.{second}")]).unwrap();
         journal.note_published(Register::Cib, &[format!("m.{first}")]).unwrap();
@@ -445,6 +457,23 @@ mod tests {
         assert_eq!(due(&mut journal, wait(before)), [second]);
         home.raw().execute("UPDATE published SET digest = x'00'", []).unwrap();
         assert_eq!(due(&mut journal, wait(before)), [], "a damaged row is no publication");
+    }
+
+    /// While etcd is lost. The broken variants let a mark go that another controller's word made, or that an earlier alerter may have sent.
+    #[test]
+    fn without_the_register_only_what_our_own_fencer_said_since_the_start_goes() {
+        let home = Home::new();
+        let mut journal = home.open(Role::Alerter);
+        let proven = |proof| Standing::Proven(proof);
+        marked_as(&mut journal, "compute1", NOW, proven(Proof::Alert));
+        marked_as(&mut journal, "compute2", NOW - Duration::from_secs(60), proven(Proof::Journal));
+        let own = marked_as(&mut journal, "compute3", NOW, proven(Proof::Journal));
+        let wait = |waited_since, own_since| {
+            Some(RegisterWait { register: Register::Etcd, waited_since, own_since })
+        };
+        assert_eq!(due(&mut journal, wait(LATE, None)).len(), 3);
+        assert_eq!(due(&mut journal, wait(LATE, Some(NOW))), [own]);
+        assert_eq!(due(&mut journal, wait(NOW - Duration::from_secs(61), Some(NOW))), [], "it waits as ever");
     }
 
     fn parked(next_due: Timestamp) -> Verdict {

@@ -1,9 +1,10 @@
-//! The register: the cluster-wide set of entries in Pacemaker's own replicated state, by which another controller finds
+//! The register: the cluster-wide set of entries in Pacemaker's own replicated state or in etcd, by which another controller finds
 //! what this one knows. An entry is written once; the state is the union of all.
 
 mod code;
 mod entries;
 mod entry;
+mod etcd;
 mod key;
 mod notes;
 pub mod pages;
@@ -14,6 +15,7 @@ use std::time::Duration;
 
 pub use entries::{Apart, Entries, Why};
 pub use entry::{Entry, Held, ValueError};
+pub use etcd::{Etcd, Login};
 pub use key::Key;
 pub use seal::SealKeys;
 
@@ -34,19 +36,22 @@ pub enum Register {
     Attrd,
     /// In the CIB: on the disk of every controller.
     Cib,
+    /// In etcd: on the disk of each of its members, whatever becomes of the cluster.
+    Etcd,
     /// Nowhere: one controller alone.
     None,
 }
 
 impl Register {
     /// Those that keep anything.
-    pub const KEPT: [Self; 2] = [Self::Attrd, Self::Cib];
+    pub const KEPT: [Self; 3] = [Self::Attrd, Self::Cib, Self::Etcd];
 
     /// Its word in the configuration.
     pub fn as_str(self) -> &'static str {
         match self {
             Self::Attrd => "attrd",
             Self::Cib => "cib",
+            Self::Etcd => "etcd",
             Self::None => "none",
         }
     }

@@ -330,8 +330,8 @@ fn each_odd_value_is_told_apart() {
 
 #[test]
 fn words_are_read_as_they_are_written() {
-    for register in [Register::Attrd, Register::Cib, Register::None] {
+    for register in [Register::Attrd, Register::Cib, Register::Etcd, Register::None] {
         assert_eq!(Register::parse(register.as_str()), Some(register));
     }
-    assert_eq!((Register::parse("etcd"), Register::parse("Attrd")), (None, None));
+    assert_eq!((Register::parse("zookeeper"), Register::parse("Attrd")), (None, None));
 }

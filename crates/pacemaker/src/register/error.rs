@@ -1,5 +1,6 @@
 //! Why the register could not be written or read.
 
+use super::etcd_fault::EtcdFault;
 use crate::child::ChildError;
 use marks::register::Entry;
 
@@ -7,7 +8,7 @@ use marks::register::Entry;
 #[derive(Debug, thiserror::Error)]
 pub enum RegisterError {
     /// `none` is configured.
-    #[error("no register is configured: set register to \"attrd\" or \"cib\"")]
+    #[error("no register is configured: set register to \"attrd\", \"cib\" or \"etcd\"")]
     None,
     /// A tool of the cluster.
     #[error("{tool}: {source}; look at Pacemaker on this controller")]
@@ -17,6 +18,12 @@ pub enum RegisterError {
         /// What happened.
         source: ChildError,
     },
+    /// etcd.
+    #[error("etcd: {0}")]
+    Etcd(EtcdFault),
+    /// Its tool could not be run.
+    #[error("etcdctl: {0}; install etcd's client on this controller")]
+    Etcdctl(ChildError),
     /// A tool printed something else than was asked for.
     #[error("{tool} printed something that cannot be read; look at Pacemaker on this controller")]
     Unreadable {
@@ -62,6 +69,8 @@ impl RegisterError {
         match self {
             Self::None => "no-register",
             Self::Tool { .. } => "tool",
+            Self::Etcd(fault) => fault.kind(),
+            Self::Etcdctl(_) => "tool",
             Self::Unreadable { .. } => "unreadable",
             Self::NoQuorum => "no-quorum",
             Self::NotReadBack { .. } => "not-read-back",

@@ -1,15 +1,19 @@
-//! The register in Pacemaker: entries are written, read back, read and deleted there.
+//! The register in Pacemaker or in etcd: entries are written, read back, read and deleted there.
 
 mod attrd;
 mod cib;
 mod clear;
 mod error;
+mod etcd;
+mod etcd_fault;
+mod etcdctl;
 mod keeper;
 mod paged;
 mod publish;
 mod published;
 mod tools;
 
+use std::process::Child;
 use std::time::Instant;
 
 use marks::register::pages::{Head, Write, Writer};
@@ -18,6 +22,7 @@ use marks::register::{Entries, Entry, Key, Register, SealKeys};
 use keeper::{Keeper, Shelf};
 
 pub use error::RegisterError;
+pub use etcd_fault::EtcdFault;
 pub use paged::Book;
 pub use published::Published;
 pub use tools::Tools;
@@ -110,7 +115,7 @@ pub fn write_pages(
     paged::write(shelf_of(register)?, tools, whose, writes, (head, deadline))
 }
 
-/// Reads what the register's tool printed: `attrd_updater`, as XML or not, or `cibadmin`.
+/// Reads what the register's tool printed: `attrd_updater`, as XML or not, `cibadmin`, or `etcdctl`.
 ///
 /// # Errors
 /// [`RegisterError::Unreadable`] where it is not whole.
@@ -121,6 +126,14 @@ pub fn parse_output(register: Register, printed: &str) -> Result<Entries, Regist
     }
 }
 
+/// Starts a program that prints something whenever anything changes in etcd behind this moment, until it is killed or ends by itself.
+///
+/// # Errors
+/// [`RegisterError`]: nobody will tell.
+pub fn watch(tools: &Tools, deadline: Instant) -> Result<Child, RegisterError> {
+    etcd::watch(tools, deadline)
+}
+
 /// Which one it is.
 ///
 /// # Errors
@@ -129,6 +142,7 @@ fn keeper_of(register: Register) -> Result<&'static dyn Keeper, RegisterError> {
     match register {
         Register::Attrd => Ok(&attrd::Attrd),
         Register::Cib => Ok(&cib::InCib),
+        Register::Etcd => Ok(&etcd::InEtcd),
         Register::None => Err(RegisterError::None),
     }
 }
@@ -141,7 +155,8 @@ fn shelf_of(register: Register) -> Result<&'static dyn Shelf, RegisterError> {
     match register {
         Register::Attrd => Ok(&attrd::Attrd),
         Register::Cib => Ok(&cib::InCib),
-        Register::None => Err(RegisterError::None),
+        // There a key of its own for each entry lasts as long as it is wanted.
+        Register::Etcd | Register::None => Err(RegisterError::None),
     }
 }
 

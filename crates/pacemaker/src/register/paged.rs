@@ -62,7 +62,8 @@ pub(super) fn write(
     Ok(())
 }
 
-/// Only what can be read again counts as written; attrd answers before the cluster has it.
+/// Only what can be read again counts as written; attrd answers before the cluster has it. Where time ends, what was seen last says why
+/// it does not count.
 fn confirm(
     shelf: &dyn Shelf,
     tools: &Tools,
@@ -70,14 +71,12 @@ fn confirm(
     text: &str,
     deadline: Instant,
 ) -> Result<(), RegisterError> {
-    let key = writer.to_string();
+    let (key, mut missing) = (writer.to_string(), None);
     loop {
-        let texts = shelf.read(tools, number, deadline)?;
-        if texts.iter().any(|(whose, found)| *whose == key && found == text) {
-            return Ok(());
-        }
-        if Instant::now() + PAUSE >= deadline {
-            return Err(RegisterError::NotReadBack { key: format!("{key} {number}") });
+        match shelf.read(tools, number, deadline) {
+            Ok(texts) if texts.iter().any(|(whose, found)| *whose == key && found == text) => return Ok(()),
+            Ok(_) => missing = Some(RegisterError::NotReadBack { key: format!("{key} {number}") }),
+            Err(e) => return Err(missing.unwrap_or(e)),
         }
         thread::sleep(PAUSE);
     }

@@ -66,6 +66,7 @@ impl Cluster {
             cibadmin: at("cibadmin"),
             crm_node: at("crm_node"),
             stonith_admin: at("stonith_admin"),
+            ..Tools::default()
         };
         let cluster = Self { dir, tools };
         cluster.repair();
@@ -180,6 +181,7 @@ fn tools_that_fail_hang_or_babble_are_told() {
         cibadmin: missing.clone(),
         crm_node: missing.clone(),
         stonith_admin: missing,
+        ..Tools::default()
     };
     let deadline = Instant::now() + Duration::from_secs(5);
     for register in [Register::Attrd, Register::Cib] {

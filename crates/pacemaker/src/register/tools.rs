@@ -3,14 +3,16 @@
 use std::path::PathBuf;
 use std::time::Instant;
 
+use marks::register::Etcd;
+
 use super::error::RegisterError;
 use crate::child;
 use crate::cib::releases::NO_QUORUM;
 
 /// A CIB of a thousand nodes has about a tenth of this, ten thousand entries less.
-const OUTPUT_MAX: usize = 64 << 20;
+pub(super) const OUTPUT_MAX: usize = 64 << 20;
 
-/// Where Pacemaker's tools are.
+/// Where the tools are: Pacemaker's, and etcd's.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Tools {
     /// Reads and writes attributes.
@@ -21,6 +23,10 @@ pub struct Tools {
     pub crm_node: PathBuf,
     /// Knows what was fenced.
     pub stonith_admin: PathBuf,
+    /// Speaks to etcd.
+    pub etcdctl: PathBuf,
+    /// Where that is, if the register is there.
+    pub etcd: Option<Etcd>,
 }
 
 impl Default for Tools {
@@ -30,6 +36,8 @@ impl Default for Tools {
             cibadmin: "/usr/sbin/cibadmin".into(),
             crm_node: "/usr/sbin/crm_node".into(),
             stonith_admin: "/usr/sbin/stonith_admin".into(),
+            etcdctl: "/usr/bin/etcdctl".into(),
+            etcd: None,
         }
     }
 }
@@ -59,6 +67,11 @@ impl Tool {
 }
 
 impl Tools {
+    /// These, where the register may be in etcd.
+    pub fn with(etcd: Option<Etcd>) -> Self {
+        Self { etcd, ..Self::default() }
+    }
+
     /// Whether this partition of the cluster has quorum.
     ///
     /// # Errors

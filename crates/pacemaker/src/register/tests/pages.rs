@@ -108,13 +108,13 @@ fn a_page_that_cannot_be_read_back_is_not_written() {
         let cluster = cluster();
         cluster.put("attrd_updater", &ATTRD.replace("printf %s \"$value\"", "printf %s other"));
         cluster.put("cibadmin", &CIBADMIN.replace("printf %s \"$5\" > \"$D/cib/$id\"", ":"));
-        assert_eq!(cluster.write(register, "ctl1", &writes(), 300), Err("not-read-back"));
+        assert_eq!(cluster.write(register, "ctl1", &writes(), 1500), Err("not-read-back"));
         for (script, kind) in
             [("exit 102", "tool"), ("exec sleep 1000", "tool"), ("echo '<a>'", "unreadable")]
         {
             cluster.put("attrd_updater", script);
             cluster.put("cibadmin", script);
-            assert_eq!(cluster.write(register, "ctl1", &writes(), 300), Err(kind), "{script}");
+            assert_eq!(cluster.write(register, "ctl1", &writes(), 500), Err(kind), "{script}");
         }
     }
     let cluster = cluster();

@@ -1,0 +1,163 @@
+//! The register in etcd, for as long as its members keep it: beside the cluster, and behind rights of its own.
+//!
+//! Each entry is written by a transaction that comes to pass only where nothing stands under its key. Its answer means that most
+//! members have it on disk, so that it is not read back.
+
+use std::process::Child;
+use std::time::Instant;
+
+use base64::Engine as _;
+use base64::engine::general_purpose::STANDARD;
+use marks::register::{Entry, Held};
+
+use super::error::RegisterError;
+use super::etcdctl::{self, Answer};
+use super::keeper::Keeper;
+use super::published::Published;
+use super::tools::Tools;
+
+/// So many operations a transaction may have, unless its administrator says otherwise.
+const OPERATIONS_MAX: usize = 128;
+/// It takes requests of 1.5 MiB; a key stands in one twice.
+const TEXT_MAX: usize = 1 << 20;
+
+/// etcd.
+pub(super) struct InEtcd;
+
+type Values = Vec<(String, String)>;
+
+impl Keeper for InEtcd {
+    fn publish(&self, tools: &Tools, entry: &Entry, deadline: Instant) -> Result<(), RegisterError> {
+        if create(tools, &[entry], deadline)? {
+            return Ok(());
+        }
+        let key = entry.key().to_string();
+        let found = self.all(tools, deadline)?.into_iter().find(|(found, _)| *found == key);
+        match entry.held(found.as_ref().map_or("", |(_, value)| value)) {
+            Held::Counts => Ok(()),
+            Held::Other => Err(RegisterError::Other { key }),
+            Held::Absent => Err(RegisterError::NotReadBack { key }),
+        }
+    }
+
+    fn insert_all(
+        &self,
+        tools: &Tools,
+        entries: &[&Entry],
+        deadline: Instant,
+    ) -> Result<bool, RegisterError> {
+        for batch in batches(entries, |entry| text_of(entry)) {
+            if !create(tools, batch, deadline)? {
+                return Ok(false);
+            }
+        }
+        Ok(true)
+    }
+
+    /// Where something stands there, somebody else wrote it: who reads it next finds out whether it counts.
+    fn write(&self, tools: &Tools, entry: &Entry, deadline: Instant) -> Result<(), RegisterError> {
+        create(tools, &[entry], deadline).map(drop)
+    }
+
+    /// Of a transaction that did not come to pass the entries go one by one.
+    fn write_all<'a>(
+        &self,
+        tools: &Tools,
+        missing: Vec<&'a Entry>,
+        published: &mut Published,
+        deadline: Instant,
+    ) -> Result<Vec<&'a Entry>, RegisterError> {
+        for batch in batches(&missing, |entry| text_of(entry)) {
+            if !create(tools, batch, deadline)? {
+                published.write(batch.iter().copied(), |entry| self.write(tools, entry, deadline))?;
+            }
+        }
+        Ok(missing)
+    }
+
+    fn delete(&self, tools: &Tools, keys: &[String], deadline: Instant) -> Result<(), RegisterError> {
+        let prefix = &etcdctl::place(tools)?.prefix;
+        for batch in batches(keys, String::len) {
+            let operations: String = batch.iter().map(|key| format!("del \"{prefix}{key}\"\n")).collect();
+            transaction(tools, &format!("\n{operations}\n\n"), deadline)?;
+        }
+        Ok(())
+    }
+
+    /// What stands deeper under the same prefix is another cluster's.
+    fn all(&self, tools: &Tools, deadline: Instant) -> Result<Values, RegisterError> {
+        let prefix = &etcdctl::place(tools)?.prefix;
+        let answer = etcdctl::ask(tools, &["get", "--prefix", prefix], "", deadline)?;
+        let own = |(key, value): (String, String)| {
+            let key = key.strip_prefix(prefix).filter(|key| !key.contains('/'))?;
+            Some((key.to_owned(), value))
+        };
+        Ok(pairs(&answer).filter_map(own).collect())
+    }
+
+    /// Of `etcdctl --write-out=json get --prefix PREFIX`, whatever the prefix was.
+    fn parse(&self, printed: &str) -> Result<Values, RegisterError> {
+        let answer: Answer = etcdctl::parse(printed.as_bytes())?;
+        let last = |key: String| key.rsplit('/').next().map(str::to_owned).unwrap_or_default();
+        Ok(pairs(&answer).map(|(key, value)| (last(key), value)).collect())
+    }
+
+    fn is_late(&self) -> bool {
+        false
+    }
+}
+
+/// Starts to watch for changes from now on; see [`super::watch`].
+pub(super) fn watch(tools: &Tools, deadline: Instant) -> Result<Child, RegisterError> {
+    let prefix = &etcdctl::place(tools)?.prefix;
+    let now = etcdctl::ask(tools, &["get", "--prefix", "--limit=1", "--keys-only", prefix], "", deadline)?;
+    etcdctl::watch(tools, now.header.revision)
+}
+
+/// Writes all of these, or none where something stands under one of their keys; says which.
+fn create(tools: &Tools, entries: &[&Entry], deadline: Instant) -> Result<bool, RegisterError> {
+    let prefix = &etcdctl::place(tools)?.prefix;
+    let (mut absent, mut puts) = (String::new(), String::new());
+    for entry in entries {
+        let (key, value) = (entry.key(), entry.value());
+        absent += &format!("create(\"{prefix}{key}\") = \"0\"\n");
+        puts += &format!("put \"{prefix}{key}\" \"{value}\"\n");
+    }
+    transaction(tools, &format!("{absent}\n{puts}\n\n"), deadline)
+}
+
+/// The alphabet of keys and values needs no escapes there.
+fn transaction(tools: &Tools, text: &str, deadline: Instant) -> Result<bool, RegisterError> {
+    Ok(etcdctl::ask(tools, &["txn"], text, deadline)?.succeeded)
+}
+
+/// What is no text is none of ours, and stands apart with what is left of it.
+fn pairs(answer: &Answer) -> impl Iterator<Item = (String, String)> {
+    let text = |coded: &str| {
+        let bytes = STANDARD.decode(coded).unwrap_or_default();
+        String::from_utf8_lossy(&bytes).into_owned()
+    };
+    answer.kvs.iter().map(move |pair| (text(&pair.key), text(&pair.value)))
+}
+
+/// How much an entry adds to a transaction, beside the prefix.
+fn text_of(entry: &Entry) -> usize {
+    2 * entry.key().to_string().len() + entry.value().len()
+}
+
+/// The longest beginnings of what is left, each within the limits of one transaction.
+fn batches<T>(items: &[T], length: impl Fn(&T) -> usize) -> Vec<&[T]> {
+    let mut batches = Vec::new();
+    let mut rest = items;
+    while !rest.is_empty() {
+        let mut text = 0;
+        let fits = rest.iter().take(OPERATIONS_MAX).take_while(|item| {
+            text += length(item);
+            text <= TEXT_MAX
+        });
+        let (batch, more) = rest.split_at(fits.count().max(1));
+        batches.push(batch);
+        rest = more;
+    }
+    batches
+}

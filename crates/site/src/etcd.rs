@@ -1,0 +1,182 @@
+//! `[store.etcd]`: where the register is that is kept in etcd. Read alike by the alerter, by the commands and by the fence agent.
+
+use std::path::{Path, PathBuf};
+
+use marks::register::{Etcd, Login};
+
+use crate::file::{absolute, read_private, read_trusted};
+use crate::plain::is_plain_name;
+use crate::problem::{ConfigErrors, Place, Problems, Source};
+use crate::reader::Section;
+use crate::{fragments, inputs};
+
+/// Its table.
+const TABLE: &str = "etcd";
+
+/// Reads `[store.etcd]`, which stands in `store`; `None` where it is not written, or where anything in it is wrong.
+pub fn read(store: &mut Section<'_, '_>) -> Option<Etcd> {
+    let mut section = store.section(TABLE);
+    if !section.is_there() {
+        return None;
+    }
+    let endpoints = endpoints(&mut section);
+    let ca = section.text("ca-file", trusted);
+    let identity = identity(&mut section);
+    let login = login(&mut section);
+    let prefix = section.text("prefix", prefix);
+    if !section.has("prefix") {
+        section.missing(
+            "[store.etcd] has no prefix: name this cluster in it, such as \"/nova-host-alerter/CLUSTER\"",
+        );
+    }
+    let is_sound = section.is_sound();
+    section.finish();
+    let etcd = Etcd { endpoints: endpoints?, ca, identity, login, prefix: prefix? };
+    is_sound.then_some(etcd)
+}
+
+/// The same out of a configuration of which nothing else is looked at, so that no fault elsewhere in it hides where the register is.
+/// The second has what is wrong in the table.
+pub fn alone(main: &Path) -> (Option<Etcd>, Vec<String>) {
+    let mut elsewhere = Problems::default();
+    let sources = fragments::read(main, &mut elsewhere);
+    let mut problems = Problems::default();
+    let parsed: Vec<_> = sources.iter().map(|source| fragments::parse(source, &mut elsewhere)).collect();
+    let nothing = Source { rank: 0, file: main.to_owned(), text: String::new() };
+    let start = Place { source: sources.first().unwrap_or(&nothing), offset: 0 };
+    let inputs = inputs::merge(&parsed, start);
+    let etcd = read(&mut Section::root(&inputs, &mut problems).section("store"));
+    let wrong = problems.into_result().err();
+    (etcd, wrong.iter().flat_map(ConfigErrors::problems).map(ToString::to_string).collect())
+}
+
+/// Whether the register can be found where it is in etcd.
+pub fn complain(store: &mut Section<'_, '_>) {
+    if !store.section(TABLE).is_there() {
+        store.complain("register", "\"etcd\" needs [store.etcd] with endpoints and prefix");
+    }
+}
+
+fn endpoints(section: &mut Section<'_, '_>) -> Option<Vec<String>> {
+    let endpoints = section.texts("endpoints", endpoint);
+    if endpoints.as_ref().map_or(!section.has("endpoints"), Vec::is_empty) {
+        section.missing(
+            "[store.etcd] has no endpoints: name the members of etcd, such as [\"https://etcd1:2379\", \"https://etcd2:2379\"]",
+        );
+    }
+    Some(endpoints?.into_iter().map(str::to_owned).collect())
+}
+
+/// What etcdctl takes for one: it separates several by commas.
+fn endpoint(text: &str) -> Result<(), String> {
+    let authority = text.strip_prefix("https://").or_else(|| text.strip_prefix("http://"));
+    let parts = authority.and_then(|authority| authority.trim_end_matches('/').rsplit_once(':'));
+    let is_plain = |host: &str| {
+        let of_a_host =
+            |b: u8| b.is_ascii_alphanumeric() || matches!(b, b'.' | b'-' | b'_' | b':' | b'[' | b']');
+        !host.is_empty() && host.bytes().all(of_a_host)
+    };
+    match parts {
+        Some((host, port)) if is_plain(host) && port.parse::<u16>().is_ok_and(|port| port > 0) => Ok(()),
+        _ => Err("must be https://HOST:PORT (http:// only where nobody else can listen)".to_owned()),
+    }
+}
+
+/// `certificate-file` and `key-file`.
+fn identity(section: &mut Section<'_, '_>) -> Option<(PathBuf, PathBuf)> {
+    let certificate = section.text("certificate-file", trusted);
+    let key = section.text("key-file", private);
+    together(section, ["certificate-file", "key-file"]);
+    certificate.zip(key)
+}
+
+/// `user` and `password-file`.
+fn login(section: &mut Section<'_, '_>) -> Option<Login> {
+    let user = section.text("user", user);
+    let password = section.text("password-file", password);
+    together(section, ["user", "password-file"]);
+    user.zip(password).map(|(user, password)| Login { user, password })
+}
+
+fn together(section: &mut Section<'_, '_>, keys: [&str; 2]) {
+    for (there, absent) in [(keys[0], keys[1]), (keys[1], keys[0])] {
+        if section.has(there) && !section.has(absent) {
+            section.complain(there, format!("{there} needs {absent} beside it"));
+        }
+    }
+}
+
+fn trusted(text: &str) -> Result<PathBuf, String> {
+    let path = absolute(text)?;
+    read_trusted(&path).map(|_| path)
+}
+
+fn private(text: &str) -> Result<PathBuf, String> {
+    let path = absolute(text)?;
+    read_private(&path).map(|_| path)
+}
+
+/// etcdctl takes what follows the first colon for the password.
+fn user(text: &str) -> Result<String, String> {
+    let is_plain = !text.is_empty() && !text.contains(':') && !text.chars().any(char::is_control);
+    if is_plain { Ok(text.to_owned()) } else { Err("must be the name of a user, without a colon".to_owned()) }
+}
+
+/// The one line of the file.
+fn password(text: &str) -> Result<String, String> {
+    let bytes = read_private(&absolute(text)?)?;
+    let text = String::from_utf8(bytes).map_err(|_| "the file holds no text".to_owned())?;
+    match text.trim() {
+        "" => Err("the file is empty".to_owned()),
+        text if text.contains(char::is_control) => Err("the password must be one line".to_owned()),
+        text => Ok(text.to_owned()),
+    }
+}
+
+/// A slash and a name, or several; the one behind them is ours. Keys stand in texts that etcdctl splits, so the letters are few.
+fn prefix(text: &str) -> Result<String, String> {
+    let whole = text.trim_end_matches('/');
+    let is_path = whole.strip_prefix('/').is_some_and(|rest| rest.split('/').all(is_name));
+    match is_path {
+        true => Ok(format!("{whole}/")),
+        false => Err("must be \"/NAME\" or \"/NAME/NAME\", of letters, digits, `.`, `_` and `-`".to_owned()),
+    }
+}
+
+fn is_name(text: &str) -> bool {
+    text.split('.').all(is_plain_name)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn an_endpoint_is_one_address() {
+        for good in ["https://etcd1:2379", "http://127.0.0.1:1/", "https://[::1]:2379", "https://a.b.c:65535"]
+        {
+            assert_eq!(endpoint(good), Ok(()), "{good}");
+        }
+        for bad in [
+            "etcd1:2379",
+            "https://etcd1",
+            "https://a:1,https://b:2",
+            "https://u:p@a:1",
+            "https://:1",
+            "https://a:0",
+            "unix://x:1",
+            "",
+        ] {
+            assert!(endpoint(bad).is_err(), "{bad}");
+        }
+    }
+
+    #[test]
+    fn a_prefix_is_a_path_of_plain_names() {
+        assert_eq!(prefix("/nova-host-alerter/east.1"), Ok("/nova-host-alerter/east.1/".to_owned()));
+        assert_eq!(prefix("/x/"), Ok("/x/".to_owned()));
+        for bad in ["", "/", "x", "//x", "/x y", "/x/\"", "/x\n", "/x//y", "/.."] {
+            assert!(prefix(bad).is_err(), "{bad}");
+        }
+    }
+}

@@ -1,0 +1,444 @@
+//! The register in a real etcd: what is written once stands, whatever becomes of members, connections and rights; and nothing waits for
+//! it.
+
+use std::fs::{self, Permissions};
+use std::io::Read as _;
+use std::os::unix::fs::PermissionsExt as _;
+use std::process::Output;
+use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::thread;
+use std::time::{Duration, Instant};
+
+use marks::fencing::Fencing;
+use marks::id::MarkId;
+use marks::register::{Acknowledgement, Entries, Entry, Key, Login, Register};
+use marks::time::Timestamp;
+use nix::sys::signal::Signal::{SIGCONT, SIGKILL, SIGSTOP, SIGTERM};
+use nix::sys::signal::killpg;
+use nix::unistd::Pid;
+use pacemaker::register::{self, RegisterError, Tools};
+use tests::apart::Apart;
+use tests::etcd::{Members, PROGRAMS};
+use tests::faults::{OVERLAY, pacemakers_tools};
+use tests::installed;
+use tests::programs::{Site, built};
+use tests::receiver::Receiver;
+use tests::trials::Group;
+
+/// Its tests, and why they cannot run here, if they cannot.
+pub(crate) fn group() -> Group {
+    let tests = tests::trials![
+        // The longest one goes beside the others.
+        a_lost_etcd_holds_no_mark_of_our_own,
+        the_first_word_stands,
+        many_are_few_transactions,
+        what_another_cluster_wrote_is_not_seen,
+        a_lost_member_is_not_missed,
+        a_leader_that_hangs_is_replaced,
+        what_was_written_survives_the_stop_of_all,
+        a_watch_tells_and_survives_what_is_compacted,
+        a_full_etcd_is_said_plainly_and_keeps_no_host_from_being_marked,
+        a_certificate_that_has_expired_is_said,
+        a_wrong_password_is_said_and_never_shown,
+        an_etcd_that_hangs_keeps_no_host_from_being_marked,
+        a_daemon_watches_and_leaves_nothing_behind,
+    ];
+    let cannot = installed::cannot(&PROGRAMS);
+    Group { cannot, tests }
+}
+
+/// Three members are enough for two processors.
+static ALONE: Mutex<()> = Mutex::new(());
+
+fn members(flags: &[&str]) -> (MutexGuard<'static, ()>, Members) {
+    let alone = ALONE.lock().unwrap_or_else(PoisonError::into_inner);
+    (alone, Members::new(flags).unwrap())
+}
+
+const CLUSTER: &str = "/nova-host-alerter/east";
+const ENOUGH: Duration = Duration::from_secs(20);
+
+fn soon() -> Instant {
+    Instant::now() + ENOUGH
+}
+
+fn fencing(host: &str) -> Fencing {
+    samples::fencing(host, Timestamp::now())
+}
+
+fn acknowledged(mark: MarkId, by: &str) -> Entry {
+    let (route, at) = ("recovery".to_owned(), Timestamp(1_795_191_516_000));
+    Entry::Acknowledged(Acknowledgement { mark, route, at, by: by.to_owned() })
+}
+
+fn publish(tools: &Tools, entry: &Entry) -> Result<(), RegisterError> {
+    register::publish(Register::Etcd, tools, std::slice::from_ref(entry), soon())
+}
+
+fn read(tools: &Tools) -> Result<Entries, RegisterError> {
+    register::read(Register::Etcd, tools, soon())
+}
+
+fn stands(tools: &Tools) -> Vec<Entry> {
+    let entries = read(tools).unwrap();
+    assert!(entries.apart.is_empty(), "{:?}", entries.apart);
+    entries.sound.into_values().collect()
+}
+
+/// The broken variants replace what stands there, or do not look what it is.
+fn the_first_word_stands() {
+    let (_alone, etcd) = members(&[]);
+    let tools = etcd.tools(CLUSTER, "client", None);
+    assert!(stands(&tools).is_empty());
+    let first = fencing("compute1");
+    let other = Fencing { seen_by: "ctl2".to_owned(), ..first.clone() };
+    let [first, other] = [first, other].map(Entry::Fencing);
+    for _ in 0..2 {
+        publish(&tools, &first).unwrap();
+    }
+    assert_eq!(publish(&tools, &other).unwrap_err().kind(), "other-value");
+    let Entry::Fencing(fencing) = &first else { panic!("no fencing") };
+    let [one, two] = ["ctl1", "ctl2"].map(|by| acknowledged(fencing.id.into(), by));
+    // Two writers at once: whichever was first.
+    thread::scope(|scope| {
+        for entry in [&one, &two] {
+            scope.spawn(|| publish(&tools, entry).unwrap());
+        }
+    });
+    let found = stands(&tools);
+    assert_eq!(found.len(), 2);
+    assert!(found.contains(&first) && (found.contains(&one) || found.contains(&two)), "{found:?}");
+}
+
+/// As few as etcd takes: 128 operations each. Where one of many stands there already, the others are written all the same.
+fn many_are_few_transactions() {
+    let (_alone, etcd) = members(&[]);
+    let tools = etcd.tools(CLUSTER, "client", None);
+    let all: Vec<Entry> = (0..300).map(|number| Entry::Fencing(fencing(&format!("c{number}")))).collect();
+    let before = etcd.revision().unwrap();
+    let published = register::publish_all(Register::Etcd, &tools, &all, soon());
+    assert_eq!((published.standing.len(), published.failed.len()), (300, 0), "{published:?}");
+    assert_eq!(etcd.revision().unwrap() - before, 3);
+    let more: Vec<Entry> = (300..310).map(|number| Entry::Fencing(fencing(&format!("c{number}")))).collect();
+    let both: Vec<Entry> = all.iter().chain(&more).cloned().collect();
+    let published = register::publish_all(Register::Etcd, &tools, &both, soon());
+    assert_eq!((published.standing.len(), published.failed.len()), (310, 0), "{published:?}");
+    assert_eq!(etcd.revision().unwrap() - before, 4, "nothing is written twice");
+    let keys: Vec<Key> = all.iter().map(Entry::key).collect();
+    register::clear(Register::Etcd, &tools, &keys, soon()).unwrap();
+    assert_eq!(stands(&tools).len(), 10);
+    assert_eq!(etcd.revision().unwrap() - before, 7);
+}
+
+/// The broken variant takes a prefix for the beginning of a text, or all that lies below it for its own.
+fn what_another_cluster_wrote_is_not_seen() {
+    let (_alone, etcd) = members(&[]);
+    let prefixes = ["/nova-host-alerter/a", "/nova-host-alerter/ab", "/nova-host-alerter/a/b"];
+    let written: Vec<Entry> = prefixes.iter().map(|_| Entry::Fencing(fencing("compute1"))).collect();
+    let tools = prefixes.map(|prefix| etcd.tools(prefix, "client", None));
+    for (tools, entry) in tools.iter().zip(&written) {
+        publish(tools, entry).unwrap();
+    }
+    for (tools, entry) in tools.iter().zip(&written) {
+        assert_eq!(stands(tools), std::slice::from_ref(entry));
+    }
+    assert!(stands(&etcd.tools("/nova-host-alerter/c", "client", None)).is_empty());
+    // What a stranger wrote below our prefix is said, and hides nothing.
+    etcd.administered(&["put", "/nova-host-alerter/a/x", "y"]).unwrap();
+    let found = read(&tools[0]).unwrap();
+    assert_eq!((found.sound.len(), found.apart.len()), (1, 1), "{found:?}");
+}
+
+fn a_lost_member_is_not_missed() {
+    let (_alone, mut etcd) = members(&[]);
+    let tools = etcd.tools(CLUSTER, "client", None);
+    etcd.end(0, SIGKILL).unwrap();
+    let (first, second) = (Entry::Fencing(fencing("compute1")), Entry::Fencing(fencing("compute2")));
+    publish(&tools, &first).unwrap();
+    assert_eq!(stands(&tools), std::slice::from_ref(&first));
+    // One of three must not take what the others may never hear of.
+    etcd.end(1, SIGKILL).unwrap();
+    let limit = Instant::now() + Duration::from_secs(2);
+    let alone = register::publish(Register::Etcd, &tools, std::slice::from_ref(&second), limit);
+    assert_eq!(alone.unwrap_err().kind(), "etcd-silent");
+    let limit = Instant::now() + Duration::from_secs(2);
+    assert_eq!(register::read(Register::Etcd, &tools, limit).unwrap_err().kind(), "etcd-silent");
+    etcd.start().unwrap();
+    publish(&tools, &second).unwrap();
+    assert_eq!(stands(&tools).len(), 2);
+}
+
+/// The broken variant waits for an answer that never comes: what was asked of the leader that hangs.
+fn a_leader_that_hangs_is_replaced() {
+    let (_alone, etcd) = members(&[]);
+    let tools = etcd.tools(CLUSTER, "client", None);
+    let leader = etcd.leader().unwrap();
+    etcd.signal(leader, SIGSTOP).unwrap();
+    let entry = Entry::Fencing(fencing("compute1"));
+    publish(&tools, &entry).unwrap();
+    assert_eq!(stands(&tools), std::slice::from_ref(&entry));
+    etcd.signal(leader, SIGCONT).unwrap();
+    assert_eq!(stands(&tools), [entry]);
+}
+
+fn what_was_written_survives_the_stop_of_all() {
+    let (_alone, mut etcd) = members(&[]);
+    let tools = etcd.tools(CLUSTER, "client", None);
+    let entry = Entry::Fencing(fencing("compute1"));
+    publish(&tools, &entry).unwrap();
+    for signal in [SIGTERM, SIGKILL] {
+        (0..3).for_each(|number| etcd.end(number, signal).unwrap());
+        etcd.start().unwrap();
+        assert_eq!(stands(&tools), std::slice::from_ref(&entry), "{signal}");
+    }
+}
+
+/// A child that is killed with its value.
+struct Watch(std::process::Child);
+
+impl Watch {
+    fn of(tools: &Tools) -> Self {
+        Self(register::watch(tools, soon()).unwrap())
+    }
+
+    /// Returns when it says something; says whether it did, or has ended.
+    fn says(&mut self) -> bool {
+        let said = self.0.stdout.as_mut().unwrap();
+        said.read(&mut [0; 16 * 1024]).unwrap() > 0
+    }
+}
+
+impl Drop for Watch {
+    fn drop(&mut self) {
+        // Its input closes.
+        drop(self.0.stdin.take());
+        let _reaped = self.0.wait();
+    }
+}
+
+/// The broken variants watch from whenever they are there, so that what was written before that is not told, or a prefix that is none of ours.
+fn a_watch_tells_and_survives_what_is_compacted() {
+    let (_alone, mut etcd) = members(&[]);
+    let tools = etcd.tools(CLUSTER, "client", None);
+    publish(&tools, &Entry::Fencing(fencing("compute1"))).unwrap();
+    let mut watch = Watch::of(&tools);
+    // Before it surely stands.
+    publish(&tools, &Entry::Fencing(fencing("compute2"))).unwrap();
+    assert!(watch.says());
+    publish(&etcd.tools("/nova-host-alerter/west", "client", None), &Entry::Fencing(fencing("compute3")))
+        .unwrap();
+    let revision = etcd.revision().unwrap().to_string();
+    etcd.administered(&["compact", &revision]).unwrap();
+    publish(&tools, &Entry::Fencing(fencing("compute4"))).unwrap();
+    assert!(watch.says(), "a compaction ends no watch that stands");
+    // One whose members were gone meanwhile, and have forgotten what it has not seen, ends or goes on; a new one stands.
+    (0..3).for_each(|number| etcd.end(number, SIGKILL).unwrap());
+    etcd.start().unwrap();
+    let mut watch = Watch::of(&tools);
+    publish(&tools, &Entry::Fencing(fencing("compute5"))).unwrap();
+    assert!(watch.says());
+}
+
+/// A site whose programs find their configuration in its usual place, and Pacemaker's tools as of a cluster that is well.
+fn site(etcd: &Members, tables: &str) -> Site {
+    let mut site = Site::with(&format!("{}{tables}", etcd.table(CLUSTER))).unwrap();
+    let text = fs::read_to_string(site.config()).unwrap().replace("\"none\"", "\"etcd\"");
+    let places = site.directory().join("etc/nova-host-alerter");
+    fs::create_dir_all(&places).unwrap();
+    for file in [site.config(), places.join("alerter.toml")] {
+        fs::write(&file, &text).unwrap();
+        fs::set_permissions(&file, Permissions::from_mode(0o600)).unwrap();
+    }
+    let tools = pacemakers_tools(site.directory()).unwrap();
+    let script = format!("{OVERLAY}\nmount -t overlay -o \"lowerdir=$2:/etc\" overlay /etc");
+    let etc = site.directory().join("etc");
+    site.set_apart(Apart::new(&script, &[&tools, &etc]).unwrap());
+    site
+}
+
+/// Runs `fence_mark` as an operator's shell does.
+fn fence_mark(site: &Site, words: &[&str]) -> Output {
+    let mut command = site.apart().unwrap().command(&built("fence_mark").unwrap());
+    command.args(words).output().unwrap()
+}
+
+fn marked(site: &Site, host: &str) -> String {
+    let ran = fence_mark(site, &["--action=off", "--verbose", &format!("--nodename={host}")]);
+    let said = String::from_utf8(ran.stderr).unwrap();
+    assert!(ran.status.success(), "{said}");
+    said
+}
+
+fn hosts(tools: &Tools) -> Vec<String> {
+    let of = |entry: Entry| Some(entry.fencing()?.node.to_string());
+    stands(tools).into_iter().filter_map(of).collect()
+}
+
+const MIB: usize = 1 << 20;
+
+fn a_full_etcd_is_said_plainly_and_keeps_no_host_from_being_marked() {
+    let (_alone, etcd) = members(&["--quota-backend-bytes=2097152"]);
+    let (tools, site) = (etcd.tools(CLUSTER, "client", None), site(&etcd, ""));
+    marked(&site, "compute1");
+    let much = "x".repeat(100_000);
+    let fills = (0..4 * MIB / much.len())
+        .any(|number| !etcd.etcdctl(&["put", &format!("/other/{number}"), &much]).unwrap().status.success());
+    assert!(fills, "it takes whatever comes");
+    let full = publish(&tools, &Entry::Fencing(fencing("compute9"))).unwrap_err();
+    assert_eq!(full.kind(), "etcd-full");
+    let said = marked(&site, "compute2");
+    assert!(said.contains("its database is full (NOSPACE)"), "{said}");
+    assert_eq!(hosts(&tools), ["compute1"], "it is read all the same");
+    let monitor = fence_mark(&site, &["--action=monitor", "--verbose"]);
+    assert!(String::from_utf8(monitor.stderr).unwrap().contains("NOSPACE"));
+    // As the message says.
+    etcd.administered(&["del", "--prefix", "/other/"]).unwrap();
+    etcd.administered(&["compact", &etcd.revision().unwrap().to_string()]).unwrap();
+    etcd.administered(&["defrag"]).unwrap();
+    etcd.administered(&["alarm", "disarm"]).unwrap();
+    assert!(fence_mark(&site, &["--action=monitor"]).status.success());
+    assert_eq!(hosts(&tools), ["compute1", "compute2"]);
+}
+
+fn a_certificate_that_has_expired_is_said() {
+    let (_alone, etcd) = members(&[]);
+    let limit = Instant::now() + Duration::from_secs(3);
+    let tools = etcd.tools(CLUSTER, "expired", None);
+    let refused = register::read(Register::Etcd, &tools, limit).unwrap_err();
+    // With TLS 1.3 the tool of 3.4 does not hear why it is left.
+    assert!(matches!(refused.kind(), "etcd-certificate" | "etcd-unreachable"), "{refused}");
+    assert!(refused.to_string().contains("certificate"), "{refused}");
+    assert!(stands(&etcd.tools(CLUSTER, "client", None)).is_empty());
+}
+
+fn a_wrong_password_is_said_and_never_shown() {
+    let (_alone, etcd) = members(&[]);
+    for words in [
+        &["user", "add", "root:r00t-s3kr1t"][..],
+        &["user", "grant-role", "root", "root"],
+        &["role", "add", "east"],
+        &["role", "grant-permission", "east", "--prefix=true", "readwrite", "/nova-host-alerter/east/"],
+        &["user", "add", "alerter:s3kr1t:with:colons"],
+        &["user", "grant-role", "alerter", "east"],
+        &["auth", "enable"],
+    ] {
+        etcd.administered(words).unwrap();
+    }
+    let login = |password: &str| Some(Login { user: "alerter".to_owned(), password: password.to_owned() });
+    let tools = etcd.tools(CLUSTER, "client", login("s3kr1t:with:colons"));
+    publish(&tools, &Entry::Fencing(fencing("compute1"))).unwrap();
+    assert_eq!(hosts(&tools), ["compute1"]);
+    let wrong = etcd.tools(CLUSTER, "client", login("t0-s3kr1t"));
+    let refused = read(&wrong).unwrap_err();
+    assert_eq!(refused.kind(), "etcd-login");
+    assert!(!format!("{refused} {refused:?} {wrong:?}").contains("s3kr1t"));
+    // Its rights end at its prefix.
+    let elsewhere = etcd.tools("/nova-host-alerter/west", "client", login("s3kr1t:with:colons"));
+    assert_eq!(read(&elsewhere).unwrap_err().kind(), "etcd-forbidden");
+}
+
+/// Fencing waits for it no longer than for any register, and what it lacks is written once it is back.
+fn an_etcd_that_hangs_keeps_no_host_from_being_marked() {
+    let (_alone, etcd) = members(&[]);
+    let (tools, site) = (etcd.tools(CLUSTER, "client", None), site(&etcd, ""));
+    etcd.signal_all(SIGSTOP).unwrap();
+    let said = marked(&site, "compute1");
+    assert!(said.contains("register etcd does not hold every fencing of this controller: etcd: "), "{said}");
+    etcd.signal_all(SIGCONT).unwrap();
+    assert!(hosts(&tools).is_empty());
+    assert!(fence_mark(&site, &["--action=monitor"]).status.success());
+    assert_eq!(hosts(&tools), ["compute1"]);
+}
+
+/// Waits for something that comes.
+fn until<T>(what: &str, look: impl FnMut() -> Option<T>) -> T {
+    until_within(ENOUGH, what, look)
+}
+
+fn until_within<T>(limit: Duration, what: &str, mut look: impl FnMut() -> Option<T>) -> T {
+    let end = Instant::now() + limit;
+    loop {
+        if let Some(found) = look() {
+            return found;
+        }
+        assert!(Instant::now() < end, "{what}");
+        thread::sleep(Duration::from_millis(20));
+    }
+}
+
+/// The `etcdctl watch` that a process has started.
+fn watch_of(daemon: u32) -> Option<u32> {
+    let tasks = fs::read_dir(format!("/proc/{daemon}/task")).ok()?;
+    let children = tasks.filter_map(|task| fs::read_to_string(task.ok()?.path().join("children")).ok());
+    let all: Vec<u32> = children
+        .flat_map(|list| list.split_whitespace().filter_map(|pid| pid.parse().ok()).collect::<Vec<u32>>())
+        .collect();
+    let watches = |pid: &u32| {
+        fs::read(format!("/proc/{pid}/cmdline"))
+            .is_ok_and(|line| String::from_utf8_lossy(&line).contains("watch"))
+    };
+    all.into_iter().find(watches)
+}
+
+fn group_of(pid: u32) -> Pid {
+    Pid::from_raw(pid.cast_signed())
+}
+
+fn no_secret_on_its_command_line(pid: u32) {
+    let line = fs::read_to_string(format!("/proc/{pid}/cmdline")).unwrap();
+    assert!(!line.contains("client") && !line.contains("https"), "{line}");
+}
+
+fn a_daemon_watches_and_leaves_nothing_behind() {
+    let (_alone, etcd) = members(&[]);
+    let tools = etcd.tools(CLUSTER, "client", None);
+    let receiver = Receiver::on_loopback().unwrap();
+    let mut site = site(&etcd, &route(&receiver));
+    let daemon = site.start().unwrap();
+    let first = until("no watch stands", || watch_of(daemon));
+    no_secret_on_its_command_line(first);
+    // What another controller's agent wrote is seen, beside the daemon's own first entry.
+    publish(&tools, &Entry::Fencing(fencing("compute1"))).unwrap();
+    let status = || String::from_utf8(site.alerter(&["status"]).unwrap().stdout).unwrap();
+    until("the daemon does not see the entry", || status().contains("etcd: 2 entries").then_some(()));
+    killpg(group_of(first), SIGKILL).unwrap();
+    let second = until("no watch stands again", || watch_of(daemon).filter(|pid| *pid != first));
+    site.end(SIGTERM).unwrap();
+    until("the watch outlives its daemon", || killpg(group_of(second), None).err());
+    let daemon = site.start().unwrap();
+    let third = until("no watch stands", || watch_of(daemon));
+    site.end(SIGKILL).unwrap();
+    until("the watch outlives a daemon that was killed", || killpg(group_of(third), None).err());
+}
+
+fn route(receiver: &Receiver) -> String {
+    format!("\n[http.recovery]\nurl = \"http://{}/v1/host-failures\"\n", receiver.address())
+}
+
+/// As Pacemaker's fencer runs it.
+fn fenced(site: &Site, host: &str) {
+    let mut command = site.apart().unwrap().command(&built("fence_mark").unwrap());
+    command.env("PCMK_service", "pacemaker-fenced").args(["--action=off", &format!("--nodename={host}")]);
+    let ran = command.output().unwrap();
+    assert!(ran.status.success(), "{}", String::from_utf8_lossy(&ran.stderr));
+}
+
+/// What this controller's fencer recorded while etcd is lost goes out after the wait for the register; what it did not, stays.
+fn a_lost_etcd_holds_no_mark_of_our_own() {
+    let etcd = Members::new(&[]).unwrap();
+    let receiver = Receiver::on_loopback().unwrap();
+    let mut site = site(&etcd, &route(&receiver));
+    let daemon = site.start().unwrap();
+    until("no watch stands", || watch_of(daemon));
+    until("the register was not read", || site.said(&["status"]).is_ok().then_some(()));
+    etcd.signal_all(SIGSTOP).unwrap();
+    fenced(&site, "compute1");
+    let received = receiver.wait_for(1, Duration::from_secs(100)).unwrap();
+    assert!(String::from_utf8_lossy(&received[0].body).contains("compute1"));
+    // Back again, it gets all of it, and nobody is told twice.
+    etcd.signal_all(SIGCONT).unwrap();
+    let tools = etcd.tools(CLUSTER, "client", None);
+    let acknowledged = |entry: &Entry| matches!(entry, Entry::Acknowledged(_));
+    until("the acknowledgement does not stand", || stands(&tools).iter().any(acknowledged).then_some(()));
+    assert_eq!(receiver.received().len(), 1);
+}
