@@ -3,6 +3,7 @@
 
 use std::fs::{self, Permissions};
 use std::io::Read as _;
+use std::os::fd::AsFd as _;
 use std::os::unix::fs::PermissionsExt as _;
 use std::process::Output;
 use std::sync::{Mutex, MutexGuard, PoisonError};
@@ -13,6 +14,7 @@ use marks::fencing::Fencing;
 use marks::id::MarkId;
 use marks::register::{Acknowledgement, Entries, Entry, Key, Login, Register};
 use marks::time::Timestamp;
+use nix::poll::{PollFd, PollFlags, PollTimeout, poll};
 use nix::sys::signal::Signal::{SIGCONT, SIGKILL, SIGSTOP, SIGTERM};
 use nix::sys::signal::killpg;
 use nix::unistd::Pid;
@@ -201,10 +203,12 @@ impl Watch {
         Self(register::watch(tools, soon()).unwrap())
     }
 
-    /// Returns when it says something; says whether it did, or has ended.
+    /// Returns when it says something; says whether it did, or has ended, or says nothing for long.
     fn says(&mut self) -> bool {
         let said = self.0.stdout.as_mut().unwrap();
-        said.read(&mut [0; 16 * 1024]).unwrap() > 0
+        let limit = PollTimeout::try_from(ENOUGH).unwrap();
+        let count = poll(&mut [PollFd::new(said.as_fd(), PollFlags::POLLIN)], limit).unwrap();
+        count > 0 && said.read(&mut [0; 16 * 1024]).unwrap() > 0
     }
 }
 
@@ -222,8 +226,10 @@ fn a_watch_tells_and_survives_what_is_compacted() {
     let tools = etcd.tools(CLUSTER, "client", None);
     publish(&tools, &Entry::Fencing(fencing("compute1"))).unwrap();
     let mut watch = Watch::of(&tools);
-    // Before it surely stands.
+    // Before it surely stands: its program is stopped while it starts.
+    killpg(group_of(watch.0.id()), SIGSTOP).unwrap();
     publish(&tools, &Entry::Fencing(fencing("compute2"))).unwrap();
+    killpg(group_of(watch.0.id()), SIGCONT).unwrap();
     assert!(watch.says());
     publish(&etcd.tools("/nova-host-alerter/west", "client", None), &Entry::Fencing(fencing("compute3")))
         .unwrap();
