@@ -86,17 +86,18 @@ impl Configuration {
 
 /// A controller does two things at a time for each of its processors, and one where it is busy: the futile starts of
 /// connections to hosts that stay dead would keep it from fencing another controller, and from starting the alerter. A fencing
-/// that fails is tried again each second: after ten of them Pacemaker would give up before a scenario mends its device.
+/// that fails is tried again each second: after ten of them Pacemaker would give up before a scenario mends its device. And Pacemaker
+/// sometimes forgets to look again at a host after its `reconnect_interval`: 2.1.5 by itself, 3.0.0 where a `crm_resource --cleanup`
+/// came right behind the fencing. The next recheck does.
 const PROPERTIES: &str = r#"<nvpair id="lab-fencing" name="stonith-enabled" value="true"/>
   <nvpair id="lab-concurrent" name="concurrent-fencing" value="true"/>
   <nvpair id="lab-load" name="load-threshold" value="1000%"/>
   <nvpair id="lab-actions" name="node-action-limit" value="100"/>
-  <nvpair id="lab-attempts" name="stonith-max-attempts" value="100"/>"#;
-
-/// Where the controller that runs a device dies, Pacemaker waits 1.2 times this time limit before it asks another. And
-/// Pacemaker 2.1.5 sometimes forgets to look again at a host after its `reconnect_interval`: the next recheck does.
-const SHORT: &str = r#"<nvpair id="lab-timeout" name="stonith-timeout" value="8s"/>
+  <nvpair id="lab-attempts" name="stonith-max-attempts" value="100"/>
   <nvpair id="lab-recheck" name="cluster-recheck-interval" value="5s"/>"#;
+
+/// Where the controller that runs a device dies, Pacemaker waits 1.2 times this time limit before it asks another.
+const SHORT: &str = r#"<nvpair id="lab-timeout" name="stonith-timeout" value="8s"/>"#;
 
 /// As the README has it. Compute hosts are not even asked whether they run the alerter: where one dies during that
 /// question, Pacemaker takes the alerter for possibly running there, and leaves the host stopped until its next recheck.

@@ -308,7 +308,7 @@ fn a_full_etcd_is_said_plainly_and_keeps_no_host_from_being_marked() {
 
 fn a_certificate_that_has_expired_is_said() {
     let (_alone, etcd) = members(&[]);
-    let limit = Instant::now() + Duration::from_secs(3);
+    let limit = Instant::now() + Duration::from_secs(10);
     let tools = etcd.tools(CLUSTER, "expired", None);
     let refused = register::read(Register::Etcd, &tools, limit).unwrap_err();
     // With TLS 1.3 the tool of 3.4 does not hear why it is left.
@@ -405,8 +405,9 @@ fn a_daemon_watches_and_leaves_nothing_behind() {
     no_secret_on_its_command_line(first);
     // What another controller's agent wrote is seen, beside the daemon's own first entry.
     publish(&tools, &Entry::Fencing(fencing("compute1"))).unwrap();
-    let status = || String::from_utf8(site.alerter(&["status"]).unwrap().stdout).unwrap();
-    until("the daemon does not see the entry", || status().contains("etcd: 2 entries").then_some(()));
+    // Until then it may fail: the daemon is degraded.
+    let has_both = |said: String| said.contains("etcd: 2 entries").then_some(());
+    until("the daemon does not see the entry", || site.said(&["status"]).ok().and_then(has_both));
     killpg(group_of(first), SIGKILL).unwrap();
     let second = until("no watch stands again", || watch_of(daemon).filter(|pid| *pid != first));
     site.end(SIGTERM).unwrap();

@@ -7,7 +7,7 @@ use std::thread;
 use std::time::{Duration, Instant};
 
 use super::error::RegisterError;
-use super::keeper::{Keeper, Shelf, Texts};
+use super::keeper::{Done, Keeper, Shelf, Texts};
 use super::tools::{Tool, Tools};
 use super::{NAME, PAGES};
 use crate::cib::releases::NO_SUCH_OPTION;
@@ -99,13 +99,8 @@ impl Shelf for Attrd {
         ask(tools, &name_of(number), &["--query", "--all"].map(str::to_owned), deadline)
     }
 
-    fn put(
-        &self,
-        tools: &Tools,
-        (number, writer): (u16, &Writer),
-        text: &str,
-        deadline: Instant,
-    ) -> Result<(), RegisterError> {
+    fn put(&self, tools: &Tools, place: (u16, &Writer), text: &str, deadline: Instant) -> Done {
+        let (number, writer) = place;
         let update = ["--private".to_owned(), format!("--node={writer}"), format!("--update={text}")];
         tools.run(Tool::AttrdUpdater, &arguments(&name_of(number), &update), &[], deadline).map(drop)
     }

@@ -6,7 +6,7 @@
 use std::time::Instant;
 
 use super::error::RegisterError;
-use super::keeper::{Keeper, Shelf, Texts};
+use super::keeper::{Done, Keeper, Shelf, Texts, batches};
 use super::published::Published;
 use super::tools::{Tool, Tools};
 use super::{NAME, PAGES};
@@ -19,10 +19,9 @@ const EXISTS: i32 = 108;
 /// `cibadmin`: nothing there.
 const ABSENT: i32 = 105;
 
-/// One call of `cibadmin` takes no more text; the kernel refuses an argument of 128 KiB.
-const TEXT_MAX: usize = 60 << 10;
-/// And no more entries: libxml2 descends once for every `or` of an expression.
-const ENTRIES_MAX: usize = 200;
+/// One call of `cibadmin` takes no more entries, since libxml2 descends once for every `or` of an expression; and no more text, since the
+/// kernel refuses an argument of 128 KiB.
+const LIMITS: (usize, usize) = (200, 60 << 10);
 
 /// The CIB.
 pub(super) struct InCib;
@@ -43,7 +42,7 @@ impl Keeper for InCib {
     ) -> Result<bool, RegisterError> {
         need_quorum(tools, deadline)?;
         let sets: Vec<(&Entry, String)> = entries.iter().map(|entry| (*entry, set_of(entry))).collect();
-        for batch in batches(&sets, |(_, set)| set.len()) {
+        for batch in batches(&sets, LIMITS, |(_, set)| set.len()) {
             if !at_once(tools, batch, deadline)? {
                 return Ok(false);
             }
@@ -69,7 +68,7 @@ impl Keeper for InCib {
     ) -> Result<Vec<&'a Entry>, RegisterError> {
         let sets: Vec<(&Entry, String)> = missing.into_iter().map(|entry| (entry, set_of(entry))).collect();
         let mut written = Vec::new();
-        for batch in batches(&sets, |(_, set)| set.len()) {
+        for batch in batches(&sets, LIMITS, |(_, set)| set.len()) {
             if at_once(tools, batch, deadline)? {
                 written.extend(batch.iter().map(|(entry, _)| *entry));
                 continue;
@@ -84,7 +83,7 @@ impl Keeper for InCib {
     fn delete(&self, tools: &Tools, keys: &[String], deadline: Instant) -> Result<(), RegisterError> {
         need_quorum(tools, deadline)?;
         let terms: Vec<String> = keys.iter().map(|key| format!("@id='{NAME}.{key}'")).collect();
-        for batch in batches(&terms, |term| term.len() + OR.len()) {
+        for batch in batches(&terms, LIMITS, |term| term.len() + OR.len()) {
             let which = format!("--xpath=//crm_config/cluster_property_set[{}]", batch.join(OR));
             let arguments = ["--delete-all".to_owned(), "--force".to_owned(), which];
             tools.run(Tool::Cibadmin, &arguments, &[], deadline).map(drop)?;
@@ -117,13 +116,8 @@ impl Shelf for InCib {
         Ok(pairs.iter().filter_map(own).collect())
     }
 
-    fn put(
-        &self,
-        tools: &Tools,
-        (number, writer): (u16, &Writer),
-        text: &str,
-        deadline: Instant,
-    ) -> Result<(), RegisterError> {
+    fn put(&self, tools: &Tools, place: (u16, &Writer), text: &str, deadline: Instant) -> Done {
+        let (number, writer) = place;
         need_quorum(tools, deadline)?;
         let set = set(&format!("{PAGES}.{number}.{writer}"), text);
         let arguments = ["--modify", "--allow-create", "--scope=crm_config", "--xml-text", &set];
@@ -139,23 +133,6 @@ fn at_once(tools: &Tools, batch: &[(&Entry, String)], deadline: Instant) -> Resu
         Err(RegisterError::Tool { source, .. }) if source.code().is_some() => Ok(false),
         Err(e) => Err(e),
     }
-}
-
-/// The longest beginnings of what is left, each within the limits of one call.
-fn batches<T>(items: &[T], length: impl Fn(&T) -> usize) -> Vec<&[T]> {
-    let mut batches = Vec::new();
-    let mut rest = items;
-    while !rest.is_empty() {
-        let mut text = 0;
-        let fits = rest.iter().take(ENTRIES_MAX).take_while(|item| {
-            text += length(item);
-            text <= TEXT_MAX
-        });
-        let (batch, more) = rest.split_at(fits.count().max(1));
-        batches.push(batch);
-        rest = more;
-    }
-    batches
 }
 
 const OR: &str = " or ";

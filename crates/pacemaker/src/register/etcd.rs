@@ -12,14 +12,12 @@ use marks::register::{Entry, Held};
 
 use super::error::RegisterError;
 use super::etcdctl::{self, Answer};
-use super::keeper::Keeper;
+use super::keeper::{Keeper, batches};
 use super::published::Published;
 use super::tools::Tools;
 
-/// So many operations a transaction may have, unless its administrator says otherwise.
-const OPERATIONS_MAX: usize = 128;
-/// It takes requests of 1.5 MiB; a key stands in one twice.
-const TEXT_MAX: usize = 1 << 20;
+/// So many operations a transaction may have, unless its administrator says otherwise; and a request 1.5 MiB, in which a key stands twice.
+const LIMITS: (usize, usize) = (128, 1 << 20);
 
 /// etcd.
 pub(super) struct InEtcd;
@@ -46,7 +44,7 @@ impl Keeper for InEtcd {
         entries: &[&Entry],
         deadline: Instant,
     ) -> Result<bool, RegisterError> {
-        for batch in batches(entries, |entry| text_of(entry)) {
+        for batch in batches(entries, LIMITS, |entry| text_of(entry)) {
             if !create(tools, batch, deadline)? {
                 return Ok(false);
             }
@@ -67,7 +65,7 @@ impl Keeper for InEtcd {
         published: &mut Published,
         deadline: Instant,
     ) -> Result<Vec<&'a Entry>, RegisterError> {
-        for batch in batches(&missing, |entry| text_of(entry)) {
+        for batch in batches(&missing, LIMITS, |entry| text_of(entry)) {
             if !create(tools, batch, deadline)? {
                 published.write(batch.iter().copied(), |entry| self.write(tools, entry, deadline))?;
             }
@@ -77,7 +75,7 @@ impl Keeper for InEtcd {
 
     fn delete(&self, tools: &Tools, keys: &[String], deadline: Instant) -> Result<(), RegisterError> {
         let prefix = &etcdctl::place(tools)?.prefix;
-        for batch in batches(keys, String::len) {
+        for batch in batches(keys, LIMITS, String::len) {
             let operations: String = batch.iter().map(|key| format!("del \"{prefix}{key}\"\n")).collect();
             transaction(tools, &format!("\n{operations}\n\n"), deadline)?;
         }
@@ -143,21 +141,4 @@ fn pairs(answer: &Answer) -> impl Iterator<Item = (String, String)> {
 /// How much an entry adds to a transaction, beside the prefix.
 fn text_of(entry: &Entry) -> usize {
     2 * entry.key().to_string().len() + entry.value().len()
-}
-
-/// The longest beginnings of what is left, each within the limits of one transaction.
-fn batches<T>(items: &[T], length: impl Fn(&T) -> usize) -> Vec<&[T]> {
-    let mut batches = Vec::new();
-    let mut rest = items;
-    while !rest.is_empty() {
-        let mut text = 0;
-        let fits = rest.iter().take(OPERATIONS_MAX).take_while(|item| {
-            text += length(item);
-            text <= TEXT_MAX
-        });
-        let (batch, more) = rest.split_at(fits.count().max(1));
-        batches.push(batch);
-        rest = more;
-    }
-    batches
 }

@@ -17,8 +17,8 @@ use crate::child::{self, ChildError};
 /// After a leader is lost, what was asked of it is not answered any more, and the next one is there within about two seconds. So it is
 /// asked once more; whatever is asked may be asked twice.
 const ATTEMPT: Duration = Duration::from_secs(3);
-/// Before its own end, so that it says itself what is wrong.
-const RESERVE: Duration = Duration::from_millis(100);
+/// Before its own end, so that it says itself what is wrong, also on a machine that is busy; half of what is less than twice as long.
+const RESERVE: Duration = Duration::from_millis(500);
 /// Less than this is no attempt.
 const SHORTEST: Duration = Duration::from_millis(200);
 
@@ -61,10 +61,18 @@ pub(super) fn ask(
     input: &str,
     deadline: Instant,
 ) -> Result<Answer, RegisterError> {
+    let mut said = None;
     loop {
         let left = deadline.saturating_duration_since(Instant::now());
         match ask_once(tools, arguments, input, left.min(ATTEMPT)) {
-            Err(RegisterError::Etcd(EtcdFault::Silent | EtcdFault::Unreachable)) if has_time(deadline) => {}
+            Err(RegisterError::Etcd(EtcdFault::Silent)) if has_time(deadline) => {}
+            Err(RegisterError::Etcd(EtcdFault::Unreachable)) if has_time(deadline) => {
+                said = Some(EtcdFault::Unreachable);
+            }
+            // What it said before it was cut off says more.
+            Err(RegisterError::Etcd(EtcdFault::Silent)) => {
+                return Err(RegisterError::Etcd(said.unwrap_or(EtcdFault::Silent)));
+            }
             answered => return answered,
         }
     }
@@ -81,7 +89,7 @@ fn ask_once(
     limit: Duration,
 ) -> Result<Answer, RegisterError> {
     let mut command = command(tools, &tools.etcdctl)?;
-    let own = format!("{}ms", limit.saturating_sub(RESERVE).max(RESERVE).as_millis());
+    let own = format!("{}ms", limit.saturating_sub(RESERVE).max(limit / 2).as_millis());
     // Of these it does not see what stands in its environment.
     command.args([format!("--command-timeout={own}"), format!("--dial-timeout={own}")]).args(arguments);
     let (output, said) = child::answer(command, input.as_bytes(), limit, OUTPUT_MAX);

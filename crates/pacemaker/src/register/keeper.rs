@@ -53,14 +53,11 @@ pub(super) trait Shelf {
     fn read(&self, tools: &Tools, number: u16, deadline: Instant) -> Result<Texts, RegisterError>;
 
     /// Puts a text there, in the place of what was there before.
-    fn put(
-        &self,
-        tools: &Tools,
-        place: (u16, &Writer),
-        text: &str,
-        deadline: Instant,
-    ) -> Result<(), RegisterError>;
+    fn put(&self, tools: &Tools, place: (u16, &Writer), text: &str, deadline: Instant) -> Done;
 }
+
+/// Nothing more is to be said of it.
+pub(super) type Done = Result<(), RegisterError>;
 
 /// Keys, and what stands under them.
 pub(super) type Texts = Vec<(String, String)>;
@@ -70,4 +67,25 @@ pub(super) fn entries(values: &[(String, String)]) -> Entries {
     let mut entries = Entries::default();
     values.iter().for_each(|(key, value)| entries.take(key, value));
     entries
+}
+
+/// The longest beginnings of what is left, each of so many items and so much text at most.
+pub(super) fn batches<T>(
+    items: &[T],
+    (items_max, text_max): (usize, usize),
+    length: impl Fn(&T) -> usize,
+) -> Vec<&[T]> {
+    let mut batches = Vec::new();
+    let mut rest = items;
+    while !rest.is_empty() {
+        let mut text = 0;
+        let fits = rest.iter().take(items_max).take_while(|item| {
+            text += length(item);
+            text <= text_max
+        });
+        let (batch, more) = rest.split_at(fits.count().max(1));
+        batches.push(batch);
+        rest = more;
+    }
+    batches
 }
