@@ -6,7 +6,7 @@
 use std::time::Instant;
 
 use super::error::RegisterError;
-use super::keeper::{Done, Keeper, Shelf, Texts, batches};
+use super::keeper::{At, Done, Keeper, Shelf, Texts, Written, batches};
 use super::published::Published;
 use super::tools::{Tool, Tools};
 use super::{NAME, PAGES};
@@ -34,12 +34,7 @@ impl Keeper for InCib {
     }
 
     /// Inserts entries as few changes of the configuration. Says whether that was all; else some may stand there now.
-    fn insert_all(
-        &self,
-        tools: &Tools,
-        entries: &[&Entry],
-        deadline: Instant,
-    ) -> Result<bool, RegisterError> {
+    fn insert_all(&self, (tools, deadline): At<'_>, entries: &[&Entry]) -> Result<bool, RegisterError> {
         need_quorum(tools, deadline)?;
         let sets: Vec<(&Entry, String)> = entries.iter().map(|entry| (*entry, set_of(entry))).collect();
         for batch in batches(&sets, LIMITS, |(_, set)| set.len()) {
@@ -59,13 +54,8 @@ impl Keeper for InCib {
     ///
     /// A change is done as a whole or not at all. Where it is refused, somebody else was quicker, or one entry is at fault: the
     /// entries then go one by one.
-    fn write_all<'a>(
-        &self,
-        tools: &Tools,
-        missing: Vec<&'a Entry>,
-        published: &mut Published,
-        deadline: Instant,
-    ) -> Result<Vec<&'a Entry>, RegisterError> {
+    fn write_all<'a>(&self, at: At<'_>, missing: Vec<&'a Entry>, published: &mut Published) -> Written<'a> {
+        let (tools, deadline) = at;
         let sets: Vec<(&Entry, String)> = missing.into_iter().map(|entry| (entry, set_of(entry))).collect();
         let mut written = Vec::new();
         for batch in batches(&sets, LIMITS, |(_, set)| set.len()) {

@@ -12,7 +12,7 @@ use marks::register::{Entry, Held};
 
 use super::error::RegisterError;
 use super::etcdctl::{self, Answer};
-use super::keeper::{Keeper, batches};
+use super::keeper::{At, Keeper, Written, batches};
 use super::published::Published;
 use super::tools::Tools;
 
@@ -38,12 +38,7 @@ impl Keeper for InEtcd {
         }
     }
 
-    fn insert_all(
-        &self,
-        tools: &Tools,
-        entries: &[&Entry],
-        deadline: Instant,
-    ) -> Result<bool, RegisterError> {
+    fn insert_all(&self, (tools, deadline): At<'_>, entries: &[&Entry]) -> Result<bool, RegisterError> {
         for batch in batches(entries, LIMITS, |entry| text_of(entry)) {
             if !create(tools, batch, deadline)? {
                 return Ok(false);
@@ -58,13 +53,8 @@ impl Keeper for InEtcd {
     }
 
     /// Of a transaction that did not come to pass the entries go one by one.
-    fn write_all<'a>(
-        &self,
-        tools: &Tools,
-        missing: Vec<&'a Entry>,
-        published: &mut Published,
-        deadline: Instant,
-    ) -> Result<Vec<&'a Entry>, RegisterError> {
+    fn write_all<'a>(&self, at: At<'_>, missing: Vec<&'a Entry>, published: &mut Published) -> Written<'a> {
+        let (tools, deadline) = at;
         for batch in batches(&missing, LIMITS, |entry| text_of(entry)) {
             if !create(tools, batch, deadline)? {
                 published.write(batch.iter().copied(), |entry| self.write(tools, entry, deadline))?;

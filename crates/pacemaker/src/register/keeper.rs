@@ -16,7 +16,7 @@ pub(super) trait Keeper {
 
     /// Inserts entries without reading first, where what stands there cannot be overwritten. Says whether that was all; else
     /// some may stand there now.
-    fn insert_all(&self, _: &Tools, _: &[&Entry], _: Instant) -> Result<bool, RegisterError> {
+    fn insert_all(&self, _: At<'_>, _: &[&Entry]) -> Result<bool, RegisterError> {
         Ok(false)
     }
 
@@ -24,13 +24,8 @@ pub(super) trait Keeper {
     fn write(&self, tools: &Tools, entry: &Entry, deadline: Instant) -> Result<(), RegisterError>;
 
     /// The same of several; gives back what may stand there now.
-    fn write_all<'a>(
-        &self,
-        tools: &Tools,
-        missing: Vec<&'a Entry>,
-        published: &mut Published,
-        deadline: Instant,
-    ) -> Result<Vec<&'a Entry>, RegisterError> {
+    fn write_all<'a>(&self, at: At<'_>, missing: Vec<&'a Entry>, published: &mut Published) -> Written<'a> {
+        let (tools, deadline) = at;
         published.write(missing, |entry| self.write(tools, entry, deadline))
     }
 
@@ -55,6 +50,12 @@ pub(super) trait Shelf {
     /// Puts a text there, in the place of what was there before.
     fn put(&self, tools: &Tools, place: (u16, &Writer), text: &str, deadline: Instant) -> Done;
 }
+
+/// With which tools, and until when.
+pub(super) type At<'t> = (&'t Tools, Instant);
+
+/// Which of the entries may stand there now.
+pub(super) type Written<'a> = Result<Vec<&'a Entry>, RegisterError>;
 
 /// Nothing more is to be said of it.
 pub(super) type Done = Result<(), RegisterError>;

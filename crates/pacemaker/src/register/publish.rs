@@ -24,7 +24,7 @@ pub(super) fn all(
     if fit.is_empty() {
         return Ok(());
     }
-    let inserted = keeper.insert_all(tools, &fit, deadline);
+    let inserted = keeper.insert_all((tools, deadline), &fit);
     if matches!(inserted, Ok(true)) {
         return confirm(keeper, tools, fit, published, deadline);
     }
@@ -33,7 +33,7 @@ pub(super) fn all(
         return Ok(());
     }
     inserted?;
-    let written = keeper.write_all(tools, missing, published, deadline)?;
+    let written = keeper.write_all((tools, deadline), missing, published)?;
     confirm(keeper, tools, written, published, deadline)
 }
 
