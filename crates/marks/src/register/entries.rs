@@ -42,6 +42,22 @@ pub enum Why {
     Second,
 }
 
+impl Apart {
+    /// What stands under this key, which anybody may have chosen.
+    pub fn new(key: &str, why: Why) -> Self {
+        Self { key: key.chars().filter(char::is_ascii_graphic).take(SHOWN).collect(), why }
+    }
+}
+
+impl From<ValueError> for Why {
+    fn from(error: ValueError) -> Self {
+        match error {
+            ValueError::Version => Self::Version,
+            ValueError::Malformed => Self::Malformed,
+        }
+    }
+}
+
 impl fmt::Display for Why {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(match self {
@@ -61,10 +77,7 @@ impl Entries {
         }
         match self.judge(key, value) {
             Ok((known, entry)) => drop(self.sound.insert(known, entry)),
-            Err(why) => {
-                let key = key.chars().filter(char::is_ascii_graphic).take(SHOWN).collect();
-                self.apart.push(Apart { key, why });
-            }
+            Err(why) => self.apart.push(Apart::new(key, why)),
         }
     }
 
@@ -86,10 +99,7 @@ impl Entries {
 
     fn judge(&self, key: &str, value: &str) -> Result<(Key, Entry), Why> {
         let known = Key::parse(key).ok_or(Why::Key)?;
-        let entry = Entry::parse(known.clone(), value).map_err(|e| match e {
-            ValueError::Version => Why::Version,
-            ValueError::Malformed => Why::Malformed,
-        })?;
+        let entry = Entry::parse(known.clone(), value)?;
         if self.sound.get(&known).is_some_and(|first| *first != entry) {
             return Err(Why::Second);
         }

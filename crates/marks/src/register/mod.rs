@@ -17,11 +17,10 @@ pub use entries::{Apart, Entries, Why};
 pub use entry::{Entry, Held, ValueError};
 pub use etcd::{Etcd, Login};
 pub use key::Key;
-pub use seal::SealKeys;
-
 pub use notes::{
     About, Acknowledgement, Cause, Decision, Ending, MarkEntry, Returned, Scope, Settled, Watermark,
 };
+pub use seal::SealKeys;
 
 /// How long a settled mark stays, and a decision that has ended: longer than anybody asks about it, and much longer than the horizon.
 pub const KEPT: Duration = Duration::from_secs(7 * 86_400);

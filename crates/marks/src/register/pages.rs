@@ -20,7 +20,7 @@ use miniz_oxide::inflate::decompress_to_vec_with_limit;
 
 use super::code::{escape, unescape};
 use super::entries::Entries;
-use super::entry::Entry;
+use super::entry::{Entry, ValueError};
 use super::key::Key;
 use super::seal::SealKeys;
 use crate::time::Timestamp;
@@ -108,17 +108,6 @@ pub struct Page {
     pub entries: Entries,
 }
 
-/// Why a page cannot be used.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
-pub enum PageError {
-    /// Another release wrote it.
-    #[error("its version is unknown")]
-    Version,
-    /// None of us wrote it so.
-    #[error("it is malformed")]
-    Malformed,
-}
-
 /// The text of a page in this place. It is sealed where there is a key.
 pub fn write(writer: &Writer, number: u16, head: &Head, entries: &[Entry], keys: &SealKeys) -> String {
     let seen = head.seen.iter().map(|(writer, at)| format!("{SEEN}{writer}={}\n", at.0));
@@ -133,13 +122,13 @@ pub fn write(writer: &Writer, number: u16, head: &Head, entries: &[Entry], keys:
 /// Reads a page back. It may come from anybody who can write the register.
 ///
 /// # Errors
-/// [`PageError`]: nothing of it can be used.
-pub fn read(writer: &Writer, number: u16, page: &str, keys: &SealKeys) -> Result<Page, PageError> {
-    if !page.starts_with(VERSION) || !page[VERSION.len()..].starts_with(';') {
-        return Err(PageError::Version);
+/// [`ValueError`]: nothing of it can be used.
+pub fn read(writer: &Writer, number: u16, page: &str, keys: &SealKeys) -> Result<Page, ValueError> {
+    if page.split_once(';').is_none_or(|(version, _)| version != VERSION) {
+        return Err(ValueError::Version);
     }
-    let (text, seal) = page.rsplit_once(';').ok_or(PageError::Malformed)?;
-    let (mut head, lines) = unpack(text).ok_or(PageError::Malformed)?;
+    let (text, seal) = page.rsplit_once(';').ok_or(ValueError::Malformed)?;
+    let (mut head, lines) = unpack(text).ok_or(ValueError::Malformed)?;
     let mut entries = Entries::default();
     for line in lines.lines() {
         let (key, value) = line.split_once('=').unwrap_or((line, ""));
@@ -299,7 +288,7 @@ impl Draft {
             let Some(page) = own.get(&number) else { return true };
             let same = |entries: &Vec<Entry>| {
                 entries.len() == page.entries.sound.len()
-                    && entries.iter().all(|entry| page.entries.sound.contains_key(&entry.key()))
+                    && entries.iter().all(|entry| page.entries.sound.get(&entry.key()) == Some(entry))
             };
             !(page.is_sealed && self.pages.get(&number).is_some_and(same))
                 || (number == HEAD && page.head.last != last)

@@ -4,8 +4,8 @@ use std::collections::BTreeMap;
 use std::thread;
 use std::time::Instant;
 
-use marks::register::pages::{self, HEAD, Head, Pages, Write, Writer};
-use marks::register::{Entries, SealKeys};
+use marks::register::pages::{self, HEAD, Head, Page, Pages, Write, Writer};
+use marks::register::{Apart, Entries, SealKeys, Why};
 
 use super::attrd::PAUSE;
 use super::error::RegisterError;
@@ -17,8 +17,8 @@ use super::tools::Tools;
 pub struct Book {
     /// By writer and number.
     pub pages: Pages,
-    /// Keys of what is no page of ours.
-    pub strange: Vec<String>,
+    /// What is no page of ours.
+    pub apart: Vec<Apart>,
 }
 
 /// See [`super::read_pages`].
@@ -100,23 +100,27 @@ impl Book {
         }
     }
 
-    /// Gives the number of its writer's last page, where it is a head.
+    /// Gives the number of its writer's last page, where it is a head. An empty text is one that was deleted.
     fn take(&mut self, (key, number): (&str, u16), text: &str, keys: &SealKeys) -> u16 {
-        let read = Writer::parse(key).and_then(|writer| {
-            let page = pages::read(&writer, number, text, keys).ok()?;
-            Some((writer, page))
-        });
-        match read {
-            Some((writer, page)) => {
+        if text.is_empty() {
+            return HEAD;
+        }
+        match read_one((key, number), text, keys) {
+            Ok((writer, page)) => {
                 let last = page.head.last;
                 self.pages.entry(writer).or_default().insert(number, page);
                 last
             }
-            None if text.is_empty() => HEAD,
-            None => {
-                self.strange.push(key.chars().filter(char::is_ascii_graphic).take(64).collect());
+            Err(why) => {
+                self.apart.push(Apart::new(key, why));
                 HEAD
             }
         }
     }
+}
+
+fn read_one((key, number): (&str, u16), text: &str, keys: &SealKeys) -> Result<(Writer, Page), Why> {
+    let writer = Writer::parse(key).ok_or(Why::Key)?;
+    let page = pages::read(&writer, number, text, keys)?;
+    Ok((writer, page))
 }

@@ -348,10 +348,10 @@ fn what_none_of_us_wrote_is_no_page() {
     let bad =
         ["2;1;0;!;", "2;1;0;", "2;x;0;;", "2;1;70000;;", "2;1;0;AAAA;", &format!("2;1;0;{bomb};"), "2;"];
     for text in bad {
-        assert_eq!(read(&writer(), 0, text, &keys()), Err(PageError::Malformed), "{text:.40}");
+        assert_eq!(read(&writer(), 0, text, &keys()), Err(ValueError::Malformed), "{text:.40}");
     }
     for text in ["", "1;compute1", "3;1;0;;", "22;1;0;;"] {
-        assert_eq!(read(&writer(), 0, text, &keys()), Err(PageError::Version), "{text}");
+        assert_eq!(read(&writer(), 0, text, &keys()), Err(ValueError::Version), "{text}");
     }
     let odd = URL_SAFE_NO_PAD.encode(compress_to_vec(b"x.1=1;a\nw.1\n", LEVEL));
     let page = read(&writer(), 0, &format!("2;1;0;{odd};"), &keys()).unwrap();
@@ -366,6 +366,18 @@ fn a_writer_is_called_as_it_is_read() {
     for text in ["", "agent", "agent.", "root.ctl1", "f.ctl1", "agent.Ctl1"] {
         assert_eq!(Writer::parse(text), None, "{text}");
     }
+}
+
+/// Another word on the same matter takes the place of the one that stands there.
+#[test]
+fn what_is_said_otherwise_now_is_written() {
+    let mut model = Model::default();
+    model.step(&Step::Add(3)).unwrap();
+    model.settle();
+    let Entry::Decision(decision) = entry(1) else { panic!("{:?}", entry(1)) };
+    model.wanted[1] = Entry::Decision(Decision { actor: "alice".into(), ..decision });
+    model.settle();
+    assert_eq!(model.pages[&HEAD].entries.sound.get(&model.wanted[1].key()), Some(&model.wanted[1]));
 }
 
 /// To a controller that has joined.

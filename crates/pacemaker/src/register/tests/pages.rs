@@ -1,7 +1,7 @@
 //! Pages through the tools of a cluster that keeps them in files.
 
-use marks::register::SealKeys;
 use marks::register::pages::{HEAD, Head, Part, Write, Writer};
+use marks::register::{Apart, SealKeys, Why};
 use marks::time::Timestamp;
 
 use super::*;
@@ -75,7 +75,7 @@ fn what_two_controllers_wrote_is_read_together() {
         assert_eq!(cluster.write(register, "ctl2", &writes()[2..], ENOUGH), Ok(()));
         let book = cluster.book(register).unwrap();
         let numbers: Vec<usize> = book.pages.values().map(std::collections::BTreeMap::len).collect();
-        assert_eq!((numbers, book.strange.len()), (vec![3, 1], 0));
+        assert_eq!((numbers, book.apart.len()), (vec![3, 1], 0));
         let all = book.entries();
         assert_eq!((all.sound.len(), all.sealed.len()), (13, 13));
         // A page that the head does not name is not looked for.
@@ -97,7 +97,9 @@ fn what_a_stranger_wrote_is_told_apart() {
     fs::write(directory.join("agent.ctl3"), "2;nonsense").unwrap();
     fs::write(directory.join("alerter.ctl1"), "").unwrap();
     let book = cluster.book(Register::Attrd).unwrap();
-    assert_eq!(book.strange, ["agent.ctl3", "compute1"]);
+    let apart =
+        [("agent.ctl3", Why::Malformed), ("compute1", Why::Key)].map(|(key, why)| Apart::new(key, why));
+    assert_eq!(book.apart, apart);
     let seals: Vec<bool> = book.pages.values().map(|own| own[&HEAD].is_sealed).collect();
     assert_eq!(seals, [true, false], "a page that was copied under another name");
 }
