@@ -1,9 +1,8 @@
 //! Each fault as it is made.
 
-use std::fs::{self, Permissions};
+use std::fs;
 use std::io::{Read as _, Write as _};
 use std::net::{SocketAddr, TcpListener};
-use std::os::unix::fs::PermissionsExt as _;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::thread;
@@ -323,8 +322,7 @@ pub fn pacemakers_tools(directory: &Path) -> anyhow::Result<PathBuf> {
     fs::create_dir_all(tools.join("attrd"))?;
     fs::write(tools.join("cib.xml"), CIB)?;
     for (name, script) in TOOLS {
-        fs::write(tools.join(name), format!("#!/bin/sh\nD={}\n{script}\n", tools.display()))?;
-        fs::set_permissions(tools.join(name), Permissions::from_mode(0o755))?;
+        samples::program(&tools.join(name), format!("#!/bin/sh\nD={}\n{script}\n", tools.display()));
     }
     Ok(tools)
 }

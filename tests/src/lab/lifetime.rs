@@ -5,7 +5,7 @@ use std::time::{Duration, Instant};
 
 use anyhow::{Context, ensure};
 use marks::fencing::{Fencing, Incarnation};
-use marks::mark::Settlement;
+use marks::mark::{MarkRow, Settlement};
 use marks::register::pages::{self, MOVED, PAGE_MAX, Page, Part, Writer};
 use marks::register::{
     Acknowledgement, Entry, MarkEntry, Register, Returned, SETTLED_MAX, SealKeys, Settled,
@@ -85,10 +85,12 @@ impl Life {
     fn settle(&mut self) {
         for fencing in std::mem::take(&mut self.open) {
             let (mark, at, by) = (fencing.id.into(), self.now, self.alerter.controller.clone());
-            let row = marks::mark::MarkRow {
+            let row = MarkRow {
+                id: mark,
                 fqdn: Some(fencing.node.clone()),
-                incarnation: fencing.incarnation.clone(),
-                ..marks::mark::MarkRow { id: mark, ..samples::mark_of("compute1", fencing.asked_at) }
+                incarnation: fencing.incarnation,
+                node: fencing.node,
+                ..samples::mark_of("compute1", fencing.asked_at)
             };
             let entry = MarkEntry::of_row(&row).expect("it has a name");
             let taken = |route: &str| {

@@ -348,8 +348,7 @@ fn a_start_that_fails_by_the_journal_says_so() {
     let program =
         format!("#!/bin/sh\n[ \"$1\" != run ] || exit 3\nexec {} \"$@\"\n", resource.binary.display());
     resource.binary = resource.path("ends");
-    fs::write(&resource.binary, program).unwrap();
-    fs::set_permissions(&resource.binary, fs::Permissions::from_mode(0o755)).unwrap();
+    samples::program(&resource.binary, program);
     let said = resource.expect("start", GENERIC);
     assert!(said.reasons[0].contains("ended with code 3; see the system log, or: "), "{said:?}");
 }
