@@ -3,6 +3,7 @@
 use std::fs;
 use std::time::{Duration, Instant};
 
+use marks::register::{Register, SealKeys};
 use marks::time::Timestamp;
 use site::Site;
 
@@ -58,11 +59,23 @@ impl Call {
     pub fn settings_and_site_complaints(&self) -> Result<(Settings, Vec<String>), SettingsError> {
         let (site, mut warnings) = Site::read(&self.paths.config);
         warnings.iter().for_each(|text| self.report.warning(text));
-        let settings = Settings::new(&self.given, site)?;
+        let mut settings = Settings::new(&self.given, site)?;
+        settings.keys = self.keys(settings.register());
         if self.given.filled("store").is_some() {
             warnings.clear();
         }
         Ok((settings, warnings))
+    }
+
+    /// A key that cannot be used, or none, keeps nobody from being marked.
+    fn keys(&self, register: Register) -> SealKeys {
+        if register == Register::None {
+            return SealKeys::default();
+        }
+        let own = site::own_keys(&self.paths.config);
+        let (keys, complaints) = site::seal_keys(&own, &self.paths.cluster_key);
+        complaints.iter().for_each(|text| self.report.warning(text));
+        keys
     }
 
     /// Whether the host may be marked, judged by its name and by corosync's nodelist.

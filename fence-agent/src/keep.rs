@@ -57,9 +57,8 @@ fn register_alone(
     fencing: &Fencing,
     journal: JournalGap,
 ) -> Result<(), KeepError> {
-    let (register, tools) = (settings.register(), settings.tools(&call.paths.tools));
-    let (entry, word, end) = ([Entry::Fencing(fencing.clone())], register.as_str(), publish::end(call));
-    while let Err(e) = pacemaker::register::publish(register, &tools, &entry, end) {
+    let (word, end) = (settings.register().as_str(), publish::end(call));
+    while let Err(e) = in_register(call, settings, fencing, end) {
         if Instant::now() + RETRY_PAUSE >= end || matches!(e, RegisterError::Unfit { .. }) {
             return Err(KeepError::Both { journal, word, register: Box::new(e) });
         }
@@ -70,4 +69,19 @@ fn register_alone(
         fencing.node, fencing.id
     ));
     Ok(())
+}
+
+fn in_register(
+    call: &Call,
+    settings: &Settings,
+    fencing: &Fencing,
+    end: Instant,
+) -> Result<(), RegisterError> {
+    let entry = Entry::Fencing(fencing.clone());
+    match settings.has_pages() {
+        true if entry.is_fit() => {
+            publish::paged(call, settings, std::slice::from_ref(fencing), end).map(drop)
+        }
+        _ => pacemaker::register::publish(settings.register(), &settings.tools(&call.paths), &[entry], end),
+    }
 }

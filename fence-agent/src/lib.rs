@@ -13,6 +13,7 @@ pub mod guard;
 pub mod keep;
 pub mod metadata;
 pub mod off;
+mod pages;
 pub mod paths;
 mod publish;
 pub mod report;

@@ -15,6 +15,10 @@ pub struct Paths {
     pub tools: Tools,
     /// The CIB as Pacemaker keeps it on disk.
     pub cib: PathBuf,
+    /// Corosync's secret, the key of the register where the site has none of its own.
+    pub cluster_key: PathBuf,
+    /// Held by whoever changes this agent's pages in the register. It is in memory: the journal's disk may hang.
+    pub lock: PathBuf,
     /// The system log's socket.
     pub syslog: PathBuf,
 }
@@ -26,6 +30,8 @@ impl Default for Paths {
             corosync: "/etc/corosync/corosync.conf".into(),
             tools: Tools::default(),
             cib: "/var/lib/pacemaker/cib/cib.xml".into(),
+            cluster_key: site::CLUSTER_KEY.into(),
+            lock: "/run/nova-host-alerter/fence_mark.lock".into(),
             syslog: "/dev/log".into(),
         }
     }

@@ -6,13 +6,13 @@ use journal::{Agent, JournalError};
 use marks::fencing::Fencing;
 use marks::register::{Entries, Entry, KEPT, Key, Register};
 use marks::time::Timestamp;
-use pacemaker::register::RegisterError;
+use pacemaker::register::{Paged, RegisterError};
 
 use crate::call::{Call, OWN_LIMIT};
 use crate::compare::{Compared, compare};
 use crate::failure::Failure;
 use crate::settings::Settings;
-use crate::watch;
+use crate::{pages, watch};
 
 /// How long the register may take. A lost controller holds it up for about three seconds.
 const REGISTER_LIMIT: Duration = Duration::from_secs(10);
@@ -38,8 +38,13 @@ pub(crate) fn unpublished(journal: &Agent, register: Register) -> Result<Vec<Fen
 pub(crate) fn after_journal(call: &Call, settings: &Settings, fencing: &Fencing, leftovers: &[Fencing]) {
     let register = settings.register();
     let mut published = Vec::new();
-    let own = each(call, settings, std::slice::from_ref(fencing), &mut published, soon(call, REGISTER_LIMIT));
-    let all = own.and_then(|()| each(call, settings, leftovers, &mut published, soon(call, LEFTOVERS_LIMIT)));
+    let (own, limit) = (std::slice::from_ref(fencing), soon(call, REGISTER_LIMIT));
+    let all = if settings.has_pages() {
+        spread(call, settings, &[own, leftovers].concat(), &mut published, limit)
+    } else {
+        let first = each(call, settings, own, &mut published, limit);
+        first.and_then(|()| each(call, settings, leftovers, &mut published, soon(call, LEFTOVERS_LIMIT)))
+    };
     note(call, settings, published);
     if let Err(e) = all {
         call.report.warning(&format!(
@@ -61,10 +66,10 @@ pub(crate) fn catch_up(call: &Call, settings: &Settings, journal: &Agent) -> Res
     }
     let waiting = unpublished(journal, register)?;
     let mut published = Vec::new();
-    let done = each(call, settings, &waiting, &mut published, soon(call, REGISTER_LIMIT));
+    let done = spread(call, settings, &waiting, &mut published, soon(call, REGISTER_LIMIT));
     note(call, settings, published);
     done?;
-    let found = pacemaker::register::read(register, &settings.tools(&call.paths.tools), end(call))?;
+    let found = pacemaker::register::read(register, &settings.tools(&call.paths), end(call))?;
     if let Some(first) = found.apart.first() {
         let (count, key) = (found.apart.len(), &first.key);
         call.report.warning(&format!("{count} entries of the register cannot be used: look who wrote {key}"));
@@ -87,13 +92,56 @@ fn write_again(call: &Call, settings: &Settings, journal: &Agent, found: &Entrie
         register.as_str(),
         entries.len()
     ));
-    let (tools, limit) = (settings.tools(&call.paths.tools), soon(call, REGISTER_LIMIT));
-    let done = pacemaker::register::publish_all(register, &tools, &entries, limit);
-    note(call, settings, ended.into_iter().chain(done.standing.iter().map(Key::to_string)).collect());
-    match done.stopped.into_iter().chain(done.failed.into_iter().map(|(_, error)| error)).next() {
-        Some(error) => Err(error.into()),
-        None => Ok(()),
+    let (standing, error) = put_again(call, settings, &entries);
+    note(call, settings, ended.into_iter().chain(standing).collect());
+    error.map_or(Ok(()), |error| Err(error.into()))
+}
+
+/// Gives the keys of those that stand there, and the first fault.
+fn put_again(call: &Call, settings: &Settings, entries: &[Entry]) -> (Vec<String>, Option<RegisterError>) {
+    let (tools, limit) = (settings.tools(&call.paths), soon(call, REGISTER_LIMIT));
+    let keys = |all: &[Entry]| all.iter().map(|entry| entry.key().to_string()).collect();
+    if settings.has_pages() {
+        let place = (settings.register(), &tools, &*call.paths.lock);
+        return match pages::add(place, entries, limit) {
+            Ok(_) => (keys(entries), None),
+            Err(e) => (Vec::new(), Some(e)),
+        };
     }
+    let done = pacemaker::register::publish_all(settings.register(), &tools, entries, limit);
+    let failed = done.failed.into_iter().map(|(_, error)| error);
+    (done.standing.iter().map(Key::to_string).collect(), done.stopped.into_iter().chain(failed).next())
+}
+
+/// Onto this agent's pages; and each on its own, for controllers that know no pages.
+fn spread(
+    call: &Call,
+    settings: &Settings,
+    fencings: &[Fencing],
+    published: &mut Vec<String>,
+    deadline: Instant,
+) -> Result<(), RegisterError> {
+    if !settings.has_pages() || fencings.is_empty() {
+        return each(call, settings, fencings, published, deadline);
+    }
+    let found = paged(call, settings, fencings, deadline)?;
+    published.extend(fencings.iter().map(|fencing| Key::Fencing(fencing.id).to_string()));
+    let now = Timestamp::now();
+    let alone = if now < found.plain_until(now) { fencings } else { &[] };
+    each(call, settings, alone, &mut Vec::new(), deadline)
+}
+
+/// Onto this agent's pages alone. What does not fit there never will, and must not keep the others back.
+pub(crate) fn paged(
+    call: &Call,
+    settings: &Settings,
+    fencings: &[Fencing],
+    deadline: Instant,
+) -> Result<Paged, RegisterError> {
+    let all: Vec<Entry> = fencings.iter().cloned().map(Entry::Fencing).collect();
+    let (fit, unfit): (Vec<Entry>, Vec<Entry>) = all.into_iter().partition(Entry::is_fit);
+    unfit.iter().for_each(|entry| call.report.warning(&RegisterError::unfit(entry).to_string()));
+    pages::add((settings.register(), &settings.tools(&call.paths), &call.paths.lock), &fit, deadline)
 }
 
 /// One after the other up to the first failure.
@@ -104,7 +152,7 @@ fn each(
     published: &mut Vec<String>,
     deadline: Instant,
 ) -> Result<(), RegisterError> {
-    let tools = settings.tools(&call.paths.tools);
+    let tools = settings.tools(&call.paths);
     for fencing in fencings {
         match pacemaker::register::publish(
             settings.register(),

@@ -5,11 +5,13 @@ use std::time::Duration;
 
 use marks::host::{HostName, HostNameError, HostPatternError, HostPatterns};
 use marks::outage::COALESCE;
-use marks::register::{Etcd, Register};
+use marks::register::pages::Part;
+use marks::register::{Etcd, Register, SealKeys};
 use pacemaker::register::Tools;
 use site::Site;
 
 use crate::given::{Given, whole};
+use crate::paths::Paths;
 use crate::table::{Parameter, Use};
 
 /// The host that is meant.
@@ -79,6 +81,8 @@ pub struct Settings {
     pub register: Option<Register>,
     /// Where etcd is, where the site says so.
     pub etcd: Option<Etcd>,
+    /// What seals the register's entries.
+    pub keys: SealKeys,
     /// The domain that the agent was given.
     pub domain: Option<String>,
     /// The opposite of `no_shared_storage`, where it was given.
@@ -119,6 +123,7 @@ impl Settings {
                 .or(site.register)
                 .map_or(Some(Register::default()), |word| Register::parse(&word)),
             etcd: site.etcd,
+            keys: SealKeys::default(),
             domain: text("domain").or_else(|| text("compute_domain")).or(site.domain),
             shared_storage: given.flag("no_shared_storage").map(|without| !without),
             coalesce: site.coalesce.unwrap_or(COALESCE),
@@ -152,9 +157,15 @@ impl Settings {
         self.register.unwrap_or_default()
     }
 
-    /// The tools, where the register is as the site says.
-    pub fn tools(&self, tools: &Tools) -> Tools {
-        Tools { etcd: self.etcd.clone(), ..tools.clone() }
+    /// The tools, with which the register is written as the site says.
+    pub fn tools(&self, paths: &Paths) -> Tools {
+        let (etcd, keys) = (self.etcd.clone(), self.keys.clone());
+        Tools { etcd, keys, part: Part::Agent, ..paths.tools.clone() }
+    }
+
+    /// Whether this agent writes pages; else each fencing stands there on its own.
+    pub fn has_pages(&self) -> bool {
+        !self.keys.is_empty() && matches!(self.register(), Register::Attrd | Register::Cib)
     }
 }
 

@@ -129,6 +129,8 @@ impl Controller {
                 ..Tools::default()
             },
             cib: at("cib.xml"),
+            cluster_key: at("authkey"),
+            lock: at("lock"),
             syslog: at("log"),
         };
         Self { store, paths }

@@ -1,6 +1,7 @@
 //! The register as the agent uses it: tools of a cluster that answer, fail or hang, and journals that do.
 
 use std::fs;
+use std::os::unix::fs::PermissionsExt as _;
 use std::path::PathBuf;
 use std::time::{Duration, Instant};
 
@@ -8,8 +9,9 @@ use fence_agent::call::Call;
 use fence_agent::paths::Paths;
 use fence_agent::report::Report;
 use fence_agent::{check, off, stdin};
+use marks::id::NoteId;
 use marks::mark::Settlement;
-use marks::register::{Entry, Register, Settled};
+use marks::register::{Entry, Key, Register, SealKeys, Settled, Watermark};
 use marks::time::Timestamp;
 use pacemaker::register::Tools;
 use rusqlite::Connection;
@@ -18,15 +20,19 @@ use crate::common::{AGENT, Store, World, fencings, have_injection, have_namespac
 
 /// Keeps every update in a file, and answers from there.
 const WORKS: &str = r#"
-for word; do case $word in --node=*) key=${word#--node=} ;; --update=*) value=${word#--update=} ;; esac; done
-case " $* " in *" --update="*) echo update >> "$D/calls"; printf %s "$value" > "$D/register/$key"; exit 0 ;; esac
+for word; do case $word in --name=*) name=${word#--name=} ;; --node=*) key=${word#--node=} ;; --update=*) value=${word#--update=} ;; esac; done
+case " $* " in *" --update="*) echo update >> "$D/calls"; printf %s "$value" > "$D/register/$name@$key"; exit 0 ;; esac
 test -n "$(ls "$D/register")" || exit 78
 echo '<pacemaker-result>'
-for file in "$D"/register/*; do
-  case " $* " in *" --all "*) ;; *) test "${file##*/}" = "$key" || continue ;; esac
-  echo "<attribute name=\"host-failure\" value=\"$(cat "$file")\" host=\"${file##*/}\"/>"
+for file in "$D"/register/"$name@"*; do
+  test -e "$file" || continue
+  case " $* " in *" --all "*) ;; *) test "${file##*@}" = "$key" || continue ;; esac
+  echo "<attribute name=\"$name\" value=\"$(cat "$file")\" host=\"${file##*@}\"/>"
 done
 echo '</pacemaker-result>'"#;
+
+/// A secret as Corosync's.
+const SECRET: [u8; 64] = *b"0123456789abcdef0123456789abcdef0123456789abcdef0123456789abcdef";
 
 struct Controller {
     store: Store,
@@ -50,12 +56,30 @@ impl Controller {
             corosync: at("corosync.conf"),
             tools,
             cib: at("cib.xml"),
+            cluster_key: at("authkey"),
+            lock: at("lock"),
             syslog: at("log"),
         };
         let controller = Self { store, paths };
         controller.put("cibadmin", "echo '<cib/>'");
         controller.put("attrd_updater", attrd_updater);
         controller
+    }
+
+    /// Without a key, as release 0.1.0 writes, and with one: in both registers the same must stand.
+    fn both(attrd_updater: &str) -> [Self; 2] {
+        [Self::new(attrd_updater), Self::keyed(attrd_updater)]
+    }
+
+    fn keyed(attrd_updater: &str) -> Self {
+        let controller = Self::new(attrd_updater);
+        fs::write(controller.at("authkey"), SECRET).unwrap();
+        fs::set_permissions(controller.at("authkey"), fs::Permissions::from_mode(0o400)).unwrap();
+        controller
+    }
+
+    fn keys(&self) -> SealKeys {
+        site::seal_keys(&self.at("register.key"), &self.paths.cluster_key).0
     }
 
     /// Renamed into place, so that the old one may still run.
@@ -103,8 +127,19 @@ impl Controller {
         fs::remove_dir(works.at("register")).unwrap();
         std::os::unix::fs::symlink(self.at("register"), works.at("register")).unwrap();
         let limit = Instant::now() + Duration::from_secs(20);
-        let read = pacemaker::register::read(Register::Attrd, &works.paths.tools, limit).unwrap();
-        assert!(read.apart.is_empty(), "{read:?}");
+        let tools = Tools { keys: self.keys(), ..works.paths.tools.clone() };
+        let read = pacemaker::register::read(Register::Attrd, &tools, limit).unwrap();
+        assert!(read.apart.is_empty() && !read.is_partial, "{read:?}");
+        let sealed = if self.keys().is_empty() {
+            0
+        } else {
+            read.sound.keys().filter(|key| matches!(key, Key::Fencing(_))).count()
+        };
+        assert_eq!(
+            read.sealed.iter().filter(|key| matches!(key, Key::Fencing(_))).count(),
+            sealed,
+            "{read:?}"
+        );
         read.sound.into_values().collect()
     }
 
@@ -120,12 +155,13 @@ impl Controller {
 /// S1-23, S1-27: the same fencing in both, each published once.
 #[test]
 fn a_fencing_is_in_the_journal_and_in_the_register() {
-    let controller = Controller::new(WORKS);
-    assert_eq!(controller.off(""), Ok(()));
-    assert_eq!(controller.off(""), Ok(()));
-    assert_eq!(controller.monitor_of_the_fencer(), Ok(()));
-    assert_eq!(controller.registered(), controller.journalled());
-    assert_eq!((controller.registered().len(), controller.updates()), (2, 2));
+    for controller in Controller::both(WORKS) {
+        assert_eq!(controller.off(""), Ok(()));
+        assert_eq!(controller.off(""), Ok(()));
+        assert_eq!(controller.monitor_of_the_fencer(), Ok(()));
+        assert_eq!(controller.registered(), controller.journalled());
+        assert_eq!((controller.registered().len(), controller.updates()), (2, 2));
+    }
 }
 
 /// S1-26, S1-51: whatever the register does, the journal's copy is enough; the next call publishes what is missing.
@@ -133,15 +169,16 @@ fn a_fencing_is_in_the_journal_and_in_the_register() {
 fn a_register_that_fails_is_caught_up_with() {
     // The third answers and keeps nothing, the last gives no answer: that is waited for, as long as there is time.
     for broken in ["exit 102", "echo '<pacemaker-result>'", "echo '<pacemaker-result/>'", "exec sleep 1000"] {
-        let controller = Controller::new(broken);
-        let call = controller.call("off", "nodename=compute1\n");
-        let started = Instant::now() - Duration::from_secs(17);
-        let call = Call { started, ..call };
-        assert!(off::run(&call, &call.target().unwrap()).is_ok(), "{broken}");
-        assert_eq!((controller.journalled().len(), controller.registered().len()), (1, 0), "{broken}");
-        controller.put("attrd_updater", WORKS);
-        assert_eq!(controller.monitor_of_the_fencer(), Ok(()));
-        assert_eq!(controller.registered(), controller.journalled(), "{broken}");
+        for controller in Controller::both(broken) {
+            let call = controller.call("off", "nodename=compute1\n");
+            let started = Instant::now() - Duration::from_secs(17);
+            let call = Call { started, ..call };
+            assert!(off::run(&call, &call.target().unwrap()).is_ok(), "{broken}");
+            assert_eq!((controller.journalled().len(), controller.registered().len()), (1, 0), "{broken}");
+            controller.put("attrd_updater", WORKS);
+            assert_eq!(controller.monitor_of_the_fencer(), Ok(()));
+            assert_eq!(controller.registered(), controller.journalled(), "{broken}");
+        }
     }
     let missing = Controller::new(WORKS);
     fs::remove_file(missing.at("attrd_updater")).unwrap();
@@ -167,30 +204,32 @@ fn the_journal_is_closed_while_the_register_is_written() {
 /// S1-26: without a journal the register is the copy; without both there is none, and `off` says so.
 #[test]
 fn without_a_journal_the_register_is_enough() {
-    let controller = Controller::new(WORKS);
-    assert_eq!(controller.off("store=/proc/none/marks.db\n"), Ok(()));
-    assert_eq!(controller.registered().len(), 1);
-    let none = controller.off("store=/proc/none/marks.db\nregister=none\n").unwrap_err();
-    assert!(none.contains("/proc/none"), "{none}");
-    let broken = Controller::new("exit 102");
-    let call = broken.call("off", "nodename=compute1\nstore=/proc/none/marks.db\n");
-    let call = Call { started: Instant::now() - Duration::from_secs(17), ..call };
-    let both = off::run(&call, &call.target().unwrap()).unwrap_err().to_string();
-    assert!(both.contains("/proc/none") && both.contains("attrd_updater"), "{both}");
+    for controller in Controller::both(WORKS) {
+        assert_eq!(controller.off("store=/proc/none/marks.db\n"), Ok(()));
+        assert_eq!(controller.registered().len(), 1);
+        let none = controller.off("store=/proc/none/marks.db\nregister=none\n").unwrap_err();
+        assert!(none.contains("/proc/none"), "{none}");
+        let broken = Controller::new("exit 102");
+        let call = broken.call("off", "nodename=compute1\nstore=/proc/none/marks.db\n");
+        let call = Call { started: Instant::now() - Duration::from_secs(17), ..call };
+        let both = off::run(&call, &call.target().unwrap()).unwrap_err().to_string();
+        assert!(both.contains("/proc/none") && both.contains("attrd_updater"), "{both}");
+    }
 }
 
 /// S1-26: a newer release has changed the journal in the middle of an outage: the fencing stands in the register, and the journal is
 /// as it was.
 #[test]
 fn a_journal_of_the_next_schema_leads_to_the_register() {
-    let controller = Controller::new(WORKS);
-    assert_eq!(controller.off(""), Ok(()));
-    let newer = Connection::open(controller.store.path()).unwrap();
-    newer.pragma_update(None, "user_version", 2).unwrap();
-    assert_eq!(controller.off(""), Ok(()));
-    assert_eq!(controller.registered().len(), 2);
-    newer.pragma_update(None, "user_version", 1).unwrap();
-    assert_eq!(controller.journalled().len(), 1);
+    for controller in Controller::both(WORKS) {
+        assert_eq!(controller.off(""), Ok(()));
+        let newer = Connection::open(controller.store.path()).unwrap();
+        newer.pragma_update(None, "user_version", 2).unwrap();
+        assert_eq!(controller.off(""), Ok(()));
+        assert_eq!(controller.registered().len(), 2);
+        newer.pragma_update(None, "user_version", 1).unwrap();
+        assert_eq!(controller.journalled().len(), 1);
+    }
 }
 
 /// A register that comes back while there is still no copy is used.
@@ -206,12 +245,13 @@ fn without_a_journal_the_register_is_tried_again() {
 /// were written after all.
 #[test]
 fn a_journal_that_is_held_leads_to_the_register() {
-    let controller = Controller::new(WORKS);
-    assert_eq!(controller.off(""), Ok(()));
-    let holder = Connection::open(controller.store.path()).unwrap();
-    holder.execute_batch("BEGIN IMMEDIATE").unwrap();
-    assert_eq!(controller.off(""), Ok(()));
-    assert_eq!((controller.journalled().len(), controller.registered().len()), (1, 2));
+    for controller in Controller::both(WORKS) {
+        assert_eq!(controller.off(""), Ok(()));
+        let holder = Connection::open(controller.store.path()).unwrap();
+        holder.execute_batch("BEGIN IMMEDIATE").unwrap();
+        assert_eq!(controller.off(""), Ok(()));
+        assert_eq!((controller.journalled().len(), controller.registered().len()), (1, 2));
+    }
 }
 
 /// A disk that hangs: the register does not wait for it, and the whole agent ends in time.
@@ -256,26 +296,27 @@ impl Controller {
 
     /// What an alerter on another controller writes.
     fn write(&self, entry: &Entry) {
-        fs::write(self.at("register").join(entry.key().to_string()), entry.value()).unwrap();
+        fs::write(self.at("register").join(format!("host-failure@{}", entry.key())), entry.value()).unwrap();
     }
 }
 
 /// B2: what has stood in the register and is lost is written again, once, as what it is: whoever told of it may be lost too.
 #[test]
 fn monitor_writes_again_what_the_register_has_lost() {
-    let controller = Controller::new(WORKS);
-    assert_eq!(controller.off(""), Ok(()));
-    assert_eq!(controller.monitor_of_the_fencer(), Ok(()));
-    controller.lose_the_register();
-    let again: Vec<Entry> = fencings(&controller.store.path()).into_iter().map(Entry::Again).collect();
-    for _ in 0..2 {
+    for controller in Controller::both(WORKS) {
+        assert_eq!(controller.off(""), Ok(()));
         assert_eq!(controller.monitor_of_the_fencer(), Ok(()));
-        assert_eq!(controller.registered(), again);
+        controller.lose_the_register();
+        let again: Vec<Entry> = fencings(&controller.store.path()).into_iter().map(Entry::Again).collect();
+        for _ in 0..2 {
+            assert_eq!(controller.monitor_of_the_fencer(), Ok(()));
+            assert_eq!(controller.registered(), again);
+        }
+        assert_eq!(controller.updates(), 2, "a fencing and its repetition");
+        controller.lose_the_register();
+        assert_eq!(controller.monitor_of_the_fencer(), Ok(()));
+        assert_eq!(controller.registered(), again, "however often it is lost");
     }
-    assert_eq!(controller.updates(), 2, "a fencing and its repetition");
-    controller.lose_the_register();
-    assert_eq!(controller.monitor_of_the_fencer(), Ok(()));
-    assert_eq!(controller.registered(), again, "however often it is lost");
 }
 
 /// B2: of what was seen to have ended nothing comes back to life, however often the register is lost.
@@ -297,13 +338,53 @@ fn what_has_ended_is_not_written_again() {
 /// A register that cannot be written when it was lost: the monitor of the fencer fails, and the next one writes it.
 #[test]
 fn what_cannot_be_written_again_is_written_by_the_next_monitor() {
-    let controller = Controller::new(WORKS);
+    for controller in Controller::both(WORKS) {
+        assert_eq!(controller.off(""), Ok(()));
+        controller.lose_the_register();
+        let mute = format!("case \" $* \" in *\" --update=\"*) exit 102 ;; esac\n{WORKS}");
+        controller.put("attrd_updater", &mute);
+        assert!(controller.monitor_of_the_fencer().unwrap_err().contains("register attrd"));
+        controller.put("attrd_updater", WORKS);
+        assert_eq!(controller.monitor_of_the_fencer(), Ok(()));
+        assert_eq!(controller.registered().len(), 1);
+    }
+}
+
+/// S4-50: an alerter without a key was there before, and reads no pages: each fencing stands there on its own too.
+#[test]
+fn a_controller_without_a_key_is_still_written_for() {
+    for was_there in [false, true] {
+        let controller = Controller::keyed(WORKS);
+        let first = Watermark { id: NoteId::generate(), at: Timestamp::now(), by: "ctl2".into() };
+        if was_there {
+            controller.write(&Entry::Watermark(first));
+        }
+        assert_eq!(controller.off(""), Ok(()));
+        let files = fs::read_dir(controller.at("register")).unwrap();
+        let names: Vec<String> = files.map(|file| file.unwrap().file_name().into_string().unwrap()).collect();
+        assert!(names.iter().any(|name| name.starts_with("host-failure-page-0@agent.")), "{names:?}");
+        assert_eq!(names.iter().any(|name| name.starts_with("host-failure@f.")), was_there, "{names:?}");
+    }
+}
+
+/// A power failure of a whole rack: as many calls as hosts at the same moment. The broken variant takes no turns, and of some of them the
+/// page is written over by another.
+#[test]
+fn calls_at_the_same_moment_keep_each_others_fencings() {
+    let controller = Controller::keyed(WORKS);
+    std::thread::scope(|scope| {
+        let calls: Vec<_> = (0..8).map(|_| scope.spawn(|| controller.off(""))).collect();
+        calls.into_iter().for_each(|call| assert_eq!(call.join().unwrap(), Ok(())));
+    });
+    assert_eq!(controller.registered().len(), 8);
+}
+
+/// A key that others may read is none: the host is marked, and it is said.
+#[test]
+fn a_key_that_cannot_be_used_keeps_nobody_from_being_marked() {
+    let controller = Controller::keyed(WORKS);
+    fs::set_permissions(controller.at("authkey"), fs::Permissions::from_mode(0o444)).unwrap();
     assert_eq!(controller.off(""), Ok(()));
-    controller.lose_the_register();
-    let mute = format!("case \" $* \" in *\" --update=\"*) exit 102 ;; esac\n{WORKS}");
-    controller.put("attrd_updater", &mute);
-    assert!(controller.monitor_of_the_fencer().unwrap_err().contains("register attrd"));
-    controller.put("attrd_updater", WORKS);
-    assert_eq!(controller.monitor_of_the_fencer(), Ok(()));
-    assert_eq!(controller.registered().len(), 1);
+    assert!(controller.keys().is_empty());
+    assert_eq!(controller.registered(), controller.journalled());
 }

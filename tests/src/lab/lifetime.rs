@@ -6,12 +6,12 @@ use std::time::{Duration, Instant};
 use anyhow::{Context, ensure};
 use marks::fencing::{Fencing, Incarnation};
 use marks::mark::{MarkRow, Settlement};
-use marks::register::pages::{self, MOVED, PAGE_MAX, Page, Part, Writer};
+use marks::register::pages::{self, MOVED, PAGE_MAX, Page, Pages, Part, Writer};
 use marks::register::{
     Acknowledgement, Entry, MarkEntry, Register, Returned, SETTLED_MAX, SealKeys, Settled,
 };
 use marks::time::Timestamp;
-use pacemaker::register::{Book, Tools, read_pages, write_pages};
+use pacemaker::register::{Tools, find, write_pages};
 use serde_json::json;
 
 /// So many die at once.
@@ -22,7 +22,6 @@ const PATIENCE: Duration = Duration::from_secs(30);
 /// Both writers of one controller, at a time of their own that runs much faster.
 struct Life {
     register: Register,
-    keys: SealKeys,
     now: Timestamp,
     agent: Writer,
     alerter: Writer,
@@ -62,11 +61,10 @@ impl Life {
         let writer = |part| Writer { part, controller: controller.clone() };
         Ok(Self {
             register,
-            keys: SealKeys::derive([&b"a secret of the tests"[..]]),
             now: Timestamp::now(),
             agent: writer(Part::Agent),
             alerter: writer(Part::Alerter),
-            tools: Tools::default(),
+            tools: Tools { keys: SealKeys::derive([&b"a secret of the tests"[..]]), ..Tools::default() },
             open: Vec::new(),
             ended: Vec::new(),
         })
@@ -117,38 +115,39 @@ impl Life {
 
     fn keep_up(&mut self) -> anyhow::Result<()> {
         for writer in [self.alerter.clone(), self.agent.clone()] {
-            let book = self.read()?;
+            let found = self.read()?;
             let none = BTreeMap::new();
-            let own = book.pages.get(&writer).unwrap_or(&none);
+            let own = found.get(&writer).unwrap_or(&none);
             let writes = pages::plan(own, &self.wanted(&writer), self.now);
             let until = Instant::now() + PATIENCE;
-            let head = pages::head(&book.pages, &writer, self.now);
-            write_pages(self.register, &self.tools, (&writer, &self.keys), &writes, (&head, until))?;
+            let head = pages::head(&found, &writer, Timestamp(0), self.now);
+            write_pages(self.register, &self.tools, &writer, &writes, (&head, until))?;
         }
         self.now = self.now + MOVED * 2;
         Ok(())
     }
 
-    fn read(&self) -> anyhow::Result<Book> {
-        Ok(read_pages(self.register, &self.tools, &self.keys, Instant::now() + PATIENCE)?)
+    fn read(&self) -> anyhow::Result<Pages> {
+        let found = find(self.register, &self.tools, Instant::now() + PATIENCE)?;
+        found.paged.map(|paged| paged.pages).context("it has no pages")
     }
 
     /// How long reading takes, and the longest answer; nothing that is wanted is missing.
     fn measure(&self) -> anyhow::Result<serde_json::Value> {
         let begun = Instant::now();
-        let book = self.read()?;
+        let found = self.read()?;
         let read = begun.elapsed();
         for writer in [&self.agent, &self.alerter] {
-            let own = book.pages.get(writer).context("nothing of a writer stands there")?;
+            let own = found.get(writer).context("nothing of a writer stands there")?;
             let lost = self.wanted(writer).into_iter().filter(|entry| {
                 !own.values()
                     .any(|page| page.is_sealed && page.entries.sound.get(&entry.key()) == Some(entry))
             });
             ensure!(lost.count() == 0, "entries of {writer} are lost");
         }
-        let numbers = book.pages.values().flat_map(BTreeMap::keys).copied().max().unwrap_or_default();
+        let numbers = found.values().flat_map(BTreeMap::keys).copied().max().unwrap_or_default();
         let answer = |number: u16| -> usize {
-            let texts = book.pages.iter().filter_map(|(writer, own)| Some((writer, own.get(&number)?)));
+            let texts = found.iter().filter_map(|(writer, own)| Some((writer, own.get(&number)?)));
             texts.map(|(writer, page)| self.text(writer, number, page).len()).sum()
         };
         let longest = (0..=numbers).map(answer).max().unwrap_or_default();
@@ -159,6 +158,6 @@ impl Life {
 
     fn text(&self, writer: &Writer, number: u16, page: &Page) -> String {
         let entries: Vec<Entry> = page.entries.sound.values().cloned().collect();
-        pages::write(writer, number, &page.head, &entries, &self.keys)
+        pages::write(writer, number, &page.head, &entries, &self.tools.keys)
     }
 }

@@ -14,10 +14,34 @@ const SHOWN: usize = 64;
 pub struct Entries {
     /// Sound entries by their key.
     pub sound: BTreeMap<Key, Entry>,
-    /// Which of them root on some controller wrote; of the others anybody in `haclient` may have.
+    /// Those that are the word of root on the controller that they name: a fencing by its own fence agent, all else by an alerter.
     pub sealed: BTreeSet<Key>,
+    /// Those that anybody in `haclient` may have written, and that count for nothing that ends, releases or cancels.
+    pub unsealed: BTreeMap<Key, Unsealed>,
+    /// What stands there is not all: this controller lacks pages that another one has seen.
+    pub is_partial: bool,
     /// Entries that are not used, in the order in which they were read.
     pub apart: Vec<Apart>,
+}
+
+/// Why an entry without a seal does not count.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Unsealed {
+    /// Whoever is said to have written it seals what it writes.
+    Forged,
+    /// It may be of a controller without a key, or with another one.
+    Unknown,
+}
+
+/// What stands behind an entry.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Seal {
+    /// Root on the controller that it names.
+    Own,
+    /// Root on another one, who read it there; or nobody, where nobody has a key yet.
+    Passed,
+    /// Nobody.
+    Missing(Unsealed),
 }
 
 /// An entry that is not used.
@@ -69,6 +93,17 @@ impl fmt::Display for Why {
     }
 }
 
+impl Seal {
+    /// The better, the less.
+    fn level(self) -> u8 {
+        match self {
+            Self::Own => 0,
+            Self::Passed => 1,
+            Self::Missing(_) => 2,
+        }
+    }
+}
+
 impl Entries {
     /// Takes one entry in. An empty value is one that was deleted.
     pub fn take(&mut self, key: &str, value: &str) {
@@ -81,20 +116,29 @@ impl Entries {
         }
     }
 
-    /// Takes in what a page says. What root wrote goes before what anybody may have; of two that say the same of one matter the earlier
-    /// one counts, so that it does not matter which page is read first.
-    pub fn unite(&mut self, page: Self, is_sealed: bool) {
-        for (key, entry) in page.sound {
-            let known = self.sound.get(&key).map(|known| (!self.sealed.contains(&key), known.rank()));
-            if known.is_some_and(|known| known <= (!is_sealed, entry.rank())) {
-                continue;
-            }
-            if is_sealed {
-                self.sealed.insert(key.clone());
-            }
-            self.sound.insert(key, entry);
+    /// Takes in an entry that stands in several places. The better seal counts; of two with the same one the entry that is earlier, so that
+    /// it does not matter which is read first.
+    pub(super) fn unite(&mut self, entry: Entry, seal: Seal) {
+        let key = entry.key();
+        let known = self.sound.get(&key).map(|known| (self.seal_of(&key).level(), known.rank()));
+        if known.is_some_and(|known| known <= (seal.level(), entry.rank())) {
+            return;
         }
-        self.apart.extend(page.apart);
+        self.unsealed.remove(&key);
+        match seal {
+            Seal::Own => drop(self.sealed.insert(key.clone())),
+            Seal::Passed => {}
+            Seal::Missing(why) => drop(self.unsealed.insert(key.clone(), why)),
+        }
+        self.sound.insert(key, entry);
+    }
+
+    fn seal_of(&self, key: &Key) -> Seal {
+        match self.unsealed.get(key) {
+            _ if self.sealed.contains(key) => Seal::Own,
+            Some(why) => Seal::Missing(*why),
+            None => Seal::Passed,
+        }
     }
 
     fn judge(&self, key: &str, value: &str) -> Result<(Key, Entry), Why> {

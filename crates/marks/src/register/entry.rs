@@ -78,6 +78,19 @@ impl Entry {
         }
     }
 
+    /// The controller that is said to have written it, where it names one.
+    pub fn by(&self) -> Option<&str> {
+        match self {
+            Self::Fencing(it) | Self::Again(it) => Some(&it.seen_by),
+            Self::Mark(it) => Some(&it.made_by),
+            Self::Acknowledged(it) => Some(&it.by),
+            Self::Settled(it) => Some(&it.by),
+            Self::Returned(it) => Some(&it.by),
+            Self::Watermark(it) => Some(&it.by),
+            Self::Decision(_) | Self::Ending(_) => None,
+        }
+    }
+
     /// The first of what several say of one matter: by the time, then by the text.
     pub(super) fn rank(&self) -> (Timestamp, String) {
         let at = match self {

@@ -9,11 +9,12 @@ mod key;
 mod notes;
 pub mod pages;
 mod seal;
+mod union;
 mod value;
 
 use std::time::Duration;
 
-pub use entries::{Apart, Entries, Why};
+pub use entries::{Apart, Entries, Unsealed, Why};
 pub use entry::{Entry, Held, ValueError};
 pub use etcd::{Etcd, Login};
 pub use key::Key;
@@ -21,6 +22,7 @@ pub use notes::{
     About, Acknowledgement, Cause, Decision, Ending, MarkEntry, Returned, Scope, Settled, Watermark,
 };
 pub use seal::SealKeys;
+pub use union::{plain_until, united};
 
 /// How long a settled mark stays, and a decision that has ended: longer than anybody asks about it, and much longer than the horizon.
 pub const KEPT: Duration = Duration::from_secs(7 * 86_400);

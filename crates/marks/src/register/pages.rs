@@ -60,9 +60,11 @@ pub enum Part {
 }
 
 impl Part {
-    const ALL: [Self; 2] = [Self::Agent, Self::Alerter];
+    /// Both.
+    pub const ALL: [Self; 2] = [Self::Agent, Self::Alerter];
 
-    fn as_str(self) -> &'static str {
+    /// Its word in the register.
+    pub fn as_str(self) -> &'static str {
         match self {
             Self::Agent => "agent",
             Self::Alerter => "alerter",
@@ -93,6 +95,9 @@ pub struct Head {
     pub at: Timestamp,
     /// In the head: the number of the last page; else 0.
     pub last: u16,
+    /// In an alerter's head: until when what controllers without a key write counts; 0 where none does (see
+    /// [`super::plain_until`]).
+    pub plain_until: Timestamp,
     /// In the head: the dates of other writers' heads that its writer had seen.
     pub seen: BTreeMap<Writer, Timestamp>,
 }
@@ -114,7 +119,7 @@ pub fn write(writer: &Writer, number: u16, head: &Head, entries: &[Entry], keys:
     let lines = entries.iter().map(|entry| format!("{}={}\n", entry.key(), entry.value()));
     let lines: String = seen.chain(lines).collect();
     let packed = URL_SAFE_NO_PAD.encode(compress_to_vec(lines.as_bytes(), LEVEL));
-    let text = format!("{VERSION};{};{};{packed}", head.at.0, head.last);
+    let text = format!("{VERSION};{};{};{};{packed}", head.at.0, head.last, head.plain_until.0);
     let seal = keys.seal(&place(writer, number), &text).unwrap_or_default();
     format!("{text};{seal}")
 }
@@ -146,11 +151,12 @@ fn seen(writer: &str, at: &str) -> Option<(Writer, Timestamp)> {
 }
 
 fn unpack(text: &str) -> Option<(Head, String)> {
-    let [_, at, last, packed] = text.split(';').collect::<Vec<_>>().try_into().ok()?;
+    let [_, at, last, plain_until, packed] = text.split(';').collect::<Vec<_>>().try_into().ok()?;
     let packed = URL_SAFE_NO_PAD.decode(packed).ok()?;
     let lines = decompress_to_vec_with_limit(&packed, UNPACKED_MAX).ok()?;
-    let (at, last) = (Timestamp(at.parse().ok()?), last.parse().ok()?);
-    Some((Head { at, last, seen: BTreeMap::new() }, String::from_utf8(lines).ok()?))
+    let time = |text: &str| text.parse().ok().map(Timestamp);
+    let (at, last, plain_until) = (time(at)?, last.parse().ok()?, time(plain_until)?);
+    Some((Head { at, last, plain_until, seen: BTreeMap::new() }, String::from_utf8(lines).ok()?))
 }
 
 fn place(writer: &Writer, number: u16) -> String {
@@ -160,28 +166,38 @@ fn place(writer: &Writer, number: u16) -> String {
 /// All pages that were found, by writer and number.
 pub type Pages = BTreeMap<Writer, BTreeMap<u16, Page>>;
 
-/// Writers of whom an older head was found than another writer had seen, or none. Only root's word counts.
+/// Writers of whom this controller lacks a page: an older head was found than another writer had seen, or none, or not every page that
+/// the head names. Only root's word counts.
 pub fn gaps(pages: &Pages) -> BTreeSet<&Writer> {
-    let heads = pages.values().filter_map(|own| own.get(&HEAD)).filter(|page| page.is_sealed);
-    let seen = heads.flat_map(|page| &page.head.seen);
+    let heads = || pages.iter().filter_map(|(writer, own)| Some((writer, sealed_head(own)?)));
+    let seen = heads().flat_map(|(_, head)| &head.seen);
     let is_here = |writer: &Writer, at: Timestamp| {
         pages.get(writer).and_then(|own| own.get(&HEAD)).is_some_and(|page| page.head.at >= at)
     };
-    seen.filter(|(writer, at)| !is_here(writer, **at)).map(|(writer, _)| writer).collect()
+    let late = seen.filter(|(writer, at)| !is_here(writer, **at)).map(|(writer, _)| writer);
+    let has_all = |writer: &Writer, last: u16| {
+        pages.get(writer).is_some_and(|own| (HEAD..=last).all(|number| own.contains_key(&number)))
+    };
+    let torn = heads().filter(|(writer, head)| !has_all(writer, head.last)).map(|(writer, _)| writer);
+    late.chain(torn).collect()
+}
+
+fn sealed_head(own: &BTreeMap<u16, Page>) -> Option<&Head> {
+    own.get(&HEAD).filter(|page| page.is_sealed).map(|page| &page.head)
 }
 
 /// What a writer that has found these writes into its head; `now` is its clock's time. What it had seen before it has seen, also where
 /// it is gone.
-pub fn head(pages: &Pages, writer: &Writer, now: Timestamp) -> Head {
+pub fn head(pages: &Pages, writer: &Writer, plain_until: Timestamp, now: Timestamp) -> Head {
     let own =
         pages.get(writer).and_then(|own| own.get(&HEAD)).map(|page| page.head.clone()).unwrap_or_default();
     let mut seen = own.seen;
     for (other, theirs) in pages.iter().filter(|(other, _)| *other != writer) {
-        let Some(page) = theirs.get(&HEAD).filter(|page| page.is_sealed) else { continue };
+        let Some(head) = sealed_head(theirs) else { continue };
         let at = seen.entry(other.clone()).or_default();
-        *at = (*at).max(page.head.at);
+        *at = (*at).max(head.at);
     }
-    Head { at: now.max(own.at + Duration::from_millis(1)), last: HEAD, seen }
+    Head { at: now.max(own.at + Duration::from_millis(1)), last: HEAD, plain_until, seen }
 }
 
 /// One page to be written.
@@ -211,6 +227,28 @@ pub fn again(own: &BTreeMap<u16, Page>) -> Vec<Write> {
         ..Draft::default()
     };
     draft.in_order(|_| true)
+}
+
+/// What empties the pages of writers that are done: of other alerters, since one alone acts, and of whatever is on controllers that are
+/// gone. Only where each of their entries is covered elsewhere.
+pub fn superseded(
+    pages: &Pages,
+    writer: &Writer,
+    is_gone: impl Fn(&str) -> bool,
+    is_covered: impl Fn(&Entry) -> bool,
+) -> Vec<(Writer, Vec<Write>)> {
+    let is_done = |other: &Writer| other.part == Part::Alerter || is_gone(&other.controller);
+    let entries = |own: &BTreeMap<u16, Page>| own.values().flat_map(sound).collect::<Vec<_>>();
+    let done = pages.iter().filter(|(other, own)| {
+        let said = entries(own);
+        *other != writer
+            && is_done(other)
+            && sealed_head(own).is_some()
+            && !said.is_empty()
+            && said.iter().all(&is_covered)
+    });
+    let emptied = |number: &u16| Write { number: *number, last: HEAD, entries: Vec::new() };
+    done.map(|(other, own)| (other.clone(), own.keys().rev().map(emptied).collect())).collect()
 }
 
 fn sound(page: &Page) -> Vec<Entry> {

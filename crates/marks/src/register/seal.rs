@@ -59,6 +59,15 @@ impl SealKeys {
     }
 }
 
+/// The same keys in the same order.
+impl PartialEq for SealKeys {
+    fn eq(&self, other: &Self) -> bool {
+        self.0.iter().map(|key| key.expose_secret()).eq(other.0.iter().map(|key| key.expose_secret()))
+    }
+}
+
+impl Eq for SealKeys {}
+
 impl fmt::Debug for SealKeys {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "{} key(s)", self.0.len())

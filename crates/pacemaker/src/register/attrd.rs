@@ -95,7 +95,7 @@ fn value(tools: &Tools, key: &str, deadline: Instant) -> Result<String, Register
 type Values = Vec<(String, String)>;
 
 impl Shelf for Attrd {
-    fn read(&self, tools: &Tools, number: u16, deadline: Instant) -> Result<Texts, RegisterError> {
+    fn texts(&self, tools: &Tools, number: u16, deadline: Instant) -> Result<Texts, RegisterError> {
         ask(tools, &name_of(number), &["--query", "--all"].map(str::to_owned), deadline)
     }
 

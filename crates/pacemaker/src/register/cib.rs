@@ -96,14 +96,9 @@ impl Keeper for InCib {
 }
 
 impl Shelf for InCib {
-    fn read(&self, tools: &Tools, number: u16, deadline: Instant) -> Result<Texts, RegisterError> {
-        let start = format!("{PAGES}.{number}.");
-        let only = format!("--xpath=//cluster_property_set/nvpair[starts-with(@name,'{start}')]");
-        let xml = ask(tools, only, deadline)?;
-        let pairs = xml::elements(&xml, "nvpair").map_err(|_| Tool::Cibadmin.unreadable())?;
-        let own =
-            |pair: &Element| Some((pair.get("name").strip_prefix(&start)?.to_owned(), pair.own("value")));
-        Ok(pairs.iter().filter_map(own).collect())
+    fn texts(&self, tools: &Tools, number: u16, deadline: Instant) -> Result<Texts, RegisterError> {
+        let only = format!("--xpath=//cluster_property_set/nvpair[starts-with(@name,'{PAGES}.{number}.')]");
+        texts_in(&ask(tools, only, deadline)?, number)
     }
 
     fn put(&self, tools: &Tools, place: (u16, &Writer), text: &str, deadline: Instant) -> Done {
@@ -113,6 +108,14 @@ impl Shelf for InCib {
         let arguments = ["--modify", "--allow-create", "--scope=crm_config", "--xml-text", &set];
         tools.run(Tool::Cibadmin, &arguments.map(str::to_owned), &[], deadline).map(drop)
     }
+}
+
+/// What stands under this number in a CIB, or in a part of it.
+pub(super) fn texts_in(xml: &str, number: u16) -> Result<Texts, RegisterError> {
+    let start = format!("{PAGES}.{number}.");
+    let pairs = xml::elements(xml, "nvpair").map_err(|_| Tool::Cibadmin.unreadable())?;
+    let own = |pair: &Element| Some((pair.get("name").strip_prefix(&start)?.to_owned(), pair.own("value")));
+    Ok(pairs.iter().filter_map(own).collect())
 }
 
 /// Whether all of them were inserted.

@@ -60,7 +60,8 @@ pub enum RegisterError {
 }
 
 impl RegisterError {
-    pub(super) fn unfit(entry: &Entry) -> Self {
+    /// Such an entry would not read back as it is.
+    pub fn unfit(entry: &Entry) -> Self {
         Self::Unfit { key: entry.key().to_string() }
     }
 

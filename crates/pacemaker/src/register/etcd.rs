@@ -8,9 +8,10 @@ use std::time::Instant;
 
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
-use marks::register::{Entry, Held};
+use marks::register::{Entries, Entry, Held};
 
 use super::error::RegisterError;
+use super::etcd_seal;
 use super::etcdctl::{self, Answer};
 use super::keeper::{At, Keeper, Written, batches};
 use super::published::Published;
@@ -72,27 +73,37 @@ impl Keeper for InEtcd {
         Ok(())
     }
 
-    /// What stands deeper under the same prefix is another cluster's.
     fn all(&self, tools: &Tools, deadline: Instant) -> Result<Values, RegisterError> {
+        let own = |(key, value): (String, String)| (key, etcd_seal::parts(&value).0.to_owned());
+        Ok(sealed(tools, deadline)?.into_iter().map(own).collect())
+    }
+
+    fn entries(&self, tools: &Tools, deadline: Instant) -> Result<Entries, RegisterError> {
         let prefix = &etcdctl::place(tools)?.prefix;
-        let answer = etcdctl::ask(tools, &["get", "--prefix", prefix], "", deadline)?;
-        let own = |(key, value): (String, String)| {
-            let key = key.strip_prefix(prefix).filter(|key| !key.contains('/'))?;
-            Some((key.to_owned(), value))
-        };
-        Ok(pairs(&answer).filter_map(own).collect())
+        Ok(etcd_seal::read(sealed(tools, deadline)?, prefix, &tools.keys))
     }
 
     /// Of `etcdctl --write-out=json get --prefix PREFIX`, whatever the prefix was.
     fn parse(&self, printed: &str) -> Result<Values, RegisterError> {
         let answer: Answer = etcdctl::parse(printed.as_bytes())?;
         let last = |key: String| key.rsplit('/').next().map(str::to_owned).unwrap_or_default();
-        Ok(pairs(&answer).map(|(key, value)| (last(key), value)).collect())
+        Ok(pairs(&answer).map(|(key, value)| (last(key), etcd_seal::parts(&value).0.to_owned())).collect())
     }
 
     fn is_late(&self) -> bool {
         false
     }
+}
+
+/// All that stands there, with its seals. What stands deeper under the same prefix is another cluster's.
+fn sealed(tools: &Tools, deadline: Instant) -> Result<Values, RegisterError> {
+    let prefix = &etcdctl::place(tools)?.prefix;
+    let answer = etcdctl::ask(tools, &["get", "--prefix", prefix], "", deadline)?;
+    let own = |(key, value): (String, String)| {
+        let key = key.strip_prefix(prefix).filter(|key| !key.contains('/'))?;
+        Some((key.to_owned(), value))
+    };
+    Ok(pairs(&answer).filter_map(own).collect())
 }
 
 /// Starts to watch for changes from now on; see [`super::watch`].
@@ -107,7 +118,7 @@ fn create(tools: &Tools, entries: &[&Entry], deadline: Instant) -> Result<bool, 
     let prefix = &etcdctl::place(tools)?.prefix;
     let (mut absent, mut puts) = (String::new(), String::new());
     for entry in entries {
-        let (key, value) = (entry.key(), entry.value());
+        let (key, value) = (entry.key(), etcd_seal::write(entry, prefix, (tools.part, &tools.keys)));
         absent += &format!("create(\"{prefix}{key}\") = \"0\"\n");
         puts += &format!("put \"{prefix}{key}\" \"{value}\"\n");
     }
@@ -130,5 +141,5 @@ fn pairs(answer: &Answer) -> impl Iterator<Item = (String, String)> {
 
 /// How much an entry adds to a transaction, beside the prefix.
 fn text_of(entry: &Entry) -> usize {
-    2 * entry.key().to_string().len() + entry.value().len()
+    2 * entry.key().to_string().len() + entry.value().len() + etcd_seal::LENGTH
 }

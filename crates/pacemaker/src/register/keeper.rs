@@ -38,6 +38,11 @@ pub(super) trait Keeper {
     /// Reads what its tool printed.
     fn parse(&self, printed: &str) -> Result<Vec<(String, String)>, RegisterError>;
 
+    /// All that stands there on its own.
+    fn entries(&self, tools: &Tools, deadline: Instant) -> Result<Entries, RegisterError> {
+        Ok(entries(&self.all(tools, deadline)?))
+    }
+
     /// Whether what was changed can be seen later than the answer came.
     fn is_late(&self) -> bool;
 }
@@ -45,7 +50,7 @@ pub(super) trait Keeper {
 /// What keeps texts under keys, a few of them under each number.
 pub(super) trait Shelf {
     /// All that stands under this number: whose it is, and the text.
-    fn read(&self, tools: &Tools, number: u16, deadline: Instant) -> Result<Texts, RegisterError>;
+    fn texts(&self, tools: &Tools, number: u16, deadline: Instant) -> Result<Texts, RegisterError>;
 
     /// Puts a text there, in the place of what was there before.
     fn put(&self, tools: &Tools, place: (u16, &Writer), text: &str, deadline: Instant) -> Done;

@@ -6,7 +6,9 @@ mod clear;
 mod error;
 mod etcd;
 mod etcd_fault;
+mod etcd_seal;
 mod etcdctl;
+mod found;
 mod keeper;
 mod paged;
 mod publish;
@@ -17,13 +19,13 @@ use std::process::Child;
 use std::time::Instant;
 
 use marks::register::pages::{Head, Write, Writer};
-use marks::register::{Entries, Entry, Key, Register, SealKeys};
+use marks::register::{Entries, Entry, Key, Register};
 
 use keeper::{Keeper, Shelf};
 
 pub use error::RegisterError;
 pub use etcd_fault::EtcdFault;
-pub use paged::Book;
+pub use found::{Found, Paged};
 pub use published::Published;
 pub use tools::Tools;
 
@@ -81,23 +83,34 @@ pub fn clear(
 /// # Errors
 /// [`RegisterError`] where it cannot be said what stands there; odd entries are kept apart and are no error.
 pub fn read(register: Register, tools: &Tools, deadline: Instant) -> Result<Entries, RegisterError> {
-    match keeper_of(register) {
-        Ok(keeper) => Ok(keeper::entries(&keeper.all(tools, deadline)?)),
-        Err(_none) => Ok(Entries::default()),
+    Ok(find(register, tools, deadline)?.entries)
+}
+
+/// The same, and how it stands there.
+///
+/// # Errors
+/// As [`read`].
+pub fn find(register: Register, tools: &Tools, deadline: Instant) -> Result<Found, RegisterError> {
+    let Ok(keeper) = keeper_of(register) else { return Ok(Found::default()) };
+    // Before the pages: what stands there alone stands on a page by then.
+    let plain = keeper.entries(tools, deadline)?;
+    match shelf_of(register) {
+        Ok(shelf) => {
+            let book = paged::read(&tools.keys, |number| shelf.texts(tools, number, deadline))?;
+            Ok(Found::of(book, plain, tools))
+        }
+        Err(_apart) => Ok(Found { entries: plain, paged: None }),
     }
 }
 
-/// Reads all pages, the heads first: these say how many others there are.
+/// The same of a whole CIB, with the register in it.
 ///
 /// # Errors
-/// [`RegisterError`] where it cannot be said what stands there.
-pub fn read_pages(
-    register: Register,
-    tools: &Tools,
-    keys: &SealKeys,
-    deadline: Instant,
-) -> Result<Book, RegisterError> {
-    paged::read(shelf_of(register)?, tools, keys, deadline)
+/// [`RegisterError::Unreadable`] where it is not whole.
+pub fn find_in_cib(xml: &str, tools: &Tools) -> Result<Found, RegisterError> {
+    let plain = parse_output(Register::Cib, xml)?;
+    let book = paged::read(&tools.keys, |number| cib::texts_in(xml, number))?;
+    Ok(Found::of(book, plain, tools))
 }
 
 /// Writes pages in their order, each only when the one before it can be read. Its date tells each from what stood there before: attrd
@@ -108,11 +121,11 @@ pub fn read_pages(
 pub fn write_pages(
     register: Register,
     tools: &Tools,
-    whose: (&Writer, &SealKeys),
+    writer: &Writer,
     writes: &[Write],
     (head, deadline): (&Head, Instant),
 ) -> Result<(), RegisterError> {
-    paged::write(shelf_of(register)?, tools, whose, writes, (head, deadline))
+    paged::write(shelf_of(register)?, tools, writer, writes, (head, deadline))
 }
 
 /// Reads what the register's tool printed: `attrd_updater`, as XML or not, `cibadmin`, or `etcdctl`.

@@ -1,32 +1,32 @@
 //! Pages of the register in Pacemaker: each has a key that its writer uses for ever.
 
-use std::collections::BTreeMap;
 use std::thread;
 use std::time::Instant;
 
 use marks::register::pages::{self, HEAD, Head, Page, Pages, Write, Writer};
-use marks::register::{Apart, Entries, SealKeys, Why};
+use marks::register::{Apart, SealKeys, Why};
 
 use super::attrd::PAUSE;
 use super::error::RegisterError;
-use super::keeper::Shelf;
+use super::keeper::{Shelf, Texts};
 use super::tools::Tools;
+
+/// Who has no seal can claim any number: so many pages hold more entries than anybody has.
+const UNSEALED_MAX: u16 = 64;
 
 /// Every page of every writer.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct Book {
+pub(super) struct Book {
     /// By writer and number.
-    pub pages: Pages,
+    pub(super) pages: Pages,
     /// What is no page of ours.
-    pub apart: Vec<Apart>,
+    pub(super) apart: Vec<Apart>,
 }
 
-/// See [`super::read_pages`].
+/// Reads all pages, the heads first: these say how many others there are. `texts` gives what stands under a number.
 pub(super) fn read(
-    shelf: &dyn Shelf,
-    tools: &Tools,
     keys: &SealKeys,
-    deadline: Instant,
+    mut texts: impl FnMut(u16) -> Result<Texts, RegisterError>,
 ) -> Result<Book, RegisterError> {
     let mut book = Book::default();
     let mut last = HEAD;
@@ -34,7 +34,7 @@ pub(super) fn read(
         if number > last {
             break;
         }
-        for (key, text) in shelf.read(tools, number, deadline)? {
+        for (key, text) in texts(number)? {
             last = last.max(book.take((&key, number), &text, keys));
         }
     }
@@ -46,7 +46,7 @@ pub(super) fn read(
 pub(super) fn write(
     shelf: &dyn Shelf,
     tools: &Tools,
-    (writer, keys): (&Writer, &SealKeys),
+    writer: &Writer,
     writes: &[Write],
     (head, deadline): (&Head, Instant),
 ) -> Result<(), RegisterError> {
@@ -55,7 +55,7 @@ pub(super) fn write(
             HEAD => Head { last: *last, ..head.clone() },
             _ => Head { at: head.at, ..Head::default() },
         };
-        let text = pages::write(writer, *number, &head, entries, keys);
+        let text = pages::write(writer, *number, &head, entries, &tools.keys);
         shelf.put(tools, (*number, writer), &text, deadline)?;
         confirm(shelf, tools, (*number, writer), &text, deadline)?;
     }
@@ -73,7 +73,7 @@ fn confirm(
 ) -> Result<(), RegisterError> {
     let (key, mut missing) = (writer.to_string(), None);
     loop {
-        match shelf.read(tools, number, deadline) {
+        match shelf.texts(tools, number, deadline) {
             Ok(texts) if texts.iter().any(|(whose, found)| *whose == key && found == text) => return Ok(()),
             Ok(_) => missing = Some(RegisterError::NotReadBack { key: format!("{key} {number}") }),
             Err(e) => return Err(missing.unwrap_or(e)),
@@ -83,15 +83,6 @@ fn confirm(
 }
 
 impl Book {
-    /// All that they say together.
-    pub fn entries(&self) -> Entries {
-        let mut all = Entries::default();
-        for page in self.pages.values().flat_map(BTreeMap::values) {
-            all.unite(page.entries.clone(), page.is_sealed);
-        }
-        all
-    }
-
     /// Such a page is of a time that is over.
     fn leave_out_what_no_head_names(&mut self) {
         for own in self.pages.values_mut() {
@@ -107,7 +98,7 @@ impl Book {
         }
         match read_one((key, number), text, keys) {
             Ok((writer, page)) => {
-                let last = page.head.last;
+                let last = if page.is_sealed { page.head.last } else { page.head.last.min(UNSEALED_MAX) };
                 self.pages.entry(writer).or_default().insert(number, page);
                 last
             }

@@ -3,7 +3,8 @@
 use std::path::PathBuf;
 use std::time::Instant;
 
-use marks::register::Etcd;
+use marks::register::pages::Part;
+use marks::register::{Etcd, SealKeys};
 
 use super::error::RegisterError;
 use crate::child;
@@ -27,6 +28,10 @@ pub struct Tools {
     pub etcdctl: PathBuf,
     /// Where that is, if the register is there.
     pub etcd: Option<Etcd>,
+    /// What seals the register's entries, and opens them.
+    pub keys: SealKeys,
+    /// Who writes with these.
+    pub part: Part,
 }
 
 impl Default for Tools {
@@ -38,6 +43,8 @@ impl Default for Tools {
             stonith_admin: "/usr/sbin/stonith_admin".into(),
             etcdctl: "/usr/bin/etcdctl".into(),
             etcd: None,
+            keys: SealKeys::default(),
+            part: Part::Alerter,
         }
     }
 }

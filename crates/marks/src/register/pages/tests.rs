@@ -1,9 +1,8 @@
 use proptest::prelude::*;
 
 use super::*;
-use crate::id::{MarkId, NoteId};
-use crate::mark::Settlement;
-use crate::register::{About, Decision, Scope, Settled, Why};
+use crate::id::NoteId;
+use crate::register::{About, Decision, Scope, Why};
 
 /// One of a few dozen that fill a page.
 fn entry(number: u32) -> Entry {
@@ -170,41 +169,10 @@ proptest! {
     }
 
     #[test]
-    fn whatever_stands_there_is_read_or_refused(text in "[2-3];[0-9a-z]{0,20};[0-9]{0,6};[A-Za-z0-9_-]{0,40};.{0,30}") {
+    fn whatever_stands_there_is_read_or_refused(text in "[2-3];[0-9a-z]{0,20};[0-9]{0,6};[0-9]{0,3};[A-Za-z0-9_-]{0,40};.{0,30}") {
         if let Ok(page) = read(&writer(), 0, &text, &keys()) {
             prop_assert!(!page.is_sealed);
         }
-    }
-}
-
-/// What pages of two controllers say of a few matters, each with another time.
-fn page() -> impl Strategy<Value = (Entries, bool)> {
-    let settled = (0_u8..4, 0_i64..4).prop_map(|(number, at)| {
-        let mark = MarkId::parse(&format!("0199c2a4-7d1e-7b3a-9f00-{number:012}")).unwrap();
-        Entry::Settled(Settled { mark, how: Settlement::Acknowledged, at: Timestamp(at), by: "ctl1".into() })
-    });
-    (prop::collection::vec(settled, 0..5), any::<bool>()).prop_map(|(all, is_sealed)| {
-        let sound = all.into_iter().map(|entry| (entry.key(), entry)).collect();
-        (Entries { sound, ..Entries::default() }, is_sealed)
-    })
-}
-
-fn united(pages: impl IntoIterator<Item = (Entries, bool)>) -> Entries {
-    let mut all = Entries::default();
-    pages.into_iter().for_each(|(page, is_sealed)| all.unite(page, is_sealed));
-    all
-}
-
-proptest! {
-    /// Whatever was read first, after whatever partition: the same is believed. A forged page changes nothing that a sealed one says.
-    #[test]
-    fn the_union_is_the_same_in_any_order(pages in prop::collection::vec(page(), 0..6)) {
-        let all = united(pages.clone());
-        prop_assert_eq!(&united(pages.iter().rev().cloned()), &all);
-        prop_assert_eq!(&united(pages.iter().chain(&pages).cloned()), &all);
-        let sealed = united(pages.into_iter().filter(|(_, is_sealed)| *is_sealed));
-        prop_assert!(sealed.sound.iter().all(|(key, entry)| all.sound.get(key) == Some(entry)));
-        prop_assert!(all.sealed.iter().eq(sealed.sound.keys()));
     }
 }
 
@@ -298,7 +266,7 @@ proptest! {
                     let writer = named(who);
                     let dates = |view: &Pages| view.iter().map(|(w, own)| (w.clone(), own[&HEAD].head.at)).collect();
                     let before: Vec<(Writer, Timestamp)> = dates(&views[who]);
-                    let head = head(&views[who], &writer, now);
+                    let head = head(&views[who], &writer, Timestamp(0), now);
                     known.insert((writer.clone(), head.at), before);
                     let text = write(&writer, HEAD, &head, &[], &keys());
                     let page = read(&writer, HEAD, &text, &keys()).unwrap();
@@ -345,16 +313,24 @@ fn what_a_forger_has_seen_is_no_gap() {
 #[test]
 fn what_none_of_us_wrote_is_no_page() {
     let bomb = URL_SAFE_NO_PAD.encode(compress_to_vec(&vec![b'x'; UNPACKED_MAX + 1], LEVEL));
-    let bad =
-        ["2;1;0;!;", "2;1;0;", "2;x;0;;", "2;1;70000;;", "2;1;0;AAAA;", &format!("2;1;0;{bomb};"), "2;"];
+    let bad = [
+        "2;1;0;0;!;",
+        "2;1;0;0;",
+        "2;x;0;0;;",
+        "2;1;70000;0;;",
+        "2;1;0;0;AAAA;",
+        &format!("2;1;0;0;{bomb};"),
+        "2;",
+        "2;1;0;x;;",
+    ];
     for text in bad {
         assert_eq!(read(&writer(), 0, text, &keys()), Err(ValueError::Malformed), "{text:.40}");
     }
-    for text in ["", "1;compute1", "3;1;0;;", "22;1;0;;"] {
+    for text in ["", "1;compute1", "3;1;0;0;;", "22;1;0;0;;"] {
         assert_eq!(read(&writer(), 0, text, &keys()), Err(ValueError::Version), "{text}");
     }
     let odd = URL_SAFE_NO_PAD.encode(compress_to_vec(b"x.1=1;a\nw.1\n", LEVEL));
-    let page = read(&writer(), 0, &format!("2;1;0;{odd};"), &keys()).unwrap();
+    let page = read(&writer(), 0, &format!("2;1;0;0;{odd};"), &keys()).unwrap();
     assert_eq!(page.entries.apart.iter().map(|it| it.why).collect::<Vec<_>>(), [Why::Key]);
 }
 
@@ -389,4 +365,43 @@ fn everything_can_be_written_again() {
     let all = again(&model.pages);
     assert_eq!(all.iter().map(|write| write.number).collect::<Vec<_>>(), [1, 2, HEAD]);
     assert_eq!((all[2].last, all.iter().map(|write| write.entries.len()).sum::<usize>()), (2, 200));
+}
+
+/// A writer whose head names a page that is not there: what stood on it may be an end. The broken variant goes by heads alone.
+#[test]
+fn a_page_that_the_head_names_and_is_not_there_is_a_gap() {
+    let pages = |has_second: bool| {
+        let page = |number: u16, last: u16| {
+            let text = write(&named(1), number, &Head { last, ..at(5) }, &[], &keys());
+            (number, read(&named(1), number, &text, &keys()).unwrap())
+        };
+        let mut own = BTreeMap::from([page(HEAD, 1)]);
+        own.extend(has_second.then(|| page(1, 0)));
+        Pages::from([(named(1), own)])
+    };
+    assert_eq!((gaps(&pages(true)).len(), gaps(&pages(false)).len()), (0, 1));
+}
+
+/// Pages of alerters that do not act any more are emptied once all that they say is said elsewhere, and of agents where their controller is
+/// gone. The broken variants empty what nobody else says, and what the agent of a living controller has just written.
+#[test]
+fn what_is_covered_elsewhere_is_emptied() {
+    let entry = entry(1);
+    let page = |writer: &Writer| {
+        let text = write(writer, HEAD, &at(5), std::slice::from_ref(&entry), &keys());
+        BTreeMap::from([(HEAD, read(writer, HEAD, &text, &keys()).unwrap())])
+    };
+    let agent = Writer { part: Part::Agent, controller: "ctl2".into() };
+    let pages: Pages =
+        [named(1), named(2), agent.clone()].into_iter().map(|it| (it.clone(), page(&it))).collect();
+    let emptied = |is_gone: bool, is_covered: bool| -> Vec<Writer> {
+        let done = superseded(&pages, &named(1), |_| is_gone, |_| is_covered);
+        assert!(
+            done.iter().all(|(_, writes)| writes == &[Write { number: HEAD, last: HEAD, entries: vec![] }])
+        );
+        done.into_iter().map(|(writer, _)| writer).collect()
+    };
+    assert_eq!(emptied(false, true), [named(2)]);
+    assert_eq!(emptied(true, true), [agent, named(2)]);
+    assert_eq!(emptied(true, false), []);
 }

@@ -1,6 +1,6 @@
 //! Pages through the tools of a cluster that keeps them in files.
 
-use marks::register::pages::{HEAD, Head, Part, Write, Writer};
+use marks::register::pages::{HEAD, Head, Pages, Part, Write, Writer};
 use marks::register::{Apart, SealKeys, Why};
 use marks::time::Timestamp;
 
@@ -47,15 +47,20 @@ impl Cluster {
         writes: &[Write],
         limit: u64,
     ) -> Result<(), &'static str> {
-        let (writer, keys) = (writer(whose), keys());
+        let tools = Tools { keys: keys(), ..self.tools.clone() };
         let head = Head { at: Timestamp(7), ..Head::default() };
         let until = Instant::now() + Duration::from_millis(limit);
-        write_pages(register, &self.tools, (&writer, &keys), writes, (&head, until)).map_err(|e| e.kind())
+        write_pages(register, &tools, &writer(whose), writes, (&head, until)).map_err(|e| e.kind())
     }
 
-    fn book(&self, register: Register) -> Result<Book, &'static str> {
-        let until = Instant::now() + Duration::from_secs(20);
-        read_pages(register, &self.tools, &keys(), until).map_err(|e| e.kind())
+    fn found(&self, register: Register) -> Result<(Pages, Entries), &'static str> {
+        let tools = Tools { keys: keys(), ..self.tools.clone() };
+        let found = find(register, &tools, Instant::now() + Duration::from_secs(20)).map_err(|e| e.kind())?;
+        let in_cib = || find_in_cib(&tools.cib(Instant::now() + Duration::from_secs(20)).unwrap(), &tools);
+        if register == Register::Cib {
+            assert_eq!(in_cib().unwrap(), found, "a whole CIB says the same");
+        }
+        Ok((found.paged.unwrap().pages, found.entries))
     }
 }
 
@@ -70,18 +75,18 @@ fn writes() -> [Write; 3] {
 fn what_two_controllers_wrote_is_read_together() {
     for register in BOTH {
         let cluster = cluster();
-        assert_eq!(cluster.book(register), Ok(Book::default()), "nothing was ever written");
+        assert_eq!(cluster.found(register), Ok(Default::default()), "nothing was ever written");
         assert_eq!(cluster.write(register, "ctl1", &writes(), ENOUGH), Ok(()));
         assert_eq!(cluster.write(register, "ctl2", &writes()[2..], ENOUGH), Ok(()));
-        let book = cluster.book(register).unwrap();
-        let numbers: Vec<usize> = book.pages.values().map(std::collections::BTreeMap::len).collect();
-        assert_eq!((numbers, book.apart.len()), (vec![3, 1], 0));
-        let all = book.entries();
-        assert_eq!((all.sound.len(), all.sealed.len()), (13, 13));
+        let (pages, all) = cluster.found(register).unwrap();
+        let numbers: Vec<usize> = pages.values().map(std::collections::BTreeMap::len).collect();
+        assert_eq!((numbers, all.apart.len()), (vec![3, 1], 0));
+        assert_eq!((all.sound.len(), all.unsealed.len()), (13, 0));
+        assert!(all.is_partial, "the head of ctl2 names pages that it did not write");
         // A page that the head does not name is not looked for.
         let alone = Write { last: 0, ..writes()[2].clone() };
         assert_eq!(cluster.write(register, "ctl1", &[alone], ENOUGH), Ok(()));
-        assert_eq!(cluster.book(register).unwrap().pages[&writer("ctl1")].len(), 1);
+        assert_eq!(cluster.found(register).unwrap().0[&writer("ctl1")].len(), 1);
     }
 }
 
@@ -96,11 +101,11 @@ fn what_a_stranger_wrote_is_told_apart() {
     fs::write(directory.join("compute1"), "1").unwrap();
     fs::write(directory.join("agent.ctl3"), "2;nonsense").unwrap();
     fs::write(directory.join("alerter.ctl1"), "").unwrap();
-    let book = cluster.book(Register::Attrd).unwrap();
+    let (pages, all) = cluster.found(Register::Attrd).unwrap();
     let apart =
         [("agent.ctl3", Why::Malformed), ("compute1", Why::Key)].map(|(key, why)| Apart::new(key, why));
-    assert_eq!(book.apart, apart);
-    let seals: Vec<bool> = book.pages.values().map(|own| own[&HEAD].is_sealed).collect();
+    assert_eq!(all.apart, apart);
+    let seals: Vec<bool> = pages.values().map(|own| own[&HEAD].is_sealed).collect();
     assert_eq!(seals, [true, false], "a page that was copied under another name");
 }
 

@@ -1,0 +1,139 @@
+use proptest::prelude::*;
+
+use super::*;
+use crate::fencing::{Fencing, Origin};
+use crate::host::HostName;
+use crate::id::{FencingId, MarkId, NoteId};
+use crate::mark::Settlement;
+use crate::register::{Settled, Watermark};
+
+const NOW: Timestamp = Timestamp(1_800_000_000_000);
+
+fn fencing(seen_by: &str, asked_at: i64) -> Entry {
+    let node = HostName::parse("compute1").unwrap();
+    Entry::Fencing(Fencing {
+        id: FencingId::parse("0199c2a4-7d1e-7b3a-9f00-000000000001").unwrap(),
+        node,
+        plug: None,
+        asked_at: Timestamp(asked_at),
+        committed_at: Timestamp(asked_at),
+        seen_by: seen_by.into(),
+        origin: Origin::Fencer,
+        incarnation: None,
+        already_down: None,
+        given_domain: None,
+        given_shared_storage: None,
+    })
+}
+
+fn end(by: &str) -> Entry {
+    let mark = MarkId::parse("0199c2a4-7d1e-7b3a-9f00-000000000001").unwrap();
+    Entry::Settled(Settled { mark, how: Settlement::Acknowledged, at: NOW, by: by.into() })
+}
+
+fn watermark() -> Entry {
+    let id = NoteId::parse("0199c2a4-7d1e-7b3a-9f00-000000000002").unwrap();
+    Entry::Watermark(Watermark { id, at: Timestamp(0), by: "ctl1".into() })
+}
+
+fn entries(all: &[Entry]) -> Entries {
+    Entries { sound: all.iter().map(|it| (it.key(), it.clone())).collect(), ..Entries::default() }
+}
+
+/// The head of this writer, with these entries.
+fn page(part: Part, controller: &str, is_sealed: bool, all: &[Entry]) -> Pages {
+    let page = Page { is_sealed, entries: entries(all), ..Page::default() };
+    let writer = Writer { part, controller: controller.into() };
+    Pages::from([(writer, BTreeMap::from([(HEAD, page)]))])
+}
+
+fn both(one: Pages, other: Pages) -> Pages {
+    one.into_iter().chain(other).collect()
+}
+
+/// Of one entry that stands there: whether root on its controller vouches for it, and why it counts for nothing.
+fn seal(pages: &Pages, plain: &[Entry], is_keyless: bool) -> (bool, Option<Unsealed>) {
+    let all = united(pages, &entries(plain), is_keyless, NOW);
+    let key = all.sound.keys().find(|key| !matches!(key, Key::Watermark(_))).expect("it stands there");
+    (all.sealed.contains(key), all.unsealed.get(key).copied())
+}
+
+/// S1-16: the broken variant takes an alerter's copy of a fencing for the word of root on the controller that it names: a forged one is
+/// copied by whoever reads it.
+#[test]
+fn only_its_own_agent_vouches_for_a_fencing() {
+    let own = |part, by| seal(&page(part, by, true, &[fencing("ctl1", 7)]), &[], false);
+    assert_eq!(own(Part::Agent, "ctl1"), (true, None));
+    assert_eq!(own(Part::Agent, "ctl2"), (false, None));
+    assert_eq!(own(Part::Alerter, "ctl1"), (false, None));
+    let forged = page(Part::Agent, "ctl1", false, &[fencing("ctl1", 7)]);
+    assert_eq!(seal(&forged, &[], false), (false, Some(Unsealed::Unknown)));
+    assert_eq!(seal(&forged, &[], true), (false, None), "without a key nobody can tell");
+}
+
+/// What root passes on says what the fencing is: a forged one under the same key, that claims to be earlier, is not heard.
+#[test]
+fn a_forged_fencing_stands_in_no_true_ones_way() {
+    let read = page(Part::Alerter, "ctl2", true, &[fencing("ctl1", 7)]);
+    let all = united(&read, &entries(&[fencing("ctl1", 3)]), false, NOW);
+    assert_eq!(all.sound.values().next(), Some(&fencing("ctl1", 7)));
+}
+
+/// An end counts by its seal; in an upgrade also from who was never seen to seal. The broken variants believe who seals otherwise, or
+/// believe anybody once the upgrade is over, or before any alerter had a key.
+#[test]
+fn an_end_without_a_seal_counts_in_an_upgrade_alone() {
+    let sealed = |until| {
+        let mut pages = page(Part::Alerter, "ctl2", true, &[]);
+        pages.values_mut().for_each(|own| own.get_mut(&HEAD).unwrap().head.plain_until = until);
+        pages
+    };
+    let (later, over) = (NOW + KEPT, NOW);
+    let plain = |by: &str| [end(by)];
+    assert_eq!(seal(&page(Part::Alerter, "ctl1", true, &plain("ctl1")), &[], false), (true, None));
+    assert_eq!(seal(&sealed(later), &plain("ctl1"), false), (false, None));
+    assert_eq!(seal(&sealed(later), &plain("ctl2"), false), (false, Some(Unsealed::Forged)));
+    assert_eq!(seal(&sealed(over), &plain("ctl1"), false), (false, Some(Unsealed::Unknown)));
+    assert_eq!(seal(&Pages::new(), &plain("ctl1"), false), (false, Some(Unsealed::Unknown)));
+    assert_eq!(seal(&Pages::new(), &[end("ctl1"), watermark()], false), (false, None));
+    assert_eq!(seal(&sealed(over), &plain("ctl2"), true), (false, None));
+}
+
+/// The first alerter with a key gives those without so much time, and all others go by it; what no root wrote, and an agent, begin none.
+#[test]
+fn an_upgrade_has_an_end() {
+    let was_there = entries(&[watermark()]);
+    assert_eq!(plain_until(&Pages::new(), &was_there, NOW), NOW + KEPT);
+    assert_eq!(plain_until(&Pages::new(), &entries(&[end("ctl1")]), NOW), Timestamp(0));
+    let head = |part, is_sealed| plain_until(&page(part, "ctl1", is_sealed, &[]), &was_there, NOW);
+    assert_eq!(head(Part::Alerter, true), Timestamp(0));
+    assert_eq!((head(Part::Agent, true), head(Part::Alerter, false)), (NOW + KEPT, NOW + KEPT));
+}
+
+/// What three controllers say of a few matters, each with another time, sealed or not.
+fn story() -> impl Strategy<Value = (usize, bool, Entry)> {
+    (0_usize..3, any::<bool>(), 0_u8..4, 0_i64..4).prop_map(|(by, is_sealed, number, at)| {
+        let mark = MarkId::parse(&format!("0199c2a4-7d1e-7b3a-9f00-{number:012}")).unwrap();
+        let by_name = format!("ctl{by}");
+        let end = Settled { mark, how: Settlement::Acknowledged, at: Timestamp(at), by: by_name };
+        (by, is_sealed, Entry::Settled(end))
+    })
+}
+
+proptest! {
+    /// Whatever was forged changes nothing of what root wrote.
+    #[test]
+    fn what_is_sealed_counts_whatever_is_forged(stories in prop::collection::vec(story(), 0..12)) {
+        let mut pages = Pages::new();
+        for by in 0..3 {
+            let own: Vec<Entry> =
+                stories.iter().filter(|(who, is_sealed, _)| *who == by && *is_sealed).map(|(.., entry)| entry.clone()).collect();
+            pages = both(pages, page(Part::Alerter, &format!("ctl{by}"), true, &own));
+        }
+        let forged: Vec<Entry> = stories.iter().filter(|(_, is_sealed, _)| !is_sealed).map(|(.., entry)| entry.clone()).collect();
+        let (alone, all) = (united(&pages, &Entries::default(), false, NOW), united(&pages, &entries(&forged), false, NOW));
+        prop_assert!(alone.sound.iter().all(|(key, entry)| all.sound.get(key) == Some(entry)));
+        prop_assert_eq!(&all.sealed, &alone.sealed);
+        prop_assert!(all.sound.keys().all(|key| all.sealed.contains(key) != all.unsealed.contains_key(key)));
+    }
+}

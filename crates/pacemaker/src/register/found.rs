@@ -1,0 +1,47 @@
+//! What was found in the register: what it says, and how it stands there.
+
+use marks::register::pages::{Page, Pages, Writer};
+use marks::register::{Entries, plain_until, united};
+use marks::time::Timestamp;
+
+use super::paged::Book;
+use super::tools::Tools;
+
+/// Everything that was found.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Found {
+    /// What all of it says together.
+    pub entries: Entries,
+    /// How it stands there; none where each entry has a key of its own for as long as it is wanted.
+    pub paged: Option<Paged>,
+}
+
+/// How entries stand in Pacemaker's registers.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Paged {
+    /// By writer and number.
+    pub pages: Pages,
+    /// On their own, as release 0.1.0 writes them, and a controller without a key.
+    pub plain: Entries,
+}
+
+impl Found {
+    pub(super) fn of(book: Book, plain: Entries, tools: &Tools) -> Self {
+        let mut entries = united(&book.pages, &plain, tools.keys.is_empty(), Timestamp::now());
+        entries.apart.extend(book.apart);
+        Self { entries, paged: Some(Paged { pages: book.pages, plain }) }
+    }
+}
+
+impl Paged {
+    /// Until when controllers are to be understood that write and read entries on their own; over where that is past.
+    pub fn plain_until(&self, now: Timestamp) -> Timestamp {
+        plain_until(&self.pages, &self.plain, now)
+    }
+
+    /// Writers whose pages this controller's keys do not open: another key sealed them, or nobody.
+    pub fn unopened(&self) -> impl Iterator<Item = &Writer> {
+        let is_unopened = |page: &Page| !page.is_sealed;
+        self.pages.iter().filter(move |(_, own)| own.values().any(is_unopened)).map(|(writer, _)| writer)
+    }
+}

@@ -1,0 +1,154 @@
+//! The pages that this agent has in the register. Each of its calls may change them, so that one does at a time.
+
+use std::fs::{DirBuilder, File, OpenOptions};
+use std::io;
+use std::os::unix::fs::{DirBuilderExt as _, OpenOptionsExt as _};
+use std::path::Path;
+use std::thread;
+use std::time::{Duration, Instant};
+
+use marks::fencing::Fencing;
+use marks::register::pages::{self, Pages, Part, Writer};
+use marks::register::{Entry, KEPT, Key, Register};
+use marks::time::Timestamp;
+use nix::fcntl::{Flock, FlockArg};
+use pacemaker::register::{Paged, RegisterError, Tools};
+
+use crate::call::controller;
+
+/// Between two attempts to be the one that changes them.
+const PAUSE: Duration = Duration::from_millis(10);
+/// An alerter that passes a fencing on has long judged it by then.
+const PASSED_ON: Duration = Duration::from_secs(3600);
+
+/// Adds entries to this agent's pages, and takes from them what alerters have taken over. Gives what else stands in the register.
+///
+/// # Errors
+/// [`RegisterError`]: some of the entries may not stand there.
+pub(crate) fn add(
+    (register, tools, lock): (Register, &Tools, &Path),
+    new: &[Entry],
+    deadline: Instant,
+) -> Result<Paged, RegisterError> {
+    // Without it another call may write over these entries: the next one writes them again.
+    let _held = hold(lock, deadline);
+    let found = pacemaker::register::find(register, tools, deadline)?.paged.unwrap_or_default();
+    let (writer, now) = (Writer { part: Part::Agent, controller: controller() }, Timestamp::now());
+    let wanted = [new, &still_needed(&found.pages, &writer, now)].concat();
+    let none = std::collections::BTreeMap::new();
+    let writes = pages::plan(found.pages.get(&writer).unwrap_or(&none), &wanted, now);
+    let head = pages::head(&found.pages, &writer, Timestamp(0), now);
+    pacemaker::register::write_pages(register, tools, &writer, &writes, (&head, deadline))?;
+    Ok(found)
+}
+
+/// What stands on this writer's pages and on no alerter's yet.
+fn still_needed(pages: &Pages, writer: &Writer, now: Timestamp) -> Vec<Entry> {
+    let own = pages.get(writer).into_iter().flat_map(|own| own.values()).filter(|page| page.is_sealed);
+    let all = own.flat_map(|page| page.entries.sound.values());
+    let needed = all.filter(|entry| {
+        entry
+            .fencing()
+            .is_some_and(|fencing| now.since(fencing.asked_at) < KEPT && !is_taken_over(fencing, pages, now))
+    });
+    needed.cloned().collect()
+}
+
+/// Whether an alerter says what became of a fencing: that it made a mark of it, or for long that it knows it.
+fn is_taken_over(fencing: &Fencing, pages: &Pages, now: Timestamp) -> bool {
+    let is_old = now.since(fencing.committed_at) > PASSED_ON;
+    let says = |key: &Key| {
+        let alerters = pages.iter().filter(|(writer, _)| writer.part == Part::Alerter);
+        let mut pages = alerters.flat_map(|(_, own)| own.values()).filter(|page| page.is_sealed);
+        pages.any(|page| page.entries.sound.contains_key(key))
+    };
+    let mark = fencing.id.into();
+    says(&Key::Mark(mark))
+        || says(&Key::Settled(mark))
+        || is_old && (says(&Key::Fencing(fencing.id)) || says(&Key::Again(fencing.id)))
+}
+
+/// Waits until no other call changes the pages.
+fn hold(path: &Path, deadline: Instant) -> Option<Flock<File>> {
+    let mut file = open(path).ok()?;
+    loop {
+        match Flock::lock(file, FlockArg::LockExclusiveNonblock) {
+            Ok(held) => return Some(held),
+            Err((back, _)) if Instant::now() + PAUSE < deadline => file = back,
+            Err(_) => return None,
+        }
+        thread::sleep(PAUSE);
+    }
+}
+
+fn open(path: &Path) -> io::Result<File> {
+    if let Some(directory) = path.parent() {
+        DirBuilder::new().recursive(true).mode(0o755).create(directory)?;
+    }
+    OpenOptions::new().write(true).create(true).truncate(false).mode(0o600).open(path)
+}
+
+#[cfg(test)]
+mod tests {
+    use std::collections::BTreeMap;
+
+    use marks::mark::Settlement;
+    use marks::register::pages::{HEAD, Page};
+    use marks::register::{Entries, Settled};
+
+    use super::*;
+
+    const NOW: Timestamp = Timestamp(1_800_000_000_000);
+
+    fn writer(part: Part, controller: &str) -> Writer {
+        Writer { part, controller: controller.into() }
+    }
+
+    fn page(is_sealed: bool, all: &[Entry]) -> BTreeMap<u16, Page> {
+        let sound = all.iter().map(|entry| (entry.key(), entry.clone())).collect();
+        let entries = Entries { sound, ..Entries::default() };
+        BTreeMap::from([(HEAD, Page { is_sealed, entries, ..Page::default() })])
+    }
+
+    /// How many entries of its own the agent keeps, of one fencing that old, where another writer says that.
+    fn kept(age: Duration, other: (Part, bool), says: impl Fn(&Fencing) -> Entry) -> usize {
+        let fencing = samples::fencing("compute1", NOW - age);
+        let (own, (part, is_sealed)) = (writer(Part::Agent, "ctl1"), other);
+        let pages = Pages::from([
+            (own.clone(), page(true, &[Entry::Fencing(fencing.clone())])),
+            (writer(part, "ctl2"), page(is_sealed, &[says(&fencing)])),
+        ]);
+        still_needed(&pages, &own, NOW).len()
+    }
+
+    /// The broken variants let a fencing go that an alerter has read and not judged yet, or that anybody says was settled.
+    #[test]
+    fn a_fencing_stays_until_an_alerter_says_what_became_of_it() {
+        let end = |fencing: &Fencing| {
+            let how = Settlement::Acknowledged;
+            Entry::Settled(Settled { mark: fencing.id.into(), how, at: NOW, by: "ctl2".into() })
+        };
+        let copy = |fencing: &Fencing| Entry::Fencing(fencing.clone());
+        let (minute, hours) = (Duration::from_secs(60), Duration::from_secs(7200));
+        assert_eq!(kept(minute, (Part::Alerter, true), end), 0);
+        assert_eq!(kept(minute, (Part::Alerter, false), end), 1);
+        assert_eq!(kept(minute, (Part::Agent, true), end), 1);
+        assert_eq!(
+            (kept(minute, (Part::Alerter, true), copy), kept(hours, (Part::Alerter, true), copy)),
+            (1, 0)
+        );
+        assert_eq!(kept(KEPT, (Part::Agent, true), copy), 0, "nobody asks about it any more");
+    }
+
+    #[test]
+    fn one_call_at_a_time_changes_the_pages() {
+        let dir = tempfile::tempdir().unwrap();
+        let path = dir.path().join("run/fence_mark.lock");
+        let soon = || Instant::now() + Duration::from_millis(100);
+        let held = hold(&path, soon()).expect("nobody else has it");
+        assert!(hold(&path, soon()).is_none());
+        drop(held);
+        assert!(hold(&path, soon()).is_some());
+        assert!(hold(Path::new("/proc/none/lock"), soon()).is_none());
+    }
+}
