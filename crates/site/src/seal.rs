@@ -1,17 +1,21 @@
 //! The keys of the register's seals: secrets that root alone can read, and that are the same on every controller.
 
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
 use marks::register::SealKeys;
 
 use crate::file::read_private;
 
-/// Keys of this software's own, a line each; the first seals. They go before the cluster's, so that either can be changed.
-pub const OWN_KEYS: &str = "/etc/nova-host-alerter/register.key";
 /// Corosync's, where the cluster has one.
 pub const CLUSTER_KEY: &str = "/etc/corosync/authkey";
 /// Shorter lines are no secret: 128 bits in hexadecimal digits.
 const LINE_MIN: usize = 32;
+
+/// Where keys of this software's own stand, a line each: beside the configuration. They go before the cluster's, so that either
+/// can be changed.
+pub fn own_keys(config: &Path) -> PathBuf {
+    config.with_file_name("register.key")
+}
 
 /// What of these files can be used, and what is wrong with the others, a sentence each.
 pub fn seal_keys(own: &Path, cluster: &Path) -> (SealKeys, Vec<String>) {
@@ -82,6 +86,12 @@ mod tests {
         assert!(opened(&of_cluster, &both) && opened(&own, &both) && opened(&both, &own));
         assert!(!opened(&both, &of_cluster), "its first key is the own one");
         assert_eq!(both.digest(), own.digest());
+    }
+
+    #[test]
+    fn own_keys_stand_beside_the_configuration() {
+        assert_eq!(own_keys(Path::new(crate::CONFIG_PATH)), Path::new("/etc/nova-host-alerter/register.key"));
+        assert_eq!(own_keys(Path::new("alerter.toml")), Path::new("register.key"));
     }
 
     #[test]
