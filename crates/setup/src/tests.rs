@@ -88,7 +88,7 @@ fn apply(cluster: &mut Cluster, step: &Step) {
     assert!(usize::from(step.place()) < WRITES.len(), "docs/writes.md has every step");
     match step {
         Step::MakeKey { file } => {
-            cluster.here.key = Some(Key { sealing: Some(file.clone()), ..Key::default() })
+            cluster.here.key = Some(Key { sealing: Some(file.clone()), ..Key::default() });
         }
         Step::CreateMark { id, hosts } => {
             let list = hosts.join(",");
