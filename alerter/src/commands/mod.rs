@@ -9,6 +9,7 @@ mod during;
 mod events;
 mod export;
 mod filter;
+mod key;
 mod merged;
 mod near;
 pub mod online;

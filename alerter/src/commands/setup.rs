@@ -13,7 +13,8 @@ use serde::Serialize;
 use setup::{Cluster, Command, Finding, Ran, Step, Then, Tool, Wanted};
 
 use super::answer::{print_json, println_all, say};
-use super::sources::site;
+use super::key::{KeyLine, Looked};
+use super::sources::{register_of, site};
 use crate::base::evidence_of;
 use crate::cli::{self, Cli};
 use crate::config;
@@ -34,6 +35,8 @@ struct Answer<'a> {
     commands: Option<Vec<CommandLine<'a>>>,
     #[serde(skip_serializing_if = "Option::is_none")]
     applied: Option<Applied<'a>>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    key: Option<KeyLine<'a>>,
     scope: &'static str,
 }
 
@@ -68,6 +71,7 @@ struct Applied<'a> {
 struct Found {
     cluster: Cluster,
     xml: String,
+    key: Looked,
     tool: Tool,
     findings: Vec<Finding>,
     steps: Vec<Step>,
@@ -76,12 +80,12 @@ struct Found {
 
 impl Found {
     fn take(cli: &Cli, options: &cli::Setup, tool: Tool) -> anyhow::Result<Self> {
-        let (cluster, xml) = cluster(cli, options)?;
+        let (cluster, xml, key) = cluster(cli, options)?;
         let mut findings = setup::check(&cluster);
         setup::prove(tool, &cluster, &xml, &mut findings, !options.check);
         let steps = setup::steps(&findings);
         let commands = setup::commands(tool, &cluster, &steps);
-        Ok(Self { cluster, xml, tool, findings, steps, commands })
+        Ok(Self { cluster, xml, key, tool, findings, steps, commands })
     }
 
     /// What `setup` leaves to an operator.
@@ -91,6 +95,12 @@ impl Found {
 
     fn advice(&self, finding: &Finding) -> String {
         match &finding.then {
+            Then::Setup(Step::MakeKey { file }) => {
+                let file = setup::shell(file);
+                format!(
+                    "on one controller `nova-host-alerter setup --apply` makes it; on every other `scp -p CONTROLLER:{file} {file}`"
+                )
+            }
             Then::Setup(_) => {
                 "`nova-host-alerter setup` proves and prints the commands, `setup --apply` runs them"
                     .to_owned()
@@ -132,6 +142,7 @@ impl Found {
                 failed: ran.failed.as_ref().map(|(command, _)| command.as_str()),
                 why: ran.failed.as_ref().map(|(_, why)| why.as_str()),
             }),
+            key: self.key.line(),
             scope: SCOPE,
         }
     }
@@ -151,11 +162,13 @@ pub(super) fn run(cli: &Cli, options: &cli::Setup) -> anyhow::Result<ExitCode> {
     }
 }
 
-fn cluster(cli: &Cli, options: &cli::Setup) -> anyhow::Result<(Cluster, String)> {
-    let evidence = evidence_of(&site(cli).store);
-    let here = setup::here(&evidence);
+fn cluster(cli: &Cli, options: &cli::Setup) -> anyhow::Result<(Cluster, String, Looked)> {
+    let site = site(cli);
+    let (evidence, register) = (evidence_of(&site.store), register_of(&site));
     // Pacemaker has another working directory.
     let config = std::path::absolute(&cli.config).unwrap_or_else(|_| cli.config.clone());
+    let key = Looked::take(&config, register);
+    let here = setup::here(&evidence, register, key.key().cloned());
     let wanted = Wanted {
         hosts: options.hosts.clone().or_else(|| configured_hosts(&cli.config)),
         config: config.display().to_string(),
@@ -163,7 +176,7 @@ fn cluster(cli: &Cli, options: &cli::Setup) -> anyhow::Result<(Cluster, String)>
     };
     let xml = xml(options.cib.as_deref())?;
     let cluster = setup::read(&xml, here, wanted).context("the cluster's configuration cannot be read")?;
-    Ok((setup::with_lost(cluster, &xml), xml))
+    Ok((setup::with_lost(cluster, &xml), xml, key))
 }
 
 /// Of a configuration that is wrong, or not there yet, nothing is known: all remote nodes are compute hosts then.
@@ -194,6 +207,7 @@ fn check(cli: &Cli, found: &Found) -> anyhow::Result<ExitCode> {
             let hosts = found.cluster.compute_hosts();
             said.push(format!("Nothing is wrong: {hosts} compute host(s) are marked when they are fenced."));
         }
+        said.extend(found.key.line().map(|line| line.said().to_owned()));
         said.push(SCOPE.to_owned());
         println_all(&said.join("\n"));
     }

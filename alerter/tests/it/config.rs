@@ -382,6 +382,25 @@ fn what_is_wrong_with_etcd_is_all_said() {
     assert!(problem_of("[store.etcd]\nendpoints = []\nprefix = \"/x\"").contains("has no endpoints"));
 }
 
+/// The broken variant sends the password of etcd's user through the network as it is.
+#[test]
+fn a_password_goes_through_the_network_in_no_clear_text() {
+    let with = |endpoints: &str, login: &str| {
+        let table = format!("[store.etcd]\nendpoints = [{endpoints}]\nprefix = \"/x\"\n{login}\n");
+        let site = Site::new(&format!("{table}{ROUTE}")).with("password", SECRET);
+        site.chmod("password", 0o600);
+        let password = site.path("password").display().to_string();
+        site.with("alerter.toml", format!("{table}{ROUTE}").replace("PASSWORD", &password))
+    };
+    let login = "user = \"alerter\"\npassword-file = \"PASSWORD\"";
+    let open = "\"https://etcd1:2379\", \"http://etcd2:2379\"";
+    let said = with(open, login).problem();
+    assert!(said.starts_with("alerter.toml:2:36: ") && said.contains("in the clear: use https"), "{said}");
+    for (endpoints, login) in [(open, ""), ("\"http://127.0.0.1:2379\", \"https://etcd2:2379\"", login)] {
+        assert!(with(endpoints, login).settings().store.etcd.is_some(), "{endpoints} {login}");
+    }
+}
+
 /// S1-27, S1-28: the register is one of a closed set.
 #[test]
 fn a_register_is_one_of_four() {

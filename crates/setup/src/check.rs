@@ -2,7 +2,7 @@
 
 use super::finding::{Finding, Kind, Then};
 use super::model::{Cluster, NodeKind};
-use super::{alert, alerter, devices, idle, levels, properties, remotes, rivals};
+use super::{alert, alerter, devices, idle, levels, properties, register, remotes, rivals};
 
 /// Everything that is wrong, the worst of it first: what no host is marked without, then what goes wrong now and then.
 pub fn check(cluster: &Cluster) -> Vec<Finding> {
@@ -16,6 +16,7 @@ pub fn check(cluster: &Cluster) -> Vec<Finding> {
     idle::check(cluster, &mut found);
     alert::check(cluster, &mut found);
     alerter::check(cluster, &mut found);
+    register::check(&cluster.here, &mut found);
     remotes::check(cluster, &mut found);
     rivals::check(cluster, &mut found);
     found

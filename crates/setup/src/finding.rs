@@ -138,6 +138,12 @@ kinds! {
     AlertRecipient = "alert-recipient",
     /// The alert cannot write.
     EvidenceDirectory = "evidence-directory",
+    /// Nothing seals what this controller writes into the register.
+    NoRegisterKey = "no-register-key",
+    /// A file with a key of the register is there and cannot be used.
+    BadRegisterKey = "bad-register-key",
+    /// The register is in etcd, and nothing here speaks to it.
+    NoEtcdctl = "no-etcdctl",
     /// Hosts are fenced one after the other.
     ConcurrentFencing = "concurrent-fencing",
     /// Nothing is fenced.

@@ -33,6 +33,8 @@ mod proof;
 mod properties;
 /// From a CIB to the model.
 mod read;
+/// What the register needs on this controller.
+mod register;
 /// The connections to the compute hosts.
 mod remotes;
 /// What else recovers hosts.
@@ -46,7 +48,7 @@ mod tool;
 
 pub use check::check;
 pub use finding::{Finding, KINDS, Kind, Then};
-pub use local::{Here, here};
+pub use local::{Here, Key, here};
 pub use model::{Cluster, Wanted};
 pub use plan::steps;
 pub use print::{Command, advice, commands, shell, tidy};

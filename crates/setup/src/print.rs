@@ -2,6 +2,7 @@
 //! changed and loaded at once, so that no host is without its levels in between.
 
 mod crmsh;
+mod key;
 mod pcs;
 
 use std::path::Path;
@@ -50,13 +51,16 @@ impl Command {
     }
 }
 
-/// The commands of one tool for all these steps.
+/// The commands for all these steps: of one tool, but for what is no matter of the cluster.
 pub fn commands(tool: Tool, cluster: &Cluster, steps: &[Step]) -> Vec<Command> {
-    match (tool, steps) {
+    let own = steps.iter().filter_map(key::command);
+    let others: Vec<Step> = steps.iter().filter(|step| key::command(step).is_none()).cloned().collect();
+    let by_tool = match (tool, others.as_slice()) {
         (_, []) => Vec::new(),
         (Tool::Pcs, steps) => pcs::commands(cluster, steps),
         (Tool::Crmsh, steps) => crmsh::commands(cluster, steps),
-    }
+    };
+    own.chain(by_tool).collect()
 }
 
 /// The same changes, on a copy of the configuration in a file: crmsh is told of it by `CIB_file`.
@@ -110,6 +114,12 @@ impl Step {
     pub fn shown(&self) -> String {
         let pairs = |values: &std::collections::BTreeMap<String, String>| settings(values.iter()).join(" ");
         match self {
+            Self::MakeKey { file } => {
+                let word = shell(file);
+                format!(
+                    "make the register's key {file}, and you copy it to every other controller: `scp -p {word} CONTROLLER:{word}`"
+                )
+            }
             Self::CreateMark { id, hosts } => format!("create the mark device {id} for {}", hosts.join(", ")),
             Self::SetLevels { target, levels } => {
                 let levels: Vec<String> = levels.iter().map(|devices| devices.join(" and ")).collect();

@@ -36,8 +36,10 @@ enum Part {
 const PARTS: [Part; 4] = [Part::Fencing, Part::Alerter, Part::Alert, Part::Properties];
 
 impl Part {
-    fn of(cluster: &Cluster, step: &Step) -> Self {
-        match step {
+    /// None of a step that changes nothing of the cluster: there is nothing to prove.
+    fn of(cluster: &Cluster, step: &Step) -> Option<Self> {
+        Some(match step {
+            Step::MakeKey { .. } => return None,
             Step::CreateMark { .. } | Step::SetLevels { .. } | Step::Unconstrain { .. } => Self::Fencing,
             Step::CreateAlerter { .. } | Step::KeepToControllers { .. } => Self::Alerter,
             Step::SetAlert { .. } => Self::Alert,
@@ -52,7 +54,7 @@ impl Part {
                     Self::Alerter
                 }
             }
-        }
+        })
     }
 }
 
@@ -79,7 +81,7 @@ fn inert(cluster: &Cluster, root: &Element) -> Option<&'static str> {
 /// Makes questions of all commands that are not proven: of the plan, where it is to be run, and of each that an operator types.
 pub fn prove(tool: Tool, cluster: &Cluster, xml: &str, findings: &mut [Finding], with_plan: bool) {
     let is_asked = |finding: &Finding| match &finding.then {
-        Then::Setup(_) => with_plan,
+        Then::Setup(step) => with_plan && Part::of(cluster, step).is_some(),
         Then::Type(_) => true,
         Then::Do(_) => false,
     };
@@ -101,7 +103,8 @@ pub fn prove(tool: Tool, cluster: &Cluster, xml: &str, findings: &mut [Finding],
 }
 
 fn of_plan(before: &Before<'_>, findings: &mut [Finding]) {
-    let all = plan::steps(findings);
+    let mut all = plan::steps(findings);
+    all.retain(|step| Part::of(before.cluster, step).is_some());
     if all.is_empty() || before.objection(&all).is_ok() {
         return;
     }
@@ -109,7 +112,7 @@ fn of_plan(before: &Before<'_>, findings: &mut [Finding]) {
     for part in PARTS {
         let is_in = |step: &&Step| {
             let own = Part::of(before.cluster, step);
-            own == part || proven.contains(&own)
+            own.is_some_and(|own| own == part || proven.contains(&own))
         };
         let steps: Vec<Step> = all.iter().filter(is_in).cloned().collect();
         match before.objection(&steps) {
@@ -122,7 +125,7 @@ fn of_plan(before: &Before<'_>, findings: &mut [Finding]) {
 fn ask(cluster: &Cluster, part: Part, why: &str, findings: &mut [Finding]) {
     for finding in findings {
         if let Then::Setup(step) = &finding.then
-            && Part::of(cluster, step) == part
+            && Part::of(cluster, step) == Some(part)
         {
             finding.then = question(step, why);
         }

@@ -7,6 +7,11 @@ use pacemaker::cib::Target;
 /// One change of the configuration, whichever tool makes it.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Step {
+    /// Makes a key of our own for the register, on this controller.
+    MakeKey {
+        /// Its file.
+        file: String,
+    },
     /// Makes the mark device.
     CreateMark {
         /// Its id.
@@ -97,7 +102,12 @@ pub struct Write {
 }
 
 /// What each kind of step changes, by its place.
-pub static WRITES: [Write; 11] = [
+pub static WRITES: [Write; 12] = [
+    Write {
+        what: "makes `register.key` beside the configuration, on this controller alone",
+        guard: "the register is shared, no file of that name is there, and Corosync's key is none that can be used; nothing of the cluster changes, so nothing is tried on a copy",
+        undo: "delete the file, on every controller",
+    },
     Write {
         what: "creates the mark device",
         guard: "only for compute hosts that have levels with power, or get them by the same change",
@@ -156,21 +166,22 @@ pub static WRITES: [Write; 11] = [
 ];
 
 impl Step {
-    /// The place of a step: an existing mark device gets new hosts only when these have their levels, since before that it
+    /// The place of a step: the alerter finds its key when it starts, and an existing mark device gets new hosts only when these have their levels, since before that it
     /// could be chosen alone for them.
     pub(super) fn place(&self) -> u8 {
         match self {
-            Self::CreateMark { .. } => 0,
-            Self::SetLevels { .. } => 1,
-            Self::CreateAlerter { .. } => 2,
-            Self::KeepToControllers { .. } => 3,
-            Self::SetAlert { .. } => 4,
-            Self::SetProperties(_) => 5,
-            Self::SetParameters { .. } => 6,
-            Self::SetMeta { .. } => 7,
-            Self::AddMonitor { .. } => 8,
-            Self::Enable { .. } => 9,
-            Self::Unconstrain { .. } => 10,
+            Self::MakeKey { .. } => 0,
+            Self::CreateMark { .. } => 1,
+            Self::SetLevels { .. } => 2,
+            Self::CreateAlerter { .. } => 3,
+            Self::KeepToControllers { .. } => 4,
+            Self::SetAlert { .. } => 5,
+            Self::SetProperties(_) => 6,
+            Self::SetParameters { .. } => 7,
+            Self::SetMeta { .. } => 8,
+            Self::AddMonitor { .. } => 9,
+            Self::Enable { .. } => 10,
+            Self::Unconstrain { .. } => 11,
         }
     }
 

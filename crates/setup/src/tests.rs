@@ -87,6 +87,9 @@ fn own<'a>(cluster: &'a mut Cluster, id: &str) -> &'a mut Resource {
 fn apply(cluster: &mut Cluster, step: &Step) {
     assert!(usize::from(step.place()) < WRITES.len(), "docs/writes.md has every step");
     match step {
+        Step::MakeKey { file } => {
+            cluster.here.key = Some(Key { sealing: Some(file.clone()), ..Key::default() });
+        }
         Step::CreateMark { id, hosts } => {
             let list = hosts.join(",");
             let mut mark = resource(id, "stonith:fence_mark", pairs(MARK_PARAMETERS));
@@ -196,6 +199,52 @@ fn every_step_is_needed() {
         }
         assert!(!check(&cluster).is_empty(), "{left_out:?} was left out, and nobody noticed");
     }
+}
+
+/// A key is made where there is none, before anything starts that needs it; and never over a file, which others may have.
+#[test]
+fn a_register_without_a_key_gets_one_and_none_is_written_over() {
+    let own = "/etc/nova-host-alerter/register.key";
+    let with = |key: Key| {
+        let mut cluster = bare(&["compute1"]);
+        cluster.here.key = Some(Key { own: own.into(), ..key });
+        cluster
+    };
+    let none = with(Key::default());
+    assert_eq!(plan(&none)[0], Step::MakeKey { file: own.into() });
+    for tool in [Tool::Pcs, Tool::Crmsh] {
+        let commands = commands(tool, &none, &plan(&none));
+        assert!(commands[0].line().starts_with("sh <<'END'\nset -C"), "{}", commands[0].line());
+        let does = |command: &Command| command.does.iter().any(|what| what.contains(own));
+        assert_eq!(commands.iter().filter(|command| does(command)).count(), 1, "{commands:#?}");
+        let alone = super::commands(tool, &none, &[Step::MakeKey { file: own.into() }]);
+        assert_eq!(alone.len(), 1, "{alone:#?}");
+    }
+    assert_eq!(check(&applied(none)), []);
+    let complaints = names(&["it is too short"]);
+    let bad = applied(with(Key { complaints: complaints.clone(), is_own_there: true, ..Key::default() }));
+    assert_eq!(kinds(&bad), ["no-register-key", "bad-register-key"]);
+    let other = applied(with(Key { complaints, sealing: Some("authkey".into()), ..Key::default() }));
+    assert_eq!(kinds(&other), ["bad-register-key"]);
+}
+
+/// No proof is asked for, and none stands in its way: it is no change of the cluster.
+#[test]
+fn a_key_is_made_whatever_the_cluster_is_like() {
+    let mut cluster = right();
+    cluster.here.key = Some(Key { own: "/k".into(), ..Key::default() });
+    let mut found = check(&cluster);
+    prove(Tool::Pcs, &cluster, "no configuration at all", &mut found, true);
+    assert_eq!(steps(&found), [Step::MakeKey { file: "/k".into() }]);
+}
+
+#[test]
+fn a_missing_tool_of_etcd_is_said() {
+    let mut cluster = right();
+    cluster.here.no_tool = Some("/usr/bin/etcdctl".into());
+    let found = check(&cluster);
+    assert_eq!((found.len(), found[0].kind, found[0].step()), (1, Kind::NoEtcdctl, None));
+    assert!(found[0].what.contains("/usr/bin/etcdctl"));
 }
 
 #[test]

@@ -1,5 +1,6 @@
 //! `[store.etcd]`: where the register is that is kept in etcd. Read alike by the alerter, by the commands and by the fence agent.
 
+use std::net::IpAddr;
 use std::path::{Path, PathBuf};
 
 use marks::register::{Etcd, Login};
@@ -23,6 +24,7 @@ pub fn read(store: &mut Section<'_, '_>) -> Option<Etcd> {
     let ca = section.text("ca-file", trusted);
     let identity = identity(&mut section);
     let login = login(&mut section);
+    in_the_clear(&mut section, endpoints.as_deref().unwrap_or_default());
     let prefix = section.text("prefix", prefix);
     if !section.has("prefix") {
         section.missing(
@@ -98,6 +100,29 @@ fn login(section: &mut Section<'_, '_>) -> Option<Login> {
     user.zip(password).map(|(user, password)| Login { user, password })
 }
 
+/// A password goes to whichever endpoint answers.
+fn in_the_clear(section: &mut Section<'_, '_>, endpoints: &[String]) {
+    if !section.has("password-file") && !section.has("user") {
+        return;
+    }
+    for (index, _) in endpoints.iter().enumerate().filter(|(_, endpoint)| is_in_the_clear(endpoint)) {
+        section.complain_in_list(
+            "endpoints",
+            index,
+            "the password of user would go through the network in the clear: use https, or take user and password-file out",
+        );
+    }
+}
+
+/// Whether others than this machine can read what goes there.
+fn is_in_the_clear(endpoint: &str) -> bool {
+    let Some((host, _)) = endpoint.strip_prefix("http://").and_then(|rest| rest.rsplit_once(':')) else {
+        return false;
+    };
+    let address: Option<IpAddr> = host.trim_matches(['[', ']']).parse().ok();
+    !address.map_or(host == "localhost", |address| address.to_canonical().is_loopback())
+}
+
 fn together(section: &mut Section<'_, '_>, keys: [&str; 2]) {
     for (there, absent) in [(keys[0], keys[1]), (keys[1], keys[0])] {
         if section.has(there) && !section.has(absent) {
@@ -168,6 +193,16 @@ mod tests {
             "",
         ] {
             assert!(endpoint(bad).is_err(), "{bad}");
+        }
+    }
+
+    #[test]
+    fn only_loopback_may_be_asked_in_the_clear() {
+        for own in ["http://127.0.0.1:1/", "http://[::1]:2379", "http://localhost:1", "https://etcd1:2379"] {
+            assert!(!is_in_the_clear(own), "{own}");
+        }
+        for open in ["http://etcd1:2379", "http://10.0.0.1:1", "http://[fe80::1]:1", "http://localhost.x:1"] {
+            assert!(is_in_the_clear(open), "{open}");
         }
     }
 

@@ -20,11 +20,8 @@ pub fn own_keys(config: &Path) -> PathBuf {
 /// What of these files can be used, and what is wrong with the others, a sentence each.
 pub fn seal_keys(own: &Path, cluster: &Path) -> (SealKeys, Vec<String>) {
     let (mut secrets, mut complaints) = (Vec::new(), Vec::new());
-    for (path, parse) in [(own, lines as fn(Vec<u8>) -> Result<Vec<Vec<u8>>, String>), (cluster, whole)] {
-        if !path.exists() {
-            continue;
-        }
-        match read_private(path).and_then(parse) {
+    for (path, found) in files(own, cluster) {
+        match found {
             Ok(more) => secrets.extend(more),
             Err(why) => {
                 complaints.push(format!("the register's key in {} is not used: {why}", path.display()));
@@ -34,8 +31,22 @@ pub fn seal_keys(own: &Path, cluster: &Path) -> (SealKeys, Vec<String>) {
     (SealKeys::derive(secrets.iter().map(Vec::as_slice)), complaints)
 }
 
+/// Whose first key seals.
+pub fn sealing_file<'a>(own: &'a Path, cluster: &'a Path) -> Option<&'a Path> {
+    files(own, cluster).find(|(_, found)| found.is_ok()).map(|(path, _)| path)
+}
+
+type Secrets = Result<Vec<Vec<u8>>, String>;
+
+/// Those that are there, in their order, each with its secrets.
+fn files<'a>(own: &'a Path, cluster: &'a Path) -> impl Iterator<Item = (&'a Path, Secrets)> {
+    let parsed = [(own, lines as fn(Vec<u8>) -> Secrets), (cluster, whole)].into_iter();
+    let there = parsed.filter(|(path, _)| path.exists());
+    there.map(|(path, parse)| (path, read_private(path).and_then(parse)))
+}
+
 /// Lines that begin with `#` are for people.
-fn lines(text: Vec<u8>) -> Result<Vec<Vec<u8>>, String> {
+fn lines(text: Vec<u8>) -> Secrets {
     let text = String::from_utf8(text).map_err(|_| "it is no text".to_owned())?;
     let lines: Vec<&str> =
         text.lines().map(str::trim).filter(|line| !line.is_empty() && !line.starts_with('#')).collect();
@@ -47,7 +58,7 @@ fn lines(text: Vec<u8>) -> Result<Vec<Vec<u8>>, String> {
     Ok(lines.into_iter().map(|line| line.as_bytes().to_vec()).collect())
 }
 
-fn whole(bytes: Vec<u8>) -> Result<Vec<Vec<u8>>, String> {
+fn whole(bytes: Vec<u8>) -> Secrets {
     if bytes.len() < LINE_MIN { Err("it is too short to be Corosync's".to_owned()) } else { Ok(vec![bytes]) }
 }
 
@@ -62,6 +73,15 @@ mod tests {
 
     /// The keys of these two files, each where there is one.
     fn keys(own: Option<&str>, cluster: Option<&str>, mode: u32) -> (SealKeys, Vec<String>) {
+        with_files(own, cluster, mode, seal_keys)
+    }
+
+    fn with_files<T>(
+        own: Option<&str>,
+        cluster: Option<&str>,
+        mode: u32,
+        ask: impl Fn(&Path, &Path) -> T,
+    ) -> T {
         let dir = tempfile::tempdir().unwrap();
         let [first, second] = ["register.key", "authkey"].map(|name| dir.path().join(name));
         for (path, text) in [(&first, own), (&second, cluster)] {
@@ -69,7 +89,21 @@ mod tests {
             fs::write(path, text).unwrap();
             fs::set_permissions(path, fs::Permissions::from_mode(mode)).unwrap();
         }
-        seal_keys(&first, &second)
+        ask(&first, &second)
+    }
+
+    #[test]
+    fn the_own_file_seals_where_it_can_be_used() {
+        let cluster = "c".repeat(128);
+        let name = |own, cluster, mode| {
+            with_files(own, cluster, mode, |own, cluster| {
+                sealing_file(own, cluster).map(|path| path.file_name().unwrap().to_owned())
+            })
+        };
+        assert_eq!(name(Some(LINE), Some(&cluster), 0o600).unwrap(), "register.key");
+        assert_eq!(name(Some("short"), Some(&cluster), 0o600).unwrap(), "authkey");
+        assert_eq!(name(None, Some(&cluster), 0o600).unwrap(), "authkey");
+        assert_eq!(name(Some(LINE), None, 0o644), None);
     }
 
     fn opened(keys: &SealKeys, by: &SealKeys) -> bool {

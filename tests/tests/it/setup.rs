@@ -3,7 +3,8 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt::Write as _;
-use std::fs;
+use std::fs::{self, Permissions};
+use std::os::unix::fs::PermissionsExt as _;
 use std::path::PathBuf;
 use std::process::{Command, Output};
 
@@ -25,6 +26,8 @@ pub(crate) fn group() -> Group {
         what_is_wrong_all_over_is_put_right,
         a_right_cluster_stays_as_it_is,
         every_misconfiguration_is_found,
+        a_key_is_made_where_there_is_none,
+        which_key_seals_is_said,
         every_finding_is_documented,
         the_readme_shows_what_is_printed,
         a_host_without_a_power_device_is_named,
@@ -77,6 +80,9 @@ const RIGHT: &str = r##"<cib crm_feature_set="3.16.1" validate-with="pacemaker-3
     <recipient id="e" value="EVIDENCE"/></alert></alerts></configuration><status>
   <node_state id="1" uname="ctl1" in_ccm="true" crmd="online" join="member" expected="member"/>
   <node_state id="2" uname="ctl2" in_ccm="true" crmd="online" join="member" expected="member"/></status></cib>"##;
+
+/// The register's, unless a test takes it away.
+const KEY: &str = "5a5a5a5a5a5a5a5a5a5a5a5a5a5a5a5a";
 
 /// The parts of it that are ours.
 const OURS: [(&str, &str); 5] = [
@@ -141,6 +147,8 @@ impl Site {
         let mut install = Command::new("install");
         install.args(["-d", "-m", "700", "-o", "hacluster", "-g", "haclient"]).arg(site.evidence());
         expect_success(&install.output().unwrap());
+        fs::write(site.key(), format!("{KEY}\n")).unwrap();
+        fs::set_permissions(site.key(), Permissions::from_mode(0o600)).unwrap();
         site.set(cib);
         site
     }
@@ -157,6 +165,10 @@ impl Site {
         self.path("cib.xml")
     }
 
+    fn key(&self) -> PathBuf {
+        self.path("register.key")
+    }
+
     fn evidence(&self) -> PathBuf {
         self.path("evidence")
     }
@@ -170,9 +182,17 @@ impl Site {
             .args(options)
             .arg("--cib")
             .arg(self.cib());
-        let output = command.output().unwrap();
-        let [out, err] = [output.stdout, output.stderr].map(|bytes| String::from_utf8(bytes).unwrap());
-        Answer { code: output.status.code(), out, err }
+        answer(&command.output().unwrap())
+    }
+
+    /// `setup --check`, once a shell has prepared what this controller has.
+    fn check_behind(&self, prepare: &str) -> Answer {
+        let mut shell = self.installed.command("sh");
+        let around = format!(
+            "{prepare}\nexec nova-host-alerter --config \"$CONFIG\" --json setup --check --cib \"$CIB\""
+        );
+        shell.args(["-ec", &around]).env("KEY", self.key()).env("CIB", self.cib());
+        answer(&shell.env("CONFIG", self.path("alerter.toml")).output().unwrap())
     }
 
     /// Types what was printed into a shell, whose tools change the file.
@@ -253,6 +273,11 @@ const CONNECTED: &str = r#"<status>
       transition-key="2:1:0:0" transition-magic="0:0;2:1:0:0"/></lrm_resource></lrm_resources></lrm></node_state>
   <node_state id="2" uname="ctl2" in_ccm="true" crmd="online" join="member" expected="member"/>
   <node_state id="compute1" uname="compute1" remote_node="true" in_ccm="true"/></status>"#;
+
+fn answer(output: &Output) -> Answer {
+    let [out, err] = [&output.stdout, &output.stderr].map(|bytes| String::from_utf8(bytes.clone()).unwrap());
+    Answer { code: output.status.code(), out, err }
+}
 
 fn expect_success(output: &Output) {
     let (out, err) = (String::from_utf8_lossy(&output.stdout), String::from_utf8_lossy(&output.stderr));
@@ -529,9 +554,65 @@ fn every_misconfiguration_is_found() {
     site.set(RIGHT);
     fs::remove_dir(site.evidence()).unwrap();
     assert_eq!(site.setup(&["--check", "--json"]).kinds(), ["evidence-directory"]);
+    seen.extend(without_a_key_or_a_tool());
     let all: BTreeSet<&str> = KINDS.iter().map(|kind| kind.as_str()).collect();
     assert_eq!(seen, all, "a kind that no configuration here shows");
 }
+
+/// What no configuration of a cluster shows: files of this controller.
+fn without_a_key_or_a_tool() -> [&'static str; 3] {
+    let site = Site::with(RIGHT);
+    let found = |prepare: &str| site.check_behind(prepare).kinds();
+    assert_eq!(found("rm -f \"$KEY\""), ["no-register-key"]);
+    assert_eq!(found("echo short >\"$KEY\""), ["bad-register-key", "no-register-key"]);
+    let etcd = "printf 'register = \"etcd\"\\n' >>\"$CONFIG\"; mount -t tmpfs tmpfs /usr/bin";
+    assert_eq!(found(etcd), ["no-etcdctl", "bad-register-key", "no-register-key"]);
+    ["no-register-key", "bad-register-key", "no-etcdctl"]
+}
+
+/// Whatever the cluster is like; what is printed is typed, and makes a file that root alone can read. A second controller is told
+/// to copy it, and a file that is there stays as it is.
+fn a_key_is_made_where_there_is_none() {
+    let site = Site::with(RIGHT);
+    fs::remove_file(site.key()).unwrap();
+    let said = site.setup(&["--check"]);
+    let advice = format!("scp -p CONTROLLER:{0} {0}", site.key().display());
+    assert!(said.code == Some(1) && said.out.contains(&advice), "{}", said.out);
+    let printed = site.setup(&["--tool", "pcs"]);
+    assert!(printed.code == Some(0) && !printed.out.contains("pcs cluster"), "{}", printed.out);
+    let mut shell = Command::new("sh");
+    let typed = |shell: &mut Command| shell.arg("-ec").arg(&printed.out).output().unwrap();
+    expect_success(&typed(&mut shell));
+    assert_eq!(fs::metadata(site.key()).unwrap().permissions().mode() & 0o777, 0o600);
+    site.is_right("pcs");
+    let made = fs::read(site.key()).unwrap();
+    assert!(!typed(&mut Command::new("sh")).status.success());
+    assert_eq!(fs::read(site.key()).unwrap(), made);
+    fs::write(site.key(), "short\n").unwrap();
+    let refused = site.setup(&["--tool", "pcs"]);
+    assert!(refused.code == Some(1) && refused.err.contains("no-register-key: "), "{}", refused.err);
+    assert_eq!(refused.out, "# Nothing is changed: what is wrong here no command of setup puts right.\n");
+}
+
+/// By its digest, and to root alone; the key itself is nowhere.
+fn which_key_seals_is_said() {
+    let site = Site::with(RIGHT);
+    let told = site.setup(&["--check", "--json"]).json();
+    let digest = told["key"]["digest"].as_str().unwrap();
+    assert_eq!((digest.len(), told["key"]["file"].as_str()), (12, site.key().to_str()));
+    let text = site.setup(&["--check"]).out;
+    assert!(text.contains(&format!("digest {digest}: it must be the same on every controller")), "{text}");
+    assert!(!text.contains(KEY) && !told.to_string().contains(KEY));
+    let by_corosync = site.check_behind(&format!("rm \"$KEY\"\n{COROSYNC_KEY}"));
+    assert_eq!(by_corosync.json()["key"]["file"], "/etc/corosync/authkey");
+    assert_eq!(by_corosync.code, Some(0), "{}", by_corosync.out);
+    let alone = site.check_behind("printf 'register = \"none\"\\n' >>\"$CONFIG\"; rm -f \"$KEY\"");
+    assert!(alone.code == Some(0) && alone.json().get("key").is_none(), "{}", alone.out);
+}
+
+/// As pcs makes it, in a place of its own.
+const COROSYNC_KEY: &str = "mount -t tmpfs tmpfs /etc/corosync
+    (umask 277; head -c 256 /dev/urandom >/etc/corosync/authkey)";
 
 /// S1-49: what an operator may be told stands in the manual, by its word.
 fn every_finding_is_documented() {
@@ -550,8 +631,9 @@ fn the_readme_shows_what_is_printed() {
     let compute2 = without(&bare(), r#"    <primitive id="compute2""#, "</primitive>");
     let site = Site::with(&without(&compute2, r#"    <primitive id="power-compute2""#, "</primitive>"));
     for tool in ["crmsh", "pcs"] {
-        let mut command = site.installed.command("nova-host-alerter");
-        command.args(["setup", "--tool", tool, "--cib"]).arg(site.cib());
+        let mut command = site.installed.command("sh");
+        let around = format!("{COROSYNC_KEY}\nexec nova-host-alerter setup --tool {tool} --cib \"$CIB\"");
+        command.args(["-ec", &around]).env("CIB", site.cib());
         let printed = String::from_utf8(command.output().unwrap().stdout).unwrap();
         let (_, shown) = readme.split_once(&format!("<!-- test: setup {tool} -->\n```\n")).unwrap();
         let commands: Vec<&str> =

@@ -44,6 +44,7 @@ pub(super) fn at_once(cluster: &Cluster, step: &Step) -> Vec<Command> {
 fn edits(cluster: &Cluster, step: &Step) -> Vec<Vec<String>> {
     let one = |words: &[&str], more: Vec<String>| vec![[owned(words.iter().copied()), more].concat()];
     match step {
+        Step::MakeKey { .. } => Vec::new(),
         Step::CreateMark { id, hosts } => {
             let more = [mark_settings(hosts), owned(["op", "monitor"]), every(MARK_MONITOR)].concat();
             one(&["stonith", "create", id, "fence_mark"], more)

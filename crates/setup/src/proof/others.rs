@@ -32,7 +32,7 @@ impl<'a> Ours<'a> {
                 Step::SetAlert { id, .. } => drop(ours.alerts.insert(id)),
                 Step::SetProperties(values) => ours.properties.extend(values.keys().map(String::as_str)),
                 Step::Unconstrain { id } => drop(ours.constraints.insert(id)),
-                Step::SetLevels { .. } => {}
+                Step::MakeKey { .. } | Step::SetLevels { .. } => {}
             }
         }
         ours

@@ -70,6 +70,17 @@ impl Cloud {
         self.try_run(controller, line)?.success().with_context(|| format!("{controller}: {line}"))
     }
 
+    /// The register's key, from the controller that `setup` made it on to the others, as it says.
+    pub(crate) fn copy_key(&self) -> anyhow::Result<()> {
+        const KEY: &str = "/etc/nova-host-alerter/register.key";
+        let controllers = self.controllers();
+        let text = self.run(&controllers[0], &format!("cat {KEY}"))?;
+        controllers[1..].iter().try_for_each(|controller| {
+            let line = format!("umask 077; printf %s '{text}' >{KEY}");
+            self.run(controller, &line).map(drop)
+        })
+    }
+
     /// As an administrator would, without a network; gives what is said.
     pub(crate) fn install(&self, controller: &str, version: &str) -> anyhow::Result<String> {
         let options = "-q -y --no-install-recommends --allow-downgrades";

@@ -70,6 +70,7 @@ fn configured_by_three_lines(cloud: &Cloud, tool: &str) -> anyhow::Result<()> {
     );
     cloud.run(home, &format!("nova-host-alerter setup --apply --tool {tool}"))?;
     cloud.lab.wait_until_ready()?;
+    cloud.copy_key()?;
     for controller in cloud.controllers() {
         cloud.run(&controller, "nova-host-alerter setup --check")?;
     }

@@ -92,6 +92,8 @@ fn every_path_in_the_manual_is_one_of_the_program() {
     let known = [
         alerter::cli::DEFAULT_CONFIG.to_owned(),
         alerter::cli::DEFAULT_CONFIG.replace("alerter.toml", "alerter.d/*.toml"),
+        site::own_keys(Path::new(alerter::cli::DEFAULT_CONFIG)).display().to_string(),
+        site::CLUSTER_KEY.to_owned(),
         journal.to_owned(),
         format!("{journal}.lock"),
         format!("{}/", pacemaker::evidence::DIRECTORY),

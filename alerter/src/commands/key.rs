@@ -1,0 +1,138 @@
+//! The register's key on this controller, as `setup` looks at it: its digest is what people compare, the key itself is never shown.
+
+use std::path::Path;
+
+use marks::register::Register;
+use nix::unistd::geteuid;
+use serde::Serialize;
+use site::{CLUSTER_KEY, own_keys, seal_keys, sealing_file};
+
+/// What can be said of it.
+pub(super) enum Looked {
+    /// The register is no cluster's.
+    Unneeded,
+    /// Only root can read a key, and somebody else asks.
+    Unread,
+    /// What there is.
+    Here { key: setup::Key, digest: Option<String> },
+}
+
+/// What `--json` prints.
+#[derive(Serialize)]
+pub(super) struct KeyLine<'a> {
+    #[serde(skip_serializing_if = "Option::is_none")]
+    file: Option<&'a str>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    digest: Option<&'a str>,
+    said: String,
+}
+
+impl Looked {
+    pub(super) fn take(config: &Path, register: Register) -> Self {
+        if register == Register::None {
+            Self::Unneeded
+        } else if geteuid().is_root() {
+            look(&own_keys(config), Path::new(CLUSTER_KEY))
+        } else {
+            Self::Unread
+        }
+    }
+
+    pub(super) fn key(&self) -> Option<&setup::Key> {
+        match self {
+            Self::Unneeded | Self::Unread => None,
+            Self::Here { key, .. } => Some(key),
+        }
+    }
+
+    /// Nothing where the findings say what there is to say.
+    pub(super) fn line(&self) -> Option<KeyLine<'_>> {
+        let (file, digest, said) = match self {
+            Self::Unneeded => return None,
+            Self::Unread => {
+                let said = "The register's key was not looked at: only root can read it.";
+                (None, None, said.to_owned())
+            }
+            Self::Here { key, digest } => {
+                let (file, digest) = (key.sealing.as_deref()?, digest.as_deref()?);
+                (Some(file), Some(digest), sentence(file, digest))
+            }
+        };
+        Some(KeyLine { file, digest, said })
+    }
+}
+
+impl KeyLine<'_> {
+    pub(super) fn said(&self) -> &str {
+        &self.said
+    }
+}
+
+fn sentence(file: &str, digest: &str) -> String {
+    let whose = if file == CLUSTER_KEY { "corosync's authkey" } else { file };
+    format!("The register's key is {whose}, digest {digest}: it must be the same on every controller.")
+}
+
+fn look(own: &Path, cluster: &Path) -> Looked {
+    let (keys, complaints) = seal_keys(own, cluster);
+    let sealing = sealing_file(own, cluster).map(|file| file.display().to_string());
+    // Also a link to nowhere is something.
+    let is_own_there = own.symlink_metadata().is_ok();
+    let key = setup::Key { sealing, complaints, own: own.display().to_string(), is_own_there };
+    Looked::Here { key, digest: keys.digest() }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::fs::{self, Permissions};
+    use std::os::unix::fs::{PermissionsExt as _, symlink};
+
+    use super::*;
+
+    fn said(looked: &Looked) -> Option<String> {
+        looked.line().map(|line| line.said().to_owned())
+    }
+
+    #[test]
+    fn which_key_seals_is_said_by_its_digest() {
+        let dir = tempfile::tempdir().unwrap();
+        let [own, cluster] = ["register.key", "authkey"].map(|name| dir.path().join(name));
+        let write = |file: &Path, text: &str, mode| {
+            fs::write(file, text).unwrap();
+            fs::set_permissions(file, Permissions::from_mode(mode)).unwrap();
+        };
+        assert_eq!(said(&look(&own, &cluster)), None, "a finding says it");
+        write(&cluster, &"c".repeat(128), 0o400);
+        let by_cluster = said(&look(&own, &cluster)).unwrap();
+        assert!(by_cluster.contains("authkey, digest ") && by_cluster.contains("same on every controller"));
+        let secret = "0123456789abcdef0123456789abcdef";
+        write(&own, secret, 0o600);
+        let by_own = said(&look(&own, &cluster)).unwrap();
+        assert!(by_own.contains("register.key, digest ") && !by_own.contains(secret), "{by_own}");
+        write(&own, secret, 0o644);
+        let looked = look(&own, &cluster);
+        assert_eq!(said(&looked), Some(by_cluster));
+        assert!(looked.key().unwrap().complaints[0].contains("chmod 600"));
+        assert_eq!(
+            sentence(CLUSTER_KEY, "d").split(',').next().unwrap(),
+            "The register's key is corosync's authkey"
+        );
+    }
+
+    #[test]
+    fn what_is_there_is_never_written_over() {
+        let dir = tempfile::tempdir().unwrap();
+        let (own, none) = (dir.path().join("register.key"), dir.path().join("authkey"));
+        let is_there = || look(&own, &none).key().unwrap().is_own_there;
+        assert!(!is_there());
+        symlink("nowhere", &own).unwrap();
+        assert!(is_there());
+    }
+
+    #[test]
+    fn what_was_not_looked_at_is_no_finding() {
+        assert!(Looked::Unread.key().is_none() && said(&Looked::Unread).unwrap().contains("root"));
+        let alone = Looked::take(Path::new("alerter.toml"), Register::None);
+        assert!(alone.key().is_none() && said(&alone).is_none());
+    }
+}
