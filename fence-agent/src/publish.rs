@@ -69,7 +69,7 @@ pub(crate) fn catch_up(call: &Call, settings: &Settings, journal: &Agent) -> Res
     let done = spread(call, settings, &waiting, &mut published, soon(call, REGISTER_LIMIT));
     note(call, settings, published);
     done?;
-    let found = pacemaker::register::read(register, &settings.tools(&call.paths), end(call))?;
+    let found = pacemaker::register::read(register, &settings.tools(&call.paths), end(call))?.believed();
     if let Some(first) = found.apart.first() {
         let (count, key) = (found.apart.len(), &first.key);
         call.report.warning(&format!("{count} entries of the register cannot be used: look who wrote {key}"));

@@ -3,6 +3,7 @@
 mod audit;
 mod clocks;
 mod follow;
+mod kept;
 mod members;
 mod seen;
 mod trust;
@@ -10,6 +11,7 @@ mod upkeep;
 mod view;
 mod waiting;
 
+use std::path::PathBuf;
 use std::sync::{Arc, mpsc};
 use std::thread;
 use std::time::{Duration, Instant};
@@ -21,9 +23,10 @@ use tokio::sync::oneshot;
 use follow::Follow;
 
 pub(crate) use audit::sentence as missed_sentence;
+pub use kept::{Kept, PageWrites, Rewriting, alerter, left_over, own_writes, standing, superseded, written};
 pub use seen::Seen;
 pub use trust::Trust;
-pub use upkeep::{KEPT, bounded, missing, over};
+pub use upkeep::{KEPT, bounded, is_same, missing, over};
 pub use view::{Fault, Matter, POLL, Part, View};
 pub use waiting::{Waited, Waiting};
 
@@ -32,7 +35,24 @@ const LOOK_LIMIT: Duration = Duration::from_millis(1500);
 /// A write waits for corosync's new membership when a controller is lost, about 3 s.
 const WRITE_LIMIT: Duration = Duration::from_secs(10);
 
-type Work = Box<dyn FnOnce(&Tools) + Send>;
+type Work = Box<dyn FnOnce(&mut Hands) + Send>;
+
+/// What the thread works with.
+struct Hands {
+    tools: Tools,
+    /// The main file of the configuration: a key of our own stands beside it.
+    config: PathBuf,
+}
+
+impl Hands {
+    /// Reads the keys afresh, so that a new one needs no restart; gives what is wrong with them.
+    fn read_keys(&mut self) -> Vec<String> {
+        let own = site::own_keys(&self.config);
+        let (keys, complaints) = site::seal_keys(&own, site::CLUSTER_KEY.as_ref());
+        self.tools.keys = keys;
+        complaints
+    }
+}
 
 /// A handle to the thread that runs the tools. The thread ends with its last handle.
 #[derive(Clone)]
@@ -48,13 +68,14 @@ impl Cluster {
     ///
     /// # Errors
     /// The system refuses a thread.
-    pub fn start(register: Register, tools: Tools) -> std::io::Result<Option<Self>> {
+    pub fn start(register: Register, tools: Tools, config: PathBuf) -> std::io::Result<Option<Self>> {
         if register == Register::None {
             return Ok(None);
         }
         let follow = (register == Register::Etcd).then(|| Follow::start(tools.clone())).transpose()?;
         let (queue, work) = mpsc::channel::<Work>();
-        let run = move || work.into_iter().for_each(|work| work(&tools));
+        let mut hands = Hands { tools, config };
+        let run = move || work.into_iter().for_each(|work| work(&mut hands));
         thread::Builder::new().name("cluster".into()).spawn(run)?;
         Ok(Some(Self { register, queue, follow: follow.map(Arc::new) }))
     }
@@ -82,9 +103,10 @@ impl Cluster {
     /// Looks at everything; what cannot be read is missing in the view, with its reason.
     pub async fn poll(&self, with_history: bool) -> Arc<View> {
         let (register, follow) = (self.register, self.follow.clone());
-        self.run(move |tools| {
-            let entries = (register, follow.as_deref());
-            Arc::new(View::take(entries, tools, with_history, Instant::now() + LOOK_LIMIT))
+        self.run(move |hands| {
+            let (entries, complaints) = ((register, follow.as_deref()), hands.read_keys());
+            let view = View::take(entries, &hands.tools, with_history, Instant::now() + LOOK_LIMIT);
+            Arc::new(view.with_key_faults(register, complaints))
         })
         .await
     }
@@ -92,12 +114,26 @@ impl Cluster {
     /// Writes entries and reads them back; says of each what came of it.
     pub async fn publish(&self, entries: Vec<Entry>) -> Published {
         let register = self.register;
-        let published = self.run(move |tools| {
-            pacemaker::register::publish_all(register, tools, &entries, Instant::now() + WRITE_LIMIT)
+        let published = self.run(move |hands| {
+            pacemaker::register::publish_all(register, &hands.tools, &entries, Instant::now() + WRITE_LIMIT)
         });
         let published = published.await;
         self.stir();
         published
+    }
+
+    /// Writes pages of a writer, in their order.
+    ///
+    /// # Errors
+    /// [`RegisterError`]; some may stand there.
+    pub async fn write_pages(&self, all: PageWrites) -> Result<(), RegisterError> {
+        let register = self.register;
+        let written = self.run(move |hands| {
+            let PageWrites { writer, writes, head } = &all;
+            let at = (head, Instant::now() + WRITE_LIMIT);
+            pacemaker::register::write_pages(register, &hands.tools, writer, writes, at)
+        });
+        written.await
     }
 
     /// What is changed from here is looked for at the next look.
@@ -113,18 +149,18 @@ impl Cluster {
     /// [`RegisterError`]; some may be gone.
     pub async fn clear(&self, keys: Vec<Key>) -> Result<(), RegisterError> {
         let register = self.register;
-        let cleared = self.run(move |tools| {
-            pacemaker::register::clear(register, tools, &keys, Instant::now() + WRITE_LIMIT)
+        let cleared = self.run(move |hands| {
+            pacemaker::register::clear(register, &hands.tools, &keys, Instant::now() + WRITE_LIMIT)
         });
         let cleared = cleared.await;
         self.stir();
         cleared
     }
 
-    async fn run<T: Send + 'static>(&self, work: impl FnOnce(&Tools) -> T + Send + 'static) -> T {
+    async fn run<T: Send + 'static>(&self, work: impl FnOnce(&mut Hands) -> T + Send + 'static) -> T {
         let (answer, result) = oneshot::channel();
-        let work: Work = Box::new(move |tools| {
-            let _asker_gave_up = answer.send(work(tools));
+        let work: Work = Box::new(move |hands| {
+            let _asker_gave_up = answer.send(work(hands));
         });
         self.queue.send(work).expect("the cluster's thread lives as long as a handle to it");
         result.await.expect("a panic anywhere ends the whole daemon")

@@ -53,6 +53,8 @@ pub struct Seen {
     faults: Vec<Fault>,
     /// The part of that which only some looks ask for.
     history_fault: Option<Fault>,
+    /// What is wrong with how the register is kept.
+    kept: Vec<Fault>,
     /// Why the register cannot be written.
     write_fault: Option<String>,
     /// What is wrong with the evidence directory.
@@ -92,6 +94,10 @@ impl Seen {
             info!("the cluster can be read again, and this partition may act");
         }
         self.faults = faults;
+        for (_, fault) in view.kept.faults.iter().filter(|fault| !self.kept.contains(fault)) {
+            warn!("{fault}");
+        }
+        self.kept.clone_from(&view.kept.faults);
         if let Ok(cib) = &view.cib {
             self.audit.note(cib, view.taken);
             // The same one stays the same: whoever goes by it need not look again.
@@ -244,6 +250,7 @@ impl Seen {
             .then(|| (Matter::RegisterEntry, format!("{more} more entries of the register are not used")));
         self.faults
             .iter()
+            .chain(&self.kept)
             .cloned()
             .chain(write)
             .chain(evidence)
@@ -283,11 +290,13 @@ fn writing(fault: &str) -> String {
 mod tests {
     use super::Matter::{CibUnreadable, HistoryUnreadable};
     use super::*;
+    use crate::cluster::Kept;
 
     fn look(history: Option<Result<(), &str>>) -> Arc<View> {
         let history = history.map(|read| read.map(|()| Vec::new()).map_err(str::to_owned));
         let (quorum, entries) = (Ok(true), Ok(Entries::default()));
-        Arc::new(View { taken: Instant::now(), quorum, entries, known: None, cib: Err("x".into()), history })
+        let (cib, kept) = (Err("x".into()), Kept::default());
+        Arc::new(View { taken: Instant::now(), quorum, entries, known: None, kept, cib, history })
     }
 
     /// A fault of the history that was forgotten at each look that does not ask would be raised and cleared every few

@@ -42,6 +42,18 @@ pub fn over(wanted: &[Entry], found: &Entries, now: Timestamp) -> Vec<Key> {
     if worth { old.into_iter().map(|(key, _)| key.clone()).collect() } else { Vec::new() }
 }
 
+/// Says of an entry whether the register has no more use for it, given all that stands there.
+pub(super) fn has_had_its_time(found: &Entries, now: Timestamp) -> impl Fn(&Entry) -> bool {
+    let ends = Ends::of(found);
+    move |entry| over_for(entry, &ends, now).is_some()
+}
+
+/// Pacemaker's name of a controller and the kernel's may differ by a domain.
+pub fn is_same(one: &str, other: &str) -> bool {
+    let short = |name: &str| name.split('.').next().unwrap_or_default().to_ascii_lowercase();
+    short(one) == short(other)
+}
+
 const LONG_AGO: Timestamp = Timestamp(0);
 
 /// The mark that an entry belongs to; a fencing that became a mark's first carries the mark's id.

@@ -10,9 +10,10 @@ use marks::sighting::Sighting;
 use marks::time::Timestamp;
 use pacemaker::cib::Cib;
 use pacemaker::evidence;
-use pacemaker::register::Tools;
+use pacemaker::register::{Found, Tools};
 
 use super::follow::Follow;
+use super::kept::Kept;
 
 /// How often the cluster is looked at where nothing tells of a change.
 pub const POLL: Duration = Duration::from_secs(2);
@@ -44,6 +45,12 @@ pub enum Matter {
     Evidence,
     /// The register says something that is not believed.
     RegisterEntry,
+    /// This controller has no key for the register, or not the one of the others.
+    RegisterKey,
+    /// This controller lacks a part of the register.
+    RegisterPartial,
+    /// The register grows towards what it can hold.
+    RegisterSize,
     /// A clock differs from this controller's.
     ClockSkew,
 }
@@ -60,6 +67,9 @@ impl Matter {
             Self::HistoryUnreadable => "history-unreadable",
             Self::Evidence => "evidence",
             Self::RegisterEntry => "register-entry",
+            Self::RegisterKey => "register-key",
+            Self::RegisterPartial => "register-partial",
+            Self::RegisterSize => "register-size",
             Self::ClockSkew => "clock-skew",
         }
     }
@@ -77,6 +87,8 @@ pub struct View {
     /// What stood there when it was read last, where it is in etcd and cannot be read now: this controller's quorum and its fencer's word
     /// are as good as ever.
     pub known: Option<Entries>,
+    /// How it stands there, and what is wrong with that.
+    pub kept: Kept,
     /// The CIB as this controller has it.
     pub cib: Part<Arc<Cib>>,
     /// The successful fencings that Pacemaker remembers; none where it was not asked this time.
@@ -95,27 +107,43 @@ impl View {
         thread::scope(|scope| {
             let quorum = scope.spawn(|| tools.quorum(deadline).map_err(|e| e.to_string()));
             let history = with_history.then(|| scope.spawn(|| history(tools, deadline)));
-            let read = || pacemaker::register::read(register, tools, deadline);
-            let read = move || follow.map_or_else(read, |follow| follow.entries(read));
+            let find = || pacemaker::register::find(register, tools, deadline);
+            let alone = |entries| Found { entries, paged: None };
+            let read = move || match follow {
+                Some(follow) => follow.entries(|| Ok(find()?.entries)).map(alone),
+                None => find(),
+            };
             let apart =
                 (register != Register::Cib).then(|| scope.spawn(move || read().map_err(|e| e.to_string())));
             let text = tools.cib(deadline).map_err(|e| e.to_string());
             let in_cib = || {
-                text.clone().and_then(|xml| {
-                    pacemaker::register::parse_output(register, &xml).map_err(|e| e.to_string())
-                })
+                text.as_ref()
+                    .map_err(String::clone)
+                    .and_then(|xml| pacemaker::register::find_in_cib(xml, tools).map_err(|e| e.to_string()))
             };
             let joined = "a panic anywhere ends the whole daemon";
-            let entries = apart.map_or_else(in_cib, |reader| reader.join().expect(joined));
+            let found = apart.map_or_else(in_cib, |reader| reader.join().expect(joined));
+            let (entries, kept) = match found {
+                Ok(found) => (Ok(found.entries), Kept::of(found.paged, &tools.keys)),
+                Err(why) => (Err(why), Kept::default()),
+            };
             Self {
                 taken,
                 quorum: quorum.join().expect(joined),
                 known: entries.as_ref().err().and_then(|_| follow?.last()),
                 entries,
+                kept,
                 cib: text.and_then(|xml| Cib::parse(&xml).map(Arc::new).map_err(|e| e.to_string())),
                 history: history.map(|reader| reader.join().expect(joined)),
             }
         })
+    }
+
+    /// With what is wrong with the keys and the pages.
+    pub(super) fn with_key_faults(mut self, register: Register, complaints: Vec<String>) -> Self {
+        let is_partial = self.entries.as_ref().is_ok_and(|entries| entries.is_partial);
+        self.kept.note_faults(register, complaints, is_partial);
+        self
     }
 
     /// Whether marks may be made and told on this look.
@@ -199,7 +227,8 @@ mod tests {
     fn lost(known: Option<Entries>) -> View {
         let cib = Arc::new(Cib::parse("<cib><configuration/></cib>").unwrap());
         let entries = Err("etcd: no answer in time".to_owned());
-        View { taken: Instant::now(), quorum: Ok(true), entries, known, cib: Ok(cib), history: None }
+        let kept = Kept::default();
+        View { taken: Instant::now(), quorum: Ok(true), entries, known, kept, cib: Ok(cib), history: None }
     }
 
     /// The broken variants act on what they know where the partition may not, where nobody says who is a member, or where the register was

@@ -48,7 +48,8 @@ impl RegisterView {
     /// Reads the register; with `none` there is nothing to read.
     pub(super) fn take(register: Register, tools: &Tools) -> Self {
         let entries =
-            pacemaker::register::read(register, tools, Instant::now() + LIMIT).map_err(|e| e.to_string());
+            pacemaker::register::read(register, tools, Instant::now() + LIMIT).map(Entries::believed);
+        let entries = entries.map_err(|e| e.to_string());
         Self { register, entries, alerter_on: None, resource: None, untried: None }
     }
 

@@ -103,7 +103,9 @@ pub(super) fn standing(found: &Found) -> String {
 fn voucher(proof: Proof) -> &'static str {
     match proof {
         Proof::Alone => "fence_mark alone: register = \"none\", so no cluster is asked",
-        Proof::Journal => "Pacemaker's fencer, which ran fence_mark on this controller",
+        Proof::Journal => {
+            "Pacemaker's fencer, which ran fence_mark: this controller's journal says so, or root's seal on the register's entry"
+        }
         Proof::Alert => "Pacemaker's alert",
         Proof::History => "Pacemaker's fencing history",
         Proof::NodeFenced => "node_fenced in the CIB",

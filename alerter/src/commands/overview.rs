@@ -6,14 +6,13 @@ use journal::{Damage, Holder, Journal, JournalError, Lock, Role, Rows, Tried};
 use marks::fencing::Fencing;
 use marks::register::{About, Decision, Register, Scope};
 use marks::time::Timestamp;
-use pacemaker::register::Tools;
 use serde::Serialize;
 use site::Site;
 
 use super::decide;
 use super::merged::RegisterView;
 use super::report::{self, MarkReport};
-use super::sources::{controller, register_of};
+use super::sources::{controller, register_of, tools};
 use super::text::{span, time};
 use super::trouble::{self, Sight};
 use super::unmarked::{Rules, unmarked};
@@ -116,7 +115,7 @@ impl Read {
 /// Puts everything together. What cannot be read is a trouble, and no reason to say nothing.
 pub(super) fn take(cli: &Cli, daemon: Option<Daemon>, limits: Limits) -> Status {
     let (site, _) = Site::read(&cli.config);
-    let tools = Tools::with(site.etcd.clone());
+    let tools = tools(cli, &site);
     let (register, now) = (RegisterView::with_alerter(register_of(&site), &tools), Timestamp::now());
     let controller = controller();
     let (read, unknown) = match read(&site, &register, &controller, now) {

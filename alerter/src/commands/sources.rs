@@ -36,6 +36,12 @@ pub(super) fn register_of(site: &Site) -> Register {
     site.register.as_deref().and_then(Register::parse).unwrap_or_default()
 }
 
+/// The cluster's tools, with the keys of the register. Who may not read them goes by what everybody can.
+pub(super) fn tools(cli: &Cli, site: &Site) -> Tools {
+    let (keys, _) = site::seal_keys(&site::own_keys(&cli.config), site::CLUSTER_KEY.as_ref());
+    Tools { keys, ..Tools::with(site.etcd.clone()) }
+}
+
 /// What `list` and `show` read.
 pub(super) struct Sources {
     /// None where nothing was marked on this controller yet.
@@ -52,7 +58,7 @@ impl Sources {
     /// Without a journal the register will do; with neither there is nothing to say.
     pub(super) fn open(cli: &Cli) -> anyhow::Result<Self> {
         let site = site(cli);
-        let register = RegisterView::take(register_of(&site), &Tools::with(site.etcd.clone()));
+        let register = RegisterView::take(register_of(&site), &tools(cli, &site));
         say_fault(&register);
         Self::with(site, register)
     }
@@ -60,7 +66,7 @@ impl Sources {
     /// The same for one who looks by the way, and has nothing to complain of.
     pub(super) fn quiet(cli: &Cli) -> anyhow::Result<Self> {
         let (site, _) = Site::read(&cli.config);
-        let register = RegisterView::take(register_of(&site), &Tools::with(site.etcd.clone()));
+        let register = RegisterView::take(register_of(&site), &tools(cli, &site));
         Self::with(site, register)
     }
 

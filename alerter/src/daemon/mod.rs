@@ -108,7 +108,7 @@ async fn serve(settings: Settings) -> anyhow::Result<Served> {
     let (watch, identity) = (Watch::directories(&[directory]), Identity::of(journal.path()));
     let (store, journal_thread) = Store::start(journal).context("the journal's thread did not start")?;
     let tools = Tools::with(settings.store.etcd.clone());
-    let cluster = Cluster::start(settings.store.register, tools);
+    let cluster = Cluster::start(settings.store.register, tools, settings.file.clone());
     let cluster = cluster.context("the cluster's thread did not start")?;
     let shared = Arc::new(Shared::new(Base::new(settings, store, cluster.clone())));
     let stop = CancellationToken::new();

@@ -5,10 +5,12 @@ use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant};
 
 use journal::{Journal, JournalError, RegisterWait};
-use marks::register::{Entry, Key};
+use marks::register::pages::Pages;
+use marks::register::{Entries, Entry, Key, Register};
 use marks::time::Timestamp;
+use pacemaker::register::Paged;
 
-use crate::cluster::{self, Cluster, POLL, Trust, View};
+use crate::cluster::{self, Cluster, POLL, PageWrites, Rewriting, Trust, View};
 use crate::daemon::checks;
 use crate::daemon::watch::Watch;
 use crate::intake::upkeep::Upkeep;
@@ -42,6 +44,9 @@ pub struct Poller {
     /// The comparison was put off.
     deferred: bool,
     upkeep: Arc<Mutex<Upkeep>>,
+    rewriting: Rewriting,
+    /// The pages as they were written since the last poll.
+    written: Option<(Instant, Pages)>,
 }
 
 impl Poller {
@@ -58,6 +63,8 @@ impl Poller {
             cleared: None,
             deferred: false,
             upkeep: Arc::default(),
+            rewriting: Rewriting::default(),
+            written: None,
         }
     }
 
@@ -151,14 +158,91 @@ impl Poller {
         }
         self.upkept = Some(Instant::now());
         let Some(wanted) = self.wanted(shared, &view).await? else { return Ok(()) };
-        let lacking = cluster::missing(&wanted, entries);
+        let Some(paged) = &view.kept.pages else {
+            let standing = self.publish(shared, &wanted, entries).await;
+            self.note(shared, standing).await?;
+            return self.clear(shared, &wanted, entries).await;
+        };
+        let standing = self.keep_pages(shared, (&view, paged), &wanted).await;
+        self.note(shared, standing).await?;
+        let now = Timestamp::now();
+        if now < paged.plain_until(now) {
+            self.publish(shared, &wanted, &paged.plain).await;
+            return self.clear(shared, &wanted, &paged.plain).await;
+        }
+        self.clear_pages(shared, (&view, paged), entries).await
+    }
+
+    /// Writes what stands nowhere on its own; gives the keys of what does then.
+    async fn publish(&mut self, shared: &Shared, wanted: &[Entry], found: &Entries) -> Vec<Key> {
+        let lacking = cluster::missing(wanted, found);
         let mut standing: Vec<Key> =
-            wanted.iter().map(Entry::key).filter(|key| entries.sound.contains_key(key)).collect();
+            wanted.iter().map(Entry::key).filter(|key| found.sound.contains_key(key)).collect();
         if !lacking.is_empty() {
             standing.extend(self.write(shared, lacking).await);
         }
-        self.note(shared, standing).await?;
-        self.clear(shared, &wanted, &view).await
+        standing
+    }
+
+    /// Brings this alerter's pages to what is wanted; gives the keys of what stands there then.
+    async fn keep_pages(
+        &mut self,
+        shared: &Shared,
+        (view, paged): (&View, &Paged),
+        wanted: &[Entry],
+    ) -> Vec<Key> {
+        let (writer, now) = (cluster::alerter(&shared.base.controller), Timestamp::now());
+        let mut paged = Paged { pages: paged.pages.clone(), ..Paged::default() };
+        if let Some((_, pages)) = self.written.as_ref().filter(|(at, _)| *at >= view.taken) {
+            paged.pages.clone_from(pages);
+        }
+        // In the CIB each controller has all of it, and each writing is a change of the configuration.
+        let is_attrd = self.cluster.register() == Register::Attrd;
+        let all = is_attrd && view.cib.as_ref().is_ok_and(|cib| self.rewriting.is_due(cib, Instant::now()));
+        if let Some(writes) = cluster::own_writes(&paged, (&writer, wanted), all, now)
+            && self.write_pages(shared, writes.clone()).await
+        {
+            if all {
+                self.rewriting.note_done(Instant::now());
+            }
+            cluster::written(&mut paged.pages, &writes);
+            self.written = Some((Instant::now(), paged.pages.clone()));
+        }
+        let standing = cluster::standing(&paged.pages, &writer);
+        wanted.iter().map(Entry::key).filter(|key| standing.contains(key)).collect()
+    }
+
+    /// Says whether all of it stands there.
+    async fn write_pages(&mut self, shared: &Shared, writes: PageWrites) -> bool {
+        let cluster = self.cluster.clone();
+        let written = self.attending(cluster.write_pages(writes)).await;
+        if written.is_err() {
+            shared.metrics.register_unwritten();
+        }
+        let is_written = written.is_ok();
+        shared.base.seen().note_writing(written.err().map(|error| error.to_string()));
+        is_written
+    }
+
+    /// Empties the pages of writers that are done, and removes what controllers without a key have left.
+    async fn clear_pages(
+        &mut self,
+        shared: &Shared,
+        (view, paged): (&View, &Paged),
+        entries: &Entries,
+    ) -> Result<(), JournalError> {
+        if !self.clears_now(shared).await? {
+            return Ok(());
+        }
+        let (writer, now) = (cluster::alerter(&shared.base.controller), Timestamp::now());
+        let Ok(cib) = &view.cib else { return Ok(()) };
+        for done in cluster::superseded(paged, &writer, (entries, cib), now) {
+            tracing::info!(writer = %done.writer, "its pages of the register are taken over and emptied");
+            self.write_pages(shared, done).await;
+        }
+        let over = cluster::left_over(paged, &writer, now);
+        self.remove(over).await;
+        Ok(())
     }
 
     /// What should stand in the register.
@@ -217,25 +301,39 @@ impl Poller {
         shared.base.store.run(write).await
     }
 
-    async fn clear(&mut self, shared: &Shared, wanted: &[Entry], view: &View) -> Result<(), JournalError> {
-        let (Ok(entries), false) =
-            (view.permits(), self.cleared.is_some_and(|done| done.elapsed() < CLEARING))
-        else {
-            return Ok(());
-        };
+    async fn clear(
+        &mut self,
+        shared: &Shared,
+        wanted: &[Entry],
+        found: &Entries,
+    ) -> Result<(), JournalError> {
+        if self.clears_now(shared).await? {
+            self.remove(cluster::over(wanted, found, Timestamp::now())).await;
+        }
+        Ok(())
+    }
+
+    /// Whether it is time to look for what has had its time; what the journal has of that kind goes.
+    async fn clears_now(&mut self, shared: &Shared) -> Result<bool, JournalError> {
+        if self.cleared.is_some_and(|done| done.elapsed() < CLEARING) {
+            return Ok(false);
+        }
         self.cleared = Some(Instant::now());
         let now = Timestamp::now();
         shared.base.store.run(move |journal| journal.forget_sightings(now - cluster::KEPT, now)).await?;
-        let over = cluster::over(wanted, entries, now);
+        Ok(true)
+    }
+
+    /// Removes entries that stand on their own.
+    async fn remove(&mut self, over: Vec<Key>) {
         if over.is_empty() {
-            return Ok(());
+            return;
         }
         let count = over.len();
         let cluster = self.cluster.clone();
         match self.attending(cluster.clear(over)).await {
-            Ok(()) => tracing::info!(count, "entries of marks that were settled long ago left the register"),
+            Ok(()) => tracing::info!(count, "entries that nobody needs any more left the register"),
             Err(error) => tracing::warn!(kind = error.kind(), "old entries stay in the register: {error}"),
         }
-        Ok(())
     }
 }

@@ -1,5 +1,5 @@
 //! Which entries of the register may be believed (SECURITY.md, T3): every member of `haclient` can write it, and is not
-//! root. Closed is what a comparison can close; authenticated entries are to come. Pure: no I/O, no clock.
+//! root. What a seal does not settle, a comparison does as far as it can. Pure: no I/O, no clock.
 
 use std::fmt;
 
@@ -7,9 +7,11 @@ use marks::fencing::Incarnation;
 use marks::host::HostName;
 use marks::mark::MarkRow;
 use marks::outage::{GRAIN, Outage};
-use marks::register::{Entry, MarkEntry};
+use marks::register::{Entry, MarkEntry, Unsealed};
 use marks::time::{CLOCK_SKEW, Timestamp};
 use pacemaker::cib::Cib;
+
+use crate::cluster::is_same;
 
 /// What must be known beside the entry that is looked at.
 pub(super) struct Around<'a> {
@@ -21,9 +23,19 @@ pub(super) struct Around<'a> {
     pub(super) journal_since: Timestamp,
 }
 
+/// What stands behind an entry, beside what it says.
+#[derive(Clone, Copy, Default)]
+pub(super) struct Behind {
+    /// Root on the controller that it names.
+    pub(super) is_sealed: bool,
+    /// Nobody, for this reason.
+    pub(super) unsealed: Option<Unsealed>,
+}
+
 /// What is known here of what an entry is about. Where nothing is known, nothing is compared.
 #[derive(Default)]
 pub(super) struct Known<'a> {
+    pub(super) behind: Behind,
     /// The journal has what the entry says that this controller did.
     pub(super) is_on_record: bool,
     /// The outage of the mark.
@@ -45,6 +57,8 @@ pub(super) enum Reason {
     Away,
     /// It stands under the id or the name of another host.
     AnotherHost,
+    /// Nobody has sealed it.
+    Unsealed(Unsealed),
     /// It says something else than the fencing that it was made of, or than this controller's configuration.
     Differs(What),
 }
@@ -72,6 +86,12 @@ impl fmt::Display for Reason {
                 f.write_str("it is said to be of this controller, whose journal knows nothing of it")
             }
             Self::Away => f.write_str("the CIB says that the host has not been back"),
+            Self::Unsealed(Unsealed::Forged) => f.write_str(
+                "it has no seal, and whoever is said to have written it seals what it writes: it is forged",
+            ),
+            Self::Unsealed(Unsealed::Unknown) => f.write_str(
+                "it has no seal of a key of this cluster: a controller without this key wrote it, or a member of haclient",
+            ),
             Self::AnotherHost => f.write_str("it has the id or the name of another host"),
             Self::Differs(what) => {
                 let what = match what {
@@ -92,9 +112,10 @@ impl fmt::Display for Reason {
 
 impl Reason {
     /// Whether the mark that it ends may have been notified all the same: by a controller that has left the cluster, by this one
-    /// before its journal was set back, or by one whose clock is ahead.
+    /// before its journal was set back, by one whose clock is ahead, or by one that has another key.
     pub(super) fn leaves_a_doubt(&self) -> bool {
-        matches!(self, Self::Stranger(_) | Self::NotOurs | Self::Ahead(_))
+        let without_a_key = Self::Unsealed(Unsealed::Unknown);
+        matches!(self, Self::Stranger(_) | Self::NotOurs | Self::Ahead(_)) || *self == without_a_key
     }
 }
 
@@ -103,7 +124,11 @@ pub(super) fn credible(entry: &Entry, around: &Around<'_>, known: &Known<'_>) ->
     if let Some(ahead) = newest(entry).filter(|at| is_ahead(*at, around.now)) {
         return Err(Reason::Ahead(ahead));
     }
+    if let Some(why) = known.behind.unsealed.filter(|_| wants_seal(entry)) {
+        return Err(Reason::Unsealed(why));
+    }
     match entry {
+        Entry::Acknowledged(_) | Entry::Settled(_) if known.behind.is_sealed => Ok(()),
         Entry::Acknowledged(end) => may_end(&end.by, end.at, around, known),
         Entry::Settled(end) => may_end(&end.by, end.at, around, known),
         Entry::Returned(back) => match known.outage {
@@ -115,6 +140,11 @@ pub(super) fn credible(entry: &Entry, around: &Around<'_>, known: &Known<'_>) ->
             Ok(())
         }
     }
+}
+
+/// Whether it ends, releases or holds something, or says since when. A fencing or a mark proves nothing without a seal.
+fn wants_seal(entry: &Entry) -> bool {
+    !matches!(entry, Entry::Fencing(_) | Entry::Again(_) | Entry::Mark(_))
 }
 
 /// Whether a time has not come yet, by more than clocks may differ.
@@ -157,12 +187,6 @@ fn may_end(by: &str, at: Timestamp, around: &Around<'_>, known: &Known<'_>) -> R
         true => Ok(()),
         false => Err(Reason::Stranger(by.to_owned())),
     }
-}
-
-/// Pacemaker's name of a controller and the kernel's may differ by a domain.
-fn is_same(one: &str, other: &str) -> bool {
-    let short = |name: &str| name.split('.').next().unwrap_or_default().to_ascii_lowercase();
-    short(one) == short(other)
 }
 
 /// Whether the CIB holds that the host was fenced and has not been back: a return erases that. A newer connection than those of

@@ -47,6 +47,8 @@ pub(super) struct Known<'a> {
     pub(super) fencing: &'a Fencing,
     /// It was read from the register, and no journal here vouches for it.
     pub(super) imported: bool,
+    /// Root on the controller that recorded it does, by its seal.
+    pub(super) is_vouched: bool,
     pub(super) traces: Traces,
 }
 
@@ -235,7 +237,7 @@ impl Circumstances<'_> {
         let late = || self.is_late(fencing.committed_at, &fencing.node, known.traces.registered);
         match fencing.origin {
             _ if known.imported && late() => Standing::Doubtful(Doubt::OutcomeUnknown),
-            _ if known.imported => Standing::Doubtful(Doubt::Unproven),
+            _ if known.imported && !known.is_vouched => Standing::Doubtful(Doubt::Unproven),
             Origin::Operator => Standing::Proven(Proof::Operator),
             _ if self.is_old(fencing.committed_at) && late() => Standing::Doubtful(Doubt::OutcomeUnknown),
             Origin::Shell | Origin::Api => Standing::Doubtful(Doubt::Unconfirmed),
@@ -401,7 +403,7 @@ mod tests {
         fn of(&self, fencing: &Fencing, imported: bool, registered: bool) -> Judgement {
             let (published, ended) = (registered, false);
             let traces = Traces { registered, published, ended };
-            let known = Known { fencing, imported, traces };
+            let known = Known { fencing, imported, is_vouched: false, traces };
             self.at(NOW, |around| around.judgement_of_fencing(&known, &[]))
         }
 
@@ -565,7 +567,7 @@ mod tests {
         let old = fencing("compute1", NOW - 9501, Origin::Fencer);
         let judgement = |published, ended, fencing: &Fencing| {
             let traces = Traces { registered: false, published, ended };
-            let known = Known { fencing, imported: false, traces };
+            let known = Known { fencing, imported: false, is_vouched: false, traces };
             Scene::back().at(NOW, |around| around.judgement_of_fencing(&known, &[]))
         };
         assert_eq!(judgement(true, false, &old), Judgement::Past);
@@ -709,6 +711,7 @@ mod tests {
             let known = Known {
                 fencing: &fencing,
                 imported,
+                is_vouched: false,
                 traces: Traces { registered: true, published: true, ended: false },
             };
             scene.at(NOW, |around| around.judgement_of_fencing(&known, &[outage]))
@@ -749,7 +752,7 @@ mod tests {
     #[test]
     fn without_a_cluster_a_fencing_after_its_mark_was_notified_makes_one() {
         let again = Fencing { incarnation: None, ..fencing("compute1", NOW, Origin::Fencer) };
-        let known = Known { fencing: &again, imported: false, traces: Traces::default() };
+        let known = Known { fencing: &again, imported: false, is_vouched: false, traces: Traces::default() };
         let outages = [Outage { incarnations: Vec::new(), ..told(NOW - 83) }];
         let judgement = |scene: Scene| scene.at(NOW, |around| around.judgement_of_fencing(&known, &outages));
         assert_eq!(standing(judgement(Scene::alone())), Some("alone"));

@@ -206,7 +206,11 @@ impl<'a> Intake<'a> {
             let stands = |key: Key| entries.is_some_and(|entries| entries.sound.contains_key(&key));
             let mark = MarkId::from(fencing.id);
             let is_there = stands(Key::Fencing(fencing.id)) || stands(Key::Mark(mark));
-            let registered = is_there && !self.is_spoken_for(mark);
+            // Where pages are lacking, its end may be on one of these.
+            let is_partial = entries.is_some_and(|entries| entries.is_partial);
+            let registered = is_there && !is_partial && !self.is_spoken_for(mark);
+            let is_vouched =
+                entries.is_some_and(|entries| entries.sealed.contains(&Key::Fencing(fencing.id)));
             let imported = self.journal.is_imported(fencing.id)?;
             if imported {
                 let whose = format!("the clock of {}", fencing.seen_by);
@@ -217,7 +221,7 @@ impl<'a> Intake<'a> {
             let is_refused = self.refused.contains_key(&Key::Settled(mark));
             let ended = stands(Key::Settled(mark)) || (!is_refused && self.was_seen(&Key::Settled(mark))?);
             let traces = Traces { registered, published, ended };
-            self.fold_fencing(&Known { fencing, imported, traces })?;
+            self.fold_fencing(&Known { fencing, imported, is_vouched, traces })?;
         }
         lock(self.accounts).ledger.end(Source::Fencings);
         Ok(())
@@ -245,7 +249,7 @@ impl<'a> Intake<'a> {
                 self.journal.add_to_mark(fencing, (mark, rule), now)?;
                 info!(mark = %mark, host = %fencing.node, "{} was fenced again in the same outage", fencing.node);
                 let fresh = self.is_fresh(fencing.committed_at);
-                match (known.imported, fencing.origin) {
+                match (known.imported && !known.is_vouched, fencing.origin) {
                     (false, Origin::Fencer) => self.prove(mark, Proof::Journal, fresh),
                     (false, Origin::Operator) => self.prove(mark, Proof::Operator, fresh),
                     _ => Ok(()),

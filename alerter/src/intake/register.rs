@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 
 use journal::{Journal, Taken};
 use marks::delivery::State;
-use marks::fencing::Fencing;
+use marks::fencing::{Fencing, Origin};
 use marks::id::{MarkId, NoteId};
 use marks::mark::{Doubt, MarkRow, Proof, Source, Standing};
 use marks::register::{Acknowledgement, Decision, Entries, Entry, Key, MarkEntry, Settled, Watermark};
@@ -13,7 +13,7 @@ use marks::time::Timestamp;
 use pacemaker::cib::Cib;
 use tracing::{info, warn};
 
-use super::credible::{Around, Known, Reason, What, credible, is_ahead};
+use super::credible::{Around, Behind, Known, Reason, What, credible, is_ahead};
 use super::judge::{Judgement, is_surely_down};
 use super::made::{Done, has_ended};
 use super::naming::Clash;
@@ -39,7 +39,8 @@ pub(super) fn sift<'e>(
         if base.seen().register.as_ref().is_some_and(|known| known.sound.get(key) == Some(entry)) {
             continue;
         }
-        let known = Known { is_on_record: is_on_record(journal, entry)?, ..Known::default() };
+        let (is_on_record, behind) = (is_on_record(journal, entry)?, behind(found, key));
+        let known = Known { behind, is_on_record, ..Known::default() };
         if let Err(reason) = credible(entry, &around, &known) {
             refused.insert(key.clone(), reason);
         }
@@ -49,6 +50,10 @@ pub(super) fn sift<'e>(
         entries.to_mut().sound.retain(|key, _| !refused.contains_key(key));
     }
     Ok(Sifted { entries, refused })
+}
+
+fn behind(found: &Entries, key: &Key) -> Behind {
+    Behind { is_sealed: found.sealed.contains(key), unsealed: found.unsealed.get(key).copied() }
 }
 
 fn around<'a>(journal: &Journal, base: &'a Base, cib: Option<&'a Cib>, now: Timestamp) -> Done<Around<'a>> {
@@ -90,6 +95,7 @@ impl Intake<'_> {
         self.take_in_returns(entries)?;
         let fencings: Vec<Fencing> = entries.sound.values().filter_map(Entry::fencing).cloned().collect();
         self.journal.append_imported(&fencings, now)?;
+        self.prove_vouched(entries)?;
         self.note_again(entries)?;
         for entry in entries.sound.values() {
             if let Entry::Watermark(watermark) = entry {
@@ -99,6 +105,19 @@ impl Intake<'_> {
         let mut seen = self.base.seen();
         seen.note_apart(&entries.apart);
         seen.watermark = None;
+        Ok(())
+    }
+
+    /// Root on another controller vouches for a fencing of which only the register spoke before.
+    fn prove_vouched(&mut self, entries: &Entries) -> Done {
+        let known = self.base.seen().register.as_ref().map(|known| known.sealed.clone()).unwrap_or_default();
+        for key in entries.sealed.difference(&known) {
+            let Some(Entry::Fencing(fencing)) = entries.sound.get(key) else { continue };
+            if fencing.origin == Origin::Fencer {
+                let fresh = self.is_fresh(fencing.committed_at);
+                self.prove(fencing.id.into(), Proof::Journal, fresh)?;
+            }
+        }
         Ok(())
     }
 
@@ -298,7 +317,7 @@ impl Intake<'_> {
     fn adopt(&mut self, entry: &MarkEntry, entries: &Entries) -> Done {
         match self.find(entry.mark.id)? {
             Some(Ok(_)) if self.is_ancient(entry) => return Ok(()),
-            Some(Ok(known)) => return self.believe_again(&known, entry),
+            Some(Ok(known)) => return self.believe_again(&known, (entry, entries)),
             Some(Err(_)) => return Ok(()),
             None => {}
         }
@@ -324,7 +343,10 @@ impl Intake<'_> {
         if clash.is_some() {
             row.fqdn = None;
         }
-        if is_ancient || self.is_spoken_for(row.id) {
+        if entries.sealed.contains(&Key::Mark(row.id)) {
+            row.standing = Standing::Proven(Proof::Journal);
+        }
+        if is_ancient || self.is_spoken_for(row.id) || self.may_lack_its_end(&row, entries) {
             row.standing = Standing::Doubtful(Doubt::OutcomeUnknown);
         }
         self.make(&row, clash.as_ref(), Taken::Register)
@@ -337,10 +359,16 @@ impl Intake<'_> {
         self.around.now.since(youngest) > self.base.settings().history.keep
     }
 
+    /// This controller lacks pages that another one has seen, and one of these may say how a mark of before this daemon ended.
+    fn may_lack_its_end(&self, row: &MarkRow, entries: &Entries) -> bool {
+        let is_down = || self.around.cib.is_some_and(|cib| is_surely_down(cib, &row.node, row.failure_time));
+        entries.is_partial && row.made_at < self.around.started && !is_down()
+    }
+
     /// A mark that was held because the register had lost it stands there, so nobody has lost anything: a controller that
     /// has just joined may look before its peers have told it what they know.
-    fn believe_again(&mut self, known: &MarkRow, entry: &MarkEntry) -> Done {
-        if known.settled.is_some() || known.fqdn.is_none() {
+    fn believe_again(&mut self, known: &MarkRow, (entry, entries): (&MarkEntry, &Entries)) -> Done {
+        if known.settled.is_some() || known.fqdn.is_none() || self.may_lack_its_end(known, entries) {
             return Ok(());
         }
         let ours = Known { ours: Some(known), ..Known::default() };

@@ -201,7 +201,7 @@ fn end_forgotten(
     (register, entries): (Register, &Entries),
     now: Timestamp,
 ) -> Done {
-    let is_whole = entries.sound.keys().any(|key| matches!(key, Key::Watermark(_)));
+    let is_whole = !entries.is_partial && entries.sound.keys().any(|key| matches!(key, Key::Watermark(_)));
     let in_force = journal.decisions_in_force(now)?.sound;
     let is_old = |decision: &&Decision| decision.about.holds() && decision.at < *base.started();
     for decision in in_force.iter().filter(is_old).filter(|_| is_whole) {

@@ -315,6 +315,39 @@ kinds! {
             "an entry of the register is not believed: look at `nova-host-alerter status`",
         )),
     }
+    /// This controller has no key for the register, or not the one of the others.
+    RegisterKey: {
+        word: "register-key",
+        then: "run `nova-host-alerter setup --check` on each controller and give all of them the same key",
+        degrades: true,
+        notice: Some(Condition::Cluster),
+        health: Some((
+            Part::Register,
+            "the register's key is missing or differs between controllers: run `nova-host-alerter setup --check` on each",
+        )),
+    }
+    /// This controller lacks a part of the register.
+    RegisterPartial: {
+        word: "register-partial",
+        then: "if it stays so, restart Pacemaker on this controller: it then gets everything from the others",
+        degrades: true,
+        notice: Some(Condition::Cluster),
+        health: Some((
+            Part::Register,
+            "this controller lacks a part of the register, so that some marks are held: look at `nova-host-alerter status`",
+        )),
+    }
+    /// The register grows towards what it can hold.
+    RegisterSize: {
+        word: "register-size",
+        then: "settle what is open (`nova-host-alerter list`), or move to etcd (docs/registers.md)",
+        degrades: true,
+        notice: Some(Condition::Cluster),
+        health: Some((
+            Part::Register,
+            "the register has grown to more than a quarter of what it can hold: look at `nova-host-alerter status`",
+        )),
+    }
     /// Clocks of controllers differ.
     ClockSkew: {
         word: "clock-skew",

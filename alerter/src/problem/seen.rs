@@ -148,6 +148,9 @@ fn of_fault((matter, what): &Fault, is_permitted: bool) -> Problem {
         Matter::HistoryUnreadable => Kind::HistoryUnreadable,
         Matter::Evidence => Kind::Evidence,
         Matter::RegisterEntry => Kind::RegisterEntry,
+        Matter::RegisterKey => Kind::RegisterKey,
+        Matter::RegisterPartial => Kind::RegisterPartial,
+        Matter::RegisterSize => Kind::RegisterSize,
         Matter::ClockSkew => Kind::ClockSkew,
     };
     let stops = matches!(

@@ -1,12 +1,13 @@
 //! Groups of hosts: what may be said of them, who is told of a host by its group, and what an operator is warned of.
 
+use std::path::PathBuf;
 use std::process::Command;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use alerter::base::Base;
 use alerter::base::store::Store;
-use alerter::cluster::{Cluster, View};
+use alerter::cluster::{Cluster, Kept, View};
 use alerter::commands::online;
 use alerter::config::rules::{Amount, Limit, Rounding, Rules};
 use alerter::config::{Group, Link, Members, NamedRecipients, Recipients, RouteName, Settings};
@@ -566,7 +567,7 @@ fn start_in_cluster(site: &Site) -> Daemon {
     let settings = site.settings();
     let open = || Journal::open(&settings.store.path, Role::Alerter).unwrap();
     let (mut journal, (store, _thread)) = (open(), Store::start(open()).unwrap());
-    let cluster = Cluster::start(Register::Attrd, Tools::default()).unwrap();
+    let cluster = Cluster::start(Register::Attrd, Tools::default(), PathBuf::new()).unwrap();
     let shared = Shared::new(Base::new(settings, store, cluster));
     start::catch_up(&mut journal, &shared.base, Timestamp::now()).unwrap();
     start::serve_unserved(&mut journal, &shared.base, Timestamp::now()).unwrap();
@@ -579,6 +580,7 @@ fn look(daemon: &mut Daemon) {
         quorum: Ok(true),
         entries: Ok(Entries::default()),
         known: None,
+        kept: Kept::default(),
         cib: Ok(Arc::new(Cib::parse(&cluster()).unwrap())),
         history: None,
     });

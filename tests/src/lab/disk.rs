@@ -115,6 +115,8 @@ fn etc(etc: &Path, plan: &NodePlan, plans: &[NodePlan], corosync: &str, key: &[u
     file(&etc.join("hosts"), hosts.as_bytes(), 0o644)?;
     file(&etc.join("hostname"), format!("{}\n", plan.name).as_bytes(), 0o644)?;
     file(&etc.join("corosync/corosync.conf"), corosync.as_bytes(), 0o644)?;
+    // The register's key, too: `corosync-keygen` makes such a file.
+    file(&etc.join("corosync/authkey"), &key[..256], 0o400)?;
     file(&etc.join("pacemaker/authkey"), key, 0o640)?;
     Ok(chown(&etc.join("pacemaker/authkey"), None, Some(cluster_group()?))?)
 }

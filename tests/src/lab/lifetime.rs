@@ -7,12 +7,11 @@ use anyhow::{Context, ensure};
 use marks::fencing::{Fencing, Incarnation};
 use marks::mark::{MarkRow, Settlement};
 use marks::register::pages::{self, MOVED, PAGE_MAX, Page, Pages, Part, Writer};
-use marks::register::{
-    Acknowledgement, Entry, MarkEntry, Register, Returned, SETTLED_MAX, SealKeys, Settled,
-};
+use marks::register::{Acknowledgement, Entry, MarkEntry, Register, Returned, SETTLED_MAX, Settled};
 use marks::time::Timestamp;
 use pacemaker::register::{Tools, find, write_pages};
 use serde_json::json;
+use site::{CLUSTER_KEY, CONFIG_PATH, own_keys, seal_keys};
 
 /// So many die at once.
 const STORM: usize = 500;
@@ -51,20 +50,22 @@ pub(super) fn live(arguments: &[String]) -> anyhow::Result<u8> {
     life.keep_up()?;
     let written = begun.elapsed();
     let all = life.measure()?;
+    life.end()?;
     println!("{}", json!({"settled": settled, "all": all, "written_ms": written.as_millis()}));
     Ok(0)
 }
 
 impl Life {
     fn begin(register: Register) -> anyhow::Result<Self> {
-        let controller = nix::unistd::gethostname()?.to_string_lossy().into_owned();
-        let writer = |part| Writer { part, controller: controller.clone() };
+        let writer = |part| Writer { part, controller: "life".to_owned() };
+        let (keys, _) = seal_keys(&own_keys(CONFIG_PATH.as_ref()), CLUSTER_KEY.as_ref());
+        ensure!(!keys.is_empty(), "this controller has no key");
         Ok(Self {
             register,
             now: Timestamp::now(),
             agent: writer(Part::Agent),
             alerter: writer(Part::Alerter),
-            tools: Tools { keys: SealKeys::derive([&b"a secret of the tests"[..]]), ..Tools::default() },
+            tools: Tools { keys, ..Tools::default() },
             open: Vec::new(),
             ended: Vec::new(),
         })
@@ -104,6 +105,13 @@ impl Life {
         }
         let over = self.ended.len().saturating_sub(SETTLED_MAX);
         self.ended.drain(..over);
+    }
+
+    /// Nobody is to be told of any of it.
+    fn end(&mut self) -> anyhow::Result<()> {
+        self.open.clear();
+        self.ended.clear();
+        self.keep_up()
     }
 
     fn wanted(&self, writer: &Writer) -> Vec<Entry> {

@@ -20,6 +20,7 @@ mod node;
 mod parts;
 mod plan;
 mod rack;
+mod reading;
 pub mod release;
 mod room;
 mod status;

@@ -8,7 +8,7 @@ use std::process::{Command, ExitCode, Stdio};
 use anyhow::Context;
 use serde_json::{Value, json};
 
-use super::{init, lifetime, wire};
+use super::{init, lifetime, reading, wire};
 
 pub(super) const NODE: &str = "lab-node";
 /// A program on each controller: the life of a register.
@@ -30,7 +30,10 @@ pub fn play_another_part() -> Option<ExitCode> {
     let ended = match name {
         POWER_AGENT => power_agent(),
         MARK_AGENT => recorder(&arguments[1..]),
-        LIFETIME => lifetime::live(&arguments[1..]),
+        LIFETIME => match arguments.get(1).map(String::as_str) {
+            Some("read") => reading::print(&arguments[2..]),
+            _ => lifetime::live(&arguments[1..]),
+        },
         _ if arguments.get(1).is_some_and(|word| word == NODE) => init::run(&arguments[2..]).map(|()| 0),
         _ => return None,
     };

@@ -3,6 +3,8 @@
 use std::time::Duration;
 
 use anyhow::ensure;
+use marks::id::FencingId;
+use marks::register::{Key, Register};
 use nix::sys::signal::Signal;
 use tests::audit::Excused;
 use tests::lab::wait;
@@ -42,12 +44,10 @@ fn kill_attrd(cluster: &Cluster, controller: &str) -> anyhow::Result<()> {
 
 /// The mark's fencing stands in the register as this controller sees it.
 fn stands(cluster: &Cluster, controller: &str, id: &str) -> anyhow::Result<()> {
-    let name = format!("--name={}", pacemaker::register::NAME);
-    let node = format!("--node=f.{id}");
-    let question = ["attrd_updater", &name, &node, "--query"];
-    wait::until(&format!("f.{id} to be seen on {controller}"), FENCED_WITHIN, || {
-        let said = cluster.lab.exec(controller, &question)?;
-        Ok(said.out.contains("value=\"1;").then_some(()))
+    let key = Key::Fencing(FencingId::parse(id)?);
+    wait::until(&format!("{key} to be seen on {controller}"), FENCED_WITHIN, || {
+        let entries = cluster.lab.register(controller, Register::Attrd)?;
+        Ok(entries.sound.contains_key(&key).then_some(()))
     })
 }
 

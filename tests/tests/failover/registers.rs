@@ -1,7 +1,8 @@
 //! The register in the CIB: what the others show with attrd, and what can only happen to a configuration.
 
 use anyhow::ensure;
-use marks::register::Register;
+use marks::id::FencingId;
+use marks::register::{Entries, Key, Register};
 use tests::audit::Excused;
 use tests::lab::wait;
 
@@ -33,22 +34,18 @@ fn an_administrator_loads_an_old_configuration(cluster: &mut Cluster) -> anyhow:
     cluster.crash("compute9")?;
     cluster.wait_back(&before, "compute9")?;
     let mark = cluster.wait_open(&before, "compute9")?;
-    let key = format!("host-failure.f.{}", mark.id);
-    ensure!(register(cluster)?.contains(&key), "the register has no {key}: this scenario shows nothing");
-    ensure!(!old.contains(&key), "the old configuration is not old");
-    cluster.run(&["cibadmin", "--replace", "--scope", "configuration", "--xml-text", &old])?;
-    wait::until("the entry to be published again", FENCED_WITHIN, || {
-        Ok(register(cluster)?.contains(&key).then_some(()))
-    })?;
+    let key = Key::Fencing(FencingId::parse(&mark.id)?);
     let active = cluster.wait_for_alerter()?;
+    let stands = |entries: Entries| entries.sound.contains_key(&key);
+    let is_there = || Ok::<_, anyhow::Error>(stands(cluster.lab.register(&active, Register::Cib)?));
+    ensure!(is_there()?, "the register has no {key}: this scenario shows nothing");
+    ensure!(!stands(cluster.lab.register_in(&active, &old)?), "the old configuration is not old");
+    cluster.run(&["cibadmin", "--replace", "--scope", "configuration", "--xml-text", &old])?;
+    wait::until("the entry to be published again", FENCED_WITHIN, || Ok(is_there()?.then_some(())))?;
     cluster.lab.power_off(&active)?;
     // It may come back before another takes over: either way a new alerter tells the mark.
     cluster.wait_fenced(&before, &active)?;
     cluster.wait_for_alerter()?;
     cluster.all_up()?;
     cluster.audit(before, Excused::default())
-}
-
-fn register(cluster: &Cluster) -> anyhow::Result<String> {
-    cluster.run(&["cibadmin", "--query", "--scope", "crm_config"])
 }

@@ -2,12 +2,13 @@
 //! virtual time. Only the exchanges themselves are the model's.
 
 use std::collections::{BTreeMap, BTreeSet, HashMap};
+use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Duration;
 
 use alerter::base::Base;
 use alerter::base::store::Store;
-use alerter::cluster::{Cluster, View};
+use alerter::cluster::{Cluster, Kept, View};
 use alerter::config;
 use alerter::delivery::endpoint::Endpoint;
 use alerter::delivery::outbox::{FRESH, Outbox};
@@ -164,7 +165,7 @@ impl Daemon {
         let open = || Journal::open(&world.journal(controller), Role::Alerter).unwrap();
         let (store, _thread) = Store::start(open()).unwrap();
         let settings = config::load_with(&world.settings(controller), &KINDS).unwrap();
-        let cluster = Cluster::start(Register::Attrd, Tools::default()).unwrap();
+        let cluster = Cluster::start(Register::Attrd, Tools::default(), PathBuf::new()).unwrap();
         let mut base = Base::new(settings, store, cluster);
         base.controller = CONTROLLERS[controller].to_owned();
         let shared = Shared::new(base);
@@ -275,6 +276,7 @@ impl Daemon {
             quorum: Ok(true),
             entries: Ok(world.entries()),
             known: None,
+            kept: Kept::default(),
             cib: Ok(world.cib()),
             history: with_history.then(|| Ok(world.history.clone())),
         });

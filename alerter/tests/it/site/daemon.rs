@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use alerter::base::Base;
 use alerter::base::store::Store;
-use alerter::cluster::{self, Cluster, View};
+use alerter::cluster::{self, Cluster, Kept, View};
 use alerter::config;
 use alerter::delivery::confirmation;
 
@@ -55,7 +55,8 @@ impl Alerter {
         let open = || Journal::open(&site.journal(controller), Role::Alerter).unwrap();
         let (store, _thread) = Store::start(open()).unwrap();
         let settings = config::load_with(&site.settings(controller), kinds).unwrap();
-        let cluster = Cluster::start(settings.store.register, Tools::default()).unwrap();
+        let cluster =
+            Cluster::start(settings.store.register, Tools::default(), settings.file.clone()).unwrap();
         let mut base = Base::new(settings, store, cluster);
         base.controller = controller.to_owned();
         let shared = Shared::new(base);
@@ -124,6 +125,7 @@ impl Alerter {
             quorum: Ok(site.quorum),
             entries: Ok(site.entries()),
             known: None,
+            kept: Kept::default(),
             cib: if site.cib_is_mute { Err("timed out".to_owned()) } else { Ok(Arc::new(site.cib())) },
             history: with_history.then(|| Ok(site.history.clone())),
         });

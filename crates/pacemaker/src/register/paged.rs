@@ -19,6 +19,8 @@ const UNSEALED_MAX: u16 = 64;
 pub(super) struct Book {
     /// By writer and number.
     pub(super) pages: Pages,
+    /// Bytes of the texts under one number, at most.
+    pub(super) longest: usize,
     /// What is no page of ours.
     pub(super) apart: Vec<Apart>,
 }
@@ -34,7 +36,9 @@ pub(super) fn read(
         if number > last {
             break;
         }
-        for (key, text) in texts(number)? {
+        let texts = texts(number)?;
+        book.longest = book.longest.max(texts.iter().map(|(_, text)| text.len()).sum());
+        for (key, text) in texts {
             last = last.max(book.take((&key, number), &text, keys));
         }
     }

@@ -1,0 +1,192 @@
+//! How the register is kept: in which pages, with which key, how large it is, and what is wrong with that.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::time::{Duration, Instant};
+
+use marks::host::HostName;
+use marks::register::pages::{self, Head, Page, Pages, Part, Write, Writer};
+use marks::register::{Entries, Entry, Key, Register, SealKeys};
+use marks::time::Timestamp;
+use pacemaker::cib::Cib;
+use pacemaker::register::Paged;
+
+use super::upkeep;
+use super::view::{Fault, Matter};
+
+/// An answer of attrd must be no longer than 128 KiB. More than a quarter of that is said.
+const QUARTER: usize = 32 << 10;
+/// attrd of a controller that joins may be there a moment later than the cluster says, or may have been busy with another one.
+const SETTLED: Duration = Duration::from_secs(15);
+/// All pages are written again so often, whatever happened.
+const OFTEN: Duration = Duration::from_secs(3600);
+
+/// How the register is kept.
+#[derive(Debug, Default)]
+pub struct Kept {
+    /// Its pages, where this controller has a key and writes some.
+    pub pages: Option<Paged>,
+    /// What is wrong with it.
+    pub faults: Vec<Fault>,
+    is_keyless: bool,
+}
+
+impl Kept {
+    pub(super) fn of(paged: Option<Paged>, keys: &SealKeys) -> Self {
+        let mut faults = Vec::new();
+        if let Some(paged) = &paged {
+            faults.extend(size(paged.longest_answer));
+            let unopened = || paged.unopened().map(ToString::to_string).collect::<Vec<_>>().join(", ");
+            if !keys.is_empty() && paged.unopened().next().is_some() {
+                faults.push((Matter::RegisterKey, other_key(&unopened())));
+            }
+        }
+        Self { pages: paged.filter(|_| !keys.is_empty()), faults, is_keyless: keys.is_empty() }
+    }
+
+    pub(super) fn note_faults(&mut self, register: Register, complaints: Vec<String>, is_partial: bool) {
+        if self.is_keyless && complaints.is_empty() && register != Register::None {
+            self.faults.push((Matter::RegisterKey, NO_KEY.to_owned()));
+        }
+        self.faults.extend(complaints.into_iter().map(|why| (Matter::RegisterKey, why)));
+        if is_partial {
+            self.faults.push((Matter::RegisterPartial, PARTIAL.to_owned()));
+        }
+    }
+}
+
+const NO_KEY: &str = "this controller has no key for the register: every member of haclient can write there that a host was told of";
+const PARTIAL: &str = "this controller's attrd lacks a part of the register that another one has seen: marks from before this alerter's start whose hosts may be back are held";
+
+fn other_key(writers: &str) -> String {
+    format!(
+        "pages of the register are not sealed with this controller's key ({writers}): another key sealed them, or they are forged"
+    )
+}
+
+fn size(longest: usize) -> Option<Fault> {
+    let (kibibytes, quarter) = (longest >> 10, QUARTER >> 10);
+    let what = || {
+        format!(
+            "an answer of the register has {kibibytes} KiB, more than {quarter} of the 128 that it may have"
+        )
+    };
+    (longest > QUARTER).then(|| (Matter::RegisterSize, what()))
+}
+
+/// What is to be written into the pages of one writer.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct PageWrites {
+    /// Whose.
+    pub writer: Writer,
+    /// In this order.
+    pub writes: Vec<Write>,
+    /// What its head says of pages.
+    pub head: Head,
+}
+
+/// The alerter of this controller.
+pub fn alerter(controller: &str) -> Writer {
+    Writer { part: Part::Alerter, controller: controller.to_owned() }
+}
+
+/// What brings this alerter's own pages to what is wanted; with `all` also those that are as they should be. None where there is nothing
+/// to do.
+pub fn own_writes(
+    paged: &Paged,
+    (writer, wanted): (&Writer, &[Entry]),
+    all: bool,
+    now: Timestamp,
+) -> Option<PageWrites> {
+    let none = BTreeMap::new();
+    let own = paged.pages.get(writer).unwrap_or(&none);
+    let mut writes = pages::plan(own, wanted, now);
+    if all {
+        let planned: BTreeSet<u16> = writes.iter().map(|write| write.number).collect();
+        let others = pages::again(own).into_iter().filter(|write| !planned.contains(&write.number));
+        writes = others.chain(writes).collect();
+        // The head goes last: it names the others.
+        writes.sort_by_key(|write| write.number == pages::HEAD);
+    }
+    let head = pages::head(&paged.pages, writer, paged.plain_until(now), now);
+    (!writes.is_empty()).then(|| PageWrites { writer: writer.clone(), writes, head })
+}
+
+/// What stands on a writer's pages once that is written.
+pub fn written(pages: &mut Pages, done: &PageWrites) {
+    let own = pages.entry(done.writer.clone()).or_default();
+    for Write { number, last, entries } in &done.writes {
+        let sound = entries.iter().map(|entry| (entry.key(), entry.clone())).collect();
+        let head = Head { last: *last, ..done.head.clone() };
+        let entries = Entries { sound, ..Entries::default() };
+        own.insert(*number, Page { head, is_sealed: true, entries });
+    }
+}
+
+/// The keys that stand on a writer's sealed pages.
+pub fn standing(pages: &Pages, writer: &Writer) -> BTreeSet<Key> {
+    let own = pages.get(writer).into_iter().flat_map(BTreeMap::values).filter(|page| page.is_sealed);
+    own.flat_map(|page| page.entries.sound.keys().cloned()).collect()
+}
+
+/// What empties the pages of writers that are done: everything on them stands on ours, or has had its time.
+pub fn superseded(
+    paged: &Paged,
+    writer: &Writer,
+    (entries, cib): (&Entries, &Cib),
+    now: Timestamp,
+) -> Vec<PageWrites> {
+    let ours = standing(&paged.pages, writer);
+    let is_gone =
+        |controller: &str| !online(cib).iter().any(|node| upkeep::is_same(node.as_str(), controller));
+    let is_over = upkeep::has_had_its_time(entries, now);
+    let done = pages::superseded(&paged.pages, writer, is_gone, |entry| {
+        ours.contains(&entry.key()) || is_over(entry)
+    });
+    let head = |other: &Writer| pages::head(&paged.pages, other, paged.plain_until(now), now);
+    done.into_iter().map(|(other, writes)| PageWrites { head: head(&other), writer: other, writes }).collect()
+}
+
+/// Entries that stand on their own, and that nobody reads any more once no upgrade is under way: what stands on our pages, or has had its
+/// time. The first of all alerters goes last: by it an upgrade is known.
+pub fn left_over(paged: &Paged, writer: &Writer, now: Timestamp) -> Vec<Key> {
+    let (ours, is_over) = (standing(&paged.pages, writer), upkeep::has_had_its_time(&paged.plain, now));
+    let gone = paged.plain.sound.iter().filter(|(key, entry)| ours.contains(key) || is_over(entry));
+    gone.map(|(key, _)| key.clone()).collect()
+}
+
+/// The controllers that take part in the cluster now.
+fn online(cib: &Cib) -> BTreeSet<HostName> {
+    let is_member = |node: &&HostName| cib.membership(node) == Some(true);
+    cib.cluster_nodes().iter().filter(is_member).cloned().collect()
+}
+
+/// When all pages are written again: to controllers that have joined, of which attrd may have told them nothing.
+#[derive(Debug, Default)]
+pub struct Rewriting {
+    members: BTreeSet<HostName>,
+    joined: Option<Instant>,
+    done: Option<Instant>,
+}
+
+impl Rewriting {
+    /// Takes note of who takes part, and says whether all is to be written now.
+    pub fn is_due(&mut self, cib: &Cib, now: Instant) -> bool {
+        let members = online(cib);
+        if members.difference(&self.members).next().is_some() {
+            self.joined = Some(now);
+        }
+        self.members = members;
+        let Some(done) = self.done else { return true };
+        let is_old = now.saturating_duration_since(done) >= OFTEN;
+        let since = |joined: Instant| done < joined || (done < joined + SETTLED && joined + SETTLED <= now);
+        is_old || self.joined.is_some_and(since)
+    }
+
+    /// All was written.
+    pub fn note_done(&mut self, now: Instant) {
+        self.done = Some(now);
+    }
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,138 @@
+use marks::id::NoteId;
+use marks::register::Watermark;
+use marks::register::pages::HEAD;
+
+use super::*;
+
+const NOW: Timestamp = Timestamp(1_800_000_000_000);
+
+fn cib(members: &[&str]) -> Cib {
+    let node = |name: &str| format!(r#"<node id="{name}" uname="{name}"/>"#);
+    let state = |name: &str| {
+        let is_in = members.contains(&name);
+        format!(r#"<node_state id="{name}" uname="{name}" in_ccm="{is_in}" crmd="online"/>"#)
+    };
+    let all = ["ctl1", "ctl2", "ctl3"];
+    let xml = format!(
+        "<cib><configuration><nodes>{}</nodes></configuration><status>{}</status></cib>",
+        all.map(node).concat(),
+        all.map(state).concat()
+    );
+    Cib::parse(&xml).unwrap()
+}
+
+fn entry(by: &str) -> Entry {
+    Entry::Watermark(Watermark { id: NoteId::generate(), at: NOW, by: by.into() })
+}
+
+/// What stands there once this alerter has written that.
+fn after(mut paged: Paged, wanted: &[Entry]) -> Paged {
+    if let Some(writes) = own_writes(&paged, (&alerter("ctl1"), wanted), false, NOW) {
+        written(&mut paged.pages, &writes);
+    }
+    paged
+}
+
+#[test]
+fn own_pages_come_to_what_is_wanted_and_are_written_again_for_those_who_join() {
+    let wanted = [entry("ctl1"), entry("ctl1")];
+    let paged = after(Paged::default(), &wanted);
+    assert_eq!(standing(&paged.pages, &alerter("ctl1")), wanted.iter().map(Entry::key).collect());
+    assert_eq!(own_writes(&paged, (&alerter("ctl1"), &wanted), false, NOW), None);
+    let again = own_writes(&paged, (&alerter("ctl1"), &wanted), true, NOW).unwrap();
+    assert_eq!(again.writes.iter().map(|write| write.number).collect::<Vec<_>>(), [HEAD]);
+    assert!(
+        again.head.at > paged.pages[&alerter("ctl1")][&HEAD].head.at,
+        "attrd passes over what is the same"
+    );
+    assert!(standing(&paged.pages, &alerter("ctl2")).is_empty());
+}
+
+/// S4-50: the first alerter with a key finds that one without was there: it gives that time in each of its heads, and keeps to it.
+#[test]
+fn an_upgrade_ends_when_the_first_head_says() {
+    let plain = Entries { sound: [entry("ctl2")].map(|it| (it.key(), it)).into(), ..Entries::default() };
+    let paged = after(Paged { plain, ..Paged::default() }, &[entry("ctl1")]);
+    let until = NOW + upkeep::KEPT;
+    assert_eq!(paged.pages[&alerter("ctl1")][&HEAD].head.plain_until, until);
+    let later = NOW + Duration::from_secs(3600);
+    assert_eq!(
+        (paged.plain_until(later), after(Paged::default(), &[]).plain_until(later)),
+        (until, Timestamp(0))
+    );
+}
+
+/// The broken variants empty the pages of another alerter while they alone say something, or of the agent of a controller that is there.
+#[test]
+fn what_is_taken_over_is_emptied_and_what_stood_alone_goes() {
+    let (shared, alone) = (entry("ctl2"), entry("ctl2"));
+    let says = |writer: Writer, all: &[&Entry]| {
+        let entries = all.iter().map(|it| (*it).clone()).collect();
+        PageWrites {
+            writer,
+            writes: vec![Write { number: HEAD, last: HEAD, entries }],
+            head: Head { at: NOW, ..Head::default() },
+        }
+    };
+    let agent = Writer { part: Part::Agent, controller: "ctl3.my.cloud.com".into() };
+    let mut paged = after(Paged::default(), std::slice::from_ref(&shared));
+    written(&mut paged.pages, &says(alerter("ctl2"), &[&shared]));
+    written(&mut paged.pages, &says(agent.clone(), &[&shared]));
+    written(&mut paged.pages, &says(alerter("ctl4"), &[&shared, &alone]));
+    let emptied = |members: &[&str]| -> Vec<Writer> {
+        let all = superseded(&paged, &alerter("ctl1"), (&Entries::default(), &cib(members)), NOW);
+        all.into_iter().map(|done| done.writer).collect()
+    };
+    assert_eq!(emptied(&["ctl1", "ctl2", "ctl3"]), [alerter("ctl2")]);
+    assert_eq!(emptied(&["ctl1", "ctl2"]), [agent, alerter("ctl2")]);
+    paged.plain.sound = [shared.clone(), alone].map(|it| (it.key(), it)).into();
+    assert_eq!(left_over(&paged, &alerter("ctl1"), NOW), [shared.key()]);
+}
+
+/// attrd may tell a controller that joins nothing (docs/registers.md): everything is written once it is there, and a moment later.
+#[test]
+fn all_is_written_again_when_a_controller_joins() {
+    let (mut rewriting, now) = (Rewriting::default(), Instant::now());
+    let later = |seconds| now + Duration::from_secs(seconds);
+    assert!(rewriting.is_due(&cib(&["ctl1"]), now), "nobody knows what the others have");
+    rewriting.note_done(later(1));
+    assert!(!rewriting.is_due(&cib(&["ctl1"]), later(2)));
+    assert!(rewriting.is_due(&cib(&["ctl1"]), later(20)), "a moment later");
+    rewriting.note_done(later(20));
+    assert!(!rewriting.is_due(&cib(&["ctl1"]), later(100)));
+    assert!(rewriting.is_due(&cib(&["ctl1", "ctl2"]), later(101)));
+    assert!(rewriting.is_due(&cib(&["ctl1", "ctl2"]), later(102)), "it could not be written");
+    rewriting.note_done(later(103));
+    assert!(!rewriting.is_due(&cib(&["ctl1", "ctl2"]), later(104)));
+    assert!(rewriting.is_due(&cib(&["ctl1", "ctl2"]), later(117)));
+    rewriting.note_done(later(117));
+    assert!(!rewriting.is_due(&cib(&["ctl1"]), later(200)), "one has left");
+    assert!(rewriting.is_due(&cib(&["ctl1"]), later(4000)));
+}
+
+/// What is wrong is said, each with its word; a register without pages of others' keys says nothing.
+#[test]
+fn what_is_wrong_with_the_register_is_said() {
+    let keys = SealKeys::derive([&b"secret"[..]]);
+    let words = |paged: Paged, keys: &SealKeys, complaints: &[&str], is_partial| -> Vec<&str> {
+        let mut kept = Kept::of(Some(paged), keys);
+        kept.note_faults(Register::Attrd, complaints.iter().map(|&it| it.to_owned()).collect(), is_partial);
+        kept.faults.iter().map(|(matter, _)| matter.as_str()).collect()
+    };
+    let sound = || after(Paged::default(), &[entry("ctl1")]);
+    assert_eq!(words(sound(), &keys, &[], false), [""; 0]);
+    assert_eq!(words(sound(), &SealKeys::default(), &[], false), ["register-key"]);
+    assert_eq!(
+        words(sound(), &SealKeys::default(), &["it is short"], true),
+        ["register-key", "register-partial"]
+    );
+    let mut other = sound();
+    other.pages.values_mut().for_each(|own| own.values_mut().for_each(|page| page.is_sealed = false));
+    assert_eq!(words(other, &keys, &[], false), ["register-key"]);
+    let large = |longest_answer| Paged { longest_answer, ..sound() };
+    assert_eq!(words(large(QUARTER), &keys, &[], false), [""; 0]);
+    assert_eq!(words(large(QUARTER + 1), &keys, &[], false), ["register-size"]);
+    let mut none = Kept::of(None, &SealKeys::default());
+    none.note_faults(Register::None, Vec::new(), false);
+    assert_eq!(none.faults, []);
+}
