@@ -346,7 +346,7 @@ impl Intake<'_> {
         if entries.sealed.contains(&Key::Mark(row.id)) {
             row.standing = Standing::Proven(Proof::Journal);
         }
-        if is_ancient || self.is_spoken_for(row.id) || self.may_lack_its_end(&row, entries) {
+        if is_ancient || self.may_have_ended(&row, entries) {
             row.standing = Standing::Doubtful(Doubt::OutcomeUnknown);
         }
         self.make(&row, clash.as_ref(), Taken::Register)
@@ -359,23 +359,24 @@ impl Intake<'_> {
         self.around.now.since(youngest) > self.base.settings().history.keep
     }
 
-    /// This controller lacks pages that another one has seen, and one of these may say how a mark of before this daemon ended.
-    fn may_lack_its_end(&self, row: &MarkRow, entries: &Entries) -> bool {
+    /// Whether a mark may have been notified and ended, of a host that may be back: an end stands there that nobody vouches for; or this
+    /// controller lacks pages that another one has seen, and the mark is from before this daemon.
+    fn may_have_ended(&self, row: &MarkRow, entries: &Entries) -> bool {
+        let is_lacking = entries.is_partial && row.made_at < self.around.started;
         let is_down = || self.around.cib.is_some_and(|cib| is_surely_down(cib, &row.node, row.failure_time));
-        entries.is_partial && row.made_at < self.around.started && !is_down()
+        (is_lacking || self.is_spoken_for(row.id)) && !is_down()
     }
 
     /// A mark that was held because the register had lost it stands there, so nobody has lost anything: a controller that
     /// has just joined may look before its peers have told it what they know.
     fn believe_again(&mut self, known: &MarkRow, (entry, entries): (&MarkEntry, &Entries)) -> Done {
-        if known.settled.is_some() || known.fqdn.is_none() || self.may_lack_its_end(known, entries) {
+        if known.settled.is_some() || known.fqdn.is_none() || self.may_have_ended(known, entries) {
             return Ok(());
         }
         let ours = Known { ours: Some(known), ..Known::default() };
         if self.believes(&Entry::Mark(entry.clone()), &ours)?
             && known.standing == Standing::Doubtful(Doubt::OutcomeUnknown)
             && !self.is_ancient(entry)
-            && !self.is_spoken_for(known.id)
         {
             return self.prove(known.id, Proof::Journal, true);
         }

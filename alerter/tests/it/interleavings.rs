@@ -1,6 +1,8 @@
 //! Random interleavings of what can happen to two hosts and three controllers, with Pacemaker's evidence everywhere.
 
-use marks::mark::{Doubt, Standing};
+use marks::id::NoteId;
+use marks::mark::{Doubt, Settlement, Standing};
+use marks::register::{About, Acknowledgement, Decision, Entry, Returned, Scope, Settled, Watermark};
 use marks::time::Timestamp;
 use proptest::prelude::*;
 
@@ -31,6 +33,8 @@ enum Step {
     Empties,
     /// Nothing can be written into the register any more, or again.
     Mutes,
+    /// A member of `haclient` writes something of a host's newest outage, in the name of a controller.
+    Forges { host: usize, by: usize, what: usize },
 }
 
 fn step(with_losses: bool) -> impl Strategy<Value = Step> {
@@ -44,8 +48,8 @@ fn step(with_losses: bool) -> impl Strategy<Value = Step> {
         3 => controller.clone().prop_map(|to| Step::Moves { to }),
         2 => controller.prop_map(|controller| Step::Loses { controller }),
         2 => (0..2_usize).prop_map(|route| Step::Turns { route }),
-        u32::from(with_losses) => Just(Step::Empties),
-        u32::from(with_losses) => Just(Step::Mutes),
+        2 * u32::from(with_losses) => any::<bool>().prop_map(|all| if all { Step::Empties } else { Step::Mutes }),
+        2 => (0..2_usize, 0..3_usize, 0..5_usize).prop_map(|(host, by, what)| Step::Forges { host, by, what }),
     ]
 }
 
@@ -56,8 +60,9 @@ struct Story {
 }
 
 impl Story {
-    fn new() -> Self {
-        let mut site = Site::new(&HOSTS);
+    fn new(has_key: bool) -> Self {
+        let site = Site::new(&HOSTS);
+        let mut site = if has_key { site.with_key() } else { site };
         let mut alerter = Alerter::start(&site, "ctl1");
         alerter.run(&mut site, 4);
         Self { site, alerter }
@@ -101,8 +106,31 @@ impl Story {
             }
             Step::Empties => self.site.register.clear(),
             Step::Mutes => self.site.register_is_mute = !self.site.register_is_mute,
-            Step::Fails { .. } | Step::Again { .. } | Step::Returns { .. } => {}
+            Step::Forges { host, by, what } if self.site.sealed.is_some() => {
+                self.forge(HOSTS[host], CONTROLLERS[by], what);
+            }
+            Step::Fails { .. } | Step::Again { .. } | Step::Returns { .. } | Step::Forges { .. } => {}
         }
+    }
+
+    /// Without the key: whatever it is, it has no effect.
+    fn forge(&mut self, host: &str, by: &str, what: usize) {
+        let newest = self.site.outages.iter().rev().find(|outage| outage.host == host);
+        let Some(mark) = newest.and_then(|outage| outage.ids.first().copied()) else { return };
+        let (at, by, id) = (self.site.now, by.to_owned(), NoteId::generate());
+        let pause = About::Pause { scope: Scope::All, until: None };
+        let entries = match what {
+            0 => vec![Entry::Settled(Settled { mark, how: Settlement::Dismissed, at, by })],
+            1 => ROUTES
+                .map(|route| {
+                    Entry::Acknowledged(Acknowledgement { mark, route: route.into(), at, by: by.clone() })
+                })
+                .into(),
+            2 => vec![Entry::Returned(Returned { mark, at, by })],
+            3 => vec![Entry::Decision(Decision { id, about: pause, at, actor: by, reason: "forged".into() })],
+            _ => vec![Entry::Watermark(Watermark { id, at: Timestamp(0), by })],
+        };
+        entries.into_iter().for_each(|entry| self.site.publish(entry));
     }
 
     fn move_to(&mut self, controller: &'static str) {
@@ -173,9 +201,9 @@ proptest! {
 
     /// Every outage is told once to every route, under one id, in order, and nothing else is told.
     #[test]
-    fn whatever_happens_every_outage_is_told_once(steps in prop::collection::vec(step(false), 1..16)) {
+    fn whatever_happens_every_outage_is_told_once(has_key: bool, steps in prop::collection::vec(step(false), 1..16)) {
         if !lacks_evidence() {
-            let mut story = Story::new();
+            let mut story = Story::new(has_key);
             steps.iter().for_each(|step| story.take(*step));
             story.settle();
             prop_assert!(story.site.audit().is_empty(), "{:#?}\n{:#?}\n{:#?}", story.site.audit(), story.site.told, story.site.outages);
@@ -184,9 +212,9 @@ proptest! {
 
     /// Where the register loses everything, or takes nothing, an outage may be told again, but none is lost, and no live host is told.
     #[test]
-    fn a_register_that_is_lost_loses_no_outage(steps in prop::collection::vec(step(true), 1..16)) {
+    fn a_register_that_is_lost_loses_no_outage(has_key: bool, steps in prop::collection::vec(step(true), 1..16)) {
         if !lacks_evidence() {
-            let mut story = Story::new();
+            let mut story = Story::new(has_key);
             steps.iter().for_each(|step| story.take(*step));
             story.settle();
             prop_assert!(story.untold().is_empty(), "{:#?}\n{:#?}\n{:#?}", story.untold(), story.site.told, story.site.outages);
@@ -202,7 +230,7 @@ fn two_outages_that_nobody_can_tell_apart_any_more_are_told_after_the_second() {
         return;
     }
     let (fails, returns) = (Step::Fails { host: 0, by: 0 }, Step::Returns { host: 0, to: 0 });
-    let mut story = Story::new();
+    let mut story = Story::new(false);
     for step in [fails, returns, Step::Moves { to: 2 }, fails, Step::Empties, returns] {
         story.take(step);
     }

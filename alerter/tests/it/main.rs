@@ -85,6 +85,7 @@ mod rejected;
 mod reload;
 mod route;
 mod routes;
+mod sealed;
 mod senlin;
 mod simulator;
 mod site;

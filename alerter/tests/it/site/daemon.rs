@@ -151,7 +151,8 @@ impl Alerter {
         let Some(wanted) = wanted else { return };
         if !site.register_is_mute {
             for entry in cluster::missing(&wanted, &entries) {
-                site.publish(entry);
+                // An alerter passes fencings on; only their own agents vouch for them.
+                if entry.fencing().is_some() { site.publish(entry) } else { site.seal(entry) }
             }
         }
         let standing = wanted.iter().map(Entry::key).filter(|key| site.register.contains_key(key));

@@ -18,7 +18,7 @@ use marks::fencing::{Fencing, Incarnation};
 use marks::host::HostName;
 use marks::id::{FencingId, MarkId, OperationId};
 use marks::mark::{Mark, Source};
-use marks::register::{Entries, Entry, KEPT, Key, MarkEntry, Register};
+use marks::register::{Entries, Entry, KEPT, Key, MarkEntry, Register, Unsealed};
 use marks::sighting::{Sighting, Witness};
 use marks::time::Timestamp;
 use nix::unistd::{User, geteuid};
@@ -71,6 +71,10 @@ pub(crate) struct Site {
     pub(crate) dc: &'static str,
     /// What the alerters and agents see of the register.
     pub(crate) register: BTreeMap<Key, Entry>,
+    /// Every controller has the key, and this is what root has written there; without it all is as release 0.1.0 had it.
+    pub(crate) sealed: Option<BTreeSet<Key>>,
+    /// A page is lacking here.
+    pub(crate) is_partial: bool,
     /// Nothing can be written into the register.
     pub(crate) register_is_mute: bool,
     /// The CIB cannot be read.
@@ -108,6 +112,8 @@ impl Site {
             skews: BTreeMap::new(),
             dc: "ctl1",
             register: BTreeMap::new(),
+            sealed: None,
+            is_partial: false,
             register_is_mute: false,
             cib_is_mute: false,
             quorum: true,
@@ -256,7 +262,37 @@ impl Site {
     }
 
     pub(crate) fn entries(&self) -> Entries {
-        Entries { sound: self.register.clone(), ..Entries::default() }
+        let mut entries =
+            Entries { sound: self.register.clone(), is_partial: self.is_partial, ..Entries::default() };
+        let Some(written) = &self.sealed else { return entries };
+        for (key, entry) in &self.register {
+            let is_known = |by: &str| CONTROLLERS.contains(&by);
+            if written.contains(key) {
+                entries.sealed.insert(key.clone());
+            } else if entry.by().is_some_and(is_known) {
+                entries.unsealed.insert(key.clone(), Unsealed::Forged);
+            } else {
+                entries.unsealed.insert(key.clone(), Unsealed::Unknown);
+            }
+        }
+        entries
+    }
+
+    /// Every controller has the same key from here on.
+    #[must_use]
+    pub(crate) fn with_key(mut self) -> Self {
+        self.sealed = Some(BTreeSet::new());
+        self
+    }
+
+    /// Root writes an entry: whatever anybody else wrote there is not heard.
+    pub(crate) fn seal(&mut self, entry: Entry) {
+        let key = entry.key();
+        if self.sealed.as_mut().is_some_and(|sealed| sealed.insert(key.clone())) {
+            self.register.insert(key, entry);
+        } else {
+            self.publish(entry);
+        }
     }
 
     /// `fence_mark` on a controller, run by the fencer: journal, then register.
@@ -306,12 +342,12 @@ impl Site {
         let waiting =
             journal.unpublished(self.clock(controller) - Duration::from_secs(86_400)).unwrap().sound;
         let keys: Vec<String> = waiting.iter().map(|fencing| Key::Fencing(fencing.id).to_string()).collect();
-        waiting.into_iter().map(Entry::Fencing).for_each(|entry| self.publish(entry));
+        waiting.into_iter().map(Entry::Fencing).for_each(|entry| self.seal(entry));
         journal.note_published(Register::Attrd, &keys).unwrap();
         let lost = journal.unsettled(Register::Attrd, self.clock(controller) - KEPT).unwrap().sound;
         for fencing in lost {
             if !stands(&fencing, &self.register) {
-                self.publish(Entry::Again(fencing));
+                self.seal(Entry::Again(fencing));
             }
         }
     }

@@ -18,6 +18,7 @@ use base64::engine::general_purpose::URL_SAFE_NO_PAD;
 use miniz_oxide::deflate::compress_to_vec;
 use miniz_oxide::inflate::decompress_to_vec_with_limit;
 
+use super::KEPT;
 use super::code::{escape, unescape};
 use super::entries::Entries;
 use super::entry::{Entry, ValueError};
@@ -167,14 +168,15 @@ fn place(writer: &Writer, number: u16) -> String {
 pub type Pages = BTreeMap<Writer, BTreeMap<u16, Page>>;
 
 /// Writers of whom this controller lacks a page: an older head was found than another writer had seen, or none, or not every page that
-/// the head names. Only root's word counts.
-pub fn gaps(pages: &Pages) -> BTreeSet<&Writer> {
+/// the head names. Only root's word counts; and of what is older than the register keeps anything nobody lacks a thing.
+pub fn gaps(pages: &Pages, now: Timestamp) -> BTreeSet<&Writer> {
     let heads = || pages.iter().filter_map(|(writer, own)| Some((writer, sealed_head(own)?)));
     let seen = heads().flat_map(|(_, head)| &head.seen);
     let is_here = |writer: &Writer, at: Timestamp| {
         pages.get(writer).and_then(|own| own.get(&HEAD)).is_some_and(|page| page.head.at >= at)
     };
-    let late = seen.filter(|(writer, at)| !is_here(writer, **at)).map(|(writer, _)| writer);
+    let late = seen.filter(|(writer, at)| now.since(**at) < KEPT && !is_here(writer, **at));
+    let late = late.map(|(writer, _)| writer);
     let has_all = |writer: &Writer, last: u16| {
         pages.get(writer).is_some_and(|own| (HEAD..=last).all(|number| own.contains_key(&number)))
     };

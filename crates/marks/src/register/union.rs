@@ -31,7 +31,7 @@ pub fn united(pages: &Pages, plain: &Entries, is_keyless: bool, now: Timestamp) 
             .map(|(it, _)| it.controller.as_str())
             .collect(),
     };
-    let mut all = Entries { is_partial: !pages::gaps(pages).is_empty(), ..Entries::default() };
+    let mut all = Entries { is_partial: !pages::gaps(pages, now).is_empty(), ..Entries::default() };
     for (writer, page) in pages.iter().flat_map(|(writer, own)| own.values().map(move |page| (writer, page)))
     {
         for entry in page.entries.sound.values() {

@@ -285,8 +285,8 @@ proptest! {
             };
             let pages = view.iter().map(|(writer, own)| (writer.clone(), own[&HEAD].head.at));
             let lacks = pages.flat_map(|page| known[&page].clone()).any(|it| !has(&it));
-            prop_assert!(!lacks || !gaps(view).is_empty());
-            prop_assert!(gaps(view).iter().all(|writer| !view.contains_key(*writer) || lacks_newer(view, writer)));
+            prop_assert!(!lacks || !gaps(view, Timestamp(99)).is_empty());
+            prop_assert!(gaps(view, Timestamp(99)).iter().all(|writer| !view.contains_key(*writer) || lacks_newer(view, writer)));
         }
     }
 }
@@ -306,7 +306,8 @@ fn what_a_forger_has_seen_is_no_gap() {
         let text = write(&named(1), HEAD, &head, &[], &keys_of_writer);
         let page = read(&named(1), HEAD, &text, &keys()).unwrap();
         let pages = Pages::from([(named(1), BTreeMap::from([(HEAD, page)]))]);
-        assert_eq!(gaps(&pages).len(), gaps_found);
+        assert_eq!(gaps(&pages, Timestamp(9)).len(), gaps_found);
+        assert_eq!(gaps(&pages, Timestamp(9) + KEPT).len(), 0, "a writer that never comes back");
     }
 }
 
@@ -379,7 +380,7 @@ fn a_page_that_the_head_names_and_is_not_there_is_a_gap() {
         own.extend(has_second.then(|| page(1, 0)));
         Pages::from([(named(1), own)])
     };
-    assert_eq!((gaps(&pages(true)).len(), gaps(&pages(false)).len()), (0, 1));
+    assert_eq!((gaps(&pages(true), Timestamp(9)).len(), gaps(&pages(false), Timestamp(9)).len()), (0, 1));
 }
 
 /// Pages of alerters that do not act any more are emptied once all that they say is said elsewhere, and of agents where their controller is

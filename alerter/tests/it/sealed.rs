@@ -1,0 +1,223 @@
+//! A register that root seals: what a controller vouches for there is proven at once, and what nobody has sealed has no effect but a word
+//! in `status` and in the log (SECURITY.md, T3).
+
+use marks::fencing::Fencing;
+use marks::id::{FencingId, MarkId, NoteId};
+use marks::mark::Settlement;
+use marks::register::{About, Acknowledgement, Decision, Entry, Key, Returned, Scope, Settled, Watermark};
+use marks::time::Timestamp;
+
+use crate::site::{Alerter, CONTROLLERS, ROUTES, Site, lacks_evidence, mark_of, started};
+
+fn begun(hosts: &[&'static str], controller: &'static str) -> (Site, Alerter) {
+    started(Site::new(hosts).with_key(), controller)
+}
+
+fn refused(alerter: &Alerter, key: &Key) -> bool {
+    alerter.shared().base.seen().refused().contains_key(key)
+}
+
+fn settled(mark: MarkId, by: &str, at: Timestamp) -> Entry {
+    Entry::Settled(Settled { mark, how: Settlement::Acknowledged, at, by: by.into() })
+}
+
+/// S1-16: a host dies, and another controller records it; `on` takes so long that Pacemaker has not said a word of it. The broken variant
+/// waits for that.
+#[test]
+fn what_another_controller_has_sealed_is_proven_at_once() {
+    if lacks_evidence() {
+        return;
+    }
+    for has_key in [true, false] {
+        let site = Site::new(&["compute1"]);
+        let (mut site, mut alerter) = started(if has_key { site.with_key() } else { site }, "ctl1");
+        site.die("compute1");
+        site.off("ctl2", "compute1");
+        alerter.pass(&mut site);
+        alerter.pass(&mut site);
+        let standing = if has_key { "journal" } else { "unproven" };
+        assert_eq!(alerter.standings("compute1"), [standing]);
+        assert_eq!(site.told.len(), if has_key { ROUTES.len() } else { 0 });
+    }
+}
+
+/// A key that comes, or a page that is read a moment after the entry: what waits for a proof has it.
+#[test]
+fn what_is_sealed_later_is_proven_then() {
+    if lacks_evidence() {
+        return;
+    }
+    let (mut site, mut alerter) = begun(&["compute1"], "ctl1");
+    site.die("compute1");
+    let fencing = site.fencing("ctl2", "compute1");
+    site.publish(Entry::Fencing(fencing.clone()));
+    alerter.pass(&mut site);
+    assert_eq!((alerter.standings("compute1"), site.told.len()), (vec!["unproven"], 0));
+    site.mark("ctl2", &fencing);
+    alerter.pass(&mut site);
+    alerter.pass(&mut site);
+    assert_eq!(alerter.standings("compute1"), ["journal"]);
+    site.assert_all_told();
+}
+
+/// The mark of an alerter that was lost with its controller: it goes out as it is, whether Pacemaker remembers anything or not.
+#[test]
+fn a_sealed_mark_of_a_lost_controller_goes_out() {
+    if lacks_evidence() {
+        return;
+    }
+    let (mut site, mut first) = begun(&["compute1"], "ctl1");
+    site.down.extend(ROUTES);
+    site.die("compute1");
+    let fencing = site.off("ctl1", "compute1");
+    first.run(&mut site, 4);
+    site.lost.insert("ctl1");
+    site.register.remove(&Key::Fencing(fencing));
+    site.down.clear();
+    let mut second = Alerter::start(&site, "ctl2");
+    second.run(&mut site, 4);
+    assert_eq!(second.standings("compute1"), ["journal"]);
+    site.assert_all_told();
+}
+
+/// Everything that a member of `haclient` can say of an open mark, in the name of each controller and of one that does not exist, while
+/// the alerter runs and before the next one starts: the mark is notified, and each entry is said to count for nothing.
+#[test]
+fn forgeries_have_no_effect_but_a_word() {
+    if lacks_evidence() {
+        return;
+    }
+    for (by, moves) in CONTROLLERS.into_iter().chain(["ctl9"]).flat_map(|by| [(by, false), (by, true)]) {
+        let (mut site, mut alerter) = begun(&["compute1"], "ctl1");
+        site.down.extend(ROUTES);
+        let id: FencingId = site.outage("compute1", "ctl3");
+        alerter.run(&mut site, 10);
+        let forged = forgeries(id.into(), by, site.now);
+        forged.iter().for_each(|entry| site.publish(entry.clone()));
+        if moves {
+            alerter = Alerter::start(&site, "ctl2");
+        }
+        alerter.run(&mut site, 4);
+        let unseen: Vec<Key> = forged
+            .iter()
+            .map(Entry::key)
+            .filter(|key| {
+                !refused(&alerter, key)
+                    && site.register.contains_key(key)
+                    && !site.sealed.as_ref().unwrap().contains(key)
+            })
+            .collect();
+        assert_eq!(unseen, [], "{by} {moves}");
+        site.down.clear();
+        alerter.run(&mut site, 30);
+        assert!(site.audit().is_empty(), "{by} {moves}: {:#?}", site.audit());
+    }
+}
+
+fn forgeries(mark: MarkId, by: &str, at: Timestamp) -> Vec<Entry> {
+    let (by, id) = (by.to_owned(), NoteId::generate());
+    let decide = |about| {
+        let id = NoteId::generate();
+        Entry::Decision(Decision { id, about, at, actor: by.clone(), reason: "forged".into() })
+    };
+    let taken = |route: &str| Acknowledgement { mark, route: route.into(), at, by: by.clone() };
+    let mut all: Vec<Entry> = ROUTES.iter().map(|route| Entry::Acknowledged(taken(route))).collect();
+    all.extend([
+        settled(mark, &by, at),
+        Entry::Returned(Returned { mark, at, by: by.clone() }),
+        decide(About::Pause { scope: Scope::All, until: None }),
+        decide(About::Release(mark)),
+        Entry::Watermark(Watermark { id, at: Timestamp(0), by: by.clone() }),
+    ]);
+    all
+}
+
+/// A forged fencing of a live host, and its mark: held as unproven, whoever reads it, also where an alerter has copied it.
+#[test]
+fn a_forged_fencing_stays_unproven_wherever_it_is_copied() {
+    if lacks_evidence() {
+        return;
+    }
+    let (mut site, mut first) = begun(&["compute1"], "ctl1");
+    let fencing: Fencing = site.fencing("ctl3", "compute1");
+    site.publish(Entry::Fencing(fencing.clone()));
+    site.publish(Entry::Mark(mark_of(&fencing, "ctl3")));
+    first.run(&mut site, 20);
+    let mut second = Alerter::start(&site, "ctl2");
+    second.run(&mut site, 20);
+    for alerter in [&first, &second] {
+        assert_eq!(alerter.standings("compute1"), ["unproven"]);
+    }
+    assert!(site.told.is_empty(), "{:?}", site.told);
+}
+
+/// An alerter with another key has notified of a host that is back: what it says is not believed, and the host is not notified once
+/// more. The broken variant takes every end without a seal for a forgery.
+#[test]
+fn what_an_alerter_with_another_key_has_notified_is_held() {
+    if lacks_evidence() {
+        return;
+    }
+    let (mut site, mut first) = begun(&["compute1"], "ctl1");
+    site.outage("compute1", "ctl2");
+    first.run(&mut site, 20);
+    site.assert_all_told();
+    site.back("compute1", "ctl2");
+    let by = |entry: &mut Entry| match entry {
+        Entry::Settled(end) => end.by = "ctl8".into(),
+        Entry::Acknowledged(end) => end.by = "ctl8".into(),
+        _ => {}
+    };
+    site.register.values_mut().for_each(by);
+    site.sealed.as_mut().unwrap().retain(|key| matches!(key, Key::Fencing(_)));
+    site.advance(60.0);
+    let mut second = Alerter::start(&site, "ctl2");
+    second.run(&mut site, 40);
+    site.assert_all_told();
+    assert_eq!(second.standings("compute1"), ["outcome-unknown"]);
+}
+
+/// Pages are lacking on the next alerter's controller, and one of them says that a host was notified that is back: nothing is notified
+/// once more, and when the page comes the mark has ended. The broken variant goes by what is not there.
+#[test]
+fn where_pages_are_lacking_nobody_is_notified_again() {
+    if lacks_evidence() {
+        return;
+    }
+    for is_partial in [true, false] {
+        let (mut site, mut first) = begun(&["compute1"], "ctl1");
+        site.outage("compute1", "ctl2");
+        first.run(&mut site, 20);
+        site.assert_all_told();
+        site.back("compute1", "ctl2");
+        let (whole, told) = (site.register.clone(), site.told.len());
+        site.register.retain(|key, _| matches!(key, Key::Fencing(_) | Key::Mark(_)));
+        site.is_partial = is_partial;
+        site.advance(60.0);
+        let mut second = Alerter::start(&site, "ctl3");
+        second.run(&mut site, 20);
+        if !is_partial {
+            assert!(site.told.len() > told, "the broken variant notifies once more");
+            continue;
+        }
+        assert_eq!(second.standings("compute1"), ["outcome-unknown"]);
+        (site.register, site.is_partial) = (whole, false);
+        second.run(&mut site, 20);
+        assert!(second.marks("compute1")[0].settled.is_some());
+        site.assert_all_told();
+    }
+}
+
+/// What fails while pages are lacking is notified: only an earlier alerter could have done so before.
+#[test]
+fn where_pages_are_lacking_what_is_new_goes() {
+    if lacks_evidence() {
+        return;
+    }
+    let (mut site, mut alerter) = begun(&["compute1"], "ctl1");
+    site.is_partial = true;
+    alerter.run(&mut site, 4);
+    site.outage("compute1", "ctl2");
+    alerter.run(&mut site, 10);
+    site.assert_all_told();
+}
