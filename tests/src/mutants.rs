@@ -277,6 +277,42 @@ pub const MUTANTS: &[Mutant] = &[
         }],
         tests: &["a_fencing_that_was_not_judged_yet"],
     },
+    Mutant {
+        name: "S2: what nobody has sealed ends, releases and holds",
+        changes: &[Change {
+            file: "alerter/src/intake/credible.rs",
+            today: "known.behind.unsealed.filter(|_| wants_seal(entry))",
+            before: "known.behind.unsealed.filter(|_| false)",
+        }],
+        tests: &["forgeries_have_no_effect"],
+    },
+    Mutant {
+        name: "S3: an alerter's copy of a fencing is the word of root on the controller that it names",
+        changes: &[Change {
+            file: "crates/marks/src/register/union.rs",
+            today: "(Part::Agent, None) | (Part::Alerter, Some(_)) => false,",
+            before: "(Part::Agent, None) => false,\n        (Part::Alerter, Some(_)) => true,",
+        }],
+        tests: &["only_its_own_agent_vouches"],
+    },
+    Mutant {
+        name: "S4: what does not stand there counts, also where pages are lacking",
+        changes: &[Change {
+            file: "alerter/src/intake/register.rs",
+            today: "(is_lacking || self.is_spoken_for(row.id))",
+            before: "((false && is_lacking) || self.is_spoken_for(row.id))",
+        }],
+        tests: &["where_pages_are_lacking_nobody"],
+    },
+    Mutant {
+        name: "S5: an end by an alerter with another key is a forgery, and its mark is sent again",
+        changes: &[Change {
+            file: "alerter/src/intake/credible.rs",
+            today: "|| *self == without_a_key",
+            before: "|| (false && *self == without_a_key)",
+        }],
+        tests: &["what_an_alerter_with_another_key"],
+    },
 ];
 
 /// Why a mutant is none any more, a sentence for each place; nothing where it is one.

@@ -8,6 +8,7 @@ mod cluster;
 mod controllers;
 mod doubt;
 mod figures;
+mod former;
 mod harm;
 mod hosts;
 mod managers;
@@ -30,7 +31,7 @@ use tests::trials::{self, Stage};
 type Scenario = trials::Scenario<Cluster>;
 
 /// Every list. In an order in which a fault shows where it is; what wants the register in the CIB stands together.
-const LISTS: [(&str, &[Scenario]); 13] = [
+const LISTS: [(&str, &[Scenario]); 14] = [
     ("hosts", hosts::SCENARIOS),
     ("controllers", controllers::SCENARIOS),
     ("managers", managers::SCENARIOS),
@@ -44,10 +45,11 @@ const LISTS: [(&str, &[Scenario]); 13] = [
     ("silence", silence::SCENARIOS),
     ("upgrade", upgrade::SCENARIOS),
     ("figures", figures::SCENARIOS),
+    ("former", former::SCENARIOS),
 ];
 
 /// Those that are run where none is named. The others change the cluster for good, or measure.
-const USUAL: &str = "hosts controllers managers doubt storm releases whole registers harm";
+const USUAL: &str = "hosts controllers managers doubt storm releases whole registers harm former";
 
 const STAGE: Stage<Cluster> =
     Stage { set_up: Cluster::boot, on_failure: Cluster::explain, need: trials::CLUSTER };

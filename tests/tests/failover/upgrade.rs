@@ -68,7 +68,7 @@ fn replace_host(cluster: &mut Cluster, host: &str, release: &str) -> anyhow::Res
 }
 
 /// A mere preference would not outweigh its stickiness.
-fn move_alerter(cluster: &Cluster, to: &str) -> anyhow::Result<()> {
+pub(crate) fn move_alerter(cluster: &Cluster, to: &str) -> anyhow::Result<()> {
     for other in cluster.names().iter().filter(|name| *name != to) {
         cluster.run(&["crm_resource", "--ban", "--resource", "alerter", "--node", other])?;
     }

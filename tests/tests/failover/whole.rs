@@ -70,7 +70,7 @@ fn open_mark_of_a_host_that_is_back(cluster: &mut Cluster, before: &Before) -> a
 }
 
 /// Ends all controllers, and boots them.
-fn restart(cluster: &Cluster, stop: Stop) -> anyhow::Result<()> {
+pub(crate) fn restart(cluster: &Cluster, stop: Stop) -> anyhow::Result<()> {
     let names = cluster.names();
     let names: Vec<&str> = names.iter().map(String::as_str).collect();
     match stop {

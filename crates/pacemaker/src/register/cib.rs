@@ -101,12 +101,17 @@ impl Shelf for InCib {
         texts_in(&ask(tools, only, deadline)?, number)
     }
 
+    /// What `--modify --allow-create` makes anew is in memory alone until something else changes: 2.1.5 neither counts it as a change of the
+    /// configuration nor writes it to disk.
     fn put(&self, tools: &Tools, place: (u16, &Writer), text: &str, deadline: Instant) -> Done {
         let (number, writer) = place;
         need_quorum(tools, deadline)?;
         let set = set(&format!("{PAGES}.{number}.{writer}"), text);
-        let arguments = ["--modify", "--allow-create", "--scope=crm_config", "--xml-text", &set];
-        tools.run(Tool::Cibadmin, &arguments.map(str::to_owned), &[], deadline).map(drop)
+        let arguments = ["--modify", "--scope=crm_config", "--xml-text", &set].map(str::to_owned);
+        match tools.run(Tool::Cibadmin, &arguments, &[ABSENT], deadline)? {
+            Ok(_) => Ok(()),
+            Err(_absent) => insert(tools, &set, deadline),
+        }
     }
 }
 
