@@ -1,5 +1,6 @@
 //! A real etcd of three members on loopback, which know their clients by certificates; everything ends with the value.
 
+use std::ffi::OsString;
 use std::fs;
 use std::net::TcpListener;
 use std::os::unix::fs::PermissionsExt as _;
@@ -17,6 +18,8 @@ use pacemaker::register::Tools;
 use rcgen::{BasicConstraints, CertificateParams, CertifiedIssuer, DnType, IsCa, KeyPair, date_time_ymd};
 use tempfile::TempDir;
 
+use crate::lab::Lab;
+
 /// What it takes.
 pub const PROGRAMS: [&str; 3] = ["etcd", "etcdctl", "setpriv"];
 /// A member that cannot be had within this time is not had at all.
@@ -26,9 +29,18 @@ const LIMIT: Duration = Duration::from_secs(20);
 pub struct Members {
     room: TempDir,
     ca: CertifiedIssuer<'static, KeyPair>,
-    ports: Vec<(u16, u16)>,
+    place: Place,
     flags: Vec<String>,
     running: Vec<Option<Child>>,
+}
+
+/// Where the members listen.
+struct Place {
+    /// A command that runs what follows it there; nothing on this machine itself.
+    entrance: Vec<OsString>,
+    address: String,
+    /// For clients and for members, of each.
+    ports: Vec<(u16, u16)>,
 }
 
 impl Members {
@@ -37,15 +49,30 @@ impl Members {
     /// # Errors
     /// They do not come up.
     pub fn new(flags: &[&str]) -> anyhow::Result<Self> {
+        let place = Place { entrance: Vec::new(), address: "127.0.0.1".to_owned(), ports: ports()? };
+        Self::at(place, flags)
+    }
+
+    /// The same in the network of a lab, at its own address.
+    ///
+    /// # Errors
+    /// They do not come up.
+    pub fn in_lab(lab: &Lab) -> anyhow::Result<Self> {
+        let ports = (0..3).map(|number| (2379 + 2 * number, 2380 + 2 * number)).collect();
+        Self::at(Place { entrance: lab.entrance(), address: lab.own_address().to_string(), ports }, &[])
+    }
+
+    fn at(place: Place, flags: &[&str]) -> anyhow::Result<Self> {
         let mut params = CertificateParams::new(Vec::new())?;
         params.is_ca = IsCa::Ca(BasicConstraints::Unconstrained);
         params.distinguished_name.push(DnType::CommonName, "etcd of a test");
         let ca = CertifiedIssuer::self_signed(params, KeyPair::generate()?)?;
         let room = TempDir::new()?;
         let flags = flags.iter().map(|&flag| flag.to_owned()).collect();
-        let mut members = Self { room, ca, ports: ports()?, flags, running: vec![None, None, None] };
+        let address = place.address.clone();
+        let mut members = Self { room, ca, place, flags, running: vec![None, None, None] };
         fs::write(members.path("ca.pem"), members.ca.pem())?;
-        members.certificate("member", CertificateParams::new(vec!["127.0.0.1".to_owned()])?)?;
+        members.certificate("member", CertificateParams::new(vec![address])?)?;
         members.certificate("client", CertificateParams::new(Vec::new())?)?;
         let mut ended = CertificateParams::new(Vec::new())?;
         ended.not_after = date_time_ymd(2001, 1, 1);
@@ -70,7 +97,8 @@ impl Members {
     }
 
     fn endpoints(&self) -> Vec<String> {
-        self.ports.iter().map(|(client, _)| format!("https://127.0.0.1:{client}")).collect()
+        let Place { address, ports, .. } = &self.place;
+        ports.iter().map(|(client, _)| format!("https://{address}:{client}")).collect()
     }
 
     /// What speaks to it with this client's certificate.
@@ -89,7 +117,13 @@ impl Members {
     /// The same in the configuration.
     #[must_use]
     pub fn table(&self, prefix: &str) -> String {
-        let path = |name| self.path(name).display().to_string();
+        self.table_in(self.room.path(), prefix)
+    }
+
+    /// The same where the files are in this directory.
+    #[must_use]
+    pub fn table_in(&self, directory: &Path, prefix: &str) -> String {
+        let path = |name| directory.join(name).display().to_string();
         format!(
             "[store.etcd]\nendpoints = {:?}\nca-file = {:?}\ncertificate-file = {:?}\nkey-file = {:?}\nprefix = {prefix:?}\n",
             self.endpoints(),
@@ -104,7 +138,7 @@ impl Members {
     /// # Errors
     /// They do not come up.
     pub fn start(&mut self) -> anyhow::Result<()> {
-        for number in 0..self.ports.len() {
+        for number in 0..self.place.ports.len() {
             if self.running[number].is_none() {
                 self.running[number] = Some(self.spawn(number)?);
             }
@@ -114,15 +148,16 @@ impl Members {
 
     fn spawn(&self, number: usize) -> anyhow::Result<Child> {
         let log = fs::OpenOptions::new().create(true).append(true).open(self.path("log"))?;
+        let Place { address, ports, .. } = &self.place;
         let cluster: Vec<String> = (0..)
-            .zip(&self.ports)
-            .map(|(number, (_, peer))| format!("m{number}=http://127.0.0.1:{peer}"))
+            .zip(ports)
+            .map(|(number, (_, peer))| format!("m{number}=http://{address}:{peer}"))
             .collect();
-        let (client, peer) = self.ports[number];
-        let (client, peer) = (format!("https://127.0.0.1:{client}"), format!("http://127.0.0.1:{peer}"));
+        let (client, peer) = ports[number];
+        let (client, peer) = (format!("https://{address}:{client}"), format!("http://{address}:{peer}"));
         let path = |name: &str| self.path(name).display().to_string();
         // Whatever becomes of the test, no member outlives it.
-        let mut command = Command::new("setpriv");
+        let mut command = self.command("setpriv");
         command.args(["--pdeathsig", "KILL", "--", "etcd", "--client-cert-auth", "--logger=zap"]);
         command.args(["--name", &format!("m{number}"), "--data-dir", &path(&format!("data{number}"))]);
         command.args(["--listen-client-urls", &client, "--advertise-client-urls", &client]);
@@ -132,6 +167,14 @@ impl Members {
         command.args(["--trusted-ca-file", &path("ca.pem")]).args(&self.flags);
         command.stdin(Stdio::null()).stdout(log.try_clone()?).stderr(log);
         Ok(command.process_group(0).spawn()?)
+    }
+
+    /// A program where the members are.
+    fn command(&self, program: &str) -> Command {
+        let words = [&self.place.entrance[..], &[program.into()]].concat();
+        let mut command = Command::new(&words[0]);
+        command.args(&words[1..]);
+        command
     }
 
     fn until_answers(&self) -> anyhow::Result<()> {
@@ -156,7 +199,7 @@ impl Members {
     }
 
     fn etcdctl_at(&self, endpoints: &str, words: &[&str]) -> anyhow::Result<Output> {
-        let mut command = Command::new("etcdctl");
+        let mut command = self.command("etcdctl");
         command.env("ETCDCTL_API", "3").env("ETCDCTL_ENDPOINTS", endpoints);
         command.env("ETCDCTL_CACERT", self.path("ca.pem")).env("ETCDCTL_CERT", self.path("client.pem"));
         Ok(command.env("ETCDCTL_KEY", self.path("client.key")).args(words).output()?)
@@ -212,7 +255,7 @@ impl Members {
     /// # Errors
     /// None.
     pub fn signal_all(&self, signal: Signal) -> anyhow::Result<()> {
-        let running = (0..self.ports.len()).filter(|number| self.running[*number].is_some());
+        let running = (0..self.place.ports.len()).filter(|number| self.running[*number].is_some());
         running.into_iter().try_for_each(|number| self.signal(number, signal))
     }
 

@@ -92,13 +92,13 @@ pub fn alerter(controller: &str) -> Writer {
 /// What brings this alerter's own pages to what is wanted; with `all` also those that are as they should be. None where there is nothing
 /// to do.
 pub fn own_writes(
-    paged: &Paged,
+    (pages, plain_until): (&Pages, Timestamp),
     (writer, wanted): (&Writer, &[Entry]),
     all: bool,
     now: Timestamp,
 ) -> Option<PageWrites> {
     let none = BTreeMap::new();
-    let own = paged.pages.get(writer).unwrap_or(&none);
+    let own = pages.get(writer).unwrap_or(&none);
     let mut writes = pages::plan(own, wanted, now);
     if all {
         let planned: BTreeSet<u16> = writes.iter().map(|write| write.number).collect();
@@ -107,7 +107,7 @@ pub fn own_writes(
         // The head goes last: it names the others.
         writes.sort_by_key(|write| write.number == pages::HEAD);
     }
-    let head = pages::head(&paged.pages, writer, paged.plain_until(now), now);
+    let head = pages::head(pages, writer, plain_until, now);
     (!writes.is_empty()).then(|| PageWrites { writer: writer.clone(), writes, head })
 }
 

@@ -192,23 +192,22 @@ impl Poller {
         wanted: &[Entry],
     ) -> Vec<Key> {
         let (writer, now) = (cluster::alerter(&shared.base.controller), Timestamp::now());
-        let mut paged = Paged { pages: paged.pages.clone(), ..Paged::default() };
-        if let Some((_, pages)) = self.written.as_ref().filter(|(at, _)| *at >= view.taken) {
-            paged.pages.clone_from(pages);
-        }
+        let written = self.written.as_ref().filter(|(at, _)| *at >= view.taken);
+        let mut pages = written.map_or(&paged.pages, |(_, pages)| pages).clone();
         // In the CIB each controller has all of it, and each writing is a change of the configuration.
         let is_attrd = self.cluster.register() == Register::Attrd;
         let all = is_attrd && view.cib.as_ref().is_ok_and(|cib| self.rewriting.is_due(cib, Instant::now()));
-        if let Some(writes) = cluster::own_writes(&paged, (&writer, wanted), all, now)
+        let there = (&pages, paged.plain_until(now));
+        if let Some(writes) = cluster::own_writes(there, (&writer, wanted), all, now)
             && self.write_pages(shared, writes.clone()).await
         {
             if all {
                 self.rewriting.note_done(Instant::now());
             }
-            cluster::written(&mut paged.pages, &writes);
-            self.written = Some((Instant::now(), paged.pages.clone()));
+            cluster::written(&mut pages, &writes);
+            self.written = Some((Instant::now(), pages.clone()));
         }
-        let standing = cluster::standing(&paged.pages, &writer);
+        let standing = cluster::standing(&pages, &writer);
         wanted.iter().map(Entry::key).filter(|key| standing.contains(key)).collect()
     }
 

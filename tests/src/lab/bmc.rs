@@ -7,7 +7,7 @@ use std::os::unix::net::{UnixListener, UnixStream};
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 use std::thread::{self, JoinHandle};
-use std::time::SystemTime;
+use std::time::{Duration, SystemTime};
 
 use anyhow::Context;
 use serde_json::{Value, json};
@@ -89,7 +89,12 @@ pub enum Fault {
     Lying,
     /// It takes the power, and the node does not boot again.
     NoBoot,
+    /// It takes the power at once, and needs [`SLOW`] to give it back.
+    SlowOn,
 }
+
+/// How long a slow power device takes to switch on.
+const SLOW: Duration = Duration::from_secs(20);
 
 /// Whether every power device fails, and how long.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -193,7 +198,11 @@ impl Bmc {
             Some(Fault::Lying) => 0,
             Some(Fault::NoBoot) if action == "reboot" => switch("off", target, rack),
             Some(Fault::NoBoot) if action == "on" => 0,
-            Some(Fault::NoBoot) | None => switch(action, target, rack),
+            Some(Fault::SlowOn) if action == "on" => {
+                thread::sleep(SLOW);
+                switch(action, target, rack)
+            }
+            Some(Fault::NoBoot | Fault::SlowOn) | None => switch(action, target, rack),
         };
         let (action, target) = (action.to_owned(), target.to_owned());
         self.note(Event::Power { action, target, worked: rc != 1 });

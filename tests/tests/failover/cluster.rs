@@ -1,6 +1,7 @@
 //! The cluster that the scenarios share: three controllers, any of which runs the alerter, and two recovery controllers.
 
 use std::collections::BTreeSet;
+use std::fs;
 use std::time::{Duration, Instant, SystemTime};
 
 use anyhow::{Context, bail, ensure};
@@ -8,6 +9,7 @@ use marks::register::Register;
 use nix::sys::signal::Signal;
 use serde_json::Value;
 use tests::audit::{Excused, Fact, Listed};
+use tests::etcd::Members;
 use tests::lab::cib::{self, Spread};
 use tests::lab::{Event, Lab, MarkMode, Products, Shape, wait};
 use tests::receiver::{Answer, Receiver};
@@ -28,12 +30,16 @@ pub(crate) const QUIET: Duration = Duration::from_secs(14);
 pub(crate) const ALERTER: [&str; 2] = ["nova-host-alerter", "run"];
 pub(crate) const ROUTES: [(&str, u16); 2] = [("recovery", 8080), ("second", 8081)];
 pub(crate) const DOMAIN: &str = "my.cloud.com";
+/// The site's configuration in a node.
+const SITE: &str = "/etc/nova-host-alerter";
 /// Where notices go, in scenarios with groups.
 const DESK: u16 = 8082;
 
 const SHAPE: Shape = Shape { controllers: 3, remotes: 12 };
 
 pub(crate) struct Cluster {
+    /// Where it was the register once; like the receivers, before the lab.
+    etcd: Option<Members>,
     /// Before the lab: their sockets live in the lab's network. In the order of [`ROUTES`].
     pub(crate) receivers: Vec<Receiver>,
     /// Gets the notices of scenarios with groups.
@@ -70,6 +76,13 @@ impl Before {
     }
 }
 
+/// The register of a scenario that names none; `NHA_REGISTER` says another one for all of them.
+fn usual() -> anyhow::Result<Register> {
+    let named = std::env::var("NHA_REGISTER").ok();
+    let register = named.as_deref().map_or(Some(Register::default()), Register::parse);
+    register.context("NHA_REGISTER names no register")
+}
+
 /// A mark as `list` shows it.
 #[derive(Clone, Debug)]
 pub(crate) struct Mark {
@@ -92,8 +105,8 @@ impl Cluster {
         let receivers = receivers.into_iter().collect::<Result<_, _>>()?;
         let desk = Receiver::listen(lab.listener(DESK))?;
         let (register, groups, undead) = (Register::Attrd, String::new(), BTreeSet::new());
-        let cluster =
-            Self { receivers, desk, lab, register, groups, undead, known: BTreeSet::new(), last: None };
+        let (known, last, etcd) = (BTreeSet::new(), None, None);
+        let cluster = Self { receivers, desk, lab, register, groups, undead, known, last, etcd };
         cluster.write_site()?;
         let configuration = cib::Configuration { shape: SHAPE, alerter: true, spread: Spread::Everywhere };
         cluster.lab.configure(&configuration).with_context(|| cluster.lab.keep_logs())?;
@@ -105,9 +118,11 @@ impl Cluster {
             let url = format!("http://{}:{port}/v1/host-failures", self.lab.own_address());
             format!("\n[http.{name}]\nurl = \"{url}\"\nallow-http = true\n")
         };
+        let etcd = self.etcd.as_ref().map(|members| members.table_in(SITE.as_ref(), "/east"));
         let text = format!(
-            "[store]\nregister = \"{}\"\n\n[hosts]\ndomain = \"{DOMAIN}\"\non-shared-storage = true\n{}{}",
+            "[store]\nregister = \"{}\"\n\n{}\n[hosts]\ndomain = \"{DOMAIN}\"\non-shared-storage = true\n{}{}",
             self.register.as_str(),
+            etcd.unwrap_or_default(),
             ROUTES.map(route).concat(),
             self.policy(),
         );
@@ -141,7 +156,7 @@ impl Cluster {
         let view = self.lab.view()?;
         let dc = view.dc().context("no DC")?;
         let log = self.lab.directory().join("nodes").join(&dc).join("var-log/pacemaker/pacemaker.log");
-        let log = std::fs::read_to_string(&log).with_context(|| format!("reading {}", log.display()))?;
+        let log = fs::read_to_string(&log).with_context(|| format!("reading {}", log.display()))?;
         let is_told = |line: &&str| ["notice:", "warning:", "error:"].iter().any(|word| line.contains(word));
         let mut said = String::new();
         for host in self.lab.remotes().filter(|host| view.is_lost(host)) {
@@ -159,7 +174,7 @@ impl Cluster {
     /// Puts everything right that the last scenario changed, audits that scenario once more, and waits until nothing is
     /// under way.
     pub(crate) fn begin(&mut self) -> anyhow::Result<Before> {
-        self.begin_with(Register::Attrd)
+        self.begin_with(usual()?)
     }
 
     /// The same with this register; with another than before, the alerter and the agents get a new configuration.
@@ -169,7 +184,7 @@ impl Cluster {
 
     /// The same with these `[groups]`, and a desk that gets notices.
     pub(crate) fn begin_with_groups(&mut self, groups: &str) -> anyhow::Result<Before> {
-        self.begin_as(Register::Attrd, groups)
+        self.begin_as(usual()?, groups)
     }
 
     fn begin_as(&mut self, register: Register, groups: &str) -> anyhow::Result<Before> {
@@ -204,7 +219,7 @@ impl Cluster {
     /// there, and what was confirmed by hand, would come up again.
     pub(crate) fn begin_anew(&mut self) -> anyhow::Result<Before> {
         self.begin()?;
-        self.forget(Register::Attrd)?;
+        self.forget(usual()?)?;
         self.now()
     }
 
@@ -326,9 +341,24 @@ impl Cluster {
         }
         self.forget_fencings()?;
         self.register = register;
+        self.run_etcd()?;
         self.write_site()?;
         self.set_alerter_role("Started")?;
         self.wait_for_alerter().map(drop)
+    }
+
+    /// Where it is the register, it runs from then on, beside the cluster.
+    fn run_etcd(&mut self) -> anyhow::Result<()> {
+        if self.register != Register::Etcd || self.etcd.is_some() {
+            return Ok(());
+        }
+        let members = Members::in_lab(&self.lab)?;
+        for name in ["ca.pem", "client.pem"] {
+            self.lab.write_site(name, &fs::read_to_string(members.path(name))?)?;
+        }
+        self.lab.write_secret("client.key", &fs::read_to_string(members.path("client.key"))?)?;
+        self.etcd = Some(members);
+        Ok(())
     }
 
     /// No controller's fencer remembers a fencing.

@@ -12,6 +12,7 @@ mod former;
 mod harm;
 mod hosts;
 mod managers;
+mod prompt;
 mod record;
 mod registers;
 mod releases;
@@ -31,7 +32,7 @@ use tests::trials::{self, Stage};
 type Scenario = trials::Scenario<Cluster>;
 
 /// Every list. In an order in which a fault shows where it is; what wants the register in the CIB stands together.
-const LISTS: [(&str, &[Scenario]); 14] = [
+const LISTS: [(&str, &[Scenario]); 15] = [
     ("hosts", hosts::SCENARIOS),
     ("controllers", controllers::SCENARIOS),
     ("managers", managers::SCENARIOS),
@@ -46,10 +47,11 @@ const LISTS: [(&str, &[Scenario]); 14] = [
     ("upgrade", upgrade::SCENARIOS),
     ("figures", figures::SCENARIOS),
     ("former", former::SCENARIOS),
+    ("prompt", prompt::SCENARIOS),
 ];
 
 /// Those that are run where none is named. The others change the cluster for good, or measure.
-const USUAL: &str = "hosts controllers managers doubt storm releases whole registers harm former";
+const USUAL: &str = "hosts controllers managers doubt storm releases whole registers harm prompt former";
 
 const STAGE: Stage<Cluster> =
     Stage { set_up: Cluster::boot, on_failure: Cluster::explain, need: trials::CLUSTER };

@@ -27,7 +27,8 @@ fn entry(by: &str) -> Entry {
 
 /// What stands there once this alerter has written that.
 fn after(mut paged: Paged, wanted: &[Entry]) -> Paged {
-    if let Some(writes) = own_writes(&paged, (&alerter("ctl1"), wanted), false, NOW) {
+    let there = (&paged.pages, paged.plain_until(NOW));
+    if let Some(writes) = own_writes(there, (&alerter("ctl1"), wanted), false, NOW) {
         written(&mut paged.pages, &writes);
     }
     paged
@@ -38,8 +39,9 @@ fn own_pages_come_to_what_is_wanted_and_are_written_again_for_those_who_join() {
     let wanted = [entry("ctl1"), entry("ctl1")];
     let paged = after(Paged::default(), &wanted);
     assert_eq!(standing(&paged.pages, &alerter("ctl1")), wanted.iter().map(Entry::key).collect());
-    assert_eq!(own_writes(&paged, (&alerter("ctl1"), &wanted), false, NOW), None);
-    let again = own_writes(&paged, (&alerter("ctl1"), &wanted), true, NOW).unwrap();
+    let writes = |all| own_writes((&paged.pages, Timestamp(0)), (&alerter("ctl1"), &wanted), all, NOW);
+    assert_eq!(writes(false), None);
+    let again = writes(true).unwrap();
     assert_eq!(again.writes.iter().map(|write| write.number).collect::<Vec<_>>(), [HEAD]);
     assert!(
         again.head.at > paged.pages[&alerter("ctl1")][&HEAD].head.at,
