@@ -25,6 +25,8 @@ const OFTEN: Duration = Duration::from_secs(3600);
 pub struct Kept {
     /// Its pages, where this controller has a key and writes some.
     pub pages: Option<Paged>,
+    /// Bytes of the longest answer that is needed to read all of it; none where nothing limits that.
+    pub longest_answer: Option<usize>,
     /// What is wrong with it.
     pub faults: Vec<Fault>,
     is_keyless: bool,
@@ -40,7 +42,13 @@ impl Kept {
                 faults.push((Matter::RegisterKey, other_key(&unopened())));
             }
         }
-        Self { pages: paged.filter(|_| !keys.is_empty()), faults, is_keyless: keys.is_empty() }
+        let longest_answer = paged.as_ref().map(|paged| paged.longest_answer);
+        Self {
+            longest_answer,
+            pages: paged.filter(|_| !keys.is_empty()),
+            faults,
+            is_keyless: keys.is_empty(),
+        }
     }
 
     pub(super) fn note_faults(&mut self, register: Register, complaints: Vec<String>, is_partial: bool) {

@@ -19,7 +19,7 @@ use super::view::{Fault, Matter, View};
 use super::waiting::Waiting;
 use crate::moment::Moment;
 
-/// Looks are 2 s apart.
+/// Looks are 1.5 s apart.
 const WATCHING: Duration = Duration::from_secs(10);
 /// A connection is dated when it began to be made, and Pacemaker waits for it for so long.
 const MAKING: Duration = Duration::from_secs(60);

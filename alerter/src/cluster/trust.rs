@@ -4,7 +4,7 @@ use std::time::{Duration, Instant};
 
 use crate::moment::Moment;
 
-/// Looks are 2 s apart and take at most 1.5 s, and what takes longer is noted meanwhile. After a longer gap this process, or
+/// Looks are 1.5 s apart and take at most as long, and what takes longer is noted meanwhile. After a longer gap this process, or
 /// the whole machine, may have stood still.
 const GAP: Duration = Duration::from_secs(4);
 /// Longer than corosync needs to notice that it was left behind: its token timeout is 1 s, on some systems 3 s.

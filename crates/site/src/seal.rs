@@ -17,49 +17,66 @@ pub fn own_keys(config: &Path) -> PathBuf {
     config.with_file_name("register.key")
 }
 
+/// In the file of our own the place of the cluster's key; else that one goes behind all others.
+const COROSYNC: &str = "corosync";
+
 /// What of these files can be used, and what is wrong with the others, a sentence each.
 pub fn seal_keys(own: &Path, cluster: &Path) -> (SealKeys, Vec<String>) {
-    let (mut secrets, mut complaints) = (Vec::new(), Vec::new());
-    for (path, found) in files(own, cluster) {
-        match found {
-            Ok(more) => secrets.extend(more),
-            Err(why) => {
-                complaints.push(format!("the register's key in {} is not used: {why}", path.display()));
-            }
-        }
-    }
-    (SealKeys::derive(secrets.iter().map(Vec::as_slice)), complaints)
+    let (found, complaints) = secrets(own, cluster);
+    (SealKeys::derive(found.iter().map(|(_, secret)| secret.as_slice())), complaints)
 }
 
 /// Whose first key seals.
 pub fn sealing_file<'a>(own: &'a Path, cluster: &'a Path) -> Option<&'a Path> {
-    files(own, cluster).find(|(_, found)| found.is_ok()).map(|(path, _)| path)
+    secrets(own, cluster).0.first().map(|(path, _)| *path)
 }
 
-type Secrets = Result<Vec<Vec<u8>>, String>;
+/// Every secret in its order, with the file that it stands in.
+fn secrets<'a>(own: &'a Path, cluster: &'a Path) -> (Vec<(&'a Path, Vec<u8>)>, Vec<String>) {
+    let mut complaints = Vec::new();
+    let lines = read(own, lines, &mut complaints).unwrap_or_default();
+    let of_cluster = read(cluster, whole, &mut complaints);
+    let is_placed = lines.iter().any(|line| *line == COROSYNC.as_bytes());
+    let last = of_cluster.clone().filter(|_| !is_placed).map(|secret| (cluster, secret));
+    let in_order = lines.into_iter().filter_map(|line| match line == COROSYNC.as_bytes() {
+        true => of_cluster.clone().map(|secret| (cluster, secret)),
+        false => Some((own, line)),
+    });
+    (in_order.chain(last).collect(), complaints)
+}
 
-/// Those that are there, in their order, each with its secrets.
-fn files<'a>(own: &'a Path, cluster: &'a Path) -> impl Iterator<Item = (&'a Path, Secrets)> {
-    let parsed = [(own, lines as fn(Vec<u8>) -> Secrets), (cluster, whole)].into_iter();
-    let there = parsed.filter(|(path, _)| path.exists());
-    there.map(|(path, parse)| (path, read_private(path).and_then(parse)))
+/// What stands in a file that is there and can be used.
+fn read<T>(
+    path: &Path,
+    parse: impl Fn(Vec<u8>) -> Result<T, String>,
+    complaints: &mut Vec<String>,
+) -> Option<T> {
+    if !path.exists() {
+        return None;
+    }
+    let parsed = read_private(path).and_then(parse);
+    parsed
+        .map_err(|why| {
+            complaints.push(format!("the register's key in {} is not used: {why}", path.display()));
+        })
+        .ok()
 }
 
 /// Lines that begin with `#` are for people.
-fn lines(text: Vec<u8>) -> Secrets {
+fn lines(text: Vec<u8>) -> Result<Vec<Vec<u8>>, String> {
     let text = String::from_utf8(text).map_err(|_| "it is no text".to_owned())?;
     let lines: Vec<&str> =
         text.lines().map(str::trim).filter(|line| !line.is_empty() && !line.starts_with('#')).collect();
-    if lines.is_empty() || lines.iter().any(|line| line.len() < LINE_MIN) {
+    if lines.is_empty() || lines.iter().any(|line| *line != COROSYNC && line.len() < LINE_MIN) {
         return Err(format!(
-            "each line is to be a secret of at least {LINE_MIN} characters: `openssl rand -hex 32` makes one"
+            "each line is to be a secret of at least {LINE_MIN} characters (`openssl rand -hex 32` makes one), or `{COROSYNC}`"
         ));
     }
     Ok(lines.into_iter().map(|line| line.as_bytes().to_vec()).collect())
 }
 
-fn whole(bytes: Vec<u8>) -> Secrets {
-    if bytes.len() < LINE_MIN { Err("it is too short to be Corosync's".to_owned()) } else { Ok(vec![bytes]) }
+fn whole(bytes: Vec<u8>) -> Result<Vec<u8>, String> {
+    if bytes.len() < LINE_MIN { Err("it is too short to be Corosync's".to_owned()) } else { Ok(bytes) }
 }
 
 #[cfg(test)]
@@ -126,6 +143,28 @@ mod tests {
     fn own_keys_stand_beside_the_configuration() {
         assert_eq!(own_keys(Path::new(crate::CONFIG_PATH)), Path::new("/etc/nova-host-alerter/register.key"));
         assert_eq!(own_keys(Path::new("alerter.toml")), Path::new("register.key"));
+    }
+
+    /// From the cluster's key to one of our own, a step on one controller after the other: at each moment each opens what any other seals.
+    /// The broken variant begins with a file without the word, which seals with what the others do not have yet.
+    #[test]
+    fn the_clusters_key_is_changed_for_an_own_one_without_a_gap() {
+        let cluster = "c".repeat(128);
+        let at = |own: Option<&str>| keys(own, Some(&cluster), 0o600).0;
+        let (last, both, first) =
+            (format!("corosync\n{LINE}\n"), format!("{LINE}\ncorosync\n"), LINE.to_owned());
+        let steps = [None, Some(&*last), Some(&*both), Some(&*first)];
+        for pair in steps.windows(2) {
+            let (before, after) = (at(pair[0]), at(pair[1]));
+            assert!(opened(&before, &after) && opened(&after, &before), "{pair:?}");
+        }
+        assert!(!opened(&at(Some(&first)), &at(None)), "the broken variant");
+        let file = |own: &str| {
+            with_files(Some(own), Some(&cluster), 0o600, |own, cluster| {
+                sealing_file(own, cluster) == Some(cluster)
+            })
+        };
+        assert_eq!((file(&last), file(&both)), (true, false));
     }
 
     #[test]

@@ -133,8 +133,9 @@ fn remote(name: &str, address: &str) -> String {
     primitive(name, r#"class="ocf" provider="pacemaker" type="remote""#, &[&settings, &operations])
 }
 
+/// Some servers need long until they are on.
 fn power_device(id: &str, hosts: &str) -> String {
-    let settings = attributes(id, &[("pcmk_host_list", hosts)]);
+    let settings = attributes(id, &[("pcmk_host_list", hosts), ("pcmk_on_timeout", "40s")]);
     primitive(id, r#"class="stonith" type="fence_lab_power""#, &[&settings])
 }
 

@@ -52,6 +52,7 @@ fn prompt(cluster: &mut Cluster, register: Register) -> anyhow::Result<()> {
         ensure!(took <= PROMPT, "{host} was told {took:?} after its off");
         let on = switched_on(cluster, &before, host);
         ensure!(on.is_none_or(|on| first < on), "{host} was told only when it was on again");
+        cluster.lab.bmc().mend();
         return cluster.audit(before, Excused::default());
     }
     anyhow::bail!("the alerter's controller fenced each of {HOSTS:?}")

@@ -114,6 +114,9 @@ pub const ALL: &[Metric] = &[
     metric!(Gauge "register_entries" [] "Entries of the cluster-wide register that are of use.", |sight, s| {
         s.add(&[], sight.cluster.as_ref().map_or(0, |cluster| cluster.entries))
     }),
+    metric!(Gauge "register_answer" in "bytes" [] "The longest answer that reading the register takes, of 131072 that fit one message; absent with etcd and without a cluster.", |sight, s| {
+        sight.cluster.as_ref().and_then(|cluster| cluster.answer).map_or(Ok(()), |bytes| s.add(&[], bytes))
+    }),
     metric!(Counter "register_errors" ["operation"] "How often the register could not be read or written.", |sight, s| {
         sight.register_errors.iter().try_for_each(|(operation, count)| s.count(&[("operation", operation)], *count))
     }),

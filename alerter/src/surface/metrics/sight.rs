@@ -60,6 +60,8 @@ pub(super) struct ClusterSight {
     /// Seconds since the last poll began.
     pub(super) age: Option<f64>,
     pub(super) entries: usize,
+    /// Bytes of the register's longest answer, where a message limits it.
+    pub(super) answer: Option<usize>,
     pub(super) gone: usize,
 }
 
@@ -144,6 +146,7 @@ impl ClusterSight {
         Self {
             is_permitted: view.permits().is_ok(),
             age: Some(view.taken.elapsed().as_secs_f64()),
+            answer: view.kept.longest_answer,
             entries: seen.register.as_ref().map_or(0, |entries| entries.sound.len()),
             gone: seen.missed().len(),
         }
