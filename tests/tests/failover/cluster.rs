@@ -118,7 +118,8 @@ impl Cluster {
             let url = format!("http://{}:{port}/v1/host-failures", self.lab.own_address());
             format!("\n[http.{name}]\nurl = \"{url}\"\nallow-http = true\n")
         };
-        let etcd = self.etcd.as_ref().map(|members| members.table_in(SITE.as_ref(), "/east"));
+        let members = self.etcd.as_ref().filter(|_| self.register == Register::Etcd);
+        let etcd = members.map(|members| members.table_in(SITE.as_ref(), "/east"));
         let text = format!(
             "[store]\nregister = \"{}\"\n\n{}\n[hosts]\ndomain = \"{DOMAIN}\"\non-shared-storage = true\n{}{}",
             self.register.as_str(),

@@ -4,20 +4,24 @@ use std::time::Duration;
 
 use anyhow::Context;
 use journal::{Journal, Role};
-use marks::register::{Entry, Register};
+use marks::id::{MarkId, NoteId};
+use marks::mark::Settlement;
+use marks::register::pages::{self, HEAD, Head, Part, Writer};
+use marks::register::{About, Acknowledgement, Decision, Entry, Register, Scope, SealKeys, Settled};
 use marks::time::Timestamp;
-use pacemaker::register::NAME;
+use pacemaker::register::{NAME, PAGES};
 use tests::audit::Excused;
 use tests::lab::{Event, Fault, wait};
 
 use crate::Scenario;
-use crate::cluster::{Cluster, FENCED_WITHIN, QUIET};
+use crate::cluster::{Cluster, FENCED_WITHIN, QUIET, ROUTES};
 use crate::harm::{all_held, confirm};
 
 pub(crate) const SCENARIOS: &[Scenario] = &[
     ("a_dead_host_that_is_confirmed_is_told", a_dead_host_that_is_confirmed_is_told),
     ("a_live_host_that_is_confirmed_is_held", a_live_host_that_is_confirmed_is_held),
     ("a_forged_entry_in_attrd_is_held", |cluster| a_forged_entry(cluster, Register::Attrd)),
+    ("forgeries_in_attrd_have_no_effect", |cluster| forgeries(cluster, Register::Attrd)),
     ("an_old_journal_tells_nothing", an_old_journal_tells_nothing),
 ];
 
@@ -63,6 +67,107 @@ pub(crate) fn a_forged_entry(cluster: &mut Cluster, register: Register) -> anyho
     cluster.wait_mark(&before, host, "held as unproven", |mark| mark.is_held_as("unproven"))?;
     cluster.quiet(&before, QUIET)?;
     cluster.audit(before, untold(host, "held"))
+}
+
+/// A member of `haclient` says of an open mark that it was taken and ended, as an entry of its own, on a page in the name of another
+/// controller, and on one with the seal of another cluster; it pauses everything, and puts back what the alerter's page said before. The
+/// mark is told, once. S0-35
+pub(crate) fn forgeries(cluster: &mut Cluster, register: Register) -> anyhow::Result<()> {
+    let host = "compute4";
+    let before = cluster.begin_with(register)?;
+    let (active, other) = (cluster.wait_for_alerter()?, "ctl9".to_owned());
+    let old = page_of(cluster, register, &active)?;
+    cluster.all_down();
+    cluster.crash(host)?;
+    let mark = cluster.wait_open(&before, host)?;
+    let forged = ends(&mark.id, &active)?;
+    for entry in &forged {
+        write(cluster, register, &entry.key().to_string(), &entry.value())?;
+    }
+    for (controller, keys) in
+        [(&other, SealKeys::default()), (&other, SealKeys::derive([&b"the key of another cluster"[..]]))]
+    {
+        let writer = alerter_on(controller);
+        let head = Head { at: Timestamp::now(), ..Head::default() };
+        write_page(cluster, register, &writer, &pages::write(&writer, HEAD, &head, &forged, &keys))?;
+    }
+    write_page(cluster, register, &alerter_on(&active), &old)?;
+    cluster.quiet(&before, QUIET)?;
+    cluster.all_up()?;
+    let told = cluster.wait_mark(&before, host, "acknowledged", |mark| mark.state == "acknowledged")?;
+    anyhow::ensure!(told.id == mark.id, "told as {}, marked as {}", told.id, mark.id);
+    let said = cluster.lab.exec(&active, &["nova-host-alerter", "status"])?.out;
+    anyhow::ensure!(said.contains("it is forged"), "nobody says that an entry is forged: {said}");
+    remove(
+        cluster,
+        register,
+        (&format!("{PAGES}-0"), &format!("{PAGES}.0."), &alerter_on(&other).to_string()),
+    )?;
+    for entry in &forged {
+        remove(cluster, register, (NAME, &format!("{NAME}."), &entry.key().to_string()))?;
+    }
+    cluster.audit(before, Excused::default())
+}
+
+fn alerter_on(controller: &str) -> Writer {
+    Writer { part: Part::Alerter, controller: controller.to_owned() }
+}
+
+/// What would end the mark, and hold everything.
+fn ends(mark: &str, by: &str) -> anyhow::Result<Vec<Entry>> {
+    let (mark, at, by) = (MarkId::parse(mark)?, Timestamp::now(), by.to_owned());
+    let taken = |(route, _): (&str, u16)| {
+        Entry::Acknowledged(Acknowledgement { mark, route: route.to_owned(), at, by: by.clone() })
+    };
+    let about = About::Pause { scope: Scope::All, until: None };
+    let (id, reason) = (NoteId::generate(), "forged".to_owned());
+    let mut all: Vec<Entry> = ROUTES.map(taken).into();
+    all.push(Entry::Settled(Settled { mark, how: Settlement::Dismissed, at, by: by.clone() }));
+    all.push(Entry::Decision(Decision { id, about, at, actor: by, reason }));
+    Ok(all)
+}
+
+/// The text of the head of this controller's alerter.
+fn page_of(cluster: &Cluster, register: Register, controller: &str) -> anyhow::Result<String> {
+    let writer = alerter_on(controller);
+    let (name, node) = (format!("--name={PAGES}-0"), format!("--node={writer}"));
+    let said = match register {
+        Register::Attrd => cluster.run(&["attrd_updater", &name, &node, "--query"])?,
+        Register::Cib | Register::Etcd | Register::None => cluster.run(&[
+            "cibadmin",
+            "--query",
+            "--xpath",
+            &format!("//nvpair[@name='{PAGES}.0.{writer}']"),
+        ])?,
+    };
+    let text = said.split("value=\"").nth(1).and_then(|rest| rest.split('"').next());
+    Ok(text.context("the alerter has no page")?.to_owned())
+}
+
+fn write_page(cluster: &Cluster, register: Register, writer: &Writer, text: &str) -> anyhow::Result<()> {
+    let (name, node) = (format!("--name={PAGES}-0"), format!("--node={writer}"));
+    let (update, id) = (format!("--update={text}"), format!("{PAGES}.0.{writer}"));
+    let set = format!(
+        r#"<cluster_property_set id="{id}"><nvpair id="{id}.value" name="{id}" value="{text}"/></cluster_property_set>"#
+    );
+    let command: &[&str] = match register {
+        Register::Attrd => &["attrd_updater", &name, "--private", &node, &update],
+        Register::Cib | Register::Etcd | Register::None => {
+            &["cibadmin", "--modify", "--allow-create", "--scope=crm_config", "--xml-text", &set]
+        }
+    };
+    cluster.run(command).map(drop)
+}
+
+/// The attribute's name, what is before the key in the CIB, and the key.
+fn remove(cluster: &Cluster, register: Register, (name, id, key): (&str, &str, &str)) -> anyhow::Result<()> {
+    let (name, node) = (format!("--name={name}"), format!("--node={key}"));
+    let only = format!("--xpath=//cluster_property_set[@id='{id}{key}']");
+    let command: &[&str] = match register {
+        Register::Attrd => &["attrd_updater", &name, "--private", &node, "--delete"],
+        Register::Cib | Register::Etcd | Register::None => &["cibadmin", "--delete-all", "--force", &only],
+    };
+    cluster.run(command).map(drop)
 }
 
 /// Keys and values of a fencing and of its mark, as the agent and an alerter would have written them.
