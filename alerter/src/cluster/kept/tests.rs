@@ -1,6 +1,6 @@
 use marks::id::NoteId;
-use marks::register::Watermark;
 use marks::register::pages::HEAD;
+use marks::register::{SETTLED_MAX, Watermark};
 
 use super::*;
 
@@ -137,4 +137,93 @@ fn what_is_wrong_with_the_register_is_said() {
     let mut none = Kept::of(None, &SealKeys::default());
     none.note_faults(Register::None, Vec::new(), false);
     assert_eq!(none.faults, []);
+}
+
+const CONTROLLERS: [&str; 10] = ["c0", "c1", "c2", "c3", "c4", "c5", "c6", "c7", "c8", "c9"];
+
+fn cib_of(online: &[&str]) -> Cib {
+    let node = |name: &&str| format!(r#"<node id="{name}" uname="{name}"/>"#);
+    let state =
+        |name: &&str| format!(r#"<node_state id="{name}" uname="{name}" in_ccm="true" crmd="online"/>"#);
+    let xml = format!(
+        "<cib><configuration><nodes>{}</nodes></configuration><status>{}</status></cib>",
+        CONTROLLERS.iter().map(node).collect::<String>(),
+        online.iter().map(state).collect::<String>()
+    );
+    Cib::parse(&xml).unwrap()
+}
+
+/// What one message of attrd would take to answer for the number that says most.
+fn longest(pages: &Pages) -> usize {
+    let text = |(writer, own): (&Writer, &BTreeMap<u16, Page>), number: u16| {
+        own.get(&number).map_or(0, |page| {
+            let all: Vec<Entry> = page.entries.sound.values().cloned().collect();
+            pages::write(writer, number, &page.head, &all, &SealKeys::derive([&b"secret"[..]])).len()
+        })
+    };
+    (HEAD..20).map(|number| pages.iter().map(|own| text(own, number)).sum()).max().unwrap_or_default()
+}
+
+fn settled(fencing: &marks::fencing::Fencing, at: Timestamp, by: &str) -> Vec<Entry> {
+    let mark = fencing.id.into();
+    let how = marks::mark::Settlement::Acknowledged;
+    let entry = marks::register::MarkEntry::of_row(&marks::mark::MarkRow {
+        id: mark,
+        fqdn: Some(fencing.node.clone()),
+        ..samples::mark_of("compute1", at)
+    });
+    let taken = marks::register::Acknowledgement { mark, route: "recovery".into(), at, by: by.into() };
+    let end = marks::register::Settled { mark, how, at, by: by.into() };
+    vec![
+        Entry::Fencing(fencing.clone()),
+        Entry::Mark(entry.unwrap()),
+        Entry::Acknowledged(taken),
+        Entry::Settled(end),
+    ]
+}
+
+/// Ten controllers come and go in turn, three at a time, and each alerter in turn knows what the one before it knew. Whatever they leave
+/// behind is taken over: the longest answer stays small, and what is open stands there at every moment. The broken variant leaves the
+/// pages of those that are gone as they are, and grows with every controller.
+#[test]
+fn ten_controllers_come_and_go() {
+    let mut sizes = Vec::new();
+    for takes_over in [true, false] {
+        let (mut paged, mut now) = (Paged::default(), NOW);
+        let (mut open, mut ended): (Vec<Entry>, Vec<Entry>) = (Vec::new(), Vec::new());
+        for round in 0..30 {
+            let online: Vec<&str> = (0..3).map(|number| CONTROLLERS[(round + number) % 10]).collect();
+            let (active, agent) =
+                (alerter(online[0]), Writer { part: Part::Agent, controller: online[1].into() });
+            let fencings: Vec<_> = (0..40).map(|_| samples::fencing("compute1", now)).collect();
+            let new: Vec<Entry> = fencings.iter().cloned().map(Entry::Fencing).collect();
+            write_all(&mut paged.pages, &agent, &new, now);
+            open.extend(new);
+            for _ in 0..3 {
+                now = now + pages::MOVED * 2;
+                let wanted = [&open[..], &ended].concat();
+                write_all(&mut paged.pages, &active, &wanted, now);
+                let entries = marks::register::united(&paged.pages, &paged.plain, false, now);
+                assert!(open.iter().all(|entry| entries.sound.get(&entry.key()) == Some(entry)));
+                assert!(!entries.is_partial);
+                let done = superseded(&paged, &active, (&entries, &cib_of(&online)), now);
+                done.iter().filter(|_| takes_over).for_each(|done| written(&mut paged.pages, done));
+            }
+            // All but a few were told.
+            let told = open.split_off(open.len().min(round / 3));
+            ended.extend(
+                told.iter().filter_map(Entry::fencing).flat_map(|it| settled(it, now, &active.controller)),
+            );
+            let over = ended.len().saturating_sub(SETTLED_MAX * 4);
+            ended.drain(..over);
+        }
+        sizes.push(longest(&paged.pages));
+    }
+    assert!(sizes[0] <= QUARTER && sizes[1] > QUARTER, "{sizes:?}");
+}
+
+fn write_all(pages: &mut Pages, writer: &Writer, wanted: &[Entry], now: Timestamp) {
+    if let Some(writes) = own_writes((pages, Timestamp(0)), (writer, wanted), false, now) {
+        written(pages, &writes);
+    }
 }
