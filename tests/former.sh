@@ -11,7 +11,7 @@ place=$target/former
 [ "$(cat "$place/commit" 2>/dev/null)" != "$commit" ] || exit 0
 
 mkdir -p "$place/source"
-git archive "$commit" | tar -x -C "$place/source"
+git -c safe.directory="$PWD" archive "$commit" | tar -x -C "$place/source"
 # Links to what is compiled already: cargo takes what fits, and writes the rest anew.
 rm -rf "$place/build"
 mkdir -p "$place/build/debug"

@@ -80,7 +80,7 @@ fn in_register(
     let entry = Entry::Fencing(fencing.clone());
     match settings.has_pages() {
         true if entry.is_fit() => {
-            publish::paged(call, settings, std::slice::from_ref(fencing), end).map(drop)
+            publish::spread(call, settings, std::slice::from_ref(fencing), &mut Vec::new(), end)
         }
         _ => pacemaker::register::publish(settings.register(), &settings.tools(&call.paths), &[entry], end),
     }

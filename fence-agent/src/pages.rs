@@ -1,18 +1,19 @@
 //! The pages that this agent has in the register. Each of its calls may change them, so that one does at a time.
 
+use std::collections::BTreeMap;
 use std::fs::{DirBuilder, File, OpenOptions};
 use std::io;
 use std::os::unix::fs::{DirBuilderExt as _, OpenOptionsExt as _};
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::thread;
 use std::time::{Duration, Instant};
 
 use marks::fencing::Fencing;
 use marks::register::pages::{self, Pages, Part, Writer};
-use marks::register::{Entry, KEPT, Key, Register};
+use marks::register::{Entry, KEPT, Key, Register, plain_until};
 use marks::time::Timestamp;
 use nix::fcntl::{Flock, FlockArg};
-use pacemaker::register::{Paged, RegisterError, Tools};
+use pacemaker::register::{RegisterError, Tools};
 
 use crate::call::controller;
 
@@ -21,25 +22,26 @@ const PAUSE: Duration = Duration::from_millis(10);
 /// An alerter that passes a fencing on has long judged it by then.
 const PASSED_ON: Duration = Duration::from_secs(3600);
 
-/// Adds entries to this agent's pages, and takes from them what alerters have taken over. Gives what else stands in the register.
+/// Adds entries to this agent's pages, and takes from them what alerters have taken over. Says whether an upgrade is under way, so that
+/// each entry is to stand on its own too.
 ///
 /// # Errors
 /// [`RegisterError`]: some of the entries may not stand there.
 pub(crate) fn add(
-    (register, tools, lock): (Register, &Tools, &Path),
+    (register, tools, lock): (Register, Tools, PathBuf),
     new: &[Entry],
     deadline: Instant,
-) -> Result<Paged, RegisterError> {
-    // Without it another call may write over these entries: the next one writes them again.
-    let _held = hold(lock, deadline);
-    let found = pacemaker::register::find(register, tools, deadline)?.paged.unwrap_or_default();
+) -> Result<bool, RegisterError> {
+    // Without it another call may write over these entries: they come back by the next monitor.
+    let _held = hold(&lock, Instant::now() + deadline.saturating_duration_since(Instant::now()) / 2);
+    let found = pacemaker::register::find(register, &tools, deadline)?.paged.unwrap_or_default();
     let (writer, now) = (Writer { part: Part::Agent, controller: controller() }, Timestamp::now());
     let wanted = [new, &still_needed(&found.pages, &writer, now)].concat();
-    let none = std::collections::BTreeMap::new();
+    let none = BTreeMap::new();
     let writes = pages::plan(found.pages.get(&writer).unwrap_or(&none), &wanted, now);
     let head = pages::head(&found.pages, &writer, Timestamp(0), now);
-    pacemaker::register::write_pages(register, tools, &writer, &writes, (&head, deadline))?;
-    Ok(found)
+    pacemaker::register::write_pages(register, &tools, &writer, &writes, (&head, deadline))?;
+    Ok(now < plain_until(&found.pages, &found.plain, true, now))
 }
 
 /// What stands on this writer's pages and on no alerter's yet.
@@ -90,8 +92,6 @@ fn open(path: &Path) -> io::Result<File> {
 
 #[cfg(test)]
 mod tests {
-    use std::collections::BTreeMap;
-
     use marks::mark::Settlement;
     use marks::register::pages::{HEAD, Page};
     use marks::register::{Entries, Settled};

@@ -1,12 +1,13 @@
 //! From the journal of this controller to the register of the cluster: at once, or by a later call where that failed.
 
+use std::path::PathBuf;
 use std::time::{Duration, Instant};
 
 use journal::{Agent, JournalError};
 use marks::fencing::Fencing;
 use marks::register::{Entries, Entry, KEPT, Key, Register};
 use marks::time::Timestamp;
-use pacemaker::register::{Paged, RegisterError};
+use pacemaker::register::{RegisterError, Tools};
 
 use crate::call::{Call, OWN_LIMIT};
 use crate::compare::{Compared, compare};
@@ -102,19 +103,19 @@ fn put_again(call: &Call, settings: &Settings, entries: &[Entry]) -> (Vec<String
     let (tools, limit) = (settings.tools(&call.paths), soon(call, REGISTER_LIMIT));
     let keys = |all: &[Entry]| all.iter().map(|entry| entry.key().to_string()).collect();
     if settings.has_pages() {
-        let place = (settings.register(), &tools, &*call.paths.lock);
-        return match pages::add(place, entries, limit) {
-            Ok(_) => (keys(entries), None),
-            Err(e) => (Vec::new(), Some(e)),
-        };
+        match pages::add(place(call, settings), entries, limit) {
+            Ok(true) => {}
+            Ok(false) => return (keys(entries), None),
+            Err(e) => return (Vec::new(), Some(e)),
+        }
     }
     let done = pacemaker::register::publish_all(settings.register(), &tools, entries, limit);
     let failed = done.failed.into_iter().map(|(_, error)| error);
     (done.standing.iter().map(Key::to_string).collect(), done.stopped.into_iter().chain(failed).next())
 }
 
-/// Onto this agent's pages; and each on its own, for controllers that know no pages.
-fn spread(
+/// Onto this agent's pages; and during an upgrade each on its own, for controllers that know no pages.
+pub(crate) fn spread(
     call: &Call,
     settings: &Settings,
     fencings: &[Fencing],
@@ -124,24 +125,24 @@ fn spread(
     if !settings.has_pages() || fencings.is_empty() {
         return each(call, settings, fencings, published, deadline);
     }
-    let found = paged(call, settings, fencings, deadline)?;
-    published.extend(fencings.iter().map(|fencing| Key::Fencing(fencing.id).to_string()));
-    let now = Timestamp::now();
-    let alone = if now < found.plain_until(now) { fencings } else { &[] };
-    each(call, settings, alone, &mut Vec::new(), deadline)
-}
-
-/// Onto this agent's pages alone. What does not fit there never will, and must not keep the others back.
-pub(crate) fn paged(
-    call: &Call,
-    settings: &Settings,
-    fencings: &[Fencing],
-    deadline: Instant,
-) -> Result<Paged, RegisterError> {
+    // What does not fit there never will, and must not keep the others back.
     let all: Vec<Entry> = fencings.iter().cloned().map(Entry::Fencing).collect();
     let (fit, unfit): (Vec<Entry>, Vec<Entry>) = all.into_iter().partition(Entry::is_fit);
     unfit.iter().for_each(|entry| call.report.warning(&RegisterError::unfit(entry).to_string()));
-    pages::add((settings.register(), &settings.tools(&call.paths), &call.paths.lock), &fit, deadline)
+    published.extend(fit.iter().map(|entry| entry.key().to_string()));
+    match pages::add(place(call, settings), &fit, deadline) {
+        Ok(is_upgrading) => {
+            each(call, settings, if is_upgrading { fencings } else { &[] }, &mut Vec::new(), deadline)
+        }
+        Err(e) => {
+            published.clear();
+            Err(e)
+        }
+    }
+}
+
+fn place(call: &Call, settings: &Settings) -> (Register, Tools, PathBuf) {
+    (settings.register(), settings.tools(&call.paths), call.paths.lock.clone())
 }
 
 /// One after the other up to the first failure.

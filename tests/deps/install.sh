@@ -6,7 +6,7 @@
 # A killed run leaves /usr/sbin/policy-rc.d in place; the next run mends that.
 set -eu
 
-common='pacemaker corosync pacemaker-cli-utils crmsh pcs iproute2 util-linux strace libfaketime libxml2-utils gcc libc6-dev curl time'
+common='pacemaker corosync pacemaker-cli-utils crmsh pcs iproute2 util-linux strace libfaketime libxml2-utils gcc libc6-dev curl time git'
 # What makes systems of other releases.
 roots='debootstrap'
 # The services of OpenStack that drivers are tested against: their code alone, without what sets them up. On Debian only:
@@ -25,7 +25,7 @@ debian_packages="$common $roots resource-agents fence-agents $openstack $watcher
 ubuntu_packages="$common resource-agents-base resource-agents-extra fence-agents-base fence-agents-extra $confinement $readers $etcd"
 # crmsh is not packaged there: what needs it says so.
 fedora_packages="pacemaker corosync pacemaker-remote pacemaker-cli pcs resource-agents fence-agents-all
-    iproute util-linux strace libfaketime libxml2 gcc glibc-devel curl time $readers etcd"
+    iproute util-linux strace libfaketime libxml2 gcc glibc-devel curl time git $readers etcd"
 # An endpoint that costs nothing, and a program that only sends: the same names everywhere.
 bench_packages='nginx wrk'
 # What makes the packages, looks them over, and tries them in a fresh system.

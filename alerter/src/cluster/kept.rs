@@ -13,10 +13,14 @@ use pacemaker::register::Paged;
 use super::upkeep;
 use super::view::{Fault, Matter};
 
+/// So many writers are named whose pages no key here opens.
+const NAMED: usize = 4;
 /// An answer of attrd must be no longer than 128 KiB. More than a quarter of that is said.
 const QUARTER: usize = 32 << 10;
 /// attrd of a controller that joins may be there a moment later than the cluster says, or may have been busy with another one.
 const SETTLED: Duration = Duration::from_secs(15);
+/// For so long a controller that is gone has written nothing: one that joins may write before the CIB says that it is there.
+const QUIET: Duration = Duration::from_secs(3600);
 /// All pages are written again so often, whatever happened.
 const OFTEN: Duration = Duration::from_secs(3600);
 
@@ -37,9 +41,9 @@ impl Kept {
         let mut faults = Vec::new();
         if let Some(paged) = &paged {
             faults.extend(size(paged.longest_answer));
-            let unopened = || paged.unopened().map(ToString::to_string).collect::<Vec<_>>().join(", ");
-            if !keys.is_empty() && paged.unopened().next().is_some() {
-                faults.push((Matter::RegisterKey, other_key(&unopened())));
+            let unopened: Vec<String> = paged.unopened().take(NAMED).map(ToString::to_string).collect();
+            if !keys.is_empty() && !unopened.is_empty() {
+                faults.push((Matter::RegisterKey, other_key(&unopened.join(", "))));
             }
         }
         let longest_answer = paged.as_ref().map(|paged| paged.longest_answer);
@@ -143,15 +147,32 @@ pub fn superseded(
     (entries, cib): (&Entries, &Cib),
     now: Timestamp,
 ) -> Vec<PageWrites> {
-    let ours = standing(&paged.pages, writer);
-    let is_gone =
-        |controller: &str| !online(cib).iter().any(|node| upkeep::is_same(node.as_str(), controller));
+    // What is lacking here may stand on these pages alone.
+    if entries.is_partial {
+        return Vec::new();
+    }
+    let (ours, online) = (standing(&paged.pages, writer), online(cib));
+    let is_named =
+        |controller: &str| cib.cluster_nodes().iter().any(|node| upkeep::is_same(node.as_str(), controller));
+    // Where Pacemaker calls controllers otherwise than the kernel does, nobody can say who is gone.
+    let is_gone = |controller: &str| {
+        is_named(&writer.controller)
+            && is_quiet(paged, controller, now)
+            && !online.iter().any(|node| upkeep::is_same(node.as_str(), controller))
+    };
     let is_over = upkeep::has_had_its_time(entries, now);
     let done = pages::superseded(&paged.pages, writer, is_gone, |entry| {
         ours.contains(&entry.key()) || is_over(entry)
     });
-    let head = |other: &Writer| pages::head(&paged.pages, other, paged.plain_until(now), now);
+    let head = |other: &Writer| pages::head(&paged.pages, other, paged.plain_until, now);
     done.into_iter().map(|(other, writes)| PageWrites { head: head(&other), writer: other, writes }).collect()
+}
+
+/// Whether the agent of a controller has written nothing for long.
+fn is_quiet(paged: &Paged, controller: &str, now: Timestamp) -> bool {
+    let agent = Writer { part: Part::Agent, controller: controller.to_owned() };
+    let head = paged.pages.get(&agent).and_then(|own| own.get(&pages::HEAD));
+    head.is_some_and(|page| now.since(page.head.at) > QUIET)
 }
 
 /// Entries that stand on their own, and that nobody reads any more once no upgrade is under way: what stands on our pages, or has had its
@@ -177,14 +198,18 @@ pub struct Rewriting {
 }
 
 impl Rewriting {
-    /// Takes note of who takes part, and says whether all is to be written now.
-    pub fn is_due(&mut self, cib: &Cib, now: Instant) -> bool {
+    /// Takes note of who takes part, and says whether all is to be written now. Once at the start, so that all is sealed with the key of
+    /// today; in the CIB no more, where each controller has all of it, and each writing is a change of the configuration.
+    pub fn is_due(&mut self, register: Register, cib: &Cib, now: Instant) -> bool {
         let members = online(cib);
         if members.difference(&self.members).next().is_some() {
             self.joined = Some(now);
         }
         self.members = members;
         let Some(done) = self.done else { return true };
+        if register != Register::Attrd {
+            return false;
+        }
         let is_old = now.saturating_duration_since(done) >= OFTEN;
         let since = |joined: Instant| done < joined || (done < joined + SETTLED && joined + SETTLED <= now);
         is_old || self.joined.is_some_and(since)

@@ -45,11 +45,20 @@ struct Hands {
 }
 
 impl Hands {
-    /// Reads the keys afresh, so that a new one needs no restart; gives what is wrong with them.
+    /// Reads the keys afresh, so that a new one needs no restart; gives what is wrong with them. Where they are gone, or one is being
+    /// written, those of before go on: what this alerter has sealed must stay its word.
     fn read_keys(&mut self) -> Vec<String> {
         let own = site::own_keys(&self.config);
-        let (keys, complaints) = site::seal_keys(&own, site::CLUSTER_KEY.as_ref());
-        self.tools.keys = keys;
+        let (keys, mut complaints) = site::seal_keys(&own, site::CLUSTER_KEY.as_ref());
+        let had_some = !self.tools.keys.is_empty();
+        if keys.is_empty() && had_some && complaints.is_empty() {
+            complaints.push(
+                "the file of the register's key is gone: its key is used until the alerter ends".to_owned(),
+            );
+        }
+        if complaints.is_empty() || !had_some {
+            self.tools.keys = keys;
+        }
         complaints
     }
 }
@@ -131,7 +140,10 @@ impl Cluster {
         let written = self.run(move |hands| {
             let PageWrites { writer, writes, head } = &all;
             let at = (head, Instant::now() + WRITE_LIMIT);
-            pacemaker::register::write_pages(register, &hands.tools, writer, writes, at)
+            let written = pacemaker::register::write_pages(register, &hands.tools, writer, writes, at);
+            // No upgrade begins any more: this alerter has said in its head whether one does.
+            hands.tools.is_first &= written.is_err();
+            written
         });
         written.await
     }
@@ -164,5 +176,37 @@ impl Cluster {
         });
         self.queue.send(work).expect("the cluster's thread lives as long as a handle to it");
         result.await.expect("a panic anywhere ends the whole daemon")
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::fs;
+    use std::os::unix::fs::PermissionsExt as _;
+
+    use super::*;
+
+    /// A file that is gone, or that is just being written, takes no key from an alerter that had one: what it has sealed stays its word. The
+    /// broken variant goes on without, and what it ends then counts for nothing.
+    #[test]
+    fn an_alerter_keeps_the_key_that_it_had() {
+        let dir = tempfile::tempdir().unwrap();
+        let (config, file) = (dir.path().join("alerter.toml"), dir.path().join("register.key"));
+        let mut hands = Hands { tools: Tools::default(), config };
+        let write = |text: &str| {
+            fs::write(&file, text).unwrap();
+            fs::set_permissions(&file, fs::Permissions::from_mode(0o600)).unwrap();
+        };
+        write("0123456789abcdef0123456789abcdef");
+        assert_eq!(hands.read_keys(), [""; 0]);
+        let first = hands.tools.keys.clone();
+        write("0123456789");
+        assert_eq!((hands.read_keys().len(), &hands.tools.keys), (1, &first));
+        write("fedcba9876543210fedcba9876543210");
+        assert_eq!(hands.read_keys(), [""; 0]);
+        assert_ne!(hands.tools.keys, first, "a new one is taken without a restart");
+        fs::remove_file(&file).unwrap();
+        let _gone = hands.read_keys();
+        assert!(!hands.tools.keys.is_empty());
     }
 }

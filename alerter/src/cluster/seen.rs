@@ -6,7 +6,7 @@ use std::time::{Duration, Instant};
 
 use marks::fencing::Incarnation;
 use marks::host::HostName;
-use marks::register::{Apart, Entries, Key};
+use marks::register::{Apart, Entries, Key, Why};
 use marks::time::Timestamp;
 use pacemaker::cib::Cib;
 use pacemaker::evidence::Known;
@@ -143,8 +143,9 @@ impl Seen {
 
     /// Says of new strange entries of the register that they are not used.
     pub fn note_apart(&self, apart: &[Apart]) {
-        let known = self.register.as_ref().map_or(&[][..], |entries| &entries.apart);
-        for entry in apart.iter().filter(|entry| !known.contains(entry)) {
+        let known = self.register.iter().flat_map(|entries| &entries.apart);
+        let known: BTreeSet<(&str, Why)> = known.map(|entry| (&*entry.key, entry.why)).collect();
+        for entry in apart.iter().filter(|entry| !known.contains(&(&*entry.key, entry.why))) {
             warn!("the register's entry {} is not used: {}", entry.key, entry.why);
         }
     }

@@ -32,7 +32,7 @@ use crate::config::{Settings, control_socket};
 use crate::control::remote;
 use crate::control::server::ControlSocket;
 use crate::daemon::engine::Engine;
-use crate::daemon::poller::Poller;
+use crate::daemon::poller::{PAGES, Poller};
 use crate::daemon::watch::{Identity, Watch};
 use crate::intake::files;
 use crate::state::Shared;
@@ -106,8 +106,10 @@ async fn serve(settings: Settings) -> anyhow::Result<Served> {
     program::hold_while_running(lock.share().context("the journal's lock cannot be shared")?);
     let directory = journal.directory().to_owned();
     let (watch, identity) = (Watch::directories(&[directory]), Identity::of(journal.path()));
+    // Whoever has written pages knows whether an upgrade was under way then: none begins by what others take away.
+    let is_first = !journal.is_published(settings.store.register, PAGES)?;
     let (store, journal_thread) = Store::start(journal).context("the journal's thread did not start")?;
-    let tools = Tools::with(settings.store.etcd.clone());
+    let tools = Tools { is_first, ..Tools::with(settings.store.etcd.clone()) };
     let cluster = Cluster::start(settings.store.register, tools, settings.file.clone());
     let cluster = cluster.context("the cluster's thread did not start")?;
     let shared = Arc::new(Shared::new(Base::new(settings, store, cluster.clone())));

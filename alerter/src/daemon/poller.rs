@@ -6,7 +6,7 @@ use std::time::{Duration, Instant};
 
 use journal::{Journal, JournalError, RegisterWait};
 use marks::register::pages::Pages;
-use marks::register::{Entries, Entry, Key, Register};
+use marks::register::{Entries, Entry, Key};
 use marks::time::Timestamp;
 use pacemaker::register::Paged;
 
@@ -28,6 +28,8 @@ const SPACING: Duration = Duration::from_millis(50);
 pub const UPKEEP: Duration = Duration::from_millis(100);
 /// A mark that cannot be written into the register for so long is told all the same (design, section 6).
 const PATIENCE: Duration = Duration::from_secs(60);
+/// In the journal beside the keys of entries: this controller has written pages into that register.
+pub const PAGES: &str = "pages";
 /// How often what has had its time is searched for.
 const CLEARING: Duration = Duration::from_secs(60);
 
@@ -166,7 +168,7 @@ impl Poller {
         let standing = self.keep_pages(shared, (&view, paged), &wanted).await;
         self.note(shared, standing).await?;
         let now = Timestamp::now();
-        if now < paged.plain_until(now) {
+        if now < paged.plain_until {
             self.publish(shared, &wanted, &paged.plain).await;
             return self.clear(shared, &wanted, &paged.plain).await;
         }
@@ -194,10 +196,9 @@ impl Poller {
         let (writer, now) = (cluster::alerter(&shared.base.controller), Timestamp::now());
         let written = self.written.as_ref().filter(|(at, _)| *at >= view.taken);
         let mut pages = written.map_or(&paged.pages, |(_, pages)| pages).clone();
-        // In the CIB each controller has all of it, and each writing is a change of the configuration.
-        let is_attrd = self.cluster.register() == Register::Attrd;
-        let all = is_attrd && view.cib.as_ref().is_ok_and(|cib| self.rewriting.is_due(cib, Instant::now()));
-        let there = (&pages, paged.plain_until(now));
+        let (register, instant) = (self.cluster.register(), Instant::now());
+        let all = view.cib.as_ref().is_ok_and(|cib| self.rewriting.is_due(register, cib, instant));
+        let there = (&pages, paged.plain_until);
         if let Some(writes) = cluster::own_writes(there, (&writer, wanted), all, now)
             && self.write_pages(shared, writes.clone()).await
         {
@@ -235,7 +236,7 @@ impl Poller {
         }
         let (writer, now) = (cluster::alerter(&shared.base.controller), Timestamp::now());
         let Ok(cib) = &view.cib else { return Ok(()) };
-        for done in cluster::superseded(paged, &writer, (entries, cib), now) {
+        for done in cluster::superseded(paged, &writer, (&entries.clone().believed(), cib), now) {
             tracing::info!(writer = %done.writer, "its pages of the register are taken over and emptied");
             self.write_pages(shared, done).await;
         }
@@ -288,11 +289,12 @@ impl Poller {
 
     async fn note(&self, shared: &Shared, standing: Vec<Key>) -> Result<(), JournalError> {
         let register = self.cluster.register();
+        let pages = self.written.is_some().then(|| PAGES.to_owned());
         let write = move |journal: &mut Journal| {
             let mut new = Vec::new();
-            for key in standing {
-                if !journal.is_published(register, &key.to_string())? {
-                    new.push(key.to_string());
+            for key in standing.iter().map(Key::to_string).chain(pages) {
+                if !journal.is_published(register, &key)? {
+                    new.push(key);
                 }
             }
             if new.is_empty() { Ok(()) } else { journal.note_published(register, &new) }

@@ -343,7 +343,9 @@ impl Intake<'_> {
         if clash.is_some() {
             row.fqdn = None;
         }
-        if entries.sealed.contains(&Key::Mark(row.id)) {
+        // One of long ago may have been put back by anybody, or with an old configuration.
+        if entries.sealed.contains(&Key::Mark(row.id)) && self.around.may_go_late(&row.node, row.failure_time)
+        {
             row.standing = Standing::Proven(Proof::Journal);
         }
         if is_ancient || self.may_have_ended(&row, entries) {

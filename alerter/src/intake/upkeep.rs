@@ -41,7 +41,7 @@ impl Upkeep {
             return Ok(None);
         }
         if !self.settled_in {
-            start::settle_strangers(journal, base, (register, found), now)?;
+            start::settle_strangers(journal, base, (register, &found.clone().believed()), now)?;
             self.settled_in = true;
         }
         let version = journal.version()?;

@@ -1,6 +1,8 @@
 //! A register that root seals: what a controller vouches for there is proven at once, and what nobody has sealed has no effect but a word
 //! in `status` and in the log (SECURITY.md, T3).
 
+use std::time::Duration;
+
 use marks::fencing::Fencing;
 use marks::id::{FencingId, MarkId, NoteId};
 use marks::mark::Settlement;
@@ -220,4 +222,26 @@ fn where_pages_are_lacking_what_is_new_goes() {
     site.outage("compute1", "ctl2");
     alerter.run(&mut site, 10);
     site.assert_all_told();
+}
+
+/// A sealed page of long ago is put back, or a configuration with it: its mark is nobody's news. It is held where its host may be back, and
+/// the broken variant sends it.
+#[test]
+fn a_sealed_mark_that_is_found_long_after_is_held() {
+    if lacks_evidence() {
+        return;
+    }
+    let mut site = Site::at(Timestamp::now() - Duration::from_secs(4 * 86_400), &["compute1"]).with_key();
+    site.down.extend(ROUTES);
+    let mut first = Alerter::start(&site, "ctl1");
+    site.outage("compute1", "ctl3");
+    first.run(&mut site, 20);
+    site.back("compute1", "ctl3");
+    site.register.retain(|key, _| matches!(key, Key::Mark(_)));
+    site.advance(3.0 * 86_400.0);
+    site.down.clear();
+    let mut second = Alerter::start(&site, "ctl2");
+    second.run(&mut site, 20);
+    assert_eq!(second.standings("compute1"), ["unproven"]);
+    assert!(site.told.is_empty(), "{:?}", site.told);
 }

@@ -20,7 +20,7 @@ pub(crate) const SCENARIOS: &[Scenario] = &[
 /// Every attribute manager is killed, one after the other, while a mark is open: the register comes back from the peers,
 /// and what does not is published again. S1-27
 fn the_attribute_managers_are_killed(cluster: &mut Cluster) -> anyhow::Result<()> {
-    let before = cluster.begin()?;
+    let before = cluster.begin_with(Register::Attrd)?;
     cluster.all_down();
     cluster.crash("compute6")?;
     let mark = cluster.wait_open(&before, "compute6")?;

@@ -1,6 +1,6 @@
 use marks::id::NoteId;
 use marks::register::pages::HEAD;
-use marks::register::{SETTLED_MAX, Watermark};
+use marks::register::{SETTLED_MAX, Trust, Watermark, plain_until};
 
 use super::*;
 
@@ -27,7 +27,8 @@ fn entry(by: &str) -> Entry {
 
 /// What stands there once this alerter has written that.
 fn after(mut paged: Paged, wanted: &[Entry]) -> Paged {
-    let there = (&paged.pages, paged.plain_until(NOW));
+    let until = plain_until(&paged.pages, &paged.plain, true, NOW);
+    let there = (&paged.pages, until);
     if let Some(writes) = own_writes(there, (&alerter("ctl1"), wanted), false, NOW) {
         written(&mut paged.pages, &writes);
     }
@@ -58,10 +59,8 @@ fn an_upgrade_ends_when_the_first_head_says() {
     let until = NOW + upkeep::KEPT;
     assert_eq!(paged.pages[&alerter("ctl1")][&HEAD].head.plain_until, until);
     let later = NOW + Duration::from_secs(3600);
-    assert_eq!(
-        (paged.plain_until(later), after(Paged::default(), &[]).plain_until(later)),
-        (until, Timestamp(0))
-    );
+    let known = |paged: &Paged| plain_until(&paged.pages, &paged.plain, true, later);
+    assert_eq!((known(&paged), known(&after(Paged::default(), &[]))), (until, Timestamp(0)));
 }
 
 /// The broken variants empty the pages of another alerter while they alone say something, or of the agent of a controller that is there.
@@ -81,12 +80,16 @@ fn what_is_taken_over_is_emptied_and_what_stood_alone_goes() {
     written(&mut paged.pages, &says(alerter("ctl2"), &[&shared]));
     written(&mut paged.pages, &says(agent.clone(), &[&shared]));
     written(&mut paged.pages, &says(alerter("ctl4"), &[&shared, &alone]));
-    let emptied = |members: &[&str]| -> Vec<Writer> {
-        let all = superseded(&paged, &alerter("ctl1"), (&Entries::default(), &cib(members)), NOW);
+    let emptied = |members: &[&str], after: Duration, is_partial: bool| -> Vec<Writer> {
+        let entries = Entries { is_partial, ..Entries::default() };
+        let all = superseded(&paged, &alerter("ctl1"), (&entries, &cib(members)), NOW + after);
         all.into_iter().map(|done| done.writer).collect()
     };
-    assert_eq!(emptied(&["ctl1", "ctl2", "ctl3"]), [alerter("ctl2")]);
-    assert_eq!(emptied(&["ctl1", "ctl2"]), [agent, alerter("ctl2")]);
+    let (all, two, hours) = (&["ctl1", "ctl2", "ctl3"], &["ctl1", "ctl2"], QUIET * 2);
+    assert_eq!(emptied(all, hours, false), [alerter("ctl2")]);
+    assert_eq!(emptied(two, QUIET, false), [alerter("ctl2")], "it may just be joining");
+    assert_eq!(emptied(two, hours, false), [agent, alerter("ctl2")]);
+    assert_eq!(emptied(two, hours, true), [], "what is lacking here may stand there alone");
     paged.plain.sound = [shared.clone(), alone].map(|it| (it.key(), it)).into();
     assert_eq!(left_over(&paged, &alerter("ctl1"), NOW), [shared.key()]);
 }
@@ -96,20 +99,25 @@ fn what_is_taken_over_is_emptied_and_what_stood_alone_goes() {
 fn all_is_written_again_when_a_controller_joins() {
     let (mut rewriting, now) = (Rewriting::default(), Instant::now());
     let later = |seconds| now + Duration::from_secs(seconds);
-    assert!(rewriting.is_due(&cib(&["ctl1"]), now), "nobody knows what the others have");
+    assert!(rewriting.is_due(Register::Attrd, &cib(&["ctl1"]), now), "nobody knows what the others have");
     rewriting.note_done(later(1));
-    assert!(!rewriting.is_due(&cib(&["ctl1"]), later(2)));
-    assert!(rewriting.is_due(&cib(&["ctl1"]), later(20)), "a moment later");
+    assert!(!rewriting.is_due(Register::Attrd, &cib(&["ctl1"]), later(2)));
+    assert!(rewriting.is_due(Register::Attrd, &cib(&["ctl1"]), later(20)), "a moment later");
     rewriting.note_done(later(20));
-    assert!(!rewriting.is_due(&cib(&["ctl1"]), later(100)));
-    assert!(rewriting.is_due(&cib(&["ctl1", "ctl2"]), later(101)));
-    assert!(rewriting.is_due(&cib(&["ctl1", "ctl2"]), later(102)), "it could not be written");
+    assert!(!rewriting.is_due(Register::Attrd, &cib(&["ctl1"]), later(100)));
+    assert!(rewriting.is_due(Register::Attrd, &cib(&["ctl1", "ctl2"]), later(101)));
+    assert!(
+        rewriting.is_due(Register::Attrd, &cib(&["ctl1", "ctl2"]), later(102)),
+        "it could not be written"
+    );
     rewriting.note_done(later(103));
-    assert!(!rewriting.is_due(&cib(&["ctl1", "ctl2"]), later(104)));
-    assert!(rewriting.is_due(&cib(&["ctl1", "ctl2"]), later(117)));
+    assert!(!rewriting.is_due(Register::Attrd, &cib(&["ctl1", "ctl2"]), later(104)));
+    assert!(rewriting.is_due(Register::Attrd, &cib(&["ctl1", "ctl2"]), later(117)));
     rewriting.note_done(later(117));
-    assert!(!rewriting.is_due(&cib(&["ctl1"]), later(200)), "one has left");
-    assert!(rewriting.is_due(&cib(&["ctl1"]), later(4000)));
+    assert!(!rewriting.is_due(Register::Attrd, &cib(&["ctl1"]), later(200)), "one has left");
+    assert!(rewriting.is_due(Register::Attrd, &cib(&["ctl1"]), later(4000)));
+    assert!(!rewriting.is_due(Register::Cib, &cib(&["ctl1"]), later(4000)));
+    assert!(Rewriting::default().is_due(Register::Cib, &cib(&["ctl1"]), now), "with the key of today");
 }
 
 /// What is wrong is said, each with its word; a register without pages of others' keys says nothing.
@@ -139,6 +147,8 @@ fn what_is_wrong_with_the_register_is_said() {
     assert_eq!(none.faults, []);
 }
 
+/// No upgrade is under way.
+const OVER: Trust = Trust { is_keyless: false, plain_until: Timestamp(0) };
 const CONTROLLERS: [&str; 10] = ["c0", "c1", "c2", "c3", "c4", "c5", "c6", "c7", "c8", "c9"];
 
 fn cib_of(online: &[&str]) -> Cib {
@@ -203,7 +213,7 @@ fn ten_controllers_come_and_go() {
                 now = now + pages::MOVED * 2;
                 let wanted = [&open[..], &ended].concat();
                 write_all(&mut paged.pages, &active, &wanted, now);
-                let entries = marks::register::united(&paged.pages, &paged.plain, false, now);
+                let entries = marks::register::united(&paged.pages, &paged.plain, OVER, now);
                 assert!(open.iter().all(|entry| entries.sound.get(&entry.key()) == Some(entry)));
                 assert!(!entries.is_partial);
                 let done = superseded(&paged, &active, (&entries, &cib_of(&online)), now);

@@ -54,7 +54,7 @@ pub struct Apart {
 }
 
 /// Why an entry is not used.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Why {
     /// A key of another release, or of somebody else.
     Key,

@@ -22,7 +22,7 @@ pub use notes::{
     About, Acknowledgement, Cause, Decision, Ending, MarkEntry, Returned, Scope, Settled, Watermark,
 };
 pub use seal::SealKeys;
-pub use union::{plain_until, united};
+pub use union::{Trust, plain_until, united};
 
 /// How long a settled mark stays, and a decision that has ended: longer than anybody asks about it, and much longer than the horizon.
 pub const KEPT: Duration = Duration::from_secs(7 * 86_400);

@@ -1,5 +1,5 @@
-//! Pages of the register: what one writer says there, packed into a few keys that are used for ever. Nobody else writes them, so that
-//! no write waits for another controller's, and the state is the union of all pages.
+//! Pages of the register: what one writer says there, packed into a few keys that are used for ever. Nobody else writes them while it is
+//! there ([`superseded`]), so that no write waits for another controller's, and the state is the union of all pages.
 //!
 //! Page 0 is the head, which gets what is new. What it cannot take any more becomes a page of its own. Whoever reads begins with
 //! the head, whose `last` says how many others there are. So a reader may be in between at any time and misses nothing, as long as
@@ -134,7 +134,9 @@ pub fn read(writer: &Writer, number: u16, page: &str, keys: &SealKeys) -> Result
         return Err(ValueError::Version);
     }
     let (text, seal) = page.rsplit_once(';').ok_or(ValueError::Malformed)?;
-    let (mut head, lines) = unpack(text).ok_or(ValueError::Malformed)?;
+    let is_sealed = keys.opens(&place(writer, number), text, seal);
+    let limit = if is_sealed { UNPACKED_MAX } else { PAGE_MAX };
+    let (mut head, lines) = unpack(text, limit).ok_or(ValueError::Malformed)?;
     let mut entries = Entries::default();
     for line in lines.lines() {
         let (key, value) = line.split_once('=').unwrap_or((line, ""));
@@ -143,7 +145,8 @@ pub fn read(writer: &Writer, number: u16, page: &str, keys: &SealKeys) -> Result
             None => entries.take(key, value),
         }
     }
-    let is_sealed = keys.opens(&place(writer, number), text, seal);
+    // Somebody's odd lines are said once, however many they are.
+    entries.apart.truncate(if is_sealed { usize::MAX } else { 1 });
     Ok(Page { head, is_sealed, entries })
 }
 
@@ -151,10 +154,10 @@ fn seen(writer: &str, at: &str) -> Option<(Writer, Timestamp)> {
     Some((Writer::parse(writer)?, Timestamp(at.parse().ok()?)))
 }
 
-fn unpack(text: &str) -> Option<(Head, String)> {
+fn unpack(text: &str, limit: usize) -> Option<(Head, String)> {
     let [_, at, last, plain_until, packed] = text.split(';').collect::<Vec<_>>().try_into().ok()?;
     let packed = URL_SAFE_NO_PAD.decode(packed).ok()?;
-    let lines = decompress_to_vec_with_limit(&packed, UNPACKED_MAX).ok()?;
+    let lines = decompress_to_vec_with_limit(&packed, limit).ok()?;
     let time = |text: &str| text.parse().ok().map(Timestamp);
     let (at, last, plain_until) = (time(at)?, last.parse().ok()?, time(plain_until)?);
     Some((Head { at, last, plain_until, seen: BTreeMap::new() }, String::from_utf8(lines).ok()?))
@@ -173,7 +176,7 @@ pub fn gaps(pages: &Pages, now: Timestamp) -> BTreeSet<&Writer> {
     let heads = || pages.iter().filter_map(|(writer, own)| Some((writer, sealed_head(own)?)));
     let seen = heads().flat_map(|(_, head)| &head.seen);
     let is_here = |writer: &Writer, at: Timestamp| {
-        pages.get(writer).and_then(|own| own.get(&HEAD)).is_some_and(|page| page.head.at >= at)
+        pages.get(writer).and_then(sealed_head).is_some_and(|head| head.at >= at)
     };
     let late = seen.filter(|(writer, at)| now.since(**at) < KEPT && !is_here(writer, **at));
     let late = late.map(|(writer, _)| writer);
@@ -184,22 +187,23 @@ pub fn gaps(pages: &Pages, now: Timestamp) -> BTreeSet<&Writer> {
     late.chain(torn).collect()
 }
 
-fn sealed_head(own: &BTreeMap<u16, Page>) -> Option<&Head> {
+pub(super) fn sealed_head(own: &BTreeMap<u16, Page>) -> Option<&Head> {
     own.get(&HEAD).filter(|page| page.is_sealed).map(|page| &page.head)
 }
 
 /// What a writer that has found these writes into its head; `now` is its clock's time. What it had seen before it has seen, also where
-/// it is gone.
+/// it is gone, for as long as the register keeps anything. What a forger has put in its place says nothing.
 pub fn head(pages: &Pages, writer: &Writer, plain_until: Timestamp, now: Timestamp) -> Head {
-    let own =
-        pages.get(writer).and_then(|own| own.get(&HEAD)).map(|page| page.head.clone()).unwrap_or_default();
-    let mut seen = own.seen;
+    let own = pages.get(writer).and_then(sealed_head).cloned().unwrap_or_default();
+    let (mut seen, mut latest) = (own.seen, own.at);
     for (other, theirs) in pages.iter().filter(|(other, _)| *other != writer) {
         let Some(head) = sealed_head(theirs) else { continue };
+        latest = latest.max(head.seen.get(writer).copied().unwrap_or_default());
         let at = seen.entry(other.clone()).or_default();
         *at = (*at).max(head.at);
     }
-    Head { at: now.max(own.at + Duration::from_millis(1)), last: HEAD, plain_until, seen }
+    seen.retain(|_, at| now.since(*at) < KEPT);
+    Head { at: now.max(latest + Duration::from_millis(1)), last: HEAD, plain_until, seen }
 }
 
 /// One page to be written.
@@ -272,8 +276,11 @@ impl Draft {
         for entry in wanted {
             left.entry(entry.key()).or_insert(entry);
         }
-        let (mut pages, mut placed) = (BTreeMap::new(), BTreeSet::new());
-        for (number, page) in own {
+        let (mut pages, mut placed): (BTreeMap<u16, Vec<Entry>>, _) = (BTreeMap::new(), BTreeSet::new());
+        // A page that the head names and that is lost is written anew; one that a forger has put in its place says nothing.
+        let last = sealed_head(own).map_or(HEAD, |head| head.last);
+        pages.extend((HEAD + 1..=last).chain(own.keys().copied()).map(|number| (number, Vec::new())));
+        for (number, page) in own.iter().filter(|(_, page)| page.is_sealed) {
             let is_old = now.since(page.head.at) >= MOVED;
             let kept = page
                 .entries

@@ -1,36 +1,27 @@
 //! What all pages say together, with the entries that stand on their own: as release 0.1.0 writes them, and a controller without a key.
 //! Pure.
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeSet;
 
 use super::KEPT;
 use super::entries::{Entries, Seal, Unsealed};
 use super::entry::Entry;
 use super::key::Key;
-use super::pages::{self, HEAD, Page, Pages, Part, Writer};
+use super::pages::{self, Pages, Part, Writer};
 use crate::time::Timestamp;
 
-/// What counts of an entry without a seal.
-struct Trust<'a> {
+/// How far what has no seal counts.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Trust {
     /// This controller has no key, and can tell nothing apart.
-    is_keyless: bool,
-    /// Controllers without a key are still believed.
-    is_upgrading: bool,
-    /// Those of which there is a sealed page.
-    sealing: BTreeSet<&'a str>,
+    pub is_keyless: bool,
+    /// Until when controllers without a key are believed (see [`plain_until`]).
+    pub plain_until: Timestamp,
 }
 
 /// All that stands there.
-pub fn united(pages: &Pages, plain: &Entries, is_keyless: bool, now: Timestamp) -> Entries {
-    let trust = Trust {
-        is_keyless,
-        is_upgrading: now < plain_until(pages, plain, now),
-        sealing: pages
-            .iter()
-            .filter(|(_, own)| is_sealing(own))
-            .map(|(it, _)| it.controller.as_str())
-            .collect(),
-    };
+pub fn united(pages: &Pages, plain: &Entries, trust: Trust, now: Timestamp) -> Entries {
+    let unsealed = Without { trust, now, sealing: sealing(pages) };
     let mut all = Entries { is_partial: !pages::gaps(pages, now).is_empty(), ..Entries::default() };
     for (writer, page) in pages.iter().flat_map(|(writer, own)| own.values().map(move |page| (writer, page)))
     {
@@ -38,30 +29,33 @@ pub fn united(pages: &Pages, plain: &Entries, is_keyless: bool, now: Timestamp) 
             let seal = match page.is_sealed {
                 true if is_own_word(writer, entry) => Seal::Own,
                 true => Seal::Passed,
-                false => trust.seal(entry),
+                false => unsealed.seal(entry),
             };
             all.unite(entry.clone(), seal);
         }
         all.apart.extend(page.entries.apart.iter().cloned());
     }
     for entry in plain.sound.values() {
-        all.unite(entry.clone(), trust.seal(entry));
+        all.unite(entry.clone(), unsealed.seal(entry));
     }
     all.apart.extend(plain.apart.iter().cloned());
     all
 }
 
 /// Until when what has no seal counts, where whoever is said to have written it was never seen to seal: long enough for an upgrade. It
-/// begins where the first alerter with a key finds that one without was there before; later ones go by what that one wrote.
-pub fn plain_until(pages: &Pages, plain: &Entries, now: Timestamp) -> Timestamp {
-    let alerters = pages.iter().filter(|(writer, own)| writer.part == Part::Alerter && is_sealing(own));
-    let known = alerters.filter_map(|(_, own)| own.get(&HEAD)).map(|page| page.head.plain_until).min();
-    let was_there = || plain.sound.keys().any(|key| matches!(key, Key::Watermark(_)));
-    known.unwrap_or_else(|| if was_there() { now + KEPT } else { Timestamp(0) })
+/// begins where the first alerter with a key (`is_first`: from here no page was ever written) finds that one without was there before;
+/// later ones go by what that one wrote.
+pub fn plain_until(pages: &Pages, plain: &Entries, is_first: bool, now: Timestamp) -> Timestamp {
+    let alerters = pages.iter().filter(|(writer, _)| writer.part == Part::Alerter);
+    let known = alerters.filter_map(|(_, own)| pages::sealed_head(own)).map(|head| head.plain_until).min();
+    let begins = || is_first && plain.sound.keys().any(|key| matches!(key, Key::Watermark(_)));
+    known.unwrap_or_else(|| if begins() { now + KEPT } else { Timestamp(0) })
 }
 
-fn is_sealing(own: &BTreeMap<u16, Page>) -> bool {
-    own.get(&HEAD).is_some_and(|page| page.is_sealed)
+/// Who was seen to seal.
+fn sealing(pages: &Pages) -> BTreeSet<(Part, &str)> {
+    let sealed = pages.iter().filter(|(_, own)| pages::sealed_head(own).is_some());
+    sealed.map(|(writer, _)| (writer.part, writer.controller.as_str())).collect()
 }
 
 /// An alerter passes on fencings that it read, whoever wrote them: of these only their own fence agent's word is root's.
@@ -73,13 +67,21 @@ fn is_own_word(writer: &Writer, entry: &Entry) -> bool {
     }
 }
 
-impl Trust<'_> {
-    /// What stands behind an entry that nobody has sealed.
+/// What stands behind an entry that nobody has sealed.
+struct Without<'p> {
+    trust: Trust,
+    now: Timestamp,
+    sealing: BTreeSet<(Part, &'p str)>,
+}
+
+impl Without<'_> {
     fn seal(&self, entry: &Entry) -> Seal {
+        // One part of a controller may have been started by a former release, and the other one by this.
+        let part = if entry.fencing().is_some() { Part::Agent } else { Part::Alerter };
         match entry.by() {
-            _ if self.is_keyless => Seal::Passed,
-            Some(by) if self.sealing.contains(by) => Seal::Missing(Unsealed::Forged),
-            _ if self.is_upgrading => Seal::Passed,
+            _ if self.trust.is_keyless => Seal::Passed,
+            Some(by) if self.sealing.contains(&(part, by)) => Seal::Missing(Unsealed::Forged),
+            _ if self.now < self.trust.plain_until => Seal::Passed,
             _ => Seal::Missing(Unsealed::Unknown),
         }
     }

@@ -3,6 +3,7 @@
 //! An entry is inserted if it is absent, and never changed. Without quorum nothing is written: when a partition ends, the
 //! configuration with more changes replaces the other, quorate or not.
 
+use std::collections::BTreeMap;
 use std::time::Instant;
 
 use super::error::RegisterError;
@@ -98,7 +99,7 @@ impl Keeper for InCib {
 impl Shelf for InCib {
     fn texts(&self, tools: &Tools, number: u16, deadline: Instant) -> Result<Texts, RegisterError> {
         let only = format!("--xpath=//cluster_property_set/nvpair[starts-with(@name,'{PAGES}.{number}.')]");
-        texts_in(&ask(tools, only, deadline)?, number)
+        Ok(texts_in(&ask(tools, only, deadline)?)?.remove(&number).unwrap_or_default())
     }
 
     /// What `--modify --allow-create` makes anew is in memory alone until something else changes: 2.1.5 neither counts it as a change of the
@@ -115,12 +116,20 @@ impl Shelf for InCib {
     }
 }
 
-/// What stands under this number in a CIB, or in a part of it.
-pub(super) fn texts_in(xml: &str, number: u16) -> Result<Texts, RegisterError> {
-    let start = format!("{PAGES}.{number}.");
+/// What stands under each number in a CIB, or in a part of it.
+pub(super) fn texts_in(xml: &str) -> Result<BTreeMap<u16, Texts>, RegisterError> {
     let pairs = xml::elements(xml, "nvpair").map_err(|_| Tool::Cibadmin.unreadable())?;
-    let own = |pair: &Element| Some((pair.get("name").strip_prefix(&start)?.to_owned(), pair.own("value")));
-    Ok(pairs.iter().filter_map(own).collect())
+    let mut all: BTreeMap<u16, Texts> = BTreeMap::new();
+    for pair in &pairs {
+        let place =
+            pair.get("name").strip_prefix(PAGES).and_then(|place| place.strip_prefix('.')?.split_once('.'));
+        if let Some((number, writer)) =
+            place.and_then(|(number, writer)| Some((number.parse().ok()?, writer)))
+        {
+            all.entry(number).or_default().push((writer.to_owned(), pair.own("value")));
+        }
+    }
+    Ok(all)
 }
 
 /// Whether all of them were inserted.

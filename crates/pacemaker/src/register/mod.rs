@@ -109,7 +109,8 @@ pub fn find(register: Register, tools: &Tools, deadline: Instant) -> Result<Foun
 /// [`RegisterError::Unreadable`] where it is not whole.
 pub fn find_in_cib(xml: &str, tools: &Tools) -> Result<Found, RegisterError> {
     let plain = parse_output(Register::Cib, xml)?;
-    let book = paged::read(&tools.keys, |number| cib::texts_in(xml, number))?;
+    let mut texts = cib::texts_in(xml)?;
+    let book = paged::read(&tools.keys, |number| Ok(texts.remove(&number).unwrap_or_default()))?;
     Ok(Found::of(book, plain, tools))
 }
 

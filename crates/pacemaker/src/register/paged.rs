@@ -11,8 +11,10 @@ use super::error::RegisterError;
 use super::keeper::{Shelf, Texts};
 use super::tools::Tools;
 
-/// Who has no seal can claim any number: so many pages hold more entries than anybody has.
-const UNSEALED_MAX: u16 = 64;
+/// Who has no seal can claim any number of pages, and any number of writers. So many are looked at; without a key nobody can tell which.
+const UNSEALED_PAGES: usize = 4;
+const UNSEALED_LAST: u16 = 2;
+const KEYLESS_LAST: u16 = 64;
 
 /// Every page of every writer.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -23,6 +25,8 @@ pub(super) struct Book {
     pub(super) longest: usize,
     /// What is no page of ours.
     pub(super) apart: Vec<Apart>,
+    /// How many pages have no seal that fits.
+    unsealed: usize,
 }
 
 /// Reads all pages, the heads first: these say how many others there are. `texts` gives what stands under a number.
@@ -101,9 +105,10 @@ impl Book {
             return HEAD;
         }
         match read_one((key, number), text, keys) {
+            Ok((_, page)) if !page.is_sealed && self.is_one_too_many(keys) => HEAD,
             Ok((writer, page)) => {
-                let last = if page.is_sealed { page.head.last } else { page.head.last.min(UNSEALED_MAX) };
-                self.pages.entry(writer).or_default().insert(number, page);
+                let last = last_of(&page, keys).min(if number == HEAD { u16::MAX } else { HEAD });
+                self.put(writer, number, page);
                 last
             }
             Err(why) => {
@@ -112,6 +117,30 @@ impl Book {
             }
         }
     }
+
+    fn is_one_too_many(&mut self, keys: &SealKeys) -> bool {
+        self.unsealed += 1;
+        !keys.is_empty() && self.unsealed > UNSEALED_PAGES
+    }
+
+    /// In the CIB two may stand in one place: the sealed one counts, or the newer.
+    fn put(&mut self, writer: Writer, number: u16, page: Page) {
+        let own = self.pages.entry(writer).or_default();
+        let rank = |page: &Page| (page.is_sealed, page.head.at);
+        if own.get(&number).is_none_or(|known| rank(known) < rank(&page)) {
+            own.insert(number, page);
+        }
+    }
+}
+
+/// The number of the last page, as far as it may be believed.
+fn last_of(head: &Page, keys: &SealKeys) -> u16 {
+    let limit = match head.is_sealed {
+        true => u16::MAX,
+        false if keys.is_empty() => KEYLESS_LAST,
+        false => UNSEALED_LAST,
+    };
+    head.head.last.min(limit)
 }
 
 fn read_one((key, number): (&str, u16), text: &str, keys: &SealKeys) -> Result<(Writer, Page), Why> {

@@ -32,6 +32,8 @@ pub struct Tools {
     pub keys: SealKeys,
     /// Who writes with these.
     pub part: Part,
+    /// Pages were never written from here, so that an upgrade may begin.
+    pub is_first: bool,
 }
 
 impl Default for Tools {
@@ -45,6 +47,7 @@ impl Default for Tools {
             etcd: None,
             keys: SealKeys::default(),
             part: Part::Alerter,
+            is_first: false,
         }
     }
 }

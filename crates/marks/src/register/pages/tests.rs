@@ -406,3 +406,75 @@ fn what_is_covered_elsewhere_is_emptied() {
     assert_eq!(emptied(true, true), [agent, named(2)]);
     assert_eq!(emptied(true, false), []);
 }
+
+/// A page of this writer, with that head.
+fn one(writer: &Writer, is_sealed: bool, head: &Head, all: &[Entry]) -> BTreeMap<u16, Page> {
+    let keys = if is_sealed { keys() } else { SealKeys::default() };
+    let text = write(writer, HEAD, head, all, &keys);
+    BTreeMap::from([(HEAD, read(writer, HEAD, &text, &self::keys()).unwrap())])
+}
+
+/// Written over by a forger, a page is as lacking as a deleted one, whatever date it claims. The broken variant goes by the date.
+#[test]
+fn a_page_that_was_written_over_is_a_gap() {
+    let seen = BTreeMap::from([(named(2), Timestamp(5))]);
+    for (is_sealed, lacking) in [(true, 0), (false, 1)] {
+        let late = Head { at: Timestamp(i64::MAX), ..Head::default() };
+        let pages = Pages::from([
+            (named(1), one(&named(1), true, &Head { seen: seen.clone(), ..at(6) }, &[])),
+            (named(2), one(&named(2), is_sealed, &late, &[])),
+        ]);
+        assert_eq!(gaps(&pages, Timestamp(9)).len(), lacking);
+    }
+}
+
+/// What a forger has put in a writer's own place goes into nothing that the writer seals: neither what it claims to have seen, nor its date,
+/// nor its entries. The broken variant takes it over, and everybody lacks a page of a writer that does not exist.
+#[test]
+fn a_writer_seals_nothing_that_it_did_not_write() {
+    let seen = BTreeMap::from([(named(7), Timestamp(i64::MAX))]);
+    let forged = Head { at: Timestamp(i64::MAX), last: 64, seen, ..Head::default() };
+    let wanted = [entry(1)];
+    let mut pages = Pages::from([(named(1), one(&named(1), false, &forged, &wanted))]);
+    let own = pages.get_mut(&named(1)).unwrap();
+    own.insert(64, Page { entries: own[&HEAD].entries.clone(), ..Page::default() });
+    assert_eq!(head(&pages, &named(1), Timestamp(0), Timestamp(9)), at(9));
+    let writes = plan(&pages[&named(1)], &wanted, Timestamp(9));
+    assert_eq!(writes.last().unwrap(), &Write { number: HEAD, last: HEAD, entries: wanted.to_vec() });
+    assert!(writes.iter().all(|write| write.number == HEAD || write.entries.is_empty()));
+}
+
+/// Behind what others have seen of it, also where its own page was lost; and what is long past is no part of a head.
+#[test]
+fn a_head_is_later_than_all_that_was_seen_of_it() {
+    let now = Timestamp(9) + KEPT;
+    let seen = BTreeMap::from([(named(1), now + MOVED), (named(3), Timestamp(8))]);
+    let pages = Pages::from([(named(2), one(&named(2), true, &Head { seen, ..at(7) }, &[]))]);
+    let written = head(&pages, &named(1), Timestamp(0), now);
+    assert_eq!((written.at, written.seen.len()), (now + MOVED + Duration::from_millis(1), 0));
+}
+
+/// A page between others was deleted: its entries stand on it again, or it does at least.
+#[test]
+fn a_page_that_was_lost_is_written_again() {
+    let wanted: Vec<Entry> = (0..200).map(entry).collect();
+    let mut model = Model { wanted, now: Timestamp(1), ..Model::default() };
+    model.settle();
+    assert!(model.pages.len() > 2);
+    model.pages.remove(&1);
+    model.settle();
+    let last = model.pages[&HEAD].head.last;
+    assert!((HEAD..=last).all(|number| model.pages.contains_key(&number)));
+    assert_eq!(model.standing(), model.wanted.iter().map(Entry::key).collect::<BTreeSet<Key>>());
+}
+
+/// The seal is looked at before a page is unpacked: what a stranger has packed is short, and said once.
+#[test]
+fn what_a_stranger_packs_is_bounded() {
+    let head = "2;1;0;0";
+    let packed = |lines: &str| URL_SAFE_NO_PAD.encode(compress_to_vec(lines.as_bytes(), LEVEL));
+    let many = format!("{head};{};", packed(&"x=1\n".repeat(PAGE_MAX / 4)));
+    assert_eq!(read(&writer(), 0, &many, &keys()).unwrap().entries.apart.len(), 1);
+    let long = format!("{head};{};", packed(&"x=1\n".repeat(PAGE_MAX)));
+    assert_eq!(read(&writer(), 0, &long, &keys()), Err(ValueError::Malformed));
+}

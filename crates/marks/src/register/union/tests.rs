@@ -1,5 +1,8 @@
 use proptest::prelude::*;
 
+use std::collections::BTreeMap;
+
+use super::super::pages::{HEAD, Page};
 use super::*;
 use crate::fencing::{Fencing, Origin};
 use crate::host::HostName;
@@ -8,6 +11,8 @@ use crate::mark::Settlement;
 use crate::register::{Settled, Watermark};
 
 const NOW: Timestamp = Timestamp(1_800_000_000_000);
+/// No upgrade is under way.
+const OVER: Trust = Trust { is_keyless: false, plain_until: Timestamp(0) };
 
 fn fencing(seen_by: &str, asked_at: i64) -> Entry {
     let node = HostName::parse("compute1").unwrap();
@@ -53,7 +58,9 @@ fn both(one: Pages, other: Pages) -> Pages {
 
 /// Of one entry that stands there: whether root on its controller vouches for it, and why it counts for nothing.
 fn seal(pages: &Pages, plain: &[Entry], is_keyless: bool) -> (bool, Option<Unsealed>) {
-    let all = united(pages, &entries(plain), is_keyless, NOW);
+    let plain = entries(plain);
+    let trust = Trust { is_keyless, plain_until: plain_until(pages, &plain, true, NOW) };
+    let all = united(pages, &plain, trust, NOW);
     let key = all.sound.keys().find(|key| !matches!(key, Key::Watermark(_))).expect("it stands there");
     (all.sealed.contains(key), all.unsealed.get(key).copied())
 }
@@ -75,7 +82,7 @@ fn only_its_own_agent_vouches_for_a_fencing() {
 #[test]
 fn a_forged_fencing_stands_in_no_true_ones_way() {
     let read = page(Part::Alerter, "ctl2", true, &[fencing("ctl1", 7)]);
-    let all = united(&read, &entries(&[fencing("ctl1", 3)]), false, NOW);
+    let all = united(&read, &entries(&[fencing("ctl1", 3)]), OVER, NOW);
     assert_eq!(all.sound.values().next(), Some(&fencing("ctl1", 7)));
 }
 
@@ -103,11 +110,30 @@ fn an_end_without_a_seal_counts_in_an_upgrade_alone() {
 #[test]
 fn an_upgrade_has_an_end() {
     let was_there = entries(&[watermark()]);
-    assert_eq!(plain_until(&Pages::new(), &was_there, NOW), NOW + KEPT);
-    assert_eq!(plain_until(&Pages::new(), &entries(&[end("ctl1")]), NOW), Timestamp(0));
-    let head = |part, is_sealed| plain_until(&page(part, "ctl1", is_sealed, &[]), &was_there, NOW);
+    assert_eq!(plain_until(&Pages::new(), &was_there, true, NOW), NOW + KEPT);
+    assert_eq!(plain_until(&Pages::new(), &entries(&[end("ctl1")]), true, NOW), Timestamp(0));
+    let head = |part, is_sealed| plain_until(&page(part, "ctl1", is_sealed, &[]), &was_there, true, NOW);
     assert_eq!(head(Part::Alerter, true), Timestamp(0));
     assert_eq!((head(Part::Agent, true), head(Part::Alerter, false)), (NOW + KEPT, NOW + KEPT));
+}
+
+/// The heads of all alerters were deleted, and an entry put there as if one without a key had been there first: whoever has written pages
+/// itself knows better. The broken variant opens the time once more.
+#[test]
+fn no_deletion_begins_an_upgrade_again() {
+    let forged = entries(&[watermark()]);
+    for (is_first, until) in [(false, Timestamp(0)), (true, NOW + KEPT)] {
+        assert_eq!(plain_until(&Pages::new(), &forged, is_first, NOW), until);
+    }
+}
+
+/// A package was exchanged under a daemon of the former release: `fence_mark` seals, and what that daemon ends counts until it is restarted.
+#[test]
+fn the_two_parts_of_a_controller_may_be_of_two_releases() {
+    let agent = page(Part::Agent, "ctl1", true, &[]);
+    let all = [end("ctl1"), watermark()];
+    assert_eq!(seal(&agent, &all, false), (false, None));
+    assert_eq!(seal(&agent, &[fencing("ctl1", 7)], false), (false, Some(Unsealed::Forged)));
 }
 
 /// What three controllers say of a few matters, each with another time, sealed or not.
@@ -131,7 +157,7 @@ proptest! {
             pages = both(pages, page(Part::Alerter, &format!("ctl{by}"), true, &own));
         }
         let forged: Vec<Entry> = stories.iter().filter(|(_, is_sealed, _)| !is_sealed).map(|(.., entry)| entry.clone()).collect();
-        let (alone, all) = (united(&pages, &Entries::default(), false, NOW), united(&pages, &entries(&forged), false, NOW));
+        let (alone, all) = (united(&pages, &Entries::default(), OVER, NOW), united(&pages, &entries(&forged), OVER, NOW));
         prop_assert!(alone.sound.iter().all(|(key, entry)| all.sound.get(key) == Some(entry)));
         prop_assert_eq!(&all.sealed, &alone.sealed);
         prop_assert!(all.sound.keys().all(|key| all.sealed.contains(key) != all.unsealed.contains_key(key)));
