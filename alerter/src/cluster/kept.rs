@@ -10,8 +10,8 @@ use marks::time::Timestamp;
 use pacemaker::cib::Cib;
 use pacemaker::register::Paged;
 
+use super::matter::{Fault, Matter};
 use super::upkeep;
-use super::view::{Fault, Matter};
 
 /// So many writers are named whose pages no key here opens.
 const NAMED: usize = 4;

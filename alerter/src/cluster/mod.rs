@@ -4,6 +4,7 @@ mod audit;
 mod clocks;
 mod follow;
 mod kept;
+mod matter;
 mod members;
 mod seen;
 mod trust;
@@ -24,10 +25,11 @@ use follow::Follow;
 
 pub(crate) use audit::sentence as missed_sentence;
 pub use kept::{Kept, PageWrites, Rewriting, alerter, left_over, own_writes, standing, superseded, written};
+pub use matter::{Fault, Matter};
 pub use seen::Seen;
 pub use trust::Trust;
 pub use upkeep::{KEPT, bounded, is_same, missing, over};
-pub use view::{Fault, Matter, POLL, Part, View};
+pub use view::{POLL, Part, View};
 pub use waiting::{Waited, Waiting};
 
 /// A look takes about 30 ms. Where one tool hangs, what the others said must still be fresh enough to act on.

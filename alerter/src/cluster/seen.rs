@@ -14,8 +14,9 @@ use tracing::{error, info, warn};
 
 use super::audit::{self, Audit};
 use super::clocks::Clocks;
+use super::matter::{Fault, Matter};
 use super::members::Members;
-use super::view::{Fault, Matter, View};
+use super::view::View;
 use super::waiting::Waiting;
 use crate::moment::Moment;
 

@@ -219,8 +219,12 @@ impl Cluster {
     /// The same, and no controller has a journal, nor the cluster a history of fencings: what an earlier scenario left open
     /// there, and what was confirmed by hand, would come up again.
     pub(crate) fn begin_anew(&mut self) -> anyhow::Result<Before> {
-        self.begin()?;
-        self.forget(usual()?)?;
+        self.begin_anew_with(usual()?)
+    }
+
+    pub(crate) fn begin_anew_with(&mut self, register: Register) -> anyhow::Result<Before> {
+        self.begin_with(register)?;
+        self.forget(register)?;
         self.now()
     }
 

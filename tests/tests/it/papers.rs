@@ -184,6 +184,7 @@ const READERS: &[&str] = &[
     "nova-host-alerter list --all",
     "nova-host-alerter maintenance list",
     "nova-host-alerter setup",
+    "nova-host-alerter setup --check",
     "nova-host-alerter show",
     "nova-host-alerter status",
     "nova-host-alerter status --json",

@@ -7,7 +7,7 @@ use base64::Engine as _;
 use base64::engine::general_purpose::URL_SAFE_NO_PAD;
 use hkdf::Hkdf;
 use hmac::{Hmac, KeyInit as _, Mac as _};
-use secrecy::{ExposeSecret as _, SecretBox};
+use secrecy::{ExposeSecret, SecretBox};
 use sha2::Sha256;
 
 /// No other use of the same secret gives this key.
@@ -62,7 +62,7 @@ impl SealKeys {
 /// The same keys in the same order.
 impl PartialEq for SealKeys {
     fn eq(&self, other: &Self) -> bool {
-        self.0.iter().map(|key| key.expose_secret()).eq(other.0.iter().map(|key| key.expose_secret()))
+        self.0.iter().map(ExposeSecret::expose_secret).eq(other.0.iter().map(ExposeSecret::expose_secret))
     }
 }
 
