@@ -87,7 +87,7 @@ impl fmt::Display for Reason {
             }
             Self::Away => f.write_str("the CIB says that the host has not been back"),
             Self::Unsealed(Unsealed::Forged) => f.write_str(
-                "it has no seal, and whoever is said to have written it seals what it writes: it is forged",
+                "it has no seal, and whoever is said to have written it has sealed what it wrote since: it is forged",
             ),
             Self::Unsealed(Unsealed::Unknown) => f.write_str(
                 "it has no seal of a key of this cluster: a controller without this key wrote it, or a member of haclient",

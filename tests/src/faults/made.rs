@@ -3,6 +3,7 @@
 use std::fs;
 use std::io::{Read as _, Write as _};
 use std::net::{SocketAddr, TcpListener};
+use std::os::unix::fs::PermissionsExt as _;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::thread;
@@ -280,16 +281,17 @@ const TOOLS: [(&str, &str); 4] = [
     (
         "attrd_updater",
         r#"
-for word; do case $word in --node=*) key=${word#--node=} ;; --update=*) value=${word#--update=} ;; esac; done
+for word; do case $word in --name=*) name=${word#--name=} ;; --node=*) key=${word#--node=} ;; --update=*) value=${word#--update=} ;; esac; done
 case " $* " in
-*" --update="*) printf %s "$value" > "$D/attrd/$key"; exit 0 ;;
-*" --delete "*) : > "$D/attrd/$key"; exit 0 ;;
+*" --update="*) printf %s "$value" > "$D/attrd/$name@$key"; exit 0 ;;
+*" --delete "*) : > "$D/attrd/$name@$key"; exit 0 ;;
 esac
 test -n "$(ls "$D/attrd")" || exit 78
 echo '<pacemaker-result>'
-for file in "$D"/attrd/*; do
-  case " $* " in *" --all "*) ;; *) test "${file##*/}" = "$key" || continue ;; esac
-  echo "<attribute name=\"host-failure\" value=\"$(cat "$file")\" host=\"${file##*/}\"/>"
+for file in "$D"/attrd/"$name@"*; do
+  test -e "$file" || continue
+  case " $* " in *" --all "*) ;; *) test "${file##*@}" = "$key" || continue ;; esac
+  echo "<attribute name=\"$name\" value=\"$(cat "$file")\" host=\"${file##*@}\"/>"
 done
 echo '</pacemaker-result>'"#,
     ),
@@ -340,6 +342,9 @@ fn pacemaker(directory: &Path) -> anyhow::Result<Apart> {
 pub fn nobody_vouches_for_a_mark(place: Place<'_>) -> Made {
     let mut stand = Stand::new(place, http)?;
     change(&stand.site, "register = \"none\"", "register = \"attrd\"")?;
+    let key = stand.site.directory().join("register.key");
+    fs::write(&key, "# of a test\n0123456789abcdef0123456789abcdef\n")?;
+    fs::set_permissions(key, fs::Permissions::from_mode(0o600))?;
     stand.site.set_apart(pacemaker(stand.site.directory())?);
     stand.site.start()?;
     stand.site.fence("compute1")?;

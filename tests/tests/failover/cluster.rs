@@ -337,19 +337,23 @@ impl Cluster {
     fn forget(&mut self, register: Register) -> anyhow::Result<()> {
         self.wait_for_alerter()?;
         self.stop_alerter()?;
-        // Moved, not removed: whoever looks into an earlier failure wants them.
-        let forget =
-            "cd /var/lib/nova-host-alerter && old=before-$(date +%s) && mkdir $old && rm -f evidence/* &&
-            find . -maxdepth 1 -name 'marks.db*' -exec mv -t $old {} +";
-        for name in self.names() {
-            self.lab.exec(&name, &["sh", "-c", forget])?.success()?;
-        }
+        self.put_journals_aside()?;
         self.forget_fencings()?;
         self.register = register;
         self.run_etcd()?;
         self.write_site()?;
         self.set_alerter_role("Started")?;
         self.wait_for_alerter().map(drop)
+    }
+
+    /// No controller knows anything. Moved, not removed: whoever looks into an earlier failure wants them.
+    pub(crate) fn put_journals_aside(&self) -> anyhow::Result<()> {
+        let forget =
+            "cd /var/lib/nova-host-alerter && old=before-$(date +%s%N) && mkdir $old && rm -f evidence/* &&
+            find . -maxdepth 1 -name 'marks.db*' -exec mv -t $old {} +";
+        self.names()
+            .iter()
+            .try_for_each(|name| self.lab.exec(name, &["sh", "-c", forget])?.success().map(drop))
     }
 
     /// Where it is the register, it runs from then on, beside the cluster.

@@ -94,7 +94,7 @@ pub(crate) fn forgeries(cluster: &mut Cluster, register: Register) -> anyhow::Re
     write_page(cluster, register, &alerter_on(&active), &old)?;
     cluster.quiet(&before, QUIET)?;
     let said = cluster.lab.exec(&active, &["nova-host-alerter", "status"])?.out;
-    anyhow::ensure!(said.contains("it is forged"), "nobody says that an entry is forged: {said}");
+    anyhow::ensure!(said.contains("it has no seal"), "nobody says that an entry is forged: {said}");
     cluster.all_up()?;
     let told = cluster.wait_mark(&before, host, "acknowledged", |mark| mark.state == "acknowledged")?;
     anyhow::ensure!(told.id == mark.id, "told as {}, marked as {}", told.id, mark.id);

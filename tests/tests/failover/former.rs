@@ -31,6 +31,7 @@ fn both_releases_in_one_cluster(cluster: &mut Cluster) -> anyhow::Result<()> {
     cluster.stop_alerter()?;
     // attrd forgets what this release has written.
     whole::restart(cluster, Stop::Orderly)?;
+    cluster.put_journals_aside()?;
     provide(cluster)?;
     cluster.names().iter().try_for_each(|name| go_back(cluster, name))?;
     cluster.set_alerter_role("Started")?;

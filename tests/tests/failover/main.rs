@@ -2,7 +2,7 @@
 //!
 //! One booted cluster serves all of them; each begins by putting everything right, and ends with the same audit. Each
 //! also runs alone: `cargo test -p tests --test failover -- NAME`; `NHA_REPEAT=3` runs the lists three times in a row, and
-//! `NHA_SCENARIOS="doubt harm"` chooses lists.
+//! `NHA_SCENARIOS="doubt harm"` chooses lists. `NHA_REGISTER=etcd` (or `cib`) has all scenarios that name no register use that one.
 
 mod cluster;
 mod controllers;

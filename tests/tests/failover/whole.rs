@@ -29,7 +29,7 @@ pub(crate) enum Stop {
 /// know whether its predecessor told a mark, it holds it, and an operator releases the one that nobody was told; what was
 /// told before the stop is not told again by itself. S1-16, S1-23
 fn attrd(cluster: &mut Cluster, stop: Stop) -> anyhow::Result<()> {
-    let before = cluster.begin_anew()?;
+    let before = cluster.begin_anew_with(Register::Attrd)?;
     stopped_with_an_open_mark(cluster, &before, stop)?;
     cluster.all_up()?;
     let mark = cluster.wait_mark(&before, HOST, "told or held", |mark| {
@@ -85,7 +85,7 @@ pub(crate) fn restart(cluster: &Cluster, stop: Stop) -> anyhow::Result<()> {
 /// and the first one is the next to be active: its journal has the mark open still, and the host is back. It was told:
 /// held, not told again. S1-16, S1-21
 fn an_open_mark_of_an_old_journal_is_held(cluster: &mut Cluster) -> anyhow::Result<()> {
-    let before = cluster.begin_anew()?;
+    let before = cluster.begin_anew_with(Register::Attrd)?;
     let mark = open_mark_of_a_host_that_is_back(cluster, &before)?;
     let first = cluster.wait_for_alerter()?;
     cluster.lab.bmc().break_for(&first, Fault::NoBoot);

@@ -27,7 +27,7 @@ pub struct Entries {
 /// Why an entry without a seal does not count.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Unsealed {
-    /// Whoever is said to have written it seals what it writes.
+    /// Whoever is said to have written it then has sealed what it wrote, and does not say it.
     Forged,
     /// It may be of a controller without a key, or with another one.
     Unknown,

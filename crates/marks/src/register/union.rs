@@ -1,7 +1,7 @@
 //! What all pages say together, with the entries that stand on their own: as release 0.1.0 writes them, and a controller without a key.
 //! Pure.
 
-use std::collections::BTreeSet;
+use std::collections::BTreeMap;
 
 use super::KEPT;
 use super::entries::{Entries, Seal, Unsealed};
@@ -52,10 +52,10 @@ pub fn plain_until(pages: &Pages, plain: &Entries, is_first: bool, now: Timestam
     known.unwrap_or_else(|| if begins() { now + KEPT } else { Timestamp(0) })
 }
 
-/// Who was seen to seal.
-fn sealing(pages: &Pages) -> BTreeSet<(Part, &str)> {
-    let sealed = pages.iter().filter(|(_, own)| pages::sealed_head(own).is_some());
-    sealed.map(|(writer, _)| (writer.part, writer.controller.as_str())).collect()
+/// Who was seen to seal, and when last.
+fn sealing(pages: &Pages) -> BTreeMap<(Part, &str), Timestamp> {
+    let heads = pages.iter().filter_map(|(writer, own)| Some((writer, pages::sealed_head(own)?.at)));
+    heads.map(|(writer, at)| ((writer.part, writer.controller.as_str()), at)).collect()
 }
 
 /// An alerter passes on fencings that it read, whoever wrote them: of these only their own fence agent's word is root's.
@@ -71,18 +71,21 @@ fn is_own_word(writer: &Writer, entry: &Entry) -> bool {
 struct Without<'p> {
     trust: Trust,
     now: Timestamp,
-    sealing: BTreeSet<(Part, &'p str)>,
+    sealing: BTreeMap<(Part, &'p str), Timestamp>,
 }
 
 impl Without<'_> {
     fn seal(&self, entry: &Entry) -> Seal {
         // One part of a controller may have been started by a former release, and the other one by this.
         let part = if entry.fencing().is_some() { Part::Agent } else { Part::Alerter };
-        match entry.by() {
+        let sealed_at = entry.by().and_then(|by| self.sealing.get(&(part, by)));
+        match sealed_at {
             _ if self.trust.is_keyless => Seal::Passed,
-            Some(by) if self.sealing.contains(&(part, by)) => Seal::Missing(Unsealed::Forged),
-            _ if self.now < self.trust.plain_until => Seal::Passed,
-            _ => Seal::Missing(Unsealed::Unknown),
+            Some(last) if entry.rank().0 <= *last => Seal::Missing(Unsealed::Forged),
+            // It may have lost its key since, or gone back to a former release.
+            Some(_) => Seal::Missing(Unsealed::Unknown),
+            None if self.now < self.trust.plain_until => Seal::Passed,
+            None => Seal::Missing(Unsealed::Unknown),
         }
     }
 }

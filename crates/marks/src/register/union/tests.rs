@@ -1,8 +1,6 @@
 use proptest::prelude::*;
 
-use std::collections::BTreeMap;
-
-use super::super::pages::{HEAD, Page};
+use super::super::pages::{HEAD, Head, Page};
 use super::*;
 use crate::fencing::{Fencing, Origin};
 use crate::host::HostName;
@@ -45,9 +43,10 @@ fn entries(all: &[Entry]) -> Entries {
     Entries { sound: all.iter().map(|it| (it.key(), it.clone())).collect(), ..Entries::default() }
 }
 
-/// The head of this writer, with these entries.
+/// The head of this writer, with these entries, written now.
 fn page(part: Part, controller: &str, is_sealed: bool, all: &[Entry]) -> Pages {
-    let page = Page { is_sealed, entries: entries(all), ..Page::default() };
+    let head = Head { at: NOW, ..Head::default() };
+    let page = Page { head, is_sealed, entries: entries(all) };
     let writer = Writer { part, controller: controller.into() };
     Pages::from([(writer, BTreeMap::from([(HEAD, page)]))])
 }
@@ -125,6 +124,19 @@ fn no_deletion_begins_an_upgrade_again() {
     for (is_first, until) in [(false, Timestamp(0)), (true, NOW + KEPT)] {
         assert_eq!(plain_until(&Pages::new(), &forged, is_first, NOW), until);
     }
+}
+
+/// A controller has lost its key, or gone back to the former release, and has ended a mark since: that may be true. The broken variant
+/// calls it forged, and the mark is sent once more.
+#[test]
+fn what_is_later_than_the_last_seal_may_be_true() {
+    let later = |by: &str| match end(by) {
+        Entry::Settled(end) => Entry::Settled(Settled { at: NOW + KEPT, ..end }),
+        other => other,
+    };
+    let sealed = page(Part::Alerter, "ctl2", true, &[]);
+    assert_eq!(seal(&sealed, &[end("ctl2")], false), (false, Some(Unsealed::Forged)));
+    assert_eq!(seal(&sealed, &[later("ctl2")], false), (false, Some(Unsealed::Unknown)));
 }
 
 /// A package was exchanged under a daemon of the former release: `fence_mark` seals, and what that daemon ends counts until it is restarted.
