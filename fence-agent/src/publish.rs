@@ -129,16 +129,9 @@ pub(crate) fn spread(
     let all: Vec<Entry> = fencings.iter().cloned().map(Entry::Fencing).collect();
     let (fit, unfit): (Vec<Entry>, Vec<Entry>) = all.into_iter().partition(Entry::is_fit);
     unfit.iter().for_each(|entry| call.report.warning(&RegisterError::unfit(entry).to_string()));
+    let is_upgrading = pages::add(place(call, settings), &fit, deadline)?;
     published.extend(fit.iter().map(|entry| entry.key().to_string()));
-    match pages::add(place(call, settings), &fit, deadline) {
-        Ok(is_upgrading) => {
-            each(call, settings, if is_upgrading { fencings } else { &[] }, &mut Vec::new(), deadline)
-        }
-        Err(e) => {
-            published.clear();
-            Err(e)
-        }
-    }
+    each(call, settings, if is_upgrading { fencings } else { &[] }, &mut Vec::new(), deadline)
 }
 
 fn place(call: &Call, settings: &Settings) -> (Register, Tools, PathBuf) {

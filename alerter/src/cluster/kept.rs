@@ -33,37 +33,32 @@ pub struct Kept {
     pub longest_answer: Option<usize>,
     /// What is wrong with it.
     pub faults: Vec<Fault>,
-    is_keyless: bool,
 }
 
 impl Kept {
-    pub(super) fn of(paged: Option<Paged>, keys: &SealKeys) -> Self {
-        let mut faults = Vec::new();
-        if let Some(paged) = &paged {
-            faults.extend(size(paged.longest_answer));
-            let unopened: Vec<String> = paged.unopened().take(NAMED).map(ToString::to_string).collect();
-            if !keys.is_empty() && !unopened.is_empty() {
-                faults.push((Matter::RegisterKey, other_key(&unopened.join(", "))));
-            }
+    /// Of what was read; where nothing could be, that is said elsewhere.
+    pub(super) fn of(
+        read: Option<&Entries>,
+        paged: Option<Paged>,
+        (keys, complaints): (&SealKeys, Vec<String>),
+    ) -> Self {
+        let mut faults: Vec<Fault> = paged.iter().flat_map(|paged| faults_of(paged, keys)).collect();
+        if read.is_some() && keys.is_empty() && complaints.is_empty() {
+            faults.push((Matter::RegisterKey, NO_KEY.to_owned()));
         }
+        faults.extend(complaints.into_iter().map(|why| (Matter::RegisterKey, why)));
+        let partial = read.filter(|entries| entries.is_partial);
+        faults.extend(partial.map(|_| (Matter::RegisterPartial, PARTIAL.to_owned())));
         let longest_answer = paged.as_ref().map(|paged| paged.longest_answer);
-        Self {
-            longest_answer,
-            pages: paged.filter(|_| !keys.is_empty()),
-            faults,
-            is_keyless: keys.is_empty(),
-        }
+        Self { pages: paged.filter(|_| !keys.is_empty()), longest_answer, faults }
     }
+}
 
-    pub(super) fn note_faults(&mut self, register: Register, complaints: Vec<String>, is_partial: bool) {
-        if self.is_keyless && complaints.is_empty() && register != Register::None {
-            self.faults.push((Matter::RegisterKey, NO_KEY.to_owned()));
-        }
-        self.faults.extend(complaints.into_iter().map(|why| (Matter::RegisterKey, why)));
-        if is_partial {
-            self.faults.push((Matter::RegisterPartial, PARTIAL.to_owned()));
-        }
-    }
+fn faults_of(paged: &Paged, keys: &SealKeys) -> impl Iterator<Item = Fault> + use<> {
+    let unopened: Vec<String> = paged.unopened().take(NAMED).map(ToString::to_string).collect();
+    let is_another = !keys.is_empty() && !unopened.is_empty();
+    let other = is_another.then(|| (Matter::RegisterKey, other_key(&unopened.join(", "))));
+    size(paged.longest_answer).into_iter().chain(other)
 }
 
 const NO_KEY: &str = "this controller has no key for the register: every member of haclient can write there that a host was told of";
@@ -111,14 +106,8 @@ pub fn own_writes(
 ) -> Option<PageWrites> {
     let none = BTreeMap::new();
     let own = pages.get(writer).unwrap_or(&none);
-    let mut writes = pages::plan(own, wanted, now);
-    if all {
-        let planned: BTreeSet<u16> = writes.iter().map(|write| write.number).collect();
-        let others = pages::again(own).into_iter().filter(|write| !planned.contains(&write.number));
-        writes = others.chain(writes).collect();
-        // The head goes last: it names the others.
-        writes.sort_by_key(|write| write.number == pages::HEAD);
-    }
+    let plan = if all { pages::plan_all } else { pages::plan };
+    let writes = plan(own, wanted, now);
     let head = pages::head(pages, writer, plain_until, now);
     (!writes.is_empty()).then(|| PageWrites { writer: writer.clone(), writes, head })
 }
@@ -151,14 +140,11 @@ pub fn superseded(
     if entries.is_partial {
         return Vec::new();
     }
-    let (ours, online) = (standing(&paged.pages, writer), online(cib));
-    let is_named =
-        |controller: &str| cib.cluster_nodes().iter().any(|node| upkeep::is_same(node.as_str(), controller));
+    let ours = standing(&paged.pages, writer);
     // Where Pacemaker calls controllers otherwise than the kernel does, nobody can say who is gone.
+    let is_known = cib.has_controller(&writer.controller);
     let is_gone = |controller: &str| {
-        is_named(&writer.controller)
-            && is_quiet(paged, controller, now)
-            && !online.iter().any(|node| upkeep::is_same(node.as_str(), controller))
+        is_known && is_quiet(paged, controller, now) && !cib.has_controller_online(controller)
     };
     let is_over = upkeep::has_had_its_time(entries, now);
     let done = pages::superseded(&paged.pages, writer, is_gone, |entry| {
@@ -176,7 +162,7 @@ fn is_quiet(paged: &Paged, controller: &str, now: Timestamp) -> bool {
 }
 
 /// Entries that stand on their own, and that nobody reads any more once no upgrade is under way: what stands on our pages, or has had its
-/// time. The first of all alerters goes last: by it an upgrade is known.
+/// time.
 pub fn left_over(paged: &Paged, writer: &Writer, now: Timestamp) -> Vec<Key> {
     let (ours, is_over) = (standing(&paged.pages, writer), upkeep::has_had_its_time(&paged.plain, now));
     let gone = paged.plain.sound.iter().filter(|(key, entry)| ours.contains(key) || is_over(entry));

@@ -28,7 +28,7 @@ pub use kept::{Kept, PageWrites, Rewriting, alerter, left_over, own_writes, stan
 pub use matter::{Fault, Matter};
 pub use seen::Seen;
 pub use trust::Trust;
-pub use upkeep::{KEPT, bounded, is_same, missing, over};
+pub use upkeep::{KEPT, bounded, missing, over};
 pub use view::{POLL, Part, View};
 pub use waiting::{Waited, Waiting};
 
@@ -50,8 +50,7 @@ impl Hands {
     /// Reads the keys afresh, so that a new one needs no restart; gives what is wrong with them. Where they are gone, or one is being
     /// written, those of before go on: what this alerter has sealed must stay its word.
     fn read_keys(&mut self) -> Vec<String> {
-        let own = site::own_keys(&self.config);
-        let (keys, mut complaints) = site::seal_keys(&own, site::CLUSTER_KEY.as_ref());
+        let (keys, mut complaints) = site::keys_beside(&self.config);
         let had_some = !self.tools.keys.is_empty();
         if keys.is_empty() && had_some && complaints.is_empty() {
             complaints.push(
@@ -116,8 +115,8 @@ impl Cluster {
         let (register, follow) = (self.register, self.follow.clone());
         self.run(move |hands| {
             let (entries, complaints) = ((register, follow.as_deref()), hands.read_keys());
-            let view = View::take(entries, &hands.tools, with_history, Instant::now() + LOOK_LIMIT);
-            Arc::new(view.with_key_faults(register, complaints))
+            let tools = (&hands.tools, complaints);
+            Arc::new(View::take(entries, tools, with_history, Instant::now() + LOOK_LIMIT))
         })
         .await
     }

@@ -54,8 +54,6 @@ pub struct Seen {
     faults: Vec<Fault>,
     /// The part of that which only some looks ask for.
     history_fault: Option<Fault>,
-    /// What is wrong with how the register is kept.
-    kept: Vec<Fault>,
     /// Why the register cannot be written.
     write_fault: Option<String>,
     /// What is wrong with the evidence directory.
@@ -80,7 +78,7 @@ pub struct Seen {
 impl Seen {
     /// Takes note of a look, and says what is new about it.
     pub fn note(&mut self, view: &Arc<View>, audit_after: Duration) {
-        self.view = Some(Arc::clone(view));
+        let before = self.view.replace(Arc::clone(view));
         // Most looks do not ask for it: what the last one said that did is still so.
         if let Some(history) = &view.history {
             let fault =
@@ -95,10 +93,10 @@ impl Seen {
             info!("the cluster can be read again, and this partition may act");
         }
         self.faults = faults;
-        for (_, fault) in view.kept.faults.iter().filter(|fault| !self.kept.contains(fault)) {
+        let known = before.as_ref().map_or(&[][..], |before| &before.kept.faults);
+        for (_, fault) in view.kept.faults.iter().filter(|fault| !known.contains(fault)) {
             warn!("{fault}");
         }
-        self.kept.clone_from(&view.kept.faults);
         if let Ok(cib) = &view.cib {
             self.audit.note(cib, view.taken);
             // The same one stays the same: whoever goes by it need not look again.
@@ -252,7 +250,7 @@ impl Seen {
             .then(|| (Matter::RegisterEntry, format!("{more} more entries of the register are not used")));
         self.faults
             .iter()
-            .chain(&self.kept)
+            .chain(self.view.iter().flat_map(|view| &view.kept.faults))
             .cloned()
             .chain(write)
             .chain(evidence)

@@ -48,12 +48,6 @@ pub(super) fn has_had_its_time(found: &Entries, now: Timestamp) -> impl Fn(&Entr
     move |entry| over_for(entry, &ends, now).is_some()
 }
 
-/// Pacemaker's name of a controller and the kernel's may differ by a domain.
-pub fn is_same(one: &str, other: &str) -> bool {
-    let short = |name: &str| name.split('.').next().unwrap_or_default().to_ascii_lowercase();
-    short(one) == short(other)
-}
-
 const LONG_AGO: Timestamp = Timestamp(0);
 
 /// The mark that an entry belongs to; a fencing that became a mark's first carries the mark's id.

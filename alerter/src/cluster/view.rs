@@ -45,10 +45,10 @@ pub struct View {
 }
 
 impl View {
-    /// Runs the tools side by side.
+    /// Runs the tools side by side; the complaints are about the keys.
     pub(super) fn take(
         (register, follow): (Register, Option<&Follow>),
-        tools: &Tools,
+        (tools, complaints): (&Tools, Vec<String>),
         with_history: bool,
         deadline: Instant,
     ) -> Self {
@@ -72,10 +72,11 @@ impl View {
             };
             let joined = "a panic anywhere ends the whole daemon";
             let found = apart.map_or_else(in_cib, |reader| reader.join().expect(joined));
-            let (entries, kept) = match found {
-                Ok(found) => (Ok(found.entries), Kept::of(found.paged, &tools.keys)),
-                Err(why) => (Err(why), Kept::default()),
+            let (entries, paged) = match found {
+                Ok(found) => (Ok(found.entries), found.paged),
+                Err(why) => (Err(why), None),
             };
+            let kept = Kept::of(entries.as_ref().ok(), paged, (&tools.keys, complaints));
             Self {
                 taken,
                 quorum: quorum.join().expect(joined),
@@ -86,13 +87,6 @@ impl View {
                 history: history.map(|reader| reader.join().expect(joined)),
             }
         })
-    }
-
-    /// With what is wrong with the keys and the pages.
-    pub(super) fn with_key_faults(mut self, register: Register, complaints: Vec<String>) -> Self {
-        let is_partial = self.entries.as_ref().is_ok_and(|entries| entries.is_partial);
-        self.kept.note_faults(register, complaints, is_partial);
-        self
     }
 
     /// Whether marks may be made and told on this look.

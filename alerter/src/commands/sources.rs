@@ -38,7 +38,7 @@ pub(super) fn register_of(site: &Site) -> Register {
 
 /// The cluster's tools, with the keys of the register. Who may not read them goes by what everybody can.
 pub(super) fn tools(cli: &Cli, site: &Site) -> Tools {
-    let (keys, _) = site::seal_keys(&site::own_keys(&cli.config), site::CLUSTER_KEY.as_ref());
+    let (keys, _) = site::keys_beside(&cli.config);
     Tools { keys, ..Tools::with(site.etcd.clone()) }
 }
 

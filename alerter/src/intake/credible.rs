@@ -9,9 +9,7 @@ use marks::mark::MarkRow;
 use marks::outage::{GRAIN, Outage};
 use marks::register::{Entry, MarkEntry, Unsealed};
 use marks::time::{CLOCK_SKEW, Timestamp};
-use pacemaker::cib::Cib;
-
-use crate::cluster::is_same;
+use pacemaker::cib::{Cib, is_same_controller};
 
 /// What must be known beside the entry that is looked at.
 pub(super) struct Around<'a> {
@@ -176,14 +174,12 @@ fn newest(entry: &Entry) -> Option<Timestamp> {
 /// What this controller did stands in its journal. Others have to be controllers of the cluster; where Pacemaker knows this
 /// one under another name than the kernel does, nobody can say who is one.
 fn may_end(by: &str, at: Timestamp, around: &Around<'_>, known: &Known<'_>) -> Result<(), Reason> {
-    if is_same(by, around.controller) {
+    if is_same_controller(by, around.controller) {
         let is_ours = known.is_on_record || at < around.journal_since;
         return if is_ours { Ok(()) } else { Err(Reason::NotOurs) };
     }
-    let is_controller =
-        |name: &str, cib: &Cib| cib.cluster_nodes().iter().any(|node| is_same(node.as_str(), name));
-    let is_checked = around.cib.filter(|cib| is_controller(around.controller, cib));
-    match is_checked.is_none_or(|cib| is_controller(by, cib)) {
+    let is_checked = around.cib.filter(|cib| cib.has_controller(around.controller));
+    match is_checked.is_none_or(|cib| cib.has_controller(by)) {
         true => Ok(()),
         false => Err(Reason::Stranger(by.to_owned())),
     }

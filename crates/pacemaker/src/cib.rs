@@ -24,7 +24,7 @@ use hosts::Known;
 use index::Index;
 use operations::History;
 
-pub use hosts::{Membership, truth};
+pub use hosts::{Membership, is_same_controller, truth};
 pub use limit::read as time_limit;
 pub use power::{POWERLESS, Powerless, WATCHDOG, powerless_device, surely_cuts};
 pub use topology::{LEVELS, LevelFault, MarkLevel};

@@ -36,7 +36,7 @@ pub use place::{CONFIG_PATH, DEFAULT_STORE, fragment_directory, fragment_files};
 pub use plain::{blanked, is_hidden, is_plain_name};
 pub use problem::{ConfigErrors, Place, Problem};
 pub use reader::{Section, shown, unknown_word};
-pub use seal::{CLUSTER_KEY, own_keys, seal_keys, sealing_file};
+pub use seal::{CLUSTER_KEY, keys_beside, own_keys, seal_keys, sealing_file};
 
 /// Reads a configuration: `main`, and `*.toml` in `alerter.d` beside it in the order of their names. A key in a later file
 /// overrides the same key of an earlier one. What `settings` makes of all of it comes with what an operator should know.

@@ -26,6 +26,11 @@ pub fn seal_keys(own: &Path, cluster: &Path) -> (SealKeys, Vec<String>) {
     (SealKeys::derive(found.iter().map(|(_, secret)| secret.as_slice())), complaints)
 }
 
+/// The same of the files that go with a configuration.
+pub fn keys_beside(config: &Path) -> (SealKeys, Vec<String>) {
+    seal_keys(&own_keys(config), Path::new(CLUSTER_KEY))
+}
+
 /// Whose first key seals.
 pub fn sealing_file<'a>(own: &'a Path, cluster: &'a Path) -> Option<&'a Path> {
     secrets(own, cluster).0.first().map(|(path, _)| *path)

@@ -11,7 +11,7 @@ use marks::register::{Acknowledgement, Entry, MarkEntry, Register, Returned, SET
 use marks::time::Timestamp;
 use pacemaker::register::{Tools, find, write_pages};
 use serde_json::json;
-use site::{CLUSTER_KEY, CONFIG_PATH, own_keys, seal_keys};
+use site::{CONFIG_PATH, keys_beside};
 
 /// So many die at once.
 const STORM: usize = 500;
@@ -58,7 +58,7 @@ pub(super) fn live(arguments: &[String]) -> anyhow::Result<u8> {
 impl Life {
     fn begin(register: Register) -> anyhow::Result<Self> {
         let writer = |part| Writer { part, controller: "life".to_owned() };
-        let (keys, _) = seal_keys(&own_keys(CONFIG_PATH.as_ref()), CLUSTER_KEY.as_ref());
+        let (keys, _) = keys_beside(CONFIG_PATH.as_ref());
         ensure!(!keys.is_empty(), "this controller has no key");
         Ok(Self {
             register,

@@ -6,7 +6,7 @@ use std::time::{Duration, Instant};
 use anyhow::Context;
 use marks::register::{Apart, Entries, Key, Register, Unsealed, Why};
 use pacemaker::register::{Tools, find, find_in_cib};
-use site::{CLUSTER_KEY, CONFIG_PATH, own_keys, seal_keys};
+use site::{CONFIG_PATH, keys_beside, seal_keys};
 
 use super::{LIFETIME, Lab, disk};
 
@@ -21,7 +21,7 @@ const APART: &str = "apart";
 /// It cannot be read.
 pub(super) fn print(arguments: &[String]) -> anyhow::Result<u8> {
     let register = arguments.first().and_then(|word| Register::parse(word)).context("no register")?;
-    let (keys, _) = seal_keys(&own_keys(CONFIG_PATH.as_ref()), CLUSTER_KEY.as_ref());
+    let (keys, _) = keys_beside(CONFIG_PATH.as_ref());
     let tools = Tools { keys, ..Tools::default() };
     let entries = find(register, &tools, Instant::now() + PATIENCE)?.entries;
     for (key, entry) in &entries.sound {

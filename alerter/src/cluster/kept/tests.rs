@@ -125,8 +125,9 @@ fn all_is_written_again_when_a_controller_joins() {
 fn what_is_wrong_with_the_register_is_said() {
     let keys = SealKeys::derive([&b"secret"[..]]);
     let words = |paged: Paged, keys: &SealKeys, complaints: &[&str], is_partial| -> Vec<&str> {
-        let mut kept = Kept::of(Some(paged), keys);
-        kept.note_faults(Register::Attrd, complaints.iter().map(|&it| it.to_owned()).collect(), is_partial);
+        let entries = Entries { is_partial, ..Entries::default() };
+        let complaints = complaints.iter().map(|&it| it.to_owned()).collect();
+        let kept = Kept::of(Some(&entries), Some(paged), (keys, complaints));
         kept.faults.iter().map(|(matter, _)| matter.as_str()).collect()
     };
     let sound = || after(Paged::default(), &[entry("ctl1")]);
@@ -142,9 +143,8 @@ fn what_is_wrong_with_the_register_is_said() {
     let large = |longest_answer| Paged { longest_answer, ..sound() };
     assert_eq!(words(large(QUARTER), &keys, &[], false), [""; 0]);
     assert_eq!(words(large(QUARTER + 1), &keys, &[], false), ["register-size"]);
-    let mut none = Kept::of(None, &SealKeys::default());
-    none.note_faults(Register::None, Vec::new(), false);
-    assert_eq!(none.faults, []);
+    let unread = Kept::of(None, None, (&SealKeys::default(), Vec::new()));
+    assert_eq!(unread.faults, []);
 }
 
 /// No upgrade is under way.

@@ -220,19 +220,12 @@ pub struct Write {
 /// What brings a writer's own pages to what is `wanted`, in the order in which it is to be written. Of what is wanted twice the first
 /// counts. Pure.
 pub fn plan(own: &BTreeMap<u16, Page>, wanted: &[Entry], now: Timestamp) -> Vec<Write> {
-    let mut draft = Draft::of(own, wanted, now);
-    draft.gather_sparse();
-    draft.fill_head();
-    draft.writes(own)
+    Draft::planned(own, wanted, now).writes(own)
 }
 
-/// All of a writer's own pages as they are: to a controller that has joined, and may not have got them.
-pub fn again(own: &BTreeMap<u16, Page>) -> Vec<Write> {
-    let draft = Draft {
-        pages: own.iter().map(|(number, page)| (*number, sound(page))).collect(),
-        ..Draft::default()
-    };
-    draft.in_order(|_| true)
+/// The same with every page, also those that are as they should be: to a controller that has joined, and may not have got them.
+pub fn plan_all(own: &BTreeMap<u16, Page>, wanted: &[Entry], now: Timestamp) -> Vec<Write> {
+    Draft::planned(own, wanted, now).in_order(|_| true)
 }
 
 /// What empties the pages of writers that are done: of other alerters, since one alone acts, and of whatever is on controllers that are
@@ -244,25 +237,19 @@ pub fn superseded(
     is_covered: impl Fn(&Entry) -> bool,
 ) -> Vec<(Writer, Vec<Write>)> {
     let is_done = |other: &Writer| other.part == Part::Alerter || is_gone(&other.controller);
-    let entries = |own: &BTreeMap<u16, Page>| own.values().flat_map(sound).collect::<Vec<_>>();
     let done = pages.iter().filter(|(other, own)| {
-        let said = entries(own);
+        let said = || own.values().flat_map(|page| page.entries.sound.values());
         *other != writer
             && is_done(other)
             && sealed_head(own).is_some()
-            && !said.is_empty()
-            && said.iter().all(&is_covered)
+            && said().next().is_some()
+            && said().all(&is_covered)
     });
     let emptied = |number: &u16| Write { number: *number, last: HEAD, entries: Vec::new() };
     done.map(|(other, own)| (other.clone(), own.keys().rev().map(emptied).collect())).collect()
 }
 
-fn sound(page: &Page) -> Vec<Entry> {
-    page.entries.sound.values().cloned().collect()
-}
-
 /// Pages as they are to become.
-#[derive(Default)]
 struct Draft {
     pages: BTreeMap<u16, Vec<Entry>>,
     /// What no page has.
@@ -270,6 +257,13 @@ struct Draft {
 }
 
 impl Draft {
+    fn planned(own: &BTreeMap<u16, Page>, wanted: &[Entry], now: Timestamp) -> Self {
+        let mut draft = Self::of(own, wanted, now);
+        draft.gather_sparse();
+        draft.fill_head();
+        draft
+    }
+
     /// What is still wanted stays where it is. A copy that was moved into the head long enough ago counts there alone.
     fn of(own: &BTreeMap<u16, Page>, wanted: &[Entry], now: Timestamp) -> Self {
         let mut left: BTreeMap<Key, &Entry> = BTreeMap::new();

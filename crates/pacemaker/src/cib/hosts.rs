@@ -69,10 +69,27 @@ impl Nodes {
     }
 }
 
+/// Pacemaker's name of a controller and the kernel's may differ by a domain.
+pub fn is_same_controller(one: &str, other: &str) -> bool {
+    let short = |name: &str| name.split('.').next().unwrap_or_default().to_ascii_lowercase();
+    short(one) == short(other)
+}
+
 impl Cib {
     /// The names of the full cluster nodes (not of remote and guest nodes).
     pub fn cluster_nodes(&self) -> &[HostName] {
         &self.known.cluster.listed
+    }
+
+    /// Whether a controller, by the name that its kernel has, is a cluster node.
+    pub fn has_controller(&self, name: &str) -> bool {
+        self.cluster_nodes().iter().any(|node| is_same_controller(node.as_str(), name))
+    }
+
+    /// The same of one that is a member now.
+    pub fn has_controller_online(&self, name: &str) -> bool {
+        let is_member = |node: &&HostName| self.membership(node) == Some(true);
+        self.cluster_nodes().iter().filter(is_member).any(|node| is_same_controller(node.as_str(), name))
     }
 
     /// The remote nodes: what resources of `ocf:pacemaker:remote` are called, also those of a template.

@@ -51,6 +51,7 @@ fn place(part: Part, prefix: &str, key: &str) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::register::tests::sample_entries;
 
     const PREFIX: &str = "/nova-host-alerter/east/";
 
@@ -60,12 +61,7 @@ mod tests {
 
     /// A fencing, and how a mark ended.
     fn samples() -> [Entry; 2] {
-        let all = include_str!("../../../marks/src/register/samples.txt").lines();
-        let read = |line: &str| {
-            let (key, value) = line.split_once(' ').unwrap();
-            Entry::parse(Key::parse(key).unwrap(), value).unwrap()
-        };
-        let all: Vec<Entry> = all.map(read).collect();
+        let all = sample_entries();
         let one = |is: fn(&Entry) -> bool| all.iter().find(|entry| is(entry)).unwrap().clone();
         [one(|entry| matches!(entry, Entry::Fencing(_))), one(|entry| matches!(entry, Entry::Settled(_)))]
     }

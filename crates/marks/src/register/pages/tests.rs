@@ -363,7 +363,7 @@ fn everything_can_be_written_again() {
     let mut model = Model::default();
     model.step(&Step::Add(200)).unwrap();
     model.settle();
-    let all = again(&model.pages);
+    let all = plan_all(&model.pages, &model.wanted, model.now);
     assert_eq!(all.iter().map(|write| write.number).collect::<Vec<_>>(), [1, 2, HEAD]);
     assert_eq!((all[2].last, all.iter().map(|write| write.entries.len()).sum::<usize>()), (2, 200));
 }
