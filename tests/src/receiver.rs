@@ -81,6 +81,7 @@ struct Shared {
 struct State {
     received: Vec<Received>,
     next: VecDeque<Answer>,
+    about: Option<(String, Answer)>,
     usual: Option<Answer>,
     streams: Vec<TcpStream>,
 }
@@ -147,6 +148,11 @@ impl Receiver {
         self.shared.state().usual = Some(usual);
     }
 
+    /// The answer to every request whose body has these letters, from now on.
+    pub fn answer_about(&self, letters: &str, answer: Answer) {
+        self.shared.state().about = Some((letters.to_owned(), answer));
+    }
+
     /// The answer to the next request for which there is none yet, once.
     pub fn answer_next(&self, answer: Answer) {
         self.shared.state().next.push_back(answer);
@@ -199,7 +205,10 @@ impl Shared {
 
     fn take(&self, mut request: Received) -> Answer {
         let mut state = self.state();
-        let answer = state.next.pop_front().or_else(|| state.usual.clone()).unwrap_or(Answer::Status(200));
+        let body = String::from_utf8_lossy(&request.body);
+        let about = state.about.clone().filter(|(letters, _)| body.contains(letters.as_str()));
+        let next = state.next.pop_front().or(about.map(|(_, answer)| answer));
+        let answer = next.or_else(|| state.usual.clone()).unwrap_or(Answer::Status(200));
         request.answer = answer.clone();
         state.received.push(request);
         self.arrived.notify_all();

@@ -30,6 +30,8 @@ pub enum Matter {
     RegisterSize,
     /// A clock differs from this controller's.
     ClockSkew,
+    /// Something else in the cluster recovers hosts too.
+    OtherRecovery,
 }
 
 impl Matter {
@@ -48,6 +50,7 @@ impl Matter {
             Self::RegisterPartial => "register-partial",
             Self::RegisterSize => "register-size",
             Self::ClockSkew => "clock-skew",
+            Self::OtherRecovery => "other-recovery",
         }
     }
 }

@@ -141,7 +141,7 @@ impl View {
         FRESH.saturating_sub(self.taken.elapsed())
     }
 
-    /// Why quorum, register or CIB could not be read: what it is and a sentence each.
+    /// Why quorum, register or CIB could not be read, and who else recovers hosts: what it is and a sentence each.
     pub fn faults(&self) -> Vec<Fault> {
         let hindrance = match self.quorum {
             Ok(true) => Matter::RegisterUnreadable,
@@ -154,7 +154,15 @@ impl View {
             .as_ref()
             .err()
             .map(|why| (Matter::CibUnreadable, format!("the CIB cannot be read: {why}")));
-        permits.into_iter().chain(cib).collect()
+        permits.into_iter().chain(cib).chain(self.rivals()).collect()
+    }
+
+    fn rivals(&self) -> Option<Fault> {
+        let cib = self.cib.as_ref().ok()?;
+        let all: Vec<String> =
+            cib.rivals().map(|(id, agent, does)| format!("{id} ({agent}) {does} too")).collect();
+        let what = || format!("{}: a marked host would be recovered twice", all.join(", "));
+        (!all.is_empty()).then(|| (Matter::OtherRecovery, what()))
     }
 }
 
@@ -189,5 +197,22 @@ mod tests {
             assert!(view.acts_on().is_err() && !view.vouches_alone());
         }
         assert!(!View { entries: Ok(Entries::default()), ..known() }.vouches_alone());
+    }
+
+    /// A migration left half-way. The broken variants: a template alone recovers nobody, and neither does another agent.
+    #[test]
+    fn who_else_recovers_hosts_is_a_fault() {
+        let of = |resource: &str| {
+            let xml = format!("<cib><configuration><resources>{resource}</resources></configuration></cib>");
+            let cib = Ok(Arc::new(Cib::parse(&xml).unwrap()));
+            View { entries: Ok(Entries::default()), cib, ..lost(None) }.faults()
+        };
+        let evacuate = r#"id="nova-evacuate" class="ocf" provider="openstack" type="NovaEvacuate""#;
+        let what = "nova-evacuate (ocf:openstack:NovaEvacuate) evacuates hosts too: a marked host would be recovered twice";
+        assert_eq!(of(&format!("<primitive {evacuate}/>")), [(Matter::OtherRecovery, what.to_owned())]);
+        let agent = r#"<primitive id="f" class="stonith" type="fence_compute"/>"#;
+        assert!(of(agent)[0].1.starts_with("f (stonith:fence_compute) marks hosts for NovaEvacuate too: "));
+        assert_eq!(of(&format!("<template {evacuate}/>")), []);
+        assert_eq!(of(r#"<primitive id="f" class="stonith" type="fence_ipmilan"/>"#), []);
     }
 }

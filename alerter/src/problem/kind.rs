@@ -359,6 +359,18 @@ kinds! {
             "the clocks of controllers differ: look at NTP, and at `nova-host-alerter status`",
         )),
     }
+    /// Something else in the cluster recovers hosts too.
+    OtherRecovery: {
+        word: "other-recovery",
+        level: Level::Critical,
+        then: "finish the migration (docs/migrate.md); until then run `nova-host-alerter pause --reason TEXT`",
+        degrades: true,
+        notice: Some(Condition::Cluster),
+        health: Some((
+            Part::Register,
+            "something else in the cluster recovers hosts too: run `nova-host-alerter status`",
+        )),
+    }
     /// A host is gone that nobody fenced.
     NotFenced: { word: "not-fenced", notice: Some(Condition::Missing) }
     /// `[hosts] match` names a guest node, which nobody fences.

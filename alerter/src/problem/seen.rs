@@ -152,6 +152,7 @@ fn of_fault((matter, what): &Fault, is_permitted: bool) -> Problem {
         Matter::RegisterPartial => Kind::RegisterPartial,
         Matter::RegisterSize => Kind::RegisterSize,
         Matter::ClockSkew => Kind::ClockSkew,
+        Matter::OtherRecovery => Kind::OtherRecovery,
     };
     let stops = matches!(
         matter,

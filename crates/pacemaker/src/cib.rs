@@ -11,6 +11,7 @@ mod parse;
 mod pattern;
 mod power;
 pub mod releases;
+mod rivals;
 mod topology;
 
 use std::collections::HashMap;
@@ -27,6 +28,7 @@ use operations::History;
 pub use hosts::{Membership, is_same_controller, truth};
 pub use limit::read as time_limit;
 pub use power::{POWERLESS, Powerless, WATCHDOG, powerless_device, surely_cuts};
+pub use rivals::rival;
 pub use topology::{LEVELS, LevelFault, MarkLevel};
 
 /// The type of our fence device in the CIB (`stonith:fence_mark`).

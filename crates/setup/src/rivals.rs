@@ -1,14 +1,9 @@
 //! What else recovers hosts in this cluster: beside it a host would be recovered twice, so nothing is set up.
 
+use pacemaker::cib::rival;
+
 use super::finding::{Finding, Kind, Then};
 use super::model::{Cluster, Resource};
-
-/// What each of them does when a host was fenced.
-const RIVALS: [(&str, &str); 3] = [
-    ("stonith:fence_compute", "marks hosts for NovaEvacuate"),
-    ("stonith:fence_evacuate", "has Nova evacuate hosts"),
-    ("ocf:openstack:NovaEvacuate", "evacuates hosts"),
-];
 
 /// What to do about them.
 const WAY: &str = "migrate: docs/migrate.md has the way, packaging/examples/crmsh-migrate-fence-compute.sh and pcs-migrate-fence-compute.sh the commands; then run `nova-host-alerter setup` again";
@@ -26,10 +21,10 @@ pub(super) fn check(cluster: &Cluster, found: &mut Vec<Finding>) {
 }
 
 fn finding(resource: &Resource) -> Option<Finding> {
-    let (agent, does) = RIVALS.iter().find(|(agent, _)| *agent == resource.agent)?;
+    let does = rival(&resource.agent)?;
     let what = format!(
-        "{} ({agent}) {does}, so a host that is marked too would be recovered twice: setup changes nothing",
-        resource.id
+        "{} ({}) {does}, so a marked host would be recovered twice: setup changes nothing",
+        resource.id, resource.agent
     );
     Some(Finding::new(Kind::OtherRecovery, &resource.id, what, Then::Do(WAY.to_owned())))
 }

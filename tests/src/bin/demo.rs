@@ -1,12 +1,16 @@
-//! `make demo`: the whole path on one machine, as readable text: a fencing, its mark, the JSON as it arrived, an endpoint
-//! that is down for a while, and the acknowledgement.
+//! `make demo`: the whole path on one machine: two fencings, an endpoint that is down, an alerter that is killed, and what
+//! that proves.
 
-use std::process::Output;
+use std::io::IsTerminal as _;
+use std::process::ExitCode;
 use std::thread;
 use std::time::{Duration, Instant};
 
 use anyhow::{Context as _, ensure};
 use nix::sys::signal::Signal;
+use serde::{Deserialize, Serialize};
+use serde_json::Value;
+use tests::lab::wait;
 use tests::programs::Site;
 use tests::receiver::{Received, Receiver};
 
@@ -16,94 +20,157 @@ const SOON: Duration = Duration::from_secs(5);
 const OUTAGE: Duration = Duration::from_secs(4);
 /// Until an endpoint that is up again gets what it missed.
 const RECOVERY: Duration = Duration::from_secs(31);
+const HOSTS: [&str; 2] = ["compute1", "compute2"];
 
-fn main() -> anyhow::Result<()> {
+/// The standard event, in its order.
+#[derive(Deserialize, Serialize)]
+#[serde(deny_unknown_fields)]
+struct Event {
+    id: String,
+    event_type: String,
+    version: String,
+    generated_time: i64,
+    payload: Payload,
+}
+
+#[derive(Deserialize, Serialize)]
+#[serde(deny_unknown_fields)]
+struct Payload {
+    hostname: String,
+    on_shared_storage: bool,
+    failure_time: i64,
+}
+
+fn main() -> ExitCode {
+    match play() {
+        Ok(()) => ExitCode::SUCCESS,
+        Err(error) => {
+            bad(&format!("the demo failed: {error:#}"));
+            ExitCode::FAILURE
+        }
+    }
+}
+
+fn play() -> anyhow::Result<()> {
     let mut receiver = Receiver::on_loopback()?;
     let mut site = Site::new(receiver.address())?;
 
-    title("1. A recovery controller listens, the alerter runs");
-    say(&format!("receiver   http://{}/v1/host-failures", receiver.address()));
-    say(&format!("journal    {}", site.journal().display()));
+    title("1  A recovery controller listens, and the alerter runs");
     let pid = site.start()?;
-    say(&format!("alerter    process {pid}"));
+    good(&format!("receiver http://{}/v1/host-failures; alerter: process {pid}", receiver.address()));
 
-    title("2. Pacemaker has powered compute1 off and calls fence_mark");
-    fence(&site, "compute1")?;
+    title("2  Pacemaker has powered compute1 off and calls fence_mark");
+    fence(&site, HOSTS[0])?;
     let first = newest(&receiver.wait_for(1, SOON)?)?;
-    say("The receiver got:");
-    print_request(&first)?;
-    wait_until_settled(&site)?;
+    show_request(&first)?;
+    until_settled(&site)?;
 
-    title("3. The endpoint goes down, and compute2 is fenced");
+    title("3  The endpoint goes down, and compute2 is fenced");
     receiver.down();
-    fence(&site, "compute2")?;
+    fence(&site, HOSTS[1])?;
     thread::sleep(OUTAGE);
-    print_output(&site.alerter(&["status"])?);
-    print_output(&site.alerter(&["list"])?);
+    show_status(&site)?;
 
-    title("4. The alerter is killed with SIGKILL, and started again");
+    title("4  The alerter is killed (SIGKILL) and started again");
     site.end(Signal::SIGKILL)?;
     let pid = site.start()?;
-    say(&format!("alerter    process {pid}"));
-    print_output(&site.alerter(&["list"])?);
+    ensure!(open(&site)? == 1, "the mark of compute2 is lost");
+    good(&format!("alerter: process {pid}; the mark of compute2 is still open"));
 
-    title("5. The endpoint is up again, and an operator says: `retry --all`");
+    title("5  The endpoint is up again, and an operator runs `nova-host-alerter retry --all`");
     receiver.up()?;
-    print_output(&site.alerter(&["retry", "--all"])?);
+    site.alerter(&["retry", "--all"])?;
     let all = receiver.wait_for(2, RECOVERY)?;
-    print_request(&newest(&all)?)?;
-    wait_until_settled(&site)?;
-    print_output(&site.alerter(&["show", "compute2"])?);
-    site.end(Signal::SIGTERM)?;
-    say("Nothing was lost. Next: `make test`, and the Pacemaker configuration in README.md.");
-    Ok(())
+    good(&format!("the receiver got the event of {}", hostname(&newest(&all)?)?));
+    until_settled(&site)?;
+    proven(&site, &receiver)?;
+    Ok(site.end(Signal::SIGTERM)?)
 }
 
 fn fence(site: &Site, host: &str) -> anyhow::Result<()> {
-    for line in site.stdin_of_the_fencer(host).lines() {
-        say(&format!("  stdin  {line}"));
-    }
     let begun = Instant::now();
     site.fence(host)?;
-    say(&format!("  exit 0 after {:.1} ms: the mark is on disk\n", begun.elapsed().as_secs_f64() * 1000.0));
+    let took = begun.elapsed().as_secs_f64() * 1000.0;
+    good(&format!("fence_mark exits with 0 after {took:.1} ms: the mark is on disk"));
     Ok(())
 }
 
+fn marks(site: &Site, words: &[&str]) -> anyhow::Result<Vec<Value>> {
+    Ok(serde_json::from_slice(&site.alerter(&[&["list", "--json"], words].concat())?.stdout)?)
+}
+
+fn open(site: &Site) -> anyhow::Result<usize> {
+    Ok(marks(site, &[])?.len())
+}
+
 /// The acknowledgement is on disk a moment after the receiver has sent it.
-fn wait_until_settled(site: &Site) -> anyhow::Result<()> {
-    let limit = Instant::now() + SOON;
-    while site.alerter(&["list", "--json"])?.stdout.trim_ascii() != b"[]" {
-        ensure!(Instant::now() < limit, "the mark is not settled");
-        thread::sleep(Duration::from_millis(5));
-    }
-    say("The mark is acknowledged and settled.");
+fn until_settled(site: &Site) -> anyhow::Result<()> {
+    wait::until("the mark is settled", SOON, || Ok((open(site)? == 0).then_some(())))?;
+    good("the receiver answered 200: the mark is acknowledged and settled");
     Ok(())
 }
 
 fn newest(all: &[Received]) -> anyhow::Result<Received> {
-    all.last().cloned().context("nothing came")
+    all.last().cloned().context("no request came")
 }
 
-fn print_request(request: &Received) -> anyhow::Result<()> {
-    say(&format!("  {}", request.first_line));
-    for (name, value) in &request.headers {
-        say(&format!("  {name}: {value}"));
+fn event(request: &Received) -> anyhow::Result<Event> {
+    serde_json::from_slice(&request.body).context("the body is no standard event")
+}
+
+fn hostname(request: &Received) -> anyhow::Result<String> {
+    Ok(event(request)?.payload.hostname)
+}
+
+fn show_request(request: &Received) -> anyhow::Result<()> {
+    good(&format!("the receiver got {}", request.first_line));
+    for line in serde_json::to_string_pretty(&event(request)?)?.lines() {
+        println!("     {line}");
     }
-    let body = std::str::from_utf8(&request.body).context("the body is no text")?;
-    serde_json::from_str::<serde_json::Value>(body).context("the body is no JSON")?;
-    say(&format!("\n  {body}\n"));
     Ok(())
 }
 
-fn print_output(output: &Output) {
-    let text = String::from_utf8_lossy(&output.stdout);
-    say(&format!("  {}\n", text.trim_end().replace('\n', "\n  ")));
+/// What `status` says first: the verdict, and the route that is down.
+fn show_status(site: &Site) -> anyhow::Result<()> {
+    let output = site.alerter(&["status"])?;
+    let text = String::from_utf8_lossy(&output.stdout).into_owned();
+    text.lines().filter(|line| !line.is_empty()).take(2).for_each(bad);
+    Ok(())
+}
+
+/// Counts what was fenced, and what of it the receiver got and the journal has as acknowledged.
+fn proven(site: &Site, receiver: &Receiver) -> anyhow::Result<()> {
+    let all = marks(site, &["--all"])?;
+    let acknowledged = all.iter().filter(|mark| mark["state"] == "acknowledged").count();
+    let got: Vec<String> = receiver.received().iter().map(hostname).collect::<anyhow::Result<_>>()?;
+    let lost = HOSTS.iter().filter(|host| !got.iter().any(|name| name.starts_with(**host))).count();
+    let (fenced, count) = (HOSTS.len(), got.len());
+    let line = format!(
+        "{fenced} hosts fenced, {acknowledged} acknowledged, {lost} lost, {count} requests, alerter killed once"
+    );
+    title(&line);
+    ensure!(acknowledged == fenced && lost == 0, "this is not what was promised");
+    println!("Next: `make test`, and docs/start.md for a real cluster.");
+    Ok(())
 }
 
 fn title(text: &str) {
-    say(&format!("\n== {text}"));
+    println!("{}", painted("1", text));
 }
 
-fn say(text: &str) {
-    println!("{text}");
+fn good(text: &str) {
+    println!("   {} {text}", painted("32", "✔"));
+}
+
+fn bad(text: &str) {
+    println!("   {} {text}", painted("31", "✘"));
+}
+
+/// In colour where a person reads it (<https://no-color.org>).
+fn painted(code: &str, text: &str) -> String {
+    let is_plain = std::env::var_os("NO_COLOR").is_some_and(|value| !value.is_empty());
+    match std::io::stdout().is_terminal() && !is_plain {
+        true => format!("\u{1b}[{code}m{text}\u{1b}[0m"),
+        false => text.to_owned(),
+    }
 }

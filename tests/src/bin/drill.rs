@@ -17,33 +17,37 @@ use tests::faults::{self, Fault, Place, Stand};
 use tests::lab::wait;
 use tests::programs::built;
 
-/// Whoever forgets a drill leaves nothing behind after this time.
+/// A forgotten drill ends by itself after this time.
 const LONGEST: Duration = Duration::from_secs(900);
-/// Until a guard that was told to end has ended all.
+/// How long a guard may take to end everything.
 const END: Duration = Duration::from_secs(90);
 /// What fires of each fault, as it is shipped.
 const ALERTS: &str = include_str!("../../../packaging/prometheus/alerts.yml");
 const USAGE: &str = "usage: drill [N] | drill begin [N] DIR | drill end DIR [ANSWER] | drill --list
-without N one is chosen at random; `begin` returns at once, and `end` tells what it was and ends all (after 15 minutes it ends by itself)";
+without N one is chosen at random; `begin` returns at once; `end` judges the answer, shows the fault and ends the drill
+a wrong answer exits with 1; after 15 minutes a drill ends by itself";
 
 fn main() -> ExitCode {
     let words: Vec<String> = std::env::args().skip(1).collect();
     let words: Vec<&str> = words.iter().map(String::as_str).filter(|word| !word.is_empty()).collect();
+    let right = |done: anyhow::Result<()>| done.map(|()| true);
     let done = match words.as_slice() {
-        ["--list"] => list(),
-        ["begin", directory] => begin(None, Path::new(directory)),
-        ["begin", number, directory] => begin(Some(number), Path::new(directory)),
+        ["--list"] => right(list()),
+        ["begin", directory] => right(begin(None, Path::new(directory))),
+        ["begin", number, directory] => right(begin(Some(number), Path::new(directory))),
         ["end", directory, answer @ ..] => end(Path::new(directory), &answer.join(" ")),
-        ["guard", directory] => guard(Path::new(directory)),
+        ["guard", directory] => right(guard(Path::new(directory))),
         [] => play(None),
         [number] if number.parse::<usize>().is_ok() => play(Some(number)),
         _ => Err(anyhow::Error::msg(USAGE)),
     };
-    if let Err(error) = done {
-        eprintln!("drill: {error:#}");
-        return ExitCode::FAILURE;
+    match done {
+        Ok(is_right) => ExitCode::from(u8::from(!is_right)),
+        Err(error) => {
+            eprintln!("drill: {error:#}");
+            ExitCode::FAILURE
+        }
     }
-    ExitCode::SUCCESS
 }
 
 fn list() -> anyhow::Result<()> {
@@ -67,8 +71,8 @@ fn choose(number: Option<&str>) -> anyhow::Result<usize> {
     chosen.with_context(|| format!("{number} is no fault: they are 1 to {count}"))
 }
 
-/// Prepares a fault in a directory of its own and asks on the terminal what it is.
-fn play(number: Option<&str>) -> anyhow::Result<()> {
+/// Prepares a fault in a directory of its own and asks on the terminal what it is. Gives whether the answer is right.
+fn play(number: Option<&str>) -> anyhow::Result<bool> {
     let room = tempfile::Builder::new().prefix("drill-").tempdir()?;
     let fault = &faults::ALL[choose(number)? - 1];
     let mut guard = Guard::start(room.path(), fault)?;
@@ -80,8 +84,7 @@ fn play(number: Option<&str>) -> anyhow::Result<()> {
     io::stdin().read_line(&mut answer)?;
     let took = begun.elapsed();
     guard.end()?;
-    say(&verdict(answer.trim(), fault.name, fault.truth, took));
-    Ok(())
+    Ok(judge(answer.trim(), fault, took))
 }
 
 fn begin(number: Option<&str>, directory: &Path) -> anyhow::Result<()> {
@@ -123,7 +126,7 @@ fn empty(directory: &Path) -> anyhow::Result<PathBuf> {
     Ok(directory)
 }
 
-fn end(directory: &Path, answer: &str) -> anyhow::Result<()> {
+fn end(directory: &Path, answer: &str) -> anyhow::Result<bool> {
     let pid = fs::read_to_string(pid_of(directory)).context("no drill was begun there")?;
     let (fault, begun) = unseal(directory).context("the drill in this directory was never ready")?;
     let took = SystemTime::now().duration_since(begun).unwrap_or_default();
@@ -131,8 +134,7 @@ fn end(directory: &Path, answer: &str) -> anyhow::Result<()> {
         let _already_gone = kill(Pid::from_raw(pid.parse()?), Signal::SIGTERM);
     }
     wait::until("the drill's end", END, || Ok((!is_guard(&pid)).then_some(())))?;
-    say(&verdict(answer, fault.name, fault.truth, took));
-    Ok(())
+    Ok(judge(answer, fault, took))
 }
 
 /// Whether this process is still ours, and no other that has its number now.
@@ -140,7 +142,7 @@ fn is_guard(pid: &str) -> bool {
     fs::read_link(format!("/proc/{pid}/exe")).ok() == std::env::current_exe().ok()
 }
 
-/// Keeps which fault it is, and since when, so that nobody reads it by chance: milliseconds, and two digits behind them.
+/// Keeps which fault it is, and since when, so that it is not read by chance: milliseconds, and two digits behind them.
 fn seal(directory: &Path, fault: &Fault) -> anyhow::Result<()> {
     let number = faults::ALL.iter().position(|one| one.name == fault.name).context("no such fault")?;
     let now = SystemTime::now().duration_since(UNIX_EPOCH)?.as_millis();
@@ -153,9 +155,21 @@ fn unseal(directory: &Path) -> anyhow::Result<(&'static Fault, SystemTime)> {
     Ok((fault, UNIX_EPOCH + Duration::from_millis(both / 100)))
 }
 
-fn verdict(answer: &str, name: &str, truth: &str, took: Duration) -> String {
-    let yours = if answer.is_empty() { String::new() } else { format!("your answer  {answer}\n") };
-    format!("\n{yours}the fault    {name}: {truth}\ntime         {} s since the alert", took.as_secs())
+/// Shows the verdict on an answer, and gives whether it is right.
+fn judge(answer: &str, fault: &Fault, took: Duration) -> bool {
+    let is_right = fault.is_named_by(answer);
+    let (verdict, yours) = match (is_right, answer) {
+        (_, "") => ("not answered", "none"),
+        (true, answer) => ("right", answer),
+        (false, answer) => ("wrong: it does not name the fault", answer),
+    };
+    say(&format!(
+        "\nverdict      {verdict}\nyour answer  {yours}\nthe fault    {}: {}\ntime         {} s since the alert",
+        fault.name,
+        fault.truth,
+        took.as_secs()
+    ));
+    is_right
 }
 
 fn sealed(directory: &Path) -> PathBuf {
@@ -166,7 +180,7 @@ fn pid_of(directory: &Path) -> PathBuf {
     directory.join(".drill/guard")
 }
 
-/// The process that has everything else, as its parent sees it. It ends with its input unless it is told to stay.
+/// The process that has everything else, as its parent sees it. It ends with its input, unless that says to stay.
 struct Guard {
     child: Child,
 }
@@ -177,7 +191,7 @@ impl Guard {
         let mut command = Command::new(std::env::current_exe()?);
         command.arg("guard").arg(directory).stdin(Stdio::piped()).stdout(Stdio::piped());
         let mut child = command.stderr(Stdio::null()).spawn()?;
-        // Not as an argument: whoever looks for processes would read the answer.
+        // Not as an argument: a list of processes would show the answer.
         writeln!(child.stdin.as_mut().context("no pipe to the guard")?, "{}", fault.name)?;
         let said = first_line(child.stdout.take().context("no pipe from the guard")?)?;
         ensure!(said == "ready", "the fault cannot be prepared: {said}");
@@ -207,7 +221,7 @@ fn guard(directory: &Path) -> anyhow::Result<()> {
     // A Ctrl-C in the terminal is for the parent, whose end we see.
     let _is_leader_already = setsid();
     let mut input = BufReader::new(io::stdin());
-    let fault = told(&mut input)?;
+    let fault = asked_for(&mut input)?;
     let prepared = prepare(directory, fault);
     let word = prepared
         .as_ref()
@@ -217,7 +231,7 @@ fn guard(directory: &Path) -> anyhow::Result<()> {
     stay(&mut input, Instant::now() + LONGEST)
 }
 
-fn told(input: &mut impl io::BufRead) -> anyhow::Result<&'static Fault> {
+fn asked_for(input: &mut impl io::BufRead) -> anyhow::Result<&'static Fault> {
     let mut name = String::new();
     input.read_line(&mut name)?;
     faults::ALL.iter().find(|fault| fault.name == name.trim()).context("no such fault")

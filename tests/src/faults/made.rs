@@ -7,6 +7,7 @@ use std::os::unix::fs::PermissionsExt as _;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::thread;
+use std::time::{SystemTime, UNIX_EPOCH};
 
 use anyhow::{Context as _, ensure};
 use nix::sys::signal::Signal;
@@ -17,8 +18,12 @@ use rustls::{ServerConfig, ServerConnection, StreamOwned};
 
 use super::stand::{Place, Stand, http};
 use crate::apart::Apart;
+use crate::backlog::Backlog;
 use crate::programs::Site;
 use crate::receiver::Answer;
+
+/// So many fencings have the register past a quarter of what it can hold.
+const OUTAGE_OF_A_SITE: usize = 300;
 
 type Made = anyhow::Result<Stand>;
 
@@ -36,6 +41,20 @@ pub fn an_endpoint_is_down(place: Place<'_>) -> Made {
     stand.receiver.down();
     stand.site.fence("compute1")?;
     stand.until_said("accepts nothing")?;
+    Ok(stand)
+}
+
+/// The endpoint knows the hosts of rack1 alone.
+///
+/// # Errors
+/// As [`an_endpoint_is_down`].
+pub fn an_endpoint_rejects_some_hosts(place: Place<'_>) -> Made {
+    let stand = Stand::well(place, http)?;
+    stand.receiver.answer_about("\"r2-", Answer::Status(422));
+    for host in ["r2-1", "r2-2", "r2-3", "r1-1"] {
+        stand.site.fence(host)?;
+    }
+    stand.until_said("422")?;
     Ok(stand)
 }
 
@@ -337,17 +356,72 @@ fn pacemaker(directory: &Path) -> anyhow::Result<Apart> {
     Apart::new(OVERLAY, &[&pacemakers_tools(directory)?])
 }
 
-/// # Errors
-/// As [`the_disk_is_full`].
-pub fn nobody_vouches_for_a_mark(place: Place<'_>) -> Made {
+/// A site in a cluster that has quorum, with a key for its register, which does not run yet.
+fn in_a_cluster(place: Place<'_>) -> Made {
     let mut stand = Stand::new(place, http)?;
     change(&stand.site, "register = \"none\"", "register = \"attrd\"")?;
     let key = stand.site.directory().join("register.key");
     fs::write(&key, "# of a test\n0123456789abcdef0123456789abcdef\n")?;
     fs::set_permissions(key, fs::Permissions::from_mode(0o600))?;
     stand.site.set_apart(pacemaker(stand.site.directory())?);
+    Ok(stand)
+}
+
+/// Changes what `cibadmin` of such a site says.
+fn change_cib(site: &Site, from: &str, to: &str) -> anyhow::Result<()> {
+    let path = site.directory().join("pacemaker/cib.xml");
+    let text = fs::read_to_string(&path)?;
+    ensure!(text.contains(from), "there is no {from} in the CIB");
+    Ok(fs::write(path, text.replace(from, to))?)
+}
+
+/// # Errors
+/// As [`the_disk_is_full`].
+pub fn nobody_vouches_for_a_mark(place: Place<'_>) -> Made {
+    let mut stand = in_a_cluster(place)?;
     stand.site.start()?;
     stand.site.fence("compute1")?;
     stand.until_said("compute1")?;
+    Ok(stand)
+}
+
+/// The alerter runs, and `NovaEvacuate` was not removed.
+///
+/// # Errors
+/// As [`the_disk_is_full`].
+pub fn a_migration_is_left_half_way(place: Place<'_>) -> Made {
+    let mut stand = in_a_cluster(place)?;
+    let evacuate = r#"<primitive id="nova-evacuate" class="ocf" provider="openstack" type="NovaEvacuate"/>"#;
+    change_cib(&stand.site, "</resources>", &format!("{evacuate}</resources>"))?;
+    stand.site.start()?;
+    stand.until_said("nova-evacuate")?;
+    Ok(stand)
+}
+
+/// Pacemaker's DC says that compute1 was fenced ten minutes from now.
+///
+/// # Errors
+/// As [`the_disk_is_full`].
+pub fn clocks_differ(place: Place<'_>) -> Made {
+    let mut stand = in_a_cluster(place)?;
+    stand.site.start()?;
+    let ahead = SystemTime::now().duration_since(UNIX_EPOCH)?.as_secs() + 600;
+    let state = format!(
+        r#"<node_state remote_node="true" id="compute1" uname="compute1" in_ccm="false" node_fenced="{ahead}"/>"#
+    );
+    change_cib(&stand.site, "</status>", &format!("{state}</status>"))?;
+    stand.until_said("clock")?;
+    Ok(stand)
+}
+
+/// More hosts were fenced than usually are, and the register still has each of them.
+///
+/// # Errors
+/// As [`the_disk_is_full`].
+pub fn the_register_is_nearly_full(place: Place<'_>) -> Made {
+    let mut stand = in_a_cluster(place)?;
+    Backlog::of_fencings(OUTAGE_OF_A_SITE)?.lay_into(&stand.site)?;
+    stand.site.start()?;
+    stand.until_said("KiB")?;
     Ok(stand)
 }

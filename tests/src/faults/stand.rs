@@ -1,4 +1,4 @@
-//! An alerter of which nothing bad is said, and the endpoint that it tells: what every fault begins with.
+//! An alerter of which nothing bad is said, and its endpoint: what every fault begins with.
 
 use std::path::Path;
 use std::time::Duration;

@@ -40,13 +40,21 @@ pub(crate) fn group() -> Group {
         a_reload_is_refused,
         words_that_nobody_knows_are_refused,
         marks_and_lines_are_found_by_what_they_are,
+        an_endpoint_rejects_some_hosts,
+        an_answer_is_judged,
     ];
     Group { cannot: None, tests }
 }
 
 /// Those that take mounts of their own, and why they cannot be made here, if they cannot.
 pub(crate) fn apart() -> Group {
-    let tests = tests::trials![the_disk_is_full, nobody_vouches_for_a_mark];
+    let tests = tests::trials![
+        the_disk_is_full,
+        nobody_vouches_for_a_mark,
+        a_migration_is_left_half_way,
+        clocks_differ,
+        the_register_is_nearly_full
+    ];
     Group { cannot: installed::cannot(&["unshare", "nsenter"]), tests }
 }
 
@@ -394,6 +402,50 @@ fn nobody_vouches_for_a_mark() {
     assert!(site.alerter(&["release", "compute1", "--reason", "I saw it off"]).unwrap().status.success());
     until_well(&site);
     site.end(Signal::SIGTERM).unwrap();
+}
+
+fn an_endpoint_rejects_some_hosts() {
+    let Stand { mut site, receiver } = faults::an_endpoint_rejects_some_hosts(Place::Own).unwrap();
+    named(&site, CRITICAL, &["r2-1", "r2-3", "422", "reject"]);
+    assert!(!shown(&site).contains("r1-1"), "{}", shown(&site));
+    receiver.answer_about("none has this", Answer::Status(422));
+    assert!(site.alerter(&["retry", "--all"]).unwrap().status.success());
+    until_well(&site);
+    site.end(Signal::SIGTERM).unwrap();
+}
+
+fn a_migration_is_left_half_way() {
+    let mut site = faults::a_migration_is_left_half_way(Place::Own).unwrap().site;
+    named(
+        &site,
+        CRITICAL,
+        &["nova-evacuate (ocf:openstack:NovaEvacuate) evacuates hosts too", "docs/migrate.md"],
+    );
+    site.end(Signal::SIGTERM).unwrap();
+}
+
+fn clocks_differ() {
+    let mut site = faults::clocks_differ(Place::Own).unwrap().site;
+    named(&site, WARNING, &["the clock of Pacemaker's DC is 6", "s ahead of this controller's clock", "NTP"]);
+    site.end(Signal::SIGTERM).unwrap();
+}
+
+fn the_register_is_nearly_full() {
+    let mut site = faults::the_register_is_nearly_full(Place::Own).unwrap().site;
+    named(&site, WARNING, &["the register", "KiB", "128", "nova-host-alerter list"]);
+    site.end(Signal::SIGTERM).unwrap();
+}
+
+/// The truth about a fault is judged as right. The broken variants: the truth about each other one, and no answer.
+fn an_answer_is_judged() {
+    for fault in faults::ALL {
+        assert!(fault.is_named_by(fault.truth), "{}", fault.name);
+        assert!(!fault.is_named_by(""), "{}", fault.name);
+        let others = faults::ALL.iter().filter(|other| other.name != fault.name);
+        for other in others.filter(|other| fault.is_named_by(other.truth)) {
+            panic!("the truth about {} is taken for {}", other.name, fault.name);
+        }
+    }
 }
 
 fn refused(site: &Site, words: &[&str]) -> String {

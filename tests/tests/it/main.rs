@@ -37,6 +37,7 @@ mod startable;
 mod supervised;
 mod terminal;
 mod upgrade;
+mod words;
 mod writers;
 
 use std::process::ExitCode;
@@ -85,6 +86,7 @@ fn main() -> ExitCode {
         supervised::verified(),
         terminal::group(),
         upgrade::group(),
+        words::group(),
         writers::group(),
     ])
 }
