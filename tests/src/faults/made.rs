@@ -10,6 +10,8 @@ use std::thread;
 use std::time::{SystemTime, UNIX_EPOCH};
 
 use anyhow::{Context as _, ensure};
+use journal::{Journal, Role};
+use marks::register::Entry;
 use nix::sys::signal::Signal;
 use rcgen::{CertificateParams, KeyPair};
 use rusqlite::Connection;
@@ -22,8 +24,8 @@ use crate::backlog::Backlog;
 use crate::programs::Site;
 use crate::receiver::Answer;
 
-/// So many fencings have the register past a quarter of what it can hold.
-const OUTAGE_OF_A_SITE: usize = 300;
+/// So many open marks have the register past a quarter of what it can hold.
+const LONG_OUTAGE: usize = 1000;
 
 type Made = anyhow::Result<Stand>;
 
@@ -310,7 +312,8 @@ echo '<pacemaker-result>'
 for file in "$D"/attrd/"$name@"*; do
   test -e "$file" || continue
   case " $* " in *" --all "*) ;; *) test "${file##*@}" = "$key" || continue ;; esac
-  echo "<attribute name=\"$name\" value=\"$(cat "$file")\" host=\"${file##*@}\"/>"
+  value=; read -r value < "$file" || :
+  echo "<attribute name=\"$name\" value=\"$value\" host=\"${file##*@}\"/>"
 done
 echo '</pacemaker-result>'"#,
     ),
@@ -414,13 +417,21 @@ pub fn clocks_differ(place: Place<'_>) -> Made {
     Ok(stand)
 }
 
-/// More hosts were fenced than usually are, and the register still has each of them.
+/// The register has every mark of a long outage of the endpoint.
 ///
 /// # Errors
 /// As [`the_disk_is_full`].
 pub fn the_register_is_nearly_full(place: Place<'_>) -> Made {
     let mut stand = in_a_cluster(place)?;
-    Backlog::of_fencings(OUTAGE_OF_A_SITE)?.lay_into(&stand.site)?;
+    // Without a key each entry is an attribute of its own, as in 0.1.0.
+    fs::remove_file(stand.site.directory().join("register.key"))?;
+    Backlog::of_fencings(LONG_OUTAGE)?.lay_into(&stand.site)?;
+    for fencing in Journal::open(&stand.site.journal(), Role::Alerter)?.unfolded_fencings()?.sound {
+        let entry = Entry::Fencing(fencing);
+        let name = format!("pacemaker/attrd/host-failure@{}", entry.key());
+        fs::write(stand.site.directory().join(name), entry.value())?;
+    }
+    stand.receiver.down();
     stand.site.start()?;
     stand.until_said("KiB")?;
     Ok(stand)

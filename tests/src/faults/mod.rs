@@ -215,7 +215,7 @@ pub const ALL: &[Fault] = &[
         takes_mounts: true,
         ..fault(
             "register-full",
-            "the register has grown to more than a quarter of what it can hold",
+            "the register is getting full: the endpoint has been down for so long that 1000 marks are open",
             &[&["register"], &["full", "size", "grown", "large", "kib"]],
             ("NovaHostAlerterDegraded", &[]),
             the_register_is_nearly_full,

@@ -415,7 +415,7 @@ fn an_endpoint_rejects_some_hosts() {
 }
 
 fn a_migration_is_left_half_way() {
-    let mut site = faults::a_migration_is_left_half_way(Place::Own).unwrap().site;
+    let Stand { mut site, receiver: _kept } = faults::a_migration_is_left_half_way(Place::Own).unwrap();
     named(
         &site,
         CRITICAL,
@@ -425,13 +425,13 @@ fn a_migration_is_left_half_way() {
 }
 
 fn clocks_differ() {
-    let mut site = faults::clocks_differ(Place::Own).unwrap().site;
-    named(&site, WARNING, &["the clock of Pacemaker's DC is 6", "s ahead of this controller's clock", "NTP"]);
+    let Stand { mut site, receiver: _kept } = faults::clocks_differ(Place::Own).unwrap();
+    named(&site, WARNING, &["the clock of Pacemaker's DC is", "s ahead of this controller's clock", "NTP"]);
     site.end(Signal::SIGTERM).unwrap();
 }
 
 fn the_register_is_nearly_full() {
-    let mut site = faults::the_register_is_nearly_full(Place::Own).unwrap().site;
+    let Stand { mut site, receiver: _kept } = faults::the_register_is_nearly_full(Place::Own).unwrap();
     named(&site, WARNING, &["the register", "KiB", "128", "nova-host-alerter list"]);
     site.end(Signal::SIGTERM).unwrap();
 }
