@@ -47,7 +47,7 @@ pub const MUTANTS: &[Mutant] = &[
                 false => doubt(journal, base, register, row, now),
             };",
         }],
-        tests: &["an_untold_mark_does_not_end_by_age"],
+        tests: &["a_mark_that_was_not_sent_does_not_end_by_age"],
     },
     Mutant {
         name: "B2: what was ever published is not compared with the register",

@@ -86,7 +86,7 @@ fn the_figures_of_a_report_are_those_of_the_journal() {
     assert!(page.contains("<dt>outages</dt><dd>4</dd>") && page.contains("<dt>told</dt><dd>3</dd>"));
 }
 
-/// The broken variant looks at all days: what came before or after counts too.
+/// The broken variant reads all days: what came before or after counts too.
 #[test]
 fn a_report_is_about_its_days_alone() {
     if lacks_evidence() {

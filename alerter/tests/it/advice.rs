@@ -1,4 +1,4 @@
-//! Every command that a person is told to type, in a sentence of the program or in what is shipped beside it, can be typed as it
+//! Every command that a person is advised to type, in a sentence of the program or in what is shipped beside it, can be typed as it
 //! stands there.
 
 use std::fs;
@@ -54,7 +54,7 @@ fn command(span: &str, is_page: bool) -> Option<String> {
         // Which command it is stands in a variable.
         (true, Some(next)) if next.starts_with('{') => None,
         (true, Some(_)) => Some(span.to_owned()),
-        // The name of a command in two words, such as `maintenance end`, tells nobody to type it.
+        // The name of a command in two words, such as `maintenance end`, advises nobody to type it.
         (false, Some("begin" | "end" | "run")) if words.next().is_none() => None,
         (false, Some(next)) if is_page && is_ours() && !next.starts_with('=') => {
             Some(format!("{PROGRAM} {span}"))

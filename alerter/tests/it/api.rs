@@ -375,7 +375,7 @@ async fn a_token_speaks_of_what_its_table_names() {
 }
 
 /// Without a cluster nobody can confirm it, and a false mark starts a machine twice. The broken variant is a token that is
-/// trusted: its word alone is told.
+/// trusted: its word alone is sent.
 #[tokio::test]
 async fn a_word_over_the_network_makes_no_mark_where_nobody_can_confirm_it() {
     let server = Server::alone("").await;
@@ -388,7 +388,7 @@ async fn a_word_over_the_network_makes_no_mark_where_nobody_can_confirm_it() {
 }
 
 /// Held until Pacemaker's own evidence agrees, or an operator releases it; the broken variant is root's word at the control
-/// socket, which is told at once.
+/// socket, which is sent at once.
 #[tokio::test]
 async fn a_word_over_the_network_is_held_until_pacemaker_agrees() {
     let (mut site, files) = (Site::new(&["compute1", "compute2", "compute3"]), Files::new());
@@ -406,13 +406,13 @@ async fn a_word_over_the_network_is_held_until_pacemaker_agrees() {
     assert_eq!(
         server.patch("/v1/hosts/ctl1", TOKEN, &failed()).await.0,
         400,
-        "a controller is told by nobody"
+        "no route reports a controller"
     );
     assert_eq!(server.everything().await, before);
     assert_eq!(alerter.standings("compute1"), ["unconfirmed"]);
     assert_eq!(server.history("fenced").await.len(), 2, "said again it is nothing new");
     site.register_is_mute = true;
-    assert!(alerter.begin(&site, "nova").is_none(), "nothing of it is told");
+    assert!(alerter.begin(&site, "nova").is_none(), "nothing of it is sent");
 
     let root = Fencing { origin: Origin::Operator, incarnation: None, ..site.fencing("ctl1", "compute3") };
     site.mark("ctl1", &root);
@@ -648,10 +648,10 @@ async fn a_receiver_confirms_what_it_had_accepted() {
     assert_eq!((confirmed.len(), confirmed[0].actor.as_str()), (1, "portal (127.0.0.1)"));
     assert!(server.shared.base.seen().news, "the register is to learn of it");
     let (status, answer) = server.patch(&path, TOKEN, r#"{"acknowledged": false}"#).await;
-    assert_eq!((status, &answer["kind"]), (409, &json!("ended")), "what was told cannot be untold");
+    assert_eq!((status, &answer["kind"]), (409, &json!("ended")), "what was sent cannot be taken back");
 }
 
-/// Never dropped: told again slowly, and a late confirmation counts.
+/// Never dropped: sent again slowly, and a late confirmation counts.
 #[tokio::test]
 async fn a_receiver_refuses_what_it_had_accepted() {
     let server = Server::alone(CALLBACK).await;
@@ -780,15 +780,15 @@ async fn an_address_that_is_taken_is_tried_again() {
 }
 
 /// A certificate that is just being renewed, or not there yet, keeps the API away and degraded, and not for good. The broken
-/// variant, which looks once, is the listener alone.
+/// variant, which checks once, is the listener alone.
 #[tokio::test]
 async fn the_api_comes_when_its_certificate_does() {
     let server = Server::alone("").await;
     let mut api = server.shared.base.settings().api.clone().unwrap();
     api.listen.set_port(0);
     server.files.remove("certificate");
-    let looked_once = TcpListener::bind("127.0.0.1:0").await.unwrap();
-    let once = remote::serve(looked_once, Arc::clone(&server.shared), api.clone(), CancellationToken::new());
+    let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
+    let once = remote::serve(listener, Arc::clone(&server.shared), api.clone(), CancellationToken::new());
     once.await;
     let stop = CancellationToken::new();
     let running = tokio::spawn(remote::run(Arc::clone(&server.shared), api, stop.clone()));

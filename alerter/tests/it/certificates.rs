@@ -121,7 +121,7 @@ impl Ca {
     }
 
     /// An endpoint on 127.0.0.1 with a certificate that says of itself that it was signed with SHA-1. No library signs like
-    /// that any more; so the signature is another, which is not looked at.
+    /// that any more; so the signature is another, which is not checked.
     pub(crate) fn endpoint_of_old(&self) -> TlsAcceptor {
         let (certificate, key) = self.signed("127.0.0.1");
         let mut der = certificate.der().to_vec();

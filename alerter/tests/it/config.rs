@@ -238,7 +238,7 @@ fn a_missing_file_is_one_problem_and_a_missing_directory_is_none() {
 }
 
 #[test]
-fn without_a_route_nobody_would_be_told() {
+fn without_a_route_nobody_would_be_notified() {
     let expected = "alerter.toml:1:1: no route is configured, so nobody would be told: add a table such as [http.recovery]";
     assert_eq!(Site::new("").problem(), expected);
     assert_eq!(Site::new("[http]\n").problem(), expected);
@@ -289,15 +289,15 @@ fn a_route_takes_groups_and_hosts_together() {
         route("c", "hosts = [\"c1\"]"),
     ];
     let settings = Site::new(&format!("{groups}{ROUTE}{}", more.concat())).settings();
-    let told_of = |name: &str| -> Vec<&str> {
+    let routes_of = |name: &str| -> Vec<&str> {
         let routes = settings.routes_for(&host(name), &|_, _| None).routes();
         routes.into_iter().map(|route| route.name.as_str()).collect()
     };
-    assert_eq!(told_of("Compute-East-9"), ["a", "b", "recovery"]);
-    assert_eq!(told_of("compute7"), ["a", "b", "recovery"]);
-    assert_eq!(told_of("gpu1"), ["b", "recovery"]);
-    assert_eq!(told_of("c1"), ["b", "c", "recovery"]);
-    assert_eq!(told_of("old1"), ["recovery"]);
+    assert_eq!(routes_of("Compute-East-9"), ["a", "b", "recovery"]);
+    assert_eq!(routes_of("compute7"), ["a", "b", "recovery"]);
+    assert_eq!(routes_of("gpu1"), ["b", "recovery"]);
+    assert_eq!(routes_of("c1"), ["b", "c", "recovery"]);
+    assert_eq!(routes_of("old1"), ["recovery"]);
 }
 
 #[test]
@@ -348,7 +348,7 @@ fn each_mistake_in_groups_has_its_sentence() {
     }
 }
 
-/// A group may stand in the part that cannot be read: that it is unknown is said when the rest is mended.
+/// A group may stand in the part that cannot be read: that it is unknown is said when the rest is corrected.
 #[test]
 fn a_group_in_a_broken_file_is_not_called_unknown() {
     let route = format!("{ROUTE}[http.b]\nurl = \"http://[::1]/\"\ngroups = [\"east\"]\n");

@@ -100,7 +100,7 @@ async fn half_a_file_is_never_taken_for_a_mark() {
 }
 
 #[tokio::test]
-async fn a_directory_that_is_gone_is_told_as_soon_as_it_is_back() {
+async fn a_directory_that_is_gone_gets_the_mark_as_soon_as_it_is_back() {
     let dir = tempfile::tempdir().unwrap();
     let place = dir.path().join("spool");
     assert_eq!(word_of(&place).await, "unreachable missing");

@@ -57,7 +57,10 @@ async fn the_endpoints_own_words_do_not_get_into_messages() {
     for line in [format!("302 {SECRET}"), format!("503 {SECRET}"), format!("400 {SECRET}")] {
         let fields = format!("Location: http://{SECRET}/\r\nRetry-After: {SECRET}\r\n");
         let endpoint = Endpoint::saying(status(&line, &fields)).await;
-        assert!(deliver_to(&endpoint.url()).await.failure().is_some(), "and `deliver` looks for the secret");
+        assert!(
+            deliver_to(&endpoint.url()).await.failure().is_some(),
+            "and `deliver` searches for the secret"
+        );
     }
 }
 
@@ -137,7 +140,7 @@ async fn a_broken_body_does_not_undo_the_acknowledgement() {
 }
 
 /// A length that is not true, and what comes behind an answer, change nothing of it: neither to the worse nor to the
-/// better. The broken variant looks for a success anywhere in what came.
+/// better. The broken variant searches for a success anywhere in what came.
 #[tokio::test]
 async fn what_stands_behind_an_answer_does_not_matter() {
     let finds_one = |answer: &str| answer.contains("HTTP/1.1 200");

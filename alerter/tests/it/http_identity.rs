@@ -131,7 +131,7 @@ async fn a_key_that_becomes_trusted_is_used() {
 
 /// The CA that is trusted changes with its file; one that cannot be used leaves the old one in use, and that is said once.
 ///
-/// The broken variant is the route that was made before: it knows the old CA alone, until it looks at the file.
+/// The broken variant is the route that was made before: it knows the old CA alone, until it reads the file.
 #[tokio::test]
 async fn a_ca_that_was_replaced_is_trusted_at_the_next_exchange() {
     let (old, new) = (Ca::new("old"), Ca::new("new"));
@@ -198,7 +198,7 @@ async fn a_wildcard_stands_for_one_label() {
     assert_eq!(endpoint.requests().len(), 1);
 }
 
-/// A name that cannot be found is still told as such.
+/// A name that cannot be found is still reported as such.
 #[tokio::test]
 async fn a_server_name_does_not_hide_a_host_without_an_address() {
     let name = Some("elsewhere.example".to_owned());
@@ -215,7 +215,7 @@ async fn a_server_name_does_not_hide_a_host_without_an_address() {
 
 /// S1-45: who asks for TLS 1.3 gets nothing older.
 #[tokio::test]
-async fn an_endpoint_with_an_older_tls_than_asked_for_is_not_told() {
+async fn an_endpoint_with_an_older_tls_than_asked_for_is_not_notified() {
     let ca = Ca::new("ours");
     let endpoint = endpoint(ca.old_endpoint()).await;
     for (tls_min, expected) in

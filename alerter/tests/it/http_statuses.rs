@@ -24,7 +24,7 @@ fn expected(status: u16) -> &'static str {
     }
 }
 
-/// One that gives every status in its turn, and begins anew then.
+/// One that gives every status in its turn, and begins again then.
 async fn of_every_status() -> Endpoint {
     Endpoint::acting(|mut peer| async move {
         let status = STATUSES.clone().nth((peer.number - 1) % STATUSES.clone().count()).unwrap();

@@ -57,7 +57,7 @@ impl Served {
     }
 }
 
-/// Whoever is not there yet comes.
+/// Connects as soon as it is served.
 async fn reached<S, F: Future<Output = io::Result<S>>>(mut connect: impl FnMut() -> F) -> S {
     loop {
         match connect().await {
@@ -188,8 +188,8 @@ async fn an_address_that_is_taken_is_tried_again() {
     served.end().await;
 }
 
-/// Whoever says nothing, or reads nothing, is cut off, and keeps nobody else out for good. The broken variants have no limit of
-/// time, or close the connection of whoever comes when all places are taken.
+/// A client that says nothing, or reads nothing, is cut off, and keeps nobody else out for good. The broken variants have no limit of
+/// time, or close the connection of a client that comes when all places are taken.
 #[tokio::test]
 async fn silent_clients_are_cut_off() {
     let room = room();

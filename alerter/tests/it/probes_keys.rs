@@ -16,7 +16,7 @@ fn site(text: &str) -> Site {
     site.with("alerter.toml", format!("[groups.r]\nhosts = [\"*\"]\n{text}\n{ROUTE}"))
 }
 
-/// What is asked before a mark of the group is told.
+/// What is asked before a mark of the group is sent.
 pub(crate) fn confirm_of(site: &Site) -> Option<Confirm> {
     let settings = site.settings();
     settings.groups.iter().find(|group| group.name == "r").and_then(|group| group.confirm.clone())
@@ -177,7 +177,7 @@ fn a_url_is_about_the_host_and_a_pattern_says_something() {
     ]);
 }
 
-/// S0-11, S0-12: numbers within their bounds, and tries that come to an end before all is asked anew.
+/// S0-11, S0-12: numbers within their bounds, and tries that come to an end before all is asked again.
 #[test]
 fn numbers_are_bounded() {
     assert_each([
