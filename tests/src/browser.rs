@@ -26,7 +26,7 @@ pub fn cannot() -> Option<String> {
 /// A browser with one window; it ends with this value.
 pub struct Browser {
     driver: Child,
-    // Whoever writes to a closed pipe dies of it.
+    // A program that writes to a closed pipe dies of it.
     _said: BufReader<ChildStdout>,
     port: u16,
     session: String,
@@ -100,7 +100,7 @@ impl Browser {
         self.command("goog/cdp/execute", &json!({"cmd": command, "params": parameters}))
     }
 
-    /// What the browser has complained of since the last look.
+    /// What the browser has complained of since the last reading.
     ///
     /// # Errors
     /// What chromedriver or the connection to it says.

@@ -277,10 +277,11 @@ mod tests {
 
     #[test]
     fn any_documented_function_of_a_cluster_test_counts() {
-        let shown = shown_in("tests/tests/cluster.rs", "/// S1-13\nfn killed_host_is_told(lab: &Lab) {}\n");
+        let shown =
+            shown_in("tests/tests/cluster.rs", "/// S1-13\nfn killed_host_is_reported(lab: &Lab) {}\n");
         assert_eq!(
             shown,
-            [Shown { id: id(1, 13), test: "tests/tests/cluster.rs: killed_host_is_told".into() }]
+            [Shown { id: id(1, 13), test: "tests/tests/cluster.rs: killed_host_is_reported".into() }]
         );
     }
 

@@ -1,4 +1,4 @@
-//! Requests of a test's own to the services: to prepare what a driver is to find, and to look at what it did.
+//! Requests of a test's own to the services: to prepare what a driver is to find, and to check what it did.
 
 use std::io::{Read as _, Write as _};
 use std::net::{SocketAddr, TcpStream};

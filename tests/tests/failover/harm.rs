@@ -1,5 +1,5 @@
-//! Hosts that live, and of which Pacemaker says for a moment what would make them look dead. Then an operator confirms by hand that
-//! they are off: whoever reads the membership wrongly starts their machines twice.
+//! Hosts that live, and of which Pacemaker says for a moment what would make them seem dead. Then an operator confirms by hand that
+//! they are off: an alerter that reads the membership wrongly starts their machines twice.
 
 use std::time::Duration;
 
@@ -24,7 +24,7 @@ const SHORT_CUT: Duration = Duration::from_millis(1500);
 /// Longer than a host has to be lost before its confirmation counts.
 const LOST_FOR: Duration = Duration::from_secs(40);
 
-/// `crm_resource --cleanup` erases what the controllers have on record of the connection, and probes it anew. S1-3
+/// `crm_resource --cleanup` erases what the controllers have on record of the connection, and probes it again. S1-3
 fn after_a_cleanup(cluster: &mut Cluster) -> anyhow::Result<()> {
     let host = "compute1";
     let before = cluster.begin()?;
@@ -134,8 +134,8 @@ pub(crate) fn all_held(cluster: &mut Cluster, before: Before, hosts: &[&str]) ->
         cluster.wait_mark(&before, host, "held as unconfirmed", |mark| mark.is_held_as("unconfirmed"))?;
     }
     cluster.quiet(&before, QUIET)?;
-    let untold = hosts.iter().map(|host| ((*host).to_owned(), "held".to_owned())).collect();
-    cluster.audit(before, Excused { untold, ..Excused::default() })
+    let not_notified = hosts.iter().map(|host| ((*host).to_owned(), "held".to_owned())).collect();
+    cluster.audit(before, Excused { not_notified, ..Excused::default() })
 }
 
 fn holder_of(cluster: &Cluster, host: &str) -> anyhow::Result<String> {

@@ -51,7 +51,7 @@ fn stands(cluster: &Cluster, controller: &str, id: &str) -> anyhow::Result<()> {
     })
 }
 
-/// The CIB manager beside the alerter stands still for eight seconds while a host dies: the mark waits, and is told. S1-26
+/// The CIB manager beside the alerter stands still for eight seconds while a host dies: the mark waits, and is sent. S1-26
 fn the_cib_manager_hangs_for_a_while(cluster: &mut Cluster) -> anyhow::Result<()> {
     let before = cluster.begin()?;
     let active = cluster.wait_for_alerter()?;

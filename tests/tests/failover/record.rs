@@ -53,8 +53,8 @@ fn the_moments_of_a_host(cluster: &mut Cluster) -> anyhow::Result<()> {
     let [major, minor, patch] = Cib::parse(&moments[0].1)?.release().context("no release")?;
     std::fs::create_dir_all(ROOM)?;
     std::fs::write(Path::new(ROOM).join(format!("{major}.{minor}.{patch}.txt")), text)?;
-    let untold = std::iter::once((ALIVE.to_owned(), "held".to_owned())).collect();
-    cluster.audit(before, Excused { untold, ..Excused::default() })
+    let not_notified = std::iter::once((ALIVE.to_owned(), "held".to_owned())).collect();
+    cluster.audit(before, Excused { not_notified, ..Excused::default() })
 }
 
 fn cib(cluster: &Cluster, host: &str) -> anyhow::Result<String> {

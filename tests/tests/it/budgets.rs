@@ -196,12 +196,12 @@ fn memory(marks: usize, name: &str) -> anyhow::Result<u64> {
 }
 
 /// Waits until a figure stays the same for two seconds.
-fn at_rest(look: impl Fn() -> anyhow::Result<u64>) -> anyhow::Result<()> {
-    let (limit, mut since, mut last) = (Instant::now() + Duration::from_secs(60), Instant::now(), look()?);
+fn at_rest(read: impl Fn() -> anyhow::Result<u64>) -> anyhow::Result<()> {
+    let (limit, mut since, mut last) = (Instant::now() + Duration::from_secs(60), Instant::now(), read()?);
     while since.elapsed() < Duration::from_secs(2) {
         ensure!(Instant::now() < limit, "it does not come to rest");
         thread::sleep(Duration::from_millis(100));
-        let now = look()?;
+        let now = read()?;
         if now != last {
             (since, last) = (Instant::now(), now);
         }
@@ -209,7 +209,7 @@ fn at_rest(look: impl Fn() -> anyhow::Result<u64>) -> anyhow::Result<()> {
     Ok(())
 }
 
-/// The second `off` of a journal, as strace tells it: the first one made the journal.
+/// The second `off` of a journal, as strace shows it: the first one made the journal.
 fn calls_of_one_off() -> anyhow::Result<String> {
     let receiver = Receiver::on_loopback()?;
     let site = Site::new(receiver.address())?;

@@ -151,7 +151,7 @@ fn the_example_with_groups_is_valid() {
     assert_eq!(check(&unknown).status.code(), Some(78), "a route that is not there must be seen");
 }
 
-/// A machine that was only installed has told nobody where to report: that is said, and nothing else.
+/// A machine that was only installed does not know where to report: that is said, and nothing else.
 fn as_shipped_only_a_route_is_missing() {
     let output = check(&shipped());
     let said = String::from_utf8_lossy(&output.stdout);

@@ -1,5 +1,5 @@
 //! Prepared faults, each really made: `status` and `status --check` name it, the host or the endpoint, and what to type;
-//! and what they say to type mends it.
+//! and what they say to type repairs it.
 
 use std::fs;
 use std::time::Duration;
@@ -113,8 +113,8 @@ fn done(site: &Site, words: &[String]) {
 }
 
 fn until_well(site: &Site) {
-    let told = wait::until("all is well again", LIMIT, || Ok((check(site, &[]).0 == OK).then_some(())));
-    assert!(told.is_ok(), "{}", shown(site));
+    let recovered = wait::until("all is well again", LIMIT, || Ok((check(site, &[]).0 == OK).then_some(())));
+    assert!(recovered.is_ok(), "{}", shown(site));
 }
 
 /// S3-50: `status` says it in sentences for people, and names what to type.
@@ -134,7 +134,7 @@ fn an_endpoint_is_down() {
         code == CRITICAL && line.contains(" oldest=") && line.contains("s;0;0;0 routes_failing=1"),
         "{line}"
     );
-    // Once it is up the alerter may be faster than whoever reads on.
+    // Once it is up the alerter may be faster than the test reads on.
     let commands = ["send-test recovery", "retry --all"].map(|verb| advised(&site, verb));
     receiver.up().unwrap();
     commands.iter().for_each(|words| done(&site, words));
@@ -265,7 +265,7 @@ fn a_row_is_damaged() {
     );
     let id = json(&site, &["list"])[0]["id"].as_str().unwrap().to_owned();
     assert!(shown(&site).contains("compute1"), "{}", shown(&site));
-    let output = site.alerter(&["unmark", &id, "--reason", "told by hand"]).unwrap();
+    let output = site.alerter(&["unmark", &id, "--reason", "reported by hand"]).unwrap();
     assert!(output.status.success());
     until_well(&site);
     site.end(Signal::SIGTERM).unwrap();
@@ -437,8 +437,8 @@ fn marks_and_lines_are_found_by_what_they_are() {
     let tables = format!("[groups.rack1]\nhosts = [\"r1-*\"]\n{}", http(&receiver));
     let mut site = well(&tables);
     site.fence("r1-1").unwrap();
-    let is_told = || Ok((json(&site, &["list", "--all"])[0]["state"] == "acknowledged").then_some(()));
-    wait::until("the first one is told", LIMIT, is_told).unwrap();
+    let is_notified = || Ok((json(&site, &["list", "--all"])[0]["state"] == "acknowledged").then_some(()));
+    wait::until("the first one is sent", LIMIT, is_notified).unwrap();
     receiver.down();
     for host in ["r1-2", "r1-3", "compute7"] {
         site.fence(host).unwrap();
@@ -447,7 +447,7 @@ fn marks_and_lines_are_found_by_what_they_are() {
     assert_eq!(hosts(&site, &["list", "--host", "r1-*"]), ["r1-2", "r1-3"]);
     assert_eq!(hosts(&site, &["list", "--group", "rack1", "--all"]), ["r1-1", "r1-2", "r1-3"]);
     assert_eq!(hosts(&site, &["list", "--state", "acknowledged", "--group", "rack1"]), ["r1-1"]);
-    // It is older than three others: one that looks at the newest two alone finds none.
+    // It is older than three others: one that reads the newest two alone finds none.
     assert_eq!(hosts(&site, &["list", "--state", "acknowledged", "--limit", "1"]), ["r1-1"]);
     assert_eq!(hosts(&site, &["list", "--group", "default", "--route", "recovery"]), ["compute7"]);
     assert_eq!(hosts(&site, &["list", "--state", "held"]), Vec::<String>::new());

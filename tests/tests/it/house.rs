@@ -185,7 +185,7 @@ fn an_arrow_that_runs_up_is_caught() {
     }
 }
 
-/// Whoever has read a file has not to come back to it from those that it uses. The broken variant: one that goes back.
+/// No file uses, through others, a file that uses it. The broken variant: one that goes back.
 fn no_files_go_round_in_a_circle() {
     for (name, place) in CRATES {
         let root = source(place);

@@ -14,7 +14,7 @@ pub(crate) fn group() -> Group {
         no_test_ends_early_in_silence,
         an_early_end_is_caught,
         no_test_passes_over_an_exit_code,
-        an_exit_code_that_nobody_looks_at_is_caught,
+        an_exit_code_that_nobody_checks_is_caught,
     ];
     Group { cannot: None, tests }
 }
@@ -88,11 +88,11 @@ fn unseen(text: &str) -> Vec<String> {
 
 fn no_test_passes_over_an_exit_code() {
     let found: Vec<String> = tests_of_all().iter().flat_map(|text| unseen(text)).collect();
-    assert!(found.is_empty(), "how it ended is not looked at: {found:#?}");
+    assert!(found.is_empty(), "how it ended is not checked: {found:#?}");
 }
 
 /// The broken variants: as they stood. One of them ran a command that there never was.
-fn an_exit_code_that_nobody_looks_at_is_caught() {
+fn an_exit_code_that_nobody_checks_is_caught() {
     assert_eq!(unseen("        site.alerter(words).unwrap();").len(), 1);
     assert_eq!(unseen("    let said = site.alerter(&[\"list\"]).unwrap().stdout;").len(), 1);
     assert_eq!(

@@ -17,7 +17,7 @@ pub(crate) fn group() -> Group {
         what_a_contributor_is_sent_to_exists,
         the_steps_of_a_driver_are_said,
         each_crate_knows_those_below_it,
-        a_stem_tells_commands_apart,
+        a_stem_distinguishes_commands,
         every_command_that_is_advised_stands_on_the_page,
         every_write_to_a_cloud_stands_on_the_page,
         a_request_over_several_lines_is_seen,
@@ -148,7 +148,7 @@ fn what_a_contributor_is_sent_to_exists() {
     );
 }
 
-/// The alerter's tests `registry` look for what each step leaves; the contract of the drivers has a row for each.
+/// The alerter's tests `registry` check what each step leaves; the contract of the drivers has a row for each.
 fn the_steps_of_a_driver_are_said() {
     let steps = page("CONTRIBUTING.md");
     let places = ["crates/drivers/src/WORD.rs", "pub mod WORD;", "crates/drivers/src/tests.rs"];
@@ -209,7 +209,7 @@ fn stem(command: &str) -> Option<String> {
 }
 
 /// Two commands of one program are two.
-fn a_stem_tells_commands_apart() {
+fn a_stem_distinguishes_commands() {
     let openstack = "openstack --os-compute-api-version 2.53 compute service set";
     let stems = |all: [&str; 3]| all.map(|command| stem(command).unwrap());
     assert_eq!(
@@ -246,7 +246,7 @@ fn programs() -> Vec<String> {
     files.iter().filter(is_program).map(code).collect()
 }
 
-/// Whoever advises another command adds its row to `docs/writes.md`: what it does, what must hold, and how it is undone.
+/// A command that is advised has its row in `docs/writes.md`: what it does, what must hold, and how it is undone.
 fn every_command_that_is_advised_stands_on_the_page() {
     let listed = changers(&page("docs/writes.md"));
     let advised: BTreeSet<String> = programs().iter().flat_map(|text| changers(text)).collect();

@@ -15,7 +15,7 @@ use tests::programs::Site;
 use tests::sink::{Manner, Sink};
 
 use crate::figures::{Times, line, ratio};
-use crate::neighbours::tell;
+use crate::neighbours::notify;
 use crate::route::{USUAL_IN_FLIGHT, tables};
 
 /// Open marks, whose endpoint takes none of them.
@@ -77,7 +77,7 @@ fn free() -> std::io::Result<SocketAddr> {
 
 fn marks(site: &Site, healthy: &Sink, name: &str, times: &mut Times) -> anyhow::Result<()> {
     for round in 0..ROUNDS {
-        times.add(tell(site, healthy, &format!("{name}-{round}"))?);
+        times.add(notify(site, healthy, &format!("{name}-{round}"))?);
         thread::sleep(PAUSE);
     }
     Ok(())

@@ -20,7 +20,7 @@ use crate::figures::{Times, line, ratio};
 const OPEN: usize = 10_000;
 const GROUPS: usize = 10;
 const ROUNDS: usize = 51;
-/// So many changes are measured together: one takes less than a look at the clock should count for.
+/// So many changes are measured together: one takes less than reading the clock should count for.
 const CHANGES: usize = 300;
 /// The sizes that are compared.
 const FEW: usize = 100;

@@ -157,7 +157,7 @@ impl Cloud {
 
     /// Waits until the cluster misses the host, powers it on if nobody did, and waits until it is a member.
     pub(crate) fn host_returns(&self) -> anyhow::Result<()> {
-        self.lab.bmc().mend();
+        self.lab.bmc().repair();
         self.lab.bring_back(HOST)?;
         self.lab.wait_until_ready()
     }

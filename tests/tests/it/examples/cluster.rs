@@ -1,4 +1,4 @@
-//! A cluster's configuration in a file: changed by crmsh and pcs, looked at by Pacemaker's own tools.
+//! A cluster's configuration in a file: changed by crmsh and pcs, read by Pacemaker's own tools.
 
 use std::fs;
 use std::path::{Path, PathBuf};
