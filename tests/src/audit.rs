@@ -6,7 +6,7 @@ use std::fmt;
 /// A fence agent is asked a moment after the power went, and seconds are cut off.
 const SLACK: i64 = 2;
 
-/// One time that a compute host was really without power, from its first to its last `off` until it was back.
+/// A time in which a compute host was really without power, from its first to its last `off` until it was back.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Outage {
     /// The Pacemaker node.
@@ -61,7 +61,7 @@ pub struct Story {
     pub marks: Vec<Listed>,
     /// Every route must get every outage.
     pub routes: Vec<String>,
-    /// What the active alerter says has no end that can be shown.
+    /// Fencings for which the active alerter can show no end.
     pub unaccounted: Vec<String>,
 }
 

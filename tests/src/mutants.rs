@@ -315,7 +315,7 @@ pub const MUTANTS: &[Mutant] = &[
     },
 ];
 
-/// Why a mutant is none any more, a sentence for each place; nothing where it is one.
+/// Why a mutant does not fit the code any more, a sentence for each place; empty where it fits.
 pub fn misfits(root: &Path, mutant: &Mutant) -> Vec<String> {
     let says = |change: &Change| Some(format!("{}: {}", mutant.name, misfit(root, change)?));
     mutant.changes.iter().filter_map(says).collect()

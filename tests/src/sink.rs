@@ -272,7 +272,7 @@ struct Request {
     is_last: bool,
 }
 
-/// Reads one request; what came behind it stays in `unread`. None where the caller has ended the connection.
+/// Reads one request; later bytes stay in `unread`. None where the caller has ended the connection.
 fn read(stream: &mut impl Read, unread: &mut Vec<u8>) -> io::Result<Option<Request>> {
     let head = loop {
         match unread.windows(4).position(|bytes| bytes == b"\r\n\r\n") {

@@ -1,4 +1,4 @@
-//! Every fencing and every sighting has one end that can be shown; what has none is found.
+//! Every fencing and every sighting has one end that can be shown. The account finds those without one.
 
 use std::time::Duration;
 
@@ -11,7 +11,7 @@ use serde_json::Value;
 use crate::routes::{Place, route};
 use crate::site::{Alerter, Site, begun, lacks_evidence};
 
-/// Host and kind of what does not add up so long from the site's present.
+/// Host and kind of each gap, so many seconds after the site's present.
 fn gaps(site: &Site, alerter: &Alerter, later: u64) -> Vec<(String, Gap)> {
     let then = site.moment("ctl1").instant + Duration::from_secs(later);
     let found = account::unaccounted(&alerter.shared().base, &alerter.shared().accounts, then);
@@ -34,7 +34,7 @@ fn furnished() -> (Site, Alerter) {
     (site, alerter)
 }
 
-/// A mark is taken out of the journal by hand. The broken variant asks the marks alone, and is content.
+/// A mark is taken out of the journal by hand. The broken variant asks the marks alone, and finds nothing wrong.
 #[test]
 fn a_record_whose_mark_was_taken_away_is_found() {
     if lacks_evidence() {
@@ -68,7 +68,7 @@ fn a_fencing_that_nobody_decides_about_is_found() {
     assert_eq!(gaps(&site, &alerter, 200), []);
 }
 
-/// Evidence of a fencing that no agent was asked for waits for ten seconds. The broken variant has no end of a wait: nobody
+/// Evidence of a fencing that no agent was asked for waits for ten seconds. The broken variant waits without an end: nobody
 /// hears of evidence that is never decided about.
 #[test]
 fn a_sighting_that_waits_past_its_time_is_found() {
@@ -82,7 +82,7 @@ fn a_sighting_that_waits_past_its_time_is_found() {
     assert_eq!(gaps(&site, &alerter, 60), [("compute2".to_owned(), Gap::Overdue)]);
 }
 
-/// What a rule sets aside without a row has an end too: what Pacemaker remembers of a controller that was fenced.
+/// What a rule sets aside without a row has an end too, such as what Pacemaker remembers of a controller that was fenced.
 #[test]
 fn what_is_set_aside_at_each_poll_adds_up() {
     if lacks_evidence() {

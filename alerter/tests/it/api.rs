@@ -213,8 +213,8 @@ pub(crate) fn accepted() -> Verdict {
     }
 }
 
-/// The document is the router's own list: nothing in it is not served, and nothing is served that is not in it. What the
-/// control socket serves beside that is not to be had over TCP.
+/// The document and the router agree: each path in the one is in the other. What the
+/// control socket serves beside that cannot be reached over TCP.
 #[tokio::test]
 async fn the_document_has_every_path_and_no_other_is_served() {
     let server = Server::alone("").await;
@@ -351,7 +351,7 @@ async fn a_host_that_is_well_has_nothing_open() {
     assert_eq!(server.everything().await, before);
 }
 
-/// What its table does not name is not a token's to say. The broken variant is one that names it.
+/// A token may do what its table names, and nothing else. The broken variant is a table that names it.
 #[tokio::test]
 async fn a_token_speaks_of_what_its_table_names() {
     let server = Server::alone(CALLBACK).await;
@@ -442,7 +442,7 @@ async fn a_word_over_the_network_is_held_until_pacemaker_agrees() {
     assert_eq!(server.patch("/v1/hosts/compute2", TOKEN, &well()).await.0, 409, "an operator vouches for it");
 }
 
-/// Without quorum nothing is marked: the word waits, and said again it is the same.
+/// Without quorum nothing is marked: the request waits, and a repetition is the same request.
 #[tokio::test]
 async fn a_word_over_the_network_waits_for_the_cluster() {
     let (mut site, files) = (Site::new(&["compute1"]), Files::new());
@@ -491,7 +491,7 @@ async fn nothing_changes_while_a_delivery_is_under_way() {
     }
 }
 
-/// Bodies that are not what is asked for: what each of them would have to be is in the document.
+/// Bodies that are wrong: the document says what each would have to be.
 const WRONG: &[(&str, &[&str])] = &[
     (
         HOSTS,
@@ -712,7 +712,7 @@ async fn an_answer_acknowledges_nothing_where_the_receiver_confirms() {
     }
 }
 
-/// Garbage, silence, floods and half requests are their senders' own affair: others are served meanwhile.
+/// Garbage, silence, floods and half requests harm their senders alone: others are served meanwhile.
 #[tokio::test]
 async fn a_bad_client_blocks_nobody() {
     let server = Server::alone("").await;
@@ -745,7 +745,7 @@ async fn a_body_that_is_too_large_is_refused() {
     assert_eq!((status, &answer["kind"]), (413, &json!("too-large")));
     let sent =
         server.client().patch(format!("https://{}{HOSTS}", server.address)).bearer_auth(OTHER).body(body);
-    // It may hear the answer, or no more than that nobody listens.
+    // It may get the answer, or a refused connection.
     if let Ok(response) = sent.send().await {
         assert_eq!(response.status(), StatusCode::PAYLOAD_TOO_LARGE);
     }
@@ -755,7 +755,7 @@ async fn a_body_that_is_too_large_is_refused() {
     assert!(server.history("marked-by-hand").await[0].detail.len() <= 512);
 }
 
-/// An address that cannot be had keeps nothing else from running, and is said.
+/// An address that cannot be bound is reported, and everything else runs.
 #[tokio::test]
 async fn an_address_that_is_taken_is_tried_again() {
     let server = Server::alone("").await;

@@ -134,7 +134,7 @@ impl Ca {
         acceptor(vec![der.into()], &key)
     }
 
-    /// An endpoint on 127.0.0.1 that shows a certificate of this CA, and has not got its key.
+    /// An endpoint on 127.0.0.1 that shows a certificate of this CA without having its key.
     pub(crate) fn endpoint_without_its_key(&self) -> TlsAcceptor {
         let (certificate, _) = self.signed("127.0.0.1");
         let other = PrivateKeyDer::try_from(KeyPair::generate().unwrap().serialize_der()).unwrap();

@@ -110,7 +110,7 @@ fn refused(at: Timestamp) -> Verdict {
 }
 
 /// S0-25, S0-26, S0-29, S4-8: the controller fails in the middle of a chain. The other one begins with the first step, under
-/// the same id and with the same bytes; what was acknowledged nobody sends again (S4-40).
+/// the same id and with the same bytes; an acknowledged mark is not sent again (S4-40).
 #[test]
 fn another_controller_begins_a_chain_again_and_knows_what_was_acknowledged() {
     let (mut first, mut second) = (Controller::new("ctl1"), Controller::new("ctl2"));
@@ -137,7 +137,7 @@ fn another_controller_begins_a_chain_again_and_knows_what_was_acknowledged() {
     assert!(first.dispatch(NOW + LIMIT * 9).is_empty() && second.dispatch(NOW + LIMIT * 9).is_empty());
 }
 
-/// P10 while both controllers are cut off from one another is not promised; on each it is. The broken variant notifies every step
+/// P10 holds on each controller, and not across two that are cut off from one another. The broken variant notifies every step
 /// that is there.
 #[test]
 fn each_controller_has_one_step_under_way() {

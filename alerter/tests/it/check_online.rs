@@ -38,7 +38,7 @@ fn both() -> Vec<Named> {
     vec![named("compute0", "compute0.my.cloud.com"), named("compute1", "Compute1.my.cloud.com")]
 }
 
-/// Nothing is left there: what is posted is of no host.
+/// Nothing is left there: the request names no host.
 #[tokio::test]
 async fn masakari_says_which_hosts_it_would_not_take() {
     let site = Site::new().await;
@@ -74,7 +74,7 @@ async fn masakari_says_which_hosts_it_would_not_take() {
     assert!(site.state().asked.iter().all(|asked| !asked.starts_with("PUT")));
 }
 
-/// One role is not the other, and what may not be seen is said once.
+/// Two roles differ, and what the user may not see is reported once.
 #[tokio::test]
 async fn the_role_is_tried_and_named() {
     let site = Site::new().await;
@@ -220,7 +220,7 @@ async fn the_hosts_of_the_cluster_are_searched_under_the_names_of_their_marks() 
 }
 
 /// A script that reads the exit code alone takes it for "every host was checked". The broken variant reads the findings
-/// alone: it is clear where nobody was asked about.
+/// alone: it reports success where no host was checked.
 #[tokio::test]
 async fn hosts_that_nobody_checked_are_not_well() {
     let cloud = Site::new().await;
@@ -264,7 +264,7 @@ fn text(bytes: &[u8]) -> String {
     String::from_utf8(bytes.to_vec()).unwrap()
 }
 
-/// Nobody is asked without the word; where no cluster is, that is said, and the endpoints are asked all the same.
+/// Nothing is asked without the option. Without a cluster that is said, and the endpoints are asked all the same.
 #[tokio::test]
 async fn the_command_asks_only_with_its_option() {
     let cloud = Site::new().await;

@@ -24,7 +24,7 @@ fn off_elsewhere(site: &mut Site, ahead: i64) {
     site.mark("ctl2", &fencing);
 }
 
-/// What Pacemaker says of it, each alone.
+/// What Pacemaker says of it, one source at a time.
 fn witnesses() -> [fn(&mut Site); 3] {
     [
         |site| _ = site.alert("compute1", Action::Off, 0, "ctl1"),
@@ -33,7 +33,7 @@ fn witnesses() -> [fn(&mut Site); 3] {
     ]
 }
 
-/// B3: each of Pacemaker's words proves what a controller recorded whose clock is ahead or behind.
+/// B3: each of Pacemaker's sources proves the record of a controller whose clock is ahead or behind.
 #[test]
 fn a_mark_gets_its_proof_where_the_clocks_of_controllers_differ() {
     if lacks_evidence() {
@@ -55,7 +55,7 @@ fn a_mark_gets_its_proof_where_the_clocks_of_controllers_differ() {
     }
 }
 
-/// B3: a clock that is ahead is said, with what to do.
+/// B3: a clock that is ahead is reported, with what to do.
 #[test]
 fn a_clock_that_differs_is_seen_in_status() {
     let (mut site, mut alerter) = begun(&["compute1"], "ctl1");

@@ -60,7 +60,7 @@ impl Site {
         self.load().unwrap_or_else(|problems| panic!("{problems}"))
     }
 
-    /// The problems as they are printed, with the directory taken out of the way.
+    /// The problems as they are printed, without the directory.
     pub(crate) fn problems(&self) -> Vec<String> {
         let problems = self.load().expect_err("this configuration has problems").to_string();
         let directory = format!("{}/", self.0.path().display());
@@ -84,7 +84,7 @@ fn host(name: &str) -> HostName {
     HostName::parse(name).unwrap()
 }
 
-/// S1-15: a route is all that must be said.
+/// S1-15: a route is all that must be configured.
 #[test]
 fn a_route_is_enough_and_the_rest_has_defaults() {
     let settings = Site::new(ROUTE).settings();
@@ -103,7 +103,7 @@ fn a_route_is_enough_and_the_rest_has_defaults() {
     assert_eq!(route.driver.endpoint(), "http://127.0.0.1:8080/v1/host-failures");
 }
 
-/// S1-15, S1-37, S1-38: everything that can be said.
+/// S1-15, S1-37, S1-38: everything that can be configured.
 #[test]
 fn every_key_is_read() {
     let site = Site::new(
@@ -193,7 +193,7 @@ fn later_files_override_single_keys_and_add_to_tables() {
     assert_eq!(endpoints, ["http://[::1]/", "http://127.0.0.1:9/"]);
 }
 
-/// The point of the whole: one run names everything that is wrong, in all files, with its place.
+/// One run names everything that is wrong, in all files, with its place.
 #[test]
 fn every_problem_in_all_files_is_listed_at_once() {
     let site = Site::new(
@@ -244,7 +244,7 @@ fn without_a_route_nobody_would_be_notified() {
     assert_eq!(Site::new("[http]\n").problem(), expected);
 }
 
-/// A route of its own for some hosts, and one that nothing waits for.
+/// A route for some hosts, and one that is not required.
 #[test]
 fn a_route_takes_all_hosts_or_some_and_is_required_unless_it_says_otherwise() {
     let url = "url = \"http://127.0.0.1:9/\"\n";

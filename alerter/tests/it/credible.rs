@@ -177,7 +177,7 @@ fn an_honest_mark_of_another_configuration_is_held_and_not_lost() {
     }
 }
 
-/// Entries of 2036: a mark that would take in all evidence, a watermark that would silence it, a fencing, an end.
+/// Entries of 2036: a mark that would take in all evidence, a watermark that would silence evidence, a fencing, an end.
 #[test]
 fn entries_of_a_time_to_come_swallow_nothing() {
     if lacks_evidence() {
@@ -215,7 +215,7 @@ fn entries_of_a_time_to_come_swallow_nothing() {
     }
 }
 
-/// What is ahead of a clock by a little is believed when that has come: nothing is forgotten of it.
+/// An entry that is a little ahead of the clock is believed when its time has come.
 #[test]
 fn an_entry_of_a_clock_that_is_ahead_is_taken_in_later() {
     if lacks_evidence() {
@@ -310,7 +310,7 @@ fn a_forged_return() {
     }
 }
 
-/// `m.` of another alerter for the same outage: it ends nobody's mark by itself.
+/// `m.` of another alerter for the same outage: by itself it ends no mark.
 #[test]
 fn a_forged_mark_beside_one_that_the_register_never_had() {
     if lacks_evidence() {

@@ -1,4 +1,4 @@
-//! A pass of the intake that a failed write cut off: the next one does what was left, whatever was in memory.
+//! A pass of the intake that a failed write cut off: the next one does the rest, whatever was in memory.
 
 use crate::site::{Alerter, Site, begun, lacks_evidence};
 

@@ -1,4 +1,4 @@
-//! A damaged row of the journal: reported, and in nobody's way.
+//! A damaged row of the journal: reported, and no obstacle to other rows.
 
 use crate::site::{Alerter, Site, begun, lacks_evidence};
 

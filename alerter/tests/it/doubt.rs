@@ -1,4 +1,4 @@
-//! What nobody vouches for: never sent until Pacemaker or an operator does; and what is no failure of a host at all.
+//! Unproven fencings are not sent until Pacemaker or an operator vouches for them. Other events are no failure of a host at all.
 
 use std::time::Duration;
 
@@ -118,7 +118,7 @@ fn a_confirmed_host_fails_later() {
     assert_eq!(site.notified.len(), 2, "{:?}", site.notified);
 }
 
-/// The same, after an operator has ended the held mark, as the README says of a host that lives: nothing of it is left that
+/// The same, after an operator has ended the held mark, as the README says of a host that lives: nothing is left that
 /// could take in the failure, from every witness: on this controller, and on one that knows that mark by the register alone.
 #[test]
 fn a_confirmed_host_fails_after_its_mark_was_ended() {

@@ -201,7 +201,7 @@ impl<S: AsyncRead + AsyncWrite + Unpin> Peer<S> {
 }
 
 impl Peer<TcpStream> {
-    /// Keeps what was said and not read yet short: it does not count as said for long.
+    /// Keeps the unread bytes few: after a short time they do not count as sent.
     pub(crate) fn without_room(self) -> Self {
         setsockopt(&self.stream, sockopt::SndBuf, &(64 * 1024)).unwrap();
         self

@@ -16,7 +16,7 @@ use tempfile::TempDir;
 use crate::left_out::leave_out;
 use crate::route::{BODY, LONG, deliver, id, word};
 
-/// It finds in `main.rs` what it would find in `crates/drivers/src`.
+/// `main.rs` gives it the modules that it would find in `crates/drivers/src`.
 #[path = "../../../docs/examples/spool-driver.rs"]
 #[expect(unreachable_pub, reason = "it is public where a driver stands among the others")]
 mod spool;
@@ -224,7 +224,7 @@ fn each_mistake_has_its_sentence() {
     }
 }
 
-/// What is said of a key that nobody asked for: behind those of every route stand the driver's own.
+/// The message for an unknown key lists the keys of every route, then the driver's own.
 #[test]
 fn another_key_is_unknown() {
     let said = configured("directory = \"DIR\"\nurl = \"x\"").1.unwrap_err().concat();

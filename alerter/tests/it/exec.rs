@@ -236,7 +236,7 @@ async fn a_dropped_exchange_kills_all_that_was_started() {
     watch.all_gone().await;
 }
 
-/// The broken variant of both: who kills the program alone leaves its child behind.
+/// The broken variant of both kills the program alone and leaves its child behind.
 #[tokio::test]
 async fn a_kill_of_the_program_alone_would_be_caught() {
     let mut watch = Watch::new();

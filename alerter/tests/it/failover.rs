@@ -13,7 +13,7 @@ use crate::site::{Alerter, PATIENCE, Site, begun, lacks_evidence, refused, taken
 
 const DAY: f64 = 86_400.0;
 
-/// The audit itself: what it is there for, it finds.
+/// The audit itself finds each fault that it is for.
 #[test]
 fn the_audit_finds_what_is_wrong() {
     if lacks_evidence() {

@@ -1,4 +1,4 @@
-//! Entries that somebody wrote who can write the register, every member of `haclient`: they may keep a host from being
+//! Entries that a member of `haclient` wrote into the register: they may keep a host from being
 //! sent, as root on a controller can do, but no live host is reported for them.
 
 use std::time::Duration;

@@ -51,7 +51,7 @@ fn notified<'s>(settings: &'s Settings, node: &str) -> Vec<&'s str> {
     routes.into_iter().map(|route| route.name.as_str()).collect()
 }
 
-/// The problems of a group with this in it, beside a good route.
+/// The problems of a group with this text, beside a good route.
 fn problems_in_group(text: &str) -> Vec<String> {
     Site::new(&format!("[groups.a]\n{text}\n{}", route("all", ""))).problems()
 }
@@ -177,7 +177,7 @@ fn the_range_goes_before_the_number() {
     assert!(warnings("[groups.a]\nhosts = [\"c1\"]\nunhealthy-range = \"[2-3]\"").is_empty());
 }
 
-/// S4-24: a share that is nobody holds every host of the group. The broken variants are a number, another rounding, and a group
+/// S4-24: a share of zero hosts holds every host of the group. The broken variants are a number, another rounding, and a group
 /// whose size only the cluster knows.
 #[test]
 fn a_share_that_is_nobody_is_warned_of() {
@@ -199,7 +199,7 @@ fn a_share_that_is_nobody_is_warned_of() {
     }
 }
 
-/// Nobody could say of how many hosts it is a share.
+/// It would be a share of an unknown number of hosts.
 #[test]
 fn without_a_cluster_a_share_wants_a_list_of_hosts() {
     let site = |group: &str| {

@@ -1,4 +1,4 @@
-//! `/health`: the sums by the specification, both formats as they are, and answers while everything else hangs.
+//! `/health`: totals by the specification, both formats, and answers while everything else hangs.
 
 use std::collections::BTreeMap;
 use std::io;
@@ -54,7 +54,7 @@ fn shown(health: &Health, check: &Check) -> (Status, Option<String>) {
     (status, output)
 }
 
-/// S3-31, S3-51: what knows nothing passes, at the start and after a reload; the count begins at 0.
+/// S3-31, S3-51: a check without data passes, at the start and after a reload; the count begins at 0.
 #[test]
 fn nothing_known_passes() {
     let health = Health::default();
@@ -83,7 +83,7 @@ fn what_is_too_old_is_unknown_and_stays_in_the_answer() {
     assert_eq!(health.report(later(1_000_000), None).status, Status::Pass);
 }
 
-/// S3-13, S3-15, S3-19, S3-41: output is there where it does not pass, and only there; others' faults do not fail.
+/// S3-13, S3-15, S3-19, S3-41: a check has output exactly where it does not pass; faults of others do not make it fail.
 #[test]
 fn only_what_stops_our_own_work_fails() {
     for (check, worst) in [
@@ -413,7 +413,7 @@ async fn codes_and_headers_follow_the_status() {
     }
 }
 
-/// S3-25, S3-45: as `cache-control` says; a failure is kept by nobody, unless the header is left out.
+/// S3-25, S3-45: as `cache-control` says; a failure is never cached, unless the header is left out.
 #[tokio::test]
 async fn the_age_of_an_answer_is_as_configured() {
     for (keys, passing, failing) in [
@@ -430,7 +430,7 @@ async fn the_age_of_an_answer_is_as_configured() {
     }
 }
 
-/// S3-26: who knows the answer gets none. A failure is sent again: a condition holds for a success alone.
+/// S3-26: a client that has the answer gets no body. A failure is sent again: a condition holds for a success alone.
 #[tokio::test]
 async fn a_known_answer_is_not_sent_again() {
     let served = Served::new("");

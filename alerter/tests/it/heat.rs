@@ -354,7 +354,7 @@ async fn a_mapped_server_that_has_moved_is_left_alone() {
     assert_eq!(word(&attempt(&driver).await), "refused forbidden");
 }
 
-/// What nobody can be asked about waits for somebody, and keeps nothing else waiting.
+/// A host without a mapping waits for an operator, and keeps nothing else waiting.
 #[tokio::test]
 async fn a_mapped_resource_that_is_no_server_is_not_marked() {
     let scene = Scene::new().await;
@@ -410,7 +410,7 @@ async fn a_host_without_resources_is_acknowledged() {
     assert_eq!(scene.heat().asked, [""; 0]);
 }
 
-/// A name that Nova does not know would never find a server.
+/// With a name that Nova does not know no server would ever be found.
 #[tokio::test]
 async fn a_host_that_nova_does_not_know_waits_for_somebody() {
     let scene = Scene::new().await;
@@ -513,7 +513,7 @@ async fn a_resource_that_is_busy_is_asked_again() {
     assert_eq!(reference(&attempt(&scene.asking()).await), "2 resources");
 }
 
-/// A mapping that is wrong is said, and keeps none of the others waiting.
+/// A wrong mapping is reported, and keeps none of the others waiting.
 #[tokio::test]
 async fn a_resource_that_is_not_there_waits_for_somebody() {
     let scene = Scene::new().await;
@@ -576,7 +576,7 @@ async fn a_server_that_vanished_meanwhile_is_done() {
     );
 }
 
-/// S2-8: `false` goes only where this mark's `true` went.
+/// S2-8: `false` is sent only to resources that got this mark's `true`.
 #[tokio::test]
 async fn a_host_that_is_back_has_its_resources_unmarked() {
     for is_asking in [false, true] {

@@ -21,7 +21,7 @@ async fn every_kind_of_success_acknowledges() {
     }
 }
 
-/// S1-16: what is no success keeps the mark, with the word that says why.
+/// S1-16: anything but a success keeps the mark open, with the word that says why.
 #[tokio::test]
 async fn other_answers_do_not_acknowledge() {
     for (line, expected) in [
@@ -83,7 +83,7 @@ async fn redirects_are_refused_and_not_followed() {
     }
 }
 
-/// The acknowledgement stands with the header section; a body without end can neither delay nor undo it, and the
+/// The header section acknowledges; a body without end can neither delay nor undo it, and the
 /// connection is given up.
 ///
 /// The broken variant reads the body first: it gets no answer at all.
@@ -210,7 +210,7 @@ async fn half_an_answer_does_not_acknowledge() {
     assert_eq!(word_of(&endpoint.url()).await, "unknown closed");
 }
 
-/// HTTP/0.9 had no status at all. The broken variant is a client that still understands it: it sees a 200.
+/// HTTP/0.9 has no status. The broken variant is a client that still understands it: it sees a 200.
 #[tokio::test]
 async fn what_is_no_http_does_not_acknowledge() {
     for answer in [

@@ -9,7 +9,7 @@ use tokio::net::TcpStream;
 use crate::endpoint::{Endpoint, OK};
 use crate::route::{LONG, SHORT, deliver, route, word, word_of};
 
-/// No endpoint gets rid of more: what is read of an answer (408 KiB at most), and what the system keeps on the way.
+/// No endpoint can send more than this: what is read of an answer (408 KiB at most), and what the system keeps on the way.
 const MOST: usize = 4 << 20;
 /// A piece of what never ends.
 const PIECE: usize = 16 << 10;
@@ -101,7 +101,7 @@ async fn a_million_header_fields_acknowledge_nothing() {
     assert_eq!(outcome_of(endpoint, "a million fields").await, "unknown header-too-large");
 }
 
-/// What unpacks to runs of 258 zeros, thirteen bits for each: how it begins, and how it goes on for ever.
+/// Compressed data, thirteen bits for each run of 258 zeros: its beginning, and the part that repeats for ever.
 fn gzip_bomb() -> (Vec<u8>, Vec<u8>) {
     // Deflate with its fixed codes, which are written from their first bit on: a block that is not the last, a zero,
     // and then "258 bytes as the one before".

@@ -1,4 +1,4 @@
-//! Credentials: what stands in their files at an attempt is what the attempt shows.
+//! Credentials: each attempt uses what their files have then.
 
 use std::fs;
 use std::os::unix::fs::PermissionsExt as _;

@@ -1,4 +1,4 @@
-//! TLS from our side: the certificate that an endpoint knows us by, the name that we ask for, and the oldest version.
+//! TLS from our side: our client certificate, the name that we ask for, and the oldest version.
 
 use std::fs;
 use std::os::unix::fs::PermissionsExt as _;
@@ -213,7 +213,7 @@ async fn a_server_name_does_not_hide_a_host_without_an_address() {
     assert_eq!(word(&deliver(&route).await), "unreachable dns");
 }
 
-/// S1-45: who asks for TLS 1.3 gets nothing older.
+/// S1-45: a route that demands TLS 1.3 uses nothing older.
 #[tokio::test]
 async fn an_endpoint_with_an_older_tls_than_asked_for_is_not_notified() {
     let ca = Ca::new("ours");

@@ -107,7 +107,7 @@ async fn an_endpoint_of_tls_1_1_is_not_notified() {
     }
 }
 
-/// A CA file stands for itself: the system's CAs are not asked beside it.
+/// With a CA file the system's CAs are not used.
 #[tokio::test]
 async fn a_ca_of_the_same_name_is_another_ca() {
     let (ours, impostor) = (Ca::new("ours"), Ca::new("ours"));

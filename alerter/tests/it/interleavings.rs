@@ -10,7 +10,7 @@ use crate::site::{Alerter, CONTROLLERS, Notified, ROUTES, Site, lacks_evidence};
 
 const HOSTS: [&str; 2] = ["compute1", "compute2"];
 
-/// Where it cannot happen (a host that is down does not fail), it does not.
+/// A step that cannot happen is skipped: a host that is down does not fail.
 #[derive(Clone, Copy, Debug)]
 enum Step {
     /// A host dies, and a controller marks it.
@@ -29,7 +29,7 @@ enum Step {
     Loses { controller: usize },
     /// A route refuses, or takes again.
     Turns { route: usize },
-    /// Nobody holds the register's content any more.
+    /// The register's content is lost on all controllers.
     Empties,
     /// Nothing can be written into the register any more, or again.
     Mutes,
@@ -113,7 +113,7 @@ impl Story {
         }
     }
 
-    /// Without the key: whatever it is, it has no effect.
+    /// Written without the key: it has no effect, whatever it says.
     fn forge(&mut self, host: &str, by: &str, what: usize) {
         let newest = self.site.outages.iter().rev().find(|outage| outage.host == host);
         let Some(mark) = newest.and_then(|outage| outage.ids.first().copied()) else { return };
@@ -151,7 +151,7 @@ impl Story {
         self.site.advance(6.0);
     }
 
-    /// Everything works again, for long enough, on every controller in turn.
+    /// Everything works again for long enough, on one controller after the other.
     fn settle(&mut self) {
         self.site.lost.clear();
         self.site.down.clear();

@@ -15,7 +15,7 @@ use crate::openstack::{AT, PROJECT, Site, Whim, mark, send};
 use crate::route::{SECRET, SHORT, word};
 use crate::warnings::Warnings;
 
-/// One attempt of the mark, after so many of which nobody knows whether they arrived.
+/// One attempt of the mark, after so many attempts with an unknown outcome.
 async fn attempt(driver: &Masakari, ambiguous: u32) -> String {
     word(&send(driver, &driver.body(&mark()), ambiguous).await)
 }
@@ -49,7 +49,7 @@ async fn a_host_may_have_another_name_there() {
     assert_eq!(attempt(&driver, 0).await, "acknowledged");
 }
 
-/// Masakari has it, and nobody heard that it does.
+/// Masakari has it, and its answer was lost.
 #[tokio::test]
 async fn a_repetition_after_an_answer_that_was_lost_is_acknowledged() {
     let site = Site::new().await;
@@ -63,8 +63,8 @@ async fn a_repetition_after_an_answer_that_was_lost_is_acknowledged() {
     assert_eq!((posts(&site), site.state().rows.len()), (2, 1));
 }
 
-/// An attempt that got lost on its way proves nothing where Masakari shows what it has. Only of a duplicate, where it shows
-/// nothing, there is no better word than that; a host that is on maintenance may be so since its last recovery. The broken
+/// An attempt that got lost on its way proves nothing where Masakari shows what it has. Only for a duplicate, where it shows
+/// nothing, the attempt is the best proof; a host that is on maintenance may be so since its last recovery. The broken
 /// variant believes the attempt: the mark would be lost.
 #[tokio::test]
 async fn an_attempt_that_never_arrived_acknowledges_nothing() {
@@ -108,7 +108,7 @@ async fn a_credential_that_may_only_notify_ends_too() {
     }
 }
 
-/// S1-16: 202 alone is no word of Masakari's. The broken variant acknowledges by the status.
+/// S1-16: 202 alone is no acknowledgement of Masakari's. The broken variant acknowledges by the status.
 #[tokio::test]
 async fn only_the_notification_itself_acknowledges() {
     let later = r#"{"notification": {"notification_uuid": "9b1e", "status": "new",
@@ -157,7 +157,7 @@ async fn what_another_controller_sent_is_found() {
     }
 }
 
-/// Masakari shows no more of a list at once than it is configured to. The broken variants take a list for whole that is not:
+/// Masakari shows no more of a list at once than it is configured to. The broken variants take a partial list for a whole one:
 /// what was sent counts as another's, and is not acknowledged.
 #[tokio::test]
 async fn a_list_that_is_cut_short_hides_nothing() {
@@ -532,7 +532,7 @@ async fn one_connection_may_serve_many_marks() {
     }
 }
 
-/// Only the route's own word switches it off, and each start says so.
+/// Only the route's own key switches it off, and each start says so.
 #[tokio::test]
 async fn who_wants_it_insecure_is_warned() {
     let ours = Ca::new("ours");
@@ -544,7 +544,7 @@ async fn who_wants_it_insecure_is_warned() {
     assert!(refused.err().unwrap().to_string().contains("insecure = true in this route"));
 }
 
-/// The compiler's word that exchanges may run beside each other.
+/// Compiles only if exchanges may run beside each other.
 #[test]
 fn an_exchange_may_go_to_another_task() {
     fn is_send(_: impl Future<Output = Outcome> + Send) {}

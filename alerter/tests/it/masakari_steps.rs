@@ -164,7 +164,7 @@ async fn what_may_only_be_hidden_is_not_gone() {
     assert_eq!(ask(&driver, Step::Return, &mark).await, "wait recovering");
 }
 
-/// A question that was not answered is put again, and is nothing that may have arrived.
+/// A question without an answer is asked again, and is no ambiguous attempt.
 #[tokio::test]
 async fn a_question_without_an_answer_is_put_again() {
     let mark = fresh();

@@ -15,7 +15,7 @@ const NODE: &str = "ctl3";
 enum Record {
     /// By `fence_mark`, which read what the node did first since it joined.
     Whole,
-    /// By `fence_mark`, which read nothing of it.
+    /// By `fence_mark`, which read no such thing.
     WithoutIncarnation,
     /// By Pacemaker's own alerts and history alone.
     EvidenceAlone,

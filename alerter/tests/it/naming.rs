@@ -9,7 +9,7 @@ use crate::site::{Alerter, ROUTES, Site, lacks_evidence, mark_of};
 const SLIP: &str = r#"{ compute1 = "compute2.example.org" }"#;
 const CORRECTED: &str = r#"{ compute1 = "compute1.example.org" }"#;
 
-/// Where an alerter knows from that the host was fenced.
+/// The source from which an alerter knows that the host was fenced.
 #[derive(Clone, Copy, Debug)]
 enum KnownFrom {
     Agent,

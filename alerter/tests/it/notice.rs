@@ -252,7 +252,7 @@ async fn what_was_under_way_when_a_daemon_ended_is_taken_back() {
     daemon.end().await;
 }
 
-/// The operator gets what is true when the target takes it.
+/// The operator gets what is true at the time when the target accepts it.
 #[tokio::test]
 async fn what_has_passed_while_the_target_was_down_is_not_sent() {
     let (_keep, journal) = place();
@@ -277,7 +277,7 @@ fn place_endpoint(shared: &Shared, endpoint: Breaker) {
     shared.routes.outboxes().insert("recovery".into(), Outbox::new(endpoint));
 }
 
-/// S1-5, S4-31: a route that refuses, and its recovery; a trouble that lasts.
+/// S1-5, S4-31: a route that refuses, and its recovery; a failure that lasts.
 #[tokio::test]
 async fn a_route_that_refuses_is_reported_until_it_accepts() {
     let (_keep, journal) = place();

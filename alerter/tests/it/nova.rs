@@ -274,7 +274,7 @@ async fn it_is_disabled_with_a_reason_that_names_us_and_the_time() {
     );
 }
 
-/// The broken variant disables in any case, and nobody knows any more whose it was.
+/// The broken variant disables in any case, and its owner is not known any more.
 #[tokio::test]
 async fn what_somebody_else_disabled_keeps_its_reason() {
     for reason in ["alice: bad memory", ""] {
@@ -510,7 +510,7 @@ async fn what_somebody_else_changed_is_left_alone() {
     }
 }
 
-/// Issue 22, 7: who disables nothing leaves no reason to be known by, and nobody knows who forced the host down.
+/// Issue 22, 7: a route that disables nothing leaves no reason, so it is unknown who forced the host down.
 #[tokio::test]
 async fn without_a_reason_it_is_left_and_said() {
     for reason in [None, Some("alice: bad memory")] {

@@ -68,7 +68,7 @@ async fn no_mark_goes_out_again_long_after_it_was_allowed() {
     assert_eq!(site.counts(), (1, 2));
 }
 
-/// The daemon drops an exchange when it stops, or loses its right to send: the fetch is nobody's own.
+/// The daemon drops an exchange when it stops, or loses its right to send: the fetch goes on without it.
 #[tokio::test]
 async fn a_fetch_outlives_the_exchange_that_began_it() {
     let site = Site::new().await;

@@ -101,7 +101,7 @@ fn assert_each<const N: usize>(cases: [(String, &str); N]) {
     }
 }
 
-/// S0-4, S0-44: what belongs to no probe is refused by name, with what may have been meant.
+/// S0-4, S0-44: a key of no probe is refused by name, with a suggestion.
 #[test]
 fn an_unknown_table_or_key_is_refused() {
     let top = |text: &str| format!("[groups.r.confirm]\n{text}\n{TCP}");
@@ -144,7 +144,7 @@ fn an_unknown_table_or_key_is_refused() {
     ]);
 }
 
-/// S0-8, S0-10: `{nodename}` and no other name, and a pattern that not every answer holds.
+/// S0-8, S0-10: `{nodename}` and no other name, and a pattern that does not match every answer.
 #[test]
 fn a_url_is_about_the_host_and_a_pattern_says_something() {
     let url = |url: &str| format!("[groups.r.confirm.poll-url.a]\nhealthy = \"ok\"\nurl = \"{url}\"\n");

@@ -82,7 +82,7 @@ fn a_mark_that_was_not_sent_does_not_end_by_age() {
     expect("age", &wrong);
 }
 
-/// B2. What one controller knows of an open mark comes back to all: an alerter elsewhere must not depend on evidence of its own.
+/// B2. What one controller knows of an open mark reaches all again: an alerter elsewhere must not depend on evidence of its own.
 /// The controller of the first alerter does not come back, and the agent's `monitor` is all that runs where the record is.
 #[test]
 fn a_mark_of_another_controller_comes_back_after_the_register_was_lost() {
@@ -115,7 +115,7 @@ fn a_mark_of_another_controller_comes_back_after_the_register_was_lost() {
     expect("monitor", &wrong);
 }
 
-/// The same while an alerter runs on: a part of the register is lost, the part that says of an open mark.
+/// The same while an alerter runs on: the part of the register with an open mark is lost.
 #[test]
 fn a_part_of_the_register_that_is_lost_comes_back() {
     if lacks_evidence() {
@@ -237,7 +237,7 @@ fn what_is_dated_in_the_future_waits_no_longer_than_anything_else() {
             if !is_seen {
                 wrong.push(format!("{case}: neither notified nor held"));
             }
-            // What is notified of it must be true: it did not fail tomorrow.
+            // What is notified of it must be true: the host did not fail in the future.
             let now = site.now.seconds();
             let late = site.notified.iter().filter(|notified| notified.failure_time > now + 120);
             wrong.extend(late.map(|notified| format!("{case}: {notified:?}")));
@@ -468,7 +468,7 @@ fn a_mark_beside_a_real_fencing_says_nothing_else_than_that() {
 }
 
 /// A mark as an alerter would have made it.
-/// D. A mark of a host that is alive, dated years ahead, takes in nothing of the host's real outage.
+/// D. A mark of a host that is alive, dated years ahead, does not take in the host's real outage.
 #[test]
 fn a_mark_of_the_future_swallows_nothing() {
     if lacks_evidence() {

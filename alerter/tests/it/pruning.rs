@@ -41,7 +41,7 @@ fn long_ago() -> (Site, Alerter, BTreeMap<Key, Entry>) {
     (site, alerter, register)
 }
 
-/// Everything that ever spoke of the outage speaks once more: the register with its end, and without it. An alerter that takes
+/// All sources of the outage report it once more: the register with its end, and without it. An alerter that takes
 /// what Pacemaker remembers of years ago for a new proof sends it again.
 #[test]
 fn a_mark_that_was_removed_is_never_sent_again() {

@@ -101,7 +101,7 @@ fn attributes(entries: &[Entry]) -> String {
     format!("<pacemaker-result>{}</pacemaker-result>", entries.iter().map(line).collect::<String>())
 }
 
-/// S1-28: what another controller wrote into the register is seen from one that knows nothing itself.
+/// S1-28: what another controller wrote into the register is shown by a controller without a record of its own.
 #[test]
 fn a_controller_without_a_journal_shows_the_clusters_marks() {
     if !have_mounts() {

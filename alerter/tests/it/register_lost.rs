@@ -1,4 +1,4 @@
-//! The register is lost, or what it held has left it, and another alerter comes: no age and no lost register ends a mark that
+//! The register is lost, or its entries have left it, and another alerter comes: no age and no lost register ends a mark that
 //! nobody acknowledged, and nothing that was acknowledged long ago comes back.
 
 use std::time::Duration;

@@ -1,4 +1,4 @@
-//! What an endpoint has against one host is about that host: the others are sent as if there were none such.
+//! When an endpoint rejects one host's mark, the others are sent as if it had not.
 
 use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex};
@@ -26,7 +26,7 @@ use crate::routes::{Place, route};
 /// Answers by host, until others are put in their place; 200 where there is none.
 type Answers = Arc<Mutex<BTreeMap<String, u16>>>;
 
-/// A receiver that has something against these hosts.
+/// A receiver that rejects these hosts.
 async fn receiver(against: &[&str], status: u16) -> (Endpoint, Answers) {
     let answers: Answers =
         Arc::new(Mutex::new(against.iter().map(|host| ((*host).to_owned(), status)).collect()));
@@ -162,7 +162,7 @@ async fn what_is_refused_of_one_host_alone_parks_nobody_else() {
     }
 }
 
-/// The counterpart: what two hosts are refused parks the route, and a third one is not tried. `retry` of a host sends that very
+/// The counterpart: a refusal of two hosts parks the route, and a third one is not tried. `retry` of a host sends that very
 /// one, however old the others are; the broken variant sends the oldest.
 #[tokio::test]
 async fn a_retry_of_a_host_sends_that_host() {

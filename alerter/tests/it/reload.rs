@@ -1,4 +1,4 @@
-//! A new configuration in a running engine: what says the same goes on, what is wrong changes nothing, and nothing is dropped.
+//! A new configuration in a running engine: routes that stay the same go on, a wrong file changes nothing, and nothing is dropped.
 
 use std::path::PathBuf;
 use std::sync::Arc;
@@ -174,8 +174,8 @@ pub(crate) async fn said(endpoint: &Endpoint, requests: usize) {
     timeout(LONG, come).await.unwrap();
 }
 
-/// A route that says the same keeps its exchange under way, its driver with its token and connections, and its breaker. The
-/// broken variant is the other route: by one key it is another one.
+/// A route that is configured the same keeps its exchange under way, its driver with its token and connections, and its breaker. The
+/// broken variant is the other route: one key makes it another one.
 #[tokio::test]
 async fn a_route_that_says_the_same_goes_on_as_it_is() {
     let (endpoint, leave) = slow().await;
@@ -265,7 +265,7 @@ async fn an_invalid_file_changes_nothing_and_says_why() {
         reasons.len() == 1 && reasons[0].contains(&place) && reasons[0].contains("stays in force"),
         "{reasons:?}"
     );
-    // Whatever words of other troubles stand in it, it says what it is about.
+    // Whatever words of other problems are in it, it names its own cause.
     let status: Daemon = running.socket().get("/v1/status").await.unwrap();
     let said: Vec<(Kind, &String)> = status.problems.iter().map(|one| (one.kind, &one.what)).collect();
     assert_eq!((said, &status.health.reasons), (vec![(Kind::Configuration, &reasons[0])], &reasons));

@@ -116,7 +116,7 @@ fn to(route: &str, state: State) -> (String, State) {
     (route.to_owned(), state)
 }
 
-/// A route that is new is brought to very many marks a page at a time, so that the journal is free in between. The broken
+/// A new route gets the marks that wait a page at a time, so that the journal is free in between. The broken
 /// variant, which serves them at one go, leaves nothing for the second page.
 #[test]
 fn open_marks_are_given_a_new_route_page_by_page() {

@@ -224,7 +224,7 @@ fn where_pages_are_lacking_what_is_new_goes() {
     site.assert_all_notified();
 }
 
-/// A sealed page of long ago is put back, or a configuration with it: its mark is nobody's news. It is held where its host may be back, and
+/// A sealed page of long ago is put back, or a configuration with it: its mark is not new. It is held where its host may be back, and
 /// the broken variant sends it.
 #[test]
 fn a_sealed_mark_that_is_found_long_after_is_held() {

@@ -173,7 +173,7 @@ fn what_operators_decide_holds_until_it_ends() {
     assert_eq!(turn(&mut daemon, until), marks[..1]);
 }
 
-/// An operator's word for one mark goes past everything that the policy holds it for, and past nothing for others.
+/// An operator's release of one mark overrides every hold of that mark, and none of others.
 #[test]
 fn a_release_of_one_mark_frees_that_one() {
     let (_place, mut daemon) = site("max-unhealthy = 1");

@@ -336,7 +336,7 @@ fn a_host_whose_mark_may_have_arrived_is_called_back_after_unmark() {
     }
 }
 
-/// Issue 22, 7, second way: the one that may have notified is gone, and the next one never tried.
+/// Issue 22, 7, second way: the alerter that may have sent it is gone, and the next one never tried.
 #[test]
 fn a_host_that_another_alerter_may_have_notified_of_is_called_back() {
     if lacks_evidence() {

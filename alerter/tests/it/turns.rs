@@ -58,7 +58,7 @@ fn what_is_under_way_keeps_its_place_whatever_is_decided_meanwhile() {
     }
 }
 
-/// Marks that wait for a route in trouble take nobody's place; when the time of that step of their chains is over, all could
+/// Marks that wait for a failing route take no place; when the time of that step of their chains is over, all could
 /// be sent to the next route at once, and one is. The broken variant is the group without a limit.
 #[test]
 fn chains_that_go_on_together_are_sent_a_few_at_a_time() {

@@ -69,7 +69,7 @@ pub(super) fn ask(
     body: Option<&Value>,
 ) -> anyhow::Result<Said> {
     let body = body.map(Value::to_string).unwrap_or_default();
-    // As of old: neither chunks nor a connection that is kept.
+    // HTTP/1.0: neither chunks nor a connection that is kept.
     let mut request = format!("{what} HTTP/1.0\r\nHost: {service}\r\nAccept: application/json\r\n");
     for (key, value) in headers {
         request.push_str(&format!("{key}: {value}\r\n"));

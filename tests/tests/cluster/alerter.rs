@@ -36,7 +36,7 @@ fn a_killed_alerter_is_restarted_and_sends(cloud: &mut Cloud) -> anyhow::Result<
     event::check(&requests[0], &mark, died)
 }
 
-/// The endpoint is no business of the monitor: dead or not, the resource is well. S1-32, S1-51
+/// The monitor does not depend on the endpoint: dead or not, the resource is well. S1-32, S1-51
 fn the_monitor_answers_while_the_endpoint_is_dead(cloud: &mut Cloud) -> anyhow::Result<()> {
     let before = cloud.begin()?;
     cloud.receiver.down();

@@ -41,7 +41,7 @@ fn refused(cloud: &Cloud, before: &Before) -> anyhow::Result<()> {
     cloud.nothing_was_sent(before)
 }
 
-/// The broken variant: an agent that says yes to everything. The cluster takes the running host for a dead one.
+/// The broken variant: an agent that reports success for everything. The cluster takes the running host for a dead one.
 fn without_the_refusal_it_counts_as_fenced(cloud: &Cloud, before: &Before) -> anyhow::Result<()> {
     cloud.lab.bmc().set_mark(MarkMode::StandIn)?;
     ensure!(refused(cloud, before).is_err(), "an agent that never refuses passes this scenario");

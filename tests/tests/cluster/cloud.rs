@@ -87,7 +87,7 @@ impl Cloud {
         })
     }
 
-    /// Waits until the host is a member and the alerter runs; a host that nobody powers on is powered on.
+    /// Waits until the host is a member and the alerter runs; a host that stays off is powered on.
     pub(crate) fn host_returns(&self) -> anyhow::Result<()> {
         self.lab.bring_back(HOST)?;
         self.lab.wait_until_ready()?;
@@ -224,7 +224,7 @@ impl Cloud {
         Ok(all.into_iter().filter(|fencing| fencing.status != "pending").collect())
     }
 
-    /// That the host was fenced since, and that nobody but Pacemaker's own controller has asked for it.
+    /// That the host was fenced since, and that Pacemaker's own controller alone has asked for it.
     pub(crate) fn the_cluster_alone_has_fenced(&self, before: &Before) -> anyhow::Result<()> {
         let fencings = self.fencings_since(before)?;
         let by_cluster = |fencing: &Fencing| fencing.client.starts_with("pacemaker-controld");
@@ -266,7 +266,7 @@ impl Mark {
     }
 }
 
-/// Waits while `wanted` holds all the time.
+/// Checks for a while that `wanted` holds all the time.
 pub(crate) fn holds_for(seconds: u64, mut wanted: impl FnMut() -> anyhow::Result<()>) -> anyhow::Result<()> {
     let end = Instant::now() + Duration::from_secs(seconds);
     let limit = Duration::from_secs(seconds + 30);

@@ -44,7 +44,7 @@ fn setup(cloud: &Cloud, options: &[&str]) -> anyhow::Result<Ended> {
     cloud.lab.exec(HOME, &[&command[..], options].concat())
 }
 
-/// The levels of power alone stay: of the lab's own agent nobody knows what it does.
+/// The levels of power alone stay: `setup` does not know what the lab's own agent does.
 fn forget(cloud: &Cloud) -> anyhow::Result<()> {
     cloud.lab.replace_section("fencing-topology", &topology(&[HOST.to_owned()], &["power"]))?;
     for path in OURS {

@@ -152,7 +152,7 @@ impl Cluster {
         format!("{roles}; alerter on {alerter}\nlast: {}\n{lost}{kept}", last.join("; "))
     }
 
-    /// What Pacemaker said last of each host that it has lost: on another machine these lines are all there is.
+    /// Pacemaker's last lines about each host that it has lost: from another machine they are all that one gets.
     fn of_lost_hosts(&self) -> anyhow::Result<String> {
         let view = self.lab.view()?;
         let dc = view.dc().context("no DC")?;
@@ -281,7 +281,7 @@ impl Cluster {
     }
 
     /// Waits until all controllers are members. One that learns that it was fenced shuts itself down and stays down: here
-    /// a controller boots in seconds, and may be back before that news. Somebody has to push its button.
+    /// a controller boots in seconds, and may be back before that news. The test has to power it on.
     pub(crate) fn wait_for_controllers(&self) -> anyhow::Result<()> {
         let names = self.names();
         let names: Vec<&str> = names.iter().map(String::as_str).collect();
@@ -408,7 +408,7 @@ impl Cluster {
         self.run(&["crm_attribute", "--type", "crm_config", "--name", name, "--update", value]).map(drop)
     }
 
-    /// Waits until every host is a member; one that nobody powers on is powered on, once the cluster has missed it.
+    /// Waits until every host is a member; one that stays off is powered on, once the cluster has missed it.
     pub(crate) fn hosts_return(&self) -> anyhow::Result<()> {
         self.wait_for_controllers()?;
         let hosts: Vec<String> = self.lab.remotes().map(str::to_owned).collect();

@@ -1,4 +1,4 @@
-//! What seems a fencing and is none, or is too old to be sent: held or passed over, and never sent.
+//! Events that only seem fencings, or are too old: they are held or skipped, and never sent.
 
 use std::time::Duration;
 
@@ -113,7 +113,7 @@ fn alerter_on(controller: &str) -> Writer {
     Writer { part: Part::Alerter, controller: controller.to_owned() }
 }
 
-/// What would end the mark, and hold everything.
+/// Entries that would end the mark, and hold everything.
 fn ends(mark: &str, by: &str) -> anyhow::Result<Vec<Entry>> {
     let (mark, at, by) = (MarkId::parse(mark)?, Timestamp::now(), by.to_owned());
     let taken = |(route, _): (&str, u16)| {

@@ -20,7 +20,7 @@ pub(crate) const SCENARIOS: &[Scenario] = &[
 const ROUNDS: usize = 10;
 /// A wait of up to 2 s scatters: fewer rounds say little of its median.
 const POLLED_ROUNDS: usize = 30;
-/// Where alerts go that the alerter is not to see.
+/// A directory for alerts that the alerter does not read.
 const ELSEWHERE: &str = "/var/lib/nova-host-alerter/elsewhere";
 const EVIDENCE: &str = "/var/lib/nova-host-alerter/evidence";
 

@@ -1,4 +1,4 @@
-//! Hosts that live, and of which Pacemaker says for a moment what would make them seem dead. Then an operator confirms by hand that
+//! Living hosts that Pacemaker reports for a moment as if they were dead. Then an operator confirms by hand that
 //! they are off: an alerter that reads the membership wrongly starts their machines twice.
 
 use std::time::Duration;
@@ -83,7 +83,7 @@ fn that_the_cib_calls_lost(cluster: &mut Cluster) -> anyhow::Result<()> {
     reconnect_after(cluster, host, "60s")?;
     let state = format!("<node_state id=\"{host}\" uname=\"{host}\" in_ccm=\"false\"/>");
     cluster.run(&["cibadmin", "--modify", "--scope=status", "--xml-text", &state])?;
-    // Nothing is waited for: that it counts as lost is what this time is for.
+    // A fixed time: the host must count as lost for so long.
     std::thread::sleep(LOST_FOR);
     let query = format!("--xpath=//node_state[@id='{host}' and @in_ccm='true']");
     let is_back = cluster.run(&["cibadmin", "--query", "--local", &query]).is_ok();

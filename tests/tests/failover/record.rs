@@ -1,4 +1,4 @@
-//! What a cluster's CIB says of a host at the moments that matter, kept for the unit tests of `marks`.
+//! Records of a cluster's CIB at the moments that matter for a host, kept for the unit tests of `marks`.
 
 use std::path::Path;
 
@@ -20,7 +20,7 @@ const FAILED: &str = "compute1";
 const ALIVE: &str = "compute2";
 /// Where `crates/pacemaker/src/cib/recorded.rs` reads.
 const ROOM: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/../crates/pacemaker/src/cib/recorded");
-/// Nothing in them is about a host's membership.
+/// Sections without a host's membership.
 const LEFT_OUT: [&str; 9] = [
     "constraints",
     "op_defaults",

@@ -21,7 +21,7 @@ pub(crate) const SCENARIOS: &[Scenario] = &[
 
 const RACK1: [&str; 6] = ["compute1", "compute2", "compute3", "compute4", "compute5", "compute6"];
 const RACK2: [&str; 6] = ["compute7", "compute8", "compute9", "compute10", "compute11", "compute12"];
-/// 40 % of six hosts, rounded down: so many may be down in either rack.
+/// 40 % of six hosts, rounded down: so many may be down in each rack.
 const LIMIT: usize = 2;
 const COOLDOWN: Duration = Duration::from_secs(5);
 
@@ -195,7 +195,7 @@ fn group(cluster: &Cluster, name: &str) -> anyhow::Result<Value> {
 
 /// Waits for so many notices of a storm since then, and checks that they are these: `raised` or `cleared`, and who says it.
 /// A controller whose alerter was lost in an earlier storm, and never cleared that, may say nothing more of this one: to it
-/// that is the same one, unless it has run without a target of notices meanwhile.
+/// this is the same storm, unless it has run without a target of notices meanwhile.
 fn noticed(cluster: &Cluster, since: usize, wanted: &[(&str, &String)]) -> anyhow::Result<()> {
     let (earlier, mut seen) = (notices(cluster, 0..since)?, Vec::new());
     let stands = |controller: &String| {

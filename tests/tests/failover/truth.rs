@@ -26,7 +26,7 @@ pub(crate) fn story(cluster: &Cluster, before: &Before) -> anyhow::Result<Story>
     })
 }
 
-/// What the active alerter says has no end that can be shown.
+/// Fencings for which the active alerter can show no end.
 fn unaccounted(cluster: &Cluster) -> anyhow::Result<Vec<String>> {
     let status = cluster.on_active(&["nova-host-alerter", "status", "--json"])?;
     let status: Value = serde_json::from_str(&status)?;

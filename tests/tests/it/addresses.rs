@@ -154,7 +154,7 @@ fn within<T: Send>(namespace: &File, act: impl FnOnce() -> T + Send) -> T {
     thread::scope(|scope| scope.spawn(there).join().unwrap())
 }
 
-/// S4-30: whatever an endpoint calls its redirect, nobody is asked at the place that it names. The broken variant asks
+/// S4-30: whatever an endpoint calls its redirect, no request goes to the place that it names. The broken variant asks
 /// there: it is heard.
 fn a_redirect_to_the_metadata_service_is_not_followed() {
     let network = Network::new();

@@ -1,4 +1,4 @@
-//! The budgets: what the programs may cost, each a count. A program without optimization is larger, and has limits of its own:
+//! The budgets of the programs, each a count. A program without optimization is larger, and has limits of its own:
 //! `make budgets` measures a release build, which is what is wanted.
 
 use std::fs;
@@ -142,7 +142,7 @@ fn every_budget_is_kept() {
     assert!(excesses.is_empty(), "{excesses:#?}");
 }
 
-/// The broken variants: programs that cost one more each, and measures of nothing.
+/// The broken variants: programs that cost one more each, and empty measurements.
 fn what_exceeds_its_budget_is_said() {
     for budget in BUDGETS {
         assert_eq!(budget.excess(budget.limit()), None);
@@ -155,7 +155,7 @@ fn what_exceeds_its_budget_is_said() {
     );
 }
 
-/// Whether a call begins in a line of strace, and is not one that waits: how often that is done is up to what else the
+/// Whether a call begins in a line of strace, and is not one that waits: how often a program waits depends on what else the
 /// machine does.
 fn begins_call(line: &str) -> bool {
     let waits = ["poll(", "wait4(", "waitid(", "nanosleep(", "futex(", "EAGAIN", "sched_yield("];

@@ -1,4 +1,4 @@
-//! The clock is set while the daemon runs: by days, to 1970, past 2038. Nothing is lost or sent twice, and nobody is stormed.
+//! The clock is set while the daemon runs: by days, to 1970, past 2038. Nothing is lost or sent twice, and no endpoint is flooded.
 
 use std::fs;
 use std::thread;
@@ -91,7 +91,7 @@ impl Room {
         self.json(&["show", host])[0]["state"] == "acknowledged"
     }
 
-    /// The agent and the daemon had that time when they dealt with the host.
+    /// The agent and the daemon used that time for the host.
     fn assert_time(&self, request: &Received, host: &str, ahead: i64) {
         let event: Value = serde_json::from_slice(&request.body).unwrap();
         assert_eq!(event["payload"]["hostname"], format!("{host}.my.cloud.com"));

@@ -177,7 +177,7 @@ fn the_profiles_compile() {
     );
 }
 
-/// A context of a type that the module does not declare would leave files without a label.
+/// A context of a type that the module does not declare would leave files unlabelled.
 fn the_contexts_name_types_of_the_module() {
     let (module, contexts) =
         (text("packaging/selinux/nova_host_alerter.te"), text("packaging/selinux/nova_host_alerter.fc"));

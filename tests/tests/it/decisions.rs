@@ -60,7 +60,7 @@ fn listed(site: &Site) -> Vec<String> {
     all.as_array().unwrap().iter().map(name).collect()
 }
 
-/// Event and sentence of what was decided, oldest first.
+/// Event and sentence of each decision, oldest first.
 fn story(site: &Site) -> Vec<(String, String)> {
     let all: Value = serde_json::from_str(&done(site, &["history", "--json"])).unwrap();
     let text = |row: &Value, key: &str| row[key].as_str().unwrap().to_owned();
@@ -207,7 +207,7 @@ fn until_written(path: &Path) -> String {
     .unwrap()
 }
 
-/// S0-40: nobody ends it, and the daemon dies meanwhile. A pause without a time stays until `resume`, and says how many
+/// S0-40: it is not ended, and the daemon dies meanwhile. A pause without a time stays until `resume`, and says how many
 /// there were.
 fn a_maintenance_ends_by_its_time_and_a_pause_does_not() {
     let mut site = running();

@@ -92,7 +92,7 @@ fn a_killed_run_is_repaired_by_the_next() {
     assert!(said.ends_with("# the own rule\n/usr/sbin/policy-rc.d\n"), "{said}");
 }
 
-/// The package does enable itself: the test above sees a script that takes no care.
+/// The package does enable itself: the test above would catch a script that does not prevent it.
 fn without_the_care_it_would_be_enabled() {
     let careless = install_script().replace("disable_new \"$work/before\"", "true");
     let said = on_a_machine(&careless, "DEPS && echo enabled: $(enabled)");

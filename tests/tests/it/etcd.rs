@@ -145,7 +145,7 @@ fn what_another_cluster_wrote_is_not_seen() {
         assert_eq!(stands(tools), std::slice::from_ref(entry));
     }
     assert!(stands(&etcd.tools("/nova-host-alerter/c", "client", None)).is_empty());
-    // What a stranger wrote below our prefix is said, and hides nothing.
+    // A stranger's entry below our prefix is reported, and hides nothing.
     etcd.administered(&["put", "/nova-host-alerter/a/x", "y"]).unwrap();
     let found = read(&tools[0]).unwrap();
     assert_eq!((found.sound.len(), found.apart.len()), (1, 1), "{found:?}");
@@ -203,7 +203,7 @@ impl Watch {
         Self(register::watch(tools, soon()).unwrap())
     }
 
-    /// Returns when it says something; says whether it did, or has ended, or says nothing for long.
+    /// Waits until it prints something, ends, or is silent for long; gives which.
     fn says(&mut self) -> bool {
         let said = self.0.stdout.as_mut().unwrap();
         let limit = PollTimeout::try_from(ENOUGH).unwrap();

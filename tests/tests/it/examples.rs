@@ -70,7 +70,7 @@ impl Cluster {
         assert_eq!(self.deviations(), [""; 0]);
     }
 
-    /// Where this configuration is not what the design asks for.
+    /// Where this configuration deviates from the design.
     fn deviations(&self) -> Vec<String> {
         let settings = SETTINGS.map(|(resource, name, wanted)| {
             (format!("{name} of {resource}"), self.setting(resource, name), wanted)
@@ -161,7 +161,7 @@ fn both_examples_say_the_same() {
     assert_eq!(crmsh.levels(), pcs.levels());
 }
 
-/// S1-24: the slip that the tools invite, a blank where crmsh wants a comma, makes two levels and is seen.
+/// S1-24: the mistake that the tools invite, a blank where crmsh wants a comma, makes two levels and is seen.
 fn a_blank_for_a_comma_is_caught() {
     let slip = Tool::Crmsh.base().replace("power-compute1,mark power-compute1", "power-compute1 mark");
     let cluster = Cluster::with(Tool::Crmsh, &slip);

@@ -78,7 +78,7 @@ impl Reports {
         Pid::from_raw(guard)
     }
 
-    /// Nobody is left who could say anything.
+    /// No process is left that could report.
     fn all_gone(&mut self) -> bool {
         self.own = None;
         matches!(self.lines.recv_timeout(LIMIT), Err(std::sync::mpsc::RecvTimeoutError::Disconnected))

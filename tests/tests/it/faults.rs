@@ -50,7 +50,7 @@ pub(crate) fn apart() -> Group {
     Group { cannot: installed::cannot(&["unshare", "nsenter"]), tests }
 }
 
-/// A running alerter of which nothing bad is said.
+/// A running alerter without a problem.
 fn well(tables: &str) -> Site {
     let stand = Stand::well(Place::Own, |_| tables.to_owned()).unwrap();
     assert!(shown(&stand.site).starts_with("No fenced host waits to be told.\n"));
@@ -79,7 +79,7 @@ fn json(site: &Site, words: &[&str]) -> Value {
     serde_json::from_slice(&output.stdout).unwrap()
 }
 
-/// Waits until `status` has all these words, and says that the alert has them too, with this code.
+/// Waits until `status` has all these words; the check has to have them too, with this code.
 #[track_caller]
 fn named(site: &Site, code: i32, words: &[&str]) {
     let has_all = |text: &str| words.iter().all(|word| text.contains(word));
@@ -210,7 +210,7 @@ fn a_pause_is_forgotten() {
         WARNING,
         &["compute1 is held (pause) since", "the switch is changed", "nova-host-alerter resume"],
     );
-    // What the policy held is of the time when an alerter ran here. The broken variant says it as if it were of now.
+    // The policy's holds are from the time when an alerter ran here. The broken variant shows them as current.
     let current = site.said(&["list"]).unwrap();
     assert!(current.contains("held (pause)"), "{current}");
     site.end(Signal::SIGTERM).unwrap();
@@ -402,7 +402,7 @@ fn refused(site: &Site, words: &[&str]) -> String {
     String::from_utf8(output.stderr).unwrap()
 }
 
-/// A slip of the pen is no success: the broken variant ends nothing, and says so with exit code 0.
+/// A typo is no success: the broken variant ends nothing, and says so with exit code 0.
 fn words_that_nobody_knows_are_refused() {
     let mut receiver = Receiver::on_loopback().unwrap();
     let mut site = well(&http(&receiver));

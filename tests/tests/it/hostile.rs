@@ -36,7 +36,7 @@ fn retry(site: &Site) {
     assert!(site.alerter(&["retry", "--all"]).unwrap().status.success());
 }
 
-/// What a receiver has acknowledged, in the order in which it came.
+/// The marks that a receiver has acknowledged, in their order.
 fn taken(receiver: &Receiver) -> Vec<Received> {
     receiver.received().into_iter().filter(|request| request.answer == Answer::Status(200)).collect()
 }

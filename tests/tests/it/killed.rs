@@ -19,7 +19,7 @@ pub(crate) fn group() -> Group {
     Group { cannot: installed::cannot(&["strace"]), tests }
 }
 
-/// S1-16, S0-21: from the start over the mark and the attempt to the acknowledgement on disk.
+/// S1-16, S0-21: from the start, over mark and attempt, to the acknowledgement on disk.
 fn a_mark_survives_a_kill_at_every_write() {
     let (mut killed, mut sent_twice) = (0, 0);
     for write in 1..=MOST_WRITES {

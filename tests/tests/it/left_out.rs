@@ -1,5 +1,5 @@
 //! No test ends early in silence: one that this machine cannot run goes through `tests/src/left_out.rs`, which fails it in CI. And
-//! none passes over how a command of ours ended.
+//! none ignores how a command of ours ended.
 
 use std::fs;
 
@@ -19,7 +19,7 @@ pub(crate) fn group() -> Group {
     Group { cannot: None, tests }
 }
 
-/// What asks whether a test can run, and leaves it out where it cannot.
+/// The calls that leave a test out where it cannot run.
 const GATES: [&str; 9] = [
     "lacks_evidence()",
     "have_mounts()",
@@ -47,7 +47,7 @@ fn silent(text: &str) -> Vec<String> {
             "}" => is_test = false,
             _ if is_test && ends(line) => {
                 let guard = if line.trim() == "return;" { lines[number - 1] } else { line };
-                // Behind work of its own it is no early end.
+                // After work of the test it is no early end.
                 let is_early = guard == *line || guard.ends_with('{');
                 if is_early && !GATES.iter().any(|gate| guard.contains(gate)) {
                     found.push(guard.to_owned());
@@ -91,7 +91,7 @@ fn no_test_passes_over_an_exit_code() {
     assert!(found.is_empty(), "how it ended is not checked: {found:#?}");
 }
 
-/// The broken variants: as they stood. One of them ran a command that there never was.
+/// The broken variants: lines that once stood in tests. One of them ran a command that never existed.
 fn an_exit_code_that_nobody_checks_is_caught() {
     assert_eq!(unseen("        site.alerter(words).unwrap();").len(), 1);
     assert_eq!(unseen("    let said = site.alerter(&[\"list\"]).unwrap().stdout;").len(), 1);

@@ -1,4 +1,4 @@
-//! What the built daemon says, and to whom: each line about a mark has its id, no line has a secret, and who follows misses nothing.
+//! The built daemon's log: each line about a mark has its id, no line has a secret, and `--follow` misses nothing.
 
 use std::fs;
 use std::io::{BufRead as _, BufReader};

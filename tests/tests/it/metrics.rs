@@ -180,7 +180,7 @@ fn the_rules_do_as_their_tests_say() {
     assert_eq!(tested(&tests), names, "each rule has its test");
 }
 
-/// What a real daemon says while its endpoint does not let it in, as it goes on for an hour.
+/// The metrics of a real daemon whose endpoint refuses it, repeated for an hour.
 fn a_rule_fires_on_a_real_scrape() {
     let receiver = Receiver::on_loopback().unwrap();
     let site = started(&receiver);

@@ -1,4 +1,4 @@
-//! The OCF agent with the real daemon: what Pacemaker asks of it, on good days and on bad ones.
+//! The OCF agent with the real daemon: all actions of Pacemaker, with and without faults.
 
 use std::collections::BTreeSet;
 use std::fs;
@@ -514,7 +514,7 @@ fn stores(journal: &Path) -> Vec<(bool, String)> {
     forms.into_iter().map(|form| (false, form)).chain(in_fragment).collect()
 }
 
-/// Somebody else has started it, so that only the journal's lock says that it is the one. Nobody but the program can read where that
+/// The daemon was started by other means, so that only the journal's lock identifies it. Only the program can read where that
 /// is: Pacemaker would start a second one behind a stop that finds nothing.
 fn stop_finds_the_daemon_however_the_journal_is_written() {
     let resource = Resource::new();
@@ -576,7 +576,7 @@ fn a_process_that_only_resembles_the_daemon_is_left_alone() {
     assert!(lives(impostor.pid()) && lives(other.recorded()));
 }
 
-/// A process that only has the pid of a former daemon is nobody's business; with the right start time it would be stopped.
+/// A process that only has the pid of a former daemon is left alone; with the right start time it would be stopped.
 fn a_reused_pid_is_left_alone() {
     let resource = Resource::new();
     fs::create_dir_all(resource.path("run")).unwrap();

@@ -1,4 +1,4 @@
-//! What an operator does while something hangs: it counts at once, and holds nothing back.
+//! An operator's commands while something hangs: they take effect at once, and block nothing.
 
 use std::fs::{self, OpenOptions};
 use std::io::Write as _;
@@ -73,7 +73,7 @@ fn until_notified(notified: &Path, count: usize) {
     .unwrap();
 }
 
-/// A plugin of Nagios has 10 s. What the journal has is read without the daemon, and is said to be; the broken variant waits 40 s
+/// A plugin of Nagios has 10 s. The journal is read without the daemon, and the output says so; the broken variant waits 40 s
 /// without a word.
 fn a_hung_daemon_keeps_no_reader_waiting() {
     let mut receiver = Receiver::on_loopback().unwrap();

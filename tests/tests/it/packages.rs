@@ -1,4 +1,4 @@
-//! What the packages say against the tree: every file that they list is there, every part of the product is in the list, and no
+//! The packages against the tree: every file that they list is there, every part of the product is in the list, and no
 //! script touches what runs. Packages themselves are made and tried by `make test-packages`.
 
 use std::fs;
@@ -229,7 +229,7 @@ fn mode_of(file: &Path) -> String {
     format!("{:o}", meta.permissions().mode() & 0o7777)
 }
 
-/// What a script runs that it must not; what it says to people may name it.
+/// Forbidden commands that a script runs; its messages may name them.
 fn forbidden(script: &str) -> Vec<String> {
     let is_said =
         |line: &&str| line.trim_start().starts_with(['#']) || line.trim_start().starts_with("echo ");
@@ -247,7 +247,7 @@ fn rpm_scripts() -> String {
     behind.split_once("\n%files").unwrap().0.replace("%preun\n", "")
 }
 
-/// S1-47: an upgrade that nobody notices: no package starts, stops, restarts or enables anything.
+/// S1-47: an unnoticeable upgrade: no package starts, stops, restarts or enables anything.
 fn no_script_touches_what_runs() {
     let scripts = SCRIPTS.map(|name| text(&format!("packaging/debian/{name}")));
     for script in scripts.iter().chain(&[rpm_scripts()]) {

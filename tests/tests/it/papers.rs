@@ -1,4 +1,4 @@
-//! What the pages for contributors and for security say of this repository: every name in them is there.
+//! The pages for contributors and for security: every name in them exists in this repository.
 
 use std::collections::BTreeSet;
 use std::fs;
@@ -57,7 +57,7 @@ fn own_parts(manifest: &str) -> BTreeSet<&str> {
     needed.filter(|name| PARTS.iter().any(|(part, _)| part.ends_with(name))).collect()
 }
 
-/// Which crate may know which. Pure rules know nobody; the agent is built without the alerter, and the alerter without the agent.
+/// Which crate may depend on which. Pure rules depend on none; the agent is built without the alerter, and the alerter without the agent.
 const PARTS: [(&str, &[&str]); 8] = [
     ("crates/marks", &[]),
     ("crates/site", &["marks"]),
@@ -69,7 +69,7 @@ const PARTS: [(&str, &[&str]); 8] = [
     ("alerter", &["drivers", "journal", "marks", "pacemaker", "setup", "site"]),
 ];
 
-/// S1-11: what agent and alerter both keep to is in crates of its own.
+/// S1-11: the rules that agent and alerter share are in crates of their own.
 fn each_crate_knows_those_below_it() {
     for (part, needs) in PARTS {
         assert_eq!(
@@ -105,7 +105,7 @@ fn faults(page: &str, functions: &BTreeSet<String>) -> Vec<String> {
             continue;
         };
         let names: Vec<_> = quoted(shown).filter(|name| name.contains('_')).collect();
-        // What is linked in is shown by a tool of the check, and by no test.
+        // A tool of the check shows what is linked in, not a test.
         if names.is_empty() && number != 22 {
             found.push(format!("T{number} names no test"));
         }

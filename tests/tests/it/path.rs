@@ -169,7 +169,7 @@ fn a_redirect_acknowledges_nothing() {
     assert!(history.to_string().contains("redirect"), "{history}");
 }
 
-/// One message that an endpoint does not take is in nobody's way, and is tried again slowly.
+/// A message that an endpoint rejects delays no other, and is tried again slowly.
 fn a_rejected_mark_is_in_nobodys_way() {
     let (receiver, site) = running();
     receiver.answer_next(Answer::Status(422));
@@ -483,7 +483,7 @@ fn a_host_without_a_name_is_held_until_it_has_one() {
     until_settled(&site);
 }
 
-/// A flipped byte could name another host: such a row is not sent, not dropped, and in nobody's way.
+/// A flipped byte could name another host: such a row is not sent, not dropped, and no obstacle to others.
 fn a_changed_row_is_not_sent_and_stops_nobody_else() {
     let (mut receiver, mut site) = running();
     receiver.down();
@@ -661,7 +661,7 @@ fn a_test_message_is_no_host_failure() {
     assert_eq!(site.alerter(&["send-test", "nowhere"]).unwrap().status.code(), Some(1));
 }
 
-/// S4-45: who may write a mark may start a recovery.
+/// S4-45: a user who may write a mark may start a recovery.
 fn nobody_but_root_may_change_anything() {
     let (receiver, site) = running();
     // A copy, since the way to the built program may be closed to others.

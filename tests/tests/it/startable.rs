@@ -1,4 +1,4 @@
-//! What `run` does not start with, `check-config` does not let pass.
+//! `check-config` refuses each configuration with which `run` does not start.
 
 use std::fs::{self, Permissions};
 use std::os::unix::fs::PermissionsExt as _;
@@ -70,10 +70,10 @@ fn newer(path: &Path) {
     journal.execute_batch("PRAGMA application_id = 1313358129; PRAGMA user_version = 2").unwrap();
 }
 
-/// Puts something in the way of a daemon.
+/// Makes an obstacle for a daemon.
 type Breaks = fn(&Place);
 
-/// Where the journal is to lie, what is put in the way, and what is said of it.
+/// The journal's place, the obstacle, and the message.
 const OBSTACLES: [(&str, Breaks, &str); 10] = [
     ("none/state/marks.db", |_| {}, "No such file or directory"),
     ("none/at/all/marks.db", |_| {}, "No such file or directory"),

@@ -24,7 +24,7 @@ pub(crate) fn group() -> Group {
     Group { cannot: None, tests }
 }
 
-/// What wants systemd's own tool, and why it cannot run here, if it cannot.
+/// Tests that need systemd's own tool, and why it cannot run here, if it cannot.
 pub(crate) fn verified() -> Group {
     let asked = Command::new("systemd-analyze").arg("--version").output();
     let cannot = asked.err().map(|error| format!("systemd-analyze cannot be run: {error}"));

@@ -64,7 +64,7 @@ fn wait(what: &str, mut holds: impl FnMut() -> bool) {
     }
 }
 
-/// What a start says that does not come to be.
+/// The message of a start that fails.
 fn refusal(site: &Site) -> String {
     let before = rows(site);
     let ran = site.alerter(&["run"]).unwrap();

@@ -29,7 +29,7 @@ pub(crate) struct Cloud {
 }
 
 impl Cloud {
-    /// Once: what does not come up for the first scenario does not for the next, and each trial takes its time.
+    /// Once: a service that fails to start for the first scenario would fail for the next, and each trial takes time.
     pub(crate) fn boot() -> anyhow::Result<Self> {
         static TRIED: AtomicBool = AtomicBool::new(false);
         ensure!(!TRIED.swap(true, Ordering::Relaxed), "the services did not come up before");
@@ -88,7 +88,7 @@ pub(crate) struct Sender {
 }
 
 impl Sender {
-    /// One exchange with these bytes, after so many of which nobody knows whether they arrived.
+    /// One exchange with these bytes, after so many attempts with an unknown outcome.
     pub(crate) fn send(&self, body: &[u8], ambiguous: u32) -> Outcome {
         self.step(Step::Failure, body, ambiguous)
     }

@@ -70,7 +70,7 @@ impl<D: Driver> Sender<D> {
         self.send(Step::Failure, &self.driver.test_body(&mark.id, Timestamp::now()), &mark)
     }
 
-    /// Whether it has nothing against this host.
+    /// Whether the driver's check finds nothing wrong with this host.
     fn check(&self, mark: &Mark) -> bool {
         let hosts = [Named { node: mark.node.clone(), fqdn: mark.fqdn.clone() }];
         self.runtime.block_on(self.driver.check(&hosts)).is_some_and(|findings| findings.is_empty())

@@ -142,7 +142,7 @@ fn a_host_on_maintenance_is_held(cloud: &mut Cloud) -> anyhow::Result<()> {
     Ok(())
 }
 
-/// A limit of what an acknowledgement says: Masakari stores it, and its engine ignores it then.
+/// An acknowledgement does not say everything: Masakari stores it, and its engine ignores it then.
 fn a_disabled_segment_acknowledges_too(cloud: &mut Cloud) -> anyhow::Result<()> {
     cloud.put_right()?;
     let sender = cloud.sender(Who::Admin, LONG)?;
@@ -153,7 +153,7 @@ fn a_disabled_segment_acknowledges_too(cloud: &mut Cloud) -> anyhow::Result<()> 
     Ok(())
 }
 
-/// Masakari refuses who may only read, Keystone who has no role at all; what is shown names neither secret nor token.
+/// Masakari refuses a user who may only read, Keystone one without a role. No message shows a secret or a token.
 fn a_wrong_role_parks_the_route(cloud: &mut Cloud) -> anyhow::Result<()> {
     cloud.put_right()?;
     for (who, expected, says) in [

@@ -37,7 +37,7 @@ fn a_repetition_after_an_answer_that_was_lost_is_acknowledged(cloud: &mut Cloud)
     expect(&lost, "unknown timeout")?;
     let is_stored = || Ok((cloud.stored()? == 2).then_some(()));
     wait::until("Masakari to store what it was sent", SOON, is_stored)?;
-    // Another limit: what is shown is not how quick it is.
+    // Another limit: its speed is not under test.
     let later = cloud.sender(Who::Admin, LONG)?;
     cloud.services.maintain(ENABLED[1])?;
     expect(&later.attempt(ENABLED[1], 1), "acknowledged")?;

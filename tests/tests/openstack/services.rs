@@ -146,7 +146,7 @@ fn begin_again(cloud: &mut Cloud) -> anyhow::Result<()> {
     Ok(())
 }
 
-/// What is no server is not marked, since nobody says where it is; of what was marked the named resource is unmarked, and no other.
+/// A resource that is no server is not marked, since its host is unknown. The named resource alone is unmarked.
 fn heat_has_the_resource_marked_and_unmarked(cloud: &mut Cloud) -> anyhow::Result<()> {
     cloud.put_right()?;
     cloud.services.also(Part::Heat)?;

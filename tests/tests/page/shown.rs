@@ -49,7 +49,7 @@ fn until_shown(story: &Story, browser: &Browser) -> anyhow::Result<Value> {
     })
 }
 
-/// Who is woken for it could do nothing that matters now. The broken variant is red for every dead route.
+/// An operator who is woken for it could do nothing urgent. The broken variant is red for every dead route.
 fn a_dead_route_that_is_not_required_is_no_alarm(story: &mut Story) -> anyhow::Result<()> {
     if story.is_thick()? {
         // The story has gone on, in another round.

@@ -1,5 +1,5 @@
-//! What must be so at every step of a story and at its end: the properties P1 to P11 of the policy, by what hosts, receivers
-//! and operators did, and not by what the policy thinks of it.
+//! What must be so at every step of a story and at its end: the properties P1 to P11 of the policy, judged by what hosts, receivers
+//! and operators did, and not by the policy's own state.
 //!
 //! P4 (a higher limit never holds more) and P9 (rounding) are shown by the policy's own tests; P8 and P12 are about the agent
 //! and the control socket, and P1b about the agent's records, none of which is here.
@@ -179,7 +179,7 @@ impl Audit {
         let held = daemon.journal.holds().unwrap();
         self.note_news(world, &held);
         for row in self.open() {
-            // What becomes of a host that lives is said of what is notified.
+            // The state of a living host matters for what is sent.
             if world.forged.contains(&row.id) {
                 continue;
             }
@@ -347,7 +347,7 @@ impl Audit {
         world.hosts[world.index_of[&row.node]].group
     }
 
-    /// What holds a mark by what is so, but for storms and turns; in the order in which it is shown.
+    /// The reasons that hold a mark now, except storms and turns, in the order in which they are shown.
     fn in_force(&self, world: &World, daemon: &Daemon, row: &MarkRow) -> Vec<&'static str> {
         let (at, now) = (self.group_of(world, row), world.clock.wall());
         let settings = daemon.shared.base.settings();
@@ -474,7 +474,7 @@ impl Audit {
         }
     }
 
-    /// No living host is kept down by what an endpoint was sent, unless something of it is open where somebody sees it.
+    /// An endpoint keeps no living host down, unless its mark or return is still open and shown.
     fn is_up_again(&mut self, world: &World, daemon: &Daemon) {
         let settings = daemon.shared.base.settings();
         let routes = settings.routes.iter().filter(|route| route.goes_on_to(Step::Return));
@@ -531,7 +531,7 @@ impl Audit {
         }
     }
 
-    /// For how many seconds a delivery has waited for no reason, where that is too long.
+    /// How many seconds a delivery has waited without a reason, where that is too long.
     fn waits(
         &self,
         world: &World,
@@ -629,7 +629,7 @@ impl Audit {
         }
     }
 
-    /// Every required receiver has it by its own record, or the mark ended in another way that somebody answers for.
+    /// Every required receiver has it by its own record, or the mark ended by an operator or a rule.
     fn is_done(&mut self, world: &World, daemon: &Daemon, row: &MarkRow) {
         let Some((how, _)) = row.settled else { return };
         let (id, node) = (row.id, &row.node);

@@ -577,7 +577,7 @@ impl Daemon {
         }
     }
 
-    /// Has the hosts asked whose marks wait for it, and nobody else.
+    /// Probes the hosts whose marks wait for that, and no others.
     fn ask_hosts(&mut self, world: &World, rng: &mut Rng) {
         let wanted: BTreeSet<MarkId> =
             self.shared.policy.steering().to_probe().into_iter().map(|(mark, ..)| mark).collect();

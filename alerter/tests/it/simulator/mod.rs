@@ -45,7 +45,7 @@ fn stories_of_a_few_seeds_break_no_promise() {
     assert!(bad.is_empty(), "seeds {bad:?}");
 }
 
-/// A. No host waits for another: whom an endpoint does not take, it does not take, and all others are notified as fast as
+/// A. No host waits for another: some hosts an endpoint rejects, and all others are notified as fast as
 /// without them.
 #[test]
 fn whom_an_endpoint_refuses_delays_nobody_else() {
@@ -85,7 +85,7 @@ fn the_same_seed_plays_the_same_story() {
     assert_eq!(played(), played());
 }
 
-/// The first complaint about a broken model that says this, within a number of seeds.
+/// The first finding with this text about a broken model, within a number of seeds.
 fn is_caught(broken: Broken, says: &str) -> bool {
     (0..40).any(|seed| {
         let played = play(seed, FEW, broken, false);

@@ -408,7 +408,7 @@ impl Run {
             self.until(end);
             self.go_round();
         }
-        // What is done behind the end of the last mark.
+        // Steps that follow the end of the last mark.
         if self.audit.violations.is_empty() {
             self.until(self.world.clock.now + BEHIND);
         }

@@ -274,7 +274,7 @@ impl Story {
         self.events.iter().any(|(_, event)| matches!(event, Event::Loses { .. }))
     }
 
-    /// Not every story has everything: what is rare is not to be lost in what is frequent.
+    /// Not every story has everything: rare events must not drown in frequent ones.
     fn happen(&mut self, rng: &mut Rng) {
         let hours = usize::try_from(self.rest / HOUR).unwrap();
         for _ in 0..rng.usize(1..=2 * hours) {

@@ -18,12 +18,12 @@ pub(crate) struct Outage {
     pub(crate) began: Timestamp,
     /// When the host was connected again.
     pub(crate) ended: Option<Timestamp>,
-    /// The ids that marks of it may have: whatever clocks say, a message with one of these is about it.
+    /// The ids that marks of it may have: a message with one of these is about it, whatever its time.
     pub(crate) ids: BTreeSet<MarkId>,
 }
 
 impl Outage {
-    /// Whether a message says of it when it was, as far as clocks agree.
+    /// Whether the time in a message lies in it, as far as clocks agree.
     fn contains(&self, notified: &Notified, skew: i64) -> bool {
         let after = notified.failure_time >= self.began.seconds() - skew;
         let before = self.ended.is_none_or(|end| notified.failure_time <= end.seconds() + skew);

@@ -273,7 +273,7 @@ impl Alerter {
         assert!(self.journal.release(mark, "I checked", "alice", self.now(site)).unwrap().is_some());
     }
 
-    /// The same for what a route keeps back.
+    /// The same for a mark that a route's terms keep back.
     pub(crate) fn release_held(&mut self, site: &Site, mark: MarkId) {
         assert!(self.journal.release_held(mark, false, ("I checked", "alice"), self.now(site)).unwrap() > 0);
     }

@@ -239,7 +239,7 @@ impl Site {
         }
     }
 
-    /// What is known of the outage that a host is in: one of its marks may have this id.
+    /// Adds an id that a mark of the host's current outage may have.
     fn may_be_called(&mut self, host: &str, id: MarkId) {
         let open = self.outages.iter_mut().rev().find(|outage| outage.host == host);
         if let Some(outage) = open.filter(|outage| outage.ended.is_none()) {

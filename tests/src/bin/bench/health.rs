@@ -1,4 +1,4 @@
-//! What it costs that somebody asks how it goes: from a mark to its POST beside 100,000 open marks, with and without 100 requests a
+//! What health checks cost: from a mark to its POST beside 100,000 open marks, with and without 100 requests a
 //! second at `/health` and at `/metrics`.
 
 use std::io::{Read as _, Write as _};
@@ -20,7 +20,7 @@ use crate::route::{USUAL_IN_FLIGHT, tables};
 
 /// Open marks, whose endpoint takes none of them.
 const OPEN: usize = 100_000;
-/// Changes between asking and not asking: whatever else the machine does befalls both.
+/// Changes between asking and not asking: other load of the machine affects both.
 const TURNS: usize = 20;
 /// Marks in each turn.
 const ROUNDS: usize = 20;

@@ -38,7 +38,7 @@ fn measure(backlog: &Backlog, delay: Duration, at_once: usize) -> anyhow::Result
         ratio(&format!("ours to the ideal, {}", connections.as_str()), ours / ideal, ">= 0.95");
     }
     if let Some(wrk) = peers::installed("wrk") {
-        // What it says itself counts the answers that it did not wait for.
+        // Its own figure counts answers that it did not wait for.
         peers::wrk(&wrk, sink.address(), at_once, Connections::Kept)?;
         let theirs = rate(&sink.take(), at_once)?;
         ratio(

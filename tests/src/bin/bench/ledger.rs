@@ -38,7 +38,7 @@ impl Ledger {
     pub(crate) fn until_acknowledged(&self, limit: Duration) -> anyhow::Result<Progress> {
         let all = self.count("SELECT count(*) FROM delivery")?;
         let last = until(limit, || Ok(all.saturating_sub(self.count(OPEN)?)), all)?;
-        // Whatever else may be an end is no acknowledgement.
+        // Any other end is no acknowledgement.
         ensure!(self.acknowledged()? >= last.count, "marks have ended that nobody acknowledged");
         Ok(last)
     }

@@ -90,7 +90,7 @@ fn is_complete(answer: &[u8]) -> bool {
     text.contains(&format!("{MARKS} wait")) && text.contains("980 more host(s)")
 }
 
-/// Serves what the page is made of now, as it came, until this program ends.
+/// Serves the bytes of the page, unchanged, until this program ends.
 fn floor(page: SocketAddr) -> anyhow::Result<SocketAddr> {
     let answers: BTreeMap<&str, Vec<u8>> =
         PATHS.iter().map(|path| Ok((*path, ask(page, path)?))).collect::<anyhow::Result<_>>()?;

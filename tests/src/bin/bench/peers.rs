@@ -1,4 +1,4 @@
-//! What others make of the same endpoint: `nginx` as an endpoint that costs nothing, and `wrk`, which only sends.
+//! The same path with other programs: `nginx` as an endpoint that costs nothing, and `wrk`, which only sends.
 
 use std::fs;
 use std::net::{SocketAddr, TcpListener, TcpStream};

@@ -25,7 +25,7 @@ const CHANGES: usize = 300;
 /// The sizes that are compared.
 const FEW: usize = 100;
 const MANY: usize = 10_000;
-/// One host in so many is up, and is the one that changes.
+/// One host in so many is up; these are the hosts that change.
 const UP: usize = 10;
 const START: Timestamp = Timestamp(1_000_000_000);
 

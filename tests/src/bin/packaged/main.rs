@@ -2,7 +2,7 @@
 //!
 //! Each of two controllers is a Debian of its own, a layer over the tree DEBIAN. PACKAGE is installed there, the README's three lines
 //! configure the cluster with each tool, a compute host is killed and reported, NEWER and PACKAGE again are installed in the middle of
-//! an outage, and at last all of it is taken out. KILLING ends what runs when it is installed: it has to be noticed.
+//! an outage, and at last all of it is taken out. KILLING is a faulty package that ends the running programs: the test must notice that.
 
 mod cloud;
 mod machine;

@@ -8,7 +8,7 @@ use std::sync::OnceLock;
 use tempfile::TempDir;
 use tests::installed::{self, Installed};
 
-/// Two controllers that are members, and nothing else: what an administrator starts from.
+/// Two controllers that are members, and nothing else: an administrator's beginning.
 const TWO: &str = r#"<cib crm_feature_set="3.16.1" validate-with="pacemaker-3.9" epoch="1" num_updates="0" admin_epoch="0"
     have-quorum="1" dc-uuid="1"><configuration><crm_config><cluster_property_set id="cib-bootstrap-options"/></crm_config>
   <nodes><node id="1" uname="ctl1"/><node id="2" uname="ctl2"/></nodes><resources/><constraints/></configuration><status>

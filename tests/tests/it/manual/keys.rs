@@ -31,7 +31,7 @@ const DEFAULT_GROUP: &str = "groups.default";
 /// Its keys depend on one of them.
 const NOTICE: &str = "notice.NAME";
 
-/// What `check-config` says of a configuration.
+/// The output of `check-config` for a configuration.
 fn check_config(text: &str) -> String {
     String::from_utf8(check(text).stdout).unwrap()
 }
@@ -203,7 +203,7 @@ fn examples() -> Vec<(String, String)> {
     found
 }
 
-/// What a configuration has that the program does not know.
+/// The keys of a configuration that the program does not know.
 fn unknown(configuration: &str) -> Vec<String> {
     let said = check_config(configuration);
     said.lines()
@@ -212,7 +212,7 @@ fn unknown(configuration: &str) -> Vec<String> {
         .collect()
 }
 
-/// The program knows what the manual has, as is shown above.
+/// The program knows the manual's keys, as a test above shows.
 fn every_example_has_keys_of_the_manual() {
     let examples = examples();
     assert!(examples.len() > 15, "{}", examples.len());

@@ -20,7 +20,7 @@ pub(super) fn tests() -> Vec<Named> {
     ]
 }
 
-/// What a unit says that the manual does not.
+/// The words of a unit that the manual lacks.
 fn undocumented(unit: &str, pages: &BTreeMap<String, String>) -> Vec<String> {
     let of =
         |key: &str| unit.lines().find_map(|line| line.strip_prefix(&format!("{key}="))).unwrap_or_default();
