@@ -27,7 +27,7 @@ echo 'building the tests'
 tests/former.sh
 wait "$roots"
 
-# program LIST: what cargo has built of that test of this package. It is run as it is: cargo would have it wait for whoever else builds here.
+# program LIST: what cargo has built of that test of this package. It is run as it is: cargo would have it wait for other builds here.
 program() {
     sed -n 's|.*"manifest_path":"[^"]*/tests/Cargo.toml".*"name":"'"$1"'".*"executable":"\([^"]*\)".*|\1|p' "$said/built"
 }

@@ -4,7 +4,7 @@
 #
 # The root is a place of its own by pivot_root: a plain chroot does not do, since the tests enter and leave mount namespaces.
 # bare.sh 'COMMAND' ... runs these instead. NHA_MIRROR is where Debian is fetched from; without it, where this machine has it from.
-# The room (NHA_BARE, or a directory of target) is kept for a look after a failure; the next run makes it anew but for the base system.
+# The room (NHA_BARE, or a directory of target) is kept to be inspected after a failure; the next run makes it again but for the base system.
 set -eu
 cd "$(dirname "$0")/.."
 target=${CARGO_TARGET_DIR:-$PWD/target}

@@ -12,7 +12,7 @@ place=$target/former
 
 mkdir -p "$place/source"
 git -c safe.directory="$PWD" archive "$commit" | tar -x -C "$place/source"
-# Links to what is compiled already: cargo takes what fits, and writes the rest anew.
+# Links to what is compiled already: cargo takes what fits, and writes the rest again.
 rm -rf "$place/build"
 mkdir -p "$place/build/debug"
 for part in deps build .fingerprint; do

@@ -51,7 +51,7 @@ listing() {
 # Lines that only one of two listings has.
 difference() { diff "$1" "$2" | grep '^[<>]' || :; }
 
-# What tells one process from another: its number and when it began; nothing where it is gone.
+# What distinguishes one process from another: its number and when it began; nothing where it is gone.
 identity() {
     [ -e "$root$lock" ] || return 0
     read -r pid began _ <"$root$lock"
@@ -141,7 +141,7 @@ upgraded_in_an_outage() {
     open=$(marks)
     for version in "$versions/newer.deb" "$deb"; do
         apt install --allow-downgrades "$(given "$version")" >"$room/log" 2>&1 || fail "$(tail "$room/log")"
-        grep -q 'goes on as it is' "$room/log" || fail "nobody is told that it goes on: $(in_it nova-host-alerter status --ocf 2>&1)"
+        grep -q 'goes on as it is' "$room/log" || fail "nothing says that it goes on: $(in_it nova-host-alerter status --ocf 2>&1)"
         [ "$(identity)" = "$before" ] || fail "$version has touched what runs: $before is $(identity)"
         [ "$(marks)" = "$open" ] || fail "$version has lost marks"
         ocf monitor || fail 'the monitor does not find it any more'

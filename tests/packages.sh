@@ -1,5 +1,5 @@
 #!/bin/sh
-# The packages, looked over and tried (`make test-packages`, as root): the same bytes from two places, lintian and rpmlint, and their life
+# The packages, checked and tried (`make test-packages`, as root): the same bytes from two places, lintian and rpmlint, and their life
 # in a fresh Debian: by themselves (tests/packages-life.sh) and in a living cluster (tests/src/bin/packaged).
 #
 # SUITES="bookworm trixie" says in which; CLUSTERS in which of them in a living cluster too, else in all. The first run fetches these

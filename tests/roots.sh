@@ -3,7 +3,7 @@
 # roots.sh SUITE ...        bullseye 2.0.5, bookworm 2.1.5, trixie 3.0.0, forky 3.0.1, sid 3.0.3
 # roots.sh 2.1.10           bookworm with that release, built from its source
 #
-# A root is made once and kept; it is made anew where this script or the cluster's accounts have changed.
+# A root is made once and kept; it is made again where this script or the cluster's accounts have changed.
 # NHA_MIRROR is where Debian is fetched from; without it, where this machine has it from. NHA_PACEMAKER is a repository of Pacemaker's source.
 set -eu
 cd "$(dirname "$0")/.."

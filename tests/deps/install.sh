@@ -3,7 +3,7 @@
 # and tests the packages. Says first what; starts and enables nothing; does nothing when all is there.
 #
 # Debian 12: tried. Ubuntu and Fedora: untried, their lists are made from their documentation.
-# A killed run leaves /usr/sbin/policy-rc.d in place; the next run mends that.
+# A killed run leaves /usr/sbin/policy-rc.d in place; the next run repairs that.
 set -eu
 
 common='pacemaker corosync pacemaker-cli-utils crmsh pcs iproute2 util-linux strace libfaketime libxml2-utils gcc libc6-dev curl time git'
@@ -28,7 +28,7 @@ fedora_packages="pacemaker corosync pacemaker-remote pacemaker-cli pcs resource-
     iproute util-linux strace libfaketime libxml2 gcc glibc-devel curl time git $readers etcd"
 # An endpoint that costs nothing, and a program that only sends: the same names everywhere.
 bench_packages='nginx wrk'
-# What makes the packages, looks them over, and tries them in a fresh system.
+# What makes the packages, checks them, and tries them in a fresh system.
 packaging_debian='debhelper dpkg-dev lintian rpm rpmlint debootstrap musl-tools xz-utils gcc libc6-dev'
 packaging_fedora='rpm-build rpmlint musl-gcc xz gcc glibc-devel'
 
@@ -56,7 +56,7 @@ missing_rpms() {
 
 # Debian asks this script before any service is started: 101 is "do not".
 forbid_starts() {
-    allow_starts # mends what a killed run left
+    allow_starts # repairs what a killed run left
     if [ -e "$policy" ] || [ -L "$policy" ]; then mv "$policy" "$saved_policy"; fi
     printf '#!/bin/sh\n# nova-host-alerter: make deps\nexit 101\n' >"$policy"
     chmod 755 "$policy"

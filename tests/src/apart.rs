@@ -29,14 +29,14 @@ impl Apart {
         Ok(apart)
     }
 
-    /// What stands before a command that shall see these mounts.
+    /// The words before a command that is to see these mounts.
     #[must_use]
     pub fn entering(&self) -> Vec<String> {
         let namespace = format!("--mount=/proc/{}/ns/mnt", self.keeper.id());
         ["nsenter", &namespace, "--"].map(str::to_owned).into()
     }
 
-    /// Where a path of theirs is seen from outside.
+    /// The path from outside of what is at `path` inside.
     #[must_use]
     pub fn outside(&self, path: &Path) -> PathBuf {
         PathBuf::from(format!("/proc/{}/root{}", self.keeper.id(), path.display()))

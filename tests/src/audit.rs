@@ -1,4 +1,4 @@
-//! What must hold after whatever happened to a cluster: every outage told, once, in order, and nothing else told.
+//! What must hold after whatever happened to a cluster: every outage sent, once, in order, and nothing else sent.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt;
@@ -6,7 +6,7 @@ use std::fmt;
 /// A fence agent is asked a moment after the power went, and seconds are cut off.
 const SLACK: i64 = 2;
 
-/// One time that a compute host was really without power, from its first to its last `off` until it was back.
+/// A time in which a compute host was really without power, from its first to its last `off` until it was back.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Outage {
     /// The Pacemaker node.
@@ -17,14 +17,14 @@ pub struct Outage {
 
 /// One request that a recovery controller got.
 #[derive(Clone, PartialEq, Eq)]
-pub struct Told {
+pub struct Notified {
     /// Which route it came by.
     pub route: String,
     /// The Pacemaker node that its host name stands for.
     pub node: String,
     /// The event's id.
     pub id: String,
-    /// Epoch seconds, as told.
+    /// Epoch seconds, as sent.
     pub failure_time: i64,
     /// Byte for byte.
     pub body: Vec<u8>,
@@ -32,7 +32,7 @@ pub struct Told {
     pub acknowledged: bool,
 }
 
-impl fmt::Debug for Told {
+impl fmt::Debug for Notified {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let answer = if self.acknowledged { "acknowledged" } else { "not acknowledged" };
         write!(f, "{}, {answer}: {}", self.route, shown(&self.body))
@@ -56,12 +56,12 @@ pub struct Story {
     /// In the order in which they began.
     pub outages: Vec<Outage>,
     /// In the order in which they came.
-    pub told: Vec<Told>,
+    pub notified: Vec<Notified>,
     /// Those made since the scenario began.
     pub marks: Vec<Listed>,
-    /// Every route must tell every outage.
+    /// Every route must get every outage.
     pub routes: Vec<String>,
-    /// What the active alerter says has no end that can be shown.
+    /// Fencings for which the active alerter can show no end.
     pub unaccounted: Vec<String>,
 }
 
@@ -70,8 +70,8 @@ pub struct Story {
 pub struct Excused {
     /// Nodes whose mark was in flight when its alerter was lost or doubled: its bytes may have been acknowledged twice.
     pub again: BTreeSet<String>,
-    /// Nodes whose mark must have ended (or stand) in this state, untold, instead of `acknowledged`.
-    pub untold: BTreeMap<String, String>,
+    /// Nodes whose mark must have ended (or stand) in this state, not sent, instead of `acknowledged`.
+    pub not_notified: BTreeMap<String, String>,
 }
 
 /// What a power device or the cluster did, and a host's return, in the order of time: what outages are made of.
@@ -101,7 +101,7 @@ pub fn outages(mut facts: Vec<Fact>) -> Vec<Outage> {
     outages
 }
 
-/// Compares what was told with what happened. Each finding is one sentence; none means that the promise was kept.
+/// Compares what was sent with what happened. Each finding is one sentence; none means that the promise was kept.
 #[must_use]
 pub fn audit(story: &Story, excused: &Excused) -> Vec<String> {
     let mut findings = Vec::new();
@@ -125,22 +125,30 @@ fn nodes(story: &Story) -> BTreeSet<&str> {
 /// The same id, the same bytes, on every route and from every controller.
 fn one_body_an_id(story: &Story, findings: &mut Vec<String>) {
     let mut bodies: BTreeMap<&str, &[u8]> = BTreeMap::new();
-    for told in &story.told {
-        let first = *bodies.entry(&told.id).or_insert(&told.body);
-        if first != told.body {
-            findings.push(format!("{} was told in other bytes than before: {}", told.id, shown(&told.body)));
+    for notified in &story.notified {
+        let first = *bodies.entry(&notified.id).or_insert(&notified.body);
+        if first != notified.body {
+            findings.push(format!(
+                "{} was sent in other bytes than before: {}",
+                notified.id,
+                shown(&notified.body)
+            ));
         }
     }
 }
 
 fn nothing_but_outages(story: &Story, findings: &mut Vec<String>) {
     let happened = nodes(story);
-    for told in &story.told {
-        if !happened.contains(told.node.as_str()) {
-            findings.push(format!("{} was told though it was not fenced: {}", told.node, shown(&told.body)));
+    for notified in &story.notified {
+        if !happened.contains(notified.node.as_str()) {
+            findings.push(format!(
+                "{} was reported though it was not fenced: {}",
+                notified.node,
+                shown(&notified.body)
+            ));
         }
-        if !story.routes.contains(&told.route) {
-            findings.push(format!("{} was told by {}, which is no route", told.node, told.route));
+        if !story.routes.contains(&notified.route) {
+            findings.push(format!("{} was reported by {}, which is no route", notified.node, notified.route));
         }
     }
 }
@@ -153,43 +161,44 @@ fn one_outage_after_the_other(
     findings: &mut Vec<String>,
 ) {
     let outages: Vec<&Outage> = story.outages.iter().filter(|outage| outage.node == node).collect();
-    let told: Vec<&Told> =
-        story.told.iter().filter(|told| told.route == route && told.node == node).collect();
-    let ids = in_order(&told);
+    let notified: Vec<&Notified> =
+        story.notified.iter().filter(|notified| notified.route == route && notified.node == node).collect();
+    let ids = in_order(&notified);
     if ids.len() != outages.len() {
         let (all, real) = (ids.len(), outages.len());
-        findings.push(format!("{route} was told {all} failures of {node}, which had {real}: {ids:?}"));
+        findings.push(format!("{route} was notified of {all} failures of {node}, which had {real}: {ids:?}"));
         return;
     }
     for (place, (id, outage)) in ids.iter().zip(&outages).enumerate() {
-        let of_mark: Vec<&&Told> = told.iter().filter(|told| told.id == *id).collect();
+        let of_mark: Vec<&&Notified> = notified.iter().filter(|notified| notified.id == *id).collect();
         let next = outages.get(place + 1).map(|outage| outage.since);
         within(&of_mark, outage.since, next, findings);
         acknowledged(&of_mark, excused.again.contains(node), findings);
     }
-    in_turn(&told, &ids, findings);
+    in_turn(&notified, &ids, findings);
 }
 
 /// The ids in the order in which each came first.
-fn in_order<'a>(told: &[&'a Told]) -> Vec<&'a str> {
+fn in_order<'a>(notified: &[&'a Notified]) -> Vec<&'a str> {
     let mut seen = BTreeSet::new();
-    told.iter().map(|told| told.id.as_str()).filter(|id| seen.insert(*id)).collect()
+    notified.iter().map(|notified| notified.id.as_str()).filter(|id| seen.insert(*id)).collect()
 }
 
-/// The time that is told lies in the outage that it stands for.
-fn within(of_mark: &[&&Told], since: i64, next: Option<i64>, findings: &mut Vec<String>) {
-    for told in of_mark {
-        let early = told.failure_time < since / 1000 - SLACK;
-        let late = next.is_some_and(|next| told.failure_time > next / 1000 + SLACK);
+/// The time that is sent lies in the outage that it stands for.
+fn within(of_mark: &[&&Notified], since: i64, next: Option<i64>, findings: &mut Vec<String>) {
+    for notified in of_mark {
+        let early = notified.failure_time < since / 1000 - SLACK;
+        let late = next.is_some_and(|next| notified.failure_time > next / 1000 + SLACK);
         if early || late {
-            let (node, at) = (&told.node, told.failure_time);
-            findings.push(format!("{node} was told as failed at {at}, outside of its outage: wrong order"));
+            let (node, at) = (&notified.node, notified.failure_time);
+            findings
+                .push(format!("{node} was reported as failed at {at}, outside of its outage: wrong order"));
         }
     }
 }
 
-fn acknowledged(of_mark: &[&&Told], again: bool, findings: &mut Vec<String>) {
-    let count = of_mark.iter().filter(|told| told.acknowledged).count();
+fn acknowledged(of_mark: &[&&Notified], again: bool, findings: &mut Vec<String>) {
+    let count = of_mark.iter().filter(|notified| notified.acknowledged).count();
     let Some(first) = of_mark.first() else { return };
     if count == 0 || (count > 1 && !again) || count > 2 {
         let (node, route, id) = (&first.node, &first.route, &first.id);
@@ -198,27 +207,28 @@ fn acknowledged(of_mark: &[&&Told], again: bool, findings: &mut Vec<String>) {
 }
 
 /// A mark is not sent before the one before it was acknowledged.
-fn in_turn(told: &[&Told], ids: &[&str], findings: &mut Vec<String>) {
+fn in_turn(notified: &[&Notified], ids: &[&str], findings: &mut Vec<String>) {
     for pair in ids.windows(2) {
-        let done = told.iter().position(|told| told.id == pair[0] && told.acknowledged);
-        let begun = told.iter().position(|told| told.id == pair[1]);
+        let done = notified.iter().position(|notified| notified.id == pair[0] && notified.acknowledged);
+        let begun = notified.iter().position(|notified| notified.id == pair[1]);
         if done > begun || done.is_none() {
-            findings.push(format!("{} was told before {} was acknowledged", pair[1], pair[0]));
+            findings.push(format!("{} was sent before {} was acknowledged", pair[1], pair[0]));
         }
     }
 }
 
 fn all_settled(story: &Story, excused: &Excused, findings: &mut Vec<String>) {
-    let told: BTreeSet<&str> = story.told.iter().map(|told| told.id.as_str()).collect();
+    let notified: BTreeSet<&str> = story.notified.iter().map(|notified| notified.id.as_str()).collect();
     for mark in &story.marks {
-        let untold = excused.untold.get(&mark.node).filter(|_| !told.contains(mark.id.as_str()));
-        let wanted = untold.map_or("acknowledged", String::as_str);
+        let not_notified =
+            excused.not_notified.get(&mark.node).filter(|_| !notified.contains(mark.id.as_str()));
+        let wanted = not_notified.map_or("acknowledged", String::as_str);
         if mark.state != wanted {
             let Listed { id, node, state } = mark;
             findings.push(format!("the mark {id} of {node} is {state}, not {wanted}"));
         }
     }
-    for (node, state) in &excused.untold {
+    for (node, state) in &excused.not_notified {
         if !story.marks.iter().any(|mark| mark.node == *node && mark.state == *state) {
             findings.push(format!("no mark of {node} is {state}: this scenario shows nothing"));
         }
@@ -233,10 +243,10 @@ fn shown(body: &[u8]) -> String {
 mod tests {
     use super::*;
 
-    fn told(route: &str, node: &str, id: &str, failure_time: i64) -> Told {
+    fn notified(route: &str, node: &str, id: &str, failure_time: i64) -> Notified {
         let body = format!("{id} {node} {failure_time}").into_bytes();
         let (route, node, id) = (route.to_owned(), node.to_owned(), id.to_owned());
-        Told { route, node, id, failure_time, body, acknowledged: true }
+        Notified { route, node, id, failure_time, body, acknowledged: true }
     }
 
     fn outage(node: &str, since: i64) -> Outage {
@@ -249,15 +259,17 @@ mod tests {
 
     /// Two routes; `a` failed twice, `b` once, and the first attempt for `b` was refused.
     fn good() -> Story {
-        let mut told: Vec<Told> = ["r", "s"]
+        let mut notified: Vec<Notified> = ["r", "s"]
             .into_iter()
-            .flat_map(|r| [told(r, "a", "1", 100), told(r, "b", "2", 101), told(r, "a", "3", 200)])
+            .flat_map(|r| {
+                [notified(r, "a", "1", 100), notified(r, "b", "2", 101), notified(r, "a", "3", 200)]
+            })
             .collect();
-        let refused = Told { acknowledged: false, ..told[1].clone() };
-        told.insert(1, refused);
+        let refused = Notified { acknowledged: false, ..notified[1].clone() };
+        notified.insert(1, refused);
         Story {
             outages: vec![outage("a", 100_500), outage("b", 101_500), outage("a", 200_000)],
-            told,
+            notified,
             marks: vec![listed("1", "a", "acknowledged"), listed("2", "b", "acknowledged")],
             routes: vec!["r".to_owned(), "s".to_owned()],
             unaccounted: Vec::new(),
@@ -286,51 +298,51 @@ mod tests {
     }
 
     #[test]
-    fn a_told_host_that_was_not_fenced_is_found() {
+    fn a_reported_host_that_was_not_fenced_is_found() {
         let mut story = good();
-        story.told.push(told("r", "ctl1", "9", 150));
-        only(&audit(&story, &Excused::default()), "ctl1 was told though");
+        story.notified.push(notified("r", "ctl1", "9", 150));
+        only(&audit(&story, &Excused::default()), "ctl1 was reported though");
         let mut story = good();
-        story.told.push(told("r", "b", "9", 150));
-        only(&audit(&story, &Excused::default()), "told 2 failures of b, which had 1");
+        story.notified.push(notified("r", "b", "9", 150));
+        only(&audit(&story, &Excused::default()), "notified of 2 failures of b, which had 1");
     }
 
     #[test]
     fn a_lost_outage_is_found_on_either_route() {
-        for lost in 0..good().told.len() {
+        for lost in 0..good().notified.len() {
             let mut story = good();
-            let gone = story.told.remove(lost);
+            let gone = story.notified.remove(lost);
             let found = audit(&story, &Excused::default());
             assert_eq!(found.is_empty(), !gone.acknowledged, "{gone:?}: {found:?}");
         }
     }
 
     #[test]
-    fn a_mark_told_twice_is_found_unless_it_was_in_flight() {
+    fn a_mark_sent_twice_is_found_unless_it_was_in_flight() {
         let mut story = good();
-        story.told.push(told("r", "b", "2", 101));
+        story.notified.push(notified("r", "b", "2", 101));
         only(&audit(&story, &Excused::default()), "acknowledged 2 times");
         only(&audit(&story, &again("a")), "acknowledged 2 times");
         assert!(audit(&story, &again("b")).is_empty());
-        story.told.push(told("r", "b", "2", 101));
+        story.notified.push(notified("r", "b", "2", 101));
         only(&audit(&story, &again("b")), "acknowledged 3 times");
     }
 
     #[test]
-    fn an_outage_told_under_two_ids_is_found_though_it_was_in_flight() {
+    fn an_outage_sent_under_two_ids_is_found_though_it_was_in_flight() {
         let mut story = good();
-        story.told.push(told("r", "b", "9", 101));
-        only(&audit(&story, &again("b")), "told 2 failures of b");
+        story.notified.push(notified("r", "b", "9", 101));
+        only(&audit(&story, &again("b")), "notified of 2 failures of b");
     }
 
     #[test]
     fn other_bytes_are_found_even_where_a_repetition_is_excused() {
         let mut story = good();
-        story.told.push(Told { body: b"2 b 101 ".to_vec(), ..told("r", "b", "2", 101) });
+        story.notified.push(Notified { body: b"2 b 101 ".to_vec(), ..notified("r", "b", "2", 101) });
         only(&audit(&story, &again("b")), "other bytes");
         // On the other route too.
         let mut story = good();
-        story.told.last_mut().unwrap().body.push(b' ');
+        story.notified.last_mut().unwrap().body.push(b' ');
         only(&audit(&story, &Excused::default()), "other bytes");
     }
 
@@ -338,14 +350,14 @@ mod tests {
     fn a_wrong_order_is_found() {
         let mut story = good();
         let (first, last) = (0, 3);
-        assert_eq!((story.told[first].id.as_str(), story.told[last].id.as_str()), ("1", "3"));
-        story.told.swap(first, last);
+        assert_eq!((story.notified[first].id.as_str(), story.notified[last].id.as_str()), ("1", "3"));
+        story.notified.swap(first, last);
         only(&audit(&story, &Excused::default()), "wrong order");
         // The right one comes first, but was not acknowledged before the next.
         let mut story = good();
-        let refused = Told { acknowledged: false, ..story.told[0].clone() };
-        let acknowledged = std::mem::replace(&mut story.told[0], refused);
-        story.told.push(acknowledged);
+        let refused = Notified { acknowledged: false, ..story.notified[0].clone() };
+        let acknowledged = std::mem::replace(&mut story.notified[0], refused);
+        story.notified.push(acknowledged);
         only(&audit(&story, &Excused::default()), "before 1 was acknowledged");
     }
 
@@ -358,16 +370,16 @@ mod tests {
         }
     }
 
-    /// What is held must be held, and must not have been told all the same.
+    /// What is held must be held, and must not have been sent all the same.
     #[test]
-    fn an_excused_hold_must_be_there_and_untold() {
-        let untold = BTreeMap::from([("c".to_owned(), "held".to_owned())]);
-        let excused = Excused { untold, ..Excused::default() };
+    fn an_excused_hold_must_be_there_and_not_sent() {
+        let not_notified = BTreeMap::from([("c".to_owned(), "held".to_owned())]);
+        let excused = Excused { not_notified, ..Excused::default() };
         only(&audit(&good(), &excused), "shows nothing");
         let mut story = good();
         story.marks.push(listed("4", "c", "held"));
         assert!(audit(&story, &excused).is_empty());
-        story.told.push(told("r", "c", "4", 150));
+        story.notified.push(notified("r", "c", "4", 150));
         assert!(audit(&story, &excused).iter().any(|one| one.contains("not fenced")));
     }
 

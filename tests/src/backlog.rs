@@ -32,8 +32,8 @@ pub struct Backlog {
     directory: TempDir,
     /// How many of either.
     pub count: usize,
-    /// The bodies to be told by their ids, with their place in the order.
-    told: HashMap<String, (usize, Vec<u8>)>,
+    /// The bodies to be sent by their ids, with their place in the order.
+    expected: HashMap<String, (usize, Vec<u8>)>,
 }
 
 /// What has come of a backlog.
@@ -51,7 +51,7 @@ impl Backlog {
         Self::fill(count, &[])
     }
 
-    /// Open marks that were never told, on each of the routes.
+    /// Open marks that were never sent, on each of the routes.
     pub fn of_marks(count: usize, routes: &[&str]) -> anyhow::Result<Self> {
         Self::fill(count, routes)
     }
@@ -59,7 +59,7 @@ impl Backlog {
     fn fill(count: usize, routes: &[&str]) -> anyhow::Result<Self> {
         let room = tempfile::Builder::new();
         let directory = if Path::new(MEMORY).is_dir() { room.tempdir_in(MEMORY) } else { room.tempdir() }?;
-        let mut backlog = Self { directory, count, told: HashMap::new() };
+        let mut backlog = Self { directory, count, expected: HashMap::new() };
         let mut journal = Journal::open(&backlog.file(), Role::Alerter)?;
         let begin = Timestamp::now() - STEP * u32::try_from(count)?;
         for number in 0..count {
@@ -68,7 +68,7 @@ impl Backlog {
             journal.append_fencing(&fencing)?;
             if !routes.is_empty() {
                 let body = mark(&mut journal, &fencing, routes)?;
-                backlog.told.insert(fencing.id.to_string(), (number, body));
+                backlog.expected.insert(fencing.id.to_string(), (number, body));
             }
         }
         Ok(backlog)
@@ -123,11 +123,11 @@ impl Backlog {
         Ok(Came { marks, again: arrivals.len() - marks })
     }
 
-    /// Which mark a body tells.
+    /// Which mark a body is of.
     fn number_of(&self, body: &[u8]) -> anyhow::Result<usize> {
         let id = id_of(body)?;
-        let (number, told) = self.told.get(&id).with_context(|| format!("nobody asked for {id}"))?;
-        ensure!(told == body, "{id} came with other bytes");
+        let (number, expected) = self.expected.get(&id).with_context(|| format!("nobody asked for {id}"))?;
+        ensure!(expected == body, "{id} came with other bytes");
         Ok(*number)
     }
 
@@ -180,7 +180,7 @@ mod tests {
 
     fn arrivals(backlog: &Backlog, numbers: &[usize]) -> Vec<Arrival> {
         let body = |number: &usize| {
-            let found = backlog.told.values().find(|(other, _)| other == number);
+            let found = backlog.expected.values().find(|(other, _)| other == number);
             found.expect("it is one of them").1.clone()
         };
         numbers.iter().map(|number| Arrival { at: Instant::now(), body: body(number) }).collect()

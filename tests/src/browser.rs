@@ -13,7 +13,7 @@ use tempfile::TempDir;
 
 /// Longer than any one command takes on a slow machine.
 const LIMIT: Duration = Duration::from_secs(120);
-/// What a preference has to say for scripts to be blocked.
+/// The value of the preference that blocks scripts.
 const BLOCK: u32 = 2;
 
 /// Why this machine cannot run it.
@@ -26,7 +26,7 @@ pub fn cannot() -> Option<String> {
 /// A browser with one window; it ends with this value.
 pub struct Browser {
     driver: Child,
-    // Whoever writes to a closed pipe dies of it.
+    // A program that writes to a closed pipe dies of it.
     _said: BufReader<ChildStdout>,
     port: u16,
     session: String,
@@ -100,7 +100,7 @@ impl Browser {
         self.command("goog/cdp/execute", &json!({"cmd": command, "params": parameters}))
     }
 
-    /// What the browser has complained of since the last look.
+    /// What the browser has complained of since the last reading.
     ///
     /// # Errors
     /// What chromedriver or the connection to it says.
@@ -175,7 +175,7 @@ fn content(stream: &mut impl BufRead) -> anyhow::Result<Vec<u8>> {
 
 impl Drop for Browser {
     fn drop(&mut self) {
-        // The browser's own processes end in order only so.
+        // Only this ends the browser's own processes in order.
         let _however = self.ask("DELETE", &format!("/session/{}", self.session), &json!({}));
         let _already_gone = self.driver.kill();
         let _reaped = self.driver.wait();

@@ -49,13 +49,13 @@ impl Clock {
             ("FAKETIME_TIMESTAMP_FILE", self.file().into_os_string()),
             ("FAKETIME_NO_CACHE", "1".into()),
             ("FAKETIME_DONT_FAKE_MONOTONIC", "1".into()),
-            // The times of files are no business of the clock.
+            // The clock leaves the times of files alone.
             ("NO_FAKE_STAT", "1".into()),
         ];
         known.map(|(key, value)| (key.into(), value)).into()
     }
 
-    /// Why there can be no such clock on this machine, if there can be none.
+    /// Why this machine cannot have such a clock, or `None` if it can.
     #[must_use]
     pub fn cannot() -> Option<String> {
         Self::ahead(0).err().map(|error| format!("{error:#}"))

@@ -22,7 +22,7 @@ use crate::lab::Lab;
 
 /// What it takes.
 pub const PROGRAMS: [&str; 3] = ["etcd", "etcdctl", "setpriv"];
-/// A member that cannot be had within this time is not had at all.
+/// A member that does not start within this time has failed.
 const LIMIT: Duration = Duration::from_secs(20);
 
 /// The members.
@@ -90,7 +90,7 @@ impl Members {
         Ok(fs::set_permissions(file, fs::Permissions::from_mode(0o600))?)
     }
 
-    /// A file in the directory of everything.
+    /// A file in the directory that has everything.
     #[must_use]
     pub fn path(&self, name: &str) -> PathBuf {
         self.room.path().join(name)
@@ -101,7 +101,7 @@ impl Members {
         ports.iter().map(|(client, _)| format!("https://{address}:{client}")).collect()
     }
 
-    /// What speaks to it with this client's certificate.
+    /// The configuration of a client with this certificate.
     #[must_use]
     pub fn tools(&self, prefix: &str, client: &str, login: Option<Login>) -> Tools {
         let [certificate, key] = ["pem", "key"].map(|kind| self.path(&format!("{client}.{kind}")));
@@ -231,7 +231,7 @@ impl Members {
         bail!("no member leads")
     }
 
-    /// How often anything was changed there.
+    /// The number of changes there.
     ///
     /// # Errors
     /// It does not answer.

@@ -1,4 +1,4 @@
-//! What becomes of a test that this machine cannot run: it says why, and fails where nothing may be left out. This is decided here
+//! A test that this machine cannot run says why, and fails where nothing may be left out. That is decided here
 //! alone; the tests of other crates take this file in by its path.
 
 /// Whether a test that cannot run fails: with `CI=true`, or where this variable is set to 1 (`NHA_REQUIRE_CLUSTER` and its like).

@@ -47,7 +47,7 @@ pub const MUTANTS: &[Mutant] = &[
                 false => doubt(journal, base, register, row, now),
             };",
         }],
-        tests: &["an_untold_mark_does_not_end_by_age"],
+        tests: &["a_mark_that_was_not_sent_does_not_end_by_age"],
     },
     Mutant {
         name: "B2: what was ever published is not compared with the register",
@@ -125,7 +125,7 @@ pub const MUTANTS: &[Mutant] = &[
         tests: &["a_cluster_node_that_comes_back"],
     },
     Mutant {
-        name: "B7: fenced again a day later joins what was told",
+        name: "B7: fenced again a day later joins what was sent",
         changes: &[Change {
             file: "crates/marks/src/outage.rs",
             today: "outage.settled.is_some() && at.since(outage.newest) > reach.widest()",
@@ -143,7 +143,7 @@ pub const MUTANTS: &[Mutant] = &[
         tests: &["without_a_register_a_fencing"],
     },
     Mutant {
-        name: "B9: fenced again a day later has ended with what was told, says the agent",
+        name: "B9: fenced again a day later has ended with what was sent, says the agent",
         changes: &[Change {
             file: "crates/marks/src/outage/registered.rs",
             today: "(!is_over(joined.outage, fencing.asked_at, reach)).then_some",
@@ -161,7 +161,7 @@ pub const MUTANTS: &[Mutant] = &[
         tests: &["a_host_that_a_controller_is_connected_to_is_not_lost"],
     },
     Mutant {
-        name: "D: whoever is no controller ends a mark",
+        name: "D: what is no controller ends a mark",
         changes: &[Change {
             file: "alerter/src/intake/credible.rs",
             today: "false => Err(Reason::Stranger(by.to_owned())),",
@@ -269,7 +269,7 @@ pub const MUTANTS: &[Mutant] = &[
         tests: &["a_return_that_is_refused_is_never_cancelled_by_age"],
     },
     Mutant {
-        name: "S1: the register is brought up to date before everything was looked at",
+        name: "S1: the register is brought up to date before everything was read",
         changes: &[Change {
             file: "alerter/src/intake/upkeep.rs",
             today: "if !base.seen().has_passed() {",
@@ -315,7 +315,7 @@ pub const MUTANTS: &[Mutant] = &[
     },
 ];
 
-/// Why a mutant is none any more, a sentence for each place; nothing where it is one.
+/// Why a mutant does not fit the code any more, a sentence for each place; empty where it fits.
 pub fn misfits(root: &Path, mutant: &Mutant) -> Vec<String> {
     let says = |change: &Change| Some(format!("{}: {}", mutant.name, misfit(root, change)?));
     mutant.changes.iter().filter_map(says).collect()

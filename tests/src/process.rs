@@ -1,4 +1,4 @@
-//! What the kernel says of a running process.
+//! The kernel's figures of a running process.
 
 use std::fs;
 

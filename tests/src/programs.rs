@@ -149,7 +149,7 @@ impl Site {
     /// It cannot be run.
     pub fn launch(&mut self) -> anyhow::Result<u32> {
         let mut command = match &self.log {
-            // Whoever lays out a site that stays may be killed: the alerter ends with it.
+            // The process that lays out a site that stays may be killed: the alerter ends with it.
             Some(_) => self.ending_with_us("nova-host-alerter")?,
             None => self.program("nova-host-alerter")?,
         };
@@ -203,7 +203,7 @@ impl Site {
         Ok(String::from_utf8(ran.stdout)?)
     }
 
-    /// Runs an operator's command on this site; its exit code is the caller's to look at.
+    /// Runs an operator's command on this site; its exit code is the caller's to check.
     ///
     /// # Errors
     /// It cannot be run.

@@ -1,4 +1,4 @@
-//! A recovery controller for tests: a real HTTP server that records what it gets and answers as it is told.
+//! A recovery controller for tests: a real HTTP server that records what it gets and answers as the test says.
 
 use std::collections::VecDeque;
 use std::io::{self, BufRead, BufReader, Read, Write};
@@ -143,7 +143,7 @@ impl Receiver {
         Ok(())
     }
 
-    /// The answer to every request from now on; 200 until told otherwise.
+    /// The answer to every request from now on; 200 until changed.
     pub fn answer(&self, usual: Answer) {
         self.shared.state().usual = Some(usual);
     }

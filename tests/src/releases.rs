@@ -1,4 +1,4 @@
-//! What another release may make of a journal: there is only one so far.
+//! Changes that another release may make to a journal: there is only one so far.
 
 /// The next one: a number, a table and a column more.
 pub const NEXT: &str = "CREATE TABLE later (id TEXT NOT NULL PRIMARY KEY) STRICT;

@@ -1,5 +1,5 @@
-//! An endpoint for benchmarks: threads that answer as fast as they can, or as badly as they are told, and that keep what
-//! came. [`crate::receiver`] can be told more, and is slower.
+//! An endpoint for benchmarks: threads that answer as fast as they can, or as badly as the benchmark says, and that keep what
+//! came. [`crate::receiver`] can do more, and is slower.
 
 use std::io::{self, ErrorKind, Read, Write};
 use std::net::{Shutdown, SocketAddr, TcpListener, TcpStream};
@@ -272,7 +272,7 @@ struct Request {
     is_last: bool,
 }
 
-/// Reads one request; what came behind it stays in `unread`. None where the caller has ended the connection.
+/// Reads one request; later bytes stay in `unread`. None where the caller has ended the connection.
 fn read(stream: &mut impl Read, unread: &mut Vec<u8>) -> io::Result<Option<Request>> {
     let head = loop {
         match unread.windows(4).position(|bytes| bytes == b"\r\n\r\n") {
@@ -347,7 +347,7 @@ mod tests {
     }
 
     #[test]
-    fn requests_that_come_in_pieces_or_together_are_told_apart() {
+    fn requests_that_come_in_pieces_or_together_are_distinguished() {
         let text =
             b"POST / HTTP/1.1\r\ncontent-length: 3\r\n\r\nonePOST / HTTP/1.1\r\nContent-Length: 3\r\n\r\ntwo";
         for length in [1, 7, text.len()] {
@@ -399,7 +399,7 @@ mod tests {
         assert_eq!(heard(&mut stream), ".");
     }
 
-    /// The broken variant looks at the requests one by one: each of them is done after its own time alone.
+    /// The broken variant reads the requests one by one: each of them is done after its own time alone.
     #[test]
     fn a_serial_endpoint_is_done_with_one_after_the_other() {
         let (sink, each) = (sink(Manner::Serially(LONG)), LONG);

@@ -38,17 +38,17 @@ pub fn run(groups: impl IntoIterator<Item = Group>) -> ExitCode {
     libtest_mimic::run(&Arguments::from_args(), trials.collect()).exit_code()
 }
 
-/// So many scenarios of a list are said to have taken long.
+/// So many of a list's slowest scenarios are printed.
 const LONGEST: usize = 8;
 
 /// A scenario's name and its function, which gets what all scenarios share.
 pub type Scenario<T> = (&'static str, fn(&mut T) -> anyhow::Result<()>);
 
-/// What scenarios share, and how it is had.
+/// What scenarios share, and how it is made.
 pub struct Stage<T> {
     /// Made for the first scenario that runs.
     pub set_up: fn() -> anyhow::Result<T>,
-    /// What is said of it where a scenario fails.
+    /// What is printed of it where a scenario fails.
     pub on_failure: fn(&T) -> String,
     /// What a machine must have for it.
     pub need: Need,
@@ -144,7 +144,7 @@ fn is_played_beside() -> bool {
     is_played
 }
 
-/// A scenario's name, with what is not as always: the release, and which time it is.
+/// A scenario's name, with the release if it is not the usual one, and the number of the repetition.
 fn named(name: &str, round: u32) -> String {
     let release = std::env::var("NHA_RELEASE").map_or_else(|_| String::new(), |suite| format!("{suite}: "));
     let round = if round == 1 { String::new() } else { format!(", round {round}") };
@@ -169,7 +169,7 @@ fn in_turn<T: Send + 'static>(
             *shared = Some((stage.set_up)().map_err(|error| Failed::from(format!("{error:#}")))?);
         }
         let Some(shared) = shared.as_mut() else { return Err(Failed::without_message()) };
-        // Said at once too: the list is long, and a run may be cut off.
+        // Printed at once too: the list is long, and a run may be cut off.
         let played = scenario(shared);
         took.lock().unwrap_or_else(PoisonError::into_inner).push((begun.elapsed(), own));
         played.map_err(|error| {

@@ -1,4 +1,4 @@
-//! Every fencing and every sighting has one end that can be shown; what has none is found.
+//! Every fencing and every sighting has one end that can be shown. The account finds those without one.
 
 use std::time::Duration;
 
@@ -11,14 +11,14 @@ use serde_json::Value;
 use crate::routes::{Place, route};
 use crate::site::{Alerter, Site, begun, lacks_evidence};
 
-/// Host and kind of what does not add up so long from the site's present.
+/// Host and kind of each gap, so many seconds after the site's present.
 fn gaps(site: &Site, alerter: &Alerter, later: u64) -> Vec<(String, Gap)> {
     let then = site.moment("ctl1").instant + Duration::from_secs(later);
     let found = account::unaccounted(&alerter.shared().base, &alerter.shared().accounts, then);
     found.into_iter().map(|one| (one.host.unwrap(), one.kind)).collect()
 }
 
-fn look(site: &Site, alerter: &Alerter) {
+fn check(site: &Site, alerter: &Alerter) {
     account::check(&alerter.journal, &alerter.shared().base, &alerter.shared().accounts, site.moment("ctl1"))
         .unwrap();
 }
@@ -28,13 +28,13 @@ fn furnished() -> (Site, Alerter) {
     let (mut site, mut alerter) = begun(&["compute1", "compute2"], "ctl1");
     site.outage("compute1", "ctl1");
     alerter.run(&mut site, 40);
-    site.assert_all_told();
-    look(&site, &alerter);
+    site.assert_all_notified();
+    check(&site, &alerter);
     assert_eq!(gaps(&site, &alerter, 3600), [], "everything adds up, at any time");
     (site, alerter)
 }
 
-/// A mark is taken out of the journal by hand. The broken variant asks the marks alone, and is content.
+/// A mark is taken out of the journal by hand. The broken variant asks the marks alone, and finds nothing wrong.
 #[test]
 fn a_record_whose_mark_was_taken_away_is_found() {
     if lacks_evidence() {
@@ -42,13 +42,13 @@ fn a_record_whose_mark_was_taken_away_is_found() {
     }
     let (site, alerter) = furnished();
     site.tamper("ctl1", "PRAGMA foreign_keys = OFF; DELETE FROM mark");
-    look(&site, &alerter);
+    check(&site, &alerter);
     let found = gaps(&site, &alerter, 0);
     assert!(found.len() > 1, "the fencing and its sightings: {found:?}");
     assert!(found.iter().all(|one| *one == ("compute1".to_owned(), Gap::MarkGone)), "{found:?}");
 }
 
-/// The word that a fencing was taken in is lost. It is decided anew at the next look; where there is none, it is found.
+/// The word that a fencing was taken in is lost. The next poll decides it again. Without a poll the check finds it.
 #[test]
 fn a_fencing_that_nobody_decides_about_is_found() {
     if lacks_evidence() {
@@ -56,19 +56,19 @@ fn a_fencing_that_nobody_decides_about_is_found() {
     }
     let (site, mut alerter) = furnished();
     site.tamper("ctl1", "DELETE FROM folded");
-    look(&site, &alerter);
+    check(&site, &alerter);
     assert_eq!(
         (gaps(&site, &alerter, 0), gaps(&site, &alerter, 100)),
         (vec![], vec![]),
-        "the next look decides"
+        "the next poll decides"
     );
     assert_eq!(gaps(&site, &alerter, 200), [("compute1".to_owned(), Gap::Overdue)]);
     alerter.take_in(&site);
-    look(&site, &alerter);
+    check(&site, &alerter);
     assert_eq!(gaps(&site, &alerter, 200), []);
 }
 
-/// Evidence of a fencing that no agent was asked for waits for ten seconds. The broken variant has no end of a wait: nobody
+/// Evidence of a fencing that no agent was asked for waits for ten seconds. The broken variant waits without an end: nobody
 /// hears of evidence that is never decided about.
 #[test]
 fn a_sighting_that_waits_past_its_time_is_found() {
@@ -82,9 +82,9 @@ fn a_sighting_that_waits_past_its_time_is_found() {
     assert_eq!(gaps(&site, &alerter, 60), [("compute2".to_owned(), Gap::Overdue)]);
 }
 
-/// What a rule sets aside without a row has an end too: what Pacemaker remembers of a controller that was fenced.
+/// What a rule sets aside without a row has an end too, such as what Pacemaker remembers of a controller that was fenced.
 #[test]
-fn what_is_set_aside_at_each_look_adds_up() {
+fn what_is_set_aside_at_each_poll_adds_up() {
     if lacks_evidence() {
         return;
     }
@@ -95,7 +95,7 @@ fn what_is_set_aside_at_each_look_adds_up() {
     assert_eq!(gaps(&site, &alerter, 3600), []);
 }
 
-/// Where no daemon runs `status` looks at the journal itself.
+/// Where no daemon runs `status` reads the journal itself.
 #[test]
 fn status_says_what_does_not_add_up_and_is_silent_where_all_does() {
     let place = Place::new();

@@ -1,4 +1,4 @@
-//! What is exported and reported is what stands in the journal: each figure against a question to the database itself.
+//! Exports and reports agree with the journal: each figure is compared with a query of the database itself.
 
 use std::fs;
 use std::path::PathBuf;
@@ -86,7 +86,7 @@ fn the_figures_of_a_report_are_those_of_the_journal() {
     assert!(page.contains("<dt>outages</dt><dd>4</dd>") && page.contains("<dt>told</dt><dd>3</dd>"));
 }
 
-/// The broken variant looks at all days: what came before or after counts too.
+/// The broken variant reads all days: what came before or after counts too.
 #[test]
 fn a_report_is_about_its_days_alone() {
     if lacks_evidence() {
@@ -138,7 +138,7 @@ fn run(room: &config::Site, line: &str) -> (String, String) {
     (format!("{code:?}"), fs::read_to_string(output).unwrap())
 }
 
-/// In order, more than are in memory at once, and while the daemon has the journal open; what was read once goes on behind its
+/// In order, more than are in memory at once, and while the daemon has the journal open; the next reading goes on after its
 /// last row.
 #[test]
 fn the_history_is_exported_in_order_and_goes_on_where_it_ended() {
@@ -160,7 +160,7 @@ fn the_history_is_exported_in_order_and_goes_on_where_it_ended() {
     assert_eq!(text, "");
 }
 
-/// The broken variant passes over it, and says that all went well.
+/// The broken variant skips it and reports success.
 #[test]
 fn a_damaged_row_makes_an_export_fail_and_the_rest_is_there() {
     let (room, _journal, path) = room(5);

@@ -1,4 +1,4 @@
-//! Every command that a person is told to type, in a sentence of the program or in what is shipped beside it, can be typed as it
+//! Every command that a person is advised to type, in a sentence of the program or in what is shipped beside it, can be typed as it
 //! stands there.
 
 use std::fs;
@@ -8,7 +8,7 @@ use alerter::cli::Cli;
 use clap::{CommandFactory as _, Parser as _};
 
 const PROGRAM: &str = "nova-host-alerter";
-/// What a person reads at three in the morning, from the root of the repository on.
+/// The files that an operator reads in an emergency, relative to the root of the repository.
 const PLACES: [&str; 9] = [
     "README.md",
     "docs",
@@ -32,7 +32,7 @@ fn files(place: &Path, found: &mut Vec<PathBuf>) {
     }
 }
 
-/// What stands between backticks, and the lines of a page that show a command as it is typed.
+/// The text between backticks, and the lines of a page that show a command as it is typed.
 fn commands(text: &str, is_page: bool) -> Vec<String> {
     let mut found = Vec::new();
     for line in text.lines() {
@@ -45,16 +45,16 @@ fn commands(text: &str, is_page: bool) -> Vec<String> {
     found
 }
 
-/// On a page a command's own name stands for the program's where something follows it.
+/// On a page a command's own name, with words after it, means the program's command.
 fn command(span: &str, is_page: bool) -> Option<String> {
     let mut words = span.split_whitespace();
     let first = words.next()?;
     let is_ours = || Cli::command().get_subcommands().any(|known| known.get_name() == first);
     match (first == PROGRAM, words.next()) {
-        // Which command it is stands in a variable.
+        // A variable has the command.
         (true, Some(next)) if next.starts_with('{') => None,
         (true, Some(_)) => Some(span.to_owned()),
-        // The name of a command in two words, such as `maintenance end`, tells nobody to type it.
+        // The name of a command in two words, such as `maintenance end`, advises nobody to type it.
         (false, Some("begin" | "end" | "run")) if words.next().is_none() => None,
         (false, Some(next)) if is_page && is_ours() && !next.starts_with('=') => {
             Some(format!("{PROGRAM} {span}"))
@@ -135,7 +135,7 @@ fn every_command_that_is_advised_can_be_typed() {
     assert!(faults.is_empty(), "{} of {count}:\n{}", faults.len(), faults.join("\n"));
 }
 
-/// The broken variants: they were advised until somebody typed them.
+/// The broken variants: commands that were once advised and did not work.
 #[test]
 fn what_is_short_of_a_word_is_found() {
     let faulty = |line: &str| commands(line, true).iter().filter(|command| fault(command).is_some()).count();

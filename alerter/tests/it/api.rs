@@ -213,8 +213,8 @@ pub(crate) fn accepted() -> Verdict {
     }
 }
 
-/// The document is the router's own list: nothing in it is not served, and nothing is served that is not in it. What the
-/// control socket serves beside that is not to be had over TCP.
+/// The document and the router agree: each path in the one is in the other. What the
+/// control socket serves beside that cannot be reached over TCP.
 #[tokio::test]
 async fn the_document_has_every_path_and_no_other_is_served() {
     let server = Server::alone("").await;
@@ -351,7 +351,7 @@ async fn a_host_that_is_well_has_nothing_open() {
     assert_eq!(server.everything().await, before);
 }
 
-/// What its table does not name is not a token's to say. The broken variant is one that names it.
+/// A token may do what its table names, and nothing else. The broken variant is a table that names it.
 #[tokio::test]
 async fn a_token_speaks_of_what_its_table_names() {
     let server = Server::alone(CALLBACK).await;
@@ -375,7 +375,7 @@ async fn a_token_speaks_of_what_its_table_names() {
 }
 
 /// Without a cluster nobody can confirm it, and a false mark starts a machine twice. The broken variant is a token that is
-/// trusted: its word alone is told.
+/// trusted: its word alone is sent.
 #[tokio::test]
 async fn a_word_over_the_network_makes_no_mark_where_nobody_can_confirm_it() {
     let server = Server::alone("").await;
@@ -388,7 +388,7 @@ async fn a_word_over_the_network_makes_no_mark_where_nobody_can_confirm_it() {
 }
 
 /// Held until Pacemaker's own evidence agrees, or an operator releases it; the broken variant is root's word at the control
-/// socket, which is told at once.
+/// socket, which is sent at once.
 #[tokio::test]
 async fn a_word_over_the_network_is_held_until_pacemaker_agrees() {
     let (mut site, files) = (Site::new(&["compute1", "compute2", "compute3"]), Files::new());
@@ -406,13 +406,13 @@ async fn a_word_over_the_network_is_held_until_pacemaker_agrees() {
     assert_eq!(
         server.patch("/v1/hosts/ctl1", TOKEN, &failed()).await.0,
         400,
-        "a controller is told by nobody"
+        "no route reports a controller"
     );
     assert_eq!(server.everything().await, before);
     assert_eq!(alerter.standings("compute1"), ["unconfirmed"]);
     assert_eq!(server.history("fenced").await.len(), 2, "said again it is nothing new");
     site.register_is_mute = true;
-    assert!(alerter.begin(&site, "nova").is_none(), "nothing of it is told");
+    assert!(alerter.begin(&site, "nova").is_none(), "nothing of it is sent");
 
     let root = Fencing { origin: Origin::Operator, incarnation: None, ..site.fencing("ctl1", "compute3") };
     site.mark("ctl1", &root);
@@ -442,7 +442,7 @@ async fn a_word_over_the_network_is_held_until_pacemaker_agrees() {
     assert_eq!(server.patch("/v1/hosts/compute2", TOKEN, &well()).await.0, 409, "an operator vouches for it");
 }
 
-/// Without quorum nothing is marked: the word waits, and said again it is the same.
+/// Without quorum nothing is marked: the request waits, and a repetition is the same request.
 #[tokio::test]
 async fn a_word_over_the_network_waits_for_the_cluster() {
     let (mut site, files) = (Site::new(&["compute1"]), Files::new());
@@ -491,7 +491,7 @@ async fn nothing_changes_while_a_delivery_is_under_way() {
     }
 }
 
-/// Bodies that are not what is asked for: what each of them would have to be is in the document.
+/// Bodies that are wrong: the document says what each would have to be.
 const WRONG: &[(&str, &[&str])] = &[
     (
         HOSTS,
@@ -648,10 +648,10 @@ async fn a_receiver_confirms_what_it_had_accepted() {
     assert_eq!((confirmed.len(), confirmed[0].actor.as_str()), (1, "portal (127.0.0.1)"));
     assert!(server.shared.base.seen().news, "the register is to learn of it");
     let (status, answer) = server.patch(&path, TOKEN, r#"{"acknowledged": false}"#).await;
-    assert_eq!((status, &answer["kind"]), (409, &json!("ended")), "what was told cannot be untold");
+    assert_eq!((status, &answer["kind"]), (409, &json!("ended")), "what was sent cannot be taken back");
 }
 
-/// Never dropped: told again slowly, and a late confirmation counts.
+/// Never dropped: sent again slowly, and a late confirmation counts.
 #[tokio::test]
 async fn a_receiver_refuses_what_it_had_accepted() {
     let server = Server::alone(CALLBACK).await;
@@ -712,7 +712,7 @@ async fn an_answer_acknowledges_nothing_where_the_receiver_confirms() {
     }
 }
 
-/// Garbage, silence, floods and half requests are their senders' own affair: others are served meanwhile.
+/// Garbage, silence, floods and half requests harm their senders alone: others are served meanwhile.
 #[tokio::test]
 async fn a_bad_client_blocks_nobody() {
     let server = Server::alone("").await;
@@ -745,7 +745,7 @@ async fn a_body_that_is_too_large_is_refused() {
     assert_eq!((status, &answer["kind"]), (413, &json!("too-large")));
     let sent =
         server.client().patch(format!("https://{}{HOSTS}", server.address)).bearer_auth(OTHER).body(body);
-    // It may hear the answer, or no more than that nobody listens.
+    // It may get the answer, or a refused connection.
     if let Ok(response) = sent.send().await {
         assert_eq!(response.status(), StatusCode::PAYLOAD_TOO_LARGE);
     }
@@ -755,7 +755,7 @@ async fn a_body_that_is_too_large_is_refused() {
     assert!(server.history("marked-by-hand").await[0].detail.len() <= 512);
 }
 
-/// An address that cannot be had keeps nothing else from running, and is said.
+/// An address that cannot be bound is reported, and everything else runs.
 #[tokio::test]
 async fn an_address_that_is_taken_is_tried_again() {
     let server = Server::alone("").await;
@@ -780,15 +780,15 @@ async fn an_address_that_is_taken_is_tried_again() {
 }
 
 /// A certificate that is just being renewed, or not there yet, keeps the API away and degraded, and not for good. The broken
-/// variant, which looks once, is the listener alone.
+/// variant, which checks once, is the listener alone.
 #[tokio::test]
 async fn the_api_comes_when_its_certificate_does() {
     let server = Server::alone("").await;
     let mut api = server.shared.base.settings().api.clone().unwrap();
     api.listen.set_port(0);
     server.files.remove("certificate");
-    let looked_once = TcpListener::bind("127.0.0.1:0").await.unwrap();
-    let once = remote::serve(looked_once, Arc::clone(&server.shared), api.clone(), CancellationToken::new());
+    let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
+    let once = remote::serve(listener, Arc::clone(&server.shared), api.clone(), CancellationToken::new());
     once.await;
     let stop = CancellationToken::new();
     let running = tokio::spawn(remote::run(Arc::clone(&server.shared), api, stop.clone()));

@@ -101,7 +101,7 @@ fn without_tls_a_token_or_an_address_nothing_is_served() {
     assert!(said.contains("no token"), "an empty table opens nothing: {said}");
 }
 
-/// Who may read the key can pretend to be us, and who may read a token can end marks.
+/// With the key one can pretend to be the alerter, and with a token one can end marks.
 #[test]
 fn secrets_that_others_may_read_are_refused() {
     for (name, text) in [("key", Ca::new("ours").identity().1), ("portal", TOKEN.to_owned())] {
@@ -143,7 +143,7 @@ fn nobody_is_trusted_where_there_is_a_cluster_to_ask() {
     assert!(said.contains("remove trust-marks"), "{said}");
 }
 
-/// Nobody could confirm what such a route waits for. The broken variant: the API is there.
+/// Without an API no receiver could confirm a mark of such a route. The broken variant has the API.
 #[test]
 fn a_route_waits_for_no_callback_that_cannot_come() {
     let files = Files::new();
@@ -169,6 +169,6 @@ fn a_route_waits_for_no_callback_that_cannot_come() {
         let said = problems(&(NONE.to_owned() + more + &files.table("")));
         assert!(said.contains(wanted), "{more}: {said}");
     }
-    let notice = "[notice.desk]\nto = \"http\"\nurl = \"http://127.0.0.1:9/\"\nack = \"callback\"\n";
+    let notice = "[notice.oncall]\nto = \"http\"\nurl = \"http://127.0.0.1:9/\"\nack = \"callback\"\n";
     assert!(problems(&(NONE.to_owned() + notice + &files.table(""))).contains("remove ack"));
 }

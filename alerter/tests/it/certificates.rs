@@ -121,7 +121,7 @@ impl Ca {
     }
 
     /// An endpoint on 127.0.0.1 with a certificate that says of itself that it was signed with SHA-1. No library signs like
-    /// that any more; so the signature is another, which is not looked at.
+    /// that any more; so the signature is another, which is not checked.
     pub(crate) fn endpoint_of_old(&self) -> TlsAcceptor {
         let (certificate, key) = self.signed("127.0.0.1");
         let mut der = certificate.der().to_vec();
@@ -134,7 +134,7 @@ impl Ca {
         acceptor(vec![der.into()], &key)
     }
 
-    /// An endpoint on 127.0.0.1 that shows a certificate of this CA, and has not got its key.
+    /// An endpoint on 127.0.0.1 that shows a certificate of this CA without having its key.
     pub(crate) fn endpoint_without_its_key(&self) -> TlsAcceptor {
         let (certificate, _) = self.signed("127.0.0.1");
         let other = PrivateKeyDer::try_from(KeyPair::generate().unwrap().serialize_der()).unwrap();

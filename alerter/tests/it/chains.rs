@@ -1,4 +1,4 @@
-//! Escalation chains on the journals of two controllers with a register between them: what one told the other knows, and no
+//! Escalation chains on the journals of two controllers with a register between them: what one sent the other knows, and no
 //! more.
 
 use std::time::Duration;
@@ -110,21 +110,21 @@ fn refused(at: Timestamp) -> Verdict {
 }
 
 /// S0-25, S0-26, S0-29, S4-8: the controller fails in the middle of a chain. The other one begins with the first step, under
-/// the same id and with the same bytes; what was acknowledged nobody sends again (S4-40).
+/// the same id and with the same bytes; an acknowledged mark is not sent again (S4-40).
 #[test]
-fn another_controller_begins_a_chain_anew_and_knows_what_was_acknowledged() {
+fn another_controller_begins_a_chain_again_and_knows_what_was_acknowledged() {
     let (mut first, mut second) = (Controller::new("ctl1"), Controller::new("ctl2"));
     let mark = outage(&mut first);
-    let told = first.dispatch(NOW);
-    assert_eq!(told[0].delivery.route, "masakari");
-    first.finish(&told[0], refused(NOW), NOW);
+    let sent = first.dispatch(NOW);
+    assert_eq!(sent[0].delivery.route, "masakari");
+    first.finish(&sent[0], refused(NOW), NOW);
     let next = first.dispatch(NOW);
     assert_eq!((next.len(), next[0].delivery.route.as_str()), (1, "nova"));
     // Its power fails here: nobody knows whether the second step arrived.
     second.read(&first.publishes(), NOW);
     let again = second.dispatch(NOW);
     assert_eq!((again.len(), again[0].delivery.route.as_str()), (1, "masakari"));
-    assert_eq!((again[0].mark.id, &again[0].delivery.body), (mark, &told[0].delivery.body));
+    assert_eq!((again[0].mark.id, &again[0].delivery.body), (mark, &sent[0].delivery.body));
     second.finish(&again[0], taken(), NOW);
     use State::{Acknowledged, Cancelled};
     assert_eq!(second.states(mark), [Acknowledged, Cancelled, Cancelled]);
@@ -137,7 +137,7 @@ fn another_controller_begins_a_chain_anew_and_knows_what_was_acknowledged() {
     assert!(first.dispatch(NOW + LIMIT * 9).is_empty() && second.dispatch(NOW + LIMIT * 9).is_empty());
 }
 
-/// P10 while both controllers are cut off from one another is not promised; on each it is. The broken variant tells every step
+/// P10 holds on each controller, and not across two that are cut off from one another. The broken variant notifies every step
 /// that is there.
 #[test]
 fn each_controller_has_one_step_under_way() {

@@ -38,7 +38,7 @@ fn both() -> Vec<Named> {
     vec![named("compute0", "compute0.my.cloud.com"), named("compute1", "Compute1.my.cloud.com")]
 }
 
-/// Nothing is left there: what is posted is of no host.
+/// Nothing is left there: the request names no host.
 #[tokio::test]
 async fn masakari_says_which_hosts_it_would_not_take() {
     let site = Site::new().await;
@@ -74,7 +74,7 @@ async fn masakari_says_which_hosts_it_would_not_take() {
     assert!(site.state().asked.iter().all(|asked| !asked.starts_with("PUT")));
 }
 
-/// One role is not the other, and what may not be seen is said once.
+/// Two roles differ, and what the user may not see is reported once.
 #[tokio::test]
 async fn the_role_is_tried_and_named() {
     let site = Site::new().await;
@@ -115,10 +115,10 @@ async fn what_stands_in_the_way_of_all_is_one_line() {
     assert_eq!(found(&driver, &both()).await, ["credentials"]);
 }
 
-/// An endpoint of `http` is looked at: its name, a connection, TLS, and when its certificate ends. The broken variants do not ask
+/// An endpoint of `http` is checked: its name, a connection, TLS, and when its certificate ends. The broken variants do not ask
 /// it, or send it a mark.
 #[tokio::test]
-async fn an_http_endpoint_is_looked_at_and_told_nothing() {
+async fn an_http_endpoint_is_checked_and_sent_nothing() {
     let (ours, theirs) = (Ca::new("ours"), Ca::new("theirs"));
     let at = |acceptor| {
         Endpoint::tls(acceptor, |mut peer| async move {
@@ -136,15 +136,15 @@ async fn an_http_endpoint_is_looked_at_and_told_nothing() {
         let endpoint = at(acceptor).await;
         let url = format!("https://{}/v1/host-failures", endpoint.address);
         let configuration = format!(
-            "[store]\nregister = \"none\"\n[http.desk]\nurl = \"{url}?token={SECRET}\"\nca-file = \"{}\"\n",
+            "[store]\nregister = \"none\"\n[http.oncall]\nurl = \"{url}?token={SECRET}\"\nca-file = \"{}\"\n",
             ours.file().display()
         );
         let site = config::Site::new("").with("alerter.toml", configuration);
         let answers = online::ask(&site.settings(), Err("no cluster is asked".to_owned())).await;
-        let desk = &answers.routes[0];
-        let found: Vec<_> = desk.findings.iter().map(|one| one.kind).collect();
-        assert_eq!((desk.asked, &found), (true, &words));
-        assert_eq!(desk.certificate_ends.is_some(), words.is_empty(), "{words:?}");
+        let oncall = &answers.routes[0];
+        let found: Vec<_> = oncall.findings.iter().map(|one| one.kind).collect();
+        assert_eq!((oncall.asked, &found), (true, &words));
+        assert_eq!(oncall.certificate_ends.is_some(), words.is_empty(), "{words:?}");
         assert_eq!(answers.warnings.len(), usize::from(days.is_some()), "{:?}", answers.warnings);
         let soon = days.map(|days| format!("(in {days} day(s)): renew it")).unwrap_or_default();
         assert!(answers.warnings.concat().ends_with(&soon) && answers.is_clear() == words.is_empty());
@@ -172,7 +172,7 @@ async fn a_guest_among_the_hosts_is_named() {
     );
     for (matching, kinds) in [("\"compute*\", \"guest1\"", vec!["guest-node"]), ("\"*\"", vec![])] {
         let text = format!(
-            "[hosts]\ndomain = \"x.org\"\nmatch = [{matching}]\n[exec.desk]\ncommand = [\"/bin/true\"]\n"
+            "[hosts]\ndomain = \"x.org\"\nmatch = [{matching}]\n[exec.oncall]\ncommand = [\"/bin/true\"]\n"
         );
         let site = config::Site::new("").with("alerter.toml", text);
         let answers = online::ask(&site.settings(), Ok(Cib::parse(&xml).unwrap())).await;
@@ -185,7 +185,7 @@ async fn a_guest_among_the_hosts_is_named() {
 fn configured(cloud: &Site, more: &str) -> (config::Site, PathBuf) {
     let clouds = cloud.files.path("clouds.yaml");
     let text = format!(
-        "[hosts]\ndomain = \"my.cloud.com\"\n[masakari.cloud]\nclouds-file = \"{}\"\nhosts = [\"compute*\"]\n[exec.desk]\ncommand = [\"/bin/true\"]\n{more}",
+        "[hosts]\ndomain = \"my.cloud.com\"\n[masakari.cloud]\nclouds-file = \"{}\"\nhosts = [\"compute*\"]\n[exec.oncall]\ncommand = [\"/bin/true\"]\n{more}",
         clouds.display()
     );
     let site = config::Site::new("").with("alerter.toml", text);
@@ -195,7 +195,7 @@ fn configured(cloud: &Site, more: &str) -> (config::Site, PathBuf) {
 
 /// The same names as those of marks, and of each route its own hosts.
 #[tokio::test]
-async fn the_hosts_of_the_cluster_are_looked_for_under_the_names_of_their_marks() {
+async fn the_hosts_of_the_cluster_are_searched_under_the_names_of_their_marks() {
     let cloud = Site::new().await;
     let (site, _) = configured(&cloud, "");
     let remote =
@@ -215,14 +215,14 @@ async fn the_hosts_of_the_cluster_are_looked_for_under_the_names_of_their_marks(
         "capital letters count, and storage1 is not this route's"
     );
     assert!(of("cloud").findings[0].detail.contains("Compute1.my.cloud.com"));
-    assert_eq!((of("cloud").asked, of("desk").asked), (true, false));
+    assert_eq!((of("cloud").asked, of("oncall").asked), (true, false));
     assert_eq!((answers.hosts, answers.is_clear()), (Some(3), false));
 }
 
-/// A script that reads the exit code alone takes it for "every host was looked at". The broken variant looks at the findings
-/// alone: it is clear where nobody was asked about.
+/// A script that reads the exit code alone takes it for "every host was checked". The broken variant reads the findings
+/// alone: it reports success where no host was checked.
 #[tokio::test]
-async fn hosts_that_nobody_looked_at_are_not_well() {
+async fn hosts_that_nobody_checked_are_not_well() {
     let cloud = Site::new().await;
     let (site, _) = configured(&cloud, "");
     let nothing = |answers: &online::Answers| {
@@ -264,9 +264,9 @@ fn text(bytes: &[u8]) -> String {
     String::from_utf8(bytes.to_vec()).unwrap()
 }
 
-/// Nobody is asked without the word; where no cluster is, that is said, and the endpoints are asked all the same.
+/// Nothing is asked without the option. Without a cluster that is said, and the endpoints are asked all the same.
 #[tokio::test]
-async fn the_command_asks_only_where_it_is_told_to() {
+async fn the_command_asks_only_with_its_option() {
     let cloud = Site::new().await;
     let journal = tempfile::tempdir().unwrap();
     let store = format!("[store]\npath = \"{}/marks.db\"\nregister = \"none\"\n", journal.path().display());
@@ -278,7 +278,7 @@ async fn the_command_asks_only_where_it_is_told_to() {
     let good = run(&file, &["check-config", "--online"]).await;
     let said = text(&good.stdout);
     assert_eq!(good.status.code(), Some(0), "{said}");
-    for line in ["no cluster is asked", "cloud: nothing stands in the way", "desk: not asked"] {
+    for line in ["no cluster is asked", "cloud: nothing stands in the way", "oncall: not asked"] {
         assert!(said.contains(line), "{said}");
     }
     cloud.state().is_reader = true;

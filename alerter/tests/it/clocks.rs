@@ -1,4 +1,4 @@
-//! Controllers whose clocks differ, times that lie ahead, and outages whose records come late: who is told, and what is held where
+//! Controllers whose clocks differ, times that lie ahead, and outages whose records come late: what is sent, and what is held where
 //! everybody sees it. The site's clock is that of the alerter's controller.
 
 use std::time::Duration;
@@ -24,7 +24,7 @@ fn off_elsewhere(site: &mut Site, ahead: i64) {
     site.mark("ctl2", &fencing);
 }
 
-/// What Pacemaker says of it, each alone.
+/// What Pacemaker says of it, one source at a time.
 fn witnesses() -> [fn(&mut Site); 3] {
     [
         |site| _ = site.alert("compute1", Action::Off, 0, "ctl1"),
@@ -33,7 +33,7 @@ fn witnesses() -> [fn(&mut Site); 3] {
     ]
 }
 
-/// B3: each of Pacemaker's words proves what a controller recorded whose clock is ahead or behind.
+/// B3: each of Pacemaker's sources proves the record of a controller whose clock is ahead or behind.
 #[test]
 fn a_mark_gets_its_proof_where_the_clocks_of_controllers_differ() {
     if lacks_evidence() {
@@ -50,12 +50,12 @@ fn a_mark_gets_its_proof_where_the_clocks_of_controllers_differ() {
             says(&mut site);
             alerter.run(&mut site, 20);
             assert_eq!(alerter.marks("compute1").len(), 1, "{ahead}");
-            assert_eq!(site.told.len(), 2, "{ahead}: {:?}", alerter.standings("compute1"));
+            assert_eq!(site.notified.len(), 2, "{ahead}: {:?}", alerter.standings("compute1"));
         }
     }
 }
 
-/// B3: a clock that is ahead is said, with what to do.
+/// B3: a clock that is ahead is reported, with what to do.
 #[test]
 fn a_clock_that_differs_is_seen_in_status() {
     let (mut site, mut alerter) = begun(&["compute1"], "ctl1");
@@ -85,7 +85,7 @@ fn a_host_that_is_back_is_not_marked_by_a_witness_whose_clock_is_ahead() {
     let (mut site, mut first) = begun(&["compute1"], "ctl1");
     site.outage("compute1", "ctl1");
     first.run(&mut site, 28);
-    assert_eq!(site.told.len(), 2);
+    assert_eq!(site.notified.len(), 2);
     // The controller that connects it has a clock that is 60 s behind.
     site.back("compute1", "ctl2");
     let behind = site.now.seconds() - 60;
@@ -96,7 +96,7 @@ fn a_host_that_is_back_is_not_marked_by_a_witness_whose_clock_is_ahead() {
     let mut second = Alerter::start(&site, "ctl3");
     second.run(&mut site, 60);
     assert_eq!(second.marks("compute1").len(), 1, "{:?}", second.standings("compute1"));
-    assert_eq!(site.told.len(), 2);
+    assert_eq!(site.notified.len(), 2);
 }
 
 /// B4: evidence and history that are dated an hour ahead make their mark after the grace. The broken variant waits for the hour.
@@ -117,7 +117,7 @@ fn what_lies_ahead_waits_no_longer_than_the_grace() {
         alerter.run(&mut site, 16);
         let [row] = &alerter.marks("compute1")[..] else { panic!("no mark, or several") };
         assert!(row.failure_time <= site.now, "a time that lies ahead counts as now");
-        assert_eq!(site.told.len(), 2);
+        assert_eq!(site.notified.len(), 2);
         let reasons = alerter.shared().base.seen().faults();
         assert!(reasons.iter().any(|(matter, _)| *matter == Matter::ClockSkew), "{reasons:?}");
         // It does not swallow the next one.
@@ -145,7 +145,7 @@ fn a_watermark_that_lies_ahead_counts_for_nothing() {
     }
 }
 
-/// B5: a real failure 22 hours after a host that lived was confirmed by hand is told, with its own time.
+/// B5: a real failure 22 hours after a host that lived was confirmed by hand is sent, with its own time.
 #[test]
 fn a_failure_is_not_folded_into_a_confirmation_that_nothing_proved() {
     if lacks_evidence() {
@@ -161,12 +161,16 @@ fn a_failure_is_not_folded_into_a_confirmation_that_nothing_proved() {
     site.outage("compute1", "ctl1");
     alerter.run(&mut site, 20);
     assert_eq!(alerter.standings("compute1"), ["unconfirmed", "journal"]);
-    assert_eq!(site.told.len(), 2);
-    assert!(site.told.iter().all(|told| told.failure_time >= failed.seconds()), "{:?}", site.told);
+    assert_eq!(site.notified.len(), 2);
+    assert!(
+        site.notified.iter().all(|notified| notified.failure_time >= failed.seconds()),
+        "{:?}",
+        site.notified
+    );
 }
 
 /// B7: fenced again without having been connected, a day later: one mark, held where everybody sees it, whatever comes again; and
-/// no other controller takes it for proven. After its end, and after a return, the next outage is told.
+/// no other controller takes it for proven. After its end, and after a return, the next outage is sent.
 #[test]
 fn a_host_that_is_fenced_again_a_day_later_is_held() {
     if lacks_evidence() {
@@ -175,8 +179,8 @@ fn a_host_that_is_fenced_again_a_day_later_is_held() {
     let (mut site, mut alerter) = begun(&["compute1"], "ctl1");
     site.outage("compute1", "ctl1");
     alerter.run(&mut site, 20);
-    let told = site.told.clone();
-    assert_eq!(told.len(), 2);
+    let notified = site.notified.clone();
+    assert_eq!(notified.len(), 2);
     site.advance(120.0);
     let near = site.off("ctl1", "compute1");
     alerter.run(&mut site, 4);
@@ -193,7 +197,7 @@ fn a_host_that_is_fenced_again_a_day_later_is_held() {
     let mut other = Alerter::start(&site, "ctl2");
     other.run(&mut site, 30);
     assert_eq!(other.standings("compute1").last(), Some(&"fenced-again"));
-    assert_eq!(site.told, told, "nobody is told");
+    assert_eq!(site.notified, notified, "nobody is notified");
     let held = alerter.marks("compute1").pop().unwrap();
     assert!(alerter.journal.dismiss(held.id, "it was off all the time", "alice", site.now).unwrap());
     site.back("compute1", "ctl1");
@@ -218,7 +222,7 @@ fn what_is_kept_proves_a_mark_whose_record_comes_later() {
     site.outage("compute1", "ctl1");
     alerter.run(&mut site, 20);
     site.advance(3600.0);
-    // Nobody looks while it is back, and what was seen of its return is lost with the controller that saw it.
+    // Nobody polls while it is back, and what was seen of its return is lost with the controller that saw it.
     site.back("compute1", "ctl2");
     site.advance(3600.0);
     site.die("compute1");
@@ -228,5 +232,5 @@ fn what_is_kept_proves_a_mark_whose_record_comes_later() {
     alerter.run(&mut site, 4);
     site.mark("ctl2", &late);
     alerter.run(&mut site, 20);
-    assert_eq!(site.told_ids().len(), 2, "{:?}", alerter.standings("compute1"));
+    assert_eq!(site.notified_ids().len(), 2, "{:?}", alerter.standings("compute1"));
 }

@@ -25,7 +25,7 @@ pub(crate) trait Service: Send + 'static {
     }
 }
 
-/// What the service does next, instead of what it should.
+/// How the service misbehaves next.
 #[derive(Clone, Debug)]
 pub(crate) enum Whim {
     /// It says this, and does nothing.
@@ -45,7 +45,7 @@ pub(crate) enum Whim {
 /// The service, and what was asked of it.
 pub(crate) struct Room<S> {
     pub(crate) service: S,
-    /// Each with what the request begins with that it waits for: its method, or more.
+    /// Each waits for a request that begins with this text: its method, or more.
     pub(crate) whims: Vec<(&'static str, Whim)>,
     /// Method and target of each request, in order.
     pub(crate) asked: Vec<String>,

@@ -60,7 +60,7 @@ impl Site {
         self.load().unwrap_or_else(|problems| panic!("{problems}"))
     }
 
-    /// The problems as they are printed, with the directory taken out of the way.
+    /// The problems as they are printed, without the directory.
     pub(crate) fn problems(&self) -> Vec<String> {
         let problems = self.load().expect_err("this configuration has problems").to_string();
         let directory = format!("{}/", self.0.path().display());
@@ -84,7 +84,7 @@ fn host(name: &str) -> HostName {
     HostName::parse(name).unwrap()
 }
 
-/// S1-15: a route is all that must be said.
+/// S1-15: a route is all that must be configured.
 #[test]
 fn a_route_is_enough_and_the_rest_has_defaults() {
     let settings = Site::new(ROUTE).settings();
@@ -103,7 +103,7 @@ fn a_route_is_enough_and_the_rest_has_defaults() {
     assert_eq!(route.driver.endpoint(), "http://127.0.0.1:8080/v1/host-failures");
 }
 
-/// S1-15, S1-37, S1-38: everything that can be said.
+/// S1-15, S1-37, S1-38: everything that can be configured.
 #[test]
 fn every_key_is_read() {
     let site = Site::new(
@@ -193,7 +193,7 @@ fn later_files_override_single_keys_and_add_to_tables() {
     assert_eq!(endpoints, ["http://[::1]/", "http://127.0.0.1:9/"]);
 }
 
-/// The point of the whole: one run names everything that is wrong, in all files, with its place.
+/// One run names everything that is wrong, in all files, with its place.
 #[test]
 fn every_problem_in_all_files_is_listed_at_once() {
     let site = Site::new(
@@ -238,13 +238,13 @@ fn a_missing_file_is_one_problem_and_a_missing_directory_is_none() {
 }
 
 #[test]
-fn without_a_route_nobody_would_be_told() {
+fn without_a_route_nobody_would_be_notified() {
     let expected = "alerter.toml:1:1: no route is configured, so nobody would be told: add a table such as [http.recovery]";
     assert_eq!(Site::new("").problem(), expected);
     assert_eq!(Site::new("[http]\n").problem(), expected);
 }
 
-/// A route of its own for some hosts, and one that nothing waits for.
+/// A route for some hosts, and one that is not required.
 #[test]
 fn a_route_takes_all_hosts_or_some_and_is_required_unless_it_says_otherwise() {
     let url = "url = \"http://127.0.0.1:9/\"\n";
@@ -289,15 +289,15 @@ fn a_route_takes_groups_and_hosts_together() {
         route("c", "hosts = [\"c1\"]"),
     ];
     let settings = Site::new(&format!("{groups}{ROUTE}{}", more.concat())).settings();
-    let told_of = |name: &str| -> Vec<&str> {
+    let routes_of = |name: &str| -> Vec<&str> {
         let routes = settings.routes_for(&host(name), &|_, _| None).routes();
         routes.into_iter().map(|route| route.name.as_str()).collect()
     };
-    assert_eq!(told_of("Compute-East-9"), ["a", "b", "recovery"]);
-    assert_eq!(told_of("compute7"), ["a", "b", "recovery"]);
-    assert_eq!(told_of("gpu1"), ["b", "recovery"]);
-    assert_eq!(told_of("c1"), ["b", "c", "recovery"]);
-    assert_eq!(told_of("old1"), ["recovery"]);
+    assert_eq!(routes_of("Compute-East-9"), ["a", "b", "recovery"]);
+    assert_eq!(routes_of("compute7"), ["a", "b", "recovery"]);
+    assert_eq!(routes_of("gpu1"), ["b", "recovery"]);
+    assert_eq!(routes_of("c1"), ["b", "c", "recovery"]);
+    assert_eq!(routes_of("old1"), ["recovery"]);
 }
 
 #[test]
@@ -348,7 +348,7 @@ fn each_mistake_in_groups_has_its_sentence() {
     }
 }
 
-/// A group may stand in the part that cannot be read: that it is unknown is said when the rest is mended.
+/// A group may stand in the part that cannot be read: that it is unknown is said when the rest is corrected.
 #[test]
 fn a_group_in_a_broken_file_is_not_called_unknown() {
     let route = format!("{ROUTE}[http.b]\nurl = \"http://[::1]/\"\ngroups = [\"east\"]\n");

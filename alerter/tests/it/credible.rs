@@ -23,7 +23,7 @@ fn refused(alerter: &Alerter, key: &Key) -> Option<String> {
     alerter.shared().base.seen().refused().get(key).cloned()
 }
 
-/// `s.` and `a.` of a controller that does not exist, or of this one, whose journal knows better: the mark is told, and it is
+/// `s.` and `a.` of a controller that does not exist, or of this one, whose journal knows better: the mark is sent, and it is
 /// said. In the one case the mark was made before this daemon's start.
 #[test]
 fn a_forged_end_of_an_open_mark() {
@@ -70,7 +70,7 @@ fn a_forged_end_of_what_is_no_mark_yet() {
     }
 }
 
-/// A controller was taken out of the cluster after it had told a mark: who reads that later holds the mark, and does not tell
+/// A controller was taken out of the cluster after it had sent a mark: who reads that later holds the mark, and does not send
 /// a host that is back once more.
 #[test]
 fn an_end_by_a_controller_that_has_left_the_cluster() {
@@ -80,7 +80,7 @@ fn an_end_by_a_controller_that_has_left_the_cluster() {
     let (mut site, mut first) = begun(&["compute1"], "ctl1");
     let fencing = site.outage("compute1", "ctl1");
     first.run(&mut site, 20);
-    site.assert_all_told();
+    site.assert_all_notified();
     site.back("compute1", "ctl2");
     for entry in site.register.values_mut() {
         match entry {
@@ -92,13 +92,13 @@ fn an_end_by_a_controller_that_has_left_the_cluster() {
     site.advance(600.0);
     let mut second = Alerter::start(&site, "ctl2");
     second.run(&mut site, 40);
-    site.assert_all_told();
+    site.assert_all_notified();
     let mark = &second.marks("compute1")[0];
     assert_eq!((mark.id, mark.standing.as_str()), (fencing.into(), "outcome-unknown"));
 }
 
-/// An `m.` beside a real `f.` that tells another name, or the opposite of the disks, or another time: held as the rules here
-/// make it, and told so when Pacemaker confirms that the host was fenced. Where the alerter came later, a person decides.
+/// An `m.` beside a real `f.` that has another name, or the opposite of the disks, or another time: held as the rules here
+/// make it, and sent so when Pacemaker confirms that the host was fenced. Where the alerter came later, a person decides.
 #[test]
 fn a_mark_that_differs_from_its_fencing() {
     if lacks_evidence() {
@@ -126,20 +126,20 @@ fn a_mark_that_differs_from_its_fencing() {
             }
             alerter.run(&mut site, 4);
             assert_eq!(alerter.standings("compute1"), ["outcome-unknown"]);
-            assert!(site.told.is_empty());
+            assert!(site.notified.is_empty());
             assert!(refused(&alerter, &Key::Mark(fencing.id.into())).is_some());
             match is_late {
                 true => alerter.release(&site, fencing.id.into()),
                 false => drop(site.seen_fenced("compute1")),
             }
             alerter.run(&mut site, 40);
-            site.assert_all_told();
-            let body = String::from_utf8(site.told[0].body.clone()).unwrap();
+            site.assert_all_notified();
+            let body = String::from_utf8(site.notified[0].body.clone()).unwrap();
             assert!(
                 body.contains("compute1.example.org") && body.contains("\"on_shared_storage\":true"),
                 "{body}"
             );
-            assert_eq!(site.told[0].failure_time, fencing.asked_at.seconds());
+            assert_eq!(site.notified[0].failure_time, fencing.asked_at.seconds());
         }
     }
 }
@@ -166,18 +166,18 @@ fn an_honest_mark_of_another_configuration_is_held_and_not_lost() {
         assert_eq!(mark.id, fencing.into());
         if is_over {
             assert!(mark.settled.is_some());
-            site.assert_all_told();
+            site.assert_all_notified();
         } else {
             assert_eq!((mark.standing.as_str(), mark.settled), ("outcome-unknown", None));
             site.down.clear();
             second.release(&site, mark.id);
             second.run(&mut site, 4);
-            assert_eq!(site.told.len(), 2);
+            assert_eq!(site.notified.len(), 2);
         }
     }
 }
 
-/// Entries of 2036: a mark that would take in all evidence, a watermark that would silence it, a fencing, an end.
+/// Entries of 2036: a mark that would take in all evidence, a watermark that would silence evidence, a fencing, an end.
 #[test]
 fn entries_of_a_time_to_come_swallow_nothing() {
     if lacks_evidence() {
@@ -215,7 +215,7 @@ fn entries_of_a_time_to_come_swallow_nothing() {
     }
 }
 
-/// What is ahead of a clock by a little is believed when that has come: nothing is forgotten of it.
+/// An entry that is a little ahead of the clock is believed when its time has come.
 #[test]
 fn an_entry_of_a_clock_that_is_ahead_is_taken_in_later() {
     if lacks_evidence() {
@@ -235,7 +235,7 @@ fn an_entry_of_a_clock_that_is_ahead_is_taken_in_later() {
 }
 
 /// A host was fenced and is back: what Pacemaker said of that proves no `f.` of the time after its return, whatever connection
-/// it names, whoever reads it, and whether the register still has the mark of then. The broken variant died once more.
+/// it names, for every reader, and whether the register still has the mark of then. The broken variant died once more.
 #[test]
 fn a_forged_fencing_moments_after_a_return() {
     if lacks_evidence() {
@@ -254,7 +254,7 @@ fn a_forged_fencing_moments_after_a_return() {
             site.back("compute1", "ctl2");
             alerter.run(&mut site, 4);
             site.advance(pause);
-            // Where nothing is left of the time before, the clocks cannot tell which of two failures ended that connection.
+            // Where nothing is left of the time before, the clocks cannot show which of two failures ended that connection.
             if is_lost && connection == "own" {
                 continue;
             }
@@ -273,11 +273,11 @@ fn a_forged_fencing_moments_after_a_return() {
             }
             alerter.run(&mut site, 40);
             let case = format!("{pause} s after, connection: {connection}, moves: {moves}, lost: {is_lost}");
-            assert_eq!(site.told.len(), 2, "{case}: {:?}", alerter.standings("compute1"));
+            assert_eq!(site.notified.len(), 2, "{case}: {:?}", alerter.standings("compute1"));
             assert!(is_lost || alerter.standings("compute1").last() == Some(&"unproven"), "{case}");
             site.outage("compute1", "ctl2");
             alerter.run(&mut site, 40);
-            assert_eq!(site.told.len(), 4, "{case}: the next failure is notified");
+            assert_eq!(site.notified.len(), 4, "{case}: the next failure is notified");
         }
     }
 }
@@ -306,11 +306,11 @@ fn a_forged_return() {
         assert!(refused(&alerter, &Key::Returned(mark)).is_some(), "{moves}");
         site.down.clear();
         alerter.run(&mut site, 40);
-        site.assert_all_told();
+        site.assert_all_notified();
     }
 }
 
-/// `m.` of another alerter for the same outage: it ends nobody's mark by itself.
+/// `m.` of another alerter for the same outage: by itself it ends no mark.
 #[test]
 fn a_forged_mark_beside_one_that_the_register_never_had() {
     if lacks_evidence() {

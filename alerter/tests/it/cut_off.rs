@@ -1,24 +1,24 @@
-//! A pass of the intake that a failed write cut off: the next one does what was left, whatever was in memory.
+//! A pass of the intake that a failed write cut off: the next one does the rest, whatever was in memory.
 
 use crate::site::{Alerter, Site, begun, lacks_evidence};
 
 const CONNECTIONS: &str = "INSERT ON connection";
 const MARKS: &str = "UPDATE ON mark";
 
-/// One look in which writes of one kind fail, and one in which they do not.
-fn look_twice(alerter: &mut Alerter, site: &Site, fault: &str) {
+/// One poll in which writes of one kind fail, and one in which they do not.
+fn poll_twice(alerter: &mut Alerter, site: &Site, fault: &str) {
     let broken = format!("CREATE TRIGGER broken BEFORE {fault} BEGIN SELECT RAISE(ABORT, 'broken'); END");
     site.tamper("ctl1", &broken);
-    assert!(alerter.look(site, false).is_err(), "{fault}");
+    assert!(alerter.poll(site, false).is_err(), "{fault}");
     assert!(alerter.marks("compute1").iter().all(|mark| mark.returned_at.is_none()));
     site.tamper("ctl1", "DROP TRIGGER broken");
-    alerter.look(site, false).unwrap();
+    alerter.poll(site, false).unwrap();
 }
 
 /// The broken variant: a connection that is remembered before it is written down is never new again, and the next outage
 /// of its host belongs to the first one.
 #[test]
-fn a_return_that_could_not_be_written_down_is_written_down_by_the_next_look() {
+fn a_return_that_could_not_be_written_down_is_written_down_by_the_next_poll() {
     if lacks_evidence() {
         return;
     }
@@ -28,18 +28,18 @@ fn a_return_that_could_not_be_written_down_is_written_down_by_the_next_look() {
         site.outage("compute1", "ctl1");
         alerter.run(&mut site, 20);
         site.back("compute1", "ctl2");
-        look_twice(&mut alerter, &site, fault);
+        poll_twice(&mut alerter, &site, fault);
         assert!(alerter.marks("compute1")[0].returned_at.is_some(), "{fault}");
         site.advance(600.0);
         site.outage("compute1", "ctl1");
         alerter.run(&mut site, 20);
-        site.assert_all_told();
+        site.assert_all_notified();
     }
 }
 
 /// Its connection is known and its mark is new. The broken variant: the hosts with new marks are forgotten with the pass.
 #[test]
-fn a_host_that_was_back_before_it_was_marked_is_noted_as_back_by_the_next_look() {
+fn a_host_that_was_back_before_it_was_marked_is_noted_as_back_by_the_next_poll() {
     if lacks_evidence() {
         return;
     }
@@ -48,9 +48,9 @@ fn a_host_that_was_back_before_it_was_marked_is_noted_as_back_by_the_next_look()
     let fencing = site.fencing("ctl1", "compute1");
     site.advance(10.0);
     site.back("compute1", "ctl2");
-    alerter.look(&site, false).unwrap();
+    alerter.poll(&site, false).unwrap();
     site.mark("ctl1", &fencing);
-    look_twice(&mut alerter, &site, MARKS);
+    poll_twice(&mut alerter, &site, MARKS);
     let marks = alerter.marks("compute1");
     assert!(marks.len() == 1 && marks[0].returned_at.is_some(), "{marks:?}");
 }

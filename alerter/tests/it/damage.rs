@@ -1,15 +1,15 @@
-//! A damaged row of the journal: reported, and in nobody's way.
+//! A damaged row of the journal: reported, and no obstacle to other rows.
 
 use crate::site::{Alerter, Site, begun, lacks_evidence};
 
 const MARK: &str = "UPDATE mark SET fqdn = 'compute9.example.org'";
-/// Its fencing is looked at again, and would make a mark under the same id.
+/// Its fencing is judged again, and would make a mark under the same id.
 const MARK_AND_FOLD: &str = "UPDATE mark SET fqdn = 'compute9.example.org'; UPDATE folded SET mark = NULL";
 
-/// The mark's entries stand in the register, and each look and each start reads them. The broken variant: a daemon that
-/// ends at a row that it cannot believe tells nobody anything, however often it is started.
+/// The mark's entries stand in the register, and each poll and each start reads them. The broken variant: a daemon that
+/// ends at a row that it cannot believe notifies nobody, however often it is started.
 #[test]
-fn a_damaged_mark_that_stands_in_the_register_keeps_no_other_host_from_being_told() {
+fn a_damaged_mark_that_stands_in_the_register_keeps_no_other_host_from_being_reported() {
     if lacks_evidence() {
         return;
     }
@@ -19,23 +19,23 @@ fn a_damaged_mark_that_stands_in_the_register_keeps_no_other_host_from_being_tol
         alerter.run(&mut site, 20);
         site.back("compute1", "ctl2");
         alerter.run(&mut site, 20);
-        let (told, kinds) = (site.told.len(), ["m.", "r.", "s."]);
+        let (notified, kinds) = (site.notified.len(), ["m.", "r.", "s."]);
         let keys: Vec<String> = site.register.keys().map(ToString::to_string).collect();
         assert!(kinds.iter().all(|kind| keys.iter().any(|key| key.starts_with(kind))), "{keys:?}");
         site.tamper("ctl1", damage);
         alerter = Alerter::start(&site, "ctl1");
         alerter.run(&mut site, 20);
-        assert_eq!((alerter.reported("mark"), site.told.len()), (1, told));
+        assert_eq!((alerter.reported("mark"), site.notified.len()), (1, notified));
         site.outage("compute2", "ctl1");
         alerter.run(&mut site, 20);
-        site.assert_all_told();
+        site.assert_all_notified();
     }
 }
 
-/// What is damaged is its id: the register's entry makes it anew, and its deliveries are still there. The broken variant:
+/// What is damaged is its id: the register's entry makes it again, and its deliveries are still there. The broken variant:
 /// they cannot be made a second time, and every start ends there.
 #[test]
-fn a_mark_that_lost_its_id_is_made_anew_and_not_told_again() {
+fn a_mark_that_lost_its_id_is_made_again_and_not_sent_again() {
     if lacks_evidence() {
         return;
     }
@@ -46,10 +46,10 @@ fn a_mark_that_lost_its_id_is_made_anew_and_not_told_again() {
     alerter = Alerter::start(&site, "ctl1");
     site.outage("compute2", "ctl1");
     alerter.run(&mut site, 20);
-    site.assert_all_told();
+    site.assert_all_notified();
 }
 
-/// A damaged mark that was not told yet.
+/// A damaged mark that was not sent yet.
 #[test]
 fn a_damaged_mark_that_is_open_keeps_no_other_host_from_being_marked() {
     if lacks_evidence() {

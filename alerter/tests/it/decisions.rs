@@ -44,7 +44,7 @@ fn take_over(site: &mut Site, from: &'static str, to: &'static str) -> Alerter {
 }
 
 /// S0-3, S0-38: what is paused or on maintenance is so on the next controller. The broken variant is an alerter whose
-/// decisions did not get into the register: the next one would tell everything.
+/// decisions did not get into the register: the next one would send everything.
 #[test]
 fn a_pause_and_a_maintenance_hold_on_the_next_controller() {
     for is_broken in [false, true] {
@@ -146,7 +146,7 @@ fn what_the_register_has_lost_is_written_again() {
 }
 
 /// The mark of a release may be made after the release is known, of evidence that comes later than both. The broken variant
-/// looks at decisions only when the register has changed.
+/// reads decisions only when the register has changed.
 #[test]
 fn a_release_waits_for_its_mark() {
     if lacks_evidence() {

@@ -1,4 +1,4 @@
-//! What nobody vouches for: never told until Pacemaker or an operator does; and what is no failure of a host at all.
+//! Unproven fencings are not sent until Pacemaker or an operator vouches for them. Other events are no failure of a host at all.
 
 use std::time::Duration;
 
@@ -30,13 +30,13 @@ fn a_release_is_given_again_after_a_failover() {
     let mut second = Alerter::start(&site, "ctl2");
     second.run(&mut site, 10);
     assert_eq!(second.standings("compute1"), ["unproven"]);
-    assert!(site.told.is_empty());
+    assert!(site.notified.is_empty());
     second.release(&site, fencing.id.into());
     second.run(&mut site, 10);
-    site.assert_all_told();
+    site.assert_all_notified();
     let mut third = Alerter::start(&site, "ctl3");
     third.run(&mut site, 40);
-    site.assert_all_told();
+    site.assert_all_notified();
 }
 
 /// W21: an operator confirms a host that the cluster sees as a member. Held, also after a failover, and also where Pacemaker cuts
@@ -58,11 +58,11 @@ fn a_confirmation_of_a_live_host() {
             next.run(&mut site, 20);
             assert!(next.standings("compute1").iter().all(|word| *word == "unconfirmed"), "{controller}");
         }
-        assert!(site.told.is_empty());
+        assert!(site.notified.is_empty());
     }
 }
 
-/// W21: the same of a host that the alerter has seen gone for a while: told.
+/// W21: the same of a host that the alerter has seen gone for a while: sent.
 #[test]
 fn a_confirmation_of_a_host_that_is_gone() {
     if lacks_evidence() {
@@ -73,9 +73,9 @@ fn a_confirmation_of_a_host_that_is_gone() {
     alerter.run(&mut site, 40);
     site.confirm("compute1");
     alerter.run(&mut site, 60);
-    site.assert_all_told();
+    site.assert_all_notified();
     Alerter::start(&site, "ctl2").run(&mut site, 60);
-    site.assert_all_told();
+    site.assert_all_notified();
 }
 
 /// W21, W23: the history is cleaned up, and the connection to the host that was confirmed by hand is stopped or cut. What
@@ -97,11 +97,11 @@ fn a_confirmation_stays_one_when_the_history_is_gone() {
         site.advance(120.0);
         alerter.run(&mut site, 20);
         assert_eq!(alerter.standings("compute1"), ["unconfirmed"], "to another controller: {moves}");
-        assert!(site.told.is_empty());
+        assert!(site.notified.is_empty());
     }
 }
 
-/// The host that was confirmed by hand while it was alive fails later, and is fenced: told, once.
+/// The host that was confirmed by hand while it was alive fails later, and is fenced: sent, once.
 #[test]
 fn a_confirmed_host_fails_later() {
     if lacks_evidence() {
@@ -115,11 +115,11 @@ fn a_confirmed_host_fails_later() {
     site.outage("compute1", "ctl2");
     alerter.run(&mut site, 60);
     Alerter::start(&site, "ctl3").run(&mut site, 60);
-    assert_eq!(site.told.len(), 2, "{:?}", site.told);
+    assert_eq!(site.notified.len(), 2, "{:?}", site.notified);
 }
 
-/// The same, after an operator has ended the held mark, as the README says of a host that lives: nothing of it is left that
-/// could take in the failure, whoever saw it: on this controller, and on one that knows that mark by the register alone.
+/// The same, after an operator has ended the held mark, as the README says of a host that lives: nothing is left that
+/// could take in the failure, from every witness: on this controller, and on one that knows that mark by the register alone.
 #[test]
 fn a_confirmed_host_fails_after_its_mark_was_ended() {
     if lacks_evidence() {
@@ -153,10 +153,10 @@ fn a_confirmed_host_fails_after_its_mark_was_ended() {
         }
         site.fail("compute1", is_marked);
         alerter.run(&mut site, 60);
-        let told = format!("to another controller: {moves}, marked: {is_marked}, after {later} s");
-        assert!(site.audit().is_empty(), "{told}: {:#?}", site.audit());
+        let case = format!("to another controller: {moves}, marked: {is_marked}, after {later} s");
+        assert!(site.audit().is_empty(), "{case}: {:#?}", site.audit());
         Alerter::start(&site, "ctl3").run(&mut site, 60);
-        assert!(site.audit().is_empty(), "{told}, twice: {:#?}", site.audit());
+        assert!(site.audit().is_empty(), "{case}, twice: {:#?}", site.audit());
     }
 }
 
@@ -181,9 +181,9 @@ fn a_confirmed_host_fails_long_after_its_mark_was_held() {
     site.advance(600.0);
     site.outage("compute1", "ctl2");
     alerter.run(&mut site, 60);
-    site.assert_all_told();
+    site.assert_all_notified();
     Alerter::start(&site, "ctl3").run(&mut site, 60);
-    site.assert_all_told();
+    site.assert_all_notified();
 }
 
 /// A mark from a shell, of a host that is alive and whose connection the agent could not read, is ended; the host fails
@@ -207,10 +207,10 @@ fn a_host_fails_right_after_its_mark_from_a_shell_was_ended() {
         }
         site.fail("compute1", true);
         alerter.run(&mut site, 60);
-        let told = format!("to another controller: {moves} {:#?}", alerter.marks("compute1"));
-        assert!(site.audit().is_empty(), "{told}: {:#?}", site.audit());
+        let case = format!("to another controller: {moves} {:#?}", alerter.marks("compute1"));
+        assert!(site.audit().is_empty(), "{case}: {:#?}", site.audit());
         Alerter::start(&site, "ctl3").run(&mut site, 60);
-        site.assert_all_told();
+        site.assert_all_notified();
     }
 }
 
@@ -240,13 +240,13 @@ fn an_ended_mark_of_a_host_that_is_down_stays_ended() {
         site.advance(1.0);
         site.seen_fenced("compute1");
         alerter.run(&mut site, 60);
-        assert!(site.told.is_empty(), "to another controller: {moves}: {:?}", site.told);
+        assert!(site.notified.is_empty(), "to another controller: {moves}: {:?}", site.notified);
     }
 }
 
-/// The broken variant: the confirmed host of the first row would be a member that was told, and the audit says so.
+/// The broken variant: the confirmed host of the first row would be a member that was reported, and the audit says so.
 #[test]
-fn a_live_host_that_was_told_is_caught() {
+fn a_live_host_that_was_reported_is_caught() {
     if lacks_evidence() {
         return;
     }
@@ -293,7 +293,7 @@ fn failed_fencings_and_unfencings_make_nothing() {
 
 /// A controller that is fenced is no compute host.
 #[test]
-fn a_controller_is_not_told() {
+fn a_lost_controller_is_not_reported() {
     if lacks_evidence() {
         return;
     }
@@ -306,13 +306,13 @@ fn a_controller_is_not_told() {
     site.mark("ctl2", &fencing);
     site.advance(120.0);
     alerter.run(&mut site, 20);
-    assert!(alerter.marks("ctl3").is_empty() && site.told.is_empty());
+    assert!(alerter.marks("ctl3").is_empty() && site.notified.is_empty());
     assert_eq!(site.evidence_on("ctl1"), 0);
 }
 
-/// W20: what Pacemaker remembers from before the first start is not told.
+/// W20: what Pacemaker remembers from before the first start is not sent.
 #[test]
-fn the_first_start_of_all_tells_nothing_old() {
+fn the_first_start_of_all_sends_nothing_old() {
     if lacks_evidence() {
         return;
     }
@@ -325,13 +325,13 @@ fn the_first_start_of_all_tells_nothing_old() {
     first.run(&mut site, 60);
     assert!(first.marks("compute1").is_empty());
     Alerter::start(&site, "ctl2").run(&mut site, 60);
-    assert!(site.told.is_empty());
+    assert!(site.notified.is_empty());
 }
 
-/// W16: but what happened before the alerter moved to a controller where none ever ran is told: the register knows when
+/// W16: but what happened before the alerter moved to a controller where none ever ran is sent: the register knows when
 /// the first one ran.
 #[test]
-fn the_first_start_on_another_controller_tells_what_happened_before() {
+fn the_first_start_on_another_controller_sends_what_happened_before() {
     if lacks_evidence() {
         return;
     }

@@ -1,4 +1,4 @@
-//! Endpoints that answer as a test tells them to, byte by byte.
+//! Endpoints that answer as a test says, byte by byte.
 
 use std::future::Future;
 use std::net::{Ipv4Addr, SocketAddr};
@@ -56,7 +56,7 @@ impl Endpoint {
         .await
     }
 
-    /// An endpoint that does as it is told with each connection.
+    /// An endpoint that does what the test says with each connection.
     pub(crate) async fn acting<F, A>(act: F) -> Self
     where
         F: Fn(Peer<TcpStream>) -> A + Send + Sync + 'static,
@@ -100,7 +100,7 @@ impl Endpoint {
         let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
         let address = listener.local_addr().unwrap();
         let seen = Arc::new(Mutex::new(Seen::default()));
-        let (tell, ended) = mpsc::unbounded_channel();
+        let (report, ended) = mpsc::unbounded_channel();
         let shared = Arc::clone(&seen);
         tokio::spawn(async move {
             while let Ok((stream, _)) = listener.accept().await {
@@ -109,7 +109,7 @@ impl Endpoint {
                     seen.connections += 1;
                     seen.connections
                 };
-                tokio::spawn(serve(Peer { stream, number, seen: Arc::clone(&shared) }, tell.clone()));
+                tokio::spawn(serve(Peer { stream, number, seen: Arc::clone(&shared) }, report.clone()));
             }
         });
         Self { address, seen, ended }
@@ -201,7 +201,7 @@ impl<S: AsyncRead + AsyncWrite + Unpin> Peer<S> {
 }
 
 impl Peer<TcpStream> {
-    /// Keeps what was said and not read yet short: it does not count as said for long.
+    /// Keeps the unread bytes few: after a short time they do not count as sent.
     pub(crate) fn without_room(self) -> Self {
         setsockopt(&self.stream, sockopt::SndBuf, &(64 * 1024)).unwrap();
         self

@@ -16,7 +16,7 @@ use tempfile::TempDir;
 use crate::left_out::leave_out;
 use crate::route::{BODY, LONG, deliver, id, word};
 
-/// It finds in `main.rs` what it would find in `crates/drivers/src`.
+/// `main.rs` gives it the modules that it would find in `crates/drivers/src`.
 #[path = "../../../docs/examples/spool-driver.rs"]
 #[expect(unreachable_pub, reason = "it is public where a driver stands among the others")]
 mod spool;
@@ -100,7 +100,7 @@ async fn half_a_file_is_never_taken_for_a_mark() {
 }
 
 #[tokio::test]
-async fn a_directory_that_is_gone_is_told_as_soon_as_it_is_back() {
+async fn a_directory_that_is_gone_gets_the_mark_as_soon_as_it_is_back() {
     let dir = tempfile::tempdir().unwrap();
     let place = dir.path().join("spool");
     assert_eq!(word_of(&place).await, "unreachable missing");
@@ -224,7 +224,7 @@ fn each_mistake_has_its_sentence() {
     }
 }
 
-/// What is said of a key that nobody asked for: behind those of every route stand the driver's own.
+/// The message for an unknown key lists the keys of every route, then the driver's own.
 #[test]
 fn another_key_is_unknown() {
     let said = configured("directory = \"DIR\"\nurl = \"x\"").1.unwrap_err().concat();

@@ -1,4 +1,4 @@
-//! The `exec` driver with real programs: what they are told, what their end means, and that nothing of them stays.
+//! The `exec` driver with real programs: what they get, what their end means, and that nothing of them stays.
 
 use std::path::{Path, PathBuf};
 use std::process::Stdio;
@@ -15,7 +15,7 @@ use tokio::task::JoinSet;
 
 use crate::route::{BODY, LONG, SECRET, deliver, id, word};
 
-/// Where the limit itself is what is looked for; long enough for a program to have started on a busy machine.
+/// Where the limit itself is under test: long enough for a program to have started on a busy machine.
 const LIMIT: Duration = Duration::from_secs(3);
 
 /// A route whose last argument is a secret that no message may show.
@@ -65,7 +65,7 @@ async fn an_end_by_a_signal_is_unknown() {
 
 /// S1-18: one line, and in it the stored bytes as they are.
 #[tokio::test]
-async fn the_program_is_told_one_line() {
+async fn the_program_gets_one_line() {
     let dir = tempfile::tempdir().unwrap();
     let seen = dir.path().join("seen");
     assert_eq!(word(&deliver(&script("cat > \"$1\"", &[&seen], LONG)).await), "acknowledged");
@@ -141,7 +141,7 @@ async fn a_program_that_does_not_listen_is_believed() {
     }
 }
 
-/// Nothing was sent: somebody must mend it.
+/// Nothing was sent: somebody must fix it.
 #[tokio::test]
 async fn what_cannot_be_started_is_refused() {
     let dir = tempfile::tempdir().unwrap();
@@ -236,7 +236,7 @@ async fn a_dropped_exchange_kills_all_that_was_started() {
     watch.all_gone().await;
 }
 
-/// The broken variant of both: who kills the program alone leaves its child behind.
+/// The broken variant of both kills the program alone and leaves its child behind.
 #[tokio::test]
 async fn a_kill_of_the_program_alone_would_be_caught() {
     let mut watch = Watch::new();
@@ -260,7 +260,7 @@ async fn what_a_program_leaves_behind_ends_with_it() {
     let route = script(&leaving, &watch.places(), LONG);
     let (outcome, ()) = tokio::join!(deliver(&route), async {
         watch.both_started().await;
-        // One line for the program and one for its child, whoever reads first.
+        // One line for the program and one for its child, in either order.
         watch.order().await;
         watch.order().await;
     });

@@ -79,7 +79,7 @@ fn each_mistake_has_its_sentence() {
     }
 }
 
-/// Who can change the program can say that every mark was taken over. `/tmp` belongs to everybody.
+/// A user who can change the program could acknowledge every mark. `/tmp` belongs to everybody.
 #[test]
 fn a_program_that_others_could_replace_is_refused() {
     let found = problems("command = [\"DIR/tool\", \"s3kr1t\"]");

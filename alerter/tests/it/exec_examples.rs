@@ -19,7 +19,7 @@ fn example(name: &str, arguments: &[&str], timeout: Duration) -> Exec {
     Exec::new(Options { command, timeout, at_once: 1, time_format: TimeFormat::Epoch })
 }
 
-async fn tell(name: &str, url: &str) -> Outcome {
+async fn run(name: &str, url: &str) -> Outcome {
     deliver(&example(name, &[url], LONG)).await
 }
 
@@ -28,7 +28,7 @@ async fn tell(name: &str, url: &str) -> Outcome {
 async fn they_forward_the_event_byte_for_byte() {
     for name in EXAMPLES {
         let endpoint = Endpoint::saying(OK).await;
-        assert_eq!(word(&tell(name, &endpoint.url()).await), "acknowledged", "{name}");
+        assert_eq!(word(&run(name, &endpoint.url()).await), "acknowledged", "{name}");
         let request = String::from_utf8(endpoint.requests().concat()).unwrap();
         let (head, body) = request.split_once("\r\n\r\n").unwrap();
         assert_eq!(body.as_bytes(), BODY, "{name}");
@@ -53,7 +53,7 @@ async fn they_say_what_the_endpoint_answered() {
     ] {
         for name in EXAMPLES {
             let endpoint = Endpoint::saying(format!("HTTP/1.1 {line}\r\nContent-Length: 0\r\n\r\n")).await;
-            let outcome = tell(name, &endpoint.url()).await;
+            let outcome = run(name, &endpoint.url()).await;
             assert_eq!(word(&outcome), expected, "{name}: {line}: {outcome:?}");
             let says = format!("the endpoint answered {}", &line[..3]);
             assert!(outcome.failure().is_none_or(|failure| failure.detail.contains(&says)), "{outcome:?}");
@@ -68,7 +68,7 @@ async fn they_follow_no_redirect() {
         let target = Endpoint::saying(OK).await;
         let answer = format!("HTTP/1.1 302 Found\r\nLocation: {}\r\nContent-Length: 0\r\n\r\n", target.url());
         let endpoint = Endpoint::saying(answer).await;
-        assert_eq!(word(&tell(name, &endpoint.url()).await), "refused misconfigured", "{name}");
+        assert_eq!(word(&run(name, &endpoint.url()).await), "refused misconfigured", "{name}");
         assert_eq!(target.connections(), 0, "{name}");
     }
 }
@@ -83,15 +83,15 @@ const HALF_ANSWERS: [&str; 6] = [
     "HTTP/1.1 200 OK\r\nContent-Length: 0\r\n\r",
 ];
 
-/// S1-16: what was surely not sent is told from what may have arrived.
+/// S1-16: what was surely not sent is distinguished from what may have arrived.
 #[tokio::test]
-async fn they_tell_a_refused_connection_from_a_lost_answer() {
+async fn they_distinguish_a_refused_connection_from_a_lost_answer() {
     for name in EXAMPLES {
-        let outcome = tell(name, &format!("http://{}/", unused())).await;
+        let outcome = run(name, &format!("http://{}/", unused())).await;
         assert_eq!(word(&outcome), "unreachable unreachable", "{name}: {outcome:?}");
         for answer in HALF_ANSWERS {
             let endpoint = Endpoint::saying(answer).await;
-            let outcome = tell(name, &endpoint.url()).await;
+            let outcome = run(name, &endpoint.url()).await;
             let lost = word(&outcome);
             assert_eq!(lost, "unknown unknown-exit", "{name}: {answer:?}: {outcome:?}");
         }

@@ -1,4 +1,4 @@
-//! What another alerter makes of a lost controller: nothing lost, nothing told twice (W-rows: facts on Pacemaker, section 8).
+//! What another alerter makes of a lost controller: nothing lost, nothing sent twice (W-rows: facts on Pacemaker, section 8).
 
 use std::time::Duration;
 
@@ -13,7 +13,7 @@ use crate::site::{Alerter, PATIENCE, Site, begun, lacks_evidence, refused, taken
 
 const DAY: f64 = 86_400.0;
 
-/// The audit itself: what it is there for, it finds.
+/// The audit itself finds each fault that it is for.
 #[test]
 fn the_audit_finds_what_is_wrong() {
     if lacks_evidence() {
@@ -22,20 +22,20 @@ fn the_audit_finds_what_is_wrong() {
     let mut site = Site::new(&["compute1", "compute2"]);
     let mut alerter = Alerter::start(&site, "ctl1");
     site.outage("compute1", "ctl1");
-    assert_eq!(site.audit().len(), 2, "two routes were not told");
+    assert_eq!(site.audit().len(), 2, "two routes were not notified");
     alerter.run(&mut site, 4);
-    site.assert_all_told();
-    let mut again = site.told[0].clone();
-    site.told.push(again.clone());
-    assert!(site.audit()[0].contains("told 2 times"));
+    site.assert_all_notified();
+    let mut again = site.notified[0].clone();
+    site.notified.push(again.clone());
+    assert!(site.audit()[0].contains("sent 2 times"));
     again.body.push(b' ');
-    site.told.push(again.clone());
+    site.notified.push(again.clone());
     assert!(site.audit().iter().any(|wrong| wrong.contains("different bytes")));
     again.id.push('0');
-    site.told.push(again.clone());
+    site.notified.push(again.clone());
     assert!(site.audit().iter().any(|wrong| wrong.contains("under 2 ids")));
     again.node = "compute2".into();
-    site.told.push(again);
+    site.notified.push(again);
     assert!(site.audit()[0].contains("was not fenced"));
 }
 
@@ -55,8 +55,8 @@ fn two_controllers_mark_one_outage() {
         site.advance(1.0);
         site.seen_fenced("compute1");
         alerter.run(&mut site, 40);
-        site.assert_all_told();
-        assert_eq!(site.told_ids(), [first.to_string()]);
+        site.assert_all_notified();
+        assert_eq!(site.notified_ids(), [first.to_string()]);
         assert_eq!(alerter.journal.fence_count(first.into()).unwrap(), 2);
     }
 }
@@ -73,12 +73,12 @@ fn the_controller_that_marked_is_lost() {
     site.lost.insert("ctl1");
     alerter.pass(&mut site);
     assert_eq!(alerter.standings("compute1"), ["unproven"], "nobody else vouches for it yet");
-    assert!(site.told.is_empty());
+    assert!(site.notified.is_empty());
     site.advance(1.0);
     site.seen_fenced("compute1");
     alerter.run(&mut site, 40);
-    site.assert_all_told();
-    assert_eq!(site.told_ids(), [fencing.to_string()]);
+    site.assert_all_notified();
+    assert_eq!(site.notified_ids(), [fencing.to_string()]);
 }
 
 /// W8: the same, and the register had not taken the mark: evidence makes it, with the same id on every controller.
@@ -96,15 +96,15 @@ fn only_evidence_remains() {
     let operation = site.seen_fenced("compute1");
     site.register_is_mute = false;
     let fenced = site.now;
-    while site.told.is_empty() {
+    while site.notified.is_empty() {
         second.pass(&mut site);
         site.advance(1.0);
     }
     assert!(site.now.since(fenced).as_secs() >= 10, "evidence alone waits for the record of fence_mark");
     let host = HostName::parse("compute1").unwrap();
     let id = MarkId::of_operation(&host, operation);
-    assert_eq!(site.told_ids(), [id.to_string()]);
-    site.assert_all_told();
+    assert_eq!(site.notified_ids(), [id.to_string()]);
+    site.assert_all_notified();
     // A third controller that never heard of the register's entry makes the same mark.
     site.register.clear();
     let mut third = Alerter::start(&site, "ctl3");
@@ -114,7 +114,7 @@ fn only_evidence_remains() {
     assert_eq!(third.marks("compute1").iter().map(|mark| mark.id).collect::<Vec<_>>(), [id]);
 }
 
-/// W8: the controller with the journal returns after its outage was told on evidence: its record joins.
+/// W8: the controller with the journal returns after its outage was sent on evidence: its record joins.
 #[test]
 fn a_record_that_returns_late_joins_the_mark_that_evidence_made() {
     if lacks_evidence() {
@@ -128,7 +128,7 @@ fn a_record_that_returns_late_joins_the_mark_that_evidence_made() {
     site.seen_fenced("compute1");
     site.register_is_mute = false;
     second.run(&mut site, 30);
-    site.assert_all_told();
+    site.assert_all_notified();
     site.lost.clear();
     for (late, starts) in [(10.0, false), (600.0, true)] {
         site.advance(late);
@@ -139,11 +139,11 @@ fn a_record_that_returns_late_joins_the_mark_that_evidence_made() {
         if starts {
             Alerter::start(&site, "ctl1").run(&mut site, 30);
         }
-        site.assert_all_told();
+        site.assert_all_notified();
     }
 }
 
-/// W14, W16: one route has acknowledged and the other is down when the alerter moves: only the other is told.
+/// W14, W16: one route has acknowledged and the other is down when the alerter moves: only the other is notified.
 #[test]
 fn a_failover_with_one_route_open() {
     if lacks_evidence() {
@@ -154,17 +154,17 @@ fn a_failover_with_one_route_open() {
     site.down.insert("backup");
     site.outage("compute1", "ctl1");
     first.run(&mut site, 10);
-    assert_eq!(site.told.len(), 1);
+    assert_eq!(site.notified.len(), 1);
     drop(first);
     site.lost.insert("ctl1");
     site.down.clear();
     let mut second = Alerter::start(&site, "ctl2");
     second.run(&mut site, 30);
-    site.assert_all_told();
+    site.assert_all_notified();
 }
 
-/// A route that is not required is told late by the alerter that settled the mark; another one, which knows only that the
-/// mark is settled, does not tell it, and does not say that it was told.
+/// A route that is not required is notified late by the alerter that settled the mark; another one, which knows only that the
+/// mark is settled, does not notify it, and does not say that it was notified.
 #[test]
 fn a_failover_with_a_route_open_that_is_not_required() {
     if lacks_evidence() {
@@ -182,12 +182,12 @@ fn a_failover_with_a_route_open_that_is_not_required() {
         site.down.clear();
         alerter = Alerter::start(&site, if moves { "ctl2" } else { "ctl1" });
         alerter.run(&mut site, 30);
-        let told: Vec<&str> = site.told.iter().map(|told| told.route.as_str()).collect();
+        let notified: Vec<&str> = site.notified.iter().map(|notified| notified.route.as_str()).collect();
         let (wanted, end) = match moves {
             true => (&["nova"][..], State::Cancelled),
             false => (&["nova", "backup"][..], State::Acknowledged),
         };
-        assert_eq!(told, wanted);
+        assert_eq!(notified, wanted);
         let mark = &alerter.marks("compute1")[0];
         assert_eq!(mark.settled, settled);
         let deliveries = alerter.journal.deliveries_of(mark.id).unwrap().sound;
@@ -196,7 +196,7 @@ fn a_failover_with_a_route_open_that_is_not_required() {
     }
 }
 
-/// W19: the host is back before anybody could be told of its outage, and the alerter moves. Told all the same, once.
+/// W19: the host is back before its outage could be sent, and the alerter moves. It is sent all the same, once.
 #[test]
 fn a_return_before_the_delivery() {
     if lacks_evidence() {
@@ -215,12 +215,12 @@ fn a_return_before_the_delivery() {
             alerter = Alerter::start(&site, "ctl2");
         }
         alerter.run(&mut site, 30);
-        site.assert_all_told();
+        site.assert_all_notified();
         assert!(alerter.marks("compute1")[0].returned_at.is_some());
     }
 }
 
-/// The broken variant of a failover with one route open: without the register the second alerter tells both routes, and the audit says so.
+/// The broken variant of a failover with one route open: without the register the second alerter notifies both routes, and the audit says so.
 #[test]
 fn a_failover_without_the_register_is_caught() {
     if lacks_evidence() {
@@ -235,10 +235,10 @@ fn a_failover_without_the_register_is_caught() {
     site.register.clear();
     let mut second = Alerter::start(&site, "ctl2");
     second.run(&mut site, 30);
-    assert!(site.audit().iter().any(|wrong| wrong.contains("told 2 times to nova")), "{:?}", site.audit());
+    assert!(site.audit().iter().any(|wrong| wrong.contains("sent 2 times to nova")), "{:?}", site.audit());
 }
 
-/// W16: nothing is told again after a failover, whether the host is gone or back, however often the alerter moves.
+/// W16: nothing is sent again after a failover, whether the host is gone or back, however often the alerter moves.
 #[test]
 fn a_failover_after_the_end() {
     if lacks_evidence() {
@@ -261,12 +261,12 @@ fn a_failover_after_the_end() {
             assert!(matches!(marks[0].settled, Some((Settlement::Acknowledged, _))));
             site.advance(200.0);
         }
-        site.assert_all_told();
-        assert_eq!(site.told_ids(), [fencing.to_string()]);
+        site.assert_all_notified();
+        assert_eq!(site.notified_ids(), [fencing.to_string()]);
     }
 }
 
-/// W17: the old alerter was stopped in the middle of an attempt and resumes when the new one has told everything. Its
+/// W17: the old alerter was stopped in the middle of an attempt and resumes when the new one has sent everything. Its
 /// late failure, or its late acknowledgement, changes nothing.
 #[test]
 fn an_old_alerter_resumes() {
@@ -284,7 +284,7 @@ fn an_old_alerter_resumes() {
         site.down.clear();
         let mut new = Alerter::start(&site, "ctl2");
         new.run(&mut site, 40);
-        site.assert_all_told();
+        site.assert_all_notified();
         let verdict = if fails { refused(&site) } else { taken() };
         site.advance(600.0);
         if fails {
@@ -296,7 +296,7 @@ fn an_old_alerter_resumes() {
         }
         old.run(&mut site, 60);
         new.run(&mut site, 20);
-        site.assert_all_told();
+        site.assert_all_notified();
         for alerter in [&old, &new] {
             assert!(alerter.marks("compute1").iter().all(|mark| mark.settled.is_some()));
         }
@@ -305,7 +305,7 @@ fn an_old_alerter_resumes() {
     }
 }
 
-/// W14: the alerter is killed between the acknowledgement and the register. What was in flight is told again, byte for
+/// W14: the alerter is killed between the acknowledgement and the register. What was in flight is sent again, byte for
 /// byte, and nothing else.
 #[test]
 fn a_kill_before_the_register_knows() {
@@ -317,20 +317,20 @@ fn a_kill_before_the_register_knows() {
     site.outage("compute1", "ctl1");
     first.take_in(&site);
     first.keep_up(&mut site);
-    first.tell(&mut site);
+    first.send(&mut site);
     site.lost.insert("ctl1");
     drop(first);
     Alerter::start(&site, "ctl2").run(&mut site, 40);
-    let again = |route: &str| format!("compute1 was told 2 times to {route}");
+    let again = |route: &str| format!("compute1 was sent 2 times to {route}");
     assert_eq!(site.audit(), [again("nova"), again("backup")], "the same id and the same bytes");
 }
 
 /// W20: the whole cluster is stopped and started: register, history, `node_fenced` and all connections are forgotten,
 /// and a host that is still down is fenced again. Gives what the audit says.
-fn restarted(pause: f64, is_told_before: bool) -> Vec<String> {
+fn restarted(pause: f64, is_notified_before: bool) -> Vec<String> {
     let mut site = Site::new(&["compute1"]);
     let mut first = Alerter::start(&site, "ctl1");
-    if !is_told_before {
+    if !is_notified_before {
         site.down.extend(["nova", "backup"]);
     }
     site.outage("compute1", "ctl1");
@@ -358,26 +358,26 @@ fn restarted(pause: f64, is_told_before: bool) -> Vec<String> {
 #[test]
 fn a_restart_of_the_cluster() {
     if !lacks_evidence() {
-        for is_told_before in [false, true] {
+        for is_notified_before in [false, true] {
             assert_eq!(
-                restarted(100.0, is_told_before),
+                restarted(100.0, is_notified_before),
                 Vec::<String>::new(),
-                "told before: {is_told_before}"
+                "notified before: {is_notified_before}"
             );
         }
     }
 }
 
 /// The same with a pause that is longer than `coalesce`: no connection is known any more, so nobody knows whether the
-/// host was back meanwhile. In doubt it is told again, under another id; it is down both times. W20
+/// host was back meanwhile. In doubt it is sent again, under another id; it is down both times. W20
 #[test]
-fn after_a_long_restart_a_host_that_is_fenced_anew_is_told_again() {
+fn after_a_long_restart_a_host_that_is_fenced_again_is_reported_again() {
     if !lacks_evidence() {
-        for is_told_before in [false, true] {
-            let findings = restarted(600.0, is_told_before);
+        for is_notified_before in [false, true] {
+            let findings = restarted(600.0, is_notified_before);
             let twice = findings
                 .iter()
-                .filter(|finding| finding.contains("told 2 times") || finding.contains("2 ids"));
+                .filter(|finding| finding.contains("sent 2 times") || finding.contains("2 ids"));
             assert_eq!(twice.count(), findings.len(), "{findings:?}");
         }
     }
@@ -404,11 +404,11 @@ fn a_lost_register_is_written_again() {
     site.down.clear();
     Alerter::start(&site, "ctl3").run(&mut site, 40);
     alerter.run(&mut site, 20);
-    site.assert_all_told();
+    site.assert_all_notified();
 }
 
-/// W10, W20: all controllers lose the register and the alerter moves. A host that is still gone is told, under a new
-/// name perhaps; one that is back may have been told and is held.
+/// W10, W20: all controllers lose the register and the alerter moves. A host that is still gone is reported, under a new
+/// name perhaps; one that is back may have been reported and is held.
 #[test]
 fn a_lost_register_and_another_alerter() {
     if lacks_evidence() {
@@ -426,16 +426,16 @@ fn a_lost_register_and_another_alerter() {
     let mut second = Alerter::start(&site, "ctl2");
     second.run(&mut site, 60);
     assert_eq!(second.standings("compute1"), ["outcome-unknown"]);
-    site.assert_all_told();
+    site.assert_all_notified();
     // The first one returns with its journal: what it knows ends the doubt.
     site.lost.clear();
     let mut back = Alerter::start(&site, "ctl1");
     back.run(&mut site, 20);
     second.run(&mut site, 20);
-    site.assert_all_told();
+    site.assert_all_notified();
 }
 
-/// An alerter is lost with an open mark, and another one tells it; the host comes back. Then all controllers stop, which
+/// An alerter is lost with an open mark, and another one sends it; the host comes back. Then all controllers stop, which
 /// forgets the register, and the first one becomes active again: its journal still has the mark open. Gives the audit's
 /// findings, with all that this one and the next alerters make of it.
 fn open_in_an_old_journal(is_compared: bool) -> (Vec<String>, Vec<&'static str>) {
@@ -447,7 +447,7 @@ fn open_in_an_old_journal(is_compared: bool) -> (Vec<String>, Vec<&'static str>)
     drop(first);
     site.down.clear();
     Alerter::start(&site, "ctl2").run(&mut site, 60);
-    site.assert_all_told();
+    site.assert_all_notified();
     site.back("compute1", "ctl2");
     site.register.clear();
     site.history.clear();
@@ -461,21 +461,21 @@ fn open_in_an_old_journal(is_compared: bool) -> (Vec<String>, Vec<&'static str>)
     (site.audit(), standings)
 }
 
-/// W20: it may have been told, and the host is back: held there, and by whoever comes after it.
+/// W20: it may have been sent, and the host is back: held there, and by each alerter after it.
 #[test]
 fn an_open_mark_of_an_old_journal_is_held_when_the_register_is_lost() {
     if !lacks_evidence() {
         let (findings, standings) = open_in_an_old_journal(true);
         assert_eq!(findings, Vec::<String>::new());
         assert_eq!(standings, ["outcome-unknown", "outcome-unknown"]);
-        assert!(!open_in_an_old_journal(false).0.is_empty(), "without that rule it is told twice");
+        assert!(!open_in_an_old_journal(false).0.is_empty(), "without that rule it is sent twice");
     }
 }
 
-/// Two alerters make a mark each of one outage, and the first one could tell nobody of it, nor write it into the register.
-/// When it starts again, its mark ends: the outage was told as the other's.
+/// Two alerters make a mark each of one outage, and the first one could send it to nobody, nor write it into the register.
+/// When it starts again, its mark ends: the outage was sent as the other's.
 #[test]
-fn an_open_mark_of_an_outage_that_another_alerter_told_ends() {
+fn an_open_mark_of_an_outage_that_another_alerter_sent_ends() {
     if lacks_evidence() {
         return;
     }
@@ -494,17 +494,17 @@ fn an_open_mark_of_an_outage_that_another_alerter_told_ends() {
     site.advance(1.0);
     site.seen_fenced("compute1");
     Alerter::start(&site, "ctl2").run(&mut site, 40);
-    site.assert_all_told();
+    site.assert_all_notified();
     site.lost.clear();
     let mut again = Alerter::start(&site, "ctl1");
     again.run(&mut site, 40);
-    site.assert_all_told();
+    site.assert_all_notified();
     let ends: Vec<_> = again.marks("compute1").iter().map(|mark| mark.settled.map(|(how, _)| how)).collect();
     assert_eq!(ends, [Some(Settlement::Expired), Some(Settlement::Acknowledged)]);
 }
 
 /// A host fails twice, and the connection between the two is forgotten, so both marks have the same one. The second mark
-/// waits for the register when its daemon starts again: it is told, whether the same alerter made the first one, shortly
+/// waits for the register when its daemon starts again: it is sent, whether the same alerter made the first one, shortly
 /// before, or another one did, long before.
 #[test]
 fn a_second_outage_with_the_same_connection_is_not_taken_over() {
@@ -538,7 +538,7 @@ fn a_second_outage_with_the_same_connection_is_not_taken_over() {
     }
 }
 
-/// A controller that has just joined looks before its peers have told it what they know: held for a moment, and told when
+/// A controller that has just joined polls before its peers have shared what they know: held for a moment, and sent when
 /// the register is there.
 #[test]
 fn a_register_that_comes_late_ends_the_doubt() {
@@ -559,7 +559,7 @@ fn a_register_that_comes_late_ends_the_doubt() {
     site.register.extend(register);
     site.down.clear();
     again.run(&mut site, 60);
-    site.assert_all_told();
+    site.assert_all_notified();
 }
 
 /// W18: a mark that cannot be published waits for a minute and goes then.
@@ -575,11 +575,11 @@ fn a_mute_register_delays_a_mark_and_loses_none() {
     let made = alerter.marks("compute1")[0].made_at;
     while site.now.since(made) < PATIENCE {
         alerter.pass(&mut site);
-        assert!(site.told.is_empty(), "{} after it was made", site.now.since(made).as_secs());
+        assert!(site.notified.is_empty(), "{} after it was made", site.now.since(made).as_secs());
         site.advance(1.0);
     }
     alerter.pass(&mut site);
-    site.assert_all_told();
+    site.assert_all_notified();
 }
 
 /// The broken variant of the row above: without the gate the mark goes at once.
@@ -594,10 +594,10 @@ fn without_the_gate_a_mark_does_not_wait_for_the_register() {
     site.register_is_mute = true;
     site.outage("compute1", "ctl1");
     alerter.pass(&mut site);
-    assert!(!site.told.is_empty());
+    assert!(!site.notified.is_empty());
 }
 
-/// W30, and a controller that was off for a week: what its journal holds open may have been told, and is held; what it only
+/// W30, and a controller that was off for a week: what its journal holds open may have been sent, and is held; what it only
 /// recorded, and the register once had, is past.
 #[test]
 fn an_old_journal_becomes_active_after_a_week() {
@@ -606,7 +606,7 @@ fn an_old_journal_becomes_active_after_a_week() {
     }
     let real = Timestamp::now();
     let mut site = Site::at(real - Duration::from_secs(8 * 86_400), &["compute1", "compute2"]);
-    // It marked compute1, and its alerter could tell nobody; compute2 it only recorded.
+    // It marked compute1, and its alerter could notify nobody; compute2 it only recorded.
     let mut first = Alerter::start(&site, "ctl1");
     site.down.extend(["nova", "backup"]);
     site.outage("compute1", "ctl1");
@@ -618,8 +618,8 @@ fn an_old_journal_becomes_active_after_a_week() {
     site.down.clear();
     let mut second = Alerter::start(&site, "ctl2");
     second.run(&mut site, 60);
-    site.assert_all_told();
-    let told = site.told.len();
+    site.assert_all_notified();
+    let notified = site.notified.len();
     // Everything else is gone meanwhile: the register was cleared, the hosts are back.
     for host in ["compute1", "compute2"] {
         site.back(host, "ctl2");
@@ -630,14 +630,14 @@ fn an_old_journal_becomes_active_after_a_week() {
     site.lost.clear();
     let mut old = Alerter::start(&site, "ctl1");
     old.run(&mut site, 60);
-    assert_eq!(site.told.len(), told, "{:#?}", site.told);
+    assert_eq!(site.notified.len(), notified, "{:#?}", site.notified);
     assert_eq!(old.standings("compute1"), ["outcome-unknown"]);
-    assert_eq!(old.marks("compute1")[0].settled, None, "nobody here knows that it was told");
+    assert_eq!(old.marks("compute1")[0].settled, None, "nobody here knows that it was sent");
     assert!(old.marks("compute2").is_empty(), "what was only recorded makes no mark");
 }
 
 /// W11: the register is set back to an old state, or to nothing, by an administrator; the alerter moves or stays. What
-/// comes back to life is not told again.
+/// comes back to life is not reported again.
 #[test]
 fn a_register_that_is_set_back() {
     if lacks_evidence() {
@@ -660,7 +660,7 @@ fn a_register_that_is_set_back() {
             alerter = Alerter::start(&site, "ctl2");
         }
         alerter.run(&mut site, 40);
-        site.assert_all_told();
+        site.assert_all_notified();
         assert!(alerter.marks("compute1").iter().all(|mark| mark.settled.is_some()));
     }
 }
@@ -676,13 +676,13 @@ fn an_end_without_its_mark() {
     site.die("compute1");
     site.seen_fenced("compute1");
     first.run(&mut site, 30);
-    site.assert_all_told();
+    site.assert_all_notified();
     site.register.retain(|key, _| !matches!(key, Key::Mark(_)));
     Alerter::start(&site, "ctl2").run(&mut site, 40);
-    site.assert_all_told();
+    site.assert_all_notified();
 }
 
-/// W12: a controller is alone: without quorum its alerter makes and tells nothing, whatever it sees. The union counts.
+/// W12: a controller is alone: without quorum its alerter makes and sends nothing, whatever it sees. The union counts.
 #[test]
 fn a_partition() {
     if lacks_evidence() {
@@ -696,19 +696,19 @@ fn a_partition() {
     site.advance(1.0);
     site.seen_fenced("compute1");
     alone.run(&mut site, 100);
-    assert!(alone.marks("compute1").is_empty() && site.told.is_empty());
+    assert!(alone.marks("compute1").is_empty() && site.notified.is_empty());
     site.quorum = true;
     let fencing = site.off("ctl2", "compute1");
     let mut other = Alerter::start(&site, "ctl2");
     other.run(&mut site, 10);
-    site.assert_all_told();
-    assert_eq!(site.told_ids(), [fencing.to_string()]);
+    site.assert_all_notified();
+    assert_eq!(site.notified_ids(), [fencing.to_string()]);
     alone.run(&mut site, 20);
-    site.assert_all_told();
+    site.assert_all_notified();
     assert_eq!(alone.marks("compute1").len(), 1, "its own record joins the mark of the others");
 }
 
-/// W12, W17: both sides have told one route each when the partition heals.
+/// W12, W17: both sides have notified one route each when the partition heals.
 #[test]
 fn two_registers_become_one() {
     if lacks_evidence() {
@@ -729,5 +729,5 @@ fn two_registers_become_one() {
     site.down.clear();
     two.run(&mut site, 20);
     one.run(&mut site, 20);
-    site.assert_all_told();
+    site.assert_all_notified();
 }

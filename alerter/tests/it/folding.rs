@@ -1,4 +1,4 @@
-//! One outage or two: what is one is told once, what is two is told twice, in order.
+//! One outage or two: what is one is sent once, what is two is sent twice, in order.
 
 use std::time::Duration;
 
@@ -26,10 +26,10 @@ fn a_storm_of_fencings() {
         site.seen_fenced("compute1");
         alerter.run(&mut site, 30);
     }
-    site.assert_all_told();
+    site.assert_all_notified();
     assert_eq!(alerter.marks("compute1").len(), 1);
     Alerter::start(&site, "ctl2").run(&mut site, 60);
-    site.assert_all_told();
+    site.assert_all_notified();
 }
 
 /// S4-35, W21, W22: three witnesses of one fencing without the agent. One mark.
@@ -60,11 +60,11 @@ fn three_witnesses_of_one_fencing() {
             site.hosts.get_mut("compute1").unwrap().fenced = site.now.seconds();
         }
         alerter.run(&mut site, 60);
-        site.assert_all_told();
+        site.assert_all_notified();
         for controller in ["ctl2", "ctl3"] {
             Alerter::start(&site, controller).run(&mut site, 60);
         }
-        site.assert_all_told();
+        site.assert_all_notified();
     }
 }
 
@@ -94,10 +94,10 @@ fn two_outages_within_twenty_seconds() {
         alerter.run(&mut site, 10);
         site.down.clear();
         alerter.run(&mut site, 60);
-        site.assert_all_told();
-        assert_eq!(site.told_ids().len(), 2, "the connection of the second is known: {is_known}");
+        site.assert_all_notified();
+        assert_eq!(site.notified_ids().len(), 2, "the connection of the second is known: {is_known}");
         Alerter::start(&site, "ctl3").run(&mut site, 60);
-        site.assert_all_told();
+        site.assert_all_notified();
     }
 }
 
@@ -116,7 +116,7 @@ fn two_outages_before_the_alerter_starts() {
     site.outage("compute1", "ctl2");
     for controller in ["ctl3", "ctl2", "ctl1"] {
         Alerter::start(&site, controller).run(&mut site, 60);
-        site.assert_all_told();
+        site.assert_all_notified();
     }
 }
 
@@ -140,7 +140,7 @@ fn after_a_noted_return_a_fencing_without_a_connection_is_another_outage() {
     site.advance(1.0);
     site.seen_fenced("compute1");
     alerter.run(&mut site, 40);
-    site.assert_all_told();
+    site.assert_all_notified();
     assert_eq!(alerter.marks("compute1").len(), 2);
 }
 
@@ -161,7 +161,7 @@ fn an_outage_that_is_swallowed_is_caught() {
     let fencing = Fencing { incarnation: None, ..site.fencing("ctl2", "compute1") };
     site.mark("ctl2", &fencing);
     alerter.run(&mut site, 40);
-    assert!(site.audit().iter().any(|wrong| wrong.contains("was not told")));
+    assert!(site.audit().iter().any(|wrong| wrong.contains("was not notified")));
 }
 
 /// A host and the controller that held its connection are lost together, some time after an earlier outage: what the
@@ -174,7 +174,7 @@ fn a_host_is_lost_together_with_the_memory_of_its_connection() {
     for later in [10.0, 100.0, 300.0] {
         for by in ["ctl1", "ctl3"] {
             let (site, marks) = lost_together(later, Watched::Always, by, |fencing| fencing);
-            site.assert_all_told();
+            site.assert_all_notified();
             assert_eq!(marks, 2, "one for each outage: marked by {by}, {later} s later");
         }
     }
@@ -189,7 +189,7 @@ fn a_host_is_lost_together_with_the_alerter_that_saw_it_back() {
     }
     for later in [10.0, 100.0, 300.0] {
         let (site, marks) = lost_together(later, Watched::ByTheLost, "ctl1", |fencing| fencing);
-        site.assert_all_told();
+        site.assert_all_notified();
         assert_eq!(marks, 2, "one for each outage, {later} s later");
     }
 }
@@ -201,18 +201,18 @@ fn without_the_return_in_the_register_that_outage_is_swallowed() {
         return;
     }
     let (site, _) = lost_together(10.0, Watched::InSilence, "ctl1", |fencing| fencing);
-    assert!(site.audit().iter().any(|wrong| wrong.contains("was not told")));
+    assert!(site.audit().iter().any(|wrong| wrong.contains("was not notified")));
 }
 
 /// The same, and no alerter ran from the return to the second loss: what it can read is the first outage's connection,
 /// and that the host was not fenced since it was connected last. Two marks where that is later than `coalesce` (180 s);
-/// before, an `off` that Pacemaker repeats before it has noted the first one looks no different, and clocks decide.
+/// before, an `off` that Pacemaker repeats before it has noted the first one seems no different, and clocks decide.
 #[test]
 fn a_host_is_lost_together_with_the_memory_of_a_connection_that_nobody_saw() {
     if lacks_evidence() {
         return;
     }
-    lost_together(300.0, Watched::Never, "ctl1", |fencing| fencing).0.assert_all_told();
+    lost_together(300.0, Watched::Never, "ctl1", |fencing| fencing).0.assert_all_notified();
 }
 
 /// The broken variant of the row above: the agent does not say whether the host was down already.
@@ -223,7 +223,7 @@ fn without_the_word_of_the_cib_that_outage_is_swallowed() {
     }
     let (site, _) =
         lost_together(300.0, Watched::Never, "ctl1", |fencing| Fencing { already_down: None, ..fencing });
-    assert!(site.audit().iter().any(|wrong| wrong.contains("was not told")));
+    assert!(site.audit().iter().any(|wrong| wrong.contains("was not notified")));
 }
 
 /// Whether an alerter sees the return of a host.
@@ -325,7 +325,7 @@ fn one_host_in_two_spellings() {
     site.seen_fenced("compute1");
     alerter.run(&mut site, 40);
     Alerter::start(&site, "ctl3").run(&mut site, 40);
-    assert_eq!((site.told.len(), site.told_ids().len()), (2, 1), "{:?}", site.told);
+    assert_eq!((site.notified.len(), site.notified_ids().len()), (2, 1), "{:?}", site.notified);
 }
 
 /// The first of two outages was marked by nobody and is found by its evidence, when the second one is marked already: in
@@ -343,15 +343,15 @@ fn an_outage_without_a_mark_before_one_with_a_mark() {
     alerter.run(&mut site, 6);
     site.outage("compute1", "ctl3");
     alerter.run(&mut site, 40);
-    site.assert_all_told();
+    site.assert_all_notified();
     for controller in ["ctl3", "ctl2"] {
         Alerter::start(&site, controller).run(&mut site, 40);
-        site.assert_all_told();
+        site.assert_all_notified();
     }
 }
 
-/// Two alerters at once (one was not stopped in time) each make a mark of the same outage: whatever was told by then,
-/// nothing more is told by either, or by a third one.
+/// Two alerters at once (one was not stopped in time) each make a mark of the same outage: whatever was sent by then,
+/// nothing more is sent by either, or by a third one.
 #[test]
 fn two_alerters_at_once() {
     if lacks_evidence() {
@@ -372,11 +372,11 @@ fn two_alerters_at_once() {
     site.register.extend(left);
     site.advance(1.0);
     site.seen_fenced("compute1");
-    let told = site.told.len();
+    let notified = site.notified.len();
     one.run(&mut site, 40);
     two.run(&mut site, 40);
     Alerter::start(&site, "ctl3").run(&mut site, 40);
-    assert_eq!(site.told.len(), told, "{:?}", site.told);
+    assert_eq!(site.notified.len(), notified, "{:?}", site.notified);
 }
 
 /// W25: ten hosts at once.
@@ -398,7 +398,7 @@ fn a_rack() {
         site.advance(0.2);
     }
     alerter.run(&mut site, 20);
-    site.assert_all_told();
+    site.assert_all_notified();
     Alerter::start(&site, "ctl2").run(&mut site, 20);
-    site.assert_all_told();
+    site.assert_all_notified();
 }

@@ -1,5 +1,5 @@
-//! Entries that somebody wrote who can write the register, every member of `haclient`: they may keep a host from being
-//! told, as whoever rules the cluster can, but no live host is told for them.
+//! Entries that a member of `haclient` wrote into the register: they may keep a host from being
+//! sent, as root on a controller can do, but no live host is reported for them.
 
 use std::time::Duration;
 
@@ -11,22 +11,22 @@ use marks::register::{About, Decision, Entry};
 use crate::site::{Alerter, CONTROLLERS, Site, begun, lacks_evidence, mark_of};
 
 /// A mark of a fencing under the names of another host.
-fn renamed(fencing: &Fencing, node: &str, told_as: &str) -> Entry {
+fn renamed(fencing: &Fencing, node: &str, sent_as: &str) -> Entry {
     let mut entry = mark_of(fencing, "ctl1");
     entry.mark.node = HostName::parse(node).unwrap();
-    entry.mark.fqdn = HostName::parse(told_as).unwrap();
+    entry.mark.fqdn = HostName::parse(sent_as).unwrap();
     Entry::Mark(entry)
 }
 
-/// The nodes that were told, each once.
-fn told(site: &Site) -> Vec<&str> {
-    let mut nodes: Vec<&str> = site.told.iter().map(|told| told.node.as_str()).collect();
+/// The nodes that were reported, each once.
+fn notified(site: &Site) -> Vec<&str> {
+    let mut nodes: Vec<&str> = site.notified.iter().map(|notified| notified.node.as_str()).collect();
     nodes.sort_unstable();
     nodes.dedup();
     nodes
 }
 
-/// `f.` or `m.` of a host that is alive: held on every controller. When the host really fails, it is told, once.
+/// `f.` or `m.` of a host that is alive: held on every controller. When the host really fails, it is reported, once.
 #[test]
 fn an_entry_of_a_live_host() {
     if lacks_evidence() {
@@ -43,15 +43,15 @@ fn an_entry_of_a_live_host() {
         site.advance(100.0);
         other.run(&mut site, 20);
         assert_eq!(other.standings("compute1"), ["unproven"]);
-        assert!(site.told.is_empty());
+        assert!(site.notified.is_empty());
         site.outage("compute1", "ctl2");
         other.run(&mut site, 40);
         alerter.run(&mut site, 40);
-        assert_eq!((told(&site), site.told.len()), (vec!["compute1"], 2), "once to each route");
+        assert_eq!((notified(&site), site.notified.len()), (vec!["compute1"], 2), "once to each route");
     }
 }
 
-/// The broken variant of all rows here: a forged mark that an operator believed is told, and the audit says so.
+/// The broken variant of all rows here: a forged mark that an operator believed is sent, and the audit says so.
 #[test]
 fn a_forged_mark_that_was_released_is_caught() {
     if lacks_evidence() {
@@ -68,7 +68,7 @@ fn a_forged_mark_that_was_released_is_caught() {
     assert!(site.audit().iter().any(|wrong| wrong.contains("was not fenced then")));
 }
 
-/// A mark of one host that is told under the name of another: when the first one fails, the other is alive.
+/// A mark of one host that is sent under the name of another: when the first one fails, the other is alive.
 #[test]
 fn a_mark_under_the_name_of_another_host() {
     if lacks_evidence() {
@@ -83,7 +83,7 @@ fn a_mark_under_the_name_of_another_host() {
         alerter.run(&mut site, 10);
         site.outage("compute1", "ctl2");
         alerter.run(&mut site, 40);
-        assert_eq!(told(&site), ["compute1"], "a mark: {is_mark}");
+        assert_eq!(notified(&site), ["compute1"], "a mark: {is_mark}");
     }
 }
 
@@ -104,7 +104,7 @@ fn a_mark_under_the_id_of_another_hosts_fencing() {
         alerter.run(&mut site, 2);
         site.seen_fenced("compute1");
         alerter.run(&mut site, 40);
-        site.assert_all_told();
+        site.assert_all_notified();
     }
 }
 
@@ -124,10 +124,10 @@ fn a_mark_under_the_id_that_evidence_of_another_host_will_make() {
     site.die("compute1");
     site.hosts.get_mut("compute1").unwrap().fenced = site.now.seconds();
     alerter.run(&mut site, 60);
-    assert!(!told(&site).contains(&"compute2"), "{:?}", site.told);
+    assert!(!notified(&site).contains(&"compute2"), "{:?}", site.notified);
 }
 
-/// A host failed, was told, and is back. A forged fencing of today claims a connection from shortly before that outage,
+/// A host failed, was reported, and is back. A forged fencing of today claims a connection from shortly before that outage,
 /// and the alerter moves to a controller that has not seen the evidence of it yet.
 #[test]
 fn an_entry_that_claims_old_evidence() {
@@ -146,7 +146,7 @@ fn an_entry_that_claims_old_evidence() {
     let forged = Fencing { incarnation, ..site.fencing("ctl1", "compute1") };
     site.publish(Entry::Fencing(forged));
     Alerter::start(&site, "ctl3").run(&mut site, 60);
-    site.assert_all_told();
+    site.assert_all_notified();
 }
 
 /// Two forged fencings: the second one says that it is an operator's word.
@@ -161,7 +161,7 @@ fn a_word_of_an_operator_that_only_the_register_has() {
         alerter.run(&mut site, 20);
     }
     assert_eq!(alerter.standings("compute1"), ["unproven"]);
-    assert!(site.told.is_empty());
+    assert!(site.notified.is_empty());
 }
 
 /// An operator's release can be forged as well: it counts where root gave it, and nowhere else.
@@ -173,7 +173,7 @@ fn a_forged_release() {
     let (mut site, mut alerter) = begun(&["compute1"], "ctl1");
     let fencing = site.fencing("ctl1", "compute1");
     let (mark, at) = (fencing.id.into(), site.now);
-    let (actor, reason) = ("alice".to_owned(), "I looked".to_owned());
+    let (actor, reason) = ("alice".to_owned(), "I checked".to_owned());
     site.publish(Entry::Fencing(fencing));
     site.publish(Entry::Decision(Decision {
         id: NoteId::generate(),
@@ -183,5 +183,5 @@ fn a_forged_release() {
         reason,
     }));
     alerter.run(&mut site, 20);
-    assert!(site.told.is_empty());
+    assert!(site.notified.is_empty());
 }

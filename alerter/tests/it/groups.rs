@@ -1,4 +1,4 @@
-//! Groups of hosts: what may be said of them, who is told of a host by its group, and what an operator is warned of.
+//! Groups of hosts: what may be said of them, who is notified of a host by its group, and what an operator is warned of.
 
 use std::path::PathBuf;
 use std::process::Command;
@@ -45,13 +45,13 @@ fn unknown(_: &HostName, _: &str) -> Option<String> {
     None
 }
 
-/// What is told of a host where no attribute is known.
-fn told<'s>(settings: &'s Settings, node: &str) -> Vec<&'s str> {
+/// Who is notified of a host where no attribute is known.
+fn notified<'s>(settings: &'s Settings, node: &str) -> Vec<&'s str> {
     let routes = settings.routes_for(&host(node), &unknown).routes();
     routes.into_iter().map(|route| route.name.as_str()).collect()
 }
 
-/// The problems of a group with this in it, beside a good route.
+/// The problems of a group with this text, beside a good route.
 fn problems_in_group(text: &str) -> Vec<String> {
     Site::new(&format!("[groups.a]\n{text}\n{}", route("all", ""))).problems()
 }
@@ -74,13 +74,13 @@ fn every_key_of_a_group_is_read() {
         serial = true
         [groups.zone1]
         attribute = "zone=1"
-        routes = ["desk", "wiki"]
+        routes = ["oncall", "wiki"]
         max-unhealthy = "40%"
         rounding = "up"
         [groups.default]
         unhealthy-range = "[1-4]"
     "#;
-    let names = ["all", "desk", "masakari", "pager", "wiki"];
+    let names = ["all", "masakari", "oncall", "pager", "wiki"];
     let routes: String = names.iter().map(|name| route(name, "")).collect();
     let settings = Site::new(&format!("{text}{routes}")).settings();
     let link = |route: &str, timeout| Link { route: name(route), timeout: seconds(timeout) };
@@ -105,7 +105,7 @@ fn every_key_of_a_group_is_read() {
     let zone1 = Group {
         name: "zone1".into(),
         members: Members::Attribute { name: "zone".into(), value: "1".into() },
-        told: NamedRecipients::Each(vec![name("desk"), name("wiki")]),
+        told: NamedRecipients::Each(vec![name("oncall"), name("wiki")]),
         rules: Rules { limit: Limit::AtMost(share), ..Rules::default() },
         ..Group::rest()
     };
@@ -115,14 +115,14 @@ fn every_key_of_a_group_is_read() {
     assert!(settings.warnings.is_empty());
 }
 
-/// S4-1, S4-16: nothing is held unless it was asked for, and who is in no group is told as before.
+/// S4-1, S4-16: nothing is held unless it was asked for, and a host in no group is reported as before.
 #[test]
 fn without_groups_there_is_the_one_of_all_hosts() {
     let settings = Site::new(&route("all", "")).settings();
     assert_eq!(settings.groups, [Group::rest()]);
     assert_eq!(settings.groups[0].rules.limit, Limit::None);
     assert_eq!(settings.group_of(&host("c1"), &unknown).name, "default");
-    assert_eq!(told(&settings, "c1"), ["all"]);
+    assert_eq!(notified(&settings, "c1"), ["all"]);
 }
 
 /// S4-23, S4-24: what other systems take by accident is refused, each at its place.
@@ -166,7 +166,7 @@ fn warnings(text: &str) -> Vec<String> {
     settings.warnings.iter().map(shown).collect()
 }
 
-/// S4-12: the range counts, and an operator who thinks otherwise is told so.
+/// S4-12: the range counts, and an operator who thinks otherwise is warned.
 #[test]
 fn the_range_goes_before_the_number() {
     let both = "[groups.a]\nhosts = [\"c1\"]\nmax-unhealthy = 1\nunhealthy-range = \"[2-3]\"";
@@ -177,7 +177,7 @@ fn the_range_goes_before_the_number() {
     assert!(warnings("[groups.a]\nhosts = [\"c1\"]\nunhealthy-range = \"[2-3]\"").is_empty());
 }
 
-/// S4-24: a share that is nobody holds every host of the group. The broken variants are a number, another rounding, and a group
+/// S4-24: a share of zero hosts holds every host of the group. The broken variants are a number, another rounding, and a group
 /// whose size only the cluster knows.
 #[test]
 fn a_share_that_is_nobody_is_warned_of() {
@@ -199,7 +199,7 @@ fn a_share_that_is_nobody_is_warned_of() {
     }
 }
 
-/// Nobody could say of how many hosts it is a share.
+/// It would be a share of an unknown number of hosts.
 #[test]
 fn without_a_cluster_a_share_wants_a_list_of_hosts() {
     let site = |group: &str| {
@@ -253,7 +253,7 @@ fn who_is_in_a_group_is_said_once() {
 
 /// S0-2, S0-25: at least a minute for each step, a route that is there, and each once.
 #[test]
-fn each_mistake_in_who_is_told_has_its_sentence() {
+fn each_mistake_in_who_is_notified_has_its_sentence() {
     let step = "a step is { route = \"NAME\", timeout = 600 }";
     for (text, expected) in [
         ("routes = []", vec!["3:10: the list is empty: name routes, or remove the key".to_owned()]),
@@ -326,7 +326,7 @@ fn a_chain_is_read_from_every_shape_of_a_list() {
 
 /// S0-24, S4-3: a route that a group names is that group's alone, and another takes who it took before.
 #[test]
-fn a_route_that_a_group_names_is_told_of_nobody_else() {
+fn a_route_that_a_group_names_gets_no_other_hosts() {
     let groups =
         "[groups.a]\nhosts = [\"a*\"]\nroutes = [\"mine\", \"side\"]\n[groups.b]\nhosts = [\"b*\"]\n";
     let routes = [
@@ -337,9 +337,9 @@ fn a_route_that_a_group_names_is_told_of_nobody_else() {
         route("of-rest", "groups = [\"default\"]"),
     ];
     let settings = Site::new(&format!("{groups}{}", routes.concat())).settings();
-    assert_eq!(told(&settings, "a1"), ["mine", "side"]);
-    assert_eq!(told(&settings, "b1"), ["all", "of-b"]);
-    assert_eq!(told(&settings, "c1"), ["all", "of-rest"]);
+    assert_eq!(notified(&settings, "a1"), ["mine", "side"]);
+    assert_eq!(notified(&settings, "b1"), ["all", "of-b"]);
+    assert_eq!(notified(&settings, "c1"), ["all", "of-rest"]);
     let chained = groups.replace(
         "routes = [\"mine\", \"side\"]",
         "chain = [{route=\"side\",timeout=60},{route=\"mine\",timeout=90}]",
@@ -363,11 +363,11 @@ fn a_route_that_a_group_names_is_told_of_nobody_else() {
     );
 }
 
-/// Else it would never be told, and nobody would know why.
+/// Else it would never be notified, and nobody would know why.
 #[test]
 fn a_route_cannot_join_a_group_that_names_its_routes() {
-    for told in ["routes = [\"mine\"]", "chain = [{ route = \"mine\", timeout = 60 }]"] {
-        let group = format!("[groups.a]\nhosts = [\"c1\"]\n{told}\n[groups.b]\nhosts = [\"c2\"]\n");
+    for notified in ["routes = [\"mine\"]", "chain = [{ route = \"mine\", timeout = 60 }]"] {
+        let group = format!("[groups.a]\nhosts = [\"c1\"]\n{notified}\n[groups.b]\nhosts = [\"c2\"]\n");
         let site = |groups: &str| {
             let joins = route("joins", &format!("groups = [{groups}]"));
             Site::new(&format!("{group}{joins}{}{}", route("mine", ""), route("all", "")))
@@ -376,15 +376,15 @@ fn a_route_cannot_join_a_group_that_names_its_routes() {
             site("\"b\", \"a\"").problem(),
             "alerter.toml:8:16: [groups.a] says itself who is told of its hosts: add this route there, or leave the group out here"
         );
-        assert_eq!(told_all(&site("\"b\"").settings()), [vec!["mine"], vec!["all", "joins"]]);
+        assert_eq!(notified_of_both(&site("\"b\"").settings()), [vec!["mine"], vec!["all", "joins"]]);
     }
 }
 
-fn told_all(settings: &Settings) -> [Vec<&str>; 2] {
-    ["c1", "c2"].map(|node| told(settings, node))
+fn notified_of_both(settings: &Settings) -> [Vec<&str>; 2] {
+    ["c1", "c2"].map(|node| notified(settings, node))
 }
 
-/// S1-15: of every group somebody is surely told.
+/// S1-15: somebody is surely notified of every group.
 #[test]
 fn every_group_has_a_required_route() {
     let rest = "1:1: no required route takes every host in no group, so a mark could end untold: name one in [groups.default] routes, or leave hosts, groups and required = false out of one that no group names";
@@ -441,9 +441,9 @@ fn groups_do_not_overlap() {
         assert_eq!(site(one, other).problem(), format!("alerter.toml:4:15: {says}"), "{one} {other}");
     }
     site("\"r1-*\", \"c1\"", "\"r2-*\", \"c2\"").settings();
-    let mended =
+    let corrected =
         site("\"c1\"", "\"c1\"").with("alerter.d/1.toml", "[groups.a]\nhosts = [\"c2\"]\n").settings();
-    let own = mended.groups_of(&host("c1"), &unknown);
+    let own = corrected.groups_of(&host("c1"), &unknown);
     assert_eq!((own.len(), own[0].name.as_str()), (1, "b"), "what a later file overrides does not count");
 
     let zones = |one: &str, other: &str| {
@@ -475,10 +475,10 @@ fn of_two_groups_the_first_counts() {
     }
 }
 
-const TWO: &str = "[groups.rack]\nhosts = [\"c1\", \"c2\"]\nroutes = [\"desk\"]\nmax-unhealthy = \"40%\"\n[groups.east]\nattribute = \"zone=east\"\nchain = [{ route = \"first\", timeout = 60 }, { route = \"last\", timeout = 90 }]\nunhealthy-range = \"[0-3]\"\n";
+const TWO: &str = "[groups.rack]\nhosts = [\"c1\", \"c2\"]\nroutes = [\"oncall\"]\nmax-unhealthy = \"40%\"\n[groups.east]\nattribute = \"zone=east\"\nchain = [{ route = \"first\", timeout = 60 }, { route = \"last\", timeout = 90 }]\nunhealthy-range = \"[0-3]\"\n";
 
 fn two() -> String {
-    let routes: String = ["all", "desk", "first", "last"].iter().map(|name| route(name, "")).collect();
+    let routes: String = ["all", "oncall", "first", "last"].iter().map(|name| route(name, "")).collect();
     format!("{TWO}{routes}")
 }
 
@@ -502,7 +502,7 @@ fn check_config_shows_each_group_in_a_line() {
     assert_eq!(
         lines,
         [
-            "group rack: hosts c1, c2; told: each of desk; held above 40% unhealthy, rounded down",
+            "group rack: hosts c1, c2; told: each of oncall; held above 40% unhealthy, rounded down",
             "group east: nodes with zone=east; told: first (60 s), then last (90 s); held outside of 0 to 3 unhealthy",
             "group default: every other host; told: every route that takes the host; no limit",
             warned.as_str(),
@@ -558,11 +558,11 @@ async fn the_cluster_says_who_is_in_which_group() {
     let [(host, detail)] = &of_groups(&answers)[..] else { panic!("{:?}", answers.findings) };
     assert!(host == "c1" && detail.contains("(rack, east)") && !answers.is_clear());
 
-    let mended = site.with("alerter.d/1.toml", "[groups.rack]\nhosts = [\"c2\", \"c5\", \"c6\"]\n");
-    assert_eq!(of_groups(&online::ask(&mended.settings(), cib()).await), []);
+    let corrected = site.with("alerter.d/1.toml", "[groups.rack]\nhosts = [\"c2\", \"c5\", \"c6\"]\n");
+    assert_eq!(of_groups(&online::ask(&corrected.settings(), cib()).await), []);
 }
 
-/// A daemon at its start in a cluster, without its engine; it has not looked at the cluster yet.
+/// A daemon at its start in a cluster, without its engine; it has not polled the cluster yet.
 fn start_in_cluster(site: &Site) -> Daemon {
     let settings = site.settings();
     let open = || Journal::open(&settings.store.path, Role::Alerter).unwrap();
@@ -574,7 +574,7 @@ fn start_in_cluster(site: &Site) -> Daemon {
     Daemon { journal, shared }
 }
 
-fn look(daemon: &mut Daemon) {
+fn poll(daemon: &mut Daemon) {
     let view = Arc::new(View {
         taken: Instant::now(),
         quorum: Ok(true),
@@ -609,7 +609,7 @@ fn a_mark_goes_to_the_routes_of_its_group() {
     let _here = warnings.listen();
     let site = in_cluster(&two());
     let mut daemon = start_in_cluster(&site);
-    look(&mut daemon);
+    poll(&mut daemon);
     let said = warnings.take();
     let twice = |said: &[String]| {
         said.iter().filter(|line| line.contains("c1 is in more than one group (rack, east)")).count()
@@ -623,9 +623,9 @@ fn a_mark_goes_to_the_routes_of_its_group() {
             fencing.id.into()
         })
         .collect();
-    look(&mut daemon);
-    let told: Vec<Vec<String>> = marks.iter().map(|mark| routes_of(&daemon, *mark)).collect();
-    assert_eq!(told, [vec!["desk"], vec!["desk"], vec!["first", "last"], vec!["all"]]);
+    poll(&mut daemon);
+    let notified: Vec<Vec<String>> = marks.iter().map(|mark| routes_of(&daemon, *mark)).collect();
+    assert_eq!(notified, [vec!["oncall"], vec!["oncall"], vec!["first", "last"], vec!["all"]]);
     assert_eq!(twice(&warnings.take()), 0, "said once");
 }
 
@@ -635,10 +635,10 @@ fn a_mark_goes_to_the_routes_of_its_group() {
 fn a_mark_without_deliveries_waits_until_its_group_is_known() {
     let site = in_cluster(&two());
     let mut daemon = start_in_cluster(&site);
-    look(&mut daemon);
+    poll(&mut daemon);
     let (first, bare) = (samples::fencing("c4", Timestamp::now()), samples::fencing("c3", Timestamp::now()));
     daemon.journal.append_fencing(&first).unwrap();
-    look(&mut daemon);
+    poll(&mut daemon);
     let row = daemon.journal.mark(first.id.into()).unwrap().unwrap();
     let row = marks::mark::MarkRow { id: bare.id.into(), node: bare.node.clone(), ..row };
     daemon.journal.append_fencing(&bare).unwrap();
@@ -647,21 +647,21 @@ fn a_mark_without_deliveries_waits_until_its_group_is_known() {
     drop(daemon);
 
     let mut daemon = start_in_cluster(&site);
-    assert!(routes_of(&daemon, row.id).is_empty(), "nobody knows who is told");
+    assert!(routes_of(&daemon, row.id).is_empty(), "nobody knows who is notified");
     let settings = daemon.shared.base.settings();
     let blind = settings.routes_for(&bare.node, &daemon.shared.base.attributes()).routes();
     assert_eq!(blind[0].name.as_str(), "all", "the broken variant");
-    look(&mut daemon);
+    poll(&mut daemon);
     start::serve_unserved(&mut daemon.journal, &daemon.shared.base, Timestamp::now()).unwrap();
     assert_eq!(routes_of(&daemon, row.id), ["first", "last"]);
 }
 
-/// A mark that was made before its group named a route is told there too; a chain that is under way stays as it was made.
+/// A mark that was made before its group named a route is sent there too; a chain that is under way stays as it was made.
 #[test]
 fn an_open_mark_gets_the_new_routes_of_its_group_but_keeps_its_chain() {
     let place = Place::new();
     let routes: String = ["all", "b", "c", "d"].iter().map(|name| route(name, "")).collect();
-    let with = |told: &str| format!("[groups.a]\nhosts = [\"c1\"]\n{told}\n{routes}");
+    let with = |notified: &str| format!("[groups.a]\nhosts = [\"c1\"]\n{notified}\n{routes}");
     let mark = place.start(&with("routes = [\"b\"]")).fence("c1", Timestamp::now());
     let daemon = place.start(&with("routes = [\"b\", \"c\"]"));
     assert_eq!(routes_of(&daemon, mark), ["b", "c"]);

@@ -1,4 +1,4 @@
-//! `/health`: the sums by the specification, both formats as they are, and answers while everything else hangs.
+//! `/health`: totals by the specification, both formats, and answers while everything else hangs.
 
 use std::collections::BTreeMap;
 use std::io;
@@ -54,7 +54,7 @@ fn shown(health: &Health, check: &Check) -> (Status, Option<String>) {
     (status, output)
 }
 
-/// S3-31, S3-51: what knows nothing passes, at the start and after a reload; the count begins at 0.
+/// S3-31, S3-51: a check without data passes, at the start and after a reload; the count begins at 0.
 #[test]
 fn nothing_known_passes() {
     let health = Health::default();
@@ -67,7 +67,7 @@ fn nothing_known_passes() {
     let (report, again) = health.report_with_tag(pulse(), TTL);
     assert_eq!((report.status, report.checks.len()), (Status::Pass, 0));
     assert!(again.starts_with("W/\"0-"), "{again}");
-    assert_ne!(again, tag, "the counts of two lives are told apart");
+    assert_ne!(again, tag, "the counts of two lives are distinguished");
 }
 
 /// S3-7, S3-8, S3-9, S3-10, S3-43, S3-44: by the age of each; 0 is for ever. The broken variant drops what has expired, and finds
@@ -83,7 +83,7 @@ fn what_is_too_old_is_unknown_and_stays_in_the_answer() {
     assert_eq!(health.report(later(1_000_000), None).status, Status::Pass);
 }
 
-/// S3-13, S3-15, S3-19, S3-41: output is there where it does not pass, and only there; others' faults do not fail.
+/// S3-13, S3-15, S3-19, S3-41: a check has output exactly where it does not pass; faults of others do not make it fail.
 #[test]
 fn only_what_stops_our_own_work_fails() {
     for (check, worst) in [
@@ -120,7 +120,7 @@ fn the_names_are_a_closed_set() {
         Check::Storm,
         Check::Config,
     ];
-    // Whoever adds one is sent here.
+    // A new check must be listed above too.
     all.iter().for_each(|check| match check {
         Check::Store | Check::Register(_) | Check::Drain | Check::Queue => {}
         Check::Driver(_) | Check::Storm | Check::Config => {}
@@ -132,7 +132,7 @@ fn the_names_are_a_closed_set() {
     assert!(names.iter().all(|name| text.contains(&format!("`{}`", name.replace(".r", ".ROUTE")))));
 }
 
-/// S3-11, S3-12: what is lost warns, and fails with the next try; what came back begins anew. A route goes no further.
+/// S3-11, S3-12: what is lost warns, and fails with the next try; what came back begins again. A route goes no further.
 #[test]
 fn what_is_lost_fails_with_the_next_try() {
     for (check, then) in [(Check::Store, Status::Fail), (driver("recovery"), Status::Warn)] {
@@ -154,7 +154,7 @@ fn what_is_lost_fails_with_the_next_try() {
     assert_eq!(status(&health), Status::Warn, "a warning is no loss before");
 }
 
-/// S3-20, S3-21, S3-22, S3-23: work says how its check is, whoever shares it, and its error comes out as it was.
+/// S3-20, S3-21, S3-22, S3-23: work says how its check is, for all that share it, and its error comes out as it was.
 #[tokio::test]
 async fn work_says_how_its_check_is() {
     let health = Health::default();
@@ -196,7 +196,7 @@ fn the_tag_counts_changes() {
     assert_eq!(count(pulse()), 5, "and is known again");
 }
 
-/// S3-41: what nobody says any more is seen by whoever asks: a loop that stands, a disk that hangs.
+/// S3-41: what nobody says any more is still seen when asked for: a loop that stands, a disk that hangs.
 #[test]
 fn a_loop_that_stands_and_a_disk_that_hangs_are_seen() {
     let health = Health::default();
@@ -307,7 +307,7 @@ fn the_id_of_a_service_stays() {
     assert_eq!(health::service_id("controller-1").get_version_num(), 5);
 }
 
-/// What an endpoint must not tell: it stands in the route's url.
+/// What an endpoint must not reveal: it stands in the route's url.
 const SECRET: &str = "s3kr1t";
 
 /// `/health` of a daemon without its engine.
@@ -413,7 +413,7 @@ async fn codes_and_headers_follow_the_status() {
     }
 }
 
-/// S3-25, S3-45: as `cache-control` says; a failure is kept by nobody, unless the header is left out.
+/// S3-25, S3-45: as `cache-control` says; a failure is never cached, unless the header is left out.
 #[tokio::test]
 async fn the_age_of_an_answer_is_as_configured() {
     for (keys, passing, failing) in [
@@ -430,7 +430,7 @@ async fn the_age_of_an_answer_is_as_configured() {
     }
 }
 
-/// S3-26: who knows the answer gets none. A failure is told again: a condition holds for a success alone.
+/// S3-26: a client that has the answer gets no body. A failure is sent again: a condition holds for a success alone.
 #[tokio::test]
 async fn a_known_answer_is_not_sent_again() {
     let served = Served::new("");
@@ -457,11 +457,11 @@ async fn a_known_answer_is_not_sent_again() {
 async fn an_answer_comes_while_the_store_hangs() {
     let served = Served::new("");
     let (release, stuck) = std::sync::mpsc::channel::<()>();
-    let (tell, began) = oneshot::channel();
+    let (sender, began) = oneshot::channel();
     let store = served.shared.base.store.clone();
     let hangs = tokio::spawn(async move {
         let work = move |_: &mut Journal| {
-            tell.send(()).unwrap();
+            sender.send(()).unwrap();
             let _until_the_test_lets_go = stuck.recv();
             Ok::<(), JournalError>(())
         };
@@ -509,7 +509,7 @@ async fn the_loop_says_what_it_met_and_nothing_of_the_machine() {
     let system = nix::sys::utsname::uname().unwrap();
     let words = [system.release(), system.version(), system.machine()];
     let of_the_machine = words.map(|word| word.to_string_lossy().to_lowercase());
-    let told = format!("{head}{}", body.to_lowercase());
+    let text = format!("{head}{}", body.to_lowercase());
     let never = [
         "linux",
         "rust",
@@ -524,7 +524,7 @@ async fn the_loop_says_what_it_met_and_nothing_of_the_machine() {
         env!("CARGO_PKG_VERSION"),
     ];
     for word in never.into_iter().chain(of_the_machine.iter().map(String::as_str)) {
-        assert!(!told.contains(word), "{word}: {told}");
+        assert!(!text.contains(word), "{word}: {text}");
     }
     assert_eq!(header(&head, "server"), None);
     let root = serde_json::from_str::<Value>(&body).unwrap();
@@ -535,7 +535,7 @@ async fn the_loop_says_what_it_met_and_nothing_of_the_machine() {
 /// The broken variants: an endpoint that refuses is said to be tried again, as if nobody had to do anything; and what was in trouble
 /// when its route was taken out of the configuration is late for ever.
 #[tokio::test]
-async fn what_somebody_has_to_change_is_told_apart() {
+async fn what_somebody_has_to_change_is_distinguished() {
     let served = Served::new("");
     let shared = &served.shared;
     let said = |check: Check| {

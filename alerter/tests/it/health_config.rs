@@ -98,7 +98,7 @@ fn an_address_of_another_is_refused() {
     );
 }
 
-/// S3-36: it is allowed, and said once when it is read. The broken variant is a list of which only the first is looked at.
+/// S3-36: it is allowed, and said once when it is read. The broken variant is a list of which only the first is read.
 #[test]
 fn a_routable_address_is_warned_of_once() {
     let warnings = |uri: &str| site(&format!("uri = \"{uri}\"")).settings().warnings;

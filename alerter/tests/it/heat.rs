@@ -12,7 +12,7 @@ use serde_json::{Map, Value, json};
 use crate::check_online::found;
 use crate::cloud::{Room, Service, Whim, beside};
 use crate::endpoint::Endpoint;
-use crate::openstack::{AT, Request, Site, error, http, mark, tell, tell_step};
+use crate::openstack::{AT, Request, Site, error, http, mark, send, send_step};
 use crate::route::{LONG, SECRET, SHORT, word};
 
 const BEFORE: &str = "2026-07-20T00:00:00Z";
@@ -271,7 +271,7 @@ impl Scene {
         }
     }
 
-    /// A route that the configuration tells which resources live where.
+    /// A route whose configuration says which resources live where.
     fn mapped(&self, all: &[&str]) -> Heat {
         let mut resources = ByHost::default();
         let named = all.iter().map(|text| Resource::parse(text).unwrap()).collect();
@@ -308,11 +308,11 @@ impl Scene {
 }
 
 async fn attempt(driver: &Heat) -> Outcome {
-    tell(driver, &driver.body(&mark()), 0).await
+    send(driver, &driver.body(&mark()), 0).await
 }
 
 async fn back(driver: &Heat) -> Outcome {
-    tell_step(driver, Step::Return, &driver.return_body(&mark(), &[]), 0).await
+    send_step(driver, Step::Return, &driver.return_body(&mark(), &[]), 0).await
 }
 
 fn reference(outcome: &Outcome) -> &str {
@@ -354,7 +354,7 @@ async fn a_mapped_server_that_has_moved_is_left_alone() {
     assert_eq!(word(&attempt(&driver).await), "refused forbidden");
 }
 
-/// What nobody can be asked about waits for somebody, and keeps nothing else waiting.
+/// A host without a mapping waits for an operator, and keeps nothing else waiting.
 #[tokio::test]
 async fn a_mapped_resource_that_is_no_server_is_not_marked() {
     let scene = Scene::new().await;
@@ -383,7 +383,7 @@ async fn the_servers_of_a_host_are_found() {
     );
 }
 
-/// A second attempt sends nothing more: what was repaired meanwhile is not marked anew.
+/// A second attempt sends nothing more: what was repaired meanwhile is not marked again.
 #[tokio::test]
 async fn what_is_marked_is_not_marked_again() {
     let scene = Scene::new().await;
@@ -404,13 +404,13 @@ async fn a_host_without_resources_is_acknowledged() {
     let scene = Scene::new().await;
     let driver = scene.mapped(&BOTH);
     let other = Mark { node: HostName::parse("compute2").unwrap(), ..mark() };
-    assert_eq!(reference(&tell(&driver, &driver.body(&other), 0).await), "no resource");
+    assert_eq!(reference(&send(&driver, &driver.body(&other), 0).await), "no resource");
     scene.nova().service.servers.clear();
     assert_eq!(reference(&attempt(&scene.asking()).await), "no resource");
     assert_eq!(scene.heat().asked, [""; 0]);
 }
 
-/// A name that Nova does not know would never find a server.
+/// With a name that Nova does not know no server would ever be found.
 #[tokio::test]
 async fn a_host_that_nova_does_not_know_waits_for_somebody() {
     let scene = Scene::new().await;
@@ -461,8 +461,8 @@ async fn a_short_page_is_not_the_last_one() {
     assert_eq!(reference(&attempt(&scene.asking()).await), "2 resources");
 }
 
-/// Whoever may have servers may write at them what he likes. The broken variant reads as much of the list as fits, and is
-/// left with half of one, each time anew.
+/// A server's owner may write what he likes at it. The broken variant reads as much of the list as fits, and is
+/// left with half of one, each time again.
 #[tokio::test]
 async fn servers_with_much_metadata_do_not_end_a_route() {
     let scene = Scene::new().await;
@@ -475,22 +475,22 @@ async fn servers_with_much_metadata_do_not_end_a_route() {
     assert!(outcome.failure().unwrap().detail.contains("was cut off, even of one at a time"), "{outcome:?}");
 }
 
-/// The server that a page ended with is deleted before the next page is asked for: the list has to be read anew.
+/// The server that a page ended with is deleted before the next page is asked for: the list has to be read again.
 #[tokio::test]
 async fn a_list_that_lost_its_place_is_no_fault_of_the_mark() {
     let scene = Scene::new().await;
-    let told = |status| {
+    let page = |status| {
         Whim::Say(status, r#"{"badRequest": {"code": 400, "message": "marker [x] not found"}}"#.to_owned())
     };
     let first = json!({"servers": [{"id": "gone", HOST_KEY: HOST, "created": BEFORE}]}).to_string();
-    scene.nova().whims = vec![("GET", Whim::Say(200, first)), ("GET", told(400))];
+    scene.nova().whims = vec![("GET", Whim::Say(200, first)), ("GET", page(400))];
     assert_eq!(word(&attempt(&scene.asking()).await), "retry conflict");
-    scene.nova().whims = vec![("GET", told(400))];
+    scene.nova().whims = vec![("GET", page(400))];
     assert_eq!(word(&attempt(&scene.asking()).await), "rejected rejected", "nobody asked behind anything");
     assert_eq!(reference(&attempt(&scene.asking()).await), "2 resources");
 }
 
-/// A list that begins anew on each page would never end.
+/// A list that begins again on each page would never end.
 #[tokio::test]
 async fn a_list_without_an_end_is_left() {
     let scene = Scene::new().await;
@@ -513,7 +513,7 @@ async fn a_resource_that_is_busy_is_asked_again() {
     assert_eq!(reference(&attempt(&scene.asking()).await), "2 resources");
 }
 
-/// A mapping that is wrong is said, and keeps none of the others waiting.
+/// A wrong mapping is reported, and keeps none of the others waiting.
 #[tokio::test]
 async fn a_resource_that_is_not_there_waits_for_somebody() {
     let scene = Scene::new().await;
@@ -539,7 +539,7 @@ async fn a_stack_that_was_deleted_since_keeps_no_return() {
     assert_eq!(word(&attempt(&driver).await), "rejected unknown-stack");
 }
 
-/// Looked at and told one after the other: what one attempt has done, the next need not. The broken variant looks at all of
+/// Read and sent one after the other: what one attempt has done, the next need not. The broken variant reads all of
 /// them first, and is cut off there each time, with nothing done.
 #[tokio::test]
 async fn an_attempt_that_is_cut_off_has_done_something() {
@@ -576,7 +576,7 @@ async fn a_server_that_vanished_meanwhile_is_done() {
     );
 }
 
-/// S2-8: `false` goes only where this mark's `true` went.
+/// S2-8: `false` is sent only to resources that got this mark's `true`.
 #[tokio::test]
 async fn a_host_that_is_back_has_its_resources_unmarked() {
     for is_asking in [false, true] {
@@ -587,7 +587,7 @@ async fn a_host_that_is_back_has_its_resources_unmarked() {
         assert_eq!(reference(&attempt(&driver).await), "2 resources");
         // Its server is elsewhere by now.
         scene.nova().service.servers.clear();
-        scene.row("aaaa-2", |row| row.reason = "somebody looked at it".to_owned());
+        scene.row("aaaa-2", |row| row.reason = "somebody checked it".to_owned());
         let outcome = back(&driver).await;
         assert!(reference(&outcome).starts_with("1 resource, "), "{outcome:?}");
         assert_eq!(
@@ -611,13 +611,13 @@ async fn what_is_not_there_any_more_need_not_be_unmarked() {
     assert_eq!(Heat::new(options).unwrap().further_steps(), []);
 }
 
-/// A test looks at everything that is configured and changes nothing.
+/// A test reads everything that is configured and changes nothing.
 #[tokio::test]
-async fn a_test_only_looks() {
+async fn a_test_only_reads() {
     let scene = Scene::new().await;
     for driver in [scene.mapped(&BOTH), scene.asking()] {
         let test = driver.test_body(&mark().id, Timestamp::from_seconds(AT));
-        assert_eq!(word(&tell(&driver, &test, 0).await), "acknowledged");
+        assert_eq!(word(&send(&driver, &test, 0).await), "acknowledged");
     }
     assert_eq!(scene.heat().count("GET"), 4);
     assert_eq!(scene.heat().count("PATCH"), 0);
@@ -634,7 +634,7 @@ async fn a_test_only_looks() {
     let wrong = scene.mapped(&["web/5e9a/sever"]);
     assert_eq!(wrong.check(&hosts).await.unwrap()[0].why.kind, "unknown-resource");
     let test = wrong.test_body(&mark().id, Timestamp::from_seconds(AT));
-    assert_eq!(word(&tell(&wrong, &test, 0).await), "rejected unknown-resource");
+    assert_eq!(word(&send(&wrong, &test, 0).await), "rejected unknown-resource");
 }
 
 /// Nobody knows whether it arrived; a repetition of the same does no harm.
@@ -712,7 +712,7 @@ async fn an_endpoint_of_ones_own_is_that_of_heat_alone() {
     assert_eq!(scene.nova().count("GET"), 2, "its servers, and that there are no more");
 }
 
-/// `check-config --online` looks at everything that is configured, as a test does.
+/// `check-config --online` reads everything that is configured, as a test does.
 #[tokio::test]
 async fn heat_says_what_it_does_not_have() {
     let scene = Scene::new().await;

@@ -21,7 +21,7 @@ async fn every_kind_of_success_acknowledges() {
     }
 }
 
-/// S1-16: what is no success keeps the mark, with the word that says why.
+/// S1-16: anything but a success keeps the mark open, with the word that says why.
 #[tokio::test]
 async fn other_answers_do_not_acknowledge() {
     for (line, expected) in [
@@ -57,7 +57,10 @@ async fn the_endpoints_own_words_do_not_get_into_messages() {
     for line in [format!("302 {SECRET}"), format!("503 {SECRET}"), format!("400 {SECRET}")] {
         let fields = format!("Location: http://{SECRET}/\r\nRetry-After: {SECRET}\r\n");
         let endpoint = Endpoint::saying(status(&line, &fields)).await;
-        assert!(deliver_to(&endpoint.url()).await.failure().is_some(), "and `deliver` looks for the secret");
+        assert!(
+            deliver_to(&endpoint.url()).await.failure().is_some(),
+            "and `deliver` searches for the secret"
+        );
     }
 }
 
@@ -80,7 +83,7 @@ async fn redirects_are_refused_and_not_followed() {
     }
 }
 
-/// The acknowledgement stands with the header section; a body without end can neither delay nor undo it, and the
+/// The header section acknowledges; a body without end can neither delay nor undo it, and the
 /// connection is given up.
 ///
 /// The broken variant reads the body first: it gets no answer at all.
@@ -137,7 +140,7 @@ async fn a_broken_body_does_not_undo_the_acknowledgement() {
 }
 
 /// A length that is not true, and what comes behind an answer, change nothing of it: neither to the worse nor to the
-/// better. The broken variant looks for a success anywhere in what came.
+/// better. The broken variant searches for a success anywhere in what came.
 #[tokio::test]
 async fn what_stands_behind_an_answer_does_not_matter() {
     let finds_one = |answer: &str| answer.contains("HTTP/1.1 200");
@@ -207,7 +210,7 @@ async fn half_an_answer_does_not_acknowledge() {
     assert_eq!(word_of(&endpoint.url()).await, "unknown closed");
 }
 
-/// HTTP/0.9 had no status at all. The broken variant is a client that still understands it: it sees a 200.
+/// HTTP/0.9 has no status. The broken variant is a client that still understands it: it sees a 200.
 #[tokio::test]
 async fn what_is_no_http_does_not_acknowledge() {
     for answer in [

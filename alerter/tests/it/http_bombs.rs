@@ -9,7 +9,7 @@ use tokio::net::TcpStream;
 use crate::endpoint::{Endpoint, OK};
 use crate::route::{LONG, SHORT, deliver, route, word, word_of};
 
-/// No endpoint gets rid of more: what is read of an answer (408 KiB at most), and what the system keeps on the way.
+/// No endpoint can send more than this: what is read of an answer (408 KiB at most), and what the system keeps on the way.
 const MOST: usize = 4 << 20;
 /// A piece of what never ends.
 const PIECE: usize = 16 << 10;
@@ -28,7 +28,7 @@ async fn pouring(head: &str, piece: &[u8]) -> Endpoint {
     .await
 }
 
-/// The broken variant of whoever reads an answer: takes all that comes, and gives up only when it is more than [`MOST`].
+/// The broken variant of a reader of answers: takes all that comes, and gives up only when it is more than [`MOST`].
 async fn greedy(endpoint: &Endpoint) -> usize {
     let mut stream = TcpStream::connect(endpoint.address).await.unwrap();
     stream.write_all(b"POST / HTTP/1.1\r\nContent-Length: 0\r\n\r\n").await.unwrap();
@@ -42,8 +42,8 @@ async fn greedy(endpoint: &Endpoint) -> usize {
     got
 }
 
-/// Delivers to it, and looks at what it could get rid of until it was left alone.
-async fn told(mut endpoint: Endpoint, what: &str) -> String {
+/// Delivers to it, and checks how much it could send until it was cut off.
+async fn outcome_of(mut endpoint: Endpoint, what: &str) -> String {
     let outcome = deliver(&route(&endpoint.url(), LONG)).await;
     endpoint.connection_ended().await;
     assert!(endpoint.said() <= MOST, "{what}: {} bytes were taken", endpoint.said());
@@ -63,10 +63,10 @@ async fn a_body_without_end_is_left_alone() {
         ("one chunk's extension", &format!("{CHUNKED}1;"), b"x"),
         ("trailers", &format!("{CHUNKED}0\r\n"), b"X-Trailer: x\r\n"),
     ] {
-        assert_eq!(told(pouring(head, piece).await, what).await, "acknowledged", "{what}");
+        assert_eq!(outcome_of(pouring(head, piece).await, what).await, "acknowledged", "{what}");
     }
     let busy = pouring("HTTP/1.1 503 Busy\r\n\r\n", b"x").await;
-    assert_eq!(told(busy, "a failure's body").await, "retry unavailable");
+    assert_eq!(outcome_of(busy, "a failure's body").await, "retry unavailable");
 }
 
 /// A header section without end is given up: by fields, by bytes, and wherever it stands.
@@ -79,9 +79,9 @@ async fn a_header_section_without_end_is_given_up() {
         ("the reason", "HTTP/1.1 200 ", b"x"),
         ("empty lines before it", "", b"\r\n"),
     ] {
-        assert_eq!(told(pouring(head, piece).await, what).await, "unknown header-too-large", "{what}");
+        assert_eq!(outcome_of(pouring(head, piece).await, what).await, "unknown header-too-large", "{what}");
     }
-    assert_eq!(told(pouring("", b"\0").await, "zeros").await, "unknown protocol");
+    assert_eq!(outcome_of(pouring("", b"\0").await, "zeros").await, "unknown protocol");
 }
 
 /// A success with a million fields, and an end. The broken variant reads it all.
@@ -98,10 +98,10 @@ async fn a_million_header_fields_acknowledge_nothing() {
         peer.say(b"\r\n").await;
     })
     .await;
-    assert_eq!(told(endpoint, "a million fields").await, "unknown header-too-large");
+    assert_eq!(outcome_of(endpoint, "a million fields").await, "unknown header-too-large");
 }
 
-/// What unpacks to runs of 258 zeros, thirteen bits for each: how it begins, and how it goes on for ever.
+/// Compressed data, thirteen bits for each run of 258 zeros: its beginning, and the part that repeats for ever.
 fn gzip_bomb() -> (Vec<u8>, Vec<u8>) {
     // Deflate with its fixed codes, which are written from their first bit on: a block that is not the last, a zero,
     // and then "258 bytes as the one before".
@@ -144,7 +144,7 @@ async fn a_gzip_bomb_is_not_unpacked() {
             }
         })
         .await;
-        assert_eq!(told(endpoint, status).await, expected);
+        assert_eq!(outcome_of(endpoint, status).await, expected);
     }
 }
 

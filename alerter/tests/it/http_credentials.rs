@@ -1,4 +1,4 @@
-//! Credentials: what stands in their files at an attempt is what the attempt shows.
+//! Credentials: each attempt uses what their files have then.
 
 use std::fs;
 use std::os::unix::fs::PermissionsExt as _;
@@ -99,7 +99,7 @@ async fn no_failure_shows_a_secret() {
         })
         .unwrap();
         let outcome = deliver(&route).await;
-        assert!(outcome.failure().is_some(), "and `deliver` looks for the secret");
+        assert!(outcome.failure().is_some(), "and `deliver` searches for the secret");
         let shown = format!("{outcome:?} {:?}", &route as &dyn Driver);
         assert!(!shown.contains(&signing_secret) && !shown.contains("77, 77"), "{shown}");
     }

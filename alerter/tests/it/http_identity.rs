@@ -1,4 +1,4 @@
-//! TLS from our side: the certificate that an endpoint knows us by, the name that we ask for, and the oldest version.
+//! TLS from our side: our client certificate, the name that we ask for, and the oldest version.
 
 use std::fs;
 use std::os::unix::fs::PermissionsExt as _;
@@ -131,7 +131,7 @@ async fn a_key_that_becomes_trusted_is_used() {
 
 /// The CA that is trusted changes with its file; one that cannot be used leaves the old one in use, and that is said once.
 ///
-/// The broken variant is the route that was made before: it knows the old CA alone, until it looks at the file.
+/// The broken variant is the route that was made before: it knows the old CA alone, until it reads the file.
 #[tokio::test]
 async fn a_ca_that_was_replaced_is_trusted_at_the_next_exchange() {
     let (old, new) = (Ca::new("old"), Ca::new("new"));
@@ -198,7 +198,7 @@ async fn a_wildcard_stands_for_one_label() {
     assert_eq!(endpoint.requests().len(), 1);
 }
 
-/// A name that cannot be found is still told as such.
+/// A name that cannot be found is still reported as such.
 #[tokio::test]
 async fn a_server_name_does_not_hide_a_host_without_an_address() {
     let name = Some("elsewhere.example".to_owned());
@@ -213,9 +213,9 @@ async fn a_server_name_does_not_hide_a_host_without_an_address() {
     assert_eq!(word(&deliver(&route).await), "unreachable dns");
 }
 
-/// S1-45: who asks for TLS 1.3 gets nothing older.
+/// S1-45: a route that demands TLS 1.3 uses nothing older.
 #[tokio::test]
-async fn an_endpoint_with_an_older_tls_than_asked_for_is_not_told() {
+async fn an_endpoint_with_an_older_tls_than_asked_for_is_not_notified() {
     let ca = Ca::new("ours");
     let endpoint = endpoint(ca.old_endpoint()).await;
     for (tls_min, expected) in

@@ -14,7 +14,7 @@ fn route_in(site: Site, keys: &str) -> Site {
     site.with("alerter.toml", text)
 }
 
-/// S1-45: a secret that others can read is none. What stands in its file is never shown.
+/// S1-45: a secret that others can read is refused. What stands in its file is never shown.
 #[test]
 fn a_secret_file_is_checked() {
     const GOOD: &str = "whsec_MfKQ9r8GKYqrTwjUPD8ILPZIo2LaLaSw";
@@ -172,7 +172,7 @@ fn pair(certificate: &str, key: &str) -> String {
     format!("url = \"https://h/\"\ncertificate-file = \"{certificate}\"\nkey-file = \"{key}\"")
 }
 
-/// S1-45: what TLS needs is there, fits together, and is not set where it says nothing.
+/// S1-45: the files of TLS exist, fit together, and are not set where they have no effect.
 #[test]
 fn the_keys_of_tls_are_checked() {
     for keys in [

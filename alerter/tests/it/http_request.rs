@@ -158,13 +158,13 @@ async fn a_kept_connection_that_was_closed_is_not_used() {
     assert_eq!((endpoint.connections(), endpoint.requests().len()), (3, 3));
 }
 
-/// The proxy of whoever started the daemon is none of its business.
+/// The daemon ignores the proxy in its environment.
 ///
 /// Runs itself once more with the environment set; a client with the defaults shows that the environment would work.
 #[tokio::test]
 async fn a_proxy_in_the_environment_is_ignored() {
     const NAME: &str = "http_request::a_proxy_in_the_environment_is_ignored";
-    if let Some(url) = myself::told() {
+    if let Some(url) = myself::argument() {
         assert_eq!(deliver_to(&url).await.failure(), None);
         let careless = reqwest::Client::builder().tls_certs_only([]).build().unwrap();
         assert_eq!(
@@ -187,7 +187,7 @@ async fn a_proxy_in_the_environment_is_ignored() {
 #[tokio::test]
 async fn plain_http_needs_no_certificates_on_the_host() {
     const NAME: &str = "http_request::plain_http_needs_no_certificates_on_the_host";
-    if let Some(url) = myself::told() {
+    if let Some(url) = myself::argument() {
         assert_eq!(deliver_to(&url).await.failure(), None);
         let careless = reqwest::Client::builder().build();
         assert!(careless.is_err(), "the defaults make no client on such a host");
@@ -199,7 +199,7 @@ async fn plain_http_needs_no_certificates_on_the_host() {
     assert_eq!(endpoint.connections(), 1);
 }
 
-/// S1-17: whoever looks at a route sees which driver it is.
+/// S1-17: a route shows which driver it is.
 #[tokio::test]
 async fn a_route_names_its_driver() {
     assert_eq!(route("http://127.0.0.1:1/", crate::route::LONG).kind(), "http");

@@ -40,7 +40,7 @@ fn verifies(secret: &str, headers: &HeaderMap, body: &[u8]) -> bool {
 
 /// The broken variants: another secret, a body that was changed on its way, and a message that was sent before.
 #[tokio::test]
-async fn the_receiver_can_tell_who_sent_the_message_and_when() {
+async fn the_receiver_can_verify_who_sent_the_message_and_when() {
     let (secret, other) = (signing_secret(1), signing_secret(2));
     let (mut headers, body) = sent(&[&secret]).await;
     assert_eq!((headers["webhook-id"].to_str().unwrap(), body.as_slice()), (&*id().to_string(), BODY));

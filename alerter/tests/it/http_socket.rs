@@ -22,7 +22,7 @@ fn route(socket: Option<PathBuf>) -> Http {
 
 /// Takes one request, and gives it to the test.
 fn endpoint(listener: UnixListener) -> oneshot::Receiver<Vec<u8>> {
-    let (tell, told) = oneshot::channel();
+    let (sender, received) = oneshot::channel();
     tokio::spawn(async move {
         let (mut stream, _) = listener.accept().await.unwrap();
         let mut request = Vec::new();
@@ -30,19 +30,19 @@ fn endpoint(listener: UnixListener) -> oneshot::Receiver<Vec<u8>> {
             assert_ne!(stream.read_buf(&mut request).await.unwrap(), 0);
         }
         stream.write_all(OK).await.unwrap();
-        tell.send(request).unwrap();
+        sender.send(request).unwrap();
     });
-    told
+    received
 }
 
 /// The broken variant goes by the url's host: it finds nobody.
 #[tokio::test]
-async fn an_endpoint_on_a_socket_is_told_there() {
+async fn an_endpoint_on_a_socket_is_notified_there() {
     let room = tempfile::tempdir().unwrap();
     let path = room.path().join("recovery.sock");
-    let told = endpoint(UnixListener::bind(&path).unwrap());
+    let received = endpoint(UnixListener::bind(&path).unwrap());
     assert_eq!(word(&deliver(&route(Some(path))).await), "acknowledged");
-    let request = String::from_utf8(told.await.unwrap()).unwrap();
+    let request = String::from_utf8(received.await.unwrap()).unwrap();
     assert!(request.starts_with("POST /v1/x?") && request.as_bytes().ends_with(BODY), "{request}");
     assert!(request.contains(".invalid\r\n"), "the url's host is a header: {request}");
     assert_eq!(word(&deliver(&route(None)).await), "unreachable dns");

@@ -24,7 +24,7 @@ fn expected(status: u16) -> &'static str {
     }
 }
 
-/// One that gives every status in its turn, and begins anew then.
+/// One that gives every status in its turn, and begins again then.
 async fn of_every_status() -> Endpoint {
     Endpoint::acting(|mut peer| async move {
         let status = STATUSES.clone().nth((peer.number - 1) % STATUSES.clone().count()).unwrap();
@@ -34,7 +34,7 @@ async fn of_every_status() -> Endpoint {
     .await
 }
 
-/// S1-16: a client that takes for success what is no error is the broken variant: 101 and every redirect fool it.
+/// S1-16: the broken variant takes everything but an error for a success: 101 and every redirect fool it.
 #[tokio::test]
 async fn every_status_keeps_the_mark_but_a_success() {
     let endpoint = of_every_status().await;

@@ -1,4 +1,4 @@
-//! TLS: only the endpoint that the operator meant is told (S1-45).
+//! TLS: only the endpoint that the operator meant is notified (S1-45).
 
 use crate::certificates::{Between, Ca, Peculiar, endpoint_of_nobody};
 use crate::endpoint::{Endpoint, OK};
@@ -21,9 +21,9 @@ async fn word_for(endpoint: &Endpoint, ca: &Ca) -> String {
     word(&deliver(&route_with_ca(&https(endpoint), LONG, Some(&ca.file()))).await)
 }
 
-/// S1-45, S1-52: told over TLS, on the word of the CA that the operator named.
+/// S1-45, S1-52: notified over TLS, on the word of the CA that the operator named.
 #[tokio::test]
-async fn an_endpoint_of_the_named_ca_is_told() {
+async fn an_endpoint_of_the_named_ca_is_notified() {
     let ca = Ca::new("ours");
     let endpoint = endpoint(ca.endpoint(Peculiar::Nothing)).await;
     assert_eq!(word_for(&endpoint, &ca).await, "acknowledged");
@@ -32,9 +32,9 @@ async fn an_endpoint_of_the_named_ca_is_told() {
 
 /// S1-45: nothing is sent to an endpoint with a wrong certificate, and the word says what is wrong with it.
 ///
-/// The broken variant is a client that takes any certificate: it tells each of them.
+/// The broken variant is a client that takes any certificate: it notifies each of them.
 #[tokio::test]
-async fn an_endpoint_with_a_wrong_certificate_is_not_told() {
+async fn an_endpoint_with_a_wrong_certificate_is_not_notified() {
     let (ours, theirs) = (Ca::new("ours"), Ca::new("theirs"));
     for (acceptor, expected) in [
         (theirs.endpoint(Peculiar::Nothing), "unreachable tls-unknown-ca"),
@@ -60,9 +60,9 @@ async fn an_endpoint_with_a_wrong_certificate_is_not_told() {
     }
 }
 
-/// S1-45: the same endpoints as soon as they are mended.
+/// S1-45: the same endpoints as soon as they are corrected.
 #[tokio::test]
-async fn an_endpoint_below_another_ca_is_told() {
+async fn an_endpoint_below_another_ca_is_notified() {
     let ours = Ca::new("ours");
     let endpoint = endpoint(ours.endpoint_below(Between::Nothing)).await;
     assert_eq!(word_for(&endpoint, &ours).await, "acknowledged");
@@ -90,9 +90,9 @@ fn only_tls_1_1() -> [Vec<u8>; 2] {
 }
 
 /// S1-45: nothing is sent in a session that is older than TLS 1.2. The broken variants are old sessions that we would
-/// speak, in `an_endpoint_with_an_older_tls_than_asked_for_is_not_told`.
+/// speak, in `an_endpoint_with_an_older_tls_than_asked_for_is_not_notified`.
 #[tokio::test]
-async fn an_endpoint_of_tls_1_1_is_not_told() {
+async fn an_endpoint_of_tls_1_1_is_not_notified() {
     let ca = Ca::new("ours");
     for answer in only_tls_1_1() {
         let endpoint = Endpoint::acting(move |mut peer| {
@@ -107,7 +107,7 @@ async fn an_endpoint_of_tls_1_1_is_not_told() {
     }
 }
 
-/// A CA file stands for itself: the system's CAs are not asked beside it.
+/// With a CA file the system's CAs are not used.
 #[tokio::test]
 async fn a_ca_of_the_same_name_is_another_ca() {
     let (ours, impostor) = (Ca::new("ours"), Ca::new("ours"));
@@ -117,7 +117,7 @@ async fn a_ca_of_the_same_name_is_another_ca() {
 }
 
 #[tokio::test]
-async fn what_speaks_no_tls_is_not_told() {
+async fn what_speaks_no_tls_is_not_notified() {
     let ca = Ca::new("ours");
     let plain = Endpoint::acting(|mut peer| async move {
         peer.say(b"HTTP/1.1 400 This is a plain HTTP port\r\n\r\n").await;

@@ -6,11 +6,11 @@ use marks::register::{About, Acknowledgement, Decision, Entry, Returned, Scope, 
 use marks::time::Timestamp;
 use proptest::prelude::*;
 
-use crate::site::{Alerter, CONTROLLERS, ROUTES, Site, Told, lacks_evidence};
+use crate::site::{Alerter, CONTROLLERS, Notified, ROUTES, Site, lacks_evidence};
 
 const HOSTS: [&str; 2] = ["compute1", "compute2"];
 
-/// Where it cannot happen (a host that is down does not fail), it does not.
+/// A step that cannot happen is skipped: a host that is down does not fail.
 #[derive(Clone, Copy, Debug)]
 enum Step {
     /// A host dies, and a controller marks it.
@@ -29,7 +29,7 @@ enum Step {
     Loses { controller: usize },
     /// A route refuses, or takes again.
     Turns { route: usize },
-    /// Nobody holds the register's content any more.
+    /// The register's content is lost on all controllers.
     Empties,
     /// Nothing can be written into the register any more, or again.
     Mutes,
@@ -113,7 +113,7 @@ impl Story {
         }
     }
 
-    /// Without the key: whatever it is, it has no effect.
+    /// Written without the key: it has no effect, whatever it says.
     fn forge(&mut self, host: &str, by: &str, what: usize) {
         let newest = self.site.outages.iter().rev().find(|outage| outage.host == host);
         let Some(mark) = newest.and_then(|outage| outage.ids.first().copied()) else { return };
@@ -151,7 +151,7 @@ impl Story {
         self.site.advance(6.0);
     }
 
-    /// Everything works again, for long enough, on every controller in turn.
+    /// Everything works again for long enough, on one controller after the other.
     fn settle(&mut self) {
         self.site.lost.clear();
         self.site.down.clear();
@@ -163,31 +163,34 @@ impl Story {
         }
     }
 
-    /// Told or, where nobody can say any more whether it was told, held. Without the register nobody knows that a host was back
-    /// in between: what was fenced twice within `coalesce` is then told as one outage, once the second has begun.
-    fn untold(&self) -> Vec<String> {
+    /// Notified or, where nobody can say any more whether it was notified, held. Without the register nobody knows that a host was back
+    /// in between: what was fenced twice within `coalesce` is then sent as one outage, once the second has begun.
+    fn not_notified(&self) -> Vec<String> {
         let held = HOSTS.iter().flat_map(|host| self.alerter.marks(host));
         let doubt = Standing::Doubtful(Doubt::OutcomeUnknown);
         let held: Vec<_> = held.filter(|mark| mark.standing == doubt && mark.settled.is_none()).collect();
         let wrong = self.site.audit().into_iter().filter(|wrong| wrong.contains("was not"));
         let is_held =
             |wrong: &String| held.iter().any(|mark| wrong.starts_with(&format!("{} was fenced", mark.node)));
-        wrong.filter(|wrong| !is_held(wrong) && !self.is_told_since(wrong)).collect()
+        wrong.filter(|wrong| !is_held(wrong) && !self.is_notified_since(wrong)).collect()
     }
 }
 
 impl Story {
-    /// Whether the route that is said not to have been told of an outage was told of its host after that outage had begun.
-    fn is_told_since(&self, wrong: &str) -> bool {
-        let is_of = |told: &Told, began: Timestamp| {
+    /// Whether the route that is said not to have been notified of an outage was notified of its host after that outage had begun.
+    fn is_notified_since(&self, wrong: &str) -> bool {
+        let is_of = |notified: &Notified, began: Timestamp| {
             let second = began.0 as f64 / 1000.0;
-            let says = format!("{} was fenced at {second:.3} and {} was not told", told.node, told.route);
-            wrong == says && told.at >= began
+            let says = format!(
+                "{} was fenced at {second:.3} and {} was not notified",
+                notified.node, notified.route
+            );
+            wrong == says && notified.at >= began
         };
         let outages = self.site.outages.iter();
         outages
-            .flat_map(|outage| self.site.told.iter().map(move |told| (told, outage.began)))
-            .any(|(told, began)| is_of(told, began))
+            .flat_map(|outage| self.site.notified.iter().map(move |notified| (notified, outage.began)))
+            .any(|(notified, began)| is_of(notified, began))
     }
 }
 
@@ -199,33 +202,33 @@ fn cases() -> u32 {
 proptest! {
     #![proptest_config(ProptestConfig { cases: cases(), failure_persistence: None, ..ProptestConfig::default() })]
 
-    /// Every outage is told once to every route, under one id, in order, and nothing else is told.
+    /// Every outage is sent once to every route, under one id, in order, and nothing else is sent.
     #[test]
-    fn whatever_happens_every_outage_is_told_once(has_key: bool, steps in prop::collection::vec(step(false), 1..16)) {
+    fn whatever_happens_every_outage_is_sent_once(has_key: bool, steps in prop::collection::vec(step(false), 1..16)) {
         if !lacks_evidence() {
             let mut story = Story::new(has_key);
             steps.iter().for_each(|step| story.take(*step));
             story.settle();
-            prop_assert!(story.site.audit().is_empty(), "{:#?}\n{:#?}\n{:#?}", story.site.audit(), story.site.told, story.site.outages);
+            prop_assert!(story.site.audit().is_empty(), "{:#?}\n{:#?}\n{:#?}", story.site.audit(), story.site.notified, story.site.outages);
         }
     }
 
-    /// Where the register loses everything, or takes nothing, an outage may be told again, but none is lost, and no live host is told.
+    /// Where the register loses everything, or takes nothing, an outage may be sent again, but none is lost, and no live host is reported.
     #[test]
     fn a_register_that_is_lost_loses_no_outage(has_key: bool, steps in prop::collection::vec(step(true), 1..16)) {
         if !lacks_evidence() {
             let mut story = Story::new(has_key);
             steps.iter().for_each(|step| story.take(*step));
             story.settle();
-            prop_assert!(story.untold().is_empty(), "{:#?}\n{:#?}\n{:#?}", story.untold(), story.site.told, story.site.outages);
+            prop_assert!(story.not_notified().is_empty(), "{:#?}\n{:#?}\n{:#?}", story.not_notified(), story.site.notified, story.site.outages);
         }
     }
 }
 
 /// Found by the one above: the host was back between two fencings that the alerter learns of together, and the register has
-/// lost what would say so. The broken variant tells of it before the second fencing alone.
+/// lost what would say so. The broken variant sends it before the second fencing alone.
 #[test]
-fn two_outages_that_nobody_can_tell_apart_any_more_are_told_after_the_second() {
+fn two_outages_that_nobody_can_distinguish_any_more_are_sent_after_the_second() {
     if lacks_evidence() {
         return;
     }
@@ -235,7 +238,7 @@ fn two_outages_that_nobody_can_tell_apart_any_more_are_told_after_the_second() {
         story.take(step);
     }
     story.settle();
-    assert!(story.untold().is_empty(), "{:#?}", story.untold());
-    story.site.told.retain(|told| told.by == "ctl1");
-    assert!(!story.untold().is_empty());
+    assert!(story.not_notified().is_empty(), "{:#?}", story.not_notified());
+    story.site.notified.retain(|notified| notified.by == "ctl1");
+    assert!(!story.not_notified().is_empty());
 }

@@ -1,4 +1,4 @@
-//! What is served at addresses of our own: on real sockets, with clients that do not behave.
+//! Our own addresses, on real sockets, with clients that misbehave.
 
 use std::net::SocketAddr;
 use std::os::unix::fs::{MetadataExt as _, PermissionsExt as _};
@@ -57,7 +57,7 @@ impl Served {
     }
 }
 
-/// Whoever is not there yet comes.
+/// Connects as soon as it is served.
 async fn reached<S, F: Future<Output = io::Result<S>>>(mut connect: impl FnMut() -> F) -> S {
     loop {
         match connect().await {
@@ -87,7 +87,7 @@ fn room() -> TempDir {
     tempfile::tempdir().unwrap()
 }
 
-/// S3-5, S3-17, S3-18: by hand, over both kinds of sockets; the connection ends with the answer, which says so once.
+/// S3-5, S3-17, S3-18: with raw bytes, over both kinds of sockets; the connection ends with the answer, which says so once.
 #[tokio::test]
 async fn both_kinds_answer_plain_requests() {
     let (room, address) = (room(), unused());
@@ -172,7 +172,7 @@ async fn a_file_that_another_put_there_stays() {
     assert_eq!(fs::read_to_string(&path).unwrap(), "theirs");
 }
 
-/// What cannot be had is said, keeps the other addresses from nothing, and is had as soon as it can be.
+/// An address that cannot be bound is reported and bound as soon as possible; the other addresses are served meanwhile.
 #[tokio::test]
 async fn an_address_that_is_taken_is_tried_again() {
     let room = room();
@@ -188,8 +188,8 @@ async fn an_address_that_is_taken_is_tried_again() {
     served.end().await;
 }
 
-/// Whoever says nothing, or reads nothing, is cut off, and keeps nobody else out for good. The broken variants have no limit of
-/// time, or close the connection of whoever comes when all places are taken.
+/// A client that says nothing, or reads nothing, is cut off, and keeps nobody else out for good. The broken variants have no limit of
+/// time, or close the connection of a client that comes when all places are taken.
 #[tokio::test]
 async fn silent_clients_are_cut_off() {
     let room = room();

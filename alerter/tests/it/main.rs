@@ -4,7 +4,7 @@
 // The driver that `docs/drivers.md` takes as its example stands here as it would among the others.
 use drivers::{event, writes};
 
-/// What a driver is, where one finds it that stands there.
+/// The modules that a driver expects beside it.
 mod driver {
     pub(crate) use drivers::{Driver, Exchange, Failure, Kind, Message, Outcome};
 }

@@ -11,13 +11,13 @@ use tokio_rustls::rustls::version::TLS13;
 
 use crate::certificates::{Ca, Peculiar};
 use crate::endpoint::Endpoint;
-use crate::openstack::{AT, PROJECT, Site, Whim, mark, tell};
+use crate::openstack::{AT, PROJECT, Site, Whim, mark, send};
 use crate::route::{SECRET, SHORT, word};
 use crate::warnings::Warnings;
 
-/// One attempt of the mark, after so many of which nobody knows whether they arrived.
+/// One attempt of the mark, after so many attempts with an unknown outcome.
 async fn attempt(driver: &Masakari, ambiguous: u32) -> String {
-    word(&tell(driver, &driver.body(&mark()), ambiguous).await)
+    word(&send(driver, &driver.body(&mark()), ambiguous).await)
 }
 
 fn posts(site: &Site) -> usize {
@@ -30,7 +30,7 @@ async fn a_mark_becomes_a_notification() {
     let site = Site::new().await;
     let driver = site.driver();
     let body = driver.body(&mark());
-    let outcome = tell(&driver, &body, 0).await;
+    let outcome = send(&driver, &body, 0).await;
     let state = site.state();
     let row = &state.rows[0];
     assert_eq!(outcome, Outcome::Acknowledged { reference: Some(row.uuid.clone()) });
@@ -49,22 +49,22 @@ async fn a_host_may_have_another_name_there() {
     assert_eq!(attempt(&driver, 0).await, "acknowledged");
 }
 
-/// Masakari has it, and nobody heard that it does.
+/// Masakari has it, and its answer was lost.
 #[tokio::test]
 async fn a_repetition_after_an_answer_that_was_lost_is_acknowledged() {
     let site = Site::new().await;
     let driver = site.driver();
     site.state().whims = vec![Whim::Close];
     assert_eq!(attempt(&driver, 0).await, "unknown closed");
-    // With its own name of it, so that it was looked up.
-    let outcome = tell(&driver, &driver.body(&mark()), 1).await;
+    // With its own name of it, so that it was read.
+    let outcome = send(&driver, &driver.body(&mark()), 1).await;
     let reference = Some(site.state().rows[0].uuid.clone());
     assert_eq!(outcome, Outcome::Acknowledged { reference });
     assert_eq!((posts(&site), site.state().rows.len()), (2, 1));
 }
 
-/// An attempt that got lost on its way proves nothing where Masakari shows what it has. Only of a duplicate, where it shows
-/// nothing, there is no better word than that; a host that is on maintenance may be so since its last recovery. The broken
+/// An attempt that got lost on its way proves nothing where Masakari shows what it has. Only for a duplicate, where it shows
+/// nothing, the attempt is the best proof; a host that is on maintenance may be so since its last recovery. The broken
 /// variant believes the attempt: the mark would be lost.
 #[tokio::test]
 async fn an_attempt_that_never_arrived_acknowledges_nothing() {
@@ -93,7 +93,7 @@ async fn an_attempt_that_never_arrived_acknowledges_nothing() {
 }
 
 /// An application credential whose access rules name the notification alone: the middleware before Masakari answers 401 to any
-/// look. The broken variant takes that for a token that may be better the next time, and asks for ever.
+/// reading of it. The broken variant takes that for a token that may be better the next time, and asks for ever.
 #[tokio::test]
 async fn a_credential_that_may_only_notify_ends_too() {
     let site = Site::new().await;
@@ -108,7 +108,7 @@ async fn a_credential_that_may_only_notify_ends_too() {
     }
 }
 
-/// S1-16: 202 alone is no word of Masakari's. The broken variant acknowledges by the status.
+/// S1-16: 202 alone is no acknowledgement of Masakari's. The broken variant acknowledges by the status.
 #[tokio::test]
 async fn only_the_notification_itself_acknowledges() {
     let later = r#"{"notification": {"notification_uuid": "9b1e", "status": "new",
@@ -120,7 +120,7 @@ async fn only_the_notification_itself_acknowledges() {
         site.state().whims = vec![Whim::Say(202, body.to_owned())];
         assert_eq!(attempt(&driver, 0).await, "unknown protocol", "{body}");
         // It had been taken, and is found.
-        let outcome = tell(&driver, &driver.body(&mark()), 1).await;
+        let outcome = send(&driver, &driver.body(&mark()), 1).await;
         let reference = Some(site.state().rows[0].uuid.clone());
         assert_eq!((outcome, site.state().rows.len()), (Outcome::Acknowledged { reference }, 1));
     }
@@ -150,15 +150,15 @@ async fn what_another_controller_sent_is_found() {
             site.state().on_maintenance.insert("Compute1.my.cloud.com");
         }
         let driver = site.driver();
-        let outcome = tell(&driver, &driver.body(&mark()), 0).await;
+        let outcome = send(&driver, &driver.body(&mark()), 0).await;
         let reference = Some(site.state().rows[0].uuid.clone());
         assert_eq!(outcome, Outcome::Acknowledged { reference });
         assert_eq!(site.state().rows.len(), 1);
     }
 }
 
-/// Masakari shows no more of a list at once than it is configured to. The broken variants take a list for whole that is not:
-/// what was told counts as another's, and is not acknowledged.
+/// Masakari shows no more of a list at once than it is configured to. The broken variants take a partial list for a whole one:
+/// what was sent counts as another's, and is not acknowledged.
 #[tokio::test]
 async fn a_list_that_is_cut_short_hides_nothing() {
     let site = Site::new().await;
@@ -167,13 +167,13 @@ async fn a_list_that_is_cut_short_hides_nothing() {
     assert_eq!(attempt(&driver, 0).await, "acknowledged");
     site.state().add("Compute1.my.cloud.com", AT + 300);
     site.state().page = 1;
-    let outcome = tell(&driver, &driver.body(&mark()), 0).await;
+    let outcome = send(&driver, &driver.body(&mark()), 0).await;
     let reference = Some(site.state().rows[0].uuid.clone());
     assert_eq!(outcome, Outcome::Acknowledged { reference }, "it is the oldest, and its host the first");
     // In the middle, where neither end shows it: it is not said that there is none.
     site.state().rows.rotate_left(1);
     site.state().add("Compute1.my.cloud.com", AT + 600);
-    let outcome = tell(&driver, &driver.body(&mark()), 1).await;
+    let outcome = send(&driver, &driver.body(&mark()), 1).await;
     assert_eq!(word(&outcome), "rejected duplicate");
     let detail = outcome.failure().unwrap().detail.clone();
     assert!(detail.contains("osapi_max_limit"), "{detail}");
@@ -181,7 +181,7 @@ async fn a_list_that_is_cut_short_hides_nothing() {
     assert_eq!(attempt(&driver, 0).await, "acknowledged");
 }
 
-/// A second outage that Masakari takes for a repetition is not told. The broken variant takes every 409 for "I have it".
+/// A second outage that Masakari takes for a repetition is not sent. The broken variant takes every 409 for "I have it".
 #[tokio::test]
 async fn a_repetition_that_is_none_is_not_acknowledged() {
     let site = Site::new().await;
@@ -192,21 +192,21 @@ async fn a_repetition_that_is_none_is_not_acknowledged() {
     assert_eq!(attempt(&driver, 0).await, "rejected duplicate");
     assert_eq!(site.state().rows.len(), 2);
     site.state().add("Compute1.my.cloud.com", AT);
-    assert_eq!(attempt(&driver, 0).await, "acknowledged", "so it must be looked for");
+    assert_eq!(attempt(&driver, 0).await, "acknowledged", "so it must be searched for");
 }
 
 /// With the time of the mark before it, the same second outage is taken.
 #[tokio::test]
-async fn a_second_outage_within_three_minutes_is_told() {
+async fn a_second_outage_within_three_minutes_is_sent() {
     let site = Site::new().await;
     let driver = site.driver();
     let second = Mark { generated_time: Timestamp::from_seconds(AT + 20), ..mark() };
     let earlier = [mark().generated_time];
     for body in [driver.body(&mark()), driver.body_after(&second, &earlier)] {
-        assert_eq!(word(&tell(&driver, &body, 0).await), "acknowledged");
+        assert_eq!(word(&send(&driver, &body, 0).await), "acknowledged");
     }
     assert_eq!(
-        word(&tell(&driver, &driver.body(&second), 0).await),
+        word(&send(&driver, &driver.body(&second), 0).await),
         "rejected duplicate",
         "the broken variant"
     );
@@ -225,26 +225,26 @@ async fn a_host_on_maintenance_is_held() {
     assert_eq!(attempt(&driver, 0).await, "acknowledged", "Masakari recovers what it took before");
 }
 
-/// Whoever cannot learn whether Masakari has it asks again.
+/// A driver that cannot learn whether Masakari has it asks again.
 #[tokio::test]
-async fn a_conflict_that_cannot_be_looked_into_is_asked_again() {
+async fn a_conflict_that_cannot_be_checked_is_asked_again() {
     let site = Site::new().await;
     let driver = site.driver();
     assert_eq!(attempt(&driver, 0).await, "acknowledged");
     // Masakari's hosts are gone from the segment that said so.
     let body = r#"{"conflictingRequest": {"code": 409, "message": "x is duplicate."}}"#;
     site.state().whims = vec![Whim::Say(409, body.to_owned())];
-    site.state().looks_break = true;
+    site.state().reads_break = true;
     assert_eq!(attempt(&driver, 1).await, "retry conflict");
 }
 
 #[tokio::test]
 async fn an_unknown_host_waits_for_somebody() {
     let site = Site::new().await;
-    // Masakari tells capital letters from small ones.
+    // Masakari distinguishes capital letters from small ones.
     site.state().hosts = vec!["compute1.my.cloud.com"];
     let driver = site.driver();
-    let outcome = tell(&driver, &driver.body(&mark()), 0).await;
+    let outcome = send(&driver, &driver.body(&mark()), 0).await;
     assert_eq!(word(&outcome), "rejected unknown-host");
     let detail = outcome.failure().unwrap().detail.clone();
     assert!(detail.contains("Host with name Compute1.my.cloud.com"), "{detail}");
@@ -299,7 +299,7 @@ async fn keystone_may_be_down_at_first() {
         site.state().keystone_says = Some((status, body));
         assert_eq!(attempt(&driver, 0).await, expected, "{status}");
     }
-    assert_eq!(posts(&site), 0, "nothing was told so far");
+    assert_eq!(posts(&site), 0, "nothing was sent so far");
     site.state().keystone_says = None;
     assert_eq!(attempt(&driver, 0).await, "acknowledged");
 }
@@ -331,8 +331,8 @@ async fn at_once(driver: &std::sync::Arc<Masakari>, count: usize) -> Vec<String>
         let at = Timestamp::from_seconds(AT + 1000 * i64::try_from(n).unwrap());
         all.spawn(async move {
             let body = driver.body(&Mark { generated_time: at, ..mark() });
-            // As if each had been tried, and nothing of it could be seen: their order is not what is looked for here.
-            word(&tell(&*driver, &body, 1).await)
+            // As if each had been tried, and nothing of it could be seen: their order is not under test here.
+            word(&send(&*driver, &body, 1).await)
         });
     }
     all.join_all().await
@@ -359,7 +359,7 @@ async fn a_failure_of_keystone_is_that_of_all_who_wait() {
     assert_eq!(at_once(&driver, 40).await, vec!["refused credentials"; 40]);
     assert_eq!(site.state().tokens_asked, 1);
     assert_eq!(attempt(&driver, 0).await, "refused credentials");
-    assert_eq!(site.state().tokens_asked, 2, "the next attempt asks anew");
+    assert_eq!(site.state().tokens_asked, 2, "the next attempt asks again");
 }
 
 #[tokio::test]
@@ -370,7 +370,7 @@ async fn a_token_at_its_end_is_not_used() {
     for ambiguous in 0..3 {
         assert_eq!(attempt(&driver, ambiguous).await, "acknowledged");
     }
-    // The second one looks its notification up.
+    // The second one reads its notification.
     assert!(site.state().tokens_asked >= 3);
 }
 
@@ -417,7 +417,7 @@ async fn every_error_has_its_word() {
         let site = Site::new().await;
         site.state().whims = vec![Whim::Say(status, body)];
         let driver = site.driver();
-        let outcome = tell(&driver, &driver.body(&mark()), 0).await;
+        let outcome = send(&driver, &driver.body(&mark()), 0).await;
         assert_eq!(word(&outcome), expected, "{status}");
         let detail = outcome.failure().unwrap().detail.clone();
         assert!(detail.contains(shown), "{detail}");
@@ -425,7 +425,7 @@ async fn every_error_has_its_word() {
     }
 }
 
-/// A service may repeat the token, and Keystone the password: [`tell`] looks for both in all that is shown, and
+/// A service may repeat the token, and Keystone the password: [`send`] searches for both in all that is shown, and
 /// [`Warnings`] in what is logged.
 #[tokio::test]
 async fn no_secret_is_shown() {
@@ -469,10 +469,10 @@ async fn a_test_leaves_no_notification() {
     let site = Site::new().await;
     let driver = site.driver();
     let test = driver.test_body(&mark().id, Timestamp::now());
-    assert_eq!(word(&tell(&driver, &test, 0).await), "acknowledged");
+    assert_eq!(word(&send(&driver, &test, 0).await), "acknowledged");
     assert!(site.state().rows.is_empty());
     site.state().is_reader = true;
-    assert_eq!(word(&tell(&driver, &test, 0).await), "refused forbidden");
+    assert_eq!(word(&send(&driver, &test, 0).await), "refused forbidden");
 }
 
 /// The driver of a site behind TLS with these words in its file.
@@ -532,7 +532,7 @@ async fn one_connection_may_serve_many_marks() {
     }
 }
 
-/// Only the route's own word switches it off, and each start says so.
+/// Only the route's own key switches it off, and each start says so.
 #[tokio::test]
 async fn who_wants_it_insecure_is_warned() {
     let ours = Ca::new("ours");
@@ -544,7 +544,7 @@ async fn who_wants_it_insecure_is_warned() {
     assert!(refused.err().unwrap().to_string().contains("insecure = true in this route"));
 }
 
-/// The compiler's word that exchanges may run beside each other.
+/// Compiles only if exchanges may run beside each other.
 #[test]
 fn an_exchange_may_go_to_another_task() {
     fn is_send(_: impl Future<Output = Outcome> + Send) {}

@@ -105,7 +105,7 @@ fn a_file_with_a_secret_is_checked() {
     assert_eq!(site.problem(), "alerter.toml:2:15: clouds.yaml: it is no YAML: look at line 2");
 }
 
-/// Who would act on a host that is well holds its mark, unless the route says otherwise.
+/// A route that would act on a host that is well holds its mark, unless it is configured otherwise.
 #[test]
 fn a_route_that_would_harm_a_host_that_is_well_holds_by_default() {
     let day = Some(Duration::from_secs(86_400));

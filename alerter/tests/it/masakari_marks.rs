@@ -65,8 +65,8 @@ impl Daemon {
         let due = self.journal.dispatch(&[], &capacity, None, now).unwrap().begun.pop()?;
         let mark = due.mark.id;
         let (sender, mut answers) = mpsc::unbounded_channel();
-        let told = self.shared.base.route(route).unwrap();
-        delivery::serve(self.shared.sending(), told, due, sender).await;
+        let sent = self.shared.base.route(route).unwrap();
+        delivery::serve(self.shared.sending(), sent, due, sender).await;
         let answer = answers.recv().await.unwrap();
         self.journal.dispatch(&[answer.ended], &[], None, now).unwrap();
         let all = self.journal.deliveries_of(mark).unwrap().sound;
@@ -74,7 +74,7 @@ impl Daemon {
     }
 }
 
-/// Whatever time passes, nothing more of it is sent until an operator says so; the host's next failure is told.
+/// Whatever time passes, nothing more of it is sent until an operator says so; the host's next failure is sent.
 ///
 /// The broken variant is a mark that waits in the slow outbox: it is tried again within the day.
 #[tokio::test]
@@ -136,7 +136,7 @@ async fn a_recovery_is_asked_after_to_its_end() {
     let done = daemon.attempt_on("cloud.confirm", now + DAY).await.unwrap();
     assert_eq!((done.state, done.ambiguous), (State::Acknowledged, 0));
     assert_eq!(done.reference.unwrap(), cloud.state().rows[1].uuid);
-    assert_eq!(cloud.state().bodies.len(), 2, "nothing was told twice");
+    assert_eq!(cloud.state().bodies.len(), 2, "nothing was sent twice");
 }
 
 /// Masakari's engine is down: its API takes the notification, which stays `new`. After `confirm-within` that is an operator's,
@@ -176,7 +176,7 @@ async fn an_ambiguous_attempt_is_remembered() {
     daemon.fence("compute1", now);
     let unknown = daemon.attempt(now + DAY).await.unwrap();
     assert_eq!((unknown.state, unknown.ambiguous), (State::Pending, 1));
-    // It is not shown, so nothing else can tell that it arrived.
+    // It is not shown, so nothing else can show that it arrived.
     cloud.state().is_hidden = true;
     assert_eq!(daemon.attempt(now + 2 * DAY).await.unwrap().state, State::Acknowledged);
 }
@@ -197,10 +197,10 @@ fn seconds(body: &str) -> i64 {
     time.parse::<jiff::Timestamp>().unwrap().as_second()
 }
 
-/// Three outages within two minutes are three notifications that Masakari takes, and whichever controller tells them, it
-/// tells them with the same bytes.
+/// Three outages within two minutes are three notifications that Masakari takes, and whichever controller sends them, it
+/// sends them with the same bytes.
 #[tokio::test]
-async fn outages_in_a_row_are_told_alike_by_every_controller() {
+async fn outages_in_a_row_are_sent_alike_by_every_controller() {
     if site::lacks_evidence() {
         return;
     }
@@ -215,18 +215,18 @@ async fn outages_in_a_row_are_told_alike_by_every_controller() {
         site.back("compute1", "ctl1");
         first.run(&mut site, 16);
     }
-    let told = bodies(&first, "compute1");
-    assert_eq!(told.len(), 3);
-    let times: Vec<i64> = told.iter().map(|body| seconds(body)).collect();
+    let sent = bodies(&first, "compute1");
+    assert_eq!(sent.len(), 3);
+    let times: Vec<i64> = sent.iter().map(|body| seconds(body)).collect();
     assert_eq!([times[1] - times[0], times[2] - times[1]], [181, 181]);
     let marks = first.marks("compute1");
     assert!(
         marks[2].generated_time.seconds() < times[2],
-        "the broken variant tells the time of the mark itself"
+        "the broken variant sends the time of the mark itself"
     );
     assert!(marks.iter().all(|mark| matches!(mark.standing, Standing::Proven(_))));
 
     let mut second = Alerter::start(&site, "ctl2");
     second.run(&mut site, 4);
-    assert_eq!(bodies(&second, "compute1"), told);
+    assert_eq!(bodies(&second, "compute1"), sent);
 }

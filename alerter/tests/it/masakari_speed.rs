@@ -7,7 +7,7 @@ use drivers::{Driver, openstack};
 use marks::mark::Mark;
 use marks::time::Timestamp;
 
-use crate::openstack::{AT, PROJECT, Site, mark, tell};
+use crate::openstack::{AT, PROJECT, Site, mark, send};
 use crate::route::word;
 
 const MARKS: usize = 1000;
@@ -20,11 +20,11 @@ fn bodies(driver: &Masakari, count: usize) -> Vec<Vec<u8>> {
     (0..count).map(|n| driver.body(&Mark { generated_time: at(n), ..mark() })).collect()
 }
 
-/// Tells them one after the other; gives how often so much time went by between two that a kept connection may have ended.
-async fn tell_all(driver: &Masakari, bodies: &[Vec<u8>]) -> usize {
+/// Sends them one after the other; gives how often so much time went by between two that a kept connection may have ended.
+async fn send_all(driver: &Masakari, bodies: &[Vec<u8>]) -> usize {
     let (mut late, mut before) = (0, Instant::now());
     for body in bodies {
-        assert_eq!(word(&tell(driver, body, 0).await), "acknowledged");
+        assert_eq!(word(&send(driver, body, 0).await), "acknowledged");
         late += usize::from(before.elapsed() > NEARLY_IDLE);
         before = Instant::now();
     }
@@ -38,7 +38,7 @@ async fn a_thousand_marks_need_one_token_and_one_connection() {
         let site = Site::new().await;
         let cloud = openstack::CloudOptions { keep_alive, ..site.options() };
         let driver = Masakari::new(Options::of(cloud)).unwrap();
-        let late = tell_all(&driver, &bodies(&driver, MARKS)).await;
+        let late = send_all(&driver, &bodies(&driver, MARKS)).await;
         assert_eq!(site.counts(), (MARKS, 1));
         let connections = site.masakari.connections();
         match keep_alive {
@@ -72,12 +72,12 @@ async fn what_the_driver_adds_is_shown() {
     let client =
         reqwest::Client::builder().no_proxy().http1_only().pool_max_idle_per_host(0).build().unwrap();
     let bodies = bodies(&driver, 401);
-    assert_eq!(word(&tell(&driver, &bodies[0], 0).await), "acknowledged");
+    assert_eq!(word(&send(&driver, &bodies[0], 0).await), "acknowledged");
     let token = site.state().token_given().unwrap();
     let (mut own, mut floor) = (Vec::new(), Vec::new());
     for pair in bodies[1..].chunks_exact(2) {
         let begun = Instant::now();
-        assert_eq!(word(&tell(&driver, &pair[0], 0).await), "acknowledged");
+        assert_eq!(word(&send(&driver, &pair[0], 0).await), "acknowledged");
         own.push(begun.elapsed());
         let begun = Instant::now();
         assert_eq!(bare(&client, &url, &token, &pair[1]).await, 202);

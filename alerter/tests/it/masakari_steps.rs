@@ -8,12 +8,12 @@ use drivers::{Driver, Outcome, Step, openstack};
 use marks::mark::Mark;
 use marks::time::Timestamp;
 
-use crate::openstack::{AT, PROJECT, Site, State, Whim, mark, tell, tell_step};
+use crate::openstack::{AT, PROJECT, Site, State, Whim, mark, send, send_step};
 use crate::route::{SHORT, word};
 
 const HOST: &str = "Compute1.my.cloud.com";
 
-/// What happens in Masakari after the mark of that time was told.
+/// What happens in Masakari after the mark of that time was sent.
 type Event = fn(&mut State, i64);
 
 /// A route that takes both further steps; a recovery may take half an hour.
@@ -29,25 +29,25 @@ fn fresh() -> Mark {
 
 /// One exchange of a further step, with the bytes that are made for it.
 async fn ask(driver: &Masakari, which: Step, mark: &Mark) -> String {
-    word(&tell_step(driver, which, &driver.return_body(mark, &driver.body(mark)), 0).await)
+    word(&send_step(driver, which, &driver.return_body(mark, &driver.body(mark)), 0).await)
 }
 
 /// A site where the notification of a host was taken, and the host's engine has put it on maintenance.
 async fn recovering(mark: &Mark) -> (Site, Masakari) {
     let site = Site::new().await;
     let driver = driver(&site);
-    assert_eq!(word(&tell(&driver, &driver.body(mark), 0).await), "acknowledged");
+    assert_eq!(word(&send(&driver, &driver.body(mark), 0).await), "acknowledged");
     site.state().on_maintenance.insert(HOST);
     (site, driver)
 }
 
 #[tokio::test]
-async fn a_route_takes_the_steps_that_it_is_told_to() {
+async fn a_route_takes_the_configured_steps() {
     let site = Site::new().await;
     assert_eq!(site.driver().further_steps(), []);
     assert_eq!(driver(&site).further_steps(), [Step::Confirm, Step::Return]);
-    let told = driver(&site).body(&mark());
-    assert_eq!(driver(&site).return_body(&mark(), &told), told, "what it is about is the notification");
+    let body = driver(&site).body(&mark());
+    assert_eq!(driver(&site).return_body(&mark(), &body), body, "what it is about is the notification");
 }
 
 /// As the engine goes on: taken, recovering, in error until the periodic task, and finished.
@@ -60,15 +60,15 @@ async fn a_recovery_is_waited_for_until_it_is_finished() {
         assert_eq!(ask(&driver, Step::Confirm, &mark).await, "wait recovering", "{status}");
     }
     site.state().end(0, "finished");
-    let outcome = tell_step(&driver, Step::Confirm, &driver.body(&mark), 0).await;
+    let outcome = send_step(&driver, Step::Confirm, &driver.body(&mark), 0).await;
     let reference = Some(site.state().rows[0].uuid.clone());
     assert_eq!(outcome, Outcome::Acknowledged { reference });
     let state = site.state();
     let posts = state.asked.iter().filter(|asked| !asked.starts_with("GET")).count();
-    assert_eq!((posts, state.rows.len()), (1, 1), "nothing is told again");
+    assert_eq!((posts, state.rows.len()), (1, 1), "nothing is sent again");
 }
 
-/// Where the host is, is looked for once; each further question is one request. The broken variant looks through the segments
+/// The host is searched once; each further question is one request. The broken variant reads through the segments
 /// each time.
 #[tokio::test]
 async fn a_question_that_is_put_again_is_one_request() {
@@ -81,7 +81,7 @@ async fn a_question_that_is_put_again_is_one_request() {
         counts.push(site.state().asked.len());
     }
     assert_eq!(counts, [4, 1, 1]);
-    // The host was taken away and added anew: what is found under its old uuid is nothing any more.
+    // The host was taken away and added again: what is found under its old uuid is nothing any more.
     site.state().rows[0].host = "compute0.my.cloud.com".to_owned();
     assert_eq!(ask(&driver, Step::Confirm, &mark).await, "rejected not-found");
 }
@@ -97,19 +97,19 @@ async fn a_recovery_that_failed_is_not_acknowledged() {
         let mark = fresh();
         let (site, driver) = recovering(&mark).await;
         site.state().end(0, status);
-        let outcome = tell_step(&driver, Step::Confirm, &driver.body(&mark), 0).await;
+        let outcome = send_step(&driver, Step::Confirm, &driver.body(&mark), 0).await;
         assert_eq!(word(&outcome), expected);
         let (detail, uuid) = (outcome.failure().unwrap().detail.clone(), site.state().rows[0].uuid.clone());
         assert!(detail.contains(HOST) && detail.contains(&uuid), "{detail}");
-        // An operator tells it again by hand.
+        // An operator sends it again by hand.
         site.state().add(HOST, mark.generated_time.seconds() + 300);
         site.state().end(1, "finished");
         assert_eq!(ask(&driver, Step::Confirm, &mark).await, "acknowledged");
     }
 }
 
-/// An engine that died never goes on: its notification stays as it is for a day. What is told while it is down stays `new`,
-/// and nobody looks at the host at all.
+/// An engine that died never goes on: its notification stays as it is for a day. What is sent while it is down stays `new`,
+/// and nobody checks the host at all.
 #[tokio::test]
 async fn a_recovery_that_hangs_is_no_longer_waited_for() {
     let mark = fresh();
@@ -126,7 +126,7 @@ async fn a_recovery_that_hangs_is_no_longer_waited_for() {
     let patient = Options { confirm_within: Duration::from_secs(7200), ..Options::of(site.options()) };
     let patient = Masakari::new(Options { confirm: true, ..patient }).unwrap();
     assert_eq!(ask(&patient, Step::Confirm, &mark).await, "wait recovering");
-    // It was told late, since Masakari was down: the time counts from when Masakari took it.
+    // It was sent late, since Masakari was down: the time counts from when Masakari took it.
     let late = Timestamp::from_seconds(mark.generated_time.seconds() - 36_000);
     let late = Mark { generated_time: late, ..mark };
     let (site, driver) = recovering(&late).await;
@@ -147,7 +147,7 @@ async fn a_notification_that_is_gone_is_not_found() {
     assert_eq!(ask(&driver, Step::Confirm, &mark).await, "rejected not-found");
 }
 
-/// Whoever does not see all of a list does not say that something is missing there. The broken variant does.
+/// A driver that does not see all of a list does not say that something is missing there. The broken variant does.
 #[tokio::test]
 async fn what_may_only_be_hidden_is_not_gone() {
     let mark = fresh();
@@ -164,7 +164,7 @@ async fn what_may_only_be_hidden_is_not_gone() {
     assert_eq!(ask(&driver, Step::Return, &mark).await, "wait recovering");
 }
 
-/// A question that was not answered is put again, and is nothing that may have arrived.
+/// A question without an answer is asked again, and is no ambiguous attempt.
 #[tokio::test]
 async fn a_question_without_an_answer_is_put_again() {
     let mark = fresh();
@@ -179,7 +179,7 @@ async fn a_question_without_an_answer_is_put_again() {
         site.state().is_mute = true;
         assert_eq!(ask(&driver, which, &mark).await, "retry closed");
         site.state().is_mute = false;
-        let bad = word(&tell_step(&driver, which, b"{}", 0).await);
+        let bad = word(&send_step(&driver, which, b"{}", 0).await);
         assert_eq!(bad, "rejected rejected");
     }
     let cloud = openstack::CloudOptions { timeout: SHORT, ..site.options() };
@@ -202,7 +202,7 @@ async fn a_maintenance_of_our_own_making_ends_when_the_host_is_back() {
         assert_eq!(put, 1);
         // The next failure is taken again.
         let next = Mark { generated_time: mark.generated_time + Duration::from_secs(600), ..mark.clone() };
-        assert_eq!(word(&tell(&driver, &driver.body(&next), 0).await), "acknowledged");
+        assert_eq!(word(&send(&driver, &driver.body(&next), 0).await), "acknowledged");
     }
 }
 
@@ -211,9 +211,9 @@ async fn a_maintenance_of_our_own_making_ends_when_the_host_is_back() {
 async fn a_maintenance_of_others_stays() {
     let mark = fresh();
     let at = mark.generated_time.seconds();
-    let not_told: Event = |state, _| state.rows.clear();
+    let not_sent: Event = |state, _| state.rows.clear();
     let ignored: Event = |state, _| state.end(0, "ignored");
-    let told_again: Event = |state, at| {
+    let sent_again: Event = |state, at| {
         state.end(0, "finished");
         state.add(HOST, at + 300);
         state.end(1, "finished");
@@ -223,7 +223,7 @@ async fn a_maintenance_of_others_stays() {
         state.host_changed = Some(at + 201);
     };
     let other =
-        [("not told", not_told), ("ignored", ignored), ("told again", told_again), ("touched", touched)];
+        [("not sent", not_sent), ("ignored", ignored), ("sent again", sent_again), ("touched", touched)];
     for (name, happens) in other {
         let (site, driver) = recovering(&mark).await;
         happens(&mut site.state(), at);

@@ -15,7 +15,7 @@ const NODE: &str = "ctl3";
 enum Record {
     /// By `fence_mark`, which read what the node did first since it joined.
     Whole,
-    /// By `fence_mark`, which read nothing of it.
+    /// By `fence_mark`, which read no such thing.
     WithoutIncarnation,
     /// By Pacemaker's own alerts and history alone.
     EvidenceAlone,
@@ -76,7 +76,7 @@ fn work(site: &mut Site) {
     site.own_work.insert(NODE, site.now.seconds());
 }
 
-/// Fenced, a member again and fenced again, three times within `coalesce`: with whatever is recorded of it, by what the looks
+/// Fenced, a member again and fenced again, three times within `coalesce`: with whatever is recorded of it, by what the polls
 /// see alone. S1-40, S1-53, W19
 #[test]
 fn a_cluster_node_that_loops_is_notified_each_time() {
@@ -98,15 +98,15 @@ fn a_cluster_node_that_loops_is_notified_each_time() {
         }
         assert!(site.now.since(started) < Duration::from_secs(180));
         alerter.run(&mut site, 60);
-        site.assert_all_told();
-        assert_eq!(site.told_ids().len(), 3, "{record:?}");
+        site.assert_all_notified();
+        assert_eq!(site.notified_ids().len(), 3, "{record:?}");
         assert!(alerter.marks(NODE).iter().all(|mark| mark.returned_at.is_some()), "{record:?}");
         Alerter::start(&site, "ctl2").run(&mut site, 60);
-        site.assert_all_told();
+        site.assert_all_notified();
     }
 }
 
-/// Pacemaker alone tells of a node that dies again six seconds after it has joined, and three after its first work was seen. The
+/// Pacemaker alone reports a node that dies again six seconds after it has joined, and three after its first work was seen. The
 /// join is the return: with its first work as the return, the second failure joins the first one's mark, and nobody hears of it.
 #[test]
 fn a_cluster_node_that_dies_seconds_after_its_first_work_is_notified() {
@@ -128,10 +128,10 @@ fn a_cluster_node_that_dies_seconds_after_its_first_work_is_notified() {
     fail(&mut site, Record::EvidenceAlone);
     alerter.run(&mut site, 60);
     assert_eq!(alerter.marks(NODE).len(), 2);
-    site.assert_all_told();
+    site.assert_all_notified();
 }
 
-/// The same while no alerter runs: then what was recorded tells the outages apart, or an alert that the node has joined.
+/// The same while no alerter runs: then what was recorded distinguishes the outages, or an alert that the node has joined.
 #[test]
 fn a_cluster_node_that_loops_without_an_alerter_is_notified_each_time() {
     if lacks_evidence() {
@@ -156,14 +156,14 @@ fn a_cluster_node_that_loops_without_an_alerter_is_notified_each_time() {
         assert_eq!(alerter.marks(NODE).len(), 2, "{record:?}, {with_alert}");
         assert_eq!(site.evidence_on("ctl2"), 0, "what was taken in is removed");
         if record == Record::EvidenceAlone {
-            // Of a host that is back nobody knows whether an earlier alerter has told it.
+            // Of a host that is back nobody knows whether an earlier alerter has sent it.
             assert_eq!(alerter.standings(NODE), ["outcome-unknown"; 2]);
             continue;
         }
-        site.assert_all_told();
-        assert_eq!(site.told_ids().len(), 2, "{record:?}, {with_alert}");
+        site.assert_all_notified();
+        assert_eq!(site.notified_ids().len(), 2, "{record:?}, {with_alert}");
         Alerter::start(&site, "ctl1").run(&mut site, 60);
-        site.assert_all_told();
+        site.assert_all_notified();
     }
 }
 
@@ -194,8 +194,8 @@ fn one_outage_of_a_cluster_node_is_notified_once() {
         site.alert_of_join(NODE);
         work(&mut site);
         alerter.run(&mut site, 200);
-        site.assert_all_told();
-        assert_eq!(site.told_ids().len(), 1, "{record:?}");
+        site.assert_all_notified();
+        assert_eq!(site.notified_ids().len(), 1, "{record:?}");
         assert!(alerter.marks(NODE)[0].returned_at.is_some(), "{record:?}");
     }
 }

@@ -1,4 +1,4 @@
-//! `/metrics` from memory: what there is is shown with its zeros, equals the journal, and waits for nobody.
+//! `/metrics` from memory: every series is shown, also with zero; it equals the journal, and waits for nothing.
 
 use std::collections::BTreeMap;
 use std::sync::{Arc, mpsc};
@@ -18,7 +18,7 @@ use crate::routes::{Daemon, Place, route};
 
 const LIMIT: Duration = Duration::from_secs(20);
 
-/// Two routes, of which nobody waits for one.
+/// Two routes, one of which is not required.
 fn place() -> Place {
     Place::new()
 }
@@ -77,7 +77,7 @@ fn story(daemon: &mut Daemon) -> Vec<MarkId> {
     marks
 }
 
-/// S1-7. The broken variant is what is not counted at all: an absent series never fires an alert.
+/// S1-7. The broken variant leaves a series out: an absent series never fires an alert.
 #[test]
 fn every_word_is_shown_with_its_zero() {
     let (place, mut wanted) = (place(), Vec::new());
@@ -108,7 +108,7 @@ fn every_word_is_shown_with_its_zero() {
     assert!(!found.keys().any(|name| name.contains("host=")), "hosts are no labels: there may be any number");
 }
 
-/// The broken variant is the scrape in between: what was counted before the story is not what there is behind it.
+/// The broken variant is the scrape in between: what was counted before the story differs from what is there after it.
 #[test]
 fn figures_are_what_the_journal_has() {
     let place = place();
@@ -141,7 +141,7 @@ fn figures_are_what_the_journal_has() {
     assert!(found["nova_host_alerter_counted_time_seconds"] >= found["nova_host_alerter_start_time_seconds"]);
 }
 
-/// The broken variant counts marks: one that is gone is missed by nobody.
+/// The broken variant counts marks: the loss of one is not noticed.
 #[test]
 fn a_record_without_an_end_is_counted() {
     let place = place();

@@ -8,7 +8,7 @@ use serde_json::{Map, Value, json};
 
 use crate::check_online::found;
 use crate::cloud::{Cloud, Service, Whim};
-use crate::openstack::{Request, mark, tell};
+use crate::openstack::{Request, mark, send};
 use crate::route::{BODY, LONG, SHORT, id, word};
 
 const NAME: &str = "host-evacuate";
@@ -129,7 +129,7 @@ fn driver(cloud: &Cloud<Engine>) -> Mistral {
 }
 
 async fn attempt(driver: &Mistral) -> String {
-    word(&tell(driver, &driver.body(&mark()), 0).await)
+    word(&send(driver, &driver.body(&mark()), 0).await)
 }
 
 fn executions(cloud: &Cloud<Engine>) -> usize {
@@ -142,7 +142,7 @@ async fn a_mark_starts_an_execution_of_its_own_id() {
     let cloud = Cloud::with(Engine::new()).await;
     let driver = driver(&cloud);
     let body = driver.body(&mark());
-    let outcome = tell(&driver, &body, 0).await;
+    let outcome = send(&driver, &body, 0).await;
     assert_eq!(outcome, Outcome::Acknowledged { reference: Some(id().to_string()) });
     assert_eq!(cloud.room().asked, ["POST /v2/executions"]);
     assert_eq!(cloud.room().bodies, [String::from_utf8(body).unwrap()], "the stored bytes, and no others");
@@ -162,7 +162,7 @@ async fn a_workflow_may_be_named_by_its_id_and_in_a_namespace() {
     assert_eq!(attempt(&Mistral::new(options).unwrap()).await, "acknowledged");
 }
 
-/// However often it is said, and by whomever. The broken variant leaves the id to Mistral: as many executions as attempts.
+/// However often it is said, and by every controller. The broken variant leaves the id to Mistral: as many executions as attempts.
 #[tokio::test]
 async fn a_repetition_starts_no_second_one() {
     let cloud = Cloud::with(Engine::new()).await;
@@ -175,7 +175,7 @@ async fn a_repetition_starts_no_second_one() {
     assert_eq!(executions(&cloud), 1);
     let driver = driver(&cloud);
     let other = Mark { id: marks::id::MarkId::parse(ID).unwrap(), ..mark() };
-    tell(&driver, &driver.body(&other), 0).await;
+    send(&driver, &driver.body(&other), 0).await;
     assert_eq!(executions(&cloud), 2, "the broken variant");
 }
 
@@ -201,7 +201,7 @@ async fn an_answer_that_was_lost_is_asked_for_again() {
     }
 }
 
-/// The first attempt was lost, and its workflow has failed when the next one is shown it. Whoever reruns it ends that.
+/// The first attempt was lost, and its workflow has failed when the next one is shown it. A rerun ends that.
 #[tokio::test]
 async fn an_execution_that_failed_meanwhile_waits_for_somebody() {
     let cloud = Cloud::with(Engine::new()).await;
@@ -253,7 +253,7 @@ async fn every_error_has_its_word() {
         let cloud = Cloud::with(Engine::new()).await;
         cloud.room().whims = vec![("POST", Whim::Say(status, body))];
         let driver = driver(&cloud);
-        let outcome = tell(&driver, &driver.body(&mark()), 0).await;
+        let outcome = send(&driver, &driver.body(&mark()), 0).await;
         assert_eq!(word(&outcome), expected, "{status}");
         let detail = outcome.failure().unwrap().detail.clone();
         assert!(detail.contains(shown), "{detail}");
@@ -266,13 +266,13 @@ async fn an_input_that_does_not_fit_waits_for_somebody() {
     let cloud = Cloud::with(Engine::new()).await;
     cloud.room().service.inputs = (vec!["host"], vec![]);
     let driver = driver(&cloud);
-    let outcome = tell(&driver, &driver.body(&mark()), 0).await;
+    let outcome = send(&driver, &driver.body(&mark()), 0).await;
     assert_eq!((word(&outcome).as_str(), executions(&cloud)), ("rejected rejected", 0));
     let detail = outcome.failure().unwrap().detail.clone();
     assert!(detail.contains("missing=[\"host\"]") && detail.contains("search_opts"), "{detail}");
 }
 
-/// Mistral gives the whole token back when it refuses it: [`tell`] looks for it in all that is shown.
+/// Mistral gives the whole token back when it refuses it: [`send`] searches for it in all that is shown.
 #[tokio::test]
 async fn an_expired_token_is_replaced_once() {
     let cloud = Cloud::with(Engine::new()).await;
@@ -306,15 +306,15 @@ async fn a_test_starts_no_workflow() {
     let cloud = Cloud::with(Engine::new()).await;
     let driver = driver(&cloud);
     let test = driver.test_body(&mark().id, Timestamp::now());
-    assert_eq!(word(&tell(&driver, &test, 0).await), "acknowledged");
+    assert_eq!(word(&send(&driver, &test, 0).await), "acknowledged");
     assert_eq!(cloud.room().asked, [format!("GET /v2/workflows/{NAME}")]);
     assert_eq!(executions(&cloud), 0);
     cloud.room().service.namespace = "ops";
-    assert_eq!(word(&tell(&driver, &test, 0).await), "refused misconfigured");
+    assert_eq!(word(&send(&driver, &test, 0).await), "refused misconfigured");
     let options = Options { namespace: Some("ops".into()), ..Options::of(cloud.options(), NAME) };
     let inside = Mistral::new(options).unwrap();
     let test = inside.test_body(&mark().id, Timestamp::now());
-    assert_eq!(word(&tell(&inside, &test, 0).await), "acknowledged");
+    assert_eq!(word(&send(&inside, &test, 0).await), "acknowledged");
     assert_eq!(executions(&cloud), 0);
     assert_eq!((attempt(&inside).await.as_str(), executions(&cloud)), ("acknowledged", 1));
 }
@@ -323,7 +323,7 @@ async fn a_test_starts_no_workflow() {
 #[tokio::test]
 async fn the_message_of_another_driver_is_not_taken() {
     let cloud = Cloud::with(Engine::new()).await;
-    assert_eq!(word(&tell(&driver(&cloud), BODY, 0).await), "rejected rejected");
+    assert_eq!(word(&send(&driver(&cloud), BODY, 0).await), "rejected rejected");
     assert!(cloud.room().asked.is_empty() && cloud.site.state().tokens_asked == 0);
 }
 
@@ -336,7 +336,7 @@ async fn who_wants_it_insecure_is_warned() {
     assert!(driver.endpoint().starts_with("workflow host-evacuate in Mistral of cloud ops at http://"));
 }
 
-/// `check-config --online` looks for the workflow, and starts nothing.
+/// `check-config --online` searches for the workflow, and starts nothing.
 #[tokio::test]
 async fn mistral_says_which_workflow_it_does_not_have() {
     let cloud = Cloud::with(Engine::new()).await;

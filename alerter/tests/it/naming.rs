@@ -1,4 +1,4 @@
-//! A slip in `[hosts.names]` that gives one node the name of another: the other one is alive, and is never told.
+//! A slip in `[hosts.names]` that gives one node the name of another: the other one is alive, and is never reported.
 
 use marks::fencing::Fencing;
 use marks::host::HostName;
@@ -9,7 +9,7 @@ use crate::site::{Alerter, ROUTES, Site, lacks_evidence, mark_of};
 const SLIP: &str = r#"{ compute1 = "compute2.example.org" }"#;
 const CORRECTED: &str = r#"{ compute1 = "compute1.example.org" }"#;
 
-/// Where an alerter knows from that the host was fenced.
+/// The source from which an alerter knows that the host was fenced.
 #[derive(Clone, Copy, Debug)]
 enum KnownFrom {
     Agent,
@@ -18,7 +18,7 @@ enum KnownFrom {
     Pacemaker,
 }
 
-/// What an alerter wrote that did not look at the other nodes.
+/// What an alerter wrote that did not check the other nodes.
 fn careless_mark(fencing: &Fencing) -> Entry {
     let mut entry = mark_of(fencing, "ctl3");
     entry.mark.fqdn = HostName::parse("compute2.example.org").unwrap();
@@ -47,9 +47,9 @@ fn failed(from: KnownFrom, hosts: &[&'static str]) -> (Site, Alerter) {
 }
 
 /// S1-37: whatever says that the host was fenced, the mark is held without a name: after a restart too, and on another
-/// controller. When the entry is corrected, the host is told, once, as itself.
+/// controller. When the entry is corrected, the host is reported, once, as itself.
 #[test]
-fn the_name_of_another_node_is_told_to_nobody() {
+fn the_name_of_another_node_is_sent_to_nobody() {
     if lacks_evidence() {
         return;
     }
@@ -65,28 +65,28 @@ fn the_name_of_another_node_is_told_to_nobody() {
             let held = marks.len() == 1 && marks[0].fqdn.is_none() && marks[0].settled.is_none();
             assert!(held, "{from:?} on {controller}: {marks:?}");
         }
-        assert!(site.told.is_empty(), "{from:?}: {:?}", site.told);
+        assert!(site.notified.is_empty(), "{from:?}: {:?}", site.notified);
         site.name_hosts(CORRECTED);
         Alerter::start(&site, "ctl1").run(&mut site, 40);
-        site.assert_all_told();
-        assert_eq!(site.told.len(), ROUTES.len());
+        site.assert_all_notified();
+        assert_eq!(site.notified.len(), ROUTES.len());
     }
 }
 
 /// The broken variant of the row above: the cluster does not say that the other host is there. The audit says what came
 /// of it.
 #[test]
-fn a_host_that_the_cluster_does_not_know_is_told_for_another() {
+fn a_host_that_the_cluster_does_not_know_is_reported_for_another() {
     if lacks_evidence() {
         return;
     }
     let (site, _) = failed(KnownFrom::Agent, &["compute1"]);
-    assert!(site.audit().iter().any(|wrong| wrong.contains("compute2 was told")), "{:?}", site.told);
+    assert!(site.audit().iter().any(|wrong| wrong.contains("compute2 was reported")), "{:?}", site.notified);
 }
 
 /// A daemon that starts names no mark before it knows the other nodes, whatever its configuration says by then.
 #[test]
-fn a_held_mark_waits_for_the_first_look_at_the_cluster() {
+fn a_held_mark_waits_for_the_first_poll() {
     if lacks_evidence() {
         return;
     }
@@ -94,11 +94,11 @@ fn a_held_mark_waits_for_the_first_look_at_the_cluster() {
     drop(alerter);
     site.name_hosts(CORRECTED);
     let mut alerter = Alerter::start(&site, "ctl1");
-    assert_eq!(alerter.marks("compute1")[0].fqdn, None, "nobody has looked at the cluster yet");
+    assert_eq!(alerter.marks("compute1")[0].fqdn, None, "nobody has polled the cluster yet");
     site.quorum = false;
     alerter.run(&mut site, 4);
-    assert!(site.told.is_empty());
+    assert!(site.notified.is_empty());
     site.quorum = true;
     alerter.run(&mut site, 40);
-    site.assert_all_told();
+    site.assert_all_notified();
 }

@@ -31,7 +31,7 @@ use crate::route::LONG;
 
 const BUSY: &[u8] = b"HTTP/1.1 503 Busy\r\nContent-Length: 0\r\n\r\n";
 
-/// A journal, and the daemon's part that tells of it.
+/// A journal, and the daemon's part that sends its notices.
 struct Daemon {
     shared: Arc<Shared>,
     stop: CancellationToken,
@@ -49,12 +49,12 @@ impl Daemon {
         let (shared, stop) = (Arc::new(shared), CancellationToken::new());
         let task = tokio::spawn(notice::run(Arc::clone(&shared), stop.clone()));
         let daemon = Self { shared, stop, task, journal };
-        daemon.look();
+        daemon.poll();
         daemon
     }
 
-    /// The engine has looked.
-    fn look(&self) {
+    /// The engine has polled.
+    fn poll(&self) {
         self.shared.polled.notify_one();
     }
 
@@ -67,7 +67,7 @@ impl Daemon {
             journal.make_mark(&row, Taken::Fencing(&fencing), &[], row.made_at)
         };
         self.shared.base.store.run(make).await.unwrap();
-        self.look();
+        self.poll();
         id
     }
 
@@ -75,15 +75,15 @@ impl Daemon {
     async fn dismiss(&self, mark: MarkId) {
         let dismiss = move |journal: &mut Journal| journal.dismiss(mark, "enough", "alice", Timestamp::now());
         assert!(self.shared.base.store.run(dismiss).await.unwrap());
-        self.look();
+        self.poll();
     }
 
-    /// Waits until the journal has so many rows of what the target was told, and nothing is under way.
+    /// Waits until the journal has so many rows of what the target was sent, and nothing is under way.
     async fn until_kept(&self, count: usize) {
         let is_sure = |row: &Notified| !row.about.contains("perhaps");
-        let told = || self.shared.base.store.run(|journal| journal.told("desk"));
+        let kept = || self.shared.base.store.run(|journal| journal.told("oncall"));
         loop {
-            let rows = told().await.unwrap().sound;
+            let rows = kept().await.unwrap().sound;
             if rows.len() == count && rows.iter().all(is_sure) {
                 return;
             }
@@ -120,12 +120,12 @@ fn place() -> (tempfile::TempDir, PathBuf) {
 }
 
 /// A target, and how much was read of what it got.
-struct Desk {
+struct Oncall {
     endpoint: Endpoint,
     read: usize,
 }
 
-impl Desk {
+impl Oncall {
     /// One that is busy so many times, and takes everything then.
     async fn busy(times: usize) -> Self {
         let endpoint = Endpoint::acting(move |mut peer| async move {
@@ -155,7 +155,7 @@ impl Desk {
                 tokio::task::yield_now().await;
             }
         };
-        tokio::time::timeout(LONG, read).await.expect("it is told");
+        tokio::time::timeout(LONG, read).await.expect("it is sent");
     }
 
     /// Its table in the configuration.
@@ -165,7 +165,7 @@ impl Desk {
 
     /// Waits for the next request to its end, and gives its body.
     async fn next(&mut self) -> Value {
-        tokio::time::timeout(LONG, self.endpoint.connection_ended()).await.expect("it is told");
+        tokio::time::timeout(LONG, self.endpoint.connection_ended()).await.expect("it is sent");
         let request = self.endpoint.requests().swap_remove(self.read);
         self.read += 1;
         let body = request.windows(4).position(|four| four == b"\r\n\r\n").unwrap() + 4;
@@ -179,7 +179,7 @@ impl Desk {
 }
 
 fn table(endpoint: &Endpoint) -> String {
-    format!("[notice.desk]\nto = \"http\"\nurl = \"http://{}/notices\"\n", endpoint.address)
+    format!("[notice.oncall]\nto = \"http\"\nurl = \"http://{}/notices\"\n", endpoint.address)
 }
 
 /// `raised held compute1`
@@ -190,14 +190,14 @@ fn said(notice: &Value) -> String {
 
 /// S1-5: once, with the same bytes until it is taken, also by a daemon that was started in between; and once its end.
 #[tokio::test]
-async fn a_hold_is_told_once_and_its_end_once() {
+async fn a_hold_is_sent_once_and_its_end_once() {
     let (_keep, journal) = place();
-    let mut desk = Desk::busy(1).await;
-    let daemon = Daemon::start(&journal, &desk.table());
+    let mut oncall = Oncall::busy(1).await;
+    let daemon = Daemon::start(&journal, &oncall.table());
     let first = daemon.hold("compute1").await;
-    assert_eq!(desk.next_said().await, "raised held compute1");
-    let raised = desk.next().await;
-    let requests = desk.endpoint.requests();
+    assert_eq!(oncall.next_said().await, "raised held compute1");
+    let raised = oncall.next().await;
+    let requests = oncall.endpoint.requests();
     assert_eq!(requests[0], requests[1], "byte for byte");
     assert_eq!((&raised["event_type"], &raised["mark"]), (&"notice".into(), &first.to_string().into()));
     assert_eq!((&raised["kind"], &raised["controller"]), (&"no-fqdn".into(), &"ctl1".into()));
@@ -206,67 +206,67 @@ async fn a_hold_is_told_once_and_its_end_once() {
     daemon.until_kept(1).await;
     daemon.end().await;
 
-    // Were the first one told again, it would come before the second one.
-    let daemon = Daemon::start(&journal, &desk.table());
+    // Were the first one sent again, it would come before the second one.
+    let daemon = Daemon::start(&journal, &oncall.table());
     daemon.hold("compute2").await;
-    assert_eq!(desk.next_said().await, "raised held compute2");
+    assert_eq!(oncall.next_said().await, "raised held compute2");
     daemon.until_kept(2).await;
     daemon.end().await;
-    let daemon = Daemon::start(&journal, &desk.table());
+    let daemon = Daemon::start(&journal, &oncall.table());
     daemon.dismiss(first).await;
-    let cleared = desk.next().await;
+    let cleared = oncall.next().await;
     assert_eq!(said(&cleared), "cleared held compute1");
     assert_eq!((&cleared["since"], &cleared["kind"]), (&raised["since"], &raised["kind"]));
     assert_ne!(cleared["id"], raised["id"]);
     daemon.until_kept(1).await;
     daemon.hold("compute3").await;
-    assert_eq!(desk.next_said().await, "raised held compute3", "the end is told once");
+    assert_eq!(oncall.next_said().await, "raised held compute3", "the end is sent once");
     daemon.end().await;
 }
 
-/// S1-5: a daemon that ends does not learn what arrived; the next one takes it back where it is over, and tells an end
+/// S1-5: a daemon that ends does not learn what arrived; the next one takes it back where it is over, and sends an end
 /// again that may have come.
 #[tokio::test]
 async fn what_was_under_way_when_a_daemon_ended_is_taken_back() {
     let (_keep, journal) = place();
-    let mut desk = Desk::hanging([1, 2]).await;
-    let daemon = Daemon::start(&journal, &desk.table());
+    let mut oncall = Oncall::hanging([1, 2]).await;
+    let daemon = Daemon::start(&journal, &oncall.table());
     let mark = daemon.hold("compute1").await;
-    desk.until_read(1).await;
+    oncall.until_read(1).await;
     daemon.end().await;
-    let raised = desk.next().await;
+    let raised = oncall.next().await;
     assert_eq!(said(&raised), "raised held compute1");
 
     let mut by_hand = Journal::open(&journal, Role::Alerter).unwrap();
     assert!(by_hand.dismiss(mark, "enough", "alice", Timestamp::now()).unwrap());
     drop(by_hand);
-    let daemon = Daemon::start(&journal, &desk.table());
-    desk.until_read(2).await;
+    let daemon = Daemon::start(&journal, &oncall.table());
+    oncall.until_read(2).await;
     daemon.end().await;
-    let cleared = desk.next().await;
+    let cleared = oncall.next().await;
     assert_eq!((said(&cleared), &cleared["since"]), ("cleared held compute1".into(), &raised["since"]));
 
-    let daemon = Daemon::start(&journal, &desk.table());
-    assert_eq!(desk.next().await["id"], cleared["id"], "nobody knows whether it came");
+    let daemon = Daemon::start(&journal, &oncall.table());
+    assert_eq!(oncall.next().await["id"], cleared["id"], "nobody knows whether it came");
     daemon.until_kept(0).await;
     daemon.end().await;
 }
 
-/// The operator gets what is true when the target takes it.
+/// The operator gets what is true at the time when the target accepts it.
 #[tokio::test]
-async fn what_has_passed_while_the_target_was_down_is_not_told() {
+async fn what_has_passed_while_the_target_was_down_is_not_sent() {
     let (_keep, journal) = place();
-    let mut desk = Desk::busy(1).await;
-    let daemon = Daemon::start(&journal, &desk.table());
+    let mut oncall = Oncall::busy(1).await;
+    let daemon = Daemon::start(&journal, &oncall.table());
     let first = daemon.hold("compute1").await;
-    assert_eq!(desk.next_said().await, "raised held compute1");
+    assert_eq!(oncall.next_said().await, "raised held compute1");
     daemon.dismiss(first).await;
     daemon.hold("compute2").await;
-    // The first one is sent once more where the pause is shorter than the time between two looks.
-    let mut taken = desk.next().await;
+    // The first one is sent once more where the pause is shorter than the time between two polls.
+    let mut taken = oncall.next().await;
     if said(&taken) == "raised held compute1" {
-        assert_eq!(desk.next_said().await, "cleared held compute1");
-        taken = desk.next().await;
+        assert_eq!(oncall.next_said().await, "cleared held compute1");
+        taken = oncall.next().await;
     }
     assert_eq!(said(&taken), "raised held compute2");
     daemon.end().await;
@@ -277,42 +277,42 @@ fn place_endpoint(shared: &Shared, endpoint: Breaker) {
     shared.routes.outboxes().insert("recovery".into(), Outbox::new(endpoint));
 }
 
-/// S1-5, S4-31: a route that refuses, and its recovery; a trouble that lasts.
+/// S1-5, S4-31: a route that refuses, and its recovery; a failure that lasts.
 #[tokio::test]
-async fn a_route_that_refuses_is_told_until_it_accepts() {
+async fn a_route_that_refuses_is_reported_until_it_accepts() {
     let (_keep, journal) = place();
-    let mut desk = Desk::busy(0).await;
-    let notices = format!("{}[delivery]\ndegraded-after = 1\n", desk.table());
+    let mut oncall = Oncall::busy(0).await;
+    let notices = format!("{}[delivery]\ndegraded-after = 1\n", oncall.table());
     let daemon = Daemon::start(&journal, &notices);
     let shared = &daemon.shared;
     let mut breaker = Breaker::new(1);
     let fails =
-        |kind| shared.routes.troubles().failed("recovery", kind, "somebody must mend it", Timestamp::now());
+        |kind| shared.routes.troubles().failed("recovery", kind, "somebody must fix it", Timestamp::now());
     breaker.begin();
     breaker.end(&HostName::parse("compute1").unwrap(), Sign::Refuses, None, Instant::now(), 0.5);
     assert!(breaker.is_parked());
     fails("credentials");
     place_endpoint(shared, breaker);
-    daemon.look();
-    let refused = desk.next().await;
+    daemon.poll();
+    let refused = oncall.next().await;
     assert_eq!((said(&refused), &refused["route"]), ("raised refused -".into(), &"recovery".into()));
     assert_eq!(refused["kind"], "credentials");
 
-    // It cannot be reached now: no recovery. Nobody tells of the time: the look comes by itself.
+    // It cannot be reached now: no recovery. Nothing reports the time: the poll comes by itself.
     place_endpoint(shared, Breaker::in_trouble(1, Instant::now()));
     fails("connect");
-    daemon.look();
-    assert_eq!(desk.next_said().await, "raised failing -");
+    daemon.poll();
+    assert_eq!(oncall.next_said().await, "raised failing -");
     assert!(shared.routes.troubles().accepted("recovery"));
-    daemon.look();
-    let ends = [desk.next_said().await, desk.next_said().await];
+    daemon.poll();
+    let ends = [oncall.next_said().await, oncall.next_said().await];
     assert_eq!(ends, ["cleared refused -", "cleared failing -"]);
     daemon.end().await;
 }
 
 /// A program as a target, and the log as another beside it.
 #[tokio::test]
-async fn a_program_and_the_log_are_told_the_same() {
+async fn a_program_and_the_log_get_the_same() {
     let log = Log::default();
     let writer = log.clone();
     let subscriber = tracing_subscriber::fmt().with_writer(move || writer.clone()).finish();
@@ -325,18 +325,18 @@ async fn a_program_and_the_log_are_told_the_same() {
     let mut lines = BufReader::new(pipe).lines();
     let command = serde_json::json!(["/bin/sh", "-c", "cat > \"$1\"", "sh", reports]);
     let notices =
-        format!("[notice.desk]\nto = \"exec\"\ncommand = {command}\n[notice.syslog]\nto = \"syslog\"\n");
+        format!("[notice.oncall]\nto = \"exec\"\ncommand = {command}\n[notice.syslog]\nto = \"syslog\"\n");
     let daemon = Daemon::start(&journal, &notices);
     let mark = daemon.hold("compute1").await;
     let line = tokio::time::timeout(LONG, lines.next_line()).await.unwrap().unwrap().unwrap();
-    let told: Value = serde_json::from_str(&line).unwrap();
-    assert_eq!(said(&told["event"]), "raised held compute1");
-    assert_eq!(told["id"], told["event"]["id"]);
+    let notice: Value = serde_json::from_str(&line).unwrap();
+    assert_eq!(said(&notice["event"]), "raised held compute1");
+    assert_eq!(notice["id"], notice["event"]["id"]);
     daemon.until_kept(1).await;
     daemon.dismiss(mark).await;
     let line = tokio::time::timeout(LONG, lines.next_line()).await.unwrap().unwrap().unwrap();
-    let told: Value = serde_json::from_str(&line).unwrap();
-    assert_eq!(said(&told["event"]), "cleared held compute1");
+    let notice: Value = serde_json::from_str(&line).unwrap();
+    assert_eq!(said(&notice["event"]), "cleared held compute1");
     daemon.end().await;
     let of_mark = |level: &str| {
         log.lines().iter().filter(|line| line.contains(level) && line.contains("condition=\"held\"")).count()
@@ -370,9 +370,9 @@ impl Write for Log {
 #[tokio::test]
 async fn a_target_that_hangs_is_in_nobodys_way() {
     let (_keep, journal) = place();
-    let mut healthy = Desk::busy(0).await;
+    let mut healthy = Oncall::busy(0).await;
     let hanging = Endpoint::acting(|mut peer| async move { peer.gone().await }).await;
-    let other = table(&hanging).replace("desk", "other");
+    let other = table(&hanging).replace("oncall", "other");
     let daemon = Daemon::start(&journal, &format!("{}{other}", healthy.table()));
     for host in ["compute1", "compute2"] {
         daemon.hold(host).await;
@@ -390,40 +390,40 @@ async fn a_target_that_hangs_is_in_nobodys_way() {
 async fn a_target_that_is_not_configured_any_more_is_forgotten() {
     for is_left_in in [false, true] {
         let (_keep, journal) = place();
-        let mut desk = Desk::busy(0).await;
-        let daemon = Daemon::start(&journal, &desk.table());
+        let mut oncall = Oncall::busy(0).await;
+        let daemon = Daemon::start(&journal, &oncall.table());
         daemon.hold("compute1").await;
-        assert_eq!(desk.next_said().await, "raised held compute1");
+        assert_eq!(oncall.next_said().await, "raised held compute1");
         daemon.until_kept(1).await;
         daemon.end().await;
-        let between = if is_left_in { desk.table() } else { String::new() };
+        let between = if is_left_in { oncall.table() } else { String::new() };
         let daemon = Daemon::start(&journal, &between);
         daemon.until_kept(usize::from(is_left_in)).await;
         daemon.end().await;
-        let daemon = Daemon::start(&journal, &desk.table());
+        let daemon = Daemon::start(&journal, &oncall.table());
         daemon.hold("compute2").await;
         let first = if is_left_in { "compute2" } else { "compute1" };
-        assert_eq!(desk.next_said().await, format!("raised held {first}"));
+        assert_eq!(oncall.next_said().await, format!("raised held {first}"));
         daemon.end().await;
     }
 }
 
-/// A target that a reload brings is told what holds, and one that it takes away hears no more. The broken variant is the
-/// daemon before: without a target nothing is told.
+/// A target that a reload brings is sent what holds, and one that it takes away hears no more. The broken variant is the
+/// daemon before: without a target nothing is sent.
 #[tokio::test]
 async fn targets_come_and_go_with_the_configuration() {
     let (_keep, journal) = place();
     let endpoint = Endpoint::saying(OK).await;
     let daemon = Daemon::start(&journal, "");
     daemon.hold("c1").await;
-    let desk = format!("[notice.desk]\nto = \"http\"\nurl = \"{}\"\n", endpoint.url());
+    let oncall = format!("[notice.oncall]\nto = \"http\"\nurl = \"{}\"\n", endpoint.url());
     assert_eq!(endpoint.requests().len(), 0);
-    daemon.shared.base.put_settings(Arc::new(settings(&journal, &desk)));
-    daemon.look();
+    daemon.shared.base.put_settings(Arc::new(settings(&journal, &oncall)));
+    daemon.poll();
     daemon.until_kept(1).await;
     assert_eq!(endpoint.requests().len(), 1);
     daemon.shared.base.put_settings(Arc::new(settings(&journal, "")));
-    daemon.look();
+    daemon.poll();
     daemon.until_kept(0).await;
     daemon.hold("c2").await;
     daemon.end().await;

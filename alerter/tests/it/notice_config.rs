@@ -15,7 +15,7 @@ fn problems(title: &str, keys: &str) -> Vec<String> {
 #[test]
 fn a_target_is_the_log_or_goes_through_a_driver() {
     let site = Site::new(&format!(
-        "{ROUTE}[notice.log]\nto = \"syslog\"\n[notice.desk]\nto = \"http\"\nurl = \"https://desk.example/x\"\ntimeout = 5\n\
+        "{ROUTE}[notice.log]\nto = \"syslog\"\n[notice.oncall]\nto = \"http\"\nurl = \"https://oncall.example/x\"\ntimeout = 5\n\
          [notice.recovery]\nto = \"exec\"\ncommand = [\"/bin/true\"]\n"
     ));
     let targets = site.settings().notices;
@@ -26,14 +26,14 @@ fn a_target_is_the_log_or_goes_through_a_driver() {
             NoticeWay::Driver(driver) => format!("{} {} {}", target.name, driver.kind(), driver.endpoint()),
         })
         .collect();
-    assert_eq!(shown, ["desk http https://desk.example/x", "log log", "recovery exec /bin/true"]);
+    assert_eq!(shown, ["log log", "oncall http https://oncall.example/x", "recovery exec /bin/true"]);
     assert!(Site::new(ROUTE).settings().notices.is_empty());
 }
 
 /// S1-48: each problem at its place, with what to do.
 #[test]
 fn what_makes_no_sense_for_a_notice_is_refused() {
-    let url = "to = \"http\"\nurl = \"https://desk.example/\"\n";
+    let url = "to = \"http\"\nurl = \"https://oncall.example/\"\n";
     for (keys, expected) in [
         ("", "1:9: [notice.a] does not say how: set to = \"syslog\", \"http\" or \"exec\""),
         (
@@ -42,7 +42,7 @@ fn what_makes_no_sense_for_a_notice_is_refused() {
         ),
         ("to = 1", "2:6: must be text in quotes, not a whole number"),
         (
-            "to = \"syslog\"\nurl = \"https://desk.example/\"",
+            "to = \"syslog\"\nurl = \"https://oncall.example/\"",
             "3:1: unknown key url in [notice.a]; known are: to",
         ),
         (&format!("{url}body = \"doctor\""), "4:8: a notice has a form of its own: remove body"),

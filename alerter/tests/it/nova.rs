@@ -9,7 +9,7 @@ use serde_json::{Map, Value, json};
 
 use crate::check_online::{found, named};
 use crate::cloud::{Cloud, Service, Whim};
-use crate::openstack::{AT, Request, error, http, mark, not_found, tell, tell_step};
+use crate::openstack::{AT, Request, error, http, mark, not_found, send, send_step};
 use crate::route::{BODY, SHORT, word};
 
 const HOST: &str = "Compute1.my.cloud.com";
@@ -228,19 +228,19 @@ fn disable(cloud: &Cloud<Compute>, reason: &str) {
     cloud.room().service.rows[1].disabled = Some(reason.to_owned());
 }
 
-/// The reason of the mark that is told.
+/// The reason of the mark that is sent.
 fn own() -> String {
     format!("{WHO}2026-07-21T02:13:20Z")
 }
 
-/// One attempt to tell that the host is down.
+/// One attempt to report that the host is down.
 async fn down(driver: &Nova) -> String {
-    word(&tell(driver, &driver.body(&mark()), 0).await)
+    word(&send(driver, &driver.body(&mark()), 0).await)
 }
 
-/// One attempt to tell that it is back.
+/// One attempt to report that it is back.
 async fn back(driver: &Nova, mark: &Mark) -> Outcome {
-    tell_step(driver, Step::Return, &driver.return_body(mark, &[]), 0).await
+    send_step(driver, Step::Return, &driver.return_body(mark, &[]), 0).await
 }
 
 fn acknowledged(reference: &str) -> Outcome {
@@ -251,7 +251,7 @@ fn acknowledged(reference: &str) -> Outcome {
 async fn the_service_of_a_failed_host_is_forced_down() {
     let cloud = Cloud::with(Compute::new()).await;
     let driver = plain(&cloud);
-    assert_eq!(tell(&driver, &driver.body(&mark()), 0).await, acknowledged(&id_of(1)));
+    assert_eq!(send(&driver, &driver.body(&mark()), 0).await, acknowledged(&id_of(1)));
     let get = format!("GET /v2.1/os-services?host={HOST}&binary=nova-compute");
     assert_eq!(cloud.room().asked, [get, format!("PUT /v2.1/os-services/{}", id_of(1))]);
     assert_eq!(cloud.room().bodies, [r#"{"forced_down":true}"#]);
@@ -274,7 +274,7 @@ async fn it_is_disabled_with_a_reason_that_names_us_and_the_time() {
     );
 }
 
-/// The broken variant disables in any case, and nobody knows any more whose it was.
+/// The broken variant disables in any case, and its owner is not known any more.
 #[tokio::test]
 async fn what_somebody_else_disabled_keeps_its_reason() {
     for reason in ["alice: bad memory", ""] {
@@ -309,7 +309,7 @@ async fn a_host_without_exactly_one_service_waits_for_somebody() {
     assert_eq!(back(&driver, &mark()).await.as_str(), "rejected");
     cloud.room().service.rows.retain(|row| row.host != HOST || row.binary != "nova-compute");
     assert_eq!(down(&driver).await, "rejected unknown-host");
-    // Nova tells capital letters from small ones.
+    // Nova distinguishes capital letters from small ones.
     cloud.room().service.rows.push(row("compute1.my.cloud.com", "nova-compute"));
     assert_eq!(down(&driver).await, "rejected unknown-host");
     assert_eq!(cloud.count("PUT"), 0);
@@ -337,9 +337,9 @@ async fn an_answer_that_was_lost_is_asked_for_again() {
     }
 }
 
-/// Whatever becomes of the look, nothing of the mark was sent.
+/// However the reading ends, nothing of the mark was sent.
 #[tokio::test]
-async fn a_look_that_fails_leaves_nothing_open() {
+async fn a_lookup_that_fails_leaves_nothing_open() {
     for (whim, expected) in [
         (Whim::Close, "unreachable closed"),
         (Whim::HalfHeader, "unreachable closed"),
@@ -386,7 +386,7 @@ async fn every_error_has_its_word() {
         let cloud = Cloud::with(Compute::new()).await;
         cloud.room().whims = vec![(method, Whim::Say(status, body))];
         let driver = plain(&cloud);
-        let outcome = tell(&driver, &driver.body(&mark()), 0).await;
+        let outcome = send(&driver, &driver.body(&mark()), 0).await;
         assert_eq!(word(&outcome), expected, "{method} {status}");
         let detail = outcome.failure().unwrap().detail.clone();
         assert!(detail.contains(shown), "{detail}");
@@ -454,10 +454,10 @@ async fn a_test_changes_nothing() {
     let before = cloud.room().service.rows.clone();
     let driver = disabling(&cloud);
     let test = driver.test_body(&mark().id, Timestamp::now());
-    assert_eq!(word(&tell(&driver, &test, 0).await), "acknowledged");
+    assert_eq!(word(&send(&driver, &test, 0).await), "acknowledged");
     assert_eq!(cloud.room().asked, ["GET /v2.1/os-services?host=send-test.invalid&binary=nova-compute"]);
     cloud.room().service.is_reader = true;
-    assert_eq!(word(&tell(&driver, &test, 0).await), "refused forbidden");
+    assert_eq!(word(&send(&driver, &test, 0).await), "refused forbidden");
     assert_eq!(cloud.room().service.rows, before);
 }
 
@@ -465,7 +465,7 @@ async fn a_test_changes_nothing() {
 #[tokio::test]
 async fn the_message_of_another_driver_is_not_taken() {
     let cloud = Cloud::with(Compute::new()).await;
-    assert_eq!(word(&tell(&plain(&cloud), BODY, 0).await), "rejected rejected");
+    assert_eq!(word(&send(&plain(&cloud), BODY, 0).await), "rejected rejected");
     assert!(cloud.room().asked.is_empty() && cloud.site.state().tokens_asked == 0);
 }
 
@@ -510,7 +510,7 @@ async fn what_somebody_else_changed_is_left_alone() {
     }
 }
 
-/// Issue 22, 7: who disables nothing leaves no reason to be known by, and nobody knows who forced the host down.
+/// Issue 22, 7: a route that disables nothing leaves no reason, so it is unknown who forced the host down.
 #[tokio::test]
 async fn without_a_reason_it_is_left_and_said() {
     for reason in [None, Some("alice: bad memory")] {
@@ -527,17 +527,17 @@ async fn without_a_reason_it_is_left_and_said() {
     }
 }
 
-/// The reason that was told is ours, also when the route has another one by now, or disables nothing any more.
+/// The reason that was sent is ours, also when the route has another one by now, or disables nothing any more.
 #[tokio::test]
 async fn a_route_that_has_changed_undoes_what_it_did() {
     for now in [Some("nova-host-alerter, {failure_time}".to_owned()), None] {
         let cloud = Cloud::with(Compute::new()).await;
         let before = disabling(&cloud);
-        let told = before.body(&mark());
-        assert_eq!(word(&tell(&before, &told, 0).await), "acknowledged");
+        let body = before.body(&mark());
+        assert_eq!(word(&send(&before, &body, 0).await), "acknowledged");
         let changed = Nova::new(Options { disabled_reason: now, ..options(cloud.options()) }).unwrap();
-        let step = changed.return_body(&mark(), &told);
-        let outcome = tell_step(&changed, Step::Return, &step, 0).await;
+        let step = changed.return_body(&mark(), &body);
+        let outcome = send_step(&changed, Step::Return, &step, 0).await;
         assert_eq!(outcome, acknowledged(&id_of(1)));
         assert_eq!(service(&cloud), row(HOST, "nova-compute"));
     }
@@ -551,7 +551,7 @@ async fn a_second_outage_is_ended_by_its_own_return() {
     let driver = disabling(&cloud);
     let second = Mark { failure_time: Timestamp::from_seconds(AT + 600), ..mark() };
     for mark in [mark(), second.clone()] {
-        assert_eq!(word(&tell(&driver, &driver.body(&mark), 0).await), "acknowledged");
+        assert_eq!(word(&send(&driver, &driver.body(&mark), 0).await), "acknowledged");
     }
     assert_eq!(service(&cloud).disabled.as_deref(), Some(&*format!("{WHO}2026-07-21T02:23:21Z")));
     assert_eq!(word(&back(&driver, &mark()).await), "rejected not-ours");

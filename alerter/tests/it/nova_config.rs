@@ -16,7 +16,7 @@ fn route(keys: &str) -> Site {
 }
 
 /// What its messages say of a host that failed.
-fn told(site: &Site) -> Value {
+fn stored(site: &Site) -> Value {
     serde_json::from_slice(&site.settings().routes[0].driver.body(&mark())).unwrap()
 }
 
@@ -27,23 +27,23 @@ fn a_cloud_is_a_route() {
     let driver = &settings.routes[0].driver;
     assert_eq!((driver.kind(), driver.endpoint().as_str()), ("nova", "Nova of cloud one at https://k/v3"));
     assert!(driver.further_steps().is_empty() && driver.warnings().is_empty());
-    let told = told(&site);
-    assert_eq!((&told["host"], &told["forced_down"]), (&"Compute1.my.cloud.com".into(), &true.into()));
-    assert!(told.get("disabled_reason").is_none());
+    let stored = stored(&site);
+    assert_eq!((&stored["host"], &stored["forced_down"]), (&"Compute1.my.cloud.com".into(), &true.into()));
+    assert!(stored.get("disabled_reason").is_none());
 }
 
 #[test]
 fn every_key_counts() {
     let reason = "disabled-reason = \"nova-host-alerter, {failure_time}\"";
     let site = route(&format!("host-name = \"node\"\ndisable = true\n{reason}\nwhen-returned = \"up\""));
-    let told = told(&site);
+    let stored = stored(&site);
     assert_eq!(
-        (&told["host"], &told["disabled_reason"]),
+        (&stored["host"], &stored["disabled_reason"]),
         (&"compute1".into(), &"nova-host-alerter, 2026-07-21T02:13:20Z".into())
     );
     assert_eq!(site.settings().routes[0].driver.further_steps(), [Step::Return]);
     let usual = "nova-host-alerter: fenced, down since 2026-07-21T02:13:20Z";
-    assert_eq!(self::told(&route("disable = true"))["disabled_reason"], usual);
+    assert_eq!(self::stored(&route("disable = true"))["disabled_reason"], usual);
 }
 
 #[test]

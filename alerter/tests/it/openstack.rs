@@ -60,7 +60,7 @@ pub(crate) struct State {
     pub(crate) keystone_says: Option<(u16, String)>,
     /// Keystone closes every connection without a word.
     pub(crate) keystone_is_mute: bool,
-    /// Keystone answers only when it is told to.
+    /// Keystone answers only when the test says so.
     pub(crate) hold: Option<Arc<Hold>>,
     /// So much of the end of Keystone's answer with a token is missing.
     pub(crate) cut: usize,
@@ -76,11 +76,11 @@ pub(crate) struct State {
     pub(crate) host_changed: Option<i64>,
     /// Masakari closes every connection without a word.
     pub(crate) is_mute: bool,
-    /// Nobody may look at segments, hosts and notifications.
+    /// Nobody may read segments, hosts and notifications.
     pub(crate) is_hidden: bool,
     /// Masakari closes every connection on which it is asked to show something.
-    pub(crate) looks_break: bool,
-    /// The credential's access rules leave out all looks: Keystone's middleware answers them with 401.
+    pub(crate) reads_break: bool,
+    /// The credential's access rules leave out all reads: Keystone's middleware answers them with 401.
     pub(crate) may_only_post: bool,
     /// Of the segment with all hosts.
     pub(crate) is_enabled: bool,
@@ -163,7 +163,7 @@ impl Site {
         self.state.lock().unwrap()
     }
 
-    /// Keystone answers only when it is told to.
+    /// Keystone answers only when the test says so.
     pub(crate) fn hold(&self) -> Arc<Hold> {
         Arc::clone(self.state().hold.insert(Arc::default()))
     }
@@ -247,7 +247,7 @@ fn new_state() -> Arc<Mutex<State>> {
         host_changed: None,
         is_mute: false,
         is_hidden: false,
-        looks_break: false,
+        reads_break: false,
         may_only_post: false,
         is_enabled: true,
         is_old: false,
@@ -263,7 +263,7 @@ fn new_state() -> Arc<Mutex<State>> {
     }))
 }
 
-/// The mark that is told.
+/// The mark that is sent.
 pub(crate) fn mark() -> Mark {
     Mark {
         id: id(),
@@ -276,12 +276,12 @@ pub(crate) fn mark() -> Mark {
 }
 
 /// One exchange. Whatever comes of it, nothing of it shows a secret.
-pub(crate) async fn tell(driver: &dyn Driver, body: &[u8], ambiguous: u32) -> Outcome {
-    tell_step(driver, Step::Failure, body, ambiguous).await
+pub(crate) async fn send(driver: &dyn Driver, body: &[u8], ambiguous: u32) -> Outcome {
+    send_step(driver, Step::Failure, body, ambiguous).await
 }
 
 /// The same of any step.
-pub(crate) async fn tell_step(driver: &dyn Driver, step: Step, body: &[u8], ambiguous: u32) -> Outcome {
+pub(crate) async fn send_step(driver: &dyn Driver, step: Step, body: &[u8], ambiguous: u32) -> Outcome {
     let id = id();
     let outcome = driver.deliver(Message { step, id: &id, body, ambiguous }).await;
     let shown = format!("{outcome:?} {driver:?} {}", driver.endpoint());
@@ -366,7 +366,7 @@ async fn serve_masakari<S: AsyncRead + AsyncWrite + Unpin>(mut peer: Peer<S>, st
 
 fn answer_of_masakari(request: &Request, state: &Mutex<State>) -> Option<Vec<u8>> {
     let mut state = state.lock().unwrap();
-    if state.is_mute || (state.looks_break && request.method == "GET") {
+    if state.is_mute || (state.reads_break && request.method == "GET") {
         return None;
     }
     let whim =
@@ -453,7 +453,7 @@ impl State {
             return not_found();
         };
         let version = request.header("openstack-api-version");
-        // From 1.1 on a look at a notification asks the engine, and nothing else needs one.
+        // From 1.1 on reading a notification asks the engine, and nothing else needs one.
         assert!(version.is_none() || path == "/segments", "{version:?} of {path}");
         match (request.method.as_str(), path) {
             ("POST", "/notifications") => self.notify(request),

@@ -3,7 +3,7 @@
 use drivers::masakari::{Masakari, Options};
 use drivers::{Driver, openstack};
 
-use crate::openstack::{Site, Whim, mark, tell};
+use crate::openstack::{Site, Whim, mark, send};
 use crate::route::{SHORT, word};
 
 /// A driver that leaves a token that is not there soon to the next attempt.
@@ -12,7 +12,7 @@ fn hasty(site: &Site) -> Masakari {
 }
 
 async fn attempt(driver: &Masakari) -> String {
-    word(&tell(driver, &driver.body(&mark()), 0).await)
+    word(&send(driver, &driver.body(&mark()), 0).await)
 }
 
 /// The fetch that is under way has come to its end: a check waits for it as long as it takes.
@@ -21,7 +21,7 @@ async fn fetched(driver: &Masakari) {
     assert!(findings.is_empty(), "{findings:?}");
 }
 
-/// What allowed a mark to be told may be over when a slow Keystone has answered. The fetch goes on for the next attempt.
+/// What allowed a mark to be sent may be over when a slow Keystone has answered. The fetch goes on for the next attempt.
 #[tokio::test]
 async fn no_mark_goes_out_long_after_it_was_allowed() {
     let site = Site::new().await;
@@ -48,7 +48,7 @@ async fn a_patient_one_waits_for_keystone() {
         assert!(site.state().asked.is_empty());
         hold.go.notify_one();
     };
-    let (outcome, ()) = tokio::join!(tell(&driver, &body, 0), keystone);
+    let (outcome, ()) = tokio::join!(send(&driver, &body, 0), keystone);
     assert_eq!((word(&outcome).as_str(), site.counts()), ("acknowledged", (1, 1)));
 }
 
@@ -68,14 +68,14 @@ async fn no_mark_goes_out_again_long_after_it_was_allowed() {
     assert_eq!(site.counts(), (1, 2));
 }
 
-/// The daemon drops an exchange when it stops, or loses its right to tell: the fetch is nobody's own.
+/// The daemon drops an exchange when it stops, or loses its right to send: the fetch goes on without it.
 #[tokio::test]
 async fn a_fetch_outlives_the_exchange_that_began_it() {
     let site = Site::new().await;
     let (driver, hold) = (site.driver(), site.hold());
     let body = driver.body(&mark());
     tokio::select! {
-        outcome = tell(&driver, &body, 0) => panic!("{outcome:?}"),
+        outcome = send(&driver, &body, 0) => panic!("{outcome:?}"),
         () = hold.asked.notified() => {}
     }
     hold.go.notify_one();
@@ -100,7 +100,7 @@ async fn a_refusal_that_came_late_is_heard_by_the_next_attempt() {
     assert_eq!((word.as_str(), site.state().tokens_asked), ("refused credentials", 1));
 }
 
-/// Debian's Keystone ends its bodies with the connection: one that stops on its way looks whole to HTTP.
+/// Debian's Keystone ends its bodies with the connection: one that stops on its way seems whole to HTTP.
 #[tokio::test]
 async fn an_answer_of_keystone_that_breaks_off_passes_by_itself() {
     let site = Site::new().await;
@@ -119,14 +119,14 @@ async fn a_catalog_without_end_has_its_sentence() {
     let site = Site::new().await;
     let driver = site.driver();
     site.state().others.push(("volume", "x".repeat(1024 * 1024)));
-    let outcome = tell(&driver, &driver.body(&mark()), 0).await;
+    let outcome = send(&driver, &driver.body(&mark()), 0).await;
     assert_eq!(word(&outcome), "refused catalog");
     let detail = outcome.failure().unwrap().detail.clone();
     assert!(detail.contains("longer than 1024 KiB"), "{detail}");
 }
 
 /// A 404 may come of a catalog that has changed, unless the service itself says what it does not have. The broken variant
-/// logs in anew after each thing that is not there.
+/// logs in again after each thing that is not there.
 #[tokio::test]
 async fn what_a_service_does_not_have_costs_no_token() {
     for (body, tokens) in [

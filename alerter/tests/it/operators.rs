@@ -92,7 +92,7 @@ async fn every_action_is_on_record_with_who_and_why() {
     assert_eq!((nothing["changed"].as_u64(), history(&server).await.len()), (Some(0), before));
 }
 
-/// Whoever adds a request that changes something says above how it is put on record.
+/// A new request that changes something needs a row above: how it is put on record.
 #[test]
 fn every_request_that_changes_something_is_tried_above() {
     let tried: BTreeSet<(String, String)> =

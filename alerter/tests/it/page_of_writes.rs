@@ -2,7 +2,7 @@
 
 const PAGE: &str = include_str!("../../../docs/writes.md");
 
-/// The rows of a section, but for its head.
+/// The rows of a section without its head.
 fn rows(page: &str, section: &str) -> Vec<String> {
     let (_, behind) = page.split_once(section).unwrap();
     let own = behind.split("\n## ").next().unwrap().lines();

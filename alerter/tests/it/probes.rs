@@ -18,7 +18,7 @@ pub(crate) fn node(name: &str) -> HostName {
     HostName::parse(name).unwrap()
 }
 
-/// A `poll-url` probe of an endpoint at `address`, which is told the host's name.
+/// A `poll-url` probe of an endpoint at `address`, which gets the host's name.
 pub(crate) fn poll_url(address: impl std::fmt::Display, keys: &str) -> Confirm {
     confirm(&format!(
         "[groups.r.confirm.poll-url.api]\nurl = \"http://{address}/health/{{nodename}}\"\nhealthy = \"passing\"\nretry-interval = 0\n{keys}"
@@ -56,7 +56,7 @@ async fn a_host_that_gives_the_healthy_answer_is_healthy_at_once() {
 
 /// S0-11, S0-14: exactly one try and its retries, and then the host is unhealthy, whatever was answered instead.
 ///
-/// The broken variants: a client that follows redirects finds the healthy text behind one, and one that does not look at the
+/// The broken variants: a client that follows redirects finds the healthy text behind one, and one that does not check the
 /// status finds it in an error's body.
 #[tokio::test]
 async fn every_other_answer_is_a_failed_try() {
@@ -100,7 +100,7 @@ async fn a_retry_may_find_the_host_healthy() {
     assert_eq!(endpoint.requests().len(), 3);
 }
 
-/// S0-9: a fenced host is expected to be unreachable; who sees it otherwise says so.
+/// S0-9: a fenced host is expected to be unreachable; a site that sees it otherwise configures it.
 #[tokio::test]
 async fn a_refused_connection_counts_as_configured() {
     let said = ask(&poll_url(unused(), "retries = 1")).await;
@@ -186,7 +186,7 @@ fn over_tls(endpoint: &Endpoint, keys: &str) -> Confirm {
     confirm(&format!("[groups.r.confirm.poll-url.api]\n{url}\nhealthy = \"passing\"\nretries = 0\n{keys}"))
 }
 
-/// S0-13: a certificate that cannot be believed says that somebody is there, and not who: nothing is decided by it.
+/// S0-13: a certificate that cannot be believed shows that something answers, but not what: nothing is decided by it.
 ///
 /// The broken variant takes it for a connection error: an expired certificate would confirm that a living host is down.
 #[tokio::test]

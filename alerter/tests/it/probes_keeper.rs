@@ -1,4 +1,4 @@
-//! Probing beside the daemon: bounded, dropped when nobody wants it, asked anew when nobody knows.
+//! Probing beside the daemon: bounded, dropped when nobody wants it, asked again when nobody knows.
 
 use std::collections::HashSet;
 use std::sync::Arc;
@@ -79,7 +79,7 @@ async fn the_rule_decides_between_probes() {
     assert_eq!(verdict_on(&rule("any-failed", [up, up])).await, healthy(&format!("{a}, and {b}")));
 }
 
-/// An endpoint that answers nobody before it is told to, and tells who asks.
+/// An endpoint that answers nobody before the test says so, and reports who asks.
 struct Held {
     endpoint: Endpoint,
     asked: mpsc::UnboundedReceiver<String>,
@@ -89,17 +89,17 @@ struct Held {
 
 impl Held {
     async fn new() -> Self {
-        let (tell, asked) = mpsc::unbounded_channel();
+        let (report, asked) = mpsc::unbounded_channel();
         let (go, most, now) =
             (Arc::new(Semaphore::new(0)), Arc::<AtomicUsize>::default(), Arc::<AtomicUsize>::default());
         let (gate, highest) = (Arc::clone(&go), Arc::clone(&most));
         let endpoint = Endpoint::acting(move |mut peer| {
-            let (tell, gate, highest, now) =
-                (tell.clone(), Arc::clone(&gate), Arc::clone(&highest), Arc::clone(&now));
+            let (report, gate, highest, now) =
+                (report.clone(), Arc::clone(&gate), Arc::clone(&highest), Arc::clone(&now));
             async move {
                 let request = String::from_utf8(peer.take_request().await.unwrap()).unwrap();
                 highest.fetch_max(now.fetch_add(1, Ordering::SeqCst) + 1, Ordering::SeqCst);
-                tell.send(request.split(' ').nth(1).unwrap().to_owned()).unwrap();
+                report.send(request.split(' ').nth(1).unwrap().to_owned()).unwrap();
                 gate.acquire().await.unwrap().forget();
                 now.fetch_sub(1, Ordering::SeqCst);
                 peer.say(DOWN).await;
@@ -182,7 +182,7 @@ async fn a_program_of_a_dropped_mark_is_killed() {
 
 /// A mark that is wanted again and again is asked about once.
 #[tokio::test]
-async fn wanting_is_no_asking_anew() {
+async fn wanting_does_not_ask_again() {
     let mut held = Held::new().await;
     let confirm = poll_url(held.endpoint.address, "retries = 0\ntimeout = 30");
     let mut prober = Prober::default();
@@ -235,9 +235,9 @@ async fn who_does_not_know_is_asked_again_alone() {
     assert_eq!(endpoint.requests().len(), 1);
 }
 
-/// When nothing is decided within the limit, all is asked anew: what was said long ago says nothing about now.
+/// When nothing is decided within the limit, all is asked again: what was said long ago says nothing about now.
 #[tokio::test]
-async fn after_the_limit_all_is_asked_anew() {
+async fn after_the_limit_all_is_asked_again() {
     let endpoint = Endpoint::acting(|mut peer| async move {
         peer.request().await;
         peer.say(if peer.number == 1 { DOWN } else { UP }).await;
@@ -247,7 +247,7 @@ async fn after_the_limit_all_is_asked_anew() {
         "[groups.r.confirm.poll-url.api]\nurl = \"http://{}/{{nodename}}\"\nhealthy = \"passing\"\nretries = 0\n[groups.r.confirm.pacemaker-state.node]",
         endpoint.address
     ));
-    // Nobody shows a CIB, so that only the url can decide; and it says something else when it is asked anew.
+    // Nobody shows a CIB, so that only the url can decide; and it says something else when it is asked again.
     let confirm = Confirm { limit: Duration::from_secs(1), ..at_once(confirm) };
     let mut prober = Prober::default();
     prober.want(mark(0), &node("compute1"), &confirm);

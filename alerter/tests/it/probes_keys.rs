@@ -16,7 +16,7 @@ fn site(text: &str) -> Site {
     site.with("alerter.toml", format!("[groups.r]\nhosts = [\"*\"]\n{text}\n{ROUTE}"))
 }
 
-/// What is asked before a mark of the group is told.
+/// What is asked before a mark of the group is sent.
 pub(crate) fn confirm_of(site: &Site) -> Option<Confirm> {
     let settings = site.settings();
     settings.groups.iter().find(|group| group.name == "r").and_then(|group| group.confirm.clone())
@@ -101,7 +101,7 @@ fn assert_each<const N: usize>(cases: [(String, &str); N]) {
     }
 }
 
-/// S0-4, S0-44: what belongs to no probe is refused by name, with what may have been meant.
+/// S0-4, S0-44: a key of no probe is refused by name, with a suggestion.
 #[test]
 fn an_unknown_table_or_key_is_refused() {
     let top = |text: &str| format!("[groups.r.confirm]\n{text}\n{TCP}");
@@ -144,7 +144,7 @@ fn an_unknown_table_or_key_is_refused() {
     ]);
 }
 
-/// S0-8, S0-10: `{nodename}` and no other name, and a pattern that not every answer holds.
+/// S0-8, S0-10: `{nodename}` and no other name, and a pattern that does not match every answer.
 #[test]
 fn a_url_is_about_the_host_and_a_pattern_says_something() {
     let url = |url: &str| format!("[groups.r.confirm.poll-url.a]\nhealthy = \"ok\"\nurl = \"{url}\"\n");
@@ -177,7 +177,7 @@ fn a_url_is_about_the_host_and_a_pattern_says_something() {
     ]);
 }
 
-/// S0-11, S0-12: numbers within their bounds, and tries that come to an end before all is asked anew.
+/// S0-11, S0-12: numbers within their bounds, and tries that come to an end before all is asked again.
 #[test]
 fn numbers_are_bounded() {
     assert_each([

@@ -1,5 +1,5 @@
 //! One story for each way in which the promise was once broken (design, section 1): what happens, and what the promise wants
-//! of it, whoever keeps it. `make mutants` puts the old rules back, one by one, and each must be found by a story here.
+//! of it, whichever code keeps it. `make mutants` puts the old rules back, one by one, and each must be found by a story here.
 
 use std::collections::BTreeSet;
 use std::time::Duration;
@@ -28,7 +28,7 @@ fn fresh(hosts: &[&'static str]) -> Site {
     Site::at(BEGINNING, hosts)
 }
 
-/// A site and an alerter on this controller that has looked.
+/// A site and an alerter on this controller that has polled.
 fn begun(hosts: &[&'static str], controller: &'static str) -> (Site, Alerter) {
     started(fresh(hosts), controller)
 }
@@ -57,7 +57,7 @@ fn stop_all(site: &mut Site) {
 /// B1. No age ends a mark that nobody took: all endpoints are dead over a weekend, and then the register is emptied, alone or
 /// by a stop of everything. It is notified where the host is surely down, else held.
 #[test]
-fn an_untold_mark_does_not_end_by_age() {
+fn a_mark_that_was_not_sent_does_not_end_by_age() {
     if lacks_evidence() {
         return;
     }
@@ -82,7 +82,7 @@ fn an_untold_mark_does_not_end_by_age() {
     expect("age", &wrong);
 }
 
-/// B2. What one controller knows of an open mark comes back to all: an alerter elsewhere must not depend on evidence of its own.
+/// B2. What one controller knows of an open mark reaches all again: an alerter elsewhere must not depend on evidence of its own.
 /// The controller of the first alerter does not come back, and the agent's `monitor` is all that runs where the record is.
 #[test]
 fn a_mark_of_another_controller_comes_back_after_the_register_was_lost() {
@@ -90,7 +90,7 @@ fn a_mark_of_another_controller_comes_back_after_the_register_was_lost() {
         return;
     }
     let mut wrong = Vec::new();
-    for fenced_anew in [false, true] {
+    for fenced_again in [false, true] {
         let (mut site, mut first) = begun(&["compute1"], "ctl1");
         site.down.extend(ROUTES);
         site.lost.insert("ctl2");
@@ -103,19 +103,19 @@ fn a_mark_of_another_controller_comes_back_after_the_register_was_lost() {
         site.advance(2.0 * HOUR);
         let mut second = Alerter::start(&site, "ctl2");
         second.run(&mut site, 10);
-        if fenced_anew {
+        if fenced_again {
             site.hosts.get_mut("compute1").unwrap().member = Some(false);
             site.off("ctl2", "compute1");
             site.seen_fenced("compute1");
         }
         site.monitor("ctl3");
         rest(&mut second, &mut site, 120);
-        wrong.extend(site.promise(&second, !fenced_anew));
+        wrong.extend(site.promise(&second, !fenced_again));
     }
     expect("monitor", &wrong);
 }
 
-/// The same while an alerter runs on: a part of the register is lost, the part that says of an open mark.
+/// The same while an alerter runs on: the part of the register with an open mark is lost.
 #[test]
 fn a_part_of_the_register_that_is_lost_comes_back() {
     if lacks_evidence() {
@@ -138,7 +138,7 @@ fn a_part_of_the_register_that_is_lost_comes_back() {
         site.down.clear();
         rest(&mut alerter, &mut site, 120);
         let wrong = site.promise(&alerter, false);
-        let once = wrong.iter().filter(|it| !it.contains("told 2 times")).count() == 0;
+        let once = wrong.iter().filter(|it| !it.contains("sent 2 times")).count() == 0;
         assert!(once, "{seed}: {wrong:#?}");
     }
 }
@@ -233,14 +233,14 @@ fn what_is_dated_in_the_future_waits_no_longer_than_anything_else() {
             }
             rest(&mut alerter, &mut site, 300);
             let case = format!("{ahead} s ahead, alert {has_alert}, history {has_history}");
-            let is_seen = !site.told.is_empty() || !alerter.held("compute1").is_empty();
+            let is_seen = !site.notified.is_empty() || !alerter.held("compute1").is_empty();
             if !is_seen {
                 wrong.push(format!("{case}: neither notified nor held"));
             }
-            // What is notified of it must be true: it did not fail tomorrow.
+            // What is notified of it must be true: the host did not fail in the future.
             let now = site.now.seconds();
-            let late = site.told.iter().filter(|told| told.failure_time > now + 120);
-            wrong.extend(late.map(|told| format!("{case}: {told:?}")));
+            let late = site.notified.iter().filter(|notified| notified.failure_time > now + 120);
+            wrong.extend(late.map(|notified| format!("{case}: {notified:?}")));
             if site.evidence_on("ctl2") > 0 {
                 wrong.push(format!("{case}: evidence waits"));
             }
@@ -273,7 +273,7 @@ fn a_first_start_in_the_future_silences_nothing() {
     expect("watermark", &site.promise(&alerter, false));
 }
 
-/// B5. A host that is alive is confirmed by hand, and nobody looks at the held mark. Its real failure 22 h later is an outage of
+/// B5. A host that is alive is confirmed by hand, and nobody checks the held mark. Its real failure 22 h later is an outage of
 /// its own: notified with its own time.
 #[test]
 fn a_failure_is_not_folded_into_a_confirmation_by_hand() {
@@ -298,7 +298,7 @@ fn a_failure_is_not_folded_into_a_confirmation_by_hand() {
 /// B6. A cluster node that is fenced, comes back and is fenced again has failed twice, however fast; whatever Pacemaker writes
 /// into `in_ccm`, and whether or not the alerter moves.
 #[test]
-fn a_cluster_node_that_comes_back_and_is_fenced_again_is_told_each_time() {
+fn a_cluster_node_that_comes_back_and_is_fenced_again_is_reported_each_time() {
     if lacks_evidence() {
         return;
     }
@@ -325,7 +325,7 @@ fn a_cluster_node_that_comes_back_and_is_fenced_again_is_told_each_time() {
 
 /// The same node is one outage while it stays away, however often it is fenced.
 #[test]
-fn a_cluster_node_that_stays_away_is_told_once() {
+fn a_cluster_node_that_stays_away_is_reported_once() {
     if lacks_evidence() {
         return;
     }
@@ -366,7 +366,7 @@ fn a_fencing_a_day_after_its_outage_was_settled_is_seen() {
         }
         site.seen_fenced("compute1");
         rest(&mut alerter, &mut site, 120);
-        let ids: BTreeSet<&str> = site.told.iter().map(|told| told.id.as_str()).collect();
+        let ids: BTreeSet<&str> = site.notified.iter().map(|notified| notified.id.as_str()).collect();
         if ids.len() < 2 && alerter.held("compute1").is_empty() {
             wrong.push(format!("marked {is_marked}: a fencing is neither notified nor held"));
         }
@@ -375,9 +375,9 @@ fn a_fencing_a_day_after_its_outage_was_settled_is_seen() {
 }
 
 /// B8. Without a register nobody sees a return: a second fencing after the first one was acknowledged is another outage, since
-/// what is sent twice can be mended, and what is swallowed cannot.
+/// what is sent twice can be corrected, and what is swallowed cannot.
 #[test]
-fn without_a_register_a_fencing_after_the_acknowledgement_is_told() {
+fn without_a_register_a_fencing_after_the_acknowledgement_is_sent() {
     if lacks_evidence() {
         return;
     }
@@ -396,7 +396,7 @@ fn without_a_register_a_fencing_after_the_acknowledgement_is_told() {
     expect("alone", &site.audit());
 }
 
-/// D. Whoever can write the register settles an open mark in the name of a controller that does not exist. It is notified all
+/// D. A writer of the register settles an open mark in the name of a controller that does not exist. It is notified all
 /// the same.
 #[test]
 fn an_end_by_a_controller_that_does_not_exist_ends_nothing() {
@@ -468,7 +468,7 @@ fn a_mark_beside_a_real_fencing_says_nothing_else_than_that() {
 }
 
 /// A mark as an alerter would have made it.
-/// D. A mark of a host that is alive, dated years ahead, takes in nothing of the host's real outage.
+/// D. A mark of a host that is alive, dated years ahead, does not take in the host's real outage.
 #[test]
 fn a_mark_of_the_future_swallows_nothing() {
     if lacks_evidence() {
@@ -490,7 +490,7 @@ fn a_mark_of_the_future_swallows_nothing() {
     expect("2036", &wrong);
 }
 
-/// D. A return that the CIB contradicts is none: a route that cancels what is back is told of a host that is away.
+/// D. A return that the CIB contradicts is none: a route that cancels what is back is notified of a host that is away.
 #[test]
 fn a_return_that_the_cluster_contradicts_cancels_nothing() {
     if lacks_evidence() {
@@ -522,12 +522,12 @@ fn the_promise_finds_what_is_wrong() {
     alerter.run(&mut site, 20);
     assert_eq!(alerter.standings("compute1"), ["unproven"]);
     assert_eq!(site.promise(&alerter, true), Vec::<String>::new());
-    assert_eq!(site.promise(&alerter, false).len(), 2, "no route was told");
+    assert_eq!(site.promise(&alerter, false).len(), 2, "no route was notified");
     site.seen_fenced("compute1");
     alerter.run(&mut site, 20);
     assert_eq!(site.promise(&alerter, false), Vec::<String>::new());
-    site.told[0].on_shared_storage = false;
+    site.notified[0].on_shared_storage = false;
     assert_eq!(site.promise(&alerter, true).len(), 1);
-    site.told[1].failure_time -= 3600;
+    site.notified[1].failure_time -= 3600;
     assert!(site.promise(&alerter, true).iter().any(|wrong| wrong.contains("was not fenced then")));
 }

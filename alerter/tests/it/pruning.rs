@@ -1,4 +1,4 @@
-//! What was removed from the journal long after its end is never told again: not from the register, nor from Pacemaker's
+//! What was removed from the journal long after its end is never sent again: not from the register, nor from Pacemaker's
 //! memory, nor from the next `off`.
 
 use std::collections::BTreeMap;
@@ -26,12 +26,12 @@ fn prune(alerter: &mut Alerter, site: &Site) -> usize {
     panic!("a round without an end");
 }
 
-/// One outage that was told, with its host back, long ago; and what the register had of it then.
+/// One outage that was sent, with its host back, long ago; and what the register had of it then.
 fn long_ago() -> (Site, Alerter, BTreeMap<Key, Entry>) {
     let (mut site, mut alerter) = begun(&["compute1"], "ctl1");
     site.outage("compute1", "ctl1");
     alerter.run(&mut site, 40);
-    site.assert_all_told();
+    site.assert_all_notified();
     site.back("compute1", "ctl1");
     alerter.run(&mut site, 10);
     let register = site.register.clone();
@@ -41,16 +41,16 @@ fn long_ago() -> (Site, Alerter, BTreeMap<Key, Entry>) {
     (site, alerter, register)
 }
 
-/// Everything that ever spoke of the outage speaks once more: the register with its end, and without it. An alerter that takes
-/// what Pacemaker remembers of years ago for a new proof tells it again.
+/// All sources of the outage report it once more: the register with its end, and without it. An alerter that takes
+/// what Pacemaker remembers of years ago for a new proof sends it again.
 #[test]
-fn a_mark_that_was_removed_is_never_told_again() {
+fn a_mark_that_was_removed_is_never_sent_again() {
     if lacks_evidence() {
         return;
     }
     for is_settled in [true, false] {
         let (mut site, mut alerter, register) = long_ago();
-        let told = site.told.clone();
+        let notified = site.notified.clone();
         // What the register had of it left it long before.
         site.register.retain(|key, _| matches!(key, Key::Watermark(_)));
         alerter.run(&mut site, 4);
@@ -65,7 +65,7 @@ fn a_mark_that_was_removed_is_never_told_again() {
         drop(alerter);
         let mut next = Alerter::start(&site, "ctl2");
         next.run(&mut site, 60);
-        assert_eq!(site.told, told, "told once more ({is_settled})");
+        assert_eq!(site.notified, notified, "sent once more ({is_settled})");
         let standings: Vec<Standing> = next.marks("compute1").iter().map(|row| row.standing).collect();
         match is_settled {
             true => assert!(standings.is_empty(), "{standings:?}"),
@@ -107,17 +107,17 @@ fn a_host_that_never_came_back_keeps_its_mark() {
     site.register.retain(|key, _| matches!(key, Key::Watermark(_)));
     alerter.run(&mut site, 4);
     prune(&mut alerter, &site);
-    let told = site.told.clone();
+    let notified = site.notified.clone();
     site.off("ctl1", "compute1");
     alerter.run(&mut site, 60);
-    assert_eq!(site.told, told);
+    assert_eq!(site.notified, notified);
     assert_eq!(alerter.standings("compute1"), ["journal", "fenced-again"]);
 }
 
-/// The next real failure is told, whatever was removed before. The broken variant of all of this is an alerter that holds
+/// The next real failure is sent, whatever was removed before. The broken variant of all of this is an alerter that holds
 /// everything back.
 #[test]
-fn the_next_outage_is_told() {
+fn the_next_outage_is_sent() {
     if lacks_evidence() {
         return;
     }
@@ -127,11 +127,11 @@ fn the_next_outage_is_told() {
     prune(&mut alerter, &site);
     site.outage("compute1", "ctl1");
     alerter.run(&mut site, 60);
-    site.assert_all_told();
-    assert_eq!(site.told_ids().len(), 2);
+    site.assert_all_notified();
+    assert_eq!(site.notified_ids().len(), 2);
 }
 
-/// Without a look at the register nobody knows what stands there.
+/// Without a reading of the register nobody knows what stands there.
 #[test]
 fn nothing_is_removed_before_the_register_was_read() {
     if lacks_evidence() {

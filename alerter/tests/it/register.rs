@@ -77,7 +77,7 @@ fn have_mounts() -> bool {
     possible
 }
 
-fn told() -> (Fencing, Vec<Entry>) {
+fn notified() -> (Fencing, Vec<Entry>) {
     let (now, by) = (Timestamp::now(), "another".to_owned());
     let fencing = Fencing { seen_by: by.clone(), ..samples::fencing("compute1", now) };
     let mark = Mark {
@@ -101,13 +101,13 @@ fn attributes(entries: &[Entry]) -> String {
     format!("<pacemaker-result>{}</pacemaker-result>", entries.iter().map(line).collect::<String>())
 }
 
-/// S1-28: what another controller wrote into the register is seen from one that knows nothing itself.
+/// S1-28: what another controller wrote into the register is shown by a controller without a record of its own.
 #[test]
 fn a_controller_without_a_journal_shows_the_clusters_marks() {
     if !have_mounts() {
         return;
     }
-    let (fencing, entries) = told();
+    let (fencing, entries) = notified();
     let controller = Controller::new(Some(&attributes(&entries)), Some(CIB));
     let listed = controller.json(&["list"]);
     assert_eq!((&listed[0]["view"], &listed[0]["in_journal"]), (&"cluster".into(), &false.into()));

@@ -1,4 +1,4 @@
-//! The register is lost, or what it held has left it, and another alerter comes: no age and no lost register ends a mark that
+//! The register is lost, or its entries have left it, and another alerter comes: no age and no lost register ends a mark that
 //! nobody acknowledged, and nothing that was acknowledged long ago comes back.
 
 use std::time::Duration;
@@ -32,8 +32,8 @@ fn events(alerter: &Alerter, word: &str) -> usize {
     rows.iter().filter(|row| row.event == word).count()
 }
 
-/// B1: a dead endpoint over a weekend, then a full stop. The host is back on Monday, and may have been told; or it is down,
-/// and was fenced anew.
+/// B1: a dead endpoint over a weekend, then a full stop. The host is back on Monday, and may have been sent; or it is down,
+/// and was fenced again.
 #[test]
 fn an_open_mark_that_is_older_than_the_horizon_does_not_end_with_the_register() {
     if lacks_evidence() {
@@ -61,16 +61,16 @@ fn an_open_mark_that_is_older_than_the_horizon_does_not_end_with_the_register() 
         assert_eq!(events(&again, "expired"), 0);
         if is_back {
             assert_eq!((mark.standing.as_str(), mark.settled), ("outcome-unknown", None));
-            assert!(site.told.is_empty());
+            assert!(site.notified.is_empty());
             let id = mark.id;
             again.release(&site, id);
             again.run(&mut site, 4);
         }
-        site.assert_all_told();
+        site.assert_all_notified();
     }
 }
 
-/// The same where its mark never stood in the register, which no other alerter could have told.
+/// The same where its mark never stood in the register, which no other alerter could have sent.
 #[test]
 fn an_open_mark_that_never_stood_in_the_register_does_not_end_by_its_age() {
     if lacks_evidence() {
@@ -91,10 +91,10 @@ fn an_open_mark_that_never_stood_in_the_register_does_not_end_by_its_age() {
     again.run(&mut site, 60);
     let mark = &again.marks("compute1")[0];
     assert_eq!((mark.standing.as_str(), mark.settled), ("outcome-unknown", None));
-    assert!(site.told.is_empty());
+    assert!(site.notified.is_empty());
 }
 
-/// B1: nobody ran an alerter over a weekend. What is found on Monday, in the journal or as evidence alone, is told where the
+/// B1: nobody ran an alerter over a weekend. What is found on Monday, in the journal or as evidence alone, is sent where the
 /// host is still down, and held where it is back.
 #[test]
 fn what_is_found_after_the_horizon_makes_a_mark() {
@@ -121,7 +121,7 @@ fn what_is_found_after_the_horizon_makes_a_mark() {
         let standings = late.standings("compute1");
         assert_eq!(standings.len(), 1, "{case}: {standings:?}");
         if is_back {
-            assert_eq!((standings[0], site.told.len()), ("outcome-unknown", 0), "{case}");
+            assert_eq!((standings[0], site.notified.len()), ("outcome-unknown", 0), "{case}");
             let id = late.marks("compute1")[0].id;
             late.release(&site, id);
             late.run(&mut site, 4);
@@ -130,7 +130,7 @@ fn what_is_found_after_the_horizon_makes_a_mark() {
     }
 }
 
-/// C10: many outages, all told and long over; then the alerter moves to a controller where it never ran. Of what lies there,
+/// C10: many outages, all sent and long over; then the alerter moves to a controller where it never ran. Of what lies there,
 /// fencings and evidence, nothing is a mark, and it is said together.
 #[test]
 fn after_a_failover_old_fencings_are_past_and_not_held_each() {
@@ -147,7 +147,7 @@ fn after_a_failover_old_fencings_are_past_and_not_held_each() {
         site.back(fencing, "ctl1");
         first.run(&mut site, 20);
     }
-    site.assert_all_told();
+    site.assert_all_notified();
     // The agent of that controller noted that its fencings stood in the register.
     let keys: Vec<String> =
         site.register.keys().filter(|key| matches!(key, Key::Fencing(_))).map(Key::to_string).collect();
@@ -155,13 +155,13 @@ fn after_a_failover_old_fencings_are_past_and_not_held_each() {
     site.advance(20.0 * DAY);
     // What is long over left the register, and Pacemaker still remembers it.
     site.register.retain(|key, _| matches!(key, Key::Watermark(_)));
-    let told = site.told.len();
+    let notified = site.notified.len();
     let mut second = Alerter::start(&site, "ctl2");
     second.run(&mut site, 60);
     for host in hosts {
         assert!(second.marks(host).is_empty(), "{host}: {:?}", second.standings(host));
     }
-    assert_eq!((site.told.len(), events(&second, "past"), events(&second, "expired")), (told, 5, 0));
+    assert_eq!((site.notified.len(), events(&second, "past"), events(&second, "expired")), (notified, 5, 0));
     assert_eq!(site.evidence_on("ctl2"), 0);
     let said = second.journal.history(&HistoryFilter::default()).unwrap().sound;
     assert!(said.iter().all(|row| !row.detail.contains("--fenced")), "an invitation to a false mark");
@@ -184,7 +184,7 @@ fn what_never_stood_in_the_register_is_not_past() {
     let mut second = Alerter::start(&site, "ctl2");
     second.run(&mut site, 60);
     assert_eq!(second.standings("compute1"), ["outcome-unknown"]);
-    assert!(site.told.is_empty());
+    assert!(site.notified.is_empty());
 }
 
 /// The register on a controller that has joined lacks what the others know, and the first poll there cannot read the CIB. What the
@@ -214,7 +214,7 @@ fn a_fencing_that_was_not_judged_yet_is_not_published_as_news() {
         // Down for sure, it is notified once more, under the same id; else an operator decides.
         let doubt = if is_back { vec!["outcome-unknown"] } else { vec!["journal"] };
         assert_eq!(second.standings("compute1"), doubt);
-        assert_eq!((site.told_ids().len(), site.told.len()), (1, if is_back { 2 } else { 4 }));
+        assert_eq!((site.notified_ids().len(), site.notified.len()), (1, if is_back { 2 } else { 4 }));
     }
 }
 
@@ -230,18 +230,18 @@ fn write_again(site: &mut Site, controller: &str) {
 }
 
 /// B2: the controllers with the fencing and with the open mark are two, and the register is lost. Another one takes over when
-/// the first has written its fencing again: told where the host is still down, held where it is back.
+/// the first has written its fencing again: sent where the host is still down, held where it is back.
 #[test]
 fn a_fencing_that_is_written_again_makes_a_mark_elsewhere() {
     if lacks_evidence() {
         return;
     }
-    for (is_back, was_told) in [(true, false), (true, true), (false, false)] {
+    for (is_back, was_notified) in [(true, false), (true, true), (false, false)] {
         let mut site = Site::new(&["compute1"]);
         site.lost.insert("ctl3");
         let mut first = Alerter::start(&site, "ctl2");
         first.run(&mut site, 2);
-        if !was_told {
+        if !was_notified {
             site.down.extend(["nova", "backup"]);
         }
         let fencing = site.outage("compute1", "ctl1");
@@ -260,27 +260,27 @@ fn a_fencing_that_is_written_again_makes_a_mark_elsewhere() {
         site.down.clear();
         let mut third = Alerter::start(&site, "ctl3");
         third.run(&mut site, 60);
-        let case = format!("back: {is_back}, told: {was_told}");
+        let case = format!("back: {is_back}, notified: {was_notified}");
         assert_eq!(
             third.marks("compute1").iter().map(|mark| mark.id).collect::<Vec<MarkId>>(),
             [fencing.into()]
         );
         if is_back {
             assert_eq!(third.standings("compute1"), ["outcome-unknown"], "{case}");
-            assert_eq!(site.told.len(), if was_told { 2 } else { 0 }, "{case}");
+            assert_eq!(site.notified.len(), if was_notified { 2 } else { 0 }, "{case}");
             // The next one holds it too.
             let mut next = Alerter::start(&site, "ctl1");
             next.run(&mut site, 20);
             assert_eq!(next.standings("compute1"), ["outcome-unknown"], "{case}");
         } else {
-            site.assert_all_told();
+            site.assert_all_notified();
         }
     }
 }
 
-/// B2: what was told is known where it was told, however often it is written again.
+/// B2: what was sent is known where it was sent, however often it is written again.
 #[test]
-fn a_fencing_that_is_written_again_is_nothing_to_the_alerter_that_told_it() {
+fn a_fencing_that_is_written_again_is_not_sent_again_by_the_alerter_that_sent_it() {
     if lacks_evidence() {
         return;
     }
@@ -289,14 +289,14 @@ fn a_fencing_that_is_written_again_is_nothing_to_the_alerter_that_told_it() {
     let fencing = site.outage("compute1", "ctl1");
     site.open("ctl1").note_published(Register::Attrd, &[Key::Fencing(fencing).to_string()]).unwrap();
     first.run(&mut site, 20);
-    site.assert_all_told();
+    site.assert_all_notified();
     site.back("compute1", "ctl1");
     first.run(&mut site, 2);
     site.register.clear();
     write_again(&mut site, "ctl1");
     first.run(&mut site, 20);
     Alerter::start(&site, "ctl2").run(&mut site, 20);
-    site.assert_all_told();
+    site.assert_all_notified();
     Alerter::start(&site, "ctl3").run(&mut site, 20);
-    site.assert_all_told();
+    site.assert_all_notified();
 }

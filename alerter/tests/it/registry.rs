@@ -1,4 +1,4 @@
-//! A driver that a stranger adds is whole: file, registry, example and manual, as `docs/drivers.md` says.
+//! A new driver is complete: file, registry, example and manual, as `docs/drivers.md` says.
 
 use std::fs;
 use std::os::unix::fs::PermissionsExt as _;
@@ -38,7 +38,7 @@ fn routes<'t>(shipped: &'t str, word: &str) -> Vec<&'t str> {
     shipped.split("\n#[").filter(|table| table.starts_with(&format!("{word}."))).collect()
 }
 
-/// The keys of a driver that no example of it has. One that every driver has is explained once.
+/// The keys of a driver that no example of it has. A key that every driver has is explained once.
 fn unexplained(shipped: &str, word: &str) -> Vec<String> {
     let line = |key: &str| format!("\n#{key} = ");
     let everywhere = |key: &str| KINDS.iter().all(|kind| keys(kind.word).iter().any(|other| other == key));
@@ -62,7 +62,7 @@ fn a_driver_that_is_not_there_is_noticed() {
     assert_eq!(lacks("pigeon").len(), 3);
 }
 
-/// A key that the packaged configuration does not name is one that nobody finds.
+/// Operators do not find a key that the packaged configuration does not name.
 #[test]
 fn every_key_of_a_drivers_route_has_an_example() {
     let shipped = text("packaging/alerter.toml");

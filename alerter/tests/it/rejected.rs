@@ -1,4 +1,4 @@
-//! What an endpoint has against one host is about that host: the others are told as if there were none such.
+//! When an endpoint rejects one host's mark, the others are sent as if it had not.
 
 use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex};
@@ -26,7 +26,7 @@ use crate::routes::{Place, route};
 /// Answers by host, until others are put in their place; 200 where there is none.
 type Answers = Arc<Mutex<BTreeMap<String, u16>>>;
 
-/// A receiver that has something against these hosts.
+/// A receiver that rejects these hosts.
 async fn receiver(against: &[&str], status: u16) -> (Endpoint, Answers) {
     let answers: Answers =
         Arc::new(Mutex::new(against.iter().map(|host| ((*host).to_owned(), status)).collect()));
@@ -132,7 +132,7 @@ async fn a_rack_that_masakari_does_not_know_stops_no_recovery() {
     assert_eq!(cloud.state().bodies.len(), 9, "one for each");
 }
 
-/// What looks like a refusal of everybody, 403 or 404, and is about one host: another one shows it at once, and from then on it
+/// What seems a refusal of everybody, 403 or 404, and is about one host: another one shows it at once, and from then on it
 /// is that host's matter. The broken variant leaves the endpoint alone for a minute, each time that the one is tried.
 #[tokio::test]
 async fn what_is_refused_of_one_host_alone_parks_nobody_else() {
@@ -162,8 +162,8 @@ async fn what_is_refused_of_one_host_alone_parks_nobody_else() {
     }
 }
 
-/// The counterpart: what two hosts are refused parks the route, and a third one is not tried. `retry` of a host sends that very
-/// one, whoever is older; the broken variant sends the oldest.
+/// The counterpart: a refusal of two hosts parks the route, and a third one is not tried. `retry` of a host sends that very
+/// one, however old the others are; the broken variant sends the oldest.
 #[tokio::test]
 async fn a_retry_of_a_host_sends_that_host() {
     let hosts = ["bad-1", "bad-2", "bad-3", "good-1"];
@@ -253,7 +253,7 @@ impl Drive {
     /// This many hosts were rejected an hour ago, and are all due again.
     fn with_rejected(count: usize, breaker: impl FnOnce(Instant) -> Breaker) -> Self {
         let site = Place::new();
-        let place = site.start(&route("desk", ""));
+        let place = site.start(&route("oncall", ""));
         let now = Moment::now();
         let mut drive = Self {
             place,
@@ -282,7 +282,7 @@ impl Drive {
 
     /// What the engine does in one turn, and the answers to what it sent.
     fn dispatch(&mut self) {
-        let route = self.place.shared.base.route("desk").unwrap();
+        let route = self.place.shared.base.route("oncall").unwrap();
         let capacity = [self.outbox.ask(&route, self.now.instant)];
         let ended = std::mem::take(&mut self.ended);
         let dispatched = self.place.journal.dispatch(&ended, &capacity, None, self.now.wall).unwrap();
@@ -308,11 +308,11 @@ impl Drive {
             },
         };
         let (mark, at) = (due.mark.id, self.now.wall);
-        self.ended.push(Ended { mark, route: "desk".into(), verdict, at });
+        self.ended.push(Ended { mark, route: "oncall".into(), verdict, at });
     }
 
-    /// How many turns, and how many exchanges, it takes until so many other hosts are told.
-    fn told(&mut self, count: usize) -> (usize, usize) {
+    /// How many turns, and how many exchanges, it takes until so many other hosts are sent.
+    fn until_sent(&mut self, count: usize) -> (usize, usize) {
         for number in 0..count {
             self.place.fence(&format!("good-{number}"), self.now.wall);
         }
@@ -335,9 +335,9 @@ fn a_hundred_rejected_hosts_cost_the_others_no_turn() {
     let in_trouble = |now: Instant| Breaker::in_trouble(8, now);
     for count in [1, 25] {
         for breaker in [healthy as fn(Instant) -> Breaker, in_trouble] {
-            let alone = Drive::with_rejected(0, breaker).told(count);
+            let alone = Drive::with_rejected(0, breaker).until_sent(count);
             let mut beside = Drive::with_rejected(100, breaker);
-            let (turns, exchanges) = beside.told(count);
+            let (turns, exchanges) = beside.until_sent(count);
             assert_eq!(turns, alone.0, "{:?}", beside.exchanges);
             assert!(exchanges <= alone.1 + 8, "those that had a place that nobody else wanted: {exchanges}");
             // None of the hundred is left out either.
@@ -351,9 +351,9 @@ fn a_hundred_rejected_hosts_cost_the_others_no_turn() {
 #[test]
 fn a_new_mark_waits_for_no_exchange_of_a_rejected_one() {
     let mut drive = Drive::with_rejected(100, |_| Breaker::new(8));
-    let desk = drive.place.shared.base.route("desk").unwrap();
+    let oncall = drive.place.shared.base.route("oncall").unwrap();
     let begin = |drive: &mut Drive| {
-        let capacity = [drive.outbox.ask(&desk, drive.now.instant)];
+        let capacity = [drive.outbox.ask(&oncall, drive.now.instant)];
         let begun = drive.place.journal.dispatch(&[], &capacity, None, drive.now.wall).unwrap().begun;
         drive.outbox.take_up(begun, capacity[0].places, FRESH, drive.now);
         std::iter::from_fn(|| drive.outbox.next(drive.now))

@@ -1,4 +1,4 @@
-//! A new configuration in a running engine: what says the same goes on, what is wrong changes nothing, and nothing is dropped.
+//! A new configuration in a running engine: routes that stay the same go on, a wrong file changes nothing, and nothing is dropped.
 
 use std::path::PathBuf;
 use std::sync::Arc;
@@ -174,8 +174,8 @@ pub(crate) async fn said(endpoint: &Endpoint, requests: usize) {
     timeout(LONG, come).await.unwrap();
 }
 
-/// A route that says the same keeps its exchange under way, its driver with its token and connections, and its breaker. The
-/// broken variant is the other route: by one key it is another one.
+/// A route that is configured the same keeps its exchange under way, its driver with its token and connections, and its breaker. The
+/// broken variant is the other route: one key makes it another one.
 #[tokio::test]
 async fn a_route_that_says_the_same_goes_on_as_it_is() {
     let (endpoint, leave) = slow().await;
@@ -210,7 +210,7 @@ async fn a_route_that_says_the_same_goes_on_as_it_is() {
     assert_eq!(running.deliveries(mark).await[1], ("kept".to_owned(), State::InFlight));
     leave.add_permits(1);
     running.until(mark, "kept", State::Acknowledged).await;
-    assert_eq!(endpoint.requests().len(), 1, "it was told once");
+    assert_eq!(endpoint.requests().len(), 1, "it was sent once");
     assert_eq!(running.reload(&(same + &route("other", NOBODY, "timeout = 7"))).await, changed(&[]));
 }
 
@@ -234,7 +234,7 @@ async fn an_exchange_ends_with_the_driver_that_it_began_with() {
 /// What an endpoint refuses that is asked no more is tried at the new one at once. The broken variant waits for as long as
 /// one that is parked does.
 #[tokio::test]
-async fn what_was_refused_is_told_by_the_new_configuration_at_once() {
+async fn what_was_refused_is_sent_by_the_new_configuration_at_once() {
     let refuses = Endpoint::saying("HTTP/1.1 401 Unauthorized\r\nContent-Length: 0\r\n\r\n").await;
     let takes = Endpoint::saying(OK).await;
     let running = Running::with(&route("all", &refuses.url(), "")).await;
@@ -245,7 +245,7 @@ async fn what_was_refused_is_told_by_the_new_configuration_at_once() {
     assert_eq!(takes.requests().len(), 1);
 }
 
-/// The broken variant of the configuration is the same one mended.
+/// The broken variant of the configuration is the same one, corrected.
 #[tokio::test]
 async fn an_invalid_file_changes_nothing_and_says_why() {
     let (takes, unused) = (Endpoint::saying(OK).await, route("all", NOBODY, ""));
@@ -265,20 +265,20 @@ async fn an_invalid_file_changes_nothing_and_says_why() {
         reasons.len() == 1 && reasons[0].contains(&place) && reasons[0].contains("stays in force"),
         "{reasons:?}"
     );
-    // Whatever words of other troubles stand in it, it says what it is about.
+    // Whatever words of other problems are in it, it names its own cause.
     let status: Daemon = running.socket().get("/v1/status").await.unwrap();
     let said: Vec<(Kind, &String)> = status.problems.iter().map(|one| (one.kind, &one.what)).collect();
     assert_eq!((said, &status.health.reasons), (vec![(Kind::Configuration, &reasons[0])], &reasons));
     let mark = running.fence("c1").await;
     running.until(mark, "all", State::Acknowledged).await;
     assert_eq!(running.reload(&good).await, changed(&[]));
-    assert!(running.reasons().is_empty(), "it is mended");
+    assert!(running.reasons().is_empty(), "it is corrected");
 }
 
 /// The file that was refused is the one that is wanted: a signal later reads it again, and not the one before. The broken variant
 /// takes up the old file, and says that all is well.
 #[tokio::test]
-async fn a_file_that_was_refused_is_asked_for_until_it_is_mended() {
+async fn a_file_that_was_refused_is_asked_for_until_it_is_corrected() {
     let running = Running::with(&route("all", NOBODY, "")).await;
     let text = std::fs::read_to_string(running.site.path("alerter.toml")).unwrap();
     let second = running.site.path("second.toml");
@@ -436,10 +436,10 @@ async fn a_route_that_is_gone_asks_for_a_decision() {
     assert!(unknown.contains("nobody knows a route gnoe"), "{unknown}");
 }
 
-/// The mark of a route that is gone is told to whoever is told of its host now, and ends when that one has it. The broken
-/// variant, which ends the mark with the operator's word, tells nobody.
+/// The mark of a route that is gone is sent to the routes that its host has now, and ends when they have it. The broken
+/// variant, which ends the mark with the operator's word, notifies nobody.
 #[tokio::test]
-async fn a_mark_of_a_route_that_is_gone_is_told_to_the_others() {
+async fn a_mark_of_a_route_that_is_gone_is_sent_to_the_others() {
     let (takes, leave) = slow().await;
     let running = Running::with(&route("gone", NOBODY, "")).await;
     let mark = running.fence("c1").await;
@@ -459,8 +459,8 @@ fn chain(names: &[&str]) -> String {
     format!("[groups.g]\nhosts = [\"c1\"]\nchain = [{links}]\n")
 }
 
-/// A route that has a mark is no recovery controller's word: the chain of a new configuration is told of it too, before the
-/// route ends that is gone. The broken variant looks at the acknowledged one, and ends the mark with the operator's word.
+/// A route that has a mark is no recovery controller's word: the chain of a new configuration is notified of it too, before the
+/// route ends that is gone. The broken variant reads the acknowledged one, and ends the mark with the operator's word.
 #[tokio::test]
 async fn a_mark_that_another_route_has_gets_the_chain_of_a_new_configuration() {
     let (wiki, (takes, leave)) = (Endpoint::saying(OK).await, slow().await);
@@ -481,7 +481,7 @@ async fn a_mark_that_another_route_has_gets_the_chain_of_a_new_configuration() {
 }
 
 /// A chain whose last route a reload takes away goes back to the one that is there. The broken variant, in which that route
-/// stays, tells nobody more.
+/// stays, notifies nobody more.
 #[tokio::test]
 async fn a_chain_comes_back_from_a_route_that_is_gone() {
     let refuses = Endpoint::saying("HTTP/1.1 401 Unauthorized\r\nContent-Length: 0\r\n\r\n").await;
@@ -499,8 +499,8 @@ async fn a_chain_comes_back_from_a_route_that_is_gone() {
     assert!(running.reasons().iter().all(|reason| !reason.contains("not configured")));
 }
 
-/// Somebody may be taking a mark at this moment: it is left alone, in a chain too, where the next step would tell a second one
-/// meanwhile. The broken variant ends it, and has `b` told.
+/// Somebody may be taking a mark at this moment: it is left alone, in a chain too, where the next step would notify a second one
+/// meanwhile. The broken variant ends it, and notifies `b`.
 #[tokio::test]
 async fn an_exchange_that_is_under_way_is_not_dismissed_with_its_route() {
     let (takes, leave) = slow().await;
@@ -529,8 +529,8 @@ async fn groups_may_come_and_go_under_marks_that_are_held() {
     let (first, held) = (group("a", "c1", ""), group("b", "c2", "max-unhealthy = 0"));
     let running = Running::with(&format!("{first}{held}{all}")).await;
     let mark = running.fence("c2").await;
-    let told = running.fence("c1").await;
-    running.until(told, "all", State::Acknowledged).await;
+    let taken = running.fence("c1").await;
+    running.until(taken, "all", State::Acknowledged).await;
     let of = |names: &[(&str, usize)]| -> Vec<(String, usize)> {
         names.iter().map(|(name, held)| ((*name).to_owned(), *held)).collect()
     };
@@ -556,7 +556,7 @@ async fn groups_may_come_and_go_under_marks_that_are_held() {
 }
 
 /// What a pause holds stays held until somebody ends it: a configuration without its group is not taken up. The broken variant
-/// tells of it at once.
+/// sends it at once.
 #[tokio::test]
 async fn a_group_that_is_paused_does_not_go() {
     let takes = Endpoint::saying(OK).await;
@@ -577,7 +577,7 @@ async fn a_group_that_is_paused_does_not_go() {
     running.until(mark, "all", State::Acknowledged).await;
 }
 
-/// Who the endpoint is told that we are may change, by another file as by another content. The broken variant keeps the
+/// What the endpoint knows us by may change, by another file or by another content. The broken variant keeps the
 /// driver, and shows the old token.
 #[tokio::test]
 async fn another_token_file_is_used_from_the_next_exchange_on() {

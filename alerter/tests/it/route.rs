@@ -19,7 +19,7 @@ pub(crate) const BODY: &[u8] = br#"{"id":"0193b3a4-5c6d-7e8f-9a0b-1c2d3e4f5a6b"}
 pub(crate) const SECRET: &str = "s3kr1t";
 /// Long enough for an exchange on a busy machine.
 pub(crate) const LONG: Duration = Duration::from_secs(30);
-/// Where the limit itself is what is looked for.
+/// Where the limit itself is under test.
 pub(crate) const SHORT: Duration = Duration::from_millis(400);
 
 pub(crate) fn id() -> MarkId {

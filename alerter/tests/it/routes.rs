@@ -1,4 +1,4 @@
-//! What the configured routes make of marks: who is told of a host, and what becomes of a delivery whose route is gone.
+//! What the configured routes make of marks: who is notified of a host, and what becomes of a delivery whose route is gone.
 
 use std::process::Command;
 
@@ -116,7 +116,7 @@ fn to(route: &str, state: State) -> (String, State) {
     (route.to_owned(), state)
 }
 
-/// A route that is new is brought to very many marks a page at a time, so that the journal is free in between. The broken
+/// A new route gets the marks that wait a page at a time, so that the journal is free in between. The broken
 /// variant, which serves them at one go, leaves nothing for the second page.
 #[test]
 fn open_marks_are_given_a_new_route_page_by_page() {
@@ -140,7 +140,7 @@ fn open_marks_are_given_a_new_route_page_by_page() {
 }
 
 /// S1-15, S1-16: a delivery whose route is gone is kept, and made when the route is there again; until then the mark is open
-/// and `status` says what to do. The broken variant, which adds nothing at the start, is the look in between.
+/// and `status` says what to do. The broken variant, which adds nothing at the start, is the poll in between.
 #[test]
 fn a_delivery_whose_route_is_gone_waits_for_it() {
     let place = Place::new();

@@ -39,7 +39,7 @@ fn what_another_controller_has_sealed_is_proven_at_once() {
         alerter.pass(&mut site);
         let standing = if has_key { "journal" } else { "unproven" };
         assert_eq!(alerter.standings("compute1"), [standing]);
-        assert_eq!(site.told.len(), if has_key { ROUTES.len() } else { 0 });
+        assert_eq!(site.notified.len(), if has_key { ROUTES.len() } else { 0 });
     }
 }
 
@@ -54,12 +54,12 @@ fn what_is_sealed_later_is_proven_then() {
     let fencing = site.fencing("ctl2", "compute1");
     site.publish(Entry::Fencing(fencing.clone()));
     alerter.pass(&mut site);
-    assert_eq!((alerter.standings("compute1"), site.told.len()), (vec!["unproven"], 0));
+    assert_eq!((alerter.standings("compute1"), site.notified.len()), (vec!["unproven"], 0));
     site.mark("ctl2", &fencing);
     alerter.pass(&mut site);
     alerter.pass(&mut site);
     assert_eq!(alerter.standings("compute1"), ["journal"]);
-    site.assert_all_told();
+    site.assert_all_notified();
 }
 
 /// The mark of an alerter that was lost with its controller: it goes out as it is, whether Pacemaker remembers anything or not.
@@ -79,7 +79,7 @@ fn a_sealed_mark_of_a_lost_controller_goes_out() {
     let mut second = Alerter::start(&site, "ctl2");
     second.run(&mut site, 4);
     assert_eq!(second.standings("compute1"), ["journal"]);
-    site.assert_all_told();
+    site.assert_all_notified();
 }
 
 /// Everything that a member of `haclient` can say of an open mark, in the name of each controller and of one that does not exist, while
@@ -134,7 +134,7 @@ fn forgeries(mark: MarkId, by: &str, at: Timestamp) -> Vec<Entry> {
     all
 }
 
-/// A forged fencing of a live host, and its mark: held as unproven, whoever reads it, also where an alerter has copied it.
+/// A forged fencing of a live host, and its mark: held as unproven, by every reader, also where an alerter has copied it.
 #[test]
 fn a_forged_fencing_stays_unproven_wherever_it_is_copied() {
     if lacks_evidence() {
@@ -150,7 +150,7 @@ fn a_forged_fencing_stays_unproven_wherever_it_is_copied() {
     for alerter in [&first, &second] {
         assert_eq!(alerter.standings("compute1"), ["unproven"]);
     }
-    assert!(site.told.is_empty(), "{:?}", site.told);
+    assert!(site.notified.is_empty(), "{:?}", site.notified);
 }
 
 /// An alerter with another key has notified of a host that is back: what it says is not believed, and the host is not notified once
@@ -163,7 +163,7 @@ fn what_an_alerter_with_another_key_has_notified_is_held() {
     let (mut site, mut first) = begun(&["compute1"], "ctl1");
     site.outage("compute1", "ctl2");
     first.run(&mut site, 20);
-    site.assert_all_told();
+    site.assert_all_notified();
     site.back("compute1", "ctl2");
     let by = |entry: &mut Entry| match entry {
         Entry::Settled(end) => end.by = "ctl8".into(),
@@ -175,7 +175,7 @@ fn what_an_alerter_with_another_key_has_notified_is_held() {
     site.advance(60.0);
     let mut second = Alerter::start(&site, "ctl2");
     second.run(&mut site, 40);
-    site.assert_all_told();
+    site.assert_all_notified();
     assert_eq!(second.standings("compute1"), ["outcome-unknown"]);
 }
 
@@ -190,23 +190,23 @@ fn where_pages_are_lacking_nobody_is_notified_again() {
         let (mut site, mut first) = begun(&["compute1"], "ctl1");
         site.outage("compute1", "ctl2");
         first.run(&mut site, 20);
-        site.assert_all_told();
+        site.assert_all_notified();
         site.back("compute1", "ctl2");
-        let (whole, told) = (site.register.clone(), site.told.len());
+        let (whole, notified) = (site.register.clone(), site.notified.len());
         site.register.retain(|key, _| matches!(key, Key::Fencing(_) | Key::Mark(_)));
         site.is_partial = is_partial;
         site.advance(60.0);
         let mut second = Alerter::start(&site, "ctl3");
         second.run(&mut site, 20);
         if !is_partial {
-            assert!(site.told.len() > told, "the broken variant notifies once more");
+            assert!(site.notified.len() > notified, "the broken variant notifies once more");
             continue;
         }
         assert_eq!(second.standings("compute1"), ["outcome-unknown"]);
         (site.register, site.is_partial) = (whole, false);
         second.run(&mut site, 20);
         assert!(second.marks("compute1")[0].settled.is_some());
-        site.assert_all_told();
+        site.assert_all_notified();
     }
 }
 
@@ -221,10 +221,10 @@ fn where_pages_are_lacking_what_is_new_goes() {
     alerter.run(&mut site, 4);
     site.outage("compute1", "ctl2");
     alerter.run(&mut site, 10);
-    site.assert_all_told();
+    site.assert_all_notified();
 }
 
-/// A sealed page of long ago is put back, or a configuration with it: its mark is nobody's news. It is held where its host may be back, and
+/// A sealed page of long ago is put back, or a configuration with it: its mark is not new. It is held where its host may be back, and
 /// the broken variant sends it.
 #[test]
 fn a_sealed_mark_that_is_found_long_after_is_held() {
@@ -243,5 +243,5 @@ fn a_sealed_mark_that_is_found_long_after_is_held() {
     let mut second = Alerter::start(&site, "ctl2");
     second.run(&mut site, 20);
     assert_eq!(second.standings("compute1"), ["unproven"]);
-    assert!(site.told.is_empty(), "{:?}", site.told);
+    assert!(site.notified.is_empty(), "{:?}", site.notified);
 }

@@ -14,7 +14,7 @@ use serde_json::{Value, json};
 use crate::cloud::{Cloud, Room, Service, Whim, beside};
 use crate::endpoint::Endpoint;
 use crate::masakari_config::{one, route};
-use crate::openstack::{AT, Request, error, http, mark, tell};
+use crate::openstack::{AT, Request, error, http, mark, send};
 use crate::route::{SECRET, SHORT, word};
 
 const ONE: &str = "11111111-0000-4000-8000-000000000001";
@@ -187,7 +187,7 @@ fn driver(scene: &Scene, ids: &[&str]) -> Senlin {
 }
 
 async fn attempt(driver: &Senlin) -> Outcome {
-    tell(driver, &driver.body(&mark()), 0).await
+    send(driver, &driver.body(&mark()), 0).await
 }
 
 fn reference(outcome: &Outcome) -> &str {
@@ -211,7 +211,7 @@ async fn the_nodes_of_a_host_are_recovered() {
         assert_eq!(serde_json::from_str::<Value>(&body).unwrap(), expected);
     }
     let other = Mark { node: HostName::parse("compute2").unwrap(), ..mark() };
-    assert_eq!(reference(&tell(&driver, &driver.body(&other), 0).await), "nothing to recover");
+    assert_eq!(reference(&send(&driver, &driver.body(&other), 0).await), "nothing to recover");
 }
 
 /// Issue 22, 9: the map was true until the first recovery moved the server. The broken variant recreates it where it is well,
@@ -318,7 +318,7 @@ async fn half_an_answer_is_none() {
 
 /// Half of a list may hide the action that is there.
 #[tokio::test]
-async fn who_cannot_look_begins_nothing() {
+async fn who_cannot_read_begins_nothing() {
     for (whim, expected) in [
         (Whim::HalfBody, "unknown protocol"),
         (Whim::Say(403, String::new()), "refused forbidden"),
@@ -370,7 +370,7 @@ async fn what_was_begun_is_not_unreachable() {
         let scene = scene().await;
         let driver = driver(&scene, ids);
         let test = driver.test_body(&mark().id, Timestamp::from_seconds(AT));
-        assert_eq!(word(&tell(&driver, &test, 0).await), "acknowledged", "it has a token now");
+        assert_eq!(word(&send(&driver, &test, 0).await), "acknowledged", "it has a token now");
         scene.site.state().keystone_is_mute = true;
         let second = "POST /v1/nodes/22222222-0000-4000-8000-000000000002";
         scene.room().whims = vec![(second, Whim::Say(401, String::new()))];
@@ -379,17 +379,17 @@ async fn what_was_begun_is_not_unreachable() {
     }
 }
 
-/// A test looks at everything that is configured and begins nothing.
+/// A test reads everything that is configured and begins nothing.
 #[tokio::test]
-async fn a_test_only_looks() {
+async fn a_test_only_reads() {
     let scene = scene().await;
     let driver = driver(&scene, &[ONE, TWO]);
     let test = driver.test_body(&mark().id, Timestamp::from_seconds(AT));
-    assert_eq!(word(&tell(&driver, &test, 0).await), "acknowledged");
+    assert_eq!(word(&send(&driver, &test, 0).await), "acknowledged");
     assert_eq!(scene.count("GET"), 4);
     assert_eq!(scene.count("POST"), 0);
     scene.room().service.nodes = vec![ONE];
-    assert_eq!(word(&tell(&driver, &test, 0).await), "rejected unknown-node");
+    assert_eq!(word(&send(&driver, &test, 0).await), "rejected unknown-node");
     let found = driver.check(&[]).await.unwrap();
     assert_eq!(found.iter().map(|finding| finding.why.kind).collect::<Vec<_>>(), ["unknown-node"]);
     scene.room().service.nodes = vec![ONE, TWO];

@@ -1,4 +1,4 @@
-//! What the policy holds is not sent: the plan, the journal's holds and the look for what is due, taken together.
+//! What the policy holds is not sent: the plan, the journal's holds and the search for what is due, taken together.
 
 use std::collections::HashMap;
 use std::sync::Arc;
@@ -30,7 +30,7 @@ fn group(name: &str, hosts: &[&str], keys: &str) -> String {
 fn site(keys: &str) -> (Place, Daemon) {
     let place = Place::new();
     let racks = [group("rack1", &["a1", "a2", "a3", "a4", "a5"], keys), group("rack2", &["b1", "b2"], "")];
-    let daemon = place.start(&format!("{}{}", racks.concat(), route("desk", "")));
+    let daemon = place.start(&format!("{}{}", racks.concat(), route("oncall", "")));
     (place, daemon)
 }
 
@@ -45,7 +45,7 @@ fn turn(daemon: &mut Daemon, now: Timestamp) -> Vec<MarkId> {
 
 fn turn_with(daemon: &mut Daemon, ended: &[Ended], now: Timestamp) -> Vec<MarkId> {
     daemon.journal.dispatch(ended, &[], None, now).unwrap();
-    let capacity = [Capacity::of("desk", 16)];
+    let capacity = [Capacity::of("oncall", 16)];
     steer::keep_up(&mut daemon.journal, daemon.shared.policy(), (&capacity, None), now).unwrap();
     let dispatched = daemon.journal.dispatch(&[], &capacity, None, now).unwrap();
     dispatched.begun.iter().map(|due| due.mark.id).collect()
@@ -53,7 +53,7 @@ fn turn_with(daemon: &mut Daemon, ended: &[Ended], now: Timestamp) -> Vec<MarkId
 
 fn took(mark: MarkId, at: Timestamp) -> Ended {
     let verdict = Came::Acknowledged { reference: None, detail: "200".into(), then: Vec::new() };
-    Ended { mark, route: "desk".into(), verdict, at }
+    Ended { mark, route: "oncall".into(), verdict, at }
 }
 
 fn words(daemon: &Daemon, mark: MarkId) -> Vec<String> {
@@ -77,10 +77,10 @@ fn end(daemon: &mut Daemon, id: NoteId, at: Timestamp) {
     assert!(daemon.journal.end_decision(&ending).unwrap());
 }
 
-/// S4-4, S4-11: three of five at once are held, the other group is told. The broken variant is the turn without the policy,
+/// S4-4, S4-11: three of five at once are held, the other group is sent. The broken variant is the turn without the policy,
 /// which begins all.
 #[test]
-fn a_storm_is_held_and_another_group_is_told() {
+fn a_storm_is_held_and_another_group_is_sent() {
     let (_place, mut daemon) = site("max-unhealthy = \"40%\"");
     let storm = fence(&mut daemon, &["a1", "a2", "a3"], START);
     let other = fence(&mut daemon, &["b1"], START);
@@ -95,10 +95,10 @@ fn a_storm_is_held_and_another_group_is_told() {
     let together = daemon.journal.held_together(10).unwrap();
     assert_eq!((together.len(), together[0].marks), (1, 3), "one thing holds them, so there is one notice");
     assert_eq!(together[0].cause, Cause { scope: Some(Scope::Group("rack1".into())), decision: None });
-    let unsteered = daemon.journal.dispatch(&[], &[Capacity::of("desk", 16)], None, START).unwrap();
+    let unsteered = daemon.journal.dispatch(&[], &[Capacity::of("oncall", 16)], None, START).unwrap();
     assert!(unsteered.begun.is_empty(), "what is held stands in the journal");
     daemon.journal.hold(&[], &storm, START).unwrap();
-    let broken = daemon.journal.dispatch(&[], &[Capacity::of("desk", 16)], None, START).unwrap();
+    let broken = daemon.journal.dispatch(&[], &[Capacity::of("oncall", 16)], None, START).unwrap();
     assert_eq!(broken.begun.len(), 3);
 }
 
@@ -147,7 +147,7 @@ fn the_next_daemon_holds_the_same() {
     assert_eq!(daemon.journal.holds().unwrap(), held);
     assert_eq!(daemon.journal.newest_history().unwrap(), history);
     drop(daemon);
-    let mut daemon = place.start(&route("desk", ""));
+    let mut daemon = place.start(&route("oncall", ""));
     assert_eq!(sorted(turn(&mut daemon, after(2))), sorted(storm), "without the limit nothing holds");
 }
 
@@ -173,7 +173,7 @@ fn what_operators_decide_holds_until_it_ends() {
     assert_eq!(turn(&mut daemon, until), marks[..1]);
 }
 
-/// An operator's word for one mark goes past everything that the policy holds it for, and past nothing for others.
+/// An operator's release of one mark overrides every hold of that mark, and none of others.
 #[test]
 fn a_release_of_one_mark_frees_that_one() {
     let (_place, mut daemon) = site("max-unhealthy = 1");
@@ -237,7 +237,7 @@ fn a_mark_waits_for_its_probes() {
 
 /// As many at once as may be: the next begins when one has ended, and one that its route does not take is in nobody's way.
 #[test]
-fn as_many_are_told_at_once_as_may_be() {
+fn as_many_are_sent_at_once_as_may_be() {
     let (_place, mut daemon) = site("max-in-flight = 2");
     let marks = fence(&mut daemon, &["a1", "a2", "a3", "a4"], START);
     let first = turn(&mut daemon, START);
@@ -250,12 +250,12 @@ fn as_many_are_told_at_once_as_may_be() {
         detail: "422".into(),
         next_due: after(900),
     };
-    let refused = Ended { mark: first[0], route: "desk".into(), verdict: refused, at: after(2) };
+    let refused = Ended { mark: first[0], route: "oncall".into(), verdict: refused, at: after(2) };
     assert_eq!(turn_with(&mut daemon, &[refused], after(2)).len(), 1, "the refused one waits");
     assert!(turn(&mut daemon, after(2)).is_empty());
-    let told = took(first[1], after(3));
-    assert_eq!(turn_with(&mut daemon, &[told], after(3)).len(), 1);
-    assert!(marks.iter().all(|mark| words(&daemon, *mark).is_empty()), "all but the refused one are told");
+    let notified = took(first[1], after(3));
+    assert_eq!(turn_with(&mut daemon, &[notified], after(3)).len(), 1);
+    assert!(marks.iter().all(|mark| words(&daemon, *mark).is_empty()), "all but the refused one are sent");
 }
 
 /// `deliver-after` and `healthy-delay`: both end by time, and the engine wakes for them.
@@ -280,11 +280,11 @@ fn again(mark: MarkId, kind: &str, at: Timestamp, seconds: u64) -> Ended {
         detail: kind.into(),
         next_due: at + Duration::from_secs(seconds),
     };
-    Ended { mark, route: "desk".into(), verdict, at }
+    Ended { mark, route: "oncall".into(), verdict, at }
 }
 
 /// A receiver that accepts one host's mark and never confirms it. Its place is kept for `ack-timeout` and no longer: each other
-/// mark has its turn, also one that the endpoint answered badly before, however often the first is told again meanwhile.
+/// mark has its turn, also one that the endpoint answered badly before, however often the first is sent again meanwhile.
 #[test]
 fn one_that_is_never_confirmed_keeps_nobody_waiting() {
     let (_place, mut daemon) = site("max-in-flight = 1");
@@ -292,7 +292,7 @@ fn one_that_is_never_confirmed_keeps_nobody_waiting() {
     assert_eq!(turn(&mut daemon, START), [never]);
     let mut ended = vec![again(never, "accepted", START, 600)];
     let others = fence(&mut daemon, &["a2", "a3"], after(1));
-    let (mut asked, mut told) = (0, Vec::new());
+    let (mut asked, mut notified) = (0, Vec::new());
     for at in (60..=7200).step_by(60).map(after) {
         let begun = turn_with(&mut daemon, &std::mem::take(&mut ended), at);
         for mark in begun {
@@ -302,10 +302,10 @@ fn one_that_is_never_confirmed_keeps_nobody_waiting() {
                 mark if is_new => again(mark, "unavailable", at, 30),
                 mark => took(mark, at),
             });
-            told.extend((!is_new && mark != never).then_some(mark));
+            notified.extend((!is_new && mark != never).then_some(mark));
         }
     }
-    assert_eq!(sorted(told), sorted(others));
+    assert_eq!(sorted(notified), sorted(others));
     let delivery = daemon.journal.deliveries_of(never).unwrap().sound.remove(0);
     assert_eq!((delivery.state, delivery.last.unwrap().kind.as_str()), (State::Parked, "not-confirmed"));
 }
@@ -320,7 +320,7 @@ fn an_order_about_an_unknown_group_holds_every_host() {
     for (about, word, end) in [
         (pause("row1"), "pause", "resume --group row1"),
         (maintenance, "maintenance", "maintenance end --group row1"),
-        // Whoever looks for its group in the sentence takes it for `row1`.
+        // A search for its group in the sentence takes it for `row1`.
         (pause("row1 is paused by bob"), "pause", "resume --group row1 is paused by bob"),
     ] {
         let (_place, mut daemon) = site("");

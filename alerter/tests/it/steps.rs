@@ -1,4 +1,4 @@
-//! What a route asks of a mark, and what it does behind an acknowledgement: by the alerter that told, and by another one.
+//! What a route asks of a mark, and what it does behind an acknowledgement: by the alerter that sent it, and by another one.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -13,7 +13,7 @@ use marks::time::Timestamp;
 
 use crate::site::{Alerter, Site, lacks_evidence};
 
-/// Routes that ask after what they told, and say that a host is back.
+/// Routes that ask after what they sent, and say that a host is back.
 static KINDS: [Kind; 1] = [Kind {
     word: "http",
     summary: "",
@@ -44,7 +44,7 @@ impl Driver for Thorough {
         &[Step::Confirm, Step::Return]
     }
 
-    fn return_body(&self, mark: &Mark, _told: &[u8]) -> Vec<u8> {
+    fn return_body(&self, mark: &Mark, _sent: &[u8]) -> Vec<u8> {
         format!("{} is back", mark.node).into_bytes()
     }
 
@@ -67,7 +67,7 @@ fn further(site: &Site) -> Vec<(&'static str, &str)> {
     of_nova.collect()
 }
 
-/// The host is called back on a route that told it, once, when it is back and not before.
+/// The host is called back on a route that got its failure, once, when it is back and not before.
 #[test]
 fn a_host_is_asked_after_and_called_back() {
     if lacks_evidence() {
@@ -80,18 +80,18 @@ fn a_host_is_asked_after_and_called_back() {
     alerter.run(&mut site, 4);
     assert_eq!(further(&site), [("ctl1", "confirm")]);
     let (_, _, asked) = &site.further[0];
-    assert_eq!(asked.as_bytes(), site.told[0].body, "what was told is asked after");
+    assert_eq!(asked.as_bytes(), site.notified[0].body, "what was sent is asked after");
     site.advance(60.0);
     site.back("compute1", "ctl2");
     alerter.run(&mut site, 30);
     assert_eq!(further(&site), [("ctl1", "confirm"), ("ctl1", "return")]);
     assert!(site.further.iter().any(|(_, _, body)| body == "compute1 is back"));
-    site.assert_all_told();
+    site.assert_all_notified();
 }
 
 /// The broken variant of the one before: the route never had the mark, and calls nobody back.
 #[test]
-fn nobody_is_called_back_whose_failure_the_route_was_not_told() {
+fn no_host_is_called_back_on_a_route_that_did_not_get_its_failure() {
     if lacks_evidence() {
         return;
     }
@@ -110,7 +110,7 @@ fn nobody_is_called_back_whose_failure_the_route_was_not_told() {
 
 /// The next alerter goes on where the first one ended, and repeats nothing.
 #[test]
-fn another_alerter_asks_after_what_the_first_told() {
+fn another_alerter_asks_after_what_the_first_sent() {
     if lacks_evidence() {
         return;
     }
@@ -139,7 +139,7 @@ fn another_alerter_asks_after_what_the_first_told() {
         let mut third = Alerter::start_with(&site, "ctl3", &KINDS);
         third.run(&mut site, 10);
         assert_eq!(further(&site), [], "all is done");
-        site.assert_all_told();
+        site.assert_all_notified();
     }
 }
 
@@ -172,7 +172,7 @@ fn another_alerter_makes_no_return_that_an_operator_ended() {
 }
 
 #[test]
-fn a_host_that_fails_again_is_told_and_not_called_back() {
+fn a_host_that_fails_again_is_reported_and_not_called_back() {
     if lacks_evidence() {
         return;
     }
@@ -192,12 +192,12 @@ fn a_host_that_fails_again_is_told_and_not_called_back() {
     let first = alerter.marks("compute1")[0].id;
     assert!(alerter.deliveries(first).contains(&("nova.return".to_owned(), State::Cancelled)));
     assert_eq!(further(&site), [("ctl1", "confirm")], "that of the second mark");
-    site.assert_all_told();
+    site.assert_all_notified();
 }
 
-/// S1-54, S4-56: told, held until an operator's word, or cancelled; the broken variant is the host that stays away.
+/// S1-54, S4-56: sent, held until an operator's word, or cancelled; the broken variant is the host that stays away.
 #[test]
-fn a_mark_whose_host_is_back_before_it_was_told_follows_its_routes_terms() {
+fn a_mark_whose_host_is_back_before_it_was_sent_follows_its_routes_terms() {
     if lacks_evidence() {
         return;
     }
@@ -225,14 +225,14 @@ fn a_mark_whose_host_is_back_before_it_was_told_follows_its_routes_terms() {
         if expected == State::Held {
             alerter.release_held(&site, mark.id);
             alerter.run(&mut site, 4);
-            site.assert_all_told();
+            site.assert_all_notified();
         }
     }
 }
 
-/// What one alerter holds for a host that is back, the next one holds too: it does not tell a repaired host.
+/// What one alerter holds for a host that is back, the next one holds too: it does not report a repaired host.
 #[test]
-fn another_alerter_does_not_tell_what_was_held() {
+fn another_alerter_does_not_send_what_was_held() {
     if lacks_evidence() {
         return;
     }
@@ -250,7 +250,7 @@ fn another_alerter_does_not_tell_what_was_held() {
     site.down.clear();
     let mut second = Alerter::start(&site, "ctl3");
     second.run(&mut site, 30);
-    assert!(site.told.iter().all(|told| told.route == "nova"), "{:?}", site.told);
+    assert!(site.notified.iter().all(|notified| notified.route == "nova"), "{:?}", site.notified);
 }
 
 /// `after`: the second route waits for the first one, and not for ever.
@@ -268,12 +268,13 @@ fn a_route_comes_after_another_or_after_its_limit() {
         }
         site.outage("compute1", "ctl1");
         alerter.run(&mut site, 10);
-        let told = |site: &Site| site.told.iter().map(|told| told.route.clone()).collect::<Vec<_>>();
+        let notified =
+            |site: &Site| site.notified.iter().map(|notified| notified.route.clone()).collect::<Vec<_>>();
         let expected: &[&str] = if first_is_down { &[] } else { &["nova", "backup"] };
-        assert_eq!(told(&site), expected);
+        assert_eq!(notified(&site), expected);
         alerter.run(&mut site, 20);
         let expected: &[&str] = if first_is_down { &["backup"] } else { &["nova", "backup"] };
-        assert_eq!(told(&site), expected);
+        assert_eq!(notified(&site), expected);
     }
 }
 
@@ -335,7 +336,7 @@ fn a_host_whose_mark_may_have_arrived_is_called_back_after_unmark() {
     }
 }
 
-/// Issue 22, 7, second way: the one that may have notified is gone, and the next one never tried.
+/// Issue 22, 7, second way: the alerter that may have sent it is gone, and the next one never tried.
 #[test]
 fn a_host_that_another_alerter_may_have_notified_of_is_called_back() {
     if lacks_evidence() {

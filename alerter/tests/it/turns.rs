@@ -1,4 +1,4 @@
-//! Who is told at once in a group that is told a few at a time, on a real journal.
+//! What is sent at once in a group that sends a few at a time, on a real journal.
 
 use std::time::Duration;
 
@@ -17,7 +17,7 @@ use crate::site::{Alerter, Site, lacks_evidence, refused, taken};
 /// A mark whose attempt has begun keeps its place until that has ended, also where another one comes before it by now, or
 /// where it is held itself meanwhile. The broken variant is the attempt that has ended.
 #[test]
-fn who_is_being_told_keeps_the_place_whatever_is_decided_meanwhile() {
+fn what_is_under_way_keeps_its_place_whatever_is_decided_meanwhile() {
     if lacks_evidence() {
         return;
     }
@@ -58,14 +58,14 @@ fn who_is_being_told_keeps_the_place_whatever_is_decided_meanwhile() {
     }
 }
 
-/// Marks that wait for a route in trouble take nobody's place; when the time of that step of their chains is over, all could
+/// Marks that wait for a failing route take no place; when the time of that step of their chains is over, all could
 /// be sent to the next route at once, and one is. The broken variant is the group without a limit.
 #[test]
-fn chains_that_go_on_together_are_told_a_few_at_a_time() {
+fn chains_that_go_on_together_are_sent_a_few_at_a_time() {
     if lacks_evidence() {
         return;
     }
-    for (limit, told) in [("max-in-flight = 1\n", 1), ("", 3)] {
+    for (limit, expected) in [("max-in-flight = 1\n", 1), ("", 3)] {
         let hosts = ["compute1", "compute2", "compute3"];
         let mut site = Site::new(&hosts);
         let chain = "chain = [{ route = \"nova\", timeout = 60 }, { route = \"backup\", timeout = 60 }]";
@@ -86,7 +86,7 @@ fn chains_that_go_on_together_are_told_a_few_at_a_time() {
             begun += alerter.journal.dispatch(&[], &capacity, None, site.now).unwrap().begun.len();
             site.advance(61.0);
         }
-        assert_eq!(begun, told, "{limit}");
+        assert_eq!(begun, expected, "{limit}");
     }
 }
 
@@ -104,7 +104,7 @@ fn two_outages() -> (Site, Alerter) {
 }
 
 /// An exchange keeps its mark's place until it is over, also where the receiver has confirmed or refused the mark meanwhile,
-/// after an earlier attempt: or two would be told where one may be. The broken variant is the exchange that is over.
+/// after an earlier attempt: or two would be under way where one may be. The broken variant is the exchange that is over.
 #[test]
 fn an_exchange_keeps_its_place_whatever_the_receiver_says_meanwhile() {
     if lacks_evidence() {

@@ -10,7 +10,7 @@ use serde_json::Value;
 use crate::check_online::found;
 use crate::cloud::{Cloud, Service, Whim};
 use crate::masakari_config::{one, route};
-use crate::openstack::{AT, Request, error, http, mark, tell, tell_step};
+use crate::openstack::{AT, Request, error, http, mark, send, send_step};
 use crate::route::{SECRET, SHORT, word};
 
 /// Vitrage: its alarms by type and host, and what it dropped after its 200.
@@ -74,7 +74,7 @@ fn driver(scene: &Scene) -> Vitrage {
 }
 
 async fn attempt(driver: &Vitrage) -> String {
-    word(&tell(driver, &driver.body(&mark()), 0).await)
+    word(&send(driver, &driver.body(&mark()), 0).await)
 }
 
 fn key() -> (String, String) {
@@ -91,7 +91,7 @@ async fn a_mark_becomes_an_alarm_and_a_return_ends_it() {
     assert_eq!(scene.room().service.alarms.len(), 1);
     assert_eq!(driver.further_steps(), [Step::Return]);
     let body = driver.return_body(&mark(), &[]);
-    assert_eq!(word(&tell_step(&driver, Step::Return, &body, 0).await), "acknowledged");
+    assert_eq!(word(&send_step(&driver, Step::Return, &body, 0).await), "acknowledged");
     assert!(scene.room().service.alarms.is_empty() && scene.room().service.dropped.is_empty());
 }
 
@@ -101,13 +101,13 @@ async fn what_vitrage_cannot_read_is_lost() {
     let scene = Cloud::with(FakeVitrage::default()).await;
     let driver = driver(&scene);
     let body = String::from_utf8(driver.body(&mark())).unwrap();
-    assert_eq!(word(&tell(&driver, body.replace(".000000", "Z").as_bytes(), 0).await), "acknowledged");
+    assert_eq!(word(&send(&driver, body.replace(".000000", "Z").as_bytes(), 0).await), "acknowledged");
     assert!(scene.room().service.alarms.is_empty());
     assert_eq!(scene.room().service.dropped.len(), 1);
     assert_eq!(attempt(&driver).await, "acknowledged");
     let up = String::from_utf8(driver.return_body(&mark(), &[])).unwrap();
     let up = up.replace("compute.host.down", "compute.host.up");
-    assert_eq!(word(&tell_step(&driver, Step::Return, up.as_bytes(), 0).await), "acknowledged");
+    assert_eq!(word(&send_step(&driver, Step::Return, up.as_bytes(), 0).await), "acknowledged");
     assert_eq!(scene.room().service.alarms.len(), 1);
 }
 
@@ -116,7 +116,7 @@ async fn a_test_is_no_alarm() {
     let scene = Cloud::with(FakeVitrage::default()).await;
     let driver = driver(&scene);
     let test = driver.test_body(&mark().id, Timestamp::from_seconds(AT));
-    assert_eq!(word(&tell(&driver, &test, 0).await), "acknowledged");
+    assert_eq!(word(&send(&driver, &test, 0).await), "acknowledged");
     let (alarms, dropped) = {
         let room = scene.room();
         (room.service.alarms.len(), room.service.dropped.len())
@@ -125,7 +125,7 @@ async fn a_test_is_no_alarm() {
     assert_eq!(driver.check(&[]).await, Some(vec![]));
     assert_eq!(scene.count("POST"), 1);
     scene.room().service.is_reader = true;
-    assert_eq!(word(&tell(&driver, &test, 0).await), "refused forbidden");
+    assert_eq!(word(&send(&driver, &test, 0).await), "refused forbidden");
 }
 
 #[tokio::test]
@@ -206,7 +206,7 @@ fn a_cloud_is_a_route() {
 
 /// `check-config --online` tries token and catalog alone: an event would stay in Vitrage.
 #[tokio::test]
-async fn vitrage_is_looked_for_and_told_nothing() {
+async fn vitrage_is_found_and_sent_nothing() {
     let scene = Cloud::with(FakeVitrage::default()).await;
     let driver = driver(&scene);
     assert_eq!(found(&driver, &[]).await, Vec::<String>::new());

@@ -20,14 +20,14 @@ impl Warnings {
         tracing::subscriber::set_default(tracing_subscriber::registry().with(self.clone()))
     }
 
-    /// What came since the last look.
+    /// What came since the last reading.
     pub(crate) fn take(&self) -> Vec<String> {
         std::mem::take(&mut *self.0.lock().unwrap())
     }
 }
 
 /// A place in the code that logs for the first time asks its own thread's subscriber alone, while there is one in the program. Where
-/// another test's thread has none, the place stays silent for whoever listens (`has_just_one` in tracing-core's callsites). So all threads
+/// another test's thread has none, the place stays silent for every listener (`has_just_one` in tracing-core's callsites). So all threads
 /// get a subscriber.
 pub(crate) fn before_listening() {
     static ONCE: Once = Once::new();

@@ -31,7 +31,7 @@ struct Shown {
     test: String,
 }
 
-/// The tags of the document; anything else in that column is a slip.
+/// The tags of the document; anything else in that column is a mistake.
 const TAGS: [&str; 4] = ["core", "adapt", "driver", "n-a"];
 
 /// The ids in `text`, in the order in which they stand there.
@@ -62,7 +62,7 @@ fn parse_document(text: &str) -> anyhow::Result<BTreeMap<Id, String>> {
     Ok(requirements)
 }
 
-/// A row has its four cells, a known tag, and says something: what is done, or why it is done otherwise.
+/// A row has its four cells, a known tag, and a text: what is done, or why it is done otherwise.
 fn check_row<'a>(id: Id, cells: &[&'a str]) -> anyhow::Result<&'a str> {
     let [_, _, tag, done, otherwise, _] = cells else { bail!("{id}: the row has not four cells") };
     if !TAGS.contains(tag) {
@@ -277,10 +277,11 @@ mod tests {
 
     #[test]
     fn any_documented_function_of_a_cluster_test_counts() {
-        let shown = shown_in("tests/tests/cluster.rs", "/// S1-13\nfn killed_host_is_told(lab: &Lab) {}\n");
+        let shown =
+            shown_in("tests/tests/cluster.rs", "/// S1-13\nfn killed_host_is_reported(lab: &Lab) {}\n");
         assert_eq!(
             shown,
-            [Shown { id: id(1, 13), test: "tests/tests/cluster.rs: killed_host_is_told".into() }]
+            [Shown { id: id(1, 13), test: "tests/tests/cluster.rs: killed_host_is_reported".into() }]
         );
     }
 

@@ -66,7 +66,7 @@ impl Call {
     }
 }
 
-/// What stands where the fencer looks for `fence_mark`.
+/// The program that the fencer finds as `fence_mark`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum MarkMode {
     /// The real agent and nothing beside it.
@@ -80,7 +80,7 @@ pub enum MarkMode {
     StandIn,
 }
 
-/// What is wrong with one node's power device.
+/// A fault of one node's power device.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Fault {
     /// It fails.
@@ -148,7 +148,7 @@ impl Bmc {
     }
 
     /// Every power device works again, and nothing is kept.
-    pub fn mend(&self) {
+    pub fn repair(&self) {
         self.hold_marks(false);
         self.set_dead(false);
         lock(&self.faults).clear();

@@ -2,7 +2,7 @@
 
 use super::plan::{self, Kind, Shape};
 
-/// Nothing moves only to spread the load: a scenario that looks for a move must have caused it.
+/// Nothing moves only to spread the load: a scenario that waits for a move must have caused it.
 const STICKY: &str = r#"<rsc_defaults><meta_attributes id="lab-defaults">
   <nvpair id="lab-sticky" name="resource-stickiness" value="100"/>
 </meta_attributes></rsc_defaults>"#;
@@ -86,8 +86,8 @@ impl Configuration {
 
 /// A controller does two things at a time for each of its processors, and one where it is busy: the futile starts of
 /// connections to hosts that stay dead would keep it from fencing another controller, and from starting the alerter. A fencing
-/// that fails is tried again each second: after ten of them Pacemaker would give up before a scenario mends its device. And Pacemaker
-/// sometimes forgets to look again at a host after its `reconnect_interval`: 2.1.5 by itself, 3.0.0 where a `crm_resource --cleanup`
+/// that fails is tried again each second: after ten of them Pacemaker would give up before a scenario repairs its device. And Pacemaker
+/// sometimes forgets to probe a host again after its `reconnect_interval`: 2.1.5 by itself, 3.0.0 where a `crm_resource --cleanup`
 /// came right behind the fencing. The next recheck does.
 const PROPERTIES: &str = r#"<nvpair id="lab-fencing" name="stonith-enabled" value="true"/>
   <nvpair id="lab-concurrent" name="concurrent-fencing" value="true"/>
@@ -99,8 +99,8 @@ const PROPERTIES: &str = r#"<nvpair id="lab-fencing" name="stonith-enabled" valu
 /// Where the controller that runs a device dies, Pacemaker waits 1.2 times this time limit before it asks another.
 const SHORT: &str = r#"<nvpair id="lab-timeout" name="stonith-timeout" value="8s"/>"#;
 
-/// As the README has it. Compute hosts are not even asked whether they run the alerter: where one dies during that
-/// question, Pacemaker takes the alerter for possibly running there, and leaves the host stopped until its next recheck.
+/// As the README has it. Pacemaker does not probe the alerter on compute hosts: where one dies during a
+/// probe, Pacemaker takes the alerter for possibly running there, and leaves the host stopped until its next recheck.
 const CONTROLLERS_ONLY: &str = r##"<rsc_location id="alerter-on-controllers" rsc="alerter" resource-discovery="exclusive">
   <rule id="alerter-on-controllers-rule" score="0">
     <expression id="alerter-on-controllers-kind" attribute="#kind" operation="eq" value="cluster"/>

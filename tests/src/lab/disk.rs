@@ -25,7 +25,7 @@ use super::plan::{Kind, NodePlan, Products, Shape};
 const COROSYNC: &str = include_str!("assets/corosync.conf");
 const CIB: &str = include_str!("assets/cib.xml");
 
-/// Where a program that a test may exchange at run time is found by the nodes.
+/// Where the nodes find a program that a test may exchange at run time.
 const CHANGEABLE: &str = "/run/lab/bin";
 
 pub(super) fn lay_out(

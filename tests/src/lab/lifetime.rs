@@ -31,7 +31,7 @@ struct Life {
     ended: Vec<Vec<Entry>>,
 }
 
-/// `REGISTER FENCINGS OPEN`: so many fencings that are told and settled, then so many that stay open. Prints the figures.
+/// `REGISTER FENCINGS OPEN`: so many fencings that are sent and settled, then so many that stay open. Prints the figures.
 ///
 /// # Errors
 /// What Pacemaker refuses, or an entry that is lost.
@@ -107,7 +107,7 @@ impl Life {
         self.ended.drain(..over);
     }
 
-    /// Nobody is to be told of any of it.
+    /// Nothing of it is to be sent.
     fn end(&mut self) -> anyhow::Result<()> {
         self.open.clear();
         self.ended.clear();

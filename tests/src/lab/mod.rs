@@ -183,7 +183,7 @@ impl Lab {
     /// # Errors
     /// When no controller runs.
     pub fn view(&self) -> anyhow::Result<View> {
-        Ok(self.look()?.1)
+        Ok(self.best_view()?.1)
     }
 
     /// The cluster's state as one controller sees it; without a DC where it sees none.
@@ -191,7 +191,7 @@ impl Lab {
     /// # Errors
     /// When it is off.
     pub fn view_of(&self, controller: &str) -> anyhow::Result<View> {
-        // A controller whose daemons hang would keep whoever asks it.
+        // A controller whose daemons hang would keep the caller waiting.
         let question = ["timeout", "3", "crm_mon", "-1", "--output-as=xml", "--inactive"];
         Ok(View::read(&self.exec(controller, &question)?))
     }
@@ -199,10 +199,10 @@ impl Lab {
     /// A controller that can speak for the cluster: the first that belongs to a quorum, else any that runs.
     #[must_use]
     pub fn spokesman(&self) -> &str {
-        self.look().map_or("ctl1", |(controller, _)| controller)
+        self.best_view().map_or("ctl1", |(controller, _)| controller)
     }
 
-    fn look(&self) -> anyhow::Result<(&str, View)> {
+    fn best_view(&self) -> anyhow::Result<(&str, View)> {
         let mut seen = None;
         for controller in self.controllers().filter(|name| self.rack.is_well(name)) {
             let Ok(view) = self.view_of(controller) else { continue };
@@ -313,8 +313,8 @@ impl Lab {
     /// When Pacemaker has not ended on all of them within a minute.
     pub fn shut_down(&self, controllers: &[&str]) -> anyhow::Result<()> {
         for controller in controllers {
-            let told = self.signal(controller, &["pacemakerd"], Signal::SIGTERM)?;
-            ensure!(told == 1, "{controller} runs {told} pacemakerd");
+            let signalled = self.signal(controller, &["pacemakerd"], Signal::SIGTERM)?;
+            ensure!(signalled == 1, "{controller} runs {signalled} pacemakerd");
         }
         for controller in controllers {
             wait::until(&format!("Pacemaker to end on {controller}"), Duration::from_secs(60), || {

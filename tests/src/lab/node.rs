@@ -131,7 +131,7 @@ impl Node {
         running.trouble.frozen = true;
         let pid1 = running.pid1;
         let mut stopped = 0;
-        // A process may fork while the others are being stopped: again, until nobody is new.
+        // A process may fork while the others are being stopped: repeat until no new one appears.
         loop {
             let all = processes_beside(pid1)?;
             for pid in &all {
@@ -195,7 +195,7 @@ impl Running {
 
 impl Drop for Running {
     fn drop(&mut self) {
-        // Where PID 1 has ended by itself its number may be somebody else's by now.
+        // If PID 1 has ended by itself, another process may have its number by now.
         if matches!(self.shell.try_wait(), Ok(None)) {
             let _ = kill(Pid::from_raw(self.pid1), Signal::SIGKILL);
         }

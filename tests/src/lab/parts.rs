@@ -62,7 +62,7 @@ fn power_agent() -> anyhow::Result<u8> {
     }
 }
 
-/// Stands where the fencer looks for `fence_mark`: reports the call to the host, then does what the host says.
+/// Stands where the fencer searches for `fence_mark`: reports the call to the host, then does what the host says.
 ///
 /// Pacemaker's controller asks for metadata as `hacluster` and waits for it: that is answered without the host.
 fn recorder(arguments: &[String]) -> anyhow::Result<u8> {

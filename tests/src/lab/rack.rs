@@ -18,7 +18,7 @@ pub(super) struct Rack {
     /// Before the hub: nodes lose their cables while there still is a network.
     nodes: BTreeMap<String, Mutex<Node>>,
     hub: Hub,
-    /// Set for ever when the lab ends: a power device may be asked until its node is gone.
+    /// Set for ever when the lab ends: a power device may get requests until its node is gone.
     closed: AtomicBool,
 }
 

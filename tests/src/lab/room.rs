@@ -10,7 +10,7 @@ use nix::fcntl::{Flock, FlockArg};
 
 /// Says that a failure is explained by what is in a room.
 const KEPT: &str = "kept";
-/// Longer than all tests take, and whoever looks into a failure afterwards.
+/// Longer than all tests take, and the analysis of a failure afterwards.
 const KEPT_FOR: Duration = Duration::from_secs(24 * 60 * 60);
 
 static LABS_OF_THIS_PROCESS: AtomicU32 = AtomicU32::new(0);

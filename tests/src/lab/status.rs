@@ -1,4 +1,4 @@
-//! The cluster's state as its own tools tell it.
+//! The cluster's state as its own tools show it.
 
 use std::fmt;
 

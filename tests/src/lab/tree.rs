@@ -71,7 +71,7 @@ fn copy(from: &Path, to: &Path) -> anyhow::Result<()> {
     fs::copy(from, to).map(drop).with_context(|| format!("{} to {}", from.display(), to.display()))
 }
 
-/// Makes `root` the root of this mount namespace, for whoever enters it too.
+/// Makes `root` the root of this mount namespace, also for processes that enter it.
 pub(super) fn enter(root: &Path) -> anyhow::Result<()> {
     ensure!(root.is_absolute(), "{} is not absolute", root.display());
     pivot_root(root, &root.join("mnt"))?;

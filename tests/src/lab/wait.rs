@@ -7,19 +7,19 @@ use anyhow::{Context, bail};
 
 const PAUSE: Duration = Duration::from_millis(50);
 
-/// Asks `look` again and again until it gives a value.
+/// Asks `poll` again and again until it gives a value.
 ///
 /// # Errors
-/// After `limit`; a mistake of the last look is given as the reason.
+/// After `limit`; a mistake of the last poll is given as the reason.
 pub fn until<T>(
     what: &str,
     limit: Duration,
-    mut look: impl FnMut() -> anyhow::Result<Option<T>>,
+    mut poll: impl FnMut() -> anyhow::Result<Option<T>>,
 ) -> anyhow::Result<T> {
     let end = Instant::now() + limit;
     loop {
         let begun = Instant::now();
-        let seen = look();
+        let seen = poll();
         if let Ok(Some(value)) = seen {
             return Ok(value);
         }
@@ -27,13 +27,13 @@ pub fn until<T>(
             seen.with_context(|| gave_up(what, limit))?;
             bail!(gave_up(what, limit));
         }
-        // Where a look takes long the machine has other things to do.
+        // Where a poll takes long the machine has other things to do.
         thread::sleep(PAUSE.max(begun.elapsed()));
     }
 }
 
 fn gave_up(what: &str, limit: Duration) -> String {
-    format!("waited {} s in vain for {what}", limit.as_secs())
+    format!("waited {} s without success for {what}", limit.as_secs())
 }
 
 #[cfg(test)]
@@ -41,7 +41,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_deadline_ends_with_the_reason_of_the_last_look() {
+    fn a_deadline_ends_with_the_reason_of_the_last_poll() {
         let ended = until("a miracle", Duration::ZERO, || -> anyhow::Result<Option<()>> { bail!("no") });
         let text = format!("{:#}", ended.unwrap_err());
         assert!(text.contains("a miracle") && text.ends_with("no"), "{text}");
@@ -49,10 +49,10 @@ mod tests {
 
     #[test]
     fn the_first_value_ends_the_wait() {
-        let mut looks = 0;
+        let mut polls = 0;
         let third = until("three", Duration::from_secs(5), || {
-            looks += 1;
-            Ok((looks == 3).then_some(looks))
+            polls += 1;
+            Ok((polls == 3).then_some(polls))
         });
         assert_eq!(third.unwrap(), 3);
     }

@@ -1,4 +1,4 @@
-//! Requests of a test's own to the services: to prepare what a driver is to find, and to look at what it did.
+//! Requests of a test's own to the services: to prepare what a driver is to find, and to check what it did.
 
 use std::io::{Read as _, Write as _};
 use std::net::{SocketAddr, TcpStream};
@@ -69,7 +69,7 @@ pub(super) fn ask(
     body: Option<&Value>,
 ) -> anyhow::Result<Said> {
     let body = body.map(Value::to_string).unwrap_or_default();
-    // As of old: neither chunks nor a connection that is kept.
+    // HTTP/1.0: neither chunks nor a connection that is kept.
     let mut request = format!("{what} HTTP/1.0\r\nHost: {service}\r\nAccept: application/json\r\n");
     for (key, value) in headers {
         request.push_str(&format!("{key}: {value}\r\n"));

@@ -49,7 +49,7 @@ fn filled_in(text: &str, directory: &Path, part: Part, place: &Place) -> String 
     words.iter().fold(text.to_owned(), |text, (word, value)| text.replace(word, value))
 }
 
-/// Writes how the cloud is reached by somebody: what is no secret for all to read, the secret for its owner alone.
+/// Writes how a user reaches the cloud: a file that all can read, and the secret in one for its owner alone.
 pub(super) fn clouds(who: Who, place: &Place, directory: &Path) -> anyhow::Result<PathBuf> {
     let (open, secret) = match who {
         Who::Admin => password(ADMIN),

@@ -1,4 +1,4 @@
-//! Masakari's own database, looked at and put right from outside: its API is slower, and shows less.
+//! Masakari's own database, read and corrected from outside: its API is slower, and shows less.
 
 use std::path::{Path, PathBuf};
 use std::time::Duration;

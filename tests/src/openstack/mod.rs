@@ -218,7 +218,7 @@ impl OpenStack {
         self.room.path()
     }
 
-    /// What each service said last, for a scenario that failed.
+    /// The last log lines of each service, for a scenario that failed.
     #[must_use]
     pub fn explain(&self) -> String {
         let said = |(part, service): (&Part, &Service)| {

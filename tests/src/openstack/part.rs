@@ -62,7 +62,7 @@ const MASAKARI: Recipe = Recipe {
     name: "masakari",
     usual_port: 15868,
     in_the_catalog: Some(("instance-ha", "/v1/$(project_id)s")),
-    files: assets!("masakari": "masakari.conf", "api-paste.ini", "seed.py", "application.py", "engine.py", "masakari_mended.py"),
+    files: assets!("masakari": "masakari.conf", "api-paste.ini", "seed.py", "application.py", "engine.py", "masakari_repaired.py"),
     says: UWSGI_SAYS,
 };
 const NOVA: Recipe = Recipe {

@@ -9,13 +9,13 @@ use crate::cloud::{Cloud, HOST};
 use crate::event;
 
 pub(crate) const SCENARIOS: &[Scenario] = &[
-    ("a_killed_alerter_is_restarted_and_tells", a_killed_alerter_is_restarted_and_tells),
+    ("a_killed_alerter_is_restarted_and_sends", a_killed_alerter_is_restarted_and_sends),
     ("the_monitor_answers_while_the_endpoint_is_dead", the_monitor_answers_while_the_endpoint_is_dead),
     ("what_is_advised_leaves_the_host_its_fencing", what_is_advised_leaves_the_host_its_fencing),
 ];
 
-/// Killed with an open mark: Pacemaker starts it again, and the mark is told under its old id. S1-16, S1-32
-fn a_killed_alerter_is_restarted_and_tells(cloud: &mut Cloud) -> anyhow::Result<()> {
+/// Killed with an open mark: Pacemaker starts it again, and the mark is sent under its old id. S1-16, S1-32
+fn a_killed_alerter_is_restarted_and_sends(cloud: &mut Cloud) -> anyhow::Result<()> {
     let before = cloud.begin()?;
     cloud.receiver.down();
     let died = event::now();
@@ -32,11 +32,11 @@ fn a_killed_alerter_is_restarted_and_tells(cloud: &mut Cloud) -> anyhow::Result<
     cloud.receiver.up()?;
     let mark = cloud.wait_acknowledged(&mark.id)?;
     let requests = cloud.requests_since(&before);
-    ensure!(requests.len() == 1, "told {} times", requests.len());
+    ensure!(requests.len() == 1, "sent {} times", requests.len());
     event::check(&requests[0], &mark, died)
 }
 
-/// The endpoint is no business of the monitor: dead or not, the resource is well. S1-32, S1-51
+/// The monitor does not depend on the endpoint: dead or not, the resource is well. S1-32, S1-51
 fn the_monitor_answers_while_the_endpoint_is_dead(cloud: &mut Cloud) -> anyhow::Result<()> {
     let before = cloud.begin()?;
     cloud.receiver.down();

@@ -11,24 +11,24 @@ pub(crate) const SCENARIOS: &[Scenario] = &[
     ("alone_in_its_level_the_mark_device_refuses", alone_in_its_level_the_mark_device_refuses),
 ];
 
-/// No topology, no power device: the fencer picks the mark device, which refuses; the host lives on untold. S1-3, S1-8
+/// No topology, no power device: the fencer picks the mark device, which refuses; the host lives on and is not reported. S1-3, S1-8
 fn without_a_topology_the_mark_device_refuses(cloud: &mut Cloud) -> anyhow::Result<()> {
     let before = cloud.begin()?;
     cloud.set_levels(&[])?;
     cloud.set_device("power", false)?;
     refused(cloud, &before)?;
     without_the_refusal_it_counts_as_fenced(cloud, &before)?;
-    in_order_it_is_told(cloud)
+    in_order_it_is_reported(cloud)
 }
 
-/// Power fails in the first level, mark stands alone in the second: it refuses; the host lives on untold. S1-3, S1-24
+/// Power fails in the first level, mark stands alone in the second: it refuses; the host lives on and is not reported. S1-3, S1-24
 fn alone_in_its_level_the_mark_device_refuses(cloud: &mut Cloud) -> anyhow::Result<()> {
     let before = cloud.begin()?;
     cloud.set_levels(&["power", "mark"])?;
     cloud.lab.bmc().set_dead(true);
     refused(cloud, &before)?;
     without_the_refusal_it_counts_as_fenced(cloud, &before)?;
-    in_order_it_is_told(cloud)
+    in_order_it_is_reported(cloud)
 }
 
 fn refused(cloud: &Cloud, before: &Before) -> anyhow::Result<()> {
@@ -38,10 +38,10 @@ fn refused(cloud: &Cloud, before: &Before) -> anyhow::Result<()> {
     ensure!(calls.iter().all(|(_, rc)| *rc == Some(1)), "{calls:#?}");
     ensure!(!fenced, "the cluster believes that the host was fenced");
     ensure!(cloud.lab.view()?.is_online(HOST), "the host did not live on");
-    cloud.nothing_was_told(before)
+    cloud.nothing_was_sent(before)
 }
 
-/// The broken variant: an agent that says yes to everything. The cluster takes the running host for a dead one.
+/// The broken variant: an agent that reports success for everything. The cluster takes the running host for a dead one.
 fn without_the_refusal_it_counts_as_fenced(cloud: &Cloud, before: &Before) -> anyhow::Result<()> {
     cloud.lab.bmc().set_mark(MarkMode::StandIn)?;
     ensure!(refused(cloud, before).is_err(), "an agent that never refuses passes this scenario");
@@ -52,7 +52,7 @@ fn without_the_refusal_it_counts_as_fenced(cloud: &Cloud, before: &Before) -> an
 }
 
 /// The same command, with the documented topology.
-fn in_order_it_is_told(cloud: &mut Cloud) -> anyhow::Result<()> {
+fn in_order_it_is_reported(cloud: &mut Cloud) -> anyhow::Result<()> {
     let before = cloud.begin()?;
     ensure!(cloud.fence("--fence")?, "the host was not fenced");
     let mark = cloud.wait_for_mark(&before)?;

@@ -15,7 +15,7 @@ pub(crate) const HOST: &str = "compute1";
 /// Longer than it takes Pacemaker to notice a silent host (7 s here) and to fence it.
 pub(crate) const FENCED_WITHIN: u64 = 90;
 /// Longer than the longest pause between two attempts (30 s).
-pub(crate) const TOLD_WITHIN: Duration = Duration::from_secs(60);
+pub(crate) const NOTIFIED_WITHIN: Duration = Duration::from_secs(60);
 
 const SHAPE: Shape = Shape { controllers: 2, remotes: 1 };
 const PORT: u16 = 8080;
@@ -76,7 +76,7 @@ impl Cloud {
     pub(crate) fn begin_as_it_is(&self) -> anyhow::Result<Before> {
         self.run(&["crm_resource", "--cleanup"])?;
         self.host_returns()?;
-        wait::until("every mark to be settled", TOLD_WITHIN, || {
+        wait::until("every mark to be settled", NOTIFIED_WITHIN, || {
             Ok(self.marks()?.iter().all(|mark| mark.state != "open").then_some(()))
         })?;
         Ok(Before {
@@ -87,7 +87,7 @@ impl Cloud {
         })
     }
 
-    /// Waits until the host is a member and the alerter runs; a host that nobody powers on is powered on.
+    /// Waits until the host is a member and the alerter runs; a host that stays off is powered on.
     pub(crate) fn host_returns(&self) -> anyhow::Result<()> {
         self.lab.bring_back(HOST)?;
         self.lab.wait_until_ready()?;
@@ -107,7 +107,7 @@ impl Cloud {
         self.lab.wait_for(&what, 60, |view| view.location(device).is_some() == started)
     }
 
-    /// Tells the mark device which register to use, whatever the site's configuration says.
+    /// Sets the register of the mark device, whatever the site's configuration says.
     pub(crate) fn set_register(&self, register: Register) -> anyhow::Result<()> {
         let set = ["crm_resource", "--resource", "mark", "--set-parameter", "register"];
         self.run(&[&set[..], &["--parameter-value", register.as_str()]].concat())?;
@@ -162,7 +162,7 @@ impl Cloud {
         wanted: impl Fn(&Mark) -> bool,
     ) -> anyhow::Result<Mark> {
         let what = format!("mark {id} to be {what}");
-        wait::until(&what, TOLD_WITHIN, || Ok(Some(self.mark(id)?).filter(&wanted)))
+        wait::until(&what, NOTIFIED_WITHIN, || Ok(Some(self.mark(id)?).filter(&wanted)))
     }
 
     pub(crate) fn wait_acknowledged(&self, id: &str) -> anyhow::Result<Mark> {
@@ -171,7 +171,7 @@ impl Cloud {
 
     /// Waits for the next request that a scenario causes, and gives all of them.
     pub(crate) fn wait_for_requests(&self, before: &Before, count: usize) -> anyhow::Result<Vec<Received>> {
-        self.receiver.wait_for(before.requests + count, TOLD_WITHIN)?;
+        self.receiver.wait_for(before.requests + count, NOTIFIED_WITHIN)?;
         Ok(self.requests_since(before))
     }
 
@@ -224,7 +224,7 @@ impl Cloud {
         Ok(all.into_iter().filter(|fencing| fencing.status != "pending").collect())
     }
 
-    /// That the host was fenced since, and that nobody but Pacemaker's own controller has asked for it.
+    /// That the host was fenced since, and that Pacemaker's own controller alone has asked for it.
     pub(crate) fn the_cluster_alone_has_fenced(&self, before: &Before) -> anyhow::Result<()> {
         let fencings = self.fencings_since(before)?;
         let by_cluster = |fencing: &Fencing| fencing.client.starts_with("pacemaker-controld");
@@ -232,22 +232,22 @@ impl Cloud {
         Ok(())
     }
 
-    /// That nothing was marked and nobody was told.
-    pub(crate) fn nothing_was_told(&self, before: &Before) -> anyhow::Result<()> {
+    /// That nothing was marked and nothing was sent.
+    pub(crate) fn nothing_was_sent(&self, before: &Before) -> anyhow::Result<()> {
         let (marks, requests) = (self.marks_since(before)?, self.requests_since(before));
         ensure!(marks.is_empty(), "there is a mark: {marks:?}");
-        ensure!(requests.is_empty(), "somebody was told: {requests:?}");
+        ensure!(requests.is_empty(), "something was sent: {requests:?}");
         Ok(())
     }
 
-    /// The other half of a scenario in which nothing may be told: here, something is.
-    pub(crate) fn a_real_outage_is_told(&mut self) -> anyhow::Result<()> {
+    /// The other half of a scenario in which nothing may be sent: here, something is.
+    pub(crate) fn a_real_outage_is_reported(&mut self) -> anyhow::Result<()> {
         let before = self.begin()?;
         self.lab.power_off(HOST)?;
         let mark = self.wait_for_mark(&before)?;
         self.wait_acknowledged(&mark.id)?;
-        let told = self.requests_since(&before).len();
-        ensure!(told == 1, "an outage after the scenario was told {told} times");
+        let sent = self.requests_since(&before).len();
+        ensure!(sent == 1, "an outage after the scenario was sent {sent} times");
         Ok(())
     }
 }
@@ -266,7 +266,7 @@ impl Mark {
     }
 }
 
-/// Waits while `wanted` holds all the time.
+/// Checks for a while that `wanted` holds all the time.
 pub(crate) fn holds_for(seconds: u64, mut wanted: impl FnMut() -> anyhow::Result<()>) -> anyhow::Result<()> {
     let end = Instant::now() + Duration::from_secs(seconds);
     let limit = Duration::from_secs(seconds + 30);

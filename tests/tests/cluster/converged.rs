@@ -12,7 +12,7 @@ use crate::Scenario;
 use crate::cloud::Cloud;
 
 pub(crate) const SCENARIOS: &[Scenario] =
-    &[("a_cluster_node_that_dies_again_is_told_again", a_cluster_node_that_dies_again_is_told_again)];
+    &[("a_cluster_node_that_dies_again_is_reported_again", a_cluster_node_that_dies_again_is_reported_again)];
 
 const SHAPE: Shape = Shape { controllers: 3, remotes: 1 };
 /// The controller that runs machines too.
@@ -23,7 +23,7 @@ const SOON: Duration = Duration::from_secs(120);
 
 /// Fenced, a member again, and fenced again, three times and within `coalesce`: three marks, and three notifications. The
 /// last time nothing asks the mark device: Pacemaker's own word of the fencing must not join the outage before.
-fn a_cluster_node_that_dies_again_is_told_again(_: &mut Cloud) -> anyhow::Result<()> {
+fn a_cluster_node_that_dies_again_is_reported_again(_: &mut Cloud) -> anyhow::Result<()> {
     let lab = Lab::boot(SHAPE, Some(&Products::built()?))?;
     let receiver = Receiver::listen(lab.listener(PORT))?;
     let played = play(&lab, &receiver);
@@ -42,8 +42,8 @@ fn play(lab: &Lab, receiver: &Receiver) -> anyhow::Result<()> {
         wait_member(lab)?;
     }
     ensure!(started.elapsed() < Duration::from_secs(180), "this took longer than coalesce");
-    let told = receiver.wait_for(3, SOON)?;
-    let ids = told.iter().map(|request| {
+    let received = receiver.wait_for(3, SOON)?;
+    let ids = received.iter().map(|request| {
         let event: Value = serde_json::from_slice(&request.body)?;
         ensure!(event["payload"]["hostname"] == "ctl3.my.cloud.com", "{event}");
         Ok(event["id"].as_str().context("no id")?.to_owned())

@@ -22,7 +22,7 @@ pub(crate) fn check(request: &Received, mark: &Mark, died: u64) -> anyhow::Resul
     let event: Value = serde_json::from_str(&body)?;
     let id = event["id"].as_str().context("no id")?;
     MarkId::parse(id).with_context(|| format!("{id} is no UUID"))?;
-    ensure!(id == mark.id, "told as {id}, marked as {}", mark.id);
+    ensure!(id == mark.id, "sent as {id}, marked as {}", mark.id);
     let generated = event["generated_time"].as_u64().context("no generated_time")?;
     let failed = event["payload"]["failure_time"].as_u64().context("no failure_time")?;
     ensure!(died <= failed && failed <= generated && generated <= now(), "{died} {body}");

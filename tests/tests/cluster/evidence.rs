@@ -22,7 +22,7 @@ const ALERTS: &str = r#"<configuration><alerts><alert id="alert-mark" path="/usr
 </alert></alerts></configuration>"#;
 
 /// Longer than an alert takes that comes after the host was switched on again.
-const TOLD_WITHIN: Duration = Duration::from_secs(30);
+const NOTIFIED_WITHIN: Duration = Duration::from_secs(30);
 
 /// One file for each operation, on every controller, with the same ids: of a fencing by the cluster, and of one that an
 /// operator only confirms.
@@ -32,9 +32,9 @@ fn every_controller_keeps_the_evidence_of_a_fencing(cloud: &mut Cloud) -> anyhow
     let before = cloud.begin()?;
     cloud.run(&["cibadmin", "--modify", "--scope", "configuration", "--xml-text", ALERTS])?;
     fence(cloud, &before)?;
-    wait::until("the evidence", TOLD_WITHIN, || complete(cloud, &before).map(Some))?;
+    wait::until("the evidence", NOTIFIED_WITHIN, || complete(cloud, &before).map(Some))?;
     cloud.run(&["stonith_admin", "--confirm", HOST])?;
-    let all = wait::until("the evidence of the confirmation", TOLD_WITHIN, || {
+    let all = wait::until("the evidence of the confirmation", NOTIFIED_WITHIN, || {
         let all = complete(cloud, &before)?;
         Ok(all.iter().any(|one| one.executor.as_str() == "a human").then_some(all))
     })?;

@@ -59,7 +59,7 @@ fn never_on_or_reboot(cloud: &Cloud) -> anyhow::Result<()> {
     Ok(())
 }
 
-/// Fenced again before it is back: the same mark, told once. Fenced after it was back: another one. S1-40, S1-53
+/// Fenced again before it is back: the same mark, sent once. Fenced after it was back: another one. S1-40, S1-53
 fn two_fencings_in_one_outage_are_one_mark(cloud: &mut Cloud) -> anyhow::Result<()> {
     let before = cloud.begin()?;
     cloud.receiver.down();
@@ -76,8 +76,8 @@ fn two_fencings_in_one_outage_are_one_mark(cloud: &mut Cloud) -> anyhow::Result<
     ensure!(cloud.fence("--fence")?, "the host was not fenced");
     let other = cloud.wait_for_mark_beside(&before, &mark.id)?;
     cloud.wait_acknowledged(&other.id)?;
-    let told = cloud.requests_since(&before).len();
-    ensure!(told == 2, "two outages were told {told} times");
+    let sent = cloud.requests_since(&before).len();
+    ensure!(sent == 2, "two outages were sent {sent} times");
     ensure!(
         cloud.the_cluster_alone_has_fenced(&before).is_err(),
         "an operator's fencing passes for the cluster's"

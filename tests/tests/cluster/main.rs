@@ -1,4 +1,4 @@
-//! Scenarios on a real Pacemaker cluster: a host dies, and the recovery controller gets to know.
+//! Scenarios on a real Pacemaker cluster: a host dies, and the recovery controller is notified.
 //!
 //! One booted cluster serves all of them; each begins by putting everything right again, so each also runs alone:
 //! `cargo test -p tests --test cluster -- NAME`. Where the machine cannot run a cluster they are ignored, with the
@@ -26,7 +26,7 @@ use tests::trials::{self, Stage};
 /// A name, and what it stands for.
 type Scenario = trials::Scenario<Cloud>;
 
-/// In an order in which a fault shows where it is: first the whole path, then its parts, last what is taken apart.
+/// In an order in which a fault shows where it is: first the whole path, then its parts, last what breaks the cluster.
 const ALL: [&[Scenario]; 10] = [
     outage::SCENARIOS,
     fencer::SCENARIOS,

@@ -14,7 +14,7 @@ pub(crate) const SCENARIOS: &[Scenario] = &[
     ("a_mark_device_that_is_nowhere_does_not_stop_the_fencing", a_mark_device_that_is_nowhere),
 ];
 
-/// The host is dead, but nobody can prove it: no mark, and nobody is told, until the power device works again. S1-3,
+/// The host is dead, but nobody can prove it: no mark, and nobody is notified, until the power device works again. S1-3,
 /// S4-19
 fn a_dead_power_device_makes_no_mark(cloud: &mut Cloud) -> anyhow::Result<()> {
     let before = cloud.begin()?;
@@ -27,12 +27,12 @@ fn a_dead_power_device_makes_no_mark(cloud: &mut Cloud) -> anyhow::Result<()> {
     })?;
     let calls = cloud.off_calls_since(&before);
     ensure!(calls.is_empty(), "the mark device was asked: {calls:#?}");
-    cloud.nothing_was_told(&before)?;
+    cloud.nothing_was_sent(&before)?;
     cloud.lab.bmc().work_from_next_off();
     let mark = cloud.wait_for_mark(&before)?;
     cloud.wait_acknowledged(&mark.id)?;
-    let told = cloud.requests_since(&before).len();
-    ensure!(told == 1, "told {told} times");
+    let sent = cloud.requests_since(&before).len();
+    ensure!(sent == 1, "sent {sent} times");
     Ok(())
 }
 
@@ -51,12 +51,12 @@ fn a_failing_mark_does_not_stop_the_fencing(cloud: &mut Cloud) -> anyhow::Result
     ensure!(power.eq(["off", "reboot"]), "{events:#?}");
     let calls = cloud.off_calls_since(&before);
     ensure!(calls.len() == 1 && calls[0].1 == Some(1), "{calls:#?}");
-    cloud.nothing_was_told(&before)?;
-    cloud.a_real_outage_is_told()
+    cloud.nothing_was_sent(&before)?;
+    cloud.a_real_outage_is_reported()
 }
 
 /// No controller can run the mark device, as while its only controller is down: the second level fences the host, which
-/// is not told. S1-51
+/// is not reported. S1-51
 fn a_mark_device_that_is_nowhere(cloud: &mut Cloud) -> anyhow::Result<()> {
     let before = cloud.begin()?;
     cloud.set_device("mark", false)?;
@@ -65,8 +65,8 @@ fn a_mark_device_that_is_nowhere(cloud: &mut Cloud) -> anyhow::Result<()> {
     cloud.host_returns()?;
     let calls = cloud.off_calls_since(&before);
     ensure!(calls.is_empty(), "the mark device was asked: {calls:#?}");
-    cloud.nothing_was_told(&before)?;
-    cloud.a_real_outage_is_told()
+    cloud.nothing_was_sent(&before)?;
+    cloud.a_real_outage_is_reported()
 }
 
 fn wait_fenced(cloud: &Cloud, before: &Before) -> anyhow::Result<()> {

@@ -1,4 +1,4 @@
-//! The whole path: a host is lost, is fenced, and is told until the recovery controller acknowledges.
+//! The whole path: a host is lost, is fenced, and is reported until the recovery controller acknowledges.
 
 use anyhow::ensure;
 use tests::lab::MarkMode;
@@ -10,17 +10,17 @@ use crate::event;
 
 pub(crate) const SCENARIOS: &[Scenario] = &[
     (
-        "a_killed_host_is_told_once_though_the_endpoint_is_dead",
-        a_killed_host_is_told_once_though_the_endpoint_is_dead,
+        "a_killed_host_is_reported_once_though_the_endpoint_is_dead",
+        a_killed_host_is_reported_once_though_the_endpoint_is_dead,
     ),
     ("a_refused_attempt_is_repeated_byte_for_byte", a_refused_attempt_is_repeated_byte_for_byte),
-    ("a_frozen_host_and_a_cut_off_host_are_told", a_frozen_host_and_a_cut_off_host_are_told),
+    ("a_frozen_host_and_a_cut_off_host_are_reported", a_frozen_host_and_a_cut_off_host_are_reported),
 ];
 
-/// A killed host, and nobody listens for ten seconds: one event, told once, when somebody does; with the real agent and
+/// A killed host, and nobody listens for ten seconds: one event, sent once, when somebody does; with the real agent and
 /// nothing beside it. S1-1, S1-2, S1-3, S1-13, S1-15, S1-16, S1-30, S1-35, S1-36, S1-37, S1-38, S1-39, S1-41, S1-42, S4-52. Nobody
 /// but the cluster fences: S1-9, S4-18, S4-48
-fn a_killed_host_is_told_once_though_the_endpoint_is_dead(cloud: &mut Cloud) -> anyhow::Result<()> {
+fn a_killed_host_is_reported_once_though_the_endpoint_is_dead(cloud: &mut Cloud) -> anyhow::Result<()> {
     let before = cloud.begin()?;
     cloud.lab.bmc().set_mark(MarkMode::Real)?;
     cloud.receiver.down();
@@ -38,7 +38,7 @@ fn a_killed_host_is_told_once_though_the_endpoint_is_dead(cloud: &mut Cloud) -> 
     cloud.host_returns()?;
     cloud.the_cluster_alone_has_fenced(&before)?;
     let requests = cloud.requests_since(&before);
-    ensure!(requests.len() == 1, "told {} times: {requests:?}", requests.len());
+    ensure!(requests.len() == 1, "sent {} times: {requests:?}", requests.len());
     event::check(&requests[0], &mark, died)?;
     event::another_is_noticed(&requests[0], &mark, died)?;
     let marks = cloud.marks_since(&before)?;
@@ -57,7 +57,7 @@ fn a_refused_attempt_is_repeated_byte_for_byte(cloud: &mut Cloud) -> anyhow::Res
     let mark = cloud.wait_acknowledged(&mark.id)?;
     cloud.host_returns()?;
     let requests = cloud.requests_since(&before);
-    ensure!(requests.len() == 3, "told {} times: {requests:?}", requests.len());
+    ensure!(requests.len() == 3, "sent {} times: {requests:?}", requests.len());
     for request in &requests {
         event::check(request, &mark, died)?;
         ensure!(request.body == requests[0].body, "{requests:?}");
@@ -67,8 +67,8 @@ fn a_refused_attempt_is_repeated_byte_for_byte(cloud: &mut Cloud) -> anyhow::Res
     Ok(())
 }
 
-/// A host that hangs, and a host that nobody can reach, are fenced and told like one that crashed. S1-1, S1-13
-fn a_frozen_host_and_a_cut_off_host_are_told(cloud: &mut Cloud) -> anyhow::Result<()> {
+/// A host that hangs, and a host that nobody can reach, are fenced and reported like one that crashed. S1-1, S1-13
+fn a_frozen_host_and_a_cut_off_host_are_reported(cloud: &mut Cloud) -> anyhow::Result<()> {
     for cut_off in [false, true] {
         let before = cloud.begin()?;
         let died = event::now();

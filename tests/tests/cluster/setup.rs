@@ -20,7 +20,7 @@ const OURS: [&str; 5] = [
 ];
 
 /// With each tool: from nothing to a cluster that is right, and stays as it is when it is set up again. Then a host is killed,
-/// and it is marked behind its power device and told. S1-1, S1-3, S1-21, S1-22, S1-24, S1-48
+/// and it is marked behind its power device and reported. S1-1, S1-3, S1-21, S1-22, S1-24, S1-48
 fn setup_makes_a_cluster_that_marks(cloud: &mut Cloud) -> anyhow::Result<()> {
     cloud.begin()?;
     for tool in ["pcs", "crmsh"] {
@@ -44,7 +44,7 @@ fn setup(cloud: &Cloud, options: &[&str]) -> anyhow::Result<Ended> {
     cloud.lab.exec(HOME, &[&command[..], options].concat())
 }
 
-/// The levels of power alone stay: of the lab's own agent nobody knows what it does.
+/// The levels of power alone stay: `setup` does not know what the lab's own agent does.
 fn forget(cloud: &Cloud) -> anyhow::Result<()> {
     cloud.lab.replace_section("fencing-topology", &topology(&[HOST.to_owned()], &["power"]))?;
     for path in OURS {

@@ -19,12 +19,12 @@ use crate::truth;
 /// Longer than it takes Pacemaker to notice a loss, to wait for a peer that died, and to fence.
 pub(crate) const FENCED_WITHIN: Duration = Duration::from_secs(120);
 /// Longer than the grace for evidence, and the longest pause between two attempts (30 s).
-pub(crate) const TOLD_WITHIN: Duration = Duration::from_secs(180);
+pub(crate) const NOTIFIED_WITHIN: Duration = Duration::from_secs(180);
 /// Longer than `coalesce`, after which an alerter takes a member for back whatever Pacemaker has forgotten.
 const RETURNED_WITHIN: Duration = Duration::from_secs(200);
 /// A controller that boots has its daemons sooner.
 const SHUT_DOWN_FOR: Duration = Duration::from_secs(3);
-/// Long enough for an alerter that would tell what it must not: its grace for evidence is 10 s, its poll 2 s.
+/// Long enough for an alerter that would send what it must not: its grace for evidence is 10 s, its poll 2 s.
 pub(crate) const QUIET: Duration = Duration::from_secs(14);
 
 pub(crate) const ALERTER: [&str; 2] = ["nova-host-alerter", "run"];
@@ -33,7 +33,7 @@ pub(crate) const DOMAIN: &str = "my.cloud.com";
 /// The site's configuration in a node.
 const SITE: &str = "/etc/nova-host-alerter";
 /// Where notices go, in scenarios with groups.
-const DESK: u16 = 8082;
+const ONCALL: u16 = 8082;
 
 const SHAPE: Shape = Shape { controllers: 3, remotes: 12 };
 
@@ -43,7 +43,7 @@ pub(crate) struct Cluster {
     /// Before the lab: their sockets live in the lab's network. In the order of [`ROUTES`].
     pub(crate) receivers: Vec<Receiver>,
     /// Gets the notices of scenarios with groups.
-    pub(crate) desk: Receiver,
+    pub(crate) oncall: Receiver,
     pub(crate) lab: Lab,
     pub(crate) register: Register,
     /// The `[groups]` of the site's configuration; empty where nothing is held.
@@ -103,10 +103,10 @@ impl Cluster {
         let lab = Lab::boot(SHAPE, Some(&Products::built()?))?;
         let receivers = ROUTES.map(|(_, port)| Receiver::listen(lab.listener(port)));
         let receivers = receivers.into_iter().collect::<Result<_, _>>()?;
-        let desk = Receiver::listen(lab.listener(DESK))?;
+        let oncall = Receiver::listen(lab.listener(ONCALL))?;
         let (register, groups, undead) = (Register::Attrd, String::new(), BTreeSet::new());
         let (known, last, etcd) = (BTreeSet::new(), None, None);
-        let cluster = Self { receivers, desk, lab, register, groups, undead, known, last, etcd };
+        let cluster = Self { receivers, oncall, lab, register, groups, undead, known, last, etcd };
         cluster.write_site()?;
         let configuration = cib::Configuration { shape: SHAPE, alerter: true, spread: Spread::Everywhere };
         cluster.lab.configure(&configuration).with_context(|| cluster.lab.keep_logs())?;
@@ -130,16 +130,16 @@ impl Cluster {
         self.lab.write_site("alerter.toml", &text)
     }
 
-    /// Groups, and a desk that hears what they hold.
+    /// Groups, and a target of notices for what they hold.
     fn policy(&self) -> String {
         if self.groups.is_empty() {
             return String::new();
         }
-        let url = format!("http://{}:{DESK}/", self.lab.own_address());
-        format!("\n[notice.desk]\nto = \"http\"\nurl = \"{url}\"\nallow-http = true\n\n{}", self.groups)
+        let url = format!("http://{}:{ONCALL}/", self.lab.own_address());
+        format!("\n[notice.oncall]\nto = \"http\"\nurl = \"{url}\"\nallow-http = true\n\n{}", self.groups)
     }
 
-    /// What a failed scenario leaves for whoever looks into it.
+    /// What a failed scenario leaves for its analysis.
     pub(crate) fn explain(&self) -> String {
         let roles = self.lab.view().map_or_else(|error| format!("{error:#}"), |view| view.to_string());
         let record = self.lab.bmc().record();
@@ -152,18 +152,19 @@ impl Cluster {
         format!("{roles}; alerter on {alerter}\nlast: {}\n{lost}{kept}", last.join("; "))
     }
 
-    /// What Pacemaker said last of each host that it has lost: on another machine these lines are all there is.
+    /// Pacemaker's last lines about each host that it has lost: from another machine they are all that one gets.
     fn of_lost_hosts(&self) -> anyhow::Result<String> {
         let view = self.lab.view()?;
         let dc = view.dc().context("no DC")?;
         let log = self.lab.directory().join("nodes").join(&dc).join("var-log/pacemaker/pacemaker.log");
         let log = fs::read_to_string(&log).with_context(|| format!("reading {}", log.display()))?;
-        let is_told = |line: &&str| ["notice:", "warning:", "error:"].iter().any(|word| line.contains(word));
+        let is_notified =
+            |line: &&str| ["notice:", "warning:", "error:"].iter().any(|word| line.contains(word));
         let mut said = String::new();
         for host in self.lab.remotes().filter(|host| view.is_lost(host)) {
             let is_of_host =
                 |line: &&str| line.split(|c: char| !c.is_alphanumeric()).any(|word| word == host);
-            let last: Vec<&str> = log.lines().rev().filter(is_told).filter(is_of_host).take(8).collect();
+            let last: Vec<&str> = log.lines().rev().filter(is_notified).filter(is_of_host).take(8).collect();
             for line in last.into_iter().rev() {
                 said.push_str(line);
                 said.push('\n');
@@ -183,7 +184,7 @@ impl Cluster {
         self.begin_as(register, "")
     }
 
-    /// The same with these `[groups]`, and a desk that gets notices.
+    /// The same with these `[groups]`, and a target of notices.
     pub(crate) fn begin_with_groups(&mut self, groups: &str) -> anyhow::Result<Before> {
         self.begin_as(usual()?, groups)
     }
@@ -193,7 +194,7 @@ impl Cluster {
             receiver.answer(Answer::Status(200));
             receiver.up()?;
         }
-        self.mend_controllers()?;
+        self.repair_controllers()?;
         self.configure()?;
         self.hosts_return()?;
         // A scenario that failed may have left a pause.
@@ -201,14 +202,14 @@ impl Cluster {
         self.end_what_is_open()?;
         if let Some((before, mut excused)) = self.last.take() {
             // What was held has been ended by hand just now.
-            excused.untold.values_mut().for_each(|state| "dismissed".clone_into(state));
+            excused.not_notified.values_mut().for_each(|state| "dismissed".clone_into(state));
             let findings = self.findings(&before, &excused)?;
             ensure!(findings.is_empty(), "after the last scenario had ended: {findings:#?}");
             self.wait_for_returns(&before)?;
         }
         if groups != self.groups {
             groups.clone_into(&mut self.groups);
-            self.configure_anew()?;
+            self.configure_again()?;
         }
         if register != self.register {
             self.forget(register)?;
@@ -218,11 +219,11 @@ impl Cluster {
 
     /// The same, and no controller has a journal, nor the cluster a history of fencings: what an earlier scenario left open
     /// there, and what was confirmed by hand, would come up again.
-    pub(crate) fn begin_anew(&mut self) -> anyhow::Result<Before> {
-        self.begin_anew_with(usual()?)
+    pub(crate) fn begin_again(&mut self) -> anyhow::Result<Before> {
+        self.begin_again_with(usual()?)
     }
 
-    pub(crate) fn begin_anew_with(&mut self, register: Register) -> anyhow::Result<Before> {
+    pub(crate) fn begin_again_with(&mut self, register: Register) -> anyhow::Result<Before> {
         self.begin_with(register)?;
         self.forget(register)?;
         self.now()
@@ -252,8 +253,8 @@ impl Cluster {
         .with_context(|| format!("the marks of hosts that are not back: {away:?}"))
     }
 
-    fn mend_controllers(&mut self) -> anyhow::Result<()> {
-        self.lab.bmc().mend();
+    fn repair_controllers(&mut self) -> anyhow::Result<()> {
+        self.lab.bmc().repair();
         self.lab.bmc().set_mark(MarkMode::Recorded)?;
         let names = self.names();
         for name in &names {
@@ -280,7 +281,7 @@ impl Cluster {
     }
 
     /// Waits until all controllers are members. One that learns that it was fenced shuts itself down and stays down: here
-    /// a controller boots in seconds, and may be back before that news. Somebody has to push its button.
+    /// a controller boots in seconds, and may be back before that news. The test has to power it on.
     pub(crate) fn wait_for_controllers(&self) -> anyhow::Result<()> {
         let names = self.names();
         let names: Vec<&str> = names.iter().map(String::as_str).collect();
@@ -325,14 +326,14 @@ impl Cluster {
     }
 
     /// The next alerter reads the new configuration; journals and register stay as they are.
-    fn configure_anew(&self) -> anyhow::Result<()> {
+    fn configure_again(&self) -> anyhow::Result<()> {
         self.stop_alerter()?;
         self.write_site()?;
         self.set_alerter_role("Started")?;
         self.wait_for_alerter().map(drop)
     }
 
-    /// With another register the controllers begin anew: what only the old one knew must not look open. Nor may Pacemaker
+    /// With another register the controllers begin again: what only the old one knew must not seem open. Nor may Pacemaker
     /// remember a confirmation by hand: an alerter without a journal holds it once more, sooner or later.
     fn forget(&mut self, register: Register) -> anyhow::Result<()> {
         self.wait_for_alerter()?;
@@ -346,7 +347,7 @@ impl Cluster {
         self.wait_for_alerter().map(drop)
     }
 
-    /// No controller knows anything. Moved, not removed: whoever looks into an earlier failure wants them.
+    /// No controller knows anything. Moved, not removed: the analysis of an earlier failure needs them.
     pub(crate) fn put_journals_aside(&self) -> anyhow::Result<()> {
         let forget =
             "cd /var/lib/nova-host-alerter && old=before-$(date +%s%N) && mkdir $old && rm -f evidence/* &&
@@ -407,7 +408,7 @@ impl Cluster {
         self.run(&["crm_attribute", "--type", "crm_config", "--name", name, "--update", value]).map(drop)
     }
 
-    /// Waits until every host is a member; one that nobody powers on is powered on, once the cluster has missed it.
+    /// Waits until every host is a member; one that stays off is powered on, once the cluster has missed it.
     pub(crate) fn hosts_return(&self) -> anyhow::Result<()> {
         self.wait_for_controllers()?;
         let hosts: Vec<String> = self.lab.remotes().map(str::to_owned).collect();
@@ -436,7 +437,7 @@ impl Cluster {
     /// Waits until the scenario has made so many marks of the host.
     pub(crate) fn wait_marks(&self, before: &Before, host: &str, count: usize) -> anyhow::Result<Vec<Mark>> {
         let mut seen = Vec::new();
-        wait::until(&format!("{count} marks of {host}"), TOLD_WITHIN, || {
+        wait::until(&format!("{count} marks of {host}"), NOTIFIED_WITHIN, || {
             seen = self.marks_since(before)?.into_iter().filter(|mark| mark.node == host).collect();
             Ok((seen.len() >= count).then_some(()))
         })
@@ -466,9 +467,10 @@ impl Cluster {
     fn end_what_is_open(&self) -> anyhow::Result<()> {
         let is_wanted = |mark: &&Mark| {
             let excused = self.last.as_ref().map(|(_, excused)| excused);
-            mark.state == "held" && excused.is_none_or(|excused| excused.untold.contains_key(&mark.node))
+            mark.state == "held"
+                && excused.is_none_or(|excused| excused.not_notified.contains_key(&mark.node))
         };
-        wait::until("every mark to be settled", TOLD_WITHIN, || {
+        wait::until("every mark to be settled", NOTIFIED_WITHIN, || {
             for mark in self.marks()?.iter().filter(is_wanted) {
                 self.on_active(&["nova-host-alerter", "unmark", &mark.id, "--reason", "the scenario ended"])?;
             }
@@ -516,14 +518,14 @@ impl Cluster {
         wanted: impl Fn(&Mark) -> bool,
     ) -> anyhow::Result<Mark> {
         let mut seen = Vec::new();
-        wait::until(&format!("a mark of {host} that is {what}"), TOLD_WITHIN, || {
+        wait::until(&format!("a mark of {host} that is {what}"), NOTIFIED_WITHIN, || {
             seen = self.marks_since(before)?;
             Ok(seen.iter().find(|mark| mark.node == host && wanted(mark)).cloned())
         })
         .with_context(|| format!("the marks: {seen:?}"))
     }
 
-    /// Waits until the host's mark was tried in vain on every route: nobody listens.
+    /// Waits until the host's mark was tried without success on every route: nobody listens.
     pub(crate) fn wait_open(&self, before: &Before, host: &str) -> anyhow::Result<Mark> {
         self.wait_mark(before, host, "open and tried", |mark| {
             mark.state == "open" && mark.deliveries.iter().all(|(_, _, attempts)| *attempts > 0)
@@ -579,21 +581,21 @@ impl Cluster {
     }
 
     /// How many requests have come since the scenario began, on all routes.
-    pub(crate) fn told(&self, before: &Before) -> usize {
+    pub(crate) fn notified(&self, before: &Before) -> usize {
         let now = self.receivers.iter().map(|receiver| receiver.received().len());
         now.zip(&before.requests).map(|(now, before)| now - before).sum()
     }
 
-    /// That nobody is told anything for a while.
+    /// That nobody is notified of anything for a while.
     pub(crate) fn quiet(&self, before: &Before, seconds: Duration) -> anyhow::Result<()> {
-        let known = self.told(before);
+        let known = self.notified(before);
         let end = Instant::now() + seconds;
-        let told = wait::until("the time to pass", seconds + FENCED_WITHIN, || {
-            let told = self.told(before) > known;
-            Ok((told || Instant::now() >= end).then_some(told))
+        let notified = wait::until("the time to pass", seconds + FENCED_WITHIN, || {
+            let notified = self.notified(before) > known;
+            Ok((notified || Instant::now() >= end).then_some(notified))
         })?;
-        if told {
-            bail!("somebody was told: {:#?}", truth::told(self, before)?.split_off(known));
+        if notified {
+            bail!("something was sent: {:#?}", truth::notified(self, before)?.split_off(known));
         }
         Ok(())
     }
@@ -603,17 +605,17 @@ impl Cluster {
         self.undead.insert(controller.to_owned());
     }
 
-    /// The audit: waits until it finds nothing more, then keeps it for a second look.
+    /// The audit: waits until it finds nothing more, then keeps it for a second check.
     pub(crate) fn audit(&mut self, before: Before, excused: Excused) -> anyhow::Result<()> {
         self.audit_now(&before, &excused)?;
         self.last = Some((before, excused));
         Ok(())
     }
 
-    /// The audit without the second look: what comes next in the scenario changes what is listed.
+    /// The audit without the second check: what comes next in the scenario changes what is listed.
     pub(crate) fn audit_now(&self, before: &Before, excused: &Excused) -> anyhow::Result<()> {
         let mut findings = Vec::new();
-        wait::until("the audit to find nothing", TOLD_WITHIN, || {
+        wait::until("the audit to find nothing", NOTIFIED_WITHIN, || {
             findings = self.findings(before, excused)?;
             Ok(findings.is_empty().then_some(()))
         })

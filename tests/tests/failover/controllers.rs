@@ -12,7 +12,7 @@ pub(crate) const SCENARIOS: &[Scenario] = &[
     ("the_controller_that_marked_is_lost", |cluster| the_controller_that_marked(cluster, Register::Attrd)),
     ("the_dc_is_lost_during_the_fencing", the_dc_is_lost_during_the_fencing),
     ("the_alerters_controller_is_lost_while_nobody_listens", the_alerters_controller_is_lost),
-    ("a_lost_controller_is_not_told", a_lost_controller_is_not_told),
+    ("a_lost_controller_is_not_reported", a_lost_controller_is_not_reported),
     ("a_partition_heals", a_partition_heals),
     ("without_quorum_nothing_is_sent", without_quorum_nothing_is_sent),
     ("a_frozen_alerter_wakes_up_behind_another", a_frozen_alerter_wakes_up),
@@ -27,17 +27,17 @@ pub(crate) fn the_controller_that_marked(cluster: &mut Cluster, register: Regist
     let executor = cluster.wait_marked(&before, "compute1")?;
     cluster.lab.power_off(&executor)?;
     cluster.wait_fenced(&before, &executor)?;
-    told_or_released(cluster, &before, "compute1", known)?;
-    // Only an alerter that died between its request and the answer may have left a mark to be told again.
+    sent_or_released(cluster, &before, "compute1", known)?;
+    // Only an alerter that died between its request and the answer may have left a mark to be sent again.
     let excused = if executor == active { in_flight("compute1") } else { Excused::default() };
     cluster.audit(before, excused)
 }
 
 /// Pacemaker may have lost the fencing's end with its executor, and fences the host again, unless that is back before: here
 /// one boots in seconds. Then nothing but the register says that it was fenced, and an operator decides.
-fn told_or_released(cluster: &Cluster, before: &Before, host: &str, known: usize) -> anyhow::Result<()> {
-    let told = cluster.wait_mark(before, host, "acknowledged", |mark| mark.state == "acknowledged");
-    let Err(why) = told else { return Ok(()) };
+fn sent_or_released(cluster: &Cluster, before: &Before, host: &str, known: usize) -> anyhow::Result<()> {
+    let notified = cluster.wait_mark(before, host, "acknowledged", |mark| mark.state == "acknowledged");
+    let Err(why) = notified else { return Ok(()) };
     let held = |mark: &Mark| mark.returned_at.is_some() && mark.holds == ["unproven"];
     let mark = cluster.wait_mark(before, host, "held, its host back", held).context(why)?;
     ensure!(
@@ -71,7 +71,7 @@ fn the_dc_is_lost_during_the_fencing(cluster: &mut Cluster) -> anyhow::Result<()
     cluster.audit(before, Excused::default())
 }
 
-/// Nobody listens, and the controller with the open mark is lost: another alerter tells it, under the same id. S1-16, S1-21
+/// Nobody listens, and the controller with the open mark is lost: another alerter sends it, under the same id. S1-16, S1-21
 fn the_alerters_controller_is_lost(cluster: &mut Cluster) -> anyhow::Result<()> {
     let before = cluster.begin()?;
     cluster.all_down();
@@ -83,13 +83,13 @@ fn the_alerters_controller_is_lost(cluster: &mut Cluster) -> anyhow::Result<()> 
     cluster.lab.power_off(&active)?;
     cluster.wait_for_alerter_off(&active)?;
     cluster.all_up()?;
-    let told = cluster.wait_mark(&before, "compute3", "acknowledged", |m| m.state == "acknowledged")?;
-    ensure!(told.id == mark.id, "told as {}, marked as {}", told.id, mark.id);
+    let notified = cluster.wait_mark(&before, "compute3", "acknowledged", |m| m.state == "acknowledged")?;
+    ensure!(notified.id == mark.id, "sent as {}, marked as {}", notified.id, mark.id);
     cluster.audit(before, Excused::default())
 }
 
 /// Killing a controller raises the same alerts and leaves the same history as that of a compute host. S1-8
-fn a_lost_controller_is_not_told(cluster: &mut Cluster) -> anyhow::Result<()> {
+fn a_lost_controller_is_not_reported(cluster: &mut Cluster) -> anyhow::Result<()> {
     let before = cluster.begin()?;
     let active = cluster.wait_for_alerter()?;
     let lost = cluster.other_than(&[&active])?;
@@ -107,7 +107,7 @@ fn a_lost_controller_is_not_told(cluster: &mut Cluster) -> anyhow::Result<()> {
 }
 
 /// The alerter's controller is cut off, and cannot be fenced; the others fence and mark a host; then the partition heals.
-/// No entry of either side is lost, and the host is told once. S1-16, S1-27
+/// No entry of either side is lost, and the host is reported once. S1-16, S1-27
 fn a_partition_heals(cluster: &mut Cluster) -> anyhow::Result<()> {
     let before = cluster.begin()?;
     let active = cluster.wait_for_alerter()?;
@@ -120,7 +120,7 @@ fn a_partition_heals(cluster: &mut Cluster) -> anyhow::Result<()> {
     ensure!(executor != active, "the controller that was cut off has marked");
     cluster.lab.heal(&active)?;
     cluster.wait_for_controllers()?;
-    cluster.lab.bmc().mend();
+    cluster.lab.bmc().repair();
     cluster.audit(before, Excused::default())
 }
 
@@ -165,14 +165,15 @@ fn without_quorum_nothing_is_sent(cluster: &mut Cluster) -> anyhow::Result<()> {
 }
 
 /// A whole controller stands still with one mark settled and one open, and the cluster believes that it was fenced.
-/// Another alerter tells the open one; the old one wakes up. What is settled stays settled and is not told again. What
-/// was open in both may have been told by both, since the woken controller's own cluster still shows it the old state:
+/// Another alerter sends the open one; the old one wakes up. What is settled stays settled and is not sent again. What
+/// was open in both may have been sent by both, since the woken controller's own cluster still shows it the old state:
 /// then in the same bytes. S0-21, S1-40
 fn a_frozen_alerter_wakes_up(cluster: &mut Cluster) -> anyhow::Result<()> {
     let (settled, open) = ("compute4", "compute5");
     let before = cluster.begin()?;
     cluster.crash(settled)?;
-    let told = cluster.wait_mark(&before, settled, "acknowledged", |mark| mark.state == "acknowledged")?;
+    let notified =
+        cluster.wait_mark(&before, settled, "acknowledged", |mark| mark.state == "acknowledged")?;
     cluster.all_down();
     cluster.crash(open)?;
     cluster.wait_back(&before, open)?;
@@ -185,26 +186,26 @@ fn a_frozen_alerter_wakes_up(cluster: &mut Cluster) -> anyhow::Result<()> {
     cluster.all_up()?;
     cluster.wait_mark(&before, open, "acknowledged", |mark| mark.state == "acknowledged")?;
     cluster.lab.thaw(&active)?;
-    stays_told(cluster, &before, &told.id)?;
+    stays_sent(cluster, &before, &notified.id)?;
     // Now it is really fenced, and the cluster is what it believes to be.
-    cluster.lab.bmc().mend();
+    cluster.lab.bmc().repair();
     cluster.lab.power_off(&active)?;
     cluster.lab.power_on(&active)?;
     cluster.wait_for_controllers()?;
     cluster.audit(before, Excused::default())
 }
 
-/// Hosts that the resumed controller drops are fenced, and are told, this one too if it is among them; but not this mark.
-fn stays_told(cluster: &Cluster, before: &Before, id: &str) -> anyhow::Result<()> {
+/// Hosts that the resumed controller drops are fenced, and are reported, this one too if it is among them; but not this mark.
+fn stays_sent(cluster: &Cluster, before: &Before, id: &str) -> anyhow::Result<()> {
     let about = || -> anyhow::Result<usize> {
-        Ok(crate::truth::told(cluster, before)?.iter().filter(|told| told.id == id).count())
+        Ok(crate::truth::notified(cluster, before)?.iter().filter(|notified| notified.id == id).count())
     };
     let known = about()?;
     let end = std::time::Instant::now() + QUIET;
     wait::until("the time to pass", QUIET * 2, || {
         Ok((about()? != known || std::time::Instant::now() >= end).then_some(()))
     })?;
-    ensure!(about()? == known, "{id} was told again: {:#?}", crate::truth::told(cluster, before)?);
+    ensure!(about()? == known, "{id} was sent again: {:#?}", crate::truth::notified(cluster, before)?);
     Ok(())
 }
 

@@ -1,4 +1,4 @@
-//! What looks like a fencing and is none, or is too old to be told: held or passed over, and never told.
+//! Events that only seem fencings, or are too old: they are held or skipped, and never sent.
 
 use std::time::Duration;
 
@@ -18,19 +18,19 @@ use crate::cluster::{Cluster, FENCED_WITHIN, QUIET, ROUTES};
 use crate::harm::{all_held, confirm};
 
 pub(crate) const SCENARIOS: &[Scenario] = &[
-    ("a_dead_host_that_is_confirmed_is_told", a_dead_host_that_is_confirmed_is_told),
+    ("a_dead_host_that_is_confirmed_is_reported", a_dead_host_that_is_confirmed_is_reported),
     ("a_live_host_that_is_confirmed_is_held", a_live_host_that_is_confirmed_is_held),
     ("a_forged_entry_in_attrd_is_held", |cluster| a_forged_entry(cluster, Register::Attrd)),
     ("forgeries_in_attrd_have_no_effect", |cluster| forgeries(cluster, Register::Attrd)),
-    ("an_old_journal_tells_nothing", an_old_journal_tells_nothing),
+    ("an_old_journal_sends_nothing", an_old_journal_sends_nothing),
 ];
 
 /// Longer than an alerter wants a host to have been lost before it believes an operator.
 const LOST_FOR: Duration = Duration::from_secs(40);
 const WEEK: Duration = Duration::from_secs(8 * 24 * 60 * 60);
 
-/// Its power device is dead, and an operator has a look and confirms that it is off: the cluster believes it, and it is told. S1-13
-fn a_dead_host_that_is_confirmed_is_told(cluster: &mut Cluster) -> anyhow::Result<()> {
+/// Its power device is dead, and an operator checks it and confirms that it is off: the cluster believes it, and it is reported. S1-13
+fn a_dead_host_that_is_confirmed_is_reported(cluster: &mut Cluster) -> anyhow::Result<()> {
     let host = "compute1";
     let mut before = cluster.begin()?;
     cluster.lab.bmc().break_for(host, Fault::Dead);
@@ -44,11 +44,11 @@ fn a_dead_host_that_is_confirmed_is_told(cluster: &mut Cluster) -> anyhow::Resul
     std::thread::sleep(LOST_FOR);
     before.confirmed(host);
     cluster.run(&["stonith_admin", "--confirm", host])?;
-    cluster.lab.bmc().mend();
+    cluster.lab.bmc().repair();
     cluster.audit(before, Excused::default())
 }
 
-/// An operator confirms the wrong host, which lives: the mark is held, and nobody is told. S0-35, S1-3
+/// An operator confirms the wrong host, which lives: the mark is held, and nobody is notified. S0-35, S1-3
 fn a_live_host_that_is_confirmed_is_held(cluster: &mut Cluster) -> anyhow::Result<()> {
     let host = "compute2";
     let before = cluster.begin()?;
@@ -66,12 +66,12 @@ pub(crate) fn a_forged_entry(cluster: &mut Cluster, register: Register) -> anyho
     }
     cluster.wait_mark(&before, host, "held as unproven", |mark| mark.is_held_as("unproven"))?;
     cluster.quiet(&before, QUIET)?;
-    cluster.audit(before, untold(host, "held"))
+    cluster.audit(before, not_notified(host, "held"))
 }
 
 /// A member of `haclient` says of an open mark that it was taken and ended, as an entry of its own, on a page in the name of another
 /// controller, and on one with the seal of another cluster; it pauses everything, and puts back what the alerter's page said before. The
-/// mark is told, once. S0-35
+/// mark is sent, once. S0-35
 pub(crate) fn forgeries(cluster: &mut Cluster, register: Register) -> anyhow::Result<()> {
     let host = "compute4";
     let before = cluster.begin_with(register)?;
@@ -96,8 +96,8 @@ pub(crate) fn forgeries(cluster: &mut Cluster, register: Register) -> anyhow::Re
     let said = cluster.lab.exec(&active, &["nova-host-alerter", "status"])?.out;
     anyhow::ensure!(said.contains("it has no seal"), "nobody says that an entry is forged: {said}");
     cluster.all_up()?;
-    let told = cluster.wait_mark(&before, host, "acknowledged", |mark| mark.state == "acknowledged")?;
-    anyhow::ensure!(told.id == mark.id, "told as {}, marked as {}", told.id, mark.id);
+    let notified = cluster.wait_mark(&before, host, "acknowledged", |mark| mark.state == "acknowledged")?;
+    anyhow::ensure!(notified.id == mark.id, "sent as {}, marked as {}", notified.id, mark.id);
     remove(
         cluster,
         register,
@@ -113,7 +113,7 @@ fn alerter_on(controller: &str) -> Writer {
     Writer { part: Part::Alerter, controller: controller.to_owned() }
 }
 
-/// What would end the mark, and hold everything.
+/// Entries that would end the mark, and hold everything.
 fn ends(mark: &str, by: &str) -> anyhow::Result<Vec<Entry>> {
     let (mark, at, by) = (MarkId::parse(mark)?, Timestamp::now(), by.to_owned());
     let taken = |(route, _): (&str, u16)| {
@@ -195,9 +195,9 @@ fn write(cluster: &Cluster, register: Register, key: &str, value: &str) -> anyho
     cluster.run(command).map(drop)
 }
 
-/// A controller that was away for a week becomes the active one; in its journal lies a fencing that nobody has told, of a host
+/// A controller that was away for a week becomes the active one; in its journal lies a fencing that nobody has sent, of a host
 /// that is up: it is held, and the history says so. S1-7
-fn an_old_journal_tells_nothing(cluster: &mut Cluster) -> anyhow::Result<()> {
+fn an_old_journal_sends_nothing(cluster: &mut Cluster) -> anyhow::Result<()> {
     let host = "compute4";
     let before = cluster.begin()?;
     let active = cluster.wait_for_alerter()?;
@@ -218,9 +218,9 @@ fn an_old_journal_tells_nothing(cluster: &mut Cluster) -> anyhow::Result<()> {
         Ok(said.contains("outcome-unknown").then_some(()))
     })?;
     cluster.quiet(&before, Duration::from_secs(5))?;
-    cluster.audit(before, untold(host, "held"))
+    cluster.audit(before, not_notified(host, "held"))
 }
 
-fn untold(host: &str, state: &str) -> Excused {
-    Excused { untold: [(host.to_owned(), state.to_owned())].into(), ..Excused::default() }
+fn not_notified(host: &str, state: &str) -> Excused {
+    Excused { not_notified: [(host.to_owned(), state.to_owned())].into(), ..Excused::default() }
 }

@@ -9,7 +9,7 @@ use pacemaker::evidence::EventName;
 use tests::lab::wait;
 
 use crate::Scenario;
-use crate::cluster::{Cluster, TOLD_WITHIN};
+use crate::cluster::{Cluster, NOTIFIED_WITHIN};
 
 pub(crate) const SCENARIOS: &[Scenario] = &[
     ("from_the_evidence_to_the_post_with_attrd_and_polling", polled),
@@ -20,7 +20,7 @@ pub(crate) const SCENARIOS: &[Scenario] = &[
 const ROUNDS: usize = 10;
 /// A wait of up to 2 s scatters: fewer rounds say little of its median.
 const POLLED_ROUNDS: usize = 30;
-/// Where alerts go that the alerter is not to see.
+/// A directory for alerts that the alerter does not read.
 const ELSEWHERE: &str = "/var/lib/nova-host-alerter/elsewhere";
 const EVIDENCE: &str = "/var/lib/nova-host-alerter/evidence";
 
@@ -53,7 +53,7 @@ fn send_alerts(cluster: &Cluster, to: Option<&str>) -> anyhow::Result<()> {
     cluster.lab.replace_section("alerts", &alerts)
 }
 
-/// From the moment when a controller was told of the fencing (the register's entry is older) to the POST.
+/// From the moment when a controller was notified of the fencing (the register's entry is older) to the POST.
 fn measure(cluster: &mut Cluster, directory: &str, rounds: usize) -> anyhow::Result<Vec<Duration>> {
     let active = cluster.wait_for_alerter()?;
     // The record is made on another controller, so the register is the only way.
@@ -74,13 +74,13 @@ fn one(cluster: &Cluster, host: &str, witness: &str, directory: &str) -> anyhow:
     let known = cluster.receivers[0].received().len();
     let begun = SystemTime::now();
     cluster.run(&["stonith_admin", "--reboot", host, "--timeout", "60"])?;
-    let told = cluster.receivers[0].wait_for(known + 1, TOLD_WITHIN)?;
-    let told = told.last().context("nobody was told")?.at;
-    let at = wait::until("the evidence", TOLD_WITHIN, || newest(cluster, witness, directory, begun))?;
-    Ok(told.duration_since(at).unwrap_or_default())
+    let notified = cluster.receivers[0].wait_for(known + 1, NOTIFIED_WITHIN)?;
+    let notified = notified.last().context("nobody was notified")?.at;
+    let at = wait::until("the evidence", NOTIFIED_WITHIN, || newest(cluster, witness, directory, begun))?;
+    Ok(notified.duration_since(at).unwrap_or_default())
 }
 
-/// When the newest event since then was told to the controller.
+/// When the newest event since then was reported to the controller.
 fn newest(
     cluster: &Cluster,
     controller: &str,
@@ -103,7 +103,7 @@ fn killed(cluster: &mut Cluster) -> anyhow::Result<()> {
         let pid = pid(cluster, &active)?;
         let begun = SystemTime::now();
         cluster.lab.exec(&active, &["kill", "-KILL", &pid])?.success()?;
-        wait::until("another alerter", TOLD_WITHIN, || {
+        wait::until("another alerter", NOTIFIED_WITHIN, || {
             let is_new = self::pid(cluster, &active).is_ok_and(|now| now != pid);
             let answers = is_new
                 && matches!(

@@ -15,7 +15,7 @@ use crate::upgrade::move_alerter;
 use crate::whole::{self, Stop};
 
 pub(crate) const SCENARIOS: &[Scenario] =
-    &[("both_releases_in_one_cluster_tell_every_host_once", both_releases_in_one_cluster)];
+    &[("both_releases_in_one_cluster_report_every_host_once", both_releases_in_one_cluster)];
 
 const RELEASE: &str = "0.1.0";
 /// Where a node has the programs of that release, and what they are put over.
@@ -27,7 +27,7 @@ const OVER: [(&str, &str); 2] =
 /// moves, and hosts die under each. Every host is notified once to each route, under one id. S4-50
 fn both_releases_in_one_cluster(cluster: &mut Cluster) -> anyhow::Result<()> {
     // That release knows no etcd.
-    let before = cluster.begin_anew_with(Register::Attrd)?;
+    let before = cluster.begin_again_with(Register::Attrd)?;
     cluster.stop_alerter()?;
     // attrd forgets what this release has written.
     whole::restart(cluster, Stop::Orderly)?;
@@ -37,24 +37,24 @@ fn both_releases_in_one_cluster(cluster: &mut Cluster) -> anyhow::Result<()> {
     cluster.set_alerter_role("Started")?;
     let first = cluster.wait_for_alerter()?;
     ensure!(release_on(cluster, &first)?.contains(RELEASE), "{first} has {}", release_on(cluster, &first)?);
-    told(cluster, &before, "compute1")?;
+    notified(cluster, &before, "compute1")?;
     let second = cluster.other_than(&[&first])?;
     upgrade(cluster, &second)?;
     moves_with_an_open_mark(cluster, &before, "compute2", &second)?;
     ensure!(!release_on(cluster, &second)?.contains(RELEASE), "{second} was not upgraded");
-    told(cluster, &before, "compute3")?;
+    notified(cluster, &before, "compute3")?;
     moves_with_an_open_mark(cluster, &before, "compute4", &first)?;
-    told(cluster, &before, "compute5")?;
+    notified(cluster, &before, "compute5")?;
     let third = cluster.other_than(&[&first, &second])?;
     upgrade(cluster, &third)?;
     moves_with_an_open_mark(cluster, &before, "compute6", &third)?;
     upgrade(cluster, &first)?;
-    told(cluster, &before, "compute7")?;
+    notified(cluster, &before, "compute7")?;
     cluster.audit(before, Excused::default())
 }
 
 /// A host dies and is notified.
-fn told(cluster: &mut Cluster, before: &Before, host: &str) -> anyhow::Result<()> {
+fn notified(cluster: &mut Cluster, before: &Before, host: &str) -> anyhow::Result<()> {
     cluster.crash(host)?;
     cluster.wait_mark(before, host, "acknowledged", |mark| mark.state == "acknowledged")?;
     cluster.wait_back(before, host)
@@ -73,10 +73,10 @@ fn moves_with_an_open_mark(
     let open = cluster.wait_open(before, host)?;
     move_alerter(cluster, to)?;
     cluster.all_up()?;
-    let told = cluster
+    let notified = cluster
         .wait_mark(before, host, "acknowledged", |mark| mark.state == "acknowledged")
         .with_context(|| format!("the alerter moved to {to}"))?;
-    ensure!(told.id == open.id, "{host} is told as {}, and was marked as {}", told.id, open.id);
+    ensure!(notified.id == open.id, "{host} is sent as {}, and was marked as {}", notified.id, open.id);
     Ok(())
 }
 

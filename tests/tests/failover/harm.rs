@@ -1,5 +1,5 @@
-//! Hosts that live, and of which Pacemaker says for a moment what would make them look dead. Then an operator confirms by hand that
-//! they are off: whoever reads the membership wrongly starts their machines twice.
+//! Living hosts that Pacemaker reports for a moment as if they were dead. Then an operator confirms by hand that
+//! they are off: an alerter that reads the membership wrongly starts their machines twice.
 
 use std::time::Duration;
 
@@ -24,7 +24,7 @@ const SHORT_CUT: Duration = Duration::from_millis(1500);
 /// Longer than a host has to be lost before its confirmation counts.
 const LOST_FOR: Duration = Duration::from_secs(40);
 
-/// `crm_resource --cleanup` erases what the controllers have on record of the connection, and probes it anew. S1-3
+/// `crm_resource --cleanup` erases what the controllers have on record of the connection, and probes it again. S1-3
 fn after_a_cleanup(cluster: &mut Cluster) -> anyhow::Result<()> {
     let host = "compute1";
     let before = cluster.begin()?;
@@ -83,7 +83,7 @@ fn that_the_cib_calls_lost(cluster: &mut Cluster) -> anyhow::Result<()> {
     reconnect_after(cluster, host, "60s")?;
     let state = format!("<node_state id=\"{host}\" uname=\"{host}\" in_ccm=\"false\"/>");
     cluster.run(&["cibadmin", "--modify", "--scope=status", "--xml-text", &state])?;
-    // Nothing is waited for: that it counts as lost is what this time is for.
+    // A fixed time: the host must count as lost for so long.
     std::thread::sleep(LOST_FOR);
     let query = format!("--xpath=//node_state[@id='{host}' and @in_ccm='true']");
     let is_back = cluster.run(&["cibadmin", "--query", "--local", &query]).is_ok();
@@ -134,8 +134,8 @@ pub(crate) fn all_held(cluster: &mut Cluster, before: Before, hosts: &[&str]) ->
         cluster.wait_mark(&before, host, "held as unconfirmed", |mark| mark.is_held_as("unconfirmed"))?;
     }
     cluster.quiet(&before, QUIET)?;
-    let untold = hosts.iter().map(|host| ((*host).to_owned(), "held".to_owned())).collect();
-    cluster.audit(before, Excused { untold, ..Excused::default() })
+    let not_notified = hosts.iter().map(|host| ((*host).to_owned(), "held".to_owned())).collect();
+    cluster.audit(before, Excused { not_notified, ..Excused::default() })
 }
 
 fn holder_of(cluster: &Cluster, host: &str) -> anyhow::Result<String> {

@@ -10,13 +10,13 @@ use crate::cluster::{Cluster, FENCED_WITHIN, QUIET};
 pub(crate) const SCENARIOS: &[Scenario] = &[
     ("twelve_hosts_die_at_once", twelve_hosts_die_at_once),
     ("a_host_dies_twice_in_a_minute", a_host_dies_twice_in_a_minute),
-    ("a_host_returns_before_it_is_told", a_host_returns_before_it_is_told),
+    ("a_host_returns_before_it_is_reported", a_host_returns_before_it_is_reported),
     ("a_host_dies_again_while_one_route_is_down", a_host_dies_again_while_one_route_is_down),
-    ("a_level_without_the_mark_device_is_told_by_evidence", a_level_without_the_mark_device),
-    ("a_dead_power_device_before_a_level_of_marks_tells_nobody", a_dead_power_device),
+    ("a_level_without_the_mark_device_is_reported_by_evidence", a_level_without_the_mark_device),
+    ("a_dead_power_device_before_a_level_of_marks_notifies_nobody", a_dead_power_device),
 ];
 
-/// All compute hosts lose their power in the same moment: twelve marks, each told once. S1-2, S1-13, S1-14
+/// All compute hosts lose their power in the same moment: twelve marks, each sent once. S1-2, S1-13, S1-14
 fn twelve_hosts_die_at_once(cluster: &mut Cluster) -> anyhow::Result<()> {
     let before = cluster.begin()?;
     cluster.lab.remotes().try_for_each(|host| cluster.lab.power_off(host))?;
@@ -38,8 +38,8 @@ fn a_host_dies_twice_in_a_minute(cluster: &mut Cluster) -> anyhow::Result<()> {
     cluster.audit(before, Excused::default())
 }
 
-/// Its machines died all the same: a mark outlives the return of its host, and is told when somebody listens. S1-16, S1-54
-fn a_host_returns_before_it_is_told(cluster: &mut Cluster) -> anyhow::Result<()> {
+/// Its machines died all the same: a mark outlives the return of its host, and is sent when somebody listens. S1-16, S1-54
+fn a_host_returns_before_it_is_reported(cluster: &mut Cluster) -> anyhow::Result<()> {
     let before = cluster.begin()?;
     cluster.all_down();
     cluster.crash("compute2")?;
@@ -56,8 +56,8 @@ fn a_host_dies_again_while_one_route_is_down(cluster: &mut Cluster) -> anyhow::R
     cluster.receivers[1].down();
     for count in 1..=2 {
         cluster.crash("compute3")?;
-        wait::until("the open route to be told", FENCED_WITHIN, || {
-            Ok((cluster.told(&before) == count).then_some(()))
+        wait::until("the open route to be notified", FENCED_WITHIN, || {
+            Ok((cluster.notified(&before) == count).then_some(()))
         })?;
         cluster.wait_back(&before, "compute3")?;
     }
@@ -77,7 +77,7 @@ fn a_level_without_the_mark_device(cluster: &mut Cluster) -> anyhow::Result<()> 
     cluster.audit(before, Excused::default())
 }
 
-/// Power fails in the first level, mark stands alone in the second: it refuses, and nobody is told until the power device
+/// Power fails in the first level, mark stands alone in the second: it refuses, and nobody is notified until the power device
 /// works again and the host is really fenced. S1-3, S1-24
 fn a_dead_power_device(cluster: &mut Cluster) -> anyhow::Result<()> {
     let before = cluster.begin()?;
@@ -91,7 +91,7 @@ fn a_dead_power_device(cluster: &mut Cluster) -> anyhow::Result<()> {
     cluster.quiet(&before, QUIET)?;
     let marks = cluster.marks_since(&before)?;
     ensure!(marks.is_empty(), "a host that nobody could fence is marked: {marks:?}");
-    cluster.lab.bmc().mend();
+    cluster.lab.bmc().repair();
     // The cluster has given up by now; any change makes it try again.
     cluster.set_property("lab-nudge", "1")?;
     cluster.wait_fenced(&before, "compute5")?;

@@ -18,7 +18,7 @@ pub(crate) const SCENARIOS: &[Scenario] = &[
 ];
 
 /// Every attribute manager is killed, one after the other, while a mark is open: the register comes back from the peers,
-/// and what does not is published again. S1-27
+/// and the alerter publishes the rest again. S1-27
 fn the_attribute_managers_are_killed(cluster: &mut Cluster) -> anyhow::Result<()> {
     let before = cluster.begin_with(Register::Attrd)?;
     cluster.all_down();
@@ -51,14 +51,14 @@ fn stands(cluster: &Cluster, controller: &str, id: &str) -> anyhow::Result<()> {
     })
 }
 
-/// The CIB manager beside the alerter stands still for eight seconds while a host dies: the mark waits, and is told. S1-26
+/// The CIB manager beside the alerter stands still for eight seconds while a host dies: the mark waits, and is sent. S1-26
 fn the_cib_manager_hangs_for_a_while(cluster: &mut Cluster) -> anyhow::Result<()> {
     let before = cluster.begin()?;
     let active = cluster.wait_for_alerter()?;
     let based = ["pacemaker-based"];
     ensure!(cluster.lab.signal(&active, &based, Signal::SIGSTOP)? >= 1, "{active} runs no CIB manager");
     cluster.crash("compute7")?;
-    // Nothing is waited for: standing still is what this time is for.
+    // A fixed time: the manager must stand still for so long.
     std::thread::sleep(Duration::from_secs(8));
     // Pacemaker may have killed it by now because it hung.
     cluster.lab.signal(&active, &based, Signal::SIGCONT)?;

@@ -12,13 +12,13 @@ use crate::cluster::{Before, Cluster};
 use crate::upgrade::move_alerter;
 
 pub(crate) const SCENARIOS: &[Scenario] = &[
-    ("a_host_is_told_before_it_is_on_again_with_the_register_in_attrd", |cluster| {
+    ("a_host_is_reported_before_it_is_on_again_with_the_register_in_attrd", |cluster| {
         prompt(cluster, Register::Attrd)
     }),
-    ("a_host_is_told_before_it_is_on_again_with_the_register_in_the_cib", |cluster| {
+    ("a_host_is_reported_before_it_is_on_again_with_the_register_in_the_cib", |cluster| {
         prompt(cluster, Register::Cib)
     }),
-    ("a_host_is_told_before_it_is_on_again_with_the_register_in_etcd", |cluster| {
+    ("a_host_is_reported_before_it_is_on_again_with_the_register_in_etcd", |cluster| {
         prompt(cluster, Register::Etcd)
     }),
 ];
@@ -43,16 +43,16 @@ fn prompt(cluster: &mut Cluster, register: Register) -> anyhow::Result<()> {
             continue;
         }
         let marked = marked_at(cluster, &before, host).context("its off has not ended")?;
-        let (first, last) = told_at(cluster, &before, host)?;
+        let (first, last) = notified_at(cluster, &before, host)?;
         let took = last.duration_since(marked).unwrap_or_default();
         println!(
-            "{}: {host}, fenced on {fenced_on}, was told by {alerter} {took:?} after its off",
+            "{}: {host}, fenced on {fenced_on}, was reported by {alerter} {took:?} after its off",
             register.as_str()
         );
-        ensure!(took <= PROMPT, "{host} was told {took:?} after its off");
+        ensure!(took <= PROMPT, "{host} was reported {took:?} after its off");
         let on = switched_on(cluster, &before, host);
-        ensure!(on.is_none_or(|on| first < on), "{host} was told only when it was on again");
-        cluster.lab.bmc().mend();
+        ensure!(on.is_none_or(|on| first < on), "{host} was reported only when it was on again");
+        cluster.lab.bmc().repair();
         return cluster.audit(before, Excused::default());
     }
     anyhow::bail!("the alerter's controller fenced each of {HOSTS:?}")
@@ -77,13 +77,13 @@ fn switched_on(cluster: &Cluster, before: &Before, host: &str) -> Option<SystemT
 }
 
 /// When the first route had it, and when the last.
-fn told_at(cluster: &Cluster, before: &Before, host: &str) -> anyhow::Result<(SystemTime, SystemTime)> {
+fn notified_at(cluster: &Cluster, before: &Before, host: &str) -> anyhow::Result<(SystemTime, SystemTime)> {
     let name = format!("\"{host}.");
     let mut times = Vec::new();
     for (receiver, seen) in cluster.receivers.iter().zip(&before.requests) {
         let received = receiver.received();
         let own = received.iter().skip(*seen).find(|it| String::from_utf8_lossy(&it.body).contains(&name));
-        times.push(own.context("a route was not told")?.at);
+        times.push(own.context("a route was not notified")?.at);
     }
     times.sort();
     Ok((times[0], times[times.len() - 1]))

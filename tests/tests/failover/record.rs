@@ -1,4 +1,4 @@
-//! What a cluster's CIB says of a host at the moments that matter, kept for the unit tests of `marks`.
+//! Records of a cluster's CIB at the moments that matter for a host, kept for the unit tests of `marks`.
 
 use std::path::Path;
 
@@ -20,7 +20,7 @@ const FAILED: &str = "compute1";
 const ALIVE: &str = "compute2";
 /// Where `crates/pacemaker/src/cib/recorded.rs` reads.
 const ROOM: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/../crates/pacemaker/src/cib/recorded");
-/// Nothing in them is about a host's membership.
+/// Sections without a host's membership.
 const LEFT_OUT: [&str; 9] = [
     "constraints",
     "op_defaults",
@@ -53,8 +53,8 @@ fn the_moments_of_a_host(cluster: &mut Cluster) -> anyhow::Result<()> {
     let [major, minor, patch] = Cib::parse(&moments[0].1)?.release().context("no release")?;
     std::fs::create_dir_all(ROOM)?;
     std::fs::write(Path::new(ROOM).join(format!("{major}.{minor}.{patch}.txt")), text)?;
-    let untold = std::iter::once((ALIVE.to_owned(), "held".to_owned())).collect();
-    cluster.audit(before, Excused { untold, ..Excused::default() })
+    let not_notified = std::iter::once((ALIVE.to_owned(), "held".to_owned())).collect();
+    cluster.audit(before, Excused { not_notified, ..Excused::default() })
 }
 
 fn cib(cluster: &Cluster, host: &str) -> anyhow::Result<String> {

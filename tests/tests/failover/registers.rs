@@ -26,8 +26,8 @@ pub(crate) const SCENARIOS: &[Scenario] = &[
     ("an_administrator_loads_an_old_configuration", an_administrator_loads_an_old_configuration),
 ];
 
-/// An old configuration replaces the one with the register's entries: the alerter publishes them again, and whoever is
-/// active next tells the mark, once. S1-16, S1-28
+/// An old configuration replaces the one with the register's entries: the alerter publishes them again, and the alerter that is
+/// active next sends the mark, once. S1-16, S1-28
 fn an_administrator_loads_an_old_configuration(cluster: &mut Cluster) -> anyhow::Result<()> {
     let before = cluster.begin_with(Register::Cib)?;
     let old = cluster.run(&["cibadmin", "--query", "--scope", "configuration"])?;
@@ -44,7 +44,7 @@ fn an_administrator_loads_an_old_configuration(cluster: &mut Cluster) -> anyhow:
     cluster.run(&["cibadmin", "--replace", "--scope", "configuration", "--xml-text", &old])?;
     wait::until("the entry to be published again", FENCED_WITHIN, || Ok(is_there()?.then_some(())))?;
     cluster.lab.power_off(&active)?;
-    // It may come back before another takes over: either way a new alerter tells the mark.
+    // It may come back before another takes over: either way a new alerter sends the mark.
     cluster.wait_fenced(&before, &active)?;
     cluster.wait_for_alerter()?;
     cluster.all_up()?;

@@ -15,10 +15,10 @@ pub(crate) const SCENARIOS: &[Scenario] =
 const STATE: &str = "/var/lib/nova-host-alerter";
 
 /// The alerter's controller goes back over a schema while a mark is open: its alerter says why it does not start, another controller's
-/// tells the host under the id of before, and what `docs/upgrade.md` says brings the controller back. It begins anew, since what an earlier
+/// reports the host under the id of before, and what `docs/upgrade.md` says brings the controller back. It begins again, since what an earlier
 /// scenario confirmed by hand would come up once more, as that document says. S1-16, S1-27
 fn a_journal_of_the_next_release(cluster: &mut Cluster) -> anyhow::Result<()> {
-    let before = cluster.begin_anew()?;
+    let before = cluster.begin_again()?;
     cluster.all_down();
     cluster.crash("compute6")?;
     let mark = cluster.wait_open(&before, "compute6")?;
@@ -35,8 +35,9 @@ fn a_journal_of_the_next_release(cluster: &mut Cluster) -> anyhow::Result<()> {
         Ok(shown.contains("newer than this release knows (1): install the newer release again").then_some(()))
     })?;
     cluster.all_up()?;
-    let told = cluster.wait_mark(&before, "compute6", "acknowledged", |mark| mark.state == "acknowledged")?;
-    ensure!(told.id == mark.id, "told as {}, marked as {}", told.id, mark.id);
+    let notified =
+        cluster.wait_mark(&before, "compute6", "acknowledged", |mark| mark.state == "acknowledged")?;
+    ensure!(notified.id == mark.id, "sent as {}, marked as {}", notified.id, mark.id);
     take_back(cluster, &active)?;
     cluster.crash("compute7")?;
     cluster.wait_mark(&before, "compute7", "acknowledged", |mark| mark.state == "acknowledged")?;

@@ -1,4 +1,4 @@
-//! A cluster in which nothing happens: nobody is notified, nothing is wrong, and nothing is logged that somebody would have to read.
+//! A cluster in which nothing happens: nobody is notified, no problem is listed, and no warning is logged.
 
 use std::time::Duration;
 

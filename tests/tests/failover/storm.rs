@@ -1,4 +1,4 @@
-//! Most hosts of a rack die at once, or an operator asks for silence: what is held stays held across a failover, and is told.
+//! Most hosts of a rack die at once, or an operator asks for silence: what is held stays held across a failover, and is sent.
 
 use std::collections::BTreeSet;
 use std::ops::Range;
@@ -10,7 +10,7 @@ use tests::audit::Excused;
 use tests::lab::{Fault, wait};
 
 use crate::Scenario;
-use crate::cluster::{Before, Cluster, FENCED_WITHIN, Mark, QUIET, TOLD_WITHIN};
+use crate::cluster::{Before, Cluster, FENCED_WITHIN, Mark, NOTIFIED_WITHIN, QUIET};
 use crate::truth;
 
 pub(crate) const SCENARIOS: &[Scenario] = &[
@@ -21,17 +21,17 @@ pub(crate) const SCENARIOS: &[Scenario] = &[
 
 const RACK1: [&str; 6] = ["compute1", "compute2", "compute3", "compute4", "compute5", "compute6"];
 const RACK2: [&str; 6] = ["compute7", "compute8", "compute9", "compute10", "compute11", "compute12"];
-/// 40 % of six hosts, rounded down: so many may be down in either rack.
+/// 40 % of six hosts, rounded down: so many may be down in each rack.
 const LIMIT: usize = 2;
 const COOLDOWN: Duration = Duration::from_secs(5);
 
-/// A switch dies, and with it all of one rack; in the other rack as many hosts as its limit allows. They are told at once. Of
-/// the first rack no more than the limit are told, before the others are known; those are held, also by the next alerter
+/// A switch dies, and with it all of one rack; in the other rack as many hosts as its limit allows. They are reported at once. Of
+/// the first rack no more than the limit are reported, before the others are known; those are held, also by the next alerter
 /// when their own is lost with its controller, with one notice from each, until an operator releases the rack. Without a
-/// limit all are told: see `twelve_hosts_die_at_once`. S4-11, S4-23, S4-24
+/// limit all are reported: see `twelve_hosts_die_at_once`. S4-11, S4-23, S4-24
 fn a_storm_is_held_until_it_is_released(cluster: &mut Cluster) -> anyhow::Result<()> {
     let before = cluster.begin_with_groups(&groups())?;
-    let known = cluster.desk.received().len();
+    let known = cluster.oncall.received().len();
     let active = cluster.wait_for_alerter()?;
     let down = &RACK2[..LIMIT];
     die(cluster, &[&RACK1[..], down].concat())?;
@@ -46,7 +46,7 @@ fn a_storm_is_held_until_it_is_released(cluster: &mut Cluster) -> anyhow::Result
     let there = wait_held(cluster, &before)?;
     ensure!(held.is_subset(&there), "{active} held {held:?}, {next} holds {there:?}");
     noticed(cluster, known, &[("raised", &active), ("raised", &next)])?;
-    stay_untold(cluster, &before, &held)?;
+    stay_unsent(cluster, &before, &held)?;
     shown(cluster)?;
     noticed(cluster, known, &[("raised", &active), ("raised", &next)])?;
 
@@ -57,39 +57,40 @@ fn a_storm_is_held_until_it_is_released(cluster: &mut Cluster) -> anyhow::Result
     cluster.audit(before, Excused::default())
 }
 
-/// Nobody releases it, and the hosts come back: when no more than the limit are down for the cooldown, what was held is told
-/// by itself. A host that fails later is told without a hold. S4-11
+/// Nobody releases it, and the hosts come back: when no more than the limit are down for the cooldown, what was held is sent
+/// by itself. A host that fails later is reported without a hold. S4-11
 fn a_storm_ends_after_its_cooldown(cluster: &mut Cluster) -> anyhow::Result<()> {
     let before = cluster.begin_with_groups(&groups())?;
-    let known = cluster.desk.received().len();
+    let known = cluster.oncall.received().len();
     let active = cluster.wait_for_alerter()?;
     die(cluster, &RACK1)?;
     let held = wait_held(cluster, &before)?;
     noticed(cluster, known, &[("raised", &active)])?;
-    cluster.lab.bmc().mend();
+    cluster.lab.bmc().repair();
     cluster.hosts_return()?;
     RACK1.iter().try_for_each(|host| acknowledged(cluster, &before, host))?;
     noticed(cluster, known, &[("raised", &active), ("cleared", &active)])?;
     freed_after_the_cooldown(cluster, &before, &held)?;
 
-    wait::until("the rack to be calm", TOLD_WITHIN, || {
+    wait::until("the rack to be calm", NOTIFIED_WITHIN, || {
         let rack = group(cluster, "rack1")?;
         let is_calm = rack["storm_since"].is_null() && rack["allowed"].as_u64() > Some(0);
         Ok(is_calm.then_some(()))
     })?;
-    // Not all of the earlier marks were held: the first hosts were told before so many were known to be down.
+    // Not all of the earlier marks were held: the first hosts were reported before so many were known to be down.
     let earlier: BTreeSet<String> = cluster.marks()?.into_iter().map(|mark| mark.id).collect();
     cluster.crash(RACK1[0])?;
     let later = cluster.wait_marks(&before, RACK1[0], 2)?;
     let later = later.iter().find(|mark| !earlier.contains(&mark.id)).context("no new mark")?;
-    cluster
-        .wait_mark(&before, RACK1[0], "told", |mark| mark.id == later.id && mark.state == "acknowledged")?;
+    cluster.wait_mark(&before, RACK1[0], "acknowledged", |mark| {
+        mark.id == later.id && mark.state == "acknowledged"
+    })?;
     let story = events(cluster, RACK1[0], &later.id)?;
     ensure!(story.iter().all(|(event, _)| event != "held"), "it was held: {story:?}");
     cluster.audit(before, Excused::default())
 }
 
-/// An operator pauses everything, a host dies, and the alerter moves to another controller: nothing is told there either,
+/// An operator pauses everything, a host dies, and the alerter moves to another controller: nothing is sent there either,
 /// until somebody resumes.
 fn a_pause_outlives_its_alerter(cluster: &mut Cluster) -> anyhow::Result<()> {
     let host = RACK1[2];
@@ -106,7 +107,7 @@ fn a_pause_outlives_its_alerter(cluster: &mut Cluster) -> anyhow::Result<()> {
         other.id == mark.id && other.is_held_as("pause")
     })?;
     cluster.quiet(&before, QUIET)?;
-    ensure!(cluster.told(&before) == 0, "somebody was told: {:#?}", truth::told(cluster, &before)?);
+    ensure!(cluster.notified(&before) == 0, "something was sent: {:#?}", truth::notified(cluster, &before)?);
     cluster.on_active(&["nova-host-alerter", "resume", "--reason", "the upgrade is done"])?;
     acknowledged(cluster, &before, host)?;
     cluster.audit(before, Excused::default())
@@ -127,11 +128,11 @@ fn die(cluster: &Cluster, hosts: &[&str]) -> anyhow::Result<()> {
 }
 
 fn acknowledged(cluster: &Cluster, before: &Before, host: &str) -> anyhow::Result<()> {
-    cluster.wait_mark(before, host, "told", |mark| mark.state == "acknowledged").map(drop)
+    cluster.wait_mark(before, host, "acknowledged", |mark| mark.state == "acknowledged").map(drop)
 }
 
-/// Waits until every host of the first rack is told or held by the storm, with nothing under way, and gives the marks that
-/// nobody was told: all but those that were told before so many were known to be down.
+/// Waits until every host of the first rack is reported or held by the storm, with nothing under way, and gives the marks that
+/// were not sent: all but those that were sent before so many were known to be down.
 fn wait_held(cluster: &Cluster, before: &Before) -> anyhow::Result<BTreeSet<String>> {
     let mut seen = Vec::new();
     wait::until("the rack to be held", FENCED_WITHIN, || {
@@ -143,24 +144,24 @@ fn wait_held(cluster: &Cluster, before: &Before) -> anyhow::Result<BTreeSet<Stri
         Ok((seen.len() == RACK1.len() && seen.iter().all(is_done)).then_some(()))
     })
     .with_context(|| format!("the marks: {seen:?}"))?;
-    let is_untold =
+    let is_not_notified =
         |mark: &&Mark| mark.state == "held" && mark.deliveries.iter().all(|(_, _, attempts)| *attempts == 0);
-    let held: BTreeSet<String> = seen.iter().filter(is_untold).map(|mark| mark.id.clone()).collect();
-    ensure!(held.len() >= RACK1.len() - LIMIT, "more hosts were told than the limit allows: {seen:?}");
+    let held: BTreeSet<String> = seen.iter().filter(is_not_notified).map(|mark| mark.id.clone()).collect();
+    ensure!(held.len() >= RACK1.len() - LIMIT, "more hosts were reported than the limit allows: {seen:?}");
     no_post(cluster, before, &held)?;
     Ok(held)
 }
 
-/// That nobody was told any of these marks.
+/// That nobody was sent any of these marks.
 fn no_post(cluster: &Cluster, before: &Before, marks: &BTreeSet<String>) -> anyhow::Result<()> {
-    let mut told = truth::told(cluster, before)?;
-    told.retain(|told| marks.contains(&told.id));
-    ensure!(told.is_empty(), "told though they are held: {told:#?}");
+    let mut notified = truth::notified(cluster, before)?;
+    notified.retain(|notified| marks.contains(&notified.id));
+    ensure!(notified.is_empty(), "sent though they are held: {notified:#?}");
     Ok(())
 }
 
-/// That nobody is told any of these marks for a while.
-fn stay_untold(cluster: &Cluster, before: &Before, marks: &BTreeSet<String>) -> anyhow::Result<()> {
+/// That nobody is sent any of these marks for a while.
+fn stay_unsent(cluster: &Cluster, before: &Before, marks: &BTreeSet<String>) -> anyhow::Result<()> {
     let end = Instant::now() + QUIET;
     loop {
         no_post(cluster, before, marks)?;
@@ -194,7 +195,7 @@ fn group(cluster: &Cluster, name: &str) -> anyhow::Result<Value> {
 
 /// Waits for so many notices of a storm since then, and checks that they are these: `raised` or `cleared`, and who says it.
 /// A controller whose alerter was lost in an earlier storm, and never cleared that, may say nothing more of this one: to it
-/// that is the same one, unless it has run without a desk meanwhile.
+/// this is the same storm, unless it has run without a target of notices meanwhile.
 fn noticed(cluster: &Cluster, since: usize, wanted: &[(&str, &String)]) -> anyhow::Result<()> {
     let (earlier, mut seen) = (notices(cluster, 0..since)?, Vec::new());
     let stands = |controller: &String| {
@@ -205,7 +206,7 @@ fn noticed(cluster: &Cluster, since: usize, wanted: &[(&str, &String)]) -> anyho
         wanted.iter().map(|(state, by)| ((*state).to_owned(), (*by).clone())).collect();
     let mut least = all.clone();
     least.retain(|(state, controller)| state != "raised" || !stands(controller));
-    wait::until("the notices of the storm", TOLD_WITHIN, || {
+    wait::until("the notices of the storm", NOTIFIED_WITHIN, || {
         seen = notices(cluster, since..usize::MAX)?;
         Ok((seen == all || seen == least).then_some(()))
     })
@@ -214,7 +215,7 @@ fn noticed(cluster: &Cluster, since: usize, wanted: &[(&str, &String)]) -> anyho
 
 fn notices(cluster: &Cluster, which: Range<usize>) -> anyhow::Result<Vec<(String, String)>> {
     let mut all = Vec::new();
-    for request in cluster.desk.received().iter().take(which.end).skip(which.start) {
+    for request in cluster.oncall.received().iter().take(which.end).skip(which.start) {
         let notice: Value = serde_json::from_slice(&request.body).context("a notice that is no JSON")?;
         if notice["condition"] == "held-back" && notice["kind"] == "storm" {
             let word = |key: &str| notice[key].as_str().unwrap_or_default().to_owned();

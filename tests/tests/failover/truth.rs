@@ -1,4 +1,4 @@
-//! What really happened, from the power devices and the hosts themselves, beside what was told.
+//! What really happened, from the power devices and the hosts themselves, beside what was sent.
 
 use std::io::Write;
 use std::process::{Command, Stdio};
@@ -6,7 +6,7 @@ use std::time::{SystemTime, UNIX_EPOCH};
 
 use anyhow::{Context, ensure};
 use serde_json::Value;
-use tests::audit::{Fact, Story, Told, outages};
+use tests::audit::{Fact, Notified, Story, outages};
 use tests::lab::{Event, Lab};
 use tests::receiver::{Answer, Received};
 
@@ -19,14 +19,14 @@ const CONNECTED: &str = "Remote client connection accepted";
 pub(crate) fn story(cluster: &Cluster, before: &Before) -> anyhow::Result<Story> {
     Ok(Story {
         outages: outages(facts(&cluster.lab, before)?),
-        told: told(cluster, before)?,
+        notified: notified(cluster, before)?,
         marks: cluster.marks_since(before)?.into_iter().map(crate::cluster::Mark::listed).collect(),
         routes: ROUTES.map(|(name, _)| name.to_owned()).to_vec(),
         unaccounted: unaccounted(cluster)?,
     })
 }
 
-/// What the active alerter says has no end that can be shown.
+/// Fencings for which the active alerter can show no end.
 fn unaccounted(cluster: &Cluster) -> anyhow::Result<Vec<String>> {
     let status = cluster.on_active(&["nova-host-alerter", "status", "--json"])?;
     let status: Value = serde_json::from_str(&status)?;
@@ -91,7 +91,7 @@ fn read_dates(stamps: &[String]) -> anyhow::Result<Vec<i64>> {
 }
 
 /// Every request since a scenario began, each route's in their order.
-pub(crate) fn told(cluster: &Cluster, before: &Before) -> anyhow::Result<Vec<Told>> {
+pub(crate) fn notified(cluster: &Cluster, before: &Before) -> anyhow::Result<Vec<Notified>> {
     let mut all = Vec::new();
     for ((receiver, (route, _)), known) in cluster.receivers.iter().zip(ROUTES).zip(&before.requests) {
         for request in receiver.received().iter().skip(*known) {
@@ -101,11 +101,11 @@ pub(crate) fn told(cluster: &Cluster, before: &Before) -> anyhow::Result<Vec<Tol
     Ok(all)
 }
 
-fn read(route: &str, request: &Received) -> anyhow::Result<Told> {
+fn read(route: &str, request: &Received) -> anyhow::Result<Notified> {
     let event: Value = serde_json::from_slice(&request.body).context("a body that is no JSON")?;
     let hostname = event["payload"]["hostname"].as_str().context("no hostname")?;
     let node = hostname.strip_suffix(&format!(".{DOMAIN}")).unwrap_or(hostname);
-    Ok(Told {
+    Ok(Notified {
         route: route.to_owned(),
         node: node.to_owned(),
         id: event["id"].as_str().context("no id")?.to_owned(),

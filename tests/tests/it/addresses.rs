@@ -19,7 +19,7 @@ use crate::path::{LIMIT, delivery, json, until, until_settled};
 
 /// The name that has no address but in the daemon's own `/etc/hosts`.
 const NAME: &str = "recovery.example";
-/// Where clouds tell a machine its secrets.
+/// Where clouds give a machine its secrets.
 const METADATA: Ipv4Addr = Ipv4Addr::new(169, 254, 169, 254);
 /// Lays two files over the system's, then becomes the command. No name server is asked.
 const WITH_HOSTS: &str = r#"
@@ -77,7 +77,7 @@ fn retry(site: &Site) {
     assert!(site.alerter(&["retry", "--all"]).unwrap().status.success());
 }
 
-/// S1-16, S4-20: the name is looked up for each attempt. The broken variant goes on with the address that it found first:
+/// S1-16, S4-20: the name is resolved for each attempt. The broken variant goes on with the address that it found first:
 /// it would notice nothing, since that one still answers.
 fn a_name_without_an_address_is_asked_again_and_a_new_address_is_used() {
     let (old, other) = (Receiver::on_loopback().unwrap(), Receiver::on_loopback().unwrap());
@@ -100,11 +100,11 @@ fn a_name_without_an_address_is_asked_again_and_a_new_address_is_used() {
     until("it has one", || delivery(&site, "compute1")["last"]["kind"] == "unavailable");
     name(&format!("{there} {NAME}"));
     retry(&site);
-    let told = new.wait_for(1, LIMIT).unwrap();
+    let received = new.wait_for(1, LIMIT).unwrap();
     until_settled(&site);
     assert_eq!(new.received().len(), 1);
-    assert!(old.received().iter().all(|request| request.body == told[0].body));
-    assert_eq!(told[0].header("host"), Some(format!("{NAME}:{port}").as_str()));
+    assert!(old.received().iter().all(|request| request.body == received[0].body));
+    assert_eq!(received[0].header("host"), Some(format!("{NAME}:{port}").as_str()));
     assert!(TcpStream::connect(old.address()).is_ok());
 }
 
@@ -154,7 +154,7 @@ fn within<T: Send>(namespace: &File, act: impl FnOnce() -> T + Send) -> T {
     thread::scope(|scope| scope.spawn(there).join().unwrap())
 }
 
-/// S4-30: whatever an endpoint calls its redirect, nobody is asked at the place that it names. The broken variant asks
+/// S4-30: whatever an endpoint calls its redirect, no request goes to the place that it names. The broken variant asks
 /// there: it is heard.
 fn a_redirect_to_the_metadata_service_is_not_followed() {
     let network = Network::new();

@@ -75,13 +75,13 @@ impl Api {
 }
 
 /// A 2xx says that the message has come. A restart neither forgets that nor sends it again before its time; the mark ends when
-/// the receiver has confirmed it. The broken variant is the other mark, which it refuses: an operator is told of that.
+/// the receiver has confirmed it. The broken variant is the other mark, which it refuses: an operator is notified of that.
 fn a_receiver_confirms_over_tls() {
     let receiver = Receiver::on_loopback().unwrap();
     let room = tempfile::tempdir().unwrap();
     let (api, table) = Api::put_into(room.path());
-    let desk = Receiver::on_loopback().unwrap();
-    let table = format!("{table}[notice.desk]\nto = \"http\"\nurl = \"http://{}/\"\n", desk.address());
+    let oncall = Receiver::on_loopback().unwrap();
+    let table = format!("{table}[notice.oncall]\nto = \"http\"\nurl = \"http://{}/\"\n", oncall.address());
     let route = format!("[http.recovery]\nurl = \"http://{}/\"\nack = \"callback\"\n", receiver.address());
     let mut site = Site::with(&(route + &table)).unwrap();
     site.start().unwrap();
@@ -91,8 +91,8 @@ fn a_receiver_confirms_over_tls() {
     site.end(Signal::SIGTERM).unwrap();
     site.start().unwrap();
     site.fence("compute2").unwrap();
-    let told = receiver.wait_for(2, LIMIT).unwrap();
-    let id = |at: usize| event(&told[at])["id"].as_str().unwrap().to_owned();
+    let received = receiver.wait_for(2, LIMIT).unwrap();
+    let id = |at: usize| event(&received[at])["id"].as_str().unwrap().to_owned();
     assert_ne!(id(0), id(1), "the first was not sent again");
     assert!(site.alerter(&["status", "--ocf"]).unwrap().status.success(), "nothing is wrong with the route");
     let body = r#"{"acknowledged": true, "reference": "job 7"}"#;
@@ -107,11 +107,11 @@ fn a_receiver_confirms_over_tls() {
     let body = r#"{"acknowledged": false, "reason": "no such host"}"#;
     let answer = api.patch(&format!("/v1/marks/{}", id(1)), body);
     assert!(answer.starts_with("HTTP/1.1 200 "), "{answer}");
-    let notice = event(&desk.wait_for(1, LIMIT).unwrap()[0]);
+    let notice = event(&oncall.wait_for(1, LIMIT).unwrap()[0]);
     assert_eq!((&notice["kind"], &notice["host"]), (&"refused".into(), &"compute2".into()));
     assert!(delivery(&site, "compute2")["last"]["detail"].to_string().contains("no such host"));
     assert_eq!(delivery(&site, "compute2")["state"], "parked");
-    assert_eq!((receiver.received().len(), desk.received().len()), (2, 1));
+    assert_eq!((receiver.received().len(), oncall.received().len()), (2, 1));
     site.end(Signal::SIGTERM).unwrap();
 }
 
@@ -125,7 +125,7 @@ fn what_is_under_way_is_not_changed_by_its_host() {
     assert_eq!(nothing.status.code(), Some(1), "nobody knows such a host");
     receiver.answer(Answer::Silence);
     site.fence("compute1").unwrap();
-    let told = receiver.wait_for(1, LIMIT).unwrap();
+    let received = receiver.wait_for(1, LIMIT).unwrap();
     for words in
         [&["unmark", "compute1", "--reason", "x"][..], &["mark", "compute1", "--fenced", "--reason", "x"]]
     {
@@ -135,7 +135,7 @@ fn what_is_under_way_is_not_changed_by_its_host() {
         assert!(said.contains("try again in some seconds"), "{said}");
     }
     assert_eq!(delivery(&site, "compute1")["state"], "in-flight");
-    let id = event(&told[0])["id"].as_str().unwrap().to_owned();
+    let id = event(&received[0])["id"].as_str().unwrap().to_owned();
     assert_eq!(json(&site, &["unmark", &id, "--reason", "it lives"])["changed"], 1);
     receiver.answer(Answer::Status(200));
     let marked = json(&site, &["mark", "compute2", "--fenced", "--reason", "pulled the plug"]);

@@ -1,4 +1,4 @@
-//! The budgets: what the programs may cost, each a count. A program without optimization is larger, and has limits of its own:
+//! The budgets of the programs, each a count. A program without optimization is larger, and has limits of its own:
 //! `make budgets` measures a release build, which is what is wanted.
 
 use std::fs;
@@ -142,7 +142,7 @@ fn every_budget_is_kept() {
     assert!(excesses.is_empty(), "{excesses:#?}");
 }
 
-/// The broken variants: programs that cost one more each, and measures of nothing.
+/// The broken variants: programs that cost one more each, and empty measurements.
 fn what_exceeds_its_budget_is_said() {
     for budget in BUDGETS {
         assert_eq!(budget.excess(budget.limit()), None);
@@ -155,7 +155,7 @@ fn what_exceeds_its_budget_is_said() {
     );
 }
 
-/// Whether a call begins in a line of strace, and is not one that waits: how often that is done is up to what else the
+/// Whether a call begins in a line of strace, and is not one that waits: how often a program waits depends on what else the
 /// machine does.
 fn begins_call(line: &str) -> bool {
     let waits = ["poll(", "wait4(", "waitid(", "nanosleep(", "futex(", "EAGAIN", "sched_yield("];
@@ -196,12 +196,12 @@ fn memory(marks: usize, name: &str) -> anyhow::Result<u64> {
 }
 
 /// Waits until a figure stays the same for two seconds.
-fn at_rest(look: impl Fn() -> anyhow::Result<u64>) -> anyhow::Result<()> {
-    let (limit, mut since, mut last) = (Instant::now() + Duration::from_secs(60), Instant::now(), look()?);
+fn at_rest(read: impl Fn() -> anyhow::Result<u64>) -> anyhow::Result<()> {
+    let (limit, mut since, mut last) = (Instant::now() + Duration::from_secs(60), Instant::now(), read()?);
     while since.elapsed() < Duration::from_secs(2) {
         ensure!(Instant::now() < limit, "it does not come to rest");
         thread::sleep(Duration::from_millis(100));
-        let now = look()?;
+        let now = read()?;
         if now != last {
             (since, last) = (Instant::now(), now);
         }
@@ -209,7 +209,7 @@ fn at_rest(look: impl Fn() -> anyhow::Result<u64>) -> anyhow::Result<()> {
     Ok(())
 }
 
-/// The second `off` of a journal, as strace tells it: the first one made the journal.
+/// The second `off` of a journal, as strace shows it: the first one made the journal.
 fn calls_of_one_off() -> anyhow::Result<String> {
     let receiver = Receiver::on_loopback()?;
     let site = Site::new(receiver.address())?;

@@ -21,17 +21,17 @@ const NAMES: [&str; 3] = ["first", "second", "third"];
 
 /// Its tests, and why they cannot run here, if they cannot.
 pub(crate) fn group() -> Group {
-    let tests = tests::trials![a_chain_goes_on_by_refusal_and_by_time, without_a_chain_all_are_told];
+    let tests = tests::trials![a_chain_goes_on_by_refusal_and_by_time, without_a_chain_all_are_notified];
     Group { cannot: Clock::cannot(), tests }
 }
 
-/// Three routes, and who is told of a host.
-fn site(receivers: &[Receiver; 3], told: &str) -> Site {
+/// Three routes, and who is notified of a host.
+fn site(receivers: &[Receiver; 3], recipients: &str) -> Site {
     let route = |(name, receiver): (&str, &Receiver)| {
         format!("[http.{name}]\nurl = \"http://{}/\"\n", receiver.address())
     };
     let routes: String = NAMES.into_iter().zip(receivers).map(route).collect();
-    Site::with(&format!("{routes}[groups.default]\n{told}\n")).unwrap()
+    Site::with(&format!("{routes}[groups.default]\n{recipients}\n")).unwrap()
 }
 
 fn chain() -> String {
@@ -54,7 +54,7 @@ fn until(what: &str, holds: impl Fn() -> bool) {
     wait::until(what, LIMIT, || Ok(holds().then_some(()))).unwrap();
 }
 
-/// How often the next step was told: the history has a line for the one that is left and for the next.
+/// How often the next step was notified: the history has a line for the one that is left and for the next.
 fn escalations(site: &Site) -> usize {
     let history = json(site, &["history", "compute1"]);
     let words = history.as_array().into_iter().flatten().map(|row| &row["event"]);
@@ -62,7 +62,7 @@ fn escalations(site: &Site) -> usize {
 }
 
 /// S0-25, S0-26, S0-29, S4-8: the first controller refuses the mark, the second cannot take it now, until its time is over, and the
-/// third acknowledges. The daemon is killed while it is the second one's turn: the first is not told again, and the second gets
+/// third acknowledges. The daemon is killed while it is the second one's turn: the first is not notified again, and the second gets
 /// the same bytes. The next host's chain ends with its first step.
 fn a_chain_goes_on_by_refusal_and_by_time() {
     let clock = Clock::ahead(0).unwrap();
@@ -89,8 +89,8 @@ fn a_chain_goes_on_by_refusal_and_by_time() {
     until("the mark is settled", || json(&site, &["show", "compute1"])[0]["state"] == "acknowledged");
     assert_eq!(states(&site, "compute1"), ["cancelled", "cancelled", "acknowledged"]);
     assert_eq!(escalations(&site), 2);
-    let told = receivers.iter().flat_map(Receiver::received).map(|request| request.body);
-    assert!(told.collect::<Vec<_>>().windows(2).all(|two| two[0] == two[1]), "the same bytes to each");
+    let bodies = receivers.iter().flat_map(Receiver::received).map(|request| request.body);
+    assert!(bodies.collect::<Vec<_>>().windows(2).all(|two| two[0] == two[1]), "the same bytes to each");
 
     let counts = [second, third].map(|receiver| receiver.received().len());
     receivers.iter().for_each(|receiver| receiver.answer(Answer::Status(200)));
@@ -108,8 +108,8 @@ fn a_chain_goes_on_by_refusal_and_by_time() {
     );
 }
 
-/// The broken variant: what are no steps are told at once, whatever the first one says.
-fn without_a_chain_all_are_told() {
+/// The broken variant: what are no steps are notified at once, whatever the first one says.
+fn without_a_chain_all_are_notified() {
     let receivers = [(); 3].map(|()| Receiver::on_loopback().unwrap());
     receivers[0].answer(Answer::Status(422));
     let mut site = site(&receivers, "routes = [\"first\", \"second\", \"third\"]");

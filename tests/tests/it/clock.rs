@@ -1,4 +1,4 @@
-//! The clock is set while the daemon runs: by days, to 1970, past 2038. Nothing is lost or told twice, and nobody is stormed.
+//! The clock is set while the daemon runs: by days, to 1970, past 2038. Nothing is lost or sent twice, and no endpoint is flooded.
 
 use std::fs;
 use std::thread;
@@ -20,7 +20,7 @@ const DAY: i64 = 86_400;
 const IN_1970: i64 = 100;
 /// Beyond what 31 bits can count.
 const IN_2040: i64 = 2_208_988_800;
-/// What passes between two looks at the clock in a test, in seconds, on a busy machine.
+/// What passes between two readings of the clock in a test, in seconds, on a busy machine.
 const SLACK: i64 = 600;
 
 /// Its tests, and why they cannot run here, if they cannot.
@@ -29,7 +29,7 @@ pub(crate) fn group() -> Group {
 }
 
 /// S1-16, S1-39: set back, what was put off by the old time would wait for days; set forward, all of it is due at once. A
-/// failure that is said to be of 1970 or of 2040 is told all the same.
+/// failure that is said to be of 1970 or of 2040 is sent all the same.
 fn whatever_the_clock_does() {
     let steps = [
         ("ten days forward", 0, 10 * DAY),
@@ -91,7 +91,7 @@ impl Room {
         self.json(&["show", host])[0]["state"] == "acknowledged"
     }
 
-    /// The agent and the daemon had that time when they dealt with the host.
+    /// The agent and the daemon used that time for the host.
     fn assert_time(&self, request: &Received, host: &str, ahead: i64) {
         let event: Value = serde_json::from_slice(&request.body).unwrap();
         assert_eq!(event["payload"]["hostname"], format!("{host}.my.cloud.com"));

@@ -86,7 +86,7 @@ fn calls_in(log: &Path) -> BTreeSet<String> {
     known.map(|(name, _)| name.to_owned()).filter(|name| !name.is_empty()).collect()
 }
 
-/// S1-32: a fencing is told, with an exec route's program beside it, by a daemon without the capabilities that the unit takes away,
+/// S1-32: a fencing is sent, with an exec route's program beside it, by a daemon without the capabilities that the unit takes away,
 /// and no call of daemon or program is outside of the unit's set.
 fn the_daemon_runs_with_what_the_unit_leaves_it() {
     let receiver = Receiver::on_loopback().unwrap();
@@ -177,7 +177,7 @@ fn the_profiles_compile() {
     );
 }
 
-/// A context of a type that the module does not declare would leave files without a label.
+/// A context of a type that the module does not declare would leave files unlabelled.
 fn the_contexts_name_types_of_the_module() {
     let (module, contexts) =
         (text("packaging/selinux/nova_host_alerter.te"), text("packaging/selinux/nova_host_alerter.fc"));

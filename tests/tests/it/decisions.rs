@@ -27,7 +27,7 @@ pub(crate) fn group() -> Group {
         a_signal_reaches_the_command_and_the_maintenance_ends,
         what_the_caller_ignores_the_command_ignores_too,
         a_maintenance_is_ended_by_the_next_daemon,
-        whoever_does_not_wait_for_a_daemon_is_told_that_the_maintenance_goes_on,
+        without_waiting_for_a_daemon_it_is_said_that_the_maintenance_goes_on,
         a_maintenance_ends_by_its_time_and_a_pause_does_not,
         names_that_nobody_knows_are_refused_with_the_known_ones,
         what_is_decided_is_listed_without_a_daemon,
@@ -60,7 +60,7 @@ fn listed(site: &Site) -> Vec<String> {
     all.as_array().unwrap().iter().map(name).collect()
 }
 
-/// Event and sentence of what was decided, oldest first.
+/// Event and sentence of each decision, oldest first.
 fn story(site: &Site) -> Vec<(String, String)> {
     let all: Value = serde_json::from_str(&done(site, &["history", "--json"])).unwrap();
     let text = |row: &Value, key: &str| row[key].as_str().unwrap().to_owned();
@@ -114,7 +114,7 @@ fn bracket(site: &Site, script: &str) -> Command {
     alerter(site, &words)
 }
 
-/// S0-40: whoever stops the operation gets the operation stopped, and no command is left behind. The broken variant dies of
+/// S0-40: a signal to the bracket ends the operation, and no command is left behind. The broken variant dies of
 /// the signal: the command goes on, and so does the maintenance.
 fn a_signal_reaches_the_command_and_the_maintenance_ends() {
     let mut site = running();
@@ -143,10 +143,10 @@ fn a_signal_reaches_the_command_and_the_maintenance_ends() {
 fn what_the_caller_ignores_the_command_ignores_too() {
     let mut site = running();
     let (own, config) = (built("nova-host-alerter").unwrap(), site.config());
-    let look = "grep -q '^SigIgn:.*[13579bdf]$' /proc/self/status";
+    let check = "grep -q '^SigIgn:.*[13579bdf]$' /proc/self/status";
     for (trap, wanted) in [("trap '' HUP;", 0), ("", 1)] {
         let script = format!(
-            "{trap} exec {} --config {} maintenance run compute1 --reason x --for 1h -- {look}",
+            "{trap} exec {} --config {} maintenance run compute1 --reason x --for 1h -- {check}",
             own.display(),
             config.display()
         );
@@ -157,7 +157,7 @@ fn what_the_caller_ignores_the_command_ignores_too() {
 }
 
 /// Runs a command within a maintenance and kills the daemon meanwhile; returns when the end of the maintenance was asked for
-/// in vain.
+/// without success.
 fn bracket_without_its_daemon(site: &mut Site) -> (Child, BufReader<ChildStderr>) {
     let (up, go) = (site.directory().join("up"), site.directory().join("go"));
     mkfifo(&go, Mode::S_IRWXU).unwrap();
@@ -189,7 +189,7 @@ fn a_maintenance_is_ended_by_the_next_daemon() {
     site.end(Signal::SIGTERM).unwrap();
 }
 
-fn whoever_does_not_wait_for_a_daemon_is_told_that_the_maintenance_goes_on() {
+fn without_waiting_for_a_daemon_it_is_said_that_the_maintenance_goes_on() {
     let mut site = running();
     let (mut running, mut said) = bracket_without_its_daemon(&mut site);
     kill(Pid::from_raw(running.id().cast_signed()), Signal::SIGTERM).unwrap();
@@ -207,7 +207,7 @@ fn until_written(path: &Path) -> String {
     .unwrap()
 }
 
-/// S0-40: nobody ends it, and the daemon dies meanwhile. A pause without a time stays until `resume`, and says how many
+/// S0-40: it is not ended, and the daemon dies meanwhile. A pause without a time stays until `resume`, and says how many
 /// there were.
 fn a_maintenance_ends_by_its_time_and_a_pause_does_not() {
     let mut site = running();

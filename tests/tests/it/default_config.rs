@@ -38,7 +38,7 @@ pub(crate) fn written(text: &str) -> (TempDir, PathBuf) {
     (room, file)
 }
 
-/// What the program has against a configuration.
+/// The problems that the program finds in a configuration.
 pub(crate) fn check(text: &str) -> Output {
     let (_room, file) = written(text);
     Command::new(built("nova-host-alerter").unwrap())
@@ -82,7 +82,7 @@ fn secrets() -> TempDir {
         ),
         ("secure.yaml", "clouds: {my-cloud: {auth: {password: password}}}\n"),
     ];
-    // What is not given is a secret of one word.
+    // The default is a secret of one word.
     for (name, text) in named_files().iter().map(|name| (name.as_str(), "token\n")).chain(given) {
         let file = room.path().join(name);
         fs::write(&file, text).unwrap();
@@ -116,7 +116,7 @@ fn unnamed(keys: &[String], text: &str) -> Vec<String> {
     keys.iter().filter(|key| !named(key)).cloned().collect()
 }
 
-/// A key that the file does not name is one that nobody finds.
+/// Operators do not find a key that the file does not name.
 fn every_key_of_a_route_is_named() {
     let keys = keys_of("http.a");
     assert!(keys.len() > 15, "{keys:?}");
@@ -137,7 +137,7 @@ fn every_key_of_a_group_is_named() {
     assert_eq!(keys.iter().filter(absent).count(), 0, "{keys:?}");
 }
 
-/// S1-48, S4-13: it is whole, and `check-config` shows its groups.
+/// S1-48, S4-13: it is valid, and `check-config` shows its groups.
 fn the_example_with_groups_is_valid() {
     let example = fs::read_to_string(source("docs/examples/groups.toml")).unwrap();
     let output = check(&example);
@@ -151,7 +151,7 @@ fn the_example_with_groups_is_valid() {
     assert_eq!(check(&unknown).status.code(), Some(78), "a route that is not there must be seen");
 }
 
-/// A machine that was only installed has told nobody where to report: that is said, and nothing else.
+/// A machine that was only installed does not know where to report: that is said, and nothing else.
 fn as_shipped_only_a_route_is_missing() {
     let output = check(&shipped());
     let said = String::from_utf8_lossy(&output.stdout);

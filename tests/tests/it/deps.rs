@@ -16,7 +16,7 @@ const TOOLS: [&str; 5] = ["dpkg-deb", "deb-systemd-helper", "update-rc.d", "coro
 pub(crate) fn group() -> Group {
     let tests = tests::trials![
         what_is_installed_is_neither_started_nor_enabled,
-        a_killed_run_is_mended_by_the_next,
+        a_killed_run_is_repaired_by_the_next,
         without_the_care_it_would_be_enabled,
         nothing_is_done_when_all_is_there,
         what_the_benchmarks_need_is_asked_for_by_a_word_of_its_own,
@@ -84,7 +84,7 @@ fn what_is_installed_is_neither_started_nor_enabled() {
 }
 
 /// A run that was killed leaves the prohibition of starts behind, and the machine's own rule set aside.
-fn a_killed_run_is_mended_by_the_next() {
+fn a_killed_run_is_repaired_by_the_next() {
     let steps = r#"echo '# the own rule' > /usr/sbin/policy-rc.d; touch "$1/die"; DEPS; rm "$1/die"
         grep -c 'make deps' /usr/sbin/policy-rc.d; DEPS; cat /usr/sbin/policy-rc.d; ls /usr/sbin/policy-rc.d*"#;
     let said = on_a_machine(&install_script(), steps);
@@ -92,7 +92,7 @@ fn a_killed_run_is_mended_by_the_next() {
     assert!(said.ends_with("# the own rule\n/usr/sbin/policy-rc.d\n"), "{said}");
 }
 
-/// The package does enable itself: the test above sees a script that takes no care.
+/// The package does enable itself: the test above would catch a script that does not prevent it.
 fn without_the_care_it_would_be_enabled() {
     let careless = install_script().replace("disable_new \"$work/before\"", "true");
     let said = on_a_machine(&careless, "DEPS && echo enabled: $(enabled)");

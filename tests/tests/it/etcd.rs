@@ -38,7 +38,7 @@ pub(crate) fn group() -> Group {
         a_lost_member_is_not_missed,
         a_leader_that_hangs_is_replaced,
         what_was_written_survives_the_stop_of_all,
-        a_watch_tells_and_survives_what_is_compacted,
+        a_watch_reports_and_survives_what_is_compacted,
         a_full_etcd_is_said_plainly_and_keeps_no_host_from_being_marked,
         a_certificate_that_has_expired_is_said,
         a_wrong_password_is_said_and_never_shown,
@@ -87,7 +87,7 @@ fn stands(tools: &Tools) -> Vec<Entry> {
     entries.sound.into_values().collect()
 }
 
-/// The broken variants replace what stands there, or do not look what it is.
+/// The broken variants replace what stands there, or do not check what it is.
 fn the_first_word_stands() {
     let (_alone, etcd) = members(&[]);
     let tools = etcd.tools(CLUSTER, "client", None);
@@ -145,7 +145,7 @@ fn what_another_cluster_wrote_is_not_seen() {
         assert_eq!(stands(tools), std::slice::from_ref(entry));
     }
     assert!(stands(&etcd.tools("/nova-host-alerter/c", "client", None)).is_empty());
-    // What a stranger wrote below our prefix is said, and hides nothing.
+    // A stranger's entry below our prefix is reported, and hides nothing.
     etcd.administered(&["put", "/nova-host-alerter/a/x", "y"]).unwrap();
     let found = read(&tools[0]).unwrap();
     assert_eq!((found.sound.len(), found.apart.len()), (1, 1), "{found:?}");
@@ -203,7 +203,7 @@ impl Watch {
         Self(register::watch(tools, soon()).unwrap())
     }
 
-    /// Returns when it says something; says whether it did, or has ended, or says nothing for long.
+    /// Waits until it prints something, ends, or is silent for long; gives which.
     fn says(&mut self) -> bool {
         let said = self.0.stdout.as_mut().unwrap();
         let limit = PollTimeout::try_from(ENOUGH).unwrap();
@@ -220,8 +220,8 @@ impl Drop for Watch {
     }
 }
 
-/// The broken variants watch from whenever they are there, so that what was written before that is not told, or a prefix that is none of ours.
-fn a_watch_tells_and_survives_what_is_compacted() {
+/// The broken variants watch from whenever they are there, so that what was written before that is not reported, or a prefix that is none of ours.
+fn a_watch_reports_and_survives_what_is_compacted() {
     let (_alone, mut etcd) = members(&[]);
     let tools = etcd.tools(CLUSTER, "client", None);
     publish(&tools, &Entry::Fencing(fencing("compute1"))).unwrap();
@@ -357,14 +357,14 @@ fn an_etcd_that_hangs_keeps_no_host_from_being_marked() {
 }
 
 /// Waits for something that comes.
-fn until<T>(what: &str, look: impl FnMut() -> Option<T>) -> T {
-    until_within(ENOUGH, what, look)
+fn until<T>(what: &str, find: impl FnMut() -> Option<T>) -> T {
+    until_within(ENOUGH, what, find)
 }
 
-fn until_within<T>(limit: Duration, what: &str, mut look: impl FnMut() -> Option<T>) -> T {
+fn until_within<T>(limit: Duration, what: &str, mut find: impl FnMut() -> Option<T>) -> T {
     let end = Instant::now() + limit;
     loop {
-        if let Some(found) = look() {
+        if let Some(found) = find() {
             return found;
         }
         assert!(Instant::now() < end, "{what}");
@@ -442,7 +442,7 @@ fn a_lost_etcd_holds_no_mark_of_our_own() {
     fenced(&site, "compute1");
     let received = receiver.wait_for(1, Duration::from_secs(100)).unwrap();
     assert!(String::from_utf8_lossy(&received[0].body).contains("compute1"));
-    // Back again, it gets all of it, and nobody is told twice.
+    // Back again, it gets all of it, and nothing is reported twice.
     etcd.signal_all(SIGCONT).unwrap();
     let tools = etcd.tools(CLUSTER, "client", None);
     let acknowledged = |entry: &Entry| matches!(entry, Entry::Acknowledged(_));

@@ -1,4 +1,4 @@
-//! The Pacemaker configuration that people are told to use: loaded by the real tools, and run through Pacemaker's scheduler.
+//! The Pacemaker configuration that people are advised to use: loaded by the real tools, and run through Pacemaker's scheduler.
 
 mod cluster;
 mod situations;
@@ -70,7 +70,7 @@ impl Cluster {
         assert_eq!(self.deviations(), [""; 0]);
     }
 
-    /// Where this configuration is not what the design asks for.
+    /// Where this configuration deviates from the design.
     fn deviations(&self) -> Vec<String> {
         let settings = SETTINGS.map(|(resource, name, wanted)| {
             (format!("{name} of {resource}"), self.setting(resource, name), wanted)
@@ -92,7 +92,7 @@ impl Cluster {
         self.at(&format!("string(//primitive[@id='{resource}']//nvpair[@name='{name}']/@value)"))
     }
 
-    /// Whether Pacemaker would run the alerter on the compute host, or look for it there, once that is connected.
+    /// Whether Pacemaker would run the alerter on the compute host, or probe it there, once that is connected.
     fn touches_compute1_for_the_alerter(&self) -> bool {
         let text = fs::read_to_string(self.cib()).unwrap();
         let (configuration, _) = text.split_once("<status").unwrap();
@@ -135,12 +135,12 @@ fn pcs_loads_the_example() {
     cluster.assert_as_designed();
 }
 
-/// S1-21, S1-49: what the README tells an operator is what the tools took above.
+/// S1-21, S1-49: what the README shows an operator is what the tools took above.
 fn the_readme_says_what_the_examples_say() {
     let readme = fs::read_to_string(installed::source("README.md")).unwrap();
     for tool in [Tool::Crmsh, Tool::Pcs] {
-        let (told, example) = (readme_blocks(&readme, marker(tool)), tool.base());
-        assert_eq!(without_comments(&told), without_comments(&example), "{}", marker(tool));
+        let (written, example) = (readme_blocks(&readme, marker(tool)), tool.base());
+        assert_eq!(without_comments(&written), without_comments(&example), "{}", marker(tool));
     }
 }
 
@@ -161,7 +161,7 @@ fn both_examples_say_the_same() {
     assert_eq!(crmsh.levels(), pcs.levels());
 }
 
-/// S1-24: the slip that the tools invite, a blank where crmsh wants a comma, makes two levels and is seen.
+/// S1-24: the mistake that the tools invite, a blank where crmsh wants a comma, makes two levels and is seen.
 fn a_blank_for_a_comma_is_caught() {
     let slip = Tool::Crmsh.base().replace("power-compute1,mark power-compute1", "power-compute1 mark");
     let cluster = Cluster::with(Tool::Crmsh, &slip);
@@ -181,7 +181,7 @@ fn a_ban_and_a_missing_alert_are_caught() {
     );
 }
 
-/// S1-20, S1-46: nothing of ours runs on a compute host, nor is it looked for there.
+/// S1-20, S1-46: nothing of ours runs on a compute host, nor is it probed there.
 fn the_alerter_stays_off_compute_hosts() {
     for tool in [Tool::Crmsh, Tool::Pcs] {
         let cluster = Cluster::base(tool);

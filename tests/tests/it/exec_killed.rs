@@ -78,7 +78,7 @@ impl Reports {
         Pid::from_raw(guard)
     }
 
-    /// Nobody is left who could say anything.
+    /// No process is left that could report.
     fn all_gone(&mut self) -> bool {
         self.own = None;
         matches!(self.lines.recv_timeout(LIMIT), Err(std::sync::mpsc::RecvTimeoutError::Disconnected))
@@ -106,7 +106,7 @@ impl Room {
     }
 }
 
-/// S1-16: SIGKILL, the OOM killer, a watchdog: nobody told the program, and it is gone with its child, before the mark is sent
+/// S1-16: SIGKILL, the OOM killer, a watchdog: nobody warned the program, and it is gone with its child, before the mark is sent
 /// once more. A daemon that does not guard it leaves both, and the second run finds the first one's lock.
 fn a_killed_daemon_takes_its_programs_with_it() {
     let (mut room, _) = Room::running();
@@ -132,7 +132,7 @@ fn a_program_ends_with_its_guard() {
     assert!(room.reports.all_gone());
 }
 
-/// The next daemon wants the journal's lock, and waits for whoever has it: the guard keeps it until the group is killed.
+/// The next daemon wants the journal's lock, and waits for the process that has it: the guard keeps it until the group is killed.
 fn the_guard_keeps_the_journal_from_the_next_daemon() {
     let (mut room, guard) = Room::running();
     let held = std::fs::read_link(format!("/proc/{guard}/fd/1")).unwrap();

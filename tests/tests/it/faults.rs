@@ -1,5 +1,5 @@
 //! Prepared faults, each really made: `status` and `status --check` name it, the host or the endpoint, and what to type;
-//! and what they say to type mends it.
+//! and what they say to type repairs it.
 
 use std::fs;
 use std::time::Duration;
@@ -58,7 +58,7 @@ pub(crate) fn apart() -> Group {
     Group { cannot: installed::cannot(&["unshare", "nsenter"]), tests }
 }
 
-/// A running alerter of which nothing bad is said.
+/// A running alerter without a problem.
 fn well(tables: &str) -> Site {
     let stand = Stand::well(Place::Own, |_| tables.to_owned()).unwrap();
     assert!(shown(&stand.site).starts_with("No fenced host waits to be told.\n"));
@@ -87,7 +87,7 @@ fn json(site: &Site, words: &[&str]) -> Value {
     serde_json::from_slice(&output.stdout).unwrap()
 }
 
-/// Waits until `status` has all these words, and says that the alert has them too, with this code.
+/// Waits until `status` has all these words; the check has to have them too, with this code.
 #[track_caller]
 fn named(site: &Site, code: i32, words: &[&str]) {
     let has_all = |text: &str| words.iter().all(|word| text.contains(word));
@@ -121,8 +121,8 @@ fn done(site: &Site, words: &[String]) {
 }
 
 fn until_well(site: &Site) {
-    let told = wait::until("all is well again", LIMIT, || Ok((check(site, &[]).0 == OK).then_some(())));
-    assert!(told.is_ok(), "{}", shown(site));
+    let recovered = wait::until("all is well again", LIMIT, || Ok((check(site, &[]).0 == OK).then_some(())));
+    assert!(recovered.is_ok(), "{}", shown(site));
 }
 
 /// S3-50: `status` says it in sentences for people, and names what to type.
@@ -142,7 +142,7 @@ fn an_endpoint_is_down() {
         code == CRITICAL && line.contains(" oldest=") && line.contains("s;0;0;0 routes_failing=1"),
         "{line}"
     );
-    // Once it is up the alerter may be faster than whoever reads on.
+    // Once it is up the alerter may be faster than the test reads on.
     let commands = ["send-test recovery", "retry --all"].map(|verb| advised(&site, verb));
     receiver.up().unwrap();
     commands.iter().for_each(|words| done(&site, words));
@@ -218,7 +218,7 @@ fn a_pause_is_forgotten() {
         WARNING,
         &["compute1 is held (pause) since", "the switch is changed", "nova-host-alerter resume"],
     );
-    // What the policy held is of the time when an alerter ran here. The broken variant says it as if it were of now.
+    // The policy's holds are from the time when an alerter ran here. The broken variant shows them as current.
     let current = site.said(&["list"]).unwrap();
     assert!(current.contains("held (pause)"), "{current}");
     site.end(Signal::SIGTERM).unwrap();
@@ -273,7 +273,7 @@ fn a_row_is_damaged() {
     );
     let id = json(&site, &["list"])[0]["id"].as_str().unwrap().to_owned();
     assert!(shown(&site).contains("compute1"), "{}", shown(&site));
-    let output = site.alerter(&["unmark", &id, "--reason", "told by hand"]).unwrap();
+    let output = site.alerter(&["unmark", &id, "--reason", "reported by hand"]).unwrap();
     assert!(output.status.success());
     until_well(&site);
     site.end(Signal::SIGTERM).unwrap();
@@ -454,7 +454,7 @@ fn refused(site: &Site, words: &[&str]) -> String {
     String::from_utf8(output.stderr).unwrap()
 }
 
-/// A slip of the pen is no success: the broken variant ends nothing, and says so with exit code 0.
+/// A typo is no success: the broken variant ends nothing, and says so with exit code 0.
 fn words_that_nobody_knows_are_refused() {
     let mut receiver = Receiver::on_loopback().unwrap();
     let mut site = well(&http(&receiver));
@@ -489,8 +489,8 @@ fn marks_and_lines_are_found_by_what_they_are() {
     let tables = format!("[groups.rack1]\nhosts = [\"r1-*\"]\n{}", http(&receiver));
     let mut site = well(&tables);
     site.fence("r1-1").unwrap();
-    let is_told = || Ok((json(&site, &["list", "--all"])[0]["state"] == "acknowledged").then_some(()));
-    wait::until("the first one is told", LIMIT, is_told).unwrap();
+    let is_notified = || Ok((json(&site, &["list", "--all"])[0]["state"] == "acknowledged").then_some(()));
+    wait::until("the first one is sent", LIMIT, is_notified).unwrap();
     receiver.down();
     for host in ["r1-2", "r1-3", "compute7"] {
         site.fence(host).unwrap();
@@ -499,7 +499,7 @@ fn marks_and_lines_are_found_by_what_they_are() {
     assert_eq!(hosts(&site, &["list", "--host", "r1-*"]), ["r1-2", "r1-3"]);
     assert_eq!(hosts(&site, &["list", "--group", "rack1", "--all"]), ["r1-1", "r1-2", "r1-3"]);
     assert_eq!(hosts(&site, &["list", "--state", "acknowledged", "--group", "rack1"]), ["r1-1"]);
-    // It is older than three others: one that looks at the newest two alone finds none.
+    // It is older than three others: one that reads the newest two alone finds none.
     assert_eq!(hosts(&site, &["list", "--state", "acknowledged", "--limit", "1"]), ["r1-1"]);
     assert_eq!(hosts(&site, &["list", "--group", "default", "--route", "recovery"]), ["compute7"]);
     assert_eq!(hosts(&site, &["list", "--state", "held"]), Vec::<String>::new());

@@ -36,7 +36,7 @@ fn retry(site: &Site) {
     assert!(site.alerter(&["retry", "--all"]).unwrap().status.success());
 }
 
-/// What a receiver has acknowledged, in the order in which it came.
+/// The marks that a receiver has acknowledged, in their order.
 fn taken(receiver: &Receiver) -> Vec<Received> {
     receiver.received().into_iter().filter(|request| request.answer == Answer::Status(200)).collect()
 }
@@ -103,7 +103,7 @@ fn an_acknowledgement_counts_though_the_connection_is_dropped() {
     let got = receiver.wait_for(5, LIMIT).unwrap();
     until_settled(&site);
     let hosts: Vec<String> = got[3..].iter().map(host).collect();
-    assert_eq!(hosts, ["compute4.my.cloud.com"; 2], "the first three were told once");
+    assert_eq!(hosts, ["compute4.my.cloud.com"; 2], "the first three were sent once");
     assert_eq!(got[3].body, got[4].body);
     assert_eq!(delivery(&site, "compute4")["ambiguous"], 1);
     assert_eq!(receiver.received().len(), 5);
@@ -114,7 +114,7 @@ const HOSTS: [&str; 10] = ["a", "b", "c", "d", "e", "f", "g", "h", "i", "j"];
 const OUTAGES: usize = 3;
 const MARKS: usize = HOSTS.len() * OUTAGES;
 
-/// Routes that acknowledge nothing, each in its own way, and by which word that is told; where none is, no exchange ends.
+/// Routes that acknowledge nothing, each in its own way, and by which word that is reported; where none is, no exchange ends.
 fn hostile(healthy: SocketAddr) -> [(&'static str, Answer, &'static str); 7] {
     let elsewhere =
         format!("HTTP/1.1 302 Found\r\nlocation: http://{healthy}/v1\r\ncontent-length: 0\r\n\r\n");
@@ -174,20 +174,20 @@ fn a_healthy_route_does_not_notice_the_others() {
         receiver.up().unwrap();
     }
     let mut before = 0;
-    let mended = || {
+    let repaired = || {
         let left = not_acknowledged(&site, |route| route != "impostor");
-        // What was under way when the endpoint was mended waits for its next turn.
+        // What was under way when the endpoint was repaired waits for its next turn.
         if left == before {
             retry(&site);
         }
         before = left;
         Ok((left == 0).then_some(()))
     };
-    wait::until("all that are mended take all", LIMIT, mended).unwrap();
+    wait::until("all that are repaired take all", LIMIT, repaired).unwrap();
     for receiver in others.iter().map(|(_, receiver, _)| receiver).chain([&healthy]) {
         each_once_and_in_order(receiver);
     }
-    assert_eq!(impostor.told.load(Ordering::Relaxed), 0);
+    assert_eq!(impostor.notified.load(Ordering::Relaxed), 0);
     assert_eq!(json(&site, &["list"]).as_array().unwrap().len(), MARKS, "one route is still missing");
 }
 
@@ -226,10 +226,10 @@ fn each_once_and_in_order(receiver: &Receiver) {
     }
 }
 
-/// An endpoint whose certificate nobody has signed that the route trusts. It would take what it is told.
+/// An endpoint whose certificate nobody has signed that the route trusts. It would take what it is sent.
 struct Impostor {
-    /// How often it was told something all the same.
-    told: Arc<AtomicUsize>,
+    /// How often it was sent something all the same.
+    notified: Arc<AtomicUsize>,
     /// Its table in the configuration.
     route: String,
 }
@@ -237,8 +237,8 @@ struct Impostor {
 impl Impostor {
     fn new(site: &Site) -> Self {
         let listener = TcpListener::bind("127.0.0.1:0").unwrap();
-        let (address, told) = (listener.local_addr().unwrap(), Arc::<AtomicUsize>::default());
-        let (config, counter) = (Arc::new(its_config()), Arc::clone(&told));
+        let (address, notified) = (listener.local_addr().unwrap(), Arc::<AtomicUsize>::default());
+        let (config, counter) = (Arc::new(its_config()), Arc::clone(&notified));
         thread::spawn(move || {
             while let Ok((stream, _)) = listener.accept() {
                 let (config, counter) = (Arc::clone(&config), Arc::clone(&counter));
@@ -250,13 +250,13 @@ impl Impostor {
         fs::set_permissions(&ca, fs::Permissions::from_mode(0o600)).unwrap();
         let route =
             format!("\n[http.impostor]\nurl = \"https://{address}/v1\"\nca-file = \"{}\"\n", ca.display());
-        Self { told, route }
+        Self { notified, route }
     }
 
-    fn serve(stream: TcpStream, config: Arc<ServerConfig>, told: &AtomicUsize) {
+    fn serve(stream: TcpStream, config: Arc<ServerConfig>, notified: &AtomicUsize) {
         let mut session = StreamOwned::new(ServerConnection::new(config).unwrap(), stream);
         if session.read(&mut [0]).is_ok_and(|bytes| bytes > 0) {
-            told.fetch_add(1, Ordering::Relaxed);
+            notified.fetch_add(1, Ordering::Relaxed);
             let _however = session.write_all(b"HTTP/1.1 200 OK\r\ncontent-length: 0\r\n\r\n");
         }
     }

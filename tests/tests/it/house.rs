@@ -1,4 +1,4 @@
-//! The floor plan in `docs/design.md` is that of the code: every arrow between the rooms of a crate runs down.
+//! The floor plan in `docs/design.md` matches the code: every arrow between the rooms of a crate runs down.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
@@ -125,7 +125,7 @@ fn uses(own: &[String], code: &str, modules: &BTreeSet<Vec<String>>) -> BTreeSet
 fn circle(arrows: &BTreeMap<Vec<String>, BTreeSet<Vec<String>>>) -> Option<Vec<String>> {
     let mut left = arrows.clone();
     loop {
-        // Who uses nobody that is left, or is used by nobody, is in no circle.
+        // A file that uses none of the rest, or that none of the rest uses, is in no circle.
         let before = left.len();
         let there: BTreeSet<Vec<String>> = left.keys().cloned().collect();
         let used: BTreeSet<Vec<String>> = left.values().flatten().cloned().collect();
@@ -185,7 +185,7 @@ fn an_arrow_that_runs_up_is_caught() {
     }
 }
 
-/// Whoever has read a file has not to come back to it from those that it uses. The broken variant: one that goes back.
+/// No file uses, through others, a file that uses it. The broken variant: one that goes back.
 fn no_files_go_round_in_a_circle() {
     for (name, place) in CRATES {
         let root = source(place);

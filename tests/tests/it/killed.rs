@@ -1,4 +1,4 @@
-//! The alerter killed at every write of its whole work: nothing is lost, nothing is told under another id.
+//! The alerter killed at every write of its whole work: nothing is lost, nothing is sent under another id.
 
 use std::process::{Child, Command, Stdio};
 use std::time::{Duration, Instant};
@@ -19,9 +19,9 @@ pub(crate) fn group() -> Group {
     Group { cannot: installed::cannot(&["strace"]), tests }
 }
 
-/// S1-16, S0-21: from the start over the mark and the attempt to the acknowledgement on disk.
+/// S1-16, S0-21: from the start, over mark and attempt, to the acknowledgement on disk.
 fn a_mark_survives_a_kill_at_every_write() {
-    let (mut killed, mut told_twice) = (0, 0);
+    let (mut killed, mut sent_twice) = (0, 0);
     for write in 1..=MOST_WRITES {
         let receiver = Receiver::on_loopback().unwrap();
         let mut site = Site::new(receiver.address()).unwrap();
@@ -33,14 +33,14 @@ fn a_mark_survives_a_kill_at_every_write() {
             wait("the mark is settled", || is_settled(&site));
         }
         let bodies: Vec<Vec<u8>> = receiver.received().into_iter().map(|request| request.body).collect();
-        assert!((1..=2).contains(&bodies.len()), "write {write}: told {} times", bodies.len());
-        assert!(bodies.iter().all(|body| *body == bodies[0]), "write {write}: told with other bytes");
-        told_twice += usize::from(bodies.len() == 2);
+        assert!((1..=2).contains(&bodies.len()), "write {write}: sent {} times", bodies.len());
+        assert!(bodies.iter().all(|body| *body == bodies[0]), "write {write}: sent with other bytes");
+        sent_twice += usize::from(bodies.len() == 2);
         if !died {
             // The sweep has seen every write, among them the one between the answer and its record.
             assert!(
-                killed > 10 && told_twice >= 1,
-                "{killed} kills, {told_twice} told twice: the sweep killed nothing"
+                killed > 10 && sent_twice >= 1,
+                "{killed} kills, {sent_twice} sent twice: the sweep killed nothing"
             );
             return;
         }

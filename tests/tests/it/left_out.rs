@@ -1,5 +1,5 @@
 //! No test ends early in silence: one that this machine cannot run goes through `tests/src/left_out.rs`, which fails it in CI. And
-//! none passes over how a command of ours ended.
+//! none ignores how a command of ours ended.
 
 use std::fs;
 
@@ -14,12 +14,12 @@ pub(crate) fn group() -> Group {
         no_test_ends_early_in_silence,
         an_early_end_is_caught,
         no_test_passes_over_an_exit_code,
-        an_exit_code_that_nobody_looks_at_is_caught,
+        an_exit_code_that_nobody_checks_is_caught,
     ];
     Group { cannot: None, tests }
 }
 
-/// What asks whether a test can run, and leaves it out where it cannot.
+/// The calls that leave a test out where it cannot run.
 const GATES: [&str; 9] = [
     "lacks_evidence()",
     "have_mounts()",
@@ -47,7 +47,7 @@ fn silent(text: &str) -> Vec<String> {
             "}" => is_test = false,
             _ if is_test && ends(line) => {
                 let guard = if line.trim() == "return;" { lines[number - 1] } else { line };
-                // Behind work of its own it is no early end.
+                // After work of the test it is no early end.
                 let is_early = guard == *line || guard.ends_with('{');
                 if is_early && !GATES.iter().any(|gate| guard.contains(gate)) {
                     found.push(guard.to_owned());
@@ -88,11 +88,11 @@ fn unseen(text: &str) -> Vec<String> {
 
 fn no_test_passes_over_an_exit_code() {
     let found: Vec<String> = tests_of_all().iter().flat_map(|text| unseen(text)).collect();
-    assert!(found.is_empty(), "how it ended is not looked at: {found:#?}");
+    assert!(found.is_empty(), "how it ended is not checked: {found:#?}");
 }
 
-/// The broken variants: as they stood. One of them ran a command that there never was.
-fn an_exit_code_that_nobody_looks_at_is_caught() {
+/// The broken variants: lines that once stood in tests. One of them ran a command that never existed.
+fn an_exit_code_that_nobody_checks_is_caught() {
     assert_eq!(unseen("        site.alerter(words).unwrap();").len(), 1);
     assert_eq!(unseen("    let said = site.alerter(&[\"list\"]).unwrap().stdout;").len(), 1);
     assert_eq!(

@@ -1,4 +1,4 @@
-//! What the built daemon says, and to whom: each line about a mark has its id, no line has a secret, and who follows misses nothing.
+//! The built daemon's log: each line about a mark has its id, no line has a secret, and `--follow` misses nothing.
 
 use std::fs;
 use std::io::{BufRead as _, BufReader};
@@ -94,7 +94,7 @@ fn add(site: &Site, tables: &str) {
     fs::write(site.config(), text).unwrap();
 }
 
-/// Fenced, told, refused, parked, released, tried again, acknowledged: who looks for the mark's id finds all of it. The
+/// Fenced, sent, refused, parked, released, tried again, acknowledged: a search for the mark's id finds all of it. The
 /// broken variant with a line that has only the host's name is found by the name.
 fn each_line_about_a_mark_has_its_id() {
     let receiver = Receiver::on_loopback().unwrap();
@@ -105,7 +105,7 @@ fn each_line_about_a_mark_has_its_id() {
     daemon.says("is rejected by route recovery");
     let shown: Value = serde_json::from_str(&site.said(&["show", "compute1", "--json"]).unwrap()).unwrap();
     let id = shown[0]["id"].as_str().unwrap_or_else(|| panic!("{shown}")).to_owned();
-    alerter(&site, &["release", "compute1", "--reason", "I looked at compute1"]);
+    alerter(&site, &["release", "compute1", "--reason", "I checked compute1"]);
     receiver.answer(Answer::Status(200));
     alerter(&site, &["retry", "compute1"]);
     daemon.says("is acknowledged by route recovery");
@@ -123,7 +123,7 @@ fn each_line_about_a_mark_has_its_id() {
     assert!(acknowledged.contains(" host=compute1 route=recovery "), "{acknowledged}");
 }
 
-/// Looks like nothing else.
+/// Resembles nothing else.
 const SECRET: &str = "kUmQuAt-9f3a7c51-sEcReT-kUmQuAt-9f3a7c51";
 
 /// An endpoint that fails in every way, and says the token back, has nothing of ours written into the log.
@@ -184,12 +184,12 @@ impl Follower {
         let mut command = Command::new(built("nova-host-alerter").unwrap());
         command.args(["events", "--follow"]).args(words).arg("--config").arg(site.config());
         let mut child = command.stdin(Stdio::null()).stdout(Stdio::piped()).spawn().unwrap();
-        let (stdout, (tell, lines)) = (child.stdout.take().unwrap(), channel());
+        let (stdout, (sender, lines)) = (child.stdout.take().unwrap(), channel());
         thread::spawn(move || {
             let parsed = BufReader::new(stdout).lines().map_while(Result::ok);
             parsed
                 .map(|line| serde_json::from_str(&line).unwrap())
-                .any(|line: Value| tell.send(line).is_err());
+                .any(|line: Value| sender.send(line).is_err());
         });
         Self { child, lines }
     }
@@ -223,19 +223,19 @@ fn a_follower_misses_nothing_over_a_restart() {
     let mut follower = Follower::start(&site, &["--after", "0"]);
     let mut all = follower.until("it answers", |line| line["answers"] == true);
     site.fence("compute1").unwrap();
-    let is_told = |host: &'static str| {
+    let is_notified = |host: &'static str| {
         move |line: &Value| {
             line["type"] == "log"
                 && line["fields"]["host"] == host
                 && line["message"].as_str().unwrap().contains("acknowledged")
         }
     };
-    all.extend(follower.until("compute1 is told", is_told("compute1")));
+    all.extend(follower.until("compute1 is sent", is_notified("compute1")));
     daemon.stop();
     all.extend(follower.until("it is gone", |line| line["answers"] == false));
     site.fence("compute2").unwrap();
     let daemon = Daemon::start(&site);
-    all.extend(follower.until("compute2 is told", is_told("compute2")));
+    all.extend(follower.until("compute2 is sent", is_notified("compute2")));
     let acknowledged = |line: &Value| line["event"] == "acknowledged" && line["host"] == "compute2";
     if !all.iter().any(acknowledged) {
         all.extend(follower.until("the row of it", acknowledged));

@@ -25,13 +25,13 @@ pub(crate) fn group() -> Group {
     Group { cannot: None, tests }
 }
 
-/// What is shown by what reads manual pages.
+/// Tests with programs that show manual pages.
 pub(crate) fn shown() -> Group {
     let tests = tests::trials![nobody_who_reads_a_page_complains, the_pages_are_found_by_what_they_are];
     Group { cannot: lacking(&["man", "mandoc"]), tests }
 }
 
-/// What is completed by the shells themselves.
+/// Tests with the shells themselves.
 pub(crate) fn completed() -> Group {
     Group { cannot: lacking(&["bash", "zsh", "fish"]), tests: shells::tests() }
 }
@@ -84,7 +84,7 @@ fn differing<T: PartialEq>(one: &BTreeMap<String, T>, other: &BTreeMap<String, T
     names.filter(|name| one.get(*name) != other.get(*name)).cloned().collect()
 }
 
-/// The broken variants: a file that nobody makes any more, and a source that has changed since.
+/// The broken variants: a file that is not generated any more, and a source that has changed since.
 fn what_is_committed_is_what_the_tables_give() {
     let made = files(&sources()).unwrap();
     assert_eq!(
@@ -115,7 +115,7 @@ fn said(output: &Output) -> String {
     String::from_utf8_lossy(&[output.stdout.as_slice(), &output.stderr].concat()).into_owned()
 }
 
-/// What man-db's roff and mandoc have against a page.
+/// The warnings of man-db's roff and mandoc about a page.
 fn complaints(page: &str, name: &str) -> String {
     let room = TempDir::new().unwrap();
     let file = room.path().join(name);

@@ -120,7 +120,7 @@ fn an_acknowledgement_is_counted_once_also_after_a_retry() {
     });
 }
 
-/// The operator ends the mark while its answer is awaited: what comes then is an attempt, and tells nobody anything. The
+/// The operator ends the mark while its answer is awaited: what comes then is an attempt, and notifies nobody. The
 /// broken variant is the other host's, whose mark nobody ends.
 fn an_answer_that_comes_too_late_is_no_acknowledgement() {
     let mut receiver = Receiver::on_loopback().unwrap();
@@ -130,13 +130,13 @@ fn an_answer_that_comes_too_late_is_no_acknowledgement() {
     receiver.wait_for(1, LIMIT).unwrap();
     // By its id: of a host with an attempt under way nothing is changed by its name.
     let id = json(&site, &["show", "compute1"])[0]["id"].as_str().unwrap().to_owned();
-    assert!(site.alerter(&["unmark", &id, "--reason", "told by hand"]).unwrap().status.success());
+    assert!(site.alerter(&["unmark", &id, "--reason", "reported by hand"]).unwrap().status.success());
     receiver.down();
     until("the answer is on record", || attempts(&site, "late") == Some(1.0));
     receiver.up().unwrap();
     assert_eq!(acknowledged(&site), Some(0.0));
     site.fence("compute2").unwrap();
-    until("the other one is told", || acknowledged(&site) == Some(1.0));
+    until("the other one is sent", || acknowledged(&site) == Some(1.0));
     assert_eq!(json(&site, &["show", "compute1"])[0]["state"], "dismissed");
 }
 
@@ -180,7 +180,7 @@ fn the_rules_do_as_their_tests_say() {
     assert_eq!(tested(&tests), names, "each rule has its test");
 }
 
-/// What a real daemon says while its endpoint does not let it in, as it goes on for an hour.
+/// The metrics of a real daemon whose endpoint refuses it, repeated for an hour.
 fn a_rule_fires_on_a_real_scrape() {
     let receiver = Receiver::on_loopback().unwrap();
     let site = started(&receiver);

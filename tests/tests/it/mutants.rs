@@ -1,5 +1,5 @@
 //! The old rules of `make mutants` still fit the project: each can be put back. Whether each is found takes minutes, and is
-//! looked at by that.
+//! read by that.
 
 use std::path::Path;
 

@@ -1,4 +1,4 @@
-//! The OCF agent with the real daemon: what Pacemaker asks of it, on good days and on bad ones.
+//! The OCF agent with the real daemon: all actions of Pacemaker, with and without faults.
 
 use std::collections::BTreeSet;
 use std::fs;
@@ -38,10 +38,10 @@ pub(crate) fn group() -> Group {
         stop_needs_neither_program_nor_configuration,
         stop_finds_the_daemon_however_the_journal_is_written,
         stop_finds_the_daemon_when_nothing_else_is_left,
-        whoever_only_looks_like_the_daemon_is_left_alone,
+        a_process_that_only_resembles_the_daemon_is_left_alone,
         a_reused_pid_is_left_alone,
         a_probe_finds_nothing_where_nothing_is,
-        validation_asks_the_host_only_when_told_to,
+        validation_asks_the_host_only_with_its_option,
         unsupported_actions_say_so,
         the_daemon_has_not_what_the_unit_takes_away,
     ];
@@ -335,7 +335,7 @@ fn a_daemon_that_cannot_start_fails_the_start_at_once() {
     assert!(!resource.record().exists());
 }
 
-/// Whoever reads `crm_mon` after a downgrade sees what to do. The broken variant ends for a reason of which the journal knows nothing.
+/// After a downgrade `crm_mon` shows what to do. The broken variant ends for a reason of which the journal knows nothing.
 fn a_start_that_fails_by_the_journal_says_so() {
     let mut resource = Resource::new();
     resource.expect("start", SUCCESS);
@@ -385,7 +385,7 @@ fn a_dead_endpoint_is_no_matter_for_monitor() {
     mark(&resource);
     let endpoint = resource.endpoint.take().unwrap();
     let (_delivery, _) = endpoint.accept().unwrap();
-    // The connection is never answered. Whoever waits for it does not come back before the cluster's patience ends.
+    // The connection is never answered. A caller that waits for it does not come back before the cluster's patience ends.
     resource.expect("monitor", SUCCESS);
     endpoint.set_nonblocking(true).unwrap();
     assert!(endpoint.accept().is_err(), "monitor knocked at the endpoint");
@@ -415,7 +415,7 @@ fn a_refused_route_is_degraded() {
     resource.expect("start", SUCCESS);
 }
 
-/// An operator's typo, of any kind, must not end the telling: a restart would fail.
+/// An operator's typo, of any kind, must not end the sending: a restart would fail.
 fn a_typo_does_not_stop_what_runs() {
     let resource = Resource::new();
     resource.expect("start", SUCCESS);
@@ -514,7 +514,7 @@ fn stores(journal: &Path) -> Vec<(bool, String)> {
     forms.into_iter().map(|form| (false, form)).chain(in_fragment).collect()
 }
 
-/// Somebody else has started it, so that only the journal's lock says that it is the one. Nobody but the program can read where that
+/// The daemon was started by other means, so that only the journal's lock identifies it. Only the program can read where that
 /// is: Pacemaker would start a second one behind a stop that finds nothing.
 fn stop_finds_the_daemon_however_the_journal_is_written() {
     let resource = Resource::new();
@@ -564,19 +564,19 @@ fn stop_finds_the_daemon_when_nothing_else_is_left() {
 }
 
 /// The same words, and another program; the same program, and another configuration.
-fn whoever_only_looks_like_the_daemon_is_left_alone() {
+fn a_process_that_only_resembles_the_daemon_is_left_alone() {
     let resource = Resource::new();
-    let mut looks = Command::new("sh");
-    looks.args(["-c", "read -r line", "run", "--config"]).arg(resource.config()).stdin(Stdio::piped());
-    let looks = Stranger(looks.spawn().unwrap());
+    let mut impostor = Command::new("sh");
+    impostor.args(["-c", "read -r line", "run", "--config"]).arg(resource.config()).stdin(Stdio::piped());
+    let impostor = Stranger(impostor.spawn().unwrap());
     let other = Resource::new();
     other.expect("start", SUCCESS);
     resource.expect("monitor", NOT_RUNNING);
     resource.expect("stop", SUCCESS);
-    assert!(lives(looks.pid()) && lives(other.recorded()));
+    assert!(lives(impostor.pid()) && lives(other.recorded()));
 }
 
-/// A process that only has the pid of a former daemon is nobody's business; with the right start time it would be stopped.
+/// A process that only has the pid of a former daemon is left alone; with the right start time it would be stopped.
 fn a_reused_pid_is_left_alone() {
     let resource = Resource::new();
     fs::create_dir_all(resource.path("run")).unwrap();
@@ -623,7 +623,7 @@ impl Drop for Stranger {
     }
 }
 
-/// The cluster looks on every controller first, also where nothing is installed yet.
+/// The cluster probes every controller first, also where nothing is installed yet.
 fn a_probe_finds_nothing_where_nothing_is() {
     let mut resource = Resource::new();
     let mut command = Command::new(installed::source("ocf/nova-host-alerter"));
@@ -639,7 +639,7 @@ fn a_probe_finds_nothing_where_nothing_is() {
 }
 
 /// Level 0 may be asked on any machine; level 10 is about this host. Neither ever stops the alerter everywhere (code 6).
-fn validation_asks_the_host_only_when_told_to() {
+fn validation_asks_the_host_only_with_its_option() {
     let mut resource = Resource::new();
     resource.expect("validate-all", SUCCESS);
     resource.append("tiemout = 3\n");

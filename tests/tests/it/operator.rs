@@ -1,4 +1,4 @@
-//! What an operator does while something hangs: it counts at once, and holds nothing back.
+//! An operator's commands while something hangs: they take effect at once, and block nothing.
 
 use std::fs::{self, OpenOptions};
 use std::io::Write as _;
@@ -20,7 +20,7 @@ const LIMIT: Duration = Duration::from_secs(40);
 /// Its tests; they run everywhere.
 pub(crate) fn group() -> Group {
     let tests = tests::trials![
-        what_is_dismissed_behind_a_hanging_program_is_never_told,
+        what_is_dismissed_behind_a_hanging_program_is_never_sent,
         a_stop_waits_for_no_test_message,
         a_release_by_the_hosts_name_is_for_its_last_failure,
         a_release_of_a_host_without_a_name_says_what_holds_it,
@@ -30,21 +30,21 @@ pub(crate) fn group() -> Group {
     Group { cannot: None, tests }
 }
 
-/// Writes down what it is told, and hangs until it is let go.
-const PROGRAM: &str = r#"read -r event; echo "$event" >> "$1/told"; read -r go < "$1/go""#;
+/// Writes down what it gets, and hangs until it is let go.
+const PROGRAM: &str = r#"read -r event; echo "$event" >> "$1/notified"; read -r go < "$1/go""#;
 
 /// A route with one place: the mark that waits for it has not begun, so that an operator can still end it. The broken
-/// variant begins both and lets the second one wait in the driver, which tells it when it gets the place.
-fn what_is_dismissed_behind_a_hanging_program_is_never_told() {
+/// variant begins both and lets the second one wait in the driver, which sends it when it gets the place.
+fn what_is_dismissed_behind_a_hanging_program_is_never_sent() {
     let home = tempfile::tempdir().unwrap();
-    let (told, go) = (home.path().join("told"), home.path().join("go"));
+    let (notified, go) = (home.path().join("notified"), home.path().join("go"));
     mkfifo(&go, Mode::S_IRWXU).unwrap();
     let command = format!("[\"/bin/sh\", \"-c\", '''{PROGRAM}''', \"sh\", \"{}\"]", home.path().display());
     let route = format!("[exec.recovery]\ncommand = {command}\nat-once = 1\ntimeout = 300\n");
     let mut site = Site::with(&route).unwrap();
     site.start().unwrap();
     site.fence("compute1").unwrap();
-    until_told(&told, 1);
+    until_notified(&notified, 1);
     site.fence("compute2").unwrap();
     wait::until("compute2 is marked", LIMIT, || {
         let shown = site.alerter(&["show", "compute2"])?;
@@ -56,24 +56,24 @@ fn what_is_dismissed_behind_a_hanging_program_is_never_told() {
     for count in [2, 3] {
         OpenOptions::new().write(true).open(&go).unwrap().write_all(b"go\n").unwrap();
         if count == 2 {
-            until_told(&told, count);
+            until_notified(&notified, count);
         }
     }
     site.end(Signal::SIGTERM).unwrap();
-    let events = fs::read_to_string(&told).unwrap();
+    let events = fs::read_to_string(&notified).unwrap();
     let hosts: Vec<bool> = events.lines().map(|event| event.contains("compute2.")).collect();
     assert_eq!(hosts, [false, false], "{events}");
 }
 
-fn until_told(told: &Path, count: usize) {
-    wait::until("the program is told", LIMIT, || {
-        let events = fs::read_to_string(told).unwrap_or_default();
+fn until_notified(notified: &Path, count: usize) {
+    wait::until("the program is notified", LIMIT, || {
+        let events = fs::read_to_string(notified).unwrap_or_default();
         Ok((events.lines().count() >= count).then_some(()))
     })
     .unwrap();
 }
 
-/// A plugin of Nagios has 10 s. What the journal has is read without the daemon, and is said to be; the broken variant waits 40 s
+/// A plugin of Nagios has 10 s. The journal is read without the daemon, and the output says so; the broken variant waits 40 s
 /// without a word.
 fn a_hung_daemon_keeps_no_reader_waiting() {
     let mut receiver = Receiver::on_loopback().unwrap();
@@ -137,7 +137,7 @@ fn unmark_needs_a_reason() {
     assert_eq!(shown[0]["node"], "compute1", "it is open still");
 }
 
-/// The host fails twice while nobody takes its marks, and both are held as stale: who looks at it now vouches for the last
+/// The host fails twice while nobody takes its marks, and both are held as stale: an operator who checks it now vouches for the last
 /// failure alone. The broken variant releases by an id.
 fn a_release_by_the_hosts_name_is_for_its_last_failure() {
     let mut receiver = Receiver::on_loopback().unwrap();
@@ -163,27 +163,27 @@ fn a_release_by_the_hosts_name_is_for_its_last_failure() {
     for target in ["compute1", &ids[0]] {
         let words = ["release", target, "--reason", "it is off"];
         assert!(site.alerter(&words).unwrap().status.success());
-        let told = if target == "compute1" { &ids[1..] } else { &ids[..] };
-        let requests = receiver.wait_for(told.len(), LIMIT).unwrap();
+        let notified = if target == "compute1" { &ids[1..] } else { &ids[..] };
+        let requests = receiver.wait_for(notified.len(), LIMIT).unwrap();
         let bodies: Vec<String> =
             requests.iter().map(|request| String::from_utf8_lossy(&request.body).into_owned()).collect();
         for id in &ids {
             assert_eq!(
                 bodies.iter().any(|body| body.contains(id)),
-                told.contains(id),
+                notified.contains(id),
                 "{target}: {bodies:?}"
             );
         }
         wait::until("it is settled", LIMIT, || {
             let open = marks(&site)?.iter().filter(|mark| mark["state"] == "open").count();
-            Ok((open == ids.len() - told.len()).then_some(()))
+            Ok((open == ids.len() - notified.len()).then_some(()))
         })
         .unwrap();
     }
     site.end(Signal::SIGTERM).unwrap();
 }
 
-/// The broken variant says that it is released and that nothing holds it, and whoever reads that goes back to bed.
+/// The broken variant says that it is released and that nothing holds it, and the operator who reads that goes back to bed.
 fn a_release_of_a_host_without_a_name_says_what_holds_it() {
     let receiver = Receiver::on_loopback().unwrap();
     let mut site = Site::new(receiver.address()).unwrap();

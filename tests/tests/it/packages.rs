@@ -1,4 +1,4 @@
-//! What the packages say against the tree: every file that they list is there, every part of the product is in the list, and no
+//! The packages against the tree: every file that they list is there, every part of the product is in the list, and no
 //! script touches what runs. Packages themselves are made and tried by `make test-packages`.
 
 use std::fs;
@@ -30,7 +30,7 @@ pub(crate) fn group() -> Group {
 
 /// The programs that both packages are made of.
 const PROGRAMS: [&str; 3] = ["nova-host-alerter", "fence_mark", "alert_mark"];
-/// Where administrators and Pacemaker look for each part.
+/// Where administrators and Pacemaker expect each part.
 const PLACES: [(&str, &str); 9] = [
     ("/usr/sbin/", "@built@/nova-host-alerter"),
     ("/usr/sbin/", "@built@/fence_mark"),
@@ -100,7 +100,7 @@ fn every_listed_file_is_there() {
     assert!(taken("packaging/no-such.*").is_empty(), "a file that is not there must be seen");
 }
 
-/// S1-47: each part where those who run it look for it.
+/// S1-47: each part where those who run it expect it.
 fn every_part_has_its_place() {
     let list = listed();
     for (to, from) in PLACES {
@@ -189,7 +189,7 @@ fn the_configuration_is_for_root_alone() {
     assert_eq!(line.mode, "600");
     let spec = text("packaging/rpm/nova-host-alerter.spec");
     assert!(spec.contains("%config(noreplace) %attr(0600,root,root) %{_sysconfdir}/%{name}/alerter.toml"));
-    // debhelper gives all files one mode, but for what it is told to leave alone.
+    // debhelper gives all files one mode, but for what is excepted.
     assert!(text("packaging/debian/rules").contains("dh_fixperms -X/etc/nova-host-alerter/alerter.toml"));
 }
 
@@ -229,7 +229,7 @@ fn mode_of(file: &Path) -> String {
     format!("{:o}", meta.permissions().mode() & 0o7777)
 }
 
-/// What a script runs that it must not; what it says to people may name it.
+/// Forbidden commands that a script runs; its messages may name them.
 fn forbidden(script: &str) -> Vec<String> {
     let is_said =
         |line: &&str| line.trim_start().starts_with(['#']) || line.trim_start().starts_with("echo ");
@@ -247,7 +247,7 @@ fn rpm_scripts() -> String {
     behind.split_once("\n%files").unwrap().0.replace("%preun\n", "")
 }
 
-/// S1-47: an upgrade that nobody notices: no package starts, stops, restarts or enables anything.
+/// S1-47: an unnoticeable upgrade: no package starts, stops, restarts or enables anything.
 fn no_script_touches_what_runs() {
     let scripts = SCRIPTS.map(|name| text(&format!("packaging/debian/{name}")));
     for script in scripts.iter().chain(&[rpm_scripts()]) {

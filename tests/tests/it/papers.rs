@@ -1,4 +1,4 @@
-//! What the pages for contributors and for security say of this repository: every name in them is there.
+//! The pages for contributors and for security: every name in them exists in this repository.
 
 use std::collections::BTreeSet;
 use std::fs;
@@ -17,7 +17,7 @@ pub(crate) fn group() -> Group {
         what_a_contributor_is_sent_to_exists,
         the_steps_of_a_driver_are_said,
         each_crate_knows_those_below_it,
-        a_stem_tells_commands_apart,
+        a_stem_distinguishes_commands,
         every_command_that_is_advised_stands_on_the_page,
         every_write_to_a_cloud_stands_on_the_page,
         a_request_over_several_lines_is_seen,
@@ -57,7 +57,7 @@ fn own_parts(manifest: &str) -> BTreeSet<&str> {
     needed.filter(|name| PARTS.iter().any(|(part, _)| part.ends_with(name))).collect()
 }
 
-/// Which crate may know which. Pure rules know nobody; the agent is built without the alerter, and the alerter without the agent.
+/// Which crate may depend on which. Pure rules depend on none; the agent is built without the alerter, and the alerter without the agent.
 const PARTS: [(&str, &[&str]); 8] = [
     ("crates/marks", &[]),
     ("crates/site", &["marks"]),
@@ -69,7 +69,7 @@ const PARTS: [(&str, &[&str]); 8] = [
     ("alerter", &["drivers", "journal", "marks", "pacemaker", "setup", "site"]),
 ];
 
-/// S1-11: what agent and alerter both keep to is in crates of its own.
+/// S1-11: the rules that agent and alerter share are in crates of their own.
 fn each_crate_knows_those_below_it() {
     for (part, needs) in PARTS {
         assert_eq!(
@@ -105,7 +105,7 @@ fn faults(page: &str, functions: &BTreeSet<String>) -> Vec<String> {
             continue;
         };
         let names: Vec<_> = quoted(shown).filter(|name| name.contains('_')).collect();
-        // What is linked in is shown by a tool of the check, and by no test.
+        // A tool of the check shows what is linked in, not a test.
         if names.is_empty() && number != 22 {
             found.push(format!("T{number} names no test"));
         }
@@ -148,7 +148,7 @@ fn what_a_contributor_is_sent_to_exists() {
     );
 }
 
-/// The alerter's tests `registry` look for what each step leaves; the contract of the drivers has a row for each.
+/// The alerter's tests `registry` check what each step leaves; the contract of the drivers has a row for each.
 fn the_steps_of_a_driver_are_said() {
     let steps = page("CONTRIBUTING.md");
     let places = ["crates/drivers/src/WORD.rs", "pub mod WORD;", "crates/drivers/src/tests.rs"];
@@ -209,7 +209,7 @@ fn stem(command: &str) -> Option<String> {
 }
 
 /// Two commands of one program are two.
-fn a_stem_tells_commands_apart() {
+fn a_stem_distinguishes_commands() {
     let openstack = "openstack --os-compute-api-version 2.53 compute service set";
     let stems = |all: [&str; 3]| all.map(|command| stem(command).unwrap());
     assert_eq!(
@@ -246,7 +246,7 @@ fn programs() -> Vec<String> {
     files.iter().filter(is_program).map(code).collect()
 }
 
-/// Whoever advises another command adds its row to `docs/writes.md`: what it does, what must hold, and how it is undone.
+/// A command that is advised has its row in `docs/writes.md`: what it does, what must hold, and how it is undone.
 fn every_command_that_is_advised_stands_on_the_page() {
     let listed = changers(&page("docs/writes.md"));
     let advised: BTreeSet<String> = programs().iter().flat_map(|text| changers(text)).collect();

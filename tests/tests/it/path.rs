@@ -23,7 +23,7 @@ pub(crate) const LIMIT: Duration = Duration::from_secs(40);
 /// Its tests, and why they cannot run here, if they cannot.
 pub(crate) fn group() -> Group {
     let tests = tests::trials![
-        a_fenced_host_is_told_and_settled,
+        a_fenced_host_is_reported_and_settled,
         what_is_not_accepted_is_sent_again_byte_for_byte,
         a_redirect_acknowledges_nothing,
         a_rejected_mark_is_in_nobodys_way,
@@ -32,15 +32,15 @@ pub(crate) fn group() -> Group {
         no_host_waits_for_another,
         no_route_waits_for_another,
         a_mark_waits_for_no_route_that_is_not_required,
-        the_marks_of_one_host_are_told_in_order,
-        many_hosts_at_once_are_each_told_once,
+        the_marks_of_one_host_are_sent_in_order,
+        many_hosts_at_once_are_each_reported_once,
         a_daemon_killed_in_an_exchange_sends_the_same_again,
-        a_fencing_without_a_daemon_is_told_when_it_starts,
+        a_fencing_without_a_daemon_is_sent_when_it_starts,
         a_stop_ends_in_time_and_leaves_nothing_behind,
         a_stop_does_not_wait_for_a_locked_journal,
         a_hang_up_does_no_harm,
         no_core_of_a_daemon_is_left,
-        a_second_daemon_is_told_who_runs,
+        a_second_daemon_is_shown_who_runs,
         a_host_without_a_name_is_held_until_it_has_one,
         a_changed_row_is_not_sent_and_stops_nobody_else,
         a_journal_that_is_exchanged_ends_the_daemon,
@@ -51,7 +51,7 @@ pub(crate) fn group() -> Group {
         a_route_in_trouble_degrades_the_resource_until_it_accepts,
         a_stuck_daemon_is_broken_and_a_dead_one_is_not_running,
         a_wrong_configuration_says_where,
-        commands_say_where_they_cannot_look,
+        commands_say_what_they_cannot_read,
     ];
     Group { cannot: installed::cannot(&["unshare", "nsenter", "setpriv"]), tests }
 }
@@ -108,7 +108,7 @@ pub(crate) fn delivery(site: &Site, host: &str) -> Value {
 }
 
 /// S1-2, S1-15, S1-35, S1-36, S1-37, S1-39, S1-44: the event of a fenced host, in the seed's form and with nothing else.
-fn a_fenced_host_is_told_and_settled() {
+fn a_fenced_host_is_reported_and_settled() {
     let (receiver, site) = running();
     site.fence("compute1").unwrap();
     let got = receiver.wait_for(1, LIMIT).unwrap().remove(0);
@@ -160,7 +160,7 @@ fn a_redirect_acknowledges_nothing() {
     receiver.answer_next(Answer::Raw(redirect.into_bytes()));
     site.fence("compute1").unwrap();
     until("the endpoint has refused", || delivery(&site, "compute1")["state"] == "parked");
-    // It is asked again after a minute; an operator who has mended it does not wait.
+    // It is asked again after a minute; an operator who has fixed it does not wait.
     assert!(site.alerter(&["retry", "--all"]).unwrap().status.success());
     receiver.wait_for(2, LIMIT).unwrap();
     until_settled(&site);
@@ -169,7 +169,7 @@ fn a_redirect_acknowledges_nothing() {
     assert!(history.to_string().contains("redirect"), "{history}");
 }
 
-/// One message that an endpoint does not take is in nobody's way, and is tried again slowly.
+/// A message that an endpoint rejects delays no other, and is tried again slowly.
 fn a_rejected_mark_is_in_nobodys_way() {
     let (receiver, site) = running();
     receiver.answer_next(Answer::Status(422));
@@ -184,7 +184,7 @@ fn a_rejected_mark_is_in_nobodys_way() {
     until_settled(&site);
 }
 
-/// However many marks wait, an endpoint that cannot be reached gets one attempt at a time; all are told when it is back.
+/// However many marks wait, an endpoint that cannot be reached gets one attempt at a time; all are sent when it is back.
 fn an_endpoint_that_is_down_is_probed_by_one_mark() {
     const HOSTS: usize = 20;
     let (mut receiver, site) = running();
@@ -252,7 +252,7 @@ fn no_route_waits_for_another() {
     assert_eq!(json(&site, &["list"]).as_array().unwrap().len(), 4, "each waits for its other route");
 }
 
-/// A route that is not required is down: its marks are settled all the same, no resource is degraded, and it is told when
+/// A route that is not required is down: its marks are settled all the same, no resource is degraded, and it is notified when
 /// it is back. A third route gets one host alone.
 fn a_mark_waits_for_no_route_that_is_not_required() {
     let (recovery, mut site) = stopped();
@@ -304,15 +304,15 @@ fn a_mark_waits_for_no_route_that_is_not_required() {
     };
     assert_eq!(still_tried(), (2.into(), 2), "`list` shows what it has not taken");
     wiki.up().unwrap();
-    let told: Vec<String> = wiki.wait_for(2, LIMIT).unwrap().iter().map(host).collect();
-    assert_eq!(told, ["compute1.my.cloud.com", "east1.my.cloud.com"]);
+    let hosts: Vec<String> = wiki.wait_for(2, LIMIT).unwrap().iter().map(host).collect();
+    assert_eq!(hosts, ["compute1.my.cloud.com", "east1.my.cloud.com"]);
     until("it has both", || to("east1")[2] == of("wiki", false, "acknowledged"));
     assert_eq!(still_tried(), (0.into(), 0));
-    let told: Vec<String> = east.received().iter().map(host).collect();
-    assert_eq!(told, ["east1.my.cloud.com"]);
+    let hosts: Vec<String> = east.received().iter().map(host).collect();
+    assert_eq!(hosts, ["east1.my.cloud.com"]);
 }
 
-fn the_marks_of_one_host_are_told_in_order() {
+fn the_marks_of_one_host_are_sent_in_order() {
     let (mut receiver, mut site) = stopped();
     receiver.down();
     // Two outages an hour apart, as the agent would have written them; the newer one is written first.
@@ -334,7 +334,7 @@ fn the_marks_of_one_host_are_told_in_order() {
 }
 
 /// S1-14: a rack at once.
-fn many_hosts_at_once_are_each_told_once() {
+fn many_hosts_at_once_are_each_reported_once() {
     let (receiver, site) = running();
     std::thread::scope(|scope| {
         for n in 0..64 {
@@ -365,7 +365,7 @@ fn a_daemon_killed_in_an_exchange_sends_the_same_again() {
 }
 
 /// S1-51: the agent needs neither the daemon nor the endpoint.
-fn a_fencing_without_a_daemon_is_told_when_it_starts() {
+fn a_fencing_without_a_daemon_is_sent_when_it_starts() {
     let (receiver, mut site) = stopped();
     site.fence("compute1").unwrap();
     assert_eq!(json(&site, &["status"])["new_fencings"], 1);
@@ -459,7 +459,7 @@ fn no_core_of_a_daemon_is_left() {
     assert!(left == "1" || (own == "0" && left == "0"), "{left}, and {own} here");
 }
 
-fn a_second_daemon_is_told_who_runs() {
+fn a_second_daemon_is_shown_who_runs() {
     let (_receiver, mut site) = stopped();
     let pid = site.start().unwrap();
     let second = site.alerter(&["run"]).unwrap();
@@ -483,7 +483,7 @@ fn a_host_without_a_name_is_held_until_it_has_one() {
     until_settled(&site);
 }
 
-/// A flipped byte could name another host: such a row is not sent, not dropped, and in nobody's way.
+/// A flipped byte could name another host: such a row is not sent, not dropped, and no obstacle to others.
 fn a_changed_row_is_not_sent_and_stops_nobody_else() {
     let (mut receiver, mut site) = running();
     receiver.down();
@@ -502,7 +502,7 @@ fn a_changed_row_is_not_sent_and_stops_nobody_else() {
     assert_eq!(json(&site, &["status"])["damaged"], 1);
     assert_eq!(receiver.received().len(), 1);
     // The operator's named decision is the way out.
-    assert!(site.alerter(&["unmark", "compute1", "--reason", "told by hand"]).unwrap().status.success());
+    assert!(site.alerter(&["unmark", "compute1", "--reason", "reported by hand"]).unwrap().status.success());
     until_settled(&site);
 }
 
@@ -523,7 +523,7 @@ fn a_journal_that_is_exchanged_ends_the_daemon() {
     let copy = site.journal().with_extension("copy");
     fs::copy(site.journal(), &copy).unwrap();
     fs::rename(&copy, site.journal()).unwrap();
-    // Pacemaker would start a new one, which looks at the file afresh.
+    // Pacemaker would start a new one, which reads the file afresh.
     until("the daemon has ended", || site.alerter(&["status", "--ocf"]).unwrap().status.code() == Some(7));
 }
 
@@ -661,7 +661,7 @@ fn a_test_message_is_no_host_failure() {
     assert_eq!(site.alerter(&["send-test", "nowhere"]).unwrap().status.code(), Some(1));
 }
 
-/// S4-45: who may write a mark may start a recovery.
+/// S4-45: a user who may write a mark may start a recovery.
 fn nobody_but_root_may_change_anything() {
     let (receiver, site) = running();
     // A copy, since the way to the built program may be closed to others.
@@ -673,7 +673,7 @@ fn nobody_but_root_may_change_anything() {
         .arg(site.config())
         .uid(65534)
         .gid(65534);
-    // The directory of a test is closed to others; what is looked at here is the socket.
+    // The directory of a test is closed to others; what is tested here is the socket.
     let open = |path: &std::path::Path, mode| {
         fs::set_permissions(path, std::os::unix::fs::PermissionsExt::from_mode(mode)).unwrap();
     };
@@ -732,7 +732,7 @@ fn a_wrong_configuration_says_where() {
     }
 }
 
-fn commands_say_where_they_cannot_look() {
+fn commands_say_what_they_cannot_read() {
     let (_receiver, site) = stopped();
     for words in [&["list"][..], &["history"], &["show", "compute1"]] {
         let refused = site.alerter(words).unwrap();

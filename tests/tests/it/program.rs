@@ -22,7 +22,7 @@ const LIMIT: Duration = Duration::from_secs(40);
 /// Its tests; they run everywhere.
 pub(crate) fn group() -> Group {
     let tests = tests::trials![
-        a_program_tells_a_host_and_settles_it,
+        a_program_gets_a_host_and_settles_it,
         a_stop_ends_the_program_and_a_start_asks_again,
         all_routes_are_tested_at_once,
     ];
@@ -54,7 +54,7 @@ fn mark(site: &Site) -> Option<Value> {
 }
 
 /// S1-17, S1-33: refused once and taken then, with the same bytes; the shell of the example cuts the event out.
-fn a_program_tells_a_host_and_settles_it() {
+fn a_program_gets_a_host_and_settles_it() {
     let receiver = Receiver::on_loopback().unwrap();
     receiver.answer_next(Answer::Status(503));
     let (script, url) = (source("docs/examples/exec-driver.sh"), format!("http://{}/v1", receiver.address()));
@@ -73,18 +73,18 @@ fn a_program_tells_a_host_and_settles_it() {
 
 /// Each report of the programs under test; `None` where all of them have ended.
 fn reports(place: &Path) -> Channel<Option<String>> {
-    let (tell, told) = channel();
+    let (sender, reports) = channel();
     let place = place.to_owned();
     thread::spawn(move || {
         // Opening waits for a program, and again for the next one.
         while let Ok(pipe) = File::open(&place) {
             let lines = BufReader::new(pipe).lines().map_while(Result::ok).map(Some);
-            if lines.chain([None]).any(|report| tell.send(report).is_err()) {
+            if lines.chain([None]).any(|report| sender.send(report).is_err()) {
                 return;
             }
         }
     });
-    told
+    reports
 }
 
 /// What it came to is not known then: the next daemon asks again.
@@ -104,7 +104,7 @@ fn a_stop_ends_the_program_and_a_start_asks_again() {
     }
 }
 
-/// Each waits for the other: one after the other, the first would wait in vain, and be killed at its limit.
+/// Each waits for the other: one after the other, the first would wait without success, and be killed at its limit.
 fn all_routes_are_tested_at_once() {
     let room = tempfile::tempdir().unwrap();
     let places = ["one", "two"].map(|name| room.path().join(name));

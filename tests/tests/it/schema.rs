@@ -96,7 +96,7 @@ fn sent(keys: &str) -> Vec<Value> {
     got.iter().map(|request| serde_json::from_slice(&request.body).unwrap()).collect()
 }
 
-/// S0-23, S1-35, S1-36: what a receiver is told of the event's form is what it gets.
+/// S0-23, S1-35, S1-36: what a receiver reads of the event's form is what it gets.
 fn what_is_sent_fits_the_schema() {
     for keys in ["", "time-format = \"rfc3339\"", "method = \"PUT\"", "body = \"extended\""] {
         let events = sent(keys);

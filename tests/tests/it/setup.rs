@@ -533,8 +533,8 @@ fn every_misconfiguration_is_found() {
         site.set(&broken(RIGHT, pairs));
         let said = site.setup(&["--check", "--json"]);
         assert!(said.code == Some(1) && said.kinds().contains(&word.to_owned()), "{word}: {}", said.out);
-        let told = said.json();
-        let all = told["findings"].as_array().unwrap();
+        let answer = said.json();
+        let all = answer["findings"].as_array().unwrap();
         assert!(
             all.iter().all(|one| one["then"].as_str().is_some_and(|then| then.len() > 10)),
             "{}",
@@ -570,7 +570,7 @@ fn without_a_key_or_a_tool() -> [&'static str; 3] {
     ["no-register-key", "bad-register-key", "no-etcdctl"]
 }
 
-/// Whatever the cluster is like; what is printed is typed, and makes a file that root alone can read. A second controller is told
+/// Whatever the cluster is like; what is printed is typed, and makes a file that root alone can read. A second controller is shown
 /// to copy it, and a file that is there stays as it is.
 fn a_key_is_made_where_there_is_none() {
     let site = Site::with(RIGHT);
@@ -597,12 +597,12 @@ fn a_key_is_made_where_there_is_none() {
 /// By its digest, and to root alone; the key itself is nowhere.
 fn which_key_seals_is_said() {
     let site = Site::with(RIGHT);
-    let told = site.setup(&["--check", "--json"]).json();
-    let digest = told["key"]["digest"].as_str().unwrap();
-    assert_eq!((digest.len(), told["key"]["file"].as_str()), (12, site.key().to_str()));
+    let answer = site.setup(&["--check", "--json"]).json();
+    let digest = answer["key"]["digest"].as_str().unwrap();
+    assert_eq!((digest.len(), answer["key"]["file"].as_str()), (12, site.key().to_str()));
     let text = site.setup(&["--check"]).out;
     assert!(text.contains(&format!("digest {digest}: it must be the same on every controller")), "{text}");
-    assert!(!text.contains(KEY) && !told.to_string().contains(KEY));
+    assert!(!text.contains(KEY) && !answer.to_string().contains(KEY));
     let by_corosync = site.check_behind(&format!("rm \"$KEY\"\n{COROSYNC_KEY}"));
     assert_eq!(by_corosync.json()["key"]["file"], "/etc/corosync/authkey");
     assert_eq!(by_corosync.code, Some(0), "{}", by_corosync.out);
@@ -614,7 +614,7 @@ fn which_key_seals_is_said() {
 const COROSYNC_KEY: &str = "mount -t tmpfs tmpfs /etc/corosync
     (umask 277; head -c 256 /dev/urandom >/etc/corosync/authkey)";
 
-/// S1-49: what an operator may be told stands in the manual, by its word.
+/// S1-49: what an operator may be shown stands in the manual, by its word.
 fn every_finding_is_documented() {
     let manual = fs::read_to_string(installed::source("docs/operate.md")).unwrap();
     let missing: Vec<&str> = KINDS
@@ -719,7 +719,7 @@ fn levels_by_pattern_keep_their_devices() {
     assert_eq!(fs::read(site.cib()).unwrap(), before);
 }
 
-/// It would fence the controller that was lost meanwhile: the operator is told whom, and no command says it.
+/// It would fence the controller that was lost meanwhile: the operator is shown whom, and no command says it.
 fn fencing_that_is_off_is_only_said() {
     let lost = (
         r#"<node_state id="2" uname="ctl2" in_ccm="true" crmd="online" join="member""#,
@@ -867,7 +867,7 @@ const NOT_TYPED: [(&str, &str); 11] = [
     ("openstack stack resource mark unhealthy", "the cloud's, with `--reset` and without"),
 ];
 
-/// Whoever has the page advise another command of the cluster has it typed here, or says why not.
+/// Each command of the cluster that the page advises is typed here, or it is said why not.
 fn every_command_of_the_page_leaves_the_fencing() {
     let page = fs::read_to_string(installed::source("docs/writes.md")).unwrap();
     let is_ours = |stem: &String| {

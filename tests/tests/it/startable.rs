@@ -1,4 +1,4 @@
-//! What `run` does not start with, `check-config` does not let pass.
+//! `check-config` refuses each configuration with which `run` does not start.
 
 use std::fs::{self, Permissions};
 use std::os::unix::fs::PermissionsExt as _;
@@ -70,10 +70,10 @@ fn newer(path: &Path) {
     journal.execute_batch("PRAGMA application_id = 1313358129; PRAGMA user_version = 2").unwrap();
 }
 
-/// Puts something in the way of a daemon.
+/// Makes an obstacle for a daemon.
 type Breaks = fn(&Place);
 
-/// Where the journal is to lie, what is put in the way, and what is said of it.
+/// The journal's place, the obstacle, and the message.
 const OBSTACLES: [(&str, Breaks, &str); 10] = [
     ("none/state/marks.db", |_| {}, "No such file or directory"),
     ("none/at/all/marks.db", |_| {}, "No such file or directory"),
@@ -96,7 +96,7 @@ const LONG: &str =
     "a-directory-with-a-very-long-name-so-that-no-socket-can-be-made-in-it-by-anybody-on-this-system/db";
 
 /// S1-32: with the same words, and with them first: the agent takes the first line for the reason of a start that failed, and
-/// Pacemaker keeps 128 characters of it. A `check-config` that looks at the files alone says `valid`, and the next start fails.
+/// Pacemaker keeps 128 characters of it. A `check-config` that reads the files alone says `valid`, and the next start fails.
 fn what_run_refuses_is_no_valid_configuration() {
     let mut passed = Vec::new();
     for (journal, breaks, why) in OBSTACLES {
@@ -115,7 +115,7 @@ fn what_run_refuses_is_no_valid_configuration() {
     assert!(passed.is_empty(), "{passed:#?}");
 }
 
-/// The directory of the journal itself is made: that it is not there yet is no obstacle, and nothing is made for the look.
+/// The directory of the journal itself is made: that it is not there yet is no obstacle, and nothing is made for the check.
 fn what_may_be_missing_is_made_by_run() {
     let place = Place::new("state/marks.db");
     let check = place.said("check-config");

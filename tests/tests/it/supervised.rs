@@ -1,4 +1,4 @@
-//! The built daemon under a service manager that the test plays: what it is told, and when the watchdog is not fed.
+//! The built daemon under a service manager that the test plays: what it is sent, and when the watchdog is not fed.
 
 use std::fs;
 use std::os::unix::net::UnixDatagram;
@@ -20,11 +20,11 @@ const LIMIT: Duration = Duration::from_secs(60);
 
 /// Its tests; they run everywhere.
 pub(crate) fn group() -> Group {
-    let tests = tests::trials![the_manager_is_told_and_a_wedged_journal_starves_the_watchdog];
+    let tests = tests::trials![the_manager_is_notified_and_a_wedged_journal_starves_the_watchdog];
     Group { cannot: None, tests }
 }
 
-/// What wants systemd's own tool, and why it cannot run here, if it cannot.
+/// Tests that need systemd's own tool, and why it cannot run here, if it cannot.
 pub(crate) fn verified() -> Group {
     let asked = Command::new("systemd-analyze").arg("--version").output();
     let cannot = asked.err().map(|error| format!("systemd-analyze cannot be run: {error}"));
@@ -85,10 +85,10 @@ impl Drop for Supervised {
     }
 }
 
-/// S3-4: ready after the first look; the watchdog is fed while there is nothing to do, and not while the journal's thread is
+/// S3-4: ready after the first poll; the watchdog is fed while there is nothing to do, and not while the journal's thread is
 /// stopped, though the runtime turns and answers: the OCF agent's monitor fails by the same state. The broken variant that feeds
 /// it by a timer of its own feeds it six times meanwhile, and the monitor that asks only whether it answers finds it well.
-fn the_manager_is_told_and_a_wedged_journal_starves_the_watchdog() {
+fn the_manager_is_notified_and_a_wedged_journal_starves_the_watchdog() {
     let receiver = Receiver::on_loopback().unwrap();
     let site = Site::new(receiver.address()).unwrap();
     let mut daemon = Supervised::start(&site);

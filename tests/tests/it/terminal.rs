@@ -54,7 +54,7 @@ fn on_a_terminal(site: &Site, words: &str) -> Command {
     command
 }
 
-/// The broken variant paints whatever it is told.
+/// The broken variant paints whatever it gets.
 fn the_usual_trouble_fits_on_one_screen_in_the_wanted_colours() {
     let (_receiver, mut site) = troubled();
     let shown = |command: &mut Command| {

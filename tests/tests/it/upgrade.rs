@@ -15,7 +15,7 @@ const LIMIT: Duration = Duration::from_secs(40);
 /// Its tests. They need nothing but the built programs.
 pub(crate) fn group() -> Group {
     let tests = tests::trials![
-        a_daemon_leaves_the_next_schema_alone_and_tells_once_it_is_back,
+        a_daemon_leaves_the_next_schema_alone_and_sends_once_it_is_back,
         a_running_daemon_goes_on_when_its_journal_is_of_the_next_schema,
         the_schema_of_before_is_refused_and_whole,
     ];
@@ -41,7 +41,7 @@ fn change(site: &Site, statements: &str) {
     Connection::open(site.journal()).unwrap().execute_batch(statements).unwrap();
 }
 
-/// Every row of the tables that decide what is told.
+/// Every row of the tables that decide what is sent.
 fn rows(site: &Site) -> Vec<Vec<Value>> {
     let journal = Connection::open(site.journal()).unwrap();
     let tables = ["fencing", "mark", "folded", "delivery", "decision", "ending", "history"];
@@ -64,7 +64,7 @@ fn wait(what: &str, mut holds: impl FnMut() -> bool) {
     }
 }
 
-/// What a start says that does not come to be.
+/// The message of a start that fails.
 fn refusal(site: &Site) -> String {
     let before = rows(site);
     let ran = site.alerter(&["run"]).unwrap();
@@ -73,19 +73,19 @@ fn refusal(site: &Site) -> String {
     String::from_utf8(ran.stderr).unwrap()
 }
 
-/// The open mark is told, with the bytes of the first attempt.
-fn assert_told(receiver: &Receiver, site: &mut Site, body: &[u8]) {
+/// The open mark is sent, with the bytes of the first attempt.
+fn assert_sent(receiver: &Receiver, site: &mut Site, body: &[u8]) {
     receiver.answer(Answer::Status(202));
     site.start().unwrap();
     wait("the mark is settled", || {
         site.said(&["list", "--all", "--json"]).unwrap().contains("\"acknowledged\"")
     });
-    assert!(receiver.received().iter().all(|request| request.body == body), "told with other bytes");
+    assert!(receiver.received().iter().all(|request| request.body == body), "sent with other bytes");
 }
 
 /// S1-16: an older daemon starts on a newer journal: it says so and touches nothing, and the agent says the same. Once the release
-/// that knows it is back, the mark is told byte for byte.
-fn a_daemon_leaves_the_next_schema_alone_and_tells_once_it_is_back() {
+/// that knows it is back, the mark is sent byte for byte.
+fn a_daemon_leaves_the_next_schema_alone_and_sends_once_it_is_back() {
     let (receiver, mut site, body) = outage();
     site.end(Signal::SIGTERM).unwrap();
     change(&site, NEXT);
@@ -94,10 +94,10 @@ fn a_daemon_leaves_the_next_schema_alone_and_tells_once_it_is_back() {
     let refused = site.fence("compute2").unwrap_err().to_string();
     assert!(refused.contains("newer than this release knows"), "{refused}");
     change(&site, BACK);
-    assert_told(&receiver, &mut site, &body);
+    assert_sent(&receiver, &mut site, &body);
 }
 
-/// S1-16: what is open when the schema changes below a daemon is told by it.
+/// S1-16: what is open when the schema changes below a daemon is sent by it.
 fn a_running_daemon_goes_on_when_its_journal_is_of_the_next_schema() {
     let (receiver, mut site, body) = outage();
     change(&site, NEXT);
@@ -106,12 +106,12 @@ fn a_running_daemon_goes_on_when_its_journal_is_of_the_next_schema() {
         let journal = Connection::open(site.journal()).unwrap();
         journal.query_row("SELECT settlement IS NOT NULL FROM mark", [], |row| row.get::<_, bool>(0)).unwrap()
     });
-    assert!(receiver.received().iter().all(|request| request.body == body), "told with other bytes");
+    assert!(receiver.received().iter().all(|request| request.body == body), "sent with other bytes");
     site.end(Signal::SIGTERM).unwrap();
     assert!(refusal(&site).contains("newer than this release knows"));
 }
 
-/// There is no release before the first: a journal of an earlier state is left as it is, and is told once it is of this one.
+/// There is no release before the first: a journal of an earlier state is left as it is, and is sent once it is of this one.
 fn the_schema_of_before_is_refused_and_whole() {
     let (receiver, mut site, body) = outage();
     site.end(Signal::SIGTERM).unwrap();
@@ -119,5 +119,5 @@ fn the_schema_of_before_is_refused_and_whole() {
     let said = refusal(&site);
     assert!(said.contains("its tables are not the ones of this release"), "{said}");
     change(&site, "DROP INDEX delivery_ended; DROP INDEX mark_settled");
-    assert_told(&receiver, &mut site, &body);
+    assert_sent(&receiver, &mut site, &body);
 }

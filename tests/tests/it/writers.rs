@@ -1,5 +1,5 @@
 //! Who writes which rows of the journal: the agent what is fenced, the alerter all else and what is marked by hand, and what only
-//! looks nothing.
+//! reads: nothing.
 
 use std::collections::BTreeMap;
 use std::io::Write as _;
@@ -58,7 +58,7 @@ fn agent(site: &Site, action: &str, code: i32) {
     assert_eq!(asked.wait().unwrap().code(), Some(code), "{action}");
 }
 
-/// S4-28: beside open marks, told ones and an operator's word. The broken variants are the daemon's start, which changes more than the
+/// S4-28: beside open marks, sent ones and an operator's word. The broken variants are the daemon's start, which changes more than the
 /// agent may, and an operator's mark, whose fencing is the daemon's.
 fn each_kind_of_row_has_one_writer() {
     let receiver = Receiver::on_loopback().unwrap();
@@ -67,9 +67,9 @@ fn each_kind_of_row_has_one_writer() {
     site.start().unwrap();
     until_settled(&site);
     receiver.answer(Answer::Status(503));
-    let told = receiver.received().len();
+    let sent = receiver.received().len();
     site.fence("compute2").unwrap();
-    receiver.wait_for(told + 1, LIMIT).unwrap();
+    receiver.wait_for(sent + 1, LIMIT).unwrap();
     site.end(Signal::SIGTERM).unwrap();
 
     let before = tables(&site);
@@ -77,8 +77,8 @@ fn each_kind_of_row_has_one_writer() {
         [&["list", "--all"][..], &["show", "compute1"], &["events"], &["history"], &["history", "export"]];
     reads.iter().for_each(|words| drop(site.said(words).unwrap()));
     assert_eq!(site.alerter(&["status"]).unwrap().status.code(), Some(1), "it does not run");
-    let looks = ["monitor", "status", "validate-all", "metadata", "manpage"];
-    looks.iter().for_each(|action| agent(&site, action, 0));
+    let reads = ["monitor", "status", "validate-all", "metadata", "manpage"];
+    reads.iter().for_each(|action| agent(&site, action, 0));
     ["on", "reboot"].iter().for_each(|action| agent(&site, action, 1));
     assert_eq!(changed(&before, &tables(&site)), [""; 0]);
     site.fence("compute3").unwrap();

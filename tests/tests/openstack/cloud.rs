@@ -20,7 +20,7 @@ pub(crate) const STORED_AT: &str = "2026-07-21 02:13:21.000000";
 /// Longer than any answer takes here.
 pub(crate) const LONG: Duration = Duration::from_secs(60);
 
-/// Longer than a service takes to do what it was told, beside other tests.
+/// Longer than a service takes to do what was asked, beside other tests.
 pub(crate) const SOON: Duration = Duration::from_secs(60);
 
 /// The services, running.
@@ -29,7 +29,7 @@ pub(crate) struct Cloud {
 }
 
 impl Cloud {
-    /// Once: what does not come up for the first scenario does not for the next, and each trial takes its time.
+    /// Once: a service that fails to start for the first scenario would fail for the next, and each trial takes time.
     pub(crate) fn boot() -> anyhow::Result<Self> {
         static TRIED: AtomicBool = AtomicBool::new(false);
         ensure!(!TRIED.swap(true, Ordering::Relaxed), "the services did not come up before");
@@ -52,17 +52,17 @@ impl Cloud {
     }
 
     /// A `masakari` driver that speaks as somebody, with this limit for an exchange.
-    pub(crate) fn teller(&self, who: Who, limit: Duration) -> anyhow::Result<Teller> {
-        self.teller_of(who, limit, |cloud| Ok(Masakari::new(Options::of(cloud))?))
+    pub(crate) fn sender(&self, who: Who, limit: Duration) -> anyhow::Result<Sender> {
+        self.sender_of(who, limit, |cloud| Ok(Masakari::new(Options::of(cloud))?))
     }
 
     /// Any driver that is made of the cloud's options.
-    pub(crate) fn teller_of<D: Driver + 'static>(
+    pub(crate) fn sender_of<D: Driver + 'static>(
         &self,
         who: Who,
         limit: Duration,
         make: impl FnOnce(openstack::CloudOptions) -> anyhow::Result<D>,
-    ) -> anyhow::Result<Teller> {
+    ) -> anyhow::Result<Sender> {
         let files = TempDir::new()?;
         let file = self.services.clouds(who, files.path())?;
         let driver = make(openstack::CloudOptions {
@@ -71,7 +71,7 @@ impl Cloud {
             ..openstack::CloudOptions::of_file(file)
         })?;
         let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
-        Ok(Teller { driver: Box::new(driver), runtime, _files: files })
+        Ok(Sender { driver: Box::new(driver), runtime, _files: files })
     }
 
     /// How many notifications Masakari has.
@@ -81,15 +81,15 @@ impl Cloud {
 }
 
 /// A driver, and the thread that it runs on.
-pub(crate) struct Teller {
+pub(crate) struct Sender {
     pub(crate) driver: Box<dyn Driver>,
     runtime: tokio::runtime::Runtime,
     _files: TempDir,
 }
 
-impl Teller {
-    /// One exchange with these bytes, after so many of which nobody knows whether they arrived.
-    pub(crate) fn tell(&self, body: &[u8], ambiguous: u32) -> Outcome {
+impl Sender {
+    /// One exchange with these bytes, after so many attempts with an unknown outcome.
+    pub(crate) fn send(&self, body: &[u8], ambiguous: u32) -> Outcome {
         self.step(Step::Failure, body, ambiguous)
     }
 
@@ -101,7 +101,7 @@ impl Teller {
 
     /// One attempt for the mark of a host.
     pub(crate) fn attempt(&self, host: &str, ambiguous: u32) -> Outcome {
-        self.tell(&self.driver.body(&mark(host)), ambiguous)
+        self.send(&self.driver.body(&mark(host)), ambiguous)
     }
 }
 

@@ -54,28 +54,28 @@ impl Cluster {
     }
 
     fn play(&self) -> anyhow::Result<()> {
-        let played = self.told_as_soon_as_it_can_be().and_then(|()| self.held_where_the_host_is_back());
+        let played = self.notified_as_soon_as_it_can_be().and_then(|()| self.held_where_the_host_is_back());
         played.with_context(|| format!("{}\n{}", self.lab.keep_logs(), self.cloud.borrow().explain()))
     }
 
-    /// S1-16, S1-19: the host stays down, and is told once when Keystone is back, with the mark's own time.
-    fn told_as_soon_as_it_can_be(&self) -> anyhow::Result<()> {
+    /// S1-16, S1-19: the host stays down, and is reported once when Keystone is back, with the mark's own time.
+    fn notified_as_soon_as_it_can_be(&self) -> anyhow::Result<()> {
         self.lab.bmc().break_for("compute1", Fault::NoBoot);
         let before = self.kill_without(Part::Keystone, "compute1")?;
         ensure!(before["deliveries"][0]["state"] == "pending", "{before}");
         self.cloud.borrow_mut().start(&[Part::Keystone])?;
-        let told = self.wait_told("compute1")?;
+        let notified = self.wait_notified("compute1")?;
         let mark = self.mark("compute1")?;
-        ensure!(mark["deliveries"][0]["reference"] == told.uuid.as_str(), "{mark} is not {told:?}");
+        ensure!(mark["deliveries"][0]["reference"] == notified.uuid.as_str(), "{mark} is not {notified:?}");
         let expected = serde_json::json!({
             "event": "STOPPED", "cluster_status": "OFFLINE", "host_status": "NORMAL"
         });
-        ensure!(told.payload == expected, "{told:?}");
-        ensure!(self.notifications()?.len() == 1, "told more than once: {:?}", self.notifications()?);
+        ensure!(notified.payload == expected, "{notified:?}");
+        ensure!(self.notifications()?.len() == 1, "sent more than once: {:?}", self.notifications()?);
         Ok(())
     }
 
-    /// S1-54: a host that is back before Masakari could hear of it would be disabled: it is held for an operator, and told
+    /// S1-54: a host that is back before Masakari could hear of it would be disabled: it is held for an operator, and reported
     /// when he says so. The broken variant is the host above, which stayed down.
     fn held_where_the_host_is_back(&self) -> anyhow::Result<()> {
         // The token of the first is good for an hour.
@@ -85,9 +85,9 @@ impl Cluster {
         let held =
             self.wait_mark("compute2", "to be held", |mark| mark["deliveries"][0]["state"] == "held")?;
         ensure!(held["deliveries"][0]["last"]["kind"] == "returned", "{held}");
-        ensure!(self.notifications()?.len() == 1, "a host that is well was told");
+        ensure!(self.notifications()?.len() == 1, "a host that is well was reported");
         self.on_active(&["release", "compute2", "--reason", "its machines are not there"])?;
-        self.wait_told("compute2").map(drop)
+        self.wait_notified("compute2").map(drop)
     }
 
     /// Kills a host while a service is down, and gives its mark when so much time has passed with attempts in it.
@@ -96,18 +96,18 @@ impl Cluster {
         let since = Instant::now();
         let killed = self.lab.signal(host, &["pacemaker-remoted"], Signal::SIGKILL)?;
         ensure!(killed >= 1, "{host} runs no pacemaker-remoted");
-        self.wait_mark(host, "to be tried in vain for a while", |mark| {
+        self.wait_mark(host, "to be tried without success for a while", |mark| {
             mark["deliveries"][0]["attempts"].as_u64() >= Some(1) && since.elapsed() >= DOWN
         })
     }
 
-    fn wait_told(&self, host: &str) -> anyhow::Result<Notification> {
+    fn wait_notified(&self, host: &str) -> anyhow::Result<Notification> {
         let name = format!("{host}.{DOMAIN}");
-        let told = wait::until(&format!("{host} to be in Masakari's database"), LIMIT, || {
-            Ok(self.notifications()?.into_iter().find(|told| told.host == name))
+        let notified = wait::until(&format!("{host} to be in Masakari's database"), LIMIT, || {
+            Ok(self.notifications()?.into_iter().find(|notified| notified.host == name))
         })?;
         self.wait_mark(host, "to be settled", |mark| mark["state"] == "acknowledged")?;
-        Ok(told)
+        Ok(notified)
     }
 
     fn wait_mark(&self, host: &str, what: &str, wanted: impl Fn(&Value) -> bool) -> anyhow::Result<Value> {

@@ -27,14 +27,14 @@ pub(crate) const SCENARIOS: &[Scenario] = &[
     ("mistral_refuses_what_does_not_fit", mistral_refuses_what_does_not_fit),
 ];
 
-/// What a driver is told, and how.
-struct Teller<D> {
+/// What a driver is asked, and how.
+struct Sender<D> {
     driver: D,
     runtime: tokio::runtime::Runtime,
     _files: TempDir,
 }
 
-impl<D: Driver> Teller<D> {
+impl<D: Driver> Sender<D> {
     /// A driver of a cloud that is spoken with as somebody.
     fn new(
         cloud: &Cloud,
@@ -52,35 +52,35 @@ impl<D: Driver> Teller<D> {
         Ok(Self { driver, runtime, _files: files })
     }
 
-    fn tell(&self, step: Step, body: &[u8], mark: &Mark) -> Outcome {
+    fn send(&self, step: Step, body: &[u8], mark: &Mark) -> Outcome {
         let message = Message { step, id: &mark.id, body, ambiguous: 0 };
         self.runtime.block_on(self.driver.deliver(message))
     }
 
     fn down(&self, mark: &Mark) -> Outcome {
-        self.tell(Step::Failure, &self.driver.body(mark), mark)
+        self.send(Step::Failure, &self.driver.body(mark), mark)
     }
 
     fn back(&self, mark: &Mark) -> Outcome {
-        self.tell(Step::Return, &self.driver.return_body(mark, &[]), mark)
+        self.send(Step::Return, &self.driver.return_body(mark, &[]), mark)
     }
 
     fn test(&self) -> Outcome {
         let mark = mark(NOVA_ALONE);
-        self.tell(Step::Failure, &self.driver.test_body(&mark.id, Timestamp::now()), &mark)
+        self.send(Step::Failure, &self.driver.test_body(&mark.id, Timestamp::now()), &mark)
     }
 
-    /// Whether it has nothing against this host.
+    /// Whether the driver's check finds nothing wrong with this host.
     fn check(&self, mark: &Mark) -> bool {
         let hosts = [Named { node: mark.node.clone(), fqdn: mark.fqdn.clone() }];
         self.runtime.block_on(self.driver.check(&hosts)).is_some_and(|findings| findings.is_empty())
     }
 }
 
-fn compute(cloud: &mut Cloud, who: Who) -> anyhow::Result<Teller<Nova>> {
+fn compute(cloud: &mut Cloud, who: Who) -> anyhow::Result<Sender<Nova>> {
     cloud.put_right()?;
     cloud.services.also(Part::Nova)?;
-    Teller::new(cloud, who, |cloud| {
+    Sender::new(cloud, who, |cloud| {
         let reason = "nova-host-alerter: fenced, down since {failure_time}".to_owned();
         let disabled_reason = Some(reason);
         let options =
@@ -147,10 +147,10 @@ fn nova_takes_no_other_host_and_no_reader(cloud: &mut Cloud) -> anyhow::Result<(
     Ok(())
 }
 
-fn engine(cloud: &mut Cloud, who: Who, workflow: &str) -> anyhow::Result<Teller<Mistral>> {
+fn engine(cloud: &mut Cloud, who: Who, workflow: &str) -> anyhow::Result<Sender<Mistral>> {
     cloud.put_right()?;
     cloud.services.also(Part::Mistral)?;
-    Teller::new(cloud, who, |cloud| Ok(Mistral::new(mistral::Options::of(cloud, workflow))?))
+    Sender::new(cloud, who, |cloud| Ok(Mistral::new(mistral::Options::of(cloud, workflow))?))
 }
 
 /// With what the driver gives to a workflow by itself.

@@ -13,13 +13,13 @@ use crate::Scenario;
 use crate::cloud::Cloud;
 
 pub(crate) const SCENARIOS: &[Scenario] =
-    &[("a_mark_is_told_and_settled_through_an_outage", a_mark_is_told_and_settled_through_an_outage)];
+    &[("a_mark_is_sent_and_settled_through_an_outage", a_mark_is_sent_and_settled_through_an_outage)];
 
 /// An alerter, its two services, and whatever else this machine does.
 const LIMIT: Duration = Duration::from_secs(60);
 
-/// S1-16, S1-19: told at once, or as soon as Masakari is back; settled then, and stored once.
-fn a_mark_is_told_and_settled_through_an_outage(cloud: &mut Cloud) -> anyhow::Result<()> {
+/// S1-16, S1-19: sent at once, or as soon as Masakari is back; settled then, and stored once.
+fn a_mark_is_sent_and_settled_through_an_outage(cloud: &mut Cloud) -> anyhow::Result<()> {
     cloud.put_right()?;
     let files = TempDir::new()?;
     let clouds = cloud.services.clouds(Who::Admin, files.path())?;

@@ -22,20 +22,20 @@ fn what_became_of_a_notification_is_known(cloud: &mut Cloud) -> anyhow::Result<(
     cloud.services.also(Part::Nova)?;
     cloud.services.run_engine(true)?;
     let when_returned = WhenReturned::ClearMaintenance;
-    let teller = cloud.teller_of(Who::Admin, LONG, |cloud| {
+    let sender = cloud.sender_of(Who::Admin, LONG, |cloud| {
         Ok(Masakari::new(Options { confirm: true, when_returned, ..Options::of(cloud) })?)
     })?;
-    let of = |host: &str| teller.driver.body(&Mark { generated_time: Timestamp::now(), ..mark(host) });
+    let of = |host: &str| sender.driver.body(&Mark { generated_time: Timestamp::now(), ..mark(host) });
     let mut broken: Value = serde_json::from_slice(&of(ENABLED[0]))?;
     broken["notification"]["payload"].as_object_mut().map(|fields| fields.remove("host_status"));
     let bodies = [broken.to_string().into_bytes(), of(DISABLED), of(ENABLED[1])];
     for body in &bodies {
-        expect(&teller.tell(body, 0), "acknowledged")?;
+        expect(&sender.send(body, 0), "acknowledged")?;
     }
     let [_, ignored, recovered] = &bodies;
     for (body, expected) in [(ignored, "rejected recovery-ignored"), (recovered, "acknowledged")] {
         let ended = wait::until("the engine to be done", SOON, || {
-            let outcome = teller.step(Step::Confirm, body, 0);
+            let outcome = sender.step(Step::Confirm, body, 0);
             Ok((word(&outcome) != "wait recovering").then_some(outcome))
         })?;
         expect(&ended, expected).with_context(|| format!("{:?}", cloud.services.notifications()))?;
@@ -44,14 +44,14 @@ fn what_became_of_a_notification_is_known(cloud: &mut Cloud) -> anyhow::Result<(
     let states: Vec<&str> = all.iter().map(|row| row.status.as_str()).collect();
     ensure!(states == ["ignored", "ignored", "finished"], "{all:?}");
 
-    // It is on maintenance now, and what was told before is found all the same.
-    expect(&teller.attempt(ENABLED[1], 0), "held maintenance")?;
-    expect(&teller.tell(recovered, 0), "acknowledged")?;
-    expect(&teller.step(Step::Return, recovered, 0), "acknowledged")?;
+    // It is on maintenance now, and what was sent before is found all the same.
+    expect(&sender.attempt(ENABLED[1], 0), "held maintenance")?;
+    expect(&sender.send(recovered, 0), "acknowledged")?;
+    expect(&sender.step(Step::Return, recovered, 0), "acknowledged")?;
     let next = Mark {
         generated_time: Timestamp::from_seconds(Timestamp::now().seconds() + 400),
         ..mark(ENABLED[1])
     };
-    expect(&teller.tell(&teller.driver.body(&next), 0), "acknowledged")
+    expect(&sender.send(&sender.driver.body(&next), 0), "acknowledged")
         .context("the host's next failure, though its maintenance was ended")
 }

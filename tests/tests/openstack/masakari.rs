@@ -18,7 +18,7 @@ pub(crate) const SCENARIOS: &[Scenario] = &[
         "a_notification_of_somebody_else_is_no_acknowledgement",
         a_notification_of_somebody_else_is_no_acknowledgement,
     ),
-    ("a_second_outage_within_three_minutes_is_told", a_second_outage_within_three_minutes_is_told),
+    ("a_second_outage_within_three_minutes_is_sent", a_second_outage_within_three_minutes_is_sent),
     (
         "a_host_that_masakari_does_not_know_waits_for_somebody",
         a_host_that_masakari_does_not_know_waits_for_somebody,
@@ -37,7 +37,7 @@ fn hosts(all: &[Notification]) -> Vec<&str> {
 /// S1-19, S1-34: as Masakari wants it to recover the host, and with the time of the mark.
 fn a_mark_becomes_a_notification(cloud: &mut Cloud) -> anyhow::Result<()> {
     cloud.put_right()?;
-    let outcome = cloud.teller(Who::Admin, LONG)?.attempt(ENABLED[0], 0);
+    let outcome = cloud.sender(Who::Admin, LONG)?.attempt(ENABLED[0], 0);
     let all = cloud.services.notifications()?;
     let [row] = all.as_slice() else { bail!("{outcome:?}: {all:?}") };
     ensure!(outcome == Outcome::Acknowledged { reference: Some(row.uuid.clone()) }, "{outcome:?}");
@@ -50,16 +50,16 @@ fn a_mark_becomes_a_notification(cloud: &mut Cloud) -> anyhow::Result<()> {
 /// Why the stored bytes are sent, and no others: each broken variant of a repetition is a second recovery of one outage.
 fn a_body_of_another_form_is_stored_beside_the_first(cloud: &mut Cloud) -> anyhow::Result<()> {
     cloud.put_right()?;
-    let teller = cloud.teller(Who::Admin, LONG)?;
-    let body = teller.driver.body(&mark(ENABLED[0]));
-    expect(&teller.tell(&body, 0), "acknowledged")?;
-    expect(&teller.tell(&body, 1), "acknowledged")?;
+    let sender = cloud.sender(Who::Admin, LONG)?;
+    let body = sender.driver.body(&mark(ENABLED[0]));
+    expect(&sender.send(&body, 0), "acknowledged")?;
+    expect(&sender.send(&body, 1), "acknowledged")?;
     ensure!(cloud.stored()? == 1, "the same bytes were stored twice");
     let mut without_host_status: Value = serde_json::from_slice(&body)?;
     without_host_status["notification"]["payload"].as_object_mut().map(|fields| fields.remove("host_status"));
     let now = Mark { generated_time: Timestamp::from_seconds(AT + 181), ..mark(ENABLED[0]) };
-    for (rows, broken) in [(2, without_host_status.to_string().into_bytes()), (3, teller.driver.body(&now))] {
-        expect(&teller.tell(&broken, 1), "acknowledged")?;
+    for (rows, broken) in [(2, without_host_status.to_string().into_bytes()), (3, sender.driver.body(&now))] {
+        expect(&sender.send(&broken, 1), "acknowledged")?;
         ensure!(cloud.stored()? == rows, "{}", String::from_utf8_lossy(&broken));
     }
     Ok(())
@@ -68,61 +68,61 @@ fn a_body_of_another_form_is_stored_beside_the_first(cloud: &mut Cloud) -> anyho
 /// After a failover nobody here knows of the first attempt; Masakari does, also while it recovers the host.
 fn what_another_controller_sent_is_found(cloud: &mut Cloud) -> anyhow::Result<()> {
     cloud.put_right()?;
-    let first = cloud.teller(Who::Admin, LONG)?.attempt(ENABLED[1], 0);
+    let first = cloud.sender(Who::Admin, LONG)?.attempt(ENABLED[1], 0);
     // Of the same second, but of another host.
-    expect(&cloud.teller(Who::Admin, LONG)?.attempt(ENABLED[0], 0), "acknowledged")?;
+    expect(&cloud.sender(Who::Admin, LONG)?.attempt(ENABLED[0], 0), "acknowledged")?;
     for is_on_maintenance in [false, true] {
         if is_on_maintenance {
             cloud.services.maintain(ENABLED[1])?;
         }
-        let again = cloud.teller(Who::Admin, LONG)?.attempt(ENABLED[1], 0);
+        let again = cloud.sender(Who::Admin, LONG)?.attempt(ENABLED[1], 0);
         ensure!(again == first, "{again:?}, and not {first:?}");
     }
     ensure!(cloud.stored()? == 2);
     Ok(())
 }
 
-/// An outage that Masakari takes for the repetition of another reporter's is not told, and no attempt that may have arrived
+/// An outage that Masakari takes for the repetition of another reporter's is not sent, and no attempt that may have arrived
 /// makes it so: Masakari was asked. The broken variant takes every 409 for "I have it".
 fn a_notification_of_somebody_else_is_no_acknowledgement(cloud: &mut Cloud) -> anyhow::Result<()> {
     cloud.put_right()?;
-    let teller = cloud.teller(Who::Admin, LONG)?;
+    let sender = cloud.sender(Who::Admin, LONG)?;
     let earlier = Mark { generated_time: Timestamp::from_seconds(AT - 60), ..mark(ENABLED[0]) };
-    expect(&teller.tell(&teller.driver.body(&earlier), 0), "acknowledged")?;
+    expect(&sender.send(&sender.driver.body(&earlier), 0), "acknowledged")?;
     for ambiguous in [0, 1] {
-        expect(&teller.attempt(ENABLED[0], ambiguous), "rejected duplicate")?;
+        expect(&sender.attempt(ENABLED[0], ambiguous), "rejected duplicate")?;
     }
     ensure!(cloud.stored()? == 1);
     Ok(())
 }
 
 /// With the time of the mark before it in mind, the second outage is a notification of its own.
-fn a_second_outage_within_three_minutes_is_told(cloud: &mut Cloud) -> anyhow::Result<()> {
+fn a_second_outage_within_three_minutes_is_sent(cloud: &mut Cloud) -> anyhow::Result<()> {
     cloud.put_right()?;
-    let teller = cloud.teller(Who::Admin, LONG)?;
+    let sender = cloud.sender(Who::Admin, LONG)?;
     let second = Mark { generated_time: Timestamp::from_seconds(AT + 20), ..mark(ENABLED[0]) };
-    expect(&teller.attempt(ENABLED[0], 0), "acknowledged")?;
-    let told = teller.driver.body_after(&second, &[mark(ENABLED[0]).generated_time]);
-    expect(&teller.tell(&teller.driver.body(&second), 0), "rejected duplicate")
+    expect(&sender.attempt(ENABLED[0], 0), "acknowledged")?;
+    let moved = sender.driver.body_after(&second, &[mark(ENABLED[0]).generated_time]);
+    expect(&sender.send(&sender.driver.body(&second), 0), "rejected duplicate")
         .map_err(|why| why.context("the broken variant sends the time as it is"))?;
-    expect(&teller.tell(&told, 0), "acknowledged")?;
+    expect(&sender.send(&moved, 0), "acknowledged")?;
     let all = cloud.services.notifications()?;
     let times: Vec<&str> = all.iter().map(|row| row.generated_time.as_str()).collect();
     ensure!(times == [STORED_AT, "2026-07-21 02:16:22.000000"], "{times:?}");
     // One second less is too near.
     cloud.put_right()?;
-    expect(&teller.attempt(ENABLED[0], 0), "acknowledged")?;
+    expect(&sender.attempt(ENABLED[0], 0), "acknowledged")?;
     let near = Mark { generated_time: Timestamp::from_seconds(AT + 180), ..second };
-    expect(&teller.tell(&teller.driver.body(&near), 0), "rejected duplicate")
+    expect(&sender.send(&sender.driver.body(&near), 0), "rejected duplicate")
 }
 
 /// Also where only the case of its letters differs.
 fn a_host_that_masakari_does_not_know_waits_for_somebody(cloud: &mut Cloud) -> anyhow::Result<()> {
     cloud.put_right()?;
-    let teller = cloud.teller(Who::Admin, LONG)?;
+    let sender = cloud.sender(Who::Admin, LONG)?;
     let shouted = ENABLED[0].replace("compute", "Compute");
     for host in ["nosuch.my.cloud.com", NOVA_ALONE, &shouted, "compute1"] {
-        let outcome = teller.attempt(host, 0);
+        let outcome = sender.attempt(host, 0);
         expect(&outcome, "rejected unknown-host")?;
         let detail = outcome.failure().map(|failure| failure.detail.clone()).unwrap_or_default();
         ensure!(detail.contains(&format!("Host with name {host} could not be found")), "{detail}");
@@ -134,33 +134,33 @@ fn a_host_that_masakari_does_not_know_waits_for_somebody(cloud: &mut Cloud) -> a
 /// Nothing is stored, so nothing is acknowledged, whatever was tried before. The broken variant takes it for a repetition.
 fn a_host_on_maintenance_is_held(cloud: &mut Cloud) -> anyhow::Result<()> {
     cloud.put_right()?;
-    let teller = cloud.teller(Who::Admin, LONG)?;
+    let sender = cloud.sender(Who::Admin, LONG)?;
     for ambiguous in [0, 1] {
-        expect(&teller.attempt(MAINTAINED, ambiguous), "held maintenance")?;
+        expect(&sender.attempt(MAINTAINED, ambiguous), "held maintenance")?;
     }
     ensure!(cloud.stored()? == 0);
     Ok(())
 }
 
-/// A limit of what an acknowledgement says: Masakari stores it, and its engine ignores it then.
+/// An acknowledgement does not say everything: Masakari stores it, and its engine ignores it then.
 fn a_disabled_segment_acknowledges_too(cloud: &mut Cloud) -> anyhow::Result<()> {
     cloud.put_right()?;
-    let teller = cloud.teller(Who::Admin, LONG)?;
+    let sender = cloud.sender(Who::Admin, LONG)?;
     for host in [DISABLED, RESERVED] {
-        expect(&teller.attempt(host, 0), "acknowledged")?;
+        expect(&sender.attempt(host, 0), "acknowledged")?;
     }
     ensure!(hosts(&cloud.services.notifications()?) == [DISABLED, RESERVED]);
     Ok(())
 }
 
-/// Masakari refuses who may only read, Keystone who has no role at all; what is shown names neither secret nor token.
+/// Masakari refuses a user who may only read, Keystone one without a role. No message shows a secret or a token.
 fn a_wrong_role_parks_the_route(cloud: &mut Cloud) -> anyhow::Result<()> {
     cloud.put_right()?;
     for (who, expected, says) in [
         (Who::Reader, "refused forbidden", "Policy doesn't allow"),
         (Who::Nobody, "refused credentials", "requires authentication"),
     ] {
-        let outcome = cloud.teller(who, LONG)?.attempt(ENABLED[0], 0);
+        let outcome = cloud.sender(who, LONG)?.attempt(ENABLED[0], 0);
         expect(&outcome, expected)?;
         let shown = format!("{outcome:?}");
         ensure!(shown.contains(says) && !shown.contains("s3kr1t") && !shown.contains("gAAAA"), "{shown}");
@@ -171,7 +171,7 @@ fn a_wrong_role_parks_the_route(cloud: &mut Cloud) -> anyhow::Result<()> {
 
 fn an_application_credential_is_enough(cloud: &mut Cloud) -> anyhow::Result<()> {
     cloud.put_right()?;
-    expect(&cloud.teller(Who::Application, LONG)?.attempt(ENABLED[0], 0), "acknowledged")?;
+    expect(&cloud.sender(Who::Application, LONG)?.attempt(ENABLED[0], 0), "acknowledged")?;
     ensure!(cloud.stored()? == 1);
     Ok(())
 }
@@ -180,9 +180,9 @@ fn an_application_credential_is_enough(cloud: &mut Cloud) -> anyhow::Result<()> 
 fn a_test_leaves_no_notification(cloud: &mut Cloud) -> anyhow::Result<()> {
     cloud.put_right()?;
     for (who, expected) in [(Who::Admin, "acknowledged"), (Who::Reader, "refused forbidden")] {
-        let teller = cloud.teller(who, LONG)?;
-        let test = teller.driver.test_body(&mark(ENABLED[0]).id, Timestamp::now());
-        expect(&teller.tell(&test, 0), expected)?;
+        let sender = cloud.sender(who, LONG)?;
+        let test = sender.driver.test_body(&mark(ENABLED[0]).id, Timestamp::now());
+        expect(&sender.send(&test, 0), expected)?;
     }
     ensure!(cloud.stored()? == 0);
     Ok(())

@@ -25,20 +25,20 @@ const BOTH: [Part; 2] = [Part::Keystone, Part::Masakari];
 /// Shorter than a frozen service stays frozen.
 const SHORT: Duration = Duration::from_secs(2);
 
-/// Masakari stores what it is told when nobody listens any more. The broken variant asks it anew, as if nothing had happened.
+/// Masakari stores what it is sent when nobody listens any more. The broken variant asks it again, as if nothing had happened.
 fn a_repetition_after_an_answer_that_was_lost_is_acknowledged(cloud: &mut Cloud) -> anyhow::Result<()> {
     cloud.put_right()?;
-    let teller = cloud.teller(Who::Admin, SHORT)?;
+    let sender = cloud.sender(Who::Admin, SHORT)?;
     // Keystone's share of the time is spent before Masakari is frozen.
-    expect(&teller.attempt(ENABLED[0], 1), "acknowledged")?;
+    expect(&sender.attempt(ENABLED[0], 1), "acknowledged")?;
     cloud.services.freeze(Part::Masakari)?;
-    let lost = teller.attempt(ENABLED[1], 0);
+    let lost = sender.attempt(ENABLED[1], 0);
     cloud.services.thaw(Part::Masakari)?;
     expect(&lost, "unknown timeout")?;
     let is_stored = || Ok((cloud.stored()? == 2).then_some(()));
-    wait::until("Masakari to store what it was told", SOON, is_stored)?;
-    // Another limit: what is shown is not how quick it is.
-    let later = cloud.teller(Who::Admin, LONG)?;
+    wait::until("Masakari to store what it was sent", SOON, is_stored)?;
+    // Another limit: its speed is not under test.
+    let later = cloud.sender(Who::Admin, LONG)?;
     cloud.services.maintain(ENABLED[1])?;
     expect(&later.attempt(ENABLED[1], 1), "acknowledged")?;
     ensure!(cloud.stored()? == 2);
@@ -48,22 +48,22 @@ fn a_repetition_after_an_answer_that_was_lost_is_acknowledged(cloud: &mut Cloud)
 /// A delivery during an outage ends by itself, and a repetition is acknowledged and stored once.
 fn a_masakari_that_dies_meanwhile_gets_it_once(cloud: &mut Cloud) -> anyhow::Result<()> {
     cloud.put_right()?;
-    let teller = cloud.teller(Who::Admin, LONG)?;
-    expect(&teller.attempt(ENABLED[0], 0), "acknowledged")?;
+    let sender = cloud.sender(Who::Admin, LONG)?;
+    expect(&sender.attempt(ENABLED[0], 0), "acknowledged")?;
     cloud.services.freeze(Part::Masakari)?;
-    let body = teller.driver.body(&mark(ENABLED[1]));
+    let body = sender.driver.body(&mark(ENABLED[1]));
     let address = cloud.services.address(Part::Masakari);
     let cut = std::thread::scope(|scope| -> anyhow::Result<_> {
-        let telling = scope.spawn(|| teller.tell(&body, 0));
+        let sending = scope.spawn(|| sender.send(&body, 0));
         wait::until("a request to lie before Masakari", SOON, || Ok(has_unread(address)?.then_some(())))?;
         cloud.services.stop(&[Part::Masakari])?;
-        telling.join().ok().context("the delivery panicked")
+        sending.join().ok().context("the delivery panicked")
     })?;
     ensure!(word(&cut).starts_with("unknown "), "{cut:?}");
-    expect(&teller.tell(&body, 1), "unreachable connect")?;
+    expect(&sender.send(&body, 1), "unreachable connect")?;
     cloud.services.start(&[Part::Masakari])?;
-    expect(&teller.tell(&body, 1), "acknowledged")?;
-    expect(&teller.tell(&body, 1), "acknowledged")?;
+    expect(&sender.send(&body, 1), "acknowledged")?;
+    expect(&sender.send(&body, 1), "acknowledged")?;
     ensure!(cloud.stored()? == 2, "{:?}", cloud.services.notifications()?);
     Ok(())
 }
@@ -81,10 +81,10 @@ fn has_unread(address: SocketAddr) -> anyhow::Result<bool> {
     }))
 }
 
-/// Neither where the driver has no token, nor where Masakari cannot have one looked at; it is told later.
+/// Neither where the driver has no token, nor where Masakari cannot have one checked; the mark is sent later.
 fn without_keystone_nothing_is_sent(cloud: &mut Cloud) -> anyhow::Result<()> {
     cloud.put_right()?;
-    let (with_token, without) = (cloud.teller(Who::Admin, LONG)?, cloud.teller(Who::Admin, LONG)?);
+    let (with_token, without) = (cloud.sender(Who::Admin, LONG)?, cloud.sender(Who::Admin, LONG)?);
     expect(&with_token.attempt(ENABLED[0], 0), "acknowledged")?;
     // Masakari remembers a token that it has seen, and a new Masakari remembers none.
     cloud.services.stop(&BOTH)?;
@@ -104,12 +104,12 @@ fn without_keystone_nothing_is_sent(cloud: &mut Cloud) -> anyhow::Result<()> {
 /// one repetition.
 fn an_expired_token_is_replaced_once(cloud: &mut Cloud) -> anyhow::Result<()> {
     cloud.put_right()?;
-    let teller = cloud.teller(Who::Admin, LONG)?;
-    expect(&teller.attempt(ENABLED[0], 0), "acknowledged")?;
+    let sender = cloud.sender(Who::Admin, LONG)?;
+    expect(&sender.attempt(ENABLED[0], 0), "acknowledged")?;
     cloud.services.stop(&BOTH)?;
     cloud.services.pass_hours(3, &BOTH)?;
     cloud.services.start(&BOTH)?;
-    expect(&teller.attempt(ENABLED[1], 0), "acknowledged")?;
+    expect(&sender.attempt(ENABLED[1], 0), "acknowledged")?;
     ensure!(cloud.stored()? == 2);
     // uwsgi writes each down when it has answered.
     let posts = wait::until("two requests on record", SOON, || {

@@ -47,22 +47,22 @@ fn nova_has_the_service_forced_down_and_up_again(cloud: &mut Cloud) -> anyhow::R
             nova::Options { cloud, host_name: WhichName::Fqdn, disabled_reason, up_when_returned: true };
         Ok(Nova::new(options)?)
     };
-    let (teller, reader) =
-        (cloud.teller_of(Who::Admin, LONG, make)?, cloud.teller_of(Who::Reader, LONG, make)?);
+    let (sender, reader) =
+        (cloud.sender_of(Who::Admin, LONG, make)?, cloud.sender_of(Who::Reader, LONG, make)?);
     let gone = mark(NOVA_ALONE);
-    let (down, up) = (teller.driver.body(&gone), teller.driver.return_body(&gone, &[]));
-    let test = teller.driver.test_body(&mark(NOVA_ALONE).id, Timestamp::now());
-    expect(&teller.tell(&test, 0), "acknowledged")?;
-    expect(&reader.tell(&down, 0), "refused forbidden")?;
-    expect(&teller.attempt("nosuch.my.cloud.com", 0), "rejected unknown-host")?;
+    let (down, up) = (sender.driver.body(&gone), sender.driver.return_body(&gone, &[]));
+    let test = sender.driver.test_body(&mark(NOVA_ALONE).id, Timestamp::now());
+    expect(&sender.send(&test, 0), "acknowledged")?;
+    expect(&reader.send(&down, 0), "refused forbidden")?;
+    expect(&sender.attempt("nosuch.my.cloud.com", 0), "rejected unknown-host")?;
     ensure!(of_nova(cloud, &token)?["forced_down"] == false);
     for ambiguous in [0, 1] {
-        expect(&teller.tell(&down, ambiguous), "acknowledged")?;
+        expect(&sender.send(&down, ambiguous), "acknowledged")?;
         let service = of_nova(cloud, &token)?;
         ensure!(service["forced_down"] == true && service["status"] == "disabled", "{service}");
     }
     for ambiguous in [0, 1] {
-        expect(&teller.step(Step::Return, &up, ambiguous), "acknowledged")?;
+        expect(&sender.step(Step::Return, &up, ambiguous), "acknowledged")?;
         let service = of_nova(cloud, &token)?;
         ensure!(service["forced_down"] == false && service["status"] == "enabled", "{service}");
     }
@@ -87,20 +87,20 @@ fn executions(cloud: &Cloud, token: &Token) -> anyhow::Result<Vec<Value>> {
 /// Of one mark there is one execution, under the mark's id, and it gets what the workflow of the seeds wants.
 fn mistral_starts_a_workflow_once(cloud: &mut Cloud) -> anyhow::Result<()> {
     cloud.put_right()?;
-    begin_anew(cloud)?;
+    begin_again(cloud)?;
     let token = cloud.services.token()?;
-    let teller = cloud.teller_of(Who::Admin, LONG, workflow("host-evacuate"))?;
+    let sender = cloud.sender_of(Who::Admin, LONG, workflow("host-evacuate"))?;
     expect(
-        &teller.tell(&teller.driver.test_body(&mark(ENABLED[0]).id, Timestamp::now()), 0),
+        &sender.send(&sender.driver.test_body(&mark(ENABLED[0]).id, Timestamp::now()), 0),
         "acknowledged",
     )?;
-    let missing = cloud.teller_of(Who::Admin, LONG, workflow("no-such"))?;
+    let missing = cloud.sender_of(Who::Admin, LONG, workflow("no-such"))?;
     expect(&missing.attempt(ENABLED[0], 0), "refused misconfigured")?;
-    let other = cloud.teller_of(Who::Admin, LONG, workflow("host_down"))?;
+    let other = cloud.sender_of(Who::Admin, LONG, workflow("host_down"))?;
     expect(&other.attempt(ENABLED[0], 0), "rejected rejected").context("its input is another")?;
     ensure!(executions(cloud, &token)?.is_empty());
     for ambiguous in [0, 1] {
-        let outcome = teller.attempt(ENABLED[0], ambiguous);
+        let outcome = sender.attempt(ENABLED[0], ambiguous);
         ensure!(outcome == Outcome::Acknowledged { reference: Some(ID.to_owned()) }, "{outcome:?}");
     }
     let all = executions(cloud, &token)?;
@@ -115,18 +115,18 @@ fn mistral_starts_a_workflow_once(cloud: &mut Cloud) -> anyhow::Result<()> {
 /// What came while it could not answer is started when it can, and the repetition finds it.
 fn a_repetition_after_mistral_was_frozen_starts_nothing(cloud: &mut Cloud) -> anyhow::Result<()> {
     cloud.put_right()?;
-    begin_anew(cloud)?;
+    begin_again(cloud)?;
     let token = cloud.services.token()?;
-    let teller = cloud.teller_of(Who::Admin, SHORT, workflow("host-evacuate"))?;
+    let sender = cloud.sender_of(Who::Admin, SHORT, workflow("host-evacuate"))?;
     expect(
-        &teller.tell(&teller.driver.test_body(&mark(ENABLED[0]).id, Timestamp::now()), 0),
+        &sender.send(&sender.driver.test_body(&mark(ENABLED[0]).id, Timestamp::now()), 0),
         "acknowledged",
     )?;
     cloud.services.freeze(Part::Mistral)?;
-    let lost = teller.attempt(ENABLED[0], 0);
+    let lost = sender.attempt(ENABLED[0], 0);
     cloud.services.thaw(Part::Mistral)?;
     expect(&lost, "unknown timeout")?;
-    let later = cloud.teller_of(Who::Admin, LONG, workflow("host-evacuate"))?;
+    let later = cloud.sender_of(Who::Admin, LONG, workflow("host-evacuate"))?;
     expect(&later.attempt(ENABLED[0], 1), "acknowledged")?;
     expect(&later.attempt(ENABLED[0], 1), "acknowledged")?;
     let all = executions(cloud, &token)?;
@@ -135,7 +135,7 @@ fn a_repetition_after_mistral_was_frozen_starts_nothing(cloud: &mut Cloud) -> an
 }
 
 /// A Mistral without executions.
-fn begin_anew(cloud: &mut Cloud) -> anyhow::Result<()> {
+fn begin_again(cloud: &mut Cloud) -> anyhow::Result<()> {
     cloud.services.also(Part::Mistral)?;
     let token = cloud.services.token()?;
     let ids: Vec<Value> = executions(cloud, &token)?.into_iter().map(|one| one["id"].clone()).collect();
@@ -146,13 +146,13 @@ fn begin_anew(cloud: &mut Cloud) -> anyhow::Result<()> {
     Ok(())
 }
 
-/// What is no server is not marked, since nobody says where it is; of what was marked the named resource is unmarked, and no other.
+/// A resource that is no server is not marked, since its host is unknown. The named resource alone is unmarked.
 fn heat_has_the_resource_marked_and_unmarked(cloud: &mut Cloud) -> anyhow::Result<()> {
     cloud.put_right()?;
     cloud.services.also(Part::Heat)?;
     let token = cloud.services.token()?;
     let stack = new_stack(cloud, &token)?;
-    let teller = cloud.teller_of(Who::Admin, LONG, |cloud| {
+    let sender = cloud.sender_of(Who::Admin, LONG, |cloud| {
         let resource = Resource::parse(&format!("{stack}/one")).map_err(|why| anyhow!(why))?;
         let mut resources = ByHost::<Resource>::default();
         resources.add(HostPatterns::parse(ENABLED[0])?, vec![resource]);
@@ -164,14 +164,14 @@ fn heat_has_the_resource_marked_and_unmarked(cloud: &mut Cloud) -> anyhow::Resul
         let seen = cloud.services.ask(Part::Heat, &token, &what, &[], None)?.expect(200)?;
         Ok(seen["resource"]["resource_status"].clone())
     };
-    let test = teller.driver.test_body(&mark(ENABLED[0]).id, Timestamp::now());
-    expect(&teller.tell(&test, 0), "acknowledged")?;
+    let test = sender.driver.test_body(&mark(ENABLED[0]).id, Timestamp::now());
+    expect(&sender.send(&test, 0), "acknowledged")?;
     ensure!(status("one")? == "CREATE_COMPLETE", "a test changed something");
-    expect(&teller.attempt(ENABLED[0], 0), "acknowledged")?;
+    expect(&sender.attempt(ENABLED[0], 0), "acknowledged")?;
     ensure!(status("one")? == "CREATE_COMPLETE", "it was made after that failure");
     let later = Timestamp::from_seconds(Timestamp::now().seconds() + 5);
     let failed = Mark { generated_time: later, ..mark(ENABLED[0]) };
-    expect(&teller.tell(&teller.driver.body(&failed), 0), "rejected not-a-server")?;
+    expect(&sender.send(&sender.driver.body(&failed), 0), "rejected not-a-server")?;
     ensure!(status("one")? == "CREATE_COMPLETE", "nobody says where it is");
     let reason = format!("nova-host-alerter, mark {}: by hand", failed.id);
     for name in ["one", "two"] {
@@ -179,9 +179,9 @@ fn heat_has_the_resource_marked_and_unmarked(cloud: &mut Cloud) -> anyhow::Resul
         let change = json!({"mark_unhealthy": true, "resource_status_reason": reason});
         cloud.services.ask(Part::Heat, &token, &what, &[], Some(&change))?.expect(200)?;
     }
-    let back = teller.driver.return_body(&failed, &[]);
+    let back = sender.driver.return_body(&failed, &[]);
     for ambiguous in [0, 1] {
-        expect(&teller.step(Step::Return, &back, ambiguous), "acknowledged")?;
+        expect(&sender.step(Step::Return, &back, ambiguous), "acknowledged")?;
         let both = [status("one")?, status("two")?];
         ensure!(both == ["CHECK_COMPLETE", "CHECK_FAILED"], "{both:?}");
     }
@@ -198,9 +198,9 @@ fn new_stack(cloud: &Cloud, token: &Token) -> anyhow::Result<String> {
     let what = format!("POST /v1/{}/stacks", token.project);
     let made = cloud.services.ask(Part::Heat, token, &what, &[], Some(&body))?.expect(201)?;
     let id = made["stack"]["id"].as_str().context("a stack without an id")?;
-    let look = format!("GET /v1/{}/stacks/{name}/{id}", token.project);
+    let stack = format!("GET /v1/{}/stacks/{name}/{id}", token.project);
     wait::until("the stack to be complete", SOON, || {
-        let seen = cloud.services.ask(Part::Heat, token, &look, &[], None)?.expect(200)?;
+        let seen = cloud.services.ask(Part::Heat, token, &stack, &[], None)?.expect(200)?;
         Ok((seen["stack"]["stack_status"] == "CREATE_COMPLETE").then_some(()))
     })?;
     Ok(format!("{name}/{id}"))

@@ -16,7 +16,7 @@ pub(crate) const SCENARIOS: &[Scenario] = &[
     ("page/a_change_appears_in_the_same_document", a_change_appears_in_the_same_document),
     ("page/what_is_selected_stays", what_is_selected_stays),
     ("page/a_request_that_hangs_is_given_up", a_request_that_hangs_is_given_up),
-    ("page/without_scripts_it_is_loaded_anew", without_scripts_it_is_loaded_anew),
+    ("page/without_scripts_it_is_loaded_again", without_scripts_it_is_loaded_again),
     ("page/nothing_comes_from_elsewhere", nothing_comes_from_elsewhere),
 ];
 
@@ -49,7 +49,7 @@ fn until_shown(story: &Story, browser: &Browser) -> anyhow::Result<Value> {
     })
 }
 
-/// Who is woken for it could do nothing that matters now. The broken variant is red for every dead route.
+/// An operator who is woken for it could do nothing urgent. The broken variant is red for every dead route.
 fn a_dead_route_that_is_not_required_is_no_alarm(story: &mut Story) -> anyhow::Result<()> {
     if story.is_thick()? {
         // The story has gone on, in another round.
@@ -120,7 +120,7 @@ fn what_holds_a_mark_is_said_with_owner_and_end(story: &mut Story) -> anyhow::Re
     Ok(())
 }
 
-/// The broken variant loads the page anew: what was set in its window is gone.
+/// The broken variant loads the page again: what was set in its window is gone.
 fn a_change_appears_in_the_same_document(story: &mut Story) -> anyhow::Result<()> {
     story.thicken()?;
     let browser = Browser::open()?;
@@ -132,13 +132,13 @@ fn a_change_appears_in_the_same_document(story: &mut Story) -> anyhow::Result<()
         Ok((browser.run(READ)?["marks"] != before["marks"]).then_some(()))
     })?;
     until_shown(story, &browser)?;
-    ensure!(browser.run("return window.stays === true;")? == true, "the page was loaded anew");
+    ensure!(browser.run("return window.stays === true;")? == true, "the page was loaded again");
     browser.go(&story.url())?;
     ensure!(browser.run("return window.stays === true;")? == false, "a new document would not be noticed");
     Ok(())
 }
 
-/// Whoever copies a command must not lose it. The broken variant puts the new text in its place all the same.
+/// A command that is being copied must not vanish. The broken variant puts the new text in its place all the same.
 fn what_is_selected_stays(story: &mut Story) -> anyhow::Result<()> {
     story.thicken()?;
     let browser = Browser::open()?;
@@ -158,7 +158,7 @@ fn what_is_selected_stays(story: &mut Story) -> anyhow::Result<()> {
     Ok(())
 }
 
-/// A daemon that hangs takes the connection and never answers. The broken variant waits for it, and looks as if it were new.
+/// A daemon that hangs takes the connection and never answers. The broken variant waits for it, and seems new.
 fn a_request_that_hangs_is_given_up(story: &mut Story) -> anyhow::Result<()> {
     let browser = Browser::open()?;
     browser.go(&story.url())?;
@@ -188,7 +188,7 @@ fn document(browser: &Browser) -> anyhow::Result<(String, bool)> {
 }
 
 /// The broken variant is a browser that runs scripts.
-fn without_scripts_it_is_loaded_anew(story: &mut Story) -> anyhow::Result<()> {
+fn without_scripts_it_is_loaded_again(story: &mut Story) -> anyhow::Result<()> {
     story.thicken()?;
     let browser = Browser::without_scripts()?;
     browser.go(&story.url())?;
@@ -198,8 +198,8 @@ fn without_scripts_it_is_loaded_anew(story: &mut Story) -> anyhow::Result<()> {
         Ok(list(&all).iter().map(|mark| text(&mark["id"]).to_owned()).max())
     })?;
     wait::until("the page to show it", LIMIT, || {
-        let (html, loads_anew) = document(&browser)?;
-        ensure!(loads_anew, "scripts run");
+        let (html, loads_again) = document(&browser)?;
+        ensure!(loads_again, "scripts run");
         Ok(html.contains(&format!("data-mark=\"{newest}\"")).then_some(()))
     })?;
     let with = Browser::open()?;

@@ -27,7 +27,7 @@ pub(crate) struct Story {
 }
 
 impl Story {
-    /// Two hosts are told, though a route that is not required is dead all the time.
+    /// Two hosts are reported, though a route that is not required is dead all the time.
     pub(crate) fn begin() -> anyhow::Result<Self> {
         let (receiver, mut dead) = (Receiver::on_loopback()?, Receiver::on_loopback()?);
         dead.down();
@@ -46,7 +46,7 @@ impl Story {
         for host in ["compute1", "compute2"] {
             story.fence(host)?;
         }
-        story.until("both are told", |story| {
+        story.until("both are reported", |story| {
             let all = story.json(&["list", "--all"])?;
             Ok(list(&all).iter().filter(|mark| word_of(mark) == "acknowledged").count() == 2)
         })?;

@@ -1,5 +1,5 @@
-//! What must be so at every step of a story and at its end: the properties P1 to P11 of the policy, by what hosts, receivers
-//! and operators did, and not by what the policy thinks of it.
+//! What must be so at every step of a story and at its end: the properties P1 to P11 of the policy, judged by what hosts, receivers
+//! and operators did, and not by the policy's own state.
 //!
 //! P4 (a higher limit never holds more) and P9 (rounding) are shown by the policy's own tests; P8 and P12 are about the agent
 //! and the control socket, and P1b about the agent's records, none of which is here.
@@ -24,7 +24,7 @@ use super::story::Story;
 use super::world::{Attempt, Mood, Outage, World};
 
 /// What is known of the cluster is so old at most, in milliseconds.
-const LOOK: u64 = 2_500;
+const POLL: u64 = 2_500;
 
 /// Clocks that are set make all times as uncertain as this.
 const UNSURE: Duration = Duration::from_secs(5);
@@ -34,11 +34,11 @@ const RETURN_LIMIT: u64 = 5_000;
 const WAIT_LIMIT: u64 = 180_000;
 /// The same where the endpoint had refused everybody until a while ago: it is probed every quarter of an hour.
 const PARKED_LIMIT: u64 = 1_000_000;
-/// How often that is looked at, in milliseconds.
+/// How often that is checked, in milliseconds.
 const WAIT_CHECK: u64 = 60_000;
 /// Clocks of controllers that differ make times as uncertain as this.
 const SKEWED: Duration = Duration::from_secs(125);
-/// What is fenced within this time of what somebody forged cannot be told from it (`coalesce`).
+/// What is fenced within this time of what somebody forged cannot be distinguished from it (`coalesce`).
 const NEAR: Duration = Duration::from_secs(180);
 
 /// What is counted for the report.
@@ -47,7 +47,7 @@ pub(super) struct Tally {
     pub(super) marks: usize,
     pub(super) attempts: usize,
     pub(super) passes: usize,
-    /// Hosts that an endpoint was told are back.
+    /// Hosts that an endpoint was notified are back.
     pub(super) returns: usize,
     /// Marks by the reason that was shown first.
     pub(super) holds: BTreeMap<String, usize>,
@@ -58,7 +58,7 @@ pub(super) struct Tally {
 struct Watched {
     /// Its limit is not kept now.
     rages: bool,
-    /// How many were down at the last look.
+    /// How many were down at the last check.
     unhealthy: usize,
     /// Until when that may have been so.
     raged: Option<u64>,
@@ -76,7 +76,7 @@ pub(super) struct Audit {
     /// Marks as the journal has them, read as they change.
     rows: BTreeMap<MarkId, MarkRow>,
     seen: i64,
-    /// What was held at the last look.
+    /// What was held at the last check.
     held: BTreeMap<MarkId, HeldMark>,
     /// What rules have ended, by whichever alerter.
     cancelled: BTreeSet<(MarkId, String)>,
@@ -160,8 +160,8 @@ impl Audit {
         self.rows.values().filter(|row| row.settled.is_none()).cloned().collect()
     }
 
-    /// Before every look at what is due: what is held is exactly what is in force.
-    pub(super) fn look(&mut self, world: &World, daemon: &Daemon) {
+    /// Before every reading of what is due: what is held is exactly what is in force.
+    pub(super) fn check(&mut self, world: &World, daemon: &Daemon) {
         self.tally.passes += 1;
         for gap in account::audit(
             &daemon.journal,
@@ -179,11 +179,11 @@ impl Audit {
         let held = daemon.journal.holds().unwrap();
         self.note_news(world, &held);
         for row in self.open() {
-            // What becomes of a host that lives is said of what is notified.
+            // The state of a living host matters for what is sent.
             if world.forged.contains(&row.id) {
                 continue;
             }
-            self.look_at(world, daemon, &row, held.get(&row.id));
+            self.check_mark(world, daemon, &row, held.get(&row.id));
             let is_free = !held.contains_key(&row.id) && row.standing.doubt().is_none();
             if is_free {
                 self.free_since.entry(row.id).or_insert(world.clock.now);
@@ -192,10 +192,10 @@ impl Audit {
             }
         }
         self.held = held;
-        self.look_at_order(world);
+        self.check_order(world);
         if world.clock.now >= self.checked + WAIT_CHECK {
             self.checked = world.clock.now;
-            self.look_at_waits(world, daemon);
+            self.check_waits(world, daemon);
         }
     }
 
@@ -214,7 +214,7 @@ impl Audit {
         }
     }
 
-    /// Which groups' limits are not kept, counted anew from the marks alone.
+    /// Which groups' limits are not kept, counted again from the marks alone.
     fn watch_groups(&mut self, world: &World, daemon: &Daemon) {
         let now = world.clock.wall();
         let aside: BTreeSet<usize> =
@@ -265,7 +265,7 @@ impl Audit {
         down.len()
     }
 
-    fn look_at(&mut self, world: &World, daemon: &Daemon, row: &MarkRow, held: Option<&HeldMark>) {
+    fn check_mark(&mut self, world: &World, daemon: &Daemon, row: &MarkRow, held: Option<&HeldMark>) {
         let no_words = Vec::new();
         let words = held.map_or(&no_words, |held| &held.words);
         let (id, node) = (row.id, &row.node);
@@ -286,8 +286,8 @@ impl Audit {
         if has("storm") && words.last().is_some_and(|last| last != "storm") {
             self.wrong(world, format!("{node} ({id}) shows its holds out of order: {words:?}"));
         }
-        self.look_at_storm(world, daemon, row, has("storm"));
-        self.look_at_return(world, row);
+        self.check_storm(world, daemon, row, has("storm"));
+        self.check_return(world, row);
     }
 
     /// Where clocks are set, what ends by time alone may end a little early or late.
@@ -299,7 +299,7 @@ impl Audit {
     }
 
     /// P7: a storm holds while too many are down, and for no other reason; and nothing longer than `max-hold`.
-    fn look_at_storm(&mut self, world: &World, daemon: &Daemon, row: &MarkRow, is_held: bool) {
+    fn check_storm(&mut self, world: &World, daemon: &Daemon, row: &MarkRow, is_held: bool) {
         let (at, now) = (self.group_of(world, row), world.clock.wall());
         let settings = daemon.shared.base.settings();
         let (group, watched) = (&settings.groups[at], self.groups[at].clone());
@@ -332,7 +332,7 @@ impl Audit {
     }
 
     /// P5: a return is taken in whatever holds.
-    fn look_at_return(&mut self, world: &World, row: &MarkRow) {
+    fn check_return(&mut self, world: &World, row: &MarkRow) {
         let host = &world.hosts[world.index_of[&row.node]];
         let since = world.clock.now - host.changed;
         if host.is_up && row.returned_at.is_none() && since > RETURN_LIMIT && !self.loses_controllers {
@@ -347,7 +347,7 @@ impl Audit {
         world.hosts[world.index_of[&row.node]].group
     }
 
-    /// What holds a mark by what is so, but for storms and turns; in the order in which it is shown.
+    /// The reasons that hold a mark now, except storms and turns, in the order in which they are shown.
     fn in_force(&self, world: &World, daemon: &Daemon, row: &MarkRow) -> Vec<&'static str> {
         let (at, now) = (self.group_of(world, row), world.clock.wall());
         let settings = daemon.shared.base.settings();
@@ -373,17 +373,17 @@ impl Audit {
         let (id, node) = (row.id, &row.node);
         self.say(world, || format!("attempt {} of {node} ({id}) on {route} begins", due.delivery.attempts));
         if Daemon::is_known_to_all(world, id, route) {
-            self.wrong(world, format!("{node} ({id}) is told to {route} again, which is known to have it"));
+            self.wrong(world, format!("{node} ({id}) is sent to {route} again, which is known to have it"));
         }
         if due.delivery.is_step() {
             return;
         }
         let force = self.sure(self.in_force(world, daemon, row));
         if !force.is_empty() || row.standing.doubt().is_some() {
-            self.wrong(world, format!("{node} ({id}) is told to {route} while it is held: {force:?}"));
+            self.wrong(world, format!("{node} ({id}) is sent to {route} while it is held: {force:?}"));
         }
         if world.dismissed.contains(&id) {
-            self.wrong(world, format!("{node} ({id}) is told to {route} after an operator ended it"));
+            self.wrong(world, format!("{node} ({id}) is sent to {route} after an operator ended it"));
         }
         let (at, settings) = (self.group_of(world, row), daemon.shared.base.settings());
         if self.groups[at].rages
@@ -392,7 +392,7 @@ impl Audit {
         {
             self.wrong(
                 world,
-                format!("{node} ({id}) is told to {route} while too many of its group are down"),
+                format!("{node} ({id}) is sent to {route} while too many of its group are down"),
             );
         }
         let steps = daemon.under_way.iter().filter(|(mark, route)| *mark == id && !route.contains('.'));
@@ -401,7 +401,7 @@ impl Audit {
         }
     }
 
-    /// Never more hosts of a group are told at once than may be: a host's second mark may go on a route on which its first one
+    /// Never more hosts of a group are sent at once than may be: a host's second mark may go on a route on which its first one
     /// has ended by the route's terms, and is of the same host.
     pub(super) fn count(&mut self, world: &World, daemon: &Daemon) {
         let mut busy: BTreeMap<usize, BTreeSet<&HostName>> = BTreeMap::new();
@@ -415,7 +415,7 @@ impl Audit {
             let group = &settings.groups[at];
             let most = if group.rules.serial { Some(1) } else { group.rules.max_in_flight };
             if most.is_some_and(|most| hosts > most as usize) {
-                self.wrong(world, format!("{hosts} hosts of group {} are told at once", group.name));
+                self.wrong(world, format!("{hosts} hosts of group {} are sent at once", group.name));
             }
         }
     }
@@ -433,27 +433,27 @@ impl Audit {
         self.say(world, || format!("attempt of {mark} on {route} has ended"));
     }
 
-    /// P3: a receiver sees the same bytes on every attempt, whoever sends them.
+    /// P3: a receiver sees the same bytes on every attempt, from every controller.
     pub(super) fn arrived(&mut self, world: &mut World, route: &str, attempt: Attempt) {
         let (mark, receiver) = (attempt.mark, world.receivers.get_mut(route).unwrap());
         let first = receiver.first.entry(mark).or_insert_with(|| attempt.clone());
         if first.body != attempt.body {
-            self.wrong(world, format!("{mark} was told to {route} in other bytes than before"));
+            self.wrong(world, format!("{mark} was sent to {route} in other bytes than before"));
         }
         let (text, node) = (String::from_utf8_lossy(&attempt.body), &attempt.node);
         let is_true = text.contains(&format!("\"{node}.example.org\"")) && !text.contains("false");
         if !is_true {
-            self.wrong(world, format!("{route} was told of {node} what nobody configured: {text}"));
+            self.wrong(world, format!("{route} got of {node} what nobody configured: {text}"));
         }
         let host = world.index_of[node];
         let has_failed = world.outages.iter().any(|outage| outage.host == host);
-        let forged_in_vain = world.forged.contains(&mark) && has_failed;
-        if !world.whose.contains_key(&mark) && !forged_in_vain {
-            self.wrong(world, format!("{route} was told of {node}, which was not fenced"));
+        let forged_and_refused = world.forged.contains(&mark) && has_failed;
+        if !world.whose.contains_key(&mark) && !forged_and_refused {
+            self.wrong(world, format!("{route} was notified of {node}, which was not fenced"));
         }
     }
 
-    /// P11: what is done behind an acknowledgement is done only where the mark was told.
+    /// P11: what is done behind an acknowledgement is done only where the mark was sent.
     pub(super) fn step(&mut self, world: &World, due: &DueDelivery) {
         let route = due.delivery.route.split('.').next().unwrap();
         if due.delivery.is_return() {
@@ -461,20 +461,20 @@ impl Audit {
             self.is_called_back(world, due);
         } else if !world.receivers[route].has.contains(&due.mark.id) {
             let (node, step) = (&due.mark.node, &due.delivery.route);
-            self.wrong(world, format!("{step} is done for {node}, of which {route} was never told"));
+            self.wrong(world, format!("{step} is done for {node}, of which {route} was never notified"));
         }
     }
 
-    /// No dead host is called back, whatever its marks are. A look may be a moment old.
+    /// No dead host is called back, whatever its marks are. A poll may be a moment old.
     fn is_called_back(&mut self, world: &World, due: &DueDelivery) {
         let host = &world.hosts[world.index_of[&due.mark.node]];
-        if !host.is_up && world.clock.now > host.changed + LOOK {
+        if !host.is_up && world.clock.now > host.changed + POLL {
             let (node, route) = (&due.mark.node, &due.delivery.route);
             self.wrong(world, format!("{node} is called back by {route} while it is down"));
         }
     }
 
-    /// No living host is kept down by what an endpoint was sent, unless something of it is open where somebody sees it.
+    /// An endpoint keeps no living host down, unless its mark or return is still open and shown.
     fn is_up_again(&mut self, world: &World, daemon: &Daemon) {
         let settings = daemon.shared.base.settings();
         let routes = settings.routes.iter().filter(|route| route.goes_on_to(Step::Return));
@@ -492,8 +492,8 @@ impl Audit {
         }
     }
 
-    /// Marks of one host are told in their order.
-    fn look_at_order(&mut self, world: &World) {
+    /// Marks of one host are sent in their order.
+    fn check_order(&mut self, world: &World) {
         let mut first: BTreeMap<&HostName, &MarkRow> = BTreeMap::new();
         let place = |row: &MarkRow| (row.failure_time, row.id);
         for row in self.rows.values().filter(|row| row.settled.is_none()) {
@@ -509,8 +509,8 @@ impl Audit {
         self.first = first.into_iter().map(|(node, row)| (node.clone(), (row.id, since(row)))).collect();
     }
 
-    /// P6: what nothing holds is told soon, whatever becomes of others.
-    fn look_at_waits(&mut self, world: &World, daemon: &Daemon) {
+    /// P6: what nothing holds is sent soon, whatever becomes of others.
+    fn check_waits(&mut self, world: &World, daemon: &Daemon) {
         let open = self.open();
         for row in &open {
             let first = self.first.get(&row.node).filter(|(mark, _)| *mark == row.id);
@@ -522,7 +522,7 @@ impl Audit {
                     self.wrong(
                         world,
                         format!(
-                            "nothing holds {node} ({}), and {route} was not told of it for {waited} s",
+                            "nothing holds {node} ({}), and {route} was not notified of it for {waited} s",
                             row.id
                         ),
                     );
@@ -531,7 +531,7 @@ impl Audit {
         }
     }
 
-    /// For how many seconds a delivery has waited for no reason, where that is too long.
+    /// How many seconds a delivery has waited without a reason, where that is too long.
     fn waits(
         &self,
         world: &World,
@@ -557,7 +557,7 @@ impl Audit {
         (waited > limit).then_some(waited / 1000)
     }
 
-    /// P1, P2: every outage was told once to everybody who had to be told, or ended by a named operator or a rule.
+    /// P1, P2: every outage was sent once to every route that had to get it, or ended by a named operator or a rule.
     pub(super) fn end(&mut self, world: &World, daemon: &Daemon) {
         self.refresh(world, &daemon.journal);
         self.tally.marks = self.rows.len();
@@ -584,12 +584,12 @@ impl Audit {
         self.is_up_again(world, daemon);
     }
 
-    /// An operator looks at a mark that is in doubt: Pacemaker itself speaks of every fencing here, so that only a register or
+    /// An operator checks a mark that is in doubt: Pacemaker itself speaks of every fencing here, so that only a register or
     /// a controller that was lost can leave one.
     pub(super) fn doubted(&mut self, world: &World, row: &MarkRow) {
         let is_lost = self.loses_controllers || self.loses_register;
         // Fenced once more after its outage was notified: nobody knows whether it had been back.
-        if !is_lost && world.whose.contains_key(&row.id) && !is_told_otherwise(world, row) {
+        if !is_lost && world.whose.contains_key(&row.id) && !is_notified_otherwise(world, row) {
             let word = row.standing.as_str();
             self.wrong(
                 world,
@@ -600,11 +600,11 @@ impl Audit {
 
     fn end_of(&mut self, world: &World, daemon: &Daemon, (rank, outage): (usize, &Outage)) {
         let host = &world.hosts[outage.host].name;
-        // What somebody forged just before cannot be told from it.
+        // What somebody forged just before cannot be distinguished from it.
         let near = |row: &MarkRow| row.failure_time.distance(outage.began) <= NEAR + self.slack;
         let is_own = |row: &&MarkRow| match world.whose.get(&row.id) {
             Some(own) => *own == rank,
-            None => row.node == *host && near(row) && is_told(world, row.id),
+            None => row.node == *host && near(row) && is_notified(world, row.id),
         };
         let rows: Vec<MarkRow> = self.rows.values().filter(is_own).cloned().collect();
         let own: Vec<&MarkRow> = rows.iter().collect();
@@ -612,14 +612,14 @@ impl Audit {
             [] => self.wrong(world, format!("{host} was fenced at {} and has no mark", outage.began)),
             [_] => {}
             several => {
-                let told = several.iter().filter(|row| is_told(world, row.id)).count();
+                let notified = several.iter().filter(|row| is_notified(world, row.id)).count();
                 let is_lost = self.loses_controllers || self.loses_register;
-                let mut others = several.iter().filter(|row| !is_told(world, row.id));
+                let mut others = several.iter().filter(|row| !is_notified(world, row.id));
                 let are_ended = others.all(|row| world.dismissed.contains(&row.id));
-                if (told > 1 && !self.loses_register) || !(is_lost || are_ended) {
+                if (notified > 1 && !self.loses_register) || !(is_lost || are_ended) {
                     self.wrong(
                         world,
-                        format!("one outage of {host} has {} marks, {told} told", several.len()),
+                        format!("one outage of {host} has {} marks, {notified} sent", several.len()),
                     );
                 }
             }
@@ -629,7 +629,7 @@ impl Audit {
         }
     }
 
-    /// Every required receiver has it by its own record, or the mark ended in another way that somebody answers for.
+    /// Every required receiver has it by its own record, or the mark ended by an operator or a rule.
     fn is_done(&mut self, world: &World, daemon: &Daemon, row: &MarkRow) {
         let Some((how, _)) = row.settled else { return };
         let (id, node) = (row.id, &row.node);
@@ -639,15 +639,15 @@ impl Audit {
         let is_ruled_out =
             |d: &Delivery| d.state == State::Cancelled || self.cancelled.contains(&(id, d.route.clone()));
         let mut steps = deliveries.iter().filter(|d| d.chain.is_some()).peekable();
-        let is_told = match steps.peek() {
+        let is_notified = match steps.peek() {
             Some(_) => steps.any(has),
             None => deliveries.iter().filter(|d| d.required).all(|d| has(d) || is_ruled_out(d)),
         };
         let is_right = match how {
-            Settlement::Acknowledged => is_told,
+            Settlement::Acknowledged => is_notified,
             Settlement::Dismissed => world.dismissed.contains(&id),
             Settlement::Cancelled => deliveries.iter().all(|d| d.is_step() || d.state == State::Cancelled),
-            Settlement::Expired => is_told_otherwise(world, row),
+            Settlement::Expired => is_notified_otherwise(world, row),
         };
         if !is_right {
             let states: Vec<String> =
@@ -678,14 +678,14 @@ impl Audit {
     }
 }
 
-/// Whether the outage of a mark was told under another one.
-pub(super) fn is_told_otherwise(world: &World, row: &MarkRow) -> bool {
+/// Whether the outage of a mark was sent under another one.
+pub(super) fn is_notified_otherwise(world: &World, row: &MarkRow) -> bool {
     let own = world.whose.get(&row.id);
     let mut others = world.whose.iter().filter(|(id, outage)| **id != row.id && Some(*outage) == own);
-    others.any(|(id, _)| is_told(world, *id))
+    others.any(|(id, _)| is_notified(world, *id))
 }
 
-fn is_told(world: &World, mark: MarkId) -> bool {
+fn is_notified(world: &World, mark: MarkId) -> bool {
     world.receivers.values().any(|receiver| receiver.got.contains(&mark))
 }
 

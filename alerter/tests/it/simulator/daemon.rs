@@ -37,9 +37,9 @@ use super::world::{Attempt, CONTROLLERS, Mood, World};
 
 /// How long a mark waits for the register.
 const PATIENCE: Duration = Duration::from_secs(60);
-/// The engine looks at the cluster so often, in milliseconds; nothing comes of most looks.
+/// The engine polls the cluster so often, in milliseconds; nothing comes of most polls.
 const POLL: u64 = 2_000;
-/// What is fenced is looked at again when evidence alone makes a mark, by the CIB and by the history.
+/// What is fenced is judged again when evidence alone makes a mark, by the CIB and by the history.
 const GRACES: [u64; 2] = [11_000, 22_000];
 /// How long a receiver that confirms later may take.
 const WITHIN: Duration = Duration::from_secs(300);
@@ -48,7 +48,7 @@ const AGAIN: u64 = 60_000;
 /// The time limit of an exchange, in milliseconds.
 const LIMIT: u64 = 10_000;
 
-/// Routes that tell and, where their address says so, go on behind an acknowledgement.
+/// Routes that send and, where their address says so, go on behind an acknowledgement.
 static KINDS: [Kind; 1] = [Kind {
     word: "http",
     summary: "",
@@ -81,7 +81,7 @@ impl Driver for Plain {
         if self.goes_on { &[Step::Confirm, Step::Return] } else { &[] }
     }
 
-    fn return_body(&self, mark: &Mark, _told: &[u8]) -> Vec<u8> {
+    fn return_body(&self, mark: &Mark, _sent: &[u8]) -> Vec<u8> {
         format!("{} is back", mark.node).into_bytes()
     }
 
@@ -105,11 +105,11 @@ pub(super) enum Broken {
     Not,
     /// While a storm holds, nothing is taken in: neither returns nor ends.
     BlocksClearing,
-    /// Where one mark is refused or damaged, the pass ends there and nobody else is told.
+    /// Where one mark is refused or damaged, the pass ends there and nobody else is notified.
     StopsAtFirstError,
-    /// All of a group are told at once.
+    /// All of a group are sent at once.
     DoesNotCount,
-    /// What is held is told all the same.
+    /// What is held is sent all the same.
     IgnoresHolds,
 }
 
@@ -142,8 +142,8 @@ pub(super) struct Daemon {
     pub(super) shared: Arc<Shared>,
     broken: Broken,
     upkeep: Upkeep,
-    /// When the cluster is looked at, and when the engine only wakes.
-    looks: BTreeSet<u64>,
+    /// When the cluster is polled, and when the engine only wakes.
+    polls: BTreeSet<u64>,
     wakes: BTreeSet<u64>,
     upkeep_at: Option<u64>,
     flights: Vec<Flight>,
@@ -159,7 +159,7 @@ pub(super) struct Daemon {
 }
 
 impl Daemon {
-    /// What `run` does before its first look.
+    /// What `run` does before its first poll.
     pub(super) fn start(world: &mut World, controller: usize, broken: Broken) -> Self {
         world.clock.active = controller;
         let open = || Journal::open(&world.journal(controller), Role::Alerter).unwrap();
@@ -184,7 +184,7 @@ impl Daemon {
             shared,
             broken,
             upkeep: Upkeep::default(),
-            looks: BTreeSet::new(),
+            polls: BTreeSet::new(),
             wakes: BTreeSet::new(),
             upkeep_at: None,
             flights: Vec::new(),
@@ -196,13 +196,13 @@ impl Daemon {
             clocks,
             history_read: usize::MAX,
         };
-        daemon.look_soon(world.clock.now);
+        daemon.poll_soon(world.clock.now);
         daemon
     }
 
     /// Something in the cluster may have changed.
-    pub(super) fn look_soon(&mut self, now: u64) {
-        self.looks.extend([now, now + GRACES[0], now + GRACES[1]]);
+    pub(super) fn poll_soon(&mut self, now: u64) {
+        self.polls.extend([now, now + GRACES[0], now + GRACES[1]]);
     }
 
     /// One pass of the engine. Gives where it was killed.
@@ -220,7 +220,7 @@ impl Daemon {
             stop_at(cut, Cut::BeforeRecord)?;
         }
         self.take_back(now);
-        if self.is_time_to_look(world.clock.now) {
+        if self.is_time_to_poll(world.clock.now) {
             self.take_in(world, now);
             stop_at(cut, Cut::BeforePolicy)?;
             steer::steer(&mut self.journal, self.shared.policy(), now.wall).unwrap();
@@ -235,11 +235,11 @@ impl Daemon {
         Ok(())
     }
 
-    fn is_time_to_look(&mut self, now: u64) -> bool {
-        let before = self.looks.len();
-        self.looks.retain(|at| *at > now);
+    fn is_time_to_poll(&mut self, now: u64) -> bool {
+        let before = self.polls.len();
+        self.polls.retain(|at| *at > now);
         self.wakes.retain(|at| *at > now);
-        self.looks.len() < before
+        self.polls.len() < before
     }
 
     /// As the engine does where the clock was set.
@@ -259,9 +259,9 @@ impl Daemon {
         }
         let is_recent = world.clock.now.saturating_sub(world.fenced) < 60_000;
         let with_history = is_recent || self.history_read != world.history.len();
-        self.look(world, now, with_history);
+        self.poll(world, now, with_history);
         if std::mem::take(&mut self.shared.base.seen().history_wanted) && !with_history {
-            self.look(world, now, true);
+            self.poll(world, now, true);
         }
     }
 
@@ -270,7 +270,7 @@ impl Daemon {
         holds.values().any(|held| held.words.iter().any(|word| word == "storm"))
     }
 
-    fn look(&mut self, world: &mut World, now: Moment, with_history: bool) {
+    fn poll(&mut self, world: &mut World, now: Moment, with_history: bool) {
         let view = Arc::new(View {
             taken: now.instant,
             quorum: Ok(true),
@@ -379,7 +379,7 @@ impl Daemon {
         }
     }
 
-    /// What stands in an outbox for too long begins anew.
+    /// What stands in an outbox for too long begins again.
     fn take_back(&mut self, now: Moment) {
         let stale: Vec<DueDelivery> =
             self.shared.routes.outboxes().values_mut().flat_map(|outbox| outbox.remove_stale(now)).collect();
@@ -410,7 +410,7 @@ impl Daemon {
         let (first, then): (&[Ended], &[Ended]) = if comes_first { (&ended, &[]) } else { (&[], &ended) };
         let mut dispatched = self.journal.dispatch(first, &[], wait, now.wall).unwrap();
         steer::keep_up(&mut self.journal, self.shared.policy(), (&capacity, wait), now.wall).unwrap();
-        audit.look(world, self);
+        audit.check(world, self);
         self.break_holds(now.wall);
         dispatched.add(self.journal.dispatch(then, &capacity, wait, now.wall).unwrap());
         self.shared.base.damages.report(&dispatched.damaged);
@@ -444,7 +444,7 @@ impl Daemon {
         Ok(())
     }
 
-    /// The broken variants that tell what the policy holds.
+    /// The broken variants that send what the policy holds.
     fn break_holds(&mut self, now: Timestamp) {
         let is_freed = |words: &[String]| match self.broken {
             Broken::DoesNotCount => words == ["max-in-flight"],
@@ -541,7 +541,7 @@ impl Daemon {
         }
         receiver.got.insert(mark);
         receiver.down.insert(due.mark.node.clone(), mark);
-        receiver.told.entry(due.mark.node.clone()).or_insert(at);
+        receiver.notified.entry(due.mark.node.clone()).or_insert(at);
         let attempt = Attempt { mark, node: due.mark.node.clone(), body: due.delivery.body.clone() };
         if !receiver.confirms_later {
             receiver.has.insert(mark);
@@ -549,7 +549,7 @@ impl Daemon {
         let later = receiver.confirms_later;
         audit.arrived(world, &route, attempt);
         if later {
-            // Now and then it comes too late, and the mark is told once more.
+            // Now and then it comes too late, and the mark is sent once more.
             let wait = if rng.u8(..4) == 0 { rng.u64(300_000..600_000) } else { rng.u64(500..60_000) };
             self.callbacks.push(Callback { at: at + wait, route, mark });
         }
@@ -577,7 +577,7 @@ impl Daemon {
         }
     }
 
-    /// Has the hosts asked whose marks wait for it, and nobody else.
+    /// Probes the hosts whose marks wait for that, and no others.
     fn ask_hosts(&mut self, world: &World, rng: &mut Rng) {
         let wanted: BTreeSet<MarkId> =
             self.shared.policy.steering().to_probe().into_iter().map(|(mark, ..)| mark).collect();
@@ -608,7 +608,7 @@ impl Daemon {
             ("probe", after(rest)),
             ("stale", after(stale)),
             ("answer", self.flights.iter().map(|flight| flight.ends).min()),
-            ("look", self.looks.first().copied()),
+            ("poll", self.polls.first().copied()),
             ("wake", self.wakes.first().copied()),
             ("asked", self.asked.values().min().copied()),
             ("upkeep", self.upkeep_at),

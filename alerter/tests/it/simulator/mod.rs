@@ -1,5 +1,5 @@
 //! The simulator: from a seed it plays hours of a cloud against the real journal, intake, policy, chains, outboxes and endpoints,
-//! with a clock that is moved by hand, and an audit looks at every step (`make simulate`).
+//! with a clock that is moved by hand, and an audit checks every step (`make simulate`).
 
 mod audit;
 mod daemon;
@@ -29,7 +29,7 @@ fn complain(seed: u64, played: &Played) {
     played.violations.iter().for_each(|wrong| println!("    {wrong}"));
 }
 
-/// S4-53, S0-21: whatever happens, every outage is told as the rules say, and nothing that is held is told.
+/// S4-53, S0-21: whatever happens, every outage is sent as the rules say, and nothing that is held is sent.
 #[test]
 fn stories_of_a_few_seeds_break_no_promise() {
     let stories = [FEW, FEW_HARD].into_iter().flat_map(|scale| (0..10).map(move |seed| (seed, scale)));
@@ -45,14 +45,14 @@ fn stories_of_a_few_seeds_break_no_promise() {
     assert!(bad.is_empty(), "seeds {bad:?}");
 }
 
-/// A. No host waits for another: whom an endpoint does not take, it does not take, and all others are notified as fast as
+/// A. No host waits for another: some hosts an endpoint rejects, and all others are notified as fast as
 /// without them.
 #[test]
 fn whom_an_endpoint_refuses_delays_nobody_else() {
     let played = |rejected| play_story(Story::of_rejected(40, rejected), Broken::Not, false);
     let (alone, beside) = (played(0), played(6));
-    let latest = |played: &Played| (6..40).map(|at| played.told.get(&host(at)).copied()).max();
-    let late = |at: &usize| match (alone.told.get(&host(*at)), beside.told.get(&host(*at))) {
+    let latest = |played: &Played| (6..40).map(|at| played.notified.get(&host(at)).copied()).max();
+    let late = |at: &usize| match (alone.notified.get(&host(*at)), beside.notified.get(&host(*at))) {
         (Some(alone), Some(beside)) => *beside > alone + 5_000,
         _ => true,
     };
@@ -75,7 +75,7 @@ fn host(at: usize) -> HostName {
     HostName::parse(&format!("h{at}")).unwrap()
 }
 
-/// A seed is a story: whoever plays it again sees the same.
+/// A seed is a story: each replay is the same.
 #[test]
 fn the_same_seed_plays_the_same_story() {
     let played = || {
@@ -85,7 +85,7 @@ fn the_same_seed_plays_the_same_story() {
     assert_eq!(played(), played());
 }
 
-/// The first complaint about a broken model that says this, within a number of seeds.
+/// The first finding with this text about a broken model, within a number of seeds.
 fn is_caught(broken: Broken, says: &str) -> bool {
     (0..40).any(|seed| {
         let played = play(seed, FEW, broken, false);
@@ -108,7 +108,7 @@ fn a_loop_that_ends_at_the_first_error_is_found() {
 /// attempts that are not counted,
 #[test]
 fn attempts_that_are_not_counted_are_found() {
-    assert!(is_caught(Broken::DoesNotCount, "are told at once"));
+    assert!(is_caught(Broken::DoesNotCount, "are sent at once"));
 }
 
 /// and holds that hold nothing.

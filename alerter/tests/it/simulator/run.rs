@@ -10,7 +10,7 @@ use marks::id::MarkId;
 use marks::mark::MarkRow;
 use marks::register::{About, Decision, Ending, Scope};
 
-use super::audit::{Audit, Tally, is_told_otherwise};
+use super::audit::{Audit, Tally, is_notified_otherwise};
 use super::daemon::{Broken, Callback, Daemon};
 use super::story::{Cut, Event, Scale, Story};
 use super::world::{Mood, Order, World, mix};
@@ -19,7 +19,7 @@ use super::world::{Mood, Order, World, mix};
 const SETTLING: u64 = 12_000;
 /// So many passes at one moment are a loop.
 const SPIN: u32 = 2_000;
-/// Operators look at what is still there so often when all is quiet, in milliseconds.
+/// Operators check what is still there so often when all is quiet, in milliseconds.
 const ROUND: u64 = 600_000;
 /// A return is on its way so long after its mark has ended, in milliseconds.
 const BEHIND: u64 = 20 * 60_000;
@@ -32,8 +32,8 @@ pub(super) struct Played {
     pub(super) tally: Tally,
     /// Milliseconds.
     pub(super) lasted: u64,
-    /// When the first route was told of each host, in milliseconds since the story began.
-    pub(super) told: BTreeMap<HostName, u64>,
+    /// When the first route was notified of each host, in milliseconds since the story began.
+    pub(super) notified: BTreeMap<HostName, u64>,
 }
 
 struct Run {
@@ -81,8 +81,9 @@ pub(super) fn play_story(story: Story, broken: Broken, is_loud: bool) -> Played 
     run.until(story.rest);
     run.come_to_rest();
     let lasted = run.world.clock.now;
-    let told = run.world.receivers.values().next().map(|first| first.told.clone()).unwrap_or_default();
-    Played { violations: run.audit.violations, tally: run.audit.tally, lasted, told }
+    let notified =
+        run.world.receivers.values().next().map(|first| first.notified.clone()).unwrap_or_default();
+    Played { violations: run.audit.violations, tally: run.audit.tally, lasted, notified }
 }
 
 impl Run {
@@ -131,7 +132,7 @@ impl Run {
         }
         let over = |order: &Order| order.until.is_some_and(|until| until <= self.world.clock.wall());
         if self.world.orders.iter().any(over) {
-            self.look_soon();
+            self.poll_soon();
         }
         self.world.orders.retain(|order| order.until.is_none_or(|until| until > self.world.clock.wall()));
         self.confirm();
@@ -167,9 +168,9 @@ impl Run {
         self.restart = Some((self.world.clock.now + wait, to.unwrap_or(daemon.controller)));
     }
 
-    fn look_soon(&mut self) {
+    fn poll_soon(&mut self) {
         let now = self.world.clock.now;
-        self.daemon.iter_mut().for_each(|daemon| daemon.look_soon(now));
+        self.daemon.iter_mut().for_each(|daemon| daemon.poll_soon(now));
     }
 
     /// Receivers say that they have what they had only accepted.
@@ -193,7 +194,7 @@ impl Run {
             let callback = Confirmation { mark, route: Some(route.clone()), confirming, actor };
             let heard = daemon.journal.call_back(&callback, &says, wall).unwrap();
             self.audit.say(&self.world, || format!("{route} says of {mark}: refuses {refuses}: {heard:?}"));
-            daemon.look_soon(now);
+            daemon.poll_soon(now);
         }
     }
 
@@ -226,7 +227,7 @@ impl Run {
             Event::SetsClock { by } => self.world.clock.set += by,
             other => self.decide(other),
         }
-        self.look_soon();
+        self.poll_soon();
     }
 
     fn fence(&mut self, host: usize, by: Option<usize>) {
@@ -371,7 +372,7 @@ impl Run {
         rusqlite::Connection::open(daemon.journal.path()).unwrap().execute_batch(&sql).unwrap();
     }
 
-    /// Everything works, hosts come back, pauses end, and operators look at what is still held.
+    /// Everything works, hosts come back, pauses end, and operators check what is still held.
     fn come_to_rest(&mut self) {
         self.audit.say(&self.world, || "everything comes to rest".to_owned());
         self.cut = None;
@@ -400,14 +401,14 @@ impl Run {
                 self.end_order(is_maintenance);
             }
         }
-        self.look_soon();
+        self.poll_soon();
         let last = self.world.clock.now + PATIENCE;
         while self.is_busy() && self.world.clock.now < last && self.audit.violations.is_empty() {
             let end = self.world.clock.now + ROUND;
             self.until(end);
             self.go_round();
         }
-        // What is done behind the end of the last mark.
+        // Steps that follow the end of the last mark.
         if self.audit.violations.is_empty() {
             self.until(self.world.clock.now + BEHIND);
         }
@@ -433,7 +434,7 @@ impl Run {
             if is_doubted {
                 self.audit.doubted(&self.world, &row);
             }
-            let is_known = self.world.forged.contains(&row.id) || is_told_otherwise(&self.world, &row);
+            let is_known = self.world.forged.contains(&row.id) || is_notified_otherwise(&self.world, &row);
             if !deliveries.damaged.is_empty() || (is_doubted && is_known) {
                 unmark.push(row.id);
             } else if is_doubted || held.is_some_and(|held| held.words[0] == "confirm") {
@@ -447,8 +448,8 @@ impl Run {
         let now = self.world.clock.wall();
         let Some(daemon) = &mut self.daemon else { return };
         for mark in let_go {
-            daemon.journal.release_held(mark, false, ("I looked", "alice"), now).unwrap();
+            daemon.journal.release_held(mark, false, ("I checked", "alice"), now).unwrap();
         }
-        self.look_soon();
+        self.poll_soon();
     }
 }

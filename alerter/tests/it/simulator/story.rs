@@ -16,7 +16,7 @@ pub(super) struct RouteOf {
     pub(super) name: String,
     /// Its receiver says later whether it has the mark.
     pub(super) confirms_later: bool,
-    /// It asks what became of what it told, and tells that a host is back.
+    /// It asks what became of what it sent, and reports that a host is back.
     goes_on: bool,
     if_returned: &'static str,
     /// Milliseconds that an exchange takes.
@@ -35,7 +35,7 @@ impl RouteOf {
             has: Default::default(),
             got: Default::default(),
             first: Default::default(),
-            told: Default::default(),
+            notified: Default::default(),
             down: Default::default(),
         }
     }
@@ -68,7 +68,7 @@ pub(super) enum Event {
     Empties {
         all_but_one_in: Option<u8>,
     },
-    /// `fence_mark` looks after the register on every controller.
+    /// `fence_mark` keeps the register up on every controller.
     Monitors,
     /// Somebody who can write the register writes what is not so.
     Forges {
@@ -87,7 +87,7 @@ pub(super) enum Event {
     },
     /// It is back.
     Finds,
-    /// Nothing is told of everybody, or of a group, for so many milliseconds at most.
+    /// Nothing is sent of everybody, or of a group, for so many milliseconds at most.
     Pauses {
         group: Option<usize>,
         limit: Option<u64>,
@@ -274,7 +274,7 @@ impl Story {
         self.events.iter().any(|(_, event)| matches!(event, Event::Loses { .. }))
     }
 
-    /// Not every story has everything: what is rare is not to be lost in what is frequent.
+    /// Not every story has everything: rare events must not drown in frequent ones.
     fn happen(&mut self, rng: &mut Rng) {
         let hours = usize::try_from(self.rest / HOUR).unwrap();
         for _ in 0..rng.usize(1..=2 * hours) {
@@ -503,7 +503,7 @@ fn group_table(rng: &mut Rng, (name, group): (&str, usize), size: usize, routes:
     if name != "default" {
         writeln!(table, "hosts = [\"r{group}-*\"]").unwrap();
     }
-    table.push_str(&told(rng, routes));
+    table.push_str(&notified(rng, routes));
     table.push_str(&limits(rng, size));
     let mut seconds = |key: &str, one_in: u8, most: u64| {
         if rng.u8(..one_in) == 0 {
@@ -526,7 +526,7 @@ fn group_table(rng: &mut Rng, (name, group): (&str, usize), size: usize, routes:
     table
 }
 
-fn told(rng: &mut Rng, routes: &[RouteOf]) -> String {
+fn notified(rng: &mut Rng, routes: &[RouteOf]) -> String {
     let mut names: Vec<&str> = routes.iter().map(|route| route.name.as_str()).collect();
     rng.shuffle(&mut names);
     names.truncate(rng.usize(1..=names.len()));

@@ -30,7 +30,7 @@ const DC: usize = 0;
 
 /// When every story begins: what the real clock says has no part in it.
 const BEGINNING: Timestamp = Timestamp(4_000_000_000_000);
-/// The word of an attribute that asks not to tell of a host.
+/// The word of an attribute that asks not to report a host.
 const SKIP: &str = "host-failure-skip";
 
 /// The controllers' clocks: the monotonic one, and a wall clock each.
@@ -110,7 +110,7 @@ pub(super) struct Host {
     pub(super) is_skipped: bool,
     /// Milliseconds since the story began.
     pub(super) changed: u64,
-    /// Its line in the status section, made anew when it changes.
+    /// Its line in the status section, made again when it changes.
     status: String,
 }
 
@@ -122,7 +122,7 @@ pub(super) struct Outage {
     pub(super) ended: Option<Timestamp>,
 }
 
-/// How an endpoint takes what it is told.
+/// How an endpoint takes what it gets.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Mood {
     Takes,
@@ -144,7 +144,7 @@ pub(super) struct Attempt {
     pub(super) body: Vec<u8>,
 }
 
-/// Somebody who is told.
+/// An endpoint that is notified.
 pub(super) struct Receiver {
     pub(super) mood: Mood,
     /// Since when it takes marks, in milliseconds since the story began.
@@ -163,8 +163,8 @@ pub(super) struct Receiver {
     pub(super) got: BTreeSet<MarkId>,
     /// The first attempt of each mark.
     pub(super) first: BTreeMap<MarkId, Attempt>,
-    /// When it was first told of a host, in milliseconds since the story began.
-    pub(super) told: BTreeMap<HostName, u64>,
+    /// When it was first notified of a host, in milliseconds since the story began.
+    pub(super) notified: BTreeMap<HostName, u64>,
     /// Which hosts it has down, each because of the mark whose reason stands there.
     pub(super) down: BTreeMap<HostName, MarkId>,
 }
@@ -436,7 +436,7 @@ impl World {
         let (now, dc) = (self.clock.right(), self.clock.of(DC).seconds());
         self.hosts[host].connect(to, self.clock.of(to).seconds());
         (self.hosts[host].joined, self.hosts[host].is_forgotten) = (dc, false);
-        // Whoever had connected it before has stopped its resource since; clocks that agree need not know that.
+        // The controller that had connected it before has stopped its resource since; clocks that agree need not know that.
         if self.clock.skews != [0; 3] {
             self.hosts[host].connections.retain(|(there, ..)| *there == to);
         }
@@ -538,7 +538,7 @@ impl Host {
             return;
         }
         for (_, call, second) in self.connections.iter().filter(|(there, ..)| *there == controller) {
-            // Whoever held the connection to a host that is lost has seen its monitor fail.
+            // The controller that held the connection to a host that is lost has seen its monitor fail.
             let seen = if self.is_up {
                 String::new()
             } else {
@@ -577,7 +577,7 @@ fn probe(second: i64) -> String {
     )
 }
 
-/// A number that looks like any other (splitmix64).
+/// A number that seems random (splitmix64).
 pub(super) fn mix(seed: u64) -> u64 {
     let mut z = seed.wrapping_add(0x9e37_79b9_7f4a_7c15);
     z = (z ^ (z >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);

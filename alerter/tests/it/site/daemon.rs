@@ -24,7 +24,7 @@ use marks::time::Timestamp;
 use pacemaker::register::Tools;
 use serde_json::Value;
 
-use super::{ROUTES, Site, Told};
+use super::{Notified, ROUTES, Site};
 
 /// How long a mark waits for the register.
 pub(crate) const PATIENCE: Duration = Duration::from_secs(60);
@@ -45,7 +45,7 @@ pub(crate) struct Alerter {
 }
 
 impl Alerter {
-    /// What `run` does before its first look.
+    /// What `run` does before its first poll.
     pub(crate) fn start(site: &Site, controller: &'static str) -> Self {
         Self::start_with(site, controller, drivers::KINDS)
     }
@@ -75,12 +75,12 @@ impl Alerter {
         }
     }
 
-    /// One pass of the engine: look, take in, keep the register up, tell; and what was acknowledged goes into the register.
+    /// One pass of the engine: poll, take in, keep the register up, send; and what was acknowledged goes into the register.
     pub(crate) fn pass(&mut self, site: &mut Site) {
         self.take_in(site);
         self.keep_up(site);
         if site.quorum {
-            self.tell(site);
+            self.send(site);
             self.keep_up(site);
         }
     }
@@ -98,12 +98,12 @@ impl Alerter {
         Arc::clone(&self.shared)
     }
 
-    /// Looks and takes in, without telling.
+    /// Polls and takes in, without sending.
     pub(crate) fn take_in(&mut self, site: &Site) {
-        self.look(site, false).unwrap();
+        self.poll(site, false).unwrap();
         let is_due = self.history_read.is_none_or(|last| site.now.since(last) >= HISTORY);
         if std::mem::take(&mut self.shared.base.seen().history_wanted) || is_due {
-            self.look(site, true).unwrap();
+            self.poll(site, true).unwrap();
             self.history_read = Some(site.now);
         }
     }
@@ -113,8 +113,8 @@ impl Alerter {
         site.clock(self.controller)
     }
 
-    /// One look; gives the fault that cut it off.
-    pub(crate) fn look(&mut self, site: &Site, with_history: bool) -> Result<(), JournalError> {
+    /// One poll; gives the fault that cut it off.
+    pub(crate) fn poll(&mut self, site: &Site, with_history: bool) -> Result<(), JournalError> {
         let (now, moment) = (self.now(site), site.moment(self.controller));
         if self.shared.base.cluster.is_none() {
             apply::take_in_at(&mut self.journal, (&self.shared.base, &self.shared.accounts), None, moment)?;
@@ -164,7 +164,7 @@ impl Alerter {
     }
 
     /// Makes every attempt that is due; a route that is down refuses it.
-    pub(crate) fn tell(&mut self, site: &mut Site) {
+    pub(crate) fn send(&mut self, site: &mut Site) {
         let routes: Vec<String> =
             self.shared.base.settings().routes.iter().map(|route| route.name.to_string()).collect();
         for route in &routes {
@@ -207,7 +207,7 @@ impl Alerter {
         let body: Value = serde_json::from_slice(&due.delivery.body).unwrap();
         let text = |value: &Value| value.as_str().unwrap().to_owned();
         let host = text(&body["payload"]["hostname"]);
-        site.told.push(Told {
+        site.notified.push(Notified {
             by: self.controller,
             route: due.delivery.route.clone(),
             id: text(&body["id"]),
@@ -270,12 +270,12 @@ impl Alerter {
 
     /// `nova-host-alerter release`.
     pub(crate) fn release(&mut self, site: &Site, mark: MarkId) {
-        assert!(self.journal.release(mark, "I looked", "alice", self.now(site)).unwrap().is_some());
+        assert!(self.journal.release(mark, "I checked", "alice", self.now(site)).unwrap().is_some());
     }
 
-    /// The same for what a route keeps back.
+    /// The same for a mark that a route's terms keep back.
     pub(crate) fn release_held(&mut self, site: &Site, mark: MarkId) {
-        assert!(self.journal.release_held(mark, false, ("I looked", "alice"), self.now(site)).unwrap() > 0);
+        assert!(self.journal.release_held(mark, false, ("I checked", "alice"), self.now(site)).unwrap() > 0);
     }
 
     /// The routes and states of a mark's deliveries.

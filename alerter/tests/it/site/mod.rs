@@ -32,12 +32,12 @@ pub(crate) use daemon::{Alerter, PATIENCE, refused, taken};
 pub(crate) use world::{Host, Kind};
 
 pub(crate) const CONTROLLERS: [&str; 3] = ["ctl1", "ctl2", "ctl3"];
-/// Two routes, so that one can be down while the other takes what is told.
+/// Two routes, so that one can be down while the other takes what is sent.
 pub(crate) const ROUTES: [&str; 2] = ["nova", "backup"];
 
-/// What was told to a route.
+/// What was sent to a route.
 #[derive(Clone, PartialEq, Eq)]
-pub(crate) struct Told {
+pub(crate) struct Notified {
     pub(crate) by: &'static str,
     pub(crate) route: String,
     pub(crate) id: String,
@@ -51,7 +51,7 @@ pub(crate) struct Told {
     pub(crate) at: Timestamp,
 }
 
-impl fmt::Debug for Told {
+impl fmt::Debug for Notified {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let Self { by, route, id, node, failure_time, .. } = self;
         write!(f, "{node} at {failure_time} by {by} to {route} as {id}")
@@ -89,7 +89,7 @@ pub(crate) struct Site {
     pub(crate) own_work: BTreeMap<&'static str, i64>,
     /// Routes that refuse every connection.
     pub(crate) down: BTreeSet<&'static str>,
-    pub(crate) told: Vec<Told>,
+    pub(crate) notified: Vec<Notified>,
     /// What routes did behind an acknowledgement: by whom, on which of their steps, with what.
     pub(crate) further: Vec<(&'static str, String, String)>,
     /// What was really fenced.
@@ -122,7 +122,7 @@ impl Site {
             lost: BTreeSet::new(),
             own_work: BTreeMap::new(),
             down: BTreeSet::new(),
-            told: Vec::new(),
+            notified: Vec::new(),
             further: Vec::new(),
             outages: Vec::new(),
         };
@@ -239,7 +239,7 @@ impl Site {
         }
     }
 
-    /// What is known of the outage that a host is in: one of its marks may have this id.
+    /// Adds an id that a mark of the host's current outage may have.
     fn may_be_called(&mut self, host: &str, id: MarkId) {
         let open = self.outages.iter_mut().rev().find(|outage| outage.host == host);
         if let Some(outage) = open.filter(|outage| outage.ended.is_none()) {
@@ -465,7 +465,7 @@ impl Site {
         fencing
     }
 
-    /// The host dies; the agent marks it, or only Pacemaker tells of it.
+    /// The host dies; the agent marks it, or only Pacemaker reports it.
     pub(crate) fn fail(&mut self, host: &'static str, is_marked: bool) {
         if is_marked {
             self.outage(host, "ctl2");
@@ -478,22 +478,23 @@ impl Site {
 
     /// What the audit says, in one text; empty where every promise was kept.
     pub(crate) fn audit(&self) -> Vec<String> {
-        audit::complaints(&self.outages, &self.told, self.skew())
+        audit::complaints(&self.outages, &self.notified, self.skew())
     }
 
-    /// What the promise wants, whoever keeps it: every outage is told, or held by the alerter that is active now with a reason
-    /// that everybody sees, where `may_be_held`; what is told is true; and nothing waits for ever where nobody sees it.
+    /// What the promise wants: every outage is sent, or held by the alerter that is active now with a reason
+    /// that everybody sees, where `may_be_held`; what is sent is true; and nothing waits for ever where nobody sees it.
     pub(crate) fn promise(&self, alerter: &Alerter, may_be_held: bool) -> Vec<String> {
         let held = self.outages.iter().filter(|outage| outage.ids.iter().any(|id| alerter.is_held(*id)));
         let excused: BTreeSet<String> = match may_be_held {
-            true => held.flat_map(|o| ROUTES.map(|route| audit::untold(o, route))).collect(),
+            true => held.flat_map(|o| ROUTES.map(|route| audit::not_notified(o, route))).collect(),
             false => BTreeSet::new(),
         };
         let mut wrong: Vec<String> = self.audit().into_iter().filter(|it| !excused.contains(it)).collect();
-        let is_true =
-            |told: &&Told| told.fqdn == format!("{}.example.org", told.node) && told.on_shared_storage;
-        let untrue = self.told.iter().filter(|told| !is_true(told));
-        wrong.extend(untrue.map(|told| format!("{told:?} says what nobody configured")));
+        let is_true = |notified: &&Notified| {
+            notified.fqdn == format!("{}.example.org", notified.node) && notified.on_shared_storage
+        };
+        let untrue = self.notified.iter().filter(|notified| !is_true(notified));
+        wrong.extend(untrue.map(|notified| format!("{notified:?} says what nobody configured")));
         let waiting = self.evidence_on(alerter.controller);
         if waiting > 0 {
             wrong.push(format!(
@@ -504,26 +505,26 @@ impl Site {
         wrong
     }
 
-    /// Every fenced host was told once to every route.
+    /// Every fenced host was sent once to every route.
     #[track_caller]
-    pub(crate) fn assert_all_told(&self) {
+    pub(crate) fn assert_all_notified(&self) {
         let complaints = self.audit();
-        assert!(complaints.is_empty(), "{complaints:#?}\n{:#?}\n{:#?}", self.told, self.outages);
+        assert!(complaints.is_empty(), "{complaints:#?}\n{:#?}\n{:#?}", self.notified, self.outages);
     }
 
-    /// The ids that were told, each once, in order.
-    pub(crate) fn told_ids(&self) -> Vec<String> {
+    /// The ids that were sent, each once, in order.
+    pub(crate) fn notified_ids(&self) -> Vec<String> {
         let mut ids: Vec<String> = Vec::new();
-        for told in &self.told {
-            if !ids.contains(&told.id) {
-                ids.push(told.id.clone());
+        for notified in &self.notified {
+            if !ids.contains(&notified.id) {
+                ids.push(notified.id.clone());
             }
         }
         ids
     }
 }
 
-/// A site and an alerter on this controller that has looked.
+/// A site and an alerter on this controller that has polled.
 pub(crate) fn begun(hosts: &[&'static str], controller: &'static str) -> (Site, Alerter) {
     started(Site::new(hosts), controller)
 }

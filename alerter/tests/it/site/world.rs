@@ -164,7 +164,7 @@ fn history(host: &str, state: &Host, controller: &str) -> String {
             r#"<lrm_rsc_op id="{host}" operation="{operation}" rc-code="{rc}" call-id="{call}" last-rc-change="{second}"/>"#
         )
     };
-    // Whoever held the connection to a host that is lost has seen its monitor fail.
+    // The controller that held the connection to a host that is lost has seen its monitor fail.
     let failed = |call, second| {
         if state.member == Some(false) { op("monitor", 1, call, second + 1) } else { String::new() }
     };

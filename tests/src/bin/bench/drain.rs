@@ -1,4 +1,4 @@
-//! How fast 10,000 open marks are told and written down as acknowledged, against an endpoint that takes no time.
+//! How fast 10,000 open marks are sent and written down as acknowledged, against an endpoint that takes no time.
 
 use std::net::SocketAddr;
 use std::time::Duration;
@@ -44,12 +44,12 @@ fn into_nginx(backlog: &Backlog, nginx: &Nginx) -> anyhow::Result<()> {
 fn into_sink(backlog: &Backlog) -> anyhow::Result<()> {
     let sink = Sink::on_loopback(2 * USUAL_IN_FLIGHT, Manner::After(Duration::ZERO))?;
     turns("a sink that counts", sink.address(), |connections| {
-        let Drained { cut, told, .. } = drain(backlog, sink.address(), connections)?;
+        let Drained { cut, acknowledged, .. } = drain(backlog, sink.address(), connections)?;
         let mut arrivals = sink.take();
         arrivals.retain(|arrival| !peers::is_of_wrk(&arrival.body));
         let came = backlog.check(&arrivals)?;
         ensure!(came.again == 0, "{} marks came again", came.again);
-        ensure!(came.marks == told, "{} marks came, {told} are acknowledged", came.marks);
+        ensure!(came.marks == acknowledged, "{} marks came, {acknowledged} are acknowledged", came.marks);
         let begin = arrivals.first().map_or(cut.at, |first| first.at);
         Ok(cut.count as f64 / cut.at.saturating_duration_since(begin).as_secs_f64())
     })
@@ -89,7 +89,7 @@ struct Drained {
     /// When all was acknowledged, or how much was when it was cut off.
     cut: Progress,
     /// How many were acknowledged when those that were under way had ended.
-    told: usize,
+    acknowledged: usize,
 }
 
 /// Starts an alerter on the backlog and ends it when all is acknowledged, or at the limit. No mark is sent twice.
@@ -100,13 +100,13 @@ fn drain(backlog: &Backlog, address: SocketAddr, connections: Connections) -> an
     let ledger = Ledger::open(&site)?;
     let cut = ledger.until_acknowledged(LIMIT)?;
     site.end(Signal::SIGTERM)?;
-    ensure!(cut.count > 0, "nothing was told within {} s", LIMIT.as_secs());
-    let (told, attempts) = (ledger.acknowledged()?, ledger.attempts()?);
+    ensure!(cut.count > 0, "nothing was sent within {} s", LIMIT.as_secs());
+    let (acknowledged, attempts) = (ledger.acknowledged()?, ledger.attempts()?);
     // Attempts that the stop cut off before their first byte are on record as well.
-    let most = if told < backlog.count { told + USUAL_IN_FLIGHT } else { told };
-    ensure!((told..=most).contains(&attempts), "{attempts} attempts for {told} marks");
-    if told < backlog.count {
-        println!("cut off after {} s: {told} of {} marks", LIMIT.as_secs(), backlog.count);
+    let most = if acknowledged < backlog.count { acknowledged + USUAL_IN_FLIGHT } else { acknowledged };
+    ensure!((acknowledged..=most).contains(&attempts), "{attempts} attempts for {acknowledged} marks");
+    if acknowledged < backlog.count {
+        println!("cut off after {} s: {acknowledged} of {} marks", LIMIT.as_secs(), backlog.count);
     }
-    Ok(Drained { begin: ledger.first_acknowledged()?, cut, told })
+    Ok(Drained { begin: ledger.first_acknowledged()?, cut, acknowledged })
 }

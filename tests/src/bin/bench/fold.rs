@@ -1,4 +1,4 @@
-//! How fast fencings become marks, while the endpoint is dead: the storm after which much is to be told.
+//! How fast fencings become marks, while the endpoint is dead: the storm after which much is to be sent.
 
 use std::time::{Duration, Instant};
 

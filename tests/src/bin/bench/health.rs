@@ -1,4 +1,4 @@
-//! What it costs that somebody asks how it goes: from a mark to its POST beside 100,000 open marks, with and without 100 requests a
+//! What health checks cost: from a mark to its POST beside 100,000 open marks, with and without 100 requests a
 //! second at `/health` and at `/metrics`.
 
 use std::io::{Read as _, Write as _};
@@ -15,12 +15,12 @@ use tests::programs::Site;
 use tests::sink::{Manner, Sink};
 
 use crate::figures::{Times, line, ratio};
-use crate::neighbours::tell;
+use crate::neighbours::notify;
 use crate::route::{USUAL_IN_FLIGHT, tables};
 
 /// Open marks, whose endpoint takes none of them.
 const OPEN: usize = 100_000;
-/// Changes between asking and not asking: whatever else the machine does befalls both.
+/// Changes between asking and not asking: other load of the machine affects both.
 const TURNS: usize = 20;
 /// Marks in each turn.
 const ROUNDS: usize = 20;
@@ -77,7 +77,7 @@ fn free() -> std::io::Result<SocketAddr> {
 
 fn marks(site: &Site, healthy: &Sink, name: &str, times: &mut Times) -> anyhow::Result<()> {
     for round in 0..ROUNDS {
-        times.add(tell(site, healthy, &format!("{name}-{round}"))?);
+        times.add(notify(site, healthy, &format!("{name}-{round}"))?);
         thread::sleep(PAUSE);
     }
     Ok(())

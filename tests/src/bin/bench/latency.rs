@@ -34,11 +34,11 @@ fn measure(backlog: &Backlog, delay: Duration, at_once: usize) -> anyhow::Result
     let ideal = at_once as f64 / delay.as_secs_f64();
     line(&format!("{} ms, {at_once} at once: ideal", delay.as_millis()), format_args!("{ideal:.0} a second"));
     for connections in Connections::BOTH {
-        let ours = tell(backlog, &sink, (at_once, connections), (ideal * IDEAL.as_secs_f64()) as usize)?;
+        let ours = send(backlog, &sink, (at_once, connections), (ideal * IDEAL.as_secs_f64()) as usize)?;
         ratio(&format!("ours to the ideal, {}", connections.as_str()), ours / ideal, ">= 0.95");
     }
     if let Some(wrk) = peers::installed("wrk") {
-        // What it says itself counts the answers that it did not wait for.
+        // Its own figure counts answers that it did not wait for.
         peers::wrk(&wrk, sink.address(), at_once, Connections::Kept)?;
         let theirs = rate(&sink.take(), at_once)?;
         ratio(
@@ -50,8 +50,8 @@ fn measure(backlog: &Backlog, delay: Duration, at_once: usize) -> anyhow::Result
     Ok(())
 }
 
-/// Tells `count` marks, or all there are, and gives the rate behind the first round.
-fn tell(
+/// Sends `count` marks, or all there are, and gives the rate behind the first round.
+fn send(
     backlog: &Backlog,
     sink: &Sink,
     (at_once, connections): (usize, Connections),
@@ -72,7 +72,7 @@ fn tell(
 }
 
 fn rate(arrivals: &[Arrival], at_once: usize) -> anyhow::Result<f64> {
-    ensure!(arrivals.len() > at_once, "only {} marks were told within {} s", arrivals.len(), LIMIT.as_secs());
+    ensure!(arrivals.len() > at_once, "only {} marks were sent within {} s", arrivals.len(), LIMIT.as_secs());
     let (first, last) = (&arrivals[at_once - 1], &arrivals[arrivals.len() - 1]);
     Ok((arrivals.len() - at_once) as f64 / last.at.saturating_duration_since(first.at).as_secs_f64())
 }

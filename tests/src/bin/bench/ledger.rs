@@ -8,10 +8,10 @@ use marks::time::Timestamp;
 use rusqlite::{Connection, OpenFlags};
 use tests::programs::Site;
 
-/// From one look to the next.
+/// From one reading to the next.
 const PAUSE: Duration = Duration::from_millis(5);
 
-/// Deliveries that are not at their end, each part by its index: a look at every row would take the time of the alerter.
+/// Deliveries that are not at their end, each part by its index: reading every row would take the time of the alerter.
 const OPEN: &str = "SELECT (SELECT count(*) FROM delivery WHERE state IN ('pending', 'parked'))
     + (SELECT count(*) FROM delivery WHERE state IN ('in-flight', 'held'))
     + (SELECT count(*) FROM delivery WHERE state = 'quarantined')";
@@ -38,7 +38,7 @@ impl Ledger {
     pub(crate) fn until_acknowledged(&self, limit: Duration) -> anyhow::Result<Progress> {
         let all = self.count("SELECT count(*) FROM delivery")?;
         let last = until(limit, || Ok(all.saturating_sub(self.count(OPEN)?)), all)?;
-        // Whatever else may be an end is no acknowledgement.
+        // Any other end is no acknowledgement.
         ensure!(self.acknowledged()? >= last.count, "marks have ended that nobody acknowledged");
         Ok(last)
     }
@@ -78,15 +78,15 @@ impl Ledger {
     }
 }
 
-/// Looks again and again until there are `count`, or until `limit`.
+/// Reads again and again until there are `count`, or until `limit`.
 fn until(
     limit: Duration,
-    look: impl Fn() -> anyhow::Result<usize>,
+    read: impl Fn() -> anyhow::Result<usize>,
     count: usize,
 ) -> anyhow::Result<Progress> {
     let end = Instant::now() + limit;
     loop {
-        let found = look()?;
+        let found = read()?;
         let (at, by_the_clock) = (Instant::now(), Timestamp::now());
         if found >= count || at >= end {
             return Ok(Progress { count: found, at, by_the_clock });

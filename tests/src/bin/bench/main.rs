@@ -1,7 +1,7 @@
 //! `make bench`: speed and memory of the whole path, as ratios. Every figure stands beside a floor or a peer that was
 //! measured in the same run, in turns with it, so that a busy machine slows both.
 //!
-//! No figure fails the run: what is wanted stands beside it. A wrong result does: a mark that is lost, that comes twice
+//! No figure fails the run: the wanted value stands beside it. A wrong result does: a mark that is lost, that comes twice
 //! without a reason, or out of order.
 
 mod agent;
@@ -25,7 +25,7 @@ use std::time::Instant;
 
 use anyhow::bail;
 
-/// More pressure on the processors than this, in percent, is somebody else's work.
+/// More pressure on the processors than this, in percent, comes from other work.
 const QUIET: f64 = 12.0;
 
 /// The word for a subject, and what measures and prints it.
@@ -46,7 +46,7 @@ const SUBJECTS: [Subject; 11] = [
     ("plan", plan::run),
 ];
 
-/// Without words everything, else what they name.
+/// Measures everything, or what the words name.
 fn main() -> anyhow::Result<()> {
     let words: Vec<String> = std::env::args().skip(1).collect();
     if let [word, program, stdin] = &words[..]

@@ -1,4 +1,4 @@
-//! 100,000 open marks: what memory they take, and how soon the first is told after a SIGKILL.
+//! 100,000 open marks: what memory they take, and how soon the first is sent after a SIGKILL.
 
 use std::thread;
 use std::time::{Duration, Instant};
@@ -11,7 +11,7 @@ use tests::programs::Site;
 use tests::sink::{Arrival, Manner, Sink};
 
 use crate::figures::{Times, line, ratio};
-use crate::route::{TOLD_AGAIN, USUAL_IN_FLIGHT, tables};
+use crate::route::{SENT_AGAIN, USUAL_IN_FLIGHT, tables};
 
 const MARKS: usize = 100_000;
 const ROUNDS: usize = 5;
@@ -22,12 +22,12 @@ const ANSWER: Duration = Duration::from_millis(100);
 const FIRST: Duration = Duration::from_secs(30);
 const WORK: Duration = Duration::from_secs(2);
 const START: Duration = Duration::from_secs(60);
-/// Memory is at rest when it was the same for so many looks,
-const LOOKS: usize = 6;
+/// Memory is at rest when it was the same for so many samples,
+const SAMPLES: usize = 6;
 /// so far apart,
 const PAUSE: Duration = Duration::from_millis(500);
 /// and after so many of them in any case.
-const MOST_LOOKS: usize = 40;
+const MOST_SAMPLES: usize = 40;
 
 pub(crate) fn run() -> anyhow::Result<()> {
     let backlog = Backlog::of_marks(MARKS, &["recovery"])?;
@@ -65,12 +65,12 @@ fn rest(site: &mut Site) -> anyhow::Result<()> {
         thread::sleep(PAUSE);
     }
     let (mut same, mut last) = (0, 0.0);
-    for _ in 0..MOST_LOOKS {
+    for _ in 0..MOST_SAMPLES {
         thread::sleep(PAUSE);
         let now = resident(pid)?.0;
         same = if (now - last).abs() < 0.1 { same + 1 } else { 0 };
         last = now;
-        if same >= LOOKS {
+        if same >= SAMPLES {
             break;
         }
     }
@@ -96,7 +96,7 @@ impl Restart {
         self.seen.extend(self.sink.take());
         let started = Instant::now();
         self.site.launch()?;
-        ensure!(self.sink.wait_for(1, FIRST), "nothing was told within {} s", FIRST.as_secs());
+        ensure!(self.sink.wait_for(1, FIRST), "nothing was sent within {} s", FIRST.as_secs());
         let came = self.sink.take();
         let first = came[0].at;
         self.seen.extend(came);
@@ -111,7 +111,7 @@ impl Restart {
         self.site.end(Signal::SIGTERM)?;
         self.seen.extend(self.sink.take());
         let came = backlog.check(&self.seen)?;
-        let most = (ROUNDS + 1) * TOLD_AGAIN;
+        let most = (ROUNDS + 1) * SENT_AGAIN;
         ensure!(came.again <= most, "{} marks came again after {} kills", came.again, ROUNDS + 1);
         Ok(())
     }

@@ -71,19 +71,19 @@ fn measure(backlog: &Backlog, neighbour: Neighbour, turn: usize, times: &mut Tim
     backlog.lay_into(&site)?;
     site.start()?;
     for round in 0..ROUNDS {
-        times.add(tell(&site, &healthy, &format!("new{turn}-{round}"))?);
+        times.add(notify(&site, &healthy, &format!("new{turn}-{round}"))?);
         thread::sleep(PAUSE);
     }
-    ensure!(healthy.take().is_empty(), "the healthy endpoint was told something twice");
+    ensure!(healthy.take().is_empty(), "the healthy endpoint was sent something twice");
     site.end(Signal::SIGKILL)
 }
 
 /// From the begin of a commit to the last byte of its POST.
-pub(crate) fn tell(site: &Site, healthy: &Sink, host: &str) -> anyhow::Result<Duration> {
+pub(crate) fn notify(site: &Site, healthy: &Sink, host: &str) -> anyhow::Result<Duration> {
     let fencing = samples::fencing(host, Timestamp::now());
     let begun = Instant::now();
     record(site, &fencing)?;
-    ensure!(healthy.wait_for(1, ARRIVAL), "{host} was not told within {} s", ARRIVAL.as_secs());
+    ensure!(healthy.wait_for(1, ARRIVAL), "{host} was not sent within {} s", ARRIVAL.as_secs());
     let came = healthy.take();
     let is_it = |body: &[u8]| String::from_utf8_lossy(body).contains(&fencing.id.to_string());
     ensure!(came.len() == 1 && is_it(&came[0].body), "another mark came than that of {host}");

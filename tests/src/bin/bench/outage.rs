@@ -38,14 +38,18 @@ pub(crate) fn run() -> anyhow::Result<()> {
     site.end(Signal::SIGTERM)?;
     let arrivals = sink.take();
     let came = backlog.check(&arrivals)?;
-    let told = ledger.acknowledged()?;
-    ensure!(came.marks == told, "{} marks came, {told} are acknowledged", came.marks);
+    let acknowledged = ledger.acknowledged()?;
+    ensure!(came.marks == acknowledged, "{} marks came, {acknowledged} are acknowledged", came.marks);
     let found = arrivals.first().map_or(end.at, |first| first.at);
     print(end.at.saturating_duration_since(back), found.saturating_duration_since(back), ideal);
     // Those that met a closed port are counted by the journal alone.
-    ratio("requests wasted for each mark", (ledger.attempts()? - told) as f64 / MARKS as f64, "<= 0.2");
-    if told < MARKS {
-        println!("cut off after {} s: {told} of {MARKS} marks", limit.as_secs());
+    ratio(
+        "requests wasted for each mark",
+        (ledger.attempts()? - acknowledged) as f64 / MARKS as f64,
+        "<= 0.2",
+    );
+    if acknowledged < MARKS {
+        println!("cut off after {} s: {acknowledged} of {MARKS} marks", limit.as_secs());
     }
     Ok(())
 }

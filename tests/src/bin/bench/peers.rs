@@ -1,4 +1,4 @@
-//! What others make of the same endpoint: `nginx` as an endpoint that costs nothing, and `wrk`, which only sends.
+//! The same path with other programs: `nginx` as an endpoint that costs nothing, and `wrk`, which only sends.
 
 use std::fs;
 use std::net::{SocketAddr, TcpListener, TcpStream};
@@ -110,7 +110,7 @@ pub(crate) fn wrk(
     Ok(rate.with_context(|| format!("wrk says no rate: {said}"))?.trim().parse()?)
 }
 
-/// The mark that `wrk` tells of.
+/// The mark that `wrk` sends.
 const ID: &str = "01a1fdbf-0d60-71c8-80b2-0dca4f558146";
 
 /// Whether a request is one of `wrk`, whose last ones may be read after its end.

@@ -20,12 +20,12 @@ use crate::figures::{Times, line, ratio};
 const OPEN: usize = 10_000;
 const GROUPS: usize = 10;
 const ROUNDS: usize = 51;
-/// So many changes are measured together: one takes less than a look at the clock should count for.
+/// So many changes are measured together: one takes less than reading the clock should count for.
 const CHANGES: usize = 300;
 /// The sizes that are compared.
 const FEW: usize = 100;
 const MANY: usize = 10_000;
-/// One host in so many is up, and is the one that changes.
+/// One host in so many is up; these are the hosts that change.
 const UP: usize = 10;
 const START: Timestamp = Timestamp(1_000_000_000);
 

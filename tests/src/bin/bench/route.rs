@@ -8,9 +8,9 @@ use crate::peers::Connections;
 /// What `[delivery] max-in-flight` is where nothing is configured.
 pub(crate) const USUAL_IN_FLIGHT: usize = 32;
 
-/// How many marks a kill may cause to be told again: those under way, and those whose acknowledgements are written
+/// How many marks a kill may cause to be sent again: those under way, and those whose acknowledgements are written
 /// together.
-pub(crate) const TOLD_AGAIN: usize = USUAL_IN_FLIGHT + 64;
+pub(crate) const SENT_AGAIN: usize = USUAL_IN_FLIGHT + 64;
 
 /// `[delivery]` and an `http` route for each name and address.
 pub(crate) fn tables(in_flight: usize, routes: &[(&str, SocketAddr)]) -> String {

@@ -81,7 +81,7 @@ impl Cloud {
         })
     }
 
-    /// As an administrator would, without a network; gives what is said.
+    /// As an administrator would, without a network; gives the output.
     pub(crate) fn install(&self, controller: &str, version: &str) -> anyhow::Result<String> {
         let options = "-q -y --no-install-recommends --allow-downgrades";
         let line =
@@ -155,9 +155,9 @@ impl Cloud {
         self.run(self.lab.spokesman(), &format!("stonith_admin --fence {HOST} --timeout 60")).map(drop)
     }
 
-    /// Waits until the cluster misses the host, powers it on if nobody did, and waits until it is a member.
+    /// Waits until the cluster misses the host, powers it on if it is off, and waits until it is a member.
     pub(crate) fn host_returns(&self) -> anyhow::Result<()> {
-        self.lab.bmc().mend();
+        self.lab.bmc().repair();
         self.lab.bring_back(HOST)?;
         self.lab.wait_until_ready()
     }

@@ -1,4 +1,4 @@
-//! What is on a controller's disk, and what the documents say is to be typed there.
+//! The files on a controller's disk, and the commands that the documents give.
 
 use std::collections::BTreeSet;
 

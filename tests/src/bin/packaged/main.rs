@@ -1,8 +1,8 @@
 //! The installed package in a living cluster (`make test-packages`): `packaged DEBIAN PACKAGE NEWER KILLING`.
 //!
 //! Each of two controllers is a Debian of its own, a layer over the tree DEBIAN. PACKAGE is installed there, the README's three lines
-//! configure the cluster with each tool, a compute host is killed and told of, NEWER and PACKAGE again are installed in the middle of
-//! an outage, and at last all of it is taken out. KILLING ends what runs when it is installed: it has to be noticed.
+//! configure the cluster with each tool, a compute host is killed and reported, NEWER and PACKAGE again are installed in the middle of
+//! an outage, and at last all of it is taken out. KILLING is a faulty package that ends the running programs: the test must notice that.
 
 mod cloud;
 mod machine;
@@ -35,10 +35,10 @@ fn story() -> anyhow::Result<()> {
     };
     let debs = Debs { package, newer, killing };
     let mut cloud = Cloud::boot(debian.as_ref(), &debs)?;
-    told(&mut cloud).with_context(|| cloud.lab.keep_logs())
+    played(&mut cloud).with_context(|| cloud.lab.keep_logs())
 }
 
-fn told(cloud: &mut Cloud) -> anyhow::Result<()> {
+fn played(cloud: &mut Cloud) -> anyhow::Result<()> {
     let before = Trace::take(cloud)?;
     for controller in cloud.controllers() {
         cloud.install(&controller, "package")?;
@@ -47,8 +47,8 @@ fn told(cloud: &mut Cloud) -> anyhow::Result<()> {
     ok("two controllers, each a fresh Debian with Pacemaker: the package installs");
     for tool in ["crmsh", "pcs"] {
         configured_by_three_lines(cloud, tool)?;
-        a_killed_host_is_told(cloud)?;
-        ok(&format!("the README's three lines configure it by {tool}, and a killed host is told"));
+        a_killed_host_is_reported(cloud)?;
+        ok(&format!("the README's three lines configure it by {tool}, and a killed host is reported"));
         taken_out(cloud, tool)?;
         before.assert_same_cluster(cloud).with_context(|| tool.to_owned())?;
         ok(&format!("it is taken out of the cluster by {tool} as docs/packaging.md says"));
@@ -77,14 +77,17 @@ fn configured_by_three_lines(cloud: &Cloud, tool: &str) -> anyhow::Result<()> {
     cloud.wait_until_alerter_runs()
 }
 
-fn a_killed_host_is_told(cloud: &mut Cloud) -> anyhow::Result<()> {
+fn a_killed_host_is_reported(cloud: &mut Cloud) -> anyhow::Result<()> {
     let requests = cloud.receiver.received().len();
     let marks = cloud.marks()?;
     cloud.lab.power_off(HOST)?;
     let mark = cloud.wait_for_mark_beside(&marks)?;
     cloud.wait_until_mark(&mark, "acknowledged")?;
-    let told = cloud.receiver.received().split_off(requests);
-    ensure!(told.len() == 1 && told[0].header("Idempotency-Key") == Some(&format!("\"{mark}\"")), "{told:?}");
+    let received = cloud.receiver.received().split_off(requests);
+    ensure!(
+        received.len() == 1 && received[0].header("Idempotency-Key") == Some(&format!("\"{mark}\"")),
+        "{received:?}"
+    );
     cloud.host_returns()
 }
 
@@ -107,9 +110,9 @@ fn upgraded_in_an_outage(cloud: &mut Cloud) -> anyhow::Result<()> {
     ok(&format!("the alerter moves to {moved} and has the mark there"));
     cloud.receiver.up()?;
     cloud.wait_until_mark(&mark, "acknowledged")?;
-    let told = cloud.receiver.received().split_off(requests);
-    ensure!(told.len() == 1, "told {} times", told.len());
-    ok("the endpoint is back: told once, under the id of before the upgrade");
+    let received = cloud.receiver.received().split_off(requests);
+    ensure!(received.len() == 1, "sent {} times", received.len());
+    ok("the endpoint is back: sent once, under the id of before the upgrade");
     cloud.host_returns()?;
     what_runs_is_ended_by_a_package(cloud)
 }
@@ -120,7 +123,7 @@ fn exchanged(cloud: &Cloud, version: &str, mark: &str) -> anyhow::Result<()> {
     for controller in cloud.controllers() {
         let said = cloud.install(&controller, version)?;
         let running = controller == before.controller;
-        ensure!(!running || said.contains("goes on as it is"), "nobody is told that it goes on: {said}");
+        ensure!(!running || said.contains("goes on as it is"), "nothing says that it goes on: {said}");
     }
     cloud.fence_by_hand()?;
     cloud.wait_until_counted(mark, fencings)?;

@@ -1,4 +1,4 @@
-//! A cluster's configuration in a file: changed by crmsh and pcs, looked at by Pacemaker's own tools.
+//! A cluster's configuration in a file: changed by crmsh and pcs, read by Pacemaker's own tools.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -8,7 +8,7 @@ use std::sync::OnceLock;
 use tempfile::TempDir;
 use tests::installed::{self, Installed};
 
-/// Two controllers that are members, and nothing else: what an administrator starts from.
+/// Two controllers that are members, and nothing else: an administrator's beginning.
 const TWO: &str = r#"<cib crm_feature_set="3.16.1" validate-with="pacemaker-3.9" epoch="1" num_updates="0" admin_epoch="0"
     have-quorum="1" dc-uuid="1"><configuration><crm_config><cluster_property_set id="cib-bootstrap-options"/></crm_config>
   <nodes><node id="1" uname="ctl1"/><node id="2" uname="ctl2"/></nodes><resources/><constraints/></configuration><status>

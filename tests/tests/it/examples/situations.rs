@@ -91,7 +91,7 @@ const REMOTE_NODES: Situation = Situation {
 };
 
 impl Situation {
-    /// Loads it with both tools, and looks at what Pacemaker makes of it.
+    /// Loads it with both tools, and checks what Pacemaker makes of it.
     fn check(&self) {
         for tool in [Tool::Crmsh, Tool::Pcs] {
             let cluster = Cluster::of(&members(tool, self.controllers));
@@ -180,7 +180,7 @@ fn moves(plan: &str, home: &str) -> bool {
     })
 }
 
-/// S1-21: either of two controllers is enough to fence, to mark and to tell.
+/// S1-21: either of two controllers is enough to fence, to mark and to notify.
 fn two_controllers() {
     TWO_CONTROLLERS.check();
 }
@@ -209,7 +209,7 @@ fn remote_nodes_with_and_without_a_reconnect_interval() {
     REMOTE_NODES.check();
 }
 
-/// fence_mark's own check does not see a level in front that leaves no mark: that host would be told late, from Pacemaker's word alone.
+/// fence_mark's own check does not see a level in front that leaves no mark: that host would be reported late, from Pacemaker's word alone.
 fn a_level_that_can_succeed_without_the_mark_is_caught() {
     for situation in [TWO_CONTROLLERS, THREE_CONTROLLERS, REMOTE_NODES] {
         for (_, topology) in situation.topology {
@@ -259,7 +259,7 @@ fn from_fence_compute_to_the_mark() {
     }
 }
 
-/// The broken variant: without the loop `NovaEvacuate` would go with its work undone, and that host would be told by nobody.
+/// The broken variant: without the loop `NovaEvacuate` would go with its work undone, and nobody would report that host.
 fn a_migration_that_does_not_wait_is_caught() {
     let (_, said) =
         migrated(Tool::Pcs, |script| script.replace("while attrd_updater", "while false && attrd_updater"));
@@ -294,7 +294,7 @@ fn hostmonitor_is_gone_for_good() {
     }
 }
 
-/// Whoever opens one knows whether it is for them.
+/// A reader who opens one knows whether it is for them.
 fn every_example_says_for_whom_it_is() {
     let directory = installed::source("packaging/examples");
     for entry in fs::read_dir(directory).unwrap() {

@@ -31,7 +31,7 @@ const DEFAULT_GROUP: &str = "groups.default";
 /// Its keys depend on one of them.
 const NOTICE: &str = "notice.NAME";
 
-/// What `check-config` says of a configuration.
+/// The output of `check-config` for a configuration.
 fn check_config(text: &str) -> String {
     String::from_utf8(check(text).stdout).unwrap()
 }
@@ -97,7 +97,7 @@ fn known(title: &str, others: &str) -> BTreeSet<String> {
     list.split(", ").map(str::to_owned).collect()
 }
 
-/// What a target of notices reads for each way to tell it, and what the manual says that this is.
+/// What a target of notices reads for each way to notify it, and what the manual says that this is.
 fn of_notices(pages: &BTreeMap<String, String>) -> Vec<(BTreeSet<String>, BTreeSet<String>)> {
     let drivers = of_pages(pages);
     let of_way = |way: &str| {
@@ -127,8 +127,8 @@ fn every_key_of_the_configuration_is_in_the_manual() {
     let program = of_program(of_pages(&pages).keys());
     assert!(program.len() > 20 && program.values().map(BTreeSet::len).sum::<usize>() > 150, "{program:?}");
     assert_eq!(disagreements(&pages, &program), [""; 0]);
-    for (read, told) in of_notices(&pages) {
-        assert_eq!(read, told);
+    for (read, documented) in of_notices(&pages) {
+        assert_eq!(read, documented);
     }
     let shipped = text("packaging/alerter.toml");
     let without = |from: &str, to: &str| {
@@ -173,7 +173,7 @@ fn settings(table: &str, setting: &str) -> String {
 fn every_default_in_the_manual_is_one() {
     let defaults = defaults(&pages()["alerter.toml.5"]);
     assert!(defaults.len() > 20, "{defaults:?}");
-    // A socket without an owner belongs to whoever runs the daemon, which is root.
+    // A socket without an owner belongs to the user that runs the daemon, which is root.
     let is_of_files = |text: &str| text.starts_with("owner") || text.starts_with("group");
     for (table, setting) in defaults.iter().filter(|(_, text)| !is_of_files(text)) {
         assert_eq!(settings(table, setting), settings(table, ""), "[{table}] {setting}");
@@ -203,7 +203,7 @@ fn examples() -> Vec<(String, String)> {
     found
 }
 
-/// What a configuration has that the program does not know.
+/// The keys of a configuration that the program does not know.
 fn unknown(configuration: &str) -> Vec<String> {
     let said = check_config(configuration);
     said.lines()
@@ -212,7 +212,7 @@ fn unknown(configuration: &str) -> Vec<String> {
         .collect()
 }
 
-/// The program knows what the manual has, as is shown above.
+/// The program knows the manual's keys, as a test above shows.
 fn every_example_has_keys_of_the_manual() {
     let examples = examples();
     assert!(examples.len() > 15, "{}", examples.len());

@@ -105,13 +105,13 @@ fn every_option_of_the_alerter_is_on_its_page() {
         program.difference(&options_on(&forgotten)).any(|(_, name)| name == "end"),
         "a command must be missed"
     );
-    let told = section(page, "EXIT STATUS");
+    let documented = section(page, "EXIT STATUS");
     let help = run("nova-host-alerter", &["--help"]);
     let (_, codes) = help.split_once("Exit codes: ").unwrap();
     let codes: Vec<&str> = codes.split([' ', ',', '.']).filter(|word| word.parse::<u8>().is_ok()).collect();
     assert!(
-        codes.len() >= 4 && codes.iter().all(|code| told.contains(&format!("\n{code}: "))),
-        "{codes:?} {told}"
+        codes.len() >= 4 && codes.iter().all(|code| documented.contains(&format!("\n{code}: "))),
+        "{codes:?} {documented}"
     );
 }
 
@@ -162,14 +162,14 @@ fn every_option_of_the_agent_is_on_its_page() {
     let metadata = run("fence_mark", &["--action=metadata"]);
     let actions =
         metadata.lines().filter_map(|line| line.trim().strip_prefix("<action name=\"")?.split('"').next());
-    let told: BTreeSet<String> = heads(page)
+    let documented: BTreeSet<String> = heads(page)
         .into_iter()
         .filter(|head| head.section == "ACTIONS")
         .flat_map(|head| {
             head.text.split(':').next().unwrap().split(", ").map(str::to_owned).collect::<Vec<_>>()
         })
         .collect();
-    assert_eq!(told, actions.map(str::to_owned).collect());
+    assert_eq!(documented, actions.map(str::to_owned).collect());
 }
 
 /// The variables of an alert that the agent asks for, without what their names begin with.
@@ -185,14 +185,14 @@ fn every_variable_of_the_alert_agent_is_on_its_page() {
     let points = heads(page).into_iter().filter(|head| head.section == "ENVIRONMENT").map(|head| head.text);
     let words: Vec<String> =
         points.flat_map(|text| text.split([' ', ':', ',']).map(str::to_owned).collect::<Vec<_>>()).collect();
-    let told: BTreeSet<String> =
+    let documented: BTreeSet<String> =
         words.iter().filter_map(|word| Some(word.strip_prefix("CRM_alert_")?.to_owned())).collect();
     let code = text("fence-agent/src/alert.rs");
-    assert!(told.len() > 5, "{told:?}");
-    assert_eq!(variables_in(&code), told);
+    assert!(documented.len() > 5, "{documented:?}");
+    assert_eq!(variables_in(&code), documented);
     assert_ne!(
         variables_in(&code.replace("\"recipient\"", "\"directory\"")),
-        told,
+        documented,
         "a renamed variable must be seen"
     );
     assert!(!page.contains("\n.SH OPTIONS\n"), "{page}");

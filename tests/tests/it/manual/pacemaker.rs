@@ -1,4 +1,4 @@
-//! What Pacemaker is told of the resource and of the mark device.
+//! What Pacemaker knows of the resource and of the mark device.
 
 use std::collections::BTreeSet;
 use std::fs;
@@ -62,9 +62,9 @@ pub(super) fn on_the_resources_page(page: &str) -> BTreeSet<String> {
 fn every_parameter_of_the_resource_is_on_its_page() {
     let script = text("ocf/nova-host-alerter");
     let page = &pages()["ocf_openstack_nova-host-alerter.7"];
-    let told = in_metadata(&metadata_of_the_resource(&script));
-    assert!(told.len() >= 8, "{told:?}");
-    assert_eq!(told, on_the_resources_page(page));
+    let documented = in_metadata(&metadata_of_the_resource(&script));
+    assert!(documented.len() >= 8, "{documented:?}");
+    assert_eq!(documented, on_the_resources_page(page));
     let renamed = script.replace("<parameter name=\"binary\"", "<parameter name=\"program\"");
     assert_ne!(
         in_metadata(&metadata_of_the_resource(&renamed)),
@@ -72,8 +72,9 @@ fn every_parameter_of_the_resource_is_on_its_page() {
         "a renamed parameter must be seen"
     );
     assert!(
-        told.iter()
-            .filter(|told| !told.contains('='))
+        documented
+            .iter()
+            .filter(|documented| !documented.contains('='))
             .all(|action| section(page, "SYNOPSIS").contains(action.as_str()))
     );
 }

@@ -5,7 +5,7 @@
 pub(super) struct Head {
     /// The section.
     pub(super) section: String,
-    /// The part of it; empty outside of parts.
+    /// The part of the page; empty outside of parts.
     pub(super) part: String,
     /// The whole line, without fonts.
     pub(super) text: String,

@@ -20,8 +20,8 @@ pub(super) fn tests() -> Vec<Named> {
     ]
 }
 
-/// What a unit says that the manual does not.
-fn untold(unit: &str, pages: &BTreeMap<String, String>) -> Vec<String> {
+/// The words of a unit that the manual lacks.
+fn undocumented(unit: &str, pages: &BTreeMap<String, String>) -> Vec<String> {
     let of =
         |key: &str| unit.lines().find_map(|line| line.strip_prefix(&format!("{key}="))).unwrap_or_default();
     let page = &pages["nova-host-alerter.8"];
@@ -66,7 +66,7 @@ fn untold(unit: &str, pages: &BTreeMap<String, String>) -> Vec<String> {
 fn the_unit_says_what_the_manual_says() {
     let (unit, pages) = (text("packaging/systemd/nova-host-alerter.service"), pages());
     assert!(unit.contains("man:nova-host-alerter(8)"), "{unit}");
-    assert_eq!(untold(&unit, &pages), [""; 0]);
+    assert_eq!(undocumented(&unit, &pages), [""; 0]);
     for (from, to) in [
         ("nova-host-alerter run", "nova-host-alerter start"),
         ("nova-host-alerter run", "nova-host-alerter run --fast"),
@@ -75,7 +75,7 @@ fn the_unit_says_what_the_manual_says() {
         ("StateDirectory=nova-host-alerter", "StateDirectory=alerter"),
         ("RestartPreventExitStatus=78", "RestartPreventExitStatus=79"),
     ] {
-        assert_eq!(untold(&unit.replacen(from, to, 1), &pages).len(), 1, "{to} must be seen");
+        assert_eq!(undocumented(&unit.replacen(from, to, 1), &pages).len(), 1, "{to} must be seen");
     }
 }
 

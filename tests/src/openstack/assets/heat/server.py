@@ -28,7 +28,7 @@ log.register_options(CONF)
 CONF(project="heat", prog="heat-api")
 log.setup(CONF, "heat")
 db_sync()
-# It is kept: whoever launches it must hold it.
+# It is kept: the launching code must hold it.
 running = engine.launch_engine(setup_logging=False)
 place = (CONF.heat_api.bind_host, CONF.heat_api.bind_port)
 eventlet.wsgi.server(eventlet.listen(place), config.load_paste_app("heat-api"))

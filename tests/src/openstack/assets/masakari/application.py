@@ -1,6 +1,6 @@
 """Masakari's API under uwsgi."""
 
-import masakari_mended  # noqa: F401
+import masakari_repaired  # noqa: F401
 from masakari.cmd.api import initialize_application
 
 import made

@@ -7,7 +7,7 @@ import eventlet
 
 eventlet.monkey_patch(os=False)
 
-import masakari_mended  # noqa: E402, F401
+import masakari_repaired  # noqa: E402, F401
 from masakari.cmd.api import initialize_application  # noqa: E402
 
 sys.argv[1:] = ["--config-file", os.path.join(os.environ["OS_MASAKARI_CONFIG_DIR"], "masakari.conf")]

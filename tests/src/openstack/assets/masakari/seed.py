@@ -4,7 +4,7 @@ import json
 import os
 import sqlite3
 
-import masakari_mended  # noqa: F401
+import masakari_repaired  # noqa: F401
 import masakari.conf
 from masakari import config, context, objects
 from masakari.db import migration
