@@ -216,7 +216,7 @@ pub const ALL: &[Fault] = &[
         ..fault(
             "register-full",
             "the register is getting full: the endpoint has been down for so long that 1000 marks are open",
-            &[&["register"], &["full", "size", "grown", "large", "kib"]],
+            &[&["register"], &["full", "size", "grow", "large", "kib"]],
             ("NovaHostAlerterDegraded", &[]),
             the_register_is_nearly_full,
         )
