@@ -144,7 +144,7 @@ impl<'a> Alert<'a> {
     /// There is no usable name.
     pub fn join(&self) -> Result<Join, AlertError> {
         let node = HostName::parse(&self.text("node").unwrap_or_default()).map_err(AlertError::Node)?;
-        Ok(Join { node, at: self.told_at().unwrap_or_else(Moment::now) })
+        Ok(Join { node, at: self.alert_time().unwrap_or_else(Moment::now) })
     }
 
     /// What it says of a fencing.
@@ -169,7 +169,7 @@ impl<'a> Alert<'a> {
             action: said.action,
             outcome,
             operation: said.operation,
-            at: self.told_at().unwrap_or_else(Moment::now),
+            at: self.alert_time().unwrap_or_else(Moment::now),
             executor: Label::lossy(said.executor),
             client: Label::lossy(said.client),
             origin: Label::lossy(said.origin),
@@ -182,7 +182,7 @@ impl<'a> Alert<'a> {
         path.is_absolute().then_some(path)
     }
 
-    fn told_at(&self) -> Option<Moment> {
+    fn alert_time(&self) -> Option<Moment> {
         let number = |name| self.text(name)?.parse::<u64>().ok();
         let micros = number("timestamp_usec").filter(|micros| *micros < 1_000_000).unwrap_or(0);
         let seconds = number("timestamp_epoch")?.checked_mul(1_000_000)?;

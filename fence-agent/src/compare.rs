@@ -26,8 +26,9 @@ pub(crate) fn compare(
     now: Timestamp,
 ) -> Compared {
     let mut compared = Compared::default();
-    let told = Registered::of(found, &fencings, coalesce, now);
-    let done: BTreeSet<FencingId> = fencings.iter().map(|f| f.id).filter(|id| told.is_done(*id)).collect();
+    let registered = Registered::of(found, &fencings, coalesce, now);
+    let done: BTreeSet<FencingId> =
+        fencings.iter().map(|f| f.id).filter(|id| registered.is_done(*id)).collect();
     let ends = found.sound.keys().filter(|key| matches!(key, Key::Settled(_))).count();
     for fencing in fencings {
         if done.contains(&fencing.id) {

@@ -131,7 +131,7 @@ mod tests {
 
     /// Conformance 17: an unknown or ambiguous option is an error, and its value is not shown.
     #[test]
-    fn unknown_options_are_errors_that_tell_no_value() {
+    fn unknown_options_are_errors_that_show_no_value() {
         for args in [
             vec!["--passwordd=s3kr1t"],
             vec!["-Xs3kr1t"],

@@ -180,7 +180,7 @@ mod tests {
 
     /// Conformance 11: unknown keys are logged by name only.
     #[test]
-    fn an_unknown_key_is_told_without_its_value() {
+    fn an_unknown_key_is_reported_without_its_value() {
         let given = given(&[("api_token", "s3kr1t"), ("a\u{7}b c", "s3kr1t")]);
         assert_eq!(given.warnings.len(), 2);
         assert!(given.warnings[0].contains("api_token") && given.warnings[1].contains("a?b?c"));

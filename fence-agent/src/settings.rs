@@ -267,7 +267,7 @@ mod tests {
     }
 
     #[test]
-    fn complaints_name_options_and_tell_no_values() {
+    fn complaints_name_options_and_show_no_values() {
         let odd = given(&[("delay", "s3kr1t"), ("register", "s3kr1t"), ("domain", "s3kr1t!")]);
         let complaints = Settings::new(&odd, Site::default()).unwrap().complaints(&odd, Depth::Everything);
         assert_eq!(complaints.len(), 3, "{complaints:?}");

@@ -483,7 +483,7 @@ fn each_mistake_in_a_route_has_its_sentence() {
         ),
         (
             "[http.b]\nurl = \"http://recovery.example/\"",
-            "2:7: plain http can be read and changed on its way: use https, or set allow-http = true",
+            "2:7: plain http can be read and changed by others: use https, or set allow-http = true",
         ),
         (
             "[http.b]\nurl = \"http://127.0.0.1/\"\nhosts = []",
@@ -523,14 +523,17 @@ fn each_mistake_in_a_route_has_its_sentence() {
             "[http.b]\nurl = \"http://[::1]/\"\nheaders = { Host = \"h\" }",
             "3:13: the driver sends this header itself: remove it here",
         ),
-        ("[http.b]\nurl = \"http://[::1]/\"\nheaders = { \"a b\" = \"c\" }", "3:13: no name of a header"),
+        (
+            "[http.b]\nurl = \"http://[::1]/\"\nheaders = { \"a b\" = \"c\" }",
+            "3:13: this is not the name of a header",
+        ),
         (
             "[http.b]\nurl = \"http://[::1]/\"\nheaders = { a = \"b\\nc\" }",
             "3:17: a header's value must be printable ASCII, on one line",
         ),
         (
             "[http.b]\nurl = \"http://[::1]/\"\n[http.b.headers]\na = \"b\"\nA = \"b\"",
-            "4:1: stands here twice (upper and lower case are the same)",
+            "4:1: is there twice (upper and lower case are the same)",
         ),
     ] {
         assert_eq!(problem_of(text), format!("alerter.toml:{expected}"), "{text}");
@@ -588,7 +591,7 @@ fn a_ca_file_is_checked() {
     let site = site.with("alerter.toml", route("http://127.0.0.1/"));
     assert_eq!(
         site.problem(),
-        "alerter.toml:3:11: ca-file says nothing about an http url: use https, or remove ca-file"
+        "alerter.toml:3:11: ca-file has no effect with an http url: use https, or remove ca-file"
     );
     let junk = "-----BEGIN CERTIFICATE-----\nAAAA\n-----END CERTIFICATE-----\n";
     let site = site.with("alerter.toml", route("https://recovery.example/")).with("ca.pem", junk);

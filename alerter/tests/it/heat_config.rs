@@ -26,8 +26,8 @@ fn resources_or_stacks_are_a_route() {
 fn each_mistake_has_its_sentence() {
     let alphabet = "each of letters, digits, '_', '-' and '.'";
     for (keys, expected) in [
-        ("", "1:7: [heat.a] names no resource: add a table resources with those of each host, or stacks".to_owned()),
-        ("stacks = []", "1:7: [heat.a] names no resource: add a table resources with those of each host, or stacks".to_owned()),
+        ("", "1:7: [heat.a] names no resource: add a table resources with the resources of each host, or stacks".to_owned()),
+        ("stacks = []", "1:7: [heat.a] names no resource: add a table resources with the resources of each host, or stacks".to_owned()),
         ("stacks = [\"web\"]", format!("3:11: must be STACK_NAME/STACK_ID, {alphabet}")),
         (
             "resources = { compute1 = [\"web/5e9a\"] }",

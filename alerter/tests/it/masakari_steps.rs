@@ -126,7 +126,7 @@ async fn a_recovery_that_hangs_is_no_longer_waited_for() {
     let patient = Options { confirm_within: Duration::from_secs(7200), ..Options::of(site.options()) };
     let patient = Masakari::new(Options { confirm: true, ..patient }).unwrap();
     assert_eq!(ask(&patient, Step::Confirm, &mark).await, "wait recovering");
-    // It was told late, since Masakari was down: the time counts from when Masakari took it.
+    // It was told late, since Masakari was down: the time counts the time counts from when Masakari took it.
     let late = Timestamp::from_seconds(mark.generated_time.seconds() - 36_000);
     let late = Mark { generated_time: late, ..mark };
     let (site, driver) = recovering(&late).await;

@@ -81,7 +81,7 @@ impl Daemon {
     /// Waits until the journal has so many rows of what the target was told, and nothing is under way.
     async fn until_kept(&self, count: usize) {
         let is_sure = |row: &Notified| !row.about.contains("perhaps");
-        let told = || self.shared.base.store.run(|journal| journal.told("desk"));
+        let told = || self.shared.base.store.run(|journal| journal.notices_sent("desk"));
         loop {
             let rows = told().await.unwrap().sound;
             if rows.len() == count && rows.iter().all(is_sure) {

@@ -447,7 +447,7 @@ fn the_same_refusal_fills_the_history_once() {
 }
 
 #[test]
-fn a_second_alerter_is_told_who_holds_the_lock() {
+fn a_second_alerter_is_shown_which_process_holds_the_lock() {
     let home = Home::new();
     let journal = home.open(Role::Alerter);
     let lock = Lock::take(journal.path()).unwrap();

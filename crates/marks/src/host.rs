@@ -359,17 +359,17 @@ mod tests {
 
     /// S1-37: short name to FQDN, and an FQDN left as it is; the suffix test is by label.
     #[test]
-    fn the_told_name_is_chosen_in_the_order_of_the_design() {
+    fn the_sent_name_is_chosen_in_the_order_of_the_design() {
         let names = BTreeMap::from([(name("compute9"), name("nine.example.org"))]);
-        let told = |node: &str, plug: Option<&str>, domain| {
+        let chosen = |node: &str, plug: Option<&str>, domain| {
             resolve_fqdn(&name(node), plug.map(name).as_ref(), &names, domain).map(|n| n.to_string())
         };
-        assert_eq!(told("Compute9", Some("x.y"), Some("d.e")).as_deref(), Some("nine.example.org"));
-        assert_eq!(told("c1", Some("c1.cloud.example"), Some("d.e")).as_deref(), Some("c1.cloud.example"));
-        assert_eq!(told("c1", Some("nova1"), Some("d.e")).as_deref(), Some("nova1.d.e"));
-        assert_eq!(told("c1.x.y", Some("c1.x.y"), Some("d.e")).as_deref(), Some("c1.x.y"));
-        assert_eq!(told("C1", Some("c1"), Some("d.e")).as_deref(), Some("C1.d.e"));
-        assert_eq!(told("c1", None, None), None);
+        assert_eq!(chosen("Compute9", Some("x.y"), Some("d.e")).as_deref(), Some("nine.example.org"));
+        assert_eq!(chosen("c1", Some("c1.cloud.example"), Some("d.e")).as_deref(), Some("c1.cloud.example"));
+        assert_eq!(chosen("c1", Some("nova1"), Some("d.e")).as_deref(), Some("nova1.d.e"));
+        assert_eq!(chosen("c1.x.y", Some("c1.x.y"), Some("d.e")).as_deref(), Some("c1.x.y"));
+        assert_eq!(chosen("C1", Some("c1"), Some("d.e")).as_deref(), Some("C1.d.e"));
+        assert_eq!(chosen("c1", None, None), None);
         assert_eq!(
             name("compute3example.com").with_domain("example.com").unwrap().as_str(),
             "compute3example.com.example.com"

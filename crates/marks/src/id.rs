@@ -98,8 +98,8 @@ impl MarkId {
 
     /// The id of a notice, which goes the way of a mark: of who tells it and of what it tells, so that it has the same one
     /// however often it is sent.
-    pub fn of_notice(controller: &str, told: &str) -> Self {
-        Self(Uuid::new_v5(&NOTICES, format!("{controller} {told}").as_bytes()))
+    pub fn of_notice(controller: &str, text: &str) -> Self {
+        Self(Uuid::new_v5(&NOTICES, format!("{controller} {text}").as_bytes()))
     }
 
     /// Whether it was worked out of evidence, not taken from a fencing.

@@ -219,7 +219,7 @@ impl MarkRow {
     }
 
     /// What is told, once it is known under which name.
-    pub fn told(&self) -> Option<Mark> {
+    pub fn to_mark(&self) -> Option<Mark> {
         Some(Mark {
             id: self.id,
             node: self.node.clone(),
@@ -256,7 +256,7 @@ pub(crate) mod tests {
 
     /// What was told wants one too: its further steps wait for it.
     #[test]
-    fn a_doubtful_mark_wants_a_proof_unless_it_ended_untold() {
+    fn a_doubtful_mark_wants_a_proof_unless_it_ended_unsent() {
         let (doubtful, proven) = (Standing::Doubtful(Doubt::Unproven), Standing::Proven(Proof::Alert));
         assert_eq!((doubtful.doubt(), proven.doubt()), (Some(Doubt::Unproven), None));
         for (standing, how, wants) in [
@@ -272,9 +272,9 @@ pub(crate) mod tests {
     }
 
     #[test]
-    fn a_mark_is_told_once_it_has_a_name() {
-        assert_eq!(row().told().map(|mark| mark.fqdn), row().fqdn);
-        assert_eq!(MarkRow { fqdn: None, ..row() }.told(), None);
+    fn a_mark_is_sent_once_it_has_a_name() {
+        assert_eq!(row().to_mark().map(|mark| mark.fqdn), row().fqdn);
+        assert_eq!(MarkRow { fqdn: None, ..row() }.to_mark(), None);
     }
 
     #[test]

@@ -177,10 +177,10 @@ pub fn of_fencing<'a>(fencing: &Fencing, outages: &'a [Outage], reach: Reach) ->
 /// Whether an outage takes in anything that happened at that time. One that nothing proves may be none: what comes much later
 /// is a failure of its own. Where there are only clocks, so is what comes after its mark was told.
 fn takes_in(outage: &Outage, at: Timestamp, reach: Reach) -> bool {
-    let is_told = || outage.settled.is_some_and(|(_, ended)| ended + GRAIN < at);
+    let is_settled = || outage.settled.is_some_and(|(_, ended)| ended + GRAIN < at);
     !is_void(outage, at)
         && (is_believed(outage) || is_within(at, outage, reach.widest()))
-        && !(reach.alone && is_told())
+        && !(reach.alone && is_settled())
 }
 
 /// Something that is known here shows that the host was down, or another alerter, which told it, knew so.
@@ -507,8 +507,8 @@ mod tests {
         let known = ended(Settlement::Dismissed, 150, true, outage(100, Some(10)));
         assert!(joins(&already_down(fencing(50_000, Some(10))), &known));
         assert!(seen(50_000, &[10], std::slice::from_ref(&known)).is_some());
-        let told = ended(Settlement::Acknowledged, 150, false, outage(100, Some(10)));
-        assert!(joins(&already_down(fencing(50_000, Some(10))), &told), "another alerter knew better");
+        let settled = ended(Settlement::Acknowledged, 150, false, outage(100, Some(10)));
+        assert!(joins(&already_down(fencing(50_000, Some(10))), &settled), "another alerter knew better");
     }
 
     /// What the CIB calls fenced is then that mark's, and nothing of the outage before it.
@@ -572,7 +572,7 @@ mod tests {
 
     /// A host that boots in a second is back in the second in which its fencing is told. Seen in the lab.
     #[test]
-    fn what_is_told_of_a_fencing_in_the_second_of_the_return_belongs_to_it() {
+    fn a_sighting_of_a_fencing_in_the_second_of_the_return_belongs_to_it() {
         let known = returned(
             472,
             Outage { first: Timestamp(471_871), newest: Timestamp(471_871), ..outage(471, None) },
@@ -785,34 +785,34 @@ mod tests {
             seen(400, &[10], std::slice::from_ref(&unproven)).is_some(),
             "coalesce, and what clocks may differ by"
         );
-        let told = ended(Settlement::Acknowledged, 150, false, outage(100, Some(10)));
-        assert!(joins(&fencing(day, Some(10)), &told), "another alerter knew better");
+        let settled = ended(Settlement::Acknowledged, 150, false, outage(100, Some(10)));
+        assert!(joins(&fencing(day, Some(10)), &settled), "another alerter knew better");
     }
 
     /// B7: the broken variants are open, or were heard of a moment ago.
     #[test]
     fn what_joins_an_outage_whose_mark_ended_long_ago_is_not_expected() {
-        let told = ended(Settlement::Acknowledged, 150, true, outage(100, Some(10)));
+        let settled = ended(Settlement::Acknowledged, 150, true, outage(100, Some(10)));
         let is_over = |outage: &Outage, at| is_over(outage, second(at), REACH);
-        assert!(!is_over(&told, 400) && is_over(&told, 401));
+        assert!(!is_over(&settled, 400) && is_over(&settled, 401));
         assert!(
-            !is_over(&Outage { newest: second(300), ..told.clone() }, 600),
+            !is_over(&Outage { newest: second(300), ..settled.clone() }, 600),
             "each is near to the one before it"
         );
         assert!(!is_over(&outage(100, Some(10)), 50_000), "it is not told yet");
-        assert!(!is_over(&told, 10), "a late record");
+        assert!(!is_over(&settled, 10), "a late record");
     }
 
     /// B8: nothing but clocks can tell there. The broken variant has a cluster.
     #[test]
-    fn without_a_cluster_nothing_joins_a_mark_that_was_told_before() {
-        let told = ended(Settlement::Acknowledged, 102, true, outage(100, None));
+    fn without_a_cluster_nothing_joins_a_mark_that_was_settled_before() {
+        let settled = ended(Settlement::Acknowledged, 102, true, outage(100, None));
         let joins = |asked, outage: &Outage, alone| {
             of_fencing(&fencing(asked, None), std::slice::from_ref(outage), Reach { alone, ..REACH })
                 .is_some()
         };
-        assert!(joins(183, &told, false) && !joins(183, &told, true));
-        assert!(joins(107, &told, true), "the agent is run again at once where its answer was lost");
+        assert!(joins(183, &settled, false) && !joins(183, &settled, true));
+        assert!(joins(107, &settled, true), "the agent is run again at once where its answer was lost");
         assert!(joins(183, &outage(100, None), true), "it is not told yet");
     }
 
@@ -822,7 +822,7 @@ mod tests {
 
     /// B3: a controller whose clock is behind connected the host later. The broken variant was made by the same controller.
     #[test]
-    fn of_two_controllers_the_older_looking_connection_may_be_the_newer_one() {
+    fn of_two_controllers_the_connection_that_seems_older_may_be_the_newer_one() {
         let known = Outage { incarnations: vec![by("ctl1", 400)], ..outage(600, None) };
         let late =
             |controller, made| Fencing { incarnation: Some(by(controller, made)), ..fencing(640, None) };
@@ -839,26 +839,26 @@ mod tests {
     fn a_connection_proves_whatever_the_clocks_say() {
         for recorded in [1000 - 119, 1000, 1000 + 119, 1000 + 170] {
             let claimed = Outage { is_proven: false, ..outage(recorded, Some(10)) };
-            let told = sighting(second(1004));
-            let joined = of_sighting(&told, &known(&[10]), std::slice::from_ref(&claimed), REACH).unwrap();
+            let seen = sighting(second(1004));
+            let joined = of_sighting(&seen, &known(&[10]), std::slice::from_ref(&claimed), REACH).unwrap();
             assert_eq!(joined.rule, Rule::SameConnection);
-            assert!(is_proof(joined, &told, claimed.first, &known(&[10])), "{recorded}");
+            assert!(is_proof(joined, &seen, claimed.first, &known(&[10])), "{recorded}");
         }
     }
 
     /// The broken variant of the one above: where only clocks say that they belong together, what is older proves nothing.
     #[test]
     fn an_old_sighting_does_not_prove_a_newer_claim_by_its_clock() {
-        let told = sighting(second(1000));
+        let seen = sighting(second(1000));
         let one = outage(1100, None);
         for rule in [Rule::NearByClock, Rule::LikelyConnection] {
             let is_proof =
-                |claimed| is_proof(Joined { outage: &one, rule }, &told, second(claimed), &known(&[10]));
+                |claimed| is_proof(Joined { outage: &one, rule }, &seen, second(claimed), &known(&[10]));
             assert!(is_proof(1120) && !is_proof(1121));
         }
         let close = [10, 950];
         let claimed = outage(1130, Some(950));
-        let joined = of_sighting(&told, &known(&close), std::slice::from_ref(&claimed), REACH).unwrap();
+        let joined = of_sighting(&seen, &known(&close), std::slice::from_ref(&claimed), REACH).unwrap();
         assert_eq!(joined.rule, Rule::LikelyConnection, "which connection it ended is a guess");
     }
 
@@ -866,9 +866,9 @@ mod tests {
     /// made before, or that this outage ended, and what says more than clocks.
     #[test]
     fn what_was_seen_before_a_return_proves_nothing_after_it() {
-        let (told, claimed, own) = (sighting(second(1000)), outage(1080, Some(10)), outage(1080, Some(1020)));
+        let (seen, claimed, own) = (sighting(second(1000)), outage(1080, Some(10)), outage(1080, Some(1020)));
         let proves = |rule, connections: &[i64], outage| {
-            is_proof(Joined { outage, rule }, &told, second(1080), &known(connections))
+            is_proof(Joined { outage, rule }, &seen, second(1080), &known(connections))
         };
         for rule in [Rule::NearByClock, Rule::LikelyConnection] {
             assert!(!proves(rule, &[10, 1020], &claimed), "{rule:?}");
@@ -884,11 +884,11 @@ mod tests {
     /// This controller's CIB daemon hangs, and shows the host as it was before: its mark is proven all the same.
     #[test]
     fn a_cib_that_is_old_keeps_no_mark_from_its_proof() {
-        let (told, claimed) = (sighting(second(1001)), outage(1000, Some(950)));
+        let (seen, claimed) = (sighting(second(1001)), outage(1000, Some(950)));
         let stale = Connections { current: Some(connection(950)), is_back: true, ..known(&[10, 950]) };
-        let joined = of_sighting(&told, &stale, std::slice::from_ref(&claimed), REACH).unwrap();
+        let joined = of_sighting(&seen, &stale, std::slice::from_ref(&claimed), REACH).unwrap();
         assert_eq!(joined.rule, Rule::LikelyConnection);
-        assert!(is_proof(joined, &told, second(1000), &stale));
+        assert!(is_proof(joined, &seen, second(1000), &stale));
     }
 
     /// Two outages of one connection as far as the records say: a sighting belongs to the one that had begun.

@@ -68,7 +68,7 @@ impl Failure<'_> {
 #[derive(Clone, Copy, Debug)]
 pub struct Return<'a> {
     /// The delivery of the failure; none where its row is damaged.
-    pub told: Option<&'a Delivery>,
+    pub sent: Option<&'a Delivery>,
     /// Where the route leads now.
     pub target: &'a str,
     /// The host is a member now, by a look that is younger than each of its marks.
@@ -95,7 +95,7 @@ pub enum Ruling {
 impl Return<'_> {
     /// What becomes of it now, whatever other marks of its host wait for.
     pub fn ruling(&self) -> Ruling {
-        let others = self.told.map(|told| elsewhere(told, self.target)).unwrap_or_default();
+        let others = self.sent.map(|sent| elsewhere(sent, self.target)).unwrap_or_default();
         match others.as_slice() {
             [_, ..] if !self.is_released => Ruling::Hold(others),
             _ if self.is_overtaken => Ruling::Overtaken,
@@ -106,10 +106,10 @@ impl Return<'_> {
 }
 
 /// The places that may have been notified and are not the one to which the route leads; none where that one took the mark.
-pub fn elsewhere(told: &Delivery, target: &str) -> Vec<String> {
-    let targets = &told.arrivals.targets;
-    let is_taken = told.state == State::Acknowledged;
-    let is_ours = told.last.as_ref().is_some_and(|last| last.kind == TAKEN[0]);
+pub fn elsewhere(sent: &Delivery, target: &str) -> Vec<String> {
+    let targets = &sent.arrivals.targets;
+    let is_taken = sent.state == State::Acknowledged;
+    let is_ours = sent.last.as_ref().is_some_and(|last| last.kind == TAKEN[0]);
     match targets.last() {
         Some(newest) if is_taken && is_ours && newest == target => Vec::new(),
         _ => targets.iter().filter(|other| *other != target).cloned().collect(),
@@ -153,12 +153,12 @@ mod tests {
             (State::Dismissed, "connect", 1, true),
             (State::Pending, "connect", 1, false),
         ] {
-            let told = of(state, kind, attempts, None);
-            assert_eq!(is_owed(back(&told)), owed, "{state:?} {kind} {attempts}");
+            let sent = of(state, kind, attempts, None);
+            assert_eq!(is_owed(back(&sent)), owed, "{state:?} {kind} {attempts}");
         }
-        let untold = of(State::Dismissed, "connect", 0, None);
-        assert!(is_owed(Failure { was_elsewhere: true, ..back(&untold) }));
-        assert!(is_owed(Failure { delivery: None, ..back(&untold) }), "nobody knows what was sent");
+        let unsent = of(State::Dismissed, "connect", 0, None);
+        assert!(is_owed(Failure { was_elsewhere: true, ..back(&unsent) }));
+        assert!(is_owed(Failure { delivery: None, ..back(&unsent) }), "nobody knows what was sent");
     }
 
     #[test]
@@ -175,7 +175,7 @@ mod tests {
 
     #[test]
     fn a_host_that_was_never_away_is_called_back_where_an_operator_says_so() {
-        let told = of(State::Acknowledged, TAKEN[0], 1, None);
+        let sent = of(State::Acknowledged, TAKEN[0], 1, None);
         for (how, is_member_for_long, has_returned, owed) in [
             (Settlement::Dismissed, true, false, true),
             (Settlement::Dismissed, false, false, false),
@@ -183,24 +183,24 @@ mod tests {
             (Settlement::Acknowledged, false, true, true),
         ] {
             let settled = Some((how, NOW));
-            let failure = Failure { settled, is_member_for_long, has_returned, ..back(&told) };
+            let failure = Failure { settled, is_member_for_long, has_returned, ..back(&sent) };
             assert_eq!(is_owed(failure), owed, "{how:?} {is_member_for_long} {has_returned}");
         }
     }
 
     #[test]
-    fn a_return_goes_to_a_member_where_its_failure_was_told() {
-        let mut told = of(State::Dismissed, "connect", 1, None);
-        told.arrivals.targets = vec!["a".to_owned()];
+    fn a_return_goes_to_a_member_where_its_failure_was_sent() {
+        let mut sent = of(State::Dismissed, "connect", 1, None);
+        sent.arrivals.targets = vec!["a".to_owned()];
         let to = |target| Return {
-            told: Some(&told),
+            sent: Some(&sent),
             target,
             is_member: true,
             is_overtaken: false,
             is_released: false,
         };
         assert_eq!(to("a").ruling(), Ruling::Go);
-        assert_eq!(Return { told: None, ..to("b") }.ruling(), Ruling::Go);
+        assert_eq!(Return { sent: None, ..to("b") }.ruling(), Ruling::Go);
         assert_eq!(Return { is_member: false, ..to("a") }.ruling(), Ruling::Wait);
         assert_eq!(Return { is_member: false, is_overtaken: true, ..to("a") }.ruling(), Ruling::Overtaken);
         assert_eq!(Return { is_overtaken: true, ..to("b") }.ruling(), Ruling::Hold(vec!["a".to_owned()]));
@@ -216,9 +216,9 @@ mod tests {
             (State::Dismissed, TAKEN[0], "b", vec!["a"]),
             (State::Dismissed, TAKEN[0], "c", vec!["a", "b"]),
         ] {
-            let mut told = of(state, kind, 1, None);
-            told.arrivals.targets = vec!["a".to_owned(), "b".to_owned()];
-            assert_eq!(elsewhere(&told, target), others, "{state:?} {kind} {target}");
+            let mut sent = of(state, kind, 1, None);
+            sent.arrivals.targets = vec!["a".to_owned(), "b".to_owned()];
+            assert_eq!(elsewhere(&sent, target), others, "{state:?} {kind} {target}");
         }
     }
 }

@@ -73,7 +73,7 @@ mod tests {
 
     /// One fencing that three tell of is known by three keys, and by its id wherever the operation is not known.
     #[test]
-    fn who_tells_decides_what_it_is_known_by() {
+    fn the_witness_decides_what_it_is_known_by() {
         let node = HostName::parse("Compute1").unwrap();
         let operation = OperationId::parse("e19eab25-6556-4644-89e9-f9bf9b151b87").unwrap();
         let fenced = MarkId::of_node_fenced(&node, 7);
@@ -94,9 +94,9 @@ mod tests {
                 Proof::NodeFenced,
             ),
         ] {
-            let told = Sighting { node: node.clone(), witness, at: Timestamp(7999), by_human: false };
-            assert_eq!((told.key(), told.mark_id()), (key, id));
-            assert_eq!((told.source(), told.proof()), (source, proof));
+            let sighting = Sighting { node: node.clone(), witness, at: Timestamp(7999), by_human: false };
+            assert_eq!((sighting.key(), sighting.mark_id()), (key, id));
+            assert_eq!((sighting.source(), sighting.proof()), (source, proof));
         }
     }
 }

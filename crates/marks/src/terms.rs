@@ -19,7 +19,7 @@ pub struct Terms {
     /// `stale-after`: a mark is held that could not be told for so long after its host failed.
     pub stale_after: Option<Duration>,
     /// It tells that a host is back, which it must not once the host has failed again.
-    pub tells_return: bool,
+    pub notifies_return: bool,
 }
 
 /// Another route that comes first.
@@ -116,7 +116,7 @@ mod tests {
     }
 
     #[test]
-    fn a_host_that_is_back_is_told_held_or_cancelled_as_configured() {
+    fn a_host_that_is_back_is_sent_held_or_cancelled_as_configured() {
         for (_, if_returned) in IfReturned::WORDS {
             let terms = Terms { if_returned, ..Terms::default() };
             let of = |back| word(&terms.ruling(&mark(back), &delivery(None, 0), FAILED));
@@ -153,7 +153,7 @@ mod tests {
     }
 
     #[test]
-    fn whoever_decides_is_told_that_it_may_have_arrived() {
+    fn the_operator_is_shown_that_it_may_have_arrived() {
         let terms = Terms { if_returned: IfReturned::Hold, ..Terms::default() };
         for (ambiguous, expected) in [(0, false), (1, true)] {
             let Ruling::Hold(_, sentence) =

@@ -205,7 +205,7 @@ mod tests {
     }
 
     #[test]
-    fn failures_are_told_apart() {
+    fn failures_are_distinguished() {
         assert!(matches!(shell("exit 3", 5000), Err(ChildError::Failed(_))));
         assert!(matches!(shell("yes", 5000), Err(ChildError::TooLong(1000))));
         assert!(matches!(
@@ -215,7 +215,7 @@ mod tests {
     }
 
     #[test]
-    fn a_tool_of_the_cluster_looks_at_the_cluster_and_at_every_node() {
+    fn a_tool_of_the_cluster_reads_the_cluster_and_every_node() {
         let names = [
             "PATH",
             "OCF_RESKEY_CRM_meta_on_node",

@@ -89,7 +89,7 @@ impl Cluster {
 
 fn faults(cluster: &Cluster, alert: &Alert) -> Vec<(Kind, String)> {
     let (id, path) = (&alert.id, &alert.path);
-    let is_told_of = |what| alert.selected.is_empty() || alert.selected.iter().any(|one| one == what);
+    let selects = |what| alert.selected.is_empty() || alert.selected.iter().any(|one| one == what);
     let is_read = cluster.wanted_recipients(&alert.recipients) == alert.recipients;
     // Where none is anywhere nothing can be said of the path: that it is missing is a finding of its own.
     let is_lost = !alert.is_here && *path != cluster.here.alert;
@@ -102,12 +102,12 @@ fn faults(cluster: &Cluster, alert: &Alert) -> Vec<(Kind, String)> {
             ),
         ),
         (
-            !is_told_of(FENCING),
+            !selects(FENCING),
             Kind::AlertSelect,
             format!("the alert {id} selects no fencing, so evidence of fencings is not kept"),
         ),
         (
-            !is_told_of(NODES) && cluster.has_member_hosts(),
+            !selects(NODES) && cluster.has_member_hosts(),
             Kind::AlertSelect,
             format!(
                 "the alert {id} selects no nodes: a cluster node that is fenced, comes back and is fenced again within minutes may be notified once"

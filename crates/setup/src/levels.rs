@@ -449,8 +449,8 @@ fn weakness(cluster: &Cluster, id: &str) -> Option<String> {
 fn beside(cluster: &Cluster, found: &mut Vec<Finding>) {
     for target in cluster.targets() {
         let faults = misplaced(cluster, target, &target.key());
-        let is_told = |what: &String| found.iter().any(|finding| finding.what == *what);
-        let faults: Vec<(Kind, String)> = faults.into_iter().filter(|(_, what)| !is_told(what)).collect();
+        let is_reported = |what: &String| found.iter().any(|finding| finding.what == *what);
+        let faults: Vec<(Kind, String)> = faults.into_iter().filter(|(_, what)| !is_reported(what)).collect();
         let is_treated = found.iter().any(
             |finding| matches!(finding.step(), Some(Step::SetLevels { target: own, .. }) if own == target),
         );

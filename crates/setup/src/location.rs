@@ -158,7 +158,7 @@ mod tests {
     }
 
     #[test]
-    fn a_resource_is_kept_from_a_node_only_if_it_is_not_looked_for_there_either() {
+    fn a_resource_is_kept_from_a_node_only_if_it_is_not_probed_there_either() {
         let (ctl, compute) = (node("ctl1", NodeKind::Cluster), node("compute1", NodeKind::Remote));
         let resource = Resource { id: "alerter".into(), top: "alerter".into(), ..Resource::default() };
         let kept = |locations: Vec<Location>| {

@@ -38,14 +38,14 @@ impl Ran {
 }
 
 /// Runs all of them; `tell` is called before each.
-pub fn run(commands: &[Command], mut tell: impl FnMut(&Command)) -> Ran {
+pub fn run(commands: &[Command], mut report: impl FnMut(&Command)) -> Ran {
     let mut ran = Ran::default();
     for command in commands {
         if ran.failed.is_some() {
             ran.left.extend(command.does.iter().cloned());
             continue;
         }
-        tell(command);
+        report(command);
         match one(command, None) {
             Ok(()) => ran.done.extend(command.does.iter().cloned()),
             Err(why) => {
@@ -109,11 +109,11 @@ mod tests {
             command("echo first; echo why it is >&2; exit 3", "b", None),
             command(&write("three"), "c", None),
         ];
-        let mut told = 0;
-        let ran = run(&commands, |_| told += 1);
+        let mut reported = 0;
+        let ran = run(&commands, |_| reported += 1);
         assert_eq!(std::fs::read_to_string(&note).unwrap(), "one\n");
         assert_eq!(
-            (ran.done.as_slice(), ran.left.as_slice(), told),
+            (ran.done.as_slice(), ran.left.as_slice(), reported),
             (&["a".to_owned()][..], &["b".to_owned(), "c".to_owned()][..], 2)
         );
         let said = ran.sentence();

@@ -154,7 +154,7 @@ fn kinds(cluster: &Cluster) -> Vec<&'static str> {
 
 /// An alert that selects fencings alone is right where no cluster node is a compute host, as it was before there were such.
 #[test]
-fn where_a_cluster_node_is_a_compute_host_the_alert_is_told_of_nodes_too() {
+fn where_a_cluster_node_is_a_compute_host_the_alert_selects_nodes_too() {
     let with = |hosts: Option<&str>, selected: &[&str]| {
         let mut cluster = right();
         cluster.wanted.hosts = hosts.map(|hosts| HostPatterns::parse(hosts).unwrap());

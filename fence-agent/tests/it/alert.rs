@@ -148,8 +148,8 @@ fn every_kind_of_fencing_is_written() {
         run(command, b"").is_silent_success();
     }
     let read: Vec<_> = post.reading().sound.into_iter().map(|found| found.evidence).collect();
-    let told: Vec<_> = read.iter().map(|e| (e.action.as_str(), e.outcome.rc())).collect();
-    assert_eq!(told, [("off", 0), ("on", 0), ("reboot", -61), ("off", 1)]);
+    let reported: Vec<_> = read.iter().map(|e| (e.action.as_str(), e.outcome.rc())).collect();
+    assert_eq!(reported, [("off", 0), ("on", 0), ("reboot", -61), ("off", 1)]);
 }
 
 #[test]

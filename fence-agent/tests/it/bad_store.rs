@@ -72,7 +72,7 @@ fn a_symlink_in_its_place_is_refused() {
 }
 
 #[test]
-fn a_directory_that_cannot_be_made_is_told() {
+fn a_directory_that_cannot_be_made_is_reported() {
     let store = Store::new();
     for path in [
         "/proc/none/marks.db",
@@ -89,7 +89,7 @@ fn a_directory_that_cannot_be_made_is_told() {
 
 /// A full disk: no mark is claimed, and the next call on the same journal succeeds when there is room again.
 #[test]
-fn a_full_disk_is_told() {
+fn a_full_disk_is_reported() {
     if !have_namespaces() {
         return;
     }
@@ -111,7 +111,7 @@ fn a_full_disk_is_told() {
 
 /// A file size limit is a full disk too, not a signal that kills.
 #[test]
-fn a_file_size_limit_is_told() {
+fn a_file_size_limit_is_reported() {
     let store = Store::new();
     for blocks in ["0", "8", "40"] {
         let mut command = Command::new("sh");
@@ -124,7 +124,7 @@ fn a_file_size_limit_is_told() {
 }
 
 #[test]
-fn a_read_only_mount_is_told() {
+fn a_read_only_mount_is_reported() {
     if !have_namespaces() {
         return;
     }
@@ -140,7 +140,7 @@ fn a_read_only_mount_is_told() {
 
 /// A directory that only root could write, for somebody who is not root.
 #[test]
-fn a_read_only_directory_is_told() {
+fn a_read_only_directory_is_reported() {
     if !have_namespaces() || !crate::common::have(&["setpriv"]) {
         return;
     }
@@ -160,7 +160,7 @@ fn a_read_only_directory_is_told() {
 
 /// Somebody holds the write lock for ever: the agent waits its five seconds, fails, and works again afterwards.
 #[test]
-fn a_lock_that_is_held_is_told() {
+fn a_lock_that_is_held_is_reported() {
     let store = Store::filled();
     let holder = Connection::open(store.path()).unwrap();
     holder.execute_batch("BEGIN IMMEDIATE").unwrap();

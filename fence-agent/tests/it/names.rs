@@ -161,7 +161,7 @@ fn hostile_names_are_refused_on_the_command_line() {
 
 /// A hostile `nodename` is not mended by a plug that is fine.
 #[test]
-fn a_hostile_node_name_is_not_mended_by_a_plug() {
+fn a_hostile_node_name_is_not_repaired_by_a_plug() {
     let store = Store::new();
     call(&store.off("nodename=../x\nplug=compute1")).is_one_line_failure("nodename is no host name");
     assert!(!store.directory().exists());

@@ -213,10 +213,10 @@ fn odd_options_are_no_reason_to_leave_a_host_unmarked() {
     call(&store.off(odd)).is_silent_success();
     let fencing = store.fencings().pop().unwrap();
     assert_eq!((fencing.given_domain, fencing.given_shared_storage, fencing.plug), (None, None, None));
-    let told = call(&store.off(&format!("{odd}verbose_level=1\n")));
-    assert_eq!(told.code, Some(0));
+    let ran = call(&store.off(&format!("{odd}verbose_level=1\n")));
+    assert_eq!(ran.code, Some(0));
     for name in ["power_timeout", "domain", "no_shared_storage", "plug", "register", "delay"] {
-        assert!(told.stderr.lines().any(|line| line.contains(name)), "{name}: {told:?}");
+        assert!(ran.stderr.lines().any(|line| line.contains(name)), "{name}: {ran:?}");
     }
     assert!(call(&store.off(&format!("{odd}verbose_level=1\nquiet=1\n"))).stderr.is_empty());
 }

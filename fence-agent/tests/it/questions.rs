@@ -83,7 +83,7 @@ fn a_cluster_node_needs_its_own_name() {
 
 /// Conformance 27: no side effects, the dummy host that `stonith_admin --validate` passes, 1 for what cannot be used.
 #[test]
-fn validate_all_looks_at_the_options_alone() {
+fn validate_all_reads_the_options_alone() {
     let store = Store::new();
     let ask = |more: &str| call(&format!("{}{more}", store.input("validate-all")));
     ask("").is_silent_success();

@@ -193,8 +193,8 @@ fn a_register_that_fails_is_caught_up_with() {
 /// The journal's lock is free while the cluster is waited for: the tool itself can take it.
 #[test]
 fn the_journal_is_closed_while_the_register_is_written() {
-    let look = "for fd in /proc/$PPID/fd/*; do readlink \"$fd\"; done > \"$D/open\"\n";
-    let controller = Controller::new(&format!("{look}{WORKS}"));
+    let script = "for fd in /proc/$PPID/fd/*; do readlink \"$fd\"; done > \"$D/open\"\n";
+    let controller = Controller::new(&format!("{script}{WORKS}"));
     assert_eq!(controller.off(""), Ok(()));
     let open = fs::read_to_string(controller.at("open")).unwrap();
     let journal = controller.store.path().display().to_string();

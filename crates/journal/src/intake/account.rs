@@ -208,7 +208,7 @@ mod tests {
 
     /// A fencing that nobody has decided about is looked at however old it is.
     #[test]
-    fn what_is_old_is_looked_at_only_where_it_has_no_end() {
+    fn what_is_old_is_read_only_where_it_has_no_end() {
         let home = Home::new();
         let mut journal = home.open(Role::Alerter);
         let old = Fencing { asked_at: NOW - DAY * 2, committed_at: NOW - DAY * 2, ..fencing("compute1") };

@@ -546,7 +546,7 @@ mod tests {
     }
 
     #[test]
-    fn a_fencing_that_is_passed_over_makes_no_mark_and_is_not_looked_at_again() {
+    fn a_fencing_that_is_passed_over_makes_no_mark_and_is_not_read_again() {
         let home = Home::new();
         let mut journal = home.open(Role::Alerter);
         let old = fencing("compute1");

@@ -139,7 +139,7 @@ impl Journal {
                 move_to(delivery, State::Pending)?;
                 delivery.attempts = delivery.attempts.saturating_sub(1);
                 delivery.arrivals.take_back();
-                endings::end_if_told(transaction, delivery, now)?;
+                endings::end_if_chain_acknowledged(transaction, delivery, now)?;
             }
             Ok(())
         })
@@ -157,7 +157,7 @@ impl Journal {
             delivery.next_due = now;
             let detail = "an attempt was cut off, it may have arrived";
             note(transaction, delivery, now, "interrupted", detail)?;
-            endings::end_if_told(transaction, delivery, now)
+            endings::end_if_chain_acknowledged(transaction, delivery, now)
         })
     }
 
@@ -211,7 +211,7 @@ impl Dispatch<'_> {
 
     /// What is damaged, or may not go by the route's terms, takes nobody's place: others are looked for then.
     fn begin_due(&mut self, capacity: &Capacity) -> Result<(), Fault> {
-        if capacity.terms.tells_return {
+        if capacity.terms.notifies_return {
             return if capacity.places > 0 { self.begin_returns(capacity) } else { Ok(()) };
         }
         let mut capacity = capacity.clone();
@@ -334,7 +334,7 @@ fn finish(
     if let Some(event) = news {
         note(transaction, &delivery, *at, event, verdict.detail())?;
     }
-    endings::end_if_told(transaction, &mut delivery, *at)?;
+    endings::end_if_chain_acknowledged(transaction, &mut delivery, *at)?;
     update(transaction, &delivery)?;
     if let Verdict::Acknowledged { then, .. } = verdict {
         deliveries::insert(transaction, (*mark, delivery.failure_time), then, *at)?;

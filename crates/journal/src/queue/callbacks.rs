@@ -140,9 +140,9 @@ fn hear(
     now: Timestamp,
 ) -> Result<Heard, Fault> {
     if !delivery.state.is_final()
-        && let Some(untold) = untold(transaction, &delivery)?
+        && let Some(unsent) = unsent(transaction, &delivery)?
     {
-        return Ok(untold);
+        return Ok(unsent);
     }
     match (delivery.state, says) {
         (State::Acknowledged, Says::Has { .. }) => Ok(Heard::Already(delivery.route)),
@@ -159,7 +159,7 @@ fn hear(
 }
 
 /// What nobody can have been told of is confirmed and refused by nobody: its receiver would swallow the real failure.
-fn untold(transaction: &Transaction<'_>, delivery: &Delivery) -> Result<Option<Heard>, Fault> {
+fn unsent(transaction: &Transaction<'_>, delivery: &Delivery) -> Result<Option<Heard>, Fault> {
     let doubt = row::load(transaction, delivery.mark)?.and_then(|row| row.standing.doubt());
     let never = || (delivery.attempts == 0).then(|| Heard::NeverSent(delivery.route.clone()));
     Ok(doubt.map(Heard::Doubtful).or_else(never))

@@ -233,9 +233,9 @@ fn advance(
             advanced.exhausted.push(DueDelivery { mark: row, delivery: steps.swap_remove(at) });
         }
         Next::End => {
-            let told = steps.iter().find(|step| step.state == State::Acknowledged);
-            if let Some(told) = told {
-                endings::settle_if_done(transaction, told, now)?;
+            let sent = steps.iter().find(|step| step.state == State::Acknowledged);
+            if let Some(sent) = sent {
+                endings::settle_if_done(transaction, sent, now)?;
             }
         }
     }

@@ -119,7 +119,7 @@ pub struct Capacity {
     /// Where it leads, in its driver's words.
     pub target: String,
     /// Who is a member of the cluster; none where that is not known.
-    pub look: Option<Arc<Membership>>,
+    pub membership: Option<Arc<Membership>>,
 }
 
 impl Capacity {
@@ -132,7 +132,7 @@ impl Capacity {
             first: None,
             terms: Terms::default(),
             target: String::new(),
-            look: None,
+            membership: None,
         }
     }
 }
@@ -190,7 +190,7 @@ impl Journal {
             let given = named_params! {
             ":now": given.now, ":limit": 1, ":route": given.route, ":register": given.register,
             ":since": given.since, ":after": given.after, ":made_by": given.made_by,
-            ":tells_return": given.tells_return, ":mark": mark.to_string(), ":own_since": given.own_since,
+            ":tells_return": given.notifies_return, ":mark": mark.to_string(), ":own_since": given.own_since,
             };
             let found: Option<Option<i64>> =
                 self.sqlite(query.query_row(given, |row| row.get(0)).optional())?;
@@ -275,7 +275,7 @@ fn rows_of(
     let given = named_params! {
         ":now": given.now, ":limit": i64::try_from(limit).unwrap_or(i64::MAX), ":route": given.route, ":register": given.register,
         ":since": given.since, ":after": given.after, ":made_by": given.made_by,
-        ":tells_return": given.tells_return, ":mark": capacity.first.map(|mark| mark.to_string()),
+        ":tells_return": given.notifies_return, ":mark": capacity.first.map(|mark| mark.to_string()),
         ":own_since": given.own_since,
     };
     let rows = query.query_map(given, |found| {
@@ -317,7 +317,7 @@ struct Given<'r> {
     own_since: Option<i64>,
     after: Option<&'r str>,
     made_by: Option<i64>,
-    tells_return: bool,
+    notifies_return: bool,
 }
 
 impl<'r> Given<'r> {
@@ -331,7 +331,7 @@ impl<'r> Given<'r> {
             own_since: wait.and_then(|wait| wait.own_since).map(|since| since.0),
             after: after.map(|after| after.route.as_str()),
             made_by: after.map(|after| (now - after.limit).0),
-            tells_return: capacity.terms.tells_return,
+            notifies_return: capacity.terms.notifies_return,
         }
     }
 }
@@ -405,10 +405,10 @@ mod tests {
             ..Capacity::of("recovery", 4)
         };
         let first = std::slice::from_ref(&capacity);
-        for (ends, is_told_there) in [(false, true), (true, true), (false, false)] {
+        for (ends, is_acknowledged_there) in [(false, true), (true, true), (false, false)] {
             let home = Home::new();
             let mut journal = home.open(Role::Alerter);
-            let mark = match is_told_there {
+            let mark = match is_acknowledged_there {
                 true => marked_for_two(&mut journal, "compute1", NOW),
                 false => marked(&mut journal, "compute1", NOW),
             };
@@ -418,7 +418,7 @@ mod tests {
             let made = journal.mark(mark).unwrap().unwrap().made_at;
             let begun =
                 |journal: &mut Journal, now| journal.dispatch(&[], first, None, now).unwrap().begun.len();
-            let waits = is_told_there && !ends;
+            let waits = is_acknowledged_there && !ends;
             assert_eq!(begun(&mut journal, made + limit - Duration::from_millis(1)), usize::from(!waits));
             if waits {
                 assert_eq!(begun(&mut journal, made + limit), 1);

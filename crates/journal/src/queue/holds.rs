@@ -23,7 +23,7 @@ pub(crate) const TURN: &str = "max-in-flight";
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Busy {
     /// An attempt to tell it is, or was accepted and is to be confirmed.
-    Told,
+    Notified,
     /// A route that has it asks what became of it.
     Asked,
 }
@@ -174,8 +174,8 @@ impl Journal {
             query.query_map(params![asks, now.0], decode)?.collect::<rusqlite::Result<Vec<_>>>()
         };
         let found = self.sqlite(read())?.into_iter();
-        let busy = |is_told| if is_told { Busy::Told } else { Busy::Asked };
-        Ok(found.filter_map(|(id, is_told)| Some((MarkId::parse(&id).ok()?, busy(is_told)))).collect())
+        let busy = |is_failure| if is_failure { Busy::Notified } else { Busy::Asked };
+        Ok(found.filter_map(|(id, is_failure)| Some((MarkId::parse(&id).ok()?, busy(is_failure)))).collect())
     }
 
     /// Marks whose hosts may be down: open ones, and those that ended at `since` or later, or whose host is not back.
@@ -296,7 +296,7 @@ mod tests {
 
     /// S4-11: what is held is not told and stands in no later mark's way. The broken variant is the same mark set free.
     #[test]
-    fn a_held_mark_is_not_told_until_it_is_freed_and_stands_in_nobodys_way() {
+    fn a_held_mark_is_not_sent_until_it_is_freed_and_blocks_no_other() {
         let home = Home::new();
         let mut journal = home.open(Role::Alerter);
         let first = marked(&mut journal, "compute1", NOW);
@@ -349,7 +349,7 @@ mod tests {
     /// Which routes would tell a mark, asked in the words of the look itself: not one that is gone, nor a second mark of a host
     /// behind its first, also where the first waits for its turn.
     #[test]
-    fn a_mark_is_due_where_it_would_be_told() {
+    fn a_mark_is_due_where_it_would_be_sent() {
         let home = Home::new();
         let mut journal = home.open(Role::Alerter);
         let first = marked(&mut journal, "compute1", NOW);
@@ -370,17 +370,17 @@ mod tests {
         assert!(journal.busy_marks(".confirm", LATER).unwrap().is_empty());
         assert_eq!(begun(&mut journal), [first]);
         assert!(due(&journal, first).is_empty());
-        assert_eq!(journal.busy_marks(".confirm", LATER).unwrap(), HashMap::from([(first, Busy::Told)]));
+        assert_eq!(journal.busy_marks(".confirm", LATER).unwrap(), HashMap::from([(first, Busy::Notified)]));
     }
 
     /// What is asked or said behind an acknowledgement is no telling.
     #[test]
-    fn a_step_behind_an_acknowledgement_tells_nobody() {
+    fn a_step_behind_an_acknowledgement_sends_nothing() {
         let home = Home::new();
         let mut journal = home.open(Role::Alerter);
         let id = marked(&mut journal, "compute1", NOW);
         let busy = |journal: &Journal| journal.busy_marks(".confirm", LATER).unwrap().get(&id).copied();
-        let mark = journal.find_mark(id).unwrap().unwrap().unwrap().told().unwrap();
+        let mark = journal.find_mark(id).unwrap().unwrap().unwrap().to_mark().unwrap();
         let step =
             |route: &str| NewDelivery { route: route.into(), body: Vec::new(), required: false, link: None };
         journal.add_deliveries(&mark, &[step("wiki.return")], NOW).unwrap();

@@ -127,20 +127,20 @@ impl Journal {
             deliveries::KEPT_BACK
         );
         let condition = format!("d.route = ?1 AND d.mark IN (SELECT d.mark FROM delivery d WHERE {held})");
-        let told = self.deliveries_that(&condition, [route])?.sound;
+        let sent = self.deliveries_that(&condition, [route])?.sound;
         let mut freed = 0;
-        for told in told.iter().filter(|told| returning::elsewhere(told, target).is_empty()) {
-            freed += self.free_return(told, now)?;
+        for sent in sent.iter().filter(|sent| returning::elsewhere(sent, target).is_empty()) {
+            freed += self.free_return(sent, now)?;
         }
         Ok(freed)
     }
 
-    fn free_return(&mut self, told: &Delivery, now: Timestamp) -> Result<usize, JournalError> {
+    fn free_return(&mut self, sent: &Delivery, now: Timestamp) -> Result<usize, JournalError> {
         let condition = format!(
             "{} AND d.last_kind = '{OTHER_TARGET}' AND d.mark = ?3 AND d.route = ?4",
             deliveries::KEPT_BACK
         );
-        let given = [told.mark.to_string().into(), format!("{}{RETURN}", told.route).into()];
+        let given = [sent.mark.to_string().into(), format!("{}{RETURN}", sent.route).into()];
         self.change_each(&condition, &given, now, |delivery, transaction| {
             deliveries::move_to(delivery, State::Pending)?;
             delivery.next_due = now;
@@ -158,7 +158,7 @@ pub(crate) fn ruling(
     now: Timestamp,
 ) -> Result<Ruling, Fault> {
     let base = due.delivery.route.strip_suffix(RETURN).unwrap_or(&due.delivery.route);
-    let told = delivery_row::load(transaction, due.mark.id, base)?;
+    let sent = delivery_row::load(transaction, due.mark.id, base)?;
     let sql = format!(
         "SELECT {}, (SELECT max(n.made_at) FROM mark n WHERE n.node = m.node AND n.made_at <= ?3) FROM mark m WHERE m.id = ?1",
         overtaken("?2")
@@ -167,13 +167,13 @@ pub(crate) fn ruling(
     let given = params![due.mark.id.to_string(), base, now.0];
     let (is_overtaken, newest): (bool, Option<i64>) =
         query.query_row(given, |row| Ok((row.get(0)?, row.get(1)?)))?;
-    let is_member = |look: &Membership| {
-        newest.is_none_or(|newest| look.at.0 > newest) && look.members.contains(&due.mark.node)
+    let is_member = |membership: &Membership| {
+        newest.is_none_or(|newest| membership.at.0 > newest) && membership.members.contains(&due.mark.node)
     };
     let given = Return {
-        told: told.as_ref(),
+        sent: sent.as_ref(),
         target: &capacity.target,
-        is_member: capacity.look.as_deref().is_some_and(is_member),
+        is_member: capacity.membership.as_deref().is_some_and(is_member),
         is_overtaken,
         is_released: due.delivery.released_at.is_some(),
     };
@@ -235,18 +235,18 @@ mod tests {
     }
 
     fn add_return(journal: &mut Journal, mark: MarkId) {
-        let mark = journal.mark(mark).unwrap().unwrap().told().unwrap();
+        let mark = journal.mark(mark).unwrap().unwrap().to_mark().unwrap();
         journal.add_deliveries(&mark, &[back()], LATER).unwrap();
     }
 
     /// Rooms on the route and on its returns; these are members, by a look at this moment.
     fn capacities(members: &[&str], at: Timestamp, target: &str) -> [Capacity; 2] {
-        let terms = Terms { tells_return: true, ..Terms::default() };
+        let terms = Terms { notifies_return: true, ..Terms::default() };
         let members = members.iter().map(|name| HostName::parse(name).unwrap()).collect();
-        let look = Some(Arc::new(Membership { at, members }));
+        let membership = Some(Arc::new(Membership { at, members }));
         let capacity = |route: &str| Capacity {
             target: target.to_owned(),
-            look: look.clone(),
+            membership: membership.clone(),
             ..Capacity::of(route, 4)
         };
         [capacity("recovery"), Capacity { terms, ..capacity(&back().route) }]
@@ -283,18 +283,18 @@ mod tests {
     fn only_what_the_route_may_have_is_called_back_once_the_host_is_back() {
         let home = Home::new();
         let mut journal = home.open(Role::Alerter);
-        let [told, untold, away] =
+        let [sent, unsent, away] =
             ["compute1", "compute2", "compute3"].map(|host| marked(&mut journal, host, NOW));
-        for mark in [told, away] {
+        for mark in [sent, away] {
             assert!(attempt(&mut journal, mark, "recovery", &acknowledged()));
         }
-        for mark in [told, untold] {
+        for mark in [sent, unsent] {
             assert!(journal.note_return(mark, LATER, LATER).unwrap());
         }
-        assert_eq!(owed(&journal), [told]);
+        assert_eq!(owed(&journal), [sent]);
         assert_eq!(owed_since(&journal, "recovery", LATER + Duration::from_secs(1)), []);
         assert_eq!(owed_since(&journal, "other", NOW), []);
-        add_return(&mut journal, told);
+        add_return(&mut journal, sent);
         assert_eq!(owed(&journal), []);
         assert!(journal.note_return(away, LATER, LATER).unwrap());
         assert_eq!(owed(&journal), [away]);
@@ -403,14 +403,16 @@ mod tests {
         add_return(&mut journal, first);
         let second = marked(&mut journal, "compute1", LATER);
         journal.doubt(second, marks::mark::Doubt::Unproven, LATER).unwrap();
-        for (ended, look) in [(false, Some(far())), (true, Some(far())), (true, None)] {
+        for (ended, membership) in [(false, Some(far())), (true, Some(far())), (true, None)] {
             if ended {
                 journal.dismiss(second, "old", "alice", LATER).unwrap();
             }
             let away = capacities(&["compute2"], far(), "");
-            let capacities =
-                away.map(|capacity| Capacity { look: capacity.look.filter(|_| look.is_some()), ..capacity });
-            assert_eq!(begun_with(&mut journal, &capacities), [], "{ended} {look:?}");
+            let capacities = away.map(|capacity| Capacity {
+                membership: capacity.membership.filter(|_| membership.is_some()),
+                ..capacity
+            });
+            assert_eq!(begun_with(&mut journal, &capacities), [], "{ended} {membership:?}");
         }
         let before = journal.mark(second).unwrap().unwrap().made_at;
         assert_eq!(
@@ -445,7 +447,7 @@ mod tests {
 
     /// Issue 22, 10: the broken variant calls the host of the same name in the other cloud back.
     #[test]
-    fn a_return_goes_to_where_the_failure_was_told_or_is_held() {
+    fn a_return_goes_to_where_the_failure_was_sent_or_is_held() {
         for (sent_to, leads_to, goes) in [("one", "one", true), ("one", "two", false)] {
             let home = Home::new();
             let mut journal = home.open(Role::Alerter);
@@ -488,19 +490,23 @@ mod tests {
     /// What was told, or ended by an operator, long after the return is called back too: a mark may be held for longer than any
     /// limit. The broken variant ended long ago.
     #[test]
-    fn the_later_of_telling_and_return_counts() {
-        for (days, is_told) in [(2, true), (2, false), (10, true), (10, false)] {
+    fn the_later_of_acknowledgement_and_return_counts() {
+        for (days, is_acknowledged) in [(2, true), (2, false), (10, true), (10, false)] {
             let home = Home::new();
             let mut journal = home.open(Role::Alerter);
             let mark = marked(&mut journal, "compute1", NOW);
             assert!(journal.note_return(mark, NOW, NOW).unwrap());
             let ended = NOW + Duration::from_secs(days * 86_400);
-            let verdict = if is_told { acknowledged() } else { again(NOW) };
+            let verdict = if is_acknowledged { acknowledged() } else { again(NOW) };
             journal.begin_attempt(mark, "recovery").unwrap();
             journal.finish_attempt(mark, "recovery", &verdict, ended).unwrap();
-            assert!(is_told || journal.dismiss(mark, "it lives", "alice", ended).unwrap());
+            assert!(is_acknowledged || journal.dismiss(mark, "it lives", "alice", ended).unwrap());
             let from = |since| journal.over_on("recovery", since).unwrap().sound.len();
-            assert_eq!((from(ended), from(ended + Duration::from_secs(1))), (1, 0), "{days} {is_told}");
+            assert_eq!(
+                (from(ended), from(ended + Duration::from_secs(1))),
+                (1, 0),
+                "{days} {is_acknowledged}"
+            );
         }
     }
 

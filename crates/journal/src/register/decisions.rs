@@ -315,8 +315,8 @@ fn append(
 /// Says whether it was not there yet. A damaged row under its id says nothing: this one takes its place.
 fn insert(transaction: &Transaction<'_>, decision: &Decision) -> rusqlite::Result<bool> {
     let sql = format!("SELECT {COLUMNS} FROM decision p WHERE p.id = ?1");
-    let mut look = transaction.prepare_cached(&sql)?;
-    let known = look.query_row([decision.id.to_string()], |row| Ok(decode(row).is_ok())).optional()?;
+    let mut statement = transaction.prepare_cached(&sql)?;
+    let known = statement.query_row([decision.id.to_string()], |row| Ok(decode(row).is_ok())).optional()?;
     if known == Some(true) {
         return Ok(false);
     }
@@ -339,8 +339,8 @@ fn insert_ending(transaction: &Transaction<'_>, ending: &Ending) -> rusqlite::Re
 
 fn load_ending(transaction: &Transaction<'_>, id: NoteId) -> rusqlite::Result<Option<Ending>> {
     let sql = format!("SELECT {ENDING} FROM ending e WHERE e.decision = ?1");
-    let mut look = transaction.prepare_cached(&sql)?;
-    let found = look.query_row([id.to_string()], |row| Ok(decode_ending(row).ok())).optional()?;
+    let mut statement = transaction.prepare_cached(&sql)?;
+    let found = statement.query_row([id.to_string()], |row| Ok(decode_ending(row).ok())).optional()?;
     Ok(found.flatten())
 }
 

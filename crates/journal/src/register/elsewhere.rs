@@ -98,7 +98,7 @@ mod tests {
     }
 
     #[test]
-    fn a_mark_that_another_controller_told_is_not_told_again() {
+    fn a_mark_that_another_controller_sent_is_not_sent_again() {
         let home = Home::new();
         let mut journal = home.open(Role::Alerter);
         let mark = marked(&mut journal, "compute1", NOW);
@@ -197,14 +197,14 @@ mod tests {
             let home = Home::new();
             let mut journal = home.open(Role::Alerter);
             let mark = marked(&mut journal, "compute1", NOW);
-            let told = journal.mark(mark).unwrap().unwrap().told().unwrap();
+            let named = journal.mark(mark).unwrap().unwrap().to_mark().unwrap();
             let step = NewDelivery {
                 route: "recovery.confirm".into(),
                 body: Vec::new(),
                 required: false,
                 link: None,
             };
-            journal.add_deliveries(&told, &[step], NOW).unwrap();
+            journal.add_deliveries(&named, &[step], NOW).unwrap();
             assert!(journal.settled_elsewhere(&settled(mark, how), NOW).unwrap());
             let left = if how == Settlement::Dismissed { State::Dismissed } else { State::Pending };
             assert_eq!(states(&journal, mark), [state, left], "{how:?}");
@@ -240,7 +240,7 @@ mod tests {
     }
 
     #[test]
-    fn an_expired_mark_is_not_told() {
+    fn an_expired_mark_is_not_sent() {
         let home = Home::new();
         let mut journal = home.open(Role::Alerter);
         let mark = marked(&mut journal, "compute1", NOW);

@@ -133,7 +133,7 @@ mod tests {
 
     /// Another controller that has evidence of it would take its fencing for a new one, and tell it.
     #[test]
-    fn of_a_mark_that_may_have_been_told_nothing_stands_there() {
+    fn a_mark_that_may_have_been_sent_has_no_entry() {
         let home = Home::new();
         let mut journal = home.open(Role::Alerter);
         let mark = marked_as(&mut journal, "compute1", NOW, Standing::Doubtful(Doubt::OutcomeUnknown));
@@ -170,7 +170,7 @@ mod tests {
             let mut journal = home.open(Role::Alerter);
             let mark = marked(&mut journal, "compute1", NOW);
             deliver(&mut journal, mark, NOW);
-            let row = journal.mark(mark).unwrap().unwrap().told().unwrap();
+            let row = journal.mark(mark).unwrap().unwrap().to_mark().unwrap();
             let back = NewDelivery { route: "recovery.return".into(), ..to_recovery("back") };
             journal.add_deliveries(&row, &[back], NOW).unwrap();
             if is_ended {

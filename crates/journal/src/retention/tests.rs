@@ -37,7 +37,7 @@ fn prune(journal: &mut Journal) -> usize {
 }
 
 /// A mark that was told and whose host came back.
-fn told(journal: &mut Journal, host: &str, at: Timestamp) -> MarkId {
+fn sent(journal: &mut Journal, host: &str, at: Timestamp) -> MarkId {
     let mark = marked(journal, host, at);
     assert!(attempt(journal, mark, "recovery", &acknowledged()));
     assert!(journal.note_return(mark, at + Duration::from_secs(600), at).unwrap());
@@ -56,7 +56,7 @@ fn is_there(journal: &Journal, mark: MarkId) -> bool {
 fn a_mark_that_is_long_over_goes_with_all_that_is_about_it() {
     let home = Home::new();
     let mut journal = home.open(Role::Alerter);
-    let mark = told(&mut journal, "compute1", NOW);
+    let mark = sent(&mut journal, "compute1", NOW);
     let keys = [format!("m.{mark}"), format!("s.{mark}"), format!("f.{mark}"), format!("a.{mark}.recovery")];
     journal.note_published(Register::Attrd, &keys).unwrap();
     assert!(prune(&mut journal) > 0);
@@ -77,7 +77,7 @@ fn a_mark_that_is_long_over_goes_with_all_that_is_about_it() {
 fn an_id_that_is_no_text_any_more_keeps_its_mark_alone() {
     let home = Home::new();
     let mut journal = home.open(Role::Alerter);
-    let [hurt, sound] = ["compute1", "compute2"].map(|host| told(&mut journal, host, NOW));
+    let [hurt, sound] = ["compute1", "compute2"].map(|host| sent(&mut journal, host, NOW));
     let flip = "UPDATE folded SET fencing = CAST(x'ff' AS TEXT) WHERE mark = ?1";
     let raw = home.raw();
     raw.execute_batch("PRAGMA foreign_keys = OFF").unwrap();
@@ -96,7 +96,7 @@ fn a_fencing_goes_with_the_record_that_it_was_taken_in() {
     for whole in [true, false] {
         let home = Home::new();
         let mut journal = home.open(Role::Alerter);
-        told(&mut journal, "compute1", NOW);
+        sent(&mut journal, "compute1", NOW);
         match whole {
             true => drop(prune(&mut journal)),
             false => drop(home.raw().execute("DELETE FROM folded", []).unwrap()),
@@ -147,7 +147,7 @@ fn what_is_open_young_or_needed_stays() {
         for is_broken in [false, true] {
             let home = Home::new();
             let mut journal = home.open(Role::Alerter);
-            let mark = told(&mut journal, "compute1", NOW);
+            let mark = sent(&mut journal, "compute1", NOW);
             if !is_broken {
                 change(&mut journal, &home, mark);
             }
@@ -178,7 +178,7 @@ fn what_stands_in_the_register_stays() {
     for kind in ["m", "s", "f", "r"] {
         let home = Home::new();
         let mut journal = home.open(Role::Alerter);
-        let mark = told(&mut journal, "compute1", NOW);
+        let mark = sent(&mut journal, "compute1", NOW);
         prune_with(&mut journal, &bounds(), &|key| key == format!("{kind}.{mark}"));
         assert!(is_there(&journal, mark), "{kind}");
         prune(&mut journal);
@@ -193,7 +193,7 @@ fn a_host_loses_its_oldest_mark_first() {
     let mut journal = home.open(Role::Alerter);
     let never_back = marked(&mut journal, "compute1", NOW);
     assert!(attempt(&mut journal, never_back, "recovery", &acknowledged()));
-    let back = told(&mut journal, "Compute1", NOW + DAY);
+    let back = sent(&mut journal, "Compute1", NOW + DAY);
     prune(&mut journal);
     assert!(is_there(&journal, never_back) && is_there(&journal, back));
     assert!(journal.note_return(never_back, NOW + DAY, NOW).unwrap());
@@ -223,7 +223,7 @@ fn no_outage_is_forgotten_that_a_fencing_of_today_could_belong_to() {
     let home = Home::new();
     let mut journal = home.open(Role::Alerter);
     for day in [0, 10, 20] {
-        told(&mut journal, "compute1", NOW + DAY * day);
+        sent(&mut journal, "compute1", NOW + DAY * day);
     }
     let before = journal.outages_of(&marks::host::HostName::parse("compute1").unwrap()).unwrap();
     prune(&mut journal);
@@ -234,7 +234,7 @@ fn no_outage_is_forgotten_that_a_fencing_of_today_could_belong_to() {
 }
 
 #[test]
-fn a_fencing_that_made_no_mark_goes_and_one_that_nobody_looked_at_stays() {
+fn a_fencing_that_made_no_mark_goes_and_one_that_was_never_read_stays() {
     let home = Home::new();
     let mut journal = home.open(Role::Alerter);
     let (aside, new) = (fencing("ctl1"), fencing("compute1"));
@@ -281,7 +281,7 @@ fn the_room_of_what_was_removed_is_used_again() {
     let mut sizes = Vec::new();
     for turn in 0..6 {
         for host in 0..60 {
-            told(&mut journal, &format!("compute{host}"), NOW + DAY * (turn * 2));
+            sent(&mut journal, &format!("compute{host}"), NOW + DAY * (turn * 2));
         }
         prune(&mut journal);
         journal.connection.query_row("PRAGMA wal_checkpoint(TRUNCATE)", [], |_| Ok(())).unwrap();
@@ -295,7 +295,7 @@ fn a_step_is_small_and_a_round_ends() {
     let home = Home::new();
     let mut journal = home.open(Role::Alerter);
     for host in 0..200 {
-        told(&mut journal, &format!("compute{host}"), NOW);
+        sent(&mut journal, &format!("compute{host}"), NOW);
     }
     let (mut round, mut steps) = (Round::default(), 0);
     while !round.is_done() {
@@ -313,7 +313,7 @@ fn a_step_is_small_and_a_round_ends() {
 fn a_damaged_row_of_the_history_stays() {
     let home = Home::new();
     let mut journal = home.open(Role::Alerter);
-    told(&mut journal, "compute1", NOW);
+    sent(&mut journal, "compute1", NOW);
     let raw = home.raw();
     raw.execute("DROP TRIGGER history_is_kept", []).unwrap();
     raw.execute("UPDATE history SET detail = 'x' WHERE seq = 1", []).unwrap();
@@ -365,7 +365,7 @@ fn decisions_go_a_month_after_their_end_and_never_before() {
 fn a_step_that_fails_leaves_the_round_where_it_was() {
     let home = Home::new();
     let mut journal = home.open(Role::Alerter);
-    told(&mut journal, "compute1", NOW);
+    sent(&mut journal, "compute1", NOW);
     let raw = home.raw();
     raw.execute_batch("BEGIN IMMEDIATE").unwrap();
     journal.connection.busy_timeout(Duration::ZERO).unwrap();

@@ -16,7 +16,7 @@ use crate::store::place::Place;
 /// What a daemon that was killed leaves running ends within moments; so long is waited for it.
 const LEFT_BEHIND: Duration = Duration::from_secs(5);
 /// How often it is looked for.
-const LOOK: Duration = Duration::from_millis(10);
+const RETRY_INTERVAL: Duration = Duration::from_millis(10);
 
 /// The held lock. Dropping it removes the file and releases the lock.
 #[derive(Debug)]
@@ -44,7 +44,7 @@ impl Lock {
                     if holder.as_ref().is_some_and(Holder::is_alive) || Instant::now() >= end {
                         return Err(locked(path, holder.as_ref()));
                     }
-                    thread::sleep(LOOK);
+                    thread::sleep(RETRY_INTERVAL);
                     continue;
                 }
             };

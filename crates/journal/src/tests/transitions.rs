@@ -49,7 +49,7 @@ fn settled(journal: &mut Journal, mark: MarkId, how: Settlement) -> Result<(), J
     journal.settled_elsewhere(&Settled { mark, how, at: NOW, by: "ctl2".into() }, NOW).map(drop)
 }
 
-fn told_elsewhere(journal: &mut Journal, mark: MarkId) -> Result<(), JournalError> {
+fn sent_elsewhere(journal: &mut Journal, mark: MarkId) -> Result<(), JournalError> {
     let entry = Acknowledgement { mark, route: ROUTE.into(), at: NOW, by: "ctl2".into() };
     journal.acknowledged_elsewhere(&entry, false, NOW).map(drop)
 }
@@ -93,7 +93,7 @@ const ACTS: [(&str, Act); 26] = [
     ("it is no news", no_news),
     ("its receiver confirms", |j, m| said(j, m, &HAS)),
     ("its receiver refuses after all", |j, m| said(j, m, &REFUSES)),
-    ("told elsewhere", told_elsewhere),
+    ("told elsewhere", sent_elsewhere),
     ("dismissed elsewhere", |j, m| settled(j, m, Settlement::Dismissed)),
     ("expired elsewhere", |j, m| settled(j, m, Settlement::Expired)),
     ("its step is refused", |j, _| j.advance_chains(&|_| true, &|_| true, NOW).map(drop)),
@@ -198,7 +198,7 @@ fn what_the_journal_does_is_what_the_tables_say() {
 
 /// The broken variant: a statement that goes round the tables is seen.
 #[test]
-fn a_statement_that_brings_a_told_mark_back_is_seen() {
+fn a_statement_that_brings_a_sent_mark_back_is_seen() {
     let home = Home::new();
     let mut journal = home.open(Role::Alerter);
     watch(&journal);

@@ -231,8 +231,8 @@ mod tests {
         assert_eq!(among().sound.iter().map(|mark| mark.id).collect::<Vec<_>>(), [doubtful]);
         home.raw().execute("UPDATE mark SET made_at = 7 WHERE id = ?1", [doubtful.to_string()]).unwrap();
         assert_eq!((among().sound.len(), among().damaged[0].key.as_str()), (0, &*doubtful.to_string()));
-        let mend = format!("UPDATE mark SET made_at = {} WHERE id = ?1", NOW.0);
-        home.raw().execute(&mend, [doubtful.to_string()]).unwrap();
+        let repair = format!("UPDATE mark SET made_at = {} WHERE id = ?1", NOW.0);
+        home.raw().execute(&repair, [doubtful.to_string()]).unwrap();
         assert!(journal.prove(doubtful, Proof::Alert, NOW).unwrap());
         assert!(journal.dismiss(nameless.id, "told by hand", "alice", NOW).unwrap());
         assert_eq!(journal.held_marks(10).unwrap().in_all, 0);

@@ -80,7 +80,7 @@ mod tests {
 
     /// The broken variant keeps what was met once: the alert would stand until the daemon is started anew.
     #[test]
-    fn what_is_mended_or_ended_or_gone_is_no_damage() {
+    fn what_is_repaired_or_ended_or_gone_is_no_damage() {
         let home = Home::new();
         let mut journal = home.open(Role::Alerter);
         let id = marked(&mut journal, "c1", NOW);

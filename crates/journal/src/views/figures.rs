@@ -180,7 +180,7 @@ impl Journal {
                 figures.marks.add(State::at_the_end(how, true), 1);
             }
         })?;
-        figures.without_route = self.count_untold(routes)?;
+        figures.without_route = self.count_without_route(routes)?;
         Ok(figures)
     }
 
@@ -308,7 +308,7 @@ impl Journal {
 
     /// Open marks that have a name, and of which no open delivery is left on one of these routes: as many looks into the
     /// table as there are open marks.
-    fn count_untold(&self, routes: &[String]) -> Result<u64, JournalError> {
+    fn count_without_route(&self, routes: &[String]) -> Result<u64, JournalError> {
         let sql = "SELECT count(*) FROM mark m INDEXED BY mark_open WHERE m.settlement IS NULL AND m.fqdn IS NOT NULL
              AND NOT EXISTS (SELECT 1 FROM delivery d WHERE d.mark = m.id
                AND d.state NOT IN ('acknowledged', 'dismissed', 'cancelled')
@@ -521,27 +521,27 @@ mod tests {
 
     /// The broken variant asks for one route only: what waits on the other one alone is untold then.
     #[test]
-    fn marks_that_no_route_can_tell_are_found() {
+    fn marks_that_no_route_can_send_are_found() {
         let home = Home::new();
         let mut journal = home.open(Role::Alerter);
-        let told = marked_for_two(&mut journal, "c1", NOW);
-        attempt(&mut journal, told, "wiki", &acknowledged());
+        let sent = marked_for_two(&mut journal, "c1", NOW);
+        attempt(&mut journal, sent, "wiki", &acknowledged());
         marked(&mut journal, "c2", NOW);
         let first = fencing("c3");
         journal.append_fencing(&first).unwrap();
         journal.make_mark(&samples::mark(&first), Taken::Fencing(&first), &[], NOW).unwrap();
-        let untold = |routes: &[&str]| {
+        let unsent = |routes: &[&str]| {
             let routes: Vec<String> = routes.iter().map(|&route| route.to_owned()).collect();
             journal.figures(&routes, None, NOW).unwrap().without_route
         };
-        assert_eq!((untold(&["recovery", "wiki"]), untold(&["wiki"]), untold(&[])), (1, 3, 3));
+        assert_eq!((unsent(&["recovery", "wiki"]), unsent(&["wiki"]), unsent(&[])), (1, 3, 3));
         let known = journal.figures(&[], None, NOW).unwrap();
         let later = journal.figures(&routes(), Some(&known), NOW).unwrap();
         assert_eq!(later, known, "it was counted a moment ago");
     }
 
     #[test]
-    fn a_step_that_waits_for_its_turn_is_told_apart() {
+    fn a_step_that_waits_for_its_turn_is_distinguished() {
         let home = Home::new();
         let mut journal = home.open(Role::Alerter);
         let first = fencing("c1");

@@ -61,13 +61,13 @@ mod tests {
     fn what_is_open_comes_first_and_what_ended_long_ago_not_at_all() {
         let home = Home::new();
         let mut journal = home.open(Role::Alerter);
-        let told = marked(&mut journal, "compute1", NOW);
+        let sent = marked(&mut journal, "compute1", NOW);
         let open = marked(&mut journal, "compute2", NOW);
-        assert!(attempt(&mut journal, told, "recovery", &acknowledged()));
+        assert!(attempt(&mut journal, sent, "recovery", &acknowledged()));
         let found = |since, most| -> Vec<_> {
             journal.recent(since, most).unwrap().sound.into_iter().map(|recent| recent.mark.id).collect()
         };
-        assert_eq!(found(NOW, 9), [open, told]);
+        assert_eq!(found(NOW, 9), [open, sent]);
         assert_eq!(found(NOW + Duration::from_secs(86_400), 9), [open]);
         assert!(found(NOW, 0).is_empty());
         assert_eq!(journal.recent(NOW, 9).unwrap().sound[1].deliveries[0].route, "recovery");

@@ -142,8 +142,8 @@ fn a_step_whose_route_is_gone_is_passed_over() {
     assert_eq!(next(&[left(1), gone(runs(2))], true, NOW), escalate(1, 0, Why::Missing));
     assert_eq!(next(&[left(1), gone(runs(2)), waiting(3)], true, NOW), escalate(1, 2, Why::Missing));
     assert_eq!(next(&[left(1), gone(runs(2))], false, NOW), Next::Stop(1));
-    let told = gone(current(2, State::InFlight, Some(NOW)));
-    assert_eq!(next(&[left(1), told, waiting(3)], true, NOW), Next::Stay);
+    let sent = gone(current(2, State::InFlight, Some(NOW)));
+    assert_eq!(next(&[left(1), sent, waiting(3)], true, NOW), Next::Stay);
     assert_eq!(next(&[gone(left(1)), gone(runs(2))], true, NOW), Next::Stay, "somebody is asked");
 }
 
@@ -229,8 +229,8 @@ impl Model {
                 due.into_iter().for_each(|seen| seen.state = State::InFlight);
             }
             Event::Answer(state) => {
-                let told = self.steps.iter_mut().filter(|seen| seen.state == State::InFlight);
-                told.for_each(|seen| seen.state = state);
+                let sent = self.steps.iter_mut().filter(|seen| seen.state == State::InFlight);
+                sent.for_each(|seen| seen.state = state);
             }
             Event::Confirm(at) => {
                 let open = self.steps.get_mut(at).filter(|seen| !seen.state.is_final());
@@ -324,8 +324,8 @@ fn leads_nowhere(steps: &[Seen], next: Next) -> bool {
 }
 
 fn under_way(model: &Model) -> Vec<u32> {
-    let told = model.steps.iter().filter(|seen| seen.state == State::InFlight);
-    told.map(|seen| seen.step.link.step).collect()
+    let sent = model.steps.iter().filter(|seen| seen.state == State::InFlight);
+    sent.map(|seen| seen.step.link.step).collect()
 }
 
 /// Forgets that an attempt may be under way.
@@ -397,8 +397,8 @@ proptest! {
         let has_ended = model.steps.iter().all(|seen| seen.state.is_final());
         let exhausted = model.current().is_some_and(|seen| seen.step.exhausted_at.is_some());
         prop_assert!(has_ended || exhausted, "{:?}", model.steps);
-        let can_be_told = |seen: &Seen| seen.is_there && (seen.waits || seen.is_current());
-        let is_told = model.current().is_none_or(|seen| seen.is_there);
-        prop_assert!(is_told || !model.steps.iter().any(can_be_told), "{:?}", model.steps);
+        let can_be_sent = |seen: &Seen| seen.is_there && (seen.waits || seen.is_current());
+        let is_sent = model.current().is_none_or(|seen| seen.is_there);
+        prop_assert!(is_sent || !model.steps.iter().any(can_be_sent), "{:?}", model.steps);
     }
 }

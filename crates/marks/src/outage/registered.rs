@@ -30,8 +30,8 @@ impl<'e> Registered<'e> {
         coalesce: Duration,
         now: Timestamp,
     ) -> Self {
-        let mut told = Self { entries, latest: now + CLOCK_SKEW, taken_in: BTreeMap::new() };
-        let mut outages = told.outages();
+        let mut registered = Self { entries, latest: now + CLOCK_SKEW, taken_in: BTreeMap::new() };
+        let mut outages = registered.outages();
         let standing = entries.sound.values().filter_map(Entry::fencing);
         let mut all: Vec<&Fencing> = fencings.into_iter().chain(standing).collect();
         all.sort_by_key(|fencing| (fencing.asked_at, fencing.id));
@@ -39,11 +39,11 @@ impl<'e> Registered<'e> {
         for fencing in all {
             let Some(of_host) = outages.get_mut(&fencing.node) else { continue };
             if let Some((mark, rule)) = taken_in(fencing, of_host, reach) {
-                told.taken_in.insert(fencing.id, (mark, rule));
+                registered.taken_in.insert(fencing.id, (mark, rule));
                 of_host.iter_mut().filter(|outage| outage.mark == mark).for_each(|o| o.add(fencing));
             }
         }
-        told
+        registered
     }
 
     /// Whether a mark has ended.

@@ -27,7 +27,7 @@ impl MarkEntry {
     /// What the register says of a mark, once it is known under which name it is sent.
     pub fn of_row(row: &MarkRow) -> Option<Self> {
         Some(Self {
-            mark: row.told()?,
+            mark: row.to_mark()?,
             source: row.source,
             incarnation: row.incarnation.clone(),
             made_by: row.made_by.clone(),

@@ -38,7 +38,7 @@ fn samples() -> impl Iterator<Item = (&'static str, &'static str)> {
 fn sample_entries() -> [Entry; 13] {
     let (mark, note) = (MarkId::parse(ID).unwrap(), NoteId::parse(ID).unwrap());
     let (at, by) = (|second: i64| Timestamp(1_795_191_000_000 + second * 1000), || "ctl1".to_owned());
-    let told = Mark {
+    let mark = Mark {
         id: mark,
         node: HostName::parse("Compute1").unwrap(),
         fqdn: HostName::parse("c1.my.cloud.com").unwrap(),
@@ -57,7 +57,7 @@ fn sample_entries() -> [Entry; 13] {
     [
         entry(),
         Entry::Mark(MarkEntry {
-            mark: told,
+            mark,
             source: Source::NodeFenced,
             incarnation,
             made_by: by(),
@@ -134,8 +134,8 @@ fn mark_entry() -> impl Strategy<Value = Entry> {
         Just(Source::History),
         Just(Source::NodeFenced)
     ];
-    let told = (mark_id(), host(), host(), any::<bool>(), time(), time());
-    let told = told.prop_map(|(id, node, fqdn, on_shared_storage, failure_time, generated_time)| Mark {
+    let mark = (mark_id(), host(), host(), any::<bool>(), time(), time());
+    let mark = mark.prop_map(|(id, node, fqdn, on_shared_storage, failure_time, generated_time)| Mark {
         id,
         node,
         fqdn,
@@ -143,7 +143,7 @@ fn mark_entry() -> impl Strategy<Value = Entry> {
         failure_time,
         generated_time,
     });
-    (told, sources, option::of("\\PC{0,40}"), "\\PC{0,40}", time()).prop_map(
+    (mark, sources, option::of("\\PC{0,40}"), "\\PC{0,40}", time()).prop_map(
         |(mark, source, incarnation, made_by, made_at)| {
             let incarnation = incarnation.map(Incarnation::from_journal);
             Entry::Mark(MarkEntry { mark, source, incarnation, made_by, made_at })
@@ -308,7 +308,7 @@ fn keys_of_others_are_none_of_ours() {
 }
 
 #[test]
-fn each_odd_value_is_told_apart() {
+fn each_odd_value_is_distinguished() {
     let newer = VALUE.replacen("1;", "2;", 1);
     for (value, why) in [
         (newer.as_str(), Why::Version),

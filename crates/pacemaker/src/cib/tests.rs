@@ -44,7 +44,7 @@ fn level(attributes: &str) -> String {
 }
 
 #[test]
-fn full_nodes_are_told_from_remote_ones() {
+fn full_nodes_are_distinguished_from_remote_ones() {
     let cib = cib("");
     assert_eq!(cib.cluster_nodes(), [host("ctl1"), host("ctl2")]);
     assert!(cib.is_cluster_node(&host("CTL1")) && !cib.is_cluster_node(&host("compute1")));
@@ -372,7 +372,7 @@ fn what_a_cluster_node_did_not_do_itself_is_no_incarnation_of_it() {
 
 /// 2.1.5 says true and false, 2.1.7 and later say since when. A new DC writes its own times, and 1 is none.
 #[test]
-fn a_cluster_node_has_joined_between_two_looks_where_it_was_away_or_its_dc_has_a_later_time() {
+fn a_cluster_node_has_joined_between_two_polls_where_it_was_away_or_its_dc_has_a_later_time() {
     let at = |dc: u8, in_ccm: &str| {
         let xml = format!(
             r#"<cib dc-uuid="{dc}"><configuration><nodes><node id="3" uname="ctl3"/></nodes></configuration><status>
@@ -413,7 +413,7 @@ const REMOTES: &str = r#"
   <primitive id="other" class="ocf" provider="heartbeat" type="remote"/>"#;
 
 #[test]
-fn remote_and_guest_nodes_are_told_apart() {
+fn remote_and_guest_nodes_are_distinguished() {
     let cib = with(REMOTES, "", "");
     assert_eq!(cib.remote_nodes(), [host("compute1"), host("compute2")]);
     assert_eq!(cib.guest_nodes(), [host("guest1")]);

@@ -121,7 +121,7 @@ pub struct Reading {
     /// Whether there are more entries than one reading looks at.
     pub more: bool,
     /// How many entries were read, and not only listed.
-    pub looked_at: usize,
+    pub read: usize,
 }
 
 /// What earlier readings found broken. Each such entry is read once, and then in turn: thousands cost no more than their names.
@@ -257,7 +257,7 @@ impl Directory {
             let remembered = former.remove(&name).filter(|(same, _)| *same == inode);
             let broken = match remembered {
                 Some((_, broken)) => Some(broken),
-                None => self.look_at(&name, &mut reading),
+                None => self.read_one(&name, &mut reading),
             };
             if let Some(broken) = broken {
                 reading.broken.push(broken.clone());
@@ -271,8 +271,8 @@ impl Directory {
     }
 
     /// Reads an entry, and gives it back where it is broken.
-    fn look_at(&self, name: &[u8], reading: &mut Reading) -> Option<Broken> {
-        reading.looked_at += 1;
+    fn read_one(&self, name: &[u8], reading: &mut Reading) -> Option<Broken> {
+        reading.read += 1;
         let flaw = self.read_into(reading, name).err()?;
         Some(Broken { name: name.escape_ascii().to_string(), flaw })
     }

@@ -251,19 +251,20 @@ fn a_broken_file_is_read_once_and_then_in_turn() {
         fs::write(room.path().join(EventName::of(&at(micros)).as_str()), b"junk").unwrap();
     }
     let first = directory.read_new(&mut known).unwrap();
-    assert_eq!((first.looked_at, first.broken.len()), (1000, 1000));
+    assert_eq!((first.read, first.broken.len()), (1000, 1000));
     directory.write(&at(5000)).unwrap();
     directory.write(&at(7)).unwrap();
     let second = directory.read_new(&mut known).unwrap();
-    assert!(second.looked_at <= 102, "two new ones, and a hundred in their turn: {}", second.looked_at);
+    assert!(second.read <= 102, "two new ones, and a hundred in their turn: {}", second.read);
     let times: Vec<u64> = second.sound.iter().map(|found| found.evidence.at.micros()).collect();
     assert_eq!(times, [7, 5000], "another file in the place of a broken one is read at once");
     assert_eq!(second.broken.len(), 999);
     second.sound.iter().for_each(|found| directory.remove(&found.name).unwrap());
     fs::write(room.path().join(EventName::of(&at(900)).as_str()), record::encode(&at(900))).unwrap();
-    let looks: Vec<Reading> = (0..11).map(|_| directory.read_new(&mut known).unwrap()).collect();
-    assert!(looks.iter().all(|look| look.looked_at <= 101 && look.broken.len() >= 998));
-    let found = looks.iter().any(|look| look.sound.iter().any(|found| found.evidence.at.micros() == 900));
+    let readings: Vec<Reading> = (0..11).map(|_| directory.read_new(&mut known).unwrap()).collect();
+    assert!(readings.iter().all(|reading| reading.read <= 101 && reading.broken.len() >= 998));
+    let found =
+        readings.iter().any(|reading| reading.sound.iter().any(|found| found.evidence.at.micros() == 900));
     assert!(found, "one that was mended in place has its turn");
 }
 

@@ -162,7 +162,7 @@ fn without_quorum_the_cib_is_left_alone() {
 }
 
 #[test]
-fn tools_that_fail_hang_or_babble_are_told() {
+fn tools_that_fail_hang_or_print_too_much_are_reported() {
     for (script, kind) in
         [("exit 102", "tool"), ("exec sleep 1000", "tool"), ("echo '<pacemaker-result>'", "unreadable")]
     {

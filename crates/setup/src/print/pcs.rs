@@ -130,13 +130,13 @@ fn alert(
     let (named, at) = (format!("id={id}"), format!("path={path}"));
     let create = owned(["alert", "create", &at, &named]);
     let old = cluster.alerts.iter().find(|alert| alert.id == id);
-    let is_told = |selected: &[String]| {
+    let selects_all = |selected: &[String]| {
         let has = |what: &str| selected.iter().any(|one| one == what);
         selected.is_empty() || (has(FENCING) && others.iter().all(|what| has(what)))
     };
     let (mut all, there) = match old {
         None => (vec![create], &[][..]),
-        Some(old) if !is_told(&old.selected) => (vec![owned(["alert", "remove", id]), create], &[][..]),
+        Some(old) if !selects_all(&old.selected) => (vec![owned(["alert", "remove", id]), create], &[][..]),
         Some(old) if old.path != path => (vec![owned(["alert", "update", id, &at])], &old.recipients[..]),
         Some(old) => (Vec::new(), &old.recipients[..]),
     };

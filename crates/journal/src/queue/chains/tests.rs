@@ -77,7 +77,7 @@ fn details(journal: &Journal, mark: MarkId, event: &str) -> Vec<String> {
 
 /// S0-25, S0-26, S0-29, S4-8: several steps, each in its turn, each with its own bytes. The broken variant: a moment before.
 #[test]
-fn the_steps_are_told_one_after_the_other_when_the_time_of_each_is_over() {
+fn the_steps_are_sent_one_after_the_other_when_the_time_of_each_is_over() {
     let home = Home::new();
     let mut journal = home.open(Role::Alerter);
     let mark = chained(&mut journal, 3);
@@ -293,7 +293,7 @@ fn an_earlier_step_that_is_acknowledged_late_or_elsewhere_ends_the_chain() {
 
 /// What a chain's other steps had under way when one was acknowledged goes nowhere, however it ends.
 #[test]
-fn what_was_under_way_beside_an_acknowledgement_is_not_told_again() {
+fn what_was_in_flight_beside_an_acknowledgement_is_not_sent_again() {
     for end in ["acknowledged", "crash", "taken back"] {
         let home = Home::new();
         let mut journal = home.open(Role::Alerter);
@@ -337,7 +337,7 @@ fn a_mark_that_ended_elsewhere_names_no_step_as_the_one_that_took_it() {
 
 /// P10: an operator's word reaches the step whose turn it is, and no other.
 #[test]
-fn what_the_chain_holds_nobody_else_frees_or_has_to_look_at() {
+fn what_the_chain_holds_nobody_else_frees_or_has_to_see() {
     let home = Home::new();
     let mut journal = home.open(Role::Alerter);
     let mark = chained(&mut journal, 3);
@@ -494,20 +494,20 @@ fn a_running_chain_is_not_touched_by_another_configuration() {
     let home = Home::new();
     let mut journal = home.open(Role::Alerter);
     let mark = chained(&mut journal, 2);
-    let told = journal.mark(mark).unwrap().unwrap().told().unwrap();
+    let sent = journal.mark(mark).unwrap().unwrap().to_mark().unwrap();
     let longer = Link { step: 1, timeout: LIMIT * 9 };
     let other = |link| NewDelivery { route: "other".into(), body: Vec::new(), required: true, link };
     let mut edited = chain_of(3);
     edited[0].link = Some(longer);
     edited.push(other(Some(longer)));
-    journal.add_deliveries(&told, &edited, NOW).unwrap();
+    journal.add_deliveries(&sent, &edited, NOW).unwrap();
     assert_eq!(chain(&journal, mark), ["pending", "waits"]);
     assert_eq!(step(&journal, mark, "nova").chain.unwrap().link.timeout, LIMIT);
-    journal.add_deliveries(&told, &[other(None)], NOW).unwrap();
+    journal.add_deliveries(&sent, &[other(None)], NOW).unwrap();
     assert_eq!(states(&journal, mark).len(), 3);
     let plain = marked_as(&mut journal, "compute2", NOW, &[other(None)]);
-    let told = journal.mark(plain).unwrap().unwrap().told().unwrap();
-    journal.add_deliveries(&told, &chain_of(2), NOW).unwrap();
+    let sent = journal.mark(plain).unwrap().unwrap().to_mark().unwrap();
+    journal.add_deliveries(&sent, &chain_of(2), NOW).unwrap();
     assert_eq!(states(&journal, plain), [State::Pending], "it goes on without one");
 }
 
@@ -520,8 +520,8 @@ fn another_chain_comes_behind_one_whose_routes_are_gone() {
     let mark = chained(&mut journal, 1);
     go(&mut journal, NOW);
     assert_eq!(begun(&mut journal, NOW), ["nova"]);
-    let told = journal.mark(mark).unwrap().unwrap().told().unwrap();
-    let new = Resolved { mark: told, deliveries: chain_of(3).split_off(1) };
+    let sent = journal.mark(mark).unwrap().unwrap().to_mark().unwrap();
+    let new = Resolved { mark: sent, deliveries: chain_of(3).split_off(1) };
     journal.add_deliveries_to_all(&[new], NOW).unwrap();
     let go = |journal: &mut Journal| {
         journal.advance_chains(&|_| true, &|route| route != "nova", NOW).unwrap();
@@ -543,8 +543,8 @@ fn a_mark_gets_a_chain_beside_what_has_ended_but_not_behind_an_acknowledged_one(
     let gone = NewDelivery { route: "gone".into(), ..wiki() };
     let mark = marked_as(&mut journal, "compute1", NOW, &[wiki(), gone]);
     attempt(&mut journal, mark, "wiki", &acknowledged());
-    let told = journal.mark(mark).unwrap().unwrap().told().unwrap();
-    let new = |deliveries| Resolved { mark: told.clone(), deliveries };
+    let sent = journal.mark(mark).unwrap().unwrap().to_mark().unwrap();
+    let new = |deliveries| Resolved { mark: sent.clone(), deliveries };
     journal.add_deliveries_to_all(&[new(chain_of(2))], NOW).unwrap();
     assert_eq!(chain(&journal, mark), ["pending", "waits"]);
     attempt(&mut journal, mark, "nova", &acknowledged());
@@ -659,7 +659,7 @@ fn a_changed_place_or_time_is_damage() {
 /// A look that knows what was written reads no other chain; the broken variants are a hold and an opened journal that nobody
 /// told it of.
 #[test]
-fn only_what_was_stirred_is_looked_at() {
+fn only_what_was_stirred_is_read() {
     let home = Home::new();
     let mut journal = home.open(Role::Alerter);
     let mark = chained(&mut journal, 2);
@@ -816,8 +816,8 @@ impl World {
             if let Some(before) = self.under_way.replace(route.clone()) {
                 return Err(format!("{route} began beside {before}"));
             }
-            let told = chain(&self.journal, self.mark).contains(&"acknowledged");
-            if told {
+            let sent = chain(&self.journal, self.mark).contains(&"acknowledged");
+            if sent {
                 return Err(format!("{route} began behind an acknowledgement"));
             }
         }
@@ -838,7 +838,7 @@ fn live(events: &[Event], is_reckless: bool) -> Result<World, String> {
 
 /// The broken variant of the property below.
 #[test]
-fn a_step_that_is_told_out_of_its_turn_is_noticed() {
+fn a_step_that_is_sent_out_of_its_turn_is_noticed() {
     let events = [Event::Turn, Event::Wait(70), Event::Turn];
     assert!(live(&events, false).is_ok());
     assert!(live(&events, true).is_err());
@@ -850,18 +850,18 @@ proptest! {
     /// P10 in the journal itself: whatever happens, one step is under way, and none behind an acknowledgement; and the mark
     /// is never without a way on.
     #[test]
-    fn one_step_is_told_at_a_time(events in prop::collection::vec(any_event(), 1..40)) {
+    fn one_step_is_sent_at_a_time(events in prop::collection::vec(any_event(), 1..40)) {
         let world = live(&events, false);
         prop_assert!(world.is_ok(), "{:?}", world.err());
         let mut world = world.expect("it was looked at");
         let quiet = [Event::Answer(1), Event::Hold(false), Event::Turn, Event::Wait(61), Event::Turn, Event::Answer(1), Event::Turn];
         quiet.into_iter().try_for_each(|event| world.happen(event)).expect("nothing is amiss");
         let states = chain(&world.journal, world.mark);
-        let is_told = states.contains(&"acknowledged") || settled(&world.journal, world.mark).is_some();
+        let is_acknowledged = states.contains(&"acknowledged") || settled(&world.journal, world.mark).is_some();
         let has_way = states.iter().any(|state| !matches!(*state, "waits" | "cancelled"));
         // What took it may be the damaged row, which somebody is told of.
         let is_damaged = !world.journal.deliveries_of(world.mark).unwrap().damaged.is_empty();
         let has_ended = states.iter().all(|state| *state == "cancelled");
-        prop_assert!(is_told || has_way || is_damaged && has_ended, "{:?}", states);
+        prop_assert!(is_acknowledged || has_way || is_damaged && has_ended, "{:?}", states);
     }
 }

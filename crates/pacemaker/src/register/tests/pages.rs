@@ -93,7 +93,7 @@ fn what_two_controllers_wrote_is_read_together() {
 
 /// Whoever is in `haclient` can write there, and has no key.
 #[test]
-fn what_a_stranger_wrote_is_told_apart() {
+fn what_a_stranger_wrote_is_distinguished() {
     let cluster = cluster();
     assert_eq!(cluster.write(Register::Attrd, "ctl1", &writes()[2..], ENOUGH), Ok(()));
     let directory = cluster.dir.path().join("attrd/host-failure-page-0");

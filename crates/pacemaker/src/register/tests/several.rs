@@ -155,7 +155,7 @@ fn what_nobody_of_us_wrote_counts_for_nothing() {
 
 /// The fence agent waits for it: one write and one look, as few as can be.
 #[test]
-fn a_fencing_is_written_without_a_look_before() {
+fn a_fencing_is_written_without_a_read_before() {
     let cluster = Cluster::new();
     assert_eq!(cluster.publish(Register::Attrd, ENOUGH), Ok(()));
     let calls = cluster.file("calls");
@@ -164,7 +164,7 @@ fn a_fencing_is_written_without_a_look_before() {
 }
 
 #[test]
-fn all_of_attrd_takes_one_look_before_and_one_after() {
+fn all_of_attrd_takes_one_read_before_and_one_after() {
     let cluster = Cluster::new();
     let entries = sample_entries();
     assert_eq!(cluster.publish_all(Register::Attrd, &entries).standing, keys(&entries));
