@@ -495,7 +495,7 @@ fn each_mistake_in_a_route_has_its_sentence() {
         ),
         (
             "[http.b]\nurl = \"http://127.0.0.1/\"\nhosts = [\"c1;c2\"]",
-            "3:10: a host pattern holds a character that no host name can hold (allowed beside '*' and '?': letters, digits, '.', '_', '-')",
+            "3:10: a host pattern has a character that no host name can have (allowed beside '*' and '?': letters, digits, '.', '_', '-')",
         ),
         (
             "[http.b]\nurl = \"http://127.0.0.1/\"\nrequired = 0",

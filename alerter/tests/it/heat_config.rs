@@ -35,7 +35,7 @@ fn each_mistake_has_its_sentence() {
         ),
         (
             "resources = { \"a b\" = [\"web/5e9a/x\"] }",
-            "3:15: a host pattern holds a character that no host name can hold (allowed beside '*' and '?': letters, digits, '.', '_', '-')".to_owned(),
+            "3:15: a host pattern has a character that no host name can have (allowed beside '*' and '?': letters, digits, '.', '_', '-')".to_owned(),
         ),
         ("resources = [\"web/5e9a/x\"]", "3:13: must be a table: write [heat.a.resources]".to_owned()),
         (

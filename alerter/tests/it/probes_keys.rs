@@ -194,7 +194,7 @@ fn numbers_are_bounded() {
         ),
         (
             "[groups.r.confirm.tcp.a]\nport = 22\nhost = \"a b{nodename}\"".to_owned(),
-            "5:8: the host name holds a character that is not allowed (allowed: letters, digits, '.', '_', '-'; first a letter or digit)",
+            "5:8: the host name has a character that is not allowed (allowed: letters, digits, '.', '_', '-'; first a letter or digit)",
         ),
         (
             "[groups.r.confirm.tcp.a]\nport = 22\nhost = \"bastion\"".to_owned(),

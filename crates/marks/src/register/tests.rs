@@ -29,7 +29,7 @@ fn entry() -> Entry {
     })
 }
 
-/// One entry of each kind, as it stands in the register.
+/// One entry of each kind, as it is in the register.
 fn samples() -> impl Iterator<Item = (&'static str, &'static str)> {
     include_str!("samples.txt").lines().map(|line| line.split_once(' ').unwrap())
 }
@@ -200,7 +200,7 @@ fn read(pairs: &[(&str, &str)]) -> Entries {
 proptest! {
     #![proptest_config(ProptestConfig::with_cases(128))]
 
-    /// A whole entry goes through the register, in an alphabet that every backend keeps as it is.
+    /// A whole entry survives the register, in an alphabet that every backend stores unchanged.
     #[test]
     fn every_entry_comes_back(entry in any_entry()) {
         let (key, value) = (entry.key().to_string(), entry.value());
@@ -211,7 +211,7 @@ proptest! {
         prop_assert_eq!(read.sound.into_iter().collect::<Vec<_>>(), [(entry.key(), entry)]);
     }
 
-    /// Whatever stands under a key is either what one of us would have written, or nothing.
+    /// The value under a key is either one that we would have written, or unusable.
     #[test]
     fn no_value_is_too_odd(kind in "[fmaspwx]", fields in "[a-z0-9:;_.+-]{0,80}", at in 0..200_usize, junk in ".{0,3}") {
         let tail = if kind == "a" { ".east" } else { "" };
@@ -225,7 +225,7 @@ proptest! {
         }
     }
 
-    /// Any member of haclient can write anything: it never hides a sound entry, and is never taken for one of another
+    /// Any member of haclient can write anything: it never hides a sound entry, and never counts as one in another
     /// spelling.
     #[test]
     fn hostile_entries_stay_apart(host in "\\PC{0,60}", value in "\\PC{1,60}", tail in "[ -~]{0,12}") {
@@ -259,7 +259,7 @@ fn a_field_more_or_less_is_malformed() {
     }
 }
 
-/// What nobody can decide is nobody's value: a pause of one host, a maintenance of everything or without an end.
+/// No value exists for what no operator can decide: a pause of one host, a maintenance of everything or without an end.
 #[test]
 fn a_decision_that_nobody_can_take_is_malformed() {
     let key = Key::parse("p.0199c2a4-7d1e-7b3a-9f00-0123456789ab").unwrap();
