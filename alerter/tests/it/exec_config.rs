@@ -60,7 +60,7 @@ fn each_mistake_has_its_sentence() {
             "command = [\"/nonexistent/s\", \"s3kr1t\"]",
             "2:11: the program cannot be used: it cannot be read: No such file or directory",
         ),
-        ("command = [\"/etc\"]", "2:11: the program cannot be used: it is no plain file"),
+        ("command = [\"/etc\"]", "2:11: the program cannot be used: it is not a plain file"),
         (
             "command = [\"/etc/passwd\"]",
             "2:11: the program cannot be used: it cannot be executed: run `chmod +x /etc/passwd`",

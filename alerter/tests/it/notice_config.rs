@@ -70,6 +70,6 @@ fn what_makes_no_sense_for_a_notice_is_refused() {
     let found = Site::new(&format!("{ROUTE}[notice]\nto = \"syslog\"\n")).problem();
     assert_eq!(
         found,
-        "alerter.toml:4:6: notice.to belongs into a target: write [notice.NAME], one table for each"
+        "alerter.toml:4:6: notice.to must be inside a target: write [notice.NAME], one table for each"
     );
 }

@@ -127,7 +127,7 @@ fn an_unknown_table_or_key_is_refused() {
         ),
         (
             "[groups.r.confirm.tcp]\nport = 22".to_owned(),
-            "4:8: groups.r.confirm.tcp.port belongs into a probe: write [groups.r.confirm.tcp.NAME], one table for each",
+            "4:8: groups.r.confirm.tcp.port must be inside a probe: write [groups.r.confirm.tcp.NAME], one table for each",
         ),
         (
             "[groups.r.confirm.tcp.\"a b\"]\nport = 22".to_owned(),

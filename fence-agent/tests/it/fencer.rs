@@ -123,7 +123,7 @@ fn only_behind_a_device_that_cuts_power() {
         let mut monitor = world.command(AGENT);
         monitor.env("PCMK_service", "pacemaker-fenced");
         let asked = run(monitor, store.input("monitor").as_bytes());
-        asked.is_one_line_failure("level 1 for compute1 stands behind no device that cuts power");
+        asked.is_one_line_failure("level 1 for compute1 has no device before it that cuts power");
         let good = with(&level("compute1", 1, "weak,power,mark"));
         fence(&controller(Some(&good), None), &store, "nodename=compute1").is_silent_success();
     }

@@ -38,7 +38,7 @@ impl Workflow {
         self.workflow_id.as_deref().or(self.workflow_name.as_deref()).unwrap_or_default()
     }
 
-    /// For its path in the API.
+    /// Its path in the API.
     pub(super) fn path(&self) -> String {
         let mut path = "/workflows/".to_owned();
         for byte in self.shown().bytes() {
