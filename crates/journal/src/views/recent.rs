@@ -1,4 +1,4 @@
-//! The open outages and those that ended lately, each with what became of it: what a page shows. Bounded.
+//! The open outages and recently ended ones, each with its deliveries: for the page. Bounded.
 
 use rusqlite::params;
 
@@ -8,22 +8,22 @@ use marks::delivery::Delivery;
 use marks::mark::MarkRow;
 use marks::time::Timestamp;
 
-/// A mark with what became of it.
+/// A mark with its deliveries.
 #[derive(Clone, Debug)]
 pub struct Recent {
     /// The mark.
     pub mark: MarkRow,
     /// Its deliveries.
     pub deliveries: Vec<Delivery>,
-    /// Its deliveries that cannot be believed.
+    /// Its damaged deliveries.
     pub damaged: Vec<Damage>,
     /// What the policy holds it for.
     pub held: Option<HeldMark>,
 }
 
 impl Journal {
-    /// The oldest open marks, and the newest of those that were settled at `since` or later: of both at most so many. Marks
-    /// whose own row cannot be believed are named beside them.
+    /// The oldest open marks, and the newest of those that were settled at `since` or later: limited for both. Marks with
+    /// a damaged row are listed separately.
     ///
     /// # Errors
     /// As any read.
@@ -73,7 +73,7 @@ mod tests {
         assert_eq!(journal.recent(NOW, 9).unwrap().sound[1].deliveries[0].route, "recovery");
     }
 
-    /// The broken variant leaves out what it cannot believe, as if there were nothing.
+    /// The broken variant leaves out damaged rows, as if there were none.
     #[test]
     fn what_is_damaged_is_named() {
         let home = Home::new();
