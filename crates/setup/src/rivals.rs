@@ -1,19 +1,19 @@
-//! What else recovers hosts in this cluster: beside it a host would be recovered twice, so nothing is set up.
+//! Other software that recovers hosts in this cluster: each host would be recovered twice, so nothing is set up.
 
 use super::finding::{Finding, Kind, Then};
 use super::model::{Cluster, Resource};
 
-/// What each of them does when a host was fenced.
+/// What each of them does after a fencing.
 const RIVALS: [(&str, &str); 3] = [
     ("stonith:fence_compute", "marks hosts for NovaEvacuate"),
     ("stonith:fence_evacuate", "has Nova evacuate hosts"),
     ("ocf:openstack:NovaEvacuate", "evacuates hosts"),
 ];
 
-/// What to do about them.
-const WAY: &str = "migrate: docs/migrate.md has the way, packaging/examples/crmsh-migrate-fence-compute.sh and pcs-migrate-fence-compute.sh the commands; then run `nova-host-alerter setup` again";
+/// The advice for them.
+const WAY: &str = "migrate: see docs/migrate.md, with the commands in packaging/examples/crmsh-migrate-fence-compute.sh and pcs-migrate-fence-compute.sh; then run `nova-host-alerter setup` again";
 
-/// Finds them, and leaves everything else that is found for later.
+/// Finds them, and postpones every other finding.
 pub(super) fn check(cluster: &Cluster, found: &mut Vec<Finding>) {
     let rivals: Vec<Finding> = cluster.resources.iter().filter_map(finding).collect();
     if rivals.is_empty() {
@@ -28,7 +28,7 @@ pub(super) fn check(cluster: &Cluster, found: &mut Vec<Finding>) {
 fn finding(resource: &Resource) -> Option<Finding> {
     let (agent, does) = RIVALS.iter().find(|(agent, _)| *agent == resource.agent)?;
     let what = format!(
-        "{} ({agent}) {does}, so a host that is marked too would be recovered twice: setup changes nothing",
+        "{} ({agent}) {does}, so a marked host would be recovered twice: setup changes nothing",
         resource.id
     );
     Some(Finding::new(Kind::OtherRecovery, &resource.id, what, Then::Do(WAY.to_owned())))

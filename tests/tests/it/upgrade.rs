@@ -90,7 +90,7 @@ fn a_daemon_leaves_the_next_schema_alone_and_tells_once_it_is_back() {
     site.end(Signal::SIGTERM).unwrap();
     change(&site, NEXT);
     let said = refusal(&site);
-    assert!(said.contains("has schema 2, newer than this release knows (1)"), "{said}");
+    assert!(said.contains("has schema 2, but this release supports only 1"), "{said}");
     let refused = site.fence("compute2").unwrap_err().to_string();
     assert!(refused.contains("newer than this release knows"), "{refused}");
     change(&site, BACK);
@@ -117,7 +117,7 @@ fn the_schema_of_before_is_refused_and_whole() {
     site.end(Signal::SIGTERM).unwrap();
     change(&site, BEFORE);
     let said = refusal(&site);
-    assert!(said.contains("its tables are not the ones of this release"), "{said}");
+    assert!(said.contains("its tables are not those of this release"), "{said}");
     change(&site, "DROP INDEX delivery_ended; DROP INDEX mark_settled");
     assert_told(&receiver, &mut site, &body);
 }

@@ -36,10 +36,10 @@ fn samples() -> impl Iterator<Item = (&'static str, &'static str)> {
 
 /// The same entries.
 fn sample_entries() -> [Entry; 13] {
-    let (mark, note) = (MarkId::parse(ID).unwrap(), NoteId::parse(ID).unwrap());
+    let (id, note) = (MarkId::parse(ID).unwrap(), NoteId::parse(ID).unwrap());
     let (at, by) = (|second: i64| Timestamp(1_795_191_000_000 + second * 1000), || "ctl1".to_owned());
     let mark = Mark {
-        id: mark,
+        id,
         node: HostName::parse("Compute1").unwrap(),
         fqdn: HostName::parse("c1.my.cloud.com").unwrap(),
         on_shared_storage: false,
@@ -53,7 +53,7 @@ fn sample_entries() -> [Entry; 13] {
         let id = NoteId::parse(&format!("{}b{number}", &ID[..34])).unwrap();
         Entry::Decision(Decision { id, about, at: at(second), actor: "root".into(), reason: reason.into() })
     };
-    let (about, actor, reason) = (About::Release(mark), "root".into(), "power was cut; seen".into());
+    let (about, actor, reason) = (About::Release(id), "root".into(), "power was cut; seen".into());
     [
         entry(),
         Entry::Mark(MarkEntry {
@@ -63,9 +63,14 @@ fn sample_entries() -> [Entry; 13] {
             made_by: by(),
             made_at: at(515),
         }),
-        Entry::Acknowledged(Acknowledgement { mark, route: "East_masakari.1".into(), at: at(516), by: by() }),
-        Entry::Settled(Settled { mark, how: Settlement::Acknowledged, at: at(517), by: by() }),
-        Entry::Returned(Returned { mark, at: at(520), by: by() }),
+        Entry::Acknowledged(Acknowledgement {
+            mark: id,
+            route: "East_masakari.1".into(),
+            at: at(516),
+            by: by(),
+        }),
+        Entry::Settled(Settled { mark: id, how: Settlement::Acknowledged, at: at(517), by: by() }),
+        Entry::Returned(Returned { mark: id, at: at(520), by: by() }),
         Entry::Decision(Decision { id: note, about, at: at(518), actor, reason }),
         decided(1, About::ReleaseGroup("Rack_1".into()), 521, "seen"),
         decided(2, About::Pause { scope: Scope::All, until: None }, 522, "move"),
