@@ -8,10 +8,10 @@ use clap::{Arg, ArgAction, Command};
 use crate::given::{Given, GivenError};
 use crate::table::{Kind, Parameter, TABLE};
 
-/// Words that belong to no option.
+/// Extra words are ignored.
 const REST: &str = "rest";
 
-/// Why the command line cannot be used. It never holds a value: that may be a secret.
+/// Why the command line cannot be used. The message never shows a value: it may be secret.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum GetoptError {
     /// Not an option, or an ambiguous beginning of one.
