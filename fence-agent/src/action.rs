@@ -5,9 +5,9 @@
 pub enum Action {
     /// Mark the host.
     Off,
-    /// Say whether the host may be marked, by its name alone.
+    /// Report whether the host may be marked, by its name alone.
     Status,
-    /// Say whether a mark could be written now, and whether the cluster asks for it in the right place.
+    /// Report whether a mark could be written now, and whether the fencing levels are right.
     Monitor,
     /// Print the metadata.
     Metadata,
@@ -17,7 +17,7 @@ pub enum Action {
     ValidateAll,
 }
 
-/// All of them, as the metadata shows them. Never `on`, `reboot` or `list`: Pacemaker would call them.
+/// All of them, as in the metadata. Never `on`, `reboot` or `list`: Pacemaker would call them.
 pub const ACTIONS: [(&str, Action); 6] = [
     ("off", Action::Off),
     ("status", Action::Status),

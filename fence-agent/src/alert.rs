@@ -1,8 +1,8 @@
 //! `alert_mark`: from the environment of a Pacemaker alert to one file of evidence.
 //!
-//! It judges nothing: failures and unfencings are written too, and the alerter decides. Of the alerts about nodes it keeps
-//! that a cluster node has joined: that ends an outage which nobody saw end. Pacemaker runs it as `hacluster`, neither waits
-//! for it nor runs it again, and only logs its exit code.
+//! It judges nothing: failures and unfencings are written too, and the alerter decides. Of the alerts about nodes it
+//! keeps those that a cluster node has joined: they end an outage. Pacemaker runs it as `hacluster`, neither waits for it
+//! nor repeats it, and only logs its exit code.
 
 mod description;
 
@@ -21,44 +21,42 @@ use crate::paths::Paths;
 use crate::report::Report;
 use description::Description;
 
-/// The name in the system log and before a line on standard error.
+/// The name in the system log and on standard error.
 pub const IDENT: &str = "alert_mark";
 
-/// Why a fencing alert is not written down. None of the alert's texts is part of the sentence but a checked host name.
+/// Why a fencing alert was not written. The message shows none of the alert's texts but a checked host name.
 #[derive(Debug, thiserror::Error)]
 pub enum AlertError {
     /// No node, or no name.
-    #[error(
-        "a fencing is not written down: its node is not usable ({0}); look at the alert in Pacemaker's log"
-    )]
+    #[error("a fencing was not written: its node name is invalid ({0}); check the alert in Pacemaker's log")]
     Target(HostNameError),
     /// No number.
-    #[error("the fencing of {0} is not written down: the alert has no result code; look at Pacemaker's log")]
+    #[error("the fencing of {0} was not written: the alert has no result code; check Pacemaker's log")]
     Result(HostName),
-    /// Not the sentence that Pacemaker makes.
+    /// Not Pacemaker's sentence.
     #[error(
-        "the fencing of {0} is not written down: the alert's description cannot be understood; look at Pacemaker's log"
+        "the fencing of {0} was not written: the alert's description cannot be read; check Pacemaker's log"
     )]
     Description(HostName),
     /// Success by its code, but not by its text.
     #[error(
-        "the fencing of {0} is not written down: the alert's result code and its description disagree; look at Pacemaker's log"
+        "the fencing of {0} was not written: the alert's result code and description disagree; check Pacemaker's log"
     )]
     Contradiction(HostName),
     /// A node without a name.
-    #[error("that a node has joined is not written down: {0}; look at the alert in Pacemaker's log")]
+    #[error("a node's join was not written: {0}; check the alert in Pacemaker's log")]
     Node(HostNameError),
     /// Not an absolute path.
     #[error(
-        "the alert about {0} is not written down: its recipient is no absolute path; correct the recipient in the cluster's configuration"
+        "the alert about {0} was not written: its recipient is not an absolute path; correct it in the cluster's configuration"
     )]
     Recipient(HostName),
     /// The directory.
-    #[error("the alert about {host} is not written down: {source}")]
+    #[error("the alert about {host} was not written: {source}")]
     Evidence {
         /// The node.
         host: HostName,
-        /// What is wrong.
+        /// The fault.
         source: EvidenceError,
     },
 }
@@ -89,10 +87,10 @@ pub fn main() -> ExitCode {
     }
 }
 
-/// Writes the evidence, if the alert is about a fencing or a cluster node that has joined; gives the file's name.
+/// Writes the evidence, if the alert is about a fencing or a cluster node that has joined; returns the file's name.
 ///
 /// # Errors
-/// [`AlertError`]: it is about one, but cannot be written down.
+/// [`AlertError`]: the alert is about one, but cannot be written.
 pub fn run(alert: &Alert<'_>) -> Result<Option<EventName>, AlertError> {
     if alert.is_fencing() {
         let evidence = alert.evidence()?;
@@ -122,7 +120,7 @@ pub struct Alert<'a> {
 }
 
 impl<'a> Alert<'a> {
-    /// An alert whose variables are looked up like this.
+    /// An alert with this lookup of variables.
     pub fn new(variable: &'a dyn Fn(&str) -> Option<OsString>) -> Self {
         Self { variable }
     }
@@ -132,35 +130,36 @@ impl<'a> Alert<'a> {
         self.text("kind").is_some_and(|kind| kind == "fencing")
     }
 
-    /// Whether it says that a cluster node has become a member. Remote nodes have the id 0, and connections that say more.
+    /// Whether it reports that a cluster node has become a member. Remote nodes have the id 0; their connections say
+    /// more.
     pub fn is_join(&self) -> bool {
         let says = |name, word| self.text(name).is_some_and(|text| text == word);
         says("kind", "node") && says("desc", "member") && !says("nodeid", "0")
     }
 
-    /// Who has joined, and when.
+    /// The node that has joined, and the time.
     ///
     /// # Errors
-    /// There is no usable name.
+    /// The name is missing or invalid.
     pub fn join(&self) -> Result<Join, AlertError> {
         let node = HostName::parse(&self.text("node").unwrap_or_default()).map_err(AlertError::Node)?;
-        Ok(Join { node, at: self.told_at().unwrap_or_else(Moment::now) })
+        Ok(Join { node, at: self.alert_time().unwrap_or_else(Moment::now) })
     }
 
-    /// What it says of a fencing.
+    /// The fencing in it.
     ///
     /// # Errors
-    /// Something is missing or unusable.
+    /// Something is missing or invalid.
     pub fn evidence(&self) -> Result<Evidence, AlertError> {
         let target = HostName::parse(&self.text("node").unwrap_or_default()).map_err(AlertError::Target)?;
         let rc = self.text("rc").and_then(|rc| rc.parse().ok());
         let outcome = Outcome::from_rc(rc.ok_or_else(|| AlertError::Result(target.clone()))?);
-        // Its end may quote any program's words, in any encoding.
+        // Its end may quote any program's output, in any encoding.
         let text = self.get("desc").unwrap_or_default();
         let text = text.to_string_lossy();
         let said = Description::parse(&text, target.as_str())
             .ok_or_else(|| AlertError::Description(target.clone()))?;
-        // A false success would notify of a host that lives.
+        // A false success would report a host that is alive.
         if outcome == Outcome::Success && !said.done {
             return Err(AlertError::Contradiction(target));
         }
@@ -169,20 +168,20 @@ impl<'a> Alert<'a> {
             action: said.action,
             outcome,
             operation: said.operation,
-            at: self.told_at().unwrap_or_else(Moment::now),
+            at: self.alert_time().unwrap_or_else(Moment::now),
             executor: Label::lossy(said.executor),
             client: Label::lossy(said.client),
             origin: Label::lossy(said.origin),
         })
     }
 
-    /// Where the evidence goes: the recipient; `None` for one that is no absolute path.
+    /// The directory for the evidence: the recipient; `None` if it is not an absolute path.
     pub fn directory(&self) -> Option<PathBuf> {
         let path = self.get("recipient").map_or_else(|| PathBuf::from(DIRECTORY), PathBuf::from);
         path.is_absolute().then_some(path)
     }
 
-    fn told_at(&self) -> Option<Moment> {
+    fn alert_time(&self) -> Option<Moment> {
         let number = |name| self.text(name)?.parse::<u64>().ok();
         let micros = number("timestamp_usec").filter(|micros| *micros < 1_000_000).unwrap_or(0);
         let seconds = number("timestamp_epoch")?.checked_mul(1_000_000)?;
@@ -193,7 +192,7 @@ impl<'a> Alert<'a> {
         self.get(name)?.into_string().ok()
     }
 
-    /// A variable that is set to something.
+    /// A variable that is not empty.
     fn get(&self, name: &str) -> Option<OsString> {
         let set = |prefix| (self.variable)(&format!("{prefix}_{name}")).filter(|value| !value.is_empty());
         set("CRM_alert").or_else(|| set("CRM_notify"))

@@ -1,4 +1,4 @@
-//! One call of the agent: who asked, with which options, and where things are.
+//! One call of the agent: the caller, the options, and the paths.
 
 use std::fs;
 use std::time::{Duration, Instant};
@@ -14,28 +14,28 @@ use crate::report::Report;
 use crate::settings::{self, Settings, SettingsError, Target, TargetError};
 use crate::{cluster, guard};
 
-/// All of `off` and `monitor` ends within this time, beside the delay that was asked for.
+/// The time limit of `off` and `monitor`, beside the requested delay.
 pub const OWN_LIMIT: Duration = Duration::from_secs(20);
 
-/// Everything that an action looks at.
+/// Everything for an action.
 #[derive(Debug)]
 pub struct Call {
     /// When the agent was started.
     pub asked_at: Timestamp,
-    /// The same moment, by the clock that limits are measured with.
+    /// The same moment, by the clock of the time limits.
     pub started: Instant,
-    /// Whether Pacemaker's fencer asks (`PCMK_service` is in the environment).
+    /// Whether Pacemaker's fencer is the caller (`PCMK_service` is in the environment).
     pub from_fencer: bool,
     /// The options.
     pub given: Given,
-    /// Where things are.
+    /// The paths.
     pub paths: Paths,
-    /// Where reports go.
+    /// The output.
     pub report: Report,
 }
 
 impl Call {
-    /// The host that is meant.
+    /// The host.
     ///
     /// # Errors
     /// [`TargetError`]
@@ -43,7 +43,7 @@ impl Call {
         Target::from_given(&self.given, &mut |text| self.report.warning(text))
     }
 
-    /// The options and the site's settings together. What is odd about them is only a warning here.
+    /// The merged options and site settings. Faults only cause warnings here.
     ///
     /// # Errors
     /// [`SettingsError`]
@@ -51,8 +51,8 @@ impl Call {
         Ok(self.settings_and_site_complaints()?.0)
     }
 
-    /// The same, with what keeps the site's configuration from being used, unless a parameter says where the journal
-    /// is: the built-in place may not be the one where the alerter looks.
+    /// The same; unless a parameter sets the journal, it also returns why the site's configuration cannot be used: the
+    /// default journal may not be the alerter's.
     ///
     /// # Errors
     /// [`SettingsError`]
@@ -67,7 +67,7 @@ impl Call {
         Ok((settings, warnings))
     }
 
-    /// A key that cannot be used, or none, keeps nobody from being marked.
+    /// An unusable or missing key must not prevent a mark.
     fn keys(&self, register: Register) -> SealKeys {
         if register == Register::None {
             return SealKeys::default();
@@ -78,16 +78,16 @@ impl Call {
         keys
     }
 
-    /// Whether the host may be marked, judged by its name and by corosync's nodelist.
+    /// Whether the host may be marked, by its name and by corosync's nodelist.
     ///
     /// # Errors
-    /// [`Failure`], also where the nodelist cannot be read.
+    /// [`Failure`], also if the nodelist cannot be read.
     pub fn judge_name(&self, target: &Target) -> Result<(), Failure> {
         let nodes = cluster::corosync(&self.paths.corosync)?;
         Ok(guard::by_name(&target.node, &settings::hosts(&self.given)?, &nodes)?)
     }
 
-    /// How long the call may take beside the delay that was asked for.
+    /// The time limit of the call, beside the requested delay.
     pub fn delay(&self) -> Duration {
         let seconds = self.given.get("delay").and_then(crate::given::whole).unwrap_or(0);
         Duration::from_secs(seconds.into())
@@ -106,7 +106,7 @@ pub fn program_name(first_argument: Option<&std::ffi::OsStr>) -> String {
     name.filter(|name| !name.is_empty()).unwrap_or(crate::report::IDENT).to_owned()
 }
 
-/// Whether Pacemaker has ever run here: where it has not, a shell's `monitor` only warns.
+/// Whether Pacemaker ever ran here: otherwise a shell's `monitor` only warns.
 pub fn is_cluster_host(paths: &Paths) -> bool {
     fs::exists(&paths.cib).unwrap_or(true)
 }

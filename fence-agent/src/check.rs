@@ -1,4 +1,4 @@
-//! `status`, `monitor` and `validate-all`: what can be said without marking.
+//! `status`, `monitor` and `validate-all`: checks without a mark.
 
 use std::time::Duration;
 
@@ -13,7 +13,8 @@ use crate::guard::Refusal;
 use crate::settings::{self, Depth, Settings, Target};
 use crate::{cluster, publish};
 
-/// The fencer must give `off` at least this long: the agent's own limit is 20 s, and it must be able to say why it failed.
+/// The shortest time that the fencer must give `off`: the agent's own limit is 20 s, and it must be able to report why it
+/// failed.
 const OFF_FLOOR: Duration = Duration::from_secs(30);
 
 /// Whether the host may be marked, by its name alone: no journal is opened and no program started.
@@ -24,7 +25,7 @@ pub fn status(call: &Call, target: &Target) -> Result<(), Failure> {
     call.judge_name(target)
 }
 
-/// Whether the options can be used. Nothing outside of the configuration is looked at.
+/// Whether the options can be used. Only the configuration is read.
 ///
 /// # Errors
 /// [`Failure`] with everything that an operator should correct.
@@ -33,7 +34,7 @@ pub fn validate(call: &Call) -> Result<(), Failure> {
     failed_if(settings.complaints(&call.given, Depth::Everything))
 }
 
-/// Whether a mark could be written now, and whether the cluster would ask for it in the right place.
+/// Whether a mark could be written now, and whether the cluster's levels are right.
 ///
 /// # Errors
 /// [`Failure`] with everything that an operator should correct.
@@ -59,11 +60,11 @@ fn writable(settings: &Settings) -> Result<Agent, JournalError> {
     Ok(journal)
 }
 
-/// Without quorum nothing is wrong here: what is left to be published waits for the other controllers.
+/// Without quorum nothing is wrong here: the rest is published when the other controllers are back.
 fn register_complaint(call: &Call, settings: &Settings, journal: &Agent) -> Option<String> {
     let e = publish::catch_up(call, settings, journal).err()?;
     let word = settings.register().as_str();
-    let text = format!("the register {word} may not hold every fencing of this controller: {e}");
+    let text = format!("the register {word} may lack fencings of this controller: {e}");
     let no_quorum = matches!(e, Failure::Register(RegisterError::NoQuorum));
     if !no_quorum && (call.from_fencer || is_cluster_host(&call.paths)) {
         return Some(text);
@@ -75,7 +76,7 @@ fn register_complaint(call: &Call, settings: &Settings, journal: &Agent) -> Opti
 fn cluster_complaints(call: &Call, settings: &Settings, cib: &Cib) -> Vec<String> {
     let levels = cib.mark_levels();
     if levels.is_empty() {
-        call.report.warning("no level of the fencing topology holds a fence_mark device, so no host is marked: put it behind the power device of each compute host");
+        call.report.warning("no fencing level has a fence_mark device, so no host is marked: put it behind the power device of each compute host");
     }
     let floor = OFF_FLOOR + settings.delay;
     let slow = cib.fence_mark_devices().into_iter().filter_map(|device| limit_complaint(&device, floor));
@@ -83,7 +84,7 @@ fn cluster_complaints(call: &Call, settings: &Settings, cib: &Cib) -> Vec<String
     levels.iter().filter_map(MarkLevel::complaint).chain(slow).chain(guests).collect()
 }
 
-/// A pattern covers many; who names one means it.
+/// A pattern covers many; a name is meant.
 fn guests(call: &Call, cib: &Cib) -> Vec<String> {
     let hosts = settings::hosts(&call.given).ok();
     let is_named = |node: &&HostName| hosts.as_ref().is_some_and(|hosts| hosts.names_literally(node));
@@ -94,7 +95,7 @@ fn guests(call: &Call, cib: &Cib) -> Vec<String> {
 fn limit_complaint(device: &MarkDevice, floor: Duration) -> Option<String> {
     let limit = device.off_limit.filter(|limit| *limit < floor)?;
     let (id, limit, floor) = (&device.id, limit.as_secs(), floor.as_secs());
-    // Pacemaker takes the parameter's whole name in a message for its own limit having passed.
+    // Pacemaker would take the parameter's full name in a message for its own timeout.
     Some(format!(
         "{id} allows only {limit} s for off, it needs {floor} s: allow {} s in its pcmk_off_* parameter",
         floor + 10

@@ -1,4 +1,4 @@
-//! What this controller knows of its cluster, read within a bounded time.
+//! The cluster's state on this controller, read within a time limit.
 
 use std::path::Path;
 use std::time::Duration;
@@ -11,18 +11,18 @@ use pacemaker::corosync::corosync_nodes;
 
 use crate::paths::Paths;
 
-/// How long the local cluster may take to give its CIB.
+/// The time limit for the local cluster's CIB.
 pub const CIB_LIMIT: Duration = Duration::from_secs(2);
-/// A CIB of a thousand nodes has about a tenth of this.
+/// The longest CIB. One of a thousand nodes has about a tenth of this.
 const CIB_MAX: usize = 64 << 20;
-/// No nodelist is longer.
+/// The longest nodelist.
 const COROSYNC_MAX: u64 = 1 << 20;
 
 /// Why the cluster's state is unknown.
 #[derive(Debug, thiserror::Error)]
 pub enum ClusterError {
     /// Neither the running cluster nor its file gave a CIB.
-    #[error("the CIB cannot be read (cibadmin: {live}; {path}: {file}): look at Pacemaker on this controller", path = .path.display())]
+    #[error("the CIB cannot be read (cibadmin: {live}; {path}: {file}): check Pacemaker on this controller", path = .path.display())]
     Cib {
         /// Why `cibadmin` gave none.
         live: CibUnreadable,
@@ -31,12 +31,12 @@ pub enum ClusterError {
         /// Why the file gave none.
         file: CibUnreadable,
     },
-    /// Corosync's configuration is there, but cannot be read.
+    /// Corosync's configuration exists, but cannot be read.
     #[error("{path} cannot be read ({source}): make it readable for root", path = .path.display())]
     Corosync {
         /// The file.
         path: std::path::PathBuf,
-        /// The system's word.
+        /// The system's error.
         source: io::Error,
     },
 }
@@ -53,15 +53,15 @@ pub enum CibUnreadable {
     /// Not UTF-8.
     #[error("it is not UTF-8 text")]
     NotText,
-    /// No CIB.
+    /// Not a CIB.
     #[error(transparent)]
     Content(#[from] CibError),
 }
 
-/// The local CIB: from the running cluster, else from the file in which Pacemaker keeps it (without status).
+/// The local CIB: from the running cluster, else from Pacemaker's file (without status).
 ///
 /// # Errors
-/// [`ClusterError::Cib`] where both are silent.
+/// [`ClusterError::Cib`] if both fail.
 pub fn cib(paths: &Paths) -> Result<Cib, ClusterError> {
     let live = match live_cib(&paths.tools.cibadmin) {
         Ok(cib) => return Ok(cib),
@@ -85,10 +85,10 @@ fn parse(bytes: Vec<u8>) -> Result<Cib, CibUnreadable> {
     Ok(Cib::parse(&text)?)
 }
 
-/// The cluster nodes that corosync's configuration names; none where there is no such file.
+/// The cluster nodes in corosync's configuration; none if there is no such file.
 ///
 /// # Errors
-/// [`ClusterError::Corosync`]: who is a cluster node is unknown then.
+/// [`ClusterError::Corosync`]: the cluster nodes are unknown then.
 pub fn corosync(path: &Path) -> Result<Vec<HostName>, ClusterError> {
     match bounded(path, COROSYNC_MAX) {
         Ok(bytes) => Ok(corosync_nodes(&String::from_utf8_lossy(&bytes))),
@@ -100,7 +100,7 @@ pub fn corosync(path: &Path) -> Result<Vec<HostName>, ClusterError> {
 fn bounded(path: &Path, max: u64) -> io::Result<Vec<u8>> {
     let meta = fs::metadata(path)?;
     if !meta.is_file() || meta.len() > max {
-        return Err(io::Error::new(io::ErrorKind::InvalidData, "it is no plain file, or too large"));
+        return Err(io::Error::new(io::ErrorKind::InvalidData, "it is not a plain file, or too large"));
     }
     fs::read(path)
 }

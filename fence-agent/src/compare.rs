@@ -1,4 +1,4 @@
-//! What the register says of this controller's fencings, and what it has lost of them. Pure.
+//! This controller's fencings compared with the register, and those that it has lost. Pure.
 
 use std::collections::BTreeSet;
 use std::time::Duration;
@@ -9,16 +9,16 @@ use marks::outage::Registered;
 use marks::register::{Entries, Key, SETTLED_MAX};
 use marks::time::Timestamp;
 
-/// What became of fencings that have stood in the register.
+/// The result for fencings that have been in the register.
 #[derive(Debug, Default)]
 pub(crate) struct Compared {
-    /// Keys of ends that stand there, of which this controller knew nothing: they are not looked for again.
+    /// Keys of ends that are there and were unknown here: they are not searched for again.
     pub(crate) ended: Vec<String>,
-    /// Nothing stands there of these: neither the fencing nor what was said of it.
+    /// The register has nothing of these: neither the fencing nor an entry about it.
     pub(crate) lost: Vec<Fencing>,
 }
 
-/// Compares the fencings with the register. Where so many marks have ended that the oldest left it, nothing is lost.
+/// Compares the fencings with the register. If so many marks have ended that the oldest were removed, nothing is lost.
 pub(crate) fn compare(
     fencings: Vec<Fencing>,
     found: &Entries,
@@ -26,8 +26,9 @@ pub(crate) fn compare(
     now: Timestamp,
 ) -> Compared {
     let mut compared = Compared::default();
-    let told = Registered::of(found, &fencings, coalesce, now);
-    let done: BTreeSet<FencingId> = fencings.iter().map(|f| f.id).filter(|id| told.is_done(*id)).collect();
+    let registered = Registered::of(found, &fencings, coalesce, now);
+    let done: BTreeSet<FencingId> =
+        fencings.iter().map(|f| f.id).filter(|id| registered.is_done(*id)).collect();
     let ends = found.sound.keys().filter(|key| matches!(key, Key::Settled(_))).count();
     for fencing in fencings {
         if done.contains(&fencing.id) {
@@ -108,7 +109,7 @@ mod tests {
         assert_eq!(
             compared(&own, vec![end(&own, NOW + Duration::from_secs(121))]),
             (0, 0),
-            "it is of a time to come"
+            "its time is in the future"
         );
         let first = fencing(NOW - Duration::from_secs(30));
         assert_eq!(compared(&own, vec![mark(&first), end(&first, NOW)]), (1, 0), "it was fenced again");
@@ -121,8 +122,9 @@ mod tests {
         );
     }
 
-    /// What is called ended makes no mark here any more. Of these the intake makes one: the host was back in between, or nobody
-    /// knows, so long after. The broken variants are a repetition before the return, and one moments after the end.
+    /// A fencing of an ended mark makes no mark here. For these the intake makes one: the host was back in between, or
+    /// that is unknown, so long after. The broken variants are a repetition before the return, and one moments after the
+    /// end.
     #[test]
     fn what_comes_after_a_return_or_long_after_the_end_has_not_ended() {
         let second = |back: u64| NOW - Duration::from_secs(back);
@@ -137,7 +139,7 @@ mod tests {
         assert_eq!((compared(2699, None), compared(2700, None)), ((0, 1), (1, 0)));
     }
 
-    /// Of so many the oldest were removed: to write them again would let the register grow without end.
+    /// The oldest of very many were removed: writing them again would let the register grow forever.
     #[test]
     fn where_the_register_is_full_of_ends_nothing_is_lost() {
         let own = fencing(NOW);

@@ -12,18 +12,18 @@ use crate::settings::{SettingsError, TargetError};
 /// Why the journal has no copy.
 #[derive(Debug, thiserror::Error)]
 pub enum JournalGap {
-    /// By its own account.
+    /// It reported a failure.
     #[error(transparent)]
     Failed(#[from] JournalError),
-    /// It may have one later.
-    #[error("the journal gave no answer within {} s: look at its disk", .0.as_secs())]
+    /// It has not answered; it may have a copy later.
+    #[error("the journal did not answer within {} s: check its disk", .0.as_secs())]
     Silent(Duration),
 }
 
-/// Why a fencing is kept nowhere.
+/// Why there is no copy of a fencing.
 #[derive(Debug, thiserror::Error)]
 pub enum KeepError {
-    /// The journal has none, and no register is configured.
+    /// The journal has none, and there is no register.
     #[error(transparent)]
     Journal(#[from] JournalGap),
     /// Neither has one.
@@ -31,7 +31,7 @@ pub enum KeepError {
     Both {
         /// Why the journal has none.
         journal: JournalGap,
-        /// The register's word.
+        /// The register's kind.
         word: &'static str,
         /// Why the register has none.
         register: Box<RegisterError>,
@@ -39,7 +39,7 @@ pub enum KeepError {
 }
 
 impl KeepError {
-    /// A stable machine word: what is wrong with the journal.
+    /// A stable machine word for the journal's fault.
     pub fn kind(&self) -> &'static str {
         match self {
             Self::Journal(gap) | Self::Both { journal: gap, .. } => match gap {
@@ -53,10 +53,10 @@ impl KeepError {
 /// Why an action failed.
 #[derive(Debug, thiserror::Error)]
 pub enum Failure {
-    /// No host is meant.
+    /// No host was given.
     #[error(transparent)]
     Target(#[from] TargetError),
-    /// A setting cannot be used.
+    /// A setting is invalid.
     #[error(transparent)]
     Settings(#[from] SettingsError),
     /// The host may not be marked.
@@ -71,7 +71,7 @@ pub enum Failure {
     /// The register.
     #[error(transparent)]
     Register(#[from] RegisterError),
-    /// The fencing is kept nowhere.
+    /// There is no copy of the fencing.
     #[error(transparent)]
     Keep(#[from] KeepError),
     /// Several things that an operator should correct.

@@ -8,10 +8,10 @@ use clap::{Arg, ArgAction, Command};
 use crate::given::{Given, GivenError};
 use crate::table::{Kind, Parameter, TABLE};
 
-/// Words that belong to no option.
+/// Extra words are ignored.
 const REST: &str = "rest";
 
-/// Why the command line cannot be used. It never holds a value: that may be a secret.
+/// Why the command line cannot be used. The message never shows a value: it may be secret.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum GetoptError {
     /// Not an option, or an ambiguous beginning of one.
@@ -131,7 +131,7 @@ mod tests {
 
     /// Conformance 17: an unknown or ambiguous option is an error, and its value is not shown.
     #[test]
-    fn unknown_options_are_errors_that_tell_no_value() {
+    fn unknown_options_are_errors_that_show_no_value() {
         for args in [
             vec!["--passwordd=s3kr1t"],
             vec!["-Xs3kr1t"],

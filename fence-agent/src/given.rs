@@ -1,17 +1,17 @@
-//! What the caller gave: one value for each option, wherever it came from.
+//! The caller's values: one for each option, from any source.
 
 use crate::table::{self, Kind, Parameter, TABLE};
 
 /// Longest accepted value in bytes.
 pub const MAX_VALUE: usize = 4096;
 
-/// The values that were given, and what was odd about them.
+/// The given values, and their faults.
 #[derive(Clone, Debug, Default)]
 pub struct Given {
     values: Vec<Value>,
-    /// How often `-v` stood on the command line.
+    /// How often `-v` was given.
     pub verbosity: u8,
-    /// Sentences for the log. They name keys, never values.
+    /// Warnings for the log. They name keys, never values.
     pub warnings: Vec<String>,
 }
 
@@ -22,7 +22,7 @@ struct Value {
     value: String,
 }
 
-/// A value that cannot be used at all.
+/// An unusable value.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum GivenError {
     /// Longer than [`MAX_VALUE`].
@@ -32,7 +32,7 @@ pub enum GivenError {
         name: &'static str,
     },
     /// A control character, such as a line break.
-    #[error("the value of {name} holds a control character: correct the options of the device")]
+    #[error("the value of {name} has a control character: correct the options of the device")]
     Control {
         /// The option.
         name: &'static str,
@@ -40,7 +40,7 @@ pub enum GivenError {
 }
 
 impl Given {
-    /// Takes a key and its value. An unknown key is noted by name: its value may be a secret.
+    /// Adds a key and its value. An unknown key is noted by name: its value may be secret.
     ///
     /// # Errors
     /// [`GivenError`] for a value that no option could have.
@@ -60,7 +60,7 @@ impl Given {
         Ok(())
     }
 
-    /// The last one given under a name counts.
+    /// The last value of a name counts.
     fn keep(&mut self, entry: Value) {
         let same = |e: &Value| e.at == entry.at && e.present_name == entry.present_name;
         if self.values.iter().any(|e| same(e) && e.value != entry.value) {
@@ -71,7 +71,7 @@ impl Given {
         self.values.push(entry);
     }
 
-    /// The value of an option: that of its present name, else that of its old name.
+    /// The value of an option: of its present name, else of its old name.
     pub fn get(&self, name: &'static str) -> Option<&str> {
         let of = |present: bool| {
             self.values
@@ -82,23 +82,23 @@ impl Given {
         of(true).or_else(|| of(false))
     }
 
-    /// The value of an option, where it is not empty.
+    /// The value of an option, if it is not empty.
     pub fn filled(&self, name: &'static str) -> Option<&str> {
         self.get(name).filter(|value| !value.is_empty())
     }
 
-    /// A flag, where it is given and readable.
+    /// A flag, if it is given and valid.
     pub fn flag(&self, name: &'static str) -> Option<bool> {
         self.get(name).and_then(yes_or_no)
     }
 
-    /// Options whose value is not of their kind, in the order of the table.
+    /// Options with a value of the wrong type, in the order of the table.
     pub fn mistyped(&self) -> Vec<&'static Parameter> {
         let wrong = |at: usize| self.values.iter().any(|e| e.at == at && !fits(TABLE[at].kind, &e.value));
         (0..TABLE.len()).filter(|at| wrong(*at)).map(|at| &TABLE[at]).collect()
     }
 
-    /// Options that have different values under their present and their old name; the present name counts.
+    /// Options with different values under their present and old name; the present name counts.
     pub fn conflicts(&self) -> Vec<&'static str> {
         let of =
             |at: usize, present: bool| self.values.iter().find(|e| e.at == at && e.present_name == present);
@@ -108,7 +108,7 @@ impl Given {
     }
 }
 
-/// The words that fence agents know for yes and no.
+/// The fence agents' words for yes and no.
 fn yes_or_no(text: &str) -> Option<bool> {
     match text.to_ascii_lowercase().as_str() {
         "1" | "yes" | "on" | "true" => Some(true),
@@ -131,12 +131,12 @@ pub fn whole(text: &str) -> Option<u32> {
     text.bytes().all(|b| b.is_ascii_digit()).then(|| text.parse().ok()).flatten()
 }
 
-/// A key as it may stand in a log line: short, and without anything that could break the line.
+/// A key for a log line: short, without characters that could break the line.
 fn printable(key: &str) -> String {
     key.chars().take(64).map(|c| if c.is_ascii_graphic() { c } else { '?' }).collect()
 }
 
-/// What the unit tests of this crate begin with.
+/// The start of this crate's unit tests.
 #[cfg(test)]
 pub(crate) mod tests_support {
     use super::Given;
@@ -180,14 +180,14 @@ mod tests {
 
     /// Conformance 11: unknown keys are logged by name only.
     #[test]
-    fn an_unknown_key_is_told_without_its_value() {
+    fn an_unknown_key_is_reported_without_its_value() {
         let given = given(&[("api_token", "s3kr1t"), ("a\u{7}b c", "s3kr1t")]);
         assert_eq!(given.warnings.len(), 2);
         assert!(given.warnings[0].contains("api_token") && given.warnings[1].contains("a?b?c"));
         assert!(!given.warnings.concat().contains("s3kr1t"));
     }
 
-    /// Conformance 16: boolean words mean what they say.
+    /// Conformance 16: boolean words.
     #[test]
     fn boolean_words_mean_what_they_say() {
         for (word, meaning) in [

@@ -7,22 +7,22 @@ use pacemaker::cib::{Cib, MarkLevel};
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum Refusal {
     /// Outside of `hosts`.
-    #[error("hosts does not cover it: add it to hosts if it is to be reported")]
+    #[error("hosts does not cover it: add it to hosts if it should be reported")]
     NotCovered,
     /// A full cluster node that only a pattern covers.
     #[error(
-        "it is a cluster node and hosts does not name it letter by letter: name it there only if it runs instances"
+        "it is a cluster node and hosts does not have its exact name: add that only if the node runs instances"
     )]
     ClusterNode,
     /// A virtual machine of the cluster.
     #[error(
-        "it is a guest node, a virtual machine of the cluster, which no device fences: take it out of hosts, and out of the levels"
+        "it is a guest node (a virtual machine of the cluster), which no device fences: remove it from hosts, and from the levels"
     )]
     Guest,
-    /// A mark device stands where it would be asked although nothing has fenced the host.
+    /// A mark device would be asked although no device has fenced the host.
     #[error("{0}")]
     Level(String),
-    /// The fencer asks, but no level of the host holds a mark device behind another one.
+    /// The fencer asks, but the host has no level with a mark device behind another one.
     #[error(
         "no level of its fencing topology has a fence_mark device behind another device: put it behind the power device"
     )]
@@ -42,7 +42,7 @@ impl Refusal {
     }
 }
 
-/// By its name alone: covered by `hosts`, and named there letter by letter if it is a cluster node.
+/// By its name alone: covered by `hosts`, with its exact name if it is a cluster node.
 ///
 /// # Errors
 /// [`Refusal`]
@@ -56,7 +56,7 @@ pub fn by_name(host: &HostName, hosts: &HostPatterns, cluster_nodes: &[HostName]
     Ok(())
 }
 
-/// By what the cluster is made of: its own virtual machines are recovered by it and never fenced.
+/// By its kind: the cluster recovers its own virtual machines and never fences them.
 ///
 /// # Errors
 /// [`Refusal`]
@@ -64,8 +64,8 @@ pub fn by_kind(host: &HostName, cib: &Cib) -> Result<(), Refusal> {
     if cib.is_guest_node(host) { Err(Refusal::Guest) } else { Ok(()) }
 }
 
-/// By its fencing levels with a mark device: the mark is last of at least two in every one, and there is one that
-/// surely holds for the host.
+/// By its fencing levels with a mark device: the mark is last of at least two in every one, and at least one surely
+/// applies to the host.
 ///
 /// # Errors
 /// [`Refusal`]
@@ -99,7 +99,7 @@ mod tests {
         assert_eq!(named("storage1", "compute*"), Err(Refusal::NotCovered));
     }
 
-    /// Killing a controller must never be notified as the failure of a compute host by a pattern alone.
+    /// A pattern alone must never report the death of a controller as a compute host's.
     #[test]
     fn a_cluster_node_must_be_named() {
         assert_eq!(named("ctl1", "*"), Err(Refusal::ClusterNode));
@@ -132,7 +132,7 @@ mod tests {
         }
     }
 
-    /// What the guard would be without one of its two halves lets a live host through; these topologies tell them apart.
+    /// Without one of its two halves the guard would accept a living host; these topologies distinguish them.
     #[test]
     fn each_half_of_the_guard_is_needed() {
         let devices = r#"<primitive id="p" class="stonith" type="x"/><primitive id="m" class="stonith" type="fence_mark"/>"#;

@@ -1,4 +1,4 @@
-//! Where a fencing is kept: in the journal of this controller, and in the register of the cluster. One copy is enough.
+//! The copies of a fencing: in the journal of this controller, and in the register of the cluster. One copy is enough.
 
 use std::thread;
 use std::time::{Duration, Instant};
@@ -13,12 +13,12 @@ use crate::failure::{JournalGap, KeepError};
 use crate::settings::Settings;
 use crate::{publish, watch};
 
-/// How long the journal may keep the register waiting: its disk may hang.
+/// How long the register waits for the journal, whose disk may hang.
 const JOURNAL_LIMIT: Duration = Duration::from_secs(8);
-/// Without any copy yet, a register that fails is tried again.
+/// The pause before a failed register is tried again, while there is no copy.
 const RETRY_PAUSE: Duration = Duration::from_millis(250);
 
-/// Keeps a fencing. `Ok` means that there is a copy: in the journal, or read back from the register.
+/// Stores a fencing. `Ok` means that there is a copy: in the journal, or read back from the register.
 ///
 /// # Errors
 /// [`KeepError`]: there is surely none.
@@ -35,7 +35,7 @@ pub fn keep(call: &Call, settings: &Settings, fencing: &Fencing) -> Result<(), K
     Ok(())
 }
 
-/// Gives what else the register does not hold. The journal is closed then: the register may wait for the cluster.
+/// Publishes what the register lacks. The journal is closed then: the register may wait for the cluster.
 fn journal(settings: &Settings, fencing: &Fencing) -> Result<Vec<Fencing>, JournalError> {
     let mut journal = Agent::open(&settings.store)?;
     journal.append_fencing(fencing)?;
@@ -44,7 +44,7 @@ fn journal(settings: &Settings, fencing: &Fencing) -> Result<Vec<Fencing>, Journ
     Ok(leftovers)
 }
 
-/// A disk that hangs keeps its thread for ever: the register must not wait for it.
+/// A hanging disk keeps its thread forever: the register must not wait for it.
 fn journal_in_time(settings: &Settings, fencing: &Fencing) -> Result<Vec<Fencing>, JournalGap> {
     let (own, copy) = (settings.clone(), fencing.clone());
     let done = watch::in_time(JOURNAL_LIMIT, move || journal(&own, &copy));

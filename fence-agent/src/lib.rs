@@ -1,4 +1,4 @@
-//! `fence_mark` and `alert_mark`: write down that Pacemaker fenced a host, so that nova-host-alerter can notify of it.
+//! `fence_mark` and `alert_mark`: they write that Pacemaker fenced a host, so that nova-host-alerter can report it.
 
 pub mod action;
 pub mod alert;

@@ -1,4 +1,4 @@
-//! Metadata, manual page and help, written from the table of options.
+//! Metadata, manual page and help, made of the table of options.
 
 use std::fmt::Write;
 
@@ -11,13 +11,13 @@ const SUMMARY: &str =
     "Marks a host that another device has fenced, so that its failure is reported until it is acknowledged";
 
 /// With the macros that manual pages of fence agents carry.
-const DESCRIPTION: &str = "\\fBfence_mark\\fP does not fence. It writes down that a compute host was fenced, in a journal that survives power loss, and returns. nova-host-alerter reports the failure to a recovery controller from there.
+const DESCRIPTION: &str = "\\fBfence_mark\\fP does not fence. It records in a journal that a compute host was fenced, and returns. nova-host-alerter then reports the failure to a recovery controller. The journal survives power loss.
 .P
-It belongs behind a power device, as the last device of the same level of the fencing topology: \\fIcompute1: power,mark power\\fP (crmsh), \\fIpcs stonith level add 1 compute1 power mark\\fP (pcs). Alone in a level it would report a host that nothing has fenced; when Pacemaker calls it so, it refuses.
+It belongs behind a power device, as the last device of the same level of the fencing topology: \\fIcompute1: power,mark power\\fP (crmsh), \\fIpcs stonith level add 1 compute1 power mark\\fP (pcs). Alone in a level it would report a host that no device has fenced; if Pacemaker calls it so, it refuses.
 .P
-It offers neither on nor reboot nor list, so Pacemaker never calls them. The parameters of fence_compute are accepted; those that say so are not used.";
+It does not offer on, reboot or list, so Pacemaker never calls them. The parameters of fence_compute are accepted; some are not used, as their descriptions say.";
 
-/// The metadata, under the name by which the agent was called.
+/// The metadata, with the name by which the agent was called.
 pub fn metadata(name: &str) -> String {
     document(name, &without_macros(DESCRIPTION))
 }
@@ -64,7 +64,7 @@ fn push(xml: &mut String, line: std::fmt::Arguments<'_>) {
 }
 
 fn push_parameter(xml: &mut String, parameter: &Parameter, name: &str, relation: &str) {
-    // The action has no default, and without it nothing is done.
+    // The action has no default: without it nothing is done.
     let required = u8::from(parameter.name == "action");
     push(xml, format_args!("\t<parameter name=\"{name}\" unique=\"0\" required=\"{required}\"{relation}>"));
     push(xml, format_args!("\t\t<getopt mixed=\"{}\"/>", escape(parameter.synopsis())));
@@ -84,9 +84,9 @@ fn type_of(kind: Kind) -> &'static str {
     }
 }
 
-/// Where descriptions begin in the help.
+/// The column of descriptions in the help.
 const COLUMN: usize = 34;
-/// How wide the help is.
+/// The width of the help.
 const WIDTH: usize = 100;
 
 /// The text of `--help`.
@@ -96,7 +96,7 @@ pub fn help(name: &str) -> String {
         push_option(&mut text, &parameter.synopsis(), &parameter.description());
     }
     text.push_str(
-        "Without arguments, the options are read from standard input as KEY=VALUE, one in a line.\n",
+        "Without arguments, the options are read from standard input as KEY=VALUE, one on each line.\n",
     );
     text
 }
@@ -122,7 +122,8 @@ fn push_option(text: &mut String, synopsis: &str, description: &str) {
 mod tests {
     use super::*;
 
-    /// Conformance 3: nothing before the declaration, no version element, no DOCTYPE, the name as it was called.
+    /// Conformance 3: nothing before the declaration, no version element, no DOCTYPE, and the name by which it was
+    /// called.
     #[test]
     fn the_document_is_bare() {
         let xml = metadata("fence_mark");
@@ -131,7 +132,7 @@ mod tests {
         assert!(metadata("a\"<b").contains("name=\"a&quot;&lt;b\""));
     }
 
-    /// Conformance 8: what Pacemaker must not call is not offered.
+    /// Conformance 8: actions that Pacemaker must not call are not offered.
     #[test]
     fn only_what_pacemaker_may_call_is_offered() {
         let xml = metadata("fence_mark");

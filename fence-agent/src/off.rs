@@ -1,4 +1,4 @@
-//! `off`: writes down that a host was fenced, and says so only once that survives a power cut.
+//! `off`: records that a host was fenced, and reports success only once the record survives a power cut.
 
 use std::thread;
 
@@ -12,7 +12,7 @@ use crate::failure::Failure;
 use crate::settings::{Depth, Settings, Target, domain};
 use crate::{cluster, guard, keep};
 
-/// Judges whether the host may be marked, and marks it. It judges nothing else: Pacemaker has decided that it is dead.
+/// Checks whether the host may be marked, and marks it. It judges nothing else: Pacemaker has decided that it is dead.
 ///
 /// # Errors
 /// [`Failure`]: the host is not surely marked.
@@ -25,7 +25,7 @@ pub fn run(call: &Call, target: &Target) -> Result<(), Failure> {
     Ok(keep::keep(call, &settings, &fencing)?)
 }
 
-/// What an operator should correct is no reason to leave a dead host unmarked.
+/// Faults for an operator must not leave a dead host unmarked.
 fn warn_of_oddities(call: &Call, settings: &Settings) {
     let conflicts = call.given.conflicts().into_iter();
     let conflicts = conflicts
@@ -35,7 +35,7 @@ fn warn_of_oddities(call: &Call, settings: &Settings) {
     }
 }
 
-/// The CIB is read only for the fencer: from a shell there may be no cluster, and no level asks.
+/// The CIB is read only for the fencer: in a shell there may be no cluster.
 fn judge(call: &Call, target: &Target) -> Result<Option<Cib>, Failure> {
     call.judge_name(target)?;
     if !call.from_fencer {

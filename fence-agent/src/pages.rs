@@ -1,4 +1,4 @@
-//! The pages that this agent has in the register. Each of its calls may change them, so that one does at a time.
+//! This agent's pages in the register. Each of its calls may change them, so they take turns.
 
 use std::collections::BTreeMap;
 use std::fs::{DirBuilder, File, OpenOptions};
@@ -17,22 +17,22 @@ use pacemaker::register::{RegisterError, Tools};
 
 use crate::call::controller;
 
-/// Between two attempts to be the one that changes them.
+/// The pause between two attempts to take the turn.
 const PAUSE: Duration = Duration::from_millis(10);
-/// An alerter that passes a fencing on has long judged it by then.
+/// An alerter that passes a fencing on has long decided about it by then.
 const PASSED_ON: Duration = Duration::from_secs(3600);
 
-/// Adds entries to this agent's pages, and takes from them what alerters have taken over. Says whether an upgrade is under way, so that
-/// each entry is to stand on its own too.
+/// Adds entries to this agent's pages, and removes those that alerters have taken over. Returns whether an upgrade is in
+/// progress, so that each entry needs a separate copy too.
 ///
 /// # Errors
-/// [`RegisterError`]: some of the entries may not stand there.
+/// [`RegisterError`]: some of the entries may not be there.
 pub(crate) fn add(
     (register, tools, lock): (Register, Tools, PathBuf),
     new: &[Entry],
     deadline: Instant,
 ) -> Result<bool, RegisterError> {
-    // Without it another call may write over these entries: they come back by the next monitor.
+    // Without the turn another call may overwrite these entries: the next monitor writes them again.
     let _held = hold(&lock, Instant::now() + deadline.saturating_duration_since(Instant::now()) / 2);
     let found = pacemaker::register::find(register, &tools, deadline)?.paged.unwrap_or_default();
     let (writer, now) = (Writer { part: Part::Agent, controller: controller() }, Timestamp::now());
@@ -44,7 +44,7 @@ pub(crate) fn add(
     Ok(now < plain_until(&found.pages, &found.plain, true, now))
 }
 
-/// What stands on this writer's pages and on no alerter's yet.
+/// The entries on this writer's pages that no alerter has taken over.
 fn still_needed(pages: &Pages, writer: &Writer, now: Timestamp) -> Vec<Entry> {
     let own = pages.get(writer).into_iter().flat_map(|own| own.values()).filter(|page| page.is_sealed);
     let all = own.flat_map(|page| page.entries.sound.values());
@@ -56,7 +56,7 @@ fn still_needed(pages: &Pages, writer: &Writer, now: Timestamp) -> Vec<Entry> {
     needed.cloned().collect()
 }
 
-/// Whether an alerter says what became of a fencing: that it made a mark of it, or for long that it knows it.
+/// Whether an alerter has an end of a fencing: it made a mark of it, or has known it for long.
 fn is_taken_over(fencing: &Fencing, pages: &Pages, now: Timestamp) -> bool {
     let is_old = now.since(fencing.committed_at) > PASSED_ON;
     let says = |key: &Key| {
@@ -70,7 +70,7 @@ fn is_taken_over(fencing: &Fencing, pages: &Pages, now: Timestamp) -> bool {
         || is_old && (says(&Key::Fencing(fencing.id)) || says(&Key::Again(fencing.id)))
 }
 
-/// Waits until no other call changes the pages.
+/// Waits for its turn to change the pages.
 fn hold(path: &Path, deadline: Instant) -> Option<Flock<File>> {
     let mut file = open(path).ok()?;
     loop {
@@ -110,7 +110,7 @@ mod tests {
         BTreeMap::from([(HEAD, Page { is_sealed, entries, ..Page::default() })])
     }
 
-    /// How many entries of its own the agent keeps, of one fencing that old, where another writer says that.
+    /// How many of its own entries the agent keeps, for a fencing of that age, if another writer has that.
     fn kept(age: Duration, other: (Part, bool), says: impl Fn(&Fencing) -> Entry) -> usize {
         let fencing = samples::fencing("compute1", NOW - age);
         let (own, (part, is_sealed)) = (writer(Part::Agent, "ctl1"), other);
@@ -121,7 +121,8 @@ mod tests {
         still_needed(&pages, &own, NOW).len()
     }
 
-    /// The broken variants let a fencing go that an alerter has read and not judged yet, or that anybody says was settled.
+    /// The broken variants drop a fencing that an alerter has read and not decided on yet, or that a forger calls
+    /// settled.
     #[test]
     fn a_fencing_stays_until_an_alerter_says_what_became_of_it() {
         let end = |fencing: &Fencing| {
@@ -137,7 +138,7 @@ mod tests {
             (kept(minute, (Part::Alerter, true), copy), kept(hours, (Part::Alerter, true), copy)),
             (1, 0)
         );
-        assert_eq!(kept(KEPT, (Part::Agent, true), copy), 0, "nobody asks about it any more");
+        assert_eq!(kept(KEPT, (Part::Agent, true), copy), 0, "it is not needed any more");
     }
 
     #[test]

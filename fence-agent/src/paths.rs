@@ -1,4 +1,4 @@
-//! Where the agent looks. Nothing that a caller gives can change it.
+//! The agent's paths. No option can change them.
 
 use std::path::PathBuf;
 
@@ -13,11 +13,11 @@ pub struct Paths {
     pub corosync: PathBuf,
     /// Pacemaker's tools.
     pub tools: Tools,
-    /// The CIB as Pacemaker keeps it on disk.
+    /// The CIB in Pacemaker's file on disk.
     pub cib: PathBuf,
-    /// Corosync's secret, the key of the register where the site has none of its own.
+    /// Corosync's secret, the key of the register unless the site has its own.
     pub cluster_key: PathBuf,
-    /// Held by whoever changes this agent's pages in the register. It is in memory: the journal's disk may hang.
+    /// The lock for this agent's pages in the register. It is in memory: the journal's disk may hang.
     pub lock: PathBuf,
     /// The system log's socket.
     pub syslog: PathBuf,

@@ -1,4 +1,4 @@
-//! From the journal of this controller to the register of the cluster: at once, or by a later call where that failed.
+//! From the journal of this controller to the register of the cluster: at once, or by a later call after a failure.
 
 use std::path::PathBuf;
 use std::time::{Duration, Instant};
@@ -15,27 +15,27 @@ use crate::failure::Failure;
 use crate::settings::Settings;
 use crate::{pages, watch};
 
-/// How long the register may take. A lost controller holds it up for about three seconds.
+/// The time limit of the register. A lost controller delays it for about three seconds.
 const REGISTER_LIMIT: Duration = Duration::from_secs(10);
-/// What was left over from earlier calls may hold up a fencing no longer than this.
+/// The time limit of earlier calls' leftovers: a fencing must not wait longer for them.
 const LEFTOVERS_LIMIT: Duration = Duration::from_secs(2);
-/// So many are written again in one go: each costs about 20 ms.
+/// How many are written again at once: each takes about 20 ms.
 const BATCH: usize = 50;
-/// What was published may be noted for so long.
+/// The time limit for noting what was published.
 const NOTE_LIMIT: Duration = Duration::from_secs(1);
-/// Before the agent's own limit ends all, so that there is time for an answer.
+/// Before the agent's own limit, so that there is time for an answer.
 const RESERVE: Duration = Duration::from_secs(2);
 
-/// What the journal knows and the register does not.
+/// Fencings that the journal has and the register lacks.
 pub(crate) fn unpublished(journal: &Agent, register: Register) -> Result<Vec<Fencing>, JournalError> {
     if register == Register::None {
         return Ok(Vec::new());
     }
-    // Of what is older the register keeps nothing: nobody could see there what became of it.
+    // The register drops older ones: their end could not be seen there.
     Ok(journal.unpublished(Timestamp::now() - KEPT)?.sound)
 }
 
-/// Publishes a fencing that is safe in the journal, and then what earlier calls left over. What fails stays there.
+/// Publishes a fencing that is safe in the journal, and then earlier calls' leftovers. Failed ones stay there.
 pub(crate) fn after_journal(call: &Call, settings: &Settings, fencing: &Fencing, leftovers: &[Fencing]) {
     let register = settings.register();
     let mut published = Vec::new();
@@ -49,14 +49,13 @@ pub(crate) fn after_journal(call: &Call, settings: &Settings, fencing: &Fencing,
     note(call, settings, published);
     if let Err(e) = all {
         call.report.warning(&format!(
-            "the register {} does not hold every fencing of this controller: {e}; the next off or monitor publishes them",
+            "the register {} lacks fencings of this controller: {e}; the next off or monitor publishes them",
             register.as_str()
         ));
     }
 }
 
-/// Publishes what earlier calls could not, and what has stood in the register and was lost with it. Looks whether the register
-/// can be read.
+/// Publishes what earlier calls could not, and what was lost with the register. Checks whether the register can be read.
 ///
 /// # Errors
 /// [`Failure`]: something is not in the register, or it cannot be read.
@@ -73,12 +72,13 @@ pub(crate) fn catch_up(call: &Call, settings: &Settings, journal: &Agent) -> Res
     let found = pacemaker::register::read(register, &settings.tools(&call.paths), end(call))?.believed();
     if let Some(first) = found.apart.first() {
         let (count, key) = (found.apart.len(), &first.key);
-        call.report.warning(&format!("{count} entries of the register cannot be used: look who wrote {key}"));
+        call.report
+            .warning(&format!("{count} entries of the register cannot be used: find out who wrote {key}"));
     }
     write_again(call, settings, journal, &found)
 }
 
-/// Compares the fencings of which nothing is known here but that they stood in the register with what stands there now.
+/// Compares fencings that were in the register, without a known end, with its present content.
 fn write_again(call: &Call, settings: &Settings, journal: &Agent, found: &Entries) -> Result<(), Failure> {
     let (register, now) = (settings.register(), Timestamp::now());
     let fencings = journal.unsettled(register, now - KEPT)?.sound;
@@ -89,7 +89,7 @@ fn write_again(call: &Call, settings: &Settings, journal: &Agent, found: &Entrie
         return Ok(());
     }
     call.report.warning(&format!(
-        "the register {} has lost {} fencing(s) of this controller: they are written there again",
+        "the register {} has lost {} fencing(s) of this controller: they are written again",
         register.as_str(),
         entries.len()
     ));
@@ -98,7 +98,7 @@ fn write_again(call: &Call, settings: &Settings, journal: &Agent, found: &Entrie
     error.map_or(Ok(()), |error| Err(error.into()))
 }
 
-/// Gives the keys of those that stand there, and the first fault.
+/// Returns the keys of those that are there, and the first fault.
 fn put_again(call: &Call, settings: &Settings, entries: &[Entry]) -> (Vec<String>, Option<RegisterError>) {
     let (tools, limit) = (settings.tools(&call.paths), soon(call, REGISTER_LIMIT));
     let keys = |all: &[Entry]| all.iter().map(|entry| entry.key().to_string()).collect();
@@ -114,7 +114,7 @@ fn put_again(call: &Call, settings: &Settings, entries: &[Entry]) -> (Vec<String
     (done.standing.iter().map(Key::to_string).collect(), done.stopped.into_iter().chain(failed).next())
 }
 
-/// Onto this agent's pages; and during an upgrade each on its own, for controllers that know no pages.
+/// On this agent's pages; and during an upgrade each separately, for controllers without pages.
 pub(crate) fn spread(
     call: &Call,
     settings: &Settings,
@@ -125,7 +125,7 @@ pub(crate) fn spread(
     if !settings.has_pages() || fencings.is_empty() {
         return each(call, settings, fencings, published, deadline);
     }
-    // What does not fit there never will, and must not keep the others back.
+    // One that does not fit never will, and must not block the others.
     let all: Vec<Entry> = fencings.iter().cloned().map(Entry::Fencing).collect();
     let (fit, unfit): (Vec<Entry>, Vec<Entry>) = all.into_iter().partition(Entry::is_fit);
     unfit.iter().for_each(|entry| call.report.warning(&RegisterError::unfit(entry).to_string()));
@@ -154,7 +154,7 @@ fn each(
             &[Entry::Fencing(fencing.clone())],
             deadline,
         ) {
-            // These will never be there, and must not keep the others back.
+            // These will never be there, and must not block the others.
             Err(e @ (RegisterError::Unfit { .. } | RegisterError::Other { .. })) => {
                 call.report.warning(&e.to_string());
             }
@@ -167,8 +167,8 @@ fn each(
     Ok(())
 }
 
-/// The journal is opened again for it: it was closed while the cluster was waited for. Both copies are there, so that a disk
-/// that has become slow meanwhile holds the answer up no longer than this.
+/// Opens the journal again, which was closed while waiting for the cluster. Both copies exist, so a slow disk delays the
+/// answer only by this time.
 fn note(call: &Call, settings: &Settings, published: Vec<String>) {
     if published.is_empty() {
         return;
@@ -177,16 +177,16 @@ fn note(call: &Call, settings: &Settings, published: Vec<String>) {
     let why = match watch::in_time(NOTE_LIMIT, move || note_in_journal(&settings, &published)) {
         Some(Ok(())) => return,
         Some(Err(e)) => e.to_string(),
-        None => format!("the journal did not take it within {} s", NOTE_LIMIT.as_secs()),
+        None => format!("the journal did not store it within {} s", NOTE_LIMIT.as_secs()),
     };
-    call.report.warning(&format!("what is in the register will be written there once more: {why}"));
+    call.report.warning(&format!("the next call will publish these fencings once more: {why}"));
 }
 
 fn note_in_journal(settings: &Settings, published: &[String]) -> Result<(), JournalError> {
     Agent::open(&settings.store)?.note_published(settings.register(), published)
 }
 
-/// When the register must have answered at the latest.
+/// The latest time for an answer of the register.
 pub(crate) fn end(call: &Call) -> Instant {
     call.started + call.delay() + OWN_LIMIT - RESERVE
 }

@@ -1,6 +1,6 @@
-//! What an agent says: to the system log, and on standard error at most one line about a failure.
+//! The agent's output: to the system log, and on standard error at most one line about a failure.
 //!
-//! Neither can hold up fencing: the log's socket never blocks, and a log that is not there is no error.
+//! Neither can delay fencing: the log's socket never blocks, and a missing log is no error.
 
 use std::io::Write;
 use std::os::unix::net::UnixDatagram;
@@ -9,10 +9,10 @@ use std::process;
 
 use syslog::{Facility, Formatter3164, Logger};
 
-/// The name of the STONITH agent in the system log and before a line on standard error.
+/// The STONITH agent's name in the system log and on standard error.
 pub const IDENT: &str = "fence_mark";
 
-/// Where reports go, and how much of them.
+/// The destinations of reports, and their level.
 #[derive(Clone, Debug)]
 pub struct Report {
     ident: &'static str,
@@ -29,23 +29,23 @@ enum Level {
 }
 
 impl Report {
-    /// `quiet` keeps standard error empty; `verbose` shows warnings and notices there too.
+    /// `quiet` keeps standard error empty; `verbose` also shows warnings and notices there.
     pub fn new(socket: PathBuf, quiet: bool, verbose: bool) -> Self {
         Self { ident: IDENT, socket, quiet, verbose }
     }
 
-    /// The same of another program.
+    /// The same for another program.
     #[must_use]
     pub fn of(self, ident: &'static str) -> Self {
         Self { ident, ..self }
     }
 
-    /// Why nothing was done. The one line that Pacemaker shows.
+    /// Why nothing was done: the one line that Pacemaker shows.
     pub fn failure(&self, text: &str) {
         self.say(Level::Error, text, !self.quiet);
     }
 
-    /// What should be looked at, although the agent did its work.
+    /// Something to check, although the agent did its work.
     pub fn warning(&self, text: &str) {
         self.say(Level::Warning, text, self.verbose && !self.quiet);
     }
@@ -79,7 +79,7 @@ impl Report {
     }
 }
 
-/// Sends what is written in one piece, as the system log wants it.
+/// Sends a message in one piece, in the form of the system log.
 struct Datagram(UnixDatagram);
 
 impl Write for Datagram {
@@ -96,7 +96,7 @@ impl Write for Datagram {
     }
 }
 
-/// A message must not be able to look like two, nor to write to a terminal.
+/// A message must not resemble two, nor control a terminal.
 fn one_line(text: &str) -> String {
     text.chars().map(|c| if c.is_control() { ' ' } else { c }).collect()
 }

@@ -1,4 +1,4 @@
-//! From arguments or standard input to an exit code: 0, or 1 for everything else. 2 would mean "off" to the fencer.
+//! From arguments or standard input to an exit code: 0, or 1 for everything else. The fencer would take 2 for "off".
 
 use std::env;
 use std::ffi::OsString;
@@ -19,7 +19,7 @@ use crate::report::Report;
 use crate::settings::Target;
 use crate::{check, getopt, metadata, off, stdin, watch};
 
-/// Runs the agent as it was called.
+/// Runs the agent as called.
 pub fn main(asked_at: Timestamp) -> ExitCode {
     let started = Instant::now();
     let mut args = env::args_os();
@@ -42,7 +42,7 @@ pub fn main(asked_at: Timestamp) -> ExitCode {
     act(&Call { asked_at, started, from_fencer, given, paths, report })
 }
 
-/// Standard input is read only where there are no arguments.
+/// Standard input is read only without arguments.
 fn options(args: Vec<OsString>) -> Result<Given, String> {
     if args.is_empty() {
         let bytes = stdin::read(io::stdin().lock(), stdin::LIMIT).map_err(|e| e.to_string())?;
@@ -52,7 +52,7 @@ fn options(args: Vec<OsString>) -> Result<Given, String> {
     }
 }
 
-/// What is only printed: nothing else is done for it.
+/// Documents: they are only printed.
 fn document(program: &str, given: &Given) -> Option<String> {
     if given.flag("help") == Some(true) {
         return Some(metadata::help(program));
@@ -79,7 +79,7 @@ fn report(given: &Given, paths: &Paths) -> Report {
     Report::new(paths.syslog.clone(), given.flag("quiet") == Some(true), verbose)
 }
 
-/// Does what was asked for. No action stands for another one, and none is done by default.
+/// Does the action. There is no default, and no action replaces another one.
 pub fn act(call: &Call) -> ExitCode {
     let word = call.given.get("action").unwrap_or_default();
     let done = match Action::parse(word) {
@@ -94,7 +94,9 @@ pub fn act(call: &Call) -> ExitCode {
         }
         Some(Action::ValidateAll) => check::validate(call).map_err(|e| e.to_string()),
         Some(Action::Metadata | Action::Manpage) => Ok(()),
-        None if word.is_empty() => Err("no action is given, and there is no default: pass action".to_owned()),
+        None if word.is_empty() => {
+            Err("no action was given, and there is no default: pass action".to_owned())
+        }
         None => Err(format!("Unrecognised action '{}': see `fence_mark --help`", printable(word))),
     };
     finish(call, done)
@@ -115,7 +117,7 @@ fn finish(call: &Call, result: Result<(), String>) -> ExitCode {
     ExitCode::FAILURE
 }
 
-/// Files are made for their owner alone, and a file size limit is an error that can be said and not a signal.
+/// Files are only for their owner, and a file size limit becomes an error instead of a signal.
 fn prepare() {
     umask(Mode::from_bits_truncate(0o077));
     let mut blocked = SigSet::empty();
@@ -132,8 +134,7 @@ fn watched<T>(call: &Call, what: &str, work: impl FnOnce() -> T) -> T {
 
 #[expect(clippy::exit, reason = "the main thread hangs in the kernel or in a lock; nothing else can end it")]
 fn expire(report: &Report, what: &str, limit: Duration) {
-    report
-        .failure(&format!("{what}: no result within {} s, look at the disk of the journal", limit.as_secs()));
+    report.failure(&format!("{what}: no result within {} s, check the disk of the journal", limit.as_secs()));
     std::process::exit(1);
 }
 

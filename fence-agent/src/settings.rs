@@ -1,4 +1,4 @@
-//! What holds for this call: the options that were given, and the site's settings where they are silent.
+//! The settings of this call: the given options, else those of the site.
 
 use std::path::PathBuf;
 use std::time::Duration;
@@ -14,37 +14,37 @@ use crate::given::{Given, whole};
 use crate::paths::Paths;
 use crate::table::{Parameter, Use};
 
-/// The host that is meant.
+/// The host.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Target {
     /// Its Pacemaker node name.
     pub node: HostName,
-    /// The name it is mapped to (`pcmk_host_map`), where that is another one.
+    /// The name that it is mapped to (`pcmk_host_map`), if it is another one.
     pub plug: Option<HostName>,
 }
 
-/// Why no host is meant.
+/// Why there is no host.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum TargetError {
     /// Neither `nodename` nor `plug`.
-    #[error("no host is given: pass nodename or plug")]
+    #[error("no host was given: pass nodename or plug")]
     Missing,
-    /// Not a host name. The text itself is not shown.
-    #[error("{option} is no host name: {source}")]
+    /// Not a host name. The message does not show it.
+    #[error("{option} is not a host name: {source}")]
     Name {
-        /// Where it stood.
+        /// The option.
         option: &'static str,
-        /// What is wrong with it.
+        /// The fault.
         source: HostNameError,
     },
 }
 
 impl Target {
-    /// The node is `nodename`, and `plug` only where that is absent (design, section 2). A plug beside it that is no
-    /// host name cannot be notified to anybody: it is left out, with a warning.
+    /// The node is `nodename`, or `plug` without it (design, section 2). A plug beside it that is not a host name is
+    /// ignored, with a warning.
     ///
     /// # Errors
-    /// [`TargetError`] where no host is meant.
+    /// [`TargetError`] if there is no host.
     pub fn from_given(given: &Given, warn: &mut dyn FnMut(&str)) -> Result<Self, TargetError> {
         let (option, name) = match (given.filled("nodename"), given.filled("plug")) {
             (Some(name), _) => ("nodename", name),
@@ -55,7 +55,7 @@ impl Target {
         let plug = given.filled("plug").and_then(|plug| {
             let parsed = HostName::parse(plug);
             if let Err(e) = &parsed {
-                warn(&format!("the plug of {node} is left out: {e}"));
+                warn(&format!("the plug of {node} is ignored: {e}"));
             }
             parsed.ok()
         });
@@ -63,33 +63,33 @@ impl Target {
     }
 }
 
-/// How far options are looked at.
+/// Which options are checked.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Depth {
-    /// All of them, also those that are only accepted.
+    /// All of them, also unused ones.
     Everything,
-    /// Those that decide something.
+    /// Those that have an effect.
     WhatIsUsed,
 }
 
-/// What the options and the site say together.
+/// The options and the site's settings together.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Settings {
     /// The journal.
     pub store: PathBuf,
-    /// The register, where its name is known.
+    /// The register, if its kind is known.
     pub register: Option<Register>,
-    /// Where etcd is, where the site says so.
+    /// The settings of etcd, if the site has them.
     pub etcd: Option<Etcd>,
-    /// What seals the register's entries.
+    /// The keys that seal the register's entries.
     pub keys: SealKeys,
-    /// The domain that the agent was given.
+    /// The option `domain`.
     pub domain: Option<String>,
-    /// The opposite of `no_shared_storage`, where it was given.
+    /// The opposite of `no_shared_storage`, if given.
     pub shared_storage: Option<bool>,
-    /// How long to wait before the mark.
+    /// The delay before the mark.
     pub delay: Duration,
-    /// Records of a host within this are one outage, where nothing better is known.
+    /// Records of a host within this are one outage, if nothing better is known.
     pub coalesce: Duration,
     /// Hosts that may be marked.
     pub hosts: HostPatterns,
@@ -99,18 +99,18 @@ pub struct Settings {
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum SettingsError {
     /// Not an absolute path.
-    #[error("store is no absolute path: write it from the root, such as {default}", default = site::DEFAULT_STORE)]
+    #[error("store is not an absolute path: use one such as {default}", default = site::DEFAULT_STORE)]
     Store,
     /// Not a list of patterns.
-    #[error("hosts is no list of patterns: {0}")]
+    #[error("hosts is not a list of patterns: {0}")]
     Hosts(HostPatternError),
 }
 
 impl Settings {
-    /// Puts options and site together; an option that is given empty counts as silent.
+    /// Merges options and site; an empty option counts as missing.
     ///
     /// # Errors
-    /// [`SettingsError`] where it cannot be said what may be marked, or where.
+    /// [`SettingsError`] if it is unknown what may be marked, or where.
     pub fn new(given: &Given, site: Site) -> Result<Self, SettingsError> {
         let text = |name| given.filled(name).map(str::to_owned);
         let store = text("store").map_or(site.store, PathBuf::from);
@@ -138,11 +138,11 @@ impl Settings {
             |parameter: &&Parameter| depth == Depth::Everything || parameter.usage != Use::Compatibility;
         let mistyped = given.mistyped().into_iter().filter(matters);
         let mut all: Vec<String> =
-            mistyped.map(|parameter| format!("the value of {} is not of its type", parameter.name)).collect();
+            mistyped.map(|parameter| format!("the value of {} has the wrong type", parameter.name)).collect();
         if let Some(Err(e)) = self.domain.as_deref().map(domain) {
-            all.push(format!("domain is no domain name: {e}"));
+            all.push(format!("domain is not a domain name: {e}"));
         }
-        // The text itself is not shown.
+        // The message does not show it.
         if self.register.is_none() {
             all.push(
                 "register is none of \"attrd\", \"cib\", \"etcd\", \"none\": fence_mark uses attrd"
@@ -152,24 +152,24 @@ impl Settings {
         all
     }
 
-    /// The register that is used: the default where its name is unknown, since a typo is no reason to leave a host unmarked.
+    /// The register in use: the default if its kind is unknown, since a typo must not leave a host unmarked.
     pub fn register(&self) -> Register {
         self.register.unwrap_or_default()
     }
 
-    /// The tools, with which the register is written as the site says.
+    /// The tools for the register, as the site sets it.
     pub fn tools(&self, paths: &Paths) -> Tools {
         let (etcd, keys) = (self.etcd.clone(), self.keys.clone());
         Tools { etcd, keys, part: Part::Agent, ..paths.tools.clone() }
     }
 
-    /// Whether this agent writes pages; else each fencing stands there on its own.
+    /// Whether this agent writes pages; otherwise each fencing is a separate entry.
     pub fn has_pages(&self) -> bool {
         !self.keys.is_empty() && matches!(self.register(), Register::Attrd | Register::Cib)
     }
 }
 
-/// Hosts that may be marked: what `hosts` says, all hosts where it is silent.
+/// Hosts that may be marked: the option `hosts`, or all hosts.
 ///
 /// # Errors
 /// [`SettingsError::Hosts`]
@@ -177,7 +177,7 @@ pub fn hosts(given: &Given) -> Result<HostPatterns, SettingsError> {
     HostPatterns::parse(given.filled("hosts").unwrap_or("*")).map_err(SettingsError::Hosts)
 }
 
-/// A domain is written as a host name is; a dot before it is passed over.
+/// A domain has the form of a host name; a dot before it is ignored.
 ///
 /// # Errors
 /// As a host name.
@@ -207,7 +207,7 @@ mod tests {
         assert_eq!(target(&[("nodename", "c1"), ("plug", "rack 3/4")]), node("c1", None));
     }
 
-    /// Conformance 14: no host, no mark. A broken `nodename` is not mended by a plug.
+    /// Conformance 14: no host, no mark. A plug does not repair a broken `nodename`.
     #[test]
     fn without_a_host_there_is_no_target() {
         assert_eq!(target(&[]), Err(TargetError::Missing));
@@ -245,7 +245,7 @@ mod tests {
         );
     }
 
-    /// Conformance 16: `no_shared_storage=false` says that storage is shared.
+    /// Conformance 16: `no_shared_storage=false` means that storage is shared.
     #[test]
     fn shared_storage_is_what_was_said() {
         let shared = |word| {
@@ -267,7 +267,7 @@ mod tests {
     }
 
     #[test]
-    fn complaints_name_options_and_tell_no_values() {
+    fn complaints_name_options_and_show_no_values() {
         let odd = given(&[("delay", "s3kr1t"), ("register", "s3kr1t"), ("domain", "s3kr1t!")]);
         let complaints = Settings::new(&odd, Site::default()).unwrap().complaints(&odd, Depth::Everything);
         assert_eq!(complaints.len(), 3, "{complaints:?}");

@@ -1,4 +1,4 @@
-//! Options on standard input, one `key=value` in a line, as Pacemaker's fencer gives them.
+//! Options on standard input, one `key=value` on each line, as Pacemaker's fencer passes them.
 
 use std::io::{self, Read};
 use std::os::fd::AsFd;
@@ -9,21 +9,21 @@ use nix::poll::{PollFd, PollFlags, PollTimeout, poll};
 
 use crate::given::{Given, GivenError};
 
-/// More is not read.
+/// The longest input.
 pub const MAX_BYTES: usize = 64 * 1024;
-/// More lines are not read.
+/// The most lines.
 pub const MAX_LINES: usize = 256;
-/// The end must come within this time.
+/// The time limit for the end of the input.
 pub const LIMIT: Duration = Duration::from_secs(5);
 
 /// Why standard input cannot be used.
 #[derive(Debug, thiserror::Error)]
 pub enum StdinError {
     /// More than [`MAX_BYTES`].
-    #[error("the options on standard input are longer than {MAX_BYTES} bytes: give one option in a line")]
+    #[error("the options on standard input are longer than {MAX_BYTES} bytes: pass one option on each line")]
     TooLong,
     /// More than [`MAX_LINES`].
-    #[error("the options on standard input have more than {MAX_LINES} lines: give one option in a line")]
+    #[error("the options on standard input have more than {MAX_LINES} lines: pass one option on each line")]
     TooManyLines,
     /// The writer did not close it.
     #[error("the options on standard input did not end within {} seconds: close standard input after the last option", LIMIT.as_secs())]
@@ -32,12 +32,12 @@ pub enum StdinError {
     #[error("the options on standard input are not UTF-8 text: correct the options of the device")]
     NotText,
     /// A NUL byte.
-    #[error("the options on standard input hold a NUL byte: correct the options of the device")]
+    #[error("the options on standard input have a NUL byte: correct the options of the device")]
     Nul,
     /// A value that no option could have.
     #[error(transparent)]
     Value(#[from] GivenError),
-    /// The system's word.
+    /// The system's error.
     #[error("standard input cannot be read: {0}")]
     Io(#[from] io::Error),
 }
@@ -64,7 +64,7 @@ pub fn read(mut input: impl Read + AsFd, limit: Duration) -> Result<Vec<u8>, Std
     Err(StdinError::NoEnd)
 }
 
-/// Waits until there is something to read or the end of it; false when the time is over.
+/// Waits for input or its end; false when the time is over.
 fn wait_for(input: &impl AsFd, end: Instant) -> Result<bool, StdinError> {
     loop {
         let left =
@@ -77,8 +77,8 @@ fn wait_for(input: &impl AsFd, end: Instant) -> Result<bool, StdinError> {
     }
 }
 
-/// Reads the lines, by the rules of the fence agents' library: blank lines and those that begin with `#` do not count,
-/// space around a line does not, the first `=` divides it, and one pair of double quotes around a value goes.
+/// Reads the lines, by the rules of the fence agents' library: blank lines and those that begin with `#` are ignored, and
+/// space around a line. The first `=` divides it, and one pair of double quotes around a value is removed.
 ///
 /// # Errors
 /// [`StdinError`]; nothing of the input counts then.

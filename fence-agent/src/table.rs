@@ -1,9 +1,9 @@
-//! The one table of options. Keys on standard input, the command line, metadata, manual page and help come from it.
+//! The one table of options, for standard input, the command line, metadata, manual page and help.
 
-/// What a value must be.
+/// The type of a value.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Kind {
-    /// Yes or no; on the command line the option alone says yes.
+    /// Yes or no; on the command line the option alone means yes.
     Flag,
     /// Any text.
     Text,
@@ -13,14 +13,14 @@ pub enum Kind {
     Integer,
 }
 
-/// Who looks at an option.
+/// The effect of an option.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Use {
-    /// Says what is to be done, or how to talk about it.
+    /// What to do, or how to report it.
     Call,
-    /// Decides which host is marked, and how.
+    /// Which host is marked, and how.
     Mark,
-    /// Accepted because fence agents carry it, or because `fence_compute` does. Nothing looks at it.
+    /// Accepted because other fence agents or `fence_compute` have it. It has no effect.
     Compatibility,
 }
 
@@ -46,27 +46,27 @@ pub struct Parameter {
     pub short: Option<char>,
     /// The word for its value in the help; empty for a flag.
     pub placeholder: &'static str,
-    /// What a value must be.
+    /// The type of its value.
     pub kind: Kind,
-    /// What holds where nothing is given, as far as it is the same everywhere.
+    /// The default, if it is the same everywhere.
     pub default: Option<&'static str>,
-    /// Who looks at it.
+    /// Its effect.
     pub usage: Use,
     /// One line for people.
     pub summary: &'static str,
 }
 
-/// All options, in the order in which people see them.
+/// All options, in the order of the help.
 pub const TABLE: &[Parameter] = &[
     text("action", 'o', "action", Use::Call, "Fencing action: off, status, monitor, metadata, manpage or validate-all. There is no default.").formerly(Old::Silent("option")),
     text("nodename", NONE, "name", Use::Mark, "Pacemaker node name of the host"),
-    text("plug", 'n', "id", Use::Mark, "Name of the host where nodename is absent; beside nodename, the name it is mapped to").formerly(Old::Published("port")),
-    text("hosts", NONE, "patterns", Use::Mark, "Hosts that may be marked, a comma-separated list of shell patterns. A cluster node needs its own name here, a pattern is not enough").or("*"),
+    text("plug", 'n', "id", Use::Mark, "Name of the host without nodename; with nodename, the name that it is mapped to").formerly(Old::Published("port")),
+    text("hosts", NONE, "patterns", Use::Mark, "Hosts that may be marked, a comma-separated list of shell patterns. A cluster node needs its exact name here, a pattern is not enough").or("*"),
     text("store", NONE, "path", Use::Mark, "Journal in which hosts are marked, an absolute path. Default: [store] path in alerter.toml, else /var/lib/nova-host-alerter/marks.db"),
-    text("register", NONE, "kind", Use::Mark, "Cluster-wide register of fencings: \"attrd\", \"cib\", \"etcd\" (as [store.etcd] in alerter.toml says) or \"none\" (one controller alone). Default: [store] register in alerter.toml, else attrd"),
-    text("domain", 'd', "string", Use::Mark, "DNS domain in which hosts live; counts where [hosts] in alerter.toml is silent"),
+    text("register", NONE, "kind", Use::Mark, "Cluster-wide register of fencings: \"attrd\", \"cib\", \"etcd\" (see [store.etcd] in alerter.toml) or \"none\" (one controller alone). Default: [store] register in alerter.toml, else attrd"),
+    text("domain", 'd', "string", Use::Mark, "DNS domain of the hosts; counts unless [hosts] in alerter.toml sets it"),
     text("compute_domain", NONE, "string", Use::Mark, "Replaced by domain").formerly(Old::Published("compute-domain")),
-    flag("no_shared_storage", NONE, Use::Mark, "Instances are not on shared storage; counts where [hosts] in alerter.toml is silent").or("False"),
+    flag("no_shared_storage", NONE, Use::Mark, "Instances are not on shared storage; counts unless [hosts] in alerter.toml sets it").or("False"),
     seconds("delay", Use::Mark, "Wait X seconds before the host is marked", "0"),
     flag("quiet", 'q', Use::Call, "Disable logging to stderr. Does not affect logging to syslog."),
     flag("verbose", 'v', Use::Call, "Verbose mode. Multiple -v flags can be stacked on the command line (e.g., -vvv) to increase verbosity."),
@@ -135,7 +135,7 @@ impl Parameter {
         self.name.replace('_', "-")
     }
 
-    /// How the command line looks: `-n, --plug=[id]`.
+    /// Its form on the command line: `-n, --plug=[id]`.
     pub fn synopsis(&self) -> String {
         let short = self.short.map_or_else(String::new, |c| format!("-{c}, "));
         let value =
@@ -143,7 +143,7 @@ impl Parameter {
         format!("{short}--{}{value}", self.long())
     }
 
-    /// Its line for people, which says so where nothing looks at the option.
+    /// Its line for people, with a note if it is not used.
     pub fn description(&self) -> String {
         match self.usage {
             Use::Compatibility => {
@@ -154,7 +154,7 @@ impl Parameter {
     }
 }
 
-/// The option of a key, and whether the key is its present name. Dashes and underscores mean the same.
+/// The option of a key, and whether the key is its present name. Dashes and underscores are equal.
 pub fn find(key: &str) -> Option<(usize, bool)> {
     let key = key.replace('-', "_");
     let is_old =

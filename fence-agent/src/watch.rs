@@ -1,10 +1,10 @@
-//! The agent's own limits of time: whatever hangs, the fencer gets an answer from us and not a kill.
+//! The agent's own time limits: whatever hangs, the agent answers the fencer before it is killed.
 
 use std::sync::{Arc, mpsc};
 use std::thread;
 use std::time::Duration;
 
-/// Calls `expire` after `limit`, unless the process is gone by then. Without a thread for it the work goes on
+/// Calls `expire` after `limit`, unless the process has ended by then. Without a thread for it the work goes on
 /// unwatched: a mark matters more than a punctual failure.
 pub(crate) fn start(limit: Duration, expire: impl FnOnce() + Send + 'static) {
     let watch = move || {
@@ -14,8 +14,8 @@ pub(crate) fn start(limit: Duration, expire: impl FnOnce() + Send + 'static) {
     let _unwatched = thread::Builder::new().stack_size(64 * 1024).spawn(watch);
 }
 
-/// What `work` gives on a thread of its own, which a disk that hangs keeps for ever; `None` where that takes longer than
-/// `limit`. Without a thread it is done here.
+/// The result of `work` on a thread of its own, which a hanging disk keeps forever; `None` after `limit`. Without a
+/// thread the work is done here.
 pub(crate) fn in_time<T: Send + 'static>(
     limit: Duration,
     work: impl Fn() -> T + Send + Sync + 'static,

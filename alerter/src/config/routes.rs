@@ -74,7 +74,7 @@ impl Route {
             name: self.name.of_step(*step),
             required: false,
             step: *step,
-            terms: Terms { tells_return: *step == Step::Return, ..Terms::default() },
+            terms: Terms { notifies_return: *step == Step::Return, ..Terms::default() },
             ..self.clone()
         };
         let further: Vec<Self> = self.driver.further_steps().iter().map(further).collect();
@@ -227,7 +227,7 @@ impl Said {
             after: self.after,
             if_returned: self.if_returned.unwrap_or(usual.if_returned),
             stale_after: self.stale_after.or(usual.stale_after),
-            tells_return: false,
+            notifies_return: false,
         }
     }
 }

@@ -113,7 +113,7 @@ fn dismissed(route: &str, Unrouted { left, under_way }: Unrouted) -> String {
         ));
     }
     if left.ended > 0 {
-        said.push(ended(left.ended, left.untold));
+        said.push(ended(left.ended, left.unsent));
     }
     if under_way > 0 {
         said.push(format!(
@@ -152,7 +152,10 @@ mod tests {
     #[test]
     fn what_has_come_of_it_is_said() {
         let of = |changed, ended, untold, damaged, under_way| {
-            dismissed("r", Unrouted { left: LeftRoute { changed, ended, untold, damaged }, under_way })
+            dismissed(
+                "r",
+                Unrouted { left: LeftRoute { changed, ended, unsent: untold, damaged }, under_way },
+            )
         };
         assert!(of(0, 0, 0, 0, 0).starts_with("no mark waits for a route r"));
         assert!(of(0, 0, 0, 0, 1).starts_with("1 mark(s) are being told on route r at this moment"));

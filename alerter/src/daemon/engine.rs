@@ -482,7 +482,7 @@ impl Engine {
         let look = self.shared.base.members(Timestamp::now());
         let ask = |route: &Arc<Route>| {
             let capacity = outboxes.get_mut(route.name.as_str())?.ask(route, now);
-            Some(Capacity { look: look.clone(), ..capacity })
+            Some(Capacity { membership: look.clone(), ..capacity })
         };
         settings.routes.iter().filter_map(ask).collect()
     }

@@ -69,7 +69,15 @@ impl Outbox {
         let again = self.endpoint.free_again(now).saturating_sub(self.begun.len());
         let first = if places > 0 { self.wanted.pop_front() } else { None };
         let (terms, target) = (route.terms.clone(), route.driver.target());
-        Capacity { route: route.name.as_str().to_owned(), places, again, first, terms, target, look: None }
+        Capacity {
+            route: route.name.as_str().to_owned(),
+            places,
+            again,
+            first,
+            terms,
+            target,
+            membership: None,
+        }
     }
 
     /// Takes up what has begun in the journal, of `free` places that were there. It may be sent for at most `left`.

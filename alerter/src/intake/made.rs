@@ -82,7 +82,8 @@ pub(super) fn deliveries_of(told: &Recipients<'_>, journal: &Journal, mark: &Mar
 /// When the host's earlier marks were generated, in the order in which they are notified.
 fn earlier(journal: &Journal, mark: &Mark) -> Done<Vec<Timestamp>> {
     let place = |mark: &Mark| (mark.failure_time, mark.id);
-    let mut marks: Vec<Mark> = journal.marks_of(&mark.node)?.sound.iter().filter_map(MarkRow::told).collect();
+    let mut marks: Vec<Mark> =
+        journal.marks_of(&mark.node)?.sound.iter().filter_map(MarkRow::to_mark).collect();
     marks.retain(|other| place(other) < place(mark));
     marks.sort_by_key(place);
     Ok(marks.into_iter().map(|mark| mark.generated_time).collect())

@@ -87,7 +87,7 @@ impl<'a> Intake<'a> {
     }
 
     pub(super) fn make(&mut self, row: &MarkRow, clash: Option<&Clash>, of: Taken<'_>) -> Done {
-        let deliveries = match row.told() {
+        let deliveries = match row.to_mark() {
             Some(mark) => deliveries(self.base, self.journal, &mark)?,
             None => Vec::new(),
         };

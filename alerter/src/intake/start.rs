@@ -104,7 +104,7 @@ pub fn serve_unserved(journal: &mut Journal, base: &Base, now: Timestamp) -> Don
 /// Gives marks what they lack, in one transaction.
 fn serve(journal: &mut Journal, base: &Base, rows: &[MarkRow], now: Timestamp) -> Done {
     let mut missing = Vec::new();
-    for mark in rows.iter().filter_map(MarkRow::told) {
+    for mark in rows.iter().filter_map(MarkRow::to_mark) {
         let deliveries = missing_routes(journal, base, &mark)?;
         if !deliveries.is_empty() {
             missing.push(Resolved { mark, deliveries });
@@ -312,7 +312,7 @@ fn naming(journal: &Journal, names: &Names<'_>, row: &MarkRow) -> Done<Naming> {
 fn name(journal: &mut Journal, base: &Base, mut row: MarkRow, naming: Naming, now: Timestamp) -> Done {
     let clash = naming.as_ref().err();
     row.fqdn = naming.as_ref().ok().cloned().flatten();
-    if let Some(mark) = row.told() {
+    if let Some(mark) = row.to_mark() {
         let deliveries = deliveries(base, journal, &mark)?;
         journal.name_mark(&Resolved { mark, deliveries }, now)?;
         base.seen().news = true;

@@ -40,7 +40,7 @@ impl Intake<'_> {
         let Some(told) = told.filter(|told| told.state == State::Acknowledged) else { return Ok(()) };
         let new = confirmation(route, told);
         let is_here = known.iter().any(|delivery| delivery.route == new.route);
-        match self.find_sound(end.mark)?.and_then(|row| row.told()) {
+        match self.find_sound(end.mark)?.and_then(|row| row.to_mark()) {
             Some(mark) if !is_here => self.journal.add_deliveries(&mark, &[new], self.around.now),
             _ => Ok(()),
         }
@@ -64,7 +64,7 @@ impl Intake<'_> {
 
     fn call_one_back(&mut self, route: &Route, over: &Over) -> Done {
         let row = &over.mark;
-        let Some(mark) = row.told() else { return Ok(()) };
+        let Some(mark) = row.to_mark() else { return Ok(()) };
         let told = over.delivery.as_ref().map_or(&[][..], |delivery| &delivery.body);
         let body = route.driver.return_body(&mark, told);
         let name = route.name.of_step(Step::Return).as_str().to_owned();

@@ -184,7 +184,7 @@ impl Known {
     /// be more than there are places: of these an open one waits for its turn, or it would be sent beside the others.
     fn is_under_way(&self, mark: MarkId, has_ended: bool) -> bool {
         match self.busy.get(&mark) {
-            Some(Busy::Told) => true,
+            Some(Busy::Notified) => true,
             Some(Busy::Asked) => has_ended || self.planner.holds_of(mark).is_empty(),
             None => false,
         }

@@ -79,7 +79,7 @@ pub(super) fn busy(
     let outboxes = policy.routes.outboxes();
     let own = outboxes.iter().filter(|(route, _)| !route.contains('.'));
     let sent = own.flat_map(|(_, outbox)| outbox.under_way());
-    busy.extend(sent.map(|mark| (mark, Busy::Told)));
+    busy.extend(sent.map(|mark| (mark, Busy::Notified)));
     Ok(busy)
 }
 

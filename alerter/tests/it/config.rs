@@ -212,7 +212,7 @@ fn every_problem_in_all_files_is_listed_at_once() {
             "alerter.d/10-routes.toml:2:7: the url must begin with https:// or http://",
             "alerter.d/10-routes.toml:3:11: must be from 1 to 30",
             "alerter.d/10-routes.toml:5:7: a route's name must be 1 to 64 letters, digits, '-' or '_'",
-            "alerter.d/10-routes.toml:6:1: unknown key allow_http in [http.(not shown: no plain word)]; did you mean allow-http?",
+            "alerter.d/10-routes.toml:6:1: unknown key allow_http in [http.(not shown: not a plain word)]; did you mean allow-http?",
             "alerter.d/20-broken.toml:2:10: not valid TOML: string values must be quoted, expected literal string",
             "alerter.d/20-broken.toml:3:11: must be a list such as [\"a\", \"b\"], not text",
             "alerter.d/20-broken.toml:4:21: not valid TOML: string values must be quoted, expected literal string",
@@ -305,7 +305,7 @@ fn each_mistake_in_groups_has_its_sentence() {
     for (text, expected) in [
         (
             "[groups]\nhosts = [\"c1\"]",
-            "2:9: groups.hosts belongs into a group: write [groups.NAME], one table for each",
+            "2:9: groups.hosts must be inside a group: write [groups.NAME], one table for each",
         ),
         (
             "[groups.a]",
@@ -437,7 +437,7 @@ fn each_mistake_has_its_sentence() {
         ("[hosts.names]\n\"-x\" = \"a.b\"", "2:1: the key must be a node name"),
         (
             "[hosts.names]\nc1.rack = \"a.b\"",
-            "2:1: must be a value, not a table (a key with dots in it wants quotes)",
+            "2:1: must be a value, not a table (a key with dots needs quotes)",
         ),
         (
             "[hosts.names]\nc1 = \"a.b\"\nC1 = \"c.d\"",
@@ -479,11 +479,11 @@ fn each_mistake_in_a_route_has_its_sentence() {
     for (text, expected) in [
         (
             "[http]\nurl = \"http://127.0.0.1/\"",
-            "2:7: http.url belongs into a route: write [http.NAME], one table for each",
+            "2:7: http.url must be inside a route: write [http.NAME], one table for each",
         ),
         (
             "[http.b]\nurl = \"http://recovery.example/\"",
-            "2:7: plain http can be read and changed on its way: use https, or set allow-http = true",
+            "2:7: plain http can be read and changed by others: use https, or set allow-http = true",
         ),
         (
             "[http.b]\nurl = \"http://127.0.0.1/\"\nhosts = []",
@@ -495,7 +495,7 @@ fn each_mistake_in_a_route_has_its_sentence() {
         ),
         (
             "[http.b]\nurl = \"http://127.0.0.1/\"\nhosts = [\"c1;c2\"]",
-            "3:10: a host pattern holds a character that no host name can hold (allowed beside '*' and '?': letters, digits, '.', '_', '-')",
+            "3:10: a host pattern has a character that no host name can have (allowed beside '*' and '?': letters, digits, '.', '_', '-')",
         ),
         (
             "[http.b]\nurl = \"http://127.0.0.1/\"\nrequired = 0",
@@ -523,14 +523,17 @@ fn each_mistake_in_a_route_has_its_sentence() {
             "[http.b]\nurl = \"http://[::1]/\"\nheaders = { Host = \"h\" }",
             "3:13: the driver sends this header itself: remove it here",
         ),
-        ("[http.b]\nurl = \"http://[::1]/\"\nheaders = { \"a b\" = \"c\" }", "3:13: no name of a header"),
+        (
+            "[http.b]\nurl = \"http://[::1]/\"\nheaders = { \"a b\" = \"c\" }",
+            "3:13: this is not the name of a header",
+        ),
         (
             "[http.b]\nurl = \"http://[::1]/\"\nheaders = { a = \"b\\nc\" }",
             "3:17: a header's value must be printable ASCII, on one line",
         ),
         (
             "[http.b]\nurl = \"http://[::1]/\"\n[http.b.headers]\na = \"b\"\nA = \"b\"",
-            "4:1: stands here twice (upper and lower case are the same)",
+            "4:1: is there twice (upper and lower case are the same)",
         ),
     ] {
         assert_eq!(problem_of(text), format!("alerter.toml:{expected}"), "{text}");
@@ -571,7 +574,7 @@ fn a_file_that_is_no_text_is_one_problem() {
     let site = Site::new(ROUTE);
     fs::create_dir_all(site.path("alerter.d/1.toml")).unwrap();
     site.chmod("alerter.d", 0o755);
-    assert_eq!(site.problem(), "alerter.d/1.toml:1:1: it is no plain file");
+    assert_eq!(site.problem(), "alerter.d/1.toml:1:1: it is not a plain file");
 }
 
 /// S1-45: the CA is read and checked before anything runs; who could write its file could pretend to be the endpoint.
@@ -588,7 +591,7 @@ fn a_ca_file_is_checked() {
     let site = site.with("alerter.toml", route("http://127.0.0.1/"));
     assert_eq!(
         site.problem(),
-        "alerter.toml:3:11: ca-file says nothing about an http url: use https, or remove ca-file"
+        "alerter.toml:3:11: ca-file has no effect with an http url: use https, or remove ca-file"
     );
     let junk = "-----BEGIN CERTIFICATE-----\nAAAA\n-----END CERTIFICATE-----\n";
     let site = site.with("alerter.toml", route("https://recovery.example/")).with("ca.pem", junk);

@@ -46,8 +46,7 @@ fn a_route_is_shown_without_its_arguments() {
 #[test]
 fn each_mistake_has_its_sentence() {
     let sh = "command = [\"/bin/sh\", \"s3kr1t\"]\n";
-    let bad_start =
-        "2:11: must begin with the absolute path of a program: there is no shell that looks for it";
+    let bad_start = "2:11: must begin with the absolute path of a program: there is no search path";
     for (route, expected) in [
         ("", "1:7: [exec.a] has no command: set it to a program and its arguments"),
         ("command = \"/bin/sh s3kr1t\"", "2:11: must be a list such as [\"a\", \"b\"], not text"),
@@ -61,7 +60,7 @@ fn each_mistake_has_its_sentence() {
             "command = [\"/nonexistent/s\", \"s3kr1t\"]",
             "2:11: the program cannot be used: it cannot be read: No such file or directory",
         ),
-        ("command = [\"/etc\"]", "2:11: the program cannot be used: it is no plain file"),
+        ("command = [\"/etc\"]", "2:11: the program cannot be used: it is not a plain file"),
         (
             "command = [\"/etc/passwd\"]",
             "2:11: the program cannot be used: it cannot be executed: run `chmod +x /etc/passwd`",

@@ -472,7 +472,7 @@ async fn servers_with_much_metadata_do_not_end_a_route() {
     scene.nova().service.metadata = 1200 * 1024;
     let outcome = attempt(&scene.asking()).await;
     assert_eq!(word(&outcome), "unknown protocol");
-    assert!(outcome.failure().unwrap().detail.contains("was cut off, even of one at a time"), "{outcome:?}");
+    assert!(outcome.failure().unwrap().detail.contains("was cut off, even for one server"), "{outcome:?}");
 }
 
 /// The server that a page ended with is deleted before the next page is asked for: the list has to be read again.

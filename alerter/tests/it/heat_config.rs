@@ -26,8 +26,8 @@ fn resources_or_stacks_are_a_route() {
 fn each_mistake_has_its_sentence() {
     let alphabet = "each of letters, digits, '_', '-' and '.'";
     for (keys, expected) in [
-        ("", "1:7: [heat.a] names no resource: add a table resources with those of each host, or stacks".to_owned()),
-        ("stacks = []", "1:7: [heat.a] names no resource: add a table resources with those of each host, or stacks".to_owned()),
+        ("", "1:7: [heat.a] names no resource: add a table resources with the resources of each host, or stacks".to_owned()),
+        ("stacks = []", "1:7: [heat.a] names no resource: add a table resources with the resources of each host, or stacks".to_owned()),
         ("stacks = [\"web\"]", format!("3:11: must be STACK_NAME/STACK_ID, {alphabet}")),
         (
             "resources = { compute1 = [\"web/5e9a\"] }",
@@ -35,7 +35,7 @@ fn each_mistake_has_its_sentence() {
         ),
         (
             "resources = { \"a b\" = [\"web/5e9a/x\"] }",
-            "3:15: a host pattern holds a character that no host name can hold (allowed beside '*' and '?': letters, digits, '.', '_', '-')".to_owned(),
+            "3:15: a host pattern has a character that no host name can have (allowed beside '*' and '?': letters, digits, '.', '_', '-')".to_owned(),
         ),
         ("resources = [\"web/5e9a/x\"]", "3:13: must be a table: write [heat.a.resources]".to_owned()),
         (

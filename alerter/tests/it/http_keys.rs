@@ -70,21 +70,21 @@ fn credentials_are_checked() {
         assert_eq!(with_secrets(keys).settings().routes.len(), 1, "{keys}");
     }
     for (keys, expected) in [
-        ("username = \"nova\"", "3:12: username has no meaning without password-file: set both, or neither"),
+        ("username = \"nova\"", "3:12: username has no effect without password-file: set both, or neither"),
         (
             "password-file = \"DIR/password\"",
-            "3:17: password-file has no meaning without username: set both, or neither",
+            "3:17: password-file has no effect without username: set both, or neither",
         ),
         (
             "bearer-file = \"DIR/token\"\nusername = \"nova\"\npassword-file = \"DIR/password\"",
-            "3:15: a request has room for one: use bearer-file, or username and password-file",
+            "3:15: a request has only one: use bearer-file, or username and password-file",
         ),
         ("bearer-file = \"token\"", "3:15: must be an absolute path"),
         ("bearer-file = \"DIR/none\"", "3:15: it cannot be read: No such file or directory"),
         ("bearer-file = \"DIR/lines\"", "3:15: the token must be one word of printable ASCII"),
         (
             "username = \"a:b\"\npassword-file = \"DIR/password\"",
-            "3:12: a user name is not empty, and has neither a colon nor a control character",
+            "3:12: the user name must not be empty, and have neither a colon nor a control character",
         ),
         ("username = \"a\"\npassword-file = \"DIR/lines\"", "4:17: the password must stand on one line"),
     ] {
@@ -118,7 +118,7 @@ fn the_form_of_the_body_reaches_the_body() {
         ),
         (
             "cloudevents-source = \"/x\"",
-            "3:22: cloudevents-source says nothing about this body: set body = \"cloudevents\", or remove cloudevents-source",
+            "3:22: cloudevents-source has no effect with this body: set body = \"cloudevents\", or remove cloudevents-source",
         ),
         (
             "body = \"cloudevents\"\ncloudevents-source = \"a b\"",
@@ -144,11 +144,11 @@ fn a_socket_is_for_plain_http() {
         ),
         (
             format!("{url}\nsocket = \"/run/r.sock\"\nserver-name = \"h\""),
-            "4:15: server-name says nothing about an http url: use https, or remove server-name",
+            "4:15: server-name has no effect with an http url: use https, or remove server-name",
         ),
         (
             url.to_owned(),
-            "2:7: plain http can be read and changed on its way: use https, or set allow-http = true",
+            "2:7: plain http can be read and changed by others: use https, or set allow-http = true",
         ),
     ] {
         assert_eq!(route_in(Site::new(""), &keys).problem(), format!("alerter.toml:{expected}"), "{keys}");
@@ -196,11 +196,11 @@ fn the_keys_of_tls_are_checked() {
         (pair("ours.pem", "DIR/ours.key"), "3:20: must be an absolute path"),
         (
             "url = \"https://h/\"\nkey-file = \"DIR/ours.key\"".to_owned(),
-            "3:12: key-file has no meaning without certificate-file: set both, or neither",
+            "3:12: key-file has no effect without certificate-file: set both, or neither",
         ),
         (
             "url = \"https://h/\"\ncertificate-file = \"DIR/ours.pem\"".to_owned(),
-            "3:20: certificate-file has no meaning without key-file: set both, or neither",
+            "3:20: certificate-file has no effect without key-file: set both, or neither",
         ),
         (
             "url = \"https://h/\"\nserver-name = \"10.0.0.1\"".to_owned(),
@@ -216,11 +216,11 @@ fn the_keys_of_tls_are_checked() {
         ),
         (
             "url = \"http://[::1]/\"\nserver-name = \"h\"".to_owned(),
-            "3:15: server-name says nothing about an http url: use https, or remove server-name",
+            "3:15: server-name has no effect with an http url: use https, or remove server-name",
         ),
         (
             "url = \"http://[::1]/\"\ntls-min = \"1.3\"".to_owned(),
-            "3:11: tls-min says nothing about an http url: use https, or remove tls-min",
+            "3:11: tls-min has no effect with an http url: use https, or remove tls-min",
         ),
     ] {
         let problem = with_certificates(&keys).problem();

@@ -60,7 +60,7 @@ fn each_mistake_has_its_sentence() {
         (
             file.to_owned(),
             "one: {verify: no}".to_owned(),
-            "1:11: cloud one: it asks that nobody looks at certificates (verify, insecure): set cacert there, or insecure = true in this route",
+            "1:11: cloud one: it turns off certificate checks (verify, insecure): set cacert there, or insecure = true in this route",
         ),
         (
             format!("{file}\ncloud = \"one\""),
@@ -82,12 +82,12 @@ fn each_mistake_has_its_sentence() {
         (
             format!("{file}\nconfirm-within = 60"),
             one(),
-            "3:18: says nothing without confirm = true: set that, or remove it",
+            "3:18: has no effect without confirm = true: set that, or remove it",
         ),
         (
             format!("{file}\nendpoint = \"http://m/v1\""),
             one(),
-            "3:12: plain http can be read and changed on its way: use https, or set allow-http = true",
+            "3:12: plain http can be read and changed by others: use https, or set allow-http = true",
         ),
     ] {
         assert_eq!(masakari(&keys, &clouds).problem(), format!("alerter.toml:{expected}"), "{keys} {clouds}");
@@ -102,7 +102,7 @@ fn a_file_with_a_secret_is_checked() {
     let problem = site.problem();
     assert!(problem.contains("secure.yaml: others may read the secret in it (mode 0640)"), "{problem}");
     let site = masakari("clouds-file = \"DIR/clouds.yaml\"", &format!("one: {{auth: {{password: {SECRET}"));
-    assert_eq!(site.problem(), "alerter.toml:2:15: clouds.yaml: it is no YAML: look at line 2");
+    assert_eq!(site.problem(), "alerter.toml:2:15: clouds.yaml: it is not YAML: check line 2");
 }
 
 /// A route that would act on a host that is well holds its mark, unless it is configured otherwise.

@@ -78,13 +78,12 @@ fn an_input_may_stand_in_several_files() {
 #[test]
 fn each_mistake_has_its_sentence() {
     let placeholder = "unknown placeholder; known are: {id}, {hostname}, {node}, {failure_time}, {generated_time}, {on_shared_storage}; a brace itself is written twice";
-    let json =
-        "must be what JSON has: text, a number that is not too large, true or false, a list or a table";
+    let json = "must be a JSON value: text, a number that is not too large, true or false, a list or a table";
     let name = "must be a name without blanks, of at most 255 characters";
     for (keys, expected) in [
         (
             "namespace = \"x\"",
-            "1:10: [mistral.a] has no workflow: set it to the name of the one to start".to_owned(),
+            "1:10: [mistral.a] has no workflow: set it to the name of the workflow to start".to_owned(),
         ),
         ("workflow = \"\"", format!("3:12: {name}")),
         ("workflow = \"a b\"", format!("3:12: {name}")),
@@ -110,5 +109,5 @@ fn each_mistake_has_its_sentence() {
     }
     let site = route("workflow = \"w\"\ninput = { a = 1 }")
         .with("alerter.d/more.toml", "[mistral.a.input.a]\nb = 1\n");
-    assert_eq!(site.problem(), "alerter.toml:4:15: is a table elsewhere, and cannot be a value too");
+    assert_eq!(site.problem(), "alerter.toml:4:15: is also a table, and cannot be a value too");
 }

@@ -81,7 +81,7 @@ impl Daemon {
     /// Waits until the journal has so many rows of what the target was sent, and nothing is under way.
     async fn until_kept(&self, count: usize) {
         let is_sure = |row: &Notified| !row.about.contains("perhaps");
-        let kept = || self.shared.base.store.run(|journal| journal.told("oncall"));
+        let kept = || self.shared.base.store.run(|journal| journal.notices_sent("oncall"));
         loop {
             let rows = kept().await.unwrap().sound;
             if rows.len() == count && rows.iter().all(is_sure) {

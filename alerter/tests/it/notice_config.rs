@@ -52,7 +52,7 @@ fn what_makes_no_sense_for_a_notice_is_refused() {
         ),
         (
             "to = \"exec\"\ncommand = [\"sh\"]",
-            "3:11: must begin with the absolute path of a program: there is no shell that looks for it",
+            "3:11: must begin with the absolute path of a program: there is no search path",
         ),
     ] {
         assert_eq!(problems("a", keys), [expected], "{keys}");
@@ -70,6 +70,6 @@ fn what_makes_no_sense_for_a_notice_is_refused() {
     let found = Site::new(&format!("{ROUTE}[notice]\nto = \"syslog\"\n")).problem();
     assert_eq!(
         found,
-        "alerter.toml:4:6: notice.to belongs into a target: write [notice.NAME], one table for each"
+        "alerter.toml:4:6: notice.to must be inside a target: write [notice.NAME], one table for each"
     );
 }

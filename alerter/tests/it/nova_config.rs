@@ -58,12 +58,12 @@ fn each_mistake_has_its_sentence() {
         ),
         (
             "disabled-reason = \"nova-host-alerter {failure_time}\"",
-            "3:19: disabled-reason says nothing by itself: set disable = true, or remove disabled-reason"
+            "3:19: disabled-reason has no effect by itself: set disable = true, or remove disabled-reason"
                 .to_owned(),
         ),
         (
             "when-returned = \"up\"",
-            "3:17: must not be \"up\" without disable = true: nobody could tell who forced the host down"
+            "3:17: must not be \"up\" without disable = true: only the disabled reason shows that this mark forced the host down"
                 .to_owned(),
         ),
         ("when-returned = \"enable\"", "3:17: unknown word; known are: \"leave\", \"up\"".to_owned()),

@@ -127,7 +127,7 @@ fn an_unknown_table_or_key_is_refused() {
         ),
         (
             "[groups.r.confirm.tcp]\nport = 22".to_owned(),
-            "4:8: groups.r.confirm.tcp.port belongs into a probe: write [groups.r.confirm.tcp.NAME], one table for each",
+            "4:8: groups.r.confirm.tcp.port must be inside a probe: write [groups.r.confirm.tcp.NAME], one table for each",
         ),
         (
             "[groups.r.confirm.tcp.\"a b\"]\nport = 22".to_owned(),
@@ -158,7 +158,7 @@ fn a_url_is_about_the_host_and_a_pattern_says_something() {
         (url("https://mon/"), "5:7: must hold {nodename}: without it the same is asked about every host"),
         (
             url("http://{nodename}/"),
-            "5:7: plain http can be read and changed on its way: use https, or set allow-http = true",
+            "5:7: plain http can be read and changed by others: use https, or set allow-http = true",
         ),
         (url("https://u:s3kr1t@{nodename}/"), "5:7: a url must not hold a user name or password"),
         (url("ftp://{nodename}/"), "5:7: the url must begin with https:// or http://"),
@@ -194,7 +194,7 @@ fn numbers_are_bounded() {
         ),
         (
             "[groups.r.confirm.tcp.a]\nport = 22\nhost = \"a b{nodename}\"".to_owned(),
-            "5:8: the host name holds a character that is not allowed (allowed: letters, digits, '.', '_', '-'; first a letter or digit)",
+            "5:8: the host name has a character that is not allowed (allowed: letters, digits, '.', '_', '-'; first a letter or digit)",
         ),
         (
             "[groups.r.confirm.tcp.a]\nport = 22\nhost = \"bastion\"".to_owned(),
@@ -227,7 +227,7 @@ fn a_program_is_checked() {
         (exec(""), "3:24: [groups.r.confirm.exec.a] has no command: set it to a program and its arguments"),
         (
             exec("command = [\"sh\", \"{nodename}\"]"),
-            "4:11: must begin with the absolute path of a program: there is no shell that looks for it",
+            "4:11: must begin with the absolute path of a program: there is no search path",
         ),
         (
             exec("command = [\"/bin/sh\", \"{host}\"]"),
@@ -259,7 +259,7 @@ fn the_keys_of_tls_are_checked() {
         ("ca-file = \"DIR/alerter.toml\"", "6:11: ca-file holds no certificate in PEM"),
         (
             "certificate-file = \"DIR/c\"",
-            "6:20: certificate-file has no meaning without key-file: set both, or neither",
+            "6:20: certificate-file has no effect without key-file: set both, or neither",
         ),
         ("tls-min = \"1.1\"", "6:11: unknown word; did you mean \"1.2\"? Known are: \"1.2\", \"1.3\""),
         (
@@ -272,6 +272,6 @@ fn the_keys_of_tls_are_checked() {
     let plain = "[groups.r.confirm.poll-url.a]\nurl = \"http://{nodename}/\"\nhealthy = \"ok\"\nallow-http = true\nverify = false";
     assert_each([(
         plain.to_owned(),
-        "7:10: verify says nothing about an http url: use https, or remove verify",
+        "7:10: verify has no effect with an http url: use https, or remove verify",
     )]);
 }

@@ -424,7 +424,7 @@ fn each_mistake_has_its_sentence() {
         );
     }
     for (keys, expected) in [
-        (nodes.clone(), "1:9: [senlin.a] has no operation: say how, reboot, rebuild or recreate"),
+        (nodes.clone(), "1:9: [senlin.a] has no operation: set it to reboot, rebuild or recreate"),
         (
             "operation = \"rebuild\"".to_owned(),
             "1:9: [senlin.a] names nothing to recover: add a table nodes, or clusters",
@@ -435,7 +435,7 @@ fn each_mistake_has_its_sentence() {
         ),
         (
             format!("{nodes}\noperation = \"rebuild\"\nforce-recreate = true"),
-            "5:18: is none of this operation's: remove it, or change operation",
+            "5:18: does not belong to this operation: remove it, or change operation",
         ),
         (
             format!("{nodes}\noperation = \"rebuild\"\ncheck-capacity = true"),

@@ -18,10 +18,10 @@ use site::{Section, blanked};
 use crate::kept::Unusable;
 use crate::writes::Write;
 
-/// An endpoint that does not let us in is asked again after this time: credentials may be mended any minute, and whoever
-/// does it does not say so here.
+/// An endpoint that does not let us in is asked again after this time: somebody may repair the credentials at any minute,
+/// and the alerter is not notified of that.
 pub(crate) const LOCKED_OUT: Duration = Duration::from_secs(60);
-/// However long an endpoint asks to be left alone, it is not left alone for longer.
+/// The longest pause that an endpoint can ask for.
 pub(crate) const LONGEST_WISH: Duration = Duration::from_secs(15 * 60);
 
 /// One kind of driver.
@@ -29,15 +29,15 @@ pub(crate) const LONGEST_WISH: Duration = Duration::from_secs(15 * 60);
 pub struct Kind {
     /// Its word in the configuration: routes are `[WORD.NAME]`.
     pub word: &'static str,
-    /// What it tells by, for people: Markdown, a clause.
+    /// What it sends, for people: Markdown, a clause.
     pub summary: &'static str,
-    /// Makes a driver of a route's table. It asks for all its keys, notes what is wrong, and gives none then.
+    /// Makes a driver of a route's table. It reads every key and notes each error; with an error it makes no driver.
     pub configure: fn(&mut Section<'_, '_>) -> Option<Arc<dyn Driver>>,
     /// Everything that it changes in the cloud.
     pub writes: &'static [Write],
 }
 
-/// The driver of a route; where it could not be made, the table's key says why.
+/// The driver of a route. If it could not be made, the table's key says why.
 pub(crate) fn usable(
     table: &mut Section<'_, '_>,
     made: Result<impl Driver + 'static, Unusable>,
@@ -51,7 +51,7 @@ pub(crate) fn usable(
     }
 }
 
-/// One endpoint, ready to be told.
+/// One endpoint, ready for messages.
 pub trait Driver: Send + Sync {
     /// The driver's word in the configuration.
     fn kind(&self) -> &'static str;
@@ -59,29 +59,29 @@ pub trait Driver: Send + Sync {
     /// The endpoint for people: no secret, no query.
     fn endpoint(&self) -> String;
 
-    /// Where it leads, on one line: a return of a host goes only to where its failure was told. Whoever reads it has to know
-    /// which place is meant; no secret.
+    /// Where it leads, on one line and without a secret. A return goes only to where the failure was sent; an operator
+    /// must recognise the place.
     fn target(&self) -> String {
         self.endpoint()
     }
 
-    /// What may be left at the endpoint of a host of which it was notified, and how somebody undoes it by hand; none where
-    /// nobody but the endpoint knows that.
+    /// What may be left at the endpoint for a host that it was notified of, and how to undo that by hand; `None` if only
+    /// the endpoint knows.
     fn undo(&self, host: &Named) -> Option<String> {
         let _nobody_knows = host;
         None
     }
 
-    /// The file in which its credentials stand, where they have one of their own.
+    /// The file with its credentials, if they have one of their own.
     fn secret_file(&self) -> Option<&Path> {
         None
     }
 
-    /// The exact bytes that tell this mark. They are made once, at intake, and stored.
+    /// The exact bytes of this mark's event. They are made once, at intake, and stored.
     fn body(&self, mark: &Mark) -> Vec<u8>;
 
-    /// The same for a host that failed before: when its earlier marks were generated, oldest first. A controller may want
-    /// to tell one outage from the next by its time. Every alerter has to make the same bytes of the same marks.
+    /// The same for a host that failed before. `earlier`: when its earlier marks were generated, oldest first. A
+    /// controller may distinguish outages by their time. Every alerter makes the same bytes of the same marks.
     fn body_after(&self, mark: &Mark, earlier: &[Timestamp]) -> Vec<u8> {
         let _times_say_nothing_here = earlier;
         self.body(mark)
@@ -92,21 +92,21 @@ pub trait Driver: Send + Sync {
         &[]
     }
 
-    /// The exact bytes of a return of what was told. They are made once, when the return is; a confirmation has those that were
-    /// told.
-    fn return_body(&self, mark: &Mark, told: &[u8]) -> Vec<u8> {
-        let _what_was_told_serves = mark;
-        told.to_vec()
+    /// The exact bytes of a return, made once, with the return. `sent` are the bytes of the failure; a confirmation has
+    /// those.
+    fn return_body(&self, mark: &Mark, sent: &[u8]) -> Vec<u8> {
+        let _the_sent_bytes_serve = mark;
+        sent.to_vec()
     }
 
-    /// The bytes of a test message, which nobody can take for a failure of a host.
+    /// The bytes of a test message. Nobody can take it for a failure.
     fn test_body(&self, id: &MarkId, now: Timestamp) -> Vec<u8>;
 
     /// The route's time limit: no exchange takes longer once it has begun.
     fn limit(&self) -> Duration;
 
-    /// How many exchanges it can have at once, where `max-in-flight` may be more: nothing that has begun waits for a place,
-    /// since what allowed it may be over by then.
+    /// How many exchanges it can have at once, even if `max-in-flight` is higher. An exchange that has begun must not
+    /// wait for a place: the view that allowed it would grow old.
     fn at_once(&self) -> Option<usize> {
         None
     }
@@ -116,36 +116,36 @@ pub trait Driver: Send + Sync {
         false
     }
 
-    /// The route's terms where the configuration says nothing: a controller that hears of a failure late may act on a host
-    /// that is well again.
+    /// The route's terms unless the configuration sets them. A controller that is notified late may act on a host that is
+    /// well again.
     fn terms(&self) -> Terms {
         Terms::default()
     }
 
-    /// What an operator is told at each start: one sentence for each setting that endangers what it is for.
+    /// Warnings at each start: one sentence for each setting that endangers its purpose.
     fn warnings(&self) -> Vec<String> {
         Vec::new()
     }
 
-    /// What stands in the way of telling these hosts, as far as the endpoint can be asked without leaving anything there;
-    /// `None` where it cannot be asked at all. `check-config --online` does it; it ends by itself.
+    /// What would keep marks of these hosts from the endpoint. It leaves nothing there. `None` if the endpoint cannot be
+    /// asked. `check-config --online` calls it; it ends by itself.
     fn check<'a>(&'a self, hosts: &'a [Named]) -> Check<'a> {
         let _nobody_to_ask = hosts;
         Box::pin(async { None })
     }
 
-    /// When the certificate ends that the endpoint showed at the last [`Driver::check`], where that is known.
+    /// When the certificate ends that the endpoint showed at the last [`Driver::check`], if known.
     fn certificate_end(&self) -> Option<Timestamp> {
         None
     }
 
-    /// One exchange. It ends by itself, within the route's time limit once it has begun. Dropped before its end its
+    /// One exchange. Once it has begun, it ends by itself within the route's time limit. If it is dropped earlier, its
     /// outcome is unknown.
     fn deliver<'a>(&'a self, message: Message<'a>) -> Exchange<'a>;
 }
 
 impl fmt::Debug for dyn Driver + '_ {
-    /// No secret: what people may see of it.
+    /// Shows no secret.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct(self.kind()).field("endpoint", &self.endpoint()).finish_non_exhaustive()
     }
@@ -154,17 +154,17 @@ impl fmt::Debug for dyn Driver + '_ {
 /// What a route does for a mark: each step is a delivery of its own, with its own schedule and its own end.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub enum Step {
-    /// It tells that the host failed.
+    /// Reports that the host failed.
     #[default]
     Failure,
-    /// It asks what became of that.
+    /// Asks what the controller did.
     Confirm,
-    /// It tells that the host is back.
+    /// Reports that the host is back.
     Return,
 }
 
 impl Step {
-    /// What its deliveries are called behind the route's name; nothing for the first step.
+    /// The suffix of its deliveries' names; empty for the first step.
     pub fn suffix(self) -> &'static str {
         match self {
             Self::Failure => "",
@@ -179,7 +179,7 @@ impl Step {
 pub struct Message<'a> {
     /// Which step this is.
     pub step: Step,
-    /// The mark's id, and the idempotency key.
+    /// The mark's id, which is the idempotency key.
     pub id: &'a MarkId,
     /// The stored bytes.
     pub body: &'a [u8],
@@ -187,64 +187,65 @@ pub struct Message<'a> {
     pub ambiguous: u32,
 }
 
-/// An exchange under way.
+/// An exchange in flight.
 pub type Exchange<'a> = Pin<Box<dyn Future<Output = Outcome> + Send + 'a>>;
 
-/// A host of the cluster under both of its names.
+/// A host of the cluster, with both of its names.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Named {
-    /// Pacemaker's.
+    /// Pacemaker's name.
     pub node: HostName,
-    /// The one that every route tells.
+    /// The name that every route sends.
     pub fqdn: HostName,
 }
 
-/// Something that stands in the way of telling hosts.
+/// Something that would keep marks from an endpoint.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Finding {
-    /// The only host that it is about, as Pacemaker calls it.
+    /// The host that it concerns, by its Pacemaker node name; `None` if it concerns all.
     pub host: Option<HostName>,
-    /// What it is: in the words of an exchange that would fail of it.
+    /// The failure that an exchange would end with.
     pub why: Failure,
 }
 
 impl Finding {
-    /// What an exchange that was none of a mark ended in, unless it went well.
+    /// The finding of a test exchange, unless it went well.
     pub fn of(outcome: &Outcome) -> Option<Self> {
         outcome.failure().map(|why| Self { host: None, why: why.clone() })
     }
 }
 
-/// A question to an endpoint under way.
+/// A question to an endpoint, in flight.
 pub type Check<'a> = Pin<Box<dyn Future<Output = Option<Vec<Finding>>> + Send + 'a>>;
 
-/// What came of an exchange.
+/// How an exchange ended.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Outcome {
     /// The controller took the mark over.
     Acknowledged {
-        /// The controller's own name for what it made of it.
+        /// The controller's own name for what it made of the mark.
         reference: Option<String>,
     },
-    /// It has taken the message, and confirms later that it has the mark; if it does not within this time, it is told again.
+    /// It accepted the message and confirms the mark later. If no confirmation comes within this time, the message is
+    /// sent again.
     Accepted {
-        /// How long that may take.
+        /// How long the confirmation may take.
         within: Duration,
     },
     /// It could not be reached: nothing was sent.
     Unreachable(Failure),
-    /// It says that it cannot take it now: try again.
+    /// It cannot take the mark now: try again.
     Retry(Failure),
-    /// It takes no mark as things stand: somebody must change something.
+    /// It takes no mark until somebody changes something.
     Refused(Failure),
-    /// It takes others, but not this one: somebody must look into it.
+    /// It takes other marks, but not this one: an operator must check it.
     Rejected(Failure),
-    /// It does not take this one, and might act on a repetition when it must not: nothing more is sent until somebody has
-    /// looked into it.
+    /// It does not take this mark, and might act on a repetition when it must not: nothing is sent until an operator has
+    /// checked it.
     Held(Failure),
-    /// It may have taken it, or not: send the same bytes again.
+    /// It is unknown whether it took the mark: send the same bytes again.
     Unknown(Failure),
-    /// It works on it, which takes its time: ask again after the failure's `after`, or 10 s.
+    /// It works on the mark: ask again after the failure's `after`, or 10 s.
     Wait(Failure),
 }
 
@@ -264,7 +265,7 @@ impl Outcome {
         }
     }
 
-    /// The same of a question: unlike a message it can be put again without a thought.
+    /// The same for a question: unlike a message it can always be repeated.
     pub(crate) fn of_a_question(self) -> Self {
         match self {
             Self::Unknown(failure) => Self::Retry(failure),
@@ -272,7 +273,7 @@ impl Outcome {
         }
     }
 
-    /// The same after something was sent in the exchange: that may have arrived, whatever became of the rest.
+    /// The same after something was sent in the exchange: that may have arrived.
     pub(crate) fn left_open(self) -> Self {
         match self {
             Self::Unreachable(failure) => Self::Unknown(failure.sent()),
@@ -299,7 +300,7 @@ impl Outcome {
 
 #[cfg(test)]
 impl Outcome {
-    /// Its word, and that of its failure.
+    /// Its word, and the word of its failure.
     pub(crate) fn words(&self) -> (&'static str, &'static str) {
         (self.as_str(), self.failure().map_or("", |failure| failure.kind))
     }
@@ -308,11 +309,11 @@ impl Outcome {
 /// Why a mark was not acknowledged.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Failure {
-    /// A word for machines, of a closed set for each driver.
+    /// A word for machines, from a closed set for each driver.
     pub kind: &'static str,
     /// The same for people: one printable clause of at most [`Failure::DETAIL`] characters, without a secret.
     pub detail: String,
-    /// How long the endpoint asks to be left alone.
+    /// How long the endpoint asks us to wait.
     pub after: Option<Duration>,
     /// Nothing was sent to the endpoint.
     pub is_unsent: bool,
@@ -322,18 +323,18 @@ impl Failure {
     /// Longest detail in characters.
     pub const DETAIL: usize = 256;
 
-    /// A failure; what is not printable in `detail`, or too long, is taken out.
+    /// A failure. `detail` is made printable and cut.
     pub fn new(kind: &'static str, detail: &str) -> Self {
         Self { kind, detail: printable(detail), after: None, is_unsent: false }
     }
 
-    /// The stored bytes are none that the route's driver made: they are not sent, since nobody knows what they would do.
+    /// Another driver made the stored bytes. They are not sent: their effect is unknown.
     pub(crate) fn of_others() -> Self {
-        let why = "the stored message is that of another driver, which this route had before: tell the host by hand, then end the mark";
+        let why = "the stored message is another driver's, which this route had before: report the host by hand, then end the mark";
         Self::new("rejected", why)
     }
 
-    /// The same with this pause, where the endpoint wished for none.
+    /// The same with this pause, if the endpoint asked for none.
     pub fn or_after(self, pause: Duration) -> Self {
         Self { after: self.after.or(Some(pause)), ..self }
     }
@@ -343,18 +344,18 @@ impl Failure {
         Self { is_unsent: true, ..self }
     }
 
-    /// The same after something was.
+    /// The same after something was sent.
     fn sent(self) -> Self {
         Self { is_unsent: false, ..self }
     }
 
-    /// The same with the endpoint's wish.
+    /// The same with the pause that the endpoint asked for.
     pub fn after(self, after: Option<Duration>) -> Self {
         Self { after, ..self }
     }
 }
 
-/// A text of others as it may be shown: on one line, with nothing hidden, cut at [`Failure::DETAIL`] characters.
+/// A foreign text as it may be shown: on one line, with nothing hidden, cut at [`Failure::DETAIL`] characters.
 pub(crate) fn printable(text: &str) -> String {
     blanked(text).take(Failure::DETAIL).collect()
 }
@@ -363,7 +364,7 @@ pub(crate) fn printable(text: &str) -> String {
 mod tests {
     use super::*;
 
-    /// The broken variant looks for control characters alone: an endpoint could turn a line of the terminal round.
+    /// The broken variant checks control characters alone: an endpoint could reverse a line of the terminal.
     #[test]
     fn a_detail_is_one_short_printable_line() {
         let failure = Failure::new("closed", &"a\r\n\x1b[31m\u{202e}\u{e0041}".repeat(1000));

@@ -1,4 +1,4 @@
-//! The standard body of a host failure (design, section 5), and the other forms of it: pure functions of the mark.
+//! The standard body of a host failure (design, section 5), and its other forms: pure functions of the mark.
 
 pub mod cloudevents;
 pub mod doctor;
@@ -8,7 +8,8 @@ use marks::mark::Mark;
 use marks::time::Timestamp;
 use serde::Serialize;
 
-/// How times are written. The seed's `failure_time` is seconds since the epoch, its `generated_time` is not said.
+/// How times are written. The seed's `failure_time` is seconds since the epoch; for its `generated_time` the seed says
+/// nothing.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum TimeFormat {
     /// Whole seconds since the Unix epoch, as a number.
@@ -33,7 +34,7 @@ struct Event<'a> {
     extensions: Option<Extensions<'a>>,
 }
 
-/// What a mark holds beside the seed's fields. Nothing else is known on every controller, and all make the same bytes.
+/// What a mark has beside the seed's fields. Every controller knows just this, so all make the same bytes.
 #[derive(Serialize)]
 struct Extensions<'a> {
     node: &'a str,
@@ -86,7 +87,7 @@ impl<'a> Payload<'a> {
     }
 }
 
-/// The body that tells a mark: compact JSON, the same bytes for the same mark.
+/// The body of a mark: compact JSON, the same bytes for the same mark.
 pub fn of_mark(mark: &Mark, format: TimeFormat) -> Vec<u8> {
     bytes(&Event::of_mark(mark, format))
 }
@@ -97,7 +98,7 @@ pub fn extended(mark: &Mark, format: TimeFormat) -> Vec<u8> {
     bytes(&Event { extensions, ..Event::of_mark(mark, format) })
 }
 
-/// The body of a test: of the same shape, of another type, and about a host that cannot exist.
+/// The body of a test: the same shape, another type, and a host that cannot exist.
 pub fn of_test(id: &MarkId, now: Timestamp, format: TimeFormat) -> Vec<u8> {
     bytes(&Event::of_test(id, now, format))
 }
@@ -107,7 +108,7 @@ pub fn extended_test(id: &MarkId, now: Timestamp, format: TimeFormat) -> Vec<u8>
     bytes(&Event { extensions: Some(Extensions { node: NO_HOST }), ..Event::of_test(id, now, format) })
 }
 
-/// A time as RFC 3339 has it, in UTC with whole seconds. A clock beyond the year 9999 has no such form.
+/// A time as RFC 3339 in UTC with whole seconds. A time after the year 9999 has no such form.
 pub(crate) fn rfc3339(time: Timestamp) -> String {
     jiff::Timestamp::from_second(time.seconds()).unwrap_or(jiff::Timestamp::UNIX_EPOCH).to_string()
 }
@@ -133,7 +134,7 @@ impl TimeFormat {
         let seconds = time.seconds();
         match (self, jiff::Timestamp::from_second(seconds)) {
             (Self::Rfc3339, Ok(time)) => Time::Text(time.to_string()),
-            // A clock beyond the year 9999 has no RFC 3339 form: the number says as much.
+            // A time after the year 9999 has no RFC 3339 form: the number stands instead.
             _ => Time::Seconds(seconds),
         }
     }
@@ -173,7 +174,8 @@ pub(crate) mod tests {
         assert_eq!(parsed["payload"]["failure_time"], 1_784_600_000);
     }
 
-    /// S0-23, S1-36: who asks for extensions gets them behind the seed's fields, under one key, and nobody else does.
+    /// S0-23, S1-36: a route that asks for extensions gets them behind the seed's fields, under one key; no other route
+    /// does.
     #[test]
     fn extensions_stand_behind_the_seeds_fields() {
         let (plain, body) = (of_mark(&mark(), TimeFormat::Epoch), extended(&mark(), TimeFormat::Epoch));
@@ -190,7 +192,7 @@ pub(crate) mod tests {
 
     /// S1-38: false where instances are not on shared storage.
     #[test]
-    fn storage_that_is_not_shared_is_told_as_such() {
+    fn storage_that_is_not_shared_is_reported_as_such() {
         let body = of_mark(&Mark { on_shared_storage: false, ..mark() }, TimeFormat::Epoch);
         assert!(String::from_utf8(body).unwrap().contains(r#""on_shared_storage":false"#));
     }
@@ -204,7 +206,7 @@ pub(crate) mod tests {
         assert_eq!(parsed["payload"]["failure_time"], "2026-07-21T02:13:20Z");
     }
 
-    /// A receiver that looks at the type, or for the host, or for either, takes no test for a failure.
+    /// A receiver that checks the type, or the host, or either, takes no test for a failure.
     #[test]
     fn a_test_cannot_be_taken_for_a_failure() {
         let body = of_test(&mark().id, Timestamp(5_000), TimeFormat::Epoch);
@@ -218,7 +220,7 @@ pub(crate) mod tests {
     }
 
     proptest! {
-        /// Whatever a host is called and whatever its clock said, the body is JSON that says it, and below 2 KiB.
+        /// Whatever the host's name and the clock are, the body is valid JSON with both, and below 2 KiB.
         #[test]
         fn every_mark_has_a_valid_body(name in "[A-Za-z0-9][A-Za-z0-9_-]{0,60}(\\.[a-z0-9]{1,60}){1,3}", at in any::<i64>(), rfc in any::<bool>()) {
             let format = if rfc { TimeFormat::Rfc3339 } else { TimeFormat::Epoch };

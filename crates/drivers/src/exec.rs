@@ -40,7 +40,7 @@ pub struct Options {
     pub command: Vec<String>,
     /// Limit of one run.
     pub timeout: Duration,
-    /// How many runs there may be at once, and one of `send-test` beside them.
+    /// How many runs may be in flight at once; `send-test` may have one more.
     pub at_once: usize,
     /// How times are written.
     pub time_format: TimeFormat,
@@ -56,7 +56,7 @@ pub struct Exec {
 }
 
 impl Exec {
-    /// A route that runs this command. Whether the program can be trusted is checked where the configuration is read.
+    /// A route that runs this command. The configuration's reader has checked that the program can be trusted.
     pub fn new(options: Options) -> Self {
         let Options { command, timeout, at_once, time_format } = options;
         Self { command, timeout, at_once, places: Semaphore::new(at_once + 1), time_format }
@@ -67,12 +67,12 @@ impl Exec {
         let ran = program::run(&self.command, &self.line(message), self.timeout).await;
         let words = Words::read(&ran.stdout, &ran.stderr);
         if words.is_odd() {
-            info!(mark = %message.id, "what {} printed on its standard output is not used: it is not one JSON object of at most 64 KiB", self.endpoint());
+            info!(mark = %message.id, "the standard output of {} is not used: it is not one JSON object of at most 64 KiB", self.endpoint());
         }
         answer::outcome(&ran.end, &words)
     }
 
-    /// The one line on standard input. The body is JSON already, and stands in it byte for byte.
+    /// The one line on standard input. The body is JSON already and stands in it unchanged.
     fn line(&self, message: Message<'_>) -> Vec<u8> {
         let head = format!(r#"{{"version":"1","id":"{}","event":"#, message.id);
         let tail = format!(",\"deadline_seconds\":{}}}\n", self.timeout.as_secs());
@@ -81,7 +81,10 @@ impl Exec {
 }
 
 fn no_place() -> Failure {
-    Failure::new("no-place", "as many runs of it are under way as may be: try again when one has ended")
+    Failure::new(
+        "no-place",
+        "the program runs as often as it may at once: the next attempt comes when a run has ended",
+    )
 }
 
 impl Driver for Exec {

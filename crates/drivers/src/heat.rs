@@ -41,7 +41,7 @@ static WRITES: &[Write] = &[
             &round::MARK,
             "`mark_unhealthy`: the resource is in `CHECK_FAILED`, and the next update of its stack replaces it",
         ),
-        guard: "Nova has its server on this host; nobody has marked it; it was not made since the host failed",
+        guard: "Nova has its server on this host; nobody else has marked it; it is older than the failure",
         undo: "`openstack stack resource mark unhealthy --reset STACK RESOURCE`, before the next update of the stack",
     },
     Write {
@@ -69,8 +69,8 @@ impl Heat {
 
     async fn exchange(&self, message: Message<'_>) -> Outcome {
         let end = Instant::now() + self.session.limit();
-        let Some(told) = Stored::read(message.body, message.step) else { return answer::unreadable() };
-        Round::new(&self.session, &self.options, &told, end).outcome().await
+        let Some(stored) = Stored::read(message.body, message.step) else { return answer::unreadable() };
+        Round::new(&self.session, &self.options, &stored, end).outcome().await
     }
 }
 
@@ -80,12 +80,12 @@ impl Driver for Heat {
     fn undo(&self, host: &Named) -> Option<String> {
         let node = &host.node;
         Some(format!(
-            "Heat replaces at the next update of its stack each resource that was marked for {node} and is not unmarked before; if it is well, run `openstack stack resource mark unhealthy --reset STACK RESOURCE` for each in CHECK_FAILED whose reason begins with {}",
+            "the next update of a stack replaces each of its resources that is marked for {node}; if the host is well, run `openstack stack resource mark unhealthy --reset STACK RESOURCE` for each in CHECK_FAILED whose reason begins with {}",
             body::OURS.trim_end()
         ))
     }
 
-    /// Heat would replace what is well again, and Nova says who is on the host now, not who was when it failed.
+    /// Heat would replace a healthy resource, and Nova shows who is on the host now, not when it failed.
     fn terms(&self) -> Terms {
         Terms { if_returned: IfReturned::Hold, ..Terms::default() }
     }
@@ -101,7 +101,7 @@ impl Driver for Heat {
         }
     }
 
-    fn return_body(&self, mark: &Mark, _told: &[u8]) -> Vec<u8> {
+    fn return_body(&self, mark: &Mark, _stored: &[u8]) -> Vec<u8> {
         body::of_return(mark, self.options.host_name.of(mark))
     }
 
@@ -109,7 +109,7 @@ impl Driver for Heat {
         body::of_test(id, now)
     }
 
-    /// What a test would find, and each host that Nova does not know by its name.
+    /// What a test finds, and each host name that Nova does not know.
     fn check<'a>(&'a self, hosts: &'a [Named]) -> Check<'a> {
         Box::pin(async {
             let mut all = openstack::try_out(self, &self.session, &ORCHESTRATION).await;

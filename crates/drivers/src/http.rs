@@ -38,10 +38,10 @@ static WRITES: &[Write] = &[Write {
 }];
 
 const IDEMPOTENCY_KEY: HeaderName = HeaderName::from_static("idempotency-key");
-/// How much of an answer's body is read, and for how long; nothing depends on it.
+/// How much of an answer's body is read, and for how long; no outcome depends on it.
 const BODY_BYTES: usize = 64 * 1024;
 const BODY_TIME: Duration = Duration::from_secs(2);
-/// So many bodies are read at once. An endpoint that does not end them gets its next message when one of them is done with.
+/// How many bodies are read at once. An endpoint that does not end them gets its next message after one has ended.
 const BODIES: usize = 32;
 
 /// One `http` route.
@@ -77,7 +77,7 @@ impl Http {
         }
     }
 
-    /// The outcome stands with the header section.
+    /// The outcome is known with the header section.
     async fn answered(&self, response: Response) -> Outcome {
         let (status, wish) = match wire::head(&response) {
             Ok(head) => head,
@@ -94,7 +94,7 @@ impl Http {
         outcome
     }
 
-    /// Where the receiver confirms what it has, its answer says no more than that the message has come.
+    /// If the receiver confirms later, its answer only says that the message arrived.
     fn confirmed_later(&self, outcome: Outcome) -> Outcome {
         match (outcome, self.options.confirmed_within) {
             (Outcome::Acknowledged { .. }, Some(within)) => Outcome::Accepted { within },
@@ -102,7 +102,7 @@ impl Http {
         }
     }
 
-    /// Without its credentials nothing is sent: an endpoint that takes anybody would hide that they are gone.
+    /// Without its credentials nothing is sent: an endpoint that accepts everybody would hide that they are missing.
     fn authorization(&self) -> Result<HeaderMap, Failure> {
         let Some(credentials) = &self.options.credentials else { return Ok(HeaderMap::new()) };
         credentials
@@ -123,7 +123,7 @@ impl Http {
     }
 }
 
-/// Reads a short body to its end, so that the endpoint sees an orderly close. The outcome is known before.
+/// Reads a short body to its end, so that the endpoint sees an orderly close. The outcome is known already.
 async fn read_out(mut response: Response) {
     let mut left = BODY_BYTES;
     while let Ok(Some(chunk)) = response.chunk().await {

@@ -1,4 +1,4 @@
-//! What is made of files: made anew when they have changed, and kept as it was while they cannot be used.
+//! A thing made of files: made again when they have changed, and kept while they cannot be used.
 
 use std::fs;
 use std::os::unix::fs::MetadataExt as _;
@@ -9,14 +9,14 @@ use std::time::{Duration, Instant};
 use thiserror::Error;
 use tracing::{info, warn};
 
-/// Files that cannot be used are read no more often: reading keeps everything else waiting.
+/// How often unusable files are read at most: reading blocks everything else.
 const PAUSE: Duration = Duration::from_secs(1);
 
-/// What tells one state of a file from the next, without reading it: device, inode, size, and the times of the last
-/// change to its content and to its owner or mode, which decide whether it is trusted.
+/// What distinguishes one state of a file from the next without reading it: device, inode, size, and the times of the
+/// last change of content and of owner or mode, which decide whether it is trusted.
 type Stamp = Option<(u64, u64, u64, (i64, i64), (i64, i64))>;
 
-/// Why nothing can be made of the files and settings: one sentence.
+/// Why the files and settings cannot be used: one sentence.
 #[derive(Clone, Debug, PartialEq, Eq, Error)]
 #[error("{sentence}")]
 pub struct Unusable {
@@ -32,16 +32,16 @@ impl Unusable {
     }
 }
 
-/// A thing made of files, as they are now.
+/// A thing made of files, kept current.
 pub struct Kept<T> {
     of: Files,
     make: Box<dyn Fn() -> Result<T, Unusable> + Send + Sync>,
     current: Mutex<Current<T>>,
 }
 
-/// The files, and what people call them.
+/// The files, and their names for people.
 pub struct Files {
-    /// What stands in them, in the plural.
+    /// What they hold, in the plural.
     pub what: &'static str,
     /// The endpoint that they are for.
     pub endpoint: String,
@@ -51,10 +51,10 @@ pub struct Files {
 
 struct Current<T> {
     made: T,
-    /// Of the files that it was made of.
+    /// The state of the files that it was made of.
     stamps: Vec<Stamp>,
-    /// Of those that could not be used, if any, and when they were tried last: that is said once. They are tried again all the
-    /// same, since it may have been for another reason than what stands in them.
+    /// The state of files that could not be used, and when they were tried last. An error is logged once. They are tried
+    /// again all the same: the cause may be outside of them.
     unusable: Option<(Vec<Stamp>, Instant)>,
 }
 
@@ -64,14 +64,14 @@ impl<T: Clone> Kept<T> {
         of: Files,
         make: impl Fn() -> Result<T, Unusable> + Send + Sync + 'static,
     ) -> Result<Self, Unusable> {
-        // Before they are read: what changes meanwhile is seen at the next exchange.
+        // Before they are read, so that a change meanwhile is seen at the next exchange.
         let stamps = of.stamps();
         let current = Mutex::new(Current { made: make()?, stamps, unusable: None });
         Ok(Self { of, make: Box::new(make), current })
     }
 
-    /// It, for the next exchange. Files that cannot be used leave the old one in use: they may be in the middle of a
-    /// change, and what was good a moment ago is better than nothing. That is said once for each change.
+    /// The thing, for the next exchange. If the files cannot be used, the old one stays: they may be in the middle of a
+    /// change. Each change is logged once.
     pub fn get(&self) -> T {
         self.get_at(Instant::now())
     }
@@ -106,14 +106,14 @@ impl Files {
 
     fn say_used(&self) {
         let Self { what, endpoint, .. } = self;
-        info!(%endpoint, "the {what} for {endpoint} have changed, and the new ones are used");
+        info!(%endpoint, "the {what} for {endpoint} have changed; the new ones are used");
     }
 
     fn say_unusable(&self, why: &Unusable) {
         let Self { what, endpoint, .. } = self;
         warn!(
             %endpoint, key = why.key,
-            "the new {what} for {endpoint} cannot be used, so the old ones are: {why}"
+            "the new {what} for {endpoint} cannot be used, the old ones stay: {why}"
         );
     }
 }

@@ -12,7 +12,7 @@ pub mod exec;
 pub mod heat;
 /// The `http` driver: any endpoint.
 pub mod http;
-/// What is made of files, anew when they change.
+/// A thing made of files, made again when they change.
 mod kept;
 /// The `masakari` driver.
 pub mod masakari;
@@ -28,7 +28,7 @@ pub mod program;
 pub mod senlin;
 /// The `vitrage` driver.
 pub mod vitrage;
-/// How an endpoint is spoken with over HTTP.
+/// HTTP with an endpoint.
 pub mod web;
 /// What this product changes outside of itself.
 pub mod writes;
@@ -36,7 +36,7 @@ pub mod writes;
 pub use driver::{Check, Driver, Exchange, Failure, Finding, Kind, Message, Named, Outcome, Step};
 pub use kept::{Files, Kept, Unusable};
 
-/// Every driver there is.
+/// All drivers.
 pub const KINDS: &[Kind] = &[
     http::KIND,
     exec::KIND,

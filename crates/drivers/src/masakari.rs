@@ -59,10 +59,10 @@ static WRITES: &[Write] = &[
     },
 ];
 
-/// A notification that is older is one that Masakari fails (`notifications_expired_interval`).
+/// Masakari fails a notification that is older (`notifications_expired_interval`).
 const STALE: Duration = Duration::from_secs(86_400);
 
-/// A recovery takes three minutes until it begins (`wait_period_after_service_update`), and then up to a minute and a half
+/// A recovery begins after three minutes (`wait_period_after_service_update`), and then takes up to a minute and a half
 /// for three instances.
 const USUAL_WITHIN: u32 = 1800;
 
@@ -71,18 +71,18 @@ const USUAL_WITHIN: u32 = 1800;
 pub struct Options {
     /// The cloud that Masakari belongs to.
     pub cloud: openstack::CloudOptions,
-    /// Under which of its names Masakari knows a host.
+    /// Which of a host's names Masakari knows.
     pub host_name: WhichName,
     /// Whether Masakari is asked what became of its notification.
     pub confirm: bool,
-    /// How long a recovery may take from when Masakari took its notification.
+    /// How long a recovery may take after Masakari took the notification.
     pub confirm_within: Duration,
-    /// What is done about a host that is back.
+    /// What to do when a host is back.
     pub when_returned: WhenReturned,
 }
 
 impl Options {
-    /// With nothing but defaults.
+    /// Defaults alone.
     pub fn of(cloud: openstack::CloudOptions) -> Self {
         Self {
             cloud,
@@ -94,13 +94,13 @@ impl Options {
     }
 }
 
-/// What is done about a host that is back.
+/// What to do when a host is back.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum WhenReturned {
     /// Nothing.
     #[default]
     Leave,
-    /// The maintenance that Masakari put it on for the notification of its mark is ended.
+    /// End the maintenance that Masakari set for the mark's notification.
     ClearMaintenance,
 }
 
@@ -110,7 +110,7 @@ pub struct Masakari {
     host_name: WhichName,
     confirm_within: Duration,
     further_steps: Vec<Step>,
-    /// Hosts of which a notification was found, by their names: to find one takes a request for each segment.
+    /// Hosts with a known notification, by name: finding one takes a request for each segment.
     known: Mutex<BTreeMap<String, Host>>,
 }
 
@@ -134,66 +134,78 @@ impl Masakari {
     async fn exchange(&self, message: Message<'_>) -> Outcome {
         let end = Instant::now() + self.session.limit();
         match (message.step, Stored::read(message.body)) {
-            (Step::Failure, told) => self.tell(message, told, end).await,
-            (_, None) => Outcome::Rejected(Failure::new("rejected", "the stored bytes are no notification")),
-            (Step::Confirm, Some(told)) => self.confirm(&told, end).await.unwrap_or_else(Unseen::outcome),
-            (Step::Return, Some(told)) => {
-                self.end_maintenance(&told, end).await.unwrap_or_else(Unseen::outcome)
+            (Step::Failure, stored) => self.send(message, stored, end).await,
+            (_, None) => Outcome::Rejected(Failure::new(
+                "rejected",
+                "the stored message is not for Masakari: unmark the host",
+            )),
+            (Step::Confirm, Some(stored)) => self.confirm(&stored, end).await.unwrap_or_else(Unseen::outcome),
+            (Step::Return, Some(stored)) => {
+                self.end_maintenance(&stored, end).await.unwrap_or_else(Unseen::outcome)
             }
         }
     }
 
-    async fn tell(&self, message: Message<'_>, told: Option<Stored>, end: Instant) -> Outcome {
+    async fn send(&self, message: Message<'_>, stored: Option<Stored>, end: Instant) -> Outcome {
         let answer = match self.session.send(&INSTANCE_HA, &notification(message.body), end).await {
             Ok(answer) => answer,
             Err(trouble) => return trouble.outcome(),
         };
-        match answer::reply(&answer, told.as_ref()) {
+        match answer::reply(&answer, stored.as_ref()) {
             Reply::Ended(outcome) => outcome,
-            Reply::Doubt(doubt) => self.settle(doubt, told, message.ambiguous > 0, end).await,
+            Reply::Doubt(doubt) => self.settle(doubt, stored, message.ambiguous > 0, end).await,
         }
     }
 
-    /// Whether it is this very notification that Masakari has.
-    async fn settle(&self, doubt: Doubt, told: Option<Stored>, was_ambiguous: bool, end: Instant) -> Outcome {
-        let found = match told {
-            Some(told) => Lookup::new(&self.session, end).find(&told).await,
+    /// Asks whether Masakari has this very notification.
+    async fn settle(
+        &self,
+        doubt: Doubt,
+        stored: Option<Stored>,
+        was_ambiguous: bool,
+        end: Instant,
+    ) -> Outcome {
+        let found = match stored {
+            Some(stored) => Lookup::new(&self.session, end).find(&stored).await,
             None => Ok(None),
         };
         answer::settle(doubt, found, was_ambiguous)
     }
 
     /// What became of the notification.
-    async fn confirm(&self, told: &Stored, end: Instant) -> Result<Outcome, Unseen> {
-        let rows = self.rows(told, &Lookup::new(&self.session, end)).await?;
-        Ok(confirm::outcome(&rows, told, self.confirm_within, Timestamp::now()))
+    async fn confirm(&self, stored: &Stored, end: Instant) -> Result<Outcome, Unseen> {
+        let rows = self.rows(stored, &Lookup::new(&self.session, end)).await?;
+        Ok(confirm::outcome(&rows, stored, self.confirm_within, Timestamp::now()))
     }
 
     /// The notifications of its host, from its own on.
-    async fn rows(&self, told: &Stored, look: &Lookup<'_>) -> Result<Vec<Row>, Unseen> {
-        let known = self.known.lock().await.get(&told.host).cloned();
+    async fn rows(&self, stored: &Stored, lookup: &Lookup<'_>) -> Result<Vec<Row>, Unseen> {
+        let known = self.known.lock().await.get(&stored.host).cloned();
         if let Some(host) = known {
-            let rows = look.since(&host, told).await?;
-            // It is the host's, or the host was taken away and added anew.
-            if rows.iter().any(|row| row.is(told)) {
+            let rows = lookup.since(&host, stored).await?;
+            // Either the host's own, or the host was removed and added again.
+            if rows.iter().any(|row| row.is(stored)) {
                 return Ok(rows);
             }
         }
-        let Some(host) = look.host(&told.host).await? else { return Ok(Vec::new()) };
-        let rows = look.since(&host, told).await?;
-        self.known.lock().await.insert(told.host.clone(), host);
+        let Some(host) = lookup.host(&stored.host).await? else { return Ok(Vec::new()) };
+        let rows = lookup.since(&host, stored).await?;
+        self.known.lock().await.insert(stored.host.clone(), host);
         Ok(rows)
     }
 
-    /// The host is back: ends the maintenance that its notification has put it on.
-    async fn end_maintenance(&self, told: &Stored, end: Instant) -> Result<Outcome, Unseen> {
-        let look = Lookup::new(&self.session, end);
-        let Some(host) = look.host(&told.host).await? else {
-            let says = format!("Masakari has no host {} in any segment any more", told.host);
+    /// The host is back: ends the maintenance that its notification caused.
+    async fn end_maintenance(&self, stored: &Stored, end: Instant) -> Result<Outcome, Unseen> {
+        let lookup = Lookup::new(&self.session, end);
+        let Some(host) = lookup.host(&stored.host).await? else {
+            let says = format!(
+                "Masakari has host {} in no segment any more: add it again if it belongs there",
+                stored.host
+            );
             return Ok(Outcome::Rejected(Failure::new("unknown-host", &says)));
         };
-        let rows = look.since(&host, told).await?;
-        match back::turn(&host, &rows, told, self.confirm_within, Timestamp::now()) {
+        let rows = lookup.since(&host, stored).await?;
+        match back::turn(&host, &rows, stored, self.confirm_within, Timestamp::now()) {
             Turn::Ended(outcome) => Ok(outcome),
             Turn::Clear => Ok(self.clear(&host, end).await),
         }
@@ -220,11 +232,11 @@ impl Driver for Masakari {
     fn undo(&self, host: &Named) -> Option<String> {
         let host = self.host_name.of_host(host);
         Some(format!(
-            "Masakari may evacuate its machines, see `openstack notification list`, and leaves its nova-compute disabled and the host on maintenance; if the host is well, run `openstack compute service set --enable {host} nova-compute` and `openstack segment host update --on_maintenance False SEGMENT {host}`"
+            "Masakari may evacuate the host (see `openstack notification list`), disables its nova-compute and sets maintenance; if the host is well, run `openstack compute service set --enable {host} nova-compute` and `openstack segment host update --on_maintenance False SEGMENT {host}`"
         ))
     }
 
-    /// It would disable a host that is well, and evacuate it; after a day it fails what it is told.
+    /// Masakari would disable and evacuate a host that is well. It fails a notification that is older than a day.
     fn terms(&self) -> Terms {
         Terms { if_returned: IfReturned::Hold, stale_after: Some(STALE), ..Terms::default() }
     }
@@ -237,7 +249,7 @@ impl Driver for Masakari {
         body::of_mark(self.host_name.of(mark), mark.generated_time, earlier)
     }
 
-    /// Their bytes are those of the notification: it is what they are about.
+    /// Their bytes are those of the notification that they concern.
     fn further_steps(&self) -> &[Step] {
         &self.further_steps
     }
@@ -269,7 +281,7 @@ fn read(table: &mut Section<'_, '_>) -> Options {
     let confirm = table.flag("confirm").unwrap_or(false);
     let within = table.number("confirm-within", 1..=86_400).unwrap_or(USUAL_WITHIN);
     if table.has("confirm-within") && !confirm {
-        table.complain("confirm-within", "says nothing without confirm = true: set that, or remove it");
+        table.complain("confirm-within", "has no effect without confirm = true: set that, or remove it");
     }
     let words = [("leave", WhenReturned::Leave), ("clear-maintenance", WhenReturned::ClearMaintenance)];
     let when_returned = table.choice("when-returned", &words).unwrap_or_default();

@@ -38,7 +38,7 @@ static START: Request = Request { method: Method::POST, path: "/executions" };
 
 static WRITES: &[Write] = &[Write {
     what: What::Request(&START, "an execution of `workflow` is started, and does what that says"),
-    guard: "its id is the mark's: Mistral starts no second one while it keeps the first",
+    guard: "its id is the mark's: Mistral starts no second one while it has the first",
     undo: "`openstack workflow execution update --state CANCELLED MARK`; what the workflow has done stays",
 }];
 
@@ -65,21 +65,21 @@ impl Mistral {
     async fn exchange(&self, message: Message<'_>) -> Outcome {
         let end = Instant::now() + self.session.limit();
         match Stored::read(message.body) {
-            Some(told) if told.test => self.find(&told.workflow, end).await,
-            Some(told) => self.start(&told, message.body, end).await,
+            Some(stored) if stored.test => self.find(&stored.workflow, end).await,
+            Some(stored) => self.start(&stored, message.body, end).await,
             None => Outcome::Rejected(Failure::of_others()),
         }
     }
 
-    async fn start(&self, told: &Stored, body: &[u8], end: Instant) -> Outcome {
+    async fn start(&self, stored: &Stored, body: &[u8], end: Instant) -> Outcome {
         let ask = Ask::write(&START, START.path, body);
         match self.session.send(&WORKFLOW, &ask, end).await {
-            Ok(answer) => answer::started(&answer, &told.id),
+            Ok(answer) => answer::started(&answer, &stored.id),
             Err(trouble) => trouble.outcome(),
         }
     }
 
-    /// Whether the workflow is there: that starts nothing.
+    /// Whether the workflow exists; this starts nothing.
     async fn find(&self, workflow: &Workflow, end: Instant) -> Outcome {
         let (path, query) = (workflow.path(), workflow.query());
         let ask = Ask::get(&path, &query);
@@ -105,7 +105,7 @@ impl Driver for Mistral {
         )
     }
 
-    /// A workflow that evacuates the host could start instances a second time that run on it again.
+    /// A workflow that evacuates the host could start instances a second time that run there again.
     fn terms(&self) -> Terms {
         Terms { if_returned: IfReturned::Hold, ..Terms::default() }
     }

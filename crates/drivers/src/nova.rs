@@ -40,7 +40,7 @@ static WRITES: &[Write] = &[
             &CHANGE,
             "the host's nova-compute is forced down, and disabled with a reason that has the mark's id (`disable = true`)",
         ),
-        guard: "Nova has one nova-compute of this name; a service that somebody else has disabled keeps his reason",
+        guard: "Nova has one nova-compute of this name; a service that somebody else has disabled keeps its reason",
         undo: "`openstack --os-compute-api-version 2.53 compute service set --up HOST nova-compute`, then the same with `--enable`",
     },
     Write {
@@ -48,7 +48,7 @@ static WRITES: &[Write] = &[
             &CHANGE,
             "the same service is enabled and not forced down any more (`when-returned`)",
         ),
-        guard: "the host is a member now; the route leads to the same cloud; the reason of this very mark still stands there",
+        guard: "the host is a member now; the route leads to the same cloud; the service still has the reason of this very mark",
         undo: "`openstack --os-compute-api-version 2.53 compute service set --down HOST nova-compute`, then the same with `--disable`",
     },
 ];
@@ -58,11 +58,11 @@ static WRITES: &[Write] = &[
 pub struct Options {
     /// The cloud that Nova belongs to.
     pub cloud: openstack::CloudOptions,
-    /// Under which of its names Nova knows a host.
+    /// Which of a host's names Nova knows.
     pub host_name: WhichName,
-    /// Why the service is disabled too, as [`reason`] takes it; where unset, it is not.
+    /// The reason for disabling the service too, as [`reason`] takes it; if unset, it is not disabled.
     pub disabled_reason: Option<String>,
-    /// Whether what was done is undone when the host is back.
+    /// Whether the change is undone when the host is back.
     pub up_when_returned: bool,
 }
 
@@ -84,34 +84,34 @@ impl Nova {
         Ok(Self { session: Session::new(cloud)?, host_name, disabled_reason, up_when_returned })
     }
 
-    fn told(&self, mark: &Mark, forced_down: bool) -> Vec<u8> {
+    fn body_of(&self, mark: &Mark, forced_down: bool) -> Vec<u8> {
         body::of_mark(mark, self.host_name.of(mark), forced_down, self.disabled_reason.as_deref())
     }
 
     async fn exchange(&self, message: Message<'_>) -> Outcome {
         let end = Instant::now() + self.session.limit();
-        let Some(told) = Stored::read(message.body) else {
+        let Some(stored) = Stored::read(message.body) else {
             return Outcome::Rejected(Failure::of_others());
         };
-        let list = match self.services(&[("host", &told.host), ("binary", BINARY)], end).await {
+        let list = match self.services(&[("host", &stored.host), ("binary", BINARY)], end).await {
             Ok(list) => list,
             Err(outcome) => return outcome,
         };
-        if told.is_test() {
+        if stored.is_test() {
             return Outcome::Acknowledged { reference: None };
         }
-        match answer::the_one(list.of(&told.host)) {
-            Ok(service) => self.change(&told, &service, end).await,
+        match answer::the_one(list.of(&stored.host)) {
+            Ok(service) => self.change(&stored, &service, end).await,
             Err(outcome) => outcome,
         }
     }
 
-    /// What Nova has. Nothing is changed by it, so nothing about it is ambiguous.
+    /// Nova's services. The question changes nothing, so its outcome is never ambiguous.
     async fn services(&self, query: &[(&str, &str)], end: Instant) -> Result<List, Outcome> {
         let ask = Ask::get("/os-services", query).in_version(Some(VERSION));
         match self.session.send(&COMPUTE, &ask, end).await {
             Ok(answer) => answer::listed(&answer),
-            Err(trouble) => Err(answer::not_looked(&trouble)),
+            Err(trouble) => Err(answer::not_asked(&trouble)),
         }
     }
 
@@ -120,13 +120,13 @@ impl Nova {
         Finding::of(&outcome).map(|finding| Finding { host: Some(host.node.clone()), ..finding })
     }
 
-    async fn change(&self, told: &Stored, service: &Service, end: Instant) -> Outcome {
-        let change = Change::of(told, service);
+    async fn change(&self, stored: &Stored, service: &Service, end: Instant) -> Outcome {
+        let change = Change::of(stored, service);
         if change.is_nothing() {
-            return answer::left(service, &told.host, &change);
+            return answer::left(service, &stored.host, &change);
         }
         match self.put(&service.id, &change.bytes(), end).await {
-            Ok(answer) => answer::changed(&answer, service, &told.host, &change),
+            Ok(answer) => answer::changed(&answer, service, &stored.host, &change),
             Err(trouble) => trouble.outcome(),
         }
     }
@@ -153,29 +153,29 @@ impl Driver for Nova {
         ))
     }
 
-    /// Instances of a host that is well, and was forced down, could be started a second time.
+    /// Instances of a host that is well could be started a second time.
     fn terms(&self) -> Terms {
         Terms { if_returned: IfReturned::Hold, ..Terms::default() }
     }
 
     fn body(&self, mark: &Mark) -> Vec<u8> {
-        self.told(mark, true)
+        self.body_of(mark, true)
     }
 
     fn further_steps(&self) -> &[Step] {
         if self.up_when_returned { &[Step::Return] } else { &[] }
     }
 
-    /// Where the route was another one when the host failed, nobody knows what was done: it is as if this one had done it.
-    fn return_body(&self, mark: &Mark, told: &[u8]) -> Vec<u8> {
-        body::of_return(told).unwrap_or_else(|| self.told(mark, false))
+    /// If the route was another one when the host failed, the change is unknown: this acts as if this route had made it.
+    fn return_body(&self, mark: &Mark, stored: &[u8]) -> Vec<u8> {
+        body::of_return(stored).unwrap_or_else(|| self.body_of(mark, false))
     }
 
     fn test_body(&self, id: &MarkId, now: Timestamp) -> Vec<u8> {
         body::of_test(id, now)
     }
 
-    /// What stands in the way, and each host that Nova would not find.
+    /// What would fail, and each host that Nova would not find.
     fn check<'a>(&'a self, hosts: &'a [Named]) -> Check<'a> {
         Box::pin(async {
             let all = openstack::try_out(self, &self.session, &COMPUTE).await;
@@ -199,7 +199,7 @@ fn configure(table: &mut Section<'_, '_>) -> Option<Arc<dyn Driver>> {
     let up_when_returned =
         table.choice("when-returned", &[("leave", false), ("up", true)]).unwrap_or_default();
     if up_when_returned && disabled_reason.is_none() && table.is_sound() {
-        let why = "must not be \"up\" without disable = true: nobody could tell who forced the host down";
+        let why = "must not be \"up\" without disable = true: only the disabled reason shows that this mark forced the host down";
         table.complain("when-returned", why);
     }
     if !table.is_sound() {
@@ -208,13 +208,13 @@ fn configure(table: &mut Section<'_, '_>) -> Option<Arc<dyn Driver>> {
     usable(table, Nova::new(Options { cloud, host_name, disabled_reason, up_when_returned }))
 }
 
-/// `disable`, and `disabled-reason` where it says something.
+/// `disable`, and `disabled-reason` if there is one.
 fn disabled_reason(table: &mut Section<'_, '_>) -> Option<String> {
     let disable = table.flag("disable").unwrap_or(false);
     let key = "disabled-reason";
     let reason = table.text(key, body::reason);
     if table.has(key) && !disable {
-        table.complain(key, format!("{key} says nothing by itself: set disable = true, or remove {key}"));
+        table.complain(key, format!("{key} has no effect by itself: set disable = true, or remove {key}"));
     }
     disable.then(|| reason.unwrap_or_else(|| body::REASON.to_owned()))
 }

@@ -1,7 +1,7 @@
-//! One run of a program: which one it is, in a process group of its own, what it is told, what it says, and how it ends.
+//! One run of a program: the command, its process group, its input and output, and how it ends.
 //!
-//! The group has a guard, which kills it as soon as the daemon has ended, however that ended. The kernel closes the daemon's end
-//! of the guard's standard input, and no later run can meet this one.
+//! The group has a guard, which kills it as soon as the daemon has ended in any way: the kernel then closes the daemon's
+//! end of the guard's standard input. So no later run can meet this one.
 
 mod command;
 
@@ -22,27 +22,27 @@ use tokio::time::{sleep, timeout};
 
 pub use command::command;
 
-/// All that a program finds in its environment: whoever started the daemon, and Pacemaker, have nothing to say to it.
+/// A program's whole environment: the daemon's own environment, and Pacemaker's, must not influence it.
 const ENVIRONMENT: [(&str, &str); 2] = [("LANG", "C.UTF-8"), ("PATH", "/usr/sbin:/usr/bin:/sbin:/bin")];
-/// More on standard output is no answer.
+/// An answer is no longer than this.
 pub(crate) const STDOUT_BYTES: usize = 64 * 1024;
 /// How much of the end of standard error is kept.
 const STDERR_BYTES: usize = 4 * 1024;
-/// A process that left the group may hold the pipes open: so long is listened to them after the program's end.
+/// A process that left the group may hold the pipes open: how long they are read after the program's end.
 const LAST_WORDS: Duration = Duration::from_secs(1);
-/// A killed process that hangs in the kernel is not waited for any longer.
+/// How long a killed process may hang in the kernel.
 const REAPING: Duration = Duration::from_secs(1);
 
-/// The guard: it waits for the end of its standard input, and then kills its process group and with it itself. What asks the
-/// whole group to end leaves it alone.
+/// The guard waits for the end of its standard input, and then kills its process group and itself. It ignores signals
+/// that ask the whole group to end.
 const GUARD: [&str; 4] =
     ["/bin/sh", "-c", "trap '' HUP INT QUIT TERM; read -r never; kill -s KILL 0", "program-guard"];
 
-/// What every guard holds open for as long as it lives.
+/// A file that every guard holds open.
 static HELD: Mutex<Option<File>> = Mutex::new(None);
 
-/// Has every guard hold this file open from now on. With the journal's lock in it no other daemon begins before the last
-/// program of this one is gone.
+/// Makes every guard hold this file open from now on. With the journal's lock in it, no other daemon begins before this
+/// one's last program has ended.
 pub fn hold_while_running(file: File) {
     *HELD.lock().unwrap_or_else(PoisonError::into_inner) = Some(file);
 }
@@ -50,11 +50,11 @@ pub fn hold_while_running(file: File) {
 /// How a run ended.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum End {
-    /// There was none: the system's reason, and whether it may pass by itself.
+    /// It did not start: the system's reason, and whether that may pass by itself.
     NotStarted {
         /// For people.
         why: String,
-        /// Memory or file descriptors were lacking, or the program was just being replaced.
+        /// Memory or file descriptors were missing, or the program was just being replaced.
         passes: bool,
     },
     /// By itself, with this code.
@@ -63,11 +63,11 @@ pub enum End {
     Signal(i32),
     /// It was killed at the limit.
     Timeout(Duration),
-    /// The system does not say how.
+    /// The system did not report how.
     Lost,
 }
 
-/// What came of a run.
+/// The result of a run.
 pub struct Ran {
     /// How it ended.
     pub end: End,
@@ -77,8 +77,8 @@ pub struct Ran {
     pub stderr: Vec<u8>,
 }
 
-/// Runs a program, within `limit`. What it leaves behind in its process group is killed with its end; dropped, the run
-/// kills the whole group.
+/// Runs a program, within `limit`. Its end kills whatever is left in its process group; dropping the run kills the whole
+/// group.
 pub async fn run(command: &[String], input: &[u8], limit: Duration) -> Ran {
     let (mut stdout, mut stderr) = (Vec::new(), Vec::new());
     let end = match Group::start(command) {
@@ -96,7 +96,7 @@ pub async fn run(command: &[String], input: &[u8], limit: Duration) -> Ran {
     Ran { end, stdout, stderr }
 }
 
-/// What is lacking for a moment is told from what somebody must mend.
+/// Distinguishes what passes by itself from what a person must fix.
 fn not_started(error: &io::Error) -> End {
     const PASSING: [Errno; 6] =
         [Errno::EAGAIN, Errno::ENOMEM, Errno::EMFILE, Errno::ENFILE, Errno::ETXTBSY, Errno::EINTR];
@@ -117,9 +117,9 @@ struct Group {
     child: Child,
     /// The leader of the group.
     guard: Child,
-    /// What the guard waits for the end of; nothing is ever written to it.
+    /// The guard waits for its end; nothing is ever written to it.
     _alive: Option<ChildStdin>,
-    /// `None` once it was killed: the number may belong to somebody else then.
+    /// `None` after it was killed: another process may have the number then.
     id: Option<Pid>,
 }
 
@@ -134,7 +134,7 @@ impl Group {
         let alive = guard.stdin.take();
         let id = guard.id().and_then(|id| i32::try_from(id).ok()).map(Pid::from_raw);
         let leader = id.ok_or_else(|| io::Error::other("its guard has ended"))?;
-        // Dropped with an error, the guard ends by itself.
+        // If this returns an error, the guard is dropped and ends by itself.
         let mut child = bare(program)
             .args(arguments)
             .stdin(Stdio::piped())
@@ -147,7 +147,7 @@ impl Group {
         Ok((Self { child, guard, _alive: alive, id }, pipes))
     }
 
-    /// Without its guard a program would outlive a killed daemon, so it ends with it.
+    /// Without its guard a program would outlive a killed daemon, so it ends with its guard.
     async fn end(&mut self, limit: Duration) -> End {
         let ended = async {
             tokio::select! {
@@ -188,7 +188,7 @@ fn guard() -> io::Result<Child> {
     command.stdout(held.map_or_else(Stdio::null, Stdio::from)).spawn()
 }
 
-/// A command that finds nothing of the daemon's own surroundings.
+/// A command with a fixed environment.
 fn bare(program: &str) -> Command {
     let mut command = Command::new(program);
     command.env_clear().envs(ENVIRONMENT).current_dir("/");
@@ -203,7 +203,7 @@ fn of_status(status: ExitStatus) -> End {
     }
 }
 
-/// Tells the program its line and listens to it, until it has closed its pipes or has ended.
+/// Writes the program's input and reads its output, until it has closed its pipes or has ended.
 async fn talk(
     pipes: Pipes,
     input: &[u8],
@@ -212,7 +212,7 @@ async fn talk(
     ended: oneshot::Receiver<()>,
 ) {
     let both = async {
-        tokio::join!(tell(pipes.stdin, input), first(pipes.stdout, stdout), last(pipes.stderr, stderr))
+        tokio::join!(write_input(pipes.stdin, input), first(pipes.stdout, stdout), last(pipes.stderr, stderr))
     };
     let late = async {
         let _sender_is_dropped = ended.await;
@@ -224,14 +224,14 @@ async fn talk(
     }
 }
 
-/// A program need not read what it is told: its exit code says what that means.
-async fn tell(pipe: Option<ChildStdin>, input: &[u8]) {
+/// A program need not read its input: its exit code says what that means.
+async fn write_input(pipe: Option<ChildStdin>, input: &[u8]) {
     if let Some(mut pipe) = pipe {
         let _not_read = pipe.write_all(input).await;
     }
 }
 
-/// Keeps the beginning and reads the rest, so that a talkative program does not hang.
+/// Keeps the beginning and reads the rest, so that a program that prints too much does not hang.
 async fn first(pipe: Option<impl AsyncRead + Unpin>, kept: &mut Vec<u8>) {
     each_part(pipe, |part| {
         let room = (STDOUT_BYTES + 1).saturating_sub(kept.len());

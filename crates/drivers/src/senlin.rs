@@ -19,7 +19,7 @@ use tokio::time::Instant;
 use crate::driver::{Check, Driver, Kind, Message, Named, Outcome, usable};
 use crate::kept::Unusable;
 use crate::openstack::{
-    self, Ask, CLUSTERING, Place, Session, is_known, is_uuid, look_up, of_session, place_of,
+    self, Ask, CLUSTERING, Place, Session, ask_for, is_known, is_uuid, of_session, place_of,
 };
 pub use crate::openstack::{ByHost, WhichName};
 use crate::writes::{Request, What, Write};
@@ -40,11 +40,11 @@ static RECOVER: Request = Request { method: Method::POST, path: "/v1/{nodes,clus
 
 static WRITES: &[Write] = &[Write {
     what: What::Request(&RECOVER, "Senlin recovers the nodes or clusters that the route names (`operation`)"),
-    guard: "no recovery was begun since the host failed, and all names exist; for `nodes`, Nova has the node's server on this host, for `clusters` nobody asks Nova",
+    guard: "no recovery was begun since the host failed, and all names exist; for `nodes`, Nova has the node's server on this host; for `clusters` Nova is not asked",
     undo: "none: `recreate` deletes the old server and what was on its disks",
 }];
 
-/// After this time Senlin, or somebody, may have recovered the host's nodes in another way.
+/// After this time Senlin or a person may have recovered the host's nodes in another way.
 const STALE: Duration = Duration::from_secs(86_400);
 
 /// One `senlin` route.
@@ -64,31 +64,31 @@ impl Senlin {
 
     async fn exchange(&self, message: Message<'_>) -> Outcome {
         let end = Instant::now() + self.session.limit();
-        let Some(told) = Stored::read(message.body) else { return answer::unreadable() };
-        match self.recover_all(&told, end).await {
+        let Some(stored) = Stored::read(message.body) else { return answer::unreadable() };
+        match self.recover_all(&stored, end).await {
             Ok(actions) => answer::acknowledged(&actions),
             Err(outcome) => outcome,
         }
     }
 
-    /// Each in its turn: whatever ends this, the next attempt finds the actions that there are. None is begun if one of
-    /// them does not exist.
-    async fn recover_all(&self, told: &Stored, end: Instant) -> Result<Vec<String>, Outcome> {
+    /// One after the other: if this is cut off, the next attempt finds the actions that were begun. If one of the targets
+    /// does not exist, none is begun.
+    async fn recover_all(&self, stored: &Stored, end: Instant) -> Result<Vec<String>, Outcome> {
         let (whose, all) = self.options.targets.all();
-        let targets = all.of(told.node.as_ref());
+        let targets = all.of(stored.node.as_ref());
         let mut wishes = Vec::new();
         for id in targets {
-            wishes.push((id, self.state_of(whose, id, told, end).await?));
+            wishes.push((id, self.state_of(whose, id, stored, end).await?));
         }
         if wishes.iter().any(|(_, seen)| *seen == Seen::Elsewhere) {
-            is_known(&self.session, &told.host, end).await?;
+            is_known(&self.session, &stored.host, end).await?;
         }
         let mut actions = Vec::new();
-        for (id, seen) in wishes.into_iter().filter(|_| !told.is_test()) {
+        for (id, seen) in wishes.into_iter().filter(|_| !stored.is_test()) {
             actions.extend(match seen {
                 Seen::Begun(action) => Some(action),
-                Seen::Idle => Some(match self.recover(whose, id, told, end).await {
-                    // What was begun stays begun, whatever became of the next one.
+                Seen::Idle => Some(match self.recover(whose, id, stored, end).await {
+                    // What was begun stays begun, whatever happened to the next one.
                     Err(outcome) if !actions.is_empty() => return Err(outcome.left_open()),
                     answer => answer?,
                 }),
@@ -98,34 +98,43 @@ impl Senlin {
         Ok(actions)
     }
 
-    /// A repetition would recover a node twice, and lose what the first recovery has made: so it is looked for first.
-    async fn state_of(&self, whose: Whose, id: &str, told: &Stored, end: Instant) -> Result<Seen, Outcome> {
+    /// A repetition would recover a node twice and lose what the first recovery made: so a recovery is searched for
+    /// first.
+    async fn state_of(&self, whose: Whose, id: &str, stored: &Stored, end: Instant) -> Result<Seen, Outcome> {
         let path = format!("/v1/{}/{id}", whose.path());
-        let there = look_up(&self.session, &CLUSTERING, (&path, &[]), whose.key(), end).await?;
+        let there = ask_for(&self.session, &CLUSTERING, (&path, &[]), whose.key(), end).await?;
         let there = there.ok_or_else(|| answer::no_such(whose, id))?;
         let query = [("target", id), ("action", whose.action())];
-        let actions = look_up(&self.session, &CLUSTERING, ("/v1/actions", &query), "actions", end).await?;
-        match answer::seen(told, &there, &actions.unwrap_or_default())? {
-            Seen::Idle if whose == Whose::Node && !told.is_test() => self.idle(id, &there, told, end).await,
+        let actions = ask_for(&self.session, &CLUSTERING, ("/v1/actions", &query), "actions", end).await?;
+        match answer::seen(stored, &there, &actions.unwrap_or_default())? {
+            Seen::Idle if whose == Whose::Node && !stored.is_test() => {
+                self.idle(id, &there, stored, end).await
+            }
             seen => Ok(seen),
         }
     }
 
-    /// The configuration says where a node lives, and that is true until its server moves: to recover one that is well
-    /// elsewhere would destroy it. Of a cluster Senlin recovers no node that is active.
-    async fn idle(&self, id: &str, node: &Value, told: &Stored, end: Instant) -> Result<Seen, Outcome> {
+    /// The configuration names a node's host, which is true until its server moves: recovering a node that is well
+    /// elsewhere would destroy it. In a cluster Senlin recovers no active node.
+    async fn idle(&self, id: &str, node: &Value, stored: &Stored, end: Instant) -> Result<Seen, Outcome> {
         let server =
             node["physical_id"].as_str().filter(|id| is_uuid(id)).ok_or_else(|| answer::no_server(id))?;
-        match place_of(&self.session, server, &told.host, end).await? {
+        match place_of(&self.session, server, &stored.host, end).await? {
             Place::There => Ok(Seen::Idle),
             Place::Elsewhere => Ok(Seen::Elsewhere),
             Place::Unknown => Err(answer::no_server(id)),
         }
     }
 
-    async fn recover(&self, whose: Whose, id: &str, told: &Stored, end: Instant) -> Result<String, Outcome> {
-        let (path, body) = (format!("/v1/{}/{id}/actions", whose.path()), told.request());
-        let ask = Ask::write(&RECOVER, &path, &body).in_version(told.version.as_deref());
+    async fn recover(
+        &self,
+        whose: Whose,
+        id: &str,
+        stored: &Stored,
+        end: Instant,
+    ) -> Result<String, Outcome> {
+        let (path, body) = (format!("/v1/{}/{id}/actions", whose.path()), stored.request());
+        let ask = Ask::write(&RECOVER, &path, &body).in_version(stored.version.as_deref());
         let answer = self.session.send(&CLUSTERING, &ask, end).await.map_err(|trouble| trouble.outcome())?;
         answer::begun(whose, id, &answer)
     }
@@ -137,12 +146,12 @@ impl Driver for Senlin {
     fn undo(&self, host: &Named) -> Option<String> {
         let _all_of_them = host;
         Some(
-            "Senlin may recover what ran there, which nobody can undo: see `openstack cluster action list`"
+            "Senlin may recover what ran there, which cannot be undone: see `openstack cluster action list`"
                 .to_owned(),
         )
     }
 
-    /// A node that is well again would be recovered once more, and lose what is on it.
+    /// A node that is well again would be recovered once more, and lose its data.
     fn terms(&self) -> Terms {
         Terms { if_returned: IfReturned::Hold, stale_after: Some(STALE), ..Terms::default() }
     }

@@ -1,5 +1,5 @@
-//! The contract of all drivers, against an endpoint that says what it is told to: what each status means, and each answer
-//! that does not come. A driver without a row in [`ROWS`] fails by its name.
+//! The contract of all drivers, against an endpoint with given answers: the outcome of each status, and of each missing
+//! answer. A driver without a row in [`ROWS`] fails by its name.
 
 use std::fs;
 use std::os::unix::fs::PermissionsExt as _;
@@ -22,21 +22,22 @@ use crate::web::expected;
 #[path = "../../../docs/examples/http-driver.rs"]
 mod ticket;
 
-/// A word of an outcome, and that of its failure.
+/// The words of an outcome and of its failure.
 type Words = (&'static str, &'static str);
 
-/// What one driver wants of the endpoint, and what it makes of its answers. `ID` stands for the mark's.
+/// What one driver needs of the endpoint, and its outcomes. `ID` stands for the mark's id.
 struct Row {
     word: &'static str,
-    /// The keys of its route, with `URL`, `CLOUD` and `DIR/token` for where it leads and what it shows there; none for a driver that speaks no HTTP.
+    /// The keys of its route, with `URL`, `CLOUD` and `DIR/token` for the address and the token; `None` for a driver
+    /// without HTTP.
     route: Option<&'static str>,
-    /// What it finds where it looks before: a part of the request's first line, and the body.
-    looks: &'static [(&'static str, &'static str)],
+    /// The answers to its questions: a part of the request's first line, and the body.
+    replies: &'static [(&'static str, &'static str)],
     /// The answer that acknowledges.
     taken: (u16, &'static str),
-    /// What half of that answer's body comes to.
+    /// The outcome of half that answer's body.
     half: Words,
-    /// Where it differs from the table.
+    /// Its differences from the table.
     deltas: fn(u16) -> Option<Words>,
 }
 
@@ -48,17 +49,17 @@ static ROWS: &[Row] = &[
     Row {
         word: "http",
         route: Some("url = \"URL\"\nbearer-file = \"DIR/token\""),
-        looks: &[],
+        replies: &[],
         taken: (202, ""),
         half: TAKEN,
         deltas: plain,
     },
     // Its answers are exit codes: `exec/answer.rs` has their table.
-    Row { word: "exec", route: None, looks: &[], taken: (0, ""), half: TAKEN, deltas: |_| None },
+    Row { word: "exec", route: None, replies: &[], taken: (0, ""), half: TAKEN, deltas: |_| None },
     Row {
         word: "masakari",
         route: Some("CLOUD"),
-        looks: &[],
+        replies: &[],
         taken: (
             202,
             r#"{"notification": {"notification_uuid": "ID", "status": "new", "generated_time": "2026-07-21T02:13:21Z",
@@ -70,7 +71,7 @@ static ROWS: &[Row] = &[
     Row {
         word: "mistral",
         route: Some("CLOUD\nworkflow = \"w\""),
-        looks: &[],
+        replies: &[],
         taken: (201, r#"{"id": "ID", "state": "RUNNING"}"#),
         half: LOST,
         deltas: |_| None,
@@ -78,7 +79,7 @@ static ROWS: &[Row] = &[
     Row {
         word: "nova",
         route: Some("CLOUD"),
-        looks: &[(
+        replies: &[(
             "GET /os-services",
             r#"{"services": [{"id": "ID", "host": "compute1.my.cloud.com", "binary": "nova-compute", "status": "enabled", "forced_down": false}]}"#,
         )],
@@ -92,7 +93,7 @@ static ROWS: &[Row] = &[
     Row {
         word: "heat",
         route: Some("CLOUD\nresources = { compute1 = [\"web/ID/server\"] }"),
-        looks: &[
+        replies: &[
             (
                 "GET /stacks/",
                 r#"{"resource": {"physical_resource_id": "ID", "resource_status": "CREATE_COMPLETE", "resource_type": "OS::Nova::Server"}}"#,
@@ -106,7 +107,7 @@ static ROWS: &[Row] = &[
     Row {
         word: "vitrage",
         route: Some("CLOUD"),
-        looks: &[],
+        replies: &[],
         taken: (200, "null"),
         half: LOST,
         deltas: |status| match status {
@@ -118,7 +119,7 @@ static ROWS: &[Row] = &[
     Row {
         word: "senlin",
         route: Some("CLOUD\noperation = \"rebuild\"\nnodes = { compute1 = [\"ID\"] }"),
-        looks: &[
+        replies: &[
             ("GET /v1/nodes/", r#"{"node": {"status": "ACTIVE", "physical_id": "ID"}}"#),
             ("GET /v1/actions", r#"{"actions": []}"#),
             ("GET /servers/", SERVER),
@@ -130,7 +131,7 @@ static ROWS: &[Row] = &[
     Row {
         word: "ticket",
         route: Some("url = \"URL\"\napi-key-file = \"DIR/token\""),
-        looks: &[],
+        replies: &[],
         taken: (201, r#"{"ticket": "T-1"}"#),
         half: LOST,
         deltas: |status| plain(status).map(|words| if words == TAKEN { LOST } else { words }),
@@ -151,23 +152,23 @@ fn plain(status: u16) -> Option<Words> {
 
 const ID: &str = "0193b3a4-5c6d-7e8f-9a0b-1c2d3e4f5a6b";
 const SECRET: &str = "s3kr1t";
-/// All that anybody says, and their neighbours.
+/// All statuses in use, and their neighbours.
 const STATUSES: [std::ops::RangeInclusive<u16>; 5] = [200..=208, 300..=308, 400..=431, 499..=511, 519..=530];
 
-/// What the endpoint does with what is told.
+/// What the endpoint does with a message.
 #[derive(Clone, Debug)]
 enum Way {
-    /// It says this, and closes.
+    /// It answers this, and closes.
     Say(String),
     Hang,
 }
 
-/// Keystone on one address and what is told on another, with the files that name both.
+/// Keystone on one address and the service on another, with the files that name both.
 struct Scene {
     row: &'static Row,
     dir: TempDir,
     way: Arc<Mutex<Way>>,
-    told: AbortHandle,
+    endpoint: AbortHandle,
 }
 
 impl Scene {
@@ -187,11 +188,11 @@ impl Scene {
         }
         let way = Arc::new(Mutex::new(Way::Hang));
         serve(keystone, row, Arc::new(Mutex::new(Way::Say(token(&url)))));
-        let told = serve(endpoint, row, Arc::clone(&way));
-        Self { row, dir, way, told }
+        let endpoint = serve(endpoint, row, Arc::clone(&way));
+        Self { row, dir, way, endpoint }
     }
 
-    /// The driver with a token, and with these keys more in its route.
+    /// The driver with a token, and with these additional keys.
     async fn driver(&self, more: &str) -> Arc<dyn Driver> {
         let file = self.dir.path().join("a.toml");
         let text = fs::read_to_string(&file).unwrap();
@@ -209,7 +210,7 @@ impl Scene {
         driver
     }
 
-    async fn tell(&self, driver: &Arc<dyn Driver>, way: Way) -> Outcome {
+    async fn send(&self, driver: &Arc<dyn Driver>, way: Way) -> Outcome {
         *self.way.lock().unwrap_or_else(PoisonError::into_inner) = way;
         let (id, body) = (mark().id, driver.body(&mark()));
         let message = Message { step: Step::Failure, id: &id, body: &body, ambiguous: 0 };
@@ -236,7 +237,7 @@ async fn listener() -> TcpListener {
     TcpListener::bind("127.0.0.1:0").await.unwrap()
 }
 
-/// A whole answer; a body as it is has its length in the header.
+/// A whole answer; its header has the body's length.
 fn answer(status: u16, headers: &str, body: &str) -> String {
     format!("HTTP/1.1 {status} Test\r\n{headers}Content-Length: {}\r\n\r\n{body}", body.len())
 }
@@ -259,11 +260,11 @@ fn serve(listener: TcpListener, row: &'static Row, way: Arc<Mutex<Way>>) -> Abor
     serving.abort_handle()
 }
 
-/// One exchange: a look finds what the row says, and all else gets what is on.
+/// One exchange: a question gets the row's answer, and all else gets `way`.
 async fn one(mut peer: TcpStream, row: &'static Row, way: Way) -> Option<()> {
     let asked = request(&mut peer).await?;
-    let look = row.looks.iter().find(|(begin, _)| asked.starts_with(begin));
-    match (look, way) {
+    let reply = row.replies.iter().find(|(begin, _)| asked.starts_with(begin));
+    match (reply, way) {
         (Some((_, body)), _) => {
             peer.write_all(answer(200, "", &body.replace("ID", ID)).as_bytes()).await.ok()
         }
@@ -272,7 +273,7 @@ async fn one(mut peer: TcpStream, row: &'static Row, way: Way) -> Option<()> {
     }
 }
 
-/// The head of a request, when its body has come too.
+/// The head of a request, once its body has come too.
 async fn request(peer: &mut TcpStream) -> Option<String> {
     let mut bytes = Vec::new();
     loop {
@@ -292,7 +293,7 @@ fn all() -> impl Iterator<Item = &'static Kind> {
     KINDS.iter().chain(&[ticket::KIND])
 }
 
-/// S1-17, S1-33: drivers come from one list, their words do not collide, and each has its row here.
+/// S1-17, S1-33: drivers come from one list, their words are unique, and each has its row here.
 #[test]
 fn contract_every_driver_has_a_word_and_a_row_of_its_own() {
     let words: Vec<&str> = all().map(|kind| kind.word).collect();
@@ -307,13 +308,14 @@ fn contract_every_driver_has_a_word_and_a_row_of_its_own() {
     assert_eq!(single.len(), words.len());
 }
 
-/// One after the other, each row beside the others.
+/// The answers one after the other, the rows beside each other.
 async fn each<F: Future<Output = ()> + Send + 'static>(test: fn(&'static Row) -> F) {
     let rows = ROWS.iter().filter(|row| row.route.is_some());
     rows.map(test).collect::<JoinSet<()>>().join_all().await;
 }
 
-/// S1-16: no status acknowledges by itself where there is more to say. The broken variant is an outcome that the row does not name.
+/// S1-16: no status acknowledges by itself if the body matters. The broken variant is an outcome that the row does not
+/// name.
 #[tokio::test]
 async fn contract_every_status_means_what_the_table_and_the_rows_say() {
     each(answered).await;
@@ -324,19 +326,19 @@ async fn answered(row: &'static Row) {
     let driver = scene.driver("").await;
     for status in STATUSES.into_iter().flatten() {
         let wanted = (row.deltas)(status).unwrap_or_else(|| expected(status));
-        let outcome = scene.tell(&driver, Way::Say(answer(status, "", "null"))).await;
+        let outcome = scene.send(&driver, Way::Say(answer(status, "", "null"))).await;
         assert_eq!(outcome.words(), wanted, "{} to {status}", row.word);
     }
     let whole = answer(row.taken.0, "", &row.taken.1.replace("ID", ID));
-    assert_eq!(scene.tell(&driver, Way::Say(whole)).await.words(), TAKEN, "{}", row.word);
+    assert_eq!(scene.send(&driver, Way::Say(whole)).await.words(), TAKEN, "{}", row.word);
     for status in [429, 503] {
-        let outcome = scene.tell(&driver, Way::Say(answer(status, "Retry-After: 9\r\n", ""))).await;
+        let outcome = scene.send(&driver, Way::Say(answer(status, "Retry-After: 9\r\n", ""))).await;
         let after = outcome.failure().and_then(|failure| failure.after);
         assert_eq!(after, Some(Duration::from_secs(9)), "{} to {status}", row.word);
     }
 }
 
-/// What was never sent is told from what may have arrived.
+/// What was never sent is distinguished from what may have arrived.
 #[tokio::test]
 async fn contract_an_answer_that_does_not_come_means_the_same_everywhere() {
     each(unanswered).await;
@@ -346,20 +348,20 @@ async fn unanswered(row: &'static Row) {
     let scene = Scene::of(row).await;
     let driver = scene.driver("").await;
     for text in ["", "HTTP/1.1 20", "HTTP/1.1 200 OK\r\nContent-Le"] {
-        let outcome = scene.tell(&driver, Way::Say(text.to_owned())).await;
+        let outcome = scene.send(&driver, Way::Say(text.to_owned())).await;
         assert_eq!(outcome.words(), ("unknown", "closed"), "{} to {text}", row.word);
     }
     let (status, body) = row.taken;
     let half = format!("HTTP/1.1 {status} OK\r\nContent-Length: 9999\r\n\r\n{}", &body[..body.len() / 2]);
     for (text, wanted) in [("SSH-2.0-x\r\n\r\n", LOST), (&half, row.half)] {
-        let outcome = scene.tell(&driver, Way::Say(text.to_owned())).await;
+        let outcome = scene.send(&driver, Way::Say(text.to_owned())).await;
         assert_eq!(outcome.words(), wanted, "{} to {text}", row.word);
     }
     let impatient = scene.driver("timeout = 1").await;
-    assert_eq!(scene.tell(&impatient, Way::Hang).await.words(), ("unknown", "timeout"), "{}", row.word);
-    scene.told.abort();
-    while !scene.told.is_finished() {
+    assert_eq!(scene.send(&impatient, Way::Hang).await.words(), ("unknown", "timeout"), "{}", row.word);
+    scene.endpoint.abort();
+    while !scene.endpoint.is_finished() {
         tokio::task::yield_now().await;
     }
-    assert_eq!(scene.tell(&driver, Way::Hang).await.words(), ("unreachable", "connect"), "{}", row.word);
+    assert_eq!(scene.send(&driver, Way::Hang).await.words(), ("unreachable", "connect"), "{}", row.word);
 }

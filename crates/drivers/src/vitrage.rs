@@ -34,13 +34,13 @@ static WRITES: &[Write] = &[
             &POST,
             "an alarm on the host; a template may have Nova force the host down (`mark_down`)",
         ),
-        guard: "none: Vitrage has one alarm for a host",
+        guard: "none: Vitrage has one alarm for each host",
         undo: "`when-returned = \"up\"`, or an event of the same type with `status: up`",
     },
     Write {
         what: What::Request(&POST, "the alarm ends (`when-returned`)"),
         guard: "the host is a member now; the route leads to the same cloud",
-        undo: "none is needed: the next mark is another alarm",
+        undo: "not needed: the next mark is another alarm",
     },
 ];
 
@@ -49,10 +49,10 @@ static WRITES: &[Write] = &[
 pub struct Options {
     /// The cloud that Vitrage belongs to.
     pub cloud: openstack::CloudOptions,
-    /// Under which of its names Vitrage knows a host: that of Nova.
+    /// Which of a host's names Vitrage knows: Nova's.
     pub host_name: WhichName,
-    /// Whether it is told that the host is back.
-    pub tells_return: bool,
+    /// Whether it is notified that the host is back.
+    pub notifies_return: bool,
 }
 
 /// One `vitrage` route.
@@ -86,7 +86,7 @@ impl Driver for Vitrage {
     fn undo(&self, host: &Named) -> Option<String> {
         let host = self.options.host_name.of_host(host);
         Some(format!(
-            "Vitrage may have an alarm of {host} that stands; if the host is well, post the event compute.host.down with status up"
+            "Vitrage may still have an alarm of {host}; if the host is well, post the event compute.host.down with status up"
         ))
     }
 
@@ -95,13 +95,13 @@ impl Driver for Vitrage {
     }
 
     fn further_steps(&self) -> &[Step] {
-        match self.options.tells_return {
+        match self.options.notifies_return {
             true => &[Step::Return],
             false => &[],
         }
     }
 
-    fn return_body(&self, mark: &Mark, _told: &[u8]) -> Vec<u8> {
+    fn return_body(&self, mark: &Mark, _stored: &[u8]) -> Vec<u8> {
         doctor::one_up(mark, self.options.host_name.of(mark))
     }
 
@@ -118,9 +118,9 @@ impl Driver for Vitrage {
 fn configure(table: &mut Section<'_, '_>) -> Option<Arc<dyn Driver>> {
     let cloud = openstack::read_options(table);
     let host_name = table.choice("host-name", &WhichName::WORDS).unwrap_or_default();
-    let tells_return = table.choice("when-returned", &[("leave", false), ("up", true)]).unwrap_or(false);
+    let notifies_return = table.choice("when-returned", &[("leave", false), ("up", true)]).unwrap_or(false);
     if !table.is_sound() {
         return None;
     }
-    usable(table, Vitrage::new(Options { cloud, host_name, tells_return }))
+    usable(table, Vitrage::new(Options { cloud, host_name, notifies_return }))
 }

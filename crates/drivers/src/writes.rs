@@ -1,5 +1,5 @@
-//! What this product changes outside of itself. Each driver and `setup` list their writes, and `docs/writes.md` shows all of
-//! them: a test compares.
+//! What this product changes outside of itself. Each driver and `setup` list their writes, and `docs/writes.md` shows all
+//! of them: a test compares.
 
 use std::fmt;
 
@@ -8,7 +8,7 @@ use reqwest::Method;
 /// One write: what it changes, what guards it, and how it is undone.
 #[derive(Debug)]
 pub struct Write {
-    /// What is done.
+    /// The change.
     pub what: What,
     /// What must hold before it is done.
     pub guard: &'static str,
@@ -16,10 +16,10 @@ pub struct Write {
     pub undo: &'static str,
 }
 
-/// What is done.
+/// A change.
 #[derive(Debug)]
 pub enum What {
-    /// A request to an OpenStack service, and what it does there.
+    /// A request to an OpenStack service, and its effect.
     Request(&'static Request, &'static str),
     /// Something else.
     Other(&'static str),
@@ -30,7 +30,7 @@ pub enum What {
 pub struct Request {
     /// Its method.
     pub method: Method,
-    /// Its path behind the service's address, with capitals for what differs.
+    /// Its path behind the service's address, with capitals for the variable parts.
     pub path: &'static str,
 }
 

@@ -1,15 +1,15 @@
-//! What can be wrong with a journal, in one sentence and one machine word.
+//! The faults of a journal, each with a message and a machine word.
 
 use std::io;
 use std::path::{Path, PathBuf};
 
 use rusqlite::ErrorCode;
 
-/// Why the journal could not be used. Every sentence names the file and what to do.
+/// Why the journal could not be used. Every message names the file and says what to do.
 #[derive(Debug, thiserror::Error)]
 pub enum JournalError {
-    /// Somebody else could write it.
-    #[error("{path} could be changed by others than its owner (mode {mode:04o}, owner {owner}): run `chown root: {path}` and `chmod {wanted:04o} {path}`", path = .path.display())]
+    /// Another user could write it.
+    #[error("others than its owner can change {path} (mode {mode:04o}, owner {owner}): run `chown root: {path}` and `chmod {wanted:04o} {path}`", path = .path.display())]
     Insecure {
         /// The file or directory.
         path: PathBuf,
@@ -17,19 +17,19 @@ pub enum JournalError {
         mode: u32,
         /// Its owner's user id.
         owner: u32,
-        /// What the bits should be.
+        /// The required bits.
         wanted: u32,
     },
     /// Not a plain file or directory.
-    #[error("{path} is no plain {what} (a symlink, a hard link or something else stands in its place): remove it", path = .path.display())]
+    #[error("{path} is not a plain {what} (a symlink, a hard link or something else is in its place): remove it", path = .path.display())]
     NotPlain {
         /// The path.
         path: PathBuf,
         /// `file` or `directory`.
         what: &'static str,
     },
-    /// A file that this program did not make.
-    #[error("{path} is not a journal of nova-host-alerter ({reason}): move it away, it is left untouched", path = .path.display())]
+    /// Another program made the file.
+    #[error("{path} is not a journal of nova-host-alerter ({reason}): move it away, it was not changed", path = .path.display())]
     Foreign {
         /// The file.
         path: PathBuf,
@@ -37,13 +37,13 @@ pub enum JournalError {
         reason: String,
     },
     /// Written by a newer release.
-    #[error("{path} has schema {found}, newer than this release knows ({known}): install the newer release again", path = .path.display())]
+    #[error("{path} has schema {found}, but this release supports only {known}: install the newer release again", path = .path.display())]
     NewerSchema {
         /// The file.
         path: PathBuf,
         /// Its version.
         found: i64,
-        /// The newest one known here.
+        /// The newest supported version.
         known: i64,
     },
     /// The SQLite in use can lose committed data.
@@ -54,8 +54,8 @@ pub enum JournalError {
         /// Its version.
         found: String,
     },
-    /// Another process holds it for too long.
-    #[error("{path} is locked by another process for longer than the limit: look for a stuck process with `fuser {path}`", path = .path.display())]
+    /// Another process locks it for too long.
+    #[error("another process has locked {path} for longer than the limit: find it with `fuser {path}`", path = .path.display())]
     Busy {
         /// The file.
         path: PathBuf,
@@ -66,7 +66,7 @@ pub enum JournalError {
         /// The file.
         path: PathBuf,
     },
-    /// May not be written.
+    /// It may not be written.
     #[error("{path} cannot be written (read-only file system or missing permission): make it writable for root", path = .path.display())]
     ReadOnly {
         /// The file.
@@ -77,7 +77,7 @@ pub enum JournalError {
     Damaged {
         /// The file.
         path: PathBuf,
-        /// SQLite's or our own word.
+        /// SQLite's message or our own.
         reason: String,
     },
     /// The journal does not exist yet.
@@ -86,20 +86,20 @@ pub enum JournalError {
         /// The file.
         path: PathBuf,
     },
-    /// Another alerter holds the lock.
-    #[error("{path} is held by another nova-host-alerter ({holder}): end that first", path = .path.display())]
+    /// Another alerter has the lock.
+    #[error("another nova-host-alerter holds {path} ({holder}): stop it first", path = .path.display())]
     Locked {
         /// The lock file.
         path: PathBuf,
-        /// Who holds it, as it wrote itself down.
+        /// The holder, from its own line in the file.
         holder: String,
     },
-    /// A transition that the table does not know.
+    /// A transition that is not in the table.
     #[error("a delivery that is {from} cannot become {to}")]
     Transition {
-        /// From where.
+        /// The present state.
         from: &'static str,
-        /// Where to.
+        /// The wanted state.
         to: &'static str,
     },
     /// Any other fault of the system.
@@ -107,7 +107,7 @@ pub enum JournalError {
     Io {
         /// The file.
         path: PathBuf,
-        /// The system's word.
+        /// The system's message.
         source: io::Error,
     },
     /// Any other fault of SQLite.
@@ -115,7 +115,7 @@ pub enum JournalError {
     Sqlite {
         /// The file.
         path: PathBuf,
-        /// SQLite's word.
+        /// SQLite's message.
         source: rusqlite::Error,
     },
 }
@@ -145,7 +145,7 @@ impl JournalError {
         matches!(self, Self::Full { .. } | Self::Busy { .. } | Self::ReadOnly { .. })
     }
 
-    /// Sorts SQLite's answer into what an operator can act on.
+    /// Turns SQLite's error into one that an operator can act on.
     pub(crate) fn sqlite(path: &Path, source: rusqlite::Error) -> Self {
         let path = path.to_owned();
         match source.sqlite_error_code() {
@@ -160,7 +160,7 @@ impl JournalError {
         }
     }
 
-    /// Sorts the system's answer likewise.
+    /// The same for the system's error.
     pub(crate) fn io(path: &Path, source: io::Error) -> Self {
         let path = path.to_owned();
         match source.kind() {

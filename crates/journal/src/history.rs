@@ -1,4 +1,4 @@
-//! The append-only history: every change and every operator's decision, with who and why.
+//! The append-only history: every change and every operator's decision, with actor and reason.
 
 pub(crate) mod follow;
 pub(crate) mod pages;
@@ -16,9 +16,9 @@ use marks::host::HostName;
 use marks::id::MarkId;
 use marks::time::Timestamp;
 
-/// Who does what nobody asked for.
+/// The actor of everything that happens by itself.
 pub(crate) const ALERTER: &str = "nova-host-alerter";
-/// So many rows are in memory at once where all are looked at.
+/// How many rows are in memory at once when all are read.
 const PAGE: usize = 512;
 
 pub(crate) const COLUMNS: &str = "seq, at, event, mark, node, route, outcome, detail, actor, digest";
@@ -26,26 +26,26 @@ pub(crate) const COLUMNS: &str = "seq, at, event, mark, node, route, outcome, de
 /// A row to write.
 #[derive(Clone, Debug)]
 pub struct NewHistory<'a> {
-    /// When.
+    /// The time.
     pub at: Timestamp,
     /// One of [`super::WORDS`].
     pub event: &'a str,
-    /// The mark, where there is one.
+    /// The mark, if any.
     pub mark: Option<MarkId>,
-    /// The host, where there is one.
+    /// The host, if any.
     pub node: Option<&'a HostName>,
-    /// The route, where there is one.
+    /// The route, if any.
     pub route: Option<&'a str>,
     /// What the event leaves open, in a stable word: how a mark ended, or what holds it.
     pub outcome: Option<&'a str>,
-    /// One sentence, for people alone: nothing is decided by it.
+    /// One sentence, only for people: nothing is decided by it.
     pub detail: &'a str,
-    /// Who did it: `fence_mark`, `nova-host-alerter`, or an operator's user name.
+    /// The actor: `fence_mark`, `nova-host-alerter`, or an operator's user name.
     pub actor: &'a str,
 }
 
 impl<'a> NewHistory<'a> {
-    /// Of no mark, no host and no route.
+    /// Without mark, host and route.
     pub fn new(at: Timestamp, event: &'a str, detail: &'a str, actor: &'a str) -> Self {
         Self { at, event, mark: None, node: None, route: None, outcome: None, detail, actor }
     }
@@ -56,22 +56,22 @@ impl<'a> NewHistory<'a> {
 pub struct HistoryRow {
     /// Order of writing.
     pub seq: i64,
-    /// When.
+    /// The time.
     pub at: Timestamp,
     /// A stable word.
     pub event: String,
-    /// The mark, where there is one.
+    /// The mark, if any.
     pub mark: Option<String>,
-    /// The host, where there is one.
+    /// The host, if any.
     pub node: Option<String>,
-    /// The route, where there is one.
+    /// The route, if any.
     pub route: Option<String>,
     /// What the event leaves open, in a stable word: how a mark ended, or what holds it.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub outcome: Option<String>,
-    /// One sentence, for people alone: nothing is decided by it.
+    /// One sentence, only for people: nothing is decided by it.
     pub detail: String,
-    /// Who did it.
+    /// The actor.
     pub actor: String,
 }
 
@@ -87,7 +87,7 @@ pub struct HistoryFilter {
 }
 
 impl HistoryRow {
-    /// The order of writing is SQLite's own and no part of it.
+    /// The order of writing is SQLite's own.
     fn digest(&self) -> Vec<u8> {
         Digest::of("history")
             .int(self.at.0)
@@ -128,7 +128,7 @@ pub(crate) fn append(transaction: &Transaction<'_>, new: &NewHistory<'_>) -> rus
     Ok(())
 }
 
-/// Some rows behind a number, in the order of writing.
+/// Some rows after a number, in the order of writing.
 pub(crate) fn page(
     transaction: &Transaction<'_>,
     after: i64,
@@ -161,7 +161,7 @@ fn decode_unchecked(row: &Row<'_>) -> rusqlite::Result<HistoryRow> {
 }
 
 impl Journal {
-    /// Whether anything was ever delivered, or written down, of this route. It may read all of the history.
+    /// Whether this route has any delivery, or any row of the history. It may read the whole history.
     ///
     /// # Errors
     /// As any read.
@@ -170,9 +170,9 @@ impl Journal {
         self.sqlite(self.connection.query_row(sql, [route], |row| row.get(0)))
     }
 
-    /// Gives `visit` every row behind the row number `after`, in the order of writing, without having all of them in memory,
-    /// and without holding a snapshot for longer than a page: a writer is never kept from moving its log. A damaged row is
-    /// given as damage with its number. What is written meanwhile is given too; ends where `visit` says so.
+    /// Calls `visit` for every row after the row number `after`, in the order of writing. It never has all of them in
+    /// memory, and holds no snapshot for longer than a page, so a writer can always checkpoint. A damaged row comes as
+    /// damage with its number. Rows that are written meanwhile come too; `visit` can end it.
     ///
     /// # Errors
     /// As any read.
@@ -200,7 +200,7 @@ impl Journal {
         }
     }
 
-    /// Writes one row by itself, for what changes nothing else.
+    /// Writes one row by itself, if nothing else is to be written.
     ///
     /// # Errors
     /// As any write.
@@ -208,7 +208,7 @@ impl Journal {
         self.write(|transaction| Ok(append(transaction, row)?))
     }
 
-    /// The number of the newest row; 0 where there is none.
+    /// The number of the newest row; 0 if there is none.
     ///
     /// # Errors
     /// As any read.
@@ -217,7 +217,7 @@ impl Journal {
         self.sqlite(self.connection.query_row(newest, [], |row| row.get(0)))
     }
 
-    /// When the newest row was written, by the clock of then; none where there is no sound one at the end.
+    /// When the newest row was written, by the clock of then; `None` if it is damaged or there is none.
     ///
     /// # Errors
     /// As any read.
@@ -226,7 +226,7 @@ impl Journal {
         Ok(rows.sound.first().map(|row| row.at))
     }
 
-    /// When the oldest row was written that is kept.
+    /// When the oldest remaining row was written.
     ///
     /// # Errors
     /// As any read.
@@ -236,7 +236,7 @@ impl Journal {
         Ok(self.sqlite(read)?.map(Timestamp))
     }
 
-    /// Rows of one event behind the row number `after`, of `since` or later, oldest first.
+    /// Rows of one event after the row number `after`, of `since` or later, oldest first.
     ///
     /// # Errors
     /// As any read.
@@ -277,8 +277,8 @@ mod tests {
     use crate::tests::{Home, NOW, acknowledged, again, attempt, events, fencing, marked};
     use crate::{Role, Verdict};
 
-    /// S1-7: an answer is a row where it is another than the one before; the attempts are counted. The broken variant is a row for
-    /// each.
+    /// S1-7: an answer gets a row if it differs from the one before; the attempts are counted. The broken variant writes
+    /// a row for each.
     #[test]
     fn answers_that_are_alike_are_counted_and_not_written_again() {
         let home = Home::new();

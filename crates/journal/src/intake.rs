@@ -1,4 +1,4 @@
-//! What happened to hosts, as it is taken in: fencings, sightings, connections, and the marks that they are folded into.
+//! The intake's records: fencings, sightings, connections, and the marks that they are folded into.
 
 pub(crate) mod account;
 pub(crate) mod connections;

@@ -1,11 +1,12 @@
-//! The journal: SQLite on each controller, the truth of what this controller knows and the alerter's queue.
+//! The journal: SQLite on each controller, with what this controller knows and the alerter's queue.
 //!
-//! WAL with `synchronous=FULL`: the only mode that lost no acknowledged mark in the power-loss simulation and costs one
-//! flush a mark. The agent never checkpoints when it closes; that work belongs to the alerter.
+//! WAL with `synchronous=FULL`: the only mode that lost no acknowledged mark in the power-loss simulation, at one flush
+//! for each mark. The agent never checkpoints when it closes; the alerter does that.
 //!
-//! [`Agent`] is what `fence_mark` does with it; [`Journal`] can do that and all that the alerter and the commands do. A statement
-//! goes where its purpose is, and the modules know those before them alone: `store` (the file and its rows), `history`, `row` (of a
-//! mark), `queue` (deliveries), `intake` (fencings, sightings, marks), `register`, then `retention` and `views` (what is only read).
+//! [`Agent`] is the part for `fence_mark`; [`Journal`] has that and everything for the alerter and the commands. A
+//! statement's module is that of its purpose, and each module uses only those before it: `store` (the file and its rows),
+//! `history`, `row` (of a mark), `queue` (deliveries), `intake` (fencings, sightings, marks), `register`, then
+//! `retention` and `views` (read only).
 
 mod error;
 mod history;
@@ -57,36 +58,37 @@ pub use views::figures::{Counts, Figures, PASSING};
 pub use views::notified::Notified;
 pub use views::recent::Recent;
 
-/// SQLite before this version can lose committed pages when two connections write and checkpoint at once. Where it is not built in
-/// its version is known only here; the few older ones that were mended too are refused, since nobody has tried them.
+/// SQLite before this version can lose committed pages when two connections write and checkpoint at once. If it is not
+/// built in, its version is known only at run time. A few older versions were fixed too; they are refused, since they are
+/// untested.
 const SQLITE_FLOOR: i32 = 3_051_003;
 /// A quarter of the shortest time that the fencer gives the agent.
 const AGENT_BUSY: Duration = Duration::from_secs(5);
 /// Short, because the alerter asks again, and its stop waits for it.
 const ALERTER_BUSY: Duration = Duration::from_secs(2);
-/// The alerter moves the log into the database when it has so many pages: half of what the agent tolerates.
+/// The alerter moves the log into the database at this many pages: half of what the agent tolerates.
 const CHECKPOINT: i32 = 512;
-/// What a reader keeps of the file, in KiB, which SQLite writes with a minus: it goes through all of it, and keeps the rest for nothing.
+/// A reader's cache in KiB, which SQLite writes with a minus: it reads the whole file once and needs no cache.
 const READER_CACHE: i32 = -512;
-/// Above this size the agent checkpoints after the mark is safe: nobody else does it where no alerter runs.
+/// Above this size the agent checkpoints after the mark is safe: without an alerter nothing else does.
 const WAL_LIMIT: u64 = 4 << 20;
-/// The journal's own statements are fewer: none is compiled twice.
+/// The journal has fewer statements: none is compiled twice.
 const STATEMENTS: usize = 128;
-/// Less free room than this is no place for a mark.
+/// Less free space than this is too little for a mark.
 const ROOM_FLOOR: u64 = 1 << 20;
 
-/// Who opens the journal.
+/// The role of the process that opens the journal.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Role {
-    /// `fence_mark`: makes the journal where it is missing, never checkpoints on close.
+    /// `fence_mark`: creates a missing journal, and never checkpoints on close.
     Agent,
-    /// The daemon: makes the journal where it is missing, and checkpoints.
+    /// The daemon: creates a missing journal, and checkpoints.
     Alerter,
     /// A command that only reads.
     Reader,
 }
 
-/// A journal as the fence agent has it: what `fence_mark` does there, and no more.
+/// The part of a journal for `fence_mark`.
 #[derive(Debug)]
 pub struct Agent {
     connection: Connection,
@@ -94,19 +96,19 @@ pub struct Agent {
     role: Role,
 }
 
-/// A journal as the alerter and the commands have it: whatever the agent can do, they can do too.
+/// A journal for the alerter and the commands, including everything for the agent.
 #[derive(Debug)]
 pub struct Journal {
     agent: Agent,
-    /// Every fencing was folded when others had last written as this number says, and none was added here since.
+    /// Every fencing was folded when this was the version of other connections' writes, and none was added here since.
     all_folded: Cell<Option<i64>>,
-    /// Damaged rows that were put into quarantine since the last [`Journal::turn`], which tells of them.
+    /// Damaged rows that were quarantined since the last [`Journal::turn`], which returns them.
     met: Vec<Damage>,
 }
 
 impl Agent {
-    /// Opens the journal at an absolute path, after checking that nobody else could have written it, and makes it where it is
-    /// missing.
+    /// Opens the journal at an absolute path, after checking that no other user could have written it, and creates a
+    /// missing one.
     ///
     /// # Errors
     /// See [`JournalError`].
@@ -133,7 +135,7 @@ impl Agent {
         if role != Role::Reader {
             connection.execute_batch(store::stirred::STIRRED).map_err(sqlite)?;
         }
-        // The first read makes the WAL where there is none; the agent syncs its name with each mark.
+        // The first read creates a missing WAL; the agent syncs its name with each mark.
         store::schema::check(&connection, &place.file)?;
         if role == Role::Alerter {
             place.sync(&place.handle()?)?;
@@ -141,7 +143,7 @@ impl Agent {
         Ok(Self { connection, place, role })
     }
 
-    /// Whether a mark could be written now: the write lock can be had, and there is room. Nothing is changed.
+    /// Whether a mark could be written now: the write lock is available, and there is room. Nothing is changed.
     ///
     /// # Errors
     /// `Busy`, `Full` or `ReadOnly`, as a mark would meet it.
@@ -152,7 +154,7 @@ impl Agent {
         if room.flags().contains(FsFlags::ST_RDONLY) {
             return Err(JournalError::ReadOnly { path });
         }
-        // A file system without a count of inodes says zero of zero.
+        // A file system that does not count inodes reports zero of zero.
         let inodes = room.files() == 0 || room.files_available() > 0;
         let bytes = room.blocks_available().saturating_mul(room.fragment_size());
         if bytes < ROOM_FLOOR || !inodes { Err(JournalError::Full { path }) } else { Ok(()) }
@@ -180,7 +182,7 @@ impl Agent {
         result.map_err(|e| JournalError::sqlite(&self.place.file, e))
     }
 
-    /// Reads rows, and keeps those apart that cannot be believed.
+    /// Reads rows, and separates the damaged ones.
     fn rows<T>(
         &self,
         sql: &str,
@@ -198,7 +200,7 @@ impl Agent {
         Ok(Rows { sound, damaged })
     }
 
-    /// Hands on row after row, for whoever keeps but a few of many.
+    /// Passes on row after row, for a caller that keeps few of many.
     fn each(
         &self,
         sql: &str,
@@ -220,7 +222,7 @@ impl Agent {
         self.place.beside("-wal")
     }
 
-    /// Keeps the WAL bounded where no alerter runs. The mark is safe already, so a failure is no failure of the mark.
+    /// Keeps the WAL bounded without an alerter. The mark is safe already, so a failure does not count for it.
     fn checkpoint_if_large(&self) {
         let large = fs::metadata(self.wal()).is_ok_and(|wal| wal.len() > WAL_LIMIT);
         if large {
@@ -230,16 +232,16 @@ impl Agent {
 }
 
 impl Journal {
-    /// Opens the journal at an absolute path, after checking that nobody else could have written it.
+    /// Opens the journal at an absolute path, after checking that no other user could have written it.
     ///
     /// # Errors
-    /// See [`JournalError`]; a reader gets `Missing` where nothing was marked yet.
+    /// See [`JournalError`]; a reader gets `Missing` if nothing was marked yet.
     pub fn open(path: &Path, role: Role) -> Result<Self, JournalError> {
         let agent = Agent::open_as(path, role)?;
         Ok(Self { agent, all_folded: Cell::new(None), met: Vec::new() })
     }
 
-    /// Whether an alerter could open the journal at an absolute path, or make it there; nothing is made.
+    /// Whether an alerter could open the journal at an absolute path, or create it there; nothing is created.
     ///
     /// # Errors
     /// As [`Journal::open`].
@@ -250,7 +252,7 @@ impl Journal {
         if room.flags().contains(FsFlags::ST_RDONLY) {
             return Err(JournalError::ReadOnly { path: file });
         }
-        // Whoever is not root cannot look into it.
+        // Only root can see into it.
         if !geteuid().is_root() {
             return Ok(());
         }
@@ -275,8 +277,8 @@ impl Journal {
         ["", "-wal"].iter().filter_map(|s| fs::metadata(self.place.beside(s)).ok()).map(|m| m.len()).sum()
     }
 
-    /// Two numbers that stay the same for as long as nobody writes: SQLite's `data_version`, which counts what others
-    /// wrote, and the changes through this connection.
+    /// Two numbers that stay the same until the next write: SQLite's `data_version`, which counts other connections'
+    /// writes, and the changes through this one.
     ///
     /// # Errors
     /// As any read.
@@ -285,7 +287,7 @@ impl Journal {
         Ok((self.others_version()?, ours))
     }
 
-    /// A number that stays the same for as long as nobody else writes.
+    /// A number that stays the same until another connection writes.
     fn others_version(&self) -> Result<i64, JournalError> {
         self.sqlite(self.connection.pragma_query_value(None, "data_version", |row| row.get(0)))
     }
@@ -305,7 +307,7 @@ impl DerefMut for Journal {
     }
 }
 
-/// What may go wrong inside a transaction.
+/// The errors inside a transaction.
 enum Fault {
     Sqlite(rusqlite::Error),
     Journal(JournalError),
@@ -353,7 +355,7 @@ fn configure(connection: &Connection, role: Role) -> rusqlite::Result<()> {
     connection.busy_timeout(if alerter { ALERTER_BUSY } else { AGENT_BUSY })?;
     connection.set_db_config(DbConfig::SQLITE_DBCONFIG_DEFENSIVE, true)?;
     connection.set_db_config(DbConfig::SQLITE_DBCONFIG_TRUSTED_SCHEMA, false)?;
-    // Else SQLite compiles a statement anew for each limit that it is given: a quarter of the alerter's work, measured.
+    // Otherwise SQLite compiles a statement again for each value of its limit: a quarter of the alerter's work, measured.
     connection.set_db_config(DbConfig::SQLITE_DBCONFIG_ENABLE_QPSG, true)?;
     connection.set_db_config(DbConfig::SQLITE_DBCONFIG_NO_CKPT_ON_CLOSE, !alerter)?;
     connection.execute_batch("PRAGMA synchronous=FULL; PRAGMA mmap_size=0; PRAGMA temp_store=MEMORY; PRAGMA cell_size_check=ON; PRAGMA foreign_keys=ON;")?;
@@ -364,7 +366,7 @@ fn configure(connection: &Connection, role: Role) -> rusqlite::Result<()> {
     connection.pragma_update(None, "wal_autocheckpoint", frames)
 }
 
-/// Makes a whole journal under a name of its own and then moves it into place, so that nobody ever sees half of one.
+/// Creates a whole journal under a name of its own and then moves it into place, so that no reader sees half of one.
 fn make(place: &Place) -> Result<(), JournalError> {
     place.make_directory()?;
     let draft = place.beside(&format!(".{}.new", Uuid::now_v7()));
@@ -389,8 +391,7 @@ fn fill(draft: &Path) -> Result<(), JournalError> {
         let transaction = connection.transaction()?;
         store::schema::create(&transaction)?;
         transaction.commit()?;
-        // Closing would move the log into the database as well, but keep a fault to itself: then an empty file would
-        // be published.
+        // Closing would move the log into the database as well, but hide a fault: then an empty file would be published.
         connection.query_row("PRAGMA wal_checkpoint(TRUNCATE)", [], |_| Ok(()))
     })();
     filled.map_err(sqlite)?;
@@ -399,7 +400,7 @@ fn fill(draft: &Path) -> Result<(), JournalError> {
 
 fn publish(draft: &Path, place: &Place) -> Result<(), JournalError> {
     match renameat_with(CWD, draft, CWD, &place.file, RenameFlags::NOREPLACE) {
-        // Another process was faster: its journal is as good as ours.
+        // Another process was faster: its journal serves as well.
         Ok(()) | Err(Errno::EXIST) => Ok(()),
         Err(e) => Err(JournalError::io(&place.file, e.into())),
     }

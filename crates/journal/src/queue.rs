@@ -1,4 +1,4 @@
-//! The alerter's queue: which delivery is due, what an attempt came to, what holds one back, and how a mark ends.
+//! The alerter's queue: which delivery is due, the results of attempts, what holds a delivery, and how a mark ends.
 
 pub(crate) mod attempts;
 pub(crate) mod callbacks;

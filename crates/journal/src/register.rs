@@ -1,4 +1,4 @@
-//! What the cluster's register and this journal have of each other: entries, decisions, and what others did.
+//! The cluster's register and this journal: entries, decisions, and other controllers' changes.
 
 pub(crate) mod decisions;
 pub(crate) mod elsewhere;

@@ -1,7 +1,7 @@
-//! Retention: what nothing needs any more leaves the journal, a few rows at a time.
+//! Retention: old rows leave the journal, a few at a time.
 //!
-//! History goes by age and size; marks go by age, with all that was only about them. What is open stays, and so does what
-//! the intake still needs to know an outage again: else a mark that was told would be made once more.
+//! History goes by age and size; marks go by age, with their own records. Open ones stay, and so does what the intake
+//! needs to recognise an outage: otherwise a mark that was sent would be made again.
 
 use std::collections::HashMap;
 
@@ -16,33 +16,33 @@ use marks::id::MarkId;
 use marks::mark::MarkRow;
 use marks::time::Timestamp;
 
-/// So many rows of the history are looked at in one go: some milliseconds of the journal's thread.
+/// How many rows of the history are read at once: some milliseconds of the journal's thread.
 const ROWS: usize = 500;
-/// So many marks, of which each has several rows.
+/// How many marks, each with several rows.
 const MARKS: usize = 32;
-/// So many fencings without a mark, or decisions.
+/// How many fencings without a mark, or decisions.
 const OTHERS: usize = 100;
-/// A host whose return nobody noted keeps so many of its marks: as many as its connections that are kept.
+/// How many marks a host without a noted return keeps: as many as its stored connections.
 const LATER_MARKS: u32 = 16;
 
-/// What is to be kept.
+/// The limits.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Bounds {
     /// What ended before this may go.
     pub before: Timestamp,
-    /// Decisions about groups and hosts that were over before this may go: the history tells of them.
+    /// Decisions about groups and hosts that ended before this may go: the history has them.
     pub decided_before: Timestamp,
-    /// Above so many bytes in use the oldest history goes before its time,
+    /// Above this many bytes in use the oldest history goes early,
     pub max_bytes: u64,
-    /// but nothing that was written since then.
+    /// but no row that was written since then.
     pub floor: Timestamp,
 }
 
-/// Where a round through the journal is.
+/// The position of a round through the journal.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Round {
     part: Part,
-    /// The last row that was looked at: a number or a text, as the part has it.
+    /// The last row that was read: a number or a text, depending on the part.
     number: i64,
     text: Vec<u8>,
 }
@@ -71,7 +71,7 @@ impl Part {
 }
 
 impl Round {
-    /// Whether everything was looked at.
+    /// Whether everything was read.
     pub fn is_done(&self) -> bool {
         self.part == Part::Done
     }
@@ -85,7 +85,7 @@ impl Round {
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 struct Removed {
     count: usize,
-    /// The newest of it.
+    /// The time of the newest.
     until: Option<Timestamp>,
 }
 
@@ -97,12 +97,12 @@ impl Removed {
 }
 
 impl Journal {
-    /// Does one small step of a round: removes what may go of the next few rows, and writes one row of the history that says
-    /// how many and up to when. `stands` says whether an entry of this key stands in the register: what stands there stays
-    /// here, since it would be read again. Gives how many were removed.
+    /// Does one small step of a round: removes old rows among the next few, and writes one row of the history with their
+    /// number and newest time. `stands` says whether an entry with this key is in the register: such records stay here,
+    /// since they would be read again. Returns how many were removed.
     ///
     /// # Errors
-    /// As any write; the round is then where it was.
+    /// As any write; the round keeps its position then.
     pub fn prune(
         &mut self,
         bounds: &Bounds,
@@ -121,11 +121,11 @@ impl Journal {
                     (old_marks(transaction, bounds.before, stands, &mut at)?, "marks that had ended")
                 }
                 Part::Fencings => {
-                    (aside(transaction, bounds.before, stands, &mut at)?, "fencings that made no mark")
+                    (aside(transaction, bounds.before, stands, &mut at)?, "fencings without a mark")
                 }
                 Part::Decisions => {
                     let before = bounds.decided_before;
-                    (old_decisions(transaction, before, stands, &mut at)?, "decisions that were over")
+                    (old_decisions(transaction, before, stands, &mut at)?, "decisions that had ended")
                 }
                 Part::Endings => {
                     let before = bounds.decided_before;
@@ -148,7 +148,7 @@ impl Journal {
         Ok(removed)
     }
 
-    /// Bytes in use: the pages of the database without the free ones, which are used again before the file grows.
+    /// Bytes in use: the pages of the database without the free ones, which are reused before the file grows.
     ///
     /// # Errors
     /// As any read.
@@ -160,8 +160,8 @@ impl Journal {
     }
 }
 
-/// A round goes through the history from its oldest row until all that it looks at is young: rows stand in the order of
-/// writing, whatever the clock said.
+/// A round goes through the history from its oldest row until all rows that it reads are young: rows are in the order of
+/// writing, whatever the clock was.
 fn old_rows(
     transaction: &Transaction<'_>,
     bounds: &Bounds,
@@ -172,7 +172,7 @@ fn old_rows(
     let (mut removed, mut open, mut young) = (Removed::default(), HashMap::new(), 0);
     for (seq, row) in &rows {
         round.number = *seq;
-        // Nobody knows how old a damaged row is, nor what it is about.
+        // A damaged row's age and subject are unknown.
         let Ok(row) = row else { continue };
         if !may_go(row, bounds, is_too_large) {
             young += 1;
@@ -212,7 +212,7 @@ fn is_of_open_mark(
     Ok(is_open)
 }
 
-/// Whether anything of a mark may still be told; a damaged delivery may be.
+/// Whether anything of a mark may still be sent; a damaged delivery may be.
 fn is_open(transaction: &Transaction<'_>, row: &MarkRow) -> Result<bool, Fault> {
     let is_over = |delivery: &Checked<_>| delivery.as_ref().is_ok_and(is_final);
     Ok(row.settled.is_none() || !delivery_row::load_all(transaction, row.id)?.iter().all(is_over))
@@ -244,8 +244,8 @@ fn old_marks(
     Ok(removed)
 }
 
-/// A host's oldest mark alone: with a younger one gone, an older one would be taken for the host's last outage. While its host
-/// was not seen to be back, the next `off` may belong to its outage, however late.
+/// Only a host's oldest mark: without a younger one, an older one would count as the host's last outage. Until its host
+/// was seen to be back, the next `off` may belong to its outage, however late.
 fn is_long_over(transaction: &Transaction<'_>, row: &MarkRow, before: Timestamp) -> Result<bool, Fault> {
     let Some((_, settled)) = row.settled else { return Ok(false) };
     let times = [Some(settled), Some(row.made_at), Some(row.failure_time), row.returned_at];
@@ -257,7 +257,7 @@ fn is_long_over(transaction: &Transaction<'_>, row: &MarkRow, before: Timestamp)
     Ok(older == 0 && is_left && !has_news(transaction, row.id, before)?)
 }
 
-/// How many marks of its host come before a mark, and how many behind it.
+/// How many marks of its host come before a mark, and how many after it.
 fn others_of_host(transaction: &Transaction<'_>, row: &MarkRow) -> rusqlite::Result<(u32, u32)> {
     let sql = "SELECT count(*) FILTER (WHERE (failure_time, id) < (?2, ?3)),
              count(*) FILTER (WHERE (failure_time, id) > (?2, ?3)) FROM mark WHERE node = ?1";
@@ -265,8 +265,8 @@ fn others_of_host(transaction: &Transaction<'_>, row: &MarkRow) -> rusqlite::Res
     transaction.prepare_cached(sql)?.query_row(given, |found| Ok((found.get(0)?, found.get(1)?)))
 }
 
-/// Whether anything that belongs to a mark is younger than it: Pacemaker repeats `off`, and deliveries may end late. What
-/// cannot be believed may be young.
+/// Whether any record of a mark is younger than it: Pacemaker repeats `off`, and deliveries may end late. A damaged
+/// record may be young.
 fn has_news(transaction: &Transaction<'_>, mark: MarkId, before: Timestamp) -> rusqlite::Result<bool> {
     let sql = "SELECT EXISTS (SELECT 1 FROM delivery WHERE mark = ?1 AND ended_at >= ?2)
              OR EXISTS (SELECT 1 FROM sighting WHERE mark = ?1 AND at >= ?2)
@@ -285,7 +285,7 @@ fn stands_there(
     let fencings = "SELECT fencing FROM folded WHERE mark = ?1";
     let decisions = "SELECT id FROM decision WHERE mark = ?1";
     let (fencings, decisions) = (texts(transaction, fencings, mark)?, texts(transaction, decisions, mark)?);
-    // Nobody knows what a damaged id is.
+    // A damaged id is unknown.
     let Some((fencings, decisions)) = fencings.zip(decisions) else { return Ok(true) };
     let fencings = fencings.into_iter().map(|id| format!("f.{id}"));
     let decisions = decisions.into_iter().map(|id| format!("p.{id}"));
@@ -293,7 +293,7 @@ fn stands_there(
     Ok(own.into_iter().chain(fencings).chain(decisions).any(|key| stands(&key)))
 }
 
-/// None where one of them is no text any more.
+/// `None` if one of them is not text any more.
 fn texts(transaction: &Transaction<'_>, sql: &str, mark: MarkId) -> rusqlite::Result<Option<Vec<String>>> {
     let mut query = transaction.prepare_cached(sql)?;
     let rows = query.query_map([mark.to_string()], |row| raw_text(row, 0))?;
@@ -301,7 +301,7 @@ fn texts(transaction: &Transaction<'_>, sql: &str, mark: MarkId) -> rusqlite::Re
     Ok(rows.into_iter().map(|text| String::from_utf8(text).ok()).collect())
 }
 
-/// With everything that is only about it. A fencing goes with the record that it was taken in, or it would be new again.
+/// With its own records. A fencing goes with the row that it was taken in, or it would be new again.
 fn remove_mark(transaction: &Transaction<'_>, mark: MarkId) -> Result<(), Fault> {
     for fencing in texts(transaction, "SELECT fencing FROM folded WHERE mark = ?1", mark)?.unwrap_or_default()
     {
@@ -336,7 +336,7 @@ fn remove_fencing(transaction: &Transaction<'_>, fencing: &str) -> rusqlite::Res
     Ok(())
 }
 
-/// What was set aside or too old. What nobody has looked at yet stays, and so does what only looks as if somebody had.
+/// Records that were set aside or too old. Undecided ones stay, and so do those with a damaged decision.
 fn aside(
     transaction: &Transaction<'_>,
     before: Timestamp,
@@ -368,7 +368,7 @@ fn aside(
     Ok(removed)
 }
 
-/// Pauses, maintenances and releases of groups. What is in force has no end and stays.
+/// Pauses, maintenances and releases of groups. Those in effect have no end and stay.
 fn old_decisions(
     transaction: &Transaction<'_>,
     before: Timestamp,

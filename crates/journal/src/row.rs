@@ -19,7 +19,7 @@ pub(crate) const COLUMNS: &str = "m.id, m.node, m.fqdn, m.on_shared_storage, m.f
 /// How many columns that are.
 pub(crate) const WIDTH: usize = 15;
 
-/// A damaged row is left as it is, and is none here: whoever reads it will say so.
+/// A damaged row is left unchanged, and does not count here: its own reader reports it.
 pub(crate) fn load(transaction: &Transaction<'_>, id: MarkId) -> Result<Option<MarkRow>, Fault> {
     let sql = format!("SELECT {COLUMNS} FROM mark m WHERE m.id = ?1");
     let mut query = transaction.prepare_cached(&sql)?;
@@ -27,13 +27,13 @@ pub(crate) fn load(transaction: &Transaction<'_>, id: MarkId) -> Result<Option<M
     Ok(read.and_then(Result::ok))
 }
 
-/// What stands under a mark's id, as it is written in another row.
+/// The mark of an id that another row has.
 pub(crate) fn find(transaction: &Transaction<'_>, id: &str) -> rusqlite::Result<Option<Checked<MarkRow>>> {
     let sql = format!("SELECT {COLUMNS} FROM mark m WHERE m.id = ?1");
     transaction.prepare_cached(&sql)?.query_row([id], |row| Ok(decode(row))).optional()
 }
 
-/// Some marks behind an id as it stands there, in the order of their ids.
+/// Some marks after a raw id, in the order of their ids.
 pub(crate) fn page(
     transaction: &Transaction<'_>,
     after: &[u8],
@@ -45,12 +45,12 @@ pub(crate) fn page(
     query.query_map([after], |row| Ok((raw_text(row, 0)?, decode(row))))?.collect()
 }
 
-/// A mark that is not settled; a damaged row is none.
+/// A mark that is not settled; a damaged row does not count.
 pub(crate) fn load_open(transaction: &Transaction<'_>, id: MarkId) -> Result<Option<MarkRow>, Fault> {
     Ok(load(transaction, id)?.filter(|row| row.settled.is_none()))
 }
 
-/// Writes what may change; host, times and source never do.
+/// Writes the columns that may change; host, times and source never do.
 pub(crate) fn update(transaction: &Transaction<'_>, row: &MarkRow) -> rusqlite::Result<()> {
     let sql = "UPDATE mark SET fqdn = ?3, settlement = ?7, settled_at = ?8, standing = ?11, returned_at = ?14, digest = ?15 WHERE id = ?1";
     transaction.prepare_cached(sql)?.execute(with_digest("mark", columns(row)))?;
@@ -63,7 +63,7 @@ pub(crate) fn insert(transaction: &Transaction<'_>, row: &MarkRow) -> rusqlite::
     Ok(())
 }
 
-/// All but the digest.
+/// All columns but the digest.
 fn columns(row: &MarkRow) -> Vec<Value> {
     vec![
         row.id.to_string().into(),
@@ -124,7 +124,7 @@ fn decode_settled(row: &Row<'_>) -> Option<Option<(Settlement, Timestamp)>> {
     }
 }
 
-/// Takes the doubt from a mark, with event, sentence and actor for the history.
+/// Ends the doubt of a mark, with event, sentence and actor for the history.
 pub(crate) fn prove(
     transaction: &Transaction<'_>,
     mut row: MarkRow,
@@ -148,7 +148,7 @@ pub(crate) fn note(
     note_outcome(transaction, row, now, (event, None), detail, actor)
 }
 
-/// The same with what the event came to.
+/// The same with the event's word.
 pub(crate) fn note_outcome(
     transaction: &Transaction<'_>,
     row: &MarkRow,

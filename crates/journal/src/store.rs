@@ -1,4 +1,4 @@
-//! The file: where it lies, what may be in it, who may have it, and what its rows are read with.
+//! The file: its place, its schema, its lock, and how its rows are read.
 
 pub(crate) mod digest;
 pub(crate) mod lock;

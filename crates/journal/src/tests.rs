@@ -38,7 +38,7 @@ impl Home {
         Journal::open(&self.path, Role::Agent).unwrap_err().kind()
     }
 
-    /// A connection that knows nothing of our rules, as a fault or an attacker would have it.
+    /// A connection that ignores our rules, as a fault or an attacker might.
     pub(crate) fn raw(&self) -> Connection {
         Connection::open(&self.path).unwrap()
     }
@@ -74,7 +74,7 @@ pub(crate) fn marked_for_two(journal: &mut Journal, node: &str, at: Timestamp) -
     row.id
 }
 
-/// One attempt and what it came to; says whether the mark is settled with it.
+/// One attempt and its result; returns whether the mark is settled with it.
 pub(crate) fn attempt(journal: &mut Journal, mark: MarkId, route: &str, verdict: &Verdict) -> bool {
     journal.begin_attempt(mark, route).unwrap();
     journal.finish_attempt(mark, route, verdict, NOW).unwrap()
@@ -143,7 +143,7 @@ fn the_agent_leaves_the_wal_for_the_alerter() {
     drop(agent);
     let wal = fs::metadata(home.path.with_extension("db-wal")).unwrap();
     assert!(wal.len() > 0, "closing must not checkpoint");
-    // The broken variant: an ordinary connection, as the last one, takes the WAL away.
+    // The broken variant: an ordinary connection, as the last one, removes the WAL.
     home.raw().query_row("SELECT count(*) FROM fencing", [], |r| r.get::<_, i64>(0)).unwrap();
     assert!(!home.path.with_extension("db-wal").exists());
 }
@@ -251,7 +251,7 @@ fn a_changed_row_is_noticed_in_every_table() {
     raw.execute("UPDATE delivery SET body = ?1", [&b"compute2"[..]]).unwrap();
     let due = journal.due(NOW, "recovery", 10, None).unwrap();
     assert!(due.sound.is_empty() && due.damaged.len() == 1);
-    // It is in quarantine now: not due, not gone.
+    // It is quarantined now: not due, not gone.
     assert!(journal.due(NOW, "recovery", 10, None).unwrap().damaged.is_empty());
     assert_eq!(journal.deliveries_of(mark).unwrap().damaged.len(), 1);
     raw.execute("UPDATE mark SET fqdn = 'compute2.example.org'", []).unwrap();
@@ -288,7 +288,7 @@ fn a_changed_fold_or_line_of_history_is_not_believed() {
     raw.execute("UPDATE folded SET mark = NULL", []).unwrap();
     assert_eq!(journal.fence_count(mark).unwrap(), 0);
     let again = journal.unfolded_fencings().unwrap().sound;
-    assert_eq!(again.len(), 1, "it is looked at again");
+    assert_eq!(again.len(), 1, "it is read again");
     journal.add_to_mark(&again[0], (mark, Rule::SameConnection), NOW).unwrap();
     assert_eq!(journal.fence_count(mark).unwrap(), 1);
 }
@@ -361,8 +361,8 @@ fn after_a_clock_was_set_back_nothing_waits_longer_than_the_cap() {
     assert_eq!(journal.next_due(NOW, &routes()).unwrap(), Some(cap));
 }
 
-/// A start cuts the waits of a former daemon short, but a rejection has a schedule of its own, and says nothing of its route.
-/// The broken variant is a mark that was answered badly.
+/// A start shortens the waits of a previous daemon, but a rejection has its own schedule, and says nothing of its route.
+/// The broken variant is a mark with a bad answer.
 #[test]
 fn what_is_rejected_keeps_its_schedule_and_is_no_trouble_of_its_route() {
     let (late, cap) = (NOW + Duration::from_secs(3000), NOW + Duration::from_secs(30));
@@ -384,7 +384,7 @@ fn what_is_rejected_keeps_its_schedule_and_is_no_trouble_of_its_route() {
         journal.put_off_no_longer_than(NOW - SLOWEST).unwrap();
         assert!(
             journal.deliveries_of(mark).unwrap().sound[0].next_due <= NOW,
-            "but no clock keeps it for ever"
+            "but no clock keeps it forever"
         );
     }
 }
@@ -447,7 +447,7 @@ fn the_same_refusal_fills_the_history_once() {
 }
 
 #[test]
-fn a_second_alerter_is_told_who_holds_the_lock() {
+fn a_second_alerter_is_shown_which_process_holds_the_lock() {
     let home = Home::new();
     let journal = home.open(Role::Alerter);
     let lock = Lock::take(journal.path()).unwrap();
@@ -469,7 +469,7 @@ fn a_lock_file_of_a_dead_process_holds_nothing() {
     drop(Lock::take(journal.path()).unwrap());
 }
 
-/// What a killed daemon left running shares its lock, and ends within moments.
+/// A killed daemon's programs share its lock, and end within moments.
 #[test]
 fn what_a_dead_holder_left_running_is_waited_for() {
     let home = Home::new();
@@ -487,7 +487,7 @@ fn what_a_dead_holder_left_running_is_waited_for() {
     });
 }
 
-/// A daemon that was killed under a PID 1 that is slow to reap is not one that hangs.
+/// A daemon that was killed under a PID 1 that is slow to reap does not hang.
 #[test]
 fn a_zombie_holds_no_lock() {
     let home = Home::new();

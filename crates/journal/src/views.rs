@@ -1,4 +1,4 @@
-//! What is only read, for commands, notices, metrics and the page; and what a target was told.
+//! Read-only views, for commands, notices, metrics and the page; and the notices that were sent.
 
 pub(crate) mod concerns;
 pub(crate) mod damage;

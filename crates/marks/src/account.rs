@@ -1,4 +1,4 @@
-//! Which end each fencing and each sighting has (design, section 6, accounting). Pure: no I/O, and the time is an argument.
+//! The end of each fencing and each sighting (design, section 6, accounting). Pure: no I/O, and the time is an argument.
 
 use std::time::{Duration, Instant};
 
@@ -10,67 +10,67 @@ use crate::mark::Doubt;
 use crate::rule::Rule;
 use crate::time::Timestamp;
 
-/// A wait is over so long after its end at the latest: the history is read every ten seconds.
+/// How long a wait may last beyond its end: the history is read every ten seconds.
 pub const LATE: Duration = Duration::from_secs(30);
 
-/// A wait by one's own monotonic clock.
+/// A wait, by a monotonic clock.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Waiting {
     /// When the record was first seen.
     pub since: Instant,
-    /// For how long it may wait from then on.
+    /// How long it may wait from then on.
     pub lasts: Duration,
 }
 
 /// What holds the mark of a record.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Held {
-    /// Nobody vouches for it.
+    /// It has no proof yet.
     Doubt(Doubt),
-    /// Nobody knows under which name it is sent.
+    /// Its name is unknown.
     NoFqdn,
     /// Its row is damaged: it is never sent and never dropped.
     Damaged,
 }
 
-/// What stands under a mark's id.
+/// What the journal has under a mark's id.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Marked {
-    /// The host; none where the row is damaged.
+    /// The host; `None` if the row is damaged.
     pub node: Option<HostName>,
-    /// What holds it, where it is open and held.
+    /// What holds it, if it is open and held.
     pub held: Option<Held>,
 }
 
-/// What is known of what became of a record.
+/// What is known of a record's end.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Trace {
-    /// A row says that this mark took it in, and by which rule; with what stands under the mark's id.
+    /// A row says that this mark took it in, and by which rule; with the mark of that id.
     Joined(MarkId, Option<Rule>, Option<Marked>),
     /// A row says that it was set aside, and by which rule.
     Kept(Option<Rule>),
-    /// Nothing is kept: a rule sets it aside at each look.
+    /// Nothing is stored: a rule sets it aside at each poll.
     Aside(Rule),
-    /// Nothing is kept: it waits.
+    /// Nothing is stored: it waits.
     Waits(Waiting),
-    /// Nothing is kept: the mark that it would make is there already, and its row is damaged.
+    /// Nothing is stored: the mark that it would make exists already, and its row is damaged.
     Blocked(MarkId),
     /// Its row is damaged.
     Damaged,
-    /// Nothing at all.
+    /// Nothing is known.
     Nothing,
 }
 
 /// A fencing or a sighting.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Record {
-    /// What tells it apart from all others.
+    /// The key that distinguishes it from all others.
     pub key: String,
-    /// The host; none where its row is damaged.
+    /// The host; `None` if its row is damaged.
     pub node: Option<HostName>,
     /// When it says that the host was fenced.
     pub at: Option<Timestamp>,
-    /// What became of it.
+    /// What is known of its end.
     pub trace: Trace,
 }
 
@@ -89,21 +89,21 @@ pub enum End {
     Waiting(Instant),
 }
 
-/// Why a record has no end: what does not add up.
+/// Why a record has no end.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Gap {
-    /// The journal says that a mark took it in, and has no such mark.
+    /// The journal says that a mark took it in, but has no such mark.
     MarkGone,
-    /// That mark is another host's.
+    /// That mark belongs to another host.
     OtherHost,
-    /// No rule says why it was taken in or set aside.
+    /// There is no rule for why it was taken in or set aside.
     NoRule,
     /// It waits for longer than it may.
     Overdue,
     /// Its row is damaged.
     Damaged,
-    /// Nobody has decided anything about it; also what a newer daemon says that this program does not know.
+    /// Nothing was decided about it. This includes a newer daemon's word that this program does not know.
     #[serde(other)]
     Undecided,
 }
@@ -220,7 +220,7 @@ mod tests {
         assert_eq!(gap(&record(Trace::Nothing)), Gap::Undecided);
     }
 
-    /// The broken variant waits for ever: a record that is dated in the future is heard of by nobody.
+    /// The broken variant waits forever: nobody would notice a record with a future date.
     #[test]
     fn a_wait_ends_by_ones_own_clock() {
         let since = Instant::now();
@@ -254,7 +254,7 @@ mod tests {
         ]
     }
 
-    /// What is known of a record is whole.
+    /// Whether what is known of a record is consistent.
     fn is_whole(record: &Record, now: Instant) -> bool {
         match &record.trace {
             Trace::Joined(_, rule, found) => {
@@ -270,7 +270,7 @@ mod tests {
     }
 
     proptest! {
-        /// Each record of any set has one end exactly where what is known of it is whole, and is found otherwise.
+        /// A record has one end exactly if what is known of it is consistent; otherwise the gap is found.
         #[test]
         fn a_record_has_one_end_or_is_found(
             traces in prop::collection::vec(any_trace(Instant::now()), 0..40),

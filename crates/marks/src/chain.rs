@@ -1,56 +1,57 @@
-//! Escalation chains: which step of a mark's chain is told now, and when the next one is. Pure: the time is an argument.
+//! Escalation chains: which step of a mark's chain is notified now, and when the next one is. Pure: the time is an
+//! argument.
 
 use std::time::Duration;
 
 use crate::state::State;
 use crate::time::Timestamp;
 
-/// The word of a hold by the order of a chain: it is another step's turn. Only the chain itself ends it.
+/// The word of a hold by a chain's order: it is another step's turn. Only the chain itself ends it.
 pub const CHAIN: &str = "chain";
 
-/// A clock that stood runs on for so long at least.
+/// A clock that was stopped runs for at least this long again.
 pub const LEAST: Duration = Duration::from_secs(30);
 
-/// The place of a route in a chain, as it was configured when the mark was made.
+/// A route's place in a chain, as configured when the mark was made.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Link {
-    /// Its order: the first is 1.
+    /// Its position: the first is 1.
     pub step: u32,
-    /// So long it has to acknowledge the mark, from when it may first be told.
+    /// How long it has to acknowledge the mark, from the time when it may first be notified.
     pub timeout: Duration,
 }
 
-/// A step of a mark's chain, as far as it has come.
+/// A step of a mark's chain, and how far it has come.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Step {
-    /// What was configured.
+    /// Its configuration.
     pub link: Link,
-    /// When its time is over, while its clock runs; when it was left, once it was. None before its clock has begun, and
-    /// while the mark is held.
+    /// When its time ends, while its clock runs; when its turn ended, after that. `None` before its clock has started,
+    /// and while the mark is held.
     pub until: Option<Timestamp>,
-    /// What was left of its time when the mark was held.
+    /// The rest of its time when the mark was held.
     pub left: Option<Duration>,
-    /// Since when no step comes after it: it is tried for ever.
+    /// Since when no step comes after it: it is retried forever.
     pub exhausted_at: Option<Timestamp>,
 }
 
 impl Step {
-    /// One that was never told.
+    /// A step that was never notified.
     pub fn new(link: Link) -> Self {
         Self { link, until: None, left: None, exhausted_at: None }
     }
 
-    /// Whether it was ever its turn.
+    /// Whether its turn has ever come.
     pub fn has_begun(&self) -> bool {
         self.until.is_some() || self.left.is_some()
     }
 
-    /// When its clock began, as if it had never been stopped; none while it does not run.
+    /// When its clock started, as if it had never stopped; `None` while it is stopped.
     pub fn since(&self) -> Option<Timestamp> {
         self.until.map(|until| until - self.link.timeout)
     }
 
-    /// Lets its clock run, for what was left or for all of its time. Whatever was left, there is time for an attempt.
+    /// Starts its clock with the rest of its time, or all of it. There is always time for an attempt.
     pub fn run(&mut self, now: Timestamp) {
         let left = self.left.take().map(|left| left.max(LEAST));
         self.until = Some(now + left.unwrap_or(self.link.timeout));
@@ -61,14 +62,14 @@ impl Step {
         self.left = self.until.take().map(|until| until.since(now));
     }
 
-    /// Another step is next.
+    /// Its turn has ended.
     pub fn leave(&mut self, now: Timestamp) {
         self.exhausted_at = None;
         (self.until, self.left) = (Some(self.until.map_or(now, |until| until.min(now))), None);
     }
 }
 
-/// A step beside the state of its delivery.
+/// A step with the state of its delivery.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Seen {
     /// The step.
@@ -77,28 +78,28 @@ pub struct Seen {
     pub state: State,
     /// Whether it is held because it is another step's turn.
     pub waits: bool,
-    /// Whether its route is configured: else nobody can be told there.
+    /// Whether its route is configured: otherwise it cannot be notified.
     pub is_there: bool,
 }
 
 impl Seen {
-    /// Whether it is the one that may be told.
+    /// Whether it may be notified now.
     pub fn is_current(&self) -> bool {
         !self.waits && !self.state.is_final() && self.state != State::Quarantined
     }
 
-    /// Whether it can be its turn.
+    /// Whether its turn may come.
     fn can_come(&self) -> bool {
         self.waits && self.is_there
     }
 }
 
-/// Why the current step's turn is over.
+/// Why the current step's turn ended.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Why {
-    /// Its controller refused the mark.
+    /// Its controller rejected or refused the mark.
     Refused,
-    /// It had its time.
+    /// Its time ended.
     TimeOut,
     /// Its route is not configured any more.
     Missing,
@@ -106,22 +107,22 @@ pub enum Why {
     Gone,
 }
 
-/// What becomes of a chain now. The numbers are places in the list of its steps.
+/// What the chain does now. The numbers are indices in the list of its steps.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Next {
     /// Nothing changes.
     Stay,
-    /// The current step's clock runs from now on.
+    /// The current step's clock starts.
     Run(usize),
-    /// The current step's clock stands: its mark is held.
+    /// The current step's clock stops: its mark is held.
     Stop(usize),
     /// It is another step's turn.
     Escalate {
-        /// The step that is left, where it is still there.
+        /// The step whose turn ended, if it still exists.
         from: Option<usize>,
-        /// The one that may be told now.
+        /// The step whose turn it is.
         to: usize,
-        /// Why.
+        /// The reason.
         why: Why,
     },
     /// No step comes after the current one.
@@ -130,10 +131,10 @@ pub enum Next {
     End,
 }
 
-/// What becomes of a chain now. The next step comes only when the current one was refused, has had its time, or is gone, and
-/// never while an attempt of it is under way (P10). A step whose route is not configured is passed over: nobody could be told
-/// there. Where no route of the chain is left one such step is the current one all the same, so that somebody is asked about
-/// it. A mark that may not go keeps its place, and its clock stands.
+/// What the chain does now. The next step's turn comes only when the current step was refused, its time has ended, or it
+/// is gone, and never while one of its attempts is in flight (P10). A step whose route is not configured is passed over.
+/// If no route of the chain is configured, one such step is current all the same, so that an operator is asked about it.
+/// A mark that may not be sent keeps its place, and its clock stops.
 pub fn next(steps: &[Seen], may_go: bool, now: Timestamp) -> Next {
     if steps.iter().any(|seen| seen.state == State::Acknowledged) {
         let can_end = |seen: &Seen| !seen.state.is_final() && seen.state != State::InFlight;
@@ -163,9 +164,9 @@ fn of_current(steps: &[Seen], at: usize, now: Timestamp) -> Next {
         return Next::Stay;
     }
     let is_over = match step.until {
-        // The route of a later step has come back.
+        // The route of a later step is configured again.
         _ if step.exhausted_at.is_some() => true,
-        // What was left of it when the mark was held.
+        // The rest of its time when the mark was held.
         None if step.left == Some(Duration::ZERO) => true,
         None if *state != State::Parked => return Next::Run(at),
         // The clock was set back.
@@ -195,7 +196,7 @@ fn replace(steps: &[Seen]) -> Next {
     }
 }
 
-/// The next step that was never told, else the last that was, so that the mark is told for as long as there is a step that can.
+/// The next step that was never notified, else the last that was: the mark is sent as long as any step can be.
 fn another(steps: &[Seen]) -> Option<usize> {
     let new = earliest(steps, |seen| seen.can_come() && !seen.step.has_begun());
     new.or_else(|| latest(steps, Seen::can_come))

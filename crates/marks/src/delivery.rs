@@ -1,4 +1,4 @@
-//! A delivery: one mark on its way to one route, with the closed table of what may become of it.
+//! A delivery: one mark on its way to one route, with the closed table of its states.
 
 use serde::Serialize;
 
@@ -8,37 +8,37 @@ use crate::mark::Settlement;
 pub use crate::state::State;
 use crate::time::Timestamp;
 
-/// Behind a route's name: its deliveries that tell that a host is back.
+/// The suffix of a route's name for deliveries that report a host's return.
 pub const RETURN: &str = ".return";
 
-/// The words of attempts after which a route has a mark; without one of them only the whole mark is known to be told.
+/// The words of attempts after which a route has a mark; otherwise only the whole mark is known to be acknowledged.
 pub const TAKEN: [&str; 2] = ["acknowledged", "acknowledged-elsewhere"];
 
-/// The word of an attempt after which the receiver has taken the message, and confirms later that it has the mark. Nothing is
-/// wrong with the route then.
+/// The word of an attempt after which the receiver has accepted the message and confirms the mark later. The route works
+/// then.
 pub const ACCEPTED: &str = "accepted";
-/// The word where the receiver took the message again, and has not confirmed it in the time that it had before: somebody must
-/// look, and nobody waits for it any more.
+/// The word for a receiver that accepted the message again, but did not confirm it within the time of the first attempt:
+/// an operator must check it, and nothing waits for it any more.
 pub const NOT_CONFIRMED: &str = "not-confirmed";
 
-/// Where attempts may have arrived: those that are begun count, and only one that surely reached nobody does not.
+/// Where attempts may have arrived: each attempt counts from its beginning, unless it surely arrived nowhere.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Arrivals {
     /// How many.
     pub attempts: u32,
-    /// Where, in the words of the route's driver, each once; the newest is the last.
+    /// The targets, in the words of the route's driver, each once; the newest is the last.
     pub targets: Vec<String>,
 }
 
 impl Arrivals {
-    /// An attempt begins; nobody knows more of it until it has ended.
+    /// An attempt begins; its outcome is unknown until it has ended.
     pub fn begin(&mut self, target: &str) {
         self.attempts = self.attempts.saturating_add(1);
         self.targets.retain(|known| known != target);
         self.targets.push(target.to_owned());
     }
 
-    /// One of them reached nobody.
+    /// One of them arrived nowhere.
     pub fn take_back(&mut self) {
         self.attempts = self.attempts.saturating_sub(1);
         if self.attempts == 0 {
@@ -56,27 +56,27 @@ pub struct Delivery {
     pub route: String,
     /// Whether the mark stays open until this route has it; as configured when the delivery was made.
     pub required: bool,
-    /// Its step, where it is one of its mark's chain.
+    /// Its step, if it belongs to its mark's chain.
     pub chain: Option<Step>,
-    /// When its host failed: the mark's, for the order in which marks are told.
+    /// When its host failed: marks are sent in this order.
     pub failure_time: Timestamp,
-    /// Where it stands.
+    /// Its state.
     pub state: State,
-    /// The exact bytes that are sent, made once and the same on every attempt.
+    /// The exact bytes that are sent: made once, the same at every attempt.
     pub body: Vec<u8>,
     /// Attempts begun.
     pub attempts: u32,
-    /// Attempts of which nobody knows whether they arrived.
+    /// Attempts that may have arrived.
     pub ambiguous: u32,
     /// Where attempts may have arrived.
     pub arrivals: Arrivals,
-    /// When an operator let it go, whatever the route's terms said then.
+    /// When an operator released it, whatever the route's terms were then.
     pub released_at: Option<Timestamp>,
     /// When the next attempt is due.
     pub next_due: Timestamp,
-    /// What the newest attempt came to, where there was one.
+    /// The outcome of the newest attempt, if any.
     pub last: Option<Attempt>,
-    /// The receiver's reference, where it gave one.
+    /// The receiver's reference, if it gave one.
     pub reference: Option<String>,
     /// When it reached a final state.
     pub ended_at: Option<Timestamp>,
@@ -88,50 +88,51 @@ impl Delivery {
         self.required && self.chain.is_none()
     }
 
-    /// Whether it is a step behind its route's acknowledgement: these have a dot in their names, and no other route has.
+    /// Whether it is a step behind its route's acknowledgement: only these have a dot in their names.
     pub fn is_step(&self) -> bool {
         is_step(&self.route)
     }
 
-    /// Whether it tells that a host is back: no end of its mark ends it.
+    /// Whether it reports a return: no end of its mark ends it.
     pub fn is_return(&self) -> bool {
         self.route.ends_with(RETURN)
     }
 
-    /// Whether its endpoint has rejected this very mark: it is parked with a time of its own. What its route refuses is
-    /// parked and due at once.
+    /// Whether its endpoint has rejected this very mark: it is parked with a time of its own. A refused one is parked and
+    /// due at once.
     pub fn is_rejected(&self) -> bool {
         self.state == State::Parked && self.has_own_wait()
     }
 
-    /// Whether its last answer has put this very mark off; not so where nobody could be reached, or the route refused.
+    /// Whether its last answer put off this very mark; not if nothing could be reached, or the route refused.
     fn has_own_wait(&self) -> bool {
         self.last.as_ref().is_some_and(|last| self.next_due > last.at)
     }
 
-    /// Whether it is held because it is another step's turn in its mark's chain: nobody but the chain releases it, and
-    /// nobody has to look at it.
+    /// Whether it is held because it is another step's turn in its mark's chain: only the chain releases it, and no
+    /// operator needs to see it.
     pub fn waits_in_chain(&self) -> bool {
         let is_chains = self.last.as_ref().is_some_and(|last| last.kind == CHAIN);
         self.chain.is_some() && self.state == State::Held && is_chains
     }
 
-    /// What its chain sees of it. `is_there` says whether its route is configured.
+    /// The chain's view of it. `is_there` says whether its route is configured.
     pub fn seen(&self, is_there: bool) -> Option<Seen> {
         let waits = self.waits_in_chain();
         self.chain.map(|step| Seen { step, state: self.state, waits, is_there })
     }
 }
 
-/// Whether a delivery of this name is a route's further step, such as `R.confirm` or `R.return`: it tells nobody anything.
+/// Whether a delivery of this name is a route's further step, such as `R.confirm` or `R.return`: it reports no failure.
 pub fn is_step(route: &str) -> bool {
     route.contains('.')
 }
 
 impl State {
-    /// The word for a whole mark. A settled one is what it ended as. Of an open one it is the first of these that is true: one
-    /// of its deliveries is `quarantined`; it is `held`, by the policy, by a doubt or by a route's terms (`is_held` says
-    /// the first two; to wait for another step of its chain is no hold); one is `parked`; one is `in-flight`; else `pending`.
+    /// The word for a whole mark. A settled mark has the word of its end. An open mark has the first of these that is
+    /// true: one of its deliveries is `quarantined`; it is `held`, by the policy, by a doubt or by a route's terms
+    /// (`is_held` covers the first two; waiting for another step of its chain is no hold); one is `parked`; one is
+    /// `in-flight`; else `pending`.
     pub fn of_mark(settled: Option<Settlement>, is_held: bool, deliveries: &[Delivery]) -> Self {
         match settled {
             Some(how) => Self::at_the_end(how, true),
@@ -143,7 +144,7 @@ impl State {
     }
 }
 
-/// What an attempt came to.
+/// The outcome of an attempt.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct Attempt {
     /// When it ended.
@@ -180,7 +181,7 @@ pub(crate) mod tests {
         }
     }
 
-    /// The broken variants know a target twice, or forget where an attempt may have arrived.
+    /// The broken variants count a target twice, or lose where an attempt may have arrived.
     #[test]
     fn where_attempts_may_have_arrived_is_known_until_none_can_have() {
         let mut arrivals = Arrivals::default();
@@ -201,7 +202,7 @@ pub(crate) mod tests {
         assert!(!of(false, None) && !of(true, Some(Step::new(link))) && !of(false, Some(Step::new(link))));
     }
 
-    /// The broken variants take what a route's terms hold, or what is held of no chain, for a step whose turn it is not.
+    /// The broken variants take a hold by a route's terms, or one outside of chains, for a step whose turn it is not.
     #[test]
     fn a_step_waits_that_its_chain_holds() {
         let link = crate::chain::Link { step: 1, timeout: std::time::Duration::ZERO };
@@ -229,7 +230,7 @@ pub(crate) mod tests {
         assert_eq!(shown, [(false, false), (true, false), (true, true)]);
     }
 
-    /// The broken variants take what its route refuses, or what waits for its next attempt, for a mark that was rejected.
+    /// The broken variants take a refused mark, or one that waits for its next attempt, for a rejected one.
     #[test]
     fn a_mark_is_rejected_that_is_parked_with_a_time_of_its_own() {
         let is = |state, next_due| {
@@ -242,7 +243,7 @@ pub(crate) mod tests {
         assert!(!Delivery { state: State::Parked, ..delivery("recovery") }.is_rejected(), "nobody was asked");
     }
 
-    /// S2-23: nobody can set an arbitrary state.
+    /// S2-23: no caller can set an arbitrary state.
     #[test]
     fn no_way_leads_out_of_a_final_state() {
         for from in State::ALL.into_iter().filter(|s| s.is_final()) {
@@ -270,7 +271,7 @@ pub(crate) mod tests {
         }
     }
 
-    /// The broken variant looks at what is in flight first: the word of a mark that is parked would change with each attempt.
+    /// The broken variant checks in-flight deliveries first: the word of a parked mark would change with each attempt.
     #[test]
     fn an_open_mark_is_what_needs_somebody_most() {
         use State::{Held, InFlight, Parked, Pending, Quarantined};
@@ -292,7 +293,7 @@ pub(crate) mod tests {
         assert!(!State::Quarantined.may_become(State::InFlight));
     }
 
-    /// That another alerter told the mark says nothing of a route that did not have to take it.
+    /// An acknowledgement to another alerter says nothing of a route that is not required.
     #[test]
     fn what_ended_elsewhere_was_acknowledged_where_it_had_to_be() {
         let ends = |how| [true, false].map(|has_to| State::at_the_end(how, has_to));

@@ -6,7 +6,7 @@ use crate::host::HostName;
 use crate::id::FencingId;
 use crate::time::Timestamp;
 
-/// Who asked for the record.
+/// The origin of the record.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Origin {
@@ -14,9 +14,9 @@ pub enum Origin {
     Fencer,
     /// The agent was run by hand or by a script.
     Shell,
-    /// An operator gave the word with the command `mark` of the alerter.
+    /// An operator confirmed it with the alerter's command `mark`.
     Operator,
-    /// A client of the API said so over the network, which proves nothing.
+    /// A client of the API reported it over the network, which proves nothing.
     Api,
 }
 
@@ -38,16 +38,18 @@ impl Origin {
             .find(|origin| origin.as_str() == word)
     }
 
-    /// Whether it shows by itself, in the journal where it was written, that the host was fenced.
+    /// Whether it proves by itself that the host was fenced, in the journal where it was written.
     pub fn is_proof(self) -> bool {
         matches!(self, Self::Fencer | Self::Operator)
     }
 }
 
-/// Which life of the host was ended by its fencing (design, section 6). Another one means that the host was back in between.
+/// Which incarnation of the host its fencing ended (design, section 6). Another one means that the host was back in
+/// between.
 ///
-/// Of a remote node it is the last good connection: controller, call id and time of the newest successful start or monitor
-/// of its remote resource. Of a cluster node it is the first operation of its own since it joined: itself, call id and time.
+/// For a remote node it is the last good connection: controller, call id and time of the newest successful start or
+/// monitor of its remote resource. For a cluster node it is its own first operation since it joined: itself, call id and
+/// time.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 #[serde(transparent)]
 pub struct Incarnation(String);
@@ -58,7 +60,7 @@ impl Incarnation {
         Self(format!("{controller}/{call_id}/{seconds}"))
     }
 
-    /// As the journal keeps it.
+    /// The stored text.
     pub fn from_journal(text: String) -> Self {
         Self(text)
     }
@@ -68,7 +70,7 @@ impl Incarnation {
         &self.0
     }
 
-    /// When the connection was made, as far as the text says so.
+    /// When the connection was made, if the text says so.
     pub fn connected_at(&self) -> Option<Timestamp> {
         self.0.rsplit('/').next()?.parse().ok().map(Timestamp::from_seconds)
     }
@@ -81,7 +83,7 @@ pub struct Fencing {
     pub id: FencingId,
     /// The host's Pacemaker node name.
     pub node: HostName,
-    /// The plug that the fencer passed (`pcmk_host_map`), where it was passed.
+    /// The plug that the fencer passed (`pcmk_host_map`), if any.
     pub plug: Option<HostName>,
     /// When the agent was asked: the event's `failure_time`.
     pub asked_at: Timestamp,
@@ -89,15 +91,15 @@ pub struct Fencing {
     pub committed_at: Timestamp,
     /// The controller that saw it.
     pub seen_by: String,
-    /// Who asked for it.
+    /// Its origin.
     pub origin: Origin,
-    /// The host's last good connection, where the CIB could be read.
+    /// The host's last good connection, if the CIB could be read.
     pub incarnation: Option<Incarnation>,
-    /// Whether it was fenced before and has not been back since, by `node_fenced` in the CIB; `None` where the CIB could not
+    /// Whether it was fenced before and has not been back since, by `node_fenced` in the CIB; `None` if the CIB could not
     /// be read or does not say so.
     pub already_down: Option<bool>,
-    /// `domain` as the agent was given it; counts only where `[hosts]` is silent.
+    /// The agent's option `domain`; it counts only if `[hosts]` sets none.
     pub given_domain: Option<String>,
-    /// The opposite of `no_shared_storage` as the agent was given it; counts only where `[hosts]` is silent.
+    /// The agent's option: the opposite of `no_shared_storage`; it counts only if `[hosts]` sets none.
     pub given_shared_storage: Option<bool>,
 }

@@ -1,4 +1,4 @@
-//! Names of hosts: what is accepted, how they compare, how a node name becomes the name that is told.
+//! Names of hosts: which are valid, how they compare, and how a node name becomes the name that is sent.
 
 mod overlap;
 
@@ -20,18 +20,18 @@ const MAX_LEN: usize = 255;
 #[serde(transparent)]
 pub struct HostName(String);
 
-/// Why a text is no host name. The text itself is never part of the message: it may be hostile.
+/// Why a text is no host name. The message never shows the text: it may be hostile.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum HostNameError {
-    /// Nothing there.
+    /// It is empty.
     #[error("the host name is empty")]
     Empty,
     /// More than 255 bytes.
     #[error("the host name is longer than 255 bytes")]
     TooLong,
-    /// A character outside of the safe alphabet, or a first one that is no letter or digit.
+    /// A character outside of the safe alphabet, or a first one that is neither a letter nor a digit.
     #[error(
-        "the host name holds a character that is not allowed (allowed: letters, digits, '.', '_', '-'; first a letter or digit)"
+        "the host name has a character that is not allowed (allowed: letters, digits, '.', '_', '-'; first a letter or digit)"
     )]
     Character,
     /// Two dots in a row, or a dot at the end.
@@ -66,7 +66,7 @@ impl HostName {
         self.0.contains('.')
     }
 
-    /// The name with a domain behind it; the name itself where it already ends in that domain, label by label.
+    /// The name with a domain behind it; unchanged if it already ends in that domain, label by label.
     pub fn with_domain(&self, domain: &str) -> Result<Self, HostNameError> {
         let domain = domain.trim_start_matches('.');
         let already = self.lower().ends_with(&format!(".{}", domain.to_ascii_lowercase()));
@@ -124,26 +124,26 @@ pub enum HostPatternError {
     /// No pattern at all.
     #[error("the list of host patterns is empty")]
     Empty,
-    /// A character that no host name can hold.
+    /// A character that cannot be in a host name.
     #[error(
-        "a host pattern holds a character that no host name can hold (allowed beside '*' and '?': letters, digits, '.', '_', '-')"
+        "a host pattern has a character that no host name can have (allowed beside '*' and '?': letters, digits, '.', '_', '-')"
     )]
     Character,
-    /// An entry without a `*` or `?` that no host can be called.
-    #[error("an entry of the host patterns can be no host: {0}")]
+    /// An entry without a `*` or `?` that cannot be a host's name.
+    #[error("an entry of the host patterns is no valid host name: {0}")]
     NoHost(HostNameError),
 }
 
 impl HostPatterns {
-    /// Reads a comma list; spaces around an entry and empty entries are passed over.
+    /// Reads a comma list; spaces around an entry and empty entries are ignored.
     ///
-    /// An entry that no host can be called covers nobody here, and costs the others nothing: a fence device with one among
+    /// An entry that cannot be a host's name matches nothing and does not disturb the others: a fence device with one in
     /// its `hosts` must go on fencing.
     pub fn parse(list: &str) -> Result<Self, HostPatternError> {
         Self::read(list.split(','))
     }
 
-    /// Reads a list that is already split. An entry that no host can be called is refused.
+    /// Reads a list that is already split. An entry that cannot be a host's name is an error.
     pub fn from_entries<'a>(entries: impl IntoIterator<Item = &'a str>) -> Result<Self, HostPatternError> {
         let patterns = Self::read(entries)?;
         for name in patterns.0.iter().filter(|entry| !is_pattern(entry)) {
@@ -174,18 +174,18 @@ impl HostPatterns {
         self.0.iter().any(|pattern| glob_matches(pattern.as_bytes(), name.as_bytes()))
     }
 
-    /// Whether the name itself stands in the list, not merely a pattern that matches it.
+    /// Whether the name itself is in the list, not merely a pattern that matches it.
     pub fn names_literally(&self, host: &HostName) -> bool {
         self.0.iter().any(|pattern| pattern.eq_ignore_ascii_case(host.as_str()))
     }
 
-    /// How many names stand in the list; `None` where a pattern is among them, and nobody knows.
+    /// How many names are in the list; `None` if there is a pattern, which matches an unknown number.
     pub fn count(&self) -> Option<usize> {
         let (names, patterns) = self.split();
         patterns.is_empty().then_some(names.len())
     }
 
-    /// The names in the list; `None` where a pattern is among them, or what no host is called.
+    /// The names in the list; `None` if there is a pattern or an invalid name.
     pub fn listed(&self) -> Option<Vec<HostName>> {
         let (names, patterns) = self.split();
         let names = names.into_iter().map(|name| HostName::parse(name).ok()).collect();
@@ -206,12 +206,12 @@ impl HostPatterns {
             || patterns.iter().any(of_both)
     }
 
-    /// The place in this list, counted from 0, of the first entry that some name of the other list could match too.
+    /// The index of the first entry that has a name in common with the other list.
     pub fn first_overlap(&self, other: &Self) -> Option<usize> {
         self.0.iter().position(|entry| other.overlaps(&Self(vec![entry.clone()])))
     }
 
-    /// The entries in lower case, as a list for people.
+    /// The entries in lower case, for people.
     pub fn shown(&self) -> String {
         self.0.join(", ")
     }
@@ -255,10 +255,10 @@ fn glob_matches(pattern: &[u8], name: &[u8]) -> bool {
     pattern[p..].iter().all(|c| *c == b'*')
 }
 
-/// The name that is told for a node (design, section 2, "host"): the configured name, the mapped plug, the node name
-/// if it has a domain, the node name with `domain`. `None` means that the mark is held as `no-fqdn`.
+/// The name that is sent for a node (design, section 2, "host"): the configured name, the mapped plug, the node name if
+/// it has a domain, the node name with `domain`. `None` means that the mark is held as `no-fqdn`.
 ///
-/// A plug that equals the node is no mapping. A mapped plug without a dot is a short name: it too wants `domain`.
+/// A plug that equals the node is no mapping. A mapped plug without a dot is a short name, which needs `domain` too.
 pub fn resolve_fqdn(
     node: &HostName,
     plug: Option<&HostName>,
@@ -313,7 +313,7 @@ mod tests {
         assert_eq!(HostPatterns::parse("a;b"), Err(HostPatternError::Character));
     }
 
-    /// The broken variant looks at the characters alone: a name that can be no host makes a group's size unknown.
+    /// The broken variant checks the characters alone: a name that cannot be a host makes a group's size unknown.
     #[test]
     fn a_name_that_can_be_no_host_is_refused() {
         let long = "a".repeat(300);
@@ -359,17 +359,17 @@ mod tests {
 
     /// S1-37: short name to FQDN, and an FQDN left as it is; the suffix test is by label.
     #[test]
-    fn the_told_name_is_chosen_in_the_order_of_the_design() {
+    fn the_sent_name_is_chosen_in_the_order_of_the_design() {
         let names = BTreeMap::from([(name("compute9"), name("nine.example.org"))]);
-        let told = |node: &str, plug: Option<&str>, domain| {
+        let chosen = |node: &str, plug: Option<&str>, domain| {
             resolve_fqdn(&name(node), plug.map(name).as_ref(), &names, domain).map(|n| n.to_string())
         };
-        assert_eq!(told("Compute9", Some("x.y"), Some("d.e")).as_deref(), Some("nine.example.org"));
-        assert_eq!(told("c1", Some("c1.cloud.example"), Some("d.e")).as_deref(), Some("c1.cloud.example"));
-        assert_eq!(told("c1", Some("nova1"), Some("d.e")).as_deref(), Some("nova1.d.e"));
-        assert_eq!(told("c1.x.y", Some("c1.x.y"), Some("d.e")).as_deref(), Some("c1.x.y"));
-        assert_eq!(told("C1", Some("c1"), Some("d.e")).as_deref(), Some("C1.d.e"));
-        assert_eq!(told("c1", None, None), None);
+        assert_eq!(chosen("Compute9", Some("x.y"), Some("d.e")).as_deref(), Some("nine.example.org"));
+        assert_eq!(chosen("c1", Some("c1.cloud.example"), Some("d.e")).as_deref(), Some("c1.cloud.example"));
+        assert_eq!(chosen("c1", Some("nova1"), Some("d.e")).as_deref(), Some("nova1.d.e"));
+        assert_eq!(chosen("c1.x.y", Some("c1.x.y"), Some("d.e")).as_deref(), Some("c1.x.y"));
+        assert_eq!(chosen("C1", Some("c1"), Some("d.e")).as_deref(), Some("C1.d.e"));
+        assert_eq!(chosen("c1", None, None), None);
         assert_eq!(
             name("compute3example.com").with_domain("example.com").unwrap().as_str(),
             "compute3example.com.example.com"

@@ -7,13 +7,13 @@ use uuid::{Uuid, uuid};
 
 use crate::host::HostName;
 
-/// Namespace of the ids that are worked out from a host and an operation. Changing it would tell old outages again.
+/// Namespace of the ids that are computed from a host and an operation. Changing it would send old outages again.
 const OPERATIONS: Uuid = uuid!("6f1d2c0e-8a57-4b6b-9d39-5e0c7a41b2d8");
 
-/// Namespace of the ids of notices. Changing it would tell what is told already once more.
+/// Namespace of the ids of notices. Changing it would send old notices again.
 const NOTICES: Uuid = uuid!("8085fe0e-e508-432f-b646-4e409c78727c");
 
-/// A text that is no UUID.
+/// The text is not a UUID.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("not a UUID")]
 pub struct IdError;
@@ -56,7 +56,7 @@ impl OperationId {
         Ok(Self(id))
     }
 
-    /// What stands for a node that has joined, in the place of an operation: worked out of its name, without case.
+    /// The id in place of an operation's for a node that has joined: computed from its name, without case.
     pub fn of_join(node: &HostName) -> Self {
         let name = format!("{} join", node.as_str().to_ascii_lowercase());
         Self(Uuid::new_v5(&OPERATIONS, name.as_bytes()))
@@ -69,8 +69,8 @@ impl fmt::Display for OperationId {
     }
 }
 
-/// Id of one mark, and the idempotency key of its deliveries: the id of the mark's first fencing; where only evidence
-/// speaks of the outage, [`MarkId::of_operation`].
+/// Id of one mark, and the idempotency key of its deliveries: the id of the mark's first fencing, or
+/// [`MarkId::of_operation`] if there is only evidence.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize)]
 #[serde(transparent)]
 pub struct MarkId(Uuid);
@@ -81,8 +81,8 @@ impl MarkId {
         Uuid::try_parse(text).map(Self).map_err(|_| IdError)
     }
 
-    /// The id of a mark that evidence makes: a UUIDv5 of the host, without case, and the operation, so that every
-    /// controller arrives at the same one.
+    /// The id of a mark made from evidence: a UUIDv5 of the host, without case, and the operation, so that every
+    /// controller computes the same one.
     pub fn of_operation(host: &HostName, operation: OperationId) -> Self {
         let name = format!("{} {operation}", host.as_str().to_ascii_lowercase());
         Self(Uuid::new_v5(&OPERATIONS, name.as_bytes()))
@@ -90,19 +90,19 @@ impl MarkId {
 }
 
 impl MarkId {
-    /// The id of a mark that `node_fenced` makes: of the host and the second (epoch) that the CIB holds for all controllers.
+    /// The id of a mark made from `node_fenced`: of the host and the second (epoch) in the CIB, the same on all
+    /// controllers.
     pub fn of_node_fenced(host: &HostName, second: i64) -> Self {
         let name = format!("{} node_fenced {second}", host.as_str().to_ascii_lowercase());
         Self(Uuid::new_v5(&OPERATIONS, name.as_bytes()))
     }
 
-    /// The id of a notice, which goes the way of a mark: of who tells it and of what it tells, so that it has the same one
-    /// however often it is sent.
-    pub fn of_notice(controller: &str, told: &str) -> Self {
-        Self(Uuid::new_v5(&NOTICES, format!("{controller} {told}").as_bytes()))
+    /// The id of a notice, computed from its sender and its text: repetitions have the same id.
+    pub fn of_notice(controller: &str, text: &str) -> Self {
+        Self(Uuid::new_v5(&NOTICES, format!("{controller} {text}").as_bytes()))
     }
 
-    /// Whether it was worked out of evidence, not taken from a fencing.
+    /// Whether it was computed from evidence, not taken from a fencing.
     pub fn is_worked_out(self) -> bool {
         self.0.get_version_num() == 5
     }
@@ -157,7 +157,7 @@ mod tests {
 
     const OPERATION: &str = "e19eab25-6556-4644-89e9-f9bf9b151b87";
 
-    /// A known answer, worked out elsewhere: were it to change, outages would be told again under another id.
+    /// A known answer, computed by another program: a change would send outages again under another id.
     #[test]
     fn every_controller_arrives_at_the_same_id() {
         let id = |host: &str, operation: &str| {

@@ -1,9 +1,9 @@
-//! The words and the pure rules: what a host, a fencing, an outage and a mark are, and what may become of them. No I/O; no clock but
+//! The words and the pure rules: hosts, fencings, outages, marks and their states. No I/O; no clock but
 //! [`time::Timestamp::now`], which nothing in here calls.
 
-/// What became of every fencing and sighting, and by which rule.
+/// The end of every fencing and sighting, and by which rule.
 pub mod account;
-/// The order of a mark's routes, one behind the other.
+/// The order of a mark's routes in a chain.
 pub mod chain;
 /// One mark on its way to one route, and the closed table of its states.
 pub mod delivery;
@@ -13,21 +13,21 @@ pub mod fencing;
 pub mod host;
 /// Ids of fencings, marks and operations.
 pub mod id;
-/// What is told of an outage.
+/// What is sent of an outage.
 pub mod mark;
 /// One outage or two.
 pub mod outage;
-/// The entries of the register, and how each is written.
+/// The entries of the register, and their form.
 pub mod register;
-/// When a host is called back on a route that was notified of its failure.
+/// When a return is sent on a route that was notified of the failure.
 pub mod returning;
 /// Which rule ended a record.
 pub mod rule;
-/// A fencing as a witness other than `fence_mark` tells it.
+/// A fencing as a witness other than `fence_mark` reports it.
 pub mod sighting;
 /// The states of a delivery.
 pub mod state;
-/// What a route asks of a mark before the mark is sent there.
+/// A route's conditions for a mark.
 pub mod terms;
 /// Times in milliseconds since 1970.
 pub mod time;

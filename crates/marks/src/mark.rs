@@ -1,4 +1,4 @@
-//! A mark: what is told, one per outage of a host; what made it, and whether Pacemaker agrees.
+//! A mark: one per outage of a host, with its origin and its proof.
 
 use serde::{Serialize, Serializer};
 
@@ -7,14 +7,14 @@ use crate::host::HostName;
 use crate::id::MarkId;
 use crate::time::Timestamp;
 
-/// What is told about one outage. Everything here is settled at intake and never changes.
+/// What is sent of one outage. Intake sets all of it once.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct Mark {
     /// The id of its first fencing.
     pub id: MarkId,
     /// The host's Pacemaker node name.
     pub node: HostName,
-    /// The name that is told.
+    /// The name that is sent.
     pub fqdn: HostName,
     /// Whether the host's instances are backed by shared storage.
     pub on_shared_storage: bool,
@@ -34,7 +34,7 @@ pub enum Settlement {
     Dismissed,
     /// A configured rule ended it.
     Cancelled,
-    /// It was found long after the outage, and nobody can say whether it was told (design, section 6, horizon).
+    /// It was found long after the outage, and it is unknown whether it was sent (design, section 6, horizon).
     Expired,
 }
 
@@ -57,11 +57,11 @@ impl Settlement {
     }
 }
 
-/// What a mark was made of.
+/// The origin of a mark.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Source {
-    /// A record of `fence_mark`, or an operator's word.
+    /// A record of `fence_mark`, or an operator's confirmation.
     Fencing,
     /// Pacemaker's alert about a fencing.
     Alert,
@@ -90,19 +90,19 @@ impl Source {
     }
 }
 
-/// Whether a mark may be believed (design, section 6, proof).
+/// Whether a mark is trusted (design, section 6, proof).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Standing {
-    /// It may.
+    /// It is trusted.
     Proven(Proof),
     /// It is held until a proof comes.
     Doubtful(Doubt),
 }
 
-/// Who vouches for a mark.
+/// The proof of a mark.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Proof {
-    /// There is no cluster to ask: `register = "none"`.
+    /// There is no cluster: `register = "none"`.
     Alone,
     /// Pacemaker's fencer ran `fence_mark` on this controller.
     Journal,
@@ -116,17 +116,17 @@ pub enum Proof {
     Operator,
 }
 
-/// Why nobody vouches for it; the name of its hold.
+/// Why it has no proof; the name of its hold.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Doubt {
-    /// Somebody else than the fencer says so, or somebody confirmed a host that the cluster sees as a member.
+    /// Something other than the fencer reported it, or somebody confirmed a host that the cluster has as a member.
     Unconfirmed,
-    /// Only the register says so, which every member of `haclient` can write.
+    /// Only the register has it, which every member of `haclient` can write.
     Unproven,
-    /// Found after a failover without a trace in the register; the host is back.
+    /// Found after a failover without any trace in the register; the host is back.
     OutcomeUnknown,
-    /// Fenced once more, and nothing shows that the host was back in between: long after the mark of its outage had ended, or so
-    /// soon after an outage of an unknown connection that clocks cannot tell the two apart.
+    /// Fenced once more, without a sign that the host was back in between: long after the mark of its outage had ended,
+    /// or so soon after an outage with an unknown connection that clocks cannot distinguish the two.
     FencedAgain,
 }
 
@@ -165,7 +165,7 @@ impl Standing {
         Self::ALL.into_iter().find(|standing| standing.as_str() == word)
     }
 
-    /// The doubt, where there is one.
+    /// The doubt, if any.
     pub fn doubt(self) -> Option<Doubt> {
         match self {
             Self::Doubtful(doubt) => Some(doubt),
@@ -174,14 +174,14 @@ impl Standing {
     }
 }
 
-/// A mark as the journal keeps it.
+/// A mark in the journal.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct MarkRow {
     /// The id of its first fencing, or of the sighting that made it.
     pub id: MarkId,
     /// The host's Pacemaker node name.
     pub node: HostName,
-    /// The name that is told; none while the mark is held as `no-fqdn`.
+    /// The name that is sent; `None` while the mark is held as `no-fqdn`.
     pub fqdn: Option<HostName>,
     /// Whether the host's instances are backed by shared storage.
     pub on_shared_storage: bool,
@@ -191,11 +191,11 @@ pub struct MarkRow {
     pub generated_time: Timestamp,
     /// How and when it ended.
     pub settled: Option<(Settlement, Timestamp)>,
-    /// What it was made of.
+    /// Its origin.
     pub source: Source,
-    /// The connection that ended with the outage, where it is known.
+    /// The connection that ended with the outage, if known.
     pub incarnation: Option<Incarnation>,
-    /// Whether it may be believed.
+    /// Whether it is trusted.
     #[serde(serialize_with = "as_word")]
     pub standing: Standing,
     /// The controller whose alerter made it.
@@ -211,15 +211,14 @@ fn as_word<S: Serializer>(standing: &Standing, serializer: S) -> Result<S::Ok, S
 }
 
 impl MarkRow {
-    /// Whether nobody vouches for it yet, and it makes a difference whether somebody does: it may go, or what follows behind its
-    /// acknowledgement may.
+    /// Whether it still needs a proof: only then it may be sent, or what follows its acknowledgement.
     pub fn wants_proof(&self) -> bool {
         let is_over = self.settled.is_some_and(|(how, _)| how != Settlement::Acknowledged);
         self.standing.doubt().is_some() && !is_over
     }
 
-    /// What is told, once it is known under which name.
-    pub fn told(&self) -> Option<Mark> {
+    /// The mark that is sent, once its name is known.
+    pub fn to_mark(&self) -> Option<Mark> {
         Some(Mark {
             id: self.id,
             node: self.node.clone(),
@@ -254,9 +253,9 @@ pub(crate) mod tests {
         }
     }
 
-    /// What was told wants one too: its further steps wait for it.
+    /// An acknowledged mark needs one too: its further steps wait for it.
     #[test]
-    fn a_doubtful_mark_wants_a_proof_unless_it_ended_untold() {
+    fn a_doubtful_mark_wants_a_proof_unless_it_ended_unsent() {
         let (doubtful, proven) = (Standing::Doubtful(Doubt::Unproven), Standing::Proven(Proof::Alert));
         assert_eq!((doubtful.doubt(), proven.doubt()), (Some(Doubt::Unproven), None));
         for (standing, how, wants) in [
@@ -272,9 +271,9 @@ pub(crate) mod tests {
     }
 
     #[test]
-    fn a_mark_is_told_once_it_has_a_name() {
-        assert_eq!(row().told().map(|mark| mark.fqdn), row().fqdn);
-        assert_eq!(MarkRow { fqdn: None, ..row() }.told(), None);
+    fn a_mark_is_sent_once_it_has_a_name() {
+        assert_eq!(row().to_mark().map(|mark| mark.fqdn), row().fqdn);
+        assert_eq!(MarkRow { fqdn: None, ..row() }.to_mark(), None);
     }
 
     #[test]

@@ -12,18 +12,18 @@ use crate::rule::Rule;
 use crate::sighting::{Sighting, Witness};
 use crate::time::{CLOCK_SKEW, Timestamp};
 
-/// What one clock says of one moment differs by less than this: it counts whole seconds, and is asked a moment later. A host
-/// needs longer to come back and to fail again.
+/// Two readings of one clock for one moment differ by less than this: the clock has whole seconds and is read a moment
+/// later. A host takes longer to come back and fail again.
 pub const GRAIN: Duration = Duration::from_secs(5);
 
 pub use registered::{Registered, Traces, forgotten, is_twice, taken_in};
 
-/// Records of a host within this are one outage, where nothing better is known: `[intake] coalesce` where it is not set.
+/// Records of a host within this are one outage if nothing better is known: the default of `[intake] coalesce`.
 pub const COALESCE: Duration = Duration::from_secs(180);
-/// What is found later than this may have been told: `[intake] horizon` where it is not set.
+/// What is found later than this may already have been sent: the default of `[intake] horizon`.
 pub const HORIZON: Duration = Duration::from_secs(86_400);
 
-/// What decides whether the next fencing or sighting of a host belongs to an outage that has a mark.
+/// What decides whether the next fencing or sighting of a host belongs to a marked outage.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Outage {
     /// The mark.
@@ -32,36 +32,36 @@ pub struct Outage {
     pub first: Timestamp,
     /// The newest time of its fencings and sightings.
     pub newest: Timestamp,
-    /// The connections that ended with it, as far as they are known.
+    /// The connections that ended with it, if known.
     pub incarnations: Vec<Incarnation>,
     /// When its host was seen to be back.
     pub returned_at: Option<Timestamp>,
     /// How and when the mark ended.
     pub settled: Option<(Settlement, Timestamp)>,
-    /// Whether anything that is known here shows that its host was down.
+    /// Whether this controller has a proof that its host was down.
     pub is_proven: bool,
 }
 
-/// The outage that a record belongs to, and the rule that says so.
+/// The outage that a record belongs to, and the rule for that.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Joined<'a> {
     /// The outage.
     pub outage: &'a Outage,
-    /// Why it is that one.
+    /// The rule.
     pub rule: Rule,
 }
 
-/// What decides where nothing better is known.
+/// What decides if nothing better is known.
 #[derive(Clone, Copy, Debug)]
 pub struct Reach {
-    /// What is nearer than this is one outage, as far as clocks can tell.
+    /// Records nearer than this are one outage, as far as clocks show.
     pub coalesce: Duration,
-    /// There is no cluster to ask: clocks are all there is.
+    /// There is no cluster: only clocks decide.
     pub alone: bool,
 }
 
 impl Reach {
-    /// The same where the clocks of two controllers are compared.
+    /// The same for comparing the clocks of two controllers.
     fn widest(self) -> Duration {
         self.coalesce + CLOCK_SKEW
     }
@@ -70,9 +70,10 @@ impl Reach {
 /// A connection that a host had.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Connection {
-    /// Which one.
+    /// Its text.
     pub incarnation: Incarnation,
-    /// Since when, by the clock of this controller where it saw the connection appear, else by that of the controller that made it.
+    /// Since when, by this controller's clock if it saw the connection appear, else by the clock of the controller that
+    /// made it.
     pub since: Timestamp,
     /// Whether this controller saw it appear.
     pub was_seen: bool,
@@ -81,18 +82,18 @@ pub struct Connection {
 /// What is known of a host's connections.
 #[derive(Clone, Debug, Default)]
 pub struct Connections {
-    /// All that were ever known, in any order.
+    /// All known ones, in any order.
     pub all: Vec<Connection>,
-    /// The newest that the cluster remembers.
+    /// The newest one in the CIB.
     pub current: Option<Incarnation>,
-    /// Pacemaker has not fenced the host since it was connected last.
+    /// Pacemaker has not fenced the host since its last connection.
     pub is_back: bool,
-    /// It is a cluster node: its joins are seen, and what it does first comes after them.
+    /// It is a cluster node: its joins are seen, and its first operation comes after them.
     pub joins: bool,
 }
 
 impl Connections {
-    /// By this controller's clock where that can be said, when the host came back from an outage.
+    /// When the host came back from an outage, if possible by this controller's clock.
     fn return_from(&self, outage: &Outage) -> Option<Timestamp> {
         let back = outage.returned_at?;
         if self.joins {
@@ -112,8 +113,9 @@ impl Connections {
         self.all.iter().max_by_key(|connection| connection.since)
     }
 
-    /// Those that a sighting may have ended, and whether that is more than a guess. `node_fenced` is erased by each connection,
-    /// so it ended the newest, whatever the clocks say; if that is forgotten, the CIB shows an older one.
+    /// The connections that a sighting may have ended, and whether that is more than a guess. Each connection erases
+    /// `node_fenced`, so `node_fenced` ended the newest one, whatever the clocks are; if the CIB has lost that one, it
+    /// shows an older one.
     fn ended_by(&self, sighting: &Sighting) -> (Vec<&Incarnation>, bool) {
         let newest = self.newest().map(|connection| &connection.incarnation);
         match (sighting.witness, &self.current) {
@@ -125,19 +127,19 @@ impl Connections {
         }
     }
 
-    /// Whether clocks that differ cannot have changed the order of the connections and of that time.
+    /// Whether the order of the connections and of that time is certain although clocks differ.
     fn is_clear(&self, at: Timestamp) -> bool {
         self.all.iter().all(|connection| connection.was_seen || connection.since.distance(at) > CLOCK_SKEW)
     }
 
-    /// Whether the host was connected after it was seen down, and before an outage of which that connection is none. That the
-    /// CIB shows the outage's own connection as unfenced says nothing: this controller may read an old one.
+    /// Whether the host was connected after it was seen down, and before an outage that did not end that connection. The
+    /// CIB may show the outage's own connection as unfenced: this controller may read an old CIB.
     fn show_return(&self, outage: &Outage, seen: Timestamp, claimed: Timestamp) -> bool {
         let others = self.all.iter().filter(|c| !outage.incarnations.contains(&c.incarnation));
         others.map(|connection| connection.since).any(|since| seen + GRAIN < since && since < claimed)
     }
 
-    /// As far as they were made before the last one. The first monitor of a connection comes moments after its start.
+    /// Those made before the last one. The first monitor of a connection comes moments after its start.
     fn before_the_last(&self) -> Self {
         let latest = self.newest().map(|connection| connection.since);
         let before = self.all.iter().filter(|c| latest.is_none_or(|latest| c.since + GRAIN * 2 < latest));
@@ -158,11 +160,11 @@ impl Connections {
     }
 }
 
-/// The outage that a fencing belongs to, where there is one; outages come oldest first. What surely fits goes before what
-/// is only near: an outage whose connection is unknown must not take in what belongs to another one beside it. Before all
-/// goes what Pacemaker itself says: that the host was down already.
+/// The outage that a fencing belongs to, if any; outages come oldest first. A sure match goes before a near one: an
+/// outage with an unknown connection must not take in what belongs to another one beside it. Pacemaker's own word goes
+/// first: that the host was down already.
 pub fn of_fencing<'a>(fencing: &Fencing, outages: &'a [Outage], reach: Reach) -> Option<Joined<'a>> {
-    // Its own mark may be there already: only the record that it was taken in is missing.
+    // Its own mark may exist already, without the row that it was taken in.
     let own = outages.iter().find(|outage| outage.mark == fencing.id.into());
     let asked = fencing.asked_at;
     let has_room = |o: &&Outage| o.returned_at.is_none_or(|back| back >= asked) && takes_in(o, asked, reach);
@@ -174,42 +176,42 @@ pub fn of_fencing<'a>(fencing: &Fencing, outages: &'a [Outage], reach: Reach) ->
         .or_else(|| open().find(|o| may_have(fencing, o, reach.coalesce)).map(by(Rule::NearByClock)))
 }
 
-/// Whether an outage takes in anything that happened at that time. One that nothing proves may be none: what comes much later
-/// is a failure of its own. Where there are only clocks, so is what comes after its mark was told.
+/// Whether an outage takes in events of that time. An unproven outage may be none: what comes much later is a failure of
+/// its own. Without a cluster, so is everything after its mark was sent.
 fn takes_in(outage: &Outage, at: Timestamp, reach: Reach) -> bool {
-    let is_told = || outage.settled.is_some_and(|(_, ended)| ended + GRAIN < at);
+    let is_settled = || outage.settled.is_some_and(|(_, ended)| ended + GRAIN < at);
     !is_void(outage, at)
         && (is_believed(outage) || is_within(at, outage, reach.widest()))
-        && !(reach.alone && is_told())
+        && !(reach.alone && is_settled())
 }
 
-/// Something that is known here shows that the host was down, or another alerter, which told it, knew so.
+/// A proof is known here that the host was down, or another alerter sent the mark and so had one.
 fn is_believed(outage: &Outage) -> bool {
     outage.is_proven || outage.settled.is_some_and(|(how, _)| how == Settlement::Acknowledged)
 }
 
-/// A mark that an operator or its age has ended, while nothing showed that its host was ever down, takes in nothing that
-/// happened later: the host fails for the first time then.
+/// An operator or its age has ended this mark, and nothing proved that its host was ever down: it takes in nothing that
+/// happened later, which is the host's first failure.
 fn is_void(outage: &Outage, at: Timestamp) -> bool {
     let ended = outage.settled.filter(|(how, _)| matches!(how, Settlement::Dismissed | Settlement::Expired));
     !outage.is_proven && ended.is_some_and(|(_, ended)| ended < at)
 }
 
-/// Whether a record comes so long after the last one of an outage whose mark has ended that nobody expects it any more: the host
-/// may have been back and be down again, though nothing shows it.
+/// Whether a record comes so long after the last one of a settled outage that it is not expected any more: the host may
+/// have been back and be down again without a sign.
 pub fn is_over(outage: &Outage, at: Timestamp, reach: Reach) -> bool {
     outage.settled.is_some() && at.since(outage.newest) > reach.widest()
 }
 
-/// A host that was fenced and has not been back since is still in its newest outage, however late and whatever connection
-/// the cluster remembers. Nothing is said where that outage has ended by now, or was none, or where the fencing's connection
-/// is newer: the host was back after it, and was fenced again by something that is not known here.
+/// A host that was fenced and has not been back since is still in its newest outage, however late, and whatever
+/// connection the CIB has. There is no answer if that outage has ended or was none, or if the fencing's connection is
+/// newer: the host was back after it and was fenced again by something unknown here.
 fn of_host_already_down<'a>(fencing: &Fencing, outages: &'a [Outage], reach: Reach) -> Option<&'a Outage> {
     if fencing.already_down != Some(true) {
         return None;
     }
     let asked = fencing.asked_at;
-    // A late record of an earlier outage must not be taken for the next one: its connection tells, where clocks may not.
+    // A late record of an earlier outage must not count for the next one: its connection decides where clocks cannot.
     let has_begun = |o: &&Outage| match &fencing.incarnation {
         Some(seen) if o.incarnations.contains(seen) => o.first <= asked + CLOCK_SKEW,
         Some(_) if !o.incarnations.is_empty() => o.first + CLOCK_SKEW <= asked,
@@ -220,8 +222,8 @@ fn of_host_already_down<'a>(fencing: &Fencing, outages: &'a [Outage], reach: Rea
     (!was_back && takes_in(newest, asked, reach)).then_some(newest)
 }
 
-/// The outage that a word from outside speaks of, which proves nothing by itself: one that is still open, or one that was over
-/// so short a time ago that what is still said of it could be taken as a proof of another one.
+/// The outage that an unproven report concerns: an open one, or one that ended so recently that a late report could seem
+/// the proof of another one.
 pub fn spoken_of(outages: &[Outage], now: Timestamp, coalesce: Duration) -> Option<&Outage> {
     let is_open = |o: &Outage| o.settled.is_none() && o.returned_at.is_none();
     let end = |o: &Outage| o.returned_at.map_or(o.newest, |back| back.max(o.newest));
@@ -229,8 +231,7 @@ pub fn spoken_of(outages: &[Outage], now: Timestamp, coalesce: Duration) -> Opti
     outages.iter().rev().find(|outage| is_open(outage) || is_recent(outage))
 }
 
-/// Which of two connections was made first, as far as anybody can say: each controller orders its own, and the clocks of two
-/// may differ.
+/// Which of two connections was made first, if certain: each controller orders its own, and two clocks may differ.
 fn order(one: &Incarnation, other: &Incarnation) -> Option<Ordering> {
     let (first, second) = (one.connected_at()?, other.connected_at()?);
     let controller = |of: &Incarnation| of.as_str().split('/').next().map(str::to_owned);
@@ -238,7 +239,7 @@ fn order(one: &Incarnation, other: &Incarnation) -> Option<Ordering> {
     is_clear.then(|| first.cmp(&second))
 }
 
-/// In doubt it is: the host was back.
+/// In doubt it counts as newer: the host was back.
 fn is_newer(fencing: &Fencing, outage: &Outage) -> bool {
     let Some(seen) = &fencing.incarnation else { return false };
     match newest(&outage.incarnations) {
@@ -248,18 +249,18 @@ fn is_newer(fencing: &Fencing, outage: &Outage) -> bool {
     }
 }
 
-/// The same connection is the same outage, however late: Pacemaker repeats `off` without end. But of a host that was not
-/// fenced since it was connected last, that may be an older connection than its last one, which was forgotten with the
-/// controller that held it; or Pacemaker is still at its first fencing, whose end it has not noted yet. Clocks decide.
+/// The same connection is the same outage, however late: Pacemaker repeats `off` without end. But for a host that was not
+/// fenced since its last connection, it may be an older connection, because the CIB lost the last one with its
+/// controller; or Pacemaker has not noted the end of its first fencing yet. Then clocks decide.
 fn is_same(fencing: &Fencing, outage: &Outage, coalesce: Duration) -> bool {
     let same = fencing.incarnation.as_ref().is_some_and(|c| outage.incarnations.contains(c));
     same && (fencing.already_down != Some(false) || is_near(fencing.asked_at, outage, coalesce))
 }
 
-/// A newer connection means that the host was back in between, even seconds later; the same one was looked at before. A
-/// surely older one than the outage's says nothing (Pacemaker forgets the connections that a lost controller held), nor does an
-/// unknown one: only then are clocks compared. Nor is it a late record of an outage before, where the outage's connection was
-/// made long before.
+/// A newer connection means that the host was back in between, even seconds later; the same one was handled above. A
+/// surely older one decides nothing (Pacemaker forgets the connections of a lost controller), nor does an unknown one:
+/// only then clocks are compared. Nor is it a late record of an earlier outage if the outage's connection was made long
+/// before.
 fn may_have(fencing: &Fencing, outage: &Outage, coalesce: Duration) -> bool {
     let asked = fencing.asked_at;
     let says_nothing = match (&fencing.incarnation, newest(&outage.incarnations)) {
@@ -284,15 +285,15 @@ pub fn of_sighting<'a>(
     outages: &'a [Outage],
     reach: Reach,
 ) -> Option<Joined<'a>> {
-    // The mark of the same operation, which another controller made.
+    // The mark of the same operation, made by another controller.
     let own = outages.iter().find(|outage| outage.mark == sighting.mark_id());
     let rule = Rule::OwnMark;
     own.map(|outage| Joined { outage, rule }).or_else(|| at(sighting, connections, outages, (reach, GRAIN)))
 }
 
-/// The same once more before a sighting makes a mark of its own. Where the host is connected, and was not fenced since, no sighting
-/// ended that connection, although clocks that differ may say that it came later. What is `near-by-clock` with so wide a margin may
-/// as well be a failure of its own.
+/// The same again before a sighting makes a mark of its own. If the host is connected and was not fenced since, no
+/// sighting ended that connection, although differing clocks may suggest it. A match `near-by-clock` with such a wide
+/// margin may as well be a failure of its own.
 pub fn of_sighting_before_return<'a>(
     sighting: &Sighting,
     connections: &Connections,
@@ -320,7 +321,7 @@ fn at<'a>(
     let same = |outage: &&Outage| ended.iter().any(|connection| outage.incarnations.contains(connection));
     let near = |o: &&Outage| may_be(&ended, o) && is_within(at, o, reach.coalesce);
     let by = |rule| move |outage| Joined { outage, rule };
-    // Of several outages with one connection the newest that had begun; what surely fits goes first.
+    // Of several outages with one connection: the newest that had begun; a sure match goes first.
     let begun = |margin| open().filter(same).find(|outage| outage.first <= at + margin);
     let rule = if is_sure { Rule::SameConnection } else { Rule::LikelyConnection };
     let begun = match sighting.witness {
@@ -333,8 +334,8 @@ fn at<'a>(
         .or_else(|| open().find(near).map(by(Rule::NearByClock)))
 }
 
-/// Whether a sighting that belongs to an outage by a rule proves its mark. An operation ends after its agent was asked: where only
-/// clocks say that the two belong together, what is older proves nothing of it, nor does what is older than a return.
+/// Whether a sighting that belongs to an outage by a rule proves its mark. An operation ends after its agent was asked:
+/// if only clocks join the two, an older sighting proves nothing, nor does one older than a return.
 pub fn is_proof(
     joined: Joined<'_>,
     sighting: &Sighting,
@@ -345,8 +346,8 @@ pub fn is_proof(
     joined.rule.is_sure() || is_near && !connections.show_return(joined.outage, sighting.at, claimed)
 }
 
-/// Where a connection is unknown, clocks decide; and so they do where the outage began after the connection in force was
-/// made, but its fencing read an older one, since the newer one was forgotten.
+/// If a connection is unknown, clocks decide. They also decide if the outage began after the present connection, but its
+/// fencing read an older one because the CIB had lost the newer one.
 fn may_be(ended: &[&Incarnation], outage: &Outage) -> bool {
     let last = ended.iter().copied().max_by_key(|connection| connection.connected_at());
     match (last, newest(&outage.incarnations)) {
@@ -358,8 +359,8 @@ fn may_be(ended: &[&Incarnation], outage: &Outage) -> bool {
     }
 }
 
-/// The connections that may have been the last good one at that time: the newest that is surely older, and those that are
-/// as old as clocks can tell.
+/// The connections that may have been the last good one at that time: the newest that is surely older, and those that
+/// clocks cannot order.
 fn in_force(connections: &[Connection], at: Timestamp) -> Vec<&Incarnation> {
     let (earliest, latest) = (at - GRAIN, at + GRAIN);
     let surely = connections.iter().filter(|connection| connection.since <= earliest);
@@ -368,8 +369,8 @@ fn in_force(connections: &[Connection], at: Timestamp) -> Vec<&Incarnation> {
     newest.into_iter().chain(perhaps).map(|connection| &connection.incarnation).collect()
 }
 
-/// Whether clocks alone make it one outage: near enough, and the host was not seen in between. Pacemaker notes a return in
-/// whole seconds, and tells of a fencing a moment after it.
+/// Whether clocks alone make it one outage: near enough, and the host was not seen in between. Pacemaker notes a return
+/// in whole seconds, and reports a fencing a moment after it.
 fn is_near(at: Timestamp, outage: &Outage, coalesce: Duration) -> bool {
     outage.returned_at.is_none_or(|back| back + GRAIN >= at) && is_within(at, outage, coalesce)
 }
@@ -378,9 +379,9 @@ fn is_within(at: Timestamp, outage: &Outage, limit: Duration) -> bool {
     at.since(outage.newest) <= limit && outage.first.since(at) <= limit
 }
 
-/// When the host came back from an outage: when a connection was made that is newer than the outage's own, and not before the
-/// outage, whatever the clock of its controller says. Where the cluster has forgotten all connections, a member that was fenced
-/// long enough ago is back too.
+/// When the host came back from an outage: when a newer connection than the outage's own was made, but not before the
+/// outage, whatever the clock of its controller is. If the CIB has lost all connections, a member that was fenced long
+/// enough ago is back too.
 pub fn return_from(
     outage: &Outage,
     current: Option<&Incarnation>,
@@ -444,7 +445,7 @@ mod tests {
         Outage { mark, first, newest, incarnations, returned_at: None, settled: None, is_proven: true }
     }
 
-    /// One of a confirmation by hand, or of an agent run from a shell, that was ended.
+    /// An outage from a confirmation by hand or from a shell, which an operator ended.
     fn ended(how: Settlement, at: i64, is_proven: bool, outage: Outage) -> Outage {
         Outage { settled: Some((how, second(at))), is_proven, ..outage }
     }
@@ -469,7 +470,7 @@ mod tests {
         assert!(joins(&already_down(fencing(50_000, Some(10))), &outage(100, Some(10))));
     }
 
-    /// A word that proves nothing makes no mark beside one whose evidence may still come: that would prove it.
+    /// An unproven report makes no mark beside one whose evidence may still come: that would prove it.
     #[test]
     fn a_word_from_outside_speaks_of_an_open_outage_or_of_one_that_is_just_over() {
         let of =
@@ -507,11 +508,11 @@ mod tests {
         let known = ended(Settlement::Dismissed, 150, true, outage(100, Some(10)));
         assert!(joins(&already_down(fencing(50_000, Some(10))), &known));
         assert!(seen(50_000, &[10], std::slice::from_ref(&known)).is_some());
-        let told = ended(Settlement::Acknowledged, 150, false, outage(100, Some(10)));
-        assert!(joins(&already_down(fencing(50_000, Some(10))), &told), "another alerter knew better");
+        let settled = ended(Settlement::Acknowledged, 150, false, outage(100, Some(10)));
+        assert!(joins(&already_down(fencing(50_000, Some(10))), &settled), "another alerter had a proof");
     }
 
-    /// What the CIB calls fenced is then that mark's, and nothing of the outage before it.
+    /// The CIB's "fenced" then concerns that mark, and not the outage before it.
     #[test]
     fn behind_a_mark_that_ended_without_proof_no_older_outage_is_meant() {
         let outages = [outage(100, Some(3)), ended(Settlement::Dismissed, 450, false, outage(400, Some(10)))];
@@ -527,13 +528,13 @@ mod tests {
         Fencing { already_down: Some(false), ..fencing }
     }
 
-    /// The host came back over a controller that was then lost together with it. Without the CIB's word on it, the row
-    /// above swallows that.
+    /// The host came back through a controller that was then lost together with it. Without the CIB's word, the row above
+    /// swallows that.
     #[test]
     fn the_same_connection_of_a_host_that_was_not_fenced_since_is_another_outage_when_it_is_late() {
         let known = outage(100, Some(10));
         assert!(!joins(&was_up(fencing(281, Some(10))), &known));
-        assert!(joins(&fencing(281, Some(10)), &known), "nobody says that it was up");
+        assert!(joins(&fencing(281, Some(10)), &known), "nothing says that it was up");
         assert!(!joins(&was_up(fencing(100, Some(10))), &outage(281, Some(10))), "its record comes late");
     }
 
@@ -558,7 +559,7 @@ mod tests {
         assert_eq!(of(&was_up(fencing(700, Some(10))), &outages), None);
     }
 
-    /// Whatever was forgotten meanwhile: a host that was not back is in no other outage.
+    /// Whatever the CIB has lost: a host that was not back is in no other outage.
     #[test]
     fn a_host_that_is_down_already_is_in_its_newest_outage() {
         for made in [Some(10), Some(3), None] {
@@ -570,9 +571,9 @@ mod tests {
         assert_eq!(found, Some(&outages[1]), "the connection of the second is unknown");
     }
 
-    /// A host that boots in a second is back in the second in which its fencing is told. Seen in the lab.
+    /// A host that boots in a second is back in the second in which its fencing is reported. Seen in the lab.
     #[test]
-    fn what_is_told_of_a_fencing_in_the_second_of_the_return_belongs_to_it() {
+    fn a_sighting_of_a_fencing_in_the_second_of_the_return_belongs_to_it() {
         let known = returned(
             472,
             Outage { first: Timestamp(471_871), newest: Timestamp(471_871), ..outage(471, None) },
@@ -582,7 +583,7 @@ mod tests {
         assert_eq!(found(478_000), None, "that is another one");
     }
 
-    /// It was fenced after its return by something that is not known here yet.
+    /// Something unknown here fenced it after its return.
     #[test]
     fn a_host_that_is_down_again_is_in_no_outage_that_has_ended() {
         let down = |asked, made| already_down(fencing(asked, made));
@@ -603,7 +604,7 @@ mod tests {
         assert!(joins(&already_down(fencing(100, None)), &outage(280, Some(10))));
     }
 
-    /// As where it says nothing: clocks alone decide where no connection is known.
+    /// As without that word: clocks alone decide if no connection is known.
     #[test]
     fn of_a_host_that_was_up_and_an_unknown_connection_clocks_decide() {
         for (known, other) in [(None, None), (None, Some(10)), (Some(3), Some(10)), (Some(10), None)] {
@@ -617,8 +618,7 @@ mod tests {
         assert!(!joins(&fencing(104, Some(102)), &outage(100, Some(10))));
     }
 
-    /// A controller is lost together with what it remembers of the host's connection: the next `off` of the same outage
-    /// reads an older one.
+    /// A controller is lost with its connection of the host: the next `off` of the same outage reads an older one.
     #[test]
     fn an_older_connection_says_nothing_and_clocks_decide() {
         assert!(joins(&fencing(172, Some(3)), &outage(100, Some(10))));
@@ -631,8 +631,8 @@ mod tests {
         assert!(!joins(&fencing(100, Some(10)), &outage(120, Some(110))));
     }
 
-    /// A compute host and the controller that held its connection are lost together: what the cluster remembers is the
-    /// connection of the outage before.
+    /// A compute host and the controller with its connection are lost together: the CIB then has the connection of the
+    /// outage before.
     #[test]
     fn after_a_return_nothing_joins_whatever_the_connection() {
         for made in [Some(10), Some(3), None] {
@@ -692,7 +692,7 @@ mod tests {
         Sighting { node, witness, at, by_human: false }
     }
 
-    /// Connections that nobody here saw appear.
+    /// Connections that no controller here saw appear.
     fn known(connections: &[i64]) -> Connections {
         let connected =
             |made: &i64| Connection { incarnation: connection(*made), since: second(*made), was_seen: false };
@@ -714,7 +714,7 @@ mod tests {
         assert_eq!(seen(131, &[10], &[returned(115, outage(100, Some(10)))]), None);
     }
 
-    /// The alerter noted the connection at 110; the fencing read the one before it, since the newer one was forgotten.
+    /// The alerter noted the connection at 110; the fencing read an older one, since the CIB had lost the newer one.
     #[test]
     fn a_sighting_finds_the_outage_whose_fencing_read_an_older_connection() {
         let second = [returned(110, outage(100, Some(10))), outage(150, Some(10))];
@@ -765,7 +765,7 @@ mod tests {
         assert_eq!(back(&unknown, Some(120), true, 130), Some(second(120)));
     }
 
-    /// B5: somebody confirmed by hand a host that lived. The broken variant is one that Pacemaker vouches for.
+    /// B5: somebody confirmed by hand a host that was alive. The broken variant is one that Pacemaker confirms.
     #[test]
     fn an_outage_that_nothing_proves_takes_in_nothing_that_comes_later() {
         let unproven = Outage { is_proven: false, ..outage(100, Some(10)) };
@@ -785,35 +785,35 @@ mod tests {
             seen(400, &[10], std::slice::from_ref(&unproven)).is_some(),
             "coalesce, and what clocks may differ by"
         );
-        let told = ended(Settlement::Acknowledged, 150, false, outage(100, Some(10)));
-        assert!(joins(&fencing(day, Some(10)), &told), "another alerter knew better");
+        let settled = ended(Settlement::Acknowledged, 150, false, outage(100, Some(10)));
+        assert!(joins(&fencing(day, Some(10)), &settled), "another alerter had a proof");
     }
 
-    /// B7: the broken variants are open, or were heard of a moment ago.
+    /// B7: the broken variants are open, or had a report a moment ago.
     #[test]
     fn what_joins_an_outage_whose_mark_ended_long_ago_is_not_expected() {
-        let told = ended(Settlement::Acknowledged, 150, true, outage(100, Some(10)));
+        let settled = ended(Settlement::Acknowledged, 150, true, outage(100, Some(10)));
         let is_over = |outage: &Outage, at| is_over(outage, second(at), REACH);
-        assert!(!is_over(&told, 400) && is_over(&told, 401));
+        assert!(!is_over(&settled, 400) && is_over(&settled, 401));
         assert!(
-            !is_over(&Outage { newest: second(300), ..told.clone() }, 600),
+            !is_over(&Outage { newest: second(300), ..settled.clone() }, 600),
             "each is near to the one before it"
         );
-        assert!(!is_over(&outage(100, Some(10)), 50_000), "it is not told yet");
-        assert!(!is_over(&told, 10), "a late record");
+        assert!(!is_over(&outage(100, Some(10)), 50_000), "it is not settled yet");
+        assert!(!is_over(&settled, 10), "a late record");
     }
 
-    /// B8: nothing but clocks can tell there. The broken variant has a cluster.
+    /// B8: only clocks decide there. The broken variant has a cluster.
     #[test]
-    fn without_a_cluster_nothing_joins_a_mark_that_was_told_before() {
-        let told = ended(Settlement::Acknowledged, 102, true, outage(100, None));
+    fn without_a_cluster_nothing_joins_a_mark_that_was_settled_before() {
+        let settled = ended(Settlement::Acknowledged, 102, true, outage(100, None));
         let joins = |asked, outage: &Outage, alone| {
             of_fencing(&fencing(asked, None), std::slice::from_ref(outage), Reach { alone, ..REACH })
                 .is_some()
         };
-        assert!(joins(183, &told, false) && !joins(183, &told, true));
-        assert!(joins(107, &told, true), "the agent is run again at once where its answer was lost");
-        assert!(joins(183, &outage(100, None), true), "it is not told yet");
+        assert!(joins(183, &settled, false) && !joins(183, &settled, true));
+        assert!(joins(107, &settled, true), "the agent is run again at once where its answer was lost");
+        assert!(joins(183, &outage(100, None), true), "it is not settled yet");
     }
 
     fn by(controller: &str, made: i64) -> Incarnation {
@@ -822,7 +822,7 @@ mod tests {
 
     /// B3: a controller whose clock is behind connected the host later. The broken variant was made by the same controller.
     #[test]
-    fn of_two_controllers_the_older_looking_connection_may_be_the_newer_one() {
+    fn of_two_controllers_the_connection_that_seems_older_may_be_the_newer_one() {
         let known = Outage { incarnations: vec![by("ctl1", 400)], ..outage(600, None) };
         let late =
             |controller, made| Fencing { incarnation: Some(by(controller, made)), ..fencing(640, None) };
@@ -839,36 +839,36 @@ mod tests {
     fn a_connection_proves_whatever_the_clocks_say() {
         for recorded in [1000 - 119, 1000, 1000 + 119, 1000 + 170] {
             let claimed = Outage { is_proven: false, ..outage(recorded, Some(10)) };
-            let told = sighting(second(1004));
-            let joined = of_sighting(&told, &known(&[10]), std::slice::from_ref(&claimed), REACH).unwrap();
+            let seen = sighting(second(1004));
+            let joined = of_sighting(&seen, &known(&[10]), std::slice::from_ref(&claimed), REACH).unwrap();
             assert_eq!(joined.rule, Rule::SameConnection);
-            assert!(is_proof(joined, &told, claimed.first, &known(&[10])), "{recorded}");
+            assert!(is_proof(joined, &seen, claimed.first, &known(&[10])), "{recorded}");
         }
     }
 
-    /// The broken variant of the one above: where only clocks say that they belong together, what is older proves nothing.
+    /// The broken variant of the test above: if only clocks join the two, an older sighting proves nothing.
     #[test]
     fn an_old_sighting_does_not_prove_a_newer_claim_by_its_clock() {
-        let told = sighting(second(1000));
+        let seen = sighting(second(1000));
         let one = outage(1100, None);
         for rule in [Rule::NearByClock, Rule::LikelyConnection] {
             let is_proof =
-                |claimed| is_proof(Joined { outage: &one, rule }, &told, second(claimed), &known(&[10]));
+                |claimed| is_proof(Joined { outage: &one, rule }, &seen, second(claimed), &known(&[10]));
             assert!(is_proof(1120) && !is_proof(1121));
         }
         let close = [10, 950];
         let claimed = outage(1130, Some(950));
-        let joined = of_sighting(&told, &known(&close), std::slice::from_ref(&claimed), REACH).unwrap();
+        let joined = of_sighting(&seen, &known(&close), std::slice::from_ref(&claimed), REACH).unwrap();
         assert_eq!(joined.rule, Rule::LikelyConnection, "which connection it ended is a guess");
     }
 
-    /// The host was back between: what was seen before that is of another outage. The broken variants are a connection that was
-    /// made before, or that this outage ended, and what says more than clocks.
+    /// The host was back in between: what was seen before belongs to another outage. The broken variants are a connection
+    /// made before, or ended by this outage, and a rule that is more than clocks.
     #[test]
     fn what_was_seen_before_a_return_proves_nothing_after_it() {
-        let (told, claimed, own) = (sighting(second(1000)), outage(1080, Some(10)), outage(1080, Some(1020)));
+        let (seen, claimed, own) = (sighting(second(1000)), outage(1080, Some(10)), outage(1080, Some(1020)));
         let proves = |rule, connections: &[i64], outage| {
-            is_proof(Joined { outage, rule }, &told, second(1080), &known(connections))
+            is_proof(Joined { outage, rule }, &seen, second(1080), &known(connections))
         };
         for rule in [Rule::NearByClock, Rule::LikelyConnection] {
             assert!(!proves(rule, &[10, 1020], &claimed), "{rule:?}");
@@ -884,14 +884,14 @@ mod tests {
     /// This controller's CIB daemon hangs, and shows the host as it was before: its mark is proven all the same.
     #[test]
     fn a_cib_that_is_old_keeps_no_mark_from_its_proof() {
-        let (told, claimed) = (sighting(second(1001)), outage(1000, Some(950)));
+        let (seen, claimed) = (sighting(second(1001)), outage(1000, Some(950)));
         let stale = Connections { current: Some(connection(950)), is_back: true, ..known(&[10, 950]) };
-        let joined = of_sighting(&told, &stale, std::slice::from_ref(&claimed), REACH).unwrap();
+        let joined = of_sighting(&seen, &stale, std::slice::from_ref(&claimed), REACH).unwrap();
         assert_eq!(joined.rule, Rule::LikelyConnection);
-        assert!(is_proof(joined, &told, second(1000), &stale));
+        assert!(is_proof(joined, &seen, second(1000), &stale));
     }
 
-    /// Two outages of one connection as far as the records say: a sighting belongs to the one that had begun.
+    /// Two outages with one connection in the records: a sighting belongs to the one that had begun.
     #[test]
     fn of_two_outages_with_one_connection_the_one_that_had_begun_goes_first() {
         let both = [returned(103, outage(100, Some(10))), outage(170, Some(10))];
@@ -899,7 +899,7 @@ mod tests {
         assert_eq!(seen(171, &[10], &both), Some(&both[1]));
     }
 
-    /// B3: its alert is dated after the host's return, by a clock that is ahead. The broken variant was fenced since.
+    /// B3: its alert has a time after the host's return, by a clock that is ahead. The broken variant was fenced since.
     #[test]
     fn a_host_that_was_not_fenced_since_its_last_connection_failed_before_it() {
         let first = [returned(130, outage(100, Some(10)))];

@@ -1,4 +1,4 @@
-//! When a host is called back on a route that was notified of its failure. One rule, of typed state: nothing else decides it.
+//! When a return is sent on a route that was notified of the failure. One rule, on typed state, decides it.
 
 use std::collections::BTreeSet;
 use std::time::Duration;
@@ -9,22 +9,22 @@ use crate::mark::Settlement;
 use crate::state::State;
 use crate::time::Timestamp;
 
-/// The word of a return that is held because its route leads to another place by now.
+/// The word of a return that is held because its route now leads to another place.
 pub const OTHER_TARGET: &str = "other-target";
 
-/// Who is a member of the cluster, and was not fenced since: by one look.
+/// The members of the cluster that were not fenced since, by one poll.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Membership {
-    /// When it began.
+    /// When the poll began.
     pub at: Timestamp,
-    /// Who.
+    /// The members.
     pub members: BTreeSet<HostName>,
 }
 
-/// What is known of a failure, for whether a return of its host is owed to its route.
+/// What is known of a failure, to decide whether its route gets a return.
 #[derive(Clone, Copy, Debug)]
 pub struct Failure<'a> {
-    /// Its delivery; none where its row is damaged.
+    /// Its delivery; `None` if its row is damaged.
     pub delivery: Option<&'a Delivery>,
     /// How its mark ended.
     pub settled: Option<(Settlement, Timestamp)>,
@@ -47,15 +47,15 @@ impl Failure<'_> {
         })
     }
 
-    /// What an operator ended may still be on its way: so long as an exchange may take.
+    /// A delivery that an operator ended may still be in flight: for as long as an exchange may take.
     fn is_quiet(&self, now: Timestamp, limit: Duration) -> bool {
         let is_taken = self.delivery.is_some_and(|delivery| delivery.state == State::Acknowledged);
         let ended = self.delivery.and_then(|delivery| delivery.ended_at).or(self.settled.map(|(_, at)| at));
         is_taken || ended.is_none_or(|at| at + limit <= now || at > now)
     }
 
-    /// Whether a return is owed. A host that was not seen to come back has to be a member for long, and an operator must have
-    /// said that its mark is none.
+    /// Whether a return is due. A host that was not seen to come back has to be a member for long, and an operator must
+    /// have dismissed its mark.
     pub fn is_owed(&self, now: Timestamp, limit: Duration) -> bool {
         let is_dismissed = matches!(self.settled, Some((Settlement::Dismissed, _)));
         let is_over = self.delivery.is_none_or(|delivery| delivery.state.is_final());
@@ -67,35 +67,35 @@ impl Failure<'_> {
 /// What is known of a return whose turn it is.
 #[derive(Clone, Copy, Debug)]
 pub struct Return<'a> {
-    /// The delivery of the failure; none where its row is damaged.
-    pub told: Option<&'a Delivery>,
+    /// The delivery of the failure; `None` if its row is damaged.
+    pub sent: Option<&'a Delivery>,
     /// Where the route leads now.
     pub target: &'a str,
-    /// The host is a member now, by a look that is younger than each of its marks.
+    /// The host is a member now, by a poll that is younger than each of its marks.
     pub is_member: bool,
-    /// The route took a later mark of the host: the return of that one is sent.
+    /// The route acknowledged a later mark of the host: the return of that mark is sent.
     pub is_overtaken: bool,
-    /// An operator has said that it may go to wherever the route leads.
+    /// An operator has released it to wherever the route leads now.
     pub is_released: bool,
 }
 
-/// What becomes of a return.
+/// The decision on a return.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Ruling {
     /// It is sent.
     Go,
     /// It waits until the host is a member.
     Wait,
-    /// It is held: the route leads to another place than those that may have been notified, which are given.
+    /// It is held: the route leads to another place than the given ones, which may have been notified.
     Hold(Vec<String>),
     /// The return of a later mark is sent instead.
     Overtaken,
 }
 
 impl Return<'_> {
-    /// What becomes of it now, whatever other marks of its host wait for.
+    /// The decision on it now, whatever other marks of its host wait for.
     pub fn ruling(&self) -> Ruling {
-        let others = self.told.map(|told| elsewhere(told, self.target)).unwrap_or_default();
+        let others = self.sent.map(|sent| elsewhere(sent, self.target)).unwrap_or_default();
         match others.as_slice() {
             [_, ..] if !self.is_released => Ruling::Hold(others),
             _ if self.is_overtaken => Ruling::Overtaken,
@@ -105,11 +105,11 @@ impl Return<'_> {
     }
 }
 
-/// The places that may have been notified and are not the one to which the route leads; none where that one took the mark.
-pub fn elsewhere(told: &Delivery, target: &str) -> Vec<String> {
-    let targets = &told.arrivals.targets;
-    let is_taken = told.state == State::Acknowledged;
-    let is_ours = told.last.as_ref().is_some_and(|last| last.kind == TAKEN[0]);
+/// The places that may have been notified, except the route's present one; none if that one acknowledged the mark.
+pub fn elsewhere(sent: &Delivery, target: &str) -> Vec<String> {
+    let targets = &sent.arrivals.targets;
+    let is_taken = sent.state == State::Acknowledged;
+    let is_ours = sent.last.as_ref().is_some_and(|last| last.kind == TAKEN[0]);
     match targets.last() {
         Some(newest) if is_taken && is_ours && newest == target => Vec::new(),
         _ => targets.iter().filter(|other| *other != target).cloned().collect(),
@@ -132,7 +132,7 @@ mod tests {
         delivery
     }
 
-    /// Of a host that was seen to come back.
+    /// A failure whose host was seen to come back.
     fn back(delivery: &Delivery) -> Failure<'_> {
         let delivery = Some(delivery);
         let (settled, was_elsewhere) = (None, false);
@@ -153,12 +153,12 @@ mod tests {
             (State::Dismissed, "connect", 1, true),
             (State::Pending, "connect", 1, false),
         ] {
-            let told = of(state, kind, attempts, None);
-            assert_eq!(is_owed(back(&told)), owed, "{state:?} {kind} {attempts}");
+            let sent = of(state, kind, attempts, None);
+            assert_eq!(is_owed(back(&sent)), owed, "{state:?} {kind} {attempts}");
         }
-        let untold = of(State::Dismissed, "connect", 0, None);
-        assert!(is_owed(Failure { was_elsewhere: true, ..back(&untold) }));
-        assert!(is_owed(Failure { delivery: None, ..back(&untold) }), "nobody knows what was sent");
+        let unsent = of(State::Dismissed, "connect", 0, None);
+        assert!(is_owed(Failure { was_elsewhere: true, ..back(&unsent) }));
+        assert!(is_owed(Failure { delivery: None, ..back(&unsent) }), "it is unknown what was sent");
     }
 
     #[test]
@@ -175,7 +175,7 @@ mod tests {
 
     #[test]
     fn a_host_that_was_never_away_is_called_back_where_an_operator_says_so() {
-        let told = of(State::Acknowledged, TAKEN[0], 1, None);
+        let sent = of(State::Acknowledged, TAKEN[0], 1, None);
         for (how, is_member_for_long, has_returned, owed) in [
             (Settlement::Dismissed, true, false, true),
             (Settlement::Dismissed, false, false, false),
@@ -183,24 +183,24 @@ mod tests {
             (Settlement::Acknowledged, false, true, true),
         ] {
             let settled = Some((how, NOW));
-            let failure = Failure { settled, is_member_for_long, has_returned, ..back(&told) };
+            let failure = Failure { settled, is_member_for_long, has_returned, ..back(&sent) };
             assert_eq!(is_owed(failure), owed, "{how:?} {is_member_for_long} {has_returned}");
         }
     }
 
     #[test]
-    fn a_return_goes_to_a_member_where_its_failure_was_told() {
-        let mut told = of(State::Dismissed, "connect", 1, None);
-        told.arrivals.targets = vec!["a".to_owned()];
+    fn a_return_goes_to_a_member_where_its_failure_was_sent() {
+        let mut sent = of(State::Dismissed, "connect", 1, None);
+        sent.arrivals.targets = vec!["a".to_owned()];
         let to = |target| Return {
-            told: Some(&told),
+            sent: Some(&sent),
             target,
             is_member: true,
             is_overtaken: false,
             is_released: false,
         };
         assert_eq!(to("a").ruling(), Ruling::Go);
-        assert_eq!(Return { told: None, ..to("b") }.ruling(), Ruling::Go);
+        assert_eq!(Return { sent: None, ..to("b") }.ruling(), Ruling::Go);
         assert_eq!(Return { is_member: false, ..to("a") }.ruling(), Ruling::Wait);
         assert_eq!(Return { is_member: false, is_overtaken: true, ..to("a") }.ruling(), Ruling::Overtaken);
         assert_eq!(Return { is_overtaken: true, ..to("b") }.ruling(), Ruling::Hold(vec!["a".to_owned()]));
@@ -216,9 +216,9 @@ mod tests {
             (State::Dismissed, TAKEN[0], "b", vec!["a"]),
             (State::Dismissed, TAKEN[0], "c", vec!["a", "b"]),
         ] {
-            let mut told = of(state, kind, 1, None);
-            told.arrivals.targets = vec!["a".to_owned(), "b".to_owned()];
-            assert_eq!(elsewhere(&told, target), others, "{state:?} {kind} {target}");
+            let mut sent = of(state, kind, 1, None);
+            sent.arrivals.targets = vec!["a".to_owned(), "b".to_owned()];
+            assert_eq!(elsewhere(&sent, target), others, "{state:?} {kind} {target}");
         }
     }
 }

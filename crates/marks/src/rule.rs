@@ -1,4 +1,4 @@
-//! Why a fencing or a sighting has the end that it has: one word for each rule, which stands in the journal beside the record.
+//! Why a fencing or a sighting has its end: one word for each rule, stored in the journal beside the record.
 
 use serde::Serialize;
 
@@ -12,17 +12,17 @@ pub enum Rule {
     OwnMark,
     /// Pacemaker says that the host was fenced before and has not been back since.
     AlreadyDown,
-    /// It ended the same connection as the mark's outage, and nothing speaks for another one.
+    /// It ended the same connection as the mark's outage, and nothing contradicts.
     SameConnection,
     /// The same, but another connection was made so close to it that the clocks of two controllers may be in the wrong order.
     LikelyConnection,
     /// By the clocks it came after the host's return, but Pacemaker has not fenced the host since.
     BeforeReturn,
-    /// No connection is known that could tell: the times are within `coalesce`.
+    /// No connection decides: the times are within `coalesce`.
     NearByClock,
     /// `[hosts] match` does not cover its host.
     NotCovered,
-    /// An alerter had it so long ago that the register has forgotten it.
+    /// An alerter had it so long ago that the register has dropped it.
     Past,
     /// Another host has a mark of its id.
     IdTaken,
@@ -30,9 +30,9 @@ pub enum Rule {
     UnknownHost,
     /// Pacemaker remembers it from before the first alerter of this cluster.
     BeforeInstallation,
-    /// It is `node_fenced` of a fencing that was confirmed by hand: the history has its own word of that.
+    /// It is `node_fenced` of a fencing that was confirmed by hand, which the history reports itself.
     ConfirmedByHand,
-    /// It is `node_fenced` of a host that is a member: it is left over.
+    /// It is `node_fenced` of a host that is a member: it is a leftover.
     Member,
 }
 
@@ -80,12 +80,12 @@ impl Rule {
         Self::ALL.into_iter().find(|rule| rule.as_str() == word)
     }
 
-    /// Whether the record belongs to a mark by it; else it was set aside.
+    /// Whether the record belongs to a mark by it; otherwise it was set aside.
     pub fn has_mark(self) -> bool {
         self < Self::NotCovered
     }
 
-    /// Whether it says more than clocks: what joins a mark by it is of that outage, whatever the clocks say.
+    /// Whether it is more than clocks: a record that joins a mark by it belongs to that outage, whatever the clocks are.
     pub fn is_sure(self) -> bool {
         !matches!(self, Self::LikelyConnection | Self::NearByClock)
     }

@@ -1,11 +1,11 @@
-//! A sighting: one successful fencing of a host, as a witness other than `fence_mark` tells it.
+//! A sighting: one successful fencing of a host, reported by a witness other than `fence_mark`.
 
 use crate::host::HostName;
 use crate::id::{MarkId, OperationId};
 use crate::mark::{Proof, Source};
 use crate::time::Timestamp;
 
-/// Who tells of a fencing.
+/// The witness of a fencing.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum Witness {
     /// Pacemaker's alert, kept by `alert_mark`.
@@ -21,16 +21,16 @@ pub enum Witness {
 pub struct Sighting {
     /// The host's Pacemaker node name.
     pub node: HostName,
-    /// Who tells.
+    /// The witness.
     pub witness: Witness,
     /// When the operation ended.
     pub at: Timestamp,
-    /// Whether nothing but an operator's word stands behind it (`stonith_admin --confirm`).
+    /// Whether an operator's confirmation is its only basis (`stonith_admin --confirm`).
     pub by_human: bool,
 }
 
 impl Sighting {
-    /// What tells it apart from every other sighting.
+    /// Its key, which distinguishes it from every other sighting.
     pub fn key(&self) -> String {
         let node = self.node.as_str().to_ascii_lowercase();
         match self.witness {
@@ -40,7 +40,7 @@ impl Sighting {
         }
     }
 
-    /// The id of the mark that it makes where no other does.
+    /// The id of the mark that it makes if there is no other.
     pub fn mark_id(&self) -> MarkId {
         match self.witness {
             Witness::Alert(operation) => MarkId::of_operation(&self.node, operation),
@@ -48,7 +48,7 @@ impl Sighting {
         }
     }
 
-    /// What it makes a mark of.
+    /// The origin of the mark that it makes.
     pub fn source(&self) -> Source {
         match self.witness {
             Witness::Alert(_) => Source::Alert,
@@ -57,7 +57,7 @@ impl Sighting {
         }
     }
 
-    /// What it proves a mark with.
+    /// The proof that it gives a mark.
     pub fn proof(&self) -> Proof {
         match self.witness {
             Witness::Alert(_) => Proof::Alert,
@@ -71,9 +71,9 @@ impl Sighting {
 mod tests {
     use super::*;
 
-    /// One fencing that three tell of is known by three keys, and by its id wherever the operation is not known.
+    /// One fencing that three witnesses report has three keys; without the operation's id, the key is the only identity.
     #[test]
-    fn who_tells_decides_what_it_is_known_by() {
+    fn the_witness_decides_what_it_is_known_by() {
         let node = HostName::parse("Compute1").unwrap();
         let operation = OperationId::parse("e19eab25-6556-4644-89e9-f9bf9b151b87").unwrap();
         let fenced = MarkId::of_node_fenced(&node, 7);
@@ -94,9 +94,9 @@ mod tests {
                 Proof::NodeFenced,
             ),
         ] {
-            let told = Sighting { node: node.clone(), witness, at: Timestamp(7999), by_human: false };
-            assert_eq!((told.key(), told.mark_id()), (key, id));
-            assert_eq!((told.source(), told.proof()), (source, proof));
+            let sighting = Sighting { node: node.clone(), witness, at: Timestamp(7999), by_human: false };
+            assert_eq!((sighting.key(), sighting.mark_id()), (key, id));
+            assert_eq!((sighting.source(), sighting.proof()), (source, proof));
         }
     }
 }

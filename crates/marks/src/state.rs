@@ -1,4 +1,4 @@
-//! The states of a delivery, and the closed table of how one follows another.
+//! The states of a delivery, and the closed table of transitions.
 
 use serde::Serialize;
 
@@ -10,13 +10,13 @@ use crate::mark::Settlement;
 pub enum State {
     /// Waits for its next attempt.
     Pending,
-    /// An attempt is under way; after a crash nobody knows how it ended.
+    /// An attempt is in flight; after a crash its outcome is unknown.
     InFlight,
     /// The recovery controller took it.
     Acknowledged,
-    /// A named reason keeps it back.
+    /// A named reason holds it.
     Held,
-    /// The endpoint refuses it; tried again for ever, slowly.
+    /// The endpoint rejects or refuses it; it is retried forever, at long intervals.
     Parked,
     /// Its row is damaged: never sent, never dropped.
     Quarantined,
@@ -39,11 +39,12 @@ impl State {
         Self::Cancelled,
     ];
 
-    /// What an open mark is where one of its deliveries is: the first of these that is one, for that one needs somebody most.
+    /// The state of an open mark is that of one of its deliveries: the first in this list, which needs an operator most.
     pub const NOTABLE: [Self; 4] = [Self::Quarantined, Self::Held, Self::Parked, Self::InFlight];
 
-    /// What becomes of an open delivery of a mark that ended so on another controller. That a mark was acknowledged says
-    /// nothing of a route that is not required, and not which step of a chain has it (`has_to`: neither of the two).
+    /// The next state of an open delivery of a mark that ended so on another controller. An acknowledged mark says
+    /// nothing of a route that is not required, and does not say which step of a chain has it (`has_to`: neither of the
+    /// two).
     pub fn at_the_end(how: Settlement, has_to: bool) -> Self {
         match how {
             Settlement::Acknowledged if has_to => Self::Acknowledged,
@@ -52,7 +53,8 @@ impl State {
         }
     }
 
-    /// What an open mark is, by the states of its deliveries, each with whether it waits for another step of its chain.
+    /// The state of an open mark, from the states of its deliveries, each with whether it waits for another step of its
+    /// chain.
     pub fn of_open(is_held: bool, deliveries: impl IntoIterator<Item = (Self, bool)>) -> Self {
         let said = |(state, waits): (Self, bool)| if waits { Self::Pending } else { state };
         let states: Vec<Self> =
@@ -90,8 +92,9 @@ impl State {
         matches!(self, Self::Pending | Self::Parked)
     }
 
-    /// The closed transition table. A final state is never left: what was told cannot be untold. A test does everything that
-    /// the journal can do to a delivery in each state: each way is gone, and no other (`crates/journal/src/tests/transitions.rs`).
+    /// The closed transition table. A final state is never left: what was sent cannot be taken back. A test does
+    /// everything that the journal can do to a delivery in each state and finds exactly these transitions
+    /// (`crates/journal/src/tests/transitions.rs`).
     pub fn may_become(self, next: Self) -> bool {
         use State::{Acknowledged, Cancelled, Dismissed, Held, InFlight, Parked, Pending, Quarantined};
         match self {
@@ -107,8 +110,8 @@ impl State {
         }
     }
 
-    /// The second closed table: what an alerter on another controller did to a mark ends its delivery here as well, also
-    /// one that is under way. A damaged row ends by an operator's word alone.
+    /// The second closed table: what an alerter on another controller did to a mark ends its delivery here too, also one
+    /// in flight. Only an operator ends a damaged row.
     pub fn may_end_elsewhere(self, next: Self) -> bool {
         use State::{Acknowledged, Cancelled, Dismissed, Held, InFlight, Parked, Pending, Quarantined};
         match self {

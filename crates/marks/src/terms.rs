@@ -1,4 +1,4 @@
-//! A route's terms: what it asks of a mark beyond its turn, before the mark is told there. Pure: the time is an argument.
+//! A route's terms: its conditions for a mark beyond its turn. Pure: the time is an argument.
 
 use std::time::Duration;
 
@@ -6,20 +6,20 @@ use crate::delivery::Delivery;
 use crate::mark::MarkRow;
 use crate::time::Timestamp;
 
-/// The word of a hold by age, which ends where the clock says otherwise.
+/// The word of a hold by age, which ends when the clock is corrected.
 pub const STALE: &str = "stale";
 
-/// What a route asks of a mark.
+/// A route's conditions for a mark.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Terms {
     /// `after`: another route comes first.
     pub after: Option<After>,
-    /// `if-returned`: what becomes of a mark whose host is back before it was told.
+    /// `if-returned`: what happens to a mark whose host is back before the route got it.
     pub if_returned: IfReturned,
-    /// `stale-after`: a mark is held that could not be told for so long after its host failed.
+    /// `stale-after`: a mark that was not sent within this time after its host failed is held.
     pub stale_after: Option<Duration>,
-    /// It tells that a host is back, which it must not once the host has failed again.
-    pub tells_return: bool,
+    /// It reports a return, which must not be sent once the host has failed again.
+    pub notifies_return: bool,
 }
 
 /// Another route that comes first.
@@ -27,14 +27,14 @@ pub struct Terms {
 pub struct After {
     /// Its name.
     pub route: String,
-    /// So long after a mark was made it is told all the same.
+    /// This long after a mark was made it is sent all the same.
     pub limit: Duration,
 }
 
-/// What becomes of a mark that was not told before its host came back (design, section 6).
+/// What happens to a mark that was not sent before its host came back (design, section 6).
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum IfReturned {
-    /// It is told: the host's machines died all the same.
+    /// It is sent: the host's instances died all the same.
     #[default]
     Deliver,
     /// It is held: the controller might act on a host that is well.
@@ -49,19 +49,19 @@ impl IfReturned {
         [("deliver", Self::Deliver), ("hold", Self::Hold), ("cancel", Self::Cancel)];
 }
 
-/// What the terms say of a delivery whose turn it is.
+/// The terms' decision on a delivery whose turn it is.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Ruling {
-    /// It may go.
+    /// It may be sent.
     Go,
-    /// It is kept back until an operator releases it: a machine word and a sentence.
+    /// It is held until an operator releases it: a machine word and a sentence.
     Hold(&'static str, String),
     /// It ends: a machine word and a sentence.
     Cancel(&'static str, String),
 }
 
 impl Terms {
-    /// What becomes of a delivery now. An operator's release goes before what was so when it was given.
+    /// The decision on a delivery now. An operator's release overrides conditions that held when it was given.
     pub fn ruling(&self, mark: &MarkRow, delivery: &Delivery, now: Timestamp) -> Ruling {
         let is_news = |at: &Timestamp| delivery.released_at.is_none_or(|released| *at > released);
         match (mark.returned_at.filter(is_news), self.if_returned) {
@@ -83,10 +83,10 @@ impl Terms {
 
 fn returned(mark: &MarkRow, delivery: &Delivery) -> String {
     let node = &mark.node;
-    format!("{node} has come back before route {} had its mark{}", delivery.route, doubt(delivery))
+    format!("{node} came back before route {} got its mark{}", delivery.route, doubt(delivery))
 }
 
-/// Whoever decides has to know it.
+/// The operator has to know this before a decision.
 fn doubt(delivery: &Delivery) -> &'static str {
     if delivery.ambiguous > 0 { "; an earlier attempt may have arrived" } else { "" }
 }
@@ -116,7 +116,7 @@ mod tests {
     }
 
     #[test]
-    fn a_host_that_is_back_is_told_held_or_cancelled_as_configured() {
+    fn a_host_that_is_back_is_sent_held_or_cancelled_as_configured() {
         for (_, if_returned) in IfReturned::WORDS {
             let terms = Terms { if_returned, ..Terms::default() };
             let of = |back| word(&terms.ruling(&mark(back), &delivery(None, 0), FAILED));
@@ -139,7 +139,7 @@ mod tests {
         assert_eq!((after(60).as_str(), after(61).as_str()), ("go", "hold stale"));
     }
 
-    /// The broken variants: the same delivery without an operator's word, and a host that came back after it.
+    /// The broken variants: the same delivery without an operator's release, and a host that came back after the release.
     #[test]
     fn what_an_operator_released_goes_whatever_the_terms_were() {
         let (released, late) = (FAILED + Duration::from_secs(1), FAILED + Duration::from_secs(2));
@@ -153,7 +153,7 @@ mod tests {
     }
 
     #[test]
-    fn whoever_decides_is_told_that_it_may_have_arrived() {
+    fn the_operator_is_shown_that_it_may_have_arrived() {
         let terms = Terms { if_returned: IfReturned::Hold, ..Terms::default() };
         for (ambiguous, expected) in [(0, false), (1, true)] {
             let Ruling::Hold(_, sentence) =

@@ -6,8 +6,8 @@ use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 use serde::{Deserialize, Serialize};
 
-/// The clocks of two controllers may differ by so much; what differs by more is said, and counts for nothing where it lies
-/// ahead.
+/// How far the clocks of two controllers may differ. A larger difference is reported, and a time further ahead does not
+/// count.
 pub const CLOCK_SKEW: Duration = Duration::from_secs(120);
 
 /// Milliseconds since the Unix epoch, by the wall clock. Waiting is never measured with it, only dated.

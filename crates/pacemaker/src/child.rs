@@ -16,12 +16,12 @@ use nix::sys::memfd::{MFdFlags, memfd_create};
 use nix::sys::signal::{Signal, killpg};
 use nix::unistd::Pid;
 
-/// How often an exit is looked for once the output has ended; it is due at once then.
+/// How often the exit is polled once the output has ended; it is due at once then.
 const EXIT_POLL: Duration = Duration::from_millis(1);
 
-/// More of what a program complains of is not read.
+/// The most that is read of standard error.
 const SAID_MAX: u64 = 64 * 1024;
-/// A killed program ends within this time, unless it hangs in the kernel.
+/// How long the end of a killed program is awaited, unless it hangs in the kernel.
 const REAPING: Duration = Duration::from_millis(200);
 /// Killed programs that had not ended by then.
 static LEFT: Mutex<Vec<Child>> = Mutex::new(Vec::new());
@@ -35,16 +35,16 @@ pub enum ChildError {
     /// It did not end in time, and was killed.
     #[error("no answer within {} ms", .0.as_millis())]
     TooSlow(Duration),
-    /// It printed more than was wanted, and was killed.
+    /// It printed more than the limit, and was killed.
     #[error("its output is longer than {0} bytes")]
     TooLong(usize),
-    /// It failed by its own account.
+    /// It reported a failure.
     #[error("it failed ({0})")]
     Failed(ExitStatus),
 }
 
 impl ChildError {
-    /// The exit code, where it failed by its own account.
+    /// The exit code, if it reported a failure.
     pub fn code(&self) -> Option<i32> {
         match self {
             Self::Failed(status) => status.code(),
@@ -53,10 +53,10 @@ impl ChildError {
     }
 }
 
-/// What the environment may say to a tool of the cluster that is not meant for it: a shell may have pointed it at another
-/// CIB, and Pacemaker names to a resource agent the node that it runs on. With `OCF_RESKEY_CRM_meta_on_node`,
-/// `attrd_updater --query --all` shows the entries of that node alone: none of ours. The service manager waits for what the
-/// daemon itself tells it, and for nobody else. An administrator's shell may name another etcd.
+/// Variables that must not reach a tool of the cluster. A shell may have set another CIB. For a resource agent Pacemaker
+/// sets the node on which it runs: with `OCF_RESKEY_CRM_meta_on_node`, `attrd_updater --query --all` shows that node's
+/// entries alone, and none of ours. The service manager's socket is for the daemon alone. An administrator's shell may
+/// set another etcd.
 const FOREIGN: [&str; 5] = ["CIB_", "ETCDCTL_", "NOTIFY_SOCKET", "OCF_", "WATCHDOG_"];
 
 /// A tool of the cluster, for the running cluster alone.
@@ -74,8 +74,8 @@ fn without_foreign(command: &mut Command, names: impl IntoIterator<Item = OsStri
     }
 }
 
-/// The standard output of a program that ends with success within `limit`. It runs in a process group of its own,
-/// which is killed whole when the limit is passed.
+/// The standard output of a program that succeeds within `limit`. It runs in a process group of its own, which is killed
+/// whole at the limit.
 ///
 /// # Errors
 /// [`ChildError`]
@@ -84,7 +84,7 @@ pub fn output(mut command: Command, limit: Duration, max_bytes: usize) -> Result
     run(command, limit, max_bytes)
 }
 
-/// The same of a program that reads `input`; the second is what it said on standard error.
+/// The same for a program that reads `input`; the second value is its standard error.
 pub fn answer(
     mut command: Command,
     input: &[u8],
@@ -108,7 +108,7 @@ pub fn answer(
     (output, words)
 }
 
-/// A file that is in memory alone: nobody waits for who reads or writes it.
+/// A file in memory: writing it never waits for a reader.
 fn memory(text: &[u8]) -> io::Result<File> {
     let mut file = File::from(memfd_create("etcdctl", MFdFlags::MFD_CLOEXEC)?);
     file.write_all(text)?;
@@ -144,7 +144,7 @@ fn run(mut command: Command, limit: Duration, max_bytes: usize) -> Result<Vec<u8
     }
 }
 
-/// `None` where the output has not ended at the end of the time.
+/// `None` if the output has not ended in time.
 fn collect(child: &mut Child, end: Instant, max_bytes: usize) -> Result<Option<Vec<u8>>, ChildError> {
     let mut pipe = child.stdout.take().expect("standard output was asked for as a pipe");
     let mut all = Vec::new();
@@ -165,7 +165,7 @@ fn collect(child: &mut Child, end: Instant, max_bytes: usize) -> Result<Option<V
     }
 }
 
-/// `None` where it is still running at the end of the time.
+/// `None` if it still runs at the end of the time.
 fn exit(child: &mut Child, end: Instant) -> io::Result<Option<ExitStatus>> {
     loop {
         let status = child.try_wait()?;
@@ -176,7 +176,7 @@ fn exit(child: &mut Child, end: Instant) -> io::Result<Option<ExitStatus>> {
     }
 }
 
-/// One that hangs in the kernel cannot be waited for: it is reaped when a later program is run.
+/// A program that hangs in the kernel is not awaited: it is reaped when a later program is run.
 fn kill(mut child: Child, why: ChildError) -> ChildError {
     let _gone_already = i32::try_from(child.id()).map(|id| killpg(Pid::from_raw(id), Signal::SIGKILL));
     if !matches!(exit(&mut child, Instant::now() + REAPING), Ok(Some(_))) {
@@ -205,7 +205,7 @@ mod tests {
     }
 
     #[test]
-    fn failures_are_told_apart() {
+    fn failures_are_distinguished() {
         assert!(matches!(shell("exit 3", 5000), Err(ChildError::Failed(_))));
         assert!(matches!(shell("yes", 5000), Err(ChildError::TooLong(1000))));
         assert!(matches!(
@@ -215,7 +215,7 @@ mod tests {
     }
 
     #[test]
-    fn a_tool_of_the_cluster_looks_at_the_cluster_and_at_every_node() {
+    fn a_tool_of_the_cluster_reads_the_cluster_and_every_node() {
         let names = [
             "PATH",
             "OCF_RESKEY_CRM_meta_on_node",
@@ -234,7 +234,7 @@ mod tests {
         assert_eq!(removed, foreign);
     }
 
-    /// A program that hangs, or that left a child behind which holds its output, is killed with its whole group.
+    /// A program that hangs, or whose child keeps its output open, is killed with its whole group.
     #[test]
     fn a_program_that_hangs_is_killed_with_its_group() {
         let dir = tempfile::tempdir().unwrap();
@@ -257,7 +257,7 @@ mod tests {
         });
     }
 
-    /// A daemon that looks at a hanging cluster every two seconds would fill the table of processes with dead ones.
+    /// A daemon that polls a hanging cluster every two seconds would otherwise fill the process table with dead ones.
     #[test]
     fn what_was_killed_is_reaped() {
         let dir = tempfile::tempdir().unwrap();
@@ -265,10 +265,10 @@ mod tests {
         let script = format!("echo $$ > {}; exec sleep 1000", note.display());
         assert!(matches!(shell(&script, 1000), Err(ChildError::TooSlow(_))));
         let pid = std::fs::read_to_string(&note).unwrap();
-        assert!(!Path::new("/proc").join(pid.trim()).exists(), "{pid} was left behind");
+        assert!(!Path::new("/proc").join(pid.trim()).exists(), "{pid} still exists");
     }
 
-    /// Whether a killed process is gone, or dead and not yet reaped by whoever takes over orphans.
+    /// Whether a killed process is gone, or dead and not yet reaped by the process that adopts orphans.
     fn ends(pid: &str) -> bool {
         let state = || {
             let stat = std::fs::read_to_string(format!("/proc/{pid}/stat")).ok()?;

@@ -1,7 +1,7 @@
-//! Pacemaker's configuration and status (CIB): what a fence agent and an alerter must know of the cluster.
+//! Pacemaker's configuration and status (CIB): the facts that a fence agent and an alerter need.
 //!
-//! Only what is asked for here is kept; everything else in the document is passed over. Rules of the fencing topology
-//! are those of Pacemaker's fencer (`find_topology_for_host`, `fenced_register_level`), read in 2.1.5 and 3.0.
+//! Only these facts are kept; the rest of the document is ignored. The fencing topology's rules are those of Pacemaker's
+//! fencer (`find_topology_for_host`, `fenced_register_level`), read in 2.1.5 and 3.0.
 
 mod hosts;
 mod index;
@@ -34,7 +34,7 @@ pub use topology::{LEVELS, LevelFault, MarkLevel};
 /// The type of our fence device in the CIB (`stonith:fence_mark`).
 pub const MARK_AGENT: &str = "fence_mark";
 
-/// Why a text is no CIB. The text itself is never part of the message.
+/// Why a text is not a CIB. The message never shows the text.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("the CIB is {0}")]
 pub struct CibError(#[from] XmlError);
@@ -46,7 +46,7 @@ impl CibError {
     }
 }
 
-/// Reads a whole CIB with all that is in it, for one who asks once and for more than what [`Cib`] keeps.
+/// Reads a whole CIB as a tree, for a caller that needs more than [`Cib`] keeps.
 ///
 /// # Errors
 /// [`CibError`] when it is malformed, cut off, or something else.
@@ -54,7 +54,7 @@ pub fn tree(xml: &str) -> Result<Element, CibError> {
     Ok(parse::tree(xml)?)
 }
 
-/// The parts of a CIB that matter here.
+/// The relevant parts of a CIB.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Cib {
     quorum: Option<bool>,
@@ -62,10 +62,11 @@ pub struct Cib {
     dc: String,
     /// The DC's release of Pacemaker.
     dc_version: String,
-    /// What all controllers of the cluster can do.
+    /// The features that all controllers of the cluster have.
     feature_set: String,
     nodes: Vec<Node>,
-    /// Where the entries of each node are in `nodes`: who asks about every host does not go through all of them each time.
+    /// The index of each node's entries in `nodes`: a caller that asks about every host must not scan all of them each
+    /// time.
     places: HashMap<HostName, Vec<usize>>,
     resources: Vec<Resource>,
     resource_defaults: Vec<(String, String)>,
@@ -83,7 +84,7 @@ pub struct Cib {
 pub struct MarkDevice {
     /// Its resource id.
     pub id: String,
-    /// The shortest time that the fencer may give an `off` of it; `None` where nothing is set (60 s then).
+    /// The shortest time limit that the fencer may use for its `off`; `None` if nothing is set (60 s then).
     pub off_limit: Option<Duration>,
 }
 
@@ -94,17 +95,17 @@ struct Node {
     attributes: Vec<(String, String)>,
 }
 
-/// What the status section says of a node as a whole.
+/// A node's own entry in the status section.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 struct NodeState {
-    /// Of a remote node the same as its name.
+    /// For a remote node the same as its name.
     id: String,
     name: String,
     in_ccm: String,
-    /// Whether its controller takes part, in the words of `in_ccm` or as online and offline.
+    /// Whether its controller is a member, by `in_ccm` or as online and offline.
     crmd: String,
     fenced: String,
-    /// Those that last until the node restarts.
+    /// The attributes that last until the node restarts.
     attributes: Vec<(String, String)>,
 }
 
@@ -124,7 +125,7 @@ struct Resource {
 /// An entry of the fencing topology.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Level {
-    /// Of which nodes.
+    /// The nodes that it is for.
     pub target: Target,
     /// Its number.
     pub index: u32,
@@ -132,7 +133,7 @@ pub struct Level {
     pub devices: Vec<String>,
 }
 
-/// Which nodes a fencing level is for.
+/// The nodes that a fencing level is for.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Target {
     /// The node of this name.
@@ -143,7 +144,7 @@ pub enum Target {
     Attribute {
         /// The attribute's name.
         name: String,
-        /// What it says.
+        /// Its value.
         value: String,
     },
 }
@@ -157,13 +158,13 @@ impl Cib {
         Ok(parse::cib(xml)?)
     }
 
-    /// All `stonith:fence_mark` devices, also those that take their type from a template.
+    /// All `stonith:fence_mark` devices, also those with the type of a template.
     pub fn fence_mark_devices(&self) -> Vec<MarkDevice> {
         let devices = self.resources.iter().filter(|r| !r.is_template && self.is_mark(r));
         devices.map(|r| MarkDevice { id: r.id.clone(), off_limit: self.off_limit(r) }).collect()
     }
 
-    /// Whether this partition had quorum when the document was written; `None` where it does not say so.
+    /// Whether this partition had quorum when the document was written; `None` if it does not say so.
     pub fn quorum(&self) -> Option<bool> {
         self.quorum
     }
@@ -175,8 +176,8 @@ impl Cib {
 
     /// The levels with a mark device that the fencer may use for this host.
     ///
-    /// An entry whose target is the host's name, letter by letter, hides all others. Without one the fencer takes any
-    /// entry that matches, in no order; so all of them are here.
+    /// An entry whose target is exactly the host's name hides all others. Without one the fencer takes any entry that
+    /// matches, in no order; so all of them are here.
     pub fn mark_levels_of(&self, host: &HostName) -> Vec<MarkLevel> {
         topology::levels_of(self, host)
     }
@@ -195,7 +196,7 @@ impl Cib {
         typed.class == "stonith" && typed.agent == MARK_AGENT
     }
 
-    /// Where a resource has its type from: itself, or its template.
+    /// A resource's type: its own, or its template's.
     fn typed<'a>(&'a self, resource: &'a Resource) -> &'a Resource {
         let source = self.template_of(resource).unwrap_or(resource);
         if resource.agent.is_empty() { source } else { resource }

@@ -1,4 +1,4 @@
-//! What corosync's configuration says of the cluster: the names of its full nodes.
+//! The cluster's full nodes in corosync's configuration.
 
 use std::net::IpAddr;
 
@@ -6,8 +6,8 @@ use marks::host::HostName;
 
 /// The node names in the nodelist of a `corosync.conf`.
 ///
-/// As Pacemaker chooses them: `name`, else `ring0_addr` unless it is an address. A node with neither is named by its
-/// own kernel and is not in the result. What is no host name cannot be asked for, and is passed over.
+/// As Pacemaker chooses them: `name`, else `ring0_addr` unless it is an address. A node with neither is named by its own
+/// kernel and is not in the result. An invalid host name cannot be asked for, and is ignored.
 pub fn corosync_nodes(text: &str) -> Vec<HostName> {
     let mut open: Vec<&str> = Vec::new();
     let mut names = Vec::new();

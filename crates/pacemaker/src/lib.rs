@@ -1,4 +1,5 @@
-//! What Pacemaker says and keeps: its configuration and state, its alerts and history of fencings, the register in it, its tools.
+//! Pacemaker's interfaces: its configuration and state, its alerts and history of fencings, the register in it, and its
+//! tools.
 
 /// Runs a program with a deadline.
 pub mod child;
@@ -6,9 +7,9 @@ pub mod child;
 pub mod cib;
 /// The nodes that `corosync.conf` names.
 pub mod corosync;
-/// Fencings as Pacemaker's alerts and history tell them.
+/// Fencings as Pacemaker's alerts and history report them.
 pub mod evidence;
-/// The register: entries of ours in Pacemaker's replicated state.
+/// The register: our entries in Pacemaker's replicated state.
 pub mod register;
 /// XML of Pacemaker and its tools.
 pub mod xml;

@@ -1,15 +1,15 @@
-//! XML of Pacemaker and its tools: the one place that goes through a document, and a tree for who wants all of it.
+//! XML of Pacemaker and its tools: one pass through a document, and a tree for callers that need all of it.
 //!
-//! Elements and their attributes alone: neither a CIB nor what the tools print for machines says anything in text.
+//! Elements and their attributes alone: neither a CIB nor the tools' output for machines has text.
 
 use quick_xml::XmlVersion;
 use quick_xml::events::{BytesStart, Event};
 use quick_xml::reader::Reader;
 
-/// No CIB is nested as deeply; who walks a tree does not run out of stack.
+/// No CIB is nested as deeply; walking a tree must not exhaust the stack.
 const DEEPEST: usize = 64;
 
-/// Why a text is no document. The text itself is never part of the message.
+/// Why a text is no document. The message never shows the text.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum XmlError {
     /// Not well-formed.
@@ -18,7 +18,7 @@ pub enum XmlError {
         /// Where the parser stopped, in bytes.
         at: u64,
     },
-    /// Something else than was asked for, or cut off.
+    /// Another document than expected, or cut off.
     #[error("not complete ({what})")]
     Incomplete {
         /// What is wrong.
@@ -36,7 +36,7 @@ impl XmlError {
     }
 }
 
-/// Where an element begins; its attributes are read, and must be right, only where somebody asks for them.
+/// The beginning of an element; its attributes are read and checked only on request.
 pub(crate) struct Tag<'x> {
     start: BytesStart<'x>,
     at: u64,
@@ -47,7 +47,7 @@ impl Tag<'_> {
         self.start.name().into_inner()
     }
 
-    /// The element with its attributes, entities resolved, and nothing in it yet.
+    /// The element with its attributes, entities resolved, and no children yet.
     pub(crate) fn read(&self) -> Result<Element, XmlError> {
         let fault = || XmlError::Syntax { at: self.at };
         let mut attributes = Vec::new();
@@ -60,11 +60,11 @@ impl Tag<'_> {
     }
 }
 
-/// Goes through a whole document: `enter` is given each element with those that are open around it, the outermost first. Says
-/// whether there was any.
+/// Goes through a whole document: `enter` gets each element with its open ancestors, the outermost first. Returns whether
+/// there was any.
 ///
 /// # Errors
-/// [`XmlError`] where the document is malformed or cut off, or where `enter` says so.
+/// [`XmlError`] if the document is malformed or cut off, or from `enter`.
 pub(crate) fn each<'x>(
     xml: &'x str,
     mut enter: impl FnMut(&Tag<'x>, &[Tag<'x>]) -> Result<(), XmlError>,
@@ -83,7 +83,7 @@ pub(crate) fn each<'x>(
                 any = true;
             }
             Event::End(_) => drop(open.pop()),
-            Event::DocType(_) => return Err(XmlError::Incomplete { what: "a DOCTYPE has no place in it" }),
+            Event::DocType(_) => return Err(XmlError::Incomplete { what: "it must not have a DOCTYPE" }),
             Event::Eof if open.is_empty() => return Ok(any),
             Event::Eof => return Err(ENDS),
             _ => {}
@@ -91,12 +91,12 @@ pub(crate) fn each<'x>(
     }
 }
 
-const ENDS: XmlError = XmlError::Incomplete { what: "it ends in the middle" };
+const ENDS: XmlError = XmlError::Incomplete { what: "it was cut off" };
 
-/// Every element of that name, whatever is around it, in order and without what is in it.
+/// Every element of that name at any depth, in order and without its children.
 ///
 /// # Errors
-/// [`XmlError`]; what is odd in any other element is none.
+/// [`XmlError`]; faults in other elements' attributes are ignored.
 pub(crate) fn elements(xml: &str, name: &str) -> Result<Vec<Element>, XmlError> {
     let mut found = Vec::new();
     let any = each(xml, |tag, _| {
@@ -108,18 +108,18 @@ pub(crate) fn elements(xml: &str, name: &str) -> Result<Vec<Element>, XmlError> 
     if any { Ok(found) } else { Err(ENDS) }
 }
 
-/// An element with all that is in it, but for text.
+/// An element with its children, without text.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Element {
-    /// What it is called.
+    /// Its name.
     pub name: String,
     attributes: Vec<(String, String)>,
-    /// What is in it, in the order of the document.
+    /// Its children, in order.
     pub children: Vec<Element>,
 }
 
 impl Element {
-    /// Reads a whole document; this is then its outermost element.
+    /// Reads a whole document and returns its outermost element.
     ///
     /// # Errors
     /// [`XmlError`] when it is malformed or cut off.
@@ -138,12 +138,12 @@ impl Element {
         roots.into_iter().next().ok_or(ENDS)
     }
 
-    /// What an attribute says.
+    /// The value of an attribute.
     pub fn find(&self, attribute: &str) -> Option<&str> {
         self.attributes.iter().find(|(name, _)| name == attribute).map(|(_, value)| value.as_str())
     }
 
-    /// The same, and nothing where there is no such attribute.
+    /// The same, empty if there is no such attribute.
     pub fn get(&self, attribute: &str) -> &str {
         self.find(attribute).unwrap_or_default()
     }
@@ -152,12 +152,12 @@ impl Element {
         self.get(attribute).to_owned()
     }
 
-    /// The elements of that name right in it.
+    /// Its children of that name.
     pub fn all<'a>(&'a self, name: &'a str) -> impl Iterator<Item = &'a Element> {
         self.children.iter().filter(move |child| child.name == name)
     }
 
-    /// Everything that is reached by these names, one in the other.
+    /// Every element that is reached by these names, one in the other.
     pub fn at<'a>(&'a self, path: &[&str]) -> Vec<&'a Element> {
         path.iter().fold(vec![self], |found, name| {
             found
@@ -167,7 +167,7 @@ impl Element {
         })
     }
 
-    /// The same without what is dropped, which is asked with the element around it, and with its attributes by their names.
+    /// The same without dropped elements; `drop` gets each with its parent and its attributes by name.
     #[must_use]
     pub fn without(&self, is_dropped: &impl Fn(&Self, &Self) -> bool) -> Self {
         let left = self.children.iter().filter(|child| !is_dropped(self, child));
@@ -177,7 +177,7 @@ impl Element {
         Self { name: self.name.clone(), attributes, children }
     }
 
-    /// Itself and all that is in it, in the order of the document.
+    /// Itself and all its descendants, in order.
     pub fn walk(&self) -> Vec<&Element> {
         let mut found = vec![self];
         found.extend(self.children.iter().flat_map(Self::walk));
@@ -213,8 +213,9 @@ mod tests {
         }
     }
 
-    /// What an agent says stands in the CIB, and Pacemaker writes a control character of it as it is, or as `&#x1B;` (2.1.8 and
-    /// later). The broken variant keeps to XML 1.0, which has neither: then one agent with a coloured message hides the cluster.
+    /// An agent's message is in the CIB, and Pacemaker writes its control characters unchanged, or as `&#x1B;` (2.1.8 and
+    /// later). The broken variant follows XML 1.0, which has neither: then one agent with a coloured message hides the
+    /// cluster.
     #[test]
     fn a_control_character_hides_nothing() {
         for reason in ["\u{1b}[31mfailed", "&#x1B;[31mfailed"] {

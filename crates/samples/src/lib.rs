@@ -1,4 +1,5 @@
-//! A fencing and a mark for tests: each names what it is about, and takes the rest from here. And programs to be run.
+//! A fencing and a mark for tests: each test sets the fields that matter and takes the rest from here. And programs to
+//! run.
 
 use std::io::Write as _;
 use std::path::Path;
@@ -10,10 +11,10 @@ use marks::id::FencingId;
 use marks::mark::{MarkRow, Proof, Source, Standing};
 use marks::time::Timestamp;
 
-/// What the fencer of `ctl1` records of a host at that time, and nothing that it need not know.
+/// The fencer's record on `ctl1` of a host at that time, with optional parts empty.
 ///
 /// # Panics
-/// A host of that name cannot be.
+/// The host name is invalid.
 pub fn fencing(host: &str, at: Timestamp) -> Fencing {
     Fencing {
         id: FencingId::generate(),
@@ -30,7 +31,7 @@ pub fn fencing(host: &str, at: Timestamp) -> Fencing {
     }
 }
 
-/// The mark of it, proven by the journal of who made it.
+/// Its mark, proven by its maker's journal.
 ///
 /// # Panics
 /// Its host has a domain already.
@@ -60,8 +61,8 @@ pub fn mark_of(host: &str, at: Timestamp) -> MarkRow {
     mark(&fencing(host, at))
 }
 
-/// Writes a program that is run afterwards, by a process of its own: a file that is open for writing here is kept open by
-/// whatever another test starts at that moment, and nobody can run it ("Text file busy").
+/// Writes a program that is run afterwards, through a process of its own: a file that is open for writing here would stay
+/// open in programs that other tests start at that moment, and could not be run ("Text file busy").
 ///
 /// # Panics
 /// It cannot be written.

@@ -1,4 +1,4 @@
-//! The alert: on every controller Pacemaker's own word of each fencing is kept.
+//! The alert: it keeps Pacemaker's own report of each fencing on every controller.
 
 use std::path::Path;
 
@@ -8,10 +8,10 @@ use super::finding::{Finding, Kind, Then};
 use super::model::{ALERT_PROGRAM, Alert, Cluster};
 use super::step::Step;
 
-/// What it must be told of.
+/// The events that it must select.
 pub(super) const FENCING: &str = "fencing";
 
-/// What it must be told of too where a cluster node is a compute host: Pacemaker's word that such a node has joined.
+/// The events that it must select too if a cluster node is a compute host: that such a node has joined.
 const NODES: &str = "nodes";
 
 pub(super) fn check(cluster: &Cluster, found: &mut Vec<Finding>) {
@@ -20,7 +20,7 @@ pub(super) fn check(cluster: &Cluster, found: &mut Vec<Finding>) {
         let then = Then::Do(format!(
             "on every controller: `install -d -m 700 -o hacluster -g haclient {directory}`"
         ));
-        let what = format!("alert_mark cannot write the evidence of fencings: {why}");
+        let what = format!("alert_mark cannot write evidence of fencings: {why}");
         found.push(Finding::new(Kind::EvidenceDirectory, directory, what, then));
     }
     let own = || cluster.alerts.iter().filter(|alert| is_own(alert));
@@ -30,7 +30,7 @@ pub(super) fn check(cluster: &Cluster, found: &mut Vec<Finding>) {
     let wanted = cluster.wanted_recipients(&[]);
     let Some(alert) = own().next() else {
         let what = format!(
-            "there is no alert with alert_mark, so Pacemaker's own word of fencings is not kept{}",
+            "there is no alert with alert_mark, so evidence of fencings is not kept{}",
             if is_missed_at_first(cluster) { MISSED_AT_FIRST } else { "" }
         );
         let id = cluster.free_id("alert-mark");
@@ -43,7 +43,7 @@ pub(super) fn check(cluster: &Cluster, found: &mut Vec<Finding>) {
             "the alert {} is switched off (`enabled`), so evidence of fencings is not kept",
             alert.id
         );
-        let then = Then::Do(format!("take `enabled` out of the meta attributes of the alert {}", alert.id));
+        let then = Then::Do(format!("remove `enabled` from the meta attributes of the alert {}", alert.id));
         found.push(Finding::new(Kind::AlertOff, &alert.id, what, then));
     }
     for (kind, what) in faults(cluster, alert) {
@@ -51,13 +51,13 @@ pub(super) fn check(cluster: &Cluster, found: &mut Vec<Finding>) {
     }
 }
 
-/// Where there was no alert before (`docs/pacemaker-releases.md`).
+/// For a cluster without an alert before (`docs/pacemaker-releases.md`).
 fn is_missed_at_first(cluster: &Cluster) -> bool {
     cluster.alerts.is_empty()
         && cluster.pacemaker.is_some_and(|release| MISSES_A_FIRST_ALERT.contains(&release))
 }
 
-const MISSED_AT_FIRST: &str = "; this Pacemaker reads its first alert only with the next change of a cluster property: afterwards `crm_attribute --type crm_config --name cluster-recheck-interval --update TIME` with another time than before";
+const MISSED_AT_FIRST: &str = "; this Pacemaker reads its first alert with the next change of a cluster property: afterwards run `crm_attribute --type crm_config --name cluster-recheck-interval --update TIME` with a new time";
 
 fn is_own(alert: &Alert) -> bool {
     Path::new(&alert.path).file_name().is_some_and(|name| name == ALERT_PROGRAM)
@@ -78,7 +78,7 @@ fn corrected(cluster: &Cluster, alert: &Alert) -> Step {
 }
 
 impl Cluster {
-    /// Without a recipient evidence goes to its usual directory.
+    /// Without a recipient, evidence goes to its default directory.
     fn wanted_recipients(&self, given: &[String]) -> Vec<String> {
         let wanted = &self.wanted.evidence;
         let is_there =
@@ -89,9 +89,9 @@ impl Cluster {
 
 fn faults(cluster: &Cluster, alert: &Alert) -> Vec<(Kind, String)> {
     let (id, path) = (&alert.id, &alert.path);
-    let is_told_of = |what| alert.selected.is_empty() || alert.selected.iter().any(|one| one == what);
+    let selects = |what| alert.selected.is_empty() || alert.selected.iter().any(|one| one == what);
     let is_read = cluster.wanted_recipients(&alert.recipients) == alert.recipients;
-    // Where none is anywhere nothing can be said of the path: that it is missing is a finding of its own.
+    // If it is nowhere, the path is not wrong: its absence is a finding of its own.
     let is_lost = !alert.is_here && *path != cluster.here.alert;
     let all = [
         (
@@ -102,22 +102,22 @@ fn faults(cluster: &Cluster, alert: &Alert) -> Vec<(Kind, String)> {
             ),
         ),
         (
-            !is_told_of(FENCING),
+            !selects(FENCING),
             Kind::AlertSelect,
             format!("the alert {id} selects no fencing, so evidence of fencings is not kept"),
         ),
         (
-            !is_told_of(NODES) && cluster.has_member_hosts(),
+            !selects(NODES) && cluster.has_member_hosts(),
             Kind::AlertSelect,
             format!(
-                "the alert {id} selects no nodes: a cluster node that is fenced, comes back and is fenced again within minutes may be notified once"
+                "the alert {id} does not select nodes: if a cluster node is fenced twice within minutes, it may be reported only once"
             ),
         ),
         (
             !is_read,
             Kind::AlertRecipient,
             format!(
-                "the alert {id} does not write to {}, where the alerter looks for evidence",
+                "the alert {id} does not write to {}, where the alerter reads evidence",
                 cluster.wanted.evidence
             ),
         ),

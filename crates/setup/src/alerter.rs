@@ -1,4 +1,4 @@
-//! The alerter's resource: it must run while a fencing keeps failing, on controllers alone.
+//! The alerter's resource: it must run while a fencing keeps failing, and on controllers alone.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -8,14 +8,14 @@ use super::location;
 use super::model::{Cluster, Node, Resource};
 use super::step::Step;
 
-/// What a new alerter has.
+/// The settings of a new alerter.
 pub(super) const ALERTER_META: [(&str, &str); 4] = [
     ("requires", "quorum"),
     ("resource-stickiness", "INFINITY"),
     ("migration-threshold", "3"),
     ("failure-timeout", "120s"),
 ];
-/// How often it is looked at, and how long that may take, in seconds.
+/// The interval and time limit of its monitor, in seconds.
 pub(super) const ALERTER_MONITOR: (u32, u32) = (10, 20);
 /// `OCF_ERR_INSTALLED`
 const NOT_INSTALLED: i64 = 5;
@@ -23,7 +23,7 @@ const NOT_INSTALLED: i64 = 5;
 pub(super) fn check(cluster: &Cluster, found: &mut Vec<Finding>) {
     let Some(alerter) = cluster.alerters().next() else {
         let id = cluster.free_id("alerter");
-        let what = "there is no alerter (ocf:openstack:nova-host-alerter), so nobody is told of any mark";
+        let what = "there is no alerter (ocf:openstack:nova-host-alerter), so no mark is sent";
         let constraint = constraint_id(cluster, &id);
         let step = Step::CreateAlerter { id, config: cluster.wanted.config.clone(), constraint };
         return found.push(Finding::new(Kind::NoAlerter, "the cluster", what, Then::Setup(step)));
@@ -50,7 +50,7 @@ fn meta(alerter: &Resource) -> Vec<Finding> {
     wrong.map(finding).collect()
 }
 
-/// Two alerters notify twice, and each takes the other's work.
+/// Two alerters notify twice, and interfere with each other.
 fn several(cluster: &Cluster, alerter: &Resource, found: &mut Vec<Finding>) {
     let all: Vec<&str> = cluster.alerters().map(|alerter| alerter.id.as_str()).collect();
     let what = match (all.len(), alerter.is_cloned) {
@@ -58,34 +58,34 @@ fn several(cluster: &Cluster, alerter: &Resource, found: &mut Vec<Finding>) {
         (1, true) => {
             format!("{} is in the clone or bundle {}, so it may run more than once", alerter.id, alerter.top)
         }
-        _ => format!(
-            "there are {} alerters ({}): each host would be notified by all of them",
-            all.len(),
-            all.join(", ")
-        ),
+        _ => {
+            format!("there are {} alerters ({}), and each would report every host", all.len(), all.join(", "))
+        }
     };
-    let then = "which alerter is the right one? Leave one plain resource, whose configuration and journal are those in use";
+    let then =
+        "which alerter is the right one? Keep one plain resource, with the configuration and journal in use";
     found.push(Finding::new(Kind::SeveralAlerters, &alerter.id, what, Then::Do(then.to_owned())));
 }
 
-/// An alerter that is configured and never runs.
+/// An alerter that is configured but never runs.
 fn idle(cluster: &Cluster, alerter: &Resource, found: &mut Vec<Finding>) {
     let id = &alerter.id;
     if !cluster.is_managed(alerter) {
-        let what = format!("{id} is unmanaged, so Pacemaker starts it nowhere when its controller fails");
-        let then = format!("who unmanaged {id}, and why? Manage it again when that is over");
+        let what = format!("{id} is unmanaged, so Pacemaker does not restart it when its controller fails");
+        let then = format!("why is {id} unmanaged? Manage it again when that is done");
         found.push(Finding::new(Kind::Unmanaged, id, what, Then::Do(then)));
     }
     if let Some(bans) = cluster.bans(alerter) {
         let bans: BTreeSet<&str> = bans.iter().map(|ban| ban.id.as_str()).collect();
         let bans = Vec::from_iter(bans).join(", ");
-        let what = format!("{id} may run on no controller ({bans}), so no fenced host is notified");
-        let then = format!("the constraints {bans} keep {id} from every controller: which of them is to go?");
+        let what = format!("{id} may run on no controller ({bans}), so no fenced host is reported");
+        let then =
+            format!("the constraints {bans} keep {id} from every controller: which of them can be removed?");
         found.push(Finding::new(Kind::Banned, id, what, Then::Do(then)));
     }
 }
 
-/// The first two have one right value; of the others any that is a limit.
+/// The first two have one right value; for the others any limit is right.
 fn is_right(name: &str, value: Option<&str>) -> bool {
     let Some(value) = value else { return false };
     let is_for_ever = location::score(value) == location::score("INFINITY");
@@ -98,17 +98,16 @@ fn is_right(name: &str, value: Option<&str>) -> bool {
 
 fn consequence(name: &str) -> (Kind, &'static str) {
     match name {
-        "requires" => (
-            Kind::Requires,
-            "it must be quorum, or the alerter is started nowhere while a fencing keeps failing",
-        ),
+        "requires" => {
+            (Kind::Requires, "it must be quorum, or the alerter does not start while a fencing keeps failing")
+        }
         "resource-stickiness" => {
             (Kind::Stickiness, "it must be INFINITY, or the alerter moves just when a host fails")
         }
         "migration-threshold" => {
-            (Kind::MigrationThreshold, "an alerter that fails is tried on the same controller for ever")
+            (Kind::MigrationThreshold, "an alerter that fails is restarted on the same controller forever")
         }
-        _ => (Kind::FailureTimeout, "an alerter that failed never comes back to that controller by itself"),
+        _ => (Kind::FailureTimeout, "an alerter that failed never returns to that controller by itself"),
     }
 }
 
@@ -121,17 +120,17 @@ fn places(cluster: &Cluster, alerter: &Resource, found: &mut Vec<Finding>) {
     let Some(first) = open.first() else { return };
     let id = &alerter.id;
     let what = format!(
-        "{id} may run on {}, or is looked for there: where it dies meanwhile, Pacemaker takes the alerter for running there",
+        "{id} may run or be probed on {}: if that node dies meanwhile, Pacemaker may believe that the alerter runs there",
         first.name
     );
     let admitted = open.iter().find_map(|node| Some((node, cluster.admission(alerter, node)?)));
     let then = match admitted {
         Some((node, location)) => Then::Do(format!(
-            "the constraint {} has {} among its nodes: keep {id} to controllers by a rule of its own, #kind eq cluster, and take {id} out of that one",
+            "the constraint {} includes {}: remove {id} from it, and keep {id} to controllers by a rule of its own, #kind eq cluster",
             location.id, node.name
         )),
         None if alerter.top != *id => Then::Do(format!(
-            "is all of {0} to run on controllers alone? A rule for {id} binds what is in {0} beside it: write a rule for {0} yourself, #kind eq cluster, or take {id} out of {0}",
+            "may all of {0} run on controllers alone? A rule for {id} also binds the rest of {0}: add a rule for {0}, #kind eq cluster, or remove {id} from {0}",
             alerter.top
         )),
         None => Then::Setup(Step::KeepToControllers { resource: id.clone(), id: constraint_id(cluster, id) }),

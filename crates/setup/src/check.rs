@@ -1,10 +1,10 @@
-//! Everything that is wrong with a cluster, as far as its configuration and this controller show it.
+//! Everything that is wrong with a cluster, as its configuration and this controller show it.
 
 use super::finding::{Finding, Kind, Then};
 use super::model::{Cluster, NodeKind};
 use super::{alert, alerter, devices, idle, levels, properties, register, remotes, rivals};
 
-/// Everything that is wrong, the worst of it first: what no host is marked without, then what goes wrong now and then.
+/// Everything that is wrong, the worst first: what prevents marks, then what fails now and then.
 pub fn check(cluster: &Cluster) -> Vec<Finding> {
     let mut found = Vec::new();
     missing_here(cluster, &mut found);
@@ -30,16 +30,16 @@ fn missing_here(cluster: &Cluster, found: &mut Vec<Finding>) {
     }));
 }
 
-/// A pattern covers many; who names one means it.
+/// A pattern covers many; a name is meant.
 fn guests(cluster: &Cluster, found: &mut Vec<Finding>) {
     let Some(hosts) = &cluster.wanted.hosts else { return };
     let guests = cluster.nodes.iter().filter(|node| node.kind == NodeKind::Guest);
     found.extend(guests.filter(|node| hosts.names_literally(&node.name)).map(|node| {
         let name = &node.name;
         let what = format!(
-            "{name} is a guest node, a virtual machine of the cluster, which no device fences, so it is never marked"
+            "{name} is a guest node (a virtual machine of the cluster), which no device fences, so it is never marked"
         );
-        let then = format!("take {name} out of --hosts, or of [hosts] match in the configuration");
+        let then = format!("remove {name} from --hosts, or from [hosts] match in the configuration");
         Finding::new(Kind::GuestNode, name.as_str(), what, Then::Do(then))
     }));
 }
@@ -51,13 +51,13 @@ fn no_compute(cluster: &Cluster, found: &mut Vec<Finding>) {
     let any = cluster.nodes.iter().any(|node| node.kind == NodeKind::Remote);
     let (what, then) = if any {
         (
-            "no remote node of this cluster is among the hosts that are wanted",
-            "look at --hosts, or at [hosts] match in the configuration",
+            "no remote node of this cluster matches the wanted hosts",
+            "check --hosts, or [hosts] match in the configuration",
         )
     } else {
         (
             "this cluster has no remote node (ocf:pacemaker:remote), so there is no compute host to mark",
-            "make each compute host a remote node first: Configure Pacemaker, in the README",
+            "make each compute host a remote node first: see Configure Pacemaker in the README",
         )
     };
     found.push(Finding::new(Kind::NoComputeHost, "the cluster", what, Then::Do(then.to_owned())));

@@ -1,4 +1,4 @@
-//! The fence devices: for which hosts each is, and what the mark device needs beside that.
+//! The fence devices: the hosts of each, and the settings of the mark device.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
@@ -10,17 +10,17 @@ use super::levels::served;
 use super::model::{Cluster, Failure, Node, NodeKind, Resource};
 use super::step::Step;
 
-/// What a new mark device has, beside its hosts.
+/// The settings of a new mark device, beside its hosts.
 pub(super) const MARK_PARAMETERS: [(&str, &str); 4] = [
     ("pcmk_status_retries", "1"),
     ("pcmk_off_retries", "1"),
     ("pcmk_off_timeout", "40s"),
     ("pcmk_action_limit", "-1"),
 ];
-/// How often it is looked at, and how long that may take, in seconds.
+/// The interval and time limit of its monitor, in seconds.
 pub(super) const MARK_MONITOR: (u32, u32) = (60, 40);
 
-/// The agent's own limit is 20 s, and it must be able to say why it failed.
+/// The agent's own limit is 20 s, and it must be able to report why it failed.
 const OFF_TIMEOUT: Duration = Duration::from_secs(40);
 
 pub(super) fn check(cluster: &Cluster, found: &mut Vec<Finding>) {
@@ -44,7 +44,7 @@ fn set(resource: &Resource, name: &str, value: impl Into<String>) -> Step {
     }
 }
 
-/// A mark device without a host list serves every node whose level it stands in, a controller too: none of them may lose it.
+/// A mark device without a host list serves every node whose level names it, also a controller: none of them may lose it.
 fn hosts_of_mark(cluster: &Cluster, mark: &Resource, found: &mut Vec<Finding>) {
     let served = served(cluster, found, &mark.id);
     let listed = |node: &&Node| mark.lists(node.name.as_str()) == Some(true);
@@ -56,7 +56,7 @@ fn hosts_of_mark(cluster: &Cluster, mark: &Resource, found: &mut Vec<Finding>) {
         None => (
             Kind::NoHostList,
             format!(
-                "the mark device {} has no pcmk_host_list, so Pacemaker may choose it for every node, and alone where there is no level",
+                "the mark device {} has no pcmk_host_list, so Pacemaker may choose it for every node, and alone for a node without levels",
                 mark.id
             ),
         ),
@@ -64,7 +64,7 @@ fn hosts_of_mark(cluster: &Cluster, mark: &Resource, found: &mut Vec<Finding>) {
         Some(_) => (
             Kind::HostNotListed,
             format!(
-                "the mark device {} is not for {}, which it is to mark: its pcmk_host_list lacks the name, so the level fails",
+                "the pcmk_host_list of the mark device {} lacks {}, so the level fails",
                 mark.id,
                 missing.join(", ")
             ),
@@ -73,7 +73,7 @@ fn hosts_of_mark(cluster: &Cluster, mark: &Resource, found: &mut Vec<Finding>) {
     let unsure = served.iter().find(|(_, is_sure)| !is_sure).filter(|_| mark.hosts().is_none());
     let then = if let Some((node, _)) = unsure {
         Then::Do(format!(
-            "are the levels with {} for {} too? Write its pcmk_host_list by hand: a node that it lacks loses these levels",
+            "are the levels with {} also for {}? Write its pcmk_host_list by hand: a node that is not in it loses these levels",
             mark.id, node.name
         ))
     } else if missing.is_empty() {
@@ -102,7 +102,7 @@ fn parameters(mark: &Resource) -> Vec<Finding> {
             "pcmk_off_timeout",
             "40s",
             format!(
-                "pcmk_off_timeout of {id} {said}: with less than 40 s it may be killed before the mark is safe, or before it has said why it is not"
+                "pcmk_off_timeout of {id} {said}: with less than 40 s it may be killed before the mark is safe, or before it has reported why not"
             ),
         ),
         (
@@ -110,9 +110,7 @@ fn parameters(mark: &Resource) -> Vec<Finding> {
             Kind::OffRetries,
             "pcmk_off_retries",
             "1",
-            format!(
-                "pcmk_off_retries of {id} is not 1: the fencer would ask twice, and do nothing else between"
-            ),
+            format!("pcmk_off_retries of {id} is not 1: the fencer would ask twice, and wait in between"),
         ),
         (
             other("pcmk_action_limit", "-1"),
@@ -130,21 +128,20 @@ fn parameters(mark: &Resource) -> Vec<Finding> {
         .collect()
 }
 
-/// Whether somebody looks if it works.
+/// Whether it is monitored.
 pub(super) fn monitor(resource: &Resource, (interval, timeout): (u32, u32), found: &mut Vec<Finding>) {
     if !resource.is_monitored() {
         let id = resource.id.clone();
-        let what =
-            format!("{id} has no monitor operation, so Pacemaker does not notice when it does not work");
+        let what = format!("{id} has no monitor operation, so Pacemaker does not notice when it fails");
         let then = Then::Setup(Step::AddMonitor { resource: id.clone(), interval, timeout });
         found.push(Finding::new(Kind::NoMonitor, id, what, then));
     }
 }
 
-/// Whether it is to run at all.
+/// Whether it may run at all.
 pub(super) fn stopped(resource: &Resource, found: &mut Vec<Finding>) {
     if resource.is_stopped() {
-        let what = format!("{} is to be stopped (target-role), so Pacemaker does not use it", resource.id);
+        let what = format!("{} is disabled (target-role), so Pacemaker does not use it", resource.id);
         let then = Then::Type(Step::Enable { resource: resource.id.clone() });
         found.push(Finding::new(Kind::Stopped, &resource.id, what, then));
     }
@@ -162,7 +159,7 @@ fn usable(cluster: &Cluster, mark: &Resource, found: &mut Vec<Finding>) {
                 Then::Type(Step::Unconstrain { id: ban.id.clone() })
             } else {
                 Then::Do(format!(
-                    "the constraint {} is about more than {} on {}: what else does it keep away? Take only {} out of it",
+                    "the constraint {} concerns more than {} on {}: what else does it ban? Remove only {} from it",
                     ban.id, mark.id, node.name, mark.id
                 ))
             };
@@ -171,32 +168,31 @@ fn usable(cluster: &Cluster, mark: &Resource, found: &mut Vec<Finding>) {
     }
 }
 
-/// A power device that stands in a level and is never used: that level fails.
+/// A power device in a level that is never used: that level fails.
 fn unusable(cluster: &Cluster, power: &Resource, found: &mut Vec<Finding>) {
     let id = &power.id;
     if !cluster.levels.iter().any(|level| level.devices.contains(id)) {
         return;
     }
     if power.is_stopped() {
-        let what = format!(
-            "the fence device {id} stands in a level and is to be stopped (target-role), so the level fails"
-        );
+        let what =
+            format!("the fence device {id} is in a level but disabled (target-role), so the level fails");
         let then =
-            format!("who stopped {id}, and why? Start it again, or put another power device into the level");
+            format!("why is {id} disabled? Enable it again, or put another power device into the level");
         found.push(Finding::new(Kind::Stopped, id, what, Then::Do(then)));
     }
     if let Some(bans) = cluster.bans(power) {
         let bans: BTreeSet<&str> = bans.iter().map(|ban| ban.id.as_str()).collect();
         let bans = Vec::from_iter(bans).join(", ");
         let what = format!(
-            "the fence device {id} stands in a level and may be used on no controller ({bans}), so the level fails"
+            "the fence device {id} is in a level but may be used on no controller ({bans}), so the level fails"
         );
-        let then = format!("is {id} to be used? The constraints {bans} keep it from every controller");
+        let then = format!("should {id} be used? The constraints {bans} keep it from every controller");
         found.push(Finding::new(Kind::Banned, id, what, Then::Do(then)));
     }
 }
 
-/// Nodes that levels by name say this device is for.
+/// The nodes whose levels name this device.
 fn named_in_levels<'a>(cluster: &'a Cluster, device: &str) -> Vec<&'a str> {
     let own = cluster.levels.iter().filter(|level| level.devices.iter().any(|id| id == device));
     let mut names: Vec<&str> = Vec::new();
@@ -211,17 +207,17 @@ fn named_in_levels<'a>(cluster: &'a Cluster, device: &str) -> Vec<&'a str> {
     names
 }
 
-/// Which hosts a power device is for only an operator knows: one that takes a name from a list takes its fencing, and one that
-/// adds a wrong name has another host switched off.
+/// Only an operator knows a power device's hosts: removing a name from its list removes that host's fencing, and a wrong
+/// name has another host switched off.
 fn hosts_of_power(cluster: &Cluster, power: &Resource, found: &mut Vec<Finding>) {
     let id = &power.id;
     let named = named_in_levels(cluster, id);
     if power.hosts().is_none() {
         let what = format!(
-            "the fence device {id} has neither pcmk_host_list nor pcmk_host_map, so Pacemaker asks it about every host, or takes it for all"
+            "the fence device {id} has neither pcmk_host_list nor pcmk_host_map, so Pacemaker may use it for every host"
         );
         let then = format!(
-            "which hosts does {id} fence? Write all of them into its pcmk_host_list, controllers and hosts of levels by pattern too: a host that it lacks is no longer fenced by {id}"
+            "which hosts does {id} fence? Write all of them into its pcmk_host_list, also controllers and hosts of levels by pattern: {id} no longer fences any other"
         );
         return found.push(Finding::new(Kind::NoHostList, id, what, Then::Do(then)));
     }
@@ -231,10 +227,10 @@ fn hosts_of_power(cluster: &Cluster, power: &Resource, found: &mut Vec<Finding>)
     }
     let missing = missing.join(", ");
     let what = format!(
-        "the fence device {id} stands in a level of {missing}, and its pcmk_host_list lacks the name, so the level fails"
+        "the fence device {id} is in a level of {missing}, but its pcmk_host_list lacks the name, so the level fails"
     );
     let then = format!(
-        "does {id} cut the power of {missing}? If it does, add the name to its pcmk_host_list; if not, put the right device into the level"
+        "does {id} cut the power of {missing}? If so, add the name to its pcmk_host_list; if not, put the right device into the level"
     );
     found.push(Finding::new(Kind::HostNotListed, id, what, Then::Do(then)));
 }
@@ -249,7 +245,7 @@ fn failures(cluster: &Cluster, found: &mut Vec<Finding>) {
             "the mark device {resource} failed on {node}{why}, so that controller may not be able to mark"
         );
         let then = format!(
-            "on {node}: `fence_mark -o monitor` says why, or the package is not installed there; then `crm_resource --cleanup --resource {resource}`"
+            "on {node}, run `fence_mark -o monitor` to see why (or install the package there), then `crm_resource --cleanup --resource {resource}`"
         );
         found.push(Finding::new(Kind::FailsOn, node, what, Then::Do(then)));
     }

@@ -1,28 +1,28 @@
-//! What is wrong with a cluster, each by a stable word, and what puts it right.
+//! The findings of a cluster, each with a stable word, and what to do.
 
 use super::step::Step;
 
-/// One thing that is wrong.
+/// One finding.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Finding {
-    /// What it is.
+    /// The kind.
     pub kind: Kind,
-    /// The host, resource or controller that it is about.
+    /// The host, resource or controller that it concerns.
     pub about: String,
-    /// One sentence: what is wrong, and what comes of it.
+    /// One sentence: what is wrong, and its consequence.
     pub what: String,
-    /// What puts it right.
+    /// What to do.
     pub then: Then,
 }
 
-/// What puts it right.
+/// What to do about a finding.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Then {
     /// `setup` does it.
     Setup(Step),
-    /// A command that an operator decides on, and that was proven to take nothing from any host.
+    /// A command for the operator to decide on, proven to take nothing from any host.
     Type(Step),
-    /// What an operator does by hand, or a question that only an operator answers.
+    /// A task for the operator, or a question that only the operator can answer.
     Do(String),
 }
 
@@ -31,7 +31,7 @@ impl Finding {
         Self { kind, about: about.into(), what: what.into(), then }
     }
 
-    /// What `setup` does about it.
+    /// The step of `setup` for it.
     pub fn step(&self) -> Option<&Step> {
         match &self.then {
             Then::Setup(step) => Some(step),
@@ -40,10 +40,10 @@ impl Finding {
     }
 }
 
-/// Declares the kinds with their words, so that no list of them is ever short of one.
+/// Declares the kinds with their words, so that the list is always complete.
 macro_rules! kinds {
     ($($(#[$doc:meta])* $kind:ident = $word:literal,)*) => {
-        /// What can be wrong.
+        /// The kinds of findings.
         #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
         pub enum Kind { $($(#[$doc])* $kind,)* }
 
@@ -64,19 +64,19 @@ kinds! {
     NotInstalled = "not-installed",
     /// Something else recovers hosts in this cluster.
     OtherRecovery = "other-recovery",
-    /// There is no remote node that is wanted.
+    /// There is no wanted remote node.
     NoComputeHost = "no-compute-host",
     /// A virtual machine of the cluster is named among the compute hosts.
     GuestNode = "guest-node",
-    /// No fence device is known for a compute host.
+    /// No fence device lists a compute host.
     NoPowerDevice = "no-power-device",
     /// There is no mark device.
     NoMarkDevice = "no-mark-device",
     /// No level of a host has the mark.
     NoLevel = "no-level",
-    /// The mark device could be asked although nothing has fenced the host.
+    /// The mark device could be asked although no device has fenced the host.
     MarkAlone = "mark-alone",
-    /// Another device stands behind the mark.
+    /// Another device is behind the mark.
     MarkNotLast = "mark-not-last",
     /// No device before the mark cuts power.
     MarkWithoutPower = "mark-without-power",
@@ -88,27 +88,27 @@ kinds! {
     NoFallback = "no-fallback",
     /// A level names a device that does not exist.
     UnknownDevice = "unknown-device",
-    /// A fence device does not say for which hosts it is.
+    /// A fence device does not list its hosts.
     NoHostList = "no-host-list",
-    /// A fence device stands in a level of a host that it is not for.
+    /// A fence device is in a level of a host that it does not list.
     HostNotListed = "host-not-listed",
-    /// The mark device may be killed before it has said why it failed.
+    /// The mark device may be killed before it has reported why it failed.
     OffTimeout = "off-timeout",
     /// The mark device is asked twice, and the fencer sleeps between.
     OffRetries = "off-retries",
     /// The mark device marks one host at a time.
     ActionLimit = "action-limit",
-    /// Nobody looks whether it works.
+    /// A resource is not monitored.
     NoMonitor = "no-monitor",
-    /// Pacemaker is told to leave all or a part of the cluster as it is.
+    /// All or a part of the cluster is in maintenance.
     Maintenance = "maintenance",
-    /// Pacemaker is told to stop everything.
+    /// Everything is ordered to stop.
     StopAllResources = "stop-all-resources",
-    /// Pacemaker is told to leave a resource as it is.
+    /// A resource is unmanaged.
     Unmanaged = "unmanaged",
-    /// The alerter is to run more than once.
+    /// The alerter may run more than once.
     SeveralAlerters = "several-alerters",
-    /// A resource is to be stopped.
+    /// A resource is disabled.
     Stopped = "stopped",
     /// A resource of the recovery may not run or be used on a controller, or on any.
     Banned = "banned",
@@ -124,32 +124,32 @@ kinds! {
     MigrationThreshold = "migration-threshold",
     /// The alerter never comes back to a controller on which it failed.
     FailureTimeout = "failure-timeout",
-    /// The alerter may run on compute hosts, or is looked for there.
+    /// The alerter may run or be probed on compute hosts.
     AlerterOnComputes = "alerter-on-computes",
-    /// Pacemaker's word of fencings is not kept.
+    /// Evidence of fencings is not kept.
     NoAlert = "no-alert",
-    /// The alert's program is not there.
+    /// The alert's program is missing.
     AlertPath = "alert-path",
-    /// The alert is not told of fencings.
+    /// The alert does not select fencings.
     AlertSelect = "alert-select",
     /// The alert is switched off.
     AlertOff = "alert-off",
-    /// The alert writes where the alerter does not read.
+    /// The alert writes to another directory than the alerter reads.
     AlertRecipient = "alert-recipient",
     /// The alert cannot write.
     EvidenceDirectory = "evidence-directory",
-    /// Nothing seals what this controller writes into the register.
+    /// There is no key for this controller's entries in the register.
     NoRegisterKey = "no-register-key",
-    /// A file with a key of the register is there and cannot be used.
+    /// A file with a key of the register cannot be used.
     BadRegisterKey = "bad-register-key",
-    /// The register is in etcd, and nothing here speaks to it.
+    /// The register is in etcd, but its tool is missing here.
     NoEtcdctl = "no-etcdctl",
     /// Hosts are fenced one after the other.
     ConcurrentFencing = "concurrent-fencing",
     /// Nothing is fenced.
     StonithEnabled = "stonith-enabled",
-    /// Connections to a host that is dead are started again and again, or never.
+    /// Connections to a dead host are retried all the time, or never.
     ReconnectInterval = "reconnect-interval",
-    /// A failing connection would have the controller fenced.
+    /// A failing connection would get the controller fenced.
     StartOnFail = "start-on-fail",
 }

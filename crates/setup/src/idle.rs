@@ -1,16 +1,16 @@
-//! What keeps Pacemaker from fencing, or from running anything: an operator's order that is easily forgotten.
+//! Orders that stop Pacemaker from fencing, or from running anything: operators forget them easily.
 
 use pacemaker::cib::truth;
 
 use super::finding::{Finding, Kind, Then};
 use super::model::{Cluster, Node};
 
-/// What ends all of them.
-const END: &str = "who ordered it, and is the work done? End it then";
+/// The question for all of them.
+const END: &str = "is the work done? End it then";
 
 pub(super) fn check(cluster: &Cluster, found: &mut Vec<Finding>) {
     let whole = [
-        ("maintenance-mode", Kind::Maintenance, "no compute host is fenced, and the alerter moves nowhere"),
+        ("maintenance-mode", Kind::Maintenance, "no compute host is fenced, and the alerter does not move"),
         (
             "stop-all-resources",
             Kind::StopAllResources,
@@ -28,7 +28,7 @@ pub(super) fn check(cluster: &Cluster, found: &mut Vec<Finding>) {
     cluster.computes().for_each(|node| connection(cluster, node, found));
 }
 
-/// Pacemaker fences no host whose connection it does not manage.
+/// Pacemaker does not fence a host whose connection it does not manage.
 fn connection(cluster: &Cluster, node: &Node, found: &mut Vec<Finding>) {
     let name = node.name.as_str();
     let is_kept =

@@ -1,4 +1,4 @@
-//! The fencing levels: for every compute host, power and then the mark, and at last power alone.
+//! The fencing levels: for every compute host, first power with the mark, and last power alone.
 
 use std::collections::BTreeMap;
 
@@ -21,18 +21,18 @@ pub(super) fn check(cluster: &Cluster, found: &mut Vec<Finding>) {
     found.extend(own);
 }
 
-/// What the mark device is called, or will be.
+/// The present or future name of the mark device.
 fn mark_id(cluster: &Cluster) -> String {
     cluster.marks().next().map_or_else(|| cluster.free_id("mark"), |mark| mark.id.clone())
 }
 
-/// The mark device in these levels, or what will stand there.
+/// The mark device in these levels, or the future one.
 fn mark_in(cluster: &Cluster, levels: &BTreeMap<u32, Vec<String>>) -> String {
     let own = levels.values().flatten().find(|id| cluster.is_mark(id));
     own.cloned().unwrap_or_else(|| mark_id(cluster))
 }
 
-/// The nodes that a device stands in a level for once the levels that were found wrong are right, and whether that is certain.
+/// The nodes whose levels name a device, once all wrong levels are corrected, and whether that is certain.
 pub(super) fn served<'a>(cluster: &'a Cluster, found: &[Finding], device: &str) -> Vec<(&'a Node, bool)> {
     let new = || {
         found.iter().filter_map(|finding| match finding.step() {
@@ -75,8 +75,8 @@ fn no_mark(cluster: &Cluster, own: &[Finding], found: &mut Vec<Finding>) {
     }
 }
 
-/// The targets whose levels the fencer uses for a node, and whether that is certain. One that is the node's name, letter by
-/// letter, hides all others; of others the fencer takes any.
+/// The targets whose levels the fencer uses for a node, and whether that is certain. One that is exactly the node's name
+/// hides all others; of others the fencer takes any.
 pub(super) fn holding<'a>(cluster: &'a Cluster, node: &Node) -> Vec<(&'a Target, bool)> {
     let used = || cluster.targets().into_iter().filter(|target| !cluster.levels_of(target).is_empty());
     let exact: Vec<_> = used().filter(|t| t.key() == node.name.as_str()).map(|t| (t, true)).collect();
@@ -114,19 +114,19 @@ pub(super) fn without_marks(cluster: &Cluster, devices: &[String]) -> Vec<String
     devices.iter().filter(|id| !cluster.is_mark(id)).cloned().collect()
 }
 
-/// Whether all of these are still there, in their order.
+/// Whether all of these are still there, in order.
 pub(super) fn keeps(before: &Lists, after: &Lists) -> bool {
     let mut left = after.iter();
     before.iter().all(|list| left.any(|other| other == list))
 }
 
-/// How many levels there can be.
+/// The highest number of a level.
 fn room() -> usize {
     LEVELS.count()
 }
 
-/// The levels that a host's targets should have, or the question that only an operator answers: power is taken from nothing
-/// that is not certain.
+/// The levels that a host's targets should have, or a question for the operator: power is never removed without
+/// certainty.
 fn wanted(cluster: &Cluster, node: &Node) -> Result<Vec<(Target, Lists)>, String> {
     let (name, holding) = (node.name.as_str(), holding(cluster, node));
     let is_exact = |target: &Target| target.key() == name;
@@ -140,7 +140,7 @@ fn wanted(cluster: &Cluster, node: &Node) -> Result<Vec<(Target, Lists)>, String
     }
     if let Some((target, _)) = holding.iter().find(|(target, _)| is_ambiguous(cluster, target)) {
         return Err(format!(
-            "two entries for {} have the same number, and Pacemaker may use both or the last one: write one for each number, then run `nova-host-alerter setup` again",
+            "two entries for {} have the same number, and Pacemaker may use both or only the last: keep one for each number, then run `nova-host-alerter setup` again",
             target.key()
         ));
     }
@@ -158,7 +158,7 @@ fn wanted(cluster: &Cluster, node: &Node) -> Result<Vec<(Target, Lists)>, String
     if holding.iter().any(|(target, _)| is_exact(target) && *target != &own || lists(target) != power) {
         let targets: Vec<String> = holding.iter().map(|(target, _)| target.key()).collect();
         return Err(format!(
-            "levels for {} are for {name}, and Pacemaker takes any of them: which devices fence {name}? Write its levels under its own name, then run `nova-host-alerter setup` again",
+            "levels for {} all match {name}, and Pacemaker takes any of them: which devices fence {name}? Write its levels under its own name, then run `nova-host-alerter setup` again",
             targets.join(" and for ")
         ));
     }
@@ -171,30 +171,30 @@ fn wanted(cluster: &Cluster, node: &Node) -> Result<Vec<(Target, Lists)>, String
 
 fn unsure(target: &Target, name: &str) -> String {
     format!(
-        "are the levels for {} for {name}? Write the levels of {name} under its own name, then run `nova-host-alerter setup` again",
+        "do the levels for {} apply to {name}? Write the levels of {name} under its own name, then run `nova-host-alerter setup` again",
         target.key()
     )
 }
 
-/// Whether a target has two entries of one number: the fencer appends an entry that is added to those it has, but after a full
-/// refresh only the last is left.
+/// Whether a target has two entries with one number: the fencer appends an added entry, but after a full refresh only the
+/// last is left.
 fn is_ambiguous(cluster: &Cluster, target: &Target) -> bool {
     cluster.levels_of(target).into_keys().any(|index| cluster.entries_of(target, index).len() > 1)
 }
 
-/// The devices that Pacemaker may choose for a node where there is no level, now or later: one that is stopped or banned for a
-/// repair is a supply of the host all the same.
+/// The devices that Pacemaker may choose for a node without levels, now or later: one that is disabled or banned for a
+/// repair is still a power supply of the host.
 pub(super) fn eligible<'a>(cluster: &'a Cluster, node: &Node) -> Vec<&'a Resource> {
     cluster.powers().filter(|device| device.is_for(node) != Some(false)).collect()
 }
 
-/// Whether it cuts power, and is neither stopped nor banned from every controller.
+/// Whether it cuts power, and is neither disabled nor banned from every controller.
 fn is_usable(cluster: &Cluster, device: &Resource, node: &Node) -> bool {
     device.powerless().is_none() && cluster.serves(device, node) != Some(false)
 }
 
-/// The one device that may be chosen for a host, beside those of its levels: it lists the host, and is known to cut power. Of
-/// several nobody knows whether one is enough to fence the host, and a mark behind one of two supplies is false.
+/// The only device that may be chosen for a host, beside those of its levels: it lists the host, and is known to cut
+/// power. With several it is unknown whether one is enough, and a mark behind one of two supplies is false.
 fn sole_device(cluster: &Cluster, node: &Node, but: &[String]) -> Result<Vec<String>, String> {
     let name = node.name.as_str();
     let mut devices = eligible(cluster, node);
@@ -205,32 +205,32 @@ fn sole_device(cluster: &Cluster, node: &Node, but: &[String]) -> Result<Vec<Str
             return Err(no_power_advice(name, Some(device)));
         }
         [device] if !device.surely_cuts() => format!(
-            "does {} ({}) cut the power of {name}? If it does, write it into a level of {name}",
+            "does {} ({}) cut the power of {name}? If so, write it into a level of {name}",
             device.id, device.agent
         ),
         [device] if cluster.serves(device, node) == Some(true) => return Ok(vec![device.id.clone()]),
         [device] => {
-            format!("is {} for {name}? If it is, write it into a level of {name}", device.id)
+            format!("does {} fence {name}? If so, write it into a level of {name}", device.id)
         }
         several => format!(
-            "Pacemaker may choose any of {} for {name}: is each enough, or are several needed together? Write the levels of {name}",
+            "Pacemaker may choose any of {} for {name}: is one enough, or are several needed? Write the levels of {name}",
             several.iter().map(|device| device.id.as_str()).collect::<Vec<_>>().join(", ")
         ),
     };
     Err(format!("{question}, then run `nova-host-alerter setup` again"))
 }
 
-/// Each that cuts power with the mark behind it, then as many as there is room for without: a failing mark must not stop the
-/// fencing. What cuts no power has no mark behind it, and stays in front where it stood there.
+/// Each list that cuts power with the mark behind it, then as many without the mark as there is room for: a failing mark
+/// must not stop the fencing. A list that cuts no power gets no mark, and keeps its place.
 fn desired(cluster: &Cluster, power: &Lists, mark: &str) -> Result<Lists, String> {
     if cluster.resource(mark).is_some_and(|mark| mark.is_stopped() || cluster.bans(mark).is_some()) {
         return Err(format!(
-            "is {mark} to be used again? It is stopped, or banned from every controller, and a level with it would fail"
+            "should {mark} be used again? It is disabled, or banned from every controller, and a level with it would fail"
         ));
     }
     if let Some(unknown) = power.iter().flatten().find(|id| cluster.resource(id).is_none()) {
         return Err(format!(
-            "what is {unknown}? It is no resource, and the tools may refuse a level with it: write the levels by hand, with {mark} behind those that cut power"
+            "what is {unknown}? It is not a resource, and the tools may refuse a level with it: write the levels by hand, with {mark} behind devices that cut power"
         ));
     }
     let cuts = |list: &&Vec<String>| cluster.cuts_power(list);
@@ -243,7 +243,7 @@ fn desired(cluster: &Cluster, power: &Lists, mark: &str) -> Result<Lists, String
     if keeps(power, &left) {
         Ok(levels)
     } else {
-        Err("there is no room for the mark in its levels: which of them can go?".to_owned())
+        Err("there is no room for the mark in its levels: which of them can be removed?".to_owned())
     }
 }
 
@@ -254,7 +254,7 @@ fn of_host(cluster: &Cluster, node: &Node, found: &mut Vec<Finding>) {
     }
     let wanted = wanted(cluster, node);
     if let Some((target, _)) = holding.first().filter(|_| holding.iter().all(|(_, certain)| !certain)) {
-        let what = format!("whether the levels for {} are for {name} cannot be said here", target.key());
+        let what = format!("it is unknown here whether the levels for {} apply to {name}", target.key());
         found.push(Finding::new(Kind::NoLevel, name, what, Then::Do(unsure(target, name))));
     }
     for (target, _) in holding {
@@ -265,7 +265,7 @@ fn of_host(cluster: &Cluster, node: &Node, found: &mut Vec<Finding>) {
     }
 }
 
-/// What puts the levels of a host right that it has by this target.
+/// Corrects the levels of a host under this target.
 fn set_levels(wanted: &Result<Vec<(Target, Lists)>, String>, target: &Target) -> Then {
     match wanted {
         Ok(all) => {
@@ -282,7 +282,7 @@ fn without_level(cluster: &Cluster, node: &Node, found: &mut Vec<Finding>) {
     let devices = eligible(cluster, node);
     let cuts = devices.iter().any(|device| is_usable(cluster, device, node));
     let idle = devices.into_iter().find(|device| device.powerless().is_none());
-    // A device that does not say for which hosts it is may be chosen for any.
+    // A device that does not list its hosts may be chosen for any.
     let chosen = cluster.marks().find(|mark| cluster.serves(mark, node) != Some(false));
     if !cuts {
         found.push(no_power(node, idle));
@@ -291,7 +291,7 @@ fn without_level(cluster: &Cluster, node: &Node, found: &mut Vec<Finding>) {
         (Some(mark), _) => (
             Kind::MarkAlone,
             format!(
-                "{name} has no fencing level, and Pacemaker may choose the mark device {} alone for it, which refuses",
+                "{name} has no fencing level, so Pacemaker may choose the mark device {} alone for it, which refuses",
                 mark.id
             ),
         ),
@@ -312,26 +312,26 @@ fn no_power(node: &Node, idle: Option<&Resource>) -> Finding {
     let name = node.name.as_str();
     let what = match idle {
         Some(device) => format!(
-            "the fence device {} is for {name}, and is stopped, or banned from every controller, so the host cannot be fenced",
+            "the fence device {} of {name} is disabled, or banned from every controller, so the host cannot be fenced",
             device.id
         ),
         None => format!(
-            "no fence device that cuts power is for {name}: none has it in its pcmk_host_list, so it cannot be fenced"
+            "no fence device that cuts power has {name} in its pcmk_host_list, so the host cannot be fenced"
         ),
     };
     Finding::new(Kind::NoPowerDevice, name, what, Then::Do(no_power_advice(name, idle)))
 }
 
-/// Beside a device that is not used another one would be a second supply, of which nobody knows.
+/// Beside an unused device another one would be a second, unknown supply.
 fn no_power_advice(name: &str, idle: Option<&Resource>) -> String {
     if let Some(device) = idle {
         return format!(
-            "is {} to be used again? It is stopped, or banned from every controller: put that right, and run `nova-host-alerter setup` again",
+            "should {} be used again? It is disabled, or banned from every controller: correct that, and run `nova-host-alerter setup` again",
             device.id
         );
     }
     format!(
-        "create its power device with pcmk_host_list={name}, or add {name} to that of the device that it has, and run `nova-host-alerter setup` again"
+        "create its power device with pcmk_host_list={name}, or add {name} to the list of its present device, and run `nova-host-alerter setup` again"
     )
 }
 
@@ -342,7 +342,7 @@ fn is_for_computes_alone(cluster: &Cluster, target: &Target) -> bool {
     })
 }
 
-/// Levels without a mark that pass while the host runs: Pacemaker believes them, and says so to everybody.
+/// Levels without a mark that succeed while the host runs: Pacemaker believes them, and reports that.
 fn without_power(cluster: &Cluster, target: &Target, name: &str, found: &mut Vec<Finding>) {
     for (index, devices) in cluster.levels_of(target) {
         let known: Option<Vec<&Resource>> = devices.iter().map(|id| cluster.resource(id)).collect();
@@ -359,7 +359,7 @@ fn without_power(cluster: &Cluster, target: &Target, name: &str, found: &mut Vec
             does.join("; ")
         );
         let then = Then::Do(format!(
-            "put a power device into level {index} of {name}; take the level out only where another one with power stays"
+            "put a power device into level {index} of {name}; remove the level only if another one with power stays"
         ));
         found.push(Finding::new(Kind::LevelWithoutPower, name, what, then));
     }
@@ -369,7 +369,7 @@ fn does(device: &Resource, does: &str) -> String {
     format!("{} ({}) {does}", device.id, device.agent)
 }
 
-/// What is wrong with the levels of a target.
+/// The faults of a target's levels.
 fn faults(cluster: &Cluster, target: &Target, name: &str) -> Vec<(Kind, String)> {
     let levels = cluster.levels_of(target);
     let mut found = misplaced(cluster, target, name);
@@ -387,7 +387,7 @@ fn faults(cluster: &Cluster, target: &Target, name: &str) -> Vec<(Kind, String)>
         if has_mark(devices) {
             marked.push(power);
         } else if cluster.cuts_power(&power) && !marked.contains(&power) {
-            found.push((Kind::LevelWithoutMark, format!("level {index} of {name} fences it without a mark: no level before it has the same devices and the mark behind them")));
+            found.push((Kind::LevelWithoutMark, format!("level {index} of {name} fences it without a mark: no earlier level has the same devices with the mark behind them")));
         }
     }
     let mut cutting = levels.values().filter(|devices| cluster.cuts_power(devices)).peekable();
@@ -400,8 +400,8 @@ fn faults(cluster: &Cluster, target: &Target, name: &str) -> Vec<(Kind, String)>
     found
 }
 
-/// Of every level of a target the first fault of its mark device. The fencer appends an entry that is added to those of the
-/// same number, but after a full refresh only the last is left: so every tail of them can be what holds.
+/// In every level of a target, the first fault of its mark device. The fencer appends an added entry to those of the same
+/// number, but after a full refresh only the last is left: so any tail of them may apply.
 fn misplaced(cluster: &Cluster, target: &Target, name: &str) -> Vec<(Kind, String)> {
     let of_level = |index: u32| {
         let entries = cluster.entries_of(target, index);
@@ -422,13 +422,13 @@ fn fault(cluster: &Cluster, index: u32, devices: &[String], name: &str) -> Optio
         LevelFault::Alone => (
             Kind::MarkAlone,
             format!(
-                "the mark device is alone in level {index} of {name}, so it would be asked although nothing has fenced the host"
+                "the mark device is alone in level {index} of {name}, so it would be asked although no device has fenced the host"
             ),
         ),
         LevelFault::NoPower(weak) => (
             Kind::MarkWithoutPower,
             format!(
-                "the mark device stands behind no device that cuts power in level {index} of {name} ({}), so it would be asked while the host runs, and refuses",
+                "no device before the mark device in level {index} of {name} cuts power ({}), so it would be asked while the host runs, and refuses",
                 weak.join("; ")
             ),
         ),
@@ -440,23 +440,23 @@ fn fault(cluster: &Cluster, index: u32, devices: &[String], name: &str) -> Optio
 fn weakness(cluster: &Cluster, id: &str) -> Option<String> {
     match cluster.resource(id).filter(|device| device.is_fence_device()) {
         Some(device) => device.powerless().map(|powerless| does(device, powerless.does)),
-        None => Some(format!("{id} is no fence device of this cluster")),
+        None => Some(format!("{id} is not a fence device of this cluster")),
     }
 }
 
-/// Levels that hold for no compute host, or for others too: wherever a mark device stands it must be last. And nodes that no
-/// level is for, and a mark device is. What is for others than compute hosts is theirs.
+/// Levels that apply to no compute host, or to others too: a mark device must be last everywhere. And nodes without a
+/// level that a mark device lists. Levels of other nodes belong to their operators.
 fn beside(cluster: &Cluster, found: &mut Vec<Finding>) {
     for target in cluster.targets() {
         let faults = misplaced(cluster, target, &target.key());
-        let is_told = |what: &String| found.iter().any(|finding| finding.what == *what);
-        let faults: Vec<(Kind, String)> = faults.into_iter().filter(|(_, what)| !is_told(what)).collect();
+        let is_reported = |what: &String| found.iter().any(|finding| finding.what == *what);
+        let faults: Vec<(Kind, String)> = faults.into_iter().filter(|(_, what)| !is_reported(what)).collect();
         let is_treated = found.iter().any(
             |finding| matches!(finding.step(), Some(Step::SetLevels { target: own, .. }) if own == target),
         );
         for (kind, what) in faults.into_iter().filter(|_| !is_treated) {
             let then = Then::Do(format!(
-                "put the mark device behind a power device in the levels for {0}, or take it out there: {0} stays without fencing where no power device is left",
+                "put the mark device behind a power device in the levels for {0}, or remove it there: without a power device {0} has no fencing",
                 target.key()
             ));
             found.push(Finding::new(kind, target.key(), what, then));
@@ -467,11 +467,11 @@ fn beside(cluster: &Cluster, found: &mut Vec<Finding>) {
     for (node, mark) in others.flat_map(|node| cluster.marks().map(move |mark| (node, mark))) {
         if mark.lists(node.name.as_str()) == Some(true) {
             let what = format!(
-                "{} has no fencing level, and Pacemaker may choose the mark device {} alone for it, which refuses",
+                "{} has no fencing level, so Pacemaker may choose the mark device {} alone for it, which refuses",
                 node.name, mark.id
             );
             let then = Then::Do(format!(
-                "take {} out of pcmk_host_list of {}, or give it levels of its own",
+                "remove {} from pcmk_host_list of {}, or give it levels of its own",
                 node.name, mark.id
             ));
             found.push(Finding::new(Kind::MarkAlone, node.name.as_str(), what, then));
@@ -479,7 +479,7 @@ fn beside(cluster: &Cluster, found: &mut Vec<Finding>) {
     }
 }
 
-/// A name in a level that is no device. Pacemaker makes the device `watchdog` itself where its timeout is set.
+/// A name in a level without a device. Pacemaker makes the device `watchdog` itself if its timeout is set.
 fn unknown(cluster: &Cluster, found: &mut Vec<Finding>) {
     let has_timeout = |name: &&str| {
         cluster
@@ -494,14 +494,14 @@ fn unknown(cluster: &Cluster, found: &mut Vec<Finding>) {
         };
         for id in level.devices.iter().filter(|id| !is_device(id)) {
             let what = format!(
-                "level {} for {} names {id}, which is no fence device: the level always fails",
+                "level {} for {} names {id}, which is not a fence device: the level always fails",
                 level.index,
                 level.target.key()
             );
             let then = if id == WATCHDOG {
-                "Pacemaker makes this device where stonith-watchdog-timeout is set and sbd runs: is it to be so?".to_owned()
+                "Pacemaker makes this device if stonith-watchdog-timeout is set and sbd runs: should it be so?".to_owned()
             } else {
-                format!("create the device {id}, or take it out where a power device stays in the level")
+                format!("create the device {id}, or remove it if a power device stays in the level")
             };
             found.push(Finding::new(Kind::UnknownDevice, id, what, Then::Do(then)));
         }

@@ -1,5 +1,5 @@
-//! What Pacemaker must be told so that fenced hosts are marked and told of: what is missing or wrong in a cluster, and the
-//! commands that put it right. Pure but for `read` (with `patterns`), `local`, `proof` and `run`.
+//! Pacemaker's configuration for marking fenced hosts and reporting them: what is missing or wrong in a cluster, and the
+//! commands that correct it. Pure except for `read` (with `patterns`), `local`, `proof` and `run`.
 
 /// The alert.
 mod alert;
@@ -9,21 +9,21 @@ mod alerter;
 mod check;
 /// The fence devices.
 mod devices;
-/// What is wrong, each by a stable word.
+/// The findings, each with a stable word.
 mod finding;
-/// What keeps Pacemaker from fencing.
+/// Orders that stop Pacemaker from fencing.
 mod idle;
 /// The fencing levels.
 mod levels;
-/// What is on this controller.
+/// The files on this controller.
 mod local;
 /// Where constraints let a resource run.
 mod location;
-/// The cluster as far as it is looked at.
+/// The relevant part of the cluster.
 mod model;
-/// Which names the patterns of a CIB match.
+/// The names that a CIB's patterns match.
 mod patterns;
-/// Which steps put it right, in their order.
+/// The steps that correct it, in order.
 mod plan;
 /// The commands of each tool for these.
 mod print;
@@ -33,11 +33,11 @@ mod proof;
 mod properties;
 /// From a CIB to the model.
 mod read;
-/// What the register needs on this controller.
+/// The register's needs on this controller.
 mod register;
 /// The connections to the compute hosts.
 mod remotes;
-/// What else recovers hosts.
+/// Other software that recovers hosts.
 mod rivals;
 /// Runs the commands.
 mod run;

@@ -1,4 +1,4 @@
-//! What is on this controller: Pacemaker runs our programs from here, too.
+//! The files on this controller: Pacemaker runs our programs from here, too.
 
 use std::path::Path;
 
@@ -7,36 +7,36 @@ use nix::unistd::User;
 use pacemaker::evidence::{Directory, OWNER};
 use pacemaker::register::Tools;
 
-/// Where packages put the alert agent, then where it stands when it is installed by hand.
+/// The alert agent's path in packages, then in an installation by hand.
 const ALERT_PATHS: [&str; 2] = ["/usr/share/pacemaker/alerts/alert_mark", "/usr/sbin/alert_mark"];
 const FENCE_AGENT: &str = "/usr/sbin/fence_mark";
 const RESOURCE_AGENT: &str = "/usr/lib/ocf/resource.d/openstack/nova-host-alerter";
 
-/// What is on this controller.
+/// The state of this controller.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Here {
-    /// The files of the product that are not.
+    /// The missing files of the product.
     pub missing: Vec<String>,
-    /// Where the alert agent is, or should be.
+    /// The path of the alert agent, present or future.
     pub alert: String,
     /// Why evidence cannot be written, if it cannot.
     pub evidence: Option<String>,
-    /// The tool that the register needs here beside Pacemaker's, where it is missing.
+    /// The register's missing tool on this controller, beside Pacemaker's.
     pub no_tool: Option<String>,
-    /// The register's key; `None` where it needs none, or where nobody could look.
+    /// The register's key; `None` if none is needed, or if it could not be checked.
     pub key: Option<Key>,
 }
 
-/// What there is of the register's key.
+/// The state of the register's key.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Key {
-    /// The file whose first key seals, where one can be used.
+    /// The file whose first key seals, if any is usable.
     pub sealing: Option<String>,
-    /// What is wrong with the files that cannot be used, a sentence each.
+    /// One sentence for each unusable file.
     pub complaints: Vec<String>,
-    /// Where a file of our own stands, or would.
+    /// The path of our own file.
     pub own: String,
-    /// Whether anything stands there.
+    /// Whether that file exists.
     pub is_own_there: bool,
 }
 
@@ -47,7 +47,7 @@ impl Default for Here {
     }
 }
 
-/// What this controller has of it. Keys are read by those who read the configuration.
+/// The state of this controller. The caller reads the keys, with the configuration.
 pub fn here(evidence: &Path, register: Register, key: Option<Key>) -> Here {
     let is_here = |path: &&str| Path::new(path).is_file();
     let alert = ALERT_PATHS.into_iter().find(|path| is_here(path));
@@ -57,7 +57,7 @@ pub fn here(evidence: &Path, register: Register, key: Option<Key>) -> Here {
     Here { missing, alert, evidence: unwritable(evidence), no_tool: no_tool(register), key }
 }
 
-/// Pacemaker's own come with Pacemaker.
+/// Pacemaker's own tools come with Pacemaker.
 fn no_tool(register: Register) -> Option<String> {
     let tool = Tools::default().etcdctl;
     (register == Register::Etcd && !tool.is_file()).then(|| tool.display().to_string())

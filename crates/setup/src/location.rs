@@ -1,4 +1,4 @@
-//! Where location constraints let a resource run, and where Pacemaker looks for it.
+//! Where location constraints let a resource run, and where Pacemaker probes it.
 
 use super::model::{Cluster, Condition, Location, Node, NodeKind, Part, Resource};
 
@@ -6,7 +6,7 @@ use super::model::{Cluster, Condition, Location, Node, NodeKind, Part, Resource}
 const INFINITY: i64 = 1_000_000;
 
 impl Condition {
-    /// Whether it holds; `None` where that cannot be said.
+    /// Whether it is true; `None` if that is unknown.
     fn holds(&self, node: &Node) -> Option<bool> {
         match self {
             Self::Named(name) => Some(name.eq_ignore_ascii_case(node.name.as_str())),
@@ -20,7 +20,7 @@ impl Condition {
     }
 }
 
-/// False counts more than not known.
+/// False overrides unknown.
 fn every(all: impl Iterator<Item = Option<bool>>) -> Option<bool> {
     let mut sum = Some(true);
     for one in all {
@@ -66,8 +66,7 @@ impl Cluster {
             .filter(|location| location.resources.iter().any(|id| *id == resource.id || *id == resource.top))
     }
 
-    /// Whether a resource neither runs on a node nor is looked for there. What cannot be judged counts for nothing that
-    /// would keep it away.
+    /// Whether a resource neither runs on a node nor is probed there. Unknown conditions do not keep it away.
     pub(super) fn is_kept_from(&self, resource: &Resource, node: &Node) -> bool {
         let mut locations = self.locations_of(resource).peekable();
         let only: Vec<&Location> =
@@ -95,14 +94,14 @@ impl Cluster {
         })
     }
 
-    /// The constraints that keep a resource from every controller; `None` where one is left.
+    /// The constraints that keep a resource from every controller; `None` if one is left.
     pub(super) fn bans<'a>(&'a self, resource: &'a Resource) -> Option<Vec<&'a Location>> {
         let controllers = self.nodes.iter().filter(|node| node.kind == NodeKind::Cluster);
         let bans: Option<Vec<&Location>> = controllers.map(|node| self.ban(resource, node)).collect();
         bans.filter(|bans| !bans.is_empty())
     }
 
-    /// Whether the fencer may choose a device for a node; `None` where only the device itself can say.
+    /// Whether the fencer may choose a device for a node; `None` if only the device itself knows.
     pub(super) fn serves(&self, device: &Resource, node: &Node) -> Option<bool> {
         if device.is_stopped() || self.bans(device).is_some() {
             return Some(false);
@@ -117,7 +116,7 @@ impl Cluster {
         own.any(|location| location.parts.iter().any(is_rule))
     }
 
-    /// The constraint by which a resource may run on a node although another one keeps it to others.
+    /// The constraint that lets a resource run on a node although another one keeps it to others.
     pub(super) fn admission<'a>(&'a self, resource: &'a Resource, node: &Node) -> Option<&'a Location> {
         self.locations_of(resource).find(|l| l.discovery == "exclusive" && l.may_cover(node))
     }
@@ -158,7 +157,7 @@ mod tests {
     }
 
     #[test]
-    fn a_resource_is_kept_from_a_node_only_if_it_is_not_looked_for_there_either() {
+    fn a_resource_is_kept_from_a_node_only_if_it_is_not_probed_there_either() {
         let (ctl, compute) = (node("ctl1", NodeKind::Cluster), node("compute1", NodeKind::Remote));
         let resource = Resource { id: "alerter".into(), top: "alerter".into(), ..Resource::default() };
         let kept = |locations: Vec<Location>| {

@@ -1,4 +1,4 @@
-//! The cluster as far as `setup` looks at it. Plain data, which `read` fills in.
+//! The relevant part of the cluster. Plain data, which `read` fills in.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -11,13 +11,13 @@ use super::patterns::Patterns;
 
 /// `class:provider:type` of the alerter's resource.
 pub(super) const ALERTER_AGENT: &str = "ocf:openstack:nova-host-alerter";
-/// What the alert agent is called.
+/// The alert agent's name.
 pub(super) const ALERT_PROGRAM: &str = "alert_mark";
 
-/// A cluster's configuration, and what is wanted of it.
+/// A cluster's configuration, and the wanted state.
 #[derive(Clone, Debug, Default)]
 pub struct Cluster {
-    /// Pacemaker's release as the DC says it.
+    /// Pacemaker's release, from the DC.
     pub pacemaker: Option<Release>,
     /// Cluster nodes, remote nodes and guest nodes.
     pub nodes: Vec<Node>,
@@ -29,30 +29,30 @@ pub struct Cluster {
     pub alerts: Vec<Alert>,
     /// Every location constraint.
     pub locations: Vec<Location>,
-    /// The cluster's properties, the first that counts.
+    /// The cluster's properties, from the first set that counts.
     pub properties: BTreeMap<String, String>,
-    /// Operations that failed last, on whatever node.
+    /// Operations that failed last, on any node.
     pub failures: Vec<Failure>,
     /// What the patterns of levels and constraints match.
     pub patterns: Patterns,
-    /// Whom Pacemaker would fence at once if fencing were switched on; `None` where nobody can say.
+    /// The hosts that Pacemaker would fence as soon as fencing is switched on; `None` if unknown.
     pub would_fence: Option<Vec<String>>,
     /// All ids of the configuration.
     pub taken: BTreeSet<String>,
-    /// What is on this controller.
+    /// The state of this controller.
     pub here: Here,
-    /// What it should be like.
+    /// The wanted state.
     pub wanted: Wanted,
 }
 
-/// What is wanted, beside what is always the same.
+/// The variable part of the wanted state.
 #[derive(Clone, Debug, Default)]
 pub struct Wanted {
-    /// The compute hosts among the remote nodes; unset: all of these.
+    /// The compute hosts among the remote nodes; all if unset.
     pub hosts: Option<HostPatterns>,
     /// The configuration of the alerter.
     pub config: String,
-    /// Where evidence is to be written.
+    /// The directory of evidence.
     pub evidence: String,
 }
 
@@ -61,13 +61,13 @@ pub struct Wanted {
 pub struct Node {
     /// Its name.
     pub name: HostName,
-    /// What it is.
+    /// Its kind.
     pub kind: NodeKind,
     /// Its permanent attributes.
     pub attributes: Vec<(String, String)>,
 }
 
-/// What a node is.
+/// The kind of a node.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum NodeKind {
     /// With Corosync: a controller.
@@ -79,7 +79,7 @@ pub enum NodeKind {
 }
 
 impl NodeKind {
-    /// What rules call it: `#kind`.
+    /// Its value of `#kind` in rules.
     pub(super) fn word(self) -> &'static str {
         match self {
             Self::Cluster => "cluster",
@@ -89,12 +89,12 @@ impl NodeKind {
     }
 }
 
-/// A primitive, with what it has from its template, from what it is in, and from the defaults.
+/// A primitive, with the settings of its template, its parents and the defaults.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Resource {
     /// Its id.
     pub id: String,
-    /// The id of the group or clone that it is in, else its own.
+    /// The id of its group or clone, else its own.
     pub top: String,
     /// Whether it is in a clone or a bundle.
     pub is_cloned: bool,
@@ -113,9 +113,9 @@ pub struct Resource {
 pub struct Operation {
     /// Such as `monitor`.
     pub name: String,
-    /// How often, as it is written.
+    /// The interval, as written.
     pub interval: String,
-    /// What becomes of a failure, where that is said.
+    /// `on-fail`, if set.
     pub on_fail: String,
 }
 
@@ -124,44 +124,44 @@ pub struct Operation {
 pub struct Location {
     /// Its id.
     pub id: String,
-    /// Whether it is one resource and one node by their names, and nothing more.
+    /// Whether it is just one resource and one node by name.
     pub is_plain: bool,
-    /// The resources that it is about.
+    /// Its resources.
     pub resources: Vec<String>,
     /// `resource-discovery`, as it is written.
     pub discovery: String,
-    /// What it says of which nodes.
+    /// Its scores.
     pub parts: Vec<Part>,
 }
 
-/// A score for the nodes that a condition holds for.
+/// A score for the nodes that meet a condition.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Part {
     /// From minus to plus one million.
     pub score: i64,
-    /// Of which nodes.
+    /// The condition.
     pub condition: Condition,
 }
 
-/// What must hold for a node.
+/// A condition for a node.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Condition {
-    /// That it is called so.
+    /// Its name.
     Named(String),
     /// All of these.
     All(Vec<Condition>),
     /// One of these.
     Any(Vec<Condition>),
-    /// What an expression says of one of its attributes.
+    /// A comparison of one of its attributes.
     Attribute {
         /// Its name, such as `#kind`.
         name: String,
-        /// `eq`, `ne`, `defined`, `not_defined`; others are not judged.
+        /// `eq`, `ne`, `defined`, `not_defined`; others are not evaluated.
         operation: String,
-        /// What it is compared with.
+        /// The compared value.
         value: String,
     },
-    /// Something that is not judged here, such as a date.
+    /// Not evaluated here, such as a date.
     Other,
 }
 
@@ -172,26 +172,26 @@ pub struct Alert {
     pub id: String,
     /// The program.
     pub path: String,
-    /// Whether that is there on this controller.
+    /// Whether the program exists on this controller.
     pub is_here: bool,
-    /// What it is told of; all where nothing is selected.
+    /// The selected events; all if nothing is selected.
     pub selected: Vec<String>,
-    /// Its recipients, but for those that are switched off.
+    /// Its recipients, without disabled ones.
     pub recipients: Vec<String>,
     /// It is switched off, as releases since 2.1.6 can.
     pub is_off: bool,
 }
 
-/// An operation that failed, and after which nothing was done with that resource on that node.
+/// A failed operation that was the last of its resource on its node.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Failure {
-    /// Of which resource.
+    /// The resource.
     pub resource: String,
-    /// Where.
+    /// The node.
     pub node: String,
-    /// Its exit code as OCF has them.
+    /// Its exit code by OCF.
     pub code: i64,
-    /// What it said.
+    /// Its message.
     pub reason: String,
 }
 
@@ -206,7 +206,7 @@ impl Cluster {
         self.computes().count()
     }
 
-    /// Whether all of the product is on this controller.
+    /// Whether the whole product is on this controller.
     pub fn is_installed(&self) -> bool {
         self.here.missing.is_empty()
     }
@@ -241,7 +241,8 @@ impl Cluster {
         self.resources.iter().filter(|resource| resource.is_fence_device() && !resource.is_mark())
     }
 
-    /// Whether a device of this level cuts power, so that a mark behind it is true. A name without a device never succeeds.
+    /// Whether a device of this level cuts power, so that a mark behind it is true. A name without a device never
+    /// succeeds.
     pub(super) fn cuts_power(&self, devices: &[String]) -> bool {
         let mut own = devices.iter().filter_map(|id| self.resource(id));
         own.any(|resource| resource.is_fence_device() && resource.powerless().is_none())
@@ -251,7 +252,7 @@ impl Cluster {
         self.resources.iter().filter(|resource| resource.agent == ALERTER_AGENT)
     }
 
-    /// Whether a level of this target is for a node; `None` where that cannot be said.
+    /// Whether a level of this target applies to a node; `None` if unknown.
     pub(super) fn is_target(&self, node: &Node, target: &Target) -> Option<bool> {
         let attributes = node.attributes.iter().map(|(name, value)| (name.as_str(), value.as_str()));
         match target {
@@ -260,19 +261,19 @@ impl Cluster {
         }
     }
 
-    /// Whether Pacemaker starts, stops and fences what a resource is.
+    /// Whether Pacemaker starts, stops and fences this resource's host.
     pub(super) fn is_managed(&self, resource: &Resource) -> bool {
         let by_default = self.is_on("is-managed-default") != Some(false);
         let in_maintenance = resource.meta("maintenance").and_then(truth) == Some(true);
         !in_maintenance && resource.meta("is-managed").and_then(truth).unwrap_or(by_default)
     }
 
-    /// What a property that is on or off says.
+    /// The value of a boolean property.
     pub(super) fn is_on(&self, property: &str) -> Option<bool> {
         self.property(property).and_then(truth)
     }
 
-    /// The name of the property that switches fencing off, where one does.
+    /// The name of the property that switches fencing off, if any.
     pub(super) fn switched_off(&self) -> Option<&'static str> {
         let set = FENCING_ENABLED.into_iter().find(|name| self.property(name).is_some());
         set.filter(|name| self.is_on(name) == Some(false))
@@ -305,7 +306,7 @@ impl Cluster {
         targets
     }
 
-    /// An id that nothing has yet, and that no level names: what it means there nobody knows.
+    /// A free id that no level names: its meaning there would be unknown.
     pub(super) fn free_id(&self, wish: &str) -> String {
         let others = (2..).map(|number| format!("{wish}-{number}"));
         let mut ids = std::iter::once(wish.to_owned()).chain(others);
@@ -323,12 +324,12 @@ impl Resource {
         self.agent.strip_prefix("stonith:").is_some_and(|agent| agent == MARK_AGENT)
     }
 
-    /// What a fence device does instead of cutting power; `None` where it is taken to cut power.
+    /// What a fence device does instead of cutting power; `None` if it counts as cutting power.
     pub(super) fn powerless(&self) -> Option<&'static Powerless> {
         powerless_device(self.agent.strip_prefix("stonith:")?, |name| self.parameter(name))
     }
 
-    /// Whether its agent is known to cut power: without a level nobody has said so.
+    /// Whether its agent is known to cut power: without a level no operator has confirmed that.
     pub(super) fn surely_cuts(&self) -> bool {
         self.agent.strip_prefix("stonith:").is_some_and(surely_cuts)
     }
@@ -341,7 +342,7 @@ impl Resource {
         self.meta.get(name).map(String::as_str)
     }
 
-    /// The hosts that it is configured for, by `pcmk_host_list` and `pcmk_host_map`; `None` where neither is there.
+    /// Its configured hosts, by `pcmk_host_list` and `pcmk_host_map`; `None` without either.
     pub(super) fn hosts(&self) -> Option<Vec<&str>> {
         let list = self.parameter("pcmk_host_list").map(|list| list.split([' ', ',', ';', '\t', '\n']));
         let map = self.parameter("pcmk_host_map").map(|map| map.split([' ', ';', '\t', '\n']));
@@ -352,18 +353,18 @@ impl Resource {
         Some(list.into_iter().flatten().chain(mapped).filter(|name| !name.is_empty()).collect())
     }
 
-    /// Whether it is configured for this host; `None` where it does not say for which hosts it is.
+    /// Whether it lists this host; `None` if it lists none.
     pub(super) fn lists(&self, host: &str) -> Option<bool> {
         self.hosts().map(|hosts| hosts.iter().any(|name| name.eq_ignore_ascii_case(host)))
     }
 
-    /// Whether it is for a node, be it in use now or not; `None` where only the device itself can say.
+    /// Whether it is for a node, in use now or not; `None` if only the device itself knows.
     pub(super) fn is_for(&self, node: &Node) -> Option<bool> {
         let is_listed = self.parameter("pcmk_host_check").is_none_or(|how| how == "static-list");
         if is_listed { self.lists(node.name.as_str()) } else { None }
     }
 
-    /// Pacemaker never uses a device, and never starts a resource, that is to be stopped.
+    /// Pacemaker never uses a disabled device, and never starts a disabled resource.
     pub(super) fn is_stopped(&self) -> bool {
         self.meta("target-role").is_some_and(|role| role.eq_ignore_ascii_case("stopped"))
     }

@@ -1,4 +1,4 @@
-//! Which names the patterns of a CIB match, by the regular expressions of this system's own libc: what Pacemaker calls too.
+//! The names that a CIB's patterns match, by the regular expressions of this system's own libc, which Pacemaker uses too.
 
 use std::collections::BTreeMap;
 use std::process::Command;
@@ -7,20 +7,21 @@ use std::time::Duration;
 use pacemaker::child;
 use pacemaker::cib::Target;
 
-/// `[[ name =~ pattern ]]` hands the pattern to `regcomp` with `REG_EXTENDED`, as Pacemaker does, and bash stands wherever
-/// Pacemaker's resource agents do. One digit for each pattern and name: 0 matches, 1 does not, 2 is no expression.
+/// `[[ name =~ pattern ]]` passes the pattern to `regcomp` with `REG_EXTENDED`, as Pacemaker does, and bash exists
+/// wherever Pacemaker's resource agents do. One digit for each pattern and name: 0 matches, 1 does not, 2 is no
+/// expression.
 const SCRIPT: &str = r#"count=$1; shift; patterns=("${@:1:count}"); shift "$count"
 for pattern in "${patterns[@]}"; do for name; do [[ $name =~ $pattern ]]; printf %d "$?"; done; done"#;
 
-/// How long all of it may take.
+/// The time limit for all of it.
 const LIMIT: Duration = Duration::from_secs(10);
 
-/// What is known of each pattern and name. Of others `regex-lite` says what it surely knows.
+/// The known results. For others `regex-lite` gives its sure results.
 #[derive(Clone, Debug, Default)]
 pub struct Patterns(BTreeMap<String, BTreeMap<String, Option<bool>>>);
 
 impl Patterns {
-    /// Asks about every name by every pattern. Where bash does not answer, nothing is known.
+    /// Tests every name against every pattern. Without an answer of bash, nothing is known.
     pub(super) fn ask(patterns: &[&str], names: &[&str]) -> Self {
         let patterns: Vec<&str> = patterns.iter().copied().filter(|pattern| is_plain(pattern)).collect();
         let answers = answers(&patterns, names).unwrap_or_default();
@@ -34,14 +35,14 @@ impl Patterns {
         Self(rows.map(|(pattern, answers)| ((*pattern).to_owned(), row(answers))).collect())
     }
 
-    /// Whether a pattern matches a name; `None` where that is not certain.
+    /// Whether a pattern matches a name; `None` if that is not certain.
     pub(super) fn matches(&self, pattern: &str, name: &str) -> Option<bool> {
         let known = self.0.get(pattern).and_then(|names| names.get(name)).copied();
         known.unwrap_or_else(|| Target::Pattern(pattern.to_owned()).covers(name, std::iter::empty()))
     }
 }
 
-/// What is no expression for libc matches nothing for Pacemaker, but nobody meant that.
+/// An invalid expression matches nothing for Pacemaker, but that is not what was meant.
 fn read(answer: &u8) -> Option<bool> {
     match answer {
         b'0' => Some(true),
@@ -50,7 +51,7 @@ fn read(answer: &u8) -> Option<bool> {
     }
 }
 
-/// Control characters mean something to bash, and others depend on Pacemaker's locale.
+/// Control characters are special in bash, and others depend on Pacemaker's locale.
 fn is_plain(pattern: &str) -> bool {
     pattern.bytes().all(|byte| (b' '..=b'~').contains(&byte))
 }
@@ -60,7 +61,7 @@ fn answers(patterns: &[&str], names: &[&str]) -> Option<Vec<u8>> {
         return None;
     }
     let mut bash = Command::new("bash");
-    // BASH_ENV, BASHOPTS and the locale would change what is asked.
+    // BASH_ENV, BASHOPTS and the locale would change the result.
     bash.env_clear().env("PATH", "/usr/bin:/bin").env("LC_ALL", "C");
     bash.args(["--noprofile", "--norc", "-c", SCRIPT, "bash", &patterns.len().to_string()]);
     bash.args(patterns).args(names);
@@ -147,7 +148,7 @@ mod tests {
     proptest! {
         #![proptest_config(ProptestConfig::with_cases(40))]
 
-        /// What is certain without bash is what `regcomp` and `regexec` say.
+        /// A sure result without bash equals that of `regcomp` and `regexec`.
         #[test]
         fn nothing_is_certain_that_libc_reads_otherwise(
             patterns in vec(vec(0..PARTS.len(), 0..6).prop_map(|parts| parts.iter().map(|at| PARTS[*at]).collect::<String>()), 100),

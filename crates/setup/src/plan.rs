@@ -1,4 +1,4 @@
-//! What is done about the findings: steps in an order in which no host is ever without a level, or its mark alone.
+//! The plan: steps in an order in which no host is ever without a level, or its mark alone.
 
 use super::finding::Finding;
 use super::step::Step;

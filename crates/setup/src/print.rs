@@ -1,5 +1,5 @@
-//! The commands of pcs and crmsh for what is to be done. The topology changes in one go: a copy of the configuration is
-//! changed and loaded at once, so that no host is without its levels in between.
+//! The commands of pcs and crmsh for the steps. The topology changes in one go: a copy of the configuration is changed
+//! and loaded at once, so that no host is without its levels in between.
 
 mod crmsh;
 mod key;
@@ -15,14 +15,14 @@ use super::model::Cluster;
 use super::step::Step;
 use super::tool::Tool;
 
-/// A command, and what it is for.
+/// A command and its purpose.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Command {
     /// The program and its arguments.
     pub words: Vec<String>,
-    /// What it reads.
+    /// Its standard input.
     pub input: Option<String>,
-    /// What is done of the plan once it has succeeded.
+    /// The part of the plan that is done once it has succeeded.
     pub does: Vec<String>,
 }
 
@@ -31,7 +31,7 @@ impl Command {
         Self { words: words.into_iter().map(str::to_owned).collect(), input: None, does: Vec::new() }
     }
 
-    /// As it is typed into a shell.
+    /// The command line for a shell.
     pub fn line(&self) -> String {
         let words: Vec<String> = self.words.iter().map(|word| shell(word)).collect();
         match &self.input {
@@ -42,7 +42,7 @@ impl Command {
 }
 
 impl Command {
-    /// In one line: what a tool reads of an update stands behind `crm configure` as well.
+    /// On one line: a tool's input is put behind `crm configure`.
     fn typed(&self) -> String {
         match &self.input {
             Some(input) => format!("crm configure {}", input.trim().replace("#kind", "'#kind'")),
@@ -51,7 +51,7 @@ impl Command {
     }
 }
 
-/// The commands for all these steps: of one tool, but for what is no matter of the cluster.
+/// The commands for all these steps: of one tool, except for steps outside of the cluster.
 pub fn commands(tool: Tool, cluster: &Cluster, steps: &[Step]) -> Vec<Command> {
     let own = steps.iter().filter_map(key::command);
     let others: Vec<Step> = steps.iter().filter(|step| key::command(step).is_none()).cloned().collect();
@@ -63,7 +63,7 @@ pub fn commands(tool: Tool, cluster: &Cluster, steps: &[Step]) -> Vec<Command> {
     own.chain(by_tool).collect()
 }
 
-/// The same changes, on a copy of the configuration in a file: crmsh is told of it by `CIB_file`.
+/// The same changes, on a copy of the configuration in a file: crmsh gets it by `CIB_file`.
 pub(super) fn on_copy(tool: Tool, cluster: &Cluster, steps: &[Step], file: &Path) -> Vec<Command> {
     match tool {
         Tool::Pcs => pcs::on_copy(cluster, steps, &file.display().to_string()).collect(),
@@ -71,7 +71,7 @@ pub(super) fn on_copy(tool: Tool, cluster: &Cluster, steps: &[Step], file: &Path
     }
 }
 
-/// What an operator types for one step alone.
+/// The command line for one step alone.
 pub fn advice(tool: Tool, cluster: &Cluster, step: &Step) -> String {
     let commands = match tool {
         Tool::Pcs => pcs::at_once(cluster, step),
@@ -81,12 +81,12 @@ pub fn advice(tool: Tool, cluster: &Cluster, step: &Step) -> String {
     lines.join(", then ")
 }
 
-/// Removes what commands that failed have left: it holds passwords.
+/// Removes the files of failed commands: they have passwords in them.
 pub fn tidy() {
     let _nothing_there = std::fs::remove_dir_all(pcs::ROOM);
 }
 
-/// A word as a shell wants it.
+/// A word, quoted for a shell.
 pub fn shell(word: &str) -> String {
     let is_plain = |byte: u8| byte.is_ascii_alphanumeric() || b"@%+=:,./-_".contains(&byte);
     if !word.is_empty() && word.bytes().all(is_plain) {
@@ -110,14 +110,14 @@ fn mark_settings(hosts: &[String]) -> Vec<String> {
 }
 
 impl Step {
-    /// What it does, for people.
+    /// The step, for people.
     pub fn shown(&self) -> String {
         let pairs = |values: &std::collections::BTreeMap<String, String>| settings(values.iter()).join(" ");
         match self {
             Self::MakeKey { file } => {
                 let word = shell(file);
                 format!(
-                    "make the register's key {file}, and you copy it to every other controller: `scp -p {word} CONTROLLER:{word}`"
+                    "make the register's key {file}; copy it to every other controller: `scp -p {word} CONTROLLER:{word}`"
                 )
             }
             Self::CreateMark { id, hosts } => format!("create the mark device {id} for {}", hosts.join(", ")),
@@ -128,7 +128,7 @@ impl Step {
             Self::SetParameters { resource, values } | Self::SetMeta { resource, values } => {
                 format!("set {} on {resource}", pairs(values))
             }
-            Self::AddMonitor { resource, interval, .. } => format!("look at {resource} every {interval} s"),
+            Self::AddMonitor { resource, interval, .. } => format!("monitor {resource} every {interval} s"),
             Self::CreateAlerter { id, .. } => format!("create the alerter {id}, for controllers alone"),
             Self::KeepToControllers { resource, .. } => format!("keep {resource} to controllers"),
             Self::SetAlert { id, path, .. } => format!("have the alert {id} run {path}"),

@@ -1,5 +1,5 @@
-//! Proves on a copy of the configuration that commands take nothing from the cluster, before anybody runs them: the same tool
-//! runs them there, and what comes of it is compared with what was, as the fencer and the scheduler of Pacemaker read it.
+//! Proves on a copy of the configuration that commands take nothing from the cluster, before they are run: the same tool
+//! runs them there, and the result is compared with the original, as Pacemaker's fencer and scheduler read it.
 
 mod fencing;
 mod others;
@@ -24,7 +24,7 @@ use super::run::run_on_copy;
 use super::step::Step;
 use super::tool::Tool;
 
-/// What is proven as a whole, where not all of the plan is proven at once.
+/// What is proven together, if not all of the plan is proven at once.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Part {
     Fencing,
@@ -36,7 +36,7 @@ enum Part {
 const PARTS: [Part; 4] = [Part::Fencing, Part::Alerter, Part::Alert, Part::Properties];
 
 impl Part {
-    /// None of a step that changes nothing of the cluster: there is nothing to prove.
+    /// `None` for a step outside of the cluster: there is nothing to prove.
     fn of(cluster: &Cluster, step: &Step) -> Option<Self> {
         Some(match step {
             Step::MakeKey { .. } => return None,
@@ -58,7 +58,7 @@ impl Part {
     }
 }
 
-/// A configuration in the only place where its commands are tried, and what the scheduler makes of it.
+/// A copy on which commands are tried, with the scheduler's result.
 struct Before<'a> {
     tool: Tool,
     cluster: &'a Cluster,
@@ -66,7 +66,7 @@ struct Before<'a> {
     schedule: Result<Schedule, String>,
 }
 
-/// Why Pacemaker's scheduler shows nothing of what a change does: it does nothing now, and will once this ends.
+/// Why Pacemaker's scheduler does not show the effect of a change: it does nothing now, and will once this ends.
 fn inert(cluster: &Cluster, root: &Element) -> Option<&'static str> {
     let is_ignored = cluster.property("no-quorum-policy") == Some("ignore");
     if cluster.is_on("maintenance-mode") == Some(true) {
@@ -78,7 +78,7 @@ fn inert(cluster: &Cluster, root: &Element) -> Option<&'static str> {
     }
 }
 
-/// Makes questions of all commands that are not proven: of the plan, where it is to be run, and of each that an operator types.
+/// Makes questions of all unproven commands: of the plan, if it is to be run, and of each command for the operator.
 pub fn prove(tool: Tool, cluster: &Cluster, xml: &str, findings: &mut [Finding], with_plan: bool) {
     let is_asked = |finding: &Finding| match &finding.then {
         Then::Setup(step) => with_plan && Part::of(cluster, step).is_some(),
@@ -133,7 +133,7 @@ fn ask(cluster: &Cluster, part: Part, why: &str, findings: &mut [Finding]) {
 }
 
 fn question(step: &Step, why: &str) -> Then {
-    Then::Do(format!("is this right: {}? It is not proven to do no harm: {why}", step.shown()))
+    Then::Do(format!("should this be done: {}? It is not proven harmless: {why}", step.shown()))
 }
 
 impl Before<'_> {
@@ -143,7 +143,7 @@ impl Before<'_> {
         let root = tree(self.xml)?;
         if let Some(state) = inert(self.cluster, &root) {
             return Err(format!(
-                "{state}, so what Pacemaker does with it later cannot be seen now; end that first, and run `nova-host-alerter setup` again"
+                "{state}, so the later effect cannot be tried now: end that first, and run `nova-host-alerter setup` again"
             ));
         }
         let copy = Copy::of(self.xml).map_err(|e| e.to_string())?;
@@ -165,20 +165,20 @@ fn tree(xml: &str) -> Result<Element, String> {
     cib::tree(xml).map_err(|e| e.to_string())
 }
 
-/// Whether the configuration is still the one that commands were proven on; what runs may have changed.
+/// Whether the configuration is still the one that commands were proven on; the running state may have changed.
 pub fn is_same(proven: &str, now: &str) -> bool {
     let configuration =
         |xml: &str| Some(cib::tree(xml).ok()?.at(&["configuration"]).first().map(|e| (*e).clone()));
     configuration(proven).is_some_and(|was| Some(was) == configuration(now))
 }
 
-/// Where fencing is switched off, with those whom Pacemaker would fence the moment that it is on.
+/// If fencing is off: the hosts that Pacemaker would fence as soon as it is on.
 pub fn with_lost(mut cluster: Cluster, xml: &str) -> Cluster {
     cluster.would_fence = cluster.switched_off().and_then(|property| would_fence(xml, property));
     cluster
 }
 
-/// `None` where nobody can say.
+/// `None` if unknown.
 fn would_fence(xml: &str, property: &str) -> Option<Vec<String>> {
     let copy = Copy::of(xml).ok()?;
     let mut set = child::cluster_tool("crm_attribute".as_ref());
@@ -187,7 +187,7 @@ fn would_fence(xml: &str, property: &str) -> Option<Vec<String>> {
     Some(Schedule::of(&copy.file).ok()?.fenced.into_iter().collect())
 }
 
-/// A copy in a directory that nobody else can read, for it holds passwords. It ends with this value.
+/// A copy in a directory that only root can read, for it has passwords. It ends with this value.
 struct Copy {
     room: PathBuf,
     file: PathBuf,

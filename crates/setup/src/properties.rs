@@ -14,7 +14,7 @@ pub(super) fn check(cluster: &Cluster, found: &mut Vec<Finding>) {
     if let Some(name) = cluster.switched_off() {
         let what = format!("{name} is false, so no host is ever fenced, and none is marked");
         let then = format!(
-            "who switched {name} off, and why? Setting it to true fences whom Pacemaker takes for lost, at once: {}",
+            "why is {name} off? Setting it to true at once fences the hosts that Pacemaker takes for lost: {}",
             fenced_then(cluster)
         );
         found.push(Finding::new(Kind::StonithEnabled, "the cluster", what, Then::Do(then)));
@@ -30,14 +30,14 @@ pub(super) fn check(cluster: &Cluster, found: &mut Vec<Finding>) {
     }
 }
 
-/// Whom fencing would strike the moment it is switched on.
+/// The hosts that would be fenced as soon as fencing is switched on.
 fn fenced_then(cluster: &Cluster) -> String {
     if !cluster.resources.iter().any(Resource::is_fence_device) {
-        return "there is no fence device, and resources of lost hosts would wait for ever".to_owned();
+        return "there is no fence device, and resources of lost hosts would wait forever".to_owned();
     }
     match &cluster.would_fence {
-        None => "whom cannot be said here, for crm_simulate gave no answer".to_owned(),
-        Some(hosts) if hosts.is_empty() => "now that is nobody".to_owned(),
+        None => "unknown, for crm_simulate gave no answer".to_owned(),
+        Some(hosts) if hosts.is_empty() => "none at present".to_owned(),
         Some(hosts) => format!("now {}", hosts.join(", ")),
     }
 }

@@ -1,4 +1,4 @@
-//! From a CIB to what `setup` looks at.
+//! From a CIB to the model of `setup`.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::Path;
@@ -14,18 +14,18 @@ use super::model::{
 };
 use super::patterns::Patterns;
 
-/// The property set that goes before all others.
+/// The property set that overrides all others.
 const FIRST_SET: &str = "cib-bootstrap-options";
 
-/// Exit codes of a resource that is there: running, promoted, and these degraded.
+/// Exit codes of a running resource: running, promoted, and both degraded.
 const GOOD: [i64; 4] = [0, 8, 190, 191];
-/// What a look at a resource says that is not there, as it should be before its start.
+/// The probe's exit code for a resource that does not run, as expected before its start.
 const NOT_RUNNING: i64 = 7;
 
 /// Reads a whole CIB.
 ///
 /// # Errors
-/// [`CibError`] when it is malformed, cut off, or something else.
+/// [`CibError`] if it is malformed, cut off, or another document.
 pub fn read(xml: &str, here: Here, wanted: Wanted) -> Result<Cluster, CibError> {
     let (cib, root) = (Cib::parse(xml)?, cib::tree(xml)?);
     let properties = properties(&root);
@@ -57,7 +57,7 @@ pub fn read(xml: &str, here: Here, wanted: Wanted) -> Result<Cluster, CibError> 
     })
 }
 
-/// Every pattern of the document by every name that it could mean.
+/// Every pattern of the document with every name that it could match.
 fn patterns(root: &Element, nodes: &[Node], ids: &BTreeSet<&str>) -> Patterns {
     let of_levels = all(root, "fencing-level").filter_map(|level| level.find("target-pattern"));
     let of_constraints = all(root, "rsc_location").filter_map(|location| Some(pattern(location)?.0));
@@ -67,7 +67,7 @@ fn patterns(root: &Element, nodes: &[Node], ids: &BTreeSet<&str>) -> Patterns {
     Patterns::ask(&Vec::from_iter(all), &Vec::from_iter(names))
 }
 
-/// The pattern of a constraint, and whether it is for what matches: behind `!` for all others.
+/// The pattern of a constraint, and whether it applies to matches: with `!` it applies to all others.
 fn pattern(location: &Element) -> Option<(&str, bool)> {
     let text = location.find("rsc-pattern")?;
     Some(text.strip_prefix('!').map_or((text, true), |text| (text, false)))
@@ -81,7 +81,7 @@ fn pairs<'a>(set: &'a Element) -> impl Iterator<Item = (String, String)> + 'a {
     set.all("nvpair").map(|pair| (pair.get("name").to_owned(), pair.get("value").to_owned()))
 }
 
-/// Of each name what stands first.
+/// For each name the first value.
 fn first(pairs: impl Iterator<Item = (String, String)>) -> BTreeMap<String, String> {
     let mut all = BTreeMap::new();
     for (name, value) in pairs {
@@ -213,7 +213,7 @@ fn condition(element: &Element) -> Condition {
     }
 }
 
-/// Failures of each resource on each node after which it was not seen to work there.
+/// Failures of each resource on each node that no later success follows.
 fn failures(root: &Element) -> Vec<Failure> {
     let states = root.at(&["status", "node_state"]);
     let all = states.iter().flat_map(|state| {
@@ -229,7 +229,7 @@ fn failure(state: &Element, resource: &Element) -> Option<Failure> {
     let is_good = |op: &&Element| {
         matches!(op.get("operation"), "start" | "monitor") && GOOD.contains(&number(op, "rc-code"))
     };
-    // An operation that is still under way has no result yet.
+    // An operation in flight has no result yet.
     let is_bad = |op: &&Element| {
         let code = number(op, "rc-code");
         number(op, "op-status") >= 0 && code != NOT_RUNNING && !GOOD.contains(&code)

@@ -1,4 +1,4 @@
-//! What the register needs on this controller: a key that root alone can read, and for etcd its tool.
+//! The register's needs on this controller: a key that only root can read, and for etcd its tool.
 
 use super::finding::{Finding, Kind, Then};
 use super::local::{Here, Key};
@@ -8,13 +8,13 @@ const ABOUT: &str = "this controller";
 
 pub(super) fn check(here: &Here, found: &mut Vec<Finding>) {
     found.extend(here.no_tool.as_ref().map(|tool| {
-        let what = format!("{tool} is not on this controller, so nothing here reads or writes the register");
+        let what = format!("{tool} is not on this controller, so it cannot read or write the register");
         let then = "install etcd's client, on every controller".to_owned();
         Finding::new(Kind::NoEtcdctl, ABOUT, what, Then::Do(then))
     }));
     let Some(key) = &here.key else { return };
     found.extend(key.complaints.iter().map(|why| {
-        let then = "put that right: the file is the same on every controller, and root's alone".to_owned();
+        let then = "correct that: the file must be the same on every controller, and only root's".to_owned();
         Finding::new(Kind::BadRegisterKey, ABOUT, why, Then::Do(then))
     }));
     if key.sealing.is_none() {
@@ -22,14 +22,14 @@ pub(super) fn check(here: &Here, found: &mut Vec<Finding>) {
     }
 }
 
-/// A file that is there may be what the other controllers have.
+/// An existing file may be the one of the other controllers.
 fn missing(key: &Key) -> Finding {
     let own = &key.own;
     let what = format!(
-        "this controller has no key for the register, so what it writes there cannot be told from a forgery: where another controller has {own}, copy that file here, else make it once"
+        "this controller has no key for the register, so its entries cannot be distinguished from forgeries: copy {own} from another controller, or make it once"
     );
     let then = if key.is_own_there {
-        Then::Do(format!("put {own} right: setup writes over no key"))
+        Then::Do(format!("correct {own}: setup does not overwrite a key"))
     } else {
         Then::Setup(Step::MakeKey { file: own.clone() })
     };

@@ -21,19 +21,18 @@ fn reconnect(cluster: &Cluster, connection: &Resource, found: &mut Vec<Finding>)
     let is_set = |text: &str| time_limit(text).is_some_and(|time| !time.is_zero());
     if !connection.parameter("reconnect_interval").is_some_and(is_set) {
         let what = format!(
-            "{id} has no reconnect_interval, so Pacemaker tries to connect it again and again while it is down, and its connection is stopped before it is fenced"
+            "{id} has no reconnect_interval, so Pacemaker retries its connection all the time while it is down, and stops the connection before the fencing"
         );
         let then = Then::Do(format!(
-            "set reconnect_interval of {id} to the time that the host takes to boot, such as 60s, when its connection may be made anew: Pacemaker may stop what runs there"
+            "set reconnect_interval of {id} to the host's boot time, such as 60s; this restarts its connection, so Pacemaker may stop what runs there"
         ));
         return found.push(Finding::new(Kind::ReconnectInterval, id, what, then));
     }
     if cluster.property("cluster-recheck-interval").is_some_and(|text| !is_set(text)) {
         let what = format!(
-            "cluster-recheck-interval is 0, so nobody looks at {id} again when its reconnect_interval is over"
+            "cluster-recheck-interval is 0, so Pacemaker does not retry {id} after its reconnect_interval"
         );
-        let then =
-            Then::Do("who switched it off, and why? 15min is what Pacemaker has without it".to_owned());
+        let then = Then::Do("why is it off? Pacemaker's default is 15min".to_owned());
         found.push(Finding::new(Kind::ReconnectInterval, id, what, then));
     }
 }
@@ -44,9 +43,9 @@ fn start(connection: &Resource, found: &mut Vec<Finding>) {
     if fences {
         let id = &connection.id;
         let what = format!(
-            "the start of {id} has on-fail=fence, so a connection that fails has the controller fenced, and not the host"
+            "the start of {id} has on-fail=fence, so a failing connection gets the controller fenced, not the host"
         );
-        let then = Then::Do(format!("take on-fail out of the start operation of {id}"));
+        let then = Then::Do(format!("remove on-fail from the start operation of {id}"));
         found.push(Finding::new(Kind::StartOnFail, id, what, then));
     }
 }

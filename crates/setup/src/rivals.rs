@@ -1,14 +1,14 @@
-//! What else recovers hosts in this cluster: beside it a host would be recovered twice, so nothing is set up.
+//! Other software that recovers hosts in this cluster: each host would be recovered twice, so nothing is set up.
 
 use pacemaker::cib::rival;
 
 use super::finding::{Finding, Kind, Then};
 use super::model::{Cluster, Resource};
 
-/// What to do about them.
-const WAY: &str = "migrate: docs/migrate.md has the way, packaging/examples/crmsh-migrate-fence-compute.sh and pcs-migrate-fence-compute.sh the commands; then run `nova-host-alerter setup` again";
+/// The advice for them.
+const WAY: &str = "migrate: see docs/migrate.md, with the commands in packaging/examples/crmsh-migrate-fence-compute.sh and pcs-migrate-fence-compute.sh; then run `nova-host-alerter setup` again";
 
-/// Finds them, and leaves everything else that is found for later.
+/// Finds them, and postpones every other finding.
 pub(super) fn check(cluster: &Cluster, found: &mut Vec<Finding>) {
     let rivals: Vec<Finding> = cluster.resources.iter().filter_map(finding).collect();
     if rivals.is_empty() {

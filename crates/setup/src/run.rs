@@ -1,4 +1,4 @@
-//! Runs the commands one after the other, and stops at the first that fails.
+//! Runs the commands one after the other, and stops at the first failure.
 
 use std::io::{self, Write as _};
 use std::path::Path;
@@ -9,14 +9,14 @@ use pacemaker::child;
 
 use super::print::Command;
 
-/// What came of running commands.
+/// The result of running commands.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Ran {
-    /// What is done of the plan.
+    /// The parts of the plan that are done.
     pub done: Vec<String>,
-    /// What is not.
+    /// The parts that are not.
     pub left: Vec<String>,
-    /// The command that failed, and why.
+    /// The failed command, and the reason.
     pub failed: Option<(String, String)>,
 }
 
@@ -28,7 +28,7 @@ impl Ran {
             None => format!("Done: {}.", list(&self.done)),
             Some((command, why)) => {
                 format!(
-                    "`{command}` failed ({why}); done is: {}; not done: {}.",
+                    "`{command}` failed ({why}); done: {}; not done: {}.",
                     list(&self.done),
                     list(&self.left)
                 )
@@ -37,15 +37,15 @@ impl Ran {
     }
 }
 
-/// Runs all of them; `tell` is called before each.
-pub fn run(commands: &[Command], mut tell: impl FnMut(&Command)) -> Ran {
+/// Runs all of them; `report` is called before each.
+pub fn run(commands: &[Command], mut report: impl FnMut(&Command)) -> Ran {
     let mut ran = Ran::default();
     for command in commands {
         if ran.failed.is_some() {
             ran.left.extend(command.does.iter().cloned());
             continue;
         }
-        tell(command);
+        report(command);
         match one(command, None) {
             Ok(()) => ran.done.extend(command.does.iter().cloned()),
             Err(why) => {
@@ -57,7 +57,7 @@ pub fn run(commands: &[Command], mut tell: impl FnMut(&Command)) -> Ran {
     ran
 }
 
-/// Runs all of them on a copy of the configuration; says which fails, and why.
+/// Runs all of them on a copy of the configuration; returns the failed one with the reason.
 pub(super) fn run_on_copy(commands: &[Command], file: &Path) -> Result<(), String> {
     let failed =
         |command: &Command, why: String| format!("`{}` fails on a copy ({why})", command.words.join(" "));
@@ -81,10 +81,10 @@ fn output(command: &Command, copy: Option<&Path>) -> io::Result<Output> {
     started.envs(copy.map(|file| ("CIB_file", file)));
     let mut running = started.spawn()?;
     let (input, pipe) = (command.input.clone().unwrap_or_default(), running.stdin.take());
-    // Beside the reading of what it says: it may say much before it has read all.
+    // In parallel with reading its output: it may print much before it has read everything.
     let writer = thread::spawn(move || pipe.map_or(Ok(()), |mut pipe| pipe.write_all(input.as_bytes())));
     let output = running.wait_with_output()?;
-    // What it has not read it did not want.
+    // It may ignore the rest.
     let _unread = writer.join();
     Ok(output)
 }
@@ -98,7 +98,7 @@ mod tests {
         Command { words, input: input.map(str::to_owned), does: vec![does.to_owned()] }
     }
 
-    /// What comes after the first failure is not run, and said to be left.
+    /// After the first failure nothing is run, and the rest is reported.
     #[test]
     fn the_first_failure_ends_it() {
         let dir = tempfile::tempdir().unwrap();
@@ -109,15 +109,15 @@ mod tests {
             command("echo first; echo why it is >&2; exit 3", "b", None),
             command(&write("three"), "c", None),
         ];
-        let mut told = 0;
-        let ran = run(&commands, |_| told += 1);
+        let mut reported = 0;
+        let ran = run(&commands, |_| reported += 1);
         assert_eq!(std::fs::read_to_string(&note).unwrap(), "one\n");
         assert_eq!(
-            (ran.done.as_slice(), ran.left.as_slice(), told),
+            (ran.done.as_slice(), ran.left.as_slice(), reported),
             (&["a".to_owned()][..], &["b".to_owned(), "c".to_owned()][..], 2)
         );
         let said = ran.sentence();
-        assert!(said.ends_with("failed (exit status: 3: why it is); done is: a; not done: b; c."), "{said}");
+        assert!(said.ends_with("failed (exit status: 3: why it is); done: a; not done: b; c."), "{said}");
     }
 
     #[test]

@@ -1,27 +1,27 @@
-//! One change of the configuration: what it is, what guards it, and its place among others.
+//! One change of the configuration: its data, its guard, and its place among others.
 
 use std::collections::BTreeMap;
 
 use pacemaker::cib::Target;
 
-/// One change of the configuration, whichever tool makes it.
+/// One change of the configuration, for any tool.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Step {
-    /// Makes a key of our own for the register, on this controller.
+    /// Makes our own key for the register, on this controller.
     MakeKey {
         /// Its file.
         file: String,
     },
-    /// Makes the mark device.
+    /// Creates the mark device.
     CreateMark {
         /// Its id.
         id: String,
-        /// The hosts that it is for.
+        /// Its hosts.
         hosts: Vec<String>,
     },
-    /// Gives a target these levels instead of those that it has.
+    /// Replaces the levels of a target.
     SetLevels {
-        /// Of which nodes.
+        /// The target.
         target: Target,
         /// The devices of each level, the first level first.
         levels: Vec<Vec<String>>,
@@ -30,26 +30,26 @@ pub enum Step {
     SetParameters {
         /// Its id.
         resource: String,
-        /// What to what.
+        /// The names and values.
         values: BTreeMap<String, String>,
     },
     /// Sets meta attributes of a resource.
     SetMeta {
         /// Its id.
         resource: String,
-        /// What to what.
+        /// The names and values.
         values: BTreeMap<String, String>,
     },
-    /// Has a resource looked at regularly.
+    /// Adds a monitor to a resource.
     AddMonitor {
         /// Its id.
         resource: String,
-        /// Seconds from one look to the next.
+        /// The interval in seconds.
         interval: u32,
-        /// Seconds that one look may take.
+        /// The time limit in seconds.
         timeout: u32,
     },
-    /// Makes the alerter.
+    /// Creates the alerter.
     CreateAlerter {
         /// Its id.
         id: String,
@@ -62,38 +62,38 @@ pub enum Step {
     KeepToControllers {
         /// Its id.
         resource: String,
-        /// The constraint's.
+        /// The constraint's id.
         id: String,
     },
-    /// Makes or corrects the alert. What it has already and is right stays.
+    /// Creates or corrects the alert. Its correct parts stay.
     SetAlert {
         /// Its id.
         id: String,
         /// The program.
         path: String,
-        /// All its recipients then.
+        /// All its recipients afterwards.
         recipients: Vec<String>,
-        /// What it is told of, beside fencings, where anything is selected.
+        /// The selected events beside fencings, if any are selected.
         selected: Vec<String>,
     },
     /// Sets properties of the cluster.
     SetProperties(BTreeMap<String, String>),
-    /// Lets a resource run that is to be stopped.
+    /// Enables a disabled resource.
     Enable {
         /// Its id.
         resource: String,
     },
-    /// Takes a constraint away.
+    /// Removes a constraint.
     Unconstrain {
         /// Its id.
         id: String,
     },
 }
 
-/// What a step changes, what guards it, and how it is undone: `docs/writes.md` shows all of them.
+/// A step's change, guard and undo: `docs/writes.md` shows all of them.
 #[derive(Debug)]
 pub struct Write {
-    /// What is done.
+    /// The change.
     pub what: &'static str,
     /// What must hold before it is done.
     pub guard: &'static str,
@@ -101,22 +101,22 @@ pub struct Write {
     pub undo: &'static str,
 }
 
-/// What each kind of step changes, by its place.
+/// The changes of each kind of step, by its place.
 pub static WRITES: [Write; 12] = [
     Write {
         what: "makes `register.key` beside the configuration, on this controller alone",
-        guard: "the register is shared, no file of that name is there, and Corosync's key is none that can be used; nothing of the cluster changes, so nothing is tried on a copy",
+        guard: "the register is shared, the file does not exist, and Corosync's key cannot be used; the cluster does not change, so nothing is tried on a copy",
         undo: "delete the file, on every controller",
     },
     Write {
         what: "creates the mark device",
-        guard: "only for compute hosts that have levels with power, or get them by the same change",
+        guard: "only for compute hosts that have levels with power, or get them with the same change",
         undo: "undo the levels first, then `pcs stonith delete ID`",
     },
     Write {
         what: "sets the fencing levels of a target",
-        guard: "every node keeps each of its lists of devices, in its order; a node that is no compute host keeps its levels as they are",
-        undo: "`cibadmin --replace --scope fencing-topology --xml-file FILE` with what `cibadmin --query --scope fencing-topology` gave before",
+        guard: "every node keeps each of its lists of devices, in its order; a node that is not a compute host keeps its levels",
+        undo: "`cibadmin --replace --scope fencing-topology --xml-file FILE` with the earlier output of `cibadmin --query --scope fencing-topology`",
     },
     Write {
         what: "creates the alerter, for controllers alone",
@@ -125,27 +125,27 @@ pub static WRITES: [Write; 12] = [
     },
     Write {
         what: "keeps the alerter to controllers",
-        guard: "it stands alone, in no group and no clone; constraints of yours stay as they are",
+        guard: "it is in no group and no clone; your own constraints stay",
         undo: "`pcs constraint delete ID`",
     },
     Write {
         what: "creates or corrects the alert",
-        guard: "recipients of yours stay",
+        guard: "your own recipients stay",
         undo: "`pcs alert remove ID`",
     },
     Write {
         what: "sets `concurrent-fencing`",
-        guard: "`stonith-enabled` and its like are never set",
-        undo: "`pcs property set concurrent-fencing=` where it was not set, else with the former value",
+        guard: "`stonith-enabled` and similar ones are never set",
+        undo: "`pcs property set concurrent-fencing=` if it was not set, else with the former value",
     },
     Write {
         what: "sets parameters of the mark device",
-        guard: "every host that it is for stays in its list",
+        guard: "every host in its list stays there",
         undo: "`pcs stonith update ID NAME=VALUE` with the former value",
     },
     Write {
         what: "sets meta attributes of the alerter",
-        guard: "no resource of yours is touched",
+        guard: "your own resources are not changed",
         undo: "`pcs resource meta ID NAME=VALUE` with the former value",
     },
     Write {
@@ -154,20 +154,20 @@ pub static WRITES: [Write; 12] = [
         undo: "`pcs resource op remove ID monitor`",
     },
     Write {
-        what: "printed for you alone: enables a fence device or the alerter",
+        what: "only printed for you: enables a fence device or the alerter",
         guard: "proven on a copy; `setup` does not run it",
         undo: "`pcs resource disable ID`",
     },
     Write {
-        what: "printed for you alone: removes a constraint that keeps the mark device from a controller",
-        guard: "proven on a copy: it is about nothing else; `setup` does not run it",
+        what: "only printed for you: removes a constraint that keeps the mark device from a controller",
+        guard: "proven on a copy, and it concerns nothing else; `setup` does not run it",
         undo: "`pcs constraint location ID avoids NODE`",
     },
 ];
 
 impl Step {
-    /// The place of a step: the alerter finds its key when it starts, and an existing mark device gets new hosts only when these have their levels, since before that it
-    /// could be chosen alone for them.
+    /// The place of a step: the alerter finds its key when it starts, and an existing mark device gets new hosts only
+    /// after their levels, since it could be chosen alone for them before.
     pub(super) fn place(&self) -> u8 {
         match self {
             Self::MakeKey { .. } => 0,
@@ -185,7 +185,7 @@ impl Step {
         }
     }
 
-    /// Takes another step of the same kind about the same thing into this one; gives it back where it is another matter.
+    /// Merges another step of the same kind for the same thing; returns it if it does not fit.
     pub(super) fn join(&mut self, other: Self) -> Option<Self> {
         match (self, other) {
             (Self::SetProperties(own), Self::SetProperties(more)) => own.extend(more),

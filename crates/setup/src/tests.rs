@@ -1,4 +1,4 @@
-//! The plan against the check: what `setup` does leaves nothing that it could do, whatever the cluster was like before.
+//! The plan compared with the check: `setup` leaves nothing that it could do, whatever the cluster was before.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -83,7 +83,7 @@ fn own<'a>(cluster: &'a mut Cluster, id: &str) -> &'a mut Resource {
     cluster.resources.iter_mut().find(|resource| resource.id == id).unwrap()
 }
 
-/// What the tools do.
+/// The effect of the tools.
 fn apply(cluster: &mut Cluster, step: &Step) {
     assert!(usize::from(step.place()) < WRITES.len(), "docs/writes.md has every step");
     match step {
@@ -130,7 +130,7 @@ fn apply(cluster: &mut Cluster, step: &Step) {
             });
         }
         Step::SetProperties(values) => cluster.properties.extend(values.clone()),
-        Step::Enable { .. } | Step::Unconstrain { .. } => unreachable!("an operator decides on that"),
+        Step::Enable { .. } | Step::Unconstrain { .. } => unreachable!("the operator decides on that"),
     }
 }
 
@@ -152,9 +152,9 @@ fn kinds(cluster: &Cluster) -> Vec<&'static str> {
     kinds.into_iter().map(Kind::as_str).collect()
 }
 
-/// An alert that selects fencings alone is right where no cluster node is a compute host, as it was before there were such.
+/// An alert that selects fencings alone is right if no cluster node is a compute host.
 #[test]
-fn where_a_cluster_node_is_a_compute_host_the_alert_is_told_of_nodes_too() {
+fn where_a_cluster_node_is_a_compute_host_the_alert_selects_nodes_too() {
     let with = |hosts: Option<&str>, selected: &[&str]| {
         let mut cluster = right();
         cluster.wanted.hosts = hosts.map(|hosts| HostPatterns::parse(hosts).unwrap());
@@ -197,11 +197,11 @@ fn every_step_is_needed() {
             // Levels name the mark device, which the tools would refuse without it.
             apply(&mut cluster, step);
         }
-        assert!(!check(&cluster).is_empty(), "{left_out:?} was left out, and nobody noticed");
+        assert!(!check(&cluster).is_empty(), "{left_out:?} was left out unnoticed");
     }
 }
 
-/// A key is made where there is none, before anything starts that needs it; and never over a file, which others may have.
+/// A missing key is made before anything starts that needs it; a file, which others may have, is never overwritten.
 #[test]
 fn a_register_without_a_key_gets_one_and_none_is_written_over() {
     let own = "/etc/nova-host-alerter/register.key";
@@ -228,7 +228,7 @@ fn a_register_without_a_key_gets_one_and_none_is_written_over() {
     assert_eq!(kinds(&other), ["bad-register-key"]);
 }
 
-/// No proof is asked for, and none stands in its way: it is no change of the cluster.
+/// It needs no proof, and no failing proof stops it: it does not change the cluster.
 #[test]
 fn a_key_is_made_whatever_the_cluster_is_like() {
     let mut cluster = right();
@@ -272,7 +272,7 @@ fn only_the_hosts_that_are_wanted_are_set_up() {
     assert!(kinds(&none).contains(&"no-compute-host"));
 }
 
-/// Levels that are for compute hosts alone are changed where they stand; those that are for controllers too are left to them.
+/// Levels of compute hosts alone are changed in place; levels of controllers too are left to these.
 #[test]
 fn a_pattern_stays_where_it_is_for_compute_hosts_alone() {
     let with = |pattern: &str| {
@@ -312,7 +312,7 @@ fn levels_of(cluster: &Cluster, host: &str) -> Vec<String> {
     cluster.levels_of(&Target::Name(host.into())).into_values().map(|level| level.join("+")).collect()
 }
 
-/// The rule of before put the mark behind whatever stood in a level, and made levels of it.
+/// An older rule put the mark behind any device in a level, and made levels of it.
 #[test]
 fn a_mark_stands_behind_power_alone() {
     let beside = |agent: &str, levels: &[&[&str]]| {
@@ -337,14 +337,10 @@ fn a_mark_stands_behind_power_alone() {
     for levels in
         [&[&["weak"][..], &["power-compute1"]][..], &[&["weak", "mark"], &["power-compute1", "mark"]]]
     {
-        assert_eq!(
-            after("fence_kdump", levels),
-            (kdump.clone(), vec![]),
-            "it stands in front, without a mark"
-        );
+        assert_eq!(after("fence_kdump", levels), (kdump.clone(), vec![]), "it is in front, without a mark");
     }
     let (levels, left) = after("fence_dummy", &[&["weak", "mark"], &["weak"]]);
-    assert_eq!((levels, left), (kdump, vec!["level-without-power"]), "what it is for only an operator knows");
+    assert_eq!((levels, left), (kdump, vec!["level-without-power"]), "only an operator knows its hosts");
     let mut none = beside("fence_dummy", &[&["weak", "mark"]]);
     none.resources.retain(|resource| resource.id != "power-compute1");
     assert!(kinds(&none).contains(&"mark-without-power"));
@@ -354,8 +350,8 @@ fn a_mark_stands_behind_power_alone() {
     assert!(matches!(then(&none), Then::Do(text) if text.contains("create its power device")));
 }
 
-/// `fence_compute` marks hosts for `NovaEvacuate`: with the mark beside it each host is recovered twice. The rule of before put
-/// both agents into one level.
+/// `fence_compute` marks hosts for `NovaEvacuate`: with the mark beside it each host is recovered twice. An older rule
+/// put both agents into one level.
 #[test]
 fn beside_another_recovery_nothing_is_set_up() {
     for agent in ["stonith:fence_compute", "stonith:fence_evacuate", "ocf:openstack:NovaEvacuate"] {
@@ -372,7 +368,7 @@ fn beside_another_recovery_nothing_is_set_up() {
     }
 }
 
-/// Before it has its levels, a host must not be one that the mark device can be chosen for alone.
+/// Before a host has its levels, the mark device must not list it, or it could be chosen alone for it.
 #[test]
 fn a_mark_device_gets_new_hosts_behind_their_levels() {
     let mut cluster = right();
@@ -438,7 +434,7 @@ fn a_first_alert_that_is_read_late_is_said() {
     assert!(!is_said([2, 1, 7], true) && !is_said([2, 1, 5], false) && !is_said([2, 1, 9], false));
 }
 
-/// Two racks of compute hosts with levels by patterns, as Pacemaker understands them.
+/// Two racks of compute hosts with levels by patterns, as Pacemaker reads them.
 fn racks(patterns: Patterns) -> Cluster {
     let mut cluster = bare(&["r1-c1", "r2-c1"]);
     cluster.patterns = patterns;
@@ -451,7 +447,7 @@ fn racks(patterns: Patterns) -> Cluster {
     cluster
 }
 
-/// The rule of before took the power of the first target, whether it was for the host or not: `r2-c1: power-r1-c1 mark`.
+/// An older rule used the power device of the first target, whether it was the host's or not: `r2-c1: power-r1-c1 mark`.
 #[test]
 fn no_host_gets_the_power_device_of_another() {
     let asked = Patterns::ask(&[r"^r1-\w+$", r"^r2-\w+$"], &["r1-c1", "r2-c1", "ctl1", "ctl2"]);
@@ -483,7 +479,7 @@ fn no_host_gets_the_power_device_of_another() {
     );
 }
 
-/// Of targets that all match the fencer takes any: whose devices fence the host nobody knows.
+/// The fencer takes any of several matching targets: whose devices fence the host is unknown.
 #[test]
 fn of_two_targets_that_hold_neither_is_taken() {
     let mut cluster = bare(&["compute1"]);
@@ -504,7 +500,7 @@ fn of_two_targets_that_hold_neither_is_taken() {
     assert_eq!(check(&applied(cluster)), []);
 }
 
-/// S1-22: one of two supplies is not enough, and a device of which nobody knows what it does proves nothing.
+/// S1-22: one of two supplies is not enough, and a device with an unknown effect proves nothing.
 #[test]
 fn without_a_level_only_one_known_device_is_used() {
     let steps = |agent: &str, list: Option<&str>| {
@@ -526,7 +522,7 @@ fn without_a_level_only_one_known_device_is_used() {
     assert!(!steps("fence_vmware_rest", None).0 && steps("fence_vmware_rest", Some("compute1")).0);
 }
 
-/// The rule of before listed compute hosts alone, and the controller's level failed from then on.
+/// An older rule listed compute hosts alone, and the controller's level failed from then on.
 #[test]
 fn a_mark_device_keeps_every_node_whose_level_it_stands_in() {
     let with = |target: Target| {
@@ -554,7 +550,7 @@ fn a_mark_device_keeps_every_node_whose_level_it_stands_in() {
     assert!(kinds(&unsure).contains(&"no-host-list"));
 }
 
-/// The rule of before advised to delete a constraint that bans other resources too, and to list the hosts of levels by name.
+/// An older rule advised deleting a constraint that bans other resources too, and listing the hosts of levels by name.
 #[test]
 fn what_others_need_is_never_advised_away() {
     let banned = |is_plain: bool, of: &[&str]| {
@@ -591,7 +587,7 @@ fn what_others_need_is_never_advised_away() {
     );
 }
 
-/// Fencing that is off strikes the moment it is on: never by `setup`, and whom is said.
+/// Fencing that is off strikes as soon as it is on: never by `setup`, and the hosts are named.
 #[test]
 fn fencing_is_never_switched_on() {
     let mut cluster = right();
@@ -610,13 +606,13 @@ fn fencing_is_never_switched_on() {
     assert!(then(&cluster).contains("there is no fence device"));
 }
 
-/// What keeps Pacemaker from fencing or notifying, and was found right.
+/// States that stop fencing or reporting, which an older check accepted.
 #[test]
 fn a_cluster_that_does_nothing_is_not_right() {
     let with = |change: &dyn Fn(&mut Cluster)| {
         let mut cluster = right();
         change(&mut cluster);
-        assert_eq!(plan(&cluster), [], "who ordered it decides");
+        assert_eq!(plan(&cluster), [], "the operator decides");
         kinds(&cluster)
     };
     let set = |name: &'static str| {
@@ -672,7 +668,8 @@ fn a_watchdog_in_a_level_is_a_device_where_it_has_a_timeout() {
     assert_eq!((with(Some("0")), with(None)), (vec!["unknown-device"], vec!["unknown-device"]));
 }
 
-/// A power device that is stopped or banned for a repair is still one of two supplies: a mark behind the other is false later.
+/// A power device that is disabled or banned for a repair is still one of two supplies: a mark behind the other would be
+/// false later.
 #[test]
 fn a_supply_that_is_stopped_or_banned_still_counts() {
     let with = |change: &dyn Fn(&mut Cluster)| {
@@ -693,12 +690,12 @@ fn a_supply_that_is_stopped_or_banned_still_counts() {
             ..Location::default()
         }));
     };
-    assert!(!with(&|_| {}), "of two nobody knows whether one is enough");
+    assert!(!with(&|_| {}), "with two it is unknown whether one is enough");
     assert!(!with(&stop) && !with(&ban), "nor while one of them is not used");
     assert!(with(&|cluster| drop(cluster.resources.pop())), "the only supply gets the mark");
 }
 
-/// Who has a device that is stopped needs no other one.
+/// A host with a disabled device needs no other one.
 #[test]
 fn for_a_stopped_power_device_no_other_one_is_advised() {
     let mut cluster = bare(&["compute1"]);
@@ -709,7 +706,7 @@ fn for_a_stopped_power_device_no_other_one_is_advised() {
     assert!(then.contains("power-compute1") && !then.contains("create"), "{then}");
 }
 
-/// A rule for the group would bind what is beside the alerter, too.
+/// A rule for the group would bind its other resources, too.
 #[test]
 fn the_group_of_the_alerter_gets_no_rule() {
     let mut cluster = right();
@@ -721,7 +718,7 @@ fn the_group_of_the_alerter_gets_no_rule() {
     assert!(matches!(own.then, Then::Do(_)), "{own:?}");
 }
 
-/// Choices that a failing case can be made smaller by.
+/// Choices that can shrink a failing case.
 struct Dice<'a>(std::slice::Iter<'a, u8>);
 
 impl Dice<'_> {
@@ -750,7 +747,7 @@ fn devices(dice: &mut Dice<'_>) -> Vec<String> {
     (0..=dice.pick(3)).map(|_| all[dice.pick(all.len())].to_owned()).collect()
 }
 
-/// Which hosts a device says that it is for.
+/// The hosts that a device lists.
 const LISTED: [Option<&str>; 4] = [None, Some("compute1"), Some("compute1 ctl1"), Some("compute2;compute3")];
 
 fn fence_devices(dice: &mut Dice<'_>, cluster: &mut Cluster) {
@@ -789,7 +786,7 @@ fn mark_devices(dice: &mut Dice<'_>, cluster: &mut Cluster) {
     }
 }
 
-/// Constraints of others, which may be about our resources too.
+/// Foreign constraints, which may concern our resources too.
 fn bans(dice: &mut Dice<'_>, cluster: &mut Cluster) {
     for _ in 0..dice.pick(3) {
         let of = ["mark", "power-compute1", "alerter", "vip"];
@@ -847,7 +844,7 @@ fn disordered(choices: &[u8]) -> Cluster {
     cluster
 }
 
-/// What the fence agent itself would say of a host's levels: the same document, read by its own eyes.
+/// The fence agent's own result for a host's levels, from the same document.
 fn agent_marks(cluster: &Cluster, host: &HostName) -> bool {
     let devices: String = cluster
         .resources
@@ -877,8 +874,8 @@ fn agent_marks(cluster: &Cluster, host: &HostName) -> bool {
     levels.iter().all(|level| level.fault.is_none()) && levels.iter().any(|level| level.certain)
 }
 
-/// An oracle that shares nothing with `lost`: whether a level is for a node, by what Pacemaker's regcomp makes of the generator's
-/// patterns.
+/// An oracle that shares nothing with `lost`: whether a level applies to a node, by the result of Pacemaker's regcomp for
+/// the generator's patterns.
 fn matches(target: &Target, node: &Node) -> bool {
     let name = node.name.as_str();
     match target {
@@ -894,15 +891,15 @@ fn matches(target: &Target, node: &Node) -> bool {
     }
 }
 
-/// Whether a device may fence a node once it is used: it lists the node, or only the device itself can say.
+/// Whether a device may fence a node once it is used: it lists the node, or only the device itself knows.
 fn may_fence(device: &Resource, node: &Node) -> bool {
     let is_dynamic = device.parameters.contains_key("pcmk_host_check");
     let list = device.parameters.get("pcmk_host_list").filter(|_| !is_dynamic);
     list.is_none_or(|list| list.split([' ', ',', ';']).any(|name| name == node.name.as_str()))
 }
 
-/// The ordered lists of devices that fence a node while only these devices are used, for every target that may hold; without a
-/// level Pacemaker takes any of its devices. Where `marks` work, they do for each node.
+/// The ordered lists of devices that fence a node while only these devices are used, for every target that may apply;
+/// without a level Pacemaker takes any of its devices. If `marks` work, they do for each node.
 fn fencing(
     cluster: &Cluster,
     node: &Node,
@@ -944,10 +941,10 @@ fn fencing(
     ways.into_iter().map(|(_, levels)| passing(levels)).collect()
 }
 
-/// Whether what fenced a node does so still.
+/// Whether everything that fenced a node still does.
 type Kept = fn(&[Vec<String>], &[Vec<String>]) -> bool;
 
-/// What is tried once more has been tried.
+/// Retries do not count.
 fn in_order(old: &[Vec<String>], new: &[Vec<String>]) -> bool {
     let mut left = new.iter();
     let first = old.iter().enumerate().filter(|(at, list)| !old[..*at].contains(list));
@@ -958,8 +955,8 @@ fn at_all(old: &[Vec<String>], new: &[Vec<String>]) -> bool {
     old.iter().all(|list| new.contains(list))
 }
 
-/// The first node and the devices in use by which something that fenced it is gone, or comes in another order. The order counts as
-/// if each mark worked: where one does not, its levels fail, and `setup` moves it or adds to its list.
+/// The first node and the used devices for which a list that fenced it is gone, or has another order. The order counts as
+/// if each mark worked: a failing mark fails its levels, and `setup` moves it or adds to its list.
 fn poorer(before: &Cluster, after: &Cluster) -> Option<String> {
     let powers = before.resources.iter().filter(|own| own.agent.starts_with("stonith:"));
     let ids: Vec<&str> = powers.map(|own| own.id.as_str()).chain(["mark", "mark-2"]).collect();
@@ -985,7 +982,7 @@ fn poorer(before: &Cluster, after: &Cluster) -> Option<String> {
 proptest! {
     #![proptest_config(ProptestConfig::with_cases(2000))]
 
-    /// Applied twice is applied once; what is left is an operator's, and each host that can be fenced is marked.
+    /// Applying twice equals applying once; the rest is the operator's, and each host that can be fenced is marked.
     #[test]
     fn the_plan_leaves_nothing_that_it_could_do(choices in proptest::collection::vec(any::<u8>(), 0..120)) {
         let cluster = applied(disordered(&choices));
@@ -997,7 +994,7 @@ proptest! {
         }
     }
 
-    /// Whatever the cluster was like: every node keeps its fencing, and what is of others stays as it was.
+    /// Whatever the cluster was before: every node keeps its fencing, and foreign parts stay unchanged.
     #[test]
     fn nobody_loses_anything(choices in proptest::collection::vec(any::<u8>(), 0..160)) {
         let (before, after) = (disordered(&choices), applied(disordered(&choices)));
@@ -1013,7 +1010,7 @@ proptest! {
         prop_assert_eq!(off(&before), off(&after), "only an operator switches fencing on");
     }
 
-    /// Neither tool is ever told to leave a target without levels, or a mark alone or before another device.
+    /// Neither tool ever gets a command to leave a target without levels, or a mark alone or before another device.
     #[test]
     fn no_step_makes_what_the_check_would_find(choices in proptest::collection::vec(any::<u8>(), 0..120)) {
         let (cluster, after) = (disordered(&choices), applied(disordered(&choices)));

@@ -1,10 +1,10 @@
-//! Which tool changes the cluster's configuration.
+//! The tool that changes the cluster's configuration.
 
 use std::path::Path;
 
 use clap::ValueEnum;
 
-/// The tools that people have.
+/// The known tools.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
 pub enum Tool {
     /// pcs
@@ -14,7 +14,7 @@ pub enum Tool {
 }
 
 impl Tool {
-    /// Its word on the command line.
+    /// Its name on the command line.
     pub fn as_str(self) -> &'static str {
         match self {
             Self::Pcs => "pcs",
@@ -29,7 +29,7 @@ impl Tool {
         }
     }
 
-    /// The one that is installed here; pcs where both are.
+    /// The installed one; pcs if both are.
     pub fn installed() -> Option<Self> {
         let path = std::env::var_os("PATH").unwrap_or_default();
         let directories: Vec<_> = std::env::split_paths(&path).collect();

@@ -1,5 +1,4 @@
-//! The few settings of `alerter.toml` that the fence agent and the reading commands need, read so that no typo can keep them from
-//! marking and looking.
+//! The few settings of `alerter.toml` for the fence agent and the reading commands, read so that no typo stops them.
 
 use std::ops::Range;
 use std::path::{Path, PathBuf};
@@ -13,19 +12,19 @@ use crate::etcd;
 use crate::file::MAX_BYTES;
 use crate::place::{DEFAULT_STORE, fragment_directory, fragment_files};
 
-/// The most that a setting of `[intake]` may be.
+/// The highest value of a setting of `[intake]`.
 const MAX_SECONDS: u64 = 86_400;
 
-/// What these take from the site's configuration.
+/// Their part of the site's configuration.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Site {
     /// `[store] path`: the journal.
     pub store: PathBuf,
-    /// `[store] register`, as it is written.
+    /// `[store] register`, unparsed.
     pub register: Option<String>,
-    /// `[store.etcd]`, where it can be used.
+    /// `[store.etcd]`, if it is valid.
     pub etcd: Option<Etcd>,
-    /// `[hosts] domain`, as it is written.
+    /// `[hosts] domain`, unparsed.
     pub domain: Option<String>,
     /// `[intake] coalesce`.
     pub coalesce: Option<Duration>,
@@ -41,9 +40,8 @@ impl Default for Site {
 }
 
 impl Site {
-    /// Reads a configuration file and the `*.toml` files of `alerter.d` beside it, in the order of their names; the
-    /// last word on a setting counts. A file that cannot be used is passed over with a warning. A file that does not
-    /// exist is none.
+    /// Reads a configuration file and the `*.toml` files of `alerter.d` beside it, in the order of their names; the last
+    /// value of a setting counts. An unusable file causes a warning and is ignored. A missing file counts as empty.
     pub fn read(config: &Path) -> (Self, Vec<String>) {
         let mut site = Self::default();
         let (mut warnings, mut names_etcd) = (Vec::new(), false);
@@ -57,7 +55,7 @@ impl Site {
                 Err(Unusable::Because(why)) => warnings.push(warning(&file, &why)),
             }
         }
-        // Whatever the register is: the agent may be given another one.
+        // Whatever the register is: the agent's options may set another one.
         if names_etcd {
             site.find_etcd(config, &mut warnings);
         }
@@ -70,14 +68,14 @@ impl Site {
         self.etcd = etcd;
     }
 
-    /// What stands in the text never becomes part of a message: it may hold secrets. One fault somewhere in a file must not send
-    /// marks to a journal that nobody reads: what can be read of it counts, but for what a fault touches.
+    /// No message shows any part of the text: it may be secret. A fault somewhere in a file must not send marks to a
+    /// journal that no alerter reads: the readable parts count, except those that a fault touches.
     fn take(&mut self, text: &str, file: &Path, warnings: &mut Vec<String>) {
         let (document, faults) = DeTable::parse_recoverable(text);
         if let Some(first) = faults.first() {
             let at = line(text, first.span());
             warnings.push(format!(
-                "{}: it is not valid TOML{at}; what stands beside the fault is used here, run `nova-host-alerter check-config`",
+                "{}: it is not valid TOML{at}; the rest is used here, run `nova-host-alerter check-config`",
                 file.display()
             ));
         }
@@ -88,7 +86,7 @@ impl Site {
         };
         let mut setting = |place: &mut Option<String>, section: &str, key: &str| match value(section, key) {
             Some(DeValue::String(text)) => *place = Some(text.to_string()),
-            Some(_) => warnings.push(warning(file, &format!("{section}.{key} is no text"))),
+            Some(_) => warnings.push(warning(file, &format!("{section}.{key} is not text"))),
             None => {}
         };
         let mut store = None;
@@ -99,14 +97,16 @@ impl Site {
         for (place, key) in [(&mut self.coalesce, "coalesce"), (&mut self.horizon, "horizon")] {
             match value("intake", key).map(seconds) {
                 Some(Some(seconds)) => *place = Some(seconds),
-                Some(None) => warnings.push(warning(file, &format!("intake.{key} is no number of seconds"))),
+                Some(None) => {
+                    warnings.push(warning(file, &format!("intake.{key} is not a number of seconds")))
+                }
                 None => {}
             }
         }
     }
 }
 
-/// As far as the daemon takes it.
+/// Limited to the daemon's range.
 fn seconds(value: &DeValue<'_>) -> Option<Duration> {
     let number = value.as_integer().filter(|number| number.radix() == 10)?;
     let seconds = number.as_str().parse().ok().filter(|seconds| (1..=MAX_SECONDS).contains(seconds))?;
@@ -137,12 +137,12 @@ fn text_of(file: &Path) -> Result<String, Unusable> {
     };
     let meta = fs::metadata(file).map_err(because)?;
     if !meta.is_file() || meta.len() > MAX_BYTES {
-        return Err(Unusable::Because("it is no plain file, or too large".to_owned()));
+        return Err(Unusable::Because("it is not a plain file, or too large".to_owned()));
     }
     fs::read_to_string(file).map_err(because)
 }
 
-/// Whether a fault lies on a line of a value, or nobody knows where it lies.
+/// Whether a fault is on a line of a value, or its line is unknown.
 fn touches(text: &str, fault: Option<Range<usize>>, value: &Range<usize>) -> bool {
     let Some(fault) = fault else { return true };
     let line_begins = text.get(..value.start).and_then(|before| before.rfind('\n')).map_or(0, |at| at + 1);
@@ -197,7 +197,7 @@ mod tests {
         assert!(warnings.is_empty());
     }
 
-    /// A broken file costs its own settings and a warning, never the mark; what stands in it is not told.
+    /// A broken file costs its own settings and a warning, never the mark; its content is not shown.
     #[test]
     fn a_broken_file_is_passed_over() {
         let dir = directory(&[
@@ -213,8 +213,8 @@ mod tests {
         assert!(!warnings.concat().contains("s3kr1t"));
     }
 
-    /// An agent that wrote to the default journal, beside an alerter that reads another one, would lose the host where there is no
-    /// register. The broken variant gives up the whole file.
+    /// An agent that wrote to the default journal, beside an alerter that reads another one, would lose the host if there
+    /// is no register. The broken variant ignores the whole file.
     #[test]
     fn a_fault_elsewhere_in_the_file_does_not_move_the_journal() {
         let [before, behind] = ["[http.x]\nurl = \n", "[http.x\nurl = 1\n"];
@@ -247,7 +247,10 @@ mod tests {
             [site.coalesce, site.horizon].map(|time| time.map(|time| time.as_secs())),
             [Some(90), Some(3600)]
         );
-        assert!(warnings.len() == 1 && warnings[0].contains("intake.horizon is no number"), "{warnings:?}");
+        assert!(
+            warnings.len() == 1 && warnings[0].contains("intake.horizon is not a number"),
+            "{warnings:?}"
+        );
     }
 
     #[test]

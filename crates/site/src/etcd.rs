@@ -1,4 +1,4 @@
-//! `[store.etcd]`: where the register is that is kept in etcd. Read alike by the alerter, by the commands and by the fence agent.
+//! `[store.etcd]`: the address of the register in etcd. The alerter, the commands and the fence agent all read it here.
 
 use std::net::IpAddr;
 use std::path::{Path, PathBuf};
@@ -14,7 +14,7 @@ use crate::{fragments, inputs};
 /// Its table.
 const TABLE: &str = "etcd";
 
-/// Reads `[store.etcd]`, which stands in `store`; `None` where it is not written, or where anything in it is wrong.
+/// Reads `[store.etcd]` in `store`; `None` if it is missing, or if anything in it is wrong.
 pub fn read(store: &mut Section<'_, '_>) -> Option<Etcd> {
     let mut section = store.section(TABLE);
     if !section.is_there() {
@@ -28,7 +28,7 @@ pub fn read(store: &mut Section<'_, '_>) -> Option<Etcd> {
     let prefix = section.text("prefix", prefix);
     if !section.has("prefix") {
         section.missing(
-            "[store.etcd] has no prefix: name this cluster in it, such as \"/nova-host-alerter/CLUSTER\"",
+            "[store.etcd] has no prefix: set one with this cluster's name, such as \"/nova-host-alerter/CLUSTER\"",
         );
     }
     let is_sound = section.is_sound();
@@ -37,8 +37,8 @@ pub fn read(store: &mut Section<'_, '_>) -> Option<Etcd> {
     is_sound.then_some(etcd)
 }
 
-/// The same out of a configuration of which nothing else is looked at, so that no fault elsewhere in it hides where the register is.
-/// The second has what is wrong in the table.
+/// The same from a configuration of which nothing else is read, so that no fault elsewhere in it hides the register. The
+/// second value has the faults of the table.
 pub fn alone(main: &Path) -> (Option<Etcd>, Vec<String>) {
     let mut elsewhere = Problems::default();
     let sources = fragments::read(main, &mut elsewhere);
@@ -52,7 +52,7 @@ pub fn alone(main: &Path) -> (Option<Etcd>, Vec<String>) {
     (etcd, wrong.iter().flat_map(ConfigErrors::problems).map(ToString::to_string).collect())
 }
 
-/// Whether the register can be found where it is in etcd.
+/// Whether `[store.etcd]` is there if the register is in etcd.
 pub fn complain(store: &mut Section<'_, '_>) {
     if !store.section(TABLE).is_there() {
         store.complain("register", "\"etcd\" needs [store.etcd] with endpoints and prefix");
@@ -69,7 +69,7 @@ fn endpoints(section: &mut Section<'_, '_>) -> Option<Vec<String>> {
     Some(endpoints?.into_iter().map(str::to_owned).collect())
 }
 
-/// What etcdctl takes for one: it separates several by commas.
+/// An endpoint that etcdctl accepts: it separates several by commas.
 fn endpoint(text: &str) -> Result<(), String> {
     let authority = text.strip_prefix("https://").or_else(|| text.strip_prefix("http://"));
     let parts = authority.and_then(|authority| authority.trim_end_matches('/').rsplit_once(':'));
@@ -80,7 +80,7 @@ fn endpoint(text: &str) -> Result<(), String> {
     };
     match parts {
         Some((host, port)) if is_plain(host) && port.parse::<u16>().is_ok_and(|port| port > 0) => Ok(()),
-        _ => Err("must be https://HOST:PORT (http:// only where nobody else can listen)".to_owned()),
+        _ => Err("must be https://HOST:PORT (http:// only if nobody else can listen)".to_owned()),
     }
 }
 
@@ -100,7 +100,7 @@ fn login(section: &mut Section<'_, '_>) -> Option<Login> {
     user.zip(password).map(|(user, password)| Login { user, password })
 }
 
-/// A password goes to whichever endpoint answers.
+/// A password goes to any endpoint that answers.
 fn in_the_clear(section: &mut Section<'_, '_>, endpoints: &[String]) {
     if !section.has("password-file") && !section.has("user") {
         return;
@@ -109,12 +109,12 @@ fn in_the_clear(section: &mut Section<'_, '_>, endpoints: &[String]) {
         section.complain_in_list(
             "endpoints",
             index,
-            "the password of user would go through the network in the clear: use https, or take user and password-file out",
+            "the password of user would be sent unencrypted: use https, or remove user and password-file",
         );
     }
 }
 
-/// Whether others than this machine can read what goes there.
+/// Whether others than this machine can read the traffic.
 fn is_in_the_clear(endpoint: &str) -> bool {
     let Some((host, _)) = endpoint.strip_prefix("http://").and_then(|rest| rest.rsplit_once(':')) else {
         return false;
@@ -141,7 +141,7 @@ fn private(text: &str) -> Result<PathBuf, String> {
     read_private(&path).map(|_| path)
 }
 
-/// etcdctl takes what follows the first colon for the password.
+/// etcdctl takes everything after the first colon for the password.
 fn user(text: &str) -> Result<String, String> {
     let is_plain = !text.is_empty() && !text.contains(':') && !text.chars().any(char::is_control);
     if is_plain { Ok(text.to_owned()) } else { Err("must be the name of a user, without a colon".to_owned()) }
@@ -158,7 +158,8 @@ fn password(text: &str) -> Result<String, String> {
     }
 }
 
-/// A slash and a name, or several; the one behind them is ours. Keys stand in texts that etcdctl splits, so the letters are few.
+/// A slash and a name, or several; the one behind them is ours. Keys are in texts that etcdctl splits, so few characters
+/// are allowed.
 fn prefix(text: &str) -> Result<String, String> {
     let whole = text.trim_end_matches('/');
     let is_path = whole.strip_prefix('/').is_some_and(|rest| rest.split('/').all(is_name));

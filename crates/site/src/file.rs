@@ -1,4 +1,4 @@
-//! Files and programs that are trusted: nobody else may be able to write them.
+//! Trusted files and programs: no other user may be able to write them.
 
 use std::collections::VecDeque;
 use std::ffi::OsString;
@@ -11,10 +11,10 @@ use nix::fcntl::OFlag;
 
 /// Larger files are refused: nobody writes them by hand.
 pub(crate) const MAX_BYTES: u64 = 1 << 20;
-/// As many links the kernel follows in one path.
+/// The kernel's limit of links in one path.
 const MAX_LINKS: usize = 40;
 
-/// Reads a path, which is a setting's.
+/// Reads a path in a setting.
 ///
 /// # Errors
 /// One sentence for the operator.
@@ -23,7 +23,7 @@ pub fn absolute(text: &str) -> Result<PathBuf, String> {
     must_be_absolute(&path).map(|()| path)
 }
 
-/// Whether a file is found wherever the daemon was started.
+/// Whether a path is valid in any working directory.
 ///
 /// # Errors
 /// One sentence for the operator.
@@ -31,19 +31,19 @@ pub fn must_be_absolute(path: &Path) -> Result<(), String> {
     if path.is_absolute() { Ok(()) } else { Err("must be an absolute path".to_owned()) }
 }
 
-/// Reads a file that belongs to root or to this process's user and that nobody else may write.
+/// Reads a file that belongs to root or to this process's user and that no other user may write.
 ///
 /// Owner and mode are taken from the open file, so that it cannot be exchanged in between. A FIFO does not block.
 ///
 /// # Errors
-/// One sentence for the operator, without the file's name and without anything that stands in the file.
+/// One sentence for the operator, without the file's name and without any part of the file.
 pub fn read_trusted(path: &Path) -> Result<Vec<u8>, String> {
     let file = open(path)?;
     check_trust(&file, path)?;
     read(file)
 }
 
-/// Reads a file with a secret: one that is trusted, and that nobody but its owner may read either.
+/// Reads a file with a secret: a trusted one that only its owner may read.
 ///
 /// # Errors
 /// As [`read_trusted`].
@@ -71,7 +71,7 @@ fn read(file: File) -> Result<Vec<u8>, String> {
     Ok(bytes)
 }
 
-/// Whether a directory is one that only root and this process's user may change.
+/// Whether only root and this process's user may change a directory.
 ///
 /// # Errors
 /// One sentence for the operator, without the directory's name.
@@ -80,12 +80,12 @@ pub(crate) fn check_directory(path: &Path) -> Result<(), String> {
     if meta.is_dir() {
         check_owner_and_mode(meta.uid(), meta.mode(), path)
     } else {
-        Err("it is no directory".to_owned())
+        Err("it is not a directory".to_owned())
     }
 }
 
-/// Whether a program is one that only root and this process's user may change: itself, every directory on the way to it,
-/// and whatever symbolic links lead to. A directory with the sticky bit does not pass: others may put things there.
+/// Whether only root and this process's user may change a program: itself, every directory of its path, and the targets
+/// of symbolic links. A directory with the sticky bit fails: others may create files there.
 ///
 /// # Errors
 /// One sentence for the operator.
@@ -95,7 +95,7 @@ pub fn check_program(path: &Path) -> Result<(), String> {
     check_way(root.to_owned(), path)
 }
 
-/// The way from a directory that is trusted already.
+/// The same from a trusted directory on.
 fn check_way(mut at: PathBuf, path: &Path) -> Result<(), String> {
     let mut parts = parts(path);
     let mut links = 0;
@@ -121,11 +121,11 @@ fn check_way(mut at: PathBuf, path: &Path) -> Result<(), String> {
         Some(meta) if meta.is_file() => {
             Err(format!("it cannot be executed: run `chmod +x {}`", at.display()))
         }
-        _ => Err("it is no plain file".to_owned()),
+        _ => Err("it is not a plain file".to_owned()),
     }
 }
 
-/// Puts what a symbolic link says in front of the rest of the way.
+/// Puts the target of a symbolic link before the rest of the path.
 fn follow(link: &Path, at: &mut PathBuf, rest: &mut VecDeque<OsString>) -> Result<(), String> {
     let target = link.read_link().map_err(unreadable)?;
     if target.is_absolute() {
@@ -142,9 +142,9 @@ fn parts(path: &Path) -> VecDeque<OsString> {
     path.components().filter(is_step).map(|part| part.as_os_str().to_owned()).collect()
 }
 
-/// One step of the way. The program's own path is known to whoever reads the message, the step that is wrong is not.
+/// One step of the path. The operator knows the program's path, but not the step that is wrong.
 fn check_place(meta: &Metadata, place: &Path) -> Result<(), String> {
-    // As /tmp has it: nobody should take that from it.
+    // As /tmp has it: the advice must not be to change that.
     const EVERYBODYS: u32 = 0o1002;
     if meta.is_dir() && meta.mode() & EVERYBODYS == EVERYBODYS {
         return Err(format!("everybody may put files into {}: move the program elsewhere", place.display()));
@@ -155,7 +155,7 @@ fn check_place(meta: &Metadata, place: &Path) -> Result<(), String> {
 fn check_trust(file: &File, path: &Path) -> Result<(), String> {
     let meta = file.metadata().map_err(unreadable)?;
     if !meta.is_file() {
-        return Err("it is no plain file".to_owned());
+        return Err("it is not a plain file".to_owned());
     }
     check_owner_and_mode(meta.uid(), meta.mode(), path)
 }
@@ -177,7 +177,7 @@ fn check_owner_and_mode(owner: u32, mode: u32, path: &Path) -> Result<(), String
     Ok(())
 }
 
-/// The system's words without its error number.
+/// The system's message without its error number.
 pub(crate) fn unreadable(error: io::Error) -> String {
     let text = error.to_string();
     let words = text.split(" (os error").next().unwrap_or(&text);
@@ -223,7 +223,7 @@ mod tests {
         let dir = tempfile::tempdir().unwrap();
         let fifo = dir.path().join("fifo");
         nix::unistd::mkfifo(&fifo, nix::sys::stat::Mode::S_IRUSR).unwrap();
-        assert_eq!(read_trusted(&fifo), Err("it is no plain file".to_owned()));
+        assert_eq!(read_trusted(&fifo), Err("it is not a plain file".to_owned()));
         assert!(read_trusted(dir.path()).is_err());
         assert_eq!(
             read_trusted(&dir.path().join("none")),
@@ -276,14 +276,14 @@ mod tests {
         let dir = tools();
         chmod(&dir, "bin/tool", 0o644);
         assert!(way(&dir, "bin/tool").unwrap_err().contains("chmod +x"));
-        assert_eq!(way(&dir, "bin"), Err("it is no plain file".to_owned()));
-        assert_eq!(way(&dir, "bin/.."), Err("it is no plain file".to_owned()));
+        assert_eq!(way(&dir, "bin"), Err("it is not a plain file".to_owned()));
+        assert_eq!(way(&dir, "bin/.."), Err("it is not a plain file".to_owned()));
         assert_eq!(way(&dir, "round"), Err("too many symbolic links lead to it".to_owned()));
         assert!(way(&dir, "bin/none").unwrap_err().starts_with("it cannot be read: No such file"));
         assert!(way(&dir, "bin/tool/x").unwrap_err().starts_with("it cannot be read: Not a directory"));
     }
 
-    /// Everybody may put something under this name as soon as it is not there.
+    /// Anybody may create this name as soon as it is free.
     #[test]
     fn a_program_among_everybodys_files_is_refused() {
         let why = check_program(&tools().path().join("bin/tool"));

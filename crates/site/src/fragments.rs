@@ -1,4 +1,4 @@
-//! First stage: each file read and parsed by itself, so that every position is right.
+//! First stage: each file is read and parsed by itself, so that every position is right.
 
 use std::path::{Path, PathBuf};
 
@@ -13,7 +13,7 @@ use crate::problem::{Place, Problems, Source};
 pub(crate) struct Fragment<'a> {
     /// The file.
     pub source: &'a Source,
-    /// What the parser made of it; with syntax errors a part of it.
+    /// The parsed table; with syntax errors a part of it.
     pub table: DeTable<'a>,
 }
 
@@ -44,7 +44,7 @@ fn position_of_bad_byte(bytes: &[u8], good: usize) -> (usize, usize) {
     (before.matches('\n').count() + 1, line.chars().count() + 1)
 }
 
-/// An absent directory is an empty one.
+/// A missing directory counts as empty.
 fn further_files(main: &Path, problems: &mut Problems) -> Vec<PathBuf> {
     let listed = fragment_files(main).map_err(file::unreadable);
     let directory = fragment_directory(main);
@@ -58,11 +58,11 @@ fn further_files(main: &Path, problems: &mut Problems) -> Vec<PathBuf> {
     })
 }
 
-/// Parses one file; what is no valid TOML is noted, all of it, and the rest is kept.
+/// Parses one file; all its syntax errors are noted, and the rest is kept.
 pub(crate) fn parse<'a>(source: &'a Source, problems: &mut Problems) -> Fragment<'a> {
     let (table, errors) = DeTable::parse_recoverable(&source.text);
     for error in errors {
-        // The parser's words are its own; they never hold anything of the file.
+        // The parser's messages never show any part of the file.
         let offset = error.span().map_or(0, |span| span.start);
         problems.syntax(Place { source, offset }, format!("not valid TOML: {}", error.message()));
     }

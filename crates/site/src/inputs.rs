@@ -8,7 +8,7 @@ use toml::de::{DeTable, DeValue};
 use crate::fragments::Fragment;
 use crate::problem::Place;
 
-/// A table, merged key by key from every file that holds a part of it.
+/// A table, merged key by key from every file that has a part of it.
 #[derive(Debug)]
 pub struct Table<'a> {
     /// Where it first appears.
@@ -17,12 +17,12 @@ pub struct Table<'a> {
     pub entries: BTreeMap<&'a str, Setting<'a>>,
 }
 
-/// Everything that stands under one key.
+/// Everything under one key.
 #[derive(Debug)]
 pub struct Setting<'a> {
     /// Where the key first appears.
     pub key: Place<'a>,
-    /// Its plain values in the order of the files: the last one counts, but none may be wrong.
+    /// Its plain values in the order of the files: the last one counts, but all must be valid.
     pub values: Vec<Value<'a>>,
     /// Its tables, merged.
     pub table: Option<Table<'a>>,
@@ -31,11 +31,11 @@ pub struct Setting<'a> {
 /// A plain value.
 #[derive(Debug)]
 pub struct Value<'a> {
-    /// Where it stands.
+    /// Its place.
     pub place: Place<'a>,
-    /// What it is.
+    /// The value.
     pub value: &'a DeValue<'a>,
-    /// Of a list: the tables in it, in their order.
+    /// The tables of a list, in order.
     pub tables: Vec<Table<'a>>,
 }
 
@@ -75,7 +75,7 @@ fn tables<'a>(list: &'a DeValue<'a>, fragment: &'a Fragment<'a>) -> Vec<Table<'a
     items.filter_map(table).collect()
 }
 
-/// Merges the files in their order. `start` is the place that stands for the configuration as a whole.
+/// Merges the files in order. `start` is the place of the configuration as a whole.
 pub(crate) fn merge<'a>(fragments: &'a [Fragment<'a>], start: Place<'a>) -> Table<'a> {
     let mut root = Table::empty(start);
     for fragment in fragments {

@@ -1,10 +1,10 @@
-//! The configuration of a site, whatever it sets: where it stands, how its files are read and merged, how a table of it is read,
-//! and what is wrong at which place. Which settings there are is not known here, but for the few that the fence agent and the reading
-//! commands take.
+//! The configuration of a site, whatever its settings: where it is, how its files are read and merged, how a table is
+//! read, and what is wrong at which place. It knows no settings, except the few for the fence agent and the reading
+//! commands.
 
-/// The few settings that the fence agent and the reading commands take, read so that no typo is in their way.
+/// The few settings for the fence agent and the reading commands, read so that no typo stops them.
 mod agent;
-/// Where etcd is, if the register is there.
+/// The address of etcd, if the register is there.
 pub mod etcd;
 /// Files and programs that are trusted.
 mod file;
@@ -12,15 +12,15 @@ mod file;
 mod fragments;
 /// The second stage: all files merged.
 mod inputs;
-/// Where the configuration stands.
+/// The path of the configuration.
 mod place;
-/// Characters that a reader does not see, and names without any.
+/// Invisible characters, and names without any.
 mod plain;
 /// What is wrong, and where.
 mod problem;
 /// A table of the configuration, read key by key.
 mod reader;
-/// What root alone can read, and seals the register with.
+/// The keys that seal the register, which only root can read.
 mod seal;
 /// "Did you mean".
 pub mod suggest;
@@ -38,8 +38,8 @@ pub use problem::{ConfigErrors, Place, Problem};
 pub use reader::{Section, shown, unknown_word};
 pub use seal::{CLUSTER_KEY, keys_beside, own_keys, seal_keys, sealing_file};
 
-/// Reads a configuration: `main`, and `*.toml` in `alerter.d` beside it in the order of their names. A key in a later file
-/// overrides the same key of an earlier one. What `settings` makes of all of it comes with what an operator should know.
+/// Reads a configuration: `main`, and `*.toml` in `alerter.d` beside it in the order of their names. A key in a later
+/// file overrides the same key of an earlier one. `settings` makes the result; the warnings come with it.
 ///
 /// # Errors
 /// Every problem in all files at once.

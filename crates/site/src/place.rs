@@ -1,19 +1,19 @@
-//! Where the configuration and the journal stand.
+//! The paths of the configuration and the journal.
 
 use std::path::{Path, PathBuf};
 use std::{fs, io};
 
-/// Where the configuration stands.
+/// The default path of the configuration.
 pub const CONFIG_PATH: &str = "/etc/nova-host-alerter/alerter.toml";
-/// The journal unless `[store] path` says otherwise.
+/// The journal's default path; `[store] path` overrides it.
 pub const DEFAULT_STORE: &str = "/var/lib/nova-host-alerter/marks.db";
 
-/// Where further files of a configuration stand: `alerter.d` beside it.
+/// The directory of a configuration's further files: `alerter.d` beside it.
 pub fn fragment_directory(config: &Path) -> PathBuf {
     config.with_file_name("alerter.d")
 }
 
-/// The `*.toml` files in that directory, in the order of their names; none where there is no such directory.
+/// The `*.toml` files in that directory, in the order of their names; none if the directory is missing.
 ///
 /// # Errors
 /// The directory cannot be read.

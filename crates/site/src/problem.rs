@@ -8,16 +8,16 @@ use serde::Serialize;
 
 use crate::plain::is_hidden;
 
-/// One thing that is wrong, and where. It never holds a value or a line of the file: these may be secrets.
+/// One problem and its place. It never shows a value or a line of the file: these may be secrets.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct Problem {
-    /// The file, as it was named on the command line or found beside that one.
+    /// The file, as named on the command line or found beside that one.
     pub file: String,
-    /// Counted from 1; 1 also where the file as a whole is meant.
+    /// Counted from 1; 1 also for the file as a whole.
     pub line: usize,
     /// Counted from 1, in characters.
     pub column: usize,
-    /// One sentence: what is wrong, and what to do about it.
+    /// One sentence: what is wrong, and what to do.
     pub message: String,
 }
 
@@ -27,12 +27,12 @@ impl fmt::Display for Problem {
     }
 }
 
-/// Everything that is wrong with a configuration; displayed one problem a line.
+/// All problems of a configuration; displayed one a line.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ConfigErrors(Vec<Problem>);
 
 impl ConfigErrors {
-    /// The problems, in the order of the files and of the places in them. Never empty.
+    /// The problems, in the order of files and places. Never empty.
     pub fn problems(&self) -> &[Problem] {
         &self.0
     }
@@ -85,17 +85,17 @@ impl Place<'_> {
 #[derive(Debug, Default)]
 pub struct Problems {
     found: Vec<(usize, Problem)>,
-    /// What an operator should know of, and what is no reason to refuse anything.
+    /// Warnings, which do not prevent a start.
     warnings: Vec<(usize, Problem)>,
-    /// Lines (of files by rank) that are no valid TOML: what was made of them is a guess.
+    /// Lines (of files by rank) with syntax errors: their parsed values are guesses.
     broken: BTreeSet<(usize, usize)>,
-    /// Whether anything could not be read, so that what seems to be missing may stand there.
+    /// Whether something could not be read, so that a setting that seems to be missing may be there.
     incomplete: bool,
 }
 
 impl Problems {
-    /// Notes a problem. On a line with a syntax error it is dropped: the parser guessed what stands there, and a value
-    /// without its key would be named as if it were a key.
+    /// Notes a problem. On a line with a syntax error it is dropped: the parser guessed, and would name a value without
+    /// its key as if it were a key.
     pub fn at(&mut self, place: Place<'_>, message: impl Into<String>) {
         let (line, _) = place.line_and_column();
         if !self.broken.contains(&(place.source.rank, line)) {
@@ -103,19 +103,19 @@ impl Problems {
         }
     }
 
-    /// Notes what an operator should know, and what is good enough to run with.
+    /// Notes a warning.
     pub fn warn(&mut self, place: Place<'_>, message: impl Into<String>) {
         self.warnings.push((place.source.rank, problem(place, message.into())));
     }
 
-    /// Notes that something is missing, unless it may stand in a part that could not be read.
+    /// Notes that something is missing, unless it may be in a part that could not be read.
     pub fn missing(&mut self, place: Place<'_>, message: impl Into<String>) {
         if !self.incomplete {
             self.at(place, message);
         }
     }
 
-    /// Notes that a line is no valid TOML.
+    /// Notes a syntax error on a line.
     pub fn syntax(&mut self, place: Place<'_>, message: impl Into<String>) {
         let (line, _) = place.line_and_column();
         self.incomplete = true;
@@ -129,20 +129,20 @@ impl Problems {
         self.found.push((rank, Problem { file: printable(file), line, column, message }));
     }
 
-    /// Whether anything could not be read.
+    /// Whether something could not be read.
     pub fn is_incomplete(&self) -> bool {
         self.incomplete
     }
 
-    /// How many there are so far.
+    /// The number of problems so far.
     pub fn count(&self) -> usize {
         self.found.len()
     }
 
-    /// The warnings in order, if nothing is wrong.
+    /// The warnings in order, if there are no problems.
     ///
     /// # Errors
-    /// If anything is: all problems in order.
+    /// All problems in order.
     pub fn into_result(self) -> Result<Vec<Problem>, ConfigErrors> {
         match self.found.is_empty() {
             true => Ok(in_order(self.warnings)),
@@ -166,7 +166,7 @@ fn in_order(mut found: Vec<(usize, Problem)>) -> Vec<Problem> {
     found.into_iter().map(|(_, problem)| problem).collect()
 }
 
-/// A path on one line: a file's name may hold anything.
+/// A path on one line: a file's name may have any characters.
 fn printable(file: &Path) -> String {
     file.to_string_lossy().chars().map(|c| if is_hidden(c) { '?' } else { c }).collect()
 }

@@ -1,4 +1,4 @@
-//! A typed reader over the merged tree: it goes on after a problem, and knows which keys nobody asked for.
+//! A typed reader of the merged tree: it goes on after a problem, and finds unknown keys.
 
 use std::fmt::Write as _;
 use std::ops::RangeInclusive;
@@ -12,10 +12,10 @@ use crate::suggest;
 
 /// One table of the configuration while it is read. An absent table reads as an empty one.
 ///
-/// Every value of a key is checked, also one that a later file overrides; the last one counts.
+/// Every value of a key is checked, also an overridden one; the last one counts.
 #[derive(Debug)]
 pub struct Section<'a, 'p> {
-    /// As it is written in a header, without brackets; empty for the whole configuration.
+    /// As in a header, without brackets; empty for the whole configuration.
     title: String,
     table: Option<&'a Table<'a>>,
     place: Place<'a>,
@@ -51,12 +51,12 @@ impl<'a, 'p> Section<'a, 'p> {
         Section::new(title, entry.and_then(|entry| entry.table.as_ref()), place, self.problems)
     }
 
-    /// The tables below this one, whatever their names, each with its key; what is no table is a problem.
+    /// The tables below this one, whatever their names, each with its key; anything else is a problem.
     pub fn sections(&self) -> Vec<&'a str> {
         self.entries().filter(|(_, entry)| entry.table.is_some()).map(|(key, _)| key).collect()
     }
 
-    /// A table below this one whose name the configuration chose.
+    /// A table below this one with a name from the configuration.
     pub fn named_section(&mut self, key: &'a str) -> Section<'a, '_> {
         let entry = self.table.and_then(|table| table.entries.get(key));
         let place = entry.map_or(self.place, |entry| entry.key);
@@ -64,7 +64,7 @@ impl<'a, 'p> Section<'a, 'p> {
         Section::new(title, entry.and_then(|entry| entry.table.as_ref()), place, self.problems)
     }
 
-    /// All that stands in this table; `None` where it is not written.
+    /// The whole table; `None` if it is missing.
     pub fn table(&self) -> Option<&'a Table<'a>> {
         self.table
     }
@@ -80,7 +80,7 @@ impl<'a, 'p> Section<'a, 'p> {
         self.last_text(entry, parse)
     }
 
-    /// The text of an entry whose key the configuration chose, parsed.
+    /// The text of an entry with a key from the configuration, parsed.
     pub fn last_text<T>(
         &mut self,
         entry: &Setting<'a>,
@@ -109,13 +109,13 @@ impl<'a, 'p> Section<'a, 'p> {
         self.last(entry, "a whole number", |value| whole_number(value, &range))
     }
 
-    /// The same where it may be below zero.
+    /// The same, also below zero.
     pub fn whole(&mut self, key: &'static str, range: RangeInclusive<i64>) -> Option<i64> {
         let entry = self.ask(key)?;
         self.last(entry, "a whole number", |value| signed_number(value, &range))
     }
 
-    /// A whole number within `range`, or a text; each made to what it means.
+    /// A whole number within `range`, or a text; each converted.
     pub fn number_or_text<T>(
         &mut self,
         key: &'static str,
@@ -174,7 +174,7 @@ impl<'a, 'p> Section<'a, 'p> {
         self.last_texts(entry, check)
     }
 
-    /// The list of an entry whose key the configuration chose, each of its texts checked at its own place.
+    /// The list of an entry with a key from the configuration, each of its texts checked at its own place.
     pub fn last_texts(
         &mut self,
         entry: &Setting<'a>,
@@ -217,19 +217,19 @@ impl<'a, 'p> Section<'a, 'p> {
         None
     }
 
-    /// Notes a problem with a key's last value, or with the table where the key is absent.
+    /// Notes a problem with a key's last value, or with the table if the key is missing.
     pub fn complain(&mut self, key: &str, message: impl Into<String>) {
         let entry = self.table.and_then(|table| table.entries.get(key));
         let place = entry.and_then(|entry| entry.values.last()).map_or(self.place, |value| value.place);
         self.problems.at(place, message);
     }
 
-    /// Where a key's last value stands.
+    /// The place of a key's last value.
     pub fn place_of(&self, key: &str) -> Option<Place<'a>> {
         Some(self.table?.entries.get(key)?.values.last()?.place)
     }
 
-    /// Notes a problem with one entry of a key's last list, counted from 0; with the list where there is no such entry.
+    /// Notes a problem with one entry of a key's last list, counted from 0; with the list if there is no such entry.
     pub fn complain_in_list(&mut self, key: &str, index: usize, message: impl Into<String>) {
         match self.place_in_list(key, index) {
             Some(place) => self.problems.at(place, message),
@@ -237,19 +237,19 @@ impl<'a, 'p> Section<'a, 'p> {
         }
     }
 
-    /// Where an entry of a key's last list stands, counted from 0.
+    /// The place of an entry of a key's last list, counted from 0.
     pub fn place_in_list(&self, key: &str, index: usize) -> Option<Place<'a>> {
         let list = self.table?.entries.get(key)?.values.last()?;
         let item = list.value.as_array()?.into_iter().nth(index)?;
         Some(Place { offset: item.span().start, ..list.place })
     }
 
-    /// Where the table stands.
+    /// The place of the table.
     pub fn place(&self) -> Place<'a> {
         self.place
     }
 
-    /// Notes with a key's last value what an operator should know; nothing is refused for it.
+    /// Notes a warning about a key's last value.
     pub fn warn(&mut self, key: &str, message: impl Into<String>) {
         let place = self.place_of(key).unwrap_or(self.place);
         self.problems.warn(place, message);
@@ -265,27 +265,27 @@ impl<'a, 'p> Section<'a, 'p> {
         self.problems.at(self.place, message);
     }
 
-    /// Notes that something is not there.
+    /// Notes that something is missing.
     pub fn missing(&mut self, message: impl Into<String>) {
         self.missing_at(self.place, message);
     }
 
-    /// Notes that something is not there that belongs to this place.
+    /// Notes that something is missing at this place.
     pub fn missing_at(&mut self, place: Place<'a>, message: impl Into<String>) {
         self.problems.missing(place, message);
     }
 
-    /// Whether the table is written at all.
+    /// Whether the table exists.
     pub fn is_there(&self) -> bool {
         self.table.is_some()
     }
 
-    /// Whether the key stands in the table, with whatever value.
+    /// Whether the key is in the table, with any value.
     pub fn has(&self, key: &str) -> bool {
         self.table.is_some_and(|table| table.entries.contains_key(key))
     }
 
-    /// Whether all files could be read: else what seems to be unknown may stand in the rest.
+    /// Whether all files could be read: otherwise an unknown name may be defined in the rest.
     pub fn is_whole(&self) -> bool {
         !self.problems.is_incomplete()
     }
@@ -300,19 +300,21 @@ impl<'a, 'p> Section<'a, 'p> {
         &self.title
     }
 
-    /// Notes what is no table: this one holds nothing but tables whose names the configuration chose, each a `what`.
+    /// Notes entries that are not tables: all entries here must be tables with names from the configuration, each a
+    /// `what`.
     pub fn only_tables(&mut self, what: &str) {
         for (key, entry) in self.entries() {
             if let Some(value) = entry.values.first() {
                 let (title, key) = (&self.title, shown(key));
-                let message =
-                    format!("{title}.{key} belongs into a {what}: write [{title}.NAME], one table for each");
+                let message = format!(
+                    "{title}.{key} must be inside a {what}: write [{title}.NAME], one table for each"
+                );
                 self.problems.at(value.place, message);
             }
         }
     }
 
-    /// Ends the reading: a key that nobody asked for is unknown.
+    /// Ends the reading: the remaining keys are unknown.
     pub fn finish(self) {
         for (key, entry) in self.entries().filter(|(key, _)| !self.asked.contains(key)) {
             let message = self.unknown(key, entry);
@@ -348,11 +350,11 @@ impl<'a, 'p> Section<'a, 'p> {
 
     fn no_table(&mut self, entry: &Setting<'a>) {
         if entry.table.is_some() {
-            self.problems.at(entry.key, "must be a value, not a table (a key with dots in it wants quotes)");
+            self.problems.at(entry.key, "must be a value, not a table (a key with dots needs quotes)");
         }
     }
 
-    /// Checks all values of a key and gives the last. `read` says `None` to a value of another type.
+    /// Checks all values of a key and returns the last. `read` returns `None` for another type.
     fn last<T>(
         &mut self,
         entry: &Setting<'a>,
@@ -374,7 +376,7 @@ impl<'a, 'p> Section<'a, 'p> {
     }
 }
 
-/// What a text gets to hear that is none of the known words, or whatever they are. The text itself is not repeated.
+/// The message for a text that is none of the known words, with the known ones. The text itself is not shown.
 pub fn unknown_word<'k>(what: &str, text: &str, known: impl Iterator<Item = &'k str> + Clone) -> String {
     let list: Vec<String> = known.clone().map(|word| format!("\"{word}\"")).collect();
     match suggest::closest(text, known) {
@@ -410,12 +412,12 @@ fn wrong_type(wanted: &str, found: &DeValue<'_>) -> String {
     format!("must be {wanted}, not {found}")
 }
 
-/// A key as it may stand in a message: only if it looks like one.
+/// A key as a message may show it: only if it is a plain word.
 pub fn shown(key: &str) -> String {
     let plain = key.bytes().all(|b| b.is_ascii_alphanumeric() || matches!(b, b'-' | b'_' | b'.'));
     if plain && (1..=64).contains(&key.len()) {
         key.to_owned()
     } else {
-        "(not shown: no plain word)".to_owned()
+        "(not shown: not a plain word)".to_owned()
     }
 }

@@ -1,4 +1,4 @@
-//! The keys of the register's seals: secrets that root alone can read, and that are the same on every controller.
+//! The keys of the register's seals: secrets that only root can read, the same on every controller.
 
 use std::path::{Path, PathBuf};
 
@@ -6,37 +6,36 @@ use marks::register::SealKeys;
 
 use crate::file::read_private;
 
-/// Corosync's, where the cluster has one.
+/// Corosync's, if the cluster has one.
 pub const CLUSTER_KEY: &str = "/etc/corosync/authkey";
-/// Shorter lines are no secret: 128 bits in hexadecimal digits.
+/// Shorter lines are no secrets: 128 bits in hexadecimal digits.
 const LINE_MIN: usize = 32;
 
-/// Where keys of this software's own stand, a line each: beside the configuration. They go before the cluster's, so that either
-/// can be changed.
+/// Our own keys, one on each line: beside the configuration. They go before the cluster's, so that either can be changed.
 pub fn own_keys(config: &Path) -> PathBuf {
     config.with_file_name("register.key")
 }
 
-/// In the file of our own the place of the cluster's key; else that one goes behind all others.
+/// In our own file, the place of the cluster's key; without it that key goes last.
 const COROSYNC: &str = "corosync";
 
-/// What of these files can be used, and what is wrong with the others, a sentence each.
+/// The usable keys of these files, and one sentence for each unusable file.
 pub fn seal_keys(own: &Path, cluster: &Path) -> (SealKeys, Vec<String>) {
     let (found, complaints) = secrets(own, cluster);
     (SealKeys::derive(found.iter().map(|(_, secret)| secret.as_slice())), complaints)
 }
 
-/// The same of the files that go with a configuration.
+/// The same for the files of a configuration.
 pub fn keys_beside(config: &Path) -> (SealKeys, Vec<String>) {
     seal_keys(&own_keys(config), Path::new(CLUSTER_KEY))
 }
 
-/// Whose first key seals.
+/// The file whose first key seals.
 pub fn sealing_file<'a>(own: &'a Path, cluster: &'a Path) -> Option<&'a Path> {
     secrets(own, cluster).0.first().map(|(path, _)| *path)
 }
 
-/// Every secret in its order, with the file that it stands in.
+/// Every secret in order, with its file.
 fn secrets<'a>(own: &'a Path, cluster: &'a Path) -> (Vec<(&'a Path, Vec<u8>)>, Vec<String>) {
     let mut complaints = Vec::new();
     let lines = read(own, lines, &mut complaints).unwrap_or_default();
@@ -50,7 +49,7 @@ fn secrets<'a>(own: &'a Path, cluster: &'a Path) -> (Vec<(&'a Path, Vec<u8>)>, V
     (in_order.chain(last).collect(), complaints)
 }
 
-/// What stands in a file that is there and can be used.
+/// The content of a file that exists and can be used.
 fn read<T>(
     path: &Path,
     parse: impl Fn(Vec<u8>) -> Result<T, String>,
@@ -67,14 +66,14 @@ fn read<T>(
         .ok()
 }
 
-/// Lines that begin with `#` are for people.
+/// Lines that begin with `#` are comments.
 fn lines(text: Vec<u8>) -> Result<Vec<Vec<u8>>, String> {
-    let text = String::from_utf8(text).map_err(|_| "it is no text".to_owned())?;
+    let text = String::from_utf8(text).map_err(|_| "it is not text".to_owned())?;
     let lines: Vec<&str> =
         text.lines().map(str::trim).filter(|line| !line.is_empty() && !line.starts_with('#')).collect();
     if lines.is_empty() || lines.iter().any(|line| *line != COROSYNC && line.len() < LINE_MIN) {
         return Err(format!(
-            "each line is to be a secret of at least {LINE_MIN} characters (`openssl rand -hex 32` makes one), or `{COROSYNC}`"
+            "each line must be a secret of at least {LINE_MIN} characters (`openssl rand -hex 32` makes one), or `{COROSYNC}`"
         ));
     }
     Ok(lines.into_iter().map(|line| line.as_bytes().to_vec()).collect())
@@ -93,7 +92,7 @@ mod tests {
 
     const LINE: &str = "0123456789abcdef0123456789abcdef";
 
-    /// The keys of these two files, each where there is one.
+    /// The keys of these two files, each optional.
     fn keys(own: Option<&str>, cluster: Option<&str>, mode: u32) -> (SealKeys, Vec<String>) {
         with_files(own, cluster, mode, seal_keys)
     }
@@ -132,7 +131,7 @@ mod tests {
         by.opens("p", "t", &keys.seal("p", "t").unwrap())
     }
 
-    /// An own key is added on one controller after the other, first behind the cluster's by nobody: each opens the other's.
+    /// An own key is added on one controller after the other, behind the cluster's first: each opens the other's.
     #[test]
     fn an_own_key_goes_before_the_clusters_and_both_open() {
         let cluster = "c".repeat(128);
@@ -150,8 +149,9 @@ mod tests {
         assert_eq!(own_keys(Path::new("alerter.toml")), Path::new("register.key"));
     }
 
-    /// From the cluster's key to one of our own, a step on one controller after the other: at each moment each opens what any other seals.
-    /// The broken variant begins with a file without the word, which seals with what the others do not have yet.
+    /// From the cluster's key to our own, one step on one controller after the other: at each moment each opens what any
+    /// other seals. The broken variant begins with a file without the word, which seals with a key that the others do not
+    /// have yet.
     #[test]
     fn the_clusters_key_is_changed_for_an_own_one_without_a_gap() {
         let cluster = "c".repeat(128);

@@ -2,15 +2,15 @@
 
 use strsim::osa_distance;
 
-/// Longer words, in bytes, are no slips of the pen.
+/// Longer words, in bytes, are no typos.
 const LONGEST: usize = 64;
 
-/// The closest of `known`, if it is close enough to be what was meant.
+/// The closest of `known`, if it is close enough to be meant.
 pub fn closest<'k>(word: &str, known: impl IntoIterator<Item = &'k str>) -> Option<&'k str> {
     near(word, known).first().copied()
 }
 
-/// Those of `known` that are as close as the closest one, in their order, where one is close enough.
+/// All of `known` that are as close as the closest one, in order, if close enough.
 pub fn near<'k>(word: &str, known: impl IntoIterator<Item = &'k str>) -> Vec<&'k str> {
     if word.len() > LONGEST {
         return Vec::new();
@@ -22,7 +22,7 @@ pub fn near<'k>(word: &str, known: impl IntoIterator<Item = &'k str>) -> Vec<&'k
     rated.into_iter().filter(|(edits, _)| Some(*edits) == best).map(|(_, k)| k).collect()
 }
 
-/// Case and the choice of hyphen or underscore are no difference.
+/// Case and the choice of hyphen or underscore do not count.
 fn plain(word: &str) -> String {
     word.to_lowercase().replace('_', "-")
 }

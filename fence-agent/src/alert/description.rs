@@ -1,9 +1,9 @@
-//! The sentence in which Pacemaker describes a fencing operation. Only there are its action and its id.
+//! Pacemaker's sentence about a fencing operation. Only it has the action and the id.
 
 use marks::id::OperationId;
 use pacemaker::evidence::Action;
 
-/// `Operation ACTION of TARGET by EXECUTOR for CLIENT@ORIGIN: STATUS[ (REASON)] (ref=UUID)`, taken apart.
+/// The parts of `Operation ACTION of TARGET by EXECUTOR for CLIENT@ORIGIN: STATUS[ (REASON)] (ref=UUID)`.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct Description<'a> {
     pub(super) action: Action,
@@ -11,13 +11,13 @@ pub(super) struct Description<'a> {
     pub(super) executor: &'a str,
     pub(super) client: &'a str,
     pub(super) origin: &'a str,
-    /// Whether the status is the one of success.
+    /// Whether the status is success.
     pub(super) done: bool,
     pub(super) operation: OperationId,
 }
 
 impl<'a> Description<'a> {
-    /// Reads the sentence about `target`; the reason in it is any text, so the id is what stands at the very end.
+    /// Reads the sentence about `target`; the reason in it is any text, so the id is the one at the very end.
     pub(super) fn parse(text: &'a str, target: &str) -> Option<Self> {
         let (action, rest) = text.strip_prefix("Operation ")?.split_once(" of ")?;
         let (named, rest) = rest.split_at_checked(target.len())?;

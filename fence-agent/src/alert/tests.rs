@@ -1,4 +1,4 @@
-//! Alerts as Pacemaker sends them, and as nobody should.
+//! Alerts as Pacemaker sends them, and malformed ones.
 
 use std::collections::BTreeMap;
 use std::ffi::OsString;
@@ -56,7 +56,7 @@ fn a_real_alert_is_read_whole() {
     assert_eq!(who, ["ctl3", "pacemaker-controld.64", "ctl3"]);
 }
 
-/// Cluster, operator, manual confirmation, unfencing; an operation that nobody was found for; a failure with a reason.
+/// Cluster, operator, manual confirmation, unfencing; an operation without an executor; a failure with a reason.
 #[test]
 fn every_known_description_is_understood() {
     let table = [
@@ -80,7 +80,7 @@ fn every_known_description_is_understood() {
     }
 }
 
-/// What a failed program printed stands in the middle of the sentence: it cannot put another id or success there.
+/// A failed program's output is in the middle of the sentence: it cannot add another id or success.
 #[test]
 fn a_reason_forges_nothing() {
     let other = "00000000-1111-4222-8333-444444444444";
@@ -132,7 +132,7 @@ fn what_is_no_such_sentence_is_refused() {
     assert_eq!(kind(described("0", &good)), "none");
 }
 
-/// No false mark: success needs both of Pacemaker's words for it.
+/// No false mark: both of Pacemaker's values must say success.
 #[test]
 fn a_success_that_the_text_denies_is_refused() {
     for status in ["Error", "OKAY", "ok", "Timed Out (OK)"] {
@@ -223,7 +223,7 @@ fn node_alert(changes: &[(&str, &str)]) -> Option<Result<Join, AlertError>> {
     alert.is_join().then(|| alert.join())
 }
 
-/// A remote node's connection is a better witness, and of one that is lost a fencing says more.
+/// A remote node's connection is a better witness, and for a lost node a fencing says more.
 #[test]
 fn of_the_alerts_about_nodes_those_count_that_say_that_a_cluster_node_has_joined() {
     let join = node_alert(&[]).unwrap().unwrap();
@@ -243,7 +243,7 @@ fn of_the_alerts_about_nodes_those_count_that_say_that_a_cluster_node_has_joined
     }
 }
 
-/// Alerts about anything else are none of its business, whatever else they hold.
+/// Alerts about anything else are ignored, whatever else they have.
 #[test]
 fn other_alerts_are_passed_over() {
     for kind in ["node", "resource", "attribute", "Fencing", "fencing ", ""] {

@@ -21,14 +21,14 @@ const OPERATION: &str = "e19eab25-6556-4644-89e9-f9bf9b151b87";
 /// `nobody`: a user who is not the directory's owner.
 const NOBODY: u32 = 65534;
 
-/// An evidence directory as the package makes it, and the agent where its user can run it.
+/// An evidence directory as the package makes it, and the agent in a place where its user can run it.
 struct Post {
     room: TempDir,
     owner: Uid,
 }
 
 impl Post {
-    /// `None`, with the reason said, where this machine cannot run programs as another user.
+    /// `None`, with the reason, if this machine cannot run programs as another user.
     fn new() -> Option<Self> {
         if !geteuid().is_root() {
             leave_out("only root can run programs as another user");
@@ -57,7 +57,7 @@ impl Post {
         self.room.path().join("evidence")
     }
 
-    /// The agent, behind a tracer if there is one, as that user and with the environment of a real alert.
+    /// The agent, under a tracer if given, as that user and with the environment of a real alert.
     fn command_of(&self, user: Uid, tracer: &[&str]) -> Command {
         let user = user.to_string();
         let mut command = Command::new("setpriv");
@@ -132,7 +132,7 @@ fn a_fencing_leaves_one_file_for_its_owner_alone() {
     assert_eq!((file.mode() & 0o7777, file.uid(), file.nlink()), (0o600, post.owner.as_raw(), 1));
 }
 
-/// Failures and unfencings are written too; which of them count is the alerter's decision.
+/// Failures and unfencings are written too; the alerter decides which of them count.
 #[test]
 fn every_kind_of_fencing_is_written() {
     let Some(post) = Post::new() else { return };
@@ -148,8 +148,8 @@ fn every_kind_of_fencing_is_written() {
         run(command, b"").is_silent_success();
     }
     let read: Vec<_> = post.reading().sound.into_iter().map(|found| found.evidence).collect();
-    let told: Vec<_> = read.iter().map(|e| (e.action.as_str(), e.outcome.rc())).collect();
-    assert_eq!(told, [("off", 0), ("on", 0), ("reboot", -61), ("off", 1)]);
+    let reported: Vec<_> = read.iter().map(|e| (e.action.as_str(), e.outcome.rc())).collect();
+    assert_eq!(reported, [("off", 0), ("on", 0), ("reboot", -61), ("off", 1)]);
 }
 
 #[test]
@@ -204,7 +204,7 @@ fn a_hostile_alert_is_one_line_and_no_file() {
     assert!(post.names().is_empty());
 }
 
-/// It makes no directory: one made by whoever comes first could be anybody's.
+/// It makes no directory: otherwise anybody could make it first.
 #[test]
 fn a_directory_that_cannot_be_used_is_a_failure() {
     let Some(post) = Post::new() else { return };
@@ -255,13 +255,13 @@ fn nobody_else_can_write_evidence() {
     };
     assert_eq!(touch("planted"), Some(1));
     assert!(post.names().is_empty());
-    // With the directory open to all it is a different matter: this test would see it, and so does the reader.
+    // A directory that is open to all fails this test, and the reader.
     fs::set_permissions(post.directory(), Permissions::from_mode(0o777)).unwrap();
     assert_eq!(touch("planted"), Some(0));
     assert!(Directory::open(&post.directory(), post.owner).is_err());
 }
 
-/// What the cluster's user plants beside an event is set apart, untouched, and the event is read all the same.
+/// Files that the cluster's user plants beside an event are set apart, untouched, and the event is read all the same.
 #[test]
 fn what_is_planted_is_set_apart() {
     let Some(post) = Post::new() else { return };
@@ -324,7 +324,7 @@ fn sweep(call: &str) -> usize {
     panic!("{call} never ended");
 }
 
-/// Killed at any instant there is no evidence or a whole one, and nothing that stands in the way of the next.
+/// After a kill at any instant there is no evidence or a whole one, and nothing that blocks the next.
 #[test]
 fn killed_at_any_write_it_leaves_all_or_nothing() {
     if Post::new().is_none() || !have_injection() {
@@ -335,7 +335,7 @@ fn killed_at_any_write_it_leaves_all_or_nothing() {
     assert!(points > 10, "only {points} places to die were found");
 }
 
-/// A writer that puts the event under its name at once is what the sweep is there to catch.
+/// The sweep must catch a writer that puts the event under its name at once.
 #[test]
 fn the_verdict_catches_what_it_is_for() {
     let Some(post) = Post::new() else { return };
@@ -348,7 +348,7 @@ fn the_verdict_catches_what_it_is_for() {
     assert_eq!(verdict(None, &post.reading()), Err("a part of a file"));
 }
 
-/// A full disk and a failing one, at every call: exit 1 with one line and no draft left, or nothing was harmed.
+/// A full or failing disk, at every call: exit 1 with one line and no draft left, or no harm.
 #[test]
 fn a_failing_disk_is_a_failure() {
     if Post::new().is_none() || !have_injection() {
@@ -365,13 +365,13 @@ fn a_failing_disk_is_a_failure() {
                 break;
             }
             failures += 1;
-            fails_with_one_line(&outcome, "compute1 is not written down");
+            fails_with_one_line(&outcome, "compute1 was not written");
         }
         assert!(failures >= at_least, "{call}: {failures}");
     }
 }
 
-/// What is missing for evidence that survives a power cut: the file synced before it gets its name, the directory after.
+/// What is missing for evidence that survives a power cut: the file synced before its rename, the directory after it.
 fn undurable(calls: &[String]) -> Option<&'static str> {
     let at = |name: &str, needle: &str| {
         calls.iter().rposition(|line| line.contains(name) && line.contains(needle))

@@ -1,4 +1,4 @@
-//! Journals that cannot be used: exit 1, one clear line, and what is there stays as it was.
+//! Journals that cannot be used: exit 1, one clear line, and the files stay unchanged.
 
 use std::fs;
 use std::os::unix::fs::{PermissionsExt, symlink};
@@ -33,14 +33,14 @@ fn a_file_that_is_no_journal_is_left_alone() {
     }
 }
 
-/// A newer release has been here: this one must not write into what it does not know.
+/// A newer release has been here: this one must not write into an unknown schema.
 #[test]
 fn a_newer_schema_is_left_alone() {
     let store = Store::filled();
     let newer = Connection::open(store.path()).unwrap();
     newer.pragma_update(None, "user_version", 9999).unwrap();
     let rows = || newer.query_row("SELECT count(*) FROM fencing", [], |row| row.get::<_, i64>(0)).unwrap();
-    off(&store).is_one_line_failure("newer than this release knows");
+    off(&store).is_one_line_failure("but this release supports only");
     assert_eq!(rows(), 1);
 }
 
@@ -72,7 +72,7 @@ fn a_symlink_in_its_place_is_refused() {
 }
 
 #[test]
-fn a_directory_that_cannot_be_made_is_told() {
+fn a_directory_that_cannot_be_made_is_reported() {
     let store = Store::new();
     for path in [
         "/proc/none/marks.db",
@@ -89,7 +89,7 @@ fn a_directory_that_cannot_be_made_is_told() {
 
 /// A full disk: no mark is claimed, and the next call on the same journal succeeds when there is room again.
 #[test]
-fn a_full_disk_is_told() {
+fn a_full_disk_is_reported() {
     if !have_namespaces() {
         return;
     }
@@ -109,9 +109,9 @@ fn a_full_disk_is_told() {
     assert_eq!(outcome.stderr.matches("no room").count(), 2, "{outcome:?}");
 }
 
-/// A file size limit is a full disk too, not a signal that kills.
+/// A file size limit counts as a full disk, and is no signal that kills.
 #[test]
-fn a_file_size_limit_is_told() {
+fn a_file_size_limit_is_reported() {
     let store = Store::new();
     for blocks in ["0", "8", "40"] {
         let mut command = Command::new("sh");
@@ -124,7 +124,7 @@ fn a_file_size_limit_is_told() {
 }
 
 #[test]
-fn a_read_only_mount_is_told() {
+fn a_read_only_mount_is_reported() {
     if !have_namespaces() {
         return;
     }
@@ -138,9 +138,9 @@ fn a_read_only_mount_is_told() {
     assert_eq!(store.fencings().len(), 1);
 }
 
-/// A directory that only root could write, for somebody who is not root.
+/// A directory that only root could write, for another user.
 #[test]
-fn a_read_only_directory_is_told() {
+fn a_read_only_directory_is_reported() {
     if !have_namespaces() || !crate::common::have(&["setpriv"]) {
         return;
     }
@@ -158,13 +158,13 @@ fn a_read_only_directory_is_told() {
     assert_eq!(store.fencings().len(), 1);
 }
 
-/// Somebody holds the write lock for ever: the agent waits its five seconds, fails, and works again afterwards.
+/// Another process holds the write lock forever: the agent waits its five seconds, fails, and works again afterwards.
 #[test]
-fn a_lock_that_is_held_is_told() {
+fn a_lock_that_is_held_is_reported() {
     let store = Store::filled();
     let holder = Connection::open(store.path()).unwrap();
     holder.execute_batch("BEGIN IMMEDIATE").unwrap();
-    off(&store).is_one_line_failure("locked by another process");
+    off(&store).is_one_line_failure("another process has locked");
     drop(holder);
     off(&store).is_silent_success();
 }

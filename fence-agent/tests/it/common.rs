@@ -1,4 +1,4 @@
-//! Running the agent and looking at what it left behind.
+//! Running the agent and checking what it left behind.
 
 use std::io::Write;
 use std::os::unix::process::ExitStatusExt;
@@ -35,7 +35,7 @@ impl From<Output> for Outcome {
 }
 
 impl Outcome {
-    /// Success, and nothing said about it.
+    /// Success, without output.
     #[track_caller]
     pub(crate) fn is_silent_success(&self) {
         assert_eq!((self.code, self.stdout.as_str(), self.stderr.as_str()), (Some(0), "", ""), "{self:?}");
@@ -67,7 +67,7 @@ pub(crate) fn agent() -> Command {
 pub(crate) fn start(mut command: Command, stdin: &[u8]) -> Child {
     command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped());
     let mut child = command.spawn().expect("the program can be started");
-    // A program that does not read it to the end is what some tests are about.
+    // Some tests are about a program that does not read it to the end.
     let _refused = child.stdin.take().expect("a pipe was asked for").write_all(stdin);
     child
 }
@@ -147,7 +147,7 @@ pub(crate) fn fencings(path: &Path) -> Vec<Fencing> {
     rows.sound
 }
 
-/// True where all programs are there; else the test is left out, or fails.
+/// True if all programs exist; otherwise the test is left out, or fails.
 #[track_caller]
 pub(crate) fn have(programs: &[&str]) -> bool {
     let places = ["/usr/sbin", "/usr/bin", "/sbin", "/bin"];
@@ -158,7 +158,7 @@ pub(crate) fn have(programs: &[&str]) -> bool {
     missing.is_none()
 }
 
-/// True where all files are there; else the test is left out, or fails.
+/// True if all files exist; otherwise the test is left out, or fails.
 #[track_caller]
 pub(crate) fn have_files(files: &[&str]) -> bool {
     let missing = files.iter().find(|file| !Path::new(file).exists());
@@ -168,7 +168,7 @@ pub(crate) fn have_files(files: &[&str]) -> bool {
     missing.is_none()
 }
 
-/// True where mounts can be made that nobody else sees; else the test is left out, or fails.
+/// True if private mounts are possible; otherwise the test is left out, or fails.
 #[track_caller]
 pub(crate) fn have_namespaces() -> bool {
     if !have(&["unshare", "mount"]) {
@@ -182,7 +182,7 @@ pub(crate) fn have_namespaces() -> bool {
     possible
 }
 
-/// True where system calls can be made to fail; else the test is left out, or fails.
+/// True if system calls can be made to fail; otherwise the test is left out, or fails.
 #[track_caller]
 pub(crate) fn have_injection() -> bool {
     if !have(&["strace", "true"]) {
@@ -197,7 +197,7 @@ pub(crate) fn have_injection() -> bool {
     possible
 }
 
-/// Files that stand over those of the system, for one process and its children alone.
+/// Files over those of the system, for one process and its children alone.
 pub(crate) struct World {
     root: TempDir,
     mounts: String,

@@ -52,8 +52,8 @@ fn fence(world: &World, store: &Store, more: &str) -> Outcome {
     run(command, store.off(more).as_bytes())
 }
 
-/// S0-34, S1-24: the fencer's `off` marks where the mark device is the last of at least two, in every level that holds
-/// one; anywhere else the fencer would take the mark for a fencing.
+/// S0-34, S1-24: the fencer's `off` marks if the mark device is the last of at least two, in every level that has one;
+/// anywhere else the fencer would take the mark for a fencing.
 #[test]
 fn only_behind_another_device() {
     if !have_namespaces() {
@@ -95,7 +95,7 @@ fn only_behind_another_device() {
     }
 }
 
-/// Behind agents that leave the host running nothing is marked, whatever they say of their success; `monitor` complains too.
+/// Behind agents that leave the host running nothing is marked, whatever they report; `monitor` complains too.
 /// Negative control: the same levels with a power device in them.
 #[test]
 fn only_behind_a_device_that_cuts_power() {
@@ -123,14 +123,14 @@ fn only_behind_a_device_that_cuts_power() {
         let mut monitor = world.command(AGENT);
         monitor.env("PCMK_service", "pacemaker-fenced");
         let asked = run(monitor, store.input("monitor").as_bytes());
-        asked.is_one_line_failure("level 1 for compute1 stands behind no device that cuts power");
+        asked.is_one_line_failure("level 1 for compute1 has no device before it that cuts power");
         let good = with(&level("compute1", 1, "weak,power,mark"));
         fence(&controller(Some(&good), None), &store, "nodename=compute1").is_silent_success();
     }
 }
 
-/// A virtual machine of the cluster is recovered by it and never fenced by a device: it is not marked, and whoever names it in
-/// `hosts` is told so. Negative control: the same host as a remote node.
+/// The cluster recovers its own virtual machines, and no device fences them: they are not marked, and a name in `hosts`
+/// is an error. Negative control: the same host as a remote node.
 #[test]
 fn a_guest_node_is_not_marked() {
     if !have_namespaces() {
@@ -212,7 +212,7 @@ fn a_silent_cluster_leads_to_the_file() {
     assert_eq!(store.fencings().len(), 3);
 }
 
-/// A cluster node by the CIB's word is one, also where corosync does not name it.
+/// A cluster node in the CIB counts as one, also if corosync does not name it.
 #[test]
 fn the_cib_too_says_who_is_a_cluster_node() {
     if !have_namespaces() {

@@ -87,7 +87,7 @@ const HOSTILE: &[&[u8]] = &[
     b"a\\u0000b",
 ];
 
-/// Names that only a command line can carry: standard input is one option in a line, without space around it.
+/// Names that only a command line can pass: standard input has one option on each line, without space around it.
 const HOSTILE_ON_THE_COMMAND_LINE: &[&[u8]] = &[
     b"a\nb",
     b"compute1\n",
@@ -101,7 +101,7 @@ const HOSTILE_ON_THE_COMMAND_LINE: &[&[u8]] = &[
     b" ",
 ];
 
-/// Names that are odd and fine. Both rules stand in the design: what is allowed, and that the spelling is kept.
+/// Unusual but valid names. The design has both rules: what is allowed, and that the spelling is kept.
 const FINE: &[&str] = &[
     "compute1",
     "COMPUTE1",
@@ -159,11 +159,11 @@ fn hostile_names_are_refused_on_the_command_line() {
     assert!(!store.directory().exists());
 }
 
-/// A hostile `nodename` is not mended by a plug that is fine.
+/// A valid plug does not repair a hostile `nodename`.
 #[test]
-fn a_hostile_node_name_is_not_mended_by_a_plug() {
+fn a_hostile_node_name_is_not_repaired_by_a_plug() {
     let store = Store::new();
-    call(&store.off("nodename=../x\nplug=compute1")).is_one_line_failure("nodename is no host name");
+    call(&store.off("nodename=../x\nplug=compute1")).is_one_line_failure("nodename is not a host name");
     assert!(!store.directory().exists());
 }
 

@@ -221,10 +221,10 @@ fn the_site_says_where_and_parameters_override() {
     run(world.command(AGENT), own.as_bytes()).is_silent_success();
     assert_eq!(of("own")[0].given_domain.as_deref(), Some("own.example"));
     world.file("etc/nova-host-alerter/alerter.toml", "[store\npath = 1\n", 0o600);
-    let told = run(world.command(AGENT), format!("{own}verbose=1\n").as_bytes());
-    assert!(told.code == Some(0) && told.stderr.contains("alerter.toml"), "{told:?}");
+    let ran = run(world.command(AGENT), format!("{own}verbose=1\n").as_bytes());
+    assert!(ran.code == Some(0) && ran.stderr.contains("alerter.toml"), "{ran:?}");
     assert_eq!((of("site").len(), of("own").len()), (1, 2));
-    // A mark would go to the built-in place, where the alerter may not look: monitor says so before it happens.
+    // A mark would go to the default journal, which may not be the alerter's: monitor reports that before it happens.
     let monitor = |more: &str| run(world.command(AGENT), format!("action=monitor\n{more}").as_bytes());
     assert!(monitor("").code == Some(1) && monitor("").stderr.contains("alerter.toml"), "{:?}", monitor(""));
     let with_store = monitor(&format!("store={}/own/marks.db\n", dir.path().display()));

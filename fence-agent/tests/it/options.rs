@@ -1,4 +1,4 @@
-//! How options come in: standard input and the command line, with all that can be wrong with them.
+//! How options are passed: standard input and the command line, and all their faults.
 
 use std::os::unix::net::UnixDatagram;
 use std::process::Stdio;
@@ -18,7 +18,7 @@ fn with_arguments_standard_input_is_not_read() {
     drop(child.stdin.take());
     let mut command = agent();
     command.arg("-v");
-    run(command, store.off("nodename=compute1").as_bytes()).is_one_line_failure("no action is given");
+    run(command, store.off("nodename=compute1").as_bytes()).is_one_line_failure("no action was given");
     assert!(store.fencings().is_empty());
 }
 
@@ -61,14 +61,14 @@ fn without_action_or_host_nothing_is_marked() {
         (format!("{place}nodename=compute1\naction =off\n"), "no action"),
         (format!("{place}nodename=compute1\naction= off\n"), "Unrecognised action"),
         (format!("{place}nodename=compute1\naction='off'\n"), "Unrecognised action"),
-        (format!("{place}action=off\n"), "no host is given"),
-        (format!("{place}action=off\nnodename=\nplug=\nport=\n"), "no host is given"),
-        (format!("{place}action=off\nhost=compute1\n"), "no host is given"),
+        (format!("{place}action=off\n"), "no host was given"),
+        (format!("{place}action=off\nnodename=\nplug=\nport=\n"), "no host was given"),
+        (format!("{place}action=off\nhost=compute1\n"), "no host was given"),
     ] {
         call(&input).is_one_line_failure(needle);
     }
     call_with(["-n", "compute1"]).is_one_line_failure("no action");
-    call_with(["-o", "off"]).is_one_line_failure("no host is given");
+    call_with(["-o", "off"]).is_one_line_failure("no host was given");
     assert!(!store.directory().exists());
 }
 
@@ -100,7 +100,7 @@ fn floods_are_cut_off() {
     assert!(!store.directory().exists());
 }
 
-/// An input whose writer forgets to close it is given up after five seconds.
+/// If the writer forgets to close the input, the agent gives up after five seconds.
 #[test]
 fn an_input_without_end_is_given_up() {
     let store = Store::new();
@@ -164,7 +164,7 @@ fn the_node_is_nodename_and_the_plug_its_mapped_name() {
     assert_eq!(seen, expected.map(|(node, plug)| (node.to_owned(), plug.map(str::to_owned))));
 }
 
-/// Conformance 11: what the agent is given never comes out of it: not on its outputs, not in the log, not in the journal.
+/// Conformance 11: option values never appear: not on its outputs, not in the log, not in the journal.
 #[test]
 fn secrets_stay_where_they_are() {
     if !have_namespaces() {
@@ -205,7 +205,7 @@ fn secrets_stay_where_they_are() {
     assert_eq!(store.fencings().len(), 1);
 }
 
-/// Only a failure is told on standard error; what is merely odd goes to the log, and to `verbose`.
+/// Standard error shows only a failure; warnings go to the log, and to `verbose`.
 #[test]
 fn odd_options_are_no_reason_to_leave_a_host_unmarked() {
     let store = Store::new();
@@ -213,15 +213,15 @@ fn odd_options_are_no_reason_to_leave_a_host_unmarked() {
     call(&store.off(odd)).is_silent_success();
     let fencing = store.fencings().pop().unwrap();
     assert_eq!((fencing.given_domain, fencing.given_shared_storage, fencing.plug), (None, None, None));
-    let told = call(&store.off(&format!("{odd}verbose_level=1\n")));
-    assert_eq!(told.code, Some(0));
+    let ran = call(&store.off(&format!("{odd}verbose_level=1\n")));
+    assert_eq!(ran.code, Some(0));
     for name in ["power_timeout", "domain", "no_shared_storage", "plug", "register", "delay"] {
-        assert!(told.stderr.lines().any(|line| line.contains(name)), "{name}: {told:?}");
+        assert!(ran.stderr.lines().any(|line| line.contains(name)), "{name}: {ran:?}");
     }
     assert!(call(&store.off(&format!("{odd}verbose_level=1\nquiet=1\n"))).stderr.is_empty());
 }
 
-/// A caller that goes away before it has written everything leaves no mark behind.
+/// A caller that ends before it has written everything leaves no mark.
 #[test]
 fn a_closed_standard_input_is_an_empty_one() {
     let mut child = start(agent(), b"");

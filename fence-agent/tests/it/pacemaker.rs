@@ -113,7 +113,7 @@ fn it_is_called_after_the_power_device_and_only_for_off() {
     assert_eq!(store.fencings().len(), 2);
 }
 
-/// Conformance 33: a mark that cannot be made fails the level, is tried as often as it was told, and says why once.
+/// Conformance 33: a failing mark fails the level, is tried as often as configured, and reports the reason once.
 #[test]
 fn a_mark_that_cannot_be_made_fails_the_level() {
     let store = Store::new();
@@ -126,7 +126,7 @@ fn a_mark_that_cannot_be_made_fails_the_level() {
     let Some(outcome) = fencer(&script, &store) else { return };
     assert_eq!(outcome.code, Some(0), "{outcome:?}");
     let lines: Vec<&str> = outcome.stdout.lines().collect();
-    assert_eq!(lines[..2], ["2", "2"], "two tries, each told once: {outcome:?}");
+    assert_eq!(lines[..2], ["2", "2"], "two tries, each reported once: {outcome:?}");
     assert!(!outcome.stdout.contains("imer expired") && !outcome.stdout.contains("imed out"), "{outcome:?}");
 }
 

@@ -27,7 +27,7 @@ fn status_says_whether_a_name_may_be_marked() {
     }
     call("action=status\nnodename=compute10\nhosts=compute?\n")
         .is_one_line_failure("compute10 may not be marked");
-    call("action=status\n").is_one_line_failure("no host is given");
+    call("action=status\n").is_one_line_failure("no host was given");
     call("action=status\nnodename=compute1\nhosts=a;b\n").is_one_line_failure("hosts");
 }
 
@@ -81,9 +81,9 @@ fn a_cluster_node_needs_its_own_name() {
     assert_eq!(store.fencings().len(), 2);
 }
 
-/// Conformance 27: no side effects, the dummy host that `stonith_admin --validate` passes, 1 for what cannot be used.
+/// Conformance 27: no side effects, the dummy host of `stonith_admin --validate` passes, and 1 for invalid options.
 #[test]
-fn validate_all_looks_at_the_options_alone() {
+fn validate_all_reads_the_options_alone() {
     let store = Store::new();
     let ask = |more: &str| call(&format!("{}{more}", store.input("validate-all")));
     ask("").is_silent_success();
@@ -170,7 +170,7 @@ fn level(target: &str, index: u32, devices: &str) -> String {
     format!("<fencing-level id=\"l{index}\" {target} index=\"{index}\" devices=\"{devices}\"/>")
 }
 
-/// The design, section 9: every level of the topology is looked at, not only those of one host.
+/// The design, section 9: every level of the topology is checked, not only those of one host.
 #[test]
 fn monitor_finds_a_mark_device_in_the_wrong_place() {
     let good = level("target=\"compute1\"", 1, "power,mark");

@@ -66,7 +66,7 @@ impl Controller {
         controller
     }
 
-    /// Without a key, as release 0.1.0 writes, and with one: in both registers the same must stand.
+    /// Without a key, as release 0.1.0 writes, and with one: both registers must have the same.
     fn both(attrd_updater: &str) -> [Self; 2] {
         [Self::new(attrd_updater), Self::keyed(attrd_updater)]
     }
@@ -164,10 +164,10 @@ fn a_fencing_is_in_the_journal_and_in_the_register() {
     }
 }
 
-/// S1-26, S1-51: whatever the register does, the journal's copy is enough; the next call publishes what is missing.
+/// S1-26, S1-51: whatever the register does, the journal's copy is enough; the next call publishes missing fencings.
 #[test]
 fn a_register_that_fails_is_caught_up_with() {
-    // The third answers and keeps nothing, the last gives no answer: that is waited for, as long as there is time.
+    // The third answers and stores nothing, the last never answers: the agent waits for it as long as it has time.
     for broken in ["exit 102", "echo '<pacemaker-result>'", "echo '<pacemaker-result/>'", "exec sleep 1000"] {
         for controller in Controller::both(broken) {
             let call = controller.call("off", "nodename=compute1\n");
@@ -193,8 +193,8 @@ fn a_register_that_fails_is_caught_up_with() {
 /// The journal's lock is free while the cluster is waited for: the tool itself can take it.
 #[test]
 fn the_journal_is_closed_while_the_register_is_written() {
-    let look = "for fd in /proc/$PPID/fd/*; do readlink \"$fd\"; done > \"$D/open\"\n";
-    let controller = Controller::new(&format!("{look}{WORKS}"));
+    let script = "for fd in /proc/$PPID/fd/*; do readlink \"$fd\"; done > \"$D/open\"\n";
+    let controller = Controller::new(&format!("{script}{WORKS}"));
     assert_eq!(controller.off(""), Ok(()));
     let open = fs::read_to_string(controller.at("open")).unwrap();
     let journal = controller.store.path().display().to_string();
@@ -241,8 +241,8 @@ fn without_a_journal_the_register_is_tried_again() {
     assert_eq!(controller.registered().len(), 1);
 }
 
-/// A journal that somebody else holds for ever is no journal; the fencing is in the register under the same id if both
-/// were written after all.
+/// A journal that another process holds forever counts as none; the fencing is in the register, with the same id if both
+/// are written after all.
 #[test]
 fn a_journal_that_is_held_leads_to_the_register() {
     for controller in Controller::both(WORKS) {
@@ -271,7 +271,7 @@ fn a_journal_that_hangs_leads_to_the_register() {
     );
     let outcome = run(world.command(&format!("{hang} {AGENT}")), input.as_bytes());
     assert_eq!(outcome.code, Some(0), "{outcome:?}");
-    assert!(outcome.stderr.contains("alone") && outcome.stderr.contains("look at its disk"), "{outcome:?}");
+    assert!(outcome.stderr.contains("alone") && outcome.stderr.contains("check its disk"), "{outcome:?}");
     assert_eq!(controller.registered().len(), 2);
 }
 
@@ -300,7 +300,7 @@ impl Controller {
     }
 }
 
-/// B2: what has stood in the register and is lost is written again, once, as what it is: whoever told of it may be lost too.
+/// B2: a fencing that was in the register and is lost is written again, once, marked so: its sender may be lost too.
 #[test]
 fn monitor_writes_again_what_the_register_has_lost() {
     for controller in Controller::both(WORKS) {
@@ -319,7 +319,7 @@ fn monitor_writes_again_what_the_register_has_lost() {
     }
 }
 
-/// B2: of what was seen to have ended nothing comes back to life, however often the register is lost.
+/// B2: an ended fencing never comes back, however often the register is lost.
 #[test]
 fn what_has_ended_is_not_written_again() {
     let controller = Controller::new(WORKS);
@@ -350,7 +350,7 @@ fn what_cannot_be_written_again_is_written_by_the_next_monitor() {
     }
 }
 
-/// S4-50: an alerter without a key was there before, and reads no pages: each fencing stands there on its own too.
+/// S4-50: an alerter without a key was there before, and reads no pages: each fencing is also a separate entry.
 #[test]
 fn a_controller_without_a_key_is_still_written_for() {
     for was_there in [false, true] {
@@ -367,8 +367,8 @@ fn a_controller_without_a_key_is_still_written_for() {
     }
 }
 
-/// A power failure of a whole rack: as many calls as hosts at the same moment. The broken variant takes no turns, and of some of them the
-/// page is written over by another.
+/// A power failure of a whole rack: as many calls as hosts at the same moment. The broken variant takes no turns, and
+/// calls overwrite each other's page.
 #[test]
 fn calls_at_the_same_moment_keep_each_others_fencings() {
     let controller = Controller::keyed(WORKS);
@@ -379,7 +379,7 @@ fn calls_at_the_same_moment_keep_each_others_fencings() {
     assert_eq!(controller.registered().len(), 8);
 }
 
-/// A key that others may read is none: the host is marked, and it is said.
+/// A key that others can read counts as none: the host is marked, and that is reported.
 #[test]
 fn a_key_that_cannot_be_used_keeps_nobody_from_being_marked() {
     let controller = Controller::keyed(WORKS);

@@ -32,7 +32,7 @@ fn a_journal_of_the_next_release(cluster: &mut Cluster) -> anyhow::Result<()> {
     cluster.wait_for_alerter_off(&active)?;
     wait::until("Pacemaker to show why", FENCED_WITHIN, || {
         let shown = cluster.run(&["crm_mon", "--one-shot"])?;
-        Ok(shown.contains("newer than this release knows (1): install the newer release again").then_some(()))
+        Ok(shown.contains("but this release supports only 1: install the newer release again").then_some(()))
     })?;
     cluster.all_up()?;
     let notified =

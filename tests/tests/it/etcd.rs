@@ -349,7 +349,7 @@ fn an_etcd_that_hangs_keeps_no_host_from_being_marked() {
     let (tools, site) = (etcd.tools(CLUSTER, "client", None), site(&etcd, ""));
     etcd.signal_all(SIGSTOP).unwrap();
     let said = marked(&site, "compute1");
-    assert!(said.contains("register etcd does not hold every fencing of this controller: etcd: "), "{said}");
+    assert!(said.contains("register etcd lacks fencings of this controller: etcd: "), "{said}");
     etcd.signal_all(SIGCONT).unwrap();
     assert!(hosts(&tools).is_empty());
     assert!(fence_mark(&site, &["--action=monitor"]).status.success());

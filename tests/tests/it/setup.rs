@@ -652,7 +652,9 @@ fn a_host_without_a_power_device_is_named() {
     let printed = site.setup(&["--tool", "pcs"]);
     assert_eq!(printed.code, Some(1));
     assert!(
-        printed.err.contains("no-power-device: no fence device that cuts power is for compute2"),
+        printed
+            .err
+            .contains("no-power-device: no fence device that cuts power has compute2 in its pcmk_host_list"),
         "{}",
         printed.err
     );
@@ -741,14 +743,17 @@ fn what_is_not_proven_is_a_question() {
     site.installed.replace_ocf_agent("#!/bin/sh\nexit 1\n").unwrap();
     let printed = site.setup(&["--tool", "pcs"]);
     assert_eq!(printed.code, Some(1), "{}", printed.err);
-    assert!(printed.err.contains("is this right: create the alerter alerter"), "{}", printed.err);
+    assert!(printed.err.contains("should this be done: create the alerter alerter"), "{}", printed.err);
     assert!(printed.err.contains("not proven to do no harm: `pcs -f"), "{}", printed.err);
     assert!(printed.out.contains("stonith level add 1 compute1 power-compute1 mark"), "{}", printed.out);
     assert!(!printed.out.contains("ocf:openstack:nova-host-alerter"), "{}", printed.out);
     site = Site::with(&address_that_follows_a_banned_mark());
     for tool in ["pcs", "crmsh"] {
         let said = site.setup(&["--check", "--tool", tool]).out;
-        assert!(said.contains("is this right: remove the constraint b?") && said.contains("vip"), "{said}");
+        assert!(
+            said.contains("should this be done: remove the constraint b?") && said.contains("vip"),
+            "{said}"
+        );
         assert!(!said.contains("constraint delete") && !said.contains("configure delete"), "{said}");
     }
 }

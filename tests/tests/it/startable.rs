@@ -86,7 +86,7 @@ const OBSTACLES: [(&str, Breaks, &str); 10] = [
         |place| file(&place.journal, "this is no journal, and never was one"),
         "no SQLite database",
     ),
-    ("state/marks.db", |place| newer(&place.journal), "newer than this release knows"),
+    ("state/marks.db", |place| newer(&place.journal), "but this release supports only"),
     ("state/marks.db", |place| directory(&place.path("state/control.sock"), 0o711), "control socket"),
     (LONG, |_| {}, "which has"),
 ];

@@ -209,7 +209,7 @@ impl<'e> Notifier<'e> {
         self.keep_at = None;
         for target in self.targets.iter_mut().filter(|target| !target.dirty.is_empty()) {
             let (name, (told, over)) = (target.name.clone(), target.changes());
-            let write = move |journal: &mut Journal| journal.note_told(&name, &told, &over);
+            let write = move |journal: &mut Journal| journal.record_notices(&name, &told, &over);
             match self.shared.base.store.run(write).await {
                 Ok(()) => target.dirty.clear(),
                 // The engine sees the same fault, says it and ends the daemon where it does not pass.
@@ -376,7 +376,7 @@ fn driver_of(target: &NoticeTarget) -> Option<Arc<dyn Driver>> {
 /// What a former daemon notified this target.
 async fn memory_of(target: &str, shared: &Shared) -> Memory {
     let name = target.to_owned();
-    match shared.base.store.run(move |journal| journal.told(&name)).await {
+    match shared.base.store.run(move |journal| journal.notices_sent(&name)).await {
         Ok(rows) => {
             if !rows.damaged.is_empty() {
                 let count = rows.damaged.len();

@@ -466,7 +466,7 @@ impl Daemon {
         let mut outboxes = self.shared.routes.outboxes();
         let capacity = |route: &Arc<config::Route>| {
             let capacity = outboxes.get_mut(route.name.as_str())?.ask(route, now.instant);
-            let capacity = Capacity { look: look.clone(), ..capacity };
+            let capacity = Capacity { membership: look.clone(), ..capacity };
             Some(if stops { Capacity { places: 0, ..capacity } } else { capacity })
         };
         self.shared.base.settings().routes.iter().filter_map(capacity).collect()

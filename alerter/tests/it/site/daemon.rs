@@ -252,7 +252,7 @@ impl Alerter {
         let open = self.journal.mark(mark).unwrap().filter(|row| row.settled.is_none());
         open.is_some_and(|row| {
             row.standing.doubt().is_some()
-                || row.told().is_none()
+                || row.to_mark().is_none()
                 || self.journal.hold_of(mark).unwrap().is_some()
         })
     }

@@ -7,13 +7,13 @@ use serde::Serialize;
 
 use super::{Payload, Time, TimeFormat, bytes};
 
-/// How the body begins: this tells it from the others.
+/// How the body begins, which distinguishes it from the others.
 const BEGINNING: &[u8] = br#"{"specversion":"#;
-/// What the body is, as a header.
+/// Its content type.
 const CONTENT_TYPE: &str = "application/cloudevents+json";
-/// What a failure of a host is called. Receivers choose by it, so it never changes.
+/// The type of a host failure. Receivers choose by it, so it never changes.
 const TYPE: &str = "org.openstack.nova-host-alerter.host.failed";
-/// What a test is called.
+/// The type of a test.
 const TEST: &str = "org.openstack.nova-host-alerter.test";
 
 /// Serialised in the order of its fields: the order is part of the contract.
@@ -28,12 +28,12 @@ struct Event<'a> {
     data: Payload<'a>,
 }
 
-/// The body that tells a mark: the same bytes for the same mark and source. Its time is that of the failure.
+/// The body of a mark: the same bytes for the same mark and source. Its time is the failure's.
 pub fn of_mark(mark: &Mark, source: &str, format: TimeFormat) -> Vec<u8> {
     body(&mark.id, source, TYPE, mark.failure_time, Payload::of_mark(mark, format))
 }
 
-/// The body of a test: of another type, and about a host that cannot exist.
+/// The body of a test: another type, and a host that cannot exist.
 pub fn of_test(id: &MarkId, now: Timestamp, source: &str, format: TimeFormat) -> Vec<u8> {
     body(id, source, TEST, now, Payload::of_test(now, format))
 }
@@ -44,8 +44,7 @@ fn body(id: &MarkId, source: &str, r#type: &str, time: Timestamp, data: Payload<
     bytes(&Event { specversion: "1.0", id, source, r#type, time, datacontenttype, data })
 }
 
-/// What a body is, as a header. Its own bytes say it: one that was stored before the route's form was changed keeps its
-/// type.
+/// A body's content type, read from its own bytes: a body that was stored before the route's form changed keeps its type.
 pub fn content_type(body: &[u8]) -> &'static str {
     match body.starts_with(BEGINNING) {
         true => CONTENT_TYPE,
@@ -89,7 +88,7 @@ mod tests {
         assert_eq!(event["data"], standard["payload"]);
     }
 
-    /// The broken variant is a test of the type of a failure.
+    /// The broken variant is a test with the type of a failure.
     #[test]
     fn a_test_has_another_type_and_another_host() {
         let test = of_test(&mark().id, Timestamp(0), "/x", TimeFormat::Rfc3339);
@@ -110,7 +109,7 @@ mod tests {
         }
     }
 
-    /// The broken variant goes by what the route says now.
+    /// The broken variant goes by the route's present form.
     #[test]
     fn a_body_keeps_its_type_whatever_the_route_says_now() {
         let standard = standard::of_mark(&mark(), TimeFormat::Epoch);

@@ -1,5 +1,4 @@
-//! The body as an inspector of OPNFV Doctor takes it: a list of events, of which there is one; and as Vitrage takes it, the
-//! event alone.
+//! The body as an inspector of OPNFV Doctor takes it: a list of one event. Vitrage takes the event alone.
 
 use marks::host::HostName;
 use marks::id::MarkId;
@@ -9,9 +8,9 @@ use serde::Serialize;
 
 use super::{NO_HOST, Time, TimeFormat, bytes, rfc3339};
 
-/// What the inspector calls a host that is down; it does nothing about events of other types.
+/// The inspector's type for a host that is down; it ignores events of other types.
 const TYPE: &str = "compute.host.down";
-/// Who noticed.
+/// The event's source.
 const MONITOR: &str = "nova-host-alerter";
 
 /// Serialised in the order of its fields: the order is part of the contract.
@@ -33,38 +32,38 @@ struct Details<'a> {
     monitor_event_id: &'a MarkId,
 }
 
-/// Who noticed, and what.
+/// The source and the type.
 #[derive(Serialize)]
 #[serde(untagged)]
 enum Monitor {
-    /// As the sample inspector has it.
+    /// As the sample inspector reads it.
     Short { monitor: &'static str },
     /// As the specification has it.
     Full { source: &'static str, cause: &'static str, severity: &'static str, monitor_id: &'static str },
 }
 
-/// The body that tells a mark: the same bytes for the same mark. Its time is that of the failure.
+/// The body of a mark: the same bytes for the same mark. Its time is the failure's.
 pub fn of_mark(mark: &Mark) -> Vec<u8> {
     body(&mark.id, mark.failure_time, TYPE, mark.fqdn.as_str(), "down")
 }
 
-/// The body of a test: of another type, and about a host that cannot exist.
+/// The body of a test: another type, and a host that cannot exist.
 pub fn of_test(id: &MarkId, now: Timestamp) -> Vec<u8> {
     body(id, now, "test", NO_HOST, "test")
 }
 
-/// The event alone that tells that a host is down. Its time is that of the failure.
+/// The event alone, for a host that is down. Its time is the failure's.
 pub fn one_down(mark: &Mark, host: &HostName) -> Vec<u8> {
     one(&mark.id, mark.failure_time, TYPE, host.as_str(), "down")
 }
 
-/// The event alone that takes this back: of the same type, since Vitrage knows an alarm by its type and its host. It is the
-/// same whenever it is made, so its time is that of the mark.
+/// The event alone that takes this back. Its type is the same, since Vitrage knows an alarm by its type and its host. Its
+/// time is the mark's, so its bytes are always the same.
 pub fn one_up(mark: &Mark, host: &HostName) -> Vec<u8> {
     one(&mark.id, mark.generated_time, TYPE, host.as_str(), "up")
 }
 
-/// The event alone of a test: of another type, about a host that cannot exist, and with the status of one that is well.
+/// The event alone of a test: another type, a host that cannot exist, and the status of a healthy host.
 pub fn one_test(id: &MarkId, now: Timestamp) -> Vec<u8> {
     one(id, now, "test", NO_HOST, "up")
 }
@@ -82,7 +81,8 @@ fn one(id: &MarkId, time: Timestamp, r#type: &str, hostname: &str, status: &str)
     bytes(&Event { id: None, time: Time::Text(without_zone(time)), r#type, details })
 }
 
-/// In UTC, with a fraction and without a zone: Vitrage reads no other form, and drops what it cannot read after its 200.
+/// In UTC, with a fraction and without a zone: Vitrage reads no other form, and after its 200 drops an event that it
+/// cannot read.
 fn without_zone(time: Timestamp) -> String {
     rfc3339(time).replace('Z', ".000000")
 }
@@ -123,7 +123,7 @@ mod tests {
         assert!(test.contains(r#""type":"test""#) && !test.contains("down"), "{test}");
     }
 
-    /// An inspector looks at the type alone. The broken variant is a test of the type of a failure.
+    /// An inspector checks the type alone. The broken variant is a test with the type of a failure.
     #[test]
     fn a_test_takes_no_host_down() {
         let downs = |body: &[u8]| {

@@ -1,4 +1,4 @@
-//! What a program's end means for a mark. Pure: the table of exit codes is here and nowhere else.
+//! What a program's end means for a mark. Pure: only this file has the table of exit codes.
 
 use std::time::Duration;
 
@@ -7,7 +7,7 @@ use serde_json::{Map, Value};
 use crate::driver::{Failure, LOCKED_OUT, LONGEST_WISH, Outcome, printable};
 use crate::program::{End, STDOUT_BYTES};
 
-/// The outcome of a run. Its codes are those of sysexits.h; only 0 acknowledges, whatever the program said.
+/// The outcome of a run. Its codes are those of sysexits.h; only 0 acknowledges, whatever the program printed.
 pub(super) fn outcome(end: &End, words: &Words) -> Outcome {
     let says = |kind, clause: &str| words.failure(kind, clause);
     match end {
@@ -27,11 +27,11 @@ pub(super) fn outcome(end: &End, words: &Words) -> Outcome {
                 .or_after(LOCKED_OUT),
         ),
         End::Exit(78) => {
-            Outcome::Refused(says("misconfigured", "the program says that it is not configured rightly (78)"))
+            Outcome::Refused(says("misconfigured", "the program says that its configuration is wrong (78)"))
         }
         End::Exit(code) => Outcome::Unknown(says(
             "unknown-exit",
-            &format!("the program ended with {code}, which says nothing of the message"),
+            &format!("the program ended with {code}, so it is unknown whether it took the message"),
         )),
         End::Signal(signal) => {
             Outcome::Unknown(says("signal", &format!("the program was ended by signal {signal}")))
@@ -40,7 +40,9 @@ pub(super) fn outcome(end: &End, words: &Words) -> Outcome {
             "timeout",
             &format!("the program did not end within {} s and was killed", limit.as_secs()),
         )),
-        End::Lost => Outcome::Unknown(says("unknown-exit", "the system does not say how the program ended")),
+        End::Lost => {
+            Outcome::Unknown(says("unknown-exit", "the system did not report how the program ended"))
+        }
         End::NotStarted { why, passes: true } => Outcome::Retry(not_started(why)),
         End::NotStarted { why, passes: false } => Outcome::Refused(not_started(why)),
     }
@@ -50,7 +52,7 @@ fn not_started(why: &str) -> Failure {
     Failure::new("not-started", &format!("the program cannot be started: {why}"))
 }
 
-/// What a program said beside its exit code. It explains an outcome, and never makes one.
+/// What a program printed beside its exit code. It explains an outcome and never changes it.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(super) struct Words {
     reference: Option<String>,
@@ -58,12 +60,12 @@ pub(super) struct Words {
     retry_after: Option<Duration>,
     /// The last line of standard error.
     complaint: Option<String>,
-    /// Standard output was something else than nothing or one JSON object.
+    /// Standard output was neither empty nor one JSON object.
     odd: bool,
 }
 
 impl Words {
-    /// Reads both outputs. A field of another type is as if it were not there.
+    /// Reads both outputs. A field of another type counts as missing.
     pub(super) fn read(stdout: &[u8], stderr: &[u8]) -> Self {
         let object = object(stdout);
         let odd = object.is_none();
@@ -116,7 +118,7 @@ mod tests {
     use super::*;
     use proptest::prelude::*;
 
-    /// What the table says, written a second time as a table.
+    /// The table, written a second time.
     fn expected(code: i32) -> (&'static str, &'static str) {
         match code {
             0 => ("acknowledged", ""),
@@ -147,7 +149,7 @@ mod tests {
         }
     }
 
-    /// The broken variant: who takes every code of sysexits.h for an answer loses what 70 leaves open.
+    /// The broken variant takes every code of sysexits.h for an answer, and so loses what 70 leaves open.
     #[test]
     fn a_careless_table_would_be_caught() {
         let careless = |code: i32| if (64..=78).contains(&code) { "refused" } else { "unknown" };
@@ -219,7 +221,7 @@ mod tests {
     }
 
     proptest! {
-        /// Whatever it prints, the code alone decides, and what is shown is short and printable.
+        /// Whatever the program prints, the code alone decides, and what is shown is short and printable.
         #[test]
         fn no_output_changes_the_outcome(stdout in ".{0,300}", text in ".{0,400}", stderr in any::<Vec<u8>>(), code in 0..=255i32) {
             let object = serde_json::json!({ "reference": text, "detail": text, "retry_after": 5 });

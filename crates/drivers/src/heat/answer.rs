@@ -3,52 +3,52 @@
 use super::body::{OURS, Stored};
 use super::found::Found;
 use crate::driver::{Failure, Outcome, Step};
-use crate::openstack::{Answer, told, usual};
+use crate::openstack::{Answer, described, usual};
 use crate::web::{Meaning, Pause};
 
-/// What is to be done with a resource as it is now.
+/// What has to be done with a resource as it is now.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Wish {
-    /// It is told.
+    /// Heat gets the change.
     Patch,
-    /// Heat has it for this mark already.
+    /// Heat has already marked it for this mark.
     Done,
-    /// It is none of this mark's.
+    /// It does not concern this mark.
     Leave,
 }
 
 /// What came of one resource.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) enum Patched {
-    /// It is as it was to be.
+    /// It is as wanted.
     Done,
-    /// It was not touched, or is no more.
+    /// It was not touched, or does not exist any more.
     Left,
-    /// It was not taken, which says nothing of the others.
+    /// It was not taken; others may be.
     NotTaken(Outcome),
-    /// None of the others would be taken.
+    /// Heat would take none of the others either.
     Ended(Outcome),
 }
 
 impl Found {
-    /// What is to be done with it.
-    pub(super) fn wish(&self, told: &Stored) -> Wish {
+    /// What has to be done with it.
+    pub(super) fn wish(&self, stored: &Stored) -> Wish {
         let is_failed = self.status == "CHECK_FAILED";
-        let is_own = is_failed && told.is_own_reason(&self.reason);
-        match (told.step, is_own) {
-            _ if told.is_test() => Wish::Leave,
+        let is_own = is_failed && stored.is_own_reason(&self.reason);
+        match (stored.step, is_own) {
+            _ if stored.is_test() => Wish::Leave,
             (Step::Return, true) => Wish::Patch,
             (Step::Return, false) => Wish::Leave,
             (_, true) => Wish::Done,
-            // Heat made it after the mark, or somebody else has marked it: that is his to take back.
-            _ if told.precedes(self.made.as_deref()) => Wish::Leave,
+            // Heat made it after the mark, or somebody else has marked it, who must take that back.
+            _ if stored.precedes(self.made.as_deref()) => Wish::Leave,
             _ if is_failed && !self.reason.starts_with(OURS) => Wish::Leave,
             _ => Wish::Patch,
         }
     }
 }
 
-/// What all resources come to.
+/// The sum of all resources.
 #[derive(Debug, Default)]
 pub(super) struct Tally {
     done: usize,
@@ -58,7 +58,7 @@ pub(super) struct Tally {
 }
 
 impl Tally {
-    /// Counts one; gives what ends the exchange at once.
+    /// Counts one; returns what ends the exchange at once.
     pub(super) fn add(&mut self, patched: Patched) -> Option<Outcome> {
         match patched {
             Patched::Done => self.done += 1,
@@ -70,7 +70,7 @@ impl Tally {
         None
     }
 
-    /// Acknowledged only if nothing is left to be done.
+    /// Acknowledged only if nothing is left to do.
     pub(super) fn outcome(self) -> Outcome {
         let done = match self.done {
             0 => "no resource".to_owned(),
@@ -101,52 +101,51 @@ pub(super) fn of_patch(answer: &Answer) -> Patched {
     }
 }
 
-/// What an exchange ended in after Heat was told something: what is left of it is open, whatever is the matter now.
+/// The outcome after Heat was sent something: the rest is open, whatever the reason.
 pub(super) fn left_open(outcome: Outcome, is_over: bool) -> Outcome {
-    let why = "the time limit was over before every resource was told: the next attempt goes on from there";
+    let why = "the time limit ended before Heat got every resource: the next attempt goes on from there";
     match outcome {
         Outcome::Unreachable(_) if is_over => Outcome::Unknown(Failure::new("timeout", why)),
         outcome => outcome.left_open(),
     }
 }
 
-/// The configuration names what does not exist.
+/// The configuration names something that does not exist.
 pub(super) fn no_such(kind: &'static str, what: &str, key: &str) -> Outcome {
-    let why = format!("Heat has no {what}: correct {key}; what else there is of this host is marked");
+    let why = format!("Heat has no {what}: correct {key}; the other resources of this host are marked");
     Outcome::Rejected(Failure::new(kind, &why))
 }
 
 /// One server alone is too long for an answer, or the connection broke each time.
 pub(super) fn too_long() -> Outcome {
-    let why = "Nova's list of servers was cut off, even of one at a time: look whether the connection breaks, or a server of this host has more metadata than Nova's usual quota lets it have";
+    let why = "Nova's list was cut off, even for one server: check the connection, and whether a server of this host exceeds Nova's metadata quota";
     Outcome::Unknown(Failure::new("protocol", why))
 }
 
-/// The configuration says where it lives, and nobody can be asked whether it still does.
+/// The configuration says where it lives, and no service can say whether that is still true.
 pub(super) fn no_server(found: &Found) -> Outcome {
     let why = format!(
-        "{} is no server of Nova's, which could say whether it is still on this host: look where it runs, and mark it by hand if it failed",
+        "{} is no server of Nova, so nobody can say whether it is still on this host: find out, and mark it by hand if it failed",
         found.path.trim_start_matches("/stacks/")
     );
     Outcome::Rejected(Failure::new("not-a-server", &why))
 }
 
-/// Nova gives the same page once more.
+/// Nova gives the same page again.
 pub(super) fn no_end() -> Outcome {
-    let why =
-        "Nova's list of servers does not go on behind its first page: check what the catalog names as Nova";
+    let why = "Nova's list of servers repeats its first page: check what the catalog names as Nova";
     Outcome::Unknown(Failure::new("protocol", why))
 }
 
 /// The last server of a page was deleted before the next page was asked for.
 pub(super) fn lost_its_place(answer: &Answer) -> Outcome {
-    let advice = " to the next page of servers: the list is asked for anew";
-    Outcome::Retry(told("Nova", answer, "conflict", advice).after(answer.wish))
+    let advice = " to the next page of servers: the next attempt reads the list again";
+    Outcome::Retry(described("Nova", answer, "conflict", advice).after(answer.wish))
 }
 
-/// The stored bytes are none of this driver's.
+/// Another driver made the stored bytes.
 pub(super) fn unreadable() -> Outcome {
-    Outcome::Rejected(Failure::new("rejected", "the stored message is not one for Heat: unmark the host"))
+    Outcome::Rejected(Failure::new("rejected", "the stored message is not for Heat: unmark the host"))
 }
 
 #[cfg(test)]
@@ -163,7 +162,8 @@ mod tests {
     const GONE: &str = r#"{"code": 404, "title": "Not Found", "explanation": "x", "error": {"type": "EntityNotFound", "traceback": null, "message": "The Resource (x) could not be found in Stack y."}}"#;
     const BUSY: &str = r#"{"code": 409, "title": "Conflict", "error": {"type": "ActionInProgress", "traceback": null, "message": "Stack x already has an action (UPDATE) in progress."}}"#;
 
-    /// S2-4, S2-5, S2-6, S2-7: any 2xx is an answer, `null` too; what keeps no other resource waiting, and what does.
+    /// S2-4, S2-5, S2-6, S2-7: any 2xx is an answer, `null` too; which failures block the other resources, and which do
+    /// not.
     #[test]
     fn one_that_is_busy_or_not_taken_keeps_no_other_waiting() {
         let of = |status: u16, body: &str| match of_patch(&Answer::of(status, body, None)) {
@@ -184,7 +184,7 @@ mod tests {
         assert_eq!(of(409, BUSY), ("not taken", ("retry", "conflict")));
     }
 
-    /// All of them, or it is no acknowledgement; what will pass by itself is asked soon.
+    /// Only all of them acknowledge; what passes by itself is asked again soon.
     #[test]
     fn the_sum_is_as_bad_as_its_worst_part() {
         let busy = || Patched::NotTaken(Outcome::Retry(Failure::new("conflict", "")));
@@ -207,10 +207,10 @@ mod tests {
         assert_eq!(sum(vec![busy(), Patched::Ended(refused)]), "refused");
     }
 
-    /// Keystone is away, or too slow for the rest: that does not undo what Heat has taken. The broken variant leaves it at
-    /// "nothing was sent", and the route would be asked with one mark at a time.
+    /// Keystone is away, or too slow for the rest: Heat keeps what it has taken. The broken variant reports "nothing was
+    /// sent", and the route would get one mark at a time.
     #[test]
-    fn what_was_told_is_not_unreachable_any_more() {
+    fn an_endpoint_that_got_something_is_not_unreachable() {
         let away = || Outcome::Unreachable(Failure::new("keystone", ""));
         assert_eq!(left_open(away(), true).words(), ("unknown", "timeout"));
         assert_eq!(left_open(away(), false).words(), ("unknown", "keystone"));
@@ -220,7 +220,7 @@ mod tests {
         assert_eq!(left_open(busy(), true), busy());
     }
 
-    fn told(step: Step, id: &str) -> Stored {
+    fn stored(step: Step, id: &str) -> Stored {
         let mark = Mark {
             id: MarkId::parse(id).unwrap(),
             node: HostName::parse("compute1").unwrap(),
@@ -236,7 +236,7 @@ mod tests {
         Stored::read(&bytes, step).unwrap()
     }
 
-    /// S2-8: `false` goes only where this very mark's `true` went, and `true` takes nothing over from others. The broken
+    /// S2-8: `false` goes only where this mark's own `true` went, and `true` never overwrites another's. The broken
     /// variant goes by the status alone.
     #[test]
     fn only_our_own_is_taken_back() {
@@ -261,8 +261,8 @@ mod tests {
             ("UPDATE_FAILED", reason(ours), before, Wish::Patch, Wish::Leave),
         ] {
             let one = found(status, reason, made);
-            assert_eq!(one.wish(&told(Step::Failure, ours)), failure, "{one:?}");
-            assert_eq!(one.wish(&told(Step::Return, ours)), back, "{one:?}");
+            assert_eq!(one.wish(&stored(Step::Failure, ours)), failure, "{one:?}");
+            assert_eq!(one.wish(&stored(Step::Return, ours)), back, "{one:?}");
         }
         let careless = |one: &Found| one.status == "CHECK_FAILED";
         assert!(careless(&found("CHECK_FAILED", "seen by somebody".to_owned(), before)));

@@ -1,4 +1,4 @@
-//! What is stored of a mark: the body that Heat gets for each resource, and what is needed to find these. Pure.
+//! What is stored of a mark: the body that Heat gets for each resource, and what finds the resources. Pure.
 
 use marks::host::HostName;
 use marks::id::MarkId;
@@ -10,7 +10,7 @@ use crate::driver::Step;
 use crate::event::{NO_HOST, bytes, rfc3339};
 use crate::openstack::seconds;
 
-/// How the reason begins of whatever we mark.
+/// How each of our reasons begins.
 pub(super) const OURS: &str = "nova-host-alerter, mark ";
 
 /// Serialised in the order of its fields.
@@ -55,7 +55,7 @@ fn write(id: &MarkId, unhealthy: bool, what: &str, node: &str, host: &str, time:
 #[derive(Debug)]
 pub(super) struct Stored {
     patch: Patch,
-    /// Pacemaker's name of the host. None for a test: it is of no host, and of all that is configured.
+    /// Pacemaker's name of the host. `None` for a test, which concerns all that is configured.
     pub(super) node: Option<HostName>,
     /// What Nova calls the host.
     pub(super) host: String,
@@ -64,7 +64,7 @@ pub(super) struct Stored {
 }
 
 impl Stored {
-    /// Reads it; `None` if it is none of ours.
+    /// Reads it; `None` if this driver did not make it.
     pub(super) fn read(bytes: &[u8], step: Step) -> Option<Self> {
         let Marking { patch, node, host, generated_time } = serde_json::from_slice(bytes).ok()?;
         let node = match host == NO_HOST {
@@ -84,18 +84,18 @@ impl Stored {
         self.step != Step::Return
     }
 
-    /// Whether something was made only after the mark, so that it did not fail with the host.
+    /// Whether something was made after the mark, so that it did not fail with the host.
     pub(super) fn precedes(&self, made: Option<&str>) -> bool {
         made.and_then(seconds).is_some_and(|made| made > self.generated)
     }
 
-    /// Whether this is the reason that we gave for this very mark.
+    /// Whether this is our reason for this very mark.
     pub(super) fn is_own_reason(&self, reason: &str) -> bool {
         let id = self.patch.resource_status_reason.strip_prefix(OURS).and_then(|text| text.get(..=36));
         reason.strip_prefix(OURS).and_then(|text| text.get(..=36)).is_some_and(|own| Some(own) == id)
     }
 
-    /// What Heat is sent: the same bytes at every attempt.
+    /// What Heat gets: the same bytes at every attempt.
     pub(super) fn patch(&self) -> Vec<u8> {
         bytes(&self.patch)
     }
@@ -106,16 +106,16 @@ mod tests {
     use super::*;
     use crate::event::tests::mark;
 
-    /// S2-3: two keys, and a real truth value.
+    /// S2-3: two keys, and a boolean that is none in quotes.
     #[test]
     fn a_patch_has_the_documented_keys_and_no_other() {
-        let told = Stored::read(&of_mark(&mark(), &mark().fqdn), Step::Failure).unwrap();
+        let stored = Stored::read(&of_mark(&mark(), &mark().fqdn), Step::Failure).unwrap();
         let golden = concat!(
             r#"{"mark_unhealthy":true,"resource_status_reason":"nova-host-alerter, mark "#,
             r#"0193b3a4-5c6d-7e8f-9a0b-1c2d3e4f5a6b: host compute1 failed and was fenced"}"#
         );
-        assert_eq!(String::from_utf8(told.patch()).unwrap(), golden);
-        assert_eq!((told.host.as_str(), told.node), ("Compute1.my.cloud.com", Some(mark().node)));
+        assert_eq!(String::from_utf8(stored.patch()).unwrap(), golden);
+        assert_eq!((stored.host.as_str(), stored.node), ("Compute1.my.cloud.com", Some(mark().node)));
         let back = Stored::read(&of_return(&mark(), &mark().node), Step::Return).unwrap();
         assert!(String::from_utf8(back.patch()).unwrap().starts_with(r#"{"mark_unhealthy":false,"#));
         assert!(Stored::read(b"{}", Step::Failure).is_none());
@@ -131,22 +131,22 @@ mod tests {
     /// The broken variant takes any reason of ours.
     #[test]
     fn a_reason_is_that_of_one_mark() {
-        let told = Stored::read(&of_mark(&mark(), &mark().fqdn), Step::Return).unwrap();
+        let stored = Stored::read(&of_mark(&mark(), &mark().fqdn), Step::Return).unwrap();
         let own = "nova-host-alerter, mark 0193b3a4-5c6d-7e8f-9a0b-1c2d3e4f5a6b: host compute1 failed";
         let other = own.replace("5a6b", "5a6c");
-        assert!(told.is_own_reason(own) && !told.is_own_reason(&other));
+        assert!(stored.is_own_reason(own) && !stored.is_own_reason(&other));
         assert!(other.starts_with(OURS), "the broken variant");
         for reason in ["", "CHECK failed", OURS, "mark 0193b3a4-5c6d-7e8f-9a0b-1c2d3e4f5a6b"] {
-            assert!(!told.is_own_reason(reason), "{reason}");
+            assert!(!stored.is_own_reason(reason), "{reason}");
         }
     }
 
     #[test]
     fn what_was_made_after_the_mark_did_not_fail_with_it() {
-        let told = Stored::read(&of_mark(&mark(), &mark().fqdn), Step::Failure).unwrap();
-        assert!(told.precedes(Some("2026-07-21T02:13:22Z")));
+        let stored = Stored::read(&of_mark(&mark(), &mark().fqdn), Step::Failure).unwrap();
+        assert!(stored.precedes(Some("2026-07-21T02:13:22Z")));
         for made in [Some("2026-07-21T02:13:21Z"), Some("2026-07-21T02:13:20"), Some("soon"), None] {
-            assert!(!told.precedes(made), "{made:?}");
+            assert!(!stored.precedes(made), "{made:?}");
         }
     }
 }

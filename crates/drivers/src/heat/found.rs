@@ -2,7 +2,7 @@
 
 use super::targets::is_plain;
 
-/// What Heat calls a server of Nova's.
+/// Heat's type of a Nova server.
 const SERVER: &str = "OS::Nova::Server";
 
 /// A resource as it is now.
@@ -10,11 +10,11 @@ const SERVER: &str = "OS::Nova::Server";
 pub(super) struct Found {
     /// Where it is, behind the service's address.
     pub(super) path: String,
-    /// What it is outside of Heat: a server's id.
+    /// Its id outside of Heat: a server's id.
     pub(super) physical: String,
     /// Action and status, as `CREATE_COMPLETE`.
     pub(super) status: String,
-    /// Why it is so.
+    /// The reason of the status.
     pub(super) reason: String,
     /// When it was made.
     pub(super) made: Option<String>,
@@ -23,7 +23,7 @@ pub(super) struct Found {
 }
 
 impl Found {
-    /// Nova's id of it, where it is a server.
+    /// Its id in Nova, if it is a server.
     pub(super) fn server(&self) -> Option<&str> {
         (self.kind == SERVER && is_plain(&self.physical)).then_some(self.physical.as_str())
     }

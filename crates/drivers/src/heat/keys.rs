@@ -10,13 +10,13 @@ use crate::openstack::{self, ByHost, WhichName};
 pub struct Options {
     /// The cloud that Heat belongs to; its project is that of the stacks.
     pub cloud: openstack::CloudOptions,
-    /// Under which of its names Nova knows a host.
+    /// Which of a host's names Nova knows.
     pub host_name: WhichName,
-    /// The resources that live on each host, as far as the configuration says it.
+    /// The resources of each host that the configuration names.
     pub resources: ByHost<Resource>,
-    /// The stacks whose servers are looked up in Nova.
+    /// The stacks whose servers are read from Nova.
     pub stacks: Vec<Stack>,
-    /// Whether what was marked is unmarked when the host is back.
+    /// Whether a resource is unmarked when the host is back.
     pub unmark: bool,
 }
 
@@ -31,7 +31,7 @@ pub(super) fn read(table: &mut Section<'_, '_>) -> Option<Options> {
     if resources.is_empty() && stacks.is_empty() && table.is_sound() {
         let title = table.title().to_owned();
         table.missing(format!(
-            "[{title}] names no resource: add a table resources with those of each host, or stacks"
+            "[{title}] names no resource: add a table resources with the resources of each host, or stacks"
         ));
     }
     table.is_sound().then_some(Options { cloud, host_name, resources, stacks, unmark })

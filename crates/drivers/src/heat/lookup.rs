@@ -1,4 +1,4 @@
-//! What is asked of Nova and Heat before anything is changed: the servers of a host, and the resources as they are.
+//! What Nova and Heat are asked before anything is changed: the servers of a host, and the resources as they are.
 
 use serde::de::IgnoredAny;
 use serde_json::Value;
@@ -10,34 +10,34 @@ use super::found::Found;
 use super::targets::{Resource, Stack, is_plain};
 use crate::driver::Outcome;
 use crate::openstack::{
-    Answer, Ask, COMPUTE, HOST, ORCHESTRATION, Session, found, is_known, look_up, no_hosts_shown,
+    Answer, Ask, COMPUTE, HOST, ORCHESTRATION, Session, ask_for, found, is_known, no_hosts_shown,
 };
 
-/// So many servers are asked for at once: the list of them mostly fits into one answer, and one server always does. Any
-/// tenant can give one of his some 400 KiB of metadata.
+/// How many servers are asked for at once. Ten mostly fit into one answer, and one always does: any tenant can give a
+/// server some 400 KiB of metadata.
 const PAGES: [&str; 2] = ["10", "1"];
-/// Stacks within stacks, deeper than Heat's own limit.
+/// Nested stacks, deeper than Heat's own limit.
 const DEPTH: &str = "16";
 
 /// A resource that the configuration names.
 ///
 /// # Errors
-/// The outer one: it could not be learnt. The inner one: there is none.
+/// The outer one: the answer is unknown. The inner one: there is no such resource.
 pub(super) async fn resource(
     session: &Session,
     resource: &Resource,
     end: Instant,
 ) -> Result<Result<Found, Outcome>, Outcome> {
-    let found = look_up(session, &ORCHESTRATION, (resource.path(), &[]), "resource", end).await?;
+    let found = ask_for(session, &ORCHESTRATION, (resource.path(), &[]), "resource", end).await?;
     let missing = || no_such("unknown-resource", &format!("resource {}", resource.written()), "resources");
     Ok(found.map(|row| of_row(&row, resource.path().to_owned())).ok_or_else(missing))
 }
 
-/// Everything in a stack and in the stacks within it. Each is named by its physical id where it has one: by its name it
-/// would be another one once Heat has replaced it.
+/// Everything in a stack and its nested stacks. Each is named by its physical id if it has one: after a replacement its
+/// name means another one.
 ///
 /// # Errors
-/// The outer one: it could not be learnt. The inner one: there is no such stack.
+/// The outer one: the answer is unknown. The inner one: there is no such stack.
 pub(super) async fn members(
     session: &Session,
     stack: &Stack,
@@ -45,7 +45,7 @@ pub(super) async fn members(
 ) -> Result<Result<Vec<Found>, Outcome>, Outcome> {
     let path = format!("{}/resources", stack.path());
     let found =
-        look_up(session, &ORCHESTRATION, (&path, &[("nested_depth", DEPTH)]), "resources", end).await?;
+        ask_for(session, &ORCHESTRATION, (&path, &[("nested_depth", DEPTH)]), "resources", end).await?;
     let name = stack.path().trim_start_matches("/stacks/");
     let missing = || no_such("unknown-stack", &format!("stack {name}"), "stacks");
     let all = |rows| self::rows(rows).iter().filter_map(member).collect();
@@ -74,17 +74,21 @@ fn of_row(row: &Value, path: String) -> Found {
     }
 }
 
-/// The servers that were on the host when it failed. Nova passes over a filter that the user may not have: each row has to
-/// say its host itself.
+/// The servers that were on the host when it failed. Nova ignores a filter that the user may not use, so each row must
+/// name its host.
 ///
 /// # Errors
-/// It could not be learnt, or Nova knows no such host.
-pub(super) async fn servers(session: &Session, told: &Stored, end: Instant) -> Result<Vec<String>, Outcome> {
+/// The answer is unknown, or Nova knows no such host.
+pub(super) async fn servers(
+    session: &Session,
+    stored: &Stored,
+    end: Instant,
+) -> Result<Vec<String>, Outcome> {
     let mut all = Vec::new();
     let mut after: Option<String> = None;
     loop {
-        let rows = page(session, &told.host, after.as_deref(), end).await?;
-        // A page is as long as Nova's own limit lets it be: only an empty one is the last.
+        let rows = page(session, &stored.host, after.as_deref(), end).await?;
+        // Nova's own limit may shorten a page: only an empty one is the last.
         let Some(last) = rows.last().map(|row| text(row, "id")) else { break };
         if rows.iter().any(|row| row.get(HOST).is_none()) {
             return Err(no_hosts_shown());
@@ -93,19 +97,19 @@ pub(super) async fn servers(session: &Session, told: &Stored, end: Instant) -> R
             return Err(no_end());
         }
         let is_meant = |row: &&Value| {
-            text(row, HOST).eq_ignore_ascii_case(&told.host) && !told.precedes(row["created"].as_str())
+            text(row, HOST).eq_ignore_ascii_case(&stored.host) && !stored.precedes(row["created"].as_str())
         };
         all.extend(rows.iter().filter(is_meant).map(|row| text(row, "id")));
         after = Some(last);
     }
-    if all.is_empty() && !told.is_test() {
-        is_known(session, &told.host, end).await?;
+    if all.is_empty() && !stored.is_test() {
+        is_known(session, &stored.host, end).await?;
     }
     Ok(all)
 }
 
-/// The servers behind this one. Whose they are decides how long each of them is: where ten are too long for one answer, one
-/// is not.
+/// The servers behind this one. A tenant decides how long its servers' entries are: if ten are too long for one answer,
+/// one is not.
 async fn page(
     session: &Session,
     host: &str,
@@ -127,7 +131,7 @@ async fn page(
     }
 }
 
-/// Whether an answer ends in the middle: it is longer than is read of it, or the connection broke.
+/// Whether an answer ends in the middle: it is longer than the limit, or the connection broke.
 fn is_cut(answer: &Answer) -> bool {
     serde_json::from_slice::<IgnoredAny>(&answer.body).is_err_and(|why| why.is_eof())
 }
@@ -148,7 +152,7 @@ mod tests {
     use super::*;
     use serde_json::json;
 
-    /// S2-14: the innermost stack, and the member itself by what it is outside of Heat.
+    /// S2-14: the innermost stack, and the member by its physical id.
     #[test]
     fn a_member_is_where_its_own_stack_is() {
         let row = |href: &str, physical: &str| {

@@ -1,12 +1,12 @@
 //! What the configuration names: stacks, and resources of them. Pure.
 
-/// A stack: `NAME/ID`. Its name alone finds it for those that look, and not for those that change something.
+/// A stack: `NAME/ID`. Heat finds a stack by its name alone in a read, but not in a change.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Stack {
     path: String,
 }
 
-/// A resource of a stack: `STACK_NAME/STACK_ID/RESOURCE`, the last one by its name or by its physical id.
+/// A resource of a stack: `STACK_NAME/STACK_ID/RESOURCE`, where RESOURCE is a name or a physical id.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Resource {
     path: String,
@@ -17,7 +17,7 @@ impl Stack {
     /// Reads one.
     ///
     /// # Errors
-    /// How it is written.
+    /// How it must be written.
     pub fn parse(text: &str) -> Result<Self, String> {
         match text.split('/').collect::<Vec<_>>().as_slice() {
             [name, id] if is_plain(name) && is_plain(id) => Ok(Self { path: format!("/stacks/{name}/{id}") }),
@@ -35,7 +35,7 @@ impl Resource {
     /// Reads one.
     ///
     /// # Errors
-    /// How it is written.
+    /// How it must be written.
     pub fn parse(text: &str) -> Result<Self, String> {
         let wrong = || format!("must be STACK_NAME/STACK_ID/RESOURCE, {ALPHABET}");
         let (stack, name) = text.rsplit_once('/').filter(|(_, name)| is_plain(name)).ok_or_else(wrong)?;
@@ -56,7 +56,7 @@ impl Resource {
 
 const ALPHABET: &str = "each of letters, digits, '_', '-' and '.'";
 
-/// What may stand in a path as it is, and is no way out of it.
+/// What may stand in a path unchanged and cannot leave it.
 pub(super) fn is_plain(part: &str) -> bool {
     let plain = |byte: u8| byte.is_ascii_alphanumeric() || matches!(byte, b'_' | b'-' | b'.');
     !matches!(part, "" | "." | "..") && part.len() <= 255 && part.bytes().all(plain)

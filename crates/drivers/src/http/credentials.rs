@@ -1,4 +1,4 @@
-//! Credentials: read again for every attempt, so that a token that was replaced is used at once.
+//! Credentials: read again for every attempt, so that a new token is used at once.
 
 use std::path::{Path, PathBuf};
 
@@ -8,7 +8,7 @@ use reqwest::header::{AUTHORIZATION, HeaderMap, HeaderValue};
 
 use crate::web::secret;
 
-/// Who the endpoint is told that we are. It holds no secret, only where that stands.
+/// How we authenticate. It has no secret, only the file's path.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Credentials {
     /// `bearer-file`: the token stands in this file.
@@ -23,7 +23,7 @@ pub enum Credentials {
 }
 
 impl Credentials {
-    /// Reads `bearer-file`; what stands in the file now is checked too.
+    /// Reads `bearer-file`; the file's content is checked too.
     pub(super) fn bearer(file: &str) -> Result<Self, String> {
         let bearer = Self::Bearer(file.into());
         bearer.headers().map(|_| bearer)
@@ -32,7 +32,7 @@ impl Credentials {
     /// The header of one attempt.
     ///
     /// # Errors
-    /// One sentence, without a secret: the file cannot be read, or holds no such thing.
+    /// One sentence, without a secret: the file cannot be read, or its content is wrong.
     pub(super) fn headers(&self) -> Result<HeaderMap, String> {
         let mut value = match self {
             Self::Bearer(file) => secret::read_with(file, token),
@@ -63,12 +63,15 @@ impl Credentials {
 /// Reads `username`.
 pub(super) fn username(text: &str) -> Result<String, String> {
     match text.is_empty() || text.contains(|c: char| c == ':' || c.is_control()) {
-        true => Err("a user name is not empty, and has neither a colon nor a control character".to_owned()),
+        true => {
+            Err("the user name must not be empty, and have neither a colon nor a control character"
+                .to_owned())
+        }
         false => Ok(text.to_owned()),
     }
 }
 
-/// Reads `password-file`; what stands in the file now is checked too.
+/// Reads `password-file`; the file's content is checked too.
 pub(super) fn password_file(file: &str) -> Result<PathBuf, String> {
     secret::read_with(Path::new(file), |password| basic("", password)).map(|_| file.into())
 }

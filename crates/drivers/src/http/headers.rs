@@ -1,10 +1,10 @@
-//! `headers`: what the operator adds to each request. What the driver itself sends cannot be replaced.
+//! `headers`: what the operator adds to each request. The driver's own headers cannot be replaced.
 
 use reqwest::header::{HeaderMap, HeaderName, HeaderValue};
 use site::Section;
 
-/// What the driver or the client sends, or what would change where a request ends: a second one of these would make
-/// the endpoint read another request than the one that was meant.
+/// What the driver or the client sends, or what would change where a request ends: a second one would make the endpoint
+/// read another request than was meant.
 const OURS: [&str; 14] = [
     "authorization",
     "connection",
@@ -31,7 +31,7 @@ pub(super) fn read(mut table: Section<'_, '_>) -> HeaderMap {
             (Err(why), _) => table.complain_at(entry.key, why),
             (Ok(name), Some(value)) => {
                 if headers.insert(name, value).is_some() {
-                    table.complain_at(entry.key, "stands here twice (upper and lower case are the same)");
+                    table.complain_at(entry.key, "is there twice (upper and lower case are the same)");
                 }
             }
             (Ok(_), None) => {}
@@ -41,7 +41,7 @@ pub(super) fn read(mut table: Section<'_, '_>) -> HeaderMap {
 }
 
 fn name(key: &str) -> Result<HeaderName, &'static str> {
-    let name = HeaderName::from_bytes(key.as_bytes()).map_err(|_| "no name of a header")?;
+    let name = HeaderName::from_bytes(key.as_bytes()).map_err(|_| "this is not the name of a header")?;
     match OURS.contains(&name.as_str()) || name.as_str().starts_with("webhook-") {
         true => Err("the driver sends this header itself: remove it here"),
         false => Ok(name),
@@ -49,7 +49,7 @@ fn name(key: &str) -> Result<HeaderName, &'static str> {
 }
 
 fn value(text: &str) -> Result<HeaderValue, String> {
-    // The type itself would take what is beyond ASCII, which every receiver reads as it likes.
+    // The type itself would take bytes beyond ASCII, which receivers read differently.
     let printable = Some(text).filter(|text| text.is_ascii()).map(HeaderValue::from_str);
     let Some(Ok(mut value)) = printable else {
         return Err("a header's value must be printable ASCII, on one line".to_owned());
@@ -62,7 +62,7 @@ fn value(text: &str) -> Result<HeaderValue, String> {
 mod tests {
     use super::*;
 
-    /// The broken variant looks at the names as they are written.
+    /// The broken variant compares the names as they are written.
     #[test]
     fn what_the_driver_sends_cannot_be_replaced_in_any_spelling() {
         for key in

@@ -1,4 +1,4 @@
-//! The keys of `[http.NAME]`: what is wrong with them, alone and together, is said before anything runs.
+//! The keys of `[http.NAME]`. All errors, of one key or of several together, are found before anything runs.
 
 use std::path::{Path, PathBuf};
 use std::time::Duration;
@@ -13,27 +13,27 @@ use super::signature::SigningKey;
 use crate::event::{TimeFormat, cloudevents};
 use crate::web::{self, both_or_neither};
 
-/// Where CloudEvents come from, unless the route says it.
+/// The source of CloudEvents, unless the route sets it.
 const SOURCE: &str = "/nova-host-alerter";
 
 /// What an `http` route is made of.
 #[derive(Clone, Debug)]
 pub struct Options {
-    /// Where to send, and what the client for it is made of.
+    /// Where to send, and the client's settings.
     pub client: web::ClientOptions,
-    /// How: `POST` or `PUT`.
+    /// The method: `POST` or `PUT`.
     pub method: Method,
-    /// What else stands in each request; nothing that the driver sends itself.
+    /// The operator's headers of each request.
     pub headers: HeaderMap,
-    /// Who the endpoint is told that we are.
+    /// How we authenticate.
     pub credentials: Option<Credentials>,
-    /// The files with what each request is signed with: no secret, one, or two while one replaces the other.
+    /// The files with the secrets that sign each request: none, one, or two during a rotation.
     pub secret_files: Vec<PathBuf>,
     /// How the body is laid out.
     pub body: Layout,
-    /// How times are written, where the layout leaves it open.
+    /// How times are written, if the layout leaves it open.
     pub time_format: TimeFormat,
-    /// How long the receiver may take to confirm a mark that it has accepted; where unset, any 2xx acknowledges.
+    /// How long the receiver may take to confirm a mark that it has accepted; if unset, any 2xx acknowledges.
     pub confirmed_within: Option<Duration>,
 }
 
@@ -49,18 +49,18 @@ pub enum Layout {
     Doctor,
     /// A CloudEvent.
     CloudEvents {
-        /// Where it comes from: a URI, or the path of one.
+        /// Its source: a URI, or the path of one.
         source: String,
     },
 }
 
 impl Options {
-    /// A route to `url` with nothing but defaults.
+    /// A route to `url` with defaults alone.
     pub fn to(url: Url) -> Self {
         Self::by(web::ClientOptions::to(url))
     }
 
-    /// A route through this client with nothing but defaults.
+    /// A route through this client with defaults alone.
     pub fn by(client: web::ClientOptions) -> Self {
         Self {
             client,
@@ -75,7 +75,7 @@ impl Options {
     }
 }
 
-/// Reads the route's table: asks for every key, so that each is checked whatever is wrong with the others.
+/// Reads the route's table. It asks for every key, so that each is checked whatever is wrong with the others.
 pub(super) fn read(table: &mut Section<'_, '_>) -> Option<Options> {
     let client = web::read_options(table, None);
     let method = table.choice("method", &[("POST", Verb::Post), ("PUT", Verb::Put)]).unwrap_or(Verb::Post);
@@ -98,13 +98,13 @@ fn confirmation(table: &mut Section<'_, '_>) -> Option<Duration> {
     if table.has("ack-timeout") && !by_callback {
         table.complain(
             "ack-timeout",
-            "the answer acknowledges, so nothing is waited for: set ack = \"callback\", or remove ack-timeout",
+            "the answer acknowledges, so ack-timeout has no effect: set ack = \"callback\", or remove ack-timeout",
         );
     }
     by_callback.then(|| Duration::from_secs(seconds.into()))
 }
 
-/// `body`, and `cloudevents-source` where it says something.
+/// `body`, and `cloudevents-source` if the body is one.
 fn body(table: &mut Section<'_, '_>) -> Layout {
     let (key, word) = ("cloudevents-source", "cloudevents");
     let source = table.text(key, cloudevents::source);
@@ -113,7 +113,7 @@ fn body(table: &mut Section<'_, '_>) -> Layout {
     if table.has(key) && body != Some(word) {
         table.complain(
             key,
-            format!("{key} says nothing about this body: set body = \"{word}\", or remove {key}"),
+            format!("{key} has no effect with this body: set body = \"{word}\", or remove {key}"),
         );
     }
     match body {
@@ -133,13 +133,13 @@ fn credentials(table: &mut Section<'_, '_>) -> Option<Credentials> {
     if table.has("bearer-file") && (table.has("username") || table.has("password-file")) {
         table.complain(
             "bearer-file",
-            "a request has room for one: use bearer-file, or username and password-file",
+            "a request has only one: use bearer-file, or username and password-file",
         );
     }
     bearer.or_else(|| Some(Credentials::Basic { username: username?, password_file: password_file? }))
 }
 
-/// `secret-files`: the first signs first. What stands in them now is checked too.
+/// `secret-files`: the first signs first. The files' content is checked too.
 fn secret_files(table: &mut Section<'_, '_>) -> Vec<PathBuf> {
     let key = "secret-files";
     let files = table.texts(key, |file| SigningKey::read(Path::new(file)).map(drop));
@@ -149,7 +149,7 @@ fn secret_files(table: &mut Section<'_, '_>) -> Vec<PathBuf> {
     files.unwrap_or_default().into_iter().map(PathBuf::from).collect()
 }
 
-/// A word for a method: [`Section::choice`] wants one that can be copied.
+/// A word for a method: [`Section::choice`] wants a type that can be copied.
 #[derive(Clone, Copy)]
 enum Verb {
     Post,

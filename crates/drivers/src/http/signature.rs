@@ -1,4 +1,4 @@
-//! Signatures after the Standard Webhooks scheme: only who holds the secret could have sent this message, and only now.
+//! Signatures after the Standard Webhooks scheme: they prove that a holder of the secret sent this message, and when.
 
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -91,7 +91,7 @@ mod tests {
         assert_eq!(SigningKey::parse(SECRET).unwrap().sign(id, timestamp, body), EXPECTED);
     }
 
-    /// The broken variants: a key that was not decoded, and another order of what is signed.
+    /// The broken variants: a key that was not decoded, and another order of the signed parts.
     #[test]
     fn another_reading_of_the_scheme_would_be_caught() {
         let (id, timestamp, body) = MESSAGE;

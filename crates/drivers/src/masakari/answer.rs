@@ -3,14 +3,14 @@
 use super::body::Stored;
 use super::row::{Row, Unseen};
 use crate::driver::{Failure, LOCKED_OUT, Outcome};
-use crate::openstack::{Answer, Trouble, told as shown, usual};
+use crate::openstack::{Answer, Trouble, described, usual};
 
 /// What an answer says.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) enum Reply {
-    /// That is what came of it.
+    /// The outcome is known.
     Ended(Outcome),
-    /// Masakari knows of the host already; whether by this very notification, it does not say.
+    /// Masakari knows the host already. It does not say whether by this very notification.
     Doubt(Doubt),
 }
 
@@ -19,24 +19,24 @@ pub(super) enum Reply {
 pub(super) enum Doubt {
     /// It has a notification of this host from about that time.
     Duplicate,
-    /// The host is on maintenance: it is recovering it already, or somebody, or an earlier recovery, has put it there.
+    /// The host is on maintenance: Masakari recovers it, or a person or an earlier recovery set that.
     Maintenance,
 }
 
-/// Reads an answer to what was told; none where the stored bytes are no notification.
-pub(super) fn reply(answer: &Answer, told: Option<&Stored>) -> Reply {
+/// Reads the answer to a notification; `stored` is `None` if the stored bytes are none.
+pub(super) fn reply(answer: &Answer, stored: Option<&Stored>) -> Reply {
     let message = answer.message();
-    let is_test = told.is_some_and(Stored::is_test);
+    let is_test = stored.is_some_and(Stored::is_test);
     match doubt(answer.status, &message) {
         Some(doubt) => Reply::Doubt(doubt),
         None if is_test && is_unknown_host(answer.status, &message) => {
             Reply::Ended(Outcome::Acknowledged { reference: None })
         }
-        None => Reply::Ended(outcome(answer, &message, told)),
+        None => Reply::Ended(outcome(answer, &message, stored)),
     }
 }
 
-/// The two meanings of 409 differ in their text alone.
+/// Both meanings of 409 differ in their text alone.
 fn doubt(status: u16, message: &str) -> Option<Doubt> {
     match status {
         409 if message.contains("already under maintenance") => Some(Doubt::Maintenance),
@@ -51,13 +51,13 @@ fn is_unknown_host(status: u16, message: &str) -> bool {
         && message.contains("could not be found")
 }
 
-fn outcome(answer: &Answer, message: &str, told: Option<&Stored>) -> Outcome {
-    let says = |kind, advice: &str| shown("Masakari", answer, kind, advice);
+fn outcome(answer: &Answer, message: &str, stored: Option<&Stored>) -> Outcome {
+    let says = |kind, advice: &str| described("Masakari", answer, kind, advice);
     match answer.status {
-        202 => taken(answer, told),
+        202 => taken(answer, stored),
         400 | 404 if is_unknown_host(answer.status, message) => Outcome::Rejected(says(
             "unknown-host",
-            ": it has no host of this name in any segment, spelled exactly so: add it there, or set host-name or [hosts.names]",
+            ": no segment has a host of exactly this name: add it there, or set host-name or [hosts.names]",
         )),
         400 if message.starts_with("Malformed request URL") => {
             Outcome::Refused(says("misconfigured", ": check endpoint and project").or_after(LOCKED_OUT))
@@ -66,31 +66,31 @@ fn outcome(answer: &Answer, message: &str, told: Option<&Stored>) -> Outcome {
     }
 }
 
-/// Masakari's own name for the notification, if it shows this very one: any web server can say 202. What it took all the
-/// same, a repetition finds.
-fn taken(answer: &Answer, told: Option<&Stored>) -> Outcome {
+/// The notification's id in Masakari, if the answer shows this very one: any web server can answer 202. A repetition
+/// finds one that Masakari took all the same.
+fn taken(answer: &Answer, stored: Option<&Stored>) -> Outcome {
     let row = Row::read(&answer.json()["notification"]);
-    match row.filter(|row| told.is_some_and(|told| row.is(told))) {
+    match row.filter(|row| stored.is_some_and(|stored| row.is(stored))) {
         Some(row) => Outcome::Acknowledged { reference: Some(row.uuid) },
-        None => Outcome::Unknown(shown(
+        None => Outcome::Unknown(described(
             "Masakari",
             answer,
             "protocol",
-            " and did not show the notification that it was told: check what the catalog, or endpoint, names",
+            " and did not show our notification: check what the catalog, or endpoint, names",
         )),
     }
 }
 
-/// What a doubt comes to, after Masakari was asked for this very notification: its name, that there is none, or that it
-/// could not be learnt. `was_ambiguous`: an earlier attempt of this mark may have arrived. That counts only for a duplicate,
-/// and only where the user may not look: an attempt that got lost on its way proves nothing, and a host is on maintenance for
-/// many reasons.
+/// How a doubt ends after Masakari was asked for this very notification. `found`: its id, that there is none, or why that
+/// is unknown. `was_ambiguous`: an earlier attempt of this mark may have arrived. That counts only for a duplicate, and
+/// only if the user may not read notifications: a lost attempt proves nothing, and a host is on maintenance for many
+/// reasons.
 pub(super) fn settle(doubt: Doubt, found: Result<Option<String>, Unseen>, was_ambiguous: bool) -> Outcome {
     match (doubt, found) {
         (_, Ok(Some(uuid))) => Outcome::Acknowledged { reference: Some(uuid) },
         (_, Err(Unseen::NotNow(_))) => Outcome::Retry(Failure::new(
             "conflict",
-            "Masakari answered 409, and did not say whether it has this notification",
+            "Masakari answered 409 and did not show whether it has this notification",
         )),
         (Doubt::Duplicate, Err(Unseen::Hidden(_))) if was_ambiguous => {
             Outcome::Acknowledged { reference: None }
@@ -103,39 +103,39 @@ pub(super) fn settle(doubt: Doubt, found: Result<Option<String>, Unseen>, was_am
 /// For people: another notification of the host.
 fn duplicate(found: Result<Option<String>, Unseen>) -> String {
     match found.map_err(why) {
-        Ok(_) => "Masakari has another notification of this host from about that time and takes no second one: see there whether it recovered the host, then end the mark".to_owned(),
-        Err(why) => format!("Masakari has a notification of this host from about that time, and {why}"),
+        Ok(_) => "Masakari has another notification of this host of about that time: check whether it recovered the host, then end the mark".to_owned(),
+        Err(why) => format!("Masakari has a notification of this host of about that time, and {why}"),
     }
 }
 
 /// For people: a host on maintenance.
 fn maintenance(found: Result<Option<String>, Unseen>) -> String {
     match found.map_err(why) {
-        Ok(_) => "Masakari has the host on maintenance and takes nothing about it: see there whether it was recovered".to_owned(),
-        Err(why) => format!("see in Masakari whether the host was recovered: it is on maintenance there, and {why}"),
+        Ok(_) => "the host is on maintenance in Masakari, which rejects its notifications: check whether it was recovered".to_owned(),
+        Err(why) => format!("the host is on maintenance in Masakari: check whether it was recovered; {why}"),
     }
 }
 
 fn why(unseen: Unseen) -> String {
     match unseen {
         Unseen::Hidden(_) => {
-            "the user may not look whether for this mark: let it list notifications, segments and hosts"
+            "the user may not read whether for this mark: let it list notifications, segments and hosts"
                 .to_owned()
         }
         Unseen::NotNow(outcome) | Unseen::Never(outcome) => {
             let why = outcome.failure().map(|failure| failure.detail.as_str()).unwrap_or_default();
-            format!("it could not be looked up: {why}")
+            format!("it could not be read: {why}")
         }
     }
 }
 
-/// What a question that was not answered means.
+/// What an unanswered question means.
 pub(super) fn unasked(trouble: &Trouble) -> Outcome {
     trouble.outcome().of_a_question()
 }
 
-/// Why a question brought nothing to see. A 401 here is one to a new token, while others of the user are taken: so does
-/// Keystone's middleware answer what the access rules of an application credential leave out.
+/// Why a question found nothing. A 401 to a new token, while other requests are taken, means the access rules of an
+/// application credential: Keystone's middleware answers so.
 pub(super) fn unseen(answer: &Answer) -> Unseen {
     match usual("Masakari", answer, &[]).of_a_question() {
         outcome if matches!(answer.status, 401 | 403) => Unseen::Hidden(outcome),
@@ -168,13 +168,13 @@ mod tests {
         }
     }
 
-    fn told() -> Stored {
+    fn stored() -> Stored {
         let host = marks::host::HostName::parse("compute1").unwrap();
         Stored::read(&body::of_mark(&host, Timestamp::from_seconds(1_784_600_001), &[])).unwrap()
     }
 
     fn of(status: u16, body: &str) -> (&'static str, &'static str) {
-        word(&reply(&Answer::of(status, body, None), Some(&told())))
+        word(&reply(&Answer::of(status, body, None), Some(&stored())))
     }
 
     /// What Masakari shows of a notification of this time.
@@ -202,12 +202,12 @@ mod tests {
         }
     }
 
-    /// S1-16: exactly 202 with this very notification acknowledges. The broken variant takes any 202: that of a web server, of
-    /// half a body, of another notification.
+    /// S1-16: exactly 202 with this very notification acknowledges. The broken variant takes any 202: a web server's,
+    /// half a body, another notification.
     #[test]
     fn only_a_notification_that_is_shown_is_acknowledged() {
         let whole = row("2026-07-21T02:13:21.000000", "NORMAL");
-        let taken = reply(&Answer::of(202, &whole, None), Some(&told()));
+        let taken = reply(&Answer::of(202, &whole, None), Some(&stored()));
         let reference = Some("9b1ebd5c-0000".to_owned());
         assert_eq!(taken, Reply::Ended(Outcome::Acknowledged { reference }));
         let (half, later) = (&whole[..whole.len() - 9], row("2026-07-21T02:13:22Z", "NORMAL"));
@@ -222,9 +222,9 @@ mod tests {
         assert_ne!(careless(202), of(202, "").0, "the broken variant");
     }
 
-    /// A 409 acknowledges only what Masakari shows, or a duplicate of what may have arrived where the user may not look. The
-    /// broken variants take any after an attempt that may have arrived: also of a host that is on maintenance since its last
-    /// recovery, and where the look itself went wrong.
+    /// A 409 acknowledges only a notification that Masakari shows, or a duplicate of what may have arrived if the user
+    /// may not read. The broken variants take any 409 after an attempt that may have arrived: also for a host on
+    /// maintenance since its last recovery, and if the question itself failed.
     #[test]
     fn a_conflict_alone_acknowledges_nothing() {
         let refused = || Outcome::Refused(Failure::new("forbidden", "no"));
@@ -268,7 +268,7 @@ mod tests {
         assert_eq!((cut_off.outcome().as_str(), unasked(&cut_off).as_str()), ("unknown", "retry"));
     }
 
-    /// Only a test may be of a host that does not exist: token, role, policy and database were all asked on the way there.
+    /// Only a test may name a host that does not exist: by then token, role, policy and database have all worked.
     #[test]
     fn a_test_ends_where_its_host_is_unknown() {
         let test = Stored::read(&body::of_test(Timestamp(0))).unwrap();

@@ -1,4 +1,4 @@
-//! The host is back: whether Masakari's maintenance of it is of our own making, and may go. Pure.
+//! The host is back: whether this mark caused Masakari's maintenance of it, so that it may end. Pure.
 
 use std::time::Duration;
 
@@ -9,21 +9,21 @@ use super::confirm;
 use super::lookup::Host;
 use super::row::Row;
 use crate::driver::{Failure, Outcome};
-use crate::openstack::{Answer, told, usual};
+use crate::openstack::{Answer, described, usual};
 
-/// What is sent. No other of the host's fields is touched.
+/// What is sent. It changes no other field of the host.
 pub(super) const CLEARED: &[u8] = br#"{"host": {"on_maintenance": false}}"#;
 
-/// Whether the maintenance may go.
+/// Whether the maintenance may end.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) enum Turn {
     /// It may.
     Clear,
-    /// There is none, or it may not.
+    /// There is none, or it may not end.
     Ended(Outcome),
 }
 
-/// `rows` are the notifications of the host from the time of ours on; one that takes longer than `within` hangs.
+/// `rows` are the host's notifications from the time of ours on; one that takes longer than `within` hangs.
 pub(super) fn turn(host: &Host, rows: &[Row], about: &Stored, within: Duration, now: Timestamp) -> Turn {
     if !host.on_maintenance {
         return Turn::Ended(Outcome::Acknowledged { reference: None });
@@ -37,39 +37,39 @@ pub(super) fn turn(host: &Host, rows: &[Row], about: &Stored, within: Duration, 
         Some(who) => Turn::Ended(Outcome::Rejected(Failure::new(
             "not-ours",
             &format!(
-                "{} is on maintenance in Masakari, and {who}: end that there if the host is well",
+                "{} is on maintenance in Masakari, and {who}: end it there if the host is well",
                 host.name
             ),
         ))),
     }
 }
 
-/// Who put the host on maintenance, if it was not the notification of this mark.
+/// What put the host on maintenance, if not the notification of this mark.
 fn somebody_else(host: &Host, rows: &[Row], about: &Stored) -> Option<String> {
     let is_over = |row: &&Row| matches!(row.status.as_str(), "finished" | "failed");
     if let Some(later) = rows.iter().filter(is_over).find(|row| row.is_failure() && row.is_after(about)) {
-        return Some(format!("a later notification ({}) put it there", later.uuid));
+        return Some(format!("a later notification ({}) set that", later.uuid));
     }
     let ours: Vec<&Row> = rows.iter().filter(|row| row.is(about)).filter(is_over).collect();
     if ours.is_empty() {
-        return Some("no notification of this mark put it there".to_owned());
+        return Some("no notification of this mark set that".to_owned());
     }
-    // Masakari puts the host there before it begins, and ends the notification when it is done.
+    // Masakari sets maintenance before it begins, and ends the notification when it is done.
     let done = ours.iter().filter_map(|row| row.changed).max();
     let is_later = host.changed.zip(done).is_some_and(|(host, done)| host > done);
-    is_later.then(|| "it was changed after its recovery".to_owned())
+    is_later.then(|| "the host was changed after its recovery".to_owned())
 }
 
 /// What came of it.
 pub(super) fn cleared(answer: &Answer, host: &Host) -> Outcome {
     let message = answer.message();
     let says = |kind, advice: &str| {
-        told("Masakari", answer, kind, &format!(" to the end of {}'s maintenance{advice}", host.name))
+        described("Masakari", answer, kind, &format!(" to the end of {}'s maintenance{advice}", host.name))
     };
     match answer.status {
         200 if answer.json()["host"]["on_maintenance"] == false => Outcome::Acknowledged { reference: None },
-        // It is asked again, and says then whether it is.
-        200 => Outcome::Unknown(says("protocol", ", and not what became of it")),
+        // The next attempt asks again, and sees the result.
+        200 => Outcome::Unknown(says("protocol", " and did not show the result")),
         409 if message.contains("in-use") => Outcome::Wait(says("recovering", "")),
         404 if message.starts_with("No host") || message.starts_with("No failover segment") => {
             Outcome::Rejected(says("unknown-host", ""))

@@ -7,8 +7,8 @@ use serde_json::Value;
 
 use crate::event::{NO_HOST, bytes, rfc3339};
 
-/// Masakari takes a notification for a repetition if it has one of the same host from up to 180 s before, or from any time
-/// after: `duplicate_notification_detection_interval`.
+/// Masakari takes a notification for a repetition if it has one of the same host from up to 180 s before, or from any
+/// time after: `duplicate_notification_detection_interval`.
 const APART: i64 = 181;
 
 /// Serialised in the order of its fields.
@@ -33,12 +33,12 @@ struct Payload<'a> {
 }
 
 /// The notification of a host that failed; `earlier` are the times of its earlier marks, oldest first. `host_status` says
-/// that the state of its power is known: without it Masakari takes the notification and does nothing.
+/// that the power state is known: without it Masakari takes the notification and does nothing.
 pub(super) fn of_mark(host: &HostName, generated: Timestamp, earlier: &[Timestamp]) -> Vec<u8> {
     write(host.as_str(), Timestamp::from_seconds(apart(generated, earlier)), "STOPPED", "OFFLINE")
 }
 
-/// A test: of a host that cannot exist, and that is said to have come.
+/// A test: a host that cannot exist, reported as up.
 pub(super) fn of_test(now: Timestamp) -> Vec<u8> {
     write(NO_HOST, now, "STARTED", "ONLINE")
 }
@@ -51,8 +51,8 @@ fn write(hostname: &str, time: Timestamp, event: &str, cluster_status: &str) -> 
     bytes(&Envelope { notification })
 }
 
-/// When a notification says that it was made, in seconds: when its mark was, or so long after what the one before it said
-/// that Masakari does not take it for a repetition. Whoever knows the same marks gets the same time.
+/// A notification's time in seconds: the mark's time, or so long after the previous notification's that Masakari does not
+/// take it for a repetition. The same marks give the same time.
 fn apart(own: Timestamp, earlier: &[Timestamp]) -> i64 {
     let after = |said: Option<i64>, at: &Timestamp| {
         let least = said.map_or(i64::MIN, |said| said.saturating_add(APART));
@@ -114,12 +114,12 @@ mod tests {
             r#""payload":{"event":"STOPPED","cluster_status":"OFFLINE","host_status":"NORMAL"}}}"#
         );
         assert_eq!(String::from_utf8(body.clone()).unwrap(), golden);
-        let told = Stored::read(&body).unwrap();
-        assert_eq!(told.generated_time, "2026-07-21T02:13:21Z");
-        assert!(!told.is_test() && Stored::read(b"{}").is_none());
+        let stored = Stored::read(&body).unwrap();
+        assert_eq!(stored.generated_time, "2026-07-21T02:13:21Z");
+        assert!(!stored.is_test() && Stored::read(b"{}").is_none());
     }
 
-    /// No host has the name of a test, and what it says is no failure.
+    /// No host has the name of a test, and a test reports no failure.
     #[test]
     fn a_test_is_no_failure() {
         let body = of_test(Timestamp(0));
@@ -128,7 +128,7 @@ mod tests {
         assert!(text.contains("STARTED") && text.contains("send-test.invalid") && !text.contains("STOPPED"));
     }
 
-    /// What Masakari does: a later notification counts only if no stored one is younger than it less 180 s.
+    /// What Masakari does: a notification counts only if no stored one is younger than its time less 180 s.
     fn is_duplicate(stored: &[i64], new: i64) -> bool {
         stored.iter().any(|stored| *stored >= new - 180)
     }

@@ -1,4 +1,4 @@
-//! What stands in the way of telling Masakari of hosts, asked without leaving anything there.
+//! What would keep notifications from Masakari, asked without leaving anything there.
 
 use tokio::time::Instant;
 
@@ -6,22 +6,22 @@ use super::lookup::{Host, Hosts, Lookup, too_many};
 use crate::driver::{Failure, Finding, Named};
 use crate::openstack::{Session, WhichName};
 
-/// What Masakari has of each host, if it shows that, behind what came of a notification of a host that does not exist.
+/// Masakari's entry of each host, if it shows them, after the outcome of a notification of a host that does not exist.
 pub(super) async fn findings(
     mut all: Vec<Finding>,
     session: &Session,
     which: WhichName,
     hosts: &[Named],
 ) -> Vec<Finding> {
-    // Where it answers no notification well, it may show its hosts all the same: one role is not the other.
+    // Masakari may show hosts though it takes no notification: one role is not the other.
     if all.iter().any(|finding| finding.why.kind != "forbidden") {
         return all;
     }
-    let look = Lookup::new(session, Instant::now() + session.limit());
-    if let Err(unseen) = look.notifications().await {
+    let lookup = Lookup::new(session, Instant::now() + session.limit());
+    if let Err(unseen) = lookup.notifications().await {
         all.extend(Finding::of(&unseen.outcome()));
     }
-    match look.all().await {
+    match lookup.all().await {
         Ok(known) => all.extend(hosts.iter().filter_map(|host| of_host(which, host, &known))),
         Err(unseen) => all.extend(Finding::of(&unseen.outcome())),
     }
@@ -33,7 +33,7 @@ fn of_host(which: WhichName, host: &Named, known: &Hosts) -> Option<Finding> {
     Some(Finding { host: Some(host.node.clone()), why })
 }
 
-/// Why Masakari would recover nothing of the host of this name.
+/// Why Masakari would recover nothing of this host.
 fn obstacle(name: &str, known: &Hosts) -> Option<Failure> {
     let Some(host) = known.shown.iter().find(|host| host.name == name) else {
         let missing = || Failure::new("unknown-host", &unknown(name, &known.shown));
@@ -47,7 +47,7 @@ fn obstacle(name: &str, known: &Hosts) -> Option<Failure> {
         return Some(Failure::new("segment-disabled", &says));
     }
     let says = format!(
-        "Masakari has {name} (segment {segment}) on maintenance and would take nothing about it: end that if the host is well"
+        "Masakari has {name} (segment {segment}) on maintenance and would reject its notifications: end that if the host is well"
     );
     host.on_maintenance.then(|| Failure::new("maintenance", &says))
 }
@@ -58,15 +58,15 @@ fn unknown(name: &str, known: &[Host]) -> String {
     let label = |name: &str| name.split('.').next().unwrap_or_default().to_ascii_lowercase();
     if let Some(other) = named(&|own| own.eq_ignore_ascii_case(name)) {
         return format!(
-            "Masakari calls it {other} and not {name}, and tells capital letters from small ones: set its name in [hosts.names]"
+            "Masakari has this host as {other}, not {name}, and capital letters count: set its name in [hosts.names]"
         );
     }
     if let Some(other) = named(&|own| label(own) == label(name)) {
         return format!(
-            "Masakari has no host {name}, but one {other}: set host-name, [hosts] domain, or its name in [hosts.names]"
+            "Masakari has no host {name}, but {other}: set host-name, [hosts] domain, or its name in [hosts.names]"
         );
     }
-    format!("Masakari has no host {name} in any segment: add it to one")
+    format!("Masakari has host {name} in no segment: add it to one")
 }
 
 #[cfg(test)]
@@ -95,9 +95,9 @@ mod tests {
             ("c2.x", None),
             ("c3.x", Some(("segment-disabled", "its segment east is disabled"))),
             ("c4.x", Some(("maintenance", "has c4.x (segment east) on maintenance"))),
-            ("c5.x", Some(("unknown-host", "calls it C5.X and not c5.x"))),
-            ("c6.x", Some(("unknown-host", "no host c6.x, but one c6"))),
-            ("c7.x", Some(("unknown-host", "no host c7.x in any segment"))),
+            ("c5.x", Some(("unknown-host", "has this host as C5.X, not c5.x"))),
+            ("c6.x", Some(("unknown-host", "no host c6.x, but c6"))),
+            ("c7.x", Some(("unknown-host", "has host c7.x in no segment"))),
         ] {
             let got = obstacle(name, &known);
             let got = got.as_ref().map(|why| (why.kind, why.detail.as_str()));

@@ -9,31 +9,31 @@ use super::lookup::ago;
 use super::row::Row;
 use crate::driver::{Failure, Outcome};
 
-/// What it means for the mark that Masakari has these notifications of its host. A recovery that takes longer than `within`
-/// hangs: Masakari never goes on with one whose engine died.
-pub(super) fn outcome(rows: &[Row], told: &Stored, within: Duration, now: Timestamp) -> Outcome {
-    let ours = || rows.iter().filter(|row| row.is(told));
+/// What Masakari's notifications of the host mean for the mark. A recovery that takes longer than `within` hangs:
+/// Masakari never resumes one whose engine died.
+pub(super) fn outcome(rows: &[Row], stored: &Stored, within: Duration, now: Timestamp) -> Outcome {
+    let ours = || rows.iter().filter(|row| row.is(stored));
     let is = |wanted: &'static str| move |row: &&Row| row.status == wanted;
-    // Somebody told it once more, after the first had failed.
-    let later = rows.iter().filter(|row| row.is_failure() && row.is_after(told)).find(is("finished"));
+    // Somebody sent it again after the first had failed.
+    let later = rows.iter().filter(|row| row.is_failure() && row.is_after(stored)).find(is("finished"));
     if let Some(row) = later {
         return finished(row);
     }
-    // Two controllers may have told it at the same moment, and Masakari may have taken both.
+    // Two controllers may have sent it at the same moment, and Masakari may have taken both.
     if let Some(row) = ours().find(|row| row.is_open()) {
-        return open(row, told, within, now);
+        return open(row, stored, within, now);
     }
     let over = |word| ours().find(is(word));
     if let Some(row) = over("finished") {
         return finished(row);
     }
     match over("failed").or_else(|| over("ignored")).or_else(|| ours().next()) {
-        Some(row) => Outcome::Rejected(failure(row, told)),
+        Some(row) => Outcome::Rejected(failure(row, stored)),
         None => Outcome::Rejected(Failure::new(
             "not-found",
             &format!(
-                "Masakari has no such notification of {}: see there whether it recovered the host",
-                told.host
+                "Masakari does not have the notification of {}: check there whether it recovered the host",
+                stored.host
             ),
         )),
     }
@@ -44,26 +44,26 @@ fn finished(row: &Row) -> Outcome {
 }
 
 /// What an unfinished notification means.
-pub(super) fn open(row: &Row, told: &Stored, within: Duration, now: Timestamp) -> Outcome {
+pub(super) fn open(row: &Row, stored: &Stored, within: Duration, now: Timestamp) -> Outcome {
     let since = ago(row.created.unwrap_or(row.generated), now);
-    let (uuid, status, host) = (&row.uuid, &row.status, &told.host);
+    let (uuid, status, host) = (&row.uuid, &row.status, &stored.host);
     if Duration::from_secs(since) <= within {
         let says = format!("Masakari recovers {host}: its notification {uuid} is {status}");
         return Outcome::Wait(Failure::new("recovering", &says));
     }
     let says = format!(
-        "Masakari does not come to an end with {host}: its notification {uuid} is {status} since {since} s: look at its engine, and evacuate by hand what is still there"
+        "Masakari does not finish {host}: notification {uuid} is {status} for {since} s; check Masakari's engine, and evacuate the rest by hand"
     );
     Outcome::Rejected(Failure::new("recovery-hangs", &says))
 }
 
-fn failure(row: &Row, told: &Stored) -> Failure {
-    let (uuid, host) = (&row.uuid, &told.host);
+fn failure(row: &Row, stored: &Stored) -> Failure {
+    let (uuid, host) = (&row.uuid, &stored.host);
     match row.status.as_str() {
         "failed" => Failure::new(
             "recovery-failed",
             &format!(
-                "Masakari failed to recover {host}: see `openstack notification show {uuid}`, and evacuate by hand what is still there"
+                "Masakari failed to recover {host}: see `openstack notification show {uuid}`, and evacuate the rest by hand"
             ),
         ),
         "ignored" => Failure::new(
@@ -75,7 +75,7 @@ fn failure(row: &Row, told: &Stored) -> Failure {
         _ => Failure::new(
             "recovery-unclear",
             &format!(
-                "Masakari has another word for what became of notification {uuid} of {host} than is known here"
+                "Masakari shows an unknown status for notification {uuid} of {host}: check there whether it recovered the host"
             ),
         ),
     }
@@ -88,7 +88,7 @@ mod tests {
     const AT: i64 = 1_784_600_001;
     const WITHIN: Duration = Duration::from_secs(1800);
 
-    fn told() -> Stored {
+    fn stored() -> Stored {
         let body = super::super::body::of_mark(
             &marks::host::HostName::parse("c1").unwrap(),
             Timestamp::from_seconds(AT),
@@ -99,12 +99,19 @@ mod tests {
 
     fn row(after: i64, status: &str) -> Row {
         let (uuid, status, generated) = (format!("a{after}"), status.to_owned(), AT + after);
-        Row { uuid, status, payload: told().payload, generated, created: Some(AT + after + 5), changed: None }
+        Row {
+            uuid,
+            status,
+            payload: stored().payload,
+            generated,
+            created: Some(AT + after + 5),
+            changed: None,
+        }
     }
 
     /// The outcome and its word, after so many seconds.
     fn of(rows: &[Row], after: i64) -> (&'static str, &'static str) {
-        let outcome = outcome(rows, &told(), WITHIN, Timestamp::from_seconds(AT + after));
+        let outcome = outcome(rows, &stored(), WITHIN, Timestamp::from_seconds(AT + after));
         (outcome.as_str(), outcome.failure().map_or("", |failure| failure.kind))
     }
 
@@ -122,12 +129,12 @@ mod tests {
             assert_eq!((of(&[row(0, status)], 60), of(&[row(0, status)], 7200)), (soon, late), "{status}");
         }
         assert_eq!(of(&[], 60), ("rejected", "not-found"));
-        assert_eq!(of(&[row(0, "new")], 1805).0, "wait", "from when Masakari took it");
+        assert_eq!(of(&[row(0, "new")], 1805).0, "wait", "the time counts from when Masakari took it");
         assert_eq!(of(&[row(0, "new")], 1806).0, "rejected");
         assert_eq!(of(&[row(0, "new")], -3600).0, "wait", "a clock that is slow");
     }
 
-    /// Both of two that were taken at once count; the broken variant looks at the first.
+    /// Both of two that were taken at once count; the broken variant reads the first alone.
     #[test]
     fn a_recovery_is_over_when_all_of_ours_are() {
         let both = |one, other| of(&[row(0, one), row(0, other)], 60);
@@ -138,7 +145,7 @@ mod tests {
         assert_eq!(of(&[row(0, "finished")], 60).0, "acknowledged", "the broken variant");
     }
 
-    /// An operator tells it again, and that is finished.
+    /// An operator sends it again, and that one is finished.
     #[test]
     fn a_later_recovery_of_the_host_will_do() {
         assert_eq!(of(&[row(0, "failed"), row(600, "finished")], 900).0, "acknowledged");

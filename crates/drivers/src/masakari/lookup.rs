@@ -1,4 +1,4 @@
-//! What Masakari has: its segments with their hosts, and its notifications of a host. It is only asked here.
+//! What Masakari has: its segments with their hosts, and its notifications of a host. Nothing is changed here.
 
 use std::collections::BTreeSet;
 
@@ -12,21 +12,21 @@ use super::row::{Row, Unseen, time, uuid};
 use crate::driver::{Failure, Outcome};
 use crate::openstack::{Answer, Ask, INSTANCE_HA, Session};
 
-/// The oldest entries of a list first; else it begins with the newest. Masakari gives no more of it at once than its
-/// `osapi_max_limit`, which it does not tell, and what it takes as a `marker` is another thing in each release. But a list
-/// whose two ends are the same is whole.
+/// Lists the oldest entries first; by default the newest come first. Masakari gives at most `osapi_max_limit` entries at
+/// once and does not show that limit, and `marker` means another thing in each release. But a list whose two ends are the
+/// same is whole.
 const OLDEST_FIRST: (&str, &str) = ("sort_dir", "asc");
 const SEGMENTS: &str = "/segments";
-/// From this version on a segment says whether it is enabled.
+/// From this version on a segment shows whether it is enabled.
 const WITH_ENABLED: &str = "instance-ha 1.2";
 
-/// A group of hosts that stand in for each other.
+/// A group of hosts that replace each other.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct Segment {
     pub(super) uuid: String,
     /// For people.
     pub(super) name: String,
-    /// Of one that is not, notifications are taken and ignored. An older Masakari does not say.
+    /// Masakari takes and ignores notifications of a disabled segment. An older Masakari does not show this.
     pub(super) enabled: Option<bool>,
 }
 
@@ -44,7 +44,7 @@ pub(super) struct Host {
     pub(super) uuid: String,
     pub(super) name: String,
     pub(super) on_maintenance: bool,
-    /// When anything of it was changed last; whole seconds.
+    /// When the entry was changed last; whole seconds.
     pub(super) changed: Option<i64>,
 }
 
@@ -57,10 +57,10 @@ pub(super) struct Hosts {
 }
 
 impl Hosts {
-    /// The host of this name, to the letter.
+    /// The host of exactly this name.
     ///
     /// # Errors
-    /// It may be one that is not shown.
+    /// The host may be one that is not shown.
     fn named(self, name: &str) -> Result<Option<Host>, Unseen> {
         match self.shown.into_iter().find(|host| host.name == name) {
             None if !self.is_whole => Err(Unseen::Never(Outcome::Rejected(too_many(name)))),
@@ -75,7 +75,7 @@ struct List {
     is_whole: bool,
 }
 
-/// One look at Masakari, until `end`.
+/// Questions to Masakari, until `end`.
 pub(super) struct Lookup<'s> {
     session: &'s Session,
     end: Instant,
@@ -86,38 +86,38 @@ impl<'s> Lookup<'s> {
         Self { session, end }
     }
 
-    /// The name of the notification that was told, if Masakari has it.
+    /// The id of the stored notification, if Masakari has it.
     ///
     /// # Errors
-    /// It could not be learnt.
-    pub(super) async fn find(&self, told: &Stored) -> Result<Option<String>, Unseen> {
-        let Some(host) = self.host(&told.host).await? else { return Ok(None) };
-        let rows = self.since(&host, told).await?;
-        Ok(rows.into_iter().find(|row| row.is(told)).map(|row| row.uuid))
+    /// The answer is unknown.
+    pub(super) async fn find(&self, stored: &Stored) -> Result<Option<String>, Unseen> {
+        let Some(host) = self.host(&stored.host).await? else { return Ok(None) };
+        let rows = self.since(&host, stored).await?;
+        Ok(rows.into_iter().find(|row| row.is(stored)).map(|row| row.uuid))
     }
 
-    /// The notifications of a host from the time of this one on. If this one is not among them, Masakari does not have it.
+    /// The host's notifications from the time of this one on. If this one is not among them, Masakari does not have it.
     ///
     /// # Errors
-    /// They could not be learnt.
-    pub(super) async fn since(&self, host: &Host, told: &Stored) -> Result<Vec<Row>, Unseen> {
+    /// The answer is unknown.
+    pub(super) async fn since(&self, host: &Host, stored: &Stored) -> Result<Vec<Row>, Unseen> {
         let query = [
             ("type", "COMPUTE_HOST"),
             ("source_host_uuid", host.uuid.as_str()),
-            ("generated-since", told.generated_time.as_str()),
+            ("generated-since", stored.generated_time.as_str()),
         ];
         let newest = self.list("/notifications", &query, "notifications", None).await?;
         let rows = rows(&newest, host)?;
-        if rows.iter().any(|row| row.is(told)) {
+        if rows.iter().any(|row| row.is(stored)) {
             return Ok(rows);
         }
         let oldest = [&query[..], &[OLDEST_FIRST]].concat();
         let oldest = self.list("/notifications", &oldest, "notifications", None).await?;
         let List { entries, is_whole } = joined(newest, oldest, "notification_uuid");
         let rows = self::rows(&entries, host)?;
-        match is_whole || rows.iter().any(|row| row.is(told)) {
+        match is_whole || rows.iter().any(|row| row.is(stored)) {
             true => Ok(rows),
-            false => Err(Unseen::Never(Outcome::Rejected(too_many(&told.host)))),
+            false => Err(Unseen::Never(Outcome::Rejected(too_many(&stored.host)))),
         }
     }
 
@@ -129,10 +129,10 @@ impl<'s> Lookup<'s> {
         self.list("/notifications", &[("limit", "1")], "notifications", None).await.map(|_| ())
     }
 
-    /// The host of this name, to the letter.
+    /// The host of exactly this name.
     ///
     /// # Errors
-    /// It could not be learnt.
+    /// The answer is unknown.
     pub(super) async fn host(&self, name: &str) -> Result<Option<Host>, Unseen> {
         for segment in segments(&self.list(SEGMENTS, &[], "segments", None).await?)? {
             let hosts = hosts(&self.list(&segment.hosts(), &[], "hosts", None).await?, &segment)?;
@@ -140,7 +140,7 @@ impl<'s> Lookup<'s> {
                 return Ok(Some(found));
             }
         }
-        // It is looked for among all before it counts as missing.
+        // It counts as missing only after it was searched among all.
         let all = self.both_ends(SEGMENTS, "segments", None).await?;
         self.hosts_of(&all).await?.named(name)
     }
@@ -148,7 +148,7 @@ impl<'s> Lookup<'s> {
     /// Every host of every segment.
     ///
     /// # Errors
-    /// They could not be learnt.
+    /// The answer is unknown.
     pub(super) async fn all(&self) -> Result<Hosts, Unseen> {
         // A Masakari that does not know this version refuses it.
         let segments = match self.both_ends(SEGMENTS, "segments", Some(WITH_ENABLED)).await {
@@ -192,7 +192,7 @@ fn entries(answer: &Answer, key: &str) -> Result<Vec<Value>, Unseen> {
     if answer.status != 200 {
         return Err(answer::unseen(answer));
     }
-    // An answer that was cut off may look whole to HTTP.
+    // An answer that was cut off may seem whole to HTTP.
     let body: Value = serde_json::from_slice(&answer.body).map_err(|_| cut_off())?;
     match &body[key] {
         Value::Array(rows) => Ok(rows.clone()),
@@ -236,26 +236,26 @@ fn host(entry: &Value, segment: &Segment) -> Option<Host> {
     })
 }
 
-/// How long ago it was, in seconds; nothing where its clock is ahead of ours.
+/// How long ago it was, in seconds; 0 if its clock is ahead of ours.
 pub(super) fn ago(since: i64, now: Timestamp) -> u64 {
     u64::try_from(now.seconds().saturating_sub(since)).unwrap_or_default()
 }
 
 fn cut_off() -> Unseen {
-    Unseen::NotNow(Outcome::Retry(Failure::new("unavailable", "Masakari gave half an answer to a question")))
+    Unseen::NotNow(Outcome::Retry(Failure::new("unavailable", "Masakari's answer was cut off")))
 }
 
 fn strange() -> Unseen {
     Unseen::Never(Outcome::Refused(Failure::new(
         "misconfigured",
-        "Masakari's answer to a question is none of Masakari: check what the catalog, or endpoint, names",
+        "the answer is not Masakari's: check what the catalog, or endpoint, names",
     )))
 }
 
-/// Whether Masakari has it cannot be said.
+/// It is unknown whether Masakari has it.
 pub(super) fn too_many(host: &str) -> Failure {
     let says = format!(
-        "Masakari has more segments, hosts or notifications than it lists at once, and does not show that of {host}: raise its osapi_max_limit"
+        "Masakari lists too few entries at once and does not show those of {host}: raise its osapi_max_limit"
     );
     Failure::new("not-shown", &says)
 }
@@ -278,30 +278,30 @@ mod tests {
 
     #[test]
     fn times_are_compared_whatever_their_form() {
-        let told = Stored::read(BODY).unwrap();
-        for stored in [
+        let stored = Stored::read(BODY).unwrap();
+        for form in [
             "2026-07-21T02:13:21.000000",
             "2026-07-21T02:13:21",
             "2026-07-21T02:13:21Z",
             "2026-07-21T04:13:21+02:00",
         ] {
-            let row = of(stored, "NORMAL").unwrap();
-            assert!(row.is(&told) && !row.is_after(&told), "{stored}");
+            let row = of(form, "NORMAL").unwrap();
+            assert!(row.is(&stored) && !row.is_after(&stored), "{form}");
         }
         let later = of("2026-07-21T02:13:22.000000", "NORMAL").unwrap();
-        assert!(!later.is(&told) && later.is_after(&told));
+        assert!(!later.is(&stored) && later.is_after(&stored));
         assert!(of("soon", "NORMAL").is_none() && of("", "NORMAL").is_none());
     }
 
     /// Another monitor's notification of the same second is not ours, and Masakari may ignore it.
     #[test]
     fn another_payload_is_another_notification() {
-        let (told, other) = (Stored::read(BODY).unwrap(), of("2026-07-21T02:13:21", "UNKNOWN").unwrap());
-        assert!(!other.is(&told));
-        assert!(other.is_failure(), "the broken variant looks at the event alone");
+        let (stored, other) = (Stored::read(BODY).unwrap(), of("2026-07-21T02:13:21", "UNKNOWN").unwrap());
+        assert!(!other.is(&stored));
+        assert!(other.is_failure(), "the broken variant checks the event alone");
     }
 
-    /// What a list says becomes a path.
+    /// A value of a list becomes a path.
     #[test]
     fn a_name_that_is_no_uuid_is_none() {
         for strange in [json!(""), json!("../x"), json!("a".repeat(37)), json!(7), json!(null)] {
@@ -310,7 +310,7 @@ mod tests {
         assert!(uuid(&json!("b6165712-0000-4000-8000-000000000001")).is_some());
     }
 
-    /// The broken variant counts: a list of as many entries as fit looks whole, or a whole one does not.
+    /// The broken variant counts entries: a list that is full seems whole, or a whole one does not.
     #[test]
     fn a_list_is_whole_when_its_ends_are_the_same() {
         let of = |newest: &[u8], oldest: &[u8]| {
@@ -320,7 +320,7 @@ mod tests {
         };
         assert_eq!(of(&[], &[]), (0, true));
         assert_eq!(of(&[3, 2, 1], &[1, 2, 3]), (3, true));
-        assert_eq!(of(&[3, 2], &[1, 2]), (3, false), "nobody knows what is between them");
+        assert_eq!(of(&[3, 2], &[1, 2]), (3, false), "what is between them is unknown");
         assert_eq!(of(&[4, 3], &[1, 2]), (4, false));
         let full = 2;
         assert_ne!([3, 2, 1].len() < full, of(&[3, 2, 1], &[1, 2, 3]).1, "the broken variant");

@@ -1,4 +1,4 @@
-//! A notification as Masakari has it, and why one is not known.
+//! A notification as Masakari has it, and why one is unknown.
 
 use serde_json::Value;
 
@@ -6,19 +6,19 @@ use super::body::Stored;
 use crate::driver::Outcome;
 use crate::openstack::seconds;
 
-/// Why it is not known.
+/// Why it is unknown.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) enum Unseen {
-    /// Masakari did not say, and may the next time.
+    /// Masakari did not answer, and may the next time.
     NotNow(Outcome),
-    /// The user may not look.
+    /// The user may not read it.
     Hidden(Outcome),
-    /// It does not show it, however often it is asked.
+    /// Masakari never shows it.
     Never(Outcome),
 }
 
 impl Unseen {
-    /// What it means where nothing else was asked.
+    /// The outcome if nothing else was asked.
     pub(super) fn outcome(self) -> Outcome {
         match self {
             Self::NotNow(outcome) | Self::Hidden(outcome) | Self::Never(outcome) => outcome,
@@ -32,7 +32,7 @@ pub(super) struct Row {
     pub(super) uuid: String,
     pub(super) status: String,
     pub(super) payload: Value,
-    /// What it says of itself; whole seconds.
+    /// Its own time; whole seconds.
     pub(super) generated: i64,
     /// When Masakari took it.
     pub(super) created: Option<i64>,
@@ -53,12 +53,12 @@ impl Row {
         })
     }
 
-    /// Whether it is the one that was told.
-    pub(super) fn is(&self, told: &Stored) -> bool {
-        Some(self.generated) == seconds(&told.generated_time) && self.payload == told.payload
+    /// Whether it is the stored notification.
+    pub(super) fn is(&self, stored: &Stored) -> bool {
+        Some(self.generated) == seconds(&stored.generated_time) && self.payload == stored.payload
     }
 
-    /// Whether it tells of a failure.
+    /// Whether it reports a failure.
     pub(super) fn is_failure(&self) -> bool {
         self.payload["event"] == "STOPPED"
     }
@@ -68,9 +68,9 @@ impl Row {
         matches!(self.status.as_str(), "new" | "running" | "error")
     }
 
-    /// Whether it is of a later time than the one that was told.
-    pub(super) fn is_after(&self, told: &Stored) -> bool {
-        seconds(&told.generated_time).is_some_and(|told| self.generated > told)
+    /// Whether it is later than the stored notification.
+    pub(super) fn is_after(&self, stored: &Stored) -> bool {
+        seconds(&stored.generated_time).is_some_and(|stored| self.generated > stored)
     }
 }
 

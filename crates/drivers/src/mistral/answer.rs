@@ -3,33 +3,33 @@
 use serde_json::Value;
 
 use crate::driver::{Failure, LOCKED_OUT, Outcome};
-use crate::openstack::{Answer, told, usual};
+use crate::openstack::{Answer, described, usual};
 use crate::web::{Meaning, Pause};
 
 /// Who is asked, for people.
 const WHO: &str = "Mistral";
 
-/// What a route gives Mistral is the input alone.
+/// A route gives Mistral nothing but the input.
 static DELTAS: &[Meaning] =
     &[Meaning::of(|status| status == 400, Outcome::Rejected, "rejected", Pause::Usual)
         .saying(": it does not take this: check input and the workflow")];
 
-/// What the start of an execution came to. Its id is the mark's: whatever was open, Mistral starts no second one.
+/// How the start of an execution ended. Its id is the mark's: whatever was open, Mistral starts no second one.
 pub(super) fn started(answer: &Answer, id: &str) -> Outcome {
     match answer.status {
         201 if answer.json()["id"] == id => shown(&answer.json()["state"], id),
-        201 => Outcome::Unknown(says(answer, "protocol", " and did not show the execution of this mark")),
+        201 => Outcome::Unknown(says(answer, "protocol", " and did not show this mark's execution")),
         _ if is_without_workflow(answer) => no_workflow(answer),
         _ => usual(WHO, answer, DELTAS),
     }
 }
 
-/// What became of the mark's execution so far: a repetition gets the first one, which may be over by then.
+/// The state of the mark's execution: a repetition shows the first execution, which may have ended.
 fn shown(state: &Value, id: &str) -> Outcome {
     match state.as_str() {
         Some(state @ ("ERROR" | "CANCELLED")) => {
             let why = format!(
-                "the execution of this mark is in {state}: rerun it in Mistral, or evacuate by hand and end the mark"
+                "this mark's execution is in {state}: rerun it in Mistral, or evacuate by hand and end the mark"
             );
             Outcome::Rejected(Failure::new("execution-failed", &why))
         }
@@ -37,7 +37,7 @@ fn shown(state: &Value, id: &str) -> Outcome {
     }
 }
 
-/// What a look at the workflow came to, which starts nothing and leaves nothing open.
+/// What a question for the workflow found. It starts nothing and leaves nothing open.
 pub(super) fn found(answer: &Answer) -> Outcome {
     match answer.status {
         200 if answer.json()["id"].is_string() => Outcome::Acknowledged { reference: None },
@@ -48,15 +48,15 @@ pub(super) fn found(answer: &Answer) -> Outcome {
 }
 
 fn says(answer: &Answer, kind: &'static str, advice: &str) -> Failure {
-    told(WHO, answer, kind, advice)
+    described(WHO, answer, kind, advice)
 }
 
-/// An engine whose errors the API cannot read as its own is a 500 with the same words: nothing was started then either.
+/// If the API cannot read the engine's error, it answers 500 with the same words: nothing was started then either.
 fn is_without_workflow(answer: &Answer) -> bool {
     matches!(answer.status, 404 | 500) && answer.message().contains("Workflow not found [")
 }
 
-/// Whoever creates it does not say so here.
+/// The alerter is not notified when somebody creates the workflow.
 fn no_workflow(answer: &Answer) -> Outcome {
     let advice = ": create the workflow in the user's project, or correct workflow and namespace";
     Outcome::Refused(says(answer, "misconfigured", advice).or_after(LOCKED_OUT))
@@ -78,7 +78,7 @@ mod tests {
     }
 
     #[test]
-    fn a_look_leaves_nothing_open() {
+    fn a_question_leaves_nothing_open() {
         for status in 0..=1000 {
             let expected = match usual(status) {
                 ("unknown", kind) => ("retry", kind),
@@ -103,7 +103,7 @@ mod tests {
         assert_eq!(find(200, &body(ID)).words(), ("acknowledged", ""));
     }
 
-    /// S1-16: nobody hears of it otherwise. The broken variant goes by the id alone.
+    /// S1-16: nobody would notice otherwise. The broken variant goes by the id alone.
     #[test]
     fn an_execution_that_failed_meanwhile_is_no_success() {
         let body = |state: &str| format!(r#"{{"id": "{ID}", "workflow_name": "w", "state": "{state}"}}"#);
@@ -141,7 +141,7 @@ mod tests {
         assert!(outcome.failure().unwrap().detail.contains("missing=['host']"));
     }
 
-    /// Mistral gives the whole token back.
+    /// Mistral's answer contains the whole token.
     #[test]
     fn a_refused_token_is_not_shown() {
         let body = r#"{"code": 401, "title": "Unauthorized", "description": "Failed to validate access token: t0ken"}"#;

@@ -11,10 +11,10 @@ use super::input::Input;
 use super::template::Template;
 use crate::event::{TimeFormat, bytes};
 
-/// Mistral's databases have room for a description of so many characters.
+/// The longest description that Mistral's databases take, in characters.
 const LONGEST: usize = 255;
 
-/// Which workflow. Serialised in the order of its fields.
+/// A workflow. Serialised in the order of its fields.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub(super) struct Workflow {
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -26,7 +26,7 @@ pub(super) struct Workflow {
 }
 
 impl Workflow {
-    /// A workflow by its name, or by what is a UUID.
+    /// A workflow by its name, or by its UUID.
     pub(super) fn of(workflow: String, namespace: Option<String>) -> Self {
         let is_id = MarkId::parse(&workflow).is_ok();
         let (id, name) = if is_id { (Some(workflow), None) } else { (None, Some(workflow)) };
@@ -38,7 +38,7 @@ impl Workflow {
         self.workflow_id.as_deref().or(self.workflow_name.as_deref()).unwrap_or_default()
     }
 
-    /// Where it is looked for.
+    /// Its path in the API.
     pub(super) fn path(&self) -> String {
         let mut path = "/workflows/".to_owned();
         for byte in self.shown().bytes() {
@@ -52,7 +52,7 @@ impl Workflow {
         path
     }
 
-    /// The namespace that it is looked for in.
+    /// Its namespace.
     pub(super) fn query(&self) -> Vec<(&str, &str)> {
         self.workflow_namespace.iter().map(|namespace| ("namespace", namespace.as_str())).collect()
     }
@@ -69,7 +69,7 @@ struct Execution<'a> {
     description: Option<String>,
 }
 
-/// What no Mistral ever sees: it has to be there, and that is all.
+/// Mistral never gets its value: it only has to be there.
 #[derive(Serialize)]
 struct Test<'a> {
     id: &'a MarkId,
@@ -91,7 +91,7 @@ pub(super) fn of_mark(
     bytes(&Execution { id: &mark.id, workflow, input, description })
 }
 
-/// A test of a workflow, which does not start it.
+/// A test of a workflow. It does not start it.
 pub(super) fn of_test(id: &MarkId, workflow: &Workflow) -> Vec<u8> {
     bytes(&Test { id, workflow, test: true })
 }
@@ -99,7 +99,7 @@ pub(super) fn of_test(id: &MarkId, workflow: &Workflow) -> Vec<u8> {
 /// What a stored body says.
 #[derive(Debug, PartialEq, Eq, Deserialize)]
 pub(super) struct Stored {
-    /// Of the mark, and of its execution.
+    /// The mark's id, which is the execution's.
     pub(super) id: String,
     #[serde(flatten)]
     pub(super) workflow: Workflow,
@@ -109,10 +109,10 @@ pub(super) struct Stored {
 }
 
 impl Stored {
-    /// Reads it; `None` if it is no message of such a route.
+    /// Reads it; `None` if this driver did not make it.
     pub(super) fn read(body: &[u8]) -> Option<Self> {
-        let told: Self = serde_json::from_slice(body).ok()?;
-        (!told.workflow.shown().is_empty()).then_some(told)
+        let stored: Self = serde_json::from_slice(body).ok()?;
+        (!stored.workflow.shown().is_empty()).then_some(stored)
     }
 }
 
@@ -133,7 +133,7 @@ mod tests {
         String::from_utf8(body).unwrap()
     }
 
-    /// S0-27, S1-43: an execution under the mark's id, with what the seed's script gives to its workflow.
+    /// S0-27, S1-43: an execution under the mark's id, with the input of the seed's script.
     #[test]
     fn the_body_is_an_execution_with_the_marks_id() {
         let golden = concat!(
@@ -155,14 +155,14 @@ mod tests {
         assert!(long.contains(&"ä".repeat(255)) && !long.contains(&"ä".repeat(256)));
     }
 
-    /// No Mistral takes a test for an execution, and it has no input to act on.
+    /// Mistral takes no test for an execution, and a test has no input to act on.
     #[test]
     fn a_test_starts_nothing() {
         let workflow = by("host-evacuate", Some("ops"));
-        let told = Stored::read(&of_test(&mark().id, &workflow)).unwrap();
-        assert!(told.test && told.workflow == workflow);
-        let told = Stored::read(body(&workflow, None).as_bytes()).unwrap();
-        assert!(!told.test && told.id == mark().id.to_string());
+        let stored = Stored::read(&of_test(&mark().id, &workflow)).unwrap();
+        assert!(stored.test && stored.workflow == workflow);
+        let stored = Stored::read(body(&workflow, None).as_bytes()).unwrap();
+        assert!(!stored.test && stored.id == mark().id.to_string());
         let text = String::from_utf8(of_test(&mark().id, &workflow)).unwrap();
         assert!(!text.contains("input") && !text.contains("Compute1"));
     }

@@ -1,4 +1,4 @@
-//! What a workflow is given: a table of the configuration, with templates for its texts. Pure.
+//! A workflow's input: a table of the configuration, with templates for its texts. Pure.
 
 use std::collections::BTreeMap;
 
@@ -10,7 +10,7 @@ use toml::de::DeValue;
 use super::template::Template;
 use crate::event::TimeFormat;
 
-/// What a workflow is given, by name.
+/// A workflow's input, by name.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Input(BTreeMap<String, Part>);
 
@@ -23,7 +23,7 @@ enum Part {
 }
 
 impl Default for Input {
-    /// As `fence_evacuate.py` gives it to its workflow.
+    /// The input that `fence_evacuate.py` gives its workflow.
     fn default() -> Self {
         let text = |text: &str| Part::Text(Template::parse(text).expect("these are known placeholders"));
         let search = Self([("host".to_owned(), text("{hostname}"))].into());
@@ -41,7 +41,7 @@ impl Input {
             for value in &entry.values {
                 match Part::read(value.value) {
                     _ if entry.table.is_some() => {
-                        table.complain_at(value.place, "is a table elsewhere, and cannot be a value too");
+                        table.complain_at(value.place, "is also a table, and cannot be a value too");
                     }
                     Ok(read) => part = Some(read),
                     Err(why) => table.complain_at(value.place, why),
@@ -52,7 +52,7 @@ impl Input {
         Self(parts)
     }
 
-    /// Filled in.
+    /// The input for a mark.
     pub(super) fn value(&self, mark: &Mark, times: TimeFormat) -> Value {
         let filled = |(key, part): (&String, &Part)| (key.clone(), part.value(mark, times));
         Value::Object(self.0.iter().map(filled).collect())
@@ -88,7 +88,7 @@ impl Part {
             DeValue::Datetime(_) => None,
         };
         let why =
-            "must be what JSON has: text, a number that is not too large, true or false, a list or a table";
+            "must be a JSON value: text, a number that is not too large, true or false, a list or a table";
         plain.map(Self::Plain).ok_or_else(|| why.to_owned())
     }
 

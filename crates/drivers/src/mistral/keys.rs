@@ -1,4 +1,4 @@
-//! The keys of `[mistral.NAME]`: what is wrong with them is said before anything runs.
+//! The keys of `[mistral.NAME]`. All errors are found before anything runs.
 
 use site::Section;
 
@@ -7,7 +7,7 @@ use super::template::Template;
 use crate::event::TimeFormat;
 use crate::openstack;
 
-/// Mistral's databases have room for a name of so many characters.
+/// The longest name that Mistral's databases take, in characters.
 const LONGEST: usize = 255;
 
 /// What a `mistral` route is made of.
@@ -17,18 +17,18 @@ pub struct Options {
     pub cloud: openstack::CloudOptions,
     /// The workflow's name or UUID.
     pub workflow: String,
-    /// Where it is looked for, if not in the default namespace.
+    /// Its namespace, if not the default one.
     pub namespace: Option<String>,
-    /// What it is given.
+    /// Its input.
     pub input: Input,
-    /// What its execution is called.
+    /// The description of its execution.
     pub description: Option<Template>,
     /// How times are written in both.
     pub time_format: TimeFormat,
 }
 
 impl Options {
-    /// A workflow of this cloud, with nothing but defaults.
+    /// A workflow of this cloud, with defaults alone.
     pub fn of(cloud: openstack::CloudOptions, workflow: &str) -> Self {
         let workflow = workflow.to_owned();
         let input = Input::default();
@@ -41,7 +41,7 @@ pub(super) fn read(table: &mut Section<'_, '_>) -> Option<Options> {
     let options = options(table);
     if !table.has("workflow") {
         let title = table.title().to_owned();
-        table.missing(format!("[{title}] has no workflow: set it to the name of the one to start"));
+        table.missing(format!("[{title}] has no workflow: set it to the name of the workflow to start"));
     }
     options.filter(|_| table.is_sound())
 }

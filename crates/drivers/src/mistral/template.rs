@@ -1,4 +1,4 @@
-//! Texts of the configuration that are filled in with what is known of a mark. Pure.
+//! Texts of the configuration that are filled in for a mark. Pure.
 
 use marks::mark::Mark;
 use serde_json::Value;
@@ -15,7 +15,7 @@ enum Piece {
     Field(Field),
 }
 
-/// What is known of a mark.
+/// What a template can show of a mark.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Field {
     Id,
@@ -40,7 +40,7 @@ impl Template {
     /// Reads it.
     ///
     /// # Errors
-    /// One sentence without anything of the text.
+    /// One sentence without any part of the text.
     pub fn parse(text: &str) -> Result<Self, String> {
         let mut pieces = Vec::new();
         let mut plain = String::new();
@@ -64,7 +64,7 @@ impl Template {
         Ok(Self(pieces))
     }
 
-    /// Filled in. What is nothing but one placeholder keeps its type: a number, or true or false.
+    /// The value for a mark. A text that is one placeholder alone keeps its type: a number, or true or false.
     pub(super) fn value(&self, mark: &Mark, times: TimeFormat) -> Value {
         match self.0.as_slice() {
             [Piece::Field(field)] => field.value(mark, times),
@@ -72,7 +72,7 @@ impl Template {
         }
     }
 
-    /// Filled in, as a text.
+    /// The same as a text.
     pub(super) fn text(&self, mark: &Mark, times: TimeFormat) -> String {
         let shown = |piece: &Piece| match piece {
             Piece::Text(text) => text.clone(),
@@ -85,7 +85,7 @@ impl Template {
     }
 }
 
-/// The placeholder that a text begins with, and what comes behind it.
+/// The placeholder at the beginning of a text, and the rest behind it.
 fn field(text: &str) -> Option<(Field, &str)> {
     let (name, after) = text.strip_prefix('{')?.split_once('}')?;
     let (_, field) = FIELDS.iter().find(|(known, _)| *known == name)?;
@@ -122,7 +122,7 @@ mod tests {
         Template::parse(text).unwrap().value(&mark(), times)
     }
 
-    /// The broken variant makes a text of everything: a workflow takes "false" for true.
+    /// The broken variant makes everything a text: a workflow takes "false" for true.
     #[test]
     fn a_placeholder_alone_keeps_its_type() {
         for (text, expected) in [
@@ -155,7 +155,7 @@ mod tests {
     }
 
     proptest! {
-        /// What has its braces doubled comes out as it was.
+        /// A text with its braces doubled comes out unchanged.
         #[test]
         fn any_text_can_be_said(text in ".{0,60}") {
             let doubled = text.replace('{', "{{").replace('}', "}}");

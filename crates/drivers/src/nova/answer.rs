@@ -8,10 +8,11 @@ use serde::Deserialize;
 use super::change::Change;
 use super::service::{BINARY, Service, VERSION};
 use crate::driver::{Failure, Outcome};
-use crate::openstack::{Answer, Trouble, is_uuid, told, usual};
+use crate::openstack::{Answer, Trouble, described, is_uuid, usual};
 use crate::web::{Meaning, Pause};
 
-/// Evacuations end when nova-compute is started again on the host that they left, and that is asked for again so often.
+/// How often Nova is asked whether evacuations have ended. They end when nova-compute starts again on the host that they
+/// left.
 const EVACUATIONS: Duration = Duration::from_secs(60);
 /// Who is asked, for people.
 const WHO: &str = "Nova";
@@ -27,7 +28,7 @@ struct Changed {
     service: Shown,
 }
 
-/// As this version of the API shows a service, and no older one.
+/// A service in this version of the API. Older ones show it differently.
 #[derive(Debug, Deserialize)]
 struct Shown {
     id: String,
@@ -46,7 +47,7 @@ enum Status {
 }
 
 impl Shown {
-    /// The service, unless it is another one. What Nova gives must not become another path.
+    /// The service, unless it is another one. A value from Nova must not become another path.
     fn of(&self, host: &str) -> Option<Service> {
         let is_meant = self.host == host && self.binary == BINARY && is_uuid(&self.id);
         is_meant.then(|| Service {
@@ -58,21 +59,21 @@ impl Shown {
     }
 }
 
-/// Why nothing is known of a host. It was only looked for: nothing of the message was sent.
-pub(super) fn not_looked(trouble: &Trouble) -> Outcome {
+/// Why nothing is known of a host. Nova was only asked: nothing of the message was sent.
+pub(super) fn not_asked(trouble: &Trouble) -> Outcome {
     match trouble.outcome() {
         Outcome::Unknown(failure) => Outcome::Unreachable(failure),
         outcome => outcome,
     }
 }
 
-/// What Nova has of one host, or of all.
+/// Nova's services of one host, or of all.
 ///
 /// # Errors
-/// It did not say.
+/// The answer is unknown.
 pub(super) fn listed(answer: &Answer) -> Result<List, Outcome> {
     if answer.status != 200 {
-        return Err(usual(WHO, answer, OF_A_LOOK).of_a_question());
+        return Err(usual(WHO, answer, OF_A_QUESTION).of_a_question());
     }
     match serde_json::from_slice::<List>(&answer.body) {
         Ok(list) => Ok(list),
@@ -82,12 +83,12 @@ pub(super) fn listed(answer: &Answer) -> Result<List, Outcome> {
             );
             Err(Outcome::Refused(says(answer, "misconfigured", &advice)))
         }
-        Err(_) => Err(Outcome::Retry(says(answer, "protocol", " with half a list of services"))),
+        Err(_) => Err(Outcome::Retry(says(answer, "protocol", " with a list of services that was cut off"))),
     }
 }
 
 impl List {
-    /// What there is of a host, each once: where two cells have one database, Nova shows the same service twice.
+    /// The services of a host, each once: if two cells have one database, Nova shows a service twice.
     pub(super) fn of(&self, host: &str) -> Vec<Service> {
         let services = self.services.iter().filter_map(|shown| shown.of(host));
         let by_id: BTreeMap<String, Service> =
@@ -97,13 +98,13 @@ impl List {
 }
 
 fn says(answer: &Answer, kind: &'static str, advice: &str) -> Failure {
-    told(WHO, answer, kind, advice)
+    described(WHO, answer, kind, advice)
 }
 
-static OF_A_LOOK: &[Meaning] = &[
+static OF_A_QUESTION: &[Meaning] = &[
     Meaning::of(|status| status == 406, Outcome::Refused, "misconfigured", Pause::LockedOut)
-        .saying(": it is too old to speak compute 2.53 of the API"),
-    // Nothing in the question was about the host but its name.
+        .saying(": it is too old for compute 2.53 of the API"),
+    // The question named no detail of the mark but its host.
     Meaning::of(
         |status| matches!(status, 400 | 413 | 422),
         Outcome::Refused,
@@ -113,7 +114,7 @@ static OF_A_LOOK: &[Meaning] = &[
     .saying(": check endpoint and project"),
 ];
 
-/// The service was there when it was looked for.
+/// The question had found the service.
 static OF_A_CHANGE: &[Meaning] =
     &[Meaning::of(|status| status == 404, Outcome::Retry, "conflict", Pause::Usual)
         .saying(" for a service that was there a moment before")];
@@ -128,40 +129,40 @@ pub(super) fn the_one(mut services: Vec<Service>) -> Result<Service, Outcome> {
         (Some(service), 0) => Ok(service),
         (Some(_), _) => rejected(
             "several-services",
-            "Nova has more than one nova-compute of this host: force it down by hand where it ran, and delete what is left over of it",
+            "Nova has several nova-computes of this host: force the right one down by hand, and delete the others",
         ),
         (None, _) => rejected(
             "unknown-host",
-            "Nova has no nova-compute of this host, spelled exactly so, in any cell that it can reach: set host-name or [hosts.names]",
+            "Nova has no nova-compute with exactly this host name in any cell that it can reach: set host-name or [hosts.names]",
         ),
     }
 }
 
-/// What it is where nothing is to be changed for a host that is back. One that is down for no reason of this mark's is somebody
-/// else's, or nobody knows: it is asked about again until somebody has taken it up.
+/// The outcome if nothing is to be changed for a host that is back. If it is forced down and has no reason of this mark,
+/// the question is repeated until somebody has forced it up.
 pub(super) fn left(service: &Service, host: &str, change: &Change) -> Outcome {
     if !service.forced_down {
         return Outcome::Acknowledged { reference: Some(change.reference(service)) };
     }
     let says = format!(
-        "nova-compute of {host} is forced down, and no reason of this mark stands there: if the host is well, and nobody wants it down, run `{}`",
+        "nova-compute of {host} is forced down, without a reason of this mark: if the host is well and should be up, run `{}`",
         up(host)
     );
     Outcome::Rejected(Failure::new("not-ours", &says))
 }
 
-/// How somebody takes a host up by hand.
+/// How to force a host up by hand.
 pub(super) fn up(host: &str) -> String {
     format!("openstack --os-compute-api-version 2.53 compute service set --up {host} nova-compute")
 }
 
-/// What a change of a service came to.
+/// How a change of a service ended.
 pub(super) fn changed(answer: &Answer, service: &Service, host: &str, change: &Change) -> Outcome {
     match answer.status {
         200 if shows(answer, service, host, change) => {
             Outcome::Acknowledged { reference: Some(change.reference(service)) }
         }
-        200 => Outcome::Unknown(says(answer, "protocol", " and did not show the service as it was to be")),
+        200 => Outcome::Unknown(says(answer, "protocol", " and did not show the service as wanted")),
         400 if answer.message().starts_with("Unable to force up host") => Outcome::Wait(evacuations()),
         _ => usual(WHO, answer, OF_A_CHANGE),
     }
@@ -173,7 +174,7 @@ fn shows(answer: &Answer, service: &Service, host: &str, change: &Change) -> boo
 }
 
 fn evacuations() -> Failure {
-    let why = "Nova keeps the host down until its nova-compute has been started again and has cleared away what was evacuated from it: look whether it runs there";
+    let why = "Nova keeps the host down until its nova-compute starts and removes the evacuated instances: check that it runs there";
     Failure::new("evacuations", why).after(Some(EVACUATIONS))
 }
 
@@ -194,7 +195,7 @@ mod tests {
             "updated_at": "2026-11-20T15:00:00.000000", "disabled_reason": disabled, "forced_down": forced_down})
     }
 
-    fn told() -> Stored {
+    fn stored() -> Stored {
         let body =
             json!({"id": "x", "host": "h", "failure_time": "2026-07-21T02:13:20Z", "forced_down": true});
         Stored::read(body.to_string().as_bytes()).unwrap()
@@ -207,12 +208,12 @@ mod tests {
     fn put(status: u16, body: &str) -> Outcome {
         let service =
             Service { id: ID.into(), forced_down: false, is_disabled: false, disabled_reason: None };
-        changed(&Answer::of(status, body, None), &service, "h", &Change::of(&told(), &service))
+        changed(&Answer::of(status, body, None), &service, "h", &Change::of(&stored(), &service))
     }
 
-    /// The table of looking: nothing about it is ambiguous, and nothing about the host.
+    /// The table of questions: their outcome is never ambiguous, and never about the host.
     #[test]
-    fn a_look_leaves_nothing_open() {
+    fn a_question_leaves_nothing_open() {
         for status in 0..=1000 {
             let expected = match (status, usual(status)) {
                 (200, _) => ("retry", "protocol"),
@@ -244,7 +245,7 @@ mod tests {
         );
     }
 
-    /// The ids of older versions are numbers, and what is no Nova has no list.
+    /// Older versions have numbers as ids, and another service has no list.
     #[test]
     fn what_is_too_old_is_said_to_be() {
         let mut old = shown(ID, "h", false, None);

@@ -1,4 +1,4 @@
-//! A stored message of a `nova` route: whose compute service, and what becomes of it. Pure.
+//! A stored message of a `nova` route: a host's compute service, and its wanted state. Pure.
 
 use marks::host::HostName;
 use marks::id::MarkId;
@@ -9,34 +9,34 @@ use serde::{Deserialize, Serialize};
 use super::service::Service;
 use crate::event::{NO_HOST, bytes, rfc3339};
 
-/// Why a service is disabled, unless the route says it otherwise.
+/// The reason for disabling a service, unless the route sets another.
 pub(super) const REASON: &str = "nova-host-alerter: fenced, down since {failure_time}";
-/// Who disabled it: no reason may keep that to itself.
+/// Our name: every reason must have it.
 pub(super) const WHO: &str = "nova-host-alerter";
-/// Where the time of the failure stands in a reason: by it the reasons of two marks differ.
+/// The place of the failure's time in a reason: the time distinguishes the reasons of two marks.
 const TIME: &str = "{failure_time}";
 /// Longest reason that Nova takes, in characters.
 const LONGEST: usize = 255;
 
-/// Serialised in the order of its fields. Nova never sees it: what is asked of Nova depends on what it has of the host.
+/// Serialised in the order of its fields. Nova never gets it: the request depends on the service's present state too.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub(super) struct Stored {
-    /// Of the mark.
+    /// The mark's id.
     id: String,
     /// The host, as Nova knows it.
     pub(super) host: String,
-    /// When it failed.
+    /// The failure's time.
     failure_time: String,
-    /// What its service is to be; a test says nothing.
+    /// The service's wanted state; `None` for a test.
     #[serde(skip_serializing_if = "Option::is_none", default)]
     pub(super) forced_down: Option<bool>,
-    /// Why the service is disabled because of this mark, if it is.
+    /// The reason for disabling the service, if this mark disables it.
     #[serde(skip_serializing_if = "Option::is_none", default)]
     pub(super) disabled_reason: Option<String>,
 }
 
-/// The message of a mark: its host is down, or, after that, is back.
+/// The message of a mark: its host is down, or is back.
 pub(super) fn of_mark(mark: &Mark, host: &HostName, forced_down: bool, reason: Option<&str>) -> Vec<u8> {
     let failure_time = rfc3339(mark.failure_time);
     let disabled_reason = reason.map(|reason| reason.replace(TIME, &failure_time));
@@ -44,19 +44,19 @@ pub(super) fn of_mark(mark: &Mark, host: &HostName, forced_down: bool, reason: O
     bytes(&Stored { id, host, failure_time, forced_down: Some(forced_down), disabled_reason })
 }
 
-/// The message of its return, where the one of its failure is given: what that says is undone, whatever the route says by now.
-pub(super) fn of_return(told: &[u8]) -> Option<Vec<u8>> {
-    let told = Stored::read(told).filter(|told| told.forced_down == Some(true))?;
-    Some(bytes(&Stored { forced_down: Some(false), ..told }))
+/// The message of its return, made of the failure's message: it undoes what that one did, whatever the route is now.
+pub(super) fn of_return(stored: &[u8]) -> Option<Vec<u8>> {
+    let stored = Stored::read(stored).filter(|stored| stored.forced_down == Some(true))?;
+    Some(bytes(&Stored { forced_down: Some(false), ..stored }))
 }
 
-/// A test: of a host that cannot exist, and nothing becomes of it.
+/// A test: a host that cannot exist, and no change.
 pub(super) fn of_test(id: &MarkId, now: Timestamp) -> Vec<u8> {
     let (id, failure_time) = (id.to_string(), rfc3339(now));
     bytes(&Stored { id, host: NO_HOST.to_owned(), failure_time, forced_down: None, disabled_reason: None })
 }
 
-/// Reads why a service is disabled.
+/// Reads the reason for disabling a service.
 pub(super) fn reason(text: &str) -> Result<String, String> {
     let length = text.replace(TIME, &rfc3339(Timestamp(0))).chars().count();
     let rest = text.replacen(TIME, "", 1);
@@ -74,7 +74,7 @@ pub(super) fn reason(text: &str) -> Result<String, String> {
 }
 
 impl Stored {
-    /// Reads it; `None` if it is no message of such a route.
+    /// Reads it; `None` if this driver did not make it.
     pub(super) fn read(body: &[u8]) -> Option<Self> {
         serde_json::from_slice(body).ok()
     }
@@ -91,15 +91,15 @@ impl Stored {
             && self.disabled_reason == service.disabled_reason
     }
 
-    /// Why to disable it: not what somebody else has disabled, whose reason would be lost. The reason of an earlier mark of
-    /// this host gives way, or nobody would know what ends this one.
+    /// The reason for disabling it. Another's reason stays, or it would be lost. The reason of an earlier mark of this
+    /// host is replaced, or the mark that ends it would be unknown.
     pub(super) fn reason_for(&self, service: &Service) -> Option<&str> {
         let standing = service.disabled_reason.as_deref().unwrap_or_default();
         let own = self.disabled_reason.as_deref()?;
         (!service.is_disabled || self.is_like(own, standing)).then_some(own)
     }
 
-    /// Whether two reasons differ by nothing but their time.
+    /// Whether two reasons differ in their time alone.
     fn is_like(&self, own: &str, standing: &str) -> bool {
         let time = own
             .split_once(&self.failure_time)
@@ -113,7 +113,7 @@ mod tests {
     use super::*;
     use crate::event::tests::mark;
 
-    fn told(forced_down: bool, reason: Option<&str>) -> Stored {
+    fn stored(forced_down: bool, reason: Option<&str>) -> Stored {
         let mark = mark();
         Stored::read(&of_mark(&mark, &mark.fqdn, forced_down, reason)).unwrap()
     }
@@ -134,9 +134,9 @@ mod tests {
         );
     }
 
-    /// The broken variant makes it of the route as it is now, and nobody knows the old reason for ours any more.
+    /// The broken variant makes it of the route as it is now, and then no longer recognises the old reason.
     #[test]
-    fn a_return_is_of_what_was_told() {
+    fn a_return_is_of_what_was_sent() {
         let mark = mark();
         let failed = of_mark(&mark, &mark.node, true, Some(REASON));
         let back = of_mark(&mark, &mark.node, false, Some(REASON));
@@ -148,8 +148,8 @@ mod tests {
         }
     }
 
-    /// What another driver stored under this route's name is none of ours. The broken variant forces down whatever is
-    /// called a host in it.
+    /// Another driver's stored bytes under this route's name are not ours. The broken variant forces down any `host` in
+    /// them.
     #[test]
     fn the_bytes_of_others_are_not_read() {
         let standard = crate::event::of_mark(&mark(), crate::event::TimeFormat::Epoch);
@@ -164,7 +164,7 @@ mod tests {
     #[test]
     fn a_test_is_of_no_host_and_wants_nothing() {
         let test = Stored::read(&of_test(&mark().id, Timestamp(0))).unwrap();
-        assert!(test.is_test() && test.host == NO_HOST && !told(true, None).is_test());
+        assert!(test.is_test() && test.host == NO_HOST && !stored(true, None).is_test());
         assert_eq!((test.forced_down, test.disabled_reason), (None, None));
     }
 
@@ -191,13 +191,13 @@ mod tests {
         Service { id: "s".into(), forced_down: true, is_disabled: true, disabled_reason: reason }
     }
 
-    /// The broken variant goes by who is named in a reason: a colleague who quotes it loses his words.
+    /// The broken variant goes by the name in a reason: a colleague who quotes it loses the rest of the text.
     #[test]
     fn whose_reason_stands_there_is_known() {
         let own = "nova-host-alerter: fenced, down since 2026-07-21T02:13:20Z";
         let earlier = "nova-host-alerter: fenced, down since 2026-07-20T01:00:00Z";
         let noted = format!("{own}; alice: keep it, bad memory");
-        let told = told(true, Some(REASON));
+        let stored = stored(true, Some(REASON));
         for (standing, is_this_marks, gives_way) in [
             (Some(own), true, true),
             (Some(earlier), false, true),
@@ -208,18 +208,18 @@ mod tests {
             (None, false, false),
         ] {
             let service = service(standing);
-            assert_eq!(told.has_disabled(&service), is_this_marks, "{standing:?}");
-            assert_eq!(told.reason_for(&service).is_some(), gives_way, "{standing:?}");
+            assert_eq!(stored.has_disabled(&service), is_this_marks, "{standing:?}");
+            assert_eq!(stored.reason_for(&service).is_some(), gives_way, "{standing:?}");
         }
         assert!(noted.contains(WHO), "the broken variant takes this one for ours");
         let enabled = Service { is_disabled: false, ..service(None) };
-        assert_eq!(told.reason_for(&enabled), Some(own));
-        assert!(!told.has_disabled(&Service { is_disabled: false, ..service(Some(own)) }));
+        assert_eq!(stored.reason_for(&enabled), Some(own));
+        assert!(!stored.has_disabled(&Service { is_disabled: false, ..service(Some(own)) }));
     }
 
     #[test]
     fn a_route_that_disables_nothing_enables_nothing() {
-        let told = told(false, None);
-        assert!(!told.has_disabled(&service(None)) && told.reason_for(&service(None)).is_none());
+        let stored = stored(false, None);
+        assert!(!stored.has_disabled(&service(None)) && stored.reason_for(&service(None)).is_none());
     }
 }

@@ -1,4 +1,4 @@
-//! What is asked of Nova, by what is told and by what it has of the host. Pure.
+//! The change that Nova is asked for, made of the stored message and the service's state. Pure.
 
 use serde::Serialize;
 
@@ -8,25 +8,25 @@ use super::service::Service;
 /// One call changes all of it, or nothing. Serialised in the order of its fields.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize)]
 pub(super) struct Change {
-    /// What Nova takes it for.
+    /// Whether Nova counts it as down.
     #[serde(skip_serializing_if = "Option::is_none")]
     forced_down: Option<bool>,
     /// Whether new instances are put there: `enabled` or `disabled`.
     #[serde(skip_serializing_if = "Option::is_none")]
     status: Option<&'static str>,
-    /// Why not.
+    /// The reason for that.
     #[serde(skip_serializing_if = "Option::is_none")]
     disabled_reason: Option<String>,
 }
 
 impl Change {
-    /// The change that a message wants of a service as it is now.
-    pub(super) fn of(told: &Stored, service: &Service) -> Self {
-        match told.forced_down {
-            // Said again where it is down already: an answer of Nova's acknowledges, and nothing else.
-            Some(true) => Self::down(told.reason_for(service)),
-            // Somebody has been at the service since: what he forced down looks like what this mark did.
-            Some(false) if !told.has_disabled(service) => Self::default(),
+    /// The change from the service's present state to the message's.
+    pub(super) fn of(stored: &Stored, service: &Service) -> Self {
+        match stored.forced_down {
+            // Sent even if it is down already: only an answer of Nova acknowledges.
+            Some(true) => Self::down(stored.reason_for(service)),
+            // Somebody has changed the service since: it may have been forced down by hand.
+            Some(false) if !stored.has_disabled(service) => Self::default(),
             Some(false) => Self::up(service.forced_down),
             None => Self::default(),
         }
@@ -41,12 +41,12 @@ impl Change {
         Self { forced_down: is_forced_down.then_some(false), status: Some("enabled"), disabled_reason: None }
     }
 
-    /// Whether all is as it is wanted.
+    /// Whether everything is as wanted.
     pub(super) fn is_nothing(&self) -> bool {
         *self == Self::default()
     }
 
-    /// What Nova is sent.
+    /// The request's body.
     pub(super) fn bytes(&self) -> Vec<u8> {
         serde_json::to_vec(self).expect("texts and truth values are always JSON")
     }
@@ -60,7 +60,7 @@ impl Change {
             && (self.disabled_reason.is_none() || self.disabled_reason == service.disabled_reason)
     }
 
-    /// Nova's name for the service, and whether it was left as it was when the host came back.
+    /// The service's id in Nova, and whether it was left as it was when the host came back.
     pub(super) fn reference(&self, service: &Service) -> String {
         match self.is_nothing() {
             true => format!("{} left-alone", service.id),
@@ -81,7 +81,7 @@ mod tests {
         Service { id: "s".into(), forced_down, is_disabled: disabled.is_some(), disabled_reason: reason }
     }
 
-    fn told(forced_down: bool, disables: bool) -> Stored {
+    fn stored(forced_down: bool, disables: bool) -> Stored {
         let mut body = serde_json::json!({"id": "x", "host": "h", "failure_time": "2026-07-21T02:13:20Z", "forced_down": forced_down});
         if disables {
             body["disabled_reason"] = OWN.into();
@@ -89,10 +89,10 @@ mod tests {
         Stored::read(body.to_string().as_bytes()).unwrap()
     }
 
-    /// What Nova is asked, and the word behind its name.
-    fn of(told: &Stored, forced_down: bool, disabled: Option<&str>) -> (String, String) {
+    /// The request, and the reference's suffix.
+    fn of(stored: &Stored, forced_down: bool, disabled: Option<&str>) -> (String, String) {
         let service = service(forced_down, disabled);
-        let change = Change::of(told, &service);
+        let change = Change::of(stored, &service);
         (String::from_utf8(change.bytes()).unwrap(), change.reference(&service))
     }
 
@@ -109,13 +109,13 @@ mod tests {
             (true, false, Some("alice"), down),
             (true, false, Some(""), down),
         ] {
-            let (asked, reference) = of(&told(true, disables), is_down, standing);
+            let (asked, reference) = of(&stored(true, disables), is_down, standing);
             assert_eq!((asked.as_str(), reference.as_str()), (expected, "s"), "{standing:?}");
         }
     }
 
-    /// Only what is ours is undone, and only its reason says that. One broken variant enables whatever is disabled, another
-    /// takes up whatever is forced down.
+    /// Only our own change is undone, and only its reason shows that it is ours. One broken variant enables any disabled
+    /// service, another forces up any host.
     #[test]
     fn a_host_that_is_back_is_as_it_was() {
         let both = r#"{"forced_down":false,"status":"enabled"}"#;
@@ -131,22 +131,22 @@ mod tests {
             (true, false, Some("alice"), "{}"),
             (true, false, None, "{}"),
         ] {
-            let told = told(false, disables);
-            let (asked, reference) = of(&told, is_down, standing);
+            let stored = stored(false, disables);
+            let (asked, reference) = of(&stored, is_down, standing);
             let expected_reference = if expected == "{}" { "s left-alone" } else { "s" };
             assert_eq!((asked.as_str(), reference.as_str()), (expected, expected_reference), "{standing:?}");
         }
-        assert_ne!(Change::up(true), Change::of(&told(false, true), &service(true, Some("alice"))));
+        assert_ne!(Change::up(true), Change::of(&stored(false, true), &service(true, Some("alice"))));
     }
 
     #[test]
     fn an_answer_shows_the_change_or_it_is_none() {
-        let change = Change::of(&told(true, true), &service(false, None));
+        let change = Change::of(&stored(true, true), &service(false, None));
         assert!(change.is_seen_in(&service(true, Some(OWN))));
         for other in [service(false, Some(OWN)), service(true, None), service(true, Some("alice"))] {
             assert!(!change.is_seen_in(&other), "{other:?}");
         }
-        let change = Change::of(&told(false, true), &service(true, Some(OWN)));
+        let change = Change::of(&stored(false, true), &service(true, Some(OWN)));
         assert!(change.is_seen_in(&service(false, None)));
         assert!(!change.is_seen_in(&service(true, None)) && !change.is_seen_in(&service(false, Some(OWN))));
     }

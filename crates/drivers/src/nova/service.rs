@@ -1,19 +1,19 @@
 //! A service of Nova.
 
-/// Since this version of the API a service is named by a UUID, and one call changes all that is said of it.
+/// From this version of the API on a service has a UUID, and one call changes all of it.
 pub(super) const VERSION: &str = "compute 2.53";
-/// What Nova has of a host that does anything.
+/// The binary of a service that runs instances.
 pub(super) const BINARY: &str = "nova-compute";
 
-/// What Nova has of a host.
+/// A service as Nova has it.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct Service {
-    /// Nova's name for it: a UUID.
+    /// Its id in Nova: a UUID.
     pub(super) id: String,
-    /// Whether Nova takes it for down, whatever it sees of it.
+    /// Whether it is forced down: Nova counts it as down, whatever it sees.
     pub(super) forced_down: bool,
     /// Whether no new instances are put there.
     pub(super) is_disabled: bool,
-    /// Why not.
+    /// The reason for that.
     pub(super) disabled_reason: Option<String>,
 }

@@ -1,4 +1,4 @@
-//! The exchange with Keystone as data: what is asked, and what its answer says. Pure.
+//! The exchange with Keystone as data: the request and the answer. Pure.
 
 use std::fmt;
 use std::time::Duration;
@@ -10,7 +10,7 @@ use serde_json::{Value, json};
 use super::catalog::{Found, Offer};
 use super::credentials::{Application, Credentials, Domain, Named, Scope};
 
-/// A token that is used is one that holds for so much longer.
+/// A token is used only if it is valid for this much longer.
 const REST: Duration = Duration::from_secs(120);
 
 /// The body that asks for a token. It holds the secret.
@@ -21,7 +21,7 @@ pub(super) fn request(credentials: &Credentials) -> Vec<u8> {
             user["password"] = password.expose_secret().into();
             json!({ "identity": { "methods": ["password"], "password": { "user": user } }, "scope": of_scope(scope) })
         }
-        // Without a scope: it has its own, and Keystone answers 401 to another.
+        // Without a scope: an application credential has its own, and Keystone answers 401 to another.
         Credentials::Application { which, secret } => {
             let mut application = match which {
                 Application::Id(id) => json!({ "id": id }),
@@ -49,11 +49,11 @@ fn named(named: &Named) -> Value {
     }
 }
 
-/// What Keystone gave us.
+/// A token of Keystone.
 pub(super) struct Token {
-    /// What is shown to the services.
+    /// The token itself.
     pub(super) value: SecretString,
-    /// For how long from its issue it may be used.
+    /// How long it may be used after its issue.
     pub(super) use_for: Duration,
     /// Where the services are.
     pub(super) found: Found,
@@ -84,19 +84,19 @@ struct Project {
     id: String,
 }
 
-/// Why an answer that should have a token has none.
+/// Why an answer has no token.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Unread {
-    /// Its body ends too early: where the connection says where it ends, nothing else shows it.
+    /// Its body was cut off. If HTTP does not know the length, only this shows it.
     CutOff,
-    /// A clause without anything of the answer.
+    /// A clause without any part of the answer.
     Wrong(&'static str),
 }
 
-/// Reads the answer that has a token: the header with it, and the body.
+/// Reads the answer with a token: the header, and the body.
 ///
 /// # Errors
-/// It has none.
+/// It has no token.
 pub(super) fn read(header: Option<&str>, body: &[u8]) -> Result<Token, Unread> {
     let wrong = Unread::Wrong;
     let value = header.filter(|value| !value.is_empty()).ok_or(wrong("gave no X-Subject-Token"))?;
@@ -105,7 +105,7 @@ pub(super) fn read(header: Option<&str>, body: &[u8]) -> Result<Token, Unread> {
         return Err(wrong("gave a token that knows no service: the user has no role on a project"));
     }
     let use_for =
-        use_for(&body.issued_at, &body.expires_at).ok_or(wrong("did not say until when its token holds"))?;
+        use_for(&body.issued_at, &body.expires_at).ok_or(wrong("did not say when its token expires"))?;
     let found = Found { project: body.project.map(|project| project.id), catalog: body.catalog };
     Ok(Token { value: value.into(), use_for, found })
 }
@@ -118,8 +118,7 @@ fn described(body: &[u8]) -> Result<Described, Unread> {
     }
 }
 
-/// Both times are of Keystone's own clock, so that ours may be another. A token that is short-lived by nature is used for
-/// half its life.
+/// Both times are of Keystone's own clock, which may differ from ours. A token with a short life is used for half of it.
 fn use_for(issued: &str, expires: &str) -> Option<Duration> {
     let time = |text: &str| text.parse::<jiff::Timestamp>().ok();
     let life = Duration::try_from(time(expires)?.duration_since(time(issued)?)).ok()?;
@@ -160,7 +159,7 @@ mod tests {
         assert_eq!(asked(&system)["auth"]["scope"], json!({"system": {"all": true}}));
     }
 
-    /// Keystone answers 401 to one that comes with a scope, also where the file names a project.
+    /// Keystone answers 401 to an application credential with a scope, also if the file names a project.
     #[test]
     fn an_application_credential_comes_without_a_scope() {
         let secret = ("auth.application_credential_secret", "s");

@@ -1,9 +1,9 @@
-//! What the configuration says of each host: a table of node names or patterns, each with its list.
+//! A table of the configuration with a list for each node name or pattern.
 
 use marks::host::{HostName, HostPatterns};
 use site::Section;
 
-/// Things by the hosts that they belong to.
+/// Things by their hosts.
 #[derive(Clone, Debug)]
 pub struct ByHost<T>(Vec<(HostPatterns, Vec<T>)>);
 
@@ -14,17 +14,17 @@ impl<T> Default for ByHost<T> {
 }
 
 impl<T: PartialEq> ByHost<T> {
-    /// These belong to the hosts of these patterns too.
+    /// Adds these for the hosts of these patterns.
     pub fn add(&mut self, hosts: HostPatterns, things: Vec<T>) {
         self.0.push((hosts, things));
     }
 
-    /// Whether there is nothing at all.
+    /// Whether it is empty.
     pub fn is_empty(&self) -> bool {
         self.0.iter().all(|(_, things)| things.is_empty())
     }
 
-    /// Those of one host, or of all where no host is named; each once.
+    /// Those of one host, or of all without a host; each once.
     pub(crate) fn of(&self, node: Option<&HostName>) -> Vec<&T> {
         let is_meant = |hosts: &HostPatterns| node.is_none_or(|node| hosts.covers(node));
         let mut found: Vec<&T> = Vec::new();
@@ -57,7 +57,7 @@ impl<T: PartialEq> ByHost<T> {
 mod tests {
     use super::*;
 
-    /// S2-2: a host maps to what is its own, by its name or by a pattern; what stands twice is one.
+    /// S2-2: a host has its own things, by its name or by a pattern; duplicates count once.
     #[test]
     fn a_host_has_what_every_pattern_gives_it() {
         let mut all = ByHost::default();

@@ -4,12 +4,12 @@ use std::collections::BTreeSet;
 
 use serde::Deserialize;
 
-/// A service that we speak with.
+/// A service that drivers use.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Service {
-    /// What people call it.
+    /// Its name for people.
     pub(crate) who: &'static str,
-    /// Its type in a catalog, and after that what others call it; the first is the official one.
+    /// Its types in a catalog; the first is the official one.
     pub(crate) types: &'static [&'static str],
 }
 
@@ -28,10 +28,10 @@ impl Service {
     }
 }
 
-/// What a token knows.
+/// What a token gives access to.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Found {
-    /// The project that it is for; none for the whole system.
+    /// Its project; `None` for the whole system.
     pub(super) project: Option<String>,
     /// The services.
     pub(super) catalog: Vec<Offer>,
@@ -56,14 +56,14 @@ struct Endpoint {
     url: String,
 }
 
-/// Which of its addresses.
+/// Which address of a service is wanted.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct Choice {
-    /// In the order in which they are wanted.
+    /// The interfaces, the preferred one first.
     pub(super) interfaces: Vec<String>,
-    /// Any, where unset.
+    /// The region; any if unset.
     pub(super) region: Option<String>,
-    /// This one, whatever the catalog says.
+    /// This address, whatever the catalog has.
     pub(super) instead: Option<String>,
 }
 
@@ -74,9 +74,9 @@ pub(super) struct Choice {
 pub(super) fn address(found: &Found, service: &Service, choice: &Choice) -> Result<String, String> {
     let url = match &choice.instead {
         Some(instead) => expand(instead, found.project.as_deref())?,
-        None => look_up(found, service, choice)?.to_owned(),
+        None => find(found, service, choice)?.to_owned(),
     };
-    // What is asked stands behind the address.
+    // The request's path is put behind the address.
     match url.contains('?') {
         true => {
             Err(format!("the address of {} has a query (?): correct the catalog or endpoint", service.name()))
@@ -85,7 +85,7 @@ pub(super) fn address(found: &Found, service: &Service, choice: &Choice) -> Resu
     }
 }
 
-fn look_up<'f>(found: &'f Found, service: &Service, choice: &Choice) -> Result<&'f str, String> {
+fn find<'f>(found: &'f Found, service: &Service, choice: &Choice) -> Result<&'f str, String> {
     let of_type = |wanted: &&str| found.catalog.iter().any(|entry| entry.r#type == *wanted);
     let Some(word) = service.types.iter().copied().find(of_type) else {
         return Err(format!("Keystone's catalog has no service of the type {}", service.name()));
@@ -110,7 +110,7 @@ fn look_up<'f>(found: &'f Found, service: &Service, choice: &Choice) -> Result<&
     the_one(word, &chosen.ok_or_else(none)?)
 }
 
-/// The first, unless nobody has said in which region: the same host names may stand in several.
+/// The first, unless no region is set and there are several: the same host names may exist in each.
 fn the_one<'f>(word: &str, fitting: &[&'f Endpoint]) -> Result<&'f str, String> {
     let regions: BTreeSet<&str> = fitting.iter().map(|endpoint| endpoint.region()).collect();
     let first = fitting.first().map(|endpoint| endpoint.url.as_str()).unwrap_or_default();
@@ -129,7 +129,7 @@ impl Endpoint {
     }
 
     fn is(&self, interface: &str, region: Option<&str>) -> bool {
-        // Older catalogs say publicURL.
+        // Older catalogs have publicURL.
         let own = self.interface.strip_suffix("URL").unwrap_or(&self.interface);
         let there =
             |region: &str| [&self.region, &self.region_id].into_iter().flatten().any(|own| own == region);
@@ -143,7 +143,7 @@ fn expand(url: &str, project: Option<&str>) -> Result<String, String> {
     if !names.iter().any(|name| url.contains(name)) {
         return Ok(url.to_owned());
     }
-    let project = project.ok_or("the endpoint wants a project's id, and the token is for none")?;
+    let project = project.ok_or("the endpoint needs a project's id, but the token has no project")?;
     Ok(names.iter().fold(url.to_owned(), |url, name| url.replace(name, project)))
 }
 

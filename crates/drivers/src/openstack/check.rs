@@ -1,5 +1,5 @@
-//! What can be asked of every cloud without telling it anything: for a token, where a service is, what it says to a
-//! test, and what it has.
+//! Questions for every cloud that leave nothing there: is there a token, where is the service, how does it answer a test,
+//! and what does it have.
 
 use marks::id::{FencingId, MarkId};
 use marks::time::Timestamp;
@@ -9,7 +9,7 @@ use tokio::time::Instant;
 use super::{Ask, Service, Session, found};
 use crate::driver::{Driver, Finding, Message, Outcome, Step};
 
-/// What keeps marks from the service; the service itself is asked nothing.
+/// What keeps marks from the service; the service itself is not asked.
 pub(crate) async fn reach(session: &Session, service: &Service) -> Vec<Finding> {
     let end = Instant::now() + session.limit();
     match session.reach(service, end).await {
@@ -18,7 +18,7 @@ pub(crate) async fn reach(session: &Session, service: &Service) -> Vec<Finding> 
     }
 }
 
-/// The same, and what the service has against a test message. For drivers whose tests leave nothing there.
+/// The same, and how the service answers a test message. For drivers whose tests leave nothing there.
 pub(crate) async fn try_out(driver: &dyn Driver, session: &Session, service: &Service) -> Vec<Finding> {
     let unreachable = reach(session, service).await;
     if !unreachable.is_empty() {
@@ -30,11 +30,11 @@ pub(crate) async fn try_out(driver: &dyn Driver, session: &Session, service: &Se
     Finding::of(&outcome).into_iter().collect()
 }
 
-/// What a service has under a path, by the key in its answer; `None` if it says that there is no such thing.
+/// What a service has under a path, by the key in its answer; `None` if the service says that it does not exist.
 ///
 /// # Errors
-/// It could not be learnt.
-pub(crate) async fn look_up(
+/// The answer is unknown.
+pub(crate) async fn ask_for(
     session: &Session,
     service: &Service,
     (path, query): (&str, &[(&str, &str)]),

@@ -1,4 +1,4 @@
-//! The HTTP client of a cloud: for Keystone and for the service, with the settings that must not be left to defaults.
+//! The HTTP client of a cloud, for Keystone and the service, with the settings that must not be left to defaults.
 
 use reqwest::{Client, ClientBuilder, tls};
 
@@ -15,7 +15,7 @@ pub(super) fn build(cloud: &Cloud, options: &CloudOptions) -> Result<Client, Unu
         None => client,
         Some(files) => client.identity(files.read().map_err(|why| wrong(why.to_string()))?),
     };
-    let fits = "there is no client for it: key must belong to the first certificate in cert, cacert must hold CA certificates, and without cacert the system must have some";
+    let fits = "no client can be made: key must belong to the first certificate in cert, cacert must hold CA certificates, and without cacert the system must have some";
     client.build().map_err(|_| wrong(fits.to_owned()))
 }
 
@@ -23,13 +23,13 @@ fn trusting(client: ClientBuilder, cloud: &Cloud, options: &CloudOptions) -> Res
     match &cloud.ca_file {
         _ if options.insecure => Ok(client.tls_danger_accept_invalid_certs(true)),
         Some(file) => Ok(client.tls_certs_only(authorities(file)?)),
-        // Without TLS no certificates are needed, and a host without any would refuse to make a client.
+        // Without TLS no certificates are needed, and a system without any would make no client.
         None if options.allow_http || cloud.token_url.scheme() == "http" => Ok(system_or_none(client)),
         None => Ok(client),
     }
 }
 
-/// The system's CAs where there are any: Keystone may speak plain text, and the service TLS.
+/// The system's CAs if there are any: Keystone may use plain http, and the service TLS.
 fn system_or_none(client: ClientBuilder) -> ClientBuilder {
     match Client::builder().build() {
         Ok(_) => client,

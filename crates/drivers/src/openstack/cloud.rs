@@ -1,4 +1,4 @@
-//! What a site says of its cloud: `clouds.yaml` with `secure.yaml` over it, or `OS_*` names where the route says so.
+//! A site's cloud: `clouds.yaml` with `secure.yaml` over it, or `OS_*` variables if the route allows it.
 
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
@@ -14,13 +14,13 @@ use super::words::{self, Words};
 use crate::kept::Unusable;
 use crate::web::{IdentityFiles, address, authorities};
 
-/// Where `clouds.yaml` is, unless the route says it. A daemon has no directory and no user of its own to look in.
+/// The path of `clouds.yaml`, unless the route sets it. A daemon has no working directory and no home to search.
 const CLOUDS_FILE: &str = "/etc/openstack/clouds.yaml";
-/// What beats it lies beside it.
+/// This file is beside it and overrides it.
 const SECURE_NAME: &str = "secure.yaml";
-/// Words that a file with them must keep from others.
+/// Keys that make a file secret.
 const SECRETS: [&str; 3] = ["auth.password", "auth.application_credential_secret", "auth.token"];
-/// `OS_*` names, and what each says.
+/// `OS_*` variables, and the key that each stands for.
 const ENVIRONMENT: [(&str, &str); 22] = [
     ("OS_AUTH_TYPE", "auth_type"),
     ("OS_AUTH_URL", "auth.auth_url"),
@@ -46,18 +46,18 @@ const ENVIRONMENT: [(&str, &str); 22] = [
     ("OS_INSECURE", "insecure"),
 ];
 
-/// A usual Keystone has given a token by then, and what allowed the mark to be told is no older than what stands in an outbox.
-/// A test's machine may be busy for longer.
+/// Keystone usually gives a token within this time, and the view that allowed the mark is still no older than one in an
+/// outbox. A test's machine may be busy for longer.
 pub(super) const PATIENCE: Duration = Duration::from_millis(if cfg!(test) { 30_000 } else { 500 });
 
-/// What a route says of its cloud.
+/// A route's settings of its cloud.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct CloudOptions {
     /// Its name in `clouds.yaml`; where unset, the only one there.
     pub cloud: Option<String>,
-    /// `clouds.yaml`, if it is not in /etc/openstack.
+    /// `clouds.yaml`, if not in /etc/openstack.
     pub clouds_file: Option<PathBuf>,
-    /// `secure.yaml`, if it is not beside the other.
+    /// `secure.yaml`, if not beside the other.
     pub secure_file: Option<PathBuf>,
     /// Whether `OS_*` names count.
     pub from_environment: bool,
@@ -65,22 +65,22 @@ pub struct CloudOptions {
     pub region: Option<String>,
     /// Instead of the cloud's own interface.
     pub interface: Option<String>,
-    /// Instead of what the catalog says; it may have `%(project_id)s` in it.
+    /// Instead of the catalog's address; it may have `%(project_id)s` in it.
     pub endpoint: Option<String>,
-    /// Whether Keystone and the service may be spoken with in plain text.
+    /// Whether plain http is allowed for Keystone and the service.
     pub allow_http: bool,
-    /// Whether nobody looks at certificates.
+    /// Whether certificates are not checked.
     pub insecure: bool,
     /// Whether a connection may serve one exchange after the other.
     pub keep_alive: bool,
     /// Limit of a whole exchange.
     pub timeout: Duration,
-    /// So long from its beginning an exchange waits for a token.
+    /// How long an exchange waits for a token from its beginning.
     pub patience: Duration,
 }
 
 impl CloudOptions {
-    /// A cloud of this file, with nothing but defaults.
+    /// A cloud of this file, with defaults alone.
     pub fn of_file(clouds_file: PathBuf) -> Self {
         Self {
             cloud: None,
@@ -102,24 +102,24 @@ impl CloudOptions {
 /// A cloud as its files describe it.
 #[derive(Debug)]
 pub(super) struct Cloud {
-    /// For people.
+    /// Its name for people.
     pub(super) name: String,
-    /// Where tokens are asked for.
+    /// The address for tokens.
     pub(super) token_url: Url,
-    /// Who we are.
+    /// The credentials.
     pub(super) credentials: Credentials,
-    /// Who may have signed the certificates; where unset, the system's CAs.
+    /// The CAs of the certificates; if unset, the system's.
     pub(super) ca_file: Option<PathBuf>,
-    /// What we are known by in TLS.
+    /// Our certificate and key in TLS.
     pub(super) identity: Option<IdentityFiles>,
     interfaces: Vec<String>,
     region: Option<String>,
-    /// Addresses instead of the catalog's, by the type of the service.
+    /// Addresses instead of the catalog's, by the service's type.
     instead: BTreeMap<String, String>,
     files: Vec<PathBuf>,
 }
 
-/// Where the words of a cloud come from.
+/// The sources of a cloud's words.
 struct Source {
     name: String,
     words: Words,
@@ -130,7 +130,7 @@ impl Cloud {
     /// Reads it as it is now.
     ///
     /// # Errors
-    /// One sentence without a secret, and the route's key that it is about.
+    /// One sentence without a secret, and the key of the route that it concerns.
     pub(super) fn read(options: &CloudOptions) -> Result<Self, Unusable> {
         Self::read_in(options, |name| std::env::var(name).ok())
     }
@@ -146,14 +146,14 @@ impl Cloud {
         of_source(options, source)
     }
 
-    /// Every file that decides what it is.
+    /// Every file that it is made of.
     pub(super) fn files(&self) -> Vec<PathBuf> {
         let identity = self.identity.iter().flat_map(|files| [&files.certificate, &files.key]);
         self.files.iter().chain(&self.ca_file).chain(identity).cloned().collect()
     }
 
-    /// Which cloud and project this is, on one line and without a secret. By which of its interfaces it is spoken with, and
-    /// by which user, changes nothing about that.
+    /// Which cloud and project this is, on one line and without a secret. Another interface or user is still the same
+    /// cloud.
     pub(super) fn target(&self, options: &CloudOptions) -> String {
         let auth = self.token_url.as_str().trim_end_matches("/auth/tokens");
         let part = |word: &str, value: Option<&String>| value.map(|value| format!(", {word} {value}"));
@@ -170,7 +170,7 @@ impl Cloud {
         format!("{auth}{}", parts.into_iter().flatten().collect::<String>()).replace(char::is_control, "")
     }
 
-    /// Which of a service's addresses is wanted; `instead` is what the route says of it.
+    /// Which address of a service is wanted; `instead` is the route's own address.
     pub(super) fn choice(&self, instead: Option<&String>, service: &Service) -> Choice {
         let own = || service.types.iter().find_map(|word| self.instead.get(&word.replace('-', "_")).cloned());
         Choice {
@@ -197,7 +197,7 @@ fn source(options: &CloudOptions, named: &impl Fn(&str) -> Option<String>) -> Re
     of_files(cloud.as_deref(), clouds, secure)
 }
 
-/// What stands in `secure.yaml` goes before what stands in `clouds.yaml`, word by word.
+/// `secure.yaml` overrides `clouds.yaml`, key by key.
 fn of_files(cloud: Option<&str>, clouds: PathBuf, secure: Option<PathBuf>) -> Result<Source, Unusable> {
     let about = |file: &Path, key| {
         let file = file.display().to_string();
@@ -228,7 +228,7 @@ fn clouds_of(
     words::clouds(text)
 }
 
-/// The cloud that was named, or the only one there is.
+/// The named cloud, or the only one.
 fn chosen(cloud: Option<&str>, all: &BTreeMap<String, Words>) -> Result<String, String> {
     match (cloud, all.len()) {
         (Some(cloud), _) if all.contains_key(cloud) => Ok(cloud.to_owned()),
@@ -242,10 +242,10 @@ fn chosen(cloud: Option<&str>, all: &BTreeMap<String, Words>) -> Result<String, 
 fn of_source(options: &CloudOptions, Source { name, words, files }: Source) -> Result<Cloud, Unusable> {
     let wrong = |why: String| Unusable::new("cloud", format!("cloud {name}: {why}"));
     if words.contains_key("profile") || words.contains_key("cloud") {
-        return Err(wrong("a profile of a vendor is not looked up: write its settings out".to_owned()));
+        return Err(wrong("a vendor's profile is not supported: write its settings out".to_owned()));
     }
     if !options.insecure && (is(&words, "insecure") == Some(true) || is(&words, "verify") == Some(false)) {
-        let why = "it asks that nobody looks at certificates (verify, insecure): set cacert there, or insecure = true in this route";
+        let why = "it turns off certificate checks (verify, insecure): set cacert there, or insecure = true in this route";
         return Err(wrong(why.to_owned()));
     }
     let token_url = token_url(&words, options.allow_http).map_err(wrong)?;
@@ -278,7 +278,7 @@ fn is(words: &Words, key: &str) -> Option<bool> {
     }
 }
 
-/// `auth_url` may or may not say the version; there is only one.
+/// `auth_url` may have the version or not; only one version is supported.
 fn token_url(words: &Words, allow_http: bool) -> Result<Url, String> {
     let given = text(words, "auth.auth_url").ok_or("there is no auth_url under auth")?;
     let mut url = address(&given, allow_http).map_err(|why| format!("auth_url: {why}"))?;
@@ -286,7 +286,7 @@ fn token_url(words: &Words, allow_http: bool) -> Result<Url, String> {
     match path.rsplit('/').next() {
         Some("v3") => url.set_path(&format!("{path}/auth/tokens")),
         Some("v2.0") => {
-            return Err("auth_url is of version 2, which is gone: use that of version 3".to_owned());
+            return Err("auth_url has version 2, which is not supported: use that of version 3".to_owned());
         }
         _ => url.set_path(&format!("{path}/v3/auth/tokens")),
     }
@@ -300,7 +300,7 @@ fn identity(words: &Words) -> Result<Option<IdentityFiles>, String> {
             Ok(Some(IdentityFiles { certificate: certificate.into(), key: key.into() }))
         }
         (None, None) => Ok(None),
-        _ => Err("cert has no meaning without key, nor key without cert: set both, or neither".to_owned()),
+        _ => Err("cert and key have an effect only together: set both, or neither".to_owned()),
     }
 }
 
@@ -398,7 +398,7 @@ mod tests {
         assert_eq!((choice.instead.as_deref(), choice.region.as_deref()), (Some("https://x"), Some("R2")));
     }
 
-    /// S1-45: a file with a secret in it that others can read is not used; one without may be read by all.
+    /// S1-45: a file with a secret that others can read is not used; one without may be read by all.
     #[test]
     fn a_file_with_a_secret_is_for_its_owner_alone() {
         let open = Room::with(&[("clouds.yaml", CLOUDS, 0o644), ("secure.yaml", SECURE, 0o640)]);
@@ -439,7 +439,7 @@ mod tests {
         assert!(why(&CloudOptions::of_file("clouds.yaml".into())).contains("absolute"));
     }
 
-    /// The environment of whoever started the daemon is no configuration, unless the route says that it is.
+    /// The daemon's environment is no configuration, unless the route allows it.
     #[test]
     fn the_environment_counts_only_where_the_route_says_so() {
         let environment = |name: &str| {

@@ -1,4 +1,4 @@
-//! Who Keystone is told that we are, read from the words of a cloud.
+//! Our credentials for Keystone, read from the words of a cloud.
 
 use std::fmt;
 
@@ -6,16 +6,16 @@ use secrecy::{ExposeSecret as _, SecretString};
 
 use super::words::Words;
 
-/// A name alone says nothing: it is one in a domain.
+/// A name with its domain: alone it is ambiguous.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) enum Named {
     /// Keystone's own id.
     Id(String),
-    /// A name, and whose.
+    /// A name, and its domain.
     Name(String, Domain),
 }
 
-/// A domain, by its id or by its name. Some of Keystone's databases tell capital letters from small ones.
+/// A domain, by its id or by its name. Some of Keystone's databases distinguish capital letters.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) enum Domain {
     /// By id.
@@ -24,7 +24,7 @@ pub(super) enum Domain {
     Name(String),
 }
 
-/// What a token is for.
+/// A token's scope.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) enum Scope {
     /// One project.
@@ -33,19 +33,19 @@ pub(super) enum Scope {
     System,
 }
 
-/// Who we are.
+/// The credentials.
 #[derive(Clone)]
 pub(super) enum Credentials {
     /// `password`.
     Password {
-        /// Whose.
+        /// The user.
         user: Named,
         /// The password.
         password: SecretString,
-        /// Where.
+        /// The scope.
         scope: Scope,
     },
-    /// `v3applicationcredential`: it has its scope in itself, and Keystone refuses one that comes with another.
+    /// `v3applicationcredential`: it has its own scope, and Keystone refuses another one beside it.
     Application {
         /// Its id, or its name with its user.
         which: Application,
@@ -59,7 +59,7 @@ pub(super) enum Credentials {
 pub(super) enum Application {
     /// By id.
     Id(String),
-    /// By name, and whose.
+    /// By name, and its user.
     Name(String, Named),
 }
 
@@ -90,7 +90,7 @@ impl Credentials {
         }
     }
 
-    /// Of which project we are, where that is written down: an application credential may be another one at any time, and
+    /// The project, if it is written down. An application credential does not count: it can be replaced at any time, and
     /// leads to the same cloud.
     pub(super) fn project(&self) -> Option<String> {
         match self {
@@ -121,14 +121,14 @@ impl fmt::Debug for Credentials {
     }
 }
 
-/// A word that is no secret.
+/// A word that is not secret.
 pub(super) fn text(words: &Words, key: &str) -> Option<String> {
     words.get(key).map(|value| value.expose_secret().to_owned()).filter(|text| !text.is_empty())
 }
 
 fn secret(words: &Words, key: &str) -> Result<SecretString, String> {
     let value = words.get(&format!("auth.{key}")).filter(|value| !value.expose_secret().is_empty());
-    value.cloned().ok_or_else(|| format!("there is no {key}: it stands under auth, best in secure.yaml"))
+    value.cloned().ok_or_else(|| format!("there is no {key}: set it under auth, best in secure.yaml"))
 }
 
 fn application(auth: &impl Fn(&str) -> Option<String>) -> Result<Application, String> {
@@ -149,7 +149,7 @@ fn user(auth: &impl Fn(&str) -> Option<String>) -> Result<Named, String> {
     }
 }
 
-/// Without one Keystone gives a token that knows no service.
+/// Without a scope Keystone gives a token that has no services.
 fn scope(auth: &impl Fn(&str) -> Option<String>) -> Result<Scope, String> {
     match (auth("project_id"), auth("project_name"), auth("system_scope")) {
         (Some(id), _, _) => Ok(Scope::Project(Named::Id(id))),
@@ -162,7 +162,7 @@ fn scope(auth: &impl Fn(&str) -> Option<String>) -> Result<Scope, String> {
     }
 }
 
-/// Its own domain, else the other's, else the default one of the file.
+/// Its own domain, else the other's, else the file's default one.
 fn domain(auth: &impl Fn(&str) -> Option<String>, whose: &str, other: &str) -> Option<Domain> {
     let of = |who: &str| {
         let id = auth(&format!("{who}_domain_id")).map(Domain::Id);

@@ -1,4 +1,4 @@
-//! The keys of a route that say which cloud it is for, the same for every driver of OpenStack's services.
+//! A route's keys for its cloud, the same for every OpenStack driver.
 
 use std::time::Duration;
 
@@ -7,9 +7,9 @@ use site::{Section, absolute};
 use super::cloud::{CloudOptions, PATIENCE};
 use crate::web::address;
 
-/// The longest that an exchange may take. A controller whose message bus is away does not answer at all.
+/// The longest time limit of an exchange. A controller without its message bus never answers.
 const LONGEST: u32 = 300;
-/// A service may wait for a lock of its database before it answers.
+/// The default time limit: a service may wait for a lock of its database.
 const USUAL: u32 = 60;
 
 /// Asks for every key, so that each is checked whatever is wrong with the others.
@@ -42,7 +42,7 @@ pub(crate) fn read(table: &mut Section<'_, '_>) -> CloudOptions {
     }
 }
 
-/// An address that something can be put behind.
+/// An address that a path can be put behind.
 fn base(text: &str, allow_http: bool) -> Result<String, String> {
     match address(text, allow_http)?.query() {
         Some(_) => Err("must be an address without a query (?)".to_owned()),
@@ -61,7 +61,7 @@ fn name(text: &str) -> Result<String, String> {
 mod tests {
     use super::*;
 
-    /// What is asked would become a part of the query.
+    /// The path would become a part of the query.
     #[test]
     fn an_endpoint_has_no_query() {
         assert!(base("https://h/v1/%(project_id)s", false).is_ok());

@@ -23,22 +23,22 @@ pub use by_host::ByHost;
 pub(crate) use catalog::{
     CLUSTERING, COMPUTE, INSTANCE_HA, ORCHESTRATION, ROOT_CAUSE_ANALYSIS, Service, WORKFLOW,
 };
-pub(crate) use check::{look_up, reach, try_out};
+pub(crate) use check::{ask_for, reach, try_out};
 pub use cloud::CloudOptions;
 pub(crate) use keys::read as read_options;
 pub(crate) use servers::{HOST, Place, is_known, no_hosts_shown, place_of};
 pub(crate) use session::{Answer, Ask, Session};
 pub(crate) use times::seconds;
 pub(crate) use trouble::Trouble;
-pub(crate) use usual::{found, told, usual};
+pub(crate) use usual::{described, found, usual};
 pub use which::WhichName;
 
-/// Whether that is an id: what a service gives must not become another path.
+/// Whether it is an id: a service's value must not become another path.
 pub(crate) fn is_uuid(text: &str) -> bool {
     text.len() == 36 && text.bytes().all(|byte| byte.is_ascii_hexdigit() || byte == b'-')
 }
 
-/// What a driver answers by its `session` alone, and its exchanges: in the `impl Driver` of each.
+/// What a driver answers from its `session` alone: in the `impl Driver` of each.
 macro_rules! of_session {
     ($who:literal) => {
         fn endpoint(&self) -> String {

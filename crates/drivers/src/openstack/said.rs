@@ -1,4 +1,4 @@
-//! What a service says about an error: four shapes of a body, and none of them to be trusted. Pure.
+//! A service's own error message: four shapes of a body, none trusted. Pure.
 
 use serde_json::Value;
 
@@ -31,8 +31,8 @@ fn plain(text: &str) -> String {
     plain.split_whitespace().collect::<Vec<_>>().join(" ")
 }
 
-/// The message as people may see it: `: …`, or nothing. A service may repeat the token that it was shown: with it, or with
-/// anything that looks like one, nothing of the message is shown.
+/// The message for people: `: …`, or nothing. A service may repeat our token: a message with it, or with anything that
+/// resembles one, is not shown.
 pub(super) fn shown(message: &str, secrets: &[&str]) -> String {
     let is_secret = |secret: &&str| !secret.is_empty() && message.contains(secret);
     // Fernet tokens begin so; a JWS has two dots, and no blank within this many characters.
@@ -72,7 +72,7 @@ mod tests {
         }
     }
 
-    /// Mistral puts the whole token into the body of its 401.
+    /// Mistral's 401 has the whole token in its body.
     #[test]
     fn a_message_with_a_token_is_not_shown() {
         assert_eq!(shown("no such host", &["s3kr1t"]), ": no such host");

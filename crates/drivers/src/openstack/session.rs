@@ -1,4 +1,4 @@
-//! Exchanges with a service of a cloud: with a token that is at hand, and one new token after a 401.
+//! Exchanges with a service of a cloud, with a token, and with one new token after a 401.
 
 use std::fmt;
 use std::sync::Arc;
@@ -22,41 +22,41 @@ use crate::writes::Request;
 
 const AUTH_TOKEN: HeaderName = HeaderName::from_static("x-auth-token");
 const API_VERSION: HeaderName = HeaderName::from_static("openstack-api-version");
-/// How long the body of what was taken is read: an acknowledgement does not wait for its rest.
+/// How long the body of an acknowledgement is read: nothing waits for its rest.
 const BODY_TIME: Duration = Duration::from_secs(2);
 
-/// A cloud that is spoken with.
+/// A cloud, ready for requests.
 pub(crate) struct Session {
     options: CloudOptions,
-    /// The service that the route's own `endpoint` is for; where unset, every one.
+    /// The service that the route's own `endpoint` is for; all if unset.
     own: Option<Service>,
     shown: String,
     site: Kept<Arc<Site>>,
     tokens: Tokens,
 }
 
-/// What a service is asked.
+/// A request to a service.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Ask<'a> {
-    /// How.
+    /// Its method.
     method: &'a Method,
-    /// What, behind the service's address; it begins with a slash.
+    /// The path behind the service's address, with a slash in front.
     pub(crate) path: &'a str,
-    /// Which of it.
+    /// The query.
     pub(crate) query: &'a [(&'a str, &'a str)],
-    /// With what; JSON.
+    /// The body; JSON.
     pub(crate) body: Option<&'a [u8]>,
-    /// In which microversion, with the service's type before it; where unset, the service's oldest.
+    /// The microversion, with the service's type before it; if unset, the service's oldest.
     pub(crate) version: Option<&'a str>,
 }
 
 impl<'a> Ask<'a> {
-    /// A look at something.
+    /// A question.
     pub(crate) fn get(path: &'a str, query: &'a [(&'a str, &'a str)]) -> Self {
         Self { method: &Method::GET, path, query, body: None, version: None }
     }
 
-    /// A change. What it changes stands in `docs/writes.md`.
+    /// A change. `docs/writes.md` lists it.
     pub(crate) fn write(request: &'static Request, path: &'a str, body: &'a [u8]) -> Self {
         Self { method: &request.method, path, query: &[], body: Some(body), version: None }
     }
@@ -67,15 +67,15 @@ impl<'a> Ask<'a> {
     }
 }
 
-/// What it answered, whole to the end of its header section.
+/// An answer with its whole header section.
 pub(crate) struct Answer {
     /// The status.
     pub(crate) status: u16,
-    /// How long it asks to be left alone.
+    /// How long it asks us to wait.
     pub(crate) wish: Option<Duration>,
-    /// What came of the body.
+    /// The body.
     pub(crate) body: Vec<u8>,
-    /// What the service was shown, so that nobody repeats it.
+    /// The token that the service got: it must not be shown.
     token: Arc<Token>,
 }
 
@@ -96,17 +96,17 @@ impl Session {
         Ok(Self { options, own: None, shown, site, tokens: Tokens::default() })
     }
 
-    /// The same, where the route's `endpoint` is that of this service alone, and others are asked too.
+    /// The same, if the route's `endpoint` is for this service alone and others are asked too.
     pub(crate) fn mainly(self, own: Service) -> Self {
         Self { own: Some(own), ..self }
     }
 
-    /// The cloud for people.
+    /// The cloud, for people.
     pub(crate) fn shown(&self) -> &str {
         &self.shown
     }
 
-    /// Which cloud it is, as its files say it now.
+    /// Which cloud it is, as its files are now.
     pub(crate) fn target(&self) -> String {
         self.site.get().cloud.target(&self.options)
     }
@@ -116,23 +116,23 @@ impl Session {
         self.options.timeout
     }
 
-    /// What endangers the exchanges with `endpoint`, one sentence each.
+    /// Warnings about the exchanges with `endpoint`, one sentence each.
     pub(crate) fn warnings(&self, endpoint: &str) -> Vec<String> {
         let sentence = "insecure = true: anybody on the way can read the password and forge the answers of";
         let warning = || format!("{sentence} {endpoint}: set cacert in the cloud's file instead");
         self.options.insecure.then(warning).into_iter().collect()
     }
 
-    /// An exchange that is over at `end`, which is [`Self::limit`] after its beginning.
+    /// An exchange that ends at `end`, which is [`Self::limit`] after its beginning.
     pub(crate) fn begin(&self, end: Instant) -> Exchange<'_> {
         let began = end.checked_sub(self.limit()).unwrap_or(end);
         let soon = end.min(began + self.options.patience);
-        // Nothing takes so long at an exchange's beginning but an earlier request.
+        // The beginning of an exchange takes this long only after an earlier request.
         let has_sent = Instant::now() > soon;
         Exchange { session: self, site: self.site.get(), end, soon, token: None, has_sent }
     }
 
-    /// One request, of an exchange that is over at `end`.
+    /// One request of an exchange that ends at `end`.
     ///
     /// # Errors
     /// There is no answer.
@@ -145,11 +145,11 @@ impl Session {
         self.begin(end).send(service, ask).await
     }
 
-    /// Whether there is a token, and the catalog has the service where it may be spoken with. The service is asked nothing,
-    /// and no mark waits: a token may take its time.
+    /// Whether there is a token and the catalog has the service at a usable address. The service is not asked, and no
+    /// mark waits: a token may take its time.
     ///
     /// # Errors
-    /// There is none, or it has not.
+    /// There is no token, or no usable address.
     pub(crate) async fn reach(&self, service: &Service, end: Instant) -> Result<(), Trouble> {
         let mut exchange = Exchange { soon: end, ..self.begin(end) };
         let token = exchange.token(None).await?;
@@ -157,13 +157,13 @@ impl Session {
     }
 }
 
-/// One exchange: all requests that a delivery makes. Whether its mark may be told was looked at just before it began, so a
-/// token that is not there soon is left to the next one.
+/// One exchange: all requests of a delivery. Its mark was allowed just before it began, so a token that takes long is
+/// left to the next exchange.
 pub(crate) struct Exchange<'s> {
     session: &'s Session,
     site: Arc<Site>,
     end: Instant,
-    /// No token is waited for after that.
+    /// A token is awaited until then.
     soon: Instant,
     token: Option<Arc<Token>>,
     /// Whether a request may have arrived that was not refused for its token.
@@ -171,7 +171,7 @@ pub(crate) struct Exchange<'s> {
 }
 
 impl Exchange<'_> {
-    /// One request. After a 401 there is one repetition, if there is a new token soon: the service has taken nothing then.
+    /// One request. A 401 is followed by one repetition if there is a new token soon: the service has taken nothing then.
     ///
     /// # Errors
     /// There is no answer.
@@ -185,7 +185,7 @@ impl Exchange<'_> {
         if answer.status != 401 {
             return Ok(answer);
         }
-        // It may be the new password that ended the token.
+        // The new password may be what ended the token.
         self.site = self.session.site.get();
         let token = self.token(Some(&token)).await?;
         self.once(&token, service, ask).await
@@ -241,12 +241,12 @@ impl Exchange<'_> {
     }
 }
 
-/// Whether a 404 is the service's own word for a thing that it does not have: its address is right then.
+/// Whether a 404 is the service's own word for a missing thing: then its address is right.
 fn is_of_the_service(answer: &Answer) -> bool {
     answer.is_absent() || answer.json().get("itemNotFound").is_some()
 }
 
-/// Whether what the token knows of the catalog may be what is wrong.
+/// Whether the token's catalog may be what is wrong.
 fn leads_nowhere(answer: &Result<Answer, Trouble>) -> bool {
     match answer {
         Ok(answer) => answer.status == 404 && !is_of_the_service(answer),
@@ -256,7 +256,7 @@ fn leads_nowhere(answer: &Result<Answer, Trouble>) -> bool {
 
 fn value(token: &Token) -> Result<HeaderValue, Trouble> {
     let mut value = HeaderValue::try_from(token.value.expose_secret())
-        .map_err(|_| Trouble::Nowhere("Keystone gave a token that is none".to_owned()))?;
+        .map_err(|_| Trouble::Nowhere("Keystone gave an unusable token".to_owned()))?;
     value.set_sensitive(true);
     Ok(value)
 }
@@ -266,19 +266,19 @@ fn people(url: &Url) -> String {
 }
 
 impl Answer {
-    /// Its body; null where it is no JSON.
+    /// Its body; null if it is not JSON.
     pub(crate) fn json(&self) -> Value {
         serde_json::from_slice(&self.body).unwrap_or_default()
     }
 
-    /// Heat's and Senlin's own word for what is not there: a 404 of somebody else says that the address is wrong.
+    /// Heat's and Senlin's own 404: another's means that the address is wrong.
     pub(crate) fn is_absent(&self) -> bool {
         let body = self.json();
         let kind = body["error"]["type"].as_str().unwrap_or_default();
         self.status == 404 && matches!(kind, "EntityNotFound" | "ResourceNotFound")
     }
 
-    /// What it says in an error's body.
+    /// The message in an error's body.
     pub(crate) fn message(&self) -> String {
         super::said::message(&self.body)
     }
@@ -291,7 +291,7 @@ impl Answer {
 
 #[cfg(test)]
 impl Answer {
-    /// An answer as a table of answers wants it.
+    /// The answer for a table of answers.
     pub(crate) fn of(status: u16, body: &str, wish: Option<Duration>) -> Self {
         let token =
             Token { value: "t0ken".into(), use_for: Duration::ZERO, found: catalog::Found::default() };

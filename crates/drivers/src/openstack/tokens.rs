@@ -1,4 +1,4 @@
-//! A cloud's token: kept for all exchanges, and fetched by a task of its own, of which no exchange waits for the end for long.
+//! A cloud's token: kept for all exchanges, and fetched by a task of its own. No exchange waits for it for long.
 
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
@@ -17,12 +17,12 @@ use crate::web::wire::{self, Cut};
 use crate::web::{Fault, fault};
 
 const SUBJECT_TOKEN: HeaderName = HeaderName::from_static("x-subject-token");
-/// Keystone gets so much time for a token.
+/// Keystone's time limit for a token.
 const TOKEN_TIME: Duration = Duration::from_secs(10);
-/// A failure that nobody has heard of is news for so long: the next probe of the endpoint comes before.
+/// How long a failure that no exchange has seen is reported to the next one: the endpoint's next probe comes before.
 const NEWS: Duration = Duration::from_secs(60);
 
-/// A cloud with the client that speaks with it.
+/// A cloud with its client.
 pub(super) struct Site {
     pub(super) cloud: Cloud,
     pub(super) client: Client,
@@ -34,7 +34,7 @@ type Fetched = Result<Arc<Token>, Trouble>;
 #[derive(Default)]
 pub(super) struct Tokens(Arc<Mutex<State>>);
 
-/// What is kept of Keystone's answers. All of it is of one site: a cloud whose files have changed gets another.
+/// What is kept of Keystone's answers, all for one site: a cloud whose files have changed gets a new state.
 #[derive(Default)]
 struct State {
     current: Option<Current>,
@@ -48,14 +48,14 @@ struct Current {
     until: Instant,
 }
 
-/// A fetch that is under way.
+/// A fetch in flight.
 struct Fetch {
     site: Arc<Site>,
     outcome: watch::Receiver<Option<Fetched>>,
 }
 
-/// How a fetch failed for whose end nobody waited any more: the next exchange is told. Else a wrong password would look like
-/// a slow Keystone for ever, and be tried at each attempt.
+/// How a fetch failed after every exchange had stopped waiting: the next exchange reports it. Otherwise a wrong password
+/// would seem a slow Keystone forever, and be tried at each attempt.
 struct Unheard {
     site: Arc<Site>,
     at: Instant,
@@ -63,7 +63,7 @@ struct Unheard {
 }
 
 impl Tokens {
-    /// A token, and never the one that was refused. However many want one, Keystone is asked once; who does not get it until
+    /// A token, never the refused one. Keystone is asked once for all that want one. An exchange that gets none until
     /// `soon` leaves the fetch to the next exchange.
     ///
     /// # Errors
@@ -83,47 +83,47 @@ impl Tokens {
         result(outcome, soon).await.unwrap_or_else(|| Err(before.unwrap_or(Trouble::Late)))
     }
 
-    /// The next exchange looks into the catalog anew, unless that was done since.
+    /// The next exchange reads the catalog again, unless another did since.
     pub(super) fn forget(&self, token: &Arc<Token>) {
         let mut state = lock(&self.0);
         state.current = state.current.take().filter(|current| !Arc::ptr_eq(&current.token, token));
     }
 
-    /// The fetch that is under way, or a new one.
+    /// The fetch in flight, or a new one.
     fn join(&self, state: &mut State, site: &Arc<Site>) -> watch::Receiver<Option<Fetched>> {
-        // One whose runtime has ended has no end of its own.
+        // A fetch whose runtime has ended never ends by itself.
         let is_meant = |fetch: &&Fetch| Arc::ptr_eq(&fetch.site, site) && fetch.outcome.has_changed().is_ok();
         if let Some(fetch) = state.fetch.as_ref().filter(is_meant) {
             return fetch.outcome.clone();
         }
-        let (tell, outcome) = watch::channel(None);
+        let (sender, outcome) = watch::channel(None);
         state.current = None;
         state.fetch = Some(Fetch { site: Arc::clone(site), outcome: outcome.clone() });
-        tokio::spawn(fetch_for(Arc::clone(&self.0), Arc::clone(site), tell));
+        tokio::spawn(fetch_for(Arc::clone(&self.0), Arc::clone(site), sender));
         outcome
     }
 }
 
-/// Held for no await.
+/// Never held across an await.
 fn lock(state: &Mutex<State>) -> MutexGuard<'_, State> {
     state.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
-/// How a fetch ends, if it does so until then.
+/// How a fetch ends, if it ends until then.
 async fn result(mut outcome: watch::Receiver<Option<Fetched>>, soon: Instant) -> Option<Fetched> {
     let ended = timeout_at(soon, outcome.wait_for(Option::is_some)).await;
     ended.ok()?.ok()?.clone()
 }
 
-async fn fetch_for(state: Arc<Mutex<State>>, site: Arc<Site>, tell: watch::Sender<Option<Fetched>>) {
+async fn fetch_for(state: Arc<Mutex<State>>, site: Arc<Site>, sender: watch::Sender<Option<Fetched>>) {
     let began = Instant::now();
     let limit = began + TOKEN_TIME;
     let fetched = timeout_at(limit, fetch(&site, limit)).await.unwrap_or(Err(Trouble::Away(Fault::Timeout)));
     let fetched = fetched.map(Arc::new);
     let mut state = lock(&state);
     // One receiver is the state's own.
-    state.end(&site, &fetched, began, tell.receiver_count() > 1);
-    tell.send_replace(Some(fetched));
+    state.end(&site, &fetched, began, sender.receiver_count() > 1);
+    sender.send_replace(Some(fetched));
 }
 
 impl State {
@@ -135,7 +135,7 @@ impl State {
         is_good.then(|| Arc::clone(&current.token))
     }
 
-    /// A fetch has ended. That of a site that is no more is for those who wait for it.
+    /// A fetch has ended. A former site's result is only for those that wait for it.
     fn end(&mut self, site: &Arc<Site>, fetched: &Fetched, began: Instant, is_heard: bool) {
         if self.fetch.take_if(|fetch| Arc::ptr_eq(&fetch.site, site)).is_none() {
             return;
@@ -160,7 +160,7 @@ impl Unheard {
     }
 }
 
-/// Whether the next fetch may end otherwise without anybody's doing.
+/// Whether the next fetch may succeed without any change.
 fn passes(trouble: &Trouble) -> bool {
     matches!(trouble.outcome(), Outcome::Unreachable(_))
 }
@@ -182,7 +182,7 @@ async fn fetch(site: &Site, limit: Instant) -> Result<Token, Trouble> {
     if cut == Some(Cut::TooLong) {
         return Err(Trouble::Nowhere(too_long()));
     }
-    // One that is whole is one, however its connection ended: TLS is often ended without a word.
+    // A whole body counts, however its connection ended: TLS is often ended without notice.
     auth::read(token.as_deref(), &body).map_err(|why| match (why, cut) {
         (Unread::CutOff, Some(Cut::Late)) => Trouble::Away(Fault::Timeout),
         (Unread::CutOff, _) => Trouble::Away(Fault::Closed),

@@ -1,4 +1,4 @@
-//! Why there is no answer of a service: Keystone, the catalog, or the way there. Pure.
+//! Why a service gave no answer: Keystone, the catalog, or the network. Pure.
 
 use std::time::Duration;
 
@@ -11,20 +11,20 @@ use crate::web::{Fault, Meaning, Pause, meaning};
 pub(crate) enum Trouble {
     /// Keystone cannot be reached, or does not answer; nothing was sent to the service.
     Away(Fault),
-    /// Keystone gave no token, and why; nothing was sent to the service.
+    /// Keystone gave no token, with the reason; nothing was sent to the service.
     NoToken(Outcome),
-    /// The catalog has no such service, or none that may be used; nothing was sent.
+    /// The catalog has no usable service of this kind; nothing was sent.
     Nowhere(String),
-    /// There was no token at hand, nor soon: one is being fetched. Nothing was sent to the service.
+    /// There was no token in time; one is being fetched. Nothing was sent to the service.
     Late,
-    /// The time was over before everything was sent.
+    /// The time limit ended before everything was sent.
     Over,
     /// The service did not answer.
     Fault(Fault),
 }
 
 impl Trouble {
-    /// What it means for a mark.
+    /// The outcome for a mark.
     pub(crate) fn outcome(&self) -> Outcome {
         match self {
             Self::Away(fault) => away(fault),
@@ -34,18 +34,18 @@ impl Trouble {
             }
             Self::Late => Outcome::Unreachable(Failure::new(
                 "keystone",
-                "there is no token yet: one is being fetched for the next attempt, look whether Keystone is slow",
+                "there is no token yet: one is being fetched for the next attempt, check whether Keystone is slow",
             )),
             Self::Over => Outcome::Unknown(Failure::new(
                 "timeout",
-                "the time was over when a part was sent: the next attempt sends it again, set timeout higher if that goes on",
+                "the time limit ended after a part was sent: the next attempt sends it again; raise timeout if this repeats",
             )),
             Self::Fault(fault) => fault.outcome(),
         }
     }
 }
 
-/// Whatever else it is, nothing was sent to the service; only a certificate of ours that is not taken waits for somebody.
+/// Nothing was sent to the service. Only a certificate of ours that is rejected waits for a person.
 fn away(fault: &Fault) -> Outcome {
     let outcome = fault.outcome();
     let why = outcome.failure().map(|failure| failure.detail.as_str()).unwrap_or_default();
@@ -56,7 +56,7 @@ fn away(fault: &Fault) -> Outcome {
     }
 }
 
-/// Where Keystone differs from the table: nothing was sent to the service yet, so nothing is open, and no mark is at fault.
+/// Where Keystone differs from the table: nothing was sent to the service, so nothing is open, and no mark is at fault.
 static KEYSTONE: &[Meaning] = &[
     Meaning::of(|status| matches!(status, 401 | 403), Outcome::Refused, "credentials", Pause::LockedOut)
         .saying(": check user, password or application credential, project and domains"),
@@ -70,7 +70,7 @@ static KEYSTONE: &[Meaning] = &[
         .saying(": check auth_url"),
 ];
 
-/// What Keystone's answer without a token means: nothing was sent to the service yet.
+/// The outcome of Keystone's answer without a token: nothing was sent to the service.
 pub(super) fn no_token(status: u16, body: &[u8], wish: Option<Duration>, secret: &str) -> Outcome {
     let row = meaning(KEYSTONE, status);
     let said = shown(&message(body), &[secret]);
@@ -85,13 +85,13 @@ pub(super) fn no_token(status: u16, body: &[u8], wish: Option<Duration>, secret:
 mod tests {
     use super::*;
 
-    /// Whether it counts as no arrival.
+    /// Whether it counts as unsent.
     fn is_unsent(outcome: &Outcome) -> bool {
         matches!(outcome, Outcome::Unreachable(_))
             || outcome.failure().is_some_and(|failure| failure.is_unsent)
     }
 
-    /// Nothing was sent, so nothing is ambiguous; only what the service itself left open is.
+    /// What was not sent is not ambiguous; only what the service left open is.
     #[test]
     fn without_a_token_nothing_is_unknown() {
         for status in 0..=999 {

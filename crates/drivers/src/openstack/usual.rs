@@ -1,4 +1,4 @@
-//! What an answer means that has no meaning of its own at its service: the table of all, and what people are told. Pure.
+//! The outcome of an answer that has no special meaning at its service: the common table, and its texts. Pure.
 
 use serde_json::Value;
 
@@ -6,8 +6,8 @@ use super::Answer;
 use crate::driver::{Failure, Outcome};
 use crate::web::{Meaning, meaning};
 
-/// What an answer comes to, of which its driver knows no more than `deltas`. `who` is the service for people. No status
-/// acknowledges: which one does, its driver knows.
+/// The outcome of an answer, except for the driver's `deltas`. `who` is the service for people. No status acknowledges:
+/// the driver knows which one does.
 pub(crate) fn usual(who: &str, answer: &Answer, deltas: &[Meaning]) -> Outcome {
     let row = meaning(deltas, answer.status);
     let advice = if row.advice.is_empty() { advice(row.word) } else { row.advice };
@@ -16,9 +16,9 @@ pub(crate) fn usual(who: &str, answer: &Answer, deltas: &[Meaning]) -> Outcome {
 
 fn advice(word: &str) -> &'static str {
     match word {
-        "rejected" => ": it does not take what was sent for this mark",
-        "credentials" => " to a new token: look at {who}'s own access to Keystone",
-        "forbidden" => ": the user may not do this, give it the role that {who}'s policy asks for",
+        "rejected" => ": it rejects the request for this mark",
+        "credentials" => " to a new token: check {who}'s own access to Keystone",
+        "forbidden" => ": the user may not do this, give it the role that {who}'s policy requires",
         "redirect" => ": redirects are not followed, correct the catalog or set endpoint",
         "misconfigured" => ": check what the catalog, or endpoint, names as {who}",
         "protocol" => ", which {who} never does",
@@ -26,21 +26,23 @@ fn advice(word: &str) -> &'static str {
     }
 }
 
-/// What a look at something found under `key`; `None` if the service says that there is no such thing.
+/// What a question found under `key`; `None` if the service says that it does not exist.
 ///
 /// # Errors
-/// It did not say.
+/// The answer is unknown.
 pub(crate) fn found(who: &str, answer: &Answer, key: &str) -> Result<Option<Value>, Outcome> {
     match (answer.status, answer.json().get(key)) {
         (200, Some(value)) => Ok(Some(value.clone())),
-        (200, None) => Err(Outcome::Unknown(told(who, answer, "protocol", ", and not wholly"))),
+        (200, None) => {
+            Err(Outcome::Unknown(described(who, answer, "protocol", ", but the body was cut off")))
+        }
         _ if answer.is_absent() => Ok(None),
         _ => Err(usual(who, answer, &[])),
     }
 }
 
-/// A failure that an answer tells of: who said what, what to do, and the answer's own words.
-pub(crate) fn told(who: &str, answer: &Answer, kind: &'static str, advice: &str) -> Failure {
+/// The failure that an answer means: the service and its status, what to do, and the service's own message.
+pub(crate) fn described(who: &str, answer: &Answer, kind: &'static str, advice: &str) -> Failure {
     Failure::new(kind, &sentence(who, answer, advice))
 }
 
@@ -63,7 +65,7 @@ mod tests {
     }
 
     #[test]
-    fn a_look_finds_or_does_not_or_says_nothing() {
+    fn a_question_finds_or_does_not_or_says_nothing() {
         let read = |status, body: &str| match found("Heat", &Answer::of(status, body, None), "resource") {
             Ok(found) => (if found.is_some() { "there" } else { "gone" }, ""),
             Err(outcome) => outcome.words(),

@@ -1,14 +1,14 @@
-//! Under which of its names a service knows a host.
+//! Which of a host's names a service knows.
 
 use marks::host::HostName;
 use marks::mark::Mark;
 
 use crate::driver::Named;
 
-/// Which of a host's names is told.
+/// Which of a host's names is sent.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum WhichName {
-    /// The one that every route tells: `[hosts]` decides.
+    /// The name that every route sends: `[hosts]` decides.
     #[default]
     Fqdn,
     /// Pacemaker's.
@@ -27,7 +27,7 @@ impl WhichName {
         }
     }
 
-    /// The same of a host that has not failed.
+    /// The same for a host that has not failed.
     pub(crate) fn of_host(self, host: &Named) -> &HostName {
         match self {
             Self::Fqdn => &host.fqdn,

@@ -1,4 +1,4 @@
-//! What a YAML file says of clouds, as flat words: `auth.password` and the like.
+//! The clouds of a YAML file as flat words: `auth.password` and so on.
 
 use std::collections::BTreeMap;
 
@@ -6,22 +6,26 @@ use saphyr::{Mapping, Yaml, YamlLoader};
 use saphyr_parser::Parser;
 use secrecy::SecretString;
 
-/// The settings of one cloud. Each value counts as a secret until it is known to be none.
+/// The settings of one cloud. Each value counts as secret unless it is known not to be.
 pub(super) type Words = BTreeMap<String, SecretString>;
 
-/// More levels than this has no file that is meant for us.
+/// A file for us has no more levels.
 const DEPTH: usize = 8;
 
-/// Reads the clouds of a file. A scalar stays as it is written: a password of digits is no number.
+/// Reads the clouds of a file. A scalar stays as written: a password of digits is not a number.
 ///
 /// # Errors
-/// One sentence, without anything that stands in the file.
+/// One sentence, without any part of the file.
 pub(super) fn clouds(text: &str) -> Result<BTreeMap<String, Words>, String> {
     let documents = documents(text)?;
     let root = match documents.as_slice() {
         [Yaml::Mapping(root)] => root,
         [] => return Ok(BTreeMap::new()),
-        _ => return Err("it is no YAML of clouds: it must hold one mapping with the key clouds".to_owned()),
+        _ => {
+            return Err(
+                "it is not a file of clouds: it must be one YAML mapping with the key clouds".to_owned()
+            );
+        }
     };
     let clouds = root.iter().find_map(|(key, value)| match value {
         Yaml::Mapping(clouds) if scalar(key) == Some("clouds") => Some(clouds),
@@ -35,9 +39,9 @@ fn documents(text: &str) -> Result<Vec<Yaml<'_>>, String> {
     let mut loader = YamlLoader::default();
     loader.early_parse(false);
     let read = Parser::new_from_str(text).load(&mut loader, true);
-    // The parser's own words may repeat what stands there.
+    // The parser's own message may quote the file.
     match read.err().as_ref().or(loader.error()) {
-        Some(why) => Err(format!("it is no YAML: look at line {}", why.marker().line())),
+        Some(why) => Err(format!("it is not YAML: check line {}", why.marker().line())),
         None => Ok(loader.into_documents()),
     }
 }
@@ -50,7 +54,7 @@ fn words(cloud: &Yaml<'_>) -> Words {
     words
 }
 
-/// The word of a key nearer by goes before the one of a mapping that is merged in (`<<`).
+/// A word of a nearer key overrides one of a merged mapping (`<<`).
 fn flatten(mapping: &Mapping<'_>, before: &str, depth: usize, into: &mut Words) {
     let Some(depth) = depth.checked_sub(1) else { return };
     for (key, value) in mapping {
@@ -78,7 +82,7 @@ fn flatten(mapping: &Mapping<'_>, before: &str, depth: usize, into: &mut Words) 
     }
 }
 
-/// A list is its entries with a comma between them.
+/// A list becomes its entries with commas between them.
 fn put(key: String, value: &Yaml<'_>, into: &mut Words) {
     let value = match value {
         Yaml::Sequence(entries) => Some(entries.iter().filter_map(scalar).collect::<Vec<_>>().join(",")),
@@ -89,7 +93,7 @@ fn put(key: String, value: &Yaml<'_>, into: &mut Words) {
     }
 }
 
-/// A scalar as it is written; one that says "nothing" is none.
+/// A scalar as written; an empty one is none.
 fn scalar<'y>(node: &'y Yaml<'_>) -> Option<&'y str> {
     match node {
         Yaml::Representation(text, style, _) => {
@@ -159,7 +163,7 @@ mod tests {
         assert!(clouds("clouds: 7").unwrap().is_empty());
     }
 
-    /// Thousands of nodes out of a few lines end in an error or a mapping, and never in a full memory.
+    /// A few lines that expand to thousands of nodes end in an error or a mapping, never in a full memory.
     #[test]
     fn anchors_do_not_multiply_without_end() {
         let mut text = "a0: &a0 [x, x, x, x, x, x, x, x, x, x]\n".to_owned();

@@ -1,10 +1,10 @@
-//! The key `command`: which program is run.
+//! The key `command`: the program.
 
 use std::path::Path;
 
 use site::{Section, check_program};
 
-/// Reads `command`. It may hold a secret: nothing of its arguments stands in a message.
+/// Reads `command`. Its arguments may be secret: no message shows them.
 pub fn command(table: &mut Section<'_, '_>) -> Option<Vec<String>> {
     let no_nul = |text: &str| match text.contains('\0') {
         true => Err("a program cannot be given a zero byte".to_owned()),
@@ -23,12 +23,10 @@ pub fn command(table: &mut Section<'_, '_>) -> Option<Vec<String>> {
     Some(command.into_iter().map(str::to_owned).collect())
 }
 
-/// Checks the program of a command. Who can change it can say that a mark was taken over.
+/// Checks the program of a command. A person who can change it can acknowledge marks.
 fn program_of(command: &[&str]) -> Result<(), String> {
     let Some(program) = command.first().map(Path::new).filter(|program| program.is_absolute()) else {
-        return Err(
-            "must begin with the absolute path of a program: there is no shell that looks for it".to_owned()
-        );
+        return Err("must begin with the absolute path of a program: there is no search path".to_owned());
     };
     check_program(program).map_err(|why| format!("the program cannot be used: {why}"))
 }

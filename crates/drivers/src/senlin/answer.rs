@@ -7,43 +7,43 @@ use crate::driver::{Failure, Outcome};
 use crate::openstack::{Answer, usual};
 use crate::web::{Meaning, Pause};
 
-/// What becomes of a target as it is now.
+/// The state of a target.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) enum Seen {
-    /// Nothing, so it has to be recovered.
+    /// It has to be recovered.
     Idle,
-    /// Nothing: it has moved to another host since the configuration was written, and is well there.
+    /// It needs nothing: it has moved to another host, and is well there.
     Elsewhere,
-    /// Its recovery was begun since the host failed: the action's id.
+    /// Its recovery began after the failure: the action's id.
     Begun(String),
 }
 
-/// Reads a target and the recoveries that there are of it.
+/// Reads a target and its recoveries.
 ///
 /// # Errors
-/// It is being recovered from something before.
-pub(super) fn seen(told: &Stored, target: &Value, actions: &Value) -> Result<Seen, Outcome> {
-    let is_since = |action: &&Value| action["created_at"].as_str().is_some_and(|made| told.is_since(made));
+/// It is being recovered from something earlier.
+pub(super) fn seen(stored: &Stored, target: &Value, actions: &Value) -> Result<Seen, Outcome> {
+    let is_since = |action: &&Value| action["created_at"].as_str().is_some_and(|made| stored.is_since(made));
     let begun = actions.as_array().into_iter().flatten().find(is_since);
     match begun {
         Some(action) => Ok(Seen::Begun(id(action, "id"))),
         None if target["status"] == "RECOVERING" => Err(Outcome::Retry(Failure::new(
             "conflict",
-            "Senlin recovers something of this host from before its failure: it is asked again when that is over",
+            "Senlin still recovers this host from something earlier: the next attempt asks again",
         ))),
         None => Ok(Seen::Idle),
     }
 }
 
-/// What a route asks for may want a version of the API that an old Senlin does not have.
+/// A route may need a version of the API that an old Senlin does not have.
 static DELTAS: &[Meaning] =
     &[Meaning::of(|status| status == 406, Outcome::Refused, "misconfigured", Pause::Usual)
-        .saying(": it is older than check or check-capacity, remove these from the route")];
+        .saying(": it is too old for check and check-capacity, remove these from the route")];
 
 /// Reads the answer to a request: the action's id.
 ///
 /// # Errors
-/// It is not taken, or nobody knows.
+/// It is not taken, or that is unknown.
 pub(super) fn begun(whose: Whose, target: &str, answer: &Answer) -> Result<String, Outcome> {
     match answer.status {
         202 => Ok(id(&answer.json(), "action")),
@@ -52,13 +52,13 @@ pub(super) fn begun(whose: Whose, target: &str, answer: &Answer) -> Result<Strin
     }
 }
 
-/// Senlin's name for what it does; a service may say anything.
+/// Senlin's name for its action; only a printable one is used.
 fn id(value: &Value, key: &str) -> String {
     let id = value[key].as_str().unwrap_or_default();
     id.chars().filter(char::is_ascii_graphic).take(36).collect()
 }
 
-/// The actions' ids, as many as people will read.
+/// The actions' ids, as many as fit a message.
 pub(super) fn acknowledged(actions: &[String]) -> Outcome {
     let reference = match actions {
         [] => "nothing to recover".to_owned(),
@@ -68,7 +68,7 @@ pub(super) fn acknowledged(actions: &[String]) -> Outcome {
     Outcome::Acknowledged { reference: Some(reference).filter(|reference| !reference.is_empty()) }
 }
 
-/// The configuration names what does not exist.
+/// The configuration names something that does not exist.
 pub(super) fn no_such(whose: Whose, id: &str) -> Outcome {
     let (kind, key) = match whose {
         Whose::Node => ("unknown-node", "nodes"),
@@ -78,17 +78,17 @@ pub(super) fn no_such(whose: Whose, id: &str) -> Outcome {
     Outcome::Rejected(Failure::new(kind, &why))
 }
 
-/// Nobody can be asked whether a node is still on the host.
+/// No service can say whether a node is still on the host.
 pub(super) fn no_server(id: &str) -> Outcome {
     let why = format!(
-        "Nova has no server behind node {id}, and nobody else says whether it is still on this host: look where it runs, and recover it by hand if it failed"
+        "Nova has no server of node {id}, so nobody can say whether it is still on this host: find out, and recover it by hand if it failed"
     );
     Outcome::Rejected(Failure::new("not-a-server", &why))
 }
 
-/// The stored bytes are none of this driver's.
+/// Another driver made the stored bytes.
 pub(super) fn unreadable() -> Outcome {
-    Outcome::Rejected(Failure::new("rejected", "the stored message is not one for Senlin: unmark the host"))
+    Outcome::Rejected(Failure::new("rejected", "the stored message is not for Senlin: unmark the host"))
 }
 
 #[cfg(test)]
@@ -125,11 +125,11 @@ mod tests {
             generated_time: Timestamp(1_784_600_002_000),
         };
         let recovery = Recovery { operation: Operation::Rebuild, check: None, check_capacity: None };
-        let told = Stored::read(&body::of_mark(&mark, &mark.fqdn, &recovery)).unwrap();
+        let stored = Stored::read(&body::of_mark(&mark, &mark.fqdn, &recovery)).unwrap();
         let action = |made: &str| json!({"id": made, "created_at": made});
         let (old, new) = ("2026-07-20T00:00:00Z", "2026-07-21T02:13:30");
         let of = |status: &str, actions: Vec<Value>| {
-            seen(&told, &json!({ "status": status }), &json!(actions)).map_err(|outcome| outcome.words())
+            seen(&stored, &json!({ "status": status }), &json!(actions)).map_err(|outcome| outcome.words())
         };
         assert_eq!(of("ACTIVE", vec![]), Ok(Seen::Idle));
         assert_eq!(of("ERROR", vec![action(old)]), Ok(Seen::Idle));

@@ -1,4 +1,4 @@
-//! What is stored of a mark: the request that Senlin gets for each target, and what is needed to find these. Pure.
+//! What is stored of a mark: the request that Senlin gets for each target, and what finds the targets. Pure.
 
 use marks::host::HostName;
 use marks::mark::Mark;
@@ -8,10 +8,10 @@ use serde::{Deserialize, Serialize};
 use crate::event::{NO_HOST, bytes, rfc3339};
 use crate::openstack::seconds;
 
-/// Senlin's clock may be so far behind ours, in seconds.
+/// How far Senlin's clock may be behind ours, in seconds.
 const SLACK: i64 = 60;
 
-/// Of what kind a target is.
+/// The kind of a target.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Whose {
     /// A node.
@@ -21,7 +21,7 @@ pub(super) enum Whose {
 }
 
 impl Whose {
-    /// Where they are.
+    /// Their path.
     pub(super) fn path(self) -> &'static str {
         match self {
             Self::Node => "nodes",
@@ -29,7 +29,7 @@ impl Whose {
         }
     }
 
-    /// What one is called.
+    /// The word for one.
     pub(super) fn key(self) -> &'static str {
         match self {
             Self::Node => "node",
@@ -37,7 +37,7 @@ impl Whose {
         }
     }
 
-    /// What its recovery is called.
+    /// The action of its recovery.
     pub(super) fn action(self) -> &'static str {
         match self {
             Self::Node => "NODE_RECOVER",
@@ -46,10 +46,10 @@ impl Whose {
     }
 }
 
-/// How something is recovered, with the parameters that this way has.
+/// How a target is recovered, with the parameters of this operation.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Operation {
-    /// `REBOOT`; hard or soft, as Senlin has it where unset.
+    /// `REBOOT`; hard or soft, or Senlin's default if unset.
     Reboot(Option<&'static str>),
     /// `REBUILD`.
     Rebuild,
@@ -62,12 +62,12 @@ pub enum Operation {
     },
 }
 
-/// What Senlin is asked to do.
+/// The recovery that Senlin is asked for.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Recovery {
-    /// How.
+    /// The operation.
     pub operation: Operation,
-    /// Whether Senlin looks first whether it is needed; from 1.6 on.
+    /// Whether Senlin first checks that it is needed; from 1.6 on.
     pub check: Option<bool>,
     /// Whether a cluster is filled up to its capacity; from 1.7 on.
     pub check_capacity: Option<bool>,
@@ -90,7 +90,7 @@ struct Request {
     recover: Recover,
 }
 
-/// These keys and no other; a Senlin that does not know one of them refuses it.
+/// These keys and no other: a Senlin that does not know one of them refuses the request.
 #[derive(Debug, Deserialize, Serialize)]
 struct Recover {
     operation: String,
@@ -157,7 +157,7 @@ pub(super) fn of_mark(mark: &Mark, host: &HostName, recovery: &Recovery) -> Vec<
     write(Some(Request { recover }), recovery.version(), names, mark.failure_time)
 }
 
-/// A test: of a host that cannot exist, and without a request.
+/// A test: a host that cannot exist, and no request.
 pub(super) fn of_test(now: Timestamp) -> Vec<u8> {
     write(None, None, (NO_HOST, NO_HOST), now)
 }
@@ -176,9 +176,9 @@ fn write(
 #[derive(Debug)]
 pub(super) struct Stored {
     request: Option<Request>,
-    /// In which microversion Senlin is asked.
+    /// The microversion of the request.
     pub(super) version: Option<String>,
-    /// Pacemaker's name of the host. None for a test: it is of no host, and of all that is configured.
+    /// Pacemaker's name of the host. `None` for a test, which concerns all that is configured.
     pub(super) node: Option<HostName>,
     /// What Nova calls the host.
     pub(super) host: String,
@@ -186,7 +186,7 @@ pub(super) struct Stored {
 }
 
 impl Stored {
-    /// Reads it; `None` if it is none of ours.
+    /// Reads it; `None` if this driver did not make it.
     pub(super) fn read(bytes: &[u8]) -> Option<Self> {
         let Recovering { request, version, node, host, failure_time } = serde_json::from_slice(bytes).ok()?;
         let node = match (&request, node == NO_HOST) {
@@ -202,12 +202,12 @@ impl Stored {
         self.node.is_none()
     }
 
-    /// Whether something was begun since the host failed.
+    /// Whether something began after the failure.
     pub(super) fn is_since(&self, begun: &str) -> bool {
         seconds(begun).is_some_and(|begun| begun >= self.failed.saturating_sub(SLACK))
     }
 
-    /// What Senlin is sent: the same bytes at every attempt.
+    /// What Senlin gets: the same bytes at every attempt.
     pub(super) fn request(&self) -> Vec<u8> {
         bytes(&self.request)
     }
@@ -227,8 +227,8 @@ mod tests {
     fn a_request_has_the_documented_keys_and_no_other() {
         let request = |operation, check, check_capacity| {
             let body = of_mark(&mark(), &mark().fqdn, &Recovery { operation, check, check_capacity });
-            let told = Stored::read(&body).unwrap();
-            (String::from_utf8(told.request()).unwrap(), told.version)
+            let stored = Stored::read(&body).unwrap();
+            (String::from_utf8(stored.request()).unwrap(), stored.version)
         };
         let recreate = |delete_timeout, force| Operation::Recreate { delete_timeout, force };
         for (got, expected, version) in [
@@ -251,9 +251,9 @@ mod tests {
 
     #[test]
     fn a_test_asks_for_nothing() {
-        let told = Stored::read(&of_test(Timestamp(0))).unwrap();
-        assert!(told.is_test());
-        assert_eq!(told.request(), b"null");
+        let stored = Stored::read(&of_test(Timestamp(0))).unwrap();
+        assert!(stored.is_test());
+        assert_eq!(stored.request(), b"null");
         for text in ["{}", r#"{"node":"compute1","failure_time":"2026-07-21T02:13:21Z"}"#] {
             assert!(Stored::read(text.as_bytes()).is_none(), "{text}");
         }
@@ -262,8 +262,8 @@ mod tests {
     #[test]
     fn clocks_may_differ_a_little() {
         let recovery = Recovery { operation: Operation::Rebuild, check: None, check_capacity: None };
-        let told = Stored::read(&of_mark(&mark(), &mark().fqdn, &recovery)).unwrap();
-        assert!(told.is_since("2026-07-21T02:13:21Z") && told.is_since("2026-07-21T02:12:30"));
-        assert!(!told.is_since("2026-07-21T02:12:20Z") && !told.is_since(""));
+        let stored = Stored::read(&of_mark(&mark(), &mark().fqdn, &recovery)).unwrap();
+        assert!(stored.is_since("2026-07-21T02:13:21Z") && stored.is_since("2026-07-21T02:12:30"));
+        assert!(!stored.is_since("2026-07-21T02:12:20Z") && !stored.is_since(""));
     }
 }

@@ -5,7 +5,7 @@ use site::Section;
 use super::body::{Operation, Recovery, Whose};
 use crate::openstack::{self, ByHost, WhichName, is_uuid};
 
-/// The longest that a deletion may take, in seconds.
+/// The longest time for a deletion, in seconds.
 const LONGEST: u32 = 3600;
 
 /// What a `senlin` route is made of.
@@ -13,15 +13,15 @@ const LONGEST: u32 = 3600;
 pub struct Options {
     /// The cloud that Senlin belongs to.
     pub cloud: openstack::CloudOptions,
-    /// Under which of its names Nova knows a host.
+    /// Which of a host's names Nova knows.
     pub host_name: WhichName,
-    /// What is recovered of each host.
+    /// The targets of each host.
     pub targets: Targets,
-    /// How.
+    /// The recovery.
     pub recovery: Recovery,
 }
 
-/// What is recovered of each host, by Senlin's ids.
+/// The targets of each host, by Senlin's ids.
 #[derive(Clone, Debug)]
 pub enum Targets {
     /// Nodes.
@@ -31,7 +31,7 @@ pub enum Targets {
 }
 
 impl Targets {
-    /// All of them, and what they are.
+    /// All of them, and their kind.
     pub(super) fn all(&self) -> (Whose, &ByHost<String>) {
         match self {
             Self::Nodes(all) => (Whose::Node, all),
@@ -56,7 +56,7 @@ pub(super) fn read(table: &mut Section<'_, '_>) -> Option<Options> {
     Some(Options { cloud, host_name, targets, recovery })
 }
 
-/// `nodes` or `clusters`, whichever names something.
+/// `nodes` or `clusters`: the one with entries.
 fn targets(table: &mut Section<'_, '_>) -> Option<Targets> {
     let nodes = ByHost::read(table.section("nodes"), id);
     let clusters = ByHost::read(table.section("clusters"), id);
@@ -98,7 +98,7 @@ fn operation(table: &mut Section<'_, '_>) -> Option<Operation> {
     let force = table.flag("force-recreate");
     if !table.has("operation") {
         let title = table.title().to_owned();
-        table.missing(format!("[{title}] has no operation: say how, reboot, rebuild or recreate"));
+        table.missing(format!("[{title}] has no operation: set it to reboot, rebuild or recreate"));
     }
     let word = word?;
     for (key, of) in [
@@ -107,7 +107,7 @@ fn operation(table: &mut Section<'_, '_>) -> Option<Operation> {
         ("force-recreate", Word::Recreate),
     ] {
         if table.has(key) && of != word {
-            table.complain(key, "is none of this operation's: remove it, or change operation");
+            table.complain(key, "does not belong to this operation: remove it, or change operation");
         }
     }
     Some(match word {

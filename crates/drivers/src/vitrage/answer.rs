@@ -3,34 +3,28 @@
 use serde::de::IgnoredAny;
 
 use crate::driver::Outcome;
-use crate::openstack::{Answer, told, usual};
+use crate::openstack::{Answer, described, usual};
 use crate::web::{Meaning, Pause};
 
-/// Vitrage answers 404 to whatever goes wrong behind its API, so that a 404 says nothing of the address.
-static DELTAS: &[Meaning] = &[Meaning::of(
-    |status| status == 404,
-    Outcome::Unknown,
-    "server-error",
-    Pause::Wished,
-)
-.saying(
-    ": it could not pass the event on, look into its log; or what the catalog, or endpoint, names is none",
-)];
+/// Vitrage answers 404 to any failure behind its API, so a 404 says nothing of the address.
+static DELTAS: &[Meaning] =
+    &[Meaning::of(|status| status == 404, Outcome::Unknown, "server-error", Pause::Wished).saying(
+        ": it could not pass the event on, check its log; or check what the catalog, or endpoint, names",
+    )];
 
 /// Reads an answer.
 pub(super) fn outcome(answer: &Answer) -> Outcome {
     match answer.status {
         200 if is_its_own(&answer.body) => Outcome::Acknowledged { reference: None },
         200 => {
-            let advice =
-                " with a body that it never gives: check what the catalog, or endpoint, names as Vitrage";
-            Outcome::Unknown(told("Vitrage", answer, "protocol", advice).after(answer.wish))
+            let advice = " with an unknown body: check what the catalog, or endpoint, names as Vitrage";
+            Outcome::Unknown(described("Vitrage", answer, "protocol", advice).after(answer.wish))
         }
         _ => usual("Vitrage", answer, DELTAS),
     }
 }
 
-/// Vitrage says `null`, and one behind something else nothing at all. A page of some web server is none of it.
+/// Vitrage's body is `null`, or empty behind a proxy. A web server's page is neither.
 fn is_its_own(body: &[u8]) -> bool {
     body.is_empty() || serde_json::from_slice::<IgnoredAny>(body).is_ok()
 }

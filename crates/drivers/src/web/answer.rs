@@ -1,4 +1,4 @@
-//! What the header section of an answer says, whatever its status. Pure.
+//! What an answer's header section says, whatever its status. Pure.
 
 use std::time::Duration;
 
@@ -7,20 +7,20 @@ use reqwest::header::HeaderMap;
 
 use crate::driver::LONGEST_WISH;
 
-/// However short, an endpoint that says "too many" gets this pause.
+/// The shortest pause after "too many requests".
 pub(super) const SHORTEST_THROTTLE: Duration = Duration::from_secs(5);
 
-/// A larger header section is no answer that an endpoint of ours gives; the client itself stops reading at 408 KiB.
+/// A header section larger than this is no answer of ours; the client itself stops reading at 408 KiB.
 const HEADER_BYTES: usize = 16 * 1024;
 
-/// Whether an answer's header section is larger than is taken.
+/// Whether an answer's header section is too large.
 pub(super) fn is_too_large(headers: &HeaderMap) -> bool {
     let fields = headers.iter().map(|(name, value)| name.as_str().len() + value.len() + ": \r\n".len());
     fields.sum::<usize>() > HEADER_BYTES
 }
 
 /// Reads `Retry-After`: whole seconds, or a date, which is compared with the answer's own `Date` because the clocks may
-/// differ. What cannot be read is as if it were not there.
+/// differ. An unreadable value counts as missing.
 pub(super) fn wish(retry_after: Option<&str>, date: Option<&str>) -> Option<Duration> {
     let text = retry_after?.trim();
     let wanted = match text.bytes().all(|b| b.is_ascii_digit()) {
@@ -36,7 +36,7 @@ mod tests {
     use proptest::prelude::*;
     use reqwest::header::{HeaderName, HeaderValue};
 
-    /// The limit counts names, values and what stands between them. The broken variant counts the fields alone.
+    /// The limit counts names, values and separators. The broken variant counts the fields alone.
     #[test]
     fn a_header_section_has_a_size() {
         let with = |length: usize| {
@@ -58,7 +58,7 @@ mod tests {
         assert_eq!(seconds("120"), Some(120));
         assert_eq!(seconds(" 7 "), Some(7));
         assert_eq!(seconds("Wed, 21 Oct 2015 07:29:30 GMT"), Some(90));
-        // RFC 9110, section 5.6.7: whoever reads a date reads the two old forms too.
+        // RFC 9110, section 5.6.7: a recipient of dates reads the two old forms too.
         assert_eq!(seconds("Wednesday, 21-Oct-15 07:29:30 GMT"), Some(90));
         assert_eq!(seconds("Wed Oct 21 07:29:30 2015"), Some(90));
         assert_eq!(seconds("86400"), Some(900), "clamped");

@@ -1,16 +1,16 @@
-//! When a certificate ends: the only field of it that is read here. Whether it is good was decided before, by others.
+//! When a certificate ends: the only field that is read here. Others have checked the certificate before.
 
 use jiff::civil::DateTime;
 use jiff::tz::TimeZone;
 use marks::time::Timestamp;
 
 const SEQUENCE: u8 = 0x30;
-/// The version in front of the other fields, where there is one.
+/// The tag of the version, which may stand in front of the other fields.
 const VERSION: u8 = 0xa0;
 const UTC_TIME: u8 = 0x17;
 const GENERALIZED_TIME: u8 = 0x18;
 
-/// The end of its validity (RFC 5280, 4.1); `None` for what is no certificate.
+/// The end of its validity (RFC 5280, 4.1); `None` if it is no certificate.
 pub(super) fn end(der: &[u8]) -> Option<Timestamp> {
     let (certificate, _) = of(SEQUENCE, der)?;
     let (mut fields, _) = of(SEQUENCE, certificate)?;
@@ -26,7 +26,7 @@ pub(super) fn end(der: &[u8]) -> Option<Timestamp> {
     moment(tag, std::str::from_utf8(text).ok()?)
 }
 
-/// Both forms end in `Z`; the short one has two digits of the year, those from 50 on of the last century.
+/// Both forms end in `Z`; the short one has a year of two digits, from 50 on of the last century.
 fn moment(tag: u8, text: &str) -> Option<Timestamp> {
     let whole = match tag {
         UTC_TIME if text.get(..2)? < "50" => format!("20{text}"),
@@ -39,12 +39,12 @@ fn moment(tag: u8, text: &str) -> Option<Timestamp> {
     Some(Timestamp(zoned.timestamp().as_millisecond()))
 }
 
-/// The content of an element of this tag, and what stands behind it.
+/// The content of an element with this tag, and the rest behind it.
 fn of(tag: u8, bytes: &[u8]) -> Option<(&[u8], &[u8])> {
     element(bytes).filter(|(found, ..)| *found == tag).map(|(_, content, rest)| (content, rest))
 }
 
-/// Tag, content, and what stands behind: DER, with lengths of up to four bytes.
+/// Tag, content, and the rest behind: DER, with lengths of up to four bytes.
 fn element(bytes: &[u8]) -> Option<(u8, &[u8], &[u8])> {
     let (&tag, bytes) = bytes.split_first()?;
     let (&first, bytes) = bytes.split_first()?;

@@ -12,44 +12,43 @@ use super::identity::{IdentityFiles, authorities};
 use super::url::host;
 use crate::kept::{Files, Kept, Unusable};
 
-/// The longest that a whole exchange may take.
+/// The longest time limit of an exchange.
 pub(crate) const LONGEST: Duration = Duration::from_secs(30);
-/// How we introduce ourselves.
+/// Our user agent.
 const USER_AGENT: &str = concat!("nova-host-alerter/", env!("CARGO_PKG_VERSION"));
-/// Name resolution, TCP and TLS together; at most half of the route's limit, so that an endpoint that takes no
-/// connection is told from one that does not answer.
+/// The limit for name resolution, TCP and TLS together; at most half of the route's limit. It distinguishes an endpoint
+/// that takes no connection from one that does not answer.
 const CONNECT_TIME: Duration = Duration::from_secs(5);
-/// More header fields are no answer; the client itself stops reading them at 408 KiB.
+/// The most header fields of an answer; the client itself stops reading them at 408 KiB.
 const HEADER_FIELDS: usize = 64;
-/// A kept connection is closed when nothing was sent for so long: before the endpoint does, which would leave the next
-/// message unanswered.
+/// An idle connection is closed after this time, before the endpoint closes it and leaves the next message unanswered.
 const IDLE: Duration = Duration::from_secs(1);
 
-/// What a client is made of, and where it leads.
+/// A client's settings, and its endpoint.
 #[derive(Clone, Debug)]
 pub struct ClientOptions {
     /// Where to send: `http` or `https`, without userinfo.
     pub url: Url,
-    /// The Unix socket that the endpoint listens on; the url's host is then only a header.
+    /// The Unix socket of the endpoint; the url's host is then only a header.
     pub socket: Option<PathBuf>,
-    /// The file that says who may have signed the endpoint's certificate; where unset, the system's CAs.
+    /// The file with the CAs for the endpoint's certificate; if unset, the system's.
     pub ca_file: Option<PathBuf>,
-    /// What the endpoint knows us by in TLS.
+    /// Our certificate and key in TLS.
     pub identity: Option<IdentityFiles>,
-    /// The name that the endpoint is asked for in TLS, and that its certificate must have; where unset, the url's host.
+    /// The name that the endpoint's certificate must have, and the SNI; if unset, the url's host.
     pub server_name: Option<String>,
-    /// The oldest TLS that is spoken.
+    /// The oldest TLS version.
     pub tls_min: tls::Version,
-    /// Whether the endpoint's certificate must be good; a route always wants it.
+    /// Whether the endpoint's certificate is checked; a route always checks it.
     pub verify: bool,
-    /// Whether a connection may serve one exchange after the other.
+    /// Whether a connection may be used for several exchanges.
     pub keep_alive: bool,
     /// Limit of the whole exchange.
     pub timeout: Duration,
 }
 
 impl ClientOptions {
-    /// A client for `url` with nothing but defaults.
+    /// A client for `url` with defaults alone.
     pub fn to(url: Url) -> Self {
         Self {
             url,
@@ -64,7 +63,7 @@ impl ClientOptions {
         }
     }
 
-    /// Makes the client, and makes it anew when the files of its certificates have changed. `endpoint` is where it leads, for people.
+    /// Makes the client, and makes it again when the files of its certificates have changed. `endpoint` is for people.
     ///
     /// # Errors
     /// The certificates cannot be used.
@@ -75,7 +74,7 @@ impl ClientOptions {
         Kept::new(certificates, move || build(&self))
     }
 
-    /// The url that the client is given: it takes the name in TLS from there.
+    /// The url for the client, which takes the TLS name from there.
     pub(crate) fn target(&self) -> Url {
         let mut url = self.url.clone();
         if self.server_name.is_some() {
@@ -111,21 +110,21 @@ fn no_ca(options: &ClientOptions) -> Unusable {
 
 fn builder(options: &ClientOptions, ca: Option<Vec<Certificate>>) -> ClientBuilder {
     let client = careful(options.timeout, options.keep_alive)
-        // For `check-config --online`, which says when it ends.
+        // For `check-config --online`, which shows when it ends.
         .tls_info(true)
         .timeout(options.timeout);
     placed(trusting(client, options, ca), options)
 }
 
-/// What no client of ours leaves to defaults, where an exchange may take so long.
+/// The settings for TCP: an exchange may take long.
 pub(crate) fn careful(limit: Duration, keep_alive: bool) -> ClientBuilder {
     let client = Client::builder()
         .user_agent(USER_AGENT)
         // A followed redirect turns the POST into a GET, and its 200 into a false acknowledgement.
         .redirect(redirect::Policy::none())
-        // The environment of whoever started the daemon is no configuration.
+        // The daemon's environment is no configuration.
         .no_proxy()
-        // Every attempt is one exchange, counted and journalled; the client makes none of its own.
+        // Every attempt is one exchange, counted and journalled; the client must make none of its own.
         .retry(retry::never())
         .http1_only()
         .http1_max_headers(HEADER_FIELDS)
@@ -133,7 +132,7 @@ pub(crate) fn careful(limit: Duration, keep_alive: bool) -> ClientBuilder {
     connecting(client, keep_alive)
 }
 
-/// Unless it is wanted otherwise, a connection serves one exchange: what an endpoint says unasked acknowledges nothing.
+/// By default a connection is used for one exchange: what an endpoint sends unasked acknowledges nothing.
 fn connecting(client: ClientBuilder, keep_alive: bool) -> ClientBuilder {
     if keep_alive {
         return client.pool_idle_timeout(IDLE);
@@ -148,7 +147,7 @@ fn trusting(client: ClientBuilder, options: &ClientOptions, ca: Option<Vec<Certi
     match ca {
         _ if tls && !options.verify => client.tls_danger_accept_invalid_certs(true),
         Some(certificates) => client.tls_certs_only(certificates),
-        // Without TLS no certificates are needed, and a host without any would refuse to make a client.
+        // Without TLS no certificates are needed, and a system without any would make no client.
         None if !tls => client.tls_certs_only([]),
         None => client,
     }
@@ -162,7 +161,7 @@ fn placed(client: ClientBuilder, options: &ClientOptions) -> ClientBuilder {
     }
 }
 
-/// Finds the address of the url's host, whatever name the client asks for: that one is only for TLS.
+/// Resolves the url's host, whatever name the client asks for: that name is only for TLS.
 struct Host(String);
 
 impl Resolve for Host {

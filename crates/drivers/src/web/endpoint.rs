@@ -1,4 +1,4 @@
-//! One endpoint over plain HTTP: all that a driver has to know of it is what it sends, and what an answer means.
+//! One endpoint over plain HTTP: a driver adds only its message and the meaning of the answer.
 
 use std::sync::{Mutex, PoisonError};
 use std::time::Duration;
@@ -15,16 +15,16 @@ use super::{certificate, fault, plain, shown, wire};
 use crate::driver::{Finding, Outcome};
 use crate::kept::{Kept, Unusable};
 
-/// How long an endpoint may take that is only looked at.
-const LOOK: Duration = Duration::from_secs(10);
+/// The limit of a check, which sends nothing.
+const CHECK_INTERVAL: Duration = Duration::from_secs(10);
 
 /// The endpoint of a route.
 pub struct Endpoint {
     options: ClientOptions,
-    /// What the client is given as url.
+    /// The client's url.
     target: Url,
     clients: Kept<Client>,
-    /// When the certificate ends that it showed when it was asked last.
+    /// When the endpoint's certificate ends, as of the last check.
     certificate_end: Mutex<Option<Timestamp>>,
 }
 
@@ -33,17 +33,17 @@ pub struct Said {
     /// Its status.
     pub status: u16,
     wish: Option<Duration>,
-    /// As much of its body as came in time.
+    /// The part of its body that came in time.
     pub body: Vec<u8>,
 }
 
 impl Said {
-    /// What the status says; each 2xx acknowledges.
+    /// The outcome of its status; each 2xx acknowledges.
     pub fn outcome(&self) -> Outcome {
         plain(self.status, self.wish)
     }
 
-    /// Its body; null where it is no JSON, or not whole.
+    /// Its body; null if it is not JSON, or was cut off.
     pub fn json(&self) -> Value {
         serde_json::from_slice(&self.body).unwrap_or_default()
     }
@@ -60,7 +60,7 @@ impl Endpoint {
         Ok(Self { options, target, clients, certificate_end })
     }
 
-    /// For people: its query may be a token.
+    /// The endpoint for people: its query may be a token.
     pub fn shown(&self) -> String {
         let url = shown(&self.options.url);
         match &self.options.socket {
@@ -86,7 +86,7 @@ impl Endpoint {
     /// Sends JSON, and reads the answer.
     ///
     /// # Errors
-    /// There is none.
+    /// There is no answer.
     pub async fn post(&self, body: &[u8]) -> Result<Said, Outcome> {
         let end = Instant::now() + self.limit();
         let sent = wire::with_body(self.request(Method::POST), Some(body)).send().await;
@@ -96,12 +96,12 @@ impl Endpoint {
         Ok(Said { status, wish, body })
     }
 
-    /// Whether there is a way to it: its name, a connection, TLS. `HEAD` without credentials, body and query tells it
-    /// nothing, and whatever it answers, or whether it does, is no matter: then there was a way.
+    /// Whether the endpoint can be reached: its name, a connection, TLS. The `HEAD` has no credentials, body or query.
+    /// The answer does not matter, nor whether there is one.
     pub async fn reach(&self) -> Option<Finding> {
         let mut target = self.target.clone();
         target.set_query(None);
-        match self.ask(Method::HEAD, target).timeout(LOOK.min(self.limit())).send().await {
+        match self.ask(Method::HEAD, target).timeout(CHECK_INTERVAL.min(self.limit())).send().await {
             Ok(response) => {
                 let shown = response.extensions().get::<TlsInfo>().and_then(TlsInfo::peer_certificate);
                 let end = shown.and_then(certificate::end);
@@ -115,13 +115,13 @@ impl Endpoint {
         }
     }
 
-    /// When its certificate ends, as it was at the last [`Self::reach`].
+    /// When its certificate ends, as of the last [`Self::reach`].
     pub fn certificate_end(&self) -> Option<Timestamp> {
         *self.certificate_end.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
-/// The url's own host, whatever the endpoint is called in TLS.
+/// The url's own host, whatever the TLS name is.
 fn authority(url: &Url) -> HeaderValue {
     let host = url.host_str().unwrap_or_default();
     let text = url.port().map_or_else(|| host.to_owned(), |port| format!("{host}:{port}"));

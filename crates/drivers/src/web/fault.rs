@@ -14,17 +14,17 @@ pub enum Fault {
     Request,
     /// The endpoint's name has no address.
     Dns,
-    /// No connection; the system's reason.
+    /// No connection, with the system's reason.
     Connect(Option<io::ErrorKind>),
-    /// No connection, or no TLS session, within the time for it.
+    /// No connection or TLS session within its time limit.
     ConnectTimeout,
     /// No TLS session.
     Tls(Tls),
-    /// No answer within the time for the whole exchange.
+    /// No answer within the time limit of the exchange.
     Timeout,
     /// The answer's header section was too large.
     TooLarge,
-    /// The answer was no HTTP.
+    /// The answer was not HTTP.
     Protocol,
     /// The connection ended before the answer was complete.
     Closed,
@@ -33,23 +33,23 @@ pub enum Fault {
 /// Why there was no TLS session.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Tls {
-    /// The certificate is past its time.
+    /// The certificate has expired.
     Expired,
-    /// The certificate's time has not come.
+    /// The certificate is not valid yet.
     NotYetValid,
-    /// Nobody whom we trust signed it.
+    /// No trusted CA signed it.
     UnknownCa,
     /// It is for another name.
     Name,
     /// It is a CA's own certificate, as `openssl req -x509` makes it.
     SelfSigned,
-    /// It is not made for an endpoint, is signed as nobody should sign, or a CA between must not have signed it.
+    /// It is not made for a server, its signature is too weak, or a CA between must not have signed it.
     Certificate,
-    /// The endpoint speaks none of the versions that we do.
+    /// The endpoint has none of our versions.
     Version,
-    /// The endpoint does not take our own certificate, or wants one.
+    /// The endpoint rejects our certificate, or wants one.
     ClientCertificate,
-    /// Anything else: no TLS at all, a broken handshake.
+    /// Anything else: no TLS, a broken handshake.
     Other,
 }
 
@@ -66,7 +66,7 @@ impl Fault {
         }
     }
 
-    /// Whether there is no way to the endpoint, whatever it would say.
+    /// Whether the endpoint cannot be reached, whatever it would answer.
     pub fn is_before_sending(&self) -> bool {
         matches!(self, Self::Request | Self::Dns | Self::Connect(_) | Self::ConnectTimeout | Self::Tls(_))
     }
@@ -97,9 +97,7 @@ impl Fault {
             }
             Self::Tls(tls) => tls.detail(),
             Self::Timeout => "the endpoint took the message and did not answer in time",
-            Self::TooLarge => {
-                "the endpoint's answer has a longer header than is taken: check what runs at url"
-            }
+            Self::TooLarge => "the endpoint's answer has too long a header: check what runs at url",
             Self::Protocol => "the endpoint's answer is not HTTP: check url",
             Self::Closed => "the endpoint closed the connection before its answer was complete",
         };
@@ -127,30 +125,30 @@ impl Tls {
             Self::Expired => "the endpoint's certificate has expired: renew it there",
             Self::NotYetValid => "the endpoint's certificate is not valid yet: check the clocks",
             Self::UnknownCa => {
-                "no trusted CA signed the endpoint's certificate: set ca-file to the CA that did, or let the endpoint show the CAs between"
+                "no trusted CA signed the endpoint's certificate: set ca-file to its CA, or have the endpoint send the intermediate CAs"
             }
             Self::Name => "the endpoint's certificate is for another name: check url, or set server-name",
             Self::SelfSigned => {
-                "the endpoint's certificate is a CA's own: give the endpoint one that this CA signed"
+                "the endpoint's certificate is a CA's own: give the endpoint a certificate that this CA signed"
             }
             Self::Certificate => {
-                "the endpoint's certificate proves nothing: check what it is made for, how it is signed, and what the CAs above it may sign"
+                "the endpoint's certificate is not usable: check its purpose, its signature, and what its CAs may sign"
             }
-            Self::Version => "the endpoint speaks no TLS that is new enough: update it, or lower tls-min",
+            Self::Version => "the endpoint's TLS is too old: update it, or lower tls-min",
             Self::ClientCertificate => {
-                "the endpoint does not take our certificate: check certificate-file and what it trusts"
+                "the endpoint rejects our certificate: check certificate-file, and which CAs the endpoint trusts"
             }
             Self::Other => "no TLS session with the endpoint: check that it speaks TLS 1.2 or newer there",
         }
     }
 }
 
-/// Reads the client's error. Its text is not used: it may hold the URL, or what the endpoint sent.
+/// Reads the client's error. Its text is not used: it may show the URL, or what the endpoint sent.
 pub fn of(error: &reqwest::Error) -> Fault {
     if error.is_connect() {
         return before_sending(error);
     }
-    // TLS 1.3: the endpoint looks at our certificate after the handshake, and takes no message without it.
+    // TLS 1.3: the endpoint checks our certificate after the handshake, and takes no message without it.
     if find::<rustls::Error>(error).map(tls_of) == Some(Tls::ClientCertificate) {
         return Fault::Tls(Tls::ClientCertificate);
     }
@@ -171,7 +169,7 @@ fn before_sending(error: &reqwest::Error) -> Fault {
     match find::<io::Error>(error) {
         _ if error.is_dns() => Fault::Dns,
         _ if error.is_timeout() => Fault::ConnectTimeout,
-        // The endpoint hung up in the middle of the handshake.
+        // The endpoint closed the connection during the handshake.
         Some(io) if io.kind() == io::ErrorKind::UnexpectedEof => Fault::Tls(Tls::Other),
         Some(io) => Fault::Connect(Some(io.kind())),
         None => Fault::Connect(None),
@@ -190,7 +188,7 @@ fn tls_of(error: &rustls::Error) -> Tls {
     }
 }
 
-/// What the endpoint has against us.
+/// Why the endpoint ended the handshake.
 fn alert_of(alert: AlertDescription) -> Tls {
     match alert {
         AlertDescription::ProtocolVersion => Tls::Version,
@@ -212,7 +210,7 @@ fn certificate_of(certificate: &CertificateError) -> Tls {
         CertificateError::NotValidYet | CertificateError::NotValidYetContext { .. } => Tls::NotYetValid,
         CertificateError::NotValidForName | CertificateError::NotValidForNameContext { .. } => Tls::Name,
         CertificateError::UnknownIssuer | CertificateError::BadSignature => Tls::UnknownCa,
-        // The verifier's own error type is not exported; its name is all there is to tell it by.
+        // The verifier's own error type is not exported; only its name distinguishes it.
         CertificateError::Other(other) if format!("{other:?}").contains("CaUsedAsEndEntity") => {
             Tls::SelfSigned
         }

@@ -1,4 +1,4 @@
-//! Certificates in files: those that we trust, and our own.
+//! Certificates in files: the trusted ones, and our own.
 
 use std::path::{Path, PathBuf};
 
@@ -7,10 +7,10 @@ use site::{must_be_absolute, read_private, read_trusted};
 
 use crate::kept::Unusable;
 
-/// `certificate-file` and `key-file`: what the endpoint knows us by.
+/// `certificate-file` and `key-file`: our identity in TLS.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct IdentityFiles {
-    /// Our certificate, and those between it and the endpoint's CA; PEM.
+    /// Our certificate and the intermediate ones up to the endpoint's CA; PEM.
     pub certificate: PathBuf,
     /// Its key, without a passphrase; PEM. Only its owner may read it.
     pub key: PathBuf,
@@ -26,12 +26,12 @@ impl IdentityFiles {
         }
         pem.push(b'\n');
         pem.extend(read_private(&self.key).map_err(said("key-file"))?);
-        let no_key = "key-file holds no private key in PEM; one with a passphrase cannot be used";
+        let no_key = "key-file holds no private key in PEM; a key with a passphrase cannot be used";
         Identity::from_pem(&pem).map_err(|_| Unusable::new("key-file", no_key))
     }
 }
 
-/// Reads the certificates of `ca-file`. Who can write the file can pretend to be the endpoint.
+/// Reads the certificates of `ca-file`. A person who can write the file can pretend to be the endpoint.
 ///
 /// # Errors
 /// One sentence for the operator.

@@ -1,4 +1,4 @@
-//! The keys of a client that are the same wherever one is configured.
+//! The keys of a client, the same wherever one is configured.
 
 use std::path::Path;
 use std::time::Duration;
@@ -10,13 +10,13 @@ use super::client::{ClientOptions, LONGEST};
 use super::identity::{IdentityFiles, authorities};
 use super::url::address;
 
-/// Where a route leads, and how: asks for every key, so that each is checked whatever is wrong with the others. `usual` is
-/// the url of an endpoint that is the same for everybody.
+/// A route's endpoint and TLS. It asks for every key, so that each is checked whatever is wrong with the others. `usual`
+/// is the url of an endpoint that is the same for everybody.
 pub fn read(table: &mut Section<'_, '_>, usual: Option<&str>) -> Option<ClientOptions> {
     let allow_http = table.flag("allow-http").unwrap_or(false);
-    // What is the same for everybody is not on this machine.
+    // An endpoint that is the same for everybody is not on this machine.
     let socket = if usual.is_none() { table.text("socket", absolute) } else { None };
-    // What goes through a socket stays on this machine.
+    // Traffic through a socket stays on this machine.
     let plain = allow_http || table.has("socket");
     let url = table.text("url", |text| address(text, plain));
     let ca_file = table.text("ca-file", |text| authorities(Path::new(text)).map(|_| text.into()));
@@ -55,7 +55,7 @@ fn server_name(text: &str) -> Result<String, String> {
     name.map(str::to_owned).ok_or_else(|| "must be the DNS name in the endpoint's certificate".to_owned())
 }
 
-/// Says which keys have no meaning with TLS, or without.
+/// Reports keys that have no effect with TLS, or without.
 fn fitting(table: &mut Section<'_, '_>, url: &Url) {
     if url.scheme() == "https" {
         if table.has("socket") {
@@ -66,7 +66,7 @@ fn fitting(table: &mut Section<'_, '_>, url: &Url) {
     without_tls(table, &["ca-file", "certificate-file", "key-file", "server-name", "tls-min"]);
 }
 
-/// The oldest TLS that is spoken.
+/// The oldest TLS version.
 pub fn tls_min(table: &mut Section<'_, '_>) -> tls::Version {
     let versions = [("1.2", tls::Version::TLS_1_2), ("1.3", tls::Version::TLS_1_3)];
     table.choice("tls-min", &versions).unwrap_or(tls::Version::TLS_1_2)
@@ -80,20 +80,20 @@ pub fn identity(table: &mut Section<'_, '_>) -> Option<IdentityFiles> {
     Some(IdentityFiles { certificate: certificate?, key: key? })
 }
 
-/// Says which of two keys is missing.
+/// Reports which of two keys is missing.
 pub(crate) fn both_or_neither(table: &mut Section<'_, '_>, one: &'static str, other: &'static str) {
     for (there, missing) in [(one, other), (other, one)] {
         if table.has(there) && !table.has(missing) {
-            table.complain(there, format!("{there} has no meaning without {missing}: set both, or neither"));
+            table.complain(there, format!("{there} has no effect without {missing}: set both, or neither"));
         }
     }
 }
 
-/// Says which of these keys have no meaning without TLS.
+/// Reports keys that have no effect without TLS.
 pub fn without_tls(table: &mut Section<'_, '_>, keys: &[&str]) {
     for key in keys {
         if table.has(key) {
-            table.complain(key, format!("{key} says nothing about an http url: use https, or remove {key}"));
+            table.complain(key, format!("{key} has no effect with an http url: use https, or remove {key}"));
         }
     }
 }

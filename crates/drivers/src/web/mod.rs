@@ -1,5 +1,4 @@
-//! How an endpoint is spoken with over HTTP: the client, its certificates, what its answers and errors mean, and the keys that say
-//! all of it.
+//! HTTP with an endpoint: the client, its certificates, the meaning of answers and errors, and the keys for all of it.
 
 mod answer;
 mod certificate;

@@ -1,4 +1,4 @@
-//! What a status of an endpoint over plain HTTP means: where it differs from the table, and what people are told. Pure.
+//! The outcome of a status over plain HTTP: its differences from the table, and its texts. Pure.
 
 use std::time::Duration;
 
@@ -7,21 +7,22 @@ use reqwest::StatusCode;
 use super::status::{Meaning, Pause, meaning};
 use crate::driver::Outcome;
 
-/// An endpoint takes the same bytes of the same id as often as they come: to send them again after an error of its own does no harm.
+/// An endpoint takes the same bytes with the same id any number of times: repeating them after its own error does no
+/// harm.
 static PLAIN: &[Meaning] = &[
     Meaning::of(|status| matches!(status, 100..=199), Outcome::Unknown, "interim", Pause::Usual),
-    // Here as there somebody has to let this controller in.
+    // As elsewhere, somebody has to let this controller in.
     Meaning::of(|status| matches!(status, 403 | 407), Outcome::Refused, "credentials", Pause::LockedOut),
     Meaning::of(|status| matches!(status, 500 | 502 | 504), Outcome::Retry, "unavailable", Pause::Wished),
-    // There is a remedy of its own.
+    // It has a remedy of its own.
     Meaning::of(|status| status == 413, Outcome::Rejected, "body-too-large", Pause::Usual),
-    // A proxy that finds fault with the form of a request.
+    // A proxy that rejects the form of a request.
     Meaning::of(|status| matches!(status, 411 | 431), Outcome::Rejected, "rejected", Pause::Usual),
 ];
 
-/// What an answer whose header section was complete comes to. `wish` is its `Retry-After`.
+/// The outcome of an answer with a complete header section. `wish` is its `Retry-After`.
 ///
-/// Only 2xx acknowledges. No status ever ends a mark in another way: what is refused is kept and tried again.
+/// Only 2xx acknowledges. No status ends a mark in another way: a refused mark is kept and retried.
 pub(crate) fn plain(status: u16, wish: Option<Duration>) -> Outcome {
     if (200..300).contains(&status) {
         return Outcome::Acknowledged { reference: None };
@@ -38,14 +39,14 @@ fn advice(word: &str) -> &'static str {
         "credentials" => ": check that it lets this controller in",
         "conflict" => ": it may still be working on an earlier attempt",
         "body-too-large" => ": raise what it takes to 64 KiB",
-        "rejected" => ": it does not take this message, look into its log",
-        "misconfigured" => ": check url, and what runs at that address",
-        "protocol" => ", which is no HTTP status",
+        "rejected" => ": it rejects this message, check its log",
+        "misconfigured" => ": check url, and what runs there",
+        "protocol" => ", which is not an HTTP status",
         _ => "",
     }
 }
 
-/// The number with its name from the standard; the endpoint's own words are not repeated.
+/// The number with its name from the standard; the endpoint's own text is not repeated.
 fn in_words(status: u16) -> String {
     let name = StatusCode::from_u16(status).ok().and_then(|status| status.canonical_reason());
     name.map_or_else(|| status.to_string(), |name| format!("{status} {name}"))
@@ -56,7 +57,7 @@ mod tests {
     use super::super::status::tests::expected as usual;
     use super::*;
 
-    /// What the deltas say, written a second time.
+    /// The deltas, written a second time.
     fn expected(status: u16) -> (&'static str, &'static str) {
         match status {
             100..=199 => ("unknown", "interim"),
@@ -69,7 +70,7 @@ mod tests {
         }
     }
 
-    /// S1-16: exactly the 2xx acknowledge; every other answer keeps the mark, and says its number.
+    /// S1-16: exactly the 2xx acknowledge; every other answer keeps the mark, and shows its number.
     #[test]
     fn every_status_has_its_outcome() {
         for status in 0..=1000 {

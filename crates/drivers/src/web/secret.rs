@@ -8,19 +8,19 @@ use site::{Section, must_be_absolute, read_private};
 
 use crate::driver::{Failure, Outcome};
 
-/// A secret that a body has to hold: the stored bytes never do. It is read for every attempt, and put into what is sent.
+/// A secret for a body: the stored bytes never have it. It is read for every attempt, and put into what is sent.
 #[derive(Clone, Debug)]
 pub struct BodySecret {
     /// The key of the configuration that names the file.
     key: &'static str,
-    /// Where it stands.
+    /// Its file.
     file: PathBuf,
     /// Its name in the body.
     name: &'static str,
 }
 
 impl BodySecret {
-    /// Reads the key; what stands in the file now is checked too.
+    /// Reads the key; the file's content is checked too.
     pub fn read(table: &mut Section<'_, '_>, key: &'static str, name: &'static str) -> Option<Self> {
         let file = table.text(key, |file| read_with(Path::new(file), |_| Ok(file.into())));
         Some(Self { key, file: file?, name })
@@ -31,7 +31,7 @@ impl BodySecret {
         &self.file
     }
 
-    /// The stored object with the secret in it, as it is sent.
+    /// The stored object with the secret in it, ready to be sent.
     ///
     /// # Errors
     /// There is no secret, or no object.
@@ -45,11 +45,11 @@ impl BodySecret {
     }
 }
 
-/// Reads the one line of a file that only its owner can read, without the white space around it. What was read is wiped
+/// Reads the one line of a file that only its owner can read, without surrounding white space. The buffer is wiped
 /// afterwards.
 ///
 /// # Errors
-/// One sentence, without anything that stands in the file.
+/// One sentence, without any part of the file.
 pub(crate) fn read_with<T>(path: &Path, parse: impl FnOnce(&str) -> Result<T, String>) -> Result<T, String> {
     must_be_absolute(path)?;
     let bytes = SecretSlice::from(read_private(path)?);

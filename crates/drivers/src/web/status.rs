@@ -1,24 +1,24 @@
-//! What a status means for a mark: one table for all who answer. A driver states where its controller differs, and why. Pure.
+//! The outcome of a status: one table for all. A driver states where its controller differs, and why. Pure.
 
 use std::time::Duration;
 
 use super::answer::SHORTEST_THROTTLE;
 use crate::driver::{Failure, LOCKED_OUT, Outcome};
 
-/// How long an endpoint is left alone.
+/// How long to wait before the next attempt.
 #[derive(Clone, Copy, Debug)]
 pub(crate) enum Pause {
-    /// As the alerter sees fit.
+    /// As the alerter's own schedule has it.
     Usual,
-    /// For as long as it wishes.
+    /// As long as the endpoint asks.
     Wished,
-    /// The same, and never too shortly.
+    /// The same, but with a minimum.
     Throttled,
-    /// Somebody has to let us in, and does not say so here.
+    /// Until somebody lets us in, without notifying the alerter.
     LockedOut,
 }
 
-/// Statuses that mean the same.
+/// Statuses with the same meaning.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Meaning {
     holds: fn(u16) -> bool,
@@ -26,12 +26,12 @@ pub(crate) struct Meaning {
     /// The word for machines.
     pub(crate) word: &'static str,
     pause: Pause,
-    /// What people are told behind the status. Where it is empty, whoever asked has it by the word.
+    /// The text for people behind the status. If it is empty, the caller derives it from the word.
     pub(crate) advice: &'static str,
 }
 
 impl Meaning {
-    /// What these statuses come to: an outcome, its word, and for how long.
+    /// The outcome of these statuses, its word, and the wait.
     pub(crate) const fn of(
         holds: fn(u16) -> bool,
         end: fn(Failure) -> Outcome,
@@ -46,7 +46,7 @@ impl Meaning {
         Self { advice, ..self }
     }
 
-    /// The outcome, told to people as `detail`. `wish` is what the endpoint says of a repetition.
+    /// The outcome, with `detail` for people. `wish` is the endpoint's `Retry-After`.
     pub(crate) fn outcome(&self, detail: &str, wish: Option<Duration>) -> Outcome {
         let failure = Failure::new(self.word, detail);
         (self.end)(match self.pause {
@@ -58,7 +58,7 @@ impl Meaning {
     }
 }
 
-/// The table. None of it acknowledges: which status does, and with what body, its driver knows.
+/// The table. None of it acknowledges: the driver knows which status does, and with which body.
 static USUAL: &[Meaning] = &[
     Meaning::of(|status| matches!(status, 400 | 413 | 422), Outcome::Rejected, "rejected", Pause::Usual),
     Meaning::of(|status| status == 401, Outcome::Refused, "credentials", Pause::LockedOut),
@@ -76,10 +76,10 @@ static USUAL: &[Meaning] = &[
     Meaning::of(|status| matches!(status, 300..=399), Outcome::Refused, "redirect", Pause::Usual),
     Meaning::of(|status| matches!(status, 400..=599), Outcome::Refused, "misconfigured", Pause::Usual),
 ];
-/// Whatever it is, it is no refusal that anybody knows.
+/// An unknown status is not a refusal.
 static PROTOCOL: Meaning = Meaning::of(|_| true, Outcome::Unknown, "protocol", Pause::Usual);
 
-/// What a status means where `deltas` differ from the table.
+/// The outcome of a status, with `deltas` before the table.
 pub(crate) fn meaning(deltas: &[Meaning], status: u16) -> Meaning {
     *deltas.iter().chain(USUAL).find(|row| (row.holds)(status)).unwrap_or(&PROTOCOL)
 }
@@ -88,7 +88,7 @@ pub(crate) fn meaning(deltas: &[Meaning], status: u16) -> Meaning {
 pub(crate) mod tests {
     use super::*;
 
-    /// What the table says, written a second time as a table.
+    /// The table, written a second time.
     pub(crate) fn expected(status: u16) -> (&'static str, &'static str) {
         match status {
             300..=399 => ("refused", "redirect"),
@@ -104,7 +104,7 @@ pub(crate) mod tests {
         }
     }
 
-    /// S1-16: no status acknowledges by itself, and a delta says no more than its own.
+    /// S1-16: no status acknowledges by itself, and a delta changes only its own statuses.
     #[test]
     fn every_status_has_its_outcome() {
         let gone = [Meaning::of(|status| status == 410, Outcome::Rejected, "gone", Pause::Usual)];

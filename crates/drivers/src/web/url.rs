@@ -1,10 +1,10 @@
-//! Urls: which are taken, and what people see of them.
+//! Urls: which are valid, and what is shown of them.
 
 use std::net::IpAddr;
 
 use reqwest::Url;
 
-/// Reads a url. It may hold a password or a token: nothing of it stands in a message.
+/// Reads a url. It may contain a password or a token: no message shows it.
 ///
 /// # Errors
 /// One sentence for the operator.
@@ -15,7 +15,7 @@ pub fn address(text: &str, allow_http: bool) -> Result<Url, String> {
             "a url must not hold a user name or password"
         }
         "http" if !allow_http && !is_loopback(&url) => {
-            "plain http can be read and changed on its way: use https, or set allow-http = true"
+            "plain http can be read and changed by others: use https, or set allow-http = true"
         }
         "http" | "https" if url.fragment().is_some() => "a url with a fragment (#) has no meaning here",
         "http" | "https" if url.port() == Some(0) => "port 0 is no port",
@@ -30,7 +30,7 @@ fn is_loopback(url: &Url) -> bool {
     host.parse::<IpAddr>().map_or(host == "localhost", |address| address.to_canonical().is_loopback())
 }
 
-/// The url for people: its query may be a token.
+/// The url for people, without its query, which may be a token.
 pub fn shown(url: &Url) -> String {
     let mut shown = url.clone();
     shown.set_query(None);
@@ -38,7 +38,7 @@ pub fn shown(url: &Url) -> String {
     shown.into()
 }
 
-/// A url's host as a name server or a socket takes it.
+/// A url's host in the form that a name server or a socket takes.
 pub fn host(url: &Url) -> &str {
     url.host_str().unwrap_or_default().trim_start_matches('[').trim_end_matches(']')
 }

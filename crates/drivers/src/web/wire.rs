@@ -1,4 +1,4 @@
-//! What requests and answers have in common, whoever is asked.
+//! What all requests and answers have in common.
 
 use std::time::Duration;
 
@@ -9,10 +9,10 @@ use tokio::time::{Instant, timeout_at};
 use super::answer::{is_too_large, wish};
 use super::fault::Fault;
 
-/// A catalog of many regions fits; more is no answer.
+/// The longest body that is read. A catalog of many regions fits.
 pub(crate) const BODY_BYTES: usize = 1024 * 1024;
 
-/// Why a body is not whole.
+/// Why a body was cut off.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Cut {
     /// It did not come in time.
@@ -23,7 +23,7 @@ pub(crate) enum Cut {
     TooLong,
 }
 
-/// The request with its body, if there is one; JSON.
+/// The request with its JSON body, if there is one.
 pub(crate) fn with_body(request: RequestBuilder, body: Option<&[u8]>) -> RequestBuilder {
     let json = HeaderValue::from_static("application/json");
     let request = request.header(ACCEPT, json.clone());
@@ -33,10 +33,10 @@ pub(crate) fn with_body(request: RequestBuilder, body: Option<&[u8]>) -> Request
     }
 }
 
-/// The status and the wish of an answer whose header section is not too large.
+/// The status and `Retry-After` of an answer, unless its header section is too large.
 ///
 /// # Errors
-/// It is.
+/// It is too large.
 pub(crate) fn head(response: &Response) -> Result<(u16, Option<Duration>), Fault> {
     let headers = response.headers();
     if is_too_large(headers) {
@@ -49,8 +49,8 @@ fn text(headers: &HeaderMap, name: HeaderName) -> Option<&str> {
     headers.get(name)?.to_str().ok()
 }
 
-/// As much of a body as comes in time, and why it is not whole where HTTP can tell. Many a body ends with its connection, so
-/// that its own form has to be looked at too.
+/// The part of a body that comes in time, and why the rest is missing if HTTP can say so. Many bodies end with the
+/// connection, so their own form must be checked too.
 pub(crate) async fn read(mut response: Response, end: Instant) -> (Vec<u8>, Option<Cut>) {
     let mut body = Vec::new();
     loop {

@@ -1,4 +1,4 @@
-//! The history in pages, newest first: a reader that filters it need not have all of it in memory.
+//! The history in pages, newest first: a reader that filters it needs little memory.
 
 use rusqlite::params;
 
@@ -11,12 +11,12 @@ use crate::{Journal, JournalError};
 pub struct Page {
     /// Newest first.
     pub rows: Rows<HistoryRow>,
-    /// What to ask for next; none where there is nothing older.
+    /// The next page's start; `None` if there are no older rows.
     pub older: Option<i64>,
 }
 
 impl Journal {
-    /// The newest `limit` rows that were written before row number `before`, or at all.
+    /// The newest `limit` rows before row number `before`, or of all.
     ///
     /// # Errors
     /// As any read.
@@ -36,7 +36,7 @@ mod tests {
     use crate::Role;
     use crate::tests::{Home, fencing};
 
-    /// The broken variant asks for what is not newer than the last row: it comes twice.
+    /// The broken variant asks for rows not newer than the last one, which comes twice.
     #[test]
     fn pages_hold_every_row_once() {
         let home = Home::new();

@@ -3,80 +3,84 @@
 /// One word of the history.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Word {
-    /// As it stands in a row's `event`.
+    /// The value of a row's `event`.
     pub word: &'static str,
-    /// What has happened.
+    /// Its meaning.
     pub meaning: &'static str,
-    /// Who stands in a row's `actor`.
+    /// The value of a row's `actor`.
     pub who: &'static str,
 }
 
 const AGENT: &str = "fence_mark, operator or api";
 const ALERTER: &str = "nova-host-alerter";
 const OPERATOR: &str = "the operator";
-const EITHER: &str = "the operator, or nova-host-alerter by the word of the register";
-const RECEIVER: &str = "nova-host-alerter, or whose token it was";
+const EITHER: &str = "the operator, or nova-host-alerter for an entry of the register";
+const RECEIVER: &str = "nova-host-alerter, or the token's owner";
 
 /// Every word, in the order of the alphabet.
 pub const WORDS: [Word; 43] = [
     word("accepted", "a route has taken the message and will confirm it later", ALERTER),
     word("acknowledged", "a route has acknowledged the mark", ALERTER),
-    word("acknowledged-elsewhere", "the alerter on another controller told the route", ALERTER),
+    word(
+        "acknowledged-elsewhere",
+        "the route acknowledged the mark to the alerter on another controller",
+        ALERTER,
+    ),
     word("asked", "a route's further step was asked and is not done yet", ALERTER),
     word("cancelled", "a delivery ended by a rule of the configuration", ALERTER),
-    word("confirmed", "a receiver confirmed a mark that it had only accepted", "whose token it was"),
+    word("confirmed", "a receiver confirmed a mark that it had only accepted", "the token's owner"),
     word("dismissed", "what was still open of a settled mark was ended", OPERATOR),
-    word("doubted", "a mark is held, since what became of it is not known", ALERTER),
-    word("escalated", "the next route of a chain is told", ALERTER),
+    word("doubted", "a mark is held, since it may have been sent before", ALERTER),
+    word("escalated", "the next route of a chain is notified", ALERTER),
     word(
         "exhausted",
-        "the last route of a chain did not acknowledge in its time; it is tried for ever",
+        "the last route of a chain did not acknowledge in time; it is retried forever",
         ALERTER,
     ),
     word("expired", "a mark has ended, since its outage goes out as another mark", ALERTER),
     word("fenced", "a fencing was recorded", AGENT),
     word("fenced-again", "a further fencing of the same outage", ALERTER),
-    word("forgotten", "sightings of fencings that are over were removed", ALERTER),
+    word("forgotten", "old sightings were removed", ALERTER),
     word("freed", "nothing holds a mark or a delivery any more", ALERTER),
     word("held", "a mark or a delivery is held, with the reason", ALERTER),
-    word("interrupted", "the daemon ended while an attempt was under way; it is made again", ALERTER),
+    word("interrupted", "the daemon ended during an attempt, which is repeated", ALERTER),
     word("late-answer", "an answer came after the delivery had ended", ALERTER),
-    word("maintenance-began", "telling of a host or a group is held while it is worked on", EITHER),
+    word("maintenance-began", "marks of a host or a group are held while it is worked on", EITHER),
     word("maintenance-ended", "that is over", EITHER),
     word("marked", "a mark was made", ALERTER),
-    word("marked-by-hand", "somebody said that a host has failed", "the operator, or whose token it was"),
-    word("named", "a mark that was held for want of a name has one", ALERTER),
-    word("not-accepted", "an attempt failed; said again only when it fails in another way", ALERTER),
+    word("marked-by-hand", "somebody reported that a host has failed", "the operator, or the token's owner"),
+    word("named", "a mark that was held without a name has one now", ALERTER),
+    word("not-accepted", "an attempt failed; written again only when it fails in another way", ALERTER),
     word(
         "not-confirmed",
-        "a route has taken the message again, and has not confirmed it in time before",
+        "a route has taken the message again, after it had not confirmed it in time",
         ALERTER,
     ),
     word("past", "an old fencing gets no mark: it was probably notified before", ALERTER),
-    word("paused", "telling is held until it is resumed", EITHER),
-    word("proven", "a mark that was held for want of a proof has one", ALERTER),
-    word("pruned", "what is long over was removed from the journal", ALERTER),
+    word("paused", "sending is held until it is resumed", EITHER),
+    word("proven", "a mark that was held without a proof has one now", ALERTER),
+    word("pruned", "old rows were removed from the journal", ALERTER),
     word("quarantined", "a row is damaged: it is never sent and never dropped", ALERTER),
-    word("read", "the register has a fencing or a decision of another controller", ALERTER),
+    word("read", "a fencing or a decision of another controller was read from the register", ALERTER),
     word("refused", "a route refuses a mark, which is parked", RECEIVER),
-    word("released", "what was held may go", EITHER),
-    word("reloaded", "the configuration was read again, and is in force", OPERATOR),
+    word("released", "held marks may be sent", EITHER),
+    word("reloaded", "the configuration was read again and is in use", OPERATOR),
     word("resumed", "a pause is over", EITHER),
     word("retry", "a delivery is tried at once", OPERATOR),
     word("returned", "the host of a mark is back", ALERTER),
-    word("set-aside", "a fencing or a sighting is of no host that is told", ALERTER),
+    word("set-aside", "a fencing or a sighting of a host that is not covered was set aside", ALERTER),
     word("settled", "a mark has ended, and how", "nova-host-alerter, or the operator who ended it"),
     word("settled-elsewhere", "a mark has ended on another controller, and how", ALERTER),
-    word("sighted", "Pacemaker too says that the host of a mark was fenced", ALERTER),
-    word("test-sent", "a test message was sent, and what came of it", OPERATOR),
-    word("watermark", "from when on Pacemaker's memory counts", ALERTER),
+    word("sighted", "Pacemaker also reports that the host of a mark was fenced", ALERTER),
+    word("test-sent", "a test message was sent, with its result", OPERATOR),
+    word("watermark", "the time from which Pacemaker's history counts", ALERTER),
 ];
 
 const fn word(word: &'static str, meaning: &'static str, who: &'static str) -> Word {
     Word { word, meaning, who }
 }
 
-/// Whether the history has such a word.
+/// Whether it is a word of the history.
 pub fn is_word(event: &str) -> bool {
     WORDS.iter().any(|known| known.word == event)
 }
@@ -98,7 +102,7 @@ mod tests {
         }
     }
 
-    /// What is written apart from tests; this list itself is no use of a word.
+    /// The words that code outside of tests writes; this list itself does not count.
     fn code() -> String {
         let root = Path::new(concat!(env!("CARGO_MANIFEST_DIR"), "/../..")).to_owned();
         let mut files = Vec::new();
@@ -110,7 +114,7 @@ mod tests {
         texts.map(|text| text.split("#[cfg(test)]\nmod tests {").next().unwrap().to_owned()).collect()
     }
 
-    /// The other way round, `append` refuses what is no word wherever debug assertions are on: every test looks.
+    /// The other direction: with debug assertions `append` panics at an unknown word, in every test.
     #[test]
     fn every_word_is_one_that_somebody_writes() {
         let code = code();

@@ -1,4 +1,4 @@
-//! The fencings and sightings of this journal, each with what became of it: what the account is made of.
+//! The fencings and sightings of this journal, each with what is known of its end: the data of the account.
 
 use std::collections::HashMap;
 
@@ -17,8 +17,8 @@ use marks::rule::Rule;
 use marks::time::Timestamp;
 
 impl Journal {
-    /// Each fencing and each sighting of `since` or later, and every fencing of which no row says what became of it: those of them
-    /// that `is_wanted`.
+    /// The fencings and sightings of `since` or later, and every fencing without an end; of these, the ones that
+    /// `is_wanted`.
     ///
     /// # Errors
     /// As any read.
@@ -30,7 +30,7 @@ impl Journal {
         let mut marks = Marks { journal: self, known: HashMap::new() };
         let mut records = Vec::new();
         let mut take = |record| records.extend(Some(record).filter(&is_wanted));
-        // What is young by either clock is looked at.
+        // A record counts as young if either clock says so.
         let sql = format!(
             "SELECT {}, g.mark, g.rule, g.fencing IS NOT NULL FROM fencing f LEFT JOIN folded g
                ON g.fencing = f.id AND g.digest = fold_digest(g.fencing, g.mark)
@@ -51,7 +51,7 @@ impl Journal {
     }
 }
 
-/// What tells a fencing apart from every other record: its key in the register.
+/// The key of a fencing in the register, which distinguishes it from every other record.
 pub fn key_of(fencing: FencingId) -> String {
     format!("f.{fencing}")
 }
@@ -60,10 +60,10 @@ fn damaged(damage: Damage) -> Record {
     Record { key: format!("{} {}", damage.table, damage.key), node: None, at: None, trace: Trace::Damaged }
 }
 
-/// What a row says of a record's end: the mark, where there is one, and the rule, where its word is one.
+/// A row on a record's end: the mark, if any, and the rule, if its word is known.
 type End = (Option<MarkId>, Option<Rule>);
 
-/// A fencing with its end; none where nobody has decided about it.
+/// A fencing with its end; `None` if nothing was decided about it.
 fn folded(row: &Row<'_>) -> Checked<(Fencing, Option<End>)> {
     let fencing = fencings::decode(row)?;
     let damage = |_| Damage { table: "folded", key: printable_key(row) };
@@ -76,10 +76,10 @@ fn folded(row: &Row<'_>) -> Checked<(Fencing, Option<End>)> {
     Ok((fencing, Some((mark, rule(row, 13)))))
 }
 
-/// So many marks are remembered, since a mark has several records: all of them would be as many as the journal has.
+/// How many marks are remembered, since a mark has several records: all marks would be too many.
 const REMEMBERED: usize = 1000;
 
-/// What stands under the marks' ids.
+/// The marks by id.
 struct Marks<'j> {
     journal: &'j Journal,
     known: HashMap<MarkId, Option<Marked>>,
@@ -183,7 +183,7 @@ mod tests {
         assert_eq!(found.len(), 5);
     }
 
-    /// What somebody does to the file by hand, or a fault of ours would do. The broken variant believes each row alone.
+    /// Changes by hand, or by a fault of ours. The broken variant trusts each row by itself.
     #[test]
     fn an_end_that_is_taken_away_is_found() {
         for (what, gap, count) in [
@@ -206,9 +206,9 @@ mod tests {
         }
     }
 
-    /// A fencing that nobody has decided about is looked at however old it is.
+    /// A fencing without a decision is read however old it is.
     #[test]
-    fn what_is_old_is_looked_at_only_where_it_has_no_end() {
+    fn what_is_old_is_read_only_where_it_has_no_end() {
         let home = Home::new();
         let mut journal = home.open(Role::Alerter);
         let old = Fencing { asked_at: NOW - DAY * 2, committed_at: NOW - DAY * 2, ..fencing("compute1") };

@@ -1,4 +1,4 @@
-//! The connections of a host that this controller has seen: with them it is known whether the host was back in between.
+//! The connections of a host that this controller has seen: they show whether the host was back in between.
 
 use std::time::Duration;
 
@@ -11,13 +11,13 @@ use marks::fencing::Incarnation;
 use marks::host::HostName;
 use marks::time::Timestamp;
 
-/// So many connections of a host are kept, the newest.
+/// How many connections of a host are kept: the newest.
 const KEPT: usize = 16;
-/// Fencings older than this say nothing of today's connections.
+/// Older fencings say nothing of today's connections.
 const RECENT: Duration = Duration::from_secs(7 * 24 * 3600);
 
 impl Journal {
-    /// Writes down a connection of a host; of many the newest 16 are kept. Says whether it is new and was kept.
+    /// Stores a connection of a host; the newest 16 are kept. Returns whether it is new and was kept.
     ///
     /// # Errors
     /// As any write.
@@ -37,7 +37,7 @@ impl Journal {
             return Ok(false);
         }
         self.write(|transaction| {
-            // A damaged row under this key says nothing: what was seen again stands in its place.
+            // A damaged row under this key is replaced.
             let sql = "INSERT OR REPLACE INTO connection VALUES (?1, ?2, ?3)";
             let digest = digest(node, incarnation);
             transaction.execute(sql, params![node.as_str(), incarnation.as_str(), digest])?;
@@ -49,7 +49,7 @@ impl Journal {
         })
     }
 
-    /// The known connections of a host, oldest first: those written down, and those of its fencings of the last 7 days.
+    /// The known connections of a host, oldest first: the stored ones, and those of its fencings of the last 7 days.
     ///
     /// # Errors
     /// As any read; damaged rows are left out.
@@ -70,12 +70,12 @@ impl Journal {
     }
 }
 
-/// Oldest first; equal ones stand together.
+/// Oldest first; equal ones are neighbours.
 fn sort(all: &mut [Incarnation]) {
     all.sort_by(|a, b| (a.connected_at(), a.as_str()).cmp(&(b.connected_at(), b.as_str())));
 }
 
-/// Without the case of the host's name: the same host may be written in two ways.
+/// The host's name in lower case: the same host may have two spellings.
 fn digest(node: &HostName, incarnation: &Incarnation) -> Vec<u8> {
     let node = node.as_str().to_ascii_lowercase();
     Digest::of("connection").text(&node).text(incarnation.as_str()).finish()

@@ -18,14 +18,17 @@ impl Agent {
     /// Appends a fencing, makes it durable and reads it back. `Ok` means that it survives a power cut.
     ///
     /// # Errors
-    /// After an error the fencing may or may not be there: the caller must not say that the host is marked.
+    /// After an error the fencing may or may not be there: the caller must not report that the host is marked.
     pub fn append_fencing(&mut self, fencing: &Fencing) -> Result<(), JournalError> {
         let directory = self.place.handle()?;
         self.write(|transaction| {
             insert(transaction, fencing)?;
             let detail = match fencing.origin {
                 Origin::Api => {
-                    format!("a client of the API on {} calls {} failed", fencing.seen_by, fencing.node)
+                    format!(
+                        "a client of the API on {} reported that {} failed",
+                        fencing.seen_by, fencing.node
+                    )
                 }
                 _ => format!("{} was fenced, seen by {}", fencing.node, fencing.seen_by),
             };
@@ -55,7 +58,7 @@ impl Agent {
         Ok(())
     }
 
-    /// Reads the row back, and says `Ok` only if it is the one that was written.
+    /// Reads the row back, and returns `Ok` only if it is the one that was written.
     fn confirm(&self, fencing: &Fencing) -> Result<(), JournalError> {
         let sql = format!("SELECT {COLUMNS} FROM fencing f WHERE f.id = ?1");
         let read =
@@ -64,12 +67,12 @@ impl Agent {
             Some(Ok(back)) if back == *fencing => Ok(()),
             _ => Err(JournalError::Damaged {
                 path: self.place.file.clone(),
-                reason: format!("the fencing of {} did not read back as it was written", fencing.node),
+                reason: format!("the fencing of {} did not read back the same", fencing.node),
             }),
         }
     }
 
-    /// The fencings `f` for which a condition of SQL holds, oldest first.
+    /// The fencings `f` that meet a condition in SQL, oldest first.
     pub(crate) fn fencings_that(
         &self,
         condition: &str,
@@ -81,7 +84,7 @@ impl Agent {
 }
 
 impl Journal {
-    /// The same, by whoever looks for fencings without a mark too.
+    /// The same, for the connection that also searches for fencings without a mark.
     ///
     /// # Errors
     /// As [`Agent::append_fencing`].
@@ -90,13 +93,13 @@ impl Journal {
         self.agent.append_fencing(fencing)
     }
 
-    /// Fencings that no mark and no rule has taken in yet, oldest first. That there are none is remembered until somebody
-    /// writes: the look goes through everything that was ever fenced.
+    /// Fencings without a mark and without a rule, oldest first. If there are none, that is remembered until the next
+    /// write: the search reads all fencings.
     ///
     /// # Errors
     /// As any read.
     pub fn unfolded_fencings(&self) -> Result<Rows<Fencing>, JournalError> {
-        // Before the look: what is written meanwhile is seen next time.
+        // Before the search: later writes are seen next time.
         let version = self.others_version()?;
         if self.all_folded.get() == Some(version) {
             return Ok(Rows { sound: Vec::new(), damaged: Vec::new() });
@@ -123,14 +126,14 @@ impl Journal {
     }
 }
 
-/// Whoever calls this forgets before that every fencing was folded.
+/// The caller has cleared the memory that every fencing was folded.
 pub(crate) fn insert(transaction: &Transaction<'_>, fencing: &Fencing) -> rusqlite::Result<()> {
     let sql = "INSERT INTO fencing VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12)";
     transaction.prepare_cached(sql)?.execute(with_digest("fencing", columns(fencing)))?;
     Ok(())
 }
 
-/// All but the digest.
+/// All columns but the digest.
 fn columns(fencing: &Fencing) -> Vec<Value> {
     vec![
         fencing.id.to_string().into(),
@@ -179,7 +182,7 @@ mod tests {
     use crate::tests::{Home, NOW, fencing, marked};
     use marks::rule::Rule;
 
-    /// The broken variant: where nobody writes, the same answer comes without a look.
+    /// The broken variant: without a write, the same answer comes without a search.
     #[test]
     fn that_all_is_folded_is_remembered_until_somebody_writes() {
         let home = Home::new();

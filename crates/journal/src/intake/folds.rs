@@ -1,4 +1,4 @@
-//! Which mark took a fencing in: apart from the fencing, which is written once and never touched again.
+//! Which mark took a fencing in: separate from the fencing, which is written once and never changed.
 
 use rusqlite::functions::FunctionFlags;
 use rusqlite::{Connection, OptionalExtension, Row, Transaction, params};
@@ -39,7 +39,7 @@ impl Journal {
         self.fold_with_history(fencing, (None, rule), ("set-aside", reason), now)
     }
 
-    /// Passes over a fencing that the alerter of its time had (design, section 6).
+    /// Passes over a fencing that an earlier alerter had (design, section 6).
     ///
     /// # Errors
     /// As any write.
@@ -47,7 +47,7 @@ impl Journal {
         self.fold_with_history(fencing, (None, Rule::Past), ("past", why), now)
     }
 
-    /// The mark that took a fencing in; none if it was set aside or not looked at yet.
+    /// The mark that took a fencing in; `None` if it was set aside or not decided yet.
     ///
     /// # Errors
     /// As any read.
@@ -60,7 +60,7 @@ impl Journal {
         Ok(self.sqlite(read)?.flatten().and_then(|id| MarkId::parse(&id).ok()))
     }
 
-    /// The rule by which a fencing ended; none if it was not looked at yet, or where the word cannot be read.
+    /// The rule by which a fencing ended; `None` if it was not decided yet, or if the word is unreadable.
     ///
     /// # Errors
     /// As any read.
@@ -113,7 +113,7 @@ pub(crate) fn fold(
     Ok(())
 }
 
-/// Lets SQL pass over a fold whose digest does not fit: its fencing is then folded again.
+/// Lets SQL ignore a fold with a wrong digest: its fencing is then folded again.
 pub(crate) fn add_digest(connection: &Connection) -> rusqlite::Result<()> {
     let flags =
         FunctionFlags::SQLITE_UTF8 | FunctionFlags::SQLITE_DETERMINISTIC | FunctionFlags::SQLITE_DIRECTONLY;
@@ -128,7 +128,7 @@ fn fold_digest(fencing: &str, mark: Option<&str>) -> Vec<u8> {
     Digest::of("folded").text(fencing).maybe_text(mark).finish()
 }
 
-/// It stands outside of the digest: a word that is none is no reason not to believe the row.
+/// It is outside of the digest: an unknown word does not make the row damaged.
 pub(crate) fn rule(row: &Row<'_>, column: usize) -> Option<Rule> {
     let word: Option<String> = row.get(column).ok().flatten();
     word.and_then(|word| Rule::parse(&word))

@@ -1,4 +1,4 @@
-//! Fencings that another controller saw, read from the register. They are never this controller's own word.
+//! Fencings that another controller saw, read from the register. They are never this controller's own proof.
 
 use rusqlite::{Transaction, params};
 
@@ -11,7 +11,7 @@ use marks::id::FencingId;
 use marks::time::Timestamp;
 
 impl Journal {
-    /// Appends those fencings of the register that are not here yet. Says how many.
+    /// Appends the register's fencings that are not here yet. Returns how many.
     ///
     /// # Errors
     /// As any write; then none of them is here.
@@ -32,7 +32,7 @@ impl Journal {
         })
     }
 
-    /// Whether a fencing was read from the register. A damaged row says so too: in doubt it is not this controller's own.
+    /// Whether a fencing was read from the register. With a damaged row it is: in doubt it is not this controller's own.
     ///
     /// # Errors
     /// As any read.
@@ -93,7 +93,7 @@ mod tests {
         assert_eq!(journal.unpublished(NOW).unwrap().sound, [own]);
     }
 
-    /// A flipped byte must not make another's word this controller's own, which would be a proof.
+    /// A flipped byte must not make another controller's fencing this one's own, which would be a proof.
     #[test]
     fn a_damaged_row_still_says_that_it_is_anothers_word() {
         let home = Home::new();

@@ -21,12 +21,12 @@ use marks::time::Timestamp;
 
 /// What holds a mark that has no name yet.
 pub(crate) const NO_FQDN: &str = "no-fqdn";
-/// A mark `m` that may not go, in the words of the index `mark_held`.
+/// A mark `m` that may not be sent, in the words of the index `mark_held`.
 pub(crate) const HELD: &str = "m.settlement IS NULL AND (m.fqdn IS NULL OR m.standing IN ('unconfirmed', 'unproven', 'outcome-unknown', 'fenced-again'))";
-/// How many marks are in memory at once where all open ones are looked at.
+/// How many marks are in memory at once when all open ones are read.
 pub const PAGE: usize = 256;
 
-/// What a mark is made of.
+/// The origin of a mark.
 #[derive(Clone, Copy, Debug)]
 pub enum Taken<'a> {
     /// A fencing, which is folded into it.
@@ -37,11 +37,11 @@ pub enum Taken<'a> {
     Register,
 }
 
-/// A place among the open marks that are looked at page by page; the default is before the first one.
+/// A position among the open marks when they are read in pages; the default is before the first one.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Position(Vec<u8>);
 
-/// A mark with the name under which it is told and its way to every route.
+/// A mark with the name that is sent, and a delivery for each route.
 #[derive(Clone, Debug)]
 pub struct Resolved {
     /// The mark.
@@ -51,10 +51,10 @@ pub struct Resolved {
 }
 
 impl Journal {
-    /// Makes a mark, with its deliveries. Without a name (`fqdn`) it has none and is held as `no-fqdn`.
+    /// Makes a mark, with its deliveries. Without a name (`fqdn`) it has no deliveries and is held as `no-fqdn`.
     ///
     /// # Errors
-    /// As any write; also where there is a mark of this id already.
+    /// As any write; also if there is a mark with this id already.
     pub fn make_mark(
         &mut self,
         row: &MarkRow,
@@ -86,12 +86,12 @@ impl Journal {
             row.fqdn = Some(mark.fqdn.clone());
             row::update(transaction, &row)?;
             deliveries::insert(transaction, (mark.id, mark.failure_time), &resolved.deliveries, now)?;
-            let detail = format!("{} will be told as {}", mark.node, mark.fqdn);
+            let detail = format!("{} will be sent as {}", mark.node, mark.fqdn);
             Ok(note(transaction, &row, now, "named", &detail, ALERTER)?)
         })
     }
 
-    /// Adds deliveries to open marks that lack one for a route: the route was configured after the mark was made.
+    /// Adds deliveries to open marks that have none for a route: the route was configured after the mark was made.
     ///
     /// # Errors
     /// As any write.
@@ -105,8 +105,8 @@ impl Journal {
         self.write(|transaction| Ok(deliveries::insert(transaction, key, missing, now)?))
     }
 
-    /// The same for many marks at once, in one transaction; nothing is written where there are none. Whoever asks has seen that
-    /// nobody is told of them by what they have: they get a chain too.
+    /// The same for many marks at once, in one transaction; without marks nothing is written. The caller has checked that
+    /// their present deliveries notify no route: they get a chain too.
     ///
     /// # Errors
     /// As any write.
@@ -126,8 +126,8 @@ impl Journal {
         })
     }
 
-    /// Takes the doubt from a mark that is open, or that another alerter notified: somebody vouches for it now, and what follows
-    /// behind an acknowledgement may go. Says whether there was one.
+    /// Ends the doubt of a mark that is open, or that another alerter sent: it has a proof now, and what follows an
+    /// acknowledgement may be sent. Returns whether there was a doubt.
     ///
     /// # Errors
     /// As any write.
@@ -142,8 +142,8 @@ impl Journal {
         })
     }
 
-    /// Holds an open mark that somebody vouched for: what happened since is not known here. Says whether it did; a mark
-    /// with an attempt under way is left alone, since its answer is awaited.
+    /// Holds an open mark that had a proof: later events are unknown here. Returns whether it did; a mark with an attempt
+    /// in flight is left alone, since its answer is awaited.
     ///
     /// # Errors
     /// As any write.
@@ -163,7 +163,7 @@ impl Journal {
         })
     }
 
-    /// Writes down, once, that the host of a mark was seen to be back. Says whether that is new.
+    /// Notes, once, that the host of a mark was seen to be back. Returns whether that is new.
     ///
     /// # Errors
     /// As any write.
@@ -183,12 +183,12 @@ impl Journal {
     /// One mark.
     ///
     /// # Errors
-    /// `Damaged` if its row cannot be believed.
+    /// `Damaged` if its row is damaged.
     pub fn mark(&self, id: MarkId) -> Result<Option<MarkRow>, JournalError> {
         self.find_mark(id)?.transpose().map_err(|damage| self.damaged(&damage))
     }
 
-    /// What stands under a mark's id, for those who go on where its row cannot be believed.
+    /// The mark of an id, for callers that continue if its row is damaged.
     ///
     /// # Errors
     /// As any read.
@@ -206,11 +206,11 @@ impl Journal {
         self.marks_where("m.settlement IS NULL", None)
     }
 
-    /// Runs `visit` on every mark that is not settled, in no order that means anything, without having all of them in
-    /// memory. Gives the damaged ones.
+    /// Calls `visit` for every mark that is not settled, in any order, without having all of them in memory. Returns the
+    /// damaged ones.
     ///
     /// # Errors
-    /// As any read, and what `visit` meets.
+    /// As any read, and errors of `visit`.
     pub fn each_open_mark(
         &mut self,
         mut visit: impl FnMut(&mut Self, MarkRow) -> Result<(), JournalError>,
@@ -226,7 +226,7 @@ impl Journal {
         Ok(damaged)
     }
 
-    /// The next marks that are not settled, in no order that means anything, and where they end; none where there are none.
+    /// The next marks that are not settled, in any order, and where they end; `None` if there are no more.
     ///
     /// # Errors
     /// As any read.
@@ -237,7 +237,7 @@ impl Journal {
         let sql = format!(
             "SELECT {COLUMNS} FROM mark m WHERE m.settlement IS NULL AND m.id > CAST(?1 AS TEXT) ORDER BY m.id LIMIT {PAGE}"
         );
-        // As it stands there: what can be read of a damaged id may come before it, and the pages would never end.
+        // The raw value: the readable form of a damaged id may sort earlier, and the pages would never end.
         let end = Cell::new(None);
         let decode = |row: &Row<'_>| {
             end.set(raw_text(row, 0).ok());
@@ -247,7 +247,7 @@ impl Journal {
         Ok(end.take().map(|end| (page, Position(end))))
     }
 
-    /// Open marks that nobody knows the name of under which they are told.
+    /// Open marks without a known name.
     ///
     /// # Errors
     /// As any read.
@@ -255,7 +255,7 @@ impl Journal {
         self.marks_where(&format!("{HELD} AND m.fqdn IS NULL"), None)
     }
 
-    /// Open marks without any delivery, also those that are held for want of a name.
+    /// Open marks without any delivery, also those that are held without a name.
     ///
     /// # Errors
     /// As any read.
@@ -264,7 +264,7 @@ impl Journal {
         self.marks_where(condition, None)
     }
 
-    /// Marks that are not settled, and settled ones of which something is still open, oldest first.
+    /// Marks that are not settled, and settled ones with open deliveries, oldest first.
     ///
     /// # Errors
     /// As any read.
@@ -283,7 +283,7 @@ impl Journal {
         self.marks_where(&condition, None)
     }
 
-    /// Marks of hosts that failed from one time on and before another, oldest first.
+    /// Marks of hosts that failed in a span of time, oldest first.
     ///
     /// # Errors
     /// As any read.
@@ -303,7 +303,7 @@ impl Journal {
         self.marks_that(condition, params_from_iter(node.map(HostName::as_str)))
     }
 
-    /// The marks `m` for which a condition of SQL holds, oldest first.
+    /// The marks `m` that meet a condition in SQL, oldest first.
     pub(crate) fn marks_that(
         &self,
         condition: &str,
@@ -319,13 +319,13 @@ impl Journal {
     }
 }
 
-/// What is not known of a mark, so that it is held.
+/// What is unknown about a mark, so that it is held.
 fn held_as(row: &MarkRow) -> Option<&'static str> {
     let is_doubtful = row.standing.doubt().is_some();
     if row.fqdn.is_none() { Some(NO_FQDN) } else { is_doubtful.then(|| row.standing.as_str()) }
 }
 
-/// Where a mark came from and what becomes of it.
+/// A mark's origin, and what happens next.
 fn marked(row: &MarkRow, of: Taken<'_>) -> String {
     let source = match of {
         Taken::Fencing(first) => format!("its fencing was seen by {}", first.seen_by),
@@ -339,7 +339,7 @@ fn marked(row: &MarkRow, of: Taken<'_>) -> String {
             let hold = row.standing.as_str();
             format!("{node} is marked and held ({hold}) until evidence or `release`: {source}")
         }
-        (Some(fqdn), None) => format!("{node} is marked and will be told as {fqdn}: {source}"),
+        (Some(fqdn), None) => format!("{node} is marked and will be sent as {fqdn}: {source}"),
     }
 }
 
@@ -369,7 +369,7 @@ mod tests {
         let row = samples::mark(&first);
         journal.make_mark(&row, Taken::Fencing(&first), &[to_recovery("x")], NOW).unwrap();
         let wanted =
-            "compute1 is marked and will be told as compute1.example.org: its fencing was seen by ctl1";
+            "compute1 is marked and will be sent as compute1.example.org: its fencing was seen by ctl1";
         assert_eq!(sentence(&journal, row.id), wanted);
         assert_eq!(journal.mark(row.id).unwrap(), Some(row.clone()));
         assert_eq!(journal.mark_of(first.id).unwrap(), Some(row.id));
@@ -400,8 +400,8 @@ mod tests {
         assert_eq!(sentence(&journal, of_register.id), wanted);
     }
 
-    /// A flipped bit can make a text none at all. The broken variant: the pages never end, or the first question fails, at
-    /// every start.
+    /// A flipped bit can make a text invalid. The broken variant: the pages never end, or the first query fails, at every
+    /// start.
     #[test]
     fn a_key_that_is_no_text_any_more_ends_nothing() {
         let home = Home::new();
@@ -489,7 +489,7 @@ mod tests {
         journal.add_to_mark(&again, (row.id, Rule::SameConnection), NOW).unwrap();
         let back = later + Duration::from_secs(1);
         assert!(journal.note_return(row.id, back, back).unwrap());
-        assert!(!journal.note_return(row.id, later, back).unwrap(), "it is said once");
+        assert!(!journal.note_return(row.id, later, back).unwrap(), "it is noted once");
         let outage = Outage {
             mark: row.id,
             first: NOW,
@@ -506,7 +506,7 @@ mod tests {
         assert_eq!(journal.outages_of(&first.node).unwrap(), [Outage { settled, ..outage }]);
     }
 
-    /// Only what a witness says of a fencing, or this controller's own record of one, shows that a host was down.
+    /// Only a witness's report of a fencing, or this controller's own record of one, proves that a host was down.
     #[test]
     fn an_outage_is_proven_by_its_standing_or_by_what_it_took_in() {
         let proves = |standing, origin, imported, seen: Option<(Witness, bool, Timestamp)>| {
@@ -546,7 +546,7 @@ mod tests {
     }
 
     #[test]
-    fn a_fencing_that_is_passed_over_makes_no_mark_and_is_not_looked_at_again() {
+    fn a_fencing_that_is_passed_over_makes_no_mark_and_is_not_read_again() {
         let home = Home::new();
         let mut journal = home.open(Role::Alerter);
         let old = fencing("compute1");

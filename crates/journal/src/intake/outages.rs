@@ -1,4 +1,4 @@
-//! Outages: a mark with the times and connections of what was folded into it.
+//! Outages: a mark with the times and connections of its records.
 
 use crate::{Journal, JournalError};
 use marks::fencing::{Fencing, Incarnation};
@@ -41,8 +41,8 @@ impl Journal {
         })
     }
 
-    /// The standing of a mark says it while that is open; once it has ended, or where another controller made it, what it
-    /// took in does. `node_fenced` may be left from a confirmation by hand.
+    /// An open mark's standing says so; for one that has ended or was made by another controller, its records do.
+    /// `node_fenced` may be left from a confirmation by hand.
     fn is_proven(
         &self,
         mark: &MarkRow,

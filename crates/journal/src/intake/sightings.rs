@@ -1,4 +1,4 @@
-//! Sightings in the journal: what other witnesses told of a fencing, with the mark that it belongs to.
+//! Sightings in the journal: what other witnesses reported of a fencing, with the mark that it belongs to.
 
 use rusqlite::{OptionalExtension, Row, Transaction, params};
 
@@ -19,16 +19,17 @@ pub(crate) const COLUMNS: &str =
 /// A sighting with its end.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct KeptSighting {
-    /// What was seen.
+    /// The sighting.
     pub sighting: Sighting,
-    /// The mark that it belongs to; none where it was set aside.
+    /// The mark that it belongs to; `None` if it was set aside.
     pub mark: Option<MarkId>,
-    /// The rule that says so, where its word is one.
+    /// The rule for that, if its word is known.
     pub rule: Option<Rule>,
 }
 
 impl Journal {
-    /// Keeps a sighting with its mark; with none it is set aside. `why` goes into the history. Says whether it is new.
+    /// Stores a sighting with its mark; without one it is set aside. `why` goes into the history. Returns whether it is
+    /// new.
     ///
     /// # Errors
     /// As any write.
@@ -54,7 +55,7 @@ impl Journal {
         })
     }
 
-    /// Whether a sighting is kept here, with a mark or set aside. One whose row is damaged is not: it is kept again.
+    /// Whether a sighting is stored here, with a mark or set aside. One with a damaged row is not: it is stored again.
     ///
     /// # Errors
     /// As any read.
@@ -63,7 +64,7 @@ impl Journal {
         Ok(!self.rows(&sql, [sighting.key()], decode)?.sound.is_empty())
     }
 
-    /// Every sighting of one host, whatever became of it, oldest first.
+    /// Every sighting of one host, with any end, oldest first.
     ///
     /// # Errors
     /// As any read.
@@ -83,8 +84,8 @@ impl Journal {
         Ok(Rows { sound: rows.sound.into_iter().map(|kept| kept.sighting).collect(), damaged: rows.damaged })
     }
 
-    /// Forgets sightings older than `before` that belong to a settled mark or were set aside. Says how many. `before`
-    /// must lie behind the horizon: what is forgotten is new again where Pacemaker still tells it.
+    /// Removes sightings older than `before` that belong to a settled mark or were set aside. Returns how many. `before`
+    /// must be beyond the horizon: a removed sighting is new again if Pacemaker still reports it.
     ///
     /// # Errors
     /// As any write.
@@ -102,7 +103,7 @@ impl Journal {
             for kept in &over {
                 forget.execute([kept.sighting.key()])?;
             }
-            let detail = format!("{} sightings of fencings that are over were forgotten", over.len());
+            let detail = format!("{} old sightings were removed", over.len());
             let row = NewHistory::new(now, "forgotten", &detail, ALERTER);
             history::append(transaction, &row)?;
             Ok(over.len())
@@ -110,13 +111,13 @@ impl Journal {
     }
 }
 
-/// Keeps the sighting that a mark is made of.
+/// Stores the sighting that a mark is made of.
 pub(crate) fn insert(
     transaction: &Transaction<'_>,
     sighting: &Sighting,
     (mark, rule): (Option<MarkId>, Rule),
 ) -> rusqlite::Result<()> {
-    // A damaged row under this key says nothing: what was seen again stands in its place.
+    // A damaged row under this key is replaced.
     let sql = "INSERT OR REPLACE INTO sighting VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9)";
     transaction.prepare_cached(sql)?.execute(params![
         sighting.key(),
@@ -132,7 +133,7 @@ pub(crate) fn insert(
     Ok(())
 }
 
-/// Who tells of a fencing of which host, for people.
+/// The witness of a host's fencing, for people.
 pub(crate) fn says(sighting: &Sighting) -> String {
     let witness = match sighting.witness {
         Witness::Alert(operation) => format!("Pacemaker's alert {operation}"),
@@ -140,7 +141,7 @@ pub(crate) fn says(sighting: &Sighting) -> String {
         Witness::NodeFenced => "node_fenced in the CIB".to_owned(),
     };
     let how = if sighting.by_human { "was confirmed as fenced by hand" } else { "was fenced" };
-    format!("{witness} says that {} {how}", sighting.node)
+    format!("{witness} reports that {} {how}", sighting.node)
 }
 
 fn load(transaction: &Transaction<'_>, sighting: &Sighting) -> Result<Option<KeptSighting>, Fault> {
@@ -265,7 +266,8 @@ mod tests {
         assert!(journal.has_sighting(&aside).unwrap());
         let line = journal.history(&HistoryFilter::default()).unwrap().sound.remove(0);
         assert_eq!((line.event.as_str(), line.node.as_deref()), ("set-aside", Some("ctl2")));
-        let wanted = "node_fenced in the CIB says that ctl2 was fenced: ctl2 is not covered by [hosts] match";
+        let wanted =
+            "node_fenced in the CIB reports that ctl2 was fenced: ctl2 is not covered by [hosts] match";
         assert_eq!(line.detail, wanted);
     }
 

@@ -1,4 +1,4 @@
-//! Watermarks: when an alerter first ran in this cluster. What Pacemaker remembers from before is not told.
+//! Watermarks: when an alerter first ran in this cluster. Older events in Pacemaker's history are not sent.
 
 use rusqlite::Row;
 use rusqlite::types::Value;
@@ -21,7 +21,7 @@ impl Journal {
         Ok(self.rows(sql, [], decode)?.sound)
     }
 
-    /// Writes a watermark down, this controller's own or one from the register. One that is here already stays as it is.
+    /// Stores a watermark, this controller's own or one from the register. A present one stays unchanged.
     ///
     /// # Errors
     /// As any write.
@@ -30,11 +30,11 @@ impl Journal {
             return Ok(());
         }
         self.write(|transaction| {
-            // A damaged row under this id says nothing: what was read again stands in its place.
+            // A damaged row under this id is replaced.
             let sql = "INSERT OR REPLACE INTO watermark VALUES (?1, ?2, ?3, ?4)";
             transaction.execute(sql, with_digest("watermark", columns(watermark)))?;
             let at = watermark.at;
-            let detail = format!("what Pacemaker remembers from before {} s is not told", at.seconds());
+            let detail = format!("events in Pacemaker's history from before {} s are not sent", at.seconds());
             let row = NewHistory::new(at, "watermark", &detail, ALERTER);
             Ok(history::append(transaction, &row)?)
         })

@@ -1,5 +1,5 @@
-//! Attempts in the journal: each is written down before a byte of it is sent, and again when it has ended. Many go into
-//! one transaction, because the disk's flush is what a transaction costs.
+//! Attempts in the journal: each is written before a byte of it is sent, and again when it has ended. Many go into one
+//! transaction, because the disk's flush is the cost of a transaction.
 
 use rusqlite::Transaction;
 
@@ -16,19 +16,19 @@ use marks::returning::{self, OTHER_TARGET};
 use marks::terms::Ruling;
 use marks::time::Timestamp;
 
-/// What terms keep back of many marks is written down in several transactions: `fence_mark` waits for each.
+/// Terms that hold many marks are written in several transactions: `fence_mark` waits for each.
 const KEPT: usize = 256;
 
-/// What an attempt came to, and what follows.
+/// The result of an attempt, and what follows.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Verdict {
     /// The recovery controller took it.
     Acknowledged {
-        /// Its reference, where it gave one.
+        /// Its reference, if it gave one.
         reference: Option<String>,
         /// One sentence.
         detail: String,
-        /// What the route does next for this mark: deliveries that are made with the acknowledgement, or not at all.
+        /// The route's further steps for this mark: deliveries that are made with the acknowledgement.
         then: Vec<NewDelivery>,
     },
     /// It will be tried again.
@@ -41,10 +41,10 @@ pub enum Verdict {
         kind: String,
         /// One sentence.
         detail: String,
-        /// When.
+        /// When it is due again.
         next_due: Timestamp,
     },
-    /// It reached nobody for sure, and will be tried again.
+    /// It surely arrived nowhere, and will be tried again.
     Unreached {
         /// `Pending` or `Parked`.
         state: State,
@@ -52,7 +52,7 @@ pub enum Verdict {
         kind: String,
         /// One sentence.
         detail: String,
-        /// When.
+        /// When it is due again.
         next_due: Timestamp,
     },
 }
@@ -64,35 +64,36 @@ pub struct Ended {
     pub mark: MarkId,
     /// The route's name.
     pub route: String,
-    /// What it came to.
+    /// The result.
     pub verdict: Verdict,
-    /// When.
+    /// When it ended.
     pub at: Timestamp,
 }
 
-/// What became of an answer that was put on record.
+/// The effect of an answer that was recorded.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Recorded {
-    /// When the host failed, where the answer counts. It counts for nothing where its delivery had ended in another way
-    /// before, or is damaged: then it stands in the history alone.
+    /// When the host failed, if the answer counts. It does not if its delivery had ended otherwise before, or is damaged:
+    /// then it is in the history alone.
     pub failed: Option<Timestamp>,
 }
 
-/// What has begun, each of which must be made or taken back, and rows that were found damaged since the last dispatch.
+/// The attempts that have begun, each of which must be sent or taken back, and rows that were found damaged since the
+/// last dispatch.
 #[derive(Clone, Debug, Default)]
 pub struct Dispatched {
-    /// In the order of the routes that were asked for, the oldest first.
+    /// In the order of the given routes, the oldest first.
     pub begun: Vec<DueDelivery>,
-    /// Held or cancelled by the routes' terms; where it is any, there may be more.
+    /// The number of deliveries held or cancelled by the routes' terms; if any, there may be more.
     pub kept: Vec<DueDelivery>,
-    /// Each is in quarantine now.
+    /// Each is quarantined now.
     pub damaged: Vec<Damage>,
-    /// One for each answer, in their order.
+    /// One for each answer, in order.
     pub recorded: Vec<Recorded>,
 }
 
 impl Dispatched {
-    /// What came of another dispatch.
+    /// The result of another dispatch.
     pub fn add(&mut self, other: Self) {
         self.begun.extend(other.begun);
         self.kept.extend(other.kept);
@@ -102,8 +103,8 @@ impl Dispatched {
 }
 
 impl Journal {
-    /// Puts on record what came of attempts, and begins others: on each route as many of those that are due as it has
-    /// capacity for. All in one transaction, or nothing of it: between the look and the begin no operator can end a mark.
+    /// Records the results of attempts, and begins others: on each route as many due ones as it has capacity for. All in
+    /// one transaction, or nothing: between the check and the beginning no operator can end a mark.
     ///
     /// # Errors
     /// As any write. After an error nothing may be sent.
@@ -114,7 +115,7 @@ impl Journal {
         wait: Option<RegisterWait>,
         now: Timestamp,
     ) -> Result<Dispatched, JournalError> {
-        // Where there is nothing to write, nobody's lock is waited for.
+        // Without anything to write, it waits for no lock.
         let mut dispatched = Dispatched::default();
         if !ended.is_empty() || self.is_any_due(now, capacity, wait)? {
             dispatched = self.write(|transaction| {
@@ -128,10 +129,10 @@ impl Journal {
         Ok(dispatched)
     }
 
-    /// Takes back that attempts begin of which nothing was sent.
+    /// Takes back attempts of which nothing was sent.
     ///
     /// # Errors
-    /// As any write. After an error they count as attempts whose end nobody knows.
+    /// As any write. After an error their outcome counts as unknown.
     pub fn take_back(&mut self, keys: &[(MarkId, &str)], now: Timestamp) -> Result<(), JournalError> {
         self.change_all(keys, now, |delivery, transaction| {
             // An operator, or an alerter elsewhere, may have ended it.
@@ -139,13 +140,13 @@ impl Journal {
                 move_to(delivery, State::Pending)?;
                 delivery.attempts = delivery.attempts.saturating_sub(1);
                 delivery.arrivals.take_back();
-                endings::end_if_told(transaction, delivery, now)?;
+                endings::end_if_chain_acknowledged(transaction, delivery, now)?;
             }
             Ok(())
         })
     }
 
-    /// After a start: attempts that a former daemon left under way may have arrived. Says how many there were.
+    /// After a start: attempts that the previous daemon left in flight may have arrived. Returns how many.
     ///
     /// # Errors
     /// As any write.
@@ -157,11 +158,11 @@ impl Journal {
             delivery.next_due = now;
             let detail = "an attempt was cut off, it may have arrived";
             note(transaction, delivery, now, "interrupted", detail)?;
-            endings::end_if_told(transaction, delivery, now)
+            endings::end_if_chain_acknowledged(transaction, delivery, now)
         })
     }
 
-    /// Loads deliveries, changes each and writes it back, in one transaction. A damaged one is put into quarantine.
+    /// Loads deliveries, changes each and writes it back, in one transaction. A damaged one is quarantined.
     fn change_all(
         &mut self,
         keys: &[(MarkId, &str)],
@@ -177,7 +178,7 @@ impl Journal {
             for (mark, route) in keys {
                 let missing = || JournalError::Damaged {
                     path: path.clone(),
-                    reason: format!("the delivery of mark {mark} to {route} is not there any more"),
+                    reason: format!("the delivery of mark {mark} to {route} does not exist any more"),
                 };
                 match load_or_quarantine(transaction, (&mark.to_string(), route), now)?.ok_or_else(missing)? {
                     Ok(mut delivery) => {
@@ -194,7 +195,7 @@ impl Journal {
     }
 }
 
-/// A dispatch under way.
+/// A dispatch in progress.
 struct Dispatch<'t> {
     transaction: &'t Transaction<'t>,
     wait: Option<RegisterWait>,
@@ -209,9 +210,9 @@ impl Dispatch<'_> {
         Ok(())
     }
 
-    /// What is damaged, or may not go by the route's terms, takes nobody's place: others are looked for then.
+    /// A damaged delivery, or one that the route's terms hold, takes no place: others are searched for then.
     fn begin_due(&mut self, capacity: &Capacity) -> Result<(), Fault> {
-        if capacity.terms.tells_return {
+        if capacity.terms.notifies_return {
             return if capacity.places > 0 { self.begin_returns(capacity) } else { Ok(()) };
         }
         let mut capacity = capacity.clone();
@@ -220,7 +221,7 @@ impl Dispatch<'_> {
             let (count, before) = (found.sound.len() + found.damaged.len(), self.dispatched.begun.len());
             self.dispatched.damaged.extend(found.damaged);
             for due in found.sound {
-                // The look could not see what begins with it: of a host one at a time.
+                // The query does not see attempts that begin with it: one of a host at a time.
                 if !self.is_beside(&due) {
                     self.begin_or_keep(due, &capacity)?;
                 }
@@ -249,7 +250,7 @@ impl Dispatch<'_> {
         }
     }
 
-    /// Holds or cancels what may not go, with the word and the sentence why.
+    /// Holds or cancels what may not be sent, with the word and the reason.
     fn keep(&mut self, mut due: DueDelivery, state: State, kind: &str, detail: String) -> Result<(), Fault> {
         let (delivery, now) = (&mut due.delivery, self.now);
         move_to(delivery, state)?;
@@ -264,7 +265,7 @@ impl Dispatch<'_> {
         Ok(())
     }
 
-    /// It is on disk where the attempt goes before a byte of it is sent.
+    /// The target is on disk before a byte of the attempt is sent.
     fn begin(&mut self, mut due: DueDelivery, target: &str) -> Result<(), Fault> {
         begin(&mut due.delivery, target)?;
         update(self.transaction, &due.delivery)?;
@@ -272,8 +273,8 @@ impl Dispatch<'_> {
         Ok(())
     }
 
-    /// The same on a route that calls hosts back: which of these may go is not a matter of the routes' terms, and those that
-    /// wait keep no other host waiting.
+    /// The same on a route for returns: the routes' terms do not decide there, and waiting returns do not block other
+    /// hosts.
     fn begin_returns(&mut self, capacity: &Capacity) -> Result<(), Fault> {
         let all = Capacity { again: usize::MAX, ..capacity.clone() };
         let found = due::due(self.transaction, self.now, (&all, usize::MAX), self.wait)?;
@@ -309,7 +310,8 @@ fn begin(delivery: &mut Delivery, target: &str) -> Result<(), Fault> {
     Ok(())
 }
 
-/// Gives when the host failed. None where it is history only: the delivery was ended meanwhile, or its row is damaged, and nobody knows what was sent.
+/// Returns when the host failed. `None` if the answer is history only: the delivery was ended meanwhile, or its row is
+/// damaged and what was sent is unknown.
 fn finish(
     transaction: &Transaction<'_>,
     ended: &Ended,
@@ -325,7 +327,7 @@ fn finish(
         }
         None => return Ok(None),
     };
-    // An operator may have dismissed it while it was under way: what came back is history only.
+    // An operator may have dismissed it in flight: then the answer is history only.
     if delivery.state != State::InFlight {
         note(transaction, &delivery, *at, "late-answer", verdict.detail())?;
         return Ok(None);
@@ -334,7 +336,7 @@ fn finish(
     if let Some(event) = news {
         note(transaction, &delivery, *at, event, verdict.detail())?;
     }
-    endings::end_if_told(transaction, &mut delivery, *at)?;
+    endings::end_if_chain_acknowledged(transaction, &mut delivery, *at)?;
     update(transaction, &delivery)?;
     if let Verdict::Acknowledged { then, .. } = verdict {
         deliveries::insert(transaction, (*mark, delivery.failure_time), then, *at)?;
@@ -355,8 +357,8 @@ impl Verdict {
     }
 }
 
-/// Applies a verdict. Gives the word for the history where something is new: an endpoint that has been dead for a day
-/// must not fill the history with the same line.
+/// Applies a verdict. Returns the history's word if something is new: an endpoint that is down for a day must not fill
+/// the history with the same line.
 fn apply(
     delivery: &mut Delivery,
     verdict: &Verdict,
@@ -380,8 +382,7 @@ fn apply(
             let (state, kind) = seen(delivery, verdict, now);
             move_to(delivery, state)?;
             let news = delivery.last.as_ref().is_none_or(|last| last.kind != kind);
-            let before =
-                if kind == NOT_CONFIRMED { ", and has not in the time that it had before" } else { "" };
+            let before = if kind == NOT_CONFIRMED { ", after it had not confirmed it in time" } else { "" };
             delivery.last =
                 Some(Attempt { at: now, kind: kind.to_owned(), detail: format!("{detail}{before}") });
             delivery.ambiguous = delivery.ambiguous.saturating_add(u32::from(*ambiguous));
@@ -398,9 +399,9 @@ fn apply(
     }
 }
 
-/// The state and the word of an attempt that is made again. A receiver that accepts a mark once more and did not confirm it in the
-/// time that it has for that keeps no other mark waiting: the delivery is parked like one that is refused. What an operator
-/// had sent again before that time was over says nothing.
+/// The state and the word of an attempt that is repeated. If a receiver accepts a mark again that it did not confirm in
+/// time, the delivery is parked like a refused one, and so blocks no other mark. This does not apply if an operator had
+/// it sent again before that time was over.
 fn seen<'v>(delivery: &Delivery, verdict: &'v Verdict, now: Timestamp) -> (State, &'v str) {
     let Verdict::Again { state, kind, next_due, .. } = verdict else {
         return (State::Acknowledged, "acknowledged");
@@ -433,7 +434,7 @@ mod tests {
         [Capacity::of("recovery", places)]
     }
 
-    /// One attempt of one mark, as tests want it.
+    /// One attempt of one mark, for tests.
     impl Journal {
         pub(crate) fn begin_attempt(&mut self, mark: MarkId, route: &str) -> Result<(), JournalError> {
             self.change_all(&[(mark, route)], NOW, |delivery, _| begin(delivery, ""))
@@ -479,7 +480,7 @@ mod tests {
         assert_eq!(states(&journal, first), [State::Acknowledged]);
     }
 
-    /// The broken variant is the answer that comes in time.
+    /// The broken variant is an answer in time.
     #[test]
     fn an_answer_to_what_was_ended_meanwhile_counts_for_nothing() {
         for is_ended in [false, true] {
@@ -488,7 +489,7 @@ mod tests {
             let mark = marked(&mut journal, "compute1", NOW);
             journal.begin_attempt(mark, "recovery").unwrap();
             if is_ended {
-                journal.dismiss(mark, "told by hand", "alice", NOW).unwrap();
+                journal.dismiss(mark, "reported by hand", "alice", NOW).unwrap();
             }
             let ended = Ended { mark, route: "recovery".into(), verdict: acknowledged(), at: NOW };
             let recorded = journal.dispatch(&[ended], &[], None, NOW).unwrap().recorded;
@@ -496,7 +497,7 @@ mod tests {
         }
     }
 
-    /// S1-32: the next host is told in its place. The broken variant: a route without terms tells the host that is back.
+    /// S1-32: the next host is sent in its place. The broken variant: a route without terms gets the host that is back.
     #[test]
     fn what_a_route_s_terms_keep_back_takes_nobodys_place() {
         for (_, if_returned) in IfReturned::WORDS {
@@ -526,13 +527,13 @@ mod tests {
             assert_eq!(released, usize::from(state == State::Held));
             if released == 1 {
                 let dispatched = journal.dispatch(&[], std::slice::from_ref(&capacity), None, late).unwrap();
-                assert_eq!(dispatched.begun[0].mark.id, back, "an operator vouches for it");
+                assert_eq!(dispatched.begun[0].mark.id, back, "an operator released it");
             }
         }
     }
 
-    /// A host that came back and failed again has a new mark, which is told whatever becomes of the old one. The broken
-    /// variant: the old one still waits for its turn.
+    /// A host that came back and failed again has a new mark, which is sent whatever the end of the old one is. The
+    /// broken variant: the old one still waits for its turn.
     #[test]
     fn what_is_held_stands_in_no_later_marks_way() {
         for if_returned in [IfReturned::Hold, IfReturned::Deliver] {
@@ -562,7 +563,7 @@ mod tests {
         }
     }
 
-    /// Behind a clock that was a day ahead. The broken variant is a host that came back, which stays held.
+    /// After a clock that was a day ahead. The broken variant is a host that came back, which stays held.
     #[test]
     fn what_a_wrong_clock_held_as_stale_is_freed() {
         let home = Home::new();
@@ -615,7 +616,7 @@ mod tests {
 
     const LATE: Timestamp = Timestamp(NOW.0 + 60_000);
 
-    /// Two marks of one host. The row of the first one is damaged while it stands before the second one.
+    /// Two marks of one host. The first one's row is damaged while it is before the second one.
     fn damaged_first(home: &Home, is_under_way: bool, change: &str) -> (Journal, [MarkId; 2]) {
         let mut journal = home.open(Role::Alerter);
         let marks = [NOW, NOW + Duration::from_secs(1)].map(|at| marked(&mut journal, "compute1", at));
@@ -627,13 +628,13 @@ mod tests {
         (journal, marks)
     }
 
-    /// What begins at the next turn, and how many damaged rows it tells of.
+    /// What begins at the next turn, and how many damaged rows it reports.
     fn next(journal: &mut Journal, ended: &[Ended]) -> (Vec<MarkId>, usize) {
         let dispatched = journal.dispatch(ended, &capacity(2), None, LATE).unwrap();
         (dispatched.begun.iter().map(|due| due.mark.id).collect(), dispatched.damaged.len())
     }
 
-    /// The broken variant: the answer is dropped, and the row stays under way for ever.
+    /// The broken variant: the answer is dropped, and the row stays in flight forever.
     #[test]
     fn a_row_that_was_damaged_under_way_stands_in_nobodys_way_once_its_answer_has_come() {
         let home = Home::new();
@@ -646,7 +647,7 @@ mod tests {
         assert_eq!(journal.mark(first).unwrap().unwrap().settled, None);
     }
 
-    /// The broken variant: a start passes it over, and no answer will ever come.
+    /// The broken variant: a start ignores it, and no answer will ever come.
     #[test]
     fn a_row_that_was_damaged_under_way_stands_in_nobodys_way_after_a_start() {
         let home = Home::new();
@@ -654,7 +655,7 @@ mod tests {
         let mut journal = home.open(Role::Alerter);
         assert_eq!(journal.recover(NOW).unwrap(), 0);
         assert_eq!(next(&mut journal, &[]), (vec![second], 1));
-        assert_eq!(next(&mut journal, &[]), (vec![], 0), "that is said once");
+        assert_eq!(next(&mut journal, &[]), (vec![], 0), "that is reported once");
     }
 
     /// The broken variant: the whole daemon ends.
@@ -666,7 +667,7 @@ mod tests {
         assert_eq!(next(&mut journal, &[]), (vec![second], 1));
     }
 
-    /// The broken variant: it is never due, so nobody finds it.
+    /// The broken variant: it is never due, so it is never found.
     #[test]
     fn a_row_whose_time_was_damaged_stands_in_nobodys_way_once_the_schedule_is_bounded() {
         let home = Home::new();
@@ -681,7 +682,7 @@ mod tests {
     fn a_damaged_row_that_an_operator_has_ended_stays_ended() {
         let home = Home::new();
         let (mut journal, [first, second]) = damaged_first(&home, true, "attempts = 7");
-        assert!(journal.dismiss(first, "told by hand", "alice", NOW).unwrap());
+        assert!(journal.dismiss(first, "reported by hand", "alice", NOW).unwrap());
         let ended = Ended { mark: first, route: "recovery".into(), verdict: acknowledged(), at: LATE };
         assert_eq!(next(&mut journal, &[ended]).0, [second]);
         assert!(!journal.is_open(first, "recovery").unwrap());
@@ -700,7 +701,7 @@ mod tests {
         assert_eq!((dispatched.begun.len(), dispatched.damaged.len()), (2, 1));
     }
 
-    /// The broken variant: what was sent and not answered counts as ambiguous after a crash.
+    /// The broken variant: an unanswered attempt counts as ambiguous after a crash.
     #[test]
     fn what_was_never_sent_is_no_attempt() {
         let home = Home::new();

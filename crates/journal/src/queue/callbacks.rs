@@ -1,5 +1,5 @@
-//! What a receiver says later of a mark whose message it had only accepted: that it has the mark, or that it refuses it. And
-//! whether a host may be changed from outside now.
+//! A receiver's later report on a mark whose message it had only accepted: it has the mark, or refuses it. And whether a
+//! host may be changed from outside now.
 
 use rusqlite::Transaction;
 
@@ -12,71 +12,70 @@ use marks::id::MarkId;
 use marks::mark::Doubt;
 use marks::time::Timestamp;
 
-/// The word of a delivery that its receiver refused after it had accepted it.
+/// The word of a delivery that its receiver refused after accepting it.
 const REFUSED: &str = "refused";
 
-/// Who says it, of which mark, on which route.
+/// A receiver's report: the mark, the route, and the reporter.
 #[derive(Clone, Debug)]
 pub struct Callback {
     /// The mark.
     pub mark: MarkId,
-    /// The route; where it is not said, the mark has one delivery that is confirmed like this.
+    /// The route; if `None`, the mark has one delivery that is confirmed like this.
     pub route: Option<String>,
     /// The routes whose receivers confirm.
     pub confirming: Vec<String>,
-    /// Who says it, for the history.
+    /// The reporter, for the history.
     pub actor: String,
 }
 
-/// What is said.
+/// What is reported.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Says {
     /// The receiver has the mark.
     Has {
-        /// Its own name for what it made of it.
+        /// The receiver's own name for what it made of it.
         reference: Option<String>,
-        /// Why, where it says so.
+        /// A reason, if given.
         reason: Option<String>,
     },
     /// It does not take the mark after all.
     Refuses {
         /// Why.
         reason: String,
-        /// When it is told again.
+        /// When it is sent again.
         next_due: Timestamp,
     },
 }
 
-/// What became of it.
+/// The result of a report.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Heard {
-    /// It is written down, of this route.
+    /// It is recorded for this route.
     Done(String),
     /// This route had acknowledged it before: nothing has changed.
     Already(String),
-    /// This route had refused it before in the same words: nothing has changed.
+    /// This route had refused it before with the same reason: nothing has changed.
     RefusedBefore(String),
-    /// The delivery is held, and stays so; that its receiver refuses it stands in the history.
+    /// The delivery is held, and stays so; the refusal is in the history.
     StaysHeld(String),
     /// There is no such mark here.
     NoMark,
-    /// The mark has no delivery that is confirmed like this, or the route that was named has none of it.
+    /// The mark has no delivery that is confirmed like this, or none on the named route.
     NoDelivery,
-    /// It has several: which one is meant?
+    /// It has several: the route must be named.
     Several(Vec<String>),
-    /// It has ended in another way, or its row is damaged: nothing has changed.
+    /// It has ended otherwise, or its row is damaged: nothing has changed.
     Over(State),
-    /// Nobody vouches for the mark, so nobody can have been told of it: nothing has changed.
+    /// The mark has no proof, so no receiver can have got it: nothing has changed.
     Doubtful(Doubt),
-    /// It was never sent on this route from here, be it that its turn has not come: nothing has changed.
+    /// It was never sent on this route from here, perhaps because its turn has not come: nothing has changed.
     NeverSent(String),
 }
 
 impl Journal {
-    /// Writes down what a receiver says of a mark that it had accepted. A confirmation counts whenever it comes after the
-    /// first attempt, whatever state its delivery is in, unless the mark is in doubt: the mark ends with it as with any
-    /// acknowledgement. A refusal parks the delivery and never
-    /// ends it.
+    /// Records a receiver's report on a mark that it had accepted. A confirmation counts at any time after the first
+    /// attempt, in any state of the delivery, unless the mark is in doubt: the mark ends with it as with any
+    /// acknowledgement. A refusal parks the delivery and never ends it.
     ///
     /// # Errors
     /// As any write.
@@ -96,14 +95,14 @@ impl Journal {
             };
             match delivery_row::find(transaction, (&callback.mark.to_string(), &route))? {
                 None => Ok(Heard::NoDelivery),
-                // A damaged row ends by an operator's word alone.
+                // Only an operator ends a damaged row.
                 Some(Err(_)) => Ok(Heard::Over(State::Quarantined)),
                 Some(Ok(delivery)) => hear(transaction, delivery, says, &callback.actor, now),
             }
         })
     }
 
-    /// Whether an attempt of any mark of this host is under way: what comes of it is not known yet.
+    /// Whether an attempt of any mark of this host is in flight: its outcome is not known yet.
     ///
     /// # Errors
     /// As any read.
@@ -116,7 +115,7 @@ impl Journal {
     }
 }
 
-/// The route that is meant, among those that confirm.
+/// The meant route, among those that confirm.
 fn route_of(transaction: &Transaction<'_>, callback: &Callback) -> rusqlite::Result<Result<String, Heard>> {
     let confirms = |route: &String| callback.confirming.contains(route);
     if let Some(route) = &callback.route {
@@ -140,9 +139,9 @@ fn hear(
     now: Timestamp,
 ) -> Result<Heard, Fault> {
     if !delivery.state.is_final()
-        && let Some(untold) = untold(transaction, &delivery)?
+        && let Some(unsent) = unsent(transaction, &delivery)?
     {
-        return Ok(untold);
+        return Ok(unsent);
     }
     match (delivery.state, says) {
         (State::Acknowledged, Says::Has { .. }) => Ok(Heard::Already(delivery.route)),
@@ -158,14 +157,14 @@ fn hear(
     }
 }
 
-/// What nobody can have been told of is confirmed and refused by nobody: its receiver would swallow the real failure.
-fn untold(transaction: &Transaction<'_>, delivery: &Delivery) -> Result<Option<Heard>, Fault> {
+/// A report on a mark that was never sent is not accepted: its receiver would otherwise swallow the real failure.
+fn unsent(transaction: &Transaction<'_>, delivery: &Delivery) -> Result<Option<Heard>, Fault> {
     let doubt = row::load(transaction, delivery.mark)?.and_then(|row| row.standing.doubt());
     let never = || (delivery.attempts == 0).then(|| Heard::NeverSent(delivery.route.clone()));
     Ok(doubt.map(Heard::Doubtful).or_else(never))
 }
 
-/// One that is under way ends too: what comes back is history.
+/// A delivery in flight ends too: its answer is history.
 fn confirm(
     transaction: &Transaction<'_>,
     mut delivery: Delivery,
@@ -183,7 +182,7 @@ fn confirm(
     Ok(Heard::Done(delivery.route))
 }
 
-/// Said again it is no news. What is held for another reason stays so, since nothing may be sent.
+/// A repetition is not news. A delivery that is held for another reason stays so, since nothing may be sent.
 fn refuse(
     transaction: &Transaction<'_>,
     mut delivery: Delivery,
@@ -192,7 +191,7 @@ fn refuse(
     now: Timestamp,
 ) -> Result<Heard, Fault> {
     let detail = format!("the receiver of {} refused it after it had accepted it: {reason}", delivery.route);
-    // A chain goes on from what is parked, and never while an attempt is under way: its own answer decides.
+    // A chain goes on from a parked step, and never while an attempt is in flight: that one's answer decides.
     let is_awaited = delivery.state == State::InFlight && delivery.chain.is_some();
     if delivery.state == State::Held || is_awaited {
         note(transaction, &delivery, (REFUSED, &detail, actor), now)?;
@@ -203,7 +202,7 @@ fn refuse(
     if is_repeated && said == Some((REFUSED, &detail)) {
         return Ok(Heard::RefusedBefore(delivery.route));
     }
-    // With another reason each time it would never be told again.
+    // With a new reason each time it would otherwise never be sent again.
     let next_due = if is_repeated { delivery.next_due.min(next_due) } else { next_due };
     deliveries::move_to(&mut delivery, State::Parked)?;
     delivery.last = Some(Attempt { at: now, kind: REFUSED.to_owned(), detail: detail.clone() });
@@ -291,7 +290,7 @@ mod tests {
         assert_eq!(events(&journal, mark), ["marked", "accepted"]);
     }
 
-    /// The broken variant is sent again by an operator before the time is over: nothing is late then.
+    /// The broken variant is sent again by an operator before the time is over: then nothing is late.
     #[test]
     fn what_is_accepted_again_and_was_not_confirmed_is_parked() {
         for (late, wanted) in [(600, (State::Parked, "not-confirmed")), (5, (State::Pending, ACCEPTED))] {
@@ -312,7 +311,8 @@ mod tests {
         }
     }
 
-    /// A restart takes it for no trouble, and sends nothing before its time. The broken variant is what another attempt left.
+    /// A restart does not take it for a failure, and sends nothing before its time. The broken variant is another
+    /// attempt's result.
     #[test]
     fn what_was_accepted_is_no_trouble_to_the_next_daemon() {
         for (verdict, troubles, due) in [(accepted(), 0, LATER), (again(LATER), 1, NOW)] {
@@ -334,7 +334,7 @@ mod tests {
         assert_eq!(due, back + Duration::from_secs(86_400));
     }
 
-    /// The register learns of it as of any acknowledgement.
+    /// The register gets it as any acknowledgement.
     #[test]
     fn a_confirmation_counts_whatever_state_its_delivery_is_in() {
         for left in [accepted(), again(NOW), held(), parked()] {
@@ -376,7 +376,7 @@ mod tests {
         }
     }
 
-    /// Never dropped: it is tried again, slowly, and a late confirmation counts all the same.
+    /// Never dropped: it is retried at long intervals, and a late confirmation counts all the same.
     #[test]
     fn a_refusal_parks_and_is_said_once() {
         let home = Home::new();
@@ -395,7 +395,7 @@ mod tests {
         assert_eq!(journal.mark(mark).unwrap().unwrap().settled, Some((Settlement::Acknowledged, NOW)));
     }
 
-    /// The broken variant puts the mark off with each: whoever refuses it often enough keeps it from being told again.
+    /// The broken variant puts the mark off each time: a receiver that refuses it often enough would never get it again.
     #[test]
     fn a_repeated_refusal_does_not_put_the_mark_off_again() {
         let home = Home::new();
@@ -426,7 +426,7 @@ mod tests {
         assert_eq!(heard(&mut journal, mark, &has()), done());
     }
 
-    /// The broken variant is a mark that is proven.
+    /// The broken variant is a proven mark.
     #[test]
     fn what_is_in_doubt_is_neither_confirmed_nor_refused() {
         for doubt in [Doubt::Unconfirmed, Doubt::Unproven, Doubt::OutcomeUnknown, Doubt::FencedAgain] {

@@ -1,4 +1,4 @@
-//! Escalation chains in the journal: what [`marks::chain::next`] decides is written down here.
+//! Escalation chains in the journal: this file writes what [`marks::chain::next`] decides.
 
 use std::collections::BTreeSet;
 use std::time::Duration;
@@ -16,23 +16,24 @@ use marks::id::MarkId;
 use marks::mark::MarkRow;
 use marks::time::Timestamp;
 
-/// How many chains go on in one transaction: `fence_mark` waits for each.
+/// How many chains advance in one transaction: `fence_mark` waits for each.
 const PAGE: usize = 64;
 
-/// What became of chains.
+/// The result of advancing chains.
 #[derive(Clone, Debug, Default)]
 pub struct Advanced {
-    /// The steps whose turn it is now, since the one before was refused, had its time, or is gone.
+    /// The steps whose turn it is now, since the one before was refused, its time ended, or it is gone.
     pub escalated: Vec<DueDelivery>,
-    /// The last steps of chains that have no other: each stays, and is tried for ever.
+    /// The last steps of chains without another step: each stays, and is retried forever.
     pub exhausted: Vec<DueDelivery>,
 }
 
 impl Journal {
-    /// Lets chains go on: from a step that was refused or has had its time to the next one, never while an attempt of it is
-    /// under way, and to no step of a route that `is_there` does not know. `may_go` says whether the policy lets a mark go;
-    /// the clock of one that it holds stands, and so does that of a doubtful mark. Where nothing changes nothing is written, and of each open chain only an index is read: it may be
-    /// called before every turn. Damaged steps are put into quarantine on the way, of which the next [`Self::turn`] tells.
+    /// Advances chains: from a step that was refused or whose time has ended to the next one, never during an attempt,
+    /// and never to a step whose route `is_there` does not know. `may_go` says whether the policy lets a mark be sent;
+    /// the clock of a held mark is stopped, and so is that of a doubtful one. Without a change nothing is written, and
+    /// only an index is read of each open chain: it may be called before every turn. Damaged steps are quarantined on the
+    /// way; the next [`Self::turn`] reports them.
     ///
     /// # Errors
     /// As any write. What was not written is still to be done.
@@ -46,10 +47,10 @@ impl Journal {
         self.advance_some(chains, may_go, is_there, now)
     }
 
-    /// The same for those chains alone that may have something to do: of which something was written here since the last
-    /// time, whose step's time is over, and those of `changed`, of which the policy says something else than before. It
-    /// costs what these cost, however many there are beside. What was there before the journal was opened it does not know,
-    /// nor that the clock was set back: then [`Self::advance_chains`] is for all of them.
+    /// The same for the chains that may have something to do: those written here since the last call, those whose step's
+    /// time is over, and those of `changed`, on which the policy has changed its mind. The cost depends on these alone.
+    /// It does not know of earlier writes before the journal was opened, nor of a clock that was set back: then
+    /// [`Self::advance_chains`] serves for all.
     ///
     /// # Errors
     /// As [`Self::advance_chains`].
@@ -94,8 +95,8 @@ impl Journal {
         Ok(advanced)
     }
 
-    /// When the next step's time is over that was not over at `now`, the time of the last [`Self::advance_chains`]. One
-    /// with an attempt under way waits for its end, however long.
+    /// When the next step's time ends after `now`, the time of the last [`Self::advance_chains`]. A step with an attempt
+    /// in flight waits for its end, however long.
     ///
     /// # Errors
     /// As any read.
@@ -110,7 +111,7 @@ impl Journal {
         self.sqlite(read())
     }
 
-    /// The marks whose chains may have something to do, with whether they may go. The index is believed for that alone.
+    /// The marks whose chains may have something to do, with whether they may be sent. The index decides nothing else.
     fn stirring(
         &self,
         chains: Vec<(MarkId, Vec<Seen>)>,
@@ -123,7 +124,7 @@ impl Journal {
             if chain::next(&steps, goes, now) == Next::Stay {
                 continue;
             }
-            // A mark whose own row is damaged goes nowhere.
+            // A mark with a damaged row is not sent.
             let Some(Ok(row)) = self.find_mark(mark)? else { continue };
             let goes = goes && row.standing.doubt().is_none();
             if chain::next(&steps, goes, now) != Next::Stay {
@@ -133,7 +134,7 @@ impl Journal {
         Ok(stirring)
     }
 
-    /// The marks of which something was written since they were last looked at, and those whose current step has had its time.
+    /// The marks that were written since they were last read, and those whose current step's time has ended.
     fn stirred(&self, now: Timestamp) -> rusqlite::Result<BTreeSet<MarkId>> {
         let over = "SELECT mark FROM delivery INDEXED BY delivery_step_until
              WHERE step_until IS NOT NULL AND exhausted_at IS NULL AND state IN ('pending', 'parked', 'held')
@@ -185,13 +186,13 @@ impl Journal {
     }
 }
 
-/// Damage may have made it none: such a row belongs to no mark.
+/// The id may be damaged: such a row belongs to no mark.
 fn mark_of(row: &Row<'_>) -> rusqlite::Result<Option<MarkId>> {
     let text = raw_text(row, 0)?;
     Ok(str::from_utf8(&text).ok().and_then(|text| MarkId::parse(text).ok()))
 }
 
-/// A step as it stands there; one that makes no sense is none.
+/// A step from its row; `None` if the row is not consistent.
 fn raw(row: &Row<'_>, is_there: &dyn Fn(&str) -> bool) -> Option<Seen> {
     let number = |at: usize| row.get::<_, Option<i64>>(at).ok();
     let time = |at: i64| u64::try_from(at).ok().map(Duration::from_millis);
@@ -233,17 +234,17 @@ fn advance(
             advanced.exhausted.push(DueDelivery { mark: row, delivery: steps.swap_remove(at) });
         }
         Next::End => {
-            let told = steps.iter().find(|step| step.state == State::Acknowledged);
-            if let Some(told) = told {
-                endings::settle_if_done(transaction, told, now)?;
+            let sent = steps.iter().find(|step| step.state == State::Acknowledged);
+            if let Some(sent) = sent {
+                endings::settle_if_done(transaction, sent, now)?;
             }
         }
     }
     Ok(())
 }
 
-/// The steps of a mark's chain. None where a damaged row says that it is under way: it may be, and is waited for. Else such a
-/// row is put into quarantine, and is none of the steps.
+/// The steps of a mark's chain. `None` if a damaged row says that it is in flight: it may be, and is awaited. Another
+/// damaged row is quarantined, and is not among the steps.
 fn load(
     transaction: &Transaction<'_>,
     mark: MarkId,
@@ -269,7 +270,7 @@ fn load(
     Ok(Some(steps))
 }
 
-/// Routes and states as they stand there.
+/// Routes and states as raw values.
 fn raw_states(transaction: &Transaction<'_>, mark: MarkId) -> rusqlite::Result<Vec<(Vec<u8>, Vec<u8>)>> {
     let mut query = transaction.prepare_cached("SELECT route, state FROM delivery WHERE mark = ?1")?;
     query.query_map([mark.to_string()], |row| Ok((raw_text(row, 0)?, raw_text(row, 1)?)))?.collect()
@@ -284,7 +285,7 @@ fn set(
     Ok(delivery_row::update(transaction, delivery)?)
 }
 
-/// The step that is left is held, and the other one may be told from now on.
+/// The step that was left is held, and the other one may be sent from now on.
 fn escalate(
     transaction: &Transaction<'_>,
     (steps, from, to): (&mut [Delivery], Option<usize>, usize),
@@ -305,21 +306,21 @@ fn escalate(
     }
     let begun = &mut steps[to];
     move_to(begun, State::Pending)?;
-    // What it said before, or that it had to wait, says nothing of its route now.
+    // Its earlier answer, or its wait, says nothing of its route now.
     (begun.next_due, begun.last) = (now, None);
     set(transaction, begun, |step| {
         *step = Step::new(step.link);
         step.run(now);
     })?;
-    let detail = format!("route {next} is told now: {ended}");
+    let detail = format!("route {next} is notified now: {ended}");
     Ok(note(transaction, begun, now, "escalated", &detail)?)
 }
 
-/// What became of the step that is left.
+/// How the turn of the step that was left ended.
 fn reason(left: Option<&Delivery>, why: Why) -> String {
-    let Some(left) = left else { return "the step before it has ended or is damaged".to_owned() };
+    let Some(left) = left else { return "the previous step has ended or is damaged".to_owned() };
     let route = &left.route;
-    let last = left.last.as_ref().map_or("nothing was heard of it", |last| last.kind.as_str());
+    let last = left.last.as_ref().map_or("no answer", |last| last.kind.as_str());
     let limit = left.chain.map_or(0, |step| step.link.timeout.as_secs());
     match why {
         Why::Missing => format!("route {route} is not configured any more"),
@@ -336,7 +337,7 @@ fn note_exhausted(
     now: Timestamp,
 ) -> Result<(), Fault> {
     let ended = reason(Some(last), why);
-    let detail = format!("no step of {}'s chain is left: {ended}; it is tried for ever", mark.node);
+    let detail = format!("no step of {}'s chain is left: {ended}; it is retried forever", mark.node);
     Ok(note(transaction, last, now, "exhausted", &detail)?)
 }
 

@@ -26,18 +26,18 @@ pub struct NewDelivery {
     pub route: String,
     /// What every attempt will send.
     pub body: Vec<u8>,
-    /// Whether the mark stays open until this route has it. A chain is required as a whole, where one of its steps is.
+    /// Whether the mark stays open until this route has it. A chain is required as a whole if one of its steps is.
     pub required: bool,
     /// Its place in the mark's chain. All steps of a chain are made at once, each on a route of its own.
     pub link: Option<Link>,
 }
 
-/// What a route said last to a delivery that is still open.
+/// A route's last answer to a delivery that is still open.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Tried {
     /// The route's name.
     pub route: String,
-    /// When the oldest of the failures that are known ended.
+    /// When the oldest of the known failures ended.
     pub since: Timestamp,
     /// The newest of them.
     pub last: Attempt,
@@ -49,7 +49,7 @@ pub struct Tried {
 const FINAL: &str = "'acknowledged', 'dismissed', 'cancelled'";
 /// A delivery `d` that is not final, in the words of the index `delivery_tried`.
 pub(crate) const OPEN: &str = "d.state NOT IN ('acknowledged', 'dismissed', 'cancelled')";
-/// One of these that nobody is being told of at this moment, in the words of that index too.
+/// One of these without an attempt in flight, in the words of that index too.
 pub(crate) const NOT_UNDER_WAY: &str =
     "d.state NOT IN ('acknowledged', 'dismissed', 'cancelled') AND d.state <> 'in-flight'";
 /// One that is held, in the words of that index.
@@ -57,21 +57,21 @@ pub(crate) const KEPT_BACK: &str = "d.state IN ('in-flight', 'held') AND d.state
 /// One that is held because it is another step's turn in its mark's chain.
 const WAITS_IN_CHAIN: &str =
     "d.state IN ('in-flight', 'held') AND d.state = 'held' AND d.last_kind = 'chain'";
-/// One that tells that a host is back: no end of its mark ends it.
+/// One that reports a return: no end of its mark ends it.
 pub(crate) const IS_RETURN: &str = "d.route LIKE '%.return'";
 /// One whose endpoint has rejected this very mark ([`Delivery::is_rejected`]).
 pub(crate) const REJECTED: &str = "d.state = 'parked' AND d.next_due > d.last_at";
-/// No mark that its endpoint rejects waits longer for its next attempt.
+/// The longest wait of a rejected mark for its next attempt.
 pub const SLOWEST: Duration = Duration::from_secs(3600);
-/// No receiver may take longer to confirm what it has accepted (`ack-timeout`).
+/// The longest time for a confirmation (`ack-timeout`).
 const CONFIRMATION: Duration = Duration::from_secs(86_400);
 /// How many deliveries are changed in one transaction.
 const PAGE: usize = 256;
 
 impl Journal {
-    /// No delivery waits beyond `latest` any more: what was put off by a clock that was set back since, or by a former
-    /// daemon, would wait too long. One that was rejected has up to [`SLOWEST`] beyond that, and one whose receiver is to
-    /// confirm it up to a day. Says how many did.
+    /// No delivery waits beyond `latest` any more: a wait from a clock that was set back since, or from a previous
+    /// daemon, could be too long. A rejected one may wait up to [`SLOWEST`] longer, and one that awaits a confirmation up
+    /// to a day. Returns how many were changed.
     ///
     /// # Errors
     /// As any write.
@@ -94,7 +94,7 @@ impl Journal {
         })
     }
 
-    /// Makes open deliveries due at once; those of one mark, or all. The reason may be empty. Says how many.
+    /// Makes open deliveries due at once; those of one mark, or all. The reason may be empty. Returns how many.
     ///
     /// # Errors
     /// As any write.
@@ -117,10 +117,10 @@ impl Journal {
         })
     }
 
-    /// Lets what a route's terms or its controller's answer keep back of a mark go, whatever the terms say of what is known
-    /// now: the operator vouches for that, and for nothing that comes later. A step whose turn it is not stays where it is.
-    /// With `elsewhere` its returns go to where their routes lead now: to somebody else's host, unless the operator knows it to
-    /// be the same. Says how many deliveries there were.
+    /// Releases the deliveries of a mark that a route's terms or its controller's answer holds, whatever the terms say of
+    /// what is known now: the operator decides on that, but not on later events. A step whose turn it is not stays. With
+    /// `elsewhere` its returns go to where their routes lead now: that may be another host of the same name, and the
+    /// operator must have checked it. Returns how many.
     ///
     /// # Errors
     /// As any write.
@@ -144,8 +144,8 @@ impl Journal {
         })
     }
 
-    /// Lets deliveries on a route go that were held as stale and are not, since their hosts failed at `since` or later: the
-    /// clock was wrong. Says how many there were.
+    /// Releases deliveries on a route that were held as stale and are not, since their hosts failed at `since` or later:
+    /// the clock was wrong. Returns how many.
     ///
     /// # Errors
     /// As any write.
@@ -161,12 +161,12 @@ impl Journal {
         self.change_each(&condition, &given, now, |delivery, transaction| {
             move_to(delivery, State::Pending)?;
             delivery.next_due = now;
-            let detail = "it is not stale by the clock as it goes now";
+            let detail = "it is not stale by the corrected clock";
             Ok(note(transaction, delivery, now, "freed", detail)?)
         })
     }
 
-    /// Makes the parked deliveries of a route due: it was not these marks that it refused. Says how many.
+    /// Makes the parked deliveries of a route due: the route did not refuse these marks alone. Returns how many.
     ///
     /// # Errors
     /// As any write.
@@ -178,15 +178,15 @@ impl Journal {
         })
     }
 
-    /// Cancels what is still open on routes that are not required, of marks that are settled and whose host failed before
-    /// `before`: it would be no news any more. One that is under way is left alone, since its answer is awaited; so are the
-    /// steps behind an acknowledgement, which may begin long after the failure. Says how many there were.
+    /// Cancels what is still open on routes that are not required, for settled marks whose host failed before `before`:
+    /// it is no news any more. A delivery in flight is left alone, since its answer is awaited; so are the steps behind
+    /// an acknowledgement, which may begin long after the failure. Returns how many.
     ///
     /// # Errors
     /// As any write.
     pub fn cancel_unrequired(&mut self, before: Timestamp, now: Timestamp) -> Result<usize, JournalError> {
         let mut cancelled = 0;
-        // First what waits in a chain, which else would be told in its place.
+        // First those that wait in a chain: otherwise they would be sent in place of the cancelled ones.
         for part in [WAITS_IN_CHAIN, WAITING] {
             let condition = format!(
                 "{part} AND d.failure_time < ?3 AND d.required = 0 AND NOT {IS_STEP}
@@ -205,8 +205,7 @@ impl Journal {
         Ok(cancelled)
     }
 
-    /// How many deliveries each route has that are not final, without those whose turn it is not in their chain; routes
-    /// without any are left out.
+    /// How many open deliveries each route has, without those that wait in their chain; routes without any are left out.
     ///
     /// # Errors
     /// As any read.
@@ -214,8 +213,8 @@ impl Journal {
         self.waiting_where("", &[])
     }
 
-    /// Of how many marks each route for which `is_asked` has a return, or a delivery that the open mark waits for, without those whose turn
-    /// it is not in their chain. Of the deliveries of the other routes an index alone is read.
+    /// For each route that `is_asked`: how many open marks wait for it, or have a return there, without those that wait
+    /// in their chain. Of the other routes only an index is read.
     ///
     /// # Errors
     /// As any read.
@@ -245,7 +244,7 @@ impl Journal {
                 let mut rows = query.query(params_from_iter(given))?;
                 while let Some(row) = rows.next()? {
                     let count = usize::try_from(row.get::<_, i64>(1)?).unwrap_or(usize::MAX);
-                    // One damaged name costs its own row alone, which is told of as damaged where it is read as a whole.
+                    // A damaged name costs only its own row, which is reported where it is read as a whole.
                     if let Ok(route) = row.get(0) {
                         *waiting.entry(route).or_default() += count;
                     }
@@ -256,7 +255,7 @@ impl Journal {
         self.sqlite(read())
     }
 
-    /// The marks with a delivery on a route that is neither final nor under way.
+    /// The marks with a delivery on a route that is neither final nor in flight.
     ///
     /// # Errors
     /// As any read.
@@ -265,7 +264,7 @@ impl Journal {
         Ok(rows.sound.into_iter().map(|delivery| delivery.mark).collect())
     }
 
-    /// How many deliveries a route has under way.
+    /// How many deliveries of a route are in flight.
     ///
     /// # Errors
     /// As any read.
@@ -277,7 +276,7 @@ impl Journal {
         Ok(usize::try_from(count).unwrap_or(usize::MAX))
     }
 
-    /// Whether there is any delivery of a route, ended ones too.
+    /// Whether there is any delivery of a route, also ended ones.
     ///
     /// # Errors
     /// As any read.
@@ -286,7 +285,7 @@ impl Journal {
         self.sqlite(self.connection.query_row(sql, [route], |row| row.get(0)))
     }
 
-    /// How many deliveries a route has in quarantine.
+    /// How many deliveries of a route are quarantined.
     ///
     /// # Errors
     /// As any read.
@@ -296,7 +295,7 @@ impl Journal {
         Ok(usize::try_from(count).unwrap_or(usize::MAX))
     }
 
-    /// The marks of which an attempt is under way; read from an index alone.
+    /// The marks with an attempt in flight; only an index is read.
     ///
     /// # Errors
     /// As any read.
@@ -306,7 +305,7 @@ impl Journal {
         );
         let read = || {
             let mut query = self.connection.prepare_cached(&sql)?;
-            // An id that is none belongs to a damaged row, of which nothing is under way.
+            // An invalid id belongs to a damaged row, which is not in flight.
             let rows = query.query_map([], |row| {
                 Ok(row.get_ref(0)?.as_str().ok().and_then(|id| MarkId::parse(id).ok()))
             })?;
@@ -315,8 +314,8 @@ impl Journal {
         self.sqlite(read())
     }
 
-    /// What routes said last to deliveries that are not final, and since when: what a former daemon left. What is held or
-    /// rejected says nothing of its route, and what was accepted nothing bad.
+    /// The routes' last answers to open deliveries, and since when: a previous daemon left them. A held or rejected
+    /// delivery says nothing of its route, and an accepted one nothing bad.
     ///
     /// # Errors
     /// As any read.
@@ -334,7 +333,7 @@ impl Journal {
         let read = || {
             let mut query = self.connection.prepare(&sql)?;
             let rows = query.query_map([], |row| {
-                // A damaged text says nothing, and is no reason not to start.
+                // A damaged text does not count, and must not prevent a start.
                 Ok(decode_tried(row).ok())
             })?;
             Ok(rows.collect::<rusqlite::Result<Vec<_>>>()?.into_iter().flatten().collect())
@@ -366,7 +365,7 @@ impl Journal {
         self.deliveries_that(condition, params_from_iter(mark.map(|mark| mark.to_string())))
     }
 
-    /// The deliveries `d` for which a condition of SQL holds.
+    /// The deliveries `d` that meet a condition in SQL.
     pub(crate) fn deliveries_that(
         &self,
         condition: &str,
@@ -376,9 +375,9 @@ impl Journal {
         self.rows(&sql, parameters, |row| delivery_row::decode(row, 0))
     }
 
-    /// Changes every delivery `d` for which a condition of SQL holds, a page in each transaction: there may be very many.
-    /// One whose row cannot be believed is put into quarantine: it may never be due, and would stand before the later ones
-    /// of its host. The condition's parameters begin with `?3`. Says how many could be believed.
+    /// Changes every delivery `d` that meets a condition in SQL, a page in each transaction: there may be very many. A
+    /// damaged row is quarantined: otherwise it might never be due, and would block the later ones of its host. The
+    /// condition's parameters begin with `?3`. Returns how many rows were sound.
     pub(crate) fn change_each(
         &mut self,
         condition: &str,
@@ -395,7 +394,7 @@ impl Journal {
         loop {
             let start = [last.0.into(), last.1.into()];
             let keys = self.keys(&sql, start.into_iter().chain(parameters.iter().cloned()))?;
-            // Where there is nothing to change, nobody's lock matters.
+            // Without anything to change, it waits for no lock.
             let Some(end) = keys.last() else { return Ok(changed) };
             last = end.clone();
             let (sound, damaged) = self.write(|transaction| change_page(transaction, &keys, now, &change))?;
@@ -421,10 +420,10 @@ fn decode_tried(row: &Row<'_>) -> rusqlite::Result<Tried> {
     Ok(Tried { route, since: Timestamp(row.get(5)?), last, required })
 }
 
-/// A mark's id and a route's name, as they stand there: damage may have made them no text at all.
+/// A mark's id and a route's name as raw values: damage may have made them no text.
 type Key = (Vec<u8>, Vec<u8>);
 
-/// Says how many rows could be believed, and which could not.
+/// Returns how many rows were sound, and the damaged ones.
 fn change_page(
     transaction: &Transaction<'_>,
     keys: &[Key],
@@ -433,7 +432,7 @@ fn change_page(
 ) -> Result<(usize, Vec<Damage>), Fault> {
     let (mut changed, mut damaged) = (0, Vec::new());
     for (mark, route) in keys {
-        // Such a row belongs to no mark or route, and stands before none.
+        // Such a row belongs to no mark or route, and blocks none.
         let (Ok(mark), Ok(route)) = (str::from_utf8(mark), str::from_utf8(route)) else { continue };
         match load_or_quarantine(transaction, (mark, route), now)? {
             Some(Ok(mut delivery)) => {
@@ -448,7 +447,7 @@ fn change_page(
     Ok((changed, damaged))
 }
 
-/// The delivery of a key. A damaged row is in nobody's way from then on.
+/// The delivery of a key. A damaged row blocks nothing from then on.
 pub(crate) fn load_or_quarantine(
     transaction: &Transaction<'_>,
     key: (&str, &str),
@@ -469,7 +468,7 @@ pub(crate) fn move_to(delivery: &mut Delivery, next: State) -> Result<(), Journa
     Ok(())
 }
 
-/// Ends an open delivery by what an alerter on another controller did.
+/// Ends an open delivery as an alerter on another controller did.
 pub(crate) fn finish_elsewhere(
     transaction: &Transaction<'_>,
     delivery: &mut Delivery,
@@ -515,7 +514,7 @@ pub(crate) fn note_by(
     )
 }
 
-/// A mark that has deliveries keeps the chain that it has, or goes on without one, whatever is configured now.
+/// A mark that has deliveries keeps its chain, or stays without one, whatever is configured now.
 pub(crate) fn insert(
     transaction: &Transaction<'_>,
     (mark, failure_time): (MarkId, Timestamp),
@@ -526,8 +525,8 @@ pub(crate) fn insert(
     insert_all(transaction, (mark, failure_time), new, takes_chain.then(Behind::default), now)
 }
 
-/// The same for a mark that may have deliveries of which nobody is told any more: it gets a chain all the same. Its steps come
-/// behind those that the mark has, and after one that is under way; where one of them has it nobody else is told.
+/// The same for a mark whose present deliveries may notify no route any more: it gets a chain all the same. The new steps
+/// come after the present ones, and after an attempt in flight; if one of them is acknowledged, no other is sent.
 pub(crate) fn insert_missing(
     transaction: &Transaction<'_>,
     (mark, failure_time): (MarkId, Timestamp),
@@ -538,17 +537,17 @@ pub(crate) fn insert_missing(
     insert_all(transaction, (mark, failure_time), new, behind, now)
 }
 
-/// What a mark's chain has already.
+/// The chain that a mark has already.
 #[derive(Clone, Copy, Debug, Default)]
 struct Behind {
     /// The last step's number.
     last: u32,
-    /// A step of it is not over.
+    /// Whether a step of it is still open.
     is_open: bool,
 }
 
 impl Behind {
-    /// None where the chain is over.
+    /// `None` if the chain has ended.
     fn steps_of(transaction: &Transaction<'_>, mark: MarkId) -> rusqlite::Result<Option<Self>> {
         let all = delivery_row::load_all(transaction, mark)?;
         let steps = || all.iter().flatten().filter_map(|delivery| Some((delivery.chain?, delivery.state)));
@@ -564,7 +563,7 @@ impl Behind {
     }
 }
 
-/// `behind` is none where no chain is to be made.
+/// `behind` is `None` if no chain is to be made.
 fn insert_all(
     transaction: &Transaction<'_>,
     (mark, failure_time): (MarkId, Timestamp),
@@ -582,7 +581,7 @@ fn insert_all(
         }
         let waits = link.is_some_and(|link| Some(link.step) != first);
         let link = link.zip(behind).map(|(link, behind)| behind.link(link));
-        let detail = || format!("route {route} is told when it is its turn in the chain");
+        let detail = || format!("route {route} is notified when its turn in the chain comes");
         let delivery = Delivery {
             mark,
             failure_time,
@@ -606,8 +605,8 @@ fn insert_all(
     Ok(())
 }
 
-/// A later mark of a host goes behind the earlier ones: those that the route has rejected have their turn now, or it would
-/// wait for as long as they do.
+/// A later mark of a host goes behind the earlier ones: those that the route has rejected are due now, or the later one
+/// would wait as long as they do.
 fn wake_rejected(
     transaction: &Transaction<'_>,
     (later, route): (MarkId, &str),
@@ -629,25 +628,25 @@ fn wake_rejected(
     Ok(())
 }
 
-/// Whether a mark has any delivery, apart from what is behind an acknowledgement.
+/// Whether a mark has any delivery, except those behind an acknowledgement.
 fn has_any(transaction: &Transaction<'_>, mark: MarkId) -> rusqlite::Result<bool> {
     let sql = format!("SELECT EXISTS (SELECT 1 FROM delivery d WHERE d.mark = ?1 AND NOT {IS_STEP})");
     transaction.prepare_cached(&sql)?.query_row([mark.to_string()], |row| row.get(0))
 }
 
-/// The deliveries of a mark that are not final, without damaged ones and without returns, which no end of the mark ends.
+/// The open deliveries of a mark, without damaged ones and without returns, which no end of the mark ends.
 pub(crate) fn load_open(transaction: &Transaction<'_>, mark: MarkId) -> rusqlite::Result<Vec<Delivery>> {
     let sound = delivery_row::load_all(transaction, mark)?.into_iter().flatten();
     Ok(sound.filter(|delivery| !delivery.state.is_final() && !delivery.is_return()).collect())
 }
 
-/// Whether a mark has a delivery that is not final and no return, damaged ones too.
+/// Whether a mark has an open delivery that is no return, also damaged ones.
 pub(crate) fn any_open(transaction: &Transaction<'_>, mark: MarkId) -> rusqlite::Result<bool> {
     let sql = "SELECT EXISTS (SELECT 1 FROM delivery WHERE mark = ?1 AND state NOT IN ('acknowledged', 'dismissed', 'cancelled') AND route NOT LIKE '%.return')";
     transaction.query_row(sql, [mark.to_string()], |row| row.get(0))
 }
 
-/// Ends every open delivery of a mark by an operator's word.
+/// Ends every open delivery of a mark for an operator.
 pub(crate) fn dismiss(transaction: &Transaction<'_>, mark: MarkId, now: Timestamp) -> Result<(), Fault> {
     for delivery in load_open(transaction, mark)? {
         finish(transaction, delivery, State::Dismissed, now)?;
@@ -655,13 +654,13 @@ pub(crate) fn dismiss(transaction: &Transaction<'_>, mark: MarkId, now: Timestam
     Ok(dismiss_damaged(transaction, mark)?)
 }
 
-/// A damaged row has no believable digest to renew; an operator's word ends it all the same.
+/// A damaged row's digest cannot be renewed; an operator can end it all the same.
 pub(crate) fn dismiss_damaged(transaction: &Transaction<'_>, mark: MarkId) -> rusqlite::Result<()> {
     let sql = "UPDATE delivery SET state = 'dismissed' WHERE mark = ?1 AND state NOT IN ('acknowledged', 'dismissed', 'cancelled') AND route NOT LIKE '%.return'";
     transaction.execute(sql, [mark.to_string()]).map(drop)
 }
 
-/// Ends an open delivery by this controller's own word.
+/// Ends an open delivery on this controller.
 pub(crate) fn finish(
     transaction: &Transaction<'_>,
     mut delivery: Delivery,

@@ -20,12 +20,12 @@ pub(crate) const COLUMNS: &str = "d.mark, d.route, d.state, d.body, d.attempts, 
 
 /// A delivery `d` that waits, in the words of `delivery_waiting`.
 pub(crate) const WAITING: &str = "d.state IN ('pending', 'parked')";
-/// One that does not, in the words of `delivery_in_flight`.
+/// One in flight, in the words of `delivery_in_flight`.
 pub(crate) const UNDER_WAY: &str = "d.state IN ('in-flight', 'held')";
 /// One that is a step behind an acknowledgement ([`Delivery::is_step`]).
 pub(crate) const IS_STEP: &str = "instr(d.route, '.') > 0";
 
-/// What stands under a key, which may be damaged itself.
+/// The row of a key, which may be damaged.
 pub(crate) fn find(
     transaction: &Transaction<'_>,
     (mark, route): (&str, &str),
@@ -35,7 +35,7 @@ pub(crate) fn find(
     query.query_row([mark, route], |row| Ok(decode(row, 0))).optional()
 }
 
-/// The same where a damaged row is none.
+/// The same, without a damaged row.
 pub(crate) fn load(
     transaction: &Transaction<'_>,
     mark: MarkId,
@@ -64,7 +64,7 @@ pub(crate) fn load_others(
     query.query_map(params![d.mark.to_string(), d.route], |row| Ok(decode(row, 0)))?.collect()
 }
 
-/// Writes what may change: neither the bytes nor the place in the order.
+/// Writes the columns that may change: neither the bytes nor the place in the order.
 pub(crate) fn update(transaction: &Transaction<'_>, d: &Delivery) -> rusqlite::Result<()> {
     let sql = "UPDATE delivery SET state = ?3, attempts = ?5, ambiguous = ?6, next_due = ?7, last_at = ?8, last_kind = ?9, last_detail = ?10, reference = ?11, ended_at = ?12, required = ?13, released_at = ?15, step_until = ?18, step_left = ?19, exhausted_at = ?20, reached = ?21, targets = ?22, digest = ?23 WHERE mark = ?1 AND route = ?2";
     write(transaction, sql, d)
@@ -76,14 +76,14 @@ fn write(transaction: &Transaction<'_>, sql: &str, d: &Delivery) -> rusqlite::Re
     if d.chain.is_some() { stir(transaction, &d.mark.to_string()) } else { Ok(()) }
 }
 
-/// One that is there already stays as it is, and with it what became of it: its mark was lost, and is made anew.
+/// A present row stays, with its state: its mark was lost, and is made again.
 pub(crate) fn insert(transaction: &Transaction<'_>, d: &Delivery) -> rusqlite::Result<()> {
     let sql = "INSERT INTO delivery VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12, ?13, ?14, ?15, ?16, ?17, ?18, ?19, ?20, ?21, ?22, ?23)
          ON CONFLICT (mark, route) DO NOTHING";
     write(transaction, sql, d)
 }
 
-/// All but the digest.
+/// All columns but the digest.
 fn columns(d: &Delivery) -> Vec<Value> {
     let (last, step) = (d.last.as_ref(), d.chain);
     vec![
@@ -165,7 +165,7 @@ fn decode_unchecked(row: &Row<'_>, first: usize) -> Option<Delivery> {
     })
 }
 
-/// The outer one is missing where the columns do not fit each other.
+/// The outer `None` means that the columns do not fit each other.
 fn step(row: &Row<'_>, first: usize) -> Option<Option<Step>> {
     let number = |at: usize| row.get::<_, Option<i64>>(first + at).ok();
     let time = |at: i64| Some(Duration::from_millis(u64::try_from(at).ok()?));

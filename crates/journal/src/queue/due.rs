@@ -21,46 +21,46 @@ use marks::time::Timestamp;
 /// The standings of marks that are held until a proof comes.
 pub(crate) const DOUBTS: &str = "'unconfirmed', 'unproven', 'outcome-unknown', 'fenced-again'";
 
-/// Whether a mark stands in the register `:register`, or was made at `:since` or earlier; without a register, whichever it is.
+/// Whether a mark is in the register `:register`, or was made at `:since` or earlier; true without a register.
 const OPEN_GATE: &str = "(:register IS NULL OR m.made_at <= :since OR EXISTS (SELECT 1 FROM published p
                WHERE p.entry = 'm.' || m.id AND p.register = :register AND p.digest = published_digest(p.entry, p.register)))";
 
-/// Whether this controller's own fencer vouches for the mark, of a host that failed at `:own_since` or later; while that is silent,
-/// whichever it is. No host is called back then.
-const OWN_GATE: &str =
-    "(:own_since IS NULL OR (NOT :tells_return AND m.standing = 'journal' AND m.failure_time >= :own_since))";
+/// Whether this controller's own fencer proves the mark, for a host that failed at `:own_since` or later; true without
+/// that parameter. No return is sent then.
+const OWN_GATE: &str = "(:own_since IS NULL OR (NOT :notifies_return AND m.standing = 'journal' AND m.failure_time >= :own_since))";
 
-/// Whether the route `:after` that comes first has ended with a mark, or the mark was made at `:made_by` or earlier, or later than now;
-/// without such a route, in a chain, which has an order of its own, or by an operator's word, it waits for none. A damaged row
-/// there has not ended.
+/// Whether the route `:after`, which comes first, has ended with a mark, or the mark was made at `:made_by` or earlier,
+/// or later than now. True without such a route, in a chain, which has its own order, or after an operator's release. A
+/// damaged row there has not ended.
 const AFTER_ANOTHER: &str =
     "(:after IS NULL OR d.step IS NOT NULL OR d.released_at IS NOT NULL OR m.made_at <= :made_by OR m.made_at > :now OR NOT EXISTS (
                SELECT 1 FROM delivery b WHERE b.mark = d.mark AND b.route = :after
                AND b.state NOT IN ('acknowledged', 'dismissed', 'cancelled')))";
 
-/// A step of a chain that was refused waits for its chain to go on, unless no step comes after it.
+/// A refused step of a chain waits for its chain to go on, unless no step comes after it.
 const IN_CHAIN: &str = "(d.step IS NULL OR d.state <> 'parked' OR d.exhausted_at IS NOT NULL)";
 
-/// A delivery whose last answer, if any, was not about this very mark: nobody could be reached. These go first, the oldest
-/// failure before the others.
+/// A delivery whose last answer, if any, did not concern this very mark: the endpoint was not reached. These go first,
+/// the oldest failure before the others.
 const UNTRIED: &str = "d.state = 'pending' AND (d.last_at IS NULL OR d.next_due <= d.last_at)";
-/// Any other: its endpoint rejected it, answered badly, or refused it as it refuses all. The one that has been due for longest
-/// goes first, so that each has its turn.
+/// Any other: its endpoint rejected it, answered badly, or refused it as it refuses all. The one that has been due for
+/// longest goes first, so that each has its turn.
 const TRIED: &str = "(d.state = 'parked' OR d.next_due > d.last_at)";
 
 /// A later mark of the host of mark `m`, `n`.
 pub(crate) const LATER: &str = "n.node = m.node AND (n.failure_time, n.id) > (m.failure_time, m.id)";
 
-/// What is due on route `:route`, of those of `which`. Which hosts are called back (`:tells_return`) is decided
-/// elsewhere (`marks::returning`), but none is while the route is notified of its failure. Neither its chain nor the policy holds it, unless this is a step of what was told already; what they hold stands in
-/// no later mark's way, but for what only waits for its turn: who is next is decided by who is due, and that must not depend on it. No earlier mark of its host waits for its turn there, unless this is a step, or that one was rejected since this one was
-/// made: it had its turn; and nothing of its host
-/// is under way there, nor is the host called back: the index has no more than that, and what is held.
+/// What is due on route `:route`, of those of `which`. `marks::returning` decides which returns are sent
+/// (`:notifies_return`), but none is sent while the route is being notified of the failure. Neither its chain nor the
+/// policy holds the delivery, unless this is a step behind an acknowledgement. A held mark does not block a later one,
+/// but a waiting one does, since what is due decides who is next and must not depend on it. No earlier mark of its host
+/// waits for its turn there, unless this is a step, or that one was rejected after this one was made: it had its turn. No
+/// attempt of its host is in flight there, and no return of it: the index has just that, and the held ones.
 fn due_sql(columns: &str, index: &str, which: &str, order: &str) -> String {
     format!(
         "SELECT {columns} FROM delivery d INDEXED BY {index} CROSS JOIN mark m ON m.id = d.mark
          WHERE d.route = :route AND d.state IN ('pending', 'parked') AND d.next_due <= :now
-           AND (:tells_return OR (m.standing NOT IN ({DOUBTS}) AND {OPEN_GATE})) AND {OWN_GATE} AND {AFTER_ANOTHER} AND {IN_CHAIN}
+           AND (:notifies_return OR (m.standing NOT IN ({DOUBTS}) AND {OPEN_GATE})) AND {OWN_GATE} AND {AFTER_ANOTHER} AND {IN_CHAIN}
            AND {which}
            AND ({IS_STEP} OR NOT EXISTS (SELECT 1 FROM mark n JOIN delivery e ON e.mark = n.id
              WHERE n.node = m.node AND e.route = d.route AND (n.settlement IS NULL OR e.required = 0)
@@ -69,12 +69,12 @@ fn due_sql(columns: &str, index: &str, which: &str, order: &str) -> String {
                AND NOT (e.state = 'parked' AND e.next_due > e.last_at AND (e.last_at >= m.made_at OR m.made_at > :now))))
            AND NOT EXISTS (SELECT 1 FROM mark n CROSS JOIN delivery e INDEXED BY delivery_in_flight ON e.mark = n.id
              WHERE n.node = m.node AND n.id <> m.id AND e.state IN ('in-flight', 'held') AND e.state = 'in-flight'
-               AND (e.route IN (d.route, d.route || '{RETURN}') OR (:tells_return AND d.route = e.route || '{RETURN}')))
+               AND (e.route IN (d.route, d.route || '{RETURN}') OR (:notifies_return AND d.route = e.route || '{RETURN}')))
          ORDER BY {order} LIMIT :limit"
     )
 }
 
-/// What is due, in the order in which it goes: mark `:mark`, which an operator has asked for; what was not tried; and the rest.
+/// What is due, in the order of sending: mark `:mark`, which an operator has asked for; untried ones; and the rest.
 static DUE: LazyLock<[String; 3]> = LazyLock::new(|| {
     let columns = format!("{}, {}", row::COLUMNS, delivery_row::COLUMNS);
     let goes = format!("({IS_STEP} OR NOT EXISTS (SELECT 1 FROM hold h WHERE h.mark = d.mark))");
@@ -88,7 +88,7 @@ static DUE: LazyLock<[String; 3]> = LazyLock::new(|| {
 
 const OLDEST: &str = "d.failure_time, d.mark";
 
-/// Whether mark `:mark` is due, whatever the policy says of it, and since when where it was tried.
+/// Whether mark `:mark` is due, whatever the policy says of it, and since when if it was tried.
 static DUE_OF: LazyLock<String> = LazyLock::new(|| {
     let since = format!("CASE WHEN NOT ({UNTRIED}) THEN d.next_due END");
     due_sql(&since, "delivery_waiting", "d.mark = :mark", OLDEST)
@@ -99,7 +99,7 @@ static DUE_OF: LazyLock<String> = LazyLock::new(|| {
 pub struct DueDelivery {
     /// The mark.
     pub mark: MarkRow,
-    /// Its way to one route.
+    /// Its delivery to one route.
     pub delivery: Delivery,
 }
 
@@ -110,16 +110,16 @@ pub struct Capacity {
     pub route: String,
     /// How many.
     pub places: usize,
-    /// How many of these for marks that the route has answered before, and not taken.
+    /// How many of these for marks that the route has answered before without taking them.
     pub again: usize,
-    /// The mark that an operator wants to go first.
+    /// The mark that an operator wants first.
     pub first: Option<MarkId>,
-    /// What the route asks of a mark.
+    /// The route's terms.
     pub terms: Terms,
-    /// Where it leads, in its driver's words.
+    /// The route's target, in its driver's words.
     pub target: String,
-    /// Who is a member of the cluster; none where that is not known.
-    pub look: Option<Arc<Membership>>,
+    /// The members of the cluster; `None` if unknown.
+    pub membership: Option<Arc<Membership>>,
 }
 
 impl Capacity {
@@ -132,20 +132,20 @@ impl Capacity {
             first: None,
             terms: Terms::default(),
             target: String::new(),
-            look: None,
+            membership: None,
         }
     }
 }
 
-/// A mark stands in the register before it is sent, so that an alerter on another controller knows of it.
+/// A mark is in the register before it is sent, so that an alerter on another controller knows of it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct RegisterWait {
-    /// The register in which the mark must stand.
+    /// The register in which the mark must be.
     pub register: Register,
     /// A mark that was made then or earlier has waited long enough, and is sent all the same.
     pub waited_since: Timestamp,
-    /// While the register cannot be read, no mark goes but those of hosts that failed since then, as this controller's own fencer has
-    /// recorded: nobody else can know of them, or of their end.
+    /// While the register cannot be read, only marks of hosts that failed since then are sent, as this controller's own
+    /// fencer has recorded: no other controller can know of them, or of their end.
     pub own_since: Option<Timestamp>,
 }
 
@@ -171,8 +171,8 @@ impl Journal {
         self.sqlite(any())
     }
 
-    /// The routes on which the look for what is due would give a mark, but for what the policy says of it; each with since when
-    /// the mark is due there, or nothing where it goes before those that were tried.
+    /// The routes on which the query for due deliveries would return a mark, except for the policy's holds; each with
+    /// since when the mark is due there, or `None` if it goes before those that were tried.
     ///
     /// # Errors
     /// As any read.
@@ -190,7 +190,7 @@ impl Journal {
             let given = named_params! {
             ":now": given.now, ":limit": 1, ":route": given.route, ":register": given.register,
             ":since": given.since, ":after": given.after, ":made_by": given.made_by,
-            ":tells_return": given.tells_return, ":mark": mark.to_string(), ":own_since": given.own_since,
+            ":notifies_return": given.notifies_return, ":mark": mark.to_string(), ":own_since": given.own_since,
             };
             let found: Option<Option<i64>> =
                 self.sqlite(query.query_row(given, |row| row.get(0)).optional())?;
@@ -199,8 +199,7 @@ impl Journal {
         Ok(due)
     }
 
-    /// When the next attempt on these routes is due that is not due at `now` already. What waits for another route is due
-    /// all the while.
+    /// When the next attempt on these routes is due after `now`. A delivery that waits for another route counts as due.
     ///
     /// # Errors
     /// As any read.
@@ -223,10 +222,10 @@ impl Journal {
     }
 }
 
-/// Deliveries on one route whose next attempt may begin, in the order in which they go: due, sound, and the first open one of their host on
-/// their route. A damaged one is put into quarantine on the way, and one that is held, or of a doubtful mark, is passed
-/// over: none goes out or stands in another's way. Where marks wait for the register, one that does not stand there yet does not go
-/// out either, but stands before the later ones of its host. A settled mark is in order too, on a route that is not required and has not
+/// The deliveries on one route whose next attempt may begin, in the order of sending: due, sound, and the first open one
+/// of their host on their route. A damaged one is quarantined on the way, and a held one, or one of a doubtful mark, is
+/// skipped: none is sent or blocks another. If marks wait for the register, one that is not there yet is not sent either,
+/// but blocks the later ones of its host. A settled mark is included too, on a route that is not required and has not
 /// taken it yet.
 pub(crate) fn due(
     transaction: &Transaction<'_>,
@@ -247,7 +246,7 @@ pub(crate) fn due(
     Ok(Rows { sound, damaged })
 }
 
-/// The key comes beside the row, since the row may not be believed.
+/// The key comes beside the row, since the row may be damaged.
 fn rows(
     connection: &Connection,
     now: Timestamp,
@@ -275,7 +274,7 @@ fn rows_of(
     let given = named_params! {
         ":now": given.now, ":limit": i64::try_from(limit).unwrap_or(i64::MAX), ":route": given.route, ":register": given.register,
         ":since": given.since, ":after": given.after, ":made_by": given.made_by,
-        ":tells_return": given.tells_return, ":mark": capacity.first.map(|mark| mark.to_string()),
+        ":notifies_return": given.notifies_return, ":mark": capacity.first.map(|mark| mark.to_string()),
         ":own_since": given.own_since,
     };
     let rows = query.query_map(given, |found| {
@@ -285,15 +284,15 @@ fn rows_of(
     rows.collect()
 }
 
-/// Puts a delivery whose row, or whose mark's, is damaged out of everybody's way, once; an operator's word has ended it
-/// for good.
+/// Quarantines a delivery with a damaged row, or of a mark with one, once, so that it blocks nothing; an operator's end
+/// is final.
 pub(crate) fn quarantine(
     transaction: &Transaction<'_>,
     (mark, route): (&str, &str),
     damage: &Damage,
     now: Timestamp,
 ) -> rusqlite::Result<()> {
-    // The digest stays as it is: the row must go on looking damaged.
+    // The digest stays: the row must stay recognisable as damaged.
     let sql = "UPDATE delivery SET state = 'quarantined' WHERE mark = ?1 AND route = ?2
          AND state NOT IN ('quarantined', 'acknowledged', 'dismissed', 'cancelled')";
     if transaction.prepare_cached(sql)?.execute([mark, route])? == 0 {
@@ -308,7 +307,7 @@ pub(crate) fn quarantine(
     history::append(transaction, &new)
 }
 
-/// What the look is given, but for its limit.
+/// The parameters of the query, except for its limit.
 struct Given<'r> {
     now: i64,
     route: &'r str,
@@ -317,7 +316,7 @@ struct Given<'r> {
     own_since: Option<i64>,
     after: Option<&'r str>,
     made_by: Option<i64>,
-    tells_return: bool,
+    notifies_return: bool,
 }
 
 impl<'r> Given<'r> {
@@ -331,7 +330,7 @@ impl<'r> Given<'r> {
             own_since: wait.and_then(|wait| wait.own_since).map(|since| since.0),
             after: after.map(|after| after.route.as_str()),
             made_by: after.map(|after| (now - after.limit).0),
-            tells_return: capacity.terms.tells_return,
+            notifies_return: capacity.terms.notifies_return,
         }
     }
 }
@@ -357,7 +356,7 @@ mod tests {
     use marks::terms::After;
 
     impl Journal {
-        /// What is due on one route, as tests want it.
+        /// What is due on one route, for tests.
         pub(crate) fn due(
             &mut self,
             now: Timestamp,
@@ -405,10 +404,10 @@ mod tests {
             ..Capacity::of("recovery", 4)
         };
         let first = std::slice::from_ref(&capacity);
-        for (ends, is_told_there) in [(false, true), (true, true), (false, false)] {
+        for (ends, is_acknowledged_there) in [(false, true), (true, true), (false, false)] {
             let home = Home::new();
             let mut journal = home.open(Role::Alerter);
-            let mark = match is_told_there {
+            let mark = match is_acknowledged_there {
                 true => marked_for_two(&mut journal, "compute1", NOW),
                 false => marked(&mut journal, "compute1", NOW),
             };
@@ -418,7 +417,7 @@ mod tests {
             let made = journal.mark(mark).unwrap().unwrap().made_at;
             let begun =
                 |journal: &mut Journal, now| journal.dispatch(&[], first, None, now).unwrap().begun.len();
-            let waits = is_told_there && !ends;
+            let waits = is_acknowledged_there && !ends;
             assert_eq!(begun(&mut journal, made + limit - Duration::from_millis(1)), usize::from(!waits));
             if waits {
                 assert_eq!(begun(&mut journal, made + limit), 1);
@@ -426,7 +425,7 @@ mod tests {
         }
     }
 
-    /// The broken variant: a row that was changed to look proven.
+    /// The broken variant: a row that was changed to seem proven.
     #[test]
     fn a_doubt_that_somebody_took_away_by_hand_is_damage() {
         let home = Home::new();
@@ -459,7 +458,8 @@ mod tests {
         assert_eq!(due(&mut journal, wait(before)), [], "a damaged row is no publication");
     }
 
-    /// While etcd is lost. The broken variants let a mark go that another controller's word made, or that an earlier alerter may have sent.
+    /// While etcd is lost. The broken variants send a mark from another controller's entry, or one that an earlier
+    /// alerter may have sent.
     #[test]
     fn without_the_register_only_what_our_own_fencer_said_since_the_start_goes() {
         let home = Home::new();
@@ -486,7 +486,8 @@ mod tests {
         begun.iter().map(|due| due.mark.id).collect()
     }
 
-    /// The broken variant goes by the hosts' failures alone: the oldest is rejected again and again, and nobody else is asked.
+    /// The broken variant goes by the hosts' failures alone: the oldest is rejected again and again, and blocks all
+    /// others.
     #[test]
     fn what_was_not_tried_goes_before_what_was_rejected_and_each_of_these_has_its_turn() {
         let home = Home::new();
@@ -505,7 +506,7 @@ mod tests {
         assert_eq!(begun(&mut journal, &capacity, LATE), [middle], "it is under way");
     }
 
-    /// What nobody could be reached for is the endpoint's fault: it keeps its place.
+    /// If the endpoint was not reached, that is its own fault: the mark keeps its place.
     #[test]
     fn who_could_not_be_reached_keeps_the_place_of_his_failure() {
         let home = Home::new();
@@ -518,8 +519,8 @@ mod tests {
         }
     }
 
-    /// In order, but not for ever: the broken variants send the later one first, or keep it back for as long as the earlier
-    /// one is rejected.
+    /// In order, but not forever: the broken variants send the later one first, or hold it as long as the earlier one is
+    /// rejected.
     #[test]
     fn a_later_mark_of_a_host_goes_when_the_rejected_one_before_it_had_its_turn() {
         let home = Home::new();

@@ -1,4 +1,4 @@
-//! How a mark ends: every required route has it, an operator ends it, or it is too old to be told.
+//! How a mark ends: every required route has it, an operator ends it, or it is too old to be sent.
 
 use std::cell::Cell;
 
@@ -15,22 +15,21 @@ use marks::id::MarkId;
 use marks::mark::{MarkRow, Settlement};
 use marks::time::Timestamp;
 
-/// What has come of the end of a route.
+/// The result of dismissing a route.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct LeftRoute {
-    /// So many deliveries have ended, each of another mark.
+    /// The deliveries that have ended, each of another mark.
     pub changed: usize,
-    /// So many of these marks waited for no other route, and have ended with it.
+    /// The marks of these that waited for no other route, and have ended with it.
     pub ended: usize,
-    /// So many of those were told to nobody who counts.
-    pub untold: usize,
-    /// So many more have a damaged row there, which `unmark` ends.
+    /// The marks of those that no required route has acknowledged.
+    pub unsent: usize,
+    /// Further marks with a damaged row there, which `unmark` ends.
     pub damaged: usize,
 }
 
 impl Journal {
-    /// Ends an open mark by an operator's word, or what is still open of one that is settled. Says whether there was
-    /// anything to end.
+    /// Ends an open mark for an operator, or the open rest of a settled one. Returns whether there was anything to end.
     ///
     /// # Errors
     /// As any write.
@@ -58,9 +57,10 @@ impl Journal {
         })
     }
 
-    /// Ends what is open on a route by an operator's word, as where the route is there no more; a mark that waits for no other
-    /// one ends with it, as dismissed where nobody took it who counts. What is under way there is left alone, since its answer
-    /// is awaited: a chain that went on would have two told at once. A damaged row is left alone too.
+    /// Ends the open deliveries of a route for an operator, for example of a removed route; a mark that waits for no
+    /// other route ends with it, as dismissed if no required route has acknowledged it. A delivery in flight is left
+    /// alone, since its answer is awaited: a chain that went on would have two in flight. A damaged row is left alone
+    /// too.
     ///
     /// # Errors
     /// As any write.
@@ -71,7 +71,7 @@ impl Journal {
         actor: &str,
         now: Timestamp,
     ) -> Result<LeftRoute, JournalError> {
-        let (ended, untold) = (Cell::new(0), Cell::new(0));
+        let (ended, unsent) = (Cell::new(0), Cell::new(0));
         let detail = format!("route {route} is dismissed: {reason}");
         let condition = format!("d.route = ?3 AND {}", deliveries::NOT_UNDER_WAY);
         let given = [route.to_owned().into()];
@@ -83,15 +83,15 @@ impl Journal {
             deliveries::note_by(transaction, key, now, "dismissed", &detail, actor)?;
             let how = settle_without(transaction, delivery, (reason, actor), now)?;
             ended.set(ended.get() + usize::from(how.is_some()));
-            untold.set(untold.get() + usize::from(how == Some(Settlement::Dismissed)));
+            unsent.set(unsent.get() + usize::from(how == Some(Settlement::Dismissed)));
             Ok(())
         })?;
-        let (ended, untold, damaged) = (ended.get(), untold.get(), self.quarantined_on(route)?);
-        Ok(LeftRoute { changed, ended, untold, damaged })
+        let (ended, unsent, damaged) = (ended.get(), unsent.get(), self.quarantined_on(route)?);
+        Ok(LeftRoute { changed, ended, unsent, damaged })
     }
 
-    /// Ends an open mark that is too old (design, section 6, horizon): its deliveries are cancelled. Says whether it
-    /// did; a mark with an attempt under way is left alone, since its answer is awaited.
+    /// Ends an open mark that is too old (design, section 6, horizon): its deliveries are cancelled. Returns whether it
+    /// did; a mark with an attempt in flight is left alone, since its answer is awaited.
     ///
     /// # Errors
     /// As any write.
@@ -112,8 +112,8 @@ impl Journal {
     }
 }
 
-/// Ends the mark of a delivery that has ended, where every route has it which is required. A chain ends with the
-/// acknowledgement of any of its steps.
+/// Ends the mark of an ended delivery once every required route has it. A chain ends with the acknowledgement of any of
+/// its steps.
 pub(crate) fn settle_if_done(
     transaction: &Transaction<'_>,
     ended: &Delivery,
@@ -130,24 +130,24 @@ pub(crate) fn settle_if_done(
     Ok(true)
 }
 
-/// Where a step was acknowledged, its chain ends with it: the others are cancelled. One that is under way is waited for:
-/// what its controller says is the truth about that one.
-fn end_behind(transaction: &Transaction<'_>, told: &Delivery, now: Timestamp) -> Result<(), Fault> {
-    if told.chain.is_none() || told.state != State::Acknowledged {
+/// After the acknowledgement of a step its chain ends: the others are cancelled. A step in flight is awaited: its own
+/// answer counts.
+fn end_behind(transaction: &Transaction<'_>, acknowledged: &Delivery, now: Timestamp) -> Result<(), Fault> {
+    if acknowledged.chain.is_none() || acknowledged.state != State::Acknowledged {
         return Ok(());
     }
-    let others = delivery_row::load_others(transaction, told)?.into_iter().flatten();
+    let others = delivery_row::load_others(transaction, acknowledged)?.into_iter().flatten();
     let can_end = |other: &Delivery| !other.state.is_final() && other.state.may_become(State::Cancelled);
     for mut other in others.filter(|other| other.chain.is_some() && can_end(other)) {
-        cancel(transaction, &mut other, &told.route, now)?;
+        cancel(transaction, &mut other, &acknowledged.route, now)?;
         delivery_row::update(transaction, &other)?;
     }
     Ok(())
 }
 
-/// The same for a step whose attempt was under way when another one was acknowledged, and came to nothing. The caller writes
-/// the row.
-pub(crate) fn end_if_told(
+/// The same for a step whose attempt was in flight when another one was acknowledged, and failed. The caller writes the
+/// row.
+pub(crate) fn end_if_chain_acknowledged(
     transaction: &Transaction<'_>,
     step: &mut Delivery,
     now: Timestamp,
@@ -155,28 +155,30 @@ pub(crate) fn end_if_told(
     if step.chain.is_none() || step.state.is_final() {
         return Ok(());
     }
-    let is_told = |other: &Delivery| other.chain.is_some() && other.state == State::Acknowledged;
+    let is_acknowledged = |other: &Delivery| other.chain.is_some() && other.state == State::Acknowledged;
     let others: Vec<Checked<Delivery>> = delivery_row::load_others(transaction, step)?;
-    let Some(told) = others.iter().flatten().find(|other| is_told(other)) else { return Ok(()) };
-    cancel(transaction, step, &told.route, now)?;
+    let Some(acknowledged) = others.iter().flatten().find(|other| is_acknowledged(other)) else {
+        return Ok(());
+    };
+    cancel(transaction, step, &acknowledged.route, now)?;
     settle_if_done(transaction, step, now).map(drop)
 }
 
 fn cancel(
     transaction: &Transaction<'_>,
     step: &mut Delivery,
-    told: &str,
+    acknowledged: &str,
     now: Timestamp,
 ) -> Result<(), Fault> {
     deliveries::move_to(step, State::Cancelled)?;
     step.ended_at = Some(now);
-    let detail = format!("the chain has ended: route {told} acknowledged");
+    let detail = format!("the chain has ended: route {acknowledged} acknowledged");
     deliveries::note(transaction, step, now, "cancelled", &detail)?;
     step.last = Some(Attempt { at: now, kind: CHAIN.to_owned(), detail });
     Ok(())
 }
 
-/// Ends the mark of a delivery that an operator has ended, where it waits for no other. Says how.
+/// Ends the mark of a delivery that an operator has ended, if it waits for no other. Returns how.
 fn settle_without(
     transaction: &Transaction<'_>,
     ended: &Delivery,
@@ -207,14 +209,15 @@ fn settle_by(
     Ok(Some(how))
 }
 
-/// A mark that no required route took was told to nobody who counts.
+/// The settlement of a mark that no required route took is not "acknowledged".
 fn how(ended: &Delivery, others: &[Checked<Delivery>]) -> (Settlement, &'static str) {
     let took = |delivery: &Delivery| delivery.required && delivery.state == State::Acknowledged;
     let any = |is: &dyn Fn(&Delivery) -> bool| is(ended) || others.iter().flatten().any(is);
-    // A chain is one: what its other steps came to is no word on it.
-    let is_chain_told = any(&|delivery| delivery.chain.is_some() && delivery.state == State::Acknowledged);
+    // A chain counts as one: its other steps' results do not count.
+    let is_chain_acknowledged =
+        any(&|delivery| delivery.chain.is_some() && delivery.state == State::Acknowledged);
     let cancelled = |delivery: &Delivery| {
-        let counts = delivery.required && !(is_chain_told && delivery.chain.is_some());
+        let counts = delivery.required && !(is_chain_acknowledged && delivery.chain.is_some());
         counts && delivery.state == State::Cancelled
     };
     match (any(&took), any(&cancelled)) {
@@ -285,7 +288,7 @@ mod tests {
             let end = (!required).then_some(Settlement::Acknowledged);
             assert_eq!(settled(&journal, mark), end);
             assert_eq!(states(&journal, mark), [State::Acknowledged, State::Pending]);
-            assert_eq!(attempt(&mut journal, mark, "wiki", &acknowledged()), required, "it is still told");
+            assert_eq!(attempt(&mut journal, mark, "wiki", &acknowledged()), required, "it is still sent");
             assert_eq!(states(&journal, mark), [State::Acknowledged; 2]);
             assert_eq!(settled(&journal, mark), Some(Settlement::Acknowledged));
         }
@@ -310,7 +313,7 @@ mod tests {
         assert!(attempt(&mut journal, mark, "recovery", &acknowledged()));
     }
 
-    /// The broken variant: a row that was changed to look as if nobody had to wait for it.
+    /// The broken variant: a row that was changed to seem not required.
     #[test]
     fn a_requirement_that_somebody_took_away_by_hand_is_damage() {
         let home = Home::new();
@@ -324,18 +327,18 @@ mod tests {
 
     #[test]
     fn an_operator_ends_what_is_open_of_a_mark_before_and_after_it_is_settled() {
-        for told in [false, true] {
+        for was_sent in [false, true] {
             let home = Home::new();
             let mut journal = home.open(Role::Alerter);
             let mark = marked_for_two(&mut journal, "compute1", NOW);
-            if told {
+            if was_sent {
                 assert!(attempt(&mut journal, mark, "recovery", &acknowledged()));
             }
             assert_eq!(journal.unfinished_marks().unwrap().sound.len(), 1);
             assert!(journal.dismiss(mark, "enough", "alice", NOW).unwrap());
             assert!(!journal.dismiss(mark, "enough", "alice", NOW).unwrap());
             assert!(journal.unfinished_marks().unwrap().sound.is_empty());
-            let (first, end, event) = match told {
+            let (first, end, event) = match was_sent {
                 true => (State::Acknowledged, Settlement::Acknowledged, "dismissed"),
                 false => (State::Dismissed, Settlement::Dismissed, "settled"),
             };
@@ -345,32 +348,32 @@ mod tests {
         }
     }
 
-    /// A route that is gone: the mark that waits for nobody else ends with it, and one that another required route has still to
+    /// A removed route: the mark that waits for no other ends with it, and one that another required route still has to
     /// take does not. The broken variant, which ends the mark, is `dismiss`.
     #[test]
     fn an_operator_ends_what_waits_for_one_route() {
         let home = Home::new();
         let mut journal = home.open(Role::Alerter);
-        let [alone, both, told] =
+        let [alone, both, sent] =
             ["compute1", "compute2", "compute3"].map(|node| marked_for_two(&mut journal, node, NOW));
         require_wiki(&mut journal, both);
-        require_wiki(&mut journal, told);
-        attempt(&mut journal, told, "wiki", &acknowledged());
+        require_wiki(&mut journal, sent);
+        attempt(&mut journal, sent, "wiki", &acknowledged());
         assert_eq!(journal.waiting_required(|_| true).unwrap()["recovery"], 3);
-        let left = LeftRoute { changed: 3, ended: 2, untold: 1, damaged: 0 };
+        let left = LeftRoute { changed: 3, ended: 2, unsent: 1, damaged: 0 };
         assert_eq!(journal.dismiss_on("recovery", "gone", "alice", NOW).unwrap(), left);
         assert_eq!(journal.dismiss_on("recovery", "gone", "alice", NOW).unwrap(), LeftRoute::default());
-        let ends = [alone, both, told].map(|mark| settled(&journal, mark));
+        let ends = [alone, both, sent].map(|mark| settled(&journal, mark));
         assert_eq!(ends, [Some(Settlement::Dismissed), None, Some(Settlement::Acknowledged)]);
-        assert_eq!(states(&journal, alone), [State::Dismissed, State::Pending], "the other is still told");
+        assert_eq!(states(&journal, alone), [State::Dismissed, State::Pending], "the other is still sent");
         assert_eq!(events(&journal, both).last().unwrap(), "dismissed");
         assert!(attempt(&mut journal, both, "wiki", &acknowledged()));
         assert_eq!(settled(&journal, both), Some(Settlement::Acknowledged));
         assert!(!journal.waiting_required(|_| true).unwrap().contains_key("recovery"));
     }
 
-    /// A flipped byte costs its own row, and not the count of the others. The broken variant, which reads every name as text,
-    /// ends with an error that no daemon survives.
+    /// A flipped byte costs its own row, and not the count of the others. The broken variant, which reads every name as
+    /// text, ends with an error that no daemon survives.
     #[test]
     fn a_route_that_is_no_text_any_more_costs_no_count() {
         for state in ["pending", "quarantined"] {
@@ -386,7 +389,7 @@ mod tests {
         }
     }
 
-    /// Somebody may be taking it at this moment. The broken variant is the same delivery once it has ended.
+    /// A controller may be taking it at this moment. The broken variant is the same delivery after its end.
     #[test]
     fn what_is_under_way_on_a_route_is_not_ended() {
         let home = Home::new();
@@ -403,7 +406,8 @@ mod tests {
         assert_eq!(settled(&journal, mark), Some(Settlement::Dismissed));
     }
 
-    /// Whoever ends a route is told of the marks that another command ends. The broken variant says that none is left.
+    /// The operator who ends a route is shown the marks that another command ends. The broken variant shows that none is
+    /// left.
     #[test]
     fn what_is_damaged_on_a_route_is_left_and_counted() {
         let home = Home::new();
@@ -424,24 +428,25 @@ mod tests {
     fn what_is_not_required_is_cancelled_when_it_is_old_and_its_mark_is_settled() {
         let home = Home::new();
         let mut journal = home.open(Role::Alerter);
-        let told = marked_for_two(&mut journal, "compute1", NOW);
+        let taken = marked_for_two(&mut journal, "compute1", NOW);
         let open = marked_for_two(&mut journal, "compute2", NOW);
         let sent = marked_for_two(&mut journal, "compute3", NOW);
-        for mark in [told, sent] {
+        for mark in [taken, sent] {
             assert!(attempt(&mut journal, mark, "recovery", &acknowledged()));
         }
         journal.begin_attempt(sent, "wiki").unwrap();
         let late = NOW + DAY + Duration::from_secs(1);
         let mut cancel = |now: Timestamp| journal.cancel_unrequired(now - DAY, now).unwrap();
         assert_eq!((cancel(NOW + DAY), cancel(late), cancel(late)), (0, 1, 0));
-        assert_eq!(states(&journal, told), [State::Acknowledged, State::Cancelled]);
+        assert_eq!(states(&journal, taken), [State::Acknowledged, State::Cancelled]);
         assert_eq!(states(&journal, open), [State::Pending; 2]);
         assert_eq!(states(&journal, sent), [State::Acknowledged, State::InFlight], "its answer is awaited");
-        assert_eq!(events(&journal, told).last().unwrap(), "cancelled");
-        assert_eq!(settled(&journal, told), Some(Settlement::Acknowledged));
+        assert_eq!(events(&journal, taken).last().unwrap(), "cancelled");
+        assert_eq!(settled(&journal, taken), Some(Settlement::Acknowledged));
     }
 
-    /// A host may come back days after its failure: the route is told all the same. The broken variant is `wiki` above.
+    /// A host may come back days after its failure: the route is notified all the same. The broken variant is `wiki`
+    /// above.
     #[test]
     fn a_step_behind_an_acknowledgement_has_no_such_end() {
         let home = Home::new();
@@ -450,9 +455,9 @@ mod tests {
         assert!(attempt(&mut journal, mark, "recovery", &acknowledged()));
         let back =
             NewDelivery { route: "recovery.return".into(), body: Vec::new(), required: false, link: None };
-        let told = journal.mark(mark).unwrap().unwrap().told().unwrap();
+        let named = journal.mark(mark).unwrap().unwrap().to_mark().unwrap();
         let late = NOW + DAY * 2;
-        journal.add_deliveries(&told, &[back], late).unwrap();
+        journal.add_deliveries(&named, &[back], late).unwrap();
         assert_eq!(journal.cancel_unrequired(late - DAY, late).unwrap(), 0);
         assert_eq!(states(&journal, mark), [State::Acknowledged, State::Pending]);
     }
@@ -469,9 +474,9 @@ mod tests {
         assert_eq!(journal.due(NOW, "wiki", 10, None).unwrap().sound.len(), 1);
     }
 
-    /// In order on its own route, also behind a settled mark, and in nobody's way on another.
+    /// In order on its own route, also behind a settled mark, and without blocking another route.
     #[test]
-    fn a_settled_mark_is_told_before_the_next_one_of_its_host_on_the_same_route_alone() {
+    fn a_settled_mark_is_sent_before_the_next_one_of_its_host_on_the_same_route_alone() {
         let home = Home::new();
         let mut journal = home.open(Role::Alerter);
         let first = marked_for_two(&mut journal, "compute1", NOW);

@@ -1,6 +1,6 @@
-//! Marks that the policy holds: a row for each, which keeps its deliveries back for as long as it is there.
+//! Marks that the policy holds: a row for each, which holds its deliveries as long as it exists.
 //!
-//! A row has no digest: it only keeps back. One that is lost lets a proven mark go, and the next plan writes it again.
+//! A row has no digest: it only holds. If one is lost, a proven mark may be sent, and the next plan writes it again.
 
 use std::collections::{BTreeMap, HashMap};
 
@@ -16,14 +16,14 @@ use marks::mark::MarkRow;
 use marks::register::{Cause, Scope};
 use marks::time::Timestamp;
 
-/// To wait for one's turn is no news for the history.
+/// A wait for one's turn is not news for the history.
 pub(crate) const TURN: &str = "max-in-flight";
 
-/// What is under way for a mark.
+/// What is in flight for a mark.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Busy {
-    /// An attempt to tell it is, or was accepted and is to be confirmed.
-    Told,
+    /// An attempt to send it is in flight, or was accepted and awaits confirmation.
+    Notified,
     /// A route that has it asks what became of it.
     Asked,
 }
@@ -31,46 +31,46 @@ pub enum Busy {
 /// As [`decode`] reads them.
 const COLUMNS: &str = "mark, words, until, why, since, scope, decision";
 
-/// So many rows are written in one transaction: `fence_mark` waits for each.
+/// How many rows are written in one transaction: `fence_mark` waits for each.
 const PAGE: usize = 256;
 
-/// What holds a mark, as the policy said it last.
+/// What holds a mark, as of the policy's last plan.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct HeldMark {
     /// The mark.
     pub mark: MarkId,
-    /// The policy's words, the one that is shown first.
+    /// The policy's words, the displayed one first.
     pub words: Vec<String>,
-    /// When the first one ends by itself, where that is known.
+    /// When the first one ends by itself, if known.
     pub until: Option<Timestamp>,
     /// The first one in a sentence.
     pub why: String,
-    /// Whom the first one is about, and whose decision it is.
+    /// The scope of the first one, and its decision.
     pub cause: Cause,
-    /// Since when the mark is held, whatever for.
+    /// Since when the mark is held, for any reason.
     pub since: Timestamp,
 }
 
-/// What holds many marks alike.
+/// A common hold of many marks.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct HeldTogether {
-    /// The word that is shown.
+    /// The displayed word.
     pub word: String,
     /// The sentence.
     pub why: String,
-    /// Whom it is about, and whose decision it is.
+    /// Its scope, and its decision.
     pub cause: Cause,
     /// How many marks.
     pub marks: u32,
     /// Since when the first of them.
     pub since: Timestamp,
-    /// When the last of them is let go by itself, where that is known of all.
+    /// When the last of them is freed by itself, if known for all.
     pub until: Option<Timestamp>,
 }
 
 impl Journal {
-    /// Writes down what the policy has decided anew: what is held, and what may go. `HeldMark::since` counts for what was
-    /// not held before.
+    /// Writes the policy's new decisions: what is held, and what may be sent. `HeldMark::since` counts for marks that
+    /// were not held before.
     ///
     /// # Errors
     /// As any write. What was written before an error stays.
@@ -111,7 +111,7 @@ impl Journal {
         self.sqlite(read())
     }
 
-    /// What holds marks, those together that one thing holds; the longest held first.
+    /// What holds marks, grouped by cause; the longest held first.
     ///
     /// # Errors
     /// As any read.
@@ -136,7 +136,7 @@ impl Journal {
         self.sqlite(read())
     }
 
-    /// The marks of which something was written into the history behind the row number `after`, and the newest number.
+    /// The marks with rows in the history after the row number `after`, and the newest number.
     ///
     /// # Errors
     /// As any read.
@@ -152,16 +152,16 @@ impl Journal {
         Ok((touched.iter().flatten().filter_map(|id| MarkId::parse(id).ok()).collect(), newest))
     }
 
-    /// The marks that are being told, and those of which a route still asks what became of them (`asks`: what such a step's
-    /// name ends with). Whatever else a route does behind an acknowledgement is no telling; its step has a dot in its name,
+    /// The marks that are being sent, and those of which a route still asks what became of them (`asks`: the suffix of
+    /// such a step's name). A route's other steps behind an acknowledgement do not count; a step has a dot in its name,
     /// which no route has.
     ///
     /// # Errors
     /// As any read.
     pub fn busy_marks(&self, asks: &str, now: Timestamp) -> Result<HashMap<MarkId, Busy>, JournalError> {
         let sql = format!(
-            "SELECT mark, max(is_told) FROM (
-               SELECT d.mark, instr(d.route, '.') = 0 AS is_told FROM delivery d WHERE {UNDER_WAY} AND d.state = 'in-flight'
+            "SELECT mark, max(is_failure) FROM (
+               SELECT d.mark, instr(d.route, '.') = 0 AS is_failure FROM delivery d WHERE {UNDER_WAY} AND d.state = 'in-flight'
                  AND (instr(d.route, '.') = 0 OR substr(d.route, -length(?1)) = ?1)
                UNION ALL SELECT d.mark, d.last_kind IS '{ACCEPTED}' AND d.next_due > ?2 FROM delivery d
                  WHERE {WAITING} AND d.state = 'pending'
@@ -174,8 +174,8 @@ impl Journal {
             query.query_map(params![asks, now.0], decode)?.collect::<rusqlite::Result<Vec<_>>>()
         };
         let found = self.sqlite(read())?.into_iter();
-        let busy = |is_told| if is_told { Busy::Told } else { Busy::Asked };
-        Ok(found.filter_map(|(id, is_told)| Some((MarkId::parse(&id).ok()?, busy(is_told)))).collect())
+        let busy = |is_failure| if is_failure { Busy::Notified } else { Busy::Asked };
+        Ok(found.filter_map(|(id, is_failure)| Some((MarkId::parse(&id).ok()?, busy(is_failure)))).collect())
     }
 
     /// Marks whose hosts may be down: open ones, and those that ended at `since` or later, or whose host is not back.
@@ -193,7 +193,7 @@ impl Journal {
 }
 
 fn decode(row: &Row<'_>) -> rusqlite::Result<Option<HeldMark>> {
-    // What cannot be read any more is written anew, or deleted by its key.
+    // An unreadable row is written again, or deleted by its key.
     let words: String = row.get(1).unwrap_or_default();
     let until = row.get::<_, Option<i64>>(2)?.map(Timestamp);
     let (why, since) = (row.get(3).unwrap_or_default(), Timestamp(row.get(4)?));
@@ -203,7 +203,7 @@ fn decode(row: &Row<'_>) -> rusqlite::Result<Option<HeldMark>> {
     Ok(mark.map(|mark| HeldMark { mark, words, until, why, cause, since }))
 }
 
-/// As it stands from that column on.
+/// Reads the columns from that one on.
 fn cause(row: &Row<'_>, at: usize) -> Cause {
     let text = |at| row.get::<_, Option<String>>(at).ok().flatten();
     let scope = text(at).and_then(|scope| Scope::of_text(&scope));
@@ -244,7 +244,7 @@ fn free(transaction: &Transaction<'_>, mark: MarkId, now: Timestamp) -> Result<(
         .prepare_cached("DELETE FROM hold WHERE mark = ?1 RETURNING words")?
         .query_row([mark.to_string()], |row| Ok(row.get(0).ok()))
         .optional()?;
-    // What has ended is not freed.
+    // A mark that has ended is not freed.
     let is_news = words.is_some_and(|words| words.as_deref() != Some(TURN));
     if is_news && row::load_open(transaction, mark)?.is_some() {
         note(transaction, mark, ("freed", None), "nothing holds it any more", now)?;
@@ -294,9 +294,9 @@ mod tests {
         dispatched.begun.iter().map(|due| due.mark.id).collect()
     }
 
-    /// S4-11: what is held is not told and stands in no later mark's way. The broken variant is the same mark set free.
+    /// S4-11: a held mark is not sent and blocks no later one. The broken variant is the same mark after it was freed.
     #[test]
-    fn a_held_mark_is_not_told_until_it_is_freed_and_stands_in_nobodys_way() {
+    fn a_held_mark_is_not_sent_until_it_is_freed_and_blocks_no_other() {
         let home = Home::new();
         let mut journal = home.open(Role::Alerter);
         let first = marked(&mut journal, "compute1", NOW);
@@ -330,7 +330,7 @@ mod tests {
         assert_eq!((journal.hold_of(mark).unwrap(), journal.holds().unwrap().len()), (None, 0));
     }
 
-    /// One damaged byte in a row keeps nobody else's marks, and is written anew.
+    /// A damaged byte in a row holds no other mark, and the row is written again.
     #[test]
     fn a_row_that_cannot_be_read_is_one_to_be_freed() {
         let home = Home::new();
@@ -346,10 +346,10 @@ mod tests {
         assert_eq!(begun(&mut journal), [mark]);
     }
 
-    /// Which routes would tell a mark, asked in the words of the look itself: not one that is gone, nor a second mark of a host
-    /// behind its first, also where the first waits for its turn.
+    /// The routes that would send a mark, in the words of the query itself: neither a held one, nor a second mark of a
+    /// host behind its first, also if the first waits for its turn.
     #[test]
-    fn a_mark_is_due_where_it_would_be_told() {
+    fn a_mark_is_due_where_it_would_be_sent() {
         let home = Home::new();
         let mut journal = home.open(Role::Alerter);
         let first = marked(&mut journal, "compute1", NOW);
@@ -365,22 +365,22 @@ mod tests {
         assert_eq!((due(&journal, first), due(&journal, later)), (vec!["recovery"], vec![]));
         journal.hold(&[held(first, &["max-in-flight"])], &[], NOW).unwrap();
         assert_eq!((due(&journal, first), due(&journal, later)), (vec!["recovery"], vec![]));
-        assert_eq!(begun(&mut journal), [], "who waits for its turn is not overtaken by its own host");
+        assert_eq!(begun(&mut journal), [], "a waiting mark is not overtaken by its own host's");
         journal.hold(&[], &[first], NOW).unwrap();
         assert!(journal.busy_marks(".confirm", LATER).unwrap().is_empty());
         assert_eq!(begun(&mut journal), [first]);
         assert!(due(&journal, first).is_empty());
-        assert_eq!(journal.busy_marks(".confirm", LATER).unwrap(), HashMap::from([(first, Busy::Told)]));
+        assert_eq!(journal.busy_marks(".confirm", LATER).unwrap(), HashMap::from([(first, Busy::Notified)]));
     }
 
-    /// What is asked or said behind an acknowledgement is no telling.
+    /// Steps behind an acknowledgement do not count as sending.
     #[test]
-    fn a_step_behind_an_acknowledgement_tells_nobody() {
+    fn a_step_behind_an_acknowledgement_sends_nothing() {
         let home = Home::new();
         let mut journal = home.open(Role::Alerter);
         let id = marked(&mut journal, "compute1", NOW);
         let busy = |journal: &Journal| journal.busy_marks(".confirm", LATER).unwrap().get(&id).copied();
-        let mark = journal.find_mark(id).unwrap().unwrap().unwrap().told().unwrap();
+        let mark = journal.find_mark(id).unwrap().unwrap().unwrap().to_mark().unwrap();
         let step =
             |route: &str| NewDelivery { route: route.into(), body: Vec::new(), required: false, link: None };
         journal.add_deliveries(&mark, &[step("wiki.return")], NOW).unwrap();
@@ -420,7 +420,7 @@ mod tests {
         assert!(attempt(&mut journal, second, "recovery", &acknowledged()));
         assert_eq!(journal.touched_since(seq).unwrap().0, [second]);
         let counts = |journal: &Journal, since| journal.marks_that_count(since).unwrap().sound.len();
-        assert_eq!(counts(&journal, LATER), 2, "it was told, and its host is not back");
+        assert_eq!(counts(&journal, LATER), 2, "it was sent, and its host is not back");
         assert!(journal.note_return(second, NOW, NOW).unwrap());
         let late = LATER + Duration::from_secs(86_400);
         assert_eq!(counts(&journal, late), 1);

@@ -1,5 +1,5 @@
-//! Hosts that are back, for routes that say so where they may have notified of the failure: what the rule of
-//! `marks::returning` is given, and what is written down of it.
+//! Returns, for routes that send them and may have been notified of the failure: the input of the rule in
+//! `marks::returning`, and its result.
 
 use rusqlite::{Transaction, params};
 
@@ -15,9 +15,9 @@ use marks::returning::{self, Membership, OTHER_TARGET, Return, Ruling};
 use marks::time::Timestamp;
 
 /// Why a return is cancelled.
-pub(crate) const OVERTAKEN: &str = "the host has failed again before the route was told that it is back";
+pub(crate) const OVERTAKEN: &str = "the host failed again before the route was notified of its return";
 
-/// A delivery that is over, or a damaged row that an operator ended.
+/// An ended delivery, or a damaged row that an operator ended.
 const OVER: &str = "d.state IN ('acknowledged', 'dismissed', 'cancelled')";
 
 /// Whether the route `route` took a later mark of the host of mark `m`.
@@ -29,18 +29,18 @@ fn overtaken(route: &str) -> String {
     )
 }
 
-/// A mark of which a route may have been notified and will not be any more; the delivery is none where its row is damaged.
+/// A mark that a route may have been notified of and will not be any more; the delivery is `None` if its row is damaged.
 #[derive(Clone, Debug)]
 pub struct Over {
     /// The mark.
     pub mark: MarkRow,
-    /// What became of it on the route.
+    /// Its delivery on the route.
     pub delivery: Option<Delivery>,
 }
 
 impl Journal {
-    /// Marks that are over on a route, whose host came back, the later of the two at `since` or later, or which an operator
-    /// ended since then, and of which the route has no return yet.
+    /// Marks that have ended on a route and whose host came back, the later of the two at `since` or later, or which an
+    /// operator ended since then, without a return on the route.
     ///
     /// # Errors
     /// As any read.
@@ -69,7 +69,7 @@ impl Journal {
         Ok(all)
     }
 
-    /// What an operator ended on a route at this moment.
+    /// What an operator has just ended on a route.
     ///
     /// # Errors
     /// As any read.
@@ -80,8 +80,8 @@ impl Journal {
         )
     }
 
-    /// Ends the returns of a mark that are rejected, refused or held, or `all` that are open, by an operator's word, and nothing
-    /// else of it. Says how many there were.
+    /// Ends the returns of a mark for an operator, and nothing else of it: the rejected, refused and held ones, or with
+    /// `all` every open one. Returns how many.
     ///
     /// # Errors
     /// As any write.
@@ -104,7 +104,8 @@ impl Journal {
             |delivery, transaction| {
                 deliveries::move_to(delivery, State::Dismissed)?;
                 delivery.ended_at = Some(now);
-                let detail = format!("route {} is not told that the host is back: {reason}", delivery.route);
+                let detail =
+                    format!("route {} is not notified of the host's return: {reason}", delivery.route);
                 let key = (delivery.mark, delivery.route.as_str());
                 Ok(deliveries::note_by(transaction, key, now, "dismissed", &detail, actor)?)
             },
@@ -117,7 +118,7 @@ impl Journal {
         Ok(ended + damaged)
     }
 
-    /// Lets returns of a route go that were held because it led to another place, and for which `target` is the right one.
+    /// Releases returns of a route that were held because it led to another place, if `target` is the right one.
     ///
     /// # Errors
     /// As any write.
@@ -127,30 +128,30 @@ impl Journal {
             deliveries::KEPT_BACK
         );
         let condition = format!("d.route = ?1 AND d.mark IN (SELECT d.mark FROM delivery d WHERE {held})");
-        let told = self.deliveries_that(&condition, [route])?.sound;
+        let sent = self.deliveries_that(&condition, [route])?.sound;
         let mut freed = 0;
-        for told in told.iter().filter(|told| returning::elsewhere(told, target).is_empty()) {
-            freed += self.free_return(told, now)?;
+        for sent in sent.iter().filter(|sent| returning::elsewhere(sent, target).is_empty()) {
+            freed += self.free_return(sent, now)?;
         }
         Ok(freed)
     }
 
-    fn free_return(&mut self, told: &Delivery, now: Timestamp) -> Result<usize, JournalError> {
+    fn free_return(&mut self, sent: &Delivery, now: Timestamp) -> Result<usize, JournalError> {
         let condition = format!(
             "{} AND d.last_kind = '{OTHER_TARGET}' AND d.mark = ?3 AND d.route = ?4",
             deliveries::KEPT_BACK
         );
-        let given = [told.mark.to_string().into(), format!("{}{RETURN}", told.route).into()];
+        let given = [sent.mark.to_string().into(), format!("{}{RETURN}", sent.route).into()];
         self.change_each(&condition, &given, now, |delivery, transaction| {
             deliveries::move_to(delivery, State::Pending)?;
             delivery.next_due = now;
-            let detail = "its route leads again to where the host's failure was told";
+            let detail = "its route leads again to where the host's failure was sent";
             Ok(deliveries::note(transaction, delivery, now, "freed", detail)?)
         })
     }
 }
 
-/// What becomes of a return whose turn it is.
+/// The decision on a return whose turn it is.
 pub(crate) fn ruling(
     transaction: &Transaction<'_>,
     due: &DueDelivery,
@@ -158,7 +159,7 @@ pub(crate) fn ruling(
     now: Timestamp,
 ) -> Result<Ruling, Fault> {
     let base = due.delivery.route.strip_suffix(RETURN).unwrap_or(&due.delivery.route);
-    let told = delivery_row::load(transaction, due.mark.id, base)?;
+    let sent = delivery_row::load(transaction, due.mark.id, base)?;
     let sql = format!(
         "SELECT {}, (SELECT max(n.made_at) FROM mark n WHERE n.node = m.node AND n.made_at <= ?3) FROM mark m WHERE m.id = ?1",
         overtaken("?2")
@@ -167,13 +168,13 @@ pub(crate) fn ruling(
     let given = params![due.mark.id.to_string(), base, now.0];
     let (is_overtaken, newest): (bool, Option<i64>) =
         query.query_row(given, |row| Ok((row.get(0)?, row.get(1)?)))?;
-    let is_member = |look: &Membership| {
-        newest.is_none_or(|newest| look.at.0 > newest) && look.members.contains(&due.mark.node)
+    let is_member = |membership: &Membership| {
+        newest.is_none_or(|newest| membership.at.0 > newest) && membership.members.contains(&due.mark.node)
     };
     let given = Return {
-        told: told.as_ref(),
+        sent: sent.as_ref(),
         target: &capacity.target,
-        is_member: capacity.look.as_deref().is_some_and(is_member),
+        is_member: capacity.membership.as_deref().is_some_and(is_member),
         is_overtaken,
         is_released: due.delivery.released_at.is_some(),
     };
@@ -184,7 +185,7 @@ pub(crate) fn ruling(
 pub(crate) fn led_elsewhere(due: &DueDelivery, targets: &[String]) -> String {
     let (node, route, all) = (&due.mark.node, &due.delivery.route, targets.join("; and to "));
     format!(
-        "the failure of {node} was told to {all}, and route {route} leads to another place now: undo by hand there what it did, or let the route lead there again"
+        "the failure of {node} was sent to {all}, but route {route} leads elsewhere now: undo the effects there by hand, or restore the route"
     )
 }
 
@@ -214,7 +215,7 @@ mod tests {
         }
     }
 
-    /// What is owed to a route, where no other alerter had a mark.
+    /// The returns that a route gets, if no other alerter had a mark.
     fn owed_since(journal: &Journal, route: &str, since: Timestamp) -> Vec<MarkId> {
         let is_owed = |over: &&Over| {
             let failure = Failure {
@@ -235,18 +236,18 @@ mod tests {
     }
 
     fn add_return(journal: &mut Journal, mark: MarkId) {
-        let mark = journal.mark(mark).unwrap().unwrap().told().unwrap();
+        let mark = journal.mark(mark).unwrap().unwrap().to_mark().unwrap();
         journal.add_deliveries(&mark, &[back()], LATER).unwrap();
     }
 
-    /// Rooms on the route and on its returns; these are members, by a look at this moment.
+    /// Capacity on the route and on its returns; these are members, by a poll at this moment.
     fn capacities(members: &[&str], at: Timestamp, target: &str) -> [Capacity; 2] {
-        let terms = Terms { tells_return: true, ..Terms::default() };
+        let terms = Terms { notifies_return: true, ..Terms::default() };
         let members = members.iter().map(|name| HostName::parse(name).unwrap()).collect();
-        let look = Some(Arc::new(Membership { at, members }));
+        let membership = Some(Arc::new(Membership { at, members }));
         let capacity = |route: &str| Capacity {
             target: target.to_owned(),
-            look: look.clone(),
+            membership: membership.clone(),
             ..Capacity::of(route, 4)
         };
         [capacity("recovery"), Capacity { terms, ..capacity(&back().route) }]
@@ -278,23 +279,23 @@ mod tests {
         journal.deliveries_of(mark).unwrap().sound.pop().unwrap()
     }
 
-    /// The broken variants: a host that is not back, a route that nothing was sent to, and one that took a later mark.
+    /// The broken variants: a host that is not back, a route that was sent nothing, and one that took a later mark.
     #[test]
     fn only_what_the_route_may_have_is_called_back_once_the_host_is_back() {
         let home = Home::new();
         let mut journal = home.open(Role::Alerter);
-        let [told, untold, away] =
+        let [sent, unsent, away] =
             ["compute1", "compute2", "compute3"].map(|host| marked(&mut journal, host, NOW));
-        for mark in [told, away] {
+        for mark in [sent, away] {
             assert!(attempt(&mut journal, mark, "recovery", &acknowledged()));
         }
-        for mark in [told, untold] {
+        for mark in [sent, unsent] {
             assert!(journal.note_return(mark, LATER, LATER).unwrap());
         }
-        assert_eq!(owed(&journal), [told]);
+        assert_eq!(owed(&journal), [sent]);
         assert_eq!(owed_since(&journal, "recovery", LATER + Duration::from_secs(1)), []);
         assert_eq!(owed_since(&journal, "other", NOW), []);
-        add_return(&mut journal, told);
+        add_return(&mut journal, sent);
         assert_eq!(owed(&journal), []);
         assert!(journal.note_return(away, LATER, LATER).unwrap());
         assert_eq!(owed(&journal), [away]);
@@ -304,8 +305,8 @@ mod tests {
         assert_eq!(owed(&journal), [], "{again} is the later one");
     }
 
-    /// Issue 22, 7: an answer that says nothing, or that is a refusal, may come of a service that did what it was asked. The
-    /// broken variant reached nobody.
+    /// Issue 22, 7: an empty answer, or a refusal, may come from a service that did its work. The broken variant arrived
+    /// nowhere.
     #[test]
     fn a_return_is_owed_wherever_an_attempt_may_have_arrived() {
         let refused = Verdict::Again {
@@ -335,7 +336,7 @@ mod tests {
         }
     }
 
-    /// An attempt that is under way when the daemon is killed is on disk before it is sent.
+    /// An attempt that is in flight when the daemon is killed is on disk before it is sent.
     #[test]
     fn an_attempt_that_was_cut_off_may_have_arrived() {
         let home = Home::new();
@@ -351,7 +352,7 @@ mod tests {
         assert_eq!(owed(&journal), [mark]);
     }
 
-    /// A host of which an operator says that it never failed may have never been away.
+    /// A host that never failed, by an operator's word, may never have been away.
     #[test]
     fn a_dismissed_mark_of_a_host_that_was_never_away_is_called_back() {
         let home = Home::new();
@@ -391,8 +392,8 @@ mod tests {
         }
     }
 
-    /// Issue 22, 7 and 8: whatever is open or ended of a later mark, membership alone decides. The broken variants wait for the
-    /// held mark while the host lives, and go once that is ended while the host is dead.
+    /// Issue 22, 7 and 8: whatever is open or ended of a later mark, membership alone decides. The broken variants wait
+    /// for the held mark while the host is alive, and are sent once that is ended while the host is dead.
     #[test]
     fn a_return_waits_for_the_host_and_for_no_mark_that_is_held() {
         let home = Home::new();
@@ -403,20 +404,22 @@ mod tests {
         add_return(&mut journal, first);
         let second = marked(&mut journal, "compute1", LATER);
         journal.doubt(second, marks::mark::Doubt::Unproven, LATER).unwrap();
-        for (ended, look) in [(false, Some(far())), (true, Some(far())), (true, None)] {
+        for (ended, membership) in [(false, Some(far())), (true, Some(far())), (true, None)] {
             if ended {
                 journal.dismiss(second, "old", "alice", LATER).unwrap();
             }
             let away = capacities(&["compute2"], far(), "");
-            let capacities =
-                away.map(|capacity| Capacity { look: capacity.look.filter(|_| look.is_some()), ..capacity });
-            assert_eq!(begun_with(&mut journal, &capacities), [], "{ended} {look:?}");
+            let capacities = away.map(|capacity| Capacity {
+                membership: capacity.membership.filter(|_| membership.is_some()),
+                ..capacity
+            });
+            assert_eq!(begun_with(&mut journal, &capacities), [], "{ended} {membership:?}");
         }
         let before = journal.mark(second).unwrap().unwrap().made_at;
         assert_eq!(
             begun_with(&mut journal, &capacities(&["compute1"], before, "")),
             [],
-            "the look is too old"
+            "the poll is too old"
         );
         assert_eq!(begun(&mut journal), [(first, back().route)]);
         let held = marked(&mut journal, "compute2", NOW);
@@ -427,7 +430,7 @@ mod tests {
         assert_eq!(begun(&mut journal), [(held, back().route)]);
     }
 
-    /// Issue 22, 7: no end of a mark takes a return along; its own word does.
+    /// Issue 22, 7: no end of a mark ends its return; a command of its own does.
     #[test]
     fn the_end_of_a_mark_leaves_its_return_alone() {
         let home = Home::new();
@@ -443,9 +446,9 @@ mod tests {
         assert_eq!(states(&journal, mark), [State::Acknowledged, State::Dismissed]);
     }
 
-    /// Issue 22, 10: the broken variant calls the host of the same name in the other cloud back.
+    /// Issue 22, 10: the broken variant sends the return to the other cloud, to a host of the same name.
     #[test]
-    fn a_return_goes_to_where_the_failure_was_told_or_is_held() {
+    fn a_return_goes_to_where_the_failure_was_sent_or_is_held() {
         for (sent_to, leads_to, goes) in [("one", "one", true), ("one", "two", false)] {
             let home = Home::new();
             let mut journal = home.open(Role::Alerter);
@@ -461,14 +464,14 @@ mod tests {
             let held = last(&journal, mark);
             let why = held.last.unwrap();
             assert_eq!((held.state, why.kind.as_str()), (State::Held, OTHER_TARGET));
-            assert!(why.detail.contains("told to one"), "{}", why.detail);
+            assert!(why.detail.contains("sent to one"), "{}", why.detail);
             assert_eq!(journal.free_returns("recovery", "two", LATER).unwrap(), 0);
             assert_eq!(journal.free_returns("recovery", "one", LATER).unwrap(), 1);
             assert_eq!(begun_with(&mut journal, &capacities(&["compute1"], far(), "one")).len(), 1);
         }
     }
 
-    /// Issue 22, 10: a return that is refused is refused for ever, and stays for somebody to see. The broken variant is any other
+    /// Issue 22, 10: a refused return stays refused forever, and an operator can see it. The broken variant is any other
     /// delivery that is not required.
     #[test]
     fn a_return_that_is_refused_is_never_cancelled_by_age() {
@@ -485,27 +488,31 @@ mod tests {
         assert_eq!(states(&journal, mark), [State::Acknowledged, State::Pending]);
     }
 
-    /// What was told, or ended by an operator, long after the return is called back too: a mark may be held for longer than any
-    /// limit. The broken variant ended long ago.
+    /// A mark that was acknowledged or ended by an operator long after the return has a return too: a mark may be held
+    /// for longer than any limit. The broken variant ended long ago.
     #[test]
-    fn the_later_of_telling_and_return_counts() {
-        for (days, is_told) in [(2, true), (2, false), (10, true), (10, false)] {
+    fn the_later_of_acknowledgement_and_return_counts() {
+        for (days, is_acknowledged) in [(2, true), (2, false), (10, true), (10, false)] {
             let home = Home::new();
             let mut journal = home.open(Role::Alerter);
             let mark = marked(&mut journal, "compute1", NOW);
             assert!(journal.note_return(mark, NOW, NOW).unwrap());
             let ended = NOW + Duration::from_secs(days * 86_400);
-            let verdict = if is_told { acknowledged() } else { again(NOW) };
+            let verdict = if is_acknowledged { acknowledged() } else { again(NOW) };
             journal.begin_attempt(mark, "recovery").unwrap();
             journal.finish_attempt(mark, "recovery", &verdict, ended).unwrap();
-            assert!(is_told || journal.dismiss(mark, "it lives", "alice", ended).unwrap());
+            assert!(is_acknowledged || journal.dismiss(mark, "it lives", "alice", ended).unwrap());
             let from = |since| journal.over_on("recovery", since).unwrap().sound.len();
-            assert_eq!((from(ended), from(ended + Duration::from_secs(1))), (1, 0), "{days} {is_told}");
+            assert_eq!(
+                (from(ended), from(ended + Duration::from_secs(1))),
+                (1, 0),
+                "{days} {is_acknowledged}"
+            );
         }
     }
 
-    /// An address that was wrong at first, or that has changed since: the place that took the mark is the one that counts, and
-    /// where none did, each. The broken variant is led back to the wrong one.
+    /// An address that was wrong at first, or that has changed since: the place that took the mark counts, and if none
+    /// did, each. The broken variant leads back to the wrong one.
     #[test]
     fn a_return_goes_to_the_place_that_took_the_mark() {
         for (is_taken, leads_to, goes) in [(true, "two", true), (true, "one", false), (false, "two", false)] {
@@ -546,10 +553,10 @@ mod tests {
         add_return(&mut journal, mark);
         assert_eq!(begun_with(&mut journal, &capacities(&["compute1"], far(), "three")), []);
         let why = last(&journal, mark).last.unwrap();
-        assert!(why.detail.contains("told to two; and to one,"), "{}", why.detail);
+        assert!(why.detail.contains("sent to two; and to one,"), "{}", why.detail);
     }
 
-    /// A service that refuses to let us in was sent nothing, and stays one that refuses.
+    /// A service that does not let us in was sent nothing, and its delivery stays refused.
     #[test]
     fn a_refusal_before_anything_was_sent_is_no_arrival() {
         let home = Home::new();
@@ -562,7 +569,7 @@ mod tests {
         assert_eq!((delivery.state, delivery.arrivals), (State::Parked, Arrivals::default()));
     }
 
-    /// `release HOST` means the host's failure; a return to another place goes by its mark's id alone.
+    /// `release HOST` concerns the host's failure; a return to another place is released by its mark's id alone.
     #[test]
     fn the_release_of_a_host_lets_no_return_go_elsewhere() {
         let home = Home::new();

@@ -1,4 +1,5 @@
-//! For which routes every open mark has its deliveries: a daemon that starts with the same ones need not look at each mark.
+//! The routes for which every open mark has its deliveries: a daemon that starts with the same routes need not check each
+//! mark.
 
 use rusqlite::{OptionalExtension, params};
 
@@ -6,7 +7,7 @@ use crate::store::digest::Digest;
 use crate::{Journal, JournalError};
 
 impl Journal {
-    /// The routes that were served last, in the words in which they were noted; none where the row cannot be believed.
+    /// The routes that were served last, as stored; `None` if the row is damaged.
     ///
     /// # Errors
     /// As any read.

@@ -20,17 +20,17 @@ use marks::time::Timestamp;
 pub(crate) const COLUMNS: &str = "p.id, p.kind, p.mark, p.scope, p.until, p.at, p.actor, p.reason, p.digest";
 const ENDING: &str = "e.decision, e.at, e.actor, e.reason, e.digest";
 
-/// How long the release of a group counts: longer than anything that it lets go is held.
+/// How long the release of a group counts: longer than any of its marks is held.
 const GROUP_RELEASE: Duration = Duration::from_secs(7 * 86_400);
 
-/// Without an end, by an operator or by itself. A damaged end is one all the same: nothing but an end has this key.
+/// Without an end, by an operator or by itself. A damaged end counts: only an end has this key.
 const IN_FORCE: &str =
     "p.mark IS NULL AND p.kind IN ('pause', 'maintenance') AND (p.until IS NULL OR p.until > ?1)
              AND NOT EXISTS (SELECT 1 FROM ending e WHERE e.decision = p.id)";
 
 impl Journal {
-    /// Lets an open mark go: an operator vouches for one that is held for want of a proof, and no rule holds it any more.
-    /// `None` if there is no such mark, or if it was released already and nothing is to be proven.
+    /// Releases an open mark for an operator: it needs no proof any more, and no rule holds it. `None` if there is no
+    /// such mark, or if it was released already and is proven.
     ///
     /// # Errors
     /// As any write.
@@ -51,7 +51,7 @@ impl Journal {
         Ok(self.decide(&decision)?.then_some(decision))
     }
 
-    /// Writes down what an operator decided on this controller. Says whether it did: the release of a mark that is not open,
+    /// Stores an operator's decision of this controller. Returns whether it did: the release of a mark that is not open,
     /// or that is neither doubtful nor unreleased, changes nothing.
     ///
     /// # Errors
@@ -70,7 +70,7 @@ impl Journal {
         })
     }
 
-    /// Ends a pause or a maintenance that is in force. Says whether there was one: each ends once.
+    /// Ends a pause or a maintenance that is in effect. Returns whether there was one: each ends once.
     ///
     /// # Errors
     /// As any write.
@@ -88,9 +88,9 @@ impl Journal {
         })
     }
 
-    /// Keeps a decision that was read from the register, once; the release of a mark only if its mark is here. It proves
-    /// nothing: every member of `haclient` can write the register, and a proof needs root's word on the controller that
-    /// tells. Says whether it is new.
+    /// Stores a decision from the register, once; the release of a mark only if its mark is here. It proves nothing:
+    /// every member of `haclient` can write the register, and a proof needs root's seal of the reporting controller.
+    /// Returns whether it is new.
     ///
     /// # Errors
     /// As any write.
@@ -104,8 +104,7 @@ impl Journal {
                 let is_new = insert(transaction, decision)?;
                 if is_new {
                     let (actor, node) = (&decision.actor, &row.node);
-                    let detail =
-                        format!("the register says that {actor} released {node} on another controller");
+                    let detail = format!("{actor} released {node} on another controller (from the register)");
                     note(transaction, &row, now, "read", &detail, ALERTER)?;
                 }
                 Ok(is_new)
@@ -125,8 +124,8 @@ impl Journal {
         })
     }
 
-    /// Keeps the end of a decision that was read from the register, once, also where the decision is not known yet. Says
-    /// whether it is new.
+    /// Stores the end of a decision from the register, once, even if the decision is not known yet. Returns whether it is
+    /// new.
     ///
     /// # Errors
     /// As any write.
@@ -152,8 +151,8 @@ impl Journal {
         self.decisions_that("p.mark = ?1", [mark.to_string()])
     }
 
-    /// What operators have decided about groups and hosts and is in force: pauses and maintenances that have not ended, and
-    /// the releases of groups of the last seven days, oldest first.
+    /// The operators' decisions about groups and hosts that are in effect: pauses and maintenances that have not ended,
+    /// and the releases of groups of the last seven days, oldest first.
     ///
     /// # Errors
     /// As any read.
@@ -163,7 +162,7 @@ impl Journal {
         self.decisions_that(&condition, params![now.0, (now - GROUP_RELEASE).0])
     }
 
-    /// Whether an operator has ended a decision, also one that is not known here.
+    /// Whether an operator has ended a decision, also an unknown one.
     ///
     /// # Errors
     /// As any read.
@@ -172,7 +171,7 @@ impl Journal {
         self.sqlite(self.connection.query_row(sql, [decision.to_string()], |row| row.get(0)))
     }
 
-    /// The open marks that an operator released, here or by the register's word.
+    /// The open marks that an operator released, here or by an entry of the register.
     ///
     /// # Errors
     /// As any read; damaged rows are left out.
@@ -182,7 +181,7 @@ impl Journal {
         Ok(found.iter().filter_map(|decision| decision.about.mark()).collect())
     }
 
-    /// A number that grows with each decision and each end of one, also where the newest have been removed.
+    /// A number that grows with each decision and each end of one, even if the newest were removed.
     ///
     /// # Errors
     /// As any read.
@@ -191,7 +190,7 @@ impl Journal {
         self.sqlite(self.connection.query_row(sql, [], |row| row.get(0)))
     }
 
-    /// What of this should stand in the register: while it is in force, or its mark open, and from `since` on.
+    /// The decisions that should be in the register: while in effect, or while the mark is open, and from `since` on.
     pub(crate) fn current_decisions(&self, since: Timestamp) -> Result<Vec<Decision>, JournalError> {
         let end = "coalesce((SELECT e.at FROM ending e WHERE e.decision = p.id), p.until,
              CASE p.kind WHEN 'release-group' THEN p.at END, ?1)";
@@ -206,7 +205,7 @@ impl Journal {
         Ok(self.endings_that("e.at >= ?1", [since.0])?.sound)
     }
 
-    /// The decisions `p` for which a condition of SQL holds, oldest first.
+    /// The decisions `p` that meet a condition in SQL, oldest first.
     fn decisions_that(
         &self,
         condition: &str,
@@ -216,7 +215,7 @@ impl Journal {
         self.rows(&sql, parameters, decode)
     }
 
-    /// The ends `e` for which a condition of SQL holds, oldest first.
+    /// The ends `e` that meet a condition in SQL, oldest first.
     fn endings_that(&self, condition: &str, parameters: impl Params) -> Result<Rows<Ending>, JournalError> {
         let sql = format!("SELECT {ENDING} FROM ending e WHERE {condition} ORDER BY e.at, e.decision");
         self.rows(&sql, parameters, decode_ending)
@@ -247,17 +246,17 @@ fn vouch(transaction: &Transaction<'_>, row: MarkRow, decision: &Decision) -> Re
 
 fn let_go(transaction: &Transaction<'_>, row: &MarkRow, decision: &Decision) -> Result<(), Fault> {
     let (node, reason) = (&row.node, &decision.reason);
-    // A word of an operator is no name: without one there is nothing to tell.
+    // A release gives no name: without one nothing can be sent.
     let detail = match row.fqdn {
-        Some(_) => format!("{node} is released, and no rule holds it any more: {reason}"),
-        None => format!(
-            "{node} is released, and held all the same until its full name is known (no-fqdn): {reason}"
-        ),
+        Some(_) => format!("{node} is released: {reason}"),
+        None => {
+            format!("{node} is released, but stays held until its full name is known (no-fqdn): {reason}")
+        }
     };
     Ok(note(transaction, row, decision.at, "released", &detail, &decision.actor)?)
 }
 
-/// The word and the sentence of the history for what is about groups and hosts.
+/// The word and the sentence of the history for decisions about groups and hosts.
 fn beginning(decision: &Decision) -> (&'static str, String) {
     let Decision { about, at, reason, .. } = decision;
     let scope = about.scope().unwrap_or(Scope::All);
@@ -269,7 +268,7 @@ fn beginning(decision: &Decision) -> (&'static str, String) {
             ("maintenance-began", format!("maintenance of {scope} began{limit}: {reason}"))
         }
         About::Release(_) | About::ReleaseGroup(_) => {
-            ("released", format!("what is held of {scope} may go: {reason}"))
+            ("released", format!("held marks of {scope} may be sent: {reason}"))
         }
     }
 }
@@ -283,7 +282,7 @@ fn end(decision: &Decision, ending: &Ending) -> (&'static str, String) {
 }
 
 fn elsewhere(actor: &str, sentence: &str) -> String {
-    format!("the register says that {actor} decided on another controller: {sentence}")
+    format!("{actor} decided on another controller (from the register): {sentence}")
 }
 
 fn append_end(
@@ -296,7 +295,7 @@ fn append_end(
     append(transaction, decision, event, (&elsewhere(&ending.actor, &sentence), ALERTER), now)
 }
 
-/// Of a host, the row belongs to its history.
+/// For a host, the row belongs to its history.
 fn append(
     transaction: &Transaction<'_>,
     decision: &Decision,
@@ -312,11 +311,11 @@ fn append(
     )
 }
 
-/// Says whether it was not there yet. A damaged row under its id says nothing: this one takes its place.
+/// Returns whether it is new. A damaged row under its id is replaced.
 fn insert(transaction: &Transaction<'_>, decision: &Decision) -> rusqlite::Result<bool> {
     let sql = format!("SELECT {COLUMNS} FROM decision p WHERE p.id = ?1");
-    let mut look = transaction.prepare_cached(&sql)?;
-    let known = look.query_row([decision.id.to_string()], |row| Ok(decode(row).is_ok())).optional()?;
+    let mut statement = transaction.prepare_cached(&sql)?;
+    let known = statement.query_row([decision.id.to_string()], |row| Ok(decode(row).is_ok())).optional()?;
     if known == Some(true) {
         return Ok(false);
     }
@@ -339,15 +338,15 @@ fn insert_ending(transaction: &Transaction<'_>, ending: &Ending) -> rusqlite::Re
 
 fn load_ending(transaction: &Transaction<'_>, id: NoteId) -> rusqlite::Result<Option<Ending>> {
     let sql = format!("SELECT {ENDING} FROM ending e WHERE e.decision = ?1");
-    let mut look = transaction.prepare_cached(&sql)?;
-    let found = look.query_row([id.to_string()], |row| Ok(decode_ending(row).ok())).optional()?;
+    let mut statement = transaction.prepare_cached(&sql)?;
+    let found = statement.query_row([id.to_string()], |row| Ok(decode_ending(row).ok())).optional()?;
     Ok(found.flatten())
 }
 
-/// A decision with its number, and with the time of its end where an operator ended it.
+/// A decision with its number, and with the time of its end if an operator ended it.
 pub(crate) type Decided = (i64, Checked<Decision>, Option<Timestamp>);
 
-/// Some decisions behind a number.
+/// Some decisions after a number.
 pub(crate) fn page(
     transaction: &Transaction<'_>,
     after: i64,
@@ -365,7 +364,7 @@ pub(crate) fn page(
     query.query_map([after], read)?.collect()
 }
 
-/// Some ends behind a number whose decision is not here, each with its decision's id and its time.
+/// Some ends after a number without their decision, each with its decision's id and its time.
 pub(crate) fn lone_endings(
     transaction: &Transaction<'_>,
     after: i64,
@@ -377,7 +376,7 @@ pub(crate) fn lone_endings(
     );
     let mut query = transaction.prepare_cached(&sql)?;
     let read = |row: &Row<'_>| {
-        // Damage may have made the id no text at all.
+        // Damage may have made the id no text.
         Ok((row.get(0)?, String::from_utf8(raw_text(row, 1)?).ok(), Timestamp(row.get(2)?)))
     };
     query.query_map([after], read)?.collect()
@@ -395,7 +394,7 @@ pub(crate) fn remove(transaction: &Transaction<'_>, id: &str) -> rusqlite::Resul
     Ok(())
 }
 
-/// All but the digest.
+/// All columns but the digest.
 fn columns(decision: &Decision) -> Vec<Value> {
     vec![
         decision.id.to_string().into(),
@@ -481,7 +480,7 @@ mod tests {
         assert_eq!(journal.release(ended, "yes", "alice", NOW).unwrap(), None);
     }
 
-    /// Everybody in `haclient` could have written it.
+    /// Any member of `haclient` could have written it.
     #[test]
     fn a_decision_of_another_controller_is_kept_and_releases_nothing() {
         let (here, there) = (Home::new(), Home::new());
@@ -559,7 +558,7 @@ mod tests {
         rows.into_iter().map(|row| (row.event, row.node, row.actor)).collect()
     }
 
-    /// S0-3, S0-40. The broken variant forgets the end by itself, and a host would be held for ever.
+    /// S0-3, S0-40. The broken variant loses the automatic end, and a host would be held forever.
     #[test]
     fn a_decision_is_in_force_until_its_end_or_its_time() {
         let home = Home::new();
@@ -588,7 +587,7 @@ mod tests {
         assert_eq!(left(&home.open(Role::Reader), NOW), [false, true, true, true, true]);
     }
 
-    /// P7: only who is asked to may end it, and the history names who did.
+    /// P7: only an operator ends it, and the history names that operator.
     #[test]
     fn a_decision_ends_once_and_the_history_names_who_did_it() {
         let home = Home::new();
@@ -621,7 +620,7 @@ mod tests {
         assert_eq!(story(&journal), wanted);
     }
 
-    /// The order in which they are adopted says nothing. The broken variant takes an end only of what it knows.
+    /// The order of adoption does not matter. The broken variant adopts an end only with its decision.
     #[test]
     fn an_end_may_be_known_before_its_decision() {
         for end_first in [true, false] {
@@ -645,7 +644,7 @@ mod tests {
         }
     }
 
-    /// Doubt wants a proof; a rule's hold wants only the word.
+    /// Doubt needs a proof; a rule's hold needs only the release.
     #[test]
     fn a_mark_that_only_a_rule_holds_can_be_released_once() {
         let home = Home::new();
@@ -659,7 +658,7 @@ mod tests {
         assert_eq!(journal.released_marks().unwrap(), HashSet::from([mark]));
         assert_eq!(events(&journal, mark), ["marked", "released"]);
         let read = Decision { id: NoteId::generate(), ..self::decision(About::Release(other), NOW) };
-        assert!(journal.adopt_decision(&read, NOW).unwrap(), "the register's word counts against rules");
+        assert!(journal.adopt_decision(&read, NOW).unwrap(), "the register's entry overrides rules");
         assert_eq!(journal.released_marks().unwrap(), HashSet::from([mark, other]));
         journal.dismiss(mark, "no", "alice", NOW).unwrap();
         assert_eq!(
@@ -670,7 +669,7 @@ mod tests {
         assert!(in_force(&journal, NOW).is_empty(), "the release of a mark is not about a group");
     }
 
-    /// A damaged decision holds nothing until it is read again; a damaged end is an end.
+    /// A damaged decision holds nothing until it is read again; a damaged end counts.
     #[test]
     fn damage_makes_no_decision() {
         let home = Home::new();

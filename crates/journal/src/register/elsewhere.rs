@@ -1,4 +1,4 @@
-//! What alerters on other controllers did, as the register tells it: a mark that they told is not told again here.
+//! What alerters on other controllers did, from the register: a mark that they sent is not sent again here.
 
 use crate::history::ALERTER;
 use crate::queue::{deliveries, delivery_row, endings};
@@ -9,10 +9,9 @@ use marks::register::{Acknowledgement, Settled};
 use marks::time::Timestamp;
 
 impl Journal {
-    /// Ends the delivery of which the register says that its route took the mark. The mark ends with it where all required
-    /// routes have it, unless the register says itself how it ended (`is_settled`): [`Self::settled_elsewhere`] is then for
-    /// all that is left of it. One that is under way ends too: what comes back is history. A step ends its chain. Says
-    /// whether there was one to end.
+    /// Ends the delivery whose route took the mark, as an entry says. The mark ends with it if all required routes have
+    /// it, unless the register has the mark's own end (`is_settled`): then [`Self::settled_elsewhere`] handles the rest.
+    /// A delivery in flight ends too: its answer is history. A step ends its chain. Returns whether there was one to end.
     ///
     /// # Errors
     /// As any write.
@@ -23,13 +22,14 @@ impl Journal {
         now: Timestamp,
     ) -> Result<bool, JournalError> {
         self.write(|transaction| {
-            // A damaged row is none here: it stays in quarantine.
+            // A damaged row does not count here: it stays quarantined.
             let found = delivery_row::load(transaction, entry.mark, &entry.route)?;
             let may_end = |state: State| state.may_end_elsewhere(State::Acknowledged);
             let Some(mut delivery) = found.filter(|delivery| may_end(delivery.state)) else {
                 return Ok(false);
             };
-            let detail = format!("route {} took it from the alerter on {}", entry.route, entry.by);
+            let detail =
+                format!("the alerter on {1} sent it to route {0}, which acknowledged", entry.route, entry.by);
             let (at, kind) = (entry.at, "acknowledged-elsewhere");
             delivery.last = Some(Attempt { at, kind: kind.to_owned(), detail: detail.clone() });
             deliveries::finish_elsewhere(transaction, &mut delivery, State::Acknowledged, at)?;
@@ -41,9 +41,9 @@ impl Journal {
         })
     }
 
-    /// Ends an open mark of which the register says how it ended, with its open deliveries: nobody knows whether a route
-    /// that is not required has it, so that one is cancelled. What is done behind an acknowledgement goes on, unless an
-    /// operator ended it all. Says whether there was one.
+    /// Ends an open mark as an entry says, with its open deliveries: whether a route that is not required has it is
+    /// unknown, so that delivery is cancelled. Steps behind an acknowledgement go on, unless an operator ended
+    /// everything. Returns whether there was one.
     ///
     /// # Errors
     /// As any write.
@@ -62,7 +62,7 @@ impl Journal {
                 deliveries::dismiss_damaged(transaction, entry.mark)?;
             }
             let how = entry.how.as_str();
-            let detail = format!("{} is {how} by the alerter on {}", row.node, entry.by);
+            let detail = format!("the alerter on {1} ended {0} as {how}", row.node, entry.by);
             let history = ("settled-elsewhere", &*detail, ALERTER);
             endings::end(transaction, row, (entry.how, entry.at), history, now)?;
             Ok(true)
@@ -98,7 +98,7 @@ mod tests {
     }
 
     #[test]
-    fn a_mark_that_another_controller_told_is_not_told_again() {
+    fn a_mark_that_another_controller_sent_is_not_sent_again() {
         let home = Home::new();
         let mut journal = home.open(Role::Alerter);
         let mark = marked(&mut journal, "compute1", NOW);
@@ -127,7 +127,7 @@ mod tests {
         assert_eq!(states(&journal, row.id), [State::Pending, State::Acknowledged]);
     }
 
-    /// Nobody knows whether a route that is not required has it; one of which the register says so has it.
+    /// Whether a route that is not required has it is unknown, unless an entry says so.
     #[test]
     fn what_is_not_required_is_not_called_acknowledged_with_its_mark() {
         for wiki_has_it in [false, true] {
@@ -190,28 +190,29 @@ mod tests {
         }
     }
 
-    /// What another alerter told is asked after from here. The broken variant is the word of an operator, which ends it all.
+    /// A mark that another alerter sent is asked about from here. The broken variant is an operator's end, which ends
+    /// everything.
     #[test]
     fn a_step_behind_an_acknowledgement_goes_on_when_its_mark_was_settled_elsewhere() {
         for (how, state) in SETTLEMENTS {
             let home = Home::new();
             let mut journal = home.open(Role::Alerter);
             let mark = marked(&mut journal, "compute1", NOW);
-            let told = journal.mark(mark).unwrap().unwrap().told().unwrap();
+            let named = journal.mark(mark).unwrap().unwrap().to_mark().unwrap();
             let step = NewDelivery {
                 route: "recovery.confirm".into(),
                 body: Vec::new(),
                 required: false,
                 link: None,
             };
-            journal.add_deliveries(&told, &[step], NOW).unwrap();
+            journal.add_deliveries(&named, &[step], NOW).unwrap();
             assert!(journal.settled_elsewhere(&settled(mark, how), NOW).unwrap());
             let left = if how == Settlement::Dismissed { State::Dismissed } else { State::Pending };
             assert_eq!(states(&journal, mark), [state, left], "{how:?}");
         }
     }
 
-    /// A damaged row ends by an operator's word alone, on whichever controller it was given.
+    /// Only an operator ends a damaged row, on any controller.
     #[test]
     fn a_damaged_delivery_stays_in_quarantine() {
         for (how, raw_state) in
@@ -240,7 +241,7 @@ mod tests {
     }
 
     #[test]
-    fn an_expired_mark_is_not_told() {
+    fn an_expired_mark_is_not_sent() {
         let home = Home::new();
         let mut journal = home.open(Role::Alerter);
         let mark = marked(&mut journal, "compute1", NOW);

@@ -1,4 +1,4 @@
-//! What of this journal should stand in the register.
+//! The journal's entries for the register.
 
 use crate::queue::deliveries::IS_RETURN;
 use crate::{Journal, JournalError};
@@ -11,14 +11,13 @@ use marks::time::Timestamp;
 /// A mark that is open, or was settled at `?1` or later.
 pub(crate) const CURRENT: &str = "(m.settlement IS NULL OR m.settled_at >= ?1)";
 
-/// What a fencing `f` was folded into.
+/// The mark that a fencing `f` was folded into.
 const FOLDED: &str = "FROM folded g LEFT JOIN mark m ON m.id = g.mark
              WHERE g.fencing = f.id AND g.digest = fold_digest(g.fencing, g.mark)";
 
 impl Journal {
-    /// Every entry that should stand in the register now, in the order in which they are published: what is open comes
-    /// first, and nothing of a mark that has ended (at `since` or later) stands there without its end. `by` is this
-    /// controller.
+    /// Every entry that should be in the register now, in the order of publishing: open ones come first, and no entry of
+    /// a mark that has ended (at `since` or later) goes without its end. `by` is this controller.
     ///
     /// # Errors
     /// As any read; damaged rows are left out.
@@ -29,7 +28,7 @@ impl Journal {
         let decisions = self.current_decisions(since)?.into_iter();
         let (of_marks, of_scopes): (Vec<_>, Vec<_>) = decisions.partition(|it| it.about.mark().is_some());
         let mut all: Vec<Entry> = Vec::new();
-        // The end of a decision before the decision: no other alerter takes it for one that is in force.
+        // The end of a decision before the decision: no other alerter takes it for one in effect.
         all.extend(self.current_endings(since)?.into_iter().map(Entry::Ending));
         all.extend(of_scopes.into_iter().map(Entry::Decision));
         for fencing in self.open_fencings()? {
@@ -47,8 +46,8 @@ impl Journal {
         Ok(all)
     }
 
-    /// Those that are not looked at yet, or belong to an open mark; but not where it may have been told already: alone,
-    /// they would have others tell it again.
+    /// Those that are not decided yet, or belong to an open mark; but not if it may have been sent already: alone, they
+    /// would make others send it again.
     fn open_fencings(&self) -> Result<Vec<Fencing>, JournalError> {
         let open = "m.settlement IS NULL AND m.standing NOT IN ('outcome-unknown', 'fenced-again')";
         let condition = format!(
@@ -57,7 +56,7 @@ impl Journal {
         Ok(self.fencings_that(&condition, [])?.sound)
     }
 
-    /// What another controller wrote again stays what it is: the next reader is not to take it for one that nobody has told.
+    /// A fencing that another controller wrote again stays marked so: the next reader must not take it for an unsent one.
     fn fencing_entry(&self, fencing: Fencing) -> Result<Entry, JournalError> {
         let again = Key::Again(fencing.id).to_string();
         for register in Register::KEPT {
@@ -81,13 +80,13 @@ impl Journal {
     }
 }
 
-/// A doubtful mark is no entry: the others would take this controller's word for it.
+/// A doubtful mark is no entry: other controllers would trust it.
 fn mark_entry(row: &MarkRow) -> Option<MarkEntry> {
     MarkEntry::of_row(row).filter(|_| row.standing.doubt().is_none())
 }
 
-/// Of a mark that another alerter settled it may be known only that the whole of it was told. A return that an operator ended
-/// is done for every alerter.
+/// For a mark that another alerter settled, it may only be known that the whole mark was acknowledged. A return that an
+/// operator ended is done for every alerter.
 fn taken_entry(delivery: &Delivery, by: &str) -> Option<Acknowledgement> {
     let is_taken = delivery.last.as_ref().is_some_and(|last| TAKEN.contains(&last.kind.as_str()));
     if !is_taken && delivery.state != State::Dismissed {
@@ -131,19 +130,19 @@ mod tests {
         journal.finish_attempt(mark, "recovery", &acknowledged(), at).unwrap();
     }
 
-    /// Another controller that has evidence of it would take its fencing for a new one, and tell it.
+    /// Another controller with evidence of it would take its fencing for a new one, and send it.
     #[test]
-    fn of_a_mark_that_may_have_been_told_nothing_stands_there() {
+    fn a_mark_that_may_have_been_sent_has_no_entry() {
         let home = Home::new();
         let mut journal = home.open(Role::Alerter);
         let mark = marked_as(&mut journal, "compute1", NOW, Standing::Doubtful(Doubt::OutcomeUnknown));
         assert_eq!(keys(&journal, NOW), Vec::<String>::new());
-        journal.dismiss(mark, "it was told", "alice", NOW).unwrap();
+        journal.dismiss(mark, "it was reported", "alice", NOW).unwrap();
         assert_eq!(keys(&journal, NOW), [format!("s.{mark}"), format!("f.{mark}")]);
     }
 
-    /// The register says how the whole mark ended, and that is no route's acknowledgement. The broken variant is one that it
-    /// names.
+    /// The register says how the whole mark ended, which is no route's acknowledgement. The broken variant is a named
+    /// acknowledgement.
     #[test]
     fn what_is_only_known_to_be_settled_is_no_routes_acknowledgement() {
         for names_the_route in [false, true] {
@@ -162,7 +161,7 @@ mod tests {
         }
     }
 
-    /// The next alerter would make a return anew that an operator has ended. The broken variant is still open.
+    /// The next alerter would otherwise make a return again that an operator has ended. The broken variant is still open.
     #[test]
     fn a_return_that_an_operator_ended_is_done_for_all() {
         for is_ended in [false, true] {
@@ -170,7 +169,7 @@ mod tests {
             let mut journal = home.open(Role::Alerter);
             let mark = marked(&mut journal, "compute1", NOW);
             deliver(&mut journal, mark, NOW);
-            let row = journal.mark(mark).unwrap().unwrap().told().unwrap();
+            let row = journal.mark(mark).unwrap().unwrap().to_mark().unwrap();
             let back = NewDelivery { route: "recovery.return".into(), ..to_recovery("back") };
             journal.add_deliveries(&row, &[back], NOW).unwrap();
             if is_ended {
@@ -217,7 +216,7 @@ mod tests {
         assert_eq!(keys(&journal, NOW + Duration::from_secs(1)), Vec::<String>::new());
     }
 
-    /// Only what this controller vouches for, and knows the name of, is told to the others as a mark.
+    /// Only a mark with a proof and a name here is an entry for the others.
     #[test]
     fn a_mark_that_is_held_is_no_entry_but_its_fencings_are() {
         let home = Home::new();
@@ -262,7 +261,7 @@ mod tests {
         }
     }
 
-    /// A damaged row is told to nobody.
+    /// A damaged row is no entry.
     #[test]
     fn a_damaged_row_is_no_entry() {
         let home = Home::new();
@@ -277,7 +276,7 @@ mod tests {
         assert_eq!(keys(&journal, NOW), [format!("f.{}", first.id)]);
     }
 
-    /// What is in force never goes; what has ended goes after `since`. The broken variant writes a pause before its end,
+    /// Decisions in effect always stay; ended ones go after `since`. The broken variant writes a pause before its end,
     /// and another alerter holds everything in between.
     #[test]
     fn decisions_stand_there_while_they_are_in_force_and_their_ends_before_them() {

@@ -1,5 +1,4 @@
-//! Which entries stand in the cluster's register: what is not there yet is published by the alerter, or by the next call
-//! of the agent.
+//! Which entries are in the cluster's register: the alerter publishes missing ones, or the next call of the agent.
 
 use rusqlite::functions::FunctionFlags;
 use rusqlite::{Connection, params};
@@ -12,9 +11,9 @@ use marks::register::Register;
 use marks::time::Timestamp;
 
 impl Agent {
-    /// This controller's own fencings asked for at `since` or later that never stood in any register, as far as is known,
-    /// and whose mark has not ended here, oldest first. One that stood in a register was everybody's to tell: where the
-    /// site has changed to another register, it is for the alerter that knows what became of it to write it there.
+    /// This controller's own fencings requested at `since` or later that were never in any register, as far as known, and
+    /// whose mark has not ended here, oldest first. A fencing that was in a register may have been sent by any alerter:
+    /// after a change of the register, only the alerter that knows its end writes it there.
     ///
     /// # Errors
     /// As any read.
@@ -27,8 +26,8 @@ impl Agent {
         self.fencings_that(condition, [since.0])
     }
 
-    /// This controller's own fencings asked for at `since` or later that have stood in that register, and of whose marks nothing
-    /// here says that they have ended, oldest first. Where they stand there no more, the register was lost.
+    /// This controller's own fencings requested at `since` or later that have been in that register, and whose marks have
+    /// not ended here, oldest first. If they are missing there, the register was lost.
     ///
     /// # Errors
     /// As any read.
@@ -44,7 +43,7 @@ impl Agent {
         self.fencings_that(&condition, params![since.0, register.as_str()])
     }
 
-    /// Writes down that entries stand in that register, because they were read back from it.
+    /// Stores that entries are in that register, because they were read back from it.
     ///
     /// # Errors
     /// As any write. Nothing is lost then: they are published again.
@@ -63,7 +62,7 @@ impl Agent {
 }
 
 impl Journal {
-    /// Whether an entry is known to stand in that register.
+    /// Whether an entry is known to be in that register.
     ///
     /// # Errors
     /// As any read.
@@ -74,7 +73,7 @@ impl Journal {
     }
 }
 
-/// Lets SQL pass over a row whose digest does not fit: its entry is then published again.
+/// Lets SQL ignore a row with a wrong digest: its entry is then published again.
 pub(crate) fn add_digest(connection: &Connection) -> rusqlite::Result<()> {
     let flags =
         FunctionFlags::SQLITE_UTF8 | FunctionFlags::SQLITE_DETERMINISTIC | FunctionFlags::SQLITE_DIRECTONLY;
@@ -128,7 +127,7 @@ mod tests {
         assert!(!journal.is_published(Register::Cib, &key(first)).unwrap());
     }
 
-    /// B2: what was published and has not ended is what the register is compared with.
+    /// B2: published fencings that have not ended are compared with the register.
     #[test]
     fn what_has_stood_in_a_register_and_has_not_ended_is_unsettled() {
         let dir = tempfile::tempdir().unwrap();

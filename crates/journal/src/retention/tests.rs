@@ -1,4 +1,4 @@
-//! What goes and what stays, against the broken variants that would make a mark anew or forget an open one.
+//! What goes and what stays, compared with broken variants that would make a mark again or lose an open one.
 
 use crate::history::ALERTER;
 use std::time::Duration;
@@ -36,8 +36,8 @@ fn prune(journal: &mut Journal) -> usize {
     prune_with(journal, &bounds(), &|_| false)
 }
 
-/// A mark that was told and whose host came back.
-fn told(journal: &mut Journal, host: &str, at: Timestamp) -> MarkId {
+/// A mark that was sent and whose host came back.
+fn sent(journal: &mut Journal, host: &str, at: Timestamp) -> MarkId {
     let mark = marked(journal, host, at);
     assert!(attempt(journal, mark, "recovery", &acknowledged()));
     assert!(journal.note_return(mark, at + Duration::from_secs(600), at).unwrap());
@@ -56,7 +56,7 @@ fn is_there(journal: &Journal, mark: MarkId) -> bool {
 fn a_mark_that_is_long_over_goes_with_all_that_is_about_it() {
     let home = Home::new();
     let mut journal = home.open(Role::Alerter);
-    let mark = told(&mut journal, "compute1", NOW);
+    let mark = sent(&mut journal, "compute1", NOW);
     let keys = [format!("m.{mark}"), format!("s.{mark}"), format!("f.{mark}"), format!("a.{mark}.recovery")];
     journal.note_published(Register::Attrd, &keys).unwrap();
     assert!(prune(&mut journal) > 0);
@@ -71,13 +71,13 @@ fn a_mark_that_is_long_over_goes_with_all_that_is_about_it() {
     assert_eq!(prune(&mut journal), 0);
 }
 
-/// A flipped byte costs its own rows their end, and nobody else's. The broken variant, which reads every id as text, ends each
-/// round at the same mark, and once ended the daemon.
+/// A flipped byte keeps its own rows, and no others. The broken variant, which reads every id as text, ends each round at
+/// the same mark, and once ended the daemon.
 #[test]
 fn an_id_that_is_no_text_any_more_keeps_its_mark_alone() {
     let home = Home::new();
     let mut journal = home.open(Role::Alerter);
-    let [hurt, sound] = ["compute1", "compute2"].map(|host| told(&mut journal, host, NOW));
+    let [hurt, sound] = ["compute1", "compute2"].map(|host| sent(&mut journal, host, NOW));
     let flip = "UPDATE folded SET fencing = CAST(x'ff' AS TEXT) WHERE mark = ?1";
     let raw = home.raw();
     raw.execute_batch("PRAGMA foreign_keys = OFF").unwrap();
@@ -89,14 +89,14 @@ fn an_id_that_is_no_text_any_more_keeps_its_mark_alone() {
     assert_eq!(count(&home, "ending"), 1);
 }
 
-/// The broken variant removes the record that a fencing was taken in and not the fencing: it is new again, and its mark is
+/// The broken variant removes the row that a fencing was taken in, and not the fencing: it is new again, and its mark is
 /// made once more.
 #[test]
 fn a_fencing_goes_with_the_record_that_it_was_taken_in() {
     for whole in [true, false] {
         let home = Home::new();
         let mut journal = home.open(Role::Alerter);
-        told(&mut journal, "compute1", NOW);
+        sent(&mut journal, "compute1", NOW);
         match whole {
             true => drop(prune(&mut journal)),
             false => drop(home.raw().execute("DELETE FROM folded", []).unwrap()),
@@ -105,8 +105,8 @@ fn a_fencing_goes_with_the_record_that_it_was_taken_in() {
     }
 }
 
-/// Each case by itself would be removed but for the one thing that is said of it; `true` is the broken variant of each: without
-/// that one thing it goes.
+/// Each case alone would be removed but for the one named thing; `true` is its broken variant: without that thing it
+/// goes.
 #[test]
 fn what_is_open_young_or_needed_stays() {
     type Change = fn(&mut Journal, &Home, MarkId);
@@ -147,7 +147,7 @@ fn what_is_open_young_or_needed_stays() {
         for is_broken in [false, true] {
             let home = Home::new();
             let mut journal = home.open(Role::Alerter);
-            let mark = told(&mut journal, "compute1", NOW);
+            let mark = sent(&mut journal, "compute1", NOW);
             if !is_broken {
                 change(&mut journal, &home, mark);
             }
@@ -178,7 +178,7 @@ fn what_stands_in_the_register_stays() {
     for kind in ["m", "s", "f", "r"] {
         let home = Home::new();
         let mut journal = home.open(Role::Alerter);
-        let mark = told(&mut journal, "compute1", NOW);
+        let mark = sent(&mut journal, "compute1", NOW);
         prune_with(&mut journal, &bounds(), &|key| key == format!("{kind}.{mark}"));
         assert!(is_there(&journal, mark), "{kind}");
         prune(&mut journal);
@@ -186,14 +186,14 @@ fn what_stands_in_the_register_stays() {
     }
 }
 
-/// Otherwise an older mark would become the host's newest one, and take in what belongs to the next outage.
+/// Otherwise an older mark would become the host's newest one, and take in records of the next outage.
 #[test]
 fn a_host_loses_its_oldest_mark_first() {
     let home = Home::new();
     let mut journal = home.open(Role::Alerter);
     let never_back = marked(&mut journal, "compute1", NOW);
     assert!(attempt(&mut journal, never_back, "recovery", &acknowledged()));
-    let back = told(&mut journal, "Compute1", NOW + DAY);
+    let back = sent(&mut journal, "Compute1", NOW + DAY);
     prune(&mut journal);
     assert!(is_there(&journal, never_back) && is_there(&journal, back));
     assert!(journal.note_return(never_back, NOW + DAY, NOW).unwrap());
@@ -214,16 +214,16 @@ fn of_a_host_that_is_never_seen_to_be_back_the_newest_stay() {
     }
     prune(&mut journal);
     let left: Vec<MarkId> = all.iter().copied().filter(|mark| is_there(&journal, *mark)).collect();
-    assert_eq!(left, all[4 - 1 + 1..], "sixteen later ones were there for each that went");
+    assert_eq!(left, all[4 - 1 + 1..], "each that went had sixteen later ones");
 }
 
-/// What is removed decides nothing of what comes: for every next fencing the outages that are left say what all of them said.
+/// Removal does not change later decisions: for every next fencing the remaining outages give the same result as all.
 #[test]
 fn no_outage_is_forgotten_that_a_fencing_of_today_could_belong_to() {
     let home = Home::new();
     let mut journal = home.open(Role::Alerter);
     for day in [0, 10, 20] {
-        told(&mut journal, "compute1", NOW + DAY * day);
+        sent(&mut journal, "compute1", NOW + DAY * day);
     }
     let before = journal.outages_of(&marks::host::HostName::parse("compute1").unwrap()).unwrap();
     prune(&mut journal);
@@ -234,7 +234,7 @@ fn no_outage_is_forgotten_that_a_fencing_of_today_could_belong_to() {
 }
 
 #[test]
-fn a_fencing_that_made_no_mark_goes_and_one_that_nobody_looked_at_stays() {
+fn a_fencing_that_made_no_mark_goes_and_one_that_was_never_read_stays() {
     let home = Home::new();
     let mut journal = home.open(Role::Alerter);
     let (aside, new) = (fencing("ctl1"), fencing("compute1"));
@@ -251,7 +251,7 @@ fn a_fencing_that_made_no_mark_goes_and_one_that_nobody_looked_at_stays() {
     assert_eq!(journal.unfolded_fencings().unwrap().sound, [new]);
 }
 
-/// The broken variant of the size looks at the file, which never shrinks: it would remove everything.
+/// The broken variant checks the file's size, which never shrinks: it would remove everything.
 #[test]
 fn too_large_a_history_goes_before_its_time_but_nothing_of_the_last_week() {
     let home = Home::new();
@@ -273,7 +273,7 @@ fn too_large_a_history_goes_before_its_time_but_nothing_of_the_last_week() {
     assert!(std::fs::metadata(journal.path()).unwrap().len() > 0);
 }
 
-/// Free pages are used again: what was removed makes room for what comes, and the file keeps its size.
+/// Free pages are reused: removed rows make room for new ones, and the file keeps its size.
 #[test]
 fn the_room_of_what_was_removed_is_used_again() {
     let home = Home::new();
@@ -281,7 +281,7 @@ fn the_room_of_what_was_removed_is_used_again() {
     let mut sizes = Vec::new();
     for turn in 0..6 {
         for host in 0..60 {
-            told(&mut journal, &format!("compute{host}"), NOW + DAY * (turn * 2));
+            sent(&mut journal, &format!("compute{host}"), NOW + DAY * (turn * 2));
         }
         prune(&mut journal);
         journal.connection.query_row("PRAGMA wal_checkpoint(TRUNCATE)", [], |_| Ok(())).unwrap();
@@ -295,7 +295,7 @@ fn a_step_is_small_and_a_round_ends() {
     let home = Home::new();
     let mut journal = home.open(Role::Alerter);
     for host in 0..200 {
-        told(&mut journal, &format!("compute{host}"), NOW);
+        sent(&mut journal, &format!("compute{host}"), NOW);
     }
     let (mut round, mut steps) = (Round::default(), 0);
     while !round.is_done() {
@@ -308,12 +308,12 @@ fn a_step_is_small_and_a_round_ends() {
     assert_eq!(count(&home, "mark"), 0);
 }
 
-/// A damaged row is never dropped silently: nobody knows how old it is.
+/// A damaged row is never dropped silently: its age is unknown.
 #[test]
 fn a_damaged_row_of_the_history_stays() {
     let home = Home::new();
     let mut journal = home.open(Role::Alerter);
-    told(&mut journal, "compute1", NOW);
+    sent(&mut journal, "compute1", NOW);
     let raw = home.raw();
     raw.execute("DROP TRIGGER history_is_kept", []).unwrap();
     raw.execute("UPDATE history SET detail = 'x' WHERE seq = 1", []).unwrap();
@@ -321,7 +321,7 @@ fn a_damaged_row_of_the_history_stays() {
     assert_eq!(journal.history(&HistoryFilter::default()).unwrap().damaged.len(), 1);
 }
 
-/// The known fault of the first round: what operators decided was never trimmed. What is in force stays for ever.
+/// The known fault of the first round: operators' decisions were never removed. Those in effect stay forever.
 #[test]
 fn decisions_go_a_month_after_their_end_and_never_before() {
     let home = Home::new();
@@ -343,7 +343,7 @@ fn decisions_go_a_month_after_their_end_and_never_before() {
     let version = journal.decisions_version().unwrap();
     let stands = format!("p.{ended}.end");
     prune_with(&mut journal, &bounds(), &|key| key == stands);
-    assert_eq!((count(&home, "decision"), count(&home, "ending")), (3, 1), "its end stands in the register");
+    assert_eq!((count(&home, "decision"), count(&home, "ending")), (3, 1), "its end is in the register");
     prune(&mut journal);
     assert_eq!((count(&home, "decision"), count(&home, "ending")), (2, 0));
     let left = journal.decisions_in_force(NOW + Duration::from_secs(1)).unwrap().sound;
@@ -360,12 +360,12 @@ fn decisions_go_a_month_after_their_end_and_never_before() {
     assert!(journal.decisions_version().unwrap() > version);
 }
 
-/// After an error the same rows are looked at again.
+/// After an error the same rows are read again.
 #[test]
 fn a_step_that_fails_leaves_the_round_where_it_was() {
     let home = Home::new();
     let mut journal = home.open(Role::Alerter);
-    told(&mut journal, "compute1", NOW);
+    sent(&mut journal, "compute1", NOW);
     let raw = home.raw();
     raw.execute_batch("BEGIN IMMEDIATE").unwrap();
     journal.connection.busy_timeout(Duration::ZERO).unwrap();

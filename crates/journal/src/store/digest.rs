@@ -1,4 +1,4 @@
-//! The digest of a row: SQLite does not notice a flipped byte in a row, and a changed host name names the wrong host.
+//! The digest of a row: SQLite does not notice a flipped byte, and a changed host name names the wrong host.
 
 use rusqlite::types::Value;
 use rusqlite::{ParamsFromIter, params_from_iter};
@@ -54,13 +54,13 @@ pub(crate) fn of_row(table: &str, columns: &[Value]) -> Vec<u8> {
     columns.iter().fold(Digest::of(table), Digest::value).finish()
 }
 
-/// A row as it is written: its digest stands behind it.
+/// A row with its digest as the last column.
 pub(crate) fn with_digest(table: &str, mut columns: Vec<Value>) -> ParamsFromIter<Vec<Value>> {
     columns.push(of_row(table, &columns).into());
     params_from_iter(columns)
 }
 
-/// A column that is a text.
+/// A text column.
 pub(crate) fn text(text: &str) -> Value {
     text.to_owned().into()
 }
@@ -69,7 +69,7 @@ pub(crate) fn text(text: &str) -> Value {
 mod tests {
     use super::*;
 
-    /// Rows that were written stay sound. The broken variant is a column of another type.
+    /// Old rows stay sound. The broken variant is a column of another type.
     #[test]
     fn a_row_keeps_its_digest_for_ever() {
         let hex =

@@ -13,10 +13,10 @@ use nix::libc::O_NOFOLLOW;
 use crate::JournalError;
 use crate::store::place::Place;
 
-/// What a daemon that was killed leaves running ends within moments; so long is waited for it.
+/// A killed daemon's programs end within moments; they are awaited this long.
 const LEFT_BEHIND: Duration = Duration::from_secs(5);
-/// How often it is looked for.
-const LOOK: Duration = Duration::from_millis(10);
+/// How often the lock is tried.
+const RETRY_INTERVAL: Duration = Duration::from_millis(10);
 
 /// The held lock. Dropping it removes the file and releases the lock.
 #[derive(Debug)]
@@ -26,8 +26,8 @@ pub struct Lock {
 }
 
 impl Lock {
-    /// Takes the lock of the journal at `journal`, whose directory must exist. Where its holder was killed, what that left
-    /// running and shares the lock is waited for.
+    /// Takes the lock of the journal at `journal`, whose directory must exist. If its holder was killed, its remaining
+    /// programs, which share the lock, are awaited.
     ///
     /// # Errors
     /// `Locked` names the holder.
@@ -44,11 +44,11 @@ impl Lock {
                     if holder.as_ref().is_some_and(Holder::is_alive) || Instant::now() >= end {
                         return Err(locked(path, holder.as_ref()));
                     }
-                    thread::sleep(LOOK);
+                    thread::sleep(RETRY_INTERVAL);
                     continue;
                 }
             };
-            // A holder that ended between our open and our lock took the name with it: look at the new file then.
+            // A holder that ended between our open and our lock removed the name: try the new file then.
             if still_named(&held, &path) {
                 write_holder(&mut held).map_err(|e| JournalError::io(&path, e))?;
                 return Ok(Self { path, held });
@@ -56,8 +56,8 @@ impl Lock {
         }
     }
 
-    /// The lock for whoever must have ended before another daemon begins: it is held for as long as this file is open anywhere,
-    /// unless this `Lock` is dropped.
+    /// The lock file for programs that must end before another daemon begins: the lock is held as long as this file is
+    /// open anywhere, unless this `Lock` is dropped.
     ///
     /// # Errors
     /// There is no room for another open file.
@@ -65,10 +65,10 @@ impl Lock {
         self.held.try_clone()
     }
 
-    /// Who holds the lock of the journal at `journal`, if anybody does: by the holder's own line.
+    /// The holder of the lock of the journal at `journal`, if any, from its own line.
     ///
-    /// Nothing is locked for the look: that could make a daemon fail that starts at this moment. A process of that id
-    /// and start time is the one that wrote the line, and it holds the lock for as long as it lives.
+    /// This takes no lock: that could make a starting daemon fail. A process with that id and start time is the one that
+    /// wrote the line, and holds the lock as long as it lives.
     ///
     /// # Errors
     /// The place is not safe, or the lock file cannot be read.
@@ -84,7 +84,7 @@ impl Lock {
 
 impl Drop for Lock {
     fn drop(&mut self) {
-        // Before the lock goes: afterwards the name may be somebody else's.
+        // Before the lock is released: afterwards the name may be another daemon's.
         let _already_gone = fs::remove_file(&self.path);
     }
 }
@@ -116,28 +116,28 @@ fn write_holder(held: &mut Flock<File>) -> std::io::Result<()> {
     writeln!(held, "{id} {start}")
 }
 
-/// Field 22 of `/proc/PID/stat`: with it a process id that was used again is told apart. A zombie has none here: it
-/// holds no lock any more, though nobody has asked for its exit code yet.
+/// Field 22 of `/proc/PID/stat`: it distinguishes a reused process id. A zombie has none here: it holds no lock any more,
+/// although its exit code was not read yet.
 fn start_time(pid: &str) -> Option<String> {
     let stat = fs::read_to_string(format!("/proc/{pid}/stat")).ok()?;
-    // The process name before it may hold anything, spaces and brackets too.
+    // The process name before it may have any characters, also spaces and brackets.
     let (_, after_name) = stat.rsplit_once(')')?;
     let fields: Vec<&str> = after_name.split_whitespace().collect();
     let gone = matches!(fields.first(), Some(&("Z" | "X")));
     fields.get(19).filter(|_| !gone).map(|field| (*field).to_owned())
 }
 
-/// A process that holds a lock, as its line in the file says.
+/// A process that holds a lock, from its line in the file.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Holder {
     /// Its id.
     pub pid: String,
-    /// When it was started, in the kernel's ticks: an id is used again.
+    /// Its start time in the kernel's ticks: an id is reused.
     start: String,
 }
 
 impl Holder {
-    /// None of a line that names no process.
+    /// `None` if the line names no process.
     fn parse(line: &str) -> Option<Self> {
         let line: String = line.trim().chars().filter(|c| c.is_ascii_digit() || *c == ' ').take(64).collect();
         let (pid, start) = line.split_once(' ').unwrap_or((&line, ""));
@@ -159,7 +159,7 @@ fn locked(path: PathBuf, holder: Option<&Holder>) -> JournalError {
     let pid = holder.map_or("of unknown id", |holder| &holder.pid);
     let holder = match holder.is_some_and(Holder::is_alive) {
         true => format!("process {pid}"),
-        false => format!("what process {pid} left running"),
+        false => format!("programs of the ended process {pid}"),
     };
     JournalError::Locked { path, holder }
 }

@@ -1,7 +1,7 @@
-//! Where the journal lies, and whether only its owner can write there.
+//! The journal's path, and whether only its owner can write there.
 //!
-//! Modes are read with `lstat` before SQLite opens a file: opening and closing it here as well would drop SQLite's
-//! POSIX locks of this process.
+//! Modes are read with `lstat` before SQLite opens a file: opening and closing it here would drop SQLite's POSIX locks of
+//! this process.
 
 use std::fs::{self, File, Metadata};
 use std::io;
@@ -27,7 +27,7 @@ pub(crate) struct Place {
 }
 
 impl Place {
-    /// Checks what is there; nothing is opened and nothing is made.
+    /// Checks what is there; nothing is opened or created.
     pub(crate) fn check(path: &Path) -> Result<Self, JournalError> {
         let place = Self::resolve(path)?;
         let ancestors = place.directory.ancestors().skip(1);
@@ -46,18 +46,18 @@ impl Place {
         Ok(place)
     }
 
-    /// Whether the database is there.
+    /// Whether the database exists.
     pub(crate) fn exists(&self) -> bool {
         fs::symlink_metadata(&self.file).is_ok()
     }
 
-    /// The directory, or where it is made.
+    /// The directory, or its path if it is missing.
     pub(crate) fn nearest(&self) -> &Path {
         let above = self.directory.parent().filter(|_| !self.directory.is_dir());
         above.unwrap_or(&self.directory)
     }
 
-    /// Makes the directory where it is missing, so that the entry survives a power cut.
+    /// Creates a missing directory so that its entry survives a power cut.
     pub(crate) fn make_directory(&self) -> Result<(), JournalError> {
         let directory = &self.directory;
         match fs::DirBuilder::new().mode(DIRECTORY_MODE).create(directory) {
@@ -70,14 +70,14 @@ impl Place {
         sync_directory(directory.parent().unwrap_or(Path::new("/")))
     }
 
-    /// Makes an empty file of the right mode under a name that nobody else uses.
+    /// Creates an empty file with the right mode under a unique name.
     pub(crate) fn make_file(file: &Path) -> Result<(), JournalError> {
         let made = File::options().write(true).create_new(true).mode(FILE_MODE).open(file);
         made.map(drop).map_err(|e| JournalError::io(file, e))
     }
 
-    /// Opens the directory for a sync later on: a handle reports what went wrong since it was opened, and a fault that
-    /// another handle has seen already is not reported to a new one.
+    /// Opens the directory for a later sync: a handle reports faults since it was opened, and a fault that another handle
+    /// has reported already is not reported to a new one.
     pub(crate) fn handle(&self) -> Result<File, JournalError> {
         File::open(&self.directory).map_err(|e| JournalError::io(&self.directory, e))
     }
@@ -100,7 +100,7 @@ impl Place {
         name.into()
     }
 
-    /// Resolves symlinks among the ancestors once, so that the checks and SQLite speak of the same place.
+    /// Resolves symlinks among the ancestors once, so that the checks and SQLite use the same place.
     fn resolve(path: &Path) -> Result<Self, JournalError> {
         let invalid = || {
             JournalError::io(
@@ -134,7 +134,7 @@ fn insecure(path: &Path, found: &Metadata, wanted: u32) -> JournalError {
     JournalError::Insecure { path: path.to_owned(), mode: found.mode() & 0o7777, owner: found.uid(), wanted }
 }
 
-/// An ancestor may be writable by others only when it is sticky, as `/tmp` is: nobody can swap our directory there.
+/// An ancestor may be writable by others only if it is sticky, as `/tmp` is: nobody can replace our directory there.
 fn check_ancestor(path: &Path) -> Result<(), JournalError> {
     let found = fs::symlink_metadata(path).map_err(|e| JournalError::io(path, e))?;
     let open = found.mode() & WRITABLE_BY_OTHERS != 0 && found.mode() & STICKY == 0;

@@ -1,4 +1,4 @@
-//! Rows as they are read: sound ones, and the keys of those that cannot be believed.
+//! Rows that were read: sound ones, and the keys of damaged ones.
 
 use rusqlite::Row;
 use rusqlite::types::Value;
@@ -11,11 +11,11 @@ use crate::store::digest;
 pub struct Damage {
     /// The table.
     pub table: &'static str,
-    /// The row's key, as far as it can be read.
+    /// The row's key, as far as it is readable.
     pub key: String,
 }
 
-/// Between mark and route in a delivery's key.
+/// The separator of mark and route in a delivery's key.
 const TO: &str = " to ";
 
 impl Damage {
@@ -29,7 +29,7 @@ impl Damage {
         self.key.split_once(TO).filter(|_| self.table == "delivery")
     }
 
-    /// What commands take: the id that the row's key is, or begins with.
+    /// The id for commands: the row's key, or its beginning.
     pub fn id(&self) -> &str {
         self.key.split([' ', '/']).next().unwrap_or_default()
     }
@@ -45,16 +45,16 @@ pub struct Rows<T> {
 }
 
 impl<T> Rows<T> {
-    /// How many were read, whether they can be believed or not.
+    /// How many were read, sound or damaged.
     pub fn count(&self) -> usize {
         self.sound.len() + self.damaged.len()
     }
 }
 
-/// A row that could be read but not believed.
+/// A row that is readable but damaged.
 pub(crate) type Checked<T> = Result<T, Damage>;
 
-/// What was read of a row, where its digest, which stands in column `digest_at`, is that of its columns.
+/// A row's value, if its digest in column `digest_at` fits its columns.
 pub(crate) fn checked<T>(
     row: &Row<'_>,
     (table, digest_at): (&'static str, usize),
@@ -66,13 +66,13 @@ pub(crate) fn checked<T>(
         .ok_or_else(|| Damage { table, key: printable_key(row) })
 }
 
-/// The first column as far as it is safe to print: a damaged key may hold anything.
+/// The first column in printable form: a damaged key may have any bytes.
 pub(crate) fn printable_key(row: &Row<'_>) -> String {
     let key: String = row.get(0).unwrap_or_default();
     key.chars().filter(char::is_ascii_graphic).take(64).collect()
 }
 
-/// A text as it stands there: damage may have made it none.
+/// A raw text: damage may have made it none.
 pub(crate) fn raw_text(row: &Row<'_>, column: usize) -> rusqlite::Result<Vec<u8>> {
     Ok(row.get_ref(column)?.as_bytes().unwrap_or_default().to_vec())
 }

@@ -1,4 +1,4 @@
-//! The journal's tables, and the check that a file holds these and nothing else.
+//! The journal's tables, and the check that a file has these and nothing else.
 //!
 //! Until the first release the schema changes in place. A file with any other table, trigger or view is refused: a
 //! planted trigger could rewrite a mark.
@@ -14,7 +14,7 @@ pub(crate) const APPLICATION_ID: i64 = 0x4e48_4131;
 /// The only schema so far.
 pub(crate) const VERSION: i64 = 1;
 
-/// Name and exact text of every object, in the order in which they are made. SQLite keeps the text as it was given.
+/// Name and exact text of every object, in the order of creation. SQLite stores the text as given.
 const OBJECTS: [(&str, &str); 36] = [
     (
         "fencing",
@@ -33,21 +33,21 @@ const OBJECTS: [(&str, &str); 36] = [
   returned_at INTEGER, digest BLOB NOT NULL
 ) STRICT, WITHOUT ROWID",
     ),
-    // Apart from the fencing, so that a fencing is written once and never touched again.
+    // Separate from the fencing, which is written once and never changed.
     (
         "folded",
         "CREATE TABLE folded (
   fencing TEXT NOT NULL PRIMARY KEY REFERENCES fencing(id), mark TEXT, rule TEXT, digest BLOB NOT NULL
 ) STRICT, WITHOUT ROWID",
     ),
-    // Which fencings are another controller's word, read from the register.
+    // Which fencings are another controller's, read from the register.
     (
         "imported",
         "CREATE TABLE imported (
   fencing TEXT NOT NULL PRIMARY KEY REFERENCES fencing(id), digest BLOB NOT NULL
 ) STRICT, WITHOUT ROWID",
     ),
-    // Which entries are known to stand in which register. It only saves work: a row that is lost is written again.
+    // Which entries are known to be in which register. It only saves work: a lost row is written again.
     (
         "published",
         "CREATE TABLE published (
@@ -79,7 +79,7 @@ const OBJECTS: [(&str, &str); 36] = [
   scope TEXT, until INTEGER, at INTEGER NOT NULL, actor TEXT NOT NULL, reason TEXT NOT NULL, digest BLOB NOT NULL
 ) STRICT",
     ),
-    // Apart from the decision, which is written once. It may be known before the decision is.
+    // Separate from the decision, which is written once. It may arrive before the decision.
     (
         "ending",
         "CREATE TABLE ending (
@@ -120,7 +120,7 @@ const OBJECTS: [(&str, &str); 36] = [
   route TEXT, outcome TEXT, detail TEXT NOT NULL, actor TEXT NOT NULL, digest BLOB NOT NULL
 ) STRICT",
     ),
-    // What the notice channel has told. A row that is lost is told again.
+    // What the notice channel has sent. After a loss it is sent again.
     (
         "told",
         "CREATE TABLE told (
@@ -129,7 +129,7 @@ const OBJECTS: [(&str, &str); 36] = [
 ) STRICT, WITHOUT ROWID",
     ),
     ("mark_open", "CREATE INDEX mark_open ON mark (node, failure_time) WHERE settlement IS NULL"),
-    // Of many open marks and deliveries few need a person: a look at these reads no other.
+    // Of many open marks and deliveries few need an operator: a query for these reads no other.
     (
         "mark_held",
         "CREATE INDEX mark_held ON mark (failure_time, id)
@@ -144,13 +144,13 @@ const OBJECTS: [(&str, &str); 36] = [
         "CREATE INDEX delivery_quarantined ON delivery (mark, route) WHERE state = 'quarantined'",
     ),
     ("mark_returned", "CREATE INDEX mark_returned ON mark (returned_at) WHERE returned_at IS NOT NULL"),
-    // Marks that an operator ended, of hosts that nobody saw come back: they may never have been away.
+    // Marks that an operator ended, of hosts that were not seen to come back: they may never have been away.
     (
         "mark_dismissed",
         "CREATE INDEX mark_dismissed ON mark (settled_at) WHERE settlement = 'dismissed' AND returned_at IS NULL",
     ),
     ("mark_node", "CREATE INDEX mark_node ON mark (node, failure_time)"),
-    // In the order in which marks are told. With their state, so that they are counted without a look at their rows.
+    // In the order of sending, with their state, so that they are counted without reading their rows.
     (
         "delivery_waiting",
         "CREATE INDEX delivery_waiting ON delivery (route, failure_time, mark, state) WHERE state IN ('pending', 'parked')",
@@ -169,12 +169,12 @@ const OBJECTS: [(&str, &str); 36] = [
     ),
     ("decision_mark", "CREATE INDEX decision_mark ON decision (mark) WHERE mark IS NOT NULL"),
     ("decision_until", "CREATE INDEX decision_until ON decision (until) WHERE mark IS NULL"),
-    // What is held and not by its chain.
+    // Held, and not by its chain.
     (
         "delivery_kept",
         "CREATE INDEX delivery_kept ON delivery (mark, route) WHERE state = 'held' AND last_kind <> 'chain'",
     ),
-    // All that decides whether a chain goes on: a look at every open one reads no row.
+    // Everything that decides whether a chain goes on: a pass over every open one reads no row.
     (
         "delivery_chain",
         "CREATE INDEX delivery_chain ON delivery (mark, step, step_limit, step_until, step_left, exhausted_at, state, last_kind)
@@ -200,7 +200,7 @@ const OBJECTS: [(&str, &str); 36] = [
     ),
 ];
 
-/// Makes every object in an empty database.
+/// Creates every object in an empty database.
 pub(crate) fn create(transaction: &Transaction<'_>) -> rusqlite::Result<()> {
     for (_, sql) in OBJECTS {
         transaction.execute(sql, [])?;
@@ -223,7 +223,7 @@ pub(crate) fn check(connection: &Connection, path: &Path) -> Result<(), JournalE
         return Err(JournalError::NewerSchema { path: path.to_owned(), found, known: VERSION });
     }
     if objects(connection).map_err(sqlite)? != expected() {
-        return Err(foreign("its tables are not the ones of this release"));
+        return Err(foreign("its tables are not those of this release"));
     }
     Ok(())
 }

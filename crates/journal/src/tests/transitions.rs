@@ -1,5 +1,5 @@
-//! Every way from one state of a delivery to another: each thing that the journal does to a delivery is done to one in each
-//! state, and what SQLite saw is held against the closed tables.
+//! Every transition of a delivery's state: each operation of the journal is done to one in each state, and the changes
+//! that SQLite saw are compared with the closed tables.
 
 use std::collections::BTreeSet;
 use std::time::Duration;
@@ -17,7 +17,7 @@ use marks::time::Timestamp;
 const LATER: Timestamp = Timestamp(NOW.0 + 3_600_000);
 const ROUTE: &str = "recovery";
 
-/// How a mark goes to [`ROUTE`], and what stands beside it.
+/// The way of a mark to [`ROUTE`], and what else there is.
 #[derive(Clone, Copy, Debug, PartialEq)]
 enum Shape {
     Required,
@@ -49,7 +49,7 @@ fn settled(journal: &mut Journal, mark: MarkId, how: Settlement) -> Result<(), J
     journal.settled_elsewhere(&Settled { mark, how, at: NOW, by: "ctl2".into() }, NOW).map(drop)
 }
 
-fn told_elsewhere(journal: &mut Journal, mark: MarkId) -> Result<(), JournalError> {
+fn sent_elsewhere(journal: &mut Journal, mark: MarkId) -> Result<(), JournalError> {
     let entry = Acknowledgement { mark, route: ROUTE.into(), at: NOW, by: "ctl2".into() };
     journal.acknowledged_elsewhere(&entry, false, NOW).map(drop)
 }
@@ -61,7 +61,7 @@ fn said(journal: &mut Journal, mark: MarkId, says: &Says) -> Result<(), JournalE
         .map(drop)
 }
 
-/// Of a mark whose other routes have all ended, as the horizon wants it: the rest of a settled mark.
+/// For a mark whose other routes have all ended, as the horizon wants it: the rest of a settled mark.
 fn no_news(journal: &mut Journal, mark: MarkId) -> Result<(), JournalError> {
     settled(journal, mark, Settlement::Acknowledged)?;
     journal.cancel_unrequired(LATER, LATER).map(drop)
@@ -70,7 +70,7 @@ fn no_news(journal: &mut Journal, mark: MarkId) -> Result<(), JournalError> {
 const REFUSES: Says = Says::Refuses { reason: String::new(), next_due: NOW };
 const HAS: Says = Says::Has { reference: None, reason: None };
 
-/// All that is ever done to a delivery which is there.
+/// All operations on an existing delivery.
 const ACTS: [(&str, Act); 26] = [
     ("its turn comes", |j, _| turn(j, Terms::default())),
     ("its host is back, and it is held", |j, m| returned(j, m, IfReturned::Hold)),
@@ -79,7 +79,7 @@ const ACTS: [(&str, Act); 26] = [
     ("the answer is yes", |j, m| answered(j, m, acknowledged())),
     ("there is no answer", |j, m| answered(j, m, again(State::Pending))),
     ("the answer is no", |j, m| answered(j, m, again(State::Parked))),
-    ("the answer wants a person", |j, m| answered(j, m, again(State::Held))),
+    ("the answer needs a person", |j, m| answered(j, m, again(State::Held))),
     ("it is taken back", |j, m| j.take_back(&[(m, ROUTE)], NOW)),
     ("the daemon starts", |j, _| j.recover(NOW).map(drop)),
     ("the clock is set back", |j, _| j.put_off_no_longer_than(Timestamp(NOW.0 - 1)).map(drop)),
@@ -93,11 +93,11 @@ const ACTS: [(&str, Act); 26] = [
     ("it is no news", no_news),
     ("its receiver confirms", |j, m| said(j, m, &HAS)),
     ("its receiver refuses after all", |j, m| said(j, m, &REFUSES)),
-    ("told elsewhere", told_elsewhere),
+    ("sent elsewhere", sent_elsewhere),
     ("dismissed elsewhere", |j, m| settled(j, m, Settlement::Dismissed)),
     ("expired elsewhere", |j, m| settled(j, m, Settlement::Expired)),
     ("its step is refused", |j, _| j.advance_chains(&|_| true, &|_| true, NOW).map(drop)),
-    ("its step has had its time", |j, _| j.advance_chains(&|_| true, &|_| true, LATER).map(drop)),
+    ("its step's time is over", |j, _| j.advance_chains(&|_| true, &|_| true, LATER).map(drop)),
 ];
 
 fn marked(journal: &mut Journal, shape: Shape, number: usize) -> MarkId {
@@ -117,7 +117,7 @@ fn marked(journal: &mut Journal, shape: Shape, number: usize) -> MarkId {
     row.id
 }
 
-/// Brings it there after an attempt. What is damaged is quarantined by its next turn.
+/// Brings it there through an attempt. A damaged one is quarantined by its next turn.
 fn bring(journal: &mut Journal, mark: MarkId, state: State) {
     match state {
         State::Pending | State::Quarantined => drop(attempt(journal, mark, ROUTE, &again(State::Pending))),
@@ -134,7 +134,7 @@ fn damage(home: &Home, mark: MarkId) {
     assert_eq!(home.raw().execute(sql, [mark.to_string().as_str(), ROUTE]).unwrap(), 1);
 }
 
-/// SQLite itself says what changes, also where our code would not.
+/// SQLite itself reports the changes, also those that our code would hide.
 fn watch(journal: &Journal) {
     let sql = "CREATE TEMP TABLE moved (was TEXT, became TEXT, PRIMARY KEY (was, became));
          CREATE TEMP TRIGGER watch AFTER UPDATE OF state ON main.delivery WHEN old.state <> new.state
@@ -148,7 +148,7 @@ fn moved(journal: &Journal) -> BTreeSet<(String, String)> {
     rows.map(Result::unwrap).collect()
 }
 
-/// Does everything to a delivery of this shape in this state, one mark for each act, and says what changed.
+/// Does everything to a delivery of this shape in this state, one mark for each operation, and returns the changes.
 fn play(shape: Shape, state: State, is_damaged: bool) -> BTreeSet<(String, String)> {
     let home = Home::new();
     let mut journal = home.open(Role::Alerter);
@@ -176,7 +176,7 @@ fn tables() -> BTreeSet<(String, String)> {
     pairs.filter(|(was, next)| may(*was, *next)).map(words).collect()
 }
 
-/// S4-51: every transition of the tables is made here by what makes it in life, and no other is.
+/// S4-51: every transition of the tables is made here by its real operation, and no other is.
 #[test]
 fn what_the_journal_does_is_what_the_tables_say() {
     let mut all = BTreeSet::new();
@@ -196,9 +196,9 @@ fn what_the_journal_does_is_what_the_tables_say() {
     );
 }
 
-/// The broken variant: a statement that goes round the tables is seen.
+/// The broken variant: a statement that ignores the tables is seen.
 #[test]
-fn a_statement_that_brings_a_told_mark_back_is_seen() {
+fn a_statement_that_brings_a_sent_mark_back_is_seen() {
     let home = Home::new();
     let mut journal = home.open(Role::Alerter);
     watch(&journal);

@@ -1,5 +1,5 @@
-//! What somebody should look at: marks that are held, deliveries that are rejected or damaged. Read by the notice channel,
-//! so nothing here looks at what is well.
+//! What an operator should see: marks that are held, deliveries that are rejected or damaged. The notice channel reads
+//! it, so nothing here reads healthy rows.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -17,37 +17,37 @@ use marks::mark::MarkRow;
 
 /// A delivery that is held and not by its chain, in the words of the index `delivery_kept`.
 pub(crate) const KEPT: &str = "d.state = 'held' AND d.last_kind <> 'chain'";
-/// A step after which none comes, in the words of `delivery_exhausted`.
+/// A last step, in the words of `delivery_exhausted`.
 pub(crate) const EXHAUSTED: &str =
     "d.exhausted_at IS NOT NULL AND d.state NOT IN ('acknowledged', 'dismissed', 'cancelled')";
 
 /// The oldest of many.
 #[derive(Clone, Debug)]
 pub struct Oldest<T> {
-    /// As many as were asked for.
+    /// As many as requested.
     pub rows: Rows<T>,
     /// How many there are in all.
     pub in_all: u32,
 }
 
-/// A delivery in quarantine, as far as its damaged row can be read.
+/// A delivery in quarantine, as far as its damaged row is readable.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Quarantined {
-    /// What stands where the mark's id should.
+    /// The raw value of the mark's id.
     pub mark: String,
-    /// What stands where the route's name should.
+    /// The raw value of the route's name.
     pub route: String,
-    /// The mark, where its own row is sound.
+    /// The mark, if its own row is sound.
     pub row: Option<MarkRow>,
 }
 
 impl Journal {
-    /// Open marks that may not go, the oldest `limit` of them.
+    /// Open marks that may not be sent, the oldest `limit` of them.
     ///
     /// # Errors
     /// As any read.
     pub fn held_marks(&self, limit: u32) -> Result<Oldest<MarkRow>, JournalError> {
-        // As in the index, word by word: SQLite refuses the question where it would have to read every mark.
+        // As in the index, word by word: SQLite refuses the query if it would have to read every mark.
         let held = format!("FROM mark m INDEXED BY mark_held WHERE {HELD}");
         let sql = format!("SELECT {} {held} ORDER BY m.failure_time, m.id LIMIT ?1", row::COLUMNS);
         let rows = self.rows(&sql, [limit], row::decode)?;
@@ -55,7 +55,8 @@ impl Journal {
         Ok(Oldest { rows, in_all })
     }
 
-    /// Those of these marks that are open and may not go, however many older ones there are. An id is as it stands in its row.
+    /// Those of these marks that are open and may not be sent, however many older ones there are. An id is the raw value
+    /// of its row.
     ///
     /// # Errors
     /// As any read.
@@ -65,17 +66,17 @@ impl Journal {
         self.rows(&sql, [json(marks)], row::decode)
     }
 
-    /// Deliveries that their endpoint has rejected, the oldest `limit` of them. What a route refuses as it refuses all is none
-    /// of these.
+    /// Deliveries that their endpoint has rejected, the oldest `limit` of them. A refusal that concerns all marks does
+    /// not count.
     ///
     /// # Errors
     /// As any read.
     pub fn rejected_deliveries(&self, limit: u32) -> Result<Oldest<DueDelivery>, JournalError> {
-        // A chain goes on from such a step, or says that there is none to go on to.
+        // A chain goes on from such a step, or reports that there is no other.
         self.oldest("delivery_parked", &format!("{REJECTED} AND d.step IS NULL"), limit)
     }
 
-    /// Of what an index knows, and one condition in its words.
+    /// Rows of an index that meet one condition in its words.
     fn oldest(&self, index: &str, which: &str, limit: u32) -> Result<Oldest<DueDelivery>, JournalError> {
         let (mark, delivery) = (row::COLUMNS, delivery_row::COLUMNS);
         let sql = format!(
@@ -101,7 +102,7 @@ impl Journal {
             let mut query = self.connection.prepare_cached(&sql)?;
             let mut rows = query.query([])?;
             while let Some(row) = rows.next()? {
-                // A damaged name is told of as damage where its row is read as a whole.
+                // A damaged name is reported where its row is read as a whole.
                 if let (Ok(route), Ok(node)) = (row.get(0), row.get(1)) {
                     hosts.entry(route).or_default().insert(node);
                 }
@@ -111,7 +112,7 @@ impl Journal {
         self.sqlite(read())
     }
 
-    /// Whether a route has deliveries that wait or are under way, and were not rejected.
+    /// Whether a route has deliveries that wait or are in flight, and were not rejected.
     ///
     /// # Errors
     /// As any read.
@@ -131,8 +132,8 @@ impl Journal {
         self.oldest("delivery_kept", KEPT, limit)
     }
 
-    /// The last steps of chains of which no step was acknowledged though each was refused or had its time, the oldest
-    /// `limit` of them. They are tried for ever.
+    /// The last steps of chains without an acknowledged step, after each was refused or its time ended, the oldest
+    /// `limit` of them. They are retried forever.
     ///
     /// # Errors
     /// As any read.
@@ -160,8 +161,8 @@ impl Journal {
         Ok(self.sqlite(read())?.into_iter().map(of).collect())
     }
 
-    /// Those of these deliveries that are in quarantine, however many there are. Each is what stands where the mark's id
-    /// should, a blank, and what stands where the route's name should.
+    /// Those of these deliveries that are in quarantine, however many there are. Each is the raw value of the mark's id,
+    /// a blank, and the raw value of the route's name.
     ///
     /// # Errors
     /// As any read.
@@ -176,7 +177,7 @@ impl Journal {
         self.sqlite(read())
     }
 
-    /// Whether something may still be done for a delivery, whatever its row is worth.
+    /// Whether something may still be done for a delivery, sound or damaged.
     ///
     /// # Errors
     /// As any read.
@@ -231,15 +232,16 @@ mod tests {
         assert_eq!(among().sound.iter().map(|mark| mark.id).collect::<Vec<_>>(), [doubtful]);
         home.raw().execute("UPDATE mark SET made_at = 7 WHERE id = ?1", [doubtful.to_string()]).unwrap();
         assert_eq!((among().sound.len(), among().damaged[0].key.as_str()), (0, &*doubtful.to_string()));
-        let mend = format!("UPDATE mark SET made_at = {} WHERE id = ?1", NOW.0);
-        home.raw().execute(&mend, [doubtful.to_string()]).unwrap();
+        let repair = format!("UPDATE mark SET made_at = {} WHERE id = ?1", NOW.0);
+        home.raw().execute(&repair, [doubtful.to_string()]).unwrap();
         assert!(journal.prove(doubtful, Proof::Alert, NOW).unwrap());
-        assert!(journal.dismiss(nameless.id, "told by hand", "alice", NOW).unwrap());
+        assert!(journal.dismiss(nameless.id, "reported by hand", "alice", NOW).unwrap());
         assert_eq!(journal.held_marks(10).unwrap().in_all, 0);
         assert!(journal.held_among(&[doubtful.to_string()]).unwrap().sound.is_empty());
     }
 
-    /// A hundred thousand open marks may wait for an endpoint, and none of them is read for this: the index has no others.
+    /// A hundred thousand open marks may wait for an endpoint, and none of them is read for this: the index has no
+    /// others.
     #[test]
     fn a_question_about_other_marks_is_refused() {
         let home = Home::new();
@@ -273,7 +275,7 @@ mod tests {
         assert!(journal.has_others_than_rejected("recovery").unwrap());
         assert!(journal.is_open(rejected, "recovery").unwrap());
         assert!(!journal.is_open(rejected, "other").unwrap());
-        journal.dismiss(rejected, "told by hand", "alice", NOW).unwrap();
+        journal.dismiss(rejected, "reported by hand", "alice", NOW).unwrap();
         assert!(!journal.is_open(rejected, "recovery").unwrap());
     }
 
@@ -290,7 +292,7 @@ mod tests {
         assert_eq!(found[0].row.as_ref().map(|row| row.id), Some(mark));
         let (it, other) = (format!("{mark} recovery"), format!("{mark} other"));
         assert_eq!(journal.quarantined_among(&[other, it.clone()]).unwrap(), std::slice::from_ref(&it));
-        journal.dismiss(mark, "told by hand", "alice", NOW).unwrap();
+        journal.dismiss(mark, "reported by hand", "alice", NOW).unwrap();
         assert_eq!(journal.quarantined_deliveries(10).unwrap(), []);
         assert!(journal.quarantined_among(&[it]).unwrap().is_empty());
     }

@@ -1,5 +1,5 @@
-//! Which of the damaged rows that were met are still there: one that was mended, pruned, or ended by an operator is no damage
-//! any more.
+//! Which of the damaged rows that were found are still there: a row that was repaired, removed, or ended by an operator
+//! does not count.
 
 use rusqlite::types::Value;
 use rusqlite::{Row, params_from_iter};
@@ -12,7 +12,7 @@ use crate::{Journal, JournalError, row};
 use marks::id::{FencingId, MarkId, NoteId};
 
 impl Journal {
-    /// Those of these that are damaged now, in their order. One whose key cannot be read is: nobody can look for it.
+    /// Those of these that are damaged now, in order. A row with an unreadable key counts: it cannot be searched for.
     ///
     /// # Errors
     /// As any read.
@@ -50,7 +50,7 @@ impl Journal {
     }
 
     fn is_delivery_bad(&self, mark: &str, route: &str) -> Result<bool, JournalError> {
-        // What has ended is not sent any more, whatever stands there.
+        // An ended delivery is not sent any more, whatever its row has.
         let sql = format!(
             "SELECT {} FROM delivery d WHERE d.mark = ?1 AND d.route = ?2
              AND d.state NOT IN ('acknowledged', 'dismissed', 'cancelled')",
@@ -78,9 +78,9 @@ mod tests {
     use crate::Role;
     use crate::tests::{Home, NOW, marked};
 
-    /// The broken variant keeps what was met once: the alert would stand until the daemon is started anew.
+    /// The broken variant keeps what was found once: the alert would stay until the daemon is restarted.
     #[test]
-    fn what_is_mended_or_ended_or_gone_is_no_damage() {
+    fn what_is_repaired_or_ended_or_gone_is_no_damage() {
         let home = Home::new();
         let mut journal = home.open(Role::Alerter);
         let id = marked(&mut journal, "c1", NOW);

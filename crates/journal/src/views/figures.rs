@@ -1,11 +1,11 @@
-//! How much there is of everything: what `/health`, `/metrics` and `status` show. Counted, not listed: whatever there is of
-//! marks that just wait is read from indexes alone.
+//! Counts of everything, for `/health`, `/metrics` and `status`. Counted, not listed: for marks that just wait only
+//! indexes are read.
 //!
-//! Measured (`MARKS=20000 cargo test --release -p marks figures::tests::cost -- --nocapture`), processor time for 20,000 open marks:
-//! 30 ms where they wait for an endpoint, 75 ms where a storm holds all of them; the seldom counts take as much again. So it is
-//! asked for on a connection of its own, which keeps no writer waiting, and not at every change. For what is open two indexes
-//! carry the state as well, which costs a writer nothing. An index of what has ended was tried: it made putting an
-//! acknowledgement on record a tenth dearer, so these rows are read instead, and seldom.
+//! Measured (`MARKS=20000 cargo test --release -p marks figures::tests::cost -- --nocapture`), processor time for 20,000
+//! open marks: 30 ms if they wait for an endpoint, 75 ms if a storm holds all of them; the rare counts take as much
+//! again. So it is asked for on a connection of its own, which blocks no writer, and not at every change. Two indexes
+//! have the state of open rows, which costs a writer nothing. An index of ended rows was tried: it made recording an
+//! acknowledgement 10% slower, so these rows are read instead, and rarely.
 
 use std::collections::BTreeMap;
 
@@ -21,13 +21,13 @@ use marks::delivery::State;
 use marks::mark::{Settlement, Standing};
 use marks::time::Timestamp;
 
-/// Something of each route.
+/// A value for each route.
 type ByRoute<T> = BTreeMap<String, T>;
 
-/// The words of what holds a mark for moments alone, and which nobody decided.
+/// The words of holds that last only moments, and that nobody decided.
 pub const PASSING: [&str; 3] = ["delay", "returning", "max-in-flight"];
 
-/// How many there are of each state.
+/// A count for each state.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Counts([u64; State::ALL.len()]);
 
@@ -42,12 +42,12 @@ impl Counts {
         self.0.iter().sum()
     }
 
-    /// How many for which something may still be done.
+    /// The number for which something may still be done.
     pub fn open(&self) -> u64 {
         State::ALL.into_iter().filter(|state| !state.is_final()).map(|state| self.of(state)).sum()
     }
 
-    /// So many more.
+    /// Adds to one count.
     pub fn add(&mut self, state: State, count: u64) {
         self.0[place(state)] += count;
     }
@@ -57,35 +57,35 @@ fn place(state: State) -> usize {
     State::ALL.into_iter().position(|one| one == state).expect("every state is among all of them")
 }
 
-/// What the journal held when it was counted.
+/// The journal's counts at one time.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Figures {
-    /// When; none where nothing was counted yet.
+    /// The time; `None` if nothing was counted yet.
     pub at: Option<Timestamp>,
     /// Marks, each counted once: [`State::of_mark`].
     pub marks: Counts,
     /// When the host of the oldest open mark failed.
     pub oldest_open: Option<Timestamp>,
-    /// The same of those that nothing holds but a doubt or what passes in moments: they should have been told.
+    /// The same for marks that are held by a doubt, for moments, or not at all: they should have been sent.
     pub oldest_waiting: Option<Timestamp>,
-    /// Deliveries by the names of their routes; also of routes that are not configured any more.
+    /// Deliveries by their routes' names; also of routes that are not configured any more.
     pub deliveries: BTreeMap<String, Counts>,
-    /// Of the held ones of each route those that wait for another step of their mark's chain: nobody has to look at them.
+    /// The held ones of each route that wait for another step of their mark's chain: no operator needs to see them.
     pub in_chain: BTreeMap<String, u64>,
-    /// Open marks by the words that hold them; one that several hold is counted for each.
+    /// Open marks by the words that hold them; a mark with several holds counts for each.
     pub holds: BTreeMap<String, u64>,
-    /// Last steps of chains of which no step was acknowledged.
+    /// Last steps of chains without an acknowledged step.
     pub exhausted: u64,
-    /// Open marks that have a name, and of which no open delivery is left on a route that was asked for.
+    /// Open marks with a name, but without an open delivery on a configured route.
     pub without_route: u64,
     /// The size of the journal with its log, in bytes.
     pub bytes: u64,
-    /// How much of it is in use, without its log, in bytes.
+    /// The bytes in use, without its log.
     pub used: u64,
 }
 
 impl Figures {
-    /// What is open as it is here, and the rest as it was there.
+    /// The open counts from here, and the rest from there.
     fn with_ends_of(mut self, known: &Self) -> Self {
         for state in State::ALL.into_iter().filter(|state| state.is_final()) {
             self.marks.add(state, known.marks.of(state));
@@ -104,8 +104,8 @@ impl Figures {
 }
 
 impl Journal {
-    /// Counts everything. `routes` are those that can tell a mark now. What takes longest, which is what has ended and what no
-    /// route can tell, is as it was in `known`, where a count of a moment ago is at hand.
+    /// Counts everything. `routes` are the configured ones. The slowest counts, of ended rows and of marks without a
+    /// route, are taken from `known` if there is a recent count.
     ///
     /// # Errors
     /// As any read.
@@ -115,13 +115,13 @@ impl Journal {
         known: Option<&Figures>,
         now: Timestamp,
     ) -> Result<Figures, JournalError> {
-        // What is written in between belongs to the next count.
+        // Later writes belong to the next count.
         self.sqlite(self.connection.execute_batch("BEGIN"))?;
         let open = self.count_open(now);
         self.sqlite(self.connection.execute_batch("COMMIT"))?;
         match known {
             Some(known) => Ok(open?.with_ends_of(known)),
-            // It takes long, and while a transaction stands the log of the journal cannot begin anew.
+            // It takes long, and during a transaction the log of the journal cannot restart.
             None => self.count_rest(open?, routes),
         }
     }
@@ -146,7 +146,7 @@ impl Journal {
         })
     }
 
-    /// Where nothing is decided, that is the oldest one.
+    /// Without any decision, that is the oldest one.
     fn oldest_waiting(&self, oldest_open: Option<Timestamp>) -> Result<Option<Timestamp>, JournalError> {
         let others = PASSING
             .iter()
@@ -163,7 +163,7 @@ impl Journal {
         Ok(found.first().copied().flatten().map(Timestamp))
     }
 
-    /// Reads rows, and counts them as they come: to group them SQLite would keep all of them in memory.
+    /// Reads rows, and counts them as they come: a GROUP BY would have all of them in memory.
     fn count_rest(&self, mut figures: Figures, routes: &[String]) -> Result<Figures, JournalError> {
         let ended = "state IN ('acknowledged', 'dismissed', 'cancelled')";
         self.each_word(&format!("SELECT route, state FROM delivery WHERE {ended}"), |route, word| {
@@ -175,12 +175,12 @@ impl Journal {
             }
         })?;
         self.each_word("SELECT '', settlement FROM mark WHERE settlement IS NOT NULL", |_, word| {
-            // A word that is none belongs to a damaged row, which is no other's end.
+            // An unknown word belongs to a damaged row, which does not end any other.
             if let Some(how) = Settlement::parse(word) {
                 figures.marks.add(State::at_the_end(how, true), 1);
             }
         })?;
-        figures.without_route = self.count_untold(routes)?;
+        figures.without_route = self.count_without_route(routes)?;
         Ok(figures)
     }
 
@@ -205,7 +205,7 @@ impl Journal {
         self.sqlite(self.connection.prepare_cached(sql).and_then(|mut query| query.query_row([], read)))
     }
 
-    /// Hands on each node with open marks, and how many it has: as many names as that are in no memory.
+    /// Passes on each node with open marks, and how many it has, without having all names in memory.
     ///
     /// # Errors
     /// As any read.
@@ -223,7 +223,7 @@ impl Journal {
         self.sqlite(read())
     }
 
-    /// Of the open marks only those are looked at that do not just wait.
+    /// Of the open marks only those are read that do not just wait.
     fn count_marks(&self, open: u64) -> Result<Counts, JournalError> {
         let ranks = State::NOTABLE;
         let sql = format!(
@@ -306,9 +306,9 @@ impl Journal {
         Ok(holds)
     }
 
-    /// Open marks that have a name, and of which no open delivery is left on one of these routes: as many looks into the
-    /// table as there are open marks.
-    fn count_untold(&self, routes: &[String]) -> Result<u64, JournalError> {
+    /// Open marks with a name, but without an open delivery on one of these routes: one read of the table for each open
+    /// mark.
+    fn count_without_route(&self, routes: &[String]) -> Result<u64, JournalError> {
         let sql = "SELECT count(*) FROM mark m INDEXED BY mark_open WHERE m.settlement IS NULL AND m.fqdn IS NOT NULL
              AND NOT EXISTS (SELECT 1 FROM delivery d WHERE d.mark = m.id
                AND d.state NOT IN ('acknowledged', 'dismissed', 'cancelled')
@@ -335,7 +335,7 @@ impl Journal {
     }
 }
 
-/// The first column; what damage has made of it is no text, and counts under no name.
+/// The first column; a damaged value is not text, and counts under no name.
 fn text(row: &Row<'_>) -> rusqlite::Result<String> {
     Ok(row.get_ref(0).ok().and_then(|value| String::column_result(value).ok()).unwrap_or_default())
 }
@@ -378,7 +378,7 @@ mod tests {
         Verdict::Again { state, ambiguous: false, kind, detail, next_due: NOW + MINUTE }
     }
 
-    /// How long this thread has had a processor, in milliseconds: other work on the machine is none of its cost.
+    /// How long this thread has used a processor, in milliseconds: other work on the machine does not count.
     fn busy() -> f64 {
         let text = std::fs::read_to_string("/proc/thread-self/schedstat").unwrap();
         text.split(' ').next().unwrap().parse::<f64>().unwrap() / 1e6
@@ -391,13 +391,13 @@ mod tests {
         journal.hold(&[held], &[], NOW).unwrap();
     }
 
-    /// What the rows say, one by one.
+    /// The rows, one by one.
     fn by_row(journal: &Journal) -> (Counts, BTreeMap<String, Counts>) {
         let (mut marks, mut all) = (Counts::default(), BTreeMap::<String, Counts>::new());
         for row in journal.recent_marks(1000).unwrap().sound {
             let rows = journal.deliveries_of(row.id).unwrap();
             let mut deliveries: Vec<Delivery> = rows.sound;
-            // A damaged row is in quarantine, and says no more than that.
+            // A damaged row is quarantined, and counts only as that.
             if let (Some(_), Some(first)) = (rows.damaged.first(), deliveries.first().cloned()) {
                 deliveries.push(Delivery { state: State::Quarantined, route: "wiki".into(), ..first });
             }
@@ -412,7 +412,7 @@ mod tests {
         (marks, all)
     }
 
-    /// One mark in each state that there is, and some in two.
+    /// A mark in each state, and some in two.
     fn story(home: &Home) -> Journal {
         let mut journal = home.open(Role::Alerter);
         let [pending, flying, parked, acknowledged_one, dismissed, held, kept] =
@@ -438,7 +438,8 @@ mod tests {
         journal
     }
 
-    /// The broken variant counts a mark wherever one of its deliveries is: `c2` would be in flight too, and so would `c7`.
+    /// The broken variant counts a mark for each of its deliveries' states: `c2` would be in flight too, and so would
+    /// `c7`.
     #[test]
     fn every_mark_and_delivery_is_counted_once_as_its_rows_say() {
         let home = Home::new();
@@ -484,7 +485,7 @@ mod tests {
         assert_eq!(figures(&journal).holds.get("no-fqdn"), None);
     }
 
-    /// The broken variant takes the oldest open one: a mark that is on maintenance for hours would make a young one look late.
+    /// The broken variant takes the oldest open one: a mark in maintenance for hours would make a young one seem late.
     #[test]
     fn the_oldest_that_waits_is_held_by_no_decision() {
         let home = Home::new();
@@ -519,29 +520,29 @@ mod tests {
         marked(&mut journal, "c1", NOW);
     }
 
-    /// The broken variant asks for one route only: what waits on the other one alone is untold then.
+    /// The broken variant asks for one route only: a mark that waits for the other one alone would count as unsent.
     #[test]
-    fn marks_that_no_route_can_tell_are_found() {
+    fn marks_that_no_route_can_send_are_found() {
         let home = Home::new();
         let mut journal = home.open(Role::Alerter);
-        let told = marked_for_two(&mut journal, "c1", NOW);
-        attempt(&mut journal, told, "wiki", &acknowledged());
+        let sent = marked_for_two(&mut journal, "c1", NOW);
+        attempt(&mut journal, sent, "wiki", &acknowledged());
         marked(&mut journal, "c2", NOW);
         let first = fencing("c3");
         journal.append_fencing(&first).unwrap();
         journal.make_mark(&samples::mark(&first), Taken::Fencing(&first), &[], NOW).unwrap();
-        let untold = |routes: &[&str]| {
+        let unsent = |routes: &[&str]| {
             let routes: Vec<String> = routes.iter().map(|&route| route.to_owned()).collect();
             journal.figures(&routes, None, NOW).unwrap().without_route
         };
-        assert_eq!((untold(&["recovery", "wiki"]), untold(&["wiki"]), untold(&[])), (1, 3, 3));
+        assert_eq!((unsent(&["recovery", "wiki"]), unsent(&["wiki"]), unsent(&[])), (1, 3, 3));
         let known = journal.figures(&[], None, NOW).unwrap();
         let later = journal.figures(&routes(), Some(&known), NOW).unwrap();
         assert_eq!(later, known, "it was counted a moment ago");
     }
 
     #[test]
-    fn a_step_that_waits_for_its_turn_is_told_apart() {
+    fn a_step_that_waits_for_its_turn_is_distinguished() {
         let home = Home::new();
         let mut journal = home.open(Role::Alerter);
         let first = fencing("c1");
@@ -559,7 +560,7 @@ mod tests {
         assert_eq!(by_row(&journal).0, counted.marks);
     }
 
-    /// Whatever there is of marks that just wait, no row of theirs is read: the counts come from indexes that hold all they need.
+    /// However many marks just wait, none of their rows is read: the counts come from indexes.
     #[test]
     fn what_just_waits_is_counted_from_indexes() {
         let home = Home::new();
@@ -576,7 +577,7 @@ mod tests {
         }
     }
 
-    /// Prints what counting costs; only `MARKS` makes it a large one.
+    /// Prints the cost of counting; only `MARKS` makes it a large one.
     #[test]
     fn cost() {
         let many: u64 = std::env::var("MARKS").ok().and_then(|text| text.parse().ok()).unwrap_or(64);

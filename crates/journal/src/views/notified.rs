@@ -1,4 +1,4 @@
-//! What the notice channel has told: each target once of a condition, and once of its end, across restarts too.
+//! The notices that were sent: each target gets one for a condition, and one for its end, also across restarts.
 
 use rusqlite::{Row, params};
 
@@ -7,43 +7,44 @@ use crate::store::rows::{Checked, Damage, Rows, printable_key};
 use crate::{Journal, JournalError};
 use marks::time::Timestamp;
 
-/// A condition that a target was told of, or may have been, and of whose end it was not told yet for sure.
+/// A condition that a target was notified of, or may have been, and of whose end it was not surely notified yet.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Notified {
-    /// The condition's key, of the alerter's making.
+    /// The condition's key, made by the alerter.
     pub condition: String,
-    /// Since when it holds, as it was told.
+    /// Since when it holds, as it was sent.
     pub since: Timestamp,
-    /// What its end is told with, and whether it is sure what arrived; of the alerter's making.
+    /// Text for the notice of its end, and whether the notice surely arrived; made by the alerter.
     pub about: String,
 }
 
 impl Journal {
-    /// What a target was told; a damaged row counts as not told.
+    /// The notices sent to a target; a damaged row counts as not sent.
     ///
     /// # Errors
     /// As any read.
-    pub fn told(&self, target: &str) -> Result<Rows<Notified>, JournalError> {
+    pub fn notices_sent(&self, target: &str) -> Result<Rows<Notified>, JournalError> {
         let sql =
             "SELECT condition, since, about, digest, target FROM told WHERE target = ?1 ORDER BY condition";
         self.rows(sql, [target], decode)
     }
 
-    /// Writes down what a target was told or is about to be told, and forgets the conditions whose end it was told of.
+    /// Stores the notices that a target was sent or will be sent now, and removes conditions of whose end it was
+    /// notified.
     ///
     /// # Errors
-    /// As any write. After an error it is told again.
-    pub fn note_told(
+    /// As any write. After an error the notice is sent again.
+    pub fn record_notices(
         &mut self,
         target: &str,
-        told: &[Notified],
+        sent: &[Notified],
         over: &[String],
     ) -> Result<(), JournalError> {
         self.write(|transaction| {
-            // A damaged row under this key says nothing: what was told now stands in its place.
+            // A damaged row under this key is replaced.
             let mut note =
                 transaction.prepare_cached("INSERT OR REPLACE INTO told VALUES (?1, ?2, ?3, ?4, ?5)")?;
-            for row in told {
+            for row in sent {
                 let Notified { condition, since, about } = row;
                 note.execute(params![target, condition, since.0, about, digest(target, row)])?;
             }
@@ -56,7 +57,7 @@ impl Journal {
         })
     }
 
-    /// Forgets what other targets than these were told: they are not configured any more. Says how many rows that were.
+    /// Removes rows of other targets than these, which are not configured any more. Returns how many.
     ///
     /// # Errors
     /// As any write.
@@ -64,7 +65,7 @@ impl Journal {
         const OTHERS: &str = "FROM told WHERE target NOT IN (SELECT value FROM json_each(?1))";
         let count = |row: &Row<'_>| row.get::<_, u32>(0);
         let others = self.connection.query_row(&format!("SELECT count(*) {OTHERS}"), [json(targets)], count);
-        // A start writes nothing where there is nothing to forget.
+        // A start writes nothing if there is nothing to remove.
         if self.sqlite(others)? == 0 {
             return Ok(0);
         }
@@ -77,20 +78,20 @@ pub(crate) fn json(list: &[String]) -> String {
     serde_json::Value::from(list).to_string()
 }
 
-fn digest(target: &str, told: &Notified) -> Vec<u8> {
-    Digest::of("told").text(target).text(&told.condition).int(told.since.0).text(&told.about).finish()
+fn digest(target: &str, row: &Notified) -> Vec<u8> {
+    Digest::of("told").text(target).text(&row.condition).int(row.since.0).text(&row.about).finish()
 }
 
 fn decode(row: &Row<'_>) -> Checked<Notified> {
     let damage = || Damage { table: "told", key: printable_key(row) };
-    let (told, target) = decode_unchecked(row).map_err(|_| damage())?;
+    let (notified, target) = decode_unchecked(row).map_err(|_| damage())?;
     let kept: Vec<u8> = row.get(3).map_err(|_| damage())?;
-    if kept == digest(&target, &told) { Ok(told) } else { Err(damage()) }
+    if kept == digest(&target, &notified) { Ok(notified) } else { Err(damage()) }
 }
 
 fn decode_unchecked(row: &Row<'_>) -> rusqlite::Result<(Notified, String)> {
-    let told = Notified { condition: row.get(0)?, since: Timestamp(row.get(1)?), about: row.get(2)? };
-    Ok((told, row.get(4)?))
+    let notified = Notified { condition: row.get(0)?, since: Timestamp(row.get(1)?), about: row.get(2)? };
+    Ok((notified, row.get(4)?))
 }
 
 #[cfg(test)]
@@ -99,49 +100,51 @@ mod tests {
     use crate::Role;
     use crate::tests::{Home, NOW};
 
-    fn told(condition: &str) -> Notified {
+    fn notified(condition: &str) -> Notified {
         Notified { condition: condition.into(), since: NOW, about: "{}".into() }
     }
 
     fn keys(journal: &Journal, target: &str) -> Vec<String> {
-        journal.told(target).unwrap().sound.into_iter().map(|told| told.condition).collect()
+        journal.notices_sent(target).unwrap().sound.into_iter().map(|row| row.condition).collect()
     }
 
     #[test]
-    fn a_target_is_told_and_its_rows_go_with_the_condition_or_with_the_target() {
+    fn a_target_is_notified_and_its_rows_go_with_the_condition_or_with_the_target() {
         let home = Home::new();
         let mut journal = home.open(Role::Alerter);
-        let later = Notified { since: Timestamp(NOW.0 + 1), about: "x".into(), ..told("a") };
-        journal.note_told("desk", &[told("a"), told("b")], &[]).unwrap();
-        journal.note_told("pager", &[told("a")], &[]).unwrap();
-        journal.note_told("desk", std::slice::from_ref(&later), &["b".into(), "never".into()]).unwrap();
-        assert_eq!(home.open(Role::Reader).told("desk").unwrap().sound, [later]);
+        let later = Notified { since: Timestamp(NOW.0 + 1), about: "x".into(), ..notified("a") };
+        journal.record_notices("oncall", &[notified("a"), notified("b")], &[]).unwrap();
+        journal.record_notices("pager", &[notified("a")], &[]).unwrap();
+        journal
+            .record_notices("oncall", std::slice::from_ref(&later), &["b".into(), "never".into()])
+            .unwrap();
+        assert_eq!(home.open(Role::Reader).notices_sent("oncall").unwrap().sound, [later]);
         assert_eq!(keys(&journal, "pager"), ["a"]);
-        assert_eq!(journal.forget_other_targets(&["desk".into(), "new".into()]).unwrap(), 1);
-        assert_eq!((keys(&journal, "desk").len(), keys(&journal, "pager").len()), (1, 0));
-        assert_eq!(journal.forget_other_targets(&["desk".into()]).unwrap(), 0);
+        assert_eq!(journal.forget_other_targets(&["oncall".into(), "new".into()]).unwrap(), 1);
+        assert_eq!((keys(&journal, "oncall").len(), keys(&journal, "pager").len()), (1, 0));
+        assert_eq!(journal.forget_other_targets(&["oncall".into()]).unwrap(), 0);
         assert_eq!(journal.forget_other_targets(&[]).unwrap(), 1);
     }
 
-    /// A row that was changed would keep a condition, or its end, from being told.
+    /// A changed row would otherwise keep a condition, or its end, from being sent.
     #[test]
-    fn a_damaged_row_counts_as_not_told_until_it_is_told_again() {
+    fn a_damaged_row_counts_as_not_sent_until_it_is_sent_again() {
         for change in ["since = 0", "about = 'x'", "condition = 'b'", "target = 'pager'", "digest = x'00'"] {
             let home = Home::new();
             let mut journal = home.open(Role::Alerter);
-            journal.note_told("desk", &[told("a")], &[]).unwrap();
+            journal.record_notices("oncall", &[notified("a")], &[]).unwrap();
             home.raw().execute(&format!("UPDATE told SET {change}"), []).unwrap();
-            let damaged: usize = ["desk", "pager"]
+            let damaged: usize = ["oncall", "pager"]
                 .map(|target| {
-                    let rows = journal.told(target).unwrap();
+                    let rows = journal.notices_sent(target).unwrap();
                     assert!(rows.sound.is_empty(), "{change}");
                     rows.damaged.len()
                 })
                 .iter()
                 .sum();
             assert_eq!(damaged, 1, "{change}");
-            journal.note_told("desk", &[told("a")], &[]).unwrap();
-            assert_eq!(keys(&journal, "desk"), ["a"], "{change}");
+            journal.record_notices("oncall", &[notified("a")], &[]).unwrap();
+            assert_eq!(keys(&journal, "oncall"), ["a"], "{change}");
         }
     }
 }

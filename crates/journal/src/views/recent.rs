@@ -1,4 +1,4 @@
-//! The open outages and those that ended lately, each with what became of it: what a page shows. Bounded.
+//! The open outages and recently ended ones, each with its deliveries: for the page. Bounded.
 
 use rusqlite::params;
 
@@ -8,22 +8,22 @@ use marks::delivery::Delivery;
 use marks::mark::MarkRow;
 use marks::time::Timestamp;
 
-/// A mark with what became of it.
+/// A mark with its deliveries.
 #[derive(Clone, Debug)]
 pub struct Recent {
     /// The mark.
     pub mark: MarkRow,
     /// Its deliveries.
     pub deliveries: Vec<Delivery>,
-    /// Its deliveries that cannot be believed.
+    /// Its damaged deliveries.
     pub damaged: Vec<Damage>,
     /// What the policy holds it for.
     pub held: Option<HeldMark>,
 }
 
 impl Journal {
-    /// The oldest open marks, and the newest of those that were settled at `since` or later: of both at most so many. Marks
-    /// whose own row cannot be believed are named beside them.
+    /// The oldest open marks, and the newest of those that were settled at `since` or later: limited for both. Marks with
+    /// a damaged row are listed separately.
     ///
     /// # Errors
     /// As any read.
@@ -61,19 +61,19 @@ mod tests {
     fn what_is_open_comes_first_and_what_ended_long_ago_not_at_all() {
         let home = Home::new();
         let mut journal = home.open(Role::Alerter);
-        let told = marked(&mut journal, "compute1", NOW);
+        let sent = marked(&mut journal, "compute1", NOW);
         let open = marked(&mut journal, "compute2", NOW);
-        assert!(attempt(&mut journal, told, "recovery", &acknowledged()));
+        assert!(attempt(&mut journal, sent, "recovery", &acknowledged()));
         let found = |since, most| -> Vec<_> {
             journal.recent(since, most).unwrap().sound.into_iter().map(|recent| recent.mark.id).collect()
         };
-        assert_eq!(found(NOW, 9), [open, told]);
+        assert_eq!(found(NOW, 9), [open, sent]);
         assert_eq!(found(NOW + Duration::from_secs(86_400), 9), [open]);
         assert!(found(NOW, 0).is_empty());
         assert_eq!(journal.recent(NOW, 9).unwrap().sound[1].deliveries[0].route, "recovery");
     }
 
-    /// The broken variant leaves out what it cannot believe, as if there were nothing.
+    /// The broken variant leaves out damaged rows, as if there were none.
     #[test]
     fn what_is_damaged_is_named() {
         let home = Home::new();

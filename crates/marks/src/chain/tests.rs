@@ -39,11 +39,11 @@ fn the_clock_begins_when_the_mark_may_go_and_stands_while_it_is_held() {
     assert_eq!(next(&steps, false, much_later), Next::Stay, "no clock runs");
     assert_eq!(next(&steps, true, much_later), Next::Run(0));
     steps[0].step.run(much_later);
-    assert_eq!(steps[0].step.until, Some(much_later + LIMIT / 2), "what was left of it");
+    assert_eq!(steps[0].step.until, Some(much_later + LIMIT / 2), "the rest of its time");
     assert_eq!(next(&steps, true, much_later + LIMIT / 2), escalate(0, 1, Why::TimeOut));
 }
 
-/// The broken variants let a step run that had all its time, or after which a route has come back.
+/// The broken variants start a step whose time has ended, or after which a route is configured again.
 #[test]
 fn a_step_that_is_over_gets_no_more_time() {
     let pending = current(1, State::Pending, None);
@@ -102,7 +102,7 @@ fn the_last_step_stays() {
     }
 }
 
-/// S4-40: the broken variant is a chain of which no step was acknowledged.
+/// S4-40: the broken variant is a chain without an acknowledged step.
 #[test]
 fn an_acknowledgement_of_any_step_ends_the_others() {
     let taken = Seen { state: State::Acknowledged, waits: false, ..left(1) };
@@ -112,7 +112,11 @@ fn an_acknowledgement_of_any_step_ends_the_others() {
         Next::End,
         "also of a held mark"
     );
-    assert_eq!(next(&[taken, current(2, State::InFlight, None)], true, NOW), Next::Stay, "it is waited for");
+    assert_eq!(
+        next(&[taken, current(2, State::InFlight, None)], true, NOW),
+        Next::Stay,
+        "its answer is awaited"
+    );
     assert_eq!(next(&[left(1), current(2, State::Pending, None), waiting(3)], true, NOW), Next::Run(1));
 }
 
@@ -124,12 +128,12 @@ fn a_step_that_is_gone_hands_on_and_the_chain_falls_back_to_the_last_that_is_lef
     assert_eq!(next(&[cancelled(1), waiting(2)], false, NOW), Next::Stay);
     assert_eq!(next(&[left(1), left(2), cancelled(3)], true, NOW), gone(1));
     assert_eq!(next(&[cancelled(1), cancelled(2)], true, NOW), Next::Stay, "nothing is left");
-    // A damaged row cannot be believed, and is not among the steps.
+    // A damaged row is not trusted, and is not among the steps.
     assert_eq!(next(&[left(1), waiting(3)], true, NOW), gone(1));
 }
 
-/// A route that a new configuration has not is no step: the chain goes to those that are there, and back to one that was left;
-/// what is under way is waited for. The broken variants are the same chains with all routes there.
+/// A route without configuration is no step: the chain goes on to those that have one, and back to one that was left; an
+/// attempt in flight is awaited. The broken variants are the same chains with all routes configured.
 #[test]
 fn a_step_whose_route_is_gone_is_passed_over() {
     let gone = |seen: Seen| Seen { is_there: false, ..seen };
@@ -142,8 +146,8 @@ fn a_step_whose_route_is_gone_is_passed_over() {
     assert_eq!(next(&[left(1), gone(runs(2))], true, NOW), escalate(1, 0, Why::Missing));
     assert_eq!(next(&[left(1), gone(runs(2)), waiting(3)], true, NOW), escalate(1, 2, Why::Missing));
     assert_eq!(next(&[left(1), gone(runs(2))], false, NOW), Next::Stop(1));
-    let told = gone(current(2, State::InFlight, Some(NOW)));
-    assert_eq!(next(&[left(1), told, waiting(3)], true, NOW), Next::Stay);
+    let sent = gone(current(2, State::InFlight, Some(NOW)));
+    assert_eq!(next(&[left(1), sent, waiting(3)], true, NOW), Next::Stay);
     assert_eq!(next(&[gone(left(1)), gone(runs(2))], true, NOW), Next::Stay, "somebody is asked");
 }
 
@@ -156,7 +160,7 @@ fn the_last_step_hands_on_when_a_later_route_comes_back() {
     steps[1].is_there = true;
     assert_eq!(next(&steps, true, NOW), escalate(0, 1, Why::TimeOut));
     steps[0].state = State::InFlight;
-    assert_eq!(next(&steps, true, NOW), Next::Stay, "it is waited for");
+    assert_eq!(next(&steps, true, NOW), Next::Stay, "its answer is awaited");
 }
 
 #[test]
@@ -165,7 +169,7 @@ fn a_clock_that_was_set_back_leaves_no_more_than_the_limit() {
     assert_eq!(next(&steps, true, NOW - Duration::from_secs(86_400)), Next::Run(0));
 }
 
-/// The order of the list means nothing: rows come in the order of their routes' names.
+/// The list's order does not matter: rows come in the order of their routes' names.
 #[test]
 fn the_order_is_the_one_that_was_configured() {
     let steps = [waiting(3), current(1, State::Parked, None), waiting(2)];
@@ -229,14 +233,14 @@ impl Model {
                 due.into_iter().for_each(|seen| seen.state = State::InFlight);
             }
             Event::Answer(state) => {
-                let told = self.steps.iter_mut().filter(|seen| seen.state == State::InFlight);
-                told.for_each(|seen| seen.state = state);
+                let sent = self.steps.iter_mut().filter(|seen| seen.state == State::InFlight);
+                sent.for_each(|seen| seen.state = state);
             }
             Event::Confirm(at) => {
                 let open = self.steps.get_mut(at).filter(|seen| !seen.state.is_final());
                 open.into_iter().for_each(|seen| (seen.state, seen.waits) = (State::Acknowledged, false));
             }
-            // A row that cannot be believed is none of the steps.
+            // A row that is not trusted is not a step.
             Event::Damage(at) => {
                 if self.steps.len() > 1 && self.steps.get(at).is_some_and(|s| s.state != State::InFlight) {
                     self.steps.remove(at);
@@ -277,7 +281,8 @@ impl Model {
         }
     }
 
-    /// P10: of all steps one may be sent or is under way, and a chain with an acknowledgement has nothing to send.
+    /// P10: at most one of all steps may be sent or is in flight, and a chain with an acknowledgement has nothing to
+    /// send.
     fn complaint(&self) -> Option<String> {
         let current = self.steps.iter().filter(|seen| seen.is_current()).count();
         let is_taken = self.steps.iter().any(|seen| seen.state == State::Acknowledged);
@@ -285,7 +290,7 @@ impl Model {
         match current {
             0 => None,
             1 if !is_taken || self.steps.iter().any(is_under_way) => None,
-            _ => Some(format!("{current} steps may be told: {:?}", self.steps)),
+            _ => Some(format!("{current} steps may be sent: {:?}", self.steps)),
         }
     }
 }
@@ -300,7 +305,7 @@ fn run(count: u32, events: &[Event], decide: Decide) -> Result<Model, String> {
             matches!(next, Next::Escalate { .. } | Next::Exhaust(..) | Next::Run(_)) && !model.may_go;
         let before = under_way(&model);
         if leads_nowhere(&model.steps, next) {
-            return Err(format!("{next:?} after {event:?}: nobody can be told there"));
+            return Err(format!("{next:?} after {event:?}: it has no route"));
         }
         model.apply(next);
         if held_back || under_way(&model) != before {
@@ -311,24 +316,24 @@ fn run(count: u32, events: &[Event], decide: Decide) -> Result<Model, String> {
         }
         let after = decide(&model.steps, model.may_go, model.now);
         if after != Next::Stay {
-            return Err(format!("{after:?} at once behind {next:?}: one look is not enough"));
+            return Err(format!("{after:?} at once behind {next:?}: one pass is not enough"));
         }
     }
     Ok(model)
 }
 
-/// Where another step could be told.
+/// Whether the next step has no route although another step has one.
 fn leads_nowhere(steps: &[Seen], next: Next) -> bool {
     let Next::Escalate { from, to, .. } = next else { return false };
     !steps[to].is_there && (from.is_some() || steps.iter().any(|seen| seen.waits && seen.is_there))
 }
 
 fn under_way(model: &Model) -> Vec<u32> {
-    let told = model.steps.iter().filter(|seen| seen.state == State::InFlight);
-    told.map(|seen| seen.step.link.step).collect()
+    let sent = model.steps.iter().filter(|seen| seen.state == State::InFlight);
+    sent.map(|seen| seen.step.link.step).collect()
 }
 
-/// Forgets that an attempt may be under way.
+/// Ignores that an attempt may be in flight.
 fn hasty(steps: &[Seen], may_go: bool, now: Timestamp) -> Next {
     let blind = |seen: &Seen| match seen.state {
         State::InFlight => Seen { state: State::Pending, ..*seen },
@@ -337,12 +342,12 @@ fn hasty(steps: &[Seen], may_go: bool, now: Timestamp) -> Next {
     next(&steps.iter().map(blind).collect::<Vec<_>>(), may_go, now)
 }
 
-/// Goes on while the mark is held.
+/// Continues while the mark is held.
 fn restless(steps: &[Seen], _may_go: bool, now: Timestamp) -> Next {
     next(steps, true, now)
 }
 
-/// Does not see that a step was acknowledged.
+/// Ignores that a step was acknowledged.
 fn deaf(steps: &[Seen], may_go: bool, now: Timestamp) -> Next {
     let blind = |seen: &Seen| match seen.state {
         State::Acknowledged => Seen { state: State::Cancelled, ..*seen },
@@ -351,7 +356,7 @@ fn deaf(steps: &[Seen], may_go: bool, now: Timestamp) -> Next {
     next(&steps.iter().map(blind).collect::<Vec<_>>(), may_go, now)
 }
 
-/// Does not know which routes are there.
+/// Ignores which routes are configured.
 fn lost(steps: &[Seen], may_go: bool, now: Timestamp) -> Next {
     let blind = |seen: &Seen| Seen { is_there: true, ..*seen };
     next(&steps.iter().map(blind).collect::<Vec<_>>(), may_go, now)
@@ -383,7 +388,7 @@ proptest! {
         }
     }
 
-    /// No mark is lost: whatever has happened, once it may go, either a step is told, or was acknowledged, or all have
+    /// No mark is lost: in the end, once it may be sent, either a step is sent, or one was acknowledged, or all have
     /// ended; and with time alone the chain comes to its last step.
     #[test]
     fn a_chain_goes_on_to_its_end(count in 1..5_u32, events in prop::collection::vec(any_event(), 0..60)) {
@@ -397,8 +402,8 @@ proptest! {
         let has_ended = model.steps.iter().all(|seen| seen.state.is_final());
         let exhausted = model.current().is_some_and(|seen| seen.step.exhausted_at.is_some());
         prop_assert!(has_ended || exhausted, "{:?}", model.steps);
-        let can_be_told = |seen: &Seen| seen.is_there && (seen.waits || seen.is_current());
-        let is_told = model.current().is_none_or(|seen| seen.is_there);
-        prop_assert!(is_told || !model.steps.iter().any(can_be_told), "{:?}", model.steps);
+        let can_be_sent = |seen: &Seen| seen.is_there && (seen.waits || seen.is_current());
+        let is_sent = model.current().is_none_or(|seen| seen.is_there);
+        prop_assert!(is_sent || !model.steps.iter().any(can_be_sent), "{:?}", model.steps);
     }
 }

@@ -1,8 +1,8 @@
 //! Whether some text matches two patterns. Pure.
 
-/// Whether there is a text that both match, worked out from the ends of both.
+/// Whether a text matches both, computed from the ends of both.
 pub(super) fn overlap(one: &[u8], other: &[u8]) -> bool {
-    // Whether what is left of `one`, nothing at first, and `other` from each place on have a text in common.
+    // For each place of `other`: whether its rest and the rest of `one` (nothing at first) have a common text.
     let mut below: Vec<bool> = (0..=other.len()).map(|from| other[from..].iter().all(is_star)).collect();
     for mine in one.iter().rev() {
         let mut row = vec![is_star(mine) && below[other.len()]; other.len() + 1];
@@ -48,7 +48,7 @@ mod tests {
         }
     }
 
-    /// Every text of `a` and `b` up to this length; a common text of patterns of 4 needs no more than their letters.
+    /// Every text of `a` and `b` up to this length; patterns of 4 need no other letters for a common text.
     fn texts() -> Vec<String> {
         let mut all = vec![String::new()];
         let mut from = 0;
@@ -62,7 +62,7 @@ mod tests {
     }
 
     proptest! {
-        /// Against all texts there are. The broken variant, which compares one pattern with the other as a text, is wrong
+        /// Compared with all texts. The broken variant, which compares one pattern with the other as a text, fails
         /// somewhere (see below).
         #[test]
         fn it_is_as_trying_every_text(one in "[ab*?]{0,4}", other in "[ab*?]{0,4}") {
@@ -71,7 +71,7 @@ mod tests {
             prop_assert_eq!(overlap(one.as_bytes(), other.as_bytes()), found);
         }
 
-        /// What is matched by both is always seen, whatever its length.
+        /// A common match of any length is found.
         #[test]
         fn two_patterns_of_one_name_overlap(
             name in "[a-c0-2.-]{1,40}",

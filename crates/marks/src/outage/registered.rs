@@ -1,4 +1,4 @@
-//! What the register tells of outages: which have a mark, what these take in, and what of it is past.
+//! The outages in the register: which have a mark, what these take in, and what of it is past.
 
 use std::collections::BTreeMap;
 use std::time::Duration;
@@ -12,26 +12,26 @@ use crate::register::{Entries, Entry, KEPT, Key, MarkEntry, SETTLED_MAX};
 use crate::rule::Rule;
 use crate::time::{CLOCK_SKEW, Timestamp};
 
-/// The marks that the register tells of, and the fencings that these have taken in.
+/// The marks of the register, and the fencings that they have taken in.
 #[derive(Debug)]
 pub struct Registered<'e> {
     entries: &'e Entries,
-    /// What is said of a later time counts for nothing.
+    /// Entries with a later time do not count.
     latest: Timestamp,
     taken_in: BTreeMap<FencingId, (MarkId, Rule)>,
 }
 
 impl<'e> Registered<'e> {
-    /// What an alerter that knows the register and these fencings makes of the fencings of both. One that joins an outage is a
-    /// record of it for the next one, as in the intake.
+    /// What an alerter with this register and these fencings makes of all fencings. A fencing that joins an outage counts
+    /// as its record for the next one, as in the intake.
     pub fn of(
         entries: &'e Entries,
         fencings: impl IntoIterator<Item = &'e Fencing>,
         coalesce: Duration,
         now: Timestamp,
     ) -> Self {
-        let mut told = Self { entries, latest: now + CLOCK_SKEW, taken_in: BTreeMap::new() };
-        let mut outages = told.outages();
+        let mut registered = Self { entries, latest: now + CLOCK_SKEW, taken_in: BTreeMap::new() };
+        let mut outages = registered.outages();
         let standing = entries.sound.values().filter_map(Entry::fencing);
         let mut all: Vec<&Fencing> = fencings.into_iter().chain(standing).collect();
         all.sort_by_key(|fencing| (fencing.asked_at, fencing.id));
@@ -39,11 +39,11 @@ impl<'e> Registered<'e> {
         for fencing in all {
             let Some(of_host) = outages.get_mut(&fencing.node) else { continue };
             if let Some((mark, rule)) = taken_in(fencing, of_host, reach) {
-                told.taken_in.insert(fencing.id, (mark, rule));
+                registered.taken_in.insert(fencing.id, (mark, rule));
                 of_host.iter_mut().filter(|outage| outage.mark == mark).for_each(|o| o.add(fencing));
             }
         }
-        told
+        registered
     }
 
     /// Whether a mark has ended.
@@ -91,14 +91,14 @@ impl<'e> Registered<'e> {
             incarnations: incarnation.iter().cloned().collect(),
             returned_at,
             settled,
-            // A doubtful mark stands in no register.
+            // A doubtful mark is in no register.
             is_proven: true,
         }
     }
 }
 
 impl Outage {
-    /// Takes a further fencing in.
+    /// Adds a further fencing.
     fn add(&mut self, fencing: &Fencing) {
         self.newest = self.newest.max(fencing.asked_at);
         let known = &mut self.incarnations;
@@ -108,34 +108,34 @@ impl Outage {
     }
 }
 
-/// The mark that takes a fencing in, of the outages of its host, oldest first; else it makes one of its own.
+/// The mark that takes a fencing in, from its host's outages, oldest first; `None` if it makes one of its own.
 pub fn taken_in(fencing: &Fencing, outages: &[Outage], reach: Reach) -> Option<(MarkId, Rule)> {
     let joined = of_fencing(fencing, outages, reach)?;
     (!is_over(joined.outage, fencing.asked_at, reach)).then_some((joined.outage.mark, joined.rule))
 }
 
-/// Whether another alerter made a mark of the same outage: the same connection of the same host, at about the same time. Far
-/// apart, they are two outages, the connection between which was forgotten; and so they are where one alerter made both.
+/// Whether another alerter made a mark of the same outage: the same connection of the same host, at about the same time.
+/// Far apart they are two outages, and the connection between was lost; so they are if one alerter made both.
 pub fn is_twice(row: &MarkRow, other: &MarkEntry, coalesce: Duration) -> bool {
     let same_connection = row.incarnation.is_some() && row.incarnation == other.incarnation;
     let is_near = row.failure_time.distance(other.mark.failure_time) <= coalesce;
     row.node == other.mark.node && same_connection && is_near && row.made_by != other.made_by
 }
 
-/// What is known of a fencing's place in the register.
+/// What the register says of a fencing.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Traces {
-    /// It stands there, and was not lost from it: whoever told of it would have left a trace beside it.
+    /// It is there now, and was not lost and restored: an alerter that sent it would have left a trace beside it.
     pub registered: bool,
-    /// It stood there.
+    /// It was there.
     pub published: bool,
     /// The register says, or said, that its mark has ended.
     pub ended: bool,
 }
 
 impl Traces {
-    /// Whether it is known that an alerter had it. Age alone ends nothing: what never stood in the register is still to be
-    /// notified.
+    /// Whether it is certain that an alerter had it. Age alone ends nothing: a fencing that was never in the register
+    /// still has to be sent.
     pub fn are_past(self, asked_at: Timestamp, forgotten: Timestamp) -> bool {
         let is_cleared = asked_at < forgotten;
         let has_left = self.published && is_cleared && !self.registered;
@@ -143,8 +143,8 @@ impl Traces {
     }
 }
 
-/// What had ended before this has left the register: by its age, or since so many have ended since then. Nobody can make what
-/// happened within the horizon look as if it had.
+/// Ends before this time have left the register, by age or because so many came since. Nobody can make an event within
+/// the horizon seem to have left.
 pub fn forgotten(found: &Entries, horizon: Duration, now: Timestamp) -> Timestamp {
     let ends = found.sound.values().filter_map(|entry| match entry {
         Entry::Settled(end) => Some(end.at),

@@ -1,5 +1,5 @@
-//! Stories of one host: it fails, is fenced, comes back and fails again, on controllers whose clocks differ; what is known of it
-//! arrives in any order.
+//! Stories of one host: it fails, is fenced, comes back and fails again, on controllers with differing clocks; the
+//! records arrive in any order.
 
 use crate::fencing::Origin;
 use crate::host::HostName;
@@ -12,8 +12,8 @@ const REACH: Reach = Reach { coalesce: Duration::from_secs(180), alone: false };
 /// By the true clock, seconds.
 const BEGIN: i64 = 1_000_000;
 
-/// One outage: how long the host had been connected, and how long it was down, in seconds; who connected it; who recorded it,
-/// and whether `off` was run again.
+/// One outage: how long the host had been connected, and how long it was down, in seconds; which controller connected it;
+/// which recorded it, and whether `off` was run again.
 #[derive(Clone, Debug)]
 struct Failure {
     up: i64,
@@ -25,14 +25,14 @@ struct Failure {
 
 #[derive(Clone, Debug)]
 struct Story {
-    /// By how many seconds the clocks of three controllers are wrong; the first is where the alerter runs.
+    /// The errors of three controllers' clocks, in seconds; the alerter runs on the first.
     skews: [i64; 3],
     failures: Vec<Failure>,
     /// The order in which records arrive.
     order: Vec<u32>,
 }
 
-/// What is written down of it, each with the number of its outage.
+/// The records, each with the number of its outage.
 #[derive(Clone, Debug)]
 enum Record {
     Fencing(usize, Fencing),
@@ -51,9 +51,9 @@ fn failure(least: i64) -> impl Strategy<Value = Failure> {
     )
 }
 
-/// Of at least so many failures.
+/// A story of at least this many failures.
 fn story(least: i64, failures: usize) -> impl Strategy<Value = Story> {
-    // What two records of one outage say is up to 10 s apart by a true clock.
+    // Two records of one outage are up to 10 s apart by a true clock.
     let skews = [-55..=55_i64, -55..=55, -55..=55];
     let failures = prop::collection::vec(failure(least), failures..5);
     let order = prop::collection::vec(any::<u32>(), 32);
@@ -83,7 +83,7 @@ impl Story {
         Connection { since: incarnation.connected_at().unwrap(), incarnation, was_seen: false }
     }
 
-    /// All that were ever made; where the alerter was there, it saw them appear within two seconds.
+    /// All that were ever made; an alerter that ran then saw them appear within two seconds.
     fn connections(&self, was_seen: bool) -> Vec<Connection> {
         let own = |number: usize| self.by(0, self.spans()[number].0 + 2);
         let seen = |number: usize, known: Connection| match was_seen {
@@ -135,7 +135,7 @@ impl Story {
         keyed.into_iter().map(|(_, record)| record).collect()
     }
 
-    /// The outages that are made of all records of `fence_mark`, as the register brings them, each with the numbers of the outages
+    /// The outages made of all records of `fence_mark`, in the register's order, each with the numbers of the outages
     /// whose records it took in.
     fn fold(&self) -> Vec<(Outage, Vec<usize>)> {
         let records = (0..self.failures.len()).flat_map(|number| self.fencings(number)).collect();
@@ -175,8 +175,8 @@ impl Story {
         outage
     }
 
-    /// The host is back from its last outage, which nobody recorded; Pacemaker has forgotten the connections that the others ended.
-    /// By which rules its sightings are swallowed; None where the cluster did not note the others' returns.
+    /// The host is back from its last outage, which nothing recorded; Pacemaker has lost the connections that the others
+    /// ended. The rules that swallow its sightings; `None` if the cluster did not note the others' returns.
     fn swallowed(&self) -> Option<Vec<Rule>> {
         let last = self.failures.len() - 2;
         let forgotten = |(number, outage): (usize, Outage)| {
@@ -201,7 +201,7 @@ impl Story {
         Some(sightings.filter_map(|sighting| of(&sighting).map(|joined| joined.rule)).collect())
     }
 
-    /// Of each mark, the numbers of the outages by whose sightings it was proven.
+    /// For each mark, the numbers of the outages whose sightings proved it.
     fn proven(&self, was_seen: bool) -> Vec<(Vec<usize>, Vec<usize>)> {
         let made = self.fold();
         let outages: Vec<Outage> = made.iter().map(|(outage, _)| outage.clone()).collect();
@@ -225,8 +225,8 @@ impl Story {
 proptest! {
     #![proptest_config(ProptestConfig::with_cases(2000))]
 
-    /// B3, B6: whatever the clocks say and whatever comes first, records of two connections are never one outage, so no failure after
-    /// a return is swallowed.
+    /// B3, B6: whatever the clocks and the order are, records of two connections are never one outage, so no failure
+    /// after a return is swallowed.
     #[test]
     fn no_outage_with_a_connection_of_its_own_is_swallowed(story in story(15, 1)) {
         for (outage, numbers) in story.fold() {
@@ -234,8 +234,8 @@ proptest! {
         }
     }
 
-    /// B3: clocks that differ by up to 120 s, hosts that fail as often as hosts can: where the alerter saw the connections appear,
-    /// each mark gets its proof, and by its own sightings alone.
+    /// B3: clocks that differ by up to 120 s, and hosts that fail as often as hosts can. If the alerter saw the
+    /// connections appear, its own sightings prove each mark, and no others.
     #[test]
     fn a_mark_gets_its_proof_from_an_alerter_that_was_there(story in story(15, 1)) {
         let proven = story.proven(true);
@@ -248,7 +248,7 @@ proptest! {
         }
     }
 
-    /// Where the alerter saw the connections appear, no failure counts for a part of another one that was over.
+    /// If the alerter saw the connections appear, no failure counts as a part of an outage that was over.
     #[test]
     fn a_failure_that_nobody_recorded_is_not_swallowed(story in story(15, 3)) {
         let swallowed = story.swallowed();
@@ -256,7 +256,7 @@ proptest! {
         prop_assert_eq!(swallowed.unwrap_or_default(), Vec::new());
     }
 
-    /// The same where it was not there, of a host that is up and down for longer than clocks may differ.
+    /// The same if it did not, for a host that is up and down for longer than clocks may differ.
     #[test]
     fn a_mark_gets_its_proof_from_an_alerter_that_comes_later(story in story(150, 1)) {
         let proven = story.proven(false);

@@ -1,11 +1,11 @@
-//! Text in the alphabet that every register keeps as it is: `a-z 0-9 . : ; _ -`.
+//! Text in the alphabet that every register stores unchanged: `a-z 0-9 . : ; _ -`.
 //!
 //! attrd compares values without regard to case, changes control characters and refuses what is not ASCII; so everything
 //! but small letters, digits, dot and dash is written as `_` and two hexadecimal digits for each byte.
 
 use std::fmt::Write;
 
-/// Longer fields are nobody's host name, controller or domain.
+/// No host name, controller or domain is longer.
 const FIELD_MAX: usize = 1024;
 
 /// A text in the alphabet, without `:` and `;`, which separate.
@@ -21,7 +21,8 @@ pub(super) fn escape(text: &str) -> String {
     out
 }
 
-/// The text of [`escape`]; `None` for anything that it would not have written, for control characters, and for too much.
+/// The text of [`escape`]; `None` for anything that it would not have written, for control characters, and for a text
+/// that is too long.
 pub(super) fn unescape(text: &str) -> Option<String> {
     let mut bytes = Vec::new();
     let mut rest = text;
@@ -38,7 +39,7 @@ pub(super) fn unescape(text: &str) -> Option<String> {
     (fits && escape(&plain) == text).then_some(plain)
 }
 
-/// A text that may be absent: nothing, or a colon and the text.
+/// An optional text: nothing, or a colon and the text.
 pub(super) fn escape_maybe(text: Option<&str>) -> String {
     text.map_or_else(String::new, |text| format!(":{}", escape(text)))
 }

@@ -1,4 +1,4 @@
-//! What stands in the register: sound entries, and apart from them what cannot be used.
+//! The register's content: sound entries, and separately those that cannot be used.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt;
@@ -6,68 +6,69 @@ use std::fmt;
 use super::entry::{Entry, ValueError};
 use super::key::Key;
 
-/// Keys of strangers are shown up to here.
+/// How much of a foreign key is shown.
 const SHOWN: usize = 64;
 
-/// Everything that was read. What is odd about one entry never hides another.
+/// Everything that was read. A bad entry never hides another.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Entries {
     /// Sound entries by their key.
     pub sound: BTreeMap<Key, Entry>,
-    /// Those that are the word of root on the controller that they name: a fencing by its own fence agent, all else by an alerter.
+    /// The entries that root wrote on the controller that they name: a fencing by its fence agent, everything else by an
+    /// alerter.
     pub sealed: BTreeSet<Key>,
-    /// Those that anybody in `haclient` may have written, and that count for nothing that ends, releases or cancels.
+    /// The entries that anybody in `haclient` may have written: they end, release and cancel nothing.
     pub unsealed: BTreeMap<Key, Unsealed>,
-    /// What stands there is not all: this controller lacks pages that another one has seen.
+    /// The content is not complete: this controller lacks pages that another one has seen.
     pub is_partial: bool,
-    /// Entries that are not used, in the order in which they were read.
+    /// Unused entries, in the order in which they were read.
     pub apart: Vec<Apart>,
 }
 
 /// Why an entry without a seal does not count.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Unsealed {
-    /// Whoever is said to have written it then has sealed what it wrote, and does not say it.
+    /// Its supposed writer sealed what it wrote at that time, and did not write this.
     Forged,
-    /// It may be of a controller without a key, or with another one.
+    /// It may be from a controller without a key, or with another one.
     Unknown,
 }
 
-/// What stands behind an entry.
+/// The trust in an entry.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Seal {
-    /// Root on the controller that it names.
+    /// Root wrote it on the controller that it names.
     Own,
-    /// Root on another one, who read it there; or nobody, where nobody has a key yet.
+    /// Root on another controller read it there; or no controller has a key yet.
     Passed,
-    /// Nobody.
+    /// Nothing confirms it.
     Missing(Unsealed),
 }
 
-/// An entry that is not used.
+/// An unused entry.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Apart {
-    /// Its key, as far as it is safe to print.
+    /// Its key, the part that is safe to print.
     pub key: String,
-    /// Why.
+    /// The reason.
     pub why: Why,
 }
 
 /// Why an entry is not used.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Why {
-    /// A key of another release, or of somebody else.
+    /// The key of another release, or foreign.
     Key,
-    /// A value of another release.
+    /// The value of another release.
     Version,
-    /// A value that none of us wrote.
+    /// A value that none of our programs wrote.
     Malformed,
     /// A second value under a key.
     Second,
 }
 
 impl Apart {
-    /// What stands under this key, which anybody may have chosen.
+    /// The value under this key, which anybody may have chosen.
     pub fn new(key: &str, why: Why) -> Self {
         Self { key: key.chars().filter(char::is_ascii_graphic).take(SHOWN).collect(), why }
     }
@@ -85,16 +86,16 @@ impl From<ValueError> for Why {
 impl fmt::Display for Why {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(match self {
-            Self::Key => "no release of ours knows its key",
-            Self::Version => "another release wrote its value",
-            Self::Malformed => "none of us wrote its value",
-            Self::Second => "there is another value under its key",
+            Self::Key => "its key is unknown",
+            Self::Version => "its value is of another release",
+            Self::Malformed => "its value is malformed",
+            Self::Second => "there are two values under its key",
         })
     }
 }
 
 impl Seal {
-    /// The better, the less.
+    /// The lower, the better.
     fn level(self) -> u8 {
         match self {
             Self::Own => 0,
@@ -105,7 +106,7 @@ impl Seal {
 }
 
 impl Entries {
-    /// Takes one entry in. An empty value is one that was deleted.
+    /// Adds one entry. An empty value is a deleted one.
     pub fn take(&mut self, key: &str, value: &str) {
         if value.is_empty() {
             return;
@@ -116,8 +117,8 @@ impl Entries {
         }
     }
 
-    /// Takes in an entry that stands in several places. The better seal counts; of two with the same one the entry that is earlier, so that
-    /// it does not matter which is read first.
+    /// Adds an entry that is in several places. The better seal counts; with equal seals the earlier entry, so that the
+    /// order of reading does not matter.
     pub(super) fn unite(&mut self, entry: Entry, seal: Seal) {
         let key = entry.key();
         let known = self.sound.get(&key).map(|known| (self.seal_of(&key).level(), known.rank()));
@@ -141,7 +142,7 @@ impl Entries {
         }
     }
 
-    /// Without what no key has sealed, but for fencings and marks: these say that nobody has been told yet.
+    /// Without entries that no key sealed, except fencings and marks: these can only cause a mark to be sent.
     #[must_use]
     pub fn believed(mut self) -> Self {
         let unsealed = &self.unsealed;

@@ -1,4 +1,4 @@
-//! One entry of the register: a key that says what it is, and a value that holds all of it.
+//! One entry of the register: a key that identifies it, and a value with all of it.
 
 use super::key::Key;
 use super::notes::{Acknowledgement, Decision, Ending, MarkEntry, Returned, Settled, Watermark};
@@ -12,9 +12,9 @@ const VERSION: &str = "1";
 /// One entry.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Entry {
-    /// A fencing, with all that its journal knows of it.
+    /// A fencing, with all data of its journal.
     Fencing(Fencing),
-    /// A fencing that stood in a register before: whoever told of it may have been lost with what stood beside it.
+    /// A fencing that was in a register before: its sender may have been lost with the entries beside it.
     Again(Fencing),
     /// A mark.
     Mark(MarkEntry),
@@ -32,12 +32,12 @@ pub enum Entry {
     Watermark(Watermark),
 }
 
-/// What the value under its key means for an entry that is to be published.
+/// What the present value under its key means for an entry that is to be published.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Held {
     /// Nothing is there.
     Absent,
-    /// It is there, or somebody else's word on the same matter, which counts as well.
+    /// It is there, or another alerter's entry on the same matter, which counts as well.
     Counts,
     /// Something else is there.
     Other,
@@ -49,7 +49,7 @@ pub enum ValueError {
     /// Another release wrote it.
     #[error("its version is unknown")]
     Version,
-    /// Nobody of us wrote it so.
+    /// None of our programs wrote it so.
     #[error("it is malformed")]
     Malformed,
 }
@@ -70,7 +70,7 @@ impl Entry {
         }
     }
 
-    /// The fencing that it is, whether it stood in a register before or not.
+    /// The fencing, whether it was in a register before or not.
     pub fn fencing(&self) -> Option<&Fencing> {
         match self {
             Self::Fencing(fencing) | Self::Again(fencing) => Some(fencing),
@@ -78,7 +78,7 @@ impl Entry {
         }
     }
 
-    /// The controller that is said to have written it, where it names one.
+    /// The controller that it names as its writer, if any.
     pub fn by(&self) -> Option<&str> {
         match self {
             Self::Fencing(it) | Self::Again(it) => Some(&it.seen_by),
@@ -91,7 +91,7 @@ impl Entry {
         }
     }
 
-    /// The first of what several say of one matter: by the time, then by the text.
+    /// Orders several entries on one matter: by time, then by text.
     pub(super) fn rank(&self) -> (Timestamp, String) {
         let at = match self {
             Self::Fencing(it) | Self::Again(it) => it.committed_at,
@@ -121,7 +121,7 @@ impl Entry {
         format!("{VERSION};{fields}")
     }
 
-    /// Reads a value back. It may come from anybody who can write the register.
+    /// Reads a value back. Anybody who can write the register may have written it.
     ///
     /// # Errors
     /// [`ValueError`] for everything that [`Entry::value`] would not have written.
@@ -130,7 +130,7 @@ impl Entry {
         if version != VERSION {
             return Err(ValueError::Version);
         }
-        // Numbers can be written in several ways; what is kept is compared as text.
+        // A number has several spellings; stored values are compared as text.
         let entry = Self::of_fields(key, rest).filter(|entry| entry.value() == value);
         entry.ok_or(ValueError::Malformed)
     }
@@ -151,10 +151,10 @@ impl Entry {
         })
     }
 
-    /// Compares it with the value that was read under its key; an empty one is none.
+    /// Compares it with the value that was read under its key; an empty one counts as missing.
     ///
-    /// A fencing or a decision has an id of its own, which nobody else writes. What two alerters say of one mark,
-    /// or two operators of the end of one decision, may differ in time and name; the first word stands.
+    /// A fencing or a decision has an id of its own, which no other writer uses. Two alerters' entries on one mark, or
+    /// two operators' on the end of one decision, may differ in time and name; the first one stays.
     pub fn held(&self, value: &str) -> Held {
         let own_id = matches!(self, Self::Fencing(_) | Self::Again(_) | Self::Decision(_));
         match value {
@@ -165,7 +165,7 @@ impl Entry {
         }
     }
 
-    /// Whether key and value read back as what they are; a text with control characters, or one too long, does not.
+    /// Whether key and value read back the same; a text that is too long or has control characters does not.
     pub fn is_fit(&self) -> bool {
         let key = self.key();
         Key::parse(&key.to_string()).as_ref() == Some(&key)

@@ -1,20 +1,20 @@
-//! Where etcd is, what this cluster's entries stand under there, and who we are to it.
+//! The address of etcd, this cluster's prefix there, and our credentials.
 
 use std::fmt;
 use std::path::PathBuf;
 
-/// What `[store.etcd]` says.
+/// The settings of `[store.etcd]`.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Etcd {
     /// Its members, `https://HOST:PORT` each. One that answers is enough.
     pub endpoints: Vec<String>,
-    /// Certificates that are trusted instead of the system's.
+    /// Trusted CAs instead of the system's.
     pub ca: Option<PathBuf>,
-    /// The certificate that it knows us by, and its key.
+    /// Our certificate and its key.
     pub identity: Option<(PathBuf, PathBuf)>,
-    /// The user that it knows us by.
+    /// Our user.
     pub login: Option<Login>,
-    /// Before each key of this cluster; ends with a slash.
+    /// The prefix of this cluster's keys; ends with a slash.
     pub prefix: String,
 }
 

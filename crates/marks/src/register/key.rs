@@ -1,22 +1,22 @@
-//! The key of an entry: what it is about, in the register's alphabet.
+//! The key of an entry: what it concerns, in the register's alphabet.
 
 use std::fmt;
 
 use super::code::{escape, unescape};
 use crate::id::{FencingId, MarkId, NoteId};
 
-/// Behind the key of a decision: that of its end.
+/// The suffix of a decision's key for its end.
 const END: &str = ".end";
-/// Behind the key of a fencing that stood in a register before.
+/// The suffix of a fencing's key if it was in a register before.
 const AGAIN: &str = ".again";
 
-/// What an entry is about. Every record has a key of its own, so that no two writers ever write the same one; where two
-/// alerters say the same of a mark, either word will do.
+/// What an entry concerns. Every record has a key of its own, so that no two writers write the same one. If two alerters
+/// write the same of a mark, either entry will do.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum Key {
     /// `f.<fencing>`: a fencing.
     Fencing(FencingId),
-    /// `f.<fencing>.again`: a fencing that stood in a register before, which was lost with what became of it.
+    /// `f.<fencing>.again`: a fencing that was in a register before, which was lost with the entries beside it.
     Again(FencingId),
     /// `m.<mark>`: a mark.
     Mark(MarkId),
@@ -35,7 +35,7 @@ pub enum Key {
 }
 
 impl Key {
-    /// Reads a key; `None` for what this release does not know.
+    /// Reads a key; `None` if this release does not know it.
     pub fn parse(text: &str) -> Option<Self> {
         let (kind, rest) = text.split_once('.')?;
         let key = match kind {
@@ -57,11 +57,11 @@ impl Key {
             "w" => Self::Watermark(NoteId::parse(rest).ok()?),
             _ => return None,
         };
-        // A UUID can be written in several ways; only one of them is a key.
+        // A UUID has several spellings; only one of them is a key.
         (key.to_string() == text).then_some(key)
     }
 
-    /// The mark that it is about, as far as the key alone says so.
+    /// The mark that it concerns, if the key alone shows it.
     pub fn mark(&self) -> Option<MarkId> {
         match self {
             Self::Mark(id) | Self::Acknowledged(id, _) | Self::Settled(id) | Self::Returned(id) => Some(*id),

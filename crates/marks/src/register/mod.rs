@@ -1,5 +1,5 @@
-//! The register: the cluster-wide set of entries in Pacemaker's own replicated state or in etcd, by which another controller finds
-//! what this one knows. An entry is written once; the state is the union of all.
+//! The register: the cluster-wide set of entries in Pacemaker's own replicated state or in etcd, from which one
+//! controller knows what another knows. An entry is written once; the state is the union of all.
 
 mod code;
 mod entries;
@@ -24,9 +24,9 @@ pub use notes::{
 pub use seal::SealKeys;
 pub use union::{Trust, plain_until, united};
 
-/// How long a settled mark stays, and a decision that has ended: longer than anybody asks about it, and much longer than the horizon.
+/// How long settled marks and ended decisions stay: longer than any query, and much longer than the horizon.
 pub const KEPT: Duration = Duration::from_secs(7 * 86_400);
-/// At most so many settled marks stay, and so many ended decisions, so that the register stays small.
+/// The most settled marks, and the most ended decisions, that stay: the register stays small.
 pub const SETTLED_MAX: usize = 1000;
 
 /// Where the register is kept. A closed set.
@@ -37,14 +37,14 @@ pub enum Register {
     Attrd,
     /// In the CIB: on the disk of every controller.
     Cib,
-    /// In etcd: on the disk of each of its members, whatever becomes of the cluster.
+    /// In etcd: on the disk of each of its members, independent of the cluster.
     Etcd,
     /// Nowhere: one controller alone.
     None,
 }
 
 impl Register {
-    /// Those that keep anything.
+    /// The registers that store anything.
     pub const KEPT: [Self; 3] = [Self::Attrd, Self::Cib, Self::Etcd];
 
     /// Its word in the configuration.

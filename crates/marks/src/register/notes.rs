@@ -1,4 +1,4 @@
-//! What the alerter writes into the register beside fencings: marks, what became of them, and operators' decisions.
+//! The alerter's entries in the register beside fencings: marks, their ends, and operators' decisions.
 
 use std::fmt;
 
@@ -8,14 +8,14 @@ use crate::id::{MarkId, NoteId};
 use crate::mark::{Doubt, Mark, MarkRow, Settlement, Source, Standing};
 use crate::time::Timestamp;
 
-/// `m.<mark>`: a mark, with everything that is told of it and what another alerter needs to know its outage again.
+/// `m.<mark>`: a mark, with everything that is sent of it and what another alerter needs to recognise its outage.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct MarkEntry {
-    /// What is told.
+    /// What is sent.
     pub mark: Mark,
-    /// What it was made of.
+    /// Its origin.
     pub source: Source,
-    /// The connection that ended with the outage, where it is known.
+    /// The connection that ended with the outage, if known.
     pub incarnation: Option<Incarnation>,
     /// The controller whose alerter made it.
     pub made_by: String,
@@ -24,10 +24,10 @@ pub struct MarkEntry {
 }
 
 impl MarkEntry {
-    /// What the register says of a mark, once it is known under which name it is sent.
+    /// The register's entry of a mark, once the mark's name is known.
     pub fn of_row(row: &MarkRow) -> Option<Self> {
         Some(Self {
-            mark: row.told()?,
+            mark: row.to_mark()?,
             source: row.source,
             incarnation: row.incarnation.clone(),
             made_by: row.made_by.clone(),
@@ -35,7 +35,7 @@ impl MarkEntry {
         })
     }
 
-    /// The open mark of which it tells: so far nobody else vouches for it.
+    /// The open mark that it reports: unproven so far.
     pub fn row(&self) -> MarkRow {
         let mark = &self.mark;
         MarkRow {
@@ -65,7 +65,7 @@ pub struct Acknowledgement {
     pub route: String,
     /// When.
     pub at: Timestamp,
-    /// The controller whose alerter had told it.
+    /// The controller whose alerter had sent it.
     pub by: String,
 }
 
@@ -82,23 +82,23 @@ pub struct Settled {
     pub by: String,
 }
 
-/// `r.<mark>`: the host of a mark was seen to be back, so that its next fencing is another outage to every alerter.
+/// `r.<mark>`: the host of a mark was seen to be back, so that every alerter counts its next fencing as another outage.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Returned {
     /// The mark.
     pub mark: MarkId,
-    /// Since when it is back.
+    /// When it came back.
     pub at: Timestamp,
     /// The controller whose alerter saw it.
     pub by: String,
 }
 
-/// `p.<id>`: what an operator decided; it holds on every controller.
+/// `p.<id>`: an operator's decision; it applies on every controller.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Decision {
     /// Its own id.
     pub id: NoteId,
-    /// What was decided, and of what.
+    /// What was decided, and for what.
     pub about: About,
     /// When.
     pub at: Timestamp,
@@ -124,27 +124,27 @@ pub struct Ending {
 /// What an operator can decide for the whole cluster.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum About {
-    /// A held mark may go.
+    /// A held mark may be sent.
     Release(MarkId),
-    /// The marks of a group may go that are held now.
+    /// The marks of a group that are held now may be sent.
     ReleaseGroup(String),
-    /// Nothing of it is told until an operator says so, or until that time.
+    /// Nothing of it is sent until an operator ends this, or until that time.
     Pause {
         /// All groups, or one.
         scope: Scope,
         /// When it ends by itself.
         until: Option<Timestamp>,
     },
-    /// It is worked on, and nothing of it is told meanwhile.
+    /// It is worked on, and nothing of it is sent meanwhile.
     Maintenance {
         /// A group, or one host.
         scope: Scope,
-        /// When it ends by itself, also where nobody ends it.
+        /// When it ends by itself, even if no operator ends it.
         until: Timestamp,
     },
 }
 
-/// What a decision holds for.
+/// What a decision applies to.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum Scope {
     /// Every host.
@@ -176,7 +176,7 @@ impl About {
         kind == RELEASE
     }
 
-    /// What a word means with what follows it; `None` for what no operator can decide.
+    /// The meaning of a word with its subject; `None` for what no operator can decide.
     pub fn of_scope(kind: &str, scope: Scope, until: Option<Timestamp>) -> Option<Self> {
         match (kind, scope, until) {
             (RELEASE_GROUP, Scope::Group(name), None) => Some(Self::ReleaseGroup(name)),
@@ -188,7 +188,7 @@ impl About {
         }
     }
 
-    /// The mark, where it is about one.
+    /// The mark, if it concerns one.
     pub fn mark(&self) -> Option<MarkId> {
         match self {
             Self::Release(mark) => Some(*mark),
@@ -196,7 +196,7 @@ impl About {
         }
     }
 
-    /// What it holds for, where it is not about one mark.
+    /// Its scope, if it concerns more than one mark.
     pub fn scope(&self) -> Option<Scope> {
         match self {
             Self::Release(_) => None,
@@ -205,7 +205,7 @@ impl About {
         }
     }
 
-    /// When it ends by itself, where it does.
+    /// When it ends by itself, if it does.
     pub fn until(&self) -> Option<Timestamp> {
         match self {
             Self::Release(_) | Self::ReleaseGroup(_) => None,
@@ -214,15 +214,14 @@ impl About {
         }
     }
 
-    /// Whether it holds marks back until it ends.
+    /// Whether it holds marks until it ends.
     pub fn holds(&self) -> bool {
         matches!(self, Self::Pause { .. } | Self::Maintenance { .. })
     }
 }
 
 impl Decision {
-    /// When it is over: by itself, or because an operator ended it at that time. The release of a mark has no end but its
-    /// mark's.
+    /// When it ends: by itself, or when an operator ended it. The release of a mark ends only with its mark.
     pub fn over_at(&self, ended: Option<Timestamp>) -> Option<Timestamp> {
         let own = match &self.about {
             About::ReleaseGroup(_) => Some(self.at),
@@ -232,17 +231,17 @@ impl Decision {
     }
 }
 
-/// What holds a mark, for whoever has to say how that ends.
+/// What holds a mark, for texts that say how the hold ends.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Cause {
-    /// Whom it is about: the group of a storm, or what an operator's decision names.
+    /// Its scope: the group of a storm, or the scope of an operator's decision.
     pub scope: Option<Scope>,
     /// The operator's decision.
     pub decision: Option<NoteId>,
 }
 
 impl Scope {
-    /// Its word and the name behind that, as they are kept.
+    /// Its word and its name, as stored.
     pub fn parts(&self) -> (&'static str, &str) {
         match self {
             Self::All => ("all", ""),
@@ -257,13 +256,13 @@ impl Scope {
         format!("{word}:{name}")
     }
 
-    /// Reads that.
+    /// Reads that text.
     pub fn of_text(text: &str) -> Option<Self> {
         let (word, name) = text.split_once(':')?;
         Self::of_parts(word, name)
     }
 
-    /// Reads these.
+    /// Reads word and name.
     pub fn of_parts(word: &str, name: &str) -> Option<Self> {
         match word {
             "all" if name.is_empty() => Some(Self::All),
@@ -273,7 +272,7 @@ impl Scope {
         }
     }
 
-    /// The host, where it is one.
+    /// The host, if it is one.
     pub fn host(&self) -> Option<&HostName> {
         match self {
             Self::Host(host) => Some(host),
@@ -292,13 +291,13 @@ impl fmt::Display for Scope {
     }
 }
 
-/// `w.<id>`: when the alerter first ran in this cluster; what Pacemaker remembers from before is not told.
+/// `w.<id>`: when the alerter first ran in this cluster; older events in Pacemaker's history are not sent.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Watermark {
     /// Its own id.
     pub id: NoteId,
     /// When.
     pub at: Timestamp,
-    /// On which controller.
+    /// The controller.
     pub by: String,
 }

@@ -1,13 +1,15 @@
-//! Pages of the register: what one writer says there, packed into a few keys that are used for ever. Nobody else writes them while it is
-//! there ([`superseded`]), so that no write waits for another controller's, and the state is the union of all pages.
+//! Pages of the register: one writer's entries, packed into a few keys that are used again and again. No other writer
+//! changes them while their writer exists ([`superseded`]), so that no write waits for another controller's. The state is
+//! the union of all pages.
 //!
-//! Page 0 is the head, which gets what is new. What it cannot take any more becomes a page of its own. Whoever reads begins with
-//! the head, whose `last` says how many others there are. So a reader may be in between at any time and misses nothing, as long as
-//! nothing leaves a page that it has moved from within [`MOVED`].
+//! Page 0 is the head, which gets new entries. When it is full, they become a page of their own. A reader begins with the
+//! head, whose `last` is the number of the last page. So a reader misses nothing at any time, as long as no entry leaves
+//! its old page within [`MOVED`].
 //!
-//! A controller that has joined may have got some pages and not others: attrd hands on what it knows only where nobody else joins at
-//! that moment (seen on 2.1.5: two controllers booted together, and one stayed without all that the third knew). So a head says
-//! which other heads its writer had seen. Who lacks one of these does not know everything, and must not go by what is not there.
+//! A controller that has joined may have got only some pages: attrd passes its values on only if no other controller
+//! joins at that moment (seen on 2.1.5: two controllers booted together, and one never got what the third had). So a head
+//! names the other heads that its writer had seen. A controller that lacks one of these is incomplete, and must conclude
+//! nothing from a missing entry.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt;
@@ -26,13 +28,13 @@ use super::key::Key;
 use super::seal::SealKeys;
 use crate::time::Timestamp;
 
-/// Before the name of a writer that was seen: no entry's key begins so.
+/// The prefix of a writer's name in the list of seen heads: no entry's key begins so.
 const SEEN: char = '@';
 /// The first field of every page.
 const VERSION: &str = "2";
 /// Bytes of a page before it is packed. Entries pack to a sixth: some 13 KiB in the register.
 pub const PAGE_MAX: usize = 80 << 10;
-/// Longer ones are nobody's of us.
+/// None of our pages is longer.
 const UNPACKED_MAX: usize = 256 << 10;
 /// Longer than a reader takes from its first page to its last.
 pub const MOVED: Duration = Duration::from_secs(5);
@@ -42,10 +44,10 @@ const LEVEL: u8 = 6;
 /// The head.
 pub const HEAD: u16 = 0;
 
-/// Who writes a page: a part of this software, on one controller.
+/// The writer of a page: a part of this software, on one controller.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Writer {
-    /// Which part.
+    /// The part.
     pub part: Part,
     /// The controller's name, as the kernel has it.
     pub controller: String,
@@ -74,7 +76,7 @@ impl Part {
 }
 
 impl Writer {
-    /// Reads what is displayed; `None` for what no writer is called.
+    /// Reads the displayed form; `None` if it is no writer's.
     pub fn parse(text: &str) -> Option<Self> {
         let (part, controller) = text.split_once('.')?;
         let part = Part::ALL.into_iter().find(|it| it.as_str() == part)?;
@@ -89,32 +91,32 @@ impl fmt::Display for Writer {
     }
 }
 
-/// What a page says of pages.
+/// A page's header.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Head {
-    /// When it was written, by its writer's clock: later than what it wrote before.
+    /// When it was written, by its writer's clock, always later than the previous time.
     pub at: Timestamp,
-    /// In the head: the number of the last page; else 0.
+    /// In the head: the number of the last page; otherwise 0.
     pub last: u16,
-    /// In an alerter's head: until when what controllers without a key write counts; 0 where none does (see
+    /// In an alerter's head: until when entries of controllers without a key count; 0 if they do not (see
     /// [`super::plain_until`]).
     pub plain_until: Timestamp,
     /// In the head: the dates of other writers' heads that its writer had seen.
     pub seen: BTreeMap<Writer, Timestamp>,
 }
 
-/// A page as it was read.
+/// A page that was read.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Page {
-    /// What it says of pages.
+    /// Its header.
     pub head: Head,
     /// Root on some controller of this cluster wrote it.
     pub is_sealed: bool,
-    /// What it says.
+    /// Its entries.
     pub entries: Entries,
 }
 
-/// The text of a page in this place. It is sealed where there is a key.
+/// The text of a page in this place, sealed if there is a key.
 pub fn write(writer: &Writer, number: u16, head: &Head, entries: &[Entry], keys: &SealKeys) -> String {
     let seen = head.seen.iter().map(|(writer, at)| format!("{SEEN}{writer}={}\n", at.0));
     let lines = entries.iter().map(|entry| format!("{}={}\n", entry.key(), entry.value()));
@@ -125,7 +127,7 @@ pub fn write(writer: &Writer, number: u16, head: &Head, entries: &[Entry], keys:
     format!("{text};{seal}")
 }
 
-/// Reads a page back. It may come from anybody who can write the register.
+/// Reads a page back. Anybody who can write the register may have written it.
 ///
 /// # Errors
 /// [`ValueError`]: nothing of it can be used.
@@ -145,7 +147,7 @@ pub fn read(writer: &Writer, number: u16, page: &str, keys: &SealKeys) -> Result
             None => entries.take(key, value),
         }
     }
-    // Somebody's odd lines are said once, however many they are.
+    // Foreign bad lines are reported once, however many they are.
     entries.apart.truncate(if is_sealed { usize::MAX } else { 1 });
     Ok(Page { head, is_sealed, entries })
 }
@@ -170,8 +172,9 @@ fn place(writer: &Writer, number: u16) -> String {
 /// All pages that were found, by writer and number.
 pub type Pages = BTreeMap<Writer, BTreeMap<u16, Page>>;
 
-/// Writers of whom this controller lacks a page: an older head was found than another writer had seen, or none, or not every page that
-/// the head names. Only root's word counts; and of what is older than the register keeps anything nobody lacks a thing.
+/// Writers with a page that this controller lacks: the head is missing, or older than another writer had seen, or a page
+/// that the head names is missing. Only root's word counts; and nothing that the register would have dropped by age is
+/// missed.
 pub fn gaps(pages: &Pages, now: Timestamp) -> BTreeSet<&Writer> {
     let heads = || pages.iter().filter_map(|(writer, own)| Some((writer, sealed_head(own)?)));
     let seen = heads().flat_map(|(_, head)| &head.seen);
@@ -191,8 +194,8 @@ pub(super) fn sealed_head(own: &BTreeMap<u16, Page>) -> Option<&Head> {
     own.get(&HEAD).filter(|page| page.is_sealed).map(|page| &page.head)
 }
 
-/// What a writer that has found these writes into its head; `now` is its clock's time. What it had seen before it has seen, also where
-/// it is gone, for as long as the register keeps anything. What a forger has put in its place says nothing.
+/// The list of seen heads for a writer's own head; `now` is its clock. Heads that it saw before stay in the list as long
+/// as the register keeps anything, even if they are gone. A forged own head does not count.
 pub fn head(pages: &Pages, writer: &Writer, plain_until: Timestamp, now: Timestamp) -> Head {
     let own = pages.get(writer).and_then(sealed_head).cloned().unwrap_or_default();
     let (mut seen, mut latest) = (own.seen, own.at);
@@ -206,30 +209,29 @@ pub fn head(pages: &Pages, writer: &Writer, plain_until: Timestamp, now: Timesta
     Head { at: now.max(latest + Duration::from_millis(1)), last: HEAD, plain_until, seen }
 }
 
-/// One page to be written.
+/// A page to write.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Write {
-    /// Which.
+    /// Its number.
     pub number: u16,
-    /// The number of the last page, in the head.
+    /// In the head: the number of the last page.
     pub last: u16,
-    /// All that it is to say; nothing more than that.
+    /// All its entries.
     pub entries: Vec<Entry>,
 }
 
-/// What brings a writer's own pages to what is `wanted`, in the order in which it is to be written. Of what is wanted twice the first
-/// counts. Pure.
+/// The writes that bring a writer's own pages to what is `wanted`, in order. Of duplicate keys the first counts. Pure.
 pub fn plan(own: &BTreeMap<u16, Page>, wanted: &[Entry], now: Timestamp) -> Vec<Write> {
     Draft::planned(own, wanted, now).writes(own)
 }
 
-/// The same with every page, also those that are as they should be: to a controller that has joined, and may not have got them.
+/// The same with every page, also unchanged ones: for a controller that has joined and may lack them.
 pub fn plan_all(own: &BTreeMap<u16, Page>, wanted: &[Entry], now: Timestamp) -> Vec<Write> {
     Draft::planned(own, wanted, now).in_order(|_| true)
 }
 
-/// What empties the pages of writers that are done: of other alerters, since one alone acts, and of whatever is on controllers that are
-/// gone. Only where each of their entries is covered elsewhere.
+/// The writes that empty pages of former writers: of other alerters, since only one is active, and of any part on
+/// controllers that are gone. Only if each of their entries is covered elsewhere.
 pub fn superseded(
     pages: &Pages,
     writer: &Writer,
@@ -249,10 +251,10 @@ pub fn superseded(
     done.map(|(other, own)| (other.clone(), own.keys().rev().map(emptied).collect())).collect()
 }
 
-/// Pages as they are to become.
+/// The pages as they will be.
 struct Draft {
     pages: BTreeMap<u16, Vec<Entry>>,
-    /// What no page has.
+    /// The entries that no page has.
     missing: Vec<Entry>,
 }
 
@@ -264,14 +266,14 @@ impl Draft {
         draft
     }
 
-    /// What is still wanted stays where it is. A copy that was moved into the head long enough ago counts there alone.
+    /// Wanted entries stay in place. A copy that was moved into the head long enough ago counts only there.
     fn of(own: &BTreeMap<u16, Page>, wanted: &[Entry], now: Timestamp) -> Self {
         let mut left: BTreeMap<Key, &Entry> = BTreeMap::new();
         for entry in wanted {
             left.entry(entry.key()).or_insert(entry);
         }
         let (mut pages, mut placed): (BTreeMap<u16, Vec<Entry>>, _) = (BTreeMap::new(), BTreeSet::new());
-        // A page that the head names and that is lost is written anew; one that a forger has put in its place says nothing.
+        // A page that the head names and that is lost is written again; a forged one does not count.
         let last = sealed_head(own).map_or(HEAD, |head| head.last);
         pages.extend((HEAD + 1..=last).chain(own.keys().copied()).map(|number| (number, Vec::new())));
         for (number, page) in own.iter().filter(|(_, page)| page.is_sealed) {
@@ -282,7 +284,7 @@ impl Draft {
                 .iter()
                 .filter(|(key, entry)| left.get(key) == Some(entry) && !placed.contains(*key));
             let kept: Vec<Entry> = kept.map(|(_, entry)| entry.clone()).collect();
-            // A young page may have been written after a reader had passed it: the other copy stays too.
+            // A reader may have passed a young page before it was written: the other copy stays too.
             if is_old || *number != HEAD {
                 placed.extend(kept.iter().map(Entry::key));
             }
@@ -295,8 +297,8 @@ impl Draft {
         Self { missing: missing.cloned().collect(), pages }
     }
 
-    /// Where pages are more than twice as many as they need be, what the emptiest has is copied into the head; it leaves that page
-    /// by a later plan.
+    /// If there are more than twice as many pages as needed, the entries of the emptiest are copied into the head; a
+    /// later plan removes them from that page.
     fn gather_sparse(&mut self) {
         let size = |entries: &Vec<Entry>| entries.iter().map(length).sum::<usize>();
         let others = || self.pages.iter().filter(|(number, entries)| **number != HEAD && !entries.is_empty());
@@ -309,7 +311,7 @@ impl Draft {
         self.missing.extend(emptiest.into_iter().flatten().filter(|entry| !head.contains(&entry.key())));
     }
 
-    /// What is missing goes into the head; what that cannot take becomes pages.
+    /// Missing entries go into the head; what it cannot take becomes pages.
     fn fill_head(&mut self) {
         let head = self.pages.entry(HEAD).or_default();
         head.append(&mut self.missing);
@@ -322,7 +324,7 @@ impl Draft {
         self.pages.insert(HEAD, rest);
     }
 
-    /// What differs from what stands there, and the head where the others are not as many as before.
+    /// The pages that differ from the present ones, and the head if the number of pages has changed.
     fn writes(self, own: &BTreeMap<u16, Page>) -> Vec<Write> {
         let last = self.last();
         self.in_order(|number| {
@@ -341,7 +343,7 @@ impl Draft {
         used.map(|(number, _)| *number).max().unwrap_or(HEAD)
     }
 
-    /// The head behind the others: what it does not say any more stands there already.
+    /// The head goes last: entries that leave it are elsewhere by then.
     fn in_order(&self, is_meant: impl Fn(u16) -> bool) -> Vec<Write> {
         let last = self.last();
         let order = self.pages.range(1..).chain(self.pages.get_key_value(&HEAD));
@@ -359,7 +361,7 @@ fn length(entry: &Entry) -> usize {
     entry.key().to_string().len() + entry.value().len() + "=\n".len()
 }
 
-/// In their order, each as long as a page may be; an entry that is longer alone.
+/// Chunks in order, each of at most a page; a longer entry alone.
 fn chunks(entries: Vec<Entry>) -> Vec<Vec<Entry>> {
     let (mut chunks, mut size) = (vec![Vec::new()], 0);
     for entry in entries {

@@ -1,4 +1,4 @@
-//! What root wrote into the register: everybody in `haclient` can write there, and only root has the key of the MAC.
+//! What root wrote into the register: anybody in `haclient` can write there, but only root has the key of the MAC.
 
 use std::fmt;
 use std::sync::Arc;
@@ -10,16 +10,17 @@ use hmac::{Hmac, KeyInit as _, Mac as _};
 use secrecy::{ExposeSecret, SecretBox};
 use sha2::Sha256;
 
-/// No other use of the same secret gives this key.
+/// The label of this key: no other use of the same secret gives it.
 const LABEL: &[u8] = b"nova-host-alerter register 1";
-/// What is sealed to compare keys: no entry begins like it.
+/// The text that is sealed to compare keys: no entry begins like it.
 const DIGEST_OF: &str = "digest";
 /// Half of what SHA-256 gives, the least that RFC 2104, section 5, recommends.
 const LENGTH: usize = 16;
-/// Of a digest that people compare.
+/// The length of a digest for people.
 const SHOWN: usize = 12;
 
-/// The keys of a controller: the first seals, any opens, so that a new key can be given to one controller after the other.
+/// The keys of a controller: the first seals, any opens, so that a new key can be given to one controller after the
+/// other.
 #[derive(Clone, Default)]
 pub struct SealKeys(Arc<Vec<SecretBox<[u8; 32]>>>);
 
@@ -35,12 +36,12 @@ impl SealKeys {
         Self(Arc::new(keys.collect()))
     }
 
-    /// Whether there is none: nothing can be sealed.
+    /// Whether there is no key: nothing can be sealed.
     pub fn is_empty(&self) -> bool {
         self.0.is_empty()
     }
 
-    /// The seal of a text that stands in this place; none without a key.
+    /// The seal of a text in this place; `None` without a key.
     pub fn seal(&self, place: &str, text: &str) -> Option<String> {
         let mac = mac(self.0.first()?, place, text).finalize().into_bytes();
         Some(URL_SAFE_NO_PAD.encode(&mac[..LENGTH]))
@@ -53,7 +54,7 @@ impl SealKeys {
             && self.0.iter().any(|key| mac(key, place, text).verify_truncated_left(&seal).is_ok())
     }
 
-    /// Something by which two controllers can be seen to have the same first key; it tells nothing of the key.
+    /// A value that shows whether two controllers have the same first key; it reveals nothing of the key.
     pub fn digest(&self) -> Option<String> {
         self.seal(DIGEST_OF, "").map(|seal| seal.chars().take(SHOWN).collect())
     }
@@ -74,7 +75,7 @@ impl fmt::Debug for SealKeys {
     }
 }
 
-/// A place has no line break, so that no other pair of place and text reads alike.
+/// A place has no line break, so no other pair of place and text gives the same bytes.
 fn mac(key: &SecretBox<[u8; 32]>, place: &str, text: &str) -> Hmac<Sha256> {
     let mut mac =
         Hmac::<Sha256>::new_from_slice(key.expose_secret()).expect("HMAC takes a key of any length");
@@ -106,8 +107,8 @@ mod tests {
         }
     }
 
-    /// A new key is given to everybody as the second, then made the first everywhere, then the old one goes: at each step each
-    /// opens what the other seals.
+    /// A new key is given to every controller as the second, then becomes the first everywhere, then the old one is
+    /// removed: at each step each controller opens what the others seal.
     #[test]
     fn a_key_is_changed_without_a_gap() {
         let steps = [&["old"][..], &["old", "new"], &["new", "old"], &["new"]];
@@ -128,7 +129,7 @@ mod tests {
         assert!(!none.opens("p", "t", &keys(&["a"]).seal("p", "t").unwrap()));
     }
 
-    /// By another implementation of RFC 5869 and RFC 2104 (Python's hmac), so that no release changes them unnoticed.
+    /// From another implementation of RFC 5869 and RFC 2104 (Python's hmac), so that no release changes them unnoticed.
     #[test]
     fn seals_are_those_of_the_standards() {
         assert_eq!(keys(&["secret"]).seal("f.ctl1", "text").unwrap(), "_INORDDZkx4ZGjpDN0qYdw");

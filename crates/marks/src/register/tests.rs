@@ -29,17 +29,17 @@ fn entry() -> Entry {
     })
 }
 
-/// One entry of each kind, as it stands in the register.
+/// One entry of each kind, as it is in the register.
 fn samples() -> impl Iterator<Item = (&'static str, &'static str)> {
     include_str!("samples.txt").lines().map(|line| line.split_once(' ').unwrap())
 }
 
 /// The same entries.
 fn sample_entries() -> [Entry; 13] {
-    let (mark, note) = (MarkId::parse(ID).unwrap(), NoteId::parse(ID).unwrap());
+    let (id, note) = (MarkId::parse(ID).unwrap(), NoteId::parse(ID).unwrap());
     let (at, by) = (|second: i64| Timestamp(1_795_191_000_000 + second * 1000), || "ctl1".to_owned());
-    let told = Mark {
-        id: mark,
+    let mark = Mark {
+        id,
         node: HostName::parse("Compute1").unwrap(),
         fqdn: HostName::parse("c1.my.cloud.com").unwrap(),
         on_shared_storage: false,
@@ -53,19 +53,24 @@ fn sample_entries() -> [Entry; 13] {
         let id = NoteId::parse(&format!("{}b{number}", &ID[..34])).unwrap();
         Entry::Decision(Decision { id, about, at: at(second), actor: "root".into(), reason: reason.into() })
     };
-    let (about, actor, reason) = (About::Release(mark), "root".into(), "power was cut; seen".into());
+    let (about, actor, reason) = (About::Release(id), "root".into(), "power was cut; seen".into());
     [
         entry(),
         Entry::Mark(MarkEntry {
-            mark: told,
+            mark,
             source: Source::NodeFenced,
             incarnation,
             made_by: by(),
             made_at: at(515),
         }),
-        Entry::Acknowledged(Acknowledgement { mark, route: "East_masakari.1".into(), at: at(516), by: by() }),
-        Entry::Settled(Settled { mark, how: Settlement::Acknowledged, at: at(517), by: by() }),
-        Entry::Returned(Returned { mark, at: at(520), by: by() }),
+        Entry::Acknowledged(Acknowledgement {
+            mark: id,
+            route: "East_masakari.1".into(),
+            at: at(516),
+            by: by(),
+        }),
+        Entry::Settled(Settled { mark: id, how: Settlement::Acknowledged, at: at(517), by: by() }),
+        Entry::Returned(Returned { mark: id, at: at(520), by: by() }),
         Entry::Decision(Decision { id: note, about, at: at(518), actor, reason }),
         decided(1, About::ReleaseGroup("Rack_1".into()), 521, "seen"),
         decided(2, About::Pause { scope: Scope::All, until: None }, 522, "move"),
@@ -134,8 +139,8 @@ fn mark_entry() -> impl Strategy<Value = Entry> {
         Just(Source::History),
         Just(Source::NodeFenced)
     ];
-    let told = (mark_id(), host(), host(), any::<bool>(), time(), time());
-    let told = told.prop_map(|(id, node, fqdn, on_shared_storage, failure_time, generated_time)| Mark {
+    let mark = (mark_id(), host(), host(), any::<bool>(), time(), time());
+    let mark = mark.prop_map(|(id, node, fqdn, on_shared_storage, failure_time, generated_time)| Mark {
         id,
         node,
         fqdn,
@@ -143,7 +148,7 @@ fn mark_entry() -> impl Strategy<Value = Entry> {
         failure_time,
         generated_time,
     });
-    (told, sources, option::of("\\PC{0,40}"), "\\PC{0,40}", time()).prop_map(
+    (mark, sources, option::of("\\PC{0,40}"), "\\PC{0,40}", time()).prop_map(
         |(mark, source, incarnation, made_by, made_at)| {
             let incarnation = incarnation.map(Incarnation::from_journal);
             Entry::Mark(MarkEntry { mark, source, incarnation, made_by, made_at })
@@ -200,7 +205,7 @@ fn read(pairs: &[(&str, &str)]) -> Entries {
 proptest! {
     #![proptest_config(ProptestConfig::with_cases(128))]
 
-    /// A whole entry goes through the register, in an alphabet that every backend keeps as it is.
+    /// A whole entry survives the register, in an alphabet that every backend stores unchanged.
     #[test]
     fn every_entry_comes_back(entry in any_entry()) {
         let (key, value) = (entry.key().to_string(), entry.value());
@@ -211,7 +216,7 @@ proptest! {
         prop_assert_eq!(read.sound.into_iter().collect::<Vec<_>>(), [(entry.key(), entry)]);
     }
 
-    /// Whatever stands under a key is either what one of us would have written, or nothing.
+    /// The value under a key is either one that we would have written, or unusable.
     #[test]
     fn no_value_is_too_odd(kind in "[fmaspwx]", fields in "[a-z0-9:;_.+-]{0,80}", at in 0..200_usize, junk in ".{0,3}") {
         let tail = if kind == "a" { ".east" } else { "" };
@@ -225,7 +230,7 @@ proptest! {
         }
     }
 
-    /// Any member of haclient can write anything: it never hides a sound entry, and is never taken for one of another
+    /// Any member of haclient can write anything: it never hides a sound entry, and never counts as one in another
     /// spelling.
     #[test]
     fn hostile_entries_stay_apart(host in "\\PC{0,60}", value in "\\PC{1,60}", tail in "[ -~]{0,12}") {
@@ -259,7 +264,7 @@ fn a_field_more_or_less_is_malformed() {
     }
 }
 
-/// What nobody can decide is nobody's value: a pause of one host, a maintenance of everything or without an end.
+/// No value exists for what no operator can decide: a pause of one host, a maintenance of everything or without an end.
 #[test]
 fn a_decision_that_nobody_can_take_is_malformed() {
     let key = Key::parse("p.0199c2a4-7d1e-7b3a-9f00-0123456789ab").unwrap();
@@ -308,7 +313,7 @@ fn keys_of_others_are_none_of_ours() {
 }
 
 #[test]
-fn each_odd_value_is_told_apart() {
+fn each_odd_value_is_distinguished() {
     let newer = VALUE.replacen("1;", "2;", 1);
     for (value, why) in [
         (newer.as_str(), Why::Version),

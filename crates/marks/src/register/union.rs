@@ -1,5 +1,4 @@
-//! What all pages say together, with the entries that stand on their own: as release 0.1.0 writes them, and a controller without a key.
-//! Pure.
+//! The union of all pages and of separate entries, as release 0.1.0 and controllers without a key write them. Pure.
 
 use std::collections::BTreeMap;
 
@@ -10,16 +9,16 @@ use super::key::Key;
 use super::pages::{self, Pages, Part, Writer};
 use crate::time::Timestamp;
 
-/// How far what has no seal counts.
+/// How far unsealed entries count.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Trust {
-    /// This controller has no key, and can tell nothing apart.
+    /// This controller has no key, and cannot distinguish them.
     pub is_keyless: bool,
-    /// Until when controllers without a key are believed (see [`plain_until`]).
+    /// Until when controllers without a key are trusted (see [`plain_until`]).
     pub plain_until: Timestamp,
 }
 
-/// All that stands there.
+/// The whole register.
 pub fn united(pages: &Pages, plain: &Entries, trust: Trust, now: Timestamp) -> Entries {
     let unsealed = Without { trust, now, sealing: sealing(pages) };
     let mut all = Entries { is_partial: !pages::gaps(pages, now).is_empty(), ..Entries::default() };
@@ -42,9 +41,9 @@ pub fn united(pages: &Pages, plain: &Entries, trust: Trust, now: Timestamp) -> E
     all
 }
 
-/// Until when what has no seal counts, where whoever is said to have written it was never seen to seal: long enough for an upgrade. It
-/// begins where the first alerter with a key (`is_first`: from here no page was ever written) finds that one without was there before;
-/// later ones go by what that one wrote.
+/// Until when an unsealed entry counts if its supposed writer was never seen to seal: long enough for an upgrade. The
+/// time begins when the first alerter with a key (`is_first`: this controller never wrote a page) finds an earlier
+/// alerter without one; later alerters use that alerter's time.
 pub fn plain_until(pages: &Pages, plain: &Entries, is_first: bool, now: Timestamp) -> Timestamp {
     let alerters = pages.iter().filter(|(writer, _)| writer.part == Part::Alerter);
     let known = alerters.filter_map(|(_, own)| pages::sealed_head(own)).map(|head| head.plain_until).min();
@@ -52,13 +51,13 @@ pub fn plain_until(pages: &Pages, plain: &Entries, is_first: bool, now: Timestam
     known.unwrap_or_else(|| if begins() { now + KEPT } else { Timestamp(0) })
 }
 
-/// Who was seen to seal, and when last.
+/// The writers that were seen to seal, and when last.
 fn sealing(pages: &Pages) -> BTreeMap<(Part, &str), Timestamp> {
     let heads = pages.iter().filter_map(|(writer, own)| Some((writer, pages::sealed_head(own)?.at)));
     heads.map(|(writer, at)| ((writer.part, writer.controller.as_str()), at)).collect()
 }
 
-/// An alerter passes on fencings that it read, whoever wrote them: of these only their own fence agent's word is root's.
+/// An alerter passes on all fencings that it read: for these only their own fence agent's entry counts as root's.
 fn is_own_word(writer: &Writer, entry: &Entry) -> bool {
     match (writer.part, entry.fencing()) {
         (Part::Agent, Some(fencing)) => fencing.seen_by == writer.controller,
@@ -67,7 +66,7 @@ fn is_own_word(writer: &Writer, entry: &Entry) -> bool {
     }
 }
 
-/// What stands behind an entry that nobody has sealed.
+/// The trust in an unsealed entry.
 struct Without<'p> {
     trust: Trust,
     now: Timestamp,
@@ -76,7 +75,7 @@ struct Without<'p> {
 
 impl Without<'_> {
     fn seal(&self, entry: &Entry) -> Seal {
-        // One part of a controller may have been started by a former release, and the other one by this.
+        // A controller may run one part of a former release, and the other of this one.
         let part = if entry.fencing().is_some() { Part::Agent } else { Part::Alerter };
         let sealed_at = entry.by().and_then(|by| self.sealing.get(&(part, by)));
         match sealed_at {

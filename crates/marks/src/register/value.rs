@@ -196,7 +196,7 @@ fn yes_no_or_nothing(truth: Option<bool>) -> &'static str {
     truth.map_or("", yes_or_no)
 }
 
-/// The outer `None` for what is no such field.
+/// The outer `None` means that the field is malformed.
 fn maybe_truth(text: &str) -> Option<Option<bool>> {
     if text.is_empty() { Some(None) } else { truth(text).map(Some) }
 }

@@ -1,4 +1,4 @@
-//! What the CIB says of hosts that are remote nodes: which there are, and whether each is there, wanted, or fenced.
+//! Hosts in the CIB: which remote nodes exist, and whether each is connected, wanted, or fenced.
 
 use std::collections::{BTreeSet, HashSet};
 
@@ -6,7 +6,8 @@ use super::{Cib, NodeState, Resource};
 use marks::host::HostName;
 use marks::time::Timestamp;
 
-/// The nodes by their kinds, worked out once for each document: who asks of every host does not go through all of them.
+/// The nodes by kind, computed once for each document: a caller that asks about every host must not scan all of them each
+/// time.
 #[derive(Debug, Default, PartialEq, Eq)]
 pub(super) struct Known {
     cluster: Nodes,
@@ -27,7 +28,7 @@ impl Known {
     }
 }
 
-/// Whether a cluster node is a member, and since when by the clock of which DC, where Pacemaker notes that (2.1.7 and later).
+/// Whether a cluster node is a member, and since when by which DC's clock, if Pacemaker notes that (2.1.7 and later).
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Membership {
     is_member: bool,
@@ -35,8 +36,8 @@ pub struct Membership {
 }
 
 impl Membership {
-    /// Whether the node has joined between an earlier look and this one. Every DC writes times of its own, so only those of
-    /// one DC are compared.
+    /// Whether the node has joined between an earlier poll and this one. Every DC writes times of its own, so only those
+    /// of one DC are compared.
     #[must_use]
     pub fn has_joined_since(&self, before: &Self) -> bool {
         let is_later = match (&before.since, &self.since) {
@@ -46,16 +47,16 @@ impl Membership {
         self.is_member && (!before.is_member || is_later)
     }
 
-    /// When the DC saw it join; a DC that joined later than the node has its own time here.
+    /// When the DC saw it join; a DC that joined later than the node has a time of its own here.
     #[must_use]
     pub fn joined_at(&self) -> Option<Timestamp> {
-        // 1 is no time: the node has left the process group, and is a member still.
+        // 1 is not a time: the node has left the process group, and is still a member.
         let second = self.since.as_ref().map(|(_, second)| *second).filter(|second| *second > 1);
         second.map(Timestamp::from_seconds)
     }
 }
 
-/// Nodes in the order of the document, and a quick answer to whether one is among them.
+/// Nodes in the order of the document, with a quick test for membership.
 #[derive(Debug, Default, PartialEq, Eq)]
 struct Nodes {
     listed: Vec<HostName>,
@@ -81,18 +82,18 @@ impl Cib {
         &self.known.cluster.listed
     }
 
-    /// Whether a controller, by the name that its kernel has, is a cluster node.
+    /// Whether a controller, by its kernel's name, is a cluster node.
     pub fn has_controller(&self, name: &str) -> bool {
         self.cluster_nodes().iter().any(|node| is_same_controller(node.as_str(), name))
     }
 
-    /// The same of one that is a member now.
+    /// The same, for a cluster node that is a member now.
     pub fn has_controller_online(&self, name: &str) -> bool {
         let is_member = |node: &&HostName| self.membership(node) == Some(true);
         self.cluster_nodes().iter().filter(is_member).any(|node| is_same_controller(node.as_str(), name))
     }
 
-    /// The remote nodes: what resources of `ocf:pacemaker:remote` are called, also those of a template.
+    /// The remote nodes: the names of `ocf:pacemaker:remote` resources, also of those with a template.
     pub fn remote_nodes(&self) -> &[HostName] {
         &self.known.remotes.listed
     }
@@ -130,11 +131,12 @@ impl Cib {
         !stopped && !unmanaged && !self.is_set_aside(host)
     }
 
-    /// Whether Pacemaker sees this node as a member; `None` where it says nothing of it, or nothing that can be believed.
+    /// Whether Pacemaker has this node as a member; `None` if it does not say so, or nothing that can be trusted.
     ///
-    /// With a DC of 3.0 or later `in_ccm` says nothing of a remote node (`docs/pacemaker-releases.md`, 3); its connection decides.
-    /// Of one that is held, of a host that counts as fenced, nobody knows: somebody may have confirmed by hand a host that lives.
-    /// With an earlier one a controller that joins may write that a host is lost to which another one is connected.
+    /// With a DC of 3.0 or later `in_ccm` says nothing of a remote node (`docs/pacemaker-releases.md`, 3); its connection
+    /// decides. A connection to a host that counts as fenced decides nothing: somebody may have confirmed by hand a host
+    /// that is alive. With an earlier DC a controller that joins may write that a host is lost although another one is
+    /// connected to it.
     pub fn membership(&self, host: &HostName) -> Option<bool> {
         let state = self.state_of(host.as_str())?;
         if !self.is_overwritten(state, host) {
@@ -151,7 +153,7 @@ impl Cib {
         self.overwrites_remotes() && !state.in_ccm.is_empty() && self.is_remote_node(host)
     }
 
-    /// Every host that Pacemaker sees as a member, and that was not fenced since it became one.
+    /// Every host that Pacemaker has as a member, and that was not fenced since it became one.
     pub fn members(&self) -> BTreeSet<HostName> {
         let names = self.states.iter().filter_map(|state| HostName::parse(state.known_as()).ok());
         let is_in =
@@ -159,7 +161,7 @@ impl Cib {
         names.filter(is_in).collect()
     }
 
-    /// The same of a cluster node, with the time of its joining where that is noted.
+    /// The same for a cluster node, with the time of its joining if noted.
     pub fn membership_since(&self, host: &HostName) -> Option<Membership> {
         let state = self.state_of(host.as_str())?;
         let second = state.in_ccm.parse().ok();
@@ -169,7 +171,7 @@ impl Cib {
         })
     }
 
-    /// Whether the CIB says something of the node's membership, but not what it is.
+    /// Whether the CIB has the node's membership, but with an unknown value.
     pub fn is_membership_unclear(&self, host: &HostName) -> bool {
         let state = self.state_of(host.as_str());
         state.is_some_and(|state| !state.in_ccm.is_empty()) && self.membership(host).is_none()
@@ -181,26 +183,26 @@ impl Cib {
     }
 
     /// Whether the node was fenced and has not been back since. `Some(false)`: every connection sets `node_fenced` to 0.
-    /// `None` where the CIB does not say so: of cluster nodes, and of remote nodes that have not been connected since all
+    /// `None` if the CIB does not say so: for cluster nodes, and for remote nodes that have not been connected since all
     /// controllers were stopped.
     pub fn fenced_before(&self, host: &HostName) -> Option<bool> {
         let second: i64 = self.state_of(host.as_str())?.fenced.parse().ok()?;
         (second >= 0).then_some(second > 0)
     }
 
-    /// All nodes that were fenced and are not back yet, each with the epoch second.
+    /// All nodes that were fenced and are not back yet, with the epoch second of each.
     pub fn fenced_nodes(&self) -> Vec<(HostName, i64)> {
         let fenced = self.states.iter().filter_map(|state| Some((state.known_as(), state.fenced_at()?)));
         fenced.filter_map(|(name, second)| Some((HostName::parse(name).ok()?, second))).collect()
     }
 
-    /// A permanent attribute of a node, cluster node or remote node, as `crm_attribute` and `pcs node attribute` set it;
-    /// `None` where it has no such attribute.
+    /// A permanent attribute of a cluster node or remote node, as `crm_attribute` and `pcs node attribute` set it; `None`
+    /// without one.
     pub fn node_attribute(&self, host: &HostName, name: &str) -> Option<&str> {
         self.permanent(host).find_map(|list| value(list, name))
     }
 
-    /// Every node with a permanent attribute of this name, and what that says.
+    /// Every node with a permanent attribute of this name, with its value.
     pub fn nodes_with(&self, name: &str) -> Vec<(HostName, &str)> {
         let found = self.nodes.iter().filter_map(|node| Some((&node.name, value(&node.attributes, name)?)));
         found.filter_map(|(node, word)| Some((HostName::parse(node).ok()?, word))).collect()
@@ -228,7 +230,7 @@ impl Cib {
         places.filter_map(|at| Some(&self.nodes.get(*at)?.attributes))
     }
 
-    /// Standby, or in maintenance, for good or until its next start.
+    /// Whether it is in standby or maintenance, permanently or until its next start.
     fn is_set_aside(&self, host: &HostName) -> bool {
         let transient = self.state_of(host.as_str()).map(|state| &state.attributes);
         self.permanent(host).chain(transient).any(|list| {
@@ -248,7 +250,7 @@ impl NodeState {
         number.map(|since| since > 0).or_else(|| truth(&self.in_ccm))
     }
 
-    /// Whether it is a member whose controller is there: one that has died on a member leaves its operations behind.
+    /// Whether it is a member with its controller: a controller that died leaves its operations behind.
     pub(super) fn takes_part(&self) -> bool {
         let has_left = self.crmd == "offline" || truth(&self.crmd) == Some(false);
         self.is_member() == Some(true) && !has_left

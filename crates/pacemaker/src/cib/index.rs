@@ -1,11 +1,11 @@
-//! Where things are in a CIB, by their names: who asks about every host does not go through all of them each time.
+//! Indices into a CIB by name: a caller that asks about every host must not scan all entries each time.
 
 use std::collections::HashMap;
 
 use super::{NodeState, Resource};
 use crate::cib::operations::History;
 
-/// The places of what has a name, in the order of the document. Names of hosts differ by more than the case of letters.
+/// The indices of named entries, in the order of the document. Names of hosts may differ in case alone.
 #[derive(Debug, Default, PartialEq, Eq)]
 pub(super) struct Index {
     templates: HashMap<String, usize>,
@@ -33,7 +33,7 @@ impl Index {
         index
     }
 
-    /// By its id, letter by letter.
+    /// By its id, exactly.
     pub(super) fn template(&self, id: &str) -> Option<usize> {
         self.templates.get(id).copied()
     }

@@ -2,13 +2,13 @@
 
 use std::time::Duration;
 
-/// The shortest of several values; those that are no time count for nothing.
+/// The shortest of several values; values that are not times do not count.
 pub(super) fn shortest<'a>(values: impl Iterator<Item = &'a str>) -> Option<Duration> {
     values.filter_map(read).min()
 }
 
-/// A time limit of a fence device. Up to 2.1.7 the fencer reads the leading digits as seconds, whatever unit follows ("1min" is one second); later it
-/// reads the unit. The shorter of both is what can be relied on.
+/// A time limit of a fence device. Up to 2.1.7 the fencer reads the leading digits as seconds, whatever unit follows
+/// ("1min" is one second); later releases read the unit. The shorter of both is safe.
 pub fn read(text: &str) -> Option<Duration> {
     let text = text.trim();
     let digits = text.bytes().take_while(u8::is_ascii_digit).count();

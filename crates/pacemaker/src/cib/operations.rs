@@ -4,7 +4,7 @@ use super::Cib;
 use marks::fencing::Incarnation;
 use marks::host::HostName;
 
-/// What one node did with one resource.
+/// One node's operations on one resource.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct History {
     pub(super) resource: String,
@@ -12,12 +12,12 @@ pub(super) struct History {
     pub(super) agent: String,
     pub(super) node: String,
     pub(super) operations: Vec<Operation>,
-    /// A start is under way.
+    /// A start is in flight.
     pub(super) is_starting: bool,
 }
 
 impl History {
-    /// What is under way took the place of the stop before it, and the good monitors before that still stand there.
+    /// The operation in flight replaced the stop before it, and the good monitors before that are still there.
     fn holds(&self) -> Option<bool> {
         let last = || self.operations.iter().max_by_key(|operation| operation.order());
         if self.is_starting { Some(false) } else { last()?.holds() }
@@ -29,22 +29,22 @@ impl History {
 pub(super) struct Operation {
     pub(super) kind: String,
     pub(super) succeeded: bool,
-    /// A probe, or a monitor, of what does not run there.
+    /// A probe, or a monitor, of a resource that does not run there.
     pub(super) found_nothing: bool,
     /// Ascends on each node.
     pub(super) call_id: u32,
-    /// When its outcome was last another one, epoch seconds.
+    /// When its outcome changed last, epoch seconds.
     pub(super) seconds: i64,
 }
 
 impl Operation {
-    /// Successful starts and monitors show that a resource was there.
+    /// Successful starts and monitors show that the resource ran there.
     fn shows_life(&self) -> bool {
         self.succeeded && matches!(self.kind.as_str(), "start" | "monitor")
     }
 
-    /// Whether a controller that did this last holds a connection; `None` where this leaves it open, as a handover does, and a
-    /// probe that found none.
+    /// Whether a controller with this last operation has a connection; `None` if it leaves that open, as a handover does,
+    /// and a probe that found none.
     fn holds(&self) -> Option<bool> {
         match (self.kind.as_str(), self.succeeded) {
             ("start" | "monitor" | "migrate_from", true) => Some(true),
@@ -60,11 +60,11 @@ impl Operation {
     }
 }
 
-/// Its operations are a controller's connections to others. They are counted apart, from 1, by each controller.
+/// Its operations are a controller's connections to others. Each controller counts them separately, from 1.
 const REMOTE_AGENT: &str = "ocf:pacemaker:remote";
 
 impl Cib {
-    /// Which life of the host the cluster remembers: of a remote node its last connection, of a cluster node its last join.
+    /// The host's incarnation in the CIB: for a remote node its last connection, for a cluster node its last join.
     pub fn incarnation_of(&self, host: &HostName) -> Option<Incarnation> {
         if self.is_cluster_node(host) && !self.is_remote_node(host) {
             return self.own_work_of(host);
@@ -72,10 +72,10 @@ impl Cib {
         self.connection_of(host)
     }
 
-    /// The oldest operation of its own that the CIB has of a cluster node. Call ids begin anew with each start of the node,
-    /// Pacemaker forgets all operations of a node that was fenced, and a node that joins brings along those that it has done
-    /// since it started. `in_ccm` and `crmd` are no such thing: at `off` they are mostly 0 by then, and each new DC writes
-    /// its own time of joining over them.
+    /// The oldest of a cluster node's own operations in the CIB. Call ids start again with each start of the node,
+    /// Pacemaker drops all operations of a fenced node, and a node that joins brings its operations since its start.
+    /// `in_ccm` and `crmd` do not serve: at `off` they are mostly 0, and each new DC overwrites them with its own time of
+    /// joining.
     fn own_work_of(&self, host: &HostName) -> Option<Incarnation> {
         let is_own = |history: &&History| {
             history.agent != REMOTE_AGENT && history.node.eq_ignore_ascii_case(host.as_str())
@@ -98,8 +98,9 @@ impl Cib {
         Some(Incarnation::new(controller, call_id, seconds))
     }
 
-    /// Whether a controller of the cluster holds the connection to a remote node, by what each did last with its resource; `None`
-    /// where that is open: nobody has a record of it, as after a cleanup, or only one that has left the cluster holds it.
+    /// Whether a controller of the cluster is connected to a remote node, by each one's last operation on its resource;
+    /// `None` if that is open: no controller has a record of it, as after a cleanup, or only a controller that left the
+    /// cluster has the connection.
     pub(super) fn is_connected(&self, host: &HostName) -> Option<bool> {
         let all = self.index.histories(host.as_str()).iter().filter_map(|at| self.histories.get(*at));
         let (here, gone): (Vec<_>, Vec<_>) =
@@ -112,13 +113,13 @@ impl Cib {
         }
     }
 
-    /// What the resource of that agent is called (`class:provider:type`), as far as a node has had to do with it.
+    /// The id of that agent's resource (`class:provider:type`), if a node has operated on it.
     pub fn resource_of(&self, agent: &str) -> Option<&str> {
         self.histories.iter().find(|history| history.agent == agent).map(|history| history.resource.as_str())
     }
 
-    /// The node on which a resource of that agent runs (`class:provider:type`): the last thing done with it there was a
-    /// successful start or monitor. A node outside of the membership runs nothing. Of several the newest.
+    /// The node on which a resource of that agent runs (`class:provider:type`): its last operation there was a successful
+    /// start or monitor. A node outside of the membership runs nothing. Of several the newest.
     pub fn active_on(&self, agent: &str) -> Option<String> {
         let histories = self.histories.iter().filter(|history| history.agent == agent);
         let here = histories.filter(|history| {

@@ -1,4 +1,4 @@
-//! Reading the XML of a CIB. Tolerant of what it does not know, strict about being cut off.
+//! Reading the XML of a CIB. It tolerates unknown parts, but not a document that was cut off.
 
 use std::sync::Arc;
 
@@ -10,11 +10,11 @@ use super::{Cib, Level, Node, NodeState, Resource, Target};
 use crate::xml::{self, Element, Tag, XmlError};
 use marks::host::HostName;
 
-/// OCF's exit code of a monitor for what does not run.
+/// OCF's exit code of a monitor for a resource that does not run.
 const NOT_RUNNING: &str = "7";
 /// Pacemaker's status of an operation that has not ended.
 const UNDER_WAY: &str = "-1";
-/// What the outermost element of a CIB is called.
+/// The name of a CIB's outermost element.
 const ROOT: &str = "cib";
 const OTHER_ROOT: XmlError = XmlError::Incomplete { what: "its outermost element is not cib" };
 
@@ -32,7 +32,7 @@ pub(super) fn tree(xml: &str) -> Result<Element, XmlError> {
 }
 
 impl Cib {
-    /// Takes what matters from an element.
+    /// Takes the relevant parts of an element.
     fn enter(&mut self, tag: &Tag<'_>, around: &[Tag<'_>]) -> Result<(), XmlError> {
         let mut outwards = around.iter().rev().map(Tag::name);
         let Some(parent) = outwards.next() else { return self.root(tag) };
@@ -71,7 +71,7 @@ impl Cib {
         self.nodes.push(node);
     }
 
-    /// An nvpair belongs to the nearest node, resource or property set that is open.
+    /// An nvpair belongs to the nearest open node, resource or property set.
     fn nvpair(&mut self, owner: &str, set: &str, pair: &Element) {
         let list = match (owner, set) {
             ("node", "instance_attributes") => self.nodes.last_mut().map(|node| &mut node.attributes),
@@ -113,7 +113,7 @@ impl Cib {
         }
     }
 
-    /// What is under way has no call id yet; of that only a start says something.
+    /// An operation in flight has no call id yet; only a start matters.
     fn operation(&mut self, element: &Element) {
         let Some(history) = self.histories.last_mut() else { return };
         if history.node.is_empty() {
@@ -156,7 +156,7 @@ fn resource(element: &Element, is_template: bool) -> Resource {
     }
 }
 
-/// `None` for an entry without a target, which the fencer passes over too.
+/// `None` for an entry without a target, which the fencer ignores too.
 fn level(element: &Element) -> Option<Level> {
     let target = Target::read(|name| element.find(name))?;
     let index = element.get("index").parse().ok()?;

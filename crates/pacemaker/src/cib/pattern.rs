@@ -2,24 +2,24 @@
 
 use regex_lite::Regex;
 
-/// Longer patterns are not judged.
+/// Longer patterns are not evaluated.
 const MAX_LEN: usize = 1024;
 
-/// Whether an unanchored POSIX extended expression matches a node name, case and all.
-/// `None` where this is not certain: the expression means something else here than in libc, or nothing.
+/// Whether an unanchored POSIX extended expression matches a node name, with case. `None` if that is not certain: the
+/// expression means something else here than in libc, or nothing.
 pub(super) fn matches(pattern: &str, name: &str) -> Option<bool> {
     let regex = Regex::new(&translate(pattern)?).ok()?;
     Some(regex.is_match(name))
 }
 
-/// The same expression in the syntax of `regex-lite`; `None` where libc would read it differently.
+/// The same expression in the syntax of `regex-lite`; `None` if libc reads it differently.
 fn translate(pattern: &str) -> Option<String> {
     if pattern.len() > MAX_LEN {
         return None;
     }
     let mut out = String::with_capacity(pattern.len() + 8);
     let mut rest = pattern.chars().peekable();
-    // Whether something stands before that can be repeated.
+    // Whether the part before can be repeated.
     let mut repeatable = false;
     while let Some(c) = rest.next() {
         let repeats = matches!(c, '*' | '+' | '?' | '{');
@@ -28,7 +28,7 @@ fn translate(pattern: &str) -> Option<String> {
             _ if repeats && !repeatable => return None,
             '{' => push_bounds(&mut out, &mut rest)?,
             '}' => return None,
-            // Digits and letters behind a backslash are extensions, and not the same ones.
+            // Digits and letters behind a backslash are extensions, which differ.
             '\\' => push_escaped(&mut out, rest.next()?)?,
             '[' => push_bracket(&mut out, &mut rest)?,
             _ => out.push(c),
@@ -38,7 +38,7 @@ fn translate(pattern: &str) -> Option<String> {
     Some(out)
 }
 
-/// Copies `{1}`, `{1,}` and `{1,2}`; other braces are not the same everywhere.
+/// Copies `{1}`, `{1,}` and `{1,2}`; other braces mean different things.
 fn push_bounds(out: &mut String, rest: &mut std::iter::Peekable<std::str::Chars<'_>>) -> Option<()> {
     let start = out.len();
     out.push('{');
@@ -67,7 +67,7 @@ fn push_bracket(out: &mut String, rest: &mut std::iter::Peekable<std::str::Chars
     if rest.next_if_eq(&']').is_some() {
         out.push_str("\\]");
     }
-    // What a range can begin with, and whether a hyphen would be the first of all.
+    // What a range can begin with, and whether a hyphen would be the first character.
     let (mut before, mut first) = (None, out.ends_with(['[', '^']));
     loop {
         let c = rest.next()?;
@@ -94,13 +94,13 @@ fn push_bracket(out: &mut String, rest: &mut std::iter::Peekable<std::str::Chars
     Some(())
 }
 
-/// What a range does not begin with.
+/// A range does not begin with these.
 fn escaped(out: &mut String, c: char) -> Option<char> {
     out.extend(['\\', c]);
     None
 }
 
-/// Copies `[:alpha:]` and its like; the opening bracket is taken already.
+/// Copies `[:alpha:]` and its like; the opening bracket is copied already.
 fn push_class(out: &mut String, rest: &mut std::iter::Peekable<std::str::Chars<'_>>) -> Option<()> {
     out.push('[');
     loop {
@@ -134,7 +134,7 @@ mod tests {
         }
     }
 
-    /// A backslash in brackets is a plain character in libc: `[\d]` holds a backslash and a "d".
+    /// A backslash in brackets is a plain character in libc: `[\d]` has a backslash and a "d".
     #[test]
     fn brackets_are_read_as_libc_reads_them() {
         assert_eq!(matches("^c[\\d]$", "c1"), Some(false));

@@ -1,4 +1,4 @@
-//! Which fence agents leave a host running. A mark behind these alone would report a host that nothing has stopped.
+//! Fence agents that leave a host running. A mark behind these alone would report a host that still runs.
 
 use super::{Cib, Resource};
 
@@ -7,9 +7,9 @@ use super::{Cib, Resource};
 pub struct Powerless {
     /// The agent, as the CIB names its type.
     pub agent: &'static str,
-    /// What it does instead, behind the word "it".
+    /// What it does instead; follows the word "it".
     pub does: &'static str,
-    /// Whether a level of it alone has a place in a topology: its success still means that the host is down.
+    /// Whether a level of it alone may be in a topology: its success still means that the host is down.
     pub stands_alone: bool,
 }
 
@@ -21,20 +21,20 @@ const fn alone(agent: &'static str, does: &'static str) -> Powerless {
     Powerless { agent, does, stands_alone: true }
 }
 
-/// Storage and network fencing count as powerless: the machines of the host run on, with their addresses, and write to every
+/// Storage and network fencing count as powerless: the host's instances run on, with their addresses, and write to every
 /// disk that the device does not guard.
-const DISKS: &str = "takes the host's access to some disks, and its machines run on";
-const NETWORK: &str = "takes the host off a network or fabric, and its machines run on";
+const DISKS: &str = "takes the host's access to some disks, and its instances run on";
+const NETWORK: &str = "takes the host off a network or fabric, and its instances run on";
 const SHELL: &str = "asks the host to switch itself off, and takes silence for success";
 
-/// Every agent that is known to leave the host running. An agent that is not here is taken to cut power: sites have their own.
+/// Every agent that is known to leave the host running. Any other agent counts as cutting power: sites have their own.
 pub const POWERLESS: &[Powerless] = &[
     it(super::MARK_AGENT, "writes down that the host was fenced"),
     it("fence_compute", "reports the host to Nova"),
     it("fence_evacuate", "has Nova evacuate the host"),
     it("fence_dummy", "only pretends"),
     it("fence_heuristics_ping", "pings addresses"),
-    it("fence_heuristics_resource", "looks at a resource"),
+    it("fence_heuristics_resource", "checks a resource"),
     it("fence_crosslink", "takes a silent cable for a dead host"),
     alone("fence_kdump", "waits for a message of a crashed kernel, which anybody on the network can send"),
     alone("fence_watchdog", "waits, and assumes that the host's own watchdog has fired"),
@@ -49,12 +49,12 @@ pub const POWERLESS: &[Powerless] = &[
     it("null", "only pretends"),
     it("external/ssh", SHELL),
     it("ssh", SHELL),
-    it("meatware", "waits for the word of a person"),
+    it("meatware", "waits for a person's confirmation"),
     alone("external/kdumpcheck", "waits for a message of a crashed kernel"),
 ];
 
-/// Agents that are known to cut a host's power, or to stop the machine that it is. Where no operator has written a level, only
-/// these are put before a mark: of an agent that stands in neither list nobody here knows what its success means.
+/// Agents that are known to cut a host's power, or to stop the virtual machine that it is. If no operator has written a
+/// level, only these are put before a mark: for an agent in neither list, the meaning of its success is unknown.
 const CUTTING: &[&str] = &[
     "external/ipmi",
     "external/libvirt",
@@ -140,17 +140,17 @@ pub fn surely_cuts(agent: &str) -> bool {
     CUTTING.contains(&agent)
 }
 
-/// The device of this name needs no resource: the fencer makes it where `stonith-watchdog-timeout` is set.
+/// The device of this name needs no resource: the fencer makes it if `stonith-watchdog-timeout` is set.
 pub const WATCHDOG: &str = "watchdog";
 /// The agent that runs plugins of cluster-glue, and its parameter.
 const LEGACY: (&str, &str) = ("fence_legacy", "plugin");
 
-/// What this agent does instead of cutting power; `None` where it is taken to cut power.
+/// What this agent does instead of cutting power; `None` if it counts as cutting power.
 fn powerless(agent: &str) -> Option<&'static Powerless> {
     POWERLESS.iter().find(|powerless| powerless.agent == agent)
 }
 
-/// The same for a device with its parameters: `fence_legacy` is what its plugin is.
+/// The same for a device with its parameters: `fence_legacy` counts as its plugin.
 pub fn powerless_device<'a>(
     agent: &str,
     parameter: impl Fn(&str) -> Option<&'a str>,
@@ -159,7 +159,7 @@ pub fn powerless_device<'a>(
     powerless(plugin.unwrap_or(agent))
 }
 
-/// Why a device of a level cannot cut power; `None` where it is taken to.
+/// Why a device of a level cannot cut power; `None` if it counts as cutting power.
 pub(super) fn weakness(cib: &Cib, id: &str) -> Option<String> {
     let mut named = cib.index.resources(id).iter().filter_map(|at| cib.resources.get(*at));
     let device = named.find(|resource| !resource.is_template && resource.id == id);

@@ -1,4 +1,5 @@
-//! What clusters of each release said of a host at the moments that matter, recorded from them (`NHA_SCENARIOS=record`).
+//! The CIBs of clusters of each release at the moments that matter for a host, recorded from them
+//! (`NHA_SCENARIOS=record`).
 
 use super::Cib;
 use marks::host::HostName;
@@ -28,7 +29,7 @@ fn every_release_says_who_is_a_member() {
             let membership = cib.membership(if moment == "confirmed-but-alive" { &alive } else { &failed });
             let is_right = match moment {
                 "connected" | "back" => membership == Some(true),
-                // What is not known proves nothing, and raises nothing.
+                // An unknown state proves nothing, and causes nothing.
                 "cleaned-up" => membership != Some(false),
                 _ => membership != Some(true),
             };
@@ -40,7 +41,7 @@ fn every_release_says_who_is_a_member() {
     }
 }
 
-/// Its number is that of the file, also where a distribution adds to it.
+/// The file's number, also if a distribution adds to it.
 #[test]
 fn every_release_says_which_it_is() {
     for (release, text) in RELEASES {

@@ -44,14 +44,14 @@ fn level(attributes: &str) -> String {
 }
 
 #[test]
-fn full_nodes_are_told_from_remote_ones() {
+fn full_nodes_are_distinguished_from_remote_ones() {
     let cib = cib("");
     assert_eq!(cib.cluster_nodes(), [host("ctl1"), host("ctl2")]);
     assert!(cib.is_cluster_node(&host("CTL1")) && !cib.is_cluster_node(&host("compute1")));
 }
 
-/// As `crm_attribute --lifetime forever`, `pcs node attribute` and `pcs node utilization` leave it; what lasts until the
-/// next start alone is no attribute for good.
+/// As `crm_attribute --lifetime forever`, `pcs node attribute` and `pcs node utilization` leave it; an attribute until
+/// the next start is not permanent.
 #[test]
 fn an_attribute_of_a_node_is_one_that_lasts() {
     let nodes = r#"
@@ -108,7 +108,7 @@ fn a_limit_falls_back_to_stonith_timeout() {
     assert_eq!(bare.fence_mark_devices()[0].off_limit, None);
 }
 
-/// A mark device that is asked alone, or first, would report a host that nothing has fenced.
+/// A mark device that is asked alone, or first, would report a host that no device has fenced.
 #[test]
 fn the_mark_must_be_the_last_of_at_least_two() {
     for (devices, fault) in [
@@ -126,7 +126,7 @@ fn the_mark_must_be_the_last_of_at_least_two() {
     }
 }
 
-/// The rule of before took any device for power: a living host was marked behind each of these.
+/// An older rule counted any device as power: a living host was marked behind each of these.
 #[test]
 fn a_device_before_the_mark_must_cut_power() {
     let devices = |agents: &[&str]| -> String {
@@ -157,8 +157,8 @@ fn a_device_before_the_mark_must_cut_power() {
     assert!(matches!(fault(&all, "d0,d1,mark").fault, Some(LevelFault::NoPower(weak)) if weak.len() == 2));
 }
 
-/// A device has its agent, and `fence_legacy` its plugin, from wherever Pacemaker takes them; a name that is no device never
-/// succeeds, but `watchdog`, which the fencer makes itself.
+/// A device has its agent, and `fence_legacy` its plugin, from any place where Pacemaker reads them; a name without a
+/// device never succeeds, except `watchdog`, which the fencer makes itself.
 #[test]
 fn what_a_device_is_is_read_as_the_fencer_reads_it() {
     let resources = format!(
@@ -211,7 +211,7 @@ fn an_exact_target_hides_patterns_and_attributes() {
     assert_eq!(faults(&attribute, "compute2"), []);
 }
 
-/// Pacemaker's table is searched letter by letter first, and only then without case.
+/// Pacemaker's table is searched exactly first, and only then without case.
 #[test]
 fn another_spelling_hides_nothing() {
     let levels = level("target=\"Compute1\" index=\"1\" devices=\"power,mark\"")
@@ -238,7 +238,7 @@ fn a_pattern_that_cannot_be_judged_may_hold() {
     assert!(levels[0].certain);
 }
 
-/// Entries of one target and number are appended by the fencer, until a full refresh leaves only the last of them.
+/// The fencer appends entries of one target and number, until a full refresh leaves only the last of them.
 #[test]
 fn entries_of_one_number_must_be_safe_in_both_readings() {
     let two = |first: &str, second: &str| {
@@ -263,7 +263,7 @@ fn levels_that_the_fencer_passes_over_do_not_count() {
     }
 }
 
-/// Nor do they keep the levels of a pattern from the host. The broken variant has a number that the fencer takes.
+/// Nor do they hide a pattern's levels from the host. The broken variant has a number that the fencer takes.
 #[test]
 fn a_level_that_the_fencer_passes_over_hides_no_other() {
     let pattern = level("target-pattern=\"compute.*\" index=\"1\" devices=\"mark\"");
@@ -304,7 +304,7 @@ fn the_incarnation_is_the_newest_success() {
     assert_eq!(cib.incarnation_of(&host("compute3")), None);
 }
 
-/// What Pacemaker 2.1.5 has of a cluster node, as it was seen in a cluster; only what is not asked for is left out.
+/// What Pacemaker 2.1.5 has of a cluster node, as seen in a cluster; only unused parts are left out.
 fn node_of_2_1_5(attributes: &str, resources: &str) -> Cib {
     let nodes = r#"<node id="1" uname="ctl1"/><node id="3" uname="ctl3"/>"#;
     let lrm = format!(r#"<lrm id="3"><lrm_resources>{resources}</lrm_resources></lrm>"#);
@@ -332,7 +332,7 @@ const FENCED: &str =
 const JOINED: &str =
     r#"in_ccm="true" crmd="online" crm-debug-origin="do_update_resource" join="member" expected="member""#;
 
-/// Lost, fenced, a member again, and lost again: what `off` reads is what the node did first after it had joined. S1-40
+/// Lost, fenced, a member again, and lost again: `off` reads the node's first operation after it had joined. S1-40
 #[test]
 fn a_cluster_node_has_an_incarnation_of_its_own() {
     let of = |cib: &Cib| cib.incarnation_of(&host("CTL3"));
@@ -340,7 +340,7 @@ fn a_cluster_node_has_an_incarnation_of_its_own() {
     let started = |at| operation("mark", "start", 33, 0, at);
     let first = Incarnation::new("ctl3", 5, 1_795_458_272);
     assert_eq!(of(&node_of_2_1_5(LOST, &(started(1_795_458_274) + &probe(5, 1_795_458_272)))), Some(first));
-    assert_eq!(of(&node_of_2_1_5(FENCED, "")), None, "Pacemaker forgets all that it did");
+    assert_eq!(of(&node_of_2_1_5(FENCED, "")), None, "Pacemaker drops all its operations");
     assert_eq!(of(&node_of_2_1_5(JOINED, "")), None, "it has done nothing yet");
     let second = Incarnation::new("ctl3", 21, 1_795_458_287);
     for state in [JOINED, LOST] {
@@ -348,8 +348,8 @@ fn a_cluster_node_has_an_incarnation_of_its_own() {
     }
 }
 
-/// The broken variants of a node's own work: a connection that it holds (those are counted apart), what has not ended yet,
-/// and what the DC notes in its place when it does not answer.
+/// The broken variants of a node's own operation: a connection that it has (counted separately), one that has not ended
+/// yet, and the DC's note in its place when it does not answer.
 #[test]
 fn what_a_cluster_node_did_not_do_itself_is_no_incarnation_of_it() {
     let connection = operation("compute1", "monitor", 1, 0, 100).replace(
@@ -370,9 +370,9 @@ fn what_a_cluster_node_did_not_do_itself_is_no_incarnation_of_it() {
     );
 }
 
-/// 2.1.5 says true and false, 2.1.7 and later say since when. A new DC writes its own times, and 1 is none.
+/// 2.1.5 writes true and false, 2.1.7 and later write since when. A new DC writes its own times, and 1 is not a time.
 #[test]
-fn a_cluster_node_has_joined_between_two_looks_where_it_was_away_or_its_dc_has_a_later_time() {
+fn a_cluster_node_has_joined_between_two_polls_where_it_was_away_or_its_dc_has_a_later_time() {
     let at = |dc: u8, in_ccm: &str| {
         let xml = format!(
             r#"<cib dc-uuid="{dc}"><configuration><nodes><node id="3" uname="ctl3"/></nodes></configuration><status>
@@ -413,14 +413,14 @@ const REMOTES: &str = r#"
   <primitive id="other" class="ocf" provider="heartbeat" type="remote"/>"#;
 
 #[test]
-fn remote_and_guest_nodes_are_told_apart() {
+fn remote_and_guest_nodes_are_distinguished() {
     let cib = with(REMOTES, "", "");
     assert_eq!(cib.remote_nodes(), [host("compute1"), host("compute2")]);
     assert_eq!(cib.guest_nodes(), [host("guest1")]);
     assert!(cib.is_guest_node(&host("Guest1")) && !cib.is_remote_node(&host("guest1")));
 }
 
-/// What an operator has stopped, taken over, or set aside is not missed.
+/// A resource that an operator has stopped, taken over, or set aside is not missed.
 #[test]
 fn a_host_is_expected_unless_somebody_set_it_aside() {
     let meta = |name: &str, value: &str| {
@@ -491,7 +491,7 @@ fn maintenance_and_standby_of_the_configuration_count() {
     assert!(!expected("", "", "standby=on") && !expected("", "", "maintenance=true"));
 }
 
-/// As 2.1.5 and, with times in place of words, later releases write it.
+/// As 2.1.5 writes it and, with times in place of words, later releases.
 #[test]
 fn membership_and_fencing_are_read_from_the_status() {
     for (attributes, member, fenced, before) in [
@@ -545,7 +545,7 @@ fn of_release(release: &str, [remote, ctl2]: [&str; 2], done: [&str; 2]) -> Cib 
     Cib::parse(&xml).unwrap()
 }
 
-/// With a call id below 0 it is under way.
+/// With a call id below 0 it is in flight.
 fn op(kind: &str, rc: u32, call: i32, at: i64) -> String {
     let status = if call < 0 { -1 } else { 0 };
     format!(
@@ -555,8 +555,8 @@ fn op(kind: &str, rc: u32, call: i32, at: i64) -> String {
 
 const THERE: &str = r#"in_ccm="1795191514" crmd="1795191514""#;
 
-/// The broken variant takes the 0 for what it says: then each host that lives is no member, is reported as lost, and is notified
-/// as failed where somebody confirms it by hand.
+/// The broken variant takes the 0 literally: then no living host is a member, each is reported as lost, and is notified
+/// as failed if somebody confirms it by hand.
 #[test]
 #[expect(clippy::too_many_lines, reason = "a table")]
 fn of_a_remote_node_in_a_cluster_of_3_0_the_connection_decides() {
@@ -579,7 +579,7 @@ fn of_a_remote_node_in_a_cluster_of_3_0_the_connection_decides() {
             stopped.clone() + &op("start", 0, 8, 310),
             probe.clone(),
             Some(true),
-            "connected anew",
+            "connected again",
         ),
         (alive, THERE, failed.clone(), probe.clone(), Some(false), "lost"),
         (
@@ -592,7 +592,7 @@ fn of_a_remote_node_in_a_cluster_of_3_0_the_connection_decides() {
         ),
         (fenced, THERE, failed.clone(), probe.clone(), Some(false), "lost and fenced"),
         (fenced, THERE, held.clone(), probe.clone(), None, "confirmed by hand, or just fenced"),
-        (fenced, THERE, stopped.clone(), probe.clone(), Some(false), "fenced, and nobody tries"),
+        (fenced, THERE, stopped.clone(), probe.clone(), Some(false), "fenced, and no controller tries"),
         (
             alive,
             THERE,
@@ -601,7 +601,7 @@ fn of_a_remote_node_in_a_cluster_of_3_0_the_connection_decides() {
             Some(false),
             "cannot be reached",
         ),
-        (alive, THERE, starting.clone(), probe.clone(), Some(false), "tried anew"),
+        (alive, THERE, starting.clone(), probe.clone(), Some(false), "tried again"),
         (
             alive,
             THERE,
@@ -658,8 +658,8 @@ fn the_limit_of_a_fencing_is_read_by_both_names() {
     }
 }
 
-/// Seen on 2.1.5: a controller that joined wrote `false`, and it stayed so, while another one was connected to the host. The broken
-/// variant believes it: then a host that lives and is confirmed by hand is notified as failed.
+/// Seen on 2.1.5: a controller that joined wrote `false`, and it stayed so, although another one was connected to the
+/// host. The broken variant trusts it: then a living host that is confirmed by hand is notified as failed.
 #[test]
 fn a_host_that_a_controller_is_connected_to_is_not_lost() {
     let held = op("start", 0, 5, 100) + &op("monitor", 0, 6, 101);
@@ -676,7 +676,7 @@ fn a_host_that_a_controller_is_connected_to_is_not_lost() {
     }
 }
 
-/// Earlier releases write a word, or a time and 0: these are believed. So is what any release says of a cluster node.
+/// Earlier releases write a word, or a time and 0: these are trusted. So is what any release writes of a cluster node.
 #[test]
 fn what_else_is_written_of_a_member_is_believed() {
     let lost = r#"in_ccm="0" crmd="0""#;
@@ -783,8 +783,8 @@ proptest! {
     }
 }
 
-/// Of thousands of hosts each is found at once. The broken variant, which goes through all of them for each and through all
-/// templates for each of these, does not end within a day.
+/// Each of thousands of hosts is found at once. The broken variant, which scans all of them for each and all templates
+/// for each of these, does not end within a day.
 #[test]
 fn every_one_of_thousands_of_hosts_is_found_in_any_case() {
     let hosts = 0..5_000;

@@ -1,43 +1,43 @@
-//! Which fencing levels with a mark device hold for a host, and whether they are safe.
+//! The fencing levels with a mark device that apply to a host, and whether they are safe.
 
 use super::{Cib, Level, Target, pattern, power};
 use marks::host::HostName;
 
-/// Levels are numbered 1 to 9; the fencer passes over all others.
+/// Levels are numbered 1 to 9; the fencer ignores all others.
 pub const LEVELS: std::ops::RangeInclusive<u32> = 1..=9;
 
-/// One level that holds a mark device.
+/// One level with a mark device.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct MarkLevel {
-    /// What the level is for, as the configuration says it: a name, a pattern, or `attribute=value`.
+    /// The level's target, as in the configuration: a name, a pattern, or `attribute=value`.
     pub target: String,
     /// Its number.
     pub index: u32,
     /// Its devices, in order.
     pub devices: Vec<String>,
-    /// What is wrong with it.
+    /// Its fault.
     pub fault: Option<LevelFault>,
-    /// Whether it surely holds for the host. A pattern that cannot be judged here may hold.
+    /// Whether it surely applies to the host. A pattern that cannot be evaluated here may apply.
     pub certain: bool,
 }
 
-/// Why a mark device is dangerous where it stands: it would be asked although nothing else has fenced the host.
+/// Why a mark device is dangerous in its place: it would be asked although no other device has fenced the host.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum LevelFault {
-    /// No other device stands before it.
+    /// No other device is before it.
     Alone,
     /// Another device comes after it.
     NotLast,
-    /// No device before it can cut power: what each of them does instead.
+    /// No device before it can cut power; what each of them does instead.
     NoPower(Vec<String>),
 }
 
 impl MarkLevel {
-    /// One sentence for people, or `None` where nothing is wrong.
+    /// One sentence for people, or `None` if nothing is wrong.
     pub fn complaint(&self) -> Option<String> {
         let (why, what_to_do) = match self.fault.as_ref()? {
             LevelFault::Alone => (
-                "is the only device, so it would report a host that nothing has fenced".to_owned(),
+                "is the only device, so it would report a host that no device has fenced".to_owned(),
                 "put it behind the power device",
             ),
             LevelFault::NotLast => (
@@ -46,10 +46,10 @@ impl MarkLevel {
             ),
             LevelFault::NoPower(weak) => (
                 format!(
-                    "stands behind no device that cuts power ({}), so it would report a host that runs",
+                    "has no device before it that cuts power ({}), so it would report a host that runs",
                     weak.join("; ")
                 ),
-                "put a power device before it, or take it out of this level",
+                "put a power device before it, or remove it from this level",
             ),
         };
         Some(format!("the mark device in level {} for {} {why}: {what_to_do}", self.index, self.target))
@@ -77,7 +77,7 @@ fn held(cib: &Cib) -> impl Iterator<Item = &Level> {
 }
 
 impl Level {
-    /// Whether the fencer takes it. One of another number it passes over, so that it stands in the way of no other either.
+    /// Whether the fencer takes it. It ignores one with another number, which then hides no other either.
     pub fn holds(&self) -> bool {
         LEVELS.contains(&self.index)
     }
@@ -88,7 +88,7 @@ fn matches(cib: &Cib, target: &Target, host: &HostName) -> Option<bool> {
     target.covers(host.as_str(), own.map(|(name, value)| (name.as_str(), value.as_str())))
 }
 
-/// Puts entries of the same target and number together, and keeps those with a mark device.
+/// Joins entries of the same target and number, and keeps those with a mark device.
 fn mark_levels(cib: &Cib, levels: &[&Level], certain: impl Fn(&Target) -> bool) -> Vec<MarkLevel> {
     let mut seen: Vec<(String, u32)> = Vec::new();
     let mut found = Vec::new();
@@ -108,8 +108,8 @@ fn mark_levels(cib: &Cib, levels: &[&Level], certain: impl Fn(&Target) -> bool) 
     found
 }
 
-/// The fencer appends an entry that is added to those it has, but after a full refresh only the last entry is left.
-/// So every tail of the entries can be what holds, and the first faulty one counts.
+/// The fencer appends an added entry to those it has, but after a full refresh only the last entry is left. So any tail
+/// of the entries may apply, and the first faulty one counts.
 fn joined(cib: &Cib, key: &(String, u32), entries: &[&[String]], certain: bool) -> Option<MarkLevel> {
     let tails = (0..entries.len()).map(|from| entries[from..].concat());
     let mut with_mark = tails.filter(|devices| devices.iter().any(|id| cib.is_mark_device(id))).peekable();
@@ -124,8 +124,8 @@ fn fault(cib: &Cib, devices: &[String]) -> Option<LevelFault> {
 }
 
 impl LevelFault {
-    /// A mark device must be the last of at least two, and one before it must cut power: so it is asked only when the host is
-    /// off. `weakness` says why a device cannot cut power.
+    /// A mark device must be the last of at least two, and one before it must cut power: so it is asked only when the
+    /// host is off. `weakness` says why a device cannot cut power.
     pub fn of(
         devices: &[String],
         is_mark: impl Fn(&str) -> bool,
@@ -144,7 +144,7 @@ impl LevelFault {
 }
 
 impl Target {
-    /// What the attributes of a `<fencing-level>` say; `None` where there is no target.
+    /// The attributes of a `<fencing-level>`; `None` without a target.
     pub fn read<'a>(attribute: impl Fn(&str) -> Option<&'a str>) -> Option<Self> {
         let own = |name| attribute(name).map(str::to_owned);
         if let Some(name) = own("target") {
@@ -156,8 +156,8 @@ impl Target {
         Some(Self::Attribute { name: own("target-attribute")?, value: own("target-value")? })
     }
 
-    /// Whether it is for a node of this name and these permanent attributes, as the fencer's `topology_matches`; `None`
-    /// where it cannot be said here.
+    /// Whether it is for a node with this name and these permanent attributes, as in the fencer's `topology_matches`;
+    /// `None` if that cannot be evaluated here.
     pub fn covers<'a>(
         &self,
         node: &str,
@@ -173,7 +173,7 @@ impl Target {
         }
     }
 
-    /// The fencer keeps its levels in a table by this text, whatever kind of target it is.
+    /// The fencer's table has its levels under this text, whatever kind of target it is.
     pub fn key(&self) -> String {
         match self {
             Self::Name(text) | Self::Pattern(text) => text.clone(),

@@ -4,8 +4,8 @@ use marks::time::Timestamp;
 
 const DAY: i64 = 86_400;
 
-/// Reads `2026-11-20 15:27:38Z`, with a fraction of a second behind it (from 2.1.6 on) or without, and with an offset
-/// (`+01:00`) in place of the `Z`. `None` for anything else: a time without a zone could be any of two dozen.
+/// Reads `2026-11-20 15:27:38Z`, with a fraction of a second (from 2.1.6 on) or without, and with an offset (`+01:00`) in
+/// place of the `Z`. `None` for anything else: a time without a zone is ambiguous.
 pub(super) fn read(text: &str) -> Option<Timestamp> {
     let (date, time) = text.trim().split_once([' ', 'T'])?;
     let split = time.find(|c: char| !matches!(c, '0'..='9' | ':' | '.'))?;
@@ -15,7 +15,7 @@ pub(super) fn read(text: &str) -> Option<Timestamp> {
     Some(Timestamp(seconds * 1000 + milliseconds(fraction)?))
 }
 
-/// Days since the epoch of a date `YYYY-MM-DD`. Years begin in March here, so that the leap day is their last.
+/// Days since the epoch of a date `YYYY-MM-DD`. Years begin in March here, so that the leap day is the last.
 fn day(date: &str) -> Option<i64> {
     let [year, month, day] = numbers(date, '-', [4, 2, 2])?;
     if !(1..=12).contains(&month) || !(1..=length(year, month)).contains(&day) {
@@ -24,7 +24,7 @@ fn day(date: &str) -> Option<i64> {
     let (year, month) = if month > 2 { (year, month - 3) } else { (year - 1, month + 9) };
     let (era, of_era) = (year.div_euclid(400), year.rem_euclid(400));
     let of_year = (153 * month + 2) / 5 + day - 1;
-    // 719,468 days lie between the first of March of the year 0 and the epoch.
+    // There are 719,468 days between the first of March of the year 0 and the epoch.
     Some(era * 146_097 + of_era * 365 + of_era / 4 - of_era / 100 + of_year - 719_468)
 }
 
@@ -83,7 +83,7 @@ mod tests {
     use super::*;
     use proptest::prelude::{prop_assert_eq, proptest};
 
-    /// Worked out with `date -u -d TIME +%s`.
+    /// Computed with `date -u -d TIME +%s`.
     #[test]
     fn every_form_that_pacemaker_prints_is_read() {
         for (text, milliseconds) in [

@@ -1,6 +1,6 @@
-//! The directory of evidence: written by the cluster's user, read by root as hostile input.
+//! The directory of evidence: the cluster's user writes it, and root reads it as hostile input.
 //!
-//! Everything goes through one handle of the checked directory: its name may lead elsewhere a moment later.
+//! All access goes through one handle of the checked directory: its name may lead elsewhere a moment later.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs::{File, Metadata};
@@ -22,28 +22,28 @@ use super::record::{self, EventName, Flaw, MAX_FILE};
 
 const DIRECTORY_MODE: u32 = 0o700;
 
-/// How many entries one reading looks at.
+/// How many entries one reading lists.
 const MAX_ENTRIES: usize = 10_000;
-/// So many entries that were broken are read again at each reading, in turn: somebody may have mended them in place.
+/// How many broken entries are read again at each reading, in turn: somebody may have repaired them in place.
 const AGAIN: usize = 100;
 
-/// Why the directory could not be used. Every sentence names it and what to do.
+/// Why the directory could not be used. Every message names it and says what to do.
 #[derive(Debug, thiserror::Error)]
 pub enum EvidenceError {
     /// Not there.
-    #[error("there is no directory {path}: make it for the user who writes evidence, with mode 0700", path = .path.display())]
+    #[error("there is no directory {path}: create it for the user who writes evidence, with mode 0700", path = .path.display())]
     Missing {
         /// The directory.
         path: PathBuf,
     },
     /// A symlink or something else.
-    #[error("{path} is no plain directory (a symlink or something else stands in its place): remove it", path = .path.display())]
+    #[error("{path} is not a plain directory (a symlink or something else is in its place): remove it", path = .path.display())]
     NotPlain {
-        /// What should be the directory.
+        /// The path.
         path: PathBuf,
     },
     /// Somebody else could write it.
-    #[error("{path} is not the evidence directory of user {wanted} alone (mode {mode:04o}, owner {owner}): run `chown {wanted} {path}` and `chmod 0700 {path}`", path = .path.display())]
+    #[error("{path} must belong to user {wanted} alone (now mode {mode:04o}, owner {owner}): run `chown {wanted} {path}` and `chmod 0700 {path}`", path = .path.display())]
     Insecure {
         /// The directory.
         path: PathBuf,
@@ -65,7 +65,7 @@ pub enum EvidenceError {
     Io {
         /// The directory.
         path: PathBuf,
-        /// The system's word.
+        /// The system's error.
         source: io::Error,
     },
 }
@@ -109,27 +109,28 @@ pub struct Directory {
     owner: Uid,
 }
 
-/// What one reading of the directory found.
+/// The result of one reading.
 #[derive(Debug, Default)]
 pub struct Reading {
     /// Whole events, in the order of their times.
     pub sound: Vec<Found>,
     /// Nodes that have joined, in the order of their times.
     pub joins: Vec<FoundJoin>,
-    /// What was set apart, untouched.
+    /// Broken files, untouched.
     pub broken: Vec<Broken>,
-    /// Whether there are more entries than one reading looks at.
+    /// Whether there are more entries than one reading lists.
     pub more: bool,
-    /// How many entries were read, and not only listed.
-    pub looked_at: usize,
+    /// How many entries were read, not only listed.
+    pub read: usize,
 }
 
-/// What earlier readings found broken. Each such entry is read once, and then in turn: thousands cost no more than their names.
+/// What earlier readings found broken. Each such entry is read once, and then in turn: thousands cost no more than their
+/// names.
 #[derive(Debug, Default)]
 pub struct Known {
-    /// By its name, with its inode: a file that took the place of another is a new one.
+    /// By name, with the inode: a file that replaced another is a new one.
     broken: BTreeMap<Vec<u8>, (u64, Broken)>,
-    /// Up to here they were read again.
+    /// How far they were read again.
     turn: Vec<u8>,
 }
 
@@ -144,7 +145,7 @@ impl Known {
     }
 }
 
-/// An event and the file that holds it.
+/// An event and its file.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Found {
     /// The file.
@@ -153,7 +154,7 @@ pub struct Found {
     pub evidence: Evidence,
 }
 
-/// A node that has joined, and the file that says so.
+/// A node that has joined, and its file.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct FoundJoin {
     /// The file.
@@ -175,7 +176,7 @@ pub struct Broken {
 type Listing = (Vec<(Vec<u8>, u64)>, bool);
 
 impl Directory {
-    /// Opens a directory that has to belong to `owner` alone (mode 0700); its own name may be no symlink.
+    /// Opens a directory that must belong to `owner` alone (mode 0700); its own name must not be a symlink.
     ///
     /// # Errors
     /// [`EvidenceError`]; nothing is made or changed.
@@ -185,7 +186,7 @@ impl Directory {
         let directory = Self { path: path.to_owned(), handle: handle.into(), owner };
         let found = directory.handle.metadata().map_err(|e| directory.fault(e))?;
         let mode = found.mode() & 0o7777;
-        // The set-group-id bit says only which group new files get.
+        // The set-group-id bit only sets the group of new files.
         if found.uid() != owner.as_raw() || mode & 0o777 != DIRECTORY_MODE {
             let (owner, wanted) = (found.uid(), owner.as_raw());
             return Err(EvidenceError::Insecure { path: path.to_owned(), mode, owner, wanted });
@@ -193,8 +194,8 @@ impl Directory {
         Ok(directory)
     }
 
-    /// Writes an event so that its file is whole or not there, and survives a power cut. The same event again replaces
-    /// its file.
+    /// Writes an event so that its file is whole or missing, and survives a power cut. The same event again replaces its
+    /// file.
     ///
     /// # Errors
     /// [`EvidenceError`]; the event may then be there or not, but never in part.
@@ -226,7 +227,7 @@ impl Directory {
         Ok(openat(&self.handle, draft, flags, Mode::S_IRUSR | Mode::S_IWUSR)?.into())
     }
 
-    /// The file stays open until it has its name: its end (`IN_CLOSE_WRITE`) is what wakes the alerter.
+    /// The file stays open until it has its name: its close (`IN_CLOSE_WRITE`) wakes the alerter.
     fn keep(&self, mut file: &File, draft: &str, name: &EventName, bytes: &[u8]) -> io::Result<()> {
         file.write_all(bytes)?;
         file.sync_all()?;
@@ -234,8 +235,8 @@ impl Directory {
         self.handle.sync_all()
     }
 
-    /// Reads all events. A broken entry is set apart and disturbs no other; names that begin with a dot are passed over.
-    /// Nothing is followed, waited for, changed or removed.
+    /// Reads all events. A broken entry is set apart and disturbs no other; names that begin with a dot are ignored.
+    /// Links are not followed, and nothing is awaited, changed or removed.
     ///
     /// # Errors
     /// The directory itself cannot be listed.
@@ -243,7 +244,7 @@ impl Directory {
         self.read_new(&mut Known::default())
     }
 
-    /// The same, but what is known to be broken is read again only when its turn has come.
+    /// The same, but an entry that is known to be broken is read again only when its turn has come.
     ///
     /// # Errors
     /// The directory itself cannot be listed.
@@ -257,7 +258,7 @@ impl Directory {
             let remembered = former.remove(&name).filter(|(same, _)| *same == inode);
             let broken = match remembered {
                 Some((_, broken)) => Some(broken),
-                None => self.look_at(&name, &mut reading),
+                None => self.read_one(&name, &mut reading),
             };
             if let Some(broken) = broken {
                 reading.broken.push(broken.clone());
@@ -270,14 +271,14 @@ impl Directory {
         Ok(reading)
     }
 
-    /// Reads an entry, and gives it back where it is broken.
-    fn look_at(&self, name: &[u8], reading: &mut Reading) -> Option<Broken> {
-        reading.looked_at += 1;
+    /// Reads an entry, and returns it if it is broken.
+    fn read_one(&self, name: &[u8], reading: &mut Reading) -> Option<Broken> {
+        reading.read += 1;
         let flaw = self.read_into(reading, name).err()?;
         Some(Broken { name: name.escape_ascii().to_string(), flaw })
     }
 
-    /// One entry; nothing where it is gone by now.
+    /// One entry; `None` if it is gone by now.
     fn read_into(&self, reading: &mut Reading, name: &[u8]) -> Result<(), Flaw> {
         let name = std::str::from_utf8(name).ok().and_then(EventName::parse).ok_or(Flaw::Name)?;
         let Some(bytes) = self.read(&name)? else { return Ok(()) };
@@ -292,7 +293,7 @@ impl Directory {
     }
 
     fn read(&self, name: &EventName) -> Result<Option<Vec<u8>>, Flaw> {
-        // Without O_NONBLOCK a FIFO would hold up the alerter for ever.
+        // Without O_NONBLOCK a FIFO would block the alerter forever.
         let flags =
             OFlag::O_RDONLY | OFlag::O_NOFOLLOW | OFlag::O_NONBLOCK | OFlag::O_NOCTTY | OFlag::O_CLOEXEC;
         let file: File = match openat(&self.handle, name.as_str(), flags, Mode::empty()) {
@@ -310,7 +311,7 @@ impl Directory {
         if !found.is_file() {
             return Err(Flaw::NotPlain);
         }
-        // A link to a file of somebody else would make that one's content evidence.
+        // A link to another user's file would make that file's content evidence.
         if found.uid() != self.owner.as_raw() {
             return Err(Flaw::Owner);
         }
@@ -320,10 +321,10 @@ impl Directory {
         }
     }
 
-    /// Removes the file of an event that has been taken in; one that is gone already is no error.
+    /// Removes the file of an event that was taken in; a missing one is no error.
     ///
     /// # Errors
-    /// It is still there.
+    /// It still exists.
     pub fn remove(&self, name: &EventName) -> Result<(), EvidenceError> {
         match unlinkat(&self.handle, name.as_str(), UnlinkatFlags::NoRemoveDir) {
             Ok(()) | Err(Errno::ENOENT) => Ok(()),
@@ -331,7 +332,7 @@ impl Directory {
         }
     }
 
-    /// Removes what writers left behind that were killed longer than `age` ago, and says how many files that were.
+    /// Removes files of writers that were killed longer than `age` ago, and returns how many.
     ///
     /// # Errors
     /// The directory cannot be listed, or one of them cannot be removed.
@@ -360,7 +361,7 @@ impl Directory {
     /// Up to [`MAX_ENTRIES`] names with their inodes, and whether there are more.
     fn names(&self, wanted: impl Fn(&[u8]) -> bool) -> Result<Listing, EvidenceError> {
         let flags = OFlag::O_RDONLY | OFlag::O_DIRECTORY | OFlag::O_CLOEXEC;
-        // Opened anew: a duplicate would go on where the last listing ended.
+        // Opened again: a duplicate would continue where the last listing ended.
         let listed: OwnedFd =
             openat(&self.handle, ".", flags, Mode::empty()).map_err(|e| self.fault(e.into()))?;
         let mut names = Vec::new();

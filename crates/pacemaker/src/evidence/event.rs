@@ -1,4 +1,4 @@
-//! What one controller was told: of a fencing that has ended, or of a node that has joined.
+//! What Pacemaker's alert reported to one controller: a fencing that has ended, or a node that has joined.
 
 use std::fmt;
 use std::num::NonZeroI32;
@@ -12,7 +12,7 @@ use marks::time::Timestamp;
 /// Pacemaker's word for the executor of a fencing that an operator only confirmed.
 const HUMAN: &str = "a human";
 
-/// One ended fencing operation, as one controller was told of it.
+/// One ended fencing operation, as reported to one controller.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Evidence {
     /// The node that was fenced or unfenced.
@@ -23,9 +23,9 @@ pub struct Evidence {
     pub outcome: Outcome,
     /// The fencer's id of the operation.
     pub operation: OperationId,
-    /// When the controller was told.
+    /// When the controller got the report.
     pub at: Moment,
-    /// The node that did it; "a human" where somebody only said so.
+    /// The node that did it; "a human" if somebody only confirmed it.
     pub executor: Label,
     /// The program that asked for it.
     pub client: Label,
@@ -34,7 +34,7 @@ pub struct Evidence {
 }
 
 impl Evidence {
-    /// The fencing that it tells of, if it tells that a host was fenced.
+    /// The sighting that it is, if it reports that a host was fenced.
     pub fn sighting(&self) -> Option<Sighting> {
         let fenced = matches!(self.action, Action::Off | Action::Reboot);
         (fenced && self.outcome == Outcome::Success).then(|| Sighting {
@@ -46,7 +46,7 @@ impl Evidence {
     }
 }
 
-/// Whether that executor is none: somebody confirmed by hand.
+/// Whether that executor is a person: the fencing was only confirmed by hand.
 pub(super) fn is_human(executor: &str) -> bool {
     executor == HUMAN
 }
@@ -121,7 +121,7 @@ pub struct Moment(u64);
 impl Moment {
     pub(super) const MAX: u64 = 253_402_300_799_999_999;
 
-    /// The wall clock's time; a clock outside of what is accepted counts as 1970.
+    /// The wall clock's time; a clock outside of the valid range counts as 1970.
     pub fn now() -> Self {
         let since = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
         u64::try_from(since.as_micros()).ok().and_then(Self::from_micros).unwrap_or(Self(0))
@@ -151,7 +151,7 @@ impl Label {
     /// Longest text in bytes.
     pub const MAX: usize = 255;
 
-    /// Takes what fits of a text; a control character becomes `?`.
+    /// Cuts a text to fit; a control character becomes `?`.
     pub fn lossy(text: &str) -> Self {
         let clean = text.chars().map(|c| if c.is_control() { '?' } else { c });
         let fits = clean.scan(0, |length, c| {
@@ -161,7 +161,7 @@ impl Label {
         Self(fits.collect())
     }
 
-    /// Takes a text that is one already.
+    /// Takes a text that is valid already.
     pub fn exact(text: &str) -> Option<Self> {
         let label = Self::lossy(text);
         (label.0 == text).then_some(label)

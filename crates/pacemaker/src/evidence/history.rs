@@ -1,4 +1,4 @@
-//! Sightings from what Pacemaker remembers itself: the fencers' history, and `node_fenced` in the CIB.
+//! Sightings from Pacemaker's own memory: the fencers' history, and `node_fenced` in the CIB.
 
 use super::clock;
 use super::event::{Action, is_human};
@@ -8,9 +8,9 @@ use marks::host::HostName;
 use marks::sighting::{Sighting, Witness};
 use marks::time::Timestamp;
 
-/// A text that is no fencing history, or not all of it.
+/// The text is no fencing history, or was cut off.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
-#[error("stonith_admin printed something that cannot be read; look at Pacemaker on this controller")]
+#[error("the output of stonith_admin cannot be read: check Pacemaker on this controller")]
 pub struct HistoryError;
 
 impl HistoryError {
@@ -20,12 +20,12 @@ impl HistoryError {
     }
 }
 
-/// Reads `stonith_admin --history '*' --verbose --output-as=xml`: the fencings that were done, in its order.
+/// Reads `stonith_admin --history '*' --verbose --output-as=xml`: the successful fencings, in its order.
 ///
-/// An event whose time cannot be read, or lies in 1970 (the fencer's own word for "unknown"), is left out.
+/// An event whose time cannot be read, or is in 1970 (the fencer's value for "unknown"), is left out.
 ///
 /// # Errors
-/// [`HistoryError`] where it is no whole document.
+/// [`HistoryError`] if it was cut off.
 pub fn history(xml: &str) -> Result<Vec<Sighting>, HistoryError> {
     let events = xml::elements(xml, "fence_event").map_err(|_| HistoryError)?;
     Ok(events.iter().filter_map(done).collect())
@@ -43,12 +43,13 @@ fn done(event: &Element) -> Option<Sighting> {
     })
 }
 
-/// 1971: no time before it is one.
+/// 1971: an earlier time is not a time.
 const UNKNOWN: Timestamp = Timestamp(365 * 86_400 * 1000);
 
 /// Every host that was fenced and is not back, as the CIB has it.
 ///
-/// A confirmation by hand sets `node_fenced` too and cannot be told from a fencing here; the history and the alert know.
+/// A confirmation by hand sets `node_fenced` too and cannot be distinguished from a fencing here; the history and the
+/// alert can do that.
 pub fn node_fenced(cib: &Cib) -> Vec<Sighting> {
     let fenced = cib.fenced_nodes().into_iter();
     let sightings = fenced.map(|(node, second)| Sighting {

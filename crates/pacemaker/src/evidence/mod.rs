@@ -1,5 +1,5 @@
-//! Evidence: what Pacemaker's alerts say of a fencing, and of a cluster node that has joined. `alert_mark` writes it on
-//! every controller, as one file an event.
+//! Evidence: what Pacemaker's alerts report of a fencing, and of a cluster node that has joined. `alert_mark` writes it
+//! on every controller, one file for each event.
 
 mod clock;
 mod directory;
@@ -12,10 +12,10 @@ pub use event::{Action, Evidence, Join, Label, Moment, Outcome};
 pub use history::{HistoryError, history, node_fenced};
 pub use record::{EventName, Flaw, MAX_FILE};
 
-/// Where evidence lies unless the site says otherwise.
+/// The default directory of evidence.
 pub const DIRECTORY: &str = "/var/lib/nova-host-alerter/evidence";
 
-/// The user whom Pacemaker runs alert agents as, and who owns the directory.
+/// The user that Pacemaker runs alert agents as, and that owns the directory.
 pub const OWNER: &str = "hacluster";
 
 #[cfg(test)]

@@ -1,4 +1,4 @@
-//! The file of one event: its name, its JSON, and what can be wrong with either.
+//! The file of one event: its name, its JSON, and their possible faults.
 
 use std::fmt;
 
@@ -21,20 +21,20 @@ const ALERT: &str = ".alert";
 /// A node that has joined.
 const JOIN: &str = ".join";
 
-/// Why a file is set apart. The name is the caller's to show; nothing of the content is part of the sentence.
+/// Why a file is set apart. The caller shows the name; the message never shows the content.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum Flaw {
     /// Not the name of an event.
-    #[error("its name is not that of an event")]
+    #[error("its name is not an event's")]
     Name,
     /// A symlink, a directory, a FIFO, a device, a socket.
-    #[error("it is no regular file")]
+    #[error("it is not a regular file")]
     NotPlain,
     /// It has another name somewhere.
     #[error("it has more than one name (a hard link)")]
     Linked,
     /// Somebody else's file.
-    #[error("it belongs to another user than the directory")]
+    #[error("its owner is not the directory's")]
     Owner,
     /// More than [`MAX_FILE`] bytes.
     #[error("it is larger than {MAX_FILE} bytes")]
@@ -43,13 +43,13 @@ pub enum Flaw {
     #[error("it cannot be read")]
     Unreadable,
     /// Not a record, or with a value that no event can have.
-    #[error("its content is no record of an event")]
+    #[error("its content is not a record of an event")]
     Content,
     /// A record of another format.
-    #[error("its content has a format that this release does not know")]
+    #[error("its content has a format of another release")]
     Version,
     /// A record of another event.
-    #[error("its content belongs to another name")]
+    #[error("its content does not fit its name")]
     Mismatch,
 }
 
@@ -70,8 +70,8 @@ impl Flaw {
     }
 }
 
-/// The name of an event's file: made of digits and a UUID alone, sorted by time. `MICROSECONDS-OPERATION.alert` is a fencing,
-/// `MICROSECONDS-NODE.join` a node that has joined, with a UUID that is worked out from its name.
+/// The name of an event's file: made of digits and a UUID, sorted by time. `MICROSECONDS-OPERATION.alert` is a fencing,
+/// `MICROSECONDS-NODE.join` a node that has joined, with a UUID that is computed from its name.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub struct EventName(String);
 
@@ -90,7 +90,7 @@ impl EventName {
         Self(format!("{:018}-{id}{suffix}", at.micros()))
     }
 
-    /// Reads a name; only the spelling that is written here.
+    /// Reads a name; only our own spelling is valid.
     pub fn parse(name: &str) -> Option<Self> {
         let suffix = if name.ends_with(JOIN) { JOIN } else { ALERT };
         let (digits, id) = name.strip_suffix(suffix)?.split_once('-')?;
@@ -108,7 +108,7 @@ impl EventName {
         &self.0
     }
 
-    /// The name under which a process writes the file until it is whole.
+    /// The name of the file until it is complete.
     pub(super) fn draft(&self, process: u32) -> String {
         format!(".{}.{process}", self.0)
     }
@@ -126,7 +126,7 @@ impl fmt::Display for EventName {
     }
 }
 
-/// Read first, so that a newer format is called that, whatever else it holds.
+/// Read first, so that a newer format is reported as such, whatever its other fields are.
 #[derive(Deserialize)]
 struct Versioned {
     version: u32,

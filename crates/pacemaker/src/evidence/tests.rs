@@ -1,4 +1,4 @@
-//! What is written is read again; what is planted is set apart.
+//! What is written is read back; what is planted is set apart.
 
 use std::fs::{self, File, Permissions};
 use std::os::unix::fs::{MetadataExt as _, PermissionsExt as _, symlink};
@@ -72,7 +72,7 @@ fn the_same_event_again_is_one_file() {
     assert_eq!(fs::read_dir(room.path()).unwrap().count(), 1);
 }
 
-/// The format is a contract between releases: a change of it needs a new version.
+/// The format is a contract between releases: a change needs a new version.
 #[test]
 fn the_format_stays_as_it_is() {
     let text = concat!(
@@ -135,7 +135,7 @@ fn a_join_with_a_content_that_no_join_has_is_set_apart() {
     }
 }
 
-/// One broken file must not keep the others from being told.
+/// One broken file must not block the others.
 #[test]
 fn what_is_planted_is_set_apart_and_left_alone() {
     let (room, directory) = room();
@@ -216,7 +216,7 @@ fn a_directory_that_others_can_change_is_refused() {
     assert_eq!(kind(&room.path().join("none"), geteuid()), "missing");
 }
 
-/// The checks hold for the directory that was opened, not for whatever has its name by now.
+/// The checks apply to the directory that was opened, whatever has its name now.
 #[test]
 fn a_directory_exchanged_meanwhile_is_not_the_one_that_is_read() {
     let (room, _) = room();
@@ -242,7 +242,8 @@ fn one_reading_has_an_end() {
     assert!(reading.more && reading.broken.len() == 10_000);
 }
 
-/// Ten thousand broken files took a quarter of a processor: each was opened at every look. The broken variant remembers none.
+/// Ten thousand broken files took a quarter of a processor: each was opened at every reading. The broken variant
+/// remembers none.
 #[test]
 fn a_broken_file_is_read_once_and_then_in_turn() {
     let (room, directory) = room();
@@ -251,20 +252,21 @@ fn a_broken_file_is_read_once_and_then_in_turn() {
         fs::write(room.path().join(EventName::of(&at(micros)).as_str()), b"junk").unwrap();
     }
     let first = directory.read_new(&mut known).unwrap();
-    assert_eq!((first.looked_at, first.broken.len()), (1000, 1000));
+    assert_eq!((first.read, first.broken.len()), (1000, 1000));
     directory.write(&at(5000)).unwrap();
     directory.write(&at(7)).unwrap();
     let second = directory.read_new(&mut known).unwrap();
-    assert!(second.looked_at <= 102, "two new ones, and a hundred in their turn: {}", second.looked_at);
+    assert!(second.read <= 102, "two new ones, and a hundred in their turn: {}", second.read);
     let times: Vec<u64> = second.sound.iter().map(|found| found.evidence.at.micros()).collect();
     assert_eq!(times, [7, 5000], "another file in the place of a broken one is read at once");
     assert_eq!(second.broken.len(), 999);
     second.sound.iter().for_each(|found| directory.remove(&found.name).unwrap());
     fs::write(room.path().join(EventName::of(&at(900)).as_str()), record::encode(&at(900))).unwrap();
-    let looks: Vec<Reading> = (0..11).map(|_| directory.read_new(&mut known).unwrap()).collect();
-    assert!(looks.iter().all(|look| look.looked_at <= 101 && look.broken.len() >= 998));
-    let found = looks.iter().any(|look| look.sound.iter().any(|found| found.evidence.at.micros() == 900));
-    assert!(found, "one that was mended in place has its turn");
+    let readings: Vec<Reading> = (0..11).map(|_| directory.read_new(&mut known).unwrap()).collect();
+    assert!(readings.iter().all(|reading| reading.read <= 101 && reading.broken.len() >= 998));
+    let found =
+        readings.iter().any(|reading| reading.sound.iter().any(|found| found.evidence.at.micros() == 900));
+    assert!(found, "one that was repaired in place has its turn");
 }
 
 #[test]
@@ -292,7 +294,7 @@ fn only_old_drafts_are_removed() {
     assert_eq!(fs::read_dir(room.path()).unwrap().count(), 3);
 }
 
-/// The alerter wakes when a file is closed: by then it must be there under its name.
+/// The alerter wakes when a file is closed: by then it must have its name.
 #[test]
 fn the_wake_up_comes_when_the_file_has_its_name() {
     let (room, directory) = room();

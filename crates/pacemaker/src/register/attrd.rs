@@ -1,7 +1,7 @@
-//! The register in Pacemaker's attribute manager: private attributes under names that are no node's.
+//! The register in Pacemaker's attribute manager: private attributes under names that belong to no node.
 //!
-//! Pacemaker erases what stands under a node's name when that node is cleaned up, within seconds of the fencing. Private,
-//! so that a write starts no transition. It survives everything but the stop of all controllers.
+//! Pacemaker erases attributes under a node's name when that node is cleaned up, within seconds of the fencing. They are
+//! private, so that a write starts no transition. They survive everything but the stop of all controllers.
 
 use std::thread;
 use std::time::{Duration, Instant};
@@ -15,18 +15,18 @@ use crate::xml;
 use marks::register::pages::Writer;
 use marks::register::{Entry, Held};
 
-/// `attrd_updater`: nobody ever wrote an attribute of that name; a later Pacemaker says "no such".
+/// `attrd_updater`: no attribute of that name was ever written; a later Pacemaker says "no such".
 const ABSENT: [i32; 2] = [78, 105];
-/// Between two looks for what was written: attrd acknowledges before the cluster has it.
+/// The interval between two reads for a written value: attrd acknowledges before the cluster has it.
 pub(super) const PAUSE: Duration = Duration::from_millis(5);
 
 /// Pacemaker's attribute manager.
 pub(super) struct Attrd;
 
 impl Keeper for Attrd {
-    /// A write replaces what stands there, so it is looked first. What another controller writes in between is lost; ids are
-    /// unique to their writer, and of two words on one mark either will do. A fencing is not looked for: its id is new, and
-    /// its host waits.
+    /// A write replaces the present value, so the value is read first. What another controller writes in between is lost;
+    /// ids are unique to their writer, and of two entries on one mark either will do. A fencing is not read first: its id
+    /// is new, and its host waits.
     fn publish(&self, tools: &Tools, entry: &Entry, deadline: Instant) -> Result<(), RegisterError> {
         if !matches!(entry, Entry::Fencing(_)) {
             let key = entry.key().to_string();
@@ -46,8 +46,8 @@ impl Keeper for Attrd {
         tools.run(Tool::AttrdUpdater, &arguments(NAME, &update), &[], deadline).map(drop)
     }
 
-    /// One by one, in their order; the first that fails keeps back those behind it. The empty name stays with attrd as long as
-    /// one controller runs, some hundred bytes each.
+    /// One by one, in order; after a failure the rest stays. The empty name stays in attrd as long as one controller
+    /// runs, some hundred bytes each.
     fn delete(&self, tools: &Tools, keys: &[String], deadline: Instant) -> Result<(), RegisterError> {
         for key in keys {
             let deletion = ["--private".to_owned(), format!("--node={key}"), "--delete".to_owned()];
@@ -60,7 +60,7 @@ impl Keeper for Attrd {
         ask(tools, NAME, &["--query", "--all"].map(str::to_owned), deadline)
     }
 
-    /// Of `attrd_updater --query --all`, with `--output-as=xml` or without.
+    /// Reads the output of `attrd_updater --query --all`, with `--output-as=xml` or without.
     fn parse(&self, printed: &str) -> Result<Values, RegisterError> {
         if printed.starts_with('<') { values(printed, NAME) } else { Ok(lines(printed, NAME)) }
     }
@@ -70,7 +70,7 @@ impl Keeper for Attrd {
     }
 }
 
-/// Only what can be read again counts as written. Where time ends, what was seen last says why it does not count.
+/// A write counts only once it can be read back. At the end of the time, the last value read says why it does not count.
 fn confirm(tools: &Tools, entry: &Entry, deadline: Instant) -> Result<(), RegisterError> {
     let mut missing = None;
     loop {
@@ -85,7 +85,7 @@ fn confirm(tools: &Tools, entry: &Entry, deadline: Instant) -> Result<(), Regist
     }
 }
 
-/// The value of one key; empty where there is none.
+/// The value of one key; empty if there is none.
 fn value(tools: &Tools, key: &str, deadline: Instant) -> Result<String, RegisterError> {
     let query = ["--query".to_owned(), format!("--node={key}")];
     let found = ask(tools, NAME, &query, deadline)?;
@@ -106,12 +106,12 @@ impl Shelf for Attrd {
     }
 }
 
-/// An answer has the pages of one number: attrd answers no query of all whose answer is too long.
+/// An answer has the pages of one number: attrd fails to answer a query whose answer is too long.
 fn name_of(number: u16) -> String {
     format!("{PAGES}-{number}")
 }
 
-/// As XML; from a Pacemaker that has none in lines.
+/// As XML; in lines from a Pacemaker without XML.
 fn ask(tools: &Tools, name: &str, query: &[String], deadline: Instant) -> Result<Values, RegisterError> {
     let as_xml = arguments(name, &[query, &["--output-as=xml".to_owned()]].concat());
     let expected = [&ABSENT[..], &[NO_SUCH_OPTION]].concat();
@@ -129,7 +129,7 @@ fn arguments(name: &str, more: &[String]) -> Vec<String> {
     [&[format!("--name={name}")], more].concat()
 }
 
-/// Of `name="NAME" host="KEY" value="VALUE"`; what is no such line is none of ours: no key and no value of ours has a quote.
+/// Reads lines `name="NAME" host="KEY" value="VALUE"`; any other line is not ours: our keys and values have no quotes.
 fn lines(text: &str, name: &str) -> Values {
     let start = format!("name=\"{name}\" host=\"");
     let own = text

@@ -1,4 +1,4 @@
-//! The register in the CIB: for each entry a `cluster_property_set` of its own, on every controller's disk.
+//! The register in the CIB: a `cluster_property_set` for each entry, on every controller's disk.
 //!
 //! An entry is inserted if it is absent, and never changed. Without quorum nothing is written: when a partition ends, the
 //! configuration with more changes replaces the other, quorate or not.
@@ -15,13 +15,13 @@ use crate::xml::{self, Element};
 use marks::register::pages::Writer;
 use marks::register::{Entry, Held};
 
-/// `cibadmin`: an element of that id is there.
+/// `cibadmin`: an element with that id exists.
 const EXISTS: i32 = 108;
-/// `cibadmin`: nothing there.
+/// `cibadmin`: not found.
 const ABSENT: i32 = 105;
 
-/// One call of `cibadmin` takes no more entries, since libxml2 descends once for every `or` of an expression; and no more text, since the
-/// kernel refuses an argument of 128 KiB.
+/// The most entries for one call of `cibadmin`, since libxml2 recurses once for every `or` of an expression; and the most
+/// text, since the kernel rejects an argument of 128 KiB.
 const LIMITS: (usize, usize) = (200, 60 << 10);
 
 /// The CIB.
@@ -34,7 +34,8 @@ impl Keeper for InCib {
         confirm(tools, entry, deadline)
     }
 
-    /// Inserts entries as few changes of the configuration. Says whether that was all; else some may stand there now.
+    /// Inserts entries with as few changes of the configuration as possible. Returns whether that was all; otherwise some
+    /// may be there now.
     fn insert_all(&self, (tools, deadline): At<'_>, entries: &[&Entry]) -> Result<bool, RegisterError> {
         need_quorum(tools, deadline)?;
         let sets: Vec<(&Entry, String)> = entries.iter().map(|entry| (*entry, set_of(entry))).collect();
@@ -50,11 +51,11 @@ impl Keeper for InCib {
         insert(tools, &set_of(entry), deadline)
     }
 
-    /// Inserts what is known to be absent, as few changes of the configuration; gives back what may stand there now. Only
-    /// after [`Keeper::insert_all`], which asks for quorum.
+    /// Inserts entries that are known to be absent, with as few changes of the configuration as possible; returns those
+    /// that may be there now. Only after [`Keeper::insert_all`], which checks quorum.
     ///
-    /// A change is done as a whole or not at all. Where it is refused, somebody else was quicker, or one entry is at fault: the
-    /// entries then go one by one.
+    /// A change is done completely or not at all. If it is rejected, another writer was quicker, or one entry is at
+    /// fault: then the entries go one by one.
     fn write_all<'a>(&self, at: At<'_>, missing: Vec<&'a Entry>, published: &mut Published) -> Written<'a> {
         let (tools, deadline) = at;
         let sets: Vec<(&Entry, String)> = missing.into_iter().map(|entry| (entry, set_of(entry))).collect();
@@ -70,7 +71,7 @@ impl Keeper for InCib {
         Ok(written)
     }
 
-    /// Deletes entries, as few changes of the configuration. It is no error where one of them is gone already.
+    /// Deletes entries, with as few changes of the configuration as possible. A missing one is no error.
     fn delete(&self, tools: &Tools, keys: &[String], deadline: Instant) -> Result<(), RegisterError> {
         need_quorum(tools, deadline)?;
         let terms: Vec<String> = keys.iter().map(|key| format!("@id='{NAME}.{key}'")).collect();
@@ -86,7 +87,7 @@ impl Keeper for InCib {
         values(&ask(tools, "--scope=crm_config".to_owned(), deadline)?)
     }
 
-    /// Of `cibadmin --query --scope=crm_config`, or a whole CIB.
+    /// Reads the output of `cibadmin --query --scope=crm_config`, or a whole CIB.
     fn parse(&self, printed: &str) -> Result<Vec<(String, String)>, RegisterError> {
         values(printed)
     }
@@ -102,8 +103,8 @@ impl Shelf for InCib {
         Ok(texts_in(&ask(tools, only, deadline)?)?.remove(&number).unwrap_or_default())
     }
 
-    /// What `--modify --allow-create` makes anew is in memory alone until something else changes: 2.1.5 neither counts it as a change of the
-    /// configuration nor writes it to disk.
+    /// An element that `--modify --allow-create` makes is in memory alone until something else changes: 2.1.5 neither
+    /// counts it as a change of the configuration nor writes it to disk.
     fn put(&self, tools: &Tools, place: (u16, &Writer), text: &str, deadline: Instant) -> Done {
         let (number, writer) = place;
         need_quorum(tools, deadline)?;
@@ -116,7 +117,7 @@ impl Shelf for InCib {
     }
 }
 
-/// What stands under each number in a CIB, or in a part of it.
+/// The pages by number in a CIB, or in a part of it.
 pub(super) fn texts_in(xml: &str) -> Result<BTreeMap<u16, Texts>, RegisterError> {
     let pairs = xml::elements(xml, "nvpair").map_err(|_| Tool::Cibadmin.unreadable())?;
     let mut all: BTreeMap<u16, Texts> = BTreeMap::new();
@@ -152,7 +153,7 @@ fn insert(tools: &Tools, set: &str, deadline: Instant) -> Result<(), RegisterErr
     insert_text(tools, set, deadline).map(drop)
 }
 
-/// `Err` inside where an element of that id is there.
+/// An inner `Err` means that an element with that id exists.
 fn insert_text(tools: &Tools, xml: &str, deadline: Instant) -> Result<Result<String, i32>, RegisterError> {
     let arguments = ["--create", "--scope=crm_config", "--xml-text", xml].map(str::to_owned);
     tools.run(Tool::Cibadmin, &arguments, &[EXISTS], deadline)
@@ -169,7 +170,7 @@ fn set(id: &str, value: &str) -> String {
     )
 }
 
-/// Only what can be read again counts as written.
+/// A write counts only once it can be read back.
 fn confirm(tools: &Tools, entry: &Entry, deadline: Instant) -> Result<(), RegisterError> {
     let key = entry.key().to_string();
     let only = format!("--xpath=//cluster_property_set[@id='{NAME}.{key}']");

@@ -1,4 +1,4 @@
-//! Deleting entries whose time is over.
+//! Deleting old entries.
 
 use std::thread;
 use std::time::Instant;
@@ -28,8 +28,8 @@ pub(super) fn clear(
     confirm(keeper, tools, &keys, deadline)
 }
 
-/// A fencing goes first and a settlement last: whatever remains in between is of a mark that has ended, and is not told. So
-/// it is with a decision and its end.
+/// A fencing goes first and a settlement last: any rest in between belongs to a mark that has ended, and is not sent. The
+/// same holds for a decision and its end.
 fn turn(key: &Key) -> u8 {
     match key {
         Key::Fencing(_) | Key::Again(_) => 0,
@@ -38,7 +38,7 @@ fn turn(key: &Key) -> u8 {
     }
 }
 
-/// Where time ends, what was seen last says what is wrong.
+/// At the end of the time, the last read says what is wrong.
 fn confirm(
     keeper: &dyn Keeper,
     tools: &Tools,

@@ -4,14 +4,14 @@ use super::etcd_fault::EtcdFault;
 use crate::child::ChildError;
 use marks::register::Entry;
 
-/// Why the register could not be written or read. What was read is never part of the message.
+/// Why the register could not be written or read. The message never shows what was read.
 #[derive(Debug, thiserror::Error)]
 pub enum RegisterError {
     /// `none` is configured.
     #[error("no register is configured: set register to \"attrd\", \"cib\" or \"etcd\"")]
     None,
     /// A tool of the cluster.
-    #[error("{tool}: {source}; look at Pacemaker on this controller")]
+    #[error("{tool}: {source}; check Pacemaker on this controller")]
     Tool {
         /// Its name.
         tool: &'static str,
@@ -24,35 +24,35 @@ pub enum RegisterError {
     /// Its tool could not be run.
     #[error("etcdctl: {0}; install etcd's client on this controller")]
     Etcdctl(ChildError),
-    /// A tool printed something else than was asked for.
-    #[error("{tool} printed something that cannot be read; look at Pacemaker on this controller")]
+    /// A tool printed something unexpected.
+    #[error("the output of {tool} cannot be read: check Pacemaker on this controller")]
     Unreadable {
         /// Its name.
         tool: &'static str,
     },
-    /// This partition may not write: at the end of the partition its configuration could replace the other one's.
-    #[error("this partition of the cluster has no quorum: bring the other controllers back")]
+    /// This partition may not write: when the partition ends, its configuration could replace the other one's.
+    #[error("this partition of the cluster has no quorum: start the other controllers")]
     NoQuorum,
-    /// Written, but not seen in the time there was.
+    /// Written, but not seen in time.
     #[error("the entry {key} was written but could not be read back")]
     NotReadBack {
         /// The entry's key.
         key: String,
     },
-    /// Deleted, but still seen in the time there was.
-    #[error("the entry {key} was deleted but still stands there: look who writes the register")]
+    /// Deleted, but still seen at the end of the time.
+    #[error("the entry {key} was deleted but is still there: find out who writes the register")]
     NotGone {
         /// The entry's key.
         key: String,
     },
-    /// Something else stands there.
-    #[error("the entry {key} holds another value than was written: look who writes the register")]
+    /// Another value is there.
+    #[error("the entry {key} has another value than was written: find out who writes the register")]
     Other {
         /// The entry's key.
         key: String,
     },
-    /// It would not read back as it is.
-    #[error("the entry {key} holds a text that the register cannot keep")]
+    /// It would not read back the same.
+    #[error("the entry {key} has a text that the register cannot store")]
     Unfit {
         /// The entry's key.
         key: String,
@@ -60,7 +60,7 @@ pub enum RegisterError {
 }
 
 impl RegisterError {
-    /// Such an entry would not read back as it is.
+    /// Such an entry would not read back the same.
     pub fn unfit(entry: &Entry) -> Self {
         Self::Unfit { key: entry.key().to_string() }
     }

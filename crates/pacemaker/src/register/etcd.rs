@@ -1,7 +1,7 @@
-//! The register in etcd, for as long as its members keep it: beside the cluster, and behind rights of its own.
+//! The register in etcd: independent of the cluster, and with access rights of its own.
 //!
-//! Each entry is written by a transaction that comes to pass only where nothing stands under its key. Its answer means that most
-//! members have it on disk, so that it is not read back.
+//! Each entry is written by a transaction that succeeds only if its key is free. Success means that most members have it
+//! on disk, so it is not read back.
 
 use std::process::Child;
 use std::time::Instant;
@@ -17,7 +17,7 @@ use super::keeper::{At, Keeper, Written, batches};
 use super::published::Published;
 use super::tools::Tools;
 
-/// So many operations a transaction may have, unless its administrator says otherwise; and a request 1.5 MiB, in which a key stands twice.
+/// The most operations of a transaction by etcd's default, and the longest request, 1.5 MiB, in which a key occurs twice.
 const LIMITS: (usize, usize) = (128, 1 << 20);
 
 /// etcd.
@@ -48,12 +48,12 @@ impl Keeper for InEtcd {
         Ok(true)
     }
 
-    /// Where something stands there, somebody else wrote it: who reads it next finds out whether it counts.
+    /// If the key is taken, another writer was there: its next reader decides whether it counts.
     fn write(&self, tools: &Tools, entry: &Entry, deadline: Instant) -> Result<(), RegisterError> {
         create(tools, &[entry], deadline).map(drop)
     }
 
-    /// Of a transaction that did not come to pass the entries go one by one.
+    /// The entries of a failed transaction go one by one.
     fn write_all<'a>(&self, at: At<'_>, missing: Vec<&'a Entry>, published: &mut Published) -> Written<'a> {
         let (tools, deadline) = at;
         for batch in batches(&missing, LIMITS, |entry| text_of(entry)) {
@@ -83,7 +83,7 @@ impl Keeper for InEtcd {
         Ok(etcd_seal::read(sealed(tools, deadline)?, prefix, &tools.keys))
     }
 
-    /// Of `etcdctl --write-out=json get --prefix PREFIX`, whatever the prefix was.
+    /// Reads the output of `etcdctl --write-out=json get --prefix PREFIX`, for any prefix.
     fn parse(&self, printed: &str) -> Result<Values, RegisterError> {
         let answer: Answer = etcdctl::parse(printed.as_bytes())?;
         let last = |key: String| key.rsplit('/').next().map(str::to_owned).unwrap_or_default();
@@ -95,7 +95,7 @@ impl Keeper for InEtcd {
     }
 }
 
-/// All that stands there, with its seals. What stands deeper under the same prefix is another cluster's.
+/// Everything there, with its seals. Deeper keys under the same prefix belong to another cluster.
 fn sealed(tools: &Tools, deadline: Instant) -> Result<Values, RegisterError> {
     let prefix = &etcdctl::place(tools)?.prefix;
     let answer = etcdctl::ask(tools, &["get", "--prefix", prefix], "", deadline)?;
@@ -113,7 +113,7 @@ pub(super) fn watch(tools: &Tools, deadline: Instant) -> Result<Child, RegisterE
     etcdctl::watch(tools, now.header.revision)
 }
 
-/// Writes all of these, or none where something stands under one of their keys; says which.
+/// Writes all of these, or none if one of their keys is taken; returns whether it did.
 fn create(tools: &Tools, entries: &[&Entry], deadline: Instant) -> Result<bool, RegisterError> {
     let prefix = &etcdctl::place(tools)?.prefix;
     let (mut absent, mut puts) = (String::new(), String::new());
@@ -130,7 +130,7 @@ fn transaction(tools: &Tools, text: &str, deadline: Instant) -> Result<bool, Reg
     Ok(etcdctl::ask(tools, &["txn"], text, deadline)?.succeeded)
 }
 
-/// What is no text is none of ours, and stands apart with what is left of it.
+/// A value that is not text is not ours, and is kept separately in a lossy form.
 fn pairs(answer: &Answer) -> impl Iterator<Item = (String, String)> {
     let text = |coded: &str| {
         let bytes = STANDARD.decode(coded).unwrap_or_default();
@@ -139,7 +139,7 @@ fn pairs(answer: &Answer) -> impl Iterator<Item = (String, String)> {
     answer.kvs.iter().map(move |pair| (text(&pair.key), text(&pair.value)))
 }
 
-/// How much an entry adds to a transaction, beside the prefix.
+/// The size that an entry adds to a transaction, beside the prefix.
 fn text_of(entry: &Entry) -> usize {
     2 * entry.key().to_string().len() + entry.value().len() + etcd_seal::LENGTH
 }

@@ -1,42 +1,42 @@
-//! What its tool's complaints about etcd come to.
+//! The meaning of etcdctl's error messages.
 
-/// Why etcd did not do what it was asked for. What it said is not repeated: it may hold what was written.
+/// Why etcd did not do what it was asked for. Its own message is not repeated: it may show what was written.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum EtcdFault {
-    /// Nobody said where it is.
-    #[error("[store.etcd] in alerter.toml does not say where it is: run `nova-host-alerter check-config`")]
+    /// Its address is not set.
+    #[error("[store.etcd] in alerter.toml has no usable endpoints: run `nova-host-alerter check-config`")]
     Unknown,
     /// No member with a leader answered in time.
-    #[error("no answer in time: look whether most of its members run")]
+    #[error("no answer in time: check that most of its members run")]
     Silent,
-    /// No connection was made. Who refuses our certificate does not say so.
+    /// No connection was made. An endpoint that rejects our certificate does not say so.
     #[error(
-        "none of its members can be spoken to: look whether they can be reached from here, and whether they take our certificate and until when it is valid"
+        "no member can be reached: check the network, whether the members accept our certificate, and when it expires"
     )]
     Unreachable,
-    /// It takes nothing more.
+    /// It takes no more data.
     #[error(
         "its database is full (NOSPACE): compact and defragment it or raise its quota, then run `etcdctl alarm disarm`"
     )]
     Full,
-    /// It does not know us.
-    #[error("it does not take our user and password: look at user and password-file in [store.etcd]")]
+    /// It does not know our user.
+    #[error("it rejects our user and password: check user and password-file in [store.etcd]")]
     Login,
-    /// It knows us, and we may not.
+    /// Our user may not do this.
     #[error("our user may not do this: grant its role read and write of the prefix in [store.etcd]")]
     Forbidden,
     /// One of the two certificates.
     #[error(
-        "it does not take our certificate, or we do not take its: look at the files in [store.etcd], and until when they are valid"
+        "it rejects our certificate, or we reject its: check the files in [store.etcd], and when the certificates expire"
     )]
     Certificate,
-    /// Something else, which its own log has.
-    #[error("it refused: look at its log")]
+    /// Something else, which is in its own log.
+    #[error("it refused: check its log")]
     Refused,
 }
 
 impl EtcdFault {
-    /// What its tool's complaint comes to. What says more comes first: a member that cannot be spoken to is silent as well.
+    /// The meaning of an error message. More specific patterns come first: an unreachable member is silent as well.
     pub(super) fn of(said: &str) -> Self {
         const WORDS: [(&str, EtcdFault); 15] = [
             ("database space exceeded", EtcdFault::Full),
@@ -77,7 +77,7 @@ impl EtcdFault {
 mod tests {
     use super::*;
 
-    /// As 3.4 says it. The broken variant takes the first word that fits: every fault is one of time as well.
+    /// As 3.4 prints it. The broken variant takes the first pattern that fits: every fault is also a timeout.
     #[test]
     fn a_complaint_comes_to_its_cause() {
         let handshake = r#"{"level":"warn","error":"rpc error: code = DeadlineExceeded desc = latest balancer error: connection error: desc = \"transport: authentication handshake failed: x509: certificate signed by unknown authority\""}

@@ -1,14 +1,14 @@
-//! Seals in etcd: there each entry has a key of its own, and its seal stands behind its value.
+//! Seals in etcd: each entry has a key of its own there, and its seal is behind its value.
 
 use marks::register::pages::Part;
 use marks::register::{Entries, Entry, Key, SealKeys, Unsealed};
 
-/// Before the seal: no value of an entry has it.
+/// The separator before the seal: no value of an entry has it.
 const SEPARATOR: char = '|';
-/// Of a seal with what stands before it.
+/// The length of a seal with its separator.
 pub(super) const LENGTH: usize = 32;
 
-/// The value of an entry, with its seal where there is a key.
+/// The value of an entry, with its seal if there is a key.
 pub(super) fn write(entry: &Entry, prefix: &str, (part, keys): (Part, &SealKeys)) -> String {
     let value = entry.value();
     match keys.seal(&place(part, prefix, &entry.key().to_string()), &value) {
@@ -22,7 +22,7 @@ pub(super) fn parts(text: &str) -> (&str, &str) {
     text.split_once(SEPARATOR).unwrap_or((text, ""))
 }
 
-/// What these keys and values say.
+/// The entries of these keys and values.
 pub(super) fn read(values: Vec<(String, String)>, prefix: &str, keys: &SealKeys) -> Entries {
     let mut entries = Entries::default();
     for (key, text) in values {
@@ -32,7 +32,7 @@ pub(super) fn read(values: Vec<(String, String)>, prefix: &str, keys: &SealKeys)
             continue;
         };
         let opens = |part| keys.opens(&place(part, prefix, &key), value, seal);
-        // A fencing that an alerter has sealed it has read somewhere: its agent vouches for it, or nobody.
+        // An alerter has read the fencing that it sealed elsewhere: only the agent's own seal proves it.
         let part = if matches!(known, Key::Fencing(_)) { Part::Agent } else { Part::Alerter };
         if opens(part) {
             entries.sealed.insert(known);
@@ -43,7 +43,7 @@ pub(super) fn read(values: Vec<(String, String)>, prefix: &str, keys: &SealKeys)
     entries
 }
 
-/// Its key does for no other cluster's directory, and no alerter's seal for an agent's.
+/// The seal of one entry is invalid in another cluster's directory, and an alerter's for an agent's.
 fn place(part: Part, prefix: &str, key: &str) -> String {
     format!("{};{prefix}{key}", part.as_str())
 }
@@ -59,14 +59,14 @@ mod tests {
         SealKeys::derive([secret.as_bytes()])
     }
 
-    /// A fencing, and how a mark ended.
+    /// A fencing, and the end of a mark.
     fn samples() -> [Entry; 2] {
         let all = sample_entries();
         let one = |is: fn(&Entry) -> bool| all.iter().find(|entry| is(entry)).unwrap().clone();
         [one(|entry| matches!(entry, Entry::Fencing(_))), one(|entry| matches!(entry, Entry::Settled(_)))]
     }
 
-    /// Of a fencing and an end, each as this part wrote it: whether it is sealed, and whether it counts for nothing.
+    /// For a fencing and an end, each written by this part: whether it is sealed, and whether it does not count.
     fn read_back(part: Part, prefix: &str, (wrote, reads): (&SealKeys, &SealKeys)) -> [(bool, bool); 2] {
         samples().map(|entry| {
             let key = entry.key();
@@ -77,7 +77,7 @@ mod tests {
         })
     }
 
-    /// S1-16: the broken variants believe what an alerter has copied of a fencing, and what stood under another prefix.
+    /// S1-16: the broken variants trust an alerter's copy of a fencing, and an entry of another prefix.
     #[test]
     fn each_part_seals_what_it_vouches_for() {
         let (ours, others, none) = (keys("ours"), keys("others"), SealKeys::default());
@@ -88,7 +88,11 @@ mod tests {
             assert_eq!(read_back(alerter, PREFIX, (wrote, &ours)), [(false, true); 2]);
         }
         assert_eq!(read_back(alerter, "/other/", (&ours, &ours)), [(false, true); 2]);
-        assert_eq!(read_back(alerter, PREFIX, (&ours, &none)), [(false, false); 2], "nobody here can tell");
+        assert_eq!(
+            read_back(alerter, PREFIX, (&ours, &none)),
+            [(false, false); 2],
+            "they cannot be distinguished"
+        );
     }
 
     #[test]

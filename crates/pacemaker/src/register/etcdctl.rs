@@ -1,5 +1,5 @@
-//! etcd's own tool: TLS, several members and users are its matter. What it must know of us stands in its environment, where no list of
-//! processes shows it.
+//! etcd's own tool: it handles TLS, several members and users. Our credentials are in its environment, which no list of
+//! processes shows.
 
 use std::path::Path;
 use std::process::{Child, Command, Stdio};
@@ -14,30 +14,31 @@ use super::etcd_fault::EtcdFault;
 use super::tools::{OUTPUT_MAX, Tools};
 use crate::child::{self, ChildError};
 
-/// After a leader is lost, what was asked of it is not answered any more, and the next one is there within about two seconds. So it is
-/// asked once more; whatever is asked may be asked twice.
+/// A request to a lost leader is never answered, and there is a new leader within about two seconds. So a request is
+/// repeated once; every request may be.
 const ATTEMPT: Duration = Duration::from_secs(3);
-/// Before its own end, so that it says itself what is wrong, also on a machine that is busy; half of what is less than twice as long.
+/// Its own time limit ends earlier, so that it reports the reason itself, also on a busy machine; at most half of a
+/// longer time.
 const RESERVE: Duration = Duration::from_millis(500);
-/// Less than this is no attempt.
+/// Less time than this is no attempt.
 const SHORTEST: Duration = Duration::from_millis(200);
 
-/// What it answered.
+/// Its answer.
 #[derive(Deserialize)]
 pub(super) struct Answer {
     pub(super) header: Header,
-    /// Of a reading.
+    /// For a read.
     #[serde(default)]
     pub(super) kvs: Vec<Pair>,
-    /// Of a transaction; absent where it did not come to pass.
+    /// For a transaction; absent if it failed.
     #[serde(default)]
     pub(super) succeeded: bool,
 }
 
-/// Of every answer.
+/// In every answer.
 #[derive(Deserialize)]
 pub(super) struct Header {
-    /// How often anything was changed there so far.
+    /// The revision: the number of changes so far.
     pub(super) revision: u64,
 }
 
@@ -49,12 +50,12 @@ pub(super) struct Pair {
     pub(super) value: String,
 }
 
-/// Where it is.
+/// The settings of etcd.
 pub(super) fn place(tools: &Tools) -> Result<&Etcd, RegisterError> {
     tools.etcd.as_ref().ok_or(RegisterError::Etcd(EtcdFault::Unknown))
 }
 
-/// Asks until there is an answer or no time is left.
+/// Repeats the request until there is an answer or no time is left.
 pub(super) fn ask(
     tools: &Tools,
     arguments: &[&str],
@@ -69,7 +70,7 @@ pub(super) fn ask(
             Err(RegisterError::Etcd(EtcdFault::Unreachable)) if has_time(deadline) => {
                 said = Some(EtcdFault::Unreachable);
             }
-            // What it said before it was cut off says more.
+            // Its message before it was cut off has the reason.
             Err(RegisterError::Etcd(EtcdFault::Silent)) => {
                 return Err(RegisterError::Etcd(said.unwrap_or(EtcdFault::Silent)));
             }
@@ -90,7 +91,7 @@ fn ask_once(
 ) -> Result<Answer, RegisterError> {
     let mut command = command(tools, &tools.etcdctl)?;
     let own = format!("{}ms", limit.saturating_sub(RESERVE).max(limit / 2).as_millis());
-    // Of these it does not see what stands in its environment.
+    // These it does not read from its environment.
     command.args([format!("--command-timeout={own}"), format!("--dial-timeout={own}")]).args(arguments);
     let (output, said) = child::answer(command, input.as_bytes(), limit, OUTPUT_MAX);
     match output {
@@ -103,10 +104,12 @@ fn ask_once(
     }
 }
 
-/// Ends the watch with whoever started it, whose death closes this shell's input; it would go on until it has something to say.
+/// Ends the watch with the process that started it, whose death closes this shell's input; otherwise it would run until
+/// its next output.
 const GUARD: &str = r#""$@" & exec >&-; read -r _; kill "$!""#;
 
-/// Starts to watch: it prints something whenever anything changes behind this revision, until it ends. It is a process group of its own.
+/// Starts to watch: it prints something at any change after this revision, until it ends. It is a process group of its
+/// own.
 pub(super) fn watch(tools: &Tools, revision: u64) -> Result<Child, RegisterError> {
     let prefix = &place(tools)?.prefix;
     let from = format!("--rev={}", revision.saturating_add(1));
@@ -116,7 +119,7 @@ pub(super) fn watch(tools: &Tools, revision: u64) -> Result<Child, RegisterError
     child::spawn_apart(command).map_err(|e| RegisterError::Etcdctl(e.into()))
 }
 
-/// With nothing but what `[store.etcd]` says. A user is given with its password, as every release of etcdctl takes it.
+/// With the settings of `[store.etcd]` alone. User and password are given as every release of etcdctl takes them.
 fn command(tools: &Tools, program: &Path) -> Result<Command, RegisterError> {
     let Etcd { endpoints, ca, identity, login, prefix: _ } = place(tools)?;
     let mut command = child::cluster_tool(program);
@@ -134,7 +137,7 @@ fn command(tools: &Tools, program: &Path) -> Result<Command, RegisterError> {
     Ok(command)
 }
 
-/// Reads what it printed.
+/// Reads its output.
 pub(super) fn parse<T: DeserializeOwned>(printed: &[u8]) -> Result<T, RegisterError> {
     serde_json::from_slice(printed).map_err(|_| RegisterError::Unreadable { tool: "etcdctl" })
 }

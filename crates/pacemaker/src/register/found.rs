@@ -1,4 +1,4 @@
-//! What was found in the register: what it says, and how it stands there.
+//! What was found in the register: its content, and its layout.
 
 use marks::register::pages::{Page, Pages, Writer};
 use marks::register::{Entries, Trust, plain_until, united};
@@ -10,26 +10,26 @@ use super::tools::Tools;
 /// Everything that was found.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Found {
-    /// What all of it says together.
+    /// The union of all of it.
     pub entries: Entries,
-    /// How it stands there; none where each entry has a key of its own for as long as it is wanted.
+    /// The layout; `None` if each entry has a key of its own for as long as it is wanted.
     pub paged: Option<Paged>,
 }
 
-/// How entries stand in Pacemaker's registers.
+/// The layout of Pacemaker's registers.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Paged {
     /// By writer and number.
     pub pages: Pages,
-    /// On their own, as release 0.1.0 writes them, and a controller without a key.
+    /// The separate entries, as release 0.1.0 and controllers without a key write them.
     pub plain: Entries,
-    /// Until when controllers are to be understood that write and read entries on their own; over where that is past.
+    /// Until when controllers that use separate entries count; a past time means that they do not.
     pub plain_until: Timestamp,
-    /// In bytes as they are sent: the longest answer that is needed to read all of it.
+    /// The size in bytes of the longest answer that is needed to read all of it.
     pub longest_answer: usize,
 }
 
-/// What an entry on its own adds to an answer, packed as Pacemaker packs it: 3,250 of them fit into 128 KiB.
+/// What a separate entry adds to an answer, packed as Pacemaker packs it: 3,250 of them fit into 128 KiB.
 const PLAIN: usize = 40;
 
 impl Found {
@@ -45,7 +45,7 @@ impl Found {
 }
 
 impl Paged {
-    /// Writers whose pages this controller's keys do not open: another key sealed them, or nobody.
+    /// Writers whose pages this controller's keys do not open: sealed with another key, or not at all.
     pub fn unopened(&self) -> impl Iterator<Item = &Writer> {
         let is_unopened = |page: &Page| !page.is_sealed;
         self.pages.iter().filter(move |(_, own)| own.values().any(is_unopened)).map(|(writer, _)| writer)

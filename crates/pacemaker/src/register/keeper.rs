@@ -1,4 +1,4 @@
-//! What each register does: a new one is a file with this, and a line of `keeper_of`.
+//! The interface of a register: a new one is a file with this, and a line of `keeper_of`.
 
 use std::time::Instant;
 
@@ -9,13 +9,13 @@ use super::error::RegisterError;
 use super::published::Published;
 use super::tools::Tools;
 
-/// A place where entries are kept.
+/// A store of entries.
 pub(super) trait Keeper {
-    /// Writes an entry and reads it back. Another alerter's word on the same mark stays, and counts.
+    /// Writes an entry and reads it back. Another alerter's entry on the same mark stays, and counts.
     fn publish(&self, tools: &Tools, entry: &Entry, deadline: Instant) -> Result<(), RegisterError>;
 
-    /// Inserts entries without reading first, where what stands there cannot be overwritten. Says whether that was all; else
-    /// some may stand there now.
+    /// Inserts entries without reading first, if the store cannot overwrite. Returns whether that was all; otherwise some
+    /// may be there now.
     fn insert_all(&self, _: At<'_>, _: &[&Entry]) -> Result<bool, RegisterError> {
         Ok(false)
     }
@@ -23,59 +23,59 @@ pub(super) trait Keeper {
     /// Writes an entry that is known to be absent, after [`Keeper::insert_all`].
     fn write(&self, tools: &Tools, entry: &Entry, deadline: Instant) -> Result<(), RegisterError>;
 
-    /// The same of several; gives back what may stand there now.
+    /// The same for several; returns those that may be there now.
     fn write_all<'a>(&self, at: At<'_>, missing: Vec<&'a Entry>, published: &mut Published) -> Written<'a> {
         let (tools, deadline) = at;
         published.write(missing, |entry| self.write(tools, entry, deadline))
     }
 
-    /// Deletes entries, in their order. It is no error where one of them is gone already.
+    /// Deletes entries, in order. A missing one is no error.
     fn delete(&self, tools: &Tools, keys: &[String], deadline: Instant) -> Result<(), RegisterError>;
 
     /// All keys with their values.
     fn all(&self, tools: &Tools, deadline: Instant) -> Result<Vec<(String, String)>, RegisterError>;
 
-    /// Reads what its tool printed.
+    /// Reads its tool's output.
     fn parse(&self, printed: &str) -> Result<Vec<(String, String)>, RegisterError>;
 
-    /// All that stands there on its own.
+    /// All separate entries.
     fn entries(&self, tools: &Tools, deadline: Instant) -> Result<Entries, RegisterError> {
         Ok(entries(&self.all(tools, deadline)?))
     }
 
-    /// Whether what was changed can be seen later than the answer came.
+    /// Whether a change can become visible later than its answer.
     fn is_late(&self) -> bool;
 }
 
-/// What keeps texts under keys, a few of them under each number.
+/// A store of texts under keys, with a few texts under each number.
 pub(super) trait Shelf {
-    /// All that stands under this number: whose it is, and the text.
+    /// All texts under this number, with their owners.
     fn texts(&self, tools: &Tools, number: u16, deadline: Instant) -> Result<Texts, RegisterError>;
 
-    /// Puts a text there, in the place of what was there before.
+    /// Stores a text, replacing the previous one.
     fn put(&self, tools: &Tools, place: (u16, &Writer), text: &str, deadline: Instant) -> Done;
 }
 
-/// With which tools, and until when.
+/// The tools, and the deadline.
 pub(super) type At<'t> = (&'t Tools, Instant);
 
-/// Which of the entries may stand there now.
+/// The entries that may be there now.
 pub(super) type Written<'a> = Result<Vec<&'a Entry>, RegisterError>;
 
-/// Nothing more is to be said of it.
+/// Nothing more is known.
 pub(super) type Done = Result<(), RegisterError>;
 
-/// Keys, and what stands under them.
+/// Keys with their values.
 pub(super) type Texts = Vec<(String, String)>;
 
-/// What these keys and values are.
+/// The content of these keys and values.
 pub(super) fn entries(values: &[(String, String)]) -> Entries {
     let mut entries = Entries::default();
     values.iter().for_each(|(key, value)| entries.take(key, value));
     entries
 }
 
-/// The longest beginnings of what is left, each of so many items and so much text at most.
+/// The longest prefixes of the rest, each with so many items and so much text at most.
 pub(super) fn batches<T>(
     items: &[T],
     (items_max, text_max): (usize, usize),

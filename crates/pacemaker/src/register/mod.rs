@@ -29,17 +29,17 @@ pub use found::{Found, Paged};
 pub use published::Published;
 pub use tools::Tools;
 
-/// The name of the attribute, and the beginning of the ids in the CIB.
+/// The name of the attribute, and the prefix of the ids in the CIB.
 pub const NAME: &str = "host-failure";
-/// The same of pages: a release that knows no pages does not see them.
+/// The same for pages: a release without pages does not see them.
 pub const PAGES: &str = "host-failure-page";
 
-/// Writes entries, one after the other, and reads each back. `Ok` means that every one of them stands there.
+/// Writes entries, one after the other, and reads each back. `Ok` means that all of them are there.
 ///
-/// Where another alerter's word on the same mark stands already, it stays and counts.
+/// Another alerter's entry on the same mark stays and counts.
 ///
 /// # Errors
-/// [`RegisterError`]; entries before the one that failed stand there, that one may or may not.
+/// [`RegisterError`]; entries before the failed one are there, the failed one may be.
 pub fn publish(
     register: Register,
     tools: &Tools,
@@ -53,8 +53,8 @@ pub fn publish(
     })
 }
 
-/// Writes those of the entries that do not stand there yet, and looks once for all of them. One that fails keeps no
-/// other back; a tool that is missing or hangs, or a lost quorum, ends all.
+/// Writes the entries that are not there yet, and reads once for all of them. A failed one does not block the others; a
+/// tool that is missing or hangs, or a lost quorum, ends all.
 pub fn publish_all(register: Register, tools: &Tools, entries: &[Entry], deadline: Instant) -> Published {
     let mut published = Published::default();
     let publish = |keeper| publish::all(keeper, tools, entries, deadline, &mut published);
@@ -62,7 +62,7 @@ pub fn publish_all(register: Register, tools: &Tools, entries: &[Entry], deadlin
     published
 }
 
-/// Deletes entries whose time is over. `Ok` means that none of them stands there.
+/// Deletes old entries. `Ok` means that none of them is there.
 ///
 /// In the CIB that is one change of the configuration for some hundred entries: Pacemaker keeps the last hundred changes
 /// for the administrator.
@@ -78,21 +78,21 @@ pub fn clear(
     clear::clear(keeper_of(register)?, tools, keys, deadline)
 }
 
-/// Everything that stands there, as this controller sees it. With `none` that is nothing.
+/// Everything that is there, as this controller sees it. With `none` that is nothing.
 ///
 /// # Errors
-/// [`RegisterError`] where it cannot be said what stands there; odd entries are kept apart and are no error.
+/// [`RegisterError`] if the content is unknown; bad entries are kept apart and are no error.
 pub fn read(register: Register, tools: &Tools, deadline: Instant) -> Result<Entries, RegisterError> {
     Ok(find(register, tools, deadline)?.entries)
 }
 
-/// The same, and how it stands there.
+/// The same, with its layout.
 ///
 /// # Errors
 /// As [`read`].
 pub fn find(register: Register, tools: &Tools, deadline: Instant) -> Result<Found, RegisterError> {
     let Ok(keeper) = keeper_of(register) else { return Ok(Found::default()) };
-    // Before the pages: what stands there alone stands on a page by then.
+    // Before the pages: a separate entry is on a page by then.
     let plain = keeper.entries(tools, deadline)?;
     match shelf_of(register) {
         Ok(shelf) => {
@@ -106,7 +106,7 @@ pub fn find(register: Register, tools: &Tools, deadline: Instant) -> Result<Foun
 /// The same of a whole CIB, with the register in it.
 ///
 /// # Errors
-/// [`RegisterError::Unreadable`] where it is not whole.
+/// [`RegisterError::Unreadable`] if it was cut off.
 pub fn find_in_cib(xml: &str, tools: &Tools) -> Result<Found, RegisterError> {
     let plain = parse_output(Register::Cib, xml)?;
     let mut texts = cib::texts_in(xml)?;
@@ -114,11 +114,11 @@ pub fn find_in_cib(xml: &str, tools: &Tools) -> Result<Found, RegisterError> {
     Ok(Found::of(book, plain, tools))
 }
 
-/// Writes pages in their order, each only when the one before it can be read. Its date tells each from what stood there before: attrd
-/// compares texts without regard to case.
+/// Writes pages in order, each only when the one before it can be read. The date distinguishes a page from its
+/// predecessor: attrd compares texts without regard to case.
 ///
 /// # Errors
-/// [`RegisterError`]; pages before the one that failed stand there, that one may or may not.
+/// [`RegisterError`]; pages before the failed one are there, the failed one may be.
 pub fn write_pages(
     register: Register,
     tools: &Tools,
@@ -129,10 +129,10 @@ pub fn write_pages(
     paged::write(shelf_of(register)?, tools, writer, writes, (head, deadline))
 }
 
-/// Reads what the register's tool printed: `attrd_updater`, as XML or not, `cibadmin`, or `etcdctl`.
+/// Reads the output of the register's tool: `attrd_updater`, as XML or not, `cibadmin`, or `etcdctl`.
 ///
 /// # Errors
-/// [`RegisterError::Unreadable`] where it is not whole.
+/// [`RegisterError::Unreadable`] if it was cut off.
 pub fn parse_output(register: Register, printed: &str) -> Result<Entries, RegisterError> {
     match keeper_of(register) {
         Ok(keeper) => Ok(keeper::entries(&keeper.parse(printed)?)),
@@ -140,15 +140,15 @@ pub fn parse_output(register: Register, printed: &str) -> Result<Entries, Regist
     }
 }
 
-/// Starts a program that prints something whenever anything changes in etcd behind this moment, until it is killed or ends by itself.
+/// Starts a program that prints something at any change in etcd from now on, until it is killed or ends by itself.
 ///
 /// # Errors
-/// [`RegisterError`]: nobody will tell.
+/// [`RegisterError`]: there will be no signal.
 pub fn watch(tools: &Tools, deadline: Instant) -> Result<Child, RegisterError> {
     etcd::watch(tools, deadline)
 }
 
-/// Which one it is.
+/// The configured register.
 ///
 /// # Errors
 /// [`RegisterError::None`]: there is none.
@@ -169,7 +169,7 @@ fn shelf_of(register: Register) -> Result<&'static dyn Shelf, RegisterError> {
     match register {
         Register::Attrd => Ok(&attrd::Attrd),
         Register::Cib => Ok(&cib::InCib),
-        // There a key of its own for each entry lasts as long as it is wanted.
+        // There each entry has a key of its own for as long as it is wanted.
         Register::Etcd | Register::None => Err(RegisterError::None),
     }
 }

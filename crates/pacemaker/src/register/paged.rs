@@ -1,4 +1,4 @@
-//! Pages of the register in Pacemaker: each has a key that its writer uses for ever.
+//! Pages of the register in Pacemaker: each has a key that its writer uses again and again.
 
 use std::thread;
 use std::time::Instant;
@@ -11,7 +11,8 @@ use super::error::RegisterError;
 use super::keeper::{Shelf, Texts};
 use super::tools::Tools;
 
-/// Who has no seal can claim any number of pages, and any number of writers. So many are looked at; without a key nobody can tell which.
+/// The most unsealed pages that are read: without a seal anybody can claim any number of pages and writers. Without a key
+/// any pages are read.
 const UNSEALED_PAGES: usize = 4;
 const UNSEALED_LAST: u16 = 2;
 const KEYLESS_LAST: u16 = 64;
@@ -21,15 +22,15 @@ const KEYLESS_LAST: u16 = 64;
 pub(super) struct Book {
     /// By writer and number.
     pub(super) pages: Pages,
-    /// Bytes of the texts under one number, at most.
+    /// The size of the texts under one number, at most.
     pub(super) longest: usize,
-    /// What is no page of ours.
+    /// Texts that are not our pages.
     pub(super) apart: Vec<Apart>,
-    /// How many pages have no seal that fits.
+    /// How many pages have no valid seal.
     unsealed: usize,
 }
 
-/// Reads all pages, the heads first: these say how many others there are. `texts` gives what stands under a number.
+/// Reads all pages, the heads first: they give the number of the others. `texts` returns the texts under a number.
 pub(super) fn read(
     keys: &SealKeys,
     mut texts: impl FnMut(u16) -> Result<Texts, RegisterError>,
@@ -70,8 +71,8 @@ pub(super) fn write(
     Ok(())
 }
 
-/// Only what can be read again counts as written; attrd answers before the cluster has it. Where time ends, what was seen last says why
-/// it does not count.
+/// A write counts only once it can be read back; attrd answers before the cluster has it. At the end of the time, the
+/// last text read says why it does not count.
 fn confirm(
     shelf: &dyn Shelf,
     tools: &Tools,
@@ -91,7 +92,7 @@ fn confirm(
 }
 
 impl Book {
-    /// Such a page is of a time that is over.
+    /// Such a page is too old.
     fn leave_out_what_no_head_names(&mut self) {
         for own in self.pages.values_mut() {
             let last = own.get(&HEAD).map_or(HEAD, |page| page.head.last);
@@ -99,7 +100,7 @@ impl Book {
         }
     }
 
-    /// Gives the number of its writer's last page, where it is a head. An empty text is one that was deleted.
+    /// Returns the number of its writer's last page, if it is a head. An empty text is a deleted one.
     fn take(&mut self, (key, number): (&str, u16), text: &str, keys: &SealKeys) -> u16 {
         if text.is_empty() {
             return HEAD;
@@ -123,7 +124,7 @@ impl Book {
         !keys.is_empty() && self.unsealed > UNSEALED_PAGES
     }
 
-    /// In the CIB two may stand in one place: the sealed one counts, or the newer.
+    /// In the CIB one place may have two: the sealed one counts, or the newer.
     fn put(&mut self, writer: Writer, number: u16, page: Page) {
         let own = self.pages.entry(writer).or_default();
         let rank = |page: &Page| (page.is_sealed, page.head.at);
@@ -133,7 +134,7 @@ impl Book {
     }
 }
 
-/// The number of the last page, as far as it may be believed.
+/// The number of the last page, limited if unsealed.
 fn last_of(head: &Page, keys: &SealKeys) -> u16 {
     let limit = match head.is_sealed {
         true => u16::MAX,

@@ -1,4 +1,4 @@
-//! Several entries at once: what is missing is written, and one look afterwards says what stands.
+//! Several entries at once: missing ones are written, and one read afterwards shows the result.
 
 use std::collections::BTreeMap;
 use std::thread;
@@ -37,7 +37,7 @@ pub(super) fn all(
     confirm(keeper, tools, written, published, deadline)
 }
 
-/// Only what can be read again counts as written.
+/// A write counts only once it can be read back.
 fn confirm(
     keeper: &dyn Keeper,
     tools: &Tools,
@@ -60,7 +60,7 @@ fn confirm(
     Ok(())
 }
 
-/// Everything that stands there, as it is.
+/// Everything that is there now.
 pub(super) fn values(
     keeper: &dyn Keeper,
     tools: &Tools,

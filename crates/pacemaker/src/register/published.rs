@@ -1,23 +1,23 @@
-//! What becomes of several entries, as it is known so far.
+//! The results for several entries, as far as known.
 
 use std::collections::BTreeMap;
 
 use super::error::RegisterError;
 use marks::register::{Entry, Held, Key};
 
-/// What became of entries that were to be published.
+/// The results for entries that were to be published.
 #[derive(Debug, Default)]
 pub struct Published {
-    /// They stand there.
+    /// They are there.
     pub standing: Vec<Key>,
-    /// They do not, each with the reason.
+    /// They are not, each with the reason.
     pub failed: Vec<(Key, RegisterError)>,
-    /// Why nothing can be said of all others.
+    /// Why the results of all others are unknown.
     pub stopped: Option<RegisterError>,
 }
 
 impl Published {
-    /// Notes what stands and what stands in the way; gives back what is not there.
+    /// Notes present and blocked entries; returns the missing ones.
     pub(super) fn sort<'a>(
         &mut self,
         entries: Vec<&'a Entry>,
@@ -38,7 +38,7 @@ impl Published {
         missing
     }
 
-    /// Writes entries one by one, and notes what stands in the way; gives back what may stand there now.
+    /// Writes entries one by one, and notes blocked ones; returns those that may be there now.
     pub(super) fn write<'a>(
         &mut self,
         entries: impl IntoIterator<Item = &'a Entry>,
@@ -54,7 +54,7 @@ impl Published {
         Ok(written)
     }
 
-    /// A tool that fails by its own account may have something against this one entry; any other fault ends all.
+    /// A failure that the tool reports may concern this one entry; any other fault ends all.
     fn note(&mut self, entry: &Entry, error: RegisterError) -> Result<(), RegisterError> {
         match error {
             RegisterError::Tool { ref source, .. } if source.code().is_some() => {

@@ -27,7 +27,7 @@ fn entry() -> Entry {
     sample_entries()[0].clone()
 }
 
-/// Tools of a cluster that keeps its entries in files, with faults that a test puts before them.
+/// Tools of a cluster that keeps its entries in files, with faults that a test inserts.
 struct Cluster {
     dir: tempfile::TempDir,
     tools: Tools,
@@ -82,7 +82,7 @@ impl Cluster {
     fn put(&self, tool: &str, script: &str) {
         let path = self.dir.path().join(tool);
         let directory = self.dir.path().display();
-        // Renamed into place: one that runs is not written into.
+        // Renamed into place: a running one must not be written into.
         samples::program(
             &path.with_extension("new"),
             format!(
@@ -107,7 +107,7 @@ D={directory}
 
 const ENOUGH: u64 = 20_000;
 
-/// S1-27, S1-28: what is published is read, and nothing is changed by publishing it again.
+/// S1-27, S1-28: published entries are read, and publishing them again changes nothing.
 #[test]
 fn what_is_published_is_read() {
     for register in [Register::Attrd, Register::Cib] {
@@ -150,7 +150,7 @@ fn an_entry_of_another_value_is_no_copy() {
     assert_eq!(cluster.publish(Register::Cib, ENOUGH), Err("other-value"));
 }
 
-/// At the end of a partition the configuration with more changes wins, quorate or not.
+/// When a partition ends, the configuration with more changes wins, quorate or not.
 #[test]
 fn without_quorum_the_cib_is_left_alone() {
     let cluster = Cluster::new();
@@ -162,7 +162,7 @@ fn without_quorum_the_cib_is_left_alone() {
 }
 
 #[test]
-fn tools_that_fail_hang_or_babble_are_told() {
+fn tools_that_fail_hang_or_print_too_much_are_reported() {
     for (script, kind) in
         [("exit 102", "tool"), ("exec sleep 1000", "tool"), ("echo '<pacemaker-result>'", "unreadable")]
     {
@@ -211,7 +211,7 @@ fn the_cluster_is_asked_in_its_own_words() {
     }
 }
 
-/// A fencing that would not read back as it is must not be thought published.
+/// A fencing that would not read back the same must not count as published.
 #[test]
 fn a_text_that_cannot_be_kept_is_refused() {
     let Entry::Fencing(fencing) = entry() else { panic!("no fencing") };
@@ -226,7 +226,7 @@ fn a_text_that_cannot_be_kept_is_refused() {
     }
 }
 
-/// What Pacemaker 2.1.5 prints, with an entry that was deleted, which it remembers under its name without a value.
+/// The output of Pacemaker 2.1.5, with a deleted entry, whose name remains without a value.
 #[test]
 fn the_attribute_managers_own_words_are_read() {
     let recorded = r#"<pacemaker-result api-version="2.25" request="attrd_updater --name=host-failure --query --all --output-as=xml">
@@ -247,8 +247,8 @@ fn the_attribute_managers_own_words_are_read() {
     );
 }
 
-/// As 2.0.5 to 2.1.2 do, which know no `--output-as`. The broken variants read nothing, so that a lost controller's marks are lost with
-/// it, or take what stands in a value for an entry.
+/// As from 2.0.5 to 2.1.2, which have no `--output-as`. The broken variants read nothing, so that a lost controller's
+/// marks are lost with it, or take a part of a value for an entry.
 #[test]
 fn an_attribute_manager_without_xml_is_read_in_lines() {
     let cluster = Cluster::new();
@@ -282,7 +282,7 @@ fn the_cib_managers_own_words_are_read() {
 </crm_config>
 "#
     );
-    // Asked for one, it prints the bare element.
+    // Asked for one element, it prints just that.
     for recorded in [set, &whole] {
         let read = parse_output(Register::Cib, recorded).unwrap();
         assert!(read.apart.is_empty(), "{read:?}");

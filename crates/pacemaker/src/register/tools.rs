@@ -1,4 +1,4 @@
-//! The cluster's tools, each run with what is left of the time.
+//! The cluster's tools, each run with the remaining time.
 
 use std::path::PathBuf;
 use std::time::Instant;
@@ -10,29 +10,29 @@ use super::error::RegisterError;
 use crate::child;
 use crate::cib::releases::NO_QUORUM;
 
-/// A CIB of a thousand nodes has about a tenth of this, ten thousand entries less.
+/// The longest output. A CIB of a thousand nodes has about a tenth of it, ten thousand entries less.
 pub(super) const OUTPUT_MAX: usize = 64 << 20;
 
-/// Where the tools are: Pacemaker's, and etcd's.
+/// The paths of Pacemaker's tools, and of etcd's.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Tools {
     /// Reads and writes attributes.
     pub attrd_updater: PathBuf,
     /// Reads and writes the CIB.
     pub cibadmin: PathBuf,
-    /// Knows whether there is quorum.
+    /// Shows quorum.
     pub crm_node: PathBuf,
-    /// Knows what was fenced.
+    /// Shows the fencing history.
     pub stonith_admin: PathBuf,
-    /// Speaks to etcd.
+    /// Accesses etcd.
     pub etcdctl: PathBuf,
-    /// Where that is, if the register is there.
+    /// The settings of etcd, if the register is there.
     pub etcd: Option<Etcd>,
-    /// What seals the register's entries, and opens them.
+    /// The keys that seal and open the register's entries.
     pub keys: SealKeys,
-    /// Who writes with these.
+    /// The writer that uses these tools.
     pub part: Part,
-    /// Pages were never written from here, so that an upgrade may begin.
+    /// This controller never wrote pages, so an upgrade may begin.
     pub is_first: bool,
 }
 
@@ -77,7 +77,7 @@ impl Tool {
 }
 
 impl Tools {
-    /// These, where the register may be in etcd.
+    /// These, if the register may be in etcd.
     pub fn with(etcd: Option<Etcd>) -> Self {
         Self { etcd, ..Self::default() }
     }
@@ -85,7 +85,7 @@ impl Tools {
     /// Whether this partition of the cluster has quorum.
     ///
     /// # Errors
-    /// [`RegisterError::Tool`] and [`RegisterError::Unreadable`]: it cannot be said.
+    /// [`RegisterError::Tool`] and [`RegisterError::Unreadable`]: it is unknown.
     pub fn quorum(&self, deadline: Instant) -> Result<bool, RegisterError> {
         let said = self.run(Tool::CrmNode, &["--quorum".to_owned()], &[NO_QUORUM], deadline)?;
         match said.as_deref().map(str::trim) {
@@ -103,7 +103,7 @@ impl Tools {
         self.ask(Tool::Cibadmin, &["--query", "--local"], deadline)
     }
 
-    /// All that the fencers remember, as XML.
+    /// The fencers' whole history, as XML.
     ///
     /// # Errors
     /// [`RegisterError::Tool`] and [`RegisterError::Unreadable`].
@@ -116,7 +116,7 @@ impl Tools {
         self.run(tool, &arguments, &[], deadline)?.map_err(|_unexpected| tool.unreadable())
     }
 
-    /// Runs a tool. `Err` with the exit code where it failed by its own account with one of `expected`.
+    /// Runs a tool. `Err` with the exit code if it failed with one of `expected`.
     pub(super) fn run(
         &self,
         tool: Tool,

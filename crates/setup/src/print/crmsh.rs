@@ -1,5 +1,5 @@
-//! crmsh: one update of the configuration with everything that is new or belongs together, then what is set on what is
-//! there already.
+//! crmsh: one update of the configuration with everything that is new or belongs together, then changes of existing
+//! parts.
 
 use std::fmt::Write as _;
 
@@ -27,7 +27,7 @@ pub(super) fn commands(cluster: &Cluster, steps: &[Step]) -> Vec<Command> {
     load.into_iter().chain(steps.iter().flat_map(single)).collect()
 }
 
-/// What is defined in the one update, but for the topology.
+/// The definitions in the one update, except for the topology.
 fn definition(step: &Step) -> Option<String> {
     Some(match step {
         Step::CreateMark { id, hosts } => format!(
@@ -54,7 +54,7 @@ fn definition(step: &Step) -> Option<String> {
     })
 }
 
-/// crmsh has the whole topology in one: what no step is about stays as it is.
+/// crmsh has the whole topology in one: levels without a step stay unchanged.
 fn topology(cluster: &Cluster, steps: &[Step]) -> String {
     let changed = |target: &Target| {
         steps.iter().find_map(|step| match step {
@@ -85,7 +85,7 @@ fn target_word(target: &Target) -> String {
     }
 }
 
-/// What is a command of its own: it changes one thing that is there already.
+/// Commands that change one existing thing each.
 fn single(step: &Step) -> Vec<Command> {
     let each = |section: &str, resource: &str, values: &std::collections::BTreeMap<String, String>| {
         let set = values.iter().map(|(name, value)| {
@@ -116,7 +116,7 @@ fn on_controllers(resource: &str, id: &str) -> String {
     format!("location {id} {resource} resource-discovery=exclusive rule 0: #kind eq cluster\n")
 }
 
-/// A word as crmsh wants it.
+/// A word, quoted for crmsh.
 fn word(text: &str) -> String {
     let is_odd = |c: char| c.is_whitespace() || matches!(c, '"' | '\'' | '\\' | '#');
     if text.is_empty() || text.contains(is_odd) { quoted(text) } else { text.to_owned() }

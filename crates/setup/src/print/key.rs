@@ -1,15 +1,15 @@
-//! The command that makes the register's key: a shell's, since no tool of the cluster has to do with it.
+//! The command that makes the register's key: it runs in a shell, since it does not concern the cluster.
 
 use super::{Command, shell};
 use crate::step::Step;
 
-/// None of any other step.
+/// `None` for any other step.
 pub(super) fn command(step: &Step) -> Option<Command> {
     let Step::MakeKey { file } = step else { return None };
     Some(Command { input: Some(script(file)), does: vec![step.shown()], ..Command::new(["sh"]) })
 }
 
-/// A file that is there stays as it is (`-C`), and one without a whole key is never made.
+/// An existing file stays (`-C`), and the file is never made with half a key.
 fn script(file: &str) -> String {
     format!(
         r#"set -Ce
@@ -31,7 +31,7 @@ mod tests {
 
     use super::*;
 
-    /// The broken variants: a file that others can read, the same key twice, a key that is written over.
+    /// The broken variants: a file that others can read, the same key twice, a key that is overwritten.
     #[test]
     fn a_key_is_made_for_its_owner_alone_and_never_written_over() {
         let dir = tempfile::tempdir().unwrap();

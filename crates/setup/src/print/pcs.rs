@@ -1,4 +1,4 @@
-//! pcs: a copy of the configuration is changed, and what has changed is pushed in one go.
+//! pcs: a copy of the configuration is changed, and the changes are pushed in one go.
 
 use pacemaker::cib::Target;
 
@@ -7,7 +7,7 @@ use crate::alert::FENCING;
 use crate::model::Cluster;
 use crate::step::Step;
 
-/// Root's alone: the configuration holds passwords.
+/// Only root's: the configuration has passwords.
 pub(super) const ROOM: &str = "/run/nova-host-alerter-setup";
 const OLD: &str = "/run/nova-host-alerter-setup/old.xml";
 const NEW: &str = "/run/nova-host-alerter-setup/new.xml";
@@ -34,13 +34,13 @@ pub(super) fn on_copy(cluster: &Cluster, steps: &[Step], file: &str) -> impl Ite
     })
 }
 
-/// The commands that change the running cluster with no copy between.
+/// The commands that change the running cluster without a copy.
 pub(super) fn at_once(cluster: &Cluster, step: &Step) -> Vec<Command> {
     let edits = edits(cluster, step).into_iter();
     edits.map(|words| Command::new(std::iter::once("pcs").chain(words.iter().map(String::as_str)))).collect()
 }
 
-/// What stands behind `pcs`, or behind `pcs -f FILE`.
+/// The arguments of `pcs`, or of `pcs -f FILE`.
 fn edits(cluster: &Cluster, step: &Step) -> Vec<Vec<String>> {
     let one = |words: &[&str], more: Vec<String>| vec![[owned(words.iter().copied()), more].concat()];
     match step {
@@ -71,7 +71,7 @@ fn edits(cluster: &Cluster, step: &Step) -> Vec<Vec<String>> {
             made
         }
         Step::KeepToControllers { resource, .. } => {
-            // A rule that says the same, but lets Pacemaker look on compute hosts, makes pcs refuse this one.
+            // A similar rule that lets Pacemaker probe on compute hosts makes pcs refuse this one.
             let force = cluster.has_rule(resource).then(|| "--force".to_owned());
             vec![on_controllers(resource).into_iter().chain(force).collect()]
         }
@@ -104,7 +104,7 @@ fn target_word(target: &Target) -> String {
     }
 }
 
-/// Levels that are right already stay.
+/// Correct levels stay.
 fn levels(cluster: &Cluster, target: &Target, wanted: &[Vec<String>]) -> Vec<Vec<String>> {
     let (has, word) = (cluster.levels_of(target), target_word(target));
     let numbered: Vec<(u32, &Vec<String>)> = (1..).zip(wanted).collect();
@@ -120,7 +120,7 @@ fn levels(cluster: &Cluster, target: &Target, wanted: &[Vec<String>]) -> Vec<Vec
     gone.chain(new).collect()
 }
 
-/// pcs cannot say what an alert is told of: one that is not told of all that it must be is made anew, and told of everything.
+/// pcs cannot change what an alert selects: an alert without all needed events is made again, and selects everything.
 fn alert(
     cluster: &Cluster,
     id: &str,
@@ -130,13 +130,13 @@ fn alert(
     let (named, at) = (format!("id={id}"), format!("path={path}"));
     let create = owned(["alert", "create", &at, &named]);
     let old = cluster.alerts.iter().find(|alert| alert.id == id);
-    let is_told = |selected: &[String]| {
+    let selects_all = |selected: &[String]| {
         let has = |what: &str| selected.iter().any(|one| one == what);
         selected.is_empty() || (has(FENCING) && others.iter().all(|what| has(what)))
     };
     let (mut all, there) = match old {
         None => (vec![create], &[][..]),
-        Some(old) if !is_told(&old.selected) => (vec![owned(["alert", "remove", id]), create], &[][..]),
+        Some(old) if !selects_all(&old.selected) => (vec![owned(["alert", "remove", id]), create], &[][..]),
         Some(old) if old.path != path => (vec![owned(["alert", "update", id, &at])], &old.recipients[..]),
         Some(old) => (Vec::new(), &old.recipients[..]),
     };

@@ -1,19 +1,19 @@
-//! Whether every node keeps the fencing that it had: pure, from one configuration to the next.
+//! Whether every node keeps its fencing: pure, from one configuration to the next.
 
 use crate::levels::{Lists, distinct, eligible, holding, keeps, without_marks};
 use crate::model::{Cluster, Node, NodeKind, Resource};
 use pacemaker::cib::Target;
 
-/// The levels of one target that holds for a node.
+/// The levels of one target that apply to a node.
 #[derive(PartialEq)]
 struct Way<'a> {
     target: &'a Target,
     is_sure: bool,
-    /// What stands in the document, the first level first.
+    /// The levels in the document, the first level first.
     lists: Lists,
 }
 
-/// What nodes would lose, in words; nothing where all of them keep what they have.
+/// What nodes would lose, in words; `None` if all of them keep everything.
 pub fn lost(before: &Cluster, after: &Cluster) -> Vec<String> {
     let nodes = before.nodes.iter().filter(|node| node.kind != NodeKind::Guest);
     nodes.filter_map(|node| of_node(before, after, node).map(|why| format!("{}: {why}", node.name))).collect()
@@ -22,7 +22,7 @@ pub fn lost(before: &Cluster, after: &Cluster) -> Vec<String> {
 fn of_node(before: &Cluster, after: &Cluster, node: &Node) -> Option<String> {
     let (old, new) = (ways(before, node), ways(after, node));
     let levels = if !before.is_compute(node) && old != new {
-        Some("its levels change, and it is no compute host".to_owned())
+        Some("its levels change, but it is not a compute host".to_owned())
     } else if old.is_empty() {
         from_none(before, after, node, &new)
     } else {
@@ -50,17 +50,17 @@ fn power(cluster: &Cluster, way: &Way<'_>) -> Lists {
     distinct(way.lists.iter().map(|devices| without_marks(cluster, devices)))
 }
 
-/// Where there was no level Pacemaker chose any device that was for the node: only one that was alone is the same in a level.
+/// Without a level Pacemaker chose any device of the node: only a single device is the same in a level.
 fn from_none(before: &Cluster, after: &Cluster, node: &Node, new: &[Way<'_>]) -> Option<String> {
     let devices: Vec<&str> = eligible(before, node).iter().map(|device| device.id.as_str()).collect();
     let is_same = |way: &Way<'_>| way.is_sure && power(after, way).iter().all(|list| *list == devices);
     let is_kept = new.is_empty() || devices.len() == 1 && new.iter().all(is_same);
     (!is_kept).then(|| {
-        format!("without a level any of ({}) fences it, and its new level says otherwise", devices.join(", "))
+        format!("without a level any of ({}) fences it, but its new level would not", devices.join(", "))
     })
 }
 
-/// Where there were levels they are still there: by the same targets, or by one where all said the same.
+/// Earlier levels are still there: under the same targets, or under one if all were equal.
 fn changed(
     before: &Cluster,
     after: &Cluster,
@@ -76,11 +76,11 @@ fn changed(
     let joined =
         matches!(new, [only] if only.is_sure && old.iter().all(|old| old.is_sure && kept(old, only)));
     (!in_place && !joined)
-        .then(|| "its levels would not be those that it has with the mark behind them".to_owned())
+        .then(|| "its levels would not be its present ones with the mark behind them".to_owned())
 }
 
-/// Whether all that fenced the node still does, in its order; nothing else is asked but a device of the node itself where
-/// nothing cut its power; and a mark that fails does not stop the fencing.
+/// Whether all that fenced the node still does, in order; a new device is only one of the node itself if nothing cut its
+/// power; and a failing mark does not stop the fencing.
 fn extends(before: &Cluster, after: &Cluster, node: &Node, old: &Way<'_>, new: &Way<'_>) -> bool {
     if old.lists == new.lists {
         return true;
@@ -105,17 +105,17 @@ fn extends(before: &Cluster, after: &Cluster, node: &Node, old: &Way<'_>, new: &
         && (unmarked(after, new) || !unmarked(before, old))
 }
 
-/// A mark in a new level stands behind power, and is for the node.
+/// A mark in a new level is behind power, and lists the node.
 fn misplaced(after: &Cluster, node: &Node, list: &[String]) -> Option<String> {
     let first = list.iter().position(|id| after.is_mark(id))?;
     let is_for = after.resource(&list[first]).is_some_and(|mark| after.serves(mark, node) != Some(false));
     let is_right = is_for && first + 1 == list.len() && after.cuts_power(&list[..first]);
     (!is_right).then(|| {
-        format!("the mark device would not be for it, or not stand behind power, in ({})", list.join(", "))
+        format!("the mark device would not list it, or not be behind power, in ({})", list.join(", "))
     })
 }
 
-/// A device that was for the node, or might have been, and is not any more: in a level that fails.
+/// A device that was for the node, or may have been, and is not any more: in a level that fails.
 fn unlisted(before: &Cluster, after: &Cluster, node: &Node, new: &[Way<'_>]) -> Option<String> {
     let has_left = |device: &&Resource| {
         let is_for = |cluster: &Cluster| {
@@ -140,5 +140,5 @@ fn mark_alone(before: &Cluster, after: &Cluster, node: &Node, new: &[Way<'_>]) -
     };
     let mut marks = after.marks().map(|mark| mark.id.as_str());
     let chosen = marks.find(|id| may_choose(after, id) && !may_choose(before, id))?;
-    Some(format!("it has no level, and Pacemaker might choose {chosen} alone for it"))
+    Some(format!("it has no level, so Pacemaker might choose {chosen} alone for it"))
 }

@@ -1,4 +1,4 @@
-//! Whether anything else changes than what is ours to change: pure, from one document to the next.
+//! Whether anything else changes than the steps may change: pure, from one document to the next.
 
 use std::collections::BTreeSet;
 
@@ -13,7 +13,7 @@ struct Ours<'a> {
     alerts: BTreeSet<&'a str>,
     properties: BTreeSet<&'a str>,
     constraints: BTreeSet<&'a str>,
-    /// Resources that a new constraint may be about.
+    /// Resources that a new constraint may concern.
     kept: BTreeSet<&'a str>,
 }
 
@@ -38,7 +38,7 @@ impl<'a> Ours<'a> {
         ours
     }
 
-    /// Levels are judged by what they mean for each node.
+    /// Levels are compared by their meaning for each node.
     fn has(&self, around: &Element, element: &Element, old: &BTreeSet<&str>) -> bool {
         let id = element.get("id");
         match element.name.as_str() {
@@ -56,7 +56,7 @@ impl<'a> Ours<'a> {
     }
 }
 
-/// The first thing of others that would change, in words.
+/// The first foreign part that would change, in words.
 pub(super) fn changed(before: &Element, after: &Element, steps: &[Step]) -> Option<String> {
     let old: BTreeSet<&str> = before.walk().into_iter().filter_map(|element| element.find("id")).collect();
     let ours = Ours::of(steps);
@@ -67,16 +67,16 @@ pub(super) fn changed(before: &Element, after: &Element, steps: &[Step]) -> Opti
         own.children
     };
     let (was, is) = (left(before), left(after));
-    (was != is).then(|| format!("{} would change, which setup has nothing to do with", difference(&was, &is)))
+    (was != is).then(|| format!("{} would change, which does not belong to setup", difference(&was, &is)))
 }
 
-/// An empty section is none.
+/// An empty section counts as missing.
 fn is_left(section: &mut Element) -> bool {
     section.children.retain(|set| set.name != "cluster_property_set" || !set.children.is_empty());
     !section.children.is_empty()
 }
 
-/// The innermost element that is not the same, by its name and id.
+/// The innermost element that differs, by its name and id.
 fn difference(was: &[Element], is: &[Element]) -> String {
     let Some(at) = (0..was.len().max(is.len())).find(|at| was.get(*at) != is.get(*at)) else {
         return "the configuration".to_owned();
@@ -121,7 +121,7 @@ mod tests {
         assert_eq!(with(&made, &[alerter()]), None);
         assert_eq!(
             with(&made, &[]).unwrap(),
-            "primitive alerter would change, which setup has nothing to do with"
+            "primitive alerter would change, which does not belong to setup"
         );
         let unconstrain = [Step::Unconstrain { id: "other".into() }];
         for harm in [

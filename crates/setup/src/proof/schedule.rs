@@ -1,4 +1,4 @@
-//! What Pacemaker's own scheduler would do with a configuration, as `crm_simulate` prints it.
+//! The result of Pacemaker's own scheduler for a configuration, as `crm_simulate` prints it.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::Path;
@@ -7,26 +7,26 @@ use std::time::Duration;
 use pacemaker::child;
 use pacemaker::xml::Element;
 
-/// How long one of Pacemaker's tools may take.
+/// The time limit of Pacemaker's tools.
 pub(super) const LIMIT: Duration = Duration::from_secs(60);
-/// How much it may print.
+/// The limit of their output.
 pub(super) const MOST: usize = 256 * 1024 * 1024;
 
 /// Each resource with the nodes that it runs on.
 type Places = BTreeMap<String, BTreeSet<String>>;
 
-/// What would be done, and what comes of it.
+/// The scheduler's actions, and their result.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(super) struct Schedule {
-    /// Who would be fenced.
+    /// The hosts that would be fenced.
     pub(super) fenced: BTreeSet<String>,
     /// What runs now, and where.
     now: Places,
     /// What would run then, and where.
     then: Places,
-    /// What would be done to a resource that runs.
+    /// The actions on running resources.
     actions: BTreeSet<(String, String)>,
-    /// Fence devices and alerters: where they run harms nobody.
+    /// Fence devices and alerters: they may run anywhere.
     free: BTreeSet<String>,
 }
 
@@ -36,7 +36,7 @@ impl Schedule {
         simulate.args(["--simulate", "--output-as=xml", "--xml-file"]).arg(file);
         let output = child::output(simulate, LIMIT, MOST).map_err(|e| format!("crm_simulate: {e}"))?;
         Self::read(&String::from_utf8_lossy(&output))
-            .ok_or_else(|| "crm_simulate printed something else".to_owned())
+            .ok_or_else(|| "the output of crm_simulate cannot be read".to_owned())
     }
 
     fn read(xml: &str) -> Option<Self> {
@@ -68,7 +68,7 @@ impl Schedule {
             .then_some(schedule)
     }
 
-    /// What would be done by another configuration to those that this one leaves alone, in words.
+    /// What another configuration would do to parts that this one leaves alone, in words.
     pub(super) fn disturbed(&self, after: &Self) -> Option<String> {
         if let Some(host) = after.fenced.difference(&self.fenced).next() {
             return Some(format!("Pacemaker would fence {host}"));

@@ -12,7 +12,7 @@ const LIMIT: Duration = Duration::from_secs(60);
 const ROUTES: [&str; 3] = ["nova", "masakari", "pager"];
 const SECOND: Duration = Duration::from_secs(1);
 
-/// The steps in the order of the chain, which is not that of their names.
+/// The steps in the order of the chain, which differs from that of their names.
 fn chain_of(count: usize) -> Vec<NewDelivery> {
     let steps = ROUTES.iter().take(count).zip(1..);
     let new = |(route, step): (&&str, u32)| NewDelivery {
@@ -58,7 +58,7 @@ fn chain(journal: &Journal, mark: MarkId) -> Vec<&'static str> {
     all.iter().map(|d| if d.waits_in_chain() { "waits" } else { d.state.as_str() }).collect()
 }
 
-/// What is begun at `now` on all routes.
+/// What begins at `now` on all routes.
 fn begun(journal: &mut Journal, now: Timestamp) -> Vec<String> {
     let capacities = ROUTES.map(|route| Capacity::of(route, 8));
     let dispatched = journal.dispatch(&[], &capacities, None, now).unwrap();
@@ -77,7 +77,7 @@ fn details(journal: &Journal, mark: MarkId, event: &str) -> Vec<String> {
 
 /// S0-25, S0-26, S0-29, S4-8: several steps, each in its turn, each with its own bytes. The broken variant: a moment before.
 #[test]
-fn the_steps_are_told_one_after_the_other_when_the_time_of_each_is_over() {
+fn the_steps_are_sent_one_after_the_other_when_the_time_of_each_is_over() {
     let home = Home::new();
     let mut journal = home.open(Role::Alerter);
     let mark = chained(&mut journal, 3);
@@ -102,9 +102,9 @@ fn the_steps_are_told_one_after_the_other_when_the_time_of_each_is_over() {
         said,
         [
             "route nova did not acknowledge it within 60 s (connect); route masakari is next",
-            "route masakari is told now: route nova did not acknowledge it within 60 s (connect)",
+            "route masakari is notified now: route nova did not acknowledge it within 60 s (connect)",
             "route masakari refused it (unauthorized); route pager is next",
-            "route pager is told now: route masakari refused it (unauthorized)",
+            "route pager is notified now: route masakari refused it (unauthorized)",
         ]
     );
     assert_eq!(begun(&mut journal, end), ["pager"]);
@@ -116,8 +116,8 @@ fn the_steps_are_told_one_after_the_other_when_the_time_of_each_is_over() {
     assert!(home.open(Role::Reader).deliveries_of(mark).unwrap().damaged.is_empty());
 }
 
-/// S0-25: a route that the configuration has no more is no step, also for a daemon that starts with it; the mark comes back to
-/// the one that is there. The broken variant, which knows no routes, goes on to it and stays there.
+/// S0-25: a route without configuration is no step, also for a daemon that starts so; the mark comes back to the one that
+/// is configured. The broken variant, which knows no routes, goes on to it and stays there.
 #[test]
 fn a_chain_goes_to_no_route_that_is_gone_and_comes_back_from_one() {
     let home = Home::new();
@@ -134,7 +134,7 @@ fn a_chain_goes_to_no_route_that_is_gone_and_comes_back_from_one() {
     assert_eq!(without("", late), ["waits", "pending"], "it is there again");
     assert_eq!(without("masakari", late), ["pending", "waits"], "and gone again");
     let said = details(&home.open(Role::Reader), mark, "escalated");
-    assert_eq!(said.last().unwrap(), "route nova is told now: route masakari is not configured any more");
+    assert_eq!(said.last().unwrap(), "route nova is notified now: route masakari is not configured any more");
     assert!(home.open(Role::Reader).deliveries_of(mark).unwrap().damaged.is_empty());
 }
 
@@ -148,13 +148,13 @@ fn nothing_goes_on_while_an_attempt_is_under_way() {
     assert_eq!(begun(&mut journal, NOW), ["nova"]);
     let late = NOW + LIMIT * 10;
     assert!(go(&mut journal, late).escalated.is_empty());
-    assert_eq!(journal.next_step(NOW).unwrap(), None, "its end is waited for");
+    assert_eq!(journal.next_step(NOW).unwrap(), None, "its end is awaited");
     journal.take_back(&[(mark, "nova")], NOW).unwrap();
     assert_eq!(go(&mut journal, late).escalated.len(), 1);
     assert_eq!(chain(&journal, mark), ["waits", "pending"]);
 }
 
-/// The answer may come when the time is over: it was waited for, and counts.
+/// The answer may come after the step's time: it was awaited, and counts.
 #[test]
 fn an_attempt_that_was_waited_for_and_ends_acknowledged_ends_the_chain() {
     let home = Home::new();
@@ -171,7 +171,7 @@ fn an_attempt_that_was_waited_for_and_ends_acknowledged_ends_the_chain() {
     assert!(begun(&mut journal, ended).is_empty());
 }
 
-/// A refused step is not sent again behind the chain's back, though it is due: the chain goes on first.
+/// A refused step is not sent again before its chain goes on, although it is due.
 #[test]
 fn a_refused_step_waits_for_its_chain_and_the_last_one_does_not() {
     let home = Home::new();
@@ -186,10 +186,11 @@ fn a_refused_step_waits_for_its_chain_and_the_last_one_does_not() {
     assert_eq!((exhausted.len(), exhausted[0].delivery.route.as_str()), (1, "masakari"));
     assert_eq!(chain(&journal, mark), ["waits", "parked"]);
     assert_eq!(events(&journal, mark).last().unwrap(), "exhausted");
-    assert_eq!(begun(&mut journal, NOW + SECOND), ["masakari"], "it is tried for ever");
+    assert_eq!(begun(&mut journal, NOW + SECOND), ["masakari"], "it is retried forever");
 }
 
-/// S1-16: nothing is dropped when a chain is exhausted; it is listed until somebody has it or ends it.
+/// S1-16: nothing is dropped when a chain is exhausted; it is listed until a route acknowledges it or an operator ends
+/// it.
 #[test]
 fn an_exhausted_chain_stays_and_is_listed() {
     for is_dismissed in [false, true] {
@@ -212,10 +213,10 @@ fn an_exhausted_chain_stays_and_is_listed() {
         for days in 1..4 {
             go(&mut journal, now + Duration::from_secs(86_400 * days));
         }
-        assert_eq!(events(&journal, mark), before, "it is said once");
+        assert_eq!(events(&journal, mark), before, "it is reported once");
         assert_eq!(journal.next_step(now).unwrap(), None);
         if is_dismissed {
-            assert!(journal.dismiss(mark, "told by hand", "alice", now).unwrap());
+            assert!(journal.dismiss(mark, "reported by hand", "alice", now).unwrap());
         } else {
             assert!(attempt(&mut journal, mark, "masakari", &acknowledged()));
         }
@@ -244,7 +245,7 @@ fn a_mark_that_may_not_go_keeps_its_place_and_its_time() {
     assert_eq!(go(&mut journal, free + LIMIT / 2).escalated.len(), 1);
 }
 
-/// A step that was refused goes on no sooner than its mark may go.
+/// A chain leaves a refused step only when its mark may be sent.
 #[test]
 fn a_doubtful_mark_has_no_running_clock() {
     let home = Home::new();
@@ -259,7 +260,7 @@ fn a_doubtful_mark_has_no_running_clock() {
     assert_eq!(step(&journal, mark, "nova").chain.unwrap().until, Some(NOW + LIMIT));
 }
 
-/// Another alerter told an earlier step, and this one is further: the register's word ends the chain here too.
+/// Another alerter sent an earlier step, and this one is further: the register's entry ends the chain here too.
 #[test]
 fn an_earlier_step_that_is_acknowledged_late_or_elsewhere_ends_the_chain() {
     for (is_settled, is_under_way) in [(false, false), (true, false), (false, true)] {
@@ -291,9 +292,9 @@ fn an_earlier_step_that_is_acknowledged_late_or_elsewhere_ends_the_chain() {
     }
 }
 
-/// What a chain's other steps had under way when one was acknowledged goes nowhere, however it ends.
+/// Attempts of a chain's other steps that were in flight at an acknowledgement are not repeated, whatever their end.
 #[test]
-fn what_was_under_way_beside_an_acknowledgement_is_not_told_again() {
+fn what_was_in_flight_beside_an_acknowledgement_is_not_sent_again() {
     for end in ["acknowledged", "crash", "taken back"] {
         let home = Home::new();
         let mut journal = home.open(Role::Alerter);
@@ -323,7 +324,7 @@ fn what_was_under_way_beside_an_acknowledgement_is_not_told_again() {
     }
 }
 
-/// Nobody knows which step another alerter's controller took.
+/// It is unknown which step another alerter's controller took.
 #[test]
 fn a_mark_that_ended_elsewhere_names_no_step_as_the_one_that_took_it() {
     let home = Home::new();
@@ -335,9 +336,9 @@ fn a_mark_that_ended_elsewhere_names_no_step_as_the_one_that_took_it() {
     assert_eq!(settled(&journal, mark), Some(Settlement::Acknowledged));
 }
 
-/// P10: an operator's word reaches the step whose turn it is, and no other.
+/// P10: an operator's command reaches the step whose turn it is, and no other.
 #[test]
-fn what_the_chain_holds_nobody_else_frees_or_has_to_look_at() {
+fn what_the_chain_holds_nobody_else_frees_or_has_to_see() {
     let home = Home::new();
     let mut journal = home.open(Role::Alerter);
     let mark = chained(&mut journal, 3);
@@ -358,7 +359,7 @@ fn what_the_chain_holds_nobody_else_frees_or_has_to_look_at() {
     assert_eq!(chain(&journal, mark), ["dismissed"; 3]);
 }
 
-/// The step whose turn it is may be held by its terms: that one is released, and its time is over all the same.
+/// The current step may be held by its terms: it can be released, and its time ends all the same.
 #[test]
 fn the_current_step_that_its_terms_hold_is_released_by_an_operator_or_left_in_its_time() {
     for is_released in [false, true] {
@@ -383,7 +384,7 @@ fn the_current_step_that_its_terms_hold_is_released_by_an_operator_or_left_in_it
     }
 }
 
-/// `if-returned = "cancel"`: each step's own terms decide, and only when all have ended has the mark.
+/// `if-returned = "cancel"`: each step's own terms decide, and the mark ends when all have ended.
 #[test]
 fn a_step_that_its_terms_cancel_hands_on_to_the_next() {
     for second in [IfReturned::Deliver, IfReturned::Cancel] {
@@ -407,7 +408,7 @@ fn a_step_that_its_terms_cancel_hands_on_to_the_next() {
     }
 }
 
-/// The last step is cancelled by its terms while an earlier one was only left: that one is told again.
+/// The last step is cancelled by its terms while an earlier one was only left: that one is sent again.
 #[test]
 fn a_chain_falls_back_to_a_step_that_is_left() {
     let home = Home::new();
@@ -425,7 +426,7 @@ fn a_chain_falls_back_to_a_step_that_is_left() {
     assert_eq!(go(&mut journal, NOW + LIMIT).exhausted.len(), 1);
 }
 
-/// A fault of a row must not lose the mark; and it says so.
+/// A damaged row must not lose the mark; and it is reported.
 #[test]
 fn a_current_step_that_is_damaged_is_passed_over_and_said() {
     let home = Home::new();
@@ -439,10 +440,10 @@ fn a_current_step_that_is_damaged_is_passed_over_and_said() {
     assert!(details(&journal, mark, "escalated")[0].contains("has ended or is damaged"));
     assert_eq!(begun(&mut journal, NOW), ["masakari"]);
     assert!(!journal.finish_attempt(mark, "masakari", &acknowledged(), NOW).unwrap());
-    assert_eq!(settled(&journal, mark), None, "somebody has to look at the damaged row");
+    assert_eq!(settled(&journal, mark), None, "an operator has to see the damaged row");
 }
 
-/// Its look as if its time were over makes nobody believe it.
+/// Nothing trusts it although its time seems to be over.
 #[test]
 fn a_step_that_was_changed_by_hand_is_found_by_the_chain_itself() {
     let home = Home::new();
@@ -451,14 +452,14 @@ fn a_step_that_was_changed_by_hand_is_found_by_the_chain_itself() {
     go(&mut journal, NOW);
     home.raw().execute("UPDATE delivery SET step_until = 1 WHERE route = 'nova'", []).unwrap();
     assert_eq!(go(&mut journal, NOW + SECOND).escalated.len(), 1);
-    assert_eq!(journal.dispatch(&[], &[], None, NOW).unwrap().damaged.len(), 1, "it is told of once");
+    assert_eq!(journal.dispatch(&[], &[], None, NOW).unwrap().damaged.len(), 1, "it is reported once");
     go(&mut journal, NOW + LIMIT * 2);
     assert!(journal.dispatch(&[], &[], None, NOW).unwrap().damaged.is_empty());
     let quarantined = events(&journal, mark).iter().filter(|event| *event == "quarantined").count();
     assert_eq!((quarantined, chain(&journal, mark)), (1, vec!["waits", "pending"]));
 }
 
-/// The step that waits is damaged: the one behind it comes instead.
+/// The waiting step is damaged: the one behind it comes instead.
 #[test]
 fn a_waiting_step_that_is_damaged_is_none_of_the_chain() {
     let home = Home::new();
@@ -470,7 +471,7 @@ fn a_waiting_step_that_is_damaged_is_none_of_the_chain() {
     assert_eq!(chain(&journal, mark), ["waits", "pending"]);
 }
 
-/// Nobody knows whether a damaged attempt is still under way: until it has ended no other begins.
+/// It is unknown whether a damaged attempt is still in flight: until it has ended no other begins.
 #[test]
 fn a_damaged_attempt_under_way_is_waited_for() {
     let home = Home::new();
@@ -488,31 +489,31 @@ fn a_damaged_attempt_under_way_is_waited_for() {
     assert_eq!(chain(&journal, mark), ["pending"]);
 }
 
-/// An edited configuration: what a mark has stays as it is. The broken variant is a route outside of the chain.
+/// An edited configuration: a mark keeps its deliveries. The broken variant is a route outside of the chain.
 #[test]
 fn a_running_chain_is_not_touched_by_another_configuration() {
     let home = Home::new();
     let mut journal = home.open(Role::Alerter);
     let mark = chained(&mut journal, 2);
-    let told = journal.mark(mark).unwrap().unwrap().told().unwrap();
+    let sent = journal.mark(mark).unwrap().unwrap().to_mark().unwrap();
     let longer = Link { step: 1, timeout: LIMIT * 9 };
     let other = |link| NewDelivery { route: "other".into(), body: Vec::new(), required: true, link };
     let mut edited = chain_of(3);
     edited[0].link = Some(longer);
     edited.push(other(Some(longer)));
-    journal.add_deliveries(&told, &edited, NOW).unwrap();
+    journal.add_deliveries(&sent, &edited, NOW).unwrap();
     assert_eq!(chain(&journal, mark), ["pending", "waits"]);
     assert_eq!(step(&journal, mark, "nova").chain.unwrap().link.timeout, LIMIT);
-    journal.add_deliveries(&told, &[other(None)], NOW).unwrap();
+    journal.add_deliveries(&sent, &[other(None)], NOW).unwrap();
     assert_eq!(states(&journal, mark).len(), 3);
     let plain = marked_as(&mut journal, "compute2", NOW, &[other(None)]);
-    let told = journal.mark(plain).unwrap().unwrap().told().unwrap();
-    journal.add_deliveries(&told, &chain_of(2), NOW).unwrap();
+    let sent = journal.mark(plain).unwrap().unwrap().to_mark().unwrap();
+    journal.add_deliveries(&sent, &chain_of(2), NOW).unwrap();
     assert_eq!(states(&journal, plain), [State::Pending], "it goes on without one");
 }
 
-/// A mark that a new configuration has told to others: the new chain comes behind the one that it has, and after what is under
-/// way there. The broken variant, which does not look at what is there, has two told at once.
+/// A mark that a new configuration sends to others: the new chain comes after its present one, and after an attempt in
+/// flight there. The broken variant ignores the present chain and sends two at once.
 #[test]
 fn another_chain_comes_behind_one_whose_routes_are_gone() {
     let home = Home::new();
@@ -520,8 +521,8 @@ fn another_chain_comes_behind_one_whose_routes_are_gone() {
     let mark = chained(&mut journal, 1);
     go(&mut journal, NOW);
     assert_eq!(begun(&mut journal, NOW), ["nova"]);
-    let told = journal.mark(mark).unwrap().unwrap().told().unwrap();
-    let new = Resolved { mark: told, deliveries: chain_of(3).split_off(1) };
+    let sent = journal.mark(mark).unwrap().unwrap().to_mark().unwrap();
+    let new = Resolved { mark: sent, deliveries: chain_of(3).split_off(1) };
     journal.add_deliveries_to_all(&[new], NOW).unwrap();
     let go = |journal: &mut Journal| {
         journal.advance_chains(&|_| true, &|route| route != "nova", NOW).unwrap();
@@ -534,7 +535,7 @@ fn another_chain_comes_behind_one_whose_routes_are_gone() {
     assert_eq!(settled(&journal, mark), Some(Settlement::Acknowledged));
 }
 
-/// What is no step says nothing of a chain, and one that has it is the end of it.
+/// A delivery that is no step says nothing of a chain, and an acknowledgement of one ends the mark.
 #[test]
 fn a_mark_gets_a_chain_beside_what_has_ended_but_not_behind_an_acknowledged_one() {
     let home = Home::new();
@@ -543,8 +544,8 @@ fn a_mark_gets_a_chain_beside_what_has_ended_but_not_behind_an_acknowledged_one(
     let gone = NewDelivery { route: "gone".into(), ..wiki() };
     let mark = marked_as(&mut journal, "compute1", NOW, &[wiki(), gone]);
     attempt(&mut journal, mark, "wiki", &acknowledged());
-    let told = journal.mark(mark).unwrap().unwrap().told().unwrap();
-    let new = |deliveries| Resolved { mark: told.clone(), deliveries };
+    let sent = journal.mark(mark).unwrap().unwrap().to_mark().unwrap();
+    let new = |deliveries| Resolved { mark: sent.clone(), deliveries };
     journal.add_deliveries_to_all(&[new(chain_of(2))], NOW).unwrap();
     assert_eq!(chain(&journal, mark), ["pending", "waits"]);
     attempt(&mut journal, mark, "nova", &acknowledged());
@@ -569,7 +570,7 @@ fn a_chain_counts_as_one_beside_other_routes() {
     assert_eq!(settled(&journal, mark), Some(Settlement::Acknowledged));
 }
 
-/// What is not required and too old is no news: no step of it is told in its place.
+/// A delivery that is not required and too old is no news: no step is sent in its place.
 #[test]
 fn a_chain_that_is_not_required_ends_with_its_age_as_a_whole() {
     let home = Home::new();
@@ -580,7 +581,7 @@ fn a_chain_that_is_not_required_ends_with_its_age_as_a_whole() {
     let mark = marked_as(&mut journal, "compute1", NOW, &deliveries);
     assert!(attempt(&mut journal, mark, "wiki", &acknowledged()));
     go(&mut journal, NOW);
-    assert_eq!(begun(&mut journal, NOW), ["nova"], "a settled mark is told it too");
+    assert_eq!(begun(&mut journal, NOW), ["nova"], "a settled mark is sent there too");
     journal.finish_attempt(mark, "nova", &again(NOW), NOW).unwrap();
     assert_eq!(journal.cancel_unrequired(NOW + SECOND, NOW + SECOND).unwrap(), 2);
     go(&mut journal, NOW + LIMIT * 2);
@@ -598,8 +599,8 @@ fn an_old_mark_expires_with_its_whole_chain() {
     assert_eq!(settled(&journal, mark), Some(Settlement::Expired));
 }
 
-/// A host's marks are in order on each route by itself: a chain that has left a route stands in nobody's way there. The
-/// broken variant is the step whose turn it is.
+/// A host's marks are in order on each route by itself: a chain that has left a route blocks nothing there. The broken
+/// variant is the step whose turn it is.
 #[test]
 fn an_earlier_chain_stands_in_the_way_on_the_route_whose_turn_it_is_alone() {
     let home = Home::new();
@@ -618,7 +619,7 @@ fn an_earlier_chain_stands_in_the_way_on_the_route_whose_turn_it_is_alone() {
     go(&mut journal, now);
     let both = [(second, "nova".to_owned()), (first, "masakari".to_owned())];
     assert_eq!(begun(&mut journal, now), both, "each on its route");
-    // And the later mark does not overtake the earlier one on the route where both have come to.
+    // The later mark does not overtake the earlier one on the route where both have arrived.
     journal.finish_attempt(second, "nova", &refusal(), now).unwrap();
     journal.finish_attempt(first, "masakari", &again(now + SECOND), now).unwrap();
     go(&mut journal, now);
@@ -627,7 +628,7 @@ fn an_earlier_chain_stands_in_the_way_on_the_route_whose_turn_it_is_alone() {
     assert_eq!(begun(&mut journal, now + SECOND), [(second, "masakari".to_owned())]);
 }
 
-/// After a start everything is as it was: the order, the time, and what was exhausted.
+/// After a start everything is as before: the order, the time, and exhausted chains.
 #[test]
 fn a_chain_survives_a_restart() {
     let home = Home::new();
@@ -643,7 +644,7 @@ fn a_chain_survives_a_restart() {
     assert_eq!(chain(&journal, mark), ["waits", "pending"]);
 }
 
-/// A row that was changed to look as if another step had the turn.
+/// A row that was changed so that another step seems to have the turn.
 #[test]
 fn a_changed_place_or_time_is_damage() {
     for change in ["step = 2", "step_limit = 1", "step_until = 1", "step_left = 1", "exhausted_at = 1"] {
@@ -656,10 +657,10 @@ fn a_changed_place_or_time_is_damage() {
     }
 }
 
-/// A look that knows what was written reads no other chain; the broken variants are a hold and an opened journal that nobody
-/// told it of.
+/// An incremental pass reads only written chains; the broken variants are a hold and a reopened journal that it does not
+/// know of.
 #[test]
-fn only_what_was_stirred_is_looked_at() {
+fn only_what_was_stirred_is_read() {
     let home = Home::new();
     let mut journal = home.open(Role::Alerter);
     let mark = chained(&mut journal, 2);
@@ -670,7 +671,7 @@ fn only_what_was_stirred_is_looked_at() {
     stirred(&mut journal, &[], true, NOW);
     assert_eq!(until(&journal), Some(NOW + LIMIT), "it was made here");
     stirred(&mut journal, &[], false, NOW);
-    assert_eq!(until(&journal), Some(NOW + LIMIT), "nobody said that it is held");
+    assert_eq!(until(&journal), Some(NOW + LIMIT), "the hold is not known");
     stirred(&mut journal, &[mark], false, NOW);
     assert_eq!(until(&journal), None);
     drop(journal);
@@ -719,9 +720,9 @@ struct World {
     mark: MarkId,
     now: Timestamp,
     may_go: bool,
-    /// The policy says something else than at the last turn.
+    /// The policy decides otherwise than at the last turn.
     is_changed: bool,
-    /// The journal was opened since.
+    /// The journal was reopened since.
     is_new: bool,
     under_way: Option<String>,
     /// The broken variant: everything is due, whatever the chain says.
@@ -792,7 +793,7 @@ impl World {
         self.note(next)
     }
 
-    /// What the stirred ones leave, all of them together leave too.
+    /// What the incremental pass leaves, the full one leaves too.
     fn advance(&mut self) -> Result<(), String> {
         let (may_go, now) = (self.may_go, self.now);
         if !std::mem::take(&mut self.is_new) {
@@ -816,8 +817,8 @@ impl World {
             if let Some(before) = self.under_way.replace(route.clone()) {
                 return Err(format!("{route} began beside {before}"));
             }
-            let told = chain(&self.journal, self.mark).contains(&"acknowledged");
-            if told {
+            let sent = chain(&self.journal, self.mark).contains(&"acknowledged");
+            if sent {
                 return Err(format!("{route} began behind an acknowledgement"));
             }
         }
@@ -838,7 +839,7 @@ fn live(events: &[Event], is_reckless: bool) -> Result<World, String> {
 
 /// The broken variant of the property below.
 #[test]
-fn a_step_that_is_told_out_of_its_turn_is_noticed() {
+fn a_step_that_is_sent_out_of_its_turn_is_noticed() {
     let events = [Event::Turn, Event::Wait(70), Event::Turn];
     assert!(live(&events, false).is_ok());
     assert!(live(&events, true).is_err());
@@ -847,21 +848,21 @@ fn a_step_that_is_told_out_of_its_turn_is_noticed() {
 proptest! {
     #![proptest_config(ProptestConfig::with_cases(24))]
 
-    /// P10 in the journal itself: whatever happens, one step is under way, and none behind an acknowledgement; and the mark
-    /// is never without a way on.
+    /// P10 in the journal itself: whatever happens, at most one step is in flight, and none after an acknowledgement; and
+    /// a mark can always proceed.
     #[test]
-    fn one_step_is_told_at_a_time(events in prop::collection::vec(any_event(), 1..40)) {
+    fn one_step_is_sent_at_a_time(events in prop::collection::vec(any_event(), 1..40)) {
         let world = live(&events, false);
         prop_assert!(world.is_ok(), "{:?}", world.err());
-        let mut world = world.expect("it was looked at");
+        let mut world = world.expect("it was checked");
         let quiet = [Event::Answer(1), Event::Hold(false), Event::Turn, Event::Wait(61), Event::Turn, Event::Answer(1), Event::Turn];
         quiet.into_iter().try_for_each(|event| world.happen(event)).expect("nothing is amiss");
         let states = chain(&world.journal, world.mark);
-        let is_told = states.contains(&"acknowledged") || settled(&world.journal, world.mark).is_some();
+        let is_acknowledged = states.contains(&"acknowledged") || settled(&world.journal, world.mark).is_some();
         let has_way = states.iter().any(|state| !matches!(*state, "waits" | "cancelled"));
-        // What took it may be the damaged row, which somebody is told of.
+        // The damaged row may be the acknowledged one, which an operator is shown.
         let is_damaged = !world.journal.deliveries_of(world.mark).unwrap().damaged.is_empty();
         let has_ended = states.iter().all(|state| *state == "cancelled");
-        prop_assert!(is_told || has_way || is_damaged && has_ended, "{:?}", states);
+        prop_assert!(is_acknowledged || has_way || is_damaged && has_ended, "{:?}", states);
     }
 }

@@ -4,7 +4,7 @@ use super::*;
 use crate::id::NoteId;
 use crate::register::{About, Decision, Scope, Why};
 
-/// One of a few dozen that fill a page.
+/// An entry; a few dozen fill a page.
 fn entry(number: u32) -> Entry {
     let id = NoteId::parse(&format!("0199c2a4-7d1e-7b3a-9f00-{number:012}")).unwrap();
     let reason = "x".repeat(900);
@@ -31,10 +31,10 @@ struct Model {
     wanted: Vec<Entry>,
     now: Timestamp,
     next: u32,
-    /// What is still to be written of the last plan.
+    /// The rest of the last plan.
     queue: Vec<Write>,
     reader: Option<Reader>,
-    /// What a reader could find at any time, and is still wanted.
+    /// The entries that a reader could find at any time, and that are still wanted.
     published: BTreeSet<Key>,
     /// The head goes first: the broken variant.
     is_hasty: bool,
@@ -43,7 +43,7 @@ struct Model {
 /// Reads one page after the other.
 struct Reader {
     began: Timestamp,
-    /// What was published when it began and was wanted all the while since.
+    /// What was published when it began and stayed wanted since.
     expected: BTreeSet<Key>,
     found: BTreeSet<Key>,
     last: u16,
@@ -95,7 +95,7 @@ impl Model {
         }
     }
 
-    /// One write of the plan; a new plan where the last one is done.
+    /// One write of the plan, or a new plan after the last write.
     fn write(&mut self) {
         if self.queue.is_empty() {
             self.queue = plan(&self.pages, &self.wanted, self.now);
@@ -152,7 +152,7 @@ impl Model {
 proptest! {
     #![proptest_config(ProptestConfig::with_cases(if cfg!(debug_assertions) { 32 } else { 2000 }))]
 
-    /// A reader at any time misses nothing that stood there before and is still wanted; in the end exactly what is wanted stands there,
+    /// A reader at any time misses no published and still wanted entry; in the end exactly the wanted entries are there,
     /// on a few pages, and nothing is written any more.
     #[test]
     fn a_reader_misses_nothing_and_pages_stay_few(steps in prop::collection::vec(step(), 1..120)) {
@@ -176,7 +176,7 @@ proptest! {
     }
 }
 
-/// The broken variant: the head is written before what it does not say any more stands elsewhere.
+/// The broken variant writes the head before its leaving entries are elsewhere.
 #[test]
 fn a_head_that_goes_first_has_readers_miss_something() {
     let mut model = Model { is_hasty: true, ..Model::default() };
@@ -232,10 +232,10 @@ fn a_page_is_bound_to_its_place_and_its_key() {
     assert!(unsealed.ends_with(';') && !read(&writer(), 1, &unsealed, &keys()).unwrap().is_sealed);
 }
 
-/// Controllers that write, each a page of its own, and of whom each gets some pages and not others.
+/// Controllers that write a page each, and get only some pages of the others.
 #[derive(Clone, Debug)]
 enum Event {
-    /// This one writes, having seen what it has.
+    /// This one writes, with the pages it has.
     Writes(usize),
     /// That one gets the page of this one.
     Gets(usize, usize),
@@ -253,12 +253,12 @@ fn named(number: usize) -> Writer {
 }
 
 proptest! {
-    /// Who has got something that was written with the knowledge of a page, and has not got that page, knows that it lacks it; who has
-    /// got all that was known to those whose pages it has, lacks nothing.
+    /// A controller that has a page but not a page known to its writer knows that it lacks one; a controller that has all
+    /// pages known to those writers lacks nothing.
     #[test]
     fn who_lacks_what_others_knew_knows_it(events in prop::collection::vec(event(), 0..40)) {
         let mut views: [Pages; 3] = Default::default();
-        // What each page was written with the knowledge of, by writer and date.
+        // The known pages at each write, by writer and date.
         let mut known: BTreeMap<(Writer, Timestamp), Vec<(Writer, Timestamp)>> = BTreeMap::new();
         for (now, event) in (1..).map(Timestamp).zip(events) {
             match event {
@@ -291,13 +291,13 @@ proptest! {
     }
 }
 
-/// Some page names a newer head of the writer than is there.
+/// A page names a newer head of the writer than there is.
 fn lacks_newer(view: &Pages, writer: &Writer) -> bool {
     let there = view[writer][&HEAD].head.at;
     view.values().any(|own| own[&HEAD].head.seen.get(writer).is_some_and(|at| *at > there))
 }
 
-/// Nobody but root can keep an alerter from acting by what it says that it has seen.
+/// Only root can stop an alerter with a list of seen heads.
 #[test]
 fn what_a_forger_has_seen_is_no_gap() {
     let seen = BTreeMap::from([(named(7), Timestamp(9))]);
@@ -345,7 +345,7 @@ fn a_writer_is_called_as_it_is_read() {
     }
 }
 
-/// Another word on the same matter takes the place of the one that stands there.
+/// A new value on the same matter replaces the present one.
 #[test]
 fn what_is_said_otherwise_now_is_written() {
     let mut model = Model::default();
@@ -357,7 +357,7 @@ fn what_is_said_otherwise_now_is_written() {
     assert_eq!(model.pages[&HEAD].entries.sound.get(&model.wanted[1].key()), Some(&model.wanted[1]));
 }
 
-/// To a controller that has joined.
+/// For a controller that has joined.
 #[test]
 fn everything_can_be_written_again() {
     let mut model = Model::default();
@@ -368,7 +368,7 @@ fn everything_can_be_written_again() {
     assert_eq!((all[2].last, all.iter().map(|write| write.entries.len()).sum::<usize>()), (2, 200));
 }
 
-/// A writer whose head names a page that is not there: what stood on it may be an end. The broken variant goes by heads alone.
+/// A writer's head names a page that is missing, which may have had an end. The broken variant checks heads alone.
 #[test]
 fn a_page_that_the_head_names_and_is_not_there_is_a_gap() {
     let pages = |has_second: bool| {
@@ -383,8 +383,8 @@ fn a_page_that_the_head_names_and_is_not_there_is_a_gap() {
     assert_eq!((gaps(&pages(true), Timestamp(9)).len(), gaps(&pages(false), Timestamp(9)).len()), (0, 1));
 }
 
-/// Pages of alerters that do not act any more are emptied once all that they say is said elsewhere, and of agents where their controller is
-/// gone. The broken variants empty what nobody else says, and what the agent of a living controller has just written.
+/// Pages of inactive alerters are emptied once all their entries are elsewhere, and pages of agents once their controller
+/// is gone. The broken variants empty entries that are nowhere else, and new entries of a living controller's agent.
 #[test]
 fn what_is_covered_elsewhere_is_emptied() {
     let entry = entry(1);
@@ -414,7 +414,7 @@ fn one(writer: &Writer, is_sealed: bool, head: &Head, all: &[Entry]) -> BTreeMap
     BTreeMap::from([(HEAD, read(writer, HEAD, &text, &self::keys()).unwrap())])
 }
 
-/// Written over by a forger, a page is as lacking as a deleted one, whatever date it claims. The broken variant goes by the date.
+/// A forged page counts as missing, whatever its date. The broken variant goes by the date.
 #[test]
 fn a_page_that_was_written_over_is_a_gap() {
     let seen = BTreeMap::from([(named(2), Timestamp(5))]);
@@ -428,8 +428,9 @@ fn a_page_that_was_written_over_is_a_gap() {
     }
 }
 
-/// What a forger has put in a writer's own place goes into nothing that the writer seals: neither what it claims to have seen, nor its date,
-/// nor its entries. The broken variant takes it over, and everybody lacks a page of a writer that does not exist.
+/// A forged page in a writer's own place changes nothing that the writer seals: neither its list of seen heads, nor its
+/// date, nor its entries. The broken variant takes it over, and every controller lacks a page of a writer that does not
+/// exist.
 #[test]
 fn a_writer_seals_nothing_that_it_did_not_write() {
     let seen = BTreeMap::from([(named(7), Timestamp(i64::MAX))]);
@@ -444,7 +445,7 @@ fn a_writer_seals_nothing_that_it_did_not_write() {
     assert!(writes.iter().all(|write| write.number == HEAD || write.entries.is_empty()));
 }
 
-/// Behind what others have seen of it, also where its own page was lost; and what is long past is no part of a head.
+/// Later than what others have seen of it, also if its own page was lost; an old head is dropped from the list.
 #[test]
 fn a_head_is_later_than_all_that_was_seen_of_it() {
     let now = Timestamp(9) + KEPT;
@@ -454,7 +455,7 @@ fn a_head_is_later_than_all_that_was_seen_of_it() {
     assert_eq!((written.at, written.seen.len()), (now + MOVED + Duration::from_millis(1), 0));
 }
 
-/// A page between others was deleted: its entries stand on it again, or it does at least.
+/// A page between others was deleted: its entries are on it again, or at least the page is.
 #[test]
 fn a_page_that_was_lost_is_written_again() {
     let wanted: Vec<Entry> = (0..200).map(entry).collect();
@@ -468,7 +469,7 @@ fn a_page_that_was_lost_is_written_again() {
     assert_eq!(model.standing(), model.wanted.iter().map(Entry::key).collect::<BTreeSet<Key>>());
 }
 
-/// The seal is looked at before a page is unpacked: what a stranger has packed is short, and said once.
+/// The seal is checked before a page is unpacked: a foreign page is short, and reported once.
 #[test]
 fn what_a_stranger_packs_is_bounded() {
     let head = "2;1;0;0";

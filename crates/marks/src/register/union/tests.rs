@@ -55,7 +55,7 @@ fn both(one: Pages, other: Pages) -> Pages {
     one.into_iter().chain(other).collect()
 }
 
-/// Of one entry that stands there: whether root on its controller vouches for it, and why it counts for nothing.
+/// For an entry: whether root on its controller wrote it, and why it does not count.
 fn seal(pages: &Pages, plain: &[Entry], is_keyless: bool) -> (bool, Option<Unsealed>) {
     let plain = entries(plain);
     let trust = Trust { is_keyless, plain_until: plain_until(pages, &plain, true, NOW) };
@@ -64,8 +64,8 @@ fn seal(pages: &Pages, plain: &[Entry], is_keyless: bool) -> (bool, Option<Unsea
     (all.sealed.contains(key), all.unsealed.get(key).copied())
 }
 
-/// S1-16: the broken variant takes an alerter's copy of a fencing for the word of root on the controller that it names: a forged one is
-/// copied by whoever reads it.
+/// S1-16: the broken variant takes an alerter's copy of a fencing for root's entry of the named controller: a reader
+/// copies a forged one.
 #[test]
 fn only_its_own_agent_vouches_for_a_fencing() {
     let own = |part, by| seal(&page(part, by, true, &[fencing("ctl1", 7)]), &[], false);
@@ -74,10 +74,10 @@ fn only_its_own_agent_vouches_for_a_fencing() {
     assert_eq!(own(Part::Alerter, "ctl1"), (false, None));
     let forged = page(Part::Agent, "ctl1", false, &[fencing("ctl1", 7)]);
     assert_eq!(seal(&forged, &[], false), (false, Some(Unsealed::Unknown)));
-    assert_eq!(seal(&forged, &[], true), (false, None), "without a key nobody can tell");
+    assert_eq!(seal(&forged, &[], true), (false, None), "without a key they cannot be distinguished");
 }
 
-/// What root passes on says what the fencing is: a forged one under the same key, that claims to be earlier, is not heard.
+/// Root's copy decides what the fencing is: a forged one under the same key with an earlier time does not count.
 #[test]
 fn a_forged_fencing_stands_in_no_true_ones_way() {
     let read = page(Part::Alerter, "ctl2", true, &[fencing("ctl1", 7)]);
@@ -85,8 +85,8 @@ fn a_forged_fencing_stands_in_no_true_ones_way() {
     assert_eq!(all.sound.values().next(), Some(&fencing("ctl1", 7)));
 }
 
-/// An end counts by its seal; in an upgrade also from who was never seen to seal. The broken variants believe who seals otherwise, or
-/// believe anybody once the upgrade is over, or before any alerter had a key.
+/// An end counts by its seal; during an upgrade also from a writer that was never seen to seal. The broken variants trust
+/// a writer that seals otherwise, or trust anybody after the upgrade, or before any alerter had a key.
 #[test]
 fn an_end_without_a_seal_counts_in_an_upgrade_alone() {
     let sealed = |until| {
@@ -105,7 +105,8 @@ fn an_end_without_a_seal_counts_in_an_upgrade_alone() {
     assert_eq!(seal(&sealed(over), &plain("ctl2"), true), (false, None));
 }
 
-/// The first alerter with a key gives those without so much time, and all others go by it; what no root wrote, and an agent, begin none.
+/// The first alerter with a key grants that time to those without, and all others follow it; an entry that no root wrote,
+/// and an agent, begin none.
 #[test]
 fn an_upgrade_has_an_end() {
     let was_there = entries(&[watermark()]);
@@ -116,8 +117,8 @@ fn an_upgrade_has_an_end() {
     assert_eq!((head(Part::Agent, true), head(Part::Alerter, false)), (NOW + KEPT, NOW + KEPT));
 }
 
-/// The heads of all alerters were deleted, and an entry put there as if one without a key had been there first: whoever has written pages
-/// itself knows better. The broken variant opens the time once more.
+/// The heads of all alerters were deleted, and an entry was added as if an alerter without a key had been there first: an
+/// alerter that has written pages itself does not accept it. The broken variant grants the time again.
 #[test]
 fn no_deletion_begins_an_upgrade_again() {
     let forged = entries(&[watermark()]);
@@ -126,8 +127,8 @@ fn no_deletion_begins_an_upgrade_again() {
     }
 }
 
-/// A controller has lost its key, or gone back to the former release, and has ended a mark since: that may be true. The broken variant
-/// calls it forged, and the mark is sent once more.
+/// A controller has lost its key, or gone back to the former release, and has ended a mark since: that may be true. The
+/// broken variant counts it as forged, and the mark is sent again.
 #[test]
 fn what_is_later_than_the_last_seal_may_be_true() {
     let later = |by: &str| match end(by) {
@@ -139,7 +140,8 @@ fn what_is_later_than_the_last_seal_may_be_true() {
     assert_eq!(seal(&sealed, &[later("ctl2")], false), (false, Some(Unsealed::Unknown)));
 }
 
-/// A package was exchanged under a daemon of the former release: `fence_mark` seals, and what that daemon ends counts until it is restarted.
+/// A package was replaced under a daemon of the former release: `fence_mark` seals, and the daemon's ends count until it
+/// is restarted.
 #[test]
 fn the_two_parts_of_a_controller_may_be_of_two_releases() {
     let agent = page(Part::Agent, "ctl1", true, &[]);
@@ -148,7 +150,7 @@ fn the_two_parts_of_a_controller_may_be_of_two_releases() {
     assert_eq!(seal(&agent, &[fencing("ctl1", 7)], false), (false, Some(Unsealed::Forged)));
 }
 
-/// What three controllers say of a few matters, each with another time, sealed or not.
+/// Three controllers' entries on a few matters, each with another time, sealed or not.
 fn story() -> impl Strategy<Value = (usize, bool, Entry)> {
     (0_usize..3, any::<bool>(), 0_u8..4, 0_i64..4).prop_map(|(by, is_sealed, number, at)| {
         let mark = MarkId::parse(&format!("0199c2a4-7d1e-7b3a-9f00-{number:012}")).unwrap();
@@ -159,7 +161,7 @@ fn story() -> impl Strategy<Value = (usize, bool, Entry)> {
 }
 
 proptest! {
-    /// Whatever was forged changes nothing of what root wrote.
+    /// A forged entry never changes what root wrote.
     #[test]
     fn what_is_sealed_counts_whatever_is_forged(stories in prop::collection::vec(story(), 0..12)) {
         let mut pages = Pages::new();

@@ -59,7 +59,7 @@ impl Cluster {
         let found = find(register, &tools, Instant::now() + Duration::from_secs(20)).map_err(|e| e.kind())?;
         let in_cib = || find_in_cib(&tools.cib(Instant::now() + Duration::from_secs(20)).unwrap(), &tools);
         if register == Register::Cib && found.entries != Entries::default() {
-            assert_eq!(in_cib().unwrap(), found, "a whole CIB says the same");
+            assert_eq!(in_cib().unwrap(), found, "a whole CIB has the same");
         }
         Ok((found.paged.unwrap().pages, found.entries))
     }
@@ -84,16 +84,16 @@ fn what_two_controllers_wrote_is_read_together() {
         assert_eq!((numbers, all.apart.len()), (vec![3, 1], 0));
         assert_eq!((all.sound.len(), all.unsealed.len()), (13, 0));
         assert!(all.is_partial, "the head of ctl2 names pages that it did not write");
-        // A page that the head does not name is not looked for.
+        // A page that the head does not name is not read.
         let alone = Write { last: 0, ..writes()[2].clone() };
         assert_eq!(cluster.write(register, "ctl1", &[alone], ENOUGH), Ok(()));
         assert_eq!(cluster.found(register).unwrap().0[&writer("ctl1")].len(), 1);
     }
 }
 
-/// Whoever is in `haclient` can write there, and has no key.
+/// Any member of `haclient` can write there, without a key.
 #[test]
-fn what_a_stranger_wrote_is_told_apart() {
+fn what_a_stranger_wrote_is_distinguished() {
     let cluster = cluster();
     assert_eq!(cluster.write(Register::Attrd, "ctl1", &writes()[2..], ENOUGH), Ok(()));
     let directory = cluster.dir.path().join("attrd/host-failure-page-0");

@@ -1,4 +1,4 @@
-//! Several entries at once, what stands already, and what is deleted.
+//! Several entries at once, present ones, and deleted ones.
 
 use super::*;
 
@@ -67,7 +67,8 @@ fn many(count: u128) -> Vec<Entry> {
     sample_entries().into_iter().chain(acknowledged).collect()
 }
 
-/// S1-27, S1-28: a busy week costs the administrator's ring of a hundred old configurations a few places, not hundreds.
+/// S1-27, S1-28: a busy week takes a few places, not hundreds, of the administrator's ring of a hundred old
+/// configurations.
 #[test]
 fn many_entries_are_few_changes_of_the_cib() {
     let Some(cluster) = real_cib() else { return };
@@ -91,7 +92,8 @@ fn many_entries_are_few_changes_of_the_cib() {
     assert!(cluster.file("cib.xml").contains("cib-bootstrap-options"));
 }
 
-/// Another controller inserted one of them after the look: the change is refused as a whole, and the others go one by one.
+/// Another controller inserted one of them after the read: the change is rejected as a whole, and the others go one by
+/// one.
 #[test]
 fn one_that_is_there_already_keeps_no_other_back() {
     let Some(cluster) = real_cib() else { return };
@@ -111,7 +113,7 @@ fn without_quorum_nothing_is_written_or_deleted_at_once() {
     assert!(cluster.publish_all(Register::Cib, &entries[..2]).stopped.is_none());
     cluster.put("crm_node", "echo 0");
     let published = cluster.publish_all(Register::Cib, &entries);
-    assert_eq!(published.standing, keys(&entries[..2]), "what stands can be said without quorum");
+    assert_eq!(published.standing, keys(&entries[..2]), "the present ones are known without quorum");
     assert_eq!(published.stopped.map(|e| e.kind()), Some("no-quorum"));
     assert_eq!(cluster.clear(Register::Cib, &keys(&entries)), Err("no-quorum"));
     assert_eq!(cluster.keys(Register::Cib), keys(&entries[..2]));
@@ -120,7 +122,7 @@ fn without_quorum_nothing_is_written_or_deleted_at_once() {
     assert_eq!(cluster.clear(Register::Cib, &keys(&entries)), Err("not-gone"));
 }
 
-/// Two alerters may say the same of one mark; nobody but its writer has anything to say of a fencing or a decision.
+/// Two alerters may write the same of one mark; a fencing or a decision has one writer.
 #[test]
 fn another_word_on_the_same_mark_stands() {
     for entry in sample_entries() {
@@ -153,9 +155,9 @@ fn what_nobody_of_us_wrote_counts_for_nothing() {
     assert_eq!(failures(published), [(settled.key(), "other-value")]);
 }
 
-/// The fence agent waits for it: one write and one look, as few as can be.
+/// The fence agent waits for it: one write and one read, no more.
 #[test]
-fn a_fencing_is_written_without_a_look_before() {
+fn a_fencing_is_written_without_a_read_before() {
     let cluster = Cluster::new();
     assert_eq!(cluster.publish(Register::Attrd, ENOUGH), Ok(()));
     let calls = cluster.file("calls");
@@ -164,7 +166,7 @@ fn a_fencing_is_written_without_a_look_before() {
 }
 
 #[test]
-fn all_of_attrd_takes_one_look_before_and_one_after() {
+fn all_of_attrd_takes_one_read_before_and_one_after() {
     let cluster = Cluster::new();
     let entries = sample_entries();
     assert_eq!(cluster.publish_all(Register::Attrd, &entries).standing, keys(&entries));
@@ -213,7 +215,7 @@ fn without_a_register_nothing_is_published_or_cleared() {
     assert_eq!(cluster.clear(Register::None, &keys(&entries)), Err("no-register"));
 }
 
-/// Were the settlement gone first, an alerter that looks in between would tell the rest as a new outage.
+/// If the settlement were deleted first, an alerter that reads in between would send the rest as a new outage.
 #[test]
 fn a_settlement_is_deleted_last() {
     let cluster = Cluster::new();
