@@ -1,6 +1,16 @@
-//! Sections of the pages in `docs/`, of which the manual has some.
+//! Pages in `docs/`, and sections of them, which the manual has too.
 
 use anyhow::Context as _;
+
+/// Where the page of a driver is.
+pub(crate) fn of_driver(word: &str) -> String {
+    format!("docs/drivers/{word}.md")
+}
+
+/// A page without its title.
+pub(crate) fn body(page: &str) -> &str {
+    page.split_once("\n\n").map_or(page, |(_, rest)| rest)
+}
 
 /// What stands below a heading of the second level, up to the next one.
 ///
@@ -51,6 +61,11 @@ pub(crate) fn parts(section: &str) -> Parts {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_page_has_a_title_and_a_body() {
+        assert_eq!(body("# All\n\na\n\n## one\nb\n"), "a\n\n## one\nb\n");
+    }
 
     #[test]
     fn a_section_ends_where_the_next_begins() {

@@ -55,7 +55,7 @@ fn main() -> anyhow::Result<()> {
     wait_until_settled(&site)?;
     print_output(&site.alerter(&["show", "compute2"])?);
     site.end(Signal::SIGTERM)?;
-    say("Nothing was lost. Next: `make test`, and the Pacemaker configuration in README.md.");
+    say("Nothing was lost. Next: `make test`, and docs/start.md.");
     Ok(())
 }
 
