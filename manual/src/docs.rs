@@ -12,7 +12,7 @@ pub(crate) fn body(page: &str) -> &str {
     page.split_once("\n\n").map_or(page, |(_, rest)| rest)
 }
 
-/// What stands below a heading of the second level, up to the next one.
+/// The text below a heading of the second level, up to the next one.
 ///
 /// # Errors
 /// There is no such heading.
@@ -34,7 +34,7 @@ pub(crate) struct Parts {
     pub example: String,
 }
 
-/// Takes a section apart: what is a table, what is TOML, and the rest.
+/// Takes a section apart: tables, TOML, and the rest.
 pub(crate) fn parts(section: &str) -> Parts {
     let mut parts = Parts::default();
     let mut is_example = false;

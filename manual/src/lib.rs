@@ -1,5 +1,4 @@
-//! The manual pages, the completions and the tables of drivers: whatever is in the code, or in the page of a driver, stands
-//! there, and nothing else.
+//! Makes the manual pages, the completions and the tables of drivers of the tables in the code and of the pages in `docs/`.
 
 mod agent;
 mod commands;
@@ -38,7 +37,7 @@ const FILES: [&str; 10] = [
     "packaging/examples/pcs.sh",
 ];
 
-/// What the pages are made of.
+/// The files that the pages are made of.
 #[derive(Clone, Debug)]
 pub struct Sources(BTreeMap<String, String>);
 

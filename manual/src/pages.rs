@@ -26,7 +26,7 @@ const OWN: [&str; 5] = [
 ];
 /// The page of each driver.
 const DRIVER: &str = include_str!("../pages/driver.md");
-/// What the pages of some drivers have more.
+/// Further sections of some drivers' pages.
 const HTTP: &str = "# WHAT IT SENDS\n\n<!-- insert: page docs/event.md -->\n";
 const EXEC: &str = "# WRITING A PROGRAM\n\n<!-- insert: page docs/exec-driver.md -->\n";
 const CLOUDS: &str = "# CLOUDS\n\n<!-- insert: page docs/drivers/openstack.md -->\n";
@@ -81,7 +81,7 @@ fn page(template: &str, sources: &Sources) -> anyhow::Result<(String, String)> {
     Ok((format!("{name}.{section}"), page.into_text()))
 }
 
-/// What a page has from a table.
+/// What replaces an insert.
 fn insert(words: &str, sources: &Sources) -> anyhow::Result<String> {
     let (what, which) = words.split_once(' ').unwrap_or((words, ""));
     let metadata = || ocf::metadata(sources.text("ocf/nova-host-alerter")?);
@@ -187,7 +187,7 @@ fn head(key: &Key) -> String {
     format!("{} = {}{example}", bold(&key.name), code(&key.value))
 }
 
-/// What stands between backticks is typed.
+/// Text between backticks is typed.
 fn sentences(text: &str) -> String {
     let part = |(at, part): (usize, &str)| if at % 2 == 1 { bold(part) } else { prose(part) };
     text.split('`').enumerate().map(part).collect()

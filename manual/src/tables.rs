@@ -1,4 +1,4 @@
-//! Tables of Markdown in pages that people write: their rows are those of the code.
+//! Tables in pages of `docs/` whose rows come from the code.
 
 use anyhow::Context as _;
 use drivers::{KINDS, Kind};
