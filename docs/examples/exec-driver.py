@@ -78,13 +78,13 @@ def never_sent(reason):
 def main(url):
     http.client.HTTPConnection.response_class = WholeAnswer
     line = sys.stdin.buffer.read()
-    told = json.loads(line)
+    given = json.loads(line)
     # The event goes on byte for byte: it is cut out of the line, whose fields keep their order.
     event = line[line.index(b'"event":') + len(b'"event":') : line.rindex(b',"deadline_seconds":')]
-    headers = {"Content-Type": "application/json", "Idempotency-Key": f'"{told["id"]}"'}
+    headers = {"Content-Type": "application/json", "Idempotency-Key": f'"{given["id"]}"'}
     request = urllib.request.Request(url, data=event, headers=headers, method="POST")
     # To end by itself is better than to be killed: it can still say why.
-    seconds = max(1, told["deadline_seconds"] - 1)
+    seconds = max(1, given["deadline_seconds"] - 1)
     try:
         with urllib.request.build_opener(NoRedirect).open(request, timeout=seconds) as response:
             return answered(response.status, response.headers)

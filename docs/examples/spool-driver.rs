@@ -120,7 +120,7 @@ fn configure(table: &mut Section<'_, '_>) -> Option<Arc<dyn Driver>> {
     Some(Arc::new(Spool::new(Options { directory: directory?, timeout, time_format })))
 }
 
-/// Reads `directory`. It is not made: a name that is written wrongly would get a directory that nobody looks into.
+/// Reads `directory`. It is not made: a misspelled name would get a directory that nobody reads.
 fn directory(text: &str) -> Result<PathBuf, String> {
     let path = PathBuf::from(text);
     if !path.is_absolute() {
@@ -159,7 +159,7 @@ fn outcome(end: &End) -> Outcome {
         End::Kept => Outcome::Acknowledged { reference: None },
         End::OtherBytes => Outcome::Rejected(says(
             "other-bytes",
-            "a file of this name with another content is there: look at it, and remove it",
+            "a file of this name with another content is there: check it, and remove it",
         )),
         End::NotWritten(why) => not_written(*why),
         End::InDoubt(why) => {
@@ -229,7 +229,7 @@ fn put(directory: &Path, place: &Path, part: &Path, body: &[u8]) -> End {
     }
 }
 
-/// The whole file under a name that nobody looks for: what a killed attempt left there is written anew.
+/// The whole file under a name that nobody reads: the rest of a killed attempt is overwritten.
 fn write(part: &Path, body: &[u8]) -> io::Result<()> {
     match fs::remove_file(part) {
         Err(error) if error.kind() != ErrorKind::NotFound => return Err(error),

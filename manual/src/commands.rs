@@ -1,4 +1,4 @@
-//! The command line of nova-host-alerter on its page: whatever commands and options clap has.
+//! The command line of nova-host-alerter on its page, from clap's commands and options.
 
 use clap::builder::ValueRange;
 use clap::{Arg, ArgAction, Command};
@@ -115,7 +115,7 @@ fn explanation(arg: &Arg) -> String {
     [Some(help), words, usual, again].into_iter().flatten().collect::<Vec<_>>().join(" ")
 }
 
-/// clap's texts have no full stop; what stands between backticks is typed.
+/// clap's texts have no full stop; text between backticks is typed.
 fn sentence(text: &str) -> String {
     let text = text.trim();
     let parts: Vec<String> = text

@@ -6,7 +6,7 @@ use clap_complete::{Shell, generate};
 
 const PROGRAM: &str = "nova-host-alerter";
 
-/// Each shell's file, under the name that the shell looks for.
+/// Each shell's file, under the name that the shell expects.
 pub(crate) fn all() -> Vec<(String, String)> {
     let names = [
         (Shell::Bash, format!("{PROGRAM}.bash")),
@@ -19,11 +19,11 @@ pub(crate) fn all() -> Vec<(String, String)> {
 fn script(shell: Shell) -> String {
     let mut script = Vec::new();
     generate(shell, &mut Cli::command(), PROGRAM, &mut script);
-    mended(&String::from_utf8(script).expect("clap's names are text"))
+    corrected(&String::from_utf8(script).expect("clap's names are text"))
 }
 
-/// For a program with a hyphen in its name, clap writes the arms of bash's script otherwise than it looks for them, so that
-/// nothing is offered behind a command (clap issue 6421).
-fn mended(script: &str) -> String {
+/// For a program with a hyphen in its name, bash's script of clap does not find its own arms, so it offers nothing behind a
+/// command (clap issue 6421).
+fn corrected(script: &str) -> String {
     script.replace(&PROGRAM.replace('-', "__subcmd__"), &PROGRAM.replace('-', "__"))
 }

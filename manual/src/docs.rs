@@ -1,8 +1,18 @@
-//! Sections of the pages in `docs/`, of which the manual has some.
+//! Pages in `docs/`, and sections of them, which the manual has too.
 
 use anyhow::Context as _;
 
-/// What stands below a heading of the second level, up to the next one.
+/// Where the page of a driver is.
+pub(crate) fn of_driver(word: &str) -> String {
+    format!("docs/drivers/{word}.md")
+}
+
+/// A page without its title.
+pub(crate) fn body(page: &str) -> &str {
+    page.split_once("\n\n").map_or(page, |(_, rest)| rest)
+}
+
+/// The text below a heading of the second level, up to the next one.
 ///
 /// # Errors
 /// There is no such heading.
@@ -24,7 +34,7 @@ pub(crate) struct Parts {
     pub example: String,
 }
 
-/// Takes a section apart: what is a table, what is TOML, and the rest.
+/// Takes a section apart: tables, TOML, and the rest.
 pub(crate) fn parts(section: &str) -> Parts {
     let mut parts = Parts::default();
     let mut is_example = false;
@@ -51,6 +61,11 @@ pub(crate) fn parts(section: &str) -> Parts {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_page_has_a_title_and_a_body() {
+        assert_eq!(body("# All\n\na\n\n## one\nb\n"), "a\n\n## one\nb\n");
+    }
 
     #[test]
     fn a_section_ends_where_the_next_begins() {

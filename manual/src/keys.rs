@@ -5,11 +5,11 @@
 pub struct Table {
     /// Its header in the file, without brackets.
     pub header: String,
-    /// The same with `NAME` for what an administrator calls it.
+    /// The same with `NAME` for the administrator's own name.
     pub title: String,
-    /// What stands before the header.
+    /// The sentences before the header.
     pub about: String,
-    /// What it may hold, in the order of the file.
+    /// Its keys, in the order of the file.
     pub entries: Vec<Entry>,
 }
 
@@ -18,7 +18,7 @@ pub struct Table {
 pub struct Entry {
     /// One or more.
     pub keys: Vec<Key>,
-    /// What they are for; empty where the table's own sentences say it.
+    /// Their purpose; empty where the table's own sentences have it.
     pub about: String,
 }
 
@@ -60,7 +60,7 @@ impl Table {
         self.entries.iter().flat_map(|entry| entry.keys.iter().map(|key| key.name.as_str()))
     }
 
-    /// Entries of another example of this table: what is known already is not said again.
+    /// Adds the entries of another example of this table, but for keys that it has already.
     fn add(&mut self, entries: Vec<Entry>) {
         for entry in entries {
             if let Some(entry) = entry.only(|name| !self.names().any(|known| known == name)) {
@@ -208,7 +208,7 @@ mod tests {
             ("groups.default", "groups.default"),
             ("groups.east.confirm.tcp.ssh", "groups.NAME.confirm.tcp.NAME"),
             ("api.tokens.portal", "api.tokens.NAME"),
-            ("notice.desk", "notice.NAME"),
+            ("notice.oncall", "notice.NAME"),
         ] {
             assert_eq!(title(header), wanted);
         }

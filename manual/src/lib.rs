@@ -1,5 +1,4 @@
-//! The manual pages, the completions and the tables of drivers: whatever is in the code, or in the page of a driver, stands
-//! there, and nothing else.
+//! Makes the manual pages, the completions and the tables of drivers of the tables in the code and of the pages in `docs/`.
 
 mod agent;
 mod commands;
@@ -17,6 +16,7 @@ use std::fs;
 use std::path::Path;
 
 use anyhow::Context as _;
+use drivers::KINDS;
 
 /// Where the pages are in the source.
 pub const PAGES: &str = "packaging/man";
@@ -24,10 +24,12 @@ pub const PAGES: &str = "packaging/man";
 pub const COMPLETIONS: &str = "packaging/completions";
 
 /// The files that the pages are made of, beside the tables of the code.
-const FILES: [&str; 8] = [
-    "README.md",
+const FILES: [&str; 10] = [
     "docs/drivers.md",
+    "docs/drivers/openstack.md",
+    "docs/event.md",
     "docs/exec-driver.md",
+    "docs/operate.md",
     "docs/writes.md",
     "ocf/nova-host-alerter",
     "packaging/alerter.toml",
@@ -35,7 +37,7 @@ const FILES: [&str; 8] = [
     "packaging/examples/pcs.sh",
 ];
 
-/// What the pages are made of.
+/// The files that the pages are made of.
 #[derive(Clone, Debug)]
 pub struct Sources(BTreeMap<String, String>);
 
@@ -48,7 +50,9 @@ impl Sources {
         let text = |path: &str| {
             fs::read_to_string(root.join(path)).with_context(|| format!("{path} cannot be read"))
         };
-        let files = FILES.iter().map(|path| Ok(((*path).to_owned(), text(path)?)));
+        let drivers = KINDS.iter().map(|kind| docs::of_driver(kind.word));
+        let paths = FILES.iter().map(|path| (*path).to_owned()).chain(drivers);
+        let files = paths.map(|path| text(&path).map(|text| (path, text)));
         Ok(Self(files.collect::<anyhow::Result<_>>()?))
     }
 

@@ -10,7 +10,7 @@ fn main() -> anyhow::Result<()> {
     let root = Path::new(env!("CARGO_MANIFEST_DIR")).parent().context("the source has no root")?;
     let files = files(&Sources::read(root)?)?;
     for directory in [PAGES, COMPLETIONS] {
-        // What is made no more goes.
+        // A page that is not made any more is removed.
         let _absent_the_first_time = fs::remove_dir_all(root.join(directory));
         fs::create_dir_all(root.join(directory))?;
     }

@@ -16,7 +16,7 @@ pub(crate) fn to_roff(text: &str, top: HeadingLevel) -> String {
 struct Writer {
     top: HeadingLevel,
     page: Page,
-    /// What was read of a paragraph, a cell or a title.
+    /// The text of the paragraph, cell or title so far.
     text: String,
     fonts: Vec<char>,
     /// The lists around, each with the number of its next point where it has numbers.

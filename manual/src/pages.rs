@@ -26,10 +26,10 @@ const OWN: [&str; 5] = [
 ];
 /// The page of each driver.
 const DRIVER: &str = include_str!("../pages/driver.md");
-/// What the pages of some drivers have more.
-const HTTP: &str = "# WHAT IT SENDS\n\n<!-- insert: readme What the recovery controller gets -->\n";
-const EXEC: &str = "# WRITING A PROGRAM\n\n<!-- insert: program -->\n";
-const CLOUDS: &str = "# CLOUDS\n\n<!-- insert: clouds -->\n";
+/// Further sections of some drivers' pages.
+const HTTP: &str = "# WHAT IT SENDS\n\n<!-- insert: page docs/event.md -->\n";
+const EXEC: &str = "# WRITING A PROGRAM\n\n<!-- insert: page docs/exec-driver.md -->\n";
+const CLOUDS: &str = "# CLOUDS\n\n<!-- insert: page docs/drivers/openstack.md -->\n";
 
 /// Every page: the name of its file, and its text.
 pub(crate) fn all(sources: &Sources) -> anyhow::Result<Vec<(String, String)>> {
@@ -46,7 +46,7 @@ pub(crate) fn all(sources: &Sources) -> anyhow::Result<Vec<(String, String)>> {
 /// The sentences of a driver's page.
 fn of_driver(kind: &Kind, sources: &Sources) -> anyhow::Result<String> {
     let word = kind.word;
-    let what = kind.summary.split(": `docs").next().unwrap_or(kind.summary).replace('`', "");
+    let what = kind.summary.replace('`', "");
     let keys = tables(sources)?;
     let is_of_a_cloud = of(&keys, &format!("{word}.NAME"))?.names().any(|name| name == "clouds-file");
     let more = match word {
@@ -81,12 +81,11 @@ fn page(template: &str, sources: &Sources) -> anyhow::Result<(String, String)> {
     Ok((format!("{name}.{section}"), page.into_text()))
 }
 
-/// What a page has from a table.
+/// What replaces an insert.
 fn insert(words: &str, sources: &Sources) -> anyhow::Result<String> {
     let (what, which) = words.split_once(' ').unwrap_or((words, ""));
     let metadata = || ocf::metadata(sources.text("ocf/nova-host-alerter")?);
-    let driver =
-        || Ok::<_, anyhow::Error>(docs::parts(docs::section(sources.text("docs/drivers.md")?, which)?));
+    let driver = || Ok::<_, anyhow::Error>(docs::parts(docs::body(sources.text(&docs::of_driver(which))?)));
     let markdown = |text: &str| to_roff(text, HeadingLevel::H1);
     Ok(match what {
         "agent-description" => agent::description()?,
@@ -103,9 +102,8 @@ fn insert(words: &str, sources: &Sources) -> anyhow::Result<String> {
         "driver" => markdown(&driver()?.prose),
         "answers" => markdown(&driver()?.tables),
         "driver-example" => example(&driver()?.example),
-        "readme" => markdown(docs::section(sources.text("README.md")?, which)?),
-        "clouds" => markdown(docs::section(sources.text("docs/drivers.md")?, "OpenStack's clouds")?),
-        "program" => markdown(program(sources.text("docs/exec-driver.md")?)),
+        "page" => markdown(docs::body(sources.text(which)?)),
+        "section" => markdown(section(sources, which)?),
         "crmsh" => example(&blocks(sources.text("packaging/examples/crmsh.txt")?, which)),
         "pcs" => example(&blocks(sources.text("packaging/examples/pcs.sh")?, which)),
         _ => bail!("a page wants {words}, which nobody makes"),
@@ -123,9 +121,10 @@ fn example(text: &str) -> String {
     page.into_text()
 }
 
-/// The sections of the page about programs, without its title.
-fn program(text: &str) -> &str {
-    text.split_once("\n\n").map_or(text, |(_, rest)| rest)
+/// `PAGE HEADING`: what stands below that heading.
+fn section<'s>(sources: &'s Sources, words: &str) -> anyhow::Result<&'s str> {
+    let (page, heading) = words.split_once(' ').context("a section has a page and a heading")?;
+    docs::section(sources.text(page)?, heading)
 }
 
 /// The paragraphs of an example that name one of these; all of them where nothing is named.
@@ -188,7 +187,7 @@ fn head(key: &Key) -> String {
     format!("{} = {}{example}", bold(&key.name), code(&key.value))
 }
 
-/// What stands between backticks is typed.
+/// Text between backticks is typed.
 fn sentences(text: &str) -> String {
     let part = |(at, part): (usize, &str)| if at % 2 == 1 { bold(part) } else { prose(part) };
     text.split('`').enumerate().map(part).collect()

@@ -1,6 +1,6 @@
 //! The few macros of man(7) that the pages are made of, and what has to be escaped in a text.
 
-/// Columns of a line of the source; whoever shows the page breaks lines anew.
+/// Columns of a line of the source; the program that shows the page breaks the lines again.
 const WIDTH: usize = 78;
 
 /// A text as it may stand anywhere in a line.
@@ -8,7 +8,7 @@ pub(crate) fn prose(text: &str) -> String {
     text.chars().map(escaped).collect()
 }
 
-/// The same of what is typed: a hyphen can be copied.
+/// The same of a command or a word that is typed: its hyphens can be copied.
 pub(crate) fn code(text: &str) -> String {
     text.chars().map(|letter| if letter == '-' { "\\-".to_owned() } else { escaped(letter) }).collect()
 }
@@ -30,12 +30,12 @@ fn escaped(letter: char) -> String {
     name.to_owned()
 }
 
-/// What is typed as it stands here.
+/// A text that is typed as it stands here.
 pub(crate) fn bold(text: &str) -> String {
     format!("\\fB{}\\fR", code(text))
 }
 
-/// What stands for something else.
+/// A word that stands for something else.
 pub(crate) fn italic(text: &str) -> String {
     format!("\\fI{}\\fR", code(text))
 }
@@ -45,7 +45,7 @@ pub(crate) fn italic(text: &str) -> String {
 pub(crate) struct Page(String);
 
 impl Page {
-    /// The head of a page. The date is that of the release: the same source gives the same page. What is typed is neither
+    /// The head of a page. The date is that of the release: the same source gives the same page. Typed text is neither
     /// hyphenated nor stretched.
     pub(crate) fn titled(name: &str, section: char, date: &str, source: &str) -> Self {
         let title = code(&name.to_uppercase());
@@ -68,7 +68,7 @@ impl Page {
         self.filled(text);
     }
 
-    /// What is explained, and the paragraphs that explain it.
+    /// Heads, and the paragraphs that explain them.
     pub(crate) fn item(&mut self, heads: &[String], paragraphs: &[String]) {
         for (at, head) in heads.iter().enumerate() {
             self.line(if at == 0 { ".TP" } else { ".TQ" });

@@ -1,4 +1,4 @@
-//! Tables of Markdown in pages that people write: their rows are those of the code.
+//! Tables in pages of `docs/` whose rows come from the code.
 
 use anyhow::Context as _;
 use drivers::{KINDS, Kind};
@@ -9,8 +9,8 @@ use crate::Sources;
 type Table = (&'static str, &'static str, fn(&Kind) -> Vec<String>);
 
 const TABLES: [Table; 2] = [
-    ("README.md", "| driver | tells by |\n|---|---|\n", |kind| {
-        vec![format!("| `[{}.NAME]` | {} |", kind.word, kind.summary)]
+    ("docs/drivers.md", "| driver | how it notifies |\n|---|---|\n", |kind| {
+        vec![format!("| [`[{0}.NAME]`](drivers/{0}.md) | {1} |", kind.word, kind.summary)]
     }),
     (
         "docs/writes.md",

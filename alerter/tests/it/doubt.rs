@@ -118,7 +118,7 @@ fn a_confirmed_host_fails_later() {
     assert_eq!(site.notified.len(), 2, "{:?}", site.notified);
 }
 
-/// The same, after an operator has ended the held mark, as the README says of a host that lives: nothing is left that
+/// The same, after an operator has ended the held mark, as docs/operate.md says of a host that lives: nothing is left that
 /// could take in the failure, from every witness: on this controller, and on one that knows that mark by the register alone.
 #[test]
 fn a_confirmed_host_fails_after_its_mark_was_ended() {

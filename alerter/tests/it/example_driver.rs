@@ -1,4 +1,4 @@
-//! The driver that docs/drivers.md takes as its example, with a real directory: taken, taken twice, refused.
+//! The driver that docs/drivers/write.md takes as its example, with a real directory: taken, taken twice, refused.
 
 use std::os::unix::fs::PermissionsExt as _;
 use std::path::Path;

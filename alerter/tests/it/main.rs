@@ -1,7 +1,7 @@
 //! The alerter's library on real sockets and real files.
 #![expect(clippy::unwrap_used, reason = "a test fails by panicking, and its helpers too")]
 
-// The driver that `docs/drivers.md` takes as its example stands here as it would among the others.
+// The driver that `docs/drivers/write.md` takes as its example stands here as it would among the others.
 use drivers::{event, writes};
 
 /// The modules that a driver expects beside it.

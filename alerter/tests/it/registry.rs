@@ -1,4 +1,4 @@
-//! A new driver is complete: file, registry, example and manual, as `docs/drivers.md` says.
+//! A new driver is complete: file, registry, example and manual, as `docs/drivers/write.md` says.
 
 use std::fs;
 use std::os::unix::fs::PermissionsExt as _;
@@ -16,7 +16,7 @@ fn lacks(word: &str) -> Vec<String> {
     let places = [
         (format!("crates/drivers/src/{word}.rs"), format!("word: \"{word}\"")),
         ("packaging/alerter.toml".to_owned(), format!("\n#[{word}.")),
-        ("docs/drivers.md".to_owned(), format!("\n## {word}\n")),
+        (format!("docs/drivers/{word}.md"), format!("# {word}\n")),
     ];
     let missing = places.into_iter().filter(|(path, wanted)| !text(path).contains(wanted.as_str()));
     missing.map(|(path, wanted)| format!("{path} has no {}", wanted.trim())).collect()

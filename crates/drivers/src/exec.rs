@@ -22,7 +22,7 @@ use answer::Words;
 /// The driver in the registry.
 pub const KIND: Kind = Kind {
     word: "exec",
-    summary: "a program of yours, `command`, with JSON on its standard input and its exit code as the answer: `docs/exec-driver.md`",
+    summary: "a program of yours, `command`, with JSON on its standard input and its exit code as the answer",
     configure,
     writes: WRITES,
 };

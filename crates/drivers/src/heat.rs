@@ -30,7 +30,7 @@ pub use targets::{Resource, Stack};
 /// The driver in the registry.
 pub const KIND: Kind = Kind {
     word: "heat",
-    summary: "marking the resources of OpenStack's Heat that lived on the host unhealthy: `docs/drivers.md`",
+    summary: "marking the resources of OpenStack's Heat that lived on the host unhealthy",
     configure,
     writes: WRITES,
 };

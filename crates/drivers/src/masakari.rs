@@ -35,7 +35,7 @@ use row::{Row, Unseen};
 /// The driver in the registry.
 pub const KIND: Kind = Kind {
     word: "masakari",
-    summary: "a notification to OpenStack's Masakari, with a token of Keystone: `docs/drivers.md`",
+    summary: "a notification to OpenStack's Masakari, with a token of Keystone",
     configure,
     writes: WRITES,
 };

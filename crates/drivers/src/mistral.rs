@@ -29,7 +29,7 @@ pub use template::Template;
 /// The driver in the registry.
 pub const KIND: Kind = Kind {
     word: "mistral",
-    summary: "a workflow of OpenStack's Mistral, started under the mark's id: `docs/drivers.md`",
+    summary: "a workflow of OpenStack's Mistral, started under the mark's id",
     configure,
     writes: WRITES,
 };

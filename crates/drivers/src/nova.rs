@@ -27,7 +27,7 @@ use service::{BINARY, Service, VERSION};
 /// The driver in the registry.
 pub const KIND: Kind = Kind {
     word: "nova",
-    summary: "the host's compute service in OpenStack's Nova, forced down: `docs/drivers.md`",
+    summary: "the host's compute service in OpenStack's Nova, forced down",
     configure,
     writes: WRITES,
 };

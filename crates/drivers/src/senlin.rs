@@ -31,7 +31,7 @@ pub use keys::{Options, Targets};
 /// The driver in the registry.
 pub const KIND: Kind = Kind {
     word: "senlin",
-    summary: "a recovery of nodes or clusters of OpenStack's Senlin: `docs/drivers.md`",
+    summary: "a recovery of nodes or clusters of OpenStack's Senlin",
     configure,
     writes: WRITES,
 };

@@ -18,7 +18,7 @@ use tokio::task::{AbortHandle, JoinSet};
 use super::*;
 use crate::web::expected;
 
-/// The template of `docs/drivers.md`: it keeps the contract too.
+/// The template of `docs/drivers/write.md`: it keeps the contract too.
 #[path = "../../../docs/examples/http-driver.rs"]
 mod ticket;
 

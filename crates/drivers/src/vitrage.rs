@@ -21,7 +21,7 @@ use crate::writes::{Request, What, Write};
 /// The driver in the registry.
 pub const KIND: Kind = Kind {
     word: "vitrage",
-    summary: "an event of OPNFV Doctor for OpenStack's Vitrage: `docs/drivers.md`",
+    summary: "an event of OPNFV Doctor for OpenStack's Vitrage",
     configure,
     writes: WRITES,
 };

@@ -57,7 +57,7 @@ fn no_compute(cluster: &Cluster, found: &mut Vec<Finding>) {
     } else {
         (
             "this cluster has no remote node (ocf:pacemaker:remote), so there is no compute host to mark",
-            "make each compute host a remote node first: see Configure Pacemaker in the README",
+            "make each compute host a remote node first: docs/deploy/README.md",
         )
     };
     found.push(Finding::new(Kind::NoComputeHost, "the cluster", what, Then::Do(then.to_owned())));

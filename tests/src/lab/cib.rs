@@ -99,7 +99,7 @@ const PROPERTIES: &str = r#"<nvpair id="lab-fencing" name="stonith-enabled" valu
 /// Where the controller that runs a device dies, Pacemaker waits 1.2 times this time limit before it asks another.
 const SHORT: &str = r#"<nvpair id="lab-timeout" name="stonith-timeout" value="8s"/>"#;
 
-/// As the README has it. Pacemaker does not probe the alerter on compute hosts: where one dies during a
+/// As docs/deploy/README.md has it. Pacemaker does not probe the alerter on compute hosts: where one dies during a
 /// probe, Pacemaker takes the alerter for possibly running there, and leaves the host stopped until its next recheck.
 const CONTROLLERS_ONLY: &str = r##"<rsc_location id="alerter-on-controllers" rsc="alerter" resource-discovery="exclusive">
   <rule id="alerter-on-controllers-rule" score="0">

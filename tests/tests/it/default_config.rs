@@ -132,7 +132,7 @@ fn every_key_of_a_group_is_named() {
     assert_eq!(unnamed(&keys, &shipped()), Vec::<String>::new());
     let misspelled = shipped().replace("#cooldown", "#coldown");
     assert_eq!(unnamed(&keys, &misspelled), ["cooldown"], "a missing key must be seen");
-    let manual = fs::read_to_string(source("README.md")).unwrap();
+    let manual = fs::read_to_string(source("docs/policy.md")).unwrap();
     let absent = |key: &&String| !manual.contains(&format!("| `{key}` |"));
     assert_eq!(keys.iter().filter(absent).count(), 0, "{keys:?}");
 }

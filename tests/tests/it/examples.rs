@@ -17,7 +17,7 @@ pub(crate) fn group() -> Group {
     let tests = tests::trials![
         crmsh_loads_the_example,
         pcs_loads_the_example,
-        the_readme_says_what_the_examples_say,
+        the_book_says_what_the_examples_say,
         both_examples_say_the_same,
         a_blank_for_a_comma_is_caught,
         a_ban_and_a_missing_alert_are_caught,
@@ -105,9 +105,9 @@ impl Cluster {
     }
 }
 
-/// The fenced blocks of the README behind `marker`, one after the other.
-fn readme_blocks(readme: &str, marker: &str) -> String {
-    let behind = readme.split(marker).skip(1);
+/// The fenced blocks of a page behind `marker`, one after the other.
+fn blocks(page: &str, marker: &str) -> String {
+    let behind = page.split(marker).skip(1);
     let blocks = behind.filter_map(|text| text.split("```").nth(1)?.split_once('\n').map(|(_, block)| block));
     blocks.collect()
 }
@@ -135,12 +135,12 @@ fn pcs_loads_the_example() {
     cluster.assert_as_designed();
 }
 
-/// S1-21, S1-49: what the README shows an operator is what the tools took above.
-fn the_readme_says_what_the_examples_say() {
-    let readme = fs::read_to_string(installed::source("README.md")).unwrap();
-    for tool in [Tool::Crmsh, Tool::Pcs] {
-        let (written, example) = (readme_blocks(&readme, marker(tool)), tool.base());
-        assert_eq!(without_comments(&written), without_comments(&example), "{}", marker(tool));
+/// S1-21, S1-49: the configuration in the book is the one that the tools loaded above.
+fn the_book_says_what_the_examples_say() {
+    for (tool, page) in [(Tool::Crmsh, "docs/deploy/crmsh.md"), (Tool::Pcs, "docs/deploy/pcs.md")] {
+        let page = fs::read_to_string(installed::source(page)).unwrap();
+        let (shown, example) = (blocks(&page, marker(tool)), tool.base());
+        assert_eq!(without_comments(&shown), without_comments(&example), "{}", marker(tool));
     }
 }
 

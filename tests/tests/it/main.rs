@@ -4,6 +4,7 @@
 
 mod addresses;
 mod api;
+mod book;
 mod budgets;
 mod chains;
 mod clock;
@@ -48,6 +49,7 @@ fn main() -> ExitCode {
     trials::run([
         addresses::group(),
         api::group(),
+        book::group(),
         budgets::group(),
         chains::group(),
         clock::group(),

@@ -72,7 +72,7 @@ fn committed() -> BTreeMap<String, String> {
         }
     }
     // Pages of people with tables of drivers.
-    for page in ["README.md", "docs/writes.md"] {
+    for page in ["docs/drivers.md", "docs/writes.md"] {
         found.insert(page.to_owned(), text(page));
     }
     found
@@ -95,8 +95,8 @@ fn what_is_committed_is_what_the_tables_give() {
     let mut stale = committed();
     stale.insert(format!("{PAGES}/nova-host-alerter-pigeon.5"), String::new());
     assert_eq!(differing(&made, &stale).len(), 1, "a page of nothing must be seen");
-    let section = text("docs/drivers.md").replace("\n## http\n", "\n## http\n\nOne sentence more.\n");
-    let changed = sources().with("docs/drivers.md", section);
+    let page = text("docs/drivers/http.md").replace("# http\n", "# http\n\nOne sentence more.\n");
+    let changed = sources().with("docs/drivers/http.md", page);
     let differing = differing(&files(&changed).unwrap(), &committed());
     assert_eq!(differing, BTreeSet::from([format!("{PAGES}/nova-host-alerter-http.5")]));
 }

@@ -89,7 +89,7 @@ impl Cloud {
         self.run(controller, &line)
     }
 
-    /// The README's "This is enough", to the receiver here.
+    /// The configuration of docs/start.md, to the receiver here.
     pub(crate) fn write_configuration(&self, controller: &str) -> anyhow::Result<()> {
         let url = format!("http://{}:{PORT}/v1/host-failures", self.lab.own_address());
         let text = format!(

@@ -1,6 +1,6 @@
 //! The installed package in a living cluster (`make test-packages`): `packaged DEBIAN PACKAGE NEWER KILLING`.
 //!
-//! Each of two controllers is a Debian of its own, a layer over the tree DEBIAN. PACKAGE is installed there, the README's three lines
+//! Each of two controllers is a Debian of its own, a layer over the tree DEBIAN. PACKAGE is installed there, the book's three lines
 //! configure the cluster with each tool, a compute host is killed and reported, NEWER and PACKAGE again are installed in the middle of
 //! an outage, and at last all of it is taken out. KILLING is a faulty package that ends the running programs: the test must notice that.
 
@@ -48,7 +48,7 @@ fn played(cloud: &mut Cloud) -> anyhow::Result<()> {
     for tool in ["crmsh", "pcs"] {
         configured_by_three_lines(cloud, tool)?;
         a_killed_host_is_reported(cloud)?;
-        ok(&format!("the README's three lines configure it by {tool}, and a killed host is reported"));
+        ok(&format!("the book's three lines configure it by {tool}, and a killed host is reported"));
         taken_out(cloud, tool)?;
         before.assert_same_cluster(cloud).with_context(|| tool.to_owned())?;
         ok(&format!("it is taken out of the cluster by {tool} as docs/packaging.md says"));
@@ -59,7 +59,7 @@ fn played(cloud: &mut Cloud) -> anyhow::Result<()> {
     purged(cloud, &before)
 }
 
-/// What the README says, in its words.
+/// The three lines of docs/start.md.
 fn configured_by_three_lines(cloud: &Cloud, tool: &str) -> anyhow::Result<()> {
     let home = &cloud.controllers()[0];
     let printed = cloud.run(home, &format!("nova-host-alerter setup --tool {tool}"))?;

@@ -11,6 +11,7 @@ use tests::trials::Named;
 use super::page::{Head, heads, plain};
 use super::{pages, pages_of, sources, text};
 use crate::default_config::{check, written};
+use crate::papers::files_below;
 
 /// Its tests.
 pub(super) fn tests() -> Vec<Named> {
@@ -190,15 +191,10 @@ fn toml_blocks(page: &str) -> Vec<String> {
 /// Every example of a configuration that is shipped.
 fn examples() -> Vec<(String, String)> {
     let mut found = vec![("docs/examples/groups.toml".to_owned(), text("docs/examples/groups.toml"))];
-    let docs =
-        fs::read_dir(source("docs")).unwrap().map(|entry| entry.unwrap().file_name().into_string().unwrap());
-    let docs = docs.filter(|name| name.ends_with(".md")).map(|name| format!("docs/{name}"));
-    let own = fs::read_dir(source("manual/pages"))
-        .unwrap()
-        .map(|entry| entry.unwrap().file_name().into_string().unwrap());
-    let own = own.map(|name| format!("manual/pages/{name}"));
-    for page in docs.chain(own).chain(["README.md".to_owned()]) {
-        found.extend(toml_blocks(&text(&page)).into_iter().map(|block| (page.clone(), block)));
+    let pages = ["docs", "manual/pages"].map(|place| files_below(&source(place))).concat();
+    for page in pages.into_iter().chain([source("README.md")]) {
+        let Ok(text) = fs::read_to_string(&page) else { continue };
+        found.extend(toml_blocks(&text).into_iter().map(|block| (page.display().to_string(), block)));
     }
     found
 }
