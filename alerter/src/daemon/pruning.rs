@@ -12,7 +12,7 @@ use crate::cluster;
 use crate::config::HistoryRules;
 use crate::state::Shared;
 
-/// A start has more urgent work, and a wrong clock that makes rows look old has time to be set.
+/// A start has more urgent work, and a wrong clock, by which rows seem old, has time to be set.
 const FIRST: Duration = Duration::from_secs(600);
 /// A round begins so long after the one before has ended.
 const BETWEEN: Duration = Duration::from_secs(86_400);

@@ -220,9 +220,9 @@ fn ten_controllers_come_and_go() {
                 done.iter().filter(|_| takes_over).for_each(|done| written(&mut paged.pages, done));
             }
             // All but a few were acknowledged.
-            let ended = open.split_off(open.len().min(round / 3));
+            let acknowledged = open.split_off(open.len().min(round / 3));
             ended.extend(
-                ended.iter().filter_map(Entry::fencing).flat_map(|it| settled(it, now, &active.controller)),
+                acknowledged.iter().filter_map(Entry::fencing).flat_map(|it| settled(it, now, &active.controller)),
             );
             let over = ended.len().saturating_sub(SETTLED_MAX * 4);
             ended.drain(..over);
