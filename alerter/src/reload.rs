@@ -52,8 +52,7 @@ pub fn report(shared: &Shared, file: &Path, came: &Reloaded) {
         Reloaded::Changed(what) => {
             *shared.reload_trouble() = None;
             shared.health.reset();
-            let what =
-                if what.is_empty() { "nothing has changed".to_owned() } else { what.join("; ") };
+            let what = if what.is_empty() { "nothing has changed".to_owned() } else { what.join("; ") };
             info!("the configuration {} was read again: {what}", file.display());
         }
         Reloaded::Refused(problems) => {
@@ -82,7 +81,10 @@ pub async fn note(shared: &Shared, changes: &[String], signed: Signed) {
         journal.append_history(&row)
     };
     if let Err(error) = shared.base.store.run(append).await {
-        warn!(kind = error.kind(), "the reload of the configuration could not be written into the history: {error}");
+        warn!(
+            kind = error.kind(),
+            "the reload of the configuration could not be written into the history: {error}"
+        );
     }
 }
 

@@ -174,7 +174,9 @@ impl Shared {
             state.is_over
         };
         if !is_over {
-            warn!("the watch of etcd has ended: until the next one begins, the register is read at each poll");
+            warn!(
+                "the watch of etcd has ended: until the next one begins, the register is read at each poll"
+            );
         }
         self.woken.notify_one();
     }

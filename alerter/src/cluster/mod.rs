@@ -54,7 +54,8 @@ impl Hands {
         let had_some = !self.tools.keys.is_empty();
         if keys.is_empty() && had_some && complaints.is_empty() {
             complaints.push(
-                "the file of the register key is gone: the key stays in use until the alerter ends".to_owned(),
+                "the file of the register key is gone: the key stays in use until the alerter ends"
+                    .to_owned(),
             );
         }
         if complaints.is_empty() || !had_some {

@@ -54,8 +54,9 @@ fn table(
             }
         }
         if !has_token {
-            section
-                .missing("[api] has no token, so nobody could use it: add [api.tokens.NAME] with a token-file");
+            section.missing(
+                "[api] has no token, so nobody could use it: add [api.tokens.NAME] with a token-file",
+            );
         }
     }
     let identity = certificate.zip(key).map(|(certificate, key)| TlsFiles { certificate, key });
@@ -143,8 +144,12 @@ fn confirmed_route(routes: &[Arc<Route>], name: &str) -> Result<(), String> {
 /// A route that waits for a callback needs the API: the control socket is for root on this controller alone.
 fn check_routes(root: &mut Section<'_, '_>, routes: &[Arc<Route>], named: &BTreeSet<String>) {
     let why = match root.section("api").has("listen") {
-        false => "no receiver could confirm a mark: add [api] with a listen address, or let the answer acknowledge",
-        true => "no receiver could confirm a mark: name the route in routes of the receiver's [api.tokens.NAME]",
+        false => {
+            "no receiver could confirm a mark: add [api] with a listen address, or let the answer acknowledge"
+        }
+        true => {
+            "no receiver could confirm a mark: name the route in routes of the receiver's [api.tokens.NAME]"
+        }
     };
     for route in routes.iter().filter(|route| route.step == Step::Failure && route.driver.confirms_later()) {
         if root.section("api").has("listen") && named.contains(route.name.as_str()) {

@@ -143,7 +143,8 @@ impl<'a> Groups<'a> {
 
     /// The first group that names a route in its `routes` or `chain`.
     pub(super) fn naming(&self, route: &str) -> Option<&'a str> {
-        let names = |draft: &&Draft<'a>| draft.said.recipients.named().iter().any(|name| name.as_str() == route);
+        let names =
+            |draft: &&Draft<'a>| draft.said.recipients.named().iter().any(|name| name.as_str() == route);
         self.0.iter().find(names).map(|draft| draft.name)
     }
 

@@ -192,7 +192,10 @@ impl Engine {
         }
         if let Err(error) = taken_back.and(self.record_all().await) {
             let kind = error.kind();
-            error!(kind, "{error}; answers could not be recorded, so the next daemon sends those marks again");
+            error!(
+                kind,
+                "{error}; answers could not be recorded, so the next daemon sends those marks again"
+            );
         }
     }
 
@@ -216,7 +219,9 @@ impl Engine {
         let kept = kept.await;
         poller.leave();
         if !matches!(kept, Ok(Ok(()))) {
-            warn!("the register may lack the last acknowledgements: the next alerter may send those marks again");
+            warn!(
+                "the register may lack the last acknowledgements: the next alerter may send those marks again"
+            );
         }
     }
 
@@ -289,7 +294,9 @@ impl Engine {
             let limit = now.wall + schedule::CAP;
             self.shared.base.store.run(move |journal| journal.put_off_no_longer_than(limit)).await?;
             let seconds = schedule::CAP.as_secs();
-            warn!("the clock was set back: retries that were due by its old time are made within {seconds} s");
+            warn!(
+                "the clock was set back: retries that were due by its old time are made within {seconds} s"
+            );
         }
         // The start moves with the clock, so that what was written before it stays before it.
         let mut started = self.shared.base.started();

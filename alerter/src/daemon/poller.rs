@@ -333,7 +333,9 @@ impl Poller {
         let count = over.len();
         let cluster = self.cluster.clone();
         match self.attending(cluster.clear(over)).await {
-            Ok(()) => tracing::info!(count, "entries that are not needed any more were removed from the register"),
+            Ok(()) => {
+                tracing::info!(count, "entries that are not needed any more were removed from the register")
+            }
             Err(error) => tracing::warn!(kind = error.kind(), "old entries stay in the register: {error}"),
         }
     }

@@ -83,7 +83,10 @@ impl Pruner {
             Err(error) if error.may_pass() => return Err(error),
             Err(error) => {
                 let kind = error.kind();
-                error!(kind, "{error}; old rows of the journal stay, and their removal is tried again in a day");
+                error!(
+                    kind,
+                    "{error}; old rows of the journal stay, and their removal is tried again in a day"
+                );
                 (self.round, self.next) = (Round::default(), Instant::now() + BETWEEN);
                 return Ok(());
             }

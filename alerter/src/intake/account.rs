@@ -73,11 +73,8 @@ pub fn unaccounted(base: &Base, accounts: &Accounts, now: Instant) -> Vec<Unacco
 /// The same in one sentence.
 pub fn sentence(base: &Base, accounts: &Accounts) -> Option<String> {
     let count = unaccounted(base, accounts, Instant::now()).len();
-    let message = || {
-        format!(
-            "{count} record(s) of fencings are unaccounted for: see `nova-host-alerter status`"
-        )
-    };
+    let message =
+        || format!("{count} record(s) of fencings are unaccounted for: see `nova-host-alerter status`");
     (count > 0).then(message)
 }
 

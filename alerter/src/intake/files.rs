@@ -65,7 +65,10 @@ pub(super) fn complaints(reading: &Reading) -> Vec<String> {
 /// Removes a file whose content is in the journal now; one that cannot be removed is recognised the next time.
 pub(super) fn remove(directory: &Directory, name: &EventName) {
     if let Err(error) = directory.remove(name) {
-        tracing::warn!(kind = error.kind(), "the evidence file {name} was taken in, but cannot be removed: {error}");
+        tracing::warn!(
+            kind = error.kind(),
+            "the evidence file {name} was taken in, but cannot be removed: {error}"
+        );
     }
 }
 

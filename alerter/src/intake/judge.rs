@@ -722,7 +722,10 @@ mod tests {
         }
         for witness in [alert(), Witness::History, Witness::NodeFenced] {
             let of = |now, outage| scene.seen(now, &sighting("compute1", NOW, witness), &[outage]);
-            assert!(matches!(of(NOW + 9, acknowledged(NOW - 4000)), Judgement::Wait(_)), "its record may come");
+            assert!(
+                matches!(of(NOW + 9, acknowledged(NOW - 4000)), Judgement::Wait(_)),
+                "its record may come"
+            );
             assert_eq!(standing(of(NOW + 20, acknowledged(NOW - 4000))), Some("fenced-again"));
             assert!(matches!(of(NOW, acknowledged(NOW - 200)), Judgement::Join(..)));
         }

@@ -38,7 +38,9 @@ pub(super) fn announce(row: &MarkRow, clash: Option<&Clash>) {
             let word = Standing::Doubtful(doubt).as_str();
             error!(mark = %id, host = %node, "the mark of {node} is held ({word}) until Pacemaker confirms the fencing: if the host is off, run `nova-host-alerter release {id} --reason TEXT`");
         }
-        (Some(fqdn), _) => info!(mark = %id, host = %node, "{node} was fenced and will be reported as {fqdn}"),
+        (Some(fqdn), _) => {
+            info!(mark = %id, host = %node, "{node} was fenced and will be reported as {fqdn}")
+        }
         (None, _) if clash.is_some() => {}
         (None, _) => {
             error!(mark = %id, host = %node, "{node} was fenced and its mark is held (no-fqdn): set [hosts] domain, or its full name in [hosts.names]; then run `nova-host-alerter reload`");

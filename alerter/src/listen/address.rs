@@ -86,9 +86,7 @@ fn one(item: &str) -> Result<Address, String> {
     }
     let authority = uri.authority().ok_or_else(|| format!("has no // behind its scheme: it {FORM}"))?;
     if authority.has_userinfo() {
-        return Err(
-            "names a user: leave out the part before @".to_owned()
-        );
+        return Err("names a user: leave out the part before @".to_owned());
     }
     let is_plain = |b: u8| b.is_ascii_alphanumeric() || b"_-.:/[]".contains(&b);
     if !item.bytes().all(is_plain) {

@@ -17,8 +17,7 @@ use super::address::{Address, Host};
 
 /// Names of this machine without a name service.
 const HOSTS: &str = "/etc/hosts";
-const REFUSED: &str = "use an address, localhost, or a name of this machine; add other names to allowed-hosts in the configuration
-";
+const REFUSED: &str = "use an address, localhost, or a name of this machine; add other names to allowed-hosts in the configuration\n";
 
 /// The names that are answered, beside addresses and `localhost`.
 #[derive(Clone, Debug, Default)]

@@ -136,9 +136,9 @@ async fn remove_stale(path: &Path) -> io::Result<()> {
         }
         Ok(Err(error)) if error.kind() == io::ErrorKind::NotFound => Ok(()),
         // It takes no connection now, or it is a socket of another kind: whether it is in use cannot be checked.
-        Ok(Err(error)) => {
-            Err(io::Error::other(format!("the socket that is there cannot be checked for a listener: {error}")))
-        }
+        Ok(Err(error)) => Err(io::Error::other(format!(
+            "the socket that is there cannot be checked for a listener: {error}"
+        ))),
         Ok(Ok(_)) | Err(_) => {
             Err(io::Error::other("another process listens there: end it, or choose another path"))
         }

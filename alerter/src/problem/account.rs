@@ -29,10 +29,8 @@ fn of_gap(gap: Gap, records: &[&Unaccounted], log: &str) -> Problem {
         hosts => format!("of {}", named(hosts)),
     };
     let (count, first) = (records.len(), records.first().map_or("", |one| one.record.as_str()));
-    let what = format!(
-        "{count} record(s) of fencings {whom} are unaccounted for{when}: {} ({first})",
-        says(gap)
-    );
+    let what =
+        format!("{count} record(s) of fencings {whom} are unaccounted for{when}: {} ({first})", says(gap));
     let then = advice(gap, hosts.first().map_or("HOST", String::as_str), log);
     let subject = Some(gap.as_str().to_owned());
     Problem { hosts, since, then, subject, ..Problem::of(Kind::Unaccounted, what) }

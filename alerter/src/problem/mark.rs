@@ -279,9 +279,7 @@ fn stuck(found: &Finding, whom: &Whom, place: &Place) -> (String, String) {
             )
         }
         Kind::NoRoute => (
-            format!(
-                "the mark of {named} cannot be sent: route {route} is not configured any more"
-            ),
+            format!("the mark of {named} cannot be sent: route {route} is not configured any more"),
             format!(
                 "configure {route} again in {} and run `nova-host-alerter reload`; or report the host to the recovery controller by hand and run {}",
                 place.file,

@@ -131,11 +131,15 @@ fn advice(route: &RouteSight, failure: &str, place: &Place) -> String {
             "correct the certificate at {endpoint}; or correct ca-file and server-name of {name} and run `nova-host-alerter reload`"
         ),
         _ if *is_parked => {
-            format!("correct the endpoint; or correct the configuration of {name} and run `nova-host-alerter reload`")
+            format!(
+                "correct the endpoint; or correct the configuration of {name} and run `nova-host-alerter reload`"
+            )
         }
         _ => format!("check the log of the service at {endpoint}"),
     };
-    format!("{repair}; test it with `nova-host-alerter send-test {name}`, then run `nova-host-alerter retry --all`")
+    format!(
+        "{repair}; test it with `nova-host-alerter send-test {name}`, then run `nova-host-alerter retry --all`"
+    )
 }
 
 #[cfg(test)]

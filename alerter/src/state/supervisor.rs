@@ -141,8 +141,7 @@ impl Supervisor {
     /// The daemon ends.
     pub fn stopping(&self) {
         self.reported().is_ending = true;
-        self.say("STOPPING=1
-STATUS=what is under way ends, and what was acknowledged is put on record");
+        self.say("STOPPING=1\nSTATUS=what is under way ends, and what was acknowledged is put on record");
     }
 
     /// How long the engine has made no progress, if a watchdog would end the daemon for it. The OCF agent's monitor goes by it, since

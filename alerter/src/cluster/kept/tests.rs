@@ -222,7 +222,10 @@ fn ten_controllers_come_and_go() {
             // All but a few were acknowledged.
             let acknowledged = open.split_off(open.len().min(round / 3));
             ended.extend(
-                acknowledged.iter().filter_map(Entry::fencing).flat_map(|it| settled(it, now, &active.controller)),
+                acknowledged
+                    .iter()
+                    .filter_map(Entry::fencing)
+                    .flat_map(|it| settled(it, now, &active.controller)),
             );
             let over = ended.len().saturating_sub(SETTLED_MAX * 4);
             ended.drain(..over);

@@ -46,10 +46,7 @@ fn limit(table: &mut Section<'_, '_>) -> Limit {
     });
     let range = table.text("unhealthy-range", range);
     if table.has("max-unhealthy") && table.has("unhealthy-range") {
-        table.warn(
-            "max-unhealthy",
-            "unhealthy-range overrides max-unhealthy: remove one",
-        );
+        table.warn("max-unhealthy", "unhealthy-range overrides max-unhealthy: remove one");
     }
     range.or(most.map(Limit::AtMost)).unwrap_or_default()
 }

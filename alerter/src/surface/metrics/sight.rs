@@ -81,9 +81,7 @@ impl Sight {
         Self {
             now,
             started: *shared.base.started(),
-            acknowledgements: main
-                .map(|route| (route.to_owned(), metrics.acknowledgements(route)))
-                .collect(),
+            acknowledgements: main.map(|route| (route.to_owned(), metrics.acknowledgements(route))).collect(),
             routes,
             cluster: shared.base.cluster.as_ref().map(|_| ClusterSight::of(shared)),
             degrading: found.iter().filter(|one| one.degrades).count(),

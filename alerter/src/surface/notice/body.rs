@@ -75,7 +75,9 @@ pub(super) fn end(key: &Key, about: &About) -> String {
         Condition::HeldBack => format!("no mark is held as {kind} for this reason any more"),
         Condition::Reminder => format!("the reminder of what is held as {kind} is a day old"),
         Condition::HeldMore => "each held mark has a notice of its own again".to_owned(),
-        Condition::Rejected => format!("route {route} has accepted the mark of {host}, or the mark was ended"),
+        Condition::Rejected => {
+            format!("route {route} has accepted the mark of {host}, or the mark was ended")
+        }
         Condition::RejectedMore => "each rejected mark has a notice of its own again".to_owned(),
         Condition::Refused | Condition::Failing => {
             format!("route {route} accepts again, or has nothing left to deliver")

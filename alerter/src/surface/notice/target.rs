@@ -348,9 +348,7 @@ impl Target {
         if self.failure.replace(failure.kind) != Some(failure.kind) {
             warn!(
                 kind = failure.kind,
-                "notice target {} does not take a notice, which is retried: {}",
-                self.name,
-                failure.detail
+                "notice target {} does not take a notice, which is retried: {}", self.name, failure.detail
             );
         }
         self.failures = self.failures.saturating_add(1);
@@ -381,7 +379,10 @@ async fn memory_of(target: &str, shared: &Shared) -> Memory {
         Ok(rows) => {
             if !rows.damaged.is_empty() {
                 let count = rows.damaged.len();
-                warn!(count, "the journal's rows of notices to target {target} are damaged: they are sent again");
+                warn!(
+                    count,
+                    "the journal's rows of notices to target {target} are damaged: they are sent again"
+                );
             }
             Memory::of_journal(rows.sound)
         }

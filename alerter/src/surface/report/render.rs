@@ -92,8 +92,7 @@ fn times(numbers: &Numbers) -> Markup {
 fn slowest(numbers: &Numbers) -> Markup {
     let head = [("Took", true), ("Host", false), ("Failed", false), ("Why", false), ("Mark", false)];
     let cells = |slow: &Slow| {
-        let why = if slow.causes.is_empty() { "no delay".to_owned() } else { slow.causes.join("
-") };
+        let why = if slow.causes.is_empty() { "no delay".to_owned() } else { slow.causes.join("\n") };
         vec![span(slow.took), slow.host.clone(), time(slow.failed), why, slow.mark.clone()]
     };
     table("The slowest", &head, numbers.slowest.iter().map(cells))
@@ -131,7 +130,8 @@ fn notes(numbers: &Numbers) -> Markup {
         "Notes",
         html! {
             p {
-                "The time to acknowledge runs from the failure to the acknowledgement. A percentile is the smallest measured \
+                "The time to acknowledge runs from the failure to the acknowledgement. A percentile is the smallest \
+                 measured value that at least so many percent of all values do not exceed."
             }
             @if numbers.damaged > 0 { p { strong { (numbers.damaged) " damaged rows are not counted here." } } }
         },

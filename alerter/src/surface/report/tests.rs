@@ -140,7 +140,8 @@ fn marks_are_counted_by_how_they_stand() {
         (mark("compute5", None), Vec::new()),
     ];
     let found = numbers(&facts(outages, &[]));
-    let wanted = Outages { all: 6, hosts: 5, acknowledged: 2, dismissed: 1, cancelled: 1, expired: 1, open: 1 };
+    let wanted =
+        Outages { all: 6, hosts: 5, acknowledged: 2, dismissed: 1, cancelled: 1, expired: 1, open: 1 };
     assert_eq!(found.outages, wanted);
     assert_eq!(found.repeated, [Repeated { host: "compute1".into(), outages: 2 }]);
 }
