@@ -1,6 +1,6 @@
 //! nova-host-alerter: takes marks from the journal and notifies the recovery controllers until they acknowledge.
 
-/// What every part of the daemon stands on: the configuration in force, the journal's thread, what is seen of the cluster.
+/// What all parts of the daemon share: the configuration in force, the journal's thread, what is seen of the cluster.
 pub mod base;
 /// The command line.
 pub mod cli;
@@ -8,15 +8,15 @@ pub mod cli;
 pub mod cluster;
 /// What each command does.
 pub mod commands;
-/// The configuration: every table, read and judged.
+/// The configuration: every table, read and checked.
 pub mod config;
 /// The API, at the control socket and over TCP.
 pub mod control;
-/// The daemon: start and stop, its loop, and what it does now and then.
+/// The daemon: start and stop, its loop, and its regular work.
 pub mod daemon;
-/// Attempts: endpoints, outboxes, the schedule, what goes on record.
+/// Attempts: endpoints, outboxes, the schedule, the verdicts.
 pub mod delivery;
-/// Whether the process is well: the checks, and `/health`.
+/// Whether the process works: the checks, and `/health`.
 pub mod health;
 /// Records in, marks out.
 pub mod intake;
@@ -28,19 +28,19 @@ pub mod lock;
 pub mod log;
 /// A point in time by both clocks.
 pub mod moment;
-/// Which marks may not go now, and why: the plan (pure), and what writes it down.
+/// Which marks may not be sent now, and why: the plan (pure), and what writes it down.
 pub mod policy;
 /// Probes that ask whether a host is really down.
 pub mod probes;
-/// What is wrong: one typed list, which all that shows problems renders.
+/// What is wrong: one typed list, which `status`, notices, `/health`, the page and metrics render.
 pub mod problem;
 /// A new configuration in a running daemon.
 pub mod reload;
-/// Serves what the configuration says, where it says so.
+/// Serves answers at the configured addresses.
 pub mod serving;
 /// Lengths of time as people write them.
 pub mod span;
-/// The daemon's state, for those who show it.
+/// The daemon's state, for the parts that show it.
 pub mod state;
 /// What shows that state: metrics, the page, notices, reports.
 pub mod surface;

@@ -1,4 +1,4 @@
-//! A moment by both clocks: what stood still by the one went on by the other.
+//! A moment by both clocks: while one stands still, the other goes on.
 
 use std::time::{Duration, Instant};
 
@@ -38,7 +38,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_clock_that_is_set_is_told_from_one_that_goes_on() {
+    fn a_clock_that_is_set_is_distinguished_from_one_that_goes_on() {
         let then = Moment { instant: Instant::now(), wall: Timestamp(1_000_000) };
         let later = |wall| Moment { instant: then.instant + Duration::from_secs(10), wall: Timestamp(wall) };
         for (wall, set) in

@@ -1,4 +1,4 @@
-//! A new configuration in a running daemon: read and judged as at a start, and taken up by the engine between two passes.
+//! A new configuration in a running daemon: read and checked as at a start, and put in force by the engine between two passes.
 
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -15,18 +15,18 @@ use crate::state::reloads::{Reloaded, Signed};
 use crate::words::plain;
 use site::ConfigErrors;
 
-/// Reads the configuration afresh and puts it in force. `file` is another main file than that of the last time. What came of
-/// it is in the log too, and is a reason to call the daemon degraded until a reload succeeds.
+/// Reads the configuration again and puts it in force. `file`: another main file than the last time. The result is logged; a failure
+/// degrades the daemon until a reload succeeds.
 pub async fn reload(shared: &Shared, file: Option<PathBuf>) -> Reloaded {
     let _in_turn = shared.reloads.turn.lock().await;
     let file = shared.reloads.file(file).unwrap_or_else(|| shared.base.settings().file.clone());
     let read = file.clone();
-    // Files may hang, and nothing that hangs may stand in the way of a delivery.
+    // Reading files may hang, and must not block a delivery.
     let loaded = tokio::task::spawn_blocking(move || config::load(&read)).await;
     put(shared, &file, loaded.expect("a panic anywhere ends the whole daemon")).await
 }
 
-/// The same with what was read.
+/// The same with a configuration that was read.
 pub async fn put(shared: &Shared, file: &Path, loaded: Result<Settings, ConfigErrors>) -> Reloaded {
     match loaded {
         Ok(settings) => {
@@ -44,16 +44,15 @@ pub async fn put(shared: &Shared, file: &Path, loaded: Result<Settings, ConfigEr
     }
 }
 
-const STOPS: &str = "the daemon is being stopped: its next start reads the configuration";
+const STOPS: &str = "the daemon is stopping: its next start reads the configuration";
 
-/// Says what came of it, in the log and as a reason to call the daemon degraded.
+/// Logs the result, and degrades the daemon after a failure.
 pub fn report(shared: &Shared, file: &Path, came: &Reloaded) {
     match came {
         Reloaded::Changed(what) => {
             *shared.reload_trouble() = None;
             shared.health.reset();
-            let what =
-                if what.is_empty() { "it says what it said before".to_owned() } else { what.join("; ") };
+            let what = if what.is_empty() { "nothing has changed".to_owned() } else { what.join("; ") };
             info!("the configuration {} was read again: {what}", file.display());
         }
         Reloaded::Refused(problems) => {
@@ -72,7 +71,7 @@ pub fn report(shared: &Shared, file: &Path, came: &Reloaded) {
     }
 }
 
-/// Puts on record who had it read again, and why. It is in force all the same where this cannot be written down.
+/// Records who had it read again, and why. It is in force even if this cannot be written.
 pub async fn note(shared: &Shared, changes: &[String], signed: Signed) {
     let what = if changes.is_empty() { "nothing has changed".to_owned() } else { changes.join("; ") };
     let why = if signed.reason.is_empty() { String::new() } else { format!(": {}", signed.reason) };
@@ -82,14 +81,17 @@ pub async fn note(shared: &Shared, changes: &[String], signed: Signed) {
         journal.append_history(&row)
     };
     if let Err(error) = shared.base.store.run(append).await {
-        warn!(kind = error.kind(), "the history lacks that the configuration was read again: {error}");
+        warn!(
+            kind = error.kind(),
+            "the reload of the configuration could not be written into the history: {error}"
+        );
     }
 }
 
-/// It is no wrong configuration.
+/// The configuration is sound, but has to wait.
 fn postponed(file: &Path, why: &str) -> String {
     format!(
-        "the new configuration {} is not in force yet: {why}; it is taken up when that is over",
+        "the new configuration {} is not in force yet: {why}; it comes into force when that is over",
         file.display()
     )
 }
@@ -102,7 +104,7 @@ fn trouble(file: &Path, problems: &[String]) -> String {
         all => format!(" (and {} more: see `nova-host-alerter check-config`)", all - 1),
     };
     format!(
-        "the new configuration {} is not used, and the one before stays in force: {first}{more}; mend it, then run `nova-host-alerter reload`",
+        "the new configuration {} is not used, and the old one stays in force: {first}{more}; correct it, then run `nova-host-alerter reload`",
         file.display()
     )
 }
@@ -116,14 +118,14 @@ pub fn obstacle(old: &Settings, new: &Settings) -> Option<String> {
             .collect();
     (!changed.is_empty()).then(|| {
         format!(
-            "[store] {} cannot change while the daemon runs: restart the resource for that, or take it back",
+            "[store] {} cannot change while the daemon runs: restart the resource, or undo the change",
             changed.join(" and ")
         )
     })
 }
 
-/// A pause or a maintenance of a group that the new configuration does not have: what it holds would be told, and nobody has
-/// decided that. One sentence.
+/// A pause or a maintenance of a group that the new configuration does not have: its marks would be sent without a decision. One
+/// sentence.
 pub fn homeless(orders: &[Decision], new: &Settings) -> Option<String> {
     orders.iter().find_map(|decision| {
         let (what, scope, end) = match &decision.about {
@@ -135,25 +137,25 @@ pub fn homeless(orders: &[Decision], new: &Settings) -> Option<String> {
         let is_there = new.groups.iter().any(|group| group.name == *name);
         (!is_there).then(|| {
             format!(
-                "group {name} is {what} by {} and is not in the new configuration: run `nova-host-alerter {end} --group {name}` first, or keep the name",
+                "group {name} is {what} by {}, but is not in the new configuration: run `nova-host-alerter {end} --group {name}` first, or keep the group's name",
                 decision.actor
             )
         })
     })
 }
 
-/// Which routes are others now.
+/// Which routes have changed.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct RouteChanges {
     /// These go on with the driver, the outbox and the endpoint that they have.
     pub kept: Vec<String>,
     /// These have another driver now.
     pub renewed: Vec<String>,
-    /// What is to be said of routes.
+    /// A sentence for each change.
     pub said: Vec<String>,
 }
 
-/// Has what says the same as before go on as the same object: drivers have tokens and connections.
+/// Keeps the objects of what has not changed: drivers have tokens and connections.
 pub fn keep_what_is_same(old: &Settings, new: &mut Settings) -> RouteChanges {
     let mut changes = RouteChanges::default();
     for route in &mut new.routes {
@@ -191,7 +193,7 @@ fn keep_target(old: &Settings, target: &mut NoticeTarget) {
     }
 }
 
-/// One sentence for each section that says something else.
+/// One sentence for each section that has changed.
 pub fn changed_sections(old: &Settings, new: &Settings) -> Vec<String> {
     let names =
         old.sections.keys().chain(new.sections.keys().filter(|name| !old.sections.contains_key(*name)));

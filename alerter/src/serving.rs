@@ -1,4 +1,4 @@
-//! Serves what the configuration says, where it says so, and elsewhere after a reload that says so.
+//! Serves answers at the configured addresses, and follows reloads.
 
 use std::future::Future;
 use std::pin::pin;
@@ -12,8 +12,8 @@ use crate::base::Base;
 use crate::config::{Served, Settings};
 use crate::listen::{Endpoint, Names, Unserved, names_only, run};
 
-/// Runs `run` with what `pick` takes of the configuration, if there is anything, until `stop`; where a reload brings
-/// something else, the one that runs is told to stop and has ended before the next one begins.
+/// Runs `run` with what `pick` takes of the configuration, if there is anything, until `stop`. If a reload changes that, the running
+/// one is stopped, and has ended before the next one begins.
 pub async fn follow<T: PartialEq, F: Future<Output = ()>>(
     base: &Base,
     pick: impl Fn(&Settings) -> Option<T>,
@@ -28,7 +28,7 @@ pub async fn follow<T: PartialEq, F: Future<Output = ()>>(
             if let Some(wanted) = &wanted {
                 run(wanted, own.clone()).await;
             }
-            // It may have ended by itself: another configuration brings it back.
+            // It may have ended by itself: a change of the configuration starts it again.
             own.cancelled().await;
         });
         tokio::select! {
@@ -41,7 +41,7 @@ pub async fn follow<T: PartialEq, F: Future<Output = ()>>(
     }
 }
 
-/// Returns when the configuration is such a one.
+/// Returns when the configuration meets a condition.
 async fn other(news: &mut Receiver<Arc<Settings>>, is_such: impl FnMut(&Arc<Settings>) -> bool) {
     let mut is_such = is_such;
     if news.wait_for(|settings| is_such(settings)).await.is_err() {
@@ -49,8 +49,8 @@ async fn other(news: &mut Receiver<Arc<Settings>>, is_such: impl FnMut(&Arc<Sett
     }
 }
 
-/// Serves `what` until `stop`: `pick` takes of the configuration where, if anywhere, and `router` answers there whoever asks by a
-/// name of ours.
+/// Serves `what` until `stop`: `pick` takes the addresses of the configuration, if there are any, and `router` answers requests that
+/// use a name of this machine.
 pub async fn follow_and_run(
     (base, unserved): (&Base, &Unserved),
     what: &'static str,

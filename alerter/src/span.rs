@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use marks::time::Timestamp;
 
-/// Longer than this nobody means.
+/// A longer span is a mistake.
 pub const LONGEST: Duration = Duration::from_secs(366 * 86_400);
 
 /// Why a text is no span of time.
@@ -12,7 +12,7 @@ pub const LONGEST: Duration = Duration::from_secs(366 * 86_400);
 pub enum SpanError {
     /// Something else than a number and a unit.
     #[error(
-        "write a whole number with s, m, h or d behind it, as in 90s, 30m, 2h or 1d; without a letter it is seconds"
+        "write a whole number followed by s, m, h or d, as in 90s, 30m, 2h or 1d; without a letter it is seconds"
     )]
     Form,
     /// Nothing, or more than a year.
@@ -62,7 +62,7 @@ pub fn of_seconds(seconds: u64) -> Result<Duration, SpanError> {
 /// Reads a time: as RFC 3339 has it, the beginning of a day in UTC, or so long before `now`.
 ///
 /// # Errors
-/// What may be written instead, one sentence.
+/// How to write a time, one sentence.
 pub fn moment(text: &str, now: Timestamp) -> Result<Timestamp, String> {
     if let Ok(ago) = parse(text) {
         return Ok(now - ago);

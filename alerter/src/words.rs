@@ -10,7 +10,7 @@ pub fn utc(at: Timestamp) -> String {
     written(at, "%Y-%m-%d %H:%M:%SZ")
 }
 
-/// The same in other words, as `strftime` has them.
+/// The same in another format, as of `strftime`.
 pub(crate) fn written(at: Timestamp, format: &str) -> String {
     match jiff::Timestamp::from_millisecond(at.0) {
         Ok(at) => at.strftime(format).to_string(),
@@ -18,7 +18,7 @@ pub(crate) fn written(at: Timestamp, format: &str) -> String {
     }
 }
 
-/// RFC 3339, UTC, to the millisecond: for programs, and people who read after them.
+/// RFC 3339, UTC, to the millisecond: for programs.
 pub(crate) fn rfc3339(at: Timestamp) -> String {
     jiff::Timestamp::from_millisecond(at.0).map_or_else(|_| at.to_string(), |at| format!("{at:.3}"))
 }

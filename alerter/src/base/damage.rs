@@ -1,4 +1,4 @@
-//! Damaged rows of the journal: each is said once, and counted until somebody has mended it.
+//! Damaged rows of the journal: each is logged once, and counted until somebody has repaired it.
 
 use std::collections::HashSet;
 use std::sync::Mutex;
@@ -14,46 +14,46 @@ use crate::lock::lock;
 pub struct Damages {
     reported: Mutex<HashSet<Damage>>,
     /// Those of them that were not damaged any more when the journal was counted last.
-    mended: Mutex<HashSet<Damage>>,
+    repaired: Mutex<HashSet<Damage>>,
 }
 
 impl Damages {
-    /// The damaged rows of a table, as far as this daemon has met them and nobody has mended them, in the order of their keys.
+    /// The damaged rows of a table that this daemon has met and that nobody has repaired, in the order of their keys.
     pub fn of(&self, table: &str) -> Vec<Damage> {
-        let mended = lock(&self.mended);
+        let repaired = lock(&self.repaired);
         let mut found = self.known();
-        found.retain(|damage| damage.table == table && !mended.contains(damage));
+        found.retain(|damage| damage.table == table && !repaired.contains(damage));
         found.sort_by(|a, b| a.key.cmp(&b.key));
         found
     }
 
-    /// Every damaged row that this daemon has met, mended or not.
+    /// Every damaged row that this daemon has met, repaired or not.
     pub fn known(&self) -> Vec<Damage> {
         let reported = lock(&self.reported);
         reported.iter().cloned().collect()
     }
 
-    /// Of the known damaged rows these still are.
+    /// Takes note which of the known damaged rows are still damaged.
     pub fn put(&self, known: &[Damage], still: &[Damage]) {
         let still: HashSet<&Damage> = still.iter().collect();
-        let mended = known.iter().filter(|damage| !still.contains(damage)).cloned().collect();
-        *lock(&self.mended) = mended;
+        let repaired = known.iter().filter(|damage| !still.contains(damage)).cloned().collect();
+        *lock(&self.repaired) = repaired;
     }
 
-    /// How many damaged rows this daemon has met that nobody has mended.
+    /// How many damaged rows this daemon has met that nobody has repaired.
     pub fn count(&self) -> usize {
-        let mended = lock(&self.mended).len();
-        self.known().len().saturating_sub(mended)
+        let repaired = lock(&self.repaired).len();
+        self.known().len().saturating_sub(repaired)
     }
 
-    /// Says once of each damaged row that it is damaged.
+    /// Logs each damaged row once.
     pub fn report(&self, damaged: &[Damage]) {
         let mut reported = lock(&self.reported);
         for damage in damaged.iter().filter(|damage| reported.insert((*damage).clone())) {
             let mark = Some(damage.id()).filter(|id| MarkId::parse(id).is_ok());
             error!(
                 mark,
-                "the {} row {} is damaged; it is not sent and not dropped: look at `nova-host-alerter list`",
+                "row {1} of table {0} is damaged; it is neither sent nor dropped: see `nova-host-alerter list`",
                 damage.table,
                 damage.key
             );

@@ -21,12 +21,12 @@ use crate::cluster::{Cluster, Seen};
 use crate::config::{Attributes, Group, Members, Route, Settings};
 use crate::lock::lock;
 
-/// The ground of the daemon.
+/// What every part of the daemon shares.
 pub struct Base {
     settings: watch::Sender<Arc<Settings>>,
     /// The journal.
     pub store: Store,
-    /// The damaged rows of the journal that were met.
+    /// The damaged rows of the journal that this daemon has met.
     pub damages: Damages,
     /// The cluster; none where `register = "none"`.
     pub cluster: Option<Cluster>,
@@ -36,7 +36,7 @@ pub struct Base {
     pub evidence: PathBuf,
     started: Mutex<Timestamp>,
     seen: Mutex<Seen>,
-    /// Hosts of which it was said that they are in more than one group.
+    /// Hosts that were reported to be in more than one group.
     grouped_twice: Mutex<HashSet<HostName>>,
 }
 
@@ -56,24 +56,22 @@ impl Base {
         }
     }
 
-    /// The configuration as it is now. Another one may be in its place at the next call: what belongs together is taken from
-    /// one call.
+    /// The configuration as it is now. The next call may give another one, so values that belong together must come from one call.
     pub fn settings(&self) -> Arc<Settings> {
         Arc::clone(&self.settings.borrow())
     }
 
-    /// The configuration as it is at each time, for those who have to hear of a new one.
+    /// Follows the configuration, for parts that have to act on a new one.
     pub fn follow_settings(&self) -> watch::Receiver<Arc<Settings>> {
         self.settings.subscribe()
     }
 
-    /// Puts another configuration in the place of the one there is. Only as work of the journal's thread: what runs there
-    /// sees one of the two from its beginning to its end.
+    /// Replaces the configuration. Only as work of the journal's thread: other work there sees one of the two throughout.
     pub fn put_settings(&self, settings: Arc<Settings>) {
         self.settings.send_replace(settings);
     }
 
-    /// Since when this daemon has been there, by the clock as it goes now.
+    /// When this daemon started, corrected for changes of the clock since.
     pub fn started(&self) -> MutexGuard<'_, Timestamp> {
         lock(&self.started)
     }
@@ -88,12 +86,12 @@ impl Base {
         self.seen().cib.clone()
     }
 
-    /// Who is a member of the cluster by the last look, where that could read the CIB.
+    /// Who is a member of the cluster by the last poll, if it could read the CIB.
     pub fn members(&self, now: Timestamp) -> Option<Arc<Membership>> {
         self.seen().view.as_ref()?.members(now).map(Arc::new)
     }
 
-    /// Whether an alerter on another controller may have had a mark: one that this daemon has not made itself.
+    /// Whether an alerter on another controller may have had a mark: this daemon has not made it itself.
     pub fn was_elsewhere(&self, row: &MarkRow) -> bool {
         self.cluster.is_some() && (row.made_by != self.controller || row.made_at < *self.started())
     }
@@ -109,13 +107,13 @@ impl Base {
         move |node, name| cib.as_ref()?.node_attribute(node, name).map(str::to_owned)
     }
 
-    /// Whether it is known which group a host is in: groups by attribute wait for the first look at the cluster.
+    /// Whether it is known which group a host is in: groups by attribute wait for the first poll of the cluster.
     pub fn knows_groups(&self) -> bool {
         let by_attribute = |group: &Group| matches!(group.members, Members::Attribute { .. });
         self.cluster.is_none() || self.cib().is_some() || !self.settings().groups.iter().any(by_attribute)
     }
 
-    /// Says once of a host that it is in more than one group: the first of these counts.
+    /// Logs once that a host is in more than one group: the first of these counts.
     pub fn report_groups(&self, node: &HostName, attribute: Attributes<'_>) {
         let settings = self.settings();
         let groups: Vec<&str> =
@@ -123,7 +121,7 @@ impl Base {
         let mut reported = lock(&self.grouped_twice);
         if groups.len() > 1 && reported.insert(node.clone()) {
             warn!(
-                "{node} is in more than one group ({}), and the first of these counts: let it be in one of them",
+                "{node} is in more than one group ({}), and the first of these counts: leave it in one of them",
                 groups.join(", ")
             );
         }

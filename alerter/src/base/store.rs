@@ -1,4 +1,4 @@
-//! The journal on a thread of its own: nothing that waits for a disk stands in the way of the runtime.
+//! The journal on a thread of its own, so that the runtime never waits for a disk.
 
 use std::sync::{Arc, Mutex, mpsc};
 use std::thread;
@@ -34,7 +34,7 @@ impl Store {
         let since = Arc::clone(&busy);
         let set = move |at| *lock(&since) = at;
         let run = move || {
-            // Whoever still holds a handle, such as a count that takes long, does not keep the journal open.
+            // A handle that somebody still has, such as a count that takes long, does not keep the journal open.
             while let Ok(Some(work)) = work.recv() {
                 set(Some(Instant::now()));
                 work(&mut journal);
@@ -45,20 +45,19 @@ impl Store {
         Ok((Self { queue, busy }, thread))
     }
 
-    /// For how long the thread has been at one piece of work; none while it waits for one.
+    /// How long the thread has been busy with one piece of work; none while it waits for one.
     pub fn busy_for(&self) -> Option<Duration> {
         let since = *lock(&self.busy);
         since.map(|at| at.elapsed())
     }
 
-    /// Has the thread close the journal behind what it was given before, whoever holds a handle. What is given to it from
-    /// then on is never done.
+    /// Has the thread close the journal after the work that it was given before, even if there are other handles. Later work is
+    /// never done.
     pub fn end(&self) {
         let _it_has_ended_already = self.queue.send(None);
     }
 
-    /// Runs `work` on the journal and waits for its result; for ever behind [`Store::end`], since nobody may go by a journal
-    /// that is closed.
+    /// Runs `work` on the journal and waits for its result. After [`Store::end`] it waits forever: a closed journal has no result.
     ///
     /// # Errors
     /// What `work` met.
@@ -87,7 +86,7 @@ mod tests {
 
     /// The broken variant, a thread that ends with its last handle, would wait here for ever: `held` is one.
     #[tokio::test]
-    async fn the_thread_ends_by_word_whoever_holds_a_handle() {
+    async fn the_thread_ends_by_word_even_if_there_are_handles() {
         let home = tempfile::tempdir().unwrap();
         let journal = Journal::open(&home.path().join("marks.db"), Role::Alerter).unwrap();
         let (store, thread) = Store::start(journal).unwrap();
@@ -100,6 +99,6 @@ mod tests {
             late = held.run(|_| Ok(8)) => Some(late),
             () = std::future::ready(()) => None,
         };
-        assert!(late.is_none(), "nothing is done any more, and nobody is told so");
+        assert!(late.is_none(), "nothing is done any more, and nothing is answered");
     }
 }

@@ -1,5 +1,5 @@
-//! Hosts that are gone and that nobody fenced: Pacemaker can forget such a host for good. An operator is warned; nobody
-//! else is told, since nothing proves that the host is dead.
+//! Hosts that are gone and that nobody fenced: Pacemaker can forget such a host for good. Only an operator gets a notice, since
+//! nothing proves that the host is dead.
 
 use std::collections::{BTreeMap, HashSet};
 use std::time::{Duration, Instant};
@@ -7,14 +7,14 @@ use std::time::{Duration, Instant};
 use marks::host::HostName;
 use pacemaker::cib::Cib;
 
-/// Since when which hosts are missed, as far as this daemon has seen it.
+/// Which hosts are missed, and since when this daemon has seen it.
 #[derive(Debug, Default)]
 pub(super) struct Audit {
     missed: BTreeMap<HostName, Instant>,
 }
 
 impl Audit {
-    /// Looks at the cluster once more. A host is missed that should be connected, is not, and was not fenced.
+    /// Checks a CIB. A host is missed if it should be connected, is not, and was not fenced.
     pub(super) fn note(&mut self, cib: &Cib, now: Instant) {
         let is_away =
             |host: &HostName| cib.membership(host) != Some(true) && !cib.is_membership_unclear(host);
@@ -42,10 +42,10 @@ impl Audit {
     }
 }
 
-/// What is said of a host that has been missed for so long.
+/// The sentence about a host that has been missed for so long.
 pub(crate) fn sentence(host: &HostName, time: Duration) -> String {
     format!(
-        "{host} has not been connected for {} s and Pacemaker has not fenced it, so nobody is told",
+        "{host} has not been connected for {} s and Pacemaker has not fenced it, so no recovery controller is notified",
         time.as_secs()
     )
 }

@@ -1,4 +1,4 @@
-//! Clocks that are seen to differ from this controller's.
+//! Clocks that differ from this controller's.
 
 use std::collections::BTreeMap;
 use std::time::{Duration, Instant};
@@ -6,9 +6,9 @@ use std::time::{Duration, Instant};
 use marks::time::{CLOCK_SKEW, Timestamp};
 use tracing::{info, warn};
 
-/// What differs by less need not be said: looks are seconds apart, and a connection is dated when it began to be made.
+/// A smaller difference proves nothing: polls are seconds apart, and a connection is dated when it began to be made.
 const NOTABLE: Duration = Duration::from_secs(20);
-/// What was not seen again for so long is over.
+/// A difference that was not seen again for so long is over.
 const OVER: Duration = Duration::from_secs(3600);
 
 /// Whose times differ, by how many milliseconds, and when that was seen last.
@@ -51,7 +51,7 @@ fn sentence(whose: &str, off: i64) -> String {
     let seconds = off.unsigned_abs() / 1000;
     let side = if off > 0 { "ahead of" } else { "behind" };
     format!(
-        "{whose} is {seconds} s {side} this controller's clock: have NTP (chrony) set the clocks of all controllers; where clocks must decide, they may differ by {} s",
+        "{whose} is {seconds} s {side} this controller's clock: have NTP (chrony) set the clocks of all controllers; they may differ by {} s at most",
         CLOCK_SKEW.as_secs()
     )
 }

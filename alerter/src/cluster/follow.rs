@@ -1,4 +1,4 @@
-//! The register in etcd is watched: it is read again when something has changed there, or when it was not read for a while.
+//! Watches the register in etcd: it is read again when it has changed, or when it was not read for a while.
 
 use std::io::Read as _;
 use std::process::Child;
@@ -15,14 +15,14 @@ use tracing::{info, warn};
 
 use crate::lock::lock;
 
-/// A watch that says nothing is believed for so long: the way to etcd may be dead, and nobody has noticed yet.
+/// A silent watch is trusted for so long: the connection to etcd may be dead without a sign.
 const CALM: Duration = Duration::from_secs(10);
 /// Between two watches.
 const PAUSE: Duration = Duration::from_secs(1);
-/// A watch begins with a reading.
+/// What the first reading of a watch may take.
 const BEGINNING: Duration = Duration::from_secs(3);
 
-/// A watch, which ends with this value.
+/// A watch. It ends when this value is dropped.
 #[derive(Debug)]
 pub(super) struct Follow {
     shared: Arc<Shared>,
@@ -40,7 +40,7 @@ struct State {
     child: Option<Child>,
     /// Something has changed since the last reading began.
     is_stirred: bool,
-    /// What stood there when it was read last, and whether nothing has failed since.
+    /// When it was read last, and what it held then.
     read: Option<(Instant, Entries)>,
     is_failing: bool,
     /// No further watch is begun.
@@ -64,7 +64,7 @@ impl Follow {
         self.shared.woken.notified().await;
     }
 
-    /// What stands in the register: as it was read last where surely nothing has changed.
+    /// What the register holds: as it was read last if nothing can have changed.
     ///
     /// # Errors
     /// As `read`.
@@ -85,17 +85,17 @@ impl Follow {
         entries
     }
 
-    /// What stood there when it was read last, however long ago; none where it never was.
+    /// What it held when it was read last, however long ago; none if it never was.
     pub(super) fn last(&self) -> Option<Entries> {
         self.lock().read.as_ref().map(|(_, entries)| entries.clone())
     }
 
-    /// Something was written from here: that is read whatever the watch says.
+    /// Something was written from here: the register is read again without waiting for the watch.
     pub(super) fn stir(&self) {
         self.lock().is_stirred = true;
     }
 
-    /// No more is watched. A watch that nobody ends would end only when it has something to say.
+    /// Ends the watch. By itself it would end only at its next output.
     pub(super) fn end(&self) {
         let mut state = self.lock();
         state.is_over = true;
@@ -114,7 +114,7 @@ impl Drop for Follow {
 }
 
 impl State {
-    /// What need not be read again. What changes from now on is behind this reading.
+    /// What need not be read again. Later changes count for the next reading.
     fn begin_reading(&mut self, now: Instant) -> Option<Entries> {
         let is_stirred = std::mem::take(&mut self.is_stirred);
         let (at, entries) = self.read.as_ref()?;
@@ -126,7 +126,7 @@ impl State {
 impl Shared {
     fn watch_for_ever(&self, tools: &Tools) {
         while !lock(&self.state).is_over {
-            // Why none can be had is said of the readings, which fail as well.
+            // A failure is reported by the readings, which fail as well.
             if let Ok(child) = pacemaker::register::watch(tools, Instant::now() + BEGINNING) {
                 self.watch(child);
             }
@@ -134,7 +134,7 @@ impl Shared {
         }
     }
 
-    /// What it says does not matter: the register is read.
+    /// The content of its output does not matter: the register is read.
     fn watch(&self, mut child: Child) {
         let mut said = child.stdout.take().expect("standard output was asked for as a pipe");
         let id = child.id();
@@ -147,7 +147,7 @@ impl Shared {
         self.stop();
     }
 
-    /// What changed between the last reading and now nobody told.
+    /// Changes between the last reading and now have not been seen.
     fn begin(&self, child: Child) {
         let is_over = {
             let mut state = lock(&self.state);
@@ -174,12 +174,14 @@ impl Shared {
             state.is_over
         };
         if !is_over {
-            warn!("the watch of etcd has ended: until the next one stands the register is read at each poll");
+            warn!(
+                "the watch of etcd has ended: until the next one begins, the register is read at each poll"
+            );
         }
         self.woken.notify_one();
     }
 
-    /// It has closed its output, or nobody wants it any more.
+    /// It has closed its output, or is not needed any more.
     fn kill(&self) {
         if let Some(child) = &mut lock(&self.state).child {
             kill(child);

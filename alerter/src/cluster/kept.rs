@@ -13,15 +13,15 @@ use pacemaker::register::Paged;
 use super::matter::{Fault, Matter};
 use super::upkeep;
 
-/// So many writers are named whose pages no key here opens.
+/// So many writers of pages that no key here opens are named.
 const NAMED: usize = 4;
-/// An answer of attrd must be no longer than 128 KiB. More than a quarter of that is said.
+/// An answer of attrd must be no longer than 128 KiB. More than a quarter of that is a fault.
 const QUARTER: usize = 32 << 10;
-/// attrd of a controller that joins may be there a moment later than the cluster says, or may have been busy with another one.
+/// attrd of a controller that joins may start a moment later than the cluster says, or may be busy.
 const SETTLED: Duration = Duration::from_secs(15);
-/// For so long a controller that is gone has written nothing: one that joins may write before the CIB says that it is there.
+/// A controller counts as gone if it has written nothing for so long: one that joins may write before the CIB shows it.
 const QUIET: Duration = Duration::from_secs(3600);
-/// All pages are written again so often, whatever happened.
+/// All pages are written again at least so often.
 const OFTEN: Duration = Duration::from_secs(3600);
 
 /// How the register is kept.
@@ -29,14 +29,14 @@ const OFTEN: Duration = Duration::from_secs(3600);
 pub struct Kept {
     /// Its pages, where this controller has a key and writes some.
     pub pages: Option<Paged>,
-    /// Bytes of the longest answer that is needed to read all of it; none where nothing limits that.
+    /// Bytes of the longest answer that reading it takes; none where nothing limits that.
     pub longest_answer: Option<usize>,
     /// What is wrong with it.
     pub faults: Vec<Fault>,
 }
 
 impl Kept {
-    /// Of what was read; where nothing could be, that is said elsewhere.
+    /// Of what was read. A register that cannot be read is reported elsewhere.
     pub(super) fn of(
         read: Option<&Entries>,
         paged: Option<Paged>,
@@ -61,12 +61,12 @@ fn faults_of(paged: &Paged, keys: &SealKeys) -> impl Iterator<Item = Fault> + us
     size(paged.longest_answer).into_iter().chain(other)
 }
 
-const NO_KEY: &str = "this controller has no key for the register: every member of haclient can write there that a host was told of";
-const PARTIAL: &str = "this controller's attrd lacks a part of the register that another one has seen: marks from before this alerter's start whose hosts may be back are held";
+const NO_KEY: &str = "this controller has no register key: every member of haclient can forge entries, for example that a mark was acknowledged";
+const PARTIAL: &str = "this controller's attrd lacks a part of the register that another controller has: older marks whose hosts may be back are held";
 
 fn other_key(writers: &str) -> String {
     format!(
-        "pages of the register are not sealed with this controller's key ({writers}): another key sealed them, or they are forged"
+        "pages of the register ({writers}) are not sealed with this controller's key: another key sealed them, or they are forged"
     )
 }
 
@@ -74,7 +74,7 @@ fn size(longest: usize) -> Option<Fault> {
     let (kibibytes, quarter) = (longest >> 10, QUARTER >> 10);
     let what = || {
         format!(
-            "an answer of the register has {kibibytes} KiB, more than {quarter} of the 128 that it may have"
+            "the longest answer of the register has {kibibytes} KiB, more than {quarter} of the 128 KiB that fit"
         )
     };
     (longest > QUARTER).then(|| (Matter::RegisterSize, what()))
@@ -83,11 +83,11 @@ fn size(longest: usize) -> Option<Fault> {
 /// What is to be written into the pages of one writer.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct PageWrites {
-    /// Whose.
+    /// Whose pages.
     pub writer: Writer,
     /// In this order.
     pub writes: Vec<Write>,
-    /// What its head says of pages.
+    /// The head of the pages.
     pub head: Head,
 }
 
@@ -96,8 +96,8 @@ pub fn alerter(controller: &str) -> Writer {
     Writer { part: Part::Alerter, controller: controller.to_owned() }
 }
 
-/// What brings this alerter's own pages to what is wanted; with `all` also those that are as they should be. None where there is nothing
-/// to do.
+/// The writes that bring this alerter's own pages to what is wanted; with `all` also pages that are right already. None where there
+/// is nothing to do.
 pub fn own_writes(
     (pages, plain_until): (&Pages, Timestamp),
     (writer, wanted): (&Writer, &[Entry]),
@@ -112,7 +112,7 @@ pub fn own_writes(
     (!writes.is_empty()).then(|| PageWrites { writer: writer.clone(), writes, head })
 }
 
-/// What stands on a writer's pages once that is written.
+/// Takes note of what a writer's pages hold once that is written.
 pub fn written(pages: &mut Pages, done: &PageWrites) {
     let own = pages.entry(done.writer.clone()).or_default();
     for Write { number, last, entries } in &done.writes {
@@ -123,25 +123,25 @@ pub fn written(pages: &mut Pages, done: &PageWrites) {
     }
 }
 
-/// The keys that stand on a writer's sealed pages.
+/// The keys on a writer's sealed pages.
 pub fn standing(pages: &Pages, writer: &Writer) -> BTreeSet<Key> {
     let own = pages.get(writer).into_iter().flat_map(BTreeMap::values).filter(|page| page.is_sealed);
     own.flat_map(|page| page.entries.sound.keys().cloned()).collect()
 }
 
-/// What empties the pages of writers that are done: everything on them stands on ours, or has had its time.
+/// The writes that empty pages of writers that are gone: everything on them stands on ours, or has had its time.
 pub fn superseded(
     paged: &Paged,
     writer: &Writer,
     (entries, cib): (&Entries, &Cib),
     now: Timestamp,
 ) -> Vec<PageWrites> {
-    // What is lacking here may stand on these pages alone.
+    // What this controller lacks may be on these pages alone.
     if entries.is_partial {
         return Vec::new();
     }
     let ours = standing(&paged.pages, writer);
-    // Where Pacemaker calls controllers otherwise than the kernel does, nobody can say who is gone.
+    // If Pacemaker and the kernel name controllers differently, it is not known which are gone.
     let is_known = cib.has_controller(&writer.controller);
     let is_gone = |controller: &str| {
         is_known && is_quiet(paged, controller, now) && !cib.has_controller_online(controller)
@@ -161,8 +161,7 @@ fn is_quiet(paged: &Paged, controller: &str, now: Timestamp) -> bool {
     head.is_some_and(|page| now.since(page.head.at) > QUIET)
 }
 
-/// Entries that stand on their own, and that nobody reads any more once no upgrade is under way: what stands on our pages, or has had its
-/// time.
+/// Entries outside of pages that nothing reads once no upgrade is under way: they stand on our pages, or have had their time.
 pub fn left_over(paged: &Paged, writer: &Writer, now: Timestamp) -> Vec<Key> {
     let (ours, is_over) = (standing(&paged.pages, writer), upkeep::has_had_its_time(&paged.plain, now));
     let gone = paged.plain.sound.iter().filter(|(key, entry)| ours.contains(key) || is_over(entry));
@@ -175,7 +174,7 @@ fn online(cib: &Cib) -> BTreeSet<HostName> {
     cib.cluster_nodes().iter().filter(is_member).cloned().collect()
 }
 
-/// When all pages are written again: to controllers that have joined, of which attrd may have told them nothing.
+/// When all pages are written again: attrd may not have sent them to controllers that have joined.
 #[derive(Debug, Default)]
 pub struct Rewriting {
     members: BTreeSet<HostName>,
@@ -184,8 +183,8 @@ pub struct Rewriting {
 }
 
 impl Rewriting {
-    /// Takes note of who takes part, and says whether all is to be written now. Once at the start, so that all is sealed with the key of
-    /// today; in the CIB no more, where each controller has all of it, and each writing is a change of the configuration.
+    /// Takes note of the members, and says whether all is to be written now. At the start it is, so that all is sealed with today's
+    /// key. In the CIB it never is again: each controller has all of it, and each write changes the configuration.
     pub fn is_due(&mut self, register: Register, cib: &Cib, now: Instant) -> bool {
         let members = online(cib);
         if members.difference(&self.members).next().is_some() {

@@ -1,14 +1,14 @@
 //! What can be wrong with the cluster, for machines and for people.
 
-/// What is wrong, for machines and for people.
+/// What is wrong: a word for machines, a sentence for people.
 pub type Fault = (Matter, String);
 
-/// What somebody should look at.
+/// What somebody should check.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Matter {
     /// This partition may not act.
     NoQuorum,
-    /// Nobody can say whether it may.
+    /// Whether it may act cannot be read.
     QuorumUnknown,
     /// The register cannot be read.
     RegisterUnreadable,
@@ -20,13 +20,13 @@ pub enum Matter {
     HistoryUnreadable,
     /// The evidence directory cannot be used, or a file in it.
     Evidence,
-    /// The register says something that is not believed.
+    /// An entry of the register is not believed.
     RegisterEntry,
-    /// This controller has no key for the register, or not the one of the others.
+    /// This controller has no register key, or another one than the other controllers.
     RegisterKey,
     /// This controller lacks a part of the register.
     RegisterPartial,
-    /// The register grows towards what it can hold.
+    /// The register has grown past a quarter of its limit.
     RegisterSize,
     /// A clock differs from this controller's.
     ClockSkew,

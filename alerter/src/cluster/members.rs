@@ -6,10 +6,10 @@ use marks::host::HostName;
 use marks::time::Timestamp;
 use pacemaker::cib::Membership;
 
-/// So many times of joining are kept of a node, the newest.
+/// So many times of joining are kept for a node, the newest.
 const KEPT: usize = 16;
 
-/// The memory; lost with the daemon. What matters of it by then stands with the marks.
+/// The memory; lost with the daemon. The marks keep what matters.
 #[derive(Debug, Default)]
 pub struct Members(HashMap<HostName, Member>);
 
@@ -26,7 +26,7 @@ impl Members {
     pub fn note(&mut self, node: &HostName, seen: Membership, now: Timestamp) -> bool {
         let member = self.0.entry(node.clone()).or_default();
         let has_joined = member.last.as_ref().is_some_and(|before| seen.has_joined_since(before));
-        // The first note does not know what was before: only the DC may.
+        // The first note does not know what was before; only the DC may.
         let join = if member.last.is_none() { seen.joined_at() } else { has_joined.then_some(now) };
         member.last = Some(seen);
         if let Some(at) = join {

@@ -1,4 +1,4 @@
-//! What the cluster says, and what it is told: Pacemaker's tools, run on a thread of their own with time limits.
+//! Reads and writes the cluster: Pacemaker's tools, run on a thread of their own with time limits.
 
 mod audit;
 mod clocks;
@@ -32,8 +32,8 @@ pub use upkeep::{KEPT, bounded, missing, over};
 pub use view::{POLL, Part, View};
 pub use waiting::{Waited, Waiting};
 
-/// A look takes about 30 ms. Where one tool hangs, what the others said must still be fresh enough to act on.
-const LOOK_LIMIT: Duration = Duration::from_millis(1500);
+/// A poll takes about 30 ms. If one tool hangs, what the others read must still be fresh enough to act on.
+const POLL_LIMIT: Duration = Duration::from_millis(1500);
 /// A write waits for corosync's new membership when a controller is lost, about 3 s.
 const WRITE_LIMIT: Duration = Duration::from_secs(10);
 
@@ -42,19 +42,20 @@ type Work = Box<dyn FnOnce(&mut Hands) + Send>;
 /// What the thread works with.
 struct Hands {
     tools: Tools,
-    /// The main file of the configuration: a key of our own stands beside it.
+    /// The main file of the configuration; the register key is beside it.
     config: PathBuf,
 }
 
 impl Hands {
-    /// Reads the keys afresh, so that a new one needs no restart; gives what is wrong with them. Where they are gone, or one is being
-    /// written, those of before go on: what this alerter has sealed must stay its word.
+    /// Reads the keys again, so that a new one needs no restart; gives what is wrong with them. If they are gone, or one is being
+    /// written, the old keys stay in use: what this alerter has sealed must stay valid.
     fn read_keys(&mut self) -> Vec<String> {
         let (keys, mut complaints) = site::keys_beside(&self.config);
         let had_some = !self.tools.keys.is_empty();
         if keys.is_empty() && had_some && complaints.is_empty() {
             complaints.push(
-                "the file of the register's key is gone: its key is used until the alerter ends".to_owned(),
+                "the file of the register key is gone: the key stays in use until the alerter ends"
+                    .to_owned(),
             );
         }
         if complaints.is_empty() || !had_some {
@@ -69,7 +70,7 @@ impl Hands {
 pub struct Cluster {
     register: Register,
     queue: mpsc::Sender<Work>,
-    /// Who tells of changes of the register, where somebody does.
+    /// What watches the register, if anything does.
     follow: Option<Arc<Follow>>,
 }
 
@@ -95,7 +96,7 @@ impl Cluster {
         self.register
     }
 
-    /// Returns when somebody says that the register has changed.
+    /// Returns when the register has changed.
     pub async fn changed(&self) {
         match &self.follow {
             Some(follow) => follow.changed().await,
@@ -103,25 +104,25 @@ impl Cluster {
         }
     }
 
-    /// No changes are told from now on.
+    /// Ends the watch of the register.
     pub fn leave(&self) {
         if let Some(follow) = &self.follow {
             follow.end();
         }
     }
 
-    /// Looks at everything; what cannot be read is missing in the view, with its reason.
+    /// Reads everything; what cannot be read is missing in the view, with its reason.
     pub async fn poll(&self, with_history: bool) -> Arc<View> {
         let (register, follow) = (self.register, self.follow.clone());
         self.run(move |hands| {
             let (entries, complaints) = ((register, follow.as_deref()), hands.read_keys());
             let tools = (&hands.tools, complaints);
-            Arc::new(View::take(entries, tools, with_history, Instant::now() + LOOK_LIMIT))
+            Arc::new(View::take(entries, tools, with_history, Instant::now() + POLL_LIMIT))
         })
         .await
     }
 
-    /// Writes entries and reads them back; says of each what came of it.
+    /// Writes entries and reads them back; gives the result of each.
     pub async fn publish(&self, entries: Vec<Entry>) -> Published {
         let register = self.register;
         let published = self.run(move |hands| {
@@ -142,14 +143,14 @@ impl Cluster {
             let PageWrites { writer, writes, head } = &all;
             let at = (head, Instant::now() + WRITE_LIMIT);
             let written = pacemaker::register::write_pages(register, &hands.tools, writer, writes, at);
-            // No upgrade begins any more: this alerter has said in its head whether one does.
+            // No upgrade can begin any more: the head that was written says whether one is under way.
             hands.tools.is_first &= written.is_err();
             written
         });
         written.await
     }
 
-    /// What is changed from here is looked for at the next look.
+    /// Has the next poll read what was changed from here.
     fn stir(&self) {
         if let Some(follow) = &self.follow {
             follow.stir();

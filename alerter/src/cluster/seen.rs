@@ -1,4 +1,4 @@
-//! What the daemon remembers of its looks at the cluster, and what it has to say about them.
+//! What the daemon remembers of its polls of the cluster, and what it logs about them.
 
 use std::collections::{BTreeMap, BTreeSet, HashMap, HashSet, VecDeque};
 use std::sync::Arc;
@@ -20,39 +20,39 @@ use super::view::View;
 use super::waiting::Waiting;
 use crate::moment::Moment;
 
-/// Looks are 1.5 s apart.
+/// Polls are 1.5 s apart.
 const WATCHING: Duration = Duration::from_secs(10);
 /// A connection is dated when it began to be made, and Pacemaker waits for it for so long.
 const MAKING: Duration = Duration::from_secs(60);
-/// Of so many connections of a host it is known when they appeared.
+/// So many appearances of a host's connections are kept.
 const APPEARANCES: usize = 16;
 
-/// The memory; lost with the daemon, and nothing but work is lost with it.
+/// The memory; lost with the daemon, which costs nothing but work.
 #[derive(Debug, Default)]
 pub struct Seen {
-    /// The last look.
+    /// The last poll.
     pub view: Option<Arc<View>>,
     /// The newest CIB that could be read.
     pub cib: Option<Arc<Cib>>,
     /// The register as it was taken in last.
     pub register: Option<Entries>,
-    /// What Pacemaker remembers from before is not told; unset until the register was read.
+    /// What Pacemaker remembers from before is not reported; unset until the register was read.
     pub watermark: Option<Timestamp>,
-    /// The marks that an older daemon held for want of a name were looked at.
+    /// The marks that an older daemon held as `no-fqdn` were checked.
     pub named: bool,
     /// Something waits for Pacemaker's fencing history.
     pub history_wanted: bool,
-    /// A mark was made or may go: what stands in the register is behind.
+    /// A mark was made or may be sent: the register is behind.
     pub news: bool,
-    /// Hosts that got a mark of which it is not known yet whether they are back. What a failed write cut off stays here.
+    /// Hosts with a new mark that were not checked for a return yet. After a failed write they stay here.
     pub touched: BTreeSet<HostName>,
     /// Sightings that wait for a better witness.
     pub waiting: Waiting,
     /// The cluster nodes that are compute hosts too.
     pub members: Members,
-    /// Why the last looks were not whole; empty where they were.
+    /// What the last polls could not read; empty where they could read all.
     faults: Vec<Fault>,
-    /// The part of that which only some looks ask for.
+    /// The same of the fencing history, which only some polls read.
     history_fault: Option<Fault>,
     /// Why the register cannot be written.
     write_fault: Option<String>,
@@ -60,26 +60,26 @@ pub struct Seen {
     evidence: Vec<String>,
     /// The files there that are known to be broken.
     pub known_files: Known,
-    /// What the register says and nobody is to believe, with the reason.
+    /// Entries of the register that are not believed, with the reason.
     refused: BTreeMap<Key, String>,
     audit: Audit,
-    /// Those of which that was said.
+    /// Missed hosts that were logged.
     warned: HashSet<HostName>,
     connections: HashMap<HostName, Incarnation>,
     /// Connections that this daemon saw appear, and when, by this controller's clock; of each host the newest few.
     appeared: HashMap<HostName, VecDeque<(Incarnation, Timestamp)>>,
     /// Hosts that are lost, and since when, by this controller's clock.
     lost: BTreeMap<HostName, Timestamp>,
-    /// When everything was looked at last.
+    /// When everything was last taken in.
     passed: Option<Moment>,
     clocks: Clocks,
 }
 
 impl Seen {
-    /// Takes note of a look, and says what is new about it.
+    /// Takes note of a poll, and logs what is new about it.
     pub fn note(&mut self, view: &Arc<View>, audit_after: Duration) {
         let before = self.view.replace(Arc::clone(view));
-        // Most looks do not ask for it: what the last one said that did is still so.
+        // Most polls do not read it: the result of the last one that did still counts.
         if let Some(history) = &view.history {
             let fault =
                 |why| (Matter::HistoryUnreadable, format!("the fencing history cannot be read: {why}"));
@@ -99,7 +99,7 @@ impl Seen {
         }
         if let Ok(cib) = &view.cib {
             self.audit.note(cib, view.taken);
-            // The same one stays the same: whoever goes by it need not look again.
+            // An equal CIB stays the same object, so that its users need not work through it again.
             if self.cib.as_ref() != Some(cib) {
                 self.cib = Some(Arc::clone(cib));
             }
@@ -117,17 +117,17 @@ impl Seen {
         let missed = self.missed_for(audit_after);
         for (host, time) in missed.iter().filter(|(host, _)| !self.warned.contains(host)) {
             let missed = audit::sentence(host, *time);
-            warn!("{missed}: look at it; if it is dead, run `stonith_admin --fence {host}`");
+            warn!("{missed}: check the host; if it is dead, run `stonith_admin --fence {host}`");
         }
         self.warned = missed.into_iter().map(|(host, _)| host).collect();
     }
 
-    /// Takes note of what came of writing the register.
+    /// Takes note of the result of writing the register.
     pub fn note_writing(&mut self, fault: Option<String>) {
         if let Some(fault) = &fault
             && self.write_fault.as_ref() != Some(fault)
         {
-            error!("the register cannot be written: {fault}; it is tried again");
+            error!("the register cannot be written: {fault}; the write is retried");
         }
         self.write_fault = fault;
     }
@@ -140,7 +140,7 @@ impl Seen {
         self.evidence = complaints;
     }
 
-    /// Says of new strange entries of the register that they are not used.
+    /// Logs new strange entries of the register: they are not used.
     pub fn note_apart(&self, apart: &[Apart]) {
         let known = self.register.iter().flat_map(|entries| &entries.apart);
         let known: BTreeSet<(&str, Why)> = known.map(|entry| (&*entry.key, entry.why)).collect();
@@ -149,12 +149,12 @@ impl Seen {
         }
     }
 
-    /// What the register says and nobody believes, with the reason.
+    /// Entries of the register that are not believed, with the reason.
     pub fn refused(&self) -> &BTreeMap<Key, String> {
         &self.refused
     }
 
-    /// Takes note of what is not believed, and says what is new of it.
+    /// Takes note of entries that are not believed, and logs the new ones.
     pub fn note_refused(&mut self, refused: BTreeMap<Key, String>) {
         for (key, why) in refused.iter().filter(|(key, why)| self.refused.get(*key) != Some(*why)) {
             warn!("{}", not_believed(key, why));
@@ -162,12 +162,12 @@ impl Seen {
         self.refused = refused;
     }
 
-    /// Whether a connection is another one than was noted last.
+    /// Whether a connection differs from the one that was noted last.
     pub fn is_new_connection(&self, node: &HostName, connection: &Incarnation) -> bool {
         self.connections.get(node) != Some(connection)
     }
 
-    /// Takes note of a connection of which the journal has everything.
+    /// Takes note of a connection that the journal has.
     pub fn note_connection(&mut self, node: HostName, connection: Incarnation, now: Moment) {
         if self.is_watching(now) {
             self.note_appearance(&node, &connection, now);
@@ -190,13 +190,13 @@ impl Seen {
         }
     }
 
-    /// When a connection was seen to appear, by this controller's clock; none where it was there before.
+    /// When a connection appeared, by this controller's clock; none if it was there before.
     pub fn appeared(&self, node: &HostName, connection: &Incarnation) -> Option<Timestamp> {
         let seen = self.appeared.get(node)?;
         seen.iter().find(|(known, _)| known == connection).map(|(_, at)| *at)
     }
 
-    /// Takes note of which hosts are lost; after a gap nobody knows whether one was back in between.
+    /// Takes note of which hosts are lost. After a gap the count starts again: a host may have been back in between.
     pub fn note_lost(
         &mut self,
         lost: impl Iterator<Item = HostName>,
@@ -208,17 +208,17 @@ impl Seen {
         &self.lost
     }
 
-    /// Whether the last look is so recent that what is new now has appeared since.
+    /// Whether the last poll is so recent that what is new now has appeared since.
     pub fn is_watching(&self, now: Moment) -> bool {
         self.passed.is_some_and(|last| now.since(last) <= WATCHING)
     }
 
-    /// Everything was looked at.
+    /// Everything was taken in.
     pub fn note_pass(&mut self, now: Moment) {
         self.passed = Some(now);
     }
 
-    /// Whether everything was looked at since the start.
+    /// Whether everything was taken in since the start.
     pub fn has_passed(&self) -> bool {
         self.passed.is_some()
     }
@@ -228,14 +228,14 @@ impl Seen {
         self.clocks.compare(whose, time, (now.wall - WATCHING, now.wall), now.instant);
     }
 
-    /// The same where it may have happened long ago: only what lies ahead differs.
+    /// The same of something that may have happened long ago: only a time ahead of this clock shows a difference.
     pub fn compare_ahead(&mut self, whose: &str, time: Timestamp, now: Moment) {
         if time > now.wall {
             self.clocks.compare(whose, time, (time.min(now.wall), now.wall), now.instant);
         }
     }
 
-    /// Everything that somebody should look at.
+    /// Everything that somebody should check.
     pub fn faults(&self) -> Vec<Fault> {
         let write = self.write_fault.iter().map(|fault| (Matter::RegisterUnwritable, writing(fault)));
         let evidence = self.evidence.iter().map(|complaint| (Matter::Evidence, complaint.clone()));
@@ -275,7 +275,7 @@ fn owned<'a>(hosts: impl Iterator<Item = (&'a HostName, Duration)>) -> Vec<(Host
     hosts.map(|(host, time)| (host.clone(), time)).collect()
 }
 
-/// So many entries that nobody believes are named; the others are counted.
+/// So many entries that are not believed are named; the others are counted.
 const REFUSED: usize = 8;
 
 fn not_believed(key: &Key, why: &str) -> String {
@@ -292,20 +292,20 @@ mod tests {
     use super::*;
     use crate::cluster::Kept;
 
-    fn look(history: Option<Result<(), &str>>) -> Arc<View> {
+    fn poll(history: Option<Result<(), &str>>) -> Arc<View> {
         let history = history.map(|read| read.map(|()| Vec::new()).map_err(str::to_owned));
         let (quorum, entries) = (Ok(true), Ok(Entries::default()));
         let (cib, kept) = (Err("x".into()), Kept::default());
         Arc::new(View { taken: Instant::now(), quorum, entries, known: None, kept, cib, history })
     }
 
-    /// A fault of the history that was forgotten at each look that does not ask would be raised and cleared every few
+    /// A fault of the history that was forgotten at each poll that does not read it would be raised and cleared every few
     /// seconds.
     #[test]
-    fn what_a_look_did_not_ask_for_is_as_it_was() {
+    fn what_a_poll_did_not_read_is_as_it_was() {
         let mut seen = Seen::default();
         let mut words = |history| -> Vec<Matter> {
-            seen.note(&look(history), Duration::MAX);
+            seen.note(&poll(history), Duration::MAX);
             seen.faults().into_iter().map(|(word, _)| word).collect()
         };
         assert_eq!(words(None), [CibUnreadable]);

@@ -1,13 +1,13 @@
-//! Whether a look can be trusted: a controller that stood still wakes up with a cluster that has not noticed it yet.
+//! Whether a poll can be trusted: a controller that was suspended wakes up before its cluster stack has noticed that.
 
 use std::time::{Duration, Instant};
 
 use crate::moment::Moment;
 
-/// Looks are 1.5 s apart and take at most as long, and what takes longer is noted meanwhile. After a longer gap this process, or
-/// the whole machine, may have stood still.
+/// Polls are 1.5 s apart and take at most as long, and longer work is noted meanwhile. After a longer gap this process, or the
+/// whole machine, may have been suspended.
 const GAP: Duration = Duration::from_secs(4);
-/// Longer than corosync needs to notice that it was left behind: its token timeout is 1 s, on some systems 3 s.
+/// Longer than corosync needs to notice that it was left out: its token timeout is 1 s, on some systems 3 s.
 const PAUSE: Duration = Duration::from_secs(5);
 
 /// When this process was last seen to run, by two clocks: the monotonic one stands still with the machine.
@@ -18,18 +18,18 @@ pub struct Trust {
 }
 
 impl Trust {
-    /// This process runs: a look begins, or something goes on that takes its time.
+    /// This process runs: a poll begins, or long work goes on.
     pub fn note(&mut self, now: Moment) {
         if self.stood_still(now) {
             tracing::warn!(
-                "this alerter stood still for a while: nothing is told until the cluster has caught up"
+                "this alerter was suspended for a while: nothing is sent until the cluster has caught up"
             );
             self.from = Some(now.instant + PAUSE);
         }
         self.last = Some(now);
     }
 
-    /// Whether a look that began at `taken` may be acted on now.
+    /// Whether a poll that began at `taken` may be acted on now.
     pub fn allows(&self, taken: Instant, now: Moment) -> bool {
         !self.stood_still(now) && self.from.is_none_or(|from| taken >= from)
     }
@@ -47,7 +47,7 @@ mod tests {
 
     const SECOND: Duration = Duration::from_secs(1);
 
-    /// Notes at these seconds of the monotonic and the wall clock; then whether a look `after` the last is trusted.
+    /// Notes at these seconds of the monotonic and the wall clock; then whether a poll `after` the last is trusted.
     fn trusted(notes: &[(u32, u32)], after: Duration) -> bool {
         let (mut trust, begun) = (Trust::default(), Instant::now());
         let mut last = moment(begun, (0, 0));
@@ -63,7 +63,7 @@ mod tests {
     }
 
     #[test]
-    fn after_a_gap_by_either_clock_looks_are_not_trusted_for_a_while() {
+    fn after_a_gap_by_either_clock_polls_are_not_trusted_for_a_while() {
         assert!(trusted(&[(0, 0), (2, 2), (5, 5)], Duration::ZERO));
         for woken in [&[(0, 0), (2, 2), (6, 6)], &[(0, 0), (2, 2), (4, 3600)]] {
             assert!(!trusted(woken, SECOND * 4), "{woken:?}");
@@ -71,9 +71,9 @@ mod tests {
         }
     }
 
-    /// A look is acted on only by the process that ran all the while since: the next note may come too late to say so.
+    /// A poll is acted on only by a process that has run all the time since: the next note may come too late to show a gap.
     #[test]
-    fn a_look_from_before_a_gap_is_not_trusted() {
+    fn a_poll_from_before_a_gap_is_not_trusted() {
         let (mut trust, begun) = (Trust::default(), Instant::now());
         trust.note(moment(begun, (0, 0)));
         assert!(trust.allows(begun, moment(begun, (2, 2))));
@@ -98,7 +98,7 @@ mod tests {
     }
 
     #[test]
-    fn the_first_look_is_trusted() {
+    fn the_first_poll_is_trusted() {
         assert!(trusted(&[(0, 0)], Duration::ZERO));
     }
 }

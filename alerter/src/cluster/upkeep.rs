@@ -25,13 +25,13 @@ pub fn bounded(wanted: Vec<Entry>) -> Vec<Entry> {
     wanted.into_iter().filter(|entry| ends.of_what(entry) != Some(LONG_AGO)).collect()
 }
 
-/// What should stand in the register and does not.
+/// Entries that the register should have and has not.
 pub fn missing(wanted: &[Entry], found: &Entries) -> Vec<Entry> {
     let lacking = wanted.iter().filter(|entry| !found.sound.contains_key(&entry.key()));
     lacking.take(BATCH).cloned().collect()
 }
 
-/// What has had its time, once it is worth a change; `wanted` never has.
+/// Entries that have had their time, once there are enough for a change; an entry in `wanted` never has.
 pub fn over(wanted: &[Entry], found: &Entries, now: Timestamp) -> Vec<Key> {
     let wanted: BTreeSet<Key> = wanted.iter().map(Entry::key).collect();
     let ends = Ends::of(found);
@@ -42,7 +42,7 @@ pub fn over(wanted: &[Entry], found: &Entries, now: Timestamp) -> Vec<Key> {
     if worth { old.into_iter().map(|(key, _)| key.clone()).collect() } else { Vec::new() }
 }
 
-/// Says of an entry whether the register has no more use for it, given all that stands there.
+/// Whether the register needs an entry no more, given all that it holds.
 pub(super) fn has_had_its_time(found: &Entries, now: Timestamp) -> impl Fn(&Entry) -> bool {
     let ends = Ends::of(found);
     move |entry| over_for(entry, &ends, now).is_some()
@@ -101,8 +101,8 @@ fn dated<T: Ord>(mut ends: Vec<(Timestamp, T)>) -> BTreeMap<T, Timestamp> {
     dated.collect()
 }
 
-/// For how long an entry has been past its time; none while it has its time. What belongs to a mark goes with the mark, and
-/// the end of a decision with the decision.
+/// How long an entry has been past its time; none while it is needed. What belongs to a mark goes with the mark, and the end of a
+/// decision with the decision.
 fn over_for(entry: &Entry, ends: &Ends, now: Timestamp) -> Option<Duration> {
     let end = ends.of_what(entry);
     let end = match entry {
@@ -197,7 +197,7 @@ mod tests {
     }
 
     /// S0-40: what is in force stays, however old it is. The broken variant lets a pause go by its own age, and the next
-    /// alerter on another controller tells what is paused.
+    /// alerter on another controller sends what is paused.
     #[test]
     fn a_decision_goes_seven_days_after_its_end_and_its_end_with_it() {
         let begun = NOW - 60 * DAY;

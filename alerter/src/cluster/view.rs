@@ -1,4 +1,4 @@
-//! One look at the cluster: quorum, register, CIB, fencing history. What could not be read is missing, with the reason.
+//! The result of one poll of the cluster: quorum, register, CIB, fencing history. What could not be read is missing, with the reason.
 
 use std::sync::Arc;
 use std::thread;
@@ -16,36 +16,36 @@ use super::follow::Follow;
 use super::kept::Kept;
 use super::matter::{Fault, Matter};
 
-/// How often the cluster is looked at where nothing tells of a change: what stands in attrd is notified within two seconds.
+/// How often the cluster is polled if nothing wakes the engine: an entry in attrd is seen within two seconds.
 pub const POLL: Duration = Duration::from_millis(1500);
-/// No mark is sent on a look that is older (design, section 6).
+/// No mark is sent on an older view (design, section 6).
 const FRESH: Duration = Duration::from_secs(2);
 
-/// Something that was read, or in a sentence why not.
+/// Something that was read, or one sentence why not.
 pub type Part<T> = Result<T, String>;
 
-/// One look. Its age is measured by the monotonic clock: a daemon that was stopped for an hour knows that it is old.
+/// The result of one poll. Its age is measured by the monotonic clock: a daemon that was stopped for an hour knows that it is old.
 #[derive(Debug)]
 pub struct View {
-    /// When the look began.
+    /// When the poll began.
     pub taken: Instant,
     /// Whether this partition of the cluster may act.
     pub quorum: Part<bool>,
-    /// What stands in the register.
+    /// What the register holds.
     pub entries: Part<Entries>,
-    /// What stood there when it was read last, where it is in etcd and cannot be read now: this controller's quorum and its fencer's word
-    /// are as good as ever.
+    /// What a register in etcd held when it was read last, if it cannot be read now: this controller's quorum and its own fencer still
+    /// count.
     pub known: Option<Entries>,
-    /// How it stands there, and what is wrong with that.
+    /// How the register is kept, and what is wrong with that.
     pub kept: Kept,
     /// The CIB as this controller has it.
     pub cib: Part<Arc<Cib>>,
-    /// The successful fencings that Pacemaker remembers; none where it was not asked this time.
+    /// The successful fencings that Pacemaker remembers; none if this poll did not read them.
     pub history: Option<Part<Vec<Sighting>>>,
 }
 
 impl View {
-    /// Runs the tools side by side; the complaints are about the keys.
+    /// Runs the tools side by side. `complaints`: what is wrong with the keys.
     pub(super) fn take(
         (register, follow): (Register, Option<&Follow>),
         (tools, complaints): (&Tools, Vec<String>),
@@ -89,7 +89,7 @@ impl View {
         })
     }
 
-    /// Whether marks may be made and told on this look.
+    /// Whether marks may be made and sent on this view.
     ///
     /// # Errors
     /// Why not, in a sentence for `status`.
@@ -97,19 +97,19 @@ impl View {
         match (&self.quorum, &self.entries) {
             (Ok(true), Ok(entries)) => Ok(entries),
             (Ok(false), _) => {
-                Err("this partition of the cluster has no quorum: nothing is told until the other controllers are back"
+                Err("this partition of the cluster has no quorum: nothing is sent until the other controllers are back"
                     .to_owned())
             }
-            (Err(why), _) => Err(format!("quorum cannot be asked for, so nothing is told: {why}")),
+            (Err(why), _) => Err(format!("quorum cannot be read, so nothing is sent: {why}")),
             (_, Err(why)) if self.vouches_alone() => Err(format!(
-                "the register cannot be read, so nothing is told but what this controller's own fencer recorded: {why}"
+                "the register cannot be read, so only fencings that this controller's own fencer recorded are sent: {why}"
             )),
-            (_, Err(why)) => Err(format!("the register cannot be read, so nothing is told: {why}")),
+            (_, Err(why)) => Err(format!("the register cannot be read, so nothing is sent: {why}")),
         }
     }
 
-    /// What is acted on: the register as it stands, or where that is in etcd and cannot be read, as it was read last. On the latter
-    /// only what this controller vouches for itself is told (see [`View::vouches_alone`]), for it need not know what others wrote since.
+    /// The register to act on: as it is, or as it was read last if it is in etcd and cannot be read. On the latter only what this
+    /// controller vouches for itself is sent (see [`View::vouches_alone`]): others may have written more since.
     ///
     /// # Errors
     /// As [`View::permits`].
@@ -120,7 +120,7 @@ impl View {
         }
     }
 
-    /// Whether only the register is missing, which is in etcd and was read before.
+    /// Whether only the register is missing, and it is in etcd and was read before.
     pub fn vouches_alone(&self) -> bool {
         self.known.is_some() && matches!((&self.quorum, &self.entries, &self.cib), (Ok(true), Err(_), Ok(_)))
     }
@@ -136,12 +136,12 @@ impl View {
         self.taken.elapsed() <= FRESH
     }
 
-    /// How long it will be.
+    /// How long it will stay so.
     pub fn stays_fresh(&self) -> Duration {
         FRESH.saturating_sub(self.taken.elapsed())
     }
 
-    /// Why quorum, register or CIB could not be read, and who else recovers hosts: what it is and a sentence each.
+    /// Why marks may not be sent, why the CIB could not be read, and what else recovers hosts.
     pub fn faults(&self) -> Vec<Fault> {
         let hindrance = match self.quorum {
             Ok(true) => Matter::RegisterUnreadable,

@@ -1,5 +1,5 @@
 //! Sightings that wait for a better witness, each since it was first seen here, by the monotonic clock: a time that lies ahead,
-//! or a clock that is set, makes none of them wait for longer. A daemon that starts anew begins anew.
+//! or a clock that is set, makes none of them wait for longer. A restart starts the wait again.
 
 use std::collections::BTreeMap;
 use std::time::{Duration, Instant};
@@ -7,7 +7,7 @@ use std::time::{Duration, Instant};
 use marks::sighting::Sighting;
 use marks::time::Timestamp;
 
-/// What was not looked at for so long is gone from where it was seen.
+/// A sighting that was not seen for so long is gone from its source.
 const GONE: Duration = Duration::from_secs(3600);
 
 /// One of them.
@@ -42,7 +42,7 @@ impl Waiting {
         self.all.get(key).map_or(Duration::ZERO, |waited| now.saturating_duration_since(waited.first))
     }
 
-    /// It waits. Says whether it was not known before.
+    /// Has it wait. Says whether it was not known before.
     pub fn wait(
         &mut self,
         sighting: &Sighting,

@@ -47,7 +47,7 @@ impl<'a> From<&'a Group> for GroupLine<'a> {
         Self {
             name: &group.name,
             members: group.members.shown(),
-            told: group.told.shown(),
+            told: group.recipients.shown(),
             limit: group.limit_shown(),
         }
     }

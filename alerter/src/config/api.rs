@@ -20,7 +20,7 @@ use crate::listen::tls::{self, TlsFiles};
 pub struct Api {
     /// `listen`: an address and a port.
     pub listen: SocketAddr,
-    /// `certificate` and `key`: what clients know us by.
+    /// `certificate` and `key`: by which clients recognise the alerter.
     pub identity: TlsFiles,
     /// `[api.tokens.NAME]`: who may ask.
     pub tokens: Vec<Token>,
@@ -54,8 +54,9 @@ fn table(
             }
         }
         if !has_token {
-            section
-                .missing("[api] has no token, so nobody could ask: add [api.tokens.NAME] with a token-file");
+            section.missing(
+                "[api] has no token, so nobody could use it: add [api.tokens.NAME] with a token-file",
+            );
         }
     }
     let identity = certificate.zip(key).map(|(certificate, key)| TlsFiles { certificate, key });
@@ -81,7 +82,7 @@ fn address(text: &str) -> Result<SocketAddr, String> {
     }
 }
 
-/// What tokens are looked at beside.
+/// What tokens are checked against.
 struct Around<'a, 'r> {
     register: Register,
     routes: &'r [Arc<Route>],
@@ -97,7 +98,7 @@ fn tokens<'a>(mut section: Section<'a, '_>, around: &mut Around<'a, '_>) -> Vec<
     names.into_iter().filter_map(|name| token(section.named_section(name), name, around)).collect()
 }
 
-/// Two names for one token would leave it open who has asked.
+/// Two names for one token would leave it open who sent a request.
 fn token<'a>(mut section: Section<'a, '_>, name: &'a str, around: &mut Around<'a, '_>) -> Option<Token> {
     if !is_plain_name(name) {
         section.complain_here("a token's name must be 1 to 64 letters, digits, '-' or '_'");
@@ -119,12 +120,12 @@ fn token<'a>(mut section: Section<'a, '_>, name: &'a str, around: &mut Around<'a
     if trust_marks == Some(true) && around.register != Register::None {
         section.complain(
             "trust-marks",
-            "with a register the cluster is asked, and nobody is trusted without proof: remove trust-marks",
+            "with a register the cluster has to prove every mark: remove trust-marks",
         );
     }
     let other = file.as_ref().and_then(|(_, digest)| around.known.insert(*digest, name));
     if other.is_some() {
-        section.complain("token-file", "another name has the same token: nobody could say who has asked");
+        section.complain("token-file", "another name has the same token: give each name its own");
     }
     section.finish();
     let (file, _) = file?;
@@ -140,11 +141,15 @@ fn confirmed_route(routes: &[Arc<Route>], name: &str) -> Result<(), String> {
     }
 }
 
-/// Without the API nobody could confirm what a route waits for. The control socket is for root on this controller alone.
+/// A route that waits for a callback needs the API: the control socket is for root on this controller alone.
 fn check_routes(root: &mut Section<'_, '_>, routes: &[Arc<Route>], named: &BTreeSet<String>) {
     let why = match root.section("api").has("listen") {
-        false => "nobody could confirm it: add [api] with a listen address, or let the answer acknowledge",
-        true => "nobody could confirm it: name the route in routes of the receiver's [api.tokens.NAME]",
+        false => {
+            "no receiver could confirm a mark: add [api] with a listen address, or let the answer acknowledge"
+        }
+        true => {
+            "no receiver could confirm a mark: name the route in routes of the receiver's [api.tokens.NAME]"
+        }
     };
     for route in routes.iter().filter(|route| route.step == Step::Failure && route.driver.confirms_later()) {
         if root.section("api").has("listen") && named.contains(route.name.as_str()) {

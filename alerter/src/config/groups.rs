@@ -1,4 +1,4 @@
-//! Groups of hosts: `[groups.NAME]`, who is in each, who is told of its hosts, and what is asked before.
+//! Groups of hosts: `[groups.NAME]`, with their members, recipients, rules and probes.
 
 mod members;
 mod recipients;
@@ -15,20 +15,20 @@ use members::REST;
 pub use members::{Attributes, Members};
 pub use recipients::{Link, NamedRecipients};
 
-/// Hosts that are told alike: those of a rack, of a zone.
+/// Hosts with the same routes and limits: those of a rack, of a zone.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Group {
     /// Its name: 1 to 64 of `A-Z a-z 0-9 _ -`.
     pub name: String,
     /// Who is in it.
     pub members: Members,
-    /// Who is told of its hosts.
-    pub told: NamedRecipients,
+    /// Who is notified of its hosts.
+    pub recipients: NamedRecipients,
     /// Whether its hosts' instances are on shared storage; where unset, `[hosts]` says it.
     pub on_shared_storage: Option<bool>,
-    /// What is asked of its hosts' marks before they are told.
+    /// The limits and times of its hosts' marks.
     pub rules: Rules,
-    /// What is asked about a host before its mark is told.
+    /// The probes that ask about a host before its mark is sent.
     pub confirm: Option<Confirm>,
 }
 
@@ -38,7 +38,7 @@ impl Group {
         Self {
             name: REST.to_owned(),
             members: Members::Rest,
-            told: NamedRecipients::Covering,
+            recipients: NamedRecipients::Covering,
             on_shared_storage: None,
             rules: Rules::default(),
             confirm: None,
@@ -117,8 +117,8 @@ impl<'a> Groups<'a> {
         // What cannot be read may hold the group.
         let is_whole = route.is_whole();
         let check = |name: &str| match self.0.iter().find(|draft| draft.name == name) {
-            Some(draft) if draft.said.told != NamedRecipients::Covering => Err(format!(
-                "[groups.{}] says itself who is told of its hosts: add this route there, or leave the group out here",
+            Some(draft) if draft.said.recipients != NamedRecipients::Covering => Err(format!(
+                "[groups.{}] names its own routes: add this route there, or leave the group out here",
                 shown(name)
             )),
             None if is_whole => Err(self.unknown(name)),
@@ -143,50 +143,51 @@ impl<'a> Groups<'a> {
 
     /// The first group that names a route in its `routes` or `chain`.
     pub(super) fn naming(&self, route: &str) -> Option<&'a str> {
-        let names = |draft: &&Draft<'a>| draft.said.told.named().iter().any(|name| name.as_str() == route);
+        let names =
+            |draft: &&Draft<'a>| draft.said.recipients.named().iter().any(|name| name.as_str() == route);
         self.0.iter().find(names).map(|draft| draft.name)
     }
 
-    /// What can be said only when all routes are known: which there are, and that somebody is surely told of every host.
+    /// The checks that need all routes: every named route exists, and every host has a route that surely acknowledges its marks.
     pub(super) fn check(&self, root: &mut Section<'a, '_>, routes: &[Reach<'a>]) {
-        let untold = |draft: &&Draft<'a>| !self.is_surely_told(draft, routes);
-        let nobody_else = self.0.last().is_some_and(|rest| untold(&rest));
+        let is_lacking = |draft: &&Draft<'a>| !self.is_surely_notified(draft, routes);
+        let rest_is_lacking = self.0.last().is_some_and(|rest| is_lacking(&rest));
         for draft in &self.0 {
             let unknown = draft.unknown(routes);
             // What cannot be read may hold the route.
             if root.is_whole() {
                 unknown.iter().for_each(|place| root.complain_at(*place, "there is no route of this name"));
             }
-            // Where the rest has nobody either, that is what must be mended.
+            // If the rest has no route either, only that is reported.
             let is_covered =
-                nobody_else && draft.said.told == NamedRecipients::Covering && draft.name != REST;
-            if unknown.is_empty() && !is_covered && untold(&draft) {
-                let message = self.says_untold(draft);
+                rest_is_lacking && draft.said.recipients == NamedRecipients::Covering && draft.name != REST;
+            if unknown.is_empty() && !is_covered && is_lacking(&draft) {
+                let message = self.no_required_route(draft);
                 root.missing_at(if draft.name == REST { root.place() } else { draft.place }, message);
             }
         }
     }
 
-    fn is_surely_told(&self, draft: &Draft<'a>, routes: &[Reach<'a>]) -> bool {
+    fn is_surely_notified(&self, draft: &Draft<'a>, routes: &[Reach<'a>]) -> bool {
         let mut required = routes.iter().filter(|route| route.required);
-        match &draft.said.told {
+        match &draft.said.recipients {
             NamedRecipients::Covering => {
                 required.any(|route| self.naming(route.name).is_none() && route.takes_all_of(draft.name))
             }
             NamedRecipients::Each(names) => {
                 required.any(|route| names.iter().any(|name| name.as_str() == route.name))
             }
-            // Its last step is tried for ever.
+            // Its last step is retried forever.
             NamedRecipients::Chain(_) => true,
         }
     }
 
-    fn says_untold(&self, draft: &Draft<'a>) -> String {
+    fn no_required_route(&self, draft: &Draft<'a>) -> String {
         let name = shown(draft.name);
-        let end = "so a mark could end untold";
-        match &draft.said.told {
+        let end = "so a mark could end without an acknowledgement";
+        match &draft.said.recipients {
             NamedRecipients::Covering
-                if self.0.iter().all(|draft| draft.said.told == NamedRecipients::Covering)
+                if self.0.iter().all(|draft| draft.said.recipients == NamedRecipients::Covering)
                     && name == REST =>
             {
                 format!(
@@ -217,7 +218,7 @@ impl<'a> Groups<'a> {
             Some(Group {
                 name: draft.name.to_owned(),
                 members: draft.members?,
-                told: draft.said.told,
+                recipients: draft.said.recipients,
                 on_shared_storage: draft.on_shared_storage,
                 rules: draft.rules,
                 confirm: draft.confirm,
@@ -257,23 +258,23 @@ impl<'a> Draft<'a> {
     /// Where it names routes that are not there.
     fn unknown(&self, routes: &[Reach<'a>]) -> Vec<Place<'a>> {
         let is_there = |name: &str| routes.iter().any(|route| route.name == name);
-        let named = self.said.told.named().into_iter().zip(&self.said.places);
+        let named = self.said.recipients.named().into_iter().zip(&self.said.places);
         named.filter(|(name, _)| !is_there(name.as_str())).map(|(_, place)| *place).collect()
     }
 }
 
-/// Its probes. One that asks Pacemaker would never know anything where there is none.
+/// Its probes. Without a cluster one that asks Pacemaker could never answer.
 fn confirm(table: &mut Section<'_, '_>, is_alone: bool) -> Option<Confirm> {
     let confirm = probes::keys::read(table.section("confirm"))?;
     if is_alone && confirm.asks_pacemaker() {
-        table.complain_here("only a cluster knows whether a node is online, and [store] register = \"none\" asks none: remove the probes of pacemaker-state");
+        table.complain_here("[store] register = \"none\" has no cluster that knows whether a node is online: remove the pacemaker-state probes");
     }
     Some(confirm)
 }
 
 fn both(one: &str, other: &str) -> String {
     let (one, other) = (shown(one), shown(other));
-    format!("a host could be in [groups.{one}] and in [groups.{other}] by this: it may be in one group alone")
+    format!("a host could be in [groups.{one}] and in [groups.{other}]: leave it in one of them")
 }
 
 /// The groups that a node is in by what each says, in their order, without `default`: one at the most, if they are as they

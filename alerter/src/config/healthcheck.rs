@@ -14,7 +14,7 @@ const LONGEST: u32 = 31_536_000;
 pub struct Healthcheck {
     /// `uri`, `owner` and `group`; none by default.
     pub served: Option<Served>,
-    /// `ttl`: how long what was said of a check holds; none for ever.
+    /// `ttl`: how long the result of a check holds; none: forever.
     pub ttl: Option<Duration>,
     /// `cache-control`, or what follows from `ttl` where it is unset.
     pub cache: CacheControl,
@@ -22,7 +22,7 @@ pub struct Healthcheck {
     pub format: HealthFormat,
 }
 
-/// What an answer that is no failure says of its age.
+/// The `Cache-Control` of an answer that is no failure.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum CacheControl {
     /// Nothing, nor does a failure.

@@ -16,10 +16,10 @@ pub struct Served {
     pub allowed_hosts: Vec<String>,
 }
 
-/// It is allowed, and an operator should know what it means.
-const ROUTABLE: &str = "other machines may reach an address here, and nobody is asked there who they are: use loopback or a unix socket, or put a firewall before it";
+/// It is allowed, but operators are warned.
+const ROUTABLE: &str = "other machines may reach this address, and its answers need no password: use loopback or a unix socket, or put a firewall before it";
 
-/// The addresses that are taken, each with what it belongs to.
+/// The addresses in use, each with its owner.
 #[derive(Debug, Default)]
 pub(super) struct Addresses(Vec<(Address, String)>);
 
@@ -29,7 +29,7 @@ impl Addresses {
         self.0.push((address, by.to_owned()));
     }
 
-    /// Reads the keys; without a `uri` nothing is served. Whatever other machines may reach is warned of.
+    /// Reads the keys; without a `uri` nothing is served. Warns about addresses that other machines may reach.
     pub(super) fn read(&mut self, section: &mut Section<'_, '_>) -> Option<Served> {
         let addresses = section.text("uri", listen::parse);
         let owner = Owner {

@@ -1,4 +1,4 @@
-//! `[notice.NAME]`: who is told of what an operator should know, apart from the recovery routes.
+//! `[notice.NAME]`: who gets the notices for operators, which never go to the recovery routes.
 
 use std::sync::Arc;
 
@@ -18,13 +18,13 @@ const OF_MARKS: [&str; 5] = ["body", "cloudevents-source", "time-format", "ack",
 pub struct NoticeTarget {
     /// Unique among the targets.
     pub name: RouteName,
-    /// What tells it.
+    /// How it gets its notices.
     pub way: NoticeWay,
-    /// What stands in its table.
+    /// The content of its table.
     pub(crate) written: Written,
 }
 
-/// How a target is told.
+/// How a target gets its notices.
 #[derive(Clone, Debug)]
 pub enum NoticeWay {
     /// A line of the daemon's own log.
@@ -49,9 +49,9 @@ fn target(mut section: Section<'_, '_>, key: &str) -> Option<NoticeTarget> {
         [("syslog", None)].into_iter().chain(KINDS.map(|kind| (kind.word, Some(kind)))).collect();
     if !section.has("to") {
         let title = section.title().to_owned();
-        section.missing(format!("[{title}] does not say how: set to = \"syslog\", \"http\" or \"exec\""));
+        section.missing(format!("[{title}] has no to: set to = \"syslog\", \"http\" or \"exec\""));
     }
-    // Without it nobody knows which other keys there are.
+    // Without it the other keys are not known.
     let way = match section.choice("to", &words)? {
         None => Some(NoticeWay::Syslog),
         Some(kind) => driver(&mut section, kind).map(NoticeWay::Driver),

@@ -1,4 +1,4 @@
-//! What groups know of a route: its name, and which hosts it takes.
+//! What groups need to know about a route: its name, and which hosts it takes.
 
 use std::fmt;
 

@@ -1,4 +1,4 @@
-//! Routes: `[DRIVER.NAME]`, with what is the framework's own of each, whatever its driver.
+//! Routes: `[DRIVER.NAME]`, with the keys that all drivers share.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
@@ -14,10 +14,10 @@ use super::reach::{Reach, RouteName};
 use super::values::{SECONDS, patterns};
 use super::written::Written;
 
-/// A route waits so long for the one that comes first, where the configuration says nothing else.
+/// A route waits so long for the one that comes first, if the configuration has no other time.
 const AFTER_LIMIT: u32 = 60;
 
-/// The keys of a route's table that are the framework's own: its driver knows nothing of them.
+/// The keys of a route's table that all drivers share: no driver reads them.
 pub const ROUTE_KEYS: [&str; 7] =
     ["hosts", "groups", "required", "after", "after-limit", "if-returned", "stale-after"];
 
@@ -32,13 +32,13 @@ pub struct Route {
     pub groups: Vec<String>,
     /// `required`: whether a mark stays open until this route has it.
     pub required: bool,
-    /// What it does for a mark. A route that does more than tell has one of these for each step.
+    /// Its step for a mark. A driver with further steps has one such route for each.
     pub step: Step,
-    /// What it asks of a mark.
+    /// Its terms for a mark.
     pub terms: Terms,
-    /// What speaks with the endpoint.
+    /// The code that speaks with the endpoint.
     pub driver: Arc<dyn Driver>,
-    /// What stands in its table for the driver.
+    /// The driver's part of its table.
     pub(crate) written: Written,
 }
 
@@ -63,7 +63,7 @@ impl Route {
         everybody || by_group || self.hosts.as_ref().is_some_and(|hosts| hosts.covers(node))
     }
 
-    /// Whether it does this too, behind an acknowledgement.
+    /// Whether it has this step too, after an acknowledgement.
     pub fn goes_on_to(&self, step: Step) -> bool {
         self.step == Step::Failure && self.driver.further_steps().contains(&step)
     }
@@ -110,7 +110,7 @@ pub(super) fn read<'a>(
     found.routes.into_iter().flat_map(Route::with_further_steps).map(Arc::new).collect()
 }
 
-/// What was read so far, and what can only be said of all routes together.
+/// What was read so far, and what can be checked only of all routes together.
 #[derive(Default)]
 struct Found<'a> {
     routes: Vec<Route>,
@@ -130,7 +130,7 @@ impl<'a> Found<'a> {
     fn check(&self, root: &mut Section<'a, '_>, kinds: &'static [drivers::Kind], groups: &Groups<'a>) {
         if !self.any {
             root.missing(format!(
-                "no route is configured, so nobody would be told: add a table such as [{}.recovery]",
+                "no route is configured, so nothing would be notified: add a table such as [{}.recovery]",
                 kinds[0].word
             ));
         } else if !self.reaches.is_empty() {
@@ -142,7 +142,7 @@ impl<'a> Found<'a> {
                     root.complain_at(*place, "there is no route of this name");
                 }
             } else if self.is_in_a_circle(key) {
-                root.complain_at(*place, "these routes wait for one another: one of them must come first");
+                root.complain_at(*place, "these routes wait for one another: let one of them come first");
             }
         }
     }
@@ -182,14 +182,14 @@ fn refuse_reach(section: &mut Section<'_, '_>, group: &str) {
     for key in ["hosts", "groups"] {
         if section.has(key) {
             let message = format!(
-                "[groups.{group}] names this route, which is told of that group's hosts alone: remove {key}"
+                "[groups.{group}] names this route, so it gets only that group's hosts: remove {key}"
             );
             section.complain(key, message);
         }
     }
 }
 
-/// `after`, and where it stands.
+/// `after`, and its place.
 struct Waits<'a> {
     of: After,
     place: Place<'a>,
@@ -283,7 +283,7 @@ mod tests {
     fn routes_that_wait_for_one_another_or_for_none_are_refused() {
         let circle =
             problems_of("[http.a]\nafter = \"b\"\n[http.b]\nafter = \"c\"\n[http.c]\nafter = \"b\"\n");
-        let wait = "these routes wait for one another: one of them must come first";
+        let wait = "these routes wait for one another: let one of them come first";
         assert_eq!(circle, [format!("f:4:9: {wait}\nf:6:9: {wait}")]);
         assert!(problems_of("[http.a]\nafter = \"b\"\n[other.b]\n").is_empty());
         for (text, expected) in [

@@ -2,22 +2,22 @@
 
 use std::time::Duration;
 
-/// What a group asks of its hosts' marks before they are told.
+/// A group's limits and times for its hosts' marks.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Rules {
-    /// `max-unhealthy` or `unhealthy-range`: how many hosts may be down before telling of them is held.
+    /// `max-unhealthy` or `unhealthy-range`: how many hosts may be down before marks are held.
     pub limit: Limit,
     /// `window`: a host counts that failed no longer ago; none means for ever.
     pub window: Option<Duration>,
     /// `cooldown`: the limit must have been kept for so long before a hold ends.
     pub cooldown: Duration,
-    /// `max-hold`: no storm holds longer; what is still there then is taken for true.
+    /// `max-hold`: no storm holds a mark longer.
     pub max_hold: Duration,
-    /// `deliver-after`: so long after its host failed a mark is told.
+    /// `deliver-after`: so long after its host failed a mark is sent.
     pub deliver_after: Duration,
     /// `healthy-delay`: so long a host must be back before that counts.
     pub healthy_delay: Duration,
-    /// `max-in-flight`: how many hosts may be told at once.
+    /// `max-in-flight`: how many hosts' marks may be sent at once.
     pub max_in_flight: Option<u32>,
     /// `serial`: one host after another, each until it is back.
     pub serial: bool,
@@ -38,7 +38,7 @@ impl Default for Rules {
     }
 }
 
-/// How many hosts of a group may be unhealthy before telling of them is held.
+/// How many hosts of a group may be unhealthy before marks are held.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Limit {
     /// Any number.
@@ -97,7 +97,7 @@ impl Amount {
 }
 
 impl Limit {
-    /// Whether a group of `size` with so many unhealthy hosts may be told of. Nobody unhealthy is nothing to hold.
+    /// Whether a group of `size` with so many unhealthy hosts is within the limit. Without an unhealthy host it always is.
     pub fn allows(self, unhealthy: usize, size: usize) -> bool {
         match self {
             _ if unhealthy == 0 => true,
@@ -138,7 +138,7 @@ mod tests {
         }
     }
 
-    /// S4-23: held above the limit, told at it.
+    /// S4-23: held above the limit, sent at it.
     #[test]
     fn exactly_the_limit_is_allowed() {
         let limit = Limit::AtMost(Amount::Hosts(2));
@@ -159,7 +159,7 @@ mod tests {
     }
 
     #[test]
-    fn without_a_limit_everybody_may_be_told_of() {
+    fn without_a_limit_any_number_is_allowed() {
         assert!([0, 1, 1_000_000].iter().all(|n| Limit::None.allows(*n, 0)));
     }
 }

@@ -30,9 +30,9 @@ use crate::probes::Confirm;
 pub struct Settings {
     /// `[store]`: where marks are kept.
     pub store: StorePlace,
-    /// `[hosts]`: which hosts are told, and as what.
+    /// `[hosts]`: which hosts are covered, and their names.
     pub hosts: HostRules,
-    /// `[groups.NAME]`: hosts that are told alike, in the order of the configuration; the last one is always `default`.
+    /// `[groups.NAME]`: in the order of the configuration; the last one is always `default`.
     pub groups: Vec<Group>,
     /// `[intake]`: when a record of a fencing makes a mark.
     pub intake: IntakeRules,
@@ -42,15 +42,15 @@ pub struct Settings {
     pub max_in_flight: usize,
     /// `[delivery] ack-batch`: how many acknowledgements are written down together at most.
     pub ack_batch: usize,
-    /// `[log]`: what is said, and where.
+    /// `[log]`: what is logged, and where.
     pub log: log::Rules,
     /// `[history]`: for how long and how much of it is kept.
     pub history: HistoryRules,
     /// `[DRIVER.NAME]`: one or more, and one for each further step of these.
     pub routes: Vec<Arc<Route>>,
-    /// `[notice.NAME]`: who is told of what an operator should know.
+    /// `[notice.NAME]`: who gets the notices for operators.
     pub notices: Vec<NoticeTarget>,
-    /// What an operator should know of it, though it is good enough to run with.
+    /// Warnings about it; the daemon runs with it all the same.
     pub warnings: Vec<Problem>,
     /// `[api]`: where the API is served beside the control socket; nowhere by default.
     pub api: Option<Api>,
@@ -58,7 +58,7 @@ pub struct Settings {
     pub healthcheck: Healthcheck,
     /// `[metrics]`: where `/metrics` is answered; nowhere by default.
     pub metrics: Option<Served>,
-    /// What stands in each section, but for those of routes.
+    /// The content of each section, without those of routes.
     pub sections: BTreeMap<String, Written>,
     /// `[page]`: where the status page is; nowhere by default.
     pub page: Option<Served>,
@@ -66,17 +66,17 @@ pub struct Settings {
     pub file: PathBuf,
 }
 
-/// The routes that are told of a host.
+/// The routes that are notified of a host.
 #[derive(Clone, Debug)]
 pub enum Recipients<'s> {
     /// All of them.
     Each(Vec<&'s Route>),
-    /// One after the other, each with the time that it may take, until one has it.
+    /// One after the other, each with the time that it may take, until one acknowledges.
     Chain(Vec<(&'s Route, Duration)>),
 }
 
 impl<'s> Recipients<'s> {
-    /// Each of them once, whatever their order means.
+    /// The routes, without their timeouts.
     pub fn routes(&self) -> Vec<&'s Route> {
         match self {
             Self::Each(routes) => routes.clone(),
@@ -91,7 +91,7 @@ impl Settings {
         self.routes.iter().map(Arc::as_ref).filter(|route| route.step == Step::Failure)
     }
 
-    /// Says in the log what an operator should know of it: at each start, and when it was read again.
+    /// Logs the warnings about it: at each start, and when it was read again.
     pub fn warn(&self) {
         for group in &self.groups {
             for warning in group.confirm.iter().flat_map(Confirm::warnings) {
@@ -116,11 +116,11 @@ impl Settings {
         groups::all_of(&self.groups, node, attribute)
     }
 
-    /// Who is told of a host, by its group.
+    /// Which routes are notified of a host, by its group.
     pub fn routes_for(&self, node: &HostName, attribute: Attributes<'_>) -> Recipients<'_> {
         let group = self.group_of(node, attribute);
         let route = |name: &RouteName| self.own_routes().find(|route| route.name == *name);
-        match &group.told {
+        match &group.recipients {
             NamedRecipients::Covering => {
                 let free = self.own_routes().filter(|route| !self.is_named(&route.name));
                 Recipients::Each(free.filter(|route| route.covers(node, &group.name)).collect())
@@ -132,9 +132,9 @@ impl Settings {
         }
     }
 
-    /// Whether a group names this route, which is then told of the hosts of such groups alone.
+    /// Whether a group names this route: then it gets only the hosts of such groups.
     fn is_named(&self, route: &RouteName) -> bool {
-        self.groups.iter().any(|group| group.told.names(route))
+        self.groups.iter().any(|group| group.recipients.names(route))
     }
 }
 
@@ -152,9 +152,9 @@ pub struct StorePlace {
 /// When a record of a fencing makes a mark (design, section 6).
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct IntakeRules {
-    /// `coalesce`: records of a host within it are one outage, where nothing better is known.
+    /// `coalesce`: records of a host within it are one outage, if nothing better is known.
     pub coalesce: Duration,
-    /// `evidence-grace`: how long Pacemaker's word alone waits for the record of `fence_mark`.
+    /// `evidence-grace`: how long a sighting waits for the record of `fence_mark`.
     pub evidence_grace: Duration,
     /// `horizon`: what is found later than this makes no mark.
     pub horizon: Duration,
@@ -170,8 +170,8 @@ pub struct HistoryRules {
 }
 
 impl Default for HistoryRules {
-    /// A year and a month, so that this month can be compared with the same one a year ago; and half a gigabyte, which is
-    /// more than a million rows, and which no controller's /var is too small for.
+    /// A year and a month, so that a month can be compared with the same one a year ago; and half a gigabyte: more than a million rows,
+    /// and little for a controller's /var.
     fn default() -> Self {
         Self::of(400, 512)
     }
@@ -183,22 +183,22 @@ impl HistoryRules {
     }
 }
 
-/// Which hosts are told, and as what.
+/// Which hosts are covered, and their names.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct HostRules {
     /// What makes an FQDN of a short node name.
     pub domain: Option<String>,
-    /// Node names that are told as something else.
+    /// Full names of nodes that differ from node name and domain.
     pub names: BTreeMap<HostName, HostName>,
-    /// Whether instances are on shared storage; where unset, what the agent was given counts.
+    /// Whether instances are on shared storage; where unset, the agent's own setting counts.
     pub on_shared_storage: Option<bool>,
-    /// The nodes that are told; where unset, the remote nodes of the CIB, and without a register all that were fenced.
+    /// The covered nodes; where unset, the remote nodes of the CIB, and without a register all that were fenced.
     pub matching: Option<HostPatterns>,
     /// `audit-after`: how long a host may be gone without having been fenced until an operator is warned.
     pub audit_after: Duration,
 }
 
-/// Reads everything; what is wrong is noted and replaced by its default, so that the rest is checked too.
+/// Reads everything. Each problem is noted and replaced by the default, so that the rest is checked too.
 pub(super) fn read(mut root: Section<'_, '_>, file: &Path, kinds: &'static [drivers::Kind]) -> Settings {
     let sections = sections(&root, kinds);
     let store = store(root.section("store"));
@@ -295,33 +295,33 @@ fn matching(section: &mut Section<'_, '_>) -> Option<HostPatterns> {
     if patterns.is_empty() {
         section.complain(
             "match",
-            "the list is empty, so no host would ever be told: name hosts, or remove the key",
+            "the list is empty, so no host would ever be marked: name hosts, or remove the key",
         );
     }
     HostPatterns::from_entries(patterns).ok()
 }
 
-/// `[hosts.names]`: a name that is told for two nodes would report a live host, so it is refused. What other nodes are
-/// called without an entry here only the intake knows.
+/// `[hosts.names]`: one name for two nodes could report a live host, so it is refused. The names of nodes without an entry are checked
+/// by the intake.
 fn names(mut section: Section<'_, '_>) -> BTreeMap<HostName, HostName> {
     let mut names = BTreeMap::new();
     for (key, entry) in section.entries() {
-        let told = section.last_text(entry, fqdn);
+        let name = section.last_text(entry, fqdn);
         let Ok(node) = HostName::parse(key) else {
             section.complain_at(entry.key, "the key must be a node name");
             continue;
         };
-        let Some(told) = told else { continue };
-        if names.values().any(|other| *other == told) {
+        let Some(name) = name else { continue };
+        if names.values().any(|other| *other == name) {
             section.complain_at(
                 entry.key,
                 format!("{node} has the same name as another node: one would be reported for the other"),
             );
         }
-        if names.insert(node.clone(), told).is_some() {
+        if names.insert(node.clone(), name).is_some() {
             section.complain_at(
                 entry.key,
-                format!("{node} stands here twice (upper and lower case are the same)"),
+                format!("{node} is here twice (upper and lower case are the same): remove one"),
             );
         }
     }
@@ -366,8 +366,8 @@ fn pace(mut section: Section<'_, '_>) -> Pace {
     Pace { degraded_after, max_in_flight, ack_batch }
 }
 
-/// Days from a month on: what the register and Pacemaker still know is much younger, so that nothing that is removed is ever
-/// taken for new. Less than 16 MiB would leave no room for what is open.
+/// A month at least: what the register and Pacemaker still know is much younger, so no removed row is ever taken in again. Less than
+/// 16 MiB would leave no room for open marks.
 fn history(mut section: Section<'_, '_>) -> HistoryRules {
     let days = section.number("keep", 30..=36_500).unwrap_or(400);
     let mebibytes = section.number("max-size", 16..=1_048_576).unwrap_or(512);
@@ -410,6 +410,6 @@ pub fn check_control_socket(path: &Path) -> Result<(), String> {
     }
     let (path, most) = (path.display(), PATH_MAX);
     Err(format!(
-        "the control socket would be {path}, which has {bytes} bytes, and the system takes {most}: take a shorter path for the journal"
+        "the control socket would be {path}, which has {bytes} bytes of at most {most}: choose a shorter path for the journal"
     ))
 }

@@ -1,4 +1,4 @@
-//! Tokens of the API: a file for each, compared in a time that says nothing of what is in it.
+//! Tokens of the API: a file for each, compared in constant time.
 
 use std::path::{Path, PathBuf};
 
@@ -8,24 +8,24 @@ use sha2::{Digest as _, Sha256};
 
 use site::{must_be_absolute, read_private};
 
-/// A shorter token could be found by trying.
+/// A shorter token could be guessed.
 const SHORTEST: usize = 32;
 
 /// The digest of a token.
 pub type Digest = [u8; 32];
 
-/// Somebody who may use the API. It holds no secret, only where that stands.
+/// Somebody who may use the API. It holds no secret, only the place of the secret.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Token {
-    /// What the journal calls them.
+    /// Their name in the journal.
     pub name: String,
     /// `token-file`: its one line is the token.
     pub file: PathBuf,
-    /// `trust-marks`: whether their word alone makes a mark where there is no cluster to ask.
+    /// `trust-marks`: whether their report alone makes a mark where there is no cluster.
     pub trust_marks: bool,
-    /// `routes`: those for whose receivers they may speak; none where it is absent.
+    /// `routes`: those whose marks they may confirm or refuse; none where it is absent.
     pub routes: Vec<String>,
-    /// `hosts`: those that they may call failed, or well; none where it is absent.
+    /// `hosts`: those that they may report as failed or as back; none where it is absent.
     pub hosts: Option<HostPatterns>,
 }
 
@@ -47,7 +47,7 @@ impl Token {
         }
     }
 
-    /// Whether this is the token as its file says it now: one that was replaced or taken away counts no more.
+    /// Whether this is the token that the file has now: one that was replaced or removed counts no more.
     ///
     /// # Errors
     /// As [`Token::read`].
@@ -56,7 +56,7 @@ impl Token {
     }
 }
 
-/// Whose token was given, and which files cannot be used, one sentence each. All are compared, whichever it is.
+/// Whose token was given, and which files cannot be used, one sentence each. All are compared, so that the time shows nothing.
 pub(crate) fn whose<'t>(tokens: &'t [Token], given: &[u8]) -> (Option<&'t Token>, Vec<String>) {
     let (given, mut found, mut unusable) = (digest(given), None, Vec::new());
     for token in tokens {
@@ -73,7 +73,7 @@ fn digest(token: &[u8]) -> Digest {
     Sha256::digest(token).into()
 }
 
-/// Looks at every byte, however early two differ.
+/// Compares every byte, however early two differ.
 fn is_same(one: &Digest, other: &Digest) -> bool {
     one.iter().zip(other).fold(0, |all, (a, b)| all | (a ^ b)) == 0
 }
@@ -137,7 +137,7 @@ mod tests {
         assert_eq!(whose(&tokens, b"").1.len(), 1);
     }
 
-    /// The broken variant stops at the first byte that differs, or looks at none.
+    /// The broken variant stops at the first byte that differs, or compares none.
     #[test]
     fn a_difference_anywhere_counts() {
         let one = digest(b"x");

@@ -1,4 +1,4 @@
-//! What a table says, as a digest: whether two readings say the same. It may hold secrets, so nothing of it can be read back.
+//! A table as a digest, which shows whether two readings are equal. A table may hold secrets: the digest does not show them.
 
 use std::fmt;
 
@@ -6,12 +6,12 @@ use sha2::{Digest as _, Sha256};
 use site::Table;
 use toml::de::DeValue;
 
-/// What stood in a table, merged from all files, whatever its layout and its comments.
+/// The content of a table, merged from all files, without layout and comments.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub struct Written([u8; 32]);
 
 impl Written {
-    /// What counts of a table, without some of its keys. An absent table says what an empty one says.
+    /// The digest of a table without some of its keys. An absent table counts as an empty one.
     pub(super) fn of(table: Option<&Table<'_>>, without: &[&str]) -> Self {
         let mut digest = Sha256::new();
         if let Some(table) = table {
@@ -68,7 +68,7 @@ fn add_value(digest: &mut Sha256, value: &DeValue<'_>) {
     }
 }
 
-/// With its length: no text can look like two.
+/// With its length: no text can pass for two.
 fn add_text(digest: &mut Sha256, what: u8, text: &str) {
     digest.update([what]);
     digest.update(text.len().to_be_bytes());

@@ -1,4 +1,4 @@
-//! What the daemon's own work says of the checks, at the places where it is known.
+//! Sets the checks of `/health` from the daemon's own work.
 
 use std::time::Duration;
 
@@ -17,17 +17,17 @@ pub fn beat(ttl: Option<Duration>) -> Duration {
     ttl.map_or(BEAT, |ttl| BEAT.min(ttl / 3))
 }
 
-/// What an error of the journal says of it: some pass, and the first of these is no failure yet.
+/// What an error of the journal means for its check. The first error of those that may pass is no failure yet.
 pub fn journal_fault(error: &JournalError) -> Fault {
-    // Where the file is, is nobody's business who may ask here.
+    // Anybody may read `/health`: it does not say where the file is.
     let why = format!(
-        "the journal cannot be used ({}): look at its disk, and at `nova-host-alerter status`",
+        "the journal cannot be used ({}): check its disk, and see `nova-host-alerter status`",
         error.kind()
     );
     if error.may_pass() { Fault::Lost(why) } else { Fault::Failed(why) }
 }
 
-/// A pass of the loop has ended. What warns at most is said anew in any case; that the loop came round only where it got through.
+/// A pass of the loop has ended. Checks that only warn are set in any case; the loop counts as alive only if the pass succeeded.
 pub fn after_pass(shared: &Shared, got_through: bool) {
     if got_through {
         shared.health.came_round();
@@ -41,7 +41,7 @@ pub fn after_pass(shared: &Shared, got_through: bool) {
     }
     let stormy = shared.policy.steering().stormy();
     let storm = stormy.first().map(|sentence| {
-        format!("{sentence}; what is not told yet is held: look at `nova-host-alerter status`")
+        format!("{sentence}; marks that were not sent yet are held: see `nova-host-alerter status`")
     });
     say(shared, Check::Storm, storm);
     say(shared, Check::Config, first(problems.iter(), Part::Config));
@@ -59,21 +59,21 @@ fn first<'p>(mut problems: impl Iterator<Item = &'p Problem>, part: Part) -> Opt
     problems.find_map(|one| one.in_public().filter(|(of, _)| *of == part)).map(|(_, says)| says)
 }
 
-/// What waits by itself is no trouble; this is what somebody has to look at. A storm and a dead endpoint say so themselves.
+/// What somebody has to act on. A mark that only waits is no trouble; a storm and a dead endpoint have checks of their own.
 fn queue(shared: &Shared, problems: &[Problem]) -> Option<String> {
     let counted = of_marks(&shared.figures().journal, shared.base.damages.count());
     let of_marks = counted.into_iter().find_map(Kind::health).map(|(_, says)| says.to_owned());
     of_marks.or_else(|| first(problems.iter(), Part::Queue)).or_else(|| overdue(problems))
 }
 
-/// Marks that have waited for a route for longer than it is said to be well.
+/// Marks have waited for a route for longer than `degraded-after`.
 fn overdue(problems: &[Problem]) -> Option<String> {
     let is_overdue = |one: &&Problem| one.degrades && one.failure.is_some();
     let name = problems.iter().find(is_overdue)?.route.as_ref()?;
-    Some(format!("marks wait for route {name} for longer than degraded-after: look at its endpoint"))
+    Some(format!("marks have waited for route {name} for longer than degraded-after: check its endpoint"))
 }
 
-/// A poll of the cluster has ended. What cannot be read or written is lost; the rest is a matter of the cluster's own.
+/// A poll of the cluster has ended. A register that cannot be read or written may fail the check; other faults only warn.
 pub fn after_poll(shared: &Shared) {
     let register = shared.base.cluster.as_ref().and_then(|cluster| Check::of_register(cluster.register()));
     let Some(check) = register.filter(|_| shared.base.seen().view.is_some()) else { return };

@@ -1,5 +1,4 @@
-//! The daemon's loop: take in what was fenced, begin what is due, put on record what came of it, wait for the next
-//! reason to poll.
+//! The daemon's loop: take in fencings, begin what is due, record the answers, wait for the next reason to go on.
 
 mod reloading;
 
@@ -37,10 +36,10 @@ use crate::state::Shared;
 /// How long the engine waits before it tries again a journal that it could not write.
 const JOURNAL_PAUSE: Duration = Duration::from_secs(1);
 
-/// How often it is seen that a route waits no longer for another one, where no poll of the cluster does it.
+/// How often routes are checked that wait for another one, if no poll of the cluster does it.
 const ORDER: Duration = Duration::from_secs(1);
 
-/// How often what has become too old is looked for, and what has no delivery.
+/// How often the engine searches for what has become too old, and for marks without a delivery.
 const HOUSEKEEPING: Duration = Duration::from_secs(60);
 
 /// The loop with the attempts that are under way.
@@ -55,25 +54,25 @@ pub struct Engine {
     coming: UnboundedReceiver<Answer>,
     sender: UnboundedSender<Answer>,
     answers: Answers,
-    /// Begun in the journal, not sent, and still to be taken back.
+    /// Begun in the journal, not sent, and to be taken back.
     unsent: Vec<DueDelivery>,
-    /// Nothing was done yet.
+    /// The first pass is still to come.
     is_new: bool,
     /// Something may be new in the journal or in the cluster.
     wants_poll: bool,
-    /// Something went on record since the last poll: the register is behind.
+    /// Something was recorded since the last poll: the register is behind.
     is_behind: bool,
     polled: Option<Instant>,
     kept_house: Option<Instant>,
     /// What removes what nothing needs any more.
     pruner: Pruner,
-    /// A new configuration is in force, and marks have not got what it brings: the routes whose drivers are others now.
+    /// After a reload, until its effect on marks is done: the routes that have another driver now.
     renewed: Option<Vec<String>>,
-    /// Open marks may lack what the configuration brings, from here on.
+    /// Open marks from here on may lack deliveries of the configuration.
     serving: Option<Serving>,
-    /// The daemon is told to stop: what may take long is left to the next one.
+    /// The daemon has to stop: work that may take long is left to the next one.
     stop: CancellationToken,
-    /// What asks hosts whether they are really down.
+    /// The probes that ask whether hosts are really down.
     prober: Prober,
     /// Both clocks at the last pass.
     clocks: Moment,
@@ -102,7 +101,7 @@ impl Engine {
         if unknown > 0 {
             warn!(
                 unknown,
-                "attempts were cut off when the last daemon ended; they may have arrived and are made again"
+                "attempts were cut off when the last daemon ended: they may have arrived, and are made again"
             );
         }
         let new = outboxes::new(&shared, &tried, now);
@@ -141,7 +140,7 @@ impl Engine {
     /// Runs until `stop`, or until the journal is beyond use.
     ///
     /// # Errors
-    /// A journal that cannot be trusted any more: Pacemaker starts a new daemon, which looks at it afresh.
+    /// A journal that cannot be trusted any more: Pacemaker starts a new daemon, which opens it again.
     pub async fn run(&mut self, stop: &CancellationToken) -> Result<(), JournalError> {
         self.stop = stop.clone();
         while !stop.is_cancelled() {
@@ -151,14 +150,14 @@ impl Engine {
             checks::after_pass(&shared, passed.is_ok());
             self.shared.polled.notify_one();
             self.shared.passed.notify_one();
-            self.tell_supervisor(passed.is_err());
+            self.report_to_supervisor(passed.is_err());
             let next = match passed {
                 Ok(next) => {
                     *self.shared.journal_trouble() = None;
                     next
                 }
                 Err(error) => {
-                    // What was to be done is still to be done.
+                    // The work of this pass is still to be done.
                     self.wants_poll = true;
                     let pause = self.survive(error)?;
                     tokio::select! {
@@ -175,7 +174,7 @@ impl Engine {
     }
 
     /// A pass has ended: it has polled, unless it was the very first one, or it has met a fault that the daemon survives.
-    fn tell_supervisor(&self, failed: bool) {
+    fn report_to_supervisor(&self, failed: bool) {
         let is_up = failed || !self.wants_poll || self.poller.is_some();
         self.shared.supervisor.passed(is_up, || sentence(&self.shared, Timestamp::now()));
     }
@@ -187,13 +186,16 @@ impl Engine {
         if tokio::time::timeout(grace, ended).await.is_err() {
             warn!(
                 under_way = self.exchanges.len(),
-                "attempts were cut off by the stop; they are made again at the next start"
+                "attempts were cut off by the stop: they may have arrived, and are made again at the next start"
             );
             self.exchanges.shutdown().await;
         }
         if let Err(error) = taken_back.and(self.record_all().await) {
             let kind = error.kind();
-            error!(kind, "{error}; what could not be written down is told once more by the next daemon");
+            error!(
+                kind,
+                "{error}; answers could not be recorded, so the next daemon sends those marks again"
+            );
         }
     }
 
@@ -205,8 +207,8 @@ impl Engine {
         Ok(())
     }
 
-    /// Before the daemon ends: what was acknowledged last goes into the register, so that the next alerter does not tell
-    /// it again. Whatever comes of it, the daemon ends.
+    /// Before the daemon ends: the last acknowledgements go into the register, so that the next alerter does not send those marks
+    /// again. The daemon ends even if that fails.
     pub async fn leave(&mut self, grace: Duration) {
         self.shared.base.seen().news = true;
         let Some(poller) = &mut self.poller else { return };
@@ -217,11 +219,13 @@ impl Engine {
         let kept = kept.await;
         poller.leave();
         if !matches!(kept, Ok(Ok(()))) {
-            warn!("the register may lack what was acknowledged last: the next alerter may tell it once more");
+            warn!(
+                "the register may lack the last acknowledgements: the next alerter may send those marks again"
+            );
         }
     }
 
-    /// Does what may be to do; gives the wait until the next thing is due.
+    /// Does all that is due; gives the wait until the next thing is due.
     async fn pass(&mut self) -> Result<Option<Duration>, JournalError> {
         if !self.identity.holds() {
             let reason = "the file was replaced or removed while the daemon ran".to_owned();
@@ -236,20 +240,20 @@ impl Engine {
             return Ok(None);
         }
         self.gather();
-        // What an older daemon left needs no poll where there is no cluster.
+        // Without a cluster the first pass polls nothing: it sends what an older daemon left.
         let polls = self.polls_now() && !(self.is_new && self.poller.is_none());
         while polls && self.record_is_due() {
             // A poll may take long.
             self.dispatch(Vec::new()).await?;
         }
-        // Before the poll, not behind it: on a slow disk its answer would be too old to act on.
+        // Before the poll, not after it: on a slow disk the view would be too old to act on.
         let now = Moment::now();
         self.take_back(|outbox| outbox.remove_stale(now)).await?;
         if polls && !self.take_in().await? {
             self.take_back(Outbox::remove_all).await?;
             return Ok(self.poller.as_ref().map(Poller::rest));
         }
-        // Which group a host is in may be known by that poll alone.
+        // Only this poll may have brought the hosts' groups.
         self.bring_what_is_new().await?;
         if self.stop.is_cancelled() {
             return Ok(None);
@@ -263,7 +267,7 @@ impl Engine {
         self.keep_house().await?;
         self.pruner.pass(&self.shared).await?;
         let (rest, moment) = (self.rest(), Moment::now());
-        // Before the outboxes are held: the journal's thread may keep it for a while.
+        // Before the outboxes are locked: the journal's thread may hold this lock for a while.
         let planned = self.shared.policy.steering().next().map(|at| at.since(moment.wall));
         let outboxes = self.shared.routes.outboxes();
         let probe = outboxes.values().filter_map(|outbox| outbox.endpoint.rest(moment.instant)).min();
@@ -275,13 +279,13 @@ impl Engine {
         Ok(due.chain([beat, self.pruner.rest(moment.instant)]).min())
     }
 
-    /// Whether answers wait that are to go on record now.
+    /// Whether answers wait that are to be recorded now.
     fn record_is_due(&self) -> bool {
         self.answers.rest(Instant::now(), !self.exchanges.is_empty()) == Some(Duration::ZERO)
     }
 
-    /// The schedule is written in the wall clock's time: where that was set back, nothing may wait for it to come round
-    /// again. Set forward, everything is due, and each endpoint's window is what it gets.
+    /// The schedule is kept in the wall clock's time. If that is set back, nothing may wait until it has caught up. If it is set
+    /// forward, everything is due, and each endpoint's window limits what it gets.
     async fn mind_the_clock(&mut self) -> Result<(), JournalError> {
         let (then, now) = (self.clocks, Moment::now());
         let set = now.set_since(then).unwrap_or_default();
@@ -290,9 +294,11 @@ impl Engine {
             let limit = now.wall + schedule::CAP;
             self.shared.base.store.run(move |journal| journal.put_off_no_longer_than(limit)).await?;
             let seconds = schedule::CAP.as_secs();
-            warn!("the clock was set back: what was put off by its old time is tried within {seconds} s");
+            warn!(
+                "the clock was set back: retries that were due by its old time are made within {seconds} s"
+            );
         }
-        // What was written before the start stays so, whatever the clock said then.
+        // The start moves with the clock, so that what was written before it stays before it.
         let mut started = self.shared.base.started();
         *started = Timestamp(started.0.saturating_add(set));
         self.clocks = now;
@@ -307,8 +313,8 @@ impl Engine {
         while self.exchanges.try_join_next().is_some() {}
     }
 
-    /// Puts the first answers on record and begins what is due and has capacity, together, and sends that; gives the wait until
-    /// the next thing is due. After an error the answers are still there.
+    /// In one step: records the first answers, begins what is due and has capacity, and sends it. Gives the wait until the next thing
+    /// is due. After an error the answers are still there.
     async fn dispatch(&mut self, capacity: Vec<Capacity>) -> Result<Option<Duration>, JournalError> {
         let is_due = self.record_is_due() || capacity.is_empty();
         let group = if is_due { self.answers.group() } else { &[] };
@@ -320,7 +326,7 @@ impl Engine {
         let state = Arc::clone(&self.shared);
         let work = move |journal: &mut Journal| {
             let now = Timestamp::now();
-            // What has ended makes way for others: in a group that is told a few at a time, who they are is decided behind it.
+            // An ended attempt frees a place: in a group that is sent a few at a time, the next mark is chosen after it.
             let comes_first = capacity.is_empty() || state.policy.steering().is_limited();
             let (first, then) = if comes_first { (ended, Vec::new()) } else { (Vec::new(), ended) };
             let mut dispatched = journal.dispatch(&first, &[], wait, now)?;
@@ -328,7 +334,7 @@ impl Engine {
                 steer::keep_up(journal, state.policy(), (&capacity, wait), now)?;
                 dispatched.add(journal.dispatch(&then, &capacity, wait, now)?);
             }
-            // What is due now but has no capacity, or stands behind another mark of its host, waits for an attempt to end.
+            // What is due but has no capacity, or is behind another mark of its host, waits for an attempt to end.
             let next = journal.next_due(now, &capacity);
             Ok((dispatched, next.map(|next| next.map(|at| at.since(now).min(schedule::LONGEST_ASKED)))))
         };
@@ -350,7 +356,7 @@ impl Engine {
         }
     }
 
-    /// What was kept back or ended may have been the last that a route in trouble had.
+    /// What was held or ended may have been the last delivery of a route in trouble.
     async fn forget_troubles(&self) -> Result<(), JournalError> {
         let waiting = self.shared.base.store.run(|journal| journal.waiting()).await?;
         self.shared.routes.troubles().keep_only(|route| waiting.contains_key(route));
@@ -361,7 +367,7 @@ impl Engine {
         let (left, now) = (self.poller.as_ref().map_or(FRESH, Poller::permitted_for), Moment::now());
         if left.is_zero() && !begun.is_empty() {
             warn!(
-                "until it is on disk that marks are being told, the look at the cluster is too old: look at the disk of the journal, and at the load of this controller"
+                "writing the attempts took too long: the cluster's state is stale and nothing was sent; check the journal's disk and the load of this controller"
             );
         }
         let mut outboxes = self.shared.routes.outboxes();
@@ -378,8 +384,8 @@ impl Engine {
         self.wants_poll || self.rest().is_some_and(|rest| rest.is_zero())
     }
 
-    /// Polls the cluster, where there is one, takes in what is new and brings the register up to date. Says whether marks
-    /// may be told now.
+    /// Polls the cluster, if there is one, takes in what is new and brings the register up to date. Says whether marks may be sent
+    /// now.
     async fn take_in(&mut self) -> Result<bool, JournalError> {
         let permitted = match &mut self.poller {
             Some(poller) => {
@@ -403,7 +409,8 @@ impl Engine {
         Some(upkeep.into_iter().fold(poller.rest(), Duration::min))
     }
 
-    /// What began in the journal and cannot be sent now begins anew later. After an error it is still to be taken back.
+    /// Takes back attempts that began in the journal and cannot be sent now: they begin again later. After an error they are still to
+    /// be taken back.
     async fn take_back(
         &mut self,
         remove: impl FnMut(&mut Outbox) -> Vec<DueDelivery>,
@@ -422,7 +429,7 @@ impl Engine {
         Ok(())
     }
 
-    /// Has the hosts asked whose marks wait for it, and nobody else.
+    /// Has exactly the hosts probed whose marks wait for that.
     fn ask_hosts(&mut self) {
         let wanted = self.shared.policy.steering().to_probe();
         self.prober.see(self.shared.base.seen().cib_now());
@@ -433,7 +440,7 @@ impl Engine {
         self.post_conclusions();
     }
 
-    /// A conclusion that was taken and could not be acted on is taken once more.
+    /// A conclusion that could not be acted on is posted again.
     fn post_conclusions(&mut self) {
         let steering = self.shared.policy.steering();
         let is_news = |(mark, conclusion): &(MarkId, Conclusion)| {
@@ -469,7 +476,7 @@ impl Engine {
         if cancelled > 0 {
             warn!(
                 cancelled,
-                "settled marks are not told any more to routes that are not required: see [intake] horizon"
+                "deliveries of settled marks to routes that are not required were cancelled: see [intake] horizon"
             );
         }
         Ok(())
@@ -479,10 +486,10 @@ impl Engine {
     fn capacity(&self) -> Vec<Capacity> {
         let (now, mut outboxes) = (Instant::now(), self.shared.routes.outboxes());
         let settings = self.shared.base.settings();
-        let look = self.shared.base.members(Timestamp::now());
+        let members = self.shared.base.members(Timestamp::now());
         let ask = |route: &Arc<Route>| {
             let capacity = outboxes.get_mut(route.name.as_str())?.ask(route, now);
-            Some(Capacity { membership: look.clone(), ..capacity })
+            Some(Capacity { membership: members.clone(), ..capacity })
         };
         settings.routes.iter().filter_map(ask).collect()
     }
@@ -559,7 +566,7 @@ impl Engine {
         }
     }
 
-    /// Some faults pass (a full disk, a stuck lock): say so once and go on. Others do not.
+    /// Some faults pass (a full disk, a stuck lock): log such a fault once and go on.
     fn survive(&self, error: JournalError) -> Result<Duration, JournalError> {
         if !error.may_pass() {
             return Err(error);
@@ -567,7 +574,7 @@ impl Engine {
         let sentence = error.to_string();
         let mut trouble = self.shared.journal_trouble();
         if trouble.as_deref() != Some(&sentence) {
-            error!(kind = error.kind(), "{sentence}; marks and answers are kept and tried again");
+            error!(kind = error.kind(), "{sentence}; marks and answers are kept, and written later");
             *trouble = Some(sentence);
         }
         Ok(JOURNAL_PAUSE)
@@ -590,7 +597,7 @@ fn keys(due: &[DueDelivery]) -> Vec<(MarkId, &str)> {
     due.iter().map(|due| (due.mark.id, due.delivery.route.as_str())).collect()
 }
 
-/// Says whether marks may be told now.
+/// Says whether marks may be sent now.
 async fn poll(shared: &Arc<Shared>, poller: &mut Poller) -> Result<bool, JournalError> {
     let view = poller.poll(shared).await;
     take_view(shared, Some(view)).await?;
@@ -601,7 +608,7 @@ async fn poll(shared: &Arc<Shared>, poller: &mut Poller) -> Result<bool, Journal
     }
     poller.keep_up(shared).await?;
     if !poller.permits() {
-        // Writing may have taken long; where it did not, the answer stays no. What is acted on is taken in first.
+        // Writing the register may have made the view too old: poll again, and take that in before it is acted on.
         let view = poller.poll(shared).await;
         take_view(shared, Some(view)).await?;
     }
@@ -620,12 +627,12 @@ async fn take_view(shared: &Arc<Shared>, view: Option<Arc<View>>) -> Result<(), 
     shared.base.store.run(work).await
 }
 
-/// How the daemon is, in one sentence; from memory.
+/// The daemon's state in one sentence; from memory.
 fn sentence(shared: &Shared, now: Timestamp) -> String {
     let routes = shared.base.settings().own_routes().count();
     let reasons = shared.reasons(now);
     match reasons.as_slice() {
-        [] => format!("tells {routes} route(s), and nothing is wrong"),
+        [] => format!("notifies {routes} route(s), and nothing is wrong"),
         [only] => format!("degraded: {only}"),
         [first, more @ ..] => format!("degraded: {first}; and {} more reason(s), see `status`", more.len()),
     }

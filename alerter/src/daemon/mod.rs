@@ -46,7 +46,7 @@ const GRACE: Duration = Duration::from_secs(5);
 /// What the last writing of the register may take.
 const LEAVE: Duration = Duration::from_secs(2);
 
-/// Runs the daemon until it is told to stop.
+/// Runs the daemon until a signal stops it.
 ///
 /// # Errors
 /// A sentence for the operator: what cannot be used, and what to do.
@@ -59,7 +59,7 @@ pub fn run(settings: Settings) -> anyhow::Result<()> {
         .build()
         .context("the runtime did not start")?;
     let served = runtime.block_on(serve(settings));
-    // Whatever still runs lets go of the journal now, such as an operator's request. Dropping the runtime would also wait
+    // Work that still runs, such as an operator's request, is cut off and releases the journal. Dropping the runtime would wait
     // for a name resolution that hangs in the system's resolver.
     runtime.shutdown_background();
     let Served { ended, store, journal_thread, lock } = served?;
@@ -72,7 +72,7 @@ pub fn run(settings: Settings) -> anyhow::Result<()> {
     Ok(ended?)
 }
 
-/// Whether a daemon could start here with this configuration, as far as that can be known while another one may run; nothing is made.
+/// Whether a daemon could start here with this configuration, as far as that can be known while another may run. Creates nothing.
 ///
 /// # Errors
 /// What [`run`] would refuse to start for.
@@ -82,8 +82,7 @@ pub fn check(settings: &Settings) -> anyhow::Result<()> {
     ControlSocket::check(&control_socket(path))
 }
 
-/// The memory has passwords and tokens in it. A limit of one byte is one that the kernel keeps to for a program that takes
-/// core dumps too (core(5)); zero is not.
+/// The memory holds passwords and tokens. Unlike zero, a limit of one byte also stops core dumps to a program (core(5)).
 fn leave_no_core() {
     if setrlimit(Resource::RLIMIT_CORE, 1, 1).is_err() {
         let _there_is_none_already = setrlimit(Resource::RLIMIT_CORE, 0, 0);
@@ -106,7 +105,7 @@ async fn serve(settings: Settings) -> anyhow::Result<Served> {
     program::hold_while_running(lock.share().context("the journal's lock cannot be shared")?);
     let directory = journal.directory().to_owned();
     let (watch, identity) = (Watch::directories(&[directory]), Identity::of(journal.path()));
-    // Whoever has written pages knows whether an upgrade was under way then: none begins by what others take away.
+    // A controller that has written pages knows from them whether an upgrade was under way: what others remove starts none.
     let is_first = !journal.is_published(settings.store.register, PAGES)?;
     let (store, journal_thread) = Store::start(journal).context("the journal's thread did not start")?;
     let tools = Tools { is_first, ..Tools::with(settings.store.etcd.clone()) };
@@ -114,7 +113,7 @@ async fn serve(settings: Settings) -> anyhow::Result<Served> {
     let cluster = cluster.context("the cluster's thread did not start")?;
     let shared = Arc::new(Shared::new(Base::new(settings, store, cluster.clone())));
     let stop = CancellationToken::new();
-    // From here on somebody may ask how it goes, whatever there is to be taken up.
+    // From here on `/health` and the page answer, however long the start takes.
     let mut endpoints = JoinSet::new();
     endpoints.spawn(health::run(
         Arc::clone(&shared.health),
@@ -156,10 +155,10 @@ async fn serve(settings: Settings) -> anyhow::Result<Served> {
 /// Pacemaker renames a new CIB into this directory at every change of the configuration.
 const CIB_DIRECTORY: &str = "/var/lib/pacemaker/cib";
 
-/// What wakes the look at the cluster: evidence, and with the register in the CIB the CIB itself.
+/// What wakes the poll of the cluster: evidence, and with the register in the CIB the CIB itself.
 fn poller(cluster: Cluster, shared: &Shared) -> Poller {
     if let Err(why) = files::prepare(&shared.base.evidence) {
-        warn!("Pacemaker's alerts leave no evidence here: {why}");
+        warn!("the evidence of Pacemaker's alerts cannot be kept on this controller: {why}");
     }
     let cib = (cluster.register() == Register::Cib).then(|| PathBuf::from(CIB_DIRECTORY));
     let directories: Vec<PathBuf> =

@@ -14,8 +14,8 @@ use crate::delivery::schedule;
 use crate::reload::RouteChanges;
 use crate::state::Shared;
 
-/// One for each route. What a former daemon found in trouble is probed at once, but however often daemons start, no
-/// oftener than once a second.
+/// One for each route. An endpoint that a former daemon found in trouble is probed at once, but not more than once a second even if
+/// daemons restart often.
 pub(super) fn new(shared: &Shared, tried: &[Tried], now: Timestamp) -> HashMap<String, Outbox> {
     let settings = shared.base.settings();
     let outbox = |route: &Arc<Route>| {

@@ -20,20 +20,20 @@ use crate::state::Shared;
 
 /// How often Pacemaker's fencing history is read where nothing waits for it.
 const HISTORY: Duration = Duration::from_secs(10);
-/// How often it is noted that this process runs, while it waits for the register.
+/// How often this process notes that it runs, while it waits for the register.
 const BEAT: Duration = Duration::from_secs(1);
 /// Two polls are not closer than this, however often something changes.
 const SPACING: Duration = Duration::from_millis(50);
 /// How often the register is compared with the journal where no mark is new.
 pub const UPKEEP: Duration = Duration::from_millis(100);
-/// A mark that cannot be written into the register for so long is told all the same (design, section 6).
+/// A mark that cannot be written into the register for so long is sent all the same (design, section 6).
 const PATIENCE: Duration = Duration::from_secs(60);
-/// In the journal beside the keys of entries: this controller has written pages into that register.
+/// Stands in the journal beside the keys of entries: this controller has written pages into that register.
 pub const PAGES: &str = "pages";
-/// How often what has had its time is searched for.
+/// How often the register is searched for entries that have had their time.
 const CLEARING: Duration = Duration::from_secs(60);
 
-/// The engine's eyes and hands in the cluster.
+/// Polls the cluster and writes the register for the engine.
 pub struct Poller {
     cluster: Cluster,
     watch: Watch,
@@ -118,12 +118,12 @@ impl Poller {
         self.woken = true;
     }
 
-    /// No changes are told from now on.
+    /// Ends the watch of the register.
     pub fn leave(&self) {
         self.cluster.leave();
     }
 
-    /// Whether marks may be told now: with quorum, on a register that was read a moment ago, or without it what this controller
+    /// Whether marks may be sent now: with quorum, and with a register that was read a moment ago or, without one, what this controller
     /// vouches for.
     pub fn permits(&self) -> bool {
         let view =
@@ -131,7 +131,7 @@ impl Poller {
         view.is_some_and(|view| view.acts_on().is_ok())
     }
 
-    /// How much longer they may.
+    /// How much longer marks may be sent.
     pub fn permitted_for(&self) -> Duration {
         self.view.as_ref().filter(|_| self.permits()).map_or(Duration::ZERO, |view| view.stays_fresh())
     }
@@ -175,7 +175,7 @@ impl Poller {
         self.clear_pages(shared, (&view, paged), entries).await
     }
 
-    /// Writes what stands nowhere on its own; gives the keys of what does then.
+    /// Writes entries that the register lacks outside of pages; gives the keys of those that it has then.
     async fn publish(&mut self, shared: &Shared, wanted: &[Entry], found: &Entries) -> Vec<Key> {
         let lacking = cluster::missing(wanted, found);
         let mut standing: Vec<Key> =
@@ -186,7 +186,7 @@ impl Poller {
         standing
     }
 
-    /// Brings this alerter's pages to what is wanted; gives the keys of what stands there then.
+    /// Brings this alerter's pages to what is wanted; gives the keys of the entries that they hold then.
     async fn keep_pages(
         &mut self,
         shared: &Shared,
@@ -212,7 +212,7 @@ impl Poller {
         wanted.iter().map(Entry::key).filter(|key| standing.contains(key)).collect()
     }
 
-    /// Says whether all of it stands there.
+    /// Says whether all was written.
     async fn write_pages(&mut self, shared: &Shared, writes: PageWrites) -> bool {
         let cluster = self.cluster.clone();
         let written = self.attending(cluster.write_pages(writes)).await;
@@ -224,7 +224,7 @@ impl Poller {
         is_written
     }
 
-    /// Empties the pages of writers that are done, and removes what controllers without a key have left.
+    /// Empties the pages of writers that are gone, and removes what controllers without a key have left.
     async fn clear_pages(
         &mut self,
         shared: &Shared,
@@ -237,7 +237,7 @@ impl Poller {
         let (writer, now) = (cluster::alerter(&shared.base.controller), Timestamp::now());
         let Ok(cib) = &view.cib else { return Ok(()) };
         for done in cluster::superseded(paged, &writer, (&entries.clone().believed(), cib), now) {
-            tracing::info!(writer = %done.writer, "its pages of the register are taken over and emptied");
+            tracing::info!(writer = %done.writer, "the pages of a gone writer of the register are taken over and emptied");
             self.write_pages(shared, done).await;
         }
         let over = cluster::left_over(paged, &writer, now);
@@ -245,7 +245,7 @@ impl Poller {
         Ok(())
     }
 
-    /// What should stand in the register.
+    /// The entries that the register should have.
     async fn wanted(
         &self,
         shared: &Arc<Shared>,
@@ -260,7 +260,7 @@ impl Poller {
         shared.base.store.run(read).await
     }
 
-    /// Waits for what may take long, and notes all the while that this process runs.
+    /// Waits for long work, and keeps noting that this process runs.
     async fn attending<T>(&mut self, work: impl Future<Output = T>) -> T {
         let (mut work, mut beat) = (pin!(work), tokio::time::interval(BEAT));
         loop {
@@ -275,7 +275,7 @@ impl Poller {
         }
     }
 
-    /// Gives the keys of those that stand there now.
+    /// Gives the keys of the entries that are in the register now.
     async fn write(&mut self, shared: &Shared, lacking: Vec<Entry>) -> Vec<Key> {
         let cluster = self.cluster.clone();
         let written = self.attending(cluster.publish(lacking)).await;
@@ -314,7 +314,7 @@ impl Poller {
         Ok(())
     }
 
-    /// Whether it is time to look for what has had its time; what the journal has of that kind goes.
+    /// Whether it is time to remove what has had its time; in the journal it is removed here.
     async fn clears_now(&mut self, shared: &Shared) -> Result<bool, JournalError> {
         if self.cleared.is_some_and(|done| done.elapsed() < CLEARING) {
             return Ok(false);
@@ -325,7 +325,7 @@ impl Poller {
         Ok(true)
     }
 
-    /// Removes entries that stand on their own.
+    /// Removes entries outside of pages.
     async fn remove(&mut self, over: Vec<Key>) {
         if over.is_empty() {
             return;
@@ -333,7 +333,9 @@ impl Poller {
         let count = over.len();
         let cluster = self.cluster.clone();
         match self.attending(cluster.clear(over)).await {
-            Ok(()) => tracing::info!(count, "entries that nobody needs any more left the register"),
+            Ok(()) => {
+                tracing::info!(count, "entries that are not needed any more were removed from the register")
+            }
             Err(error) => tracing::warn!(kind = error.kind(), "old entries stay in the register: {error}"),
         }
     }

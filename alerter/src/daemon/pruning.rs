@@ -1,4 +1,4 @@
-//! The daemon's part of retention: when a round through the journal begins, and that each of its steps is small.
+//! The daemon's part of retention: begins rounds through the journal and keeps each of their steps small.
 
 use std::collections::BTreeSet;
 use std::sync::Arc;
@@ -12,18 +12,18 @@ use crate::cluster;
 use crate::config::HistoryRules;
 use crate::state::Shared;
 
-/// After a start others have more to do; and what a wrong clock made old has time to be young again.
+/// A start has more urgent work, and a wrong clock, by which rows seem old, has time to be set.
 const FIRST: Duration = Duration::from_secs(600);
 /// A round begins so long after the one before has ended.
 const BETWEEN: Duration = Duration::from_secs(86_400);
-/// The journal's thread is everybody's between two steps.
+/// Between two steps the journal's thread is free for others.
 const STEP: Duration = Duration::from_secs(1);
 /// After the clock was set, by so much or more, nothing is removed for a while.
 const CLOCK: Duration = Duration::from_secs(60);
 /// How long.
 const DOUBT: Duration = Duration::from_secs(3600);
-/// Decisions about groups and hosts are kept so long after their end: the register forgets them in a week, and the history
-/// tells of them.
+/// Decisions about groups and hosts are kept so long after their end: the register forgets them in a week, and the history refers to
+/// them.
 const DECIDED: Duration = Duration::from_secs(30 * 86_400);
 
 /// Where the daemon is with it.
@@ -31,7 +31,7 @@ const DECIDED: Duration = Duration::from_secs(30 * 86_400);
 pub struct Pruner {
     next: Instant,
     round: Round,
-    /// When this daemon began, by the clock of this machine, and when the history's newest row of before was written.
+    /// When this daemon began, by the monotonic clock, and the time of the newest row of the history then.
     began: (Instant, Option<Timestamp>),
 }
 
@@ -41,8 +41,8 @@ impl Pruner {
         Self { next: now + FIRST, round: Round::default(), began: (now, newest) }
     }
 
-    /// A controller may start with a clock that is years ahead, and have it set right much later: nothing is older than the
-    /// history and this daemon say together. Where nothing was written for long, it goes later than it could.
+    /// A controller may start with a clock that is years ahead, and have it set right much later. So no later time is assumed than the
+    /// newest row plus the age of this daemon. If nothing was written for long, rows are removed later than they could be.
     fn no_later_than_known(&self, wall: Timestamp, now: Instant) -> Timestamp {
         let (began, newest) = self.began;
         newest.map_or(wall, |newest| wall.min(newest + now.saturating_duration_since(began)))
@@ -53,15 +53,14 @@ impl Pruner {
         self.next.saturating_duration_since(now)
     }
 
-    /// The clock was set by so many milliseconds: what is old by it may be young.
+    /// The clock was set by so many milliseconds: what seems old may be young.
     pub fn mind_the_clock(&mut self, set: i64, now: Instant) {
         if Duration::from_millis(set.unsigned_abs()) >= CLOCK {
             self.next = self.next.max(now + DOUBT);
         }
     }
 
-    /// Does the next step, where it is time. A fault that does not pass by itself puts the rest off by a day: nothing that was
-    /// fenced waits for this.
+    /// Does the next step if it is due. A fault that does not pass by itself puts the rest off by a day: no mark waits for this.
     ///
     /// # Errors
     /// As any write that may pass; the step is done again.
@@ -84,7 +83,10 @@ impl Pruner {
             Err(error) if error.may_pass() => return Err(error),
             Err(error) => {
                 let kind = error.kind();
-                error!(kind, "{error}; old rows of the journal stay, and are looked at again in a day");
+                error!(
+                    kind,
+                    "{error}; old rows of the journal stay, and their removal is tried again in a day"
+                );
                 (self.round, self.next) = (Round::default(), Instant::now() + BETWEEN);
                 return Ok(());
             }
@@ -99,7 +101,7 @@ impl Pruner {
     }
 }
 
-/// One step of a round at a given time. Without a look at the register nothing is removed: what stands there is read again.
+/// One step of a round at a given time. Before the register was read nothing is removed: what it has would be taken in again.
 ///
 /// # Errors
 /// As any write.

@@ -1,4 +1,4 @@
-//! Marks that the register alone knows of, and that Pacemaker has not confirmed in time: said once each.
+//! Logs each mark once that only the register knows of and that Pacemaker has not confirmed in time.
 
 use std::collections::BTreeSet;
 
@@ -11,10 +11,10 @@ use tracing::error;
 use crate::policy::{self, Hold};
 use crate::state::Shared;
 
-/// More are not looked at: where there are so many, one sentence more says nothing.
+/// More are not checked: one line more would help nobody then.
 const LIMIT: u32 = 100;
 
-/// Says what is new among them.
+/// Logs the new ones.
 ///
 /// # Errors
 /// As any read.

@@ -12,15 +12,15 @@ use nix::errno::Errno;
 use nix::sys::inotify::{AddWatchFlags, InitFlags, Inotify};
 use tokio::sync::Notify;
 
-/// How often a journal is looked at where inotify cannot be had.
+/// How often a directory is checked if inotify is not available.
 const SCAN: Duration = Duration::from_secs(1);
 
 /// Waits for changes in one directory.
 #[derive(Debug)]
 pub enum Watch {
-    /// The kernel tells.
+    /// The kernel reports changes.
     Inotify(Arc<Notify>),
-    /// Nobody tells: look once a second.
+    /// Nothing reports changes: check once a second.
     Scan,
 }
 
@@ -30,7 +30,7 @@ impl Watch {
         match inotify(paths) {
             Ok(woken) => Self::Inotify(woken),
             Err(error) => {
-                tracing::warn!(%error, "inotify cannot be had: {paths:?} are looked at once a second");
+                tracing::warn!(%error, "inotify is not available: {paths:?} are checked once a second");
                 Self::Scan
             }
         }
@@ -58,13 +58,13 @@ fn inotify(paths: &[PathBuf]) -> io::Result<Arc<Notify>> {
     Ok(woken)
 }
 
-/// What the events say does not matter: the journal does, and an overflow wakes as well.
+/// The events' content does not matter: the journal is read. An overflow wakes as well.
 fn follow(inotify: &Inotify, woken: &Notify) {
     loop {
         match inotify.read_events() {
             Ok(_) | Err(Errno::EINTR) => woken.notify_one(),
             Err(error) => {
-                tracing::error!(%error, "inotify failed: the journal is looked at once a second");
+                tracing::error!(%error, "inotify failed: the journal is checked once a second");
                 thread::sleep(SCAN);
                 woken.notify_one();
             }
@@ -72,8 +72,8 @@ fn follow(inotify: &Inotify, woken: &Notify) {
     }
 }
 
-/// Tells whether the file at a path is still the one that was opened: a journal that was moved or restored from a
-/// backup under a running daemon must not be written on.
+/// Whether the file at a path is still the one that was opened: a journal that was moved, or restored from a backup under a running
+/// daemon, must not be written any more.
 #[derive(Clone, Debug)]
 pub struct Identity {
     path: PathBuf,

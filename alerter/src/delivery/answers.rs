@@ -1,5 +1,5 @@
-//! Answers that are not on record yet. Those that come close together go on record together; a crash before that makes
-//! their attempts again. Pure: the time is an argument.
+//! Answers that are not recorded yet. Those that come close together are recorded together; after a crash before that their attempts
+//! are made again. Pure: the time is an argument.
 
 use std::time::{Duration, Instant};
 
@@ -43,19 +43,19 @@ impl Answers {
         self.waiting.push(answer);
     }
 
-    /// How long until they are to go on record. `under_way`: whether there are attempts whose answers could go with them.
+    /// How long until they are to be recorded. `under_way`: whether there are attempts whose answers could go with them.
     pub fn rest(&self, now: Instant, under_way: bool) -> Option<Duration> {
         let first = self.first?;
         let full = self.waiting.len() >= self.batch || !under_way;
         Some(if full { Duration::ZERO } else { LONGEST.saturating_sub(now - first) })
     }
 
-    /// Those that go on record next.
+    /// Those that are recorded next.
     pub fn group(&self) -> &[Answer] {
         &self.waiting[..self.waiting.len().min(self.batch)]
     }
 
-    /// So many of them are on record.
+    /// So many of them are recorded.
     pub fn remove(&mut self, count: usize, now: Instant) {
         self.waiting.drain(..count);
         self.first = (!self.waiting.is_empty()).then_some(now);
@@ -102,7 +102,7 @@ mod tests {
         (0..3).for_each(|_| answers.add(answer(), now));
         assert_eq!(answers.group().len(), 2);
         answers.remove(2, now + LONGEST);
-        assert_eq!(answers.rest(now + LONGEST, true), Some(LONGEST), "the next group waits anew");
+        assert_eq!(answers.rest(now + LONGEST, true), Some(LONGEST), "the next group waits again");
         answers.remove(1, now);
         assert!(answers.is_empty() && answers.rest(now, true).is_none());
     }

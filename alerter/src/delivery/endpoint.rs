@@ -11,29 +11,29 @@ use marks::host::HostName;
 
 use super::schedule;
 
-/// So many exchanges in a row without an answer that is worth one open the breaker.
+/// So many exchanges in a row without a usable answer open the breaker.
 const STREAK: usize = 3;
-/// Or half of the last so many.
+/// So do half of the last so many.
 const MEMORY: usize = 10;
-/// So many exchanges may be under way at least: where one hangs, another host's need not wait for its end.
+/// At least so many exchanges may be under way: if one hangs, another host need not wait for its end.
 const FEWEST: usize = 2;
-/// An endpoint that answers within this time has the next exchanges at hand.
+/// For an endpoint that answers within this time the next exchanges are prepared ahead.
 const QUICK: Duration = Duration::from_millis(250);
 
-/// What an exchange says of the endpoint.
+/// What an exchange shows about the endpoint.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Sign {
-    /// It answers as one that takes marks.
+    /// It accepts marks.
     Takes,
-    /// The same, but it does not take this one.
+    /// It accepts marks, but not this one.
     Rejects,
     /// It cannot be reached.
     Unreachable,
-    /// It says that it cannot now, or nothing that can be understood in time.
+    /// It answers that it cannot now, or gives no understandable answer in time.
     Busy,
-    /// It says that it is asked too often.
+    /// It answers that it gets too many requests.
     Throttles,
-    /// It takes no mark until somebody changes something, it says.
+    /// It answers that it accepts no mark until somebody changes something.
     Refuses,
 }
 
@@ -47,11 +47,11 @@ impl Sign {
 /// What an exchange has changed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Change {
-    /// It gets no more than a probe now and then.
+    /// It gets only a probe now and then.
     Opened,
     /// The same, until somebody changes something.
     Parked,
-    /// It takes marks again.
+    /// It accepts marks again.
     Recovered,
 }
 
@@ -66,7 +66,7 @@ enum Breaker {
 struct Open {
     /// From then on a single exchange may begin.
     probe_at: Instant,
-    /// How many were in vain.
+    /// How many in a row failed.
     failures: u32,
     is_parked: bool,
     /// The probe is under way: the breaker is half-open.
@@ -80,21 +80,21 @@ pub struct Endpoint {
     breaker: Breaker,
     /// How many exchanges may be under way.
     window: usize,
-    /// How many were taken since the window has its width.
+    /// How many succeeded since the window has its width.
     taken: usize,
     under_way: usize,
-    /// Whether each of the last exchanges was in vain.
+    /// Whether each of the last exchanges failed.
     memory: VecDeque<bool>,
-    /// The hosts that it refused since it took one.
+    /// The hosts that it refused since it last accepted a mark.
     refused: BTreeSet<HostName>,
-    /// Those that it had refused when it took another one: what it refuses of them again is about them.
+    /// The hosts that it had refused when it accepted another host's mark: a refusal of these is about the host.
     singled_out: BTreeSet<HostName>,
     /// Whether the last exchange was a quick one.
     is_quick: bool,
 }
 
 impl Endpoint {
-    /// One of which nothing bad is known. `limit` is `max-in-flight`.
+    /// An endpoint without known trouble. `limit` is `max-in-flight`.
     pub fn new(limit: usize) -> Self {
         Self {
             limit: limit.max(1),
@@ -109,13 +109,13 @@ impl Endpoint {
         }
     }
 
-    /// One that did not take what an older daemon sent: its first exchange is a probe, at `probe_at`.
+    /// An endpoint that did not accept what an older daemon sent: its first exchange is a probe, at `probe_at`.
     pub fn in_trouble(limit: usize, probe_at: Instant) -> Self {
         let open = Open { probe_at, failures: 1, is_parked: false, is_half: false };
         Self { breaker: Breaker::Open(open), ..Self::new(limit) }
     }
 
-    /// `max-in-flight` is another from now on; what is known of the endpoint stays.
+    /// Changes `max-in-flight`; what is known of the endpoint stays.
     pub fn set_limit(&mut self, limit: usize) {
         let (was_full, limit) = (self.window >= self.limit, limit.max(1));
         self.window = if was_full { limit } else { self.window.min(limit) };
@@ -132,7 +132,7 @@ impl Endpoint {
         }
     }
 
-    /// How many of these may be for marks that it has answered before: there is always a place left for one that it has not.
+    /// How many of these may be retries: one place is always left for a mark that it has not answered yet.
     pub fn free_again(&self, now: Instant) -> usize {
         let free = self.free(now);
         match self.breaker {
@@ -148,24 +148,23 @@ impl Endpoint {
         }
     }
 
-    /// It refuses, and only one host was told so: whether that is about this host, another one's mark shows at once.
+    /// It has refused only one host: the mark of another host is tried at once, to see whether the refusal is about this host.
     fn asks_another(&self) -> bool {
         self.is_parked() && self.refused.len() == 1
     }
 
-    /// Whether what it refuses is about this host alone: it has taken another one's mark since it refused this one's.
+    /// Whether its refusal is about this host alone: it has accepted another host's mark since it refused this one's.
     pub fn refuses_only(&self, host: &HostName) -> bool {
         self.is_closed() && self.singled_out.contains(host)
     }
 
-    /// How many more exchanges may be prepared, so that none of its places waits for the disk: none where it is slow, or
-    /// where something has gone wrong of late.
+    /// How many more exchanges may be prepared, so that no place waits for the disk; none if it is slow or failed of late.
     pub fn ahead(&self) -> usize {
         let is_well = self.is_closed() && self.window == self.limit && !self.memory.contains(&true);
         if is_well && self.is_quick { self.limit } else { 0 }
     }
 
-    /// Whether it is taken to take marks.
+    /// Whether it is expected to accept marks.
     pub fn is_closed(&self) -> bool {
         self.breaker == Breaker::Closed
     }
@@ -175,7 +174,7 @@ impl Endpoint {
         self.is_quick = time <= QUICK;
     }
 
-    /// How long it is to be left alone, where that is all that is in the way.
+    /// How long it is to be left alone, if that is the only obstacle.
     pub fn rest(&self, now: Instant) -> Option<Duration> {
         match self.breaker {
             Breaker::Open(open) if self.under_way == 0 && now < open.probe_at => Some(open.probe_at - now),
@@ -183,7 +182,7 @@ impl Endpoint {
         }
     }
 
-    /// Whether it takes no mark until somebody changes something.
+    /// Whether it refuses every mark until somebody changes something.
     pub fn is_parked(&self) -> bool {
         matches!(self.breaker, Breaker::Open(open) if open.is_parked)
     }
@@ -217,13 +216,13 @@ impl Endpoint {
         match self.breaker {
             Breaker::Closed if self.is_enough(sign) => Some(self.open(sign, 1, (now, wish, random))),
             Breaker::Closed => None,
-            // It began before the breaker opened, and says nothing new: but that others are taken, where one was refused.
+            // It began before the breaker opened, so it shows nothing new; except a success while the endpoint is parked.
             Breaker::Open(open) if !(open.is_half || (open.is_parked && sign.is_well())) => None,
             Breaker::Open(_) if sign.is_well() => {
                 self.close();
                 Some(Change::Recovered)
             }
-            // The other host's mark was refused too: it is the endpoint, and the probe has its time.
+            // The other host's mark was refused too: the endpoint refuses all, and the probe stays where it was.
             Breaker::Open(open) if sign == Sign::Refuses && open.is_parked && now < open.probe_at => {
                 self.breaker = Breaker::Open(Open { is_half: false, ..open });
                 None
@@ -238,14 +237,14 @@ impl Endpoint {
 
     /// What is remembered of the last exchanges.
     fn note(&mut self, host: &HostName, sign: Sign) {
-        let in_vain = matches!(sign, Sign::Busy | Sign::Throttles);
+        let has_failed = matches!(sign, Sign::Busy | Sign::Throttles);
         if self.memory.len() == MEMORY {
             self.memory.pop_front();
         }
-        self.memory.push_back(in_vain);
+        self.memory.push_back(has_failed);
         match sign {
             Sign::Takes | Sign::Rejects => {
-                // What is about this host stays so until one of its marks is taken.
+                // A host stays singled out until one of its marks is accepted.
                 let is_its_own = sign == Sign::Rejects && self.singled_out.contains(host);
                 self.singled_out.append(&mut self.refused);
                 if !is_its_own {
@@ -254,12 +253,12 @@ impl Endpoint {
                 self.grow();
             }
             Sign::Refuses => drop(self.refused.insert(host.clone())),
-            _ if in_vain => (self.window, self.taken) = ((self.window / 2).max(self.fewest()), 0),
+            _ if has_failed => (self.window, self.taken) = ((self.window / 2).max(self.fewest()), 0),
             _ => {}
         }
     }
 
-    /// One more at once for every round that was taken.
+    /// Widens the window by one for every window of successes.
     fn grow(&mut self) {
         self.taken += 1;
         if self.taken >= self.window {
@@ -273,9 +272,9 @@ impl Endpoint {
 
     /// Whether a closed breaker opens.
     fn is_enough(&self, sign: Sign) -> bool {
-        let in_a_row = self.memory.iter().rev().take_while(|vain| **vain).count();
+        let in_a_row = self.memory.iter().rev().take_while(|failed| **failed).count();
         let half =
-            self.memory.len() == MEMORY && self.memory.iter().filter(|vain| **vain).count() * 2 >= MEMORY;
+            self.memory.len() == MEMORY && self.memory.iter().filter(|failed| **failed).count() * 2 >= MEMORY;
         match sign {
             Sign::Takes | Sign::Rejects => false,
             Sign::Unreachable | Sign::Throttles | Sign::Refuses => true,
@@ -318,8 +317,8 @@ mod tests {
         HostName::parse(name).unwrap()
     }
 
-    /// How many probes were in vain.
-    fn in_vain(endpoint: &Endpoint) -> u32 {
+    /// How many probes in a row failed.
+    fn failures(endpoint: &Endpoint) -> u32 {
         match endpoint.breaker {
             Breaker::Closed => 0,
             Breaker::Open(open) => open.failures,
@@ -393,12 +392,12 @@ mod tests {
                 "they were under way"
             );
         }
-        assert_eq!(in_vain(&endpoint), 1);
-        for failures in 2..50 {
+        assert_eq!(failures(&endpoint), 1);
+        for count in 2..50 {
             assert_eq!(endpoint.free(now), 0);
             now += endpoint.rest(now).unwrap();
             assert_eq!(once(&mut endpoint, Sign::Unreachable, now), None, "that is no news");
-            assert_eq!(in_vain(&endpoint), failures);
+            assert_eq!(failures(&endpoint), count);
             assert!((schedule::FLOOR..=schedule::CAP).contains(&endpoint.rest(now).unwrap()));
         }
         now += endpoint.rest(now).unwrap();
@@ -515,7 +514,7 @@ mod tests {
         once(&mut endpoint, Sign::Refuses, now);
         let rest = endpoint.rest(now);
         assert_eq!(once_of(&mut endpoint, "compute2", Sign::Refuses, now), None, "that is no news");
-        assert_eq!((endpoint.free(now), endpoint.rest(now), in_vain(&endpoint)), (0, rest, 1));
+        assert_eq!((endpoint.free(now), endpoint.rest(now), failures(&endpoint)), (0, rest, 1));
         let probe = now + rest.unwrap();
         assert_eq!((endpoint.free(probe), endpoint.free_again(probe)), (1, 1));
         assert!(!endpoint.refuses_only(&host("compute1")), "it has taken nobody since");

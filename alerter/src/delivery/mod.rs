@@ -1,5 +1,5 @@
-//! One attempt after the other: the exchange, what it says of the endpoint, and what goes on record. It knows nothing of
-//! HTTP and nothing of the journal.
+//! One attempt after the other: the exchange, what it shows about the endpoint, and what is recorded. It knows neither HTTP nor the
+//! journal.
 
 pub mod answers;
 pub mod endpoint;
@@ -38,7 +38,7 @@ pub struct RouteStates {
 }
 
 impl RouteStates {
-    /// The routes' outboxes by the routes' names; empty until the engine knows what a former daemon left.
+    /// The routes' outboxes by name; empty until the engine knows what a former daemon left.
     pub fn outboxes(&self) -> MutexGuard<'_, HashMap<String, Outbox>> {
         lock(&self.outboxes)
     }
@@ -75,7 +75,7 @@ pub async fn serve(
         if answers.send(attempt(&sending, &route, &due).await).is_err() {
             return;
         }
-        // The next one of a route that has changed since is sent by whoever has its outbox now.
+        // If the route has changed, its new outbox sends the next one.
         let outboxes = is_current(&sending, &route).then(|| sending.routes.outboxes());
         next = outboxes.and_then(|mut outboxes| outboxes.get_mut(route.name.as_str())?.next(Moment::now()));
     }
@@ -96,8 +96,8 @@ async fn attempt(sending: &Sending, route: &Route, due: &DueDelivery) -> Answer 
         .await;
     let is_current = is_current(sending, route);
     let outcome = if is_current { of_this_host(sending, due, outcome) } else { outcome };
-    // Before the record: whoever sees that has to find the endpoint as it is. What one says that is asked no more says
-    // nothing of the one that is.
+    // Before the record, so that the endpoint's state is never older than the record. The answer of an endpoint that is not
+    // configured any more shows nothing about the new one.
     if is_current {
         note(sending, due, &outcome, begun.elapsed());
     }
@@ -110,7 +110,7 @@ async fn attempt(sending: &Sending, route: &Route, due: &DueDelivery) -> Answer 
     Answer { ended, outcome: outcome.as_str() }
 }
 
-/// What an endpoint refuses of one host while it takes the others' marks is a rejection, whatever status it gives it.
+/// A refusal of one host is a rejection if the endpoint accepts the marks of others.
 pub fn of_this_host(sending: &Sending, due: &DueDelivery, outcome: Outcome) -> Outcome {
     let is_alone = || {
         let outboxes = sending.routes.outboxes();
@@ -118,14 +118,14 @@ pub fn of_this_host(sending: &Sending, due: &DueDelivery, outcome: Outcome) -> O
     };
     match outcome {
         Outcome::Refused(failure) if is_alone() => {
-            let detail = format!("it refuses this host and takes others: {}", failure.detail);
+            let detail = format!("it refuses this host but accepts others: {}", failure.detail);
             Outcome::Rejected(Failure::new(failure.kind, &detail))
         }
         outcome => outcome,
     }
 }
 
-/// What did not take a mark may be over with the configuration that it was sent by: the new one tries it at once.
+/// A failure under the old configuration may not happen under the new one, so it is tried again at once.
 fn outdated(verdict: Verdict) -> Verdict {
     match verdict {
         Verdict::Unreached { kind, detail, .. } => {
@@ -146,10 +146,10 @@ fn wish(outcome: &Outcome) -> Option<Duration> {
     }
 }
 
-/// What an exchange says of its endpoint.
+/// What an exchange shows about its endpoint.
 pub fn sign_of(outcome: &Outcome) -> Sign {
     match outcome {
-        // It works, whatever it has against this mark.
+        // It works, even if it does not accept this mark.
         Outcome::Acknowledged { .. } | Outcome::Accepted { .. } => Sign::Takes,
         Outcome::Held(_) | Outcome::Wait(_) => Sign::Takes,
         Outcome::Rejected(_) => Sign::Rejects,
@@ -170,7 +170,7 @@ fn note(sending: &Sending, due: &DueDelivery, outcome: &Outcome, took: Duration)
     }
 }
 
-/// Turns a driver's outcome into what is written down, and says what is news.
+/// Turns a driver's outcome into the verdict for the journal, and logs what is new.
 fn judge(sending: &Sending, due: &DueDelivery, outcome: &Outcome, at: Timestamp) -> Verdict {
     let (state, ambiguous, failure) = match outcome {
         Outcome::Acknowledged { reference } => return accepted(sending, due, reference.clone()),
@@ -196,8 +196,8 @@ fn judge(sending: &Sending, due: &DueDelivery, outcome: &Outcome, at: Timestamp)
     }
 }
 
-/// How long this mark stays back on this route. An endpoint that is down or refuses is left alone as a whole: that is no
-/// mark's fault. One that answered badly may have something against this one, and the next probe is another.
+/// How long this mark waits on this route. An endpoint that is down or refuses is left alone as a whole. If it answered badly, the
+/// mark may be the reason: it waits by itself, and the next probe is another mark.
 fn wait(delivery: &Delivery, outcome: &Outcome, random: f64) -> Duration {
     match outcome {
         Outcome::Acknowledged { .. } | Outcome::Unreachable(_) | Outcome::Refused(_) | Outcome::Held(_) => {
@@ -227,66 +227,66 @@ fn accepted(sending: &Sending, due: &DueDelivery, reference: Option<String>) -> 
     Verdict::Acknowledged { reference, detail, then: then(sending, due) }
 }
 
-/// The receiver has the message and says later whether it has the mark. Where it says nothing it is notified again.
+/// The receiver has the message and confirms the mark later. Without a confirmation it is notified again.
 fn confirmed_later(sending: &Sending, due: &DueDelivery, within: Duration) -> Verdict {
     let (mark, route) = (&due.mark, &due.delivery.route);
     if sending.routes.troubles().accepted(route) {
         info!(%route, "route {route} accepts again");
     }
     let (attempts, seconds) = (due.delivery.attempts, within.as_secs());
-    info!(mark = %mark.id, host = %mark.node, %route, attempts, "{} is accepted by route {route}, which is to confirm it within {seconds} s", mark.node);
+    info!(mark = %mark.id, host = %mark.node, %route, attempts, "{} is accepted by route {route}, which has to confirm it within {seconds} s", mark.node);
     Verdict::Again {
         state: State::Pending,
         ambiguous: false,
         kind: ACCEPTED.to_owned(),
-        detail: format!("{route} accepted it at attempt {attempts} and is to confirm it within {seconds} s"),
+        detail: format!("{route} accepted it at attempt {attempts} and has to confirm it within {seconds} s"),
         next_due: Timestamp::now() + within,
     }
 }
 
-/// What was notified is asked after, where the route does so.
+/// The confirmation that follows an acknowledgement, if the route has that step.
 fn then(sending: &Sending, due: &DueDelivery) -> Vec<NewDelivery> {
     let route = sending.base.route(&due.delivery.route).filter(|route| route.goes_on_to(Step::Confirm));
     route.map(|route| confirmation(&route, &due.delivery)).into_iter().collect()
 }
 
 /// The delivery that asks what became of another one.
-pub fn confirmation(route: &Route, told: &Delivery) -> NewDelivery {
+pub fn confirmation(route: &Route, acknowledged: &Delivery) -> NewDelivery {
     let route = route.name.of_step(Step::Confirm).as_str().to_owned();
-    NewDelivery { route, body: told.body.clone(), required: false, link: None }
+    NewDelivery { route, body: acknowledged.body.clone(), required: false, link: None }
 }
 
-/// Says what a route's terms keep back.
+/// Logs a delivery that a route's terms hold or end.
 pub fn report_kept(due: &DueDelivery) {
     let (mark, route) = (&due.mark, &due.delivery.route);
     let last = due.delivery.last.as_ref();
     let (kind, detail) = last.map_or(("kept", ""), |last| (last.kind.as_str(), last.detail.as_str()));
     match due.delivery.state {
         State::Held if due.delivery.is_return() => {
-            error!(mark = %mark.id, host = %mark.node, %route, kind, "it is held on route {route} that {} is back: {detail}; then run `nova-host-alerter unmark {} --reason TEXT`", mark.node, mark.id);
+            error!(mark = %mark.id, host = %mark.node, %route, kind, "the return of {} is held on route {route}: {detail}; then run `nova-host-alerter unmark {} --reason TEXT`", mark.node, mark.id);
         }
         State::Held => {
-            error!(mark = %mark.id, host = %mark.node, %route, kind, "{} is held on route {route}: {detail}; if it is to be told all the same, run `nova-host-alerter release {} --reason TEXT`, else `nova-host-alerter unmark {} --reason TEXT`", mark.node, mark.id, mark.id);
+            error!(mark = %mark.id, host = %mark.node, %route, kind, "{} is held on route {route}: {detail}; to send it all the same, run `nova-host-alerter release {} --reason TEXT`; to end it, run `nova-host-alerter unmark {} --reason TEXT`", mark.node, mark.id, mark.id);
         }
         _ => {
-            warn!(mark = %mark.id, host = %mark.node, %route, kind, "{} is not told to route {route}: {detail}", mark.node);
+            warn!(mark = %mark.id, host = %mark.node, %route, kind, "the mark of {} is not sent to route {route}: {detail}", mark.node);
         }
     }
 }
 
-/// The route is well: a notice tells of this mark.
+/// The route works: only this mark gets a notice.
 fn report_hold(sending: &Sending, due: &DueDelivery, failure: &Failure) {
     let (mark, route) = (&due.mark, &due.delivery.route);
     sending.routes.troubles().accepted(route);
-    error!(mark = %mark.id, host = %mark.node, %route, kind = failure.kind, "{} is held on route {route} and not told again by itself: {}", mark.node, failure.detail);
+    error!(mark = %mark.id, host = %mark.node, %route, kind = failure.kind, "the mark of {} is held on route {route} and is not retried by itself: {}", mark.node, failure.detail);
 }
 
-/// The route is well, since it answers: it is this host's mark that it does not take.
+/// The route works, since it answers: it only rejects this host's mark.
 fn report_rejection(sending: &Sending, due: &DueDelivery, failure: &Failure) {
     let (mark, route) = (&due.mark, &due.delivery.route);
     let news = sending.routes.troubles().rejected(route, &mark.node);
     if news || due.delivery.last.as_ref().is_none_or(|last| last.kind != failure.kind) {
-        warn!(mark = %mark.id, host = %mark.node, %route, kind = failure.kind, "the mark of {} is rejected by route {route} and is tried again slowly, other hosts go on: {}; when it is mended, run `nova-host-alerter retry {}`", mark.node, failure.detail, mark.node);
+        warn!(mark = %mark.id, host = %mark.node, %route, kind = failure.kind, "the mark of {} is rejected by route {route} and is retried slowly, other hosts go on: {}; when the cause is fixed, run `nova-host-alerter retry {}`", mark.node, failure.detail, mark.node);
     }
 }
 
@@ -294,6 +294,6 @@ fn report_failure(sending: &Sending, due: &DueDelivery, failure: &Failure, at: T
     let (mark, route) = (&due.mark, &due.delivery.route);
     let news = sending.routes.troubles().failed(route, failure.kind, &failure.detail, at);
     if news {
-        warn!(mark = %mark.id, host = %mark.node, %route, kind = failure.kind, "{} is not accepted by route {route} and is tried again: {}", mark.node, failure.detail);
+        warn!(mark = %mark.id, host = %mark.node, %route, kind = failure.kind, "the mark of {} is not accepted by route {route} and is retried: {}", mark.node, failure.detail);
     }
 }

@@ -1,8 +1,7 @@
-//! A route's outbox: its endpoint, and the deliveries of which the journal already says that an attempt begins. Pure: the
-//! times are arguments.
+//! A route's outbox: its endpoint, and the deliveries whose attempts have begun in the journal. Pure: the times are arguments.
 //!
-//! An endpoint that is well has the next exchanges at hand: none of its places waits for the disk. What has stood here for
-//! long is not sent, since what allowed it may be over: it is taken back.
+//! For an endpoint that works well the next exchanges are ready, so that none waits for the disk. A delivery that has stood here too
+//! long is taken back and not sent: it may not be allowed any more.
 
 use std::collections::{BTreeSet, VecDeque};
 use std::time::{Duration, Instant};
@@ -42,12 +41,12 @@ pub struct Outbox {
     out: BTreeSet<MarkId>,
     /// The journal may have more that is due.
     more: bool,
-    /// The marks that an operator wants to go first.
+    /// The marks that an operator wants to be sent first.
     wanted: VecDeque<MarkId>,
 }
 
 impl Outbox {
-    /// An empty one.
+    /// An empty outbox.
     pub fn new(endpoint: Endpoint) -> Self {
         Self { endpoint, begun: VecDeque::new(), out: BTreeSet::new(), more: false, wanted: VecDeque::new() }
     }
@@ -62,8 +61,8 @@ impl Outbox {
         self.wanted.push_back(mark);
     }
 
-    /// What the journal is asked for: as many as there is capacity for. What the endpoint has answered before is never at hand,
-    /// and leaves a place for what it has not.
+    /// What the journal is asked for: as many as there is capacity for. Retries are never prepared ahead, and leave a place for marks
+    /// that the endpoint has not answered yet.
     pub fn ask(&mut self, route: &Route, now: Instant) -> Capacity {
         let places = self.free(now);
         let again = self.endpoint.free_again(now).saturating_sub(self.begun.len());
@@ -80,14 +79,14 @@ impl Outbox {
         }
     }
 
-    /// Takes up what has begun in the journal, of `free` places that were there. It may be sent for at most `left`.
+    /// Takes up what has begun in the journal, of `free` places. It may be sent for at most `left`.
     pub fn take_up(&mut self, begun: Vec<DueDelivery>, free: usize, left: Duration, at: Moment) {
         self.more = begun.len() >= free;
         let for_as_long = FRESH.min(left);
         self.begun.extend(begun.into_iter().map(|due| Begun { due, at, for_as_long }));
     }
 
-    /// The next one, if an exchange may begin now: it has begun then.
+    /// The next delivery, if an exchange may begin now; it counts as begun.
     pub fn next(&mut self, now: Moment) -> Option<DueDelivery> {
         let may = self.endpoint.free(now.instant) > 0 && self.begun.front()?.is_fresh(now);
         let begun = may.then(|| self.begun.pop_front())??;
@@ -96,13 +95,13 @@ impl Outbox {
         Some(begun.due)
     }
 
-    /// An exchange that [`Outbox::next`] let begin is over; what it says of the endpoint is for the endpoint.
+    /// An exchange that [`Outbox::next`] began is over; what it shows about the endpoint is noted there.
     pub fn ended(&mut self, mark: MarkId) {
         self.out.remove(&mark);
     }
 
-    /// The marks that are being notified here, or will be at once. The receiver may have confirmed one, or refused it, so that the
-    /// journal's attempt is over before its exchange is.
+    /// The marks that are being sent here, or will be at once. A receiver may confirm or refuse one by a callback, so that the journal's
+    /// attempt ends before the exchange does.
     pub fn under_way(&self) -> impl Iterator<Item = MarkId> {
         self.out.iter().copied().chain(self.begun.iter().map(|begun| begun.due.mark.id))
     }
@@ -112,7 +111,7 @@ impl Outbox {
         self.more && self.free(now) > self.begun.len()
     }
 
-    /// Removes what must not be sent any more: what has stood here too long, and all of it where the endpoint is not well.
+    /// Removes what must not be sent any more: what has stood here too long, or everything if the endpoint is in trouble.
     pub fn remove_stale(&mut self, now: Moment) -> Vec<DueDelivery> {
         if !self.endpoint.is_closed() {
             return self.remove_all();

@@ -4,9 +4,9 @@ use std::time::Duration;
 
 /// No endpoint is asked more often than this for one mark.
 pub const FLOOR: Duration = Duration::from_secs(1);
-/// A recovered endpoint is noticed within this time: a longer wait would be an outage of the host's machines.
+/// A recovered endpoint is noticed within this time: a longer wait would prolong the outage of the host's instances.
 pub const CAP: Duration = Duration::from_secs(30);
-/// What a controller works on is asked after so often, where its driver says nothing else.
+/// How often a recovery controller is asked about its work, if its driver gives no other time.
 pub const POLL: Duration = Duration::from_secs(10);
 /// The longest `Retry-After` that is honoured.
 pub const LONGEST_ASKED: Duration = Duration::from_secs(900);
@@ -25,8 +25,8 @@ pub fn parked(failures: u32) -> Duration {
     PARKED.saturating_mul(2u32.saturating_pow(failures.saturating_sub(1))).min(PARKED_CAP)
 }
 
-/// The wait of a mark that its endpoint rejected, where it waited for `before` the last time: up to a quarter less than
-/// twice that, so that many of them do not come at once.
+/// The wait of a mark that its endpoint rejected, after a last wait of `before`: up to a quarter less than twice that, so that many
+/// of them do not come at once.
 ///
 /// `random` lies in `0.0..1.0`.
 pub fn slow(before: Duration, random: f64) -> Duration {

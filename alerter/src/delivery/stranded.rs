@@ -1,5 +1,4 @@
-//! Marks that wait for a route which is not configured any more: nobody sends them there, nobody drops them, and somebody has
-//! to decide.
+//! Marks that wait for a route that is not configured any more: they are neither sent nor dropped, and an operator has to decide.
 
 use std::collections::BTreeMap;
 
@@ -9,7 +8,7 @@ use tracing::warn;
 use super::RouteStates;
 use crate::base::Base;
 
-/// Counts them anew, and says of each route once that it is missing.
+/// Counts them again, and logs each missing route once.
 ///
 /// # Errors
 /// As any read.
@@ -18,7 +17,7 @@ pub fn check(journal: &Journal, base: &Base, routes: &RouteStates) -> Result<(),
     let mut known = routes.stranded();
     for (route, marks) in found.iter().filter(|(route, _)| !known.contains_key(*route)) {
         warn!(
-            "{}: configure it again, or run `nova-host-alerter dismiss --route {route} --reason TEXT`",
+            "{}: configure the route again, or run `nova-host-alerter dismiss --route {route} --reason TEXT`",
             sentence(route, *marks)
         );
     }
@@ -26,7 +25,7 @@ pub fn check(journal: &Journal, base: &Base, routes: &RouteStates) -> Result<(),
     Ok(())
 }
 
-/// What is the matter.
+/// The problem in one sentence.
 pub fn sentence(route: &str, marks: usize) -> String {
     format!("route {route} is not configured any more, and {marks} mark(s) wait for it")
 }

@@ -1,4 +1,4 @@
-//! Which routes have not accepted anything since when, and whom they have rejected since. Pure state; the daemon keeps one.
+//! Which routes accept nothing, since when, and which hosts they have rejected since. Pure state; the daemon keeps one.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -23,12 +23,12 @@ pub struct Trouble {
 #[derive(Clone, Debug, Default)]
 pub struct Troubles {
     failing: BTreeMap<String, Trouble>,
-    /// Whose marks each route has rejected since it accepted one, or since the daemon started.
+    /// The hosts whose marks each route has rejected since it accepted one, or since the daemon started.
     rejected: BTreeMap<String, BTreeSet<HostName>>,
 }
 
 impl Troubles {
-    /// What a former daemon left: a restart must not make an old trouble look young.
+    /// What a former daemon left: a restart must not make an old trouble young.
     pub fn from_former(tried: impl IntoIterator<Item = Tried>) -> Self {
         let trouble = |Tried { route, since, last, .. }| {
             let Attempt { kind, detail, .. } = last;
@@ -53,8 +53,8 @@ impl Troubles {
         self.failing.remove(route).is_some()
     }
 
-    /// A route rejected the mark of a host: it answers, so that nothing is wrong with the way there. Says whether it is the
-    /// host's first since the route accepted a mark.
+    /// A route rejected the mark of a host: it answers, so it can be reached. Says whether it is the host's first rejection since the
+    /// route accepted a mark.
     pub fn rejected(&mut self, route: &str, host: &HostName) -> bool {
         self.failing.remove(route);
         self.rejected.entry(route.to_owned()).or_default().insert(host.clone())
@@ -65,7 +65,7 @@ impl Troubles {
         self.rejected.get(route).is_some_and(|hosts| hosts.len() > 1)
     }
 
-    /// Forgets routes with nothing left to deliver: there is nothing that they refuse.
+    /// Forgets routes with nothing left to deliver.
     pub fn keep_only(&mut self, waiting: impl Fn(&str) -> bool) {
         self.failing.retain(|route, _| waiting(route));
         self.rejected.retain(|route, _| waiting(route));

@@ -26,10 +26,10 @@ use crate::serving::follow_and_run;
 
 /// The path, and no other.
 const PATH: &str = "/health";
-/// What the answer is, whatever its format.
+/// The answer's media type in both formats.
 const MEDIA_TYPE: HeaderValue = HeaderValue::from_static("application/health+json");
 
-/// Beneath which each controller's service has its id.
+/// The namespace of the ids of the controllers' services.
 const SERVICES: Uuid = Uuid::from_u128(0x5c1d_8a5e_3f0b_4c7e_9a63_1f2d_7b9e_44a0);
 const DESCRIPTION: &str = "nova-host-alerter";
 
@@ -80,7 +80,7 @@ fn names(list: &HeaderValue, tag: &str) -> bool {
     list.trim() == "*" || list.split(',').any(|known| strong(known) == strong(tag))
 }
 
-/// A failure is not kept by anybody, unless nothing is to be said of it at all.
+/// A failure is never cached, unless no header is configured.
 fn cache_control(cache: CacheControl, fails: bool) -> Option<Cow<'static, str>> {
     match cache {
         CacheControl::Silent => None,
@@ -118,7 +118,7 @@ struct One<'a> {
     output: Option<&'a str>,
 }
 
-/// The body: what is known of the checks, and of this controller its name alone.
+/// The body: the checks, and this controller's name alone.
 pub fn body(report: &Report, controller: &str, format: HealthFormat) -> String {
     let text = match format {
         HealthFormat::Nova => serde_json::to_string(&nova(report, controller)),
@@ -132,8 +132,7 @@ fn nova<'a>(report: &'a Report, controller: &'a str) -> Root<'a, Notes<'a>, One<
     root(report, controller, None, Notes { host: controller, hostname: controller }, checks)
 }
 
-/// The draft's notes are a list, and so is what it says of each check: there may be several nodes. It wants more said of a
-/// warning than its status.
+/// In the draft the notes are a list, and so is each check, for several nodes. It wants an output with a warning too.
 fn ietf<'a>(report: &'a Report, controller: &'a str) -> Root<'a, [String; 1], [One<'a>; 1]> {
     let one = |(check, shown): (&Check, &'a Shown)| (check.name(), [one(shown, Some(check.component()))]);
     let checks = report.checks.iter().map(one).collect();

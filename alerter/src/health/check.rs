@@ -14,15 +14,15 @@ pub enum Check {
     Store,
     /// The register of this word can be read and written.
     Register(&'static str),
-    /// The loop goes round that takes marks to the routes.
+    /// The loop that sends marks keeps running.
     Drain,
-    /// Nothing waits that somebody has to look at.
+    /// Nothing waits for an operator.
     Queue,
-    /// A route takes what it is told.
+    /// A route accepts its marks.
     Driver(String),
     /// No group has more hosts down than its limit allows.
     Storm,
-    /// What the configuration asks for is in force.
+    /// The whole configuration is in force.
     Config,
 }
 
@@ -45,8 +45,7 @@ impl Check {
         }
     }
 
-    /// Whether it can fail: only what keeps this process from its own work. Whoever starts it anew for the fault of an endpoint
-    /// heals nothing.
+    /// Whether it can fail: only faults that keep this process from its own work. A restart would not fix the fault of an endpoint.
     pub fn may_fail(&self) -> bool {
         matches!(self, Self::Store | Self::Register(_) | Self::Drain)
     }

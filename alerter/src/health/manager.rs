@@ -1,4 +1,4 @@
-//! Keeps what was said of the checks, counts how often the state has changed, and sums up for whoever asks.
+//! Keeps the results of the checks, counts how often the state has changed, and sums up for each request.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt;
@@ -12,19 +12,19 @@ use super::summary::{Item, Report, Status, sum_up};
 use crate::lock::lock;
 use crate::moment::Moment;
 
-/// The loop that has not come round for so long is stalled: three times as long as it ever waits.
+/// A loop without a pass for so long is stalled: three times as long as it ever waits.
 const STALLED: Duration = Duration::from_secs(90);
-/// A piece of work on the journal that takes so long is slow,
+/// Work on the journal that takes so long is slow,
 const SLOW: Duration = Duration::from_secs(10);
-/// and here it hangs.
+/// and work that takes so long hangs.
 const STUCK: Duration = Duration::from_secs(30);
 /// No output is longer, in characters.
 const LONGEST: usize = 1024;
 
-/// What an error says of a check.
+/// What an error means for a check.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Fault {
-    /// Nothing: it is another matter.
+    /// Nothing: it does not concern the check.
     Unrelated,
     /// Something was lost that may come back: the first time is a warning, the next one in a row a failure.
     Lost(String),
@@ -37,16 +37,16 @@ pub fn any<E: fmt::Display>(error: &E) -> Fault {
     Fault::Failed(error.to_string())
 }
 
-/// What is seen of the process when somebody asks.
+/// The state of the process at a request.
 #[derive(Clone, Copy, Debug)]
 pub struct Pulse {
     /// The time.
     pub now: Moment,
-    /// For how long the journal's thread has been at one piece of work; none while it waits for one.
+    /// How long the journal's thread has been busy with one piece of work; none while it waits for one.
     pub store_busy: Option<Duration>,
 }
 
-/// The manager. All of it is in memory and begins anew with the daemon, and at a reload.
+/// The manager. All of it is in memory, and begins empty at a start and at a reload.
 #[derive(Debug)]
 pub struct Health(Mutex<Kept>);
 
@@ -59,9 +59,9 @@ struct Kept {
     expired: BTreeSet<Check>,
     /// How often the state has changed.
     changes: u64,
-    /// Tells one life from another: each counts from 0.
+    /// Distinguishes the lives of the daemon: each counts from 0.
     life: u32,
-    /// When the loop came round last.
+    /// When the loop last completed a pass.
     passed: Instant,
 }
 
@@ -102,7 +102,7 @@ impl Kept {
         self.lost.insert(check);
     }
 
-    /// What only whoever asks can see: that nobody says anything any more.
+    /// What only a request can show: that no result comes any more.
     fn feel(&mut self, pulse: Pulse) {
         let Pulse { now, store_busy } = pulse;
         let stands = now.instant.saturating_duration_since(self.passed);
@@ -126,11 +126,11 @@ impl Kept {
     }
 }
 
-const STANDS: &str = "the loop that tells marks has not come round for 90 s: look at the journal's disk and at the load of this controller, else restart the alerter";
+const STANDS: &str = "the loop that sends marks has made no progress for 90 s: check the journal's disk and the load of this controller, or restart the alerter";
 const HANGS: &str =
-    "the journal's disk has not answered for 30 s, so nothing is marked or told: look at the disk";
+    "the journal's disk has not answered for 30 s, so nothing is marked or sent: check the disk";
 const IS_SLOW: &str =
-    "the journal's disk has not answered for 10 s: look at the disk, and at the load of this controller";
+    "the journal's disk has not answered for 10 s: check the disk and the load of this controller";
 
 impl Health {
     /// A check passes.
@@ -138,12 +138,12 @@ impl Health {
         self.kept().note(check, Status::Pass, None, Moment::now());
     }
 
-    /// A check works, and somebody should look. Sentences do not count seconds or marks: each other one is a change.
+    /// A check warns. Sentences must not count seconds or marks: each new sentence is a change.
     pub fn warn(&self, check: Check, why: &str) {
         self.kept().note(check, Status::Warn, Some(why), Moment::now());
     }
 
-    /// A check has failed; those of what others do wrong warn at most.
+    /// A check has failed; a check of something outside of this process only warns.
     pub fn fail(&self, check: Check, why: &str) {
         self.kept().note(check, Status::Fail, Some(why), Moment::now());
     }
@@ -153,11 +153,11 @@ impl Health {
         self.kept().note_lost(check, why, Moment::now());
     }
 
-    /// Work that shows how a check is: success passes; `classify` says what an error means. Several pieces of work may show the
-    /// same check.
+    /// Runs work that decides a check: success passes; `classify` says what an error means. Several pieces of work may decide the same
+    /// check.
     ///
     /// # Errors
-    /// That of the work, as it is.
+    /// As the work.
     pub async fn track<T, E>(
         &self,
         check: Check,
@@ -174,7 +174,7 @@ impl Health {
         done
     }
 
-    /// The loop came round.
+    /// The loop has completed a pass.
     pub fn came_round(&self) {
         let mut kept = self.kept();
         let now = Moment::now();
@@ -182,7 +182,7 @@ impl Health {
         kept.note(Check::Drain, Status::Pass, None, now);
     }
 
-    /// Forgets everything: a reload begins anew, as a start does.
+    /// Forgets everything: a reload begins empty, as a start does.
     pub fn reset(&self) {
         *self.kept() = Kept::new();
     }
@@ -192,8 +192,7 @@ impl Health {
         self.report_with_tag(pulse, ttl).0
     }
 
-    /// The same, with what is another one after each change of the state: how many there were, and in which life. It is weak:
-    /// times are not counted.
+    /// The same with an entity tag that changes with the state: the number of changes and the life. It is weak: times do not count.
     pub fn report_with_tag(&self, pulse: Pulse, ttl: Option<Duration>) -> (Report, String) {
         let mut kept = self.kept();
         kept.feel(pulse);
@@ -207,7 +206,7 @@ impl Health {
     }
 }
 
-/// On one line, and no longer than somebody reads.
+/// On one line, and short.
 fn plain(text: &str) -> String {
     blanked(text).take(LONGEST).collect()
 }

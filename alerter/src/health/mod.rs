@@ -1,6 +1,5 @@
-//! Whether this process is well, by Nova's specification of per-process health checks: what the work itself has met is kept in
-//! memory, summed up when somebody asks, and answered at `/health`. Nothing is probed for an answer, and nothing here makes,
-//! sends, holds or settles a mark.
+//! Whether this process works, by Nova's specification of per-process health checks. The work itself sets the checks in memory;
+//! `/health` sums them up. Nothing is probed for an answer, and nothing here makes, sends, holds or settles a mark.
 
 mod answer;
 mod check;

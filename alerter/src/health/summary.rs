@@ -1,4 +1,4 @@
-//! What follows from all that is known of the checks. Pure: the time is given.
+//! Sums up the checks. Pure: the time is an argument.
 
 use std::collections::BTreeMap;
 use std::time::{Duration, Instant};
@@ -11,7 +11,7 @@ use crate::moment::Moment;
 pub enum Status {
     /// All is well.
     Pass,
-    /// It works, and somebody should look.
+    /// It works, but somebody should check it.
     Warn,
     /// It does not work.
     Fail,
@@ -28,10 +28,10 @@ impl Status {
     }
 }
 
-/// What was said last of a check.
+/// The last result of a check.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Item {
-    /// How it was.
+    /// Its status.
     pub status: Status,
     /// Why, in a sentence; none where it passed.
     pub output: Option<String>,
@@ -40,18 +40,18 @@ pub struct Item {
 }
 
 impl Item {
-    /// Whether nothing was said of it for longer than `ttl`; never, without one.
+    /// Whether the result is older than `ttl`; never, without one.
     pub(super) fn is_expired(&self, now: Instant, ttl: Option<Duration>) -> bool {
         ttl.is_some_and(|ttl| now.saturating_duration_since(self.at.instant) > ttl)
     }
 }
 
-/// What is answered of a check.
+/// A check in the answer.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Shown {
-    /// How it is.
+    /// Its status.
     pub status: Status,
-    /// When that was said.
+    /// When that was found.
     pub at: Moment,
     /// Why; there is always one where it does not pass.
     pub output: Option<String>,
@@ -60,13 +60,13 @@ pub struct Shown {
 /// The whole answer.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Report {
-    /// The worst of all checks; `pass` where nothing was said yet.
+    /// The worst of all checks; `pass` if there is no result yet.
     pub status: Status,
     /// Each of them.
     pub checks: BTreeMap<Check, Shown>,
 }
 
-const EXPIRED: &str = "nothing was heard of this for longer than ttl, so nothing is known of it: look whether the alerter still works, with `nova-host-alerter status`";
+const EXPIRED: &str = "this check has had no result for longer than ttl: see with `nova-host-alerter status` whether the alerter still works";
 
 /// Sums up: nothing known passes; what has expired is unknown, which is a warning, and a failure where all of it has.
 pub fn sum_up(items: &BTreeMap<Check, Item>, now: Instant, ttl: Option<Duration>) -> Report {
@@ -85,6 +85,6 @@ pub fn sum_up(items: &BTreeMap<Check, Item>, now: Instant, ttl: Option<Duration>
 fn expired(item: &Item) -> String {
     match &item.output {
         None => EXPIRED.to_owned(),
-        Some(last) => format!("{EXPIRED}; the last word was {}: {last}", item.status.as_str()),
+        Some(last) => format!("{EXPIRED}; the last result was {}: {last}", item.status.as_str()),
     }
 }

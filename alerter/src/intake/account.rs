@@ -1,4 +1,4 @@
-//! Whether everything adds up: each fencing and each sighting has one end (design, section 6, accounting).
+//! Whether every fencing and every sighting is accounted for: each has one end (design, section 6, accounting).
 
 use std::sync::Mutex;
 use std::time::{Duration, Instant};
@@ -13,34 +13,34 @@ use crate::base::Base;
 use crate::lock::lock;
 use crate::moment::Moment;
 
-/// What is accounted for: the intake's ledger, and of the journal what does not add up by itself.
+/// The account: the intake's ledger, and the journal's records without an end.
 #[derive(Debug, Default)]
 pub struct Account {
     pub(super) ledger: Ledger,
     journal: Vec<Record>,
-    /// The journal when it was looked at.
+    /// The journal's version when it was checked.
     version: Option<(i64, i64)>,
 }
 
-/// It, for whoever reads or writes it.
+/// The account with its lock.
 pub type Accounts = Mutex<Account>;
 
-/// A fencing, or what Pacemaker said of one, that has no end that can be shown.
+/// A fencing, or a sighting of one, that is not accounted for.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Unaccounted {
-    /// What tells it apart: a fencing's key in the register, or witness, host and operation or time.
+    /// Its key: a fencing's key in the register, or witness, host and operation or time.
     pub record: String,
     /// The host's node name; absent where the row is damaged.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub host: Option<String>,
-    /// When it says that the host was fenced, in milliseconds since the epoch.
+    /// When the host was fenced by this record, in milliseconds since the epoch.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub at: Option<i64>,
-    /// What does not add up.
+    /// What is wrong with it.
     pub kind: Gap,
 }
 
-/// Looks at the fencings and sightings in the journal.
+/// Checks the fencings and sightings in the journal.
 ///
 /// # Errors
 /// As any read.
@@ -55,13 +55,13 @@ pub fn check(journal: &Journal, base: &Base, accounts: &Accounts, now: Moment) -
     Ok(())
 }
 
-/// The journal's records that have no end by themselves; some of them the intake has not decided about yet.
+/// The journal's records without an end; the intake may still have to decide about some of them.
 fn without_end(journal: &Journal, since: Timestamp, now: Instant) -> Result<Vec<Record>, JournalError> {
     journal.records(since, |record| end_of(record, now).is_err())
 }
 
-/// What does not add up now, by what is in memory: [`check`] reads the journal. While the alerter may not act every record
-/// waits for that, which is said by itself.
+/// What is not accounted for now, from memory: [`check`] reads the journal. While the alerter may not act, overdue records are left
+/// out: all records wait then, and that is a problem of its own.
 pub fn unaccounted(base: &Base, accounts: &Accounts, now: Instant) -> Vec<Unaccounted> {
     let acts = base.cluster.is_none() || base.seen().view.as_ref().is_some_and(|view| view.permits().is_ok());
     let account = lock(accounts);
@@ -70,18 +70,15 @@ pub fn unaccounted(base: &Base, accounts: &Accounts, now: Instant) -> Vec<Unacco
     all.into_iter().filter(|one| acts || one.kind != Gap::Overdue).collect()
 }
 
-/// That something does not add up, in one sentence.
+/// The same in one sentence.
 pub fn sentence(base: &Base, accounts: &Accounts) -> Option<String> {
     let count = unaccounted(base, accounts, Instant::now()).len();
-    let message = || {
-        format!(
-            "{count} record(s) of fencings have no end that can be shown: look at `nova-host-alerter status`"
-        )
-    };
+    let message =
+        || format!("{count} record(s) of fencings are unaccounted for: see `nova-host-alerter status`");
     (count > 0).then(message)
 }
 
-/// The same of a journal alone, where no daemon runs that could say what waits.
+/// The same of a journal alone: without a running daemon it is not known what waits.
 ///
 /// # Errors
 /// As any read.
@@ -96,7 +93,7 @@ pub fn of_journal(
     Ok(gaps(records.iter(), instant))
 }
 
-/// Both, for those who look at each step: the journal where it has changed.
+/// [`check`] where the journal has changed, then [`unaccounted`].
 ///
 /// # Errors
 /// As any read.

@@ -1,4 +1,4 @@
-//! What is new becomes marks, and marks get their deliveries: one pass over all of it.
+//! One pass over everything new: records become marks, and marks get their deliveries.
 
 use journal::Journal;
 use marks::fencing::Origin;
@@ -16,8 +16,8 @@ use crate::base::Base;
 use crate::cluster::View;
 use crate::moment::Moment;
 
-/// Takes in everything that is new: the journal's fencings, and with a cluster also what its register, its alerts, its
-/// history and its CIB say. Without quorum nothing is.
+/// Takes in everything that is new: the journal's fencings, and with a cluster also its register, alerts, fencing history and CIB.
+/// Without quorum nothing is taken in.
 ///
 /// # Errors
 /// As any write.
@@ -44,7 +44,7 @@ pub fn take_in_at(
     let sifted = register::sift(journal, base, (found, &cib), now.wall)?;
     let entries = sifted.entries.as_ref();
     let mut intake = Intake::new(journal, (base, accounts, &settings), now, Some(&cib));
-    intake.look_first(&cib)?;
+    intake.catch_up_once(&cib)?;
     intake.around.forgotten = outage::forgotten(entries, settings.intake.horizon, now.wall);
     intake.register = Some(entries);
     intake.refused = sifted.refused;
@@ -54,7 +54,7 @@ pub fn take_in_at(
     intake.note_connections(&cib)?;
     intake.read_evidence();
     intake.note_members(&cib)?;
-    // Whether a fencing belongs to an older mark depends on what Pacemaker says of that.
+    // Whether a fencing belongs to an older mark may depend on a sighting.
     if intake.journal.unfolded_fencings()?.count() > 0 {
         intake.take_in_sightings(view, &cib)?;
     }
@@ -70,30 +70,30 @@ pub fn take_in_at(
     Ok(())
 }
 
-/// What a word from outside says of a host, as far as is known here.
+/// What is known here of a host that a client of the API reports.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Spoken {
-    /// It is not notified at all.
+    /// `[hosts] match` does not cover it.
     NotCovered,
     /// The cluster has no such host.
     NoHost,
     /// It is in the outage of this mark, or was a moment ago.
     Known(MarkId),
-    /// The word waits for the cluster already; the mark will have this id.
+    /// An earlier report of it waits for the cluster already; the mark will have this id.
     Noted(MarkId),
     /// Nothing is known of it.
     New,
 }
 
-/// Looks at what a client of the API says of a host, before anything of it is written down: it proves nothing, so that it may
-/// neither fill the journal nor stand between what Pacemaker says.
+/// Checks a report of the API before anything of it is written: it proves nothing, so it must neither fill the journal nor join two
+/// outages that Pacemaker reports.
 ///
 /// # Errors
 /// As any read.
 pub fn spoken_of(journal: &Journal, base: &Base, node: &HostName) -> Done<Spoken> {
     let rules = &base.settings().hosts;
     match coverage::of(node, rules, base.cib().as_deref()) {
-        Coverage::Told => {}
+        Coverage::Covered => {}
         Coverage::Not => return Ok(Spoken::NotCovered),
         Coverage::Unknown => return Ok(Spoken::NoHost),
     }

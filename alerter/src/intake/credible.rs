@@ -11,17 +11,17 @@ use marks::register::{Entry, MarkEntry, Unsealed};
 use marks::time::{CLOCK_SKEW, Timestamp};
 use pacemaker::cib::{Cib, is_same_controller};
 
-/// What must be known beside the entry that is looked at.
+/// What must be known beside the entry that is checked.
 pub(super) struct Around<'a> {
     pub(super) now: Timestamp,
     /// This controller.
     pub(super) controller: &'a str,
     pub(super) cib: Option<&'a Cib>,
-    /// Since when this controller's journal has everything that was done here.
+    /// Since when this controller's journal is complete.
     pub(super) journal_since: Timestamp,
 }
 
-/// What stands behind an entry, beside what it says.
+/// Who vouches for an entry.
 #[derive(Clone, Copy, Default)]
 pub(super) struct Behind {
     /// Root on the controller that it names.
@@ -30,11 +30,11 @@ pub(super) struct Behind {
     pub(super) unsealed: Option<Unsealed>,
 }
 
-/// What is known here of what an entry is about. Where nothing is known, nothing is compared.
+/// What is known here about the subject of an entry. What is not known is not compared.
 #[derive(Default)]
 pub(super) struct Known<'a> {
     pub(super) behind: Behind,
-    /// The journal has what the entry says that this controller did.
+    /// This controller did what the entry says: the journal has it.
     pub(super) is_on_record: bool,
     /// The outage of the mark.
     pub(super) outage: Option<(&'a HostName, &'a Outage)>,
@@ -45,19 +45,19 @@ pub(super) struct Known<'a> {
 /// Why an entry counts for nothing.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) enum Reason {
-    /// It is of a time that has not come yet.
+    /// Its time lies ahead.
     Ahead(Timestamp),
-    /// Whoever is said to have written it is no controller of this cluster.
+    /// It names a writer that is no controller of this cluster.
     Stranger(String),
-    /// This controller is said to have written it, and has not.
+    /// It names this controller as its writer, which has not written it.
     NotOurs,
-    /// The host is said to be back, and the CIB knows better.
+    /// It says that the host is back, and the CIB contradicts that.
     Away,
-    /// It stands under the id or the name of another host.
+    /// It has the id or the name of another host.
     AnotherHost,
-    /// Nobody has sealed it.
+    /// It has no seal.
     Unsealed(Unsealed),
-    /// It says something else than the fencing that it was made of, or than this controller's configuration.
+    /// It differs from the fencing that it was made of, or from this controller's configuration.
     Differs(What),
 }
 
@@ -78,17 +78,17 @@ impl fmt::Display for Reason {
                 write!(f, "it is of {at} (epoch seconds), which is ahead of this controller's clock")
             }
             Self::Stranger(by) => {
-                write!(f, "it is said to be of {by:?}, which is no controller of this cluster")
+                write!(f, "it names {by:?} as its writer, which is no controller of this cluster")
             }
             Self::NotOurs => {
-                f.write_str("it is said to be of this controller, whose journal knows nothing of it")
+                f.write_str("it names this controller as its writer, whose journal does not have it")
             }
             Self::Away => f.write_str("the CIB says that the host has not been back"),
             Self::Unsealed(Unsealed::Forged) => f.write_str(
-                "it has no seal, and whoever is said to have written it has sealed what it wrote since: it is forged",
+                "it has no seal, though the controller that it names has sealed later entries: it is forged",
             ),
             Self::Unsealed(Unsealed::Unknown) => f.write_str(
-                "it has no seal of a key of this cluster: a controller without this key wrote it, or a member of haclient",
+                "it has no seal by a key of this cluster: a controller without this key wrote it, or a member of haclient",
             ),
             Self::AnotherHost => f.write_str("it has the id or the name of another host"),
             Self::Differs(what) => {
@@ -101,7 +101,7 @@ impl fmt::Display for Reason {
                 };
                 write!(
                     f,
-                    "its {what} is not the one of its fencing, or of this controller's configuration: its mark is held"
+                    "its {what} differs from its fencing or from this controller's configuration: its mark is held"
                 )
             }
         }
@@ -117,7 +117,7 @@ impl Reason {
     }
 }
 
-/// Whether an entry may be believed as far as a comparison can tell. It proves nothing by that.
+/// Whether an entry may be believed as far as a comparison shows. That proves nothing.
 pub(super) fn credible(entry: &Entry, around: &Around<'_>, known: &Known<'_>) -> Result<(), Reason> {
     if let Some(ahead) = newest(entry).filter(|at| is_ahead(*at, around.now)) {
         return Err(Reason::Ahead(ahead));
@@ -140,7 +140,7 @@ pub(super) fn credible(entry: &Entry, around: &Around<'_>, known: &Known<'_>) ->
     }
 }
 
-/// Whether it ends, releases or holds something, or says since when. A fencing or a mark proves nothing without a seal.
+/// Whether it ends, releases or holds something, or is a watermark. A fencing or a mark without a seal proves nothing anyway.
 fn wants_seal(entry: &Entry) -> bool {
     !matches!(entry, Entry::Fencing(_) | Entry::Again(_) | Entry::Mark(_))
 }
@@ -171,8 +171,8 @@ fn newest(entry: &Entry) -> Option<Timestamp> {
     }
 }
 
-/// What this controller did stands in its journal. Others have to be controllers of the cluster; where Pacemaker knows this
-/// one under another name than the kernel does, nobody can say who is one.
+/// What this controller did is in its journal. Other writers have to be controllers of the cluster; if Pacemaker and the kernel name
+/// this controller differently, that cannot be checked.
 fn may_end(by: &str, at: Timestamp, around: &Around<'_>, known: &Known<'_>) -> Result<(), Reason> {
     if is_same_controller(by, around.controller) {
         let is_ours = known.is_on_record || at < around.journal_since;
@@ -198,7 +198,7 @@ fn is_away(node: &HostName, outage: &Outage, back: Timestamp, around: &Around<'_
     !was_connected && (is_of_outage || fenced + CLOCK_SKEW < back)
 }
 
-/// Whether a mark of another alerter is the one that would have been made here.
+/// Whether a mark of another alerter is the one that this controller would have made.
 fn compare(entry: &MarkEntry, ours: &MarkRow) -> Result<(), Reason> {
     let mark = &entry.mark;
     let times = (mark.failure_time, mark.generated_time) == (ours.failure_time, ours.generated_time);

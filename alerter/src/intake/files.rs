@@ -1,5 +1,4 @@
-//! The evidence directory, as the alerter uses it: made where it is missing, read as hostile input, emptied of what has
-//! been taken in.
+//! The evidence directory: made where it is missing, read as hostile input, emptied of what was taken in.
 
 use std::fs::DirBuilder;
 use std::os::unix::fs::DirBuilderExt;
@@ -21,7 +20,7 @@ const NAMED: usize = 10;
 /// Why it cannot be used, in a sentence.
 pub fn prepare(directory: &Path) -> Result<(), String> {
     let Some(owner) = User::from_name(OWNER).map_err(|e| e.to_string())? else {
-        return Err(format!("there is no user {OWNER}: Pacemaker is not installed on this controller"));
+        return Err(format!("there is no user {OWNER}: install Pacemaker on this controller"));
     };
     if !directory.exists() {
         let made = DirBuilder::new().mode(0o700).create(directory).map_err(|e| e.to_string());
@@ -33,7 +32,7 @@ pub fn prepare(directory: &Path) -> Result<(), String> {
     opened.and_then(|open| open.remove_drafts(DRAFT_AGE)).map(drop).map_err(|e| e.to_string())
 }
 
-/// What lies there, and the handle to remove it by.
+/// The files there, and the handle to remove them by.
 ///
 /// # Errors
 /// [`EvidenceError`]; `Missing` also where the cluster's user does not exist.
@@ -45,10 +44,10 @@ pub(super) fn read(directory: &Path, known: &mut Known) -> Result<(Directory, Re
     Ok((open, reading))
 }
 
-/// What an operator should know of it: the first broken files by name, the others by their number.
+/// What is wrong with it: the first broken files by name, the others by their number.
 pub(super) fn complaints(reading: &Reading) -> Vec<String> {
     let broken = reading.broken.iter().take(NAMED).map(|broken| {
-        format!("the evidence file {} is not used: {}; look at it and remove it", broken.name, broken.flaw)
+        format!("the evidence file {} is not used: {}; check it, then remove it", broken.name, broken.flaw)
     });
     let others = reading.broken.len().saturating_sub(NAMED);
     // A round number: each new sentence is a line in the log.
@@ -63,10 +62,13 @@ pub(super) fn complaints(reading: &Reading) -> Vec<String> {
     broken.chain(others).chain(more).collect()
 }
 
-/// Removes a file whose content is in the journal now; what cannot be removed is found known the next time.
+/// Removes a file whose content is in the journal now; one that cannot be removed is recognised the next time.
 pub(super) fn remove(directory: &Directory, name: &EventName) {
     if let Err(error) = directory.remove(name) {
-        tracing::warn!(kind = error.kind(), "the evidence {name} is taken in and cannot be removed: {error}");
+        tracing::warn!(
+            kind = error.kind(),
+            "the evidence file {name} was taken in, but cannot be removed: {error}"
+        );
     }
 }
 

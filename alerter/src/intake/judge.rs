@@ -1,4 +1,4 @@
-//! What becomes of a fencing and of a sighting (design, section 6). Pure: no I/O, no clock.
+//! Decides what becomes of a fencing and of a sighting (design, section 6). Pure: no I/O, no clock.
 
 use std::collections::BTreeMap;
 use std::time::Duration;
@@ -18,18 +18,18 @@ use super::coverage::{self, Coverage};
 use super::naming::{Clash, Names, Naming};
 use crate::config::{self, Group, HostRules, IntakeRules};
 
-/// How long before its confirmation by hand a host must have been lost, by the clock of one controller. More than the moment in
-/// which another controller takes a connection over, and than an alert takes.
+/// How long before its confirmation by hand a host must have been lost, by the clock of one controller. It is longer than another
+/// controller needs to take a connection over, and than an alert takes.
 const LOST_BEFORE: Duration = Duration::from_secs(30);
 
-/// What must be known beside the record that is looked at.
+/// What must be known beside the record that is judged.
 pub(super) struct Circumstances<'a> {
     pub(super) now: Timestamp,
-    /// Since when this daemon has been there to tell what happens.
+    /// Since when this daemon has been there to see what happens.
     pub(super) started: Timestamp,
-    /// What Pacemaker remembers from before is not notified.
+    /// What Pacemaker remembers from before is not reported.
     pub(super) watermark: Timestamp,
-    /// What had ended before this has left the register, with all that was said of it there.
+    /// What ended before this has left the register, with all its entries.
     pub(super) forgotten: Timestamp,
     pub(super) controller: &'a str,
     pub(super) hosts: &'a HostRules,
@@ -47,7 +47,7 @@ pub(super) struct Known<'a> {
     pub(super) fencing: &'a Fencing,
     /// It was read from the register, and no journal here vouches for it.
     pub(super) imported: bool,
-    /// Root on the controller that recorded it does, by its seal.
+    /// Root on the controller that recorded it vouches for it, by its seal.
     pub(super) is_vouched: bool,
     pub(super) traces: Traces,
 }
@@ -65,17 +65,17 @@ pub(super) struct Seen<'a> {
 /// What becomes of a record.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) enum Judgement {
-    /// A new outage: this mark; and why it has no name, where that is another node's too.
+    /// A new outage: this mark; and the clash, if its name is another node's too.
     Mark(Box<MarkRow>, Option<Clash>),
     /// A further record of an outage that has a mark, open or settled; and the rule that says so.
     Join(MarkId, Rule),
     /// The rules do not cover the host.
     SetAside,
-    /// The alerter of its time had it, and nothing stands in the register of it any more: it was probably notified then.
+    /// An earlier alerter had it, and the register has no entry of it any more: it was probably reported then.
     Past,
-    /// Its outage may be marked by something better yet, until it has been known for so long.
+    /// A better record may still come, until it has been known for so long.
     Wait(Duration),
-    /// Nothing, by this rule, and nothing is noted in the journal.
+    /// Nothing, by this rule; the journal gets no row.
     Ignore(Rule),
 }
 
@@ -98,7 +98,7 @@ impl Circumstances<'_> {
         }
     }
 
-    /// What decides where nothing better is known.
+    /// The rule of time, for outages where nothing better is known.
     pub(super) fn reach(&self) -> Reach {
         Reach { coalesce: self.rules.coalesce, alone: self.cib.is_none() }
     }
@@ -109,7 +109,7 @@ impl Circumstances<'_> {
         let from_alert = matches!(sighting.witness, Witness::Alert(_));
         let is_forgotten = || self.is_forgotten(sighting.at) || seen.waited > KEPT;
         match coverage::of(&sighting.node, self.hosts, self.cib) {
-            Coverage::Told => {}
+            Coverage::Covered => {}
             Coverage::Not if from_alert => return Judgement::SetAside,
             // A host that the cluster does not know may be configured again before its evidence is too old.
             Coverage::Unknown if from_alert && !is_forgotten() => return Judgement::Wait(KEPT),
@@ -125,7 +125,7 @@ impl Circumstances<'_> {
         }
     }
 
-    /// No mark covers it: nothing of ours saw this fencing; or only one that is `over`.
+    /// No mark covers it, or only one of an outage that is `over`.
     fn judgement_of_uncovered(
         &self,
         seen: &Seen<'_>,
@@ -141,7 +141,7 @@ impl Circumstances<'_> {
         if self.is_forgotten(sighting.at) {
             return if from_alert { Judgement::Past } else { Judgement::Ignore(Rule::Past) };
         }
-        // The history has no id that all controllers share: let a witness that has one come first.
+        // The history has no id that all controllers share: wait for a witness that has one.
         let patience = match sighting.witness {
             Witness::Alert(_) | Witness::NodeFenced => self.rules.evidence_grace,
             Witness::History => self.rules.evidence_grace * 2,
@@ -160,7 +160,7 @@ impl Circumstances<'_> {
         }
     }
 
-    /// Without a cluster there is nobody who could have notified it meanwhile.
+    /// Without a cluster no other alerter could have reported it.
     fn is_forgotten(&self, at: Timestamp) -> bool {
         self.cib.is_some() && at < self.forgotten
     }
@@ -171,8 +171,8 @@ impl Circumstances<'_> {
 
     pub(super) fn mark_of_fencing(&self, fencing: &Fencing, imported: bool, standing: Standing) -> Judgement {
         let row = MarkRow {
-            // Where nobody said so: a controller that is told "shared" and finds otherwise refuses; the opposite
-            // rebuilds the disks from their images.
+            // The default is "shared": a recovery controller that gets "shared" and finds otherwise refuses; the opposite rebuilds the
+            // disks from their images.
             on_shared_storage: self
                 .shared_storage(&fencing.node)
                 .or(fencing.given_shared_storage)
@@ -204,7 +204,7 @@ impl Circumstances<'_> {
         named(row, self.names.of_node(&sighting.node))
     }
 
-    /// What the configuration says: a host's group goes before what holds of all.
+    /// The configured value: that of the host's group, else that of `[hosts]`.
     pub(super) fn shared_storage(&self, node: &HostName) -> Option<bool> {
         let attribute = |node: &HostName, name: &str| self.cib?.node_attribute(node, name).map(str::to_owned);
         let group = config::group_of(self.groups, node, &attribute);
@@ -246,21 +246,20 @@ impl Circumstances<'_> {
         }
     }
 
-    /// Whether an earlier alerter may have notified it already, or it is found long after, and nothing shows that the host is
-    /// still down: then nobody knows what it would do to notify it now. Of what is `registered` an earlier alerter would have
-    /// left a trace.
+    /// Whether an earlier alerter may have reported it, or it is found long after, and nothing shows that the host is still down: to
+    /// report it now could do harm. If it is `registered`, an earlier alerter would have left a trace.
     fn is_late(&self, at: Timestamp, node: &HostName, registered: bool) -> bool {
         let is_late = (at < self.started && !registered) || self.is_old(at);
         is_late && self.cib.is_some_and(|cib| !is_surely_down(cib, node, at))
     }
 
-    /// Whether the proof of a mark that is found so late may still let it go.
+    /// Whether the proof of a mark that is found so late may still release it.
     pub(super) fn may_go_late(&self, node: &HostName, failed: Timestamp) -> bool {
         !self.is_old(failed) || self.cib.is_none_or(|cib| is_surely_down(cib, node, failed))
     }
 
-    /// What a sighting proves. A confirmation by hand proves something only of a host that was seen lost before it, and has been since:
-    /// Pacemaker cuts the connection of a host that it hears was fenced, and may leave it cut for `reconnect_interval`.
+    /// What a sighting proves. A confirmation by hand proves something only if the host was lost before it and has been since: Pacemaker
+    /// cuts the connection of a host that is confirmed as fenced, and may leave it cut for `reconnect_interval`.
     pub(super) fn proof_by(&self, sighting: &Sighting) -> Option<Proof> {
         let before = match sighting.witness {
             Witness::Alert(_) => LOST_BEFORE,
@@ -271,8 +270,8 @@ impl Circumstances<'_> {
     }
 }
 
-/// Whether the host is no member, and the CIB holds that it was fenced then or later; a return erases that, and so does
-/// the stop of all controllers, after which nobody is a member for a while.
+/// Whether the host is no member, and was fenced then or later by the CIB. A return erases that record, and so does the stop of all
+/// controllers, after which no node is a member for a while.
 pub(super) fn is_surely_down(cib: &Cib, node: &HostName, at: Timestamp) -> bool {
     let is_since = |fenced| Timestamp::from_seconds(fenced) + CLOCK_SKEW >= at;
     cib.membership(node) == Some(false) && cib.node_fenced(node).is_some_and(is_since)
@@ -467,7 +466,7 @@ mod tests {
         let mut scene = Scene::gone();
         scene.hosts.on_shared_storage = Some(true);
         let hosts = HostPatterns::parse("compute1").unwrap();
-        for (group, told) in [
+        for (group, expected) in [
             (local("rack", Members::Hosts(hosts)), false),
             (local("east", Members::Attribute { name: "zone".into(), value: "east".into() }), false),
             (local("west", Members::Attribute { name: "zone".into(), value: "west".into() }), true),
@@ -477,7 +476,7 @@ mod tests {
             let of_alert = scene.seen(NOW, &sighting("compute1", NOW - 30, alert()), &[]);
             for judgement in [scene.of(&fencing, false, false), of_alert] {
                 let Judgement::Mark(mark, _) = judgement else { panic!("no mark: {judgement:?}") };
-                assert_eq!(mark.on_shared_storage, told, "{}", scene.groups[0].name);
+                assert_eq!(mark.on_shared_storage, expected, "{}", scene.groups[0].name);
             }
         }
     }
@@ -561,7 +560,7 @@ mod tests {
         assert_eq!((seen(Scene::gone()), seen(Scene::back())), (Some("alert"), Some("outcome-unknown")));
     }
 
-    /// C10: what the register had and has no more is no news to whoever comes after. What it never had is.
+    /// C10: what the register had and has no more is no news to a later alerter. What it never had is.
     #[test]
     fn what_the_alerter_of_its_time_had_is_past() {
         let old = fencing("compute1", NOW - 9501, Origin::Fencer);
@@ -690,7 +689,7 @@ mod tests {
         }
     }
 
-    fn told(asked: i64) -> Outage {
+    fn acknowledged(asked: i64) -> Outage {
         Outage {
             mark: FencingId::generate().into(),
             first: second(asked),
@@ -718,14 +717,17 @@ mod tests {
         };
         for (origin, imported) in [(Origin::Fencer, false), (Origin::Fencer, true), (Origin::Operator, true)]
         {
-            assert_eq!(standing(judgement(told(NOW - 4000), origin, imported)), Some("fenced-again"));
-            assert!(matches!(judgement(told(NOW - 200), origin, imported), Judgement::Join(..)));
+            assert_eq!(standing(judgement(acknowledged(NOW - 4000), origin, imported)), Some("fenced-again"));
+            assert!(matches!(judgement(acknowledged(NOW - 200), origin, imported), Judgement::Join(..)));
         }
         for witness in [alert(), Witness::History, Witness::NodeFenced] {
             let of = |now, outage| scene.seen(now, &sighting("compute1", NOW, witness), &[outage]);
-            assert!(matches!(of(NOW + 9, told(NOW - 4000)), Judgement::Wait(_)), "its record may come");
-            assert_eq!(standing(of(NOW + 20, told(NOW - 4000))), Some("fenced-again"));
-            assert!(matches!(of(NOW, told(NOW - 200)), Judgement::Join(..)));
+            assert!(
+                matches!(of(NOW + 9, acknowledged(NOW - 4000)), Judgement::Wait(_)),
+                "its record may come"
+            );
+            assert_eq!(standing(of(NOW + 20, acknowledged(NOW - 4000))), Some("fenced-again"));
+            assert!(matches!(of(NOW, acknowledged(NOW - 200)), Judgement::Join(..)));
         }
     }
 
@@ -735,7 +737,7 @@ mod tests {
     fn what_clocks_alone_count_to_an_outage_before_the_return_is_held() {
         let of = |ended: Vec<Incarnation>, by_human: bool| {
             let outage =
-                Outage { incarnations: ended, returned_at: Some(second(NOW - 70)), ..told(NOW - 80) };
+                Outage { incarnations: ended, returned_at: Some(second(NOW - 70)), ..acknowledged(NOW - 80) };
             let all = [9_000, NOW - 70, NOW - 5].map(connected).to_vec();
             let connections = Connections { all, is_back: true, ..Connections::default() };
             let sighting = Sighting { by_human, ..sighting("compute1", NOW - 20, alert()) };
@@ -753,7 +755,7 @@ mod tests {
     fn without_a_cluster_a_fencing_after_its_mark_was_notified_makes_one() {
         let again = Fencing { incarnation: None, ..fencing("compute1", NOW, Origin::Fencer) };
         let known = Known { fencing: &again, imported: false, is_vouched: false, traces: Traces::default() };
-        let outages = [Outage { incarnations: Vec::new(), ..told(NOW - 83) }];
+        let outages = [Outage { incarnations: Vec::new(), ..acknowledged(NOW - 83) }];
         let judgement = |scene: Scene| scene.at(NOW, |around| around.judgement_of_fencing(&known, &outages));
         assert_eq!(standing(judgement(Scene::alone())), Some("alone"));
         assert!(matches!(judgement(Scene::gone()), Judgement::Join(..)));

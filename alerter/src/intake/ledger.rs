@@ -1,5 +1,5 @@
-//! What the intake has seen of fencings and not written down: what waits, and what a rule sets aside at each poll. Lost with
-//! the daemon: what is still there is seen again.
+//! Records of fencings that the intake has seen and not written down: those that wait, and those that a rule sets aside at each poll.
+//! Lost with the daemon: what is still there is seen again.
 
 use std::collections::BTreeMap;
 use std::time::{Duration, Instant};
@@ -10,23 +10,23 @@ use marks::id::MarkId;
 use marks::rule::Rule;
 use marks::time::Timestamp;
 
-/// The alerter looks every two seconds: a fencing of which it has decided nothing for so long was passed over.
-const LOOK: Duration = Duration::from_secs(120);
+/// The alerter polls every two seconds: a fencing that it has not decided about for so long was missed.
+const UNDECIDED: Duration = Duration::from_secs(120);
 
 /// Where records come from; each poll of a source replaces all that was noted of it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) enum Source {
-    /// The journal's fencings, as the intake has left them.
+    /// The journal's fencings that the intake has left without an end.
     Fencings,
     /// The files of `alert_mark`.
     Files,
     /// What Pacemaker remembers: its history and `node_fenced`.
     Memory,
-    /// The journal's fencings that have no end, as the account has found them.
+    /// The journal's fencings without an end that the account has found.
     Journal,
 }
 
-/// What became of a record that has no row of its end.
+/// What became of a record without a row of its end.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Left {
     /// It waits until it has been known for so long.
@@ -37,7 +37,7 @@ pub(crate) enum Left {
     Blocked(MarkId),
 }
 
-/// A record by what tells it apart, with its host and its time.
+/// A record: its key, its host and its time.
 pub(crate) type Named<'r> = (String, &'r HostName, Timestamp);
 
 #[derive(Clone, Debug)]
@@ -48,7 +48,7 @@ struct Noted {
     left: Left,
 }
 
-/// All of it. A poll that a fault cuts off leaves what it has not come to as it was.
+/// The ledger. A poll that a fault cuts off leaves the records that it has not reached as they were.
 #[derive(Debug, Default)]
 pub(crate) struct Ledger {
     now: BTreeMap<(Source, String), Noted>,
@@ -64,7 +64,7 @@ impl Ledger {
         self.before.append(&mut of_source);
     }
 
-    /// What it has left without a row.
+    /// A record of it that has no row of its end.
     pub(crate) fn note(&mut self, source: Source, (key, node, at): Named<'_>, left: Left, now: Instant) {
         let key = (source, key);
         let first_seen = self.before.remove(&key).map_or(now, |before| before.first_seen);
@@ -79,14 +79,14 @@ impl Ledger {
     /// Fencings that have no end in the journal.
     pub(crate) fn note_undecided<'r>(&mut self, records: impl Iterator<Item = Named<'r>>, now: Instant) {
         self.begin(Source::Journal);
-        records.for_each(|record| self.note(Source::Journal, record, Left::Waits(LOOK), now));
+        records.for_each(|record| self.note(Source::Journal, record, Left::Waits(UNDECIDED), now));
         self.end(Source::Journal);
     }
 
     /// Every record of it, once.
     pub(crate) fn records(&self) -> Vec<Record> {
         let all = self.before.iter().chain(&self.now);
-        // What the intake says of a fencing goes before that the journal does not know it.
+        // The intake's own note of a fencing is better than that the journal has no end of it.
         let is_known = |key: &String| self.now.contains_key(&(Source::Fencings, key.clone()));
         let own = all.filter(|((source, key), _)| *source != Source::Journal || !is_known(key));
         own.map(|((_, key), entry)| record(key, entry)).collect()
@@ -134,7 +134,7 @@ mod tests {
     }
 
     #[test]
-    fn what_a_look_does_not_meet_again_is_over_and_another_source_stays() {
+    fn what_a_poll_does_not_meet_again_is_over_and_another_source_stays() {
         let (mut ledger, now) = (Ledger::default(), Instant::now());
         note(&mut ledger, Source::Files, "alert 1", Left::Waits(SECOND), now);
         note(&mut ledger, Source::Memory, "history 1", Left::Aside(Rule::Past), now);
@@ -150,7 +150,7 @@ mod tests {
         let (mut ledger, now) = (Ledger::default(), Instant::now());
         let node = HostName::parse("compute1").unwrap();
         ledger.note_undecided([("f.1".to_owned(), &node, Timestamp(0))].into_iter(), now);
-        assert_eq!(waits(&ledger), [("f.1".to_owned(), LOOK, now)]);
+        assert_eq!(waits(&ledger), [("f.1".to_owned(), UNDECIDED, now)]);
         let mark = marks::id::FencingId::generate().into();
         note(&mut ledger, Source::Fencings, "f.1", Left::Blocked(mark), now);
         assert!(waits(&ledger).is_empty() && ledger.records().len() == 1);

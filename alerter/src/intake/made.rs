@@ -1,4 +1,4 @@
-//! What a new mark gets, and what is said of it.
+//! The deliveries of a new mark, and its line in the log.
 
 use std::time::Duration;
 
@@ -17,7 +17,7 @@ use crate::config::{Recipients, Route, Settings};
 
 pub(super) type Done<T = ()> = Result<T, JournalError>;
 
-/// Such a mark ends before a fencing is taken in: whether that belongs to it depends on how and when it ended.
+/// Whether the register has the end of a mark. It is taken in before fencings: whether these belong to the mark depends on it.
 pub(super) fn has_ended(mark: MarkId, entries: &Entries) -> bool {
     entries.sound.contains_key(&Key::Settled(mark))
 }
@@ -29,38 +29,44 @@ pub(super) fn announce(row: &MarkRow, clash: Option<&Clash>) {
     }
     match (&row.fqdn, row.standing) {
         (_, Standing::Doubtful(Doubt::Unproven)) => {
-            info!(mark = %id, host = %node, "the register says that {node} was fenced: it is held (unproven) until Pacemaker says so too");
+            info!(mark = %id, host = %node, "the register says that {node} was fenced: the mark is held (unproven) until Pacemaker confirms it");
         }
         (_, Standing::Doubtful(Doubt::FencedAgain)) => {
-            error!(mark = %id, host = %node, "{node} was fenced again after its last mark had ended, and nobody knows whether it had been back: it is held (fenced-again); if it had been in use again, run `nova-host-alerter release {id} --reason TEXT`, else `nova-host-alerter unmark {id} --reason TEXT`");
+            error!(mark = %id, host = %node, "{node} was fenced again after its last mark ended, and may not have been back in between: the mark is held (fenced-again); if the host was in use again, run `nova-host-alerter release {id} --reason TEXT`; else run `nova-host-alerter unmark {id} --reason TEXT`");
         }
         (_, Standing::Doubtful(doubt)) => {
             let word = Standing::Doubtful(doubt).as_str();
-            error!(mark = %id, host = %node, "a fencing of {node} is held ({word}) until Pacemaker confirms it: if it is true, run `nova-host-alerter release {id} --reason TEXT`");
+            error!(mark = %id, host = %node, "the mark of {node} is held ({word}) until Pacemaker confirms the fencing: if the host is off, run `nova-host-alerter release {id} --reason TEXT`");
         }
-        (Some(fqdn), _) => info!(mark = %id, host = %node, "{node} was fenced and will be told as {fqdn}"),
+        (Some(fqdn), _) => {
+            info!(mark = %id, host = %node, "{node} was fenced and will be reported as {fqdn}")
+        }
         (None, _) if clash.is_some() => {}
         (None, _) => {
-            error!(mark = %id, host = %node, "{node} was fenced and is held (no-fqdn): set [hosts] domain or a name of its own in [hosts.names]");
+            error!(mark = %id, host = %node, "{node} was fenced and its mark is held (no-fqdn): set [hosts] domain, or its full name in [hosts.names]; then run `nova-host-alerter reload`");
         }
     }
 }
 
-/// Those of the routes that are notified of this mark's host.
+/// The deliveries of a mark, by the recipients of its host.
 pub(super) fn deliveries(base: &Base, journal: &Journal, mark: &Mark) -> Done<Vec<NewDelivery>> {
     let settings = base.settings();
     deliveries_of(&recipients(base, &settings, &mark.node), journal, mark)
 }
 
-/// Who is notified of a host, by its group.
+/// Which routes are notified of a host, by its group.
 pub(super) fn recipients<'s>(base: &Base, settings: &'s Settings, node: &HostName) -> Recipients<'s> {
     let attribute = base.attributes();
     base.report_groups(node, &attribute);
     settings.routes_for(node, &attribute)
 }
 
-/// One for each route that is notified of it. Of a chain the mark waits for every step.
-pub(super) fn deliveries_of(told: &Recipients<'_>, journal: &Journal, mark: &Mark) -> Done<Vec<NewDelivery>> {
+/// One for each recipient. Of a chain every step is required.
+pub(super) fn deliveries_of(
+    recipients: &Recipients<'_>,
+    journal: &Journal,
+    mark: &Mark,
+) -> Done<Vec<NewDelivery>> {
     let earlier = earlier(journal, mark)?;
     let new = |route: &Route, required, link| NewDelivery {
         route: route.name.as_str().to_owned(),
@@ -68,7 +74,7 @@ pub(super) fn deliveries_of(told: &Recipients<'_>, journal: &Journal, mark: &Mar
         required,
         link,
     };
-    Ok(match told {
+    Ok(match recipients {
         Recipients::Each(routes) => routes.iter().map(|route| new(route, route.required, None)).collect(),
         Recipients::Chain(links) => {
             let link = |(step, (route, timeout)): (u32, &(&Route, Duration))| {
@@ -79,7 +85,7 @@ pub(super) fn deliveries_of(told: &Recipients<'_>, journal: &Journal, mark: &Mar
     })
 }
 
-/// When the host's earlier marks were generated, in the order in which they are notified.
+/// When the host's earlier marks were generated, in the order in which they are sent.
 fn earlier(journal: &Journal, mark: &Mark) -> Done<Vec<Timestamp>> {
     let place = |mark: &Mark| (mark.failure_time, mark.id);
     let mut marks: Vec<Mark> =

@@ -18,16 +18,16 @@ use super::pass::Intake;
 struct Life {
     /// Pacemaker sees it as a member.
     is_member: bool,
-    /// It was no member at the poll before this one, or has left and joined since then.
+    /// It was no member at the poll before, or has left and joined since.
     has_joined: bool,
-    /// The first time after the outage at which somebody saw it join.
+    /// When it was first seen to join after the outage.
     joined: Option<Timestamp>,
-    /// What it did first since it joined.
+    /// The first thing that it did since it joined.
     own: Option<Incarnation>,
 }
 
-/// When the node came back from an outage. Where it joins between two looks and the mark was there before, no clock is asked.
-/// The times of the incarnations are the node's own; only those of the others are compared with the outage.
+/// When the node came back from an outage. If it joins between two polls and the mark was there before, no clock matters. Times of
+/// incarnations are by the node's own clock; only times by other clocks are compared with the outage.
 fn return_from(outage: &Outage, life: &Life, now: Timestamp, coalesce: Duration) -> Option<Timestamp> {
     if life.has_joined {
         return Some(now);
@@ -35,26 +35,26 @@ fn return_from(outage: &Outage, life: &Life, now: Timestamp, coalesce: Duration)
     let since = |one: &Incarnation| one.connected_at();
     let known = outage.incarnations.iter().filter_map(since).max();
     let is_another = known.is_some_and(|known| life.own.as_ref().and_then(since) > Some(known));
-    // One that is a member so long after its fencing has been back, whoever saw that.
+    // A member so long after its fencing must have been back, even if nobody saw that.
     let is_long_ago = now.since(outage.newest) > coalesce;
     life.joined.or_else(|| (life.is_member && (is_another || is_long_ago)).then_some(now))
 }
 
 impl Intake<'_> {
-    /// Whether this is a cluster node that is notified of.
+    /// Whether this is a covered cluster node.
     pub(super) fn is_member_host(&self, node: &HostName, cib: &Cib) -> bool {
         cib.is_cluster_node(node)
             && !cib.is_remote_node(node)
-            && coverage::of(node, self.around.hosts, Some(cib)) == Coverage::Told
+            && coverage::of(node, self.around.hosts, Some(cib)) == Coverage::Covered
     }
 
-    /// The cluster nodes that are notified of.
+    /// The covered cluster nodes.
     pub(super) fn member_hosts(&self, cib: &Cib) -> Vec<HostName> {
         cib.cluster_nodes().iter().filter(|node| self.is_member_host(node, cib)).cloned().collect()
     }
 
-    /// Notes which of the cluster nodes have come back, by what this poll and the alerts on this controller say: before any
-    /// new record is taken in, since one after the return belongs to another outage.
+    /// Notes which of the cluster nodes have come back, by this poll and the alerts on this controller. This comes before new records
+    /// are taken in: a record after the return belongs to another outage.
     pub(super) fn note_members(&mut self, cib: &Cib) -> Done {
         let nodes = self.member_hosts(cib);
         if nodes.is_empty() {
@@ -143,7 +143,7 @@ mod tests {
     }
 
     #[test]
-    fn a_node_that_joins_between_two_looks_is_back_whatever_the_clocks_say() {
+    fn a_node_that_joins_between_two_polls_is_back_whatever_the_clocks_say() {
         for now in [50, 101, 100_000] {
             assert_eq!(back(&outage(true), &Life { has_joined: true, ..dead() }, now), Some(now));
         }
@@ -158,7 +158,7 @@ mod tests {
     /// The broken variants: it is no member, it has done nothing yet, and its outage's own work is not known: then its clock
     /// would be compared with another one.
     #[test]
-    fn a_member_that_works_anew_is_back() {
+    fn a_member_that_works_again_is_back() {
         let alive = || Life { is_member: true, own: Some(own(103)), ..dead() };
         assert_eq!(back(&outage(true), &alive(), 110), Some(110));
         assert_eq!(back(&outage(true), &Life { is_member: false, ..alive() }, 110), None);

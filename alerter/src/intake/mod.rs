@@ -1,5 +1,5 @@
-//! Which fencings and sightings are one outage, whether they may be believed, and under which name it is notified. Pure are
-//! `coverage`, `credible`, `judge`, `ledger`, `naming` and `roll`; the others write down what these decide.
+//! Which fencings and sightings are one outage, whether they may be believed, and under which name the host is reported. `coverage`,
+//! `credible`, `judge`, `ledger`, `naming` and `roll` are pure; the others write down what these decide.
 
 pub mod account;
 pub mod apply;

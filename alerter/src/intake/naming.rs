@@ -1,4 +1,4 @@
-//! Under which name a host is notified: never under one that is another node's too. Pure.
+//! The name under which a host is reported: never one that is another node's too. Pure.
 
 use std::cell::OnceCell;
 use std::collections::{HashMap, HashSet};
@@ -10,10 +10,11 @@ use pacemaker::cib::Cib;
 
 use crate::config::HostRules;
 
-/// The name under which a host is notified; none where nobody knows one. Either way the mark is held as `no-fqdn`.
+/// The name under which a host is reported; none where it is not known. Without a name, or with a clash, the mark is held as
+/// `no-fqdn`.
 pub(super) type Naming = Result<Option<HostName>, Clash>;
 
-/// Two nodes of the cluster have one name: to notify of the one would report the other, which may be alive.
+/// Two nodes of the cluster have one name: a mark of the one would report the other, which may be alive.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct Clash {
     pub(super) node: HostName,
@@ -26,7 +27,7 @@ impl fmt::Display for Clash {
         let Self { node, other, name } = self;
         write!(
             f,
-            "{node} was fenced and is held (no-fqdn): it would be told as {name}, which is the name of {other} too, so that a live host could be reported: correct [hosts.names] and run `nova-host-alerter reload`"
+            "{node} was fenced and its mark is held (no-fqdn): its name {name} is also the name of {other}, which may be alive; correct [hosts.names] and run `nova-host-alerter reload`"
         )
     }
 }
@@ -53,14 +54,14 @@ impl<'a> Names<'a> {
         Self { hosts, cib, nodes: OnceCell::new() }
     }
 
-    /// A fencing of the register may say anything: a plug of it that is another node counts for nothing.
+    /// A fencing of the register may be wrong: its plug does not count if it is another node.
     pub(super) fn of_fencing(&self, fencing: &Fencing, imported: bool) -> Naming {
         let (node, plug) = (&fencing.node, fencing.plug.as_ref());
         let domain = self.hosts.domain.as_deref().or(fencing.given_domain.as_deref());
-        let told = |plug| resolve_fqdn(node, plug, &self.hosts.names, domain);
+        let named = |plug| resolve_fqdn(node, plug, &self.hosts.names, domain);
         let is_anothers = |name: &HostName| imported && self.is_anothers(node, name);
-        let name = told(plug);
-        let name = if name.as_ref().is_some_and(is_anothers) { told(None) } else { name };
+        let name = named(plug);
+        let name = if name.as_ref().is_some_and(is_anothers) { named(None) } else { name };
         self.unshared(node, name, domain)
     }
 
@@ -69,12 +70,12 @@ impl<'a> Names<'a> {
         self.unshared(node, self.configured(node), self.hosts.domain.as_deref())
     }
 
-    /// The same of a name that is said to be the node's.
+    /// The same for a name that an entry of the register gives.
     pub(super) fn of_entry(&self, node: &HostName, name: &HostName) -> Naming {
         self.unshared(node, Some(name.clone()), self.hosts.domain.as_deref())
     }
 
-    /// Whether a name that the configuration does not say is that of another node of this cluster.
+    /// Whether a name that is not configured for this node is the name of another node of this cluster.
     pub(super) fn is_anothers(&self, node: &HostName, name: &HostName) -> bool {
         let Some(nodes) = self.nodes().filter(|_| self.configured(node).as_ref() != Some(name)) else {
             return false;
@@ -95,12 +96,12 @@ impl<'a> Names<'a> {
         }
     }
 
-    /// Another node that is notified under this name: by its entry, or without one by its FQDN or the domain.
+    /// Another node that is reported under this name: by its entry, or without one by its FQDN or the domain.
     fn holder(&self, node: &HostName, name: &HostName, domain: Option<&str>) -> Option<&HostName> {
         let nodes = self.nodes()?;
         let without_entry = |short: &HostName| !self.hosts.names.contains_key(short);
         let itself = [Some(name.clone()), short(name, domain)].into_iter().flatten().filter(without_entry);
-        // Where nobody knows the domain, it may be that of any compute; controllers need none.
+        // If the domain is not known, it may be that of any compute host; controllers need none.
         let may_be = |other: &HostName, remote: bool| domain.is_some() || other.has_domain() || remote;
         let known = itself.filter_map(|other| nodes.remote.get_key_value(&other));
         let plain = known.filter(|(other, remote)| may_be(other, **remote)).map(|(other, _)| other);
@@ -124,15 +125,14 @@ impl Nodes {
         Self { remote, labels, named }
     }
 
-    /// Whether both are one node. A name that the cluster does not know may be a node's with or without its domain, as an
-    /// operator types it.
+    /// Whether both are one node. An operator may have typed a node's name with or without its domain.
     fn is_same(&self, node: &HostName, other: &HostName) -> bool {
         let is_spelling = || label(node) == label(other) && !(node.has_domain() && other.has_domain());
         node == other || (!self.remote.contains_key(node) && is_spelling())
     }
 }
 
-/// The short node name of which this domain makes the name; any domain, where none is known.
+/// The short node name that makes this name with the domain; with any domain, if none is known.
 fn short(name: &HostName, domain: Option<&str>) -> Option<HostName> {
     let (short, rest) = name.as_str().split_once('.')?;
     let fits = |domain: &str| domain.trim_start_matches('.').eq_ignore_ascii_case(rest);
@@ -177,7 +177,7 @@ mod tests {
     }
 
     /// What a node is called, or the node that it clashes with.
-    fn told(hosts: &HostRules, cib: Option<&Cib>, node: &str) -> Result<String, String> {
+    fn named(hosts: &HostRules, cib: Option<&Cib>, node: &str) -> Result<String, String> {
         of(Names::new(hosts, cib).of_node(&host(node)))
     }
 
@@ -205,16 +205,16 @@ mod tests {
         for other in ["compute2", "COMPUTE2", "compute2.my.cloud.com", "Compute2.My.Cloud.com"] {
             let (rules, cib) =
                 (rules(domain, &[("compute1", "compute2.MY.cloud.com")]), cib(&["compute1", other]));
-            assert_eq!(told(&rules, Some(&cib), "Compute1"), Err(other.to_owned()));
-            assert_eq!(told(&rules, Some(&cib), other), Err("compute1".to_owned()));
+            assert_eq!(named(&rules, Some(&cib), "Compute1"), Err(other.to_owned()));
+            assert_eq!(named(&rules, Some(&cib), other), Err("compute1".to_owned()));
         }
         for (other, name) in [("ctl1", "ctl1.my.cloud.com"), ("guest1", "guest1.my.cloud.com")] {
             let rules = rules(domain, &[("compute1", name)]);
-            assert_eq!(told(&rules, Some(&cib(&["compute1"])), "compute1"), Err(other.to_owned()));
+            assert_eq!(named(&rules, Some(&cib(&["compute1"])), "compute1"), Err(other.to_owned()));
         }
         let by_entry = rules(domain, &[("compute2", "compute1.my.cloud.com")]);
         assert_eq!(
-            told(&by_entry, Some(&cib(&["compute1", "compute2"])), "compute1"),
+            named(&by_entry, Some(&cib(&["compute1", "compute2"])), "compute1"),
             Err("compute2".into())
         );
     }
@@ -223,7 +223,7 @@ mod tests {
     #[test]
     fn without_the_nodes_of_the_cluster_the_other_host_is_notified() {
         let rules = rules(Some("my.cloud.com"), &[("compute1", "compute2.my.cloud.com")]);
-        assert_eq!(told(&rules, None, "compute1"), Ok("compute2.my.cloud.com".into()));
+        assert_eq!(named(&rules, None, "compute1"), Ok("compute2.my.cloud.com".into()));
     }
 
     #[test]
@@ -241,10 +241,10 @@ mod tests {
         let (rules, cib) =
             (rules(domain, &entries), cib(&["compute1", "compute2", "compute3", "compute4", "compute5"]));
         for (node, name) in &entries[..4] {
-            assert_eq!(told(&rules, Some(&cib), node).as_deref(), Ok(*name));
+            assert_eq!(named(&rules, Some(&cib), node).as_deref(), Ok(*name));
         }
-        assert_eq!(told(&rules, Some(&cib), "COMPUTE5").as_deref(), Ok("COMPUTE5.my.cloud.com"));
-        assert_eq!(told(&rules, Some(&cib), "compute9"), Err("compute5".into()), "that one is alive");
+        assert_eq!(named(&rules, Some(&cib), "COMPUTE5").as_deref(), Ok("COMPUTE5.my.cloud.com"));
+        assert_eq!(named(&rules, Some(&cib), "compute9"), Err("compute5".into()), "that one is alive");
     }
 
     /// An operator types a name with or without its domain, whatever the cluster calls the node.
@@ -253,15 +253,15 @@ mod tests {
         for domain in [Some("my.cloud.com"), None] {
             let rules = rules(domain, &[("compute3", "compute3.my.cloud.com")]);
             let cib = cib(&["compute1.my.cloud.com", "compute2", "compute3.my.cloud.com"]);
-            let tells = |node: &str, name: &str| {
-                assert_eq!(told(&rules, Some(&cib), node).as_deref(), Ok(name), "{node} {domain:?}");
+            let expect = |node: &str, name: &str| {
+                assert_eq!(named(&rules, Some(&cib), node).as_deref(), Ok(name), "{node} {domain:?}");
             };
-            tells("COMPUTE1.my.cloud.com", "COMPUTE1.my.cloud.com");
-            tells("compute2.my.cloud.com", "compute2.my.cloud.com");
-            tells("compute3", "compute3.my.cloud.com");
+            expect("COMPUTE1.my.cloud.com", "COMPUTE1.my.cloud.com");
+            expect("compute2.my.cloud.com", "compute2.my.cloud.com");
+            expect("compute3", "compute3.my.cloud.com");
         }
         let both = cib(&["compute1", "compute1.my.cloud.com"]);
-        let clash = told(&rules(Some("my.cloud.com"), &[]), Some(&both), "compute1");
+        let clash = named(&rules(Some("my.cloud.com"), &[]), Some(&both), "compute1");
         assert_eq!(clash, Err("compute1.my.cloud.com".into()), "the cluster says that they are two");
     }
 
@@ -275,7 +275,7 @@ mod tests {
         assert_eq!(by_agent(Some("b.org")), Ok("compute2.a.org".into()));
         assert_eq!(of(names.of_node(&host("compute1"))), Err("compute2".into()));
         let controller = self::rules(None, &[("compute1", "ctl1.a.org")]);
-        assert_eq!(told(&controller, Some(&cib), "compute1"), Ok("ctl1.a.org".into()));
+        assert_eq!(named(&controller, Some(&cib), "compute1"), Ok("ctl1.a.org".into()));
         assert_eq!(of(names.of_node(&host("compute2"))), Ok(String::new()), "it has no name at all");
     }
 

@@ -1,4 +1,4 @@
-//! One pass over what is new: records become marks, and what Pacemaker and operators say of these is written down.
+//! One pass over everything new: records become marks, and confirmations, returns and decisions are written down.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::slice;
@@ -39,13 +39,13 @@ pub(super) struct Intake<'a> {
     pub(super) around: Circumstances<'a>,
     /// What others wrote; none where there is no cluster.
     pub(super) register: Option<&'a Entries>,
-    /// Now, by the clock that nobody sets.
+    /// Now, by the monotonic clock.
     pub(super) instant: Instant,
-    /// The hosts of fencings that are past, which are said together.
+    /// The hosts of fencings that are past: one line of the log names them together.
     pub(super) past: BTreeSet<HostName>,
-    /// What the register says and nobody is to believe.
+    /// Entries of the register that are not believed.
     pub(super) refused: BTreeMap<Key, Reason>,
-    /// The evidence directory and what of it is not taken in yet; none where it cannot be read.
+    /// The evidence directory and the files that are not taken in yet; none where it cannot be read.
     pub(super) evidence: Option<(Directory, Reading)>,
 }
 
@@ -101,7 +101,7 @@ impl<'a> Intake<'a> {
             self.prove_from_kept(&row.node, row.id)?;
         }
         if let Some(cib) = self.around.cib.filter(|cib| self.is_member_host(&row.node, cib)) {
-            // The next record may be of its next outage.
+            // The next record may belong to its next outage.
             self.return_of_member(&row.node, false, cib)?;
         }
         match self.register {
@@ -112,13 +112,13 @@ impl<'a> Intake<'a> {
         }
     }
 
-    /// Once after a start: what had to wait until the cluster's other nodes and their attributes are known. Marks that were
-    /// held for want of a name get it, and those from before a route was configured are notified there.
-    pub(super) fn look_first(&mut self, cib: &Cib) -> Done {
+    /// Once after a start: what had to wait until the cluster's other nodes and their attributes are known. Marks that were held as
+    /// `no-fqdn` get their names, and older marks get the deliveries of new routes.
+    pub(super) fn catch_up_once(&mut self, cib: &Cib) -> Done {
         if self.base.seen().named {
             return Ok(());
         }
-        // Only now is it known which host is in which group; the engine serves the pages behind the first one.
+        // Only now it is known which host is in which group; the engine serves the pages after the first one.
         start::serve_page(self.journal, self.base, Serving::default(), self.around.now)?;
         start::name_held(self.journal, self.base, &self.around.names, self.around.now)?;
         self.report_groups(cib);
@@ -126,7 +126,7 @@ impl<'a> Intake<'a> {
         Ok(())
     }
 
-    /// What only the cluster knows of the groups: how many hosts each has, and which host is in two.
+    /// Logs what only the cluster knows of the groups: how many hosts each has, and which host is in two.
     fn report_groups(&self, cib: &Cib) {
         let (grouped, attribute) = (roll::grouped(&self.base.settings(), cib), self.base.attributes());
         grouped.warnings.iter().for_each(|warning| warn!("{warning}"));
@@ -135,7 +135,7 @@ impl<'a> Intake<'a> {
         }
     }
 
-    /// What a confirmation by hand is worth depends on whether its host was lost before.
+    /// A confirmation by hand proves something only if its host was lost before.
     pub(super) fn note_lost(&mut self, cib: &Cib) {
         let members = self.member_hosts(cib);
         let all = cib.remote_nodes().iter().chain(&members);
@@ -143,7 +143,7 @@ impl<'a> Intake<'a> {
         self.around.lost = self.base.seen().note_lost(lost, self.moment()).clone();
     }
 
-    /// Every connection that a host ever had, so that an outage is known again when the cluster has forgotten it.
+    /// Every connection that a host ever had, so that an outage is recognised when the cluster has forgotten it.
     pub(super) fn note_connections(&mut self, cib: &Cib) -> Done {
         let members = self.member_hosts(cib);
         for node in cib.remote_nodes().iter().chain(&members) {
@@ -152,7 +152,7 @@ impl<'a> Intake<'a> {
             if is_new {
                 self.journal.note_connection(node, &current)?;
                 self.return_of(node, cib)?;
-                // Not before: what could not be written is to be done by the next pass.
+                // After the write: if that fails, the next pass does it again.
                 self.base.seen().note_connection(node.clone(), current, self.moment());
             }
         }
@@ -187,7 +187,7 @@ impl<'a> Intake<'a> {
         Ok(())
     }
 
-    /// The outages of a host. A last record that lies ahead says nothing of when an outage ended: later ones are not near to it.
+    /// The outages of a host. A last record that lies ahead does not show when an outage ended: later ones are not near to it.
     pub(super) fn outages(&self, node: &HostName) -> Done<Vec<Outage>> {
         let mut outages = self.journal.outages_of(node)?;
         let latest = self.around.now + CLOCK_SKEW;
@@ -206,7 +206,7 @@ impl<'a> Intake<'a> {
             let stands = |key: Key| entries.is_some_and(|entries| entries.sound.contains_key(&key));
             let mark = MarkId::from(fencing.id);
             let is_there = stands(Key::Fencing(fencing.id)) || stands(Key::Mark(mark));
-            // Where pages are lacking, its end may be on one of these.
+            // If pages are missing, its end may be on one of these.
             let is_partial = entries.is_some_and(|entries| entries.is_partial);
             let registered = is_there && !is_partial && !self.is_spoken_for(mark);
             let is_vouched =
@@ -217,7 +217,7 @@ impl<'a> Intake<'a> {
                 self.base.seen().compare_ahead(&whose, fencing.committed_at, self.moment());
             }
             let published = self.was_seen(&Key::Fencing(fencing.id))?;
-            // What the agent has noted of an end that nobody believes is no end.
+            // An end that the agent has noted and that is not believed is no end.
             let is_refused = self.refused.contains_key(&Key::Settled(mark));
             let ended = stands(Key::Settled(mark)) || (!is_refused && self.was_seen(&Key::Settled(mark))?);
             let traces = Traces { registered, published, ended };
@@ -233,7 +233,7 @@ impl<'a> Intake<'a> {
         self.journal.is_published(cluster.register(), &key.to_string())
     }
 
-    /// Once for all: whoever reads it has nothing to do, and nobody is to mark a host for it.
+    /// One line for all: there is nothing to do, and no host is to be marked for it.
     pub(super) fn say_past(&self) {
         if !self.past.is_empty() {
             warn!("{}", past(&self.past, self.around.forgotten));
@@ -256,7 +256,7 @@ impl<'a> Intake<'a> {
                 }
             }
             Judgement::SetAside => {
-                let reason = format!("{} is not covered by [hosts] match and is not told", fencing.node);
+                let reason = format!("{} is not covered by [hosts] match and is not reported", fencing.node);
                 warn!(mark = %fencing.id, host = %fencing.node, "{reason}");
                 self.journal.set_aside(fencing, (Rule::NotCovered, &reason), now)
             }
@@ -269,7 +269,7 @@ impl<'a> Intake<'a> {
         }
     }
 
-    /// A damaged row may be this fencing's own mark: it waits until somebody has mended or removed that row.
+    /// A damaged row may be this fencing's own mark: the fencing waits until somebody has repaired or removed that row.
     fn mark(&mut self, fencing: &Fencing, row: &MarkRow, clash: Option<&Clash>) -> Done {
         match self.find(row.id)? {
             None => self.make(row, clash, Taken::Fencing(fencing)),
@@ -282,14 +282,14 @@ impl<'a> Intake<'a> {
         }
     }
 
-    /// Nothing is written down of it: the account wants to know why.
+    /// Nothing is written down of it, so the account gets the reason.
     fn leave_fencing(&self, fencing: &Fencing, left: Left) -> Done {
         let named = (key_of(fencing.id), &fencing.node, fencing.asked_at);
         lock(self.accounts).ledger.note(Source::Fencings, named, left, self.instant);
         Ok(())
     }
 
-    /// What stands under a mark's id. A damaged row is reported, and is in nobody's way.
+    /// The mark with an id. A damaged row is reported and blocks nothing.
     pub(super) fn find(&self, id: MarkId) -> Done<Option<Result<MarkRow, Damage>>> {
         let found = self.journal.find_mark(id)?;
         if let Some(Err(damage)) = &found {
@@ -298,7 +298,7 @@ impl<'a> Intake<'a> {
         Ok(found)
     }
 
-    /// The same where only a row counts that can be believed.
+    /// The same, where a damaged row counts as none.
     pub(super) fn find_sound(&self, id: MarkId) -> Done<Option<MarkRow>> {
         Ok(self.find(id)?.and_then(Result::ok))
     }
@@ -308,13 +308,13 @@ impl<'a> Intake<'a> {
         at >= self.around.started && self.around.now.since(at) <= self.around.rules.horizon
     }
 
-    /// That a host was fenced says nothing of whether it was notified: that doubt ends only when the host is found down anew. And
-    /// what is proven long after goes only where the host is surely down.
+    /// A proof of the fencing does not show whether the mark was sent before: that doubt ends only when the host is found down again.
+    /// A late proof releases a mark only if the host is surely down.
     pub(super) fn prove(&mut self, mark: MarkId, proof: Proof, fresh: bool) -> Done {
         let Some(row) = self.find_sound(mark)?.filter(MarkRow::wants_proof) else { return Ok(()) };
         match row.standing.doubt() {
             Some(Doubt::OutcomeUnknown) if !fresh => return Ok(()),
-            // That it was fenced is known; whether it had been back is not.
+            // The fencing is proven, but not that the host had been back.
             Some(Doubt::FencedAgain) if proof != Proof::Operator => return Ok(()),
             Some(_) if !fresh && !self.around.may_go_late(&row.node, row.failure_time) => return Ok(()),
             _ => {}
@@ -324,16 +324,16 @@ impl<'a> Intake<'a> {
         }
         if self.journal.prove(mark, proof, self.around.now)? {
             self.base.seen().news = true;
-            info!(mark = %mark, "Pacemaker or an operator has confirmed the mark: it may go");
+            info!(mark = %mark, "Pacemaker or an operator has confirmed the mark: it may be sent");
         }
         Ok(())
     }
 }
 
-/// What the history says of each that is past.
+/// The row of the history for each fencing that is past.
 pub(super) fn before(node: &HostName, at: Timestamp) -> String {
     format!(
-        "a fencing of {node} from {at} (epoch seconds) was probably notified before by the alerter of then: what became of it has left the register"
+        "a fencing of {node} from {at} (epoch seconds) gets no mark: an earlier alerter probably reported it, and the register has no record of it any more"
     )
 }
 
@@ -347,7 +347,7 @@ fn past(hosts: &BTreeSet<HostName>, forgotten: Timestamp) -> String {
         more => format!(" and {more} more"),
     };
     format!(
-        "old fencings of {}{more} were probably notified before by the alerter of then and get no mark: the register keeps what became of a fencing until {forgotten} (epoch seconds); `nova-host-alerter history` has each of them",
+        "old fencings of {}{more} get no mark: an earlier alerter probably reported them, and the register has no records from before {forgotten} (epoch seconds); `nova-host-alerter history` lists them",
         named.join(", ")
     )
 }

@@ -1,4 +1,4 @@
-//! Takes in what other controllers wrote into the register: their marks, fencings, ends and decisions.
+//! Takes in what other controllers wrote into the register: marks, fencings, ends and decisions.
 
 use std::borrow::Cow;
 use std::collections::BTreeMap;
@@ -20,13 +20,13 @@ use super::naming::Clash;
 use super::pass::Intake;
 use crate::base::Base;
 
-/// What is believed of the register, and what is not.
+/// The entries of the register that are believed, and those that are not.
 pub(super) struct Sifted<'e> {
     pub(super) entries: Cow<'e, Entries>,
     pub(super) refused: BTreeMap<Key, Reason>,
 }
 
-/// Leaves out what counts for nothing whatever is known of its mark. What was believed before is not looked at again.
+/// Leaves out entries that are wrong without regard to their marks. What was believed before is not checked again.
 pub(super) fn sift<'e>(
     journal: &Journal,
     base: &Base,
@@ -63,7 +63,7 @@ fn around<'a>(journal: &Journal, base: &'a Base, cib: Option<&'a Cib>, now: Time
     Ok(Around { now, controller: &base.controller, cib, journal_since })
 }
 
-/// Whether the journal has it that a mark ended, or that a route took it. A damaged row may say so.
+/// Whether the journal has the end of a mark, or a route's acknowledgement. A damaged row may hold one.
 fn is_on_record(journal: &Journal, entry: &Entry) -> Done<bool> {
     let (mark, route) = match entry {
         Entry::Acknowledged(end) => (end.mark, Some(&end.route)),
@@ -81,8 +81,8 @@ fn is_on_record(journal: &Journal, entry: &Entry) -> Done<bool> {
 }
 
 impl Intake<'_> {
-    /// What another alerter, or `fence_mark` on another controller, wrote. Marks come before fencings, so that a fencing
-    /// joins the mark that others notified.
+    /// What another alerter, or `fence_mark` on another controller, wrote. Marks come before fencings, so that a fencing joins the mark
+    /// that others sent.
     pub(super) fn take_in_register(&mut self, entries: &Entries) -> Done {
         if self.is_known(entries) {
             return Ok(());
@@ -108,7 +108,7 @@ impl Intake<'_> {
         Ok(())
     }
 
-    /// Root on another controller vouches for a fencing of which only the register spoke before.
+    /// Root on another controller now vouches for a fencing that only the register had.
     fn prove_vouched(&mut self, entries: &Entries) -> Done {
         let known = self.base.seen().register.as_ref().map(|known| known.sealed.clone()).unwrap_or_default();
         for key in entries.sealed.difference(&known) {
@@ -121,7 +121,7 @@ impl Intake<'_> {
         Ok(())
     }
 
-    /// Which fencings stood in a register before: whoever reads them from here is to know it too.
+    /// Which fencings stood in a register before: alerters that read them from here have to know that too.
     fn note_again(&mut self, entries: &Entries) -> Done {
         let Some(cluster) = &self.base.cluster else { return Ok(()) };
         let mut new = Vec::new();
@@ -134,7 +134,7 @@ impl Intake<'_> {
         if new.is_empty() { Ok(()) } else { self.journal.note_published(cluster.register(), &new) }
     }
 
-    /// What others saw, whose cluster may have forgotten it since: the connection is lost with the controller that held it.
+    /// Returns that others saw. The cluster may have forgotten them: a connection is lost with the controller that held it.
     fn take_in_returns(&mut self, entries: &Entries) -> Done {
         for entry in entries.sound.values() {
             let Entry::Returned(returned) = entry else { continue };
@@ -148,14 +148,14 @@ impl Intake<'_> {
         Ok(())
     }
 
-    /// Whether the CIB lets it be true that a host is back.
+    /// Whether a return can be true by the CIB.
     fn may_be_back(&mut self, entry: &Entry, row: &MarkRow) -> Done<bool> {
         let outages = self.journal.outages_of(&row.node)?;
         let outage = outages.iter().find(|outage| outage.mark == row.id).map(|outage| (&row.node, outage));
         self.believes(entry, &Known { outage, ..Known::default() })
     }
 
-    /// Whether an entry is believed beside what is known of its mark.
+    /// Whether an entry is believed, given what is known of its mark.
     fn believes(&mut self, entry: &Entry, known: &Known<'_>) -> Done<bool> {
         let around = around(self.journal, self.base, self.around.cib, self.around.now)?;
         let known = Known { is_on_record: true, ..*known };
@@ -163,7 +163,7 @@ impl Intake<'_> {
         Ok(judged.map_err(|reason| self.refused.insert(entry.key(), reason)).is_ok())
     }
 
-    /// Says once of each entry that is not believed why. What was found out about a mark stays until that has ended.
+    /// Logs once why an entry is not believed. A finding about a mark stays until the mark has ended.
     pub(super) fn say_refused(&mut self, found: &Entries) {
         let mut seen = self.base.seen();
         let sentences = self.refused.iter().map(|(key, reason)| (key.clone(), reason.to_string()));
@@ -182,12 +182,12 @@ impl Intake<'_> {
         seen.note_refused(all);
     }
 
-    /// Whether the register says of a mark that it was notified, and that is not believed: it may have been all the same.
+    /// Whether the register has an end of a mark that is not believed: the mark may have been sent all the same.
     pub(super) fn is_spoken_for(&self, mark: MarkId) -> bool {
         self.refused.iter().any(|(key, reason)| key.mark() == Some(mark) && is_doubtful_end(key, reason))
     }
 
-    /// A mark from before this daemon's start may have been notified by a controller that was taken out of the cluster since.
+    /// A mark from before this daemon's start may have been sent by a controller that was taken out of the cluster since.
     fn doubt_spoken_for(&mut self) -> Done {
         let doubtful = self.refused.iter().filter(|(key, reason)| is_doubtful_end(key, reason));
         let marks: Vec<MarkId> = doubtful.filter_map(|(key, _)| key.mark()).collect();
@@ -208,8 +208,8 @@ impl Intake<'_> {
         self.base.seen().register.as_ref() == Some(entries)
     }
 
-    /// What others notified or ended, after all marks that it may be about are made, and before any is due. What the routes took
-    /// stands before how a mark ended (the order of [`Key`]).
+    /// Acknowledgements and ends by others, after all marks that they may be about are made, and before any is due. Acknowledgements
+    /// come before the ends of marks (the order of [`Key`]).
     pub(super) fn take_in_ends(&mut self, entries: &Entries) -> Done {
         self.doubt_spoken_for()?;
         if self.is_known(entries) && self.base.seen().touched.is_empty() {
@@ -250,13 +250,13 @@ impl Intake<'_> {
         Ok(())
     }
 
-    /// When an alerter first ran in this cluster; here and now, if there is no word of one.
+    /// When an alerter first ran in this cluster; now, if there is no record of one.
     pub(super) fn set_watermark(&mut self) -> Done {
         if self.base.seen().watermark.is_some() {
             return Ok(());
         }
         let now = self.around.now;
-        // One that lies ahead counts for nothing: it would silence what Pacemaker says until then.
+        // A watermark that lies ahead does not count: it would hide all sightings until then.
         let (ahead, sound): (Vec<_>, Vec<_>) =
             self.journal.watermarks()?.into_iter().partition(|mark| is_ahead(mark.at, now));
         for mark in ahead {
@@ -275,7 +275,7 @@ impl Intake<'_> {
         Ok(())
     }
 
-    /// After the marks that they are about, which may have been made a moment ago, and before any of these is notified.
+    /// Decisions, after the marks that they are about, which may be new, and before any of these is sent.
     pub(super) fn take_in_decisions(&mut self, entries: &Entries) -> Done {
         if self.is_known(entries) && self.base.seen().touched.is_empty() {
             return Ok(());
@@ -301,7 +301,7 @@ impl Intake<'_> {
             (Some(mark), _) => {
                 let row = self.find_sound(mark)?;
                 if row.is_some_and(|row| row.settled.is_none() && row.standing.doubt().is_some()) {
-                    warn!(mark = %mark, "{actor} released it on another controller, which proves nothing here: if the host is off, run `nova-host-alerter release {mark} --reason TEXT` again");
+                    warn!(mark = %mark, "{actor} released the mark on another controller, which proves nothing here: if the host is off, run `nova-host-alerter release {mark} --reason TEXT` here too");
                 }
             }
             (None, Some(scope)) => {
@@ -312,8 +312,8 @@ impl Intake<'_> {
         Ok(())
     }
 
-    /// A mark of another alerter: the same id, the same content, and so the same bytes. One whose row here is damaged is
-    /// known all the same.
+    /// A mark of another alerter: the same id, the same content, and so the same bytes. A mark whose row here is damaged counts as
+    /// known.
     fn adopt(&mut self, entry: &MarkEntry, entries: &Entries) -> Done {
         match self.find(entry.mark.id)? {
             Some(Ok(_)) if self.is_ancient(entry) => return Ok(()),
@@ -337,13 +337,13 @@ impl Intake<'_> {
         {
             return self.make(&ours, clash.as_ref(), Taken::Register);
         }
-        // The alerter that made it had the same fault in its configuration, and did not know it.
+        // The alerter that made it may have had the same mistake in its configuration.
         let clash = self.around.names.of_entry(&entry.mark.node, &entry.mark.fqdn).err();
         let mut row = entry.row();
         if clash.is_some() {
             row.fqdn = None;
         }
-        // One of long ago may have been put back by anybody, or with an old configuration.
+        // An old entry may have been put back by anybody, or with an old configuration.
         if entries.sealed.contains(&Key::Mark(row.id)) && self.around.may_go_late(&row.node, row.failure_time)
         {
             row.standing = Standing::Proven(Proof::Journal);
@@ -354,23 +354,23 @@ impl Intake<'_> {
         self.make(&row, clash.as_ref(), Taken::Register)
     }
 
-    /// Whether a mark is so old that it may have been known here, and removed from the journal since: then what became of it is
-    /// not known any more, and an operator decides. Such an entry comes back with a controller that was away for as long.
+    /// Whether a mark is so old that it may have been known here, and removed from the journal since. Then its outcome is not known, and
+    /// an operator decides. Such an entry comes back with a controller that was away for as long.
     fn is_ancient(&self, entry: &MarkEntry) -> bool {
         let youngest = entry.made_at.max(entry.mark.failure_time);
         self.around.now.since(youngest) > self.base.settings().history.keep
     }
 
-    /// Whether a mark may have been notified and ended, of a host that may be back: an end stands there that nobody vouches for; or this
-    /// controller lacks pages that another one has seen, and the mark is from before this daemon.
+    /// Whether a mark may have been sent and have ended, and its host may be back: the register has an end that nobody vouches for, or
+    /// this controller lacks pages that another one has and the mark is older than this daemon.
     fn may_have_ended(&self, row: &MarkRow, entries: &Entries) -> bool {
         let is_lacking = entries.is_partial && row.made_at < self.around.started;
         let is_down = || self.around.cib.is_some_and(|cib| is_surely_down(cib, &row.node, row.failure_time));
         (is_lacking || self.is_spoken_for(row.id)) && !is_down()
     }
 
-    /// A mark that was held because the register had lost it stands there, so nobody has lost anything: a controller that
-    /// has just joined may look before its peers have told it what they know.
+    /// A mark was held because the register had lost it, and the register has it again: a controller that has just joined may read it
+    /// before its peers have sent their part.
     fn believe_again(&mut self, known: &MarkRow, (entry, entries): (&MarkEntry, &Entries)) -> Done {
         if known.settled.is_some() || known.fqdn.is_none() || self.may_have_ended(known, entries) {
             return Ok(());
@@ -385,8 +385,8 @@ impl Intake<'_> {
         Ok(())
     }
 
-    /// The mark as the rules of this controller make it, of its fencing or of what the entry says, and held: what differs from it
-    /// may have been notified as it is. It has a name that no other node has, or none.
+    /// The mark as this controller's rules make it, from its fencing or from the entry, and held: a different one may have been sent. Its
+    /// name is one that no other node has, or none.
     fn as_ours(&mut self, entry: &MarkEntry, entries: &Entries) -> Done<(MarkRow, Option<Clash>)> {
         let id = entry.mark.id;
         let is_first = |fencing: &&Fencing| MarkId::from(fencing.id) == id && fencing.node == entry.mark.node;
@@ -410,7 +410,7 @@ impl Intake<'_> {
         Ok((row, clash))
     }
 
-    /// Whether another alerter's mark says something else than its fencing, which was read after it: no proof lets it go.
+    /// Whether another alerter's mark differs from its fencing, which was read after it: no proof releases it.
     pub(super) fn contradicts_its_fencing(&mut self, row: &MarkRow) -> Done<bool> {
         if row.source != Source::Fencing || row.made_by == self.base.controller {
             return Ok(false);
@@ -425,7 +425,7 @@ impl Intake<'_> {
         Ok(differs)
     }
 
-    /// Whether no alerter can have made it: it stands under the id of another host's outage, or is of another host.
+    /// Whether no alerter can have made it: it has the id of another host's outage, or another host's name.
     fn is_forged(&self, entry: &MarkEntry, entries: &Entries) -> Done<bool> {
         let (id, node) = (entry.mark.id, &entry.mark.node);
         let unfolded = self.journal.unfolded_fencings()?.sound;
@@ -442,12 +442,12 @@ impl Intake<'_> {
     }
 }
 
-/// Whether a refused entry says that a mark ended or was taken: it may have been notified.
+/// Whether a refused entry is an end or an acknowledgement of a mark that may have been sent.
 fn is_doubtful_end(key: &Key, reason: &Reason) -> bool {
     matches!(key, Key::Acknowledged(..) | Key::Settled(_)) && reason.leaves_a_doubt()
 }
 
-/// The marks as they are notified: what is notified of a host may depend on its earlier marks.
+/// The marks in the order in which they are sent: a mark's event may depend on the host's earlier marks.
 fn in_order(entries: &Entries) -> Vec<&MarkEntry> {
     let mut marks = Vec::new();
     for entry in entries.sound.values() {

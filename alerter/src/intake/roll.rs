@@ -1,4 +1,4 @@
-//! The hosts that are notified if they fail, and under which names: the same that a mark of them would have. Pure.
+//! The covered hosts, and the names under which their marks would be sent. Pure.
 
 use drivers::{Failure, Finding, Named};
 use marks::host::HostName;
@@ -15,7 +15,7 @@ pub struct Roll {
     pub named: Vec<Named>,
     /// Those that have the name of another node.
     pub clashes: Vec<Finding>,
-    /// Those of which nothing here says the full name; `fence_mark` may have been given a domain or a mapped plug.
+    /// Those whose full names are not configured here; `fence_mark` may have been given a domain or a mapped plug.
     pub unnamed: Vec<HostName>,
 }
 
@@ -29,7 +29,7 @@ pub fn of(rules: &HostRules, cib: &Cib) -> Roll {
             Ok(None) => roll.unnamed.push(node),
             Err(clash) => {
                 let says = format!(
-                    "it would be told as {}, which is the name of {} too: correct [hosts.names]",
+                    "it would be reported as {}, which is also the name of {}: correct [hosts.names]",
                     clash.name, clash.other
                 );
                 roll.clashes.push(Finding { host: Some(node), why: Failure::new("no-fqdn", &says) });
@@ -39,8 +39,8 @@ pub fn of(rules: &HostRules, cib: &Cib) -> Roll {
     roll
 }
 
-/// Guest nodes that `[hosts] match` names letter by letter, as if they were compute hosts. What is marked of one by hand is notified
-/// all the same.
+/// Guest nodes that `[hosts] match` names literally, as if they were compute hosts. A mark that an operator makes of one is sent all
+/// the same.
 pub fn guests(rules: &HostRules, cib: &Cib) -> Vec<Finding> {
     let is_named = |node: &&HostName| rules.matching.as_ref().is_some_and(|all| all.names_literally(node));
     let named = cib.guest_nodes().iter().filter(is_named);
@@ -49,10 +49,10 @@ pub fn guests(rules: &HostRules, cib: &Cib) -> Vec<Finding> {
 
 const GUEST: &str = "it is a guest node, a virtual machine of the cluster, which no device fences, so it is never marked: take it out of [hosts] match";
 
-/// Every node of the cluster that is notified of.
+/// Every covered node of the cluster.
 pub(crate) fn nodes(rules: &HostRules, cib: &Cib) -> Vec<HostName> {
     let mut nodes = [cib.remote_nodes(), cib.guest_nodes(), cib.cluster_nodes()].concat();
-    nodes.retain(|node| coverage::of(node, rules, Some(cib)) == Coverage::Told);
+    nodes.retain(|node| coverage::of(node, rules, Some(cib)) == Coverage::Covered);
     nodes.sort();
     nodes.dedup();
     nodes
@@ -69,7 +69,7 @@ pub struct Grouped {
     pub warnings: Vec<String>,
 }
 
-/// Looks which host is in which group.
+/// Finds which host is in which group.
 pub fn grouped(settings: &Settings, cib: &Cib) -> Grouped {
     let attribute = |node: &HostName, name: &str| cib.node_attribute(node, name).map(str::to_owned);
     let mut sizes = vec![0; settings.groups.len()];
@@ -80,7 +80,7 @@ pub fn grouped(settings: &Settings, cib: &Cib) -> Grouped {
         sizes[at.expect("it is one of these")] += 1;
         twice.extend(in_two(&node, &settings.groups_of(&node, &attribute)));
     }
-    // Of a list of names the configuration itself has said it.
+    // Groups with a list of names were checked with the configuration.
     let unlisted = settings.groups.iter().zip(&sizes).filter(|(group, _)| group.members.count().is_none());
     let warnings = unlisted.filter_map(|(group, size)| group.warning(*size)).collect();
     Grouped { sizes, twice, warnings }
@@ -89,7 +89,7 @@ pub fn grouped(settings: &Settings, cib: &Cib) -> Grouped {
 fn in_two(node: &HostName, groups: &[&Group]) -> Option<Finding> {
     let names: Vec<&str> = groups.iter().map(|group| group.name.as_str()).collect();
     let says = format!(
-        "it is in more than one group ({}): let it be in one of them, or the first alone counts",
+        "it is in more than one group ({}), and only the first counts: leave it in one of them",
         names.join(", ")
     );
     let is_twice = names.len() > 1;

@@ -1,4 +1,4 @@
-//! Takes in what Pacemaker says of fencings: its alerts, its history, and `node_fenced` in the CIB.
+//! Takes in sightings: Pacemaker's alerts, its fencing history, and `node_fenced` in the CIB.
 
 use std::time::Duration;
 
@@ -21,11 +21,11 @@ use super::pass::{Intake, before};
 use crate::cluster::View;
 use crate::lock::lock;
 
-/// An older mark gets its proof from the history that is read every ten seconds.
+/// Older marks get their proof from the history, which is read every ten seconds.
 const NEWS: Duration = Duration::from_secs(60);
 
 impl Intake<'_> {
-    /// What Pacemaker says of fencings.
+    /// All sightings of this poll.
     pub(super) fn take_in_sightings(&mut self, view: &View, cib: &Cib) -> Done {
         self.take_in_files()?;
         let Some(Ok(history)) = &view.history else {
@@ -37,7 +37,7 @@ impl Intake<'_> {
         }
         let by_hand: Vec<&Sighting> = history.iter().filter(|sighting| sighting.by_human).collect();
         for sighting in evidence::node_fenced(cib) {
-            // It does not say who fenced; and of a host that is a member it is a leftover or a confirmation by hand.
+            // It does not name who fenced; of a member it is a leftover or a confirmation by hand.
             let confirmed =
                 by_hand.iter().any(|hand| is_same_event(hand, &sighting)) || self.was_confirmed(&sighting)?;
             match cib.membership(&sighting.node) {
@@ -50,7 +50,7 @@ impl Intake<'_> {
         Ok(())
     }
 
-    /// Whether a witness said earlier that it was a confirmation by hand: Pacemaker may have forgotten that since.
+    /// Whether an earlier sighting showed that it was a confirmation by hand: Pacemaker may have forgotten that since.
     fn was_confirmed(&self, sighting: &Sighting) -> Done<bool> {
         for mark in self.journal.marks_of(&sighting.node)?.sound {
             let kept = self.journal.sightings_of(mark.id)?.sound;
@@ -61,7 +61,7 @@ impl Intake<'_> {
         Ok(false)
     }
 
-    /// Pacemaker's history is not read at every poll: only when a new mark waits for its word.
+    /// Pacemaker's history is not read at every poll: only when a new mark waits for its proof.
     fn ask_for_history(&mut self) -> Done {
         let now = self.around.now;
         let open = self.journal.open_marks()?.sound;
@@ -81,7 +81,7 @@ impl Intake<'_> {
                 self.evidence = Some((directory, reading));
             }
             Err(EvidenceError::Missing { .. }) => {
-                // What was seen there is gone with it.
+                // The evidence is gone with the directory.
                 lock(self.accounts).ledger.begin(Source::Files);
                 lock(self.accounts).ledger.end(Source::Files);
             }
@@ -89,10 +89,10 @@ impl Intake<'_> {
         }
     }
 
-    /// What is taken in is removed; what waits is looked at again.
+    /// Removes files that were taken in; those that wait are read again.
     fn take_in_files(&mut self) -> Done {
         let Some((directory, mut reading)) = self.evidence.take() else { return Ok(()) };
-        // Who has joined was noted before anything of the directory was taken in.
+        // Joins were noted before anything of the directory was taken in.
         reading.joins.drain(..).for_each(|found| files::remove(&directory, &found.name));
         lock(self.accounts).ledger.begin(Source::Files);
         for found in std::mem::take(&mut reading.sound) {
@@ -106,7 +106,7 @@ impl Intake<'_> {
         Ok(())
     }
 
-    /// Says whether the file has done its service.
+    /// Says whether the file is not needed any more.
     fn take_in_file(&mut self, found: &Found) -> Done<bool> {
         match found.evidence.sighting() {
             Some(sighting) => self.take_in_sighting(&sighting),
@@ -121,7 +121,7 @@ impl Intake<'_> {
             self.base.seen().waiting.forget(&key);
             return Ok(true);
         }
-        match self.fate_of(sighting)? {
+        match self.judgement_of(sighting)? {
             Judgement::Join(mark, rule) => self.join(sighting, (mark, rule)).map(|()| true),
             Judgement::Mark(row, clash) => match self.find(row.id)? {
                 None => self.make(&row, clash.as_ref(), Taken::Sighting(sighting)).map(|()| true),
@@ -136,7 +136,7 @@ impl Intake<'_> {
                 }
             },
             Judgement::SetAside => {
-                let reason = format!("{} is not covered by [hosts] match and is not told", sighting.node);
+                let reason = format!("{} is not covered by [hosts] match and is not reported", sighting.node);
                 self.keep_aside(sighting, Rule::NotCovered, &reason)
             }
             Judgement::Past => {
@@ -154,7 +154,7 @@ impl Intake<'_> {
         }
     }
 
-    /// What is seen for the first time happened a moment ago, or, where nobody was there to see it, at some time before.
+    /// A new sighting is of a moment ago or, if no daemon was there to see it, of an earlier time.
     fn compare_clocks(&self, sighting: &Sighting) {
         let (mut seen, now, node) = (self.base.seen(), self.moment(), &sighting.node);
         match sighting.witness {
@@ -163,12 +163,12 @@ impl Intake<'_> {
             }
             Witness::NodeFenced => seen.compare_ahead("the clock of Pacemaker's DC", sighting.at, now),
             Witness::Alert(_) | Witness::History => {
-                seen.compare_ahead(&format!("what Pacemaker said of {node} here"), sighting.at, now);
+                seen.compare_ahead(&format!("Pacemaker's alert about {node} here"), sighting.at, now);
             }
         }
     }
 
-    /// Nothing is written down of it: the account wants to know why.
+    /// Nothing is written down of it, so the account gets the reason.
     fn leave(&self, sighting: &Sighting, left: Left) -> Done<bool> {
         let named = (sighting.key(), &sighting.node, sighting.at);
         lock(self.accounts).ledger.note(source_of(sighting), named, left, self.instant);
@@ -179,12 +179,12 @@ impl Intake<'_> {
         self.journal.keep_sighting(sighting, (None, rule), reason, self.around.now).map(|_| true)
     }
 
-    fn fate_of(&self, sighting: &Sighting) -> Done<Judgement> {
+    fn judgement_of(&self, sighting: &Sighting) -> Done<Judgement> {
         let outages = self.outages(&sighting.node)?;
         let connections = self.connections(&sighting.node, &outages)?;
         let waited = self.base.seen().waiting.waited(&sighting.key(), self.instant);
-        // What lies ahead by more than clocks may differ happened by now at the latest. Else the time is kept: the id and the
-        // bytes of its mark are to be the same on every controller.
+        // A time that lies ahead by more than clocks may differ counts as now. Else the time is kept: the id and the bytes of its mark
+        // have to be the same on every controller.
         let now = self.around.now;
         let at = if sighting.at > now + CLOCK_SKEW { now } else { sighting.at };
         let sighting = &Sighting { at, ..sighting.clone() };
@@ -192,7 +192,7 @@ impl Intake<'_> {
         Ok(self.around.judgement_of_sighting(&seen, &outages))
     }
 
-    /// Every connection of a host that is known here, each since when it was seen to appear, and what the cluster says of the last.
+    /// Every connection of a host that is known here, each with the time when it appeared, and the cluster's state of the last.
     fn connections(&self, node: &HostName, outages: &[Outage]) -> Done<Connections> {
         let mut known = self.journal.connections_of(node)?;
         known.extend(outages.iter().flat_map(|outage| outage.incarnations.iter().cloned()));
@@ -236,11 +236,11 @@ impl Intake<'_> {
         }
     }
 
-    /// Of a mark that nobody vouches for: whether what was seen before it was made does, and is not surely of another one.
+    /// Whether a sighting from before an unproven mark was made proves it, and is not surely of another outage.
     pub(super) fn prove_from_kept(&mut self, node: &HostName, mark: MarkId) -> Done {
         let outages = self.outages(node)?;
         let connections = self.connections(node, &outages)?;
-        // What `node_fenced` said earlier is not said of the connection of now.
+        // An earlier `node_fenced` is not about the present connection.
         let former = Connections { current: None, ..connections.clone() };
         let fenced = self.around.cib.and_then(|cib| cib.node_fenced(node)).map(Timestamp::from_seconds);
         for kept in &self.journal.sightings_of_host(node)?.sound {
@@ -267,7 +267,7 @@ fn source_of(sighting: &Sighting) -> Source {
     }
 }
 
-/// Two witnesses stamp the same event by two clocks. In doubt it is one: `node_fenced` then proves nothing.
+/// Two witnesses may date one event by two clocks. In doubt it is one event, and `node_fenced` proves nothing.
 fn is_same_event(one: &Sighting, other: &Sighting) -> bool {
     one.node == other.node && one.at.distance(other.at) <= CLOCK_SKEW
 }

@@ -1,4 +1,4 @@
-//! What a starting daemon makes of the marks that an older one left open.
+//! What a starting daemon does with the marks that an older one left open.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -18,8 +18,8 @@ use super::naming::{Names, Naming};
 use crate::base::Base;
 use crate::config::{Group, Recipients, Route};
 
-/// After a start: marks that were held for want of a name, and open marks made before a route was configured. With a
-/// cluster the names wait for its first poll, since they may be another node's.
+/// After a start: names for marks that were held as `no-fqdn`, and deliveries of new routes for open marks. With a cluster the names
+/// wait for its first poll, since they may be another node's.
 ///
 /// # Errors
 /// As any write.
@@ -28,7 +28,7 @@ pub fn catch_up(journal: &mut Journal, base: &Base, now: Timestamp) -> Done {
     serve_new_routes(journal, base, now)
 }
 
-/// Marks that were held for want of a name, where no cluster has to be asked for it.
+/// Names marks that were held as `no-fqdn`, if there is no cluster that has to be read first.
 ///
 /// # Errors
 /// As any write.
@@ -43,12 +43,12 @@ pub fn name_without_cluster(journal: &mut Journal, base: &Base, now: Timestamp) 
 #[derive(Clone, Debug, Default)]
 pub struct Serving {
     last: Position,
-    /// A mark was damaged, and may be mended.
+    /// A mark was damaged, and may be repaired.
     is_damaged: bool,
 }
 
-/// Gives open marks the deliveries of routes that they have none of, once for each configuration, as soon as it is known
-/// which group each host is in. There may be very many: each page is one transaction.
+/// Gives open marks the deliveries that they lack, once for each configuration, as soon as the hosts' groups are known. There may be
+/// very many: each page is one transaction.
 fn serve_new_routes(journal: &mut Journal, base: &Base, now: Timestamp) -> Done {
     if !base.knows_groups() {
         return Ok(());
@@ -60,11 +60,11 @@ fn serve_new_routes(journal: &mut Journal, base: &Base, now: Timestamp) -> Done 
     Ok(())
 }
 
-/// The next page of it; gives where the one behind it begins, or none where every mark has been served. To be called once it
-/// is known which group each host is in.
+/// Serves the next page of marks; gives where the following one begins, or none if every mark was served. To be called once the
+/// hosts' groups are known.
 ///
 /// # Errors
-/// As any write; the same page is then to be served again.
+/// As any write; then the same page has to be served again.
 pub fn serve_page(journal: &mut Journal, base: &Base, at: Serving, now: Timestamp) -> Done<Option<Serving>> {
     let is_first = at.last == Position::default();
     if is_first && journal.served()?.as_ref() == Some(&served(base)) {
@@ -83,13 +83,13 @@ fn note_served(journal: &mut Journal, base: &Base, served_all: &Serving) -> Done
         return Ok(());
     }
     match journal.note_served(&served(base)) {
-        // The next start looks at every mark again.
+        // The next start goes through every mark again.
         Err(error) if error.may_pass() => Ok(()),
         noted => noted,
     }
 }
 
-/// Gives their deliveries to open marks that have none at all: nobody knows how that came about.
+/// Gives deliveries to open marks that have none at all, whatever the cause.
 ///
 /// # Errors
 /// As any write.
@@ -113,18 +113,17 @@ fn serve(journal: &mut Journal, base: &Base, rows: &[MarkRow], now: Timestamp) -
     journal.add_deliveries_to_all(&missing, now)
 }
 
-/// What has come of the end of a route.
+/// The result of dismissing a route.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Unrouted {
-    /// Of how many marks, and how many of these have ended by it.
+    /// How many marks waited for it, and how many of these have ended by it.
     pub left: LeftRoute,
-    /// How many are being notified there and were left alone.
+    /// How many are being sent there and were left alone.
     pub under_way: usize,
 }
 
-/// Ends what waits for a route that is not configured any more, by an operator's word. First its marks get what the routes
-/// that there are may still lack of them: a mark is notified to whoever is notified of its host now. What is under way there is left
-/// alone.
+/// Ends, by an operator's decision, what waits for a route that is not configured any more. First the marks get deliveries of the
+/// routes that their hosts have now. What is being sent is left alone.
 ///
 /// # Errors
 /// As any write.
@@ -160,15 +159,14 @@ fn served(base: &Base) -> String {
     let reach = |route: &Arc<Route>| {
         format!("{} {:?} {:?} {}", route.name, route.hosts, route.groups, route.required)
     };
-    let group = |group: &Group| format!("{} {:?} {:?}", group.name, group.members, group.told);
+    let group = |group: &Group| format!("{} {:?} {:?}", group.name, group.members, group.recipients);
     let settings = base.settings();
     settings.routes.iter().map(reach).chain(settings.groups.iter().map(group)).collect::<Vec<_>>().join("\n")
 }
 
-/// After a start, once the register is known: a mark that an older daemon left open here, of which the register knows
-/// nothing, may have been notified by others meanwhile. It ends if another mark of its outage was acknowledged, or goes out
-/// from here; it is held if it is old or the register once had it, and nothing shows that its host is still down. All with a
-/// notice. No age ends it.
+/// After a start, once the register is known: others may have reported the outage of a mark that an older daemon left open here and
+/// that the register does not have. The mark ends if another mark of its outage was acknowledged or is sent from here. It is held if
+/// it is old or the register once had it, and nothing shows that its host is still down. Each case has a notice. No age ends it.
 ///
 /// # Errors
 /// As any write.
@@ -193,8 +191,8 @@ pub(super) fn settle_strangers(
     end_forgotten(journal, base, (register, entries), now)
 }
 
-/// A pause or a maintenance that stood in the register and is gone from it was ended elsewhere, so long ago that its end is
-/// gone too. Where the register was lost as a whole, nobody knows, and it holds.
+/// A pause or a maintenance that is gone from the register was ended elsewhere, so long ago that its end is gone too. If the whole
+/// register was lost, that is not known, and the decision stays in force.
 fn end_forgotten(
     journal: &mut Journal,
     base: &Base,
@@ -211,7 +209,7 @@ fn end_forgotten(
         }
         let (kind, actor) = (decision.about.kind(), &decision.actor);
         warn!(
-            "the {kind} by {actor} is in force here alone: it was ended on another controller, and ends here"
+            "the {kind} by {actor} was ended on another controller while this one was away, and now ends here too"
         );
         let reason = "it was ended on another controller, while this one was away".to_owned();
         let ending = Ending { id: decision.id, at: now, actor: base.controller.clone(), reason };
@@ -220,8 +218,8 @@ fn end_forgotten(
     Ok(())
 }
 
-/// The register has lost a mark that stood there for all to notify, or it is found long after. Nobody but this controller
-/// could notify one that never stood there, or that an operator made or released here.
+/// Doubts a mark that the register has lost, since other controllers may have sent it, or that is found long after. Only this
+/// controller can have sent a mark that the register never had, or that an operator made or released here.
 fn doubt(journal: &mut Journal, base: &Base, register: Register, mut row: MarkRow, now: Timestamp) -> Done {
     let is_old = now.since(row.failure_time) > base.settings().intake.horizon;
     let is_ours_alone = row.standing == Standing::Proven(Proof::Operator)
@@ -237,8 +235,8 @@ fn doubt(journal: &mut Journal, base: &Base, register: Register, mut row: MarkRo
     Ok(())
 }
 
-/// A mark that another alerter made of the same outage. The register's word alone is not enough: it was acknowledged, or
-/// something here proves it, so that it goes out.
+/// A mark that another alerter made of the same outage. An entry of the register alone is not enough: the mark was acknowledged, or
+/// is proven here and so is sent.
 fn taken_over(
     journal: &Journal,
     row: &MarkRow,
@@ -257,7 +255,7 @@ fn taken_over(
     Ok(None)
 }
 
-/// Whether a mark was acknowledged, or nothing but a recovery controller keeps it from being.
+/// Whether a mark was acknowledged, or only waits for its acknowledgement.
 fn is_notified(row: &MarkRow) -> bool {
     match row.settled {
         Some((how, _)) => how == Settlement::Acknowledged,
@@ -267,25 +265,25 @@ fn is_notified(row: &MarkRow) -> bool {
 
 fn missing_routes(journal: &Journal, base: &Base, mark: &Mark) -> Done<Vec<NewDelivery>> {
     let existing = journal.deliveries_of(mark.id)?;
-    // A damaged row has no believable route: adding one beside it could send the same mark twice.
+    // The route in a damaged row is not certain: a delivery beside it could send the same mark twice.
     if !existing.damaged.is_empty() {
         return Ok(Vec::new());
     }
     let settings = base.settings();
-    let told = recipients(base, &settings, &mark.node);
-    let mut missing = match told {
-        // A chain that is under way is gone through as it was made.
-        Recipients::Chain(_) if is_under_way(base, &told, &existing.sound) => Vec::new(),
-        _ => deliveries_of(&told, journal, mark)?,
+    let recipients = recipients(base, &settings, &mark.node);
+    let mut missing = match recipients {
+        // A chain that is under way goes on as it was made.
+        Recipients::Chain(_) if is_under_way(base, &recipients, &existing.sound) => Vec::new(),
+        _ => deliveries_of(&recipients, journal, mark)?,
     };
     missing.retain(|new| existing.sound.iter().all(|old| old.route != new.route));
     Ok(missing)
 }
 
-/// Whether anybody is still to be notified on a route that is there, or a step of a chain has it. What another route has come to is
-/// no word of the controllers in the chain.
-fn is_under_way(base: &Base, told: &Recipients<'_>, existing: &[Delivery]) -> bool {
-    let chain = told.routes();
+/// Whether a required delivery still waits for a configured route, or a step of the chain was acknowledged. An acknowledgement of
+/// another route says nothing about the chain's recovery controllers.
+fn is_under_way(base: &Base, recipients: &Recipients<'_>, existing: &[Delivery]) -> bool {
+    let chain = recipients.routes();
     existing.iter().any(|old| {
         let is_step = || old.chain.is_some() || chain.iter().any(|route| route.name.as_str() == old.route);
         let is_awaited = !old.state.is_final() && base.route(&old.route).is_some();
@@ -293,7 +291,7 @@ fn is_under_way(base: &Base, told: &Recipients<'_>, existing: &[Delivery]) -> bo
     })
 }
 
-/// Gives marks that were held for want of a name the one that they have now.
+/// Names the marks that were held as `no-fqdn` and have a name now.
 pub(super) fn name_held(journal: &mut Journal, base: &Base, names: &Names<'_>, now: Timestamp) -> Done {
     for row in journal.nameless_marks()?.sound {
         let naming = naming(journal, names, &row)?;

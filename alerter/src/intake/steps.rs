@@ -1,8 +1,8 @@
-//! What a route does behind an acknowledgement: asks what became of it, and says that the host is back.
+//! What a route does after an acknowledgement: it asks what became of the mark, and sends the return of the host.
 
 use drivers::Step;
 use journal::{NewDelivery, Over};
-use marks::delivery::State;
+use marks::delivery::{Delivery, State};
 use marks::id::MarkId;
 use marks::register::{Acknowledgement, Entries, Entry, Key};
 use marks::returning::Failure;
@@ -14,7 +14,7 @@ use crate::config::Route;
 use crate::delivery::confirmation;
 
 impl Intake<'_> {
-    /// What another alerter notified and did not ask after to the end, is asked after from here.
+    /// Takes over confirmations that another alerter began and did not finish.
     pub(super) fn take_over_confirmations(&mut self, entries: &Entries) -> Done {
         let base = self.base;
         for route in base.settings().routes.iter().filter(|route| route.goes_on_to(Step::Confirm)) {
@@ -36,9 +36,10 @@ impl Intake<'_> {
             return Ok(());
         }
         let known = self.journal.deliveries_of(end.mark)?.sound;
-        let told = known.iter().find(|delivery| delivery.route == end.route);
-        let Some(told) = told.filter(|told| told.state == State::Acknowledged) else { return Ok(()) };
-        let new = confirmation(route, told);
+        let is_meant = |delivery: &&Delivery| delivery.route == end.route;
+        let acknowledged = known.iter().find(is_meant).filter(|one| one.state == State::Acknowledged);
+        let Some(acknowledged) = acknowledged else { return Ok(()) };
+        let new = confirmation(route, acknowledged);
         let is_here = known.iter().any(|delivery| delivery.route == new.route);
         match self.find_sound(end.mark)?.and_then(|row| row.to_mark()) {
             Some(mark) if !is_here => self.journal.add_deliveries(&mark, &[new], self.around.now),
@@ -46,7 +47,7 @@ impl Intake<'_> {
         }
     }
 
-    /// Makes the returns that are owed to routes, of hosts that are back; when each is sent is decided at its turn.
+    /// Makes the returns of hosts that are back for routes that want them; when each is sent is decided later.
     pub(super) fn call_back(&mut self, entries: &Entries) -> Done {
         let (base, now) = (self.base, self.around.now);
         for route in base.settings().routes.iter().filter(|route| route.goes_on_to(Step::Return)) {
@@ -65,15 +66,15 @@ impl Intake<'_> {
     fn call_one_back(&mut self, route: &Route, over: &Over) -> Done {
         let row = &over.mark;
         let Some(mark) = row.to_mark() else { return Ok(()) };
-        let told = over.delivery.as_ref().map_or(&[][..], |delivery| &delivery.body);
-        let body = route.driver.return_body(&mark, told);
+        let sent = over.delivery.as_ref().map_or(&[][..], |delivery| &delivery.body);
+        let body = route.driver.return_body(&mark, sent);
         let name = route.name.of_step(Step::Return).as_str().to_owned();
-        info!(mark = %row.id, host = %row.node, route = %route.name, "{} has come back, and route {} is told so", row.node, route.name);
+        info!(mark = %row.id, host = %row.node, route = %route.name, "{} has come back, and route {} will be notified", row.node, route.name);
         let new = NewDelivery { route: name, body, required: false, link: None };
         self.journal.add_deliveries(&mark, &[new], self.around.now)
     }
 
-    /// What the rule is given; a host is back when it has been for as long as its group asks for (`healthy-delay`).
+    /// Whether the rule wants a return; a host is back when it has been so for its group's `healthy-delay`.
     fn is_owed(&self, route: &Route, over: &Over) -> bool {
         let (row, now) = (&over.mark, self.around.now);
         let delay = self.base.settings().group_of(&row.node, &self.base.attributes()).rules.healthy_delay;

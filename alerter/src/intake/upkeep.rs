@@ -1,4 +1,4 @@
-//! What of this journal should stand in the register now.
+//! The entries of this journal that the register should have now.
 
 use std::time::Duration;
 
@@ -11,7 +11,7 @@ use super::start;
 use crate::base::Base;
 use crate::cluster;
 
-/// Where nothing changes in the journal, it is read again so often: what has had its time there goes.
+/// Without changes the journal is read again so often, so that entries that have had their time leave the register.
 const READ_AGAIN: Duration = Duration::from_secs(3600);
 
 /// What is known of it from one poll to the next.
@@ -24,9 +24,8 @@ pub struct Upkeep {
 }
 
 impl Upkeep {
-    /// Every entry that should stand in the register, given what was `found` there. None before everything was looked at once, the
-    /// CIB too: a fencing that no pass has judged yet would stand there as one that is new to all, though the register had it,
-    /// and its end, and has lost both.
+    /// Every entry that the register should have, given what was `found` there. None before the first full pass, with the CIB: a fencing
+    /// that no pass has judged would be published as new, though the register may have had it and its end, and have lost both.
     ///
     /// # Errors
     /// As any read or write of the journal.

@@ -29,7 +29,7 @@ pub enum Address {
 pub enum Host {
     /// An address.
     Ip(IpAddr),
-    /// A name, in lower case, that is looked up when it is listened to.
+    /// A name, in lower case, that is resolved when it is listened to.
     Name(String),
 }
 
@@ -57,7 +57,7 @@ impl Address {
 /// Reads a comma list. Letters of schemes and names may be upper case; blanks are not allowed, as anywhere in a URI.
 ///
 /// # Errors
-/// What is wrong with the first that is wrong, by its number; never its text, which may hold a password.
+/// What is wrong with the first wrong one, by its number; never its text, which may hold a password.
 pub fn parse(text: &str) -> Result<Vec<Address>, String> {
     let mut addresses = Vec::new();
     for (index, item) in text.split(',').enumerate() {
@@ -75,24 +75,22 @@ const FORM: &str = "must be tcp://HOST:PORT or unix:///PATH";
 
 fn one(item: &str) -> Result<Address, String> {
     if item.is_empty() {
-        return Err(format!("is empty: {FORM}, and a comma stands only between two of them"));
+        return Err(format!("is empty: it {FORM}, and commas are only between addresses"));
     }
     if item.contains(char::is_whitespace) {
-        return Err("has a blank in it: no URI has one, and after a comma there is none either".to_owned());
+        return Err("has a blank in it: leave out blanks, also after commas".to_owned());
     }
     let uri = Uri::parse(item).map_err(|_| no_uri(item))?;
     if uri.has_query() || uri.has_fragment() {
-        return Err(format!("has a query or a fragment: it {FORM}, and nothing more"));
+        return Err(format!("has a query or a fragment: it {FORM}"));
     }
     let authority = uri.authority().ok_or_else(|| format!("has no // behind its scheme: it {FORM}"))?;
     if authority.has_userinfo() {
-        return Err(
-            "names a user: nobody is asked for one here, so leave out what stands before @".to_owned()
-        );
+        return Err("names a user: leave out the part before @".to_owned());
     }
     let is_plain = |b: u8| b.is_ascii_alphanumeric() || b"_-.:/[]".contains(&b);
     if !item.bytes().all(is_plain) {
-        return Err("has a character in it that is none of letters, digits and - _ . : / [ ]".to_owned());
+        return Err("has a character that is not allowed: use letters, digits and - _ . : / [ ]".to_owned());
     }
     match uri.scheme().as_str().to_ascii_lowercase().as_str() {
         "tcp" => tcp(&authority, uri.path().as_str()),
@@ -101,7 +99,7 @@ fn one(item: &str) -> Result<Address, String> {
     }
 }
 
-/// What is no URI at all is mostly a bare IPv6 address, or nothing before the colon.
+/// A text that is no URI is mostly a bare IPv6 address, or has nothing before the colon.
 fn no_uri(item: &str) -> String {
     let behind = item.split_once("://").map_or("", |(_, behind)| behind);
     let host = behind.split('/').next().unwrap_or_default();
@@ -114,7 +112,7 @@ fn no_uri(item: &str) -> String {
 
 fn tcp(authority: &Authority<'_>, path: &str) -> Result<Address, String> {
     if !path.is_empty() {
-        return Err("has a path: what is served there has its own, so end it behind the port".to_owned());
+        return Err("has a path: end it after the port".to_owned());
     }
     let host = match authority.host_parsed() {
         UriHost::Ipv4(ip) => Host::Ip(ip.into()),
@@ -131,7 +129,7 @@ fn tcp(authority: &Authority<'_>, path: &str) -> Result<Address, String> {
     }
 }
 
-/// A name whose last part is a number is a mistyped IPv4 address: some resolvers make another address of it.
+/// A name whose last part is a number is a mistyped IPv4 address: some resolvers turn it into another address.
 fn name_of(name: &str) -> Result<String, String> {
     let labels: Vec<&str> = name.split('.').collect();
     let is_label =

@@ -1,5 +1,5 @@
-//! Where small answers are served to whoever asks: addresses by RFC 3986, and plain HTTP with bounds that keep one bad client
-//! from being everybody's. Nothing here asks who a client is: these answers are for reading, and each has its own address.
+//! Serves small public answers: addresses by RFC 3986, and plain HTTP with bounds, so that one bad client does not harm the others.
+//! Clients are not authenticated: these answers are only for reading, and each has its own address.
 
 mod address;
 mod names;

@@ -1,5 +1,5 @@
-//! By which names this machine may be asked. A web site could let its own name lead to an address of this machine (DNS
-//! rebinding) and read an answer through a visitor's browser; it cannot choose an address, or a name of ours, as its own.
+//! The names that a request may use for this machine. A web site could let its own name lead to an address of this machine (DNS
+//! rebinding) and read an answer through a visitor's browser; it cannot use an address or a name of this machine as its own.
 
 use std::collections::BTreeSet;
 use std::fs;
@@ -15,16 +15,16 @@ use axum::response::{IntoResponse, Response};
 
 use super::address::{Address, Host};
 
-/// Names of this machine that no name service was asked for.
+/// Names of this machine without a name service.
 const HOSTS: &str = "/etc/hosts";
-const REFUSED: &str = "ask by an address, by localhost, or by a name of this machine; other names stand in allowed-hosts of the configuration\n";
+const REFUSED: &str = "use an address, localhost, or a name of this machine; add other names to allowed-hosts in the configuration\n";
 
 /// The names that are answered, beside addresses and `localhost`.
 #[derive(Clone, Debug, Default)]
 pub struct Names(BTreeSet<String>);
 
 impl Names {
-    /// Those of the configured addresses, those that are allowed, and this machine's own.
+    /// The names of the configured addresses, those of `allowed-hosts`, and this machine's own.
     pub fn of(addresses: &[Address], allowed: &[String]) -> Self {
         let host = nix::unistd::gethostname().unwrap_or_default();
         let hosts = fs::read_to_string(HOSTS).unwrap_or_default();
@@ -56,7 +56,7 @@ impl Names {
     }
 }
 
-/// Refuses whoever asks by another name, before anything else of the request is looked at.
+/// Refuses requests with another name, before anything else of them is read.
 pub fn only(router: Router, names: Names) -> Router {
     let names = Arc::new(names);
     router.layer(middleware::from_fn(move |request: Request, next: Next| {
@@ -102,7 +102,7 @@ mod tests {
         Names::with(&addresses, &["Metrics.example.org".to_owned()], &own("CTL2", HOSTS))
     }
 
-    /// The broken variant believes every name: that of another site, or one that only looks like ours.
+    /// The broken variant believes every name: that of another site, or one that is only similar to ours.
     #[test]
     fn only_our_own_names_are_answered() {
         let names = names();

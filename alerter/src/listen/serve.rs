@@ -25,36 +25,36 @@ use super::address::{Address, Host};
 use super::socket::{Bound, Owner};
 use super::unserved::Unserved;
 
-/// Connections at once at each address; who comes then waits in the kernel's queue.
+/// Connections at once at each address; more wait in the kernel's queue.
 const CONNECTIONS: usize = 64;
 /// So many wait in the kernel's queue.
 const WAITING: u32 = 1024;
 /// For a request's head, and again for all of a connection, which has one request.
 const TIME: Duration = Duration::from_secs(5);
-/// A larger head is none.
+/// A larger head is refused.
 const HEAD: usize = 16 * 1024;
-/// An address that cannot be had is tried again after this time.
+/// An address that cannot be listened to is tried again after this time.
 const AGAIN: Duration = Duration::from_secs(10);
-/// So long nothing is accepted after the system refused to: it has no descriptors left, for example.
+/// The pause after the system refused to accept a connection, for example because no descriptors are left.
 const PAUSE: Duration = Duration::from_secs(1);
 
 /// What is served, and where.
 #[derive(Clone)]
 pub struct Endpoint {
-    /// What it is called in the log, such as `/health`.
+    /// Its name in the log, such as `/health`.
     pub what: &'static str,
     /// Where.
     pub addresses: Vec<Address>,
     /// Who the files of unix sockets belong to.
     pub owner: Owner,
-    /// What is answered. It has its methods and paths; whatever it does not know is 404 or 405.
+    /// The router. It answers unknown paths and methods with 404 or 405.
     pub router: Router,
-    /// Where it is kept what cannot be served at the moment.
+    /// Keeps what cannot be served at the moment.
     pub unserved: Unserved,
 }
 
-/// Serves until `stop`. An address that cannot be had keeps nothing else from running: it may come with a move of the
-/// cluster's. When this has returned, sockets are closed and their files removed, and nothing is said of them any more.
+/// Serves until `stop`. An address that cannot be listened to does not stop the others: it may come with a move of the cluster's
+/// resources. When this has returned, sockets are closed and their files removed.
 pub async fn run(endpoint: Endpoint, stop: CancellationToken) {
     let router = endpoint.router.clone().layer(axum::middleware::map_response(closing));
     let mut doors = JoinSet::new();
@@ -72,7 +72,7 @@ pub async fn run(endpoint: Endpoint, stop: CancellationToken) {
     while doors.join_next().await.is_some() {}
 }
 
-/// Each connection has one request: whoever asks with curl, socat or netcat sees the end of the answer by its end.
+/// Each connection has one request: with socat or netcat its end shows the end of the answer.
 async fn closing(mut response: Response) -> Response {
     response.headers_mut().insert(CONNECTION, HeaderValue::from_static("close"));
     response
@@ -108,7 +108,7 @@ impl Door {
     fn say_unserved(&self, error: &io::Error) {
         let text = error.to_string();
         let words = text.split(" (os error").next().unwrap_or(&text);
-        self.unserved.note(&self.place, format!("{} is not served ({words}): look at its uri", self.place));
+        self.unserved.note(&self.place, format!("{} is not served ({words}): check its uri", self.place));
     }
 
     async fn open(&self) -> io::Result<Vec<Listener>> {
@@ -124,7 +124,7 @@ impl Door {
         }
     }
 
-    /// Returns never but where nothing is left that is listened to.
+    /// Returns only when nothing is listened to any more.
     async fn serve(&self, listeners: Vec<Listener>) {
         if self.unserved.forget(&self.place) {
             info!("{} is served again", self.place);
@@ -141,7 +141,7 @@ impl Door {
     }
 }
 
-/// A name may stand for several addresses of this machine (`localhost` for two): all that can be had are taken.
+/// A name may have several addresses of this machine (`localhost` has two): all that can be listened to are used.
 async fn all_of(name: &str, port: u16) -> io::Result<Vec<Listener>> {
     let mut listeners = Vec::new();
     let mut fault = io::Error::new(io::ErrorKind::NotFound, "the name has no address");
@@ -154,7 +154,7 @@ async fn all_of(name: &str, port: u16) -> io::Result<Vec<Listener>> {
     if listeners.is_empty() { Err(fault) } else { Ok(listeners) }
 }
 
-/// A socket of IPv6 takes IPv6 alone: else `[::]` would take the port of every IPv4 address too, and never be had beside
+/// A socket of IPv6 takes IPv6 alone: else `[::]` would take the port of every IPv4 address too, and could not be used beside
 /// `0.0.0.0`.
 fn bind(address: SocketAddr) -> io::Result<TcpListener> {
     let socket = if address.is_ipv4() { TcpSocket::new_v4() } else { TcpSocket::new_v6() }?;
@@ -205,7 +205,7 @@ impl Listener {
     }
 }
 
-/// One request; what is wrong with a connection is its own affair.
+/// One request; errors of a connection concern nothing else.
 async fn attend(
     stream: impl AsyncRead + AsyncWrite + Unpin + Send + 'static,
     router: Router,

@@ -1,4 +1,4 @@
-//! Unix sockets as files: a stale one is replaced, anything else is left alone, and our own goes when nobody listens any more.
+//! Unix sockets as files: a stale one is replaced, anything else is left alone, and our own is removed at the end.
 
 use std::fs::{self, Permissions};
 use std::io;
@@ -12,17 +12,17 @@ use tokio::net::{UnixListener, UnixStream};
 use tokio::task::spawn_blocking;
 use tokio::time::timeout;
 
-/// Whoever may connect: the owner and the group, nobody else.
+/// Only the owner and the group may connect.
 const MODE: u32 = 0o660;
-/// How a directory is made that is not there: others may go through it to a socket of theirs, and read nothing in it.
+/// The mode of a directory that is made: others may go through it to their socket, but not list it.
 const DIRECTORY: u32 = 0o711;
 const WRITABLE_BY_OTHERS: u32 = 0o022;
-/// Who did not make a file there cannot take it away.
+/// Only the owner of a file there can remove it.
 const STICKY: u32 = 0o1000;
-/// A socket that takes no connection for so long is not stale: somebody lives who is busy.
+/// A socket that takes no connection for so long is not stale: a live process is busy.
 const PATIENCE: Duration = Duration::from_secs(1);
 
-/// Who the socket's file belongs to; where unset, whoever the daemon runs as.
+/// The owner of the socket's file; where unset, the daemon's user.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Owner {
     /// A user's number.
@@ -40,8 +40,7 @@ pub(super) struct Bound {
 }
 
 impl Bound {
-    /// Makes the socket's file. Until it has its owner and mode nobody but the daemon's own user can connect: the daemon's
-    /// umask says so.
+    /// Makes the socket's file. By the daemon's umask only its own user can connect until the file has its owner and mode.
     pub(super) async fn new(path: &Path, owner: Owner) -> io::Result<Self> {
         apart(path, |path| match path.parent() {
             Some(directory) => make_directory(directory).and_then(|()| refuse_others(directory)),
@@ -72,7 +71,7 @@ fn bind(path: &Path) -> io::Result<(net::UnixListener, (u64, u64))> {
     Ok((listener, (meta.dev(), meta.ino())))
 }
 
-/// In this order: whoever it belongs to then could put something else in its place.
+/// In this order: the new owner could put something else in its place.
 fn hand_over(path: &Path, owner: Owner) -> io::Result<()> {
     fs::set_permissions(path, Permissions::from_mode(MODE))?;
     if owner == Owner::default() { Ok(()) } else { lchown(path, owner.user, owner.group) }
@@ -105,8 +104,8 @@ pub(crate) fn make_directory(path: &Path) -> io::Result<()> {
     fs::set_permissions(path, Permissions::from_mode(DIRECTORY))
 }
 
-/// Whoever can write a directory on the way could put a link in the place of what was just made there, and have root change
-/// the owner and the mode of any other file. What lies in a sticky directory nobody else can take away.
+/// A user who can write a directory on the path could put a link in the place of what was just made there, and have root change the
+/// owner and the mode of any other file. In a sticky directory nobody can remove the files of others.
 fn refuse_others(directory: &Path) -> io::Result<()> {
     let whole = fs::canonicalize(directory)?;
     for place in whole.ancestors() {
@@ -115,33 +114,33 @@ fn refuse_others(directory: &Path) -> io::Result<()> {
         let is_open = meta.mode() & WRITABLE_BY_OTHERS != 0 && meta.mode() & STICKY == 0;
         if !is_ours || is_open {
             let whose = "others than root can write its directory";
-            let advice = "take one that is root's alone, and let `group` say who may connect";
+            let advice = "choose one that only root can write, and set `group` to those who may connect";
             return Err(io::Error::other(format!("{whose} {}: {advice}", place.display())));
         }
     }
     Ok(())
 }
 
-/// Only what is a socket that nobody listens to goes.
+/// Removes only a socket without a listener.
 async fn remove_stale(path: &Path) -> io::Result<()> {
     let meta = match apart(path, |path| fs::symlink_metadata(path)).await {
         Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(()),
         meta => meta?,
     };
     if !meta.file_type().is_socket() {
-        return Err(io::Error::other("a file stands there that is no socket: move it away"));
+        return Err(io::Error::other("the path is a file and no socket: move it away"));
     }
     match timeout(PATIENCE, UnixStream::connect(path)).await {
         Ok(Err(error)) if error.kind() == io::ErrorKind::ConnectionRefused => {
             apart(path, |path| fs::remove_file(path)).await
         }
         Ok(Err(error)) if error.kind() == io::ErrorKind::NotFound => Ok(()),
-        // It takes none now, or it is a socket of another kind: whose it is cannot be asked.
-        Ok(Err(error)) => {
-            Err(io::Error::other(format!("a socket stands there that cannot be asked who listens: {error}")))
-        }
+        // It takes no connection now, or it is a socket of another kind: whether it is in use cannot be checked.
+        Ok(Err(error)) => Err(io::Error::other(format!(
+            "the socket that is there cannot be checked for a listener: {error}"
+        ))),
         Ok(Ok(_)) | Err(_) => {
-            Err(io::Error::other("another process listens there: end it, or take another path"))
+            Err(io::Error::other("another process listens there: end it, or choose another path"))
         }
     }
 }
@@ -171,7 +170,7 @@ mod tests {
         }
     }
 
-    /// Whoever belongs to the group has to come through all of them.
+    /// A member of the group has to get through all of them.
     #[test]
     fn directories_in_between_can_be_gone_through() {
         let (_home, directory) = open_to(0o755);
@@ -184,7 +183,7 @@ mod tests {
 
     /// A file of a socket that takes no streams is no process that listens.
     #[tokio::test]
-    async fn a_socket_that_cannot_be_asked_is_told_by_its_fault() {
+    async fn a_socket_that_cannot_be_checked_is_reported_with_its_fault() {
         let (_home, directory) = open_to(0o755);
         let path = directory.join("s.sock");
         let _other = net::UnixDatagram::bind(&path).unwrap();

@@ -1,4 +1,4 @@
-//! What the API's clients know us by in TLS: a certificate and its key, in files.
+//! The API's certificate and its key, in files.
 
 use std::path::PathBuf;
 use std::sync::Arc;

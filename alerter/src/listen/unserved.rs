@@ -6,7 +6,7 @@ use std::sync::{Arc, Mutex, MutexGuard};
 use crate::lock::lock;
 use tracing::error;
 
-/// A handle; all of them know the same.
+/// A handle; all clones share one list.
 #[derive(Clone, Debug, Default)]
 pub struct Unserved(Arc<Mutex<BTreeMap<String, String>>>);
 
@@ -16,7 +16,7 @@ impl Unserved {
         self.known().values().cloned().collect()
     }
 
-    /// Takes note of it, and says it in the log where it is new.
+    /// Takes note of it, and logs it if it is new.
     pub(super) fn note(&self, place: &str, sentence: String) {
         let mut known = self.known();
         if known.get(place) != Some(&sentence) {

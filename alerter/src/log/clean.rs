@@ -2,7 +2,7 @@
 
 use site::blanked;
 
-/// A text with blanks in the place of such characters, of so many characters at most.
+/// A text with blanks in place of such characters, and at most so many characters.
 pub fn clean(text: &str, most: usize) -> String {
     blanked(text).take(most).collect()
 }
@@ -19,7 +19,7 @@ mod tests {
 
     use super::*;
 
-    /// The broken variant looks for control characters alone: U+2028 ends a line for many readers, U+202E turns it round.
+    /// The broken variant blanks control characters alone: U+2028 ends a line for many readers, U+202E turns it round.
     #[test]
     fn what_ends_hides_or_turns_a_line_is_a_blank() {
         let odd = "a\nb\r\tc\x1b[31m\x7f\u{85}\u{2028}\u{202e}\u{2066}\u{200b}\u{feff}\u{e0041}z";

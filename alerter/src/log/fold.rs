@@ -1,4 +1,4 @@
-//! How many lines of one cause are said in a minute: the first ones are, the last one says how many more there were. Pure.
+//! Limits how many lines of one cause are logged in a minute: the first ones are, and the last one with the number of the others. Pure.
 
 use std::collections::HashMap;
 use std::time::{Duration, Instant};
@@ -7,11 +7,11 @@ use super::record::Record;
 
 /// How long lines of one cause are counted together.
 pub const WINDOW: Duration = Duration::from_secs(60);
-/// Causes that are counted at once. Of more than these, the oldest are forgotten, and nothing is dropped for it.
+/// Causes that are counted at once. Of more, the oldest are forgotten; no line is lost by that.
 pub const CAUSES: usize = 256;
 /// Leaves a sentence room for how many more there were.
 const SENTENCE: usize = 900;
-/// A notice is itself the line that stands for many, and whoever waits for it must get it.
+/// A notice already stands for many lines, and must always be logged.
 const NEVER_FOLDED: &str = "condition";
 
 /// The causes of the last minute.
@@ -21,11 +21,11 @@ pub struct Fold {
     limit: u32,
     causes: HashMap<Cause, Window>,
     took_first: bool,
-    /// When the first of the windows ends: until then none is looked at.
+    /// When the first of the windows ends: until then none is checked.
     next_end: Option<Instant>,
 }
 
-/// What makes lines alike: where they are said, of what kind, and about which route.
+/// What makes lines alike: their place in the source, their kind and their route.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 struct Cause {
     place: (&'static str, u32),
@@ -43,12 +43,12 @@ struct Window {
 }
 
 impl Fold {
-    /// Nothing was said yet.
+    /// Nothing was logged yet.
     pub fn new(limit: u32) -> Self {
         Self { limit, causes: HashMap::new(), took_first: false, next_end: None }
     }
 
-    /// Takes a line; gives what is to be said now, in order.
+    /// Takes a line; gives the lines to log now, in order.
     pub fn take(&mut self, record: Record, now: Instant) -> Vec<Record> {
         if self.limit == 0 || record.field(NEVER_FOLDED).is_some() {
             return vec![record];
@@ -72,12 +72,12 @@ impl Fold {
         said
     }
 
-    /// Whether a window has begun to hold back since this was asked last.
+    /// Whether a window has begun to hold lines back since the last call.
     pub fn took_first(&mut self) -> bool {
         std::mem::take(&mut self.took_first)
     }
 
-    /// What is to be said of windows that have ended.
+    /// The lines to log for windows that have ended.
     pub fn due(&mut self, now: Instant) -> Vec<Record> {
         if self.next_end.is_none_or(|end| now < end) {
             return Vec::new();
@@ -89,13 +89,13 @@ impl Fold {
         said
     }
 
-    /// How long until there is something to be said.
+    /// How long until there is something to log.
     pub fn rest(&self, now: Instant) -> Option<Duration> {
         let waiting = self.causes.values().filter(|window| window.last.is_some());
         waiting.map(|window| (window.since + WINDOW).saturating_duration_since(now)).min()
     }
 
-    /// What was held back in all windows, which end with this.
+    /// Ends all windows; gives the lines that they held back.
     pub fn all(&mut self) -> Vec<Record> {
         self.causes.drain().filter_map(|(_, window)| window.summary()).collect()
     }

@@ -23,7 +23,7 @@ pub struct Journald {
 }
 
 impl Journald {
-    /// It is connected to when there is something to say.
+    /// It is connected to when there is something to log.
     pub fn at(path: impl Into<PathBuf>) -> Self {
         Self { path: path.into(), socket: None }
     }
@@ -85,7 +85,7 @@ pub fn priority(level: Level) -> u8 {
 mod tests {
     use super::*;
 
-    /// Who looks for a mark finds its lines by a field.
+    /// A search for a mark finds its lines by a field.
     #[test]
     fn the_journal_gets_fields() {
         let directory = tempfile::tempdir().unwrap();

@@ -1,4 +1,4 @@
-//! The daemon's log: one sentence with fields an event, to journald or syslog and to stderr, and kept for who follows it.
+//! The daemon's log: one sentence with fields for each event, to journald or syslog and to stderr, and kept for those that follow it.
 
 pub mod clean;
 pub mod fold;
@@ -29,9 +29,9 @@ use sinks::Sinks;
 
 pub use rules::{Format, LINES_PER_MINUTE, Rules, To};
 
-/// What is said by the rest of the process.
+/// The log of the whole process.
 static OUTPUT: OnceLock<Arc<Output>> = OnceLock::new();
-/// How much of it is said.
+/// Its level.
 static LEVEL: OnceLock<reload::Handle<LevelFilter, Registry>> = OnceLock::new();
 /// Lines that were folded into others.
 static SUPPRESSED: AtomicU64 = AtomicU64::new(0);
@@ -50,10 +50,10 @@ pub fn start(rules: Rules) {
     let _only_once = LEVEL.set(handle);
 }
 
-/// Goes by other rules from now on; nothing where nothing is logged.
+/// Changes the rules; without a log it does nothing.
 pub fn put(rules: Rules) {
     let (Some(output), Some(level)) = (OUTPUT.get(), LEVEL.get()) else { return };
-    // At once: what is folded between two steps would be lost.
+    // In one step: lines that are folded between two steps would be lost.
     let mut old = std::mem::replace(&mut *output.fold(), Fold::new(rules.lines_per_minute));
     output.write_all(old.all());
     *output.sinks.lock().unwrap_or_else(PoisonError::into_inner) = Sinks::new(rules);
@@ -65,12 +65,12 @@ pub fn suppressed() -> u64 {
     SUPPRESSED.load(Ordering::Relaxed)
 }
 
-/// What was said last, for who follows it; none where nothing is logged.
+/// The last events, for those that follow the log; none without a log.
 pub fn ring() -> Option<&'static Ring> {
     OUTPUT.get().map(|output| &output.ring)
 }
 
-/// Says at the end of each window what was folded in it, until `stop`.
+/// Logs at the end of each window what was folded in it, until `stop`.
 pub async fn sweep(stop: CancellationToken) {
     let Some(output) = OUTPUT.get() else { return };
     while !stop.is_cancelled() {
@@ -87,7 +87,7 @@ pub async fn sweep(stop: CancellationToken) {
     flush();
 }
 
-/// Says what was folded and not said yet: the process ends.
+/// Logs what was folded and not logged yet, before the process ends.
 pub fn flush() {
     if let Some(output) = OUTPUT.get() {
         let left = output.fold().all();
@@ -99,7 +99,7 @@ struct Output {
     fold: Mutex<Fold>,
     sinks: Mutex<Sinks>,
     ring: Ring,
-    /// Something was folded whose window ends by itself.
+    /// A window with folded lines has begun, which ends by time.
     is_folding: Notify,
 }
 
@@ -133,7 +133,7 @@ struct Lines {
     output: Arc<Output>,
 }
 
-/// Whether this program says it itself: of others only what they warn of is of interest.
+/// Whether an event is this program's own: of libraries only warnings count.
 pub fn is_ours(target: &str) -> bool {
     ["alerter", "drivers", "nova_host_alerter"].contains(&target.split("::").next().unwrap_or_default())
 }

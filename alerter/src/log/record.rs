@@ -1,4 +1,4 @@
-//! One event as it is said: a sentence and its fields, clean and bounded, whatever came from outside.
+//! One event as it is logged: a sentence and its fields, clean and bounded, whatever came from outside.
 
 use std::fmt::{self, Write as _};
 
@@ -21,22 +21,22 @@ const FIRST: [&str; 4] = ["mark", "host", "route", "kind"];
 /// One event.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Record {
-    /// How grave it is.
+    /// Its level.
     pub level: Level,
     /// The sentence.
     pub message: String,
-    /// Names and values, what a line is looked for by first.
+    /// Names and values; first those that lines are searched by.
     pub fields: Vec<(&'static str, String)>,
-    /// Where in the source it is said.
+    /// Its source file.
     pub file: &'static str,
     /// The line there.
     pub line: u32,
-    /// How many others like it were not said for its sake.
+    /// How many lines like it were folded into it.
     pub more: u64,
 }
 
 impl Record {
-    /// What an event says.
+    /// Reads an event.
     pub fn of(event: &Event<'_>) -> Self {
         let meta = event.metadata();
         let mut record = Self::new(*meta.level(), meta.file().unwrap_or("?"), meta.line().unwrap_or(0));
@@ -114,7 +114,7 @@ fn place(name: &str) -> usize {
     FIRST.iter().position(|first| *first == name).unwrap_or(FIRST.len())
 }
 
-/// In quotation marks where a reader could not tell where it ends.
+/// In quotation marks where its end would not be clear.
 fn quoted(value: &str) -> String {
     let is_plain = |c: char| !c.is_whitespace() && c != '"' && c != '=';
     if !value.is_empty() && value.chars().all(is_plain) {

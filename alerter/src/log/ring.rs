@@ -1,4 +1,4 @@
-//! The last events of the log, numbered, for who follows them: never in the daemon's way, and never more than so many.
+//! The last events of the log, numbered, for those that follow them: never in the daemon's way, and of limited number.
 
 use std::collections::{BTreeMap, VecDeque};
 use std::sync::{Mutex, MutexGuard, PoisonError};
@@ -32,7 +32,7 @@ pub struct LogEvent {
 /// Events that follow one another.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Page {
-    /// Which run of the daemon it is: numbers begin anew with each.
+    /// Which run of the daemon it is: numbers begin at 1 in each.
     pub run: String,
     /// How many were gone before they were asked for.
     pub lost: u64,
@@ -80,7 +80,7 @@ impl Ring {
         self.more.notify_waiters();
     }
 
-    /// Nothing, but where the events that come from now on begin.
+    /// No events, but the number where new ones begin.
     pub fn now(&self) -> Page {
         Page { run: self.run.clone(), lost: 0, last: self.kept().last, events: Vec::new() }
     }
@@ -130,7 +130,7 @@ mod tests {
 
     /// The broken variant that begins at the oldest that it has says nothing of what is gone.
     #[test]
-    fn who_is_too_slow_is_told_how_many_are_lost() {
+    fn a_slow_reader_sees_how_many_are_lost() {
         let ring = Ring::default();
         push(&ring, 3);
         let page = ring.after(&ring.run, 1);

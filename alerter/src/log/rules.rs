@@ -7,11 +7,11 @@ use tracing::Level;
 /// `[log]`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Rules {
-    /// `level`: what says less than this is not said.
+    /// `level`: events below it are not logged.
     pub level: Level,
     /// `to`: where lines go, beside stderr.
     pub to: To,
-    /// `format`: how they look on the syslog socket.
+    /// `format`: their form on the syslog socket.
     pub format: Format,
     /// `enterprise-number`: whose structured data it is; without one a line has only what IANA has registered.
     pub enterprise: Option<u32>,
@@ -40,12 +40,12 @@ impl To {
             Self::Journald => "`journalctl -t nova-host-alerter`",
             Self::Auto if has_journald() => "`journalctl -t nova-host-alerter`",
             Self::Auto | Self::Syslog => "`grep -rs nova-host-alerter /var/log`",
-            Self::Stderr => "stderr of whatever started it",
+            Self::Stderr => "stderr of the process that started it",
         }
     }
 }
 
-/// How a line looks on the syslog socket.
+/// The form of a line on the syslog socket.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Format {
     /// As syslog(3) writes it, which is what every daemon takes on /dev/log.

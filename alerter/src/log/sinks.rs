@@ -17,12 +17,12 @@ use super::syslog::{self, Syslog};
 pub struct Sinks {
     journald: Option<Journald>,
     syslog: Option<Syslog>,
-    /// What reaches stderr stands in the journal anyway: who started us has connected it so.
+    /// stderr is connected to the systemd journal, which has these lines already.
     stderr_is_journal: bool,
 }
 
 impl Sinks {
-    /// None is connected to yet: a log that is not there is no reason not to run.
+    /// Connects to none yet: without a log the daemon runs all the same.
     pub fn new(rules: Rules) -> Self {
         Self::at(rules, Path::new(journald::SOCKET), Path::new(syslog::SOCKET))
     }
@@ -33,7 +33,7 @@ impl Sinks {
         Self { journald, syslog, stderr_is_journal: stderr_is_journal() }
     }
 
-    /// Writes a line; the one that nobody takes is lost, and no time with it.
+    /// Writes a line; a line that no sink takes is lost, without a wait.
     pub fn write(&mut self, record: &Record) {
         let in_journal = self.journald.as_mut().is_some_and(|journald| journald.send(record));
         if !in_journal && let Some(syslog) = &mut self.syslog {

@@ -15,7 +15,7 @@ use super::rules::{Format, Rules};
 /// Where syslog listens.
 pub const SOCKET: &str = "/dev/log";
 
-/// What we are called there.
+/// The program's name there.
 const NAME: &str = "nova-host-alerter";
 
 /// The facility `daemon`, as RFC 5424 numbers it.
@@ -32,7 +32,7 @@ pub struct Syslog {
 }
 
 impl Syslog {
-    /// It is connected to when there is something to say.
+    /// It is connected to when there is something to log.
     pub fn at(path: impl Into<PathBuf>, rules: Rules) -> Self {
         let host = nix::unistd::gethostname().map(|name| name.to_string_lossy().into_owned());
         let (format, enterprise) = (rules.format, rules.enterprise);

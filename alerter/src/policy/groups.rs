@@ -1,4 +1,4 @@
-//! What is said of each group: how many hosts it has, how many are down, told, held, and may be told now.
+//! The figures of each group: how many hosts it has, how many are down, in flight and held, and how many more may fail.
 
 use std::collections::{BTreeMap, HashSet};
 use std::sync::Arc;
@@ -31,11 +31,11 @@ pub struct GroupStatus {
     pub unhealthy: usize,
     /// Of how many marks an attempt is under way.
     pub in_flight: usize,
-    /// How many marks each reason holds that is shown.
+    /// How many marks each reason holds, by the reason that is shown.
     pub held: BTreeMap<String, usize>,
     /// The limit, for people.
     pub limit: String,
-    /// How many more hosts may fail before telling is held; absent without a limit.
+    /// How many more hosts may fail before marks are held; absent without a limit.
     pub allowed: Option<usize>,
     /// Milliseconds since the epoch since when a storm holds; absent without one.
     pub storm_since: Option<i64>,
@@ -54,7 +54,7 @@ pub fn groups(
     if let Some(known) = &policy.memory.steering().known {
         return Ok(known.groups(&in_flight));
     }
-    // Nothing can hold anything: it is counted for this answer alone.
+    // There is no plan, since nothing can hold a mark: count for this answer alone.
     let mut inventory = Inventory::default();
     let settings = policy.base.settings();
     inventory.renew(policy.base, &settings);
@@ -79,7 +79,7 @@ pub struct GroupFigures {
     pub storm_since: Option<Timestamp>,
 }
 
-/// Who is in which group, as it was known at the last count.
+/// Which host is in which group, as known at the last count.
 #[derive(Default)]
 pub struct Groups {
     inventory: Inventory,
@@ -87,7 +87,7 @@ pub struct Groups {
 }
 
 impl Groups {
-    /// Counts. It may wait for the journal's thread, and is for a thread of its own.
+    /// Counts. It may wait for the journal's thread, so it needs a thread of its own.
     ///
     /// # Errors
     /// As any read.

@@ -8,28 +8,28 @@ use marks::register::{Cause, Scope};
 use marks::time::Timestamp;
 use serde::Serialize;
 
-/// How long Pacemaker's word on a fencing may take: the mark is not the last step of one, behind it the power is switched on, and
-/// some boards take a minute for that.
+/// How long Pacemaker may take to confirm a fencing: the mark is made before the power is switched on again, and some boards
+/// take a minute for that.
 pub const PROOF_DUE: Duration = Duration::from_secs(120);
 
-/// The node attribute (true) of hosts that are not told of.
+/// The node attribute that, when true, holds every mark of its host.
 pub const SKIP: &str = "host-failure-skip";
 
 /// Why a mark is held. The first that holds is shown, and all are listed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Hold {
-    /// Nobody knows under which name the host is told; a configured name ends it.
+    /// The host's full name is not known; a configured name ends it.
     NoFqdn,
-    /// Somebody else than Pacemaker's fencer says that the host was fenced; Pacemaker's word or an operator ends it.
+    /// Somebody other than Pacemaker's fencer reported the fencing; Pacemaker's confirmation or an operator ends it.
     Unconfirmed,
-    /// Only the register says so; Pacemaker's word or an operator ends it.
+    /// Only the register has the fencing; Pacemaker's confirmation or an operator ends it.
     Unproven,
-    /// It may have been told before a failover, and the host is back; an operator ends it.
+    /// It may have been sent before a failover, and the host is back; an operator ends it.
     OutcomeUnknown,
-    /// It was fenced again after its mark had ended, and nobody knows whether it had been back; an operator ends it.
+    /// The host was fenced again after its mark ended, and may not have been back in between; an operator ends it.
     FencedAgain,
-    /// The host has the node attribute that asks for it; who removes it ends it.
+    /// The host has the node attribute [`SKIP`]; its removal ends it.
     Skip,
     /// Its host or group is in maintenance, until a time.
     Maintenance,
@@ -43,7 +43,7 @@ pub enum Hold {
     Returning,
     /// Too many hosts of its group are down at once.
     Storm,
-    /// As many hosts of its group as may be are being told.
+    /// As many hosts of its group as allowed are being reported.
     MaxInFlight,
 }
 
@@ -89,46 +89,46 @@ impl Hold {
         Self::ALL.into_iter().find(|hold| hold.as_str() == word)
     }
 
-    /// Whether it is a doubt about the mark itself, which stands in the mark's own row and which no rule of a group ends.
+    /// Whether it is a doubt about the mark itself: the mark's own row has it, and no rule of a group ends it.
     pub fn is_doubt(self) -> bool {
         self <= Self::FencedAgain
     }
 
-    /// What a person can do about it. `target` is a mark or its host; `scope` is whom it is about that holds it, where
-    /// that is known.
+    /// What a person can do about it. `target` is a mark or its host; `scope` is whom the holding decision is about, where that
+    /// is known.
     pub fn advice(self, target: &str, scope: Option<&Scope>) -> String {
         let release = format!("run `nova-host-alerter release {target} --reason TEXT`");
-        let unmark = format!("`nova-host-alerter unmark {target} --reason TEXT`");
+        let unmark = format!("run `nova-host-alerter unmark {target} --reason TEXT`");
         match self {
             Self::NoFqdn => {
-                "set [hosts] domain or a name of its own in [hosts.names], and run `nova-host-alerter reload`"
+                "set [hosts] domain, or the host's full name in [hosts.names]; then run `nova-host-alerter reload`"
                     .to_owned()
             }
             Self::Unconfirmed => format!(
-                "look at the host's power (no answer to a ping is not off): if it is off, {release}; if it lives, {unmark}"
+                "check the host's power (a host that does not answer a ping may still be on): if it is off, {release}; if it is on, {unmark}"
             ),
             Self::Unproven => format!(
-                "only the register says so as long as Pacemaker has not ended the whole fencing; if it stays for minutes: if the host is off, {release}, else {unmark}, and ask who wrote it"
+                "this is normal until Pacemaker ends the whole fencing; if it lasts for minutes and the host is off, {release}; if the host is on, {unmark}, and find out who wrote the entry"
             ),
             Self::OutcomeUnknown => {
-                format!("ask the recovery controller: if it does not know it, {release}, else {unmark}")
+                format!("ask the recovery controller: if it does not know the mark, {release}; else {unmark}")
             }
             Self::FencedAgain => format!(
-                "ask whether the host had been in use again since its last mark: if it had, {release}, else {unmark}"
+                "find out whether the host was in use again after its last mark: if it was, {release}; else {unmark}"
             ),
             Self::Skip => format!("remove the host's node attribute {SKIP}, or {release}"),
             Self::Maintenance => format!(
-                "it ends by itself, and the host is told then; to have it told now, run {}; if it was switched off for the work alone, {unmark}",
+                "maintenance ends by itself, and the mark is sent then; to send it now, run {}; if the host was switched off only for the work, {unmark}",
                 end_of_maintenance(scope)
             ),
             Self::Pause => {
                 format!(
-                    "when the reason is gone, run {}: what waits is told at once then",
+                    "when the reason is gone, run {}: waiting marks are then sent at once",
                     end_of_pause(scope)
                 )
             }
             Self::Confirm => {
-                format!("the host answers: if it is off all the same, {release}; if it lives, {unmark}")
+                format!("the host still answers: if it is off all the same, {release}; if it is alive, {unmark}")
             }
             Self::Storm => {
                 let group = match scope {
@@ -136,26 +136,26 @@ impl Hold {
                     _ => "NAME",
                 };
                 format!(
-                    "look for a common cause (power, switch); only if you have seen that they are off, run `nova-host-alerter release --group {group} --reason TEXT`, else `nova-host-alerter unmark HOST --reason TEXT`"
+                    "find the common cause (power, switch); only if you have checked that the hosts are off, run `nova-host-alerter release --group {group} --reason TEXT`; else run `nova-host-alerter unmark HOST --reason TEXT`"
                 )
             }
             Self::Delay | Self::Returning | Self::MaxInFlight => "it ends by itself".to_owned(),
         }
     }
 
-    /// Whether [`Self::advice`] is of one mark, and has to be followed for each.
+    /// Whether [`Self::advice`] is about one mark, and has to be followed for each.
     pub fn advice_names_target(self) -> bool {
         !matches!(self, Self::NoFqdn | Self::Pause) && !self.passes()
     }
 
-    /// How long it may yet last before anybody need know of it; none where it is news at once, or is by now. `since` stands in the
-    /// register too, where others may have written a time that is far ahead.
+    /// How long it may still last before it is news; none where it is news now. `since` comes from the register, where somebody may
+    /// have written a time that is far ahead.
     pub fn not_yet_news(self, since: Timestamp, now: Timestamp) -> Option<Duration> {
         let left = PROOF_DUE.checked_sub(now.since(since)).filter(|left| !left.is_zero());
         left.filter(|_| self == Self::Unproven && since <= now + PROOF_DUE)
     }
 
-    /// Whether it ends by itself within moments, so that nobody need be woken for it.
+    /// Whether it ends by itself within moments, so that nobody has to be woken.
     pub fn passes(self) -> bool {
         matches!(self, Self::Delay | Self::Returning | Self::MaxInFlight)
     }
@@ -190,7 +190,7 @@ impl From<Doubt> for Hold {
     }
 }
 
-/// The doubts about a mark; none means that it is a mark like others. A settled mark is held by nothing.
+/// The doubts about a mark; a settled mark has none.
 pub fn doubts(mark: &MarkRow) -> Vec<Hold> {
     if mark.settled.is_some() {
         return Vec::new();
@@ -208,7 +208,7 @@ pub struct Held {
     pub until: Option<Timestamp>,
     /// One sentence, the same for all marks that one thing holds.
     pub why: Arc<str>,
-    /// Whom it is about, and whose decision it is.
+    /// Whom the hold is about, and which decision made it.
     pub cause: Cause,
 }
 
@@ -229,9 +229,9 @@ mod tests {
         assert!(doubts(&MarkRow { settled: Some((Settlement::Dismissed, now)), ..nameless }).is_empty());
     }
 
-    /// Whoever can write the register cannot keep it quiet with a time that is far ahead.
+    /// A writer of the register cannot keep it quiet with a time that is far ahead.
     #[test]
-    fn what_pacemaker_has_not_confirmed_is_news_in_the_end() {
+    fn an_unproven_mark_becomes_news_when_proof_is_overdue() {
         let (made, second) = (Timestamp(1_800_000_000_000), Duration::from_secs(1));
         let left = |hold: Hold, now| hold.not_yet_news(made, now);
         assert_eq!(left(Hold::Unproven, made), Some(PROOF_DUE));

@@ -1,4 +1,4 @@
-//! Which hosts there are, in which group each is, and which ask not to be told of: what the newest CIB says.
+//! Which hosts there are, in which group each is, and which are skipped: what the newest CIB says.
 
 use std::collections::{HashMap, HashSet};
 use std::sync::Arc;
@@ -19,9 +19,9 @@ pub(super) struct Inventory {
     cib: Option<Arc<Cib>>,
     /// The configuration whose groups these are.
     settings: Option<Arc<Settings>>,
-    /// The hosts that are told of, each with the index of its group.
+    /// The hosts that are reported, each with the index of its group.
     group_of: HashMap<HostName, usize>,
-    /// Those with the node attribute that asks for it.
+    /// Those with the node attribute [`SKIP`].
     pub(super) skipped: HashSet<HostName>,
 }
 
@@ -64,7 +64,7 @@ impl Inventory {
         known.unwrap_or_else(|| index(settings, self.cib.as_deref(), host))
     }
 
-    /// A host that the cluster does not know any more was taken out of it. Without a cluster nobody knows.
+    /// A host that the cluster does not know any more was taken out of it. Without a cluster every host counts as a member.
     pub(super) fn is_member(&self, host: &HostName) -> bool {
         let Some(cib) = &self.cib else { return true };
         self.group_of.contains_key(host) || cib.membership(host) == Some(true)

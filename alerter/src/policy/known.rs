@@ -1,5 +1,4 @@
-//! What is known of marks, hosts and groups, and what follows. Pure: `news.rs` reads what it is given, `record.rs` writes what
-//! it decides.
+//! What is known of marks, hosts and groups, and what follows. Pure: `news.rs` reads for it, `record.rs` writes what it decides.
 
 use std::collections::{HashMap, HashSet};
 use std::sync::Arc;
@@ -21,7 +20,7 @@ use crate::probes::Conclusion;
 /// What has changed.
 pub(super) struct News {
     pub(super) marks: Vec<MarkRow>,
-    /// Those of them that an operator let go.
+    /// Those of them that an operator released.
     pub(super) released: HashSet<MarkId>,
     /// What is being sent or asked about; empty where no group is limited.
     pub(super) busy: HashMap<MarkId, Busy>,
@@ -47,7 +46,7 @@ pub(super) struct Known {
 }
 
 impl Known {
-    /// Nothing yet but the groups; whether a storm held is what a former daemon said of all.
+    /// Nothing yet but the groups. `was_stormy`: a storm held when a former daemon ended.
     pub(super) fn new(settings: Arc<Settings>, was_stormy: bool) -> Self {
         let groups = &settings.groups;
         let new = |group: &Group| GroupState::new(&group.name, group.rules.clone(), group.confirm.is_some());
@@ -99,8 +98,8 @@ impl Known {
         }
     }
 
-    /// Takes up what has changed. Who is set aside comes before any mark: such a host does not count, and a storm that was none
-    /// has no cooldown.
+    /// Takes up what has changed. Skips and maintenance come before any mark: such hosts do not count, and must not make a storm
+    /// that would leave a cooldown.
     pub(super) fn take_up(&mut self, (inventory, is_new): (&Inventory, bool), orders: Orders, news: News) {
         let skips = self.state.set_skipped(&inventory.skipped);
         let is_ordered = self.state.set_orders(orders.maintenance, orders.pauses);
@@ -148,7 +147,7 @@ impl Known {
         Ok(())
     }
 
-    /// How far the open marks of a group are. Behind the last that may go nobody is asked about: they wait for their turn.
+    /// How far the open marks of a group are. Marks behind the last place only wait for their turn: `ask` is not called for them.
     fn stages<E>(
         &self,
         group: usize,
@@ -172,7 +171,7 @@ impl Known {
         Ok(stages)
     }
 
-    /// Decides anew what may have changed, and reports storms.
+    /// Decides again where something may have changed, and reports storms.
     pub(super) fn decide(&mut self, now: Timestamp) -> Changes {
         let changes = self.planner.replan(&mut self.state, now);
         self.next = changes.next;
@@ -180,8 +179,8 @@ impl Known {
         changes
     }
 
-    /// Whether a mark takes a place because of what is under way. What is only asked about, after a failover or a callback, may
-    /// be more than there are places: of these an open one waits for its turn, or it would be sent beside the others.
+    /// Whether a mark takes a place because of what is under way. After a failover or a callback more marks may be asked about
+    /// than there are places: an open one of these waits for its turn, or it would be sent beside the others.
     fn is_under_way(&self, mark: MarkId, has_ended: bool) -> bool {
         match self.busy.get(&mark) {
             Some(Busy::Notified) => true,
@@ -220,7 +219,7 @@ impl Known {
         sizes.into_iter().enumerate().for_each(|(group, size)| self.state.set_size(group, size));
     }
 
-    /// By a new CIB hosts may be in other groups, or not be there any more.
+    /// With a new CIB hosts may be in other groups, or gone.
     fn regroup(&mut self, inventory: &Inventory) {
         let moved = |subject: &Subject| {
             let group = inventory.group_of(&self.settings, &subject.host);
@@ -243,7 +242,7 @@ impl Known {
             let limit = self.settings.groups[index].limit_shown();
             if holds {
                 warn!(
-                    "{down} of {size} hosts of group {name} are down, and its limit is {limit}: what is not told yet is held"
+                    "{down} of {size} hosts of group {name} are down, and its limit is {limit}: marks that were not sent yet are held"
                 );
             } else {
                 info!("the storm of group {name} is over: {down} of its {size} hosts are down");

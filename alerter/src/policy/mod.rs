@@ -1,5 +1,5 @@
-//! Which marks may not go now, and why. Pure: no I/O, no clock. What is held is delivery, and never marking, ending, returns
-//! or notices.
+//! Which marks may not be sent now, and why. Pure: no I/O, no clock. Only delivery is held, never marking, ending, returns or
+//! notices.
 
 pub mod groups;
 pub mod hold;

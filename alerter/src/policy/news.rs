@@ -1,4 +1,4 @@
-//! What the plan goes by, read from the journal and from what is being sent.
+//! Reads what the plan goes by: from the journal, and from what is being sent.
 
 use std::collections::{HashMap, HashSet};
 
@@ -32,8 +32,8 @@ impl News {
         Ok(Self { marks: rows.sound, released: journal.released_marks()?, busy })
     }
 
-    /// What has changed since then. What is being sent is read first: a mark that the receiver has confirmed meanwhile may be on
-    /// its way all the same.
+    /// What has changed since then. What is being sent is read first: a mark that the receiver confirms meanwhile may still be on
+    /// its way.
     ///
     /// # Errors
     /// As any read.
@@ -95,7 +95,7 @@ pub(super) fn stage(
 ) -> Result<Stage, JournalError> {
     let due = journal.due_on(subject.mark, capacity, wait, now)?;
     let is_ready = due.iter().any(|(route, tried)| tried.is_none() && takes.contains(*route));
-    // What was not tried at an endpoint in trouble is due since its host failed.
+    // A mark that was never tried at an endpoint in trouble is due since its host failed.
     let since = due.iter().map(|(_, tried)| tried.unwrap_or(subject.failed_at)).min();
     Ok(match since {
         _ if is_ready => Stage::Ready,

@@ -22,7 +22,7 @@ pub(super) struct Orders {
     pub(super) pauses: Vec<Order>,
     /// When each group was released last, by its index.
     pub(super) released: HashMap<usize, Timestamp>,
-    /// Of those that are about a group which is not configured, a sentence for each: they hold every host.
+    /// A sentence for each decision about a group that is not configured: it holds every host.
     pub(super) strays: Vec<String>,
 }
 
@@ -49,7 +49,7 @@ impl Orders {
                 let order = self.order(settings, decision, scope, Some(*until));
                 self.maintenance.extend(order);
             }
-            // One that is dated later than now would release what nobody has seen yet.
+            // A release that is dated ahead would release marks of the future.
             About::ReleaseGroup(_) if decision.at > now + SKEW => {}
             About::ReleaseGroup(name) => {
                 if let Some(index) = index_of(settings, name) {
@@ -61,8 +61,8 @@ impl Orders {
         }
     }
 
-    /// Which hosts a group had that has another name now, or that another controller's configuration has, nobody can say here:
-    /// in doubt an order about it holds every host.
+    /// A group that is not configured here may have another name now, or be in another controller's configuration. Its hosts are
+    /// not known, so an order about it holds every host.
     fn order(
         &mut self,
         settings: &Settings,

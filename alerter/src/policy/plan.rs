@@ -1,5 +1,5 @@
-//! The plan: which open marks may go now, and why the others may not. [`plan`] says it of all of them; [`Planner`] says what
-//! has changed since it was asked last, at the cost of what has changed.
+//! The plan: which open marks may be sent now, and why the others may not. [`plan`] decides about all of them; [`Planner`] gives
+//! only what has changed since the last time, at the cost of what has changed.
 
 use std::collections::{BTreeMap, BTreeSet, HashMap, HashSet};
 
@@ -10,15 +10,15 @@ use marks::time::Timestamp;
 use super::hold::Held;
 use super::state::{Stage, State, Subject, lasts};
 
-/// What holds a mark: the first is the one that is shown. Nothing: it may go.
+/// What holds a mark: the first is the one that is shown. Empty: it may be sent.
 pub type Holds = Vec<Held>;
 
-/// What becomes of every open mark at `now`, which is the time that the state was last told. Pure.
+/// What holds every open mark at `now`, the time that the state was last passed to. Pure.
 pub fn plan(state: &State, now: Timestamp) -> BTreeMap<MarkId, Holds> {
     let mut decided = BTreeMap::new();
     for (index, group) in state.groups.iter().enumerate() {
         let mut places = group.places().map(|places| places.saturating_sub(under_way(state, index, now)));
-        // Those that are ready come first; what is left is for those whose endpoints are in trouble.
+        // Ready marks come first; places that are left are for marks whose endpoints are in trouble.
         let mut blocked: Vec<&Subject> = state.open_of(index).filter(|subject| is_blocked(subject)).collect();
         blocked.sort_by_key(|subject| turn(subject));
         for (is_first, subjects) in [(true, state.open_of(index).collect()), (false, blocked)] {
@@ -50,8 +50,8 @@ fn turn(subject: &Subject) -> (Timestamp, MarkId) {
     }
 }
 
-/// How many hosts of a group are being told. In a group that is told one after another, a host that was told counts until
-/// it is back, or for as long as a storm would hold.
+/// How many hosts of a group take a place. In a serial group a host with an acknowledged mark counts until it is back, or for
+/// as long as a storm would hold.
 pub fn under_way(state: &State, group: usize, now: Timestamp) -> usize {
     let own = state.subjects.values().filter(|subject| subject.group == group);
     own.filter(|subject| is_under_way(state, subject, now)).count()
@@ -59,7 +59,7 @@ pub fn under_way(state: &State, group: usize, now: Timestamp) -> usize {
 
 fn is_under_way(state: &State, subject: &Subject, now: Timestamp) -> bool {
     let rules = &state.groups[subject.group].rules;
-    // What comes after the end is waited for no longer than a storm would hold.
+    // After its end a mark takes a place no longer than a storm would hold.
     let may_last = subject.end.is_none_or(|(_, at)| lasts(at, rules.max_hold, now).is_some());
     let recovers = match subject.end {
         Some((Settlement::Acknowledged, _)) => {
@@ -76,18 +76,18 @@ fn is_under_way(state: &State, subject: &Subject, now: Timestamp) -> bool {
 pub struct Changes {
     /// Marks that are held now, or for other reasons than before.
     pub held: Vec<(MarkId, Holds)>,
-    /// Marks that may go now, or have ended.
+    /// Marks that may be sent now, or have ended.
     pub freed: Vec<MarkId>,
     /// When something changes by itself.
     pub next: Option<Timestamp>,
 }
 
-/// What was decided last, and what is to be decided anew when.
+/// What was decided last, and when to decide again.
 #[derive(Clone, Debug, Default)]
 pub struct Planner {
-    /// What was said of marks that are held.
+    /// The last decision about each held mark.
     said: HashMap<MarkId, Holds>,
-    /// What holds marks but for the number of those that are told at once.
+    /// What holds marks, without the limit of how many are sent at once.
     own: HashMap<MarkId, Holds>,
     wakes: Wakes,
     groups: Vec<Queue>,
@@ -95,18 +95,18 @@ pub struct Planner {
     queue_of: HashMap<MarkId, (usize, (Timestamp, MarkId))>,
 }
 
-/// Marks of a group that is told a few at a time.
+/// Marks of a group that is sent a few at a time.
 #[derive(Clone, Debug, Default)]
 struct Queue {
     /// Whether a storm held when the group was checked last.
     is_stormy: bool,
-    /// Nothing else holds them, in the order in which they are told.
+    /// Nothing else holds them; in the order in which they are sent.
     ready: BTreeSet<(Timestamp, MarkId)>,
     /// Those whose endpoints are in trouble, the one that is due for longest first.
     blocked: BTreeSet<(Timestamp, MarkId)>,
-    /// The first of these: they may go.
+    /// The first of these: they may be sent.
     admitted: BTreeSet<MarkId>,
-    /// They are being told.
+    /// They take a place.
     busy: HashSet<MarkId>,
 }
 
@@ -117,7 +117,7 @@ impl Queue {
         self.busy.remove(&turn.1);
     }
 
-    /// Lets the first go; gives those for which that is new, and those that have to wait again.
+    /// Admits the first; gives those that are newly admitted, and those that have to wait again.
     fn admit(&mut self, places: usize) -> Vec<MarkId> {
         let left = places.saturating_sub(self.busy.len());
         let first = self.ready.iter().chain(&self.blocked).take(left);
@@ -159,7 +159,7 @@ impl Wakes {
 }
 
 impl Planner {
-    /// Whether nothing but the number of those that are told at once can hold a mark.
+    /// Whether nothing but the limit of how many are sent at once can hold a mark.
     pub fn is_free(&self, mark: MarkId) -> bool {
         !self.own.contains_key(&mark)
     }
@@ -174,7 +174,7 @@ impl Planner {
         self.said.iter().map(|(mark, holds)| (*mark, holds))
     }
 
-    /// Decides anew what may have changed. Together, what it has said since the beginning is what [`plan`] says.
+    /// Decides again where something may have changed. All its answers since the start together are the answer of [`plan`].
     pub fn replan(&mut self, state: &mut State, now: Timestamp) -> Changes {
         state.pass_to(now);
         self.groups.resize_with(state.groups.len(), Queue::default);
@@ -197,7 +197,7 @@ impl Planner {
         changes
     }
 
-    /// Gives the mark's group, where others may have to wait for it.
+    /// Gives the mark's group, where other marks may have to wait for it.
     fn decide(&mut self, state: &State, mark: MarkId, now: Timestamp) -> Option<usize> {
         let left = self.leave(mark);
         let Some(subject) = state.subjects.get(&mark) else {

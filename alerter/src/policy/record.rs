@@ -12,10 +12,10 @@ use super::plan::{Changes, Planner};
 use super::steering::{Policy, Steering};
 use super::{Held, Hold};
 
-/// How often all chains are checked, whatever may have stirred.
+/// How often all chains are checked, even if nothing has changed.
 const ALL_CHAINS: Duration = Duration::from_secs(60);
 
-/// What a former daemon held, and the plan has not decided anew yet.
+/// What a former daemon held, and the plan has not decided about yet.
 #[derive(Default)]
 pub(super) struct Former(BTreeMap<MarkId, HeldMark>);
 
@@ -34,7 +34,7 @@ impl Former {
     }
 }
 
-/// Writes what is held and freed now; of what a former daemon held, what is not any more.
+/// Writes what is held and freed now, and frees what only a former daemon held.
 ///
 /// # Errors
 /// As any write.
@@ -60,7 +60,7 @@ pub(super) fn holds(
     journal.hold(&held, &freed, now)
 }
 
-/// Frees every mark: nothing can hold any.
+/// Frees every mark: there is nothing that could hold one.
 ///
 /// # Errors
 /// As any write.
@@ -78,7 +78,7 @@ fn row(mark: MarkId, holds: &[Held], now: Timestamp) -> Option<HeldMark> {
     Some(HeldMark { mark, words, until, why, cause, since: now })
 }
 
-/// Lets the chains go on whose marks may go. Now and then all of them are checked; else those whose marks have changed.
+/// Lets chains go on whose marks may be sent. Now and then all chains are checked, else those whose marks have changed.
 ///
 /// # Errors
 /// As any write.
@@ -102,10 +102,10 @@ pub(super) fn chains(
         steering.all_chains = Some(now);
     }
     for step in &advanced.escalated {
-        warn!(mark = %step.mark.id, host = %step.mark.node, route = %step.delivery.route, "{} goes on to route {}: its chain's step before did not take it", step.mark.node, step.delivery.route);
+        warn!(mark = %step.mark.id, host = %step.mark.node, route = %step.delivery.route, "the mark of {} goes on to route {}: the step before did not acknowledge it", step.mark.node, step.delivery.route);
     }
     for step in &advanced.exhausted {
-        warn!(mark = %step.mark.id, host = %step.mark.node, route = %step.delivery.route, "no step of the chain of {} took it: route {} is tried on", step.mark.node, step.delivery.route);
+        warn!(mark = %step.mark.id, host = %step.mark.node, route = %step.delivery.route, "no step of the chain of {} was acknowledged: route {} is retried", step.mark.node, step.delivery.route);
     }
     steering.step_ends = journal.next_step(now)?;
     Ok(())

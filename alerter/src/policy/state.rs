@@ -1,5 +1,5 @@
 //! What the policy knows: groups, marks, hosts, and what operators decided. Built up change by change, so that one host's
-//! change costs the same however many there are. Pure: time passes when it is told to.
+//! change costs the same however many there are. Pure: time is an argument.
 
 use std::collections::{BTreeSet, HashMap, HashSet};
 use std::sync::Arc;
@@ -37,28 +37,28 @@ pub struct Subject {
     pub end: Option<(Settlement, Timestamp)>,
     /// Its doubts, which its own row keeps.
     pub doubts: Vec<Hold>,
-    /// Whether its host is one that the group knows; one that was taken out of the cluster counts as down no longer.
+    /// Whether its host is in the cluster; one that was taken out counts as down no longer.
     pub is_member: bool,
     /// An operator let it go.
     pub is_released: bool,
     /// What the group's probes say of its host.
     pub probe: Conclusion,
-    /// How far it is told.
+    /// How far its notification is.
     pub stage: Stage,
 }
 
-/// How far a mark is told, for groups that limit how many may be told at once.
+/// How far a mark's notification is, for groups that limit how many are sent at once.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Stage {
     /// An attempt could begin.
     #[default]
     Ready,
-    /// It is being told, or its route still asks what became of it.
+    /// It is being sent, or its route still asks what became of it.
     UnderWay,
-    /// Nothing can be sent for it now, whoever else is told: it takes nobody's place.
+    /// Nothing can be sent for it now, so it takes no place.
     Waiting,
-    /// An attempt could begin, and could since then, but its endpoint is in trouble, or has answered an earlier one badly: these
-    /// may go where none that is ready needs the place, the one that is due for longest first.
+    /// An attempt could begin since then, but its endpoint is in trouble or has answered an earlier attempt badly. Such marks get
+    /// the places that no ready mark needs, the one that is due for longest first.
     Blocked(Timestamp),
 }
 
@@ -111,7 +111,7 @@ pub struct GroupState {
     pub probes: bool,
     /// How many hosts it has, without those that are set aside.
     pub size: usize,
-    /// Until when an operator released what a storm held.
+    /// When an operator last released what its storm held.
     pub released_at: Option<Timestamp>,
     pub(super) tally: Tally,
     storm_sentence: Arc<str>,
@@ -123,8 +123,8 @@ impl GroupState {
     pub fn new(name: &str, rules: Rules, probes: bool) -> Self {
         let storm_sentence = why::of_storm(name, &rules, 0).into();
         let crowd_sentence = match rules.serial {
-            true => format!("the hosts of group {name} are told one after another"),
-            false => format!("as many hosts of group {name} as may be are being told"),
+            true => format!("the hosts of group {name} are reported one after another"),
+            false => format!("group {name} has as many marks in flight as its max-in-flight allows"),
         };
         Self {
             name: name.to_owned(),
@@ -148,17 +148,17 @@ impl GroupState {
         self.tally.storm()
     }
 
-    /// What its storm is, with its figures.
+    /// Its storm in one sentence, with its figures.
     pub fn storm_sentence(&self) -> &str {
         &self.storm_sentence
     }
 
-    /// Whether there is a limit to how many of its hosts may be told at once.
+    /// Whether there is a limit to how many of its marks are sent at once.
     pub fn is_limited(&self) -> bool {
         self.places().is_some()
     }
 
-    /// How many hosts may be told at once.
+    /// How many marks may be sent at once.
     pub fn places(&self) -> Option<usize> {
         let own = self.rules.max_in_flight.map(|most| usize::try_from(most).unwrap_or(usize::MAX));
         if self.rules.serial { Some(1) } else { own }
@@ -171,7 +171,7 @@ pub struct State {
     pub(super) groups: Vec<GroupState>,
     pub(super) subjects: HashMap<MarkId, Subject>,
     pub(super) by_host: HashMap<HostName, BTreeSet<MarkId>>,
-    /// Those that are open, of each group, in the order in which they are told.
+    /// The open marks of each group, in the order in which they are sent.
     pub(super) open: Vec<BTreeSet<(Timestamp, MarkId)>>,
     skipped: HashSet<HostName>,
     maintenance: Vec<Order>,
@@ -219,7 +219,7 @@ impl State {
         self.subjects.values()
     }
 
-    /// The open marks of a group, the first to be told first.
+    /// The open marks of a group, in the order in which they are sent.
     pub fn open_of(&self, group: usize) -> impl Iterator<Item = &Subject> {
         self.open.get(group).into_iter().flatten().filter_map(|(_, mark)| self.subjects.get(mark))
     }
@@ -252,7 +252,7 @@ impl State {
         }
     }
 
-    /// Until when a mark that has ended is of use: its host may be down all the same. None: nobody knows yet.
+    /// Until when a mark that has ended is of use: its host may still be down. None: not known yet.
     fn of_use_until(&self, subject: &Subject) -> Option<Timestamp> {
         let rules = &self.groups[subject.group].rules;
         let mut until = subject.end.map_or(self.now, |(_, at)| at);
@@ -277,11 +277,11 @@ impl State {
     /// From when to when a mark's host is down, as far as its group is concerned.
     fn span(&self, subject: &Subject) -> Span {
         let rules = &self.groups[subject.group].rules;
-        let untold = |how: Settlement| how != Settlement::Acknowledged;
+        let is_unsent = |how: Settlement| how != Settlement::Acknowledged;
         let ends = [
             rules.window.map(|window| subject.failed_at + window),
             subject.returned_at.map(|at| at + rules.healthy_delay),
-            subject.end.filter(|(how, _)| untold(*how)).map(|(_, at)| at),
+            subject.end.filter(|(how, _)| is_unsent(*how)).map(|(_, at)| at),
         ];
         let is_nonsense = subject.known_at > self.now + CLOCK_SLACK && self.now > Timestamp(i64::MIN);
         let from = if is_nonsense { self.now } else { subject.known_at };
@@ -296,12 +296,12 @@ impl State {
         counts.then(|| self.span(subject))
     }
 
-    /// Hosts that are not told of leave the count and the size of their group.
+    /// Hosts that are skipped or in maintenance leave the count and the size of their group.
     fn is_set_aside(&self, subject: &Subject) -> bool {
         self.is_aside(&subject.host, subject.group)
     }
 
-    /// Whether a host of a group is not to be told of.
+    /// Whether a host of a group is skipped or in maintenance.
     pub fn is_aside(&self, host: &HostName, group: usize) -> bool {
         self.skipped.contains(host) || self.maintenance.iter().any(|order| order.is_about(host, group))
     }
@@ -311,7 +311,7 @@ impl State {
         let state = &mut self.groups[group];
         if state.size != size {
             state.size = size;
-            // What holds marks already keeps its sentence: a row for each would be written anew.
+            // A storm that holds marks keeps its sentence: else the row of each mark would be written again.
             if !state.storm().holds() {
                 state.storm_sentence = why::of_storm(&state.name, &state.rules, size).into();
             }
@@ -319,7 +319,7 @@ impl State {
         }
     }
 
-    /// Which hosts have the attribute that asks not to tell of them. Says whether that is new.
+    /// Which hosts have the attribute [`SKIP`]. Says whether that is new.
     pub fn set_skipped(&mut self, hosts: &HashSet<HostName>) -> bool {
         let touched: Vec<HostName> = hosts.symmetric_difference(&self.skipped).cloned().collect();
         if touched.is_empty() {
@@ -333,7 +333,7 @@ impl State {
         true
     }
 
-    /// What operators decided. It is said rarely, and everything is decided anew. Says whether it is new.
+    /// What operators decided. It changes rarely, and everything is decided again. Says whether it is new.
     pub fn set_orders(&mut self, maintenance: Vec<Order>, pauses: Vec<Order>) -> bool {
         if (&maintenance, &pauses) == (&self.maintenance, &self.pauses) {
             return false;
@@ -344,7 +344,7 @@ impl State {
         true
     }
 
-    /// An operator let go what a group's storm held until then.
+    /// An operator released what a group's storm held until then.
     pub fn set_released(&mut self, group: usize, at: Option<Timestamp>) {
         if self.groups[group].released_at != at {
             self.groups[group].released_at = at;
@@ -366,7 +366,7 @@ impl State {
         }
     }
 
-    /// How far a mark is told.
+    /// How far a mark's notification is.
     pub fn set_stage(&mut self, mark: MarkId, stage: Stage) {
         if let Some(subject) = self.subjects.get_mut(&mark).filter(|subject| subject.stage != stage) {
             subject.stage = stage;
@@ -378,7 +378,7 @@ impl State {
 
     /// Time passes.
     pub fn pass_to(&mut self, now: Timestamp) {
-        // A clock that was set back: what has passed is counted anew, as far as it has.
+        // The clock was set back: what has passed by it is counted again.
         if now + CLOCK_SLACK < self.now {
             self.now = now;
             self.late.extend(0..self.groups.len());
@@ -392,7 +392,7 @@ impl State {
         }
         while let Some((_, mark)) = self.fading.first().copied().filter(|(until, _)| *until <= self.now) {
             self.fading.pop_first();
-            // It may have been said anew since.
+            // It may have changed since.
             let until = self.subjects.get(&mark).and_then(|subject| self.of_use_until(subject));
             if until.is_some_and(|until| until <= self.now) && self.is_closed(mark) {
                 if let Some(old) = self.forget(mark) {
@@ -415,7 +415,7 @@ impl State {
         self.groups[group].tally = tally;
     }
 
-    /// Every reason that holds a mark now, but for the number of those that are told at once.
+    /// Every reason that holds a mark now, without the limit of how many are sent at once.
     pub(super) fn holds_of(&self, subject: &Subject, now: Timestamp) -> Vec<Held> {
         let mut held: Vec<Held> = subject.doubts.iter().map(|doubt| doubted(*doubt)).collect();
         if subject.is_released {
@@ -460,7 +460,7 @@ fn unconfirmed(subject: &Subject) -> Option<Held> {
     Some(say(Hold::Confirm, None, why))
 }
 
-/// Clocks of controllers may differ by so much; what is dated later than that is nonsense, and holds nothing.
+/// Clocks of controllers may differ by so much; a later time is nonsense, and holds nothing.
 const CLOCK_SLACK: Duration = Duration::from_secs(60);
 
 /// When what began then has lasted so long, if that is still to come.
@@ -472,15 +472,15 @@ pub(super) fn lasts(from: Timestamp, span: Duration, now: Timestamp) -> Option<T
 /// What ends by time alone.
 fn waits(subject: &Subject, rules: &Rules, now: Timestamp) -> impl Iterator<Item = Held> {
     let host = &subject.host;
-    let told = lasts(subject.failed_at, rules.deliver_after, now);
-    let delay = told.map(|at| say(Hold::Delay, Some(at), format!("{host} is told of later")));
+    let later = lasts(subject.failed_at, rules.deliver_after, now);
+    let delay = later.map(|at| say(Hold::Delay, Some(at), format!("deliver-after of {host} is not over")));
     let back = subject.returned_at.and_then(|at| lasts(at, rules.healthy_delay, now));
     let returning =
-        back.map(|at| say(Hold::Returning, Some(at), format!("{host} is back, not for long enough yet")));
+        back.map(|at| say(Hold::Returning, Some(at), format!("{host} is back, but not for long enough yet")));
     delay.into_iter().chain(returning)
 }
 
-/// No mark is held longer than `max-hold` by a storm, and none that an operator let go.
+/// A storm holds no mark longer than `max-hold`, and none that an operator released.
 fn stormy(subject: &Subject, group: &GroupState, now: Timestamp) -> Option<Held> {
     let until = lasts(subject.known_at, group.rules.max_hold, now)?;
     let is_released = group.released_at.is_some_and(|at| subject.known_at <= at);
@@ -491,7 +491,7 @@ fn stormy(subject: &Subject, group: &GroupState, now: Timestamp) -> Option<Held>
 }
 
 impl GroupState {
-    /// A mark that has to wait for its turn.
+    /// The hold of a mark that has to wait for its turn.
     pub(super) fn crowded(&self) -> Held {
         let (why, cause) = (Arc::clone(&self.crowd_sentence), Cause::default());
         Held { hold: Hold::MaxInFlight, until: None, why, cause }

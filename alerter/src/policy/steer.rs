@@ -20,8 +20,8 @@ use crate::config::{Group, Settings};
 /// So long after a start marks wait for the first CIB.
 const FIRST_CIB: Duration = Duration::from_secs(60);
 
-/// As [`steer`], where anything may have changed since, and what only matters where marks may be sent: chains go on, and of
-/// groups that are sent a few at a time the first may go. Before what is due is read, with the same capacity.
+/// As [`steer`], if anything may have changed since. Then what only matters while marks may be sent: chains go on, and limited
+/// groups admit their first marks. It comes before what is due is read, with the same capacity.
 ///
 /// # Errors
 /// As [`steer`].
@@ -43,9 +43,9 @@ pub fn keep_up(
 /// Brings the plan up to date and writes what has changed.
 ///
 /// # Errors
-/// As any write. After an error nothing may be sent; everything is read anew the next time.
+/// As any write. After an error nothing may be sent; everything is read again the next time.
 pub fn steer(journal: &mut Journal, policy: Policy<'_>, now: Timestamp) -> Result<(), JournalError> {
-    // Without any CIB nobody knows who is in which group: what was held stays so, and the engine sends nothing.
+    // Before the first CIB the groups are not known: what was held stays so, and the engine sends nothing.
     if waits_for_cib(policy, now) { Ok(()) } else { plan(journal, policy, now) }
 }
 
@@ -61,7 +61,7 @@ pub fn stop_chains(journal: &mut Journal, policy: Policy<'_>, now: Timestamp) ->
     Ok(())
 }
 
-/// Whether the first CIB is still to come, for which nothing is sent; not for ever, since marks would be lost by it.
+/// Whether marks still wait for the first CIB. They do not wait forever: a CIB that never comes must not lose them.
 pub fn waits_for_cib(policy: Policy<'_>, now: Timestamp) -> bool {
     policy.base.cluster.is_some()
         && policy.base.cib().is_none()
@@ -119,7 +119,7 @@ pub(super) fn begin(
     Ok((known, former))
 }
 
-/// Lets the first go of groups that are sent a few at a time.
+/// Admits the first marks of groups that are sent a few at a time.
 fn admit(
     journal: &mut Journal,
     policy: Policy<'_>,
@@ -136,7 +136,7 @@ fn admit(
     Ok(())
 }
 
-/// Decides, and writes what has changed. What cannot be written is forgotten, and read anew from what stands in the journal.
+/// Decides, and writes what has changed. What cannot be written is forgotten, and read again from the journal.
 fn decide(
     journal: &mut Journal,
     steering: &mut Steering,
@@ -151,7 +151,7 @@ fn decide(
     Ok(())
 }
 
-/// Whether anything can hold anything. Where nothing can, no mark is read for it.
+/// Whether anything can hold a mark. If nothing can, no mark is read.
 fn is_needed(settings: &Settings, orders: &Orders, inventory: &Inventory) -> bool {
     let asks = |group: &Group| group.rules != Rules::default() || group.confirm.is_some();
     settings.groups.iter().any(asks) || !orders.is_empty() || !inventory.skipped.is_empty()

@@ -1,4 +1,4 @@
-//! What the policy remembers, and what other rooms ask it.
+//! What the policy remembers, and what other parts ask it.
 
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex, MutexGuard};
@@ -38,12 +38,12 @@ impl PolicyMemory {
         lock(&self.conclusions)
     }
 
-    /// Operators' decisions about groups that are not configured, a sentence each: they hold every host.
+    /// A sentence for each operator's decision about a group that is not configured: it holds every host.
     pub fn strays(&self) -> MutexGuard<'_, Vec<String>> {
         lock(&self.strays)
     }
 
-    /// These are all; each that is new is said.
+    /// Replaces them, and logs each that is new.
     pub(super) fn put_strays(&self, strays: &[String]) {
         let mut known = self.strays();
         strays.iter().filter(|stray| !known.contains(stray)).for_each(|stray| warn!("{stray}"));
@@ -66,7 +66,7 @@ pub struct Policy<'a> {
 #[derive(Default)]
 pub struct Steering {
     pub(super) inventory: Inventory,
-    /// None while nothing can hold anything, and where it has to be read anew.
+    /// None while nothing can hold a mark, and where it has to be read again.
     pub(super) known: Option<Known>,
     /// The configuration of the last plan.
     settings: Option<Arc<Settings>>,
@@ -96,8 +96,8 @@ impl Steering {
         self.settings.as_ref().is_some_and(|known| Arc::ptr_eq(known, settings))
     }
 
-    /// After a reload. Where groups or hosts are others everything is read anew, as by a daemon that starts; of what a group's
-    /// probes have found nothing is forgotten while they are the same. Gives these.
+    /// After a reload. Where groups or hosts have changed, everything is read again, as at a start; findings of probes that are the
+    /// same are kept. Gives these.
     pub(super) fn renew(&mut self, settings: &Arc<Settings>) -> Probed {
         if self.is_of(settings) {
             return Probed::new();
@@ -113,7 +113,7 @@ impl Steering {
         }
     }
 
-    /// Whether nothing can have changed but what the cluster says, which is polled apart.
+    /// Whether nothing can have changed except in the cluster, which is polled separately.
     pub(super) fn is_current(
         &self,
         journal: &Journal,
@@ -134,7 +134,7 @@ impl Steering {
         Some(&self.known.as_ref()?.state.subject(mark)?.probe)
     }
 
-    /// What is known of the groups; none while nothing can hold anything.
+    /// What is known of the groups; none while nothing can hold a mark.
     pub fn state(&self) -> Option<&State> {
         Some(&self.known.as_ref()?.state)
     }
@@ -146,13 +146,12 @@ impl Steering {
         stormy.map(|group| group.storm_sentence().to_owned()).collect()
     }
 
-    /// Whether there is a group of which only a few may be told at once.
+    /// Whether there is a group that is sent a few at a time.
     pub fn is_limited(&self) -> bool {
         self.known.as_ref().is_some_and(Known::is_limited)
     }
 
-    /// Marks that wait for the probes of their groups, each with its host and what is asked, in the order in which they are
-    /// told.
+    /// Marks that wait for the probes of their groups, each with its host and its probes, in the order in which they are sent.
     pub fn to_probe(&self) -> Vec<(MarkId, HostName, Confirm)> {
         let Some(known) = &self.known else { return Vec::new() };
         let groups = known.state.groups().iter().enumerate().filter(|(_, group)| group.probes);

@@ -25,8 +25,8 @@ pub enum Storm {
 }
 
 impl Storm {
-    /// The storm after a check of the group's count at a time, no earlier than the check before. A limit that is not kept
-    /// during the cooldown starts that anew; the storm is the same one.
+    /// The storm after a check of the group's count at a time, no earlier than the check before. If the limit is exceeded during
+    /// the cooldown, the cooldown starts again; the storm is the same one.
     pub fn after(self, is_allowed: bool, at: Timestamp, cooldown: Duration) -> Self {
         match (self.at(at, cooldown), is_allowed) {
             (Self::Calm, true) => Self::Calm,
@@ -83,7 +83,7 @@ mod tests {
             .fold(Storm::Calm, |storm, (allowed, second)| storm.after(*allowed, at(*second), COOLDOWN))
     }
 
-    /// S4-11: the peer's first hole: a storm that ends with nobody unhealthy is over, and the next one begins anew.
+    /// S4-11: the peer's first hole: a storm that ends with nobody unhealthy is over, and the next one is another.
     #[test]
     fn a_storm_ends_when_the_limit_was_kept_for_the_cooldown() {
         let ended = over(&[(false, 0), (true, 5)]);
@@ -95,7 +95,7 @@ mod tests {
 
     /// The broken variant: the cooldown that goes on from the first calm ends at 15.
     #[test]
-    fn another_storm_starts_the_cooldown_anew() {
+    fn another_storm_starts_the_cooldown_again() {
         let twice = over(&[(false, 0), (true, 5), (false, 12), (true, 13)]);
         assert_eq!(twice, Storm::Cooling { since: at(0), calm_since: at(13) });
         assert!(twice.at(at(22), COOLDOWN).holds() && !twice.at(at(23), COOLDOWN).holds());

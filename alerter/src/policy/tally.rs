@@ -1,4 +1,4 @@
-//! How many hosts of a group are down, over time, and the storm that makes. Pure: time passes when it is told to.
+//! How many hosts of a group are down, over time, and the storm that makes. Pure: time is an argument.
 
 use std::collections::{BTreeSet, HashMap, HashSet};
 use std::time::Duration;
@@ -14,7 +14,7 @@ use crate::config::rules::Rules;
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Span {
     pub(super) from: Timestamp,
-    /// None: nobody knows yet.
+    /// None: not known yet.
     pub(super) to: Option<Timestamp>,
 }
 
@@ -65,7 +65,7 @@ impl Tally {
         tally
     }
 
-    /// Nothing more is asked of a mark.
+    /// A mark is not needed any more.
     pub(super) fn forget(&mut self, mark: MarkId) {
         self.remove(mark);
         self.ended.remove(&mark);
@@ -80,7 +80,7 @@ impl Tally {
         self.storm
     }
 
-    /// Whether something is said of a time that has been counted already: then all is to be counted anew.
+    /// Whether a span begins in a time that was counted already: then all is to be counted again.
     pub(super) fn is_late(&self, mark: MarkId, span: Option<Span>, cooldown: Duration) -> bool {
         // What has ended, and whose cooldown is over, changes nothing any more.
         let matters = |span: &Span| span.to.is_none_or(|to| to > span.from && to + cooldown > self.clock);

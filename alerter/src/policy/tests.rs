@@ -131,8 +131,8 @@ impl Story {
         }
     }
 
-    /// No two things happen in the same millisecond: which of them came first nobody could say later.
-    fn tell(&mut self, event: &Event) {
+    /// No two things happen in the same millisecond: their order could not be known later.
+    fn apply(&mut self, event: &Event) {
         self.now = self.now + Duration::from_millis(1);
         let now = self.now;
         match *event {
@@ -265,7 +265,7 @@ proptest! {
     ) {
         let mut story = Story::new(rules, probes);
         for event in &events {
-            story.tell(event);
+            story.apply(event);
             let plan = story.plan();
             prop_assert_eq!(&story.said, &held_only(&plan));
             let open: Vec<MarkId> = plan.keys().copied().collect();
@@ -278,7 +278,7 @@ proptest! {
         }
     }
 
-    /// P4: whoever allows more never holds what was allowed.
+    /// P4: a larger limit never holds what a smaller one allows.
     #[test]
     fn a_higher_limit_holds_nothing_more(
         rules in rules(),
@@ -293,8 +293,8 @@ proptest! {
         };
         let (mut strict, mut lax) = (with(limit), with(limit + more));
         for event in &events {
-            strict.tell(event);
-            lax.tell(event);
+            strict.apply(event);
+            lax.apply(event);
             let (strict_plan, lax_plan) = (strict.plan(), lax.plan());
             for (mark, lax_mark) in strict.marks.iter().zip(&lax.marks) {
                 let is_held = |plan: &BTreeMap<MarkId, Holds>, mark| plan.get(mark).is_some_and(|holds| !holds.is_empty());
@@ -313,13 +313,13 @@ proptest! {
     ) {
         let rules = Rules { limit: Limit::None, max_in_flight: None, serial: false, ..rules };
         let mut story = Story::new([rules.clone(), rules], true);
-        events.iter().for_each(|event| story.tell(event));
+        events.iter().for_each(|event| story.apply(event));
         let before = story.plan();
         let Some(chosen) = (!story.marks.is_empty()).then(|| story.marks[mark % story.marks.len()]) else {
             return Ok(());
         };
         for event in [Event::Probe { mark, answer }, Event::Doubt { mark, doubted: true }, Event::End { mark, how: answer }] {
-            story.tell(&event);
+            story.apply(&event);
             let after = story.plan();
             for (other, holds) in before.iter().filter(|(other, _)| **other != chosen) {
                 prop_assert_eq!(after.get(other), Some(holds));
@@ -335,7 +335,7 @@ proptest! {
     ) {
         let longest = rules.iter().map(|rules| rules.max_hold.max(rules.deliver_after)).max().unwrap();
         let mut story = Story::new(rules, false);
-        events.iter().for_each(|event| story.tell(event));
+        events.iter().for_each(|event| story.apply(event));
         story.plan();
         story.now = story.now + longest + seconds(30);
         let plan = story.plan();
@@ -345,16 +345,16 @@ proptest! {
         prop_assert_eq!(&story.said, &held_only(&plan));
     }
 
-    /// However few may be told at once: while nobody is, and one could be, one is.
+    /// With any limit: while no mark takes a place, and one could, one does.
     #[test]
-    fn somebody_is_always_told(
+    fn a_free_place_is_always_taken(
         rules in rules(),
         most in 1..4_u32,
         events in prop::collection::vec(an_event(), 1..60),
     ) {
         let rules = Rules { max_in_flight: Some(most), serial: false, ..rules };
         let mut story = Story::new([rules.clone(), rules], false);
-        events.iter().for_each(|event| story.tell(event));
+        events.iter().for_each(|event| story.apply(event));
         let plan = story.plan();
         for group in 0..2 {
             let own: Vec<&Subject> = story.open().filter(|subject| subject.group == group).collect();
@@ -384,7 +384,7 @@ proptest! {
         let cooldowns = [rules[0].cooldown, rules[1].cooldown];
         let mut story = Story::new(rules.clone(), false);
         for event in &events {
-            story.tell(event);
+            story.apply(event);
             story.plan();
         }
         let mut next = Story::new(rules, false);
@@ -430,17 +430,17 @@ fn words(story: &mut Story) -> Vec<Vec<&'static str>> {
         .collect()
 }
 
-/// S4-4, S4-11: in flight and delivered hosts count until they are back; more than the limit holds all that are not told.
+/// S4-4, S4-11: in flight and delivered hosts count until they are back; more than the limit holds all that were not sent.
 #[test]
-fn what_was_told_counts_until_it_is_back() {
+fn an_acknowledged_mark_counts_until_its_host_is_back() {
     let mut story = Story::new([storm_at(1, 1000, 0), Rules::default()], false);
-    story.tell(&Event::Fail { host: 0 });
+    story.apply(&Event::Fail { host: 0 });
     assert_eq!(words(&mut story), [vec![""; 0]]);
-    story.tell(&Event::End { mark: 0, how: 0 });
-    story.tell(&Event::Wait { seconds: 60 });
-    story.tell(&Event::Fail { host: 2 });
+    story.apply(&Event::End { mark: 0, how: 0 });
+    story.apply(&Event::Wait { seconds: 60 });
+    story.apply(&Event::Fail { host: 2 });
     assert_eq!(words(&mut story), [vec![], vec!["storm"]]);
-    story.tell(&Event::Return { mark: 0 });
+    story.apply(&Event::Return { mark: 0 });
     assert_eq!(words(&mut story), [vec![""; 0], vec![]]);
 }
 
@@ -448,9 +448,9 @@ fn what_was_told_counts_until_it_is_back() {
 #[test]
 fn what_an_operator_ended_counts_no_more() {
     let mut story = Story::new([storm_at(1, 1000, 0), Rules::default()], false);
-    story.tell(&Event::Fail { host: 0 });
-    story.tell(&Event::End { mark: 0, how: 1 });
-    story.tell(&Event::Fail { host: 2 });
+    story.apply(&Event::Fail { host: 0 });
+    story.apply(&Event::End { mark: 0, how: 1 });
+    story.apply(&Event::Fail { host: 2 });
     assert_eq!(words(&mut story), [vec![""; 0], vec![]]);
 }
 
@@ -458,8 +458,8 @@ fn what_an_operator_ended_counts_no_more() {
 #[test]
 fn a_storm_is_its_group_s_own() {
     let mut story = Story::new([storm_at(0, 1000, 0), Rules::default()], false);
-    story.tell(&Event::Fail { host: 0 });
-    story.tell(&Event::Fail { host: 1 });
+    story.apply(&Event::Fail { host: 0 });
+    story.apply(&Event::Fail { host: 1 });
     assert_eq!(words(&mut story), [vec!["storm"], vec![]]);
 }
 
@@ -468,26 +468,26 @@ fn a_storm_is_its_group_s_own() {
 fn a_storm_hold_ends_in_three_ways() {
     let begin = || {
         let mut story = Story::new([storm_at(1, 1000, 10), Rules::default()], false);
-        story.tell(&Event::Fail { host: 0 });
-        story.tell(&Event::Fail { host: 2 });
+        story.apply(&Event::Fail { host: 0 });
+        story.apply(&Event::Fail { host: 2 });
         assert_eq!(words(&mut story), [["storm"], ["storm"]]);
         story
     };
     let held = |story: &mut Story| words(story).iter().filter(|words| !words.is_empty()).count();
     let mut calm = begin();
-    calm.tell(&Event::Return { mark: 0 });
+    calm.apply(&Event::Return { mark: 0 });
     assert_eq!(held(&mut calm), 2, "the cooldown runs");
-    calm.tell(&Event::Wait { seconds: 10 });
+    calm.apply(&Event::Wait { seconds: 10 });
     assert_eq!(held(&mut calm), 0);
     let mut released = begin();
-    released.tell(&Event::ReleaseGroup { group: 0 });
+    released.apply(&Event::ReleaseGroup { group: 0 });
     assert_eq!(held(&mut released), 0);
-    released.tell(&Event::Fail { host: 4 });
+    released.apply(&Event::Fail { host: 4 });
     assert_eq!(words(&mut released)[2], ["storm"], "an operator releases what he has seen");
     let mut long = begin();
-    long.tell(&Event::Wait { seconds: 999 });
+    long.apply(&Event::Wait { seconds: 999 });
     assert_eq!(held(&mut long), 2);
-    long.tell(&Event::Wait { seconds: 2 });
+    long.apply(&Event::Wait { seconds: 2 });
     assert_eq!(held(&mut long), 0);
 }
 
@@ -496,28 +496,28 @@ fn a_storm_hold_ends_in_three_ways() {
 fn every_reason_is_listed_in_its_order() {
     let rules = Rules { deliver_after: seconds(30), ..storm_at(0, 1000, 0) };
     let mut story = Story::new([rules, Rules::default()], true);
-    story.tell(&Event::Fail { host: 0 });
-    story.tell(&Event::Skip { host: 0 });
-    story.tell(&Event::Pause { whom: 0, lasts: 60 });
-    story.tell(&Event::Maintain { host: 0, lasts: 60 });
+    story.apply(&Event::Fail { host: 0 });
+    story.apply(&Event::Skip { host: 0 });
+    story.apply(&Event::Pause { whom: 0, lasts: 60 });
+    story.apply(&Event::Maintain { host: 0, lasts: 60 });
     assert_eq!(words(&mut story), [["skip", "maintenance", "pause", "confirm", "delay"]]);
-    story.tell(&Event::Skip { host: 0 });
-    story.tell(&Event::Resume);
+    story.apply(&Event::Skip { host: 0 });
+    story.apply(&Event::Resume);
     assert_eq!(words(&mut story), [["confirm", "delay", "storm"]], "set aside, it counted for nothing");
-    story.tell(&Event::Release { mark: 0 });
+    story.apply(&Event::Release { mark: 0 });
     assert_eq!(words(&mut story), [[""; 0]]);
 }
 
-/// An operator's word for one mark goes past the number of those that are told at once too.
+/// An operator's word for one mark goes past the limit of how many are sent at once too.
 #[test]
 fn a_released_mark_waits_for_nobody() {
     let rules = Rules { max_in_flight: Some(1), ..Rules::default() };
     let mut story = Story::new([rules, Rules::default()], false);
     for host in [0, 2, 4] {
-        story.tell(&Event::Fail { host });
+        story.apply(&Event::Fail { host });
     }
     assert_eq!(words(&mut story), [vec![], vec!["max-in-flight"], vec!["max-in-flight"]]);
-    story.tell(&Event::Release { mark: 2 });
+    story.apply(&Event::Release { mark: 2 });
     assert_eq!(words(&mut story), [vec![], vec!["max-in-flight"], vec![]]);
 }
 
@@ -528,12 +528,12 @@ fn a_mark_from_the_future_is_held_by_no_time() {
     let mut story = Story::new([rules, Rules::default()], false);
     let right = story.now;
     story.now = story.now + Duration::from_secs(63_000_000);
-    story.tell(&Event::Fail { host: 0 });
+    story.apply(&Event::Fail { host: 0 });
     assert_eq!(words(&mut story), [["delay"]]);
     story.now = right;
     assert_eq!(words(&mut story), [[""; 0]]);
-    story.tell(&Event::Fail { host: 2 });
-    story.tell(&Event::Fail { host: 4 });
+    story.apply(&Event::Fail { host: 2 });
+    story.apply(&Event::Fail { host: 4 });
     let held = words(&mut story);
     assert_eq!(held[1..], [["delay", "storm"], ["delay", "storm"]], "those of now count");
 }
@@ -544,24 +544,24 @@ fn a_serial_group_waits_for_the_host_to_be_back() {
     let rules = Rules { serial: true, max_hold: seconds(100), ..Rules::default() };
     let mut story = Story::new([rules, Rules::default()], false);
     for host in [0, 2, 4] {
-        story.tell(&Event::Fail { host });
+        story.apply(&Event::Fail { host });
     }
-    let told = |story: &mut Story| -> Vec<bool> {
+    let admitted = |story: &mut Story| -> Vec<bool> {
         let plan = story.plan();
         story.marks.iter().map(|mark| plan.get(mark).is_some_and(Vec::is_empty)).collect()
     };
     let order: Vec<usize> = {
-        let first = told(&mut story);
-        assert_eq!(first.iter().filter(|told| **told).count(), 1);
-        let at = first.iter().position(|told| *told).unwrap();
-        story.tell(&Event::End { mark: at, how: 0 });
-        assert_eq!(told(&mut story), [false; 3], "it was told, and is not back");
+        let first = admitted(&mut story);
+        assert_eq!(first.iter().filter(|admitted| **admitted).count(), 1);
+        let at = first.iter().position(|admitted| *admitted).unwrap();
+        story.apply(&Event::End { mark: at, how: 0 });
+        assert_eq!(admitted(&mut story), [false; 3], "it was acknowledged, and is not back");
         vec![at]
     };
-    story.tell(&Event::Return { mark: order[0] });
-    let second = told(&mut story).iter().position(|told| *told).unwrap();
-    story.tell(&Event::End { mark: second, how: 0 });
-    assert_eq!(told(&mut story), [false; 3]);
-    story.tell(&Event::Wait { seconds: 100 });
-    assert_eq!(told(&mut story).iter().filter(|told| **told).count(), 1, "nobody waits for ever");
+    story.apply(&Event::Return { mark: order[0] });
+    let second = admitted(&mut story).iter().position(|admitted| *admitted).unwrap();
+    story.apply(&Event::End { mark: second, how: 0 });
+    assert_eq!(admitted(&mut story), [false; 3]);
+    story.apply(&Event::Wait { seconds: 100 });
+    assert_eq!(admitted(&mut story).iter().filter(|admitted| **admitted).count(), 1, "no mark waits forever");
 }

@@ -1,4 +1,4 @@
-//! The sentences that say what an operator's decision or a storm holds. They are for people: nothing reads them.
+//! The sentences that say what an operator's decision or a storm holds. They are for people: no program parses them.
 
 use marks::register::{About, Decision, Scope};
 
@@ -19,10 +19,10 @@ pub fn of_decision(decision: &Decision) -> Option<String> {
     Some(format!("{what} is {how} by {}: {}", decision.actor, decision.reason))
 }
 
-/// Behind the sentence of a decision about a group that the configuration does not have.
+/// Ends the sentence of a decision about a group that is not configured.
 pub const STRAY: &str = "; the configuration has no group of this name, so every host is held";
 
-/// The same with what ends it.
+/// The same with the command that ends it.
 pub fn of_stray(why: &str, decision: &Decision, group: &str) -> String {
     let end = match decision.about {
         About::Maintenance { .. } => "maintenance end",
@@ -33,15 +33,15 @@ pub fn of_stray(why: &str, decision: &Decision, group: &str) -> String {
     )
 }
 
-/// Of a storm in a group of `size` hosts, with its limit. It is the same for all marks of a storm, however many hosts fail: how
-/// many are down now only the group's own figures say.
+/// Of a storm in a group of `size` hosts, with its limit. All marks of a storm have the same sentence, so it does not say how
+/// many hosts are down now.
 pub fn of_storm(group: &str, rules: &Rules, size: usize) -> String {
     let limit = match rules.limit {
         Limit::None => String::new(),
         Limit::AtMost(amount) => format!(": more than {}", amount.of(size)),
         Limit::Range { low, high } => format!(": not {low} to {high}"),
     };
-    // Where nobody can say how many hosts there are, none are known.
+    // The size is 0 where nothing says how many hosts there are.
     let of = if size > 0 && rules.limit != Limit::None { format!(" of {size}") } else { String::new() };
     let within = rules.window.map(|window| format!(" within {} s", window.as_secs())).unwrap_or_default();
     format!("too many hosts of group {group} are down at once{limit}{of}{within}")

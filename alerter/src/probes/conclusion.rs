@@ -1,4 +1,4 @@
-//! What probes say together: from tries to a probe's answer, and from answers to a conclusion. Pure.
+//! From the tries of a probe to its answer, and from the answers of probes to a conclusion. Pure.
 
 use marks::host::HostName;
 
@@ -9,7 +9,7 @@ pub enum State {
     Healthy,
     /// It is not.
     Unhealthy,
-    /// Nobody knows: it neither confirms nor refuses, and is asked again.
+    /// Not known: it neither confirms nor refuses, and is asked again.
     Unknown,
 }
 
@@ -28,8 +28,8 @@ impl Said {
     }
 }
 
-/// What a probe says after these tries; `None` while another one is due. One healthy try is enough, and retries that are
-/// used up mean unhealthy. A try of which nobody knows what it says is not one that failed.
+/// A probe's answer after these tries; `None` while another try is due. One healthy try is enough, and used-up retries mean unhealthy.
+/// A try with an unknown result does not count as failed.
 pub fn of_tries(tries: &[State], retries: u32) -> Option<State> {
     if tries.contains(&State::Healthy) {
         return Some(State::Healthy);
@@ -86,7 +86,7 @@ pub enum Conclusion {
     /// Nothing yet: the mark waits.
     #[default]
     Open,
-    /// The host is down: the mark may go.
+    /// The host is down: the mark may be sent.
     Confirmed,
     /// The host is up: the mark waits; which probe said so, and what to do, in one sentence.
     Healthy(String),
@@ -116,7 +116,7 @@ pub(super) fn conclusion(rule: Rule, node: &HostName, answers: &[Answer<'_>]) ->
 pub(super) fn doubt(node: &HostName, answers: &[Answer<'_>]) -> Option<String> {
     let said = of_state(State::Unknown, answers);
     let sentence =
-        || format!("nobody knows whether {node} is down: {said}; mend the probe, or release the mark");
+        || format!("it is not known whether {node} is down: {said}; repair the probe, or release the mark");
     (!said.is_empty()).then(sentence)
 }
 
@@ -246,7 +246,7 @@ mod tests {
         assert_eq!(conclusion(Rule::AllFailed, &node, &open), Conclusion::Open);
         assert_eq!(
             doubt(&node, &open).unwrap(),
-            "nobody knows whether compute1 is down: its probe exec.bmc ended with 75; mend the probe, or release the mark"
+            "it is not known whether compute1 is down: its probe exec.bmc ended with 75; repair the probe, or release the mark"
         );
         assert_eq!(doubt(&node, &[("exec.bmc", None)]), None);
     }

@@ -1,4 +1,4 @@
-//! What a group asks before a mark of its hosts is sent.
+//! The probes of a group.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -6,14 +6,14 @@ use std::time::Duration;
 use super::conclusion::Rule;
 use super::probe::{Probe, Way};
 
-/// What a group asks before a mark of its hosts is notified: `[groups.NAME.confirm]`.
+/// The probes that confirm that a host is down before its mark is sent: `[groups.NAME.confirm]`.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Confirm {
     /// How the probes' answers are taken together.
     pub rule: Rule,
-    /// `limit`: what is not decided after this time is asked anew from the beginning.
+    /// `limit`: without a decision after this time all probes begin again.
     pub limit: Duration,
-    /// `again`: a host that was found up is asked anew after this time.
+    /// `again`: a host that was found up is asked again after this time.
     pub again: Duration,
     /// At least one, in the order of their kinds and names.
     pub probes: Arc<[Probe]>,
@@ -25,13 +25,13 @@ impl Confirm {
         self.probes.iter().any(|probe| probe.way == Way::PacemakerState)
     }
 
-    /// What an operator is notified at each start: one sentence for each setting that endangers what it is for.
+    /// The warnings at each start: one sentence for each dangerous setting.
     pub fn warnings(&self) -> Vec<String> {
         let unverified = |probe: &&Probe| matches!(&probe.way, Way::PollUrl(poll) if !poll.verifies());
         let sentence = |probe: &Probe| {
             let name = &probe.name;
             format!(
-                "the probe {name} has verify = false: whoever answers in a host's place decides what it says; set ca-file instead"
+                "the probe {name} has verify = false: another machine could answer in the host's place; set ca-file instead"
             )
         };
         self.probes.iter().filter(unverified).map(sentence).collect()

@@ -1,4 +1,4 @@
-//! Who asks: the probes of every mark that waits for them run beside the daemon, and their conclusions stand in memory.
+//! Runs the probes of every mark that waits for them beside the daemon, and keeps their conclusions in memory.
 
 use std::collections::{HashMap, HashSet};
 use std::sync::Arc;
@@ -22,13 +22,12 @@ pub const AT_ONCE: usize = 16;
 /// A probe that does not know is asked again after this time, or after `again` where that is shorter.
 const PAUSE: Duration = Duration::from_secs(10);
 
-/// A round goes on so much longer than its limit: each try's own time begins a little late, and the last answer of a host
-/// that is silent to the end must still be heard.
+/// A round lasts so much longer than its limit: each try begins a little late, and the last answer of a silent host must still count.
 const SLACK: Duration = Duration::from_secs(10);
 /// After so many rounds without a decision the log says so, and again after as many.
 const ROUNDS: u32 = 3;
 
-/// All probing of a daemon. Nothing of it is stored: another daemon asks anew.
+/// All probing of a daemon. Nothing of it is stored: another daemon asks again.
 pub struct Prober {
     asked: HashMap<MarkId, Asked>,
     board: Board,
@@ -37,7 +36,7 @@ pub struct Prober {
     cib: watch::Sender<Option<Arc<Cib>>>,
 }
 
-/// A mark that is asked about; dropped, nobody asks any more.
+/// A mark whose host is asked about until this is dropped.
 struct Asked {
     node: HostName,
     confirm: Confirm,
@@ -62,14 +61,14 @@ impl Default for Prober {
 }
 
 impl Prober {
-    /// Has a mark's host asked about, from now on. A mark that is asked about already goes on as it is, unless the
-    /// questions are others. Needs a tokio runtime.
+    /// Begins to ask about a mark's host. A mark that is asked about already goes on, unless its probes have changed. Needs a tokio
+    /// runtime.
     pub fn want(&mut self, mark: MarkId, node: &HostName, confirm: &Confirm) {
         let same = |asked: &Asked| asked.node == *node && asked.confirm == *confirm;
         if self.asked.get(&mark).is_some_and(same) {
             return;
         }
-        // Who asks until now must not answer for what is asked from now on.
+        // Answers of the old probes must not count for the new ones.
         self.asked.remove(&mark);
         let open = Standing { conclusion: Conclusion::Open, doubt: None };
         self.board.send_if_modified(|board| {
@@ -114,7 +113,7 @@ impl Prober {
         self.board.borrow().iter().map(|(mark, standing)| (*mark, standing.conclusion.clone())).collect()
     }
 
-    /// Why a mark's conclusion is open, one sentence; `None` while nobody knows, or where it is not open.
+    /// Why a mark's conclusion is open, one sentence; `None` while that is not known, or where it is not open.
     pub fn doubt(&self, mark: &MarkId) -> Option<String> {
         self.board.borrow().get(mark)?.doubt.clone()
     }
@@ -171,17 +170,17 @@ impl Case {
         conclusion::conclusion(self.confirm.rule, &self.node, &self.said())
     }
 
-    /// Begins a new round, since this one has come to nothing.
+    /// Begins a new round, since this one ended without a decision.
     fn give_up(&mut self) {
         self.undecided = self.undecided.saturating_add(1);
         if self.undecided.is_multiple_of(ROUNDS) {
             let (mark, node, rounds) = (&self.mark, &self.node, self.undecided);
-            warn!(%mark, host = %node, "nobody knows whether {node} is down, after {rounds} rounds of probes: mend the probes, or release the mark");
+            warn!(%mark, host = %node, "after {rounds} rounds of probes it is not known whether {node} is down: repair the probes, or release the mark");
         }
         self.forget();
     }
 
-    /// What was said long ago says nothing about now.
+    /// Old answers do not count.
     fn forget(&mut self) {
         self.begun = None;
         self.answers.fill(None);
@@ -209,7 +208,7 @@ impl Case {
         names.zip(self.answers.iter().map(Option::as_ref)).collect()
     }
 
-    /// A mark that is not wanted any more has no place on the board.
+    /// The conclusion of a mark that is not wanted any more is dropped.
     fn publish(&self, conclusion: &Conclusion) {
         let doubt = match conclusion {
             Conclusion::Open => conclusion::doubt(&self.node, &self.said()),

@@ -76,7 +76,7 @@ fn within(table: &mut Section<'_, '_>, way: Option<&Way>, limit: Duration) {
     if longest > limit {
         let (longest, limit) = (longest.as_secs(), limit.as_secs());
         table.complain_here(format!(
-            "its tries may take {longest} s, and everything is asked anew after limit = {limit}: raise limit, or try less"
+            "its tries may take {longest} s, but all probes begin again after limit = {limit}: raise limit, or try less"
         ));
     }
 }
@@ -98,8 +98,8 @@ fn poll_url(table: &mut Section<'_, '_>) -> Option<Way> {
     let tries = tries(table);
     let conn_error_as_unhealthy = table.flag("conn-error-as-unhealthy").unwrap_or(true);
     let Tls { ca_file, identity, tls_min, verify } = tls_keys(table);
-    needs(table, "url", "set it to what a host answers, with {nodename} in it");
-    needs(table, "healthy", "set it to a text that only a healthy host's answer holds");
+    needs(table, "url", "set it to a url of the host, with {nodename} in it");
+    needs(table, "healthy", "set it to a text that only a healthy host's answer has");
     if table.is_sound() && url.as_ref().is_some_and(|(_, scheme)| *scheme == "http") {
         web::without_tls(table, &["ca-file", "certificate-file", "key-file", "tls-min", "verify"]);
     }
@@ -202,7 +202,7 @@ fn about_the_host(text: &str) -> Result<Template, String> {
     if template.is_about_the_host() { Ok(template) } else { Err(same_for_all()) }
 }
 
-/// A text that is nowhere in most answers.
+/// A text that most answers do not have.
 fn pattern(text: &str) -> Result<String, String> {
     match text.trim().is_empty() {
         true => Err("an empty text is in every answer, so every host would be healthy: set a word of the healthy answer".to_owned()),

@@ -1,4 +1,4 @@
-//! Confirm probes: before a mark of a group is notified, they ask whether its host is really down.
+//! Confirm probes: before a mark of a group is sent, they ask whether its host is really down.
 
 mod ask;
 pub mod conclusion;

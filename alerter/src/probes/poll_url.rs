@@ -15,7 +15,7 @@ use super::template::{Template, percent_encoded};
 
 /// No more of an answer is read.
 const BODY_BYTES: usize = 64 * 1024;
-/// Stands for a host's name where a url is looked at without one.
+/// Stands for a host's name while a url is checked without one.
 const SOMEBODY: &str = "nodename-of-somebody";
 
 /// What a `poll-url` probe is made of.
@@ -31,7 +31,7 @@ pub struct PollUrlOptions {
     pub conn_error_as_unhealthy: bool,
     /// The file that says who may have signed the host's certificate; where unset, the system's CAs.
     pub ca_file: Option<PathBuf>,
-    /// What the host knows us by in TLS.
+    /// The client certificate for TLS.
     pub identity: Option<IdentityFiles>,
     /// The oldest TLS that is spoken.
     pub tls_min: tls::Version,
@@ -65,7 +65,7 @@ impl PollUrl {
         self.options.verify
     }
 
-    /// One try. The name is looked up beforehand: the client does not tell a name service that is away from a host that is.
+    /// One try. The name is resolved beforehand: the client does not distinguish a name service that is away from a host that is.
     pub(super) async fn once(&self, node: &HostName) -> Said {
         let Some(url) = filled(&self.options.url, node) else {
             return Said::new(State::Unknown, "has no valid url for the host's name");
@@ -123,8 +123,8 @@ fn of_client(options: &PollUrlOptions, url: Url) -> web::ClientOptions {
     }
 }
 
-/// What a try without an answer says. A certificate that cannot be believed says that somebody is there, and not who; what
-/// cannot be tried says nothing.
+/// The result of a try without an answer. A wrong certificate shows that something answers, but not what; a try that could not be made
+/// shows nothing.
 fn of_fault(fault: &Fault, conn_error_as_unhealthy: bool) -> Said {
     let failed = if conn_error_as_unhealthy { State::Unhealthy } else { State::Unknown };
     match fault {
@@ -142,7 +142,7 @@ fn of_fault(fault: &Fault, conn_error_as_unhealthy: bool) -> Said {
     }
 }
 
-/// The url for nobody in particular.
+/// The url without a host's name.
 fn example(url: &Template) -> Option<Url> {
     Url::parse(&url.fill(SOMEBODY)).ok()
 }
@@ -154,7 +154,7 @@ fn filled(template: &Template, node: &HostName) -> Option<Url> {
     (url.host_str() == Some(&wanted)).then_some(url)
 }
 
-/// What was read of an answer, while a text is looked for in it.
+/// What was read of an answer, while a text is searched in it.
 struct Searched<'t> {
     text: &'t [u8],
     read: Vec<u8>,
@@ -253,7 +253,7 @@ mod tests {
     }
 
     proptest! {
-        /// S0-10: the text is found however the answer comes in parts. The broken variant looks at each part alone.
+        /// S0-10: the text is found however the answer comes in parts. The broken variant searches each part alone.
         #[test]
         fn a_text_is_found_across_parts(body in "[ab]{0,40}", text in "[ab]{1,4}", at in 1..7usize) {
             let mut searched = Searched::for_text(&text);

@@ -43,7 +43,7 @@ impl fmt::Debug for Template {
     }
 }
 
-/// What is said of a text that is the same for every host.
+/// The message about a text that is the same for every host.
 pub(super) fn same_for_all() -> String {
     format!("must hold {PLACE}: without it the same is asked about every host")
 }

@@ -1,4 +1,4 @@
-//! Fencings and sightings that have no end that can be shown. Pure.
+//! Fencings and sightings of which nothing shows what became of them. Pure.
 
 use std::collections::BTreeMap;
 
@@ -9,7 +9,7 @@ use super::{Kind, Problem, named};
 use crate::intake::account::Unaccounted;
 use crate::words::utc;
 
-/// What does not add up, once for each kind of it. `log`: how the alerter's log is read.
+/// One problem for each kind of gap. `log`: how the alerter's log is read.
 pub fn of<'u>(all: impl IntoIterator<Item = &'u Unaccounted>, log: &str) -> Vec<Problem> {
     let mut kinds: BTreeMap<Gap, Vec<&Unaccounted>> = BTreeMap::new();
     for one in all {
@@ -29,10 +29,8 @@ fn of_gap(gap: Gap, records: &[&Unaccounted], log: &str) -> Problem {
         hosts => format!("of {}", named(hosts)),
     };
     let (count, first) = (records.len(), records.first().map_or("", |one| one.record.as_str()));
-    let what = format!(
-        "{count} record(s) of fencings {whom} have no end that can be shown{when}: {} ({first})",
-        says(gap)
-    );
+    let what =
+        format!("{count} record(s) of fencings {whom} are unaccounted for{when}: {} ({first})", says(gap));
     let then = advice(gap, hosts.first().map_or("HOST", String::as_str), log);
     let subject = Some(gap.as_str().to_owned());
     Problem { hosts, since, then, subject, ..Problem::of(Kind::Unaccounted, what) }
@@ -40,10 +38,10 @@ fn of_gap(gap: Gap, records: &[&Unaccounted], log: &str) -> Problem {
 
 fn says(gap: Gap) -> &'static str {
     match gap {
-        Gap::MarkGone => "the journal says that a mark took it in, and has no such mark",
-        Gap::OtherHost => "the mark that took it in is another host's",
+        Gap::MarkGone => "a mark took it in, but the journal has no such mark",
+        Gap::OtherHost => "the mark that took it in is of another host",
         Gap::NoRule => "no rule says why it was taken in or set aside",
-        Gap::Overdue => "it waits for longer than it may",
+        Gap::Overdue => "it has waited too long for a decision",
         Gap::Damaged => "its row in the journal is damaged",
         Gap::Undecided => "nothing was decided about it",
     }
@@ -51,11 +49,11 @@ fn says(gap: Gap) -> &'static str {
 
 fn advice(gap: Gap, host: &str, log: &str) -> String {
     let why = match gap {
-        Gap::Overdue | Gap::Undecided => format!("look into the alerter's log: {log}"),
-        _ => "look at the disk of the journal: `dmesg`".to_owned(),
+        Gap::Overdue | Gap::Undecided => format!("check the alerter's log: {log}"),
+        _ => "check the journal's disk: `dmesg`".to_owned(),
     };
     format!(
-        "`nova-host-alerter show {host}` has what was sent of it; where nothing was, ask the recovery controller and look whether the host is off: only then `nova-host-alerter mark {host} --fenced --reason TEXT`; {why}"
+        "see what was sent: `nova-host-alerter show {host}`; if nothing was sent, ask the recovery controller, and check that the host is off; only then run `nova-host-alerter mark {host} --fenced --reason TEXT`; {why}"
     )
 }
 
@@ -70,7 +68,7 @@ mod tests {
 
     /// The broken variant says nothing where all that is known of a fencing is that it is gone.
     #[test]
-    fn what_does_not_add_up_is_said_with_host_record_and_time() {
+    fn a_gap_is_shown_with_host_record_and_time() {
         assert!(of(&[], "").is_empty(), "it is silent where everything adds up");
         let gaps = [
             record("f.2", Some("compute2"), 1_800_000_000_000, Gap::MarkGone),
@@ -82,7 +80,7 @@ mod tests {
         assert_eq!((all[0].level, all[0].kind), (Level::Critical, Kind::Unaccounted));
         assert_eq!(all[0].hosts, ["compute1", "compute2"]);
         assert_eq!(all[0].since, Some(Timestamp(1_799_999_000_000)));
-        let what = "2 record(s) of fencings of compute1, compute2 have no end that can be shown, the oldest of 2027-01-15 07:43:20Z: the journal says that a mark took it in, and has no such mark (f.2)";
+        let what = "2 record(s) of fencings of compute1, compute2 are unaccounted for, the oldest of 2027-01-15 07:43:20Z: a mark took it in, but the journal has no such mark (f.2)";
         assert_eq!(all[0].what, what);
         assert!(all[0].then.contains("`nova-host-alerter show compute1`"), "{}", all[0].then);
         assert!(all[1].what.contains("(alert compute3 1)") && all[1].then.ends_with("`the log`"));

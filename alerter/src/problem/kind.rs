@@ -1,4 +1,4 @@
-//! Every kind of problem: an entry for each, from which all that shows problems takes its words.
+//! Every kind of problem, with the words that `status`, notices, `/health` and metrics use for it.
 
 use std::fmt;
 
@@ -16,11 +16,11 @@ pub(super) struct KindEntry {
     pub(super) then: &'static str,
     /// Whether the daemon calls itself degraded for it.
     pub(super) degrades: bool,
-    /// As what a notice has it, where one is about the whole of it.
+    /// The condition of its notice, where one notice is about the whole problem.
     notice: Option<Condition>,
-    /// As what a notice has it of each mark.
+    /// The condition of its notices, where each mark has its own.
     of_mark: Option<Condition>,
-    /// The check of `/health` that it lowers, and what that says: no paths, no words of tools.
+    /// The check of `/health` that it lowers, and the text there: no paths, no output of tools.
     pub(super) health: Option<(Part, &'static str)>,
 }
 
@@ -42,29 +42,29 @@ pub enum Part {
 /// What a notice is about. A closed set (docs/notices.md).
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Condition {
-    /// A mark may not go.
+    /// A mark may not be sent.
     Held,
-    /// The policy keeps marks back.
+    /// The policy holds marks.
     HeldBack,
-    /// It has done so for another day, and only a person ends it; its end is never notified.
+    /// The policy has held them for another day, and only a person ends that. Its end is never notified.
     Reminder,
-    /// More marks than are notified one by one.
+    /// More held marks than have a notice each.
     HeldMore,
-    /// A route takes others, but not this mark.
+    /// A route rejects this mark, but accepts others.
     Rejected,
-    /// More of them than are notified one by one.
+    /// More rejected marks than have a notice each.
     RejectedMore,
-    /// A route takes no mark until somebody changes something.
+    /// A route accepts no mark until somebody changes something.
     Refused,
     /// A route has accepted nothing for long, whatever the reason.
     Failing,
     /// A row is damaged.
     Quarantined,
-    /// It came too late to be notified; its end is never notified.
+    /// A mark came too late to be sent; the end is never notified.
     Expired,
-    /// The alerter cannot act in the cluster, or not see all of it.
+    /// The alerter cannot act in the cluster, or cannot see all of it.
     Cluster,
-    /// A host is gone that nobody fenced.
+    /// A host is gone, and nobody fenced it.
     Missing,
     /// The journal cannot be written.
     Journal,
@@ -128,7 +128,7 @@ macro_rules! kinds {
             $($(#[doc = $doc])+ $name,)+
             /// Marks are held, by this.
             Held(Hold),
-            /// What this program does not know: the daemon is newer.
+            /// A kind that this program does not know: the daemon is newer.
             Unknown,
         }
 
@@ -149,15 +149,15 @@ macro_rules! kinds {
 }
 
 kinds! {
-    /// Nothing of this controller's alerter answers, and it runs nowhere else.
+    /// This controller's alerter does not answer, and none runs elsewhere.
     NotRunning: { word: "not-running", level: Level::Critical }
-    /// It runs here and does not answer.
+    /// The alerter runs here and does not answer.
     Silent: { word: "silent", level: Level::Critical }
-    /// The engine does not get on.
+    /// The engine makes no progress.
     Stalled: {
         word: "stalled",
         level: Level::Critical,
-        then: "look at the journal's disk and at the load of this controller",
+        then: "check the journal's disk and the load of this controller",
         degrades: true,
         notice: Some(Condition::Alerter),
     }
@@ -169,18 +169,18 @@ kinds! {
         notice: Some(Condition::Alerter),
         health: Some((
             Part::Config,
-            "a new configuration is not in force, and the one before goes on: look at `nova-host-alerter check-config`, and at `nova-host-alerter status`",
+            "the new configuration is not in force, the old one stays in use: see `nova-host-alerter check-config` and `nova-host-alerter status`",
         )),
     }
     /// One of our own addresses is not served.
     NotServed: {
         word: "not-served",
-        then: "look who has that address: `ss -lntxp`; or correct it in the configuration and `nova-host-alerter reload`",
+        then: "find the process that has the address with `ss -lntxp`; or correct the address in the configuration and run `nova-host-alerter reload`",
         degrades: true,
         notice: Some(Condition::Alerter),
         health: Some((
             Part::Config,
-            "an address of the alerter's own is not served: look at `nova-host-alerter status`, and at the configuration",
+            "one of the alerter's own addresses is not served: see `nova-host-alerter status`, and check the configuration",
         )),
     }
     /// The journal cannot be read.
@@ -192,9 +192,9 @@ kinds! {
         degrades: true,
         notice: Some(Condition::Journal),
     }
-    /// Rows of the journal cannot be believed.
+    /// Rows of the journal are damaged.
     Damaged: { word: "damaged", level: Level::Critical }
-    /// Fencings have no end that can be shown.
+    /// Nothing shows what became of some fencings.
     Unaccounted: {
         word: "unaccounted",
         level: Level::Critical,
@@ -202,19 +202,19 @@ kinds! {
         notice: Some(Condition::Alerter),
         health: Some((
             Part::Queue,
-            "a record of a fencing has no end that can be shown: look at `nova-host-alerter status`",
+            "a record of a fencing is unaccounted for: see `nova-host-alerter status`",
         )),
     }
     /// An operator's decision is about a group that is not configured.
     UnknownGroup: {
         word: "unknown-group",
         level: Level::Critical,
-        then: "run the command that is named when the reason is gone; until then nobody is notified",
+        then: "run that command when the reason is gone; until then no mark is sent",
         degrades: true,
         notice: Some(Condition::Alerter),
         health: Some((
             Part::Queue,
-            "an operator's decision is about a group that is not configured, so every mark is held: look at `nova-host-alerter status`",
+            "an operator's decision is about a group that is not configured, so every mark is held: see `nova-host-alerter status`",
         )),
     }
     /// This partition of the cluster has no quorum.
@@ -226,10 +226,10 @@ kinds! {
         notice: Some(Condition::Cluster),
         health: Some((
             Part::Register,
-            "this partition of the cluster has no quorum, so nothing is told until the other controllers are back",
+            "this partition of the cluster has no quorum, so nothing is sent until the other controllers are back",
         )),
     }
-    /// Nobody can say whether it has.
+    /// Whether this partition has quorum cannot be read.
     QuorumUnknown: {
         word: "quorum-unknown",
         level: Level::Critical,
@@ -238,17 +238,17 @@ kinds! {
         notice: Some(Condition::Cluster),
         health: Some((
             Part::RegisterLost,
-            "quorum cannot be asked for, so nothing is told: look at Pacemaker, and at `nova-host-alerter status`",
+            "quorum cannot be read, so nothing is sent: check Pacemaker, and see `nova-host-alerter status`",
         )),
     }
     /// The cluster was polled too long ago.
     NotPermitted: {
         word: "not-permitted",
         level: Level::Critical,
-        then: "if it stays so, look at Pacemaker here: `crm_mon -1`",
+        then: "if it stays so, check Pacemaker on this controller: `crm_mon -1`",
     }
     /// The register cannot be read by a command.
-    Register: { word: "register", then: "look at Pacemaker on this controller: `crm_mon -1`" }
+    Register: { word: "register", then: "check Pacemaker on this controller: `crm_mon -1`" }
     /// The register cannot be read by the daemon.
     RegisterUnreadable: {
         word: "register-unreadable",
@@ -257,7 +257,7 @@ kinds! {
         notice: Some(Condition::Cluster),
         health: Some((
             Part::RegisterLost,
-            "the register cannot be read, so nothing is told: look at Pacemaker, and at `nova-host-alerter status`",
+            "the register cannot be read, so nothing is sent: check Pacemaker, and see `nova-host-alerter status`",
         )),
     }
     /// The register cannot be written.
@@ -268,7 +268,7 @@ kinds! {
         notice: Some(Condition::Cluster),
         health: Some((
             Part::RegisterLost,
-            "the register cannot be written, so another controller may tell again what was told: look at `nova-host-alerter status`",
+            "the register cannot be written, so another controller may send marks again: see `nova-host-alerter status`",
         )),
     }
     /// The CIB cannot be read.
@@ -279,7 +279,7 @@ kinds! {
         notice: Some(Condition::Cluster),
         health: Some((
             Part::Register,
-            "the CIB cannot be read, so Pacemaker confirms nothing: look at `nova-host-alerter status`",
+            "the CIB cannot be read, so Pacemaker confirms nothing: see `nova-host-alerter status`",
         )),
     }
     /// The fencing history cannot be read.
@@ -290,32 +290,32 @@ kinds! {
         notice: Some(Condition::Cluster),
         health: Some((
             Part::Register,
-            "the fencing history cannot be read: look at `nova-host-alerter status`",
+            "the fencing history cannot be read: see `nova-host-alerter status`",
         )),
     }
     /// The evidence of Pacemaker's alerts cannot be used.
     Evidence: {
         word: "evidence",
-        then: "look at the file, and remove it",
+        then: "check the file, then remove it",
         degrades: true,
         notice: Some(Condition::Cluster),
         health: Some((
             Part::Register,
-            "the evidence of Pacemaker's alerts cannot be used: look at `nova-host-alerter status`",
+            "the evidence of Pacemaker's alerts cannot be used: see `nova-host-alerter status`",
         )),
     }
-    /// The register says something that is not believed.
+    /// An entry of the register is not believed.
     RegisterEntry: {
         word: "register-entry",
-        then: "ask who wrote it: root and the members of haclient can; where the configurations of two controllers differ, make them the same",
+        then: "find out who wrote it (root and the members of haclient can); if the configurations of two controllers differ, make them the same",
         degrades: true,
         notice: Some(Condition::Cluster),
         health: Some((
             Part::Register,
-            "an entry of the register is not believed: look at `nova-host-alerter status`",
+            "an entry of the register is not believed: see `nova-host-alerter status`",
         )),
     }
-    /// This controller has no key for the register, or not the one of the others.
+    /// This controller has no register key, or another one than the other controllers.
     RegisterKey: {
         word: "register-key",
         then: "run `nova-host-alerter setup --check` on each controller and give all of them the same key",
@@ -329,34 +329,34 @@ kinds! {
     /// This controller lacks a part of the register.
     RegisterPartial: {
         word: "register-partial",
-        then: "if it stays so, restart Pacemaker on this controller: it then gets everything from the others",
+        then: "if it stays so, restart Pacemaker on this controller: it then gets all entries from the other controllers",
         degrades: true,
         notice: Some(Condition::Cluster),
         health: Some((
             Part::Register,
-            "this controller lacks a part of the register, so that some marks are held: look at `nova-host-alerter status`",
+            "this controller lacks a part of the register, so some marks are held: see `nova-host-alerter status`",
         )),
     }
-    /// The register grows towards what it can hold.
+    /// The register has grown past a quarter of its limit.
     RegisterSize: {
         word: "register-size",
-        then: "settle what is open (`nova-host-alerter list`), or move to etcd (docs/registers.md)",
+        then: "settle the open marks (`nova-host-alerter list`), or move the register to etcd (docs/registers.md)",
         degrades: true,
         notice: Some(Condition::Cluster),
         health: Some((
             Part::Register,
-            "the register has grown to more than a quarter of what it can hold: look at `nova-host-alerter status`",
+            "the register has grown past a quarter of its limit: see `nova-host-alerter status`",
         )),
     }
     /// Clocks of controllers differ.
     ClockSkew: {
         word: "clock-skew",
-        then: "look at NTP on both: `chronyc tracking`, or `timedatectl timesync-status`",
+        then: "check NTP on both controllers: `chronyc tracking`, or `timedatectl timesync-status`",
         degrades: true,
         notice: Some(Condition::Cluster),
         health: Some((
             Part::Register,
-            "the clocks of controllers differ: look at NTP, and at `nova-host-alerter status`",
+            "the clocks of controllers differ: check NTP, and see `nova-host-alerter status`",
         )),
     }
     /// Something else in the cluster recovers hosts too.
@@ -371,7 +371,7 @@ kinds! {
             "something else in the cluster recovers hosts too: run `nova-host-alerter status`",
         )),
     }
-    /// A host is gone that nobody fenced.
+    /// A host is gone, and nobody fenced it.
     NotFenced: { word: "not-fenced", notice: Some(Condition::Missing) }
     /// `[hosts] match` names a guest node, which nobody fences.
     GuestNode: { word: "guest-node", then: "take it out of [hosts] match, and run `nova-host-alerter reload`" }
@@ -381,7 +381,7 @@ kinds! {
         notice: Some(Condition::Failing),
         health: Some((
             Part::Driver,
-            "route ROUTE accepts nothing (FAILURE) and is tried again: look at its endpoint",
+            "route ROUTE accepts nothing (FAILURE) and is retried: check its endpoint",
         )),
     }
     /// A route's endpoint refuses every mark until somebody changes something.
@@ -390,7 +390,7 @@ kinds! {
         notice: Some(Condition::Refused),
         health: Some((
             Part::Driver,
-            "route ROUTE refuses every mark it was sent (FAILURE), and will until somebody changes something: correct its endpoint or its configuration, then run `nova-host-alerter retry --all`",
+            "route ROUTE refuses every mark (FAILURE): correct its endpoint or its configuration, then run `nova-host-alerter retry --all`",
         )),
     }
     /// A route has rejected the marks of several hosts, and accepted none since.
@@ -402,7 +402,7 @@ kinds! {
         notice: Some(Condition::Stranded),
         health: Some((
             Part::Queue,
-            "marks wait for a route that is not configured any more: look at `nova-host-alerter status`",
+            "marks wait for a route that is not configured any more: see `nova-host-alerter status`",
         )),
     }
     /// The row of a mark, or of a delivery of it, is damaged.
@@ -411,29 +411,29 @@ kinds! {
         level: Level::Critical,
         health: Some((
             Part::Queue,
-            "the journal has damaged rows, which are neither sent nor dropped: look at `nova-host-alerter list`",
+            "the journal has damaged rows, which are neither sent nor dropped: see `nova-host-alerter list`",
         )),
     }
-    /// No configured route can make a mark's deliveries.
+    /// No route that a mark waits for is configured.
     NoRoute: {
         word: "no-route",
         level: Level::Critical,
         health: Some((
             Part::Queue,
-            "there are open marks that no route is left for: look at `nova-host-alerter list`, and at the routes",
+            "some open marks have no configured route left: see `nova-host-alerter list`, and check the routes",
         )),
     }
-    /// A route does not take a mark.
+    /// A route does not accept a mark.
     Rejected: {
         word: "rejected",
         level: Level::Critical,
         of_mark: Some(Condition::Rejected),
         health: Some((
             Part::Queue,
-            "marks are parked, since their endpoints reject or refuse them: look at `nova-host-alerter status`, and at the endpoints",
+            "marks are parked because their endpoints reject or refuse them: see `nova-host-alerter status`, and check the endpoints",
         )),
     }
-    /// A route's terms, or its controller's answer, hold a mark.
+    /// A route's terms, or its recovery controller's answer, hold a mark.
     HeldOnRoute: { word: "held-on-route", of_mark: Some(Condition::Rejected) }
     /// No step of a mark's chain was acknowledged.
     ChainExhausted: {
@@ -442,18 +442,18 @@ kinds! {
         of_mark: Some(Condition::Exhausted),
         health: Some((
             Part::Queue,
-            "no step of a chain took its mark, and the last one is tried on: look at `nova-host-alerter list`",
+            "no step of a chain acknowledged its mark, and the last one is retried: see `nova-host-alerter list`",
         )),
     }
     /// Hosts were fenced and are not marked yet.
     NotMarked: { word: "not-marked", level: Level::Critical }
-    /// A pause that holds nothing at the moment.
+    /// A pause that holds no mark at the moment.
     Paused: { word: "paused" }
     /// A mark is open for too long.
     Old: { word: "old" }
 }
 
-const PACEMAKER: &str = "look at Pacemaker on this controller: `crm_mon -1`, its log";
+const PACEMAKER: &str = "check Pacemaker on this controller: `crm_mon -1`, and its log";
 
 impl Kind {
     /// The word in `status`, notices and metrics.
@@ -461,17 +461,17 @@ impl Kind {
         self.entry().word
     }
 
-    /// As what a notice has it, where one is about the whole of it.
+    /// The condition of its notice, where one notice is about the whole problem.
     pub fn notice(self) -> Option<Condition> {
         self.entry().notice
     }
 
-    /// As what a notice has it of each mark, where there is one of each.
+    /// The condition of its notices, where each mark has its own.
     pub fn notice_of_mark(self) -> Option<Condition> {
         self.entry().of_mark
     }
 
-    /// Whether a mark is held by it: by a doubt about it, by the policy, or by a route's own terms.
+    /// Whether it holds a mark: a doubt about the mark, the policy, or a route's own terms.
     pub fn is_hold(self) -> bool {
         matches!(self, Self::Held(_) | Self::HeldOnRoute)
     }
@@ -535,7 +535,7 @@ mod tests {
         }
     }
 
-    /// The broken variant is a kind that only its author knows.
+    /// The broken variant is a kind that the manual does not have.
     #[test]
     fn what_is_notified_is_documented() {
         let docs = concat!(env!("CARGO_MANIFEST_DIR"), "/../docs/notices.md");
@@ -545,7 +545,7 @@ mod tests {
         }
     }
 
-    /// Who may ask for `/health` may be anybody.
+    /// Anybody may read `/health`.
     #[test]
     fn what_is_said_in_public_names_no_path() {
         let said = Kind::OWN.iter().filter_map(|kind| kind.health());

@@ -1,4 +1,4 @@
-//! What is wrong with marks: which problems one has, and one text for each kind, be it of one mark or of several. Pure.
+//! The problems of marks, with one text for each kind, of one mark or of several. Pure.
 
 use std::collections::BTreeSet;
 
@@ -12,9 +12,9 @@ use super::{Kind, Level, NAMED, Place, Problem, named, named_up_to, typeable};
 use crate::policy::Hold;
 use crate::words::utc;
 
-/// So many of those that a route rejects are named: somebody has to look at each.
+/// So many rejected hosts are named: somebody has to check each of them.
 const REJECTED: usize = 10;
-/// The word of the last step of a chain that was never heard of.
+/// The failure of a chain's last step that never answered.
 const TIMEOUT: &str = "timeout";
 
 /// A delivery as it is seen.
@@ -24,7 +24,7 @@ pub struct DeliverySight<'a> {
     pub route: &'a str,
     /// Where it stands.
     pub state: State,
-    /// Whether its endpoint has rejected this very mark.
+    /// Whether its endpoint has rejected this mark itself.
     pub is_rejected: bool,
     /// Whether it is held because it is another step's turn in its chain.
     pub waits_in_chain: bool,
@@ -56,19 +56,19 @@ pub struct Finding {
     failure: Option<String>,
     /// A sentence about all of them, or about one.
     why: String,
-    /// Whom it is about that holds them.
+    /// Whom the decision that holds them is about.
     scope: Option<Scope>,
     /// Since when the first, until when the last.
     since: Timestamp,
     until: Option<Timestamp>,
 }
 
-/// Whom a problem is about.
+/// The hosts that a problem is about.
 struct Whom {
-    /// Each once; none where nobody knows them.
+    /// Each once; none where they are not known.
     hosts: Vec<String>,
     marks: usize,
-    /// What stands behind a command: the only one, or the first of several.
+    /// The argument of an advised command: the only one, or the first of several.
     target: String,
 }
 
@@ -84,12 +84,12 @@ impl Finding {
         Self { kind, routes, failure: None, why: String::new(), scope: None, since, until: None }
     }
 
-    /// That the mark has no name, or that nobody knows enough of it.
+    /// A doubt about the mark itself holds it.
     pub fn doubt(doubt: Hold, made_at: Timestamp) -> Self {
         Self { why: meaning(doubt).to_owned(), ..Self::of(Kind::Held(doubt), &[], made_at) }
     }
 
-    /// That the policy holds it.
+    /// The policy holds it.
     pub fn held(hold: Hold, why: &str, cause: &Cause, since: Timestamp, until: Option<Timestamp>) -> Self {
         let (why, scope) = (why.to_owned(), cause.scope.clone());
         Self { why, scope, until, ..Self::of(Kind::Held(hold), &[], since) }
@@ -106,18 +106,18 @@ impl Finding {
         problem(self, &whom, now, place)
     }
 
-    /// What is the same of several marks.
+    /// What several marks must have in common to be one problem.
     fn alike(&self) -> (Kind, &[String], &str, Option<&Scope>) {
         (self.kind, &self.routes, &self.why, self.scope.as_ref())
     }
 
-    /// Whether it is about a route's telling that the host is back.
+    /// Whether it is about the return of a host.
     fn is_return(&self) -> bool {
         self.routes.iter().any(|route| route.ends_with(RETURN))
     }
 }
 
-/// The problems of a mark. What is held is not sent, so that nothing else is said of it. `gone`: the routes that it waits for,
+/// The problems of a mark. A held mark is not sent, so it has no other problem. `gone`: the routes that it waits for,
 /// where none of them is configured.
 pub fn of_mark<'d>(
     row: &MarkRow,
@@ -139,7 +139,7 @@ pub fn of_mark<'d>(
     deliveries.iter().filter_map(|one| of_delivery(one, row.made_at)).collect()
 }
 
-/// What stands in a delivery's way that is not its route's.
+/// The problem of a delivery itself, not of its route.
 pub fn of_delivery(delivery: &DeliverySight<'_>, made_at: Timestamp) -> Option<Finding> {
     let kind = match delivery.state {
         state if state.is_final() => return None,
@@ -148,7 +148,7 @@ pub fn of_delivery(delivery: &DeliverySight<'_>, made_at: Timestamp) -> Option<F
         _ if delivery.is_rejected => Kind::Rejected,
         _ => return None,
     };
-    let nothing = (kind == Kind::ChainExhausted).then_some((TIMEOUT, "nothing was heard of it"));
+    let nothing = (kind == Kind::ChainExhausted).then_some((TIMEOUT, "it never answered"));
     let last = delivery.last;
     let said = last.map(|last| (last.kind.as_str(), last.detail.as_str())).or(nothing);
     let since = delivery.exhausted_at.or(last.map(|last| last.at)).unwrap_or(made_at);
@@ -166,14 +166,14 @@ pub fn of_damaged_delivery(row: &Quarantined, now: Timestamp, place: &Place) -> 
     Problem { hosts: node.into_iter().collect(), ..one }
 }
 
-/// So many marks that one thing holds, where their hosts are not known.
+/// Marks that one thing holds, where their hosts are not known.
 pub fn of_held_together(hold: Hold, held: &HeldTogether, now: Timestamp, place: &Place) -> Problem {
     let one = Finding::held(hold, &held.why, &held.cause, held.since, held.until);
     let whom = Whom { hosts: Vec::new(), marks: held.marks as usize, target: "HOST".to_owned() };
     problem(&one, &whom, now, place)
 }
 
-/// What was found of marks, once for all of which the same was found.
+/// One problem for all marks with the same finding.
 pub fn grouped(mut found: Vec<(&MarkRow, Finding)>, now: Timestamp, place: &Place) -> Vec<Problem> {
     found.sort_by(|(_, one), (_, other)| one.alike().cmp(&other.alike()));
     let alike = found.chunk_by(|(_, one), (_, other)| one.alike() == other.alike());
@@ -185,10 +185,10 @@ fn together(several: &[(&MarkRow, Finding)], now: Timestamp, place: &Place) -> O
     let mut seen = BTreeSet::new();
     let hosts = several.iter().filter(|(row, _)| seen.insert(&row.node));
     let hosts = hosts.map(|(row, _)| row.node.to_string()).collect();
-    // Of a mark that has ended its host's name does not say which one is meant.
+    // A return is of a mark that has ended: the host's name does not identify it.
     let target = if first.is_return() { row.id.to_string() } else { row.node.to_string() };
     let since = several.iter().map(|(_, one)| one.since).min()?;
-    // Where one has no end nobody knows when the last ends.
+    // If one has no known end, the last end is not known.
     let until = several.iter().map(|(_, one)| one.until).collect::<Option<Vec<_>>>();
     let until = until.and_then(|all| all.into_iter().max());
     let all = Finding { since, until, ..first.clone() };
@@ -204,7 +204,7 @@ fn problem(found: &Finding, whom: &Whom, now: Timestamp, place: &Place) -> Probl
     let names_target = hold.map_or(found.kind != Kind::NoRoute, Hold::advice_names_target);
     let each = if whom.hosts.len() > 1 && names_target { "; the same for each host" } else { "" };
     let one = Problem::of(found.kind, what);
-    // That a host is up is not said to be so at the other end: somebody has to undo it.
+    // The recovery controller still takes a living host for dead: somebody has to undo that.
     let is_bad = found.kind == Kind::HeldOnRoute && found.is_return();
     let not_yet_news = hold.and_then(|hold| hold.not_yet_news(found.since, now));
     Problem {
@@ -225,7 +225,7 @@ fn problem(found: &Finding, whom: &Whom, now: Timestamp, place: &Place) -> Probl
 fn held(hold: Hold, found: &Finding, whom: &Whom) -> String {
     let is = if whom.marks == 1 { "is" } else { "are" };
     let until = match (found.until, hold) {
-        (Some(at), Hold::Storm) => format!(", until {} (then told all the same)", utc(at)),
+        (Some(at), Hold::Storm) => format!(", until {} (then sent all the same)", utc(at)),
         (Some(at), _) => format!(", until {}", utc(at)),
         (None, Hold::Pause) => ", until `resume`".to_owned(),
         (None, _) => String::new(),
@@ -233,12 +233,12 @@ fn held(hold: Hold, found: &Finding, whom: &Whom) -> String {
     format!("{} {is} held ({}) since {}{until}: {}", whom.named(), found.kind, utc(found.since), found.why)
 }
 
-/// With the host or the file in the place of a word for it.
+/// With the host and the file filled in.
 fn hold_advice(hold: Hold, found: &Finding, whom: &Whom, place: &Place) -> String {
     let target = &whom.target;
     if hold == Hold::NoFqdn {
         return format!(
-            "set [hosts] domain or a name of its own in [hosts.names] of {}, and run `nova-host-alerter reload`",
+            "set [hosts] domain, or the host's full name in [hosts.names], in {}; then run `nova-host-alerter reload`",
             place.file
         );
     }
@@ -250,12 +250,12 @@ fn hold_advice(hold: Hold, found: &Finding, whom: &Whom, place: &Place) -> Strin
 /// Why a doubt about a mark holds it.
 fn meaning(hold: Hold) -> &'static str {
     match hold {
-        Hold::NoFqdn => "nobody knows under which full name the host is told",
-        Hold::Unconfirmed => "somebody said that it was fenced, and Pacemaker does not say so",
+        Hold::NoFqdn => "the host's full name is not known",
+        Hold::Unconfirmed => "somebody reported it as fenced, and Pacemaker has not confirmed that",
         Hold::Unproven => "only the register says that it was fenced",
-        Hold::OutcomeUnknown => "it may have been told before, and the host is back",
+        Hold::OutcomeUnknown => "its mark may have been sent before, and the host is back",
         Hold::FencedAgain => {
-            "it was fenced again after its last mark had ended, and nobody knows whether it had been back"
+            "it was fenced again after its last mark ended, and may not have been back in between"
         }
         _ => "a rule holds it",
     }
@@ -274,50 +274,48 @@ fn stuck(found: &Finding, whom: &Whom, place: &Place) -> (String, String) {
                     "the mark of {named} is damaged in the journal{on}: it is never sent and never dropped"
                 ),
                 format!(
-                    "`nova-host-alerter show {who}` has which route was not told, and when the host failed: if it is off, tell that recovery controller with its own client; then end the mark: {unmark}"
+                    "`nova-host-alerter show {who}` has the route that was not notified, and when the host failed; if the host is off, report it to that recovery controller with its own client; then end the mark: {unmark}"
                 ),
             )
         }
         Kind::NoRoute => (
+            format!("the mark of {named} cannot be sent: route {route} is not configured any more"),
             format!(
-                "{named}: no configured route can make the delivery, since route {route} was taken out of the configuration"
-            ),
-            format!(
-                "configure {route} again in {} and `nova-host-alerter reload`, or tell the controller by hand and {}",
+                "configure {route} again in {} and run `nova-host-alerter reload`; or report the host to the recovery controller by hand and run {}",
                 place.file,
                 dismissals(&found.routes)
             ),
         ),
         Kind::HeldOnRoute if found.is_return() => (
-            format!("it is held on route {route} that {named} is back{why}"),
+            format!("the return of {named} is held on route {route}{why}"),
             format!(
-                "look whether the host is still down there, and undo that by hand; then {unmark}; if the route leads to the same place by another name, `nova-host-alerter release {who} --reason TEXT`"
+                "check whether the recovery controller still takes the host for dead, and undo that by hand; then run {unmark}; if the route leads to the same place under another name, run `nova-host-alerter release {who} --reason TEXT`"
             ),
         ),
         Kind::HeldOnRoute => (
             format!("the mark of {named} is held on route {route} since {since}{why}"),
             format!(
-                "if it is to be told all the same: `nova-host-alerter release {who} --reason TEXT`, else {unmark}"
+                "to send it all the same, run `nova-host-alerter release {who} --reason TEXT`; to end it, run {unmark}"
             ),
         ),
         Kind::ChainExhausted => (
             format!(
-                "no step of the chain of {named} was acknowledged; the last, route {route}, is tried for ever{why}"
+                "no step of the chain of {named} was acknowledged; the last, route {route}, is retried forever{why}"
             ),
             format!(
-                "correct an endpoint and `nova-host-alerter retry {who}`, or tell a controller by hand what `nova-host-alerter show {who}` has, then {unmark}"
+                "correct an endpoint and run `nova-host-alerter retry {who}`; or send by hand the event that `nova-host-alerter show {who}` has, then run {unmark}"
             ),
         ),
         _ if found.is_return() => (
-            format!("route {route} does not take it that {named} is back{why}"),
+            format!("route {route} does not accept that {named} is back{why}"),
             format!(
-                "look whether the host is still down there, and undo that by hand; then {unmark}; or correct the endpoint and `nova-host-alerter retry {who}`"
+                "check whether the recovery controller still takes the host for dead, and undo that by hand; then run {unmark}; or correct the endpoint and run `nova-host-alerter retry {who}`"
             ),
         ),
         _ => (
-            format!("route {route} does not take the mark of {}{why}", named_up_to(&whom.hosts, REJECTED)),
+            format!("route {route} does not accept the mark of {}{why}", named_up_to(&whom.hosts, REJECTED)),
             format!(
-                "look into the log of what listens there, then `nova-host-alerter retry {who}`; or tell it by hand what `nova-host-alerter show {who}` has as JSON, then {unmark}"
+                "check the log of the recovery controller, then run `nova-host-alerter retry {who}`; or send by hand the JSON that `nova-host-alerter show {who}` has, then run {unmark}"
             ),
         ),
     }
@@ -329,7 +327,7 @@ fn dismissals(routes: &[String]) -> String {
     routes.iter().map(one).collect::<Vec<_>>().join(" and ")
 }
 
-/// Rows of the journal that cannot be believed. One that cannot be read does not say whom it is about; the cluster does.
+/// Damaged rows of the journal. Such a row does not name its host; the cluster's fencing history does.
 pub fn damaged(rows: &[&Damage], place: &Place) -> Problem {
     let named: Vec<String> =
         rows.iter().take(NAMED).map(|row| format!("{} {}", row.table, row.key)).collect();
@@ -345,11 +343,11 @@ pub fn damaged(rows: &[&Damage], place: &Place) -> Problem {
         .map(|row| format!("`nova-host-alerter unmark {} --reason TEXT`", typeable(row.id())))
         .collect();
     let end = match ends.is_empty() {
-        true => "; no command ends such a row, and it is named here until it is mended".to_owned(),
+        true => "; no command ends such a row: it is listed until it is repaired".to_owned(),
         false => format!("; then end it: {}", ends.join(", ")),
     };
     let then = format!(
-        "see whom it is about: `stonith_admin --history '*' --verbose` has who was fenced, `nova-host-alerter list --all` who is marked, and who is in the first alone is meant; tell the recovery controller of that host with its own client, if the host is off{end}; look at the disk: `df -h {}`, `dmesg`",
+        "find the host: `stonith_admin --history '*' --verbose` lists the fenced hosts, `nova-host-alerter list --all` the marked ones, and it is one that only the first lists; if it is off, report it to its recovery controller with that controller's own client{end}; check the disk: `df -h {}`, `dmesg`",
         place.typeable_directory()
     );
     Problem { then, ..Problem::of(Kind::Damaged, what) }

@@ -1,5 +1,5 @@
-//! What is wrong: one typed list, worked out by pure functions from what is seen. `status`, the page, notices, `/health` and the
-//! metrics render it, and none of them judges anew.
+//! What is wrong: one typed list, made by pure functions from what is seen. `status`, the page, notices, `/health` and the
+//! metrics only render it.
 //!
 //! A new problem is one entry in `kind.rs`, and one line in `seen.rs`, or in `mark.rs`, that says when it holds.
 
@@ -30,9 +30,9 @@ use serde::{Deserialize, Serialize};
 pub enum Level {
     /// Nothing to do.
     Ok,
-    /// Somebody should look.
+    /// Somebody should check it.
     Warning,
-    /// A fenced host is not notified, or the next one would not be.
+    /// A fenced host is not reported, or the next one would not be.
     Critical,
 }
 
@@ -47,7 +47,7 @@ impl Level {
     }
 }
 
-/// From when on what lasts is bad.
+/// How long a problem may last before it is worse.
 #[derive(Clone, Copy, Debug)]
 pub struct Limits {
     /// A warning.
@@ -127,7 +127,7 @@ pub struct Problem {
     pub what: String,
     /// What to do, and what to type.
     pub then: String,
-    /// What tells it apart from others of its kind, where there may be several; the same for as long as it holds.
+    /// Distinguishes it from others of its kind; stays the same while the problem lasts.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub subject: Option<String>,
     /// The machine word of a route's newest failure.
@@ -139,7 +139,7 @@ pub struct Problem {
     /// Whether it is critical once it has lasted for as long as [`Limits::critical`].
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub grows: bool,
-    /// When it is old enough to be notified to somebody who does not ask; absent where that is at once.
+    /// When it is old enough for a notice; absent where that is at once.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub news_at: Option<Timestamp>,
 }
@@ -184,7 +184,7 @@ impl Problem {
         }
     }
 
-    /// Its word for machines: of what an endpoint said, or of what it is.
+    /// Its word for machines: the failure of the route, else the kind.
     pub fn word(&self) -> &str {
         self.failure.as_deref().unwrap_or_else(|| self.kind.as_str())
     }
@@ -195,7 +195,7 @@ impl Problem {
         if then.is_empty() { what.clone() } else { format!("{what}; {then}") }
     }
 
-    /// The same for whoever may ask at `/health`: nothing of paths, or of what tools and endpoints said.
+    /// The same for `/health`, which anybody may read: no paths, no output of tools and endpoints.
     pub fn in_public(&self) -> Option<(Part, String)> {
         let (part, says) = self.kind.entry().health?;
         let route = self.route.as_deref().unwrap_or_default();

@@ -22,13 +22,13 @@ pub struct RouteSight {
     pub limit: Duration,
     /// Whether marks stay open until it has them.
     pub required: bool,
-    /// Whether the daemon calls itself degraded where it fails for long: a return keeps no mark open, and a living host down.
+    /// Whether the daemon is degraded when it fails for long. Routes of returns count: without one a living host stays down.
     pub degrades: bool,
     /// The file that its credentials stand in.
     pub secret: Option<String>,
-    /// What has kept it from accepting anything.
+    /// Why it accepts nothing.
     pub trouble: Option<Trouble>,
-    /// Its endpoint takes nothing until somebody changes something.
+    /// Its endpoint refuses everything until somebody changes something.
     pub is_parked: bool,
     /// What waits for it, where the journal was asked.
     pub waiting: Option<Waiting>,
@@ -53,7 +53,7 @@ pub(super) fn of(route: &RouteSight, limit: Duration, now: Timestamp, place: &Pl
     let Trouble { since, kind: failure, detail } = route.trouble.as_ref()?;
     let RouteSight { name, endpoint, required, is_parked, .. } = route;
     let (kind, how) = match is_parked {
-        true => (Kind::Refused, "refuses every mark it was sent"),
+        true => (Kind::Refused, "refuses every mark"),
         false => (Kind::Failing, "accepts nothing"),
     };
     let not_required = if *required { "" } else { " (not required)" };
@@ -63,7 +63,7 @@ pub(super) fn of(route: &RouteSight, limit: Duration, now: Timestamp, place: &Pl
     };
     let what =
         format!("route {name}{not_required} {how} since {} ({failure}): {detail}{waiting}", utc(*since));
-    // A moment beyond: what is exactly so old is not yet it.
+    // A moment more: exactly at the limit it does not count yet.
     let lasts_at = *since + limit + Duration::from_millis(1);
     let one = Problem::of(kind, what);
     Some(Problem {
@@ -79,25 +79,25 @@ pub(super) fn of(route: &RouteSight, limit: Duration, now: Timestamp, place: &Pl
     })
 }
 
-/// Seen, and no more than that: the next mark is sent at once all the same.
+/// This is a warning alone: the next mark is sent at once all the same.
 fn rejecting(route: &RouteSight, waiting: Waiting) -> Problem {
     let RouteSight { name, endpoint, .. } = route;
     let what = format!(
-        "route {name} rejects every message it was sent, those of {} hosts, and has accepted none since; a new one is sent at once all the same",
+        "route {name} rejected every message, of {} hosts, and has accepted none since; a new one is still sent at once",
         waiting.rejected
     );
     let then = format!(
-        "the answers are below: look into the log of what listens at {endpoint}, and whether it is what {name} is configured for; when it is mended, `nova-host-alerter retry --all`"
+        "the answers are below; check the log of the service at {endpoint}, and whether it is the service that {name} is meant for; then run `nova-host-alerter retry --all`"
     );
     let level = if route.required { Level::Critical } else { Level::Warning };
     Problem { level, route: Some(name.clone()), then, ..Problem::of(Kind::RejectsAll, what) }
 }
 
-/// Of a route that accepted nothing when an alerter ran here last.
+/// A route accepted nothing when an alerter last ran here.
 pub fn of_former(tried: &Tried) -> Problem {
     let Tried { route, since, last, .. } = tried;
     let what = format!(
-        "route {route} accepted nothing from {} on when the alerter ran here last ({}): {}",
+        "when the alerter last ran here, route {route} had accepted nothing since {} ({}): {}",
         utc(*since),
         last.kind,
         last.detail
@@ -105,37 +105,41 @@ pub fn of_former(tried: &Tried) -> Problem {
     Problem {
         route: Some(route.clone()),
         since: Some(*since),
-        then: "look at its endpoint; it is asked when the alerter runs again".to_owned(),
+        then: "check its endpoint; the route is tried when the alerter runs again".to_owned(),
         failure: Some(last.kind.clone()),
         ..Problem::of(Kind::Failing, what)
     }
 }
 
-/// What to do about an endpoint, by what it says.
+/// What to do about an endpoint, by its failure.
 fn advice(route: &RouteSight, failure: &str, place: &Place) -> String {
     let RouteSight { name, driver, endpoint, is_parked, .. } = route;
     let file = &place.file;
-    let mend = match failure {
+    let repair = match failure {
         "connect" | "connect-timeout" | "timeout" | "closed" | "unavailable" | "throttled" => {
-            format!("bring up what listens at {endpoint}, or the way there; nothing is lost meanwhile")
+            format!("bring up the service at {endpoint}, or the network to it; nothing is lost meanwhile")
         }
         "dns" => format!(
-            "correct the name service, or the name in the configuration of {name} in {file} and `nova-host-alerter reload`"
+            "correct the name service; or correct the address of {name} in {file} and run `nova-host-alerter reload`"
         ),
         "credentials" | "keystone" | "forbidden" => {
-            let table = || format!("table [{driver}.{name}] of {file} and `nova-host-alerter reload`");
+            let table = || format!("table [{driver}.{name}] of {file}, then run `nova-host-alerter reload`");
             let place = route.secret.clone().unwrap_or_else(table);
-            format!("correct the user, the password or the token of {name}, there or in {place}")
+            format!("correct the user, the password or the token of {name}, at the endpoint or in {place}")
         }
         failure if failure.starts_with("tls") => format!(
-            "correct the certificate at {endpoint}, or ca-file and server-name of {name} and `nova-host-alerter reload`"
+            "correct the certificate at {endpoint}; or correct ca-file and server-name of {name} and run `nova-host-alerter reload`"
         ),
         _ if *is_parked => {
-            format!("correct the endpoint, or the configuration of {name} and `nova-host-alerter reload`")
+            format!(
+                "correct the endpoint; or correct the configuration of {name} and run `nova-host-alerter reload`"
+            )
         }
-        _ => format!("look into the log of what listens at {endpoint}"),
+        _ => format!("check the log of the service at {endpoint}"),
     };
-    format!("{mend}; ask it with `nova-host-alerter send-test {name}`, then `nova-host-alerter retry --all`")
+    format!(
+        "{repair}; test it with `nova-host-alerter send-test {name}`, then run `nova-host-alerter retry --all`"
+    )
 }
 
 #[cfg(test)]
@@ -208,7 +212,7 @@ mod tests {
         for (failure, word) in [
             ("dns", "name service"),
             ("tls-expired", "ca-file"),
-            ("credentials", "there or in table [http.recovery] of /etc/alerter.toml"),
+            ("credentials", "at the endpoint or in table [http.recovery] of /etc/alerter.toml"),
             ("redirect", "configuration of recovery"),
         ] {
             let then = problem(&route(failure, MINUTE, true, true)).then;
@@ -217,15 +221,15 @@ mod tests {
         }
         let secret = Some("/etc/token".to_owned());
         let then = problem(&RouteSight { secret, ..route("credentials", MINUTE, true, true) }).then;
-        assert!(then.contains("there or in /etc/token;"), "{then}");
+        assert!(then.contains("at the endpoint or in /etc/token;"), "{then}");
     }
 
     #[test]
-    fn a_route_that_takes_nobody_says_so_and_sends_on() {
+    fn a_route_that_rejects_all_is_a_problem_and_sends_on() {
         let waiting = Some(Waiting { deliveries: 6, rejected: 6, rejects_all: true });
         let one = problem(&RouteSight { waiting, trouble: None, ..route("", MINUTE, false, true) });
         assert_eq!((one.kind, one.level), (Kind::RejectsAll, Level::Critical));
-        assert!(one.what.contains("every message it was sent, those of 6 hosts"), "{}", one.what);
-        assert!(one.what.ends_with("a new one is sent at once all the same"), "{}", one.what);
+        assert!(one.what.contains("rejected every message, of 6 hosts"), "{}", one.what);
+        assert!(one.what.ends_with("a new one is still sent at once"), "{}", one.what);
     }
 }

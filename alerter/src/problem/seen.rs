@@ -1,4 +1,4 @@
-//! What is wrong with the alerter, its routes and its cluster, from what the daemon sees at one moment. Pure: the time is in it.
+//! What is wrong with the alerter, its routes and its cluster, from what the daemon sees at one moment. Pure.
 
 use std::collections::BTreeMap;
 use std::time::Duration;
@@ -12,12 +12,12 @@ use crate::cluster::{Fault, Matter, missed_sentence};
 use crate::delivery::stranded;
 use crate::intake::account::Unaccounted;
 
-/// Why the configuration that stands in the files is not in force.
+/// Why the configuration in the files is not in force.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct NotInForce {
     /// One sentence.
     pub why: String,
-    /// Nothing is wrong with it: it waits for the journal.
+    /// The configuration is sound and waits for the journal.
     pub is_postponed: bool,
 }
 
@@ -30,13 +30,13 @@ pub struct Sight {
     pub place: Place,
     /// `[delivery] degraded-after`.
     pub degraded_after: Duration,
-    /// For how long the engine has not got on, beyond the watchdog's limit.
+    /// How long the engine has made no progress, where that is beyond the watchdog's limit.
     pub stalled: Option<Duration>,
     /// Why the journal cannot be written.
     pub journal: Option<String>,
     /// Our own addresses that are not served, one sentence for each.
     pub unserved: Vec<String>,
-    /// Why the configuration that stands in the files is not in force.
+    /// Why the configuration in the files is not in force.
     pub reload: Option<NotInForce>,
     /// The configured routes.
     pub routes: Vec<RouteSight>,
@@ -44,7 +44,7 @@ pub struct Sight {
     pub stranded: BTreeMap<String, usize>,
     /// Operators' decisions about groups that are not configured, one sentence for each.
     pub unknown_groups: Vec<String>,
-    /// Fencings without an end that can be shown.
+    /// Records of fencings that are unaccounted for.
     pub unaccounted: Vec<Unaccounted>,
     /// None where there is no cluster to ask.
     pub cluster: Option<Cluster>,
@@ -57,7 +57,7 @@ pub struct Cluster {
     pub is_permitted: bool,
     /// What is wrong with it.
     pub faults: Vec<Fault>,
-    /// Hosts that are gone and that nobody fenced, and for how long they are.
+    /// Hosts that are gone without having been fenced, and for how long.
     pub missed: Vec<(HostName, Duration)>,
     /// `[hosts] audit-after`: for how long they may be.
     pub audit_after: Duration,
@@ -79,7 +79,7 @@ pub fn problems(sight: &Sight) -> Vec<Problem> {
 fn of_alerter(sight: &Sight) -> Vec<Problem> {
     let mut all = Vec::new();
     all.extend(sight.stalled.map(|time| {
-        let what = format!("nothing is told: the engine has not got on for {} s", time.as_secs());
+        let what = format!("nothing is sent: the engine has made no progress for {} s", time.as_secs());
         Problem::of(Kind::Stalled, what)
     }));
     all.extend(sight.journal.iter().map(|why| of_journal(why, &sight.place)));
@@ -97,7 +97,7 @@ fn of_reload(reload: &NotInForce) -> Problem {
     let problem = Problem::of(Kind::Configuration, reload.why.clone());
     match reload.is_postponed {
         true => Problem {
-            then: "nothing: it is put in force by itself when the journal can be written".into(),
+            then: "nothing to do: it comes into force by itself when the journal can be written".into(),
             ..problem
         },
         false => problem,
@@ -107,14 +107,14 @@ fn of_reload(reload: &NotInForce) -> Problem {
 fn of_journal(why: &str, place: &Place) -> Problem {
     let directory = place.typeable_directory();
     let then = format!(
-        "look at the journal's disk: `df -h {directory}`, `findmnt --target {directory}`, `dmesg`; make room, or mount it writable: the alerter goes on by itself"
+        "check the journal's disk: `df -h {directory}`, `findmnt --target {directory}`, `dmesg`; make room, or mount it writable; the alerter goes on by itself"
     );
     Problem { then, ..Problem::of(Kind::JournalUnwritable, why.to_owned()) }
 }
 
 fn of_stranded(route: &str, marks: usize, place: &Place) -> Problem {
     let then = format!(
-        "configure {route} again in {} and `nova-host-alerter reload`, or tell its controller by hand and `nova-host-alerter dismiss --route {route} --reason TEXT`",
+        "configure {route} again in {} and run `nova-host-alerter reload`; or report the hosts to its recovery controller by hand and run `nova-host-alerter dismiss --route {route} --reason TEXT`",
         place.file
     );
     let what = stranded::sentence(route, marks);
@@ -126,7 +126,7 @@ pub fn of_cluster(cluster: &Cluster, now: Timestamp) -> Vec<Problem> {
     let mut all: Vec<Problem> =
         cluster.faults.iter().map(|fault| of_fault(fault, cluster.is_permitted)).collect();
     if !cluster.is_permitted && all.iter().all(|problem| problem.level < Level::Critical) {
-        let what = "the cluster has not been looked at for two seconds, so that nothing may be told now";
+        let what = "the last poll of the cluster is older than two seconds, so nothing may be sent now";
         all.push(Problem::of(Kind::NotPermitted, what.to_owned()));
     }
     all.extend(cluster.missed.iter().map(|(host, time)| of_missed(host, *time, cluster.audit_after, now)));
@@ -161,7 +161,7 @@ fn of_fault((matter, what): &Fault, is_permitted: bool) -> Problem {
             | Matter::CibUnreadable
             | Matter::HistoryUnreadable
     );
-    // There is one of each, but as many about evidence as there are files that are not used.
+    // There is one problem of each kind, but one of evidence for each file that is not used.
     let subject = (kind == Kind::Evidence).then(|| what.clone());
     let one = Problem { subject, ..Problem::of(kind, what.clone()) };
     if stops && !is_permitted { Problem { level: Level::Critical, ..one } } else { one }
@@ -170,7 +170,7 @@ fn of_fault((matter, what): &Fault, is_permitted: bool) -> Problem {
 fn of_missed(host: &HostName, time: Duration, limit: Duration, now: Timestamp) -> Problem {
     let what = missed_sentence(host, time);
     let then = format!(
-        "look at it: if it is dead, `stonith_admin --fence {host}`; if it was taken away, remove its resource"
+        "check the host: if it is dead, run `stonith_admin --fence {host}`; if it was removed for good, remove its resource"
     );
     let since = now - time;
     Problem {
@@ -243,10 +243,10 @@ mod tests {
             let sight = Sight { reload, ..Sight::default() };
             problems(&sight).remove(0).then
         };
-        assert!(then(false).starts_with("correct it") && then(true).starts_with("nothing: "));
+        assert!(then(false).starts_with("correct it") && then(true).starts_with("nothing to do: "));
     }
 
-    /// A new daemon counts anew: what it has not missed for long enough is no news, and nothing to degrade for.
+    /// A new daemon counts from its start: until the limit a missed host is no news and degrades nothing.
     #[test]
     fn a_host_is_missed_after_the_limit() {
         let limit = Duration::from_secs(300);

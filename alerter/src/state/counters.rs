@@ -1,4 +1,4 @@
-//! What only grows while the daemon runs: counted where an outcome is put on record, and read by whoever asks.
+//! Counters that only grow while the daemon runs: counted where an outcome is recorded, and read by each scrape.
 
 use std::collections::BTreeMap;
 use std::sync::Mutex;
@@ -40,15 +40,15 @@ pub struct Metrics {
     /// By route and outcome.
     attempts: Mutex<BTreeMap<(String, &'static str), u64>>,
     /// By route.
-    told: Mutex<BTreeMap<String, Histogram>>,
+    acknowledgements: Mutex<BTreeMap<String, Histogram>>,
     register_reads: AtomicU64,
     register_writes: AtomicU64,
-    /// By notice target: how many notices it still has to be told.
+    /// By notice target: how many notices it still has to get.
     notices: Mutex<BTreeMap<String, u64>>,
 }
 
 impl Metrics {
-    /// An attempt's outcome is on record.
+    /// An attempt's outcome was recorded.
     pub fn answered(&self, answer: &Answer, recorded: Recorded) {
         let route = &answer.ended.route;
         let outcome = if recorded.failed.is_some() { answer.outcome } else { LATE };
@@ -58,11 +58,11 @@ impl Metrics {
         }
     }
 
-    /// A route has a mark, which it never had before: so it is on record. What a route does behind that tells nobody anything.
+    /// A route has acknowledged a mark for the first time. Further steps of a route do not count.
     pub fn acknowledged(&self, route: &str, failed: Timestamp, at: Timestamp) {
         if !route.contains('.') {
-            let mut told = lock(&self.told);
-            let histogram = told.entry(route.to_owned()).or_insert_with(empty);
+            let mut acknowledgements = lock(&self.acknowledgements);
+            let histogram = acknowledgements.entry(route.to_owned()).or_insert_with(empty);
             histogram.observe(at.since(failed).as_secs_f64());
         }
     }
@@ -77,7 +77,7 @@ impl Metrics {
         self.register_writes.fetch_add(1, Ordering::Relaxed);
     }
 
-    /// So many notices wait for each target; of no other target anything is said from now on.
+    /// So many notices wait for each target; other targets are forgotten.
     pub fn notices_wait(&self, counts: BTreeMap<String, u64>) {
         *lock(&self.notices) = counts;
     }
@@ -87,8 +87,8 @@ impl Metrics {
     }
 
     /// A histogram of a route; the clone is the same one.
-    pub(crate) fn told(&self, route: &str) -> Histogram {
-        lock(&self.told).get(route).cloned().unwrap_or_else(empty)
+    pub(crate) fn acknowledgements(&self, route: &str) -> Histogram {
+        lock(&self.acknowledgements).get(route).cloned().unwrap_or_else(empty)
     }
 
     pub(crate) fn register_errors(&self) -> [(&'static str, u64); 2] {
@@ -162,6 +162,10 @@ mod tests {
         let of = |route: &str, outcome| metrics.attempts().get(&(route.to_owned(), outcome)).copied();
         assert_eq!([of("a", "unreachable"), of("a", "acknowledged"), of("a", LATE)], [Some(1); 3]);
         assert_eq!(of("a.confirm", "acknowledged"), Some(1));
-        assert_eq!(lock(&metrics.told).keys().collect::<Vec<_>>(), ["a"], "a further step tells nobody");
+        assert_eq!(
+            lock(&metrics.acknowledgements).keys().collect::<Vec<_>>(),
+            ["a"],
+            "a further step does not count"
+        );
     }
 }

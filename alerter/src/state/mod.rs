@@ -1,4 +1,4 @@
-//! The daemon's state apart from the journal: what each part of it remembers, in one place for those who show it.
+//! The daemon's state apart from the journal: what each part remembers, in one place for the parts that show it.
 
 pub mod counters;
 pub mod reloads;
@@ -39,27 +39,27 @@ pub struct Figures {
 
 /// The state.
 pub struct Shared {
-    /// What every part stands on.
+    /// What all parts share.
     pub base: Arc<Base>,
     /// What is known of the routes.
     pub routes: Arc<RouteStates>,
     /// What the policy remembers.
     pub policy: PolicyMemory,
-    /// Which fencings and sightings have an end that can be shown.
+    /// The account of fencings and sightings.
     pub accounts: Accounts,
-    /// Says that something was changed from here.
+    /// Wakes the engine: something was changed from here.
     pub poke: Notify,
-    /// Says that the engine has done a pass.
+    /// Wakes the notices: the engine has done a pass.
     pub polled: Notify,
-    /// Says the same to whoever counts what there is.
+    /// Wakes the counting: the engine has done a pass.
     pub passed: Notify,
-    /// Whether the daemon is well, for `/health`.
+    /// The checks of `/health`.
     pub health: Arc<Health>,
-    /// Who is told that the engine gets on, and since when it does not.
+    /// The service manager, and how long the engine has made no progress.
     pub supervisor: Supervisor,
-    /// Which of our own endpoints are not served at the moment.
+    /// Which of the alerter's own addresses are not served at the moment.
     pub unserved: Unserved,
-    /// The new configuration that the engine is to take up between two passes.
+    /// The new configuration that the engine has to put in force between two passes.
     pub reloads: Reloads,
     /// What is counted while the daemon runs.
     pub metrics: Metrics,
@@ -109,7 +109,7 @@ impl Shared {
         Arc::clone(&lock(&self.figures))
     }
 
-    /// It was counted anew.
+    /// It was counted again.
     pub fn put_figures(&self, figures: Figures) {
         *lock(&self.figures) = Arc::new(figures);
     }
@@ -119,7 +119,7 @@ impl Shared {
         problem::problems(&self.sight(now))
     }
 
-    /// Why the daemon works, but not well; one sentence each.
+    /// Why the daemon is degraded; one sentence each.
     pub fn reasons(&self, now: Timestamp) -> Vec<String> {
         self.problems(now).into_iter().filter(|one| one.degrades).map(|one| one.what).collect()
     }
@@ -130,7 +130,7 @@ impl Shared {
         self.base.cluster.iter().flat_map(|_| problem::of_cluster(&self.cluster_sight(hosts), now)).collect()
     }
 
-    /// All that is seen at this moment, without a look at the journal. No two locks are held at once.
+    /// All that is seen at this moment, without reading the journal. No two locks are held at once.
     pub fn sight(&self, now: Timestamp) -> Sight {
         let settings = self.base.settings();
         let journal = self.journal_trouble().clone();
@@ -164,7 +164,7 @@ impl Shared {
             endpoint: route.driver.endpoint(),
             limit: route.driver.limit(),
             required: route.required,
-            // A return keeps no mark open, and a living host down.
+            // A return that fails keeps no mark open, but a living host down.
             degrades: route.required || route.step == Step::Return,
             secret: route.driver.secret_file().map(|file| file.display().to_string()),
             trouble,
@@ -196,12 +196,12 @@ impl Shared {
         lock(&self.api_trouble)
     }
 
-    /// Why the configuration that stands in the files is not the one in force.
+    /// Why the configuration in the files is not in force.
     pub fn reload_trouble(&self) -> MutexGuard<'_, Option<NotInForce>> {
         lock(&self.reload_trouble)
     }
 
-    /// Marks of which it was said that Pacemaker has not confirmed them.
+    /// Marks that were logged as not confirmed by Pacemaker.
     pub fn unproven(&self) -> MutexGuard<'_, BTreeSet<MarkId>> {
         lock(&self.unproven)
     }

@@ -9,34 +9,34 @@ use tokio::sync::{Mutex as AsyncMutex, MutexGuard, oneshot};
 use crate::config::Settings;
 use crate::lock::lock;
 
-/// What came of a reload.
+/// The result of a reload.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Reloaded {
-    /// The new configuration is in force: one sentence for each thing that is another one now.
+    /// The new configuration is in force: one sentence for each change.
     Changed(Vec<String>),
     /// Nothing has changed; one sentence for each problem.
     Refused(Vec<String>),
-    /// Nothing has changed yet, and nothing is wrong with it: it is taken up as soon as this is over.
+    /// Nothing has changed yet: the new configuration is sound, and comes into force as soon as this is over.
     Postponed(String),
 }
 
-/// What was judged to be good, on its way to the engine.
+/// Sound configurations on their way to the engine.
 #[derive(Default)]
 pub struct Reloads {
     asked: Mutex<VecDeque<Asked>>,
-    /// One at a time: what was read first is not put over what was read later.
+    /// One at a time: a reading must not replace a later one.
     pub turn: AsyncMutex<()>,
-    /// The main file that was asked for last, whatever came of it.
+    /// The main file that was last asked for, even if it was refused.
     file: Mutex<Option<PathBuf>>,
     postponed: Mutex<Option<Postponed>>,
 }
 
-/// A good configuration that the journal did not let in.
+/// A sound configuration that waits for the journal.
 #[derive(Clone)]
 pub struct Postponed {
     /// It.
     pub settings: Settings,
-    /// Who had it read; nobody signs for a signal.
+    /// Who had it read; nobody for a signal.
     pub signed: Signed,
 }
 
@@ -45,15 +45,15 @@ pub struct Postponed {
 pub struct Signed {
     /// As the history has it; empty where nobody signed.
     pub user: String,
-    /// In their words; may be empty.
+    /// Their reason; may be empty.
     pub reason: String,
 }
 
-/// A configuration that is to be taken up.
+/// A configuration that is to come into force.
 pub struct Asked {
     /// The new one.
     pub settings: Settings,
-    /// What to say of it.
+    /// Where the result goes.
     pub answer: oneshot::Sender<Reloaded>,
 }
 
@@ -63,15 +63,14 @@ impl Reloads {
         lock(&self.asked).pop_front()
     }
 
-    /// The main file to read: the one that is named now, else the last one that was, so that nobody takes an old file for the
-    /// one that was refused.
+    /// The main file to read: the one that is named now, else the one that was last named, also if that was refused.
     pub fn file(&self, named: Option<PathBuf>) -> Option<PathBuf> {
         let mut last = lock(&self.file);
         *last = named.or_else(|| last.take());
         last.clone()
     }
 
-    /// Keeps it until the journal lets it in.
+    /// Keeps it until the journal can be used.
     pub fn postpone(&self, postponed: Postponed) {
         *self.postponed() = Some(postponed);
     }
@@ -81,19 +80,19 @@ impl Reloads {
         self.postponed().is_some()
     }
 
-    /// The one that waits, with a guard: while it is held nothing else is read that could be refused, and overtake it. None while
-    /// somebody reads: what they read is newer.
+    /// The one that waits, with a guard: while the guard lives no newer configuration is read. None while one is being read: that is
+    /// newer.
     pub fn take_postponed(&self) -> Option<(Postponed, MutexGuard<'_, ()>)> {
         let turn = self.turn.try_lock().ok()?;
         Some((self.postponed().take()?, turn))
     }
 
-    /// What was read later counts, also where it cannot be used.
+    /// Drops what waits: a later reading counts, even if it was refused.
     pub fn forget(&self) {
         *self.postponed() = None;
     }
 
-    /// Somebody's name for what waits.
+    /// Notes who had the waiting one read.
     pub fn sign(&self, signed: Signed) {
         if let Some(postponed) = self.postponed().as_mut() {
             postponed.signed = signed;
@@ -104,7 +103,7 @@ impl Reloads {
         lock(&self.postponed)
     }
 
-    /// Asks the engine to take it up.
+    /// Asks the engine to put it in force.
     pub fn ask(&self, settings: Settings) -> oneshot::Receiver<Reloaded> {
         let (answer, answered) = oneshot::channel();
         let asked = Asked { settings, answer };

@@ -1,6 +1,6 @@
-//! The service manager's ear (sd_notify): that the daemon is up, how it is, and that its engine gets on.
+//! Reports to the service manager (sd_notify): that the daemon is up, its state, and that its engine makes progress.
 //!
-//! Under Pacemaker nobody listens, and all of this does nothing.
+//! Under Pacemaker there is no such manager, and this does nothing.
 
 use std::ffi::OsString;
 use std::os::linux::net::SocketAddrExt as _;
@@ -14,30 +14,30 @@ use nix::time::{ClockId, clock_gettime};
 
 use crate::log::clean::clean;
 
-/// How often the state is said at the most, where it changes all the time.
+/// The state is reported no more often than this.
 const PACE: Duration = Duration::from_secs(1);
 /// Longest sentence of the state, in characters.
 const SENTENCE: usize = 400;
-/// A beat that could not be said is tried again after such a part of it: a second of the unit's.
+/// A beat that could not be sent is tried again after such a part of the beat: a second with our unit.
 const AGAIN: u32 = 30;
-/// A watchdog that waits so long is told in each of as many parts of it: one that gets lost does no harm.
+/// The watchdog is fed this often within its limit, so that a lost beat does no harm.
 const PARTS: u32 = 4;
-/// An engine that has not got on for so long is wedged, where no watchdog names another limit: as `WatchdogSec=` in the unit.
+/// An engine without progress for so long is stuck, if no watchdog has another limit: as `WatchdogSec=` in the unit.
 pub const WEDGED: Duration = Duration::from_secs(120);
 
-/// What listens, and what it was told.
+/// The manager's socket, and what was reported there.
 #[derive(Debug)]
 pub struct Supervisor {
     socket: Option<(UnixDatagram, SocketAddr)>,
-    /// How often the watchdog is told; none where there is none.
+    /// How often the watchdog is fed; none where there is none.
     beat: Option<Duration>,
-    /// An engine that has not got on for so long is wedged.
+    /// An engine without progress for so long is stuck.
     limit: Duration,
-    /// How often the engine has got on.
+    /// Counts the engine's progress.
     progress: AtomicU64,
-    /// When it has last; none before its first pass.
+    /// When it last made progress; none before its first pass.
     got_on_at: Mutex<Option<Instant>>,
-    told: Mutex<Reported>,
+    reported: Mutex<Reported>,
 }
 
 #[derive(Debug, Default)]
@@ -46,13 +46,13 @@ struct Reported {
     state: String,
     state_at: Option<Instant>,
     beat_at: Option<Instant>,
-    /// When nobody could be told of a beat.
+    /// When a beat could not be sent.
     missed_at: Option<Instant>,
     is_ending: bool,
 }
 
 impl Supervisor {
-    /// As `NOTIFY_SOCKET`, `WATCHDOG_USEC` and `WATCHDOG_PID` say.
+    /// By `NOTIFY_SOCKET`, `WATCHDOG_USEC` and `WATCHDOG_PID`.
     pub fn of_environment() -> Self {
         Self::new(|name| std::env::var_os(name), std::process::id())
     }
@@ -71,58 +71,58 @@ impl Supervisor {
             limit,
             progress: AtomicU64::new(0),
             got_on_at: Mutex::default(),
-            told: Mutex::default(),
+            reported: Mutex::default(),
         }
     }
 
-    /// The engine has done something that wants the journal's thread too. This alone feeds the watchdog: no clock of its own
-    /// does, so that a wedged engine or journal starves it.
+    /// The engine has done something that needs the journal's thread too. Only this feeds the watchdog, and no timer: a stuck engine or
+    /// journal starves it.
     pub fn gets_on(&self) {
         self.progress.fetch_add(1, Ordering::Relaxed);
         *self.got_on_at.lock().unwrap_or_else(PoisonError::into_inner) = Some(Instant::now());
         let Some(beat) = self.beat else { return };
-        let mut told = self.told();
+        let mut reported = self.reported();
         // A little early rather than one beat late.
-        if told.beat_at.is_none_or(|at| at.elapsed() + beat / 8 >= beat) {
+        if reported.beat_at.is_none_or(|at| at.elapsed() + beat / 8 >= beat) {
             let (now, is_said) = (Some(Instant::now()), self.say("WATCHDOG=1"));
-            told.beat_at = if is_said { now } else { told.beat_at };
-            told.missed_at = now.filter(|_| !is_said);
+            reported.beat_at = if is_said { now } else { reported.beat_at };
+            reported.missed_at = now.filter(|_| !is_said);
         }
     }
 
-    /// The engine has ended a pass. The first one with a look says that the daemon is up; the state is said when it changes.
+    /// The engine has ended a pass. The first one with a poll reports that the daemon is up; the state is reported when it changes.
     pub fn passed(&self, is_up: bool, state: impl FnOnce() -> String) {
         self.gets_on();
         if self.socket.is_none() {
             return;
         }
-        let mut told = self.told();
-        if told.is_up && told.state_at.is_some_and(|at| at.elapsed() < PACE) {
+        let mut reported = self.reported();
+        if reported.is_up && reported.state_at.is_some_and(|at| at.elapsed() < PACE) {
             return;
         }
         let state = clean(&state(), SENTENCE);
-        if is_up && !told.is_up {
-            told.is_up = self.say("READY=1");
+        if is_up && !reported.is_up {
+            reported.is_up = self.say("READY=1");
         }
-        if state != told.state && self.say(&format!("STATUS={state}")) {
-            told.state = state;
+        if state != reported.state && self.say(&format!("STATUS={state}")) {
+            reported.state = state;
         }
-        told.state_at = Some(Instant::now());
+        reported.state_at = Some(Instant::now());
     }
 
-    /// How long the engine may wait until it has to get on again. Where the manager's queue is full it waits a little all the
-    /// same: passes without a pause would make nothing better.
+    /// How long the engine may wait until it has to make progress again. If the manager's queue is full it still waits a little: passes
+    /// without a pause would not help.
     pub fn rest(&self) -> Option<Duration> {
-        let (beat, told) = (self.beat?, self.told());
+        let (beat, reported) = (self.beat?, self.reported());
         let left = |at: Option<Instant>, all: Duration| at.map(|at| all.saturating_sub(at.elapsed()));
-        let again = left(told.missed_at, beat / AGAIN).unwrap_or_default();
-        Some(left(told.beat_at, beat).unwrap_or_default().max(again))
+        let again = left(reported.missed_at, beat / AGAIN).unwrap_or_default();
+        Some(left(reported.beat_at, beat).unwrap_or_default().max(again))
     }
 
-    /// The configuration is read again; [`Supervisor::reloaded`] says that it was, whatever came of it. Nothing is said before
-    /// the daemon is up: it would be taken for that.
+    /// The configuration is read again; [`Supervisor::reloaded`] reports the end, whatever the result. Before the daemon is up nothing is
+    /// reported: it would count as being up.
     pub fn reloading(&self) {
-        if !self.told().is_up {
+        if !self.reported().is_up {
             return;
         }
         // systemd.service(5), Type=notify-reload: the moment is compared with that of the signal.
@@ -132,38 +132,38 @@ impl Supervisor {
 
     /// The reading has ended.
     pub fn reloaded(&self) {
-        let told = self.told();
-        if told.is_up && !told.is_ending {
+        let reported = self.reported();
+        if reported.is_up && !reported.is_ending {
             self.say("READY=1");
         }
     }
 
     /// The daemon ends.
     pub fn stopping(&self) {
-        self.told().is_ending = true;
+        self.reported().is_ending = true;
         self.say("STOPPING=1\nSTATUS=what is under way ends, and what was acknowledged is put on record");
     }
 
-    /// For how long the engine has not got on, if that is so long that a watchdog would end the daemon: the OCF agent's monitor
-    /// goes by it, since under Pacemaker there is no watchdog.
+    /// How long the engine has made no progress, if a watchdog would end the daemon for it. The OCF agent's monitor goes by it, since
+    /// under Pacemaker there is no watchdog.
     pub fn wedged(&self) -> Option<Duration> {
         let at = *self.got_on_at.lock().unwrap_or_else(PoisonError::into_inner);
         at.map(|at| at.elapsed()).filter(|time| *time >= self.limit)
     }
 
-    /// How often the engine has got on.
+    /// Counts the engine's progress.
     pub fn progress(&self) -> u64 {
         self.progress.load(Ordering::Relaxed)
     }
 
-    /// Never waits: a manager that does not listen is no reason to hold a delivery.
+    /// Never waits: a manager that does not listen must not hold a delivery.
     fn say(&self, what: &str) -> bool {
         let Some((socket, place)) = &self.socket else { return false };
         socket.send_to_addr(what.as_bytes(), place).is_ok()
     }
 
-    fn told(&self) -> MutexGuard<'_, Reported> {
-        self.told.lock().unwrap_or_else(PoisonError::into_inner)
+    fn reported(&self) -> MutexGuard<'_, Reported> {
+        self.reported.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
@@ -239,7 +239,7 @@ mod tests {
         assert!(rest > Duration::from_secs(60) && rest <= Duration::from_secs(720), "{rest:?}");
     }
 
-    /// The broken variant that does not look at `WATCHDOG_PID` feeds the watchdog of another process.
+    /// The broken variant that ignores `WATCHDOG_PID` feeds the watchdog of another process.
     #[test]
     fn the_watchdog_is_fed_where_it_is_ours() {
         let (socket, name) = listener();

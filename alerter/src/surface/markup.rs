@@ -3,7 +3,7 @@
 use maud::Markup;
 use site::is_hidden;
 
-/// As it is sent. What is not seen becomes a sign that is: two host names could look the same.
+/// As it is sent. Invisible characters become visible signs: else two host names could be read as the same.
 pub fn sent(markup: Markup) -> String {
     let seen = |c: char| if is_hidden(c) && c != '\n' { char::REPLACEMENT_CHARACTER } else { c };
     markup.into_string().chars().map(seen).collect()

@@ -1,12 +1,12 @@
 //! What shows the daemon's state. Nothing here decides anything.
 
-/// The one sentence that stands first.
+/// The first sentence of every overview.
 pub mod headline;
 /// HTML and SVG as they are sent.
 pub mod markup;
 /// `/metrics`.
 pub mod metrics;
-/// Who is notified of what an operator should know.
+/// Notices to operators.
 pub mod notice;
 /// The status page.
 pub mod page;

@@ -61,7 +61,7 @@ fn the_figures_of_a_report_are_those_of_the_journal() {
     let count = |sql: &str| usize::try_from(ask(&raw, &format!("SELECT count(*) FROM {sql}"))).unwrap();
     let outages = &numbers.outages;
     assert_eq!((outages.all, outages.hosts), (count("mark"), count("(SELECT DISTINCT node FROM mark)")));
-    assert_eq!((outages.all, outages.told), (4, count("mark WHERE settlement = 'acknowledged'")));
+    assert_eq!((outages.all, outages.acknowledged), (4, count("mark WHERE settlement = 'acknowledged'")));
     assert_eq!((outages.dismissed, outages.open), (count("mark WHERE settlement = 'dismissed'"), 0));
     assert_eq!(numbers.duplicates, count("history WHERE event = 'fenced-again'"));
     assert!(numbers.duplicates > 0);

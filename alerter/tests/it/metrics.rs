@@ -214,7 +214,7 @@ fn the_catalogue_is_what_is_shown() {
     story(&mut daemon);
     count(&daemon);
     // Without a cluster nothing is said of it; without targets nothing of notices.
-    let absent = ["cluster_look_age_seconds", "register_answer_bytes", "notices_outstanding"]
+    let absent = ["cluster_poll_age_seconds", "register_answer_bytes", "notices_outstanding"]
         .map(|name| format!("nova_host_alerter_{name}"));
     let mut shown = BTreeMap::<String, Vec<String>>::new();
     for name in scrape(&daemon).into_keys() {

@@ -94,7 +94,7 @@ fn what_is_taken_over_is_emptied_and_what_stood_alone_goes() {
     assert_eq!(left_over(&paged, &alerter("ctl1"), NOW), [shared.key()]);
 }
 
-/// attrd may tell a controller that joins nothing (docs/registers.md): everything is written once it is there, and a moment later.
+/// attrd may send nothing to a controller that joins (docs/registers.md): everything is written once it is there, and a moment later.
 #[test]
 fn all_is_written_again_when_a_controller_joins() {
     let (mut rewriting, now) = (Rewriting::default(), Instant::now());
@@ -219,10 +219,13 @@ fn ten_controllers_come_and_go() {
                 let done = superseded(&paged, &active, (&entries, &cib_of(&online)), now);
                 done.iter().filter(|_| takes_over).for_each(|done| written(&mut paged.pages, done));
             }
-            // All but a few were told.
-            let told = open.split_off(open.len().min(round / 3));
+            // All but a few were acknowledged.
+            let acknowledged = open.split_off(open.len().min(round / 3));
             ended.extend(
-                told.iter().filter_map(Entry::fencing).flat_map(|it| settled(it, now, &active.controller)),
+                acknowledged
+                    .iter()
+                    .filter_map(Entry::fencing)
+                    .flat_map(|it| settled(it, now, &active.controller)),
             );
             let over = ended.len().saturating_sub(SETTLED_MAX * 4);
             ended.drain(..over);

@@ -8,7 +8,7 @@ use crate::config::values::patterns;
 /// The group of every host that is in no other.
 pub(super) const REST: &str = "default";
 
-/// What a permanent attribute of a node in the CIB is; `None` where it has none, or where nobody knows.
+/// A permanent attribute of a node in the CIB; `None` where it has none, or where it is not known.
 pub type Attributes<'f> = &'f dyn Fn(&HostName, &str) -> Option<String>;
 
 /// Who is in a group.
@@ -28,7 +28,7 @@ pub enum Members {
 }
 
 impl Members {
-    /// Whether a node is one. Everybody is one of the rest: it is asked last.
+    /// Whether a node is a member. Every node is one of the rest, so that is asked last.
     pub fn has(&self, node: &HostName, attribute: Attributes<'_>) -> bool {
         match self {
             Self::Hosts(patterns) => patterns.covers(node),
@@ -72,11 +72,11 @@ pub(super) fn read(table: &mut Section<'_, '_>, name: &str, is_alone: bool) -> O
         (true, true) => table.complain("attribute", "a group has hosts or attribute: remove one of them"),
         (true, false) if hosts.as_ref().is_some_and(Vec::is_empty) => table.complain(
             "hosts",
-            "the list is empty, so nobody is in this group: name hosts, or remove the table",
+            "the list is empty, so no host is in this group: name hosts, or remove the table",
         ),
         (false, true) if is_alone => table.complain(
             "attribute",
-            "only a cluster knows a node's attributes, and [store] register = \"none\" asks none: name hosts",
+            "[store] register = \"none\" has no cluster that knows a node's attributes: name hosts",
         ),
         _ => {}
     }

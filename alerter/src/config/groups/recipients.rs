@@ -1,4 +1,4 @@
-//! Who is told of a group's hosts: `routes`, or `chain`, or every route that takes them.
+//! Who is notified of a group's hosts: `routes`, or `chain`, or every route that takes them.
 
 use std::time::Duration;
 
@@ -6,23 +6,23 @@ use site::{Place, Section};
 
 use crate::config::reach::RouteName;
 
-/// Who is told of a group's hosts.
+/// Who is notified of a group's hosts.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum NamedRecipients {
     /// Every route that takes the host, but for those that a group names.
     Covering,
     /// `routes`: each of these.
     Each(Vec<RouteName>),
-    /// `chain`: one after the other, until one has it.
+    /// `chain`: one after the other, until one acknowledges.
     Chain(Vec<Link>),
 }
 
 /// A step of a chain.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Link {
-    /// Who is told.
+    /// The route.
     pub route: RouteName,
-    /// How long it may take to acknowledge, before the next one is told; 60 s or more.
+    /// How long it may take to acknowledge before the next one is notified; 60 s or more.
     pub timeout: Duration,
 }
 
@@ -59,17 +59,17 @@ impl NamedRecipients {
 
 /// What was read, with the place of each name.
 pub(super) struct Said<'a> {
-    pub(super) told: NamedRecipients,
+    pub(super) recipients: NamedRecipients,
     pub(super) places: Vec<Place<'a>>,
 }
 
 impl Said<'_> {
     pub(super) fn nothing() -> Self {
-        Self { told: NamedRecipients::Covering, places: Vec::new() }
+        Self { recipients: NamedRecipients::Covering, places: Vec::new() }
     }
 }
 
-/// Reads who is told of a group's hosts.
+/// Reads who is notified of a group's hosts.
 pub(super) fn read<'a>(table: &mut Section<'a, '_>) -> Said<'a> {
     let (routes, chain) = (routes(table), chain(table));
     if table.has("routes") && table.has("chain") {
@@ -87,7 +87,7 @@ fn routes<'a>(table: &mut Section<'a, '_>) -> Option<Said<'a>> {
     }
     let places = (0..names.len()).filter_map(|at| table.place_in_list("routes", at)).collect();
     let names = names.into_iter().filter_map(RouteName::parse).collect();
-    Some(Said { told: NamedRecipients::Each(names), places })
+    Some(Said { recipients: NamedRecipients::Each(names), places })
 }
 
 fn chain<'a>(table: &mut Section<'a, '_>) -> Option<Said<'a>> {
@@ -96,7 +96,7 @@ fn chain<'a>(table: &mut Section<'a, '_>) -> Option<Said<'a>> {
         table.complain("chain", "the list is empty: name a route with its timeout, or remove the key");
     }
     let (links, places) = links.into_iter().unzip();
-    Some(Said { told: NamedRecipients::Chain(links), places })
+    Some(Said { recipients: NamedRecipients::Chain(links), places })
 }
 
 fn link<'a>(mut table: Section<'a, '_>) -> Option<(Link, Place<'a>)> {
@@ -116,7 +116,7 @@ fn route(text: &str) -> Result<RouteName, String> {
 }
 
 fn check_twice<'a>(table: &mut Section<'a, '_>, said: &Said<'a>) {
-    let names = said.told.named();
+    let names = said.recipients.named();
     for (at, name) in names.iter().enumerate() {
         if names[..at].contains(name)
             && let Some(place) = said.places.get(at)

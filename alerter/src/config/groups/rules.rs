@@ -1,4 +1,4 @@
-//! What a group asks of its hosts' marks before they are told: limits and times.
+//! Reads a group's limits and times.
 
 use std::ops::RangeInclusive;
 use std::time::Duration;
@@ -16,7 +16,7 @@ const MONTH: u32 = 31 * DAY;
 /// The longest text of a range, as in Cluster API.
 const RANGE_LENGTH: usize = 32;
 
-/// Reads the rules of a group. `is_alone` says that there is no cluster to ask how many hosts it has.
+/// Reads the rules of a group. `is_alone`: there is no cluster that knows how many hosts it has.
 pub(super) fn read(table: &mut Section<'_, '_>, members: Option<&Members>, is_alone: bool) -> Rules {
     let usual = Rules::default();
     let rules = Rules {
@@ -37,7 +37,7 @@ fn seconds(table: &mut Section<'_, '_>, key: &'static str, range: RangeInclusive
     table.number(key, range).map(|seconds| Duration::from_secs(seconds.into()))
 }
 
-/// The range goes before the number.
+/// The range overrides the number.
 fn limit(table: &mut Section<'_, '_>) -> Limit {
     let words = [("down", Rounding::Down), ("up", Rounding::Up)];
     let rounding = table.choice("rounding", &words).unwrap_or_default();
@@ -46,10 +46,7 @@ fn limit(table: &mut Section<'_, '_>) -> Limit {
     });
     let range = table.text("unhealthy-range", range);
     if table.has("max-unhealthy") && table.has("unhealthy-range") {
-        table.warn(
-            "max-unhealthy",
-            "unhealthy-range goes before max-unhealthy, which does nothing: remove one",
-        );
+        table.warn("max-unhealthy", "unhealthy-range overrides max-unhealthy: remove one");
     }
     range.or(most.map(Limit::AtMost)).unwrap_or_default()
 }
@@ -87,7 +84,7 @@ fn check_size(table: &mut Section<'_, '_>, limit: Limit, members: Option<&Member
     match members.count() {
         None if is_alone => table.complain(
             key,
-            "how many hosts are in this group only a cluster knows, and [store] register = \"none\" asks none: name each host in hosts, or set max-unhealthy to a number",
+            "[store] register = \"none\" has no cluster that knows how many hosts are in this group: name each host in hosts, or set max-unhealthy to a number",
         ),
         None => {}
         Some(size) => {
@@ -113,14 +110,14 @@ pub(super) fn shown(limit: Limit) -> String {
     }
 }
 
-/// What an operator should know of a percentage that is nobody in a group of this size.
+/// A warning about a percentage that is no host in a group of this size.
 pub(super) fn zero(limit: Limit, size: usize) -> Option<String> {
     match limit {
         Limit::AtMost(Amount::Percent { percent, rounding })
             if size > 0 && limit_is_zero(percent, rounding, size) =>
         {
             Some(format!(
-                "{percent}% of {size} host(s) is none, so telling of any is held at first: raise max-unhealthy, or set rounding = \"up\""
+                "{percent}% of {size} host(s) is none, so every mark is held at first: raise max-unhealthy, or set rounding = \"up\""
             ))
         }
         _ => None,

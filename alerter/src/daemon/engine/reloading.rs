@@ -1,4 +1,4 @@
-//! A configuration that was read again: put in the place of the one there is, and what it brings to the marks that are there.
+//! Puts a configuration in force that was read again, and gives open marks what it brings.
 
 use std::sync::Arc;
 
@@ -46,8 +46,8 @@ impl Engine {
         came
     }
 
-    /// Puts a configuration in the place of the one there is; gives what has changed, or why nothing has. Exchanges under way
-    /// go on, and end with the driver that they began with.
+    /// Replaces the configuration; gives what has changed, or why nothing has. Exchanges under way end with the driver that they began
+    /// with.
     async fn put(&mut self, mut new: Settings) -> Result<Vec<String>, NotPut> {
         let old = self.shared.base.settings();
         if let Some(obstacle) = reload::obstacle(&old, &new) {
@@ -59,7 +59,7 @@ impl Engine {
         if let Some(obstacle) = reload::homeless(&orders.sound, &new) {
             return Err(NotPut::Obstacle(obstacle));
         }
-        // What was to be told by the old rules and was not sent yet is judged by the new ones.
+        // The new rules decide about attempts that were not sent yet.
         self.take_back(Outbox::remove_all).await?;
         let routes = reload::keep_what_is_same(&old, &mut new);
         let said = [reload::changed_sections(&old, &new), routes.said.clone()].concat();
@@ -84,7 +84,7 @@ impl Engine {
         Ok(said)
     }
 
-    /// What a new configuration brings to the marks that are there, as a start does.
+    /// Gives open marks what a new configuration brings, as a start does.
     pub(super) async fn bring_what_is_new(&mut self) -> Result<(), JournalError> {
         if self.serving.is_some() {
             self.serve_open_marks().await?;
@@ -96,7 +96,7 @@ impl Engine {
         let state = Arc::clone(&self.shared);
         let work = move |journal: &mut Journal| {
             let now = Timestamp::now();
-            // Whoever refused them is not asked any more.
+            // The endpoint that refused them is not used any more.
             renewed.iter().try_for_each(|route| journal.wake_parked(route, now).map(drop))?;
             let waiting = journal.waiting()?;
             state
@@ -110,8 +110,8 @@ impl Engine {
         Ok(())
     }
 
-    /// Gives open marks what the configuration brings, a page at a time: there may be very many, and between two pages others
-    /// have the journal, the supervisor hears that the engine gets on, and a stop is a stop.
+    /// Gives open marks what the configuration brings, a page at a time, since there may be very many. Between two pages others use the
+    /// journal, the watchdog is fed, and a stop takes effect.
     async fn serve_open_marks(&mut self) -> Result<(), JournalError> {
         let state = Arc::clone(&self.shared);
         let name =
@@ -135,7 +135,7 @@ impl Engine {
 enum NotPut {
     /// It cannot be.
     Obstacle(String),
-    /// It can as soon as the journal is well.
+    /// The journal could not be used; it is tried again.
     Journal(JournalError),
 }
 

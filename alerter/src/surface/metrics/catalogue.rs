@@ -1,5 +1,5 @@
-//! The list of all metrics: name, type, unit, labels, meaning, and where the values come from. `docs/metrics.md`, the dashboard
-//! and the alert rules are tested against it.
+//! The list of all metrics: name, type, unit, labels, help and values. `docs/metrics.md`, the dashboard and the alert rules are
+//! tested against it.
 
 use std::collections::BTreeMap;
 use std::fmt;
@@ -23,7 +23,7 @@ pub enum Kind {
     Gauge,
     /// It only grows while the daemon runs; its samples end with `_total`.
     Counter,
-    /// How many were how long; its samples end with `_bucket`, `_sum` and `_count`.
+    /// A distribution; its samples end with `_bucket`, `_sum` and `_count`.
     Histogram,
 }
 
@@ -99,22 +99,22 @@ pub const ALL: &[Metric] = &[
     metric!(Gauge "degraded_reasons" [] "How many things keep the daemon from working well; `nova-host-alerter status` names each.", |sight, s| {
         s.add(&[], sight.degrading)
     }),
-    metric!(Gauge "problems" ["kind"] "What is wrong, by its kind; `nova-host-alerter status` names each, with what to do. A mark's own problem is 1 for however many marks.", |sight, s| {
+    metric!(Gauge "problems" ["kind"] "Problems by kind; `nova-host-alerter status` names each, with what to do. A problem of marks is 1 for any number of marks.", |sight, s| {
         sight.problems.iter().try_for_each(|(kind, count)| s.add(&[("kind", kind)], *count))
     }),
-    metric!(Gauge "cluster_permitted" [] "1 where marks may be told: this partition has quorum, and the register can be read; always 1 without a cluster.", |sight, s| {
+    metric!(Gauge "cluster_permitted" [] "1 where marks may be sent: this partition has quorum, and the register can be read; always 1 without a cluster.", |sight, s| {
         s.add(&[], usize::from(sight.cluster.as_ref().is_none_or(|cluster| cluster.is_permitted)))
     }),
-    metric!(Gauge "cluster_look_age" in "seconds" [] "How long ago the last look at the cluster began; absent without a cluster.", |sight, s| {
+    metric!(Gauge "cluster_poll_age" in "seconds" [] "How long ago the last poll of the cluster began; absent without a cluster.", |sight, s| {
         sight.cluster.as_ref().and_then(|cluster| cluster.age).map_or(Ok(()), |age| s.real(&[], age))
     }),
     metric!(Gauge "hosts_gone" [] "Hosts that are gone from the cluster for longer than a moment and were not fenced.", |sight, s| {
         s.add(&[], sight.cluster.as_ref().map_or(0, |cluster| cluster.gone))
     }),
-    metric!(Gauge "register_entries" [] "Entries of the cluster-wide register that are of use.", |sight, s| {
+    metric!(Gauge "register_entries" [] "Valid entries of the register.", |sight, s| {
         s.add(&[], sight.cluster.as_ref().map_or(0, |cluster| cluster.entries))
     }),
-    metric!(Gauge "register_answer" in "bytes" [] "The longest answer that reading the register takes, of 131072 that fit one message; absent with etcd and without a cluster.", |sight, s| {
+    metric!(Gauge "register_answer" in "bytes" [] "The longest answer of the register, of 131072 bytes that fit one message; absent with etcd and without a cluster.", |sight, s| {
         sight.cluster.as_ref().and_then(|cluster| cluster.answer).map_or(Ok(()), |bytes| s.add(&[], bytes))
     }),
     metric!(Counter "register_errors" ["operation"] "How often the register could not be read or written.", |sight, s| {
@@ -128,13 +128,13 @@ pub const ALL: &[Metric] = &[
     metric!(Gauge "oldest_open_mark_age" in "seconds" [] "How long ago the host of the oldest open mark failed; 0 where none is open.", |sight, s| {
         s.real(&[], age(sight.figures.journal.oldest_open, sight.now))
     }),
-    metric!(Gauge "oldest_waiting_mark_age" in "seconds" [] "The same of the open marks that nobody has decided to hold: no pause, no maintenance, no storm, no attribute, no probe.", |sight, s| {
+    metric!(Gauge "oldest_waiting_mark_age" in "seconds" [] "The same, without marks that are held by a pause, maintenance, a storm, a node attribute or probes.", |sight, s| {
         s.real(&[], age(sight.figures.journal.oldest_waiting, sight.now))
     }),
-    metric!(Gauge "marks_without_route" [] "Open marks that no configured route can tell.", |sight, s| {
+    metric!(Gauge "marks_without_route" [] "Open marks that wait only for routes that are not configured.", |sight, s| {
         s.add(&[], sight.figures.journal.without_route)
     }),
-    metric!(Gauge "unaccounted_records" [] "Fencings, and what Pacemaker said of them, that have no end that can be shown; `nova-host-alerter status` names each.", |sight, s| {
+    metric!(Gauge "unaccounted_records" [] "Fencings and sightings that are unaccounted for; `nova-host-alerter status` names each.", |sight, s| {
         s.add(&[], sight.unaccounted)
     }),
     metric!(Gauge "holds" ["reason"] "Open marks by what holds them; a mark is counted for each of its reasons.", |sight, s| {
@@ -144,32 +144,32 @@ pub const ALL: &[Metric] = &[
         })
     }),
     metric!(Gauge "deliveries" ["route", "state"] "Deliveries in the journal by route and state.", deliveries),
-    metric!(Gauge "deliveries_in_chain" ["route"] "Of the held deliveries those that wait for another step of their mark's chain.", |sight, s| {
+    metric!(Gauge "deliveries_in_chain" ["route"] "Held deliveries that wait for another step of their mark's chain.", |sight, s| {
         let waiting = &sight.figures.journal.in_chain;
         sight.routes.iter().try_for_each(|route| {
             s.add(&[("route", &route.name)], waiting.get(&route.name).copied().unwrap_or_default())
         })
     }),
-    metric!(Gauge "chains_exhausted" [] "Marks of whose escalation chain no step was acknowledged; the last one is tried for ever.", |sight, s| {
+    metric!(Gauge "chains_exhausted" [] "Marks whose chain has no acknowledged step; the last step is retried forever.", |sight, s| {
         s.add(&[], sight.figures.journal.exhausted)
     }),
-    metric!(Counter "attempts" ["route", "outcome"] "Attempts by what came of them; `late` came when the delivery had ended in another way.", |sight, s| {
+    metric!(Counter "attempts" ["route", "outcome"] "Attempts by outcome; `late`: the delivery had ended before the answer came.", |sight, s| {
         sight.attempts.iter().try_for_each(|((route, outcome), count)| {
             s.count(&[("route", route), ("outcome", outcome)], *count)
         })
     }),
     metric!(Histogram "fencing_to_acknowledgement" in "seconds" ["route"] "From the failure of a host to the route's acknowledgement; each mark once for each route.", |sight, s| {
-        sight.told.iter().try_for_each(|(route, histogram)| s.histogram(&[("route", route)], histogram))
+        sight.acknowledgements.iter().try_for_each(|(route, histogram)| s.histogram(&[("route", route)], histogram))
     }),
-    metric!(Gauge "route_required" ["route"] "1 where a mark stays open until this route has it.", |sight, s| {
+    metric!(Gauge "route_required" ["route"] "1 where a mark stays open until this route acknowledges it.", |sight, s| {
         sight.routes.iter().try_for_each(|route| s.add(&[("route", &route.name)], usize::from(route.is_required)))
     }),
-    metric!(Gauge "route_endpoint" ["route", "state"] "1 for the state that the endpoint is in: `closed` takes marks, `open` is asked with one mark now and then, `parked` takes none until somebody changes something.", |sight, s| {
+    metric!(Gauge "route_endpoint" ["route", "state"] "1 for the state of the endpoint: `closed` gets marks, `open` gets one mark now and then as a probe, `parked` refuses every mark until somebody changes something.", |sight, s| {
         let pairs = sight.routes.iter().flat_map(|route| STATES.map(|state| (route, state)));
         pairs.map(|(route, state)| ([("route", route.name.as_str()), ("state", state)], route.state == state))
             .try_for_each(|(labels, is_it)| s.add(&labels, usize::from(is_it)))
     }),
-    metric!(Gauge "route_trouble_age" in "seconds" ["route"] "For how long the route has accepted nothing that it was sent; 0 while it accepts.", |sight, s| {
+    metric!(Gauge "route_trouble_age" in "seconds" ["route"] "How long the route has accepted nothing; 0 while it accepts.", |sight, s| {
         sight.routes.iter().try_for_each(|route| {
             s.real(&[("route", &route.name)], age(route.failing_since, sight.now))
         })
@@ -181,25 +181,25 @@ pub const ALL: &[Metric] = &[
         groups(sight, s, |group| group.down)
     }),
     metric!(Gauge "group_marks" ["group"] "Open marks of a group's hosts.", |sight, s| groups(sight, s, |group| group.marks)),
-    metric!(Gauge "group_storm" ["group"] "1 while too many hosts of the group are down at once, so that what is not told yet is held.", |sight, s| {
+    metric!(Gauge "group_storm" ["group"] "1 while too many hosts of the group are down at once, so that marks that were not sent yet are held.", |sight, s| {
         groups(sight, s, |group| u64::from(group.storm_since.is_some()))
     }),
-    metric!(Gauge "notices_outstanding" ["target"] "Notices that a target was not told yet.", |sight, s| {
+    metric!(Gauge "notices_outstanding" ["target"] "Notices that a target has not got yet.", |sight, s| {
         sight.notices.iter().try_for_each(|(target, count)| s.add(&[("target", target)], *count))
     }),
     metric!(Gauge "journal_size" in "bytes" [] "The size of the journal with its log.", |sight, s| {
         s.add(&[], sight.figures.journal.bytes)
     }),
-    metric!(Gauge "journal_used" in "bytes" [] "How much of the journal is in use; what is not is used again.", |sight, s| {
+    metric!(Gauge "journal_used" in "bytes" [] "How much of the journal is in use; free space is used again.", |sight, s| {
         s.add(&[], sight.figures.journal.used)
     }),
-    metric!(Gauge "journal_limit" in "bytes" [] "`max-size` of `[history]`: above so much in use the oldest history goes before its time.", |sight, s| {
+    metric!(Gauge "journal_limit" in "bytes" [] "`max-size` of `[history]`: above so many bytes in use the oldest history is removed early.", |sight, s| {
         s.add(&[], sight.journal_limit)
     }),
-    metric!(Gauge "journal_unwritable" [] "1 while the journal cannot be written; nothing is told then.", |sight, s| {
+    metric!(Gauge "journal_unwritable" [] "1 while the journal cannot be written; nothing is sent then.", |sight, s| {
         s.add(&[], usize::from(sight.is_unwritable))
     }),
-    metric!(Gauge "journal_damaged_rows" [] "Damaged rows that this daemon has met and that nobody has mended or ended; none of them is sent or dropped.", |sight, s| {
+    metric!(Gauge "journal_damaged_rows" [] "Damaged rows of the journal that nobody has repaired or ended; they are neither sent nor dropped.", |sight, s| {
         s.add(&[], sight.damaged)
     }),
     metric!(Counter "log_lines_suppressed" [] "Lines of the log that were folded into others of the same cause.", |_, s| {
@@ -213,7 +213,7 @@ pub const ALL: &[Metric] = &[
 fn deliveries(sight: &Sight, samples: &mut Samples<'_>) -> fmt::Result {
     let counted = &sight.figures.journal;
     let configured = sight.routes.iter().map(|route| (route.name.as_str(), ()));
-    // Also those that are not configured any more: their deliveries wait for a decision.
+    // Also routes that are not configured any more: their deliveries wait for a decision.
     let routes: BTreeMap<&str, ()> =
         configured.chain(counted.deliveries.keys().map(|route| (route.as_str(), ()))).collect();
     for route in routes.into_keys() {

@@ -1,5 +1,5 @@
-//! Has the journal counted now and then, and keeps what came of it in memory. It is counted on a connection of its own and on a
-//! thread of its own: however much there is, no mark waits for it.
+//! Has the journal counted now and then, and keeps the figures in memory. Counting has a connection and a thread of its own, so that
+//! no mark waits for it.
 
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, mpsc};
@@ -20,9 +20,9 @@ use crate::state::{Figures, Shared};
 
 /// Two counts are not closer than this, however often something changes.
 const SPACING: Duration = Duration::from_secs(1);
-/// Nor does counting take more than one part of so many of anybody's time.
+/// Counting takes at most one part in so many of the time.
 const SHARE: u32 = 20;
-/// Without any change it is counted anew after this time.
+/// Without any change it is counted again after this time.
 const LONGEST: Duration = Duration::from_secs(30);
 /// What takes long to count is counted so seldom,
 const SELDOM: Duration = Duration::from_secs(60);
@@ -31,7 +31,7 @@ const FEW: u64 = 2000;
 /// So long a stop waits for a count that is under way.
 const GRACE: Duration = Duration::from_secs(2);
 
-/// Counts whenever the engine has looked at everything, until `stop`. When this has returned, the connection is closed.
+/// Counts after each pass of the engine, until `stop`. When this has returned, the connection is closed.
 pub async fn run(shared: Arc<Shared>, stop: CancellationToken) {
     let path = shared.base.settings().store.path.clone();
     let Ok(counter) = Counter::start(path) else { return };
@@ -51,7 +51,7 @@ pub async fn run(shared: Arc<Shared>, stop: CancellationToken) {
     counter.end().await;
 }
 
-/// Counts once, for those that cannot wait.
+/// Counts once, at this moment.
 ///
 /// # Errors
 /// As any read of the journal.
@@ -98,7 +98,7 @@ fn answer_all(path: &Path, asked: &mpsc::Receiver<Asked>) {
         let counted = reader(&mut open, path).and_then(|journal| counting.count(journal, &shared));
         match counted {
             Ok(figures) => shared.put_figures(figures),
-            // The engine meets the same fault and says it. A file that was exchanged is opened anew.
+            // The engine meets the same fault and logs it. A file that was exchanged is opened again.
             Err(error) => {
                 debug!(kind = error.kind(), "the journal could not be counted: {error}");
                 open = None;

@@ -12,7 +12,7 @@ use super::samples::Samples;
 use super::sight::Sight;
 use crate::state::Shared;
 
-/// How it is written.
+/// The format.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Form {
     /// OpenMetrics 1.0.
@@ -98,7 +98,7 @@ fn plain(text: &str) -> String {
 mod tests {
     use super::*;
 
-    /// The broken variant looks for the name alone.
+    /// The broken variant searches the name alone.
     #[test]
     fn a_form_of_no_weight_is_not_wanted() {
         for (accept, form) in [

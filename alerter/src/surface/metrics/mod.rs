@@ -1,4 +1,4 @@
-//! `/metrics`: what there is of everything, for Prometheus. Answered from memory: neither the journal nor an endpoint is asked.
+//! `/metrics`, for Prometheus. Answered from memory: neither the journal nor an endpoint is read.
 
 pub mod catalogue;
 pub mod counting;

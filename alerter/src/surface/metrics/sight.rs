@@ -1,5 +1,4 @@
-//! All that a scrape shows, taken together once for it. Nothing here waits for a disk: neither the journal's thread nor whatever
-//! that holds while it works is asked.
+//! All that a scrape shows, collected once for it. Nothing here waits for a disk, for the journal's thread or for its locks.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
@@ -27,14 +26,14 @@ pub(super) struct Sight {
     pub(super) problems: BTreeMap<&'static str, usize>,
     pub(super) is_unwritable: bool,
     pub(super) damaged: usize,
-    /// Records of fencings that have no end that can be shown.
+    /// Records of fencings that are unaccounted for.
     pub(super) unaccounted: usize,
     /// In bytes.
     pub(super) journal_limit: u64,
     /// By route and outcome.
     pub(super) attempts: BTreeMap<(String, &'static str), u64>,
     /// Of the routes, by their names.
-    pub(super) told: Vec<(String, Histogram)>,
+    pub(super) acknowledgements: Vec<(String, Histogram)>,
     pub(super) register_errors: [(&'static str, u64); 2],
     pub(super) notices: BTreeMap<String, u64>,
 }
@@ -78,11 +77,11 @@ impl Sight {
             }
         }
         let counted: BTreeSet<&str> = attempts.keys().map(|(route, _)| route.as_str()).collect();
-        let tells = counted.into_iter().filter(|route| !route.contains('.'));
+        let main = counted.into_iter().filter(|route| !route.contains('.'));
         Self {
             now,
             started: *shared.base.started(),
-            told: tells.map(|route| (route.to_owned(), metrics.told(route))).collect(),
+            acknowledgements: main.map(|route| (route.to_owned(), metrics.acknowledgements(route))).collect(),
             routes,
             cluster: shared.base.cluster.as_ref().map(|_| ClusterSight::of(shared)),
             degrading: found.iter().filter(|one| one.degrades).count(),
@@ -99,7 +98,7 @@ impl Sight {
     }
 }
 
-/// Every kind that a daemon can have is there, with 0 where there is none; what is too young to be news is none.
+/// Every kind that a daemon can have, with 0 where there is none; a problem that is too young to be news does not count.
 fn by_kind(
     found: &[Problem],
     counted: &journal::Figures,

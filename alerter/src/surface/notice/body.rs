@@ -1,4 +1,4 @@
-//! What a notice looks like: the JSON for a driver, the line for the log, and the sentence about an end.
+//! The forms of a notice: the JSON for a driver, the line for the log, and the sentence about an end.
 
 use marks::id::MarkId;
 use serde::Serialize;
@@ -29,7 +29,7 @@ struct NoticeBody<'a> {
 }
 
 impl Notice {
-    /// The same for each time that it is sent.
+    /// The same each time that it is sent.
     pub(super) fn id(&self, controller: &str) -> MarkId {
         MarkId::of_notice(controller, &format!("{} {} {}", self.key, self.since.0, self.state.as_str()))
     }
@@ -66,27 +66,33 @@ impl Notice {
     }
 }
 
-/// What is said of the end of a condition.
+/// The sentence about the end of a condition.
 pub(super) fn end(key: &Key, about: &About) -> String {
     let name = |name: &Option<String>| name.clone().unwrap_or_else(|| "?".to_owned());
     let (kind, host, route) = (&about.kind, name(&about.host), name(&about.route));
     let sentence = match key.what {
         Condition::Held => format!("{host} is not held as {kind} any more"),
-        Condition::HeldBack => format!("nothing is held as {kind} any more for this reason"),
+        Condition::HeldBack => format!("no mark is held as {kind} for this reason any more"),
         Condition::Reminder => format!("the reminder of what is held as {kind} is a day old"),
-        Condition::HeldMore => "the held marks are told one by one again".to_owned(),
-        Condition::Rejected => format!("route {route} has taken the mark of {host}, or it was ended"),
-        Condition::RejectedMore => "the rejected marks are told one by one again".to_owned(),
+        Condition::HeldMore => "each held mark has a notice of its own again".to_owned(),
+        Condition::Rejected => {
+            format!("route {route} has accepted the mark of {host}, or the mark was ended")
+        }
+        Condition::RejectedMore => "each rejected mark has a notice of its own again".to_owned(),
         Condition::Refused | Condition::Failing => {
             format!("route {route} accepts again, or has nothing left to deliver")
         }
-        Condition::Quarantined => format!("the damaged row {} is not waited for any more", key.of),
-        Condition::Expired => format!("what was too late for {host} is a day old"),
+        Condition::Quarantined => format!("the damaged row {} was repaired or ended", key.of),
+        Condition::Expired => format!("the mark of {host} that came too late is a day old"),
         Condition::Cluster | Condition::Alerter => format!("it is over: {kind}"),
         Condition::Missing => format!("{host} is connected again, or was fenced"),
         Condition::Journal => "the journal can be written again".to_owned(),
-        Condition::Stranded => format!("no mark waits any more for route {route}, or it is configured again"),
-        Condition::Exhausted => format!("route {route} has taken the mark of {host}, or its chain was ended"),
+        Condition::Stranded => {
+            format!("no mark waits for route {route} any more, or the route is configured again")
+        }
+        Condition::Exhausted => {
+            format!("route {route} has accepted the mark of {host}, or its chain was ended")
+        }
     };
     printable(&sentence)
 }
@@ -110,7 +116,7 @@ mod tests {
                 mark: Some("01a1fdbf-0d60-71c8-80b2-0dca4f558146".into()),
                 route: None,
             },
-            message: "compute1 is held (no-fqdn) since 2026-11-21 10:55:18Z: nobody knows under which full name the host is told; set [hosts] domain or a name of its own in [hosts.names] of /etc/nova-host-alerter/alerter.toml, and run `nova-host-alerter reload`".into(),
+            message: "compute1 is held (no-fqdn) since 2026-11-21 10:55:18Z: the host's full name is not known; set [hosts] domain, or the host's full name in [hosts.names], in /etc/nova-host-alerter/alerter.toml; then run `nova-host-alerter reload`".into(),
         }
     }
 

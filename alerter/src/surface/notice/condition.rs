@@ -12,7 +12,7 @@ use crate::problem::{Condition, Problem};
 /// Longest sentence in characters.
 pub(super) const MESSAGE: usize = 512;
 
-/// One condition: what is the matter, and with what.
+/// One condition: what is wrong, and with what.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(super) struct Key {
     pub(super) what: Condition,
@@ -74,9 +74,9 @@ pub(super) struct Current {
 #[derive(Clone, Debug, Default)]
 pub(super) struct Conditions {
     pub(super) holds: BTreeMap<Key, Current>,
-    /// What may hold: no news in either direction.
+    /// What may hold: neither begin nor end is notified.
     pub(super) open: BTreeSet<Key>,
-    /// Of these nothing was seen yet.
+    /// Conditions of which nothing was seen yet.
     pub(super) unknown: BTreeSet<Condition>,
 }
 
@@ -85,7 +85,7 @@ impl Conditions {
         self.holds.insert(key, Current { since, about, message: printable(message) });
     }
 
-    /// Whether nobody may say that it is over.
+    /// Whether its end must not be notified.
     pub(super) fn may_hold(&self, key: &Key) -> bool {
         self.holds.contains_key(key) || self.open.contains(key) || self.unknown.contains(&key.what)
     }
@@ -115,7 +115,7 @@ pub(super) struct Notice {
     pub(super) key: Key,
     /// Since when the condition holds or held.
     pub(super) since: Timestamp,
-    /// When it was first to be notified.
+    /// When it should first have been notified.
     pub(super) time: Timestamp,
     pub(super) about: About,
     pub(super) message: String,

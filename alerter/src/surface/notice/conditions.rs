@@ -1,4 +1,4 @@
-//! What holds now, from what the daemon sees. Pure: the time is an argument.
+//! The conditions that hold now, from what the daemon sees. Pure: the time is an argument.
 
 use std::time::Duration;
 
@@ -21,9 +21,9 @@ pub(super) struct Sight {
     pub(super) now: Timestamp,
     /// What is wrong with the alerter, its routes and its cluster.
     pub(super) problems: Vec<Problem>,
-    /// The journal was counted once: before that nobody knows what does not add up.
+    /// The journal was counted once: before that unaccounted records are not known.
     pub(super) is_counted: bool,
-    /// What the polls have brought; none where there is no cluster to ask.
+    /// What the polls have read; none where there is no cluster.
     pub(super) polled: Option<Polled>,
     /// Damaged rows of fencings.
     pub(super) fencings: Vec<Damage>,
@@ -31,7 +31,7 @@ pub(super) struct Sight {
     pub(super) place: Place,
 }
 
-/// What the polls of the cluster have brought so far.
+/// What the polls of the cluster have read so far.
 #[derive(Clone, Copy, Debug)]
 #[expect(clippy::struct_excessive_bools, reason = "each was read or was not, by itself")]
 pub(super) struct Polled {
@@ -103,8 +103,8 @@ pub(super) fn conditions(sight: &Sight, facts: Option<&Facts>) -> (Conditions, O
 fn of_problem(found: &mut Conditions, problem: &Problem, now: Timestamp) -> Option<Duration> {
     let key = problem_key(problem.kind.notice()?, problem);
     if problem.kind.is_of_endpoint() {
-        // It ends when the route accepts: that it looks another way, or that a new daemon does not know yet what its endpoint is
-        // like, ends nothing.
+        // It ends when the route accepts. A change from refused to failing does not end it, nor a new daemon that does not know the
+        // endpoint's state yet.
         found.open.extend([Condition::Refused, Condition::Failing].map(|of| Key::new(of, key.of.clone())));
     }
     raise(found, key, problem, About::of(problem), now)
@@ -119,7 +119,7 @@ fn raise(
     now: Timestamp,
 ) -> Option<Duration> {
     if let Some(rest) = problem.not_yet_news(now) {
-        // A former daemon may have notified of it.
+        // A former daemon may have notified it.
         found.open.insert(key);
         return Some(rest);
     }
@@ -127,7 +127,7 @@ fn raise(
     None
 }
 
-/// Of what was not seen yet nobody may say that it is over.
+/// What was not seen yet must not be notified as over.
 fn of_unseen(found: &mut Conditions, sight: &Sight) {
     let unseen = |is_seen: fn(Polled) -> bool| sight.polled.is_some_and(|polled| !is_seen(polled));
     if unseen(|polled| polled.any) {
@@ -166,7 +166,7 @@ fn of_journal(found: &mut Conditions, facts: &Facts, sight: &Sight) -> Option<Du
         Some((&due.mark, problem::of_delivery(&(&due.delivery).into(), due.mark.made_at)?))
     });
     let rest = held.chain(stuck).filter_map(|(mark, one)| of_mark(found, mark, one, sight)).min();
-    // Damaged deliveries are notified as what is in quarantine.
+    // Damaged deliveries are notified as quarantined.
     for damage in facts.held.rows.damaged.iter().chain(&facts.still_held.damaged) {
         of_damage(found, damage, sight);
     }
@@ -179,7 +179,7 @@ fn of_journal(found: &mut Conditions, facts: &Facts, sight: &Sight) -> Option<Du
     let rejected = more(&facts.rejected) + more(&facts.kept) + more(&facts.exhausted);
     let held = more(&facts.held);
     of_more(found, Condition::HeldMore, held, "held", now);
-    of_more(found, Condition::RejectedMore, rejected, "not taken by their route", now);
+    of_more(found, Condition::RejectedMore, rejected, "not accepted by their route", now);
     rest
 }
 
@@ -192,7 +192,7 @@ fn of_mark(found: &mut Conditions, mark: &MarkRow, one: Finding, sight: &Sight) 
     raise(found, key, &problem, about, sight.now)
 }
 
-/// What was notified holds until it is over, also where so many others hold that it is not notified anew.
+/// What was notified holds until it is over, even if so many others hold that it would not be notified now.
 fn of_notified(found: &mut Conditions, facts: &Facts) {
     found.open.extend(facts.open.iter().map(|(mark, route)| mark_key(Condition::Rejected, *mark, route)));
     found.open.extend(facts.open.iter().map(|(mark, route)| mark_key(Condition::Exhausted, *mark, route)));
@@ -232,8 +232,8 @@ fn of_damage(found: &mut Conditions, damage: &Damage, sight: &Sight) {
 }
 
 fn of_fencings(found: &mut Conditions, sight: &Sight) {
-    let (told, more) = sight.fencings.split_at(sight.fencings.len().min(LIMIT as usize));
-    for damage in told {
+    let (first, more) = sight.fencings.split_at(sight.fencings.len().min(LIMIT as usize));
+    for damage in first {
         of_damage(found, damage, sight);
     }
     found.open.extend(more.iter().map(damage_key));
@@ -378,7 +378,7 @@ mod tests {
         let said = &found.holds[&key].message;
         assert!(
             said.starts_with(
-                "route recovery does not take the mark of compute1 (body-too-large): HTTP 413; look"
+                "route recovery does not accept the mark of compute1 (body-too-large): HTTP 413; check"
             ),
             "{said}"
         );
@@ -583,7 +583,7 @@ mod tests {
             let polled = Some(Polled { register: has_register, ..POLLED });
             let (found, _) = conditions(&Sight { polled, ..sight() }, Some(&facts));
             assert_eq!(found.holds.len(), usize::from(has_register));
-            assert_eq!(found.may_hold(&Key::new(Condition::Held, "told before")), !has_register);
+            assert_eq!(found.may_hold(&Key::new(Condition::Held, "notified before")), !has_register);
         }
     }
 
@@ -596,7 +596,7 @@ mod tests {
         };
         let key = Key::new(Condition::Missing, "not-fenced compute1");
         let young = of(Some(NOW + LONG));
-        assert!(young.holds.is_empty() && young.may_hold(&key), "a new daemon counts anew");
+        assert!(young.holds.is_empty() && young.may_hold(&key), "a new daemon counts from its start");
         assert_eq!(of(Some(NOW)).holds[&key].about.host.as_deref(), Some("Compute1"));
     }
 

@@ -1,4 +1,4 @@
-//! What the journal has to say about conditions. It is asked only where it has changed.
+//! Reads conditions from the journal, and only if it has changed.
 
 use std::time::Duration;
 
@@ -7,14 +7,14 @@ use marks::id::MarkId;
 use marks::mark::MarkRow;
 use marks::time::Timestamp;
 
-/// So many conditions of one kind are notified one by one.
+/// So many conditions of one kind have a notice each.
 pub(super) const LIMIT: u32 = 100;
 /// What is older is no news.
 pub(super) const DAY: Duration = Duration::from_secs(24 * 3600);
-/// What lies further back in the history when a daemon starts is not looked at.
+/// A starting daemon reads only so many of the newest rows of the history.
 const BACK: i64 = 10_000;
 
-/// What the journal is asked; the same question has the same answer while nobody writes.
+/// The question to the journal; while nobody writes, the same question has the same answer.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(super) struct Question {
     /// Rejected and held deliveries, and last steps of chains, that a target was notified of.
@@ -30,13 +30,13 @@ pub(super) struct Question {
 pub(super) struct Facts {
     pub(super) held: Oldest<MarkRow>,
     pub(super) rejected: Oldest<DueDelivery>,
-    /// Deliveries that their route's terms, or its controller's answer, keep back.
+    /// Deliveries that their route's terms, or its recovery controller's answer, hold.
     pub(super) kept: Oldest<DueDelivery>,
     /// The last steps of chains of which no step was acknowledged.
     pub(super) exhausted: Oldest<DueDelivery>,
     /// Of the rejected and held deliveries and last steps that the question named, those that are not over.
     pub(super) open: Vec<(MarkId, String)>,
-    /// What the policy holds, those together that one thing holds.
+    /// What the policy holds, grouped by what holds it.
     pub(super) together: Vec<HeldTogether>,
     /// Of the marks that the question named, those that are held: they may not be among the oldest any more.
     pub(super) still_held: Rows<MarkRow>,
@@ -45,7 +45,7 @@ pub(super) struct Facts {
     pub(super) still_quarantined: Vec<String>,
     /// What came too late to be notified, oldest first.
     pub(super) expired: Vec<HistoryRow>,
-    /// When was asked.
+    /// The question that it answers.
     of: Asked,
 }
 
@@ -58,7 +58,7 @@ struct Asked {
 }
 
 impl Facts {
-    /// Asks; gives none where the answer that is known is still right.
+    /// Asks; gives none where the known answer is still right.
     ///
     /// # Errors
     /// As any read.

@@ -1,5 +1,5 @@
-//! What the policy holds back, as conditions: one for all the marks that one thing holds, and one more each day for what only
-//! a person ends. Pure: the time is an argument.
+//! What the policy holds, as conditions: one for all the marks that one thing holds, and one more each day for what only a person
+//! ends. Pure: the time is an argument.
 
 use std::time::Duration;
 
@@ -11,10 +11,10 @@ use super::facts::DAY;
 use crate::policy::Hold;
 use crate::problem::{self, Condition, Place};
 
-/// A host that is being asked for so long needs a person; most are asked for moments.
+/// A host that is probed for so long needs a person; most are probed for moments.
 const ASKED: Duration = Duration::from_secs(60);
 
-/// Adds what holds now; says how long until more of it begins by time alone.
+/// Adds what holds now; gives how long until more of it begins by time alone.
 pub(super) fn add(
     found: &mut Conditions,
     held: &[HeldTogether],
@@ -34,7 +34,7 @@ fn add_one(found: &mut Conditions, held: &HeldTogether, now: Timestamp, place: &
     let about = About { kind: held.word.clone(), ..About::default() };
     let message = problem::of_held_together(hold, held, now, place).sentence();
     found.add(Key::new(Condition::HeldBack, &of), held.since, about.clone(), &message);
-    // What ends by time needs nobody to be reminded of it.
+    // What ends by time needs no reminder.
     if held.until.is_some() {
         return None;
     }
@@ -85,8 +85,8 @@ mod tests {
         let pause = held("pause", None);
         let hour = Duration::from_secs(3600);
         assert_eq!(keys(&pause, START), (vec!["held-back pause of it".into()], Some(DAY)));
-        let (told, rest) = keys(&pause, START + DAY * 2 + hour);
-        assert_eq!(told, ["held-back pause of it", "reminder 2 pause of it"]);
+        let (held, rest) = keys(&pause, START + DAY * 2 + hour);
+        assert_eq!(held, ["held-back pause of it", "reminder 2 pause of it"]);
         assert_eq!(rest, Some(DAY - hour));
     }
 

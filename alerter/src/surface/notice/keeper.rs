@@ -1,5 +1,5 @@
-//! Since when conditions hold, as far as this daemon has seen it; and which of them pass so often that they are not notified at
-//! once. Pure: the time is an argument.
+//! Since when conditions hold, as far as this daemon has seen it, and which often pass by themselves and so are not notified at once.
+//! Pure: the time is an argument.
 
 use std::collections::BTreeMap;
 use std::time::Duration;
@@ -9,7 +9,7 @@ use marks::time::Timestamp;
 use super::condition::{Conditions, Key};
 use crate::problem::Condition;
 
-/// One poll in vain, or a moment without quorum while a controller is lost, is nothing to wake anybody for.
+/// One failed poll, or a moment without quorum while a controller is lost, must not wake anybody.
 pub(super) const FLEETING: Duration = Duration::from_secs(10);
 
 /// What was seen at the last poll.
@@ -20,12 +20,12 @@ pub(super) struct Keeper {
 }
 
 impl Keeper {
-    /// Gives each condition the time since when it holds, and keeps young ones back that may pass by themselves. Gives also
-    /// how long until the first of these is old enough.
+    /// Gives each condition the time since when it holds, and holds young ones back that may pass by themselves. Gives also how long
+    /// until the first of these is old enough.
     pub(super) fn keep(&mut self, mut found: Conditions, now: Timestamp) -> (Conditions, Option<Duration>) {
         let last = self.last.unwrap_or(Timestamp(i64::MIN));
         for (key, condition) in &mut found.holds {
-            // What is new since the last poll is no older than that, whatever it says of itself: it is another time.
+            // A condition that is new since the last poll is no older than that poll: it has begun again.
             let known = self.since.get(key).copied();
             condition.since = known.unwrap_or_else(|| condition.since.max(last)).min(now);
         }
@@ -73,7 +73,7 @@ mod tests {
     }
 
     #[test]
-    fn a_condition_holds_since_it_was_first_seen_and_anew_after_it_has_passed() {
+    fn a_condition_holds_since_it_was_first_seen_and_again_after_it_has_passed() {
         let mut keeper = Keeper::default();
         assert_eq!(since(&mut keeper, found(Condition::Held, 3), 100), Some(3), "from before this daemon");
         assert_eq!(since(&mut keeper, found(Condition::Held, 50), 101), Some(3));

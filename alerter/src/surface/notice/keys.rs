@@ -1,4 +1,4 @@
-//! The keys of conditions: what a condition is told apart by, and what the journal is asked of one that was notified.
+//! The keys that distinguish conditions, and the question to the journal about those that were notified.
 
 use std::collections::BTreeSet;
 
@@ -9,7 +9,7 @@ use super::condition::{Key, printable};
 use super::facts::Question;
 use crate::problem::{Condition, Problem};
 
-/// Longest part of a subject that is a key: evidence files are told apart by what is said of them.
+/// Longest part of a subject in a key: problems of evidence files are distinguished by their sentences.
 pub(super) const KEY: usize = 200;
 
 /// `of`: the hold, or the route.
@@ -17,9 +17,9 @@ pub(super) fn mark_key(what: Condition, mark: MarkId, of: &str) -> Key {
     Key::new(what, format!("{mark} {of}"))
 }
 
-/// What the journal is asked where these conditions hold or were notified.
+/// The question to the journal about conditions that hold or were notified.
 pub(super) fn question<'k>(keys: impl Iterator<Item = &'k Key>) -> Question {
-    // Two targets were notified the same: it is asked once.
+    // What two targets were notified of is asked once.
     let keys: BTreeSet<&Key> = keys.collect();
     Question {
         rejected: keys.iter().filter_map(|key| rejected_of(key)).collect(),

@@ -1,4 +1,4 @@
-//! What one target was notified, and what it is to be notified next. Pure: no I/O, no clock.
+//! What one target was notified of, and what it is to be notified of next. Pure: no I/O, no clock.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -18,7 +18,7 @@ enum Knows {
     /// That it holds.
     #[default]
     It,
-    /// That it holds, perhaps: nobody knows whether the notice arrived.
+    /// That it holds, perhaps: the notice may not have arrived.
     Perhaps,
     /// That it is over, perhaps.
     PerhapsItsEnd,
@@ -54,7 +54,7 @@ pub(super) enum Answer {
     NotNow,
     /// It takes others, but not this one.
     NotThis,
-    /// Nobody knows.
+    /// Not known.
     Unknown,
 }
 
@@ -65,14 +65,14 @@ pub(super) struct Memory {
     entries: BTreeMap<Key, Known>,
     /// What is sent until it is taken: the same bytes each time.
     pending: BTreeMap<Key, Notice>,
-    /// What is being said.
+    /// Notices that are being sent.
     under_way: BTreeMap<Key, Notice>,
-    /// What the target did not take while it may take others: these come first.
+    /// Notices that the target did not take: others go first.
     aside: BTreeSet<Key>,
 }
 
 impl Memory {
-    /// What a former daemon notified. A row of which nothing can be made counts as not notified.
+    /// What a former daemon notified. A row that cannot be read counts as not notified.
     pub(super) fn of_journal(rows: Vec<Notified>) -> Self {
         let entry = |row: Notified| {
             let Kept { about, knows } = serde_json::from_str(&row.about).ok()?;
@@ -114,14 +114,14 @@ impl Memory {
         self.steps(found, now).len()
     }
 
-    /// Takes note that a notice is about to be sent. Says whether that is news for the journal, which is to have it before.
+    /// Takes note that a notice is about to be sent. Says whether the journal has to be written before that.
     pub(super) fn begins(&mut self, notice: &Notice) -> bool {
         let before = self.row(&notice.key);
         self.under_way.insert(notice.key.clone(), notice.clone());
         self.row(&notice.key) != before
     }
 
-    /// Takes note of what came of a notice. Says whether that is news for the journal.
+    /// Takes note of the result of a notice. Says whether the journal has to be written.
     pub(super) fn answered(&mut self, notice: &Notice, answer: Answer) -> bool {
         let before = self.row(&notice.key);
         self.under_way.remove(&notice.key);
@@ -149,7 +149,7 @@ impl Memory {
         }
     }
 
-    /// Forgets what is over and whose end nobody is notified. Gives the keys.
+    /// Forgets conditions that are over and whose end is never notified. Gives the keys.
     pub(super) fn forget_expired(&mut self, found: &Conditions) -> Vec<Key> {
         let is_silent = |what| matches!(what, Condition::Expired | Condition::Reminder);
         let is_over = |key: &&Key| is_silent(key.what) && !found.may_hold(key);
@@ -223,7 +223,7 @@ mod tests {
         Stop(bool),
     }
 
-    /// A target that takes what it gets, and a daemon that tells it.
+    /// A target that takes what it gets, and a daemon that notifies it.
     #[derive(Default)]
     struct World {
         memory: Memory,

@@ -1,8 +1,7 @@
-//! Notices: what an operator should know, told apart from the recovery routes, once when it begins and once when it ends
-//! (docs/notices.md).
+//! Notices to operators, never over the recovery routes: one when a condition begins and one when it ends (docs/notices.md).
 //!
-//! What is notified is the difference between what holds now and what a target was notified already, never an event: so what was
-//! missed is notified later, and what has passed meanwhile is not notified at all.
+//! A target is notified of the difference between what holds now and what it was notified of already. So what was missed is notified
+//! later, and what has passed meanwhile is not notified at all.
 
 mod body;
 mod condition;

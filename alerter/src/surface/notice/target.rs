@@ -1,7 +1,8 @@
-//! The loop: checks when the engine has polled, notifies each target of what it does not know, one notice after the other.
+//! The loop: checks the conditions when the engine has polled, and notifies each target of what it does not know, one notice after
+//! the other.
 //!
-//! Nothing waits for it. A target that is down is asked again for ever. What it was notified is kept in memory and copied into
-//! the journal as soon as that can be written; that something is being said, before it is sent.
+//! Nothing waits for it. A target that is down is tried again forever. What it was notified of is kept in memory and copied into the
+//! journal as soon as that can be written. That a notice is about to be sent is written before.
 
 use std::collections::BTreeSet;
 use std::future::pending;
@@ -25,16 +26,16 @@ use crate::config::{NoticeTarget, NoticeWay, Settings};
 use crate::delivery::schedule;
 use crate::state::Shared;
 
-/// Two looks are not closer than this, however often something changes.
+/// Two checks are not closer than this, however often something changes.
 const SPACING: Duration = Duration::from_secs(1);
 /// How long a row that could not be written waits.
 const JOURNAL_PAUSE: Duration = Duration::from_secs(1);
 
-/// A target's name, what it was notified, and what came of it.
+/// A target's name, the notice, and its outcome.
 type Exchanged = (String, Notice, Outcome);
 
-/// Tells every configured target, until `stop`. What is under way then is given up: after the next start it is notified again,
-/// or taken back.
+/// Notifies every configured target, until `stop`. What is under way then is given up: after the next start it is notified again, or
+/// taken back.
 pub async fn run(shared: Arc<Shared>, stop: CancellationToken) {
     let mut exchanges = JoinSet::new();
     tokio::select! {
@@ -45,7 +46,7 @@ pub async fn run(shared: Arc<Shared>, stop: CancellationToken) {
 }
 
 async fn run_targets(shared: Arc<Shared>, exchanges: &mut JoinSet<Exchanged>) {
-    // Before the first pass nothing is known of what a former daemon left.
+    // The first pass takes up what a former daemon left.
     shared.polled.notified().await;
     let mut notifier = Notifier::new(shared, exchanges).await;
     loop {
@@ -75,7 +76,7 @@ struct Target {
     /// What is sent as soon as the journal has it.
     chosen: Vec<Notice>,
     is_under_way: bool,
-    /// How many exchanges in a row were in vain, and the word of the last one.
+    /// How many exchanges in a row failed, and the word of the last failure.
     failures: u32,
     failure: Option<&'static str>,
     /// It is left alone until then.
@@ -95,9 +96,9 @@ struct Notifier<'e> {
     conditions: Conditions,
     /// There is a reason to check.
     is_wanted: bool,
-    looked: Option<Instant>,
+    checked: Option<Instant>,
     /// When a condition begins by time alone.
-    look_at: Option<Instant>,
+    check_at: Option<Instant>,
     /// When the journal is written again.
     keep_at: Option<Instant>,
 }
@@ -113,15 +114,15 @@ impl<'e> Notifier<'e> {
             keeper: Keeper::default(),
             conditions: Conditions::default(),
             is_wanted: true,
-            looked: None,
-            look_at: None,
+            checked: None,
+            check_at: None,
             keep_at: None,
         };
         notifier.follow_configuration().await;
         notifier
     }
 
-    /// After a start and after a reload: a target that is there still knows what it was notified.
+    /// After a start and after a reload. A target that is still configured keeps its memory.
     async fn follow_configuration(&mut self) {
         let settings = self.shared.base.settings();
         if self.settings.as_ref().is_some_and(|known| Arc::ptr_eq(known, &settings)) {
@@ -133,7 +134,7 @@ impl<'e> Notifier<'e> {
         if let Err(error) = self.shared.base.store.run(forget).await {
             warn!(
                 kind = error.kind(),
-                "what targets were told that are not configured any more stays in the journal: {error}"
+                "the journal keeps the notices of targets that are not configured any more: {error}"
             );
         }
         let mut former = std::mem::take(&mut self.targets);
@@ -150,33 +151,33 @@ impl<'e> Notifier<'e> {
 
     async fn check_if_due(&mut self) {
         let now = Instant::now();
-        if self.next_look(now).is_some_and(|at| at <= now) {
+        if self.next_check(now).is_some_and(|at| at <= now) {
             self.check().await;
         }
     }
 
     /// When the next check is due; none where there is no reason for one.
-    fn next_look(&self, now: Instant) -> Option<Instant> {
-        let soonest = self.looked.map_or(now, |looked| looked + SPACING);
+    fn next_check(&self, now: Instant) -> Option<Instant> {
+        let soonest = self.checked.map_or(now, |checked| checked + SPACING);
         let wanted = self.is_wanted.then_some(soonest);
-        wanted.into_iter().chain(self.look_at.map(|at| at.max(soonest))).min()
+        wanted.into_iter().chain(self.check_at.map(|at| at.max(soonest))).min()
     }
 
     /// Finds out what holds now.
     async fn check(&mut self) {
-        (self.is_wanted, self.looked) = (false, Some(Instant::now()));
+        (self.is_wanted, self.checked) = (false, Some(Instant::now()));
         let now = Timestamp::now();
         self.ask_journal(now).await;
         let (found, begins) = conditions(&Sight::of(&self.shared, now), self.facts.as_deref());
         let (found, lasts) = self.keeper.keep(found, now);
         self.conditions = found;
-        self.look_at = begins.into_iter().chain(lasts).min().map(|rest| Instant::now() + rest);
+        self.check_at = begins.into_iter().chain(lasts).min().map(|rest| Instant::now() + rest);
         for target in &mut self.targets {
             target.dirty.extend(target.memory.forget_expired(&self.conditions));
         }
     }
 
-    /// What it does not say now, it said before: the engine speaks of a journal that cannot be read.
+    /// If the journal cannot be read, its last answer counts; the engine reports that fault.
     async fn ask_journal(&mut self, now: Timestamp) {
         let (question, known) = (self.question(), self.facts.clone());
         let ask = move |journal: &mut Journal| Facts::ask(journal, question, known.as_deref(), now);
@@ -186,12 +187,12 @@ impl<'e> Notifier<'e> {
     }
 
     fn question(&self) -> Question {
-        let told = self.targets.iter().flat_map(|target| target.memory.keys());
+        let notified = self.targets.iter().flat_map(|target| target.memory.keys());
         // What was not notified yet may be notified already when the answer comes.
-        question(told.chain(self.conditions.holds.keys()))
+        question(notified.chain(self.conditions.holds.keys()))
     }
 
-    /// Says how much each target does not know yet.
+    /// Counts the notices that each target has not got yet.
     fn count(&self) {
         let now = Timestamp::now();
         let of = |target: &Target| {
@@ -208,24 +209,24 @@ impl<'e> Notifier<'e> {
         }
         self.keep_at = None;
         for target in self.targets.iter_mut().filter(|target| !target.dirty.is_empty()) {
-            let (name, (told, over)) = (target.name.clone(), target.changes());
-            let write = move |journal: &mut Journal| journal.record_notices(&name, &told, &over);
+            let (name, (notified, over)) = (target.name.clone(), target.changes());
+            let write = move |journal: &mut Journal| journal.record_notices(&name, &notified, &over);
             match self.shared.base.store.run(write).await {
                 Ok(()) => target.dirty.clear(),
-                // The engine sees the same fault, says it and ends the daemon where it does not pass.
+                // The engine meets the same fault, logs it, and ends the daemon if it does not pass.
                 Err(_) => self.keep_at = Some(Instant::now() + JOURNAL_PAUSE),
             }
         }
     }
 
-    /// Chooses whatever may be notified now.
+    /// Chooses the notices that may be sent now.
     fn choose(&mut self) {
         for target in self.targets.iter_mut().filter(|target| !target.is_under_way) {
             target.choose(&self.conditions);
         }
     }
 
-    /// Begins what was chosen, also where the journal cannot be written: that may be what is to be notified.
+    /// Sends what was chosen, even if the journal cannot be written: that may be what a notice is about.
     fn send(&mut self) {
         let controller = &self.shared.base.controller;
         for target in &mut self.targets {
@@ -260,7 +261,7 @@ impl<'e> Notifier<'e> {
         tokio::select! {
             () = self.shared.polled.notified() => self.is_wanted = true,
             Some(Ok((name, notice, outcome))) = self.exchanges.join_next() => {
-                // One that is not configured any more needs to know nothing.
+                // A target that is not configured any more has no memory.
                 if let Some(target) = self.targets.iter_mut().find(|target| target.name == name) {
                     target.ended(&notice, &outcome);
                 }
@@ -276,7 +277,7 @@ impl<'e> Notifier<'e> {
         let keep = is_dirty.then(|| self.keep_at.unwrap_or(now));
         let behind = self.targets.iter().filter(|target| target.is_behind && !target.is_under_way);
         let asked = behind.map(|target| target.ask_at);
-        asked.chain(self.next_look(now)).chain(keep).min()
+        asked.chain(self.next_check(now)).chain(keep).min()
     }
 }
 
@@ -331,7 +332,7 @@ impl Target {
         }
     }
 
-    /// Takes note of what came of an exchange.
+    /// Takes note of the outcome of an exchange.
     fn ended(&mut self, notice: &Notice, outcome: &Outcome) {
         self.is_under_way = false;
         if self.memory.answered(notice, answer(outcome)) {
@@ -347,9 +348,7 @@ impl Target {
         if self.failure.replace(failure.kind) != Some(failure.kind) {
             warn!(
                 kind = failure.kind,
-                "notice target {} does not take a notice, which is tried again: {}",
-                self.name,
-                failure.detail
+                "notice target {} does not take a notice, which is retried: {}", self.name, failure.detail
             );
         }
         self.failures = self.failures.saturating_add(1);
@@ -373,21 +372,24 @@ fn driver_of(target: &NoticeTarget) -> Option<Arc<dyn Driver>> {
     }
 }
 
-/// What a former daemon notified this target.
+/// What a former daemon notified this target of.
 async fn memory_of(target: &str, shared: &Shared) -> Memory {
     let name = target.to_owned();
     match shared.base.store.run(move |journal| journal.notices_sent(&name)).await {
         Ok(rows) => {
             if !rows.damaged.is_empty() {
                 let count = rows.damaged.len();
-                warn!(count, "rows of what notice target {target} was told are damaged: it is told again");
+                warn!(
+                    count,
+                    "the journal's rows of notices to target {target} are damaged: they are sent again"
+                );
             }
             Memory::of_journal(rows.sound)
         }
         Err(error) => {
             warn!(
                 kind = error.kind(),
-                "what notice target {target} was told cannot be read, so it is told again: {error}"
+                "the journal's notices to target {target} cannot be read, so they are sent again: {error}"
             );
             Memory::default()
         }
@@ -421,7 +423,7 @@ mod tests {
     use crate::config;
 
     const CONFIG: &str = "[store]\nregister = \"none\"\n[http.recovery]\nurl = \"http://127.0.0.1:9/\"\n\
-                          [notice.log]\nto = \"syslog\"\n[notice.desk]\nto = \"http\"\nurl = \"http://127.0.0.1:9/\"\n";
+                          [notice.log]\nto = \"syslog\"\n[notice.oncall]\nto = \"http\"\nurl = \"http://127.0.0.1:9/\"\n";
 
     fn shared(dir: &tempfile::TempDir) -> Arc<Shared> {
         let file = dir.path().join("alerter.toml");
@@ -449,7 +451,7 @@ mod tests {
         let mut notifier = Notifier::new(Arc::clone(&shared), &mut exchanges).await;
         notifier.count();
         let waits = |shared: &Shared| -> Vec<String> { shared.metrics.notices().into_keys().collect() };
-        assert_eq!(waits(&shared), ["desk", "log"]);
+        assert_eq!(waits(&shared), ["log", "oncall"]);
         let without = CONFIG.split("[notice.log]").next().unwrap();
         std::fs::write(dir.path().join("alerter.toml"), without).unwrap();
         shared.base.put_settings(Arc::new(config::load(&dir.path().join("alerter.toml")).unwrap()));
@@ -465,19 +467,19 @@ mod tests {
         let dir = tempfile::tempdir().unwrap();
         let (shared, mut exchanges) = (shared(&dir), JoinSet::new());
         let mut notifier = Notifier::new(Arc::clone(&shared), &mut exchanges).await;
-        assert!(notifier.next_due().is_some(), "the first look");
+        assert!(notifier.next_due().is_some(), "the first check");
         round(&mut notifier).await;
         assert_eq!(notifier.next_due(), None);
         shared.routes.troubles().failed("recovery", "connect", "refused", Timestamp::now());
-        (notifier.is_wanted, notifier.looked) = (true, None);
+        (notifier.is_wanted, notifier.checked) = (true, None);
         round(&mut notifier).await;
-        let looked = notifier.looked.unwrap();
+        let checked = notifier.checked.unwrap();
         let due = notifier.next_due().unwrap();
         assert!(
-            due > looked + shared.base.settings().degraded_after / 2,
+            due > checked + shared.base.settings().degraded_after / 2,
             "not before the trouble is old enough"
         );
         notifier.is_wanted = true;
-        assert_eq!(notifier.next_due(), Some(looked + SPACING), "and not oftener than once a second");
+        assert_eq!(notifier.next_due(), Some(checked + SPACING), "and not oftener than once a second");
     }
 }

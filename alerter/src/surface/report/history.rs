@@ -1,4 +1,4 @@
-//! What the rows of the history come to, taken one by one: of a long history no more is kept than what the report says. Pure.
+//! Sums up the rows of the history one by one: of a long history only the figures of the report are kept. Pure.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -9,17 +9,17 @@ use serde::Serialize;
 
 use super::spans::{Stretches, Troubles};
 
-/// So many causes of each of the slowest.
+/// So many causes are kept of each of the slowest.
 const CAUSES: usize = 4;
 /// What makes a mark slow, in the words of the history.
 const SLOW: [&str; 7] =
     ["held", "not-accepted", "refused", "escalated", "exhausted", "interrupted", "quarantined"];
-/// Who does what nobody asked for.
+/// Actors that are programs.
 const MACHINES: [&str; 4] = ["nova-host-alerter", "fence_mark", "operator", "api"];
-/// What only people decide, also where the register notified of it.
+/// Decisions of people, also where they came by the register.
 const DECIDED: [&str; 4] = ["paused", "resumed", "maintenance-began", "maintenance-ended"];
 
-/// A line of the history that people read.
+/// A line of the history for people.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct Event {
     /// When, in milliseconds since the epoch.
@@ -28,9 +28,9 @@ pub struct Event {
     pub event: String,
     /// The host or the route that it is about.
     pub about: String,
-    /// Who.
+    /// Who did it.
     pub actor: String,
-    /// What and why.
+    /// The details and the reason.
     pub detail: String,
     /// How many such lines there were at once.
     pub count: usize,
@@ -54,7 +54,7 @@ pub struct History {
 }
 
 impl History {
-    /// Of nothing yet; what makes marks slow is kept of these alone.
+    /// Empty; causes are kept of these marks alone.
     pub(super) fn of(slowest: impl Iterator<Item = MarkId>) -> Self {
         Self { causes: slowest.map(|mark| (mark, Vec::new())).collect(), ..Self::default() }
     }

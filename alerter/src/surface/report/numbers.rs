@@ -1,4 +1,4 @@
-//! The numbers of a report: what became of the outages of some days. Pure: what happened is an argument.
+//! The numbers of a report: what became of the outages of some days. Pure: the facts are an argument.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -12,7 +12,7 @@ use super::percentile::Percentiles;
 use super::spans::{Held, Trouble, between};
 use crate::surface::timeline::Episode;
 
-/// So many of the slowest are named.
+/// So many of the slowest marks are named.
 const SLOWEST: usize = 10;
 
 /// What happened in some days, as the journal has it.
@@ -20,14 +20,14 @@ const SLOWEST: usize = 10;
 pub struct Facts {
     /// Marks of hosts that failed in these days, with their deliveries.
     pub outages: Vec<(MarkRow, Vec<Delivery>)>,
-    /// What the history of these days comes to.
+    /// The figures of the history of these days.
     pub history: History,
-    /// Rows of any kind that cannot be believed.
+    /// Damaged rows of any kind.
     pub damaged: usize,
 }
 
 impl Facts {
-    /// Of these marks; their history is still to be taken.
+    /// The facts of these marks; their history is still to be read.
     pub fn of(outages: Vec<(MarkRow, Vec<Delivery>)>) -> Self {
         let history = History::of(slowest(&outages).into_iter().map(|(_, row)| row.id));
         Self { outages, history, damaged: 0 }
@@ -41,7 +41,7 @@ pub struct Numbers {
     pub from: i64,
     /// and until when.
     pub to: i64,
-    /// Marks whose host failed in that time, by how they stand.
+    /// Marks whose host failed in that time, by their state.
     pub outages: Outages,
     /// Marks that were held, and for how long.
     pub held: Held,
@@ -63,11 +63,11 @@ pub struct Numbers {
     pub trouble: Vec<Trouble>,
     /// What people did.
     pub operators: Vec<Event>,
-    /// Rows that cannot be believed, and are not counted.
+    /// Damaged rows, which are not counted.
     pub damaged: usize,
 }
 
-/// Marks by how they stand.
+/// Marks by their state.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
 pub struct Outages {
     /// All of them.
@@ -75,7 +75,8 @@ pub struct Outages {
     /// Of so many hosts.
     pub hosts: usize,
     /// Every required route acknowledged.
-    pub told: usize,
+    #[serde(rename = "told")]
+    pub acknowledged: usize,
     /// Ended by an operator.
     pub dismissed: usize,
     /// Ended by a rule.
@@ -97,7 +98,7 @@ pub struct Slow {
     pub failed: i64,
     /// How long it took, in milliseconds.
     pub took: u64,
-    /// What kept it, in the words of the history.
+    /// What delayed it, in the words of the history.
     pub causes: Vec<String>,
 }
 
@@ -146,7 +147,7 @@ fn outages(all: &[(MarkRow, Vec<Delivery>)]) -> Outages {
     let mut found = Outages { all: all.len(), hosts: hosts.len(), ..Outages::default() };
     for (row, _) in all {
         *match row.settled.map(|(how, _)| how) {
-            Some(Settlement::Acknowledged) => &mut found.told,
+            Some(Settlement::Acknowledged) => &mut found.acknowledged,
             Some(Settlement::Dismissed) => &mut found.dismissed,
             Some(Settlement::Cancelled) => &mut found.cancelled,
             Some(Settlement::Expired) => &mut found.expired,
@@ -156,7 +157,7 @@ fn outages(all: &[(MarkRow, Vec<Delivery>)]) -> Outages {
     found
 }
 
-/// To the last acknowledgement that a mark had to wait for; what only the register knows counts by its end.
+/// The time to the last required acknowledgement; for a mark that only the register knows, to its end.
 fn took(row: &MarkRow, deliveries: &[Delivery]) -> Option<u64> {
     let (_, settled) = row.settled.filter(|(how, _)| *how == Settlement::Acknowledged)?;
     let taken = deliveries.iter().filter(|delivery| delivery.required).filter_map(taken_at).max();

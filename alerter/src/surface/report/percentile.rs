@@ -2,7 +2,7 @@
 
 use serde::Serialize;
 
-/// The value of a sorted list that so many of a hundred do not exceed; none of nothing.
+/// The value of a sorted list that so many of a hundred do not exceed; none of an empty list.
 ///
 /// `percent` above 100 counts as 100.
 pub fn percentile<T: Copy>(sorted: &[T], percent: u8) -> Option<T> {
@@ -26,7 +26,7 @@ pub struct Percentiles {
 }
 
 impl Percentiles {
-    /// None of nothing.
+    /// None of an empty list.
     pub fn of(mut values: Vec<u64>) -> Option<Self> {
         values.sort_unstable();
         let at = |percent| percentile(&values, percent);

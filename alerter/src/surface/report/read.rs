@@ -1,4 +1,4 @@
-//! What a report is made of, read from the journal while the daemon goes on writing.
+//! Reads the facts of a report from the journal while the daemon goes on writing.
 
 use std::ops::ControlFlow;
 
@@ -9,7 +9,7 @@ use marks::time::Timestamp;
 
 use super::numbers::Facts;
 
-/// Everything between two times. `tick` is called now and then with the number of rows that were looked at.
+/// Everything between two times. `tick` is called now and then with the number of rows that were read.
 ///
 /// # Errors
 /// As any read.
@@ -38,7 +38,7 @@ pub fn read(
 
 type Outages = Vec<(MarkRow, Vec<Delivery>)>;
 
-/// Marks of hosts that failed then, with their deliveries, and how many rows cannot be believed.
+/// Marks of hosts that failed then, with their deliveries, and the number of damaged rows.
 fn outages(journal: &Journal, from: Timestamp, to: Timestamp) -> Result<(Outages, usize), JournalError> {
     let marks = journal.marks_between(from, to)?;
     let (mut outages, mut damaged) = (Vec::new(), marks.damaged.len());

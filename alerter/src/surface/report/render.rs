@@ -1,5 +1,5 @@
-//! The report as one page of HTML: no script, nothing from elsewhere, readable on a phone and on paper. Every text from
-//! outside is escaped, whoever wrote it.
+//! The report as one page of HTML: no script, nothing from elsewhere, readable on a phone and on paper. Every text from outside is
+//! escaped.
 
 use std::time::Duration;
 
@@ -60,7 +60,7 @@ fn counts(numbers: &Numbers) -> Markup {
     let figures = [
         ("outages", outages.all.to_string()),
         ("hosts", outages.hosts.to_string()),
-        ("told", outages.told.to_string()),
+        ("acknowledged", outages.acknowledged.to_string()),
         ("open", outages.open.to_string()),
         ("dismissed", outages.dismissed.to_string()),
         ("cancelled", outages.cancelled.to_string()),
@@ -69,7 +69,7 @@ fn counts(numbers: &Numbers) -> Markup {
         ("held", held.marks.to_string()),
         ("held altogether", span(held.total_ms)),
         ("held at the longest", span(held.longest_ms)),
-        ("duplicates not told", numbers.duplicates.to_string()),
+        ("duplicates not sent", numbers.duplicates.to_string()),
     ];
     section(
         "Counts",
@@ -92,7 +92,7 @@ fn times(numbers: &Numbers) -> Markup {
 fn slowest(numbers: &Numbers) -> Markup {
     let head = [("Took", true), ("Host", false), ("Failed", false), ("Why", false), ("Mark", false)];
     let cells = |slow: &Slow| {
-        let why = if slow.causes.is_empty() { "nothing kept it".to_owned() } else { slow.causes.join("\n") };
+        let why = if slow.causes.is_empty() { "no delay".to_owned() } else { slow.causes.join("\n") };
         vec![span(slow.took), slow.host.clone(), time(slow.failed), why, slow.mark.clone()]
     };
     table("The slowest", &head, numbers.slowest.iter().map(cells))
@@ -130,8 +130,8 @@ fn notes(numbers: &Numbers) -> Markup {
         "Notes",
         html! {
             p {
-                "The time to acknowledge runs from the failure to the acknowledgement. Percentiles are by nearest rank: the \
-                 smallest value that so many percent of all are not greater than."
+                "The time to acknowledge runs from the failure to the acknowledgement. A percentile is the smallest \
+                 measured value that at least so many percent of all values do not exceed."
             }
             @if numbers.damaged > 0 { p { strong { (numbers.damaged) " damaged rows are not counted here." } } }
         },

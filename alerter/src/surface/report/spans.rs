@@ -26,9 +26,9 @@ pub struct Trouble {
     pub route: String,
     /// From the first failed attempt, in milliseconds since the epoch,
     pub from: i64,
-    /// to the next acknowledgement, or the end of the last mark that it did not take; none where it goes on.
+    /// to the next acknowledgement, or the end of the last mark that it did not accept; none while it goes on.
     pub to: Option<i64>,
-    /// What was said first.
+    /// The first failure.
     pub detail: String,
 }
 
@@ -52,7 +52,7 @@ const FREED: [&str; 9] = [
 
 type Stretch = (Timestamp, Option<Timestamp>);
 
-/// From when to when each mark was held; without an end where it is held still.
+/// From when to when each mark was held; without an end if it still is.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Stretches(BTreeMap<String, Vec<Stretch>>);
 
@@ -93,11 +93,11 @@ fn begins(row: &HistoryRow) -> bool {
     }
 }
 
-/// Troubles of routes: from the first attempt that failed to the next mark that the route took, or to the end of the last
-/// mark that it did not take.
+/// Troubles of routes: from the first failed attempt to the next mark that the route accepted, or to the end of the last mark that it
+/// did not accept.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Troubles {
-    /// Of each route and of each of its further steps: its place in the list, and the marks that it did not take.
+    /// Of each route and each of its further steps: its place in the list, and the marks that it did not accept.
     open: BTreeMap<String, (usize, BTreeSet<String>)>,
     all: Vec<Trouble>,
 }
@@ -124,7 +124,7 @@ impl Troubles {
 
     fn fails(&mut self, route: &str, mark: String, row: &HistoryRow) {
         let (_, marks) = self.open.entry(route.to_owned()).or_insert_with(|| {
-            // A further step is the route's own matter.
+            // Further steps of a route do not count.
             let (name, detail) = (route.split('.').next().unwrap_or(route).to_owned(), row.detail.clone());
             self.all.push(Trouble { route: name, from: row.at.0, to: None, detail });
             (self.all.len() - 1, BTreeSet::new())

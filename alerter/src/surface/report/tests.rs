@@ -47,7 +47,7 @@ fn taken(row: &MarkRow, route: &str, required: bool, seconds: u64) -> Delivery {
     }
 }
 
-fn told(host: &str, seconds: u64) -> (MarkRow, Vec<Delivery>) {
+fn acknowledged(host: &str, seconds: u64) -> (MarkRow, Vec<Delivery>) {
     let row = mark(host, Some((Settlement::Acknowledged, after(seconds))));
     let deliveries = vec![taken(&row, "recovery", true, seconds)];
     (row, deliveries)
@@ -132,15 +132,16 @@ fn percentiles_are_values_that_were_measured() {
 fn marks_are_counted_by_how_they_stand() {
     let ended = |host, how| (mark(host, Some((how, after(9)))), Vec::new());
     let outages = vec![
-        told("compute1", 5),
-        told("Compute1", 7),
+        acknowledged("compute1", 5),
+        acknowledged("Compute1", 7),
         ended("compute2", Settlement::Dismissed),
         ended("compute3", Settlement::Cancelled),
         ended("compute4", Settlement::Expired),
         (mark("compute5", None), Vec::new()),
     ];
     let found = numbers(&facts(outages, &[]));
-    let wanted = Outages { all: 6, hosts: 5, told: 2, dismissed: 1, cancelled: 1, expired: 1, open: 1 };
+    let wanted =
+        Outages { all: 6, hosts: 5, acknowledged: 2, dismissed: 1, cancelled: 1, expired: 1, open: 1 };
     assert_eq!(found.outages, wanted);
     assert_eq!(found.repeated, [Repeated { host: "compute1".into(), outages: 2 }]);
 }
@@ -148,7 +149,7 @@ fn marks_are_counted_by_how_they_stand() {
 /// A mark is notified when the last route has it that it waits for; one that is not required counts by itself.
 #[test]
 fn the_time_runs_to_the_last_required_acknowledgement() {
-    let (row, mut deliveries) = told("compute1", 5);
+    let (row, mut deliveries) = acknowledged("compute1", 5);
     deliveries.push(taken(&row, "second", true, 20));
     deliveries.push(taken(&row, "wiki", false, 300));
     deliveries.push(taken(&row, "recovery.confirm", false, 900));
@@ -164,7 +165,7 @@ fn the_time_runs_to_the_last_required_acknowledgement() {
 /// What only the register knows to be notified has no acknowledgement of a route; the mark's end counts then.
 #[test]
 fn what_another_controller_notified_counts_by_its_end() {
-    let (row, mut deliveries) = told("compute1", 5);
+    let (row, mut deliveries) = acknowledged("compute1", 5);
     deliveries[0].last = None;
     let found = numbers(&facts(vec![(row, deliveries)], &[]));
     assert_eq!((found.acknowledged, found.by_route.len()), (Percentiles::of(vec![5000]), 0));
@@ -283,7 +284,7 @@ fn what_people_did_stands_there_once_with_who_and_why() {
 
 #[test]
 fn the_slowest_ten_are_named_with_what_kept_them() {
-    let outages: Vec<_> = (1..=12).map(|n| told(&format!("compute{n}"), n * 10)).collect();
+    let outages: Vec<_> = (1..=12).map(|n| acknowledged(&format!("compute{n}"), n * 10)).collect();
     let last = outages[11].0.clone();
     let why =
         |seconds, event: &str, detail: &str| line(seconds, event, Some(&last), "nova-host-alerter", detail);
@@ -303,7 +304,7 @@ fn the_slowest_ten_are_named_with_what_kept_them() {
 /// routes are what others wrote.
 #[test]
 fn the_page_has_no_script_and_nothing_from_outside_is_markup() {
-    let (row, deliveries) = told("compute1", 5);
+    let (row, deliveries) = acknowledged("compute1", 5);
     let evil = "</td><script>alert(1)</script><img src=x onerror=alert(1)>\u{202e}\u{1b}";
     let history = vec![
         line(1, "retry", Some(&row), evil, evil),
