@@ -2,9 +2,9 @@
 # Builds the programs as packages have them, into the directory $1: the same bytes wherever the tree, cargo's home and its target
 # directory are. `packaging/build.sh DIRECTORY static` builds fence_mark alone, without any library of the system.
 #
-# Never from the network: crates come from vendor/ (`make vendor`) where it is there, else from cargo's home (`cargo fetch`).
-# NHA_BUILT=DIRECTORY takes programs that are built already, for work on the packages themselves. SYSTEM_SQLITE=1 links the system's
-# SQLite, for distributions that have 3.51.3 or newer: the programs refuse an older one.
+# Never from the network: crates come from vendor/ (`make vendor`) if it exists, else from cargo's home (`cargo fetch`).
+# NHA_BUILT=DIRECTORY uses programs that are built already, for work on the packages themselves. SYSTEM_SQLITE=1 links the system's
+# SQLite, for distributions with 3.51.3 or newer: the programs refuse an older one.
 set -eu
 cd "$(dirname "$0")/.."
 tree=$PWD
@@ -15,19 +15,19 @@ musl=$(uname -m)-unknown-linux-musl
 cargo_home=${CARGO_HOME:-$HOME/.cargo}
 target=${CARGO_TARGET_DIR:-$tree/target}/package/build
 
-# Prints what cargo is told of where the crates are.
+# Prints cargo's options for the crates' source.
 sources() {
     [ ! -d vendor ] || printf '%s\n' --config 'source.crates-io.replace-with="vendored"' --config "source.vendored.directory=\"$tree/vendor\""
 }
 
-# Prints a directory of crates and the name that the programs know it by.
+# Prints each directory of crates, and its name in the programs.
 origins() {
     [ ! -d vendor ] || echo "$tree/vendor /usr/src/crates"
     for registry in "$cargo_home"/registry/src/*; do echo "$registry /usr/src/crates"; done
     echo "$target /usr/src/build"
 }
 
-# Paths of this machine are in panics and assertions.
+# Panics and assertions would show paths of this machine.
 set_flags() {
     flags=$(distribution_flags)
     rust=${RUSTFLAGS:-}
@@ -42,7 +42,7 @@ END
     export CARGO_ENCODED_RUSTFLAGS
 }
 
-# What the distribution builds C with, for the journal's SQLite and for TLS. Debian's own words of its flags name the directory.
+# The distribution's flags for C, for the journal's SQLite and for TLS. Debian's default flags have the directory's name in them.
 distribution_flags() {
     if command -v dpkg-buildflags >/dev/null; then
         DEB_BUILD_MAINT_OPTIONS='hardening=+all reproducible=-fixfilepath' dpkg-buildflags --get CFLAGS
@@ -52,7 +52,7 @@ distribution_flags() {
     fi | tr '\n' ' '
 }
 
-# Cargo goes by times, and an unpacked tree has old ones: what another tree left in the target directory is never this one's.
+# Cargo compares times, and an unpacked tree has old ones: files of another tree in the target directory must not be used.
 renew() {
     sum=$(find Cargo.toml Cargo.lock .cargo crates fence-agent alerter docs/openapi.json -type f | LC_ALL=C sort | xargs sha256sum | sha256sum)
     [ "$sum" != "$(cat "$target/tree" 2>/dev/null)" ] || return 0
@@ -77,7 +77,7 @@ third_party() {
 ' && exec packaging/third-party.sh $(sources)) >"$into/THIRD-PARTY"
 }
 
-# The sentence of somebody who has no compiler for it.
+# Builds fence_mark alone, or says which compiler is missing.
 static() {
     if ! "${RUSTC:-rustc}" --print target-libdir --target "$musl" 2>/dev/null | xargs ls >/dev/null 2>&1; then
         echo "make static: this toolchain has no standard library for $musl: \`rustup target add $musl\` fetches it" >&2

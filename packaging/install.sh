@@ -1,5 +1,5 @@
 #!/bin/sh
-# Lays out what packaging/files lists below $DESTDIR, for the packages and for `make install`; $1 is where the built programs are.
+# Installs the files of packaging/files below $DESTDIR, for the packages and for `make install`; $1 has the built programs.
 # It starts and enables nothing.
 set -eu
 cd "$(dirname "$0")/.."
@@ -12,7 +12,7 @@ docs=${DOCS:-/usr/share/doc/nova-host-alerter}
 # A path of the list, with the names between @ filled in.
 filled() { echo "$1" | sed "s|@built@|$built|; s|@units@|$units|; s|@zsh@|$zsh|; s|@docs@|$docs|"; }
 
-# place MODE TO FILE: TO is a directory where it ends with a slash.
+# place MODE TO FILE: TO is a directory if it ends with a slash.
 place() {
     case $2 in
     */) set -- "$1" "$2${3##*/}" "$3" ;;
@@ -29,7 +29,7 @@ tree() {
     done
 }
 
-# An administrator's configuration is not written over; where a package is made there is none.
+# An administrator's configuration is not overwritten; a package build has none.
 is_kept() { [ -z "$to" ] && case $1 in /etc/*) [ -e "$1${2##*/}" ] ;; *) false ;; esac; }
 
 while read -r mode where from; do

@@ -32,13 +32,13 @@ need() {
     done
 }
 
-# What belongs to the tree: what git tracks and is there, or all of it where it was unpacked.
+# The files of the tree: those that git tracks and that exist, or all of an unpacked tree.
 files() {
     if [ -e .git ]; then git ls-files; else find . -type f ! -path './target/*' ! -path './vendor/*' ! -path './debian/*' | sed 's|^\./||'; fi |
         LC_ALL=C sort | while read -r file; do [ ! -e "$file" ] || echo "$file"; done
 }
 
-# archive ARGUMENTS...: an archive that says nothing of this machine or of the time.
+# archive ARGUMENTS...: an archive that is independent of this machine and of the time.
 archive() {
     tar --create --sort=name --mtime="@$SOURCE_DATE_EPOCH" --owner=0 --group=0 --numeric-owner --mode=go=rX,u+rw,a-s --format=gnu "$@"
 }
@@ -49,7 +49,7 @@ make_source() {
     echo "made $source"
 }
 
-# Every crate of Cargo.lock, those of other systems too: cargo wants them all.
+# Every crate of Cargo.lock, also for other systems: cargo needs them all.
 make_vendor() {
     mkdir -p "$out" "$work"
     rm -rf "$work/vendor"
@@ -60,7 +60,7 @@ make_vendor() {
     echo "made $vendor"
 }
 
-# The vendor tarball, where the build is to use it.
+# The vendor tarball, if the build uses it.
 vendored() {
     [ -n "${VENDORED:-}" ] || return 1
     [ -e "$vendor" ] || make_vendor
@@ -79,7 +79,7 @@ make_deb() {
         tar --extract --file "$vendor" --directory "$room/$name-$version"
     fi
     cp -r "$room/$name-$version/packaging/debian" "$room/$name-$version/debian"
-    # -d: Rust may be rustup's, which dpkg knows nothing of.
+    # -d: Rust may be rustup's, which is unknown to dpkg.
     (cd "$room/$name-$version" && dpkg-buildpackage -F -us -uc -d)
     take "$room"/*.deb "$room"/*.dsc "$room"/*.orig* "$room"/*.debian.tar.* "$room"/*.changes "$room"/*.buildinfo
 }
@@ -96,9 +96,9 @@ make_rpm() {
         cp "$vendor" "$room/SOURCES/"
         with=--with=vendor
     fi
-    # Where rpm is not the system's own, its database knows of no compiler.
+    # If rpm is not the system's own, its database has no compiler.
     [ -e /etc/debian_version ] && nodeps=--nodeps || nodeps=
-    # One after the other: made together, the package would have a digest of its source package, which names this directory.
+    # One after the other: together, the package would have a digest of its source package, which has this directory's name in it.
     for kind in -bb -bs; do
         # shellcheck disable=SC2086 # either one word or none
         rpmbuild $kind $with $nodeps --define "_topdir $room" packaging/rpm/$name.spec

@@ -1,17 +1,17 @@
 #!/bin/sh
-# Prints the crates that are linked into the programs, their licences, and each text of a licence once, as these licences ask for.
+# Prints the crates that are linked into the programs, their licences, and each text of a licence once, as these licences require.
 # The arguments go to cargo.
 set -eu
 cd "$(dirname "$0")/.."
 cargo_home=${CARGO_HOME:-$HOME/.cargo}
 
-# Name, version and licence of each crate that is linked in, but for our own.
+# Name, version and licence of each crate that is linked in, except our own.
 crates() {
     "${CARGO:-cargo}" tree --locked --offline "$@" -p alerter -p fence-agent --edges normal,no-proc-macro --prefix none \
         --format '{p}|{l}' | sed 's/ (\*)$//; s/ v/ /' | grep -v -e ' (/' -e '^$' | LC_ALL=C sort -u
 }
 
-# The texts that lie in a crate's directory.
+# The licence texts in a crate's directory.
 texts() {
     for directory in "vendor/$1-$2" "$cargo_home"/registry/src/*/"$1-$2"; do
         [ -d "$directory" ] || continue

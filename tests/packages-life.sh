@@ -125,9 +125,9 @@ seen_by_the_tools() {
     in_it crm_resource --show-metadata ocf:openstack:nova-host-alerter | grep -q '<parameter name="config"' || fail 'crm_resource shows no metadata'
     in_it stonith_admin --list-installed 2>/dev/null | grep -qw fence_mark || fail 'stonith_admin does not list fence_mark'
     in_it stonith_admin --metadata --agent fence_mark | grep -q '<action name="off"' || fail 'stonith_admin shows no metadata'
-    in_it pcs resource describe ocf:openstack:nova-host-alerter | grep -q 'Tells recovery controllers' || fail 'pcs does not describe the agent'
+    in_it pcs resource describe ocf:openstack:nova-host-alerter | grep -q 'Reports fenced compute hosts' || fail 'pcs does not describe the agent'
     in_it pcs stonith describe fence_mark | grep -q 'Marks a host' || fail 'pcs does not describe fence_mark'
-    in_it HOME=/tmp crm ra info ocf:openstack:nova-host-alerter | grep -q 'Tells recovery controllers' || fail 'crmsh does not describe the agent'
+    in_it HOME=/tmp crm ra info ocf:openstack:nova-host-alerter | grep -q 'Reports fenced compute hosts' || fail 'crmsh does not describe the agent'
     ok 'crm_resource, stonith_admin, pcs and crmsh see the agents'
 }
 

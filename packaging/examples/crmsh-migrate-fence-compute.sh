@@ -1,9 +1,9 @@
 # For a site with fence_compute (here fence-nova) and NovaEvacuate (here nova-evacuate): as root on one controller, sh -e crmsh-migrate-fence-compute.sh
-# It shows a change of hands in which no fencing is lost and none is told twice. fence_compute waits for Nova inside the fencing and
-# keeps its mark in memory (attribute "evacuate"); fence_mark writes a journal and waits for nobody.
-#   1. fence_mark takes the place of fence-nova in the level. What is fenced from here on waits in the journal.
-#   2. NovaEvacuate ends what fence-nova has marked, and only then goes, with fence-nova and the unfencing.
-#   3. The alerter starts, and tells what waits. It tells nothing of what was fenced before step 1.
+# It shows a migration in which no fencing is lost and none is reported twice. fence_compute waits for Nova during the fencing and
+# keeps its mark in memory (attribute "evacuate"); fence_mark writes a journal and does not wait.
+#   1. fence_mark replaces fence-nova in the level. Fencings from here on wait in the journal.
+#   2. NovaEvacuate finishes the hosts that fence-nova has marked. Then it is removed, with fence-nova and the unfencing.
+#   3. The alerter starts, and sends the waiting marks. It sends nothing of fencings before step 1.
 # Before: on every controller the package and the same alerter.toml. fence_compute also undid its forced_down when a host was back:
 # a [nova.NAME] route with disable = true and when-returned = "up" does that. Give resources with requires=unfencing requires=fencing first.
 

@@ -1,9 +1,9 @@
 # For hosts with kdump: run pcs.sh, then this: sh -e pcs-kdump.sh
-# It shows fence_kdump in front: a host that writes its memory to disk after a panic says so, and is left to finish. Behind it stands
-# no mark: fence_kdump cuts no power, and anybody on the network can send its message, so fence_mark refuses there. Pacemaker's alert
-# makes the mark of a host that dumps, 10 s later ([intake] evidence-grace).
-# Every other host is fenced later by timeout. fence_kdump asks for the node's name: compute1 must resolve on the controllers.
-# Pacemaker does not start a host that dumps again: kdump does that itself.
+# It shows fence_kdump in the first level: a host that writes its memory to disk after a panic reports that, and may finish. There is
+# no mark behind it: fence_kdump cuts no power, and anybody on the network can send its message, so fence_mark refuses there.
+# Pacemaker's alert makes the mark of such a host, 10 s later ([intake] evidence-grace).
+# The fencing of every other host is delayed by timeout. fence_kdump resolves the node's name: compute1 must be known on the controllers.
+# Pacemaker does not restart such a host: kdump does.
 
 pcs stonith create kdump-compute1 fence_kdump \
     pcmk_host_list=compute1 timeout=30 pcmk_off_timeout=40s pcmk_off_retries=1 \

@@ -1,10 +1,10 @@
 # For sites that choose how fenced hosts come back: run pcs.sh, then this: sh -e pcs-remote-nodes.sh
-# It shows a second host whose connection has no reconnect_interval. Both are fenced and marked alike, and neither way touches a
-# mark: those are in no attribute of the host, which Pacemaker clears when a connection starts.
-# compute1, reconnect_interval=60s: after the fencing its connection is tried again every 60 s, until the host has booted.
-# compute2, without: it is tried in the moment the fencing is over, while the host still boots. That fails, and a failed start
-# keeps the connection off that controller (start-failure-is-fatal) until somebody cleans it up. Also, Pacemaker 2.1.5 fences it
-# from a partition without quorum. So give one, about as long as a host boots.
+# It shows a second host whose connection has no reconnect_interval. Both are fenced and marked alike. Neither way affects a mark:
+# marks are not attributes of the host, which Pacemaker clears when a connection starts.
+# compute1, reconnect_interval=60s: after the fencing its connection is retried every 60 s, until the host has booted.
+# compute2, without: it is retried right after the fencing, while the host still boots. That fails, and a failed start keeps the
+# connection off that controller (start-failure-is-fatal) until an operator cleans it up. Also, Pacemaker 2.1.5 fences the host from
+# a partition without quorum. So set it to about the boot time of a host.
 
 pcs resource create compute2 ocf:pacemaker:remote \
     server=compute2.my.cloud.com \

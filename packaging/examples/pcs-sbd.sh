@@ -1,12 +1,12 @@
 # For controllers or compute hosts with a watchdog (sbd): run pcs.sh, pcs-three-controllers.sh, then this with sh -e.
-# It shows the controllers' watchdog behind their power device, and compute2, which has nothing but a watchdog (sbd runs on it too).
-# sbd without a disk wants three controllers, or a quorum device: with two_node none of two loses quorum, and none shoots itself.
+# It shows the controllers' watchdog behind their power device, and compute2, which has only a watchdog (sbd runs on it too).
+# sbd without a disk needs three controllers, or a quorum device: with two_node neither controller loses quorum or resets itself.
 #
-# What the mark means for compute2: the word watchdog in a level ends the fencing by itself after stonith-watchdog-timeout, and no
-# agent behind it is run. So fence_mark has no part in it: Pacemaker's alert makes the mark, 10 s later ([intake] evidence-grace).
-# What it cannot: prove that the host is off. Pacemaker assumes it from the time that has gone by. A host whose watchdog does not
-# work, or whose sbd does not run, is told as dead while it lives. So the time is at least twice SBD_WATCHDOG_TIMEOUT, and a host
-# with a power device is not in the list of fence_watchdog: nobody ever assumes of compute1 that it is off.
+# The mark of compute2: the device watchdog ends the fencing after stonith-watchdog-timeout, and no agent behind it is run. So
+# fence_mark is not used: Pacemaker's alert makes the mark, 10 s later ([intake] evidence-grace).
+# This does not prove that the host is off: Pacemaker assumes it after that time. If the watchdog does not work, or sbd does not run,
+# a living host is reported as dead. So the time must be at least twice SBD_WATCHDOG_TIMEOUT, and a host with a power device must not
+# be in the list of fence_watchdog: compute1 is never assumed to be off.
 
 pcs resource create compute2 ocf:pacemaker:remote \
     server=compute2.my.cloud.com reconnect_interval=60s \
@@ -20,5 +20,5 @@ for controller in ctl1 ctl2 ctl3; do
     pcs stonith level add 2 $controller watchdog
 done
 
-# pcs takes this only where sbd is enabled: pcs stonith sbd enable.
+# pcs accepts this only if sbd is enabled: pcs stonith sbd enable.
 pcs property set stonith-watchdog-timeout=10s

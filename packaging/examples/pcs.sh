@@ -1,9 +1,9 @@
 # For a site with two controllers; one compute host stands for all: as root on one controller, sh -e pcs.sh
-# Either of them may die: with two_node in corosync.conf the other has quorum, fences it and runs the alerter.
+# Either may die: with two_node in corosync.conf the other has quorum, fences it and runs the alerter.
 # Between devices a blank means "and then" (one level); the next level is a command of its own.
 # Mark device and alerter may run on any controller.
 
-# Only where compute1 is no remote node yet; "pcs cluster node add-remote" does this too, and copies the key to it.
+# Only if compute1 is not a remote node yet; "pcs cluster node add-remote" does this too, and copies the key to it.
 pcs resource create compute1 ocf:pacemaker:remote \
     server=compute1.my.cloud.com reconnect_interval=60s \
     op monitor interval=10s timeout=30s --force
@@ -33,7 +33,7 @@ pcs resource create alerter ocf:openstack:nova-host-alerter \
     op start timeout=60s stop timeout=60s monitor interval=10s timeout=20s
 pcs constraint location alerter rule resource-discovery=exclusive score=0 '#kind' eq cluster
 
-# What Pacemaker itself says of fencings, and of cluster nodes that join, kept on every controller. alert_mark passes over the rest.
+# Evidence of fencings, and of cluster nodes that join, on every controller. alert_mark ignores other alerts.
 pcs alert create path=/usr/share/pacemaker/alerts/alert_mark id=alert-mark
 
 pcs property set concurrent-fencing=true stonith-enabled=true

@@ -1,4 +1,4 @@
-//! What a driver is, and the words for what it is given and what comes of it.
+//! What a driver is: its input and its outcomes.
 
 use std::fmt;
 use std::future::Future;

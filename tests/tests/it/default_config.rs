@@ -165,7 +165,7 @@ fn every_commented_setting_is_valid() {
     let room = secrets();
     let settings = every_setting_of(&shipped()).replace(FILES, &format!("{}/", room.path().display()));
     let settings =
-        ["tell-recovery", "page-operator", "bmc-power-is-on"].iter().fold(settings, |settings, program| {
+        ["report-failure", "page-operator", "bmc-power-is-on"].iter().fold(settings, |settings, program| {
             settings.replace(&format!("/usr/local/libexec/{program}"), "/bin/true")
         });
     let output = check(&settings);

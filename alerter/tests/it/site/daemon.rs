@@ -188,7 +188,7 @@ impl Alerter {
         let terms = self.shared.base.route(route).map(|route| route.terms.clone()).unwrap_or_default();
         let target = self.shared.base.route(route).map(|route| route.driver.target()).unwrap_or_default();
         let look = self.shared.base.members(now);
-        let room = [Capacity { terms, target, look, ..Capacity::of(route, 1) }];
+        let room = [Capacity { terms, target, membership: look, ..Capacity::of(route, 1) }];
         if !self.is_reckless {
             steer::keep_up(&mut self.journal, self.shared.policy(), (&room, gate), now).unwrap();
         }

@@ -106,7 +106,7 @@ mod tests {
     use super::*;
     use crate::event::tests::mark;
 
-    /// S2-3: two keys, and a boolean that is none in quotes.
+    /// S2-3: two keys, and a boolean, not a text.
     #[test]
     fn a_patch_has_the_documented_keys_and_no_other() {
         let stored = Stored::read(&of_mark(&mark(), &mark().fqdn), Step::Failure).unwrap();

@@ -64,7 +64,7 @@ fn targets(table: &mut Section<'_, '_>) -> Option<Targets> {
         (false, true) => Some(Targets::Nodes(nodes)),
         (true, false) => Some(Targets::Clusters(clusters)),
         (false, false) => {
-            table.complain("clusters", "cannot stand beside nodes: make a route for each");
+            table.complain("clusters", "cannot be combined with nodes: make a route for each");
             None
         }
         (true, true) => {

@@ -29,7 +29,7 @@ pub const WORDS: [Word; 43] = [
     word("asked", "a route's further step was asked and is not done yet", ALERTER),
     word("cancelled", "a delivery ended by a rule of the configuration", ALERTER),
     word("confirmed", "a receiver confirmed a mark that it had only accepted", "the token's owner"),
-    word("dismissed", "what was still open of a settled mark was ended", OPERATOR),
+    word("dismissed", "the open rest of a settled mark was ended", OPERATOR),
     word("doubted", "a mark is held, since it may have been sent before", ALERTER),
     word("escalated", "the next route of a chain is notified", ALERTER),
     word(
