@@ -62,7 +62,7 @@ fn a_dead_route_that_is_not_required_is_no_alarm(story: &mut Story) -> anyhow::R
     ensure!(header[0] == "open", "{header}");
     let said = text(&header[1]);
     ensure!(
-        said.contains("No fenced host waits to be told. Nothing is accepted on wiki, not required."),
+        said.contains("No fenced host waits to be reported. Nothing is accepted on wiki, not required."),
         "{said}"
     );
     Ok(())
@@ -78,7 +78,7 @@ fn every_figure_is_the_journals(story: &mut Story) -> anyhow::Result<()> {
     let headline = browser.run("return document.getElementById('headline').textContent;")?;
     let open = shown["marks"].as_object().context("no marks")?.len();
     ensure!(
-        text(&headline).starts_with(&format!("NOT EVERY FENCED HOST IS TOLD: {open} wait")),
+        text(&headline).starts_with(&format!("NOT EVERY FENCED HOST IS REPORTED: {open} wait")),
         "{headline}"
     );
     let said = story.json(&["status"])?["headline"].clone();
