@@ -26,7 +26,7 @@ pub fn cannot() -> Option<String> {
 /// A browser with one window; it ends with this value.
 pub struct Browser {
     driver: Child,
-    // Whoever writes to a closed pipe dies of it.
+    // A program that writes to a closed pipe dies of it.
     _said: BufReader<ChildStdout>,
     port: u16,
     session: String,
@@ -100,7 +100,7 @@ impl Browser {
         self.command("goog/cdp/execute", &json!({"cmd": command, "params": parameters}))
     }
 
-    /// What the browser has complained of since the last look.
+    /// What the browser has complained of since the last call.
     ///
     /// # Errors
     /// What chromedriver or the connection to it says.
@@ -115,8 +115,19 @@ impl Browser {
     /// # Errors
     /// As any command, and where the file cannot be written.
     pub fn picture(&self, file: &Path) -> anyhow::Result<()> {
-        let wanted = json!({"format": "png", "captureBeyondViewport": true});
-        let taken = self.chrome("Page.captureScreenshot", &wanted)?;
+        self.capture(file, &json!({"format": "png", "captureBeyondViewport": true}))
+    }
+
+    /// What is seen without scrolling.
+    ///
+    /// # Errors
+    /// As any command, and where the file cannot be written.
+    pub fn screen(&self, file: &Path) -> anyhow::Result<()> {
+        self.capture(file, &json!({"format": "png"}))
+    }
+
+    fn capture(&self, file: &Path, wanted: &Value) -> anyhow::Result<()> {
+        let taken = self.chrome("Page.captureScreenshot", wanted)?;
         let mut decode =
             Command::new("base64").arg("-d").stdin(Stdio::piped()).stdout(fs::File::create(file)?).spawn()?;
         let text = taken["data"].as_str().context("no picture")?;
@@ -147,7 +158,7 @@ impl Browser {
     }
 }
 
-/// The one that chromedriver says it has taken.
+/// The port that chromedriver says it has taken.
 fn port(said: &mut impl BufRead) -> anyhow::Result<u16> {
     let mut line = String::new();
     while said.read_line(&mut line)? > 0 {

@@ -1,4 +1,4 @@
-//! How the page looks: on a phone, at night, and how soon there is something to see.
+//! The page on a phone, at night, and how soon there is something to see.
 
 use std::path::Path;
 
@@ -12,13 +12,13 @@ use crate::story::{LIMIT, Story};
 
 pub(crate) const SCENARIOS: &[Scenario] = &[
     ("page/a_phone_scrolls_in_one_direction", a_phone_scrolls_in_one_direction),
-    ("page/night_and_day_are_told_apart", night_and_day_are_told_apart),
+    ("page/night_and_day_differ", night_and_day_differ),
     ("page/something_is_seen_soon", something_is_seen_soon),
 ];
 
 const WIDTH: i64 = 360;
 
-/// Keeps a picture beside the built programs for whoever wants to look at it.
+/// Keeps a picture beside the built programs.
 fn keep(browser: &Browser, name: &str) -> anyhow::Result<()> {
     browser.picture(&Path::new(env!("CARGO_TARGET_TMPDIR")).join(format!("page-{name}.png")))
 }
@@ -29,7 +29,7 @@ fn excess(browser: &Browser) -> anyhow::Result<i64> {
     Ok(browser.run(script)?.as_i64().unwrap_or(i64::MAX) - WIDTH)
 }
 
-/// The broken variant has a line that is as wide as a desk's screen.
+/// The broken variant has a line that is as wide as a monitor.
 fn a_phone_scrolls_in_one_direction(story: &mut Story) -> anyhow::Result<()> {
     story.thicken()?;
     let browser = Browser::open()?;
@@ -50,7 +50,7 @@ fn ground(browser: &Browser) -> anyhow::Result<Value> {
     browser.run("return getComputedStyle(document.body).backgroundColor;")
 }
 
-fn night_and_day_are_told_apart(story: &mut Story) -> anyhow::Result<()> {
+fn night_and_day_differ(story: &mut Story) -> anyhow::Result<()> {
     story.thicken()?;
     let browser = Browser::open()?;
     let mut grounds = Vec::new();
