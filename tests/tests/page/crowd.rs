@@ -53,7 +53,8 @@ impl Crowd {
             recovery.address(),
             wiki.address()
         ))?;
-        Backlog::of_marks(open + DONE, &["recovery", "wiki"])?.lay_into(&site)?;
+        // The alerter adds the deliveries of the other route.
+        Backlog::of_marks(open + DONE, &["recovery"])?.lay_into(&site)?;
         recovery.down();
         if open > 1 {
             wiki.down();
@@ -134,7 +135,7 @@ const MEASURE: &str = r"
     return {
         lines: Math.round(headline.getBoundingClientRect().height / parseFloat(getComputedStyle(headline).lineHeight)),
         verdict: bottom('#verdict'), strip: bottom('.strip'), problem: bottom('#problems li p'), command: bottom('#problems li code'),
-        wide: Math.max(document.documentElement.scrollWidth, document.body.scrollWidth) - window.innerWidth,
+        wide: Math.max(document.documentElement.scrollWidth, document.body.scrollWidth) - document.documentElement.clientWidth,
         title: document.title, icon: document.getElementById('icon').getAttribute('href'),
         level: document.getElementById('verdict').className,
         elsewhere: performance.getEntriesByType('resource').map(one => one.name).filter(name => !name.startsWith(location.origin)),
@@ -204,7 +205,7 @@ fn tab_to(browser: &Browser, selector: &str) -> anyhow::Result<()> {
 /// The rows that are seen: hosts, when they were fenced, and how the column is sorted.
 const ROWS: &str = r"
     const rows = [...document.querySelectorAll('#marks tbody tr')].filter(row => row.getClientRects().length > 0);
-    return { hosts: rows.map(row => row.cells[0].textContent), fenced: rows.map(row => Number(row.cells[2].dataset.value)),
+    return { hosts: rows.map(row => row.cells[0].textContent), fenced: rows.map(row => Number(row.querySelector('.fenced').dataset.value)),
         sorted: document.querySelector('th[aria-sort]')?.getAttribute('aria-sort') ?? null,
         said: document.getElementById('rows').textContent, key: document.activeElement?.dataset.key ?? null };";
 

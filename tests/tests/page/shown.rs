@@ -30,7 +30,7 @@ pub(crate) const READ: &str = r"
     return {
         marks: by(all('[data-mark]'), 'mark', one => ({
             host: one.cells[0].textContent,
-            state: one.cells[1].textContent.split(' ').pop(),
+            state: one.querySelector('.state').textContent.split(' ').pop(),
             hold: one.dataset.hold ?? null,
             deliveries: by(inside(one, '[data-delivery]'), 'delivery', way => ({
                 state: way.querySelector('i').textContent, attempts: number(way, '[data-figure=attempts]') })),
@@ -85,7 +85,7 @@ fn every_figure_is_the_journals(story: &mut Story) -> anyhow::Result<()> {
     ensure!(text(&said).starts_with(common), "the terminal says {said}");
     let title = browser.run("return document.title;")?;
     ensure!(text(&title).starts_with(&format!("({open}) ")), "{title}");
-    let alter = "document.querySelector('[data-mark]').cells[1].textContent = 'lost';";
+    let alter = "document.querySelector('[data-mark] .state').textContent = 'lost';";
     let altered = browser.run(&format!("{alter}{READ}"))?;
     ensure!(altered != shown, "nothing is compared");
     Ok(())

@@ -50,10 +50,8 @@ pub(super) fn draw(picture: &Picture, all: usize) -> Markup {
             div.wide tabindex="0" role="region" aria-labelledby="hosts-title" data-key="table" {
                 table id="marks" {
                     thead { tr {
-                        th scope="col" data-sort="text" { "Host" }
-                        th scope="col" data-sort="text" { "State" }
-                        th scope="col" data-sort="number" { "Fenced" }
-                        @for route in columns.names() { th scope="col" data-sort="text" { (route) } }
+                        @let names = ["Host"].into_iter().chain(columns.names()).chain(["State", "Fenced"]);
+                        @for name in names { th scope="col" data-sort { (name) } }
                     } }
                     tbody { @for row in rows() { (draw_row(row, &columns, picture.now)) } }
                 }
@@ -119,13 +117,13 @@ fn draw_row(row: &Row, columns: &Columns, now: Timestamp) -> Markup {
     html! {
         tr class=(state) data-mark=(mark.id) data-state=(state) data-hold=[word_of_hold(row)] {
             th scope="row" { (mark.node) }
-            td { b aria-hidden="true" { (sign(row.state)) } " " (state) }
-            td data-value=(at.0) title=(utc(at)) { (clock(at, now)) }
             @for name in &columns.own { td { (cells(row, |one| base(&one.route) == name, base, now)) } }
             @if columns.others {
                 @let is_other = |one: &Delivery| !columns.own.iter().any(|name| base(&one.route) == name);
                 td { (cells(row, is_other, |_| "", now)) }
             }
+            td.state { b aria-hidden="true" { (sign(row.state)) } " " (state) }
+            td.fenced data-value=(at.0) title=(utc(at)) { (clock(at, now)) }
         }
     }
 }
@@ -195,7 +193,9 @@ fn standing(one: &Delivery, row: &Row, now: Timestamp) -> String {
 
 /// Who holds it, and until when.
 fn held(hold: Hold, row: &Row, now: Timestamp) -> String {
-    let who = row.holder.as_deref().unwrap_or(hold.as_str());
+    // Without the number of the user.
+    let holder = row.holder.as_deref().and_then(|holder| holder.split(" (").next());
+    let who = holder.unwrap_or(hold.as_str());
     let until = row.recent.held.as_ref().filter(|_| !hold.is_doubt()).and_then(|held| held.until);
     match (until, hold) {
         (Some(at), _) => format!("{who} until {}", clock(at, now)),

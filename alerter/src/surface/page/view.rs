@@ -228,7 +228,7 @@ fn commands(text: &str) -> Markup {
 /// What stands below the tools of the table.
 fn rest(picture: &Picture) -> Markup {
     let begin = begin(&picture.episodes, picture.now);
-    let title = format!("The last {}", length(picture.now.since(begin)));
+    let title = format!("Outages of the last {}", length(picture.now.since(begin)));
     html! {
         div id="rest" {
             (table::draw(picture, count_open(picture)))
