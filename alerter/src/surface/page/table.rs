@@ -152,7 +152,7 @@ fn sign(state: State) -> &'static str {
         State::Acknowledged => "✓",
         State::Pending => "…",
         State::InFlight => "→",
-        State::Held => "⏸",
+        State::Held => "‖",
         State::Parked => "✗",
         State::Quarantined => "⚠",
         State::Dismissed | State::Cancelled => "–",
