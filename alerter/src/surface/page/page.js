@@ -68,7 +68,7 @@
     const { title, icon: href } = byId("verdict").dataset;
     document.title = title;
     if (icon.getAttribute("href") !== href) icon.setAttribute("href", href);
-    for (const code of document.querySelectorAll("#top code")) {
+    for (const code of document.querySelectorAll(".advice code")) {
       const copy = button("Copy", `copy ${code.textContent}`, `Copy ${code.textContent}`);
       copy.className = "copy";
       code.after(copy);

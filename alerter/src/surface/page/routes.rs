@@ -23,6 +23,8 @@ pub(super) fn figure(name: &str, count: impl std::fmt::Display) -> Markup {
 enum Standing {
     Ready,
     Probing,
+    /// It rejects the marks of some hosts.
+    Choosing,
     Failing,
     Rejecting,
     Refusing,
@@ -35,6 +37,7 @@ impl Standing {
             _ if route.rejects_all => Self::Rejecting,
             _ if route.failing_since.is_some() => Self::Failing,
             "open" => Self::Probing,
+            _ if route.rejected > 0 => Self::Choosing,
             _ => Self::Ready,
         }
     }
@@ -43,6 +46,7 @@ impl Standing {
         match self {
             Self::Ready => "ready",
             Self::Probing => "tries one mark",
+            Self::Choosing => "rejects some marks",
             Self::Failing => "accepts nothing",
             Self::Rejecting => "rejects every mark",
             Self::Refusing => "refuses",
@@ -52,7 +56,7 @@ impl Standing {
     fn class(self, required: bool) -> &'static str {
         match (self, required) {
             (Self::Ready, _) => "ok",
-            (Self::Failing | Self::Rejecting | Self::Refusing, true) => "critical",
+            (Self::Choosing | Self::Failing | Self::Rejecting | Self::Refusing, true) => "critical",
             _ => "warning",
         }
     }

@@ -229,7 +229,92 @@ fn ids<'r>(rows: impl Iterator<Item = &'r Row>) -> Markup {
 
 #[cfg(test)]
 mod tests {
+    use journal::Recent;
+    use marks::delivery::Attempt;
+
+    use super::super::view::tests::{NOW, picture};
     use super::*;
+    use crate::surface::markup::sent;
+
+    fn delivery(mark: &Row, route: &str, state: State, last: Option<&str>) -> Delivery {
+        let last = last.map(|detail| Attempt { at: NOW, kind: "rejected".into(), detail: detail.into() });
+        Delivery {
+            mark: mark.recent.mark.id,
+            route: route.into(),
+            required: true,
+            chain: None,
+            failure_time: NOW,
+            state,
+            body: Vec::new(),
+            attempts: 3,
+            ambiguous: 0,
+            arrivals: marks::delivery::Arrivals::default(),
+            released_at: None,
+            next_due: NOW + std::time::Duration::from_secs(60),
+            last,
+            reference: None,
+            ended_at: state.is_final().then_some(NOW),
+        }
+    }
+
+    fn row(host: &str, deliveries: &[(&str, State, Option<&str>)]) -> Row {
+        let mark = samples::mark_of(host, NOW);
+        let recent = Recent { mark, deliveries: Vec::new(), damaged: Vec::new(), held: None };
+        let mut row = Row { recent, state: State::Pending, hold: None, holder: None };
+        row.recent.deliveries =
+            deliveries.iter().map(|(route, state, last)| delivery(&row, route, *state, *last)).collect();
+        row
+    }
+
+    #[test]
+    fn a_cell_says_who_was_notified_and_what_is_in_the_way() {
+        let answer = Some("the endpoint answered 422 Unprocessable Entity");
+        let mut rows = vec![row(
+            "compute1",
+            &[
+                ("a", State::Acknowledged, None),
+                ("a.confirm", State::InFlight, None),
+                ("b", State::Parked, answer),
+                ("c", State::Pending, Some("connection refused")),
+                ("d", State::Pending, None),
+            ],
+        )];
+        rows[0].recent.deliveries[4].attempts = 0;
+        let of = |open| sent(draw(&Picture { open, ..picture() }, 1));
+        let text = of(rows);
+        for wanted in [
+            "<b aria-hidden=\"true\">✓</b><i>acknowledged</i> 08:00</span>",
+            ">confirm <b aria-hidden=\"true\">→</b><i>in-flight</i> sending ×",
+            "✗</b><i>parked</i> 422, again 08:01 ×",
+            "✗</b><i>pending</i> rejected ×<span data-figure=\"attempts\">3</span>",
+            "…</b><i>pending</i> waits</span>",
+        ] {
+            assert!(text.contains(wanted), "{wanted} is missing: {text}");
+        }
+        let held = Row {
+            hold: Some(Hold::Pause),
+            holder: Some("root (uid 0)".into()),
+            ..row("c", &[("d", State::Pending, None)])
+        };
+        assert!(of(vec![held]).contains("‖</b><i>pending</i> root until resume"));
+    }
+
+    /// The broken variants list every mark, or say nothing of what they leave out.
+    #[test]
+    fn the_table_is_bounded_and_says_what_is_left_out() {
+        let routes: Vec<String> = (0..COLUMNS + 3).map(|number| format!("route{number}")).collect();
+        let deliveries: Vec<_> = routes.iter().map(|route| (route.as_str(), State::Pending, None)).collect();
+        let rows = |count| (0..count).map(|number| row(&format!("compute{number}"), &deliveries)).collect();
+        let picture = Picture { open: rows(2000), ended: rows(150), ..picture() };
+        let text = sent(draw(&picture, 10_000));
+        assert_eq!(text.matches("data-mark=").count(), OPEN + ENDED);
+        assert_eq!(text.matches("scope=\"col\"").count(), 1 + COLUMNS + 1 + 2);
+        assert!(text.contains("9700 more open") && text.contains("50 more settled within a day"), "{text}");
+        assert!(
+            text.contains("<th scope=\"col\" data-sort>Other routes") && text.contains(">route8 <b"),
+            "{text}"
+        );
+    }
 
     #[test]
     fn a_status_is_found_where_an_endpoint_answered_one() {

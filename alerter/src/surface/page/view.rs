@@ -17,7 +17,7 @@ use crate::words::{length, utc};
 /// More problems than this are counted.
 const PROBLEMS: usize = 12;
 /// The shortest time that the picture spans.
-const SHORTEST: Duration = Duration::from_secs(600);
+const SHORTEST: Duration = Duration::from_secs(120);
 
 /// What is sent.
 pub(super) struct Texts {
@@ -198,7 +198,7 @@ fn problems(picture: &Picture) -> Markup {
     let inside = html! {
         ol.problems { @for one in picture.problems.iter().take(PROBLEMS) { (problem(one)) } }
         @if let Some(more @ 1..) = picture.problems.len().checked_sub(PROBLEMS) {
-            (commands(&format!("{more} more: `nova-host-alerter status`")))
+            p.advice { (more) " more: " code { "nova-host-alerter status" } }
         }
     };
     section("problems", "What to do", inside)
@@ -208,19 +208,17 @@ fn problem(problem: &Problem) -> Markup {
     let level = problem.level.as_str();
     html! {
         li class=(level) data-problem=(problem.kind) {
-            p.reason { b.level { (sign(problem.level)) " " (level) } " " (problem.what) }
-            (commands(&problem.then))
+            p.reason { b.level { (sign(problem.level)) " " (level) } " " (quoted(&problem.what)) }
+            p.advice { (quoted(&problem.then)) }
         }
     }
 }
 
 /// What stands between backquotes is to be typed.
-fn commands(text: &str) -> Markup {
+fn quoted(text: &str) -> Markup {
     html! {
-        p.advice {
-            @for (at, part) in text.split('`').enumerate() {
-                @if at % 2 == 0 { (part) } @else { code { (part) } }
-            }
+        @for (at, part) in text.split('`').enumerate() {
+            @if at % 2 == 0 { (part) } @else { code { (part) } }
         }
     }
 }
@@ -234,7 +232,7 @@ fn rest(picture: &Picture) -> Markup {
             (table::draw(picture, count_open(picture)))
             @if let Ok(daemon) = &picture.daemon {
                 @if !daemon.orders.is_empty() {
-                    (section("orders", "In force", html! { @for order in &daemon.orders { p.order { (order) } } }))
+                    (section("orders", "In force", html! { @for order in &daemon.orders { p.order { (quoted(order)) } } }))
                 }
                 (routes::details(picture, daemon))
             }
@@ -269,7 +267,7 @@ pub(super) mod tests {
     use crate::problem::Kind;
     use crate::state::Figures;
 
-    const NOW: Timestamp = Timestamp(1_800_000_000_000);
+    pub(in crate::surface::page) const NOW: Timestamp = Timestamp(1_800_000_000_000);
 
     /// Nothing is open, and all of it is known.
     pub(in crate::surface::page) fn picture() -> Picture {
