@@ -1,6 +1,6 @@
 # nova-host-alerter. `make help` lists what there is; `make demo` and `make test` are where to begin.
 .DEFAULT_GOAL := help
-.PHONY: help deps build test test-releases roots test-cluster test-openstack simulate mutants man budgets bench bench-deps bench-cluster bench-drivers demo lint format deny requirements drill test-bare \
+.PHONY: help deps build test test-releases roots test-cluster test-openstack simulate mutants man budgets bench bench-deps bench-cluster bench-drivers screenshots demo lint format deny requirements drill test-bare \
 	deb rpm vendor static install package-deps test-packages
 
 CARGO ?= cargo
@@ -67,6 +67,10 @@ bench-cluster: deps ## how fast marks come through the register of a real cluste
 
 bench-drivers: ## what a driver of a cloud adds to a bare exchange with the same endpoint
 	NHA_FIGURES=1 $(CARGO) test --locked --release -p alerter --test it masakari_speed -- --nocapture
+
+screenshots: build ## the pictures of the status page in docs/images, made by the browser's test
+	@mkdir -p docs/images
+	NHA_REQUIRE_BROWSER=1 NHA_SCREENSHOTS=$(CURDIR)/docs/images $(CARGO) test --locked -p tests --test page -- screens_
 
 man: ## the manual pages and completions in packaging/, from the tables of the code and from docs/
 	@$(CARGO) run --locked --quiet -p manual

@@ -16,6 +16,9 @@ const LIMIT: Duration = Duration::from_secs(120);
 /// The value of the preference that blocks scripts.
 const BLOCK: u32 = 2;
 
+/// Makes a picture smaller, in the browser.
+const PALETTE: &str = include_str!("palette.js");
+
 /// Why this machine cannot run it.
 pub fn cannot() -> Option<String> {
     let missing = |tool: &&str| !Path::new("/usr/bin").join(tool).exists();
@@ -100,7 +103,7 @@ impl Browser {
         self.command("goog/cdp/execute", &json!({"cmd": command, "params": parameters}))
     }
 
-    /// What the browser has complained of since the last reading.
+    /// What the browser has complained of since the last call.
     ///
     /// # Errors
     /// What chromedriver or the connection to it says.
@@ -115,14 +118,23 @@ impl Browser {
     /// # Errors
     /// As any command, and where the file cannot be written.
     pub fn picture(&self, file: &Path) -> anyhow::Result<()> {
-        let wanted = json!({"format": "png", "captureBeyondViewport": true});
-        let taken = self.chrome("Page.captureScreenshot", &wanted)?;
-        let mut decode =
-            Command::new("base64").arg("-d").stdin(Stdio::piped()).stdout(fs::File::create(file)?).spawn()?;
-        let text = taken["data"].as_str().context("no picture")?;
-        decode.stdin.take().context("no pipe")?.write_all(text.as_bytes())?;
-        ensure!(decode.wait()?.success(), "the picture is not in base64");
-        Ok(())
+        keep(&self.capture(&json!({"format": "png", "captureBeyondViewport": true}))?, file)
+    }
+
+    /// What is seen without scrolling, as a small file. The page is gone then.
+    ///
+    /// # Errors
+    /// As any command, and where the file cannot be written.
+    pub fn screen(&self, file: &Path) -> anyhow::Result<()> {
+        let taken = self.capture(&json!({"format": "png"}))?;
+        self.go("about:blank")?;
+        let script = format!("return (async () => {{ const PNG = {}; {PALETTE} }})();", json!(taken));
+        keep(self.run(&script)?.as_str().context("no picture")?, file)
+    }
+
+    fn capture(&self, wanted: &Value) -> anyhow::Result<String> {
+        let taken = self.chrome("Page.captureScreenshot", wanted)?;
+        Ok(taken["data"].as_str().context("no picture")?.to_owned())
     }
 
     fn command(&self, name: &str, parameters: &Value) -> anyhow::Result<Value> {
@@ -147,7 +159,15 @@ impl Browser {
     }
 }
 
-/// The one that chromedriver says it has taken.
+fn keep(base64: &str, file: &Path) -> anyhow::Result<()> {
+    let mut decode =
+        Command::new("base64").arg("-d").stdin(Stdio::piped()).stdout(fs::File::create(file)?).spawn()?;
+    decode.stdin.take().context("no pipe")?.write_all(base64.as_bytes())?;
+    ensure!(decode.wait()?.success(), "the picture is not in base64");
+    Ok(())
+}
+
+/// The port that chromedriver says it has taken.
 fn port(said: &mut impl BufRead) -> anyhow::Result<u16> {
     let mut line = String::new();
     while said.read_line(&mut line)? > 0 {

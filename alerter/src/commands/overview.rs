@@ -349,30 +349,30 @@ pub(super) mod tests {
     const NOW: Timestamp = Timestamp(1_800_000_000_000);
 
     pub(in crate::commands) fn status() -> Status {
-        let headline = "No fenced host waits to be told.".to_owned();
+        let headline = "No fenced host waits to be reported.".to_owned();
         Status { view: "cluster", level: Some(Level::Ok), headline, at: Some(NOW), ..Status::default() }
     }
 
     /// The one question of whoever is woken. The broken variant counts marks alone: a fencing without a mark is not notified.
     #[test]
     fn the_first_line_says_whether_every_fenced_host_is_notified() {
-        assert_eq!(headline(&status()), "No fenced host waits to be told.");
+        assert_eq!(headline(&status()), "No fenced host waits to be reported.");
         let stage = Stage { marks: 2, oldest_host: "compute7".into(), oldest_at: Timestamp(NOW.0 - 600_000) };
         let open =
             Status { open: 2, states: BTreeMap::from([("pending", stage)]), new_fencings: 1, ..status() };
-        let wanted = "NOT EVERY FENCED HOST IS TOLD: 2 wait, compute7 since 2027-01-15 07:50:00Z (10m), 1 more is not marked yet.";
+        let wanted = "NOT EVERY FENCED HOST IS REPORTED: 2 wait, compute7 since 2027-01-15 07:50:00Z (10m), 1 is not marked yet.";
         assert_eq!(headline(&open), wanted);
         let new = Status { unmarked_fencings: 2, ..status() };
-        assert_eq!(headline(&new), "NOT EVERY FENCED HOST IS TOLD: 2 are not marked yet.");
+        assert_eq!(headline(&new), "NOT EVERY FENCED HOST IS REPORTED: 2 are not marked yet.");
         let down =
             Status { troubles: vec![Problem::of(Kind::NotRunning, "it is down".to_owned())], ..status() };
         assert!(headline(&down).contains("THE ALERTER DOES NOT RUN"));
         let unread = Status { unknown: Some("I/O error".into()), ..status() };
-        assert!(headline(&unread).starts_with("NOBODY CAN SAY HERE"));
+        assert!(headline(&unread).starts_with("UNKNOWN whether"));
         let damaged = Status { damaged: 1, ..status() };
-        assert!(headline(&damaged).starts_with("NOBODY CAN SAY HERE"), "a damaged fencing has no mark");
-        assert_eq!(headline(&Status { open: 1, ..damaged }), "NOT EVERY FENCED HOST IS TOLD: 1 waits.");
+        assert!(headline(&damaged).starts_with("UNKNOWN whether"), "a damaged fencing has no mark");
+        assert_eq!(headline(&Status { open: 1, ..damaged }), "NOT EVERY FENCED HOST IS REPORTED: 1 waits.");
         let one = Status { unmarked_fencings: 1, ..status() };
-        assert_eq!(headline(&one), "NOT EVERY FENCED HOST IS TOLD: 1 is not marked yet.");
+        assert_eq!(headline(&one), "NOT EVERY FENCED HOST IS REPORTED: 1 is not marked yet.");
     }
 }

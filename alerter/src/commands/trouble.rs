@@ -201,7 +201,7 @@ fn of_account(sight: &Sight<'_>) -> Vec<Problem> {
 fn of_marks(sight: &Sight<'_>) -> Vec<Problem> {
     let of = |report| of_mark(report, sight).into_iter().map(move |one| (&report.mark, one));
     let mut all = problem::grouped(sight.open.iter().flat_map(of).collect(), sight.now, sight.place);
-    all.retain(|one| is_shown(one, sight));
+    all.retain(|one| one.is_shown(sight.now, sight.limits));
     for one in &mut all {
         one.level = one.level_at(sight.now, sight.limits);
         if one.kind == Kind::Held(Hold::Storm) {
@@ -210,13 +210,6 @@ fn of_marks(sight: &Sight<'_>) -> Vec<Problem> {
     }
     all.extend(of_new(sight));
     all
-}
-
-/// What ends within moments by itself is news only where it does not.
-fn is_shown(one: &Problem, sight: &Sight<'_>) -> bool {
-    let is_young = one.since.is_none_or(|since| sight.now.since(since) < sight.limits.warning);
-    let passes = matches!(one.kind, Kind::Held(hold) if hold.passes());
-    !(passes && is_young) && one.not_yet_news(sight.now).is_none()
 }
 
 fn of_mark(report: &MarkReport, sight: &Sight<'_>) -> Vec<Finding> {

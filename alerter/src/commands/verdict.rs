@@ -101,7 +101,7 @@ mod tests {
         };
         Status {
             level: Some(levels.iter().copied().max().unwrap_or(Level::Ok)),
-            headline: "No fenced host waits to be told.".into(),
+            headline: "No fenced host waits to be reported.".into(),
             troubles: levels.iter().enumerate().map(trouble).collect(),
             ..Status::default()
         }
@@ -111,7 +111,7 @@ mod tests {
     fn the_line_has_a_word_a_sentence_and_figures_behind_the_only_bar() {
         let limits = Limits::default();
         let figures = "open=0;;;0 held=0;;;0 oldest=0s;300;900;0 routes_failing=0;;;0 damaged=0;;;0 without_route=0;;;0";
-        assert_eq!(line(&of(&[]), limits), format!("OK: No fenced host waits to be told. | {figures}"));
+        assert_eq!(line(&of(&[]), limits), format!("OK: No fenced host waits to be reported. | {figures}"));
         let said = line(&of(&[Level::Critical, Level::Warning, Level::Warning, Level::Warning]), limits);
         assert!(said.starts_with("CRITICAL: trouble 0 a/b -> `do it`; trouble 1"), "{said}");
         assert!(

@@ -176,6 +176,13 @@ impl Problem {
         self.news_at.filter(|at| now < *at).map(|at| at.since(now))
     }
 
+    /// Whether a person who asks is shown it: what ends by itself within moments is a problem only where it does not.
+    pub fn is_shown(&self, now: Timestamp, limits: Limits) -> bool {
+        let is_young = self.since.is_none_or(|since| now.since(since) < limits.warning);
+        let passes = matches!(self.kind, Kind::Held(hold) if hold.passes());
+        !(passes && is_young) && self.not_yet_news(now).is_none()
+    }
+
     /// The host that it is about, where it is about one.
     pub fn only_host(&self) -> Option<&str> {
         match self.hosts.as_slice() {

@@ -3,7 +3,7 @@
 /// What is known of it.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Headline {
-    /// Why nobody can say it, if so.
+    /// Why it is not known, if so.
     pub unknown: Option<String>,
     /// How many marks are open.
     pub open: usize,
@@ -19,28 +19,25 @@ impl Headline {
     /// The sentence.
     pub fn sentence(&self) -> String {
         if let Some(why) = &self.unknown {
-            return format!("NOBODY CAN SAY HERE whether every fenced host is told: {why}");
+            return format!("UNKNOWN whether every fenced host is reported: {why}");
         }
-        match (self.open, self.unmarked, self.is_nowhere) {
-            (0, 0, false) => "No fenced host waits to be told.".to_owned(),
-            (0, 0, true) => {
-                "No fenced host waits to be told, but THE ALERTER DOES NOT RUN: the next one would."
+        let unmarked = match self.unmarked {
+            0 => String::new(),
+            1 => "1 is not marked yet".to_owned(),
+            more => format!("{more} are not marked yet"),
+        };
+        match (self.open, self.unmarked) {
+            (0, 0) if self.is_nowhere => {
+                "No fenced host waits to be reported, but THE ALERTER DOES NOT RUN: the next one will wait."
                     .to_owned()
             }
-            (0, unmarked, _) => {
-                let are = if unmarked == 1 { "is" } else { "are" };
-                format!("NOT EVERY FENCED HOST IS TOLD: {unmarked} {are} not marked yet.")
-            }
-            (open, unmarked, _) => {
-                let oldest = self.oldest.as_ref().map(|oldest| format!(", {oldest}")).unwrap_or_default();
-                let new = if unmarked > 0 {
-                    let are = if unmarked == 1 { "is" } else { "are" };
-                    format!(", {unmarked} more {are} not marked yet")
-                } else {
-                    String::new()
-                };
+            (0, 0) => "No fenced host waits to be reported.".to_owned(),
+            (0, _) => format!("NOT EVERY FENCED HOST IS REPORTED: {unmarked}."),
+            (open, new) => {
                 let waits = if open == 1 { "waits" } else { "wait" };
-                format!("NOT EVERY FENCED HOST IS TOLD: {open} {waits}{oldest}{new}.")
+                let oldest = self.oldest.as_ref().map(|oldest| format!(", {oldest}")).unwrap_or_default();
+                let unmarked = if new > 0 { format!(", {unmarked}") } else { unmarked };
+                format!("NOT EVERY FENCED HOST IS REPORTED: {open} {waits}{oldest}{unmarked}.")
             }
         }
     }
@@ -50,16 +47,16 @@ impl Headline {
 mod tests {
     use super::*;
 
-    /// The broken variant says it of whatever has no open mark.
+    /// The broken variant says it wherever no mark is open.
     #[test]
     fn it_says_notified_only_where_that_is_known() {
         let known = Headline::default();
-        assert_eq!(known.sentence(), "No fenced host waits to be told.");
+        assert_eq!(known.sentence(), "No fenced host waits to be reported.");
         let others = [
             Headline { unknown: Some("the journal does not answer".into()), ..known.clone() },
             Headline { open: 1, ..known.clone() },
             Headline { unmarked: 1, ..known },
         ];
-        assert!(others.iter().all(|other| !other.sentence().starts_with("Every")), "{others:?}");
+        assert!(others.iter().all(|other| !other.sentence().starts_with("No fenced")), "{others:?}");
     }
 }

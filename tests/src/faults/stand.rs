@@ -53,7 +53,7 @@ impl Stand {
         stand.site.start()?;
         let (code, line) = check(&stand.site, &[])?;
         ensure!(
-            code == 0 && line.starts_with("OK: No fenced host waits to be told. | open=0;;;0 "),
+            code == 0 && line.starts_with("OK: No fenced host waits to be reported. | open=0;;;0 "),
             "{line}"
         );
         Ok(stand)

@@ -61,7 +61,7 @@ pub(crate) fn apart() -> Group {
 /// A running alerter without a problem.
 fn well(tables: &str) -> Site {
     let stand = Stand::well(Place::Own, |_| tables.to_owned()).unwrap();
-    assert!(shown(&stand.site).starts_with("No fenced host waits to be told.\n"));
+    assert!(shown(&stand.site).starts_with("No fenced host waits to be reported.\n"));
     stand.site
 }
 
@@ -132,7 +132,7 @@ fn an_endpoint_is_down() {
     let words =
         ["route recovery accepts nothing since", "(connect)", &address, "nova-host-alerter retry --all"];
     named(&site, WARNING, &words);
-    assert!(shown(&site).starts_with("NOT EVERY FENCED HOST IS TOLD: 1 waits, compute1 since "));
+    assert!(shown(&site).starts_with("NOT EVERY FENCED HOST IS REPORTED: 1 waits, compute1 since "));
     let (code, line) = wait::until("it is critical", LIMIT, || {
         let (code, line) = check(&site, &["--warning", "0", "--critical", "0"]);
         Ok((code == CRITICAL).then_some((code, line)))
@@ -286,10 +286,10 @@ fn the_daemon_does_not_run() {
         CRITICAL,
         &["the alerter runs nowhere", "look why: ", "systemctl start nova-host-alerter", "check-config"],
     );
-    assert!(shown(&site).starts_with("No fenced host waits to be told, but THE ALERTER DOES NOT RUN"));
+    assert!(shown(&site).starts_with("No fenced host waits to be reported, but THE ALERTER DOES NOT RUN"));
     site.fence("compute1").unwrap();
     named(&site, CRITICAL, &["the alerter runs nowhere", "nothing is told"]);
-    assert!(shown(&site).starts_with("NOT EVERY FENCED HOST IS TOLD: 1 is not marked yet."));
+    assert!(shown(&site).starts_with("NOT EVERY FENCED HOST IS REPORTED: 1 is not marked yet."));
     assert_eq!(site.alerter(&["status"]).unwrap().status.code(), Some(1));
     receiver.up().unwrap();
     site.start().unwrap();
@@ -350,7 +350,7 @@ fn the_journal_cannot_be_read() {
     assert_eq!(said.contains("as root"), !nix::unistd::geteuid().is_root(), "{said}");
     assert!(said.contains("marks     not known") && !said.contains("none open"), "{said}");
     assert_eq!(json(&site, &["status"])["troubles"][0]["kind"], "journal", "the cause stands first");
-    assert!(shown(&site).starts_with("NOBODY CAN SAY HERE whether every fenced host is told"));
+    assert!(shown(&site).starts_with("UNKNOWN whether every fenced host is reported"));
 }
 
 fn a_name_has_no_address() {

@@ -353,12 +353,12 @@ fn unreadable(dashboard: &Value) -> Vec<String> {
             faults.push(field.to_owned());
         }
     }
-    let (mut ids, mut taken) = (BTreeSet::new(), BTreeSet::new());
+    let (mut ids, mut taken, mut titles) = (BTreeSet::new(), BTreeSet::new(), BTreeSet::new());
     for panel in panels(dashboard) {
         let title = panel["title"].as_str().unwrap_or_default().to_owned();
         let is_known = ["row", "stat", "timeseries"].contains(&panel["type"].as_str().unwrap_or_default());
         let is_new = panel["id"].as_u64().is_some_and(|id| ids.insert(id));
-        if title.is_empty() || !is_known || !is_new {
+        if title.is_empty() || !is_known || !is_new || !titles.insert(title.clone()) {
             faults.push(format!("panel {}", panel["id"]));
         }
         let [x, y, w, h] = ["x", "y", "w", "h"].map(|side| panel["gridPos"][side].as_u64().unwrap_or(99));
@@ -367,8 +367,22 @@ fn unreadable(dashboard: &Value) -> Vec<String> {
             faults.push(format!("place of {title}"));
         }
         faults.extend(target_faults(&panel, &title));
+        faults.extend(link_faults(&panel));
     }
     faults
+}
+
+/// Links that lead neither to the status page nor to an alert's runbook.
+fn link_faults(panel: &Value) -> Vec<String> {
+    let rules = rules();
+    let alerts: BTreeSet<&str> =
+        rules.lines().filter_map(|line| line.trim().strip_prefix("- alert: ")).chain(["README"]).collect();
+    let urls =
+        panel["links"].as_array().into_iter().flatten().map(|link| link["url"].as_str().unwrap_or_default());
+    let runbook = |url: &str| Some(url.strip_prefix("${docs}/runbooks/")?.strip_suffix(".md")?.to_owned());
+    let is_sound =
+        |url: &&str| *url == "${page}" || runbook(url).is_some_and(|name| alerts.contains(name.as_str()));
+    urls.filter(|url| !is_sound(url)).map(|url| format!("link {url}")).collect()
 }
 
 fn target_faults(panel: &Value, title: &str) -> Vec<String> {
@@ -388,7 +402,7 @@ fn target_faults(panel: &Value, title: &str) -> Vec<String> {
     if sound { Vec::new() } else { vec![format!("targets of {title}")] }
 }
 
-/// The broken variants: an id twice, a panel upon another, a source of data of one's own.
+/// The broken variants: an id or a name twice, a panel upon another, another source of data, a link to no runbook.
 fn the_dashboard_is_one_that_grafana_reads() {
     let sound = dashboard();
     assert_eq!(unreadable(&sound), Vec::<String>::new());
@@ -400,6 +414,8 @@ fn the_dashboard_is_one_that_grafana_reads() {
         unreadable(&dashboard).len()
     };
     assert_eq!(broken("/panels/2/id", 2.into()), 1);
+    assert_eq!(broken("/panels/2/title", "Open marks".into()), 1);
+    assert_eq!(broken("/panels/2/links/0/url", "${docs}/runbooks/Nobody.md".into()), 1);
     assert_eq!(broken("/panels/2/gridPos/x", 0.into()), 1);
     assert_eq!(broken("/panels/2/datasource/uid", "mine".into()), 1);
     assert_eq!(broken("/schemaVersion", 16.into()), 1);

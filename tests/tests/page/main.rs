@@ -4,7 +4,8 @@
 //! `cargo test -p tests --test page -- NAME`. Without Chromium they are ignored, with the reason beside the name; with
 //! `CI=true` or `NHA_REQUIRE_BROWSER=1` that is a failure instead.
 
-mod appearance;
+mod crowd;
+mod layout;
 mod shown;
 mod story;
 
@@ -17,7 +18,7 @@ use tests::trials::{self, Stage};
 /// A name, and what it stands for.
 type Scenario = trials::Scenario<Story>;
 
-const ALL: [&[Scenario]; 2] = [shown::SCENARIOS, appearance::SCENARIOS];
+const ALL: [&[Scenario]; 3] = [shown::SCENARIOS, layout::SCENARIOS, crowd::SCENARIOS];
 
 const STAGE: Stage<Story> = Stage { set_up: Story::begin, on_failure: Story::explain, need: trials::BROWSER };
 

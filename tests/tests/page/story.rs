@@ -131,20 +131,8 @@ impl Story {
     pub(crate) fn figures(&self) -> anyhow::Result<Value> {
         let (all, status) = (self.json(&["list", "--all"])?, self.json(&["status"])?);
         let (all, daemon) = (all.as_array().context("no list")?, &status["daemon"]);
-        let mut figures = json!({"counts": {}, "marks": {}, "waiting": {}, "groups": {}});
-        for word in [
-            "pending",
-            "in-flight",
-            "acknowledged",
-            "held",
-            "parked",
-            "quarantined",
-            "dismissed",
-            "cancelled",
-        ] {
-            figures["counts"][word] = all.iter().filter(|mark| word_of(mark) == word).count().into();
-        }
-        for mark in all.iter().filter(|mark| mark["settled"].is_null()) {
+        let mut figures = json!({"marks": {}, "waiting": {}, "groups": {}});
+        for mark in all {
             figures["marks"][text(&mark["id"])] = of_mark(mark);
         }
         let deliveries = || all.iter().flat_map(|mark| list(&mark["deliveries"]));
@@ -194,21 +182,27 @@ fn word_of(mark: &Value) -> &str {
 fn of_mark(mark: &Value) -> Value {
     let mut deliveries = json!({});
     for one in list(&mark["deliveries"]) {
-        deliveries[text(&one["route"])] = json!({"state": one["state"], "attempts": one["attempts"]});
+        // One attempt is not said, nor how many it took in the end.
+        let attempts = one["attempts"].as_u64().filter(|count| one["ended_at"].is_null() && *count > 1);
+        deliveries[text(&one["route"])] = json!({"state": one["state"], "attempts": attempts.unwrap_or(0)});
     }
-    let by_terms = list(&mark["deliveries"]).iter().find(|one| one["state"] == "held");
+    let is_held = |one: &&Value| one["state"] == "held" && mark["settled"].is_null();
+    let by_terms = list(&mark["deliveries"]).iter().find(is_held);
     let hold = list(&mark["holds"]).first().or(by_terms.map(|one| &one["last"]["kind"]));
     json!({"host": mark["node"], "state": word_of(mark), "hold": hold, "deliveries": deliveries})
 }
 
 fn of_group(group: &Value) -> Value {
     let mut figures = json!({"held": group["held"]});
-    for name in ["size", "marked", "in_flight"] {
+    for name in ["marked", "in_flight"] {
         figures[name] = group[name].clone();
     }
     if !group["allowed"].is_null() {
         figures["allowed"] = group["allowed"].clone();
-        figures["unhealthy"] = group["unhealthy"].clone();
+        if group["size"] != 0 {
+            figures["size"] = group["size"].clone();
+            figures["unhealthy"] = group["unhealthy"].clone();
+        }
     }
     figures
 }

@@ -1,5 +1,5 @@
-//! Who looks finds the newest page here. One thread makes it: never two at a time, and never more often than once a second,
-//! however many look and however long the disk takes.
+//! The newest page. One thread makes it: never two at a time, and never more often than once a second, however many browsers
+//! ask and however long the disk takes.
 
 use std::sync::{Arc, mpsc};
 use std::thread;
@@ -14,9 +14,9 @@ use super::picture::{PATIENCE, Picture};
 use super::view::{self, Texts};
 use crate::state::Shared;
 
-/// The least time between two looks at the journal.
+/// The least time between two readings of the journal.
 const PACE: Duration = Duration::from_secs(1);
-/// At most a tenth of a processor is used for looking.
+/// At most a tenth of a processor is used for it.
 const SHARE: u32 = 10;
 /// However long one took: what is older is not shown as if it were new.
 const LONGEST: Duration = Duration::from_secs(10);
@@ -68,7 +68,7 @@ fn good_for(took: Duration) -> Duration {
     took.saturating_mul(SHARE).max(PACE).min(took.saturating_add(LONGEST))
 }
 
-/// The thread as it is seen by those who look. It ends when this is dropped.
+/// The thread as requests see it. It ends when this is dropped.
 pub(super) struct PageCache {
     wanted: mpsc::SyncSender<()>,
     newest: watch::Receiver<Made>,
@@ -94,7 +94,7 @@ impl PageCache {
         // One request more is kept than the one that is served: what is asked for meanwhile is the same.
         let (wanted, asked) = mpsc::sync_channel(1);
         let thread = thread::Builder::new().name("page".into());
-        // Without a thread nobody makes a page; whoever looks is told that it is old.
+        // Without a thread nobody makes a page, and the first one says that it is old.
         let _too_many = thread.spawn(move || make_all(&asked, &made, take));
         Self { wanted, newest, patience }
     }
@@ -148,7 +148,7 @@ mod tests {
         assert_eq!(good_for(seconds(60)), seconds(60) + LONGEST);
     }
 
-    /// The disk hangs. The broken variant makes a picture for each who asks, or lets them wait for it.
+    /// The disk hangs. The broken variant makes a picture for each request, or lets requests wait for it.
     #[tokio::test]
     async fn a_disk_that_hangs_costs_one_thread_and_nobody_waits_for_it() {
         let (go_on, hangs) = mpsc::channel::<()>();
@@ -163,13 +163,13 @@ mod tests {
         });
         for _ in 0..20 {
             let late = cache.sheet().await;
-            assert!(says(&late, "NOBODY CAN SAY HERE") && !says(&late, "No fenced host waits to be told"));
+            assert!(says(&late, "UNKNOWN whether") && !says(&late, "No fenced host waits to be reported"));
         }
         begins.recv().unwrap();
         assert_eq!(taken.load(Ordering::Relaxed), 1);
         go_on.send(()).unwrap();
         let mut newest = cache.newest.clone();
         newest.changed().await.unwrap();
-        assert!(says(&newest.borrow().sheet, "No fenced host waits to be told."));
+        assert!(says(&newest.borrow().sheet, "No fenced host waits to be reported."));
     }
 }

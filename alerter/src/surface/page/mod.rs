@@ -3,11 +3,13 @@
 mod cache;
 mod guard;
 mod picture;
+mod routes;
+mod table;
 mod view;
 
 use std::sync::Arc;
 
-use axum::extract::State;
+use axum::extract::{RawQuery, State};
 use axum::http::header::{CONTENT_TYPE, ETAG, IF_NONE_MATCH};
 use axum::http::{HeaderMap, HeaderName, StatusCode};
 use axum::response::{IntoResponse, Response};
@@ -21,8 +23,8 @@ use crate::state::Shared;
 use crate::surface::timeline;
 use cache::PageCache;
 
-/// A bell in one colour.
-const ICON: &str = r##"<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 16 16"><path fill="#0072b2" d="M8 1a5 5 0 0 0-5 5v4l-2 2v1h14v-1l-2-2V6a5 5 0 0 0-5-5zM6 14a2 2 0 0 0 4 0z"/></svg>"##;
+/// A bell, in the colour of how bad it is.
+const ICON: &str = r##"<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 16 16"><path fill="COLOUR" d="M8 1a5 5 0 0 0-5 5v4l-2 2v1h14v-1l-2-2V6a5 5 0 0 0-5-5zM6 14a2 2 0 0 0 4 0z"/></svg>"##;
 const HTML: &str = "text/html; charset=utf-8";
 /// When what is sent was read: also where it is the same still.
 const AS_OF: HeaderName = HeaderName::from_static("as-of");
@@ -40,13 +42,25 @@ fn router(shared: &Arc<Shared>) -> Router {
         .route("/fragment", get(fragment))
         .route("/page.js", get(|| async { own("text/javascript; charset=utf-8", include_str!("page.js")) }))
         .route("/page.css", get(|| async { own("text/css; charset=utf-8", concat_css()) }))
-        .route("/icon.svg", get(|| async { own("image/svg+xml", ICON) }))
+        .route(
+            "/icon.svg",
+            get(|RawQuery(level)| async move { own("image/svg+xml", icon(level.as_deref())) }),
+        )
         .with_state(Arc::new(PageCache::new(shared)))
         .layer(middleware::map_response(guard::guarded))
 }
 
 fn own(kind: &'static str, text: impl IntoResponse) -> impl IntoResponse {
     ([(CONTENT_TYPE, kind)], text)
+}
+
+fn icon(level: Option<&str>) -> String {
+    let colour = match level {
+        Some("critical") => "#d03a00",
+        Some("warning") => "#c98500",
+        _ => "#0b8a5f",
+    };
+    ICON.replace("COLOUR", colour)
 }
 
 fn concat_css() -> String {

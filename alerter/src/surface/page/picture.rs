@@ -1,25 +1,29 @@
 //! What the page shows, read through a connection of its own.
 
-use std::collections::BTreeMap;
+use std::cmp::Reverse;
+use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 use std::time::Duration;
 
 use journal::{Damage, Journal, JournalError, Recent, Role, Rows};
 use marks::delivery::State;
+use marks::id::NoteId;
 use marks::time::Timestamp;
 
 use crate::control::api::Daemon;
 use crate::control::status;
 use crate::policy::{self, Hold};
-use crate::problem::{self, DeliverySight, Finding, Place, Problem};
+use crate::problem::{self, DeliverySight, Finding, Kind, Limits, Place, Problem};
 use crate::state::{self, Figures, Shared};
 use crate::surface::metrics::breakers;
 use crate::surface::timeline::Episode;
 
-/// Who looks does not wait longer than this for a new page.
+/// A browser does not wait longer than this for a new page.
 pub(super) const PATIENCE: Duration = Duration::from_secs(1);
 /// The last days.
 pub(super) const SPAN: Duration = Duration::from_secs(7 * 86_400);
+/// For so long a host that has settled stands in the table.
+const SHOWN_AFTER: Duration = Duration::from_secs(86_400);
 /// So many marks are read, open ones and others each; the rest is counted.
 const MOST: u32 = 2000;
 
@@ -31,23 +35,27 @@ pub(super) struct Picture {
     pub(super) daemon: Result<Daemon, String>,
     /// The word of each route's endpoint, as in the metrics.
     pub(super) breakers: BTreeMap<String, &'static str>,
+    /// What is wrong, once for each cause, the worst first.
+    pub(super) problems: Vec<Problem>,
     /// Open marks, the oldest first.
-    pub(super) open: Vec<Open>,
+    pub(super) open: Vec<Row>,
+    /// Marks that settled within a day, the newest first.
+    pub(super) ended: Vec<Row>,
     pub(super) episodes: Vec<Episode>,
     /// Marks whose own row cannot be believed.
     pub(super) damaged: Vec<Damage>,
-    /// Where an operator has to go.
-    pub(super) place: Place,
     /// Fencings without a mark yet.
     pub(super) unmarked: usize,
 }
 
-/// An open mark.
-pub(super) struct Open {
+/// A mark in the table.
+pub(super) struct Row {
     pub(super) recent: Recent,
     pub(super) state: State,
-    /// What is wrong with it.
-    pub(super) problems: Vec<Problem>,
+    /// What the policy holds it for.
+    pub(super) hold: Option<Hold>,
+    /// The operator who decided that.
+    pub(super) holder: Option<String>,
 }
 
 impl Picture {
@@ -70,41 +78,48 @@ impl Picture {
             figures: shared.figures(),
             daemon: Err(why),
             breakers: breakers(shared),
+            problems: Vec::new(),
             open: Vec::new(),
+            ended: Vec::new(),
             episodes: Vec::new(),
             damaged: Vec::new(),
-            place: state::place(&shared.base.settings()),
             unmarked: 0,
         }
     }
 
     fn of(shared: &Shared, now: Timestamp, read: Read) -> Self {
-        let Rows { sound: recent, damaged } = read.recent;
-        let episodes = recent.iter().map(episode).collect();
-        let is_open = |recent: &Recent| recent.mark.settled.is_none();
+        let Read { daemon, recent, unmarked, deciders } = read;
         let place = state::place(&shared.base.settings());
-        let of = |recent| Open::of(recent, now, &place);
-        let open = recent.into_iter().filter(is_open).map(of).collect();
-        let (figures, breakers) = (shared.figures(), breakers(shared));
+        let problems = problems(&daemon, &recent, now, &place);
+        let episodes = recent.sound.iter().map(episode).collect();
+        let (open, mut ended): (Vec<Recent>, Vec<Recent>) =
+            recent.sound.into_iter().partition(|recent| recent.mark.settled.is_none());
+        ended.retain(|recent| recent.mark.settled.is_some_and(|(_, at)| at + SHOWN_AFTER >= now));
+        let rows = |all: Vec<Recent>| all.into_iter().map(|recent| Row::of(recent, &deciders)).collect();
         Self {
             now,
-            figures,
-            daemon: Ok(read.daemon),
-            breakers,
-            open,
+            figures: shared.figures(),
+            daemon: Ok(daemon),
+            breakers: breakers(shared),
+            problems,
+            open: rows(open),
+            ended: rows(ended),
             episodes,
-            damaged,
-            place,
-            unmarked: read.unmarked,
+            damaged: recent.damaged,
+            unmarked,
         }
     }
 }
+
+/// Who made each decision that is in force.
+type Deciders = BTreeMap<NoteId, String>;
 
 /// What stands in the journal.
 struct Read {
     daemon: Daemon,
     recent: Rows<Recent>,
     unmarked: usize,
+    deciders: Deciders,
 }
 
 fn read(shared: &Shared, kept: &mut Option<Journal>, now: Timestamp) -> Result<Read, JournalError> {
@@ -114,35 +129,81 @@ fn read(shared: &Shared, kept: &mut Option<Journal>, now: Timestamp) -> Result<R
     };
     let daemon = status::daemon(shared, journal, now)?;
     let unmarked = journal.unfolded_fencings()?.sound.len();
-    Ok(Read { daemon, recent: journal.recent(now - SPAN, MOST)?, unmarked })
+    let decisions = journal.decisions_in_force(now)?.sound.into_iter();
+    let deciders = decisions.map(|decision| (decision.id, decision.actor)).collect();
+    Ok(Read { daemon, recent: journal.recent(now - SPAN, MOST)?, unmarked, deciders })
 }
 
-impl Open {
-    fn of(recent: Recent, now: Timestamp, place: &Place) -> Self {
-        let of = |one: Finding| one.problem(&recent.mark, now, place);
-        let problems: Vec<Problem> = found(&recent).into_iter().map(of).collect();
+impl Row {
+    fn of(recent: Recent, deciders: &Deciders) -> Self {
+        let hold = hold(&recent);
+        let decision = recent.held.as_ref().and_then(|held| held.cause.decision);
+        let holder = decision.and_then(|decision| deciders.get(&decision)).cloned();
+        let settled = recent.mark.settled.map(|(how, _)| how);
         let state = match recent.damaged.is_empty() {
-            true => State::of_mark(None, problems.iter().any(|one| one.kind.is_hold()), &recent.deliveries),
+            true => State::of_mark(settled, hold.is_some(), &recent.deliveries),
             false => State::Quarantined,
         };
-        Self { recent, state, problems }
+        Self { recent, state, hold, holder }
     }
 }
 
 /// A doubt about the mark itself comes first, then the policy.
-fn found(recent: &Recent) -> Vec<Finding> {
-    let mark = &recent.mark;
-    let doubt = policy::doubts(mark).first().map(|doubt| Finding::doubt(*doubt, mark.made_at));
-    let held = doubt.or_else(|| {
-        let held = recent.held.as_ref()?;
-        let hold = held.words.iter().find_map(|word| Hold::parse(word))?;
-        Some(Finding::held(hold, &held.why, &held.cause, held.since, held.until))
-    });
+fn hold(recent: &Recent) -> Option<Hold> {
+    let doubt = policy::doubts(&recent.mark).first().copied();
+    let words = recent.held.iter().flat_map(|held| &held.words);
+    doubt.or_else(|| words.into_iter().find_map(|word| Hold::parse(word)))
+}
+
+/// What is wrong, as `status` says it.
+fn problems(daemon: &Daemon, recent: &Rows<Recent>, now: Timestamp, place: &Place) -> Vec<Problem> {
+    let configured: BTreeSet<&str> = daemon.routes.iter().map(|route| route.name.as_str()).collect();
+    let open = || recent.sound.iter().filter(|recent| recent.mark.settled.is_none());
+    let gone: BTreeSet<&str> = open().filter_map(|recent| gone(recent, &configured)).flatten().collect();
+    let is_said = |one: &&Problem| match one.kind {
+        // Said of its marks.
+        Kind::Stranded => !one.route.as_deref().is_some_and(|route| gone.contains(route)),
+        kind => kind.is_of_endpoint() || one.not_yet_news(now).is_none(),
+    };
+    let mut all: Vec<Problem> = daemon.problems.iter().filter(is_said).cloned().collect();
+    let of = |recent| {
+        let gone = self::gone(recent, &configured);
+        found(recent, gone.as_deref()).into_iter().map(move |one| (&recent.mark, one))
+    };
+    let of_marks = problem::grouped(open().flat_map(of).collect(), now, place);
+    all.extend(of_marks.into_iter().filter(|one| one.is_shown(now, Limits::default())));
+    if !recent.damaged.is_empty() {
+        all.push(problem::damaged(&recent.damaged.iter().collect::<Vec<_>>(), place));
+    }
+    all.iter_mut().for_each(|one| one.level = one.level_at(now, Limits::default()));
+    all.sort_by_key(|one| Reverse(one.level));
+    all
+}
+
+/// The routes that a mark waits for where none of them is configured.
+fn gone<'r>(recent: &'r Recent, configured: &BTreeSet<&str>) -> Option<Vec<&'r str>> {
+    let open = recent.deliveries.iter().filter(|delivery| !delivery.state.is_final());
+    let open: Vec<&str> = open.map(|delivery| delivery.route.as_str()).collect();
+    let is_sound = recent.mark.fqdn.is_some() && recent.damaged.is_empty();
+    (is_sound && !open.iter().any(|route| configured.contains(route))).then_some(open)
+}
+
+fn found(recent: &Recent, gone: Option<&[&str]>) -> Vec<Finding> {
     let deliveries = recent.deliveries.iter().map(DeliverySight::from);
-    problem::of_mark(mark, held, !recent.damaged.is_empty(), None, deliveries)
+    problem::of_mark(&recent.mark, held(recent), !recent.damaged.is_empty(), gone, deliveries)
+}
+
+fn held(recent: &Recent) -> Option<Finding> {
+    let hold = hold(recent)?;
+    if hold.is_doubt() {
+        return Some(Finding::doubt(hold, recent.mark.made_at));
+    }
+    let held = recent.held.as_ref()?;
+    Some(Finding::held(hold, &held.why, &held.cause, held.since, held.until))
 }
 
 fn episode(recent: &Recent) -> Episode {
-    let held = found(recent).iter().find_map(Finding::held_since).filter(|_| recent.mark.settled.is_none());
+    let is_open = recent.mark.settled.is_none();
+    let held = found(recent, None).iter().find_map(Finding::held_since).filter(|_| is_open);
     Episode::of(&recent.mark, &recent.deliveries, held.map(|since| (since, None)).into_iter().collect())
 }

@@ -1,4 +1,4 @@
-//! A host's row: a bar for each outage, hatched where it was held, with a sign for each route that took it.
+//! A host's row: a bar for each outage, hatched where it was held, with a sign for each route that acknowledged it.
 
 use marks::delivery::State;
 use marks::time::Timestamp;
@@ -65,7 +65,7 @@ fn bar(episode: &Episode, y: usize, axis: &Axis, shapes: &Shapes) -> Markup {
             @for (since, until) in &episode.held {
                 (stretch("hatched", ((*since).max(episode.failed), until.unwrap_or(end).min(end)), y, axis))
             }
-            @for (route, at) in episode.told.iter().take(SIGNS) {
+            @for (route, at) in episode.acknowledged.iter().take(SIGNS) {
                 (shapes.sign(route, &axis.place(*at), y + HEIGHT + 6))
             }
         }
@@ -96,11 +96,11 @@ fn title(episode: &Episode, now: Timestamp) -> String {
         let end = until.unwrap_or_else(|| episode.until(now));
         out += &format!("; held for {}{still}", words::length(end.since(*since)));
     }
-    for (route, at) in episode.told.iter().take(SIGNS) {
+    for (route, at) in episode.acknowledged.iter().take(SIGNS) {
         out += &format!("; route {route} acknowledged after {}", after(*at));
     }
-    if episode.told.len() > SIGNS {
-        out += &format!("; {} more route(s) acknowledged", episode.told.len() - SIGNS);
+    if episode.acknowledged.len() > SIGNS {
+        out += &format!("; {} more routes acknowledged", episode.acknowledged.len() - SIGNS);
     }
     match (episode.settled, episode.state) {
         (Some(at), state) => out + &format!("; settled ({}) after {}", state.as_str(), after(at)),

@@ -15,8 +15,8 @@ pub struct Episode {
     pub failed: Timestamp,
     /// When its mark was made.
     pub marked: Timestamp,
-    /// The routes that took it, and when.
-    pub told: Vec<(String, Timestamp)>,
+    /// The routes that acknowledged it, and when.
+    pub acknowledged: Vec<(String, Timestamp)>,
     /// From when to when it was held; without an end it is held still.
     pub held: Vec<(Timestamp, Option<Timestamp>)>,
     /// When it ended; an open one has no end yet.
@@ -36,7 +36,9 @@ impl Episode {
             host: mark.node.to_string(),
             failed: mark.failure_time,
             marked: mark.made_at,
-            told: took.filter_map(|delivery| Some((delivery.route.clone(), delivery.ended_at?))).collect(),
+            acknowledged: took
+                .filter_map(|delivery| Some((delivery.route.clone(), delivery.ended_at?)))
+                .collect(),
             held,
             settled: mark.settled.map(|(_, at)| at),
             state: State::of_mark(mark.settled.map(|(how, _)| how), is_held, deliveries),

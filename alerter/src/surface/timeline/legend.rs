@@ -29,8 +29,10 @@ pub(super) struct Shapes {
 
 impl Shapes {
     pub(super) fn of<'e>(drawn: impl Iterator<Item = &'e Episode> + Clone) -> Self {
-        let routes: BTreeSet<&str> =
-            drawn.clone().flat_map(|episode| episode.told.iter().map(|(route, _)| route.as_str())).collect();
+        let routes: BTreeSet<&str> = drawn
+            .clone()
+            .flat_map(|episode| episode.acknowledged.iter().map(|(route, _)| route.as_str()))
+            .collect();
         let is_there = |state: &State| drawn.clone().any(|episode| episode.state == *state);
         Self {
             routes: routes.into_iter().map(str::to_owned).collect(),
@@ -89,7 +91,7 @@ impl Shapes {
     }
 }
 
-/// The patterns are told apart without their colours too.
+/// The patterns are distinct without their colours too.
 pub(super) const PATTERNS: PreEscaped<&str> = PreEscaped(
     r#"<defs><pattern id="tl-held" class="held" width="6" height="6" patternUnits="userSpaceOnUse" patternTransform="rotate(45)"><rect class="ground" width="6" height="6"/><rect class="figure" width="2.5" height="6"/></pattern><pattern id="tl-open" class="open" width="6" height="6" patternUnits="userSpaceOnUse"><rect class="ground" width="6" height="6"/><rect class="figure" x="1" y="1" width="2.5" height="2.5"/></pattern><pattern id="tl-parked" class="parked" width="7" height="7" patternUnits="userSpaceOnUse" patternTransform="rotate(45)"><rect class="ground" width="7" height="7"/><rect class="figure" width="2" height="7"/><rect class="figure" width="7" height="2"/></pattern></defs>"#,
 );

@@ -1,7 +1,7 @@
 //! Outages on an axis of time, drawn as SVG. Pure: what is drawn and when it is now are arguments.
 //!
 //! The text keeps its size at every width: lengths along the axis are percentages, all others are pixels. Colours and
-//! fonts are in [`CSS`], which whoever shows the picture has to load: a strict content security policy bars them from the
+//! fonts are in [`CSS`], which the page around the picture loads: a strict content security policy bars them from the
 //! picture itself.
 
 mod axis;
@@ -74,7 +74,7 @@ impl Timeline {
     }
 }
 
-/// Each host's outages, the newest last: hosts with an open one first, then those whose newest is the youngest.
+/// Each host's outages, the newest last: the host whose outage is open longest first, then those whose newest is the youngest.
 fn hosts<'e>(episodes: &'e [Episode], axis: &Axis) -> Vec<Vec<&'e Episode>> {
     let mut by_host: BTreeMap<&str, Vec<&Episode>> = BTreeMap::new();
     let is_seen = |episode: &&Episode| episode.until(axis.to) >= axis.from && episode.failed <= axis.to;
@@ -84,23 +84,26 @@ fn hosts<'e>(episodes: &'e [Episode], axis: &Axis) -> Vec<Vec<&'e Episode>> {
     let mut hosts: Vec<Vec<&Episode>> = by_host.into_values().collect();
     hosts.iter_mut().for_each(|host| host.sort_by_key(|episode| episode.failed));
     hosts.sort_by_key(|host| {
-        let is_open = host.iter().any(|episode| episode.settled.is_none());
-        let newest = host.last().map_or(0, |episode| episode.failed.0);
-        (!is_open, std::cmp::Reverse(newest))
+        let open =
+            host.iter().filter(|episode| episode.settled.is_none()).map(|episode| episode.failed).min();
+        let newest = host.last().map(|episode| episode.failed);
+        (open.is_none(), open, std::cmp::Reverse(newest))
     });
     hosts
 }
 
-/// What a reader who cannot see it is notified.
+/// The picture in words, for a screen reader.
 fn described(hosts: &[Vec<&Episode>], rest: &[Vec<&Episode>], axis: &Axis) -> String {
     let all = || hosts.iter().chain(rest).flatten();
     let open = all().filter(|episode| episode.settled.is_none()).count();
     let left_out = match rest.len() {
         0 => String::new(),
-        more => format!("; {more} more host(s) are drawn as columns of how many were fenced"),
+        more => {
+            format!("; {} more {} drawn as columns", more, if more == 1 { "host is" } else { "hosts are" })
+        }
     };
     format!(
-        "{} outage(s) of {} host(s) from {} to {}, {open} of them open{left_out}",
+        "Outages: {}, open: {open}, hosts: {}, from {} to {}{left_out}",
         all().count(),
         hosts.len() + rest.len(),
         words::utc(axis.from),

@@ -16,13 +16,13 @@ fn minutes(number: u64) -> Timestamp {
     FROM + Duration::from_secs(60 * number)
 }
 
-fn told(host: &str, at: Timestamp) -> Episode {
+fn acknowledged(host: &str, at: Timestamp) -> Episode {
     let end = at + Duration::from_secs(4);
     Episode {
         host: host.into(),
         failed: at,
         marked: at,
-        told: vec![("recovery".into(), end)],
+        acknowledged: vec![("recovery".into(), end)],
         held: Vec::new(),
         settled: Some(end),
         state: State::Acknowledged,
@@ -39,7 +39,7 @@ fn count(picture: &str, part: &str) -> usize {
 
 #[test]
 fn a_bar_goes_from_fencing_to_settlement() {
-    let picture = drawn(&[told("compute1", FROM + DAY)]);
+    let picture = drawn(&[acknowledged("compute1", FROM + DAY)]);
     assert!(
         picture.contains("<rect class=\"bar acknowledged\" x=\"15.000%\" y=\"40\" width=\"0.010%\""),
         "{picture}"
@@ -48,7 +48,10 @@ fn a_bar_goes_from_fencing_to_settlement() {
         "<title>compute1: fenced 2027-01-16 08:00:00Z, marked after 0 ms; route recovery acknowledged after 4 s; settled (acknowledged) after 4 s</title>"
     ), "{picture}");
     assert!(picture.contains("recovery acknowledged</text>") && picture.contains("acknowledged in 4 s"));
-    assert!(picture.contains("role=\"img\" aria-label=\"1 outage(s) of 1 host(s) from 2027-01-15 08:00:00Z"));
+    assert!(
+        picture
+            .contains("role=\"img\" aria-label=\"Outages: 1, open: 0, hosts: 1, from 2027-01-15 08:00:00Z")
+    );
 }
 
 /// What is open goes on until now, and what was held is hatched. The broken variant is the same one settled.
@@ -57,9 +60,9 @@ fn what_is_open_goes_on_until_now_and_what_was_held_is_hatched() {
     let open = Episode {
         settled: None,
         state: State::Held,
-        told: Vec::new(),
+        acknowledged: Vec::new(),
         held: vec![(minutes(1440), None)],
-        ..told("compute1", FROM + DAY)
+        ..acknowledged("compute1", FROM + DAY)
     };
     let picture = drawn(std::slice::from_ref(&open));
     assert!(
@@ -72,14 +75,22 @@ fn what_is_open_goes_on_until_now_and_what_was_held_is_hatched() {
     assert!(!drawn(&[settled]).contains("84.000%"));
 }
 
-/// Hosts with something open come first, then the most recent ones.
+/// The longest open comes first, then the most recent ones.
 #[test]
 fn what_is_open_stands_above_what_is_recent() {
-    let old = Episode { settled: None, state: State::Parked, ..told("old-open", FROM - DAY * 30) };
-    let episodes = [told("early", minutes(1)), told("late", minutes(2)), old, told("gone", FROM - DAY)];
+    let old = Episode { settled: None, state: State::Parked, ..acknowledged("old-open", FROM - DAY * 30) };
+    let young = Episode { settled: None, ..acknowledged("young-open", minutes(3)) };
+    let episodes = [
+        acknowledged("early", minutes(1)),
+        acknowledged("late", minutes(2)),
+        young,
+        old,
+        acknowledged("gone", FROM - DAY),
+    ];
     let picture = drawn(&episodes);
     let at = |host: &str| picture.find(&format!("</title>{host}<")).unwrap_or(usize::MAX);
-    assert!(at("old-open") < at("late") && at("late") < at("early") && at("early") < usize::MAX);
+    assert!(at("old-open") < at("young-open") && at("young-open") < at("late"));
+    assert!(at("late") < at("early") && at("early") < usize::MAX);
     assert!(!picture.contains("gone"), "it ended before the axis begins");
     assert!(
         picture.contains("<rect class=\"bar parked\" x=\"1.000%\" y=\"40\" width=\"98.000%\""),
@@ -91,7 +102,7 @@ fn what_is_open_stands_above_what_is_recent() {
 #[test]
 fn what_is_drawn_is_bounded_and_says_what_is_left_out() {
     let many: Vec<Episode> =
-        (0..100_000).map(|n| told(&format!("compute{}", n % 1000), minutes(n % 10_000))).collect();
+        (0..100_000).map(|n| acknowledged(&format!("compute{}", n % 1000), minutes(n % 10_000))).collect();
     let picture = drawn(&many);
     assert!(picture.len() < 200_000, "{}", picture.len());
     assert_eq!(count(&picture, "class=\"row\""), 20);
@@ -99,16 +110,16 @@ fn what_is_drawn_is_bounded_and_says_what_is_left_out() {
     assert!(picture.contains("980 more hosts, 98000 outages, 0 open"), "{picture}");
     assert!(picture.contains(" and 76 older</tspan>"));
     let routes = (0..50).map(|n| (format!("route{n}"), minutes(n))).collect();
-    let picture = drawn(&[Episode { told: routes, ..told("compute1", minutes(1)) }]);
-    assert!(picture.contains("42 more route(s) acknowledged") && picture.contains("and 42 more routes"));
+    let picture = drawn(&[Episode { acknowledged: routes, ..acknowledged("compute1", minutes(1)) }]);
+    assert!(picture.contains("42 more routes acknowledged") && picture.contains("and 42 more routes"));
 }
 
 /// The broken variant is a picture made by joining texts.
 #[test]
 fn nothing_from_outside_becomes_markup() {
     let hostile = "<script>alert(1)</script>\"'&\u{7}";
-    let mut episode = told(hostile, minutes(1));
-    episode.told[0].0 = hostile.into();
+    let mut episode = acknowledged(hostile, minutes(1));
+    episode.acknowledged[0].0 = hostile.into();
     let picture = drawn(&[episode]);
     assert!(!picture.contains("<script") && !picture.contains("\"'") && !picture.contains('\u{7}'));
     assert!(picture.contains("&lt;script&gt;alert(1)&lt;/script&gt;"));
@@ -118,7 +129,7 @@ fn nothing_from_outside_becomes_markup() {
 #[test]
 fn no_time_is_too_odd() {
     for (from, to) in [(0, 0), (5, 1), (i64::MIN, i64::MAX), (0, i64::MAX), (i64::MAX, i64::MAX)] {
-        let episodes = [told("compute1", Timestamp(from)), told("compute2", Timestamp(to))];
+        let episodes = [acknowledged("compute1", Timestamp(from)), acknowledged("compute2", Timestamp(to))];
         let picture = sent(Timeline::of(&episodes, Timestamp(from), Timestamp(to)));
         assert!(picture.len() < 100_000 && !picture.contains("NaN"), "{from} {to}");
     }

@@ -21,7 +21,7 @@ use crate::route::{USUAL_IN_FLIGHT, tables};
 /// Open marks, of 1,000 hosts: one in ten was fenced twice.
 const MARKS: usize = 1111;
 const ROUNDS: usize = 20;
-/// So long the page is not made again: each round finds an old one.
+/// For so long no new page is made: each round finds an old one.
 const OLD: Duration = Duration::from_millis(1100);
 const BEGIN: Duration = Duration::from_secs(60);
 const ANSWER: Duration = Duration::from_secs(10);
@@ -47,8 +47,8 @@ pub(crate) fn run() -> anyhow::Result<()> {
     let (mut ours, mut floors) = (Sight::default(), Sight::default());
     for _ in 0..ROUNDS {
         thread::sleep(OLD);
-        ours.load(&browser, page)?;
-        floors.load(&browser, floor)?;
+        ours.measure(&browser, page)?;
+        floors.measure(&browser, floor)?;
     }
     site.end(Signal::SIGKILL)?;
     line(&format!("the page of {} hosts, in KiB", backlog.hosts()), ask(floor, "/")?.len() / 1024);
@@ -69,7 +69,7 @@ struct Sight {
 }
 
 impl Sight {
-    fn load(&mut self, browser: &Browser, address: SocketAddr) -> anyhow::Result<()> {
+    fn measure(&mut self, browser: &Browser, address: SocketAddr) -> anyhow::Result<()> {
         browser.go(&format!("http://{address}/"))?;
         let script = "const [page] = performance.getEntriesByType('navigation');
             const paint = performance.getEntriesByType('paint').find(one => one.name === 'first-contentful-paint');
@@ -87,7 +87,7 @@ impl Sight {
 /// All marks are counted, and the hosts without a row of their own are drawn.
 fn is_complete(answer: &[u8]) -> bool {
     let text = String::from_utf8_lossy(answer);
-    text.contains(&format!("{MARKS} wait")) && text.contains("980 more host(s)")
+    text.contains(&format!("{MARKS} wait")) && text.contains("980 more hosts")
 }
 
 /// Serves the bytes of the page, unchanged, until this program ends.

@@ -1,0 +1,332 @@
+//! Hosts by routes: who was notified, who was not, and what holds a mark.
+
+use std::collections::BTreeSet;
+
+use marks::delivery::{Delivery, State};
+use marks::time::Timestamp;
+use maud::{Markup, html};
+
+use super::picture::{Picture, Row};
+use super::routes::figure;
+use crate::policy::Hold;
+use crate::words::{utc, written};
+
+/// More open marks than this are counted.
+const OPEN: usize = 300;
+/// More settled marks than this are counted.
+const ENDED: usize = 100;
+/// Routes with a column of their own; the others share one.
+const COLUMNS: usize = 6;
+
+/// What a script filters by. It stands outside of what is replaced, so that nobody loses what was typed.
+pub(super) fn tools() -> Markup {
+    html! {
+        h2 id="hosts-title" { "Hosts" }
+        form id="tools" role="search" hidden {
+            label { "Filter " input id="filter" type="search" autocomplete="off" spellcheck="false"; }
+            label {
+                "State "
+                select id="state" {
+                    option value="" { "all" }
+                    option value="open" { "open" }
+                    @for state in State::ALL { option value=(state.as_str()) { (state.as_str()) } }
+                }
+            }
+            output id="rows" for="filter state" {}
+        }
+    }
+}
+
+/// The table; `all` open marks are counted.
+pub(super) fn draw(picture: &Picture, all: usize) -> Markup {
+    let rows = || picture.open.iter().take(OPEN).chain(picture.ended.iter().take(ENDED));
+    if rows().next().is_none() {
+        return html! { section id="hosts" { p { "No host is marked, and none was within a day." } } };
+    }
+    let columns = Columns::of(picture, rows());
+    html! {
+        section id="hosts" {
+            p.faint { (counts(picture)) " Times are UTC." }
+            div.wide tabindex="0" role="region" aria-labelledby="hosts-title" data-key="table" {
+                table id="marks" {
+                    thead { tr {
+                        @let names = ["Host"].into_iter().chain(columns.names()).chain(["State", "Fenced"]);
+                        @for name in names { th scope="col" data-sort { (name) } }
+                    } }
+                    tbody { @for row in rows() { (draw_row(row, &columns, picture.now)) } }
+                }
+            }
+            (left_out("open", all.saturating_sub(picture.damaged.len()), OPEN))
+            (left_out("settled within a day", picture.ended.len(), ENDED))
+            (ids(rows()))
+        }
+    }
+}
+
+/// How many there are of each state, as far as there are any.
+fn counts(picture: &Picture) -> String {
+    let marks = &picture.figures.journal.marks;
+    let open = State::ALL.into_iter().filter(|state| !state.is_final() && marks.of(*state) > 0);
+    let open: Vec<String> = open.map(|state| format!("{} {}", marks.of(state), state.as_str())).collect();
+    let open =
+        if open.is_empty() { "No mark is open".to_owned() } else { format!("Open: {}", open.join(", ")) };
+    format!("{open}. Settled within a day: {}.", picture.ended.len())
+}
+
+fn left_out(what: &str, all: usize, shown: usize) -> Markup {
+    html! {
+        @if let Some(more @ 1..) = all.checked_sub(shown) {
+            p { (more) " more " (what) ": " code { "nova-host-alerter list --all" } }
+        }
+    }
+}
+
+/// The routes that the rows are about, in the order of the configuration.
+struct Columns {
+    own: Vec<String>,
+    /// Whether there are more.
+    others: bool,
+}
+
+impl Columns {
+    fn of<'r>(picture: &Picture, rows: impl Iterator<Item = &'r Row>) -> Self {
+        let routes = rows.flat_map(|row| &row.recent.deliveries).map(|delivery| base(&delivery.route));
+        let mut used: BTreeSet<&str> = routes.collect();
+        let configured = picture.daemon.iter().flat_map(|daemon| &daemon.routes);
+        let mut own: Vec<String> =
+            configured.map(|route| route.name.clone()).filter(|name| used.remove(name.as_str())).collect();
+        own.extend(used.into_iter().map(str::to_owned));
+        let others = own.len() > COLUMNS;
+        own.truncate(COLUMNS);
+        Self { own, others }
+    }
+
+    fn names(&self) -> impl Iterator<Item = &str> {
+        self.own.iter().map(String::as_str).chain(self.others.then_some("Other routes"))
+    }
+}
+
+/// A step's route is that of the delivery that it follows.
+fn base(route: &str) -> &str {
+    route.split('.').next().unwrap_or(route)
+}
+
+fn draw_row(row: &Row, columns: &Columns, now: Timestamp) -> Markup {
+    let (mark, state) = (&row.recent.mark, row.state.as_str());
+    let at = mark.failure_time;
+    html! {
+        tr class=(state) data-mark=(mark.id) data-state=(state) data-hold=[word_of_hold(row)] {
+            th scope="row" { (mark.node) }
+            @for name in &columns.own { td { (cells(row, |one| base(&one.route) == name, base, now)) } }
+            @if columns.others {
+                @let is_other = |one: &Delivery| !columns.own.iter().any(|name| base(&one.route) == name);
+                td { (cells(row, is_other, |_| "", now)) }
+            }
+            td.state { b aria-hidden="true" { (sign(row.state)) } " " (state) }
+            td.fenced data-value=(at.0) title=(utc(at)) { (clock(at, now)) }
+        }
+    }
+}
+
+/// The deliveries of one column; `column` is what it says of a route already.
+fn cells(row: &Row, is_in: impl Fn(&Delivery) -> bool, column: fn(&str) -> &str, now: Timestamp) -> Markup {
+    html! {
+        @for one in row.recent.deliveries.iter().filter(|one| is_in(one)) {
+            @let name = one.route[column(&one.route).len()..].trim_start_matches('.');
+            (cell(one, row, name, now))
+        }
+    }
+}
+
+/// What holds a mark: the policy, or a route's terms.
+fn word_of_hold(row: &Row) -> Option<&str> {
+    let is_held = |one: &&Delivery| one.state == State::Held && !one.waits_in_chain();
+    let by_terms = || row.recent.deliveries.iter().find(is_held).and_then(|one| one.last.as_ref());
+    let is_open = row.recent.mark.settled.is_none();
+    row.hold.map(Hold::as_str).or_else(|| by_terms().filter(|_| is_open).map(|last| last.kind.as_str()))
+}
+
+/// A state without its colour.
+fn sign(state: State) -> &'static str {
+    match state {
+        State::Acknowledged => "✓",
+        State::Pending => "…",
+        State::InFlight => "→",
+        State::Held => "‖",
+        State::Parked => "✗",
+        State::Quarantined => "⚠",
+        State::Dismissed | State::Cancelled => "–",
+    }
+}
+
+/// One delivery: its sign, its state for a screen reader, and what is worth knowing. `name`: where the column does not say it.
+fn cell(one: &Delivery, row: &Row, name: &str, now: Timestamp) -> Markup {
+    let held = row.hold.filter(|_| one.state == State::Pending);
+    let failed = one.last.as_ref().filter(|_| one.state == State::Pending && held.is_none());
+    let sign = match (held, failed) {
+        (Some(_), _) => sign(State::Held),
+        (None, Some(_)) => sign(State::Parked),
+        (None, None) => sign(one.state),
+    };
+    html! {
+        span.way.(one.state.as_str()) data-delivery=(one.route) data-state=(one.state.as_str()) {
+            @if !name.is_empty() { (name) " " }
+            b aria-hidden="true" { (sign) } i { (one.state.as_str()) } " " (standing(one, row, now))
+            @if one.attempts > 1 && !one.state.is_final() { " ×" (figure("attempts", one.attempts)) }
+        }
+    }
+}
+
+fn standing(one: &Delivery, row: &Row, now: Timestamp) -> String {
+    let answer = one.last.as_ref().map(|last| status(&last.detail).unwrap_or(&last.kind));
+    let answer = answer.unwrap_or("waits").to_owned();
+    match (one.state, row.hold) {
+        (State::Acknowledged, _) => one.ended_at.map_or(String::new(), |at| clock(at, now)),
+        (State::Pending, Some(hold)) => held(hold, row, now),
+        (State::Held, _) if one.waits_in_chain() => "another step's turn".to_owned(),
+        (State::Parked, _) if one.is_rejected() => format!("{answer}, again {}", clock(one.next_due, now)),
+        (State::InFlight, _) => "sending".to_owned(),
+        (State::Dismissed | State::Cancelled | State::Quarantined, _) => one.state.as_str().to_owned(),
+        _ => answer,
+    }
+}
+
+/// Who holds it, and until when.
+fn held(hold: Hold, row: &Row, now: Timestamp) -> String {
+    // Without the number of the user.
+    let holder = row.holder.as_deref().and_then(|holder| holder.split(" (").next());
+    let who = holder.unwrap_or(hold.as_str());
+    let until = row.recent.held.as_ref().filter(|_| !hold.is_doubt()).and_then(|held| held.until);
+    match (until, hold) {
+        (Some(at), _) => format!("{who} until {}", clock(at, now)),
+        (None, Hold::Pause) => format!("{who} until resume"),
+        (None, _) => who.to_owned(),
+    }
+}
+
+/// The HTTP status in a sentence such as "the endpoint answered 422 Unprocessable Entity".
+fn status(detail: &str) -> Option<&str> {
+    let (_, behind) = detail.split_once("answered ")?;
+    let status = behind.split(|c: char| !c.is_ascii_digit()).next()?;
+    (status.len() == 3).then_some(status)
+}
+
+/// The time of a day; of another day than today with its date.
+fn clock(at: Timestamp, now: Timestamp) -> String {
+    let day = |at| written(at, "%Y-%m-%d");
+    written(at, if day(at) == day(now) { "%H:%M" } else { "%m-%d %H:%M" })
+}
+
+/// Marks by their ids, for those who have to type one.
+fn ids<'r>(rows: impl Iterator<Item = &'r Row>) -> Markup {
+    html! {
+        details id="ids" {
+            summary data-key="ids" { "Ids of the marks" }
+            ul { @for mark in rows.map(|row| &row.recent.mark) { li { (mark.node) " " code { (mark.id) } " fenced " (utc(mark.failure_time)) } } }
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use journal::Recent;
+    use marks::delivery::Attempt;
+
+    use super::super::view::tests::{NOW, picture};
+    use super::*;
+    use crate::surface::markup::sent;
+
+    fn delivery(mark: &Row, route: &str, state: State, last: Option<&str>) -> Delivery {
+        let last = last.map(|detail| Attempt { at: NOW, kind: "rejected".into(), detail: detail.into() });
+        Delivery {
+            mark: mark.recent.mark.id,
+            route: route.into(),
+            required: true,
+            chain: None,
+            failure_time: NOW,
+            state,
+            body: Vec::new(),
+            attempts: 3,
+            ambiguous: 0,
+            arrivals: marks::delivery::Arrivals::default(),
+            released_at: None,
+            next_due: NOW + std::time::Duration::from_secs(60),
+            last,
+            reference: None,
+            ended_at: state.is_final().then_some(NOW),
+        }
+    }
+
+    fn row(host: &str, deliveries: &[(&str, State, Option<&str>)]) -> Row {
+        let mark = samples::mark_of(host, NOW);
+        let recent = Recent { mark, deliveries: Vec::new(), damaged: Vec::new(), held: None };
+        let mut row = Row { recent, state: State::Pending, hold: None, holder: None };
+        row.recent.deliveries =
+            deliveries.iter().map(|(route, state, last)| delivery(&row, route, *state, *last)).collect();
+        row
+    }
+
+    #[test]
+    fn a_cell_says_who_was_notified_and_what_is_in_the_way() {
+        let answer = Some("the endpoint answered 422 Unprocessable Entity");
+        let mut rows = vec![row(
+            "compute1",
+            &[
+                ("a", State::Acknowledged, None),
+                ("a.confirm", State::InFlight, None),
+                ("b", State::Parked, answer),
+                ("c", State::Pending, Some("connection refused")),
+                ("d", State::Pending, None),
+            ],
+        )];
+        rows[0].recent.deliveries[4].attempts = 0;
+        let of = |open| sent(draw(&Picture { open, ..picture() }, 1));
+        let text = of(rows);
+        for wanted in [
+            "<b aria-hidden=\"true\">✓</b><i>acknowledged</i> 08:00</span>",
+            ">confirm <b aria-hidden=\"true\">→</b><i>in-flight</i> sending ×",
+            "✗</b><i>parked</i> 422, again 08:01 ×",
+            "✗</b><i>pending</i> rejected ×<span data-figure=\"attempts\">3</span>",
+            "…</b><i>pending</i> waits</span>",
+        ] {
+            assert!(text.contains(wanted), "{wanted} is missing: {text}");
+        }
+        let held = Row {
+            hold: Some(Hold::Pause),
+            holder: Some("root (uid 0)".into()),
+            ..row("c", &[("d", State::Pending, None)])
+        };
+        assert!(of(vec![held]).contains("‖</b><i>pending</i> root until resume"));
+    }
+
+    /// The broken variants list every mark, or say nothing of what they leave out.
+    #[test]
+    fn the_table_is_bounded_and_says_what_is_left_out() {
+        let routes: Vec<String> = (0..COLUMNS + 3).map(|number| format!("route{number}")).collect();
+        let deliveries: Vec<_> = routes.iter().map(|route| (route.as_str(), State::Pending, None)).collect();
+        let rows = |count| (0..count).map(|number| row(&format!("compute{number}"), &deliveries)).collect();
+        let picture = Picture { open: rows(2000), ended: rows(150), ..picture() };
+        let text = sent(draw(&picture, 10_000));
+        assert_eq!(text.matches("data-mark=").count(), OPEN + ENDED);
+        assert_eq!(text.matches("scope=\"col\"").count(), 1 + COLUMNS + 1 + 2);
+        assert!(text.contains("9700 more open") && text.contains("50 more settled within a day"), "{text}");
+        assert!(
+            text.contains("<th scope=\"col\" data-sort>Other routes") && text.contains(">route8 <b"),
+            "{text}"
+        );
+    }
+
+    #[test]
+    fn a_status_is_found_where_an_endpoint_answered_one() {
+        assert_eq!(status("the endpoint answered 422 Unprocessable Entity: no"), Some("422"));
+        assert_eq!(status("the endpoint answered nothing"), None);
+        assert_eq!(status("connection refused"), None);
+    }
+
+    #[test]
+    fn a_time_has_its_date_on_another_day() {
+        let now = Timestamp(1_800_000_000_000);
+        assert_eq!(clock(now, now), "08:00");
+        assert_eq!(clock(now - std::time::Duration::from_secs(86_400), now), "01-14 08:00");
+    }
+}

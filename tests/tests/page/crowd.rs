@@ -1,0 +1,278 @@
+//! The page with 0, 1, 50 and 300 open marks: what stands on the first screen of a telephone, and the pictures of the book.
+
+use std::collections::BTreeMap;
+use std::net::SocketAddr;
+use std::path::PathBuf;
+
+use anyhow::{Context, ensure};
+use nix::sys::signal::Signal;
+use serde_json::{Value, json};
+use tests::backlog::Backlog;
+use tests::browser::Browser;
+use tests::lab::wait;
+use tests::programs::Site;
+use tests::receiver::{Answer, Receiver, own_loopback};
+
+use crate::Scenario;
+use crate::shown::document;
+use crate::story::{LIMIT, Story, list, text};
+
+pub(crate) const SCENARIOS: &[Scenario] = &[
+    ("page/screens_0", |_| shown_on_every_screen(0)),
+    ("page/screens_1", |_| shown_on_every_screen(1)),
+    ("page/screens_50", |_| shown_on_every_screen(50)),
+    ("page/screens_300", |_| shown_on_every_screen(300)),
+    ("page/filter_and_sort_work_by_keyboard", filter_and_sort_work_by_keyboard),
+    ("page/without_scripts_everything_is_there", without_scripts_everything_is_there),
+];
+
+/// Where the pictures are written; without it none is.
+const PICTURES: &str = "NHA_SCREENSHOTS";
+/// Marks that were acknowledged, beside the open ones.
+const DONE: usize = 12;
+const PHONE: (i64, i64) = (390, 844);
+const MONITOR: (i64, i64) = (1200, 800);
+
+/// A daemon with so many open marks: a third are held by a pause, the others are rejected.
+struct Crowd {
+    site: Site,
+    page: SocketAddr,
+    open: usize,
+    _receivers: [Receiver; 2],
+}
+
+impl Crowd {
+    fn of(open: usize) -> anyhow::Result<Self> {
+        let (mut recovery, mut wiki) = (Receiver::on_loopback()?, Receiver::on_loopback()?);
+        let page = SocketAddr::new(own_loopback().into(), 7430);
+        let mut site = Site::with(&format!(
+            "[http.recovery]\nurl = \"http://{}/v1/host-failures\"\n\
+             [http.wiki]\nurl = \"http://{}/\"\nrequired = false\n\
+             [groups.rack1]\nhosts = [\"compute1*\"]\n\
+             [page]\nuri = \"tcp://{page}\"\n",
+            recovery.address(),
+            wiki.address()
+        ))?;
+        // The alerter adds the deliveries of the other route.
+        Backlog::of_marks(open + DONE, &["recovery"])?.lay_into(&site)?;
+        recovery.down();
+        if open > 1 {
+            wiki.down();
+        }
+        site.start()?;
+        if open > 1 {
+            let words = ["pause", "--group", "rack1", "--reason", "new switch", "--for", "2h"];
+            done(&site, &words)?;
+        }
+        (0..DONE).for_each(|_| recovery.answer_next(Answer::Status(200)));
+        recovery.answer(Answer::Status(422));
+        recovery.up()?;
+        done(&site, &["retry", "--all"])?;
+        let crowd = Self { site, page, open, _receivers: [recovery, wiki] };
+        crowd.settle()?;
+        Ok(crowd)
+    }
+
+    /// Until nothing is sent any more but now and then.
+    fn settle(&self) -> anyhow::Result<()> {
+        wait::until("each mark to be acknowledged, rejected or held", LIMIT, || {
+            let mut states: BTreeMap<String, usize> = BTreeMap::new();
+            for mark in list(&self.marks()?) {
+                let is_open = mark["settled"].is_null();
+                let is_held = !list(&mark["holds"]).is_empty();
+                let of = |state: &str| list(&mark["deliveries"]).iter().any(|one| one["state"] == state);
+                let state = match () {
+                    () if !is_open => "acknowledged",
+                    () if is_held => "held",
+                    () if of("parked") => "parked",
+                    () => "other",
+                };
+                *states.entry(state.to_owned()).or_default() += 1;
+            }
+            let count = |state: &str| states.get(state).copied().unwrap_or(0);
+            ensure!(count("acknowledged") <= DONE, "{states:?}");
+            let is_settled = count("acknowledged") == DONE && count("other") == 0;
+            Ok((is_settled && count("held") + count("parked") == self.open).then_some(()))
+        })
+    }
+
+    fn marks(&self) -> anyhow::Result<Value> {
+        let said = self.site.alerter(&["list", "--all", "--json"])?;
+        Ok(serde_json::from_slice(&said.stdout)?)
+    }
+
+    fn url(&self) -> String {
+        format!("http://{}/", self.page)
+    }
+
+    /// Shown with figures that were counted after the last change.
+    fn open_in(&self, browser: &Browser) -> anyhow::Result<()> {
+        let url = self.url();
+        wait::until("the page to show each mark", LIMIT, || {
+            browser.go(&url)?;
+            let shown = browser.run("return document.querySelectorAll('[data-mark]').length;")?;
+            let title = browser.run("return document.title;")?;
+            let is_counted = self.open == 0 || text(&title).starts_with(&format!("({}) ", self.open));
+            Ok((shown.as_u64() == u64::try_from(self.open + DONE).ok() && is_counted).then_some(()))
+        })
+    }
+
+    fn end(mut self) -> anyhow::Result<()> {
+        self.site.end(Signal::SIGKILL)
+    }
+}
+
+fn done(site: &Site, words: &[&str]) -> anyhow::Result<()> {
+    let output = site.alerter(words)?;
+    ensure!(output.status.success(), "{words:?}: {}", String::from_utf8_lossy(&output.stderr));
+    Ok(())
+}
+
+/// What stands where, in pixels from the top.
+const MEASURE: &str = r"
+    const bottom = selector => document.querySelector(selector)?.getBoundingClientRect().bottom ?? null;
+    const headline = document.getElementById('headline');
+    return {
+        lines: Math.round(headline.getBoundingClientRect().height / parseFloat(getComputedStyle(headline).lineHeight)),
+        verdict: bottom('#verdict'), strip: bottom('.strip'), problem: bottom('#problems li p'), command: bottom('#problems li code'),
+        wide: Math.max(document.documentElement.scrollWidth, document.body.scrollWidth) - document.documentElement.clientWidth,
+        title: document.title, icon: document.getElementById('icon').getAttribute('href'),
+        level: document.getElementById('verdict').className,
+        elsewhere: performance.getEntriesByType('resource').map(one => one.name).filter(name => !name.startsWith(location.origin)),
+    };";
+
+fn shown_on_every_screen(open: usize) -> anyhow::Result<()> {
+    let crowd = Crowd::of(open)?;
+    let browser = Browser::open()?;
+    for (device, (width, height)) in [("phone", PHONE), ("desktop", MONITOR)] {
+        let screen =
+            json!({"width": width, "height": height, "deviceScaleFactor": 1, "mobile": device == "phone"});
+        browser.chrome("Emulation.setDeviceMetricsOverride", &screen)?;
+        for scheme in ["light", "dark"] {
+            let media = json!({"features": [{"name": "prefers-color-scheme", "value": scheme}]});
+            browser.chrome("Emulation.setEmulatedMedia", &media)?;
+            crowd.open_in(&browser)?;
+            let measured = browser.run(MEASURE)?;
+            judge(&measured, open, height).with_context(|| format!("{open} on a {device}: {measured}"))?;
+            if let Some(directory) = std::env::var_os(PICTURES) {
+                let file = format!("page-{open}-{device}-{scheme}.png");
+                browser.screen(&PathBuf::from(directory).join(file))?;
+            }
+        }
+    }
+    let complaints = browser.complaints()?;
+    ensure!(complaints.is_empty(), "{complaints:?}");
+    crowd.end()
+}
+
+/// The verdict, the routes and the first cause with its command are on the first screen, and nothing is wider than it.
+fn judge(measured: &Value, open: usize, height: i64) -> anyhow::Result<()> {
+    let is_above = |what: &str| measured[what].as_f64().is_some_and(|bottom| bottom <= height as f64);
+    ensure!(measured["wide"] == 0 && measured["lines"].as_u64().is_some_and(|lines| lines <= 2));
+    ensure!(is_above("verdict") && is_above("strip") && list(&measured["elsewhere"]).is_empty());
+    let (title, level) = match open {
+        0 => ("nova-host-alerter".to_owned(), "ok"),
+        _ => (format!("({open}) nova-host-alerter"), "critical"),
+    };
+    ensure!(measured["title"] == title && measured["level"] == level);
+    ensure!(measured["icon"] == format!("/icon.svg?{level}"));
+    ensure!(open == 0 || is_above("problem") && is_above("command"));
+    Ok(())
+}
+
+fn press(browser: &Browser, key: &str, code: u32) -> anyhow::Result<()> {
+    let text = if key == "Enter" { "\r" } else { "" };
+    for kind in ["keyDown", "keyUp"] {
+        let event =
+            json!({"type": kind, "key": key, "code": key, "windowsVirtualKeyCode": code, "text": text});
+        browser.chrome("Input.dispatchKeyEvent", &event)?;
+    }
+    Ok(())
+}
+
+/// Presses Tab until the element of this selector has the focus.
+fn tab_to(browser: &Browser, selector: &str) -> anyhow::Result<()> {
+    let is_there = format!("return document.activeElement.matches({});", json!(selector));
+    for _ in 0..100 {
+        if browser.run(&is_there)? == true {
+            return Ok(());
+        }
+        press(browser, "Tab", 9)?;
+    }
+    anyhow::bail!("no key leads to {selector}")
+}
+
+/// The rows that are seen: hosts, when they were fenced, and how the column is sorted.
+const ROWS: &str = r"
+    const rows = [...document.querySelectorAll('#marks tbody tr')].filter(row => row.getClientRects().length > 0);
+    return { hosts: rows.map(row => row.cells[0].textContent), fenced: rows.map(row => Number(row.querySelector('.fenced').dataset.value)),
+        sorted: document.querySelector('th[aria-sort]')?.getAttribute('aria-sort') ?? null,
+        said: document.getElementById('rows').textContent, key: document.activeElement?.dataset.key ?? null };";
+
+/// The broken variants lose the filter, the order or the focus when the page is renewed.
+fn filter_and_sort_work_by_keyboard(_: &mut Story) -> anyhow::Result<()> {
+    let crowd = Crowd::of(50)?;
+    let browser = Browser::open()?;
+    crowd.open_in(&browser)?;
+    tab_to(&browser, "#problems .copy")?;
+    press(&browser, "Enter", 13)?;
+    wait::until("a command to be copied", LIMIT, || {
+        let pressed = browser.run("return document.querySelector('#problems .copy').textContent;")?;
+        Ok((pressed == "Copied").then_some(()))
+    })?;
+    tab_to(&browser, "#filter")?;
+    browser.chrome("Input.insertText", &json!({"text": "compute1"}))?;
+    let sifted = browser.run(ROWS)?;
+    let hosts = list(&sifted["hosts"]);
+    ensure!(hosts.len() > 5 && hosts.iter().all(|host| text(host).starts_with("compute1")), "{sifted}");
+    ensure!(text(&sifted["said"]) == format!("{} of {} rows", hosts.len(), 50 + DONE), "{sifted}");
+    tab_to(&browser, "[data-key='sort Fenced']")?;
+    for order in ["ascending", "descending"] {
+        press(&browser, "Enter", 13)?;
+        check_order(&browser.run(ROWS)?, order)?;
+    }
+    crowd.site.fence("compute1-later")?;
+    wait::until("the new mark", LIMIT, || {
+        let seen = browser.run(ROWS)?;
+        Ok((list(&seen["hosts"]).len() > hosts.len()).then_some(()))
+    })?;
+    let renewed = browser.run(ROWS)?;
+    ensure!(list(&renewed["hosts"])[0] == "compute1-later", "{renewed}");
+    check_order(&renewed, "descending")?;
+    crowd.end()
+}
+
+fn check_order(seen: &Value, order: &str) -> anyhow::Result<()> {
+    let mut wanted: Vec<u64> = list(&seen["fenced"]).iter().filter_map(Value::as_u64).collect();
+    wanted.sort_unstable();
+    if order == "descending" {
+        wanted.reverse();
+    }
+    ensure!(seen["fenced"] == json!(wanted), "not {order}: {seen}");
+    ensure!(seen["sorted"] == order && seen["key"] == "sort Fenced", "{seen}");
+    Ok(())
+}
+
+/// The broken variant shows buttons that do nothing, or a table that a script has to fill.
+fn without_scripts_everything_is_there(_: &mut Story) -> anyhow::Result<()> {
+    let crowd = Crowd::of(50)?;
+    let browser = Browser::without_scripts()?;
+    let html = wait::until("the page to show each mark", LIMIT, || {
+        browser.go(&crowd.url())?;
+        let (html, _) = document(&browser)?;
+        let is_whole = html.matches("data-mark=").count() == 50 + DONE && html.contains("<title>(50) ");
+        Ok(is_whole.then_some(html))
+    })?;
+    for words in [
+        "id=\"verdict\"",
+        "class=\"strip\"",
+        "<code>nova-host-alerter retry",
+        "<svg",
+        "(50) nova-host-alerter",
+    ] {
+        ensure!(html.contains(words), "{words} is missing");
+    }
+    ensure!(html.contains("role=\"search\" hidden") && !html.contains("<button"), "a tool that does nothing");
+    ensure!(html.matches(" hidden").count() == 1, "more than the tools is hidden");
+    crowd.end()
+}
