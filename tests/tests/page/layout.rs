@@ -1,8 +1,4 @@
-<<<<<<<< HEAD:tests/tests/page/appearance.rs
-//! The page's appearance: on a phone, at night, and how soon there is something to see.
-========
 //! The page on a phone, at night, and how soon there is something to see.
->>>>>>>> pg:tests/tests/page/layout.rs
 
 use std::path::Path;
 
@@ -16,21 +12,13 @@ use crate::story::{LIMIT, Story};
 
 pub(crate) const SCENARIOS: &[Scenario] = &[
     ("page/a_phone_scrolls_in_one_direction", a_phone_scrolls_in_one_direction),
-<<<<<<<< HEAD:tests/tests/page/appearance.rs
-    ("page/night_and_day_are_distinguished", night_and_day_are_distinguished),
-========
     ("page/night_and_day_differ", night_and_day_differ),
->>>>>>>> pg:tests/tests/page/layout.rs
     ("page/something_is_seen_soon", something_is_seen_soon),
 ];
 
 const WIDTH: i64 = 360;
 
-<<<<<<<< HEAD:tests/tests/page/appearance.rs
-/// Keeps a picture beside the built programs for people to see.
-========
 /// Keeps a picture beside the built programs.
->>>>>>>> pg:tests/tests/page/layout.rs
 fn keep(browser: &Browser, name: &str) -> anyhow::Result<()> {
     browser.picture(&Path::new(env!("CARGO_TARGET_TMPDIR")).join(format!("page-{name}.png")))
 }
@@ -41,11 +29,7 @@ fn excess(browser: &Browser) -> anyhow::Result<i64> {
     Ok(browser.run(script)?.as_i64().unwrap_or(i64::MAX) - WIDTH)
 }
 
-<<<<<<<< HEAD:tests/tests/page/appearance.rs
-/// The broken variant has a line that is as wide as a large screen.
-========
 /// The broken variant has a line that is as wide as a monitor.
->>>>>>>> pg:tests/tests/page/layout.rs
 fn a_phone_scrolls_in_one_direction(story: &mut Story) -> anyhow::Result<()> {
     story.thicken()?;
     let browser = Browser::open()?;
@@ -66,11 +50,7 @@ fn ground(browser: &Browser) -> anyhow::Result<Value> {
     browser.run("return getComputedStyle(document.body).backgroundColor;")
 }
 
-<<<<<<<< HEAD:tests/tests/page/appearance.rs
-fn night_and_day_are_distinguished(story: &mut Story) -> anyhow::Result<()> {
-========
 fn night_and_day_differ(story: &mut Story) -> anyhow::Result<()> {
->>>>>>>> pg:tests/tests/page/layout.rs
     story.thicken()?;
     let browser = Browser::open()?;
     let mut grounds = Vec::new();
