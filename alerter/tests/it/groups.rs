@@ -87,7 +87,7 @@ fn every_key_of_a_group_is_read() {
     let rack1 = Group {
         name: "rack1".into(),
         members: Members::Hosts(HostPatterns::parse("r1-*,compute7").unwrap()),
-        told: NamedRecipients::Chain(vec![link("masakari", 600), link("pager", 60)]),
+        recipients: NamedRecipients::Chain(vec![link("masakari", 600), link("pager", 60)]),
         on_shared_storage: Some(false),
         rules: Rules {
             limit: Limit::AtMost(Amount::Hosts(4)),
@@ -105,7 +105,7 @@ fn every_key_of_a_group_is_read() {
     let zone1 = Group {
         name: "zone1".into(),
         members: Members::Attribute { name: "zone".into(), value: "1".into() },
-        told: NamedRecipients::Each(vec![name("oncall"), name("wiki")]),
+        recipients: NamedRecipients::Each(vec![name("oncall"), name("wiki")]),
         rules: Rules { limit: Limit::AtMost(share), ..Rules::default() },
         ..Group::rest()
     };
@@ -316,10 +316,10 @@ fn a_chain_is_read_from_every_shape_of_a_list() {
     let routes = route("all", "") + &route("b", "") + &route("c", "");
     let link = |route: &str, timeout| Link { route: name(route), timeout: seconds(timeout) };
     let settings = Site::new(&format!("{tables}{routes}")).settings();
-    assert_eq!(settings.groups[0].told, NamedRecipients::Chain(vec![link("b", 60), link("c", 70)]));
+    assert_eq!(settings.groups[0].recipients, NamedRecipients::Chain(vec![link("b", 60), link("c", 70)]));
     let later = "[groups.a]\nchain = [{ route = \"c\", timeout = 80 }]\n";
     let settings = Site::new(&format!("{tables}{routes}")).with("alerter.d/1.toml", later).settings();
-    assert_eq!(settings.groups[0].told, NamedRecipients::Chain(vec![link("c", 80)]));
+    assert_eq!(settings.groups[0].recipients, NamedRecipients::Chain(vec![link("c", 80)]));
     let broken = Site::new(&format!("{}{routes}", tables.replace("60", "6"))).with("alerter.d/1.toml", later);
     assert_eq!(broken.problem(), "alerter.toml:5:11: must be from 60 to 86400", "none may be wrong");
 }
