@@ -238,7 +238,7 @@ fn hold_advice(hold: Hold, found: &Finding, whom: &Whom, place: &Place) -> Strin
     let target = &whom.target;
     if hold == Hold::NoFqdn {
         return format!(
-            "set [hosts] domain, or the host's full name in [hosts.names], in {}; then run `nova-host-alerter reload`",
+            "set [hosts] domain, or the host's full name in [hosts.names] of {}; then run `nova-host-alerter reload`",
             place.file
         );
     }

@@ -548,7 +548,7 @@ async fn what_somebody_has_to_change_is_told_apart() {
     assert!(said(Check::Queue).contains("not configured any more"));
     shared.routes.troubles().failed("recovery", "credentials", "HTTP 401", Timestamp::now());
     let recovery = || said(driver("recovery"));
-    assert!(recovery().contains("is tried again"), "{}", recovery());
+    assert!(recovery().contains("is retried"), "{}", recovery());
     let mut endpoint = Endpoint::new(4);
     endpoint.begin();
     endpoint.end(&HostName::parse("compute1").unwrap(), Sign::Refuses, None, Instant::now(), 0.5);

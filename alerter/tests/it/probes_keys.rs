@@ -214,7 +214,7 @@ fn pacemaker_can_be_asked_only_in_a_cluster() {
     let alone = "[groups.r.confirm.pacemaker-state.node]\n[store]\nregister = \"none\"";
     assert_each([(
         alone.to_owned(),
-        "1:9: only a cluster knows whether a node is online, and [store] register = \"none\" asks none: remove the probes of pacemaker-state",
+        "1:9: [store] register = \"none\" has no cluster that knows whether a node is online: remove the pacemaker-state probes",
     )]);
     confirm("[groups.r.confirm.tcp.a]\nport = 22\n[store]\nregister = \"none\"");
 }
