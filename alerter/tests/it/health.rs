@@ -204,7 +204,7 @@ fn a_loop_that_stands_and_a_disk_that_hangs_are_seen() {
     health.pass(Check::Store);
     let (on_time, late) = (health.report(later(85), TTL), health.report(later(95), TTL));
     assert_eq!((on_time.status, late.status), (Status::Pass, Status::Fail));
-    assert!(late.checks[&Check::Drain].output.as_ref().unwrap().contains("has not come round"));
+    assert!(late.checks[&Check::Drain].output.as_ref().unwrap().contains("has made no progress"));
     health.came_round();
     for (seconds, status) in [(9, Status::Pass), (11, Status::Warn), (31, Status::Fail)] {
         let busy = Pulse { store_busy: Some(Duration::from_secs(seconds)), ..pulse() };

@@ -202,7 +202,7 @@ fn numbers_are_bounded() {
         ),
         (
             format!("{TCP}retries = 9"),
-            "3:23: its tries may take 77 s, and everything is asked anew after limit = 60: raise limit, or try less",
+            "3:23: its tries may take 77 s, but all probes begin again after limit = 60: raise limit, or try less",
         ),
     ]);
     confirm("[groups.r.confirm]\nlimit = 77\n[groups.r.confirm.tcp.a]\nport = 22\nretries = 9");
@@ -240,7 +240,7 @@ fn a_program_is_checked() {
         (exec("command = [\"/bin/sh\", \"{nodename}\"]\ntimeout = 301"), "5:11: must be from 1 to 300"),
         (
             exec("command = [\"/bin/sh\", \"{nodename}\"]\ntimeout = 60"),
-            "3:24: its tries may take 62 s, and everything is asked anew after limit = 60: raise limit, or try less",
+            "3:24: its tries may take 62 s, but all probes begin again after limit = 60: raise limit, or try less",
         ),
     ]);
 }
