@@ -441,7 +441,7 @@ fn each_mistake_has_its_sentence() {
         ),
         (
             "[hosts.names]\nc1 = \"a.b\"\nC1 = \"c.d\"",
-            "2:1: c1 stands here twice (upper and lower case are the same)",
+            "2:1: c1 is here twice (upper and lower case are the same): remove one",
         ),
         (
             "[hosts.names]\nc1 = \"a.b\"\nc2 = \"A.B\"",

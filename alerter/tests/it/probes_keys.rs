@@ -168,11 +168,11 @@ fn a_url_is_about_the_host_and_a_pattern_says_something() {
         (healthy(&"x".repeat(1025)), "5:11: must be at most 1024 bytes long"),
         (
             URL.to_owned(),
-            "3:28: [groups.r.confirm.poll-url.a] has no healthy: set it to a text that only a healthy host's answer holds",
+            "3:28: [groups.r.confirm.poll-url.a] has no healthy: set it to a text that only a healthy host's answer has",
         ),
         (
             "[groups.r.confirm.poll-url.a]\nhealthy = \"ok\"\n".to_owned(),
-            "3:28: [groups.r.confirm.poll-url.a] has no url: set it to what a host answers, with {nodename} in it",
+            "3:28: [groups.r.confirm.poll-url.a] has no url: set it to a url of the host, with {nodename} in it",
         ),
     ]);
 }
