@@ -176,7 +176,7 @@ fn an_endpoint_has_a_certificate_that_nobody_trusts() {
 
 fn an_endpoint_rejects_one_mark() {
     let Stand { mut site, receiver } = faults::an_endpoint_rejects_one_mark(Place::Own).unwrap();
-    named(&site, CRITICAL, &["compute1", "(rejected)", "422", "look into"]);
+    named(&site, CRITICAL, &["compute1", "(rejected)", "422", "check the log"]);
     let said = shown(&site);
     assert!(!said.contains("accepts nothing") && !said.contains("--all"), "{said}");
     receiver.answer(Answer::Status(200));
