@@ -296,7 +296,7 @@ mod tests {
         let (rules, cib) =
             (rules(Some("a.org"), &[("compute1", "compute2.a.org")]), cib(&["compute1", "compute2"]));
         let said = Names::new(&rules, Some(&cib)).of_node(&host("compute1")).unwrap_err().to_string();
-        for part in ["compute1 was fenced", "as compute2.a.org", "of compute2 too", "correct [hosts.names]"] {
+        for part in ["compute1 was fenced", "name compute2.a.org", "of compute2,", "correct [hosts.names]"] {
             assert!(said.contains(part), "{said}");
         }
     }

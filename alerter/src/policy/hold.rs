@@ -105,10 +105,10 @@ impl Hold {
                     .to_owned()
             }
             Self::Unconfirmed => format!(
-                "check the host's power (a host that does not answer a ping may still be on): if it is off, {release}; if it is on, {unmark}"
+                "check the host's power (a host that does not answer a ping may still be on): if it is off, {release}; if the host is alive, {unmark}"
             ),
             Self::Unproven => format!(
-                "this is normal until Pacemaker ends the whole fencing; if it lasts for minutes and the host is off, {release}; if the host is on, {unmark}, and find out who wrote the entry"
+                "this is normal until Pacemaker ends the whole fencing; if it lasts for minutes and the host is off, {release}; if it is alive, {unmark}, and find out who wrote the entry"
             ),
             Self::OutcomeUnknown => {
                 format!("ask the recovery controller: if it does not know the mark, {release}; else {unmark}")

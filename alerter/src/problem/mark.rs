@@ -238,7 +238,7 @@ fn hold_advice(hold: Hold, found: &Finding, whom: &Whom, place: &Place) -> Strin
     let target = &whom.target;
     if hold == Hold::NoFqdn {
         return format!(
-            "set [hosts] domain, or the host's full name in [hosts.names], in {}; then run `nova-host-alerter reload`",
+            "set [hosts] domain, or the host's full name in [hosts.names] of {}; then run `nova-host-alerter reload`",
             place.file
         );
     }
@@ -289,7 +289,7 @@ fn stuck(found: &Finding, whom: &Whom, place: &Place) -> (String, String) {
         Kind::HeldOnRoute if found.is_return() => (
             format!("the return of {named} is held on route {route}{why}"),
             format!(
-                "check whether the recovery controller still takes the host for dead, and undo that by hand; then run {unmark}; if the route leads to the same place under another name, run `nova-host-alerter release {who} --reason TEXT`"
+                "check whether the recovery controller still has the host as failed, and undo that by hand; then run {unmark}; if the route leads to the same place under another name, run `nova-host-alerter release {who} --reason TEXT`"
             ),
         ),
         Kind::HeldOnRoute => (
@@ -309,7 +309,7 @@ fn stuck(found: &Finding, whom: &Whom, place: &Place) -> (String, String) {
         _ if found.is_return() => (
             format!("route {route} does not accept that {named} is back{why}"),
             format!(
-                "check whether the recovery controller still takes the host for dead, and undo that by hand; then run {unmark}; or correct the endpoint and run `nova-host-alerter retry {who}`"
+                "check whether the recovery controller still has the host as failed, and undo that by hand; then run {unmark}; or correct the endpoint and run `nova-host-alerter retry {who}`"
             ),
         ),
         _ => (
@@ -347,7 +347,7 @@ pub fn damaged(rows: &[&Damage], place: &Place) -> Problem {
         false => format!("; then end it: {}", ends.join(", ")),
     };
     let then = format!(
-        "find the host: `stonith_admin --history '*' --verbose` lists the fenced hosts, `nova-host-alerter list --all` the marked ones, and it is one that only the first lists; if it is off, report it to its recovery controller with that controller's own client{end}; check the disk: `df -h {}`, `dmesg`",
+        "find the host: it is in `stonith_admin --history '*' --verbose` (fenced hosts), but not in `nova-host-alerter list --all` (marked hosts); if it is off, report it to its recovery controller with that controller's own client{end}; check the disk: `df -h {}`, `dmesg`",
         place.typeable_directory()
     );
     Problem { then, ..Problem::of(Kind::Damaged, what) }

@@ -83,7 +83,7 @@ fn the_figures_of_a_report_are_those_of_the_journal() {
     assert_eq!((numbers.operators.len(), numbers.operators[0].actor.as_str()), (1, "alice"));
     assert_eq!((numbers.ended.len(), numbers.damaged), (1, 0));
     let page = sent(page(&numbers, "ctl1", &Default::default()));
-    assert!(page.contains("<dt>outages</dt><dd>4</dd>") && page.contains("<dt>told</dt><dd>3</dd>"));
+    assert!(page.contains("<dt>outages</dt><dd>4</dd>") && page.contains("<dt>acknowledged</dt><dd>3</dd>"));
 }
 
 /// The broken variant reads all days: what came before or after counts too.

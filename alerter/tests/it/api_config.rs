@@ -149,7 +149,7 @@ fn a_route_waits_for_no_callback_that_cannot_come() {
     let files = Files::new();
     let text = NONE.to_owned() + "ack = \"callback\"\nack-timeout = 60\n";
     let said = problems(&text);
-    assert!(said.contains("nobody could confirm it"), "{said}");
+    assert!(said.contains("no receiver could confirm a mark"), "{said}");
     let said = problems(&(text.clone() + &files.table("")));
     assert!(said.contains("[api.tokens.NAME]"), "no token names it: {said}");
     for (routes, wanted) in [("elsewhere", "there is no route"), ("plain", "set ack = \"callback\"")] {

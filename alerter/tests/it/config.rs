@@ -239,7 +239,7 @@ fn a_missing_file_is_one_problem_and_a_missing_directory_is_none() {
 
 #[test]
 fn without_a_route_nobody_would_be_notified() {
-    let expected = "alerter.toml:1:1: no route is configured, so nobody would be told: add a table such as [http.recovery]";
+    let expected = "alerter.toml:1:1: no route is configured, so nothing would be notified: add a table such as [http.recovery]";
     assert_eq!(Site::new("").problem(), expected);
     assert_eq!(Site::new("[http]\n").problem(), expected);
 }
@@ -265,7 +265,7 @@ fn a_route_takes_all_hosts_or_some_and_is_required_unless_it_says_otherwise() {
 /// S1-15: else there could be a mark without any route.
 #[test]
 fn a_required_route_for_all_hosts_is_a_must() {
-    let expected = "alerter.toml:1:1: no required route takes every host, so a mark could end untold: leave hosts, groups and required = false out of one route";
+    let expected = "alerter.toml:1:1: no required route takes every host, so a mark could end without an acknowledgement: leave hosts, groups and required = false out of one route";
     let other = ROUTE.replace("recovery", "other");
     for rest in [
         format!("{ROUTE}hosts = [\"*\"]\n"),
@@ -313,7 +313,7 @@ fn each_mistake_in_groups_has_its_sentence() {
         ),
         (
             "[groups.a]\nhosts = []",
-            "2:9: the list is empty, so nobody is in this group: name hosts, or remove the table",
+            "2:9: the list is empty, so no host is in this group: name hosts, or remove the table",
         ),
         (
             "[groups.a]\nhosts = [\"c1\"]\nroute = [\"x\"]",
@@ -430,7 +430,7 @@ fn each_mistake_has_its_sentence() {
         ("[hosts]\non-shared-storage = \"true\"", "2:21: must be true or false, not text"),
         (
             "[hosts]\nmatch = []",
-            "2:9: the list is empty, so no host would ever be told: name hosts, or remove the key",
+            "2:9: the list is empty, so no host would ever be marked: name hosts, or remove the key",
         ),
         ("[hosts]\nmatch = [\n  7,\n]", "3:3: must be text in quotes, not a whole number"),
         ("[hosts.names]\nc1 = \"short\"", "2:6: must be a full name with its domain"),
@@ -441,7 +441,7 @@ fn each_mistake_has_its_sentence() {
         ),
         (
             "[hosts.names]\nc1 = \"a.b\"\nC1 = \"c.d\"",
-            "2:1: c1 stands here twice (upper and lower case are the same)",
+            "2:1: c1 is here twice (upper and lower case are the same): remove one",
         ),
         (
             "[hosts.names]\nc1 = \"a.b\"\nc2 = \"A.B\"",

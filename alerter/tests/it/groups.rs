@@ -172,7 +172,7 @@ fn the_range_goes_before_the_number() {
     let both = "[groups.a]\nhosts = [\"c1\"]\nmax-unhealthy = 1\nunhealthy-range = \"[2-3]\"";
     let settings = Site::new(&format!("{both}\n{}", route("all", ""))).settings();
     assert_eq!(settings.groups[0].rules.limit, Limit::Range { low: 2, high: 3 });
-    let says = "3:17: unhealthy-range goes before max-unhealthy, which does nothing: remove one";
+    let says = "3:17: unhealthy-range overrides max-unhealthy: remove one";
     assert_eq!(warnings(both), [says]);
     assert!(warnings("[groups.a]\nhosts = [\"c1\"]\nunhealthy-range = \"[2-3]\"").is_empty());
 }
@@ -186,7 +186,7 @@ fn a_share_that_is_nobody_is_warned_of() {
     assert_eq!(
         group(three, "max-unhealthy = \"33%\""),
         [
-            "3:17: 33% of 3 host(s) is none, so telling of any is held at first: raise max-unhealthy, or set rounding = \"up\""
+            "3:17: 33% of 3 host(s) is none, so every mark is held at first: raise max-unhealthy, or set rounding = \"up\""
         ]
     );
     for (hosts, rest) in [
@@ -206,14 +206,15 @@ fn without_a_cluster_a_share_wants_a_list_of_hosts() {
         let routes = route("all", "");
         Site::new(&format!("[store]\nregister = \"none\"\n{group}\n{routes}"))
     };
-    let size = "how many hosts are in this group only a cluster knows, and [store] register = \"none\" asks none: name each host in hosts, or set max-unhealthy to a number";
+    let size = "[store] register = \"none\" has no cluster that knows how many hosts are in this group: name each host in hosts, or set max-unhealthy to a number";
     for (group, expected) in [
         ("[groups.a]\nhosts = [\"c*\"]\nmax-unhealthy = \"40%\"", format!("5:17: {size}")),
         ("[groups.a]\nhosts = [\"c*\"]\nunhealthy-range = \"[1-4]\"", format!("5:19: {size}")),
         ("[groups.default]\nmax-unhealthy = \"40%\"", format!("4:17: {size}")),
         (
             "[groups.a]\nattribute = \"zone=1\"",
-            "4:13: only a cluster knows a node's attributes, and [store] register = \"none\" asks none: name hosts".into(),
+            "4:13: [store] register = \"none\" has no cluster that knows a node's attributes: name hosts"
+                .into(),
         ),
     ] {
         assert_eq!(site(group).problem(), format!("alerter.toml:{expected}"), "{group}");
@@ -303,7 +304,7 @@ fn each_mistake_in_who_is_notified_has_its_sentence() {
         let text = format!("[groups.a]\nhosts = [\"c1\"]\n{text}\n{}{}", route("all", ""), route("b", ""));
         let found: Vec<String> = Site::new(&text).problems();
         let found: Vec<String> =
-            found.into_iter().filter(|line| !line.contains("could end untold")).collect();
+            found.into_iter().filter(|line| !line.contains("could end without an acknowledgement")).collect();
         let expected: Vec<String> = expected.iter().map(|line| format!("alerter.toml:{line}")).collect();
         assert_eq!(found, expected, "{text}");
     }
@@ -354,9 +355,8 @@ fn a_route_that_a_group_names_gets_no_other_hosts() {
     let own = route("mine", "hosts = [\"c1\"]\ngroups = [\"c\"]");
     let groups = "[groups.b]\nhosts = [\"b*\"]\nroutes = [\"mine\"]\n[groups.c]\nhosts = [\"c2\"]\n";
     let site = Site::new(&format!("{groups}{}{own}", route("all", "")));
-    let says = |key: &str| {
-        format!("[groups.b] names this route, which is told of that group's hosts alone: remove {key}")
-    };
+    let says =
+        |key: &str| format!("[groups.b] names this route, so it gets only that group's hosts: remove {key}");
     assert_eq!(
         site.problems(),
         [format!("alerter.toml:11:9: {}", says("hosts")), format!("alerter.toml:12:10: {}", says("groups"))]
@@ -374,7 +374,7 @@ fn a_route_cannot_join_a_group_that_names_its_routes() {
         };
         assert_eq!(
             site("\"b\", \"a\"").problem(),
-            "alerter.toml:8:16: [groups.a] says itself who is told of its hosts: add this route there, or leave the group out here"
+            "alerter.toml:8:16: [groups.a] names its own routes: add this route there, or leave the group out here"
         );
         assert_eq!(notified_of_both(&site("\"b\"").settings()), [vec!["mine"], vec!["all", "joins"]]);
     }
@@ -387,8 +387,8 @@ fn notified_of_both(settings: &Settings) -> [Vec<&str>; 2] {
 /// S1-15: somebody is surely notified of every group.
 #[test]
 fn every_group_has_a_required_route() {
-    let rest = "1:1: no required route takes every host in no group, so a mark could end untold: name one in [groups.default] routes, or leave hosts, groups and required = false out of one that no group names";
-    let plain = "1:1: no required route takes every host, so a mark could end untold: leave hosts, groups and required = false out of one route";
+    let rest = "1:1: no required route takes every host in no group, so a mark could end without an acknowledgement: name one in [groups.default] routes, or leave hosts, groups and required = false out of one that no group names";
+    let plain = "1:1: no required route takes every host, so a mark could end without an acknowledgement: leave hosts, groups and required = false out of one route";
     let side = route("side", "required = false");
     let a = "[groups.a]\nhosts = [\"a*\"]\n";
     for (text, expected) in [
@@ -396,15 +396,15 @@ fn every_group_has_a_required_route() {
         (format!("{a}chain = [{{ route = \"all\", timeout = 60 }}]\n{}", route("all", "")), rest),
         (
             format!("{a}routes = [\"side\"]\n{}{side}", route("all", "")),
-            "1:9: no route that [groups.a] names is required, so a mark could end untold: remove required = false from one",
+            "1:9: no route that [groups.a] names is required, so a mark could end without an acknowledgement: remove required = false from one",
         ),
         (
             format!("{a}[groups.default]\nroutes = [\"all\"]\n{}{side}", route("all", "")),
-            "1:9: no required route takes every host of [groups.a], so a mark could end untold: name one in its routes",
+            "1:9: no required route takes every host of [groups.a], so a mark could end without an acknowledgement: name one in its routes",
         ),
         (
             format!("[groups.default]\nroutes = [\"side\"]\n{}{side}", route("all", "")),
-            "1:1: no route that [groups.default] names is required, so a mark could end untold: remove required = false from one",
+            "1:1: no route that [groups.default] names is required, so a mark could end without an acknowledgement: remove required = false from one",
         ),
         (format!("{a}{}", route("of-a", "groups = [\"a\"]")), plain),
     ] {
@@ -430,7 +430,7 @@ fn groups_do_not_overlap() {
             route("all", "")
         ))
     };
-    let says = "a host could be in [groups.a] and in [groups.b] by this: it may be in one group alone";
+    let says = "a host could be in [groups.a] and in [groups.b]: leave it in one of them";
     for (one, other) in [
         ("\"c1\"", "\"C1\""),
         ("\"c*\", \"d\"", "\" c* \""),
@@ -496,7 +496,7 @@ fn check_config_shows_each_group_in_a_line() {
     let (code, said) = check(&site, &[]);
     let lines: Vec<&str> = said.lines().skip(1).collect();
     let warned = format!(
-        "warning: {}:4:17: 40% of 2 host(s) is none, so telling of any is held at first: raise max-unhealthy, or set rounding = \"up\"",
+        "warning: {}:4:17: 40% of 2 host(s) is none, so every mark is held at first: raise max-unhealthy, or set rounding = \"up\"",
         site.path("alerter.toml").display()
     );
     assert_eq!(
@@ -547,7 +547,7 @@ async fn the_cluster_says_who_is_in_which_group() {
     assert_eq!(
         answers.warnings,
         [
-            "[groups.rest]: 33% of 1 host(s) is none, so telling of any is held at first: raise max-unhealthy, or set rounding = \"up\""
+            "[groups.rest]: 33% of 1 host(s) is none, so every mark is held at first: raise max-unhealthy, or set rounding = \"up\""
         ]
     );
     // The routes of these groups lead to no endpoint, which is said beside it.

@@ -204,7 +204,7 @@ fn a_loop_that_stands_and_a_disk_that_hangs_are_seen() {
     health.pass(Check::Store);
     let (on_time, late) = (health.report(later(85), TTL), health.report(later(95), TTL));
     assert_eq!((on_time.status, late.status), (Status::Pass, Status::Fail));
-    assert!(late.checks[&Check::Drain].output.as_ref().unwrap().contains("has not come round"));
+    assert!(late.checks[&Check::Drain].output.as_ref().unwrap().contains("has made no progress"));
     health.came_round();
     for (seconds, status) in [(9, Status::Pass), (11, Status::Warn), (31, Status::Fail)] {
         let busy = Pulse { store_busy: Some(Duration::from_secs(seconds)), ..pulse() };
@@ -548,7 +548,7 @@ async fn what_somebody_has_to_change_is_distinguished() {
     assert!(said(Check::Queue).contains("not configured any more"));
     shared.routes.troubles().failed("recovery", "credentials", "HTTP 401", Timestamp::now());
     let recovery = || said(driver("recovery"));
-    assert!(recovery().contains("is tried again"), "{}", recovery());
+    assert!(recovery().contains("is retried"), "{}", recovery());
     let mut endpoint = Endpoint::new(4);
     endpoint.begin();
     endpoint.end(&HostName::parse("compute1").unwrap(), Sign::Refuses, None, Instant::now(), 0.5);

@@ -105,7 +105,7 @@ fn a_routable_address_is_warned_of_once() {
     for uri in ["tcp://0.0.0.0:1", "unix:///a,tcp://ctl1:1", "tcp://[::]:1,tcp://192.0.2.1:1"] {
         let said = warnings(uri);
         let [one] = said.as_slice() else { panic!("{uri}: {said:?}") };
-        assert!(one.message.contains("other machines may reach an address") && one.line == 4, "{one}");
+        assert!(one.message.contains("other machines may reach this address") && one.line == 4, "{one}");
     }
     assert_eq!(warnings("tcp://127.0.0.1:1,tcp://[::1]:1,tcp://localhost:2,unix:///a"), []);
 }

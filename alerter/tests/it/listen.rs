@@ -146,8 +146,8 @@ async fn only_a_stale_socket_is_replaced() {
     std::os::unix::fs::symlink(at("file"), at("link")).unwrap();
     let _somebody = UnixListener::bind(at("live")).unwrap();
     for (name, why) in [
-        ("file", "a file stands there that is no socket"),
-        ("link", "a file stands there that is no socket"),
+        ("file", "the path is a file and no socket"),
+        ("link", "the path is a file and no socket"),
         ("live", "another process listens there"),
     ] {
         let served = Served::at(&format!("unix://{}", at(name).display()));

@@ -35,7 +35,7 @@ fn a_target_is_the_log_or_goes_through_a_driver() {
 fn what_makes_no_sense_for_a_notice_is_refused() {
     let url = "to = \"http\"\nurl = \"https://oncall.example/\"\n";
     for (keys, expected) in [
-        ("", "1:9: [notice.a] does not say how: set to = \"syslog\", \"http\" or \"exec\""),
+        ("", "1:9: [notice.a] has no to: set to = \"syslog\", \"http\" or \"exec\""),
         (
             "to = \"sislog\"",
             "2:6: unknown word; did you mean \"syslog\"? Known are: \"syslog\", \"http\", \"exec\"",

@@ -168,11 +168,11 @@ fn a_url_is_about_the_host_and_a_pattern_says_something() {
         (healthy(&"x".repeat(1025)), "5:11: must be at most 1024 bytes long"),
         (
             URL.to_owned(),
-            "3:28: [groups.r.confirm.poll-url.a] has no healthy: set it to a text that only a healthy host's answer holds",
+            "3:28: [groups.r.confirm.poll-url.a] has no healthy: set it to a text that only a healthy host's answer has",
         ),
         (
             "[groups.r.confirm.poll-url.a]\nhealthy = \"ok\"\n".to_owned(),
-            "3:28: [groups.r.confirm.poll-url.a] has no url: set it to what a host answers, with {nodename} in it",
+            "3:28: [groups.r.confirm.poll-url.a] has no url: set it to a url of the host, with {nodename} in it",
         ),
     ]);
 }
@@ -202,7 +202,7 @@ fn numbers_are_bounded() {
         ),
         (
             format!("{TCP}retries = 9"),
-            "3:23: its tries may take 77 s, and everything is asked anew after limit = 60: raise limit, or try less",
+            "3:23: its tries may take 77 s, but all probes begin again after limit = 60: raise limit, or try less",
         ),
     ]);
     confirm("[groups.r.confirm]\nlimit = 77\n[groups.r.confirm.tcp.a]\nport = 22\nretries = 9");
@@ -214,7 +214,7 @@ fn pacemaker_can_be_asked_only_in_a_cluster() {
     let alone = "[groups.r.confirm.pacemaker-state.node]\n[store]\nregister = \"none\"";
     assert_each([(
         alone.to_owned(),
-        "1:9: only a cluster knows whether a node is online, and [store] register = \"none\" asks none: remove the probes of pacemaker-state",
+        "1:9: [store] register = \"none\" has no cluster that knows whether a node is online: remove the pacemaker-state probes",
     )]);
     confirm("[groups.r.confirm.tcp.a]\nport = 22\n[store]\nregister = \"none\"");
 }
@@ -240,7 +240,7 @@ fn a_program_is_checked() {
         (exec("command = [\"/bin/sh\", \"{nodename}\"]\ntimeout = 301"), "5:11: must be from 1 to 300"),
         (
             exec("command = [\"/bin/sh\", \"{nodename}\"]\ntimeout = 60"),
-            "3:24: its tries may take 62 s, and everything is asked anew after limit = 60: raise limit, or try less",
+            "3:24: its tries may take 62 s, but all probes begin again after limit = 60: raise limit, or try less",
         ),
     ]);
 }

@@ -155,10 +155,7 @@ fn a_delivery_whose_route_is_gone_waits_for_it() {
     assert!(!daemon.acknowledge(mark, "new"), "it waits for the other one");
     assert_eq!(place.without_route(), 1);
     let said = place.status(&["status"]);
-    assert!(
-        said.contains("c1: no configured route can make the delivery, since route old was taken out"),
-        "{said}"
-    );
+    assert!(said.contains("the mark of c1 cannot be sent: route old is not configured"), "{said}");
     assert!(place.status(&["list"]).contains("old pending"));
 
     let mut daemon = place.start(&(route("new", "") + &route("old", "")));

@@ -153,7 +153,7 @@ fn an_endpoint_is_down() {
 fn an_endpoint_refuses_our_credentials() {
     let Stand { mut site, receiver } = faults::an_endpoint_refuses_our_credentials(Place::Own).unwrap();
     let words = [
-        "route recovery refuses every mark it was sent since",
+        "route recovery refuses every mark since",
         "(credentials)",
         "401",
         "the password or the token of recovery",
@@ -184,7 +184,7 @@ fn an_endpoint_has_a_certificate_that_nobody_trusts() {
 
 fn an_endpoint_rejects_one_mark() {
     let Stand { mut site, receiver } = faults::an_endpoint_rejects_one_mark(Place::Own).unwrap();
-    named(&site, CRITICAL, &["compute1", "(rejected)", "422", "look into"]);
+    named(&site, CRITICAL, &["compute1", "(rejected)", "422", "check the log"]);
     let said = shown(&site);
     assert!(!said.contains("accepts nothing") && !said.contains("--all"), "{said}");
     receiver.answer(Answer::Status(200));
@@ -306,7 +306,7 @@ fn a_route_was_removed() {
 fn a_removed_route_asks_for_a_decision(mut site: Site) {
     let words = [
         "compute1",
-        "route recovery was taken out of the configuration",
+        "route recovery is not configured any more",
         &format!("configure recovery again in {}", site.config().display()),
         "dismiss --route recovery",
     ];
@@ -397,7 +397,7 @@ fn nobody_vouches_for_a_mark() {
     named(
         &site,
         WARNING,
-        &["compute1 is held (unconfirmed)", "Pacemaker does not say so", "release compute1"],
+        &["compute1 is held (unconfirmed)", "Pacemaker has not confirmed that", "release compute1"],
     );
     assert!(site.alerter(&["release", "compute1", "--reason", "I saw it off"]).unwrap().status.success());
     until_well(&site);

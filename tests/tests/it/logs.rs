@@ -115,7 +115,8 @@ fn each_line_about_a_mark_has_its_id() {
     for line in &about {
         assert!(line.contains(&format!(" mark={id}")), "{line}");
     }
-    for what in ["was fenced and will be told", "is rejected", "has released", "tried now", "is acknowledged"]
+    for what in
+        ["was fenced and will be reported", "is rejected", "has released", "tried now", "is acknowledged"]
     {
         assert!(about.iter().any(|line| line.contains(what)), "{what}: {about:#?}");
     }

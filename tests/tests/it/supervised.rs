@@ -92,7 +92,7 @@ fn the_manager_is_notified_and_a_wedged_journal_starves_the_watchdog() {
     let receiver = Receiver::on_loopback().unwrap();
     let site = Site::new(receiver.address()).unwrap();
     let mut daemon = Supervised::start(&site);
-    let well = "STATUS=tells 1 route(s), and nothing is wrong";
+    let well = "STATUS=notifies 1 route(s), and nothing is wrong";
     let first = daemon.until("READY=1");
     assert!(first.iter().any(|message| message == well) || daemon.until(well).len() < 5, "{first:?}");
     for _ in 0..4 {
@@ -108,7 +108,10 @@ fn the_manager_is_notified_and_a_wedged_journal_starves_the_watchdog() {
     }
     assert!(fed <= 1, "fed {fed} times by a daemon that does not get on");
     let (code, said) = monitor(&site);
-    assert!(code == Some(1) && said.starts_with("nothing is told: the engine has not got on for "), "{said}");
+    assert!(
+        code == Some(1) && said.starts_with("nothing is sent: the engine has made no progress for "),
+        "{said}"
+    );
     ptrace::detach(journal, None).unwrap();
     daemon.until("WATCHDOG=1");
     assert_eq!(monitor(&site).0, Some(0));

@@ -133,7 +133,7 @@ fn what_one_thing_holds_is_said_once() {
         .collect();
     let all = problems(&sight(Some(&daemon()), &open));
     assert_eq!(kinds(&all), [(Level::Warning, "storm")]);
-    assert!(all[0].what.starts_with("c1, c2, c3 and 2 more are held (storm) since 2027-01-15 07:59:00Z, until 2027-01-15 08:01:00Z (then told all the same): too many"));
+    assert!(all[0].what.starts_with("c1, c2, c3 and 2 more are held (storm) since 2027-01-15 07:59:00Z, until 2027-01-15 08:01:00Z (then sent all the same): too many"));
     assert_eq!((all[0].hosts.len(), all[0].until), (5, until));
     // What ends within moments by itself needs nobody yet.
     let brief = [held("c1", Hold::MaxInFlight, "as many as may be", None)];
@@ -187,9 +187,10 @@ fn a_mark_that_cannot_go_says_why() {
     );
     let routes = BTreeSet::from(["other".to_owned()]);
     let all = problems(&Sight { routes: Some(&routes), ..sight(Some(&daemon), &with(State::Pending)) });
-    assert!(all.iter().any(
-        |trouble| trouble.kind == Kind::NoRoute && trouble.what.contains("route recovery was taken out")
-    ));
+    assert!(
+        all.iter().any(|trouble| trouble.kind == Kind::NoRoute
+            && trouble.what.contains("route recovery is not configured"))
+    );
 }
 
 /// What was decided to be held is not old: whoever decided it knows.
@@ -394,7 +395,7 @@ fn a_return_that_is_held_is_ended_by_its_mark() {
     let open = [MarkReport { deliveries: vec![back], ..proven("c1", MINUTE) }];
     let all = problems(&sight(Some(&daemon()), &open));
     assert_eq!(kinds(&all), [(Level::Critical, "held-on-route")]);
-    assert_eq!(all[0].what, "it is held on route recovery.return that c1 is back (rejected): HTTP 422");
+    assert_eq!(all[0].what, "the return of c1 is held on route recovery.return (rejected): HTTP 422");
     assert!(all[0].then.contains(&format!("unmark {} --reason TEXT`", open[0].mark.id)), "{}", all[0].then);
 }
 
@@ -408,7 +409,7 @@ fn a_rejection_names_its_hosts() {
     assert_eq!(kinds(&all), [(Level::Critical, "rejected")]);
     assert_eq!(
         all[0].what,
-        "route recovery does not take the mark of c1, c2, c3, c4, c5, c6 (rejected): HTTP 422"
+        "route recovery does not accept the mark of c1, c2, c3, c4, c5, c6 (rejected): HTTP 422"
     );
     assert_eq!(all[0].hosts.len(), 6);
 }
@@ -456,7 +457,7 @@ fn a_damaged_row_says_how_to_tell_it_and_what_ends_it() {
     assert!(of("fencing", "9").contains("no command ends such a row"));
     let open = [MarkReport { deliveries: vec![delivery(State::Quarantined)], ..proven("c1", MINUTE) }];
     let mark = problems(&sight(Some(&running), &open)).remove(0).then;
-    assert!(mark.starts_with("`nova-host-alerter show c1` has which route"), "{mark}");
+    assert!(mark.starts_with("`nova-host-alerter show c1` has the route"), "{mark}");
     assert!(mark.contains("then end the mark: `nova-host-alerter unmark c1 --reason TEXT`"), "{mark}");
 }
 
