@@ -119,8 +119,7 @@ fn maintenance(found: Result<Option<String>, Unseen>) -> String {
 fn why(unseen: Unseen) -> String {
     match unseen {
         Unseen::Hidden(_) => {
-            "the user may not read for which mark: let it list notifications, segments and hosts"
-                .to_owned()
+            "the user may not read for which mark: let it list notifications, segments and hosts".to_owned()
         }
         Unseen::NotNow(outcome) | Unseen::Never(outcome) => {
             let why = outcome.failure().map(|failure| failure.detail.as_str()).unwrap_or_default();
