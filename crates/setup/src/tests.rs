@@ -517,7 +517,7 @@ fn without_a_level_only_one_known_device_is_used() {
         assert!(!steps(agent, Some("compute1")).0, "{agent}");
     }
     let (is_set, asked) = steps("fence_apc", Some("compute1"));
-    assert!(!is_set && matches!(asked, Some(Then::Do(then)) if then.contains("is each enough")));
+    assert!(!is_set && matches!(asked, Some(Then::Do(then)) if then.contains("is one enough")));
     assert!(!steps("fence_apc", None).0, "a device without a list may be for the host too");
     assert!(!steps("fence_vmware_rest", None).0 && steps("fence_vmware_rest", Some("compute1")).0);
 }

@@ -216,7 +216,7 @@ fn a_directory_that_cannot_be_used_is_a_failure() {
     fails_with_one_line(&with(&post.room.path().join("missing")), "there is no directory");
     let link = post.room.path().join("link");
     symlink(post.directory(), &link).unwrap();
-    fails_with_one_line(&with(&link), "no plain directory");
+    fails_with_one_line(&with(&link), "not a plain directory");
     fs::set_permissions(post.directory(), Permissions::from_mode(0o500)).unwrap();
     fails_with_one_line(&post.alert(), "chmod 0700");
     fs::set_permissions(post.directory(), Permissions::from_mode(0o777)).unwrap();

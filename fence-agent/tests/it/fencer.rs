@@ -118,7 +118,7 @@ fn only_behind_a_device_that_cuts_power() {
         let (store, world) = (Store::new(), controller(Some(&with(&alone)), None));
         let outcome = fence(&world, &store, "nodename=compute1\nplug=compute1");
         outcome.is_one_line_failure("compute1 is not marked: ");
-        outcome.is_one_line_failure(&format!("no device that cuts power (weak ({agent})"));
+        outcome.is_one_line_failure(&format!("no device before it that cuts power (weak ({agent})"));
         assert!(!store.directory().exists(), "{agent}");
         let mut monitor = world.command(AGENT);
         monitor.env("PCMK_service", "pacemaker-fenced");

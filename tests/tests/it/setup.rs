@@ -768,7 +768,7 @@ fn nothing_is_proven_while_pacemaker_does_nothing() {
     for cib in [of("maintenance-mode"), of("stop-all-resources"), without_quorum] {
         let printed = Site::with(&cib).setup(&["--tool", "pcs"]);
         assert!(!printed.out.contains("pcs -f"), "{}", printed.out);
-        assert!(printed.err.contains("cannot be seen now"), "{}", printed.err);
+        assert!(printed.err.contains("cannot be tried now"), "{}", printed.err);
     }
 }
 

@@ -79,8 +79,8 @@ const OBSTACLES: [(&str, Breaks, &str); 10] = [
     ("none/at/all/marks.db", |_| {}, "No such file or directory"),
     ("state/marks.db", |place| directory(&place.path("state"), 0o777), "others than its owner"),
     ("open/state/marks.db", |place| directory(&place.path("open"), 0o777), "others than its owner"),
-    ("state/marks.db", |place| file(&place.path("state"), ""), "no plain directory"),
-    ("state/marks.db", |place| directory(&place.path("state/marks.db"), 0o711), "no plain file"),
+    ("state/marks.db", |place| file(&place.path("state"), ""), "not a plain directory"),
+    ("state/marks.db", |place| directory(&place.path("state/marks.db"), 0o711), "not a plain file"),
     (
         "state/marks.db",
         |place| file(&place.journal, "this is no journal, and never was one"),

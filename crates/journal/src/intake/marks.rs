@@ -387,7 +387,7 @@ mod tests {
         journal.make_mark(&of_sighting, Taken::Sighting(&seen), &[], NOW).unwrap();
         assert!(
             sentence(&journal, of_sighting.id)
-                .ends_with("node_fenced in the CIB says that compute1 was fenced")
+                .ends_with("node_fenced in the CIB reports that compute1 was fenced")
         );
         assert_eq!(journal.sightings_of(of_sighting.id).unwrap().sound, [seen]);
         assert_eq!(journal.mark(of_sighting.id).unwrap(), Some(of_sighting));

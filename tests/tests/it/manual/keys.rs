@@ -144,7 +144,7 @@ fn every_key_of_the_configuration_is_in_the_manual() {
         ["the manual lacks [intake] coalesce", "the program does not know [intake] coalesec"]
     );
     assert_eq!(
-        without("#tls-min = \"1.2\"\n# Whether one", "# Whether one"),
+        without("#tls-min = \"1.2\"\n# Whether a connection", "# Whether a connection"),
         ["the manual lacks [http.NAME] tls-min"]
     );
     assert_eq!(without("#[page]\n", "#[pages]\n").len(), 10, "a table must be missed");
