@@ -67,7 +67,7 @@ timeout = 20"#,
     assert_eq!(
         read.warnings(),
         [
-            "the probe poll-url.api has verify = false: whoever answers in a host's place decides what it says; set ca-file instead"
+            "the probe poll-url.api has verify = false: another machine could answer in the host's place; set ca-file instead"
         ]
     );
 }
