@@ -137,8 +137,8 @@ pub const MUTANTS: &[Mutant] = &[
         name: "B8: without a register a fencing joins what was acknowledged",
         changes: &[Change {
             file: "crates/marks/src/outage.rs",
-            today: "&& !(reach.alone && is_told())",
-            before: "&& !(reach.alone && is_told() && false)",
+            today: "&& !(reach.alone && is_settled())",
+            before: "&& !(reach.alone && is_settled() && false)",
         }],
         tests: &["without_a_register_a_fencing"],
     },
@@ -254,8 +254,8 @@ pub const MUTANTS: &[Mutant] = &[
         name: "R6: a service that somebody else has down is taken up",
         changes: &[Change {
             file: "crates/drivers/src/nova/change.rs",
-            today: "Some(false) if !told.has_disabled(service) => Self::default(),",
-            before: "Some(false) if !told.has_disabled(service) => Self { status: None, ..Self::up(service.forced_down) },",
+            today: "Some(false) if !stored.has_disabled(service) => Self::default(),",
+            before: "Some(false) if !stored.has_disabled(service) => Self { status: None, ..Self::up(service.forced_down) },",
         }],
         tests: &["without_a_reason_it_is_left_and_said", "what_somebody_else_changed_is_left_alone"],
     },

@@ -45,7 +45,7 @@ impl Audit {
 /// The sentence about a host that has been missed for so long.
 pub(crate) fn sentence(host: &HostName, time: Duration) -> String {
     format!(
-        "{host} has not been connected for {} s and Pacemaker has not fenced it, so no recovery controller is notified",
+        "{host} has not been connected for {} s and Pacemaker has not fenced it: nobody is notified",
         time.as_secs()
     )
 }

@@ -196,7 +196,7 @@ impl<'a> Groups<'a> {
             }
             NamedRecipients::Covering if name == REST => {
                 format!(
-                    "no required route takes every host in no group, {end}: name one in [groups.default] routes, or leave hosts, groups and required = false out of one that no group names"
+                    "no required route takes every host in no group, {end}: name one in [groups.default] routes; or leave hosts, groups and required = false out of one that no group names"
                 )
             }
             NamedRecipients::Covering => {

@@ -347,7 +347,7 @@ fn past(hosts: &BTreeSet<HostName>, forgotten: Timestamp) -> String {
         more => format!(" and {more} more"),
     };
     format!(
-        "old fencings of {}{more} get no mark: an earlier alerter probably reported them, and the register has no records from before {forgotten} (epoch seconds); `nova-host-alerter history` lists them",
+        "old fencings of {}{more} get no mark: an earlier alerter probably reported them; the register has no records from before {forgotten} (epoch seconds); `nova-host-alerter history` lists them",
         named.join(", ")
     )
 }

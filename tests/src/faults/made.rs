@@ -225,7 +225,7 @@ pub fn a_route_is_removed_by_a_reload(place: Place<'_>) -> Made {
     change(&stand.site, "[http.recovery]", "[http.other]")?;
     done(&stand.site, &["reload"])?;
     stand.receiver.up()?;
-    stand.until_said("taken out")?;
+    stand.until_said("not configured any more")?;
     Ok(stand)
 }
 

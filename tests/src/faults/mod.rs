@@ -121,7 +121,7 @@ pub const ALL: &[Fault] = &[
     ),
     fault(
         "route-removed",
-        "route recovery was taken out of the configuration by a reload while compute1 waits for it",
+        "route recovery was removed from the configuration by a reload while compute1 waits for it",
         &[&["recovery"], &["removed", "taken out", "not configured", "missing"]],
         ("NovaHostAlerterMarksWithoutRoute", &[]),
         a_route_is_removed_by_a_reload,

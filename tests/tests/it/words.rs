@@ -153,9 +153,15 @@ fn literal(letters: &mut std::iter::Peekable<std::str::Chars<'_>>) -> String {
     text
 }
 
-/// The sentences of a text, each without the commands in it. What is markup has none.
+/// Of these is SQL made, and a list of columns.
+const SQL: [&str; 6] = ["SELECT ", "FROM ", "AND ", "NOT ", "WHERE ", ".digest"];
+
+/// The sentences of a text, each without the commands in it. Markup and SQL have none.
 fn sentences(text: &str) -> Vec<String> {
-    if text.trim_start().starts_with('<') || text.contains("{font") {
+    if text.trim_start().starts_with('<')
+        || text.contains("{font")
+        || SQL.iter().any(|word| text.contains(word))
+    {
         return Vec::new();
     }
     let plain: String = text.split('`').step_by(2).collect();

@@ -166,7 +166,7 @@ fn what_is_selected_stays(story: &mut Story) -> anyhow::Result<()> {
     Ok(())
 }
 
-/// A daemon that hangs takes the connection and never answers. The broken variant waits for it, and seems new.
+/// A daemon that hangs takes the connection and never answers. The broken variant waits for it, and seems to be new.
 fn a_request_that_hangs_is_given_up(story: &mut Story) -> anyhow::Result<()> {
     let browser = Browser::open()?;
     browser.go(&story.url())?;

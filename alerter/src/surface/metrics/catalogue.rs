@@ -164,7 +164,7 @@ pub const ALL: &[Metric] = &[
     metric!(Gauge "route_required" ["route"] "1 where a mark stays open until this route acknowledges it.", |sight, s| {
         sight.routes.iter().try_for_each(|route| s.add(&[("route", &route.name)], usize::from(route.is_required)))
     }),
-    metric!(Gauge "route_endpoint" ["route", "state"] "1 for the state of the endpoint: `closed` gets marks, `open` gets one mark now and then as a probe, `parked` refuses every mark until somebody changes something.", |sight, s| {
+    metric!(Gauge "route_endpoint" ["route", "state"] "1 for the state of the endpoint: `closed` gets marks; `open` gets one mark now and then as a probe; `parked` refuses every mark until somebody changes something.", |sight, s| {
         let pairs = sight.routes.iter().flat_map(|route| STATES.map(|state| (route, state)));
         pairs.map(|(route, state)| ([("route", route.name.as_str()), ("state", state)], route.state == state))
             .try_for_each(|(labels, is_it)| s.add(&labels, usize::from(is_it)))

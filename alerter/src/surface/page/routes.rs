@@ -8,6 +8,7 @@ use maud::{Markup, html};
 use super::picture::Picture;
 use crate::control::api::{ClusterStatus, Daemon, RouteStatus};
 use crate::policy::groups::GroupStatus;
+use crate::problem::Level;
 use crate::words::length;
 
 /// More routes than this are counted in the strip.
@@ -53,11 +54,11 @@ impl Standing {
         }
     }
 
-    fn class(self, required: bool) -> &'static str {
+    fn level(self, required: bool) -> Level {
         match (self, required) {
-            (Self::Ready, _) => "ok",
-            (Self::Choosing | Self::Failing | Self::Rejecting | Self::Refusing, true) => "critical",
-            _ => "warning",
+            (Self::Ready, _) => Level::Ok,
+            (Self::Choosing | Self::Failing | Self::Rejecting | Self::Refusing, true) => Level::Critical,
+            _ => Level::Warning,
         }
     }
 
@@ -78,7 +79,7 @@ fn breaker(picture: &Picture, route: &RouteStatus) -> &'static str {
 pub(super) fn strip(picture: &Picture, daemon: &Daemon) -> Markup {
     let standing = |route: &&RouteStatus| Standing::of(route, breaker(picture, route));
     let mut routes: Vec<&RouteStatus> = daemon.routes.iter().collect();
-    routes.sort_by_key(|route| Reverse((standing(route), route.required)));
+    routes.sort_by_key(|route| Reverse((standing(route).level(route.required), standing(route))));
     html! {
         ul.strip aria-label="Routes" {
             @for route in routes.iter().take(CHIPS) { (chip(route, standing(route), breaker(picture, route))) }
@@ -91,7 +92,7 @@ pub(super) fn strip(picture: &Picture, daemon: &Daemon) -> Markup {
 
 fn chip(route: &RouteStatus, standing: Standing, breaker: &str) -> Markup {
     html! {
-        li class=(standing.class(route.required)) data-route=(route.name) data-breaker=(breaker) {
+        li class=(standing.level(route.required).as_str()) data-route=(route.name) data-breaker=(breaker) {
             b { (standing.sign()) " " (route.name) } " " (standing.words())
             @if route.waiting > 0 { ", " (figure("waiting", route.waiting)) " waiting" }
             @if !route.required { ", not required" }
