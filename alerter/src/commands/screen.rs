@@ -9,7 +9,7 @@ use crate::control::api::{ClusterStatus, Daemon, RouteStatus};
 use crate::policy::groups::GroupStatus;
 use crate::problem::{Kind, Level, Problem};
 
-/// So many troubles fit on one screen.
+/// So many problems fit on one screen.
 const TROUBLES: usize = 6;
 /// So many lines of pauses and maintenances.
 const ORDERS: usize = 4;
@@ -24,7 +24,7 @@ pub(super) fn drawn(status: &Status, style: Style) -> String {
     if let Some(release) = &status.untried_pacemaker {
         out += &style.wrap("", &format!("Pacemaker {}: not tried by this release", clean(release)));
     }
-    out += &troubles(&status.troubles, style);
+    out += &problems(&status.problems, style);
     out += &style.wrap("marks     ", &marks(status));
     out += &status
         .orders
@@ -40,7 +40,7 @@ pub(super) fn drawn(status: &Status, style: Style) -> String {
     }
     let Some(daemon) = &status.daemon else { return out };
     out += &daemon.cluster.as_ref().map(cluster).unwrap_or_default();
-    out += &columns(&routes(daemon, &status.troubles), style);
+    out += &columns(&routes(daemon, &status.problems), style);
     out + &columns(&groups(&daemon.groups), style)
 }
 
@@ -69,7 +69,7 @@ fn where_it_runs(status: &Status) -> String {
     }
 }
 
-fn troubles(all: &[Problem], style: Style) -> String {
+fn problems(all: &[Problem], style: Style) -> String {
     if all.is_empty() {
         return String::new();
     }
@@ -130,24 +130,24 @@ fn columns(rows: &[Vec<String>], style: Style) -> String {
     table.lines().enumerate().map(line).collect()
 }
 
-fn routes(daemon: &Daemon, troubles: &[Problem]) -> Vec<Vec<String>> {
+fn routes(daemon: &Daemon, problems: &[Problem]) -> Vec<Vec<String>> {
     let heading = ["ROUTE", "DRIVER", "WAITING", "STATE", "ENDPOINT"].map(str::to_owned).to_vec();
-    std::iter::once(heading).chain(daemon.routes.iter().map(|one| route(one, troubles))).collect()
+    std::iter::once(heading).chain(daemon.routes.iter().map(|one| route(one, problems))).collect()
 }
 
 /// So many hosts are named that a route rejects.
 const REJECTED: usize = 3;
 
-fn route(route: &RouteStatus, troubles: &[Problem]) -> Vec<String> {
+fn route(route: &RouteStatus, problems: &[Problem]) -> Vec<String> {
     let is_of_it =
         |trouble: &&Problem| trouble.route.as_ref() == Some(&route.name) && trouble.kind == Kind::Rejected;
     let rejected: Vec<&str> =
-        troubles.iter().filter(is_of_it).flat_map(|trouble| &trouble.hosts).map(String::as_str).collect();
+        problems.iter().filter(is_of_it).flat_map(|trouble| &trouble.hosts).map(String::as_str).collect();
     let state = match (route.failing_since, &route.failure) {
         (Some(since), Some(kind)) if route.refuses => {
-            format!("refuses ({kind}) since {}", time(Timestamp(since)))
+            format!("refuses ({kind}) since {}", time(since))
         }
-        (Some(since), Some(kind)) => format!("accepts nothing ({kind}) since {}", time(Timestamp(since))),
+        (Some(since), Some(kind)) => format!("accepts nothing ({kind}) since {}", time(since)),
         _ => "ready".to_owned(),
     };
     // That says nothing of other marks.
@@ -178,7 +178,7 @@ fn groups(groups: &[GroupStatus]) -> Vec<Vec<String>> {
 
 fn group(group: &GroupStatus) -> Vec<String> {
     let held = group.held.iter().map(|(word, count)| format!("{count} {word}")).collect::<Vec<_>>();
-    let since = group.storm_since.map(|at| format!("storm since {}", time(Timestamp(at))));
+    let since = group.storm_since.map(|at| format!("storm since {}", time(at)));
     let held: Vec<String> = held.into_iter().chain(since).collect();
     let number = |number: usize| number.to_string();
     vec![
@@ -245,27 +245,27 @@ mod tests {
     #[test]
     fn it_fits_on_one_screen() {
         let level = |number| if number == 0 { Level::Critical } else { Level::Warning };
-        let troubles: Vec<Problem> =
+        let problems: Vec<Problem> =
             (0..2).map(|number| bad(level(number), Kind::Rejected, number)).collect();
         let style = Style { has_colours: false, columns: Some(80) };
-        let shown = drawn(&Status { troubles, headline: "x".repeat(70), ..status() }, style);
+        let shown = drawn(&Status { problems, headline: "x".repeat(70), ..status() }, style);
         assert!(shown.lines().count() <= 20, "{shown}");
         assert!(shown.lines().all(|line| line.chars().count() <= 80), "{shown}");
         assert!(shown.contains("critical  trouble 0") && shown.contains("       -> look at"), "{shown}");
-        let troubles = (0..9).map(|number| bad(level(number), Kind::Rejected, number)).collect();
+        let problems = (0..9).map(|number| bad(level(number), Kind::Rejected, number)).collect();
         assert!(
-            drawn(&Status { troubles, ..status() }, style)
+            drawn(&Status { problems, ..status() }, style)
                 .contains("and 3 more: `nova-host-alerter status --json`")
         );
     }
 
     #[test]
     fn colours_change_no_word() {
-        let troubles = || vec![bad(Level::Critical, Kind::Rejected, 0)];
+        let problems = || vec![bad(Level::Critical, Kind::Rejected, 0)];
         let colourful = Style { has_colours: true, columns: Some(80) };
-        let painted = drawn(&Status { troubles: troubles(), ..status() }, colourful);
+        let painted = drawn(&Status { problems: problems(), ..status() }, colourful);
         let bare =
-            drawn(&Status { troubles: troubles(), ..status() }, Style { has_colours: false, ..colourful });
+            drawn(&Status { problems: problems(), ..status() }, Style { has_colours: false, ..colourful });
         assert!(painted.contains("\x1b[1;31mcritical\x1b[0m"));
         let without = ["1;31", "32", "33", "2", "0"]
             .iter()

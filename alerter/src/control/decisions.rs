@@ -86,8 +86,8 @@ pub struct EndRequest {
 pub struct Decided {
     /// Its id.
     pub id: String,
-    /// When it ends by itself, in milliseconds since the epoch.
-    pub until: Option<i64>,
+    /// When it ends by itself.
+    pub until: Option<Timestamp>,
     /// One sentence.
     pub message: String,
 }
@@ -103,10 +103,10 @@ pub struct InForce {
     pub host: Option<String>,
     /// The group, where it is about one; neither means all groups.
     pub group: Option<String>,
-    /// Milliseconds since the epoch since when.
-    pub at: i64,
-    /// When it ends by itself, in milliseconds since the epoch.
-    pub until: Option<i64>,
+    /// Since when.
+    pub at: Timestamp,
+    /// When it ends by itself.
+    pub until: Option<Timestamp>,
     /// Who.
     pub actor: String,
     /// Why.
@@ -125,8 +125,8 @@ impl From<&Decision> for InForce {
             kind: decision.about.kind().to_owned(),
             host,
             group,
-            at: decision.at.0,
-            until: decision.about.until().map(|until| until.0),
+            at: decision.at,
+            until: decision.about.until(),
             actor: decision.actor.clone(),
             reason: decision.reason.clone(),
         }
@@ -210,7 +210,7 @@ async fn decide(
     if reason.trim().is_empty() {
         return Err(Refusal::bad("reason", "this needs a reason: others will ask why nothing is told"));
     }
-    let (id, until) = (NoteId::generate(), about.until().map(|until| until.0));
+    let (id, until) = (NoteId::generate(), about.until());
     let decision = Decision { id, about, at, actor: user.to_owned(), reason: plain(reason) };
     shared.base.store.run(move |journal| journal.decide(&decision)).await?;
     notify_all(shared);

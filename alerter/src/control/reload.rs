@@ -94,8 +94,8 @@ async fn dismiss(
     if unrouted == Unrouted::default()
         && !shared.base.store.run(move |journal| journal.has_deliveries_on(&name)).await?
     {
-        let message = format!("nobody knows a route {route}: see `nova-host-alerter status`");
-        return Err(Refusal::absent(&message));
+        let message = format!("there is no route {route}: see `nova-host-alerter status`");
+        return Err(Refusal::new(StatusCode::NOT_FOUND, "unknown-route", &message));
     }
     shared.base.seen().news = true;
     shared.poke.notify_one();

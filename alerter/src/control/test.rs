@@ -6,6 +6,7 @@ use std::time::Duration;
 
 use axum::Json;
 use axum::extract::{Extension, State};
+use axum::http::StatusCode;
 use journal::{Journal, JournalError, NewHistory};
 use marks::id::{FencingId, MarkId};
 use marks::time::Timestamp;
@@ -66,7 +67,11 @@ async fn test_routes(shared: &Shared, request: &TestRequest) -> Result<Vec<TestA
         tests.spawn(async move { (number, test(route.name.as_str(), &*route.driver).await) });
     }
     if tests.is_empty() {
-        return Err(Refusal::absent("there is no route of this name: see `nova-host-alerter status`"));
+        return Err(Refusal::new(
+            StatusCode::NOT_FOUND,
+            "unknown-route",
+            "there is no route of this name: see `nova-host-alerter status`",
+        ));
     }
     let mut answers = tests.join_all().await;
     answers.sort_by_key(|(number, _)| *number);
@@ -99,7 +104,11 @@ async fn test_notice(shared: &Shared, name: &str) -> Result<TestAnswer, Refusal>
     let settings = shared.base.settings();
     let found = settings.notices.iter().find(|target| target.name.as_str() == name);
     let target = found.ok_or_else(|| {
-        Refusal::absent("there is no notice target of this name: see [notice] in the configuration")
+        Refusal::new(
+            StatusCode::NOT_FOUND,
+            "unknown-notice",
+            "there is no notice target of this name: see [notice] in the configuration",
+        )
     })?;
     let answer = match &target.way {
         NoticeWay::Driver(driver) => test(name, &**driver).await,

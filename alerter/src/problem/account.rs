@@ -22,7 +22,7 @@ fn of_gap(gap: Gap, records: &[&Unaccounted], log: &str) -> Problem {
     let mut hosts: Vec<String> = records.iter().filter_map(|one| one.host.clone()).collect();
     hosts.sort();
     hosts.dedup();
-    let since = records.iter().filter_map(|one| one.at).min().map(Timestamp);
+    let since = records.iter().filter_map(|one| one.at).min();
     let when = since.map_or_else(String::new, |at| format!(", the oldest of {}", utc(at)));
     let whom = match hosts.as_slice() {
         [] => "of a host that is not known".to_owned(),

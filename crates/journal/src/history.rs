@@ -63,11 +63,11 @@ pub struct HistoryRow {
     /// The mark, where there is one.
     pub mark: Option<String>,
     /// The host, where there is one.
+    #[serde(rename = "host")]
     pub node: Option<String>,
     /// The route, where there is one.
     pub route: Option<String>,
     /// What the event leaves open, in a stable word: how a mark ended, or what holds it.
-    #[serde(skip_serializing_if = "Option::is_none")]
     pub outcome: Option<String>,
     /// One sentence, for people alone: nothing is decided by it.
     pub detail: String,

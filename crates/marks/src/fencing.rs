@@ -80,6 +80,7 @@ pub struct Fencing {
     /// Its own id.
     pub id: FencingId,
     /// The host's Pacemaker node name.
+    #[serde(rename = "host")]
     pub node: HostName,
     /// The plug that the fencer passed (`pcmk_host_map`), where it was passed.
     pub plug: Option<HostName>,

@@ -342,7 +342,7 @@ fn route(route: &RouteStatus, breaker: &str, now: Timestamp) -> Markup {
             p.faint.breaker data-breaker=(breaker) { (meaning(breaker)) }
             @if let Some(since) = route.failing_since {
                 p.hold {
-                    "nothing accepted for " (growing(now.since(Timestamp(since))))
+                    "nothing accepted for " (growing(now.since(since)))
                     ": " (route.detail.as_deref().unwrap_or_default())
                 }
             }
@@ -472,7 +472,7 @@ pub(super) mod tests {
         daemon.problems = vec![Problem::of(Kind::Stalled, "nothing for 5 s".into())];
         daemon.routes = vec![
             serde_json::from_value(json!({"name": "wiki", "driver": "http", "endpoint": "http://wiki/", "required": true,
-                "limit_ms": 1000, "waiting": 0, "failing_since": NOW.0 - 5000, "failure": "connect", "detail": "no", "refuses": false}))
+                "limit_ms": 1000, "waiting": 0, "failing_since": Timestamp(NOW.0 - 5000), "failure": "connect", "detail": "no", "refuses": false}))
             .expect("as the socket has it"),
         ];
         let (first, second) = (of(NOW, &daemon), of(NOW + Duration::from_secs(7), &daemon));
