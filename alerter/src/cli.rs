@@ -26,7 +26,14 @@ pub struct Cli {
     #[arg(long, global = true)]
     pub json: bool,
     /// How to print; errors are printed in the same way
-    #[arg(id = "print-as", short = 'o', global = true, value_name = "FORMAT", value_enum, conflicts_with = "json")]
+    #[arg(
+        id = "print-as",
+        short = 'o',
+        global = true,
+        value_name = "FORMAT",
+        value_enum,
+        conflicts_with = "json"
+    )]
     pub print_as: Option<PrintAs>,
     /// What to do
     #[command(subcommand)]
@@ -531,7 +538,10 @@ mod tests {
         assert!(parse(&["mark", "c1", "--reason", "x"]).is_err());
         assert!(parse(&["mark", "c1", "--fenced", "--reason", "x"]).is_ok());
         assert!(parse(&["retry"]).is_err() && parse(&["retry", "c1", "--all"]).is_err());
-        assert!(parse(&["retry", "c1", "r1-*"]).is_ok() && parse(&["help", "list"]).is_err_and(|shown| shown.exit_code() == 0));
+        assert!(
+            parse(&["retry", "c1", "r1-*"]).is_ok()
+                && parse(&["help", "list"]).is_err_and(|shown| shown.exit_code() == 0)
+        );
         assert!(parse(&["list", "-o", "csv"]).is_ok() && parse(&["list", "-o", "csv", "--json"]).is_err());
         assert!(parse(&["retry", "--all", "--wait"]).is_ok() && parse(&["retry", "c1", "--wait"]).is_err());
     }

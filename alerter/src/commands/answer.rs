@@ -57,7 +57,8 @@ pub(super) fn csv(rows: &[Vec<String>]) -> anyhow::Result<String> {
 
 /// The text with `\u{1b}` for each hidden character.
 pub(super) fn shown(text: &str) -> String {
-    let show = |c: char| if site::is_hidden(c) { format!("\\u{{{:x}}}", u32::from(c)) } else { c.to_string() };
+    let show =
+        |c: char| if site::is_hidden(c) { format!("\\u{{{:x}}}", u32::from(c)) } else { c.to_string() };
     text.chars().map(show).collect()
 }
 
@@ -183,13 +184,15 @@ mod tests {
             "empty": [], "nothing": null, "number": 7, "truth": true, "of": { "x y": -1, "none": {} } });
         let text = yaml(&nasty).unwrap();
         assert!(text.starts_with("---\na:\n"), "{text}");
-        let (there, back) = (Yaml::load_from_str(&nasty.to_string()).unwrap(), Yaml::load_from_str(&text).unwrap());
+        let (there, back) =
+            (Yaml::load_from_str(&nasty.to_string()).unwrap(), Yaml::load_from_str(&text).unwrap());
         assert_eq!(there, back, "{text}");
     }
 
     #[test]
     fn csv_quotes_what_it_must_and_hides_nothing() {
-        let rows = [vec!["host".to_owned(), "why".to_owned()], vec!["c1".to_owned(), "a, \"b\"\u{1b}".to_owned()]];
+        let rows =
+            [vec!["host".to_owned(), "why".to_owned()], vec!["c1".to_owned(), "a, \"b\"\u{1b}".to_owned()]];
         assert_eq!(csv(&rows).unwrap(), "host,why\r\nc1,\"a, \"\"b\"\"\\u{1b}\"\r\n");
     }
 
@@ -199,7 +202,9 @@ mod tests {
             let cli = Cli::try_parse_from(line.split(' ')).unwrap();
             check_format(&cli).map_err(|why| why.to_string())
         };
-        for right in ["x list -o csv", "x -o yaml status", "x history -o wide", "x show c1 --json", "x events --json"] {
+        for right in
+            ["x list -o csv", "x -o yaml status", "x history -o wide", "x show c1 --json", "x events --json"]
+        {
             assert_eq!(check(right), Ok(()), "{right}");
         }
         let said = check("x show c1 -o csv").unwrap_err();
@@ -212,8 +217,11 @@ mod tests {
     #[test]
     fn an_error_has_the_kind_of_its_cause() {
         let refused = ClientError::Refused { kind: "unknown-group".into(), message: "x".into() };
-        let kinds = [anyhow::Error::from(refused), Usage("x".into()).into(), anyhow::anyhow!("x")].map(|error| kind(&error));
+        let kinds = [anyhow::Error::from(refused), Usage("x".into()).into(), anyhow::anyhow!("x")]
+            .map(|error| kind(&error));
         assert_eq!(kinds, ["unknown-group", "usage", "failed"]);
-        assert!(is_usage("unknown-group") && is_usage("usage") && !is_usage("not-found") && !is_usage("failed"));
+        assert!(
+            is_usage("unknown-group") && is_usage("usage") && !is_usage("not-found") && !is_usage("failed")
+        );
     }
 }

@@ -21,7 +21,10 @@ use crate::control::api::{
 use crate::control::client::{self, ClientError};
 
 pub(super) fn mark(cli: &Cli, options: &cli::Mark) -> anyhow::Result<ExitCode> {
-    ensure!(!options.reason.trim().is_empty(), Usage("a mark by hand needs a reason for the history".to_owned()));
+    ensure!(
+        !options.reason.trim().is_empty(),
+        Usage("a mark by hand needs a reason for the history".to_owned())
+    );
     let answer = patch_host(cli, &options.host, true, &options.reason)?;
     let mark = answer.mark.clone().unwrap_or_default();
     print(cli, &answer, || format!("{} (mark {mark})", answer.message))?;
@@ -121,7 +124,8 @@ impl Left {
     fn of(status: Daemon) -> Self {
         let held = status.groups.iter().flat_map(|group| group.held.values()).sum();
         let waiting: Vec<RouteStatus> = status.routes.into_iter().filter(|route| route.waiting > 0).collect();
-        let why = waiting.iter().find_map(|route| Some(format!("{}: {}", route.name, route.failure.as_ref()?)));
+        let why =
+            waiting.iter().find_map(|route| Some(format!("{}: {}", route.name, route.failure.as_ref()?)));
         Self { routes: waiting.into_iter().map(|route| (route.name, route.waiting)).collect(), held, why }
     }
 

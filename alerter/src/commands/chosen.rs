@@ -107,7 +107,10 @@ mod tests {
             expand(&targets.iter().map(|one| (*one).to_owned()).collect::<Vec<_>>(), hosts)
         };
         assert_eq!(of(&["r1-2", "r1-*", "x"]).unwrap(), ["r1-2", "r1-1", "x"]);
-        assert_eq!(of(&["r3-*"]).unwrap_err().to_string(), "no host matches r3-*: see `nova-host-alerter list`");
+        assert_eq!(
+            of(&["r3-*"]).unwrap_err().to_string(),
+            "no host matches r3-*: see `nova-host-alerter list`"
+        );
         assert!(of(&["a b*"]).unwrap_err().downcast_ref::<Usage>().is_some());
     }
 }

@@ -32,7 +32,8 @@ pub(super) fn run(cli: &Cli, options: &cli::Complete) -> anyhow::Result<ExitCode
     let config = if is_default { config.into() } else { cli.config.clone() };
     let asked = Cli { config, json: false, print_as: None, command: cli::Command::Run };
     let begun = options.words.last().map_or("", String::as_str);
-    let fitting: Vec<String> = names(&asked, kind).into_iter().filter(|name| name.starts_with(begun)).collect();
+    let fitting: Vec<String> =
+        names(&asked, kind).into_iter().filter(|name| name.starts_with(begun)).collect();
     println_all(&fitting.join("\n"));
     Ok(ExitCode::SUCCESS)
 }

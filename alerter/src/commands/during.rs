@@ -8,7 +8,6 @@ use std::process::{ExitCode, ExitStatus};
 use std::time::{Duration, Instant};
 
 use anyhow::Context as _;
-use marks::time::Timestamp;
 use nix::sys::signal::{self as signals, Signal};
 use nix::unistd::Pid;
 use serde::Serialize;
@@ -238,6 +237,8 @@ fn ignored_by(status: &str) -> u64 {
 
 #[cfg(test)]
 mod tests {
+    use marks::time::Timestamp;
+
     use super::*;
 
     fn ended_by(script: &str) -> u8 {
@@ -269,7 +270,8 @@ mod tests {
     #[test]
     fn a_maintenance_that_goes_on_says_how_it_is_ended() {
         let begun: Decided =
-            serde_json::from_value(serde_json::json!({ "id": "x", "until": Timestamp(0), "message": "m" })).unwrap();
+            serde_json::from_value(serde_json::json!({ "id": "x", "until": Timestamp(0), "message": "m" }))
+                .unwrap();
         let whom = |host: Option<&str>, group: Option<&str>| cli::Whom {
             host: host.map(str::to_owned),
             group: group.map(str::to_owned),

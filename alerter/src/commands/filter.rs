@@ -228,7 +228,8 @@ fn unknown<'k>(what: &str, word: &str, known: impl IntoIterator<Item = &'k str>)
     let known: Vec<&str> = known.into_iter().collect();
     let meant = suggest::closest(word, known.iter().copied());
     let meant = meant.map(|meant| format!("did you mean {meant}? ")).unwrap_or_default();
-    Usage(format!("there is no {what} {}: {meant}known are {}", word.escape_default(), known.join(", "))).into()
+    Usage(format!("there is no {what} {}: {meant}known are {}", word.escape_default(), known.join(", ")))
+        .into()
 }
 
 #[cfg(test)]
@@ -238,12 +239,14 @@ mod tests {
     use super::*;
 
     fn filter(asked: &cli::Filter) -> Filter {
-        let none = Cli { config: "/no/such/file".into(), json: false, print_as: None, command: cli::Command::Run };
+        let none =
+            Cli { config: "/no/such/file".into(), json: false, print_as: None, command: cli::Command::Run };
         Filter::read(&none, asked, None).unwrap()
     }
 
     fn error(asked: &cli::Filter) -> String {
-        let none = Cli { config: "/no/such/file".into(), json: false, print_as: None, command: cli::Command::Run };
+        let none =
+            Cli { config: "/no/such/file".into(), json: false, print_as: None, command: cli::Command::Run };
         Filter::read(&none, asked, None).unwrap_err().to_string()
     }
 

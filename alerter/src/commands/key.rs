@@ -24,7 +24,7 @@ pub(super) struct KeyLine<'a> {
     file: Option<&'a str>,
     #[serde(skip_serializing_if = "Option::is_none")]
     digest: Option<&'a str>,
-    said: String,
+    message: String,
 }
 
 impl Checked {
@@ -47,24 +47,24 @@ impl Checked {
 
     /// Nothing where a finding says it.
     pub(super) fn line(&self) -> Option<KeyLine<'_>> {
-        let (file, digest, said) = match self {
+        let (file, digest, message) = match self {
             Self::Unneeded => return None,
             Self::Unread => {
-                let said = "The register's key was not checked: only root can read it.";
-                (None, None, said.to_owned())
+                let message = "The register's key was not checked: only root can read it.";
+                (None, None, message.to_owned())
             }
             Self::Here { key, digest } => {
                 let (file, digest) = (key.sealing.as_deref()?, digest.as_deref()?);
                 (Some(file), Some(digest), sentence(file, digest))
             }
         };
-        Some(KeyLine { file, digest, said })
+        Some(KeyLine { file, digest, message })
     }
 }
 
 impl KeyLine<'_> {
     pub(super) fn sentence(&self) -> &str {
-        &self.said
+        &self.message
     }
 }
 
@@ -111,7 +111,7 @@ mod tests {
         assert!(by_own.contains("register.key, digest ") && !by_own.contains(secret), "{by_own}");
         write(&own, secret, 0o644);
         let checked = check(&own, &cluster);
-        assert_eq!(said(&looked), Some(by_cluster));
+        assert_eq!(said(&checked), Some(by_cluster));
         assert!(checked.key().unwrap().complaints[0].contains("chmod 600"));
         assert_eq!(
             sentence(CLUSTER_KEY, "d").split(',').next().unwrap(),

@@ -13,12 +13,11 @@ use marks::time::Timestamp;
 use super::answer::{self, Usage, print, say};
 use super::delivery::DeliveryReport;
 use super::filter::Filter;
-use super::merged::CLUSTER;
 use super::read::{self, Cut, sound};
 use super::report::{MarkReport, Taken};
 use super::sources::Sources;
 use super::terminal::Style;
-use super::text::{self, time};
+use super::text;
 use super::unmarked::{self, Rules};
 use super::{decide, terminal};
 use crate::cli::{self, Cli, PrintAs};
@@ -62,12 +61,18 @@ struct Column {
 const COLUMNS: [Column; 9] = [
     column("host", "HOST", |line| line.host.clone()),
     Column { raw: |line| line.state.to_owned(), ..column("state", "STATE", |line| line.shown.clone()) },
-    Column { raw: |line| rfc3339(line.failed), ..column("failure_time", "FENCED AT", |line| time(line.failed)) },
-    Column { raw: |line| line.deliveries.clone(), ..column("deliveries", "DELIVERIES", |line| line.brief.clone()) },
+    Column {
+        raw: |line| rfc3339(line.failed),
+        ..column("failure_time", "FENCED AT", |line| minute(line.failed))
+    },
+    Column {
+        raw: |line| line.deliveries.clone(),
+        ..column("deliveries", "DELIVERIES", |line| line.brief.clone())
+    },
     column("why", "WHY", |line| line.why.clone()),
     Column {
         raw: |line| line.until.map(rfc3339).unwrap_or_default(),
-        ..column("until", "UNTIL", |line| line.until.map(time).unwrap_or_default())
+        ..column("until", "UNTIL", |line| line.until.map(minute).unwrap_or_default())
     },
     column("fence_count", "FENCINGS", |line| line.fencings.to_string()),
     column("id", "MARK", |line| line.mark.clone()),
@@ -96,7 +101,9 @@ pub(super) fn run(cli: &Cli, options: &cli::List) -> anyhow::Result<ExitCode> {
     let lines = lines(&sources, &filter, &reports)?;
     match cli.format() {
         PrintAs::Csv => answer::println_all(&answer::csv(&records(&lines, &columns))?),
-        _ if lines.is_empty() => answer::println_all(&nothing(&filter, with_settled, sources.register.view())),
+        _ if lines.is_empty() => {
+            answer::println_all(&nothing(&filter, with_settled, sources.register.view()))
+        }
         format => {
             let is_summary = io::stdout().is_terminal() && format == PrintAs::Table && !options.all;
             let style = if format == PrintAs::Wide { Style::PLAIN } else { Style::of_stdout() };
@@ -123,7 +130,8 @@ fn columns(format: PrintAs, chosen: &[String]) -> Result<Vec<&'static Column>, U
     }
     let find = |name: &String| {
         let known = || names().collect::<Vec<_>>().join(", ");
-        let unknown = || Usage(format!("there is no column {}: known are {}", name.escape_default(), known()));
+        let unknown =
+            || Usage(format!("there is no column {}: known are {}", name.escape_default(), known()));
         COLUMNS.iter().find(|column| column.name.eq_ignore_ascii_case(name)).ok_or_else(unknown)
     };
     match (chosen, format) {
@@ -161,7 +169,7 @@ fn grouped(lines: &[Line], style: Style) -> String {
     groups.sort_by_key(|((rank, ..), lines)| (*rank, std::cmp::Reverse(lines.len())));
     let heading = ["MARKS", "STATE", "WHY", "OLDEST", "HOSTS"].map(str::to_owned).to_vec();
     let row = |((_, shown, why), lines): &((u8, &str, &str), Vec<&Line>)| {
-        let oldest = lines.iter().map(|line| line.failed).min().map(time).unwrap_or_default();
+        let oldest = lines.iter().map(|line| line.failed).min().map(minute).unwrap_or_default();
         let hosts: Vec<String> = lines.iter().map(|line| line.host.clone()).collect();
         let hosts = crate::problem::named_up_to(&hosts, NAMED);
         vec![lines.len().to_string(), (*shown).to_owned(), (*why).to_owned(), oldest, hosts]
@@ -177,7 +185,9 @@ fn lines(sources: &Sources, filter: &Filter, reports: &[MarkReport]) -> anyhow::
     let orders = decide::in_force(sources.journal.as_ref(), &sources.register, now)?;
     let mut lines: Vec<Line> = reports.iter().map(|report| of_mark(report, &orders, now)).collect();
     lines.extend(unmarked(sources, filter, now)?);
-    lines.sort_by(|one, other| (one.rank, one.failed, &one.host).cmp(&(other.rank, other.failed, &other.host)));
+    lines.sort_by(|one, other| {
+        (one.rank, one.failed, &one.host).cmp(&(other.rank, other.failed, &other.host))
+    });
     Ok(lines)
 }
 
@@ -277,8 +287,13 @@ pub(super) fn deliveries(report: &MarkReport, shown: impl Fn(&DeliveryReport) ->
 fn brief(delivery: &DeliveryReport) -> String {
     let waits = delivery.chain.as_ref().is_some_and(|chain| chain.waits);
     let last = delivery.last.as_ref().filter(|_| !delivery.state.is_final() && !waits);
-    let why = last.map(|last| format!(": {}", last.kind)).unwrap_or_default();
-    format!("{} {}{why}", delivery.route, delivery.state.as_str())
+    let why = last.map(|last| format!(": {}", last.kind));
+    let state = match (&why, delivery.state) {
+        // The state of the mark says it.
+        (Some(_), State::Pending) => String::new(),
+        (_, state) => format!(" {}", state.as_str()),
+    };
+    format!("{}{state}{}", delivery.route, why.unwrap_or_default())
 }
 
 /// What keeps a mark from its end; the same text for all marks that one thing keeps.
@@ -290,7 +305,8 @@ fn why(report: &MarkReport, orders: &[Decision], now: Timestamp) -> String {
         return held_by(report, *hold, orders, now);
     }
     let open = report.deliveries.iter().filter(|delivery| !delivery.state.is_final());
-    let mut routes: Vec<String> = open.filter(|one| !one.chain.as_ref().is_some_and(|chain| chain.waits)).map(route).collect();
+    let mut routes: Vec<String> =
+        open.filter(|one| !one.chain.as_ref().is_some_and(|chain| chain.waits)).map(route).collect();
     if !report.in_journal {
         routes.push("known from the register alone".to_owned());
     }
@@ -335,7 +351,12 @@ fn by_order(order: &Decision, now: Timestamp) -> String {
 /// The day only where it is another one.
 fn moment(at: Timestamp, now: Timestamp) -> String {
     let day = |at| written(at, "%Y-%m-%d");
-    if day(at) == day(now) { written(at, "%H:%MZ") } else { written(at, "%Y-%m-%d %H:%MZ") }
+    if day(at) == day(now) { written(at, "%H:%MZ") } else { minute(at) }
+}
+
+/// Seconds would take three columns, and say nothing to people.
+fn minute(at: Timestamp) -> String {
+    written(at, "%Y-%m-%d %H:%MZ")
 }
 
 #[cfg(test)]
@@ -347,6 +368,7 @@ mod tests {
     use marks::mark::Settlement;
     use marks::register::Cause;
 
+    use super::super::merged::CLUSTER;
     use super::super::report::HeldReport;
     use super::super::trouble::tests::{MINUTE, delivery, proven};
     use super::*;
@@ -432,9 +454,9 @@ mod tests {
         reports.extend((0..262).map(|number| in_state(&format!("r2-{number:03}"), State::Parked)));
         let shown = grouped(&sorted(&reports), Style { has_colours: false, columns: Some(100) });
         let wanted = "\
-MARKS  STATE         WHY                            OLDEST                HOSTS
-262    parked        recovery rejects it (rejected) 2027-01-15 07:50:00Z  r2-000, r2-001, r2-002 and 2…
-38     held (pause)  root's pause until 16:00Z      2027-01-15 07:50:00Z  r1-00, r1-01, r1-02 and 35 …
+MARKS  STATE         WHY                             OLDEST             HOSTS
+262    parked        recovery rejects it (rejected)  2027-01-15 07:50Z  r2-000, r2-001, r2-002 a…
+38     held (pause)  root's pause until 16:00Z       2027-01-15 07:50Z  r1-00, r1-01, r1-02 and …
 300 marks by cause; each: `nova-host-alerter list --all`
 ";
         assert_eq!(shown, wanted);
@@ -444,7 +466,10 @@ MARKS  STATE         WHY                            OLDEST                HOSTS
     fn columns_are_chosen_by_their_names() {
         let lines = all();
         let two = columns_of(PrintAs::Csv, &["host", "failure_time"]);
-        assert_eq!(records(&lines, &two)[..2], [["host", "failure_time"], ["compute2", "2027-01-15T07:50:00.000Z"]]);
+        assert_eq!(
+            records(&lines, &two)[..2],
+            [["host", "failure_time"], ["compute2", "2027-01-15T07:50:00.000Z"]]
+        );
         assert_eq!(columns_of(PrintAs::Wide, &[]).len(), COLUMNS.len());
         let unknown = columns(PrintAs::Table, &["hots".to_owned()]).err().map(|why| why.to_string());
         assert!(unknown.unwrap().starts_with("there is no column hots: known are host, state"));

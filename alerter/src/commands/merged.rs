@@ -201,7 +201,7 @@ pub(super) fn marks(
     Ok(all)
 }
 
-/// A damaged row is one that is here; whoever reads it says so.
+/// A damaged row is here too; its reader says so.
 fn is_strange(journal: Option<&Journal>, mark: MarkId) -> Result<bool, JournalError> {
     match journal.map_or(Ok(None), |journal| journal.mark(mark)) {
         Ok(here) => Ok(here.is_none()),
@@ -497,7 +497,7 @@ pub(super) mod tests {
     }
 
     #[test]
-    fn a_look_reads_what_pacemakers_tools_print() {
+    fn a_poll_reads_what_pacemakers_tools_print() {
         let dir = tempfile::tempdir().unwrap();
         let made = Entry::Mark(entry(&fencing("compute1", "ctl2"), "ctl2"));
         let attribute = format!(

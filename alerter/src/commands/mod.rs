@@ -2,8 +2,8 @@
 
 mod answer;
 mod change;
-mod chosen;
 mod check;
+mod chosen;
 mod complete;
 mod decide;
 mod delivery;

@@ -181,8 +181,12 @@ fn preface(cli: &Cli, status: &Status) -> String {
     let file = cli.config.display();
     let is_root = nix::unistd::geteuid().is_root();
     match () {
-        () if !is_root && status.unknown.is_some() => "Run this as root: this user may not read the journal. ".to_owned(),
-        () if !cli.config.exists() && is_root => format!("There is no configuration: {file} does not exist. "),
+        () if !is_root && status.unknown.is_some() => {
+            "Run this as root: this user may not read the journal. ".to_owned()
+        }
+        () if !cli.config.exists() && is_root => {
+            format!("There is no configuration: {file} does not exist. ")
+        }
         () => String::new(),
     }
 }

@@ -77,7 +77,8 @@ mod tests {
 
     #[test]
     fn a_line_has_a_bar_a_rate_and_a_reason() {
-        let line = |total, done, seconds| Progress::of("retry", total).line(done, Duration::from_secs(seconds));
+        let line =
+            |total, done, seconds| Progress::of("retry", total).line(done, Duration::from_secs(seconds));
         assert_eq!(line(Some(200), 50, 10), "retry: [#####               ] 50 of 200 (25 %), 5/s");
         assert_eq!(line(Some(200), 201, 0), "retry: [####################] 201 of 200 (100 %)");
         assert_eq!((line(None, 7, 0), line(Some(0), 0, 1)), ("retry: 7".into(), "retry: 0, 0/s".into()));

@@ -152,7 +152,8 @@ fn find(sources: &Sources, target: &str) -> anyhow::Result<Vec<Found>> {
         let row = journal.map(|journal| journal.mark(id)).transpose()?.flatten();
         return Ok(merged::marks(journal, row.into_iter().collect(), register, |mark| mark.id == id)?);
     }
-    let host = HostName::parse(target).map_err(|_| Usage(format!("{} is neither a host name nor a mark's id", target.escape_default())))?;
+    let host = HostName::parse(target)
+        .map_err(|_| Usage(format!("{} is neither a host name nor a mark's id", target.escape_default())))?;
     let rows = sound(journal.map(|journal| journal.marks_of(&host)).transpose()?);
     Ok(merged::marks(journal, rows, register, |mark| mark.node == host)?)
 }

@@ -45,15 +45,15 @@ fn absolute(file: &Path) -> anyhow::Result<String> {
 fn text(answer: &ReloadAnswer) -> String {
     let lines = |head: &str, lines: &[String]| format!("{head}\n{}", lines.join("\n"));
     match answer {
-        ReloadAnswer { postponed: true, problems, .. } => {
-            lines("nothing has changed yet: the alerter uses the new configuration when this is over", problems)
-        }
+        ReloadAnswer { postponed: true, problems, .. } => lines(
+            "nothing has changed yet: the alerter uses the new configuration when this is over",
+            problems,
+        ),
         ReloadAnswer { reloaded: false, problems, .. } => {
             lines("nothing has changed: the former configuration stays in force", problems)
         }
         ReloadAnswer { changes, .. } if changes.is_empty() => {
-            "the configuration is valid and in force already: nothing has changed"
-                .to_owned()
+            "the configuration is valid and in force already: nothing has changed".to_owned()
         }
         ReloadAnswer { changes, .. } => lines("the new configuration is in force", changes),
     }
@@ -77,7 +77,10 @@ mod tests {
             let answer = ReloadAnswer { reloaded, changes: Vec::new(), problems, postponed };
             (code(&answer), text(&answer).lines().next().unwrap_or_default().to_owned())
         };
-        assert_eq!(of(true, false), (0, "the configuration is valid and in force already: nothing has changed".to_owned()));
+        assert_eq!(
+            of(true, false),
+            (0, "the configuration is valid and in force already: nothing has changed".to_owned())
+        );
         let later = "nothing has changed yet: the alerter uses the new configuration when this is over";
         assert_eq!(of(false, true), (75, later.to_owned()));
         assert_eq!(of(false, false).0, 78);

@@ -118,10 +118,11 @@ fn step(chain: &ChainReport) -> String {
 /// All of `show`, at a time.
 pub(super) fn story(of: &Story, now: Timestamp) -> String {
     let (report, mark) = (&of.report, &of.report.mark);
-    let reported = mark.fqdn.as_ref().map_or(
-        "not yet: its FQDN is not known; set [hosts] domain or its name in [hosts.names]",
-        |name| name.as_str(),
-    );
+    let reported =
+        mark.fqdn.as_ref().map_or(
+            "not yet: its FQDN is not known; set [hosts] domain or its name in [hosts.names]",
+            |name| name.as_str(),
+        );
     let mut out = format!(
         "{}: {} ({})\n  mark            {}\n  reported as     {reported}\n  shared storage  {}\n  fenced at       {}\n",
         mark.node,
@@ -183,10 +184,18 @@ mod tests {
     /// The broken variant cuts the end of every name: all hosts of a rack would be called the same.
     #[test]
     fn a_table_fits_and_what_is_cut_has_an_ellipsis() {
-        let rows = [["HOST", "WHY"], ["compute-in-rack-0042", "the route rejects it"]].map(|row| row.map(str::to_owned).to_vec());
-        assert_eq!(fitted(&rows, Some(30)), "HOST           WHY\ncompute…k-0042  the route rej…\n".replace("HOST           ", "HOST            "));
+        let rows = [["HOST", "WHY"], ["compute-in-rack-0042", "the route rejects it"]]
+            .map(|row| row.map(str::to_owned).to_vec());
+        assert_eq!(
+            fitted(&rows, Some(30)),
+            "HOST           WHY\ncompute…k-0042  the route rej…\n"
+                .replace("HOST           ", "HOST            ")
+        );
         assert_eq!(fitted(&rows, None), table(&rows));
-        assert_eq!((shortened("日本語", 5, false), shortened("ab", 2, true)), ("日本…".to_owned(), "ab".to_owned()));
+        assert_eq!(
+            (shortened("日本語", 5, false), shortened("ab", 2, true)),
+            ("日本…".to_owned(), "ab".to_owned())
+        );
     }
 
     #[test]
@@ -209,7 +218,7 @@ mod tests {
         };
         assert_eq!(step(&chain), "step 2 of 3 since 1970-01-01 00:00:00Z, until 1970-01-01 00:01:00Z");
         let chain = ChainReport { since: None, until: None, left: Some(7), ..chain };
-        assert_eq!(step(&chain), "step 2 of 3, its clock stands with 7 s left");
+        assert_eq!(step(&chain), "step 2 of 3, its clock is stopped with 7 s left");
         let chain = ChainReport { exhausted_at: Some(Timestamp(1_000)), ..chain };
         assert_eq!(step(&chain), "step 2 of 3, none is left since 1970-01-01 00:00:01Z");
         let chain = ChainReport { waits: true, exhausted_at: None, ..chain };

@@ -29,10 +29,8 @@ pub(super) fn check(cli: &Cli, options: &cli::Status) -> anyhow::Result<ExitCode
 
 /// Unknown where the journal cannot be read and nothing else is known to be wrong.
 fn code(status: &Status) -> u8 {
-    let is_only_unread = status
-        .problems
-        .iter()
-        .all(|one| one.kind == Kind::Journal || one.level < Level::Critical);
+    let is_only_unread =
+        status.problems.iter().all(|one| one.kind == Kind::Journal || one.level < Level::Critical);
     match status.level {
         Some(Level::Critical) if status.unknown.is_some() && is_only_unread => UNKNOWN,
         Some(Level::Critical) => 2,
@@ -108,7 +106,7 @@ mod tests {
         };
         Status {
             level: Some(levels.iter().copied().max().unwrap_or(Level::Ok)),
-            headline: "No fenced host waits to be told.".into(),
+            headline: "No fenced host waits.".into(),
             problems: levels.iter().enumerate().map(problem).collect(),
             ..Status::default()
         }
@@ -118,7 +116,7 @@ mod tests {
     fn the_line_has_a_word_a_sentence_and_figures_behind_the_only_bar() {
         let limits = Limits::default();
         let figures = "open=0;;;0 held=0;;;0 oldest=0s;300;900;0 routes_failing=0;;;0 damaged=0;;;0 without_route=0;;;0";
-        assert_eq!(line(&of(&[]), limits), format!("OK: No fenced host waits to be told. | {figures}"));
+        assert_eq!(line(&of(&[]), limits), format!("OK: No fenced host waits. | {figures}"));
         let shown = line(&of(&[Level::Critical, Level::Warning, Level::Warning, Level::Warning]), limits);
         assert_eq!(shown, format!("CRITICAL: problem 0 a/b (and 3 more) | {figures}"));
         let one = line(&of(&[Level::Warning]), limits);
@@ -131,9 +129,14 @@ mod tests {
         for (letters, count) in [(80, 1), (400, 1), (400, 99)] {
             let mut status = of(&vec![Level::Critical; count]);
             status.problems[0].what = "ä".repeat(letters);
-            (status.open, status.oldest_seconds, status.headline) = (100_000, Some(9_999_999), "x".repeat(400));
+            (status.open, status.oldest_seconds, status.headline) =
+                (100_000, Some(9_999_999), "x".repeat(400));
             let shown = line(&status, Limits::default());
-            assert!(shown.len() < LONGEST && shown.ends_with("without_route=0;;;0"), "{} {shown}", shown.len());
+            assert!(
+                shown.len() < LONGEST && shown.ends_with("without_route=0;;;0"),
+                "{} {shown}",
+                shown.len()
+            );
         }
     }
 

@@ -12,7 +12,7 @@ use crate::problem::Problem;
 pub struct Health {
     /// The daemon works: its engine has got on within the watchdog's limit.
     pub healthy: bool,
-    /// It works, but somebody should look.
+    /// It works, but somebody should check it.
     pub degraded: bool,
     /// Why, one sentence each.
     pub reasons: Vec<String>,

@@ -93,7 +93,7 @@ fn with_rejected(answer: TestAnswer, rejected: &BTreeMap<String, BTreeSet<String
         more => format!(" and {more} more"),
     };
     let detail = format!(
-        "{}; but the route rejects the marks of {count} host(s) at present: {named}{more}; look at `nova-host-alerter status`",
+        "{}; but the route rejects the marks of {count} host(s) at present: {named}{more}; see `nova-host-alerter status`",
         answer.detail
     );
     TestAnswer { rejected: count, detail, ..answer }
@@ -120,7 +120,7 @@ async fn test_notice(shared: &Shared, name: &str) -> Result<TestAnswer, Refusal>
     Ok(answer)
 }
 
-/// One test message. Whoever waits for it knows the limit of one; waiting for a place among other exchanges is not part of it.
+/// One test message, within the route's limit; waiting for a place among other exchanges counts too.
 async fn test(name: &str, driver: &dyn Driver) -> TestAnswer {
     let id = MarkId::from(FencingId::generate());
     let body = driver.test_body(&id, Timestamp::now());
@@ -144,7 +144,7 @@ fn test_answer(name: &str, outcome: &Outcome) -> TestAnswer {
             route,
             accepted: true,
             kind: outcome.as_str().into(),
-            detail: "the endpoint accepted the test message: it can be reached and lets us in, which does not say that it takes the mark of a host".into(),
+            detail: "the endpoint accepted the test message: the connection and the credentials work; the mark of a host may be rejected all the same".into(),
             rejected: 0,
         },
         Some(failure) => TestAnswer {

@@ -3,7 +3,6 @@
 use std::collections::BTreeMap;
 
 use marks::account::Gap;
-use marks::time::Timestamp;
 
 use super::{Kind, Problem, named};
 use crate::intake::account::Unaccounted;
@@ -61,11 +60,18 @@ fn advice(gap: Gap, host: &str, log: &str) -> String {
 
 #[cfg(test)]
 mod tests {
+    use marks::time::Timestamp;
+
     use super::*;
     use crate::problem::Level;
 
     fn record(record: &str, host: Option<&str>, at: i64, kind: Gap) -> Unaccounted {
-        Unaccounted { record: record.to_owned(), host: host.map(str::to_owned), at: Some(at), kind }
+        Unaccounted {
+            record: record.to_owned(),
+            host: host.map(str::to_owned),
+            at: Some(Timestamp(at)),
+            kind,
+        }
     }
 
     /// The broken variant says nothing where all that is known of a fencing is that it is gone.

@@ -185,7 +185,8 @@ mod tests {
             down.what,
             "route recovery accepts nothing since 2027-01-15 07:59:00Z (connect): it says no; 2 wait for http://ctl9/"
         );
-        let idle = |age| RouteSight { waiting: Some(Waiting::default()), ..route("connect", age, false, true) };
+        let idle =
+            |age| RouteSight { waiting: Some(Waiting::default()), ..route("connect", age, false, true) };
         assert_eq!([MINUTE, MINUTE * 15].map(|age| level(&idle(age))), [Level::Warning, Level::Critical]);
         assert_eq!(level(&route("credentials", MINUTE, true, true)), Level::Critical);
         assert_eq!(level(&route("credentials", MINUTE * 99, true, false)), Level::Warning);

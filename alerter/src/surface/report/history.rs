@@ -5,6 +5,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use journal::HistoryRow;
 use marks::id::MarkId;
 use marks::mark::Settlement;
+use marks::time::Timestamp;
 use serde::Serialize;
 
 use super::spans::{Stretches, Troubles};

@@ -75,6 +75,7 @@ pub struct Outages {
     /// Of so many hosts.
     pub hosts: usize,
     /// Every required route acknowledged.
+    #[serde(rename = "acknowledged")]
     pub told: usize,
     /// Ended by an operator.
     pub dismissed: usize,

@@ -236,7 +236,7 @@ fn a_trouble_ends_with_the_last_mark_that_the_route_did_not_take() {
         came_to("dismissed", line(7, "settled", Some(&two), alice, "compute2 is dismissed: it lives")),
         on("b", line(8, "cancelled", Some(&one), alerter, "it is back")),
     ];
-    let of = |found: Numbers| -> Vec<(String, Option<i64>)> {
+    let of = |found: Numbers| -> Vec<(String, Option<Timestamp>)> {
         found.trouble.into_iter().map(|trouble| (trouble.route, trouble.to)).collect()
     };
     let ended = |route: &str, seconds| (route.to_owned(), Some(after(seconds)));
