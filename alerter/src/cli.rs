@@ -174,11 +174,11 @@ pub struct Filter {
     #[arg(long = "state", value_name = "WORD", value_delimiter = ',')]
     pub states: Vec<String>,
     /// Only from then on: 2026-11-22T03:00:00Z, 2026-11-22, or how long ago, such as 30d
-    #[arg(long, value_name = "TIME")]
-    pub since: Option<String>,
+    #[arg(long, value_name = "TIME", value_parser = moment)]
+    pub since: Option<Timestamp>,
     /// Only before then
-    #[arg(long, value_name = "TIME")]
-    pub until: Option<String>,
+    #[arg(long, value_name = "TIME", value_parser = moment)]
+    pub until: Option<Timestamp>,
 }
 
 /// Options of `list`.
@@ -574,6 +574,7 @@ mod tests {
             "status --check --ocf",
             "status --warning 60",
             "list --limit -1",
+            "list --since yesterday",
         ] {
             assert!(!is_right(wrong), "{wrong}");
         }

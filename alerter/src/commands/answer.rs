@@ -55,6 +55,12 @@ pub(super) fn csv(rows: &[Vec<String>]) -> anyhow::Result<String> {
     Ok(String::from_utf8_lossy(&writer.into_inner()?).into_owned())
 }
 
+/// Prints records; the last one ends as the others do.
+pub(super) fn print_csv(rows: &[Vec<String>]) -> anyhow::Result<()> {
+    say(&csv(rows)?, &mut io::stdout());
+    Ok(())
+}
+
 /// The text with `\u{1b}` for each hidden character.
 pub(super) fn shown(text: &str) -> String {
     let show =

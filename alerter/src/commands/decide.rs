@@ -115,7 +115,7 @@ pub(super) fn list(cli: &Cli) -> anyhow::Result<ExitCode> {
     let view = sources.register.view();
     let listed: Vec<Listed> = all.iter().map(|one| Listed { view, decision: one.into() }).collect();
     match cli.format() {
-        PrintAs::Csv => answer::println_all(&answer::csv(&records(&listed))?),
+        PrintAs::Csv => answer::print_csv(&records(&listed))?,
         PrintAs::Table => print(cli, &listed, || listing(&all, view, Style::of_stdout()))?,
         _ => print(cli, &listed, || listing(&all, view, Style::PLAIN))?,
     }

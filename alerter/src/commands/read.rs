@@ -9,7 +9,7 @@ use marks::host::HostName;
 use marks::id::MarkId;
 use marks::time::Timestamp;
 
-use super::answer::{self, Usage, print, println_all, say};
+use super::answer::{self, Usage, print, say};
 use super::filter::Filter;
 use super::merged::{self, Found};
 use super::near::Near;
@@ -204,7 +204,7 @@ pub(super) fn history(cli: &Cli, options: &cli::History) -> anyhow::Result<ExitC
         more.map(Option::unwrap_or_default).into_iter().chain(usual(row)).collect()
     };
     match cli.format() {
-        PrintAs::Csv => println_all(&answer::csv(&export::records(&rows))?),
+        PrintAs::Csv => answer::print_csv(&export::records(&rows))?,
         PrintAs::Wide => answer::page(&text::table(&rows.iter().map(wide).collect::<Vec<_>>())),
         PrintAs::Table => {
             let columns = terminal::Style::of_stdout().columns;

@@ -175,7 +175,7 @@ fn what_commands_print_fits_the_schemas() {
     let history = site.said(&["history", "-o", "csv", "--limit", "1"]).unwrap();
     assert!(history.starts_with("seq,at,event,mark,host,route,outcome,detail,actor\r\n"), "{history}");
     let listed = site.said(&["list", "-o", "csv", "--columns", "host,state"]).unwrap();
-    assert_eq!(listed, "host,state\r\ncompute2,held\r\n");
+    assert_eq!(listed, "host,state\r\ncompute2,open\r\n");
     let shown = site.said(&["list", "-o", "yaml"]).unwrap();
     assert!(shown.starts_with("---\n- ") && shown.contains("host: compute2\n"), "{shown}");
     site.end(Signal::SIGTERM).unwrap();
