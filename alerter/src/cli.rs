@@ -25,15 +25,9 @@ pub struct Cli {
     /// Print JSON, as `-o json`
     #[arg(long, global = true)]
     pub json: bool,
-    /// How to print; errors are printed in the same way
-    #[arg(
-        id = "print-as",
-        short = 'o',
-        global = true,
-        value_name = "FORMAT",
-        value_enum,
-        conflicts_with = "json"
-    )]
+    /// How to print answers and errors: table, wide, json, yaml or csv
+    #[arg(id = "print-as", short = 'o', global = true, value_name = "FORMAT", value_enum)]
+    #[arg(hide_possible_values = true, conflicts_with = "json")]
     pub print_as: Option<PrintAs>,
     /// What to do
     #[command(subcommand)]

@@ -43,7 +43,7 @@ _nova-host-alerter() {
 
 if [ "#;
 
-const FISH: &str = "complete -c nova-host-alerter -a '(nova-host-alerter complete -- (commandline -opc)[2..] (commandline -ct) 2>/dev/null)'\n";
+const FISH: &str = "complete -c nova-host-alerter -a '(type -q nova-host-alerter; and nova-host-alerter complete -- (commandline -opc)[2..] (commandline -ct) 2>/dev/null)'\n";
 
 /// With the hosts, marks, routes, groups and states as they are when somebody presses Tab.
 fn with_names(shell: Shell, script: &str) -> String {

@@ -25,13 +25,13 @@ function __fish_nova_host_alerter_using_subcommand
 end
 
 complete -c nova-host-alerter -n "__fish_nova_host_alerter_needs_command" -l config -d 'The configuration file; fragments are read from alerter.d beside it' -r -F
-complete -c nova-host-alerter -n "__fish_nova_host_alerter_needs_command" -s o -d 'How to print; errors are printed in the same way' -r -f -a "table\t'Text that fits the terminal'
+complete -c nova-host-alerter -n "__fish_nova_host_alerter_needs_command" -s o -d 'How to print answers and errors: table, wide, json, yaml or csv' -r -f -a "table\t'Text that fits the terminal'
 wide\t'Text with all columns, never cut'
 json\t'JSON'
 yaml\t'YAML'
 csv\t'A header and one record a line, as in RFC 4180'"
 complete -c nova-host-alerter -n "__fish_nova_host_alerter_needs_command" -l json -d 'Print JSON, as `-o json`'
-complete -c nova-host-alerter -n "__fish_nova_host_alerter_needs_command" -s h -l help -d 'Print help (see more with \'--help\')'
+complete -c nova-host-alerter -n "__fish_nova_host_alerter_needs_command" -s h -l help -d 'Print help'
 complete -c nova-host-alerter -n "__fish_nova_host_alerter_needs_command" -s V -l version -d 'Print version'
 complete -c nova-host-alerter -n "__fish_nova_host_alerter_needs_command" -f -a "run" -d 'Run the daemon in the foreground'
 complete -c nova-host-alerter -n "__fish_nova_host_alerter_needs_command" -f -a "check-config" -d 'Check the configuration and list every problem in it'
@@ -56,27 +56,27 @@ complete -c nova-host-alerter -n "__fish_nova_host_alerter_needs_command" -f -a 
 complete -c nova-host-alerter -n "__fish_nova_host_alerter_needs_command" -f -a "complete" -d 'List what can stand at the end of a command line; the shells\' completions ask for it'
 complete -c nova-host-alerter -n "__fish_nova_host_alerter_needs_command" -f -a "help" -d 'Print this message or the help of the given subcommand(s)'
 complete -c nova-host-alerter -n "__fish_nova_host_alerter_using_subcommand run" -l config -d 'The configuration file; fragments are read from alerter.d beside it' -r -F
-complete -c nova-host-alerter -n "__fish_nova_host_alerter_using_subcommand run" -s o -d 'How to print; errors are printed in the same way' -r -f -a "table\t'Text that fits the terminal'
+complete -c nova-host-alerter -n "__fish_nova_host_alerter_using_subcommand run" -s o -d 'How to print answers and errors: table, wide, json, yaml or csv' -r -f -a "table\t'Text that fits the terminal'
 wide\t'Text with all columns, never cut'
 json\t'JSON'
 yaml\t'YAML'
 csv\t'A header and one record a line, as in RFC 4180'"
 complete -c nova-host-alerter -n "__fish_nova_host_alerter_using_subcommand run" -l json -d 'Print JSON, as `-o json`'
-complete -c nova-host-alerter -n "__fish_nova_host_alerter_using_subcommand run" -s h -l help -d 'Print help (see more with \'--help\')'
+complete -c nova-host-alerter -n "__fish_nova_host_alerter_using_subcommand run" -s h -l help -d 'Print help'
 complete -c nova-host-alerter -n "__fish_nova_host_alerter_using_subcommand check-config" -l config -d 'The configuration file; fragments are read from alerter.d beside it' -r -F
-complete -c nova-host-alerter -n "__fish_nova_host_alerter_using_subcommand check-config" -s o -d 'How to print; errors are printed in the same way' -r -f -a "table\t'Text that fits the terminal'
+complete -c nova-host-alerter -n "__fish_nova_host_alerter_using_subcommand check-config" -s o -d 'How to print answers and errors: table, wide, json, yaml or csv' -r -f -a "table\t'Text that fits the terminal'
 wide\t'Text with all columns, never cut'
 json\t'JSON'
 yaml\t'YAML'
 csv\t'A header and one record a line, as in RFC 4180'"
 complete -c nova-host-alerter -n "__fish_nova_host_alerter_using_subcommand check-config" -l online -d 'Ask the endpoints too, and whether they know the cluster\'s hosts; without it no endpoint is asked'
 complete -c nova-host-alerter -n "__fish_nova_host_alerter_using_subcommand check-config" -l json -d 'Print JSON, as `-o json`'
-complete -c nova-host-alerter -n "__fish_nova_host_alerter_using_subcommand check-config" -s h -l help -d 'Print help (see more with \'--help\')'
+complete -c nova-host-alerter -n "__fish_nova_host_alerter_using_subcommand check-config" -s h -l help -d 'Print help'
 complete -c nova-host-alerter -n "__fish_nova_host_alerter_using_subcommand status" -l watch -d 'Draw it again every two seconds, or as often as given here, until Ctrl-C' -r
 complete -c nova-host-alerter -n "__fish_nova_host_alerter_using_subcommand status" -l warning -d 'With --check: a warning if a mark is open for so many seconds' -r
 complete -c nova-host-alerter -n "__fish_nova_host_alerter_using_subcommand status" -l critical -d 'With --check: critical if a mark is open for so many seconds' -r
 complete -c nova-host-alerter -n "__fish_nova_host_alerter_using_subcommand status" -l config -d 'The configuration file; fragments are read from alerter.d beside it' -r -F
-complete -c nova-host-alerter -n "__fish_nova_host_alerter_using_subcommand status" -s o -d 'How to print; errors are printed in the same way' -r -f -a "table\t'Text that fits the terminal'
+complete -c nova-host-alerter -n "__fish_nova_host_alerter_using_subcommand status" -s o -d 'How to print answers and errors: table, wide, json, yaml or csv' -r -f -a "table\t'Text that fits the terminal'
 wide\t'Text with all columns, never cut'
 json\t'JSON'
 yaml\t'YAML'
@@ -85,7 +85,7 @@ complete -c nova-host-alerter -n "__fish_nova_host_alerter_using_subcommand stat
 complete -c nova-host-alerter -n "__fish_nova_host_alerter_using_subcommand status" -l process -d 'Print the process that holds the journal, as its lock names it; for the OCF agent'
 complete -c nova-host-alerter -n "__fish_nova_host_alerter_using_subcommand status" -l check -d 'One line and an exit code as Nagios plugins have them: 0 ok, 1 warning, 2 critical, 3 unknown'
 complete -c nova-host-alerter -n "__fish_nova_host_alerter_using_subcommand status" -l json -d 'Print JSON, as `-o json`'
-complete -c nova-host-alerter -n "__fish_nova_host_alerter_using_subcommand status" -s h -l help -d 'Print help (see more with \'--help\')'
+complete -c nova-host-alerter -n "__fish_nova_host_alerter_using_subcommand status" -s h -l help -d 'Print help'
 complete -c nova-host-alerter -n "__fish_nova_host_alerter_using_subcommand list" -l columns -d 'These columns: host, state, failure_time, deliveries, why, until, fence_count, id, view' -r
 complete -c nova-host-alerter -n "__fish_nova_host_alerter_using_subcommand list" -l limit -d 'At most so many marks; 0 means all' -r
 complete -c nova-host-alerter -n "__fish_nova_host_alerter_using_subcommand list" -l host -d 'Only hosts of these node names; `*` and `?` stand for any letters and any letter' -r
@@ -95,7 +95,7 @@ complete -c nova-host-alerter -n "__fish_nova_host_alerter_using_subcommand list
 complete -c nova-host-alerter -n "__fish_nova_host_alerter_using_subcommand list" -l since -d 'Only from then on: 2026-11-22T03:00:00Z, 2026-11-22, or how long ago, such as 30d' -r
 complete -c nova-host-alerter -n "__fish_nova_host_alerter_using_subcommand list" -l until -d 'Only before then' -r
 complete -c nova-host-alerter -n "__fish_nova_host_alerter_using_subcommand list" -l config -d 'The configuration file; fragments are read from alerter.d beside it' -r -F
-complete -c nova-host-alerter -n "__fish_nova_host_alerter_using_subcommand list" -s o -d 'How to print; errors are printed in the same way' -r -f -a "table\t'Text that fits the terminal'
+complete -c nova-host-alerter -n "__fish_nova_host_alerter_using_subcommand list" -s o -d 'How to print answers and errors: table, wide, json, yaml or csv' -r -f -a "table\t'Text that fits the terminal'
 wide\t'Text with all columns, never cut'
 json\t'JSON'
 yaml\t'YAML'
@@ -103,7 +103,7 @@ csv\t'A header and one record a line, as in RFC 4180'"
 complete -c nova-host-alerter -n "__fish_nova_host_alerter_using_subcommand list" -l all -d 'Every mark in a line of its own, settled ones too; else a terminal shows many marks grouped by cause'
 complete -c nova-host-alerter -n "__fish_nova_host_alerter_using_subcommand list" -l settled -d 'Settled marks too, the newest of them'
 complete -c nova-host-alerter -n "__fish_nova_host_alerter_using_subcommand list" -l json -d 'Print JSON, as `-o json`'
-complete -c nova-host-alerter -n "__fish_nova_host_alerter_using_subcommand list" -s h -l help -d 'Print help (see more with \'--help\')'
+complete -c nova-host-alerter -n "__fish_nova_host_alerter_using_subcommand list" -s h -l help -d 'Print help'
 complete -c nova-host-alerter -n "__fish_nova_host_alerter_using_subcommand show" -l limit -d 'At most so many marks, the newest; 0 means all' -r
 complete -c nova-host-alerter -n "__fish_nova_host_alerter_using_subcommand show" -l host -d 'Only hosts of these node names; `*` and `?` stand for any letters and any letter' -r
 complete -c nova-host-alerter -n "__fish_nova_host_alerter_using_subcommand show" -l group -d 'Only hosts of this group' -r
@@ -112,13 +112,13 @@ complete -c nova-host-alerter -n "__fish_nova_host_alerter_using_subcommand show
 complete -c nova-host-alerter -n "__fish_nova_host_alerter_using_subcommand show" -l since -d 'Only from then on: 2026-11-22T03:00:00Z, 2026-11-22, or how long ago, such as 30d' -r
 complete -c nova-host-alerter -n "__fish_nova_host_alerter_using_subcommand show" -l until -d 'Only before then' -r
 complete -c nova-host-alerter -n "__fish_nova_host_alerter_using_subcommand show" -l config -d 'The configuration file; fragments are read from alerter.d beside it' -r -F
-complete -c nova-host-alerter -n "__fish_nova_host_alerter_using_subcommand show" -s o -d 'How to print; errors are printed in the same way' -r -f -a "table\t'Text that fits the terminal'
+complete -c nova-host-alerter -n "__fish_nova_host_alerter_using_subcommand show" -s o -d 'How to print answers and errors: table, wide, json, yaml or csv' -r -f -a "table\t'Text that fits the terminal'
 wide\t'Text with all columns, never cut'
 json\t'JSON'
 yaml\t'YAML'
 csv\t'A header and one record a line, as in RFC 4180'"
 complete -c nova-host-alerter -n "__fish_nova_host_alerter_using_subcommand show" -l json -d 'Print JSON, as `-o json`'
-complete -c nova-host-alerter -n "__fish_nova_host_alerter_using_subcommand show" -s h -l help -d 'Print help (see more with \'--help\')'
+complete -c nova-host-alerter -n "__fish_nova_host_alerter_using_subcommand show" -s h -l help -d 'Print help'
 complete -c nova-host-alerter -n "__fish_nova_host_alerter_using_subcommand history; and not __fish_seen_subcommand_from export" -l limit -d 'At most so many of the newest lines; 0 means all' -r
 complete -c nova-host-alerter -n "__fish_nova_host_alerter_using_subcommand history; and not __fish_seen_subcommand_from export" -l host -d 'Only hosts of these node names; `*` and `?` stand for any letters and any letter' -r
 complete -c nova-host-alerter -n "__fish_nova_host_alerter_using_subcommand history; and not __fish_seen_subcommand_from export" -l group -d 'Only hosts of this group' -r
@@ -127,13 +127,13 @@ complete -c nova-host-alerter -n "__fish_nova_host_alerter_using_subcommand hist
 complete -c nova-host-alerter -n "__fish_nova_host_alerter_using_subcommand history; and not __fish_seen_subcommand_from export" -l since -d 'Only from then on: 2026-11-22T03:00:00Z, 2026-11-22, or how long ago, such as 30d' -r
 complete -c nova-host-alerter -n "__fish_nova_host_alerter_using_subcommand history; and not __fish_seen_subcommand_from export" -l until -d 'Only before then' -r
 complete -c nova-host-alerter -n "__fish_nova_host_alerter_using_subcommand history; and not __fish_seen_subcommand_from export" -l config -d 'The configuration file; fragments are read from alerter.d beside it' -r -F
-complete -c nova-host-alerter -n "__fish_nova_host_alerter_using_subcommand history; and not __fish_seen_subcommand_from export" -s o -d 'How to print; errors are printed in the same way' -r -f -a "table\t'Text that fits the terminal'
+complete -c nova-host-alerter -n "__fish_nova_host_alerter_using_subcommand history; and not __fish_seen_subcommand_from export" -s o -d 'How to print answers and errors: table, wide, json, yaml or csv' -r -f -a "table\t'Text that fits the terminal'
 wide\t'Text with all columns, never cut'
 json\t'JSON'
 yaml\t'YAML'
 csv\t'A header and one record a line, as in RFC 4180'"
 complete -c nova-host-alerter -n "__fish_nova_host_alerter_using_subcommand history; and not __fish_seen_subcommand_from export" -l json -d 'Print JSON, as `-o json`'
-complete -c nova-host-alerter -n "__fish_nova_host_alerter_using_subcommand history; and not __fish_seen_subcommand_from export" -s h -l help -d 'Print help (see more with \'--help\')'
+complete -c nova-host-alerter -n "__fish_nova_host_alerter_using_subcommand history; and not __fish_seen_subcommand_from export" -s h -l help -d 'Print help'
 complete -c nova-host-alerter -n "__fish_nova_host_alerter_using_subcommand history; and not __fish_seen_subcommand_from export" -a "export" -d 'Write it for other programs, in the order of writing'
 complete -c nova-host-alerter -n "__fish_nova_host_alerter_using_subcommand history; and __fish_seen_subcommand_from export" -l format -d 'How it is written' -r -f -a "jsonl\t'One JSON object a line'
 csv\t'RFC 4180, with a header'"
@@ -142,7 +142,7 @@ complete -c nova-host-alerter -n "__fish_nova_host_alerter_using_subcommand hist
 complete -c nova-host-alerter -n "__fish_nova_host_alerter_using_subcommand history; and __fish_seen_subcommand_from export" -l after -d 'Only rows behind this number: where an earlier export ended' -r
 complete -c nova-host-alerter -n "__fish_nova_host_alerter_using_subcommand history; and __fish_seen_subcommand_from export" -l output -d 'Into this file, which only its owner can read, instead of stdout' -r -F
 complete -c nova-host-alerter -n "__fish_nova_host_alerter_using_subcommand history; and __fish_seen_subcommand_from export" -l config -d 'The configuration file; fragments are read from alerter.d beside it' -r -F
-complete -c nova-host-alerter -n "__fish_nova_host_alerter_using_subcommand history; and __fish_seen_subcommand_from export" -s o -d 'How to print; errors are printed in the same way' -r -f -a "table\t'Text that fits the terminal'
+complete -c nova-host-alerter -n "__fish_nova_host_alerter_using_subcommand history; and __fish_seen_subcommand_from export" -s o -d 'How to print answers and errors: table, wide, json, yaml or csv' -r -f -a "table\t'Text that fits the terminal'
 wide\t'Text with all columns, never cut'
 json\t'JSON'
 yaml\t'YAML'
@@ -152,124 +152,124 @@ complete -c nova-host-alerter -n "__fish_nova_host_alerter_using_subcommand hist
 complete -c nova-host-alerter -n "__fish_nova_host_alerter_using_subcommand events" -l after -d 'Only rows of the history behind this one: the seq of the last line that was read' -r
 complete -c nova-host-alerter -n "__fish_nova_host_alerter_using_subcommand events" -l since -d 'Only what is not older: 2026-11-22T03:00:00Z, 2026-11-22, or how long ago, such as 2h' -r
 complete -c nova-host-alerter -n "__fish_nova_host_alerter_using_subcommand events" -l config -d 'The configuration file; fragments are read from alerter.d beside it' -r -F
-complete -c nova-host-alerter -n "__fish_nova_host_alerter_using_subcommand events" -s o -d 'How to print; errors are printed in the same way' -r -f -a "table\t'Text that fits the terminal'
+complete -c nova-host-alerter -n "__fish_nova_host_alerter_using_subcommand events" -s o -d 'How to print answers and errors: table, wide, json, yaml or csv' -r -f -a "table\t'Text that fits the terminal'
 wide\t'Text with all columns, never cut'
 json\t'JSON'
 yaml\t'YAML'
 csv\t'A header and one record a line, as in RFC 4180'"
 complete -c nova-host-alerter -n "__fish_nova_host_alerter_using_subcommand events" -l follow -d 'Go on with what happens, and with what the daemon logs; without --after and --since only with that'
 complete -c nova-host-alerter -n "__fish_nova_host_alerter_using_subcommand events" -l json -d 'Print JSON, as `-o json`'
-complete -c nova-host-alerter -n "__fish_nova_host_alerter_using_subcommand events" -s h -l help -d 'Print help (see more with \'--help\')'
+complete -c nova-host-alerter -n "__fish_nova_host_alerter_using_subcommand events" -s h -l help -d 'Print help'
 complete -c nova-host-alerter -n "__fish_nova_host_alerter_using_subcommand report" -l since -d 'From then on: 2026-11-22T03:00:00Z, 2026-11-22, or how long ago, such as 30d' -r
 complete -c nova-host-alerter -n "__fish_nova_host_alerter_using_subcommand report" -l until -d 'Until then, and not now' -r
 complete -c nova-host-alerter -n "__fish_nova_host_alerter_using_subcommand report" -l output -d 'Into this file, which only its owner can read, instead of stdout' -r -F
 complete -c nova-host-alerter -n "__fish_nova_host_alerter_using_subcommand report" -l config -d 'The configuration file; fragments are read from alerter.d beside it' -r -F
-complete -c nova-host-alerter -n "__fish_nova_host_alerter_using_subcommand report" -s o -d 'How to print; errors are printed in the same way' -r -f -a "table\t'Text that fits the terminal'
+complete -c nova-host-alerter -n "__fish_nova_host_alerter_using_subcommand report" -s o -d 'How to print answers and errors: table, wide, json, yaml or csv' -r -f -a "table\t'Text that fits the terminal'
 wide\t'Text with all columns, never cut'
 json\t'JSON'
 yaml\t'YAML'
 csv\t'A header and one record a line, as in RFC 4180'"
 complete -c nova-host-alerter -n "__fish_nova_host_alerter_using_subcommand report" -l json -d 'Print JSON, as `-o json`'
-complete -c nova-host-alerter -n "__fish_nova_host_alerter_using_subcommand report" -s h -l help -d 'Print help (see more with \'--help\')'
+complete -c nova-host-alerter -n "__fish_nova_host_alerter_using_subcommand report" -s h -l help -d 'Print help'
 complete -c nova-host-alerter -n "__fish_nova_host_alerter_using_subcommand retry" -l wait -d 'With --all: wait until all are acknowledged, a minute or as long as given here, and show a bar' -r
 complete -c nova-host-alerter -n "__fish_nova_host_alerter_using_subcommand retry" -l reason -d 'Why; kept in the history' -r
 complete -c nova-host-alerter -n "__fish_nova_host_alerter_using_subcommand retry" -l config -d 'The configuration file; fragments are read from alerter.d beside it' -r -F
-complete -c nova-host-alerter -n "__fish_nova_host_alerter_using_subcommand retry" -s o -d 'How to print; errors are printed in the same way' -r -f -a "table\t'Text that fits the terminal'
+complete -c nova-host-alerter -n "__fish_nova_host_alerter_using_subcommand retry" -s o -d 'How to print answers and errors: table, wide, json, yaml or csv' -r -f -a "table\t'Text that fits the terminal'
 wide\t'Text with all columns, never cut'
 json\t'JSON'
 yaml\t'YAML'
 csv\t'A header and one record a line, as in RFC 4180'"
 complete -c nova-host-alerter -n "__fish_nova_host_alerter_using_subcommand retry" -l all -d 'Every open mark'
 complete -c nova-host-alerter -n "__fish_nova_host_alerter_using_subcommand retry" -l json -d 'Print JSON, as `-o json`'
-complete -c nova-host-alerter -n "__fish_nova_host_alerter_using_subcommand retry" -s h -l help -d 'Print help (see more with \'--help\')'
+complete -c nova-host-alerter -n "__fish_nova_host_alerter_using_subcommand retry" -s h -l help -d 'Print help'
 complete -c nova-host-alerter -n "__fish_nova_host_alerter_using_subcommand mark" -l reason -d 'Why it is marked by hand; kept in the history' -r
 complete -c nova-host-alerter -n "__fish_nova_host_alerter_using_subcommand mark" -l config -d 'The configuration file; fragments are read from alerter.d beside it' -r -F
-complete -c nova-host-alerter -n "__fish_nova_host_alerter_using_subcommand mark" -s o -d 'How to print; errors are printed in the same way' -r -f -a "table\t'Text that fits the terminal'
+complete -c nova-host-alerter -n "__fish_nova_host_alerter_using_subcommand mark" -s o -d 'How to print answers and errors: table, wide, json, yaml or csv' -r -f -a "table\t'Text that fits the terminal'
 wide\t'Text with all columns, never cut'
 json\t'JSON'
 yaml\t'YAML'
 csv\t'A header and one record a line, as in RFC 4180'"
 complete -c nova-host-alerter -n "__fish_nova_host_alerter_using_subcommand mark" -l fenced -d 'You confirm that the host was fenced and is off'
 complete -c nova-host-alerter -n "__fish_nova_host_alerter_using_subcommand mark" -l json -d 'Print JSON, as `-o json`'
-complete -c nova-host-alerter -n "__fish_nova_host_alerter_using_subcommand mark" -s h -l help -d 'Print help (see more with \'--help\')'
+complete -c nova-host-alerter -n "__fish_nova_host_alerter_using_subcommand mark" -s h -l help -d 'Print help'
 complete -c nova-host-alerter -n "__fish_nova_host_alerter_using_subcommand unmark" -l reason -d 'Why; kept in the history' -r
 complete -c nova-host-alerter -n "__fish_nova_host_alerter_using_subcommand unmark" -l config -d 'The configuration file; fragments are read from alerter.d beside it' -r -F
-complete -c nova-host-alerter -n "__fish_nova_host_alerter_using_subcommand unmark" -s o -d 'How to print; errors are printed in the same way' -r -f -a "table\t'Text that fits the terminal'
+complete -c nova-host-alerter -n "__fish_nova_host_alerter_using_subcommand unmark" -s o -d 'How to print answers and errors: table, wide, json, yaml or csv' -r -f -a "table\t'Text that fits the terminal'
 wide\t'Text with all columns, never cut'
 json\t'JSON'
 yaml\t'YAML'
 csv\t'A header and one record a line, as in RFC 4180'"
 complete -c nova-host-alerter -n "__fish_nova_host_alerter_using_subcommand unmark" -l return -d 'With the id of a mark that has ended: end its return too, which is still to be sent'
 complete -c nova-host-alerter -n "__fish_nova_host_alerter_using_subcommand unmark" -l json -d 'Print JSON, as `-o json`'
-complete -c nova-host-alerter -n "__fish_nova_host_alerter_using_subcommand unmark" -s h -l help -d 'Print help (see more with \'--help\')'
+complete -c nova-host-alerter -n "__fish_nova_host_alerter_using_subcommand unmark" -s h -l help -d 'Print help'
 complete -c nova-host-alerter -n "__fish_nova_host_alerter_using_subcommand reload" -l reason -d 'Why; kept in the history' -r
 complete -c nova-host-alerter -n "__fish_nova_host_alerter_using_subcommand reload" -l config -d 'The configuration file; fragments are read from alerter.d beside it' -r -F
-complete -c nova-host-alerter -n "__fish_nova_host_alerter_using_subcommand reload" -s o -d 'How to print; errors are printed in the same way' -r -f -a "table\t'Text that fits the terminal'
+complete -c nova-host-alerter -n "__fish_nova_host_alerter_using_subcommand reload" -s o -d 'How to print answers and errors: table, wide, json, yaml or csv' -r -f -a "table\t'Text that fits the terminal'
 wide\t'Text with all columns, never cut'
 json\t'JSON'
 yaml\t'YAML'
 csv\t'A header and one record a line, as in RFC 4180'"
 complete -c nova-host-alerter -n "__fish_nova_host_alerter_using_subcommand reload" -l json -d 'Print JSON, as `-o json`'
-complete -c nova-host-alerter -n "__fish_nova_host_alerter_using_subcommand reload" -s h -l help -d 'Print help (see more with \'--help\')'
+complete -c nova-host-alerter -n "__fish_nova_host_alerter_using_subcommand reload" -s h -l help -d 'Print help'
 complete -c nova-host-alerter -n "__fish_nova_host_alerter_using_subcommand dismiss" -l route -d 'A route that is not configured any more' -r
 complete -c nova-host-alerter -n "__fish_nova_host_alerter_using_subcommand dismiss" -l reason -d 'Why; kept in the history' -r
 complete -c nova-host-alerter -n "__fish_nova_host_alerter_using_subcommand dismiss" -l config -d 'The configuration file; fragments are read from alerter.d beside it' -r -F
-complete -c nova-host-alerter -n "__fish_nova_host_alerter_using_subcommand dismiss" -s o -d 'How to print; errors are printed in the same way' -r -f -a "table\t'Text that fits the terminal'
+complete -c nova-host-alerter -n "__fish_nova_host_alerter_using_subcommand dismiss" -s o -d 'How to print answers and errors: table, wide, json, yaml or csv' -r -f -a "table\t'Text that fits the terminal'
 wide\t'Text with all columns, never cut'
 json\t'JSON'
 yaml\t'YAML'
 csv\t'A header and one record a line, as in RFC 4180'"
 complete -c nova-host-alerter -n "__fish_nova_host_alerter_using_subcommand dismiss" -l json -d 'Print JSON, as `-o json`'
-complete -c nova-host-alerter -n "__fish_nova_host_alerter_using_subcommand dismiss" -s h -l help -d 'Print help (see more with \'--help\')'
+complete -c nova-host-alerter -n "__fish_nova_host_alerter_using_subcommand dismiss" -s h -l help -d 'Print help'
 complete -c nova-host-alerter -n "__fish_nova_host_alerter_using_subcommand release" -l group -d 'What a storm holds of this group' -r
 complete -c nova-host-alerter -n "__fish_nova_host_alerter_using_subcommand release" -l reason -d 'Why; kept in the history and known on every controller' -r
 complete -c nova-host-alerter -n "__fish_nova_host_alerter_using_subcommand release" -l config -d 'The configuration file; fragments are read from alerter.d beside it' -r -F
-complete -c nova-host-alerter -n "__fish_nova_host_alerter_using_subcommand release" -s o -d 'How to print; errors are printed in the same way' -r -f -a "table\t'Text that fits the terminal'
+complete -c nova-host-alerter -n "__fish_nova_host_alerter_using_subcommand release" -s o -d 'How to print answers and errors: table, wide, json, yaml or csv' -r -f -a "table\t'Text that fits the terminal'
 wide\t'Text with all columns, never cut'
 json\t'JSON'
 yaml\t'YAML'
 csv\t'A header and one record a line, as in RFC 4180'"
 complete -c nova-host-alerter -n "__fish_nova_host_alerter_using_subcommand release" -l json -d 'Print JSON, as `-o json`'
-complete -c nova-host-alerter -n "__fish_nova_host_alerter_using_subcommand release" -s h -l help -d 'Print help (see more with \'--help\')'
+complete -c nova-host-alerter -n "__fish_nova_host_alerter_using_subcommand release" -s h -l help -d 'Print help'
 complete -c nova-host-alerter -n "__fish_nova_host_alerter_using_subcommand hold" -l reason -d 'Why; kept in the history and known on every controller' -r
 complete -c nova-host-alerter -n "__fish_nova_host_alerter_using_subcommand hold" -l for -d 'For so long at most: a number with s, m, h or d behind it' -r
 complete -c nova-host-alerter -n "__fish_nova_host_alerter_using_subcommand hold" -l config -d 'The configuration file; fragments are read from alerter.d beside it' -r -F
-complete -c nova-host-alerter -n "__fish_nova_host_alerter_using_subcommand hold" -s o -d 'How to print; errors are printed in the same way' -r -f -a "table\t'Text that fits the terminal'
+complete -c nova-host-alerter -n "__fish_nova_host_alerter_using_subcommand hold" -s o -d 'How to print answers and errors: table, wide, json, yaml or csv' -r -f -a "table\t'Text that fits the terminal'
 wide\t'Text with all columns, never cut'
 json\t'JSON'
 yaml\t'YAML'
 csv\t'A header and one record a line, as in RFC 4180'"
 complete -c nova-host-alerter -n "__fish_nova_host_alerter_using_subcommand hold" -l json -d 'Print JSON, as `-o json`'
-complete -c nova-host-alerter -n "__fish_nova_host_alerter_using_subcommand hold" -s h -l help -d 'Print help (see more with \'--help\')'
+complete -c nova-host-alerter -n "__fish_nova_host_alerter_using_subcommand hold" -s h -l help -d 'Print help'
 complete -c nova-host-alerter -n "__fish_nova_host_alerter_using_subcommand pause" -l group -d 'Only this group' -r
 complete -c nova-host-alerter -n "__fish_nova_host_alerter_using_subcommand pause" -l reason -d 'Why; kept in the history and known on every controller' -r
 complete -c nova-host-alerter -n "__fish_nova_host_alerter_using_subcommand pause" -l for -d 'For so long: a number with s, m, h or d behind it; else until `resume`' -r
 complete -c nova-host-alerter -n "__fish_nova_host_alerter_using_subcommand pause" -l config -d 'The configuration file; fragments are read from alerter.d beside it' -r -F
-complete -c nova-host-alerter -n "__fish_nova_host_alerter_using_subcommand pause" -s o -d 'How to print; errors are printed in the same way' -r -f -a "table\t'Text that fits the terminal'
+complete -c nova-host-alerter -n "__fish_nova_host_alerter_using_subcommand pause" -s o -d 'How to print answers and errors: table, wide, json, yaml or csv' -r -f -a "table\t'Text that fits the terminal'
 wide\t'Text with all columns, never cut'
 json\t'JSON'
 yaml\t'YAML'
 csv\t'A header and one record a line, as in RFC 4180'"
 complete -c nova-host-alerter -n "__fish_nova_host_alerter_using_subcommand pause" -l json -d 'Print JSON, as `-o json`'
-complete -c nova-host-alerter -n "__fish_nova_host_alerter_using_subcommand pause" -s h -l help -d 'Print help (see more with \'--help\')'
+complete -c nova-host-alerter -n "__fish_nova_host_alerter_using_subcommand pause" -s h -l help -d 'Print help'
 complete -c nova-host-alerter -n "__fish_nova_host_alerter_using_subcommand resume" -l group -d 'Only this group\'s pauses' -r
 complete -c nova-host-alerter -n "__fish_nova_host_alerter_using_subcommand resume" -l reason -d 'Why; kept in the history and known on every controller' -r
 complete -c nova-host-alerter -n "__fish_nova_host_alerter_using_subcommand resume" -l config -d 'The configuration file; fragments are read from alerter.d beside it' -r -F
-complete -c nova-host-alerter -n "__fish_nova_host_alerter_using_subcommand resume" -s o -d 'How to print; errors are printed in the same way' -r -f -a "table\t'Text that fits the terminal'
+complete -c nova-host-alerter -n "__fish_nova_host_alerter_using_subcommand resume" -s o -d 'How to print answers and errors: table, wide, json, yaml or csv' -r -f -a "table\t'Text that fits the terminal'
 wide\t'Text with all columns, never cut'
 json\t'JSON'
 yaml\t'YAML'
 csv\t'A header and one record a line, as in RFC 4180'"
 complete -c nova-host-alerter -n "__fish_nova_host_alerter_using_subcommand resume" -l json -d 'Print JSON, as `-o json`'
-complete -c nova-host-alerter -n "__fish_nova_host_alerter_using_subcommand resume" -s h -l help -d 'Print help (see more with \'--help\')'
+complete -c nova-host-alerter -n "__fish_nova_host_alerter_using_subcommand resume" -s h -l help -d 'Print help'
 complete -c nova-host-alerter -n "__fish_nova_host_alerter_using_subcommand maintenance; and not __fish_seen_subcommand_from begin end list run" -l config -d 'The configuration file; fragments are read from alerter.d beside it' -r -F
-complete -c nova-host-alerter -n "__fish_nova_host_alerter_using_subcommand maintenance; and not __fish_seen_subcommand_from begin end list run" -s o -d 'How to print; errors are printed in the same way' -r -f -a "table\t'Text that fits the terminal'
+complete -c nova-host-alerter -n "__fish_nova_host_alerter_using_subcommand maintenance; and not __fish_seen_subcommand_from begin end list run" -s o -d 'How to print answers and errors: table, wide, json, yaml or csv' -r -f -a "table\t'Text that fits the terminal'
 wide\t'Text with all columns, never cut'
 json\t'JSON'
 yaml\t'YAML'
 csv\t'A header and one record a line, as in RFC 4180'"
 complete -c nova-host-alerter -n "__fish_nova_host_alerter_using_subcommand maintenance; and not __fish_seen_subcommand_from begin end list run" -l json -d 'Print JSON, as `-o json`'
-complete -c nova-host-alerter -n "__fish_nova_host_alerter_using_subcommand maintenance; and not __fish_seen_subcommand_from begin end list run" -s h -l help -d 'Print help (see more with \'--help\')'
+complete -c nova-host-alerter -n "__fish_nova_host_alerter_using_subcommand maintenance; and not __fish_seen_subcommand_from begin end list run" -s h -l help -d 'Print help'
 complete -c nova-host-alerter -n "__fish_nova_host_alerter_using_subcommand maintenance; and not __fish_seen_subcommand_from begin end list run" -f -a "begin" -d 'Begin: marks of it are held until the end of the maintenance, which comes by itself'
 complete -c nova-host-alerter -n "__fish_nova_host_alerter_using_subcommand maintenance; and not __fish_seen_subcommand_from begin end list run" -f -a "end" -d 'End every maintenance of a host, or of a group'
 complete -c nova-host-alerter -n "__fish_nova_host_alerter_using_subcommand maintenance; and not __fish_seen_subcommand_from begin end list run" -f -a "list" -d 'List what is on maintenance'
@@ -278,58 +278,58 @@ complete -c nova-host-alerter -n "__fish_nova_host_alerter_using_subcommand main
 complete -c nova-host-alerter -n "__fish_nova_host_alerter_using_subcommand maintenance; and __fish_seen_subcommand_from begin" -l reason -d 'Why; kept in the history and known on every controller' -r
 complete -c nova-host-alerter -n "__fish_nova_host_alerter_using_subcommand maintenance; and __fish_seen_subcommand_from begin" -l for -d 'For so long at most: a number with s, m, h or d behind it' -r
 complete -c nova-host-alerter -n "__fish_nova_host_alerter_using_subcommand maintenance; and __fish_seen_subcommand_from begin" -l config -d 'The configuration file; fragments are read from alerter.d beside it' -r -F
-complete -c nova-host-alerter -n "__fish_nova_host_alerter_using_subcommand maintenance; and __fish_seen_subcommand_from begin" -s o -d 'How to print; errors are printed in the same way' -r -f -a "table\t'Text that fits the terminal'
+complete -c nova-host-alerter -n "__fish_nova_host_alerter_using_subcommand maintenance; and __fish_seen_subcommand_from begin" -s o -d 'How to print answers and errors: table, wide, json, yaml or csv' -r -f -a "table\t'Text that fits the terminal'
 wide\t'Text with all columns, never cut'
 json\t'JSON'
 yaml\t'YAML'
 csv\t'A header and one record a line, as in RFC 4180'"
 complete -c nova-host-alerter -n "__fish_nova_host_alerter_using_subcommand maintenance; and __fish_seen_subcommand_from begin" -l json -d 'Print JSON, as `-o json`'
-complete -c nova-host-alerter -n "__fish_nova_host_alerter_using_subcommand maintenance; and __fish_seen_subcommand_from begin" -s h -l help -d 'Print help (see more with \'--help\')'
+complete -c nova-host-alerter -n "__fish_nova_host_alerter_using_subcommand maintenance; and __fish_seen_subcommand_from begin" -s h -l help -d 'Print help'
 complete -c nova-host-alerter -n "__fish_nova_host_alerter_using_subcommand maintenance; and __fish_seen_subcommand_from end" -l group -d 'A group instead' -r
 complete -c nova-host-alerter -n "__fish_nova_host_alerter_using_subcommand maintenance; and __fish_seen_subcommand_from end" -l reason -d 'Why; kept in the history and known on every controller' -r
 complete -c nova-host-alerter -n "__fish_nova_host_alerter_using_subcommand maintenance; and __fish_seen_subcommand_from end" -l config -d 'The configuration file; fragments are read from alerter.d beside it' -r -F
-complete -c nova-host-alerter -n "__fish_nova_host_alerter_using_subcommand maintenance; and __fish_seen_subcommand_from end" -s o -d 'How to print; errors are printed in the same way' -r -f -a "table\t'Text that fits the terminal'
+complete -c nova-host-alerter -n "__fish_nova_host_alerter_using_subcommand maintenance; and __fish_seen_subcommand_from end" -s o -d 'How to print answers and errors: table, wide, json, yaml or csv' -r -f -a "table\t'Text that fits the terminal'
 wide\t'Text with all columns, never cut'
 json\t'JSON'
 yaml\t'YAML'
 csv\t'A header and one record a line, as in RFC 4180'"
 complete -c nova-host-alerter -n "__fish_nova_host_alerter_using_subcommand maintenance; and __fish_seen_subcommand_from end" -l json -d 'Print JSON, as `-o json`'
-complete -c nova-host-alerter -n "__fish_nova_host_alerter_using_subcommand maintenance; and __fish_seen_subcommand_from end" -s h -l help -d 'Print help (see more with \'--help\')'
+complete -c nova-host-alerter -n "__fish_nova_host_alerter_using_subcommand maintenance; and __fish_seen_subcommand_from end" -s h -l help -d 'Print help'
 complete -c nova-host-alerter -n "__fish_nova_host_alerter_using_subcommand maintenance; and __fish_seen_subcommand_from list" -l config -d 'The configuration file; fragments are read from alerter.d beside it' -r -F
-complete -c nova-host-alerter -n "__fish_nova_host_alerter_using_subcommand maintenance; and __fish_seen_subcommand_from list" -s o -d 'How to print; errors are printed in the same way' -r -f -a "table\t'Text that fits the terminal'
+complete -c nova-host-alerter -n "__fish_nova_host_alerter_using_subcommand maintenance; and __fish_seen_subcommand_from list" -s o -d 'How to print answers and errors: table, wide, json, yaml or csv' -r -f -a "table\t'Text that fits the terminal'
 wide\t'Text with all columns, never cut'
 json\t'JSON'
 yaml\t'YAML'
 csv\t'A header and one record a line, as in RFC 4180'"
 complete -c nova-host-alerter -n "__fish_nova_host_alerter_using_subcommand maintenance; and __fish_seen_subcommand_from list" -l json -d 'Print JSON, as `-o json`'
-complete -c nova-host-alerter -n "__fish_nova_host_alerter_using_subcommand maintenance; and __fish_seen_subcommand_from list" -s h -l help -d 'Print help (see more with \'--help\')'
+complete -c nova-host-alerter -n "__fish_nova_host_alerter_using_subcommand maintenance; and __fish_seen_subcommand_from list" -s h -l help -d 'Print help'
 complete -c nova-host-alerter -n "__fish_nova_host_alerter_using_subcommand maintenance; and __fish_seen_subcommand_from run" -l group -d 'A group instead' -r
 complete -c nova-host-alerter -n "__fish_nova_host_alerter_using_subcommand maintenance; and __fish_seen_subcommand_from run" -l reason -d 'Why; kept in the history and known on every controller' -r
 complete -c nova-host-alerter -n "__fish_nova_host_alerter_using_subcommand maintenance; and __fish_seen_subcommand_from run" -l for -d 'For so long at most: a number with s, m, h or d behind it' -r
 complete -c nova-host-alerter -n "__fish_nova_host_alerter_using_subcommand maintenance; and __fish_seen_subcommand_from run" -l config -d 'The configuration file; fragments are read from alerter.d beside it' -r -F
-complete -c nova-host-alerter -n "__fish_nova_host_alerter_using_subcommand maintenance; and __fish_seen_subcommand_from run" -s o -d 'How to print; errors are printed in the same way' -r -f -a "table\t'Text that fits the terminal'
+complete -c nova-host-alerter -n "__fish_nova_host_alerter_using_subcommand maintenance; and __fish_seen_subcommand_from run" -s o -d 'How to print answers and errors: table, wide, json, yaml or csv' -r -f -a "table\t'Text that fits the terminal'
 wide\t'Text with all columns, never cut'
 json\t'JSON'
 yaml\t'YAML'
 csv\t'A header and one record a line, as in RFC 4180'"
 complete -c nova-host-alerter -n "__fish_nova_host_alerter_using_subcommand maintenance; and __fish_seen_subcommand_from run" -l json -d 'Print JSON, as `-o json`'
-complete -c nova-host-alerter -n "__fish_nova_host_alerter_using_subcommand maintenance; and __fish_seen_subcommand_from run" -s h -l help -d 'Print help (see more with \'--help\')'
+complete -c nova-host-alerter -n "__fish_nova_host_alerter_using_subcommand maintenance; and __fish_seen_subcommand_from run" -s h -l help -d 'Print help'
 complete -c nova-host-alerter -n "__fish_nova_host_alerter_using_subcommand send-test" -l notice -d 'This target of notices, and no route' -r
 complete -c nova-host-alerter -n "__fish_nova_host_alerter_using_subcommand send-test" -l reason -d 'Why; kept in the history' -r
 complete -c nova-host-alerter -n "__fish_nova_host_alerter_using_subcommand send-test" -l config -d 'The configuration file; fragments are read from alerter.d beside it' -r -F
-complete -c nova-host-alerter -n "__fish_nova_host_alerter_using_subcommand send-test" -s o -d 'How to print; errors are printed in the same way' -r -f -a "table\t'Text that fits the terminal'
+complete -c nova-host-alerter -n "__fish_nova_host_alerter_using_subcommand send-test" -s o -d 'How to print answers and errors: table, wide, json, yaml or csv' -r -f -a "table\t'Text that fits the terminal'
 wide\t'Text with all columns, never cut'
 json\t'JSON'
 yaml\t'YAML'
 csv\t'A header and one record a line, as in RFC 4180'"
 complete -c nova-host-alerter -n "__fish_nova_host_alerter_using_subcommand send-test" -l json -d 'Print JSON, as `-o json`'
-complete -c nova-host-alerter -n "__fish_nova_host_alerter_using_subcommand send-test" -s h -l help -d 'Print help (see more with \'--help\')'
+complete -c nova-host-alerter -n "__fish_nova_host_alerter_using_subcommand send-test" -s h -l help -d 'Print help'
 complete -c nova-host-alerter -n "__fish_nova_host_alerter_using_subcommand setup" -l tool -d 'Whose commands; without it those of the installed tool, and of pcs where both are' -r -f -a "pcs\t'pcs'
 crmsh\t'crmsh, whose program is called crm'"
 complete -c nova-host-alerter -n "__fish_nova_host_alerter_using_subcommand setup" -l hosts -d 'Only the remote nodes of these names, separated by commas; `*` and `?` stand for any letters and any letter; without it those of `[hosts] match` in the configuration, else all' -r
 complete -c nova-host-alerter -n "__fish_nova_host_alerter_using_subcommand setup" -l cib -d 'Check this file, as `cibadmin --query` prints it, and not the running cluster' -r -F
 complete -c nova-host-alerter -n "__fish_nova_host_alerter_using_subcommand setup" -l config -d 'The configuration file; fragments are read from alerter.d beside it' -r -F
-complete -c nova-host-alerter -n "__fish_nova_host_alerter_using_subcommand setup" -s o -d 'How to print; errors are printed in the same way' -r -f -a "table\t'Text that fits the terminal'
+complete -c nova-host-alerter -n "__fish_nova_host_alerter_using_subcommand setup" -s o -d 'How to print answers and errors: table, wide, json, yaml or csv' -r -f -a "table\t'Text that fits the terminal'
 wide\t'Text with all columns, never cut'
 json\t'JSON'
 yaml\t'YAML'
@@ -339,13 +339,13 @@ complete -c nova-host-alerter -n "__fish_nova_host_alerter_using_subcommand setu
 complete -c nova-host-alerter -n "__fish_nova_host_alerter_using_subcommand setup" -l json -d 'Print JSON, as `-o json`'
 complete -c nova-host-alerter -n "__fish_nova_host_alerter_using_subcommand setup" -s h -l help -d 'Print help (see more with \'--help\')'
 complete -c nova-host-alerter -n "__fish_nova_host_alerter_using_subcommand complete" -l config -d 'The configuration file; fragments are read from alerter.d beside it' -r -F
-complete -c nova-host-alerter -n "__fish_nova_host_alerter_using_subcommand complete" -s o -d 'How to print; errors are printed in the same way' -r -f -a "table\t'Text that fits the terminal'
+complete -c nova-host-alerter -n "__fish_nova_host_alerter_using_subcommand complete" -s o -d 'How to print answers and errors: table, wide, json, yaml or csv' -r -f -a "table\t'Text that fits the terminal'
 wide\t'Text with all columns, never cut'
 json\t'JSON'
 yaml\t'YAML'
 csv\t'A header and one record a line, as in RFC 4180'"
 complete -c nova-host-alerter -n "__fish_nova_host_alerter_using_subcommand complete" -l json -d 'Print JSON, as `-o json`'
-complete -c nova-host-alerter -n "__fish_nova_host_alerter_using_subcommand complete" -s h -l help -d 'Print help (see more with \'--help\')'
+complete -c nova-host-alerter -n "__fish_nova_host_alerter_using_subcommand complete" -s h -l help -d 'Print help'
 complete -c nova-host-alerter -n "__fish_nova_host_alerter_using_subcommand help; and not __fish_seen_subcommand_from run check-config status list show history events report retry mark unmark reload dismiss release hold pause resume maintenance send-test setup complete help" -f -a "run" -d 'Run the daemon in the foreground'
 complete -c nova-host-alerter -n "__fish_nova_host_alerter_using_subcommand help; and not __fish_seen_subcommand_from run check-config status list show history events report retry mark unmark reload dismiss release hold pause resume maintenance send-test setup complete help" -f -a "check-config" -d 'Check the configuration and list every problem in it'
 complete -c nova-host-alerter -n "__fish_nova_host_alerter_using_subcommand help; and not __fish_seen_subcommand_from run check-config status list show history events report retry mark unmark reload dismiss release hold pause resume maintenance send-test setup complete help" -f -a "status" -d 'Show whether the daemon works, and the state of the routes'
@@ -373,4 +373,4 @@ complete -c nova-host-alerter -n "__fish_nova_host_alerter_using_subcommand help
 complete -c nova-host-alerter -n "__fish_nova_host_alerter_using_subcommand help; and __fish_seen_subcommand_from maintenance" -f -a "end" -d 'End every maintenance of a host, or of a group'
 complete -c nova-host-alerter -n "__fish_nova_host_alerter_using_subcommand help; and __fish_seen_subcommand_from maintenance" -f -a "list" -d 'List what is on maintenance'
 complete -c nova-host-alerter -n "__fish_nova_host_alerter_using_subcommand help; and __fish_seen_subcommand_from maintenance" -f -a "run" -d 'Begin, run a command, and end, whatever came of the command; exits as the command does'
-complete -c nova-host-alerter -a '(nova-host-alerter complete -- (commandline -opc)[2..] (commandline -ct) 2>/dev/null)'
+complete -c nova-host-alerter -a '(type -q nova-host-alerter; and nova-host-alerter complete -- (commandline -opc)[2..] (commandline -ct) 2>/dev/null)'
