@@ -436,7 +436,7 @@ fn a_hang_up_does_no_harm() {
     assert!(!is_refused());
     let again = site.alerter(&["reload"]).unwrap();
     assert!(
-        again.status.success() && text(&again).contains("says the same as the one in force"),
+        again.status.success() && text(&again).contains("in force already"),
         "{}",
         text(&again)
     );
