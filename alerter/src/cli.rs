@@ -14,20 +14,52 @@ use crate::span;
 /// The configuration where `--config` is not given.
 pub const DEFAULT_CONFIG: &str = "/etc/nova-host-alerter/alerter.toml";
 
-/// Tells the cloud's recovery controller which compute hosts were fenced, until it acknowledges.
+/// Notifies the cloud's recovery controllers of fenced compute hosts until they acknowledge.
 #[derive(Debug, Parser)]
-#[command(name = "nova-host-alerter", version, disable_help_subcommand = true)]
+#[command(name = "nova-host-alerter", version)]
 #[command(after_help = "Exit codes: 0 done, 1 failed, 2 wrong usage, 78 wrong configuration.")]
 pub struct Cli {
     /// The configuration file; fragments are read from alerter.d beside it
     #[arg(long, global = true, value_name = "FILE", default_value = DEFAULT_CONFIG)]
     pub config: PathBuf,
-    /// Print JSON
+    /// Print JSON, as `-o json`
     #[arg(long, global = true)]
     pub json: bool,
+    /// How to print answers and errors: table, wide, json, yaml or csv
+    #[arg(id = "print-as", short = 'o', global = true, value_name = "FORMAT", value_enum)]
+    #[arg(hide_possible_values = true, conflicts_with = "json")]
+    pub print_as: Option<PrintAs>,
     /// What to do
     #[command(subcommand)]
     pub command: Command,
+}
+
+/// How answers are printed.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, ValueEnum)]
+pub enum PrintAs {
+    /// Text that fits the terminal
+    #[default]
+    Table,
+    /// Text with all columns, never cut
+    Wide,
+    /// JSON
+    Json,
+    /// YAML
+    Yaml,
+    /// A header and one record a line, as in RFC 4180
+    Csv,
+}
+
+impl Cli {
+    /// The format that was asked for.
+    pub fn format(&self) -> PrintAs {
+        if self.json { PrintAs::Json } else { self.print_as.unwrap_or_default() }
+    }
+
+    /// Whether programs read the answer.
+    pub fn is_for_programs(&self) -> bool {
+        matches!(self.format(), PrintAs::Json | PrintAs::Yaml)
+    }
 }
 
 /// What to do.
@@ -37,11 +69,11 @@ pub enum Command {
     Run,
     /// Check the configuration and list every problem in it
     CheckConfig(CheckConfig),
-    /// Say whether the daemon works, and how the routes are
+    /// Show whether the daemon works, and the state of the routes
     Status(Status),
-    /// List marks
+    /// List marks, those that need a person first
     List(List),
-    /// Tell the whole story of a host's marks, or of one mark
+    /// Show everything about a host's marks, or about one mark
     Show(Show),
     /// List what happened, oldest first
     History(History),
@@ -53,31 +85,44 @@ pub enum Command {
     Retry(Retry),
     /// Mark a host by hand: only a host that was really fenced, else its machines run twice
     Mark(Mark),
-    /// End the open marks of a host, or one mark: nothing more is told
+    /// End the open marks of hosts, or single marks: no route is notified of them again
     Unmark(Unmark),
     /// Have the running daemon read its configuration again; an invalid one changes nothing
     Reload(Reload),
-    /// End what waits for a route that is not configured any more: your decision that nobody is told there
+    /// End what waits for a route that is not configured any more: it is never notified of these marks
     Dismiss(Dismiss),
-    /// Let a host's last mark, or one mark, go that is held: your word that the host was fenced and that telling it is right
+    /// Send a held mark: you confirm that its host was fenced; of a host its last mark is meant
     Release(Release),
-    /// Tell nothing of all groups, or of one: marks are made and kept until `resume`
+    /// Put hosts on maintenance, as `maintenance begin` does: their marks are held
+    Hold(HoldHosts),
+    /// Stop sending for all groups, or for one: marks are made and kept until `resume`
     Pause(Pause),
     /// End the pauses of all groups together, or those of one group
     Resume(Resume),
-    /// Tell nothing of a host or a group that is worked on
+    /// Stop sending for a host or a group that is worked on
     #[command(subcommand)]
     Maintenance(Maintenance),
     /// Send a test message, which is no host failure, and show what the endpoint answers
     SendTest(SendTest),
-    /// Print the commands that have Pacemaker mark fenced hosts and tell of them; run them, or only say what is wrong
+    /// Print the commands that have Pacemaker mark fenced hosts, run them, or only check the cluster
     Setup(Setup),
+    /// List what can stand at the end of a command line; the shells' completions ask for it
+    #[command(hide = true)]
+    Complete(Complete),
+}
+
+/// Options of `complete`.
+#[derive(Debug, Args)]
+pub struct Complete {
+    /// The words behind the program's name; the last one is completed
+    #[arg(last = true)]
+    pub words: Vec<String>,
 }
 
 /// Options of `check-config`.
 #[derive(Debug, Args)]
 pub struct CheckConfig {
-    /// Ask the endpoints too, and look for the cluster's hosts there: without it nobody is asked
+    /// Ask the endpoints too, and whether they know the cluster's hosts; without it no endpoint is asked
     #[arg(long)]
     pub online: bool,
 }
@@ -91,7 +136,7 @@ pub struct Status {
     /// Print the process that holds the journal, as its lock names it; for the OCF agent
     #[arg(long, hide = true, conflicts_with_all = ["ocf", "watch", "check"])]
     pub process: bool,
-    /// Draw it again and again, every two seconds or as often as is said, until Ctrl-C
+    /// Draw it again every two seconds, or as often as given here, until Ctrl-C
     #[arg(long, value_name = "SECONDS", num_args = 0..=1, require_equals = true, default_missing_value = "2")]
     #[arg(value_parser = clap::value_parser!(u64).range(1..=3600), conflicts_with = "ocf")]
     pub watch: Option<u64>,
@@ -106,7 +151,7 @@ pub struct Status {
     pub critical: u64,
 }
 
-/// Which marks: all that is given must fit, and of what is given more than once any one of them.
+/// Which marks: all options together; of one that is given more than once any value.
 #[derive(Clone, Debug, Default, Args)]
 pub struct Filter {
     /// Only hosts of these node names; `*` and `?` stand for any letters and any letter
@@ -123,19 +168,25 @@ pub struct Filter {
     #[arg(long = "state", value_name = "WORD", value_delimiter = ',')]
     pub states: Vec<String>,
     /// Only from then on: 2026-11-22T03:00:00Z, 2026-11-22, or how long ago, such as 30d
-    #[arg(long, value_name = "TIME")]
-    pub since: Option<String>,
+    #[arg(long, value_name = "TIME", value_parser = moment)]
+    pub since: Option<Timestamp>,
     /// Only before then
-    #[arg(long, value_name = "TIME")]
-    pub until: Option<String>,
+    #[arg(long, value_name = "TIME", value_parser = moment)]
+    pub until: Option<Timestamp>,
 }
 
 /// Options of `list`.
 #[derive(Debug, Args)]
 pub struct List {
-    /// Settled marks too, the newest of them
+    /// Every mark in a line of its own, settled ones too; else a terminal shows many marks grouped by cause
     #[arg(long)]
     pub all: bool,
+    /// Settled marks too, the newest of them
+    #[arg(long)]
+    pub settled: bool,
+    /// These columns: host, state, failure_time, deliveries, why, until, fence_count, id, view
+    #[arg(long, value_name = "NAMES", value_delimiter = ',')]
+    pub columns: Vec<String>,
     /// At most so many marks; 0 means all
     #[arg(long, value_name = "NUMBER", default_value_t = 1000)]
     pub limit: u32,
@@ -160,9 +211,9 @@ pub struct Show {
 
 /// Options of `history`.
 #[derive(Debug, Args)]
-#[command(args_conflicts_with_subcommands = true)]
+#[command(args_conflicts_with_subcommands = true, disable_help_subcommand = true)]
 pub struct History {
-    /// Not to be read here, but elsewhere
+    /// Written for other programs
     #[command(subcommand)]
     pub export: Option<HistoryPart>,
     /// Only this host
@@ -179,7 +230,7 @@ pub struct History {
 /// Options of `events`.
 #[derive(Debug, Args)]
 pub struct Events {
-    /// Go on with what happens, and with what the daemon says meanwhile; without --after and --since only with that
+    /// Go on with what happens, and with what the daemon logs; without --after and --since only with that
     #[arg(long)]
     pub follow: bool,
     /// Only rows of the history behind this one: the seq of the last line that was read
@@ -248,15 +299,15 @@ pub struct Report {
 /// Options of `retry`.
 #[derive(Debug, Args)]
 pub struct Retry {
-    /// A host's node name, or a mark's id
+    /// Hosts' node names, with `*` and `?` for letters, or ids of marks
     #[arg(value_name = "HOST|MARK", required_unless_present = "all")]
-    pub target: Option<String>,
+    pub targets: Vec<String>,
     /// Every open mark
-    #[arg(long, conflicts_with = "target")]
+    #[arg(long, conflicts_with = "targets")]
     pub all: bool,
-    /// With --all: wait until all of them are taken, a minute or as long as is said, and show how far it is
+    /// With --all: wait until all are acknowledged, a minute or as long as given here, and show a bar
     #[arg(long, value_name = "SECONDS", num_args = 0..=1, require_equals = true, default_missing_value = "60")]
-    #[arg(requires = "all", conflicts_with = "target", value_parser = clap::value_parser!(u64).range(1..=86_400))]
+    #[arg(requires = "all", conflicts_with = "targets", value_parser = clap::value_parser!(u64).range(1..=86_400))]
     pub wait: Option<u64>,
     /// Why; kept in the history
     #[arg(long, value_name = "TEXT")]
@@ -276,7 +327,7 @@ pub struct Reload {
 pub struct Mark {
     /// The host's Pacemaker node name
     pub host: String,
-    /// Your word that the host was fenced and is off
+    /// You confirm that the host was fenced and is off
     #[arg(long, required = true)]
     pub fenced: bool,
     /// Why it is marked by hand; kept in the history
@@ -287,9 +338,9 @@ pub struct Mark {
 /// Options of `unmark`.
 #[derive(Debug, Args)]
 pub struct Unmark {
-    /// A host's node name, or a mark's id
-    #[arg(value_name = "HOST|MARK")]
-    pub target: String,
+    /// Hosts' node names, with `*` and `?` for letters, or ids of marks
+    #[arg(value_name = "HOST|MARK", required = true)]
+    pub targets: Vec<String>,
     /// With the id of a mark that has ended: end its return too, which is still to be sent
     #[arg(long = "return")]
     pub returns: bool,
@@ -312,15 +363,29 @@ pub struct Dismiss {
 /// Options of `release`.
 #[derive(Debug, Args)]
 pub struct Release {
-    /// A host's node name, or a mark's id
+    /// Hosts' node names, with `*` and `?` for letters, or ids of marks
     #[arg(value_name = "HOST|MARK", required_unless_present = "group")]
-    pub target: Option<String>,
+    pub targets: Vec<String>,
     /// What a storm holds of this group
-    #[arg(long, value_name = "NAME", conflicts_with = "target")]
+    #[arg(long, value_name = "NAME", conflicts_with = "targets")]
     pub group: Option<String>,
     /// Why; kept in the history and known on every controller
     #[arg(long, value_name = "TEXT")]
     pub reason: String,
+}
+
+/// Options of `hold`.
+#[derive(Debug, Args)]
+pub struct HoldHosts {
+    /// Hosts' Pacemaker node names, with `*` and `?` for letters
+    #[arg(value_name = "HOST", required = true)]
+    pub hosts: Vec<String>,
+    /// Why; kept in the history and known on every controller
+    #[arg(long, value_name = "TEXT")]
+    pub reason: String,
+    /// For so long at most: a number with s, m, h or d behind it
+    #[arg(long = "for", value_name = "TIME", value_parser = span::parse)]
+    pub lasting: Duration,
 }
 
 /// Options of `pause`.
@@ -350,8 +415,9 @@ pub struct Resume {
 
 /// What to do about maintenance.
 #[derive(Debug, Subcommand)]
+#[command(disable_help_subcommand = true)]
 pub enum Maintenance {
-    /// Begin: nothing of it is told until its end, which comes by itself
+    /// Begin: marks of it are held until the end of the maintenance, which comes by itself
     Begin(Begin),
     /// End every maintenance of a host, or of a group
     End(End),
@@ -424,20 +490,20 @@ pub struct SendTest {
 /// Options of `setup`.
 #[derive(Debug, Args)]
 pub struct Setup {
-    /// Only say what is wrong with the cluster's configuration, and what to type: exits with 1 if anything is
+    /// Only list what is wrong with the cluster's configuration, and what to type; exits with 1 if anything is
     #[arg(long, conflicts_with = "apply")]
     pub check: bool,
     /// Run the commands, and stop at the first that fails; a cluster that is right stays as it is
     #[arg(long)]
     pub apply: bool,
-    /// Whose commands; without it of what is installed here, and of pcs where both are
+    /// Whose commands; without it those of the installed tool, and of pcs where both are
     #[arg(long, value_name = "TOOL", value_enum)]
     pub tool: Option<Tool>,
     /// Only the remote nodes of these names, separated by commas; `*` and `?` stand for any letters and any letter;
     /// without it those of `[hosts] match` in the configuration, else all
     #[arg(long, value_name = "PATTERNS", value_parser = patterns)]
     pub hosts: Option<HostPatterns>,
-    /// Look at this file, as `cibadmin --query` prints it, and not at the running cluster
+    /// Check this file, as `cibadmin --query` prints it, and not the running cluster
     #[arg(long, value_name = "FILE", conflicts_with = "apply")]
     pub cib: Option<PathBuf>,
 }
@@ -466,11 +532,16 @@ mod tests {
         assert!(parse(&["mark", "c1", "--reason", "x"]).is_err());
         assert!(parse(&["mark", "c1", "--fenced", "--reason", "x"]).is_ok());
         assert!(parse(&["retry"]).is_err() && parse(&["retry", "c1", "--all"]).is_err());
+        assert!(
+            parse(&["retry", "c1", "r1-*"]).is_ok()
+                && parse(&["help", "list"]).is_err_and(|shown| shown.exit_code() == 0)
+        );
+        assert!(parse(&["list", "-o", "csv"]).is_ok() && parse(&["list", "-o", "csv", "--json"]).is_err());
         assert!(parse(&["retry", "--all", "--wait"]).is_ok() && parse(&["retry", "c1", "--wait"]).is_err());
     }
 
     #[test]
-    fn what_is_looked_at_is_narrowed_by_any_of_these_together() {
+    fn filters_narrow_what_is_shown_together() {
         let is_right = |line: &str| {
             let words = line.split(' ').collect::<Vec<_>>();
             Cli::try_parse_from([&["nova-host-alerter"], &words[..]].concat()).is_ok()
@@ -497,6 +568,7 @@ mod tests {
             "status --check --ocf",
             "status --warning 60",
             "list --limit -1",
+            "list --since yesterday",
         ] {
             assert!(!is_right(wrong), "{wrong}");
         }
@@ -551,6 +623,8 @@ mod tests {
             "maintenance run --group rack1 --reason x --for 2h -- true",
             "release --group rack1 --reason x",
             "release c1 --reason x",
+            "release c1 c2 r1-* --reason x",
+            "hold c1 c2 --reason x --for 2h",
         ] {
             assert!(is_right(right), "{right}");
         }
@@ -566,6 +640,8 @@ mod tests {
             "maintenance run c1 --reason x --for 2h",
             "maintenance run c1 --reason x -- true",
             "release --reason x",
+            "hold c1 --reason x",
+            "hold --reason x --for 2h",
             "release c1 --group rack1 --reason x",
         ] {
             assert!(!is_right(wrong), "{wrong}");

@@ -2,13 +2,6 @@
 
 use std::process::ExitCode;
 
-use alerter::cli::Cli;
-use clap::Parser;
-
 fn main() -> ExitCode {
-    let cli = Cli::parse();
-    alerter::commands::run(&cli).unwrap_or_else(|error| {
-        eprintln!("nova-host-alerter: {error:#}");
-        ExitCode::FAILURE
-    })
+    alerter::commands::main()
 }

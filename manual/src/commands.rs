@@ -33,7 +33,7 @@ fn built(program: &Command) -> Command {
 }
 
 fn add(command: &Command, above: &[&str], page: &mut Page) {
-    if command.is_hide_set() {
+    if command.is_hide_set() || command.get_name() == "help" {
         return;
     }
     let path = [above, &[command.get_name()]].concat();
@@ -73,7 +73,7 @@ fn is_own(arg: &Arg) -> bool {
 
 fn options_of(command: &Command, is_program: bool, page: &mut Page) {
     for arg in command.get_arguments().filter(|arg| !arg.is_hide_set() && (is_program || is_own(arg))) {
-        let short = arg.get_short().map(|letter| bold(&format!("-{letter}")));
+        let short = arg.get_long().and(arg.get_short()).map(|letter| bold(&format!("-{letter}")));
         let head = short.into_iter().chain([form(arg)]).collect::<Vec<_>>().join(", ");
         page.item(&[head], &[explanation(arg)]);
     }
@@ -84,12 +84,13 @@ fn form(arg: &Arg) -> String {
     let names = arg.get_value_names().unwrap_or_default();
     let value = names.iter().map(|name| italic(name)).collect::<Vec<_>>().join(" ");
     let takes = arg.get_num_args().unwrap_or(ValueRange::EMPTY);
-    let Some(long) = arg.get_long() else {
+    let long = arg.get_long().map(|long| format!("--{long}"));
+    let Some(name) = long.or_else(|| Some(format!("-{}", arg.get_short()?))) else {
         let many = if takes.max_values() > 1 { "..." } else { "" };
         let before = if arg.is_last_set() { "\\-\\- " } else { "" };
         return format!("{before}{value}{many}");
     };
-    let option = bold(&format!("--{long}"));
+    let option = bold(&name);
     match (takes.takes_values(), takes.min_values()) {
         (false, _) => option,
         (true, 0) => format!("{option}[={value}]"),
@@ -137,7 +138,7 @@ mod tests {
         let host = Arg::new("host").value_name("HOST").required(true).help("Which, as in `list`");
         let rest = Arg::new("rest").value_name("WORD").num_args(1..).last(true).required(true);
         let run = Command::new("run").about("Run it").args([host.clone(), rest]);
-        let program = Command::new("p").disable_help_subcommand(true);
+        let program = Command::new("p");
         program.subcommand(Command::new("keep").about("Keep").args([wait, host]).subcommand(run))
     }
 
@@ -152,5 +153,9 @@ mod tests {
             assert!(shown.contains(wanted), "{wanted}\n{shown}");
         }
         assert!(!shown.contains("help"), "{shown}");
+        assert_eq!(
+            form(&Arg::new("as").short('o').value_name("FORMAT").num_args(1)),
+            "\\fB\\-o\\fR \\fIFORMAT\\fR"
+        );
     }
 }

@@ -19,14 +19,23 @@ _nova__host__alerter() {
             nova__host__alerter,check-config)
                 cmd="nova__host__alerter__subcmd__check__subcmd__config"
                 ;;
+            nova__host__alerter,complete)
+                cmd="nova__host__alerter__subcmd__complete"
+                ;;
             nova__host__alerter,dismiss)
                 cmd="nova__host__alerter__subcmd__dismiss"
                 ;;
             nova__host__alerter,events)
                 cmd="nova__host__alerter__subcmd__events"
                 ;;
+            nova__host__alerter,help)
+                cmd="nova__host__alerter__subcmd__help"
+                ;;
             nova__host__alerter,history)
                 cmd="nova__host__alerter__subcmd__history"
+                ;;
+            nova__host__alerter,hold)
+                cmd="nova__host__alerter__subcmd__hold"
                 ;;
             nova__host__alerter,list)
                 cmd="nova__host__alerter__subcmd__list"
@@ -73,6 +82,87 @@ _nova__host__alerter() {
             nova__host__alerter,unmark)
                 cmd="nova__host__alerter__subcmd__unmark"
                 ;;
+            nova__host__alerter__subcmd__help,check-config)
+                cmd="nova__host__alerter__subcmd__help__subcmd__check__subcmd__config"
+                ;;
+            nova__host__alerter__subcmd__help,complete)
+                cmd="nova__host__alerter__subcmd__help__subcmd__complete"
+                ;;
+            nova__host__alerter__subcmd__help,dismiss)
+                cmd="nova__host__alerter__subcmd__help__subcmd__dismiss"
+                ;;
+            nova__host__alerter__subcmd__help,events)
+                cmd="nova__host__alerter__subcmd__help__subcmd__events"
+                ;;
+            nova__host__alerter__subcmd__help,help)
+                cmd="nova__host__alerter__subcmd__help__subcmd__help"
+                ;;
+            nova__host__alerter__subcmd__help,history)
+                cmd="nova__host__alerter__subcmd__help__subcmd__history"
+                ;;
+            nova__host__alerter__subcmd__help,hold)
+                cmd="nova__host__alerter__subcmd__help__subcmd__hold"
+                ;;
+            nova__host__alerter__subcmd__help,list)
+                cmd="nova__host__alerter__subcmd__help__subcmd__list"
+                ;;
+            nova__host__alerter__subcmd__help,maintenance)
+                cmd="nova__host__alerter__subcmd__help__subcmd__maintenance"
+                ;;
+            nova__host__alerter__subcmd__help,mark)
+                cmd="nova__host__alerter__subcmd__help__subcmd__mark"
+                ;;
+            nova__host__alerter__subcmd__help,pause)
+                cmd="nova__host__alerter__subcmd__help__subcmd__pause"
+                ;;
+            nova__host__alerter__subcmd__help,release)
+                cmd="nova__host__alerter__subcmd__help__subcmd__release"
+                ;;
+            nova__host__alerter__subcmd__help,reload)
+                cmd="nova__host__alerter__subcmd__help__subcmd__reload"
+                ;;
+            nova__host__alerter__subcmd__help,report)
+                cmd="nova__host__alerter__subcmd__help__subcmd__report"
+                ;;
+            nova__host__alerter__subcmd__help,resume)
+                cmd="nova__host__alerter__subcmd__help__subcmd__resume"
+                ;;
+            nova__host__alerter__subcmd__help,retry)
+                cmd="nova__host__alerter__subcmd__help__subcmd__retry"
+                ;;
+            nova__host__alerter__subcmd__help,run)
+                cmd="nova__host__alerter__subcmd__help__subcmd__run"
+                ;;
+            nova__host__alerter__subcmd__help,send-test)
+                cmd="nova__host__alerter__subcmd__help__subcmd__send__subcmd__test"
+                ;;
+            nova__host__alerter__subcmd__help,setup)
+                cmd="nova__host__alerter__subcmd__help__subcmd__setup"
+                ;;
+            nova__host__alerter__subcmd__help,show)
+                cmd="nova__host__alerter__subcmd__help__subcmd__show"
+                ;;
+            nova__host__alerter__subcmd__help,status)
+                cmd="nova__host__alerter__subcmd__help__subcmd__status"
+                ;;
+            nova__host__alerter__subcmd__help,unmark)
+                cmd="nova__host__alerter__subcmd__help__subcmd__unmark"
+                ;;
+            nova__host__alerter__subcmd__help__subcmd__history,export)
+                cmd="nova__host__alerter__subcmd__help__subcmd__history__subcmd__export"
+                ;;
+            nova__host__alerter__subcmd__help__subcmd__maintenance,begin)
+                cmd="nova__host__alerter__subcmd__help__subcmd__maintenance__subcmd__begin"
+                ;;
+            nova__host__alerter__subcmd__help__subcmd__maintenance,end)
+                cmd="nova__host__alerter__subcmd__help__subcmd__maintenance__subcmd__end"
+                ;;
+            nova__host__alerter__subcmd__help__subcmd__maintenance,list)
+                cmd="nova__host__alerter__subcmd__help__subcmd__maintenance__subcmd__list"
+                ;;
+            nova__host__alerter__subcmd__help__subcmd__maintenance,run)
+                cmd="nova__host__alerter__subcmd__help__subcmd__maintenance__subcmd__run"
+                ;;
             nova__host__alerter__subcmd__history,export)
                 cmd="nova__host__alerter__subcmd__history__subcmd__export"
                 ;;
@@ -95,7 +185,7 @@ _nova__host__alerter() {
 
     case "${cmd}" in
         nova__host__alerter)
-            opts="-h -V --config --json --help --version run check-config status list show history events report retry mark unmark reload dismiss release pause resume maintenance send-test setup"
+            opts="-o -h -V --config --json --help --version run check-config status list show history events report retry mark unmark reload dismiss release hold pause resume maintenance send-test setup complete help"
             if [[ ${cur} == -* || ${COMP_CWORD} -eq 1 ]] ; then
                 COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
                 return 0
@@ -103,6 +193,10 @@ _nova__host__alerter() {
             case "${prev}" in
                 --config)
                     COMPREPLY=($(compgen -f "${cur}"))
+                    return 0
+                    ;;
+                -o)
+                    COMPREPLY=($(compgen -W "table wide json yaml csv" -- "${cur}"))
                     return 0
                     ;;
                 *)
@@ -113,7 +207,7 @@ _nova__host__alerter() {
             return 0
             ;;
         nova__host__alerter__subcmd__check__subcmd__config)
-            opts="-h --online --config --json --help"
+            opts="-o -h --online --config --json --help"
             if [[ ${cur} == -* || ${COMP_CWORD} -eq 2 ]] ; then
                 COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
                 return 0
@@ -121,6 +215,32 @@ _nova__host__alerter() {
             case "${prev}" in
                 --config)
                     COMPREPLY=($(compgen -f "${cur}"))
+                    return 0
+                    ;;
+                -o)
+                    COMPREPLY=($(compgen -W "table wide json yaml csv" -- "${cur}"))
+                    return 0
+                    ;;
+                *)
+                    COMPREPLY=()
+                    ;;
+            esac
+            COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
+            return 0
+            ;;
+        nova__host__alerter__subcmd__complete)
+            opts="-o -h --config --json --help"
+            if [[ ${cur} == -* || ${COMP_CWORD} -eq 2 ]] ; then
+                COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
+                return 0
+            fi
+            case "${prev}" in
+                --config)
+                    COMPREPLY=($(compgen -f "${cur}"))
+                    return 0
+                    ;;
+                -o)
+                    COMPREPLY=($(compgen -W "table wide json yaml csv" -- "${cur}"))
                     return 0
                     ;;
                 *)
@@ -131,7 +251,7 @@ _nova__host__alerter() {
             return 0
             ;;
         nova__host__alerter__subcmd__dismiss)
-            opts="-h --route --reason --config --json --help"
+            opts="-o -h --route --reason --config --json --help"
             if [[ ${cur} == -* || ${COMP_CWORD} -eq 2 ]] ; then
                 COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
                 return 0
@@ -149,6 +269,10 @@ _nova__host__alerter() {
                     COMPREPLY=($(compgen -f "${cur}"))
                     return 0
                     ;;
+                -o)
+                    COMPREPLY=($(compgen -W "table wide json yaml csv" -- "${cur}"))
+                    return 0
+                    ;;
                 *)
                     COMPREPLY=()
                     ;;
@@ -157,7 +281,7 @@ _nova__host__alerter() {
             return 0
             ;;
         nova__host__alerter__subcmd__events)
-            opts="-h --follow --after --since --config --json --help"
+            opts="-o -h --follow --after --since --config --json --help"
             if [[ ${cur} == -* || ${COMP_CWORD} -eq 2 ]] ; then
                 COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
                 return 0
@@ -175,6 +299,402 @@ _nova__host__alerter() {
                     COMPREPLY=($(compgen -f "${cur}"))
                     return 0
                     ;;
+                -o)
+                    COMPREPLY=($(compgen -W "table wide json yaml csv" -- "${cur}"))
+                    return 0
+                    ;;
+                *)
+                    COMPREPLY=()
+                    ;;
+            esac
+            COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
+            return 0
+            ;;
+        nova__host__alerter__subcmd__help)
+            opts="run check-config status list show history events report retry mark unmark reload dismiss release hold pause resume maintenance send-test setup complete help"
+            if [[ ${cur} == -* || ${COMP_CWORD} -eq 2 ]] ; then
+                COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
+                return 0
+            fi
+            case "${prev}" in
+                *)
+                    COMPREPLY=()
+                    ;;
+            esac
+            COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
+            return 0
+            ;;
+        nova__host__alerter__subcmd__help__subcmd__check__subcmd__config)
+            opts=""
+            if [[ ${cur} == -* || ${COMP_CWORD} -eq 3 ]] ; then
+                COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
+                return 0
+            fi
+            case "${prev}" in
+                *)
+                    COMPREPLY=()
+                    ;;
+            esac
+            COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
+            return 0
+            ;;
+        nova__host__alerter__subcmd__help__subcmd__complete)
+            opts=""
+            if [[ ${cur} == -* || ${COMP_CWORD} -eq 3 ]] ; then
+                COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
+                return 0
+            fi
+            case "${prev}" in
+                *)
+                    COMPREPLY=()
+                    ;;
+            esac
+            COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
+            return 0
+            ;;
+        nova__host__alerter__subcmd__help__subcmd__dismiss)
+            opts=""
+            if [[ ${cur} == -* || ${COMP_CWORD} -eq 3 ]] ; then
+                COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
+                return 0
+            fi
+            case "${prev}" in
+                *)
+                    COMPREPLY=()
+                    ;;
+            esac
+            COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
+            return 0
+            ;;
+        nova__host__alerter__subcmd__help__subcmd__events)
+            opts=""
+            if [[ ${cur} == -* || ${COMP_CWORD} -eq 3 ]] ; then
+                COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
+                return 0
+            fi
+            case "${prev}" in
+                *)
+                    COMPREPLY=()
+                    ;;
+            esac
+            COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
+            return 0
+            ;;
+        nova__host__alerter__subcmd__help__subcmd__help)
+            opts=""
+            if [[ ${cur} == -* || ${COMP_CWORD} -eq 3 ]] ; then
+                COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
+                return 0
+            fi
+            case "${prev}" in
+                *)
+                    COMPREPLY=()
+                    ;;
+            esac
+            COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
+            return 0
+            ;;
+        nova__host__alerter__subcmd__help__subcmd__history)
+            opts="export"
+            if [[ ${cur} == -* || ${COMP_CWORD} -eq 3 ]] ; then
+                COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
+                return 0
+            fi
+            case "${prev}" in
+                *)
+                    COMPREPLY=()
+                    ;;
+            esac
+            COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
+            return 0
+            ;;
+        nova__host__alerter__subcmd__help__subcmd__history__subcmd__export)
+            opts=""
+            if [[ ${cur} == -* || ${COMP_CWORD} -eq 4 ]] ; then
+                COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
+                return 0
+            fi
+            case "${prev}" in
+                *)
+                    COMPREPLY=()
+                    ;;
+            esac
+            COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
+            return 0
+            ;;
+        nova__host__alerter__subcmd__help__subcmd__hold)
+            opts=""
+            if [[ ${cur} == -* || ${COMP_CWORD} -eq 3 ]] ; then
+                COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
+                return 0
+            fi
+            case "${prev}" in
+                *)
+                    COMPREPLY=()
+                    ;;
+            esac
+            COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
+            return 0
+            ;;
+        nova__host__alerter__subcmd__help__subcmd__list)
+            opts=""
+            if [[ ${cur} == -* || ${COMP_CWORD} -eq 3 ]] ; then
+                COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
+                return 0
+            fi
+            case "${prev}" in
+                *)
+                    COMPREPLY=()
+                    ;;
+            esac
+            COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
+            return 0
+            ;;
+        nova__host__alerter__subcmd__help__subcmd__maintenance)
+            opts="begin end list run"
+            if [[ ${cur} == -* || ${COMP_CWORD} -eq 3 ]] ; then
+                COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
+                return 0
+            fi
+            case "${prev}" in
+                *)
+                    COMPREPLY=()
+                    ;;
+            esac
+            COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
+            return 0
+            ;;
+        nova__host__alerter__subcmd__help__subcmd__maintenance__subcmd__begin)
+            opts=""
+            if [[ ${cur} == -* || ${COMP_CWORD} -eq 4 ]] ; then
+                COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
+                return 0
+            fi
+            case "${prev}" in
+                *)
+                    COMPREPLY=()
+                    ;;
+            esac
+            COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
+            return 0
+            ;;
+        nova__host__alerter__subcmd__help__subcmd__maintenance__subcmd__end)
+            opts=""
+            if [[ ${cur} == -* || ${COMP_CWORD} -eq 4 ]] ; then
+                COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
+                return 0
+            fi
+            case "${prev}" in
+                *)
+                    COMPREPLY=()
+                    ;;
+            esac
+            COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
+            return 0
+            ;;
+        nova__host__alerter__subcmd__help__subcmd__maintenance__subcmd__list)
+            opts=""
+            if [[ ${cur} == -* || ${COMP_CWORD} -eq 4 ]] ; then
+                COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
+                return 0
+            fi
+            case "${prev}" in
+                *)
+                    COMPREPLY=()
+                    ;;
+            esac
+            COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
+            return 0
+            ;;
+        nova__host__alerter__subcmd__help__subcmd__maintenance__subcmd__run)
+            opts=""
+            if [[ ${cur} == -* || ${COMP_CWORD} -eq 4 ]] ; then
+                COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
+                return 0
+            fi
+            case "${prev}" in
+                *)
+                    COMPREPLY=()
+                    ;;
+            esac
+            COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
+            return 0
+            ;;
+        nova__host__alerter__subcmd__help__subcmd__mark)
+            opts=""
+            if [[ ${cur} == -* || ${COMP_CWORD} -eq 3 ]] ; then
+                COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
+                return 0
+            fi
+            case "${prev}" in
+                *)
+                    COMPREPLY=()
+                    ;;
+            esac
+            COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
+            return 0
+            ;;
+        nova__host__alerter__subcmd__help__subcmd__pause)
+            opts=""
+            if [[ ${cur} == -* || ${COMP_CWORD} -eq 3 ]] ; then
+                COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
+                return 0
+            fi
+            case "${prev}" in
+                *)
+                    COMPREPLY=()
+                    ;;
+            esac
+            COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
+            return 0
+            ;;
+        nova__host__alerter__subcmd__help__subcmd__release)
+            opts=""
+            if [[ ${cur} == -* || ${COMP_CWORD} -eq 3 ]] ; then
+                COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
+                return 0
+            fi
+            case "${prev}" in
+                *)
+                    COMPREPLY=()
+                    ;;
+            esac
+            COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
+            return 0
+            ;;
+        nova__host__alerter__subcmd__help__subcmd__reload)
+            opts=""
+            if [[ ${cur} == -* || ${COMP_CWORD} -eq 3 ]] ; then
+                COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
+                return 0
+            fi
+            case "${prev}" in
+                *)
+                    COMPREPLY=()
+                    ;;
+            esac
+            COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
+            return 0
+            ;;
+        nova__host__alerter__subcmd__help__subcmd__report)
+            opts=""
+            if [[ ${cur} == -* || ${COMP_CWORD} -eq 3 ]] ; then
+                COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
+                return 0
+            fi
+            case "${prev}" in
+                *)
+                    COMPREPLY=()
+                    ;;
+            esac
+            COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
+            return 0
+            ;;
+        nova__host__alerter__subcmd__help__subcmd__resume)
+            opts=""
+            if [[ ${cur} == -* || ${COMP_CWORD} -eq 3 ]] ; then
+                COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
+                return 0
+            fi
+            case "${prev}" in
+                *)
+                    COMPREPLY=()
+                    ;;
+            esac
+            COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
+            return 0
+            ;;
+        nova__host__alerter__subcmd__help__subcmd__retry)
+            opts=""
+            if [[ ${cur} == -* || ${COMP_CWORD} -eq 3 ]] ; then
+                COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
+                return 0
+            fi
+            case "${prev}" in
+                *)
+                    COMPREPLY=()
+                    ;;
+            esac
+            COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
+            return 0
+            ;;
+        nova__host__alerter__subcmd__help__subcmd__run)
+            opts=""
+            if [[ ${cur} == -* || ${COMP_CWORD} -eq 3 ]] ; then
+                COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
+                return 0
+            fi
+            case "${prev}" in
+                *)
+                    COMPREPLY=()
+                    ;;
+            esac
+            COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
+            return 0
+            ;;
+        nova__host__alerter__subcmd__help__subcmd__send__subcmd__test)
+            opts=""
+            if [[ ${cur} == -* || ${COMP_CWORD} -eq 3 ]] ; then
+                COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
+                return 0
+            fi
+            case "${prev}" in
+                *)
+                    COMPREPLY=()
+                    ;;
+            esac
+            COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
+            return 0
+            ;;
+        nova__host__alerter__subcmd__help__subcmd__setup)
+            opts=""
+            if [[ ${cur} == -* || ${COMP_CWORD} -eq 3 ]] ; then
+                COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
+                return 0
+            fi
+            case "${prev}" in
+                *)
+                    COMPREPLY=()
+                    ;;
+            esac
+            COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
+            return 0
+            ;;
+        nova__host__alerter__subcmd__help__subcmd__show)
+            opts=""
+            if [[ ${cur} == -* || ${COMP_CWORD} -eq 3 ]] ; then
+                COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
+                return 0
+            fi
+            case "${prev}" in
+                *)
+                    COMPREPLY=()
+                    ;;
+            esac
+            COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
+            return 0
+            ;;
+        nova__host__alerter__subcmd__help__subcmd__status)
+            opts=""
+            if [[ ${cur} == -* || ${COMP_CWORD} -eq 3 ]] ; then
+                COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
+                return 0
+            fi
+            case "${prev}" in
+                *)
+                    COMPREPLY=()
+                    ;;
+            esac
+            COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
+            return 0
+            ;;
+        nova__host__alerter__subcmd__help__subcmd__unmark)
+            opts=""
+            if [[ ${cur} == -* || ${COMP_CWORD} -eq 3 ]] ; then
+                COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
+                return 0
+            fi
+            case "${prev}" in
                 *)
                     COMPREPLY=()
                     ;;
@@ -183,7 +703,7 @@ _nova__host__alerter() {
             return 0
             ;;
         nova__host__alerter__subcmd__history)
-            opts="-h --limit --host --group --route --state --since --until --config --json --help export"
+            opts="-o -h --limit --host --group --route --state --since --until --config --json --help export"
             if [[ ${cur} == -* || ${COMP_CWORD} -eq 2 ]] ; then
                 COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
                 return 0
@@ -221,6 +741,10 @@ _nova__host__alerter() {
                     COMPREPLY=($(compgen -f "${cur}"))
                     return 0
                     ;;
+                -o)
+                    COMPREPLY=($(compgen -W "table wide json yaml csv" -- "${cur}"))
+                    return 0
+                    ;;
                 *)
                     COMPREPLY=()
                     ;;
@@ -229,7 +753,7 @@ _nova__host__alerter() {
             return 0
             ;;
         nova__host__alerter__subcmd__history__subcmd__export)
-            opts="-h --format --since --until --after --output --config --json --help"
+            opts="-o -h --format --since --until --after --output --config --json --help"
             if [[ ${cur} == -* || ${COMP_CWORD} -eq 3 ]] ; then
                 COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
                 return 0
@@ -259,6 +783,40 @@ _nova__host__alerter() {
                     COMPREPLY=($(compgen -f "${cur}"))
                     return 0
                     ;;
+                -o)
+                    COMPREPLY=($(compgen -W "table wide json yaml csv" -- "${cur}"))
+                    return 0
+                    ;;
+                *)
+                    COMPREPLY=()
+                    ;;
+            esac
+            COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
+            return 0
+            ;;
+        nova__host__alerter__subcmd__hold)
+            opts="-o -h --reason --for --config --json --help"
+            if [[ ${cur} == -* || ${COMP_CWORD} -eq 2 ]] ; then
+                COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
+                return 0
+            fi
+            case "${prev}" in
+                --reason)
+                    COMPREPLY=($(compgen -f "${cur}"))
+                    return 0
+                    ;;
+                --for)
+                    COMPREPLY=($(compgen -f "${cur}"))
+                    return 0
+                    ;;
+                --config)
+                    COMPREPLY=($(compgen -f "${cur}"))
+                    return 0
+                    ;;
+                -o)
+                    COMPREPLY=($(compgen -W "table wide json yaml csv" -- "${cur}"))
+                    return 0
+                    ;;
                 *)
                     COMPREPLY=()
                     ;;
@@ -267,12 +825,16 @@ _nova__host__alerter() {
             return 0
             ;;
         nova__host__alerter__subcmd__list)
-            opts="-h --all --limit --host --group --route --state --since --until --config --json --help"
+            opts="-o -h --all --settled --columns --limit --host --group --route --state --since --until --config --json --help"
             if [[ ${cur} == -* || ${COMP_CWORD} -eq 2 ]] ; then
                 COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
                 return 0
             fi
             case "${prev}" in
+                --columns)
+                    COMPREPLY=($(compgen -f "${cur}"))
+                    return 0
+                    ;;
                 --limit)
                     COMPREPLY=($(compgen -f "${cur}"))
                     return 0
@@ -305,6 +867,10 @@ _nova__host__alerter() {
                     COMPREPLY=($(compgen -f "${cur}"))
                     return 0
                     ;;
+                -o)
+                    COMPREPLY=($(compgen -W "table wide json yaml csv" -- "${cur}"))
+                    return 0
+                    ;;
                 *)
                     COMPREPLY=()
                     ;;
@@ -313,7 +879,7 @@ _nova__host__alerter() {
             return 0
             ;;
         nova__host__alerter__subcmd__maintenance)
-            opts="-h --config --json --help begin end list run"
+            opts="-o -h --config --json --help begin end list run"
             if [[ ${cur} == -* || ${COMP_CWORD} -eq 2 ]] ; then
                 COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
                 return 0
@@ -321,6 +887,10 @@ _nova__host__alerter() {
             case "${prev}" in
                 --config)
                     COMPREPLY=($(compgen -f "${cur}"))
+                    return 0
+                    ;;
+                -o)
+                    COMPREPLY=($(compgen -W "table wide json yaml csv" -- "${cur}"))
                     return 0
                     ;;
                 *)
@@ -331,7 +901,7 @@ _nova__host__alerter() {
             return 0
             ;;
         nova__host__alerter__subcmd__maintenance__subcmd__begin)
-            opts="-h --group --reason --for --config --json --help"
+            opts="-o -h --group --reason --for --config --json --help"
             if [[ ${cur} == -* || ${COMP_CWORD} -eq 3 ]] ; then
                 COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
                 return 0
@@ -351,6 +921,10 @@ _nova__host__alerter() {
                     ;;
                 --config)
                     COMPREPLY=($(compgen -f "${cur}"))
+                    return 0
+                    ;;
+                -o)
+                    COMPREPLY=($(compgen -W "table wide json yaml csv" -- "${cur}"))
                     return 0
                     ;;
                 *)
@@ -361,7 +935,7 @@ _nova__host__alerter() {
             return 0
             ;;
         nova__host__alerter__subcmd__maintenance__subcmd__end)
-            opts="-h --group --reason --config --json --help"
+            opts="-o -h --group --reason --config --json --help"
             if [[ ${cur} == -* || ${COMP_CWORD} -eq 3 ]] ; then
                 COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
                 return 0
@@ -377,6 +951,10 @@ _nova__host__alerter() {
                     ;;
                 --config)
                     COMPREPLY=($(compgen -f "${cur}"))
+                    return 0
+                    ;;
+                -o)
+                    COMPREPLY=($(compgen -W "table wide json yaml csv" -- "${cur}"))
                     return 0
                     ;;
                 *)
@@ -387,7 +965,7 @@ _nova__host__alerter() {
             return 0
             ;;
         nova__host__alerter__subcmd__maintenance__subcmd__list)
-            opts="-h --config --json --help"
+            opts="-o -h --config --json --help"
             if [[ ${cur} == -* || ${COMP_CWORD} -eq 3 ]] ; then
                 COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
                 return 0
@@ -395,6 +973,10 @@ _nova__host__alerter() {
             case "${prev}" in
                 --config)
                     COMPREPLY=($(compgen -f "${cur}"))
+                    return 0
+                    ;;
+                -o)
+                    COMPREPLY=($(compgen -W "table wide json yaml csv" -- "${cur}"))
                     return 0
                     ;;
                 *)
@@ -405,7 +987,7 @@ _nova__host__alerter() {
             return 0
             ;;
         nova__host__alerter__subcmd__maintenance__subcmd__run)
-            opts="-h --group --reason --for --config --json --help"
+            opts="-o -h --group --reason --for --config --json --help"
             if [[ ${cur} == -* || ${COMP_CWORD} -eq 3 ]] ; then
                 COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
                 return 0
@@ -427,6 +1009,10 @@ _nova__host__alerter() {
                     COMPREPLY=($(compgen -f "${cur}"))
                     return 0
                     ;;
+                -o)
+                    COMPREPLY=($(compgen -W "table wide json yaml csv" -- "${cur}"))
+                    return 0
+                    ;;
                 *)
                     COMPREPLY=()
                     ;;
@@ -435,7 +1021,7 @@ _nova__host__alerter() {
             return 0
             ;;
         nova__host__alerter__subcmd__mark)
-            opts="-h --fenced --reason --config --json --help"
+            opts="-o -h --fenced --reason --config --json --help"
             if [[ ${cur} == -* || ${COMP_CWORD} -eq 2 ]] ; then
                 COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
                 return 0
@@ -449,6 +1035,10 @@ _nova__host__alerter() {
                     COMPREPLY=($(compgen -f "${cur}"))
                     return 0
                     ;;
+                -o)
+                    COMPREPLY=($(compgen -W "table wide json yaml csv" -- "${cur}"))
+                    return 0
+                    ;;
                 *)
                     COMPREPLY=()
                     ;;
@@ -457,7 +1047,7 @@ _nova__host__alerter() {
             return 0
             ;;
         nova__host__alerter__subcmd__pause)
-            opts="-h --group --reason --for --config --json --help"
+            opts="-o -h --group --reason --for --config --json --help"
             if [[ ${cur} == -* || ${COMP_CWORD} -eq 2 ]] ; then
                 COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
                 return 0
@@ -479,6 +1069,10 @@ _nova__host__alerter() {
                     COMPREPLY=($(compgen -f "${cur}"))
                     return 0
                     ;;
+                -o)
+                    COMPREPLY=($(compgen -W "table wide json yaml csv" -- "${cur}"))
+                    return 0
+                    ;;
                 *)
                     COMPREPLY=()
                     ;;
@@ -487,7 +1081,7 @@ _nova__host__alerter() {
             return 0
             ;;
         nova__host__alerter__subcmd__release)
-            opts="-h --group --reason --config --json --help"
+            opts="-o -h --group --reason --config --json --help"
             if [[ ${cur} == -* || ${COMP_CWORD} -eq 2 ]] ; then
                 COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
                 return 0
@@ -505,6 +1099,10 @@ _nova__host__alerter() {
                     COMPREPLY=($(compgen -f "${cur}"))
                     return 0
                     ;;
+                -o)
+                    COMPREPLY=($(compgen -W "table wide json yaml csv" -- "${cur}"))
+                    return 0
+                    ;;
                 *)
                     COMPREPLY=()
                     ;;
@@ -513,7 +1111,7 @@ _nova__host__alerter() {
             return 0
             ;;
         nova__host__alerter__subcmd__reload)
-            opts="-h --reason --config --json --help"
+            opts="-o -h --reason --config --json --help"
             if [[ ${cur} == -* || ${COMP_CWORD} -eq 2 ]] ; then
                 COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
                 return 0
@@ -527,6 +1125,10 @@ _nova__host__alerter() {
                     COMPREPLY=($(compgen -f "${cur}"))
                     return 0
                     ;;
+                -o)
+                    COMPREPLY=($(compgen -W "table wide json yaml csv" -- "${cur}"))
+                    return 0
+                    ;;
                 *)
                     COMPREPLY=()
                     ;;
@@ -535,7 +1137,7 @@ _nova__host__alerter() {
             return 0
             ;;
         nova__host__alerter__subcmd__report)
-            opts="-h --since --until --output --config --json --help"
+            opts="-o -h --since --until --output --config --json --help"
             if [[ ${cur} == -* || ${COMP_CWORD} -eq 2 ]] ; then
                 COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
                 return 0
@@ -557,6 +1159,10 @@ _nova__host__alerter() {
                     COMPREPLY=($(compgen -f "${cur}"))
                     return 0
                     ;;
+                -o)
+                    COMPREPLY=($(compgen -W "table wide json yaml csv" -- "${cur}"))
+                    return 0
+                    ;;
                 *)
                     COMPREPLY=()
                     ;;
@@ -565,7 +1171,7 @@ _nova__host__alerter() {
             return 0
             ;;
         nova__host__alerter__subcmd__resume)
-            opts="-h --group --reason --config --json --help"
+            opts="-o -h --group --reason --config --json --help"
             if [[ ${cur} == -* || ${COMP_CWORD} -eq 2 ]] ; then
                 COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
                 return 0
@@ -583,6 +1189,10 @@ _nova__host__alerter() {
                     COMPREPLY=($(compgen -f "${cur}"))
                     return 0
                     ;;
+                -o)
+                    COMPREPLY=($(compgen -W "table wide json yaml csv" -- "${cur}"))
+                    return 0
+                    ;;
                 *)
                     COMPREPLY=()
                     ;;
@@ -591,7 +1201,7 @@ _nova__host__alerter() {
             return 0
             ;;
         nova__host__alerter__subcmd__retry)
-            opts="-h --all --wait --reason --config --json --help"
+            opts="-o -h --all --wait --reason --config --json --help"
             if [[ ${cur} == -* || ${COMP_CWORD} -eq 2 ]] ; then
                 COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
                 return 0
@@ -609,6 +1219,10 @@ _nova__host__alerter() {
                     COMPREPLY=($(compgen -f "${cur}"))
                     return 0
                     ;;
+                -o)
+                    COMPREPLY=($(compgen -W "table wide json yaml csv" -- "${cur}"))
+                    return 0
+                    ;;
                 *)
                     COMPREPLY=()
                     ;;
@@ -617,7 +1231,7 @@ _nova__host__alerter() {
             return 0
             ;;
         nova__host__alerter__subcmd__run)
-            opts="-h --config --json --help"
+            opts="-o -h --config --json --help"
             if [[ ${cur} == -* || ${COMP_CWORD} -eq 2 ]] ; then
                 COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
                 return 0
@@ -625,6 +1239,10 @@ _nova__host__alerter() {
             case "${prev}" in
                 --config)
                     COMPREPLY=($(compgen -f "${cur}"))
+                    return 0
+                    ;;
+                -o)
+                    COMPREPLY=($(compgen -W "table wide json yaml csv" -- "${cur}"))
                     return 0
                     ;;
                 *)
@@ -635,7 +1253,7 @@ _nova__host__alerter() {
             return 0
             ;;
         nova__host__alerter__subcmd__send__subcmd__test)
-            opts="-h --notice --reason --config --json --help"
+            opts="-o -h --notice --reason --config --json --help"
             if [[ ${cur} == -* || ${COMP_CWORD} -eq 2 ]] ; then
                 COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
                 return 0
@@ -653,6 +1271,10 @@ _nova__host__alerter() {
                     COMPREPLY=($(compgen -f "${cur}"))
                     return 0
                     ;;
+                -o)
+                    COMPREPLY=($(compgen -W "table wide json yaml csv" -- "${cur}"))
+                    return 0
+                    ;;
                 *)
                     COMPREPLY=()
                     ;;
@@ -661,7 +1283,7 @@ _nova__host__alerter() {
             return 0
             ;;
         nova__host__alerter__subcmd__setup)
-            opts="-h --check --apply --tool --hosts --cib --config --json --help"
+            opts="-o -h --check --apply --tool --hosts --cib --config --json --help"
             if [[ ${cur} == -* || ${COMP_CWORD} -eq 2 ]] ; then
                 COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
                 return 0
@@ -683,6 +1305,10 @@ _nova__host__alerter() {
                     COMPREPLY=($(compgen -f "${cur}"))
                     return 0
                     ;;
+                -o)
+                    COMPREPLY=($(compgen -W "table wide json yaml csv" -- "${cur}"))
+                    return 0
+                    ;;
                 *)
                     COMPREPLY=()
                     ;;
@@ -691,7 +1317,7 @@ _nova__host__alerter() {
             return 0
             ;;
         nova__host__alerter__subcmd__show)
-            opts="-h --limit --host --group --route --state --since --until --config --json --help"
+            opts="-o -h --limit --host --group --route --state --since --until --config --json --help"
             if [[ ${cur} == -* || ${COMP_CWORD} -eq 2 ]] ; then
                 COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
                 return 0
@@ -729,6 +1355,10 @@ _nova__host__alerter() {
                     COMPREPLY=($(compgen -f "${cur}"))
                     return 0
                     ;;
+                -o)
+                    COMPREPLY=($(compgen -W "table wide json yaml csv" -- "${cur}"))
+                    return 0
+                    ;;
                 *)
                     COMPREPLY=()
                     ;;
@@ -737,7 +1367,7 @@ _nova__host__alerter() {
             return 0
             ;;
         nova__host__alerter__subcmd__status)
-            opts="-h --ocf --process --watch --check --warning --critical --config --json --help"
+            opts="-o -h --ocf --process --watch --check --warning --critical --config --json --help"
             if [[ ${cur} == -* || ${COMP_CWORD} -eq 2 ]] ; then
                 COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
                 return 0
@@ -759,6 +1389,10 @@ _nova__host__alerter() {
                     COMPREPLY=($(compgen -f "${cur}"))
                     return 0
                     ;;
+                -o)
+                    COMPREPLY=($(compgen -W "table wide json yaml csv" -- "${cur}"))
+                    return 0
+                    ;;
                 *)
                     COMPREPLY=()
                     ;;
@@ -767,7 +1401,7 @@ _nova__host__alerter() {
             return 0
             ;;
         nova__host__alerter__subcmd__unmark)
-            opts="-h --return --reason --config --json --help"
+            opts="-o -h --return --reason --config --json --help"
             if [[ ${cur} == -* || ${COMP_CWORD} -eq 2 ]] ; then
                 COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
                 return 0
@@ -781,6 +1415,10 @@ _nova__host__alerter() {
                     COMPREPLY=($(compgen -f "${cur}"))
                     return 0
                     ;;
+                -o)
+                    COMPREPLY=($(compgen -W "table wide json yaml csv" -- "${cur}"))
+                    return 0
+                    ;;
                 *)
                     COMPREPLY=()
                     ;;
@@ -792,7 +1430,16 @@ _nova__host__alerter() {
 }
 
 if [[ "${BASH_VERSINFO[0]}" -eq 4 && "${BASH_VERSINFO[1]}" -ge 4 || "${BASH_VERSINFO[0]}" -gt 4 ]]; then
-    complete -F _nova__host__alerter -o nosort -o bashdefault -o default nova-host-alerter
+    complete -F _nova__host__alerter_names -o nosort -o bashdefault -o default nova-host-alerter
 else
-    complete -F _nova__host__alerter -o bashdefault -o default nova-host-alerter
+    complete -F _nova__host__alerter_names -o bashdefault -o default nova-host-alerter
 fi
+
+_nova__host__alerter_names() {
+    _nova__host__alerter "$@"
+    local names
+    names=$("$1" complete -- "${COMP_WORDS[@]:1:COMP_CWORD}" 2>/dev/null)
+    [[ -n $names ]] || return 0
+    [[ ${COMP_WORDS[COMP_CWORD - 1]} != --* ]] || COMPREPLY=()
+    COMPREPLY+=($(compgen -W "$names" -- "${COMP_WORDS[COMP_CWORD]}"))
+}

@@ -11,8 +11,10 @@ use std::thread;
 use std::time::{Duration, Instant};
 
 use anyhow::{Context as _, bail, ensure};
+use marks::time::Timestamp;
 use nix::sys::signal::{Signal, kill};
 use nix::unistd::Pid;
+use serde_json::Value;
 use tempfile::TempDir;
 
 use crate::apart::Apart;
@@ -33,6 +35,12 @@ pub fn built(name: &str) -> anyhow::Result<PathBuf> {
         None => beside.map(|directory| directory.join(name)).find(|path| path.is_file()),
     };
     found.with_context(|| format!("{name} is not built beside this program: run `make build`"))
+}
+
+/// A time in the commands' JSON as milliseconds since the epoch.
+#[must_use]
+pub fn millis(time: &Value) -> Option<i64> {
+    serde_json::from_value::<Timestamp>(time.clone()).ok().map(|at| at.0)
 }
 
 /// A directory with a configuration, a journal, and an alerter that may be started and stopped.

@@ -3,11 +3,12 @@
 use std::process::ExitCode;
 use std::time::{Duration, Instant};
 
+use anyhow::ensure;
 use marks::host::HostName;
 use marks::id::MarkId;
-use serde_json::json;
 
-use super::answer::{print_json, println_all};
+use super::answer::{Usage, print};
+use super::chosen;
 use super::near::{self, Near};
 use super::progress::Progress;
 use super::sources::{control, patient_control, wait_for};
@@ -20,39 +21,42 @@ use crate::control::api::{
 use crate::control::client::{self, ClientError};
 
 pub(super) fn mark(cli: &Cli, options: &cli::Mark) -> anyhow::Result<ExitCode> {
-    anyhow::ensure!(
+    ensure!(
         !options.reason.trim().is_empty(),
-        "a mark by hand needs a reason: it stands in the history"
+        Usage("a mark by hand needs a reason for the history".to_owned())
     );
     let answer = patch_host(cli, &options.host, true, &options.reason)?;
-    let mark = answer.mark.unwrap_or_default();
-    if cli.json {
-        print_json(&json!({ "mark": mark, "new": answer.new, "message": answer.message }))?;
-    } else {
-        println_all(&format!("{} (mark {mark})", answer.message));
-    }
+    let mark = answer.mark.clone().unwrap_or_default();
+    print(cli, &answer, || format!("{} (mark {mark})", answer.message))?;
     Ok(ExitCode::SUCCESS)
 }
 
-/// What is under way can be ended by its id alone: nobody knows what comes of it.
 pub(super) fn unmark(cli: &Cli, options: &cli::Unmark) -> anyhow::Result<ExitCode> {
-    let cli::Unmark { target, reason, returns } = options;
-    anyhow::ensure!(!reason.trim().is_empty(), "unmark needs a reason: it stands in the history");
-    if MarkId::parse(target).is_ok() {
-        let (given, reason) = (target.clone(), reason.clone());
-        let request = UnmarkRequest { target: given, returns: *returns, reason, user: operator() };
-        return changed(cli, known(cli, target, wait_for(control(cli).post("/v1/unmark", &request))?)?);
-    }
-    anyhow::ensure!(!returns, "--return needs the id of one mark: see `nova-host-alerter list --all`");
-    let HostAnswer { changed: count, message, .. } = patch_host(cli, target, false, reason)?;
-    // To the API a host without marks is as it should be; who types a name means one that has some.
-    if count == 0 && !near::is_known(cli, target) {
-        return Err(Near::of(cli, target).into());
-    }
-    changed(cli, ChangeAnswer { changed: count, message })
+    let cli::Unmark { targets, reason, returns } = options;
+    ensure!(!reason.trim().is_empty(), Usage("unmark needs a reason for the history".to_owned()));
+    let is_id = |target: &String| MarkId::parse(target).is_ok();
+    let advice = "--return needs the id of a mark: see `nova-host-alerter list --all`";
+    ensure!(!returns || targets.iter().all(is_id), Usage(advice.to_owned()));
+    let targets = chosen::expand(targets, || near::open_hosts(cli))?;
+    chosen::each(cli, &targets, |target| unmark_one(cli, target, reason, *returns))
 }
 
-/// The answer; a name that nobody knows is refused with those that are like it.
+/// What is in flight ends by its mark's id alone: nobody knows what comes of it.
+fn unmark_one(cli: &Cli, target: &str, reason: &str, returns: bool) -> anyhow::Result<ChangeAnswer> {
+    if MarkId::parse(target).is_ok() {
+        let (given, reason) = (target.to_owned(), reason.to_owned());
+        let request = UnmarkRequest { target: given, returns, reason, user: operator() };
+        return known(cli, target, wait_for(control(cli).post("/v1/unmark", &request))?);
+    }
+    let HostAnswer { changed, message, .. } = patch_host(cli, target, false, reason)?;
+    // To the API a host without marks is as it should be; an operator who types a name means one that has some.
+    if changed == 0 && !near::is_known(cli, target) {
+        return Err(Near::of(cli, target).into());
+    }
+    Ok(ChangeAnswer { changed, message })
+}
+
+/// The answer; for a name that nobody knows the error has those that are like it.
 fn known<T>(cli: &Cli, target: &str, answer: Result<T, ClientError>) -> anyhow::Result<T> {
     match answer {
         Err(ClientError::Refused { kind, .. }) if kind == "not-found" && !near::is_known(cli, target) => {
@@ -64,17 +68,23 @@ fn known<T>(cli: &Cli, target: &str, answer: Result<T, ClientError>) -> anyhow::
 
 fn patch_host(cli: &Cli, host: &str, is_failure: bool, reason: &str) -> anyhow::Result<HostAnswer> {
     // What is no host name would be another path.
-    let node = HostName::parse(host)?;
+    let node = HostName::parse(host).map_err(|why| Usage(why.to_string()))?;
     let request = HostRequest { mark_unhealthy: is_failure, resource_status_reason: Some(reason.to_owned()) };
     let path = format!("/v1/hosts/{node}");
     Ok(wait_for(control(cli).patch(&path, &operator(), &request))??)
 }
 
 pub(super) fn release(cli: &Cli, options: &cli::Release) -> anyhow::Result<ExitCode> {
-    let (target, group) = (options.target.clone(), options.group.clone());
-    let request = ReleaseRequest { target, group, reason: options.reason.clone(), user: operator() };
-    let answer = wait_for(control(cli).post("/v1/release", &request))?;
-    changed(cli, known(cli, options.target.as_deref().unwrap_or_default(), answer)?)
+    let ask = |target: Option<&str>| {
+        let (target, group) = (target.map(str::to_owned), options.group.clone());
+        let request = ReleaseRequest { target, group, reason: options.reason.clone(), user: operator() };
+        wait_for(control(cli).post("/v1/release", &request))
+    };
+    if options.group.is_some() {
+        return changed(cli, &ask(None)??);
+    }
+    let targets = chosen::expand(&options.targets, || near::open_hosts(cli))?;
+    chosen::each(cli, &targets, |target| known(cli, target, ask(Some(target))?))
 }
 
 /// Of very many marks the daemon's own work takes a while, before anything is sent.
@@ -83,14 +93,20 @@ const ALL: Duration = Duration::from_secs(600);
 const PACE: Duration = Duration::from_millis(500);
 
 pub(super) fn retry(cli: &Cli, options: &cli::Retry) -> anyhow::Result<ExitCode> {
-    let (target, reason) = (options.target.clone(), options.reason.clone().unwrap_or_default());
-    let request = RetryRequest { target, reason, user: operator() };
-    let daemon = patient_control(cli, if options.all { ALL } else { Duration::ZERO });
-    let answer = wait_for(daemon.post("/v1/retry", &request))?;
-    let answer: ChangeAnswer = known(cli, options.target.as_deref().unwrap_or_default(), answer)?;
-    let Some(seconds) = options.wait else { return changed(cli, answer) };
-    let left = wait_for(until_taken(&daemon, Duration::from_secs(seconds)))??;
-    retried(cli, answer, &left)
+    let reason = options.reason.clone().unwrap_or_default();
+    let request = |target| RetryRequest { target, reason: reason.clone(), user: operator() };
+    if !options.all {
+        let targets = chosen::expand(&options.targets, || near::open_hosts(cli))?;
+        return chosen::each(cli, &targets, |target| {
+            let request = request(Some(target.to_owned()));
+            known(cli, target, wait_for(control(cli).post("/v1/retry", &request))?)
+        });
+    }
+    let daemon = patient_control(cli, ALL);
+    let answer: ChangeAnswer = wait_for(daemon.post("/v1/retry", &request(None)))??;
+    let Some(seconds) = options.wait else { return changed(cli, &answer) };
+    let left = wait_for(until_acknowledged(&daemon, Duration::from_secs(seconds)))??;
+    retried(cli, &answer, &left)
 }
 
 /// What is still open.
@@ -98,24 +114,28 @@ pub(super) fn retry(cli: &Cli, options: &cli::Retry) -> anyhow::Result<ExitCode>
 struct Left {
     /// Deliveries by route.
     routes: Vec<(String, usize)>,
-    /// Marks that are held: no retry takes them anywhere.
+    /// Marks that are held: no retry sends them.
     held: usize,
+    /// What a route says that accepts nothing.
+    why: Option<String>,
 }
 
 impl Left {
     fn of(status: Daemon) -> Self {
         let held = status.groups.iter().flat_map(|group| group.held.values()).sum();
-        let waiting = status.routes.into_iter().filter(|route| route.waiting > 0);
-        Self { routes: waiting.map(|route| (route.name, route.waiting)).collect(), held }
+        let waiting: Vec<RouteStatus> = status.routes.into_iter().filter(|route| route.waiting > 0).collect();
+        let why =
+            waiting.iter().find_map(|route| Some(format!("{}: {}", route.name, route.failure.as_ref()?)));
+        Self { routes: waiting.into_iter().map(|route| (route.name, route.waiting)).collect(), held, why }
     }
 
     /// One sentence.
-    fn said(&self) -> String {
+    fn sentence(&self) -> String {
         let open: Vec<String> =
             self.routes.iter().map(|(route, count)| format!("{count} to {route}")).collect();
         let held = match self.held {
             0 => String::new(),
-            held => format!(" ({held} mark(s) are held, and wait for no endpoint)"),
+            held => format!(" ({held} mark(s) are held, which no retry sends)"),
         };
         match open.is_empty() {
             true => "nothing waits any more".to_owned(),
@@ -125,15 +145,16 @@ impl Left {
 }
 
 /// What is still open when nothing is or the time is over.
-async fn until_taken(daemon: &client::Daemon, limit: Duration) -> Result<Left, ClientError> {
+async fn until_acknowledged(daemon: &client::Daemon, limit: Duration) -> Result<Left, ClientError> {
     let end = Instant::now() + limit;
     let (mut progress, mut most) = (None, 0);
     loop {
-        let status: Daemon = daemon.get("/v1/status").await?;
-        let left = Left::of(status);
+        let left = Left::of(daemon.get("/v1/status").await?);
         let open = left.routes.iter().map(|(_, count)| *count as u64).sum();
         most = most.max(open);
-        progress.get_or_insert_with(|| Progress::of("taken", Some(most))).at(most - open);
+        let progress = progress.get_or_insert_with(|| Progress::of("acknowledged", Some(most)));
+        progress.because(left.why.as_deref());
+        progress.at(most - open);
         if left.routes.is_empty() || Instant::now() >= end {
             return Ok(left);
         }
@@ -141,20 +162,14 @@ async fn until_taken(daemon: &client::Daemon, limit: Duration) -> Result<Left, C
     }
 }
 
-fn retried(cli: &Cli, answer: ChangeAnswer, left: &Left) -> anyhow::Result<ExitCode> {
-    let is_done = left.routes.is_empty();
-    let rest = left.said();
-    let message = format!("{}; {rest}", answer.message);
-    changed(cli, ChangeAnswer { message, ..answer })?;
-    Ok(if is_done { ExitCode::SUCCESS } else { ExitCode::FAILURE })
+fn retried(cli: &Cli, answer: &ChangeAnswer, left: &Left) -> anyhow::Result<ExitCode> {
+    let message = format!("{}; {}", answer.message, left.sentence());
+    changed(cli, &ChangeAnswer { message, ..answer.clone() })?;
+    Ok(if left.routes.is_empty() { ExitCode::SUCCESS } else { ExitCode::FAILURE })
 }
 
-pub(super) fn changed(cli: &Cli, answer: ChangeAnswer) -> anyhow::Result<ExitCode> {
-    if cli.json {
-        print_json(&answer)?;
-    } else {
-        println_all(&answer.message);
-    }
+pub(super) fn changed(cli: &Cli, answer: &ChangeAnswer) -> anyhow::Result<ExitCode> {
+    print(cli, answer, || answer.message.clone())?;
     Ok(ExitCode::SUCCESS)
 }
 
@@ -171,19 +186,15 @@ pub(super) fn send_test(cli: &Cli, options: &cli::SendTest) -> anyhow::Result<Ex
     };
     let answers: Result<Vec<TestAnswer>, ClientError> = wait_for(asked)?;
     let answers = answers?;
-    if cli.json {
-        print_json(&answers)?;
-    } else {
-        let line = |a: &TestAnswer| vec![a.route.clone(), a.kind.clone(), a.detail.clone()];
-        println_all(&text::table(&answers.iter().map(line).collect::<Vec<_>>()));
-    }
+    let line = |a: &TestAnswer| vec![a.route.clone(), a.kind.clone(), a.detail.clone()];
+    print(cli, &answers, || text::table(&answers.iter().map(line).collect::<Vec<_>>()))?;
     Ok(if answers.iter().all(|a| a.accepted) { ExitCode::SUCCESS } else { ExitCode::FAILURE })
 }
 
 /// The longest that any driver allows for one exchange.
 const LONGEST: Duration = Duration::from_secs(300);
 
-/// The longest that a route may take of those that are asked. The daemon does not say it of notice targets.
+/// The longest that one of the asked routes may take. The daemon does not say it of notice targets.
 fn slowest(daemon: &Daemon, options: &cli::SendTest) -> Duration {
     if options.notice.is_some() {
         return LONGEST;
@@ -223,14 +234,14 @@ mod tests {
         }
     }
 
-    /// The broken variant says only that it is still open: nothing that is held is taken by trying it again.
+    /// The broken variant says only that it is still open: no retry sends what is held.
     #[test]
-    fn what_is_held_is_told_apart() {
-        let left = |held| Left { routes: vec![("recovery".to_owned(), 3)], held };
-        let said = "still open: 3 to recovery (2 mark(s) are held, and wait for no endpoint): see `nova-host-alerter status`";
-        assert_eq!(left(2).said(), said);
-        assert_eq!(left(0).said(), "still open: 3 to recovery: see `nova-host-alerter status`");
-        assert_eq!(Left::default().said(), "nothing waits any more");
+    fn what_is_held_is_distinguished() {
+        let left = |held| Left { routes: vec![("recovery".to_owned(), 3)], held, why: None };
+        let said = "still open: 3 to recovery (2 mark(s) are held, which no retry sends): see `nova-host-alerter status`";
+        assert_eq!(left(2).sentence(), said);
+        assert_eq!(left(0).sentence(), "still open: 3 to recovery: see `nova-host-alerter status`");
+        assert_eq!(Left::default().sentence(), "nothing waits any more");
     }
 
     /// The broken variant waits for all alike: the slowest route there can be takes 300 s.

@@ -8,7 +8,7 @@ use pacemaker::cib::Cib;
 use pacemaker::register::Tools;
 use serde::Serialize;
 
-use super::answer::{WRONG_CONFIGURATION, print_json, println_all};
+use super::answer::{WRONG_CONFIGURATION, print};
 use super::sources::wait_for;
 use crate::cli::{self, Cli};
 use crate::commands::online::{self, Answers, Obstacle, OfGroup, OfRoute};
@@ -38,7 +38,7 @@ struct CheckReport<'a> {
 struct GroupLine<'a> {
     name: &'a str,
     members: String,
-    told: String,
+    notified: String,
     limit: String,
 }
 
@@ -47,7 +47,7 @@ impl<'a> From<&'a Group> for GroupLine<'a> {
         Self {
             name: &group.name,
             members: group.members.shown(),
-            told: group.recipients.shown(),
+            notified: group.recipients.shown(),
             limit: group.limit_shown(),
         }
     }
@@ -67,11 +67,7 @@ pub(super) fn run(cli: &Cli, options: &cli::CheckConfig) -> anyhow::Result<ExitC
                 obstacle: None,
                 online: None,
             };
-            if cli.json {
-                print_json(&verdict)?;
-            } else {
-                println_all(&problems.to_string());
-            }
+            print(cli, &verdict, || problems.to_string())?;
             Ok(ExitCode::from(WRONG_CONFIGURATION))
         }
     }
@@ -85,27 +81,28 @@ fn good(cli: &Cli, settings: &Settings, online: Option<&Answers>) -> anyhow::Res
     let routes = settings.own_routes().count();
     let groups: Vec<GroupLine<'_>> = settings.groups.iter().map(GroupLine::from).collect();
     let warnings = settings.warnings.as_slice();
-    if cli.json {
-        let valid = obstacle.is_none();
-        print_json(&CheckReport { valid, routes, groups, problems: &[], warnings, obstacle, online })?;
-        return Ok(code);
-    }
-    let but = if obstacle.is_some() { ", but nova-host-alerter run does not start here" } else { "" };
-    // The cluster keeps the first 128 characters: they are the obstacle's.
-    let mut said: Vec<String> = obstacle.into_iter().collect();
-    said.push(format!("{} is valid, with {routes} route(s){but}", cli.config.display()));
-    // Of the group that is always there nothing is said where nothing was configured.
-    if settings.groups != [Group::rest()] {
-        said.extend(groups.iter().map(group_line));
-    }
-    said.extend(warnings.iter().map(|warning| format!("warning: {warning}")));
-    said.extend(online.map(lines));
-    println_all(&said.join("\n"));
+    let valid = obstacle.is_none();
+    let report = CheckReport { valid, routes, groups, problems: &[], warnings, obstacle, online };
+    print(cli, &report, || text(cli, settings, &report))?;
     Ok(code)
 }
 
-fn group_line(GroupLine { name, members, told, limit }: &GroupLine<'_>) -> String {
-    format!("group {name}: {members}; told: {told}; {limit}")
+fn text(cli: &Cli, settings: &Settings, report: &CheckReport<'_>) -> String {
+    let but = if report.valid { "" } else { ", but nova-host-alerter run does not start here" };
+    // The cluster keeps the first 128 characters: they are the obstacle's.
+    let mut all: Vec<String> = report.obstacle.iter().cloned().collect();
+    all.push(format!("{} is valid, with {} route(s){but}", cli.config.display(), report.routes));
+    // The group that is always there is shown where groups were configured.
+    if settings.groups != [Group::rest()] {
+        all.extend(report.groups.iter().map(group_line));
+    }
+    all.extend(report.warnings.iter().map(|warning| format!("warning: {warning}")));
+    all.extend(report.online.map(lines));
+    all.join("\n")
+}
+
+fn group_line(GroupLine { name, members, notified, limit }: &GroupLine<'_>) -> String {
+    format!("group {name}: {members}; notified: {notified}; {limit}")
 }
 
 fn online(cli: &Cli, settings: &Settings) -> anyhow::Result<ExitCode> {
@@ -126,9 +123,9 @@ fn cib(settings: &Settings) -> Result<Cib, String> {
 /// One line for everything.
 fn lines(answers: &Answers) -> String {
     let mut lines = vec![match (&answers.no_cluster, answers.hosts) {
-        (Some(why), _) => format!("hosts are not looked at: {why}"),
+        (Some(why), _) => format!("hosts are not checked: {why}"),
         (None, hosts) => {
-            format!("{} host(s) of this cluster are told if they fail", hosts.unwrap_or_default())
+            format!("{} host(s) of this cluster are reported if they fail", hosts.unwrap_or_default())
         }
     }];
     let size = |of: &OfGroup| format!("group {}: {} host(s) now", of.group, of.hosts);
@@ -138,7 +135,7 @@ fn lines(answers: &Answers) -> String {
     }
     lines.extend(answers.warnings.iter().map(|warning| format!("warning: {warning}")));
     lines.extend(answers.unnamed.iter().map(|node| {
-        format!("{node}: not asked about: its full name is not in [hosts], and what fence_mark was given is not known here")
+        format!("{node}: not checked: its full name is not in [hosts], and the parameters of fence_mark are not known here")
     }));
     lines.extend(answers.findings.iter().map(obstacle));
     lines.extend(answers.routes.iter().flat_map(of_route));
@@ -150,10 +147,10 @@ fn of_route(of: &OfRoute) -> Vec<String> {
     let end = certificate_ends.map(|end| format!("; its certificate ends {}", rfc3339(end)));
     match (asked, findings.as_slice()) {
         (false, _) => {
-            vec![format!("{route}: not asked: only `send-test` asks the endpoint of a route of {driver}")]
+            vec![format!("{route}: not asked: only `send-test` reaches the endpoint of a route of {driver}")]
         }
         (true, []) => {
-            vec![format!("{route}: nothing stands in the way at {endpoint}{}", end.unwrap_or_default())]
+            vec![format!("{route}: the endpoint {endpoint} is ready{}", end.unwrap_or_default())]
         }
         (true, findings) => findings.iter().map(|one| format!("{route}: {}", obstacle(one))).collect(),
     }

@@ -1,18 +1,25 @@
-//! `pause`, `resume` and `maintenance begin|end|list`.
+//! `pause`, `resume`, `hold` and `maintenance begin|end|list`.
 
+use std::collections::BTreeSet;
 use std::process::ExitCode;
+use std::time::Instant;
 
 use journal::{Journal, JournalError};
-use marks::register::{About, Decision, Scope};
+use marks::host::HostName;
+use marks::register::{About, Decision, Register, Scope};
 use marks::time::Timestamp;
+use pacemaker::cib::Cib;
 use serde::Serialize;
+use site::Site;
 
-use super::answer::{print_json, println_all};
+use super::answer::{self, print};
 use super::change::{changed, operator};
-use super::merged::{CLUSTER, RegisterView};
-use super::sources::{Sources, control, wait_for};
-use super::{read, text};
-use crate::cli::{self, Cli};
+use super::merged::{CLUSTER, LIMIT, RegisterView};
+use super::sources::{Sources, control, register_of, tools, wait_for};
+use super::terminal::Style;
+use super::{chosen, near, read, text};
+use crate::cli::{self, Cli, PrintAs};
+use crate::control::api::ChangeAnswer;
 use crate::control::decisions::{
     Decided, EndRequest, InForce, MaintenanceRequest, PauseRequest, ResumeRequest,
 };
@@ -30,7 +37,7 @@ pub(super) fn pause(cli: &Cli, options: &cli::Pause) -> anyhow::Result<ExitCode>
 pub(super) fn resume(cli: &Cli, options: &cli::Resume) -> anyhow::Result<ExitCode> {
     let request =
         ResumeRequest { group: options.group.clone(), reason: options.reason.clone(), user: operator() };
-    changed(cli, wait_for(control(cli).post("/v1/resume", &request))??)
+    changed(cli, &wait_for(control(cli).post("/v1/resume", &request))??)
 }
 
 pub(super) fn begin(cli: &Cli, options: &cli::Begin) -> anyhow::Result<ExitCode> {
@@ -56,16 +63,40 @@ pub(super) fn end(cli: &Cli, options: &cli::End) -> anyhow::Result<ExitCode> {
         reason: options.reason.clone(),
         user: operator(),
     };
-    changed(cli, wait_for(control(cli).post("/v1/maintenance/end", &request))??)
+    changed(cli, &wait_for(control(cli).post("/v1/maintenance/end", &request))??)
 }
 
 fn decided(cli: &Cli, answer: &Decided) -> anyhow::Result<ExitCode> {
-    if cli.json {
-        print_json(answer)?;
-    } else {
-        println_all(&answer.message);
-    }
+    print(cli, answer, || answer.message.clone())?;
     Ok(ExitCode::SUCCESS)
+}
+
+/// A maintenance of each host, with a report on each.
+pub(super) fn hold(cli: &Cli, options: &cli::HoldHosts) -> anyhow::Result<ExitCode> {
+    let hosts = chosen::expand(&options.hosts, || known_hosts(cli))?;
+    chosen::each(cli, &hosts, |host| {
+        let request = MaintenanceRequest {
+            host: Some(host.to_owned()),
+            group: None,
+            seconds: options.lasting.as_secs(),
+            reason: options.reason.clone(),
+            user: operator(),
+        };
+        let Decided { message, .. } = wait_for(control(cli).post("/v1/maintenance/begin", &request))??;
+        Ok(ChangeAnswer { changed: 1, message })
+    })
+}
+
+/// The hosts of the cluster, and those that have marks.
+pub(super) fn known_hosts(cli: &Cli) -> BTreeSet<HostName> {
+    let (site, _) = Site::read(&cli.config);
+    let mut hosts = Sources::quiet(cli).map_or_else(|_| BTreeSet::new(), |sources| near::hosts(&sources));
+    if register_of(&site) != Register::None {
+        let xml = tools(cli, &site).cib(Instant::now() + LIMIT).ok();
+        let cib = xml.and_then(|xml| Cib::parse(&xml).ok());
+        hosts.extend(cib.into_iter().flat_map(|cib| cib.remote_nodes().to_vec()));
+    }
+    hosts
 }
 
 /// A line of `maintenance list --json`.
@@ -82,17 +113,26 @@ pub(super) fn list(cli: &Cli) -> anyhow::Result<ExitCode> {
     let mut all = in_force(sources.journal.as_ref(), &sources.register, Timestamp::now())?;
     all.retain(|decision| matches!(decision.about, About::Maintenance { .. }));
     let view = sources.register.view();
-    if cli.json {
-        let listed = all.iter().map(|decision| Listed { view, decision: decision.into() });
-        print_json(&listed.collect::<Vec<_>>())?;
-    } else {
-        println_all(&listing(&all, view));
+    let listed: Vec<Listed> = all.iter().map(|one| Listed { view, decision: one.into() }).collect();
+    match cli.format() {
+        PrintAs::Csv => answer::print_csv(&records(&listed))?,
+        PrintAs::Table => print(cli, &listed, || listing(&all, view, Style::of_stdout()))?,
+        _ => print(cli, &listed, || listing(&all, view, Style::PLAIN))?,
     }
     Ok(ExitCode::SUCCESS)
 }
 
-/// The pauses and maintenances that are in force by the word of journal and register, oldest first. What either of them says
-/// has ended has ended.
+const COLUMNS: [&str; 9] = ["id", "kind", "host", "group", "at", "until", "actor", "reason", "view"];
+
+fn records(listed: &[Listed<'_>]) -> Vec<Vec<String>> {
+    let record = |one: &Listed<'_>| {
+        let value = serde_json::to_value(one).unwrap_or_default();
+        COLUMNS.map(|name| answer::cell(&value[name])).to_vec()
+    };
+    std::iter::once(COLUMNS.map(str::to_owned).to_vec()).chain(listed.iter().map(record)).collect()
+}
+
+/// The pauses and maintenances in force, oldest first. What the journal or the register says has ended has ended.
 ///
 /// # Errors
 /// As any read.
@@ -117,7 +157,7 @@ pub(super) fn in_force(
     Ok(all)
 }
 
-fn listing(all: &[Decision], view: &str) -> String {
+fn listing(all: &[Decision], view: &str, style: Style) -> String {
     if all.is_empty() {
         return format!("nothing is on maintenance ({view})");
     }
@@ -128,7 +168,7 @@ fn listing(all: &[Decision], view: &str) -> String {
         rows[0].push("VIEW".to_owned());
         rows[1..].iter_mut().for_each(|row| row.push(view.to_owned()));
     }
-    text::table(&rows)
+    text::fitted(&rows, style.columns)
 }
 
 fn line(decision: &Decision, now: Timestamp) -> Vec<String> {
@@ -167,7 +207,7 @@ mod tests {
         decision(About::Maintenance { scope, until })
     }
 
-    /// S0-3. The broken variant looks into the register alone for what is in force, and not for what has ended.
+    /// S0-3. The broken variant reads what is in force from the register, and not what has ended.
     #[test]
     fn the_register_is_read_where_there_is_no_journal() {
         let open = maintenance("compute1", NOW + Duration::from_secs(60));
@@ -188,16 +228,16 @@ mod tests {
             ["host compute1", "2027-01-15 08:00:00Z", "2027-01-15 10:00:00Z", "2h", "alice", "new disk"];
         assert_eq!(line(&one, NOW), wanted);
         assert!(
-            listing(std::slice::from_ref(&one), "local view")
+            listing(std::slice::from_ref(&one), "local view", Style::PLAIN)
                 .lines()
                 .all(|line| line.contains("V") || line.ends_with("local view"))
         );
-        assert!(!listing(&[one], CLUSTER).contains("VIEW"));
-        assert_eq!(listing(&[], CLUSTER), "nothing is on maintenance (cluster)");
+        assert!(!listing(&[one], CLUSTER, Style::PLAIN).contains("VIEW"));
+        assert_eq!(listing(&[], CLUSTER, Style::PLAIN), "nothing is on maintenance (cluster)");
     }
 
     #[test]
-    fn what_is_left_is_said_in_a_unit_that_tells_something() {
+    fn what_is_left_is_said_in_a_unit_that_fits() {
         let of = |seconds| text::span(Duration::from_secs(seconds));
         assert_eq!(
             [0, 119, 120, 7199, 7200, 172_799, 172_800].map(of),

@@ -1,4 +1,4 @@
-//! `maintenance run`: a command with a maintenance around it, which ends with the command, whatever became of it.
+//! `maintenance run`: a command with a maintenance around it, which ends with the command, whatever came of it.
 
 use std::ffi::OsString;
 use std::fs;
@@ -8,14 +8,13 @@ use std::process::{ExitCode, ExitStatus};
 use std::time::{Duration, Instant};
 
 use anyhow::Context as _;
-use marks::time::Timestamp;
 use nix::sys::signal::{self as signals, Signal};
 use nix::unistd::Pid;
 use serde::Serialize;
 use tokio::process::{Child, Command};
 use tokio::signal::unix::{self, SignalKind};
 
-use super::answer::{print_json, say};
+use super::answer::{print, say};
 use super::change::operator;
 use super::sources::{control, wait_for};
 use super::{decide, text};
@@ -48,8 +47,8 @@ struct Ran {
 /// Begins, runs the command, ends. Without a maintenance the command is not run.
 pub(super) fn run(cli: &Cli, options: &cli::During) -> anyhow::Result<ExitCode> {
     let ran = wait_for(bracket(cli, options))??;
-    if cli.json {
-        print_json(&ran)?;
+    if cli.is_for_programs() {
+        print(cli, &ran, String::new)?;
     }
     Ok(ExitCode::from(ran.code))
 }
@@ -68,7 +67,7 @@ async fn bracket(cli: &Cli, options: &cli::During) -> anyhow::Result<Ran> {
     Ok(Ran { id: begun.id, code, ended: ended.is_ok() })
 }
 
-/// Asks until the daemon answers, for two minutes at most; whoever does not want to wait for that sends a signal.
+/// Asks until the daemon answers, for two minutes at most; a signal ends that.
 async fn end_patiently(
     cli: &Cli,
     begun: &Decided,
@@ -84,7 +83,7 @@ async fn end_patiently(
         };
         if !is_said {
             let seconds = PATIENCE.as_secs();
-            note(&format!("the maintenance is not ended yet, and that is tried for {seconds} s: {error}"));
+            note(&format!("the maintenance is not ended yet, and is tried again for {seconds} s: {error}"));
             is_said = true;
         }
         tokio::select! {
@@ -102,14 +101,14 @@ fn may_pass(error: &ClientError) -> bool {
     }
 }
 
-/// What nobody may overlook: while it goes on, a host that fails is not notified.
+/// An operator must see this: while the maintenance goes on, a failure of the host is not sent.
 fn goes_on(whom: &cli::Whom, begun: &Decided, error: &ClientError) -> String {
     let what = match (&whom.host, &whom.group) {
         (_, Some(group)) => format!("--group {group}"),
         (host, None) => host.clone().unwrap_or_default(),
     };
     format!(
-        "ATTENTION: the maintenance goes on{}, and nothing of it is told meanwhile: run `nova-host-alerter maintenance end {what}` where the alerter runs: {error}",
+        "ATTENTION: the maintenance goes on{}, and no failure is sent meanwhile: run `nova-host-alerter maintenance end {what}` where the alerter runs: {error}",
         until(begun)
     )
 }
@@ -125,7 +124,7 @@ async fn end(cli: &Cli, begun: &Decided, code: u8) -> Result<ChangeAnswer, Clien
 }
 
 fn until(begun: &Decided) -> String {
-    begun.until.map_or_else(String::new, |at| format!(" until {}", text::time(Timestamp(at))))
+    begun.until.map_or_else(String::new, |at| format!(" until {}", text::time(at)))
 }
 
 /// The command's own output is not mixed with ours.
@@ -171,7 +170,7 @@ fn code(ended: io::Result<ExitStatus>) -> u8 {
             (None, signal) => by_signal(signal.unwrap_or_default()),
         },
         Err(error) => {
-            note(&format!("nobody knows how the command ended: {error}"));
+            note(&format!("the end of the command is not known: {error}"));
             NOT_RUN
         }
     }
@@ -181,7 +180,7 @@ fn by_signal(number: i32) -> u8 {
     u8::try_from(number).unwrap_or_default().saturating_add(BY_SIGNAL)
 }
 
-/// What would end this program, but for SIGKILL, and for what whoever started it wants ignored (`nohup`, a job in the
+/// The signals that end this program, without SIGKILL and without those that the caller ignores (`nohup`, a job in the
 /// background): a handler here would take that from the command too.
 struct Signals {
     terminate: Option<unix::Signal>,
@@ -238,6 +237,8 @@ fn ignored_by(status: &str) -> u64 {
 
 #[cfg(test)]
 mod tests {
+    use marks::time::Timestamp;
+
     use super::*;
 
     fn ended_by(script: &str) -> u8 {
@@ -269,7 +270,8 @@ mod tests {
     #[test]
     fn a_maintenance_that_goes_on_says_how_it_is_ended() {
         let begun: Decided =
-            serde_json::from_value(serde_json::json!({ "id": "x", "until": 0, "message": "m" })).unwrap();
+            serde_json::from_value(serde_json::json!({ "id": "x", "until": Timestamp(0), "message": "m" }))
+                .unwrap();
         let whom = |host: Option<&str>, group: Option<&str>| cli::Whom {
             host: host.map(str::to_owned),
             group: group.map(str::to_owned),

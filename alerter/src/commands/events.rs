@@ -21,11 +21,10 @@ use crate::config::control_socket;
 use crate::control::client::{ClientError, Daemon, READING};
 use crate::control::events::WAIT;
 use crate::log::ring::{LogEvent, Page};
-use crate::words::rfc3339;
 
 /// How often the history is polled: an indexed question, which writes nothing.
 const POLL: Duration = Duration::from_millis(250);
-/// How long a daemon that does not answer is left alone.
+/// How long after a failure the daemon is asked again.
 const PAUSE: Duration = Duration::from_millis(500);
 /// A run that no daemon has.
 const NONE: &str = "none";
@@ -53,8 +52,8 @@ pub(super) fn run(cli: &Cli, options: &cli::Events) -> anyhow::Result<ExitCode> 
 /// Until Ctrl-C, or until nobody reads any more.
 async fn follow(cli: &Cli, mut history: Followed) -> anyhow::Result<()> {
     let mut ends = Ends::listen()?;
-    let (tell, mut told) = mpsc::channel(1);
-    tokio::spawn(listen(Ears::of(cli), history.asked_since, tell));
+    let (sender, mut logged) = mpsc::channel(1);
+    tokio::spawn(listen(Connections::of(cli), history.asked_since, sender));
     let mut polls = interval(POLL);
     polls.set_missed_tick_behavior(MissedTickBehavior::Delay);
     let mut complained = None;
@@ -67,7 +66,7 @@ async fn follow(cli: &Cli, mut history: Followed) -> anyhow::Result<()> {
                 }
                 history.next_or_reopen(cli, &mut complained)
             }
-            Some(lines) = told.recv() => lines,
+            Some(lines) = logged.recv() => lines,
         };
         if lines.is_empty() {
             continue;
@@ -114,7 +113,7 @@ impl Followed {
         Ok(gone.into_iter().chain(damaged).chain(part.rows.sound.iter().map(of_history)).collect())
     }
 
-    /// A journal that cannot be read now is opened anew the next time.
+    /// A journal that cannot be read now is opened again the next time.
     fn next_or_reopen(&mut self, cli: &Cli, complained: &mut Option<String>) -> Vec<Value> {
         match self.next() {
             Ok(lines) => {
@@ -136,13 +135,13 @@ impl Followed {
     }
 }
 
-/// Ways to the daemon: for what it answers at once, and for what it waits with until there is something to say.
-struct Ears {
+/// Connections to the daemon: for answers that come at once, and for those that wait for an event.
+struct Connections {
     quick: Daemon,
     patient: Daemon,
 }
 
-impl Ears {
+impl Connections {
     fn of(cli: &Cli) -> Self {
         let socket = control_socket(&journal_path(cli));
         Self { quick: Daemon::reading(&socket), patient: Daemon::patient(&socket, WAIT + READING) }
@@ -150,16 +149,16 @@ impl Ears {
 }
 
 /// What the daemon says, over all its restarts.
-async fn listen(ears: Ears, since: Option<Timestamp>, tell: Sender<Vec<Value>>) {
+async fn listen(daemons: Connections, since: Option<Timestamp>, sender: Sender<Vec<Value>>) {
     // A run that never was: everything that the daemon still has.
     let mut place = since.map(|_| (NONE.to_owned(), 0));
     let mut answers = None;
     loop {
         let (daemon, way) = match &place {
-            None => (&ears.quick, "/v1/events/now".to_owned()),
+            None => (&daemons.quick, "/v1/events/now".to_owned()),
             // A run that never was is behind everything: that is answered at once.
-            Some((run, after)) if run == NONE => (&ears.quick, format!("/v1/events/{run}/{after}")),
-            Some((run, after)) => (&ears.patient, format!("/v1/events/{run}/{after}")),
+            Some((run, after)) if run == NONE => (&daemons.quick, format!("/v1/events/{run}/{after}")),
+            Some((run, after)) => (&daemons.patient, format!("/v1/events/{run}/{after}")),
         };
         let (lines, pause) = match daemon.get::<Page>(&way).await {
             Ok(page) => {
@@ -180,7 +179,7 @@ async fn listen(ears: Ears, since: Option<Timestamp>, tell: Sender<Vec<Value>>) 
                 (news.then(|| of_daemon(false, &why(&error))).into_iter().collect(), PAUSE)
             }
         };
-        if !lines.is_empty() && tell.send(lines).await.is_err() {
+        if !lines.is_empty() && sender.send(lines).await.is_err() {
             return;
         }
         tokio::time::sleep(pause).await;
@@ -196,21 +195,20 @@ fn why(error: &ClientError) -> String {
 
 fn of_history(row: &HistoryRow) -> Value {
     json!({
-        "type": "history", "seq": row.seq, "at": row.at, "time": rfc3339(row.at), "event": row.event, "mark": row.mark,
-        "host": row.node, "route": row.route, "detail": row.detail, "actor": row.actor,
+        "type": "history", "seq": row.seq, "at": row.at, "event": row.event, "mark": row.mark, "host": row.node,
+        "route": row.route, "outcome": row.outcome, "detail": row.detail, "actor": row.actor,
     })
 }
 
 fn of_log(run: &str, event: &LogEvent) -> Value {
     json!({
-        "type": "log", "run": run, "seq": event.seq, "at": event.at, "time": rfc3339(Timestamp(event.at)), "level": event.level,
+        "type": "log", "run": run, "seq": event.seq, "at": Timestamp(event.at), "level": event.level,
         "message": event.message, "fields": event.fields,
     })
 }
 
 fn of_daemon(answers: bool, message: &str) -> Value {
-    let now = Timestamp::now();
-    json!({ "type": "daemon", "at": now, "time": rfc3339(now), "answers": answers, "message": message })
+    json!({ "type": "daemon", "at": Timestamp::now(), "answers": answers, "message": message })
 }
 
 fn lost(of: &str, count: u64) -> Value {
@@ -283,16 +281,13 @@ mod tests {
         let line = of_history(&row);
         assert_eq!(
             keys(&line),
-            ["actor", "at", "detail", "event", "host", "mark", "route", "seq", "time", "type"]
+            ["actor", "at", "detail", "event", "host", "mark", "outcome", "route", "seq", "type"]
         );
-        assert_eq!(
-            (&line["at"], &line["time"]),
-            (&json!(1_700_000_000_123_i64), &json!("2023-11-14T22:13:20.123Z"))
-        );
+        assert_eq!(line["at"], json!("2023-11-14T22:13:20.123Z"));
         let event = LogEvent { seq: 1, at: 0, level: "warn".into(), message: "m".into(), fields: [].into() };
         let line = of_log("r", &event);
-        assert_eq!(keys(&line), ["at", "fields", "level", "message", "run", "seq", "time", "type"]);
-        assert_eq!(keys(&of_daemon(true, "m")), ["answers", "at", "message", "time", "type"]);
+        assert_eq!(keys(&line), ["at", "fields", "level", "message", "run", "seq", "type"]);
+        assert_eq!(keys(&of_daemon(true, "m")), ["answers", "at", "message", "type"]);
         assert_eq!(keys(&lost("log", 3)), ["count", "message", "of", "type"]);
         let documented = include_str!("../../../docs/logs.md");
         for (kind, line) in [

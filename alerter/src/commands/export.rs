@@ -10,71 +10,46 @@ use std::process::ExitCode;
 use anyhow::Context as _;
 use journal::{Damage, HistoryRow, Journal};
 use marks::time::Timestamp;
-use serde::Serialize;
 use site::is_hidden;
 
-use super::answer::say;
+use super::answer::{self, Usage, say};
 use super::progress::Progress;
 use super::sources::{controller, reader};
-use crate::cli::{self, Cli, Format};
+use crate::cli::{self, Cli, Format, PrintAs};
 use crate::surface::markup::sent;
 use crate::surface::report::{self, Numbers};
 use crate::surface::timeline::Timeline;
 
-/// The first line of CSV.
-const HEADER: &str = "seq,at,time,event,mark,node,route,detail,actor";
+/// The fields of a row, in the order of CSV; JSON has the same.
+const COLUMNS: [&str; 9] = ["seq", "at", "event", "mark", "host", "route", "outcome", "detail", "actor"];
 
-/// A row as it is exported.
-#[derive(Serialize)]
-struct Line<'a> {
-    seq: i64,
-    /// Milliseconds since the epoch.
-    at: i64,
-    /// The same in UTC, RFC 3339.
-    time: String,
-    event: &'a str,
-    mark: Option<&'a str>,
-    node: Option<&'a str>,
-    route: Option<&'a str>,
-    detail: &'a str,
-    actor: &'a str,
+/// A header and a record for each row.
+pub(super) fn records(rows: &[HistoryRow]) -> Vec<Vec<String>> {
+    std::iter::once(header()).chain(rows.iter().map(record)).collect()
 }
 
-impl<'a> Line<'a> {
-    fn of(row: &'a HistoryRow) -> Self {
-        Self {
-            seq: row.seq,
-            at: row.at.0,
-            time: jiff::Timestamp::from_millisecond(row.at.0).map(|at| at.to_string()).unwrap_or_default(),
-            event: &row.event,
-            mark: row.mark.as_deref(),
-            node: row.node.as_deref(),
-            route: row.route.as_deref(),
-            detail: &row.detail,
-            actor: &row.actor,
-        }
-    }
+fn header() -> Vec<String> {
+    COLUMNS.map(str::to_owned).to_vec()
+}
 
-    /// One line of JSON. What a terminal would not show is escaped, which JSON knows how to read.
-    fn json(&self) -> io::Result<String> {
-        let text = serde_json::to_string(self)?;
-        // A character above U+FFFF is two escapes (RFC 8259, section 7).
-        let escape = |c: char| -> String {
-            c.encode_utf16(&mut [0; 2]).iter().map(|unit| format!("\\u{unit:04x}")).collect()
-        };
-        let show = |c: char| if is_hidden(c) { escape(c) } else { c.to_string() };
-        Ok(text.chars().map(show).collect::<String>() + "\n")
-    }
+fn record(row: &HistoryRow) -> Vec<String> {
+    let value = serde_json::to_value(row).unwrap_or_default();
+    COLUMNS.map(|name| answer::cell(&value[name])).to_vec()
+}
 
-    /// One record of RFC 4180; what a terminal would not show is written as `\u{1b}`.
-    fn csv(&self) -> io::Result<String> {
-        let mut record = csv::WriterBuilder::new().has_headers(false).from_writer(Vec::new());
-        record.serialize(self)?;
-        let bytes = record.into_inner().map_err(|fault| io::Error::other(fault.to_string()))?;
-        let show = |c: char| if is_hidden(c) { format!("\\u{{{:x}}}", u32::from(c)) } else { c.to_string() };
-        let text = String::from_utf8_lossy(&bytes);
-        Ok(text.trim_end_matches('\n').chars().map(show).collect::<String>() + "\r\n")
-    }
+/// One line of JSON. What a terminal would not show is escaped, which JSON knows how to read.
+fn json(row: &HistoryRow) -> io::Result<String> {
+    let text = serde_json::to_string(row)?;
+    // A character above U+FFFF is two escapes (RFC 8259, section 7).
+    let escape = |c: char| -> String {
+        c.encode_utf16(&mut [0; 2]).iter().map(|unit| format!("\\u{unit:04x}")).collect()
+    };
+    let show = |c: char| if is_hidden(c) { escape(c) } else { c.to_string() };
+    Ok(text.chars().map(show).collect::<String>() + "\n")
+}
+
+fn csv(record: Vec<String>) -> io::Result<String> {
+    answer::csv(&[record]).map_err(io::Error::other)
 }
 
 /// What is exported, to where, and what came of it.
@@ -85,14 +60,14 @@ struct Exporter<W: Write> {
     until: Option<Timestamp>,
     rows: u64,
     damaged: u64,
-    /// The number of the last row that was looked at.
+    /// The number of the last row that was read.
     last: i64,
 }
 
 impl<W: Write> Exporter<W> {
     fn begin(&mut self) -> io::Result<()> {
         match self.format {
-            Format::Csv => self.out.write_all(format!("{HEADER}\r\n").as_bytes()),
+            Format::Csv => self.out.write_all(csv(header())?.as_bytes()),
             Format::Jsonl => Ok(()),
         }
     }
@@ -103,8 +78,7 @@ impl<W: Write> Exporter<W> {
         match row {
             Ok(row) if self.is_wanted(row.at) => {
                 self.rows += 1;
-                let line = Line::of(&row);
-                let text = if self.format == Format::Csv { line.csv()? } else { line.json()? };
+                let text = if self.format == Format::Csv { csv(record(&row))? } else { json(&row)? };
                 self.out.write_all(text.as_bytes())
             }
             Ok(_) => Ok(()),
@@ -163,7 +137,7 @@ pub(super) fn export(cli: &Cli, options: &cli::Export) -> anyhow::Result<ExitCod
     if damaged == 0 {
         return Ok(ExitCode::SUCCESS);
     }
-    note(&format!("{damaged} rows are damaged and are not in it: keep the journal, and look at its disk"));
+    note(&format!("{damaged} rows are damaged and are not exported: keep the journal, and check its disk"));
     Ok(ExitCode::FAILURE)
 }
 
@@ -181,14 +155,15 @@ fn note(sentence: &str) {
 
 pub(super) fn report(cli: &Cli, options: &cli::Report) -> anyhow::Result<ExitCode> {
     let (from, to) = (options.since, options.until.unwrap_or_else(Timestamp::now));
-    anyhow::ensure!(from < to, "--since must lie before --until");
+    anyhow::ensure!(from < to, Usage("--since must be before --until".to_owned()));
     let (journal, mut progress) = (reader(cli)?, Progress::of("rows read", None));
     let facts = report::read::read(&journal, from, to, |rows| progress.at(rows))?;
     drop(progress);
     let numbers = Numbers::of(&facts, from, to);
-    let text = match cli.json {
-        true => serde_json::to_string_pretty(&numbers).context("the answer is no JSON")? + "\n",
-        false => {
+    let text = match cli.format() {
+        PrintAs::Json => serde_json::to_string_pretty(&numbers).context("the answer is no JSON")? + "\n",
+        PrintAs::Yaml => answer::yaml(&numbers)? + "\n",
+        _ => {
             let drawn = Timeline::of(&report::episodes(&facts), from, to);
             sent(report::page(&numbers, &controller(), &drawn))
         }
@@ -215,9 +190,9 @@ impl Out {
         let Some(target) = target else { return Ok(Self::Stdout(BufWriter::new(io::stdout()))) };
         let name = target.file_name().context("--output needs a file name")?.to_string_lossy().into_owned();
         let draft = target.with_file_name(format!(".{name}.{}.new", std::process::id()));
-        let told = || format!("{} cannot be written", target.display());
+        let failure = || format!("{} cannot be written", target.display());
         let file =
-            OpenOptions::new().write(true).create_new(true).mode(0o600).open(&draft).with_context(told)?;
+            OpenOptions::new().write(true).create_new(true).mode(0o600).open(&draft).with_context(failure)?;
         let (file, target) = (BufWriter::new(file), target.to_owned());
         Ok(Self::Draft { file, draft, target, is_done: false })
     }
@@ -226,9 +201,9 @@ impl Out {
         match self {
             Self::Stdout(out) => Ok(out.flush().context("it cannot be written")?),
             Self::Draft { file, draft, target, is_done } => {
-                let told = || format!("{} cannot be written", target.display());
-                file.flush().and_then(|()| file.get_ref().sync_all()).with_context(told)?;
-                fs::rename(&*draft, &*target).with_context(told)?;
+                let failure = || format!("{} cannot be written", target.display());
+                file.flush().and_then(|()| file.get_ref().sync_all()).with_context(failure)?;
+                fs::rename(&*draft, &*target).with_context(failure)?;
                 *is_done = true;
                 Ok(())
             }
@@ -296,13 +271,13 @@ mod tests {
         let of = |detail: &str| {
             let text = exported(Format::Csv, detail);
             let line =
-                text.strip_prefix(&format!("{HEADER}\r\n")).unwrap().strip_suffix("\r\n").unwrap().to_owned();
-            line.strip_prefix("7,1800000000000,2027-01-15T08:00:00Z,retry,,compute1,,").unwrap().to_owned()
+                text.strip_prefix(&csv(header()).unwrap()).unwrap().strip_suffix("\r\n").unwrap().to_owned();
+            line.strip_prefix("7,2027-01-15T08:00:00.000Z,retry,,compute1,,,").unwrap().to_owned()
         };
         assert_eq!(of("plain"), "plain,alice (uid 0)");
         assert_eq!(of("a,\"b\""), "\"a,\"\"b\"\"\",alice (uid 0)");
         assert_eq!(of("=1+1"), "=1+1,alice (uid 0)", "what was written is what is read");
-        assert_eq!(of("a\r\n\u{1b}[31m\u{202e}"), "\"a\\u{d}\\u{a}\\u{1b}[31m\\u{202e}\",alice (uid 0)");
+        assert_eq!(of("a\r\n\u{1b}[31m\u{202e}"), "a\\u{d}\\u{a}\\u{1b}[31m\\u{202e},alice (uid 0)");
     }
 
     /// The broken variant writes U+E0041 as five digits, of which a reader of JSON takes four.
@@ -313,7 +288,7 @@ mod tests {
         assert!(line.ends_with('\n') && !line.trim_end().chars().any(is_hidden), "{line:?}");
         let read: serde_json::Value = serde_json::from_str(&line).unwrap();
         assert_eq!((read["detail"].as_str(), read["seq"].as_i64()), (Some(nasty), Some(7)));
-        assert_eq!((read["time"].as_str(), read["mark"].is_null()), (Some("2027-01-15T08:00:00Z"), true));
+        assert_eq!((read["at"].as_str(), read["mark"].is_null()), (Some("2027-01-15T08:00:00.000Z"), true));
     }
 
     /// The broken variant drops it without a word.

@@ -1,5 +1,5 @@
-//! Which marks and lines of the history are wanted: `--host`, `--group`, `--route`, `--state`, `--since`, `--until`. A word
-//! that nobody knows is refused: an empty answer would look like good news.
+//! Which marks and lines of the history are wanted: `--host`, `--group`, `--route`, `--state`, `--since`, `--until`. An
+//! unknown word is refused: an empty answer would seem to be good news.
 
 use std::collections::BTreeSet;
 use std::time::Instant;
@@ -14,12 +14,12 @@ use pacemaker::cib::Cib;
 use pacemaker::register::Tools;
 use site::suggest;
 
+use super::answer::Usage;
 use super::merged::LIMIT;
 use super::report::MarkReport;
 use crate::cli::{self, Cli};
 use crate::config::{self, Members, Settings};
 use crate::policy::Hold;
-use crate::span;
 
 /// A mark that is not settled, whatever becomes of its deliveries.
 const OPEN: &str = "open";
@@ -47,16 +47,11 @@ impl Filter {
     /// Reads what was asked for.
     ///
     /// # Errors
-    /// A word that nobody knows, with those that are known; a configuration that cannot be read where a group is asked for.
+    /// An unknown word, with those that are known; a configuration that cannot be read where a group is asked for.
     pub(super) fn read(cli: &Cli, asked: &cli::Filter, journal: Option<&Journal>) -> anyhow::Result<Self> {
-        let now = Timestamp::now();
-        let moment = |option: &str, text: &Option<String>| -> anyhow::Result<Option<Timestamp>> {
-            let read = text.as_deref().map(|text| span::moment(text, now)).transpose();
-            read.map_err(|why| anyhow!("--{option}: {why}"))
-        };
-        let (since, until) = (moment("since", &asked.since)?, moment("until", &asked.until)?);
+        let (since, until) = (asked.since, asked.until);
         if since.zip(until).is_some_and(|(since, until)| since >= until) {
-            bail!("--since is not before --until: nothing can be between them");
+            bail!(Usage("--since must be before --until".to_owned()));
         }
         Ok(Self {
             hosts: patterns(&asked.hosts)?,
@@ -147,7 +142,7 @@ fn is_settlement(word: &str) -> bool {
 }
 
 /// Every word that is understood behind `--state`.
-fn words() -> Vec<&'static str> {
+pub(super) fn words() -> Vec<&'static str> {
     let all = [OPEN].into_iter().chain(State::ALL.map(State::as_str)).chain(["expired"]);
     all.chain(Hold::ALL.map(Hold::as_str)).collect()
 }
@@ -166,7 +161,7 @@ fn patterns(asked: &[String]) -> anyhow::Result<Option<HostPatterns>> {
         return Ok(None);
     }
     let entries = asked.iter().flat_map(|list| list.split(','));
-    HostPatterns::from_entries(entries).map(Some).map_err(|why| anyhow!("--host: {why}"))
+    Ok(Some(HostPatterns::from_entries(entries).map_err(|why| Usage(format!("--host: {why}")))?))
 }
 
 fn groups(cli: &Cli, asked: &[String]) -> anyhow::Result<Option<Groups>> {
@@ -175,7 +170,7 @@ fn groups(cli: &Cli, asked: &[String]) -> anyhow::Result<Option<Groups>> {
     }
     let settings = config::load(&cli.config)
         .map_err(|problems| anyhow!("{problems}"))
-        .context("who is in a group stands in the configuration, and that has mistakes")?;
+        .context("the configuration says which hosts a group has, and it has mistakes")?;
     let known: Vec<&str> = settings.groups.iter().map(|group| group.name.as_str()).collect();
     for word in asked {
         if !known.contains(&word.as_str()) {
@@ -188,9 +183,9 @@ fn groups(cli: &Cli, asked: &[String]) -> anyhow::Result<Option<Groups>> {
 }
 
 fn cib() -> anyhow::Result<Cib> {
-    let told = "who is in a group by an attribute stands in the CIB";
-    let xml = Tools::default().cib(Instant::now() + LIMIT).context(told)?;
-    Cib::parse(&xml).context(told)
+    let failure = "the CIB says which hosts a group has by an attribute, and it cannot be read";
+    let xml = Tools::default().cib(Instant::now() + LIMIT).context(failure)?;
+    Cib::parse(&xml).context(failure)
 }
 
 impl Groups {
@@ -202,8 +197,7 @@ impl Groups {
     }
 }
 
-/// Known are the configured ones, and those that the journal has: one that was taken out of the configuration is just what
-/// somebody may look for.
+/// Known are the configured routes and those of the journal: an operator may search for one that was removed.
 fn routes(cli: &Cli, asked: &[String], journal: Option<&Journal>) -> anyhow::Result<Vec<String>> {
     if asked.is_empty() {
         return Ok(Vec::new());
@@ -228,7 +222,8 @@ fn unknown<'k>(what: &str, word: &str, known: impl IntoIterator<Item = &'k str>)
     let known: Vec<&str> = known.into_iter().collect();
     let meant = suggest::closest(word, known.iter().copied());
     let meant = meant.map(|meant| format!("did you mean {meant}? ")).unwrap_or_default();
-    anyhow!("there is no {what} {}: {meant}known are {}", word.escape_default(), known.join(", "))
+    Usage(format!("there is no {what} {}: {meant}known are {}", word.escape_default(), known.join(", ")))
+        .into()
 }
 
 #[cfg(test)]
@@ -238,12 +233,14 @@ mod tests {
     use super::*;
 
     fn filter(asked: &cli::Filter) -> Filter {
-        let none = Cli { config: "/no/such/file".into(), json: false, command: cli::Command::Run };
+        let none =
+            Cli { config: "/no/such/file".into(), json: false, print_as: None, command: cli::Command::Run };
         Filter::read(&none, asked, None).unwrap()
     }
 
     fn error(asked: &cli::Filter) -> String {
-        let none = Cli { config: "/no/such/file".into(), json: false, command: cli::Command::Run };
+        let none =
+            Cli { config: "/no/such/file".into(), json: false, print_as: None, command: cli::Command::Run };
         Filter::read(&none, asked, None).unwrap_err().to_string()
     }
 
@@ -255,8 +252,8 @@ mod tests {
     fn hosts_and_times_are_narrowed_together() {
         let asked = cli::Filter {
             hosts: vec!["r1-*,compute7".to_owned(), "r2-?".to_owned()],
-            since: Some("1970-01-01T00:00:10Z".to_owned()),
-            until: Some("1970-01-01T00:00:20Z".to_owned()),
+            since: Some(Timestamp::from_seconds(10)),
+            until: Some(Timestamp::from_seconds(20)),
             ..cli::Filter::default()
         };
         let filter = filter(&asked);
@@ -272,7 +269,7 @@ mod tests {
 
     /// The broken variant takes any word, and finds nothing of it.
     #[test]
-    fn a_word_that_nobody_knows_is_refused_with_what_was_meant() {
+    fn an_unknown_word_is_refused_with_what_was_meant() {
         let said = error(&cli::Filter { states: some("parkd"), ..cli::Filter::default() });
         assert!(
             said.starts_with("there is no state parkd: did you mean parked? known are open, pending,"),
@@ -280,16 +277,11 @@ mod tests {
         );
         let said = error(&cli::Filter { hosts: some("a b"), ..cli::Filter::default() });
         assert!(said.starts_with("--host: "), "{said}");
-        let said = error(&cli::Filter { since: Some("yesterday".to_owned()), ..cli::Filter::default() });
-        assert!(said.starts_with("--since: write a time as"), "{said}");
-        let both = cli::Filter {
-            since: Some("1h".to_owned()),
-            until: Some("2h".to_owned()),
-            ..cli::Filter::default()
-        };
-        assert!(error(&both).starts_with("--since is not before --until"));
+        let both =
+            cli::Filter { since: Some(Timestamp(2)), until: Some(Timestamp(1)), ..cli::Filter::default() };
+        assert!(error(&both).starts_with("--since must be before --until"));
         let said = error(&cli::Filter { groups: some("rack1"), ..cli::Filter::default() });
-        assert!(said.starts_with("who is in a group stands in the configuration"), "{said}");
+        assert!(said.starts_with("the configuration says which hosts a group has"), "{said}");
     }
 
     /// The broken variant goes by each delivery: the marks of a storm would be pending too, and `status` counts them as held.
@@ -327,7 +319,7 @@ mod tests {
         )
         .unwrap();
         std::fs::set_permissions(&config, std::fs::Permissions::from_mode(0o600)).unwrap();
-        let cli = Cli { config, json: false, command: cli::Command::Run };
+        let cli = Cli { config, json: false, print_as: None, command: cli::Command::Run };
         let mut journal = Journal::open(&dir.path().join("marks.db"), Role::Alerter).unwrap();
         let row = NewHistory {
             route: Some("former"),

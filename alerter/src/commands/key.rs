@@ -1,4 +1,4 @@
-//! The register's key on this controller, as `setup` looks at it: its digest is what people compare, the key itself is never shown.
+//! The register's key on this controller, as `setup` checks it: people compare its digest; the key itself is never shown.
 
 use std::path::Path;
 
@@ -8,7 +8,7 @@ use serde::Serialize;
 use site::{CLUSTER_KEY, own_keys, seal_keys, sealing_file};
 
 /// What can be said of it.
-pub(super) enum Looked {
+pub(super) enum Checked {
     /// The register is no cluster's.
     Unneeded,
     /// Only root can read a key, and somebody else asks.
@@ -24,15 +24,15 @@ pub(super) struct KeyLine<'a> {
     file: Option<&'a str>,
     #[serde(skip_serializing_if = "Option::is_none")]
     digest: Option<&'a str>,
-    said: String,
+    message: String,
 }
 
-impl Looked {
+impl Checked {
     pub(super) fn take(config: &Path, register: Register) -> Self {
         if register == Register::None {
             Self::Unneeded
         } else if geteuid().is_root() {
-            look(&own_keys(config), Path::new(CLUSTER_KEY))
+            check(&own_keys(config), Path::new(CLUSTER_KEY))
         } else {
             Self::Unread
         }
@@ -45,26 +45,26 @@ impl Looked {
         }
     }
 
-    /// Nothing where the findings say what there is to say.
+    /// Nothing where a finding says it.
     pub(super) fn line(&self) -> Option<KeyLine<'_>> {
-        let (file, digest, said) = match self {
+        let (file, digest, message) = match self {
             Self::Unneeded => return None,
             Self::Unread => {
-                let said = "The register's key was not looked at: only root can read it.";
-                (None, None, said.to_owned())
+                let message = "The register's key was not checked: only root can read it.";
+                (None, None, message.to_owned())
             }
             Self::Here { key, digest } => {
                 let (file, digest) = (key.sealing.as_deref()?, digest.as_deref()?);
                 (Some(file), Some(digest), sentence(file, digest))
             }
         };
-        Some(KeyLine { file, digest, said })
+        Some(KeyLine { file, digest, message })
     }
 }
 
 impl KeyLine<'_> {
-    pub(super) fn said(&self) -> &str {
-        &self.said
+    pub(super) fn sentence(&self) -> &str {
+        &self.message
     }
 }
 
@@ -73,13 +73,13 @@ fn sentence(file: &str, digest: &str) -> String {
     format!("The register's key is {whose}, digest {digest}: it must be the same on every controller.")
 }
 
-fn look(own: &Path, cluster: &Path) -> Looked {
+fn check(own: &Path, cluster: &Path) -> Checked {
     let (keys, complaints) = seal_keys(own, cluster);
     let sealing = sealing_file(own, cluster).map(|file| file.display().to_string());
     // Also a link to nowhere is something.
     let is_own_there = own.symlink_metadata().is_ok();
     let key = setup::Key { sealing, complaints, own: own.display().to_string(), is_own_there };
-    Looked::Here { key, digest: keys.digest() }
+    Checked::Here { key, digest: keys.digest() }
 }
 
 #[cfg(test)]
@@ -89,8 +89,8 @@ mod tests {
 
     use super::*;
 
-    fn said(looked: &Looked) -> Option<String> {
-        looked.line().map(|line| line.said().to_owned())
+    fn said(checked: &Checked) -> Option<String> {
+        checked.line().map(|line| line.sentence().to_owned())
     }
 
     #[test]
@@ -101,18 +101,18 @@ mod tests {
             fs::write(file, text).unwrap();
             fs::set_permissions(file, Permissions::from_mode(mode)).unwrap();
         };
-        assert_eq!(said(&look(&own, &cluster)), None, "a finding says it");
+        assert_eq!(said(&check(&own, &cluster)), None, "a finding says it");
         write(&cluster, &"c".repeat(128), 0o400);
-        let by_cluster = said(&look(&own, &cluster)).unwrap();
+        let by_cluster = said(&check(&own, &cluster)).unwrap();
         assert!(by_cluster.contains("authkey, digest ") && by_cluster.contains("same on every controller"));
         let secret = "0123456789abcdef0123456789abcdef";
         write(&own, secret, 0o600);
-        let by_own = said(&look(&own, &cluster)).unwrap();
+        let by_own = said(&check(&own, &cluster)).unwrap();
         assert!(by_own.contains("register.key, digest ") && !by_own.contains(secret), "{by_own}");
         write(&own, secret, 0o644);
-        let looked = look(&own, &cluster);
-        assert_eq!(said(&looked), Some(by_cluster));
-        assert!(looked.key().unwrap().complaints[0].contains("chmod 600"));
+        let checked = check(&own, &cluster);
+        assert_eq!(said(&checked), Some(by_cluster));
+        assert!(checked.key().unwrap().complaints[0].contains("chmod 600"));
         assert_eq!(
             sentence(CLUSTER_KEY, "d").split(',').next().unwrap(),
             "The register's key is corosync's authkey"
@@ -123,16 +123,16 @@ mod tests {
     fn what_is_there_is_never_written_over() {
         let dir = tempfile::tempdir().unwrap();
         let (own, none) = (dir.path().join("register.key"), dir.path().join("authkey"));
-        let is_there = || look(&own, &none).key().unwrap().is_own_there;
+        let is_there = || check(&own, &none).key().unwrap().is_own_there;
         assert!(!is_there());
         symlink("nowhere", &own).unwrap();
         assert!(is_there());
     }
 
     #[test]
-    fn what_was_not_looked_at_is_no_finding() {
-        assert!(Looked::Unread.key().is_none() && said(&Looked::Unread).unwrap().contains("root"));
-        let alone = Looked::take(Path::new("alerter.toml"), Register::None);
+    fn what_was_not_checked_is_no_finding() {
+        assert!(Checked::Unread.key().is_none() && said(&Checked::Unread).unwrap().contains("root"));
+        let alone = Checked::take(Path::new("alerter.toml"), Register::None);
         assert!(alone.key().is_none() && said(&alone).is_none());
     }
 }

@@ -3,6 +3,8 @@
 mod answer;
 mod change;
 mod check;
+mod chosen;
+mod complete;
 mod decide;
 mod delivery;
 mod during;
@@ -10,6 +12,7 @@ mod events;
 mod export;
 mod filter;
 mod key;
+mod list;
 mod merged;
 mod near;
 pub mod online;
@@ -34,16 +37,46 @@ mod watch;
 use std::process::ExitCode;
 
 use answer::{WRONG_CONFIGURATION, say};
+use clap::Parser as _;
 
-use crate::cli::{self, Cli, Command};
+use crate::cli::{self, Cli, Command, PrintAs};
 use crate::config::{self, Settings};
 use crate::{daemon, log};
+
+/// Reads the command line and runs its command.
+pub fn main() -> ExitCode {
+    match Cli::try_parse() {
+        Ok(cli) => run(&cli).unwrap_or_else(|error| answer::failed(cli.format(), &error)),
+        Err(error) => misread(&error),
+    }
+}
+
+/// Help goes to stdout; a mistake is printed as the command line asks for it, as far as that can be said.
+fn misread(error: &clap::Error) -> ExitCode {
+    let words: Vec<String> = std::env::args().collect();
+    let is_asked = |word: &str| words.iter().any(|given| given == word);
+    let joined = words.join(" ");
+    let format = match () {
+        () if is_asked("--json") || joined.contains("-o json") || is_asked("-ojson") => PrintAs::Json,
+        () if joined.contains("-o yaml") || is_asked("-oyaml") => PrintAs::Yaml,
+        () => PrintAs::Table,
+    };
+    if error.use_stderr() && format != PrintAs::Table {
+        let text = error.to_string();
+        let sentence = text.lines().next().unwrap_or_default().trim_start_matches("error: ");
+        answer::complain(format, "usage", sentence);
+    } else {
+        let _reader_is_gone = error.print();
+    }
+    ExitCode::from(u8::try_from(error.exit_code()).unwrap_or(1))
+}
 
 /// Runs one command.
 ///
 /// # Errors
 /// One sentence for the operator; the exit code is then 1.
 pub fn run(cli: &Cli) -> anyhow::Result<ExitCode> {
+    answer::check_format(cli)?;
     match &cli.command {
         Command::Run => with_settings(cli, |settings| {
             log::start(settings.log);
@@ -55,7 +88,7 @@ pub fn run(cli: &Cli) -> anyhow::Result<ExitCode> {
         Command::Status(options) if options.process => status::process(cli),
         Command::Status(options) if options.check => verdict::check(cli, options),
         Command::Status(options) => status::show(cli, options),
-        Command::List(options) => read::list(cli, options),
+        Command::List(options) => list::run(cli, options),
         Command::Show(target) => read::show(cli, target),
         Command::History(cli::History { export: Some(cli::HistoryPart::Export(options)), .. }) => {
             export::export(cli, options)
@@ -75,6 +108,8 @@ pub fn run(cli: &Cli) -> anyhow::Result<ExitCode> {
         Command::Maintenance(cli::Maintenance::End(options)) => decide::end(cli, options),
         Command::Maintenance(cli::Maintenance::List) => decide::list(cli),
         Command::Maintenance(cli::Maintenance::Run(options)) => during::run(cli, options),
+        Command::Hold(options) => decide::hold(cli, options),
+        Command::Complete(options) => complete::run(cli, options),
         Command::SendTest(options) => change::send_test(cli, options),
         Command::Setup(options) => setup::run(cli, options),
     }

@@ -1,22 +1,24 @@
-//! A name that nobody knows, and the known ones that are like it.
+//! The names that are known here, and those that are like an unknown one.
 
 use std::collections::BTreeSet;
 
 use journal::Journal;
 use marks::host::HostName;
 use marks::id::MarkId;
+use marks::mark::MarkRow;
 use site::suggest;
 
 use super::merged::{self, RegisterView};
+use super::report;
 use super::sources::Sources;
 use crate::cli::Cli;
 
-/// So many of the newest marks are looked at for names.
+/// So many of the newest marks are read for names.
 const RECENT: u32 = 10_000;
 /// More names than this are no help.
 const NAMES: usize = 5;
 
-/// Nobody knows a host or a mark of this name.
+/// There is no host or mark of this name.
 #[derive(Debug, thiserror::Error)]
 #[error("no mark has the host name or id {target}: {hint}")]
 pub(super) struct Near {
@@ -25,7 +27,7 @@ pub(super) struct Near {
 }
 
 impl Near {
-    /// With the hosts of this controller's journal and of the register that are called almost so.
+    /// With the hosts of this controller's journal and of the register that have almost this name.
     pub(super) fn of(cli: &Cli, target: &str) -> Self {
         let hosts = Sources::quiet(cli).map_or_else(|_| BTreeSet::new(), |sources| hosts(&sources));
         Self::among(target, &hosts)
@@ -55,6 +57,20 @@ pub(super) fn is_known(cli: &Cli, target: &str) -> bool {
     HostName::parse(target).is_ok_and(|host| hosts(&sources).contains(&host))
 }
 
+/// Every host that has an open mark.
+pub(super) fn open_hosts(cli: &Cli) -> BTreeSet<HostName> {
+    let Ok(sources) = Sources::quiet(cli) else { return BTreeSet::new() };
+    open(&sources).into_iter().map(|mark| mark.node).collect()
+}
+
+/// The open marks of journal and register.
+pub(super) fn open(sources: &Sources) -> Vec<MarkRow> {
+    let journal = sources.journal.as_ref();
+    let rows = journal.and_then(|journal| journal.unfinished_marks().ok()).map(|rows| rows.sound);
+    let found = report::maybe_unfinished(journal, rows.unwrap_or_default(), &sources.register);
+    found.unwrap_or_default().into_iter().map(|found| found.mark).collect()
+}
+
 /// Every host that a mark is known of.
 pub(super) fn hosts(sources: &Sources) -> BTreeSet<HostName> {
     let rows = |journal: &Journal| {
@@ -82,7 +98,7 @@ mod tests {
     }
 
     #[test]
-    fn a_name_that_nobody_knows_is_said_with_those_that_are_like_it() {
+    fn an_unknown_name_is_shown_with_those_that_are_like_it() {
         let all = ["compute1", "compute2", "pager"];
         let unknown = "no mark has the host name or id";
         assert_eq!(said("compue1", &all), format!("{unknown} compue1: did you mean compute1?"));

@@ -1,4 +1,4 @@
-//! What the endpoints of all routes say of the configuration and of the cluster's hosts, before any mark is made.
+//! What the endpoints of all routes say of the configuration and of the cluster's hosts, before there is a mark.
 
 use std::time::Duration;
 
@@ -23,15 +23,15 @@ pub struct Answers {
     pub hosts: Option<usize>,
     /// How many of them each group has; nothing where no cluster could be asked.
     pub groups: Vec<OfGroup>,
-    /// What an operator should know of groups of these sizes; nothing stands in the way for it.
+    /// What an operator should know of groups of these sizes; hosts are reported all the same.
     pub warnings: Vec<String>,
     /// Why no cluster could be asked.
     pub no_cluster: Option<String>,
     /// Whether there is one to ask, by the configuration.
     pub wants_cluster: bool,
-    /// The hosts of which only `fence_mark` may know the full name: no endpoint was asked about them.
+    /// The hosts whose full name only `fence_mark` may know: no endpoint was asked about them.
     pub unnamed: Vec<HostName>,
-    /// What stands in the way of telling hosts to anybody.
+    /// What prevents that hosts are reported.
     pub findings: Vec<Obstacle>,
     /// What each route's endpoint says.
     pub routes: Vec<OfRoute>,
@@ -46,7 +46,7 @@ pub struct OfGroup {
     pub hosts: usize,
 }
 
-/// What stands in the way of telling one host, or all of them.
+/// What prevents that one host is reported, or all of them.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct Obstacle {
     /// The only host that it is about.
@@ -66,12 +66,12 @@ pub struct OfRoute {
     pub driver: &'static str,
     /// For people.
     pub endpoint: String,
-    /// Whether its driver can ask it without telling it anything.
+    /// Whether its driver can ask it without a message.
     pub asked: bool,
     /// When the endpoint's certificate ends, where that is known.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub certificate_ends: Option<Timestamp>,
-    /// What stands in the way.
+    /// What is wrong.
     pub findings: Vec<Obstacle>,
 }
 
@@ -89,7 +89,7 @@ impl OfRoute {
 }
 
 impl Answers {
-    /// Whether nothing stands in the way, and every host was looked at.
+    /// Whether nothing is wrong, and every host was checked.
     pub fn is_clear(&self) -> bool {
         let is_complete = self.unnamed.is_empty() && !(self.wants_cluster && self.no_cluster.is_some());
         is_complete && self.findings.is_empty() && self.routes.iter().all(|route| route.findings.is_empty())

@@ -1,4 +1,4 @@
-//! Where a mark came from, who vouches for it, and where it is kept, in sentences. Pure.
+//! Where a mark came from, who vouches for it, and where it is kept. Pure.
 
 use marks::fencing::{Fencing, Origin};
 use marks::id::MarkId;
@@ -119,7 +119,9 @@ fn why(doubt: Doubt) -> &'static str {
             "it was recorded or confirmed by hand, and Pacemaker does not say that it fenced"
         }
         Doubt::Unproven => "only the register says so",
-        Doubt::OutcomeUnknown => "an old record, and the host is back: it may have been told before",
+        Doubt::OutcomeUnknown => {
+            "an old record, and the host is back: its routes may have been notified before"
+        }
         Doubt::FencedAgain => {
             "it was fenced again after its last mark had ended, and nobody knows whether it had been back"
         }

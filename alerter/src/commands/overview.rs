@@ -1,6 +1,9 @@
-//! How it stands: what `status` shows, put together of journal, register, configuration and what the daemon says.
+//! What `status` shows, from journal, register, configuration and the daemon.
 
 use std::collections::{BTreeMap, BTreeSet};
+use std::fs::File;
+use std::io::ErrorKind;
+use std::path::Path;
 
 use journal::{Damage, Holder, Journal, JournalError, Lock, Role, Rows, Tried};
 use marks::fencing::Fencing;
@@ -40,7 +43,7 @@ pub(super) struct Status {
     pub(super) headline: String,
     pub(super) at: Option<Timestamp>,
     /// What is wrong, worst first.
-    pub(super) troubles: Vec<Problem>,
+    pub(super) problems: Vec<Problem>,
     /// Open marks by state, and the oldest of each.
     pub(super) states: BTreeMap<&'static str, Stage>,
     pub(super) daemon: Option<Daemon>,
@@ -57,7 +60,7 @@ pub(super) struct Status {
     pub(super) unmarked_fencings: usize,
     pub(super) open: usize,
     pub(super) held: usize,
-    /// Open marks that no configured route can deliver; absent where nobody can say what is configured.
+    /// Open marks that no configured route can deliver; absent where the configuration cannot be read.
     pub(super) without_route: Option<usize>,
     /// Settled marks that a route which is not required has not taken yet.
     pub(super) settled_still_tried: usize,
@@ -65,11 +68,11 @@ pub(super) struct Status {
     /// Records of fencings that have no end that can be shown.
     pub(super) unaccounted: usize,
     pub(super) journal_bytes: u64,
-    /// Seconds for which the oldest open mark waits that nobody has decided to hold.
+    /// Seconds for which the oldest open mark waits that no decision holds.
     pub(super) oldest_seconds: Option<u64>,
     /// Pauses and maintenances in force, one sentence each.
     pub(super) orders: Vec<String>,
-    /// Why nobody can say here how many are open.
+    /// Why the number of open marks is not known here.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(super) unknown: Option<String>,
 }
@@ -82,7 +85,7 @@ pub(super) struct Stage {
     pub(super) oldest_at: Timestamp,
 }
 
-/// What the daemon of this controller says, where one answers in time: one that hangs keeps no reader waiting.
+/// What the daemon of this controller says, where one answers in time: a daemon that hangs stops no reader.
 pub(super) async fn ask(cli: &Cli) -> Option<Daemon> {
     let (site, _) = Site::read(&cli.config);
     client::Daemon::reading(&control_socket(&site.store)).get("/v1/status").await.ok()
@@ -112,7 +115,7 @@ impl Read {
     }
 }
 
-/// Puts everything together. What cannot be read is a trouble, and no reason to say nothing.
+/// Puts everything together. What cannot be read is a problem, and no reason to show nothing.
 pub(super) fn take(cli: &Cli, daemon: Option<Daemon>, limits: Limits) -> Status {
     let (site, _) = Site::read(&cli.config);
     let tools = tools(cli, &site);
@@ -124,7 +127,7 @@ pub(super) fn take(cli: &Cli, daemon: Option<Daemon>, limits: Limits) -> Status 
     };
     let settings = config::load(&cli.config);
     let routes = routes(settings.as_ref().ok(), daemon.as_ref());
-    let problems = problems(&settings);
+    let mistakes = if may_read(&cli.config) { mistakes(&settings) } else { Vec::new() };
     let (holder, blind) = holder(&site);
     let holder = holder.filter(|_| daemon.is_none());
     let unknown = unknown.or_else(|| blind.clone().filter(|_| daemon.is_none()));
@@ -139,7 +142,7 @@ pub(super) fn take(cli: &Cli, daemon: Option<Daemon>, limits: Limits) -> Status 
         silent: holder.as_ref().map(|holder| holder.pid.as_str()),
         is_blind: blind.is_some(),
         elsewhere,
-        config: &problems,
+        config: &mistakes,
         journal: unknown.as_deref(),
         place: &place,
         is_root: nix::unistd::geteuid().is_root(),
@@ -153,16 +156,16 @@ pub(super) fn take(cli: &Cli, daemon: Option<Daemon>, limits: Limits) -> Status 
         unaccounted: &read.unaccounted,
         tried: &read.tried,
     };
-    let troubles = trouble::problems(&sight);
+    let problems = trouble::problems(&sight);
     let alerter_on = register.alerter_on.clone().or_else(|| Some(daemon.as_ref()?.controller.clone()));
     let counted = count(&read, routes.as_ref(), now);
     let status = Status {
         view: register.view(),
         running: daemon.is_some(),
         read_from: if daemon.is_some() { "daemon and journal" } else { "journal" },
-        level: Some(troubles.iter().map(|trouble| trouble.level).max().unwrap_or(Level::Ok)),
+        level: Some(problems.iter().map(|trouble| trouble.level).max().unwrap_or(Level::Ok)),
         at: Some(now),
-        troubles,
+        problems,
         daemon,
         alerter_on,
         runs_elsewhere: elsewhere.is_some(),
@@ -170,7 +173,27 @@ pub(super) fn take(cli: &Cli, daemon: Option<Daemon>, limits: Limits) -> Status 
         unknown,
         ..counted
     };
-    Status { headline: headline(&status), ..status }
+    Status { headline: preface(cli, &status) + &headline(&status), ..status }
+}
+
+/// What comes before everything else: that nobody has configured this, or that this user may not ask.
+fn preface(cli: &Cli, status: &Status) -> String {
+    let file = cli.config.display();
+    let is_root = nix::unistd::geteuid().is_root();
+    match () {
+        () if !is_root && status.unknown.is_some() => {
+            "Run this as root: this user may not read the journal. ".to_owned()
+        }
+        () if !cli.config.exists() && is_root => {
+            format!("There is no configuration: {file} does not exist. ")
+        }
+        () => String::new(),
+    }
+}
+
+/// A file that only root may read has no mistakes for others.
+fn may_read(file: &Path) -> bool {
+    File::open(file).err().is_none_or(|error| error.kind() != ErrorKind::PermissionDenied)
 }
 
 /// What the alerter's resource is called, where it is one.
@@ -190,16 +213,16 @@ fn place(cli: &Cli, site: &Site, settings: Option<&config::Settings>) -> Place {
     }
 }
 
-/// The process that holds the journal, and why nobody can say here whether there is one.
+/// The process that holds the journal, and why it is not known here whether there is one.
 fn holder(site: &Site) -> (Option<Holder>, Option<String>) {
     match Lock::holder(&site.store) {
         Ok(holder) => (holder, None),
-        // Root may look at everything: what stands in its way keeps a daemon from starting too.
+        // Root may read everything: what stops root stops a daemon too.
         Err(error) => (None, Some(error.to_string()).filter(|_| !nix::unistd::geteuid().is_root())),
     }
 }
 
-fn problems(settings: &Result<config::Settings, site::ConfigErrors>) -> Vec<String> {
+fn mistakes(settings: &Result<config::Settings, site::ConfigErrors>) -> Vec<String> {
     let errors = settings.as_ref().err();
     errors.into_iter().flat_map(site::ConfigErrors::problems).map(ToString::to_string).collect()
 }
@@ -313,17 +336,17 @@ fn order(order: &Decision) -> String {
 
 /// Whether every fenced host is notified, in one sentence.
 fn headline(status: &Status) -> String {
-    let is_nowhere = status.troubles.iter().any(|one| matches!(one.kind, Kind::NotRunning | Kind::Silent));
+    let is_nowhere = status.problems.iter().any(|one| matches!(one.kind, Kind::NotRunning | Kind::Silent));
     // A damaged row may be of a host that was fenced and that nothing else speaks of.
     let is_damaged = status.damaged > 0 && status.open + status.new_fencings + status.unmarked_fencings == 0;
     let damaged = is_damaged.then(|| format!("{} row(s) of the journal are damaged", status.damaged));
     // What other controllers have marked stands there; a daemon of this one has it in its journal.
-    let is_deaf =
-        status.daemon.is_none() && status.troubles.iter().any(|trouble| trouble.kind == Kind::Register);
-    let deaf = is_deaf.then(|| "the register cannot be read".to_owned());
+    let has_no_register =
+        status.daemon.is_none() && status.problems.iter().any(|trouble| trouble.kind == Kind::Register);
+    let unread = has_no_register.then(|| "the register cannot be read".to_owned());
     let journal = status.unknown.as_ref().map(|_| "the journal cannot be read".to_owned());
     let headline = Headline {
-        unknown: journal.or(damaged).or(deaf.filter(|_| status.open + status.new_fencings == 0)),
+        unknown: journal.or(damaged).or(unread.filter(|_| status.open + status.new_fencings == 0)),
         open: status.open,
         unmarked: status.new_fencings + status.unmarked_fencings,
         oldest: oldest(status),
@@ -353,7 +376,7 @@ pub(super) mod tests {
         Status { view: "cluster", level: Some(Level::Ok), headline, at: Some(NOW), ..Status::default() }
     }
 
-    /// The one question of whoever is woken. The broken variant counts marks alone: a fencing without a mark is not notified.
+    /// The first question of an operator on call. The broken variant counts marks alone, and misses a fencing without a mark.
     #[test]
     fn the_first_line_says_whether_every_fenced_host_is_notified() {
         assert_eq!(headline(&status()), "No fenced host waits to be reported.");
@@ -365,7 +388,7 @@ pub(super) mod tests {
         let new = Status { unmarked_fencings: 2, ..status() };
         assert_eq!(headline(&new), "NOT EVERY FENCED HOST IS REPORTED: 2 are not marked yet.");
         let down =
-            Status { troubles: vec![Problem::of(Kind::NotRunning, "it is down".to_owned())], ..status() };
+            Status { problems: vec![Problem::of(Kind::NotRunning, "it is down".to_owned())], ..status() };
         assert!(headline(&down).contains("THE ALERTER DOES NOT RUN"));
         let unread = Status { unknown: Some("I/O error".into()), ..status() };
         assert!(headline(&unread).starts_with("UNKNOWN whether"));

@@ -4,25 +4,35 @@ use std::io::{self, IsTerminal as _};
 use std::time::{Duration, Instant};
 
 use super::answer::say;
-use super::terminal;
+use super::terminal::{self, clean};
 
 /// More often than this nobody reads it.
 const PACE: Duration = Duration::from_millis(100);
+/// Letters of the bar.
+const BAR: u64 = 20;
 
-/// How far a long work has come. The line goes with it.
+/// How far a long work is. The line goes with it.
 pub(crate) struct Progress {
     what: String,
     /// None where nobody knows how much there is.
     total: Option<u64>,
+    /// Why it does not go on, where that is known.
+    why: Option<String>,
     is_shown: bool,
+    begun: Instant,
     drawn: Option<Instant>,
 }
 
 impl Progress {
-    /// Of work that is called so in the line; nothing is drawn yet.
+    /// Of work that has this name in the line; nothing is drawn yet.
     pub(crate) fn of(what: &str, total: Option<u64>) -> Self {
         let is_shown = io::stderr().is_terminal() && !terminal::is_dumb();
-        Self { what: what.to_owned(), total, is_shown, drawn: None }
+        Self { what: what.to_owned(), total, why: None, is_shown, begun: Instant::now(), drawn: None }
+    }
+
+    /// Says why it is slow, or that nothing is in the way.
+    pub(crate) fn because(&mut self, why: Option<&str>) {
+        self.why = why.map(clean);
     }
 
     /// So much is done.
@@ -34,8 +44,22 @@ impl Progress {
         self.drawn = Some(Instant::now());
         // One column less: a full line wraps, and is not drawn over.
         let columns = terminal::columns(&io::stderr()).unwrap_or(80).saturating_sub(1);
-        let line: String = line(&self.what, done, self.total).chars().take(columns).collect();
+        let line: String = self.line(done, self.begun.elapsed()).chars().take(columns).collect();
         say(&format!("\r{line}\x1b[K"), &mut io::stderr());
+    }
+
+    fn line(&self, done: u64, elapsed: Duration) -> String {
+        let what = &self.what;
+        let rate = done.checked_div(elapsed.as_secs()).map(|rate| format!(", {rate}/s")).unwrap_or_default();
+        let why = self.why.as_ref().map(|why| format!("; {why}")).unwrap_or_default();
+        match self.total {
+            Some(total @ 1..) => {
+                let of = |all: u64| done.min(total).saturating_mul(all) / total;
+                let bar = "#".repeat(usize::try_from(of(BAR)).unwrap_or_default());
+                format!("{what}: [{bar:<20}] {done} of {total} ({} %){rate}{why}", of(100))
+            }
+            _ => format!("{what}: {done}{rate}{why}"),
+        }
     }
 }
 
@@ -47,28 +71,20 @@ impl Drop for Progress {
     }
 }
 
-fn line(what: &str, done: u64, total: Option<u64>) -> String {
-    match total {
-        Some(total @ 1..) => {
-            let percent = done.min(total).saturating_mul(100) / total;
-            format!("{what}: {done} of {total} ({percent} %)")
-        }
-        _ => format!("{what}: {done}"),
-    }
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
 
     #[test]
-    fn a_line_says_how_much_is_done_of_how_much() {
-        assert_eq!(line("retry", 50, Some(200)), "retry: 50 of 200 (25 %)");
-        assert_eq!(line("retry", 201, Some(200)), "retry: 201 of 200 (100 %)");
-        assert_eq!(
-            (line("export", 7, None), line("export", 0, Some(0))),
-            ("export: 7".into(), "export: 0".into())
-        );
+    fn a_line_has_a_bar_a_rate_and_a_reason() {
+        let line =
+            |total, done, seconds| Progress::of("retry", total).line(done, Duration::from_secs(seconds));
+        assert_eq!(line(Some(200), 50, 10), "retry: [#####               ] 50 of 200 (25 %), 5/s");
+        assert_eq!(line(Some(200), 201, 0), "retry: [####################] 201 of 200 (100 %)");
+        assert_eq!((line(None, 7, 0), line(Some(0), 0, 1)), ("retry: 7".into(), "retry: 0, 0/s".into()));
+        let mut slow = Progress::of("retry", Some(2));
+        slow.because(Some("recovery: connect"));
+        assert!(slow.line(0, Duration::ZERO).ends_with("0 of 2 (0 %); recovery: connect"));
     }
 
     /// Tests have no terminal: a log of them must not be full of such lines.

@@ -1,89 +1,49 @@
-//! `list`, `show` and `history`: they read journal and register, also without a daemon.
+//! `show` and `history`, and the marks of `list`: they read journal and register, also without a daemon.
 
 use std::collections::HashMap;
 use std::process::ExitCode;
 
-use anyhow::{Context as _, bail};
+use anyhow::bail;
 use journal::{HistoryFilter, HistoryRow, Journal, JournalError, Rows};
 use marks::host::HostName;
 use marks::id::MarkId;
 use marks::time::Timestamp;
 
-use super::answer::{print_json, println_all, say};
+use super::answer::{self, Usage, print, say};
 use super::filter::Filter;
 use super::merged::{self, Found};
 use super::near::Near;
 use super::origin::{self, Record, Witnesses};
 use super::report::{self, MarkReport, Story};
 use super::sources::{Sources, reader};
-use super::unmarked::{self, Rules};
-use super::{terminal, text};
-use crate::cli::{self, Cli};
+use super::{export, terminal, text};
+use crate::cli::{self, Cli, PrintAs};
 
-/// So many marks are looked at, at the most, where only some of the settled ones are wanted.
-const LOOKED_AT: u32 = 1_000_000;
-/// How much further back is looked where too few are found.
+/// At most so many marks are read where only some of the settled ones are wanted.
+const MOST_READ: u32 = 1_000_000;
+/// So many times more marks are read where too few are found.
 const FURTHER: u32 = 8;
 /// So many lines of the history are in memory at once where only some are wanted.
 const PAGE: u32 = 1000;
 
 /// What is shown, and whether there is more of it.
-struct Cut<T> {
-    shown: Vec<T>,
-    is_cut: bool,
+pub(super) struct Cut<T> {
+    pub(super) shown: Vec<T>,
+    pub(super) is_cut: bool,
 }
 
-pub(super) fn list(cli: &Cli, options: &cli::List) -> anyhow::Result<ExitCode> {
-    let sources = Sources::open(cli)?;
-    let journal = sources.journal.as_ref();
-    let filter = Filter::read(cli, &options.filter, journal)?;
-    let all = options.all || filter.wants_settled();
-    let Cut { shown: reports, is_cut } = reports(&sources, &filter, all, options.limit)?;
-    if is_cut {
-        say(&cut(reports.len(), if all { "newest" } else { "oldest" }), &mut std::io::stderr());
-    }
-    if cli.json {
-        print_json(&reports)?;
-        return Ok(ExitCode::SUCCESS);
-    }
-    let rows: Vec<_> = reports.iter().map(text::line).chain(unmarked(&sources, &filter)?).collect();
-    println_all(&match rows.is_empty() && !(all || filter.is_empty()) {
-        true => format!("no such open mark ({}): `--all` looks at settled ones too", sources.register.view()),
-        false => text::listing(rows, sources.register.view()),
-    });
-    Ok(ExitCode::SUCCESS)
-}
-
-fn cut(count: usize, which: &str) -> String {
+pub(super) fn cut(count: usize, which: &str) -> String {
     format!("nova-host-alerter: only the {which} {count} are shown: more with --limit, 0 is all\n")
 }
 
-/// Fencings of which nobody has made a mark yet.
-fn unmarked(sources: &Sources, filter: &Filter) -> anyhow::Result<Vec<Vec<String>>> {
-    if filter.asks_for_delivery() {
-        return Ok(Vec::new());
-    }
-    let journal = sources.journal.as_ref();
-    let unfolded = sound(journal.map(Journal::unfolded_fencings).transpose()?);
-    let mut new = unmarked::unmarked(
-        journal,
-        unfolded,
-        &sources.register,
-        (&sources.controller, Rules::of(&sources.site)),
-        Timestamp::now(),
-    )?;
-    for fencings in [&mut new.here, &mut new.elsewhere] {
-        fencings.retain(|fencing| filter.takes(&fencing.node, fencing.asked_at));
-    }
-    let waiting = new.here.iter().map(|fencing| text::new_fencing(fencing, "waits for the daemon"));
-    let unmarked =
-        new.elsewhere.iter().map(|fencing| text::new_fencing(fencing, "in the register, not marked"));
-    Ok(waiting.chain(unmarked).collect())
-}
-
 /// The wanted marks, oldest first: what is unfinished, from the oldest on, or also what is settled, the newest.
-fn reports(sources: &Sources, filter: &Filter, all: bool, limit: u32) -> anyhow::Result<Cut<MarkReport>> {
-    if all {
+pub(super) fn reports(
+    sources: &Sources,
+    filter: &Filter,
+    with_settled: bool,
+    limit: u32,
+) -> anyhow::Result<Cut<MarkReport>> {
+    if with_settled {
         return newest(sources, filter, limit);
     }
     let (journal, register) = (sources.journal.as_ref(), &sources.register);
@@ -97,10 +57,10 @@ fn reports(sources: &Sources, filter: &Filter, all: bool, limit: u32) -> anyhow:
 /// As many as are wanted are mostly among the newest: only where they are not, more are read.
 fn newest(sources: &Sources, filter: &Filter, limit: u32) -> anyhow::Result<Cut<MarkReport>> {
     let (journal, register) = (sources.journal.as_ref(), &sources.register);
-    let mut most = if limit == 0 { LOOKED_AT } else { limit.saturating_add(1).min(LOOKED_AT) };
+    let mut most = if limit == 0 { MOST_READ } else { limit.saturating_add(1).min(MOST_READ) };
     loop {
         let rows = journal.map(|journal| journal.recent_marks(most)).transpose()?;
-        let is_all = most >= LOOKED_AT || rows.as_ref().is_none_or(|rows| rows.count() < most as usize);
+        let is_all = most >= MOST_READ || rows.as_ref().is_none_or(|rows| rows.count() < most as usize);
         let rows = if is_all { sound(rows) } else { rows.map_or_else(Vec::new, |rows| rows.sound) };
         // What others know of older ones comes behind rows that were not read yet.
         let oldest = rows.iter().map(|row| row.id).min().filter(|_| !is_all);
@@ -114,11 +74,11 @@ fn newest(sources: &Sources, filter: &Filter, limit: u32) -> anyhow::Result<Cut<
             some.shown.reverse();
             return Ok(some);
         }
-        most = most.saturating_mul(FURTHER).min(LOOKED_AT);
+        most = most.saturating_mul(FURTHER).min(MOST_READ);
     }
 }
 
-/// The first `limit` of what comes of these; no more is looked at than is needed for that.
+/// The first `limit` of what comes of these; no more is read than that needs.
 fn first<T, U>(
     all: &[T],
     limit: u32,
@@ -159,11 +119,11 @@ pub(super) fn show(cli: &Cli, options: &cli::Show) -> anyhow::Result<ExitCode> {
     if is_cut {
         say(&cut(stories.len(), "newest"), &mut std::io::stderr());
     }
-    if cli.json {
-        print_json(&stories)?;
+    if cli.is_for_programs() {
+        print(cli, &stories, String::new)?;
     } else {
         let now = Timestamp::now();
-        println_all(&stories.iter().map(|story| text::story(story, now)).collect::<Vec<_>>().join("\n"));
+        answer::page(&stories.iter().map(|story| text::story(story, now)).collect::<Vec<_>>().join("\n"));
     }
     Ok(ExitCode::SUCCESS)
 }
@@ -182,7 +142,7 @@ fn nothing(cli: &Cli, sources: &Sources, target: Option<&str>, is_known: bool) -
 
 fn everything(sources: &Sources) -> anyhow::Result<Vec<Found>> {
     let journal = sources.journal.as_ref();
-    let rows = sound(journal.map(|journal| journal.recent_marks(LOOKED_AT)).transpose()?);
+    let rows = sound(journal.map(|journal| journal.recent_marks(MOST_READ)).transpose()?);
     Ok(merged::marks(journal, rows, &sources.register, |_| true)?)
 }
 
@@ -192,7 +152,8 @@ fn find(sources: &Sources, target: &str) -> anyhow::Result<Vec<Found>> {
         let row = journal.map(|journal| journal.mark(id)).transpose()?.flatten();
         return Ok(merged::marks(journal, row.into_iter().collect(), register, |mark| mark.id == id)?);
     }
-    let host = HostName::parse(target).context("neither a host name nor a mark's id")?;
+    let host = HostName::parse(target)
+        .map_err(|_| Usage(format!("{} is neither a host name nor a mark's id", target.escape_default())))?;
     let rows = sound(journal.map(|journal| journal.marks_of(&host)).transpose()?);
     Ok(merged::marks(journal, rows, register, |mark| mark.node == host)?)
 }
@@ -231,17 +192,25 @@ pub(super) fn history(cli: &Cli, options: &cli::History) -> anyhow::Result<ExitC
     let mut asked = options.filter.clone();
     asked.hosts.extend(options.host.clone());
     if let Some(host) = &options.host {
-        HostName::parse(host)?;
+        HostName::parse(host).map_err(|why| Usage(why.to_string()))?;
     }
     let rows = lines(cli, &asked, options.limit)?;
-    if cli.json {
-        print_json(&rows)?;
-    } else {
-        let line = |h: &HistoryRow| {
-            let (node, detail) = (h.node.clone().unwrap_or_default(), terminal::clean(&h.detail));
-            vec![text::time(h.at), h.event.clone(), node, detail, h.actor.clone()]
-        };
-        println_all(&text::table(&rows.iter().map(line).collect::<Vec<_>>()));
+    let usual = |row: &HistoryRow| {
+        let host = row.node.clone().unwrap_or_default();
+        vec![text::time(row.at), row.event.clone(), host, terminal::clean(&row.detail), row.actor.clone()]
+    };
+    let wide = |row: &HistoryRow| {
+        let more = [Some(row.seq.to_string()), row.mark.clone(), row.route.clone()];
+        more.map(Option::unwrap_or_default).into_iter().chain(usual(row)).collect()
+    };
+    match cli.format() {
+        PrintAs::Csv => answer::print_csv(&export::records(&rows))?,
+        PrintAs::Wide => answer::page(&text::table(&rows.iter().map(wide).collect::<Vec<_>>())),
+        PrintAs::Table => {
+            let columns = terminal::Style::of_stdout().columns;
+            answer::page(&text::fitted(&rows.iter().map(usual).collect::<Vec<_>>(), columns));
+        }
+        PrintAs::Json | PrintAs::Yaml => print(cli, &rows, String::new)?,
     }
     Ok(ExitCode::SUCCESS)
 }
@@ -281,7 +250,7 @@ fn lines(cli: &Cli, asked: &cli::Filter, limit: u32) -> anyhow::Result<Vec<Histo
     }
 }
 
-/// Whether the mark of a line is in a wanted state now; each mark is looked at once.
+/// Whether the mark of a line is in a wanted state now; each mark is read once.
 fn is_in_state(
     sources: &Sources,
     filter: &Filter,

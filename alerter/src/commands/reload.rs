@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use anyhow::Context as _;
 
-use super::answer::{LATER, WRONG_CONFIGURATION, print_json, println_all};
+use super::answer::{LATER, WRONG_CONFIGURATION, print};
 use super::change::{changed, operator};
 use super::sources::{control, patient_control, wait_for};
 use crate::cli::{self, Cli};
@@ -24,11 +24,7 @@ pub(super) fn reload(cli: &Cli, options: &cli::Reload) -> anyhow::Result<ExitCod
         user: operator(),
     };
     let answer: ReloadAnswer = wait_for(patient_control(cli, LONGER).post("/v1/reload", &request))??;
-    if cli.json {
-        print_json(&answer)?;
-    } else {
-        println_all(&said(&answer));
-    }
+    print(cli, &answer, || text(&answer))?;
     Ok(ExitCode::from(code(&answer)))
 }
 
@@ -40,24 +36,24 @@ fn code(answer: &ReloadAnswer) -> u8 {
     }
 }
 
-/// As it is named, without looking where links lead: a link may lead elsewhere at the next reload.
+/// As it is named, without following links: a link may lead elsewhere at the next reload.
 fn absolute(file: &Path) -> anyhow::Result<String> {
-    let file = std::path::absolute(file).context("nobody knows where the configuration is")?;
+    let file = std::path::absolute(file).context("the path of the configuration cannot be found")?;
     file.into_os_string().into_string().ok().context("the path of the configuration is no text")
 }
 
-fn said(answer: &ReloadAnswer) -> String {
+fn text(answer: &ReloadAnswer) -> String {
     let lines = |head: &str, lines: &[String]| format!("{head}\n{}", lines.join("\n"));
     match answer {
-        ReloadAnswer { postponed: true, problems, .. } => {
-            lines("nothing has changed yet: the new configuration is taken up when this is over", problems)
-        }
+        ReloadAnswer { postponed: true, problems, .. } => lines(
+            "nothing has changed yet: the alerter uses the new configuration when this is over",
+            problems,
+        ),
         ReloadAnswer { reloaded: false, problems, .. } => {
-            lines("nothing has changed: the configuration before stays in force", problems)
+            lines("nothing has changed: the former configuration stays in force", problems)
         }
         ReloadAnswer { changes, .. } if changes.is_empty() => {
-            "the configuration is valid and says the same as the one in force: there was nothing to change"
-                .to_owned()
+            "the configuration is valid and in force already: nothing has changed".to_owned()
         }
         ReloadAnswer { changes, .. } => lines("the new configuration is in force", changes),
     }
@@ -66,23 +62,26 @@ fn said(answer: &ReloadAnswer) -> String {
 pub(super) fn dismiss(cli: &Cli, options: &cli::Dismiss) -> anyhow::Result<ExitCode> {
     let (route, reason) = (options.route.clone(), options.reason.clone());
     let request = DismissRequest { route, reason, user: operator() };
-    changed(cli, wait_for(control(cli).post("/v1/dismiss", &request))??)
+    changed(cli, &wait_for(control(cli).post("/v1/dismiss", &request))??)
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
 
-    /// The broken variant ends with 78 whatever the reason: Pacemaker and scripts take a busy journal for a wrong file.
+    /// The broken variant always ends with 78: Pacemaker and scripts take a busy journal for a wrong file.
     #[test]
     fn each_outcome_has_its_code_and_its_head() {
         let of = |reloaded, postponed| {
             let problems = vec!["the journal is busy".to_owned()];
             let answer = ReloadAnswer { reloaded, changes: Vec::new(), problems, postponed };
-            (code(&answer), said(&answer).lines().next().unwrap_or_default().to_owned())
+            (code(&answer), text(&answer).lines().next().unwrap_or_default().to_owned())
         };
-        assert_eq!(of(true, false), (0, "the configuration is valid and says the same as the one in force: there was nothing to change".to_owned()));
-        let later = "nothing has changed yet: the new configuration is taken up when this is over";
+        assert_eq!(
+            of(true, false),
+            (0, "the configuration is valid and in force already: nothing has changed".to_owned())
+        );
+        let later = "nothing has changed yet: the alerter uses the new configuration when this is over";
         assert_eq!(of(false, true), (75, later.to_owned()));
         assert_eq!(of(false, false).0, 78);
     }

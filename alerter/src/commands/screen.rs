@@ -1,7 +1,5 @@
 //! What `status` shows: one screen, the most important first. Pure.
 
-use marks::time::Timestamp;
-
 use super::overview::{Stage, Status, age};
 use super::terminal::{Colour, Style, clean};
 use super::text::{self, time};
@@ -9,7 +7,7 @@ use crate::control::api::{ClusterStatus, Daemon, RouteStatus};
 use crate::policy::groups::GroupStatus;
 use crate::problem::{Kind, Level, Problem};
 
-/// So many troubles fit on one screen.
+/// So many problems fit on one screen.
 const TROUBLES: usize = 6;
 /// So many lines of pauses and maintenances.
 const ORDERS: usize = 4;
@@ -24,7 +22,7 @@ pub(super) fn drawn(status: &Status, style: Style) -> String {
     if let Some(release) = &status.untried_pacemaker {
         out += &style.wrap("", &format!("Pacemaker {}: not tried by this release", clean(release)));
     }
-    out += &troubles(&status.troubles, style);
+    out += &problems(&status.problems, style);
     out += &style.wrap("marks     ", &marks(status));
     out += &status
         .orders
@@ -40,7 +38,7 @@ pub(super) fn drawn(status: &Status, style: Style) -> String {
     }
     let Some(daemon) = &status.daemon else { return out };
     out += &daemon.cluster.as_ref().map(cluster).unwrap_or_default();
-    out += &columns(&routes(daemon, &status.troubles), style);
+    out += &columns(&routes(daemon, &status.problems), style);
     out + &columns(&groups(&daemon.groups), style)
 }
 
@@ -61,15 +59,15 @@ fn where_it_runs(status: &Status) -> String {
             format!("nova-host-alerter {version} runs on {controller} (process {pid}); {view}{at}")
         }
         (None, Some(node)) if status.runs_elsewhere => format!(
-            "the alerter runs on {node}; here it does not run, and what is said here of routes and holds is as of its last run here: look there; {view}{at}"
+            "the alerter runs on {node}, so run this there; routes and holds below are as of its last run here; {view}{at}"
         ),
         (None, _) => {
-            format!("the daemon does not answer; marks are kept and told when it runs again; {view}{at}")
+            format!("the daemon does not answer; marks are kept and sent when it runs again; {view}{at}")
         }
     }
 }
 
-fn troubles(all: &[Problem], style: Style) -> String {
+fn problems(all: &[Problem], style: Style) -> String {
     if all.is_empty() {
         return String::new();
     }
@@ -106,7 +104,7 @@ fn marks(status: &Status) -> String {
         (status.new_fencings, "fencing(s) wait for the daemon"),
         (
             status.unmarked_fencings,
-            "fencing(s) in the register have no mark there: they wait for the alerter, or it holds them",
+            "fencing(s) in the register have no mark: they wait for the alerter, or it holds them",
         ),
         (status.settled_still_tried, "settled mark(s) are still tried on routes that are not required"),
         (status.damaged, "damaged row(s)"),
@@ -116,8 +114,8 @@ fn marks(status: &Status) -> String {
 }
 
 fn cluster(cluster: &ClusterStatus) -> String {
-    let told = if cluster.permitted { "marks may be told" } else { "nothing may be told now" };
-    format!("register  {}: {} entries, {told}\n", cluster.register, cluster.entries)
+    let sending = if cluster.permitted { "marks may be sent" } else { "no mark may be sent now" };
+    format!("register  {}: {} entries, {sending}\n", cluster.register, cluster.entries)
 }
 
 /// A table with its heading, each line cut where the screen ends.
@@ -130,24 +128,24 @@ fn columns(rows: &[Vec<String>], style: Style) -> String {
     table.lines().enumerate().map(line).collect()
 }
 
-fn routes(daemon: &Daemon, troubles: &[Problem]) -> Vec<Vec<String>> {
+fn routes(daemon: &Daemon, problems: &[Problem]) -> Vec<Vec<String>> {
     let heading = ["ROUTE", "DRIVER", "WAITING", "STATE", "ENDPOINT"].map(str::to_owned).to_vec();
-    std::iter::once(heading).chain(daemon.routes.iter().map(|one| route(one, troubles))).collect()
+    std::iter::once(heading).chain(daemon.routes.iter().map(|one| route(one, problems))).collect()
 }
 
 /// So many hosts are named that a route rejects.
 const REJECTED: usize = 3;
 
-fn route(route: &RouteStatus, troubles: &[Problem]) -> Vec<String> {
+fn route(route: &RouteStatus, problems: &[Problem]) -> Vec<String> {
     let is_of_it =
         |trouble: &&Problem| trouble.route.as_ref() == Some(&route.name) && trouble.kind == Kind::Rejected;
     let rejected: Vec<&str> =
-        troubles.iter().filter(is_of_it).flat_map(|trouble| &trouble.hosts).map(String::as_str).collect();
+        problems.iter().filter(is_of_it).flat_map(|trouble| &trouble.hosts).map(String::as_str).collect();
     let state = match (route.failing_since, &route.failure) {
         (Some(since), Some(kind)) if route.refuses => {
-            format!("refuses ({kind}) since {}", time(Timestamp(since)))
+            format!("refuses ({kind}) since {}", time(since))
         }
-        (Some(since), Some(kind)) => format!("accepts nothing ({kind}) since {}", time(Timestamp(since))),
+        (Some(since), Some(kind)) => format!("accepts nothing ({kind}) since {}", time(since)),
         _ => "ready".to_owned(),
     };
     // That says nothing of other marks.
@@ -160,7 +158,7 @@ fn route(route: &RouteStatus, troubles: &[Problem]) -> Vec<String> {
     vec![route.name.clone(), route.driver.clone(), route.waiting.to_string(), state, clean(&route.endpoint)]
 }
 
-/// Groups say something where there are any beside the one of everybody, or where that one has a limit or holds something.
+/// Groups are shown where there are several, or where the only one has a limit or holds something.
 fn groups(groups: &[GroupStatus]) -> Vec<Vec<String>> {
     let says = |group: &&GroupStatus| group.allowed.is_some() || !group.held.is_empty();
     let mut shown: Vec<&GroupStatus> = groups.iter().filter(says).collect();
@@ -178,7 +176,7 @@ fn groups(groups: &[GroupStatus]) -> Vec<Vec<String>> {
 
 fn group(group: &GroupStatus) -> Vec<String> {
     let held = group.held.iter().map(|(word, count)| format!("{count} {word}")).collect::<Vec<_>>();
-    let since = group.storm_since.map(|at| format!("storm since {}", time(Timestamp(at))));
+    let since = group.storm_since.map(|at| format!("storm since {}", time(at)));
     let held: Vec<String> = held.into_iter().chain(since).collect();
     let number = |number: usize| number.to_string();
     vec![
@@ -195,6 +193,8 @@ fn group(group: &GroupStatus) -> Vec<String> {
 
 #[cfg(test)]
 mod tests {
+    use marks::time::Timestamp;
+
     use super::super::overview::tests::status;
     use super::*;
 
@@ -206,9 +206,9 @@ mod tests {
 
     fn bad(level: Level, kind: Kind, number: usize) -> Problem {
         let what = format!(
-            "trouble {number} is of such a kind that it needs a sentence which is longer than a line of a terminal is wide"
+            "problem {number} is of such a kind that it needs a sentence which is longer than a line of a terminal is wide"
         );
-        let then = "look at the endpoint, then `nova-host-alerter retry --all`".into();
+        let then = "check the endpoint, then `nova-host-alerter retry --all`".into();
         Problem { level, hosts: vec!["compute1".into()], since: Some(NOW), then, ..Problem::of(kind, what) }
     }
 
@@ -219,8 +219,8 @@ mod tests {
             let said = plain(&Status { alerter_on, runs_elsewhere, ..status() });
             said.lines().nth(1).unwrap_or_default().to_owned()
         };
-        assert!(second(Some("ctl2"), true).starts_with("the alerter runs on ctl2; here it does not run"));
-        let silent = "the daemon does not answer; marks are kept and told when it runs again";
+        assert!(second(Some("ctl2"), true).starts_with("the alerter runs on ctl2, so run this there"));
+        let silent = "the daemon does not answer; marks are kept and sent when it runs again";
         assert!(second(Some("CTL1"), false).starts_with(silent) && second(None, false).starts_with(silent));
     }
 
@@ -235,37 +235,37 @@ mod tests {
     fn what_waits_beside_marks_is_counted() {
         let said = plain(&Status { settled_still_tried: 3, unmarked_fencings: 2, ..status() });
         assert!(said.contains("3 settled mark(s) are still tried on routes that are not required"), "{said}");
-        assert!(said.contains("2 fencing(s) in the register have no mark there"), "{said}");
+        assert!(said.contains("2 fencing(s) in the register have no mark"), "{said}");
         assert!(plain(&status()).contains("marks     none open\n"));
         let unread = plain(&Status { unknown: Some("I/O error".into()), ..status() });
         assert!(unread.contains("marks     not known: the journal cannot be read\n"), "{unread}");
     }
 
-    /// The usual screen, with as much trouble as is shown. The broken variant shows all of it.
+    /// The usual screen, with as many problems as are shown. The broken variant shows all.
     #[test]
     fn it_fits_on_one_screen() {
         let level = |number| if number == 0 { Level::Critical } else { Level::Warning };
-        let troubles: Vec<Problem> =
+        let problems: Vec<Problem> =
             (0..2).map(|number| bad(level(number), Kind::Rejected, number)).collect();
         let style = Style { has_colours: false, columns: Some(80) };
-        let shown = drawn(&Status { troubles, headline: "x".repeat(70), ..status() }, style);
+        let shown = drawn(&Status { problems, headline: "x".repeat(70), ..status() }, style);
         assert!(shown.lines().count() <= 20, "{shown}");
         assert!(shown.lines().all(|line| line.chars().count() <= 80), "{shown}");
-        assert!(shown.contains("critical  trouble 0") && shown.contains("       -> look at"), "{shown}");
-        let troubles = (0..9).map(|number| bad(level(number), Kind::Rejected, number)).collect();
+        assert!(shown.contains("critical  problem 0") && shown.contains("       -> check the"), "{shown}");
+        let problems = (0..9).map(|number| bad(level(number), Kind::Rejected, number)).collect();
         assert!(
-            drawn(&Status { troubles, ..status() }, style)
+            drawn(&Status { problems, ..status() }, style)
                 .contains("and 3 more: `nova-host-alerter status --json`")
         );
     }
 
     #[test]
     fn colours_change_no_word() {
-        let troubles = || vec![bad(Level::Critical, Kind::Rejected, 0)];
+        let problems = || vec![bad(Level::Critical, Kind::Rejected, 0)];
         let colourful = Style { has_colours: true, columns: Some(80) };
-        let painted = drawn(&Status { troubles: troubles(), ..status() }, colourful);
+        let painted = drawn(&Status { problems: problems(), ..status() }, colourful);
         let bare =
-            drawn(&Status { troubles: troubles(), ..status() }, Style { has_colours: false, ..colourful });
+            drawn(&Status { problems: problems(), ..status() }, Style { has_colours: false, ..colourful });
         assert!(painted.contains("\x1b[1;31mcritical\x1b[0m"));
         let without = ["1;31", "32", "33", "2", "0"]
             .iter()

@@ -1,5 +1,4 @@
-//! `setup`: the commands that have Pacemaker mark fenced hosts and tell of them; with `--apply` they are run, and with
-//! `--check` only what is wrong is said.
+//! `setup`: the commands that have Pacemaker mark fenced hosts; `--apply` runs them, and `--check` only says what is wrong.
 
 use std::fs;
 use std::path::Path;
@@ -12,8 +11,8 @@ use pacemaker::register::Tools;
 use serde::Serialize;
 use setup::{Cluster, Command, Finding, Ran, Step, Then, Tool, Wanted};
 
-use super::answer::{print_json, println_all, say};
-use super::key::{KeyLine, Looked};
+use super::answer::{Usage, print, println_all, say};
+use super::key::{Checked, KeyLine};
 use super::sources::{register_of, site};
 use crate::base::evidence_of;
 use crate::cli::{self, Cli};
@@ -22,8 +21,8 @@ use crate::config;
 /// How long the cluster may take to say how it is configured.
 const LIMIT: Duration = Duration::from_secs(10);
 
-/// What is looked at, so that nobody takes it for more.
-const SCOPE: &str = "Looked at: the cluster's configuration, the last results of its operations, and the files of this controller. Of another controller only what Pacemaker has tried there is known: run this there too.";
+/// What is checked, so that nobody takes it for more.
+const SCOPE: &str = "Checked: the cluster's configuration, the last results of its operations, and the files of this controller. Of another controller only what Pacemaker has tried there is known: run this there too.";
 
 /// What `--json` prints.
 #[derive(Serialize)]
@@ -71,7 +70,7 @@ struct Applied<'a> {
 struct Found {
     cluster: Cluster,
     xml: String,
-    key: Looked,
+    key: Checked,
     tool: Tool,
     findings: Vec<Finding>,
     steps: Vec<Step>,
@@ -150,24 +149,24 @@ impl Found {
 
 pub(super) fn run(cli: &Cli, options: &cli::Setup) -> anyhow::Result<ExitCode> {
     let tool = options.tool.or_else(Tool::installed);
-    // Whatever is installed, what is wrong can be said.
+    // A check needs no tool.
     let tool = if options.check { Some(tool.unwrap_or(Tool::Pcs)) } else { tool };
     let tool =
-        tool.context("neither pcs nor crmsh is installed here: say with --tool whose commands you want")?;
+        tool.ok_or_else(|| Usage("neither pcs nor crmsh is installed here: choose with --tool".to_owned()))?;
     let found = Found::take(cli, options, tool)?;
     match (options.check, options.apply) {
         (true, _) => check(cli, &found),
         (_, true) => apply(cli, options, found),
-        _ => print(cli, &found),
+        _ => show(cli, &found),
     }
 }
 
-fn cluster(cli: &Cli, options: &cli::Setup) -> anyhow::Result<(Cluster, String, Looked)> {
+fn cluster(cli: &Cli, options: &cli::Setup) -> anyhow::Result<(Cluster, String, Checked)> {
     let site = site(cli);
     let (evidence, register) = (evidence_of(&site.store), register_of(&site));
     // Pacemaker has another working directory.
     let config = std::path::absolute(&cli.config).unwrap_or_else(|_| cli.config.clone());
-    let key = Looked::take(&config, register);
+    let key = Checked::take(&config, register);
     let here = setup::here(&evidence, register, key.key().cloned());
     let wanted = Wanted {
         hosts: options.hosts.clone().or_else(|| configured_hosts(&cli.config)),
@@ -199,42 +198,39 @@ fn code(is_right: bool) -> ExitCode {
 
 fn check(cli: &Cli, found: &Found) -> anyhow::Result<ExitCode> {
     let is_right = found.findings.is_empty();
-    if cli.json {
-        print_json(&found.answer(false, None))?;
-    } else {
-        let mut said: Vec<String> = found.findings.iter().map(|finding| found.text(finding)).collect();
-        if is_right {
-            let hosts = found.cluster.compute_hosts();
-            said.push(format!("Nothing is wrong: {hosts} compute host(s) are marked when they are fenced."));
-        }
-        said.extend(found.key.line().map(|line| line.said().to_owned()));
-        said.push(SCOPE.to_owned());
-        println_all(&said.join("\n"));
-    }
+    print(cli, &found.answer(false, None), || checked(found))?;
     Ok(code(is_right))
 }
 
-fn print(cli: &Cli, found: &Found) -> anyhow::Result<ExitCode> {
+fn checked(found: &Found) -> String {
+    let mut all: Vec<String> = found.findings.iter().map(|finding| found.text(finding)).collect();
+    if found.findings.is_empty() {
+        let hosts = found.cluster.compute_hosts();
+        all.push(format!("Nothing is wrong: {hosts} compute host(s) are marked when they are fenced."));
+    }
+    all.extend(found.key.line().map(|line| line.sentence().to_owned()));
+    all.push(SCOPE.to_owned());
+    all.join("\n")
+}
+
+fn show(cli: &Cli, found: &Found) -> anyhow::Result<ExitCode> {
     let is_done = found.by_hand().next().is_none();
-    if cli.json {
-        print_json(&found.answer(true, None))?;
-        return Ok(code(is_done));
+    print(cli, &found.answer(true, None), || match found.commands.is_empty() {
+        true => format!("# {}", nothing(is_done)),
+        false => script(found),
+    })?;
+    if !cli.is_for_programs() {
+        note_by_hand(found);
     }
-    if found.commands.is_empty() {
-        println_all(&format!("# {}", nothing(is_done)));
-    } else {
-        println_all(&script(found));
-    }
-    note_by_hand(found);
     Ok(code(is_done))
 }
 
-/// What is said where there is no command.
+/// What stands where there is no command.
 fn nothing(is_right: bool) -> &'static str {
     if is_right {
         "Nothing to do."
     } else {
-        "Nothing is changed: what is wrong here no command of setup puts right."
+        "Nothing is changed: no command of setup corrects what is wrong here."
     }
 }
 
@@ -259,10 +255,10 @@ fn apply(cli: &Cli, options: &cli::Setup, found: Found) -> anyhow::Result<ExitCo
     }
     ensure!(
         found.commands.is_empty() || setup::is_same(&found.xml, &xml(None)?),
-        "nothing was changed: somebody else has changed the configuration meanwhile, so run this again"
+        "nothing was changed: somebody changed the configuration meanwhile, so run this again"
     );
     let ran = setup::run(&found.commands, |command| {
-        if !cli.json {
+        if !cli.is_for_programs() {
             println_all(&command.line());
         }
     });
@@ -275,8 +271,8 @@ fn apply(cli: &Cli, options: &cli::Setup, found: Found) -> anyhow::Result<ExitCo
         found
     };
     let is_right = ran.failed.is_none() && after.findings.is_empty();
-    if cli.json {
-        print_json(&after.answer(true, Some(&ran)))?;
+    if cli.is_for_programs() {
+        print(cli, &after.answer(true, Some(&ran)), String::new)?;
         return Ok(code(is_right));
     }
     match (&ran.failed, ran.done.is_empty()) {
@@ -288,10 +284,10 @@ fn apply(cli: &Cli, options: &cli::Setup, found: Found) -> anyhow::Result<ExitCo
     Ok(code(is_right))
 }
 
-/// What is not installed here the tools would refuse, and Pacemaker could not run.
+/// The tools would refuse what is not installed here, and Pacemaker could not run it.
 fn refuse(cli: &Cli, found: &Found) -> anyhow::Result<ExitCode> {
-    if cli.json {
-        print_json(&found.answer(true, Some(&Ran::default())))?;
+    if cli.is_for_programs() {
+        print(cli, &found.answer(true, Some(&Ran::default())), String::new)?;
     } else {
         note_by_hand(found);
         say(

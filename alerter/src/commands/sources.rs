@@ -17,8 +17,8 @@ use crate::cli::Cli;
 use crate::config;
 use crate::control::client;
 
-/// Where journal and register are. Only this is read of the configuration, leniently: a typo elsewhere in it must not keep
-/// an operator from looking.
+/// Where journal and register are. Nothing else of the configuration is read: a typo elsewhere in it must not stop an
+/// operator who only reads.
 pub(super) fn site(cli: &Cli) -> Site {
     let (site, warnings) = Site::read(&cli.config);
     for warning in warnings {
@@ -36,7 +36,7 @@ pub(super) fn register_of(site: &Site) -> Register {
     site.register.as_deref().and_then(Register::parse).unwrap_or_default()
 }
 
-/// The cluster's tools, with the keys of the register. Who may not read them goes by what everybody can.
+/// The cluster's tools, with the keys of the register, as far as this user may read them.
 pub(super) fn tools(cli: &Cli, site: &Site) -> Tools {
     let (keys, _) = site::keys_beside(&cli.config);
     Tools { keys, ..Tools::with(site.etcd.clone()) }
@@ -63,7 +63,7 @@ impl Sources {
         Self::with(site, register)
     }
 
-    /// The same for one who looks by the way, and has nothing to complain of.
+    /// The same without warnings.
     pub(super) fn quiet(cli: &Cli) -> anyhow::Result<Self> {
         let (site, _) = Site::read(&cli.config);
         let register = RegisterView::take(register_of(&site), &tools(cli, &site));

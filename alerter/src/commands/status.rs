@@ -1,4 +1,4 @@
-//! `status`: does the daemon work, and how are the routes. Also the OCF agent's monitor.
+//! `status`: whether the daemon works, and the state of the routes. Also the OCF agent's monitor.
 
 use std::path::Path;
 use std::process::ExitCode;
@@ -6,10 +6,11 @@ use std::time::Duration;
 
 use journal::{Journal, JournalError, Lock, Role};
 
-use super::answer::{print_json, println_all};
+use super::answer::{print, println_all};
 use super::sources::{journal_path, site, wait_for};
-use super::{overview, screen, terminal, watch};
-use crate::cli::{self, Cli};
+use super::terminal::Style;
+use super::{overview, screen, watch};
+use crate::cli::{self, Cli, PrintAs};
 use crate::config::control_socket;
 use crate::control::api::Health;
 use crate::control::client;
@@ -43,14 +44,14 @@ pub(super) fn ocf(cli: &Cli) -> anyhow::Result<ExitCode> {
     Ok(code)
 }
 
-/// Who holds the journal, as the OCF agent asks before it stops or starts anything: nobody else reads the configuration for it.
+/// The process that holds the journal. The OCF agent reads no configuration, and asks for it before it starts or stops.
 pub(super) fn process(cli: &Cli) -> anyhow::Result<ExitCode> {
     let holder = Lock::holder(&journal_path(cli))?;
     println_all(&holder.as_ref().map(ToString::to_string).unwrap_or_default());
     Ok(holder.map_or(ExitCode::from(OCF_NOT_RUNNING), |_| ExitCode::SUCCESS))
 }
 
-/// With the reason where the journal is it: of a daemon that does not start only the system log would have it, and not Pacemaker.
+/// With the reason where that is the journal: else only the system log would have it, and not Pacemaker.
 fn not_running(journal: &Path) -> String {
     let said = "the daemon does not run";
     match Journal::open(journal, Role::Reader) {
@@ -67,10 +68,7 @@ pub(super) fn show(cli: &Cli, options: &cli::Status) -> anyhow::Result<ExitCode>
     site(cli);
     let daemon = wait_for(overview::ask(cli))?;
     let status = overview::take(cli, daemon, Limits::default());
-    if cli.json {
-        print_json(&status)?;
-    } else {
-        println_all(&screen::drawn(&status, terminal::Style::of_stdout()));
-    }
+    let style = if cli.format() == PrintAs::Wide { Style::PLAIN } else { Style::of_stdout() };
+    print(cli, &status, || screen::drawn(&status, style))?;
     Ok(if status.running { ExitCode::SUCCESS } else { ExitCode::FAILURE })
 }

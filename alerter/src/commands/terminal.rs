@@ -12,9 +12,9 @@ use terminal_size::{Height, Width};
 pub(super) enum Colour {
     /// All is well.
     Green,
-    /// Somebody should look.
+    /// Somebody should check it.
     Yellow,
-    /// Somebody must look.
+    /// Somebody must act.
     Red,
     /// Of less weight.
     Faint,
@@ -80,7 +80,7 @@ impl Style {
 }
 
 /// Words in lines of at most so many characters; a longer word has a line of its own. A command between backticks is one
-/// word: whoever copies it wants it whole.
+/// word: it is copied whole.
 fn lines_of(text: &str, width: usize) -> Vec<String> {
     let mut lines = vec![String::new()];
     let mut is_command = false;
@@ -116,7 +116,7 @@ pub(super) fn size(of: &impl AsFd) -> Option<(usize, usize)> {
     (columns > 0 && rows > 0).then_some((columns.into(), rows.into()))
 }
 
-/// The same text with nothing hidden in it: what an endpoint or another program said must not move our cursor.
+/// The same text without hidden characters: the answer of an endpoint must not move the cursor.
 pub(super) fn clean(text: &str) -> String {
     blanked(text).collect()
 }

@@ -1,4 +1,4 @@
-//! What keeps fenced hosts from being notified, worst first: what it is, whom it is about, since when, and what to type. Pure.
+//! The problems that `status` lists, worst first: what it is, whom it is about, since when, and what to type. Pure.
 
 use std::collections::BTreeSet;
 
@@ -25,7 +25,7 @@ pub(super) struct Sight<'a> {
     pub(super) daemon: Option<&'a Daemon>,
     /// The process that has the journal's lock, where it does not answer.
     pub(super) silent: Option<&'a str>,
-    /// Nobody can say here whether one runs: the lock cannot be looked at.
+    /// Whether one runs is not known here: the lock cannot be read.
     pub(super) is_blind: bool,
     /// Another controller that runs the alerter.
     pub(super) elsewhere: Option<&'a str>,
@@ -57,7 +57,7 @@ pub(super) struct Sight<'a> {
 /// Everything, worst first.
 pub(super) fn problems(sight: &Sight<'_>) -> Vec<Problem> {
     let mut all = Vec::new();
-    // What keeps it from running stands before that it does not run.
+    // The cause comes before its effect.
     all.extend(of_config(sight));
     all.extend(of_journal(sight));
     all.extend(of_daemon(sight));
@@ -85,7 +85,7 @@ fn of_daemon(sight: &Sight<'_>) -> Option<Problem> {
         return None;
     }
     if let Some(process) = sight.silent {
-        let read = if sight.journal.is_none() { ": what is said here is read from the journal" } else { "" };
+        let read = if sight.journal.is_none() { ": this is read from the journal" } else { "" };
         let seconds = client::READING.as_secs();
         let what = format!(
             "the alerter runs here (process {process}) and has not answered within {seconds} s{read}"
@@ -98,10 +98,10 @@ fn of_daemon(sight: &Sight<'_>) -> Option<Problem> {
         return Some(Problem { then, ..Problem::of(Kind::Silent, what) });
     }
     let mon = if sight.resource.is_some() { ", `crm_mon -1`" } else { "" };
-    let kept = if sight.journal.is_none() { "; marks are kept and told when it runs again" } else { "" };
-    let what = format!("the alerter runs nowhere, as far as is known here: nothing is told{kept}");
+    let kept = if sight.journal.is_none() { "; marks are kept and sent when it runs again" } else { "" };
+    let what = format!("the alerter runs nowhere, as far as is known here: no mark is sent{kept}");
     let then = format!(
-        "look why: {}{mon}, `nova-host-alerter check-config`; if none says why, it was killed; then start it: {}",
+        "find the cause: {}{mon}, `nova-host-alerter check-config`; without one it was killed; then start it: {}",
         sight.place.log,
         start(sight)
     );
@@ -121,7 +121,7 @@ fn of_config(sight: &Sight<'_>) -> Option<Problem> {
         true => (Level::Warning, "the running alerter still has the former one, and cannot be started again"),
         false => (Level::Critical, "the alerter does not start with it"),
     };
-    let what = format!("the configuration {file} is wrong, so that {meaning}: {first}{more}");
+    let what = format!("the configuration {file} is wrong, so {meaning}: {first}{more}");
     let then = match runs {
         true => {
             "correct it, then `nova-host-alerter reload`; `nova-host-alerter check-config` lists every mistake with its line"
@@ -136,16 +136,16 @@ fn of_config(sight: &Sight<'_>) -> Option<Problem> {
 fn of_journal(sight: &Sight<'_>) -> Option<Problem> {
     let why = sight.journal?;
     let directory = sight.place.typeable_directory();
-    let look = format!("look at its disk: `df -h {directory}`, `ls -l {directory}`, `dmesg`");
+    let check = format!("check its disk: `df -h {directory}`, `ls -l {directory}`, `dmesg`");
     let then = match (sight.is_root, sight.daemon.is_some() || sight.silent.is_some()) {
-        (false, _) => format!("run this as root; if it cannot be read then either, {look}"),
-        (true, true) => format!("{look}; the alerter goes on by itself when it can be read"),
+        (false, _) => format!("run this as root; if it cannot be read then either, {check}"),
+        (true, true) => format!("{check}; the alerter goes on by itself when it can be read"),
         (true, false) if sight.elsewhere.is_some() => {
-            format!("{look}; the alerter runs on another controller, and cannot move to this one meanwhile")
+            format!("{check}; the alerter runs on another controller, and cannot move to this one meanwhile")
         }
         (true, false) => {
             format!(
-                "{look}; if it is no journal any more, move it away; the alerter does not start by itself: then {}, and compare `stonith_admin --history '*' --verbose` with `nova-host-alerter list --all`, since what the journal held is not known",
+                "{check}; if it is no journal any more, move the file away; the alerter does not start by itself: then {}, and compare `stonith_admin --history '*' --verbose` with `nova-host-alerter list --all`, since the content of the journal is not known",
                 start(sight)
             )
         }
@@ -190,7 +190,7 @@ fn of_former(sight: &Sight<'_>) -> Vec<Problem> {
     sight.tried.iter().filter(|_| is_nowhere).map(problem::of_former).collect()
 }
 
-/// What does not add up. A damaged row that is said by itself is not said again.
+/// Records without an end. A damaged row that is a problem of its own is left out.
 fn of_account(sight: &Sight<'_>) -> Vec<Problem> {
     let is_said = |one: &&Unaccounted| {
         sight.damaged.iter().any(|row| one.record == format!("{} {}", row.table, row.key))
@@ -246,13 +246,13 @@ fn of_new(sight: &Sight<'_>) -> Option<Problem> {
     hosts.dedup();
     let what = format!("{} fenced since {} and not marked yet", hosts.join(", "), time(first));
     let then = format!(
-        "look into the alerter's log: {}; `nova-host-alerter list` shows each with the reason",
+        "read the alerter's log: {}; `nova-host-alerter list` shows each with the reason",
         sight.place.log
     );
     Some(Problem { hosts, since: Some(first), then, ..Problem::of(Kind::NotMarked, what) })
 }
 
-/// A pause that nobody ends is forgotten easily: it is said, also while it holds nothing. A maintenance ends by itself.
+/// A pause that nobody ends is forgotten easily: it is shown also while it holds nothing. A maintenance ends by itself.
 fn of_orders(sight: &Sight<'_>) -> Vec<Problem> {
     let pauses = sight.orders.iter().filter(|order| matches!(order.about, About::Pause { .. }));
     let holds = |order: &Decision| {
@@ -267,7 +267,7 @@ fn of_pause(order: &Decision, now: Timestamp) -> Problem {
     let until = order.about.until();
     let end = until.map_or_else(|| "until `resume`".to_owned(), |at| format!("until {}", time(at)));
     let what = format!(
-        "{scope} paused by {} since {} ({}), {end}: {}; whoever is fenced meanwhile is not told",
+        "{scope} paused by {} since {} ({}), {end}: {}; hosts that are fenced meanwhile are not reported",
         order.actor,
         time(order.at),
         span(now.since(order.at)),
@@ -289,14 +289,14 @@ fn of_age(sight: &Sight<'_>, said: &[Problem]) -> Option<Problem> {
     let is_said = said.iter().any(|one| matches!(one.kind, Kind::NotRunning | Kind::Silent));
     let oldest = waiting(sight.open).min_by_key(|report| report.mark.failure_time)?;
     let (since, age) = (oldest.mark.failure_time, sight.now.since(oldest.mark.failure_time));
-    // Whoever gives one of the two alone may give a critical age that is below the other's default.
+    // An operator may give a critical age that is below the warning's default.
     if is_said || age < sight.limits.warning.min(sight.limits.critical) {
         return None;
     }
     let level = if age >= sight.limits.critical { Level::Critical } else { Level::Warning };
     let host = oldest.mark.node.to_string();
-    let what = format!("{host} waits to be told for {}, since {}", span(age), time(since));
-    let then = format!("`nova-host-alerter show {host}` tells what became of each attempt");
+    let what = format!("{host} is not reported yet, for {}, since {}", span(age), time(since));
+    let then = format!("`nova-host-alerter show {host}` has the answer to each attempt");
     Some(Problem { level, hosts: vec![host], since: Some(since), then, ..Problem::of(Kind::Old, what) })
 }
 

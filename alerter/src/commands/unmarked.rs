@@ -160,8 +160,8 @@ mod tests {
             ..first.clone()
         };
         let waiting = |register: &RegisterView, now| here(None, &[&first, &later], register, now);
-        let told = register(vec![Entry::Mark(entry(&first, "ctl2"))]);
-        assert_eq!(waiting(&told, NOW), slice::from_ref(&later), "another connection, another outage");
+        let notified = register(vec![Entry::Mark(entry(&first, "ctl2"))]);
+        assert_eq!(waiting(&notified, NOW), slice::from_ref(&later), "another connection, another outage");
         let ended =
             register(vec![settled(&first, Settlement::Dismissed), settled(&later, Settlement::Dismissed)]);
         assert!(waiting(&ended, NOW).is_empty());
@@ -224,12 +224,12 @@ mod tests {
     /// The same connection covers it no longer where the CIB said that the host was up in between.
     #[test]
     fn a_late_fencing_of_a_host_that_was_up_waits_although_its_connection_was_notified() {
-        let told =
+        let notified =
             Fencing { incarnation: Some(Incarnation::new("ctl1", 4, 7)), ..fencing("compute1", "ctl1") };
-        let register = register(vec![Entry::Mark(entry(&told, "ctl2"))]);
+        let register = register(vec![Entry::Mark(entry(&notified, "ctl2"))]);
         let asked_at = NOW + COALESCE + Duration::from_secs(1);
         for (already_down, waiting) in [(Some(false), 1), (Some(true), 0), (None, 0)] {
-            let late = Fencing { id: FencingId::generate(), asked_at, already_down, ..told.clone() };
+            let late = Fencing { id: FencingId::generate(), asked_at, already_down, ..notified.clone() };
             assert_eq!(here(None, &[&late], &register, asked_at).len(), waiting, "{already_down:?}");
         }
     }

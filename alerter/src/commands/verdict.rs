@@ -4,16 +4,16 @@
 use std::process::ExitCode;
 use std::time::Duration;
 
-use super::answer::{print_json, println_all};
+use super::answer::print;
 use super::overview::{self, Status};
 use super::sources::wait_for;
 use super::terminal::clean;
 use crate::cli::{self, Cli};
 use crate::problem::{Kind, Level, Limits};
 
-/// So many troubles stand in the line; the others are counted.
-const SAID: usize = 3;
-/// What a plugin exits with that does not know.
+/// The line is shorter than this: monitoring systems cut longer ones.
+const LONGEST: usize = 250;
+/// The exit code of a plugin that does not know.
 const UNKNOWN: u8 = 3;
 
 pub(super) fn check(cli: &Cli, options: &cli::Status) -> anyhow::Result<ExitCode> {
@@ -23,20 +23,14 @@ pub(super) fn check(cli: &Cli, options: &cli::Status) -> anyhow::Result<ExitCode
     };
     let daemon = wait_for(overview::ask(cli))?;
     let status = overview::take(cli, daemon, limits);
-    if cli.json {
-        print_json(&status)?;
-    } else {
-        println_all(&line(&status, limits));
-    }
+    print(cli, &status, || line(&status, limits))?;
     Ok(ExitCode::from(code(&status)))
 }
 
-/// Nobody knows anything where the journal cannot be read and nothing else is known to be wrong.
+/// Unknown where the journal cannot be read and nothing else is known to be wrong.
 fn code(status: &Status) -> u8 {
-    let is_only_unread = status
-        .troubles
-        .iter()
-        .all(|trouble| trouble.kind == Kind::Journal || trouble.level < Level::Critical);
+    let is_only_unread =
+        status.problems.iter().all(|one| one.kind == Kind::Journal || one.level < Level::Critical);
     match status.level {
         Some(Level::Critical) if status.unknown.is_some() && is_only_unread => UNKNOWN,
         Some(Level::Critical) => 2,
@@ -55,20 +49,31 @@ fn word(code: u8) -> &'static str {
     }
 }
 
-/// The bar parts the sentence from the figures, and may stand nowhere else.
+/// The bar separates the sentence from the figures, and may stand nowhere else.
 fn line(status: &Status, limits: Limits) -> String {
-    let said: Vec<String> = status
-        .troubles
-        .iter()
-        .take(SAID)
-        .map(|trouble| format!("{} -> {}", trouble.what, trouble.then))
-        .collect();
-    let mut sentence = if said.is_empty() { status.headline.clone() } else { said.join("; ") };
-    if status.troubles.len() > SAID {
-        sentence += &format!("; and {} more: `nova-host-alerter status`", status.troubles.len() - SAID);
-    }
+    let (sentence, more) = match status.problems.as_slice() {
+        [] => (status.headline.clone(), String::new()),
+        [one] => (format!("{} -> {}", one.what, one.then), String::new()),
+        [one, more @ ..] => (one.what.clone(), format!(" (and {} more)", more.len())),
+    };
     let sentence = clean(&sentence).replace('|', "/");
-    format!("{}: {sentence} | {}", word(code(status)), figures(status, limits))
+    let (word, figures) = (word(code(status)), figures(status, limits));
+    let room = LONGEST.saturating_sub(word.len() + figures.len() + more.len() + ":  | ".len() + 1);
+    format!("{word}: {}{more} | {figures}", cut(&sentence, room))
+}
+
+/// The beginning of a sentence, in so many bytes.
+fn cut(sentence: &str, room: usize) -> String {
+    if sentence.len() <= room {
+        return sentence.to_owned();
+    }
+    let mut left = room.saturating_sub('…'.len_utf8());
+    let fits = |c: &char| {
+        let is_in = c.len_utf8() <= left;
+        left = left.saturating_sub(c.len_utf8());
+        is_in
+    };
+    sentence.chars().take_while(fits).collect::<String>() + "…"
 }
 
 /// `label=value[unit];warning;critical;minimum`.
@@ -94,15 +99,15 @@ mod tests {
     use crate::problem::Problem;
 
     fn of(levels: &[Level]) -> Status {
-        let trouble = |(number, level): (usize, &Level)| Problem {
+        let problem = |(number, level): (usize, &Level)| Problem {
             level: *level,
             then: "`do it`".into(),
-            ..Problem::of(Kind::Rejected, format!("trouble {number} a|b"))
+            ..Problem::of(Kind::Rejected, format!("problem {number} a|b"))
         };
         Status {
             level: Some(levels.iter().copied().max().unwrap_or(Level::Ok)),
             headline: "No fenced host waits to be reported.".into(),
-            troubles: levels.iter().enumerate().map(trouble).collect(),
+            problems: levels.iter().enumerate().map(problem).collect(),
             ..Status::default()
         }
     }
@@ -112,22 +117,37 @@ mod tests {
         let limits = Limits::default();
         let figures = "open=0;;;0 held=0;;;0 oldest=0s;300;900;0 routes_failing=0;;;0 damaged=0;;;0 without_route=0;;;0";
         assert_eq!(line(&of(&[]), limits), format!("OK: No fenced host waits to be reported. | {figures}"));
-        let said = line(&of(&[Level::Critical, Level::Warning, Level::Warning, Level::Warning]), limits);
-        assert!(said.starts_with("CRITICAL: trouble 0 a/b -> `do it`; trouble 1"), "{said}");
-        assert!(
-            said.contains("; and 1 more: `nova-host-alerter status` | open=")
-                && said.matches('|').count() == 1
-        );
+        let shown = line(&of(&[Level::Critical, Level::Warning, Level::Warning, Level::Warning]), limits);
+        assert_eq!(shown, format!("CRITICAL: problem 0 a/b (and 3 more) | {figures}"));
+        let one = line(&of(&[Level::Warning]), limits);
+        assert_eq!(one, format!("WARNING: problem 0 a/b -> `do it` | {figures}"));
+    }
+
+    /// The broken variant cuts the figures, or a letter.
+    #[test]
+    fn no_line_is_longer_than_a_monitoring_system_takes() {
+        for (letters, count) in [(80, 1), (400, 1), (400, 99)] {
+            let mut status = of(&vec![Level::Critical; count]);
+            status.problems[0].what = "ä".repeat(letters);
+            (status.open, status.oldest_seconds, status.headline) =
+                (100_000, Some(9_999_999), "x".repeat(400));
+            let shown = line(&status, Limits::default());
+            assert!(
+                shown.len() < LONGEST && shown.ends_with("without_route=0;;;0"),
+                "{} {shown}",
+                shown.len()
+            );
+        }
     }
 
     #[test]
-    fn the_code_is_that_of_the_worst_trouble() {
+    fn the_code_is_that_of_the_worst_problem() {
         let codes =
             [&[][..], &[Level::Warning], &[Level::Critical, Level::Warning]].map(|levels| code(&of(levels)));
         assert_eq!(codes, [0, 1, 2]);
         let mut unread = Status { unknown: Some("no".into()), ..of(&[Level::Critical]) };
         assert_eq!(code(&unread), 2, "something else is wrong too");
-        unread.troubles[0].kind = Kind::Journal;
+        unread.problems[0].kind = Kind::Journal;
         assert_eq!((code(&unread), code(&Status::default())), (UNKNOWN, UNKNOWN));
     }
 }

@@ -7,11 +7,12 @@ use std::time::Duration;
 use anyhow::Context as _;
 use tokio::signal::unix::{Signal, SignalKind, signal};
 
+use super::answer::yaml;
 use super::overview::{self, Status};
 use super::sources::wait_for;
 use super::terminal::{self, Style};
 use super::{screen, text};
-use crate::cli::Cli;
+use crate::cli::{Cli, PrintAs};
 use crate::problem::Limits;
 
 /// Another screen, so that what was there before comes back; no cursor.
@@ -22,7 +23,7 @@ const BEGIN: &str = "\x1b[?2026h\x1b[H";
 /// What is left of a longer frame goes.
 const END: &str = "\x1b[J\x1b[?2026l";
 
-/// The terminal, which is put back as it was whatever ends this.
+/// The terminal, which becomes again what it was, whatever ends this.
 struct Screen;
 
 impl Screen {
@@ -72,15 +73,16 @@ pub(super) fn run(cli: &Cli, pause: Duration) -> anyhow::Result<ExitCode> {
 
 async fn draw(cli: &Cli, pause: Duration) -> io::Result<()> {
     let mut signals = Signals::listen()?;
-    let is_screen = io::stdout().is_terminal() && !terminal::is_dumb() && !cli.json;
+    let is_screen = io::stdout().is_terminal() && !terminal::is_dumb() && !cli.is_for_programs();
     let screen = is_screen.then(Screen::enter);
     loop {
         let status = overview::take(cli, overview::ask(cli).await, Limits::default());
-        let text = match (&screen, cli.json) {
+        let text = match (&screen, cli.format()) {
             (Some(_), _) => frame(&status, pause),
             // One line each, for programs.
-            (None, true) => serde_json::to_string(&status).unwrap_or_default() + "\n",
-            (None, false) => block(&status),
+            (None, PrintAs::Json) => serde_json::to_string(&status).unwrap_or_default() + "\n",
+            (None, PrintAs::Yaml) => yaml(&status).unwrap_or_default() + "\n",
+            (None, _) => block(&status),
         };
         if put(&text).is_err() || !signals.wait(pause).await {
             return Ok(());

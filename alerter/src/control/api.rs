@@ -1,5 +1,6 @@
 //! What is said over the control socket: HTTP/1.1 with JSON.
 
+use marks::time::Timestamp;
 use serde::{Deserialize, Deserializer, Serialize};
 
 use crate::intake::account::Unaccounted;
@@ -11,7 +12,7 @@ use crate::problem::Problem;
 pub struct Health {
     /// The daemon works: its engine has got on within the watchdog's limit.
     pub healthy: bool,
-    /// It works, but somebody should look.
+    /// It works, but somebody should check it.
     pub degraded: bool,
     /// Why, one sentence each.
     pub reasons: Vec<String>,
@@ -72,8 +73,8 @@ pub struct RouteStatus {
     pub limit_ms: u64,
     /// Open deliveries.
     pub waiting: usize,
-    /// Milliseconds since the epoch since when nothing was accepted; absent while all is well.
-    pub failing_since: Option<i64>,
+    /// Since when nothing was accepted; absent while all is well.
+    pub failing_since: Option<Timestamp>,
     /// The newest failure's machine word.
     pub failure: Option<String>,
     /// The newest failure in a sentence.

@@ -75,7 +75,7 @@ fn says(request: &MarkRequest) -> Result<Says, Refusal> {
     let reference = request.reference.as_deref().map(reference).transpose()?;
     match request.acknowledged {
         true => Ok(Says::Has { reference, reason }),
-        false if reference.is_some() => Err(Refusal::bad("reference", "what is refused has no reference")),
+        false if reference.is_some() => Err(Refusal::bad("reference", "a rejected mark has no reference")),
         false => Ok(Says::Refuses {
             reason: reason.unwrap_or_else(|| REFUSED.to_owned()),
             next_due: Timestamp::now() + schedule::SLOW,
@@ -109,8 +109,8 @@ fn answer(mark: MarkId, heard: Heard, is_taken: bool, actor: &str) -> Result<Mar
             said(route, true, message)
         }
         Heard::Done(route) => {
-            warn!(mark = %mark, %route, "{actor} refuses the mark for route {route}, which is told it again slowly: see `nova-host-alerter show {mark}`");
-            let message = format!("{route} refuses it: it is kept and told again slowly");
+            warn!(mark = %mark, %route, "{actor} rejects the mark for route {route}, which is tried again slowly: see `nova-host-alerter show {mark}`");
+            let message = format!("{route} rejects it: it is kept and tried again slowly");
             said(route, true, message)
         }
         Heard::Already(route) => {
@@ -118,11 +118,11 @@ fn answer(mark: MarkId, heard: Heard, is_taken: bool, actor: &str) -> Result<Mar
             said(route, false, message)
         }
         Heard::RefusedBefore(route) => {
-            let message = format!("{route} had refused it before: nothing was changed");
+            let message = format!("{route} had rejected it before: nothing was changed");
             said(route, false, message)
         }
         Heard::StaysHeld(route) => {
-            let message = format!("it is held on route {route} and stays so; the refusal is noted");
+            let message = format!("it is held on route {route} and stays held; the answer is noted");
             said(route, false, message)
         }
         Heard::NoMark => {
@@ -138,7 +138,7 @@ fn answer(mark: MarkId, heard: Heard, is_taken: bool, actor: &str) -> Result<Mar
         }
         Heard::Doubtful(doubt) => {
             let message = format!(
-                "the mark is held ({}), so nobody can have been told of it: nothing was changed",
+                "the mark is held ({}) and was never sent: nothing was changed",
                 Standing::Doubtful(doubt).as_str()
             );
             conflict("doubtful", &message)

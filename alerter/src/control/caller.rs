@@ -1,4 +1,4 @@
-//! Who asks for something through the API, and what their word is worth.
+//! Who asks for something through the API, and what they may do.
 
 use std::net::IpAddr;
 
@@ -48,7 +48,7 @@ impl Caller {
         }
     }
 
-    /// What a host's failure is on record as that they tell of. Nobody proves anything over a network.
+    /// The origin of a failure that they report. A network proves nothing.
     pub(super) fn origin(&self) -> Origin {
         match self {
             Self::Local { .. } => Origin::Operator,

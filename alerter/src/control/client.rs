@@ -35,6 +35,16 @@ pub enum ClientError {
     },
 }
 
+impl ClientError {
+    /// A word for machines.
+    pub fn kind(&self) -> &str {
+        match self {
+            Self::Silent(_) => "silent",
+            Self::Refused { kind, .. } => kind,
+        }
+    }
+}
+
 /// A connection to the daemon of one journal.
 pub struct Daemon {
     client: Client,
@@ -83,7 +93,7 @@ impl Daemon {
         self.ask(Method::POST, path, Some(request)).await
     }
 
-    /// Asks for a change of one thing, in the name of whoever runs the command.
+    /// Asks for a change of one thing, in the name of the person who runs the command.
     ///
     /// # Errors
     /// Nobody answers, or the daemon refuses.

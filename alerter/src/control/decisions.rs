@@ -3,9 +3,10 @@
 use std::sync::Arc;
 
 use axum::extract::{Extension, State};
+use axum::http::StatusCode;
 use axum::routing::{get, post};
 use axum::{Json, Router};
-use journal::{Journal, JournalError};
+use journal::{HeldMark, Journal, JournalError};
 use marks::host::HostName;
 use marks::id::NoteId;
 use marks::register::{About, Decision, Ending, Scope};
@@ -16,6 +17,7 @@ use super::answer::{Answer, JsonBody, Refusal};
 use super::api::ChangeAnswer;
 use super::caller::Caller;
 use crate::config::Settings;
+use crate::policy::Hold;
 use crate::span;
 use crate::state::Shared;
 use crate::words::{plain, utc};
@@ -86,8 +88,8 @@ pub struct EndRequest {
 pub struct Decided {
     /// Its id.
     pub id: String,
-    /// When it ends by itself, in milliseconds since the epoch.
-    pub until: Option<i64>,
+    /// When it ends by itself.
+    pub until: Option<Timestamp>,
     /// One sentence.
     pub message: String,
 }
@@ -103,10 +105,10 @@ pub struct InForce {
     pub host: Option<String>,
     /// The group, where it is about one; neither means all groups.
     pub group: Option<String>,
-    /// Milliseconds since the epoch since when.
-    pub at: i64,
-    /// When it ends by itself, in milliseconds since the epoch.
-    pub until: Option<i64>,
+    /// Since when.
+    pub at: Timestamp,
+    /// When it ends by itself.
+    pub until: Option<Timestamp>,
     /// Who.
     pub actor: String,
     /// Why.
@@ -125,8 +127,8 @@ impl From<&Decision> for InForce {
             kind: decision.about.kind().to_owned(),
             host,
             group,
-            at: decision.at.0,
-            until: decision.about.until().map(|until| until.0),
+            at: decision.at,
+            until: decision.about.until(),
             actor: decision.actor.clone(),
             reason: decision.reason.clone(),
         }
@@ -160,7 +162,7 @@ async fn pause(
     };
     let by_itself = request.seconds.map(|seconds| format!(" or {seconds} s have passed")).unwrap_or_default();
     let message = format!(
-        "no failure of {scope} is told until {resume}{by_itself}; marks are made and kept, and routes with `when-returned` still learn who is back"
+        "no failure of {scope} is sent until {resume}{by_itself}; marks are made and kept; routes with `when-returned` are still notified of returns"
     );
     decide(&shared, About::Pause { scope, until }, (&request.reason, &user), now, message).await
 }
@@ -183,7 +185,7 @@ async fn begin(
     decide(&shared, About::Maintenance { scope, until }, (&request.reason, &user), now, message).await
 }
 
-/// What is held of a group now may go. It proves nothing: a mark that nobody vouches for wants a release of its own.
+/// What is held of a group now may go. It proves nothing: a mark in doubt needs a release of its own.
 pub(super) async fn release_group(
     shared: &Shared,
     name: &str,
@@ -191,13 +193,27 @@ pub(super) async fn release_group(
     user: &str,
 ) -> Answer<ChangeAnswer> {
     let scope = known_group(&shared.base.settings(), name)?;
+    let group = scope.clone();
+    let changed = shared.base.store.run(move |journal| held_by_storm(journal, &group)).await?;
+    if changed == 0 {
+        let message = format!("nothing was released: no storm holds a mark of {scope}");
+        return Err(Refusal::new(StatusCode::CONFLICT, "not-held", &message));
+    }
     let message = format!(
-        "what a storm holds of {scope} now may go; what else holds a mark stays, and `show HOST` says it"
+        "{changed} mark(s) that a storm held of {scope} are released; other holds stay, and `show HOST` shows them"
     );
     let about = About::ReleaseGroup(name.to_owned());
     let Json(Decided { message, .. }) =
         decide(shared, about, (reason, user), Timestamp::now(), message).await?;
-    Ok(Json(ChangeAnswer { changed: 1, message }))
+    Ok(Json(ChangeAnswer { changed, message }))
+}
+
+fn held_by_storm(journal: &Journal, group: &Scope) -> Result<usize, JournalError> {
+    let is_storm = |word: &String| word == Hold::Storm.as_str();
+    let is_its = |held: &&HeldMark| {
+        held.words.iter().any(is_storm) && held.cause.scope.as_ref().is_none_or(|scope| scope == group)
+    };
+    Ok(journal.holds()?.values().filter(is_its).count())
 }
 
 async fn decide(
@@ -208,12 +224,12 @@ async fn decide(
     message: String,
 ) -> Answer<Decided> {
     if reason.trim().is_empty() {
-        return Err(Refusal::bad("reason", "this needs a reason: others will ask why nothing is told"));
+        return Err(Refusal::bad("reason", "this needs a reason: others will ask why no mark is sent"));
     }
-    let (id, until) = (NoteId::generate(), about.until().map(|until| until.0));
+    let (id, until) = (NoteId::generate(), about.until());
     let decision = Decision { id, about, at, actor: user.to_owned(), reason: plain(reason) };
     shared.base.store.run(move |journal| journal.decide(&decision)).await?;
-    notify_all(shared);
+    publish(shared);
     Ok(Json(Decided { id: id.to_string(), until, message }))
 }
 
@@ -233,8 +249,8 @@ pub(super) fn sentences(journal: &Journal, now: Timestamp) -> Result<Vec<String>
     Ok(in_force.iter().filter_map(sentence).collect())
 }
 
-/// The register learns of it at once, and whoever holds marks.
-fn notify_all(shared: &Shared) {
+/// The register and the policy have it at once.
+fn publish(shared: &Shared) {
     shared.base.seen().news = true;
     shared.poke.notify_one();
 }
@@ -268,9 +284,9 @@ async fn end(
     JsonBody(request): JsonBody<EndRequest>,
 ) -> Answer<ChangeAnswer> {
     let (meant, user) = (Meant::of(&request)?, caller.signed(&request.user));
-    let (wanted, told) = (meant.clone(), (request.reason.as_str(), user.as_str()));
+    let (wanted, why) = (meant.clone(), (request.reason.as_str(), user.as_str()));
     let is_meant = move |decision: &Decision| wanted.is(decision);
-    let changed = end_all(&shared, is_meant, told).await?;
+    let changed = end_all(&shared, is_meant, why).await?;
     match &meant {
         Meant::Scope(Scope::Group(name)) if changed == 0 => drop(known_group(&shared.base.settings(), name)?),
         Meant::Scope(Scope::Host(name)) if changed == 0 => {
@@ -335,7 +351,7 @@ async fn end_all(
         Ok(ended)
     };
     let ended = shared.base.store.run(work).await?;
-    notify_all(shared);
+    publish(shared);
     Ok(ended)
 }
 
@@ -443,7 +459,7 @@ mod tests {
         }
     }
 
-    /// A pause is no maintenance, and the host's spelling is nobody's business.
+    /// A pause is no maintenance, and a host's name may have capitals.
     #[test]
     fn what_is_meant_is_ended_and_nothing_else() {
         let decision = |about| Decision {

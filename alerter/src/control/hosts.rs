@@ -215,31 +215,31 @@ fn answer(node: &HostName, done: Done, actor: &str) -> Result<HostAnswer, Refusa
         }
         Done::NotYours(mark) => {
             let message = format!(
-                "more than the API speaks of {node}, so nothing was changed: an operator ends it with `nova-host-alerter unmark {mark} --reason TEXT` on the controller"
+                "others than the API report {node}, so nothing was changed: an operator ends it with `nova-host-alerter unmark {mark} --reason TEXT` on the controller"
             );
             Err(Refusal::new(StatusCode::CONFLICT, "not-yours", &message))
         }
         Done::NotCovered => {
-            Err(Refusal::bad("not-covered", "[hosts] match does not cover this host: it is not told"))
+            Err(Refusal::bad("not-covered", "[hosts] match does not cover this host: so it is not reported"))
         }
         Done::NoHost => {
             Err(Refusal::absent("the cluster has no compute host of this name: give its node name"))
         }
         Done::Made { mark, is_held: true } => {
-            warn!(mark = %mark, host = %node, "{actor} calls {node} failed: it is held (unconfirmed) until Pacemaker confirms it");
+            warn!(mark = %mark, host = %node, "{actor} reports {node} as failed: it is held (unconfirmed) until Pacemaker confirms it");
             let message = format!(
                 "{node} is marked and held (unconfirmed) until Pacemaker confirms it or an operator releases it"
             );
             said(Some(mark), true, 1, message)
         }
         Done::Made { mark, is_held: false } => {
-            said(Some(mark), true, 1, format!("{node} is marked and will be told"))
+            said(Some(mark), true, 1, format!("{node} is marked, and its routes are notified"))
         }
         Done::Joined(mark) => said(
             Some(mark),
             false,
             0,
-            format!("{node} is already marked in this outage; nothing more is told"),
+            format!("{node} is already marked in this outage: nothing was changed"),
         ),
         Done::Later(mark) => {
             let message = format!("{node} is noted and will be marked when the cluster can be asked");
@@ -250,7 +250,7 @@ fn answer(node: &HostName, done: Done, actor: &str) -> Result<HostAnswer, Refusa
             said(None, false, 0, with_left(nothing, left))
         }
         Done::Ended(ended, left) => {
-            info!(host = %node, ended, "{actor} has ended what was open of {node}");
+            info!(host = %node, ended, "{actor} ended the open marks of {node}");
             said(None, false, ended, with_left(format!("{ended} mark(s) of {node} ended by you"), left))
         }
     }

@@ -1,4 +1,4 @@
-//! What may be left at endpoints of a mark that an operator ends: nobody may take "ended" for "undone".
+//! What may be left at endpoints of a mark that an operator ends: "ended" does not mean "undone".
 
 use drivers::{Named, Step};
 use journal::{Journal, JournalError};
@@ -60,7 +60,7 @@ fn unknown(row: &MarkRow, delivery: &Delivery) -> String {
     let (node, route, targets) = (&row.node, &delivery.route, delivery.arrivals.targets.join("; and at "));
     let at = if targets.is_empty() { targets } else { format!(" at {targets}") };
     format!(
-        "route {route} is not configured any more, and may have been notified of {node}{at}: nothing undoes by itself what it did there, look at {node} there"
+        "route {route} is not configured any more, and may have been notified of {node}{at}: nothing undoes what it did there: check {node} there"
     )
 }
 

@@ -3,8 +3,10 @@
 use std::sync::Arc;
 
 use axum::Json;
-use axum::extract::{Extension, State};
+use axum::extract::{Extension, State as Given};
+use axum::http::StatusCode;
 use journal::{Journal, JournalError};
+use marks::delivery::{Delivery, State};
 use marks::host::HostName;
 use marks::id::MarkId;
 use marks::mark::MarkRow;
@@ -14,11 +16,12 @@ use super::answer::{Answer, JsonBody, Refusal};
 use super::api::{ChangeAnswer, ReleaseRequest, UnmarkRequest};
 use super::caller::Caller;
 use super::{decisions, left};
+use crate::policy;
 use crate::state::Shared;
 use crate::words::plain;
 
 pub(super) async fn unmark(
-    State(shared): State<Arc<Shared>>,
+    Given(shared): Given<Arc<Shared>>,
     Extension(caller): Extension<Caller>,
     JsonBody(request): JsonBody<UnmarkRequest>,
 ) -> Answer<ChangeAnswer> {
@@ -29,7 +32,7 @@ pub(super) async fn unmark(
         ));
     }
     if request.reason.trim().is_empty() {
-        return Err(Refusal::bad("reason", "unmark needs a reason: it stands in the history"));
+        return Err(Refusal::bad("reason", "unmark needs a reason for the history"));
     }
     let marks = unfinished_marks_of(&shared, &request.target).await?;
     let (user, reason) = (caller.signed(&request.user), plain(&request.reason));
@@ -46,7 +49,7 @@ pub(super) async fn unmark(
                     || journal.dismiss_returns(*mark, request.returns, (&reason, &user), now)? > 0;
                 ended += usize::from(is_ended);
                 if is_ended {
-                    tracing::info!(%mark, "{user} has ended the mark: nothing more of it is told ({reason})");
+                    tracing::info!(%mark, "{user} ended the mark: no route is notified of it again ({reason})");
                 }
             }
             let mut left = left::behind(journal, &state, &marks)?;
@@ -72,14 +75,14 @@ pub(super) async fn unmark(
 }
 
 pub(super) async fn release(
-    State(shared): State<Arc<Shared>>,
+    Given(shared): Given<Arc<Shared>>,
     Extension(caller): Extension<Caller>,
     JsonBody(request): JsonBody<ReleaseRequest>,
 ) -> Answer<ChangeAnswer> {
     if request.reason.trim().is_empty() {
         return Err(Refusal::bad(
             "reason",
-            "a release needs a reason: it tells what Pacemaker did not confirm",
+            "a release needs a reason: it says what Pacemaker did not confirm",
         ));
     }
     let target = match (request.target, request.group) {
@@ -97,13 +100,16 @@ pub(super) async fn release(
         let now = Timestamp::now();
         let (mut released, mut nameless) = (0, false);
         for mark in marks {
+            if !is_held(journal, mark)? {
+                continue;
+            }
             let is_new = journal.release(mark, &reason, &user, now)?.is_some();
-            // To another place a return goes by its mark's id alone: whoever names a host means its failure.
+            // To another place a return goes by its mark's id alone: a host's name means its failure.
             let was_held = journal.release_held(mark, is_id, (&reason, &user), now)? > 0;
             released += usize::from(is_new || was_held);
             nameless |= journal.mark(mark)?.is_some_and(|row| row.settled.is_none() && row.fqdn.is_none());
             if is_new || was_held {
-                tracing::info!(%mark, "{user} has released the mark: it may go ({reason})");
+                tracing::info!(%mark, "{user} released the mark ({reason})");
             }
         }
         Ok((released, nameless))
@@ -117,12 +123,23 @@ pub(super) async fn release(
             "{target} is held all the same (no-fqdn): set [hosts] domain in {}, or its full name in [hosts.names], then run `nova-host-alerter reload`",
             shared.base.settings().file.display()
         ),
-        0 => format!(
-            "the newest mark of {target} is settled, or released already: to release an older one, give its id"
-        ),
+        0 => {
+            let message = format!(
+                "nothing was released: the newest mark of {target} is not held; an older one is released by its id"
+            );
+            return Err(Refusal::new(StatusCode::CONFLICT, "not-held", &message));
+        }
         changed => format!("{changed} mark(s) of {target} released by you"),
     };
     Ok(Json(ChangeAnswer { changed, message }))
+}
+
+/// Whether anything keeps a mark or one of its deliveries back that a release ends.
+fn is_held(journal: &Journal, id: MarkId) -> Result<bool, JournalError> {
+    let Some(row) = journal.mark(id)? else { return Ok(false) };
+    let keeps = |delivery: &Delivery| delivery.state == State::Held && !delivery.waits_in_chain();
+    let is_kept = journal.deliveries_of(id)?.sound.iter().any(keeps);
+    Ok(is_kept || !policy::doubts(&row).is_empty() || journal.hold_of(id)?.is_some())
 }
 
 /// The open marks that a host name or a mark's id stands for, and settled ones that a route which is not required has not
@@ -138,7 +155,7 @@ pub(super) fn is_unfinished(journal: &Journal, mark: &MarkRow) -> Result<bool, J
     Ok(mark.settled.is_none() || any_open || !deliveries.damaged.is_empty())
 }
 
-/// The mark of an id, or a host's last one: an operator who looks at the host now vouches for no older one.
+/// The mark of an id, or a host's last one: an operator who checks the host now vouches for no older one.
 async fn newest_mark_of(shared: &Shared, target: &str) -> Result<Vec<MarkId>, Refusal> {
     let is_id = MarkId::parse(target).is_ok();
     let is_newest = move |journal: &Journal, mark: &MarkRow| {

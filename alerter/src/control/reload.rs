@@ -4,6 +4,7 @@ use std::path::PathBuf;
 use std::sync::Arc;
 
 use axum::extract::State;
+use axum::http::StatusCode;
 use axum::routing::post;
 use axum::{Extension, Json, Router};
 use journal::Journal;
@@ -34,7 +35,7 @@ async fn read_again(
     if file.as_ref().is_some_and(|file| !file.is_absolute()) {
         return Err(Refusal::bad("file", "the configuration must be named by its absolute path"));
     }
-    // Whoever asked may go: it is done to its end.
+    // It is done to its end, also where the client goes away.
     let working = tokio::spawn(async move {
         let came = reload::reload(&shared, file).await;
         match &came {
@@ -66,7 +67,10 @@ async fn dismiss(
     let DismissRequest { route, .. } = request;
     let (user, reason) = (caller.signed(&request.user), plain(&request.reason));
     if reason.trim().is_empty() {
-        return Err(Refusal::bad("reason", "this needs a reason: it tells why nobody is told on that route"));
+        return Err(Refusal::bad(
+            "reason",
+            "this needs a reason: others will ask why the route was not notified",
+        ));
     }
     if !shared.base.knows_groups() {
         let message = "it is not known yet which group each host is in: ask again in a moment";
@@ -87,15 +91,15 @@ async fn dismiss(
     let route = plain(&route);
     let Some((unrouted, left)) = ended else {
         let message = format!(
-            "route {route} is configured, and its marks are told there: end single ones with `unmark`, or take the route out of the configuration first"
+            "route {route} is configured, and is notified of its marks: end single ones with `unmark`, or take the route out of the configuration first"
         );
         return Err(Refusal::bad("route", &message));
     };
     if unrouted == Unrouted::default()
         && !shared.base.store.run(move |journal| journal.has_deliveries_on(&name)).await?
     {
-        let message = format!("nobody knows a route {route}: see `nova-host-alerter status`");
-        return Err(Refusal::absent(&message));
+        let message = format!("there is no route {route}: see `nova-host-alerter status`");
+        return Err(Refusal::new(StatusCode::NOT_FOUND, "unknown-route", &message));
     }
     shared.base.seen().news = true;
     shared.poke.notify_one();
@@ -108,7 +112,7 @@ fn dismissed(route: &str, Unrouted { left, under_way }: Unrouted) -> String {
     let mut said = Vec::new();
     if left.changed > 0 {
         said.push(format!(
-            "{} mark(s) wait no longer for route {route}; what other routes have to do stays",
+            "{} mark(s) do not wait for route {route} any more; other routes are not affected",
             left.changed
         ));
     }
@@ -117,7 +121,7 @@ fn dismissed(route: &str, Unrouted { left, under_way }: Unrouted) -> String {
     }
     if under_way > 0 {
         said.push(format!(
-            "{under_way} mark(s) are being told on route {route} at this moment and were left alone: run it once more when their answers have come, which takes no longer than the route's timeout"
+            "{under_way} mark(s) are in flight to route {route} and were not changed: run this again after the route's timeout"
         ));
     }
     if left.damaged > 0 {
@@ -134,12 +138,12 @@ fn dismissed(route: &str, Unrouted { left, under_way }: Unrouted) -> String {
 
 /// Marks that waited for nobody else, some of which were notified to nobody at all.
 fn ended(marks: usize, untold: usize) -> String {
-    let told = match untold {
-        0 => "others had told each of them".to_owned(),
-        all if all == marks => "NOBODY WAS TOLD of any of them".to_owned(),
-        some => format!("NOBODY WAS TOLD of {some} of them"),
+    let notified = match untold {
+        0 => "other routes had acknowledged each of them".to_owned(),
+        all if all == marks => "NO ROUTE WAS NOTIFIED of any of them".to_owned(),
+        some => format!("NO ROUTE WAS NOTIFIED of {some} of them"),
     };
-    format!("{marks} mark(s) ended by it, since they waited for nobody else: {told}")
+    format!("{marks} mark(s) ended by it, since they waited for no other route: {notified}")
 }
 
 #[cfg(test)]
@@ -148,7 +152,7 @@ mod tests {
 
     use super::*;
 
-    /// The broken variant says of a mark that is just being sent that nothing waits, and of one that nobody took nothing at all.
+    /// The broken variant says nothing of a mark in flight, and nothing of one that no route acknowledged.
     #[test]
     fn what_has_come_of_it_is_said() {
         let of = |changed, ended, untold, damaged, under_way| {
@@ -158,13 +162,13 @@ mod tests {
             )
         };
         assert!(of(0, 0, 0, 0, 0).starts_with("no mark waits for a route r"));
-        assert!(of(0, 0, 0, 0, 1).starts_with("1 mark(s) are being told on route r at this moment"));
-        assert!(of(2, 0, 0, 0, 0).ends_with("what other routes have to do stays"));
-        assert!(of(2, 0, 0, 0, 1).contains("stays; 1 mark(s) are being told"));
-        let waited = "; 2 mark(s) ended by it, since they waited for nobody else: ";
-        assert!(of(3, 2, 0, 0, 0).ends_with(&format!("{waited}others had told each of them")));
-        assert!(of(3, 2, 1, 0, 0).ends_with(&format!("{waited}NOBODY WAS TOLD of 1 of them")));
-        assert!(of(3, 2, 2, 0, 0).ends_with(&format!("{waited}NOBODY WAS TOLD of any of them")));
+        assert!(of(0, 0, 0, 0, 1).starts_with("1 mark(s) are in flight to route r"));
+        assert!(of(2, 0, 0, 0, 0).ends_with("other routes are not affected"));
+        assert!(of(2, 0, 0, 0, 1).contains("affected; 1 mark(s) are in flight"));
+        let waited = "; 2 mark(s) ended by it, since they waited for no other route: ";
+        assert!(of(3, 2, 0, 0, 0).ends_with(&format!("{waited}other routes had acknowledged each of them")));
+        assert!(of(3, 2, 1, 0, 0).ends_with(&format!("{waited}NO ROUTE WAS NOTIFIED of 1 of them")));
+        assert!(of(3, 2, 2, 0, 0).ends_with(&format!("{waited}NO ROUTE WAS NOTIFIED of any of them")));
         assert!(of(0, 0, 0, 1, 0).ends_with("end them with `unmark`"));
     }
 }

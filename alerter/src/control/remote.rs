@@ -41,7 +41,7 @@ pub const DOCUMENT: &str = include_str!("../../../docs/openapi.json");
 
 /// Connections at once,
 const CONNECTIONS: usize = 64;
-/// and from one address: whoever opens more keeps nobody else out.
+/// and from one address: a client that opens more keeps no other out.
 const FROM_ONE: usize = 16;
 /// For the handshake, and again for the request's head; its body has a limit of its own.
 const TIME: Duration = Duration::from_secs(10);
@@ -116,7 +116,7 @@ async fn open(shared: &Arc<Shared>, api: &Api) -> Result<(TcpListener, Entrance)
 }
 
 fn say_unserved(shared: &Shared, address: SocketAddr, why: &str) {
-    let sentence = format!("the API is not served at {address} ({why}): look at [api]");
+    let sentence = format!("the API is not served at {address} ({why}): check [api]");
     let mut trouble = shared.api_trouble();
     if trouble.as_ref() != Some(&sentence) {
         warn!("{sentence}");
@@ -226,7 +226,7 @@ struct Guard {
     log: Arc<Log>,
 }
 
-/// Before anything of the request is looked at.
+/// Before anything of the request is read.
 async fn only_with_a_token(
     State(guard): State<Guard>,
     Extension(Peer(address)): Extension<Peer>,

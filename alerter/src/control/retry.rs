@@ -1,4 +1,4 @@
-//! `POST /v1/retry`: everything that waits is tried now; or one host is sent now, and it is said what of it is not, and why.
+//! `POST /v1/retry`: everything that waits is tried now; or one host's marks are, with the reason where one is not.
 
 use std::sync::Arc;
 use std::time::Instant;
@@ -52,7 +52,7 @@ fn those(
     let (now, mut changed, mut said) = (Timestamp::now(), 0, Vec::new());
     for mark in marks {
         journal.retry_now(Some(*mark), reason, user, now)?;
-        tracing::info!(%mark, "{user} has the mark tried now, where it waits for its time");
+        tracing::info!(%mark, "{user} has the mark tried now");
         for (route, is_sent, what) in of_mark(journal, shared, *mark, now)? {
             changed += usize::from(is_sent);
             said.push(format!("route {route}: {what}"));
@@ -154,7 +154,7 @@ fn not_permitted(shared: &Shared) -> Option<String> {
     let seen = shared.base.seen();
     let why = match &seen.view {
         Some(view) => view.permits().err()?,
-        None => "the cluster has not been looked at yet".to_owned(),
+        None => "the cluster was not polled yet".to_owned(),
     };
     Some(format!("but nothing is sent for now: {why}"))
 }

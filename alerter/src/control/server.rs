@@ -55,16 +55,16 @@ impl ControlSocket {
     /// The directory or the socket cannot be made.
     pub fn bind(path: &Path) -> anyhow::Result<Self> {
         Self::check(path)?;
-        let told = || format!("the control socket {} cannot be made", path.display());
+        let failure = || format!("the control socket {} cannot be made", path.display());
         if let Some(directory) = path.parent() {
-            listen::make_directory(directory).with_context(told)?;
+            listen::make_directory(directory).with_context(failure)?;
         }
         match fs::remove_file(path) {
-            Err(error) if error.kind() != io::ErrorKind::NotFound => return Err(error).with_context(told),
+            Err(error) if error.kind() != io::ErrorKind::NotFound => return Err(error).with_context(failure),
             _ => {}
         }
-        let listener = UnixListener::bind(path).with_context(told)?;
-        fs::set_permissions(path, fs::Permissions::from_mode(0o600)).with_context(told)?;
+        let listener = UnixListener::bind(path).with_context(failure)?;
+        fs::set_permissions(path, fs::Permissions::from_mode(0o600)).with_context(failure)?;
         Ok(Self { listener, path: path.to_owned() })
     }
 
@@ -110,7 +110,7 @@ impl Connected<IncomingStream<'_, UnixListener>> for Peer {
     }
 }
 
-/// Root, or whoever the daemon itself runs as: nobody else, whatever the file's mode has become.
+/// Root, or the user that the daemon runs as: nobody else, whatever the file's mode has become.
 async fn only_root(ConnectInfo(peer): ConnectInfo<Peer>, mut request: Request, next: Next) -> Response {
     let ours = nix::unistd::geteuid().as_raw();
     if let Some(uid) = peer.uid.filter(|uid| *uid == 0 || *uid == ours) {

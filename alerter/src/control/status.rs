@@ -89,7 +89,7 @@ fn route_status(seen: &RouteSight) -> RouteStatus {
         required: seen.required,
         limit_ms: u64::try_from(seen.limit.as_millis()).unwrap_or(u64::MAX),
         waiting: waiting.deliveries,
-        failing_since: trouble.map(|t| t.since.0),
+        failing_since: trouble.map(|t| t.since),
         failure: trouble.map(|t| t.kind.clone()),
         detail: trouble.map(|t| t.detail.clone()),
         refuses: seen.is_parked && trouble.is_some(),

@@ -6,6 +6,7 @@ use std::time::Duration;
 
 use axum::Json;
 use axum::extract::{Extension, State};
+use axum::http::StatusCode;
 use journal::{Journal, JournalError, NewHistory};
 use marks::id::{FencingId, MarkId};
 use marks::time::Timestamp;
@@ -66,7 +67,11 @@ async fn test_routes(shared: &Shared, request: &TestRequest) -> Result<Vec<TestA
         tests.spawn(async move { (number, test(route.name.as_str(), &*route.driver).await) });
     }
     if tests.is_empty() {
-        return Err(Refusal::absent("there is no route of this name: see `nova-host-alerter status`"));
+        return Err(Refusal::new(
+            StatusCode::NOT_FOUND,
+            "unknown-route",
+            "there is no route of this name: see `nova-host-alerter status`",
+        ));
     }
     let mut answers = tests.join_all().await;
     answers.sort_by_key(|(number, _)| *number);
@@ -88,7 +93,7 @@ fn with_rejected(answer: TestAnswer, rejected: &BTreeMap<String, BTreeSet<String
         more => format!(" and {more} more"),
     };
     let detail = format!(
-        "{}; but the route rejects the marks of {count} host(s) at present: {named}{more}; look at `nova-host-alerter status`",
+        "{}; but the route rejects the marks of {count} host(s) at present: {named}{more}; see `nova-host-alerter status`",
         answer.detail
     );
     TestAnswer { rejected: count, detail, ..answer }
@@ -99,7 +104,11 @@ async fn test_notice(shared: &Shared, name: &str) -> Result<TestAnswer, Refusal>
     let settings = shared.base.settings();
     let found = settings.notices.iter().find(|target| target.name.as_str() == name);
     let target = found.ok_or_else(|| {
-        Refusal::absent("there is no notice target of this name: see [notice] in the configuration")
+        Refusal::new(
+            StatusCode::NOT_FOUND,
+            "unknown-notice",
+            "there is no notice target of this name: see [notice] in the configuration",
+        )
     })?;
     let answer = match &target.way {
         NoticeWay::Driver(driver) => test(name, &**driver).await,
@@ -111,7 +120,7 @@ async fn test_notice(shared: &Shared, name: &str) -> Result<TestAnswer, Refusal>
     Ok(answer)
 }
 
-/// One test message. Whoever waits for it knows the limit of one; waiting for a place among other exchanges is not part of it.
+/// One test message, within the route's limit; waiting for a place among other exchanges counts too.
 async fn test(name: &str, driver: &dyn Driver) -> TestAnswer {
     let id = MarkId::from(FencingId::generate());
     let body = driver.test_body(&id, Timestamp::now());
@@ -135,7 +144,7 @@ fn test_answer(name: &str, outcome: &Outcome) -> TestAnswer {
             route,
             accepted: true,
             kind: outcome.as_str().into(),
-            detail: "the endpoint accepted the test message: it can be reached and lets us in, which does not say that it takes the mark of a host".into(),
+            detail: "the endpoint accepted the test message: the connection and the credentials work; the mark of a host may be rejected all the same".into(),
             rejected: 0,
         },
         Some(failure) => TestAnswer {

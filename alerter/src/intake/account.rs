@@ -33,9 +33,9 @@ pub struct Unaccounted {
     /// The host's node name; absent where the row is damaged.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub host: Option<String>,
-    /// When the host was fenced by this record, in milliseconds since the epoch.
+    /// When the host was fenced by this record.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub at: Option<i64>,
+    pub at: Option<Timestamp>,
     /// What is wrong with it.
     pub kind: Gap,
 }
@@ -115,7 +115,7 @@ fn gaps<'r>(records: impl Iterator<Item = &'r Record>, now: Instant) -> Vec<Unac
     let gap = |record: &Record| {
         let kind = end_of(record, now).err()?;
         let host = record.node.as_ref().map(ToString::to_string);
-        Some(Unaccounted { record: record.key.clone(), host, at: record.at.map(|at| at.0), kind })
+        Some(Unaccounted { record: record.key.clone(), host, at: record.at, kind })
     };
     records.filter_map(gap).collect()
 }

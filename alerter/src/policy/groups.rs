@@ -37,8 +37,8 @@ pub struct GroupStatus {
     pub limit: String,
     /// How many more hosts may fail before marks are held; absent without a limit.
     pub allowed: Option<usize>,
-    /// Milliseconds since the epoch since when a storm holds; absent without one.
-    pub storm_since: Option<i64>,
+    /// Since when a storm holds; absent without one.
+    pub storm_since: Option<Timestamp>,
 }
 
 /// Every group, in the order of the configuration.
@@ -166,7 +166,7 @@ impl Known {
             limit,
             allowed: most(group)
                 .map(|most| if group.storm().holds() { 0 } else { most.saturating_sub(unhealthy) }),
-            storm_since: group.storm().since().map(|at| at.0),
+            storm_since: group.storm().since(),
         }
     }
 }

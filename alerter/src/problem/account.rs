@@ -3,7 +3,6 @@
 use std::collections::BTreeMap;
 
 use marks::account::Gap;
-use marks::time::Timestamp;
 
 use super::{Kind, Problem, named};
 use crate::intake::account::Unaccounted;
@@ -22,7 +21,7 @@ fn of_gap(gap: Gap, records: &[&Unaccounted], log: &str) -> Problem {
     let mut hosts: Vec<String> = records.iter().filter_map(|one| one.host.clone()).collect();
     hosts.sort();
     hosts.dedup();
-    let since = records.iter().filter_map(|one| one.at).min().map(Timestamp);
+    let since = records.iter().filter_map(|one| one.at).min();
     let when = since.map_or_else(String::new, |at| format!(", the oldest of {}", utc(at)));
     let whom = match hosts.as_slice() {
         [] => "of a host that is not known".to_owned(),
@@ -59,11 +58,18 @@ fn advice(gap: Gap, host: &str, log: &str) -> String {
 
 #[cfg(test)]
 mod tests {
+    use marks::time::Timestamp;
+
     use super::*;
     use crate::problem::Level;
 
     fn record(record: &str, host: Option<&str>, at: i64, kind: Gap) -> Unaccounted {
-        Unaccounted { record: record.to_owned(), host: host.map(str::to_owned), at: Some(at), kind }
+        Unaccounted {
+            record: record.to_owned(),
+            host: host.map(str::to_owned),
+            at: Some(Timestamp(at)),
+            kind,
+        }
     }
 
     /// The broken variant says nothing where all that is known of a fencing is that it is gone.

@@ -63,11 +63,12 @@ pub(super) fn of(route: &RouteSight, limit: Duration, now: Timestamp, place: &Pl
     };
     let what =
         format!("route {name}{not_required} {how} since {} ({failure}): {detail}{waiting}", utc(*since));
+    let hosts_wait = route.waiting.is_some_and(|waiting| waiting.deliveries > 0);
     // A moment more: exactly at the limit it does not count yet.
     let lasts_at = *since + limit + Duration::from_millis(1);
     let one = Problem::of(kind, what);
     Some(Problem {
-        level: if *required && *is_parked { Level::Critical } else { Level::Warning },
+        level: if *required && (*is_parked || hosts_wait) { Level::Critical } else { Level::Warning },
         route: Some(name.clone()),
         since: Some(*since),
         then: advice(route, failure, place),
@@ -175,20 +176,22 @@ mod tests {
         problem(route).level_at(NOW, Limits::default())
     }
 
-    /// The broken variant knows no age: an endpoint that is down for a moment would wake somebody.
+    /// The broken variant has a warning for a required route that is down while hosts wait for it.
     #[test]
     fn a_route_is_as_bad_as_it_lasts_and_as_marks_wait_for_it() {
         let young = route("connect", MINUTE, false, true);
         let down = problem(&young);
         assert_eq!(
             (level(&young), down.kind, down.since),
-            (Level::Warning, Kind::Failing, Some(NOW - MINUTE))
+            (Level::Critical, Kind::Failing, Some(NOW - MINUTE))
         );
         assert_eq!(
             down.what,
             "route recovery accepts nothing since 2027-01-15 07:59:00Z (connect): it says no; 2 wait for http://ctl9/"
         );
-        assert_eq!(level(&route("connect", MINUTE * 15, false, true)), Level::Critical);
+        let idle =
+            |age| RouteSight { waiting: Some(Waiting::default()), ..route("connect", age, false, true) };
+        assert_eq!([MINUTE, MINUTE * 15].map(|age| level(&idle(age))), [Level::Warning, Level::Critical]);
         assert_eq!(level(&route("credentials", MINUTE, true, true)), Level::Critical);
         assert_eq!(level(&route("credentials", MINUTE * 99, true, false)), Level::Warning);
     }

@@ -105,7 +105,7 @@ fn status_says_what_does_not_add_up_and_is_silent_where_all_does() {
     }
     let status = || -> Value { serde_json::from_str(&place.status(&["status", "--json"])).unwrap() };
     let said = |status: &Value| -> Vec<Value> {
-        let all = status["troubles"].as_array().unwrap().iter();
+        let all = status["problems"].as_array().unwrap().iter();
         all.filter(|one| one["kind"] == "unaccounted").cloned().collect()
     };
     let before = status();

@@ -502,9 +502,9 @@ fn check_config_shows_each_group_in_a_line() {
     assert_eq!(
         lines,
         [
-            "group rack: hosts c1, c2; told: each of oncall; held above 40% unhealthy, rounded down",
-            "group east: nodes with zone=east; told: first (60 s), then last (90 s); held outside of 0 to 3 unhealthy",
-            "group default: every other host; told: every route that takes the host; no limit",
+            "group rack: hosts c1, c2; notified: each of oncall; held above 40% unhealthy, rounded down",
+            "group east: nodes with zone=east; notified: first (60 s), then last (90 s); held outside of 0 to 3 unhealthy",
+            "group default: every other host; notified: every route that takes the host; no limit",
             warned.as_str(),
         ]
     );

@@ -511,7 +511,7 @@ async fn an_exchange_that_is_under_way_is_not_dismissed_with_its_route() {
     said(&takes, 1).await;
     running.reload(&(chain(&["b"]) + &b)).await;
     let answer = running.dismiss("a", "replaced").await.unwrap();
-    assert!(answer.changed == 0 && answer.message.contains("are being told on route a"), "{answer:?}");
+    assert!(answer.changed == 0 && answer.message.contains("are in flight to route a"), "{answer:?}");
     leave.add_permits(1);
     running.until(mark, "a", State::Acknowledged).await;
     assert_eq!(running.settled(mark).await, Some(Settlement::Acknowledged));

@@ -63,11 +63,11 @@ pub struct HistoryRow {
     /// The mark, if any.
     pub mark: Option<String>,
     /// The host, if any.
+    #[serde(rename = "host")]
     pub node: Option<String>,
     /// The route, if any.
     pub route: Option<String>,
     /// What the event leaves open, in a stable word: how a mark ended, or what holds it.
-    #[serde(skip_serializing_if = "Option::is_none")]
     pub outcome: Option<String>,
     /// One sentence, only for people: nothing is decided by it.
     pub detail: String,

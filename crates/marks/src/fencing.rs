@@ -82,6 +82,7 @@ pub struct Fencing {
     /// Its own id.
     pub id: FencingId,
     /// The host's Pacemaker node name.
+    #[serde(rename = "host")]
     pub node: HostName,
     /// The plug that the fencer passed (`pcmk_host_map`), if any.
     pub plug: Option<HostName>,

@@ -180,6 +180,7 @@ pub struct MarkRow {
     /// The id of its first fencing, or of the sighting that made it.
     pub id: MarkId,
     /// The host's Pacemaker node name.
+    #[serde(rename = "host")]
     pub node: HostName,
     /// The name that is sent; `None` while the mark is held as `no-fqdn`.
     pub fqdn: Option<HostName>,
@@ -189,7 +190,8 @@ pub struct MarkRow {
     pub failure_time: Timestamp,
     /// When the first fencing was committed.
     pub generated_time: Timestamp,
-    /// How and when it ended.
+    /// How and when it ended; in JSON `state` says how.
+    #[serde(rename = "settled_at", serialize_with = "as_time")]
     pub settled: Option<(Settlement, Timestamp)>,
     /// Its origin.
     pub source: Source,
@@ -204,6 +206,14 @@ pub struct MarkRow {
     pub made_at: Timestamp,
     /// When its host was seen to be back.
     pub returned_at: Option<Timestamp>,
+}
+
+#[expect(clippy::ref_option, reason = "serde passes a reference")]
+fn as_time<S: Serializer>(
+    settled: &Option<(Settlement, Timestamp)>,
+    serializer: S,
+) -> Result<S::Ok, S::Error> {
+    settled.map(|(_, at)| at).serialize(serializer)
 }
 
 fn as_word<S: Serializer>(standing: &Standing, serializer: S) -> Result<S::Ok, S::Error> {

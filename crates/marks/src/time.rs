@@ -4,15 +4,15 @@ use std::fmt;
 use std::ops::{Add, Sub};
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
-use serde::{Deserialize, Serialize};
+use serde::de::Error as _;
+use serde::{Deserialize, Deserializer, Serialize, Serializer};
 
 /// How far the clocks of two controllers may differ. A larger difference is reported, and a time further ahead does not
 /// count.
 pub const CLOCK_SKEW: Duration = Duration::from_secs(120);
 
-/// Milliseconds since the Unix epoch, by the wall clock. Waiting is never measured with it, only dated.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Default, Serialize, Deserialize)]
-#[serde(transparent)]
+/// Milliseconds since the Unix epoch, by the wall clock; in JSON RFC 3339. Waiting is never measured with it, only dated.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Default)]
 pub struct Timestamp(pub i64);
 
 impl Timestamp {
@@ -54,6 +54,23 @@ impl Sub<Duration> for Timestamp {
     type Output = Self;
     fn sub(self, by: Duration) -> Self {
         Self(self.0.saturating_sub(i64::try_from(by.as_millis()).unwrap_or(i64::MAX)))
+    }
+}
+
+impl Serialize for Timestamp {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        // What RFC 3339 has no year for is its last moment or its first.
+        let end = if self.0 < 0 { jiff::Timestamp::MIN } else { jiff::Timestamp::MAX };
+        let at = jiff::Timestamp::from_millisecond(self.0).unwrap_or(end);
+        serializer.collect_str(&format_args!("{at:.3}"))
+    }
+}
+
+impl<'de> Deserialize<'de> for Timestamp {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        let text = String::deserialize(deserializer)?;
+        let at: jiff::Timestamp = text.parse().map_err(D::Error::custom)?;
+        Ok(Self(at.as_millisecond()))
     }
 }
 

@@ -12,6 +12,7 @@ use tests::audit::{Excused, Fact, Listed};
 use tests::etcd::Members;
 use tests::lab::cib::{self, Spread};
 use tests::lab::{Event, Lab, MarkMode, Products, Shape, wait};
+use tests::programs::millis;
 use tests::receiver::{Answer, Receiver};
 
 use crate::truth;
@@ -636,11 +637,11 @@ impl Mark {
         };
         Ok(Self {
             id: listed["id"].as_str().context("a mark without an id")?.to_owned(),
-            node: text(&listed["node"]),
+            node: text(&listed["host"]),
             state: text(&listed["state"]),
             holds: each("holds").iter().map(text).collect(),
-            made_at: listed["made_at"].as_i64().context("a mark that was made at no time")?,
-            returned_at: listed["returned_at"].as_i64(),
+            made_at: millis(&listed["made_at"]).context("a mark that was made at no time")?,
+            returned_at: millis(&listed["returned_at"]),
             deliveries: each("deliveries").iter().map(delivery).collect(),
         })
     }

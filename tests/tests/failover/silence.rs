@@ -39,6 +39,6 @@ fn a_healthy_cluster_is_silent(cluster: &mut Cluster) -> anyhow::Result<()> {
 fn troubles(cluster: &Cluster) -> anyhow::Result<Vec<String>> {
     let status: Value =
         serde_json::from_str(&cluster.on_active(&["nova-host-alerter", "status", "--json"])?)?;
-    let all = status["troubles"].as_array().context("status has no troubles")?;
+    let all = status["problems"].as_array().context("status has no problems")?;
     Ok(all.iter().map(ToString::to_string).collect())
 }

@@ -9,7 +9,7 @@ use nix::sys::signal::Signal;
 use serde_json::Value;
 use tests::clock::{Clock, ahead_at};
 use tests::lab::wait;
-use tests::programs::Site;
+use tests::programs::{Site, millis};
 use tests::receiver::{Answer, Received, Receiver};
 use tests::trials::Group;
 
@@ -96,7 +96,7 @@ impl Room {
         let event: Value = serde_json::from_slice(&request.body).unwrap();
         assert_eq!(event["payload"]["hostname"], format!("{host}.my.cloud.com"));
         let history = self.json(&["history", host]);
-        let marked = history[0]["at"].as_i64().unwrap() / 1000;
+        let marked = millis(&history[0]["at"]).unwrap() / 1000;
         let now = Timestamp::now().seconds() + ahead;
         for said in [event["payload"]["failure_time"].as_i64().unwrap(), marked] {
             assert!((said - now).abs() < SLACK, "{host} at {said} instead of {now}");

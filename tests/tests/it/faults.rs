@@ -87,7 +87,7 @@ fn json(site: &Site, words: &[&str]) -> Value {
     serde_json::from_slice(&output.stdout).unwrap()
 }
 
-/// Waits until `status` has all these words; the check has to have them too, with this code.
+/// Waits until `status` has all these words, and the check this code.
 #[track_caller]
 fn named(site: &Site, code: i32, words: &[&str]) {
     let has_all = |text: &str| words.iter().all(|word| text.contains(word));
@@ -95,7 +95,7 @@ fn named(site: &Site, code: i32, words: &[&str]) {
     assert!(until.is_ok(), "{words:?}: {}", shown(site));
     let (found, line) = check(site, &[]);
     assert_eq!(found, code, "{line}");
-    assert!(has_all(&line), "{words:?}: {line}");
+    assert!(line.trim_end().len() < 250, "a monitoring system cuts it: {line}");
     // Without a terminal there are no codes of one.
     assert!(!line.contains('\u{1b}') && !shown(site).contains('\u{1b}'));
 }
@@ -108,7 +108,7 @@ fn typed(site: &Site, verb: &str) {
 /// A command of the first trouble.
 fn advised(site: &Site, verb: &str) -> Vec<String> {
     let status = json(site, &["status"]);
-    let then = status["troubles"][0]["then"].as_str().unwrap();
+    let then = status["problems"][0]["then"].as_str().unwrap();
     let begin = format!("nova-host-alerter {verb}");
     let command = then.split('`').find(|part| part.starts_with(&begin));
     command.unwrap_or_else(|| panic!("no {verb}: {then}")).split(' ').skip(1).map(str::to_owned).collect()
@@ -131,7 +131,7 @@ fn an_endpoint_is_down() {
     let address = receiver.address().to_string();
     let words =
         ["route recovery accepts nothing since", "(connect)", &address, "nova-host-alerter retry --all"];
-    named(&site, WARNING, &words);
+    named(&site, CRITICAL, &words);
     assert!(shown(&site).starts_with("NOT EVERY FENCED HOST IS REPORTED: 1 waits, compute1 since "));
     let (code, line) = wait::until("it is critical", LIMIT, || {
         let (code, line) = check(&site, &["--warning", "0", "--critical", "0"]);
@@ -170,7 +170,7 @@ fn an_endpoint_has_a_certificate_that_nobody_trusts() {
     let mut site = faults::an_endpoint_has_a_certificate_that_nobody_trusts(Place::Own).unwrap().site;
     named(
         &site,
-        WARNING,
+        CRITICAL,
         &[
             "route recovery accepts nothing",
             "(tls-",
@@ -284,11 +284,16 @@ fn the_daemon_does_not_run() {
     named(
         &site,
         CRITICAL,
-        &["the alerter runs nowhere", "look why: ", "systemctl start nova-host-alerter", "check-config"],
+        &[
+            "the alerter runs nowhere",
+            "find the cause: ",
+            "systemctl start nova-host-alerter",
+            "check-config",
+        ],
     );
     assert!(shown(&site).starts_with("No fenced host waits to be reported, but THE ALERTER DOES NOT RUN"));
     site.fence("compute1").unwrap();
-    named(&site, CRITICAL, &["the alerter runs nowhere", "nothing is told"]);
+    named(&site, CRITICAL, &["the alerter runs nowhere", "no mark is sent"]);
     assert!(shown(&site).starts_with("NOT EVERY FENCED HOST IS REPORTED: 1 is not marked yet."));
     assert_eq!(site.alerter(&["status"]).unwrap().status.code(), Some(1));
     receiver.up().unwrap();
@@ -334,7 +339,7 @@ fn the_configuration_is_wrong() {
     );
     site.end(Signal::SIGTERM).unwrap();
     named(&site, CRITICAL, &["the alerter does not start with it", &place, "nova-host-alerter check-config"]);
-    assert_eq!(json(&site, &["status"])["troubles"][0]["kind"], "configuration", "the cause stands first");
+    assert_eq!(json(&site, &["status"])["problems"][0]["kind"], "configuration", "the cause stands first");
     fs::write(site.config(), right).unwrap();
     site.start().unwrap();
     until_well(&site);
@@ -344,12 +349,12 @@ fn the_configuration_is_wrong() {
 fn the_journal_cannot_be_read() {
     let site = faults::the_journal_cannot_be_read(Place::Own).unwrap().site;
     let path = site.journal().display().to_string();
-    let words = ["the journal cannot be read", &path, "look at its disk"];
+    let words = ["the journal cannot be read", &path, "check its disk"];
     named(&site, CRITICAL, &words);
     let said = shown(&site);
     assert_eq!(said.contains("as root"), !nix::unistd::geteuid().is_root(), "{said}");
     assert!(said.contains("marks     not known") && !said.contains("none open"), "{said}");
-    assert_eq!(json(&site, &["status"])["troubles"][0]["kind"], "journal", "the cause stands first");
+    assert_eq!(json(&site, &["status"])["problems"][0]["kind"], "journal", "the cause stands first");
     assert!(shown(&site).starts_with("UNKNOWN whether every fenced host is reported"));
 }
 
@@ -357,7 +362,7 @@ fn a_name_has_no_address() {
     let mut site = faults::a_name_has_no_address(Place::Own).unwrap().site;
     named(
         &site,
-        WARNING,
+        CRITICAL,
         &["route recovery accepts nothing", "(dns)", "recovery.invalid", "the name service"],
     );
     site.end(Signal::SIGTERM).unwrap();
@@ -448,9 +453,9 @@ fn an_answer_is_judged() {
     }
 }
 
-fn refused(site: &Site, words: &[&str]) -> String {
+fn refused(site: &Site, code: i32, words: &[&str]) -> String {
     let output = site.alerter(words).unwrap();
-    assert_eq!(output.status.code(), Some(1), "{words:?}");
+    assert_eq!(output.status.code(), Some(code), "{words:?}");
     String::from_utf8(output.stderr).unwrap()
 }
 
@@ -460,21 +465,21 @@ fn words_that_nobody_knows_are_refused() {
     let mut site = well(&http(&receiver));
     receiver.down();
     site.fence("compute1").unwrap();
-    named(&site, WARNING, &["accepts nothing"]);
+    named(&site, CRITICAL, &["accepts nothing"]);
     for words in [
         &["unmark", "compue1", "--reason", "x"][..],
         &["retry", "compue1"],
         &["release", "compue1", "--reason", "x"],
         &["show", "compue1"],
     ] {
-        let said = refused(&site, words);
+        let said = refused(&site, 1, words);
         assert!(said.contains("compue1") && said.contains("did you mean compute1?"), "{words:?}: {said}");
     }
     let unknown = "00000000-0000-7000-8000-000000000000";
-    assert!(refused(&site, &["unmark", unknown, "--reason", "x"]).contains(unknown));
-    assert!(refused(&site, &["list", "--state", "parkd"]).contains("did you mean parked?"));
-    assert!(refused(&site, &["list", "--route", "recover"]).contains("did you mean recovery?"));
-    assert!(refused(&site, &["history", "--group", "defalt"]).contains("did you mean default?"));
+    assert!(refused(&site, 1, &["unmark", unknown, "--reason", "x"]).contains(unknown));
+    assert!(refused(&site, 2, &["list", "--state", "parkd"]).contains("did you mean parked?"));
+    assert!(refused(&site, 2, &["list", "--route", "recover"]).contains("did you mean recovery?"));
+    assert!(refused(&site, 2, &["history", "--group", "defalt"]).contains("did you mean default?"));
     receiver.up().unwrap();
     assert!(site.alerter(&["retry", "--all", "--wait=30"]).unwrap().status.success());
     until_well(&site);
@@ -508,7 +513,7 @@ fn marks_and_lines_are_found_by_what_they_are() {
     assert_eq!(hosts(&site, &["show", "--state", "acknowledged"]), ["r1-1"]);
     let lines = json(&site, &["history", "--state", "acknowledged"]);
     let all = lines.as_array().unwrap();
-    assert!(all.len() >= 2 && all.iter().all(|line| line["node"] == "r1-1"), "{lines}");
+    assert!(all.len() >= 2 && all.iter().all(|line| line["host"] == "r1-1"), "{lines}");
     let lines = json(&site, &["history", "--host", "r1-?", "--limit", "1"]);
     assert_eq!(lines.as_array().map(Vec::len), Some(1));
     site.end(Signal::SIGTERM).unwrap();
@@ -517,5 +522,5 @@ fn marks_and_lines_are_found_by_what_they_are() {
 /// The hosts of what is listed, in its order.
 fn hosts(site: &Site, words: &[&str]) -> Vec<String> {
     let all = json(site, words);
-    all.as_array().unwrap().iter().map(|mark| mark["node"].as_str().unwrap().to_owned()).collect()
+    all.as_array().unwrap().iter().map(|mark| mark["host"].as_str().unwrap().to_owned()).collect()
 }

@@ -59,7 +59,7 @@ fn an_endpoint_that_flaps_takes_each_mark_once() {
     let open = || json(&site, &["list"]).as_array().map_or(usize::MAX, Vec::len);
     let gone = || {
         let all = deliveries(&site);
-        all.iter().max_by_key(|d| d["last"]["at"].as_i64()).is_some_and(|d| d["last"]["kind"] == "connect")
+        all.iter().max_by_key(|d| d["last"]["at"].to_string()).is_some_and(|d| d["last"]["kind"] == "connect")
     };
     until("all are marked", || open() == HOSTS);
     for left in (0..HOSTS).rev() {

@@ -13,7 +13,7 @@ use nix::unistd::Pid;
 use rusqlite::Connection;
 use serde_json::Value;
 use tests::installed;
-use tests::programs::{Site, built};
+use tests::programs::{Site, built, millis};
 use tests::receiver::{Answer, Received, Receiver};
 use tests::trials::Group;
 
@@ -178,7 +178,7 @@ fn a_rejected_mark_is_in_nobodys_way() {
     site.fence("compute2").unwrap();
     until("compute2 is settled", || json(&site, &["show", "compute2"])[0]["state"] == "acknowledged");
     let parked = delivery(&site, "compute1");
-    let wait = parked["next_due"].as_i64().unwrap() - parked["last"]["at"].as_i64().unwrap();
+    let wait = millis(&parked["next_due"]).unwrap() - millis(&parked["last"]["at"]).unwrap();
     assert!((225_000..=300_000).contains(&wait), "{parked}");
     assert!(site.alerter(&["retry", "compute1"]).unwrap().status.success());
     until_settled(&site);
@@ -284,13 +284,13 @@ fn a_mark_waits_for_no_route_that_is_not_required() {
     for wiki in [&to("compute1")[1], &to("east1")[2]] {
         assert!(!wiki.1 && matches!(wiki.2.as_str(), "pending" | "in-flight"), "{wiki:?}");
     }
-    let failing = |route: &Value| route["name"] == "wiki" && route["failing_since"].is_i64();
+    let failing = |route: &Value| route["name"] == "wiki" && route["failing_since"].is_string();
     until("the route that is down was tried for longer than a second", || {
         let status = json(&site, &["status"]);
         let since =
             status["daemon"]["routes"].as_array().and_then(|all| all.iter().find(|r| failing(r)).cloned());
         let now = Timestamp::now().0;
-        since.is_some_and(|route| now - route["failing_since"].as_i64().unwrap() > 1_500)
+        since.is_some_and(|route| now - millis(&route["failing_since"]).unwrap() > 1_500)
     });
     assert_eq!(site.alerter(&["status", "--ocf"]).unwrap().status.code(), Some(0));
     for words in [&["status"][..], &["show", "east1"]] {
@@ -435,11 +435,7 @@ fn a_hang_up_does_no_harm() {
     });
     assert!(!is_refused());
     let again = site.alerter(&["reload"]).unwrap();
-    assert!(
-        again.status.success() && text(&again).contains("says the same as the one in force"),
-        "{}",
-        text(&again)
-    );
+    assert!(again.status.success() && text(&again).contains("in force already"), "{}", text(&again));
     site.fence("compute2").unwrap();
     receiver.wait_for(2, LIMIT).unwrap();
     assert_eq!(json(&site, &["status"])["daemon"]["pid"], pid);
@@ -623,7 +619,7 @@ fn an_operator_marks_retries_and_ends() {
     let run = |words: &[&str]| site.alerter(words).unwrap();
     assert_eq!(run(&["mark", "compute1", "--fenced"]).status.code(), Some(2));
     assert_eq!(run(&["mark", "compute1", "--reason", "x"]).status.code(), Some(2));
-    assert_eq!(run(&["mark", "../etc", "--fenced", "--reason", "x"]).status.code(), Some(1));
+    assert_eq!(run(&["mark", "../etc", "--fenced", "--reason", "x"]).status.code(), Some(2));
     assert!(receiver.received().is_empty());
     assert!(run(&["mark", "compute1", "--fenced", "--reason", "pulled the plug"]).status.success());
     receiver.wait_for(1, LIMIT).unwrap();
@@ -658,7 +654,7 @@ fn a_test_message_is_no_host_failure() {
     let refused = site.alerter(&["send-test", "recovery"]).unwrap();
     assert_eq!(refused.status.code(), Some(1));
     assert!(text(&refused).contains("credentials"), "{}", text(&refused));
-    assert_eq!(site.alerter(&["send-test", "nowhere"]).unwrap().status.code(), Some(1));
+    assert_eq!(site.alerter(&["send-test", "nowhere"]).unwrap().status.code(), Some(2));
 }
 
 /// S4-45: a user who may write a mark may start a recovery.

@@ -1,11 +1,13 @@
-//! The shipped JSON Schema of the event: what the alerter really sends fits it, and what would not be the event does not.
+//! The shipped JSON Schemas: what the alerter really sends and prints fits them, and what is something else does not.
 
 use std::fs;
 use std::time::Duration;
 
+use nix::sys::signal::Signal;
 use regex_lite::Regex;
 use serde_json::{Value, json};
 use tests::installed::source;
+use tests::lab::wait;
 use tests::programs::Site;
 use tests::receiver::Receiver;
 use tests::trials::Group;
@@ -15,12 +17,22 @@ const LIMIT: Duration = Duration::from_secs(30);
 
 /// Its tests; they run everywhere.
 pub(crate) fn group() -> Group {
-    Group { cannot: None, tests: tests::trials![what_is_sent_fits_the_schema, what_is_no_event_does_not_fit] }
+    let tests = tests::trials![
+        what_is_sent_fits_the_schema,
+        what_is_no_event_does_not_fit,
+        what_commands_print_fits_the_schemas,
+        an_error_is_json_where_json_was_asked_for,
+    ];
+    Group { cannot: None, tests }
 }
 
 fn schema() -> Value {
-    serde_json::from_str(&fs::read_to_string(source("packaging/schema/host-failure.schema.json")).unwrap())
-        .unwrap()
+    schema_of("host-failure")
+}
+
+fn schema_of(name: &str) -> Value {
+    let file = source(&format!("packaging/schema/{name}.schema.json"));
+    serde_json::from_str(&fs::read_to_string(file).unwrap()).unwrap()
 }
 
 /// What of a value does not fit, by its place. Only the words of JSON Schema that ours has are known here.
@@ -43,17 +55,21 @@ fn faults_of(
     };
     match word {
         "$schema" | "$id" | "$defs" | "title" | "description" => Vec::new(),
-        "$ref" => {
-            let there = whole.pointer(rule.as_str().unwrap().strip_prefix('#').unwrap()).unwrap();
-            faults(whole, there, value, place)
-        }
-        "type" => unless(match rule.as_str().unwrap() {
-            "object" => value.is_object(),
-            "string" => value.is_string(),
-            "boolean" => value.is_boolean(),
-            "integer" => value.is_i64(),
-            other => panic!("no check of type {other}"),
+        "$ref" => match rule.as_str().unwrap() {
+            here if here.starts_with('#') => faults(whole, whole.pointer(&here[1..]).unwrap(), value, place),
+            file => {
+                let other = schema_of(file.strip_suffix(".schema.json").unwrap());
+                faults(&other, &other, value, place)
+            }
+        },
+        "type" => unless(match rule {
+            Value::Array(types) => types.iter().any(|one| is_of_type(one, value)),
+            one => is_of_type(one, value),
         }),
+        "items" => {
+            let each = value.as_array().into_iter().flatten().enumerate();
+            each.flat_map(|(at, one)| faults(whole, rule, one, &format!("{place}/{at}"))).collect()
+        }
         "const" => unless(value == rule),
         "enum" => unless(rule.as_array().unwrap().contains(value)),
         "pattern" => unless(
@@ -66,6 +82,10 @@ fn faults_of(
         "required" => {
             unless(rule.as_array().unwrap().iter().all(|name| value.get(name.as_str().unwrap()).is_some()))
         }
+        "additionalProperties" if rule.is_object() => {
+            let all = value.as_object().into_iter().flatten();
+            all.flat_map(|(name, one)| faults(whole, rule, one, &format!("{place}/{name}"))).collect()
+        }
         "additionalProperties" => {
             let known = |name: &String| schema["properties"].get(name).is_some();
             unless(value.as_object().is_none_or(|object| object.keys().all(known)))
@@ -77,9 +97,113 @@ fn faults_of(
     }
 }
 
+fn is_of_type(word: &Value, value: &Value) -> bool {
+    match word.as_str().unwrap() {
+        "object" => value.is_object(),
+        "array" => value.is_array(),
+        "string" => value.is_string(),
+        "boolean" => value.is_boolean(),
+        "integer" => value.is_i64(),
+        "null" => value.is_null(),
+        other => panic!("no check of type {other}"),
+    }
+}
+
 fn misfits(event: &Value) -> Vec<String> {
     let schema = schema();
     faults(&schema, &schema, event, "")
+}
+
+/// The answer of a command, which fits the schema; of a list each entry.
+#[track_caller]
+fn fits(site: &Site, name: &str, words: &[&str]) -> Value {
+    let output = site.alerter(&[words, &["-o", "json"]].concat()).unwrap();
+    let answer: Value =
+        serde_json::from_slice(&output.stdout).unwrap_or_else(|_| panic!("{words:?}: {output:?}"));
+    all_fit(name, answer.as_array().unwrap_or(&vec![answer.clone()]));
+    answer
+}
+
+#[track_caller]
+fn all_fit(name: &str, all: &[Value]) {
+    let schema = schema_of(name);
+    assert!(!all.is_empty(), "nothing of {name}");
+    for one in all {
+        assert_eq!(faults(&schema, &schema, one, ""), [""; 0], "{name}: {one:#}");
+    }
+}
+
+fn lines(site: &Site, words: &[&str]) -> Vec<Value> {
+    site.said(words).unwrap().lines().map(|line| serde_json::from_str(line).unwrap()).collect()
+}
+
+/// One schema for each kind of thing, whichever command prints it.
+fn what_commands_print_fits_the_schemas() {
+    let mut receiver = Receiver::on_loopback().unwrap();
+    let mut site = Site::new(receiver.address()).unwrap();
+    site.start().unwrap();
+    fits(&site, "send-test", &["send-test"]);
+    site.fence("compute1").unwrap();
+    receiver.wait_for(2, LIMIT).unwrap();
+    receiver.down();
+    fits(&site, "marked", &["mark", "compute2", "--fenced", "--reason", "x"]);
+    let held = fits(&site, "change", &["hold", "compute3", "compute4", "--reason", "x", "--for", "1h"]);
+    assert_eq!(held["results"].as_array().map(Vec::len), Some(2), "{held}");
+    site.fence("compute3").unwrap();
+    fits(&site, "decided", &["pause", "--reason", "x", "--for", "1h"]);
+    wait::until("compute3 is held", LIMIT, || {
+        Ok(site.said(&["list"])?.contains("maintenance").then_some(()))
+    })
+    .unwrap();
+    let open = fits(&site, "mark", &["list"]);
+    assert!(open.as_array().is_some_and(|all| all.len() == 2), "{open}");
+    fits(&site, "mark", &["list", "--all"]);
+    fits(&site, "mark", &["show", "--host", "compute?"]);
+    fits(&site, "history", &["history"]);
+    all_fit("history", &lines(&site, &["history", "export"]));
+    all_fit("history", &lines(&site, &["events"]));
+    fits(&site, "status", &["status"]);
+    fits(&site, "status", &["status", "--check"]);
+    fits(&site, "decision", &["maintenance", "list"]);
+    fits(&site, "change", &["retry", "compute?", "compute9"]);
+    fits(&site, "change", &["retry", "--all"]);
+    fits(&site, "change", &["unmark", "compute3", "--reason", "x"]);
+    fits(&site, "change", &["resume"]);
+    fits(&site, "reload", &["reload"]);
+    fits(&site, "check-config", &["check-config", "--online"]);
+    fits(&site, "report", &["report"]);
+    let history = site.said(&["history", "-o", "csv", "--limit", "1"]).unwrap();
+    assert!(history.starts_with("seq,at,event,mark,host,route,outcome,detail,actor\r\n"), "{history}");
+    let listed = site.said(&["list", "-o", "csv", "--columns", "host,state"]).unwrap();
+    assert_eq!(listed, "host,state\r\ncompute2,open\r\n");
+    let shown = site.said(&["list", "-o", "yaml"]).unwrap();
+    assert!(shown.starts_with("---\n- ") && shown.contains("host: compute2\n"), "{shown}");
+    site.end(Signal::SIGTERM).unwrap();
+    fits(&site, "status", &["status"]);
+}
+
+/// The broken variant prints a sentence that no program reads.
+fn an_error_is_json_where_json_was_asked_for() {
+    let site = Site::with("[exec.recovery]\ncommand = [\"/bin/true\"]\n").unwrap();
+    for (words, code, kind) in [
+        (&["show", "compute1"][..], 1, "missing"),
+        (&["retry", "--all"], 1, "silent"),
+        (&["list", "--limit", "x"], 2, "usage"),
+        (&["show", "compute1", "--since", "yesterday"], 2, "usage"),
+    ] {
+        let output = site.alerter(&[words, &["--json"]].concat()).unwrap();
+        let error: Value =
+            serde_json::from_slice(&output.stderr).unwrap_or_else(|_| panic!("{words:?}: {output:?}"));
+        all_fit("error", std::slice::from_ref(&error));
+        assert_eq!(
+            (output.status.code(), error["error"]["kind"].as_str()),
+            (Some(code), Some(kind)),
+            "{error}"
+        );
+    }
+    let plain = site.alerter(&["show", "c1", "-o", "csv"]).unwrap();
+    assert_eq!(plain.status.code(), Some(2));
+    assert!(String::from_utf8(plain.stderr).unwrap().starts_with("nova-host-alerter: -o csv makes no sense"));
 }
 
 /// The event of a fenced host and that of a test, as they arrive over the wire.

@@ -62,7 +62,7 @@ fn the_usual_trouble_fits_on_one_screen_in_the_wanted_colours() {
         String::from_utf8(output.stdout).unwrap()
     };
     let painted = shown(&mut on_a_terminal(&site, "status"));
-    assert!(painted.contains("\u{1b}[33mwarning\u{1b}[0m"), "{painted}");
+    assert!(painted.contains("\u{1b}[1;31mcritical\u{1b}[0m"), "{painted}");
     for (key, value) in [("NO_COLOR", "1"), ("TERM", "dumb")] {
         let plain = shown(on_a_terminal(&site, "status").env(key, value));
         assert!(!plain.contains('\u{1b}'), "{key}: {plain}");

@@ -80,7 +80,7 @@ impl Cluster {
     fn held_where_the_host_is_back(&self) -> anyhow::Result<()> {
         // The token of the first is good for an hour.
         self.kill_without(Part::Masakari, "compute2")?;
-        self.wait_mark("compute2", "to be over", |mark| mark["returned_at"].is_i64())?;
+        self.wait_mark("compute2", "to be over", |mark| mark["returned_at"].is_string())?;
         self.cloud.borrow_mut().start(&[Part::Masakari])?;
         let held =
             self.wait_mark("compute2", "to be held", |mark| mark["deliveries"][0]["state"] == "held")?;

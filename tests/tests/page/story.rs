@@ -80,7 +80,7 @@ impl Story {
 
     /// Whether it has come to that already.
     pub(crate) fn is_thick(&self) -> anyhow::Result<bool> {
-        Ok(list(&self.json(&["list"])?).iter().any(|mark| mark["settled"].is_null()))
+        Ok(list(&self.json(&["list"])?).iter().any(|mark| mark["settled_at"].is_null()))
     }
 
     /// Fences another host, whose mark the pause holds.
@@ -166,7 +166,7 @@ pub(crate) fn list(value: &Value) -> &[Value] {
 
 /// The word for a whole mark, as the design's table has it.
 fn word_of(mark: &Value) -> &str {
-    if !mark["settled"].is_null() {
+    if !mark["settled_at"].is_null() {
         return text(&mark["state"]);
     }
     let has = |state: &str| list(&mark["deliveries"]).iter().any(|one| one["state"] == state);
@@ -189,7 +189,7 @@ fn of_mark(mark: &Value) -> Value {
     let is_held = |one: &&Value| one["state"] == "held" && mark["settled"].is_null();
     let by_terms = list(&mark["deliveries"]).iter().find(is_held);
     let hold = list(&mark["holds"]).first().or(by_terms.map(|one| &one["last"]["kind"]));
-    json!({"host": mark["node"], "state": word_of(mark), "hold": hold, "deliveries": deliveries})
+    json!({"host": mark["host"], "state": word_of(mark), "hold": hold, "deliveries": deliveries})
 }
 
 fn of_group(group: &Value) -> Value {

@@ -117,7 +117,7 @@ fn an_alerter_that_runs_nowhere_is_critical_and_one_that_runs_elsewhere_is_none(
     assert_eq!(kinds(&nowhere), [(Level::Critical, "not-running")]);
     let silent = problems(&Sight { silent: Some("17"), ..sight(None, &[]) });
     assert!(silent[0].what.contains("process 17") && silent.len() == 1);
-    // Whoever is not root would be notified of an outage that there is none of.
+    // A user who is not root would see an outage that does not exist.
     let blind = Sight { is_blind: true, journal: Some("permission denied"), ..sight(None, &[]) };
     assert_eq!(kinds(&problems(&blind)), [(Level::Critical, "journal")]);
     assert!(problems(&Sight { elsewhere: Some("ctl2"), ..sight(None, &[]) }).is_empty());
@@ -145,7 +145,7 @@ fn what_one_thing_holds_is_said_once() {
 }
 
 #[test]
-fn a_doubt_says_what_to_look_at_and_grows_critical() {
+fn a_doubt_says_what_to_check_and_grows_critical() {
     let of = |age| {
         let open = [mark("compute1", age, Standing::Doubtful(Doubt::Unconfirmed))];
         problems(&sight(Some(&daemon()), &open)).remove(0)
@@ -193,7 +193,7 @@ fn a_mark_that_cannot_go_says_why() {
     );
 }
 
-/// What was decided to be held is not old: whoever decided it knows.
+/// What an operator decided to hold is not old: the operator knows.
 #[test]
 fn an_old_mark_is_bad_and_one_that_is_paused_is_not_old() {
     let of = |report| {
@@ -274,7 +274,7 @@ fn the_command_is_that_of_the_order_or_the_group_that_holds_these_marks() {
     assert!(storm.contains("`nova-host-alerter release --group rack2 --reason TEXT`"), "{storm}");
 }
 
-/// The broken variant looks for the pause's reason in what holds: "move" is in "remove the old ones" too.
+/// The broken variant searches for the pause's reason in what holds: "move" is in "remove the old ones" too.
 #[test]
 fn a_pause_that_holds_nothing_is_said_beside_one_that_does() {
     let orders = [pause("rack1", "move"), pause("rack2", "remove the old ones")];
@@ -321,9 +321,9 @@ fn what_the_daemon_says_is_said_unless_it_is_said_better_here() {
     assert_eq!(kinds(&all), [(Level::Critical, "no-route")], "it is said of the mark");
 }
 
-/// How long it takes until a route is critical is for whoever asks to say.
+/// `--critical` says when a route is critical.
 #[test]
-fn what_lasts_grows_by_the_limits_of_whoever_asks() {
+fn what_lasts_grows_by_the_given_limits() {
     let failing =
         Problem { grows: true, since: Some(NOW - MINUTE), ..Problem::of(Kind::Failing, "why".into()) };
     let daemon = running(vec![failing]);
@@ -340,7 +340,7 @@ fn a_damaged_row_that_is_said_already_is_not_said_again() {
     let record = |record: &str| Unaccounted {
         record: record.to_owned(),
         host: None,
-        at: Some(0),
+        at: Some(Timestamp(0)),
         kind: marks::account::Gap::Damaged,
     };
     let gaps = [record("fencing 1"), record("sighting 2")];
@@ -367,10 +367,12 @@ fn what_keeps_it_from_running_stands_first() {
     assert!(all[1].then.contains("`journalctl -t nova-host-alerter`"), "{}", all[1].then);
     let place = Place { log: "`grep -rs nova-host-alerter /var/log`", ..PLACE.clone() };
     let to_syslog = Sight { place: &place, ..sight(None, &[]) };
-    assert!(problems(&to_syslog)[0].then.starts_with("look why: `grep -rs nova-host-alerter /var/log`"));
+    assert!(
+        problems(&to_syslog)[0].then.starts_with("find the cause: `grep -rs nova-host-alerter /var/log`")
+    );
 }
 
-/// The broken variant tells root to be root, and says of one that does not run that it goes on.
+/// The broken variant has root run it as root, and says of one that does not run that it goes on.
 #[test]
 fn a_journal_that_cannot_be_read_says_what_helps_here() {
     let running = daemon();
@@ -414,7 +416,7 @@ fn a_rejection_names_its_hosts() {
     assert_eq!(all[0].hosts.len(), 6);
 }
 
-/// The broken variant leaves it to whoever is woken to find the file, the directory and the host.
+/// The broken variant leaves it to the operator on call to find the file, the directory and the host.
 #[test]
 fn the_advice_names_the_file_the_directory_and_the_host() {
     let open = [MarkReport { holds: vec![Hold::NoFqdn], state: "held", ..proven("c1", MINUTE) }];
@@ -445,7 +447,7 @@ fn no_command_for_several_marks_has_a_gap_where_the_host_stands() {
 
 /// The broken variant says "by hand", and not how.
 #[test]
-fn a_damaged_row_says_how_to_tell_it_and_what_ends_it() {
+fn a_damaged_row_says_how_to_report_it_and_what_ends_it() {
     let running = daemon();
     let of = |table, key: &str| {
         let damaged = [Damage { table, key: key.to_owned() }];

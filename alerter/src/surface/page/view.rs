@@ -360,7 +360,7 @@ pub(super) mod tests {
         let mut daemon = picture().daemon.expect("it is there");
         daemon.routes = vec![
             serde_json::from_value(json!({"name": "wiki", "driver": "http", "endpoint": "http://wiki/", "required": true,
-                "limit_ms": 1000, "waiting": 0, "failing_since": NOW.0 - 5000, "failure": "connect", "detail": "no", "refuses": false}))
+                "limit_ms": 1000, "waiting": 0, "failing_since": Timestamp(NOW.0 - 5000), "failure": "connect", "detail": "no", "refuses": false}))
             .expect("as the socket has it"),
         ];
         let what = "nothing for 5 s";

@@ -5,6 +5,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use journal::HistoryRow;
 use marks::id::MarkId;
 use marks::mark::Settlement;
+use marks::time::Timestamp;
 use serde::Serialize;
 
 use super::spans::{Stretches, Troubles};
@@ -22,8 +23,8 @@ const DECIDED: [&str; 4] = ["paused", "resumed", "maintenance-began", "maintenan
 /// A line of the history for people.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct Event {
-    /// When, in milliseconds since the epoch.
-    pub at: i64,
+    /// When.
+    pub at: Timestamp,
     /// The word.
     pub event: String,
     /// The host or the route that it is about.
@@ -95,7 +96,7 @@ impl History {
 /// One line for what was done to many at once: the same word by the same person at the same time for the same reason.
 fn add(events: &mut Vec<Event>, row: &HistoryRow) {
     let is_same = |event: &&mut Event| {
-        event.at == row.at.0
+        event.at == row.at
             && event.event == row.event
             && event.actor == row.actor
             && event.detail == row.detail
@@ -103,7 +104,7 @@ fn add(events: &mut Vec<Event>, row: &HistoryRow) {
     match events.last_mut().filter(is_same) {
         Some(event) => event.count += 1,
         None => events.push(Event {
-            at: row.at.0,
+            at: row.at,
             event: row.event.clone(),
             about: row.node.clone().or_else(|| row.route.clone()).unwrap_or_default(),
             actor: row.actor.clone(),

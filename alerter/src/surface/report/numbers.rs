@@ -37,10 +37,10 @@ impl Facts {
 /// All that a report says.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct Numbers {
-    /// From when, in milliseconds since the epoch,
-    pub from: i64,
+    /// From when,
+    pub from: Timestamp,
     /// and until when.
-    pub to: i64,
+    pub to: Timestamp,
     /// Marks whose host failed in that time, by their state.
     pub outages: Outages,
     /// Marks that were held, and for how long.
@@ -75,7 +75,6 @@ pub struct Outages {
     /// Of so many hosts.
     pub hosts: usize,
     /// Every required route acknowledged.
-    #[serde(rename = "told")]
     pub acknowledged: usize,
     /// Ended by an operator.
     pub dismissed: usize,
@@ -94,8 +93,8 @@ pub struct Slow {
     pub host: String,
     /// The mark.
     pub mark: String,
-    /// When the host failed, in milliseconds since the epoch.
-    pub failed: i64,
+    /// When the host failed.
+    pub failed: Timestamp,
     /// How long it took, in milliseconds.
     pub took: u64,
     /// What delayed it, in the words of the history.
@@ -124,8 +123,8 @@ impl Numbers {
     pub fn of(facts: &Facts, from: Timestamp, to: Timestamp) -> Self {
         let took = |(row, deliveries): &(MarkRow, Vec<Delivery>)| took(row, deliveries);
         Self {
-            from: from.0,
-            to: to.0,
+            from,
+            to,
             outages: outages(&facts.outages),
             held: facts.history.stretches.held(to),
             parked: facts.history.refused.len(),
@@ -195,7 +194,7 @@ fn slow(facts: &Facts) -> Vec<Slow> {
     let slow = slowest(&facts.outages).into_iter().map(|(took, row)| Slow {
         host: row.node.to_string(),
         mark: row.id.to_string(),
-        failed: row.failure_time.0,
+        failed: row.failure_time,
         took,
         causes: facts.history.causes.get(&row.id).cloned().unwrap_or_default(),
     });

@@ -108,8 +108,8 @@ fn trouble(numbers: &Numbers) -> Markup {
     let head = [("Route", false), ("From", false), ("To", false), ("Lasted", false), ("At first", false)];
     let cells = |trouble: &Trouble| {
         let to = trouble.to.map_or_else(|| "still".to_owned(), time);
-        let until = Timestamp(trouble.to.unwrap_or(numbers.to));
-        let lasted = span(between(Timestamp(trouble.from), until));
+        let until = trouble.to.unwrap_or(numbers.to);
+        let lasted = span(between(trouble.from, until));
         vec![trouble.route.clone(), time(trouble.from), to, lasted, trouble.detail.clone()]
     };
     table("Endpoints in trouble", &head, numbers.trouble.iter().map(cells))
@@ -169,8 +169,8 @@ fn section(title: &str, body: impl Render) -> Markup {
     html! { section { h2 { (title) } (body) } "\n" }
 }
 
-fn time(at: i64) -> String {
-    utc(Timestamp(at))
+fn time(at: Timestamp) -> String {
+    utc(at)
 }
 
 fn span(ms: u64) -> String {

@@ -24,10 +24,10 @@ pub struct Held {
 pub struct Trouble {
     /// The route.
     pub route: String,
-    /// From the first failed attempt, in milliseconds since the epoch,
-    pub from: i64,
+    /// From the first failed attempt,
+    pub from: Timestamp,
     /// to the next acknowledgement, or the end of the last mark that it did not accept; none while it goes on.
-    pub to: Option<i64>,
+    pub to: Option<Timestamp>,
     /// The first failure.
     pub detail: String,
 }
@@ -110,7 +110,7 @@ impl Troubles {
             ("not-accepted" | "refused", Some(route)) => self.fails(route, mark, row),
             ("acknowledged" | "acknowledged-elsewhere" | "accepted", Some(route)) => {
                 if let Some((number, _)) = self.open.remove(route) {
-                    self.all[number].to = Some(row.at.0);
+                    self.all[number].to = Some(row.at);
                 }
             }
             _ if is_end => self.ends(route, &mark, row.at),
@@ -126,7 +126,7 @@ impl Troubles {
         let (_, marks) = self.open.entry(route.to_owned()).or_insert_with(|| {
             // Further steps of a route do not count.
             let (name, detail) = (route.split('.').next().unwrap_or(route).to_owned(), row.detail.clone());
-            self.all.push(Trouble { route: name, from: row.at.0, to: None, detail });
+            self.all.push(Trouble { route: name, from: row.at, to: None, detail });
             (self.all.len() - 1, BTreeSet::new())
         });
         marks.insert(mark);
@@ -138,7 +138,7 @@ impl Troubles {
         self.open.retain(|own, (number, marks)| {
             let is_over = route.is_none_or(|route| route == own) && marks.remove(mark) && marks.is_empty();
             if is_over {
-                all[*number].to = Some(at.0);
+                all[*number].to = Some(at);
             }
             !is_over
         });

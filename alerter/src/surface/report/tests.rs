@@ -202,8 +202,8 @@ fn a_route_is_in_trouble_from_its_first_failure_to_its_next_acknowledgement() {
     let found = numbers(&facts(Vec::new(), &history));
     let trouble = |route: &str, from, to: Option<u64>, detail: &str| Trouble {
         route: route.into(),
-        from: after(from).0,
-        to: to.map(|to| after(to).0),
+        from: after(from),
+        to: to.map(|to| after(to)),
         detail: detail.into(),
     };
     assert_eq!(
@@ -237,10 +237,10 @@ fn a_trouble_ends_with_the_last_mark_that_the_route_did_not_take() {
         came_to("dismissed", line(7, "settled", Some(&two), alice, "compute2 is dismissed: it lives")),
         on("b", line(8, "cancelled", Some(&one), alerter, "it is back")),
     ];
-    let of = |found: Numbers| -> Vec<(String, Option<i64>)> {
+    let of = |found: Numbers| -> Vec<(String, Option<Timestamp>)> {
         found.trouble.into_iter().map(|trouble| (trouble.route, trouble.to)).collect()
     };
-    let ended = |route: &str, seconds| (route.to_owned(), Some(after(seconds).0));
+    let ended = |route: &str, seconds| (route.to_owned(), Some(after(seconds)));
     let still = |route: &str| (route.to_owned(), None);
     let found = of(numbers(&facts(Vec::new(), &history)));
     assert_eq!(found, [ended("a", 7), ended("b", 8), ended("c", 7)]);

@@ -762,6 +762,8 @@ mod tests {
             599,
             "the damaged one is in quarantine"
         );
+        let rows = journal.history(&crate::HistoryFilter::default()).unwrap().sound;
+        assert_eq!(rows.iter().filter(|row| row.event == "retry").count(), 1, "one command, one row");
         let due = |journal: &Journal, mark| journal.deliveries_of(mark).unwrap().sound.remove(0).next_due;
         assert_eq!((due(&journal, marks[0]), due(&journal, marks[599])), (early, early));
         assert_eq!(journal.put_off_no_longer_than(early - Duration::from_secs(1)).unwrap(), 599);

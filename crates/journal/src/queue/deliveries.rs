@@ -108,12 +108,20 @@ impl Journal {
         let condition = format!("{WAITING} AND (?3 IS NULL OR d.mark = ?3)");
         let why = if reason.is_empty() { String::new() } else { format!(": {reason}") };
         let detail = format!("an operator asked for an attempt at once{why}");
-        let only = only.map(|mark| mark.to_string()).into();
-        self.change_each(&condition, &[only], now, |delivery, transaction| {
+        if only.is_none() {
+            // One row, however many wait.
+            let detail = format!("an operator asked for an attempt of every open delivery at once{why}");
+            self.append_history(&NewHistory::new(now, "retry", &detail, actor))?;
+        }
+        let mark = only.map(|mark| mark.to_string()).into();
+        self.change_each(&condition, &[mark], now, |delivery, transaction| {
             move_to(delivery, State::Pending)?;
             delivery.next_due = delivery.next_due.min(now);
             let key = (delivery.mark, delivery.route.as_str());
-            Ok(note_by(transaction, key, now, "retry", &detail, actor)?)
+            match only {
+                Some(_) => Ok(note_by(transaction, key, now, "retry", &detail, actor)?),
+                None => Ok(()),
+            }
         })
     }
 

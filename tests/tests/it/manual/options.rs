@@ -25,7 +25,7 @@ pub(super) fn options_of_the_alerter() -> Options {
     let mut commands = vec![Vec::new()];
     while let Some(path) = commands.pop() {
         let help = run("nova-host-alerter", &[path.as_slice(), &["--help"]].concat());
-        let inherited = ["--config", "--json", "-h", "--help", "-V", "--version"];
+        let inherited = ["--config", "--json", "-o", "-h", "--help", "-V", "--version"];
         let own = options_in(&help)
             .into_iter()
             .filter(|option| path.is_empty() || !inherited.contains(&option.as_str()));
@@ -51,7 +51,7 @@ fn options_in(help: &str) -> Vec<String> {
 }
 
 fn commands_in(help: &str) -> Vec<String> {
-    listed_below(help, "Commands:").map(str::to_owned).collect()
+    listed_below(help, "Commands:").filter(|command| *command != "help").map(str::to_owned).collect()
 }
 
 fn listed_below<'t>(help: &'t str, title: &str) -> impl Iterator<Item = &'t str> {

@@ -1,0 +1,510 @@
+//! `list`: a line for each mark and for each fencing without one, or a line for each cause where there are many.
+
+use std::collections::BTreeMap;
+use std::io::{self, IsTerminal as _};
+use std::process::ExitCode;
+
+use journal::Journal;
+use marks::delivery::State;
+use marks::fencing::Fencing;
+use marks::register::{About, Decision, Scope};
+use marks::time::Timestamp;
+
+use super::answer::{self, Usage, print, say};
+use super::delivery::DeliveryReport;
+use super::filter::Filter;
+use super::read::{self, Cut, sound};
+use super::report::{MarkReport, Taken};
+use super::sources::Sources;
+use super::terminal::Style;
+use super::text;
+use super::unmarked::{self, Rules};
+use super::{decide, terminal};
+use crate::cli::{self, Cli, PrintAs};
+use crate::policy::Hold;
+use crate::words::{rfc3339, written};
+
+/// More lines than this a terminal gets grouped by their cause.
+const GROUPED_ABOVE: usize = 30;
+/// So many hosts of a group are named.
+const NAMED: usize = 3;
+
+/// What one line says.
+struct Line {
+    /// The smaller, the more it needs a person.
+    rank: u8,
+    host: String,
+    /// As JSON has it.
+    state: &'static str,
+    /// As the terminal has it.
+    shown: String,
+    failed: Timestamp,
+    /// Each route with its state, briefly and with everything.
+    brief: String,
+    deliveries: String,
+    /// What keeps it from its end.
+    why: String,
+    until: Option<Timestamp>,
+    fencings: u32,
+    mark: String,
+    view: &'static str,
+}
+
+/// A column: its name as in JSON, its heading, and its cell for people and for programs.
+struct Column {
+    name: &'static str,
+    heading: &'static str,
+    shown: fn(&Line) -> String,
+    raw: fn(&Line) -> String,
+}
+
+const COLUMNS: [Column; 9] = [
+    column("host", "HOST", |line| line.host.clone()),
+    Column { raw: |line| line.state.to_owned(), ..column("state", "STATE", |line| line.shown.clone()) },
+    Column {
+        raw: |line| rfc3339(line.failed),
+        ..column("failure_time", "FENCED AT", |line| minute(line.failed))
+    },
+    Column {
+        raw: |line| line.deliveries.clone(),
+        ..column("deliveries", "DELIVERIES", |line| line.brief.clone())
+    },
+    column("why", "WHY", |line| line.why.clone()),
+    Column {
+        raw: |line| line.until.map(rfc3339).unwrap_or_default(),
+        ..column("until", "UNTIL", |line| line.until.map(minute).unwrap_or_default())
+    },
+    column("fence_count", "FENCINGS", |line| line.fencings.to_string()),
+    column("id", "MARK", |line| line.mark.clone()),
+    column("view", "VIEW", |line| line.view.to_owned()),
+];
+/// So many of them stand in a table that nobody chose the columns of.
+const USUAL: usize = 4;
+
+const fn column(name: &'static str, heading: &'static str, cell: fn(&Line) -> String) -> Column {
+    Column { name, heading, shown: cell, raw: cell }
+}
+
+pub(super) fn run(cli: &Cli, options: &cli::List) -> anyhow::Result<ExitCode> {
+    let columns = columns(cli.format(), &options.columns)?;
+    let sources = Sources::open(cli)?;
+    let filter = Filter::read(cli, &options.filter, sources.journal.as_ref())?;
+    let with_settled = options.all || options.settled || filter.wants_settled();
+    let Cut { shown: reports, is_cut } = read::reports(&sources, &filter, with_settled, options.limit)?;
+    if is_cut {
+        let which = if with_settled { "newest" } else { "oldest" };
+        say(&read::cut(reports.len(), which), &mut io::stderr());
+    }
+    if cli.is_for_programs() {
+        return print(cli, &reports, String::new).map(|()| ExitCode::SUCCESS);
+    }
+    let lines = lines(&sources, &filter, &reports)?;
+    match cli.format() {
+        PrintAs::Csv => answer::print_csv(&records(&lines, &columns))?,
+        _ if lines.is_empty() => {
+            answer::println_all(&nothing(&filter, with_settled, sources.register.view()))
+        }
+        format => {
+            let is_summary = io::stdout().is_terminal() && format == PrintAs::Table && !options.all;
+            let style = if format == PrintAs::Wide { Style::PLAIN } else { Style::of_stdout() };
+            answer::page(&match is_summary && options.columns.is_empty() && lines.len() > GROUPED_ABOVE {
+                true => grouped(&lines, style),
+                false => table(&lines, &columns, style),
+            });
+        }
+    }
+    Ok(ExitCode::SUCCESS)
+}
+
+fn nothing(filter: &Filter, with_settled: bool, view: &str) -> String {
+    match with_settled || filter.is_empty() {
+        true => format!("no open marks ({view})"),
+        false => format!("no such open mark ({view}): `--settled` shows settled ones too"),
+    }
+}
+
+/// The chosen columns, else all of them or the usual ones.
+fn columns(format: PrintAs, chosen: &[String]) -> Result<Vec<&'static Column>, Usage> {
+    if !chosen.is_empty() && matches!(format, PrintAs::Json | PrintAs::Yaml) {
+        return Err(Usage("--columns is for tables and CSV: JSON and YAML have every field".to_owned()));
+    }
+    let find = |name: &String| {
+        let known = || names().collect::<Vec<_>>().join(", ");
+        let unknown =
+            || Usage(format!("there is no column {}: known are {}", name.escape_default(), known()));
+        COLUMNS.iter().find(|column| column.name.eq_ignore_ascii_case(name)).ok_or_else(unknown)
+    };
+    match (chosen, format) {
+        ([], PrintAs::Table) => Ok(COLUMNS[..USUAL].iter().collect()),
+        ([], _) => Ok(COLUMNS.iter().collect()),
+        (chosen, _) => chosen.iter().map(find).collect(),
+    }
+}
+
+/// The names of all columns.
+pub(super) fn names() -> impl Iterator<Item = &'static str> {
+    COLUMNS.iter().map(|column| column.name)
+}
+
+fn records(lines: &[Line], columns: &[&Column]) -> Vec<Vec<String>> {
+    let heading = columns.iter().map(|column| column.name.to_owned()).collect();
+    let record = |line: &Line| columns.iter().map(|column| (column.raw)(line)).collect();
+    std::iter::once(heading).chain(lines.iter().map(record)).collect()
+}
+
+fn table(lines: &[Line], columns: &[&Column], style: Style) -> String {
+    let heading = columns.iter().map(|column| column.heading.to_owned()).collect();
+    let row = |line: &Line| columns.iter().map(|column| (column.shown)(line)).collect();
+    let rows: Vec<Vec<String>> = std::iter::once(heading).chain(lines.iter().map(row)).collect();
+    text::headed(&rows, style)
+}
+
+/// One line for each cause.
+fn grouped(lines: &[Line], style: Style) -> String {
+    let mut groups: BTreeMap<(u8, &str, &str), Vec<&Line>> = BTreeMap::new();
+    for line in lines {
+        groups.entry((line.rank, &line.shown, &line.why)).or_default().push(line);
+    }
+    let mut groups: Vec<_> = groups.into_iter().collect();
+    groups.sort_by_key(|((rank, ..), lines)| (*rank, std::cmp::Reverse(lines.len())));
+    let heading = ["MARKS", "STATE", "WHY", "OLDEST", "HOSTS"].map(str::to_owned).to_vec();
+    let row = |((_, shown, why), lines): &((u8, &str, &str), Vec<&Line>)| {
+        let oldest = lines.iter().map(|line| line.failed).min().map(minute).unwrap_or_default();
+        let named: Vec<&str> = lines.iter().take(NAMED).map(|line| line.host.as_str()).collect();
+        let hosts = named.join(", ") + if lines.len() > NAMED { ", …" } else { "" };
+        vec![lines.len().to_string(), (*shown).to_owned(), (*why).to_owned(), oldest, hosts]
+    };
+    let rows: Vec<Vec<String>> = std::iter::once(heading).chain(groups.iter().map(row)).collect();
+    let foot = format!("{} marks by cause; each: `nova-host-alerter list --all`", lines.len());
+    text::headed(&rows, style) + &style.cut(&foot) + "\n"
+}
+
+/// What needs a person first; the oldest of that.
+fn lines(sources: &Sources, filter: &Filter, reports: &[MarkReport]) -> anyhow::Result<Vec<Line>> {
+    let now = Timestamp::now();
+    let orders = decide::in_force(sources.journal.as_ref(), &sources.register, now)?;
+    let mut lines: Vec<Line> = reports.iter().map(|report| of_mark(report, &orders, now)).collect();
+    lines.extend(unmarked(sources, filter, now)?);
+    lines.sort_by(|one, other| {
+        (one.rank, one.failed, &one.host).cmp(&(other.rank, other.failed, &other.host))
+    });
+    Ok(lines)
+}
+
+/// Fencings that no mark covers yet.
+fn unmarked(sources: &Sources, filter: &Filter, now: Timestamp) -> anyhow::Result<Vec<Line>> {
+    if filter.asks_for_delivery() {
+        return Ok(Vec::new());
+    }
+    let journal = sources.journal.as_ref();
+    let unfolded = sound(journal.map(Journal::unfolded_fencings).transpose()?);
+    let own = (sources.controller.as_str(), Rules::of(&sources.site));
+    let new = unmarked::unmarked(journal, unfolded, &sources.register, own, now)?;
+    let view = sources.register.view();
+    let is_wanted = |fencing: &&Fencing| filter.takes(&fencing.node, fencing.asked_at);
+    let here = new.here.iter().filter(is_wanted).map(|one| of_fencing(one, "waits for the daemon", view));
+    let there = new.elsewhere.iter().filter(is_wanted);
+    let there = there.map(|one| of_fencing(one, "in the register, not marked", view));
+    Ok(here.chain(there).collect())
+}
+
+fn of_fencing(fencing: &Fencing, why: &str, view: &'static str) -> Line {
+    Line {
+        rank: 2,
+        host: fencing.node.to_string(),
+        state: "fenced",
+        shown: "fenced".to_owned(),
+        failed: fencing.asked_at,
+        brief: why.to_owned(),
+        deliveries: String::new(),
+        why: why.to_owned(),
+        until: None,
+        fencings: 1,
+        mark: fencing.id.to_string(),
+        view,
+    }
+}
+
+fn of_mark(report: &MarkReport, orders: &[Decision], now: Timestamp) -> Line {
+    let mark = &report.mark;
+    let briefly = |delivery: &DeliveryReport| brief(delivery);
+    Line {
+        rank: rank(report),
+        host: mark.node.to_string(),
+        state: report.state,
+        shown: state(report),
+        failed: mark.failure_time,
+        brief: deliveries(report, briefly),
+        deliveries: deliveries(report, text::short),
+        why: why(report, orders, now),
+        until: report.held.as_ref().and_then(|held| held.until),
+        fencings: report.fence_count,
+        mark: mark.id.to_string(),
+        view: report.view,
+    }
+}
+
+/// Damage and doubts come first, then what a route rejects or does not accept; what ends by itself or was decided comes later.
+fn rank(report: &MarkReport) -> u8 {
+    let is_tried = |delivery: &DeliveryReport| !delivery.state.is_final() && delivery.attempts > 0;
+    let hold = report.holds.first();
+    match report.stage() {
+        State::Quarantined => 0,
+        _ if report.mark.settled.is_some() => 7,
+        _ if hold.is_some_and(|hold| hold.passes()) => 6,
+        _ if matches!(hold, Some(Hold::Pause | Hold::Maintenance)) => 5,
+        State::Held => 1,
+        State::Parked => 2,
+        _ if report.deliveries.iter().any(is_tried) => 3,
+        _ => 4,
+    }
+}
+
+/// The state, and what holds the mark.
+pub(super) fn state(report: &MarkReport) -> String {
+    match report.holds.as_slice() {
+        [] if report.mark.settled.is_some() => format!("settled ({})", report.state),
+        [] => report.stage().as_str().to_owned(),
+        holds => {
+            let words: Vec<&str> = holds.iter().map(|hold| hold.as_str()).collect();
+            format!("{} ({}{})", report.state, words.join(", "), text::as_of(report))
+        }
+    }
+}
+
+/// Every route with its state, also those that only the register knows of.
+pub(super) fn deliveries(report: &MarkReport, shown: impl Fn(&DeliveryReport) -> String) -> String {
+    let mut all: Vec<String> = report.deliveries.iter().map(shown).collect();
+    if !report.in_journal {
+        all.push("known from the register".to_owned());
+        let taken = |taken: &Taken| format!("{} acknowledged (by the alerter on {})", taken.route, taken.by);
+        all.extend(report.acknowledged.iter().map(taken));
+    }
+    all.extend(report.damaged.iter().map(|damage| format!("{} quarantined (damaged)", damage.key)));
+    all.join("; ")
+}
+
+fn brief(delivery: &DeliveryReport) -> String {
+    let waits = delivery.chain.as_ref().is_some_and(|chain| chain.waits);
+    let last = delivery.last.as_ref().filter(|_| !delivery.state.is_final() && !waits);
+    let why = last.map(|last| format!(": {}", last.kind));
+    let state = match (&why, delivery.state) {
+        // The state of the mark says it.
+        (Some(_), State::Pending) => String::new(),
+        (_, state) => format!(" {}", state.as_str()),
+    };
+    format!("{}{state}{}", delivery.route, why.unwrap_or_default())
+}
+
+/// What keeps a mark from its end; the same text for all marks that one thing keeps.
+fn why(report: &MarkReport, orders: &[Decision], now: Timestamp) -> String {
+    if report.mark.settled.is_some() {
+        return report.state.to_owned();
+    }
+    if let Some(hold) = report.holds.first() {
+        return held_by(report, *hold, orders, now);
+    }
+    let open = report.deliveries.iter().filter(|delivery| !delivery.state.is_final());
+    let mut routes: Vec<String> =
+        open.filter(|one| !one.chain.as_ref().is_some_and(|chain| chain.waits)).map(route).collect();
+    if !report.in_journal {
+        routes.push("known from the register alone".to_owned());
+    }
+    routes.join("; ")
+}
+
+fn route(delivery: &DeliveryReport) -> String {
+    let route = &delivery.route;
+    match (&delivery.last, delivery.state) {
+        (_, State::InFlight) => format!("an attempt to {route} is under way"),
+        (Some(last), State::Parked) => format!("{route} rejects it ({})", last.kind),
+        (Some(last), _) => format!("{route}: {}", last.kind),
+        (None, _) => format!("{route} was not tried yet"),
+    }
+}
+
+fn held_by(report: &MarkReport, hold: Hold, orders: &[Decision], now: Timestamp) -> String {
+    let held = report.held.as_ref().filter(|_| !hold.is_doubt());
+    let decision = held.and_then(|held| orders.iter().find(|order| Some(order.id) == held.cause.decision));
+    match (decision, hold, held.and_then(|held| held.cause.scope.as_ref())) {
+        (Some(decision), ..) => by_order(decision, now),
+        (None, Hold::Storm, Some(Scope::Group(group))) => format!("a storm of group {group}"),
+        (None, ..) => hold.as_str().to_owned(),
+    }
+}
+
+/// `root's pause until 16:00Z`.
+fn by_order(order: &Decision, now: Timestamp) -> String {
+    let who = order.actor.split(" (").next().unwrap_or_default();
+    let of = match order.about.scope() {
+        Some(scope @ (Scope::Group(_) | Scope::Host(_))) => format!(" of {scope}"),
+        _ => String::new(),
+    };
+    let until = match (&order.about, order.about.until()) {
+        (_, Some(at)) => format!(" until {}", moment(at, now)),
+        (About::Pause { .. }, None) => " until `resume`".to_owned(),
+        (_, None) => String::new(),
+    };
+    terminal::clean(&format!("{who}'s {}{of}{until}", order.about.kind()))
+}
+
+/// The day only where it is another one.
+fn moment(at: Timestamp, now: Timestamp) -> String {
+    let day = |at| written(at, "%Y-%m-%d");
+    if day(at) == day(now) { written(at, "%H:%MZ") } else { minute(at) }
+}
+
+/// Seconds would take three columns, and say nothing to people.
+fn minute(at: Timestamp) -> String {
+    written(at, "%Y-%m-%d %H:%MZ")
+}
+
+#[cfg(test)]
+mod tests {
+    use std::time::Duration;
+
+    use marks::host::HostName;
+    use marks::id::NoteId;
+    use marks::mark::Settlement;
+    use marks::register::Cause;
+
+    use super::super::merged::CLUSTER;
+    use super::super::report::HeldReport;
+    use super::super::trouble::tests::{MINUTE, delivery, proven};
+    use super::*;
+
+    const NOW: Timestamp = Timestamp(1_800_000_000_000);
+
+    fn pause() -> Decision {
+        let until = Some(NOW + Duration::from_secs(8 * 3600));
+        Decision {
+            id: NoteId::parse("01a1fdbf-0d60-71c8-80b2-0dca4f558146").unwrap(),
+            about: About::Pause { scope: Scope::All, until },
+            at: NOW,
+            actor: "root (uid 0)".into(),
+            reason: "the cloud is upgraded".into(),
+        }
+    }
+
+    fn in_state(host: &str, state: State) -> MarkReport {
+        MarkReport { deliveries: vec![delivery(state)], ..proven(host, MINUTE * 10) }
+    }
+
+    fn held(host: &str, hold: Hold, cause: Cause) -> MarkReport {
+        let why = "x".to_owned();
+        let held = HeldReport { why, cause, since: NOW, until: None, as_of_last_run: false };
+        MarkReport { holds: vec![hold], state: "held", held: Some(held), ..in_state(host, State::Pending) }
+    }
+
+    fn paused(host: &str) -> MarkReport {
+        held(host, Hold::Pause, Cause { scope: Some(Scope::All), decision: Some(pause().id) })
+    }
+
+    fn sorted(reports: &[MarkReport]) -> Vec<Line> {
+        let mut lines: Vec<Line> = reports.iter().map(|report| of_mark(report, &[pause()], NOW)).collect();
+        lines.iter_mut().for_each(|line| line.mark = "01a1fdbf-0d60-71c8-80b2-0dca4f558146".to_owned());
+        lines.sort_by(|one, other| (one.rank, &one.host).cmp(&(other.rank, &other.host)));
+        lines
+    }
+
+    fn all() -> Vec<Line> {
+        let storm = Cause { scope: Some(Scope::Group("rack1".into())), decision: None };
+        let mut settled = in_state("compute9", State::Acknowledged);
+        (settled.mark.settled, settled.state) = (Some((Settlement::Acknowledged, NOW)), "acknowledged");
+        let long = "compute-of-a-very-long-name-in-rack-17-of-the-third-data-centre-0042";
+        let mut nameless = held("compute3", Hold::NoFqdn, Cause::default());
+        nameless.mark.fqdn = None::<HostName>;
+        sorted(&[
+            settled,
+            in_state("compute1", State::Pending),
+            in_state(long, State::Parked),
+            paused("compute4"),
+            held("compute2", Hold::Storm, storm),
+            nameless,
+        ])
+    }
+
+    fn drawn(columns: usize) -> String {
+        let shown = columns_of(PrintAs::Table, &[]);
+        table(&all(), &shown, Style { has_colours: false, columns: Some(columns) })
+    }
+
+    fn columns_of(format: PrintAs, chosen: &[&str]) -> Vec<&'static Column> {
+        columns(format, &chosen.iter().map(|name| (*name).to_owned()).collect::<Vec<_>>()).unwrap()
+    }
+
+    /// The broken variant lets the terminal break the lines.
+    #[test]
+    fn it_fits_80_120_and_200_columns() {
+        assert_eq!([80, 120, 200].map(drawn), GOLDEN);
+        for columns in [40, 80, 120, 200] {
+            assert!(drawn(columns).lines().all(|line| line.chars().count() <= columns), "{}", drawn(columns));
+        }
+    }
+
+    const GOLDEN: [&str; 3] = [
+        "\
+HOST                 STATE                FENCED AT          DELIVERIES
+compute2             held (storm)         2027-01-15 07:50Z  recovery: rejected
+compute3             held (no-fqdn)       2027-01-15 07:50Z  recovery: rejected
+compute-o…ntre-0042  parked               2027-01-15 07:50Z  recovery parked: r…
+compute1             pending              2027-01-15 07:50Z  recovery: rejected
+compute4             held (pause)         2027-01-15 07:50Z  recovery: rejected
+compute9             settled (acknowled…  2027-01-15 07:50Z  recovery acknowled…
+",
+        "\
+HOST                                                STATE                   FENCED AT          DELIVERIES
+compute2                                            held (storm)            2027-01-15 07:50Z  recovery: rejected
+compute3                                            held (no-fqdn)          2027-01-15 07:50Z  recovery: rejected
+compute-of-a-very-long-na…e-third-data-centre-0042  parked                  2027-01-15 07:50Z  recovery parked: rejected
+compute1                                            pending                 2027-01-15 07:50Z  recovery: rejected
+compute4                                            held (pause)            2027-01-15 07:50Z  recovery: rejected
+compute9                                            settled (acknowledged)  2027-01-15 07:50Z  recovery acknowledged
+",
+        "\
+HOST                                                                  STATE                   FENCED AT          DELIVERIES
+compute2                                                              held (storm)            2027-01-15 07:50Z  recovery: rejected
+compute3                                                              held (no-fqdn)          2027-01-15 07:50Z  recovery: rejected
+compute-of-a-very-long-name-in-rack-17-of-the-third-data-centre-0042  parked                  2027-01-15 07:50Z  recovery parked: rejected
+compute1                                                              pending                 2027-01-15 07:50Z  recovery: rejected
+compute4                                                              held (pause)            2027-01-15 07:50Z  recovery: rejected
+compute9                                                              settled (acknowledged)  2027-01-15 07:50Z  recovery acknowledged
+",
+    ];
+
+    #[test]
+    fn many_are_grouped_by_their_cause() {
+        let mut reports: Vec<MarkReport> = (0..38).map(|number| paused(&format!("r1-{number:02}"))).collect();
+        reports.extend((0..262).map(|number| in_state(&format!("r2-{number:03}"), State::Parked)));
+        let shown = grouped(&sorted(&reports), Style { has_colours: false, columns: Some(100) });
+        let wanted = "\
+MARKS  STATE         WHY                             OLDEST             HOSTS
+262    parked        recovery rejects it (rejected)  2027-01-15 07:50Z  r2-000, r2-001, r2-002, …
+38     held (pause)  root's pause until 16:00Z       2027-01-15 07:50Z  r1-00, r1-01, r1-02, …
+300 marks by cause; each: `nova-host-alerter list --all`
+";
+        assert_eq!(shown, wanted);
+    }
+
+    #[test]
+    fn columns_are_chosen_by_their_names() {
+        let lines = all();
+        let two = columns_of(PrintAs::Csv, &["host", "failure_time"]);
+        assert_eq!(
+            records(&lines, &two)[..2],
+            [["host", "failure_time"], ["compute2", "2027-01-15T07:50:00.000Z"]]
+        );
+        assert_eq!(columns_of(PrintAs::Wide, &[]).len(), COLUMNS.len());
+        let unknown = columns(PrintAs::Table, &["hots".to_owned()]).err().map(|why| why.to_string());
+        assert!(unknown.unwrap().starts_with("there is no column hots: known are host, state"));
+        assert!(columns(PrintAs::Json, &["host".to_owned()]).is_err());
+    }
+
+    #[test]
+    fn a_day_is_said_where_it_is_another_one() {
+        assert_eq!(moment(NOW, NOW), "08:00Z");
+        assert_eq!(moment(NOW + Duration::from_secs(86_400), NOW), "2027-01-16 08:00Z");
+        assert_eq!(by_order(&pause(), NOW), "root's pause until 16:00Z");
+        assert_eq!(nothing(&Filter::default(), false, CLUSTER), "no open marks (cluster)");
+    }
+}
