@@ -5,7 +5,9 @@ use std::fs;
 use std::path::Path;
 
 use alerter::control::remote;
-use journal::{HistoryFilter, HistoryRow};
+use journal::{HeldMark, HistoryFilter, HistoryRow};
+use marks::register::Cause;
+use marks::time::Timestamp;
 use serde_json::{Value, json};
 
 use crate::api::{Server, accepted};
@@ -57,7 +59,7 @@ async fn history(server: &Server) -> Vec<HistoryRow> {
     server.run(|journal| journal.history(&HistoryFilter::default())).await.sound
 }
 
-/// The newest mark of the host; a request may need one that is open, or one that was only accepted.
+/// The newest mark of the host; a request may need one that is open, held or only accepted.
 async fn mark_for(server: &Server, path: &str) -> String {
     if path == "/v1/unmark" {
         let request = json!({ "mark_unhealthy": true });
@@ -69,8 +71,13 @@ async fn mark_for(server: &Server, path: &str) -> String {
         server.end(&due, accepted()).await;
         return due.mark.id.to_string();
     }
-    let marks = server.marks("compute1").await;
-    marks.last().map(|mark| mark.id.to_string()).unwrap_or_default()
+    let Some(mark) = server.marks("compute1").await.last().map(|mark| mark.id) else { return String::new() };
+    if path == "/v1/release" {
+        let (words, why, cause) = (vec!["pause".to_owned()], "x".to_owned(), Cause::default());
+        let held = HeldMark { mark, words, until: None, why, cause, since: Timestamp::now() };
+        server.run(move |journal| journal.hold(&[held], &[], Timestamp::now())).await;
+    }
+    mark.to_string()
 }
 
 /// S0-3, S2-3. The broken variant asks for what is there already, and finds no new row.

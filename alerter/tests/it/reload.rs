@@ -433,7 +433,7 @@ async fn a_route_that_is_gone_asks_for_a_decision() {
     assert!(running.reasons().is_empty());
     assert_eq!(running.dismiss("gone", "once more").await.unwrap().changed, 0);
     let unknown = running.dismiss("gnoe", "a typo").await.unwrap_err().to_string();
-    assert!(unknown.contains("nobody knows a route gnoe"), "{unknown}");
+    assert!(unknown.contains("there is no route gnoe"), "{unknown}");
 }
 
 /// The mark of a route that is gone is told to whoever is told of its host now, and ends when that one has it. The broken

@@ -276,7 +276,12 @@ fn the_daemon_does_not_run() {
     named(
         &site,
         CRITICAL,
-        &["the alerter runs nowhere", "find the cause: ", "systemctl start nova-host-alerter", "check-config"],
+        &[
+            "the alerter runs nowhere",
+            "find the cause: ",
+            "systemctl start nova-host-alerter",
+            "check-config",
+        ],
     );
     assert!(shown(&site).starts_with("No fenced host waits to be told, but THE ALERTER DOES NOT RUN"));
     site.fence("compute1").unwrap();

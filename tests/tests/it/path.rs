@@ -435,11 +435,7 @@ fn a_hang_up_does_no_harm() {
     });
     assert!(!is_refused());
     let again = site.alerter(&["reload"]).unwrap();
-    assert!(
-        again.status.success() && text(&again).contains("in force already"),
-        "{}",
-        text(&again)
-    );
+    assert!(again.status.success() && text(&again).contains("in force already"), "{}", text(&again));
     site.fence("compute2").unwrap();
     receiver.wait_for(2, LIMIT).unwrap();
     assert_eq!(json(&site, &["status"])["daemon"]["pid"], pid);
