@@ -102,7 +102,7 @@ pub(super) fn run(cli: &Cli, options: &cli::List) -> anyhow::Result<ExitCode> {
     match cli.format() {
         PrintAs::Csv => answer::print_csv(&records(&lines, &columns))?,
         _ if lines.is_empty() => {
-            answer::println_all(&nothing(&filter, with_settled, sources.register.view()))
+            answer::println_all(&nothing(&filter, with_settled, sources.register.view()));
         }
         format => {
             let is_summary = io::stdout().is_terminal() && format == PrintAs::Table && !options.all;

@@ -72,6 +72,9 @@ pub(super) struct Status {
     pub(super) oldest_seconds: Option<u64>,
     /// Pauses and maintenances in force, one sentence each.
     pub(super) orders: Vec<String>,
+    /// This user may not ask.
+    #[serde(skip)]
+    pub(super) is_refused: bool,
     /// Why the number of open marks is not known here.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(super) unknown: Option<String>,
@@ -173,21 +176,20 @@ pub(super) fn take(cli: &Cli, daemon: Option<Daemon>, limits: Limits) -> Status 
         unknown,
         ..counted
     };
-    Status { headline: preface(cli, &status) + &headline(&status), ..status }
+    let is_refused = !nix::unistd::geteuid().is_root() && status.unknown.is_some();
+    Status { headline: first(cli, &status, is_refused), is_refused, ..status }
 }
 
-/// What comes before everything else: that nobody has configured this, or that this user may not ask.
-fn preface(cli: &Cli, status: &Status) -> String {
-    let file = cli.config.display();
-    let is_root = nix::unistd::geteuid().is_root();
-    match () {
-        () if !is_root && status.unknown.is_some() => {
-            "Run this as root: this user may not read the journal. ".to_owned()
-        }
-        () if !cli.config.exists() && is_root => {
-            format!("There is no configuration: {file} does not exist. ")
-        }
-        () => String::new(),
+/// That this user may not ask, or that nobody has configured this, comes before everything else.
+fn first(cli: &Cli, status: &Status, is_refused: bool) -> String {
+    match cli.config.try_exists() {
+        _ if is_refused => "Run this as root: this user may not read the journal.".to_owned(),
+        Ok(false) => format!(
+            "There is no configuration: {} does not exist. {}",
+            cli.config.display(),
+            headline(status)
+        ),
+        _ => headline(status),
     }
 }
 

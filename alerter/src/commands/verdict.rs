@@ -32,6 +32,7 @@ fn code(status: &Status) -> u8 {
     let is_only_unread =
         status.problems.iter().all(|one| one.kind == Kind::Journal || one.level < Level::Critical);
     match status.level {
+        _ if status.is_refused => UNKNOWN,
         Some(Level::Critical) if status.unknown.is_some() && is_only_unread => UNKNOWN,
         Some(Level::Critical) => 2,
         Some(Level::Warning) => 1,
@@ -52,6 +53,7 @@ fn word(code: u8) -> &'static str {
 /// The bar separates the sentence from the figures, and may stand nowhere else.
 fn line(status: &Status, limits: Limits) -> String {
     let (sentence, more) = match status.problems.as_slice() {
+        _ if status.is_refused => (status.headline.clone(), String::new()),
         [] => (status.headline.clone(), String::new()),
         [one] => (format!("{} -> {}", one.what, one.then), String::new()),
         [one, more @ ..] => (one.what.clone(), format!(" (and {} more)", more.len())),
@@ -149,5 +151,11 @@ mod tests {
         assert_eq!(code(&unread), 2, "something else is wrong too");
         unread.problems[0].kind = Kind::Journal;
         assert_eq!((code(&unread), code(&Status::default())), (UNKNOWN, UNKNOWN));
+        let refused =
+            Status { is_refused: true, headline: "Run this as root.".into(), ..of(&[Level::Critical]) };
+        assert!(
+            code(&refused) == UNKNOWN
+                && line(&refused, Limits::default()).starts_with("UNKNOWN: Run this as root. |")
+        );
     }
 }

@@ -152,9 +152,9 @@ fn the_history_is_exported_in_order_and_goes_on_where_it_ended() {
     write(&mut journal, "one more");
     assert_eq!(numbers(&run(&room, "history export --after 600").1), [601]);
     let (_, text) = run(&room, "history export --format csv --after 599");
-    let wanted = "seq,at,time,event,mark,node,route,detail,actor\r\n\
-         600,1800000000000,2027-01-15T08:00:00Z,retry,,compute1,recovery,\"row, number 600\",alice (uid 0)\r\n\
-         601,1800000000000,2027-01-15T08:00:00Z,retry,,compute1,recovery,one more,alice (uid 0)\r\n";
+    let wanted = "seq,at,event,mark,host,route,outcome,detail,actor\r\n\
+         600,2027-01-15T08:00:00.000Z,retry,,compute1,recovery,,\"row, number 600\",alice (uid 0)\r\n\
+         601,2027-01-15T08:00:00.000Z,retry,,compute1,recovery,,one more,alice (uid 0)\r\n";
     assert_eq!(text, wanted);
     let (_, text) = run(&room, "history export --until 2027-01-15T08:00:00Z");
     assert_eq!(text, "");

@@ -5,7 +5,9 @@ use std::fs;
 use std::path::Path;
 
 use alerter::control::remote;
-use journal::{HistoryFilter, HistoryRow};
+use journal::{HeldMark, HistoryFilter, HistoryRow};
+use marks::register::Cause;
+use marks::time::Timestamp;
 use serde_json::{Value, json};
 
 use crate::api::{Server, accepted};
@@ -57,12 +59,17 @@ async fn history(server: &Server) -> Vec<HistoryRow> {
     server.run(|journal| journal.history(&HistoryFilter::default())).await.sound
 }
 
-/// The newest mark of the host; a request may need one that is open, or one that was only accepted.
+/// The newest mark of the host; a request may need one that is open, held or only accepted.
 async fn mark_for(server: &Server, path: &str) -> String {
-    if path == "/v1/unmark" {
-        let request = json!({ "mark_unhealthy": true });
-        let _made: Value = server.daemon().patch("/v1/hosts/compute2", "alice", &request).await.unwrap();
-        return server.marks("compute2").await[0].id.to_string();
+    if ["/v1/unmark", "/v1/release"].contains(&path) {
+        let host = if path == "/v1/unmark" { "compute2" } else { "compute3" };
+        let (at, request) = (format!("/v1/hosts/{host}"), json!({ "mark_unhealthy": true }));
+        let _made: Value = server.daemon().patch(&at, "alice", &request).await.unwrap();
+        let mark = server.marks(host).await[0].id;
+        let (words, why, cause) = (vec!["pause".to_owned()], "x".to_owned(), Cause::default());
+        let held = HeldMark { mark, words, until: None, why, cause, since: Timestamp::now() };
+        server.run(move |journal| journal.hold(&[held], &[], Timestamp::now())).await;
+        return mark.to_string();
     }
     if path == "/v1/marks/{id}" {
         let due = server.begin("recovery").await;

@@ -433,7 +433,7 @@ async fn a_route_that_is_gone_asks_for_a_decision() {
     assert!(running.reasons().is_empty());
     assert_eq!(running.dismiss("gone", "once more").await.unwrap().changed, 0);
     let unknown = running.dismiss("gnoe", "a typo").await.unwrap_err().to_string();
-    assert!(unknown.contains("nobody knows a route gnoe"), "{unknown}");
+    assert!(unknown.contains("there is no route gnoe"), "{unknown}");
 }
 
 /// The mark of a route that is gone is sent to the routes that its host has now, and ends when they have it. The broken

@@ -16,7 +16,7 @@ use rustls::pki_types::PrivateKeyDer;
 use rustls::{ServerConfig, ServerConnection, StreamOwned};
 use serde_json::Value;
 use tests::lab::wait;
-use tests::programs::Site;
+use tests::programs::{Site, millis};
 use tests::receiver::{Answer, Received, Receiver};
 use tests::trials::Group;
 
@@ -59,7 +59,7 @@ fn an_endpoint_that_flaps_takes_each_mark_once() {
     let open = || json(&site, &["list"]).as_array().map_or(usize::MAX, Vec::len);
     let gone = || {
         let all = deliveries(&site);
-        all.iter().max_by_key(|d| d["last"]["at"].to_string()).is_some_and(|d| d["last"]["kind"] == "connect")
+        all.iter().max_by_key(|d| millis(&d["last"]["at"])).is_some_and(|d| d["last"]["kind"] == "connect")
     };
     until("all are marked", || open() == HOSTS);
     for left in (0..HOSTS).rev() {

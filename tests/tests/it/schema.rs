@@ -144,7 +144,10 @@ fn what_commands_print_fits_the_schemas() {
     site.start().unwrap();
     fits(&site, "send-test", &["send-test"]);
     site.fence("compute1").unwrap();
-    receiver.wait_for(2, LIMIT).unwrap();
+    wait::until("compute1 is acknowledged", LIMIT, || {
+        Ok(site.said(&["list", "--settled"])?.contains("settled (acknowledged)").then_some(()))
+    })
+    .unwrap();
     receiver.down();
     fits(&site, "marked", &["mark", "compute2", "--fenced", "--reason", "x"]);
     let held = fits(&site, "change", &["hold", "compute3", "compute4", "--reason", "x", "--for", "1h"]);

@@ -203,7 +203,7 @@ fn a_route_is_in_trouble_from_its_first_failure_to_its_next_acknowledgement() {
     let trouble = |route: &str, from, to: Option<u64>, detail: &str| Trouble {
         route: route.into(),
         from: after(from),
-        to: to.map(|to| after(to)),
+        to: to.map(after),
         detail: detail.into(),
     };
     assert_eq!(
