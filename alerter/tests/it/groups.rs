@@ -387,7 +387,7 @@ fn notified_of_both(settings: &Settings) -> [Vec<&str>; 2] {
 /// S1-15: somebody is surely notified of every group.
 #[test]
 fn every_group_has_a_required_route() {
-    let rest = "1:1: no required route takes every host in no group, so a mark could end without an acknowledgement: name one in [groups.default] routes, or leave hosts, groups and required = false out of one that no group names";
+    let rest = "1:1: no required route takes every host in no group, so a mark could end without an acknowledgement: name one in [groups.default] routes; or leave hosts, groups and required = false out of one that no group names";
     let plain = "1:1: no required route takes every host, so a mark could end without an acknowledgement: leave hosts, groups and required = false out of one route";
     let side = route("side", "required = false");
     let a = "[groups.a]\nhosts = [\"a*\"]\n";
