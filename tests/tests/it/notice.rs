@@ -12,6 +12,8 @@ use tests::programs::Site;
 use tests::receiver::{Answer, Receiver};
 use tests::trials::Group;
 
+use crate::schema::assert_fits;
+
 /// Longer than the longest wait between two attempts.
 const LIMIT: Duration = Duration::from_secs(40);
 
@@ -41,6 +43,7 @@ fn notices(oncall: &Receiver, count: usize) -> Vec<String> {
     let word = |notice: &Value, key: &str| notice[key].as_str().unwrap_or("-").to_owned();
     let said = |body: &[u8]| {
         let notice: Value = serde_json::from_slice(body).unwrap();
+        assert_fits("notice", &notice);
         let subject = notice.get("host").or(notice.get("route")).and_then(Value::as_str).unwrap_or("-");
         format!("{} {} {subject}", word(&notice, "state"), word(&notice, "condition"))
     };

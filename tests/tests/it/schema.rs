@@ -26,6 +26,13 @@ pub(crate) fn group() -> Group {
     Group { cannot: None, tests }
 }
 
+/// Fails where a value does not fit a shipped schema.
+#[track_caller]
+pub(crate) fn assert_fits(name: &str, value: &Value) {
+    let schema = schema_of(name);
+    assert_eq!(faults(&schema, &schema, value, ""), [""; 0], "{name}: {value}");
+}
+
 fn schema() -> Value {
     schema_of("host-failure")
 }

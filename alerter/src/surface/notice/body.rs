@@ -1,6 +1,7 @@
 //! The forms of a notice: the JSON for a driver, the line for the log, and the sentence about an end.
 
 use marks::id::MarkId;
+use marks::time::Timestamp;
 use serde::Serialize;
 use tracing::{info, warn};
 
@@ -13,10 +14,10 @@ struct NoticeBody<'a> {
     id: &'a MarkId,
     event_type: &'a str,
     version: &'a str,
-    time: i64,
+    time: Timestamp,
     state: State,
     condition: &'a str,
-    since: i64,
+    since: Timestamp,
     controller: &'a str,
     #[serde(skip_serializing_if = "Option::is_none")]
     host: Option<&'a str>,
@@ -40,11 +41,11 @@ impl Notice {
         let body = NoticeBody {
             id,
             event_type: "notice",
-            version: "1.0",
-            time: self.time.seconds(),
+            version: "2.0",
+            time: self.time,
             state: self.state,
             condition: self.key.what.as_str(),
-            since: self.since.seconds(),
+            since: self.since,
             controller,
             host: host.as_deref(),
             mark: mark.as_deref(),
@@ -99,8 +100,6 @@ pub(super) fn end(key: &Key, about: &About) -> String {
 
 #[cfg(test)]
 mod tests {
-    use marks::time::Timestamp;
-
     use super::super::condition::MESSAGE;
     use super::*;
 
