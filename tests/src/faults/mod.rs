@@ -52,7 +52,7 @@ pub const ALL: &[Fault] = &[
     fault(
         "endpoint-down",
         "the endpoint of route recovery is down: nothing listens there",
-        &[&["recovery", "endpoint", "receiver"], &["is down", "refused", "nothing listens", "not listening"]],
+        &[&["recovery", "endpoint", "receiver"], &["down", "refused", "nothing listens", "not listening"]],
         FAILING,
         an_endpoint_is_down,
     ),
@@ -215,7 +215,7 @@ pub const ALL: &[Fault] = &[
         takes_mounts: true,
         ..fault(
             "register-full",
-            "the register is getting full: the endpoint has been down for so long that 1000 marks are open",
+            "the register is getting full: 1000 marks are open, and each is in it",
             &[&["register"], &["full", "size", "grow", "large", "kib"]],
             ("NovaHostAlerterDegraded", &[]),
             the_register_is_nearly_full,

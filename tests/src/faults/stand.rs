@@ -68,9 +68,10 @@ impl Stand {
         wait::until("status notices the fault", LIMIT, is_bad)
     }
 
-    /// Waits until `status --check` has this word.
+    /// Waits until `status` has this word.
     pub(super) fn until_said(&self, word: &str) -> anyhow::Result<()> {
-        let is_said = || Ok(check(&self.site, &[])?.1.contains(word).then_some(()));
+        let shown = || Ok::<_, anyhow::Error>(String::from_utf8(self.site.alerter(&["status"])?.stdout)?);
+        let is_said = || Ok(shown()?.contains(word).then_some(()));
         wait::until(word, LIMIT, is_said)
     }
 }

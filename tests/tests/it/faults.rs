@@ -437,7 +437,7 @@ fn clocks_differ() {
 
 fn the_register_is_nearly_full() {
     let Stand { mut site, receiver: _kept } = faults::the_register_is_nearly_full(Place::Own).unwrap();
-    named(&site, WARNING, &["the register", "KiB", "128", "nova-host-alerter list"]);
+    named(&site, CRITICAL, &["the register", "KiB", "128", "nova-host-alerter list"]);
     site.end(Signal::SIGTERM).unwrap();
 }
 
