@@ -239,7 +239,7 @@ pub const MUTANTS: &[Mutant] = &[
             today: "[_, ..] if !self.is_released =>",
             before: "[_, ..] if false =>",
         }],
-        tests: &["a_return_goes_to_where_the_failure_was_told_or_is_held"],
+        tests: &["a_return_goes_to_where_the_failure_was_sent_or_is_held"],
     },
     Mutant {
         name: "R5: a server that has moved is marked or recovered",

@@ -100,6 +100,10 @@ fn paged(text: &str) -> io::Result<()> {
 /// Refuses a format that makes no sense for the command.
 pub(super) fn check_format(cli: &Cli) -> Result<(), Usage> {
     let (known, format) = (formats(&cli.command), cli.format());
+    // clap does not see a conflict of which one half stands before the command.
+    if cli.json && cli.print_as.is_some() {
+        return Err(Usage("--json and -o exclude each other: use one of them".to_owned()));
+    }
     if known.contains(&format) {
         return Ok(());
     }
@@ -215,7 +219,13 @@ mod tests {
         }
         let said = check("x show c1 -o csv").unwrap_err();
         assert_eq!(said, "-o csv makes no sense for this command: use table, wide, json, yaml");
-        for wrong in ["x run --json", "x report -o csv", "x status --ocf --json", "x history export -o csv"] {
+        for wrong in [
+            "x --json list -o csv",
+            "x run --json",
+            "x report -o csv",
+            "x status --ocf --json",
+            "x history export -o csv",
+        ] {
             assert!(check(wrong).is_err(), "{wrong}");
         }
     }

@@ -137,8 +137,8 @@ fn dismissed(route: &str, Unrouted { left, under_way }: Unrouted) -> String {
 }
 
 /// Marks that waited for nobody else, some of which were notified to nobody at all.
-fn ended(marks: usize, untold: usize) -> String {
-    let notified = match untold {
+fn ended(marks: usize, unsent: usize) -> String {
+    let notified = match unsent {
         0 => "other routes had acknowledged each of them".to_owned(),
         all if all == marks => "NO ROUTE WAS NOTIFIED of any of them".to_owned(),
         some => format!("NO ROUTE WAS NOTIFIED of {some} of them"),
@@ -155,10 +155,10 @@ mod tests {
     /// The broken variant says nothing of a mark in flight, and nothing of one that no route acknowledged.
     #[test]
     fn what_has_come_of_it_is_said() {
-        let of = |changed, ended, untold, damaged, under_way| {
+        let of = |changed, ended, unsent, damaged, under_way| {
             dismissed(
                 "r",
-                Unrouted { left: LeftRoute { changed, ended, unsent: untold, damaged }, under_way },
+                Unrouted { left: LeftRoute { changed, ended, unsent: unsent, damaged }, under_way },
             )
         };
         assert!(of(0, 0, 0, 0, 0).starts_with("no mark waits for a route r"));

@@ -428,7 +428,7 @@ fn fault(cluster: &Cluster, index: u32, devices: &[String], name: &str) -> Optio
         LevelFault::NoPower(weak) => (
             Kind::MarkWithoutPower,
             format!(
-                "no device before the mark device in level {index} of {name} cuts power ({}), so it would be asked while the host runs, and refuses",
+                "no device before the mark device in level {index} of {name} cuts power ({}): the mark device would be asked while the host runs, and refuses",
                 weak.join("; ")
             ),
         ),

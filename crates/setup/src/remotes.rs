@@ -21,7 +21,7 @@ fn reconnect(cluster: &Cluster, connection: &Resource, found: &mut Vec<Finding>)
     let is_set = |text: &str| time_limit(text).is_some_and(|time| !time.is_zero());
     if !connection.parameter("reconnect_interval").is_some_and(is_set) {
         let what = format!(
-            "{id} has no reconnect_interval, so Pacemaker retries its connection all the time while it is down, and stops the connection before the fencing"
+            "{id} has no reconnect_interval: Pacemaker retries its connection all the time while it is down, and stops it before the fencing"
         );
         let then = Then::Do(format!(
             "set reconnect_interval of {id} to the host's boot time, such as 60s; this restarts its connection, so Pacemaker may stop what runs there"

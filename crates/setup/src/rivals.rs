@@ -6,7 +6,7 @@ use super::finding::{Finding, Kind, Then};
 use super::model::{Cluster, Resource};
 
 /// The advice for them.
-const WAY: &str = "migrate: see docs/migrate.md, with the commands in packaging/examples/crmsh-migrate-fence-compute.sh and pcs-migrate-fence-compute.sh; then run `nova-host-alerter setup` again";
+const WAY: &str = "migrate: see docs/migrate.md; the commands are in packaging/examples/crmsh-migrate-fence-compute.sh and pcs-migrate-fence-compute.sh; then run `nova-host-alerter setup` again";
 
 /// Finds them, and postpones every other finding.
 pub(super) fn check(cluster: &Cluster, found: &mut Vec<Finding>) {

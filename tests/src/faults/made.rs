@@ -337,7 +337,7 @@ const CIB: &str = r#"<cib crm_feature_set="3.19.0" validate-with="pacemaker-3.9"
 </cib>
 "#;
 
-/// Lays that out; gives the directory of the tools. `$1/sbin` of [`OVERLAY`] is made by whoever mounts it.
+/// Lays that out; gives the directory of the tools. `$1/sbin` of [`OVERLAY`] is made by the script that mounts it.
 ///
 /// # Errors
 /// The files cannot be written.

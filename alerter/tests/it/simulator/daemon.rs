@@ -462,11 +462,11 @@ impl Daemon {
 
     fn capacity(&self, now: Moment) -> Vec<Capacity> {
         let stops = self.broken == Broken::StopsAtFirstError && self.has_error();
-        let look = self.shared.base.members(now.wall);
+        let members = self.shared.base.members(now.wall);
         let mut outboxes = self.shared.routes.outboxes();
         let capacity = |route: &Arc<config::Route>| {
             let capacity = outboxes.get_mut(route.name.as_str())?.ask(route, now.instant);
-            let capacity = Capacity { membership: look.clone(), ..capacity };
+            let capacity = Capacity { membership: members.clone(), ..capacity };
             Some(if stops { Capacity { places: 0, ..capacity } } else { capacity })
         };
         self.shared.base.settings().routes.iter().filter_map(capacity).collect()

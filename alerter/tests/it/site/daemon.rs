@@ -187,8 +187,8 @@ impl Alerter {
         let gate = (!self.is_reckless && self.shared.base.cluster.is_some()).then_some(gate);
         let terms = self.shared.base.route(route).map(|route| route.terms.clone()).unwrap_or_default();
         let target = self.shared.base.route(route).map(|route| route.driver.target()).unwrap_or_default();
-        let look = self.shared.base.members(now);
-        let room = [Capacity { terms, target, membership: look, ..Capacity::of(route, 1) }];
+        let members = self.shared.base.members(now);
+        let room = [Capacity { terms, target, membership: members, ..Capacity::of(route, 1) }];
         if !self.is_reckless {
             steer::keep_up(&mut self.journal, self.shared.policy(), (&room, gate), now).unwrap();
         }

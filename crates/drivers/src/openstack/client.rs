@@ -15,7 +15,7 @@ pub(super) fn build(cloud: &Cloud, options: &CloudOptions) -> Result<Client, Unu
         None => client,
         Some(files) => client.identity(files.read().map_err(|why| wrong(why.to_string()))?),
     };
-    let fits = "no client can be made: key must belong to the first certificate in cert, cacert must hold CA certificates, and without cacert the system must have some";
+    let fits = "no client can be made: key must belong to the first certificate in cert; cacert must hold CA certificates; without cacert the system must have some";
     client.build().map_err(|_| wrong(fits.to_owned()))
 }
 
