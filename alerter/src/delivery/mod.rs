@@ -118,7 +118,7 @@ pub fn of_this_host(sending: &Sending, due: &DueDelivery, outcome: Outcome) -> O
     };
     match outcome {
         Outcome::Refused(failure) if is_alone() => {
-            let detail = format!("it refuses this host but accepts others: {}", failure.detail);
+            let detail = format!("it rejects this host but accepts others: {}", failure.detail);
             Outcome::Rejected(Failure::new(failure.kind, &detail))
         }
         outcome => outcome,
@@ -266,7 +266,7 @@ pub fn report_kept(due: &DueDelivery) {
             error!(mark = %mark.id, host = %mark.node, %route, kind, "the return of {} is held on route {route}: {detail}; then run `nova-host-alerter unmark {} --reason TEXT`", mark.node, mark.id);
         }
         State::Held => {
-            error!(mark = %mark.id, host = %mark.node, %route, kind, "{} is held on route {route}: {detail}; to send it all the same, run `nova-host-alerter release {} --reason TEXT`; to end it, run `nova-host-alerter unmark {} --reason TEXT`", mark.node, mark.id, mark.id);
+            error!(mark = %mark.id, host = %mark.node, %route, kind, "{} is held on route {route}: {detail}; to send it anyway, run `nova-host-alerter release {} --reason TEXT`; to end it, run `nova-host-alerter unmark {} --reason TEXT`", mark.node, mark.id, mark.id);
         }
         _ => {
             warn!(mark = %mark.id, host = %mark.node, %route, kind, "the mark of {} is not sent to route {route}: {detail}", mark.node);

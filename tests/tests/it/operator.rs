@@ -97,7 +97,7 @@ fn a_hung_daemon_keeps_no_reader_waiting() {
     assert_eq!((code, &status["read_from"], &status["open"]), (Some(1), &"journal".into(), &1.into()));
     let worst = &status["problems"][0];
     assert_eq!(worst["kind"], "silent");
-    let sentence = "has not answered within 3 s: this is read from the journal";
+    let sentence = "has not answered within 3 s: what follows is read from the journal";
     assert!(worst["what"].as_str().unwrap().ends_with(sentence), "{worst}");
     let (code, said) = within("10", &["status", "--check"]);
     assert!(code == Some(2) && said.contains(sentence) && said.contains("open=1;"), "{code:?} {said}");

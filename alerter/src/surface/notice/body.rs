@@ -116,7 +116,7 @@ mod tests {
                 mark: Some("01a1fdbf-0d60-71c8-80b2-0dca4f558146".into()),
                 route: None,
             },
-            message: "compute1 is held (no-fqdn) since 2026-11-21 10:55:18Z: the host's full name is not known; set [hosts] domain, or the host's full name in [hosts.names] of /etc/nova-host-alerter/alerter.toml; then run `nova-host-alerter reload`".into(),
+            message: "compute1 is held (no-fqdn) since 2026-11-21 10:55:18Z: the full name is not known; set [hosts] domain, or the host's full name in [hosts.names] of /etc/nova-host-alerter/alerter.toml; then run `nova-host-alerter reload`".into(),
         }
     }
 
