@@ -599,7 +599,7 @@ mod tests {
             assert!(parse(wrong).is_err(), "{wrong}");
         }
         let Ok(Cli { command: Command::History(history), .. }) = parse("x history export") else { panic!() };
-        assert!(history.export.is_some(), "this is no host");
+        assert!(history.export.is_some(), "this is not a host");
     }
 
     /// S0-3: a host or a group, a reason, and an end; the command stands behind `--`.

@@ -286,7 +286,7 @@ fn report_rejection(sending: &Sending, due: &DueDelivery, failure: &Failure) {
     let (mark, route) = (&due.mark, &due.delivery.route);
     let news = sending.routes.troubles().rejected(route, &mark.node);
     if news || due.delivery.last.as_ref().is_none_or(|last| last.kind != failure.kind) {
-        warn!(mark = %mark.id, host = %mark.node, %route, kind = failure.kind, "the mark of {} is rejected by route {route} and is retried slowly, other hosts go on: {}; when the cause is fixed, run `nova-host-alerter retry {}`", mark.node, failure.detail, mark.node);
+        warn!(mark = %mark.id, host = %mark.node, %route, kind = failure.kind, "the mark of {} is rejected by route {route} and is retried at long intervals; other hosts are not affected: {}; when the cause is fixed, run `nova-host-alerter retry {}`", mark.node, failure.detail, mark.node);
     }
 }
 

@@ -107,7 +107,7 @@ fn no_uri(item: &str) -> String {
         return "has an IPv6 address without brackets, or more than one port: write tcp://[::1]:PORT"
             .to_owned();
     }
-    format!("is no URI (RFC 3986): it {FORM}")
+    format!("is not a URI (RFC 3986): it {FORM}")
 }
 
 fn tcp(authority: &Authority<'_>, path: &str) -> Result<Address, String> {
@@ -137,8 +137,10 @@ fn name_of(name: &str) -> Result<String, String> {
     let last_is_number = labels.last().is_some_and(|label| label.parse::<u64>().is_ok());
     match name {
         "" => Err("has no host: write 127.0.0.1 for this machine alone".to_owned()),
-        _ if last_is_number => Err("has a host that is no IPv4 address and no name".to_owned()),
-        _ if !labels.iter().all(is_label) || name.len() > 253 => Err("has a host that is no name".to_owned()),
+        _ if last_is_number => Err("has a host that is neither an IPv4 address nor a name".to_owned()),
+        _ if !labels.iter().all(is_label) || name.len() > 253 => {
+            Err("has a host that is not a name".to_owned())
+        }
         _ => Ok(name.to_ascii_lowercase()),
     }
 }
@@ -232,9 +234,9 @@ mod tests {
         ("tcp://[127.0.0.1]:1", "no URI"),
         ("tcp://[v1.x]:1", "unknown version"),
         ("tcp://[fe80::1%25eth0]:1", "no URI"),
-        ("tcp://256.0.0.1:1", "no IPv4 address"),
-        ("tcp://127.1:1", "no IPv4 address"),
-        ("tcp://2130706433:1", "no IPv4 address"),
+        ("tcp://256.0.0.1:1", "neither an IPv4 address"),
+        ("tcp://127.1:1", "neither an IPv4 address"),
+        ("tcp://2130706433:1", "neither an IPv4 address"),
         ("tcp://a..b:1", "no name"),
         ("tcp://-a:1", "no name"),
         ("tcp://h%41:1", "a character"),

@@ -387,8 +387,8 @@ fn notified_of_both(settings: &Settings) -> [Vec<&str>; 2] {
 /// S1-15: somebody is surely notified of every group.
 #[test]
 fn every_group_has_a_required_route() {
-    let rest = "1:1: no required route takes every host in no group, so a mark could end without an acknowledgement: name one in [groups.default] routes; or leave hosts, groups and required = false out of one that no group names";
-    let plain = "1:1: no required route takes every host, so a mark could end without an acknowledgement: leave hosts, groups and required = false out of one route";
+    let rest = "1:1: no required route covers the hosts that are in no group, so a mark could end without an acknowledgement: name one in [groups.default] routes; or leave hosts, groups and required = false out of one that no group names";
+    let plain = "1:1: no required route covers every host, so a mark could end without an acknowledgement: leave hosts, groups and required = false out of one route";
     let side = route("side", "required = false");
     let a = "[groups.a]\nhosts = [\"a*\"]\n";
     for (text, expected) in [
@@ -400,7 +400,7 @@ fn every_group_has_a_required_route() {
         ),
         (
             format!("{a}[groups.default]\nroutes = [\"all\"]\n{}{side}", route("all", "")),
-            "1:9: no required route takes every host of [groups.a], so a mark could end without an acknowledgement: name one in its routes",
+            "1:9: no required route covers every host of [groups.a], so a mark could end without an acknowledgement: name one in its routes",
         ),
         (
             format!("[groups.default]\nroutes = [\"side\"]\n{}{side}", route("all", "")),
@@ -504,7 +504,7 @@ fn check_config_shows_each_group_in_a_line() {
         [
             "group rack: hosts c1, c2; notified: each of oncall; held above 40% unhealthy, rounded down",
             "group east: nodes with zone=east; notified: first (60 s), then last (90 s); held outside of 0 to 3 unhealthy",
-            "group default: every other host; notified: every route that takes the host; no limit",
+            "group default: every other host; notified: every route that covers the host; no limit",
             warned.as_str(),
         ]
     );

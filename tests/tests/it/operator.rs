@@ -195,7 +195,7 @@ fn a_release_of_a_host_without_a_name_says_what_holds_it() {
     let shown = |words: &[&str]| site.said(words).unwrap();
     let said = shown(&["release", "compute1", "--reason", "seen off"]);
     let file = site.config().display().to_string();
-    assert!(said.contains("compute1 is held all the same (no-fqdn)") && said.contains(&file), "{said}");
+    assert!(said.contains("compute1 stays held (no-fqdn)") && said.contains(&file), "{said}");
     let story = shown(&["show", "compute1"]);
     assert!(story.contains("but stays held until its full name is known (no-fqdn): seen off"), "{story}");
     assert!(!story.contains("compute1 is released: "), "{story}");

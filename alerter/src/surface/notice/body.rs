@@ -73,7 +73,7 @@ pub(super) fn end(key: &Key, about: &About) -> String {
     let sentence = match key.what {
         Condition::Held => format!("{host} is not held as {kind} any more"),
         Condition::HeldBack => format!("no mark is held as {kind} for this reason any more"),
-        Condition::Reminder => format!("the reminder of what is held as {kind} is a day old"),
+        Condition::Reminder => format!("the reminder of marks held as {kind} is a day old"),
         Condition::HeldMore => "each held mark has a notice of its own again".to_owned(),
         Condition::Rejected => {
             format!("route {route} has accepted the mark of {host}, or the mark was ended")
