@@ -51,7 +51,7 @@ impl PollUrl {
     /// # Errors
     /// The url is none, or the certificates cannot be used.
     pub fn new(options: PollUrlOptions) -> Result<Self, Unusable> {
-        let url = example(&options.url).ok_or_else(|| Unusable::new("url", "no valid url"))?;
+        let url = example(&options.url).ok_or_else(|| Unusable::new("url", "not a valid url"))?;
         let endpoint = web::shown(&url).replace(SOMEBODY, "{nodename}");
         let clients = of_client(&options, url).client(endpoint)?;
         Ok(Self { options, clients })

@@ -58,7 +58,7 @@ pub(super) fn of(route: &RouteSight, limit: Duration, now: Timestamp, place: &Pl
     };
     let not_required = if *required { "" } else { " (not required)" };
     let waiting = match route.waiting {
-        Some(waiting) => format!("; deliveries that wait for {endpoint}: {}", waiting.deliveries),
+        Some(waiting) => format!("; {} delivery(s) wait for {endpoint}", waiting.deliveries),
         None => String::new(),
     };
     let what =
@@ -187,7 +187,7 @@ mod tests {
         );
         assert_eq!(
             down.what,
-            "route recovery accepts nothing since 2027-01-15 07:59:00Z (connect): it says no; deliveries that wait for http://ctl9/"
+            "route recovery accepts nothing since 2027-01-15 07:59:00Z (connect): it says no; 2 delivery(s) wait for http://ctl9/"
         );
         let idle =
             |age| RouteSight { waiting: Some(Waiting::default()), ..route("connect", age, false, true) };

@@ -243,7 +243,7 @@ mod tests {
             let sight = Sight { reload, ..Sight::default() };
             problems(&sight).remove(0).then
         };
-        assert!(then(false).starts_with("correct it") && then(true).starts_with("nothing to do: "));
+        assert!(then(false).starts_with("find the mistake") && then(true).starts_with("nothing to do: "));
     }
 
     /// A new daemon counts from its start: until the limit a missed host is no news and degrades nothing.

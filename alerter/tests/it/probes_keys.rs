@@ -165,7 +165,7 @@ fn a_url_is_about_the_host_and_a_pattern_says_something() {
         ),
         (url("https://u:s3kr1t@{nodename}/"), "5:7: a url must not hold a user name or password"),
         (url("ftp://{nodename}/"), "5:7: the url must begin with https:// or http://"),
-        (url("https://h:{nodename}/"), "5:7: no valid url: invalid port number"),
+        (url("https://h:{nodename}/"), "5:7: not a valid url: invalid port number"),
         (healthy(""), empty),
         (healthy(" \\t"), empty),
         (healthy(&"x".repeat(1025)), "5:11: must be at most 1024 bytes long"),

@@ -455,7 +455,7 @@ fn a_damaged_row_says_how_to_report_it_and_what_ends_it() {
     assert!(of("fencing", "9").contains("no command ends such a row"));
     let open = [MarkReport { deliveries: vec![delivery(State::Quarantined)], ..proven("c1", MINUTE) }];
     let mark = problems(&sight(Some(&running), &open)).remove(0).then;
-    assert!(mark.starts_with("`nova-host-alerter show c1` to see which route"), "{mark}");
+    assert!(mark.starts_with("run `nova-host-alerter show c1` to see which route"), "{mark}");
     assert!(mark.contains("then run `nova-host-alerter unmark c1 --reason TEXT`"), "{mark}");
 }
 
