@@ -260,7 +260,7 @@ fn each_mistake_in_who_is_notified_has_its_sentence() {
         ("routes = []", vec!["3:10: the list is empty: name routes, or remove the key".to_owned()]),
         ("routes = [\"all\", \"x\"]", vec!["3:18: there is no route of this name".into()]),
         ("routes = [\"all\", \"a b\"]", vec!["3:18: must be the name of a route".into()]),
-        ("routes = [\"all\", \"b\", \"all\"]", vec!["3:23: all stands here twice".into()]),
+        ("routes = [\"all\", \"b\", \"all\"]", vec!["3:23: all is here twice".into()]),
         (
             "routes = [\"b\"]\nchain = [{ route = \"b\", timeout = 60 }]",
             vec!["4:9: a group has routes or a chain: remove one of them".into()],
