@@ -278,7 +278,7 @@ fn each_mistake_in_who_is_notified_has_its_sentence() {
         ),
         (
             "chain = [{ route = \"b\", timeout = 60 }, { route = \"b\", timeout = 90 }]",
-            vec!["3:51: b stands here twice".into()],
+            vec!["3:51: b is here twice".into()],
         ),
         (
             "chain = [{ route = \"b\", timeout = 60, order = 1 }]",
