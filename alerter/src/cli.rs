@@ -24,7 +24,7 @@ pub struct Cli {
     /// The configuration file; fragments are read from alerter.d beside it
     #[arg(long, global = true, value_name = "FILE", default_value = DEFAULT_CONFIG)]
     pub config: PathBuf,
-    /// Print JSON, as `-o json`
+    /// Print JSON, the same as `-o json`
     #[arg(long, global = true)]
     pub json: bool,
     /// How to print answers and errors: table, wide, json, yaml or csv
@@ -73,40 +73,40 @@ pub enum Command {
     CheckConfig(CheckConfig),
     /// Show whether the daemon works, and the state of the routes
     Status(Status),
-    /// List marks, those that need a person first
+    /// List marks; those that need an operator come first
     List(List),
     /// Show everything about a host's marks, or about one mark
     Show(Show),
     /// List what happened, oldest first
     History(History),
-    /// Print what happened as lines of JSON, and with --follow what happens, until Ctrl-C
+    /// Print the history as lines of JSON; with --follow, go on with new events until Ctrl-C
     Events(Events),
-    /// Write a page of what happened: counts, times to acknowledge, what operators did
+    /// Write a report as one page: counts, times to acknowledge, actions of operators
     Report(Report),
     /// Try open deliveries at once
     Retry(Retry),
-    /// Mark a host by hand: only a host that was really fenced, else its machines run twice
+    /// Mark a host by hand; unless it is fenced and off, its machines run twice
     Mark(Mark),
     /// End the open marks of hosts, or single marks: no route is notified of them again
     Unmark(Unmark),
-    /// Have the running daemon read its configuration again; an invalid one changes nothing
+    /// Make the running daemon read its configuration again; an invalid one changes nothing
     Reload(Reload),
-    /// End what waits for a route that is not configured any more: it is never notified of these marks
+    /// End all deliveries to a route that is not configured any more; they are never sent
     Dismiss(Dismiss),
-    /// Send a held mark: you confirm that its host was fenced; of a host its last mark is meant
+    /// Send a held mark; you confirm that its host was fenced. A host name means the host's newest mark
     Release(Release),
     /// Put hosts on maintenance, as `maintenance begin` does: their marks are held
     Hold(HoldHosts),
     /// Stop sending for all groups, or for one: marks are made and kept until `resume`
     Pause(Pause),
-    /// End the pauses of all groups together, or those of one group
+    /// End the pauses that cover all groups, or with --group those of one group
     Resume(Resume),
-    /// Stop sending for a host or a group that is worked on
+    /// Stop sending for a host or a group while it is worked on
     #[command(subcommand)]
     Maintenance(Maintenance),
-    /// Send a test message, which is no host failure, and show what the endpoint answers
+    /// Send a test message, which reports no host, and show the endpoint's answer
     SendTest(SendTest),
-    /// Print the commands that have Pacemaker mark fenced hosts, run them, or only check the cluster
+    /// Print or run the commands that make Pacemaker mark fenced hosts, or only check the cluster
     Setup(Setup),
     /// List what can stand at the end of a command line; the shells' completions ask for it
     #[command(hide = true)]
@@ -124,7 +124,7 @@ pub struct Complete {
 /// Options of `check-config`.
 #[derive(Debug, Args)]
 pub struct CheckConfig {
-    /// Ask the endpoints too, and whether they know the cluster's hosts; without it no endpoint is asked
+    /// Also ask the endpoints whether they are ready and know the cluster's hosts
     #[arg(long)]
     pub online: bool,
 }
@@ -138,17 +138,17 @@ pub struct Status {
     /// Print the process that holds the journal, as its lock names it; for the OCF agent
     #[arg(long, hide = true, conflicts_with_all = ["ocf", "watch", "check"])]
     pub process: bool,
-    /// Draw it again every two seconds, or as often as given here, until Ctrl-C
+    /// Show the status again every two seconds, or every SECONDS, until Ctrl-C
     #[arg(long, value_name = "SECONDS", num_args = 0..=1, require_equals = true, default_missing_value = "2")]
     #[arg(value_parser = clap::value_parser!(u64).range(1..=3600), conflicts_with = "ocf")]
     pub watch: Option<u64>,
-    /// One line and an exit code as Nagios plugins have them: 0 ok, 1 warning, 2 critical, 3 unknown
+    /// Print one line and exit as a Nagios plugin does: 0 ok, 1 warning, 2 critical, 3 unknown
     #[arg(long, conflicts_with_all = ["ocf", "watch"])]
     pub check: bool,
-    /// With --check: a warning if a mark is open for so many seconds
+    /// With --check: warning if a mark is open for this many seconds
     #[arg(long, value_name = "SECONDS", requires = "check", default_value_t = 300)]
     pub warning: u64,
-    /// With --check: critical if a mark is open for so many seconds
+    /// With --check: critical if a mark is open for this many seconds
     #[arg(long, value_name = "SECONDS", requires = "check", default_value_t = 900)]
     pub critical: u64,
 }
@@ -156,23 +156,23 @@ pub struct Status {
 /// Which marks: all options together; of one that is given more than once any value.
 #[derive(Clone, Debug, Default, Args)]
 pub struct Filter {
-    /// Only hosts of these node names; `*` and `?` stand for any letters and any letter
+    /// Only hosts with these node names; `*` stands for any characters, `?` for one
     #[arg(long = "host", value_name = "GLOB")]
     pub hosts: Vec<String>,
     /// Only hosts of this group
     #[arg(long = "group", value_name = "NAME")]
     pub groups: Vec<String>,
-    /// Only what goes to this route
+    /// Only what concerns this route
     #[arg(long = "route", value_name = "NAME")]
     pub routes: Vec<String>,
     /// Only marks in this state: open, pending, in-flight, held, parked, quarantined, acknowledged, dismissed, cancelled,
-    /// expired, or what holds them, such as no-fqdn or storm
+    /// expired, or the reason of their hold, such as no-fqdn or storm
     #[arg(long = "state", value_name = "WORD", value_delimiter = ',')]
     pub states: Vec<String>,
-    /// Only from then on: 2026-11-22T03:00:00Z, 2026-11-22, or how long ago, such as 30d
+    /// Only from this time on: 2026-11-22T03:00:00Z, 2026-11-22, or how long ago, such as 30d
     #[arg(long, value_name = "TIME", value_parser = moment)]
     pub since: Option<Timestamp>,
-    /// Only before then
+    /// Only before this time
     #[arg(long, value_name = "TIME", value_parser = moment)]
     pub until: Option<Timestamp>,
 }
@@ -180,16 +180,16 @@ pub struct Filter {
 /// Options of `list`.
 #[derive(Debug, Args)]
 pub struct List {
-    /// Every mark in a line of its own, settled ones too; else a terminal shows many marks grouped by cause
+    /// Show every mark on its own line, settled ones too; without this, a terminal groups many marks by cause
     #[arg(long)]
     pub all: bool,
-    /// Settled marks too, the newest of them
+    /// Also show the newest settled marks
     #[arg(long)]
     pub settled: bool,
     /// These columns: host, state, failure_time, deliveries, why, until, fence_count, id, view
     #[arg(long, value_name = "NAMES", value_delimiter = ',')]
     pub columns: Vec<String>,
-    /// At most so many marks; 0 means all
+    /// Show at most this many marks; 0 shows all
     #[arg(long, value_name = "NUMBER", default_value_t = 1000)]
     pub limit: u32,
     /// Which of them
@@ -203,7 +203,7 @@ pub struct Show {
     /// A host's node name, or a mark's id
     #[arg(value_name = "HOST|MARK", required_unless_present_any = ["hosts", "groups", "routes", "states", "since", "until"])]
     pub target: Option<String>,
-    /// At most so many marks, the newest; 0 means all
+    /// Show only this many of the newest marks; 0 shows all
     #[arg(long, value_name = "NUMBER", default_value_t = 20)]
     pub limit: u32,
     /// Which of them
@@ -221,7 +221,7 @@ pub struct History {
     /// Only this host
     #[arg(conflicts_with = "hosts")]
     pub host: Option<String>,
-    /// At most so many of the newest lines; 0 means all
+    /// Show only this many of the newest lines; 0 shows all
     #[arg(long, default_value_t = 100)]
     pub limit: u32,
     /// Which lines: the state is that of the line's mark now, the time is the line's
@@ -232,13 +232,13 @@ pub struct History {
 /// Options of `events`.
 #[derive(Debug, Args)]
 pub struct Events {
-    /// Go on with what happens, and with what the daemon logs; without --after and --since only with that
+    /// Go on with new events and the daemon's log; without --after and --since, print only these
     #[arg(long)]
     pub follow: bool,
-    /// Only rows of the history behind this one: the seq of the last line that was read
+    /// Only rows of the history after this one: the seq of the last line that you read
     #[arg(long, value_name = "SEQ", value_parser = clap::value_parser!(i64).range(0..))]
     pub after: Option<i64>,
-    /// Only what is not older: 2026-11-22T03:00:00Z, 2026-11-22, or how long ago, such as 2h
+    /// Only from this time on: 2026-11-22T03:00:00Z, 2026-11-22, or how long ago, such as 2h
     #[arg(long, value_name = "TIME", value_parser = moment)]
     pub since: Option<Timestamp>,
 }
@@ -251,26 +251,26 @@ fn moment(text: &str) -> Result<Timestamp, String> {
 /// What else can be done with the history.
 #[derive(Debug, Subcommand)]
 pub enum HistoryPart {
-    /// Write it for other programs, in the order of writing
+    /// Export the history for other programs, in the order in which it was written
     Export(Export),
 }
 
 /// Options of `history export`.
 #[derive(Debug, Args)]
 pub struct Export {
-    /// How it is written
+    /// The format of the export
     #[arg(long, value_enum, default_value_t = Format::Jsonl)]
     pub format: Format,
-    /// Only what happened from then on: 2026-11-22T03:00:00Z, 2026-11-22, or how long ago, such as 30d
+    /// Only from this time on: 2026-11-22T03:00:00Z, 2026-11-22, or how long ago, such as 30d
     #[arg(long, value_name = "TIME", value_parser = moment)]
     pub since: Option<Timestamp>,
-    /// Only what happened before then
+    /// Only before this time
     #[arg(long, value_name = "TIME", value_parser = moment)]
     pub until: Option<Timestamp>,
-    /// Only rows behind this number: where an earlier export ended
+    /// Only rows after this number, at which an earlier export ended
     #[arg(long, value_name = "SEQ", default_value_t = 0)]
     pub after: i64,
-    /// Into this file, which only its owner can read, instead of stdout
+    /// Write into this file, which only its owner can read, instead of stdout
     #[arg(long, value_name = "FILE")]
     pub output: Option<PathBuf>,
 }
@@ -287,13 +287,13 @@ pub enum Format {
 /// Options of `report`.
 #[derive(Debug, Args)]
 pub struct Report {
-    /// From then on: 2026-11-22T03:00:00Z, 2026-11-22, or how long ago, such as 30d
+    /// From this time on: 2026-11-22T03:00:00Z, 2026-11-22, or how long ago, such as 30d
     #[arg(long, value_name = "TIME", default_value = "30d", value_parser = moment)]
     pub since: Timestamp,
-    /// Until then, and not now
+    /// Until this time instead of now
     #[arg(long, value_name = "TIME", value_parser = moment)]
     pub until: Option<Timestamp>,
-    /// Into this file, which only its owner can read, instead of stdout
+    /// Write into this file, which only its owner can read, instead of stdout
     #[arg(long, value_name = "FILE")]
     pub output: Option<PathBuf>,
 }
@@ -301,13 +301,13 @@ pub struct Report {
 /// Options of `retry`.
 #[derive(Debug, Args)]
 pub struct Retry {
-    /// Hosts' node names, with `*` and `?` for letters, or ids of marks
+    /// Node names of hosts (`*` and `?` are wildcards), or ids of marks
     #[arg(value_name = "HOST|MARK", required_unless_present = "all")]
     pub targets: Vec<String>,
     /// Every open mark
     #[arg(long, conflicts_with = "targets")]
     pub all: bool,
-    /// With --all: wait until all are acknowledged, a minute or as long as given here, and show a bar
+    /// With --all: show a bar and wait until all are acknowledged, for a minute or SECONDS at most
     #[arg(long, value_name = "SECONDS", num_args = 0..=1, require_equals = true, default_missing_value = "60")]
     #[arg(requires = "all", conflicts_with = "targets", value_parser = clap::value_parser!(u64).range(1..=86_400))]
     pub wait: Option<u64>,
@@ -340,10 +340,10 @@ pub struct Mark {
 /// Options of `unmark`.
 #[derive(Debug, Args)]
 pub struct Unmark {
-    /// Hosts' node names, with `*` and `?` for letters, or ids of marks
+    /// Node names of hosts (`*` and `?` are wildcards), or ids of marks
     #[arg(value_name = "HOST|MARK", required = true)]
     pub targets: Vec<String>,
-    /// With the id of a mark that has ended: end its return too, which is still to be sent
+    /// With the id of an ended mark: also end its return that waits to be sent
     #[arg(long = "return")]
     pub returns: bool,
     /// Why; kept in the history
@@ -365,10 +365,10 @@ pub struct Dismiss {
 /// Options of `release`.
 #[derive(Debug, Args)]
 pub struct Release {
-    /// Hosts' node names, with `*` and `?` for letters, or ids of marks
+    /// Node names of hosts (`*` and `?` are wildcards), or ids of marks
     #[arg(value_name = "HOST|MARK", required_unless_present = "group")]
     pub targets: Vec<String>,
-    /// What a storm holds of this group
+    /// All marks of this group that a storm holds
     #[arg(long, value_name = "NAME", conflicts_with = "targets")]
     pub group: Option<String>,
     /// Why; kept in the history and known on every controller
@@ -379,13 +379,13 @@ pub struct Release {
 /// Options of `hold`.
 #[derive(Debug, Args)]
 pub struct HoldHosts {
-    /// Hosts' Pacemaker node names, with `*` and `?` for letters
+    /// Pacemaker node names of hosts; `*` and `?` are wildcards
     #[arg(value_name = "HOST", required = true)]
     pub hosts: Vec<String>,
     /// Why; kept in the history and known on every controller
     #[arg(long, value_name = "TEXT")]
     pub reason: String,
-    /// For so long at most: a number with s, m, h or d behind it
+    /// At most this long: a number followed by s, m, h or d
     #[arg(long = "for", value_name = "TIME", value_parser = span::parse)]
     pub lasting: Duration,
 }
@@ -399,7 +399,7 @@ pub struct Pause {
     /// Why; kept in the history and known on every controller
     #[arg(long, value_name = "TEXT")]
     pub reason: String,
-    /// For so long: a number with s, m, h or d behind it; else until `resume`
+    /// This long: a number followed by s, m, h or d; without it, until `resume`
     #[arg(long = "for", value_name = "TIME", value_parser = span::parse)]
     pub lasting: Option<Duration>,
 }
@@ -419,13 +419,13 @@ pub struct Resume {
 #[derive(Debug, Subcommand)]
 #[command(disable_help_subcommand = true)]
 pub enum Maintenance {
-    /// Begin: marks of it are held until the end of the maintenance, which comes by itself
+    /// Begin a maintenance, which ends by itself; until then its marks are held
     Begin(Begin),
     /// End every maintenance of a host, or of a group
     End(End),
-    /// List what is on maintenance
+    /// List hosts and groups on maintenance
     List,
-    /// Begin, run a command, and end, whatever came of the command; exits as the command does
+    /// Begin a maintenance, run a command, and end it even if the command fails; exit as the command does
     Run(During),
 }
 
@@ -449,7 +449,7 @@ pub struct Begin {
     /// Why; kept in the history and known on every controller
     #[arg(long, value_name = "TEXT")]
     pub reason: String,
-    /// For so long at most: a number with s, m, h or d behind it
+    /// At most this long: a number followed by s, m, h or d
     #[arg(long = "for", value_name = "TIME", value_parser = span::parse)]
     pub lasting: Duration,
 }
@@ -481,7 +481,7 @@ pub struct During {
 pub struct SendTest {
     /// Only this route
     pub route: Option<String>,
-    /// This target of notices, and no route
+    /// Test this target of notices instead of a route
     #[arg(long, value_name = "NAME", conflicts_with = "route")]
     pub notice: Option<String>,
     /// Why; kept in the history
@@ -492,20 +492,20 @@ pub struct SendTest {
 /// Options of `setup`.
 #[derive(Debug, Args)]
 pub struct Setup {
-    /// Only list what is wrong with the cluster's configuration, and what to type; exits with 1 if anything is
+    /// Only list what is wrong with the cluster's configuration and what to type; exits with 1 if anything is wrong
     #[arg(long, conflicts_with = "apply")]
     pub check: bool,
-    /// Run the commands, and stop at the first that fails; a cluster that is right stays as it is
+    /// Run the commands and stop at the first that fails; a correct cluster is not changed
     #[arg(long)]
     pub apply: bool,
-    /// Whose commands; without it those of the installed tool, and of pcs where both are
+    /// Use the commands of this tool; the default is the installed one, or pcs if both are installed
     #[arg(long, value_name = "TOOL", value_enum)]
     pub tool: Option<Tool>,
-    /// Only the remote nodes of these names, separated by commas; `*` and `?` stand for any letters and any letter;
-    /// without it those of `[hosts] match` in the configuration, else all
+    /// Only remote nodes with these names, separated by commas; `*` stands for any characters, `?` for one;
+    /// the default is `[hosts] match` in the configuration, else all
     #[arg(long, value_name = "PATTERNS", value_parser = patterns)]
     pub hosts: Option<HostPatterns>,
-    /// Check this file, as `cibadmin --query` prints it, and not the running cluster
+    /// Check this file, an output of `cibadmin --query`, instead of the running cluster
     #[arg(long, value_name = "FILE", conflicts_with = "apply")]
     pub cib: Option<PathBuf>,
 }
@@ -601,7 +601,7 @@ mod tests {
             assert!(parse(wrong).is_err(), "{wrong}");
         }
         let Ok(Cli { command: Command::History(history), .. }) = parse("x history export") else { panic!() };
-        assert!(history.export.is_some(), "this is no host");
+        assert!(history.export.is_some(), "this is not a host");
     }
 
     /// S0-3: a host or a group, a reason, and an end; the command stands behind `--`.

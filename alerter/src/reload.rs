@@ -91,7 +91,7 @@ pub async fn note(shared: &Shared, changes: &[String], signed: Signed) {
 /// The configuration is sound, but has to wait.
 fn postponed(file: &Path, why: &str) -> String {
     format!(
-        "the new configuration {} is not in force yet: {why}; it comes into force when that is over",
+        "the new configuration {} is not in force yet: {why}; it comes into force when this problem is solved",
         file.display()
     )
 }

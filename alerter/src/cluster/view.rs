@@ -100,7 +100,7 @@ impl View {
                 Err("this partition of the cluster has no quorum: nothing is sent until the other controllers are back"
                     .to_owned())
             }
-            (Err(why), _) => Err(format!("quorum cannot be read, so nothing is sent: {why}")),
+            (Err(why), _) => Err(format!("the quorum cannot be read, so nothing is sent: {why}")),
             (_, Err(why)) if self.vouches_alone() => Err(format!(
                 "the register cannot be read, so only fencings that this controller's own fencer recorded are sent: {why}"
             )),

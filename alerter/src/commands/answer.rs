@@ -28,7 +28,7 @@ pub(super) struct Usage(pub(super) String);
 /// Prints the value for programs, or the text for people.
 pub(super) fn print(cli: &Cli, value: &impl Serialize, text: impl FnOnce() -> String) -> anyhow::Result<()> {
     println_all(&match cli.format() {
-        PrintAs::Json => serde_json::to_string_pretty(value).context("the answer is no JSON")?,
+        PrintAs::Json => serde_json::to_string_pretty(value).context("the answer is not JSON")?,
         PrintAs::Yaml => yaml(value)?,
         PrintAs::Table | PrintAs::Wide | PrintAs::Csv => text(),
     });
@@ -37,11 +37,11 @@ pub(super) fn print(cli: &Cli, value: &impl Serialize, text: impl FnOnce() -> St
 
 /// One document of YAML in block style. All JSON is YAML.
 pub(super) fn yaml(value: &impl Serialize) -> anyhow::Result<String> {
-    let json = serde_json::to_string(value).context("the answer is no JSON")?;
-    let documents = Yaml::load_from_str(&json).context("the answer is no YAML")?;
+    let json = serde_json::to_string(value).context("the answer is not JSON")?;
+    let documents = Yaml::load_from_str(&json).context("the answer is not YAML")?;
     let mut text = String::new();
     for document in &documents {
-        YamlEmitter::new(&mut text).dump(document).context("the answer is no YAML")?;
+        YamlEmitter::new(&mut text).dump(document).context("the answer is not YAML")?;
     }
     Ok(text)
 }
@@ -109,7 +109,7 @@ pub(super) fn check_format(cli: &Cli) -> Result<(), Usage> {
     }
     let words: Vec<String> = known.iter().map(|one| word(*one)).collect();
     let instead = match &cli.command {
-        Asked::History(history) if history.export.is_some() => "say it with --format".to_owned(),
+        Asked::History(history) if history.export.is_some() => "use --format".to_owned(),
         _ => format!("use {}", words.join(", ")),
     };
     Err(Usage(format!("-o {} makes no sense for this command: {instead}", word(format))))

@@ -135,10 +135,10 @@ impl Left {
             self.routes.iter().map(|(route, count)| format!("{count} to {route}")).collect();
         let held = match self.held {
             0 => String::new(),
-            held => format!(" ({held} mark(s) are held, which no retry sends)"),
+            held => format!(" (a retry sends no held mark: {held} mark(s) are held)"),
         };
         match open.is_empty() {
-            true => "nothing waits any more".to_owned(),
+            true => "no mark is waiting any more".to_owned(),
             false => format!("still open: {}{held}: see `nova-host-alerter status`", open.join(", ")),
         }
     }
@@ -238,10 +238,10 @@ mod tests {
     #[test]
     fn what_is_held_is_distinguished() {
         let left = |held| Left { routes: vec![("recovery".to_owned(), 3)], held, why: None };
-        let said = "still open: 3 to recovery (2 mark(s) are held, which no retry sends): see `nova-host-alerter status`";
+        let said = "still open: 3 to recovery (a retry sends no held mark: 2 mark(s) are held): see `nova-host-alerter status`";
         assert_eq!(left(2).sentence(), said);
         assert_eq!(left(0).sentence(), "still open: 3 to recovery: see `nova-host-alerter status`");
-        assert_eq!(Left::default().sentence(), "nothing waits any more");
+        assert_eq!(Left::default().sentence(), "no mark is waiting any more");
     }
 
     /// The broken variant waits for all alike: the slowest route there can be takes 300 s.

@@ -88,7 +88,7 @@ fn good(cli: &Cli, settings: &Settings, online: Option<&Answers>) -> anyhow::Res
 }
 
 fn text(cli: &Cli, settings: &Settings, report: &CheckReport<'_>) -> String {
-    let but = if report.valid { "" } else { ", but nova-host-alerter run does not start here" };
+    let but = if report.valid { "" } else { ", but `nova-host-alerter run` does not start here" };
     // The cluster keeps the first 128 characters: they are the obstacle's.
     let mut all: Vec<String> = report.obstacle.iter().cloned().collect();
     all.push(format!("{} is valid, with {} route(s){but}", cli.config.display(), report.routes));
@@ -116,7 +116,7 @@ fn cib(settings: &Settings) -> Result<Cib, String> {
         return Err("register = \"none\", so no cluster is asked".to_owned());
     }
     let xml = Tools::default().cib(Instant::now() + LIMIT);
-    let xml = xml.map_err(|why| format!("the cluster does not say which hosts there are: {why}"))?;
+    let xml = xml.map_err(|why| format!("the cluster's hosts cannot be listed: {why}"))?;
     Cib::parse(&xml).map_err(|why| why.to_string())
 }
 
@@ -147,7 +147,7 @@ fn of_route(of: &OfRoute) -> Vec<String> {
     let end = certificate_ends.map(|end| format!("; its certificate ends {}", rfc3339(end)));
     match (asked, findings.as_slice()) {
         (false, _) => {
-            vec![format!("{route}: not asked: only `send-test` reaches the endpoint of a route of {driver}")]
+            vec![format!("{route}: not asked: only `send-test` can reach the endpoint of a {driver} route")]
         }
         (true, []) => {
             vec![format!("{route}: the endpoint {endpoint} is ready{}", end.unwrap_or_default())]

@@ -83,7 +83,9 @@ async fn end_patiently(
         };
         if !is_said {
             let seconds = PATIENCE.as_secs();
-            note(&format!("the maintenance is not ended yet, and is tried again for {seconds} s: {error}"));
+            note(&format!(
+                "the maintenance has not ended yet; ending it is retried for {seconds} s: {error}"
+            ));
             is_said = true;
         }
         tokio::select! {
@@ -108,7 +110,7 @@ fn goes_on(whom: &cli::Whom, begun: &Decided, error: &ClientError) -> String {
         (host, None) => host.clone().unwrap_or_default(),
     };
     format!(
-        "ATTENTION: the maintenance goes on{}, and no failure is sent meanwhile: run `nova-host-alerter maintenance end {what}` where the alerter runs: {error}",
+        "ATTENTION: the maintenance goes on{}, and no failure is sent until it ends: run `nova-host-alerter maintenance end {what}` on the controller that runs the alerter: {error}",
         until(begun)
     )
 }
@@ -170,7 +172,7 @@ fn code(ended: io::Result<ExitStatus>) -> u8 {
             (None, signal) => by_signal(signal.unwrap_or_default()),
         },
         Err(error) => {
-            note(&format!("the end of the command is not known: {error}"));
+            note(&format!("it is not known how the command ended: {error}"));
             NOT_RUN
         }
     }

@@ -188,7 +188,7 @@ async fn listen(daemons: Connections, since: Option<Timestamp>, sender: Sender<V
 
 fn why(error: &ClientError) -> String {
     match error {
-        ClientError::Silent(socket) => format!("the daemon does not answer at {socket}; it is asked again"),
+        ClientError::Silent(socket) => format!("the daemon does not answer at {socket}; trying again"),
         ClientError::Refused { message, .. } => message.clone(),
     }
 }
@@ -214,9 +214,11 @@ fn of_daemon(answers: bool, message: &str) -> Value {
 fn lost(of: &str, count: u64) -> Value {
     let message = match of {
         "log" => {
-            format!("{count} event(s) of the log came faster than they were read: see syslog or the journal")
+            format!(
+                "{count} event(s) of the log came faster than they were read, and are not shown: see syslog or journald"
+            )
         }
-        _ => format!("{count} row(s) of the history are older than what is kept"),
+        _ => format!("{count} row(s) of the history were removed, since they are older than [history] keeps"),
     };
     json!({ "type": "lost", "of": of, "count": count, "message": message })
 }

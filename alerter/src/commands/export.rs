@@ -133,7 +133,7 @@ pub(super) fn export(cli: &Cli, options: &cli::Export) -> anyhow::Result<ExitCod
         done => done?,
     }
     let Exporter { rows, damaged, last, .. } = exporter;
-    note(&format!("{rows} rows exported: what comes later begins with `--after {last}`"));
+    note(&format!("{rows} rows exported: export later rows with `--after {last}`"));
     if damaged == 0 {
         return Ok(ExitCode::SUCCESS);
     }
@@ -161,7 +161,7 @@ pub(super) fn report(cli: &Cli, options: &cli::Report) -> anyhow::Result<ExitCod
     drop(progress);
     let numbers = Numbers::of(&facts, from, to);
     let text = match cli.format() {
-        PrintAs::Json => serde_json::to_string_pretty(&numbers).context("the answer is no JSON")? + "\n",
+        PrintAs::Json => serde_json::to_string_pretty(&numbers).context("the answer is not JSON")? + "\n",
         PrintAs::Yaml => answer::yaml(&numbers)? + "\n",
         _ => {
             let drawn = Timeline::of(&report::episodes(&facts), from, to);

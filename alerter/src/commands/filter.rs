@@ -170,7 +170,7 @@ fn groups(cli: &Cli, asked: &[String]) -> anyhow::Result<Option<Groups>> {
     }
     let settings = config::load(&cli.config)
         .map_err(|problems| anyhow!("{problems}"))
-        .context("the configuration says which hosts a group has, and it has mistakes")?;
+        .context("the configuration lists the hosts of a group, but it has mistakes")?;
     let known: Vec<&str> = settings.groups.iter().map(|group| group.name.as_str()).collect();
     for word in asked {
         if !known.contains(&word.as_str()) {
@@ -183,7 +183,7 @@ fn groups(cli: &Cli, asked: &[String]) -> anyhow::Result<Option<Groups>> {
 }
 
 fn cib() -> anyhow::Result<Cib> {
-    let failure = "the CIB says which hosts a group has by an attribute, and it cannot be read";
+    let failure = "the CIB has the attributes that select the hosts of a group, but it cannot be read";
     let xml = Tools::default().cib(Instant::now() + LIMIT).context(failure)?;
     Cib::parse(&xml).context(failure)
 }
@@ -281,7 +281,7 @@ mod tests {
             cli::Filter { since: Some(Timestamp(2)), until: Some(Timestamp(1)), ..cli::Filter::default() };
         assert!(error(&both).starts_with("--since must be before --until"));
         let said = error(&cli::Filter { groups: some("rack1"), ..cli::Filter::default() });
-        assert!(said.starts_with("the configuration says which hosts a group has"), "{said}");
+        assert!(said.starts_with("the configuration lists the hosts of a group"), "{said}");
     }
 
     /// The broken variant goes by each delivery: the marks of a storm would be pending too, and `status` counts them as held.

@@ -228,7 +228,8 @@ pub(super) fn end_elsewhere(delivery: &mut DeliveryReport, found: &Found, regist
         return;
     }
     let word = state.as_str();
-    let detail = format!("route {} is {word} by the alerter on {by}, says the register", delivery.route);
+    let detail =
+        format!("route {} is {word} by the alerter on {by}, according to the register", delivery.route);
     delivery.state = state;
     delivery.next_due = None;
     delivery.last = Some(Attempt { at, kind: format!("{word}-elsewhere"), detail });

@@ -90,7 +90,7 @@ fn made_of(mark: &MarkRow) -> String {
 pub(super) fn standing(found: &Found) -> String {
     let mark = &found.mark;
     if !found.in_journal {
-        return format!("vouched for by the alerter on {}, says the register", mark.made_by);
+        return format!("vouched for by the alerter on {}, according to the register", mark.made_by);
     }
     match mark.standing {
         Standing::Proven(proof) => format!("vouched for by {}", voucher(proof)),
@@ -115,15 +115,13 @@ fn voucher(proof: Proof) -> &'static str {
 
 fn why(doubt: Doubt) -> &'static str {
     match doubt {
-        Doubt::Unconfirmed => {
-            "it was recorded or confirmed by hand, and Pacemaker does not say that it fenced"
-        }
+        Doubt::Unconfirmed => "it was recorded or confirmed by hand, and Pacemaker reports no fencing",
         Doubt::Unproven => "only the register says so",
         Doubt::OutcomeUnknown => {
             "an old record, and the host is back: its routes may have been notified before"
         }
         Doubt::FencedAgain => {
-            "it was fenced again after its last mark had ended, and nobody knows whether it had been back"
+            "the host was fenced again after its last mark had ended, and it is not known whether it was back in between"
         }
     }
 }
@@ -258,6 +256,6 @@ mod tests {
         found.mark.standing = Standing::Proven(Proof::Alert);
         assert_eq!(standing(&found), "vouched for by Pacemaker's alert");
         found.in_journal = false;
-        assert_eq!(standing(&found), "vouched for by the alerter on ctl2, says the register");
+        assert_eq!(standing(&found), "vouched for by the alerter on ctl2, according to the register");
     }
 }

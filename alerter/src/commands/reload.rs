@@ -39,14 +39,14 @@ fn code(answer: &ReloadAnswer) -> u8 {
 /// As it is named, without following links: a link may lead elsewhere at the next reload.
 fn absolute(file: &Path) -> anyhow::Result<String> {
     let file = std::path::absolute(file).context("the path of the configuration cannot be found")?;
-    file.into_os_string().into_string().ok().context("the path of the configuration is no text")
+    file.into_os_string().into_string().ok().context("the path of the configuration is not valid text")
 }
 
 fn text(answer: &ReloadAnswer) -> String {
     let lines = |head: &str, lines: &[String]| format!("{head}\n{}", lines.join("\n"));
     match answer {
         ReloadAnswer { postponed: true, problems, .. } => lines(
-            "nothing has changed yet: the alerter uses the new configuration when this is over",
+            "nothing has changed yet: the alerter uses the new configuration when this problem is solved",
             problems,
         ),
         ReloadAnswer { reloaded: false, problems, .. } => {
@@ -81,7 +81,8 @@ mod tests {
             of(true, false),
             (0, "the configuration is valid and in force already: nothing has changed".to_owned())
         );
-        let later = "nothing has changed yet: the alerter uses the new configuration when this is over";
+        let later =
+            "nothing has changed yet: the alerter uses the new configuration when this problem is solved";
         assert_eq!(of(false, true), (75, later.to_owned()));
         assert_eq!(of(false, false).0, 78);
     }

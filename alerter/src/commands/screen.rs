@@ -20,7 +20,7 @@ pub(super) fn drawn(status: &Status, style: Style) -> String {
     out = out.lines().map(|line| style.paint(colour(status.level), line) + "\n").collect();
     out += &style.wrap("", &where_it_runs(status));
     if let Some(release) = &status.untried_pacemaker {
-        out += &style.wrap("", &format!("Pacemaker {}: not tried by this release", clean(release)));
+        out += &style.wrap("", &format!("Pacemaker {}: this release is not tested with it", clean(release)));
     }
     out += &problems(&status.problems, style);
     out += &style.wrap("marks     ", &marks(status));
@@ -59,7 +59,7 @@ fn where_it_runs(status: &Status) -> String {
             format!("nova-host-alerter {version} runs on {controller} (process {pid}); {view}{at}")
         }
         (None, Some(node)) if status.runs_elsewhere => format!(
-            "the alerter runs on {node}, so run this there; routes and holds below are as of its last run here; {view}{at}"
+            "the alerter runs on {node}: run this command there; routes and holds below are as of the alerter's last run here; {view}{at}"
         ),
         (None, _) => {
             format!("the daemon does not answer; marks are kept and sent when it runs again; {view}{at}")
@@ -104,7 +104,7 @@ fn marks(status: &Status) -> String {
         (status.new_fencings, "fencing(s) wait for the daemon"),
         (
             status.unmarked_fencings,
-            "fencing(s) in the register have no mark: they wait for the alerter, or it holds them",
+            "fencing(s) in the register have no mark: they wait for the alerter, or the alerter holds them",
         ),
         (status.settled_still_tried, "settled mark(s) are still tried on routes that are not required"),
         (status.damaged, "damaged row(s)"),
@@ -219,7 +219,7 @@ mod tests {
             let said = plain(&Status { alerter_on, runs_elsewhere, ..status() });
             said.lines().nth(1).unwrap_or_default().to_owned()
         };
-        assert!(second(Some("ctl2"), true).starts_with("the alerter runs on ctl2, so run this there"));
+        assert!(second(Some("ctl2"), true).starts_with("the alerter runs on ctl2: run this command there"));
         let silent = "the daemon does not answer; marks are kept and sent when it runs again";
         assert!(second(Some("CTL1"), false).starts_with(silent) && second(None, false).starts_with(silent));
     }
@@ -227,7 +227,7 @@ mod tests {
     #[test]
     fn a_release_of_pacemaker_that_was_never_run_is_said_once() {
         let said = plain(&Status { untried_pacemaker: Some("3.1.0".into()), ..status() });
-        assert_eq!(said.matches("Pacemaker 3.1.0: not tried by this release").count(), 1, "{said}");
+        assert_eq!(said.matches("Pacemaker 3.1.0: this release is not tested with it").count(), 1, "{said}");
         assert!(!plain(&status()).contains("not tried"));
     }
 

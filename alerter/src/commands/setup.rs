@@ -22,7 +22,7 @@ use crate::config;
 const LIMIT: Duration = Duration::from_secs(10);
 
 /// What is checked, so that nobody takes it for more.
-const SCOPE: &str = "Checked: the cluster's configuration, the last results of its operations, and the files of this controller. Of another controller only what Pacemaker has tried there is known: run this there too.";
+const SCOPE: &str = "Checked: the cluster's configuration, the last results of its operations, and the files of this controller. Of other controllers, only the results of Pacemaker's operations are known: run this command there too.";
 
 /// What `--json` prints.
 #[derive(Serialize)]
@@ -97,7 +97,7 @@ impl Found {
             Then::Setup(Step::MakeKey { file }) => {
                 let file = setup::shell(file);
                 format!(
-                    "on one controller `nova-host-alerter setup --apply` makes it; on every other `scp -p CONTROLLER:{file} {file}`"
+                    "on one controller run `nova-host-alerter setup --apply`, which makes the file; then on every other `scp -p CONTROLLER:{file} {file}`"
                 )
             }
             Then::Setup(_) => {
@@ -188,7 +188,7 @@ fn xml(file: Option<&Path>) -> anyhow::Result<String> {
         Some(file) => fs::read_to_string(file).with_context(|| format!("{} cannot be read", file.display())),
         None => Tools::default()
             .cib(Instant::now() + LIMIT)
-            .context("the cluster does not say how it is configured"),
+            .context("Pacemaker does not give the cluster's configuration"),
     }
 }
 
@@ -230,7 +230,7 @@ fn nothing(is_right: bool) -> &'static str {
     if is_right {
         "Nothing to do."
     } else {
-        "Nothing is changed: no command of setup corrects what is wrong here."
+        "Nothing was changed: no command of setup corrects these findings."
     }
 }
 
@@ -255,7 +255,7 @@ fn apply(cli: &Cli, options: &cli::Setup, found: Found) -> anyhow::Result<ExitCo
     }
     ensure!(
         found.commands.is_empty() || setup::is_same(&found.xml, &xml(None)?),
-        "nothing was changed: somebody changed the configuration meanwhile, so run this again"
+        "nothing was changed: somebody else changed the configuration at the same time; run this command again"
     );
     let ran = setup::run(&found.commands, |command| {
         if !cli.is_for_programs() {

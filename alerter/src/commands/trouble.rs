@@ -85,7 +85,7 @@ fn of_daemon(sight: &Sight<'_>) -> Option<Problem> {
         return None;
     }
     if let Some(process) = sight.silent {
-        let read = if sight.journal.is_none() { ": this is read from the journal" } else { "" };
+        let read = if sight.journal.is_none() { ": what follows is read from the journal" } else { "" };
         let seconds = client::READING.as_secs();
         let what = format!(
             "the alerter runs here (process {process}) and has not answered within {seconds} s{read}"
@@ -93,15 +93,17 @@ fn of_daemon(sight: &Sight<'_>) -> Option<Problem> {
         let root = if sight.is_root { "" } else { "run this as root; " };
         let restart = sight.resource.map(|name| format!("`crm_resource --restart --resource {name}`, or "));
         let restart = restart.unwrap_or_default();
-        let then =
-            format!("{root}if it stays so: {restart}`kill {process}`; why it hangs: {}", sight.place.log);
+        let then = format!(
+            "{root}if it does not answer soon: {restart}`kill {process}`; find the cause: {}",
+            sight.place.log
+        );
         return Some(Problem { then, ..Problem::of(Kind::Silent, what) });
     }
     let mon = if sight.resource.is_some() { ", `crm_mon -1`" } else { "" };
     let kept = if sight.journal.is_none() { "; marks are kept and sent when it runs again" } else { "" };
-    let what = format!("the alerter runs nowhere, as far as is known here: no mark is sent{kept}");
+    let what = format!("as far as this controller knows, the alerter runs nowhere: no mark is sent{kept}");
     let then = format!(
-        "find the cause: {}{mon}, `nova-host-alerter check-config`; without one it was killed; then start it: {}",
+        "find the cause: {}{mon}, `nova-host-alerter check-config`; if there is none, the alerter was killed; then start it: {}",
         sight.place.log,
         start(sight)
     );
@@ -118,7 +120,7 @@ fn of_config(sight: &Sight<'_>) -> Option<Problem> {
     let first = problems[..problems.len() - others].join("; ");
     let runs = sight.daemon.is_some() || sight.elsewhere.is_some() || sight.silent.is_some();
     let (level, meaning) = match runs {
-        true => (Level::Warning, "the running alerter still has the former one, and cannot be started again"),
+        true => (Level::Warning, "the running alerter still uses the former one, and cannot be restarted"),
         false => (Level::Critical, "the alerter does not start with it"),
     };
     let what = format!("the configuration {file} is wrong, so {meaning}: {first}{more}");
@@ -138,14 +140,14 @@ fn of_journal(sight: &Sight<'_>) -> Option<Problem> {
     let directory = sight.place.typeable_directory();
     let check = format!("check its disk: `df -h {directory}`, `ls -l {directory}`, `dmesg`");
     let then = match (sight.is_root, sight.daemon.is_some() || sight.silent.is_some()) {
-        (false, _) => format!("run this as root; if it cannot be read then either, {check}"),
-        (true, true) => format!("{check}; the alerter goes on by itself when it can be read"),
+        (false, _) => format!("run this as root; if the journal still cannot be read, {check}"),
+        (true, true) => format!("{check}; the alerter continues by itself when the journal can be read"),
         (true, false) if sight.elsewhere.is_some() => {
-            format!("{check}; the alerter runs on another controller, and cannot move to this one meanwhile")
+            format!("{check}; the alerter runs on another controller, and cannot move to this one until then")
         }
         (true, false) => {
             format!(
-                "{check}; if it is no journal any more, move the file away; the alerter does not start by itself: then {}, and compare `stonith_admin --history '*' --verbose` with `nova-host-alerter list --all`, since the content of the journal is not known",
+                "{check}; if the file is not a journal any more, move it away; the alerter does not start by itself: then {}, and compare `stonith_admin --history '*' --verbose` with `nova-host-alerter list --all` to find fenced hosts without a mark",
                 start(sight)
             )
         }
@@ -156,7 +158,7 @@ fn of_journal(sight: &Sight<'_>) -> Option<Problem> {
 fn of_stores(sight: &Sight<'_>) -> Vec<Problem> {
     let mut all = Vec::new();
     if let Some(why) = sight.register {
-        let what = format!("{why}; what follows is this controller's alone");
+        let what = format!("{why}; what follows is from this controller's journal alone");
         all.push(Problem::of(Kind::Register, what));
     }
     // A delivery's damage is said of its mark.
@@ -267,13 +269,13 @@ fn of_pause(order: &Decision, now: Timestamp) -> Problem {
     let until = order.about.until();
     let end = until.map_or_else(|| "until `resume`".to_owned(), |at| format!("until {}", time(at)));
     let what = format!(
-        "{scope} paused by {} since {} ({}), {end}: {}; hosts that are fenced meanwhile are not reported",
+        "{scope} paused by {} since {} ({}), {end}: {}; hosts that are fenced until then are not reported",
         order.actor,
         time(order.at),
         span(now.since(order.at)),
         order.reason
     );
-    let then = format!("when the reason is gone: `{}`", end_of(order));
+    let then = format!("when the reason no longer applies, run `{}`", end_of(order));
     Problem { since: Some(order.at), until, then, ..Problem::of(Kind::Paused, what) }
 }
 
@@ -295,8 +297,8 @@ fn of_age(sight: &Sight<'_>, said: &[Problem]) -> Option<Problem> {
     }
     let level = if age >= sight.limits.critical { Level::Critical } else { Level::Warning };
     let host = oldest.mark.node.to_string();
-    let what = format!("{host} is not reported yet, for {}, since {}", span(age), time(since));
-    let then = format!("`nova-host-alerter show {host}` has the answer to each attempt");
+    let what = format!("{host} has waited to be reported for {}, since {}", span(age), time(since));
+    let then = format!("run `nova-host-alerter show {host}` for the answer to each attempt");
     Some(Problem { level, hosts: vec![host], since: Some(since), then, ..Problem::of(Kind::Old, what) })
 }
 

@@ -191,17 +191,17 @@ impl<'a> Groups<'a> {
                     && name == REST =>
             {
                 format!(
-                    "no required route takes every host, {end}: leave hosts, groups and required = false out of one route"
+                    "no required route covers every host, {end}: leave hosts, groups and required = false out of one route"
                 )
             }
             NamedRecipients::Covering if name == REST => {
                 format!(
-                    "no required route takes every host in no group, {end}: name one in [groups.default] routes; or leave hosts, groups and required = false out of one that no group names"
+                    "no required route covers the hosts that are in no group, {end}: name one in [groups.default] routes; or leave hosts, groups and required = false out of one that no group names"
                 )
             }
             NamedRecipients::Covering => {
                 format!(
-                    "no required route takes every host of [groups.{name}], {end}: name one in its routes"
+                    "no required route covers every host of [groups.{name}], {end}: name one in its routes"
                 )
             }
             NamedRecipients::Each(_) | NamedRecipients::Chain(_) => {

@@ -27,7 +27,7 @@ impl<T: DeserializeOwned> FromRequest<Arc<Shared>> for Strict<T> {
     async fn from_request(request: Request, _: &Arc<Shared>) -> Result<Self, Refusal> {
         let bytes = whole(request).await?;
         let wrong = |why: serde_json::Error| {
-            Refusal::bad("request", &plain(&format!("the body is not what is asked for: {why}")))
+            Refusal::bad("request", &plain(&format!("the body does not fit this request: {why}")))
         };
         serde_json::from_slice(&bytes).map(Self).map_err(wrong)
     }
@@ -41,9 +41,7 @@ async fn whole(request: Request) -> Result<Bytes, Refusal> {
     }
     match tokio::time::timeout(TIME, to_bytes(request.into_body(), BYTES)).await {
         Ok(Ok(bytes)) => Ok(bytes),
-        Ok(Err(_)) => {
-            Err(Refusal::bad("request", &format!("the body did not come to its end, or {too_large}")))
-        }
+        Ok(Err(_)) => Err(Refusal::bad("request", &format!("the body is incomplete, or {too_large}"))),
         Err(_) => {
             let seconds = TIME.as_secs();
             let message = format!("the body did not come within {seconds} s");

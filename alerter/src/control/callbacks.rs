@@ -34,7 +34,8 @@ pub(super) async fn patch(
     Strict(request): Strict<MarkRequest>,
 ) -> Answer<MarkAnswer> {
     let mark = id.ok().and_then(|Path(id)| MarkId::parse(&id).ok());
-    let mark = mark.ok_or_else(|| Refusal::bad("mark", "this is no mark's id: give the id of the event"))?;
+    let mark =
+        mark.ok_or_else(|| Refusal::bad("mark", "this is not the id of a mark: give the id of the event"))?;
     let says = says(&request)?;
     if !caller.may_confirm(request.route.as_deref()) {
         return Err(Refusal::new(StatusCode::FORBIDDEN, "not-allowed", NOT_ITS_ROUTE));
@@ -60,7 +61,7 @@ pub(super) async fn patch(
 }
 
 const NOT_ITS_ROUTE: &str =
-    "this token confirms nothing of this route: name the route in routes of its table";
+    "this token may not confirm marks of this route: name the route in routes of the token's table";
 
 fn callback(shared: &Shared, mark: MarkId, route: Option<String>, caller: &Caller) -> Callback {
     let settings = shared.base.settings();
@@ -109,8 +110,8 @@ fn answer(mark: MarkId, heard: Heard, is_taken: bool, actor: &str) -> Result<Mar
             said(route, true, message)
         }
         Heard::Done(route) => {
-            warn!(mark = %mark, %route, "{actor} rejects the mark for route {route}, which is tried again slowly: see `nova-host-alerter show {mark}`");
-            let message = format!("{route} rejects it: it is kept and tried again slowly");
+            warn!(mark = %mark, %route, "{actor} rejects the mark for route {route}; it is retried at long intervals: see `nova-host-alerter show {mark}`");
+            let message = format!("{route} rejects it: the mark is kept and retried at long intervals");
             said(route, true, message)
         }
         Heard::Already(route) => {
@@ -125,12 +126,12 @@ fn answer(mark: MarkId, heard: Heard, is_taken: bool, actor: &str) -> Result<Mar
             let message = format!("it is held on route {route} and stays held; the answer is noted");
             said(route, false, message)
         }
-        Heard::NoMark => {
-            Err(Refusal::absent("there is no mark of this id here: ask the controller that runs the alerter"))
-        }
+        Heard::NoMark => Err(Refusal::absent(
+            "there is no mark with this id here: ask the controller that runs the alerter",
+        )),
         Heard::NoDelivery => conflict(
             "no-callback",
-            "no route of this mark is confirmed like this by you: it needs ack = \"callback\", and your token to name it",
+            "you may not confirm this mark for any route: a route needs ack = \"callback\", and your token must name the route",
         ),
         Heard::Several(routes) => {
             let message = format!("name the route, which is one of: {}", routes.join(", "));
@@ -145,7 +146,7 @@ fn answer(mark: MarkId, heard: Heard, is_taken: bool, actor: &str) -> Result<Mar
         }
         Heard::NeverSent(route) => {
             let message = format!(
-                "{route} was not sent it yet by this controller: nothing was changed, confirm it when it has come"
+                "this controller has not sent it to {route} yet: nothing was changed; confirm it when it has arrived"
             );
             conflict("never-sent", &message)
         }

@@ -176,7 +176,7 @@ async fn begin(
     let scope = match (&request.host, &request.group) {
         (Some(name), None) => known_host(&shared, name).await?,
         (None, Some(name)) => known_group(&shared.base.settings(), name)?,
-        _ => return Err(Refusal::bad("scope", "a maintenance is of one host or of one group: name one")),
+        _ => return Err(Refusal::bad("scope", "a maintenance covers one host or one group: name one")),
     };
     let now = Timestamp::now();
     let until = after(now, request.seconds)?;
@@ -200,7 +200,7 @@ pub(super) async fn release_group(
         return Err(Refusal::new(StatusCode::CONFLICT, "not-held", &message));
     }
     let message = format!(
-        "{changed} mark(s) that a storm held of {scope} are released; other holds stay, and `show HOST` shows them"
+        "{changed} mark(s) of {scope} that a storm held are released; other holds stay: `show HOST` shows them"
     );
     let about = About::ReleaseGroup(name.to_owned());
     let Json(Decided { message, .. }) =
@@ -321,7 +321,7 @@ impl Meant {
             }
             (None, Some(name), None) => Ok(Self::Scope(host(name)?)),
             (None, None, Some(name)) => Ok(Self::Scope(Scope::Group(name.clone()))),
-            _ => Err(Refusal::bad("scope", "name a host, a group or the id of a maintenance, one of them")),
+            _ => Err(Refusal::bad("scope", "name exactly one: a host, a group or the id of a maintenance")),
         }
     }
 
@@ -386,7 +386,7 @@ fn group_names(settings: &Settings) -> Vec<&str> {
 /// A host that could be notified: of those that the cluster knows, or that has marks; without a cluster to ask, every host that
 /// `[hosts] match` does not leave out.
 async fn known_host(shared: &Shared, name: &str) -> Result<Scope, Refusal> {
-    let Scope::Host(node) = host(name)? else { return Err(Refusal::bad("host", "this is no host")) };
+    let Scope::Host(node) = host(name)? else { return Err(Refusal::bad("host", "this is not a host")) };
     let settings = shared.base.settings();
     let (cib, matching) = (shared.base.cib(), &settings.hosts.matching);
     let nodes = cib.map(|cib| cib.remote_nodes().to_vec());

@@ -55,7 +55,7 @@ pub(super) async fn patch(
     host: Result<Path<String>, PathRejection>,
     Strict(request): Strict<HostRequest>,
 ) -> Answer<HostAnswer> {
-    let host = host.map_err(|_| Refusal::bad("host", "the host's name is no text"))?.0;
+    let host = host.map_err(|_| Refusal::bad("host", "the host's name is not text"))?.0;
     let node = HostName::parse(&host).map_err(|why| Refusal::bad("host", &why.to_string()))?;
     if !caller.may_mark(&node) {
         return Err(Refusal::new(StatusCode::FORBIDDEN, "not-allowed", NOT_ITS_HOST));
@@ -82,7 +82,7 @@ pub(super) async fn patch(
     answer(&node, done, &actor).map(Json)
 }
 
-const NOT_ITS_HOST: &str = "this token says nothing of this host: name the host in hosts of its table";
+const NOT_ITS_HOST: &str = "this token may not report this host: name the host in hosts of the token's table";
 const NO_PROOF: &str = "register = \"none\", so there is no cluster to confirm that the host was fenced: run `nova-host-alerter mark HOST --fenced --reason TEXT` on the controller, or set trust-marks for this token";
 
 fn mark(
@@ -215,12 +215,12 @@ fn answer(node: &HostName, done: Done, actor: &str) -> Result<HostAnswer, Refusa
         }
         Done::NotYours(mark) => {
             let message = format!(
-                "others than the API report {node}, so nothing was changed: an operator ends it with `nova-host-alerter unmark {mark} --reason TEXT` on the controller"
+                "{node} was not reported by the API alone, so nothing was changed: an operator ends its mark with `nova-host-alerter unmark {mark} --reason TEXT` on the controller"
             );
             Err(Refusal::new(StatusCode::CONFLICT, "not-yours", &message))
         }
         Done::NotCovered => {
-            Err(Refusal::bad("not-covered", "[hosts] match does not cover this host: so it is not reported"))
+            Err(Refusal::bad("not-covered", "[hosts] match does not cover this host, so it is not reported"))
         }
         Done::NoHost => {
             Err(Refusal::absent("the cluster has no compute host of this name: give its node name"))
@@ -246,7 +246,7 @@ fn answer(node: &HostName, done: Done, actor: &str) -> Result<HostAnswer, Refusa
             said(Some(mark), true, 1, message)
         }
         Done::Ended(0, left) => {
-            let nothing = format!("nothing is open of {node}: nothing was changed");
+            let nothing = format!("{node} has no open mark: nothing was changed");
             said(None, false, 0, with_left(nothing, left))
         }
         Done::Ended(ended, left) => {

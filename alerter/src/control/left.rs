@@ -60,7 +60,7 @@ fn unknown(row: &MarkRow, delivery: &Delivery) -> String {
     let (node, route, targets) = (&row.node, &delivery.route, delivery.arrivals.targets.join("; and at "));
     let at = if targets.is_empty() { targets } else { format!(" at {targets}") };
     format!(
-        "route {route} is not configured any more, and may have been notified of {node}{at}: nothing undoes what it did there: check {node} there"
+        "route {route} is not configured any more, and may have been notified of {node}{at}: what it did there is not undone: check {node} there"
     )
 }
 
@@ -74,10 +74,12 @@ fn sentence(row: &MarkRow, route: &Route, back: Option<State>, is_recent: bool) 
     };
     Some(match will_be_notified {
         true => {
-            format!("route {name} may have been notified, and undoes it by itself once {node} is back{undo}")
+            format!(
+                "route {name} may have been notified; it undoes its effects by itself once {node} is back{undo}"
+            )
         }
         false => {
-            format!("route {name} may have been notified, and nothing undoes by itself what it did{undo}")
+            format!("route {name} may have been notified; its effects are not undone by themselves{undo}")
         }
     })
 }

@@ -28,7 +28,7 @@ pub(super) async fn unmark(
     if MarkId::parse(&request.target).is_err() {
         return Err(Refusal::bad(
             "mark",
-            "this is no mark's id: a host's marks end with PATCH /v1/hosts/{host}",
+            "this is not the id of a mark: end a host's marks with PATCH /v1/hosts/{host}",
         ));
     }
     if request.reason.trim().is_empty() {
@@ -91,7 +91,7 @@ pub(super) async fn release(
             let user = caller.signed(&request.user);
             return decisions::release_group(&shared, &group, &request.reason, &user).await;
         }
-        _ => return Err(Refusal::bad("scope", "name a host, a mark or a group, one of them")),
+        _ => return Err(Refusal::bad("scope", "name exactly one: a host, a mark or a group")),
     };
     let marks = newest_mark_of(&shared, &target).await?;
     let (user, reason) = (caller.signed(&request.user), plain(&request.reason));
@@ -120,7 +120,7 @@ pub(super) async fn release(
     let target = plain(&target);
     let message = match changed {
         _ if nameless => format!(
-            "{target} is held all the same (no-fqdn): set [hosts] domain in {}, or its full name in [hosts.names], then run `nova-host-alerter reload`",
+            "{target} stays held (no-fqdn): set [hosts] domain in {}, or its full name in [hosts.names], then run `nova-host-alerter reload`",
             shared.base.settings().file.display()
         ),
         0 => {

@@ -143,7 +143,7 @@ fn ended(marks: usize, unsent: usize) -> String {
         all if all == marks => "NO ROUTE WAS NOTIFIED of any of them".to_owned(),
         some => format!("NO ROUTE WAS NOTIFIED of {some} of them"),
     };
-    format!("{marks} mark(s) ended by it, since they waited for no other route: {notified}")
+    format!("{marks} mark(s) ended too, since they waited for no other route: {notified}")
 }
 
 #[cfg(test)]
@@ -165,7 +165,7 @@ mod tests {
         assert!(of(0, 0, 0, 0, 1).starts_with("1 mark(s) are in flight to route r"));
         assert!(of(2, 0, 0, 0, 0).ends_with("other routes are not affected"));
         assert!(of(2, 0, 0, 0, 1).contains("affected; 1 mark(s) are in flight"));
-        let waited = "; 2 mark(s) ended by it, since they waited for no other route: ";
+        let waited = "; 2 mark(s) ended too, since they waited for no other route: ";
         assert!(of(3, 2, 0, 0, 0).ends_with(&format!("{waited}other routes had acknowledged each of them")));
         assert!(of(3, 2, 1, 0, 0).ends_with(&format!("{waited}NO ROUTE WAS NOTIFIED of 1 of them")));
         assert!(of(3, 2, 2, 0, 0).ends_with(&format!("{waited}NO ROUTE WAS NOTIFIED of any of them")));

@@ -144,7 +144,7 @@ async fn serve_at(listener: TcpListener, entrance: Entrance, stop: CancellationT
         match accepted {
             Ok((stream, peer)) => admit(&entrance, stream, peer, &mut open),
             Err(error) => {
-                entrance.log.say("accept", format_args!("the API takes no connection: {error}"));
+                entrance.log.say("accept", format_args!("the API accepts no connection: {error}"));
                 tokio::time::sleep(PAUSE).await;
             }
         }
@@ -199,12 +199,15 @@ impl Entrance {
         let stream = match timeout(TIME, acceptor.accept(stream)).await {
             Ok(Ok(stream)) => stream,
             Ok(Err(error)) => {
-                return self.log.say("handshake", format_args!("no TLS with {address} at the API: {error}"));
-            }
-            Err(_) => {
                 return self
                     .log
-                    .say("handshake", format_args!("no TLS with {address} at the API in {TIME:?}"));
+                    .say("handshake", format_args!("the API has no TLS connection with {address}: {error}"));
+            }
+            Err(_) => {
+                return self.log.say(
+                    "handshake",
+                    format_args!("the API has no TLS connection with {address} within {TIME:?}"),
+                );
             }
         };
         let service = TowerToHyperService::new(self.router.clone().layer(Extension(Peer(address))));
@@ -254,7 +257,7 @@ fn bearer(headers: &HeaderMap) -> Option<&[u8]> {
 }
 
 fn refused() -> Response {
-    let message = "the API wants a token: send it as `Authorization: Bearer TOKEN`";
+    let message = "the API needs a token: send it as `Authorization: Bearer TOKEN`";
     let refusal = Refusal::new(StatusCode::UNAUTHORIZED, "token", message);
     ([(WWW_AUTHENTICATE, HeaderValue::from_static("Bearer"))], refusal).into_response()
 }

@@ -52,7 +52,7 @@ fn those(
     let (now, mut changed, mut said) = (Timestamp::now(), 0, Vec::new());
     for mark in marks {
         journal.retry_now(Some(*mark), reason, user, now)?;
-        tracing::info!(%mark, "{user} has the mark tried now");
+        tracing::info!(%mark, "{user} asked for an attempt of the mark now");
         for (route, is_sent, what) in of_mark(journal, shared, *mark, now)? {
             changed += usize::from(is_sent);
             said.push(format!("route {route}: {what}"));
@@ -101,7 +101,7 @@ const DAMAGED: &str = "its row is damaged: it is never sent, see `nova-host-aler
 
 /// What keeps the whole mark back.
 fn held(journal: &Journal, row: &MarkRow) -> Result<Option<String>, JournalError> {
-    let advice = "which no retry ends: see `nova-host-alerter status`";
+    let advice = "and a retry does not end that: see `nova-host-alerter status`";
     if let Some(doubt) = policy::doubts(row).first() {
         return Ok(Some(format!("the mark is held ({}), {advice}", doubt.as_str())));
     }
@@ -139,11 +139,11 @@ fn send(shared: &Shared, delivery: &Delivery) -> String {
     outbox.want(delivery.mark);
     outbox.endpoint.probe(now);
     let when = match outbox.endpoint.free(now) {
-        0 => "it is the next to be sent, when an exchange that is under way there has ended",
+        0 => "it is sent next, when an exchange that is under way there has ended",
         _ => "it is sent now",
     };
     let trouble = trouble.map(|trouble| {
-        format!(", though nothing was accepted there of late ({}): {}", trouble.kind, trouble.detail)
+        format!(", but the endpoint has accepted nothing recently ({}): {}", trouble.kind, trouble.detail)
     });
     format!("{when}{}", trouble.unwrap_or_default())
 }

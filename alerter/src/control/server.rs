@@ -43,7 +43,7 @@ impl ControlSocket {
     pub fn check(path: &Path) -> anyhow::Result<()> {
         check_control_socket(path).map_err(anyhow::Error::msg)?;
         if fs::symlink_metadata(path).is_ok_and(|found| found.is_dir()) {
-            anyhow::bail!("the control socket {} cannot be made: a directory stands there", path.display());
+            anyhow::bail!("the control socket {} cannot be made: a directory has its name", path.display());
         }
         Ok(())
     }

@@ -131,7 +131,7 @@ async fn test(name: &str, driver: &dyn Driver) -> TestAnswer {
             route: name.to_owned(),
             accepted: false,
             kind: "busy".into(),
-            detail: "the route was busy with other messages for as long as one may take: try again".into(),
+            detail: "the route was busy with other messages for the whole time limit: try again".into(),
             rejected: 0,
         },
     }
@@ -144,7 +144,7 @@ fn test_answer(name: &str, outcome: &Outcome) -> TestAnswer {
             route,
             accepted: true,
             kind: outcome.as_str().into(),
-            detail: "the endpoint accepted the test message: the connection and the credentials work; the mark of a host may be rejected all the same".into(),
+            detail: "the endpoint accepted the test message: the connection and the credentials work; the mark of a host may still be rejected".into(),
             rejected: 0,
         },
         Some(failure) => TestAnswer {

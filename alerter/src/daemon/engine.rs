@@ -101,7 +101,7 @@ impl Engine {
         if unknown > 0 {
             warn!(
                 unknown,
-                "attempts were cut off when the last daemon ended: they may have arrived, and are made again"
+                "attempts were cut off when the last daemon ended: they may have arrived, and are repeated"
             );
         }
         let new = outboxes::new(&shared, &tried, now);
@@ -186,7 +186,7 @@ impl Engine {
         if tokio::time::timeout(grace, ended).await.is_err() {
             warn!(
                 under_way = self.exchanges.len(),
-                "attempts were cut off by the stop: they may have arrived, and are made again at the next start"
+                "attempts were cut off by the stop: they may have arrived, and are repeated at the next start"
             );
             self.exchanges.shutdown().await;
         }

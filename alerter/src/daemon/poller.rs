@@ -237,7 +237,7 @@ impl Poller {
         let (writer, now) = (cluster::alerter(&shared.base.controller), Timestamp::now());
         let Ok(cib) = &view.cib else { return Ok(()) };
         for done in cluster::superseded(paged, &writer, (&entries.clone().believed(), cib), now) {
-            tracing::info!(writer = %done.writer, "the pages of a gone writer of the register are taken over and emptied");
+            tracing::info!(writer = %done.writer, "the register's pages of a controller that is gone are taken over and emptied");
             self.write_pages(shared, done).await;
         }
         let over = cluster::left_over(paged, &writer, now);

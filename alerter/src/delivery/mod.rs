@@ -118,7 +118,7 @@ pub fn of_this_host(sending: &Sending, due: &DueDelivery, outcome: Outcome) -> O
     };
     match outcome {
         Outcome::Refused(failure) if is_alone() => {
-            let detail = format!("it refuses this host but accepts others: {}", failure.detail);
+            let detail = format!("it rejects this host but accepts others: {}", failure.detail);
             Outcome::Rejected(Failure::new(failure.kind, &detail))
         }
         outcome => outcome,
@@ -266,7 +266,7 @@ pub fn report_kept(due: &DueDelivery) {
             error!(mark = %mark.id, host = %mark.node, %route, kind, "the return of {} is held on route {route}: {detail}; then run `nova-host-alerter unmark {} --reason TEXT`", mark.node, mark.id);
         }
         State::Held => {
-            error!(mark = %mark.id, host = %mark.node, %route, kind, "{} is held on route {route}: {detail}; to send it all the same, run `nova-host-alerter release {} --reason TEXT`; to end it, run `nova-host-alerter unmark {} --reason TEXT`", mark.node, mark.id, mark.id);
+            error!(mark = %mark.id, host = %mark.node, %route, kind, "{} is held on route {route}: {detail}; to send it anyway, run `nova-host-alerter release {} --reason TEXT`; to end it, run `nova-host-alerter unmark {} --reason TEXT`", mark.node, mark.id, mark.id);
         }
         _ => {
             warn!(mark = %mark.id, host = %mark.node, %route, kind, "the mark of {} is not sent to route {route}: {detail}", mark.node);
@@ -286,7 +286,7 @@ fn report_rejection(sending: &Sending, due: &DueDelivery, failure: &Failure) {
     let (mark, route) = (&due.mark, &due.delivery.route);
     let news = sending.routes.troubles().rejected(route, &mark.node);
     if news || due.delivery.last.as_ref().is_none_or(|last| last.kind != failure.kind) {
-        warn!(mark = %mark.id, host = %mark.node, %route, kind = failure.kind, "the mark of {} is rejected by route {route} and is retried slowly, other hosts go on: {}; when the cause is fixed, run `nova-host-alerter retry {}`", mark.node, failure.detail, mark.node);
+        warn!(mark = %mark.id, host = %mark.node, %route, kind = failure.kind, "the mark of {} is rejected by route {route} and is retried at long intervals; other hosts are not affected: {}; when the cause is fixed, run `nova-host-alerter retry {}`", mark.node, failure.detail, mark.node);
     }
 }
 

@@ -66,7 +66,7 @@ pub struct Report {
     pub checks: BTreeMap<Check, Shown>,
 }
 
-const EXPIRED: &str = "this check has had no result for longer than ttl: see with `nova-host-alerter status` whether the alerter still works";
+const EXPIRED: &str = "this check has had no result for longer than ttl: check with `nova-host-alerter status` whether the alerter still works";
 
 /// Sums up: nothing known passes; what has expired is unknown, which is a warning, and a failure where all of it has.
 pub fn sum_up(items: &BTreeMap<Check, Item>, now: Instant, ttl: Option<Duration>) -> Report {

@@ -75,10 +75,10 @@ impl fmt::Display for Reason {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::Ahead(at) => {
-                write!(f, "it is of {at} (epoch seconds), which is ahead of this controller's clock")
+                write!(f, "its time {at} (epoch seconds) is ahead of this controller's clock")
             }
             Self::Stranger(by) => {
-                write!(f, "it names {by:?} as its writer, which is no controller of this cluster")
+                write!(f, "it names {by:?} as its writer, which is not a controller of this cluster")
             }
             Self::NotOurs => {
                 f.write_str("it names this controller as its writer, whose journal does not have it")

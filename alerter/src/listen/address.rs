@@ -107,7 +107,7 @@ fn no_uri(item: &str) -> String {
         return "has an IPv6 address without brackets, or more than one port: write tcp://[::1]:PORT"
             .to_owned();
     }
-    format!("is no URI (RFC 3986): it {FORM}")
+    format!("is not a URI (RFC 3986): it {FORM}")
 }
 
 fn tcp(authority: &Authority<'_>, path: &str) -> Result<Address, String> {
@@ -137,8 +137,10 @@ fn name_of(name: &str) -> Result<String, String> {
     let last_is_number = labels.last().is_some_and(|label| label.parse::<u64>().is_ok());
     match name {
         "" => Err("has no host: write 127.0.0.1 for this machine alone".to_owned()),
-        _ if last_is_number => Err("has a host that is no IPv4 address and no name".to_owned()),
-        _ if !labels.iter().all(is_label) || name.len() > 253 => Err("has a host that is no name".to_owned()),
+        _ if last_is_number => Err("has a host that is neither an IPv4 address nor a name".to_owned()),
+        _ if !labels.iter().all(is_label) || name.len() > 253 => {
+            Err("has a host that is not a name".to_owned())
+        }
         _ => Ok(name.to_ascii_lowercase()),
     }
 }
@@ -209,8 +211,8 @@ mod tests {
         ("http://h:1", "unknown scheme"),
         ("unixs:///a", "unknown scheme"),
         ("h:1", "no //"),
-        ("127.0.0.1:7410", "no URI"),
-        ("/run/a.sock", "no URI"),
+        ("127.0.0.1:7410", "not a URI"),
+        ("/run/a.sock", "not a URI"),
         ("tcp://s3cret@h:1", "user"),
         ("tcp://me:s3cret@h:1", "user"),
         ("tcp://h:1?s3cret", "query"),
@@ -221,27 +223,27 @@ mod tests {
         ("tcp://h:0", "1 to 65535"),
         ("tcp://h:65536", "1 to 65535"),
         ("tcp://localhost:424242", "1 to 65535"),
-        ("tcp://h:x", "no URI"),
-        ("tcp://h:-1", "no URI"),
+        ("tcp://h:x", "not a URI"),
+        ("tcp://h:-1", "not a URI"),
         ("tcp://:1", "no host"),
         ("tcp://", "no host"),
         ("tcp://::1:7410", "brackets"),
         ("tcp://2001:db8::7:7410", "brackets"),
-        ("tcp://[::1", "no URI"),
-        ("tcp://[::g]:1", "no URI"),
-        ("tcp://[127.0.0.1]:1", "no URI"),
+        ("tcp://[::1", "not a URI"),
+        ("tcp://[::g]:1", "not a URI"),
+        ("tcp://[127.0.0.1]:1", "not a URI"),
         ("tcp://[v1.x]:1", "unknown version"),
-        ("tcp://[fe80::1%25eth0]:1", "no URI"),
-        ("tcp://256.0.0.1:1", "no IPv4 address"),
-        ("tcp://127.1:1", "no IPv4 address"),
-        ("tcp://2130706433:1", "no IPv4 address"),
-        ("tcp://a..b:1", "no name"),
-        ("tcp://-a:1", "no name"),
+        ("tcp://[fe80::1%25eth0]:1", "not a URI"),
+        ("tcp://256.0.0.1:1", "neither an IPv4 address"),
+        ("tcp://127.1:1", "neither an IPv4 address"),
+        ("tcp://2130706433:1", "neither an IPv4 address"),
+        ("tcp://a..b:1", "not a name"),
+        ("tcp://-a:1", "not a name"),
         ("tcp://h%41:1", "a character"),
         ("tcp://h!:1", "a character"),
         ("tcp://h:1/", "a path"),
         ("tcp://h:1/health", "a path"),
-        ("tcp://h\u{e9}:1", "no URI"),
+        ("tcp://h\u{e9}:1", "not a URI"),
         ("tcp://h:1;tcp://g:1", "more than one port"),
     ];
 

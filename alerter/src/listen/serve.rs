@@ -179,7 +179,7 @@ impl Listener {
             while open.try_join_next().is_some() {}
             let permit = Arc::clone(&places).acquire_owned().await.expect("it is never closed");
             if let Err(error) = self.accept_one(&router, permit, &mut open).await {
-                debug!(%error, "{place} takes no connection");
+                debug!(%error, "{place} accepts no connection");
                 tokio::time::sleep(PAUSE).await;
             }
         }

@@ -108,7 +108,7 @@ impl Hold {
                 "check the host's power (a host that does not answer a ping may still be on): if it is off, {release}; if the host is alive, {unmark}"
             ),
             Self::Unproven => format!(
-                "this is normal until Pacemaker ends the whole fencing; if it lasts for minutes and the host is off, {release}; if it is alive, {unmark}, and find out who wrote the entry"
+                "this is normal until Pacemaker has finished the fencing; if it lasts for minutes: if the host is off, {release}; if the host is alive, {unmark}, and find out who wrote the register's entry"
             ),
             Self::OutcomeUnknown => {
                 format!("ask the recovery controller: if it does not know the mark, {release}; else {unmark}")
@@ -123,12 +123,12 @@ impl Hold {
             ),
             Self::Pause => {
                 format!(
-                    "when the reason is gone, run {}: waiting marks are then sent at once",
+                    "when the reason no longer applies, run {}: waiting marks are then sent at once",
                     end_of_pause(scope)
                 )
             }
             Self::Confirm => {
-                format!("the host still answers: if it is off all the same, {release}; if it is alive, {unmark}")
+                format!("the host still answers: if it is off anyway, {release}; if it is alive, {unmark}")
             }
             Self::Storm => {
                 let group = match scope {
@@ -136,10 +136,10 @@ impl Hold {
                     _ => "NAME",
                 };
                 format!(
-                    "find the common cause (power, switch); only if you have checked that the hosts are off, run `nova-host-alerter release --group {group} --reason TEXT`; else run `nova-host-alerter unmark HOST --reason TEXT`"
+                    "find the common cause (power, switch); only if you have checked that the hosts are off, run `nova-host-alerter release --group {group} --reason TEXT`; for a host that is alive, run `nova-host-alerter unmark HOST --reason TEXT`"
                 )
             }
-            Self::Delay | Self::Returning | Self::MaxInFlight => "it ends by itself".to_owned(),
+            Self::Delay | Self::Returning | Self::MaxInFlight => "nothing to do: the hold ends by itself".to_owned(),
         }
     }
 

@@ -105,7 +105,7 @@ pub(super) fn chains(
         warn!(mark = %step.mark.id, host = %step.mark.node, route = %step.delivery.route, "the mark of {} goes on to route {}: the step before did not acknowledge it", step.mark.node, step.delivery.route);
     }
     for step in &advanced.exhausted {
-        warn!(mark = %step.mark.id, host = %step.mark.node, route = %step.delivery.route, "no step of the chain of {} was acknowledged: route {} is retried", step.mark.node, step.delivery.route);
+        warn!(mark = %step.mark.id, host = %step.mark.node, route = %step.delivery.route, "no step of the chain acknowledged the mark of {}: route {} is retried", step.mark.node, step.delivery.route);
     }
     steering.step_ends = journal.next_step(now)?;
     Ok(())

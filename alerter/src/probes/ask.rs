@@ -131,7 +131,7 @@ fn of_end(end: &End) -> Said {
     match end {
         End::Exit(0) => Said::new(State::Healthy, "ended with 0, which means healthy"),
         End::Exit(1) => Said::new(State::Unhealthy, "ended with 1, which means unhealthy"),
-        End::Exit(75) => unknown("ended with 75, which means that it is to be asked later".to_owned()),
+        End::Exit(75) => unknown("ended with 75, which means: ask again later".to_owned()),
         End::Exit(code) => {
             unknown(format!("ended with {code}, which means neither healthy (0) nor unhealthy (1)"))
         }

@@ -76,7 +76,7 @@ fn within(table: &mut Section<'_, '_>, way: Option<&Way>, limit: Duration) {
     if longest > limit {
         let (longest, limit) = (longest.as_secs(), limit.as_secs());
         table.complain_here(format!(
-            "its tries may take {longest} s, but all probes begin again after limit = {limit}: raise limit, or try less"
+            "the tries of this probe may take {longest} s, but all probes begin again after limit = {limit}: raise limit, or lower retries, retry-interval or timeout"
         ));
     }
 }
@@ -99,7 +99,7 @@ fn poll_url(table: &mut Section<'_, '_>) -> Option<Way> {
     let conn_error_as_unhealthy = table.flag("conn-error-as-unhealthy").unwrap_or(true);
     let Tls { ca_file, identity, tls_min, verify } = tls_keys(table);
     needs(table, "url", "set it to a url of the host, with {nodename} in it");
-    needs(table, "healthy", "set it to a text that only a healthy host's answer has");
+    needs(table, "healthy", "set it to a text that only a healthy host's answer contains");
     if table.is_sound() && url.as_ref().is_some_and(|(_, scheme)| *scheme == "http") {
         web::without_tls(table, &["ca-file", "certificate-file", "key-file", "tls-min", "verify"]);
     }

@@ -51,7 +51,7 @@ impl PollUrl {
     /// # Errors
     /// The url is none, or the certificates cannot be used.
     pub fn new(options: PollUrlOptions) -> Result<Self, Unusable> {
-        let url = example(&options.url).ok_or_else(|| Unusable::new("url", "no valid url"))?;
+        let url = example(&options.url).ok_or_else(|| Unusable::new("url", "not a valid url"))?;
         let endpoint = web::shown(&url).replace(SOMEBODY, "{nodename}");
         let clients = of_client(&options, url).client(endpoint)?;
         Ok(Self { options, clients })
@@ -130,7 +130,7 @@ fn of_fault(fault: &Fault, conn_error_as_unhealthy: bool) -> Said {
     match fault {
         Fault::Connect(Some(kind)) => no_connection(*kind, failed),
         Fault::ConnectTimeout | Fault::Timeout => Said::new(failed, "got no answer in time"),
-        Fault::Closed => Said::new(failed, "got no whole answer: the connection was closed"),
+        Fault::Closed => Said::new(failed, "got an incomplete answer: the connection was closed"),
         Fault::Dns => no_address(),
         // That is an answer, and not the healthy one.
         Fault::TooLarge | Fault::Protocol => {

@@ -50,13 +50,13 @@ impl Probe {
 /// A node that Pacemaker does not know is none that it sees online.
 fn membership(node: &HostName, cib: &CibNow) -> Said {
     let Some(cib) = cib.borrow().clone() else {
-        return Said::new(State::Unknown, "cannot read what Pacemaker says");
+        return Said::new(State::Unknown, "cannot read Pacemaker's answer");
     };
     match cib.membership(node) {
         Some(true) => Said::new(State::Healthy, "sees it online in Pacemaker"),
         Some(false) => Said::new(State::Unhealthy, "sees it offline in Pacemaker"),
         None if cib.is_membership_unclear(node) => {
-            Said::new(State::Unknown, "does not understand what Pacemaker says of it")
+            Said::new(State::Unknown, "does not understand Pacemaker's answer about it")
         }
         None => Said::new(State::Unhealthy, "does not see it in Pacemaker"),
     }

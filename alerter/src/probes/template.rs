@@ -20,8 +20,9 @@ impl Template {
     pub fn parse(text: &str) -> Result<Self, String> {
         let parts: Vec<String> = text.split(PLACE).map(str::to_owned).collect();
         match parts.iter().any(|part| part.contains(['{', '}'])) {
-            true => Err("the only name that may stand in braces is {nodename}, as Pacemaker calls the host"
-                .to_owned()),
+            true => {
+                Err("the only name allowed in braces is {nodename}, Pacemaker's name of the host".to_owned())
+            }
             false => Ok(Self(parts)),
         }
     }
@@ -45,7 +46,7 @@ impl fmt::Debug for Template {
 
 /// The message about a text that is the same for every host.
 pub(super) fn same_for_all() -> String {
-    format!("must hold {PLACE}: without it the same is asked about every host")
+    format!("must contain {PLACE}: without it the probe is the same for every host")
 }
 
 /// A name as it may stand anywhere in a url: all but the unreserved characters of RFC 3986 are encoded.

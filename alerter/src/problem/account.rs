@@ -24,7 +24,7 @@ fn of_gap(gap: Gap, records: &[&Unaccounted], log: &str) -> Problem {
     let since = records.iter().filter_map(|one| one.at).min();
     let when = since.map_or_else(String::new, |at| format!(", the oldest of {}", utc(at)));
     let whom = match hosts.as_slice() {
-        [] => "of a host that is not known".to_owned(),
+        [] => "of an unknown host".to_owned(),
         hosts => format!("of {}", named(hosts)),
     };
     let (count, first) = (records.len(), records.first().map_or("", |one| one.record.as_str()));
@@ -37,12 +37,12 @@ fn of_gap(gap: Gap, records: &[&Unaccounted], log: &str) -> Problem {
 
 fn says(gap: Gap) -> &'static str {
     match gap {
-        Gap::MarkGone => "a mark took it in, but the journal has no such mark",
-        Gap::OtherHost => "the mark that took it in is of another host",
-        Gap::NoRule => "no rule says why it was taken in or set aside",
-        Gap::Overdue => "it has waited too long for a decision",
-        Gap::Damaged => "its row in the journal is damaged",
-        Gap::Undecided => "nothing was decided about it",
+        Gap::MarkGone => "the mark of the record is missing from the journal",
+        Gap::OtherHost => "the mark of the record belongs to another host",
+        Gap::NoRule => "no rule says why the record belongs to a mark or was set aside",
+        Gap::Overdue => "the record has waited too long for a decision",
+        Gap::Damaged => "the row in the journal is damaged",
+        Gap::Undecided => "nothing was decided about the record",
     }
 }
 
@@ -86,12 +86,12 @@ mod tests {
         assert_eq!((all[0].level, all[0].kind), (Level::Critical, Kind::Unaccounted));
         assert_eq!(all[0].hosts, ["compute1", "compute2"]);
         assert_eq!(all[0].since, Some(Timestamp(1_799_999_000_000)));
-        let what = "2 record(s) of fencings of compute1, compute2 are unaccounted for, the oldest of 2027-01-15 07:43:20Z: a mark took it in, but the journal has no such mark (f.2)";
+        let what = "2 record(s) of fencings of compute1, compute2 are unaccounted for, the oldest of 2027-01-15 07:43:20Z: the mark of the record is missing from the journal (f.2)";
         assert_eq!(all[0].what, what);
         assert!(all[0].then.contains("`nova-host-alerter show compute1`"), "{}", all[0].then);
         assert!(all[1].what.contains("(alert compute3 1)") && all[1].then.ends_with("`the log`"));
         let nobody = of(&[record("sighting 2", None, 0, Gap::Damaged)], "");
         let what = &nobody[0].what;
-        assert!(what.starts_with("1 record(s) of fencings of a host that is not known"), "{what}");
+        assert!(what.starts_with("1 record(s) of fencings of an unknown host"), "{what}");
     }
 }

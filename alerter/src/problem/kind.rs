@@ -164,7 +164,7 @@ kinds! {
     /// The configuration is wrong, or a new one is not in force.
     Configuration: {
         word: "configuration",
-        then: "correct it, see `nova-host-alerter check-config`, then run `nova-host-alerter reload`",
+        then: "find the mistake with `nova-host-alerter check-config`, correct it, then run `nova-host-alerter reload`",
         degrades: true,
         notice: Some(Condition::Alerter),
         health: Some((
@@ -209,7 +209,7 @@ kinds! {
     UnknownGroup: {
         word: "unknown-group",
         level: Level::Critical,
-        then: "run that command when the reason is gone; until then no mark is sent",
+        then: "run that command when the decision is not needed any more; until then no mark is sent",
         degrades: true,
         notice: Some(Condition::Alerter),
         health: Some((
@@ -245,7 +245,7 @@ kinds! {
     NotPermitted: {
         word: "not-permitted",
         level: Level::Critical,
-        then: "if it stays so, check Pacemaker on this controller: `crm_mon -1`",
+        then: "if this lasts, check Pacemaker on this controller: `crm_mon -1`",
     }
     /// The register cannot be read by a command.
     Register: { word: "register", then: "check Pacemaker on this controller: `crm_mon -1`" }
@@ -312,7 +312,7 @@ kinds! {
         notice: Some(Condition::Cluster),
         health: Some((
             Part::Register,
-            "an entry of the register is not believed: see `nova-host-alerter status`",
+            "an entry of the register is not trusted: see `nova-host-alerter status`",
         )),
     }
     /// This controller has no register key, or another one than the other controllers.
@@ -329,7 +329,7 @@ kinds! {
     /// This controller lacks a part of the register.
     RegisterPartial: {
         word: "register-partial",
-        then: "if it stays so, restart Pacemaker on this controller: it then gets all entries from the other controllers",
+        then: "if this lasts, restart Pacemaker on this controller: it then gets all entries from the other controllers",
         degrades: true,
         notice: Some(Condition::Cluster),
         health: Some((

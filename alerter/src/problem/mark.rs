@@ -202,7 +202,7 @@ fn problem(found: &Finding, whom: &Whom, now: Timestamp, place: &Place) -> Probl
         None => stuck(found, whom, place),
     };
     let names_target = hold.map_or(found.kind != Kind::NoRoute, Hold::advice_names_target);
-    let each = if whom.hosts.len() > 1 && names_target { "; the same for each host" } else { "" };
+    let each = if whom.hosts.len() > 1 && names_target { "; do the same for each host" } else { "" };
     let one = Problem::of(found.kind, what);
     // The recovery controller still takes a living host for dead: somebody has to undo that.
     let is_bad = found.kind == Kind::HeldOnRoute && found.is_return();
@@ -225,7 +225,7 @@ fn problem(found: &Finding, whom: &Whom, now: Timestamp, place: &Place) -> Probl
 fn held(hold: Hold, found: &Finding, whom: &Whom) -> String {
     let is = if whom.marks == 1 { "is" } else { "are" };
     let until = match (found.until, hold) {
-        (Some(at), Hold::Storm) => format!(", until {} (then sent all the same)", utc(at)),
+        (Some(at), Hold::Storm) => format!(", until {} (then sent anyway)", utc(at)),
         (Some(at), _) => format!(", until {}", utc(at)),
         (None, Hold::Pause) => ", until `resume`".to_owned(),
         (None, _) => String::new(),
@@ -250,14 +250,14 @@ fn hold_advice(hold: Hold, found: &Finding, whom: &Whom, place: &Place) -> Strin
 /// Why a doubt about a mark holds it.
 fn meaning(hold: Hold) -> &'static str {
     match hold {
-        Hold::NoFqdn => "the host's full name is not known",
-        Hold::Unconfirmed => "somebody reported it as fenced, and Pacemaker has not confirmed that",
-        Hold::Unproven => "only the register says that it was fenced",
-        Hold::OutcomeUnknown => "its mark may have been sent before, and the host is back",
+        Hold::NoFqdn => "the full name is not known",
+        Hold::Unconfirmed => "the fencing was reported, but Pacemaker has not confirmed it",
+        Hold::Unproven => "only the register says that there was a fencing",
+        Hold::OutcomeUnknown => "the mark may have been sent before, and the host is back",
         Hold::FencedAgain => {
-            "it was fenced again after its last mark ended, and may not have been back in between"
+            "fenced again after the last mark ended, possibly without having been back in between"
         }
-        _ => "a rule holds it",
+        _ => "a rule of the configuration holds the mark",
     }
 }
 
@@ -274,7 +274,7 @@ fn stuck(found: &Finding, whom: &Whom, place: &Place) -> (String, String) {
                     "the mark of {named} is damaged in the journal{on}: it is never sent and never dropped"
                 ),
                 format!(
-                    "`nova-host-alerter show {who}` has the route that was not notified, and when the host failed; if the host is off, report it to that recovery controller with its own client; then end the mark: {unmark}"
+                    "run `nova-host-alerter show {who}` to see which route was not notified and when the host failed; if the host is off, report it to the recovery controller with that controller's own client; then run {unmark}"
                 ),
             )
         }
@@ -289,33 +289,33 @@ fn stuck(found: &Finding, whom: &Whom, place: &Place) -> (String, String) {
         Kind::HeldOnRoute if found.is_return() => (
             format!("the return of {named} is held on route {route}{why}"),
             format!(
-                "check whether the recovery controller still has the host as failed, and undo that by hand; then run {unmark}; if the route leads to the same place under another name, run `nova-host-alerter release {who} --reason TEXT`"
+                "check whether the recovery controller still treats the host as failed; if so, undo that by hand; then run {unmark}; if the route leads to the same service under another name, run `nova-host-alerter release {who} --reason TEXT`"
             ),
         ),
         Kind::HeldOnRoute => (
             format!("the mark of {named} is held on route {route} since {since}{why}"),
             format!(
-                "to send it all the same, run `nova-host-alerter release {who} --reason TEXT`; to end it, run {unmark}"
+                "to send it anyway, run `nova-host-alerter release {who} --reason TEXT`; to end it, run {unmark}"
             ),
         ),
         Kind::ChainExhausted => (
             format!(
-                "no step of the chain of {named} was acknowledged; the last, route {route}, is retried forever{why}"
+                "no step of the chain acknowledged the mark of {named}; the last step, route {route}, is retried forever{why}"
             ),
             format!(
-                "correct an endpoint and run `nova-host-alerter retry {who}`; or send by hand the event that `nova-host-alerter show {who}` has, then run {unmark}"
+                "correct an endpoint and run `nova-host-alerter retry {who}`; or send the event by hand (`nova-host-alerter show {who}` prints it), then run {unmark}"
             ),
         ),
         _ if found.is_return() => (
-            format!("route {route} does not accept that {named} is back{why}"),
+            format!("route {route} does not accept the return of {named}{why}"),
             format!(
-                "check whether the recovery controller still has the host as failed, and undo that by hand; then run {unmark}; or correct the endpoint and run `nova-host-alerter retry {who}`"
+                "check whether the recovery controller still treats the host as failed; if so, undo that by hand; then run {unmark}; or correct the endpoint and run `nova-host-alerter retry {who}`"
             ),
         ),
         _ => (
             format!("route {route} does not accept the mark of {}{why}", named_up_to(&whom.hosts, REJECTED)),
             format!(
-                "check the log of the recovery controller, then run `nova-host-alerter retry {who}`; or send by hand the JSON that `nova-host-alerter show {who}` has, then run {unmark}"
+                "check the log of the recovery controller, then run `nova-host-alerter retry {who}`; or send the event by hand (`nova-host-alerter show {who}` prints its JSON), then run {unmark}"
             ),
         ),
     }

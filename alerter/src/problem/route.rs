@@ -58,7 +58,7 @@ pub(super) fn of(route: &RouteSight, limit: Duration, now: Timestamp, place: &Pl
     };
     let not_required = if *required { "" } else { " (not required)" };
     let waiting = match route.waiting {
-        Some(waiting) => format!("; {} wait for {endpoint}", waiting.deliveries),
+        Some(waiting) => format!("; {} delivery(s) wait for {endpoint}", waiting.deliveries),
         None => String::new(),
     };
     let what =
@@ -84,11 +84,11 @@ pub(super) fn of(route: &RouteSight, limit: Duration, now: Timestamp, place: &Pl
 fn rejecting(route: &RouteSight, waiting: Waiting) -> Problem {
     let RouteSight { name, endpoint, .. } = route;
     let what = format!(
-        "route {name} rejected every message, of {} hosts, and has accepted none since; a new one is still sent at once",
+        "route {name} has rejected the marks of {} hosts and has accepted none since; a new mark is still sent at once",
         waiting.rejected
     );
     let then = format!(
-        "the answers are below; check the log of the service at {endpoint}, and whether it is the service that {name} is meant for; then run `nova-host-alerter retry --all`"
+        "the answers are listed below; check the log of the service at {endpoint}, and check that {name} leads to the right service; then run `nova-host-alerter retry --all`"
     );
     let level = if route.required { Level::Critical } else { Level::Warning };
     Problem { level, route: Some(name.clone()), then, ..Problem::of(Kind::RejectsAll, what) }
@@ -106,7 +106,7 @@ pub fn of_former(tried: &Tried) -> Problem {
     Problem {
         route: Some(route.clone()),
         since: Some(*since),
-        then: "check its endpoint; the route is tried when the alerter runs again".to_owned(),
+        then: "check the endpoint; the route is tried again when the alerter runs".to_owned(),
         failure: Some(last.kind.clone()),
         ..Problem::of(Kind::Failing, what)
     }
@@ -118,7 +118,7 @@ fn advice(route: &RouteSight, failure: &str, place: &Place) -> String {
     let file = &place.file;
     let repair = match failure {
         "connect" | "connect-timeout" | "timeout" | "closed" | "unavailable" | "throttled" => {
-            format!("bring up the service at {endpoint}, or the network to it; nothing is lost meanwhile")
+            format!("start the service at {endpoint}, or repair the network path to it; no mark is lost")
         }
         "dns" => format!(
             "correct the name service; or correct the address of {name} in {file} and run `nova-host-alerter reload`"
@@ -139,7 +139,7 @@ fn advice(route: &RouteSight, failure: &str, place: &Place) -> String {
         _ => format!("check the log of the service at {endpoint}"),
     };
     format!(
-        "{repair}; test it with `nova-host-alerter send-test {name}`, then run `nova-host-alerter retry --all`"
+        "{repair}; test the route with `nova-host-alerter send-test {name}`, then run `nova-host-alerter retry --all`"
     )
 }
 
@@ -187,7 +187,7 @@ mod tests {
         );
         assert_eq!(
             down.what,
-            "route recovery accepts nothing since 2027-01-15 07:59:00Z (connect): it says no; 2 wait for http://ctl9/"
+            "route recovery accepts nothing since 2027-01-15 07:59:00Z (connect): it says no; 2 delivery(s) wait for http://ctl9/"
         );
         let idle =
             |age| RouteSight { waiting: Some(Waiting::default()), ..route("connect", age, false, true) };
@@ -232,7 +232,7 @@ mod tests {
         let waiting = Some(Waiting { deliveries: 6, rejected: 6, rejects_all: true });
         let one = problem(&RouteSight { waiting, trouble: None, ..route("", MINUTE, false, true) });
         assert_eq!((one.kind, one.level), (Kind::RejectsAll, Level::Critical));
-        assert!(one.what.contains("rejected every message, of 6 hosts"), "{}", one.what);
-        assert!(one.what.ends_with("a new one is still sent at once"), "{}", one.what);
+        assert!(one.what.contains("rejected the marks of 6 hosts"), "{}", one.what);
+        assert!(one.what.ends_with("a new mark is still sent at once"), "{}", one.what);
     }
 }

@@ -97,7 +97,7 @@ fn of_reload(reload: &NotInForce) -> Problem {
     let problem = Problem::of(Kind::Configuration, reload.why.clone());
     match reload.is_postponed {
         true => Problem {
-            then: "nothing to do: it comes into force by itself when the journal can be written".into(),
+            then: "nothing to do: the new configuration comes into force by itself when the journal can be written".into(),
             ..problem
         },
         false => problem,
@@ -107,7 +107,7 @@ fn of_reload(reload: &NotInForce) -> Problem {
 fn of_journal(why: &str, place: &Place) -> Problem {
     let directory = place.typeable_directory();
     let then = format!(
-        "check the journal's disk: `df -h {directory}`, `findmnt --target {directory}`, `dmesg`; make room, or mount it writable; the alerter goes on by itself"
+        "check the journal's disk: `df -h {directory}`, `findmnt --target {directory}`, `dmesg`; make room, or mount it writable; the alerter then continues by itself"
     );
     Problem { then, ..Problem::of(Kind::JournalUnwritable, why.to_owned()) }
 }
@@ -243,7 +243,7 @@ mod tests {
             let sight = Sight { reload, ..Sight::default() };
             problems(&sight).remove(0).then
         };
-        assert!(then(false).starts_with("correct it") && then(true).starts_with("nothing to do: "));
+        assert!(then(false).starts_with("find the mistake") && then(true).starts_with("nothing to do: "));
     }
 
     /// A new daemon counts from its start: until the limit a missed host is no news and degrades nothing.

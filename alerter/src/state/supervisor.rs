@@ -141,7 +141,7 @@ impl Supervisor {
     /// The daemon ends.
     pub fn stopping(&self) {
         self.reported().is_ending = true;
-        self.say("STOPPING=1\nSTATUS=what is under way ends, and what was acknowledged is put on record");
+        self.say("STOPPING=1\nSTATUS=waits for attempts in flight and records acknowledgements");
     }
 
     /// How long the engine has made no progress, if a watchdog would end the daemon for it. The OCF agent's monitor goes by it, since

@@ -265,7 +265,7 @@ fn a_route_takes_all_hosts_or_some_and_is_required_unless_it_says_otherwise() {
 /// S1-15: else there could be a mark without any route.
 #[test]
 fn a_required_route_for_all_hosts_is_a_must() {
-    let expected = "alerter.toml:1:1: no required route takes every host, so a mark could end without an acknowledgement: leave hosts, groups and required = false out of one route";
+    let expected = "alerter.toml:1:1: no required route covers every host, so a mark could end without an acknowledgement: leave hosts, groups and required = false out of one route";
     let other = ROUTE.replace("recovery", "other");
     for rest in [
         format!("{ROUTE}hosts = [\"*\"]\n"),

@@ -260,7 +260,7 @@ fn each_mistake_in_who_is_notified_has_its_sentence() {
         ("routes = []", vec!["3:10: the list is empty: name routes, or remove the key".to_owned()]),
         ("routes = [\"all\", \"x\"]", vec!["3:18: there is no route of this name".into()]),
         ("routes = [\"all\", \"a b\"]", vec!["3:18: must be the name of a route".into()]),
-        ("routes = [\"all\", \"b\", \"all\"]", vec!["3:23: all stands here twice".into()]),
+        ("routes = [\"all\", \"b\", \"all\"]", vec!["3:23: all is here twice".into()]),
         (
             "routes = [\"b\"]\nchain = [{ route = \"b\", timeout = 60 }]",
             vec!["4:9: a group has routes or a chain: remove one of them".into()],
@@ -278,7 +278,7 @@ fn each_mistake_in_who_is_notified_has_its_sentence() {
         ),
         (
             "chain = [{ route = \"b\", timeout = 60 }, { route = \"b\", timeout = 90 }]",
-            vec!["3:51: b stands here twice".into()],
+            vec!["3:51: b is here twice".into()],
         ),
         (
             "chain = [{ route = \"b\", timeout = 60, order = 1 }]",
@@ -387,8 +387,8 @@ fn notified_of_both(settings: &Settings) -> [Vec<&str>; 2] {
 /// S1-15: somebody is surely notified of every group.
 #[test]
 fn every_group_has_a_required_route() {
-    let rest = "1:1: no required route takes every host in no group, so a mark could end without an acknowledgement: name one in [groups.default] routes; or leave hosts, groups and required = false out of one that no group names";
-    let plain = "1:1: no required route takes every host, so a mark could end without an acknowledgement: leave hosts, groups and required = false out of one route";
+    let rest = "1:1: no required route covers the hosts that are in no group, so a mark could end without an acknowledgement: name one in [groups.default] routes; or leave hosts, groups and required = false out of one that no group names";
+    let plain = "1:1: no required route covers every host, so a mark could end without an acknowledgement: leave hosts, groups and required = false out of one route";
     let side = route("side", "required = false");
     let a = "[groups.a]\nhosts = [\"a*\"]\n";
     for (text, expected) in [
@@ -400,7 +400,7 @@ fn every_group_has_a_required_route() {
         ),
         (
             format!("{a}[groups.default]\nroutes = [\"all\"]\n{}{side}", route("all", "")),
-            "1:9: no required route takes every host of [groups.a], so a mark could end without an acknowledgement: name one in its routes",
+            "1:9: no required route covers every host of [groups.a], so a mark could end without an acknowledgement: name one in its routes",
         ),
         (
             format!("[groups.default]\nroutes = [\"side\"]\n{}{side}", route("all", "")),
@@ -504,7 +504,7 @@ fn check_config_shows_each_group_in_a_line() {
         [
             "group rack: hosts c1, c2; notified: each of oncall; held above 40% unhealthy, rounded down",
             "group east: nodes with zone=east; notified: first (60 s), then last (90 s); held outside of 0 to 3 unhealthy",
-            "group default: every other host; notified: every route that takes the host; no limit",
+            "group default: every other host; notified: every route that covers the host; no limit",
             warned.as_str(),
         ]
     );

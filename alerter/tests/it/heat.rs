@@ -361,7 +361,13 @@ async fn a_mapped_resource_that_is_no_server_is_not_marked() {
     scene.row("aaaa-1", |row| row.kind = "OS::Cinder::Volume");
     let outcome = attempt(&scene.mapped(&BOTH)).await;
     assert_eq!(word(&outcome), "rejected not-a-server");
-    assert!(outcome.failure().unwrap().detail.starts_with("web/5e9a/resources/server is no server"));
+    assert!(
+        outcome
+            .failure()
+            .unwrap()
+            .detail
+            .starts_with("the resource web/5e9a/resources/server is not a server")
+    );
     assert_eq!(scene.marked(), ["web-group/5e9b/0 CHECK_FAILED"]);
 }
 

@@ -123,7 +123,7 @@ async fn half_an_answer_is_none() {
         let said = ask(&poll_url(endpoint.address, keys)).await;
         assert_eq!(
             (said.state, said.words.as_str()),
-            (expected, "got no whole answer: the connection was closed")
+            (expected, "got an incomplete answer: the connection was closed")
         );
     }
     let enough = Endpoint::saying(*b"HTTP/1.1 200 OK\r\nContent-Length: 100\r\n\r\npassing").await;
@@ -266,7 +266,7 @@ async fn a_program_is_asked_for_its_exit_code() {
     for (text, state, words) in [
         ("exit 0", State::Healthy, "ended with 0, which means healthy"),
         ("exit 1", State::Unhealthy, "ended with 1, which means unhealthy"),
-        ("exit 75", State::Unknown, "ended with 75, which means that it is to be asked later"),
+        ("exit 75", State::Unknown, "ended with 75, which means: ask again later"),
         (
             "echo passing; exit 2",
             State::Unknown,

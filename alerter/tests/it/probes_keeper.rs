@@ -266,7 +266,7 @@ async fn a_doubt_is_said_and_ends_with_an_answer() {
     }
     assert_eq!(
         prober.doubt(&mark(0)).unwrap(),
-        "it is not known whether compute1 is down: its probe pacemaker-state.node cannot read what Pacemaker says; repair the probe, or release the mark"
+        "it is not known whether compute1 is down: its probe pacemaker-state.node cannot read Pacemaker's answer; repair the probe, or release the mark"
     );
     let off = r#"<cib><configuration/><status><node_state uname="compute1" remote_node="true" in_ccm="false"/></status></cib>"#;
     prober.see(Some(Arc::new(Cib::parse(off).unwrap())));

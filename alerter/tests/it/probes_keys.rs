@@ -149,26 +149,29 @@ fn an_unknown_table_or_key_is_refused() {
 fn a_url_is_about_the_host_and_a_pattern_says_something() {
     let url = |url: &str| format!("[groups.r.confirm.poll-url.a]\nhealthy = \"ok\"\nurl = \"{url}\"\n");
     let healthy = |text: &str| format!("{URL}healthy = \"{text}\"\n");
-    let braces = "5:7: the only name that may stand in braces is {nodename}, as Pacemaker calls the host";
+    let braces = "5:7: the only name allowed in braces is {nodename}, Pacemaker's name of the host";
     let empty = "5:11: an empty text is in every answer, so every host would be healthy: set a word of the healthy answer";
     assert_each([
         (url("https://{fqdn}/"), braces),
         (url("https://{nodename}/{ip}"), braces),
         (url("https://{nodename/"), braces),
-        (url("https://mon/"), "5:7: must hold {nodename}: without it the same is asked about every host"),
+        (
+            url("https://mon/"),
+            "5:7: must contain {nodename}: without it the probe is the same for every host",
+        ),
         (
             url("http://{nodename}/"),
             "5:7: plain http can be read and changed by others: use https, or set allow-http = true",
         ),
         (url("https://u:s3kr1t@{nodename}/"), "5:7: a url must not hold a user name or password"),
         (url("ftp://{nodename}/"), "5:7: the url must begin with https:// or http://"),
-        (url("https://h:{nodename}/"), "5:7: no valid url: invalid port number"),
+        (url("https://h:{nodename}/"), "5:7: not a valid url: invalid port number"),
         (healthy(""), empty),
         (healthy(" \\t"), empty),
         (healthy(&"x".repeat(1025)), "5:11: must be at most 1024 bytes long"),
         (
             URL.to_owned(),
-            "3:28: [groups.r.confirm.poll-url.a] has no healthy: set it to a text that only a healthy host's answer has",
+            "3:28: [groups.r.confirm.poll-url.a] has no healthy: set it to a text that only a healthy host's answer contains",
         ),
         (
             "[groups.r.confirm.poll-url.a]\nhealthy = \"ok\"\n".to_owned(),
@@ -198,11 +201,11 @@ fn numbers_are_bounded() {
         ),
         (
             "[groups.r.confirm.tcp.a]\nport = 22\nhost = \"bastion\"".to_owned(),
-            "5:8: must hold {nodename}: without it the same is asked about every host",
+            "5:8: must contain {nodename}: without it the probe is the same for every host",
         ),
         (
             format!("{TCP}retries = 9"),
-            "3:23: its tries may take 77 s, but all probes begin again after limit = 60: raise limit, or try less",
+            "3:23: the tries of this probe may take 77 s, but all probes begin again after limit = 60: raise limit, or lower retries, retry-interval or timeout",
         ),
     ]);
     confirm("[groups.r.confirm]\nlimit = 77\n[groups.r.confirm.tcp.a]\nport = 22\nretries = 9");
@@ -231,16 +234,16 @@ fn a_program_is_checked() {
         ),
         (
             exec("command = [\"/bin/sh\", \"{host}\"]"),
-            "4:23: the only name that may stand in braces is {nodename}, as Pacemaker calls the host",
+            "4:23: the only name allowed in braces is {nodename}, Pacemaker's name of the host",
         ),
         (
             exec("command = [\"/bin/sh\", \"s3kr1t\"]"),
-            "4:11: must hold {nodename}: without it the same is asked about every host",
+            "4:11: must contain {nodename}: without it the probe is the same for every host",
         ),
         (exec("command = [\"/bin/sh\", \"{nodename}\"]\ntimeout = 301"), "5:11: must be from 1 to 300"),
         (
             exec("command = [\"/bin/sh\", \"{nodename}\"]\ntimeout = 60"),
-            "3:24: its tries may take 62 s, but all probes begin again after limit = 60: raise limit, or try less",
+            "3:24: the tries of this probe may take 62 s, but all probes begin again after limit = 60: raise limit, or lower retries, retry-interval or timeout",
         ),
     ]);
 }

@@ -130,7 +130,8 @@ fn a_controller_without_a_journal_shows_the_clusters_marks() {
     let said = text(&status.stdout);
     assert!(said.starts_with("NOT EVERY FENCED HOST IS REPORTED: 1 waits, compute1 since "), "{said}");
     assert!(
-        said.contains("\nthe alerter runs on another, so run this there") && said.contains("; cluster; "),
+        said.contains("\nthe alerter runs on another: run this command there")
+            && said.contains("; cluster; "),
         "{said}"
     );
 }

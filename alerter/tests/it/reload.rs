@@ -423,7 +423,7 @@ async fn a_route_that_is_gone_asks_for_a_decision() {
     running.reload(&all).await;
     let answer = running.dismiss("gone", "the old site is closed").await.unwrap();
     assert_eq!(answer.changed, 1, "{}", answer.message);
-    assert!(answer.message.contains("1 mark(s) ended by it"), "{}", answer.message);
+    assert!(answer.message.contains("1 mark(s) ended too"), "{}", answer.message);
     assert_eq!(running.settled(mark).await, Some(Settlement::Acknowledged), "the other one has it");
     assert!(running.deliveries(mark).await.contains(&("gone".to_owned(), State::Dismissed)));
     let history = move |journal: &mut Journal| journal.history(&HistoryFilter::default());

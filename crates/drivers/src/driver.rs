@@ -330,7 +330,7 @@ impl Failure {
 
     /// Another driver made the stored bytes. They are not sent: their effect is unknown.
     pub(crate) fn of_others() -> Self {
-        let why = "the stored message is another driver's, which this route had before: report the host by hand, then end the mark";
+        let why = "the stored message was made by another driver that this route had before: report the host by hand, then end the mark";
         Self::new("rejected", why)
     }
 

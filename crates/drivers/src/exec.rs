@@ -83,7 +83,7 @@ impl Exec {
 fn no_place() -> Failure {
     Failure::new(
         "no-place",
-        "the program runs as often as it may at once: the next attempt comes when a run has ended",
+        "the program already runs as often as at-once allows: the next attempt starts when a run has ended",
     )
 }
 

@@ -199,7 +199,7 @@ impl Masakari {
         let lookup = Lookup::new(&self.session, end);
         let Some(host) = lookup.host(&stored.host).await? else {
             let says = format!(
-                "Masakari has host {} in no segment any more: add it again if it belongs there",
+                "host {} is in no segment of Masakari any more: add it again if it belongs there",
                 stored.host
             );
             return Ok(Outcome::Rejected(Failure::new("unknown-host", &says)));

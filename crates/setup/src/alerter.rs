@@ -72,7 +72,7 @@ fn idle(cluster: &Cluster, alerter: &Resource, found: &mut Vec<Finding>) {
     let id = &alerter.id;
     if !cluster.is_managed(alerter) {
         let what = format!("{id} is unmanaged, so Pacemaker does not restart it when its controller fails");
-        let then = format!("why is {id} unmanaged? Manage it again when that is done");
+        let then = format!("why is {id} unmanaged? Manage it again when that work is done");
         found.push(Finding::new(Kind::Unmanaged, id, what, Then::Do(then)));
     }
     if let Some(bans) = cluster.bans(alerter) {

@@ -56,7 +56,7 @@ fn hosts_of_mark(cluster: &Cluster, mark: &Resource, found: &mut Vec<Finding>) {
         None => (
             Kind::NoHostList,
             format!(
-                "the mark device {} has no pcmk_host_list, so Pacemaker may choose it for every node, and alone for a node without levels",
+                "the mark device {} has no pcmk_host_list, so Pacemaker may choose it for every node, even as the only device of a node without levels",
                 mark.id
             ),
         ),
@@ -102,7 +102,7 @@ fn parameters(mark: &Resource) -> Vec<Finding> {
             "pcmk_off_timeout",
             "40s",
             format!(
-                "pcmk_off_timeout of {id} {said}: with less than 40 s it may be killed before the mark is safe, or before it has reported why not"
+                "pcmk_off_timeout of {id} {said}: with less than 40 s it may be killed before the mark is safe, or before it has reported its failure"
             ),
         ),
         (

@@ -6,7 +6,7 @@ use super::finding::{Finding, Kind, Then};
 use super::model::{Cluster, Node};
 
 /// The question for all of them.
-const END: &str = "is the work done? End it then";
+const END: &str = "is the work done? If so, end this mode";
 
 pub(super) fn check(cluster: &Cluster, found: &mut Vec<Finding>) {
     let whole = [

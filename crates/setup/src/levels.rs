@@ -291,7 +291,7 @@ fn without_level(cluster: &Cluster, node: &Node, found: &mut Vec<Finding>) {
         (Some(mark), _) => (
             Kind::MarkAlone,
             format!(
-                "{name} has no fencing level, so Pacemaker may choose the mark device {} alone for it, which refuses",
+                "{name} has no fencing level, so Pacemaker may choose only the mark device {} for it, and that refuses",
                 mark.id
             ),
         ),
@@ -331,7 +331,7 @@ fn no_power_advice(name: &str, idle: Option<&Resource>) -> String {
         );
     }
     format!(
-        "create its power device with pcmk_host_list={name}, or add {name} to the list of its present device, and run `nova-host-alerter setup` again"
+        "create its power device with pcmk_host_list={name}, or add {name} to the pcmk_host_list of its present device, and run `nova-host-alerter setup` again"
     )
 }
 
@@ -467,7 +467,7 @@ fn beside(cluster: &Cluster, found: &mut Vec<Finding>) {
     for (node, mark) in others.flat_map(|node| cluster.marks().map(move |mark| (node, mark))) {
         if mark.lists(node.name.as_str()) == Some(true) {
             let what = format!(
-                "{} has no fencing level, so Pacemaker may choose the mark device {} alone for it, which refuses",
+                "{} has no fencing level, so Pacemaker may choose only the mark device {} for it, and that refuses",
                 node.name, mark.id
             );
             let then = Then::Do(format!(

@@ -26,7 +26,7 @@ pub(super) fn check(here: &Here, found: &mut Vec<Finding>) {
 fn missing(key: &Key) -> Finding {
     let own = &key.own;
     let what = format!(
-        "this controller has no key for the register, so its entries cannot be distinguished from forgeries: copy {own} from another controller, or make it once"
+        "this controller has no key for the register, so its entries cannot be distinguished from forgeries: copy {own} from another controller, or make it if no controller has one"
     );
     let then = if key.is_own_there {
         Then::Do(format!("correct {own}: setup does not overwrite a key"))

@@ -167,7 +167,7 @@ fn bracket_without_its_daemon(site: &mut Site) -> (Child, BufReader<ChildStderr>
     site.end(Signal::SIGKILL).unwrap();
     fs::write(&go, "go\n").unwrap();
     let mut said = BufReader::new(running.stderr.take().unwrap());
-    until_said(&mut said, "is not ended yet");
+    until_said(&mut said, "has not ended yet");
     (running, said)
 }
 

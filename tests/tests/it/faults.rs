@@ -328,14 +328,7 @@ fn the_configuration_is_wrong() {
     named(
         &site,
         WARNING,
-        &[
-            "the configuration",
-            &place,
-            "ulr",
-            "url",
-            "nova-host-alerter check-config",
-            "cannot be started again",
-        ],
+        &["the configuration", &place, "ulr", "url", "nova-host-alerter check-config", "cannot be restarted"],
     );
     site.end(Signal::SIGTERM).unwrap();
     named(&site, CRITICAL, &["the alerter does not start with it", &place, "nova-host-alerter check-config"]);
@@ -379,7 +372,7 @@ fn an_endpoint_has_moved() {
 
 fn a_reload_is_refused() {
     let mut site = faults::a_reload_is_refused(Place::Own).unwrap().site;
-    named(&site, WARNING, &["still has the former one", "did you mean url?", "check-config"]);
+    named(&site, WARNING, &["still uses the former one", "did you mean url?", "check-config"]);
     let wrong = fs::read_to_string(site.config()).unwrap();
     fs::write(site.config(), wrong.replace("ulr =", "url =")).unwrap();
     assert!(site.alerter(&["reload"]).unwrap().status.success());
@@ -391,7 +384,7 @@ fn the_disk_is_full() {
     let Stand { mut site, receiver: _kept } = faults::the_disk_is_full(Place::Own).unwrap();
     let path = site.journal().display().to_string();
     let df = format!("`df -h {}`", site.journal().parent().unwrap().display());
-    named(&site, CRITICAL, &["there is no room for", &path, &df, "the alerter goes on by itself"]);
+    named(&site, CRITICAL, &["there is no room for", &path, &df, "the alerter then continues by itself"]);
     fs::remove_file(faults::seen_from_outside(&site, &site.journal().with_file_name("filler"))).unwrap();
     until_well(&site);
     site.end(Signal::SIGTERM).unwrap();

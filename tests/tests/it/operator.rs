@@ -97,7 +97,7 @@ fn a_hung_daemon_keeps_no_reader_waiting() {
     assert_eq!((code, &status["read_from"], &status["open"]), (Some(1), &"journal".into(), &1.into()));
     let worst = &status["problems"][0];
     assert_eq!(worst["kind"], "silent");
-    let sentence = "has not answered within 3 s: this is read from the journal";
+    let sentence = "has not answered within 3 s: what follows is read from the journal";
     assert!(worst["what"].as_str().unwrap().ends_with(sentence), "{worst}");
     let (code, said) = within("10", &["status", "--check"]);
     assert!(code == Some(2) && said.contains(sentence) && said.contains("open=1;"), "{code:?} {said}");
@@ -195,7 +195,7 @@ fn a_release_of_a_host_without_a_name_says_what_holds_it() {
     let shown = |words: &[&str]| site.said(words).unwrap();
     let said = shown(&["release", "compute1", "--reason", "seen off"]);
     let file = site.config().display().to_string();
-    assert!(said.contains("compute1 is held all the same (no-fqdn)") && said.contains(&file), "{said}");
+    assert!(said.contains("compute1 stays held (no-fqdn)") && said.contains(&file), "{said}");
     let story = shown(&["show", "compute1"]);
     assert!(story.contains("but stays held until its full name is known (no-fqdn): seen off"), "{story}");
     assert!(!story.contains("compute1 is released: "), "{story}");

@@ -423,7 +423,7 @@ fn a_hang_up_does_no_harm() {
     let is_refused = || json(&site, &["status"])["daemon"]["health"].to_string().contains("stays in force");
     until("it says so", is_refused);
     let shown = text(&site.alerter(&["status"]).unwrap());
-    assert!(shown.contains("still has the former one") && shown.contains("reload"), "{shown}");
+    assert!(shown.contains("still uses the former one") && shown.contains("reload"), "{shown}");
     let refused = site.alerter(&["reload"]).unwrap();
     assert_eq!(refused.status.code(), Some(78), "{}", text(&refused));
     assert!(text(&refused).contains("unknown key ulr"), "{}", text(&refused));

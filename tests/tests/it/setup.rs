@@ -591,7 +591,7 @@ fn a_key_is_made_where_there_is_none() {
     fs::write(site.key(), "short\n").unwrap();
     let refused = site.setup(&["--tool", "pcs"]);
     assert!(refused.code == Some(1) && refused.err.contains("no-register-key: "), "{}", refused.err);
-    assert_eq!(refused.out, "# Nothing is changed: no command of setup corrects what is wrong here.\n");
+    assert_eq!(refused.out, "# Nothing was changed: no command of setup corrects these findings.\n");
 }
 
 /// By its digest, and to root alone; the key itself is nowhere.

@@ -133,7 +133,7 @@ fn what_one_thing_holds_is_said_once() {
         .collect();
     let all = problems(&sight(Some(&daemon()), &open));
     assert_eq!(kinds(&all), [(Level::Warning, "storm")]);
-    assert!(all[0].what.starts_with("c1, c2, c3 and 2 more are held (storm) since 2027-01-15 07:59:00Z, until 2027-01-15 08:01:00Z (then sent all the same): too many"));
+    assert!(all[0].what.starts_with("c1, c2, c3 and 2 more are held (storm) since 2027-01-15 07:59:00Z, until 2027-01-15 08:01:00Z (then sent anyway): too many"));
     assert_eq!((all[0].hosts.len(), all[0].until), (5, until));
     // What ends within moments by itself needs nobody yet.
     let brief = [held("c1", Hold::MaxInFlight, "as many as may be", None)];
@@ -348,11 +348,7 @@ fn a_damaged_row_that_is_said_already_is_not_said_again() {
     let daemon = daemon();
     let all = problems(&Sight { unaccounted: &gaps, damaged: &damaged, ..sight(Some(&daemon), &[]) });
     assert_eq!(kinds(&all), [(Level::Critical, "damaged"), (Level::Critical, "unaccounted")]);
-    assert!(
-        all[1].what.starts_with("1 record(s) of fencings of a host that is not known"),
-        "{}",
-        all[1].what
-    );
+    assert!(all[1].what.starts_with("1 record(s) of fencings of an unknown host"), "{}", all[1].what);
 }
 
 /// The broken variant says first that it does not run, and only then why.
@@ -381,12 +377,12 @@ fn a_journal_that_cannot_be_read_says_what_helps_here() {
         problems(&Sight { journal: Some("I/O error"), is_root, place, ..sight(daemon, &[]) }).remove(0).then
     };
     let down = of(true, None);
-    assert!(!down.contains("as root") && !down.contains("goes on by itself"), "{down}");
+    assert!(!down.contains("as root") && !down.contains("continues by itself"), "{down}");
     assert!(
         down.contains("`df -h '/srv/the journal'`") && down.contains(&start(&sight(None, &[]))),
         "{down}"
     );
-    assert!(of(true, Some(&running)).contains("goes on by itself"));
+    assert!(of(true, Some(&running)).contains("continues by itself"));
     assert!(of(false, Some(&running)).starts_with("run this as root"));
 }
 
@@ -436,7 +432,7 @@ fn no_command_for_several_marks_has_a_gap_where_the_host_stands() {
         let open = ["c1", "c2"].map(|host| mark(host, MINUTE * 3, Standing::Doubtful(doubt)));
         let then = problems(&sight(Some(&running), &open)).remove(0).then;
         assert!(
-            then.contains("unmark c1 --reason TEXT`") && then.ends_with("; the same for each host"),
+            then.contains("unmark c1 --reason TEXT`") && then.ends_with("; do the same for each host"),
             "{then}"
         );
     }
@@ -459,8 +455,8 @@ fn a_damaged_row_says_how_to_report_it_and_what_ends_it() {
     assert!(of("fencing", "9").contains("no command ends such a row"));
     let open = [MarkReport { deliveries: vec![delivery(State::Quarantined)], ..proven("c1", MINUTE) }];
     let mark = problems(&sight(Some(&running), &open)).remove(0).then;
-    assert!(mark.starts_with("`nova-host-alerter show c1` has the route"), "{mark}");
-    assert!(mark.contains("then end the mark: `nova-host-alerter unmark c1 --reason TEXT`"), "{mark}");
+    assert!(mark.starts_with("run `nova-host-alerter show c1` to see which route"), "{mark}");
+    assert!(mark.contains("then run `nova-host-alerter unmark c1 --reason TEXT`"), "{mark}");
 }
 
 #[test]

@@ -44,7 +44,7 @@ impl NamedRecipients {
     /// For people.
     pub fn shown(&self) -> String {
         match self {
-            Self::Covering => "every route that takes the host".to_owned(),
+            Self::Covering => "every route that covers the host".to_owned(),
             Self::Each(routes) => {
                 let names: Vec<&str> = routes.iter().map(RouteName::as_str).collect();
                 format!("each of {}", names.join(", "))
@@ -121,7 +121,7 @@ fn check_twice<'a>(table: &mut Section<'a, '_>, said: &Said<'a>) {
         if names[..at].contains(name)
             && let Some(place) = said.places.get(at)
         {
-            table.complain_at(*place, format!("{name} stands here twice"));
+            table.complain_at(*place, format!("{name} is here twice"));
         }
     }
 }

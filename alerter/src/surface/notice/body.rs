@@ -74,7 +74,7 @@ pub(super) fn end(key: &Key, about: &About) -> String {
     let sentence = match key.what {
         Condition::Held => format!("{host} is not held as {kind} any more"),
         Condition::HeldBack => format!("no mark is held as {kind} for this reason any more"),
-        Condition::Reminder => format!("the reminder of what is held as {kind} is a day old"),
+        Condition::Reminder => format!("the reminder of marks held as {kind} is a day old"),
         Condition::HeldMore => "each held mark has a notice of its own again".to_owned(),
         Condition::Rejected => {
             format!("route {route} has accepted the mark of {host}, or the mark was ended")
@@ -115,7 +115,7 @@ mod tests {
                 mark: Some("01a1fdbf-0d60-71c8-80b2-0dca4f558146".into()),
                 route: None,
             },
-            message: "compute1 is held (no-fqdn) since 2026-11-21 10:55:18Z: the host's full name is not known; set [hosts] domain, or the host's full name in [hosts.names] of /etc/nova-host-alerter/alerter.toml; then run `nova-host-alerter reload`".into(),
+            message: "compute1 is held (no-fqdn) since 2026-11-21 10:55:18Z: the full name is not known; set [hosts] domain, or the host's full name in [hosts.names] of /etc/nova-host-alerter/alerter.toml; then run `nova-host-alerter reload`".into(),
         }
     }
 

@@ -405,7 +405,9 @@ mod tests {
         let found = of_facts(&facts);
         assert_eq!(keys(&found), [format!("exhausted {id} recovery")]);
         assert_eq!(found.holds[&key].since, NOW - LONG);
-        assert!(found.holds[&key].message.starts_with("no step of the chain of compute1 was acknowledged"));
+        assert!(
+            found.holds[&key].message.starts_with("no step of the chain acknowledged the mark of compute1")
+        );
         assert_eq!(rejected_of(&key), Some((id, "recovery".to_owned())));
         let mut later = Facts::nothing();
         later.open = vec![(id, "recovery".into())];

@@ -340,7 +340,7 @@ impl Target {
         }
         let Some(failure) = outcome.failure() else {
             if self.failure.take().is_some() {
-                info!("notice target {} takes notices again", self.name);
+                info!("notice target {} accepts notices again", self.name);
             }
             self.failures = 0;
             return;
@@ -348,7 +348,7 @@ impl Target {
         if self.failure.replace(failure.kind) != Some(failure.kind) {
             warn!(
                 kind = failure.kind,
-                "notice target {} does not take a notice, which is retried: {}", self.name, failure.detail
+                "notice target {} does not accept a notice; it is retried: {}", self.name, failure.detail
             );
         }
         self.failures = self.failures.saturating_add(1);

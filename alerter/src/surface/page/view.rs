@@ -119,7 +119,7 @@ impl Verdict {
         let unknown = Some("the journal does not answer".to_owned());
         let (limit, at) = (length(PATIENCE), utc(picture.now));
         let note = format!(
-            "The journal has not answered within {limit}; this page is of {at}. Check the journal's disk."
+            "The journal has not answered within {limit}; this page is as of {at}. Check the journal's disk."
         );
         Self::unknown(&Headline { unknown, ..Headline::default() }, Some(note))
     }

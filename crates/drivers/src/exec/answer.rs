@@ -12,26 +12,23 @@ pub(super) fn outcome(end: &End, words: &Words) -> Outcome {
     let says = |kind, clause: &str| words.failure(kind, clause);
     match end {
         End::Exit(0) => Outcome::Acknowledged { reference: words.reference.clone() },
-        End::Exit(65) => {
-            Outcome::Rejected(says("rejected", "the program says that this message is not taken (65)"))
+        End::Exit(65) => Outcome::Rejected(says("rejected", "the program does not accept this message (65)")),
+        End::Exit(69) => {
+            Outcome::Unreachable(says("unreachable", "the program cannot reach the endpoint (69)"))
         }
-        End::Exit(69) => Outcome::Unreachable(says(
-            "unreachable",
-            "the program says that the endpoint cannot be reached (69)",
+        End::Exit(75) => Outcome::Retry(says(
+            "unavailable",
+            "the endpoint cannot accept the message now, says the program (75)",
         )),
-        End::Exit(75) => {
-            Outcome::Retry(says("unavailable", "the program says that the endpoint cannot take it now (75)"))
-        }
         End::Exit(77) => Outcome::Refused(
-            says("credentials", "the program says that the endpoint does not let it in (77)")
-                .or_after(LOCKED_OUT),
+            says("credentials", "the endpoint denies the program access (77)").or_after(LOCKED_OUT),
         ),
         End::Exit(78) => {
             Outcome::Refused(says("misconfigured", "the program says that its configuration is wrong (78)"))
         }
         End::Exit(code) => Outcome::Unknown(says(
             "unknown-exit",
-            &format!("the program ended with {code}, so it is unknown whether it took the message"),
+            &format!("the program ended with {code}, so it is unknown whether it accepted the message"),
         )),
         End::Signal(signal) => {
             Outcome::Unknown(says("signal", &format!("the program was ended by signal {signal}")))
@@ -181,7 +178,7 @@ mod tests {
         let failure = outcome(&End::Exit(75), &words).failure().cloned().unwrap();
         assert_eq!(
             failure.detail,
-            "the program says that the endpoint cannot take it now (75): the queue is full: the last  [31mline"
+            "the endpoint cannot accept the message now, says the program (75): the queue is full: the last  [31mline"
         );
         assert_eq!(failure.after, Some(Duration::from_secs(90)));
         let reference = Some("job 7".to_owned());

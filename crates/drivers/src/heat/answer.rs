@@ -103,7 +103,7 @@ pub(super) fn of_patch(answer: &Answer) -> Patched {
 
 /// The outcome after Heat was sent something: the rest is open, whatever the reason.
 pub(super) fn left_open(outcome: Outcome, is_over: bool) -> Outcome {
-    let why = "the time limit ended before Heat got every resource: the next attempt goes on from there";
+    let why = "the time limit ended before Heat got every resource: the next attempt continues from there";
     match outcome {
         Outcome::Unreachable(_) if is_over => Outcome::Unknown(Failure::new("timeout", why)),
         outcome => outcome.left_open(),
@@ -125,7 +125,7 @@ pub(super) fn too_long() -> Outcome {
 /// The configuration says where it lives, and no service can say whether that is still true.
 pub(super) fn no_server(found: &Found) -> Outcome {
     let why = format!(
-        "{} is no server of Nova, so nobody can say whether it is still on this host: find out, and mark it by hand if it failed",
+        "the resource {} is not a server of Nova, so it is unknown whether it is still on this host: find out, and mark it by hand if it failed",
         found.path.trim_start_matches("/stacks/")
     );
     Outcome::Rejected(Failure::new("not-a-server", &why))

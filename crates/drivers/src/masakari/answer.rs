@@ -103,8 +103,8 @@ pub(super) fn settle(doubt: Doubt, found: Result<Option<String>, Unseen>, was_am
 /// For people: another notification of the host.
 fn duplicate(found: Result<Option<String>, Unseen>) -> String {
     match found.map_err(why) {
-        Ok(_) => "Masakari has another notification of this host of about that time: check whether it recovered the host, then end the mark".to_owned(),
-        Err(why) => format!("Masakari has a notification of this host of about that time, and {why}"),
+        Ok(_) => "Masakari has another notification of this host from about that time: check whether it recovered the host, then end the mark".to_owned(),
+        Err(why) => format!("Masakari has a notification of this host from about that time, and {why}"),
     }
 }
 
@@ -119,7 +119,7 @@ fn maintenance(found: Result<Option<String>, Unseen>) -> String {
 fn why(unseen: Unseen) -> String {
     match unseen {
         Unseen::Hidden(_) => {
-            "the user may not read for which mark: let it list notifications, segments and hosts".to_owned()
+            "the user may not read which mark it is for: allow the user to list notifications, segments and hosts".to_owned()
         }
         Unseen::NotNow(outcome) | Unseen::Never(outcome) => {
             let why = outcome.failure().map(|failure| failure.detail.as_str()).unwrap_or_default();

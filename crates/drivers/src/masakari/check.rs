@@ -42,7 +42,7 @@ fn obstacle(name: &str, known: &Hosts) -> Option<Failure> {
     let segment = &host.segment.name;
     if host.segment.enabled == Some(false) {
         let says = format!(
-            "its segment {segment} is disabled: Masakari would take a notification of {name} and ignore it"
+            "its segment {segment} is disabled: Masakari would accept a notification of {name} and ignore it"
         );
         return Some(Failure::new("segment-disabled", &says));
     }
@@ -66,7 +66,7 @@ fn unknown(name: &str, known: &[Host]) -> String {
             "Masakari has no host {name}, but {other}: set host-name, [hosts] domain, or its name in [hosts.names]"
         );
     }
-    format!("Masakari has host {name} in no segment: add it to one")
+    format!("host {name} is in no segment of Masakari: add it to one")
 }
 
 #[cfg(test)]
@@ -97,7 +97,7 @@ mod tests {
             ("c4.x", Some(("maintenance", "has c4.x (segment east) on maintenance"))),
             ("c5.x", Some(("unknown-host", "has this host as C5.X, not c5.x"))),
             ("c6.x", Some(("unknown-host", "no host c6.x, but c6"))),
-            ("c7.x", Some(("unknown-host", "has host c7.x in no segment"))),
+            ("c7.x", Some(("unknown-host", "host c7.x is in no segment"))),
         ] {
             let got = obstacle(name, &known);
             let got = got.as_ref().map(|why| (why.kind, why.detail.as_str()));

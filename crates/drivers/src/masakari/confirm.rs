@@ -52,7 +52,7 @@ pub(super) fn open(row: &Row, stored: &Stored, within: Duration, now: Timestamp)
         return Outcome::Wait(Failure::new("recovering", &says));
     }
     let says = format!(
-        "Masakari does not finish {host}: notification {uuid} is {status} for {since} s; check Masakari's engine, and evacuate the rest by hand"
+        "Masakari has not finished the recovery of {host}: notification {uuid} is {status} for {since} s; check Masakari's engine, and evacuate the rest by hand"
     );
     Outcome::Rejected(Failure::new("recovery-hangs", &says))
 }
@@ -69,7 +69,7 @@ fn failure(row: &Row, stored: &Stored) -> Failure {
         "ignored" => Failure::new(
             "recovery-ignored",
             &format!(
-                "Masakari took notification {uuid} of {host} and ignored it: enable the host's segment, and evacuate the host by hand"
+                "Masakari accepted notification {uuid} of {host} and ignored it: enable the host's segment, and evacuate the host by hand"
             ),
         ),
         _ => Failure::new(

@@ -118,7 +118,8 @@ impl Session {
 
     /// Warnings about the exchanges with `endpoint`, one sentence each.
     pub(crate) fn warnings(&self, endpoint: &str) -> Vec<String> {
-        let sentence = "insecure = true: anybody on the way can read the password and forge the answers of";
+        let sentence =
+            "insecure = true: anybody on the network path can read the password and forge the answers of";
         let warning = || format!("{sentence} {endpoint}: set cacert in the cloud's file instead");
         self.options.insecure.then(warning).into_iter().collect()
     }

@@ -81,7 +81,7 @@ pub(super) fn no_such(whose: Whose, id: &str) -> Outcome {
 /// No service can say whether a node is still on the host.
 pub(super) fn no_server(id: &str) -> Outcome {
     let why = format!(
-        "Nova has no server of node {id}, so nobody can say whether it is still on this host: find out, and recover it by hand if it failed"
+        "Nova has no server of node {id}, so it is unknown whether the node is still on this host: find out, and recover it by hand if it failed"
     );
     Outcome::Rejected(Failure::new("not-a-server", &why))
 }

@@ -96,7 +96,7 @@ impl Fault {
                 "no connection to the endpoint in time: check the name service, the network and the endpoint"
             }
             Self::Tls(tls) => tls.detail(),
-            Self::Timeout => "the endpoint took the message and did not answer in time",
+            Self::Timeout => "the endpoint received the message and did not answer in time",
             Self::TooLarge => "the endpoint's answer has too long a header: check what runs at url",
             Self::Protocol => "the endpoint's answer is not HTTP: check url",
             Self::Closed => "the endpoint closed the connection before its answer was complete",

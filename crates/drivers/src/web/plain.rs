@@ -36,9 +36,9 @@ fn advice(word: &str) -> &'static str {
     match word {
         "interim" => " and nothing final after it",
         "redirect" => ": redirects are not followed, set url to the final address",
-        "credentials" => ": check that it lets this controller in",
+        "credentials" => ": check that it gives this controller access",
         "conflict" => ": it may still be working on an earlier attempt",
-        "body-too-large" => ": raise what it takes to 64 KiB",
+        "body-too-large" => ": raise its limit for a request to 64 KiB",
         "rejected" => ": it rejects this message, check its log",
         "misconfigured" => ": check url, and what runs there",
         "protocol" => ", which is not an HTTP status",

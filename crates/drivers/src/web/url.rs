@@ -9,7 +9,7 @@ use reqwest::Url;
 /// # Errors
 /// One sentence for the operator.
 pub fn address(text: &str, allow_http: bool) -> Result<Url, String> {
-    let url = Url::parse(text).map_err(|why| format!("no valid url: {why}"))?;
+    let url = Url::parse(text).map_err(|why| format!("not a valid url: {why}"))?;
     let wrong = match url.scheme() {
         "http" | "https" if !url.username().is_empty() || url.password().is_some() => {
             "a url must not hold a user name or password"
@@ -17,8 +17,8 @@ pub fn address(text: &str, allow_http: bool) -> Result<Url, String> {
         "http" if !allow_http && !is_loopback(&url) => {
             "plain http can be read and changed by others: use https, or set allow-http = true"
         }
-        "http" | "https" if url.fragment().is_some() => "a url with a fragment (#) has no meaning here",
-        "http" | "https" if url.port() == Some(0) => "port 0 is no port",
+        "http" | "https" if url.fragment().is_some() => "a url must not have a fragment (#)",
+        "http" | "https" if url.port() == Some(0) => "port 0 is not allowed",
         "http" | "https" => return Ok(url),
         _ => "the url must begin with https:// or http://",
     };

@@ -19,7 +19,7 @@ const RECEIVER: &str = "nova-host-alerter, or the token's owner";
 
 /// Every word, in the order of the alphabet.
 pub const WORDS: [Word; 43] = [
-    word("accepted", "a route has taken the message and will confirm it later", ALERTER),
+    word("accepted", "a route has accepted the message and will confirm it later", ALERTER),
     word("acknowledged", "a route has acknowledged the mark", ALERTER),
     word(
         "acknowledged-elsewhere",
@@ -29,7 +29,7 @@ pub const WORDS: [Word; 43] = [
     word("asked", "a route's further step was asked and is not done yet", ALERTER),
     word("cancelled", "a delivery ended by a rule of the configuration", ALERTER),
     word("confirmed", "a receiver confirmed a mark that it had only accepted", "the token's owner"),
-    word("dismissed", "the open rest of a settled mark was ended", OPERATOR),
+    word("dismissed", "the open deliveries of a settled mark were ended", OPERATOR),
     word("doubted", "a mark is held, since it may have been sent before", ALERTER),
     word("escalated", "the next route of a chain is notified", ALERTER),
     word(
@@ -46,14 +46,14 @@ pub const WORDS: [Word; 43] = [
     word("interrupted", "the daemon ended during an attempt, which is repeated", ALERTER),
     word("late-answer", "an answer came after the delivery had ended", ALERTER),
     word("maintenance-began", "marks of a host or a group are held while it is worked on", EITHER),
-    word("maintenance-ended", "that is over", EITHER),
+    word("maintenance-ended", "the maintenance is over", EITHER),
     word("marked", "a mark was made", ALERTER),
     word("marked-by-hand", "somebody reported that a host has failed", "the operator, or the token's owner"),
     word("named", "a mark that was held without a name has one now", ALERTER),
     word("not-accepted", "an attempt failed; written again only when it fails in another way", ALERTER),
     word(
         "not-confirmed",
-        "a route has taken the message again, after it had not confirmed it in time",
+        "a route has accepted the message again, after it had not confirmed it in time",
         ALERTER,
     ),
     word("past", "an old fencing gets no mark: it was probably notified before", ALERTER),

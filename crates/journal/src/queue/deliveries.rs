@@ -205,7 +205,7 @@ impl Journal {
                 delivery.ended_at = Some(now);
                 let route = &delivery.route;
                 let detail = format!(
-                    "route {route} is not required and has not taken it in time: see [intake] horizon"
+                    "route {route} is not required and has not accepted it in time: see [intake] horizon"
                 );
                 Ok(note(transaction, delivery, now, "cancelled", &detail)?)
             })?;

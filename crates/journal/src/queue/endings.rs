@@ -48,7 +48,7 @@ impl Journal {
             }
             deliveries::dismiss(transaction, mark, now)?;
             if is_settled {
-                let detail = format!("the open rest of {} is dismissed: {reason}", row.node);
+                let detail = format!("the open deliveries of {} are dismissed: {reason}", row.node);
                 note(transaction, &row, now, "dismissed", &detail, actor)?;
             } else {
                 settle(transaction, row, Settlement::Dismissed, reason, actor, now)?;

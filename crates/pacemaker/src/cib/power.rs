@@ -23,9 +23,9 @@ const fn alone(agent: &'static str, does: &'static str) -> Powerless {
 
 /// Storage and network fencing count as powerless: the host's instances run on, with their addresses, and write to every
 /// disk that the device does not guard.
-const DISKS: &str = "takes the host's access to some disks, and its instances run on";
-const NETWORK: &str = "takes the host off a network or fabric, and its instances run on";
-const SHELL: &str = "asks the host to switch itself off, and takes silence for success";
+const DISKS: &str = "takes the host's access to some disks away, but its instances keep running";
+const NETWORK: &str = "cuts the host off from a network or fabric, but its instances keep running";
+const SHELL: &str = "asks the host to switch itself off, and treats silence as success";
 
 /// Every agent that is known to leave the host running. Any other agent counts as cutting power: sites have their own.
 pub const POWERLESS: &[Powerless] = &[
@@ -35,7 +35,7 @@ pub const POWERLESS: &[Powerless] = &[
     it("fence_dummy", "only pretends"),
     it("fence_heuristics_ping", "pings addresses"),
     it("fence_heuristics_resource", "checks a resource"),
-    it("fence_crosslink", "takes a silent cable for a dead host"),
+    it("fence_crosslink", "treats a silent cable as a dead host"),
     alone("fence_kdump", "waits for a message of a crashed kernel, which anybody on the network can send"),
     alone("fence_watchdog", "waits, and assumes that the host's own watchdog has fired"),
     it("fence_scsi", DISKS),
