@@ -56,6 +56,11 @@ pub fn length(time: Duration) -> String {
     shown.map(|(amount, unit)| format!("{amount} {unit}")).collect::<Vec<_>>().join(" ")
 }
 
+/// `1 delivery`, `2 deliveries`.
+pub(crate) fn counted(count: usize, one: &str, more: &str) -> String {
+    format!("{count} {}", if count == 1 { one } else { more })
+}
+
 /// What the register keeps of a text, in bytes.
 const TEXT_MAX: usize = 1024;
 

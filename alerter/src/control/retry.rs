@@ -17,7 +17,7 @@ use super::caller::Caller;
 use super::marks::unfinished_marks_of;
 use crate::policy;
 use crate::state::Shared;
-use crate::words::plain;
+use crate::words::{counted, plain};
 
 pub(super) async fn retry(
     State(shared): State<Arc<Shared>>,
@@ -35,7 +35,10 @@ pub(super) async fn retry(
             let all = move |journal: &mut Journal| journal.retry_now(None, &reason, &user, Timestamp::now());
             let changed = shared.base.store.run(all).await?;
             shared.routes.outboxes().values_mut().for_each(|outbox| outbox.endpoint.probe(Instant::now()));
-            ChangeAnswer { changed, message: format!("{changed} delivery(s) are tried now") }
+            ChangeAnswer {
+                changed,
+                message: format!("{} now", counted(changed, "delivery is tried", "deliveries are tried")),
+            }
         }
     };
     shared.poke.notify_one();

@@ -7,7 +7,7 @@ use marks::time::Timestamp;
 
 use super::{Kind, Level, Place, Problem};
 use crate::delivery::trouble::Trouble;
-use crate::words::utc;
+use crate::words::{counted, utc};
 
 /// A route as it is seen.
 #[derive(Clone, Debug)]
@@ -58,7 +58,10 @@ pub(super) fn of(route: &RouteSight, limit: Duration, now: Timestamp, place: &Pl
     };
     let not_required = if *required { "" } else { " (not required)" };
     let waiting = match route.waiting {
-        Some(waiting) => format!("; {} delivery(s) wait for {endpoint}", waiting.deliveries),
+        Some(waiting) => {
+            let deliveries = counted(waiting.deliveries, "delivery waits", "deliveries wait");
+            format!("; {deliveries} for {endpoint}")
+        }
         None => String::new(),
     };
     let what =
@@ -187,7 +190,7 @@ mod tests {
         );
         assert_eq!(
             down.what,
-            "route recovery accepts nothing since 2027-01-15 07:59:00Z (connect): it says no; 2 delivery(s) wait for http://ctl9/"
+            "route recovery accepts nothing since 2027-01-15 07:59:00Z (connect): it says no; 2 deliveries wait for http://ctl9/"
         );
         let idle =
             |age| RouteSight { waiting: Some(Waiting::default()), ..route("connect", age, false, true) };
