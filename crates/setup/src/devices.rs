@@ -56,7 +56,7 @@ fn hosts_of_mark(cluster: &Cluster, mark: &Resource, found: &mut Vec<Finding>) {
         None => (
             Kind::NoHostList,
             format!(
-                "the mark device {} has no pcmk_host_list, so Pacemaker may choose it for every node, even as the only device of a node without levels",
+                "the mark device {} has no pcmk_host_list: Pacemaker may choose it for every node, even as the only device of a node without levels",
                 mark.id
             ),
         ),

@@ -331,7 +331,7 @@ fn no_power_advice(name: &str, idle: Option<&Resource>) -> String {
         );
     }
     format!(
-        "create its power device with pcmk_host_list={name}, or add {name} to the pcmk_host_list of its present device, and run `nova-host-alerter setup` again"
+        "create its power device with pcmk_host_list={name}, or add {name} to the pcmk_host_list of its present device; then run `nova-host-alerter setup` again"
     )
 }
 
