@@ -98,7 +98,7 @@ impl Site {
             match value("intake", key).map(seconds) {
                 Some(Some(seconds)) => *place = Some(seconds),
                 Some(None) => {
-                    warnings.push(warning(file, &format!("intake.{key} is not a number of seconds")))
+                    warnings.push(warning(file, &format!("intake.{key} is not a number of seconds")));
                 }
                 None => {}
             }
