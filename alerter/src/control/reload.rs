@@ -156,10 +156,7 @@ mod tests {
     #[test]
     fn what_has_come_of_it_is_said() {
         let of = |changed, ended, unsent, damaged, under_way| {
-            dismissed(
-                "r",
-                Unrouted { left: LeftRoute { changed, ended, unsent: unsent, damaged }, under_way },
-            )
+            dismissed("r", Unrouted { left: LeftRoute { changed, ended, unsent, damaged }, under_way })
         };
         assert!(of(0, 0, 0, 0, 0).starts_with("no mark waits for a route r"));
         assert!(of(0, 0, 0, 0, 1).starts_with("1 mark(s) are in flight to route r"));

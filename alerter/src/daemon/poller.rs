@@ -334,7 +334,7 @@ impl Poller {
         let cluster = self.cluster.clone();
         match self.attending(cluster.clear(over)).await {
             Ok(()) => {
-                tracing::info!(count, "entries that are not needed any more were removed from the register")
+                tracing::info!(count, "entries that are not needed any more were removed from the register");
             }
             Err(error) => tracing::warn!(kind = error.kind(), "old entries stay in the register: {error}"),
         }

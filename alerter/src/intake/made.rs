@@ -39,7 +39,7 @@ pub(super) fn announce(row: &MarkRow, clash: Option<&Clash>) {
             error!(mark = %id, host = %node, "the mark of {node} is held ({word}) until Pacemaker confirms the fencing: if the host is off, run `nova-host-alerter release {id} --reason TEXT`");
         }
         (Some(fqdn), _) => {
-            info!(mark = %id, host = %node, "{node} was fenced and will be reported as {fqdn}")
+            info!(mark = %id, host = %node, "{node} was fenced and will be reported as {fqdn}");
         }
         (None, _) if clash.is_some() => {}
         (None, _) => {
