@@ -518,6 +518,14 @@ fn each_mistake_in_a_route_has_its_sentence() {
             "[http.b]\nurl = \"http://[::1]/\"\nmethod = \"GET\"",
             "3:10: unknown word; known are: \"POST\", \"PUT\"",
         ),
+    ] {
+        assert_eq!(problem_of(text), format!("alerter.toml:{expected}"), "{text}");
+    }
+}
+
+#[test]
+fn each_mistake_in_headers_has_its_sentence() {
+    for (text, expected) in [
         (
             "[http.b]\nurl = \"http://[::1]/\"\nheaders = \"X: y\"",
             "3:11: must be a table: write [http.b.headers]",

@@ -84,7 +84,7 @@ fn play() -> anyhow::Result<()> {
     good(&format!("the receiver got the event of {}", hostname(&newest(&all)?)?));
     until_settled(&site)?;
     proven(&site, &receiver)?;
-    Ok(site.end(Signal::SIGTERM)?)
+    site.end(Signal::SIGTERM)
 }
 
 fn fence(site: &Site, host: &str) -> anyhow::Result<()> {

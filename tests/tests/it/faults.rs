@@ -439,10 +439,9 @@ fn an_answer_is_judged() {
     for fault in faults::ALL {
         assert!(fault.is_named_by(fault.truth), "{}", fault.name);
         assert!(!fault.is_named_by(""), "{}", fault.name);
-        let others = faults::ALL.iter().filter(|other| other.name != fault.name);
-        for other in others.filter(|other| fault.is_named_by(other.truth)) {
-            panic!("the truth about {} is taken for {}", other.name, fault.name);
-        }
+        let is_taken = |other: &&faults::Fault| other.name != fault.name && fault.is_named_by(other.truth);
+        let other = faults::ALL.iter().find(is_taken).map(|other| other.name);
+        assert_eq!(other, None, "the truth about it is taken for {}", fault.name);
     }
 }
 
