@@ -78,7 +78,7 @@ impl Crowd {
         wait::until("each mark to be acknowledged, rejected or held", LIMIT, || {
             let mut states: BTreeMap<String, usize> = BTreeMap::new();
             for mark in list(&self.marks()?) {
-                let is_open = mark["settled"].is_null();
+                let is_open = mark["settled_at"].is_null();
                 let is_held = !list(&mark["holds"]).is_empty();
                 let of = |state: &str| list(&mark["deliveries"]).iter().any(|one| one["state"] == state);
                 let state = match () {

@@ -113,7 +113,7 @@ fn what_holds_a_mark_is_said_with_owner_and_end(story: &mut Story) -> anyhow::Re
         ensure!(text(&table).contains(words), "{words} is missing: {table}");
     }
     let problems = browser.run("return document.getElementById('problems').textContent;")?;
-    let troubles = story.json(&["status"])?["troubles"].clone();
+    let troubles = story.json(&["status"])?["problems"].clone();
     let of_hosts: Vec<&Value> =
         list(&troubles).iter().filter(|one| !list(&one["hosts"]).is_empty()).collect();
     ensure!(of_hosts.len() >= 4, "{troubles}");

@@ -186,7 +186,7 @@ fn of_mark(mark: &Value) -> Value {
         let attempts = one["attempts"].as_u64().filter(|count| one["ended_at"].is_null() && *count > 1);
         deliveries[text(&one["route"])] = json!({"state": one["state"], "attempts": attempts.unwrap_or(0)});
     }
-    let is_held = |one: &&Value| one["state"] == "held" && mark["settled"].is_null();
+    let is_held = |one: &&Value| one["state"] == "held" && mark["settled_at"].is_null();
     let by_terms = list(&mark["deliveries"]).iter().find(is_held);
     let hold = list(&mark["holds"]).first().or(by_terms.map(|one| &one["last"]["kind"]));
     json!({"host": mark["host"], "state": word_of(mark), "hold": hold, "deliveries": deliveries})
