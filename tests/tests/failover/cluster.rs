@@ -637,7 +637,8 @@ impl Mark {
         };
         Ok(Self {
             id: listed["id"].as_str().context("a mark without an id")?.to_owned(),
-            node: text(&listed["host"]),
+            // 0.1.0 prints `node`.
+            node: text(listed.get("host").unwrap_or(&listed["node"])),
             state: text(&listed["state"]),
             holds: each("holds").iter().map(text).collect(),
             made_at: millis(&listed["made_at"]).context("a mark that was made at no time")?,

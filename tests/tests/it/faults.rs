@@ -395,7 +395,7 @@ fn nobody_vouches_for_a_mark() {
     named(
         &site,
         WARNING,
-        &["compute1 is held (unconfirmed)", "Pacemaker has not confirmed that", "release compute1"],
+        &["compute1 is held (unconfirmed)", "Pacemaker has not confirmed it", "release compute1"],
     );
     assert!(site.alerter(&["release", "compute1", "--reason", "I saw it off"]).unwrap().status.success());
     until_well(&site);
@@ -430,7 +430,11 @@ fn clocks_differ() {
 
 fn the_register_is_nearly_full() {
     let Stand { mut site, receiver: _kept } = faults::the_register_is_nearly_full(Place::Own).unwrap();
-    named(&site, CRITICAL, &["the register", "KiB", "128", "nova-host-alerter list"]);
+    named(
+        &site,
+        CRITICAL,
+        &["the register", "KiB", "128", "nova-host-alerter list", "route recovery accepts nothing"],
+    );
     site.end(Signal::SIGTERM).unwrap();
 }
 
