@@ -114,7 +114,12 @@ fn each_line_about_a_mark_has_its_id() {
     for line in &about {
         assert!(line.contains(&format!(" mark={id}")), "{line}");
     }
-    for what in ["was fenced and will be reported", "is rejected", "tried now", "is acknowledged"] {
+    for what in [
+        "was fenced and will be reported",
+        "is rejected",
+        "asked for an attempt of the mark now",
+        "is acknowledged",
+    ] {
         assert!(about.iter().any(|line| line.contains(what)), "{what}: {about:#?}");
     }
     let acknowledged = about.iter().find(|line| line.contains("is acknowledged")).unwrap();
