@@ -733,7 +733,7 @@ fn fencing_that_is_off_is_only_said() {
         let printed = site.setup(&["--tool", tool]);
         assert_eq!(printed.code, Some(1), "{}", printed.out);
         assert!(!printed.out.contains("stonith-enabled"), "{}", printed.out);
-        assert!(printed.err.contains("at once: now ctl2"), "{}", printed.err);
+        assert!(printed.err.contains("takes for lost: now ctl2"), "{}", printed.err);
     }
 }
 
