@@ -744,7 +744,7 @@ fn what_is_not_proven_is_a_question() {
     let printed = site.setup(&["--tool", "pcs"]);
     assert_eq!(printed.code, Some(1), "{}", printed.err);
     assert!(printed.err.contains("should this be done: create the alerter alerter"), "{}", printed.err);
-    assert!(printed.err.contains("not proven to do no harm: `pcs -f"), "{}", printed.err);
+    assert!(printed.err.contains("not proven harmless: `pcs -f"), "{}", printed.err);
     assert!(printed.out.contains("stonith level add 1 compute1 power-compute1 mark"), "{}", printed.out);
     assert!(!printed.out.contains("ocf:openstack:nova-host-alerter"), "{}", printed.out);
     site = Site::with(&address_that_follows_a_banned_mark());
