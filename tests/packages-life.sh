@@ -72,7 +72,7 @@ fence() { printf 'action=off\nnodename=%s\nplug=%s\n' "$1" "$1" | in_it fence_ma
 mark() {
     fence "$1"
     limit=100
-    until in_it nova-host-alerter list --json | grep -q "\"node\": \"$1\""; do
+    until in_it nova-host-alerter list --json | grep -q "\"host\": \"$1\""; do
         limit=$((limit - 1))
         [ $limit -gt 0 ] || fail "$1 gets no mark"
         sleep 0.1
