@@ -141,7 +141,7 @@ upgraded_in_an_outage() {
     open=$(marks)
     for version in "$versions/newer.deb" "$deb"; do
         apt install --allow-downgrades "$(given "$version")" >"$room/log" 2>&1 || fail "$(tail "$room/log")"
-        grep -q 'goes on as it is' "$room/log" || fail "nothing says that it goes on: $(in_it nova-host-alerter status --ocf 2>&1)"
+        grep -q 'still uses the old program' "$room/log" || fail "nothing says that it goes on: $(in_it nova-host-alerter status --ocf 2>&1)"
         [ "$(identity)" = "$before" ] || fail "$version has touched what runs: $before is $(identity)"
         [ "$(marks)" = "$open" ] || fail "$version has lost marks"
         ocf monitor || fail 'the monitor does not find it any more'
