@@ -123,7 +123,10 @@ fn exchanged(cloud: &Cloud, version: &str, mark: &str) -> anyhow::Result<()> {
     for controller in cloud.controllers() {
         let said = cloud.install(&controller, version)?;
         let running = controller == before.controller;
-        ensure!(!running || said.contains("still uses the old program"), "nothing says that it goes on: {said}");
+        ensure!(
+            !running || said.contains("still uses the old program"),
+            "nothing says that it goes on: {said}"
+        );
     }
     cloud.fence_by_hand()?;
     cloud.wait_until_counted(mark, fencings)?;
