@@ -18,9 +18,10 @@ pub(crate) fn written(at: Timestamp, format: &str) -> String {
     }
 }
 
-/// RFC 3339, UTC, to the millisecond: for programs.
-pub(crate) fn rfc3339(at: Timestamp) -> String {
-    jiff::Timestamp::from_millisecond(at.0).map_or_else(|_| at.to_string(), |at| format!("{at:.3}"))
+/// The same: in one format on the day of `now`, in another on any other day.
+pub(crate) fn near(at: Timestamp, now: Timestamp, today: &str, other_day: &str) -> String {
+    let day = |at| written(at, "%Y-%m-%d");
+    written(at, if day(at) == day(now) { today } else { other_day })
 }
 
 /// A length of time in the largest unit that has at least two of it, rounded down: `90s`, `3m`, `2h`, `4d`.
@@ -81,6 +82,11 @@ pub(crate) fn person(name: &str) -> String {
     if name.is_empty() { "root".to_owned() } else { name }
 }
 
+/// Who decided something, as `root (uid 0)`, without the number.
+pub(crate) fn without_uid(actor: &str) -> &str {
+    actor.split(" (").next().unwrap_or(actor)
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -116,7 +122,6 @@ mod tests {
     #[test]
     fn a_time_is_written_in_utc() {
         assert_eq!(utc(Timestamp(1_800_000_000_999)), "2027-01-15 08:00:00Z");
-        assert_eq!(rfc3339(Timestamp(1_700_000_000_123)), "2023-11-14T22:13:20.123Z");
         assert_eq!(utc(Timestamp(i64::MAX)), "9223372036854775.807 s");
     }
 

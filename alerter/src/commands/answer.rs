@@ -27,12 +27,17 @@ pub(super) struct Usage(pub(super) String);
 
 /// Prints the value for programs, or the text for people.
 pub(super) fn print(cli: &Cli, value: &impl Serialize, text: impl FnOnce() -> String) -> anyhow::Result<()> {
-    println_all(&match cli.format() {
-        PrintAs::Json => serde_json::to_string_pretty(value).context("the answer is not JSON")?,
-        PrintAs::Yaml => yaml(value)?,
-        PrintAs::Table | PrintAs::Wide | PrintAs::Csv => text(),
-    });
+    println_all(&for_programs(cli, value)?.unwrap_or_else(text));
     Ok(())
+}
+
+/// The value as JSON or YAML, where one of them was asked for.
+pub(super) fn for_programs(cli: &Cli, value: &impl Serialize) -> anyhow::Result<Option<String>> {
+    Ok(match cli.format() {
+        PrintAs::Json => Some(serde_json::to_string_pretty(value).context("the answer is not JSON")?),
+        PrintAs::Yaml => Some(yaml(value)?),
+        PrintAs::Table | PrintAs::Wide | PrintAs::Csv => None,
+    })
 }
 
 /// One document of YAML in block style. All JSON is YAML.

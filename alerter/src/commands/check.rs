@@ -14,7 +14,6 @@ use crate::cli::{self, Cli};
 use crate::commands::online::{self, Answers, Obstacle, OfGroup, OfRoute};
 use crate::config::{self, Group, Settings};
 use crate::daemon;
-use crate::words::rfc3339;
 
 /// How long the cluster may take to say which hosts there are.
 const LIMIT: Duration = Duration::from_secs(10);
@@ -144,7 +143,7 @@ fn lines(answers: &Answers) -> String {
 
 fn of_route(of: &OfRoute) -> Vec<String> {
     let OfRoute { route, driver, endpoint, asked, certificate_ends, findings } = of;
-    let end = certificate_ends.map(|end| format!("; its certificate ends {}", rfc3339(end)));
+    let end = certificate_ends.map(|end| format!("; its certificate ends {}", end.rfc3339()));
     match (asked, findings.as_slice()) {
         (false, _) => {
             vec![format!("{route}: not asked: only `send-test` can reach the endpoint of a {driver} route")]

@@ -22,6 +22,18 @@ pub(super) struct DeliveryReport {
     pub(super) body: String,
 }
 
+impl DeliveryReport {
+    /// Whether it is another step's turn.
+    pub(super) fn waits_in_chain(&self) -> bool {
+        self.chain.as_ref().is_some_and(|chain| chain.waits)
+    }
+
+    /// What the last attempt failed with, while that still counts.
+    pub(super) fn failure(&self) -> Option<&Attempt> {
+        self.last.as_ref().filter(|_| !self.state.is_final() && !self.waits_in_chain())
+    }
+}
+
 /// A step of a chain.
 #[derive(Debug, Serialize)]
 pub(super) struct ChainReport {

@@ -15,7 +15,7 @@ use site::is_hidden;
 use super::answer::{self, Usage, say};
 use super::progress::Progress;
 use super::sources::{controller, reader};
-use crate::cli::{self, Cli, Format, PrintAs};
+use crate::cli::{self, Cli, Format};
 use crate::surface::markup::sent;
 use crate::surface::report::{self, Numbers};
 use crate::surface::timeline::Timeline;
@@ -160,10 +160,9 @@ pub(super) fn report(cli: &Cli, options: &cli::Report) -> anyhow::Result<ExitCod
     let facts = report::read::read(&journal, from, to, |rows| progress.at(rows))?;
     drop(progress);
     let numbers = Numbers::of(&facts, from, to);
-    let text = match cli.format() {
-        PrintAs::Json => serde_json::to_string_pretty(&numbers).context("the answer is not JSON")? + "\n",
-        PrintAs::Yaml => answer::yaml(&numbers)? + "\n",
-        _ => {
+    let text = match answer::for_programs(cli, &numbers)? {
+        Some(answer) => answer + "\n",
+        None => {
             let drawn = Timeline::of(&report::episodes(&facts), from, to);
             sent(report::page(&numbers, &controller(), &drawn))
         }

@@ -22,7 +22,7 @@ use super::unmarked::{self, Rules};
 use super::{decide, terminal};
 use crate::cli::{self, Cli, PrintAs};
 use crate::policy::Hold;
-use crate::words::{rfc3339, written};
+use crate::words::{near, without_uid, written};
 
 /// More lines than this a terminal gets grouped by their cause.
 const GROUPED_ABOVE: usize = 30;
@@ -62,7 +62,7 @@ const COLUMNS: [Column; 9] = [
     column("host", "HOST", |line| line.host.clone()),
     Column { raw: |line| line.state.to_owned(), ..column("state", "STATE", |line| line.shown.clone()) },
     Column {
-        raw: |line| rfc3339(line.failed),
+        raw: |line| line.failed.rfc3339(),
         ..column("failure_time", "FENCED AT", |line| minute(line.failed))
     },
     Column {
@@ -71,7 +71,7 @@ const COLUMNS: [Column; 9] = [
     },
     column("why", "WHY", |line| line.why.clone()),
     Column {
-        raw: |line| line.until.map(rfc3339).unwrap_or_default(),
+        raw: |line| line.until.map(Timestamp::rfc3339).unwrap_or_default(),
         ..column("until", "UNTIL", |line| line.until.map(minute).unwrap_or_default())
     },
     column("fence_count", "FENCINGS", |line| line.fencings.to_string()),
@@ -285,9 +285,7 @@ pub(super) fn deliveries(report: &MarkReport, shown: impl Fn(&DeliveryReport) ->
 }
 
 fn brief(delivery: &DeliveryReport) -> String {
-    let waits = delivery.chain.as_ref().is_some_and(|chain| chain.waits);
-    let last = delivery.last.as_ref().filter(|_| !delivery.state.is_final() && !waits);
-    let why = last.map(|last| format!(": {}", last.kind));
+    let why = delivery.failure().map(|last| format!(": {}", last.kind));
     let state = match (&why, delivery.state) {
         // The state of the mark says it.
         (Some(_), State::Pending) => String::new(),
@@ -305,8 +303,7 @@ fn why(report: &MarkReport, orders: &[Decision], now: Timestamp) -> String {
         return held_by(report, *hold, orders, now);
     }
     let open = report.deliveries.iter().filter(|delivery| !delivery.state.is_final());
-    let mut routes: Vec<String> =
-        open.filter(|one| !one.chain.as_ref().is_some_and(|chain| chain.waits)).map(route).collect();
+    let mut routes: Vec<String> = open.filter(|one| !one.waits_in_chain()).map(route).collect();
     if !report.in_journal {
         routes.push("known from the register alone".to_owned());
     }
@@ -335,7 +332,7 @@ fn held_by(report: &MarkReport, hold: Hold, orders: &[Decision], now: Timestamp)
 
 /// `root's pause until 16:00Z`.
 fn by_order(order: &Decision, now: Timestamp) -> String {
-    let who = order.actor.split(" (").next().unwrap_or_default();
+    let who = without_uid(&order.actor);
     let of = match order.about.scope() {
         Some(scope @ (Scope::Group(_) | Scope::Host(_))) => format!(" of {scope}"),
         _ => String::new(),
@@ -348,15 +345,15 @@ fn by_order(order: &Decision, now: Timestamp) -> String {
     terminal::clean(&format!("{who}'s {}{of}{until}", order.about.kind()))
 }
 
-/// The day only where it is another one.
+/// Seconds would take three columns, and say nothing to people.
+const MINUTE: &str = "%Y-%m-%d %H:%MZ";
+
 fn moment(at: Timestamp, now: Timestamp) -> String {
-    let day = |at| written(at, "%Y-%m-%d");
-    if day(at) == day(now) { written(at, "%H:%MZ") } else { minute(at) }
+    near(at, now, "%H:%MZ", MINUTE)
 }
 
-/// Seconds would take three columns, and say nothing to people.
 fn minute(at: Timestamp) -> String {
-    written(at, "%Y-%m-%d %H:%MZ")
+    written(at, MINUTE)
 }
 
 #[cfg(test)]

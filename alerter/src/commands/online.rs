@@ -11,7 +11,6 @@ use serde::Serialize;
 
 use crate::config::{Route, Settings};
 use crate::intake::roll::{self, Roll};
-use crate::words::rfc3339;
 
 /// A certificate that ends within this time is warned of.
 const SOON: Duration = Duration::from_secs(30 * 86_400);
@@ -83,7 +82,7 @@ impl OfRoute {
         Some(format!(
             "{}: the endpoint's certificate ends {} (in {days} day(s)): renew it",
             self.route,
-            rfc3339(end)
+            end.rfc3339()
         ))
     }
 }

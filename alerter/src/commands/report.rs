@@ -185,7 +185,7 @@ impl DeliveryReport {
             route: &self.route,
             state: self.state,
             is_rejected: self.state == State::Parked && has_own_wait,
-            waits_in_chain: self.chain.as_ref().is_some_and(|chain| chain.waits),
+            waits_in_chain: self.waits_in_chain(),
             exhausted_at: self.chain.as_ref().and_then(|chain| chain.exhausted_at),
             last: self.last.as_ref(),
         }

@@ -74,9 +74,7 @@ pub(super) fn as_of(report: &MarkReport) -> &'static str {
 
 /// A route with its state, its attempts and its place in a chain.
 pub(super) fn short(delivery: &DeliveryReport) -> String {
-    let waits = delivery.chain.as_ref().is_some_and(|chain| chain.waits);
-    let last = delivery.last.as_ref().filter(|_| !delivery.state.is_final() && !waits);
-    let why = last.map(|last| format!(", last: {}", last.kind)).unwrap_or_default();
+    let why = delivery.failure().map(|last| format!(", last: {}", last.kind)).unwrap_or_default();
     let required = if delivery.required { "" } else { ", not required" };
     let (route, state) = (&delivery.route, delivery.state.as_str());
     let chain = delivery.chain.as_ref().map(|chain| format!(", {}", step(chain))).unwrap_or_default();

@@ -41,6 +41,13 @@ impl Timestamp {
     pub fn since(self, earlier: Self) -> Duration {
         Duration::from_millis(u64::try_from(self.0.saturating_sub(earlier.0)).unwrap_or(0))
     }
+
+    /// RFC 3339, UTC, to the millisecond. A year that it cannot write is its last moment or its first.
+    pub fn rfc3339(self) -> String {
+        let end = if self.0 < 0 { jiff::Timestamp::MIN } else { jiff::Timestamp::MAX };
+        let at = jiff::Timestamp::from_millisecond(self.0).unwrap_or(end);
+        format!("{at:.3}")
+    }
 }
 
 impl Add<Duration> for Timestamp {
@@ -59,10 +66,7 @@ impl Sub<Duration> for Timestamp {
 
 impl Serialize for Timestamp {
     fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
-        // What RFC 3339 has no year for is its last moment or its first.
-        let end = if self.0 < 0 { jiff::Timestamp::MIN } else { jiff::Timestamp::MAX };
-        let at = jiff::Timestamp::from_millisecond(self.0).unwrap_or(end);
-        serializer.collect_str(&format_args!("{at:.3}"))
+        serializer.serialize_str(&self.rfc3339())
     }
 }
 
@@ -83,6 +87,11 @@ impl fmt::Display for Timestamp {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn programs_get_a_time_as_rfc_3339() {
+        assert_eq!(Timestamp(1_700_000_000_123).rfc3339(), "2023-11-14T22:13:20.123Z");
+    }
 
     #[test]
     fn seconds_round_down_also_before_the_epoch() {

@@ -182,9 +182,13 @@ pub fn nobody_knows_the_hosts_full_name(place: Place<'_>) -> Made {
 
 /// Changes the configuration file.
 fn change(site: &Site, from: &str, to: &str) -> anyhow::Result<()> {
-    let text = fs::read_to_string(site.config())?;
-    ensure!(text.contains(from), "there is no {from} in the configuration");
-    Ok(fs::write(site.config(), text.replace(from, to))?)
+    replace(&site.config(), from, to)
+}
+
+fn replace(path: &Path, from: &str, to: &str) -> anyhow::Result<()> {
+    let text = fs::read_to_string(path)?;
+    ensure!(text.contains(from), "there is no {from} in {}", path.display());
+    Ok(fs::write(path, text.replace(from, to))?)
 }
 
 /// # Errors
@@ -372,10 +376,7 @@ fn in_a_cluster(place: Place<'_>) -> Made {
 
 /// Changes what `cibadmin` of such a site says.
 fn change_cib(site: &Site, from: &str, to: &str) -> anyhow::Result<()> {
-    let path = site.directory().join("pacemaker/cib.xml");
-    let text = fs::read_to_string(&path)?;
-    ensure!(text.contains(from), "there is no {from} in the CIB");
-    Ok(fs::write(path, text.replace(from, to))?)
+    replace(&site.directory().join("pacemaker/cib.xml"), from, to)
 }
 
 /// # Errors

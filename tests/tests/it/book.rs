@@ -11,7 +11,7 @@ use regex_lite::Regex;
 use tests::installed::source;
 use tests::trials::Group;
 
-use crate::papers::files_below;
+use crate::papers::{at_the_root, files_below, page as text};
 
 /// Its tests. They need nothing.
 pub(crate) fn group() -> Group {
@@ -46,10 +46,6 @@ const CITING: [&str; 10] = [
 /// Has variants that are broken on purpose.
 const BROKEN: &str = "tests/tests/it/book.rs";
 
-fn text(path: &str) -> String {
-    fs::read_to_string(source(path)).unwrap_or_else(|error| panic!("{path}: {error}"))
-}
-
 /// The path from the root of the source, with `..` resolved.
 fn named(path: &Path) -> String {
     let mut parts: Vec<&str> = Vec::new();
@@ -69,8 +65,10 @@ fn is_page(path: &Path) -> bool {
 
 /// The pages of the book and those beside it, by their paths.
 fn pages() -> Vec<String> {
-    let beside = fs::read_dir(source("")).unwrap().map(|entry| entry.unwrap().path());
-    let all = beside.chain(files_below(&source("docs"))).chain(files_below(&source("manual/pages")));
+    let all = at_the_root()
+        .into_iter()
+        .chain(files_below(&source("docs")))
+        .chain(files_below(&source("manual/pages")));
     all.filter(|path| is_page(path)).map(|path| named(&path)).collect()
 }
 
@@ -156,8 +154,7 @@ fn gone(text: &str) -> Vec<String> {
 
 fn every_page_that_is_cited_is_there() {
     let files = CITING.map(|place| files_below(&source(place))).concat();
-    let beside = fs::read_dir(source("")).unwrap().map(|entry| entry.unwrap().path());
-    let files = files.into_iter().chain(beside.filter(|path| path.is_file()));
+    let files = files.into_iter().chain(at_the_root().into_iter().filter(|path| path.is_file()));
     let mut found = Vec::new();
     for file in files.filter(|file| named(file) != BROKEN) {
         let Ok(text) = fs::read_to_string(&file) else { continue };

@@ -40,14 +40,22 @@ fn plan(page: &str, name: &str) -> BTreeMap<String, usize> {
     rooms.collect()
 }
 
-/// A source without its comments and tests.
-fn code(text: &str) -> String {
+/// A source without its tests.
+pub(crate) fn without_tests(text: &str) -> &str {
     let is_tests = |(_, behind): &(usize, &str)| {
         behind.lines().nth(1).is_some_and(|line| line.split_whitespace().any(|word| word == "mod"))
     };
     let marks = text.match_indices("#[cfg(test)]\n").map(|(at, _)| (at, &text[at..]));
-    let own = marks.filter(is_tests).map(|(at, _)| &text[..at]).next().unwrap_or(text);
-    own.lines().map(|line| line.split("//").next().unwrap_or_default()).collect::<Vec<_>>().join("\n")
+    marks.filter(is_tests).map(|(at, _)| &text[..at]).next().unwrap_or(text)
+}
+
+/// A source without its comments and tests.
+fn code(text: &str) -> String {
+    without_tests(text)
+        .lines()
+        .map(|line| line.split("//").next().unwrap_or_default())
+        .collect::<Vec<_>>()
+        .join("\n")
 }
 
 /// The first name of everything that follows `root`, braces included.

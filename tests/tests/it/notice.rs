@@ -12,7 +12,7 @@ use tests::programs::Site;
 use tests::receiver::{Answer, Receiver};
 use tests::trials::Group;
 
-use crate::schema::assert_fits;
+use crate::schema::all_fit;
 
 /// Longer than the longest wait between two attempts.
 const LIMIT: Duration = Duration::from_secs(40);
@@ -45,7 +45,7 @@ fn notices(oncall: &Receiver, count: usize) -> Vec<String> {
         let notice: Value = serde_json::from_slice(body).unwrap();
         // A test message to a target is the test event, which is no notice.
         if notice["event_type"] != "test" {
-            assert_fits("notice", &notice);
+            all_fit("notice", std::slice::from_ref(&notice));
         }
         let subject = notice.get("host").or(notice.get("route")).and_then(Value::as_str).unwrap_or("-");
         format!("{} {} {subject}", word(&notice, "state"), word(&notice, "condition"))

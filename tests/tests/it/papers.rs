@@ -26,8 +26,14 @@ pub(crate) fn group() -> Group {
     Group { cannot: None, tests }
 }
 
-fn page(name: &str) -> String {
-    fs::read_to_string(source(name)).unwrap()
+/// A file of the sources by its path.
+pub(crate) fn page(name: &str) -> String {
+    fs::read_to_string(source(name)).unwrap_or_else(|error| panic!("{name}: {error}"))
+}
+
+/// The files and directories at the root of the sources.
+pub(crate) fn at_the_root() -> Vec<PathBuf> {
+    fs::read_dir(source("")).unwrap().map(|entry| entry.unwrap().path()).collect()
 }
 
 /// Every file of the sources below a directory.

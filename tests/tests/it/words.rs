@@ -7,7 +7,8 @@ use std::path::PathBuf;
 use tests::installed::source;
 use tests::trials::Group;
 
-use crate::papers::files_below;
+use crate::house::without_tests;
+use crate::papers::{files_below, page};
 
 /// Its tests. They need nothing.
 pub(crate) fn group() -> Group {
@@ -60,7 +61,7 @@ fn files() -> Vec<PathBuf> {
 
 /// The words of the second table.
 fn private() -> BTreeSet<String> {
-    let page = fs::read_to_string(source("docs/glossary.md")).unwrap();
+    let page = page("docs/glossary.md");
     let (_, table) = page.split_once("| not | but |\n|---|---|\n").unwrap();
     let rows = table.lines().map_while(|line| line.strip_prefix("| ")?.split(" |").next());
     rows.flat_map(|row| row.split(", ")).map(str::to_owned).collect()
@@ -116,8 +117,7 @@ fn private_words_are_found_in_names_too() {
 
 /// The texts between quotation marks of a source, without its comments and tests.
 fn literals(text: &str) -> Vec<String> {
-    let own = text.split("#[cfg(test)]\nmod ").next().unwrap_or_default();
-    let (mut found, mut letters) = (Vec::new(), own.chars().peekable());
+    let (mut found, mut letters) = (Vec::new(), without_tests(text).chars().peekable());
     while let Some(letter) = letters.next() {
         match letter {
             '/' if letters.peek() == Some(&'/') => drop(letters.by_ref().find(|letter| *letter == '\n')),

@@ -9,7 +9,7 @@ use maud::{Markup, html};
 use super::picture::{Picture, Row};
 use super::routes::figure;
 use crate::policy::Hold;
-use crate::words::{utc, written};
+use crate::words::{near, utc, without_uid};
 
 /// More open marks than this are counted.
 const OPEN: usize = 300;
@@ -193,9 +193,7 @@ fn standing(one: &Delivery, row: &Row, now: Timestamp) -> String {
 
 /// Who holds it, and until when.
 fn held(hold: Hold, row: &Row, now: Timestamp) -> String {
-    // Without the number of the user.
-    let holder = row.holder.as_deref().and_then(|holder| holder.split(" (").next());
-    let who = holder.unwrap_or(hold.as_str());
+    let who = row.holder.as_deref().map_or(hold.as_str(), without_uid);
     let until = row.recent.held.as_ref().filter(|_| !hold.is_doubt()).and_then(|held| held.until);
     match (until, hold) {
         (Some(at), _) => format!("{who} until {}", clock(at, now)),
@@ -213,8 +211,7 @@ fn status(detail: &str) -> Option<&str> {
 
 /// The time of a day; of another day than today with its date.
 fn clock(at: Timestamp, now: Timestamp) -> String {
-    let day = |at| written(at, "%Y-%m-%d");
-    written(at, if day(at) == day(now) { "%H:%M" } else { "%m-%d %H:%M" })
+    near(at, now, "%H:%M", "%m-%d %H:%M")
 }
 
 /// Marks by their ids, for those who have to type one.
