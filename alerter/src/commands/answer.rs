@@ -177,8 +177,20 @@ fn is_usage(kind: &str) -> bool {
     WORDS.contains(&kind) || kind.starts_with("unknown-")
 }
 
+/// A heading, and a record of these fields of each value.
+pub(super) fn records<T: Serialize>(columns: &[&str], all: &[T]) -> Vec<Vec<String>> {
+    let heading = columns.iter().map(|name| (*name).to_owned()).collect();
+    std::iter::once(heading).chain(all.iter().map(|one| record(columns, one))).collect()
+}
+
+/// These fields of a value.
+pub(super) fn record(columns: &[&str], one: &impl Serialize) -> Vec<String> {
+    let value = serde_json::to_value(one).unwrap_or_default();
+    columns.iter().map(|name| cell(&value[*name])).collect()
+}
+
 /// The cell of a value for people and CSV.
-pub(super) fn cell(value: &Value) -> String {
+fn cell(value: &Value) -> String {
     match value {
         Value::Null => String::new(),
         Value::String(text) => text.clone(),

@@ -115,7 +115,7 @@ pub(super) fn list(cli: &Cli) -> anyhow::Result<ExitCode> {
     let view = sources.register.view();
     let listed: Vec<Listed> = all.iter().map(|one| Listed { view, decision: one.into() }).collect();
     match cli.format() {
-        PrintAs::Csv => answer::print_csv(&records(&listed))?,
+        PrintAs::Csv => answer::print_csv(&answer::records(&COLUMNS, &listed))?,
         PrintAs::Table => print(cli, &listed, || listing(&all, view, Style::of_stdout()))?,
         _ => print(cli, &listed, || listing(&all, view, Style::PLAIN))?,
     }
@@ -123,14 +123,6 @@ pub(super) fn list(cli: &Cli) -> anyhow::Result<ExitCode> {
 }
 
 const COLUMNS: [&str; 9] = ["id", "kind", "host", "group", "at", "until", "actor", "reason", "view"];
-
-fn records(listed: &[Listed<'_>]) -> Vec<Vec<String>> {
-    let record = |one: &Listed<'_>| {
-        let value = serde_json::to_value(one).unwrap_or_default();
-        COLUMNS.map(|name| answer::cell(&value[name])).to_vec()
-    };
-    std::iter::once(COLUMNS.map(str::to_owned).to_vec()).chain(listed.iter().map(record)).collect()
-}
 
 /// The pauses and maintenances in force, oldest first. What the journal or the register says has ended has ended.
 ///

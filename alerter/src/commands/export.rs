@@ -25,16 +25,11 @@ const COLUMNS: [&str; 9] = ["seq", "at", "event", "mark", "host", "route", "outc
 
 /// A header and a record for each row.
 pub(super) fn records(rows: &[HistoryRow]) -> Vec<Vec<String>> {
-    std::iter::once(header()).chain(rows.iter().map(record)).collect()
+    answer::records(&COLUMNS, rows)
 }
 
 fn header() -> Vec<String> {
     COLUMNS.map(str::to_owned).to_vec()
-}
-
-fn record(row: &HistoryRow) -> Vec<String> {
-    let value = serde_json::to_value(row).unwrap_or_default();
-    COLUMNS.map(|name| answer::cell(&value[name])).to_vec()
 }
 
 /// One line of JSON. What a terminal would not show is escaped, which JSON knows how to read.
@@ -78,7 +73,11 @@ impl<W: Write> Exporter<W> {
         match row {
             Ok(row) if self.is_wanted(row.at) => {
                 self.rows += 1;
-                let text = if self.format == Format::Csv { csv(record(&row))? } else { json(&row)? };
+                let text = if self.format == Format::Csv {
+                    csv(answer::record(&COLUMNS, &row))?
+                } else {
+                    json(&row)?
+                };
                 self.out.write_all(text.as_bytes())
             }
             Ok(_) => Ok(()),

@@ -52,8 +52,8 @@ fn word(code: u8) -> &'static str {
 
 /// The bar separates the sentence from the figures, and may stand nowhere else.
 fn line(status: &Status, limits: Limits) -> String {
-    let (sentence, more) = match status.problems.as_slice() {
-        _ if status.is_refused => (status.headline.clone(), String::new()),
+    let problems = if status.is_refused { &[] } else { status.problems.as_slice() };
+    let (sentence, more) = match problems {
         [] => (status.headline.clone(), String::new()),
         [one] => (format!("{} -> {}", one.what, one.then), String::new()),
         [one, more @ ..] => (one.what.clone(), format!(" (and {} more)", more.len())),
