@@ -99,6 +99,7 @@ fn value(word: &str) -> String {
         "TIME" => "2h",
         "SECONDS" | "NUMBER" | "SEQ" | "N" => "5",
         "FORMAT" => "csv",
+        "COMMAND" => "list",
         _ if is_capital => "compute1",
         literal => literal,
     };
