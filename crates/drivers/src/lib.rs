@@ -32,6 +32,8 @@ pub mod vitrage;
 pub mod web;
 /// What this product changes outside of itself.
 pub mod writes;
+/// Files in YAML.
+mod yaml;
 
 pub use driver::{Check, Driver, Exchange, Failure, Finding, Kind, Message, Named, Outcome, Step};
 pub use kept::{Files, Kept, Unusable};
