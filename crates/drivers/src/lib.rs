@@ -36,7 +36,7 @@ pub mod writes;
 mod yaml;
 
 pub use driver::{Check, Driver, Exchange, Failure, Finding, Kind, Message, Named, Outcome, Step};
-pub use kept::{Files, Kept, Unusable};
+pub use kept::{Files, Kept, Seen, Unusable};
 
 /// All drivers.
 pub const KINDS: &[Kind] = &[
