@@ -14,6 +14,8 @@ pub mod heat;
 pub mod http;
 /// A thing made of files, made again when they change.
 mod kept;
+/// The `kubernetes` driver.
+pub mod kubernetes;
 /// The `masakari` driver.
 pub mod masakari;
 /// The `mistral` driver.
