@@ -12,6 +12,9 @@ use tracing::{info, warn};
 /// How often unusable files are read at most: reading blocks everything else.
 const PAUSE: Duration = Duration::from_secs(1);
 
+/// Makes the thing, and notes each file before it is read.
+type Make<T> = dyn Fn(&mut Seen) -> Result<T, Unusable> + Send + Sync;
+
 /// What distinguishes one state of a file from the next without reading it: device, inode, size, and the times of the
 /// last change of content and of owner or mode, which decide whether it is trusted.
 type Stamp = Option<(u64, u64, u64, (i64, i64), (i64, i64))>;
@@ -34,8 +37,9 @@ impl Unusable {
 
 /// A thing made of files, kept current.
 pub struct Kept<T> {
-    of: Files,
-    make: Box<dyn Fn() -> Result<T, Unusable> + Send + Sync>,
+    what: &'static str,
+    endpoint: String,
+    make: Box<Make<T>>,
     current: Mutex<Current<T>>,
 }
 
@@ -49,25 +53,54 @@ pub struct Files {
     pub paths: Vec<PathBuf>,
 }
 
+/// Files, and the state of each before it was read: a change meanwhile is seen at the next exchange.
+#[derive(Debug, Default, PartialEq, Eq)]
+pub struct Seen(Vec<(PathBuf, Stamp)>);
+
+impl Seen {
+    /// Notes a file that is about to be read.
+    pub fn note(&mut self, path: &Path) {
+        self.0.push((path.to_owned(), stamp(path)));
+    }
+
+    /// The same files as they are now.
+    fn again(&self) -> Self {
+        Self(self.0.iter().map(|(path, _)| (path.clone(), stamp(path))).collect())
+    }
+}
+
 struct Current<T> {
     made: T,
-    /// The state of the files that it was made of.
-    stamps: Vec<Stamp>,
+    /// The files that it was made of.
+    seen: Seen,
     /// The state of files that could not be used, and when they were tried last. An error is logged once. They are tried
     /// again all the same: the cause may be outside of them.
-    unusable: Option<(Vec<Stamp>, Instant)>,
+    unusable: Option<(Seen, Instant)>,
 }
 
 impl<T: Clone> Kept<T> {
-    /// Makes it for the first time.
+    /// Makes it of these files for the first time.
     pub fn new(
         of: Files,
         make: impl Fn() -> Result<T, Unusable> + Send + Sync + 'static,
     ) -> Result<Self, Unusable> {
-        // Before they are read, so that a change meanwhile is seen at the next exchange.
-        let stamps = of.stamps();
-        let current = Mutex::new(Current { made: make()?, stamps, unusable: None });
-        Ok(Self { of, make: Box::new(make), current })
+        let Files { what, endpoint, paths } = of;
+        Self::of_seen(what, endpoint, move |seen| {
+            paths.iter().for_each(|path| seen.note(path));
+            make()
+        })
+    }
+
+    /// The same of files that name each other: `make` notes each before it reads it. `what` they hold, in the plural, and
+    /// the `endpoint` that they are for, are for people.
+    pub fn of_seen(
+        what: &'static str,
+        endpoint: String,
+        make: impl Fn(&mut Seen) -> Result<T, Unusable> + Send + Sync + 'static,
+    ) -> Result<Self, Unusable> {
+        let mut seen = Seen::default();
+        let current = Mutex::new(Current { made: make(&mut seen)?, seen, unusable: None });
+        Ok(Self { what, endpoint, make: Box::new(make), current })
     }
 
     /// The thing, for the next exchange. If the files cannot be used, the old one stays: they may be in the middle of a
@@ -76,32 +109,44 @@ impl<T: Clone> Kept<T> {
         self.get_at(Instant::now())
     }
 
+    /// The same, made again even if no change can be seen.
+    pub(crate) fn read_again(&self) -> T {
+        let mut current = self.current.lock().unwrap_or_else(PoisonError::into_inner);
+        let now = current.seen.again();
+        self.remake(&mut current, now, Instant::now());
+        current.made.clone()
+    }
+
     fn get_at(&self, now: Instant) -> T {
         let mut current = self.current.lock().unwrap_or_else(PoisonError::into_inner);
-        let stamps = self.of.stamps();
-        let before = current.unusable.as_ref().filter(|(unusable, _)| *unusable == stamps);
-        let (is_news, is_time) = (before.is_none(), before.is_none_or(|(_, tried)| now >= *tried + PAUSE));
-        if stamps != current.stamps && is_time {
-            match (self.make)() {
-                Ok(made) => {
-                    *current = Current { made, stamps, unusable: None };
-                    self.of.say_used();
-                }
-                Err(why) => {
-                    current.unusable = Some((stamps, now));
-                    if is_news {
-                        self.of.say_unusable(&why);
-                    }
-                }
-            }
+        let state = current.seen.again();
+        let tried = current.unusable.as_ref().filter(|(unusable, _)| *unusable == state);
+        let is_time = tried.is_none_or(|(_, tried)| now >= *tried + PAUSE);
+        if state != current.seen && is_time {
+            self.remake(&mut current, state, now);
         }
         current.made.clone()
     }
-}
 
-impl Files {
-    fn stamps(&self) -> Vec<Stamp> {
-        self.paths.iter().map(|path| stamp(path)).collect()
+    /// Makes it of the files, which are in this state.
+    fn remake(&self, current: &mut Current<T>, state: Seen, now: Instant) {
+        let mut seen = Seen::default();
+        match (self.make)(&mut seen) {
+            Ok(made) => {
+                let has_changed = state != current.seen;
+                *current = Current { made, seen, unusable: None };
+                if has_changed {
+                    self.say_used();
+                }
+            }
+            Err(why) => {
+                let is_news = current.unusable.as_ref().is_none_or(|(unusable, _)| *unusable != state);
+                current.unusable = Some((state, now));
+                if is_news {
+                    self.say_unusable(&why);
+                }
+            }
+        }
     }
 
     fn say_used(&self) {
@@ -156,5 +201,34 @@ mod tests {
         assert_eq!(tries.load(Ordering::Relaxed), 3);
         fs::write(&path, "22").unwrap();
         assert_eq!(kept.get_at(now + PAUSE), 22, "others are read at once");
+    }
+
+    /// One file names the other. The broken variant watches the files that were named at first.
+    #[test]
+    fn a_file_that_is_named_later_is_watched() {
+        let room = tempfile::tempdir().unwrap();
+        let place = |name: &str| room.path().join(name);
+        for (name, text) in [("list", "a"), ("a", "1"), ("b", "2")] {
+            fs::write(place(name), text).unwrap();
+        }
+        let root = room.path().to_owned();
+        let kept = Kept::of_seen("files", "here".to_owned(), move |seen| {
+            let mut read = |name: &str| {
+                seen.note(&root.join(name));
+                fs::read_to_string(root.join(name)).map_err(|_| Unusable::new("key", "gone"))
+            };
+            let named = read("list")?;
+            read(&named)
+        });
+        let kept = kept.unwrap();
+        assert_eq!(kept.get(), "1");
+        fs::write(place("list"), "b ").unwrap();
+        assert_eq!(kept.get(), "1", "what it names is not there");
+        fs::write(place("list"), "b").unwrap();
+        assert_eq!(kept.get(), "2");
+        fs::write(place("b"), "22").unwrap();
+        assert_eq!(kept.get(), "22");
+        fs::remove_file(place("b")).unwrap();
+        assert_eq!(kept.read_again(), "22");
     }
 }

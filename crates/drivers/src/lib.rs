@@ -14,6 +14,8 @@ pub mod heat;
 pub mod http;
 /// A thing made of files, made again when they change.
 mod kept;
+/// The `kubernetes` driver.
+pub mod kubernetes;
 /// The `masakari` driver.
 pub mod masakari;
 /// The `mistral` driver.
@@ -32,9 +34,11 @@ pub mod vitrage;
 pub mod web;
 /// What this product changes outside of itself.
 pub mod writes;
+/// Files in YAML.
+mod yaml;
 
 pub use driver::{Check, Driver, Exchange, Failure, Finding, Kind, Message, Named, Outcome, Step};
-pub use kept::{Files, Kept, Unusable};
+pub use kept::{Files, Kept, Seen, Unusable};
 
 /// All drivers.
 pub const KINDS: &[Kind] = &[

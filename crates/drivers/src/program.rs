@@ -80,8 +80,18 @@ pub struct Ran {
 /// Runs a program, within `limit`. Its end kills whatever is left in its process group; dropping the run kills the whole
 /// group.
 pub async fn run(command: &[String], input: &[u8], limit: Duration) -> Ran {
+    run_in(&[], command, input, limit).await
+}
+
+/// The same with these variables in its environment too, which override the fixed ones.
+pub(crate) async fn run_in(
+    variables: &[(String, String)],
+    command: &[String],
+    input: &[u8],
+    limit: Duration,
+) -> Ran {
     let (mut stdout, mut stderr) = (Vec::new(), Vec::new());
-    let end = match Group::start(command) {
+    let end = match Group::start(variables, command) {
         Err(error) => not_started(&error),
         Ok((mut group, pipes)) => {
             let (ended, noticed) = oneshot::channel();
@@ -124,7 +134,7 @@ struct Group {
 }
 
 impl Group {
-    fn start(command: &[String]) -> io::Result<(Self, Pipes)> {
+    fn start(variables: &[(String, String)], command: &[String]) -> io::Result<(Self, Pipes)> {
         let [program, arguments @ ..] = command else {
             return Err(io::Error::new(io::ErrorKind::InvalidInput, "there is no program"));
         };
@@ -137,6 +147,7 @@ impl Group {
         // If this returns an error, the guard is dropped and ends by itself.
         let mut child = bare(program)
             .args(arguments)
+            .envs(variables.iter().map(|(name, value)| (name, value)))
             .stdin(Stdio::piped())
             .stdout(Stdio::piped())
             .stderr(Stdio::piped())

@@ -35,7 +35,7 @@ impl Credentials {
     /// One sentence, without a secret: the file cannot be read, or its content is wrong.
     pub(super) fn headers(&self) -> Result<HeaderMap, String> {
         let mut value = match self {
-            Self::Bearer(file) => secret::read_with(file, token),
+            Self::Bearer(file) => secret::read_with(file, secret::bearer),
             Self::Basic { username, password_file } => {
                 secret::read_with(password_file, |password| basic(username, password))
             }
@@ -76,12 +76,6 @@ pub(super) fn password_file(file: &str) -> Result<PathBuf, String> {
     secret::read_with(Path::new(file), |password| basic("", password)).map(|_| file.into())
 }
 
-fn token(text: &str) -> Result<HeaderValue, String> {
-    let value = text.bytes().all(|b| b.is_ascii_graphic()).then(|| format!("Bearer {text}"));
-    let wrong = || "the token must be one word of printable ASCII".to_owned();
-    HeaderValue::try_from(value.ok_or_else(wrong)?).map_err(|_| wrong())
-}
-
 fn basic(username: &str, password: &str) -> Result<HeaderValue, String> {
     match password.contains(char::is_control) {
         true => Err("the password must stand on one line".to_owned()),
@@ -105,7 +99,7 @@ mod tests {
     #[test]
     fn a_file_with_more_than_one_line_is_no_secret() {
         for text in ["a\nb", "a b", "a\r\nX: y", "ä"] {
-            assert!(token(text).is_err(), "{text}");
+            assert!(secret::bearer(text).is_err(), "{text}");
         }
         assert!(basic("a", "b\nc").is_err());
         for name in ["", "a:b", "a\nb"] {

@@ -9,7 +9,6 @@ mod client;
 mod cloud;
 mod credentials;
 mod keys;
-mod said;
 mod servers;
 mod session;
 mod times;

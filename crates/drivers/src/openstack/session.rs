@@ -17,7 +17,7 @@ use super::cloud::{Cloud, CloudOptions};
 use super::tokens::{Site, Tokens};
 use super::trouble::Trouble;
 use crate::kept::{Files, Kept, Unusable};
-use crate::web::{self, fault, wire};
+use crate::web::{self, fault, said, wire};
 use crate::writes::Request;
 
 const AUTH_TOKEN: HeaderName = HeaderName::from_static("x-auth-token");
@@ -281,12 +281,12 @@ impl Answer {
 
     /// The message in an error's body.
     pub(crate) fn message(&self) -> String {
-        super::said::message(&self.body)
+        said::message(&self.body)
     }
 
     /// The same for people: `: …`, or nothing.
     pub(crate) fn said(&self) -> String {
-        super::said::shown(&self.message(), &[self.token.value.expose_secret()])
+        said::shown(&self.message(), &[self.token.value.expose_secret()])
     }
 }
 

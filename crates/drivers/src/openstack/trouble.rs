@@ -2,8 +2,8 @@
 
 use std::time::Duration;
 
-use super::said::{message, shown};
 use crate::driver::{Failure, LOCKED_OUT, Outcome};
+use crate::web::said::{message, shown};
 use crate::web::{Fault, Meaning, Pause, meaning};
 
 /// Why there is no answer.

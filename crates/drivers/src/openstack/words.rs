@@ -2,9 +2,10 @@
 
 use std::collections::BTreeMap;
 
-use saphyr::{Mapping, Yaml, YamlLoader};
-use saphyr_parser::Parser;
+use saphyr::{Mapping, Yaml};
 use secrecy::SecretString;
+
+use crate::yaml::{documents, scalar};
 
 /// The settings of one cloud. Each value counts as secret unless it is known not to be.
 pub(super) type Words = BTreeMap<String, SecretString>;
@@ -33,17 +34,6 @@ pub(super) fn clouds(text: &str) -> Result<BTreeMap<String, Words>, String> {
     });
     let named = |(name, cloud): (&Yaml<'_>, &Yaml<'_>)| Some((scalar(name)?.to_owned(), words(cloud)));
     Ok(clouds.into_iter().flatten().filter_map(named).collect())
-}
-
-fn documents(text: &str) -> Result<Vec<Yaml<'_>>, String> {
-    let mut loader = YamlLoader::default();
-    loader.early_parse(false);
-    let read = Parser::new_from_str(text).load(&mut loader, true);
-    // The parser's own message may quote the file.
-    match read.err().as_ref().or(loader.error()) {
-        Some(why) => Err(format!("it is not YAML: check line {}", why.marker().line())),
-        None => Ok(loader.into_documents()),
-    }
 }
 
 fn words(cloud: &Yaml<'_>) -> Words {
@@ -90,19 +80,6 @@ fn put(key: String, value: &Yaml<'_>, into: &mut Words) {
     };
     if let Some(value) = value {
         into.insert(key, value.into());
-    }
-}
-
-/// A scalar as written; an empty one is none.
-fn scalar<'y>(node: &'y Yaml<'_>) -> Option<&'y str> {
-    match node {
-        Yaml::Representation(text, style, _) => {
-            let is_nothing = *style == saphyr::ScalarStyle::Plain
-                && matches!(&**text, "" | "~" | "null" | "Null" | "NULL");
-            (!is_nothing).then_some(text)
-        }
-        Yaml::Tagged(_, node) => scalar(node),
-        _ => None,
     }
 }
 

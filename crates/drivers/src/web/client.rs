@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use reqwest::dns::{Addrs, Name, Resolve, Resolving};
 use reqwest::header::{CONNECTION, HeaderMap, HeaderValue};
-use reqwest::{Certificate, Client, ClientBuilder, Url, redirect, retry, tls};
+use reqwest::{Certificate, Client, ClientBuilder, Identity, Url, redirect, retry, tls};
 
 use super::identity::{IdentityFiles, authorities};
 use super::url::host;
@@ -74,6 +74,19 @@ impl ClientOptions {
         Kept::new(certificates, move || build(&self))
     }
 
+    /// A client with these certificates, whatever files are named.
+    ///
+    /// # Errors
+    /// A CA, or our own pair, cannot be used.
+    pub(crate) fn with(
+        &self,
+        ca: Option<Vec<Certificate>>,
+        identity: Option<Identity>,
+    ) -> reqwest::Result<Client> {
+        let alone = builder(self, ca);
+        identity.into_iter().fold(alone, ClientBuilder::identity).build()
+    }
+
     /// The url for the client, which takes the TLS name from there.
     pub(crate) fn target(&self) -> Url {
         let mut url = self.url.clone();
@@ -88,10 +101,10 @@ impl ClientOptions {
 fn build(options: &ClientOptions) -> Result<Client, Unusable> {
     let unusable = |why: String| Unusable::new("ca-file", why);
     let ca = options.ca_file.as_deref().map(authorities).transpose().map_err(unusable)?;
-    let alone = builder(options, ca.clone()).build().map_err(|_| no_ca(options))?;
+    let alone = options.with(ca.clone(), None).map_err(|_| no_ca(options))?;
     let Some(files) = &options.identity else { return Ok(alone) };
     let mismatch = "key-file does not hold the key of the first certificate in certificate-file";
-    let with_identity = builder(options, ca).identity(files.read()?).build();
+    let with_identity = options.with(ca, Some(files.read()?));
     with_identity.map_err(|_| Unusable::new("key-file", mismatch))
 }
 

@@ -122,7 +122,7 @@ impl Endpoint {
 }
 
 /// The url's own host, whatever the TLS name is.
-fn authority(url: &Url) -> HeaderValue {
+pub(crate) fn authority(url: &Url) -> HeaderValue {
     let host = url.host_str().unwrap_or_default();
     let text = url.port().map_or_else(|| host.to_owned(), |port| format!("{host}:{port}"));
     HeaderValue::try_from(text).expect("a url's host and port are plain text")

@@ -49,7 +49,7 @@ pub fn read(table: &mut Section<'_, '_>, usual: Option<&str>) -> Option<ClientOp
 }
 
 /// A DNS name; an address would be verified as the url's host anyway.
-fn server_name(text: &str) -> Result<String, String> {
+pub(crate) fn server_name(text: &str) -> Result<String, String> {
     let url = Url::parse(&format!("https://{text}/")).ok();
     let name = url.as_ref().and_then(Url::domain).filter(|name| name.eq_ignore_ascii_case(text));
     name.map(str::to_owned).ok_or_else(|| "must be the DNS name in the endpoint's certificate".to_owned())

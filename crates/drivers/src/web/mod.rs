@@ -9,6 +9,8 @@ pub mod fault;
 mod identity;
 mod keys;
 mod plain;
+/// A service's own error message.
+pub(crate) mod said;
 /// Files that hold one secret each.
 pub(crate) mod secret;
 mod status;
@@ -17,10 +19,12 @@ pub(crate) mod wire;
 
 pub use client::ClientOptions;
 pub(crate) use client::careful;
+pub(crate) use endpoint::authority;
 pub use endpoint::{Endpoint, Said};
 pub use fault::Fault;
+pub(crate) use identity::{Half, certificates_of, identity_of};
 pub use identity::{IdentityFiles, authorities};
-pub(crate) use keys::both_or_neither;
+pub(crate) use keys::{both_or_neither, server_name};
 pub use keys::{identity, read as read_options, tls_min, without_tls};
 pub(crate) use plain::plain;
 pub use secret::BodySecret;

@@ -2,6 +2,7 @@
 
 use std::path::{Path, PathBuf};
 
+use reqwest::header::HeaderValue;
 use secrecy::{ExposeSecret as _, SecretSlice};
 use serde_json::{Map, Value};
 use site::{Section, must_be_absolute, read_private};
@@ -52,12 +53,32 @@ impl BodySecret {
 /// One sentence, without any part of the file.
 pub(crate) fn read_with<T>(path: &Path, parse: impl FnOnce(&str) -> Result<T, String>) -> Result<T, String> {
     must_be_absolute(path)?;
-    let bytes = SecretSlice::from(read_private(path)?);
+    line(read_private(path)?, parse)
+}
+
+/// The same of a file's content.
+///
+/// # Errors
+/// As [`read_with`].
+pub(crate) fn line<T>(content: Vec<u8>, parse: impl FnOnce(&str) -> Result<T, String>) -> Result<T, String> {
+    let bytes = SecretSlice::from(content);
     let text = std::str::from_utf8(bytes.expose_secret()).map_err(|_| "the file holds no text".to_owned())?;
     match text.trim() {
         "" => Err("the file is empty".to_owned()),
         text => parse(text),
     }
+}
+
+/// The value of the header `Authorization` for a token. It is hidden where headers are shown.
+///
+/// # Errors
+/// One sentence, without the token.
+pub(crate) fn bearer(token: &str) -> Result<HeaderValue, String> {
+    let value = token.bytes().all(|b| b.is_ascii_graphic()).then(|| format!("Bearer {token}"));
+    let wrong = || "the token must be one word of printable ASCII".to_owned();
+    let mut value = HeaderValue::try_from(value.ok_or_else(wrong)?).map_err(|_| wrong())?;
+    value.set_sensitive(true);
+    Ok(value)
 }
 
 #[cfg(test)]

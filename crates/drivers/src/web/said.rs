@@ -9,7 +9,7 @@ const LONGEST: usize = 160;
 ///
 /// `{"NAME": {"code": 409, "message": …}}`, `{"error": {"code": 401, "title", "message"}}`, flat
 /// `{"message", "code": "404 Not Found", "title"}`, the last with HTML in it, and `{"faultstring": …}`.
-pub(super) fn message(body: &[u8]) -> String {
+pub(crate) fn message(body: &[u8]) -> String {
     let Ok(Value::Object(fields)) = serde_json::from_slice::<Value>(body) else { return String::new() };
     let flat = ["message", "faultstring"].into_iter().find_map(|key| fields.get(key)?.as_str());
     let below = || fields.values().find_map(|field| field.get("message")?.as_str());
@@ -33,7 +33,7 @@ fn plain(text: &str) -> String {
 
 /// The message for people: `: …`, or nothing. A service may repeat our token: a message with it, or with anything that
 /// resembles one, is not shown.
-pub(super) fn shown(message: &str, secrets: &[&str]) -> String {
+pub(crate) fn shown(message: &str, secrets: &[&str]) -> String {
     let is_secret = |secret: &&str| !secret.is_empty() && message.contains(secret);
     // Fernet tokens begin so; a JWS has two dots, and no blank within this many characters.
     let like_a_token = |word: &str| word.contains("gAAAA") || word.len() > 80;

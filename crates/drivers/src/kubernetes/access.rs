@@ -1,0 +1,185 @@
+//! Exchanges with an API server, with our credentials as they are now, and with others after a 401.
+
+mod answer;
+mod kubeconfig;
+mod pass;
+mod passes;
+mod plugin;
+mod site;
+mod trouble;
+
+use std::fmt;
+use std::path::PathBuf;
+use std::sync::Arc;
+use std::time::Duration;
+
+use reqwest::header::{ACCEPT, AUTHORIZATION, CONTENT_TYPE, HOST};
+use reqwest::{Method, RequestBuilder, Url};
+use tokio::time::Instant;
+
+use crate::kept::{Kept, Unusable};
+use crate::web::{authority, fault, wire};
+pub(crate) use answer::Answer;
+use pass::Pass;
+use passes::Passes;
+use site::Site;
+pub(crate) use trouble::Trouble;
+
+/// Where the API server is and who we are there.
+#[derive(Clone, Debug)]
+pub enum Source {
+    /// A file as `kubectl` has it.
+    Kubeconfig {
+        /// Its absolute path.
+        file: PathBuf,
+        /// The context; if unset, the file's `current-context`.
+        context: Option<String>,
+    },
+    /// The files that Kubernetes puts into each pod.
+    ServiceAccount {
+        /// The directory with `token`, `ca.crt` and `namespace`.
+        directory: PathBuf,
+        /// The address of the API server.
+        url: Url,
+    },
+}
+
+/// An API server, ready for requests.
+pub(crate) struct Access {
+    timeout: Duration,
+    shown: String,
+    sites: Kept<Arc<Site>>,
+    passes: Passes,
+}
+
+/// A request to the API server.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Ask<'a> {
+    method: &'a Method,
+    /// Begins with a slash, and is encoded already.
+    path: &'a str,
+    query: &'a [(&'a str, &'a str)],
+    /// The content's type, and the content.
+    body: Option<(&'static str, &'a [u8])>,
+}
+
+impl<'a> Ask<'a> {
+    /// A question.
+    pub(crate) fn get(path: &'a str, query: &'a [(&'a str, &'a str)]) -> Self {
+        Self { method: &Method::GET, path, query, body: None }
+    }
+
+    /// A change.
+    pub(crate) fn write(method: &'a Method, path: &'a str, kind: &'static str, body: &'a [u8]) -> Self {
+        Self { method, path, query: &[], body: Some((kind, body)) }
+    }
+}
+
+impl Access {
+    /// Reads the files and makes the client.
+    ///
+    /// # Errors
+    /// They cannot be used.
+    pub(crate) fn new(source: Source, timeout: Duration) -> Result<Self, Unusable> {
+        let named = source.named();
+        let sites =
+            Kept::of_seen("files", named, move |seen| Site::read(&source, timeout, seen).map(Arc::new))?;
+        let shown = sites.get().shown();
+        Ok(Self { timeout, shown, sites, passes: Passes::default() })
+    }
+
+    /// The server for people, and its context if there is one.
+    pub(crate) fn server(&self) -> String {
+        self.shown.clone()
+    }
+
+    /// Which server it is, as the files are now.
+    pub(crate) fn target(&self) -> String {
+        self.sites.get().server()
+    }
+
+    /// The namespace of the context, or of the service account.
+    pub(crate) fn namespace(&self) -> Option<String> {
+        self.sites.get().namespace.clone()
+    }
+
+    /// Limit of a whole exchange.
+    pub(crate) fn limit(&self) -> Duration {
+        self.timeout
+    }
+
+    /// Warnings about the exchanges, one sentence each.
+    pub(crate) fn warnings(&self) -> Vec<String> {
+        let sentence = "insecure-skip-tls-verify: anybody on the network path can read our credentials and forge the answers of";
+        let warning =
+            || format!("{sentence} {}: set certificate-authority in the kubeconfig instead", self.shown);
+        (!self.sites.get().is_verified()).then(warning).into_iter().collect()
+    }
+
+    /// One request of an exchange that ends at `end`. A 401 is followed by one repetition with credentials that were read
+    /// again: the server has taken nothing then.
+    ///
+    /// # Errors
+    /// There is no answer.
+    pub(crate) async fn send(&self, ask: &Ask<'_>, end: Instant) -> Result<Answer, Trouble> {
+        let site = self.sites.get();
+        let pass = self.passes.get(&site, None, end).await?;
+        let answer = once(&site, &pass, ask, end).await?;
+        if answer.status != 401 || Instant::now() >= end {
+            return Ok(answer);
+        }
+        let site = self.other_site(&site);
+        let pass = self.passes.get(&site, Some(&pass), end).await?;
+        once(&site, &pass, ask, end).await
+    }
+
+    /// The site after a 401. A change of its files can be seen, unless they changed twice in a moment; what a plugin gives
+    /// is in no file.
+    fn other_site(&self, site: &Site) -> Arc<Site> {
+        match site.plugin {
+            Some(_) => self.sites.get(),
+            None => self.sites.read_again(),
+        }
+    }
+}
+
+async fn once(site: &Site, pass: &Arc<Pass>, ask: &Ask<'_>, end: Instant) -> Result<Answer, Trouble> {
+    let left = end.saturating_duration_since(Instant::now());
+    if left.is_zero() {
+        return Err(Trouble::Late);
+    }
+    let sent = request(site, pass, ask).timeout(left).send().await;
+    let response = sent.map_err(|error| Trouble::Fault(fault::of(&error)))?;
+    let (status, wish) = wire::head(&response).map_err(Trouble::Fault)?;
+    let (body, _) = wire::read(response, end).await;
+    Ok(Answer::new(status, wish, body, pass))
+}
+
+fn request(site: &Site, pass: &Pass, ask: &Ask<'_>) -> RequestBuilder {
+    let request = pass.client.request(ask.method.clone(), site.address(ask.path, ask.query));
+    let request = request.header(HOST, authority(&site.url)).header(ACCEPT, "application/json");
+    let request = pass.bearer.iter().fold(request, |all, bearer| all.header(AUTHORIZATION, bearer));
+    match ask.body {
+        Some((kind, body)) => request.header(CONTENT_TYPE, kind).body(body.to_vec()),
+        None => request,
+    }
+}
+
+impl Source {
+    /// Its name for people.
+    fn named(&self) -> String {
+        match self {
+            Self::Kubeconfig { file, .. } => format!("Kubernetes by {}", file.display()),
+            Self::ServiceAccount { url, .. } => format!("Kubernetes at {}", crate::web::shown(url)),
+        }
+    }
+}
+
+impl fmt::Debug for Access {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Access").field("server", &self.shown).finish_non_exhaustive()
+    }
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,215 @@
+//! An API server as the files describe it now, with its client. The files are read here.
+
+use std::path::Path;
+use std::sync::Arc;
+use std::time::Duration;
+
+use reqwest::{Certificate, Client, Identity, Url};
+use secrecy::{ExposeSecret as _, SecretSlice, SecretString};
+use site::{must_be_absolute, read_private, read_trusted};
+
+use super::Source;
+use super::kubeconfig::{Context, KEY, Part, Token};
+use super::pass::Pass;
+use super::plugin::{Credential, Plugin};
+use crate::kept::{Seen, Unusable};
+use crate::web::secret::line;
+use crate::web::{ClientOptions, Half, address, certificates_of, identity_of};
+
+/// The key of the route that names the directory.
+const ACCOUNT: &str = "service-account";
+
+/// The server.
+pub(super) struct Site {
+    /// Its address.
+    pub(super) url: Url,
+    /// The namespace that we work in.
+    pub(super) namespace: Option<String>,
+    /// Our pass, unless there is a plugin.
+    pub(super) own: Arc<Pass>,
+    /// It makes our passes.
+    pub(super) plugin: Option<Plugin>,
+    context: Option<String>,
+    tls: Tls,
+}
+
+/// How the client is made.
+struct Tls {
+    options: ClientOptions,
+    ca: Option<Vec<Certificate>>,
+}
+
+impl Site {
+    /// Reads it as it is now, and notes each file.
+    ///
+    /// # Errors
+    /// One sentence without a secret, and the key of the route that it concerns.
+    pub(super) fn read(source: &Source, limit: Duration, seen: &mut Seen) -> Result<Self, Unusable> {
+        match source {
+            Source::Kubeconfig { file, context } => {
+                must_be_absolute(file).map_err(|why| Unusable::new(KEY, why))?;
+                let named = |why: Unusable| Unusable::new(why.key, format!("{}: {why}", file.display()));
+                of_file(file, context.as_deref(), limit, seen).map_err(named)
+            }
+            Source::ServiceAccount { directory, url } => {
+                address(url.as_str(), false)
+                    .map_err(|_| Unusable::new("url", "plain http can be read by others: use https"))?;
+                of_account(directory, url, limit, seen).map_err(|why| Unusable::new(ACCOUNT, why))
+            }
+        }
+    }
+
+    /// Its address for people.
+    pub(super) fn server(&self) -> String {
+        self.url.as_str().trim_end_matches('/').to_owned()
+    }
+
+    /// The same with the context.
+    pub(super) fn shown(&self) -> String {
+        let context = self.context.as_ref().map(|name| format!(" (context {name})"));
+        format!("{}{}", self.server(), context.unwrap_or_default())
+    }
+
+    /// Whether its certificate is checked, or there is none.
+    pub(super) fn is_verified(&self) -> bool {
+        self.tls.options.verify || self.url.scheme() == "http"
+    }
+
+    /// The address of a path behind the server's own, for the client.
+    pub(super) fn address(&self, path: &str, query: &[(&str, &str)]) -> Url {
+        let mut url = self.tls.options.target();
+        url.set_path(&format!("{}{path}", self.url.path().trim_end_matches('/')));
+        if !query.is_empty() {
+            url.query_pairs_mut().extend_pairs(query);
+        }
+        url
+    }
+
+    /// A pass of what the plugin gave.
+    ///
+    /// # Errors
+    /// One sentence, without any part of it.
+    pub(super) fn pass_of(&self, plugin: &Plugin, given: Credential) -> Result<Pass, String> {
+        let Credential { token, pair, .. } = given;
+        let wrong = |why: &str| plugin.wrong(why);
+        let client = match pair {
+            None => self.own.client.clone(),
+            Some((certificate, key)) => {
+                let pair = identity_of(certificate.into_bytes(), key.expose_secret().as_bytes());
+                let pair = pair.map_err(|_| wrong("printed a certificate or a key that is no PEM"))?;
+                let fits = "printed a key that does not belong to its certificate";
+                self.tls.client(Some(pair)).map_err(|_| wrong(fits))?
+            }
+        };
+        Pass::new(client, token).map_err(|_| wrong("printed a token that is not one word of ASCII"))
+    }
+}
+
+impl Tls {
+    fn client(&self, identity: Option<Identity>) -> reqwest::Result<Client> {
+        self.options.with(self.ca.clone(), identity)
+    }
+
+    /// The client, with a reason that fits what is wrong. `ca` is the key that names the CAs.
+    fn checked(&self, identity: Option<Identity>, ca: &str) -> Result<Client, String> {
+        let alone = self.client(None).map_err(|_| match &self.ca {
+            Some(_) => format!("a certificate in {ca} cannot be used: it must hold CA certificates"),
+            None => format!("the system has no CA certificates: install them, or set {ca}"),
+        })?;
+        match identity {
+            None => Ok(alone),
+            identity => self.client(identity).map_err(|_| {
+                "client-key does not hold the key of the first certificate in client-certificate".to_owned()
+            }),
+        }
+    }
+}
+
+fn of_file(file: &Path, wanted: Option<&str>, limit: Duration, seen: &mut Seen) -> Result<Site, Unusable> {
+    let wrong = |why: String| Unusable::new(KEY, why);
+    seen.note(file);
+    let bytes = SecretSlice::from(read_private(file).map_err(wrong)?);
+    let text = std::str::from_utf8(bytes.expose_secret());
+    let text = text.map_err(|_| wrong("the file holds no text".to_owned()))?;
+    // Its directory is where relative paths begin; an absolute file has one.
+    let context = Context::read(text, file.parent().unwrap_or(file), wanted)?;
+    of_context(context, limit, seen).map_err(wrong)
+}
+
+fn of_context(context: Context, limit: Duration, seen: &mut Seen) -> Result<Site, String> {
+    let Context { name, namespace, server, server_name, authorities, verify, pair, token } = context;
+    let options = ClientOptions { server_name, verify, timeout: limit, ..ClientOptions::to(server.clone()) };
+    let ca = authorities.map(|part| read_part(part, trusted, seen)).transpose()?;
+    let ca = ca.map(|pem| certificates("certificate-authority", &pem)).transpose()?;
+    let tls = Tls { options, ca };
+    let identity = pair.map(|pair| read_pair(pair, seen)).transpose()?;
+    let client = tls.checked(identity, "certificate-authority")?;
+    let (token, plugin) = match token {
+        None => (None, None),
+        Some(Token::Given(token)) => (Some(token), None),
+        Some(Token::File(path)) => (Some(word(private(&path, seen)?, &path)?), None),
+        Some(Token::Plugin(plugin)) => (None, Some(plugin)),
+    };
+    let own = Arc::new(Pass::new(client, token)?);
+    Ok(Site { url: server, namespace, own, plugin, context: Some(name), tls })
+}
+
+/// Kubernetes' own files: links, which all may read, and only root may write.
+fn of_account(directory: &Path, url: &Url, limit: Duration, seen: &mut Seen) -> Result<Site, String> {
+    must_be_absolute(directory)?;
+    let mut read = |name: &str| {
+        let path = directory.join(name);
+        trusted(&path, seen).map(|bytes| (bytes, path))
+    };
+    let (token, path) = read("token")?;
+    let token = word(token, &path)?;
+    let ca = certificates("ca.crt", &read("ca.crt")?.0)?;
+    let (namespace, path) = read("namespace")?;
+    let namespace = word(namespace, &path)?.expose_secret().to_owned();
+    let options = ClientOptions { timeout: limit, ..ClientOptions::to(url.clone()) };
+    let tls = Tls { options, ca: Some(ca) };
+    let own = Arc::new(Pass::new(tls.checked(None, "ca.crt")?, Some(token))?);
+    Ok(Site { url: url.clone(), namespace: Some(namespace), own, plugin: None, context: None, tls })
+}
+
+/// Reads a file with a secret.
+fn private(path: &Path, seen: &mut Seen) -> Result<Vec<u8>, String> {
+    seen.note(path);
+    read_private(path).map_err(|why| format!("{}: {why}", path.display()))
+}
+
+/// Reads a file without one.
+fn trusted(path: &Path, seen: &mut Seen) -> Result<Vec<u8>, String> {
+    seen.note(path);
+    read_trusted(path).map_err(|why| format!("{}: {why}", path.display()))
+}
+
+type Read = fn(&Path, &mut Seen) -> Result<Vec<u8>, String>;
+
+fn read_part(part: Part, read: Read, seen: &mut Seen) -> Result<Vec<u8>, String> {
+    match part {
+        Part::File(path) => read(&path, seen),
+        Part::Data(bytes) => Ok(bytes.expose_secret().to_vec()),
+    }
+}
+
+fn read_pair((certificate, key): (Part, Part), seen: &mut Seen) -> Result<Identity, String> {
+    let certificate = read_part(certificate, trusted, seen)?;
+    let key = SecretSlice::from(read_part(key, private, seen)?);
+    identity_of(certificate, key.expose_secret()).map_err(|half| {
+        let why = match half {
+            Half::Certificate => "client-certificate holds no certificate in PEM",
+            Half::Key => "client-key holds no private key in PEM; a key with a passphrase cannot be used",
+        };
+        why.to_owned()
+    })
+}
+
+fn certificates(key: &str, pem: &[u8]) -> Result<Vec<Certificate>, String> {
+    certificates_of(pem).ok_or_else(|| format!("{key} holds no certificate in PEM"))
+}
+
+/// The one line of a file.
+fn word(content: Vec<u8>, path: &Path) -> Result<SecretString, String> {
+    line(content, |text| Ok(text.into())).map_err(|why| format!("{}: {why}", path.display()))
+}
