@@ -1,6 +1,6 @@
 //! The lab itself: what the other scenarios take for granted.
 
-use anyhow::ensure;
+use anyhow::{Context as _, ensure};
 use serde_json::json;
 use tests::kubernetes::{ALL, Kubernetes, Login, METAL3, Who};
 
@@ -10,6 +10,7 @@ use crate::cluster::{Cluster, HOST, ago};
 pub(crate) const SCENARIOS: &[Scenario] = &[
     ("the_lab_works", the_lab_works),
     ("each_user_has_exactly_the_shipped_rights", each_user_has_exactly_the_shipped_rights),
+    ("the_server_judges_what_it_is_given", the_server_judges_what_it_is_given),
     ("the_lab_survives_what_is_done_to_it", the_lab_survives_what_is_done_to_it),
 ];
 
@@ -104,6 +105,40 @@ fn may(lab: &Kubernetes, who: Who, verb: &str, kind: &str) -> anyhow::Result<()>
     Ok(())
 }
 
+/// What the scenarios take for granted: a template may hold what its object may not, an old version is a conflict, a finalizer keeps
+/// what is deleted, a list comes in pages, and only the next scenario finds nothing.
+fn the_server_judges_what_it_is_given(cluster: &mut Cluster) -> anyhow::Result<()> {
+    let lab = &mut cluster.lab;
+    lab.clean()?;
+    let spec = json!({"strategy": {"type": "Reboot", "retryLimit": 11}});
+    lab.template(METAL3, "metal", "worker", &json!({ "spec": spec }))?;
+    let object = json!({"apiVersion": METAL3.api_version, "kind": METAL3.kind,
+        "metadata": {"name": "worker-1", "namespace": "metal"}, "spec": spec});
+    let why = lab.create(&object).err().context("it is taken")?;
+    ensure!(format!("{why:#}").contains("retryLimit"), "{why:#}");
+
+    lab.foreign(METAL3, "metal", "worker-1")?;
+    let path = format!("/apis/{}/namespaces/metal/{}/worker-1", METAL3.api_version, METAL3.plural);
+    let stale = json!({"metadata": {"resourceVersion": "1", "finalizers": ["of.a/test"]}});
+    let why = lab.patch(&path, &stale).err().context("an old version is taken")?;
+    ensure!(format!("{why:#}").contains("409"), "{why:#}");
+    lab.patch(&path, &json!({"metadata": {"finalizers": ["of.a/test"]}}))?;
+    lab.kubectl(&["delete", METAL3.plural, "worker-1", "--namespace=metal", "--wait=false"], None)?;
+    ensure!(lab.only(METAL3)?["metadata"]["deletionTimestamp"].is_string());
+    lab.report(METAL3, "metal", "worker-1", &json!({"phase": "Failed"}))?;
+    ensure!(lab.only(METAL3)?["status"]["phase"] == "Failed");
+
+    let machine = |number: usize| ("metal".to_owned(), format!("worker-{number}"), format!("node{number}"));
+    lab.machines(&(0..120).map(machine).collect::<Vec<_>>())?;
+    let page = lab.kubectl(&["get", "--raw", "/apis/cluster.x-k8s.io/v1beta1/machines?limit=50"], None)?;
+    let page: serde_json::Value = serde_json::from_str(&page)?;
+    ensure!(page["items"].as_array().map(Vec::len) == Some(50), "{page}");
+    ensure!(page["metadata"]["continue"].is_string(), "{}", page["metadata"]);
+    lab.clean()?;
+    ensure!(lab.list("machines")?.is_empty() && lab.list(METAL3.plural)?.is_empty());
+    Ok(())
+}
+
 /// New tokens end the former ones, and both servers come back with what they had.
 fn the_lab_survives_what_is_done_to_it(cluster: &mut Cluster) -> anyhow::Result<()> {
     use tests::kubernetes::Part::{Api, Etcd};
@@ -124,9 +159,11 @@ fn the_lab_survives_what_is_done_to_it(cluster: &mut Cluster) -> anyhow::Result<
     lab.wait_until_writable()?;
     for part in [Etcd, Api] {
         lab.freeze(part)?;
+        let label = lab.kubectl(&label, None);
         lab.thaw(part)?;
+        ensure!(label.is_err(), "it is written down by a frozen {part:?}");
+        lab.wait_until_writable()?;
     }
-    lab.wait_until_writable()?;
     ensure!(lab.get("node", HOST)?["metadata"]["name"] == HOST);
     Ok(())
 }
