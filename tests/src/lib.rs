@@ -8,6 +8,7 @@ pub mod clock;
 pub mod etcd;
 pub mod faults;
 pub mod installed;
+pub mod kubernetes;
 pub mod lab;
 mod left_out;
 pub mod mutants;

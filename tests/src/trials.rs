@@ -65,6 +65,8 @@ pub struct Need {
 pub const CLUSTER: Need = Need { what: "a cluster", key: "NHA_REQUIRE_CLUSTER" };
 /// OpenStack's services.
 pub const OPENSTACK: Need = Need { what: "OpenStack", key: "NHA_REQUIRE_OPENSTACK" };
+/// A Kubernetes API server.
+pub const KUBERNETES: Need = Need { what: "Kubernetes", key: "NHA_REQUIRE_KUBERNETES" };
 /// Chromium, and the program that steers it.
 pub const BROWSER: Need = Need { what: "a browser", key: "NHA_REQUIRE_BROWSER" };
 

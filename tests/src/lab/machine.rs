@@ -65,7 +65,8 @@ pub(super) fn pacemaker_remoted() -> anyhow::Result<PathBuf> {
     fetched.canonicalize().context("pacemaker-remoted")
 }
 
-fn in_path(program: &str) -> Option<PathBuf> {
+/// Where a program is that a node would find.
+pub(crate) fn in_path(program: &str) -> Option<PathBuf> {
     let directories = super::node::PATH.split(':').map(Path::new);
     directories.map(|directory| directory.join(program)).find(|path| path.exists())
 }

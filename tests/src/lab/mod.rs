@@ -45,6 +45,8 @@ pub use parts::{LIFETIME, play_another_part};
 pub use plan::{Products, Shape};
 pub use status::{Fencing, View};
 
+pub(crate) use room::target_directory;
+
 use bmc::Service;
 use hub::Hub;
 use plan::{Kind, NodePlan};

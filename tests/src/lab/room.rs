@@ -75,7 +75,7 @@ fn is_still_kept(room: &Path) -> bool {
 }
 
 /// The target directory that this very program was built into.
-pub(super) fn target_directory() -> anyhow::Result<PathBuf> {
+pub(crate) fn target_directory() -> anyhow::Result<PathBuf> {
     let exe = std::env::current_exe()?;
     // TARGET/PROFILE/NAME, of a test TARGET/PROFILE/deps/NAME, as cargo lays it out.
     let profile = exe.ancestors().skip(1).find(|directory| directory.file_name() != Some("deps".as_ref()));

@@ -1,0 +1,268 @@
+//! `mode = "remediation"` as Cluster API has it: an object of a template is the request, and its end is the host's return.
+
+use std::time::Duration;
+
+use anyhow::{Context as _, ensure};
+use drivers::Outcome;
+use serde_json::{Value, json};
+use tests::kubernetes::{CLUSTER, Kubernetes, METAL3, Who};
+use tests::lab::wait;
+
+use crate::Scenario;
+use crate::cluster::{Cluster, HOST, MARK, SOON, Sender, expect, later, mark, marked, word};
+
+pub(crate) const SCENARIOS: &[Scenario] = &[
+    ("a_machine_is_remediated_by_an_object_of_its_name", a_machine_is_remediated_by_an_object_of_its_name),
+    ("the_template_is_passed_through", the_template_is_passed_through),
+    ("an_object_ends_with_the_return_of_its_host", an_object_ends_with_the_return_of_its_host),
+    ("an_object_of_an_earlier_mark_is_made_again", an_object_of_an_earlier_mark_is_made_again),
+    ("an_object_of_somebody_else_stays", an_object_of_somebody_else_stays),
+    ("an_object_that_is_being_deleted_is_left_alone", an_object_that_is_being_deleted_is_left_alone),
+    ("what_cannot_be_made_waits_for_somebody", what_cannot_be_made_waits_for_somebody),
+    ("a_machine_without_a_template_in_its_namespace", a_machine_without_a_template_in_its_namespace),
+    ("a_confirmation_follows_the_object", a_confirmation_follows_the_object),
+    ("a_confirmation_ends_with_object_and_machine", a_confirmation_ends_with_object_and_machine),
+    ("a_remediation_that_hangs_is_said", a_remediation_that_hangs_is_said),
+];
+
+pub(crate) const KEYS: &str = r#"mode = "remediation"
+contract = "cluster-api"
+template-api-version = "infrastructure.cluster.x-k8s.io/v1beta1"
+template-kind = "Metal3RemediationTemplate"
+template-name = "worker""#;
+const MACHINE: &str = "worker-1";
+
+/// What the seed shows, and a field that nobody here knows.
+fn spec() -> Value {
+    json!({"strategy": {"type": "Escalate", "retryLimit": 2, "timeout": "300s", "deleteAfterRetries": 3,
+        "powerOnTimeoutSeconds": 600, "powerOffTimeoutSeconds": 600}, "nested": [{"deep": {"null": false}}, 1.5]})
+}
+
+/// A Machine and a template in its namespace; and the driver.
+fn stage(cluster: &mut Cluster, keys: &str) -> anyhow::Result<Sender> {
+    cluster.lab.clean()?;
+    cluster.lab.machine("metal", MACHINE, HOST)?;
+    cluster.lab.template(METAL3, "metal", "worker", &json!({"spec": spec()}))?;
+    cluster.sender(Who::Remediation, &format!("{KEYS}\n{keys}"))
+}
+
+fn set_finalizers(lab: &Kubernetes, finalizers: &Value) -> anyhow::Result<()> {
+    let path = format!("/apis/{}/namespaces/metal/{}/{MACHINE}", METAL3.api_version, METAL3.plural);
+    lab.patch(&path, &json!({"metadata": {"finalizers": finalizers}}))
+}
+
+fn count(lab: &Kubernetes) -> anyhow::Result<usize> {
+    Ok(lab.list(METAL3.plural)?.len())
+}
+
+/// S4-10, S4-33, S4-35, S4-37: the name and the namespace of the Machine, which owns it; one, however often it is asked for.
+fn a_machine_is_remediated_by_an_object_of_its_name(cluster: &mut Cluster) -> anyhow::Result<()> {
+    let (sender, mark) = (stage(cluster, "")?, mark());
+    let uid = cluster.lab.get_in("metal", "machine", MACHINE)?["metadata"]["uid"].clone();
+    for _ in 0..2 {
+        expect(&sender.down(&mark), "acknowledged")?;
+        let one = cluster.lab.only(METAL3)?;
+        let metadata = &one["metadata"];
+        ensure!(
+            (&metadata["name"], &metadata["namespace"]) == (&json!(MACHINE), &json!("metal")),
+            "{metadata}"
+        );
+        ensure!((&one["kind"], &one["apiVersion"]) == (&json!(METAL3.kind), &json!(METAL3.api_version)));
+        ensure!(metadata["labels"]["cluster.x-k8s.io/cluster-name"] == CLUSTER, "{metadata}");
+        let annotations = &metadata["annotations"];
+        ensure!(annotations["cluster.x-k8s.io/cloned-from-name"] == "worker", "{annotations}");
+        let kind = "Metal3RemediationTemplate.infrastructure.cluster.x-k8s.io";
+        ensure!(annotations["cluster.x-k8s.io/cloned-from-groupkind"] == kind, "{annotations}");
+        ensure!(annotations[MARK] == mark.id.to_string(), "{annotations}");
+        let owners = metadata["ownerReferences"].as_array().context("no owner")?;
+        ensure!(owners.len() == 1 && owners[0]["uid"] == uid && owners[0]["name"] == MACHINE, "{owners:?}");
+        ensure!(owners[0]["kind"] == "Machine", "{owners:?}");
+        ensure!(owners[0]["apiVersion"].as_str().unwrap_or_default().starts_with("cluster.x-k8s.io/"));
+    }
+    Ok(())
+}
+
+/// S4-32, S4-54: the whole `spec.template.spec` as it is, with labels and annotations of `spec.template.metadata`, and nothing of the
+/// template's own metadata.
+fn the_template_is_passed_through(cluster: &mut Cluster) -> anyhow::Result<()> {
+    cluster.lab.clean()?;
+    cluster.lab.machine("metal", MACHINE, HOST)?;
+    let metadata = json!({"labels": {"team": "metal"}, "annotations": {"runbook": "https://x.example/?a=b"}});
+    cluster.lab.template(METAL3, "other", "worker", &json!({"metadata": metadata, "spec": spec()}))?;
+    let sender = cluster.sender(Who::Remediation, &format!("{KEYS}\ntemplate-namespace = \"other\""))?;
+    expect(&sender.down(&mark()), "acknowledged")?;
+    let one = cluster.lab.only(METAL3)?;
+    ensure!(one["spec"] == spec(), "{}", one["spec"]);
+    let labels = &one["metadata"]["labels"];
+    ensure!(labels["team"] == "metal" && labels["of"].is_null(), "{labels}");
+    ensure!(one["metadata"]["annotations"]["runbook"] == "https://x.example/?a=b", "{}", one["metadata"]);
+    ensure!(one["metadata"]["finalizers"].is_null(), "{}", one["metadata"]);
+    Ok(())
+}
+
+/// S4-34: nothing more is done until the host is well; then this very object is deleted.
+fn an_object_ends_with_the_return_of_its_host(cluster: &mut Cluster) -> anyhow::Result<()> {
+    let (sender, mark) = (stage(cluster, "")?, mark());
+    expect(&sender.down(&mark), "acknowledged")?;
+    for _ in 0..2 {
+        expect(&sender.back(&mark), "acknowledged")?;
+        ensure!(count(&cluster.lab)? == 0, "{:?}", cluster.lab.list(METAL3.plural)?);
+    }
+    ensure!(
+        cluster.lab.list("machines")?.len() == 1
+            && cluster.lab.list("metal3remediationtemplates")?.len() == 1
+    );
+    // With `leave` there is no such step.
+    let keeps = stage(cluster, "when-returned = \"leave\"")?;
+    ensure!(keeps.driver.further_steps().is_empty(), "{:?}", keeps.driver.further_steps());
+    ensure!(!sender.driver.further_steps().is_empty());
+    Ok(())
+}
+
+/// The host fails again while the object of its first outage stands: it is another one then. The return of the first does not end
+/// the second.
+fn an_object_of_an_earlier_mark_is_made_again(cluster: &mut Cluster) -> anyhow::Result<()> {
+    let (sender, first) = (stage(cluster, "")?, mark());
+    let second = later(&first);
+    expect(&sender.down(&first), "acknowledged")?;
+    let former = cluster.lab.only(METAL3)?["metadata"]["uid"].clone();
+    // To delete and to make may take two attempts.
+    acknowledged_in_the_end(|| sender.down(&second))?;
+    let one = cluster.lab.only(METAL3)?;
+    ensure!(one["metadata"]["uid"] != former && marked(&one) == Some(second.id.to_string()), "{one}");
+    expect(&sender.back(&first), "acknowledged")?;
+    ensure!(cluster.lab.only(METAL3)? == one, "the first return ended the second object");
+    expect(&sender.back(&second), "acknowledged")?;
+    ensure!(count(&cluster.lab)? == 0);
+    Ok(())
+}
+
+fn acknowledged_in_the_end(attempt: impl Fn() -> Outcome) -> anyhow::Result<()> {
+    wait::until("an acknowledgement", SOON, || {
+        let outcome = attempt();
+        ensure!(["acknowledged", "wait", "retry"].contains(&outcome.as_str()), "{outcome:?}");
+        Ok((word(&outcome) == "acknowledged").then_some(()))
+    })
+}
+
+/// Under the same name, made by hand or by a health check of Cluster API: it is neither an acknowledgement nor ours to end.
+fn an_object_of_somebody_else_stays(cluster: &mut Cluster) -> anyhow::Result<()> {
+    let (sender, mark) = (stage(cluster, "")?, mark());
+    cluster.lab.foreign(METAL3, "metal", MACHINE)?;
+    let before = cluster.lab.only(METAL3)?;
+    for _ in 0..2 {
+        expect(&sender.down(&mark), "rejected not-ours")?;
+        expect(&sender.back(&mark), "acknowledged")?;
+        ensure!(cluster.lab.only(METAL3)? == before, "it was touched");
+    }
+    Ok(())
+}
+
+/// S4-41: a controller cleans up behind a finalizer. The return is done; nothing is written again and again; and a new outage waits
+/// until the former object is gone.
+fn an_object_that_is_being_deleted_is_left_alone(cluster: &mut Cluster) -> anyhow::Result<()> {
+    let (sender, first) = (stage(cluster, "")?, mark());
+    expect(&sender.down(&first), "acknowledged")?;
+    set_finalizers(&cluster.lab, &json!(["metal3.io/cleanup"]))?;
+    expect(&sender.back(&first), "acknowledged")?;
+    let going = cluster.lab.only(METAL3)?;
+    ensure!(going["metadata"]["deletionTimestamp"].is_string(), "{}", going["metadata"]);
+    let second = later(&first);
+    for _ in 0..3 {
+        expect(&sender.back(&first), "acknowledged")?;
+        expect(&sender.down(&second), "wait")?;
+    }
+    ensure!(cluster.lab.only(METAL3)? == going, "it was written to");
+    set_finalizers(&cluster.lab, &Value::Null)?;
+    acknowledged_in_the_end(|| sender.down(&second))?;
+    let one = cluster.lab.only(METAL3)?;
+    ensure!(
+        marked(&one) == Some(second.id.to_string()) && one["metadata"]["deletionTimestamp"].is_null(),
+        "{one}"
+    );
+    Ok(())
+}
+
+/// A template that makes nothing the server takes, no template, and a kind that is not there: an operator must act, and other
+/// routes go on.
+fn what_cannot_be_made_waits_for_somebody(cluster: &mut Cluster) -> anyhow::Result<()> {
+    cluster.lab.clean()?;
+    cluster.lab.machine("metal", MACHINE, HOST)?;
+    let sender = cluster.sender(Who::Remediation, KEYS)?;
+    let missing = sender.down(&mark());
+    ensure!(is_final(&missing), "no template: {missing:?}");
+    let too_many = json!({"spec": {"strategy": {"type": "Reboot", "retryLimit": 11}}});
+    cluster.lab.template(METAL3, "metal", "worker", &too_many)?;
+    let invalid = sender.down(&mark());
+    ensure!(invalid.as_str() == "rejected", "{invalid:?}");
+    let detail = invalid.failure().map(|why| why.detail.clone()).unwrap_or_default();
+    ensure!(detail.contains("retryLimit"), "the server's own words are missing: {detail}");
+    let unknown = cluster.sender(Who::Remediation, &KEYS.replace("Metal3", "Metal4"))?.down(&mark());
+    ensure!(is_final(&unknown), "no such kind: {unknown:?}");
+    ensure!(count(&cluster.lab)? == 0);
+    Ok(())
+}
+
+fn is_final(outcome: &Outcome) -> bool {
+    ["refused", "rejected"].contains(&outcome.as_str())
+}
+
+/// Each namespace has its own template of that name.
+fn a_machine_without_a_template_in_its_namespace(cluster: &mut Cluster) -> anyhow::Result<()> {
+    cluster.lab.clean()?;
+    cluster.lab.machine("other", "worker-7", HOST)?;
+    cluster.lab.template(METAL3, "metal", "worker", &json!({"spec": {"in": "metal"}}))?;
+    let sender = cluster.sender(Who::Remediation, KEYS)?;
+    let missing = sender.down(&mark());
+    ensure!(is_final(&missing), "{missing:?}");
+    cluster.lab.template(METAL3, "other", "worker", &json!({"spec": {"in": "other"}}))?;
+    expect(&sender.down(&mark()), "acknowledged")?;
+    let one = cluster.lab.only(METAL3)?;
+    ensure!(one["spec"]["in"] == "other" && one["metadata"]["namespace"] == "other", "{one}");
+    Ok(())
+}
+
+/// As long as nothing is said it waits; then it ends as the controller says.
+fn a_confirmation_follows_the_object(cluster: &mut Cluster) -> anyhow::Result<()> {
+    let condition = |status: &str| json!({"conditions": [{"type": "Succeeded", "status": status, "reason": "Of", "message": "a test"}]});
+    for (status, expected) in [
+        (condition("True"), "acknowledged"),
+        (condition("False"), "rejected remediation-failed"),
+        (json!({"phase": "Failed"}), "rejected remediation-failed"),
+    ] {
+        let (sender, mark) = (stage(cluster, "confirm = true")?, mark());
+        expect(&sender.down(&mark), "acknowledged")?;
+        expect(&sender.confirm(&mark), "wait")?;
+        cluster.lab.report(METAL3, "metal", MACHINE, &condition("Unknown"))?;
+        expect(&sender.confirm(&mark), "wait")?;
+        cluster.lab.report(METAL3, "metal", MACHINE, &json!({"phase": "Running"}))?;
+        expect(&sender.confirm(&mark), "wait")?;
+        cluster.lab.report(METAL3, "metal", MACHINE, &status)?;
+        expect(&sender.confirm(&mark), expected).with_context(|| status.to_string())?;
+    }
+    Ok(())
+}
+
+/// Who deletes the object, or the Machine, has finished.
+fn a_confirmation_ends_with_object_and_machine(cluster: &mut Cluster) -> anyhow::Result<()> {
+    for gone in [METAL3.plural, "machines"] {
+        let (sender, mark) = (stage(cluster, "confirm = true")?, mark());
+        expect(&sender.down(&mark), "acknowledged")?;
+        expect(&sender.confirm(&mark), "wait")?;
+        cluster.lab.kubectl(&["delete", gone, MACHINE, "--namespace=metal"], None)?;
+        expect(&sender.confirm(&mark), "acknowledged").context(gone)?;
+    }
+    Ok(())
+}
+
+/// For longer than `confirm-within`.
+fn a_remediation_that_hangs_is_said(cluster: &mut Cluster) -> anyhow::Result<()> {
+    let (sender, mark) = (stage(cluster, "confirm = true\nconfirm-within = 2")?, mark());
+    expect(&sender.down(&mark), "acknowledged")?;
+    wait::until("a remediation that hangs", Duration::from_secs(20), || {
+        let outcome = sender.confirm(&mark);
+        Ok(outcome.failure().is_some_and(|why| why.kind == "remediation-hangs").then_some(()))
+    })?;
+    ensure!(count(&cluster.lab)? == 1, "it was changed");
+    Ok(())
+}
