@@ -19,6 +19,7 @@ drill: ## training: a prepared fault, the alert that it gives, and a terminal to
 deps: ## install what the tests need (tried on Debian 12); starts and enables nothing
 	@tests/deps/install.sh
 	@command -v pacemaker-remoted >/dev/null || tests/deps/pacemaker-remoted.sh $${CARGO_TARGET_DIR:-target}/lab-deps
+	@tests/deps/kubernetes.sh $${CARGO_TARGET_DIR:-target}/lab-deps
 
 build: ## build all programs
 	$(CARGO) build --locked --workspace --bins

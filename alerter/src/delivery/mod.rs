@@ -290,10 +290,19 @@ fn report_rejection(sending: &Sending, due: &DueDelivery, failure: &Failure) {
     }
 }
 
+/// Whether the endpoint is away no longer than it usually is after a failure.
+fn is_usual(sending: &Sending, route: &str, at: Timestamp) -> bool {
+    let usually = sending.base.route(route).map(|route| route.driver.usually_away()).unwrap_or_default();
+    let since = sending.routes.troubles().of(route).map_or(at, |trouble| trouble.since);
+    at < since + usually
+}
+
 fn report_failure(sending: &Sending, due: &DueDelivery, failure: &Failure, at: Timestamp) {
     let (mark, route) = (&due.mark, &due.delivery.route);
     let news = sending.routes.troubles().failed(route, failure.kind, &failure.detail, at);
-    if news {
+    if news && is_usual(sending, route, at) {
+        info!(mark = %mark.id, host = %mark.node, %route, kind = failure.kind, "the mark of {} is not accepted yet by route {route} and is retried: {}", mark.node, failure.detail);
+    } else if news {
         warn!(mark = %mark.id, host = %mark.node, %route, kind = failure.kind, "the mark of {} is not accepted by route {route} and is retried: {}", mark.node, failure.detail);
     }
 }

@@ -20,6 +20,8 @@ pub struct RouteSight {
     pub endpoint: String,
     /// How long one exchange may take.
     pub limit: Duration,
+    /// How long the endpoint may be away after a host has failed before that is a problem.
+    pub usually_away: Duration,
     /// Whether marks stay open until it has them.
     pub required: bool,
     /// Whether the daemon is degraded when it fails for long. Routes of returns count: without one a living host stays down.
@@ -52,6 +54,9 @@ pub(super) fn of(route: &RouteSight, limit: Duration, now: Timestamp, place: &Pl
     }
     let Trouble { since, kind: failure, detail } = route.trouble.as_ref()?;
     let RouteSight { name, endpoint, required, is_parked, .. } = route;
+    if !is_parked && now < *since + route.usually_away {
+        return None;
+    }
     let (kind, how) = match is_parked {
         true => (Kind::Refused, "refuses every mark"),
         false => (Kind::Failing, "accepts nothing"),
@@ -161,6 +166,7 @@ mod tests {
             driver: "http",
             endpoint: "http://ctl9/".into(),
             limit: MINUTE,
+            usually_away: Duration::ZERO,
             required,
             degrades: required,
             secret: None,
@@ -197,6 +203,18 @@ mod tests {
         assert_eq!([MINUTE, MINUTE * 15].map(|age| level(&idle(age))), [Level::Warning, Level::Critical]);
         assert_eq!(level(&route("credentials", MINUTE, true, true)), Level::Critical);
         assert_eq!(level(&route("credentials", MINUTE * 99, true, false)), Level::Warning);
+    }
+
+    /// The broken variant has an alarm for each API server that waits for its etcd after a fencing.
+    #[test]
+    fn an_endpoint_that_is_usually_away_for_a_while_is_no_problem_before_that() {
+        let away = |age, is_parked| {
+            let route = RouteSight { usually_away: MINUTE, ..route("connect", age, is_parked, true) };
+            of(&route, LIMIT, NOW, &Place::default()).is_some()
+        };
+        let moment = Duration::from_millis(1);
+        assert_eq!([MINUTE - moment, MINUTE].map(|age| away(age, false)), [false, true]);
+        assert!(away(moment, true), "it refuses until somebody changes something");
     }
 
     /// S4-31: trouble that lasts.

@@ -162,6 +162,7 @@ impl Shared {
             name: name.to_owned(),
             driver: route.driver.kind(),
             endpoint: route.driver.endpoint(),
+            usually_away: route.driver.usually_away(),
             limit: route.driver.limit(),
             required: route.required,
             // A return that fails keeps no mark open, but a living host down.

@@ -122,6 +122,12 @@ pub trait Driver: Send + Sync {
         Terms::default()
     }
 
+    /// How long the endpoint may be away after a host has failed before that is a problem: the failure itself may have taken
+    /// it away for a while. Marks are retried all the same.
+    fn usually_away(&self) -> Duration {
+        Duration::ZERO
+    }
+
     /// Warnings at each start: one sentence for each setting that endangers its purpose.
     fn warnings(&self) -> Vec<String> {
         Vec::new()
@@ -269,6 +275,14 @@ impl Outcome {
     pub(crate) fn of_a_question(self) -> Self {
         match self {
             Self::Unknown(failure) => Self::Retry(failure),
+            other => other,
+        }
+    }
+
+    /// The same where only a question was sent: nothing of the message can have arrived.
+    pub(crate) fn not_sent(self) -> Self {
+        match self {
+            Self::Unknown(failure) => Self::Unreachable(failure),
             other => other,
         }
     }

@@ -1,6 +1,260 @@
-//! The `kubernetes` driver: the node of a failed host, or its machine.
+//! The `kubernetes` driver: a fenced host's Node or Machine, or an object for its remediation controller.
 
-#[cfg_attr(not(test), expect(dead_code, reason = "the driver that uses it comes with the next changes"))]
 mod access;
+mod annotate;
+mod answer;
+mod body;
+mod change;
+mod check;
+mod condition;
+mod keys;
+mod object;
+mod remediate;
+mod remediation;
+mod server;
+mod taint;
 
+use std::path::Path;
+use std::sync::Arc;
+use std::time::Duration;
+
+use marks::id::MarkId;
+use marks::mark::Mark;
+use marks::terms::{IfReturned, Terms};
+use marks::time::Timestamp;
+use reqwest::Method;
+use site::Section;
+use tokio::time::Instant;
+
+use crate::driver::{Check, Driver, Exchange, Failure, Kind, Message, Named, Outcome, Step, usable};
+use crate::kept::Unusable;
+use crate::writes::{Request, What, Write};
+use access::Access;
 pub use access::Source;
+use body::{Mode, Stored};
+pub use keys::Options;
+use remediate::Work;
+use server::Server;
+
+/// The driver in the registry.
+pub const KIND: Kind = Kind {
+    word: "kubernetes",
+    summary: "a taint, a condition or an annotation in Kubernetes, or an object for its remediation controllers",
+    configure,
+    writes: WRITES,
+};
+
+static CHANGE_NODE: Request = Request { method: Method::PATCH, path: "/api/v1/nodes/NODE" };
+static CHANGE_STATUS: Request = Request { method: Method::PATCH, path: "/api/v1/nodes/NODE/status" };
+static CHANGE_MACHINE: Request = Request {
+    method: Method::PATCH,
+    path: "/apis/cluster.x-k8s.io/VERSION/namespaces/NAMESPACE/machines/MACHINE",
+};
+static MAKE: Request =
+    Request { method: Method::POST, path: "/apis/GROUP/VERSION/namespaces/NAMESPACE/KIND" };
+static DELETE: Request =
+    Request { method: Method::DELETE, path: "/apis/GROUP/VERSION/namespaces/NAMESPACE/KIND/NAME" };
+
+static WRITES: &[Write] = &[
+    Write {
+        what: What::Request(
+            &CHANGE_NODE,
+            "the node gets the taint `node.kubernetes.io/out-of-service` (`mode = \"taint\"`): Kubernetes deletes its pods and detaches their volumes",
+        ),
+        guard: "`fence_mark` recorded that the host is off; its kubelet has not reported since; nobody has changed the node since it was read",
+        undo: "`kubectl taint node NODE node.kubernetes.io/out-of-service-`",
+    },
+    Write {
+        what: What::Request(&CHANGE_NODE, "the same taint ends (`when-returned`)"),
+        guard: "the host is a member now; the node has the annotation of this very mark; its kubelet reports that it is ready",
+        undo: "`kubectl taint node NODE node.kubernetes.io/out-of-service=nodeshutdown:NoExecute`",
+    },
+    Write {
+        what: What::Request(
+            &CHANGE_STATUS,
+            "the node's condition `HostFenced` is `True` (`mode = \"condition\"`): a health check that matches it remediates the node",
+        ),
+        guard: "the node's kubelet has not reported since the failure; a condition that somebody else has set stays",
+        undo: "not needed: the return of the host sets it back",
+    },
+    Write {
+        what: What::Request(&CHANGE_STATUS, "the same condition is `False` (`when-returned`)"),
+        guard: "the host is a member now; the condition has the message of this very mark",
+        undo: "not needed: the next mark sets it again",
+    },
+    Write {
+        what: What::Request(
+            &CHANGE_MACHINE,
+            "the Machine is annotated `cluster.x-k8s.io/remediate-machine` (`mode = \"annotate\"`): its MachineHealthCheck remediates it",
+        ),
+        guard: "one Machine alone names the node in `status.nodeRef`; nobody has changed it since it was read",
+        undo: "`kubectl annotate machine MACHINE cluster.x-k8s.io/remediate-machine-`",
+    },
+    Write {
+        what: What::Request(&CHANGE_MACHINE, "the same annotation ends (`when-returned`)"),
+        guard: "the host is a member now; the Machine has the annotation of this very mark",
+        undo: "not needed: the next mark sets it again",
+    },
+    Write {
+        what: What::Request(
+            &MAKE,
+            "an object for the remediation controller is made from a template (`mode = \"remediation\"`): the controller recovers the host",
+        ),
+        guard: "one Machine alone names the node in `status.nodeRef`, or with `contract = \"medik8s\"` there is such a node; nothing stands under its name",
+        undo: "`kubectl delete KIND NAME`",
+    },
+    Write {
+        what: What::Request(
+            &DELETE,
+            "the same object is deleted (`when-returned`), or that of an earlier mark before the next is made",
+        ),
+        guard: "it has the annotation of a mark, when the host is back of this very mark; it is the very object that was read (`uid`)",
+        undo: "none: the next mark makes it again",
+    },
+];
+
+/// How long an API server may be away after a fencing before that is a problem.
+const USUALLY_AWAY: Duration = Duration::from_secs(120);
+
+/// One `kubernetes` route.
+pub struct Kubernetes {
+    access: Access,
+    options: Options,
+    further_steps: Vec<Step>,
+}
+
+impl Kubernetes {
+    /// Reads the files of the account and makes its client.
+    ///
+    /// # Errors
+    /// They cannot be used.
+    pub fn new(options: Options) -> Result<Self, Unusable> {
+        let access = Access::new(options.source.clone(), options.timeout)?;
+        let namespace = options.namespace.clone().or_else(|| access.namespace());
+        let options = Options { namespace, ..options };
+        let is_followed = options.mode == Mode::Remediation && options.confirm_within.is_some();
+        let confirm = is_followed.then_some(Step::Confirm);
+        let back = options.clear.then_some(Step::Return);
+        Ok(Self { access, options, further_steps: confirm.into_iter().chain(back).collect() })
+    }
+
+    fn server(&self) -> Server<'_> {
+        Server { access: &self.access, end: Instant::now() + self.options.timeout }
+    }
+
+    /// What the message says is done, whatever the route's mode is now.
+    async fn exchange(&self, message: Message<'_>) -> Outcome {
+        let Some(stored) = Stored::read(message.body) else {
+            return Outcome::Rejected(Failure::of_others());
+        };
+        let server = self.server();
+        let ended = match stored.mode {
+            None => self.tried(&server).await,
+            Some(Mode::Remediation) => self.remediated(&server, &stored, message.step).await,
+            Some(mode) => change::changed(&server, &self.options, mode, &stored, message.step).await,
+        };
+        ended.unwrap_or_else(|outcome| outcome)
+    }
+
+    async fn remediated(&self, server: &Server<'_>, stored: &Stored, step: Step) -> Result<Outcome, Outcome> {
+        let gone = "the route has no template any more: recover the host by hand, then end the mark";
+        let template = self.options.template.as_ref();
+        let template = template.ok_or_else(|| Outcome::Rejected(Failure::new("rejected", gone)))?;
+        let work = Work { server, options: &self.options, template, stored };
+        match step {
+            Step::Failure => work.make().await,
+            Step::Confirm => work.confirm().await,
+            Step::Return => work.delete().await,
+        }
+    }
+
+    /// A test: whether the account may do what the mode needs.
+    async fn tried(&self, server: &Server<'_>) -> Result<Outcome, Outcome> {
+        let missing = check::rights(server, &self.options).await?;
+        Ok(missing.map_or(Outcome::Acknowledged { reference: None }, Outcome::Refused))
+    }
+}
+
+impl Driver for Kubernetes {
+    fn kind(&self) -> &'static str {
+        KIND.word
+    }
+
+    fn endpoint(&self) -> String {
+        format!("Kubernetes at {} ({})", self.access.server(), self.options.mode.as_str())
+    }
+
+    fn target(&self) -> String {
+        self.access.target()
+    }
+
+    fn secret_file(&self) -> Option<&Path> {
+        Some(self.options.source.place())
+    }
+
+    fn undo(&self, host: &Named) -> Option<String> {
+        let host = body::lower(self.options.host_name.of_host(host));
+        Some(match self.options.mode {
+            Mode::Taint => format!(
+                "the node may have the out-of-service taint; if the host is well, run `{}`",
+                taint::undo(&host)
+            ),
+            Mode::Condition => format!(
+                "the condition {} of node {host} may be True; if the host is well, set it to False",
+                condition::TYPE
+            ),
+            Mode::Annotate => format!(
+                "the Machine of {host} may be annotated; if the host is well, run `{}`",
+                annotate::UNDO
+            ),
+            Mode::Remediation => format!(
+                "an object for the remediation of {host} may stand in Kubernetes; if the host is well, delete it"
+            ),
+        })
+    }
+
+    /// The pods of a host that is well would be deleted, and their volumes attached elsewhere.
+    fn terms(&self) -> Terms {
+        Terms { if_returned: IfReturned::Hold, ..Terms::default() }
+    }
+
+    fn body(&self, mark: &Mark) -> Vec<u8> {
+        body::of_mark(mark, self.options.host_name.of(mark), self.options.mode)
+    }
+
+    /// Their bytes are those of the failure.
+    fn further_steps(&self) -> &[Step] {
+        &self.further_steps
+    }
+
+    fn test_body(&self, id: &MarkId, now: Timestamp) -> Vec<u8> {
+        body::of_test(id, now)
+    }
+
+    fn limit(&self) -> Duration {
+        self.options.timeout
+    }
+
+    /// An API server without its etcd's quorum writes nothing, and a fencing may be what took that away.
+    fn usually_away(&self) -> Duration {
+        USUALLY_AWAY
+    }
+
+    fn warnings(&self) -> Vec<String> {
+        self.access.warnings()
+    }
+
+    fn check<'a>(&'a self, hosts: &'a [Named]) -> Check<'a> {
+        Box::pin(async { Some(check::findings(&self.server(), &self.options, hosts).await) })
+    }
+
+    fn deliver<'a>(&'a self, message: Message<'a>) -> Exchange<'a> {
+        Box::pin(self.exchange(message))
+    }
+}
+
+/// Reads `[kubernetes.NAME]`.
+fn configure(table: &mut Section<'_, '_>) -> Option<Arc<dyn Driver>> {
+    let options = keys::read(table)?;
+    usable(table, Kubernetes::new(options))
+}

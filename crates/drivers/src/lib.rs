@@ -50,6 +50,7 @@ pub const KINDS: &[Kind] = &[
     heat::KIND,
     vitrage::KIND,
     senlin::KIND,
+    kubernetes::KIND,
 ];
 
 #[cfg(test)]

@@ -111,7 +111,7 @@ impl Nova {
         let ask = Ask::get("/os-services", query).in_version(Some(VERSION));
         match self.session.send(&COMPUTE, &ask, end).await {
             Ok(answer) => answer::listed(&answer),
-            Err(trouble) => Err(answer::not_asked(&trouble)),
+            Err(trouble) => Err(trouble.outcome().not_sent()),
         }
     }
 

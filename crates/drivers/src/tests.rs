@@ -45,6 +45,10 @@ const LOST: Words = ("unknown", "protocol");
 const TAKEN: Words = ("acknowledged", "");
 const SERVER: &str = r#"{"server": {"OS-EXT-SRV-ATTR:host": "compute1.my.cloud.com"}}"#;
 
+const NODE: &str = r#"{"metadata": {"name": "compute1.my.cloud.com", "uid": "ID", "resourceVersion": "1"}}"#;
+const TAINTED: &str = r#"{"metadata": {"uid": "ID", "annotations": {"nova-host-alerter/mark": "ID"}},
+    "spec": {"taints": [{"key": "node.kubernetes.io/out-of-service", "effect": "NoExecute"}]}}"#;
+
 static ROWS: &[Row] = &[
     Row {
         word: "http",
@@ -127,6 +131,17 @@ static ROWS: &[Row] = &[
         taken: (202, r#"{"action": "ID"}"#),
         half: TAKEN,
         deltas: |status| (status == 202).then_some(TAKEN),
+    },
+    Row {
+        word: "kubernetes",
+        route: Some("mode = \"taint\"\nservice-account = \"DIR\"\nurl = \"URL\""),
+        replies: &[
+            ("GET /api/v1/nodes/", NODE),
+            ("POST /apis/authorization.k8s.io/", r#"{"status": {"allowed": true}}"#),
+        ],
+        taken: (200, TAINTED),
+        half: LOST,
+        deltas: |status| matches!(status, 404 | 410).then_some(("retry", "conflict")),
     },
     Row {
         word: "ticket",

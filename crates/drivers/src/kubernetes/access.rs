@@ -9,7 +9,7 @@ mod site;
 mod trouble;
 
 use std::fmt;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -37,7 +37,7 @@ pub enum Source {
     },
     /// The files that Kubernetes puts into each pod.
     ServiceAccount {
-        /// The directory with `token`, `ca.crt` and `namespace`.
+        /// The directory with `token` and `ca.crt`.
         directory: PathBuf,
         /// The address of the API server.
         url: Url,
@@ -46,7 +46,6 @@ pub enum Source {
 
 /// An API server, ready for requests.
 pub(crate) struct Access {
-    timeout: Duration,
     shown: String,
     sites: Kept<Arc<Site>>,
     passes: Passes,
@@ -85,7 +84,7 @@ impl Access {
         let sites =
             Kept::of_seen("files", named, move |seen| Site::read(&source, timeout, seen).map(Arc::new))?;
         let shown = sites.get().shown();
-        Ok(Self { timeout, shown, sites, passes: Passes::default() })
+        Ok(Self { shown, sites, passes: Passes::default() })
     }
 
     /// The server for people, and its context if there is one.
@@ -98,14 +97,9 @@ impl Access {
         self.sites.get().server()
     }
 
-    /// The namespace of the context, or of the service account.
+    /// The namespace of the context, if it names one.
     pub(crate) fn namespace(&self) -> Option<String> {
         self.sites.get().namespace.clone()
-    }
-
-    /// Limit of a whole exchange.
-    pub(crate) fn limit(&self) -> Duration {
-        self.timeout
     }
 
     /// Warnings about the exchanges, one sentence each.
@@ -166,6 +160,14 @@ fn request(site: &Site, pass: &Pass, ask: &Ask<'_>) -> RequestBuilder {
 }
 
 impl Source {
+    /// The file or the directory with the credentials.
+    pub(super) fn place(&self) -> &Path {
+        match self {
+            Self::Kubeconfig { file, .. } => file,
+            Self::ServiceAccount { directory, .. } => directory,
+        }
+    }
+
     /// Its name for people.
     fn named(&self) -> String {
         match self {

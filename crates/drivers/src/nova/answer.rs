@@ -8,7 +8,7 @@ use serde::Deserialize;
 use super::change::Change;
 use super::service::{BINARY, Service, VERSION};
 use crate::driver::{Failure, Outcome};
-use crate::openstack::{Answer, Trouble, described, is_uuid, usual};
+use crate::openstack::{Answer, described, is_uuid, usual};
 use crate::web::{Meaning, Pause};
 
 /// How often Nova is asked whether evacuations have ended. They end when nova-compute starts again on the host that they
@@ -56,14 +56,6 @@ impl Shown {
             is_disabled: self.status == Status::Disabled,
             disabled_reason: self.disabled_reason.clone(),
         })
-    }
-}
-
-/// Why nothing is known of a host. Nova was only asked: nothing of the message was sent.
-pub(super) fn not_asked(trouble: &Trouble) -> Outcome {
-    match trouble.outcome() {
-        Outcome::Unknown(failure) => Outcome::Unreachable(failure),
-        outcome => outcome,
     }
 }
 

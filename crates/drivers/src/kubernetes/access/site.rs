@@ -23,7 +23,7 @@ const ACCOUNT: &str = "service-account";
 pub(super) struct Site {
     /// Its address.
     pub(super) url: Url,
-    /// The namespace that we work in.
+    /// The context's namespace. That of a pod says nothing about Machines.
     pub(super) namespace: Option<String>,
     /// Our pass, unless there is a plugin.
     pub(super) own: Arc<Pass>,
@@ -164,12 +164,10 @@ fn of_account(directory: &Path, url: &Url, limit: Duration, seen: &mut Seen) -> 
     let (token, path) = read("token")?;
     let token = word(token, &path)?;
     let ca = certificates("ca.crt", &read("ca.crt")?.0)?;
-    let (namespace, path) = read("namespace")?;
-    let namespace = word(namespace, &path)?.expose_secret().to_owned();
     let options = ClientOptions { timeout: limit, ..ClientOptions::to(url.clone()) };
     let tls = Tls { options, ca: Some(ca) };
     let own = Arc::new(Pass::new(tls.checked(None, "ca.crt")?, Some(token))?);
-    Ok(Site { url: url.clone(), namespace: Some(namespace), own, plugin: None, context: None, tls })
+    Ok(Site { url: url.clone(), namespace: None, own, plugin: None, context: None, tls })
 }
 
 /// Reads a file with a secret.

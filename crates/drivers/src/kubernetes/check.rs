@@ -1,0 +1,160 @@
+//! What keeps marks from a cluster: a right that the account lacks, or a host that Kubernetes does not know. Nothing is changed.
+
+use reqwest::Method;
+use serde_json::{Value, json};
+
+use super::annotate::unknown_machine;
+use super::answer::usual;
+use super::body::{Mode, lower};
+use super::change::node_path;
+use super::keys::Options;
+use super::object::{Machine, Object, the_one, unknown_node};
+use super::remediation::{CLUSTER_API, Contract, Template};
+use super::server::{JSON, Server};
+use crate::driver::{Failure, Finding, Named, Outcome};
+
+/// What the account must be able to do, as RBAC names it.
+#[derive(Clone, Debug, PartialEq, Eq)]
+struct Right {
+    verb: &'static str,
+    group: String,
+    /// With its part, such as `nodes/status`.
+    resource: String,
+    /// In all namespaces, if unset.
+    namespace: Option<String>,
+}
+
+impl Right {
+    fn to(verb: &'static str, group: &str, resource: &str, namespace: Option<&String>) -> Self {
+        Self { verb, group: group.to_owned(), resource: resource.to_owned(), namespace: namespace.cloned() }
+    }
+
+    fn review(&self) -> Value {
+        let (resource, part) = self.resource.split_once('/').unwrap_or((&self.resource, ""));
+        let attributes = json!({
+            "verb": self.verb, "group": self.group, "resource": resource, "subresource": part,
+            "namespace": self.namespace.as_deref().unwrap_or_default(),
+        });
+        let spec = json!({"resourceAttributes": attributes});
+        json!({"apiVersion": "authorization.k8s.io/v1", "kind": "SelfSubjectAccessReview", "spec": spec})
+    }
+
+    fn missing(&self) -> Failure {
+        let within = self.namespace.as_ref().map_or_else(String::new, |name| format!(" in namespace {name}"));
+        let says = format!(
+            "the account may not {} {}{within}: give it the rights of this mode (kubernetes/MODE.yaml)",
+            self.verb, self.resource
+        );
+        Failure::new("forbidden", &says)
+    }
+}
+
+/// The first right that the account lacks.
+///
+/// # Errors
+/// The server did not say.
+pub(super) async fn rights(server: &Server<'_>, options: &Options) -> Result<Option<Failure>, Outcome> {
+    for right in needed(server, options).await? {
+        if !is_allowed(server, &right).await? {
+            return Ok(Some(right.missing()));
+        }
+    }
+    Ok(None)
+}
+
+/// What the mode needs, and no more.
+async fn needed(server: &Server<'_>, options: &Options) -> Result<Vec<Right>, Outcome> {
+    let within = options.namespace.as_ref();
+    let machines = |verb| Right::to(verb, CLUSTER_API, "machines", within);
+    Ok(match (options.mode, &options.template) {
+        (Mode::Taint, _) => ["get", "patch"].map(|verb| Right::to(verb, "", "nodes", None)).into(),
+        (Mode::Condition, _) => {
+            vec![Right::to("get", "", "nodes", None), Right::to("patch", "", "nodes/status", None)]
+        }
+        (Mode::Annotate, _) => ["get", "list", "patch"].map(machines).into(),
+        (Mode::Remediation, None) => Vec::new(),
+        (Mode::Remediation, Some(template)) => of_template(server, options, template).await?,
+    })
+}
+
+async fn of_template(
+    server: &Server<'_>,
+    options: &Options,
+    template: &Template,
+) -> Result<Vec<Right>, Outcome> {
+    let (version, group) = (&template.api_version, template.group());
+    let (own, machines) = (template.namespace.as_ref(), options.namespace.as_ref());
+    let (host, objects) = match template.contract {
+        Contract::ClusterApi => (Right::to("list", CLUSTER_API, "machines", machines), machines),
+        Contract::Medik8s => (Right::to("get", "", "nodes", None), own),
+    };
+    let kind = server.resource(version, template.object_kind()).await?.name;
+    let templates = server.resource(version, &template.kind).await?.name;
+    let to_objects = ["get", "create", "delete"].map(|verb| Right::to(verb, group, &kind, objects));
+    let to_template = Right::to("get", group, &templates, own.or(machines));
+    Ok([host, to_template].into_iter().chain(to_objects).collect())
+}
+
+async fn is_allowed(server: &Server<'_>, right: &Right) -> Result<bool, Outcome> {
+    let path = "/apis/authorization.k8s.io/v1/selfsubjectaccessreviews";
+    let answer = server.write(&Method::POST, path, JSON, &right.review()).await?;
+    match answer.status {
+        201 => Ok(answer.json()["status"]["allowed"] == true),
+        _ => Err(usual(&answer).of_a_question()),
+    }
+}
+
+/// Whatever keeps marks from the cluster, and each host that it does not know.
+pub(super) async fn findings(server: &Server<'_>, options: &Options, hosts: &[Named]) -> Vec<Finding> {
+    match rights(server, options).await {
+        Ok(None) => {}
+        Ok(Some(why)) => return vec![Finding { host: None, why }],
+        Err(outcome) => return Finding::of(&outcome).into_iter().collect(),
+    }
+    match unknown(server, options, hosts).await {
+        Ok(found) => found,
+        Err(outcome) => Finding::of(&outcome).into_iter().collect(),
+    }
+}
+
+async fn unknown(server: &Server<'_>, options: &Options, hosts: &[Named]) -> Result<Vec<Finding>, Outcome> {
+    let is_of_nodes = match (options.mode, &options.template) {
+        (Mode::Taint | Mode::Condition, _) => true,
+        (Mode::Remediation, Some(template)) => template.contract == Contract::Medik8s,
+        _ => false,
+    };
+    if is_of_nodes { nodes(server, options, hosts).await } else { machines(server, options, hosts).await }
+}
+
+async fn nodes(server: &Server<'_>, options: &Options, hosts: &[Named]) -> Result<Vec<Finding>, Outcome> {
+    let mut all = Vec::new();
+    for host in hosts {
+        let name = lower(options.host_name.of_host(host));
+        if server.get::<Object>(&node_path(&name)).await?.is_none() {
+            all.extend(of_host(host, &unknown_node(&name)));
+        }
+    }
+    Ok(all)
+}
+
+async fn machines(server: &Server<'_>, options: &Options, hosts: &[Named]) -> Result<Vec<Finding>, Outcome> {
+    let version = server.cluster_api().await?;
+    let all = server.machines(&version, options.namespace.as_deref()).await?;
+    Ok(hosts
+        .iter()
+        .filter_map(|host| of_host(host, &claimed(&all, &lower(options.host_name.of_host(host)))))
+        .collect())
+}
+
+/// Whether one Machine claims a host.
+fn claimed(machines: &[Machine], host: &str) -> Outcome {
+    match the_one(host, machines.to_vec()) {
+        Ok(Some(_)) => Outcome::Acknowledged { reference: None },
+        Ok(None) => unknown_machine(host),
+        Err(outcome) => outcome,
+    }
+}
+
+fn of_host(host: &Named, outcome: &Outcome) -> Option<Finding> {
+    Finding::of(outcome).map(|finding| Finding { host: Some(host.node.clone()), ..finding })
+}

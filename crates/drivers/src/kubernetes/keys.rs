@@ -1,0 +1,196 @@
+//! The keys of `[kubernetes.NAME]`. All errors are found before anything runs.
+
+use std::path::PathBuf;
+use std::time::Duration;
+
+use reqwest::Url;
+use site::{Section, absolute};
+
+use super::access::Source;
+use super::body::Mode;
+use super::remediation::{Contract, Template};
+use crate::openstack::WhichName;
+use crate::web::address;
+
+/// The address of the API server for a pod.
+const IN_CLUSTER: &str = "https://kubernetes.default.svc";
+/// The longest time limit of an exchange, and the default, in seconds.
+const LONGEST: u32 = 30;
+/// How long a remediation may take, in seconds, by default.
+const USUAL_WITHIN: u32 = 1800;
+
+/// What a `kubernetes` route is made of.
+#[derive(Clone, Debug)]
+pub struct Options {
+    /// What becomes of a fenced host.
+    pub mode: Mode,
+    /// The API server, and who we are there.
+    pub source: Source,
+    /// Where Machines are; if unset, in all namespaces.
+    pub namespace: Option<String>,
+    /// Which of a host's names Kubernetes knows.
+    pub host_name: WhichName,
+    /// Limit of a whole exchange.
+    pub timeout: Duration,
+    /// Whether what was done is undone when the host is back.
+    pub clear: bool,
+    /// The template of [`Mode::Remediation`].
+    pub template: Option<Template>,
+    /// How long a remediation may take, if it is followed.
+    pub confirm_within: Option<Duration>,
+}
+
+/// Reads the route's table. It asks for every key, so that each is checked whatever is wrong with the others.
+pub(super) fn read(table: &mut Section<'_, '_>) -> Option<Options> {
+    let mode = table.choice("mode", &Mode::WORDS);
+    let source = source(table);
+    let namespace = table.text("namespace", name);
+    let host_name = table.choice("host-name", &WhichName::WORDS).unwrap_or_default();
+    let timeout = table.number("timeout", 1..=LONGEST).unwrap_or(LONGEST);
+    let clear = table.choice("when-returned", &[("clear", true), ("leave", false)]).unwrap_or(true);
+    let template = template(table, mode);
+    let confirm_within = confirm_within(table);
+    if !table.has("mode") {
+        let title = table.title().to_owned();
+        table.missing(format!("[{title}] has no mode: set it to taint, condition, remediation or annotate"));
+    }
+    fitting(table, mode);
+    let timeout = Duration::from_secs(timeout.into());
+    let (mode, source) = (mode?, source?);
+    let all = Options { mode, source, namespace, host_name, timeout, clear, template, confirm_within };
+    table.is_sound().then_some(all)
+}
+
+/// `kubeconfig` with `context`, or `service-account` with `url`.
+fn source(table: &mut Section<'_, '_>) -> Option<Source> {
+    let file = table.text("kubeconfig", absolute);
+    let context = table.text("context", context);
+    let directory = table.text("service-account", absolute);
+    let url = table.text("url", |text| address(text, false));
+    match (table.has("kubeconfig"), table.has("service-account")) {
+        (true, true) => {
+            table.complain("service-account", "must not stand beside kubeconfig: remove one of them")
+        }
+        (false, false) => {
+            let title = table.title().to_owned();
+            table.missing(format!("[{title}] has no kubeconfig: set it to the file with server and credentials, or set service-account in a pod"));
+        }
+        (true, false) => unused(table, "service-account", &["url"]),
+        (false, true) => unused(table, "kubeconfig", &["context"]),
+    }
+    of(file, context, directory, url)
+}
+
+fn of(
+    file: Option<PathBuf>,
+    context: Option<String>,
+    directory: Option<PathBuf>,
+    url: Option<Url>,
+) -> Option<Source> {
+    let in_cluster = || IN_CLUSTER.parse().expect("the constant is a url");
+    match (file, directory) {
+        (Some(file), _) => Some(Source::Kubeconfig { file, context }),
+        (None, Some(directory)) => {
+            Some(Source::ServiceAccount { directory, url: url.unwrap_or_else(in_cluster) })
+        }
+        (None, None) => None,
+    }
+}
+
+/// The keys of the template, which belong to one mode.
+fn template(table: &mut Section<'_, '_>, mode: Option<Mode>) -> Option<Template> {
+    let contract = table.choice("contract", &Contract::WORDS).unwrap_or_default();
+    let api_version = table.text("template-api-version", api_version);
+    let kind = table.text("template-kind", kind);
+    let template_name = table.text("template-name", name);
+    let namespace = table.text("template-namespace", name);
+    if mode == Some(Mode::Remediation) {
+        required(table, &["template-api-version", "template-kind", "template-name"]);
+        if contract == Contract::Medik8s {
+            required(table, &["template-namespace"]);
+        }
+    }
+    Some(Template { contract, api_version: api_version?, kind: kind?, name: template_name?, namespace })
+}
+
+fn required(table: &mut Section<'_, '_>, keys: &[&str]) {
+    for key in keys.iter().filter(|key| !table.has(key)).copied().collect::<Vec<_>>() {
+        let title = table.title().to_owned();
+        table.missing(format!("[{title}] has no {key}: this mode needs it"));
+    }
+}
+
+fn confirm_within(table: &mut Section<'_, '_>) -> Option<Duration> {
+    let confirm = table.flag("confirm").unwrap_or(false);
+    let within = table.number("confirm-within", 1..=86_400).unwrap_or(USUAL_WITHIN);
+    if table.has("confirm-within") && !confirm {
+        table.complain("confirm-within", "has no effect without confirm = true: set that, or remove it");
+    }
+    confirm.then(|| Duration::from_secs(within.into()))
+}
+
+/// Reports keys that another mode has.
+fn fitting(table: &mut Section<'_, '_>, mode: Option<Mode>) {
+    let of_template = [
+        "contract",
+        "template-api-version",
+        "template-kind",
+        "template-name",
+        "template-namespace",
+        "confirm",
+    ];
+    match mode {
+        Some(Mode::Taint | Mode::Condition) => {
+            unused(table, "mode = \"remediation\"", &of_template);
+            unused(table, "mode = \"remediation\" or \"annotate\"", &["namespace"]);
+        }
+        Some(Mode::Annotate) => unused(table, "mode = \"remediation\"", &of_template),
+        Some(Mode::Remediation) | None => {}
+    }
+}
+
+fn unused(table: &mut Section<'_, '_>, without: &str, keys: &[&str]) {
+    for key in keys {
+        if table.has(key) {
+            table.complain(key, format!("has no effect without {without}: remove it"));
+        }
+    }
+}
+
+/// A name of Kubernetes becomes a part of a path.
+fn name(text: &str) -> Result<String, String> {
+    let is_plain =
+        |byte: u8| byte.is_ascii_lowercase() || byte.is_ascii_digit() || matches!(byte, b'-' | b'.');
+    match (1..=253).contains(&text.len()) && text.bytes().all(is_plain) && !text.starts_with('.') {
+        true => Ok(text.to_owned()),
+        false => Err("must be a name of Kubernetes: small letters, digits, - and .".to_owned()),
+    }
+}
+
+fn api_version(text: &str) -> Result<String, String> {
+    let parts = text.split_once('/').filter(|(group, version)| name(group).is_ok() && name(version).is_ok());
+    match parts.is_some_and(|(_, version)| !version.contains('.')) {
+        true => Ok(text.to_owned()),
+        false => {
+            Err("must be a group and a version, such as \"infrastructure.cluster.x-k8s.io/v1beta1\""
+                .to_owned())
+        }
+    }
+}
+
+fn kind(text: &str) -> Result<String, String> {
+    let is_plain = text.bytes().all(|byte| byte.is_ascii_alphanumeric());
+    match text.strip_suffix("Template").is_some_and(|kind| !kind.is_empty() && is_plain) {
+        true => Ok(text.to_owned()),
+        false => {
+            Err("must be a kind that ends with Template, such as \"Metal3RemediationTemplate\"".to_owned())
+        }
+    }
+}
+
+fn context(text: &str) -> Result<String, String> {
+    match text.is_empty() || text.contains(char::is_control) {
+        true => Err("must be the name of a context of the kubeconfig".to_owned()),
+        false => Ok(text.to_owned()),
+    }
+}

@@ -1,0 +1,330 @@
+//! The object that asks an external remediation controller to recover a host: made of a template, as Cluster API and medik8s make
+//! it. Pure.
+
+use std::time::Duration;
+
+use marks::time::Timestamp;
+use serde::Deserialize;
+use serde_json::{Map, Value, json};
+
+use super::body::Stored;
+use super::object::{Condition, MARK, Machine, Meta};
+use crate::driver::{Failure, Outcome};
+
+/// The group of Cluster API.
+pub(super) const CLUSTER_API: &str = "cluster.x-k8s.io";
+
+/// Whose rules name the object.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Contract {
+    /// It has the name and the namespace of the host's Machine.
+    #[default]
+    ClusterApi,
+    /// It has the name of the node, and the namespace of the template.
+    Medik8s,
+}
+
+impl Contract {
+    /// The words of the key `contract`.
+    pub(super) const WORDS: [(&str, Self); 2] =
+        [("cluster-api", Self::ClusterApi), ("medik8s", Self::Medik8s)];
+}
+
+/// The template that the configuration names.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Template {
+    /// Whose rules name the object.
+    pub contract: Contract,
+    /// Group and version, of the template and of the object.
+    pub api_version: String,
+    /// The template's kind; it ends with `Template`.
+    pub kind: String,
+    /// Its name.
+    pub name: String,
+    /// Its namespace; if unset, the Machine's.
+    pub namespace: Option<String>,
+}
+
+impl Template {
+    /// The object's kind.
+    pub(super) fn object_kind(&self) -> &str {
+        self.kind.strip_suffix("Template").unwrap_or(&self.kind)
+    }
+
+    /// The group of both.
+    pub(super) fn group(&self) -> &str {
+        self.api_version.split_once('/').map_or("", |(group, _)| group)
+    }
+}
+
+/// Whom the object is for: with its name, its namespace and what depends on the owner.
+#[derive(Clone, Debug, PartialEq)]
+pub(super) struct Patient {
+    pub(super) name: String,
+    pub(super) namespace: String,
+    labels: Map<String, Value>,
+    annotations: Map<String, Value>,
+    owner: Option<Value>,
+}
+
+impl Patient {
+    /// As Cluster API's MachineHealthCheck makes it. `version` is that of the Machine's API.
+    pub(super) fn of_machine(machine: &Machine, version: &str, template: &Template) -> Self {
+        let meta = &machine.metadata;
+        let owner = json!({"apiVersion": version, "kind": "Machine", "name": meta.name, "uid": meta.uid});
+        let from_kind = format!("{}.{}", template.kind, template.group());
+        Self {
+            name: meta.name.clone(),
+            namespace: meta.namespace.clone(),
+            labels: texts([("cluster.x-k8s.io/cluster-name", machine.cluster())]),
+            annotations: texts([
+                ("cluster.x-k8s.io/cloned-from-name", template.name.as_str()),
+                ("cluster.x-k8s.io/cloned-from-groupkind", from_kind.as_str()),
+            ]),
+            owner: Some(owner),
+        }
+    }
+
+    /// As medik8s' NodeHealthCheck makes it. Its owner would be that check, and there is none.
+    pub(super) fn of_node(name: &str, is_control_plane: bool, template: &Template) -> Self {
+        let mut labels = texts([("app.kubernetes.io/part-of", "node-healthcheck-controller")]);
+        if is_control_plane {
+            labels.extend(texts([("remediation.medik8s.io/isControlPlaneNode", "")]));
+        }
+        let annotations = texts([
+            ("remediation.medik8s.io/node-name", name),
+            ("remediation.medik8s.io/template-name", template.name.as_str()),
+        ]);
+        let namespace = template.namespace.clone().unwrap_or_default();
+        Self { name: name.to_owned(), namespace, labels, annotations, owner: None }
+    }
+}
+
+fn texts<const N: usize>(pairs: [(&str, &str); N]) -> Map<String, Value> {
+    pairs.into_iter().map(|(key, value)| (key.to_owned(), json!(value))).collect()
+}
+
+/// The object of a template as the server has it; `None` if that has no `spec.template`.
+pub(super) fn object(
+    found: &Value,
+    template: &Template,
+    patient: &Patient,
+    stored: &Stored,
+) -> Option<Value> {
+    let inner = found["spec"]["template"].as_object()?;
+    let meta = inner.get("metadata").unwrap_or(&Value::Null);
+    let labels = joined(&meta["labels"], &patient.labels);
+    let mut annotations = joined(&meta["annotations"], &patient.annotations);
+    annotations.insert(MARK.to_owned(), json!(stored.id));
+    let mut metadata = json!({
+        "name": patient.name, "namespace": patient.namespace, "labels": labels, "annotations": annotations,
+    });
+    if let Some(owner) = &patient.owner {
+        metadata["ownerReferences"] = json!([owner]);
+    }
+    let spec = inner.get("spec").cloned().unwrap_or_else(|| json!({}));
+    let kind = template.object_kind();
+    Some(json!({"apiVersion": template.api_version, "kind": kind, "metadata": metadata, "spec": spec}))
+}
+
+fn joined(of_template: &Value, ours: &Map<String, Value>) -> Map<String, Value> {
+    let mut all = of_template.as_object().cloned().unwrap_or_default();
+    all.extend(ours.clone());
+    all
+}
+
+/// What stands under the object's name already.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Standing {
+    /// The object of this mark.
+    Ours,
+    /// That of an earlier mark of ours: the host was back in between, and nothing has removed it.
+    Earlier,
+    /// One that is gone when its finalizers are.
+    Ending,
+    /// Somebody else's.
+    Foreign,
+}
+
+impl Standing {
+    pub(super) fn of(meta: &Meta, stored: &Stored) -> Self {
+        match meta.mark() {
+            None => Self::Foreign,
+            Some(_) if meta.is_being_deleted() => Self::Ending,
+            Some(mark) if mark == stored.id => Self::Ours,
+            Some(_) => Self::Earlier,
+        }
+    }
+}
+
+/// An object of a remediation controller, with what that says of it.
+#[derive(Clone, Debug, Deserialize)]
+pub(super) struct Remediation {
+    pub(super) metadata: Meta,
+    #[serde(default)]
+    status: Status,
+}
+
+#[derive(Clone, Debug, Default, Deserialize)]
+#[serde(default)]
+struct Status {
+    conditions: Vec<Condition>,
+    phase: String,
+}
+
+/// What became of the object of this mark. A remediation that takes longer than `within` hangs.
+pub(super) fn progress(one: &Remediation, stored: &Stored, within: Duration, now: Timestamp) -> Outcome {
+    let meta = &one.metadata;
+    if !meta.is_of(stored) || meta.is_being_deleted() {
+        return ended(&format!("{} replaced", meta.uid));
+    }
+    let name = format!("{}/{}", meta.namespace, meta.name);
+    let succeeded = one.status.conditions.iter().find(|condition| condition.kind == "Succeeded");
+    match succeeded.map(|condition| (condition.status.as_str(), condition)) {
+        Some(("True", _)) => return ended(&meta.uid),
+        Some(("False", why)) => {
+            return failed(&stored.host, &name, &format!("{} {}", why.reason, why.message));
+        }
+        _ if one.status.phase.eq_ignore_ascii_case("failed") => {
+            return failed(&stored.host, &name, "phase Failed");
+        }
+        _ => {}
+    }
+    let since = now.seconds().saturating_sub(meta.created().unwrap_or(stored.failed_at()));
+    match u64::try_from(since).is_ok_and(|since| since > within.as_secs()) {
+        false => Outcome::Wait(Failure::new("recovering", &format!("{name} is not finished"))),
+        true => Outcome::Rejected(Failure::new(
+            "recovery-hangs",
+            &format!(
+                "the remediation of {} is not finished after {since} s: check the controller of {name}",
+                stored.host
+            ),
+        )),
+    }
+}
+
+fn ended(reference: &str) -> Outcome {
+    Outcome::Acknowledged { reference: Some(reference.to_owned()) }
+}
+
+fn failed(host: &str, name: &str, why: &str) -> Outcome {
+    let says = format!("the remediation of {host} failed: check {name}, and recover the host by hand: {why}");
+    Outcome::Rejected(Failure::new("recovery-failed", &says))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::object::tests::stored;
+    use super::*;
+
+    fn template(contract: Contract) -> Template {
+        Template {
+            contract,
+            api_version: "infrastructure.cluster.x-k8s.io/v1beta1".to_owned(),
+            kind: "Metal3RemediationTemplate".to_owned(),
+            name: "workers".to_owned(),
+            namespace: None,
+        }
+    }
+
+    fn machine() -> Machine {
+        let all = json!({
+            "metadata": {"name": "w-1", "namespace": "metal", "uid": "mu"},
+            "spec": {"clusterName": "prod"}, "status": {"nodeRef": {"name": "n"}},
+        });
+        serde_json::from_value(all).unwrap()
+    }
+
+    /// S4-32, S4-33, S4-37, S4-54: kind without `Template`, name and namespace of the Machine, the Machine as owner, and the
+    /// template's strategy as it stands there.
+    #[test]
+    fn an_object_for_cluster_api_is_as_a_machine_health_check_makes_it() {
+        let strategy = json!({"strategy": {"type": "Reboot", "retryLimit": 2, "timeout": "300s"}});
+        let found = json!({"metadata": {"resourceVersion": "9", "uid": "tu", "finalizers": ["f"]},
+            "spec": {"template": {"metadata": {"labels": {"a": "b"}}, "spec": strategy}}});
+        let template = template(Contract::ClusterApi);
+        let patient = Patient::of_machine(&machine(), "cluster.x-k8s.io/v1beta1", &template);
+        let golden = json!({
+            "apiVersion": "infrastructure.cluster.x-k8s.io/v1beta1",
+            "kind": "Metal3Remediation",
+            "metadata": {
+                "name": "w-1", "namespace": "metal",
+                "labels": {"a": "b", "cluster.x-k8s.io/cluster-name": "prod"},
+                "annotations": {
+                    "cluster.x-k8s.io/cloned-from-name": "workers",
+                    "cluster.x-k8s.io/cloned-from-groupkind": "Metal3RemediationTemplate.infrastructure.cluster.x-k8s.io",
+                    "nova-host-alerter/mark": "m",
+                },
+                "ownerReferences": [{"apiVersion": "cluster.x-k8s.io/v1beta1", "kind": "Machine", "name": "w-1", "uid": "mu"}],
+            },
+            "spec": strategy,
+        });
+        assert_eq!(object(&found, &template, &patient, &stored(true)), Some(golden));
+        assert_eq!(object(&json!({"spec": {}}), &template, &patient, &stored(true)), None);
+    }
+
+    #[test]
+    fn an_object_for_medik8s_is_named_after_the_node() {
+        let template = Template { namespace: Some("medik8s".to_owned()), ..template(Contract::Medik8s) };
+        let patient = Patient::of_node("n", true, &template);
+        let made = object(&json!({"spec": {"template": {}}}), &template, &patient, &stored(true)).unwrap();
+        let golden = json!({
+            "name": "n", "namespace": "medik8s",
+            "labels": {"app.kubernetes.io/part-of": "node-healthcheck-controller", "remediation.medik8s.io/isControlPlaneNode": ""},
+            "annotations": {
+                "remediation.medik8s.io/node-name": "n", "remediation.medik8s.io/template-name": "workers", "nova-host-alerter/mark": "m",
+            },
+        });
+        assert_eq!((&made["metadata"], &made["spec"]), (&golden, &json!({})));
+    }
+
+    fn remediation(mark: Option<&str>, deleted: bool, status: Value) -> Remediation {
+        let deleted = deleted.then_some("2026-07-21T02:20:00Z");
+        let annotations = mark.map_or(json!({}), |mark| json!({MARK: mark}));
+        let metadata = json!({"name": "w-1", "namespace": "metal", "uid": "u", "annotations": annotations,
+            "deletionTimestamp": deleted, "creationTimestamp": "2026-07-21T02:13:30Z"});
+        serde_json::from_value(json!({"metadata": metadata, "status": status})).unwrap()
+    }
+
+    /// S4-41: one that waits for its finalizers is no object to work with. The broken variant takes any object of the name.
+    #[test]
+    fn whose_object_stands_there_is_known() {
+        for (mark, deleted, expected) in [
+            (Some("m"), false, Standing::Ours),
+            (Some("earlier"), false, Standing::Earlier),
+            (Some("m"), true, Standing::Ending),
+            (None, false, Standing::Foreign),
+            (None, true, Standing::Foreign),
+        ] {
+            let one = remediation(mark, deleted, json!({}));
+            assert_eq!(Standing::of(&one.metadata, &stored(true)), expected, "{mark:?} {deleted}");
+        }
+    }
+
+    #[test]
+    fn a_remediation_is_followed_to_its_end() {
+        let condition = |status: &str| json!({"conditions": [{"type": "Succeeded", "status": status, "reason": "R", "message": "M"}]});
+        let after = |status: Value, seconds: i64| {
+            let now = Timestamp::from_seconds(stored(true).failed_at() + 10 + seconds);
+            progress(&remediation(Some("m"), false, status), &stored(true), Duration::from_secs(1800), now)
+                .words()
+        };
+        for (status, seconds, expected) in [
+            (condition("True"), 9999, ("acknowledged", "")),
+            (condition("False"), 0, ("rejected", "recovery-failed")),
+            (condition("Unknown"), 1800, ("wait", "recovering")),
+            (condition("Unknown"), 1801, ("rejected", "recovery-hangs")),
+            (json!({}), 0, ("wait", "recovering")),
+            (json!({"phase": "Running"}), 0, ("wait", "recovering")),
+            (json!({"phase": "Failed"}), 0, ("rejected", "recovery-failed")),
+        ] {
+            assert_eq!(after(status.clone(), seconds), expected, "{status}");
+        }
+        for other in
+            [remediation(Some("later"), false, condition("False")), remediation(Some("m"), true, json!({}))]
+        {
+            let outcome = progress(&other, &stored(true), Duration::ZERO, Timestamp(0));
+            assert_eq!(outcome.words(), ("acknowledged", ""));
+        }
+    }
+}

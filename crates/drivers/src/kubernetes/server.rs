@@ -1,0 +1,207 @@
+//! Questions to the API server, and changes of its objects.
+
+use reqwest::Method;
+use serde::Deserialize;
+use serde::de::DeserializeOwned;
+use serde_json::Value;
+use tokio::time::Instant;
+
+use super::access::{Access, Answer, Ask};
+use super::answer::{described, misconfigured, of_a_question, usual};
+use super::object::{Machine, Turn};
+use super::remediation::CLUSTER_API;
+use crate::driver::Outcome;
+
+/// How often an object is read again that somebody else has just changed, in one exchange.
+const TRIES: usize = 3;
+/// How many Machines one answer may have: a Machine with its history takes some KiB.
+const PAGE: &str = "50";
+
+/// How a patch is meant.
+pub(super) const MERGE: &str = "application/merge-patch+json";
+/// The same with lists that Kubernetes merges by their keys.
+pub(super) const STRATEGIC: &str = "application/strategic-merge-patch+json";
+pub(super) const JSON: &str = "application/json";
+
+/// An API server in one exchange, which ends at `end`.
+pub(super) struct Server<'a> {
+    pub(super) access: &'a Access,
+    pub(super) end: Instant,
+}
+
+/// Where an object is read, and where it is changed.
+pub(super) struct Place {
+    /// Its own path.
+    pub(super) path: String,
+    /// What is added to it for a change: the name of a part with rights of its own.
+    pub(super) part: &'static str,
+    /// How the patch is meant.
+    pub(super) patch: &'static str,
+}
+
+#[derive(Deserialize)]
+struct Page {
+    items: Vec<Machine>,
+    metadata: PageMeta,
+}
+
+#[derive(Deserialize)]
+struct PageMeta {
+    #[serde(rename = "continue", default)]
+    next: String,
+}
+
+/// A kind that the server has, as discovery shows it.
+#[derive(Debug, Deserialize)]
+pub(super) struct Resource {
+    /// Its word in paths.
+    pub(super) name: String,
+    kind: String,
+}
+
+impl Server<'_> {
+    /// One request that changes something.
+    pub(super) async fn write(
+        &self,
+        method: &Method,
+        path: &str,
+        content_type: &'static str,
+        body: &Value,
+    ) -> Result<Answer, Outcome> {
+        let body = body.to_string();
+        let ask = Ask::write(method, path, content_type, body.as_bytes());
+        self.access.send(&ask, self.end).await.map_err(|trouble| trouble.outcome())
+    }
+
+    async fn ask(&self, path: &str, query: &[(&str, &str)]) -> Result<Answer, Outcome> {
+        let answer = self.access.send(&Ask::get(path, query), self.end).await;
+        answer.map_err(|trouble| trouble.outcome().not_sent())
+    }
+
+    /// What stands there; `None` if the server says that it does not exist.
+    ///
+    /// # Errors
+    /// The answer is unknown.
+    pub(super) async fn get<T: DeserializeOwned>(&self, path: &str) -> Result<Option<T>, Outcome> {
+        found(&self.ask(path, &[]).await?)
+    }
+
+    /// Changes an object as `plan` says, and reads it again where somebody else was faster. Only an object that needs no further
+    /// change acknowledges.
+    pub(super) async fn amend<T: DeserializeOwned>(
+        &self,
+        place: &Place,
+        plan: impl Fn(Option<&T>) -> Turn,
+    ) -> Result<Outcome, Outcome> {
+        let mut turn = plan(self.get::<T>(&place.path).await?.as_ref());
+        for _ in 1..TRIES {
+            match self.step(place, turn, &plan).await? {
+                Some(outcome) => return Ok(outcome),
+                None => turn = plan(self.get::<T>(&place.path).await?.as_ref()),
+            }
+        }
+        let last = self.step(place, turn, &plan).await?;
+        last.ok_or_else(conflict)
+    }
+
+    /// The outcome, unless the object has to be read again.
+    async fn step<T: DeserializeOwned>(
+        &self,
+        place: &Place,
+        turn: Turn,
+        plan: &impl Fn(Option<&T>) -> Turn,
+    ) -> Result<Option<Outcome>, Outcome> {
+        let patch = match turn {
+            Turn::Ended(outcome) => return Ok(Some(outcome)),
+            Turn::Patch(patch) => patch,
+        };
+        let path = format!("{}{}", place.path, place.part);
+        let answer = self.write(&Method::PATCH, &path, place.patch, &patch).await?;
+        match answer.status {
+            409 => Ok(None),
+            200 => Ok(Some(changed(&answer, plan))),
+            _ => Err(usual(&answer)),
+        }
+    }
+
+    /// The version of Cluster API that the server prefers.
+    pub(super) async fn cluster_api(&self) -> Result<String, Outcome> {
+        let none =
+            || misconfigured("the server has no Cluster API: check which cluster the kubeconfig leads to");
+        let found: Option<Value> = self.get_any(&format!("/apis/{CLUSTER_API}")).await?;
+        let version = found.as_ref().and_then(|found| found["preferredVersion"]["version"].as_str());
+        version.map(str::to_owned).ok_or_else(none)
+    }
+
+    /// The same where an answer that does not say what is missing counts as a missing thing.
+    async fn get_any<T: DeserializeOwned>(&self, path: &str) -> Result<Option<T>, Outcome> {
+        let answer = self.ask(path, &[]).await?;
+        if answer.status == 404 { Ok(None) } else { found(&answer) }
+    }
+
+    /// All Machines, or those of a namespace.
+    pub(super) async fn machines(
+        &self,
+        version: &str,
+        namespace: Option<&str>,
+    ) -> Result<Vec<Machine>, Outcome> {
+        let within = namespace.map_or_else(String::new, |namespace| format!("namespaces/{namespace}/"));
+        let path = format!("/apis/{CLUSTER_API}/{version}/{within}machines");
+        let (mut all, mut next) = (Vec::new(), String::new());
+        loop {
+            let answer = self.ask(&path, &[("limit", PAGE), ("continue", &next)]).await?;
+            let page: Page = found(&answer)?.ok_or_else(|| of_a_question(&answer))?;
+            all.extend(page.items);
+            next = page.metadata.next;
+            if next.is_empty() {
+                return Ok(all);
+            }
+        }
+    }
+
+    /// The word for a kind in paths.
+    pub(super) async fn resource(&self, api_version: &str, kind: &str) -> Result<Resource, Outcome> {
+        #[derive(Deserialize)]
+        struct All {
+            resources: Vec<Resource>,
+        }
+        let all: Option<All> = self.get_any(&format!("/apis/{api_version}")).await?;
+        let all = all.map(|all| all.resources).unwrap_or_default();
+        let own = all.into_iter().find(|one| one.kind == kind && !one.name.contains('/'));
+        own.ok_or_else(|| {
+            misconfigured(&format!("the server has no {kind} in {api_version}: install what brings it"))
+        })
+    }
+}
+
+/// What a question found.
+fn found<T: DeserializeOwned>(answer: &Answer) -> Result<Option<T>, Outcome> {
+    match answer.status {
+        200 => match serde_json::from_slice(&answer.body) {
+            Ok(found) => Ok(Some(found)),
+            Err(why) if why.is_data() => Err(misconfigured(
+                "the server's answer is no object of Kubernetes: check the server's address",
+            )),
+            Err(_) => Err(Outcome::Retry(described(answer, "protocol", " with an object that was cut off"))),
+        },
+        404 if answer.reason() == "NotFound" => Ok(None),
+        404 => Err(misconfigured(
+            "the server does not know this path: check the server's address and its version",
+        )),
+        _ => Err(of_a_question(answer)),
+    }
+}
+
+/// The broken variant would take each 200 for the change.
+fn changed<T: DeserializeOwned>(answer: &Answer, plan: &impl Fn(Option<&T>) -> Turn) -> Outcome {
+    let uid = answer.json()["metadata"]["uid"].as_str().map(str::to_owned);
+    let now = serde_json::from_slice::<T>(&answer.body).ok();
+    match now.map(|now| plan(Some(&now))) {
+        Some(Turn::Ended(Outcome::Acknowledged { .. })) => Outcome::Acknowledged { reference: uid },
+        _ => Outcome::Unknown(described(answer, "protocol", " and did not show the object as wanted")),
+    }
+}
+
+fn conflict() -> Outcome {
+    Outcome::Retry(crate::driver::Failure::new("conflict", "somebody else keeps changing the object"))
+}
