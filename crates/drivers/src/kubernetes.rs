@@ -170,7 +170,7 @@ impl Kubernetes {
 
     /// A test: whether the account may do what the mode needs.
     async fn tried(&self, server: &Server<'_>) -> Result<Outcome, Outcome> {
-        let missing = check::rights(server, &self.options).await?;
+        let missing = check::missing(server, &self.options).await?.into_iter().next();
         Ok(missing.map_or(Outcome::Acknowledged { reference: None }, Outcome::Refused))
     }
 }

@@ -134,7 +134,7 @@ static ROWS: &[Row] = &[
     },
     Row {
         word: "kubernetes",
-        route: Some("mode = \"taint\"\nservice-account = \"DIR\"\nurl = \"URL\""),
+        route: Some("mode = \"taint\"\nkubeconfig = \"DIR/kubeconfig\""),
         replies: &[
             ("GET /api/v1/nodes/", NODE),
             ("POST /apis/authorization.k8s.io/", r#"{"status": {"allowed": true}}"#),
@@ -197,7 +197,16 @@ impl Scene {
         let route = format!("[{}.a]\n{}", row.word, row.route.unwrap_or_default());
         let route = route.replace("URL", &url).replace("CLOUD", "clouds-file = \"DIR/clouds.yaml\"");
         let route = route.replace("ID", ID).replace("DIR", dir.path().to_str().unwrap());
-        for (name, text) in [("clouds.yaml", cloud.as_str()), ("token", SECRET), ("a.toml", &route)] {
+        let kubeconfig = format!(
+            "current-context: c\ncontexts: [{{name: c, context: {{cluster: k, user: u}}}}]\nclusters: [{{name: k, cluster: {{server: '{url}'}}}}]\nusers: [{{name: u, user: {{token: {SECRET}}}}}]\n"
+        );
+        let files = [
+            ("clouds.yaml", &cloud),
+            ("kubeconfig", &kubeconfig),
+            ("token", &SECRET.to_owned()),
+            ("a.toml", &route),
+        ];
+        for (name, text) in files {
             fs::write(dir.path().join(name), text).unwrap();
             fs::set_permissions(dir.path().join(name), fs::Permissions::from_mode(0o600)).unwrap();
         }

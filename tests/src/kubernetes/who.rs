@@ -156,20 +156,22 @@ fn user(directory: &Path, room: &Path, login: Login, token: &str) -> anyhow::Res
     })
 }
 
-/// What it prints is all that a plugin has to; how often it ran stands in the file `asked`.
+/// What it prints is all that a plugin has to; how often it ran stands in the file `asked`. A shell runs it: everybody may put
+/// files into the directory above, and such a program is refused.
 fn plugin(directory: &Path, token: &str) -> anyhow::Result<String> {
     let path = directory.join("plugin");
     let answer = format!(
         r#"{{"apiVersion": "client.authentication.k8s.io/v1", "kind": "ExecCredential", "status": {{"token": "{token}"}}}}"#
     );
-    let script = format!("#!/bin/sh\necho \"$1 $WORD\" >>'{}/asked'\necho '{answer}'\n", directory.display());
-    with_mode(&path, &script, 0o755)?;
+    let script = format!("echo \"$1 $WORD\" >>'{}/asked'\necho '{answer}'\n", directory.display());
+    with_mode(&path, &script, 0o600)?;
     Ok(format!(
         "    exec:
       apiVersion: client.authentication.k8s.io/v1
       args:
+      - {}
       - first
-      command: {}
+      command: /bin/sh
       env:
       - name: WORD
         value: second

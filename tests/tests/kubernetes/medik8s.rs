@@ -70,7 +70,7 @@ fn a_node_of_the_control_plane_is_labelled_as_one(cluster: &mut Cluster) -> anyh
 }
 
 fn medik8s_is_asked_what_became_of_it(cluster: &mut Cluster) -> anyhow::Result<()> {
-    for (status, expected) in [("True", "acknowledged"), ("False", "rejected remediation-failed")] {
+    for (status, expected) in [("True", "acknowledged"), ("False", "rejected recovery-failed")] {
         let (sender, mark) = (stage(cluster, "confirm = true")?, mark());
         expect(&sender.down(&mark), "acknowledged")?;
         let condition = |kind: &str, status: &str| json!({"type": kind, "status": status, "reason": "RemediationStarted"});

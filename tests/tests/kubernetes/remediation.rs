@@ -227,8 +227,8 @@ fn a_confirmation_follows_the_object(cluster: &mut Cluster) -> anyhow::Result<()
     let condition = |status: &str| json!({"conditions": [{"type": "Succeeded", "status": status, "reason": "Of", "message": "a test"}]});
     for (status, expected) in [
         (condition("True"), "acknowledged"),
-        (condition("False"), "rejected remediation-failed"),
-        (json!({"phase": "Failed"}), "rejected remediation-failed"),
+        (condition("False"), "rejected recovery-failed"),
+        (json!({"phase": "Failed"}), "rejected recovery-failed"),
     ] {
         let (sender, mark) = (stage(cluster, "confirm = true")?, mark());
         expect(&sender.down(&mark), "acknowledged")?;
@@ -261,7 +261,7 @@ fn a_remediation_that_hangs_is_said(cluster: &mut Cluster) -> anyhow::Result<()>
     expect(&sender.down(&mark), "acknowledged")?;
     wait::until("a remediation that hangs", Duration::from_secs(20), || {
         let outcome = sender.confirm(&mark);
-        Ok(outcome.failure().is_some_and(|why| why.kind == "remediation-hangs").then_some(()))
+        Ok(outcome.failure().is_some_and(|why| why.kind == "recovery-hangs").then_some(()))
     })?;
     ensure!(count(&cluster.lab)? == 1, "it was changed");
     Ok(())

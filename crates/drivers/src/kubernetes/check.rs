@@ -42,24 +42,25 @@ impl Right {
     fn missing(&self) -> Failure {
         let within = self.namespace.as_ref().map_or_else(String::new, |name| format!(" in namespace {name}"));
         let says = format!(
-            "the account may not {} {}{within}: give it the rights of this mode (kubernetes/MODE.yaml)",
+            "the account may not {} {}{within}: give it the rights in /usr/share/nova-host-alerter/kubernetes",
             self.verb, self.resource
         );
         Failure::new("forbidden", &says)
     }
 }
 
-/// The first right that the account lacks.
+/// The rights that the account lacks.
 ///
 /// # Errors
 /// The server did not say.
-pub(super) async fn rights(server: &Server<'_>, options: &Options) -> Result<Option<Failure>, Outcome> {
+pub(super) async fn missing(server: &Server<'_>, options: &Options) -> Result<Vec<Failure>, Outcome> {
+    let mut missing = Vec::new();
     for right in needed(server, options).await? {
         if !is_allowed(server, &right).await? {
-            return Ok(Some(right.missing()));
+            missing.push(right.missing());
         }
     }
-    Ok(None)
+    Ok(missing)
 }
 
 /// What the mode needs, and no more.
@@ -106,9 +107,9 @@ async fn is_allowed(server: &Server<'_>, right: &Right) -> Result<bool, Outcome>
 
 /// Whatever keeps marks from the cluster, and each host that it does not know.
 pub(super) async fn findings(server: &Server<'_>, options: &Options, hosts: &[Named]) -> Vec<Finding> {
-    match rights(server, options).await {
-        Ok(None) => {}
-        Ok(Some(why)) => return vec![Finding { host: None, why }],
+    match missing(server, options).await {
+        Ok(missing) if missing.is_empty() => {}
+        Ok(missing) => return missing.into_iter().map(|why| Finding { host: None, why }).collect(),
         Err(outcome) => return Finding::of(&outcome).into_iter().collect(),
     }
     match unknown(server, options, hosts).await {

@@ -69,7 +69,7 @@ fn source(table: &mut Section<'_, '_>) -> Option<Source> {
     let url = table.text("url", |text| address(text, false));
     match (table.has("kubeconfig"), table.has("service-account")) {
         (true, true) => {
-            table.complain("service-account", "must not stand beside kubeconfig: remove one of them")
+            table.complain("service-account", "must not stand beside kubeconfig: remove one of them");
         }
         (false, false) => {
             let title = table.title().to_owned();

@@ -83,9 +83,10 @@ impl Context {
         };
         match root.find("context", name).map_err(wrong)? {
             Some(context) => Self::of(&root, name, &context, directory).map_err(wrong),
-            None if wanted.is_some() => {
-                Err(Unusable::new("context", "the kubeconfig has no context of this name: correct context"))
-            }
+            None if wanted.is_some() => Err(Unusable::new(
+                "context",
+                format!("the kubeconfig has no context {name}: correct context"),
+            )),
             None => Err(wrong(format!("current-context names {name}, which is no context: correct it"))),
         }
     }

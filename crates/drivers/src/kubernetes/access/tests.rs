@@ -555,7 +555,7 @@ async fn a_service_accounts_files_are_links_that_all_may_read() {
     };
     let at = format!("https://{}", server.address);
     let access = Access::new(of(at.clone()), TIMEOUT).unwrap();
-    assert_eq!((access.server(), access.namespace().as_deref()), (at.clone(), Some("metal")));
+    assert_eq!((access.server(), access.namespace()), (at.clone(), None));
     server.takes("first");
     assert_eq!(word(&access).await, "200");
     lay("..2", "second");
