@@ -52,9 +52,14 @@ fn escaped(text: &str) -> String {
     text.replace('\\', "\\\\").replace('"', "\\\"")
 }
 
-/// Sends all, one after the other, until one fails; gives the answers.
-pub(super) fn send(all: &[Ask], url: &str, ca: &Path, token: &str) -> anyhow::Result<Vec<Value>> {
-    let mut command = Command::new("curl");
+/// Sends all by this curl, one after the other, until one fails; gives the answers.
+pub(super) fn send(
+    mut command: Command,
+    all: &[Ask],
+    url: &str,
+    ca: &Path,
+    token: &str,
+) -> anyhow::Result<Vec<Value>> {
     command.args(["--silent", "--show-error", "--fail-early", "--noproxy", "*", "--config", "-"]);
     command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped());
     let mut curl = command.spawn().context("curl")?;

@@ -14,13 +14,13 @@ mod who;
 use std::ffi::OsString;
 use std::fs;
 use std::io::Write as _;
-use std::net::{Ipv4Addr, TcpListener};
+use std::net::{IpAddr, Ipv4Addr, TcpListener};
 use std::path::{Path, PathBuf};
 use std::process::{Command, Output, Stdio};
 use std::sync::atomic::{AtomicU32, Ordering};
 use std::time::Duration;
 
-use anyhow::{Context as _, ensure};
+use anyhow::{Context as _, bail, ensure};
 use nix::sys::signal::Signal;
 use serde_json::{Value, json};
 use tempfile::TempDir;
@@ -32,7 +32,7 @@ use ask::Ask;
 use server::Server;
 
 use crate::installed::source;
-use crate::lab::wait;
+use crate::lab::{Lab, wait};
 use crate::receiver::own_loopback;
 
 /// A server that does not answer within this time has failed.
@@ -57,10 +57,28 @@ pub enum Part {
     Api,
 }
 
+/// Where the servers listen, and how a command gets there.
+struct Place {
+    /// A command that runs what follows it there; nothing on this machine itself.
+    entrance: Vec<OsString>,
+    address: Ipv4Addr,
+    /// Of etcd for clients and for members, and of the API.
+    ports: [u16; 3],
+}
+
+impl Place {
+    /// A program where the servers are.
+    fn command(&self, program: impl Into<OsString>) -> Command {
+        let words = [&self.entrance[..], &[program.into()]].concat();
+        let mut command = Command::new(&words[0]);
+        command.args(&words[1..]);
+        command
+    }
+}
+
 /// The servers, running.
 pub struct Kubernetes {
-    address: Ipv4Addr,
-    ports: [u16; 3],
+    place: Place,
     etcd: Server,
     api: Server,
     generation: u32,
@@ -75,17 +93,30 @@ impl Kubernetes {
     /// # Errors
     /// What could not be made, with the end of what the servers said.
     pub fn boot() -> anyhow::Result<Self> {
-        let room = tempfile::Builder::new().prefix("nha-kubernetes-").tempdir()?;
         let address = own_loopback();
+        Self::at(Place { entrance: Vec::new(), address, ports: free_ports(address)? })
+    }
+
+    /// The same in the network of a lab, at its own address.
+    ///
+    /// # Errors
+    /// What could not be made, with the end of what the servers said.
+    pub fn in_lab(lab: &Lab) -> anyhow::Result<Self> {
+        let IpAddr::V4(address) = lab.own_address() else { bail!("a lab without IPv4") };
+        Self::at(Place { entrance: lab.entrance(), address, ports: [2379, 2380, 6443] })
+    }
+
+    fn at(place: Place) -> anyhow::Result<Self> {
+        let room = tempfile::Builder::new().prefix("nha-kubernetes-").tempdir()?;
+        let address = place.address;
         papers::write(room.path(), address, Who::Taint.name())?;
         who::write_tokens(&room.path().join("tokens.csv"), 0)?;
-        let ports = free_ports(address)?;
         let log = |name| room.path().join(name);
+        let words = (etcd_words(room.path(), &place), api_words(room.path(), &place)?);
         let mut made = Self {
-            address,
-            ports,
-            etcd: Server::new("etcd", log("etcd.log"), etcd_words(room.path(), address, ports)),
-            api: Server::new("kube-apiserver", log("api.log"), api_words(room.path(), address, ports)?),
+            etcd: Server::new("etcd", log("etcd.log"), place.entrance.clone(), words.0),
+            api: Server::new("kube-apiserver", log("api.log"), place.entrance.clone(), words.1),
+            place,
             generation: 0,
             files: AtomicU32::new(0),
             room,
@@ -122,7 +153,7 @@ impl Kubernetes {
     /// Where the API is.
     #[must_use]
     pub fn url(&self) -> String {
-        format!("https://{}:{}", self.address, self.ports[2])
+        format!("https://{}:{}", self.place.address, self.place.ports[2])
     }
 
     /// A kubeconfig for somebody with a token in it, in a directory of its own.
@@ -208,7 +239,7 @@ impl Kubernetes {
         words: &[&str],
         stdin: Option<&str>,
     ) -> anyhow::Result<Output> {
-        let mut command = Command::new(packages::program("kubectl")?);
+        let mut command = self.place.command(packages::program("kubectl")?);
         command.arg("--kubeconfig").arg(kubeconfig).args(words);
         // What it remembers of the server is this server's.
         command.env("HOME", self.room.path()).env("NO_PROXY", "*");
@@ -265,7 +296,7 @@ impl Kubernetes {
 
     fn ask(&self, all: &[Ask]) -> anyhow::Result<Vec<Value>> {
         let ca = self.room.path().join(papers::CA);
-        ask::send(all, &self.url(), &ca, &self.token(Who::Admin))
+        ask::send(self.place.command("curl"), all, &self.url(), &ca, &self.token(Who::Admin))
     }
 
     /// Everything as it was in the beginning: both servers answer, and nothing is there that a scenario made, not even what
@@ -283,7 +314,7 @@ impl Kubernetes {
     }
 
     fn etcdctl(&self, words: &[&str]) -> anyhow::Result<()> {
-        let mut command = Command::new("etcdctl");
+        let mut command = self.place.command("etcdctl");
         command.env("ETCDCTL_API", "3").env("ETCDCTL_ENDPOINTS", self.etcd_url());
         let ran = command.args(words).output()?;
         ensure!(ran.status.success(), "etcdctl: {}", String::from_utf8_lossy(&ran.stderr));
@@ -291,7 +322,7 @@ impl Kubernetes {
     }
 
     fn etcd_url(&self) -> String {
-        format!("http://{}:{}", self.address, self.ports[0])
+        format!("http://{}:{}", self.place.address, self.place.ports[0])
     }
 
     /// Starts a server and waits until it answers.
@@ -312,7 +343,7 @@ impl Kubernetes {
             Part::Etcd => format!("{}/health", self.etcd_url()),
             Part::Api => format!("{}/readyz", self.url()),
         };
-        let mut curl = Command::new("curl");
+        let mut curl = self.place.command("curl");
         curl.args(["--silent", "--show-error", "--fail", "--max-time", "5", "--noproxy", "*", &url]);
         let ran = curl.arg("--cacert").arg(self.room.path().join(papers::CA)).output()?;
         ensure!(ran.status.success(), "{}", String::from_utf8_lossy(&ran.stderr));
@@ -378,7 +409,8 @@ fn free_ports(address: Ipv4Addr) -> anyhow::Result<[u16; 3]> {
     Ok([first?.port(), second?.port(), third?.port()])
 }
 
-fn etcd_words(room: &Path, address: Ipv4Addr, ports: [u16; 3]) -> Vec<OsString> {
+fn etcd_words(room: &Path, place: &Place) -> Vec<OsString> {
+    let Place { address, ports, .. } = place;
     let [client, peer] = [ports[0], ports[1]].map(|port| format!("http://{address}:{port}"));
     let words = [
         "etcd".to_owned(),
@@ -393,7 +425,8 @@ fn etcd_words(room: &Path, address: Ipv4Addr, ports: [u16; 3]) -> Vec<OsString> 
     words.map(OsString::from).into()
 }
 
-fn api_words(room: &Path, address: Ipv4Addr, ports: [u16; 3]) -> anyhow::Result<Vec<OsString>> {
+fn api_words(room: &Path, place: &Place) -> anyhow::Result<Vec<OsString>> {
+    let Place { address, ports, .. } = place;
     let file = |name: &str| room.join(name).display().to_string();
     let program = packages::program("kube-apiserver")?;
     let words = [

@@ -13,15 +13,21 @@ use nix::unistd::Pid;
 /// One server.
 pub(super) struct Server {
     name: &'static str,
+    entrance: Vec<OsString>,
     words: Vec<OsString>,
     log: PathBuf,
     running: Option<Child>,
 }
 
 impl Server {
-    /// It does not run yet. The first word is its program.
-    pub(super) fn new(name: &'static str, log: PathBuf, words: Vec<OsString>) -> Self {
-        Self { name, words, log, running: None }
+    /// It does not run yet. The first word is its program; `entrance` leads to where it runs.
+    pub(super) fn new(
+        name: &'static str,
+        log: PathBuf,
+        entrance: Vec<OsString>,
+        words: Vec<OsString>,
+    ) -> Self {
+        Self { name, entrance, words, log, running: None }
     }
 
     pub(super) fn is_up(&self) -> bool {
@@ -31,9 +37,11 @@ impl Server {
     pub(super) fn launch(&mut self) -> anyhow::Result<()> {
         ensure!(self.running.is_none(), "{} runs already", self.name);
         let log = OpenOptions::new().create(true).append(true).open(&self.log)?;
-        let mut command = Command::new("setpriv");
         // Whatever becomes of the test, no server outlives it.
-        command.args(["--pdeathsig", "KILL", "--"]).args(&self.words);
+        let guard = ["setpriv", "--pdeathsig", "KILL", "--"].map(OsString::from);
+        let words = [&self.entrance[..], &guard, &self.words].concat();
+        let mut command = Command::new(&words[0]);
+        command.args(&words[1..]);
         command.stdin(Stdio::null()).stdout(log.try_clone()?).stderr(log);
         self.running = Some(command.process_group(0).spawn()?);
         Ok(())

@@ -11,6 +11,7 @@ mod itself;
 mod login;
 mod medik8s;
 mod online;
+mod outage;
 mod remediation;
 mod taint;
 mod unwritable;
@@ -19,6 +20,7 @@ use std::process::ExitCode;
 
 use cluster::Cluster;
 use tests::kubernetes::packages;
+use tests::lab;
 use tests::trials::{self, Stage};
 
 /// A name, and what it stands for.
@@ -40,5 +42,8 @@ const STAGE: Stage<Cluster> =
     Stage { set_up: Cluster::boot, on_failure: Cluster::explain, need: trials::KUBERNETES };
 
 fn main() -> ExitCode {
-    trials::play(STAGE, &ALL.concat(), packages::cannot().as_deref(), Vec::new())
+    if let Some(code) = lab::play_another_part() {
+        return code;
+    }
+    trials::play(STAGE, &ALL.concat(), packages::cannot().as_deref(), vec![outage::trial()])
 }

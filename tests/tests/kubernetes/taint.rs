@@ -26,7 +26,7 @@ pub(crate) const SCENARIOS: &[Scenario] = &[
 ];
 
 const KEYS: &str = r#"mode = "taint""#;
-const OUT_OF_SERVICE: &str = "node.kubernetes.io/out-of-service";
+pub(crate) const OUT_OF_SERVICE: &str = "node.kubernetes.io/out-of-service";
 
 /// All taints, as kubectl shows them.
 fn taints(lab: &Kubernetes, node: &str) -> anyhow::Result<Vec<Value>> {

@@ -64,7 +64,7 @@ fn a_taint_comes_when_the_server_does(cluster: &mut Cluster) -> anyhow::Result<(
     through_an_outage(cluster, &site, |lab| lab.kill(Part::Etcd), |lab| lab.start(Part::Etcd))?;
     let node = cluster.lab.get("node", HOST)?;
     let taints = node["spec"]["taints"].as_array().cloned().unwrap_or_default();
-    let ours = taints.iter().filter(|taint| taint["key"] == "node.kubernetes.io/out-of-service").count();
+    let ours = taints.iter().filter(|taint| taint["key"] == crate::taint::OUT_OF_SERVICE).count();
     ensure!(ours == 1, "{taints:?}");
     Ok(())
 }
