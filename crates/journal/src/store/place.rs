@@ -120,10 +120,15 @@ impl Place {
 
 fn lstat(path: &Path) -> Result<Option<Metadata>, JournalError> {
     match fs::symlink_metadata(path) {
-        Ok(found) => Ok(Some(found)),
+        Ok(found) => Ok(still_there(found)),
         Err(e) if e.kind() == io::ErrorKind::NotFound => Ok(None),
         Err(e) => Err(JournalError::io(path, e)),
     }
+}
+
+/// The last connection that closes removes SQLite's two files; one that is removed at this very moment has no name left.
+fn still_there(found: Metadata) -> Option<Metadata> {
+    (found.nlink() > 0).then_some(found)
 }
 
 fn owned_by_us(found: &Metadata) -> bool {
@@ -164,4 +169,26 @@ fn check_owner_and_mode(path: &Path, found: &Metadata, wanted: u32) -> Result<()
 fn sync_directory(directory: &Path) -> Result<(), JournalError> {
     let synced = File::open(directory).and_then(|handle| handle.sync_all());
     synced.map_err(|e| JournalError::io(directory, e))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// The broken variant takes each number of names but one for a hard link: an agent that starts while another one ends refuses to
+    /// mark its host.
+    #[test]
+    fn a_file_that_is_just_being_removed_is_not_there() {
+        let directory = tempfile::tempdir().unwrap();
+        let path = directory.path().join("marks.db-wal");
+        let file = File::create(&path).unwrap();
+        fs::remove_file(&path).unwrap();
+        let removed = file.metadata().unwrap();
+        assert!(check_file(&path, &removed).is_err());
+        assert!(still_there(removed).is_none());
+        fs::write(&path, "").unwrap();
+        fs::hard_link(&path, directory.path().join("other")).unwrap();
+        let linked = lstat(&path).unwrap().unwrap();
+        assert!(matches!(check_file(&path, &linked), Err(JournalError::NotPlain { .. })));
+    }
 }
