@@ -27,7 +27,7 @@ use crate::lock::lock;
 use crate::moment::Moment;
 
 use outbox::Outbox;
-use trouble::Troubles;
+use trouble::{News, Troubles};
 
 /// What the daemon remembers of its routes.
 #[derive(Debug, Default)]
@@ -89,10 +89,16 @@ fn is_current(sending: &Sending, route: &Route) -> bool {
 /// One exchange, and what it came to.
 async fn attempt(sending: &Sending, route: &Route, due: &DueDelivery) -> Answer {
     let begun = Instant::now();
-    let Delivery { body, ambiguous, .. } = &due.delivery;
+    let Delivery { body, ambiguous, attempts, .. } = &due.delivery;
     let outcome = route
         .driver
-        .deliver(Message { step: route.step, id: &due.mark.id, body, ambiguous: *ambiguous })
+        .deliver(Message {
+            step: route.step,
+            id: &due.mark.id,
+            body,
+            ambiguous: *ambiguous,
+            attempts: *attempts,
+        })
         .await;
     let is_current = is_current(sending, route);
     let outcome = if is_current { of_this_host(sending, due, outcome) } else { outcome };
@@ -185,7 +191,7 @@ fn judge(sending: &Sending, due: &DueDelivery, outcome: &Outcome, at: Timestamp)
         Outcome::Held(_) => report_hold(sending, due, failure),
         Outcome::Wait(_) => drop(sending.routes.troubles().accepted(&due.delivery.route)),
         Outcome::Rejected(_) => report_rejection(sending, due, failure),
-        _ => report_failure(sending, due, failure, at),
+        _ => report_failure(sending, due, outcome, failure, at),
     }
     let wait = wait(&due.delivery, outcome, fastrand::f64());
     let (kind, detail, next_due) = (failure.kind.to_owned(), failure.detail.clone(), at + wait);
@@ -290,19 +296,21 @@ fn report_rejection(sending: &Sending, due: &DueDelivery, failure: &Failure) {
     }
 }
 
-/// Whether the endpoint is away no longer than it usually is after a failure.
-fn is_usual(sending: &Sending, route: &str, at: Timestamp) -> bool {
-    let usually = sending.base.route(route).map(|route| route.driver.usually_away()).unwrap_or_default();
-    let since = sending.routes.troubles().of(route).map_or(at, |trouble| trouble.since);
-    at < since + usually
-}
-
-fn report_failure(sending: &Sending, due: &DueDelivery, failure: &Failure, at: Timestamp) {
+/// An endpoint that refuses waits for a person from the first time on.
+fn report_failure(sending: &Sending, due: &DueDelivery, outcome: &Outcome, failure: &Failure, at: Timestamp) {
     let (mark, route) = (&due.mark, &due.delivery.route);
-    let news = sending.routes.troubles().failed(route, failure.kind, &failure.detail, at);
-    if news && is_usual(sending, route, at) {
-        info!(mark = %mark.id, host = %mark.node, %route, kind = failure.kind, "the mark of {} is not accepted yet by route {route} and is retried: {}", mark.node, failure.detail);
-    } else if news {
-        warn!(mark = %mark.id, host = %mark.node, %route, kind = failure.kind, "the mark of {} is not accepted by route {route} and is retried: {}", mark.node, failure.detail);
+    let usually = match outcome {
+        Outcome::Refused(_) => Duration::ZERO,
+        _ => sending.base.route(route).map(|route| route.driver.usually_away()).unwrap_or_default(),
+    };
+    let said = (failure.kind, failure.detail.as_str());
+    match sending.routes.troubles().failed(route, said, usually, at) {
+        Some(News::Usual) => {
+            info!(mark = %mark.id, host = %mark.node, %route, kind = failure.kind, "the mark of {} is not accepted yet by route {route} and is retried: {}", mark.node, failure.detail);
+        }
+        Some(News::Trouble) => {
+            warn!(mark = %mark.id, host = %mark.node, %route, kind = failure.kind, "the mark of {} is not accepted by route {route} and is retried: {}", mark.node, failure.detail);
+        }
+        None => {}
     }
 }

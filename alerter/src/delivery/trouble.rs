@@ -1,6 +1,7 @@
 //! Which routes accept nothing, since when, and which hosts they have rejected since. Pure state; the daemon keeps one.
 
 use std::collections::{BTreeMap, BTreeSet};
+use std::time::Duration;
 
 use journal::Tried;
 use marks::delivery::Attempt;
@@ -19,10 +20,21 @@ pub struct Trouble {
     pub detail: String,
 }
 
+/// How a failure is news.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum News {
+    /// It is usual for a while.
+    Usual,
+    /// Somebody should know.
+    Trouble,
+}
+
 /// The routes in trouble.
 #[derive(Clone, Debug, Default)]
 pub struct Troubles {
     failing: BTreeMap<String, Trouble>,
+    /// Those whose trouble was logged as what is usual for a while, and not yet as a warning.
+    quiet: BTreeSet<String>,
     /// The hosts whose marks each route has rejected since it accepted one, or since the daemon started.
     rejected: BTreeMap<String, BTreeSet<HostName>>,
 }
@@ -34,22 +46,33 @@ impl Troubles {
             let Attempt { kind, detail, .. } = last;
             (route, Trouble { since, kind, detail })
         };
-        Self { failing: tried.into_iter().map(trouble).collect(), rejected: BTreeMap::new() }
+        Self { failing: tried.into_iter().map(trouble).collect(), ..Self::default() }
     }
 
-    /// A route did not accept a mark. Says whether this is news.
-    pub fn failed(&mut self, route: &str, kind: &str, detail: &str, at: Timestamp) -> bool {
+    /// A route did not accept a mark. `usually`: for how long that is usual. Says how it is news, if it is.
+    pub fn failed(
+        &mut self,
+        route: &str,
+        (kind, detail): (&str, &str),
+        usually: Duration,
+        at: Timestamp,
+    ) -> Option<News> {
         let known = self.failing.get(route);
         let since = known.map_or(at, |trouble| trouble.since.min(at));
-        let news = known.is_none_or(|trouble| trouble.kind != kind);
+        let is_other = known.is_none_or(|trouble| trouble.kind != kind);
         self.failing
             .insert(route.to_owned(), Trouble { since, kind: kind.to_owned(), detail: detail.to_owned() });
-        news
+        if at < since + usually {
+            self.quiet.insert(route.to_owned());
+            return is_other.then_some(News::Usual);
+        }
+        (self.quiet.remove(route) || is_other).then_some(News::Trouble)
     }
 
     /// A route accepted a mark. Says whether it was in trouble.
     pub fn accepted(&mut self, route: &str) -> bool {
         self.rejected.remove(route);
+        self.quiet.remove(route);
         self.failing.remove(route).is_some()
     }
 
@@ -57,6 +80,7 @@ impl Troubles {
     /// route accepted a mark.
     pub fn rejected(&mut self, route: &str, host: &HostName) -> bool {
         self.failing.remove(route);
+        self.quiet.remove(route);
         self.rejected.entry(route.to_owned()).or_default().insert(host.clone())
     }
 
@@ -68,6 +92,7 @@ impl Troubles {
     /// Forgets routes with nothing left to deliver.
     pub fn keep_only(&mut self, waiting: impl Fn(&str) -> bool) {
         self.failing.retain(|route, _| waiting(route));
+        self.quiet.retain(|route| waiting(route));
         self.rejected.retain(|route, _| waiting(route));
     }
 
@@ -88,12 +113,23 @@ mod tests {
     #[test]
     fn a_route_is_in_trouble_until_it_accepts() {
         let mut troubles = Troubles::default();
-        assert!(troubles.failed("a", "connect", "refused", at(0)));
-        assert!(!troubles.failed("a", "connect", "refused", at(200)), "the same word is no news");
-        assert!(troubles.failed("a", "http-503", "busy", at(250)));
+        let mut failed = |kind, at| troubles.failed("a", (kind, "it says no"), Duration::ZERO, at);
+        assert_eq!(failed("connect", at(0)), Some(News::Trouble));
+        assert_eq!(failed("connect", at(200)), None, "the same word is no news");
+        assert_eq!(failed("http-503", at(250)), Some(News::Trouble));
         assert_eq!(troubles.of("a").map(|trouble| trouble.since), Some(at(0)));
         assert!(troubles.accepted("a") && !troubles.accepted("a"));
         assert!(troubles.of("a").is_none());
+    }
+
+    /// The broken variant goes by the word alone: an endpoint that stays away for a week was usual once, and never trouble.
+    #[test]
+    fn what_is_usual_for_a_while_is_trouble_afterwards() {
+        let mut troubles = Troubles::default();
+        let mut failed =
+            |second| troubles.failed("a", ("connect", "refused"), Duration::from_secs(120), at(second));
+        let said = [0, 60, 119, 120, 500].map(&mut failed);
+        assert_eq!(said, [Some(News::Usual), None, None, Some(News::Trouble), None]);
     }
 
     /// The broken variant takes a rejection for a trouble of the route.
@@ -101,7 +137,7 @@ mod tests {
     fn a_rejection_is_no_trouble_of_its_route_and_is_remembered_until_it_accepts() {
         let [one, other] = ["compute1", "compute2"].map(|name| HostName::parse(name).unwrap());
         let mut troubles = Troubles::default();
-        troubles.failed("a", "connect", "refused", at(0));
+        troubles.failed("a", ("connect", "refused"), Duration::ZERO, at(0));
         assert!(troubles.rejected("a", &one), "it answers again");
         assert!(troubles.of("a").is_none() && !troubles.rejected("a", &one) && !troubles.rejects_all("a"));
         assert!(troubles.rejected("a", &other) && troubles.rejects_all("a"));
@@ -111,7 +147,7 @@ mod tests {
     #[test]
     fn a_route_with_nothing_to_deliver_is_in_no_trouble() {
         let mut troubles = Troubles::default();
-        troubles.failed("a", "connect", "refused", at(0));
+        troubles.failed("a", ("connect", "refused"), Duration::ZERO, at(0));
         troubles.keep_only(|_| false);
         assert!(troubles.of("a").is_none());
     }

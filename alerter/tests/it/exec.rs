@@ -135,7 +135,7 @@ async fn a_program_that_does_not_listen_is_believed() {
         ("read -r line; exit 65", "rejected rejected"),
     ] {
         let outcome = script(text, &[], LONG)
-            .deliver(Message { step: Step::Failure, id: &id, body: &body, ambiguous: 0 })
+            .deliver(Message { step: Step::Failure, id: &id, body: &body, ambiguous: 0, attempts: 1 })
             .await;
         assert_eq!(word(&outcome), expected, "{text}");
     }

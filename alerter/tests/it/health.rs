@@ -489,7 +489,7 @@ async fn the_loop_says_what_it_met_and_nothing_of_the_machine() {
     assert!(all.as_object().unwrap().values().all(|check| check["status"] == "pass"), "{all}");
 
     let detail = format!("POST http://me:{SECRET}@127.0.0.1:9/{SECRET}: refused");
-    shared.routes.troubles().failed("recovery", "connect", &detail, Timestamp(0));
+    shared.routes.troubles().failed("recovery", ("connect", &detail), Duration::ZERO, Timestamp(0));
     let why = "the new configuration /etc/secret.toml is not in force".into();
     *shared.reload_trouble() = Some(NotInForce { why, is_postponed: false });
     let full = || JournalError::Full { path: "/var/lib/nova-host-alerter/marks.db".into() };
@@ -542,11 +542,16 @@ async fn what_somebody_has_to_change_is_distinguished() {
         checks::after_pass(shared, true);
         shown(&shared.health, &check).1.unwrap_or_default()
     };
-    shared.routes.troubles().failed("former", "connect", "refused", Timestamp(0));
+    shared.routes.troubles().failed("former", ("connect", "refused"), Duration::ZERO, Timestamp(0));
     assert_eq!(said(Check::Queue), "");
     shared.routes.stranded().insert("former".into(), 1);
     assert!(said(Check::Queue).contains("not configured any more"));
-    shared.routes.troubles().failed("recovery", "credentials", "HTTP 401", Timestamp::now());
+    shared.routes.troubles().failed(
+        "recovery",
+        ("credentials", "HTTP 401"),
+        Duration::ZERO,
+        Timestamp::now(),
+    );
     let recovery = || said(driver("recovery"));
     assert!(recovery().contains("is retried"), "{}", recovery());
     let mut endpoint = Endpoint::new(4);

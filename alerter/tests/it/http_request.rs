@@ -59,7 +59,11 @@ async fn a_cloud_event_is_sent_with_its_type() {
     let id = id();
     let event = route.test_body(&id, Timestamp(0));
     assert_eq!(
-        word(&route.deliver(Message { step: Step::Failure, id: &id, body: &event, ambiguous: 0 }).await),
+        word(
+            &route
+                .deliver(Message { step: Step::Failure, id: &id, body: &event, ambiguous: 0, attempts: 1 })
+                .await
+        ),
         "acknowledged"
     );
     let request = text(&endpoint.requests()[0]);

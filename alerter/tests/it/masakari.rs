@@ -555,6 +555,7 @@ fn an_exchange_may_go_to_another_task() {
             id: &id,
             body,
             ambiguous: 0,
+            attempts: 1,
         }));
     };
 }

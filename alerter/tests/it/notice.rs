@@ -4,7 +4,7 @@ use std::io::{self, Write};
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex};
 use std::thread;
-use std::time::Instant;
+use std::time::{Duration, Instant};
 
 use alerter::base::Base;
 use alerter::base::store::Store;
@@ -286,8 +286,14 @@ async fn a_route_that_refuses_is_reported_until_it_accepts() {
     let daemon = Daemon::start(&journal, &notices);
     let shared = &daemon.shared;
     let mut breaker = Breaker::new(1);
-    let fails =
-        |kind| shared.routes.troubles().failed("recovery", kind, "somebody must fix it", Timestamp::now());
+    let fails = |kind| {
+        shared.routes.troubles().failed(
+            "recovery",
+            (kind, "somebody must fix it"),
+            Duration::ZERO,
+            Timestamp::now(),
+        )
+    };
     breaker.begin();
     breaker.end(&HostName::parse("compute1").unwrap(), Sign::Refuses, None, Instant::now(), 0.5);
     assert!(breaker.is_parked());

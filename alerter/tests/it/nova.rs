@@ -1,8 +1,8 @@
 //! The `nova` driver against a Nova that keeps to its contract, or does not.
 
 use drivers::nova::{Nova, Options};
-use drivers::openstack::{self, WhichName};
 use drivers::{Driver, Outcome, Step};
+use drivers::{WhichName, openstack};
 use marks::mark::Mark;
 use marks::time::Timestamp;
 use serde_json::{Map, Value, json};

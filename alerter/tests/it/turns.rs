@@ -72,7 +72,7 @@ fn chains_that_go_on_together_are_sent_a_few_at_a_time() {
         site.configure(&format!("[groups.default]\n{chain}\n{limit}"));
         let mut alerter = Alerter::start(&site, "ctl1");
         alerter.run(&mut site, 2);
-        alerter.shared().routes.troubles().failed("nova", "connect", "refused", site.now);
+        alerter.shared().routes.troubles().failed("nova", ("connect", "refused"), Duration::ZERO, site.now);
         hosts.into_iter().for_each(|host| {
             site.outage(host, "ctl1");
         });

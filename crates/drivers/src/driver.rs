@@ -191,6 +191,8 @@ pub struct Message<'a> {
     pub body: &'a [u8],
     /// How many earlier attempts of this mark on this route may have arrived.
     pub ambiguous: u32,
+    /// The number of this attempt.
+    pub attempts: u32,
 }
 
 /// An exchange in flight.

@@ -19,8 +19,9 @@ use tokio::time::Instant;
 
 use crate::driver::{Check, Driver, Finding, Kind, Message, Named, Outcome, Step, usable};
 use crate::kept::Unusable;
+pub use crate::openstack::ByHost;
 use crate::openstack::{self, ORCHESTRATION, Session, of_session};
-pub use crate::openstack::{ByHost, WhichName};
+pub use crate::which::WhichName;
 use crate::writes::{What, Write};
 use body::Stored;
 pub use keys::Options;

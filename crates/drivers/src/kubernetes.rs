@@ -61,8 +61,8 @@ static WRITES: &[Write] = &[
             &CHANGE_NODE,
             "the node gets the taint `node.kubernetes.io/out-of-service` (`mode = \"taint\"`): Kubernetes deletes its pods and detaches their volumes",
         ),
-        guard: "`fence_mark` recorded that the host is off; its kubelet has not reported since; nobody has changed the node since it was read",
-        undo: "`kubectl taint node NODE node.kubernetes.io/out-of-service-`",
+        guard: "`fence_mark` recorded that the host was switched off; Kubernetes has not heard from the host since its failure (`alive`); nobody has changed the node since it was read",
+        undo: "`kubectl taint node NODE node.kubernetes.io/out-of-service-`, and `kubectl annotate node NODE nova-host-alerter/mark-`",
     },
     Write {
         what: What::Request(&CHANGE_NODE, "the same taint ends (`when-returned`)"),
@@ -74,7 +74,7 @@ static WRITES: &[Write] = &[
             &CHANGE_STATUS,
             "the node's condition `HostFenced` is `True` (`mode = \"condition\"`): a health check that matches it remediates the node",
         ),
-        guard: "the node's kubelet has not reported since the failure; a condition that somebody else has set stays",
+        guard: "Kubernetes has not heard from the host since its failure (`alive`); a condition that somebody else has set stays",
         undo: "not needed: the return of the host sets it back",
     },
     Write {
@@ -87,8 +87,8 @@ static WRITES: &[Write] = &[
             &CHANGE_MACHINE,
             "the Machine is annotated `cluster.x-k8s.io/remediate-machine` (`mode = \"annotate\"`): its MachineHealthCheck remediates it",
         ),
-        guard: "one Machine alone names the node in `status.nodeRef`; nobody has changed it since it was read",
-        undo: "`kubectl annotate machine MACHINE cluster.x-k8s.io/remediate-machine-`",
+        guard: "one Machine alone names the node in `status.nodeRef`; Kubernetes has not heard from the host since its failure (`alive`), where the server has its Node; nobody has changed the Machine since it was read",
+        undo: "`kubectl annotate machine MACHINE cluster.x-k8s.io/remediate-machine- nova-host-alerter/mark-`",
     },
     Write {
         what: What::Request(&CHANGE_MACHINE, "the same annotation ends (`when-returned`)"),
@@ -100,7 +100,7 @@ static WRITES: &[Write] = &[
             &MAKE,
             "an object for the remediation controller is made from a template (`mode = \"remediation\"`): the controller recovers the host",
         ),
-        guard: "one Machine alone names the node in `status.nodeRef`, or with `contract = \"medik8s\"` there is such a node; nothing stands under its name",
+        guard: "one Machine alone names the node in `status.nodeRef`, or with `contract = \"medik8s\"` there is such a node; Kubernetes has not heard from the host since its failure (`alive`), where the server has its Node; nothing stands under its name",
         undo: "`kubectl delete KIND NAME`",
     },
     Write {
@@ -113,6 +113,9 @@ static WRITES: &[Write] = &[
     },
 ];
 
+/// How long a check may take for each host, and at most.
+const QUESTION: Duration = Duration::from_millis(500);
+const LONGEST_CHECK: Duration = Duration::from_secs(300);
 /// How long an API server may be away after a fencing before that is a problem.
 const USUALLY_AWAY: Duration = Duration::from_secs(120);
 
@@ -142,6 +145,12 @@ impl Kubernetes {
         Server { access: &self.access, end: Instant::now() + self.options.timeout }
     }
 
+    /// For a check of so many hosts: one question each.
+    fn server_for(&self, hosts: usize) -> Server<'_> {
+        let each = QUESTION.saturating_mul(u32::try_from(hosts).unwrap_or(u32::MAX)).min(LONGEST_CHECK);
+        Server { access: &self.access, end: Instant::now() + self.options.timeout + each }
+    }
+
     /// What the message says is done, whatever the route's mode is now.
     async fn exchange(&self, message: Message<'_>) -> Outcome {
         let Some(stored) = Stored::read(message.body) else {
@@ -151,13 +160,15 @@ impl Kubernetes {
         let ended = match stored.mode {
             None => self.tried(&server).await,
             Some(Mode::Remediation) => self.remediated(&server, &stored, message.step).await,
-            Some(mode) => change::changed(&server, &self.options, mode, &stored, message.step).await,
+            Some(mode) => {
+                change::changed(&server, &self.options, mode, &stored, (message.step, message.attempts)).await
+            }
         };
         ended.unwrap_or_else(|outcome| outcome)
     }
 
     async fn remediated(&self, server: &Server<'_>, stored: &Stored, step: Step) -> Result<Outcome, Outcome> {
-        let gone = "the route has no template any more: recover the host by hand, then end the mark";
+        let gone = "the route has no template any more: delete the object by hand if the host is back, then end the mark";
         let template = self.options.template.as_ref();
         let template = template.ok_or_else(|| Outcome::Rejected(Failure::new("rejected", gone)))?;
         let work = Work { server, options: &self.options, template, stored };
@@ -168,10 +179,13 @@ impl Kubernetes {
         }
     }
 
-    /// A test: whether the account may do what the mode needs.
+    /// A test: whether the account may do what the mode needs, and the server has what the mode names.
     async fn tried(&self, server: &Server<'_>) -> Result<Outcome, Outcome> {
-        let missing = check::missing(server, &self.options).await?.into_iter().next();
-        Ok(missing.map_or(Outcome::Acknowledged { reference: None }, Outcome::Refused))
+        if let Some(why) = check::missing(server, &self.options).await?.into_iter().next() {
+            return Ok(Outcome::Refused(why));
+        }
+        check::has_kinds(server, &self.options).await?;
+        Ok(Outcome::Acknowledged { reference: None })
     }
 }
 
@@ -184,8 +198,13 @@ impl Driver for Kubernetes {
         format!("Kubernetes at {} ({})", self.access.server(), self.options.mode.as_str())
     }
 
+    /// A return must find what the failure has made: with another mode or another template it would not.
     fn target(&self) -> String {
-        self.access.target()
+        let Options { mode, namespace, template, .. } = &self.options;
+        let within = namespace.as_ref().map_or_else(String::new, |name| format!(" namespace {name}"));
+        let template =
+            template.as_ref().map_or_else(String::new, |template| format!(" {}", template.target()));
+        format!("{} {}{within}{template}", self.access.target(), mode.as_str())
     }
 
     fn secret_file(&self) -> Option<&Path> {
@@ -245,7 +264,7 @@ impl Driver for Kubernetes {
     }
 
     fn check<'a>(&'a self, hosts: &'a [Named]) -> Check<'a> {
-        Box::pin(async { Some(check::findings(&self.server(), &self.options, hosts).await) })
+        Box::pin(async { Some(check::findings(&self.server_for(hosts.len()), &self.options, hosts).await) })
     }
 
     fn deliver<'a>(&'a self, message: Message<'a>) -> Exchange<'a> {

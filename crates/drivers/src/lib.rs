@@ -28,10 +28,14 @@ pub mod openstack;
 pub mod program;
 /// The `senlin` driver.
 pub mod senlin;
+/// Times as services write them.
+mod times;
 /// The `vitrage` driver.
 pub mod vitrage;
 /// HTTP with an endpoint.
 pub mod web;
+/// Which of a host's names a controller knows.
+mod which;
 /// What this product changes outside of itself.
 pub mod writes;
 /// Files in YAML.
@@ -39,6 +43,7 @@ mod yaml;
 
 pub use driver::{Check, Driver, Exchange, Failure, Finding, Kind, Message, Named, Outcome, Step};
 pub use kept::{Files, Kept, Seen, Unusable};
+pub use which::WhichName;
 
 /// All drivers.
 pub const KINDS: &[Kind] = &[

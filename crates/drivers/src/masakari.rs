@@ -23,8 +23,8 @@ use tokio::time::Instant;
 
 use crate::driver::{Check, Driver, Failure, Kind, Message, Named, Outcome, Step, usable};
 use crate::kept::Unusable;
-pub use crate::openstack::WhichName;
 use crate::openstack::{self, Ask, INSTANCE_HA, Session, of_session};
+pub use crate::which::WhichName;
 use crate::writes::{Request, What, Write};
 use answer::{Doubt, Reply};
 use back::Turn;

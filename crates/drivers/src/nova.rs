@@ -17,7 +17,8 @@ use tokio::time::Instant;
 
 use crate::driver::{Check, Driver, Failure, Finding, Kind, Message, Named, Outcome, Step, usable};
 use crate::kept::Unusable;
-use crate::openstack::{self, Answer, Ask, COMPUTE, Session, Trouble, WhichName, of_session};
+use crate::openstack::{self, Answer, Ask, COMPUTE, Session, Trouble, of_session};
+use crate::which::WhichName;
 use crate::writes::{Request, What, Write};
 use answer::List;
 use body::Stored;

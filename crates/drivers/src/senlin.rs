@@ -18,10 +18,11 @@ use tokio::time::Instant;
 
 use crate::driver::{Check, Driver, Kind, Message, Named, Outcome, usable};
 use crate::kept::Unusable;
+pub use crate::openstack::ByHost;
 use crate::openstack::{
     self, Ask, CLUSTERING, Place, Session, ask_for, is_known, is_uuid, of_session, place_of,
 };
-pub use crate::openstack::{ByHost, WhichName};
+pub use crate::which::WhichName;
 use crate::writes::{Request, What, Write};
 use answer::Seen;
 pub use body::{Operation, Recovery};

@@ -137,6 +137,7 @@ static ROWS: &[Row] = &[
         route: Some("mode = \"taint\"\nkubeconfig = \"DIR/kubeconfig\""),
         replies: &[
             ("GET /api/v1/nodes/", NODE),
+            ("GET /apis/coordination.k8s.io/", r#"{"spec": {}}"#),
             ("POST /apis/authorization.k8s.io/", r#"{"status": {"allowed": true}}"#),
         ],
         taken: (200, TAINTED),
@@ -237,7 +238,7 @@ impl Scene {
     async fn send(&self, driver: &Arc<dyn Driver>, way: Way) -> Outcome {
         *self.way.lock().unwrap_or_else(PoisonError::into_inner) = way;
         let (id, body) = (mark().id, driver.body(&mark()));
-        let message = Message { step: Step::Failure, id: &id, body: &body, ambiguous: 0 };
+        let message = Message { step: Step::Failure, id: &id, body: &body, ambiguous: 0, attempts: 1 };
         let outcome = driver.deliver(message).await;
         let test = driver.test_body(&id, Timestamp(0));
         let seen = format!("{driver:?} {outcome:?} {}", String::from_utf8([body, test].concat()).unwrap());

@@ -14,8 +14,8 @@ use tokio::time::Instant;
 use crate::driver::{Check, Driver, Kind, Message, Named, Outcome, Step, usable};
 use crate::event::doctor;
 use crate::kept::Unusable;
-pub use crate::openstack::WhichName;
 use crate::openstack::{self, Ask, ROOT_CAUSE_ANALYSIS, Session, of_session};
+pub use crate::which::WhichName;
 use crate::writes::{Request, What, Write};
 
 /// The driver in the registry.

@@ -62,6 +62,19 @@ impl Kubernetes {
         self.patch(&format!("/api/v1/nodes/{node}/status"), &json!({"status": {"conditions": conditions}}))
     }
 
+    /// The lease of a node, as its kubelet renews it.
+    ///
+    /// # Errors
+    /// It cannot be made.
+    pub fn lease(&self, node: &str, renewed: Timestamp) -> anyhow::Result<()> {
+        let renewed = second(renewed).replace('Z', ".000000Z");
+        let (kind, metadata) =
+            ("coordination.k8s.io/v1", json!({"name": node, "namespace": "kube-node-lease"}));
+        let spec = json!({"holderIdentity": node, "leaseDurationSeconds": 40, "renewTime": renewed});
+        let lease = json!({"apiVersion": kind, "kind": "Lease", "metadata": metadata, "spec": spec});
+        self.kubectl(&["apply", "--filename", "-"], Some(&lease.to_string())).map(drop)
+    }
+
     /// A Machine that has become this node.
     ///
     /// # Errors

@@ -77,7 +77,13 @@ impl Sender {
 
     /// One exchange with these bytes, after so many attempts with an unknown outcome.
     pub(crate) fn send(&self, step: Step, mark: &Mark, body: &[u8], ambiguous: u32) -> Outcome {
-        self.runtime.block_on(self.driver.deliver(Message { step, id: &mark.id, body, ambiguous }))
+        self.runtime.block_on(self.driver.deliver(Message {
+            step,
+            id: &mark.id,
+            body,
+            ambiguous,
+            attempts: 1,
+        }))
     }
 
     /// One attempt to report that a host failed.

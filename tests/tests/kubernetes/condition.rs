@@ -76,6 +76,8 @@ fn the_condition_of_somebody_else_stays(cluster: &mut Cluster) -> anyhow::Result
         "lastHeartbeatTime": at, "lastTransitionTime": at});
     let path = format!("/api/v1/nodes/{HOST}/status");
     cluster.lab.patch(&path, &json!({"status": {"conditions": [foreign]}}))?;
+    expect(&sender.down(&mark), "acknowledged")?;
+    ensure!(condition(&cluster.lab)? == foreign, "{}", condition(&cluster.lab)?);
     expect(&sender.back(&mark), "acknowledged")?;
     ensure!(condition(&cluster.lab)? == foreign, "{}", condition(&cluster.lab)?);
     Ok(())
@@ -90,6 +92,7 @@ fn a_return_of_an_earlier_mark_changes_no_condition(cluster: &mut Cluster) -> an
     expect(&sender.down(&first), "acknowledged")?;
     expect(&sender.down(&second), "acknowledged")?;
     expect(&sender.back(&first), "acknowledged")?;
+    expect(&sender.down(&first), "acknowledged")?;
     let seen = condition(&cluster.lab)?;
     ensure!(
         seen["status"] == "True"

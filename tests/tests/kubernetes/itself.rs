@@ -14,19 +14,25 @@ pub(crate) const SCENARIOS: &[Scenario] = &[
     ("the_lab_survives_what_is_done_to_it", the_lab_survives_what_is_done_to_it),
 ];
 
+/// In every mode: whether a host lives.
+const LEASES: (&str, &str) = ("leases.coordination.k8s.io", "get");
+
 /// What a user may do beyond everybody's rights, as kubectl lists it: kinds, and the verbs of each.
 fn rights(who: Who) -> &'static [(&'static str, &'static str)] {
     match who {
         Who::Admin | Who::Nothing => &[],
-        Who::Taint => &[("nodes", "get patch")],
-        Who::Condition => &[("nodes", "get"), ("nodes/status", "patch")],
-        Who::Annotate => &[("machines.cluster.x-k8s.io", "list get patch")],
+        Who::Taint => &[LEASES, ("nodes", "get patch")],
+        Who::Condition => &[LEASES, ("nodes", "get"), ("nodes/status", "patch")],
+        Who::Annotate => &[LEASES, ("machines.cluster.x-k8s.io", "list get patch"), ("nodes", "get")],
         Who::Remediation => &[
-            ("machines.cluster.x-k8s.io", "list get"),
+            LEASES,
+            ("nodes", "get"),
+            ("machines.cluster.x-k8s.io", "list"),
             ("metal3remediations.infrastructure.cluster.x-k8s.io", "get create delete"),
             ("metal3remediationtemplates.infrastructure.cluster.x-k8s.io", "get"),
         ],
         Who::Medik8s => &[
+            LEASES,
             ("fenceagentsremediations.fence-agents-remediation.medik8s.io", "get create delete"),
             ("fenceagentsremediationtemplates.fence-agents-remediation.medik8s.io", "get"),
             ("nodes", "get"),

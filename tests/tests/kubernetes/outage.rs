@@ -89,6 +89,11 @@ impl Outage {
         wait::until("the object to be deleted", LIMIT, || {
             Ok(self.kubernetes.list(METAL3.plural)?.is_empty().then_some(()))
         })?;
+        self.wait_mark("to wait for the kubelet", |mark| {
+            let all = mark["deliveries"].as_array().cloned().unwrap_or_default();
+            let back = all.into_iter().find(|one| one["route"] == "scheduler.return").unwrap_or_default();
+            back["last"]["kind"] == "not-ready"
+        })?;
         let node = self.kubernetes.get("node", HOST)?;
         ensure!(keys(&node).contains(&OUT_OF_SERVICE.to_owned()), "its kubelet has said nothing yet: {node}");
         self.kubernetes.heartbeat(HOST, "True", ago(0))?;

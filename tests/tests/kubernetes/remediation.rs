@@ -4,14 +4,16 @@ use std::time::Duration;
 
 use anyhow::{Context as _, ensure};
 use drivers::Outcome;
+use marks::mark::Mark;
 use serde_json::{Value, json};
 use tests::kubernetes::{CLUSTER, Kubernetes, METAL3, Who};
 use tests::lab::wait;
 
 use crate::Scenario;
-use crate::cluster::{Cluster, HOST, MARK, SOON, Sender, expect, later, mark, marked, word};
+use crate::cluster::{Cluster, HOST, MARK, SOON, Sender, ago, expect, later, mark, marked, word};
 
 pub(crate) const SCENARIOS: &[Scenario] = &[
+    ("a_host_that_lives_is_not_remediated", a_host_that_lives_is_not_remediated),
     ("a_machine_is_remediated_by_an_object_of_its_name", a_machine_is_remediated_by_an_object_of_its_name),
     ("the_template_is_passed_through", the_template_is_passed_through),
     ("an_object_ends_with_the_return_of_its_host", an_object_ends_with_the_return_of_its_host),
@@ -46,6 +48,20 @@ fn stage(cluster: &mut Cluster, keys: &str) -> anyhow::Result<Sender> {
     cluster.sender(Who::Remediation, &format!("{KEYS}\n{keys}"))
 }
 
+/// A host that Kubernetes has heard from since is not recovered, where its Node is known too.
+fn a_host_that_lives_is_not_remediated(cluster: &mut Cluster) -> anyhow::Result<()> {
+    let (sender, mark) = (stage(cluster, "")?, mark());
+    cluster.lab.node(HOST, ago(60))?;
+    cluster.lab.lease(HOST, ago(-130))?;
+    expect(&sender.down(&mark), "held alive")?;
+    let failed = ago(700);
+    let before = Mark { failure_time: failed, generated_time: failed, ..mark };
+    cluster.lab.kubectl(&["delete", "node", HOST], None)?;
+    expect(&sender.down(&before), "held alive").context("its Machine is younger than the failure")?;
+    ensure!(count(&cluster.lab)? == 0);
+    Ok(())
+}
+
 fn set_finalizers(lab: &Kubernetes, finalizers: &Value) -> anyhow::Result<()> {
     let path = format!("/apis/{}/namespaces/metal/{}/{MACHINE}", METAL3.api_version, METAL3.plural);
     lab.patch(&path, &json!({"metadata": {"finalizers": finalizers}}))
@@ -59,6 +75,7 @@ fn count(lab: &Kubernetes) -> anyhow::Result<usize> {
 fn a_machine_is_remediated_by_an_object_of_its_name(cluster: &mut Cluster) -> anyhow::Result<()> {
     let (sender, mark) = (stage(cluster, "")?, mark());
     let uid = cluster.lab.get_in("metal", "machine", MACHINE)?["metadata"]["uid"].clone();
+    let mut made = None;
     for _ in 0..2 {
         expect(&sender.down(&mark), "acknowledged")?;
         let one = cluster.lab.only(METAL3)?;
@@ -77,6 +94,8 @@ fn a_machine_is_remediated_by_an_object_of_its_name(cluster: &mut Cluster) -> an
         let owners = metadata["ownerReferences"].as_array().context("no owner")?;
         ensure!(owners.len() == 1 && owners[0]["uid"] == uid && owners[0]["name"] == MACHINE, "{owners:?}");
         ensure!(owners[0]["kind"] == "Machine", "{owners:?}");
+        let made = made.get_or_insert_with(|| metadata["uid"].clone());
+        ensure!(*made == metadata["uid"], "it was made again: {metadata}");
         ensure!(owners[0]["apiVersion"].as_str().unwrap_or_default().starts_with("cluster.x-k8s.io/"));
     }
     Ok(())
@@ -102,8 +121,12 @@ fn the_template_is_passed_through(cluster: &mut Cluster) -> anyhow::Result<()> {
 
 /// S4-34: nothing more is done until the host is well; then this very object is deleted.
 fn an_object_ends_with_the_return_of_its_host(cluster: &mut Cluster) -> anyhow::Result<()> {
-    let (sender, mark) = (stage(cluster, "")?, mark());
+    let (sender, mark) = (stage(cluster, "confirm = true")?, mark());
     expect(&sender.down(&mark), "acknowledged")?;
+    let one = cluster.lab.only(METAL3)?;
+    expect(&sender.down(&mark), "acknowledged")?;
+    expect(&sender.confirm(&mark), "wait")?;
+    ensure!(cluster.lab.only(METAL3)? == one, "something was done before the host was well");
     for _ in 0..2 {
         expect(&sender.back(&mark), "acknowledged")?;
         ensure!(count(&cluster.lab)? == 0, "{:?}", cluster.lab.list(METAL3.plural)?);
@@ -131,7 +154,8 @@ fn an_object_of_an_earlier_mark_is_made_again(cluster: &mut Cluster) -> anyhow::
     let one = cluster.lab.only(METAL3)?;
     ensure!(one["metadata"]["uid"] != former && marked(&one) == Some(second.id.to_string()), "{one}");
     expect(&sender.back(&first), "acknowledged")?;
-    ensure!(cluster.lab.only(METAL3)? == one, "the first return ended the second object");
+    expect(&sender.down(&first), "acknowledged")?;
+    ensure!(cluster.lab.only(METAL3)? == one, "the first mark ended the second object");
     expect(&sender.back(&second), "acknowledged")?;
     ensure!(count(&cluster.lab)? == 0);
     Ok(())
@@ -170,7 +194,8 @@ fn an_object_that_is_being_deleted_is_left_alone(cluster: &mut Cluster) -> anyho
     let second = later(&first);
     for _ in 0..3 {
         expect(&sender.back(&first), "acknowledged")?;
-        expect(&sender.down(&second), "wait")?;
+        expect(&sender.down(&first), "acknowledged")?;
+        expect(&sender.down(&second), "wait ending")?;
     }
     ensure!(cluster.lab.only(METAL3)? == going, "it was written to");
     set_finalizers(&cluster.lab, &Value::Null)?;

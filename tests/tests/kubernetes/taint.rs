@@ -5,7 +5,6 @@ use std::thread;
 
 use anyhow::{Context as _, ensure};
 use marks::mark::Mark;
-use marks::time::Timestamp;
 use serde_json::{Value, json};
 use tests::kubernetes::{Kubernetes, Who};
 
@@ -21,6 +20,8 @@ pub(crate) const SCENARIOS: &[Scenario] = &[
     ("a_node_that_is_not_ready_stays_out_of_service", a_node_that_is_not_ready_stays_out_of_service),
     ("a_node_that_is_gone_needs_nothing", a_node_that_is_gone_needs_nothing),
     ("a_node_that_is_back_already_is_held", a_node_that_is_back_already_is_held),
+    ("a_node_that_was_registered_again_is_held", a_node_that_was_registered_again_is_held),
+    ("an_older_mark_changes_nothing_of_a_later_one", an_older_mark_changes_nothing_of_a_later_one),
     ("nodes_have_short_names_or_long_ones", nodes_have_short_names_or_long_ones),
     ("a_test_changes_no_node", a_test_changes_no_node),
 ];
@@ -94,12 +95,13 @@ fn a_taint_is_written_beside_a_busy_writer(cluster: &mut Cluster) -> anyhow::Res
     cluster.lab.node(HOST, ago(60))?;
     cluster.lab.kubectl(&["taint", "node", HOST, "rack=east:NoSchedule"], None)?;
     let (sender, mark) = (cluster.sender(Who::Taint, KEYS)?, mark());
-    cluster.lab.heartbeat(HOST, "True", ago(-5))?;
     let (lab, is_over) = (&cluster.lab, AtomicBool::new(false));
     let rounds = || {
         (0..10).try_for_each(|_| {
+            lab.heartbeat(HOST, "True", ago(60))?;
             until_acknowledged(|| sender.down(&mark))?;
             ensure!(is_out_of_service(lab, HOST)?);
+            lab.heartbeat(HOST, "True", ago(-5))?;
             until_acknowledged(|| sender.back(&mark))?;
             ensure!(!is_out_of_service(lab, HOST)?);
             ensure!(taints(lab, HOST)?.iter().any(|taint| taint["key"] == "rack"));
@@ -170,6 +172,7 @@ fn the_taint_of_a_later_mark_stays(cluster: &mut Cluster) -> anyhow::Result<()> 
     expect(&sender.down(&first), "acknowledged")?;
     cluster.lab.heartbeat(HOST, "True", ago(-5))?;
     expect(&sender.back(&first), "acknowledged")?;
+    cluster.lab.heartbeat(HOST, "Unknown", ago(60))?;
     expect(&sender.down(&second), "acknowledged")?;
     cluster.lab.heartbeat(HOST, "True", ago(-10))?;
     expect(&sender.back(&first), "acknowledged")?;
@@ -200,6 +203,7 @@ fn a_node_that_is_gone_needs_nothing(cluster: &mut Cluster) -> anyhow::Result<()
     let (sender, mark) = (cluster.sender(Who::Taint, KEYS)?, mark());
     expect(&sender.down(&mark), "rejected unknown-node")?;
     cluster.lab.node(HOST, ago(60))?;
+    let mark = crate::cluster::mark();
     expect(&sender.down(&mark), "acknowledged")?;
     cluster.lab.kubectl(&["delete", "node", HOST], None)?;
     expect(&sender.back(&mark), "acknowledged")?;
@@ -207,16 +211,54 @@ fn a_node_that_is_gone_needs_nothing(cluster: &mut Cluster) -> anyhow::Result<()
     Ok(())
 }
 
-/// It has said that it is ready ten minutes after the failure: its pods run, and would be taken from it. A minute may be the clocks'.
+/// Its kubelet has said something after the failure, whatever it said, or has renewed its lease alone: its pods run, and would be taken
+/// from it. What is said within two minutes may be the clocks'.
 fn a_node_that_is_back_already_is_held(cluster: &mut Cluster) -> anyhow::Result<()> {
-    for (after, expected) in [(600, "held node-ready"), (60, "acknowledged")] {
+    for (ready, after, lease, expected) in [
+        ("True", 130, None, "held alive"),
+        ("False", 130, None, "held alive"),
+        ("Unknown", -60, Some(130), "held alive"),
+        ("Unknown", -60, Some(60), "wait doubtful"),
+        ("Unknown", -60, Some(-60), "acknowledged"),
+    ] {
         cluster.lab.clean()?;
-        let failed = ago(700);
-        let mark = Mark { failure_time: failed, generated_time: failed, ..mark() };
-        cluster.lab.node(HOST, Timestamp::from_seconds(failed.seconds() + after))?;
-        expect(&cluster.sender(Who::Taint, KEYS)?.down(&mark), expected)?;
+        cluster.lab.node(HOST, ago(60))?;
+        let (sender, mark) = (cluster.sender(Who::Taint, KEYS)?, mark());
+        cluster.lab.heartbeat(HOST, ready, ago(-after))?;
+        if let Some(after) = lease {
+            cluster.lab.lease(HOST, ago(-after))?;
+        }
+        expect(&sender.down(&mark), expected).with_context(|| format!("{ready} {after} {lease:?}"))?;
         ensure!(is_out_of_service(&cluster.lab, HOST)? == (expected == "acknowledged"), "{after}");
     }
+    Ok(())
+}
+
+/// A host that was made new has a Node that is younger than the failure.
+fn a_node_that_was_registered_again_is_held(cluster: &mut Cluster) -> anyhow::Result<()> {
+    cluster.lab.clean()?;
+    let failed = ago(700);
+    let mark = Mark { failure_time: failed, generated_time: failed, ..mark() };
+    cluster.lab.node(HOST, ago(800))?;
+    expect(&cluster.sender(Who::Taint, KEYS)?.down(&mark), "held alive")?;
+    ensure!(!is_out_of_service(&cluster.lab, HOST)?);
+    Ok(())
+}
+
+/// It was parked or held meanwhile. The broken variant takes each other mark for an earlier one: nobody would end the taint then.
+fn an_older_mark_changes_nothing_of_a_later_one(cluster: &mut Cluster) -> anyhow::Result<()> {
+    cluster.lab.clean()?;
+    cluster.lab.node(HOST, ago(60))?;
+    let (sender, first) = (cluster.sender(Who::Taint, KEYS)?, mark());
+    let second = later(&first);
+    expect(&sender.down(&second), "acknowledged")?;
+    expect(&sender.down(&first), "acknowledged")?;
+    expect_marked(&cluster.lab, HOST, Some(&second))?;
+    cluster.lab.heartbeat(HOST, "True", ago(-5))?;
+    expect(&sender.back(&first), "acknowledged")?;
+    ensure!(is_out_of_service(&cluster.lab, HOST)?, "the older mark has taken it over");
+    expect(&sender.back(&second), "acknowledged")?;
+    ensure!(!is_out_of_service(&cluster.lab, HOST)?);
     Ok(())
 }
 

@@ -88,18 +88,27 @@ fn through_an_outage(cluster: &mut Cluster, site: &Site, stop: Act, go_on: Act) 
         })
     });
     let state = shown(site).map(|mark| mark["state"].clone());
+    let problems = problems(site);
     // Whatever became of that: the next scenario needs the server.
     go_on(&mut cluster.lab)?;
     cluster.lab.wait_until_writable()?;
     tried?;
     ensure!(state? == "open", "it was acknowledged by nobody");
-    site.said(&["retry", NODE])?;
+    let problems = problems?;
+    ensure!(!problems.contains("failing"), "an API server is usually away for a while: {problems}");
     wait::until(
         "the mark to be settled",
         SOON,
         || Ok((shown(site)?["state"] == "acknowledged").then_some(())),
     )
     .with_context(|| shown(site).unwrap_or_default().to_string())
+}
+
+/// As `status` has them, whatever its exit code.
+fn problems(site: &Site) -> anyhow::Result<String> {
+    let said = site.alerter(&["status", "-o", "json"])?;
+    let status: Value = serde_json::from_slice(&said.stdout)?;
+    Ok(status["problems"].to_string())
 }
 
 fn shown(site: &Site) -> anyhow::Result<Value> {

@@ -5,7 +5,7 @@ use drivers::mistral::{self, Mistral};
 
 use drivers::nova::{self, Nova};
 
-use drivers::openstack::{self, WhichName};
+use drivers::{WhichName, openstack};
 
 use drivers::{Driver, Message, Named, Outcome, Step};
 
@@ -53,7 +53,7 @@ impl<D: Driver> Sender<D> {
     }
 
     fn send(&self, step: Step, body: &[u8], mark: &Mark) -> Outcome {
-        let message = Message { step, id: &mark.id, body, ambiguous: 0 };
+        let message = Message { step, id: &mark.id, body, ambiguous: 0, attempts: 1 };
         self.runtime.block_on(self.driver.deliver(message))
     }
 

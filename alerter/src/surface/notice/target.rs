@@ -241,7 +241,13 @@ impl<'e> Notifier<'e> {
                 let name = target.name.clone();
                 self.exchanges.spawn(async move {
                     let outcome = driver
-                        .deliver(Message { step: Step::Failure, id: &id, body: &body, ambiguous: 0 })
+                        .deliver(Message {
+                            step: Step::Failure,
+                            id: &id,
+                            body: &body,
+                            ambiguous: 0,
+                            attempts: 1,
+                        })
                         .await;
                     (name, notice, outcome)
                 });
@@ -470,7 +476,7 @@ mod tests {
         assert!(notifier.next_due().is_some(), "the first check");
         round(&mut notifier).await;
         assert_eq!(notifier.next_due(), None);
-        shared.routes.troubles().failed("recovery", "connect", "refused", Timestamp::now());
+        shared.routes.troubles().failed("recovery", ("connect", "refused"), Duration::ZERO, Timestamp::now());
         (notifier.is_wanted, notifier.checked) = (true, None);
         round(&mut notifier).await;
         let checked = notifier.checked.unwrap();

@@ -348,7 +348,12 @@ impl Daemon {
             let routes = &self.shared.routes;
             match &flight.outcome {
                 Outcome::Rejected(_) => drop(routes.troubles().rejected(route, &flight.due.mark.node)),
-                _ => drop(routes.troubles().failed(route, failure.kind, &failure.detail, now)),
+                _ => drop(routes.troubles().failed(
+                    route,
+                    (failure.kind, &failure.detail),
+                    Duration::ZERO,
+                    now,
+                )),
             }
             let (kind, detail) = (failure.kind.to_owned(), failure.detail.clone());
             Verdict::Again { state, ambiguous, kind, detail, next_due: now + wait }

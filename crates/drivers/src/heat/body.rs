@@ -8,7 +8,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::driver::Step;
 use crate::event::{NO_HOST, bytes, rfc3339};
-use crate::openstack::seconds;
+use crate::times::seconds;
 
 /// How each of our reasons begins.
 pub(super) const OURS: &str = "nova-host-alerter, mark ";

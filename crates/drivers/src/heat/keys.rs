@@ -3,7 +3,8 @@
 use site::Section;
 
 use super::targets::{Resource, Stack};
-use crate::openstack::{self, ByHost, WhichName};
+use crate::openstack::{self, ByHost};
+use crate::which::WhichName;
 
 /// What a `heat` route is made of.
 #[derive(Clone, Debug)]

@@ -10,7 +10,7 @@ mod trouble;
 
 use std::fmt;
 use std::path::{Path, PathBuf};
-use std::sync::Arc;
+use std::sync::{Arc, OnceLock};
 use std::time::Duration;
 
 use reqwest::header::{ACCEPT, AUTHORIZATION, CONTENT_TYPE, HOST};
@@ -32,7 +32,7 @@ pub enum Source {
     Kubeconfig {
         /// Its absolute path.
         file: PathBuf,
-        /// The context; if unset, the file's `current-context`.
+        /// The context; if unset, the file's `current-context` at the start.
         context: Option<String>,
     },
     /// The files that Kubernetes puts into each pod.
@@ -80,9 +80,13 @@ impl Access {
     /// # Errors
     /// They cannot be used.
     pub(crate) fn new(source: Source, timeout: Duration) -> Result<Self, Unusable> {
-        let named = source.named();
-        let sites =
-            Kept::of_seen("files", named, move |seen| Site::read(&source, timeout, seen).map(Arc::new))?;
+        let (named, first) = (source.named(), OnceLock::new());
+        let sites = Kept::of_seen("files", named, move |seen| {
+            let site = Site::read(&source.kept_to(first.get()), timeout, seen)?;
+            // Whoever uses another context in a shell must not lead marks to another cluster.
+            first.get_or_init(|| site.context.clone());
+            Ok(Arc::new(site))
+        })?;
         let shown = sites.get().shown();
         Ok(Self { shown, sites, passes: Passes::default() })
     }
@@ -165,6 +169,16 @@ impl Source {
         match self {
             Self::Kubeconfig { file, .. } => file,
             Self::ServiceAccount { directory, .. } => directory,
+        }
+    }
+
+    /// The same in the context that was current at first.
+    fn kept_to(&self, first: Option<&Option<String>>) -> Self {
+        match (self, first) {
+            (Self::Kubeconfig { file, context: None }, Some(first)) => {
+                Self::Kubeconfig { file: file.clone(), context: first.clone() }
+            }
+            _ => self.clone(),
         }
     }
 

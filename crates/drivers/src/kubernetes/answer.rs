@@ -50,3 +50,28 @@ pub(super) fn of_a_question(answer: &Answer) -> Outcome {
 pub(super) fn misconfigured(why: &str) -> Outcome {
     Outcome::Refused(Failure::new("misconfigured", why))
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::web::expected;
+
+    /// No status acknowledges, and nothing that was only asked is open or any mark's fault.
+    #[test]
+    fn every_status_has_its_outcome() {
+        for status in 0..=1000 {
+            let change = if matches!(status, 404 | 410) { ("retry", "conflict") } else { expected(status) };
+            let question = match change {
+                ("rejected", _) => ("refused", "misconfigured"),
+                ("unknown", kind) => ("retry", kind),
+                other => other,
+            };
+            let answer = Answer::of(status, "", None);
+            assert_eq!(
+                (usual(&answer).words(), of_a_question(&answer).words()),
+                (change, question),
+                "{status}"
+            );
+        }
+    }
+}

@@ -84,7 +84,7 @@ impl Stored {
 
     /// When the host failed, in seconds.
     pub(super) fn failed_at(&self) -> i64 {
-        crate::openstack::seconds(&self.failure_time).unwrap_or(i64::MAX)
+        crate::times::seconds(&self.failure_time).unwrap_or(i64::MAX)
     }
 }
 

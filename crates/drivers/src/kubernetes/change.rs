@@ -6,7 +6,7 @@ use super::body::{Mode, Stored};
 use super::keys::Options;
 use super::object::{Machine, Node, gone, the_one};
 use super::remediation::CLUSTER_API;
-use super::server::{MERGE, Place, STRATEGIC, Server};
+use super::server::{MERGE, Place, STRATEGIC, Server, node_path};
 use super::{annotate, condition, taint};
 use crate::driver::{Outcome, Step};
 
@@ -19,12 +19,13 @@ pub(super) async fn changed(
     options: &Options,
     mode: Mode,
     stored: &Stored,
-    step: Step,
+    (step, attempt): (Step, u32),
 ) -> Result<Outcome, Outcome> {
-    let is_back = step == Step::Return;
-    match mode {
-        Mode::Annotate => of_machine(server, options, stored, is_back).await,
-        _ => of_node(server, mode, stored, is_back).await,
+    match (mode, step) {
+        // Its route was another one when the host failed: nothing is to be asked.
+        (_, Step::Confirm) => Ok(Outcome::Acknowledged { reference: None }),
+        (Mode::Annotate, _) => of_machine(server, options, stored, step == Step::Return).await,
+        (_, _) => of_node(server, mode, stored, (step == Step::Return, attempt)).await,
     }
 }
 
@@ -32,7 +33,7 @@ async fn of_node(
     server: &Server<'_>,
     mode: Mode,
     stored: &Stored,
-    is_back: bool,
+    (is_back, attempt): (bool, u32),
 ) -> Result<Outcome, Outcome> {
     let now = Timestamp::now();
     let path = node_path(&stored.host);
@@ -43,10 +44,10 @@ async fn of_node(
     let plan = |node: Option<&Node>| match (mode, is_back) {
         (Mode::Condition, false) => condition::set(stored, node, now),
         (Mode::Condition, true) => condition::clear(stored, node, now),
-        (_, false) => taint::set(stored, node),
-        (_, true) => taint::clear(stored, node),
+        (_, false) => taint::set(stored, node, now),
+        (_, true) => taint::clear(stored, node, attempt),
     };
-    server.amend(&place, plan).await
+    server.amend_node(&stored.host, &place, plan).await
 }
 
 async fn of_machine(
@@ -56,8 +57,9 @@ async fn of_machine(
     is_back: bool,
 ) -> Result<Outcome, Outcome> {
     let version = server.cluster_api().await?;
-    let turn = |machine: Option<&Machine>| match is_back {
-        false => annotate::set(stored, machine),
+    let (now, node) = (Timestamp::now(), if is_back { None } else { server.node(&stored.host).await? });
+    let plan = |machine: Option<&Machine>| match is_back {
+        false => annotate::set(stored, machine, node.as_ref(), now),
         true => annotate::clear(stored, machine),
     };
     match machine(server, options, &version, &stored.host).await? {
@@ -65,14 +67,9 @@ async fn of_machine(
         None => Ok(annotate::unknown_machine(&stored.host)),
         Some(machine) => {
             let place = Place { path: machine_path(&version, &machine), part: "", patch: MERGE };
-            server.amend(&place, turn).await
+            server.amend(&place, plan).await
         }
     }
-}
-
-/// Where a node is.
-pub(super) fn node_path(host: &str) -> String {
-    format!("/api/v1/nodes/{host}")
 }
 
 fn machine_path(version: &str, machine: &Machine) -> String {
@@ -90,5 +87,5 @@ pub(super) async fn machine(
     version: &str,
     host: &str,
 ) -> Result<Option<Machine>, Outcome> {
-    the_one(host, server.machines(version, options.namespace.as_deref()).await?)
+    the_one(host, server.machines(version, options.namespace.as_deref(), |node| node == host).await?)
 }

@@ -1,16 +1,18 @@
 //! What keeps marks from a cluster: a right that the account lacks, or a host that Kubernetes does not know. Nothing is changed.
 
+use std::collections::{BTreeMap, BTreeSet};
+
 use reqwest::Method;
 use serde_json::{Value, json};
 
 use super::annotate::unknown_machine;
 use super::answer::usual;
 use super::body::{Mode, lower};
-use super::change::node_path;
 use super::keys::Options;
 use super::object::{Machine, Object, the_one, unknown_node};
+use super::remediate::found_template;
 use super::remediation::{CLUSTER_API, Contract, Template};
-use super::server::{JSON, Server};
+use super::server::{JSON, Server, node_path};
 use crate::driver::{Failure, Finding, Named, Outcome};
 
 /// What the account must be able to do, as RBAC names it.
@@ -67,15 +69,20 @@ pub(super) async fn missing(server: &Server<'_>, options: &Options) -> Result<Ve
 async fn needed(server: &Server<'_>, options: &Options) -> Result<Vec<Right>, Outcome> {
     let within = options.namespace.as_ref();
     let machines = |verb| Right::to(verb, CLUSTER_API, "machines", within);
-    Ok(match (options.mode, &options.template) {
-        (Mode::Taint, _) => ["get", "patch"].map(|verb| Right::to(verb, "", "nodes", None)).into(),
-        (Mode::Condition, _) => {
-            vec![Right::to("get", "", "nodes", None), Right::to("patch", "", "nodes/status", None)]
-        }
+    let own = match (options.mode, &options.template) {
+        (Mode::Taint, _) => vec![Right::to("patch", "", "nodes", None)],
+        (Mode::Condition, _) => vec![Right::to("patch", "", "nodes/status", None)],
         (Mode::Annotate, _) => ["get", "list", "patch"].map(machines).into(),
         (Mode::Remediation, None) => Vec::new(),
         (Mode::Remediation, Some(template)) => of_template(server, options, template).await?,
-    })
+    };
+    Ok(of_nodes().into_iter().chain(own).collect())
+}
+
+/// In each mode: whether a host lives shows in its Node, and in the lease of its kubelet.
+fn of_nodes() -> [Right; 2] {
+    let leases = "kube-node-lease".to_owned();
+    [Right::to("get", "", "nodes", None), Right::to("get", "coordination.k8s.io", "leases", Some(&leases))]
 }
 
 async fn of_template(
@@ -86,14 +93,14 @@ async fn of_template(
     let (version, group) = (&template.api_version, template.group());
     let (own, machines) = (template.namespace.as_ref(), options.namespace.as_ref());
     let (host, objects) = match template.contract {
-        Contract::ClusterApi => (Right::to("list", CLUSTER_API, "machines", machines), machines),
-        Contract::Medik8s => (Right::to("get", "", "nodes", None), own),
+        Contract::ClusterApi => (Some(Right::to("list", CLUSTER_API, "machines", machines)), machines),
+        Contract::Medik8s => (None, own),
     };
     let kind = server.resource(version, template.object_kind()).await?.name;
     let templates = server.resource(version, &template.kind).await?.name;
     let to_objects = ["get", "create", "delete"].map(|verb| Right::to(verb, group, &kind, objects));
     let to_template = Right::to("get", group, &templates, own.or(machines));
-    Ok([host, to_template].into_iter().chain(to_objects).collect())
+    Ok(host.into_iter().chain([to_template]).chain(to_objects).collect())
 }
 
 async fn is_allowed(server: &Server<'_>, right: &Right) -> Result<bool, Outcome> {
@@ -105,46 +112,87 @@ async fn is_allowed(server: &Server<'_>, right: &Right) -> Result<bool, Outcome>
     }
 }
 
-/// Whatever keeps marks from the cluster, and each host that it does not know.
+/// Whether the server has what the mode names, as far as that is known without a host.
+///
+/// # Errors
+/// It has not, or it did not say.
+pub(super) async fn has_kinds(server: &Server<'_>, options: &Options) -> Result<(), Outcome> {
+    match (options.mode, &options.template) {
+        (Mode::Annotate, _) => server.cluster_api().await.map(drop),
+        (Mode::Remediation, Some(template)) => {
+            let namespace = template.namespace.as_ref().or(options.namespace.as_ref());
+            let Some(namespace) = namespace else { return Ok(()) };
+            found_template(server, template, namespace).await.map(drop)
+        }
+        _ => Ok(()),
+    }
+}
+
+/// Whatever keeps marks from the cluster, and each host that it does not know. What was found before an answer was missing stays.
 pub(super) async fn findings(server: &Server<'_>, options: &Options, hosts: &[Named]) -> Vec<Finding> {
-    match missing(server, options).await {
-        Ok(missing) if missing.is_empty() => {}
-        Ok(missing) => return missing.into_iter().map(|why| Finding { host: None, why }).collect(),
-        Err(outcome) => return Finding::of(&outcome).into_iter().collect(),
-    }
-    match unknown(server, options, hosts).await {
-        Ok(found) => found,
-        Err(outcome) => Finding::of(&outcome).into_iter().collect(),
-    }
-}
-
-async fn unknown(server: &Server<'_>, options: &Options, hosts: &[Named]) -> Result<Vec<Finding>, Outcome> {
-    let is_of_nodes = match (options.mode, &options.template) {
-        (Mode::Taint | Mode::Condition, _) => true,
-        (Mode::Remediation, Some(template)) => template.contract == Contract::Medik8s,
-        _ => false,
+    let mut found = Vec::new();
+    let asked = match missing(server, options).await {
+        Ok(missing) if missing.is_empty() => unknown(server, options, hosts, &mut found).await,
+        Ok(missing) => {
+            found.extend(missing.into_iter().map(|why| Finding { host: None, why }));
+            Ok(())
+        }
+        Err(outcome) => Err(outcome),
     };
-    if is_of_nodes { nodes(server, options, hosts).await } else { machines(server, options, hosts).await }
+    found.extend(asked.err().and_then(|outcome| Finding::of(&outcome)));
+    found
 }
 
-async fn nodes(server: &Server<'_>, options: &Options, hosts: &[Named]) -> Result<Vec<Finding>, Outcome> {
-    let mut all = Vec::new();
+async fn unknown(
+    server: &Server<'_>,
+    options: &Options,
+    hosts: &[Named],
+    found: &mut Vec<Finding>,
+) -> Result<(), Outcome> {
+    match (options.mode, &options.template) {
+        (Mode::Taint | Mode::Condition, _) => nodes(server, options, hosts, found).await,
+        (Mode::Remediation, Some(template)) if template.contract == Contract::Medik8s => {
+            found_template(server, template, "").await?;
+            nodes(server, options, hosts, found).await
+        }
+        (_, template) => machines(server, options, template.as_ref(), hosts, found).await,
+    }
+}
+
+async fn nodes(
+    server: &Server<'_>,
+    options: &Options,
+    hosts: &[Named],
+    found: &mut Vec<Finding>,
+) -> Result<(), Outcome> {
     for host in hosts {
         let name = lower(options.host_name.of_host(host));
         if server.get::<Object>(&node_path(&name)).await?.is_none() {
-            all.extend(of_host(host, &unknown_node(&name)));
+            found.extend(of_host(host, &unknown_node(&name)));
         }
     }
-    Ok(all)
+    Ok(())
 }
 
-async fn machines(server: &Server<'_>, options: &Options, hosts: &[Named]) -> Result<Vec<Finding>, Outcome> {
+async fn machines(
+    server: &Server<'_>,
+    options: &Options,
+    template: Option<&Template>,
+    hosts: &[Named],
+    found: &mut Vec<Finding>,
+) -> Result<(), Outcome> {
     let version = server.cluster_api().await?;
-    let all = server.machines(&version, options.namespace.as_deref()).await?;
-    Ok(hosts
-        .iter()
-        .filter_map(|host| of_host(host, &claimed(&all, &lower(options.host_name.of_host(host)))))
-        .collect())
+    let names: BTreeMap<String, &Named> =
+        hosts.iter().map(|host| (lower(options.host_name.of_host(host)), host)).collect();
+    let namespace = options.namespace.as_deref();
+    let all = server.machines(&version, namespace, |node| names.contains_key(node)).await?;
+    found.extend(names.iter().filter_map(|(name, host)| of_host(host, &claimed(&all, name))));
+    let Some(template) = template else { return Ok(()) };
+    let namespaces: BTreeSet<&str> = all.iter().map(|machine| machine.metadata.namespace.as_str()).collect();
+    for namespace in namespaces {
+        found_template(server, template, namespace).await?;
+    }
+    Ok(())
 }
 
 /// Whether one Machine claims a host.

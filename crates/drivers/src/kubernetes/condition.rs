@@ -1,10 +1,11 @@
 //! A condition of the node, which a MachineHealthCheck or a NodeHealthCheck can match. Pure.
 
-use marks::time::{CLOCK_SKEW, Timestamp};
+use marks::time::Timestamp;
 use serde_json::json;
 
 use super::body::Stored;
-use super::object::{Condition, Node, Turn, alive, done, gone, unknown_node};
+use super::object::{Condition, Node, Turn, Whose, done, gone, life, unknown_node};
+use crate::event::rfc3339;
 
 /// Its type.
 pub(super) const TYPE: &str = "HostFenced";
@@ -14,37 +15,48 @@ const RETURNED: &str = "HostReturned";
 /// The host was fenced.
 pub(super) fn set(stored: &Stored, node: Option<&Node>, now: Timestamp) -> Turn {
     let Some(node) = node else { return unknown_node(&stored.host).into() };
-    let skew = i64::try_from(CLOCK_SKEW.as_secs()).expect("two minutes");
-    match node.condition(TYPE).filter(|standing| standing.status == "True") {
-        Some(standing) if standing.message == message(stored) => done(&node.metadata, "").into(),
-        Some(standing) if standing.reason != FENCED => done(&node.metadata, "set-by-another").into(),
-        _ if node.is_ready_after(stored.failed_at() + skew) => alive(&stored.host).into(),
-        // Another mark's of ours is this one's from now on.
-        _ => change(node, "True", FENCED, &message(stored), now),
+    let standing = node.condition(TYPE).filter(|standing| standing.status == "True");
+    match standing.map(|standing| whose(standing, stored)) {
+        Some(Whose::Ours) => done(&node.metadata, "").into(),
+        Some(Whose::Nobodys) => done(&node.metadata, "set-by-another").into(),
+        Some(Whose::Later) => done(&node.metadata, "overtaken").into(),
+        // An earlier mark's of ours is this one's from now on.
+        Some(Whose::Earlier) | None => life(node.sign(), stored, now).map_or_else(
+            || change(node, "True", FENCED, &message(stored), (now, &stored.failure_time)),
+            Turn::from,
+        ),
+    }
+}
+
+/// For which mark a condition was set: it has no annotations, so the whole message and the time count.
+fn whose(standing: &Condition, stored: &Stored) -> Whose {
+    match standing.reason == FENCED {
+        false => Whose::Nobodys,
+        true if standing.message == message(stored) => Whose::Ours,
+        true => Whose::other(standing.since(), stored),
     }
 }
 
 /// The host is back: the condition ends if this mark has set it. Nothing else ever ends it.
 pub(super) fn clear(stored: &Stored, node: Option<&Node>, now: Timestamp) -> Turn {
     let Some(node) = node else { return gone().into() };
-    let is_ours = |standing: &&Condition| standing.status == "True" && standing.message == message(stored);
+    let is_ours = |standing: &&Condition| standing.status == "True" && whose(standing, stored) == Whose::Ours;
+    let says = "the host is back in the Pacemaker cluster";
     match node.condition(TYPE).filter(is_ours) {
-        Some(_) => change(node, "False", RETURNED, "the host is back in the Pacemaker cluster", now),
+        Some(_) => change(node, "False", RETURNED, says, (now, &rfc3339(now))),
         None => done(&node.metadata, "left-alone").into(),
     }
 }
 
-/// The mark's own message shows whose it is: a condition has no annotations.
 fn message(stored: &Stored) -> String {
     format!("Pacemaker fenced the host at {}, mark {}", stored.failure_time, stored.id)
 }
 
-/// Conditions are merged by their type.
-fn change(node: &Node, status: &str, reason: &str, message: &str, now: Timestamp) -> Turn {
-    let now = crate::event::rfc3339(now);
+/// Conditions are merged by their type. `since`: when the host changed.
+fn change(node: &Node, status: &str, reason: &str, message: &str, (now, since): (Timestamp, &str)) -> Turn {
     let condition = json!({
         "type": TYPE, "status": status, "reason": reason, "message": message,
-        "lastHeartbeatTime": now, "lastTransitionTime": now,
+        "lastHeartbeatTime": rfc3339(now), "lastTransitionTime": since,
     });
     let version = &node.metadata.resource_version;
     Turn::Patch(json!({"metadata": {"resourceVersion": version}, "status": {"conditions": [condition]}}))
@@ -61,7 +73,8 @@ mod tests {
     const NOW: Timestamp = Timestamp(1_784_600_010_000);
 
     fn standing(status: &str, reason: &str, message: &str) -> Value {
-        json!([{"type": TYPE, "status": status, "reason": reason, "message": message}])
+        let since = if message == "a later mark" { "2026-07-21T03:00:00Z" } else { "2026-07-21T01:00:00Z" };
+        json!([{"type": TYPE, "status": status, "reason": reason, "message": message, "lastTransitionTime": since}])
     }
 
     fn of(conditions: Value) -> Node {
@@ -75,9 +88,10 @@ mod tests {
             (json!([]), ("patch", "")),
             (standing("True", FENCED, &ours), DONE),
             (standing("True", FENCED, "an earlier mark"), ("patch", "")),
+            (standing("True", FENCED, "a later mark"), DONE),
             (standing("True", "Alice", "hers"), DONE),
             (standing("False", RETURNED, ""), ("patch", "")),
-            (ready("True", "02:16:00"), ("held", "node-ready")),
+            (ready("False", "02:16:00"), ("held", "alive")),
             (ready("True", "02:13:00"), ("patch", "")),
         ] {
             assert_eq!(
@@ -95,7 +109,7 @@ mod tests {
         let golden = json!([{
             "type": "HostFenced", "status": "True", "reason": "PacemakerFenced",
             "message": "Pacemaker fenced the host at 2026-07-21T02:13:20Z, mark m",
-            "lastHeartbeatTime": "2026-07-21T02:13:30Z", "lastTransitionTime": "2026-07-21T02:13:30Z",
+            "lastHeartbeatTime": "2026-07-21T02:13:30Z", "lastTransitionTime": "2026-07-21T02:13:20Z",
         }]);
         assert_eq!(patch["status"]["conditions"], golden);
     }

@@ -9,8 +9,8 @@ use site::{Section, absolute};
 use super::access::Source;
 use super::body::Mode;
 use super::remediation::{Contract, Template};
-use crate::openstack::WhichName;
 use crate::web::address;
+use crate::which::WhichName;
 
 /// The address of the API server for a pod.
 const IN_CLUSTER: &str = "https://kubernetes.default.svc";

@@ -1,16 +1,56 @@
 //! The parts of Kubernetes' objects that a mark is about. Pure.
 
 use std::collections::BTreeMap;
+use std::time::Duration;
 
+use marks::time::Timestamp;
 use serde::Deserialize;
-use serde_json::Value;
+use serde_json::{Map, Value, json};
 
 use super::body::Stored;
 use crate::driver::{Failure, Outcome};
-use crate::openstack::seconds;
+use crate::times::seconds;
 
-/// The annotation on everything that we have changed or made: the id of the mark that it was done for.
-pub(super) const MARK: &str = "nova-host-alerter/mark";
+/// The annotations on everything that we have changed or made: for which mark, and when that mark's host had failed.
+const MARK: &str = "nova-host-alerter/mark";
+const FAILED: &str = "nova-host-alerter/failure-time";
+
+/// The annotations for this mark.
+pub(super) fn signed(stored: &Stored) -> Map<String, Value> {
+    pairs([(MARK, json!(stored.id)), (FAILED, json!(stored.failure_time))])
+}
+
+/// What removes them.
+pub(super) fn unsigned() -> Map<String, Value> {
+    pairs([(MARK, Value::Null), (FAILED, Value::Null)])
+}
+
+fn pairs(pairs: [(&str, Value); 2]) -> Map<String, Value> {
+    pairs.into_iter().map(|(key, value)| (key.to_owned(), value)).collect()
+}
+
+/// For which mark something was done.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Whose {
+    /// For none: somebody else did it, or nobody.
+    Nobodys,
+    /// For this mark.
+    Ours,
+    /// For a mark of an earlier failure.
+    Earlier,
+    /// For a mark of a later failure: this one is overtaken, and must change nothing that ends with that one.
+    Later,
+}
+
+impl Whose {
+    /// Of a mark whose host failed at this second. Ids have no order.
+    pub(super) fn other(failed_at: Option<i64>, stored: &Stored) -> Self {
+        match failed_at.is_some_and(|at| at > stored.failed_at()) {
+            true => Self::Later,
+            false => Self::Earlier,
+        }
+    }
+}
 
 /// What every object has.
 #[derive(Clone, Debug, Default, Deserialize)]
@@ -32,19 +72,19 @@ impl Meta {
         seconds(self.creation_timestamp.as_deref()?)
     }
 
-    /// The mark that we changed it for.
-    pub(super) fn mark(&self) -> Option<&str> {
-        self.annotations.get(MARK).map(String::as_str)
+    /// For which mark we changed or made it.
+    pub(super) fn whose(&self, stored: &Stored) -> Whose {
+        let failed_at = || self.annotations.get(FAILED).and_then(|time| seconds(time));
+        match self.annotations.get(MARK) {
+            None => Whose::Nobodys,
+            Some(mark) if *mark == stored.id => Whose::Ours,
+            Some(_) => Whose::other(failed_at(), stored),
+        }
     }
 
-    /// Whether we changed it for this very mark.
-    pub(super) fn is_of(&self, stored: &Stored) -> bool {
-        self.mark() == Some(&stored.id)
-    }
-
-    /// Whether it is gone as soon as its finalizers are.
-    pub(super) fn is_being_deleted(&self) -> bool {
-        self.deletion_timestamp.is_some()
+    /// Since when it waits for its finalizers, in seconds; then it is gone.
+    pub(super) fn deleted(&self) -> Option<i64> {
+        seconds(self.deletion_timestamp.as_deref()?)
     }
 }
 
@@ -62,6 +102,23 @@ pub(super) struct Node {
     spec: NodeSpec,
     #[serde(default)]
     status: NodeStatus,
+    /// When its kubelet renewed its lease, in seconds.
+    #[serde(skip)]
+    renewed: Option<i64>,
+}
+
+/// What a kubelet renews every ten seconds; it reports its node's conditions every five minutes only, unless they change.
+#[derive(Clone, Debug, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub(super) struct Lease {
+    spec: LeaseSpec,
+}
+
+#[derive(Clone, Debug, Deserialize)]
+#[serde(rename_all = "camelCase")]
+struct LeaseSpec {
+    #[serde(default)]
+    renew_time: Option<String>,
 }
 
 #[derive(Clone, Debug, Default, Deserialize)]
@@ -87,6 +144,14 @@ pub(super) struct Condition {
     pub(super) reason: String,
     pub(super) message: String,
     last_heartbeat_time: Option<String>,
+    last_transition_time: Option<String>,
+}
+
+impl Condition {
+    /// Since when it is as it is, in seconds.
+    pub(super) fn since(&self) -> Option<i64> {
+        seconds(self.last_transition_time.as_deref()?)
+    }
 }
 
 impl Node {
@@ -100,12 +165,23 @@ impl Node {
         self.status.conditions.iter().find(|condition| condition.kind == kind)
     }
 
-    /// Whether its kubelet has said that it is ready, later than this second. Kubernetes counts a dead node as ready for most
-    /// of a minute.
+    /// The same with the lease of its kubelet.
+    pub(super) fn with(self, lease: Option<&Lease>) -> Self {
+        let renewed = lease.and_then(|lease| seconds(lease.spec.renew_time.as_deref()?));
+        Self { renewed, ..self }
+    }
+
+    /// When something last showed that it lives, in seconds: its registration, a report of its kubelet, whatever that said, or its
+    /// lease. The node controller, which calls a node unknown, leaves all of these as they are.
+    pub(super) fn sign(&self) -> Option<i64> {
+        let reported = || seconds(self.condition("Ready")?.last_heartbeat_time.as_deref()?);
+        self.metadata.created().max(reported()).max(self.renewed)
+    }
+
+    /// Whether its kubelet has said that it is ready, after this second. Kubernetes counts a dead node as ready for most of a minute.
     pub(super) fn is_ready_after(&self, second: i64) -> bool {
-        let ready = self.condition("Ready").filter(|ready| ready.status == "True");
-        let seen = ready.and_then(|ready| seconds(ready.last_heartbeat_time.as_deref()?));
-        seen.is_some_and(|seen| seen > second)
+        let is_ready = self.condition("Ready").is_some_and(|ready| ready.status == "True");
+        is_ready && self.sign().is_some_and(|sign| sign > second)
     }
 
     /// Whether it belongs to the control plane.
@@ -216,12 +292,37 @@ pub(super) fn unknown_node(host: &str) -> Outcome {
     )
 }
 
-/// A host is not marked while its kubelet works.
-pub(super) fn alive(host: &str) -> Outcome {
+/// For so long after a failure the clocks of a node and of this controller can explain a sign of life.
+const SKEW: i64 = 120;
+/// A living kubelet renews its lease in this time, by a clock that is a little late.
+const RENEWAL: i64 = 60;
+/// How soon a doubt is checked again.
+const AGAIN: Duration = Duration::from_secs(15);
+
+/// Why a host is left alone: Kubernetes has heard from it since its failure, or may have. `sign`: when it last did, in seconds.
+///
+/// A sign shortly after the failure may be the dead node's, by a clock that is ahead. A living kubelet makes a newer one.
+pub(super) fn life(sign: Option<i64>, stored: &Stored, now: Timestamp) -> Option<Outcome> {
+    let failed_at = stored.failed_at();
+    let sign = sign.filter(|sign| *sign > failed_at)?;
+    if sign > failed_at.saturating_add(SKEW) {
+        return Some(Outcome::Held(alive(&stored.host)));
+    }
+    let is_settled = now.seconds() > failed_at.saturating_add(SKEW + RENEWAL);
+    (!is_settled).then(|| Outcome::Wait(doubtful(&stored.host)))
+}
+
+fn alive(host: &str) -> Failure {
     let says = format!(
-        "the kubelet of {host} has reported since the failure: check whether the host is back, then release or unmark"
+        "Kubernetes has heard from {host} since its failure: if it is back, unmark it; if it is off, do by hand what this route does, then unmark it"
     );
-    Outcome::Held(Failure::new("node-ready", &says))
+    Failure::new("alive", &says)
+}
+
+fn doubtful(host: &str) -> Failure {
+    let says =
+        format!("Kubernetes may have heard from {host} since its failure: that is checked for three minutes");
+    Failure::new("doubtful", &says).after(Some(AGAIN))
 }
 
 #[cfg(test)]
@@ -247,6 +348,16 @@ pub(super) mod tests {
     /// The condition of a kubelet that reported at this time.
     pub(in super::super) fn ready(status: &str, at: &str) -> Value {
         json!([{"type": "Ready", "status": status, "lastHeartbeatTime": format!("2026-07-21T{at}Z")}])
+    }
+
+    /// The annotations of the mark `other`, whose host failed at this time.
+    pub(in super::super) fn of_other(at: &str) -> Value {
+        json!({MARK: "other", FAILED: format!("2026-07-21T{at}Z")})
+    }
+
+    /// The annotations of the mark `m`.
+    pub(in super::super) fn of_ours() -> Value {
+        Value::Object(signed(&stored(true)))
     }
 
     /// The word of an outcome and of its failure, or the change.
@@ -275,6 +386,68 @@ pub(super) mod tests {
             assert!(!dead.is_ready_after(failed));
         }
         assert!(!node(json!([]), json!({}), json!([])).is_ready_after(failed));
+        let renewed = at("True", "02:13:00").with(Some(&lease("02:13:21")));
+        assert!(renewed.is_ready_after(failed));
+    }
+
+    fn lease(at: &str) -> Lease {
+        serde_json::from_value(json!({"spec": {"renewTime": format!("2026-07-21T{at}.123456Z")}})).unwrap()
+    }
+
+    /// One broken variant wants `Ready` to be true: a kubelet whose network is broken lives. Another goes by the conditions alone:
+    /// a kubelet reports them every five minutes.
+    #[test]
+    fn whatever_a_kubelet_says_shows_that_it_lives() {
+        let failed = stored(true).failed_at();
+        let sign = |node: Node| node.sign().map(|sign| sign - failed);
+        let dead = || node(json!([]), json!({}), ready("Unknown", "02:13:00"));
+        assert_eq!(sign(dead()), Some(-20));
+        assert_eq!(sign(node(json!([]), json!({}), ready("False", "02:16:00"))), Some(160));
+        assert_eq!(sign(dead().with(Some(&lease("02:16:00")))), Some(160));
+        assert_eq!(sign(dead().with(None)), Some(-20));
+        let mut registered = dead();
+        registered.metadata.creation_timestamp = Some("2026-07-21T02:20:00Z".to_owned());
+        assert_eq!(sign(registered), Some(400));
+    }
+
+    /// The broken variant takes each sign before the limit for the dead node's: a host that was off for a minute is back then.
+    #[test]
+    fn a_doubt_lasts_until_a_living_kubelet_would_have_shown_it() {
+        let at = |sign: Option<i64>, now: i64| {
+            let failed = stored(true).failed_at();
+            let now = Timestamp::from_seconds(failed + now);
+            life(sign.map(|sign| failed + sign), &stored(true), now).map(|outcome| outcome.words())
+        };
+        let (alive, doubtful) = (Some(("held", "alive")), Some(("wait", "doubtful")));
+        for (sign, now, expected) in [
+            (None, 0, None),
+            (Some(0), 5, None),
+            (Some(1), 5, doubtful),
+            (Some(90), 180, doubtful),
+            (Some(90), 181, None),
+            (Some(120), 181, None),
+            (Some(121), 125, alive),
+            (Some(121), 9999, alive),
+        ] {
+            assert_eq!(at(sign, now), expected, "{sign:?} {now}");
+        }
+    }
+
+    /// The broken variant takes each other mark for an earlier one: its object would stay for ever on a host that is back.
+    #[test]
+    fn an_older_mark_knows_that_it_is_overtaken() {
+        let of = |annotations: Value| {
+            let meta: Meta = serde_json::from_value(json!({"annotations": annotations})).unwrap();
+            meta.whose(&stored(true))
+        };
+        let other = |time: &str| json!({MARK: "other", FAILED: time});
+        assert_eq!(of(json!({})), Whose::Nobodys);
+        assert_eq!(of(Value::Object(signed(&stored(true)))), Whose::Ours);
+        assert_eq!(of(other("2026-07-21T02:13:21Z")), Whose::Later);
+        for time in ["2026-07-21T02:13:20Z", "2026-07-20T00:00:00Z", "soon"] {
+            assert_eq!(of(other(time)), Whose::Earlier, "{time}");
+        }
+        assert_eq!(of(json!({MARK: "other"})), Whose::Earlier);
     }
 
     #[test]

@@ -9,12 +9,15 @@ use super::access::Answer;
 use super::annotate::unknown_machine;
 use super::answer::{described, misconfigured, usual};
 use super::body::Stored;
-use super::change::{machine, node_path};
+use super::change::machine;
 use super::keys::Options;
-use super::object::{Meta, Node, Object, done, gone, rejected, unknown_node};
-use super::remediation::{CLUSTER_API, Contract, Patient, Remediation, Standing, Template, object, progress};
+use super::object::{Meta, Object, Whose, done, gone, life, rejected, unknown_node};
+use super::remediation::{CLUSTER_API, Contract, Patient, Remediation, Template, object, progress};
 use super::server::{JSON, Server};
 use crate::driver::{Failure, Outcome};
+
+/// How long an object may wait for its finalizers before an operator should check, in seconds.
+const ENDING: i64 = 600;
 
 /// One message, and what is needed for it.
 pub(super) struct Work<'a> {
@@ -42,79 +45,89 @@ impl Work<'_> {
     pub(super) async fn make(&self) -> Result<Outcome, Outcome> {
         let Some(patient) = self.patient().await? else { return Ok(self.unknown()) };
         let spot = self.spot(patient).await?;
-        let standing = self.server.get::<Object>(&spot.path()).await?;
-        let standing = match standing.map(|one| one.metadata) {
-            Some(meta) if Standing::of(&meta, self.stored) == Standing::Earlier => {
-                self.replaced(&spot, &meta).await?
-            }
-            other => other,
-        };
-        match standing {
-            Some(meta) => Ok(self.of_standing(&spot, &meta)),
-            None => self.create(&spot).await,
+        let Some(meta) = self.standing(&spot).await? else { return self.create(&spot).await };
+        match self.of_standing(&spot, &meta) {
+            Some(outcome) => Ok(outcome),
+            None => self.replace(&spot, &meta).await,
         }
     }
 
-    /// What stands there after the object of an earlier mark was deleted.
-    async fn replaced(&self, spot: &Spot, meta: &Meta) -> Result<Option<Meta>, Outcome> {
+    /// The host was back since the object of an earlier mark was made, and nothing has removed it.
+    async fn replace(&self, spot: &Spot, meta: &Meta) -> Result<Outcome, Outcome> {
         self.remove(spot, meta).await?;
+        match self.standing(spot).await? {
+            None => self.create(spot).await,
+            Some(meta) => Ok(self.of_standing(spot, &meta).unwrap_or_else(|| self.ending(spot, &meta))),
+        }
+    }
+
+    async fn standing(&self, spot: &Spot) -> Result<Option<Meta>, Outcome> {
         Ok(self.server.get::<Object>(&spot.path()).await?.map(|one| one.metadata))
     }
 
-    fn of_standing(&self, spot: &Spot, meta: &Meta) -> Outcome {
-        let name =
-            format!("{} {}/{}", self.template.object_kind(), spot.patient.namespace, spot.patient.name);
-        let wait = |why: &str| Outcome::Wait(Failure::new("ending", &format!("{name} {why}")));
-        match Standing::of(meta, self.stored) {
-            Standing::Ours => done(meta, ""),
-            Standing::Ending => wait("of an earlier mark waits for its finalizers"),
-            Standing::Earlier => wait("is that of an earlier mark"),
-            Standing::Foreign => rejected(
+    /// What an object under this name means for the mark; `None` if it must give way.
+    fn of_standing(&self, spot: &Spot, meta: &Meta) -> Option<Outcome> {
+        match (meta.whose(self.stored), meta.deleted()) {
+            (Whose::Ours, None) => Some(done(meta, "")),
+            // Its controller has finished with it, or somebody has ended it.
+            (Whose::Ours, Some(_)) => Some(done(meta, "being-deleted")),
+            (Whose::Later, _) => Some(done(meta, "overtaken")),
+            (Whose::Earlier, Some(_)) => Some(self.ending(spot, meta)),
+            (Whose::Earlier, None) => None,
+            (Whose::Nobodys, _) => Some(rejected(
                 "not-ours",
                 &format!(
-                    "{name} is there, and not of ours: check whether it recovers the host, then unmark or delete it"
+                    "{} is there, and not of ours: check whether it recovers the host, then unmark or delete it",
+                    self.name(spot)
                 ),
-            ),
+            )),
         }
     }
 
+    /// The object of an earlier mark waits for its finalizers.
+    fn ending(&self, spot: &Spot, meta: &Meta) -> Outcome {
+        let since = Timestamp::now().seconds().saturating_sub(meta.deleted().unwrap_or(i64::MAX));
+        let says = format!("{} of an earlier mark waits for its finalizers", self.name(spot));
+        match since > ENDING {
+            false => Outcome::Wait(Failure::new("ending", &says)),
+            true => rejected("ending", &format!("{says} for {since} s: check its controller")),
+        }
+    }
+
+    fn name(&self, spot: &Spot) -> String {
+        format!("{} {}/{}", self.template.object_kind(), spot.patient.namespace, spot.patient.name)
+    }
+
     async fn create(&self, spot: &Spot) -> Result<Outcome, Outcome> {
-        let template = self.found_template(&spot.patient.namespace).await?;
+        // A server of Cluster API alone has no Nodes.
+        let node = self.server.node(&self.stored.host).await?;
+        let sign = spot.patient.born.max(node.and_then(|node| node.sign()));
+        if let Some(lives) = life(sign, self.stored, Timestamp::now()) {
+            return Ok(lives);
+        }
+        let template = found_template(self.server, self.template, &spot.patient.namespace).await?;
         let made = object(&template, self.template, &spot.patient, self.stored)
             .ok_or_else(|| misconfigured(&format!("{} has no spec.template", self.template.name)))?;
         let answer = self.server.write(&Method::POST, &spot.all, JSON, &made).await?;
         match answer.status {
             201 => Ok(self.created(&answer)),
             // Another alerter, or somebody else, was faster.
-            409 => match self.server.get::<Object>(&spot.path()).await? {
-                Some(one) => Ok(self.of_standing(spot, &one.metadata)),
-                None => Err(usual(&answer)),
-            },
+            409 => {
+                let standing = self.standing(spot).await?;
+                standing.and_then(|meta| self.of_standing(spot, &meta)).ok_or_else(|| usual(&answer))
+            }
             _ => Err(usual(&answer)),
         }
     }
 
     fn created(&self, answer: &Answer) -> Outcome {
         let made = serde_json::from_slice::<Object>(&answer.body).ok();
-        match made.filter(|made| Standing::of(&made.metadata, self.stored) == Standing::Ours) {
+        match made.filter(|made| made.metadata.whose(self.stored) == Whose::Ours) {
             Some(made) => done(&made.metadata, ""),
             None => {
                 Outcome::Unknown(described(answer, "protocol", " and did not show the object that was made"))
             }
         }
-    }
-
-    async fn found_template(&self, namespace: &str) -> Result<Value, Outcome> {
-        let Template { api_version, kind, name, .. } = self.template;
-        let namespace = self.template.namespace.as_deref().unwrap_or(namespace);
-        let resource = self.server.resource(api_version, kind).await?;
-        let path = format!("/apis/{api_version}/namespaces/{namespace}/{}/{name}", resource.name);
-        let found = self.server.get(&path).await?;
-        found.ok_or_else(|| {
-            misconfigured(&format!(
-                "there is no {kind} {namespace}/{name}: create it, or correct template-name"
-            ))
-        })
     }
 
     /// What became of it.
@@ -130,11 +143,11 @@ impl Work<'_> {
     /// The host is back.
     pub(super) async fn delete(&self) -> Result<Outcome, Outcome> {
         let Some((spot, Object { metadata: meta })) = self.made::<Object>().await? else { return Ok(gone()) };
-        if !meta.is_of(self.stored) {
+        if meta.whose(self.stored) != Whose::Ours {
             return Ok(done(&meta, "left-alone"));
         }
         // One that is being deleted is gone when its controller has finished: asking again would do nothing.
-        if !meta.is_being_deleted() {
+        if meta.deleted().is_none() {
             self.remove(&spot, &meta).await?;
         }
         Ok(done(&meta, ""))
@@ -170,10 +183,8 @@ impl Work<'_> {
         match self.template.contract {
             Contract::ClusterApi => self.of_machine().await,
             Contract::Medik8s => {
-                let node = self.server.get::<Node>(&node_path(&self.stored.host)).await?;
-                Ok(node.map(|node| {
-                    Patient::of_node(&node.metadata.name, node.is_control_plane(), self.template)
-                }))
+                let node = self.server.node(&self.stored.host).await?;
+                Ok(node.map(|node| Patient::of_node(&self.stored.host, Some(&node), self.template)))
             }
         }
     }
@@ -182,7 +193,7 @@ impl Work<'_> {
     async fn patient_of_before(&self) -> Result<Option<Patient>, Outcome> {
         match self.template.contract {
             Contract::ClusterApi => self.of_machine().await,
-            Contract::Medik8s => Ok(Some(Patient::of_node(&self.stored.host, false, self.template))),
+            Contract::Medik8s => Ok(Some(Patient::of_node(&self.stored.host, None, self.template))),
         }
     }
 
@@ -199,4 +210,23 @@ impl Work<'_> {
             Contract::Medik8s => unknown_node(&self.stored.host),
         }
     }
+}
+
+/// A template as the server has it.
+///
+/// # Errors
+/// It is not there, or the server did not say.
+pub(super) async fn found_template(
+    server: &Server<'_>,
+    template: &Template,
+    namespace: &str,
+) -> Result<Value, Outcome> {
+    let Template { api_version, kind, name, .. } = template;
+    let namespace = template.namespace.as_deref().unwrap_or(namespace);
+    let resource = server.resource(api_version, kind).await?;
+    let path = format!("/apis/{api_version}/namespaces/{namespace}/{}/{name}", resource.name);
+    let none = || {
+        misconfigured(&format!("there is no {kind} {namespace}/{name}: create it, or correct template-name"))
+    };
+    server.get(&path).await?.ok_or_else(none)
 }

@@ -8,7 +8,7 @@ use serde::Deserialize;
 use serde_json::{Map, Value, json};
 
 use super::body::Stored;
-use super::object::{Condition, MARK, Machine, Meta};
+use super::object::{Condition, Machine, Meta, Node, Whose, signed};
 use crate::driver::{Failure, Outcome};
 
 /// The group of Cluster API.
@@ -51,6 +51,13 @@ impl Template {
         self.kind.strip_suffix("Template").unwrap_or(&self.kind)
     }
 
+    /// Where its objects are, on one line.
+    pub(super) fn target(&self) -> String {
+        let contract = Contract::WORDS.iter().find(|(_, contract)| *contract == self.contract);
+        let namespace = self.namespace.as_deref().unwrap_or_default();
+        format!("{} {} {} {namespace}", contract.map_or("", |(word, _)| word), self.api_version, self.kind)
+    }
+
     /// The group of both.
     pub(super) fn group(&self) -> &str {
         self.api_version.split_once('/').map_or("", |(group, _)| group)
@@ -65,6 +72,8 @@ pub(super) struct Patient {
     labels: Map<String, Value>,
     annotations: Map<String, Value>,
     owner: Option<Value>,
+    /// When its Machine was made, in seconds.
+    pub(super) born: Option<i64>,
 }
 
 impl Patient {
@@ -82,13 +91,14 @@ impl Patient {
                 ("cluster.x-k8s.io/cloned-from-groupkind", from_kind.as_str()),
             ]),
             owner: Some(owner),
+            born: meta.created(),
         }
     }
 
-    /// As medik8s' NodeHealthCheck makes it. Its owner would be that check, and there is none.
-    pub(super) fn of_node(name: &str, is_control_plane: bool, template: &Template) -> Self {
+    /// As medik8s' NodeHealthCheck makes it. Its owner would be that check, and there is none. The object outlives its Node.
+    pub(super) fn of_node(name: &str, node: Option<&Node>, template: &Template) -> Self {
         let mut labels = texts([("app.kubernetes.io/part-of", "node-healthcheck-controller")]);
-        if is_control_plane {
+        if node.is_some_and(Node::is_control_plane) {
             labels.extend(texts([("remediation.medik8s.io/isControlPlaneNode", "")]));
         }
         let annotations = texts([
@@ -96,7 +106,7 @@ impl Patient {
             ("remediation.medik8s.io/template-name", template.name.as_str()),
         ]);
         let namespace = template.namespace.clone().unwrap_or_default();
-        Self { name: name.to_owned(), namespace, labels, annotations, owner: None }
+        Self { name: name.to_owned(), namespace, labels, annotations, owner: None, born: None }
     }
 }
 
@@ -115,7 +125,7 @@ pub(super) fn object(
     let meta = inner.get("metadata").unwrap_or(&Value::Null);
     let labels = joined(&meta["labels"], &patient.labels);
     let mut annotations = joined(&meta["annotations"], &patient.annotations);
-    annotations.insert(MARK.to_owned(), json!(stored.id));
+    annotations.extend(signed(stored));
     let mut metadata = json!({
         "name": patient.name, "namespace": patient.namespace, "labels": labels, "annotations": annotations,
     });
@@ -131,30 +141,6 @@ fn joined(of_template: &Value, ours: &Map<String, Value>) -> Map<String, Value> 
     let mut all = of_template.as_object().cloned().unwrap_or_default();
     all.extend(ours.clone());
     all
-}
-
-/// What stands under the object's name already.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Standing {
-    /// The object of this mark.
-    Ours,
-    /// That of an earlier mark of ours: the host was back in between, and nothing has removed it.
-    Earlier,
-    /// One that is gone when its finalizers are.
-    Ending,
-    /// Somebody else's.
-    Foreign,
-}
-
-impl Standing {
-    pub(super) fn of(meta: &Meta, stored: &Stored) -> Self {
-        match meta.mark() {
-            None => Self::Foreign,
-            Some(_) if meta.is_being_deleted() => Self::Ending,
-            Some(mark) if mark == stored.id => Self::Ours,
-            Some(_) => Self::Earlier,
-        }
-    }
 }
 
 /// An object of a remediation controller, with what that says of it.
@@ -175,7 +161,7 @@ struct Status {
 /// What became of the object of this mark. A remediation that takes longer than `within` hangs.
 pub(super) fn progress(one: &Remediation, stored: &Stored, within: Duration, now: Timestamp) -> Outcome {
     let meta = &one.metadata;
-    if !meta.is_of(stored) || meta.is_being_deleted() {
+    if meta.whose(stored) != Whose::Ours || meta.deleted().is_some() {
         return ended(&format!("{} replaced", meta.uid));
     }
     let name = format!("{}/{}", meta.namespace, meta.name);
@@ -214,7 +200,7 @@ fn failed(host: &str, name: &str, why: &str) -> Outcome {
 
 #[cfg(test)]
 mod tests {
-    use super::super::object::tests::stored;
+    use super::super::object::tests::{node, of_other, of_ours, stored};
     use super::*;
 
     fn template(contract: Contract) -> Template {
@@ -253,7 +239,7 @@ mod tests {
                 "annotations": {
                     "cluster.x-k8s.io/cloned-from-name": "workers",
                     "cluster.x-k8s.io/cloned-from-groupkind": "Metal3RemediationTemplate.infrastructure.cluster.x-k8s.io",
-                    "nova-host-alerter/mark": "m",
+                    "nova-host-alerter/mark": "m", "nova-host-alerter/failure-time": "2026-07-21T02:13:20Z",
                 },
                 "ownerReferences": [{"apiVersion": "cluster.x-k8s.io/v1beta1", "kind": "Machine", "name": "w-1", "uid": "mu"}],
             },
@@ -266,39 +252,26 @@ mod tests {
     #[test]
     fn an_object_for_medik8s_is_named_after_the_node() {
         let template = Template { namespace: Some("medik8s".to_owned()), ..template(Contract::Medik8s) };
-        let patient = Patient::of_node("n", true, &template);
+        let mut node = node(json!([]), json!({}), json!([]));
+        node.metadata.labels.insert("node-role.kubernetes.io/control-plane".to_owned(), String::new());
+        let patient = Patient::of_node("n", Some(&node), &template);
         let made = object(&json!({"spec": {"template": {}}}), &template, &patient, &stored(true)).unwrap();
         let golden = json!({
             "name": "n", "namespace": "medik8s",
             "labels": {"app.kubernetes.io/part-of": "node-healthcheck-controller", "remediation.medik8s.io/isControlPlaneNode": ""},
             "annotations": {
-                "remediation.medik8s.io/node-name": "n", "remediation.medik8s.io/template-name": "workers", "nova-host-alerter/mark": "m",
+                "remediation.medik8s.io/node-name": "n", "remediation.medik8s.io/template-name": "workers",
+                "nova-host-alerter/mark": "m", "nova-host-alerter/failure-time": "2026-07-21T02:13:20Z",
             },
         });
         assert_eq!((&made["metadata"], &made["spec"]), (&golden, &json!({})));
     }
 
-    fn remediation(mark: Option<&str>, deleted: bool, status: Value) -> Remediation {
+    fn remediation(annotations: Value, deleted: bool, status: Value) -> Remediation {
         let deleted = deleted.then_some("2026-07-21T02:20:00Z");
-        let annotations = mark.map_or(json!({}), |mark| json!({MARK: mark}));
         let metadata = json!({"name": "w-1", "namespace": "metal", "uid": "u", "annotations": annotations,
             "deletionTimestamp": deleted, "creationTimestamp": "2026-07-21T02:13:30Z"});
         serde_json::from_value(json!({"metadata": metadata, "status": status})).unwrap()
-    }
-
-    /// S4-41: one that waits for its finalizers is no object to work with. The broken variant takes any object of the name.
-    #[test]
-    fn whose_object_stands_there_is_known() {
-        for (mark, deleted, expected) in [
-            (Some("m"), false, Standing::Ours),
-            (Some("earlier"), false, Standing::Earlier),
-            (Some("m"), true, Standing::Ending),
-            (None, false, Standing::Foreign),
-            (None, true, Standing::Foreign),
-        ] {
-            let one = remediation(mark, deleted, json!({}));
-            assert_eq!(Standing::of(&one.metadata, &stored(true)), expected, "{mark:?} {deleted}");
-        }
     }
 
     #[test]
@@ -306,7 +279,7 @@ mod tests {
         let condition = |status: &str| json!({"conditions": [{"type": "Succeeded", "status": status, "reason": "R", "message": "M"}]});
         let after = |status: Value, seconds: i64| {
             let now = Timestamp::from_seconds(stored(true).failed_at() + 10 + seconds);
-            progress(&remediation(Some("m"), false, status), &stored(true), Duration::from_secs(1800), now)
+            progress(&remediation(of_ours(), false, status), &stored(true), Duration::from_secs(1800), now)
                 .words()
         };
         for (status, seconds, expected) in [
@@ -320,9 +293,10 @@ mod tests {
         ] {
             assert_eq!(after(status.clone(), seconds), expected, "{status}");
         }
-        for other in
-            [remediation(Some("later"), false, condition("False")), remediation(Some("m"), true, json!({}))]
-        {
+        for other in [
+            remediation(of_other("03:00:00"), false, condition("False")),
+            remediation(of_ours(), true, json!({})),
+        ] {
             let outcome = progress(&other, &stored(true), Duration::ZERO, Timestamp(0));
             assert_eq!(outcome.words(), ("acknowledged", ""));
         }

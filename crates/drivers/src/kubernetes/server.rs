@@ -8,14 +8,16 @@ use tokio::time::Instant;
 
 use super::access::{Access, Answer, Ask};
 use super::answer::{described, misconfigured, of_a_question, usual};
-use super::object::{Machine, Turn};
+use super::object::{Lease, Machine, Node, Turn};
 use super::remediation::CLUSTER_API;
-use crate::driver::Outcome;
+use crate::driver::{Failure, Outcome};
 
 /// How often an object is read again that somebody else has just changed, in one exchange.
 const TRIES: usize = 3;
 /// How many Machines one answer may have: a Machine with its history takes some KiB.
-const PAGE: &str = "50";
+const PAGE: usize = 64;
+/// The word for an answer that was cut off.
+const CUT: &str = "protocol";
 
 /// How a patch is meant.
 pub(super) const MERGE: &str = "application/merge-patch+json";
@@ -86,22 +88,46 @@ impl Server<'_> {
         found(&self.ask(path, &[]).await?)
     }
 
-    /// Changes an object as `plan` says, and reads it again where somebody else was faster. Only an object that needs no further
+    /// A node, with the lease of its kubelet.
+    ///
+    /// # Errors
+    /// As [`Self::get`].
+    pub(super) async fn node(&self, host: &str) -> Result<Option<Node>, Outcome> {
+        let Some(node) = self.get::<Node>(&node_path(host)).await? else { return Ok(None) };
+        let lease = format!("/apis/coordination.k8s.io/v1/namespaces/kube-node-lease/leases/{host}");
+        Ok(Some(node.with(self.get::<Lease>(&lease).await?.as_ref())))
+    }
+
+    /// Changes a host's node as `plan` says, and reads it again where somebody else was faster. Only an object that needs no further
     /// change acknowledges.
+    pub(super) async fn amend_node(
+        &self,
+        host: &str,
+        place: &Place,
+        plan: impl Fn(Option<&Node>) -> Turn,
+    ) -> Result<Outcome, Outcome> {
+        for _ in 0..TRIES {
+            let turn = plan(self.node(host).await?.as_ref());
+            if let Some(outcome) = self.step(place, turn, &plan).await? {
+                return Ok(outcome);
+            }
+        }
+        Err(busy())
+    }
+
+    /// The same of any other object.
     pub(super) async fn amend<T: DeserializeOwned>(
         &self,
         place: &Place,
         plan: impl Fn(Option<&T>) -> Turn,
     ) -> Result<Outcome, Outcome> {
-        let mut turn = plan(self.get::<T>(&place.path).await?.as_ref());
-        for _ in 1..TRIES {
-            match self.step(place, turn, &plan).await? {
-                Some(outcome) => return Ok(outcome),
-                None => turn = plan(self.get::<T>(&place.path).await?.as_ref()),
+        for _ in 0..TRIES {
+            let turn = plan(self.get::<T>(&place.path).await?.as_ref());
+            if let Some(outcome) = self.step(place, turn, &plan).await? {
+                return Ok(outcome);
             }
         }
-        let last = self.step(place, turn, &plan).await?;
-        last.ok_or_else(conflict)
+        Err(busy())
     }
 
     /// The outcome, unless the object has to be read again.
@@ -139,22 +165,29 @@ impl Server<'_> {
         if answer.status == 404 { Ok(None) } else { found(&answer) }
     }
 
-    /// All Machines, or those of a namespace.
+    /// The Machines of these hosts, of all namespaces or of one.
     pub(super) async fn machines(
         &self,
         version: &str,
         namespace: Option<&str>,
+        is_asked: impl Fn(&str) -> bool,
     ) -> Result<Vec<Machine>, Outcome> {
         let within = namespace.map_or_else(String::new, |namespace| format!("namespaces/{namespace}/"));
         let path = format!("/apis/{CLUSTER_API}/{version}/{within}machines");
-        let (mut all, mut next) = (Vec::new(), String::new());
+        let (mut all, mut next, mut size) = (Vec::new(), String::new(), PAGE);
         loop {
-            let answer = self.ask(&path, &[("limit", PAGE), ("continue", &next)]).await?;
-            let page: Page = found(&answer)?.ok_or_else(|| of_a_question(&answer))?;
-            all.extend(page.items);
-            next = page.metadata.next;
-            if next.is_empty() {
-                return Ok(all);
+            let answer = self.ask(&path, &[("limit", &size.to_string()), ("continue", &next)]).await?;
+            match found::<Page>(&answer) {
+                // It was longer than is read of an answer.
+                Err(Outcome::Retry(why)) if why.kind == CUT && size > 1 => size /= 2,
+                page => {
+                    let page = page?.ok_or_else(|| of_a_question(&answer))?;
+                    all.extend(page.items.into_iter().filter(|machine| is_asked(machine.node())));
+                    next = page.metadata.next;
+                    if next.is_empty() {
+                        return Ok(all);
+                    }
+                }
             }
         }
     }
@@ -174,6 +207,15 @@ impl Server<'_> {
     }
 }
 
+fn busy() -> Outcome {
+    Outcome::Retry(Failure::new("conflict", "somebody else keeps changing the object"))
+}
+
+/// Where a node is.
+pub(super) fn node_path(host: &str) -> String {
+    format!("/api/v1/nodes/{host}")
+}
+
 /// What a question found.
 fn found<T: DeserializeOwned>(answer: &Answer) -> Result<Option<T>, Outcome> {
     match answer.status {
@@ -182,7 +224,7 @@ fn found<T: DeserializeOwned>(answer: &Answer) -> Result<Option<T>, Outcome> {
             Err(why) if why.is_data() => Err(misconfigured(
                 "the server's answer is no object of Kubernetes: check the server's address",
             )),
-            Err(_) => Err(Outcome::Retry(described(answer, "protocol", " with an object that was cut off"))),
+            Err(_) => Err(Outcome::Retry(described(answer, CUT, " with an object that was cut off"))),
         },
         404 if answer.reason() == "NotFound" => Ok(None),
         404 => Err(misconfigured(
@@ -202,6 +244,46 @@ fn changed<T: DeserializeOwned>(answer: &Answer, plan: &impl Fn(Option<&T>) -> T
     }
 }
 
-fn conflict() -> Outcome {
-    Outcome::Retry(crate::driver::Failure::new("conflict", "somebody else keeps changing the object"))
+#[cfg(test)]
+mod tests {
+    use super::super::object::Object;
+    use super::*;
+
+    const NOT_FOUND: &str = r#"{"kind": "Status", "reason": "NotFound", "code": 404}"#;
+
+    /// The broken variant takes each 404 for a missing object: a wrong path would say that a host is in no cluster.
+    #[test]
+    fn a_question_finds_or_does_not_or_says_nothing() {
+        let of = |status, body: &str| match found::<Object>(&Answer::of(status, body, None)) {
+            Ok(found) => (if found.is_some() { "there" } else { "gone" }, ""),
+            Err(outcome) => outcome.words(),
+        };
+        for (status, body, expected) in [
+            (200, r#"{"metadata": {}}"#, ("there", "")),
+            (200, r#"{"metadata": {"#, ("retry", "protocol")),
+            (200, "", ("retry", "protocol")),
+            (200, "{}", ("refused", "misconfigured")),
+            (200, "null", ("refused", "misconfigured")),
+            (404, NOT_FOUND, ("gone", "")),
+            (404, "404 page not found", ("refused", "misconfigured")),
+            (403, "", ("refused", "forbidden")),
+            (500, "", ("retry", "server-error")),
+            (302, "", ("refused", "redirect")),
+        ] {
+            assert_eq!(of(status, body), expected, "{status} {body}");
+        }
+    }
+
+    #[test]
+    fn only_an_object_that_needs_no_change_acknowledges() {
+        let plan = |one: Option<&Object>| match one.is_some_and(|one| one.metadata.uid == "u") {
+            true => Turn::Ended(Outcome::Acknowledged { reference: None }),
+            false => Turn::Patch(Value::Null),
+        };
+        let of = |body: &str| changed(&Answer::of(200, body, None), &plan).words();
+        assert_eq!(of(r#"{"metadata": {"uid": "u"}}"#), ("acknowledged", ""));
+        for body in [r#"{"metadata": {"uid": "x"}}"#, r#"{"metadata": {"uid": "u""#, "", "null"] {
+            assert_eq!(of(body), ("unknown", "protocol"), "{body}");
+        }
+    }
 }

@@ -4,7 +4,8 @@ use tokio::time::Instant;
 
 use super::lookup::{Host, Hosts, Lookup, too_many};
 use crate::driver::{Failure, Finding, Named};
-use crate::openstack::{Session, WhichName};
+use crate::openstack::Session;
+use crate::which::WhichName;
 
 /// Masakari's entry of each host, if it shows them, after the outcome of a notification of a host that does not exist.
 pub(super) async fn findings(

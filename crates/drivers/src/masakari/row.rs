@@ -4,7 +4,7 @@ use serde_json::Value;
 
 use super::body::Stored;
 use crate::driver::Outcome;
-use crate::openstack::seconds;
+use crate::times::seconds;
 
 /// Why it is unknown.
 #[derive(Clone, Debug, PartialEq, Eq)]

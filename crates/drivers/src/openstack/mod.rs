@@ -11,11 +11,9 @@ mod credentials;
 mod keys;
 mod servers;
 mod session;
-mod times;
 mod tokens;
 mod trouble;
 mod usual;
-mod which;
 mod words;
 
 pub use by_host::ByHost;
@@ -27,10 +25,8 @@ pub use cloud::CloudOptions;
 pub(crate) use keys::read as read_options;
 pub(crate) use servers::{HOST, Place, is_known, no_hosts_shown, place_of};
 pub(crate) use session::{Answer, Ask, Session};
-pub(crate) use times::seconds;
 pub(crate) use trouble::Trouble;
 pub(crate) use usual::{described, found, usual};
-pub use which::WhichName;
 
 /// Whether it is an id: a service's value must not become another path.
 pub(crate) fn is_uuid(text: &str) -> bool {

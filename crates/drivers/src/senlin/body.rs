@@ -6,7 +6,7 @@ use marks::time::Timestamp;
 use serde::{Deserialize, Serialize};
 
 use crate::event::{NO_HOST, bytes, rfc3339};
-use crate::openstack::seconds;
+use crate::times::seconds;
 
 /// How far Senlin's clock may be behind ours, in seconds.
 const SLACK: i64 = 60;

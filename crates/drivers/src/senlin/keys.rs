@@ -3,7 +3,8 @@
 use site::Section;
 
 use super::body::{Operation, Recovery, Whose};
-use crate::openstack::{self, ByHost, WhichName, is_uuid};
+use crate::openstack::{self, ByHost, is_uuid};
+use crate::which::WhichName;
 
 /// The longest time for a deletion, in seconds.
 const LONGEST: u32 = 3600;

@@ -10,7 +10,7 @@ use super::pass::Pass;
 use super::site::Site;
 use super::trouble::Trouble;
 
-/// A pass is not used for this long before its end: clocks differ, and an exchange takes its time.
+/// A pass is not used for this long before its end, or for half of its life: clocks differ, and an exchange takes its time.
 const REST: SignedDuration = SignedDuration::from_secs(60);
 
 /// What the plugin gave last. The lock is held while it runs, so that one run serves all that wait.
@@ -21,7 +21,12 @@ struct Given {
     /// A site whose files have changed gets a new pass.
     site: Arc<Site>,
     pass: Arc<Pass>,
-    end: Option<Timestamp>,
+    until: Option<Timestamp>,
+}
+
+fn last_use(now: Timestamp, end: Timestamp) -> Timestamp {
+    let rest = REST.min(end.duration_since(now) / 2);
+    end.checked_sub(rest).unwrap_or(end)
 }
 
 impl Passes {
@@ -42,9 +47,9 @@ impl Passes {
             return Ok(Arc::clone(&before.pass));
         }
         let credential = plugin.run(end).await?;
-        let until = credential.end;
+        let until = credential.end.map(|end| last_use(Timestamp::now(), end));
         let pass = site.pass_of(plugin, credential).map(Arc::new).map_err(Trouble::NoCredentials)?;
-        *given = Some(Given { site: Arc::clone(site), pass: Arc::clone(&pass), end: until });
+        *given = Some(Given { site: Arc::clone(site), pass: Arc::clone(&pass), until });
         Ok(pass)
     }
 }
@@ -52,7 +57,7 @@ impl Passes {
 impl Given {
     fn is_usable(&self, site: &Arc<Site>, refused: Option<&Arc<Pass>>, now: Timestamp) -> bool {
         Arc::ptr_eq(&self.site, site)
-            && self.end.is_none_or(|end| end.duration_since(now) > REST)
+            && self.until.is_none_or(|until| until > now)
             && refused.is_none_or(|refused| !Arc::ptr_eq(refused, &self.pass))
     }
 }
