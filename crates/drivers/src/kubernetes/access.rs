@@ -83,7 +83,7 @@ impl Access {
         let (named, first) = (source.named(), OnceLock::new());
         let sites = Kept::of_seen("files", named, move |seen| {
             let site = Site::read(&source.kept_to(first.get()), timeout, seen)?;
-            // Whoever uses another context in a shell must not lead marks to another cluster.
+            // A person who uses another context in a shell must not lead marks to another cluster.
             first.get_or_init(|| site.context.clone());
             Ok(Arc::new(site))
         })?;
