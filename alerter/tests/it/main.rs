@@ -51,6 +51,7 @@ mod http_socket;
 mod http_statuses;
 mod http_tls;
 mod interleavings;
+mod kubernetes_config;
 #[path = "../../../tests/src/left_out.rs"]
 mod left_out;
 mod listen;

@@ -55,6 +55,11 @@ pub(super) fn read(table: &mut Section<'_, '_>) -> Option<Options> {
         table.missing(format!("[{title}] has no mode: set it to taint, condition, remediation or annotate"));
     }
     fitting(table, mode);
+    if template.as_ref().is_some_and(|template| template.contract == Contract::Medik8s)
+        && table.has("namespace")
+    {
+        table.complain("namespace", "has no effect with contract = \"medik8s\": remove it");
+    }
     let timeout = Duration::from_secs(timeout.into());
     let (mode, source) = (mode?, source?);
     let all = Options { mode, source, namespace, host_name, timeout, clear, template, confirm_within };

@@ -202,7 +202,9 @@ impl Server<'_> {
         let all = all.map(|all| all.resources).unwrap_or_default();
         let own = all.into_iter().find(|one| one.kind == kind && !one.name.contains('/'));
         own.ok_or_else(|| {
-            misconfigured(&format!("the server has no {kind} in {api_version}: install what brings it"))
+            misconfigured(&format!(
+                "the server has no {kind} in {api_version}: install its CustomResourceDefinition"
+            ))
         })
     }
 }

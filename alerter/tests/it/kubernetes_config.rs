@@ -1,0 +1,104 @@
+//! The keys of `[kubernetes.NAME]`: what is wrong is said before anything runs.
+
+use drivers::Step;
+use serde_json::Value;
+
+use crate::config::Site;
+use crate::openstack::mark;
+
+const KUBECONFIG: &str = "current-context: c
+contexts: [{name: c, context: {cluster: k, user: u}}]
+clusters: [{name: k, cluster: {server: 'http://127.0.0.1:1'}}]
+users: [{name: u, user: {token: t}}]
+";
+const TEMPLATE: &str = "template-api-version = \"infrastructure.cluster.x-k8s.io/v1beta1\"
+template-kind = \"Metal3RemediationTemplate\"
+template-name = \"workers\"";
+
+/// A route with these keys, beside a kubeconfig.
+fn route(keys: &str) -> Site {
+    let site = Site::new("").with("kubeconfig", KUBECONFIG);
+    site.chmod("kubeconfig", 0o600);
+    let file = site.path("kubeconfig").display().to_string();
+    site.with("alerter.toml", format!("[kubernetes.a]\nkubeconfig = \"{file}\"\n{keys}\n"))
+}
+
+/// What its messages say of a host that failed.
+fn stored(site: &Site) -> Value {
+    serde_json::from_slice(&site.settings().routes[0].driver.body(&mark())).unwrap()
+}
+
+#[test]
+fn a_mode_and_a_kubeconfig_are_a_route() {
+    let site = route("mode = \"taint\"");
+    let settings = site.settings();
+    let driver = &settings.routes[0].driver;
+    let endpoint = "Kubernetes at http://127.0.0.1:1 (context c) (taint)";
+    assert_eq!((driver.kind(), driver.endpoint().as_str()), ("kubernetes", endpoint));
+    assert_eq!(driver.further_steps(), [Step::Return], "nobody else would end the taint");
+    let stored = stored(&site);
+    assert_eq!((&stored["host"], &stored["mode"]), (&"compute1.my.cloud.com".into(), &"taint".into()));
+}
+
+#[test]
+fn every_key_counts() {
+    let keys = format!(
+        "mode = \"remediation\"\n{TEMPLATE}\nhost-name = \"node\"\nwhen-returned = \"leave\"\nconfirm = true"
+    );
+    let site = route(&keys);
+    assert_eq!(stored(&site)["host"], "compute1");
+    assert_eq!(site.settings().routes[0].driver.further_steps(), [Step::Confirm]);
+}
+
+/// A return goes to where the failure went. The broken variant knows the server alone.
+#[test]
+fn another_mode_namespace_or_template_is_another_place() {
+    let target = |keys: &str| route(keys).settings().routes[0].driver.target();
+    let usual = format!("mode = \"remediation\"\n{TEMPLATE}");
+    let all = [
+        target("mode = \"annotate\""),
+        target("mode = \"annotate\"\nnamespace = \"metal\""),
+        target(&usual),
+        target(&format!("{usual}\nnamespace = \"metal\"")),
+        target(&format!("{usual}\ntemplate-namespace = \"metal\"")),
+        target(&format!("{usual}\ntemplate-namespace = \"metal\"\ncontract = \"medik8s\"")),
+        target(&usual.replace("Metal3", "Metal4")),
+        target(&usual.replace("v1beta1", "v1beta2")),
+    ];
+    let different: std::collections::BTreeSet<&String> = all.iter().collect();
+    assert_eq!(different.len(), all.len(), "{all:?}");
+    assert_eq!(target(&usual), target(&format!("{usual}\ntimeout = 5")));
+}
+
+#[test]
+fn each_mistake_has_its_sentence() {
+    let remediation = |keys: &str| format!("mode = \"remediation\"\n{keys}");
+    for (keys, expected) in [
+        (String::new(), "[kubernetes.a] has no mode: set it to taint, condition, remediation or annotate"),
+        ("mode = \"drain\"".to_owned(), "unknown word; known are: \"taint\", \"condition\", \"remediation\""),
+        ("mode = \"taint\"\nservice-account = \"/x\"".to_owned(), "must not stand beside kubeconfig"),
+        ("mode = \"taint\"\nurl = \"https://k\"".to_owned(), "has no effect without service-account"),
+        ("mode = \"taint\"\ncontext = \"x\"".to_owned(), "the kubeconfig has no context x: correct context"),
+        ("mode = \"taint\"\nnamespace = \"x\"".to_owned(), "has no effect without mode = \"remediation\" or"),
+        ("mode = \"annotate\"\nconfirm = true".to_owned(), "has no effect without mode = \"remediation\""),
+        (
+            remediation(TEMPLATE.split_once('\n').unwrap().1),
+            "[kubernetes.a] has no template-api-version: this mode needs it",
+        ),
+        (remediation(&format!("{TEMPLATE}\ncontract = \"medik8s\"")), "has no template-namespace"),
+        (remediation(&TEMPLATE.replace("Template\"", "\"")), "must be a kind that ends with Template"),
+        (remediation(&TEMPLATE.replace("/v1beta1", "")), "must be a group and a version, such as"),
+        (remediation(&TEMPLATE.replace("workers", "../x")), "must be a name of Kubernetes"),
+        (remediation(&format!("{TEMPLATE}\nconfirm-within = 5")), "has no effect without confirm = true"),
+        (
+            remediation(&format!(
+                "{TEMPLATE}\ncontract = \"medik8s\"\ntemplate-namespace = \"m\"\nnamespace = \"m\""
+            )),
+            "has no effect with contract = \"medik8s\"",
+        ),
+        ("mode = \"taint\"\ntimeout = 31".to_owned(), "must be from 1 to 30"),
+    ] {
+        let problem = route(&keys).problem();
+        assert!(problem.contains(expected), "{keys}: {problem}");
+    }
+}
