@@ -23,9 +23,15 @@ pub(super) struct Room {
 
 impl Room {
     pub(super) fn new() -> anyhow::Result<Self> {
-        let all = target_directory()?.join("lab");
-        fs::create_dir_all(&all)?;
-        sweep(&all);
+        Self::below(&target_directory()?.join("lab"))
+    }
+
+    fn below(all: &Path) -> anyhow::Result<Self> {
+        fs::create_dir_all(all)?;
+        // A new directory has no lock for a moment: another lab that begins then would take it for a killed owner's.
+        let turn = File::create(all.join("turn"))?;
+        let _turn = Flock::lock(turn, FlockArg::LockExclusive).map_err(|(_, why)| why)?;
+        sweep(all);
         let number = LABS_OF_THIS_PROCESS.fetch_add(1, Ordering::Relaxed);
         let path = all.join(format!("{}-{number}", std::process::id()));
         fs::create_dir(&path).with_context(|| format!("making the lab's directory {}", path.display()))?;
@@ -81,4 +87,28 @@ pub(crate) fn target_directory() -> anyhow::Result<PathBuf> {
     let profile = exe.ancestors().skip(1).find(|directory| directory.file_name() != Some("deps".as_ref()));
     let target = profile.and_then(Path::parent).filter(|target| *target != Path::new("/"));
     target.map(Path::to_owned).with_context(|| format!("{} is in no target directory", exe.display()))
+}
+
+#[cfg(test)]
+mod tests {
+    use std::thread;
+
+    use super::*;
+
+    /// The broken variant has no turns: lists that begin at the same moment remove each other's directory.
+    #[test]
+    fn labs_that_begin_together_leave_each_other_alone() {
+        let all = tempfile::tempdir().unwrap();
+        let begin = || {
+            for _ in 0..50 {
+                let room = Room::below(all.path()).unwrap();
+                assert!(room.path().join("lock").is_file());
+            }
+        };
+        thread::scope(|scope| {
+            for _ in 0..8 {
+                scope.spawn(begin);
+            }
+        });
+    }
 }
