@@ -18,7 +18,7 @@ use pacemaker::register::Tools;
 use rcgen::{BasicConstraints, CertificateParams, CertifiedIssuer, DnType, IsCa, KeyPair, date_time_ymd};
 use tempfile::TempDir;
 
-use crate::lab::Lab;
+use crate::lab::{Lab, behind};
 
 /// What it takes.
 pub const PROGRAMS: [&str; 3] = ["etcd", "etcdctl", "setpriv"];
@@ -171,10 +171,7 @@ impl Members {
 
     /// A program where the members are.
     fn command(&self, program: &str) -> Command {
-        let words = [&self.place.entrance[..], &[program.into()]].concat();
-        let mut command = Command::new(&words[0]);
-        command.args(&words[1..]);
-        command
+        behind(&self.place.entrance, program)
     }
 
     fn until_answers(&self) -> anyhow::Result<()> {

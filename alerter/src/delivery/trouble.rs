@@ -20,6 +20,13 @@ pub struct Trouble {
     pub detail: String,
 }
 
+impl Trouble {
+    /// Whether it is no older than is usual.
+    pub fn is_usual(&self, usually: Duration, now: Timestamp) -> bool {
+        now < self.since + usually
+    }
+}
+
 /// How a failure is news.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum News {
@@ -60,9 +67,10 @@ impl Troubles {
         let known = self.failing.get(route);
         let since = known.map_or(at, |trouble| trouble.since.min(at));
         let is_other = known.is_none_or(|trouble| trouble.kind != kind);
-        self.failing
-            .insert(route.to_owned(), Trouble { since, kind: kind.to_owned(), detail: detail.to_owned() });
-        if at < since + usually {
+        let trouble = Trouble { since, kind: kind.to_owned(), detail: detail.to_owned() };
+        let is_usual = trouble.is_usual(usually, at);
+        self.failing.insert(route.to_owned(), trouble);
+        if is_usual {
             self.quiet.insert(route.to_owned());
             return is_other.then_some(News::Usual);
         }

@@ -52,11 +52,9 @@ pub(super) fn of(route: &RouteSight, limit: Duration, now: Timestamp, place: &Pl
     if let Some(waiting) = route.waiting.filter(|waiting| waiting.rejects_all) {
         return Some(rejecting(route, waiting));
     }
-    let Trouble { since, kind: failure, detail } = route.trouble.as_ref()?;
     let RouteSight { name, endpoint, required, is_parked, .. } = route;
-    if !is_parked && now < *since + route.usually_away {
-        return None;
-    }
+    let is_problem = |trouble: &&Trouble| *is_parked || !trouble.is_usual(route.usually_away, now);
+    let Trouble { since, kind: failure, detail } = route.trouble.as_ref().filter(is_problem)?;
     let (kind, how) = match is_parked {
         true => (Kind::Refused, "refuses every mark"),
         false => (Kind::Failing, "accepts nothing"),

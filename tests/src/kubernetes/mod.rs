@@ -32,7 +32,7 @@ use ask::Ask;
 use server::Server;
 
 use crate::installed::source;
-use crate::lab::{Lab, wait};
+use crate::lab::{Lab, behind, wait};
 use crate::receiver::own_loopback;
 
 /// A server that does not answer within this time has failed.
@@ -69,10 +69,7 @@ struct Place {
 impl Place {
     /// A program where the servers are.
     fn command(&self, program: impl Into<OsString>) -> Command {
-        let words = [&self.entrance[..], &[program.into()]].concat();
-        let mut command = Command::new(&words[0]);
-        command.args(&words[1..]);
-        command
+        behind(&self.entrance, program)
     }
 }
 

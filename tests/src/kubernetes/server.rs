@@ -4,11 +4,13 @@ use std::ffi::OsString;
 use std::fs::{self, OpenOptions};
 use std::os::unix::process::CommandExt as _;
 use std::path::PathBuf;
-use std::process::{Child, Command, Stdio};
+use std::process::{Child, Stdio};
 
 use anyhow::{Context as _, ensure};
 use nix::sys::signal::{Signal, killpg};
 use nix::unistd::Pid;
+
+use crate::lab::behind;
 
 /// One server.
 pub(super) struct Server {
@@ -38,10 +40,8 @@ impl Server {
         ensure!(self.running.is_none(), "{} runs already", self.name);
         let log = OpenOptions::new().create(true).append(true).open(&self.log)?;
         // Whatever becomes of the test, no server outlives it.
-        let guard = ["setpriv", "--pdeathsig", "KILL", "--"].map(OsString::from);
-        let words = [&self.entrance[..], &guard, &self.words].concat();
-        let mut command = Command::new(&words[0]);
-        command.args(&words[1..]);
+        let mut command = behind(&self.entrance, "setpriv");
+        command.args(["--pdeathsig", "KILL", "--"]).args(&self.words);
         command.stdin(Stdio::null()).stdout(log.try_clone()?).stderr(log);
         self.running = Some(command.process_group(0).spawn()?);
         Ok(())

@@ -32,12 +32,14 @@ mod xml;
 use std::ffi::OsString;
 use std::net::{IpAddr, TcpListener};
 use std::path::Path;
+use std::process::Command;
 use std::sync::Arc;
 use std::time::Duration;
 
 use anyhow::{Context, bail, ensure};
 use nix::sys::signal::{Signal, kill};
 use nix::unistd::Pid;
+use serde_json::Value;
 
 pub use bmc::{Bmc, Call, Event, Fault, MarkMode};
 pub use node::Ended;
@@ -53,6 +55,14 @@ use plan::{Kind, NodePlan};
 use rack::Rack;
 use room::Room;
 use tree::Tree;
+
+/// A program behind an entrance; without one on this machine itself.
+pub(crate) fn behind(entrance: &[OsString], program: impl Into<OsString>) -> Command {
+    let words = [entrance, &[program.into()]].concat();
+    let mut command = Command::new(&words[0]);
+    command.args(&words[1..]);
+    command
+}
 
 /// A booted cluster. Dropping it ends every process, mount and link that it made.
 pub struct Lab {
@@ -361,6 +371,43 @@ impl Lab {
     #[must_use]
     pub fn entrance(&self) -> Vec<OsString> {
         self.rack.entrance()
+    }
+
+    /// The program on the controller that runs the alerter, with these words.
+    ///
+    /// # Errors
+    /// No controller runs it, or it fails.
+    pub fn on_active(&self, words: &[&str]) -> anyhow::Result<String> {
+        let active = self.view()?.location("alerter").context("no alerter runs")?;
+        let command = [&["nova-host-alerter"], words].concat();
+        self.exec(&active, &command)?.success().with_context(|| words.join(" "))
+    }
+
+    /// The newest mark of a host, as `show --json` has it there.
+    ///
+    /// # Errors
+    /// As [`Lab::on_active`].
+    pub fn shown(&self, host: &str) -> anyhow::Result<Value> {
+        let shown: Value = serde_json::from_str(&self.on_active(&["show", host, "--json"])?)?;
+        Ok(shown[0].clone())
+    }
+
+    /// The same as soon as it is as wanted.
+    ///
+    /// # Errors
+    /// It is not within the limit.
+    pub fn wait_shown(
+        &self,
+        host: &str,
+        (what, limit): (&str, Duration),
+        wanted: impl Fn(&Value) -> bool,
+    ) -> anyhow::Result<Value> {
+        let mut last = Value::Null;
+        wait::until(&format!("the mark of {host} {what}"), limit, || {
+            last = self.shown(host)?;
+            Ok(wanted(&last).then(|| last.clone()))
+        })
+        .with_context(|| format!("the last one: {last}"))
     }
 
     /// A way to listen on `port` of [`Lab::own_address`], again and again.

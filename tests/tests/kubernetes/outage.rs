@@ -108,19 +108,7 @@ impl Outage {
     }
 
     fn wait_mark(&self, what: &str, wanted: impl Fn(&Value) -> bool) -> anyhow::Result<Value> {
-        let mut last = Value::Null;
-        wait::until(&format!("the mark of {NODE} {what}"), LIMIT, || {
-            last = self.mark()?;
-            Ok(wanted(&last).then(|| last.clone()))
-        })
-        .with_context(|| format!("the last one: {last}"))
-    }
-
-    fn mark(&self) -> anyhow::Result<Value> {
-        let active = self.lab.view()?.location("alerter").context("no alerter runs")?;
-        let command = ["nova-host-alerter", "show", NODE, "--json"];
-        let shown: Value = serde_json::from_str(&self.lab.exec(&active, &command)?.success()?)?;
-        Ok(shown[0].clone())
+        self.lab.wait_shown(NODE, (what, LIMIT), wanted)
     }
 }
 

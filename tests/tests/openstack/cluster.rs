@@ -65,7 +65,7 @@ impl Cluster {
         ensure!(before["deliveries"][0]["state"] == "pending", "{before}");
         self.cloud.borrow_mut().start(&[Part::Keystone])?;
         let notified = self.wait_notified("compute1")?;
-        let mark = self.mark("compute1")?;
+        let mark = self.lab.shown("compute1")?;
         ensure!(mark["deliveries"][0]["reference"] == notified.uuid.as_str(), "{mark} is not {notified:?}");
         let expected = serde_json::json!({
             "event": "STOPPED", "cluster_status": "OFFLINE", "host_status": "NORMAL"
@@ -86,7 +86,7 @@ impl Cluster {
             self.wait_mark("compute2", "to be held", |mark| mark["deliveries"][0]["state"] == "held")?;
         ensure!(held["deliveries"][0]["last"]["kind"] == "returned", "{held}");
         ensure!(self.notifications()?.len() == 1, "a host that is well was reported");
-        self.on_active(&["release", "compute2", "--reason", "its machines are not there"])?;
+        self.lab.on_active(&["release", "compute2", "--reason", "its machines are not there"])?;
         self.wait_notified("compute2").map(drop)
     }
 
@@ -111,27 +111,10 @@ impl Cluster {
     }
 
     fn wait_mark(&self, host: &str, what: &str, wanted: impl Fn(&Value) -> bool) -> anyhow::Result<Value> {
-        let mut last = Value::Null;
-        wait::until(&format!("the mark of {host} {what}"), LIMIT, || {
-            last = self.mark(host)?;
-            Ok(wanted(&last).then(|| last.clone()))
-        })
-        .with_context(|| format!("the last one: {last}"))
-    }
-
-    fn mark(&self, host: &str) -> anyhow::Result<Value> {
-        let shown: Value = serde_json::from_str(&self.on_active(&["show", host, "--json"])?)?;
-        Ok(shown[0].clone())
+        self.lab.wait_shown(host, (what, LIMIT), wanted)
     }
 
     fn notifications(&self) -> anyhow::Result<Vec<Notification>> {
         self.cloud.borrow().notifications()
-    }
-
-    /// A command on the controller that runs the alerter.
-    fn on_active(&self, words: &[&str]) -> anyhow::Result<String> {
-        let active = self.lab.view()?.location("alerter").context("no alerter runs")?;
-        let command = [&["nova-host-alerter"], words].concat();
-        self.lab.exec(&active, &command)?.success().with_context(|| words.join(" "))
     }
 }

@@ -47,7 +47,7 @@ async fn of_node(
         (_, false) => taint::set(stored, node, now),
         (_, true) => taint::clear(stored, node, attempt),
     };
-    server.amend_node(&stored.host, &place, plan).await
+    server.amend(&place, plan).await
 }
 
 async fn of_machine(
@@ -87,5 +87,6 @@ pub(super) async fn machine(
     version: &str,
     host: &str,
 ) -> Result<Option<Machine>, Outcome> {
-    the_one(host, server.machines(version, options.namespace.as_deref(), |node| node == host).await?)
+    let all = server.machines(version, options.namespace.as_deref(), |node| node == host).await?;
+    the_one(host, &all).map(Option::<&Machine>::cloned)
 }

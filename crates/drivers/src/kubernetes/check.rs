@@ -96,10 +96,10 @@ async fn of_template(
         Contract::ClusterApi => (Some(Right::to("list", CLUSTER_API, "machines", machines)), machines),
         Contract::Medik8s => (None, own),
     };
-    let kind = server.resource(version, template.object_kind()).await?.name;
-    let templates = server.resource(version, &template.kind).await?.name;
-    let to_objects = ["get", "create", "delete"].map(|verb| Right::to(verb, group, &kind, objects));
-    let to_template = Right::to("get", group, &templates, own.or(machines));
+    let kinds = server.kinds(version).await?;
+    let (kind, templates) = (kinds.plural(template.object_kind())?, kinds.plural(&template.kind)?);
+    let to_objects = ["get", "create", "delete"].map(|verb| Right::to(verb, group, kind, objects));
+    let to_template = Right::to("get", group, templates, own.or(machines));
     Ok(host.into_iter().chain([to_template]).chain(to_objects).collect())
 }
 
@@ -121,8 +121,7 @@ pub(super) async fn has_kinds(server: &Server<'_>, options: &Options) -> Result<
         (Mode::Annotate, _) => server.cluster_api().await.map(drop),
         (Mode::Remediation, Some(template)) => {
             let namespace = template.namespace.as_ref().or(options.namespace.as_ref());
-            let Some(namespace) = namespace else { return Ok(()) };
-            found_template(server, template, namespace).await.map(drop)
+            are_there(server, template, namespace.map(String::as_str)).await
         }
         _ => Ok(()),
     }
@@ -152,7 +151,7 @@ async fn unknown(
     match (options.mode, &options.template) {
         (Mode::Taint | Mode::Condition, _) => nodes(server, options, hosts, found).await,
         (Mode::Remediation, Some(template)) if template.contract == Contract::Medik8s => {
-            found_template(server, template, "").await?;
+            are_there(server, template, template.namespace.as_deref()).await?;
             nodes(server, options, hosts, found).await
         }
         (_, template) => machines(server, options, template.as_ref(), hosts, found).await,
@@ -189,15 +188,25 @@ async fn machines(
     found.extend(names.iter().filter_map(|(name, host)| of_host(host, &claimed(&all, name))));
     let Some(template) = template else { return Ok(()) };
     let namespaces: BTreeSet<&str> = all.iter().map(|machine| machine.metadata.namespace.as_str()).collect();
+    are_there(server, template, namespaces).await
+}
+
+/// Whether there is a template for each of these namespaces.
+async fn are_there<'n>(
+    server: &Server<'_>,
+    template: &Template,
+    namespaces: impl IntoIterator<Item = &'n str>,
+) -> Result<(), Outcome> {
+    let kinds = server.kinds(&template.api_version).await?;
     for namespace in namespaces {
-        found_template(server, template, namespace).await?;
+        found_template(server, template, &kinds, namespace).await?;
     }
     Ok(())
 }
 
 /// Whether one Machine claims a host.
 fn claimed(machines: &[Machine], host: &str) -> Outcome {
-    match the_one(host, machines.to_vec()) {
+    match the_one(host, machines) {
         Ok(Some(_)) => Outcome::Acknowledged { reference: None },
         Ok(None) => unknown_machine(host),
         Err(outcome) => outcome,

@@ -3,9 +3,9 @@
 use std::collections::BTreeMap;
 use std::time::Duration;
 
-use marks::time::Timestamp;
+use marks::time::{CLOCK_SKEW, Timestamp};
 use serde::Deserialize;
-use serde_json::{Map, Value, json};
+use serde_json::{Map, Value};
 
 use super::body::Stored;
 use crate::driver::{Failure, Outcome};
@@ -17,7 +17,7 @@ const FAILED: &str = "nova-host-alerter/failure-time";
 
 /// The annotations for this mark.
 pub(super) fn signed(stored: &Stored) -> Map<String, Value> {
-    pairs([(MARK, json!(stored.id)), (FAILED, json!(stored.failure_time))])
+    pairs([(MARK, stored.id.as_str()), (FAILED, stored.failure_time.as_str())])
 }
 
 /// What removes them.
@@ -25,8 +25,9 @@ pub(super) fn unsigned() -> Map<String, Value> {
     pairs([(MARK, Value::Null), (FAILED, Value::Null)])
 }
 
-fn pairs(pairs: [(&str, Value); 2]) -> Map<String, Value> {
-    pairs.into_iter().map(|(key, value)| (key.to_owned(), value)).collect()
+/// Labels or annotations.
+pub(super) fn pairs<V: Into<Value>, const N: usize>(pairs: [(&str, V); N]) -> Map<String, Value> {
+    pairs.into_iter().map(|(key, value)| (key.to_owned(), value.into())).collect()
 }
 
 /// For which mark something was done.
@@ -237,8 +238,8 @@ impl Machine {
 ///
 /// # Errors
 /// Several claim its node.
-pub(super) fn the_one(host: &str, machines: Vec<Machine>) -> Result<Option<Machine>, Outcome> {
-    let mut own: Vec<Machine> = machines.into_iter().filter(|machine| machine.node() == host).collect();
+pub(super) fn the_one<'m>(host: &str, machines: &'m [Machine]) -> Result<Option<&'m Machine>, Outcome> {
+    let mut own: Vec<&Machine> = machines.iter().filter(|machine| machine.node() == host).collect();
     match (own.pop(), own.len()) {
         (found, 0) => Ok(found),
         (_, others) => {
@@ -293,7 +294,7 @@ pub(super) fn unknown_node(host: &str) -> Outcome {
 }
 
 /// For so long after a failure the clocks of a node and of this controller can explain a sign of life.
-const SKEW: i64 = 120;
+const SKEW: i64 = CLOCK_SKEW.as_secs().cast_signed();
 /// A living kubelet renews its lease in this time, by a clock that is a little late.
 const RENEWAL: i64 = 60;
 /// How soon a doubt is checked again.
@@ -456,10 +457,12 @@ pub(super) mod tests {
             let all = json!({"metadata": {"name": name}, "status": {"nodeRef": {"name": node}}});
             serde_json::from_value(all).unwrap()
         };
-        let found = |machines| the_one("n", machines).map(|found| found.map(|one| one.metadata.name));
-        assert_eq!(found(vec![machine("a", "n"), machine("b", "other")]), Ok(Some("a".to_owned())));
-        assert_eq!(found(vec![machine("b", "other")]), Ok(None));
-        let two = found(vec![machine("a", "n"), machine("b", "n")]).unwrap_err();
+        let found = |machines: &[Machine]| {
+            the_one("n", machines).map(|found| found.map(|one| one.metadata.name.clone()))
+        };
+        assert_eq!(found(&[machine("a", "n"), machine("b", "other")]), Ok(Some("a".to_owned())));
+        assert_eq!(found(&[machine("b", "other")]), Ok(None));
+        let two = found(&[machine("a", "n"), machine("b", "n")]).unwrap_err();
         assert_eq!(two.words(), ("rejected", "several-machines"));
     }
 }

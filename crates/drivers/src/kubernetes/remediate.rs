@@ -13,7 +13,7 @@ use super::change::machine;
 use super::keys::Options;
 use super::object::{Meta, Object, Whose, done, gone, life, rejected, unknown_node};
 use super::remediation::{CLUSTER_API, Contract, Patient, Remediation, Template, object, progress};
-use super::server::{JSON, Server};
+use super::server::{JSON, Kinds, Server};
 use crate::driver::{Failure, Outcome};
 
 /// How long an object may wait for its finalizers before an operator should check, in seconds.
@@ -30,6 +30,7 @@ pub(super) struct Work<'a> {
 /// Where the object is.
 struct Spot {
     patient: Patient,
+    kinds: Kinds,
     /// The path of all objects of its kind in its namespace.
     all: String,
 }
@@ -105,7 +106,8 @@ impl Work<'_> {
         if let Some(lives) = life(sign, self.stored, Timestamp::now()) {
             return Ok(lives);
         }
-        let template = found_template(self.server, self.template, &spot.patient.namespace).await?;
+        let template =
+            found_template(self.server, self.template, &spot.kinds, &spot.patient.namespace).await?;
         let made = object(&template, self.template, &spot.patient, self.stored)
             .ok_or_else(|| misconfigured(&format!("{} has no spec.template", self.template.name)))?;
         let answer = self.server.write(&Method::POST, &spot.all, JSON, &made).await?;
@@ -173,9 +175,10 @@ impl Work<'_> {
 
     async fn spot(&self, patient: Patient) -> Result<Spot, Outcome> {
         let api_version = &self.template.api_version;
-        let resource = self.server.resource(api_version, self.template.object_kind()).await?;
-        let all = format!("/apis/{api_version}/namespaces/{}/{}", patient.namespace, resource.name);
-        Ok(Spot { patient, all })
+        let kinds = self.server.kinds(api_version).await?;
+        let plural = kinds.plural(self.template.object_kind())?;
+        let all = format!("/apis/{api_version}/namespaces/{}/{plural}", patient.namespace);
+        Ok(Spot { patient, kinds, all })
     }
 
     /// `None` if Kubernetes does not know the host.
@@ -219,12 +222,12 @@ impl Work<'_> {
 pub(super) async fn found_template(
     server: &Server<'_>,
     template: &Template,
+    kinds: &Kinds,
     namespace: &str,
 ) -> Result<Value, Outcome> {
     let Template { api_version, kind, name, .. } = template;
     let namespace = template.namespace.as_deref().unwrap_or(namespace);
-    let resource = server.resource(api_version, kind).await?;
-    let path = format!("/apis/{api_version}/namespaces/{namespace}/{}/{name}", resource.name);
+    let path = format!("/apis/{api_version}/namespaces/{namespace}/{}/{name}", kinds.plural(kind)?);
     let none = || {
         misconfigured(&format!("there is no {kind} {namespace}/{name}: create it, or correct template-name"))
     };

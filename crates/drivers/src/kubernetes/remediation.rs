@@ -7,8 +7,8 @@ use marks::time::Timestamp;
 use serde::Deserialize;
 use serde_json::{Map, Value, json};
 
-use super::body::Stored;
-use super::object::{Condition, Machine, Meta, Node, Whose, signed};
+use super::body::{Stored, word_of};
+use super::object::{Condition, Machine, Meta, Node, Whose, done, pairs, rejected, signed};
 use crate::driver::{Failure, Outcome};
 
 /// The group of Cluster API.
@@ -53,9 +53,9 @@ impl Template {
 
     /// Where its objects are, on one line.
     pub(super) fn target(&self) -> String {
-        let contract = Contract::WORDS.iter().find(|(_, contract)| *contract == self.contract);
         let namespace = self.namespace.as_deref().unwrap_or_default();
-        format!("{} {} {} {namespace}", contract.map_or("", |(word, _)| word), self.api_version, self.kind)
+        let contract = word_of(&Contract::WORDS, self.contract);
+        format!("{contract} {} {} {namespace}", self.api_version, self.kind)
     }
 
     /// The group of both.
@@ -85,8 +85,8 @@ impl Patient {
         Self {
             name: meta.name.clone(),
             namespace: meta.namespace.clone(),
-            labels: texts([("cluster.x-k8s.io/cluster-name", machine.cluster())]),
-            annotations: texts([
+            labels: pairs([("cluster.x-k8s.io/cluster-name", machine.cluster())]),
+            annotations: pairs([
                 ("cluster.x-k8s.io/cloned-from-name", template.name.as_str()),
                 ("cluster.x-k8s.io/cloned-from-groupkind", from_kind.as_str()),
             ]),
@@ -97,21 +97,17 @@ impl Patient {
 
     /// As medik8s' NodeHealthCheck makes it. Its owner would be that check, and there is none. The object outlives its Node.
     pub(super) fn of_node(name: &str, node: Option<&Node>, template: &Template) -> Self {
-        let mut labels = texts([("app.kubernetes.io/part-of", "node-healthcheck-controller")]);
+        let mut labels = pairs([("app.kubernetes.io/part-of", "node-healthcheck-controller")]);
         if node.is_some_and(Node::is_control_plane) {
-            labels.extend(texts([("remediation.medik8s.io/isControlPlaneNode", "")]));
+            labels.extend(pairs([("remediation.medik8s.io/isControlPlaneNode", "")]));
         }
-        let annotations = texts([
+        let annotations = pairs([
             ("remediation.medik8s.io/node-name", name),
             ("remediation.medik8s.io/template-name", template.name.as_str()),
         ]);
         let namespace = template.namespace.clone().unwrap_or_default();
         Self { name: name.to_owned(), namespace, labels, annotations, owner: None, born: None }
     }
-}
-
-fn texts<const N: usize>(pairs: [(&str, &str); N]) -> Map<String, Value> {
-    pairs.into_iter().map(|(key, value)| (key.to_owned(), json!(value))).collect()
 }
 
 /// The object of a template as the server has it; `None` if that has no `spec.template`.
@@ -162,12 +158,12 @@ struct Status {
 pub(super) fn progress(one: &Remediation, stored: &Stored, within: Duration, now: Timestamp) -> Outcome {
     let meta = &one.metadata;
     if meta.whose(stored) != Whose::Ours || meta.deleted().is_some() {
-        return ended(&format!("{} replaced", meta.uid));
+        return done(meta, "replaced");
     }
     let name = format!("{}/{}", meta.namespace, meta.name);
     let succeeded = one.status.conditions.iter().find(|condition| condition.kind == "Succeeded");
     match succeeded.map(|condition| (condition.status.as_str(), condition)) {
-        Some(("True", _)) => return ended(&meta.uid),
+        Some(("True", _)) => return done(meta, ""),
         Some(("False", why)) => {
             return failed(&stored.host, &name, &format!("{} {}", why.reason, why.message));
         }
@@ -179,23 +175,19 @@ pub(super) fn progress(one: &Remediation, stored: &Stored, within: Duration, now
     let since = now.seconds().saturating_sub(meta.created().unwrap_or(stored.failed_at()));
     match u64::try_from(since).is_ok_and(|since| since > within.as_secs()) {
         false => Outcome::Wait(Failure::new("recovering", &format!("{name} is not finished"))),
-        true => Outcome::Rejected(Failure::new(
+        true => rejected(
             "recovery-hangs",
             &format!(
                 "the remediation of {} is not finished after {since} s: check the controller of {name}",
                 stored.host
             ),
-        )),
+        ),
     }
-}
-
-fn ended(reference: &str) -> Outcome {
-    Outcome::Acknowledged { reference: Some(reference.to_owned()) }
 }
 
 fn failed(host: &str, name: &str, why: &str) -> Outcome {
     let says = format!("the remediation of {host} failed: check {name}, and recover the host by hand: {why}");
-    Outcome::Rejected(Failure::new("recovery-failed", &says))
+    rejected("recovery-failed", &says)
 }
 
 #[cfg(test)]

@@ -53,12 +53,34 @@ struct PageMeta {
     next: String,
 }
 
-/// A kind that the server has, as discovery shows it.
+/// The kinds that the server has in one version of a group, as discovery shows them.
 #[derive(Debug, Deserialize)]
-pub(super) struct Resource {
-    /// Its word in paths.
-    pub(super) name: String,
+pub(super) struct Kinds {
+    #[serde(skip)]
+    version: String,
+    resources: Vec<Resource>,
+}
+
+#[derive(Debug, Deserialize)]
+struct Resource {
+    name: String,
     kind: String,
+}
+
+impl Kinds {
+    /// The word for a kind in paths.
+    ///
+    /// # Errors
+    /// The server does not have it.
+    pub(super) fn plural(&self, kind: &str) -> Result<&str, Outcome> {
+        let own = self.resources.iter().find(|one| one.kind == kind && !one.name.contains('/'));
+        own.map(|own| own.name.as_str()).ok_or_else(|| {
+            let version = &self.version;
+            misconfigured(&format!(
+                "the server has no {kind} in {version}: install its CustomResourceDefinition"
+            ))
+        })
+    }
 }
 
 impl Server<'_> {
@@ -88,46 +110,28 @@ impl Server<'_> {
         found(&self.ask(path, &[]).await?)
     }
 
-    /// A node, with the lease of its kubelet.
+    /// A host's node.
     ///
     /// # Errors
     /// As [`Self::get`].
     pub(super) async fn node(&self, host: &str) -> Result<Option<Node>, Outcome> {
-        let Some(node) = self.get::<Node>(&node_path(host)).await? else { return Ok(None) };
-        let lease = format!("/apis/coordination.k8s.io/v1/namespaces/kube-node-lease/leases/{host}");
-        Ok(Some(node.with(self.get::<Lease>(&lease).await?.as_ref())))
+        Node::read(self, &node_path(host)).await
     }
 
-    /// Changes a host's node as `plan` says, and reads it again where somebody else was faster. Only an object that needs no further
+    /// Changes an object as `plan` says, and reads it again where somebody else was faster. Only an object that needs no further
     /// change acknowledges.
-    pub(super) async fn amend_node(
-        &self,
-        host: &str,
-        place: &Place,
-        plan: impl Fn(Option<&Node>) -> Turn,
-    ) -> Result<Outcome, Outcome> {
-        for _ in 0..TRIES {
-            let turn = plan(self.node(host).await?.as_ref());
-            if let Some(outcome) = self.step(place, turn, &plan).await? {
-                return Ok(outcome);
-            }
-        }
-        Err(busy())
-    }
-
-    /// The same of any other object.
-    pub(super) async fn amend<T: DeserializeOwned>(
+    pub(super) async fn amend<T: Read>(
         &self,
         place: &Place,
         plan: impl Fn(Option<&T>) -> Turn,
     ) -> Result<Outcome, Outcome> {
         for _ in 0..TRIES {
-            let turn = plan(self.get::<T>(&place.path).await?.as_ref());
+            let turn = plan(T::read(self, &place.path).await?.as_ref());
             if let Some(outcome) = self.step(place, turn, &plan).await? {
                 return Ok(outcome);
             }
         }
-        Err(busy())
+        Err(Outcome::Retry(Failure::new("conflict", "somebody else keeps changing the object")))
     }
 
     /// The outcome, unless the object has to be read again.
@@ -192,25 +196,39 @@ impl Server<'_> {
         }
     }
 
-    /// The word for a kind in paths.
-    pub(super) async fn resource(&self, api_version: &str, kind: &str) -> Result<Resource, Outcome> {
-        #[derive(Deserialize)]
-        struct All {
-            resources: Vec<Resource>,
-        }
-        let all: Option<All> = self.get_any(&format!("/apis/{api_version}")).await?;
-        let all = all.map(|all| all.resources).unwrap_or_default();
-        let own = all.into_iter().find(|one| one.kind == kind && !one.name.contains('/'));
-        own.ok_or_else(|| {
-            misconfigured(&format!(
-                "the server has no {kind} in {api_version}: install its CustomResourceDefinition"
-            ))
-        })
+    /// The kinds of a version.
+    pub(super) async fn kinds(&self, version: &str) -> Result<Kinds, Outcome> {
+        let found = self.get_any::<Kinds>(&format!("/apis/{version}")).await?;
+        let resources = found.map(|found| found.resources).unwrap_or_default();
+        Ok(Kinds { version: version.to_owned(), resources })
     }
 }
 
-fn busy() -> Outcome {
-    Outcome::Retry(Failure::new("conflict", "somebody else keeps changing the object"))
+/// An object that is changed, with all that the change depends on.
+pub(super) trait Read: DeserializeOwned {
+    /// Reads it; `None` if it does not exist.
+    ///
+    /// # Errors
+    /// The answer is unknown.
+    fn read(server: &Server<'_>, path: &str) -> impl Future<Output = Result<Option<Self>, Outcome>> + Send;
+}
+
+impl Read for Machine {
+    async fn read(server: &Server<'_>, path: &str) -> Result<Option<Self>, Outcome> {
+        server.get(path).await
+    }
+}
+
+/// With the lease of its kubelet.
+impl Read for Node {
+    async fn read(server: &Server<'_>, path: &str) -> Result<Option<Self>, Outcome> {
+        let Some(node) = server.get::<Self>(path).await? else { return Ok(None) };
+        // Of the path: a name in an answer must not become another one.
+        let host = path.rsplit('/').next().unwrap_or_default();
+        let lease = format!("/apis/coordination.k8s.io/v1/namespaces/kube-node-lease/leases/{host}");
+        let lease = server.get::<Lease>(&lease).await?;
+        Ok(Some(node.with(lease.as_ref())))
+    }
 }
 
 /// Where a node is.
