@@ -34,7 +34,7 @@ pub(super) struct Site {
     tls: Tls,
 }
 
-/// How the client is made: an exchange is several requests in a second, so they share a connection.
+/// How the client is made.
 struct Tls {
     options: ClientOptions,
     ca: Option<Vec<Certificate>>,
@@ -139,13 +139,7 @@ fn of_file(file: &Path, wanted: Option<&str>, limit: Duration, seen: &mut Seen) 
 
 fn of_context(context: Context, limit: Duration, seen: &mut Seen) -> Result<Site, String> {
     let Context { name, namespace, server, server_name, authorities, verify, pair, token } = context;
-    let options = ClientOptions {
-        server_name,
-        verify,
-        timeout: limit,
-        keep_alive: true,
-        ..ClientOptions::to(server.clone())
-    };
+    let options = ClientOptions { server_name, verify, timeout: limit, ..ClientOptions::to(server.clone()) };
     let ca = authorities.map(|part| read_part(part, trusted, seen)).transpose()?;
     let ca = ca.map(|pem| certificates("certificate-authority", &pem)).transpose()?;
     let tls = Tls { options, ca };
@@ -171,7 +165,7 @@ fn of_account(directory: &Path, url: &Url, limit: Duration, seen: &mut Seen) -> 
     let (token, path) = read("token")?;
     let token = word(token, &path)?;
     let ca = certificates("ca.crt", &read("ca.crt")?.0)?;
-    let options = ClientOptions { timeout: limit, keep_alive: true, ..ClientOptions::to(url.clone()) };
+    let options = ClientOptions { timeout: limit, ..ClientOptions::to(url.clone()) };
     let tls = Tls { options, ca: Some(ca) };
     let own = Arc::new(Pass::new(tls.checked(None, "ca.crt")?, Some(token))?);
     Ok(Site { url: url.clone(), namespace: None, own, plugin: None, context: None, tls })
