@@ -4,8 +4,10 @@ use drivers::Step;
 use journal::{NewDelivery, Over};
 use marks::delivery::{Delivery, State};
 use marks::id::MarkId;
+use marks::mark::MarkRow;
 use marks::register::{Acknowledgement, Entries, Entry, Key};
 use marks::returning::Failure;
+use marks::time::Timestamp;
 use tracing::info;
 
 use super::made::Done;
@@ -67,7 +69,7 @@ impl Intake<'_> {
         let row = &over.mark;
         let Some(mark) = row.to_mark() else { return Ok(()) };
         let sent = over.delivery.as_ref().map_or(&[][..], |delivery| &delivery.body);
-        let body = route.driver.return_body(&mark, sent);
+        let body = route.driver.return_body(&mark, sent, back_since(row));
         let name = route.name.of_step(Step::Return).as_str().to_owned();
         info!(mark = %row.id, host = %row.node, route = %route.name, "{} has come back, and route {} will be notified", row.node, route.name);
         let new = NewDelivery { route: name, body, required: false, link: None };
@@ -88,6 +90,13 @@ impl Intake<'_> {
         };
         failure.is_owed(now, route.driver.limit())
     }
+}
+
+/// When its host was seen to be back; where nobody saw it, when an operator ended the mark. Each controller knows the same
+/// time.
+fn back_since(row: &MarkRow) -> Timestamp {
+    let ended = row.settled.map(|(_, at)| at);
+    row.returned_at.or(ended).unwrap_or(row.generated_time)
 }
 
 /// Whether another alerter has done it already.

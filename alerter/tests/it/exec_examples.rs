@@ -16,7 +16,13 @@ fn example(name: &str, arguments: &[&str], timeout: Duration) -> Exec {
     let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("../docs/examples").join(name);
     let program = path.to_str().unwrap().to_owned();
     let command = [program].into_iter().chain(arguments.iter().map(|&text| text.to_owned())).collect();
-    Exec::new(Options { command, timeout, at_once: 1, time_format: TimeFormat::Epoch })
+    Exec::new(Options {
+        command,
+        timeout,
+        at_once: 1,
+        time_format: TimeFormat::Epoch,
+        notifies_return: false,
+    })
 }
 
 async fn run(name: &str, url: &str) -> Outcome {

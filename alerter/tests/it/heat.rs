@@ -312,7 +312,7 @@ async fn attempt(driver: &Heat) -> Outcome {
 }
 
 async fn back(driver: &Heat) -> Outcome {
-    send_step(driver, Step::Return, &driver.return_body(&mark(), &[]), 0).await
+    send_step(driver, Step::Return, &driver.return_body(&mark(), &[], Timestamp::now()), 0).await
 }
 
 fn reference(outcome: &Outcome) -> &str {

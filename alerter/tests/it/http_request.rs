@@ -208,3 +208,25 @@ async fn plain_http_needs_no_certificates_on_the_host() {
 async fn a_route_names_its_driver() {
     assert_eq!(route("http://127.0.0.1:1/", crate::route::LONG).kind(), "http");
 }
+
+/// S4-34: the return has a key of its own, so a receiver that remembers keys does not drop it; and its answer acknowledges
+/// it also where a mark is confirmed by the API. The broken variant sends the failure's key.
+#[tokio::test]
+async fn a_return_is_a_message_of_its_own() {
+    let endpoint = Endpoint::saying(OK).await;
+    let confirmed_within = Some(std::time::Duration::from_secs(600));
+    let options = Options { confirmed_within, notifies_return: true, ..options(&endpoint.url()) };
+    let route = Http::new(options).unwrap();
+    assert_eq!(route.further_steps(), [Step::Return]);
+    let id = id();
+    for (step, expected) in [(Step::Failure, "accepted"), (Step::Return, "acknowledged")] {
+        let message = Message { step, id: &id, body: BODY, ambiguous: 0, attempts: 1 };
+        assert_eq!(route.deliver(message).await.as_str(), expected);
+    }
+    let keys = endpoint.requests().into_iter().map(|request| {
+        let head = text(&request);
+        let line = head.lines().find(|line| line.to_lowercase().starts_with("idempotency-key")).unwrap();
+        line.split('"').nth(1).unwrap().to_owned()
+    });
+    assert_eq!(keys.collect::<Vec<_>>(), [id.to_string(), format!("{id}.return")]);
+}

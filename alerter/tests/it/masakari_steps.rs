@@ -29,7 +29,7 @@ fn fresh() -> Mark {
 
 /// One exchange of a further step, with the bytes that are made for it.
 async fn ask(driver: &Masakari, which: Step, mark: &Mark) -> String {
-    word(&send_step(driver, which, &driver.return_body(mark, &driver.body(mark)), 0).await)
+    word(&send_step(driver, which, &driver.return_body(mark, &driver.body(mark), Timestamp::now()), 0).await)
 }
 
 /// A site where the notification of a host was taken, and the host's engine has put it on maintenance.
@@ -47,7 +47,11 @@ async fn a_route_takes_the_configured_steps() {
     assert_eq!(site.driver().further_steps(), []);
     assert_eq!(driver(&site).further_steps(), [Step::Confirm, Step::Return]);
     let body = driver(&site).body(&mark());
-    assert_eq!(driver(&site).return_body(&mark(), &body), body, "what it is about is the notification");
+    assert_eq!(
+        driver(&site).return_body(&mark(), &body, Timestamp::now()),
+        body,
+        "what it is about is the notification"
+    );
 }
 
 /// As the engine goes on: taken, recovering, in error until the periodic task, and finished.

@@ -240,7 +240,7 @@ async fn down(driver: &Nova) -> String {
 
 /// One attempt to report that it is back.
 async fn back(driver: &Nova, mark: &Mark) -> Outcome {
-    send_step(driver, Step::Return, &driver.return_body(mark, &[]), 0).await
+    send_step(driver, Step::Return, &driver.return_body(mark, &[], Timestamp::now()), 0).await
 }
 
 fn acknowledged(reference: &str) -> Outcome {
@@ -536,7 +536,7 @@ async fn a_route_that_has_changed_undoes_what_it_did() {
         let body = before.body(&mark());
         assert_eq!(word(&send(&before, &body, 0).await), "acknowledged");
         let changed = Nova::new(Options { disabled_reason: now, ..options(cloud.options()) }).unwrap();
-        let step = changed.return_body(&mark(), &body);
+        let step = changed.return_body(&mark(), &body, Timestamp::now());
         let outcome = send_step(&changed, Step::Return, &step, 0).await;
         assert_eq!(outcome, acknowledged(&id_of(1)));
         assert_eq!(service(&cloud), row(HOST, "nova-compute"));

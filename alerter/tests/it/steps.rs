@@ -44,7 +44,7 @@ impl Driver for Thorough {
         &[Step::Confirm, Step::Return]
     }
 
-    fn return_body(&self, mark: &Mark, _sent: &[u8]) -> Vec<u8> {
+    fn return_body(&self, mark: &Mark, _sent: &[u8], _returned: Timestamp) -> Vec<u8> {
         format!("{} is back", mark.node).into_bytes()
     }
 

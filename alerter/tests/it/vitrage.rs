@@ -90,7 +90,7 @@ async fn a_mark_becomes_an_alarm_and_a_return_ends_it() {
     assert_eq!(attempt(&driver).await, "acknowledged", "the same alarm once more");
     assert_eq!(scene.room().service.alarms.len(), 1);
     assert_eq!(driver.further_steps(), [Step::Return]);
-    let body = driver.return_body(&mark(), &[]);
+    let body = driver.return_body(&mark(), &[], Timestamp::now());
     assert_eq!(word(&send_step(&driver, Step::Return, &body, 0).await), "acknowledged");
     assert!(scene.room().service.alarms.is_empty() && scene.room().service.dropped.is_empty());
 }
@@ -105,7 +105,7 @@ async fn what_vitrage_cannot_read_is_lost() {
     assert!(scene.room().service.alarms.is_empty());
     assert_eq!(scene.room().service.dropped.len(), 1);
     assert_eq!(attempt(&driver).await, "acknowledged");
-    let up = String::from_utf8(driver.return_body(&mark(), &[])).unwrap();
+    let up = String::from_utf8(driver.return_body(&mark(), &[], Timestamp::now())).unwrap();
     let up = up.replace("compute.host.down", "compute.host.up");
     assert_eq!(word(&send_step(&driver, Step::Return, up.as_bytes(), 0).await), "acknowledged");
     assert_eq!(scene.room().service.alarms.len(), 1);

@@ -51,6 +51,16 @@ pub(crate) fn usable(
     }
 }
 
+/// `when-returned` of a driver that can notify its receiver of a return, and does not by itself.
+pub(crate) fn notifies_return(table: &mut Section<'_, '_>) -> bool {
+    table.choice("when-returned", &[("leave", false), ("notify", true)]).unwrap_or(false)
+}
+
+/// The further steps of such a driver.
+pub(crate) fn returns(notifies_return: bool) -> &'static [Step] {
+    if notifies_return { &[Step::Return] } else { &[] }
+}
+
 /// One endpoint, ready for messages.
 pub trait Driver: Send + Sync {
     /// The driver's word in the configuration.
@@ -93,9 +103,9 @@ pub trait Driver: Send + Sync {
     }
 
     /// The exact bytes of a return, made once, with the return. `sent` are the bytes of the failure; a confirmation has
-    /// those.
-    fn return_body(&self, mark: &Mark, sent: &[u8]) -> Vec<u8> {
-        let _the_sent_bytes_serve = mark;
+    /// those. `returned` is when the host was seen to be back, the same on every controller.
+    fn return_body(&self, mark: &Mark, sent: &[u8], returned: Timestamp) -> Vec<u8> {
+        let _the_sent_bytes_serve = (mark, returned);
         sent.to_vec()
     }
 
@@ -185,7 +195,7 @@ impl Step {
 pub struct Message<'a> {
     /// Which step this is.
     pub step: Step,
-    /// The mark's id, which is the idempotency key.
+    /// The mark's id.
     pub id: &'a MarkId,
     /// The stored bytes.
     pub body: &'a [u8],
@@ -193,6 +203,13 @@ pub struct Message<'a> {
     pub ambiguous: u32,
     /// The number of this attempt.
     pub attempts: u32,
+}
+
+impl Message<'_> {
+    /// What the receiver distinguishes messages by: the mark's id, and for a further step a suffix.
+    pub fn key(&self) -> String {
+        format!("{}{}", self.id, self.step.suffix())
+    }
 }
 
 /// An exchange in flight.

@@ -40,6 +40,12 @@ struct Extensions<'a> {
     node: &'a str,
 }
 
+impl<'a> Extensions<'a> {
+    fn of(mark: &'a Mark) -> Self {
+        Self { node: mark.node.as_str() }
+    }
+}
+
 #[derive(Serialize)]
 struct Payload<'a> {
     hostname: &'a str,
@@ -56,15 +62,17 @@ enum Time {
 
 impl<'a> Event<'a> {
     fn of_mark(mark: &'a Mark, format: TimeFormat) -> Self {
-        let (generated_time, payload) = (format.write(mark.generated_time), Payload::of_mark(mark, format));
-        Self {
-            id: &mark.id,
-            event_type: "host failure",
-            version: "1.0",
-            generated_time,
-            payload,
-            extensions: None,
-        }
+        Self::new("host failure", mark, mark.generated_time, format)
+    }
+
+    /// The same outage is over: its id and its payload, with the time of the return.
+    fn of_return(mark: &'a Mark, returned: Timestamp, format: TimeFormat) -> Self {
+        Self::new("host returned", mark, returned, format)
+    }
+
+    fn new(event_type: &'a str, mark: &'a Mark, at: Timestamp, format: TimeFormat) -> Self {
+        let (generated_time, payload) = (format.write(at), Payload::of_mark(mark, format));
+        Self { id: &mark.id, event_type, version: "1.0", generated_time, payload, extensions: None }
     }
 
     fn of_test(id: &'a MarkId, now: Timestamp, format: TimeFormat) -> Self {
@@ -92,10 +100,19 @@ pub fn of_mark(mark: &Mark, format: TimeFormat) -> Vec<u8> {
     bytes(&Event::of_mark(mark, format))
 }
 
-/// The same with the extensions, for a route that asks for them.
+/// The body of a return: the outage's id and payload, and the time when the host was seen to be back.
+pub fn of_return(mark: &Mark, returned: Timestamp, format: TimeFormat) -> Vec<u8> {
+    bytes(&Event::of_return(mark, returned, format))
+}
+
+/// The body of a mark with the extensions, for a route that asks for them.
 pub fn extended(mark: &Mark, format: TimeFormat) -> Vec<u8> {
-    let extensions = Some(Extensions { node: mark.node.as_str() });
-    bytes(&Event { extensions, ..Event::of_mark(mark, format) })
+    bytes(&Event { extensions: Some(Extensions::of(mark)), ..Event::of_mark(mark, format) })
+}
+
+/// The body of a return with the extensions.
+pub fn extended_return(mark: &Mark, returned: Timestamp, format: TimeFormat) -> Vec<u8> {
+    bytes(&Event { extensions: Some(Extensions::of(mark)), ..Event::of_return(mark, returned, format) })
 }
 
 /// The body of a test: the same shape, another type, and a host that cannot exist.
@@ -188,6 +205,24 @@ pub(crate) mod tests {
             test.contains(r#""event_type":"test""#) && test.contains(r#"{"node":"send-test.invalid"}"#),
             "{test}"
         );
+    }
+
+    /// S4-34: the same outage, another type, and the time of the return.
+    #[test]
+    fn a_return_has_the_outages_id_and_payload() {
+        let parsed = |body: Vec<u8>| serde_json::from_slice::<serde_json::Value>(&body).unwrap();
+        let returned = Timestamp(1_784_601_000_500);
+        let (failure, back) = (
+            parsed(of_mark(&mark(), TimeFormat::Epoch)),
+            parsed(of_return(&mark(), returned, TimeFormat::Epoch)),
+        );
+        assert_eq!((&back["id"], &back["payload"]), (&failure["id"], &failure["payload"]));
+        assert_eq!(
+            (&back["event_type"], &back["generated_time"]),
+            (&"host returned".into(), &1_784_601_000.into())
+        );
+        let extended = parsed(extended_return(&mark(), returned, TimeFormat::Epoch));
+        assert_eq!(extended["nova-host-alerter"]["node"], "compute1");
     }
 
     /// S1-38: false where instances are not on shared storage.

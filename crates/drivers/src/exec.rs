@@ -13,7 +13,7 @@ use site::Section;
 use tokio::sync::Semaphore;
 use tracing::info;
 
-use crate::driver::{Driver, Exchange, Failure, Kind, Message, Outcome};
+use crate::driver::{Driver, Exchange, Failure, Kind, Message, Outcome, Step, notifies_return, returns};
 use crate::event::{self, TimeFormat};
 use crate::program::{self, command};
 use crate::writes::{What, Write};
@@ -44,6 +44,8 @@ pub struct Options {
     pub at_once: usize,
     /// How times are written.
     pub time_format: TimeFormat,
+    /// Whether the program is also run when the host is back.
+    pub notifies_return: bool,
 }
 
 /// One `exec` route.
@@ -53,13 +55,15 @@ pub struct Exec {
     at_once: usize,
     places: Semaphore,
     time_format: TimeFormat,
+    notifies_return: bool,
 }
 
 impl Exec {
     /// A route that runs this command. The configuration's reader has checked that the program can be trusted.
     pub fn new(options: Options) -> Self {
-        let Options { command, timeout, at_once, time_format } = options;
-        Self { command, timeout, at_once, places: Semaphore::new(at_once + 1), time_format }
+        let Options { command, timeout, at_once, time_format, notifies_return } = options;
+        let places = Semaphore::new(at_once + 1);
+        Self { command, timeout, at_once, places, time_format, notifies_return }
     }
 
     async fn exchange(&self, message: Message<'_>) -> Outcome {
@@ -101,6 +105,14 @@ impl Driver for Exec {
         event::of_mark(mark, self.time_format)
     }
 
+    fn further_steps(&self) -> &[Step] {
+        returns(self.notifies_return)
+    }
+
+    fn return_body(&self, mark: &Mark, _sent: &[u8], returned: Timestamp) -> Vec<u8> {
+        event::of_return(mark, returned, self.time_format)
+    }
+
     fn test_body(&self, id: &MarkId, now: Timestamp) -> Vec<u8> {
         event::of_test(id, now, self.time_format)
     }
@@ -124,10 +136,11 @@ fn configure(table: &mut Section<'_, '_>) -> Option<Arc<dyn Driver>> {
     let seconds = table.number("timeout", 1..=300).unwrap_or(30);
     let at_once = table.number("at-once", 1..=64).unwrap_or(4);
     let time_format = table.choice("time-format", &TimeFormat::WORDS).unwrap_or_default();
+    let notifies_return = notifies_return(table);
     if !table.is_sound() {
         return None;
     }
     let timeout = Duration::from_secs(seconds.into());
     let at_once = usize::try_from(at_once).expect("at most 64");
-    Some(Arc::new(Exec::new(Options { command: command?, timeout, at_once, time_format })))
+    Some(Arc::new(Exec::new(Options { command: command?, timeout, at_once, time_format, notifies_return })))
 }

@@ -102,7 +102,7 @@ impl Driver for Heat {
         }
     }
 
-    fn return_body(&self, mark: &Mark, _stored: &[u8]) -> Vec<u8> {
+    fn return_body(&self, mark: &Mark, _stored: &[u8], _returned: Timestamp) -> Vec<u8> {
         body::of_return(mark, self.options.host_name.of(mark))
     }
 

@@ -3,6 +3,7 @@
 mod credentials;
 mod headers;
 mod keys;
+mod layout;
 mod signature;
 
 use std::path::Path;
@@ -17,14 +18,17 @@ use reqwest::{RequestBuilder, Response};
 use site::Section;
 use tokio::sync::Semaphore;
 
-use crate::driver::{Check, Driver, Exchange, Failure, Finding, Kind, Message, Named, Outcome, usable};
-use crate::event::{self, cloudevents, doctor};
+use crate::driver::{
+    Check, Driver, Exchange, Failure, Finding, Kind, Message, Named, Outcome, Step, returns, usable,
+};
+use crate::event::cloudevents;
 use crate::kept::{Files, Kept, Unusable};
 use crate::web::{self, Endpoint, fault, shown, wire};
 use crate::writes::{What, Write};
 
 pub use self::credentials::Credentials;
-pub use self::keys::{Layout, Options};
+pub use self::keys::Options;
+pub use self::layout::Layout;
 use self::signature::SigningKey;
 
 /// The driver in the registry.
@@ -72,18 +76,18 @@ impl Http {
             Err(failure) => return Outcome::Refused(failure),
         };
         match self.request(message).headers(authorization).send().await {
-            Ok(response) => self.answered(response).await,
+            Ok(response) => self.answered(message.step, response).await,
             Err(error) => fault::of(&error).outcome(),
         }
     }
 
     /// The outcome is known with the header section.
-    async fn answered(&self, response: Response) -> Outcome {
+    async fn answered(&self, step: Step, response: Response) -> Outcome {
         let (status, wish) = match wire::head(&response) {
             Ok(head) => head,
             Err(fault) => return fault.outcome(),
         };
-        let outcome = self.confirmed_later(web::plain(status, wish));
+        let outcome = self.confirmed_later(step, web::plain(status, wish));
         let place = tokio::time::timeout(BODY_TIME, Arc::clone(&self.bodies).acquire_owned());
         if let Ok(Ok(place)) = place.await {
             tokio::spawn(async move {
@@ -94,10 +98,12 @@ impl Http {
         outcome
     }
 
-    /// If the receiver confirms later, its answer only says that the message arrived.
-    fn confirmed_later(&self, outcome: Outcome) -> Outcome {
+    /// If the receiver confirms a mark later, its answer only says that the message arrived. A return is never confirmed.
+    fn confirmed_later(&self, step: Step, outcome: Outcome) -> Outcome {
         match (outcome, self.options.confirmed_within) {
-            (Outcome::Acknowledged { .. }, Some(within)) => Outcome::Accepted { within },
+            (Outcome::Acknowledged { .. }, Some(within)) if step == Step::Failure => {
+                Outcome::Accepted { within }
+            }
             (outcome, _) => outcome,
         }
     }
@@ -111,14 +117,14 @@ impl Http {
     }
 
     fn request(&self, message: Message<'_>) -> RequestBuilder {
-        let key =
-            HeaderValue::try_from(format!("\"{}\"", message.id)).expect("a quoted UUID is a header value");
+        let key = message.key();
+        let quoted = HeaderValue::try_from(format!("\"{key}\"")).expect("a quoted key is a header value");
         self.endpoint
             .request(self.options.method.clone())
             .headers(self.options.headers.clone())
-            .headers(signature::headers(&self.signing_keys.get(), message.id, message.body, Timestamp::now()))
+            .headers(signature::headers(&self.signing_keys.get(), &key, message.body, Timestamp::now()))
             .header(CONTENT_TYPE, cloudevents::content_type(message.body))
-            .header(IDEMPOTENCY_KEY, key)
+            .header(IDEMPOTENCY_KEY, quoted)
             .body(message.body.to_vec())
     }
 }
@@ -146,23 +152,19 @@ impl Driver for Http {
     }
 
     fn body(&self, mark: &Mark) -> Vec<u8> {
-        let format = self.options.time_format;
-        match &self.options.body {
-            Layout::Standard => event::of_mark(mark, format),
-            Layout::Extended => event::extended(mark, format),
-            Layout::Doctor => doctor::of_mark(mark),
-            Layout::CloudEvents { source } => cloudevents::of_mark(mark, source, format),
-        }
+        self.options.body.failure(mark, self.options.time_format)
+    }
+
+    fn further_steps(&self) -> &[Step] {
+        returns(self.options.notifies_return)
+    }
+
+    fn return_body(&self, mark: &Mark, _sent: &[u8], returned: Timestamp) -> Vec<u8> {
+        self.options.body.back(mark, returned, self.options.time_format)
     }
 
     fn test_body(&self, id: &MarkId, now: Timestamp) -> Vec<u8> {
-        let format = self.options.time_format;
-        match &self.options.body {
-            Layout::Standard => event::of_test(id, now, format),
-            Layout::Extended => event::extended_test(id, now, format),
-            Layout::Doctor => doctor::of_test(id, now),
-            Layout::CloudEvents { source } => cloudevents::of_test(id, now, source, format),
-        }
+        self.options.body.test(id, now, self.options.time_format)
     }
 
     fn limit(&self) -> Duration {

@@ -168,7 +168,7 @@ impl Driver for Nova {
     }
 
     /// If the route was another one when the host failed, the change is unknown: this acts as if this route had made it.
-    fn return_body(&self, mark: &Mark, stored: &[u8]) -> Vec<u8> {
+    fn return_body(&self, mark: &Mark, stored: &[u8], _returned: Timestamp) -> Vec<u8> {
         body::of_return(stored).unwrap_or_else(|| self.body_of(mark, false))
     }
 

@@ -101,7 +101,7 @@ impl Driver for Vitrage {
         }
     }
 
-    fn return_body(&self, mark: &Mark, _stored: &[u8]) -> Vec<u8> {
+    fn return_body(&self, mark: &Mark, _stored: &[u8], _returned: Timestamp) -> Vec<u8> {
         doctor::one_up(mark, self.options.host_name.of(mark))
     }
 

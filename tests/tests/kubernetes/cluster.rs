@@ -93,7 +93,7 @@ impl Sender {
 
     /// One attempt to report that it is back.
     pub(crate) fn back(&self, mark: &Mark) -> Outcome {
-        let body = self.driver.return_body(mark, &self.driver.body(mark));
+        let body = self.driver.return_body(mark, &self.driver.body(mark), Timestamp::now());
         self.send(Step::Return, mark, &body, 0)
     }
 

@@ -62,7 +62,7 @@ impl<D: Driver> Sender<D> {
     }
 
     fn back(&self, mark: &Mark) -> Outcome {
-        self.send(Step::Return, &self.driver.return_body(mark, &[]), mark)
+        self.send(Step::Return, &self.driver.return_body(mark, &[], Timestamp::now()), mark)
     }
 
     fn test(&self) -> Outcome {

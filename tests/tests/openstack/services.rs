@@ -50,7 +50,7 @@ fn nova_has_the_service_forced_down_and_up_again(cloud: &mut Cloud) -> anyhow::R
     let (sender, reader) =
         (cloud.sender_of(Who::Admin, LONG, make)?, cloud.sender_of(Who::Reader, LONG, make)?);
     let gone = mark(NOVA_ALONE);
-    let (down, up) = (sender.driver.body(&gone), sender.driver.return_body(&gone, &[]));
+    let (down, up) = (sender.driver.body(&gone), sender.driver.return_body(&gone, &[], Timestamp::now()));
     let test = sender.driver.test_body(&mark(NOVA_ALONE).id, Timestamp::now());
     expect(&sender.send(&test, 0), "acknowledged")?;
     expect(&reader.send(&down, 0), "refused forbidden")?;
@@ -179,7 +179,7 @@ fn heat_has_the_resource_marked_and_unmarked(cloud: &mut Cloud) -> anyhow::Resul
         let change = json!({"mark_unhealthy": true, "resource_status_reason": reason});
         cloud.services.ask(Part::Heat, &token, &what, &[], Some(&change))?.expect(200)?;
     }
-    let back = sender.driver.return_body(&failed, &[]);
+    let back = sender.driver.return_body(&failed, &[], Timestamp::now());
     for ambiguous in [0, 1] {
         expect(&sender.step(Step::Return, &back, ambiguous), "acknowledged")?;
         let both = [status("one")?, status("two")?];

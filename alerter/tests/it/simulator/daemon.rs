@@ -81,7 +81,7 @@ impl Driver for Plain {
         if self.goes_on { &[Step::Confirm, Step::Return] } else { &[] }
     }
 
-    fn return_body(&self, mark: &Mark, _sent: &[u8]) -> Vec<u8> {
+    fn return_body(&self, mark: &Mark, _sent: &[u8], _returned: Timestamp) -> Vec<u8> {
         format!("{} is back", mark.node).into_bytes()
     }
 

@@ -1,5 +1,6 @@
 //! The body as a CloudEvent 1.0 in structured mode: one JSON object with the standard payload as its data.
 
+use marks::delivery::RETURN;
 use marks::id::MarkId;
 use marks::mark::Mark;
 use marks::time::Timestamp;
@@ -13,6 +14,8 @@ const BEGINNING: &[u8] = br#"{"specversion":"#;
 const CONTENT_TYPE: &str = "application/cloudevents+json";
 /// The type of a host failure. Receivers choose by it, so it never changes.
 const TYPE: &str = "org.openstack.nova-host-alerter.host.failed";
+/// The type of a return.
+const RETURN_TYPE: &str = "org.openstack.nova-host-alerter.host.returned";
 /// The type of a test.
 const TEST: &str = "org.openstack.nova-host-alerter.test";
 
@@ -20,7 +23,7 @@ const TEST: &str = "org.openstack.nova-host-alerter.test";
 #[derive(Serialize)]
 struct Event<'a> {
     specversion: &'a str,
-    id: &'a MarkId,
+    id: &'a str,
     source: &'a str,
     r#type: &'a str,
     time: Time,
@@ -30,15 +33,22 @@ struct Event<'a> {
 
 /// The body of a mark: the same bytes for the same mark and source. Its time is the failure's.
 pub fn of_mark(mark: &Mark, source: &str, format: TimeFormat) -> Vec<u8> {
-    body(&mark.id, source, TYPE, mark.failure_time, Payload::of_mark(mark, format))
+    let data = Payload::of_mark(mark, format);
+    body(&mark.id.to_string(), source, TYPE, mark.failure_time, data)
+}
+
+/// The body of a return. Its id is another one: source and id together distinguish events. Its time is the return's.
+pub fn of_return(mark: &Mark, returned: Timestamp, source: &str, format: TimeFormat) -> Vec<u8> {
+    let data = Payload::of_mark(mark, format);
+    body(&format!("{}{RETURN}", mark.id), source, RETURN_TYPE, returned, data)
 }
 
 /// The body of a test: another type, and a host that cannot exist.
 pub fn of_test(id: &MarkId, now: Timestamp, source: &str, format: TimeFormat) -> Vec<u8> {
-    body(id, source, TEST, now, Payload::of_test(now, format))
+    body(&id.to_string(), source, TEST, now, Payload::of_test(now, format))
 }
 
-fn body(id: &MarkId, source: &str, r#type: &str, time: Timestamp, data: Payload<'_>) -> Vec<u8> {
+fn body(id: &str, source: &str, r#type: &str, time: Timestamp, data: Payload<'_>) -> Vec<u8> {
     let time = TimeFormat::Rfc3339.write(time);
     let datacontenttype = "application/json";
     bytes(&Event { specversion: "1.0", id, source, r#type, time, datacontenttype, data })
@@ -95,8 +105,19 @@ mod tests {
         let failures = |body: &[u8]| String::from_utf8_lossy(body).matches(TYPE).count();
         assert_eq!((failures(&test), failures(&of_mark(&mark(), "/x", TimeFormat::Rfc3339))), (0, 1));
         let data = Payload::of_test(Timestamp(0), TimeFormat::Epoch);
-        assert_eq!(failures(&body(&mark().id, "/x", TYPE, Timestamp(0), data)), 1);
+        assert_eq!(failures(&body("id", "/x", TYPE, Timestamp(0), data)), 1);
         assert!(String::from_utf8(test).unwrap().contains("send-test.invalid"));
+    }
+
+    /// Receivers drop what has the source and the id of an earlier event. The broken variant is the failure's id.
+    #[test]
+    fn a_return_is_another_event_of_the_same_outage() {
+        let parsed = |body: Vec<u8>| serde_json::from_slice::<serde_json::Value>(&body).unwrap();
+        let failure = parsed(of_mark(&mark(), "/x", TimeFormat::Epoch));
+        let back = parsed(of_return(&mark(), Timestamp(1_784_601_000_000), "/x", TimeFormat::Epoch));
+        assert_eq!(back["type"], RETURN_TYPE);
+        assert_eq!((&back["time"], &back["data"]), (&"2026-07-21T02:30:00Z".into(), &failure["data"]));
+        assert_eq!(back["id"], format!("{}.return", failure["id"].as_str().unwrap()));
     }
 
     #[test]

@@ -47,6 +47,11 @@ pub fn of_mark(mark: &Mark) -> Vec<u8> {
     body(&mark.id, mark.failure_time, TYPE, mark.fqdn.as_str(), "down")
 }
 
+/// The body of a return: its type is the same, and its time is the return's.
+pub fn of_return(mark: &Mark, returned: Timestamp) -> Vec<u8> {
+    body(&mark.id, returned, TYPE, mark.fqdn.as_str(), "up")
+}
+
 /// The body of a test: another type, and a host that cannot exist.
 pub fn of_test(id: &MarkId, now: Timestamp) -> Vec<u8> {
     body(id, now, "test", NO_HOST, "test")
@@ -100,6 +105,14 @@ mod tests {
             r#""monitor_event_id":"0193b3a4-5c6d-7e8f-9a0b-1c2d3e4f5a6b"}}]"#
         );
         assert_eq!(String::from_utf8(of_mark(&mark())).unwrap(), golden);
+    }
+
+    #[test]
+    fn a_return_is_the_same_host_with_the_status_up() {
+        let back: serde_json::Value =
+            serde_json::from_slice(&of_return(&mark(), Timestamp(1_784_601_000_000))).unwrap();
+        assert_eq!((&back[0]["type"], &back[0]["details"]["status"]), (&TYPE.into(), &"up".into()));
+        assert_eq!(back[0]["time"], "2026-07-21T02:30:00Z");
     }
 
     #[test]

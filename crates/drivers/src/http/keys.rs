@@ -9,7 +9,9 @@ use site::Section;
 
 use super::credentials::{self, Credentials};
 use super::headers;
+use super::layout::Layout;
 use super::signature::SigningKey;
+use crate::driver::notifies_return;
 use crate::event::{TimeFormat, cloudevents};
 use crate::web::{self, both_or_neither};
 
@@ -35,23 +37,8 @@ pub struct Options {
     pub time_format: TimeFormat,
     /// How long the receiver may take to confirm a mark that it has accepted; if unset, any 2xx acknowledges.
     pub confirmed_within: Option<Duration>,
-}
-
-/// How a body is laid out.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub enum Layout {
-    /// The standard event.
-    #[default]
-    Standard,
-    /// The standard event with the extensions.
-    Extended,
-    /// An event of OPNFV Doctor.
-    Doctor,
-    /// A CloudEvent.
-    CloudEvents {
-        /// Its source: a URI, or the path of one.
-        source: String,
-    },
+    /// Whether the receiver is notified that the host is back.
+    pub notifies_return: bool,
 }
 
 impl Options {
@@ -71,6 +58,7 @@ impl Options {
             body: Layout::default(),
             time_format: TimeFormat::default(),
             confirmed_within: None,
+            notifies_return: false,
         }
     }
 }
@@ -85,10 +73,19 @@ pub(super) fn read(table: &mut Section<'_, '_>) -> Option<Options> {
     let time_format = table.choice("time-format", &TimeFormat::WORDS).unwrap_or_default();
     let body = body(table);
     let confirmed_within = confirmation(table);
+    let notifies_return = notifies_return(table);
     let (client, method) = (client?, method.into());
-    let options =
-        Options { client, method, headers, credentials, secret_files, body, time_format, confirmed_within };
-    table.is_sound().then_some(options)
+    table.is_sound().then_some(Options {
+        client,
+        method,
+        headers,
+        credentials,
+        secret_files,
+        body,
+        time_format,
+        confirmed_within,
+        notifies_return,
+    })
 }
 
 /// `ack` and `ack-timeout`: who acknowledges, and how long that may take.

@@ -6,7 +6,6 @@ use std::sync::Arc;
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
 use hmac::{Hmac, KeyInit as _, Mac as _};
-use marks::id::MarkId;
 use marks::time::Timestamp;
 use reqwest::header::{HeaderMap, HeaderName, HeaderValue};
 use secrecy::{ExposeSecret as _, SecretSlice};
@@ -64,11 +63,11 @@ pub(super) fn read(files: &[PathBuf]) -> Result<Arc<[SigningKey]>, Unusable> {
 
 /// The three headers of a signed message; none without a key. During a rotation there are two signatures, and the
 /// receiver takes either.
-pub(super) fn headers(keys: &[SigningKey], id: &MarkId, body: &[u8], now: Timestamp) -> HeaderMap {
+pub(super) fn headers(keys: &[SigningKey], id: &str, body: &[u8], now: Timestamp) -> HeaderMap {
     if keys.is_empty() {
         return HeaderMap::new();
     }
-    let (id, timestamp) = (id.to_string(), now.seconds().to_string());
+    let (id, timestamp) = (id.to_owned(), now.seconds().to_string());
     let signatures: Vec<String> = keys.iter().map(|key| key.sign(&id, &timestamp, body)).collect();
     let fields = [(ID, id), (TIMESTAMP, timestamp), (SIGNATURE, signatures.join(" "))];
     let value = |text| HeaderValue::try_from(text).expect("a UUID, a number and base64 are plain text");
@@ -103,14 +102,14 @@ mod tests {
     #[test]
     fn two_keys_give_two_signatures_in_their_order() {
         let keys = [7, 8].map(|byte| SigningKey(SecretSlice::from(vec![byte; 32])));
-        let id = MarkId::parse("0193b3a4-5c6d-7e8f-9a0b-1c2d3e4f5a6b").unwrap();
+        let id = "0193b3a4-5c6d-7e8f-9a0b-1c2d3e4f5a6b";
         let at = Timestamp(1_614_265_330_999);
         let one = |keys: &[SigningKey]| {
-            headers(keys, &id, b"x", at).get(SIGNATURE).unwrap().to_str().unwrap().to_owned()
+            headers(keys, id, b"x", at).get(SIGNATURE).unwrap().to_str().unwrap().to_owned()
         };
         assert_eq!(one(&keys), format!("{} {}", one(&keys[..1]), one(&keys[1..])));
-        assert_eq!(headers(&keys, &id, b"x", at)[TIMESTAMP], "1614265330");
-        assert!(headers(&[], &id, b"x", at).is_empty());
+        assert_eq!(headers(&keys, id, b"x", at)[TIMESTAMP], "1614265330");
+        assert!(headers(&[], id, b"x", at).is_empty());
     }
 
     #[test]
