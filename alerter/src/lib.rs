@@ -28,12 +28,16 @@ pub mod lock;
 pub mod log;
 /// A point in time by both clocks.
 pub mod moment;
+/// One outage in the order of time.
+pub mod outage;
 /// Which marks may not be sent now, and why: the plan (pure), and what writes it down.
 pub mod policy;
 /// Probes that ask whether a host is really down.
 pub mod probes;
 /// What is wrong: one typed list, which `status`, notices, `/health`, the page and metrics render.
 pub mod problem;
+/// Whether the instances of a failed host run elsewhere.
+pub mod recovery;
 /// A new configuration in a running daemon.
 pub mod reload;
 /// Serves answers at the configured addresses.

@@ -62,6 +62,21 @@ pub(crate) fn counted(count: usize, one: &str, more: &str) -> String {
     format!("{count} {}", if count == 1 { one } else { more })
 }
 
+/// So many hosts or instances are named; the others are counted.
+pub const NAMED: usize = 3;
+
+/// Some of these by name; the others are counted.
+pub fn named(all: &[String]) -> String {
+    named_up_to(all, NAMED)
+}
+
+/// The same with another number of names.
+pub fn named_up_to(all: &[String], most: usize) -> String {
+    let more = all.len().saturating_sub(most);
+    let named = all[..all.len() - more].join(", ");
+    if more > 0 { format!("{named} and {more} more") } else { named }
+}
+
 /// What the register keeps of a text, in bytes.
 const TEXT_MAX: usize = 1024;
 

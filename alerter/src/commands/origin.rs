@@ -4,9 +4,10 @@ use marks::fencing::{Fencing, Origin};
 use marks::id::MarkId;
 use marks::mark::{Doubt, MarkRow, Proof, Source, Standing};
 use marks::register::Decision;
-use marks::sighting::{Sighting, Witness};
+use marks::sighting::Sighting;
 
 use super::merged::{Found, RegisterView};
+use crate::outage::of_sighting;
 
 /// A fencing, and whether it was read from the register.
 pub(super) struct Record {
@@ -35,7 +36,7 @@ impl Witnesses {
 pub(super) fn came_from(found: &Found, witnesses: &Witnesses, controller: &str) -> Vec<String> {
     let mark = &found.mark;
     let mut all: Vec<String> = witnesses.records.iter().map(record).collect();
-    all.extend(witnesses.sightings.iter().map(sighting));
+    all.extend(witnesses.sightings.iter().map(of_sighting));
     all.extend(witnesses.decisions.iter().map(decision));
     if !found.in_journal || mark.made_by != controller {
         all.push(format!("made by the alerter on {}, read from the register", mark.made_by));
@@ -61,15 +62,6 @@ fn record(record: &Record) -> String {
         (Origin::Operator, true) => format!("an operator's word on {on}{from}"),
         (Origin::Operator, false) => format!("an operator's word on {on}"),
     }
-}
-
-pub(super) fn sighting(sighting: &Sighting) -> String {
-    let witness = match sighting.witness {
-        Witness::Alert(operation) => format!("Pacemaker's alert (operation {operation})"),
-        Witness::History => "Pacemaker's fencing history".to_owned(),
-        Witness::NodeFenced => "node_fenced in the CIB".to_owned(),
-    };
-    if sighting.by_human { witness + ", confirmed by hand" } else { witness }
 }
 
 fn decision(decision: &Decision) -> String {
@@ -155,6 +147,7 @@ mod tests {
 
     use super::*;
     use crate::commands::merged::tests::{alone, entry, fencing, register, taken, unreadable};
+    use marks::sighting::Witness;
 
     const OPERATION: &str = "e19eab25-6556-4644-89e9-f9bf9b151b87";
 

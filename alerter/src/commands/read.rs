@@ -5,6 +5,7 @@ use std::process::ExitCode;
 
 use anyhow::bail;
 use journal::{HistoryFilter, HistoryRow, Journal, JournalError, Rows};
+use marks::fencing::Fencing;
 use marks::host::HostName;
 use marks::id::MarkId;
 use marks::time::Timestamp;
@@ -18,6 +19,9 @@ use super::report::{self, MarkReport, Story};
 use super::sources::{Sources, reader};
 use super::{export, terminal, text};
 use crate::cli::{self, Cli, PrintAs};
+use crate::outage::{Outage, Tries};
+use crate::recovery::kept::Kept;
+use crate::recovery::sentence;
 
 /// At most so many marks are read where only some of the settled ones are wanted.
 const MOST_READ: u32 = 1_000_000;
@@ -166,15 +170,32 @@ fn story(sources: &Sources, found: &Found, report: MarkReport) -> Result<Story, 
     };
     let filter = HistoryFilter { mark: Some(mark), ..HistoryFilter::default() };
     let history = journal.map(|journal| journal.history(&filter)).transpose()?;
+    let history = history.map_or_else(Vec::new, |rows| rows.sound);
     let path = sources.site.store.display().to_string();
+    let recovery = journal.and_then(|journal| Kept::beside(journal.path()).read(mark));
+    let fencings: Vec<Fencing> = witnesses.records.iter().map(|record| record.fencing.clone()).collect();
+    let tries: Vec<Tries> = report.deliveries.iter().map(Tries::from).collect();
+    let outage = Outage {
+        mark: &report.mark,
+        fencings: &fencings,
+        sightings: &witnesses.sightings,
+        history: &history,
+        tries: &tries,
+        recovery: recovery.as_ref(),
+    };
+    let (times, timeline) = (outage.times(), outage.timeline());
+    let row = &report.mark;
+    let instances = recovery.as_ref().map(|known| sentence(known, row.node.as_str(), row.failure_time));
     Ok(Story {
-        report,
+        instances,
+        times,
+        timeline,
         came_from: origin::came_from(found, &witnesses, &sources.controller),
         kept_in: origin::kept_in(found, &witnesses.records, register, (&sources.controller, &path)),
         vouched: origin::standing(found),
-        seen: witnesses.sightings.iter().map(|sighting| (sighting.at, origin::sighting(sighting))).collect(),
-        fencings: witnesses.records.into_iter().map(|record| record.fencing).collect(),
-        history: history.map_or_else(Vec::new, |rows| rows.sound),
+        fencings,
+        history,
+        report,
     })
 }
 

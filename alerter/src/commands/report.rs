@@ -13,8 +13,10 @@ use serde::Serialize;
 
 use super::delivery::{ChainReport, DeliveryReport};
 use super::merged::{self, Found, RegisterView};
+use crate::outage::{Moment, Times, Tries};
 use crate::policy::{self, Hold};
 use crate::problem::{DeliverySight, Finding};
+use crate::recovery::Sentence;
 
 /// One mark with its deliveries.
 #[derive(Debug, Serialize)]
@@ -73,9 +75,12 @@ pub(super) struct Story {
     pub(super) vouched: String,
     pub(super) fencings: Vec<Fencing>,
     pub(super) history: Vec<HistoryRow>,
-    /// What others saw of it, and when.
-    #[serde(skip)]
-    pub(super) seen: Vec<(Timestamp, String)>,
+    /// What became of the host's instances, where Nova was asked.
+    pub(super) instances: Option<Sentence>,
+    /// The times that matter.
+    pub(super) times: Times,
+    /// The outage in the order of time.
+    pub(super) timeline: Vec<Moment>,
 }
 
 /// What is still to be done, oldest first: marks that are not settled, and settled ones that a route which is not required
@@ -173,6 +178,18 @@ impl MarkReport {
     /// Whether one of the routes can still deliver it.
     pub(super) fn can_be_notified_by(&self, routes: &BTreeSet<String>) -> bool {
         self.deliveries.iter().any(|delivery| !delivery.state.is_final() && routes.contains(&delivery.route))
+    }
+}
+
+impl From<&DeliveryReport> for Tries {
+    fn from(delivery: &DeliveryReport) -> Self {
+        Self {
+            route: delivery.route.clone(),
+            state: delivery.state,
+            attempts: delivery.attempts,
+            last_at: delivery.last.as_ref().map(|last| last.at),
+            ended_at: delivery.ended_at,
+        }
     }
 }
 

@@ -1,5 +1,7 @@
 //! Answers as text.
 
+use std::time::Duration;
+
 use comfy_table::{Table, presets::NOTHING};
 use marks::time::Timestamp;
 use unicode_width::{UnicodeWidthChar as _, UnicodeWidthStr as _};
@@ -7,7 +9,8 @@ use unicode_width::{UnicodeWidthChar as _, UnicodeWidthStr as _};
 use super::delivery::{ChainReport, DeliveryReport};
 use super::report::{MarkReport, Story};
 use super::story;
-use super::terminal::{Colour, Style};
+use super::terminal::{Colour, Style, clean};
+use crate::words::length;
 pub(super) use crate::words::{short as span, utc as time};
 
 /// Columns as wide as their widest cell, two spaces between them.
@@ -134,6 +137,13 @@ pub(super) fn story(of: &Story, now: Timestamp) -> String {
     if let Some(at) = mark.returned_at {
         out += &format!("  returned at     {}\n", time(at));
     }
+    out += &format!("  times           {}\n", story::times(&of.times));
+    if let Some(instances) = &of.instances {
+        out += &format!("  instances       {}\n", clean(&instances.what));
+    }
+    if let Some(seconds) = of.times.downtime {
+        out += &format!("  downtime        {}\n", length(Duration::from_secs(seconds)));
+    }
     out += &held(report);
     out += &lines("came from", &of.came_from);
     out += &lines("kept in", &of.kept_in);
@@ -156,7 +166,7 @@ pub(super) fn story(of: &Story, now: Timestamp) -> String {
         out +=
             &format!("  damaged         {} {}: it is not sent and not dropped\n", damage.table, damage.key);
     }
-    out + &story::lines(of)
+    out + &story::lines(&of.timeline)
 }
 
 /// Sentences under one label.

@@ -15,7 +15,8 @@ use crate::control::client;
 use crate::intake::account::Unaccounted;
 use crate::policy::Hold;
 use crate::policy::groups::GroupStatus;
-use crate::problem::{self, Finding, Kind, Level, Limits, NAMED, Place, Problem, unaccounted};
+use crate::problem::{self, Finding, Kind, Level, Limits, Place, Problem, unaccounted};
+use crate::words::NAMED;
 
 /// All that is seen.
 #[derive(Debug)]

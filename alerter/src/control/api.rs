@@ -4,8 +4,10 @@ use marks::time::Timestamp;
 use serde::{Deserialize, Deserializer, Serialize};
 
 use crate::intake::account::Unaccounted;
+use crate::outage::{Moment, Times};
 use crate::policy::groups::GroupStatus;
 use crate::problem::Problem;
+use crate::recovery::Sentence;
 
 /// `GET /v1/health`: answered from memory, without asking any endpoint or disk.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -89,6 +91,23 @@ pub struct RouteStatus {
     /// once all the same.
     #[serde(default)]
     pub rejects_all: bool,
+}
+
+/// `GET /v1/marks/{id}`: one outage in the order of time.
+#[derive(Clone, Debug, Serialize)]
+pub struct OutageAnswer {
+    /// The mark's id.
+    pub mark: String,
+    /// The host's node name.
+    pub host: String,
+    /// The name that routes send; absent while it is not known.
+    pub hostname: Option<String>,
+    /// The times that matter.
+    pub times: Times,
+    /// What became of the host's instances; absent where Nova is not asked.
+    pub instances: Option<Sentence>,
+    /// Each row.
+    pub timeline: Vec<Moment>,
 }
 
 /// `PATCH /v1/hosts/{host}`: these two keys and no other.

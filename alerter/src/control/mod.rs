@@ -12,6 +12,7 @@ pub(crate) mod events;
 mod hosts;
 mod left;
 mod marks;
+mod outages;
 mod reload;
 pub mod remote;
 mod retry;

@@ -28,7 +28,7 @@ use tracing::{info, warn};
 
 use super::answer::Refusal;
 use super::caller::Caller;
-use super::{callbacks, hosts};
+use super::{callbacks, hosts, outages};
 use crate::config::Api;
 use crate::config::token::{self, Token};
 use crate::listen::tls;
@@ -55,9 +55,10 @@ const PAUSE: Duration = Duration::from_secs(2);
 const QUIET: Duration = Duration::from_secs(60);
 
 /// Every path of the API with its method: what is served at the TCP address, and in the document.
-const PATHS: [(&str, &str, Serve); 3] = [
+const PATHS: [(&str, &str, Serve); 4] = [
     ("patch", "/v1/hosts/{host}", || patch(hosts::patch)),
     ("patch", "/v1/marks/{id}", || patch(callbacks::patch)),
+    ("get", "/v1/marks/{id}", || get(outages::get)),
     ("get", "/v1/openapi.json", || get(document)),
 ];
 

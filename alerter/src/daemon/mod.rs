@@ -5,6 +5,7 @@ pub mod engine;
 mod outboxes;
 pub mod poller;
 pub mod pruning;
+pub mod recovery;
 pub mod unproven;
 pub mod watch;
 
@@ -138,6 +139,7 @@ async fn serve(settings: Settings) -> anyhow::Result<Served> {
     tasks.spawn(log::sweep(stop.clone()));
     tasks.spawn(notice::run(Arc::clone(&shared), stop.clone()));
     tasks.spawn(counting::run(Arc::clone(&shared), stop.clone()));
+    tasks.spawn(recovery::run(Arc::clone(&shared), stop.clone()));
     tasks.spawn(remote::follow(Arc::clone(&shared), stop.clone()));
     let ended = tokio::select! {
         ended = engine.run(&stop) => ended,

@@ -91,7 +91,9 @@ impl<'a> Intake<'a> {
             Some(mark) => deliveries(self.base, self.journal, &mark)?,
             None => Vec::new(),
         };
-        self.journal.make_mark(row, of, &deliveries, self.around.now)?;
+        // A host that was fenced while it was a member is lost by that.
+        let lost = self.around.lost.get(&row.node).copied().filter(|at| *at <= row.failure_time);
+        self.journal.make_mark_of_lost(row, of, &deliveries, lost, self.around.now)?;
         let mut seen = self.base.seen();
         seen.touched.insert(row.node.clone());
         seen.news = true;

@@ -4,9 +4,9 @@ use std::collections::BTreeMap;
 
 use marks::account::Gap;
 
-use super::{Kind, Problem, named};
+use super::{Kind, Problem};
 use crate::intake::account::Unaccounted;
-use crate::words::utc;
+use crate::words::{named, utc};
 
 /// One problem for each kind of gap. `log`: how the alerter's log is read.
 pub fn of<'u>(all: impl IntoIterator<Item = &'u Unaccounted>, log: &str) -> Vec<Problem> {

@@ -8,9 +8,9 @@ use marks::mark::MarkRow;
 use marks::register::{Cause, Scope};
 use marks::time::Timestamp;
 
-use super::{Kind, Level, NAMED, Place, Problem, named, named_up_to, typeable};
+use super::{Kind, Level, Place, Problem, typeable};
 use crate::policy::Hold;
-use crate::words::utc;
+use crate::words::{NAMED, named, named_up_to, utc};
 
 /// So many rejected hosts are named: somebody has to check each of them.
 const REJECTED: usize = 10;

@@ -7,6 +7,7 @@ mod account;
 mod counted;
 mod kind;
 mod mark;
+mod recovery;
 mod route;
 mod seen;
 
@@ -87,21 +88,6 @@ pub fn typeable(path: &str) -> String {
         true => path.to_owned(),
         false => format!("'{}'", path.replace('\'', "'\\''")),
     }
-}
-
-/// So many hosts are named; the others are counted.
-pub const NAMED: usize = 3;
-
-/// Some of the hosts by name; the others are counted.
-pub fn named(hosts: &[String]) -> String {
-    named_up_to(hosts, NAMED)
-}
-
-/// The same with another number of names.
-pub fn named_up_to(hosts: &[String], most: usize) -> String {
-    let more = hosts.len().saturating_sub(most);
-    let named = hosts[..hosts.len() - more].join(", ");
-    if more > 0 { format!("{named} and {more} more") } else { named }
 }
 
 /// One problem.

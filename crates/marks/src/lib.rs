@@ -17,6 +17,8 @@ pub mod id;
 pub mod mark;
 /// One outage or two.
 pub mod outage;
+/// What became of the instances of a failed host.
+pub mod recovery;
 /// The entries of the register, and their form.
 pub mod register;
 /// When a return is sent on a route that was notified of the failure.

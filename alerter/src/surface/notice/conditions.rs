@@ -23,6 +23,8 @@ pub(super) struct Sight {
     pub(super) problems: Vec<Problem>,
     /// The journal was counted once: before that unaccounted records are not known.
     pub(super) is_counted: bool,
+    /// It is known which recoveries are not over, or none is followed.
+    pub(super) knows_recoveries: bool,
     /// What the polls have read; none where there is no cluster.
     pub(super) polled: Option<Polled>,
     /// Damaged rows of fencings.
@@ -61,6 +63,7 @@ impl Sight {
             now,
             problems: shared.problems(now),
             is_counted: shared.figures().journal.at.is_some(),
+            knows_recoveries: shared.base.settings().recovery.is_none() || shared.recoveries().is_some(),
             polled,
             fencings: shared.base.damages.of("fencing"),
             place: state::place(&shared.base.settings()),
@@ -135,6 +138,9 @@ fn of_unseen(found: &mut Conditions, sight: &Sight) {
     }
     if !sight.is_counted {
         found.unknown.insert(Condition::Alerter);
+    }
+    if !sight.knows_recoveries {
+        found.unknown.insert(Condition::Recovery);
     }
     if unseen(|polled| polled.cib) {
         found.unknown.insert(Condition::Missing);
@@ -272,7 +278,7 @@ mod tests {
 
     fn sight() -> Sight {
         let (problems, fencings, place) = (Vec::new(), Vec::new(), Place::default());
-        Sight { now: NOW, problems, is_counted: true, polled: None, fencings, place }
+        Sight { now: NOW, problems, is_counted: true, knows_recoveries: true, polled: None, fencings, place }
     }
 
     /// What a route's problem is, if it has one; a failure that lasts is news after [`LONG`].

@@ -116,7 +116,7 @@ fn draw_row(row: &Row, columns: &Columns, now: Timestamp) -> Markup {
     let at = mark.failure_time;
     html! {
         tr class=(state) data-mark=(mark.id) data-state=(state) data-hold=[word_of_hold(row)] {
-            th scope="row" { (mark.node) }
+            th scope="row" { a href=(format!("/outage/{}", mark.id)) { (mark.node) } }
             @for name in &columns.own { td { (cells(row, |one| base(&one.route) == name, base, now)) } }
             @if columns.others {
                 @let is_other = |one: &Delivery| !columns.own.iter().any(|name| base(&one.route) == name);

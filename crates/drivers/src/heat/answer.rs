@@ -3,7 +3,7 @@
 use super::body::{OURS, Stored};
 use super::found::Found;
 use crate::driver::{Failure, Outcome, Step};
-use crate::openstack::{Answer, described, usual};
+use crate::openstack::{Answer, usual};
 use crate::web::{Meaning, Pause};
 
 /// What has to be done with a resource as it is now.
@@ -116,12 +116,6 @@ pub(super) fn no_such(kind: &'static str, what: &str, key: &str) -> Outcome {
     Outcome::Rejected(Failure::new(kind, &why))
 }
 
-/// One server alone is too long for an answer, or the connection broke each time.
-pub(super) fn too_long() -> Outcome {
-    let why = "Nova's list was cut off, even for one server: check the connection, and whether a server of this host exceeds Nova's metadata quota";
-    Outcome::Unknown(Failure::new("protocol", why))
-}
-
 /// The configuration says where it lives, and no service can say whether that is still true.
 pub(super) fn no_server(found: &Found) -> Outcome {
     let why = format!(
@@ -129,18 +123,6 @@ pub(super) fn no_server(found: &Found) -> Outcome {
         found.path.trim_start_matches("/stacks/")
     );
     Outcome::Rejected(Failure::new("not-a-server", &why))
-}
-
-/// Nova gives the same page again.
-pub(super) fn no_end() -> Outcome {
-    let why = "Nova's list of servers repeats its first page: check what the catalog names as Nova";
-    Outcome::Unknown(Failure::new("protocol", why))
-}
-
-/// The last server of a page was deleted before the next page was asked for.
-pub(super) fn lost_its_place(answer: &Answer) -> Outcome {
-    let advice = " to the next page of servers: the next attempt reads the list again";
-    Outcome::Retry(described("Nova", answer, "conflict", advice).after(answer.wish))
 }
 
 /// Another driver made the stored bytes.

@@ -1,20 +1,16 @@
 //! What Nova and Heat are asked before anything is changed: the servers of a host, and the resources as they are.
 
-use serde::de::IgnoredAny;
 use serde_json::Value;
 use tokio::time::Instant;
 
-use super::answer::{lost_its_place, no_end, no_such, too_long};
+use super::answer::no_such;
 use super::body::Stored;
 use super::found::Found;
 use super::targets::{Resource, Stack, is_plain};
 use crate::driver::Outcome;
-use crate::openstack::{
-    Answer, Ask, COMPUTE, HOST, ORCHESTRATION, Session, ask_for, found, is_known, no_hosts_shown,
-};
+use crate::openstack::{ORCHESTRATION, Session, ask_for, each_on, is_known};
 
-/// How many servers are asked for at once. Ten mostly fit into one answer, and one always does: any tenant can give a
-/// server some 400 KiB of metadata.
+/// How many servers are asked for at once: ten mostly fit into one answer.
 const PAGES: [&str; 2] = ["10", "1"];
 /// Nested stacks, deeper than Heat's own limit.
 const DEPTH: &str = "16";
@@ -74,8 +70,7 @@ fn of_row(row: &Value, path: String) -> Found {
     }
 }
 
-/// The servers that were on the host when it failed. Nova ignores a filter that the user may not use, so each row must
-/// name its host.
+/// The servers that were on the host when it failed.
 ///
 /// # Errors
 /// The answer is unknown, or Nova knows no such host.
@@ -85,55 +80,16 @@ pub(super) async fn servers(
     end: Instant,
 ) -> Result<Vec<String>, Outcome> {
     let mut all = Vec::new();
-    let mut after: Option<String> = None;
-    loop {
-        let rows = page(session, &stored.host, after.as_deref(), end).await?;
-        // Nova's own limit may shorten a page: only an empty one is the last.
-        let Some(last) = rows.last().map(|row| text(row, "id")) else { break };
-        if rows.iter().any(|row| row.get(HOST).is_none()) {
-            return Err(no_hosts_shown());
+    each_on(session, &stored.host, &PAGES, end, |row| {
+        if !stored.precedes(row["created"].as_str()) {
+            all.push(text(row, "id"));
         }
-        if last.is_empty() || after.as_ref() == Some(&last) {
-            return Err(no_end());
-        }
-        let is_meant = |row: &&Value| {
-            text(row, HOST).eq_ignore_ascii_case(&stored.host) && !stored.precedes(row["created"].as_str())
-        };
-        all.extend(rows.iter().filter(is_meant).map(|row| text(row, "id")));
-        after = Some(last);
-    }
+    })
+    .await?;
     if all.is_empty() && !stored.is_test() {
         is_known(session, &stored.host, end).await?;
     }
     Ok(all)
-}
-
-/// The servers behind this one. A tenant decides how long its servers' entries are: if ten are too long for one answer,
-/// one is not.
-async fn page(
-    session: &Session,
-    host: &str,
-    after: Option<&str>,
-    end: Instant,
-) -> Result<Vec<Value>, Outcome> {
-    let mut limits = PAGES.iter();
-    loop {
-        let limit = limits.next().ok_or_else(too_long)?;
-        let mut query = vec![("all_tenants", "1"), ("host", host), ("limit", limit)];
-        query.extend(after.map(|id| ("marker", id)));
-        let answer = session.send(&COMPUTE, &Ask::get("/servers/detail", &query), end).await;
-        let answer = answer.map_err(|trouble| trouble.outcome())?;
-        match answer.status {
-            200 if is_cut(&answer) => {}
-            400 if after.is_some() => return Err(lost_its_place(&answer)),
-            _ => return Ok(rows(found(COMPUTE.who, &answer, "servers")?)),
-        }
-    }
-}
-
-/// Whether an answer ends in the middle: it is longer than the limit, or the connection broke.
-fn is_cut(answer: &Answer) -> bool {
-    serde_json::from_slice::<IgnoredAny>(&answer.body).is_err_and(|why| why.is_eof())
 }
 
 fn rows(list: Option<Value>) -> Vec<Value> {

@@ -1,12 +1,13 @@
-//! Where Nova runs a server now: a configuration is wrong as soon as the server has moved.
+//! Where Nova runs servers: those of a host, and the host of one.
 
+use serde::de::IgnoredAny;
 use serde_json::Value;
 use tokio::time::Instant;
 
 use super::catalog::COMPUTE;
 use super::check::ask_for;
-use super::session::{Ask, Session};
-use super::usual::found;
+use super::session::{Answer, Ask, Session};
+use super::usual::{described, found};
 use crate::driver::{Failure, LOCKED_OUT, Outcome};
 
 /// The field with a server's host; only some users may see it.
@@ -69,4 +70,89 @@ fn no_such_host(host: &str) -> Outcome {
 pub(crate) fn no_hosts_shown() -> Outcome {
     let why = "Nova does not show the hosts of servers: give the user the role that Nova's policy requires";
     Outcome::Refused(Failure::new("forbidden", why).or_after(LOCKED_OUT))
+}
+
+/// Calls `visit` for every server of a host, without having all of them in memory. Nova ignores a filter that the user may
+/// not use, so each row must name its host. `pages`: how many are asked for at once, then fewer where an answer is cut
+/// off; the last must be `1`, which always fits: any tenant can give a server some 400 KiB of metadata.
+///
+/// # Errors
+/// The answer is unknown.
+pub(crate) async fn each_on(
+    session: &Session,
+    host: &str,
+    pages: &[&str],
+    end: Instant,
+    mut visit: impl FnMut(&Value),
+) -> Result<(), Outcome> {
+    let mut after: Option<String> = None;
+    loop {
+        let rows = page(session, host, pages, after.as_deref(), end).await?;
+        // Nova's own limit may shorten a page: only an empty one is the last.
+        let Some(last) = rows.last().map(|row| row["id"].as_str().unwrap_or_default().to_owned()) else {
+            return Ok(());
+        };
+        if rows.iter().any(|row| row.get(HOST).is_none()) {
+            return Err(no_hosts_shown());
+        }
+        if last.is_empty() || after.as_ref() == Some(&last) {
+            return Err(no_end());
+        }
+        let is_there = |row: &&Value| row[HOST].as_str().is_some_and(|on| on.eq_ignore_ascii_case(host));
+        rows.iter().filter(is_there).for_each(&mut visit);
+        after = Some(last);
+    }
+}
+
+/// The servers behind this one.
+async fn page(
+    session: &Session,
+    host: &str,
+    pages: &[&str],
+    after: Option<&str>,
+    end: Instant,
+) -> Result<Vec<Value>, Outcome> {
+    let mut limits = pages.iter();
+    loop {
+        let limit = limits.next().ok_or_else(too_long)?;
+        let mut query = vec![("all_tenants", "1"), ("host", host), ("limit", limit)];
+        query.extend(after.map(|id| ("marker", id)));
+        let answer = session.send(&COMPUTE, &Ask::get("/servers/detail", &query), end).await;
+        let answer = answer.map_err(|trouble| trouble.outcome())?;
+        match answer.status {
+            200 if is_cut(&answer) => {}
+            400 if after.is_some() => return Err(lost_its_place(&answer)),
+            _ => return Ok(rows(found(COMPUTE.who, &answer, "servers")?)),
+        }
+    }
+}
+
+fn rows(list: Option<Value>) -> Vec<Value> {
+    match list {
+        Some(Value::Array(rows)) => rows,
+        _ => Vec::new(),
+    }
+}
+
+/// Whether an answer ends in the middle: it is longer than the limit, or the connection broke.
+fn is_cut(answer: &Answer) -> bool {
+    serde_json::from_slice::<IgnoredAny>(&answer.body).is_err_and(|why| why.is_eof())
+}
+
+/// One server alone is too long for an answer, or the connection broke each time.
+fn too_long() -> Outcome {
+    let why = "Nova's list was cut off, even for one server: check the connection, and whether a server of this host exceeds Nova's metadata quota";
+    Outcome::Unknown(Failure::new("protocol", why))
+}
+
+/// Nova gives the same page again.
+fn no_end() -> Outcome {
+    let why = "Nova's list of servers repeats its first page: check what the catalog names as Nova";
+    Outcome::Unknown(Failure::new("protocol", why))
+}
+
+/// The last server of a page was deleted before the next page was asked for.
+fn lost_its_place(answer: &Answer) -> Outcome {
+    let advice = " to the next page of servers: the next attempt reads the list again";
+    Outcome::Retry(described("Nova", answer, "conflict", advice).after(answer.wish))
 }

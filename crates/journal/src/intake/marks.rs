@@ -62,8 +62,27 @@ impl Journal {
         deliveries: &[NewDelivery],
         now: Timestamp,
     ) -> Result<(), JournalError> {
+        self.make_mark_of_lost(row, of, deliveries, None, now)
+    }
+
+    /// The same of a host that the cluster was seen to have lost at a time.
+    ///
+    /// # Errors
+    /// As any write.
+    pub fn make_mark_of_lost(
+        &mut self,
+        row: &MarkRow,
+        of: Taken<'_>,
+        deliveries: &[NewDelivery],
+        lost: Option<Timestamp>,
+        now: Timestamp,
+    ) -> Result<(), JournalError> {
         self.write(|transaction| {
             row::insert(transaction, row)?;
+            if let Some(at) = lost {
+                let detail = format!("the cluster lost {}, as this controller saw it", row.node);
+                note(transaction, row, at, "lost", &detail, ALERTER)?;
+            }
             deliveries::insert(transaction, (row.id, row.failure_time), deliveries, now)?;
             match of {
                 Taken::Fencing(first) => folds::fold(transaction, first.id, (Some(row.id), Rule::Made))?,

@@ -1,0 +1,255 @@
+//! Asks Nova what became of the instances of failed hosts, if the configuration names a Nova. No mark waits for it.
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+use drivers::Failure;
+use drivers::instances::Instances;
+use journal::{Journal, JournalError, NewHistory};
+use marks::id::MarkId;
+use marks::mark::MarkRow;
+use marks::recovery::Recovery;
+use marks::time::Timestamp;
+use tokio::task::JoinSet;
+use tokio_util::sync::CancellationToken;
+use tracing::{info, warn};
+
+use crate::config;
+use crate::recovery::kept::Kept;
+use crate::recovery::news::{News, advance, sight};
+use crate::serving;
+use crate::state::Shared;
+
+/// How often it is checked whether a question is due.
+const TICK: Duration = Duration::from_secs(1);
+/// How many hosts are asked for at once.
+const AT_ONCE: usize = 4;
+/// How often files of marks that are gone are removed.
+const PRUNING: Duration = Duration::from_secs(86_400);
+
+/// Follows the configuration until `stop`.
+pub async fn run(shared: Arc<Shared>, stop: CancellationToken) {
+    let pick = |settings: &config::Settings| settings.recovery.clone();
+    let run = |config: &config::Recovery, stop| follow(Arc::clone(&shared), config.clone(), stop);
+    serving::follow(&shared.base, pick, run, stop).await;
+}
+
+async fn follow(shared: Arc<Shared>, config: config::Recovery, stop: CancellationToken) {
+    let mut watcher = Watcher::new(shared, config);
+    while !stop.is_cancelled() {
+        if let Err(error) = watcher.round().await {
+            // The engine meets the same fault and logs it.
+            tracing::debug!(kind = error.kind(), "recoveries cannot be followed: {error}");
+        }
+        tokio::select! {
+            () = stop.cancelled() => {}
+            () = tokio::time::sleep(TICK) => {}
+            Some(Ok(answer)) = watcher.asking.join_next() => watcher.answered = Some(answer),
+        }
+    }
+    watcher.asking.shutdown().await;
+    *watcher.shared.recoveries() = None;
+}
+
+/// One outage that is followed.
+struct Followed {
+    row: MarkRow,
+    recovery: Recovery,
+    is_asked: bool,
+    tried: Option<Instant>,
+    /// Since when Nova has not answered, and its last failure.
+    unanswered: Option<(Timestamp, String)>,
+}
+
+/// What Nova said of one host, as far as it said it.
+struct Answer {
+    mark: MarkId,
+    recovery: Recovery,
+    failure: Option<Failure>,
+}
+
+struct Watcher {
+    shared: Arc<Shared>,
+    config: config::Recovery,
+    kept: Kept,
+    followed: BTreeMap<MarkId, Followed>,
+    asking: JoinSet<Answer>,
+    answered: Option<Answer>,
+    version: Option<(i64, i64)>,
+    pruned: Option<Instant>,
+}
+
+impl Watcher {
+    fn new(shared: Arc<Shared>, config: config::Recovery) -> Self {
+        let kept = Kept::beside(&shared.base.settings().store.path);
+        let (followed, asking) = (BTreeMap::new(), JoinSet::new());
+        Self { shared, config, kept, followed, asking, answered: None, version: None, pruned: None }
+    }
+
+    async fn round(&mut self) -> Result<(), JournalError> {
+        if let Some(answer) = self.answered.take() {
+            self.take_in(answer).await?;
+        }
+        self.read_marks().await?;
+        self.advance_all().await?;
+        if self.is_permitted() {
+            self.ask();
+        }
+        let sights = self.followed.values().filter(|one| one.recovery.ended.is_none());
+        let sights = sights.map(|one| sight(&one.recovery, &one.row, one.unanswered.clone())).collect();
+        *self.shared.recoveries() = Some(sights);
+        Ok(())
+    }
+
+    /// Only the active alerter asks.
+    fn is_permitted(&self) -> bool {
+        let base = &self.shared.base;
+        base.cluster.is_none() || base.seen().view.as_ref().is_some_and(|view| view.permits().is_ok())
+    }
+
+    /// The marks as they are now, if the journal has changed.
+    async fn read_marks(&mut self) -> Result<(), JournalError> {
+        let since = Timestamp::now() - self.config.rules.ask_for;
+        let known = self.version;
+        let read = move |journal: &mut Journal| {
+            let version = journal.version()?;
+            if known == Some(version) {
+                return Ok(None);
+            }
+            Ok(Some((version, journal.marks_that_count(since)?.sound)))
+        };
+        let Some((version, rows)) = self.shared.base.store.run(read).await? else { return Ok(()) };
+        self.version = Some(version);
+        let mut before = std::mem::take(&mut self.followed);
+        for row in rows {
+            let one = before.remove(&row.id).unwrap_or_else(|| self.begin(row.clone()));
+            self.followed.insert(row.id, Followed { row, ..one });
+        }
+        self.prune().await
+    }
+
+    fn begin(&self, row: MarkRow) -> Followed {
+        let recovery = self.kept.read(row.id).unwrap_or_default();
+        Followed { row, recovery, is_asked: false, tried: None, unanswered: None }
+    }
+
+    /// Files of marks that are not in the journal any more go.
+    async fn prune(&mut self) -> Result<(), JournalError> {
+        if self.pruned.is_some_and(|at| at.elapsed() < PRUNING) {
+            return Ok(());
+        }
+        self.pruned = Some(Instant::now());
+        let kept = self.kept.clone();
+        let removed = self.shared.base.store.run(move |journal| {
+            Ok(kept.prune(|mark| journal.find_mark(mark).is_ok_and(|found| found.is_some())))
+        });
+        if removed.await? > 0 {
+            info!("what was known of the recovery of hosts went with their old marks");
+        }
+        Ok(())
+    }
+
+    /// Asks for those that are due, a few at once.
+    fn ask(&mut self) {
+        let (rules, now) = (self.config.rules, Timestamp::now());
+        for one in self.followed.values_mut() {
+            let rests = one.tried.is_some_and(|at| at.elapsed() < rules.every);
+            if self.asking.len() >= AT_ONCE || one.is_asked || rests || !one.recovery.is_due(&rules, now) {
+                continue;
+            }
+            // A mark without a name is not sent, and Nova may know its host by that name alone.
+            let Some(mark) = one.row.to_mark() else { continue };
+            (one.is_asked, one.tried) = (true, Some(Instant::now()));
+            let (nova, recovery) = (Arc::clone(&self.config.nova), one.recovery.clone());
+            let host = nova.host_of(&mark);
+            self.asking.spawn(async move {
+                let (recovery, failure) = question(&nova, &host, recovery).await;
+                Answer { mark: mark.id, recovery, failure }
+            });
+        }
+    }
+
+    async fn take_in(&mut self, answer: Answer) -> Result<(), JournalError> {
+        let Some(one) = self.followed.get_mut(&answer.mark) else { return Ok(()) };
+        one.is_asked = false;
+        one.note(answer.failure);
+        let was_asked = one.recovery.began_at.is_some();
+        let Recovery { ended, late_since, .. } = one.recovery;
+        one.recovery = Recovery { ended, late_since, ..answer.recovery };
+        self.advance_one(answer.mark, was_asked, true).await
+    }
+
+    async fn advance_all(&mut self) -> Result<(), JournalError> {
+        let open = self.followed.values().filter(|one| one.recovery.ended.is_none());
+        for mark in open.map(|one| one.row.id).collect::<Vec<_>>() {
+            self.advance_one(mark, true, false).await?;
+        }
+        Ok(())
+    }
+
+    /// Says what is new, and keeps it.
+    async fn advance_one(&mut self, mark: MarkId, was_asked: bool, is_new: bool) -> Result<(), JournalError> {
+        let Some(one) = self.followed.get_mut(&mark) else { return Ok(()) };
+        let now = Timestamp::now();
+        let news = advance(&mut one.recovery, was_asked, &one.row, &self.config.rules, now);
+        if news.is_empty() && !is_new {
+            return Ok(());
+        }
+        if let Err(error) = self.kept.write(mark, &one.recovery) {
+            warn!(mark = %mark, "what became of the instances of {} cannot be kept: {error}", one.row.node);
+        }
+        record(&self.shared, &one.row, news, now).await
+    }
+}
+
+impl Followed {
+    /// Logs once that Nova does not answer, and once that it does again.
+    fn note(&mut self, failure: Option<Failure>) {
+        let node = &self.row.node;
+        match (failure, self.unanswered.take()) {
+            (Some(failure), known) => {
+                let is_new = known.as_ref().is_none_or(|(_, why)| *why != failure.detail);
+                if is_new {
+                    warn!(
+                        kind = failure.kind,
+                        "Nova does not say what became of the instances of {node}: {}", failure.detail
+                    );
+                }
+                self.unanswered =
+                    Some((known.map_or_else(Timestamp::now, |(since, _)| since), failure.detail));
+            }
+            (None, Some(_)) => info!("Nova says again what became of the instances of {node}"),
+            (None, None) => {}
+        }
+    }
+}
+
+/// The host's list, and then each instance that has left it.
+async fn question(nova: &Instances, host: &str, mut recovery: Recovery) -> (Recovery, Option<Failure>) {
+    match nova.on(host).await {
+        Ok(found) => recovery.note_host(found, Timestamp::now()),
+        Err(failure) => return (recovery, Some(failure)),
+    }
+    for id in recovery.unknown() {
+        match nova.one(&id).await {
+            Ok(seen) => recovery.note_one(&id, host, seen.as_ref(), Timestamp::now()),
+            Err(failure) => return (recovery, Some(failure)),
+        }
+    }
+    (recovery, None)
+}
+
+async fn record(shared: &Shared, row: &MarkRow, news: Vec<News>, now: Timestamp) -> Result<(), JournalError> {
+    let (mark, node) = (row.id, row.node.clone());
+    for (word, detail) in news {
+        info!(mark = %mark, host = %node, "{node}: {detail}");
+        let node = node.clone();
+        let append = move |journal: &mut Journal| {
+            let row = NewHistory::new(now, word, &detail, "nova-host-alerter");
+            journal.append_history(&NewHistory { mark: Some(mark), node: Some(&node), ..row })
+        };
+        shared.base.store.run(append).await?;
+    }
+    Ok(())
+}

@@ -1,0 +1,528 @@
+//! One outage in the order of time: who fenced the host, what held its mark, each attempt, who decided what, what became of
+//! its instances, its return. `show`, the page and the API show these rows. Attempts that follow each other are one row for
+//! each route, however many there were. Pure.
+
+use std::time::Duration;
+
+use journal::{HistoryFilter, HistoryRow, Journal, JournalError};
+use marks::delivery::{Delivery, RETURN, State};
+use marks::fencing::Fencing;
+use marks::id::MarkId;
+use marks::mark::{MarkRow, Settlement};
+use marks::recovery::Recovery;
+use marks::sighting::{Sighting, Witness};
+use marks::time::Timestamp;
+use serde::Serialize;
+
+use crate::recovery::{self, Sentence, sentence};
+use crate::words::{short as span, utc as time};
+
+/// The words of the history for an attempt that brought no acknowledgement.
+const ATTEMPTS: [&str; 4] = ["not-accepted", "refused", "asked", "late-answer"];
+/// What an attempt was answered, where that changed: more of it does not make it clearer.
+const ANSWERS: usize = 3;
+
+/// What an outage goes through.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Stage {
+    /// The cluster lost the host.
+    Lost,
+    /// It was fenced, or a witness says so.
+    Fenced,
+    /// It has a mark.
+    Marked,
+    /// The mark may not be sent.
+    Held,
+    /// It may be sent again.
+    Released,
+    /// A route was tried.
+    Attempted,
+    /// A route acknowledged it.
+    Acknowledged,
+    /// The mark has ended.
+    Settled,
+    /// What became of the instances.
+    Recovered,
+    /// The host is back, or a route was notified of that.
+    Back,
+}
+
+impl Stage {
+    /// The stage of a row of the history; `None` if it belongs to none.
+    fn of(event: &str, route: Option<&str>) -> Option<Self> {
+        if route.is_some_and(|route| route.ends_with(RETURN)) {
+            return Some(Self::Back);
+        }
+        Some(match event {
+            "lost" => Self::Lost,
+            "fenced" | "fenced-again" | "sighted" => Self::Fenced,
+            "marked" | "marked-by-hand" | "named" | "read" => Self::Marked,
+            "held" | "doubted" => Self::Held,
+            "freed" | "released" | "proven" => Self::Released,
+            "accepted" | "asked" | "escalated" | "exhausted" | "interrupted" | "late-answer"
+            | "not-accepted" | "not-confirmed" | "refused" | "retry" => Self::Attempted,
+            "acknowledged" | "acknowledged-elsewhere" | "confirmed" => Self::Acknowledged,
+            "cancelled" | "dismissed" | "expired" | "settled" | "settled-elsewhere" => Self::Settled,
+            "instances" | "not-recovered" | "recovered" | "recovery-ended" => Self::Recovered,
+            "returned" => Self::Back,
+            _ => return None,
+        })
+    }
+}
+
+/// One row.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+pub struct Moment {
+    /// When.
+    pub at: Timestamp,
+    /// Seconds since the host failed; below zero before that.
+    pub after: i64,
+    /// What it belongs to.
+    pub stage: Option<Stage>,
+    /// The word of the history, or `fenced`, `seen` or `tried`.
+    pub event: String,
+    /// The route, where there is one.
+    pub route: Option<String>,
+    /// One sentence for people.
+    pub what: String,
+    /// Who; empty where that says nothing.
+    pub by: String,
+}
+
+/// How far a delivery has come.
+#[derive(Clone, Debug)]
+pub struct Tries {
+    /// Its route.
+    pub route: String,
+    /// Its state.
+    pub state: State,
+    /// Attempts so far.
+    pub attempts: u32,
+    /// When the last one was.
+    pub last_at: Option<Timestamp>,
+    /// When it ended.
+    pub ended_at: Option<Timestamp>,
+}
+
+impl From<&Delivery> for Tries {
+    fn from(delivery: &Delivery) -> Self {
+        Self {
+            route: delivery.route.clone(),
+            state: delivery.state,
+            attempts: delivery.attempts,
+            last_at: delivery.last.as_ref().map(|last| last.at),
+            ended_at: delivery.ended_at,
+        }
+    }
+}
+
+/// Everything that speaks of an outage.
+#[derive(Clone, Copy, Debug)]
+pub struct Outage<'a> {
+    /// Its mark.
+    pub mark: &'a MarkRow,
+    /// Its fencings.
+    pub fencings: &'a [Fencing],
+    /// Its sightings.
+    pub sightings: &'a [Sighting],
+    /// Its history, in the order of writing.
+    pub history: &'a [HistoryRow],
+    /// Its deliveries.
+    pub tries: &'a [Tries],
+    /// What Nova said of the instances, if it was asked.
+    pub recovery: Option<&'a Recovery>,
+}
+
+/// The same with everything in it, as it was read.
+#[derive(Debug)]
+pub struct Kept {
+    /// Its mark.
+    pub mark: MarkRow,
+    fencings: Vec<Fencing>,
+    sightings: Vec<Sighting>,
+    history: Vec<HistoryRow>,
+    tries: Vec<Tries>,
+    recovery: Option<Recovery>,
+}
+
+/// So many rows of the history are read; a mark has some dozens.
+const ROWS: u32 = 1000;
+
+impl Kept {
+    /// What the journal, and the file beside it, have of a mark; `None` if there is no such mark.
+    ///
+    /// # Errors
+    /// As any read.
+    pub fn read(journal: &Journal, id: MarkId) -> Result<Option<Self>, JournalError> {
+        let Some(mark) = journal.mark(id)? else { return Ok(None) };
+        let filter = HistoryFilter { mark: Some(id), limit: ROWS, ..HistoryFilter::default() };
+        Ok(Some(Self {
+            mark,
+            fencings: journal.fencings_of(id)?.sound,
+            sightings: journal.sightings_of(id)?.sound,
+            history: journal.history(&filter)?.sound,
+            tries: journal.deliveries_of(id)?.sound.iter().map(Tries::from).collect(),
+            recovery: recovery::kept::Kept::beside(journal.path()).read(id),
+        }))
+    }
+
+    /// The same to be worked on.
+    pub fn outage(&self) -> Outage<'_> {
+        Outage {
+            mark: &self.mark,
+            fencings: &self.fencings,
+            sightings: &self.sightings,
+            history: &self.history,
+            tries: &self.tries,
+            recovery: self.recovery.as_ref(),
+        }
+    }
+
+    /// The routes that it has deliveries on.
+    pub fn routes(&self) -> impl Iterator<Item = &str> {
+        self.tries.iter().map(|tries| tries.route.as_str())
+    }
+
+    /// What became of the instances, where Nova was asked.
+    pub fn instances(&self) -> Option<Sentence> {
+        let (node, failed) = (self.mark.node.as_str(), self.mark.failure_time);
+        self.recovery.as_ref().map(|known| sentence(known, node, failed))
+    }
+}
+
+/// The times that matter; each is absent where it is not known.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
+pub struct Times {
+    /// When the cluster lost the host.
+    pub lost: Option<Timestamp>,
+    /// When the fence agent was called: the `failure_time`.
+    pub fenced: Timestamp,
+    /// When the mark was made.
+    pub marked: Timestamp,
+    /// When every required route had acknowledged it.
+    pub acknowledged: Option<Timestamp>,
+    /// When the last instance was found on another host.
+    pub recovered: Option<Timestamp>,
+    /// When the host was back.
+    pub back: Option<Timestamp>,
+    /// From the loss of the host, or from its fencing where that is not known, to the last instance, in seconds.
+    pub downtime: Option<u64>,
+}
+
+impl Outage<'_> {
+    /// The times that matter.
+    pub fn times(&self) -> Times {
+        let is_lost = |row: &&HistoryRow| row.event == "lost";
+        let lost = self.history.iter().find(is_lost).map(|row| row.at);
+        let acknowledged = self.mark.settled.filter(|(how, _)| *how == Settlement::Acknowledged);
+        let fenced = self.mark.failure_time;
+        let found_elsewhere = self.recovery.filter(|one| one.tally().elsewhere > 0);
+        let recovered = found_elsewhere.and_then(Recovery::last_up);
+        Times {
+            lost,
+            fenced,
+            marked: self.mark.made_at,
+            acknowledged: acknowledged.map(|(_, at)| at),
+            recovered,
+            back: self.mark.returned_at,
+            downtime: recovered.map(|at| at.since(lost.unwrap_or(fenced)).as_secs()),
+        }
+    }
+
+    /// All of it, in the order of time.
+    pub fn timeline(&self) -> Vec<Moment> {
+        let mut all: Vec<Moment> = Vec::new();
+        all.extend(self.fencings.iter().map(|fencing| {
+            let what = format!("noted on {}", fencing.seen_by);
+            let by = fencing.origin.as_str().to_owned();
+            Moment { by, ..moment(fencing.asked_at, "fenced", None, what) }
+        }));
+        all.extend(self.sightings.iter().map(|sighting| {
+            let stage = Some(Stage::Fenced);
+            Moment { stage, ..moment(sighting.at, "seen", None, of_sighting(sighting)) }
+        }));
+        all.extend(grouped(self.history, self.tries));
+        // What was written in one go stays in the order of writing.
+        all.sort_by_key(|one| one.at);
+        let failed = self.mark.failure_time;
+        for one in &mut all {
+            one.after = (one.at.0 - failed.0).div_euclid(1000);
+        }
+        all
+    }
+}
+
+impl Moment {
+    /// The time since the failure, for people: `+3m`, `-12s`.
+    pub fn since_failure(&self) -> String {
+        let sign = if self.after < 0 { '-' } else { '+' };
+        format!("{sign}{}", span(Duration::from_secs(self.after.unsigned_abs())))
+    }
+
+    /// The route and what happened, for people.
+    pub fn sentence(&self) -> String {
+        let route = self.route.as_ref().map(|route| format!("{route}: ")).unwrap_or_default();
+        route + &self.what
+    }
+}
+
+/// What a witness saw.
+pub fn of_sighting(sighting: &Sighting) -> String {
+    let witness = match sighting.witness {
+        Witness::Alert(operation) => format!("Pacemaker's alert (operation {operation})"),
+        Witness::History => "Pacemaker's fencing history".to_owned(),
+        Witness::NodeFenced => "node_fenced in the CIB".to_owned(),
+    };
+    if sighting.by_human { witness + ", confirmed by hand" } else { witness }
+}
+
+fn moment(at: Timestamp, event: &str, route: Option<&str>, what: String) -> Moment {
+    let stage = Stage::of(event, route);
+    let (event, route) = (event.to_owned(), route.map(str::to_owned));
+    Moment { at, after: 0, stage, event, route, what, by: String::new() }
+}
+
+/// The history, with every uninterrupted series of attempts as one line for each route.
+fn grouped(history: &[HistoryRow], tries: &[Tries]) -> Vec<Moment> {
+    let is_attempt = |row: &HistoryRow| row.route.is_some() && ATTEMPTS.contains(&row.event.as_str());
+    let blocks = history.chunk_by(|one, other| is_attempt(one) && is_attempt(other));
+    let mut lines = Vec::new();
+    let mut done = 0;
+    for block in blocks {
+        let (before, after) = (&history[..done], &history[done + block.len()..]);
+        done += block.len();
+        match block.first().is_some_and(is_attempt) {
+            true => lines.extend(series(block, before, after, tries)),
+            false => lines.extend(block.iter().map(line)),
+        }
+    }
+    lines
+}
+
+fn line(row: &HistoryRow) -> Moment {
+    let one = moment(row.at, &row.event, row.route.as_deref(), row.detail.clone());
+    Moment { by: row.actor.clone(), ..one }
+}
+
+/// A line for each route of the block, in the order of their first attempts.
+fn series(block: &[HistoryRow], before: &[HistoryRow], after: &[HistoryRow], tries: &[Tries]) -> Vec<Moment> {
+    let mut routes: Vec<&str> = Vec::new();
+    for route in block.iter().filter_map(|row| row.route.as_deref()) {
+        if !routes.contains(&route) {
+            routes.push(route);
+        }
+    }
+    let of = |route: &str| {
+        let is_its = |row: &&HistoryRow| row.route.as_deref() == Some(route);
+        let rows: Vec<&HistoryRow> = block.iter().filter(is_its).collect();
+        let has = |rows: &[HistoryRow]| {
+            rows.iter().any(|row| is_its(&row) && ATTEMPTS.contains(&row.event.as_str()))
+        };
+        let delivery = tries.iter().find(|delivery| delivery.route == route);
+        one(route, &rows, delivery.filter(|_| !has(after)), !has(before))
+    };
+    routes.into_iter().filter_map(of).collect()
+}
+
+/// One route's attempts in a row. `delivery` says how far they went, where they are its last ones; whether they are also its
+/// first ones, it says how many there were. The history has only those that were answered in another way than the one before.
+fn one(route: &str, rows: &[&HistoryRow], delivery: Option<&Tries>, is_all: bool) -> Option<Moment> {
+    let (first, last) = (rows.first()?, rows.last()?);
+    let is_over =
+        delivery.is_some_and(|delivery| matches!(delivery.state, State::Acknowledged | State::InFlight));
+    let count =
+        delivery.filter(|_| is_all).map(|delivery| delivery.attempts.saturating_sub(u32::from(is_over)));
+    let until = delivery.and_then(|delivery| match delivery.state {
+        State::Acknowledged => delivery.ended_at,
+        _ => delivery.last_at,
+    });
+    let until = until.unwrap_or(last.at).max(last.at);
+    let answers = answers(rows);
+    let text = match count {
+        Some(0 | 1) | None if until == first.at => answers,
+        Some(count @ 2..) => {
+            format!("tried {count} times from {} to {}: {answers}", time(first.at), time(until))
+        }
+        _ => format!("tried from {} to {}: {answers}", time(first.at), time(until)),
+    };
+    let one = moment(first.at, &first.event, Some(route), text);
+    let event = if rows.len() == 1 { one.event.clone() } else { "tried".to_owned() };
+    Some(Moment { event, ..one })
+}
+
+/// What was answered, each once, the newest ones.
+fn answers(rows: &[&HistoryRow]) -> String {
+    let mut newest: Vec<&str> = Vec::new();
+    for row in rows.iter().rev() {
+        if !newest.contains(&row.detail.as_str()) {
+            newest.push(&row.detail);
+        }
+    }
+    let others = newest.len().saturating_sub(ANSWERS);
+    newest.truncate(ANSWERS);
+    newest.reverse();
+    let more = if others > 0 { format!("; and {others} other answer(s) before") } else { String::new() };
+    newest.join("; then ") + &more
+}
+
+#[cfg(test)]
+mod tests {
+    use std::time::Duration;
+
+    use std::collections::BTreeSet;
+
+    use journal::WORDS;
+
+    use super::*;
+
+    const NOW: Timestamp = Timestamp(1_800_000_000_000);
+
+    fn at(second: u64) -> Timestamp {
+        NOW + Duration::from_secs(second)
+    }
+
+    fn row(second: u64, event: &str, route: Option<&str>, detail: &str) -> HistoryRow {
+        HistoryRow {
+            seq: 0,
+            at: at(second),
+            event: event.into(),
+            mark: None,
+            node: None,
+            route: route.map(str::to_owned),
+            outcome: None,
+            detail: detail.into(),
+            actor: "alice".into(),
+        }
+    }
+
+    fn delivery(route: &str, state: State, attempts: u32, last: u64) -> Tries {
+        let ended_at = (state == State::Acknowledged).then(|| at(last));
+        Tries { route: route.into(), state, attempts, last_at: Some(at(last)), ended_at }
+    }
+
+    fn texts(history: &[HistoryRow], tries: &[Tries]) -> Vec<String> {
+        grouped(history, tries)
+            .into_iter()
+            .map(|line| format!("{} {}", line.event, line.sentence()))
+            .collect()
+    }
+
+    /// The history has one row for 212 attempts that were all answered alike.
+    #[test]
+    fn like_attempts_are_one_line_with_their_number_and_their_time() {
+        let history = [row(0, "marked", None, "marked"), row(1, "not-accepted", Some("a"), "refused")];
+        let open = [delivery("a", State::Pending, 212, 3600)];
+        let wanted =
+            "not-accepted a: tried 212 times from 2027-01-15 08:00:01Z to 2027-01-15 09:00:00Z: refused";
+        assert_eq!(texts(&history, &open), ["marked marked", wanted]);
+        let once = [delivery("a", State::Pending, 1, 1)];
+        assert_eq!(texts(&history, &once)[1], "not-accepted a: refused");
+    }
+
+    /// Five hundred that were answered in turns this way and that way. The broken variant shows a line for each.
+    #[test]
+    fn changing_answers_of_two_routes_are_a_line_for_each_route() {
+        let of = |number: u64| {
+            let route = if number.is_multiple_of(2) { "a" } else { "b" };
+            row(number, "not-accepted", Some(route), if number % 4 < 2 { "refused" } else { "busy" })
+        };
+        let mut history: Vec<HistoryRow> = (0..500).map(of).collect();
+        history.push(row(600, "acknowledged", Some("a"), "taken"));
+        let both = [delivery("a", State::Acknowledged, 251, 600), delivery("b", State::Pending, 250, 700)];
+        let wanted = [
+            "tried a: tried 250 times from 2027-01-15 08:00:00Z to 2027-01-15 08:10:00Z: refused; then busy",
+            "tried b: tried 250 times from 2027-01-15 08:00:01Z to 2027-01-15 08:11:40Z: refused; then busy",
+            "acknowledged a: taken",
+        ];
+        assert_eq!(texts(&history, &both), wanted);
+    }
+
+    /// What an operator did between them is seen at its place, and nobody knows how many came before it.
+    #[test]
+    fn an_operators_word_parts_the_attempts() {
+        let history = [
+            row(0, "not-accepted", Some("a"), "refused"),
+            row(10, "retry", Some("a"), "an operator asked"),
+            row(11, "not-accepted", Some("a"), "busy"),
+        ];
+        let open = [delivery("a", State::Pending, 30, 60)];
+        let wanted = [
+            "not-accepted a: refused",
+            "retry a: an operator asked",
+            "not-accepted a: tried from 2027-01-15 08:00:11Z to 2027-01-15 08:01:00Z: busy",
+        ];
+        assert_eq!(texts(&history, &open), wanted);
+    }
+
+    #[test]
+    fn of_many_answers_the_newest_are_said() {
+        let rows: Vec<HistoryRow> =
+            (0..5).map(|n| row(n, "asked", Some("a"), &format!("answer {n}"))).collect();
+        let rows: Vec<&HistoryRow> = rows.iter().collect();
+        assert_eq!(answers(&rows), "answer 2; then answer 3; then answer 4; and 2 other answer(s) before");
+    }
+
+    /// The broken variant leaves a new word of the history without a stage, and nobody notices.
+    #[test]
+    fn each_word_about_an_outage_has_a_stage() {
+        let none: BTreeSet<&str> =
+            WORDS.iter().map(|word| word.word).filter(|word| Stage::of(word, None).is_none()).collect();
+        let of_no_outage = [
+            "forgotten",
+            "maintenance-began",
+            "maintenance-ended",
+            "past",
+            "paused",
+            "pruned",
+            "quarantined",
+            "reloaded",
+            "resumed",
+            "set-aside",
+            "test-sent",
+            "watermark",
+        ];
+        assert_eq!(none, BTreeSet::from(of_no_outage));
+        assert_eq!(Stage::of("acknowledged", Some("recovery.return")), Some(Stage::Back));
+    }
+
+    /// The downtime begins when the host was lost, if that was seen, and ends with the last instance.
+    #[test]
+    fn the_times_are_of_typed_rows() {
+        let mark = MarkRow {
+            settled: Some((Settlement::Acknowledged, at(7))),
+            made_at: at(6),
+            returned_at: Some(at(900)),
+            ..samples::mark_of("compute7", at(5))
+        };
+        let mut recovery = Recovery::default();
+        let seen = |host: &str| marks::recovery::Seen {
+            id: "a".into(),
+            name: "web".into(),
+            project: "p".into(),
+            status: "ACTIVE".into(),
+            is_busy: false,
+            host: Some(host.into()),
+        };
+        recovery.note_host(vec![seen("c7")], at(6));
+        let history = [row(0, "lost", None, "")];
+        let empty = Outage {
+            mark: &mark,
+            fencings: &[],
+            sightings: &[],
+            history: &history,
+            tries: &[],
+            recovery: None,
+        };
+        let not_yet = Outage { recovery: Some(&recovery), ..empty }.times();
+        assert_eq!((not_yet.recovered, not_yet.downtime), (None, None));
+        recovery.note_host(Vec::new(), at(100));
+        recovery.note_one("a", "c7", Some(&seen("c8")), at(200));
+        let outage = Outage { recovery: Some(&recovery), ..empty };
+        let times = outage.times();
+        assert_eq!((times.lost, times.acknowledged, times.back), (Some(at(0)), Some(at(7)), Some(at(900))));
+        assert_eq!((times.recovered, times.downtime), (Some(at(200)), Some(200)));
+        let timeline = outage.timeline();
+        assert_eq!((timeline[0].after, timeline[0].since_failure()), (-5, "-5s".to_owned()));
+    }
+}

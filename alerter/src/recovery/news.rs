@@ -1,0 +1,141 @@
+//! What is news after an answer of Nova, or after the mark has changed: rows of the history. Pure.
+
+use marks::mark::MarkRow;
+use marks::recovery::{End, Recovery, Rules};
+use marks::time::Timestamp;
+
+use super::said::{left, sentence};
+use super::{Sight, Trouble};
+use crate::words::counted;
+
+/// A row of the history: its word and its sentence.
+pub type News = (&'static str, String);
+
+/// Brings what is known up to date, and says what is new in it.
+pub fn advance(
+    recovery: &mut Recovery,
+    was_asked: bool,
+    row: &MarkRow,
+    rules: &Rules,
+    now: Timestamp,
+) -> Vec<News> {
+    let mut news = Vec::new();
+    if recovery.ended.is_some() {
+        return news;
+    }
+    if !was_asked && recovery.began_at.is_some() {
+        news.push(("instances", first(recovery, row)));
+    }
+    if let Some(end) = recovery.end(row, rules, now) {
+        recovery.ended = Some((end, now));
+        // Of an outage that ended before Nova was asked there is nothing to say.
+        if recovery.began_at.is_none() {
+            return news;
+        }
+        news.push((word(end), sentence(recovery, row.node.as_str(), row.failure_time).what));
+    } else if recovery.late_since.is_none() && recovery.is_late(row, rules, now) {
+        recovery.late_since = Some(now);
+        news.push(("not-recovered", sentence(recovery, row.node.as_str(), row.failure_time).what));
+    }
+    news
+}
+
+fn first(recovery: &Recovery, row: &MarkRow) -> String {
+    let count = counted(recovery.tally().there, "instance is", "instances are");
+    format!("{count} on {}, as Nova has it", row.node)
+}
+
+fn word(end: End) -> &'static str {
+    match end {
+        End::Recovered => "recovered",
+        End::HostBack | End::NotReported | End::GaveUp => "recovery-ended",
+    }
+}
+
+/// What is seen of it, for problems and metrics. `unanswered`: since when Nova has not answered, and its failure.
+pub fn sight(recovery: &Recovery, row: &MarkRow, unanswered: Option<(Timestamp, String)>) -> Sight {
+    let late = recovery.late_since.map(|since| Trouble::Late { since, left: left(recovery) });
+    let unknown = unanswered.map(|(since, why)| Trouble::Unknown { since, why });
+    Sight {
+        mark: row.id,
+        node: row.node.as_str().to_owned(),
+        tally: recovery.tally(),
+        trouble: unknown.or(late.filter(|_| recovery.tally().left() > 0)),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::time::Duration;
+
+    use marks::mark::Settlement;
+    use marks::recovery::Seen;
+
+    use super::*;
+
+    const NOW: Timestamp = Timestamp(1_800_000_000_000);
+    const RULES: Rules = Rules {
+        every: Duration::from_secs(60),
+        limit: Duration::from_secs(900),
+        ask_for: Duration::from_secs(86_400),
+    };
+
+    fn there(recovery: &mut Recovery, count: usize) {
+        let one = |number: usize| Seen {
+            id: number.to_string(),
+            name: format!("web-{number}"),
+            project: "p".into(),
+            status: "ACTIVE".into(),
+            is_busy: false,
+            host: Some("c7".into()),
+        };
+        recovery.note_host((0..count).map(one).collect(), NOW);
+    }
+
+    fn acknowledged() -> MarkRow {
+        MarkRow { settled: Some((Settlement::Acknowledged, NOW)), ..samples::mark_of("compute7", NOW) }
+    }
+
+    fn words(news: &[News]) -> Vec<&'static str> {
+        news.iter().map(|(word, _)| *word).collect()
+    }
+
+    /// Each is said once. The broken variant says at each answer that some are left.
+    #[test]
+    fn an_outage_is_followed_from_the_first_answer_to_its_end() {
+        let (mut recovery, row) = (Recovery::default(), acknowledged());
+        let late = NOW + RULES.limit;
+        there(&mut recovery, 2);
+        assert_eq!(words(&advance(&mut recovery, false, &row, &RULES, NOW)), ["instances"]);
+        assert!(advance(&mut recovery, true, &row, &RULES, NOW).is_empty());
+        assert_eq!(sight(&recovery, &row, None).trouble, None);
+        assert_eq!(words(&advance(&mut recovery, true, &row, &RULES, late)), ["not-recovered"]);
+        assert!(advance(&mut recovery, true, &row, &RULES, late).is_empty());
+        let left = vec!["web-0".to_owned(), "web-1".to_owned()];
+        assert_eq!(sight(&recovery, &row, None).trouble, Some(Trouble::Late { since: late, left }));
+        recovery.note_host(Vec::new(), late);
+        for id in ["0", "1"] {
+            recovery.note_one(id, "c7", None, late);
+        }
+        let end = advance(&mut recovery, true, &row, &RULES, late);
+        assert_eq!(words(&end), ["recovered"]);
+        assert!(sight(&recovery, &row, None).trouble.is_none());
+        assert!(advance(&mut recovery, true, &row, &RULES, late).is_empty());
+    }
+
+    /// The broken variant writes a row for each old mark when Nova is configured.
+    #[test]
+    fn an_outage_that_was_over_before_nova_was_asked_is_no_news() {
+        let mut recovery = Recovery::default();
+        assert!(advance(&mut recovery, true, &acknowledged(), &RULES, NOW + RULES.ask_for).is_empty());
+        assert_eq!(recovery.ended, Some((End::GaveUp, NOW + RULES.ask_for)));
+    }
+
+    #[test]
+    fn a_nova_that_is_away_is_said_before_what_is_left() {
+        let mut recovery = Recovery { late_since: Some(NOW), ..Recovery::default() };
+        there(&mut recovery, 1);
+        let trouble = sight(&recovery, &acknowledged(), Some((NOW, "HTTP 503".into()))).trouble;
+        assert_eq!(trouble, Some(Trouble::Unknown { since: NOW, why: "HTTP 503".into() }));
+    }
+}

@@ -1,0 +1,151 @@
+//! How it is said.
+
+use std::time::Duration;
+
+use marks::recovery::{End, Recovery, Tally};
+use marks::time::Timestamp;
+use serde::Serialize;
+
+use crate::words::{counted, length, named, utc};
+use site::blanked;
+
+/// What became of the instances of a host, for people and programs.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+pub struct Sentence {
+    /// How many are where.
+    #[serde(flatten)]
+    pub tally: Tally,
+    /// The names of those that are left.
+    pub left: Vec<String>,
+    /// When Nova was asked last.
+    pub asked_at: Option<Timestamp>,
+    /// When the last one was found on another host, if none is left.
+    pub last_up: Option<Timestamp>,
+    /// From the failure until then, in seconds: the downtime.
+    pub downtime: Option<u64>,
+    /// How it ended.
+    pub ended: Option<End>,
+    /// The same in one sentence.
+    pub what: String,
+}
+
+/// What became of the instances of this host, which failed at `failed`.
+pub fn sentence(recovery: &Recovery, node: &str, failed: Timestamp) -> Sentence {
+    let last_up = recovery.last_up();
+    Sentence {
+        tally: recovery.tally(),
+        left: left(recovery),
+        asked_at: recovery.asked_at,
+        last_up,
+        downtime: last_up.map(|at| at.since(failed).as_secs()),
+        ended: recovery.ended.map(|(end, _)| end),
+        what: what(recovery, node, failed),
+    }
+}
+
+/// The names of those that are left: a tenant chose them.
+pub(super) fn left(recovery: &Recovery) -> Vec<String> {
+    recovery.left().into_iter().map(|name| blanked(name).take(64).collect()).collect()
+}
+
+fn what(recovery: &Recovery, node: &str, failed: Timestamp) -> String {
+    let tally = recovery.tally();
+    if recovery.began_at.is_none() {
+        return "Nova has not answered yet".to_owned();
+    }
+    if recovery.instances.is_empty() {
+        return format!("Nova has no instance on {node}");
+    }
+    let deleted = match tally.deleted {
+        0 => String::new(),
+        count => format!("; {} deleted", counted(count, "was", "were")),
+    };
+    let downtime = recovery.last_up().map(|at| up(at, at.since(failed))).unwrap_or_default();
+    format!("{}{}{deleted}{downtime}", elsewhere(tally), rest(tally, node, &left(recovery)))
+}
+
+fn elsewhere(tally: Tally) -> String {
+    let runs = if tally.all == 1 { "instance runs" } else { "instances run" };
+    format!("{} of {} {runs} elsewhere", tally.elsewhere, tally.all)
+}
+
+/// What is left, by name.
+fn rest(tally: Tally, node: &str, left: &[String]) -> String {
+    let there = (tally.there > 0).then(|| format!("{} still on {node}", counted(tally.there, "is", "are")));
+    let moving = (tally.moving > 0).then(|| format!("{} on the way", counted(tally.moving, "is", "are")));
+    match there.into_iter().chain(moving).collect::<Vec<_>>().as_slice() {
+        [] => String::new(),
+        parts => format!(", {}: {}", parts.join(", "), named(left)),
+    }
+}
+
+fn up(at: Timestamp, downtime: Duration) -> String {
+    format!("; the last was found there at {}, {} after the failure", utc(at), length(downtime))
+}
+
+#[cfg(test)]
+mod tests {
+    use marks::recovery::Seen;
+
+    use super::*;
+
+    const FAILED: Timestamp = Timestamp(1_800_000_000_000);
+
+    fn seen(id: &str, host: &str) -> Seen {
+        Seen {
+            id: id.into(),
+            name: format!("web-{id}"),
+            project: "p".into(),
+            status: "ACTIVE".into(),
+            is_busy: false,
+            host: Some(host.into()),
+        }
+    }
+
+    fn after(seconds: u64) -> Timestamp {
+        FAILED + Duration::from_secs(seconds)
+    }
+
+    #[test]
+    fn it_is_said_in_one_sentence() {
+        let says = |recovery: &Recovery| sentence(recovery, "compute7", FAILED).what;
+        let mut recovery = Recovery::default();
+        assert_eq!(says(&recovery), "Nova has not answered yet");
+        let ids: Vec<String> = (0..44).map(|number| format!("{number:02}")).collect();
+        recovery.note_host(ids.iter().map(|id| seen(id, "c7")).collect(), after(1));
+        recovery.note_host(ids[41..].iter().map(|id| seen(id, "c7")).collect(), after(60));
+        for id in recovery.unknown() {
+            recovery.note_one(&id, "c7", Some(&seen(&id, "c8")), after(60));
+        }
+        assert_eq!(
+            says(&recovery),
+            "41 of 44 instances run elsewhere, 3 are still on compute7: web-41, web-42, web-43"
+        );
+        recovery.note_host(Vec::new(), after(120));
+        recovery.note_one("41", "c7", None, after(120));
+        assert_eq!(
+            says(&recovery),
+            "41 of 43 instances run elsewhere, 2 are on the way: web-42, web-43; 1 was deleted"
+        );
+        for id in recovery.unknown() {
+            recovery.note_one(&id, "c7", Some(&seen(&id, "c8")), after(192));
+        }
+        let all = "43 of 43 instances run elsewhere; 1 was deleted; the last was found there at 2027-01-15 08:03:12Z, 3 min 12 s after the failure";
+        assert_eq!(says(&recovery), all);
+        assert_eq!(sentence(&recovery, "compute7", FAILED).downtime, Some(192));
+        let mut none = Recovery::default();
+        none.note_host(Vec::new(), after(1));
+        assert_eq!(says(&none), "Nova has no instance on compute7");
+    }
+
+    /// The broken variant shows a tenant's control characters on root's terminal.
+    #[test]
+    fn a_name_cannot_write_on_the_terminal() {
+        let mut recovery = Recovery::default();
+        let name = "\x1b[31mroot\u{202e}".to_owned() + &"x".repeat(300);
+        recovery.note_host(vec![Seen { name, ..seen("a", "c7") }], FAILED);
+        let said = sentence(&recovery, "compute7", FAILED);
+        assert!(!said.what.contains('\x1b') && !said.what.contains('\u{202e}'), "{}", said.what);
+        assert_eq!(said.left[0].chars().count(), 64);
+    }
+}

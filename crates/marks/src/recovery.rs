@@ -1,0 +1,379 @@
+//! What became of the instances of a failed host: where each was found, and what that adds up to. Pure: the answers and
+//! the time are arguments. It explains an outage and decides nothing about a mark.
+
+use std::collections::BTreeMap;
+use std::time::Duration;
+
+use serde::{Deserialize, Serialize};
+
+use crate::mark::{MarkRow, Settlement};
+use crate::time::Timestamp;
+
+/// How many instances are asked for by themselves in one round.
+pub const BATCH: usize = 100;
+
+/// An instance as Nova shows it.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Seen {
+    /// Its id, a UUID.
+    pub id: String,
+    /// Its name.
+    pub name: String,
+    /// The project that it belongs to.
+    pub project: String,
+    /// Nova's status, such as `ACTIVE`.
+    pub status: String,
+    /// Whether Nova works on it: it has a task.
+    pub is_busy: bool,
+    /// The host that it is on; `None` if it is on none.
+    pub host: Option<String>,
+}
+
+/// Where an instance was found last.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case", tag = "place")]
+pub enum Place {
+    /// On the failed host.
+    There {
+        /// Nova's status.
+        status: String,
+    },
+    /// On its way: on no host, in an error, or Nova works on it.
+    Moving {
+        /// Nova's status.
+        status: String,
+    },
+    /// On another host, and Nova has finished.
+    Elsewhere {
+        /// That host.
+        host: String,
+        /// When it was first found there, by this controller's clock.
+        at: Timestamp,
+    },
+    /// Nova does not have it any more.
+    Deleted,
+}
+
+/// An instance that stood on the failed host.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Instance {
+    /// Its name.
+    pub name: String,
+    /// The project that it belongs to.
+    pub project: String,
+    /// Where it was found last.
+    #[serde(flatten)]
+    pub place: Place,
+}
+
+/// Why Nova is not asked any more.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum End {
+    /// No instance is left on the host.
+    Recovered,
+    /// The host is back: what is there runs there.
+    HostBack,
+    /// The mark ended without an acknowledgement.
+    NotReported,
+    /// It took longer than `ask-for`.
+    GaveUp,
+}
+
+/// What is known of the instances of one failed host. Empty before the first answer.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Recovery {
+    /// When Nova gave its first whole answer.
+    pub began_at: Option<Timestamp>,
+    /// When it gave its newest one.
+    pub asked_at: Option<Timestamp>,
+    /// Since when `recovery-limit` is over and some are left.
+    pub late_since: Option<Timestamp>,
+    /// How it ended, and when.
+    pub ended: Option<(End, Timestamp)>,
+    /// By their ids.
+    pub instances: BTreeMap<String, Instance>,
+}
+
+/// How the question is asked.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Rules {
+    /// Between two questions about a host.
+    pub every: Duration,
+    /// How long after the acknowledgement no instance may be left.
+    pub limit: Duration,
+    /// How long after the acknowledgement Nova is asked.
+    pub ask_for: Duration,
+}
+
+/// How many there are of each kind.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
+pub struct Tally {
+    /// All that still exist.
+    pub all: usize,
+    /// On another host.
+    pub elsewhere: usize,
+    /// On the failed host.
+    pub there: usize,
+    /// On their way.
+    pub moving: usize,
+    /// Nova does not have them any more.
+    pub deleted: usize,
+}
+
+impl Tally {
+    /// How many are not recovered.
+    pub fn left(&self) -> usize {
+        self.there + self.moving
+    }
+}
+
+impl Recovery {
+    /// Takes in everything that Nova has on the failed host.
+    pub fn note_host(&mut self, found: Vec<Seen>, now: Timestamp) {
+        let mut there: BTreeMap<String, Seen> = found.into_iter().map(|one| (one.id.clone(), one)).collect();
+        for (id, instance) in &mut self.instances {
+            match there.remove(id) {
+                Some(seen) => instance.place = Place::There { status: seen.status },
+                // It is not there any more, and where it is was not asked yet.
+                None => instance.leaves(),
+            }
+        }
+        self.instances.extend(there.into_iter().map(|(id, Seen { name, project, status, .. })| {
+            (id, Instance { name, project, place: Place::There { status } })
+        }));
+        self.began_at = self.began_at.or(Some(now));
+        self.asked_at = Some(now);
+    }
+
+    /// Takes in what Nova says of one instance that is not on the failed host any more; `None`: Nova does not have it.
+    pub fn note_one(&mut self, id: &str, failed: &str, seen: Option<&Seen>, now: Timestamp) {
+        let Some(instance) = self.instances.get_mut(id) else { return };
+        instance.place = match seen {
+            None => Place::Deleted,
+            Some(seen) => seen.place(failed, now),
+        };
+    }
+
+    /// The instances that have to be asked for by themselves: not on the host, and not found elsewhere yet.
+    pub fn unknown(&self) -> Vec<String> {
+        let is_unknown = |one: &&Instance| matches!(one.place, Place::Moving { .. });
+        self.ids(is_unknown).take(BATCH).cloned().collect()
+    }
+
+    fn ids<'a>(&'a self, is_meant: impl Fn(&&Instance) -> bool + 'a) -> impl Iterator<Item = &'a String> {
+        self.instances.iter().filter(move |(_, one)| is_meant(one)).map(|(id, _)| id)
+    }
+
+    /// What it adds up to.
+    pub fn tally(&self) -> Tally {
+        let mut tally = Tally::default();
+        for one in self.instances.values() {
+            let count = match one.place {
+                Place::There { .. } => &mut tally.there,
+                Place::Moving { .. } => &mut tally.moving,
+                Place::Elsewhere { .. } => &mut tally.elsewhere,
+                Place::Deleted => &mut tally.deleted,
+            };
+            *count += 1;
+        }
+        tally.all = self.instances.len() - tally.deleted;
+        tally
+    }
+
+    /// The names of those that are not recovered.
+    pub fn left(&self) -> Vec<&str> {
+        let is_left = |one: &&Instance| matches!(one.place, Place::There { .. } | Place::Moving { .. });
+        self.instances.values().filter(is_left).map(|one| one.name.as_str()).collect()
+    }
+
+    /// How many there were of each project.
+    pub fn by_project(&self) -> BTreeMap<&str, usize> {
+        let mut counts = BTreeMap::new();
+        for one in self.instances.values() {
+            *counts.entry(one.project.as_str()).or_default() += 1;
+        }
+        counts
+    }
+
+    /// When the last instance was found on another host, if none is left.
+    pub fn last_up(&self) -> Option<Timestamp> {
+        let ups = self.instances.values().filter_map(|one| match one.place {
+            Place::Elsewhere { at, .. } => Some(at),
+            _ => None,
+        });
+        ups.max().filter(|_| self.tally().left() == 0)
+    }
+
+    /// Whether Nova has to be asked now.
+    pub fn is_due(&self, rules: &Rules, now: Timestamp) -> bool {
+        // A clock that was set back must not stop it.
+        let rests = |asked: Timestamp| asked <= now && now.since(asked) < rules.every;
+        self.ended.is_none() && !self.asked_at.is_some_and(rests)
+    }
+
+    /// Whether it ends now, and how. A host without an instance at the first answer is recovered only once its mark is
+    /// acknowledged: before that nobody has acted.
+    pub fn end(&self, mark: &MarkRow, rules: &Rules, now: Timestamp) -> Option<End> {
+        let is_done = self.began_at.is_some() && self.tally().left() == 0;
+        match mark.settled {
+            None => None,
+            Some((Settlement::Acknowledged, _)) if is_done => Some(End::Recovered),
+            Some((Settlement::Acknowledged, _)) if mark.returned_at.is_some() => Some(End::HostBack),
+            Some((Settlement::Acknowledged, at)) if now.since(at) >= rules.ask_for => Some(End::GaveUp),
+            Some((Settlement::Acknowledged, _)) => None,
+            Some(_) => Some(End::NotReported),
+        }
+    }
+
+    /// Whether `recovery-limit` is over and instances are left.
+    pub fn is_late(&self, mark: &MarkRow, rules: &Rules, now: Timestamp) -> bool {
+        let is_over = |(how, at)| how == Settlement::Acknowledged && now.since(at) >= rules.limit;
+        mark.settled.is_some_and(is_over) && self.tally().left() > 0
+    }
+}
+
+impl Instance {
+    /// It is not on the failed host now. What was found elsewhere, or was deleted, stays so.
+    fn leaves(&mut self) {
+        if let Place::There { status } = &self.place {
+            self.place = Place::Moving { status: status.clone() };
+        }
+    }
+}
+
+impl Seen {
+    /// Where it is. Nova sets the host before it has built the instance there, and an instance in an error runs nowhere.
+    fn place(&self, failed: &str, now: Timestamp) -> Place {
+        let status = self.status.clone();
+        match &self.host {
+            Some(host) if host.eq_ignore_ascii_case(failed) => Place::There { status },
+            Some(host) if !self.is_busy && !matches!(self.status.as_str(), "ERROR" | "REBUILD" | "BUILD") => {
+                Place::Elsewhere { host: host.clone(), at: now }
+            }
+            _ => Place::Moving { status },
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::mark::tests::row;
+
+    const NOW: Timestamp = Timestamp(1_800_000_000_000);
+    const MINUTE: Duration = Duration::from_secs(60);
+    const RULES: Rules =
+        Rules { every: MINUTE, limit: Duration::from_secs(900), ask_for: Duration::from_secs(86_400) };
+
+    fn seen(id: &str, host: Option<&str>, status: &str) -> Seen {
+        let host = host.map(str::to_owned);
+        let (name, project) = (format!("name-{id}"), format!("project-{}", id.len()));
+        Seen { id: id.to_owned(), name, project, status: status.to_owned(), is_busy: false, host }
+    }
+
+    fn of(ids: &[&str]) -> Recovery {
+        let mut recovery = Recovery::default();
+        recovery.note_host(ids.iter().map(|id| seen(id, Some("c7"), "ACTIVE")).collect(), NOW);
+        recovery
+    }
+
+    fn acknowledged(at: Timestamp) -> MarkRow {
+        MarkRow { settled: Some((Settlement::Acknowledged, at)), ..row() }
+    }
+
+    /// The broken variants count what is not on the host as recovered: one that is being built, one in an error.
+    #[test]
+    fn an_instance_is_recovered_where_nova_has_finished_on_another_host() {
+        for (host, status, is_busy, left) in [
+            (Some("c8"), "ACTIVE", false, 0),
+            (Some("c8"), "SHUTOFF", false, 0),
+            (Some("c8"), "ACTIVE", true, 1),
+            (Some("c8"), "REBUILD", false, 1),
+            (Some("c8"), "ERROR", false, 1),
+            (Some("C7"), "ACTIVE", false, 1),
+            (None, "ACTIVE", false, 1),
+        ] {
+            let mut recovery = of(&["a"]);
+            recovery.note_host(Vec::new(), NOW + MINUTE);
+            assert_eq!((recovery.unknown(), recovery.tally().moving), (vec!["a".to_owned()], 1));
+            recovery.note_one("a", "c7", Some(&Seen { is_busy, ..seen("a", host, status) }), NOW + MINUTE);
+            assert_eq!(recovery.tally().left(), left, "{host:?} {status} {is_busy}");
+            assert_eq!(recovery.last_up(), (left == 0).then_some(NOW + MINUTE));
+        }
+    }
+
+    #[test]
+    fn what_was_deleted_is_not_missed() {
+        let mut recovery = of(&["a", "bb"]);
+        recovery.note_host(vec![seen("bb", Some("c7"), "ACTIVE")], NOW);
+        recovery.note_one("a", "c7", None, NOW);
+        assert_eq!(recovery.tally(), Tally { all: 1, there: 1, deleted: 1, ..Tally::default() });
+        assert_eq!((recovery.left(), recovery.unknown()), (vec!["name-bb"], Vec::new()));
+        assert_eq!(recovery.by_project(), BTreeMap::from([("project-1", 1), ("project-2", 1)]));
+    }
+
+    /// The time of the last one counts, and only when none is left. One that goes back counts as there again.
+    #[test]
+    fn the_downtime_ends_with_the_last_instance() {
+        let mut recovery = of(&["a", "b"]);
+        recovery.note_host(vec![seen("b", Some("c7"), "ACTIVE")], NOW + MINUTE);
+        recovery.note_one("a", "c7", Some(&seen("a", Some("c8"), "ACTIVE")), NOW + MINUTE);
+        assert_eq!(recovery.last_up(), None);
+        recovery.note_host(Vec::new(), NOW + MINUTE * 2);
+        assert_eq!(recovery.unknown(), ["b"], "where the first one is, is known");
+        recovery.note_one("b", "c7", Some(&seen("b", Some("c9"), "ACTIVE")), NOW + MINUTE * 2);
+        assert_eq!(recovery.last_up(), Some(NOW + MINUTE * 2));
+        recovery.note_host(vec![seen("a", Some("c7"), "ACTIVE")], NOW + MINUTE * 3);
+        assert_eq!((recovery.last_up(), recovery.tally().there), (None, 1));
+    }
+
+    #[test]
+    fn many_are_asked_for_in_rounds() {
+        let ids: Vec<String> = (0..10_000).map(|number| format!("{number:05}")).collect();
+        let mut recovery = of(&ids.iter().map(String::as_str).collect::<Vec<_>>());
+        recovery.note_host(Vec::new(), NOW);
+        let mut rounds = 0;
+        while let round @ [_, ..] = recovery.unknown().as_slice() {
+            for id in round {
+                recovery.note_one(id, "c7", Some(&seen(id, Some("c8"), "ACTIVE")), NOW);
+            }
+            rounds += 1;
+        }
+        assert_eq!((rounds, recovery.tally().elsewhere), (100, 10_000));
+    }
+
+    /// The broken variant ends at the first empty answer, before anybody was notified: nobody has acted by then.
+    #[test]
+    fn it_ends_with_the_last_instance_the_return_or_its_time() {
+        let (some, none) = (of(&["a"]), of(&[]));
+        let late = NOW + RULES.ask_for;
+        assert_eq!(none.end(&row(), &RULES, NOW), None);
+        assert_eq!(none.end(&acknowledged(NOW), &RULES, NOW), Some(End::Recovered));
+        assert_eq!(Recovery::default().end(&acknowledged(NOW), &RULES, NOW), None, "Nova was not asked yet");
+        assert_eq!(some.end(&acknowledged(NOW), &RULES, NOW), None);
+        assert_eq!(some.end(&acknowledged(NOW), &RULES, late), Some(End::GaveUp));
+        let back = MarkRow { returned_at: Some(NOW), ..acknowledged(NOW) };
+        assert_eq!(some.end(&back, &RULES, NOW), Some(End::HostBack));
+        let dismissed = MarkRow { settled: Some((Settlement::Dismissed, NOW)), ..row() };
+        assert_eq!(some.end(&dismissed, &RULES, NOW), Some(End::NotReported));
+    }
+
+    #[test]
+    fn it_is_late_only_after_the_limit_and_with_some_left() {
+        let at = |recovery: &Recovery, after| recovery.is_late(&acknowledged(NOW), &RULES, NOW + after);
+        assert!(at(&of(&["a"]), RULES.limit) && !at(&of(&["a"]), RULES.limit - MINUTE));
+        assert!(!at(&of(&[]), RULES.limit) && !of(&["a"]).is_late(&row(), &RULES, NOW + RULES.limit));
+    }
+
+    /// The broken variant waits for a clock that was set back by a year.
+    #[test]
+    fn nova_is_asked_once_in_each_interval() {
+        let due = |recovery: &Recovery, now| recovery.is_due(&RULES, now);
+        assert!(due(&Recovery::default(), NOW));
+        let recovery = of(&["a"]);
+        assert!(!due(&recovery, NOW + MINUTE / 2) && due(&recovery, NOW + MINUTE));
+        assert!(due(&recovery, NOW - MINUTE * 60 * 24 * 365));
+        assert!(!due(&Recovery { ended: Some((End::Recovered, NOW)), ..recovery }, NOW + MINUTE));
+    }
+}
