@@ -208,6 +208,11 @@ impl Seen {
         &self.lost
     }
 
+    /// Hosts that are lost, and since when, by this controller's clock.
+    pub fn lost(&self) -> &BTreeMap<HostName, Timestamp> {
+        &self.lost
+    }
+
     /// Whether the last poll is so recent that what is new now has appeared since.
     pub fn is_watching(&self, now: Moment) -> bool {
         self.passed.is_some_and(|last| now.since(last) <= WATCHING)

@@ -2,6 +2,7 @@
 
 pub mod checks;
 pub mod engine;
+mod lost;
 mod outboxes;
 pub mod poller;
 pub mod pruning;

@@ -15,6 +15,7 @@ use tokio::task::JoinSet;
 use tokio_util::sync::CancellationToken;
 use tracing::{info, warn};
 
+use super::lost::Lost;
 use crate::config;
 use crate::recovery::kept::Kept;
 use crate::recovery::news::{News, advance, sight};
@@ -46,9 +47,11 @@ async fn follow(shared: Arc<Shared>, config: config::Recovery, stop: Cancellatio
             () = stop.cancelled() => {}
             () = tokio::time::sleep(TICK) => {}
             Some(Ok(answer)) = watcher.asking.join_next() => watcher.answered = Some(answer),
+            Some(Ok(answer)) = watcher.lost.asking.join_next() => watcher.lost.take_in(&watcher.shared, answer),
         }
     }
     watcher.asking.shutdown().await;
+    watcher.lost.asking.shutdown().await;
     *watcher.shared.recoveries() = None;
 }
 
@@ -76,6 +79,8 @@ struct Watcher {
     followed: BTreeMap<MarkId, Followed>,
     asking: JoinSet<Answer>,
     answered: Option<Answer>,
+    /// Hosts that the cluster has lost, with what Nova said of them then.
+    lost: Lost,
     version: Option<(i64, i64)>,
     pruned: Option<Instant>,
 }
@@ -84,7 +89,17 @@ impl Watcher {
     fn new(shared: Arc<Shared>, config: config::Recovery) -> Self {
         let kept = Kept::beside(&shared.base.settings().store.path);
         let (followed, asking) = (BTreeMap::new(), JoinSet::new());
-        Self { shared, config, kept, followed, asking, answered: None, version: None, pruned: None }
+        Self {
+            shared,
+            config,
+            kept,
+            followed,
+            asking,
+            answered: None,
+            lost: Lost::default(),
+            version: None,
+            pruned: None,
+        }
     }
 
     async fn round(&mut self) -> Result<(), JournalError> {
@@ -94,6 +109,7 @@ impl Watcher {
         self.read_marks().await?;
         self.advance_all().await?;
         if self.is_permitted() {
+            self.lost.ask(&self.shared, &self.config.nova);
             self.ask();
         }
         let sights = self.followed.values().filter(|one| one.recovery.ended.is_none());

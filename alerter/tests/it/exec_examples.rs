@@ -22,6 +22,7 @@ fn example(name: &str, arguments: &[&str], timeout: Duration) -> Exec {
         at_once: 1,
         time_format: TimeFormat::Epoch,
         notifies_return: false,
+        extensions: false,
     })
 }
 

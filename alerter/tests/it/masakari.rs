@@ -202,7 +202,10 @@ async fn a_second_outage_within_three_minutes_is_sent() {
     let driver = site.driver();
     let second = Mark { generated_time: Timestamp::from_seconds(AT + 20), ..mark() };
     let earlier = [mark().generated_time];
-    for body in [driver.body(&mark()), driver.body_after(&second, &earlier)] {
+    for body in [
+        driver.body(&mark()),
+        driver.body_with(&second, &Known { earlier: &earlier, facts: &Facts::default() }),
+    ] {
         assert_eq!(word(&send(&driver, &body, 0).await), "acknowledged");
     }
     assert_eq!(

@@ -15,6 +15,7 @@ use marks::terms::Terms;
 use marks::time::Timestamp;
 use site::{Section, blanked};
 
+use crate::event::Facts;
 use crate::kept::Unusable;
 use crate::writes::Write;
 
@@ -90,10 +91,10 @@ pub trait Driver: Send + Sync {
     /// The exact bytes of this mark's event. They are made once, at intake, and stored.
     fn body(&self, mark: &Mark) -> Vec<u8>;
 
-    /// The same for a host that failed before. `earlier`: when its earlier marks were generated, oldest first. A
-    /// controller may distinguish outages by their time. Every alerter makes the same bytes of the same marks.
-    fn body_after(&self, mark: &Mark, earlier: &[Timestamp]) -> Vec<u8> {
-        let _times_say_nothing_here = earlier;
+    /// The same with what else is known of the outage. Without extensions every alerter makes the same bytes of the same
+    /// marks.
+    fn body_with(&self, mark: &Mark, known: &Known<'_>) -> Vec<u8> {
+        let _says_nothing_here = known;
         self.body(mark)
     }
 
@@ -165,6 +166,15 @@ impl fmt::Debug for dyn Driver + '_ {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct(self.kind()).field("endpoint", &self.endpoint()).finish_non_exhaustive()
     }
+}
+
+/// What is known of an outage beside its mark.
+#[derive(Clone, Copy, Debug)]
+pub struct Known<'a> {
+    /// When the host's earlier marks were generated, oldest first. A controller may distinguish outages by their time.
+    pub earlier: &'a [Timestamp],
+    /// What only a route with `extensions = true` sends.
+    pub facts: &'a Facts,
 }
 
 /// What a route does for a mark: each step is a delivery of its own, with its own schedule and its own end.

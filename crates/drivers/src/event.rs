@@ -3,10 +3,13 @@
 pub mod cloudevents;
 pub mod doctor;
 
+use std::collections::BTreeMap;
+
 use marks::id::MarkId;
 use marks::mark::Mark;
 use marks::time::Timestamp;
 use serde::Serialize;
+use serde_json::Value;
 
 /// How times are written. The seed's `failure_time` is seconds since the epoch; for its `generated_time` the seed says
 /// nothing.
@@ -18,6 +21,9 @@ pub enum TimeFormat {
     /// RFC 3339 in UTC with whole seconds, as a text.
     Rfc3339,
 }
+
+/// The one key of all extensions.
+const KEY: &str = "nova-host-alerter";
 
 /// The host of every test: it cannot exist (RFC 2606).
 pub(super) const NO_HOST: &str = "send-test.invalid";
@@ -34,16 +40,72 @@ struct Event<'a> {
     extensions: Option<Extensions<'a>>,
 }
 
-/// What a mark has beside the seed's fields. Every controller knows just this, so all make the same bytes.
+/// What stands behind the seed's fields.
 #[derive(Serialize)]
 struct Extensions<'a> {
+    #[serde(skip_serializing_if = "Option::is_none")]
+    version: Option<&'a str>,
     node: &'a str,
+    #[serde(flatten)]
+    facts: Option<&'a Facts>,
+}
+
+/// The version of the extensions with facts.
+const VERSION: &str = "1.0";
+
+/// What this controller knows of an outage, for routes with `extensions = true`. Another controller may know less: after a
+/// failover the extensions may differ, and nothing else.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize)]
+pub struct Facts {
+    /// The fencing that made the mark.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub fencing: Option<Fenced>,
+    /// Which life of the host it ended: controller, call id and time of its last connection.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub incarnation: Option<String>,
+    /// The group of the configuration.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub group: Option<String>,
+    /// The instances on the host when the cluster had lost it.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub instances: Option<Instances>,
+}
+
+/// Who recorded a fencing, and where.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+pub struct Fenced {
+    /// Who reported it: `fencer`, `shell`, `api` or `operator`.
+    pub by: String,
+    /// The controller that recorded it.
+    pub controller: String,
+}
+
+/// How many instances a host had.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize)]
+pub struct Instances {
+    /// All of them.
+    pub all: usize,
+    /// Of each project, by its id.
+    pub projects: BTreeMap<String, usize>,
 }
 
 impl<'a> Extensions<'a> {
     fn of(mark: &'a Mark) -> Self {
-        Self { node: mark.node.as_str() }
+        Self { version: None, node: mark.node.as_str(), facts: None }
     }
+
+    fn with(mark: &'a Mark, facts: &'a Facts) -> Self {
+        Self { version: Some(VERSION), facts: Some(facts), ..Self::of(mark) }
+    }
+}
+
+/// An event with extensions that were sent before.
+#[derive(Serialize)]
+struct Again<'a> {
+    #[serde(flatten)]
+    event: Event<'a>,
+    #[serde(rename = "nova-host-alerter")]
+    extensions: &'a Value,
 }
 
 #[derive(Serialize)]
@@ -115,6 +177,22 @@ pub fn extended_return(mark: &Mark, returned: Timestamp, format: TimeFormat) -> 
     bytes(&Event { extensions: Some(Extensions::of(mark)), ..Event::of_return(mark, returned, format) })
 }
 
+/// The body of a mark with everything that this controller knows, for `extensions = true`.
+pub fn with_facts(mark: &Mark, facts: &Facts, format: TimeFormat) -> Vec<u8> {
+    bytes(&Event { extensions: Some(Extensions::with(mark, facts)), ..Event::of_mark(mark, format) })
+}
+
+/// The body of a return with the extensions that the failure had.
+pub fn return_with_facts(mark: &Mark, sent: &[u8], returned: Timestamp, format: TimeFormat) -> Vec<u8> {
+    let sent: Value = serde_json::from_slice(sent).unwrap_or_default();
+    let extensions = sent.get(KEY).filter(|extensions| extensions.is_object());
+    let event = Event::of_return(mark, returned, format);
+    match extensions {
+        Some(extensions) => bytes(&Again { event, extensions }),
+        None => bytes(&event),
+    }
+}
+
 /// The body of a test: the same shape, another type, and a host that cannot exist.
 pub fn of_test(id: &MarkId, now: Timestamp, format: TimeFormat) -> Vec<u8> {
     bytes(&Event::of_test(id, now, format))
@@ -122,7 +200,10 @@ pub fn of_test(id: &MarkId, now: Timestamp, format: TimeFormat) -> Vec<u8> {
 
 /// The same with the extensions.
 pub fn extended_test(id: &MarkId, now: Timestamp, format: TimeFormat) -> Vec<u8> {
-    bytes(&Event { extensions: Some(Extensions { node: NO_HOST }), ..Event::of_test(id, now, format) })
+    bytes(&Event {
+        extensions: Some(Extensions { version: None, node: NO_HOST, facts: None }),
+        ..Event::of_test(id, now, format)
+    })
 }
 
 /// A time as RFC 3339 in UTC with whole seconds. A time after the year 9999 has no such form.
@@ -140,7 +221,7 @@ impl TimeFormat {
     pub const WORDS: [(&str, Self); 2] = [("epoch", Self::Epoch), ("rfc3339", Self::Rfc3339)];
 
     /// A time as a value of its own.
-    pub(crate) fn value(self, time: Timestamp) -> serde_json::Value {
+    pub(crate) fn value(self, time: Timestamp) -> Value {
         match self.write(time) {
             Time::Seconds(seconds) => seconds.into(),
             Time::Text(text) => text.into(),
@@ -205,6 +286,30 @@ pub(crate) mod tests {
             test.contains(r#""event_type":"test""#) && test.contains(r#"{"node":"send-test.invalid"}"#),
             "{test}"
         );
+    }
+
+    /// S0-23, S1-36: everything stands under the one key, and a return has what the failure had.
+    #[test]
+    fn what_is_known_stands_behind_the_seeds_fields() {
+        let parsed = |body: &[u8]| serde_json::from_slice::<Value>(body).unwrap();
+        let facts = Facts {
+            fencing: Some(Fenced { by: "fencer".into(), controller: "ctl1".into() }),
+            incarnation: Some("ctl1/12/1784500000".into()),
+            group: Some("east".into()),
+            instances: Some(Instances { all: 3, projects: [("p".to_owned(), 3)].into() }),
+        };
+        let (mark, format) = (mark(), TimeFormat::Epoch);
+        let body = with_facts(&mark, &facts, format);
+        let plain = of_mark(&mark, format);
+        assert_eq!(body[..plain.len() - 1], plain[..plain.len() - 1]);
+        let extensions = r#"{"version":"1.0","node":"compute1","fencing":{"by":"fencer","controller":"ctl1"},"incarnation":"ctl1/12/1784500000","group":"east","instances":{"all":3,"projects":{"p":3}}}"#;
+        assert_eq!(parsed(&body)[KEY], parsed(extensions.as_bytes()));
+        let back = return_with_facts(&mark, &body, Timestamp(0), format);
+        assert_eq!(parsed(&back)[KEY], parsed(&body)[KEY]);
+        let plain = return_with_facts(&mark, &plain, Timestamp(0), format);
+        assert_eq!(plain, of_return(&mark, Timestamp(0), format), "the failure had none");
+        let nothing = parsed(&with_facts(&mark, &Facts::default(), format));
+        assert_eq!(nothing[KEY], parsed(br#"{"version":"1.0","node":"compute1"}"#));
     }
 
     /// S4-34: the same outage, another type, and the time of the return.

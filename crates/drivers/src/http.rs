@@ -19,9 +19,9 @@ use site::Section;
 use tokio::sync::Semaphore;
 
 use crate::driver::{
-    Check, Driver, Exchange, Failure, Finding, Kind, Message, Named, Outcome, Step, returns, usable,
+    Check, Driver, Exchange, Failure, Finding, Kind, Known, Message, Named, Outcome, Step, returns, usable,
 };
-use crate::event::cloudevents;
+use crate::event::{self, cloudevents};
 use crate::kept::{Files, Kept, Unusable};
 use crate::web::{self, Endpoint, fault, shown, wire};
 use crate::writes::{What, Write};
@@ -155,11 +155,21 @@ impl Driver for Http {
         self.options.body.failure(mark, self.options.time_format)
     }
 
+    fn body_with(&self, mark: &Mark, known: &Known<'_>) -> Vec<u8> {
+        match self.options.extensions {
+            true => event::with_facts(mark, known.facts, self.options.time_format),
+            false => self.body(mark),
+        }
+    }
+
     fn further_steps(&self) -> &[Step] {
         returns(self.options.notifies_return)
     }
 
-    fn return_body(&self, mark: &Mark, _sent: &[u8], returned: Timestamp) -> Vec<u8> {
+    fn return_body(&self, mark: &Mark, sent: &[u8], returned: Timestamp) -> Vec<u8> {
+        if self.options.extensions {
+            return event::return_with_facts(mark, sent, returned, self.options.time_format);
+        }
         self.options.body.back(mark, returned, self.options.time_format)
     }
 

@@ -8,7 +8,7 @@ use serde_json::Value;
 use site::Section;
 use tokio::time::Instant;
 
-use crate::driver::{Failure, Outcome};
+use crate::driver::{Failure, Named, Outcome};
 use crate::kept::Unusable;
 use crate::openstack::{self, Ask, COMPUTE, HOST, Session, each_on, found};
 use crate::which::WhichName;
@@ -58,6 +58,11 @@ impl Instances {
     /// What Nova calls the host of a mark.
     pub fn host_of(&self, mark: &Mark) -> String {
         self.host_name.of(mark).as_str().to_owned()
+    }
+
+    /// The same of a host without a mark.
+    pub fn host_of_named(&self, host: &Named) -> String {
+        self.host_name.of_host(host).as_str().to_owned()
     }
 
     /// Every instance on a host, whatever its project.

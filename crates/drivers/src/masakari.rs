@@ -21,7 +21,7 @@ use site::Section;
 use tokio::sync::Mutex;
 use tokio::time::Instant;
 
-use crate::driver::{Check, Driver, Failure, Kind, Message, Named, Outcome, Step, usable};
+use crate::driver::{Check, Driver, Failure, Kind, Known, Message, Named, Outcome, Step, usable};
 use crate::kept::Unusable;
 use crate::openstack::{self, Ask, INSTANCE_HA, Session, of_session};
 pub use crate::which::WhichName;
@@ -242,11 +242,11 @@ impl Driver for Masakari {
     }
 
     fn body(&self, mark: &Mark) -> Vec<u8> {
-        self.body_after(mark, &[])
+        body::of_mark(self.host_name.of(mark), mark.generated_time, &[])
     }
 
-    fn body_after(&self, mark: &Mark, earlier: &[Timestamp]) -> Vec<u8> {
-        body::of_mark(self.host_name.of(mark), mark.generated_time, earlier)
+    fn body_with(&self, mark: &Mark, known: &Known<'_>) -> Vec<u8> {
+        body::of_mark(self.host_name.of(mark), mark.generated_time, known.earlier)
     }
 
     /// Their bytes are those of the notification that they concern.

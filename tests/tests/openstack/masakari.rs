@@ -102,7 +102,9 @@ fn a_second_outage_within_three_minutes_is_sent(cloud: &mut Cloud) -> anyhow::Re
     let sender = cloud.sender(Who::Admin, LONG)?;
     let second = Mark { generated_time: Timestamp::from_seconds(AT + 20), ..mark(ENABLED[0]) };
     expect(&sender.attempt(ENABLED[0], 0), "acknowledged")?;
-    let moved = sender.driver.body_after(&second, &[mark(ENABLED[0]).generated_time]);
+    let moved = sender
+        .driver
+        .body_with(&second, &Known { earlier: &[mark(ENABLED[0]).generated_time], facts: &Facts::default() });
     expect(&sender.send(&sender.driver.body(&second), 0), "rejected duplicate")
         .map_err(|why| why.context("the broken variant sends the time as it is"))?;
     expect(&sender.send(&moved, 0), "acknowledged")?;

@@ -52,6 +52,8 @@ pub struct History {
     pub(super) ended: Vec<Event>,
     /// What people did.
     pub(super) operators: Vec<Event>,
+    /// When the cluster lost the host of a mark.
+    pub(super) lost: BTreeMap<MarkId, Timestamp>,
 }
 
 impl History {
@@ -68,6 +70,9 @@ impl History {
         match (row.event.as_str(), &row.mark) {
             ("refused", Some(mark)) => drop(self.refused.insert(mark.clone())),
             ("fenced-again", _) => self.duplicates += 1,
+            ("lost", Some(mark)) => {
+                self.lost.extend(MarkId::parse(mark).ok().map(|mark| (mark, row.at)));
+            }
             _ => {}
         }
         self.take_cause(row);

@@ -1,5 +1,6 @@
 //! What became of the outages of some days: counted, and as a page.
 
+mod downtime;
 mod history;
 mod numbers;
 pub mod percentile;

@@ -4,9 +4,11 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use marks::delivery::{Delivery, TAKEN, is_step};
 use marks::mark::{MarkRow, Settlement};
+use marks::recovery::Recovery;
 use marks::time::Timestamp;
 use serde::Serialize;
 
+use super::downtime::{Downtime, downtimes};
 use super::history::{Event, History};
 use super::percentile::Percentiles;
 use super::spans::{Held, Trouble, between};
@@ -22,6 +24,8 @@ pub struct Facts {
     pub outages: Vec<(MarkRow, Vec<Delivery>)>,
     /// The figures of the history of these days.
     pub history: History,
+    /// What Nova said of the instances, for each mark that it was asked about.
+    pub recoveries: Vec<(MarkRow, Recovery)>,
     /// Damaged rows of any kind.
     pub damaged: usize,
 }
@@ -30,7 +34,7 @@ impl Facts {
     /// The facts of these marks; their history is still to be read.
     pub fn of(outages: Vec<(MarkRow, Vec<Delivery>)>) -> Self {
         let history = History::of(slowest(&outages).into_iter().map(|(_, row)| row.id));
-        Self { outages, history, damaged: 0 }
+        Self { outages, history, recoveries: Vec::new(), damaged: 0 }
     }
 }
 
@@ -63,6 +67,8 @@ pub struct Numbers {
     pub trouble: Vec<Trouble>,
     /// What people did.
     pub operators: Vec<Event>,
+    /// How long instances were down, for each host and month; empty where Nova is not asked.
+    pub downtime: Vec<Downtime>,
     /// Damaged rows, which are not counted.
     pub damaged: usize,
 }
@@ -136,6 +142,7 @@ impl Numbers {
             ended: facts.history.ended.clone(),
             trouble: facts.history.troubles.all(),
             operators: facts.history.operators.clone(),
+            downtime: downtimes(&facts.recoveries, &facts.history.lost),
             damaged: facts.damaged,
         }
     }

@@ -8,6 +8,7 @@ use marks::mark::MarkRow;
 use marks::time::Timestamp;
 
 use super::numbers::Facts;
+use crate::recovery::kept::Kept;
 
 /// Everything between two times. `tick` is called now and then with the number of rows that were read.
 ///
@@ -21,7 +22,9 @@ pub fn read(
 ) -> Result<Facts, JournalError> {
     let is_in = |at: Timestamp| from <= at && at < to;
     let (outages, damaged) = outages(journal, from, to)?;
-    let mut facts = Facts { damaged, ..Facts::of(outages) };
+    let kept = Kept::beside(journal.path());
+    let recoveries = outages.iter().filter_map(|(row, _)| Some((row.clone(), kept.read(row.id)?))).collect();
+    let mut facts = Facts { damaged, recoveries, ..Facts::of(outages) };
     let mut seen = 0;
     journal.each_history(0, |_, row| {
         seen += 1;

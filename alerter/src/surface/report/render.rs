@@ -6,6 +6,7 @@ use std::time::Duration;
 use marks::time::Timestamp;
 use maud::{DOCTYPE, Markup, PreEscaped, Render, html};
 
+use super::downtime::Downtime;
 use super::history::Event;
 use super::numbers::{Numbers, Repeated, Slow};
 use super::percentile::Percentiles;
@@ -46,6 +47,7 @@ pub fn page(numbers: &Numbers, controller: &str, drawn: &Markup) -> Markup {
                 (times(numbers))
                 (slowest(numbers))
                 (repeated(numbers))
+                (downtime(numbers))
                 (trouble(numbers))
                 (events("Ended without an acknowledgement", &numbers.ended))
                 (events("What operators did", &numbers.operators))
@@ -102,6 +104,28 @@ fn repeated(numbers: &Numbers) -> Markup {
     let cells = |host: &Repeated| vec![host.host.clone(), host.outages.to_string()];
     let head = [("Host", false), ("Outages", true)];
     table("Hosts with several outages", &head, numbers.repeated.iter().map(cells))
+}
+
+/// Only where Nova is asked: elsewhere nobody knows.
+fn downtime(numbers: &Numbers) -> Markup {
+    let head = [
+        ("Month", false),
+        ("Host", false),
+        ("Outages", true),
+        ("Instances moved", true),
+        ("Left", true),
+        ("Downtime", true),
+        ("Longest", true),
+    ];
+    let cells = |one: &Downtime| {
+        let counts = [one.outages, one.moved, one.left].map(|count| count.to_string());
+        let spans = [one.total_ms, one.longest_ms].map(span);
+        [&[one.month.clone(), one.host.clone()][..], &counts[..], &spans[..]].concat()
+    };
+    match numbers.downtime.is_empty() {
+        true => html! {},
+        false => table("Downtime of instances", &head, numbers.downtime.iter().map(cells)),
+    }
 }
 
 fn trouble(numbers: &Numbers) -> Markup {

@@ -39,6 +39,8 @@ pub struct Options {
     pub confirmed_within: Option<Duration>,
     /// Whether the receiver is notified that the host is back.
     pub notifies_return: bool,
+    /// Whether everything that is known stands behind the standard event's fields.
+    pub extensions: bool,
 }
 
 impl Options {
@@ -59,6 +61,7 @@ impl Options {
             time_format: TimeFormat::default(),
             confirmed_within: None,
             notifies_return: false,
+            extensions: false,
         }
     }
 }
@@ -74,6 +77,7 @@ pub(super) fn read(table: &mut Section<'_, '_>) -> Option<Options> {
     let body = body(table);
     let confirmed_within = confirmation(table);
     let notifies_return = notifies_return(table);
+    let extensions = extensions(table, &body);
     let (client, method) = (client?, method.into());
     table.is_sound().then_some(Options {
         client,
@@ -85,6 +89,7 @@ pub(super) fn read(table: &mut Section<'_, '_>) -> Option<Options> {
         time_format,
         confirmed_within,
         notifies_return,
+        extensions,
     })
 }
 
@@ -99,6 +104,18 @@ fn confirmation(table: &mut Section<'_, '_>) -> Option<Duration> {
         );
     }
     by_callback.then(|| Duration::from_secs(seconds.into()))
+}
+
+/// `extensions`: other forms have no place for them.
+fn extensions(table: &mut Section<'_, '_>, body: &Layout) -> bool {
+    let wanted = table.flag("extensions").unwrap_or(false);
+    if wanted && !matches!(body, Layout::Standard | Layout::Extended) {
+        table.complain(
+            "extensions",
+            "this body has no place for extensions: set body = \"standard\", or remove extensions",
+        );
+    }
+    wanted
 }
 
 /// `body`, and `cloudevents-source` if the body is one.

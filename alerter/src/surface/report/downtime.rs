@@ -1,0 +1,105 @@
+//! How long instances were down, for each host and month: from the loss of the host to its last instance on another one.
+//! Pure.
+
+use std::collections::BTreeMap;
+
+use marks::id::MarkId;
+use marks::mark::MarkRow;
+use marks::recovery::Recovery;
+use marks::time::Timestamp;
+use serde::Serialize;
+
+use crate::words::written;
+
+/// The downtimes of a host in one month.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize)]
+pub struct Downtime {
+    /// The month in which the host failed, as `2027-01`.
+    pub month: String,
+    /// The host.
+    pub host: String,
+    /// Outages of which Nova said where the instances are.
+    pub outages: usize,
+    /// Instances that were found on another host.
+    pub moved: usize,
+    /// Instances that were not.
+    pub left: usize,
+    /// The downtimes of outages without an instance that is left, together, in milliseconds.
+    pub total_ms: u64,
+    /// The longest one.
+    pub longest_ms: u64,
+}
+
+/// For each host and month, in their order. `lost`: when the cluster lost the host of a mark, where that was seen.
+pub(super) fn downtimes(
+    outages: &[(MarkRow, Recovery)],
+    lost: &BTreeMap<MarkId, Timestamp>,
+) -> Vec<Downtime> {
+    let mut found: BTreeMap<(String, String), Downtime> = BTreeMap::new();
+    for (row, recovery) in outages.iter().filter(|(_, recovery)| recovery.began_at.is_some()) {
+        let (month, host) = (written(row.failure_time, "%Y-%m"), row.node.as_str());
+        let key = (month.clone(), host.to_ascii_lowercase());
+        let one = found.entry(key).or_insert_with(|| Downtime {
+            month,
+            host: host.to_owned(),
+            ..Downtime::default()
+        });
+        let tally = recovery.tally();
+        one.outages += 1;
+        one.moved += tally.elsewhere;
+        one.left += tally.left();
+        if let Some(up) = recovery.last_up() {
+            let took = up.since(lost.get(&row.id).copied().unwrap_or(row.failure_time));
+            let took = u64::try_from(took.as_millis()).unwrap_or(u64::MAX);
+            one.total_ms = one.total_ms.saturating_add(took);
+            one.longest_ms = one.longest_ms.max(took);
+        }
+    }
+    found.into_values().collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use std::time::Duration;
+
+    use marks::recovery::Seen;
+
+    use super::*;
+
+    const NOW: Timestamp = Timestamp(1_800_000_000_000);
+
+    fn moved(at: Timestamp) -> Recovery {
+        let seen = |host: &str| Seen {
+            id: "a".into(),
+            name: "web".into(),
+            project: "p".into(),
+            status: "ACTIVE".into(),
+            is_busy: false,
+            host: Some(host.into()),
+        };
+        let mut recovery = Recovery::default();
+        recovery.note_host(vec![seen("c7")], at);
+        recovery.note_host(Vec::new(), at);
+        recovery.note_one("a", "c7", Some(&seen("c8")), at);
+        recovery
+    }
+
+    /// The broken variant counts from the fencing alone: a host that hung for a minute before was down for that minute too.
+    #[test]
+    fn a_host_has_its_downtimes_of_each_month() {
+        let minute = Duration::from_secs(60);
+        let row = |node: &str, at| samples::mark_of(node, at);
+        let first = row("compute7", NOW);
+        let lost = BTreeMap::from([(first.id, NOW - minute)]);
+        let outages = [
+            (first, moved(NOW + minute)),
+            (row("Compute7", NOW + minute * 10), moved(NOW + minute * 11)),
+            (row("compute7", NOW + minute * 60 * 24 * 31), moved(NOW + minute * 60 * 24 * 31)),
+            (row("compute8", NOW), Recovery::default()),
+        ];
+        let found = downtimes(&outages, &lost);
+        let short: Vec<_> = found.iter().map(|one| (one.month.as_str(), one.outages, one.total_ms)).collect();
+        assert_eq!(short, [("2027-01", 2, 180_000), ("2027-02", 1, 0)]);
+        assert_eq!((found[0].longest_ms, found[0].moved, found[0].left), (120_000, 2, 0));
+    }
+}
