@@ -36,7 +36,8 @@ pub async fn run(shared: Arc<Shared>, stop: CancellationToken) {
     serving::follow(&shared.base, pick, run, stop).await;
 }
 
-async fn follow(shared: Arc<Shared>, config: config::Recovery, stop: CancellationToken) {
+/// Asks as this configuration says, until `stop`.
+pub async fn follow(shared: Arc<Shared>, config: config::Recovery, stop: CancellationToken) {
     let mut watcher = Watcher::new(shared, config);
     while !stop.is_cancelled() {
         if let Err(error) = watcher.round().await {

@@ -50,6 +50,7 @@ mod http_signature;
 mod http_socket;
 mod http_statuses;
 mod http_tls;
+mod instances;
 mod interleavings;
 mod kubernetes_config;
 #[path = "../../../tests/src/left_out.rs"]

@@ -2,6 +2,8 @@
 
 use std::future::Future;
 
+use drivers::Known;
+use drivers::event::Facts;
 use drivers::masakari::{Masakari, Options, WhichName};
 use drivers::{Driver, Outcome, openstack};
 use marks::mark::Mark;

@@ -1,7 +1,9 @@
 //! The `masakari` driver against Masakari's own API: what it takes, what it refuses, and what it has.
 
 use anyhow::{bail, ensure};
+use drivers::Known;
 use drivers::Outcome;
+use drivers::event::Facts;
 use marks::mark::Mark;
 use marks::time::Timestamp;
 use serde_json::{Value, json};
