@@ -13,7 +13,7 @@ use tests::etcd::Members;
 use tests::lab::cib::{self, Spread};
 use tests::lab::{Event, Lab, MarkMode, Products, Shape, wait};
 use tests::programs::millis;
-use tests::receiver::{Answer, Receiver};
+use tests::receiver::{Answer, Received, Receiver};
 
 use crate::truth;
 
@@ -49,6 +49,8 @@ pub(crate) struct Cluster {
     pub(crate) register: Register,
     /// The `[groups]` of the site's configuration; empty where nothing is held.
     groups: String,
+    /// Whether the routes are notified of returns too.
+    returns: bool,
     /// Controllers that the cluster takes for fenced though they never lost their power.
     undead: BTreeSet<String>,
     /// Marks that were listed as a scenario began. An alerter that comes later may make a confirmation by hand of the history
@@ -84,6 +86,18 @@ fn usual() -> anyhow::Result<Register> {
     register.context("NHA_REGISTER names no register")
 }
 
+/// Whether the routes of every scenario are notified of returns too: `NHA_RETURNS`.
+fn usual_returns() -> bool {
+    std::env::var_os("NHA_RETURNS").is_some()
+}
+
+/// What a receiver got of failures: returns have scenarios of their own.
+pub(crate) fn failures(receiver: &Receiver) -> Vec<Received> {
+    let mut all = receiver.received();
+    all.retain(|request| !truth::is_return(request));
+    all
+}
+
 /// A mark as `list` shows it.
 #[derive(Clone, Debug)]
 pub(crate) struct Mark {
@@ -97,6 +111,8 @@ pub(crate) struct Mark {
     pub(crate) returned_at: Option<i64>,
     /// Route, state and number of attempts.
     pub(crate) deliveries: Vec<(String, String, u64)>,
+    /// The same of its returns.
+    pub(crate) returns: Vec<(String, String, u64)>,
 }
 
 impl Cluster {
@@ -107,7 +123,8 @@ impl Cluster {
         let oncall = Receiver::listen(lab.listener(ONCALL))?;
         let (register, groups, undead) = (Register::Attrd, String::new(), BTreeSet::new());
         let (known, last, etcd) = (BTreeSet::new(), None, None);
-        let cluster = Self { receivers, oncall, lab, register, groups, undead, known, last, etcd };
+        let returns = usual_returns();
+        let cluster = Self { receivers, oncall, lab, register, groups, returns, undead, known, last, etcd };
         cluster.write_site()?;
         let configuration = cib::Configuration { shape: SHAPE, alerter: true, spread: Spread::Everywhere };
         cluster.lab.configure(&configuration).with_context(|| cluster.lab.keep_logs())?;
@@ -117,7 +134,8 @@ impl Cluster {
     fn write_site(&self) -> anyhow::Result<()> {
         let route = |(name, port): (&str, u16)| {
             let url = format!("http://{}:{port}/v1/host-failures", self.lab.own_address());
-            format!("\n[http.{name}]\nurl = \"{url}\"\nallow-http = true\n")
+            let returned = if self.returns { "when-returned = \"notify\"\n" } else { "" };
+            format!("\n[http.{name}]\nurl = \"{url}\"\nallow-http = true\n{returned}")
         };
         let members = self.etcd.as_ref().filter(|_| self.register == Register::Etcd);
         let etcd = members.map(|members| members.table_in(SITE.as_ref(), "/east"));
@@ -182,15 +200,20 @@ impl Cluster {
 
     /// The same with this register; with another than before, the alerter and the agents get a new configuration.
     pub(crate) fn begin_with(&mut self, register: Register) -> anyhow::Result<Before> {
-        self.begin_as(register, "")
+        self.begin_as((register, "", usual_returns()))
+    }
+
+    /// The same with routes that are notified of returns.
+    pub(crate) fn begin_with_returns(&mut self) -> anyhow::Result<Before> {
+        self.begin_as((usual()?, "", true))
     }
 
     /// The same with these `[groups]`, and a target of notices.
     pub(crate) fn begin_with_groups(&mut self, groups: &str) -> anyhow::Result<Before> {
-        self.begin_as(usual()?, groups)
+        self.begin_as((usual()?, groups, usual_returns()))
     }
 
-    fn begin_as(&mut self, register: Register, groups: &str) -> anyhow::Result<Before> {
+    fn begin_as(&mut self, (register, groups, returns): (Register, &str, bool)) -> anyhow::Result<Before> {
         for receiver in &mut self.receivers {
             receiver.answer(Answer::Status(200));
             receiver.up()?;
@@ -208,7 +231,8 @@ impl Cluster {
             ensure!(findings.is_empty(), "after the last scenario had ended: {findings:#?}");
             self.wait_for_returns(&before)?;
         }
-        if groups != self.groups {
+        if groups != self.groups || returns != self.returns {
+            self.returns = returns;
             groups.clone_into(&mut self.groups);
             self.configure_again()?;
         }
@@ -234,7 +258,7 @@ impl Cluster {
         self.known.extend(self.marks()?.into_iter().map(|mark| mark.id));
         Ok(Before {
             at: truth::milliseconds(SystemTime::now()),
-            requests: self.receivers.iter().map(|receiver| receiver.received().len()).collect(),
+            requests: self.receivers.iter().map(|receiver| failures(receiver).len()).collect(),
             events: self.lab.bmc().record().len(),
             marks: self.known.clone(),
             confirmed: Vec::new(),
@@ -583,7 +607,7 @@ impl Cluster {
 
     /// How many requests have come since the scenario began, on all routes.
     pub(crate) fn notified(&self, before: &Before) -> usize {
-        let now = self.receivers.iter().map(|receiver| receiver.received().len());
+        let now = self.receivers.iter().map(|receiver| failures(receiver).len());
         now.zip(&before.requests).map(|(now, before)| now - before).sum()
     }
 
@@ -624,7 +648,9 @@ impl Cluster {
     }
 
     fn findings(&self, before: &Before, excused: &Excused) -> anyhow::Result<Vec<String>> {
-        Ok(tests::audit::audit(&truth::story(self, before)?, excused))
+        let mut findings = tests::audit::audit(&truth::story(self, before)?, excused);
+        findings.extend(self.receivers.iter().flat_map(|receiver| truth::of_returns(&receiver.received())));
+        Ok(findings)
     }
 }
 
@@ -635,6 +661,9 @@ impl Mark {
         let delivery = |one: &Value| {
             (text(&one["route"]), text(&one["state"]), one["attempts"].as_u64().unwrap_or_default())
         };
+        let is_return = |one: &Value| text(&one["route"]).ends_with(".return");
+        let (returns, failures): (Vec<Value>, Vec<Value>) =
+            each("deliveries").into_iter().partition(is_return);
         Ok(Self {
             id: listed["id"].as_str().context("a mark without an id")?.to_owned(),
             // 0.1.0 prints `node`.
@@ -643,7 +672,8 @@ impl Mark {
             holds: each("holds").iter().map(text).collect(),
             made_at: millis(&listed["made_at"]).context("a mark that was made at no time")?,
             returned_at: millis(&listed["returned_at"]),
-            deliveries: each("deliveries").iter().map(delivery).collect(),
+            deliveries: failures.iter().map(delivery).collect(),
+            returns: returns.iter().map(delivery).collect(),
         })
     }
 

@@ -2,7 +2,8 @@
 //!
 //! One booted cluster serves all of them; each begins by putting everything right, and ends with the same audit. Each
 //! also runs alone: `cargo test -p tests --test failover -- NAME`; `NHA_REPEAT=3` runs the lists three times in a row, and
-//! `NHA_SCENARIOS="doubt harm"` chooses lists. `NHA_REGISTER=etcd` (or `cib`) has all scenarios that name no register use that one.
+//! `NHA_SCENARIOS="doubt harm"` chooses lists. `NHA_REGISTER=etcd` (or `cib`) has all scenarios that name no register use that one;
+//! `NHA_RETURNS=1` has the routes of all scenarios notified of returns too.
 
 mod cluster;
 mod controllers;
@@ -16,6 +17,7 @@ mod prompt;
 mod record;
 mod registers;
 mod releases;
+mod returns;
 mod silence;
 mod storm;
 mod truth;
@@ -32,12 +34,13 @@ use tests::trials::{self, Stage};
 type Scenario = trials::Scenario<Cluster>;
 
 /// Every list. In an order in which a fault shows where it is; what wants the register in the CIB stands together.
-const LISTS: [(&str, &[Scenario]); 15] = [
+const LISTS: [(&str, &[Scenario]); 16] = [
     ("hosts", hosts::SCENARIOS),
     ("controllers", controllers::SCENARIOS),
     ("managers", managers::SCENARIOS),
     ("doubt", doubt::SCENARIOS),
     ("storm", storm::SCENARIOS),
+    ("returns", returns::SCENARIOS),
     ("releases", releases::SCENARIOS),
     ("whole", whole::SCENARIOS),
     ("registers", registers::SCENARIOS),
@@ -51,7 +54,8 @@ const LISTS: [(&str, &[Scenario]); 15] = [
 ];
 
 /// Those that are run where none is named. The others change the cluster for good, or measure.
-const USUAL: &str = "hosts controllers managers doubt storm releases whole registers harm prompt former";
+const USUAL: &str =
+    "hosts controllers managers doubt storm returns releases whole registers harm prompt former";
 
 const STAGE: Stage<Cluster> =
     Stage { set_up: Cluster::boot, on_failure: Cluster::explain, need: trials::CLUSTER };

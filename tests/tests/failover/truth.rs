@@ -10,7 +10,7 @@ use tests::audit::{Fact, Notified, Story, outages};
 use tests::lab::{Event, Lab};
 use tests::receiver::{Answer, Received};
 
-use crate::cluster::{Before, Cluster, DOMAIN, ROUTES};
+use crate::cluster::{Before, Cluster, DOMAIN, ROUTES, failures};
 
 /// What a host's own daemon logs when the cluster's connection stands.
 const CONNECTED: &str = "Remote client connection accepted";
@@ -94,7 +94,7 @@ fn read_dates(stamps: &[String]) -> anyhow::Result<Vec<i64>> {
 pub(crate) fn notified(cluster: &Cluster, before: &Before) -> anyhow::Result<Vec<Notified>> {
     let mut all = Vec::new();
     for ((receiver, (route, _)), known) in cluster.receivers.iter().zip(ROUTES).zip(&before.requests) {
-        for request in receiver.received().iter().skip(*known) {
+        for request in failures(receiver).iter().skip(*known) {
             all.push(read(route, request)?);
         }
     }
@@ -113,6 +113,47 @@ fn read(route: &str, request: &Received) -> anyhow::Result<Notified> {
         body: request.body.clone(),
         acknowledged: matches!(request.answer, Answer::Status(200..=299)),
     })
+}
+
+/// Whether a request says that a host is back.
+pub(crate) fn is_return(request: &Received) -> bool {
+    event(request)["event_type"] == "host returned"
+}
+
+/// Whether it says so of this outage.
+pub(crate) fn is_return_of(request: &Received, id: &str) -> bool {
+    is_return(request) && event(request)["id"] == id
+}
+
+fn event(request: &Received) -> Value {
+    serde_json::from_slice(&request.body).unwrap_or_default()
+}
+
+/// What is wrong with the returns among a receiver's requests: each comes behind its acknowledged failure, with a key of its
+/// own, with the same bytes each time, and not behind a later failure of its host.
+pub(crate) fn of_returns(requests: &[Received]) -> Vec<String> {
+    let mut wrong = Vec::new();
+    for (at, request) in requests.iter().enumerate().filter(|(_, request)| is_return(request)) {
+        let (back, before) = (event(request), &requests[..at]);
+        let id = back["id"].as_str().unwrap_or_default();
+        let is_taken = |one: &&Received| matches!(one.answer, Answer::Status(200..=299));
+        let failures = || before.iter().filter(|one| !is_return(one)).map(|one| (one, event(one)));
+        if !failures().any(|(one, failure)| failure["id"] == id && is_taken(&one)) {
+            wrong.push(format!("the return of {id} came before its failure was acknowledged"));
+        }
+        let host = &back["payload"]["hostname"];
+        let newest = failures().filter(|(_, failure)| failure["payload"]["hostname"] == *host).last();
+        if newest.is_some_and(|(_, failure)| failure["id"] != id) {
+            wrong.push(format!("the return of {id} came behind a later failure of {host}"));
+        }
+        if request.header("idempotency-key") != Some(&format!("\"{id}.return\"")) {
+            wrong.push(format!("the return of {id} has the key {:?}", request.header("idempotency-key")));
+        }
+        if before.iter().any(|one| is_return(one) && event(one)["id"] == id && one.body != request.body) {
+            wrong.push(format!("the return of {id} has other bytes than before"));
+        }
+    }
+    wrong
 }
 
 pub(crate) fn milliseconds(at: SystemTime) -> i64 {
