@@ -10,3 +10,4 @@ pub(crate) mod endings;
 pub(crate) mod holds;
 pub(crate) mod returns;
 pub(crate) mod served;
+pub(crate) mod taken;

@@ -93,6 +93,12 @@ impl Delivery {
         is_step(&self.route)
     }
 
+    /// Whether its route has acknowledged it, to whichever alerter.
+    pub fn is_taken(&self) -> bool {
+        let last = self.last.as_ref().map(|last| last.kind.as_str());
+        self.state == State::Acknowledged && last.is_some_and(|kind| TAKEN.contains(&kind))
+    }
+
     /// Whether it reports a return: no end of its mark ends it.
     pub fn is_return(&self) -> bool {
         self.route.ends_with(RETURN)

@@ -19,6 +19,8 @@ pub mod mark;
 pub mod outage;
 /// What became of the instances of a failed host.
 pub mod recovery;
+/// What a receiver that forgets is sent again.
+pub mod refresh;
 /// The entries of the register, and their form.
 pub mod register;
 /// When a return is sent on a route that was notified of the failure.

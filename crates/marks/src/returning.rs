@@ -40,10 +40,7 @@ impl Failure<'_> {
     /// Whether the route may have been notified of it, and will not be any more.
     fn may_have_arrived(&self) -> bool {
         self.delivery.is_none_or(|delivery| {
-            let last = delivery.last.as_ref().map(|last| last.kind.as_str());
-            let is_taken =
-                delivery.state == State::Acknowledged && last.is_some_and(|kind| TAKEN.contains(&kind));
-            is_taken || delivery.arrivals.attempts > 0 || self.was_elsewhere
+            delivery.is_taken() || delivery.arrivals.attempts > 0 || self.was_elsewhere
         })
     }
 
