@@ -11,6 +11,7 @@ use marks::delivery::{ACCEPTED, RETURN};
 use marks::host::HostName;
 use marks::id::MarkId;
 use marks::mark::Mark;
+use marks::refresh::Refresh;
 use marks::terms::Terms;
 use marks::time::Timestamp;
 use site::{Section, blanked};
@@ -108,6 +109,11 @@ pub trait Driver: Send + Sync {
     fn return_body(&self, mark: &Mark, sent: &[u8], returned: Timestamp) -> Vec<u8> {
         let _the_sent_bytes_serve = (mark, returned);
         sent.to_vec()
+    }
+
+    /// How its receiver is kept up to date that forgets what it has acknowledged; `None` for one that remembers.
+    fn refreshed(&self) -> Option<Refresh> {
+        None
     }
 
     /// The bytes of a test message. Nobody can take it for a failure.

@@ -1,7 +1,10 @@
 //! The standard body of a host failure (design, section 5), and its other forms: pure functions of the mark.
 
+pub mod alertmanager;
 pub mod cloudevents;
 pub mod doctor;
+pub mod pagerduty;
+pub mod template;
 
 use std::collections::BTreeMap;
 

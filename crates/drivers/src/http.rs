@@ -12,6 +12,7 @@ use std::time::Duration;
 
 use marks::id::MarkId;
 use marks::mark::Mark;
+use marks::refresh::Refresh;
 use marks::time::Timestamp;
 use reqwest::header::{CONTENT_TYPE, HeaderMap, HeaderName, HeaderValue};
 use reqwest::{RequestBuilder, Response};
@@ -23,7 +24,7 @@ use crate::driver::{
 };
 use crate::event::{self, cloudevents};
 use crate::kept::{Files, Kept, Unusable};
-use crate::web::{self, Endpoint, fault, shown, wire};
+use crate::web::{self, BodySecret, Endpoint, fault, shown, wire};
 use crate::writes::{What, Write};
 
 pub use self::credentials::Credentials;
@@ -75,7 +76,11 @@ impl Http {
             Ok(authorization) => authorization,
             Err(failure) => return Outcome::Refused(failure),
         };
-        match self.request(message).headers(authorization).send().await {
+        let body = match self.options.body.sent(message.body) {
+            Ok(body) => body,
+            Err(outcome) => return outcome,
+        };
+        match self.request(message, body).headers(authorization).send().await {
             Ok(response) => self.answered(message.step, response).await,
             Err(error) => fault::of(&error).outcome(),
         }
@@ -116,16 +121,24 @@ impl Http {
             .map_err(|why| Failure::new("credentials", &format!("{}: {why}", credentials.key())))
     }
 
-    fn request(&self, message: Message<'_>) -> RequestBuilder {
+    /// The request with these bytes, which are the message's with its secret.
+    fn request(&self, message: Message<'_>, body: Vec<u8>) -> RequestBuilder {
         let key = message.key();
         let quoted = HeaderValue::try_from(format!("\"{key}\"")).expect("a quoted key is a header value");
-        self.endpoint
-            .request(self.options.method.clone())
+        self.addressed(message)
             .headers(self.options.headers.clone())
-            .headers(signature::headers(&self.signing_keys.get(), &key, message.body, Timestamp::now()))
+            .headers(signature::headers(&self.signing_keys.get(), &key, &body, Timestamp::now()))
             .header(CONTENT_TYPE, cloudevents::content_type(message.body))
             .header(IDEMPOTENCY_KEY, quoted)
-            .body(message.body.to_vec())
+            .body(body)
+    }
+
+    fn addressed(&self, message: Message<'_>) -> RequestBuilder {
+        let elsewhere = (message.step == Step::Return).then(|| self.options.body.return_url(message.id));
+        match elsewhere.flatten() {
+            Some(url) => self.endpoint.request_to(self.options.method.clone(), &url),
+            None => self.endpoint.request(self.options.method.clone()),
+        }
     }
 }
 
@@ -144,7 +157,8 @@ impl Driver for Http {
     }
 
     fn secret_file(&self) -> Option<&Path> {
-        self.options.credentials.as_ref().map(Credentials::file)
+        let credentials = self.options.credentials.as_ref().map(Credentials::file);
+        credentials.or_else(|| self.options.body.secret().map(BodySecret::file))
     }
 
     fn endpoint(&self) -> String {
@@ -173,6 +187,19 @@ impl Driver for Http {
         self.options.body.back(mark, returned, self.options.time_format)
     }
 
+    fn refreshed(&self) -> Option<Refresh> {
+        self.options.body.refreshed()
+    }
+
+    fn warnings(&self) -> Vec<String> {
+        let stays = self.refreshed().filter(|_| !self.options.notifies_return);
+        let warn = |refresh: Refresh| {
+            let days = refresh.failure.as_secs() / 86_400;
+            format!("nothing ends an alert before {days} days have passed: set when-returned = \"notify\"")
+        };
+        stays.map(warn).into_iter().collect()
+    }
+
     fn test_body(&self, id: &MarkId, now: Timestamp) -> Vec<u8> {
         self.options.body.test(id, now, self.options.time_format)
     }
@@ -188,7 +215,9 @@ impl Driver for Http {
     fn check<'a>(&'a self, _hosts: &'a [Named]) -> Check<'a> {
         Box::pin(async {
             let credentials = self.authorization().err().map(|why| Finding { host: None, why });
-            Some(credentials.into_iter().chain(self.endpoint.reach().await).collect())
+            let secret = self.options.body.secret().and_then(|secret| secret.within(b"{}").err());
+            let secret = secret.and_then(|outcome| Finding::of(&outcome));
+            Some(credentials.into_iter().chain(secret).chain(self.endpoint.reach().await).collect())
         })
     }
 

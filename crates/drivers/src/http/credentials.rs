@@ -11,8 +11,13 @@ use crate::web::secret;
 /// How we authenticate. It has no secret, only the file's path.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Credentials {
-    /// `bearer-file`: the token stands in this file.
-    Bearer(PathBuf),
+    /// `bearer-file` and `bearer-scheme`.
+    Bearer {
+        /// The word before the token.
+        scheme: String,
+        /// The token stands in this file.
+        file: PathBuf,
+    },
     /// `username` and `password-file`.
     Basic {
         /// Without a colon.
@@ -24,8 +29,8 @@ pub enum Credentials {
 
 impl Credentials {
     /// Reads `bearer-file`; the file's content is checked too.
-    pub(super) fn bearer(file: &str) -> Result<Self, String> {
-        let bearer = Self::Bearer(file.into());
+    pub(super) fn bearer(scheme: &str, file: &str) -> Result<Self, String> {
+        let bearer = Self::Bearer { scheme: scheme.to_owned(), file: file.into() };
         bearer.headers().map(|_| bearer)
     }
 
@@ -35,7 +40,7 @@ impl Credentials {
     /// One sentence, without a secret: the file cannot be read, or its content is wrong.
     pub(super) fn headers(&self) -> Result<HeaderMap, String> {
         let mut value = match self {
-            Self::Bearer(file) => secret::read_with(file, secret::bearer),
+            Self::Bearer { scheme, file } => secret::read_with(file, |token| secret::token_of(scheme, token)),
             Self::Basic { username, password_file } => {
                 secret::read_with(password_file, |password| basic(username, password))
             }
@@ -47,16 +52,25 @@ impl Credentials {
     /// The file.
     pub(super) fn file(&self) -> &Path {
         match self {
-            Self::Bearer(file) | Self::Basic { password_file: file, .. } => file,
+            Self::Bearer { file, .. } | Self::Basic { password_file: file, .. } => file,
         }
     }
 
     /// The key that names the file.
     pub(super) fn key(&self) -> &'static str {
         match self {
-            Self::Bearer(_) => "bearer-file",
+            Self::Bearer { .. } => "bearer-file",
             Self::Basic { .. } => "password-file",
         }
+    }
+}
+
+/// Reads `bearer-scheme`: a word, as RFC 9110 has it.
+pub(super) fn scheme(text: &str) -> Result<String, String> {
+    let of_a_token = |b: u8| b.is_ascii_alphanumeric() || b"!#$%&'*+-.^_`|~".contains(&b);
+    match (1..=32).contains(&text.len()) && text.bytes().all(of_a_token) {
+        true => Ok(text.to_owned()),
+        false => Err("must be one word, such as \"GenieKey\"".to_owned()),
     }
 }
 
@@ -108,14 +122,22 @@ mod tests {
     }
 
     #[test]
+    fn a_scheme_is_one_word() {
+        assert_eq!(scheme("GenieKey").as_deref(), Ok("GenieKey"));
+        for text in ["", "a b", "a:", "a\nb", "ä", &"x".repeat(33)] {
+            assert!(scheme(text).is_err(), "{text:?}");
+        }
+    }
+
+    #[test]
     fn credentials_do_not_print_themselves() {
         let dir = tempfile::tempdir().unwrap();
         let file = dir.path().join("token");
         std::fs::write(&file, "s3kr1t\n").unwrap();
         std::fs::set_permissions(&file, std::os::unix::fs::PermissionsExt::from_mode(0o600)).unwrap();
-        let credentials = Credentials::bearer(file.to_str().unwrap()).unwrap();
+        let credentials = Credentials::bearer("GenieKey", file.to_str().unwrap()).unwrap();
         let headers = credentials.headers().unwrap();
-        assert_eq!(headers[AUTHORIZATION], "Bearer s3kr1t");
+        assert_eq!(headers[AUTHORIZATION], "GenieKey s3kr1t");
         assert!(!format!("{credentials:?} {headers:?}").contains("s3kr1t"));
     }
 }

@@ -12,8 +12,9 @@ use super::headers;
 use super::layout::Layout;
 use super::signature::SigningKey;
 use crate::driver::notifies_return;
+use crate::event::template::{self, Template};
 use crate::event::{TimeFormat, cloudevents};
-use crate::web::{self, both_or_neither};
+use crate::web::{self, BodySecret, both_or_neither};
 
 /// The source of CloudEvents, unless the route sets it.
 const SOURCE: &str = "/nova-host-alerter";
@@ -74,11 +75,19 @@ pub(super) fn read(table: &mut Section<'_, '_>) -> Option<Options> {
     let credentials = credentials(table);
     let secret_files = secret_files(table);
     let time_format = table.choice("time-format", &TimeFormat::WORDS).unwrap_or_default();
-    let body = body(table);
+    let body = body(table, time_format);
+    let return_url = return_url(table, client.as_ref().map(|client| &client.url));
     let confirmed_within = confirmation(table);
     let notifies_return = notifies_return(table);
-    let extensions = extensions(table, &body);
+    let extensions = extensions(table, body.as_ref());
+    if table.has("return-url") && !notifies_return {
+        table.complain(
+            "return-url",
+            "return-url has no effect without when-returned = \"notify\": set both, or neither",
+        );
+    }
     let (client, method) = (client?, method.into());
+    let body = body?.with_return_url(return_url);
     table.is_sound().then_some(Options {
         client,
         method,
@@ -107,9 +116,9 @@ fn confirmation(table: &mut Section<'_, '_>) -> Option<Duration> {
 }
 
 /// `extensions`: other forms have no place for them.
-fn extensions(table: &mut Section<'_, '_>, body: &Layout) -> bool {
+fn extensions(table: &mut Section<'_, '_>, body: Option<&Layout>) -> bool {
     let wanted = table.flag("extensions").unwrap_or(false);
-    if wanted && !matches!(body, Layout::Standard | Layout::Extended) {
+    if wanted && !matches!(body, None | Some(Layout::Standard | Layout::Extended)) {
         table.complain(
             "extensions",
             "this body has no place for extensions: set body = \"standard\", or remove extensions",
@@ -118,29 +127,97 @@ fn extensions(table: &mut Section<'_, '_>, body: &Layout) -> bool {
     wanted
 }
 
-/// `body`, and `cloudevents-source` if the body is one.
-fn body(table: &mut Section<'_, '_>) -> Layout {
-    let (key, word) = ("cloudevents-source", "cloudevents");
-    let source = table.text(key, cloudevents::source);
-    let words = ["standard", "extended", "doctor", word].map(|word| (word, word));
+/// The keys that only one body has, and its word.
+const OF_ONE_BODY: [(&str, &str); 4] = [
+    ("cloudevents-source", "cloudevents"),
+    ("routing-key-file", "pagerduty"),
+    ("template", "template"),
+    ("return-url", "template"),
+];
+
+/// `body`, and the keys that belong to one; `None` if that one lacks what it needs.
+fn body(table: &mut Section<'_, '_>, time_format: TimeFormat) -> Option<Layout> {
+    let source = table.text("cloudevents-source", cloudevents::source);
+    let routing_key = BodySecret::read_as(table, "routing-key-file", "routing_key", integration_key);
+    let template = table.text("template", |text| Template::parse(text, time_format));
+    let words = ["standard", "extended", "doctor", "cloudevents", "pagerduty", "alertmanager", "template"]
+        .map(|word| (word, word));
     let body = table.choice("body", &words);
-    if table.has(key) && body != Some(word) {
-        table.complain(
-            key,
-            format!("{key} has no effect with this body: set body = \"{word}\", or remove {key}"),
-        );
-    }
+    without_effect(table, body);
     match body {
-        Some("extended") => Layout::Extended,
-        Some("doctor") => Layout::Doctor,
-        Some("cloudevents") => Layout::CloudEvents { source: source.unwrap_or_else(|| SOURCE.to_owned()) },
-        _ => Layout::Standard,
+        Some("extended") => Some(Layout::Extended),
+        Some("doctor") => Some(Layout::Doctor),
+        Some("cloudevents") => {
+            Some(Layout::CloudEvents { source: source.unwrap_or_else(|| SOURCE.to_owned()) })
+        }
+        Some("pagerduty") => {
+            Some(Layout::PagerDuty { routing_key: needed(table, "routing-key-file", routing_key)? })
+        }
+        Some("alertmanager") => Some(Layout::Alertmanager),
+        Some("template") => {
+            Some(Layout::Template { template: needed(table, "template", template)?, return_url: None })
+        }
+        _ => Some(Layout::Standard),
     }
+}
+
+/// Reports keys that have no effect with this body.
+fn without_effect(table: &mut Section<'_, '_>, body: Option<&str>) {
+    for (key, word) in OF_ONE_BODY {
+        if table.has(key) && body != Some(word) {
+            table.complain(
+                key,
+                format!("{key} has no effect with this body: set body = \"{word}\", or remove {key}"),
+            );
+        }
+    }
+    if table.has("time-format") && body == Some("alertmanager") {
+        table.complain("time-format", "time-format has no effect with this body: remove time-format");
+    }
+}
+
+/// A key that this body needs.
+fn needed<T>(table: &mut Section<'_, '_>, key: &'static str, value: Option<T>) -> Option<T> {
+    if !table.has(key) {
+        table.complain("body", format!("this body needs {key}: set it"));
+    }
+    value
+}
+
+/// An integration key of PagerDuty. The sentence does not repeat it.
+fn integration_key(text: &str) -> Result<(), String> {
+    match text.len() == 32 && text.bytes().all(|b| b.is_ascii_alphanumeric()) {
+        true => Ok(()),
+        false => Err("the integration key must have 32 letters and digits".to_owned()),
+    }
+}
+
+/// `return-url`: at the same endpoint as `url`, which is known to be safe. It is checked with an id.
+fn return_url(table: &mut Section<'_, '_>, url: Option<&Url>) -> Option<String> {
+    table.text("return-url", |text| {
+        let filled = template::address(text, &template::sample_id())?;
+        let other = web::address(&filled, true)?;
+        let place = |url: &Url| {
+            (url.scheme().to_owned(), url.host().map(|host| host.to_owned()), url.port_or_known_default())
+        };
+        match url.is_none_or(|url| place(url) == place(&other)) {
+            true => Ok(text.to_owned()),
+            false => Err("must have the scheme, the host and the port of url".to_owned()),
+        }
+    })
 }
 
 /// `bearer-file`, or `username` and `password-file`.
 fn credentials(table: &mut Section<'_, '_>) -> Option<Credentials> {
-    let bearer = table.text("bearer-file", Credentials::bearer);
+    let scheme = table.text("bearer-scheme", credentials::scheme);
+    let scheme = scheme.unwrap_or_else(|| "Bearer".to_owned());
+    let bearer = table.text("bearer-file", |file| Credentials::bearer(&scheme, file));
+    if table.has("bearer-scheme") && !table.has("bearer-file") {
+        table.complain(
+            "bearer-scheme",
+            "bearer-scheme has no effect without bearer-file: set both, or neither",
+        );
+    }
     let username = table.text("username", credentials::username);
     let password_file = table.text("password-file", credentials::password_file);
     both_or_neither(table, "username", "password-file");

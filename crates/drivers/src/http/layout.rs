@@ -1,10 +1,21 @@
 //! How a body is laid out.
 
+use std::time::Duration;
+
 use marks::id::MarkId;
 use marks::mark::Mark;
+use marks::refresh::Refresh;
 use marks::time::Timestamp;
+use reqwest::Url;
 
-use crate::event::{self, TimeFormat, cloudevents, doctor};
+use crate::driver::Outcome;
+use crate::event::template::{self, Template};
+use crate::event::{self, TimeFormat, alertmanager, cloudevents, doctor, pagerduty};
+use crate::web::BodySecret;
+
+/// Alertmanager keeps alerts in its memory alone.
+const REFRESH: Refresh =
+    Refresh { every: Duration::from_secs(60), failure: alertmanager::OPEN, back: Duration::from_secs(600) };
 
 /// How a body is laid out.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -21,9 +32,31 @@ pub enum Layout {
         /// Its source: a URI, or the path of one.
         source: String,
     },
+    /// An event of PagerDuty.
+    PagerDuty {
+        /// The integration key, which is in no stored body.
+        routing_key: BodySecret,
+    },
+    /// An alert of Alertmanager.
+    Alertmanager,
+    /// By the operator's template.
+    Template {
+        /// The template.
+        template: Template,
+        /// Where returns go, if not to the route's `url`, with the mark's id left out.
+        return_url: Option<String>,
+    },
 }
 
 impl Layout {
+    /// The same with the address of returns, where the body is by a template.
+    pub(super) fn with_return_url(self, url: Option<String>) -> Self {
+        match self {
+            Self::Template { template, .. } => Self::Template { template, return_url: url },
+            other => other,
+        }
+    }
+
     /// The body of a failure.
     pub(super) fn failure(&self, mark: &Mark, format: TimeFormat) -> Vec<u8> {
         match self {
@@ -31,6 +64,9 @@ impl Layout {
             Self::Extended => event::extended(mark, format),
             Self::Doctor => doctor::of_mark(mark),
             Self::CloudEvents { source } => cloudevents::of_mark(mark, source, format),
+            Self::PagerDuty { .. } => pagerduty::of_mark(mark, format),
+            Self::Alertmanager => alertmanager::of_mark(mark),
+            Self::Template { template, .. } => template.of_mark(mark, format),
         }
     }
 
@@ -41,6 +77,9 @@ impl Layout {
             Self::Extended => event::extended_return(mark, returned, format),
             Self::Doctor => doctor::of_return(mark, returned),
             Self::CloudEvents { source } => cloudevents::of_return(mark, returned, source, format),
+            Self::PagerDuty { .. } => pagerduty::of_return(mark, returned, format),
+            Self::Alertmanager => alertmanager::of_return(mark, returned),
+            Self::Template { template, .. } => template.of_return(mark, returned, format),
         }
     }
 
@@ -51,6 +90,44 @@ impl Layout {
             Self::Extended => event::extended_test(id, now, format),
             Self::Doctor => doctor::of_test(id, now),
             Self::CloudEvents { source } => cloudevents::of_test(id, now, source, format),
+            Self::PagerDuty { .. } => pagerduty::of_test(id, now, format),
+            Self::Alertmanager => alertmanager::of_test(id, now),
+            Self::Template { template, .. } => template.of_test(id, now, format),
         }
+    }
+
+    /// The secret that belongs into what is sent.
+    pub(super) fn secret(&self) -> Option<&BodySecret> {
+        match self {
+            Self::PagerDuty { routing_key } => Some(routing_key),
+            _ => None,
+        }
+    }
+
+    /// A stored body as it is sent: with its secret, if it is of the form that has one.
+    ///
+    /// # Errors
+    /// There is no secret.
+    pub(super) fn sent(&self, body: &[u8]) -> Result<Vec<u8>, Outcome> {
+        match self.secret().filter(|_| pagerduty::is_one(body)) {
+            Some(secret) => secret.within(body),
+            None => Ok(body.to_vec()),
+        }
+    }
+
+    /// Where the return of this mark goes, if not to the route's `url`.
+    pub(super) fn return_url(&self, id: &MarkId) -> Option<Url> {
+        match self {
+            Self::Template { return_url: Some(text), .. } => {
+                let text = template::address(text, id).ok();
+                Some(text?.parse().expect("it was a url with another id"))
+            }
+            _ => None,
+        }
+    }
+
+    /// How its receiver is kept up to date.
+    pub(super) fn refreshed(&self) -> Option<Refresh> {
+        (*self == Self::Alertmanager).then_some(REFRESH)
     }
 }

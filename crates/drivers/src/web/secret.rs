@@ -10,7 +10,7 @@ use site::{Section, must_be_absolute, read_private};
 use crate::driver::{Failure, Outcome};
 
 /// A secret for a body: the stored bytes never have it. It is read for every attempt, and put into what is sent.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, PartialEq, Eq)]
 pub struct BodySecret {
     /// The key of the configuration that names the file.
     key: &'static str,
@@ -23,7 +23,17 @@ pub struct BodySecret {
 impl BodySecret {
     /// Reads the key; the file's content is checked too.
     pub fn read(table: &mut Section<'_, '_>, key: &'static str, name: &'static str) -> Option<Self> {
-        let file = table.text(key, |file| read_with(Path::new(file), |_| Ok(file.into())));
+        Self::read_as(table, key, name, |_| Ok(()))
+    }
+
+    /// The same where the endpoint's secrets have a form. `check` gives one sentence, without the secret.
+    pub(crate) fn read_as(
+        table: &mut Section<'_, '_>,
+        key: &'static str,
+        name: &'static str,
+        check: fn(&str) -> Result<(), String>,
+    ) -> Option<Self> {
+        let file = table.text(key, |file| read_with(Path::new(file), check).map(|()| file.into()));
         Some(Self { key, file: file?, name })
     }
 
@@ -74,7 +84,15 @@ pub(crate) fn line<T>(content: Vec<u8>, parse: impl FnOnce(&str) -> Result<T, St
 /// # Errors
 /// One sentence, without the token.
 pub(crate) fn bearer(token: &str) -> Result<HeaderValue, String> {
-    let value = token.bytes().all(|b| b.is_ascii_graphic()).then(|| format!("Bearer {token}"));
+    token_of("Bearer", token)
+}
+
+/// The same with another scheme than `Bearer`.
+///
+/// # Errors
+/// As [`bearer`].
+pub(crate) fn token_of(scheme: &str, token: &str) -> Result<HeaderValue, String> {
+    let value = token.bytes().all(|b| b.is_ascii_graphic()).then(|| format!("{scheme} {token}"));
     let wrong = || "the token must be one word of printable ASCII".to_owned();
     let mut value = HeaderValue::try_from(value.ok_or_else(wrong)?).map_err(|_| wrong())?;
     value.set_sensitive(true);

@@ -1,0 +1,280 @@
+//! The body by the operator's own template (Jinja). Each value is written as JSON, so no value breaks the body.
+
+use marks::delivery::RETURN;
+use marks::host::HostName;
+use marks::id::MarkId;
+use marks::mark::Mark;
+use marks::time::Timestamp;
+use minijinja::value::Value;
+use minijinja::{AutoEscape, Environment, Error, Output, UndefinedBehavior};
+
+use super::{Event, NO_HOST, Time, TimeFormat, bytes};
+
+/// The longest body.
+pub const LONGEST: usize = 64 * 1024;
+/// How many steps a template may take: none can keep the alerter busy.
+const FUEL: u64 = 100_000;
+
+/// A template of bodies that gave JSON for each kind of event.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Template(String);
+
+impl Template {
+    /// Reads a template, and tries it with each kind of event.
+    ///
+    /// # Errors
+    /// One sentence: it cannot be read, has an unknown name, or gives no JSON, or too much.
+    pub fn parse(text: &str, format: TimeFormat) -> Result<Self, String> {
+        let template = Self(text.to_owned());
+        for on_shared_storage in [true, false] {
+            let mark = sample(on_shared_storage);
+            template.check(&Event::of_mark(&mark, format), mark.node.as_str(), "")?;
+            template.check(
+                &Event::of_return(&mark, mark.generated_time, format),
+                mark.node.as_str(),
+                RETURN,
+            )?;
+            template.check(&Event::of_test(&mark.id, mark.generated_time, format), NO_HOST, "")?;
+        }
+        Ok(template)
+    }
+
+    fn check(&self, event: &Event<'_>, node: &str, suffix: &str) -> Result<(), String> {
+        let why = match self.render(event, node, suffix) {
+            Ok(_) => return Ok(()),
+            Err(why) => why,
+        };
+        Err(format!("it gives no body for the event \"{}\": {why}", event.event_type))
+    }
+
+    /// The body of a mark: the same bytes for the same mark.
+    pub fn of_mark(&self, mark: &Mark, format: TimeFormat) -> Vec<u8> {
+        self.or_standard(&Event::of_mark(mark, format), mark.node.as_str(), "")
+    }
+
+    /// The body of a return.
+    pub fn of_return(&self, mark: &Mark, returned: Timestamp, format: TimeFormat) -> Vec<u8> {
+        self.or_standard(&Event::of_return(mark, returned, format), mark.node.as_str(), RETURN)
+    }
+
+    /// The body of a test.
+    pub fn of_test(&self, id: &MarkId, now: Timestamp, format: TimeFormat) -> Vec<u8> {
+        self.or_standard(&Event::of_test(id, now, format), NO_HOST, "")
+    }
+
+    /// What cannot be rendered is the standard event: a host is never left out for its name.
+    fn or_standard(&self, event: &Event<'_>, node: &str, suffix: &str) -> Vec<u8> {
+        self.render(event, node, suffix).unwrap_or_else(|_| bytes(event))
+    }
+
+    fn render(&self, event: &Event<'_>, node: &str, suffix: &str) -> Result<Vec<u8>, String> {
+        let text = of_json().render_str(&self.0, values(event, node, suffix)).map_err(said)?;
+        let body = text.trim();
+        if body.len() > LONGEST {
+            return Err(format!("it is longer than {LONGEST} bytes"));
+        }
+        let json: Result<serde_json::Value, _> = serde_json::from_str(body);
+        json.map_err(|why| {
+            format!(
+                "it is no JSON ({why}); a value has quotes of its own: write {{{{ \"host \" ~ hostname }}}}"
+            )
+        })?;
+        Ok(body.as_bytes().to_vec())
+    }
+}
+
+/// An address with `{{ id }}` and `{{ key }}` in it, for a return.
+///
+/// # Errors
+/// One sentence: it cannot be read, or has an unknown name.
+pub fn address(text: &str, id: &MarkId) -> Result<String, String> {
+    let values = [("id", Value::from(id.to_string())), ("key", Value::from(format!("{id}{RETURN}")))];
+    of_address().render_str(text, Value::from_pairs(values)).map_err(said)
+}
+
+/// The mark that templates are tried with.
+fn sample(on_shared_storage: bool) -> Mark {
+    let name = |text| HostName::parse(text).expect("a host's name");
+    Mark {
+        id: sample_id(),
+        node: name("compute1"),
+        fqdn: name("compute1.example"),
+        on_shared_storage,
+        failure_time: Timestamp(0),
+        generated_time: Timestamp(1000),
+    }
+}
+
+/// The id that templates are tried with.
+pub fn sample_id() -> MarkId {
+    MarkId::parse("00000000-0000-7000-8000-000000000000").expect("a UUID")
+}
+
+/// The names that a template can use.
+fn values(event: &Event<'_>, node: &str, suffix: &str) -> Value {
+    let payload = &event.payload;
+    Value::from_pairs([
+        ("id", Value::from(event.id.to_string())),
+        ("key", Value::from(format!("{}{suffix}", event.id))),
+        ("event_type", Value::from(event.event_type)),
+        ("version", Value::from(event.version)),
+        ("generated_time", time(&event.generated_time)),
+        ("hostname", Value::from(payload.hostname)),
+        ("node", Value::from(node)),
+        ("on_shared_storage", Value::from(payload.on_shared_storage)),
+        ("failure_time", time(&payload.failure_time)),
+    ])
+}
+
+fn time(time: &Time) -> Value {
+    match time {
+        Time::Seconds(seconds) => Value::from(*seconds),
+        Time::Text(text) => Value::from(text.as_str()),
+    }
+}
+
+/// Without filters, functions and files. A name that does not exist is an error.
+fn strict() -> Environment<'static> {
+    let mut environment = Environment::empty();
+    environment.set_undefined_behavior(UndefinedBehavior::Strict);
+    environment.set_fuel(Some(FUEL));
+    environment
+}
+
+/// Each value is written as JSON, a text with its quotes.
+fn of_json() -> Environment<'static> {
+    let mut environment = strict();
+    environment.set_auto_escape_callback(|_| AutoEscape::Json);
+    environment
+}
+
+/// Each value is written as a part of a path.
+fn of_address() -> Environment<'static> {
+    let mut environment = strict();
+    environment.set_formatter(|out, _, value| percent_encoded(out, value));
+    environment
+}
+
+/// RFC 3986: all but its unreserved characters.
+fn percent_encoded(out: &mut Output<'_>, value: &Value) -> Result<(), Error> {
+    for byte in value.to_string().bytes() {
+        match byte.is_ascii_alphanumeric() || b"-._~".contains(&byte) {
+            true => write!(out, "{}", char::from(byte))?,
+            false => write!(out, "%{byte:02X}")?,
+        }
+    }
+    Ok(())
+}
+
+/// What is wrong, without the template's name, which it has not.
+fn said(why: Error) -> String {
+    let line = why.line().map_or_else(String::new, |line| format!(", in its line {line}"));
+    let detail = why.detail().map_or_else(String::new, |detail| format!(": {detail}"));
+    format!("{}{detail}{line}", why.kind())
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::super::of_mark as standard;
+    use super::super::tests::mark;
+    use super::*;
+
+    const ALERT: &str = r#"{% if event_type == "host returned" %}{"note": {{ hostname ~ " is back" }}}
+{% else %}{"alias": {{ id }}, "message": {{ event_type ~ ": " ~ hostname }},
+ "details": {"node": {{ node }}, "shared": {{ on_shared_storage }}, "at": {{ failure_time }}, "made": {{ generated_time }},
+ "key": {{ key }}, "version": {{ version }}}}{% endif %}"#;
+
+    fn parsed(body: &[u8]) -> serde_json::Value {
+        serde_json::from_slice(body).unwrap()
+    }
+
+    #[test]
+    fn a_template_has_every_field_of_the_event() {
+        let template = Template::parse(ALERT, TimeFormat::Epoch).unwrap();
+        let id = mark().id.to_string();
+        let details = json!({"node": "compute1", "shared": true, "at": 1_784_600_000, "made": 1_784_600_001,
+            "key": id, "version": "1.0"});
+        let failure = template.of_mark(&mark(), TimeFormat::Epoch);
+        assert_eq!(
+            parsed(&failure),
+            json!({"alias": id, "message": "host failure: Compute1.my.cloud.com", "details": details})
+        );
+        assert_eq!(failure, template.of_mark(&mark(), TimeFormat::Epoch), "the same bytes of the same mark");
+        let back = parsed(&template.of_return(&mark(), Timestamp(0), TimeFormat::Epoch));
+        assert_eq!(back, json!({"note": "Compute1.my.cloud.com is back"}));
+        let test = parsed(&template.of_test(&mark().id, Timestamp(0), TimeFormat::Rfc3339));
+        assert_eq!(test["message"], "test: send-test.invalid");
+        assert_eq!(test["details"]["at"], "1970-01-01T00:00:00Z");
+    }
+
+    #[test]
+    fn a_return_has_a_key_of_its_own() {
+        let template = Template::parse(r#"{"key": {{ key }}}"#, TimeFormat::Epoch).unwrap();
+        let back = parsed(&template.of_return(&mark(), Timestamp(0), TimeFormat::Epoch));
+        assert_eq!(back["key"], format!("{}.return", mark().id));
+    }
+
+    #[test]
+    fn what_gives_no_json_for_some_event_is_no_template() {
+        for (text, why) in [
+            (r#"{"a": "{{ hostname }}"}"#, "a value has quotes of its own"),
+            (r#"{"a": {{ hostnam }}}"#, "undefined value"),
+            (r#"{"a": {{ "x" ~ hostnam }}}"#, "undefined value"),
+            (r#"{"a": {{ hostname"#, "syntax error"),
+            (r#"{"a": {{ hostname|safe }}}"#, "filter"),
+            (r#"{% include "/etc/passwd" %}"#, "syntax error"),
+            (r#"{% if event_type == "host returned" %}{% else %}{}{% endif %}"#, "\"host returned\""),
+            (r#"{% if event_type == "test" %}oops{% else %}{}{% endif %}"#, "the event \"test\""),
+            (r#"{% if on_shared_storage %}{}{% endif %}"#, "the event \"host failure\""),
+            ("", "it is no JSON"),
+        ] {
+            let said = Template::parse(text, TimeFormat::Epoch).unwrap_err();
+            assert!(said.contains(why), "{text}: {said}");
+        }
+        let long = format!("\"{}\"", "x".repeat(LONGEST));
+        assert!(Template::parse(&long, TimeFormat::Epoch).unwrap_err().contains("longer than 65536 bytes"));
+    }
+
+    /// The broken variant writes values as they are: a quote in one would end its text.
+    #[test]
+    fn no_value_breaks_the_body() {
+        let hostile = "a\"b\\c\n</script>\u{7}ä";
+        let values = || Value::from_pairs([("hostname", Value::from(hostile))]);
+        let text = r#"{"a": {{ hostname }}, "b": {{ "host " ~ hostname }}}"#;
+        let body = parsed(of_json().render_str(text, values()).unwrap().as_bytes());
+        assert_eq!(body, json!({"a": hostile, "b": format!("host {hostile}")}));
+        let careless = strict().render_str(text, values()).unwrap();
+        assert!(serde_json::from_str::<serde_json::Value>(&careless).is_err());
+    }
+
+    /// A template that gave JSON for every sample, and gives none for a real name. The broken variant sends nothing.
+    #[test]
+    fn what_cannot_be_rendered_is_the_standard_event() {
+        let text = r#"{% if hostname != "Compute1.my.cloud.com" %}{}{% endif %}"#;
+        let template = Template::parse(text, TimeFormat::Epoch).unwrap();
+        assert_eq!(template.of_mark(&mark(), TimeFormat::Epoch), standard(&mark(), TimeFormat::Epoch));
+        let mark = mark();
+        let event = Event::of_mark(&mark, TimeFormat::Epoch);
+        assert!(template.render(&event, "compute1", "").is_err());
+    }
+
+    #[test]
+    fn a_template_that_does_not_end_is_refused() {
+        let nested = "{% for a in hostname %}".repeat(8) + &"{% endfor %}".repeat(8) + "{}";
+        assert!(Template::parse(&nested, TimeFormat::Epoch).unwrap_err().contains("fuel"));
+    }
+
+    #[test]
+    fn an_address_has_the_id_in_it() {
+        let id = mark().id;
+        assert_eq!(
+            address("https://h/v2/alerts/{{ id }}/close?key={{ key }}&by={{ \"a b/ä\" }}", &id).unwrap(),
+            format!("https://h/v2/alerts/{id}/close?key={id}.return&by=a%20b%2F%C3%A4")
+        );
+        for text in ["https://h/{{ hostname }}", "https://h/{{ id", "https://h/{{ id|upper }}"] {
+            assert!(address(text, &id).is_err(), "{text}");
+        }
+    }
+}
