@@ -7,6 +7,7 @@ mod outboxes;
 pub mod poller;
 pub mod pruning;
 pub mod recovery;
+pub mod refresher;
 pub mod unproven;
 pub mod watch;
 
@@ -141,6 +142,7 @@ async fn serve(settings: Settings) -> anyhow::Result<Served> {
     tasks.spawn(notice::run(Arc::clone(&shared), stop.clone()));
     tasks.spawn(counting::run(Arc::clone(&shared), stop.clone()));
     tasks.spawn(recovery::run(Arc::clone(&shared), stop.clone()));
+    tasks.spawn(refresher::run(Arc::clone(&shared), stop.clone()));
     tasks.spawn(remote::follow(Arc::clone(&shared), stop.clone()));
     let ended = tokio::select! {
         ended = engine.run(&stop) => ended,

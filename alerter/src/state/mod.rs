@@ -1,5 +1,6 @@
 //! The daemon's state apart from the journal: what each part remembers, in one place for the parts that show it.
 
+pub mod acting;
 pub mod counters;
 pub mod reloads;
 pub mod supervisor;
@@ -24,6 +25,7 @@ use crate::policy::groups::GroupFigures;
 use crate::policy::steering::{Policy, PolicyMemory};
 use crate::problem::{self, NotInForce, Place, Problem, RouteSight, Sight};
 use crate::recovery;
+use crate::state::acting::Acting;
 use crate::state::counters::Metrics;
 use crate::state::reloads::Reloads;
 use crate::state::supervisor::Supervisor;
@@ -62,6 +64,8 @@ pub struct Shared {
     pub unserved: Unserved,
     /// The new configuration that the engine has to put in force between two passes.
     pub reloads: Reloads,
+    /// Until when the alerter may act.
+    pub acting: Acting,
     /// What is counted while the daemon runs.
     pub metrics: Metrics,
     figures: Mutex<Arc<Figures>>,
@@ -87,6 +91,7 @@ impl Shared {
             supervisor: Supervisor::of_environment(),
             unserved: Unserved::default(),
             reloads: Reloads::default(),
+            acting: Acting::default(),
             metrics: Metrics::default(),
             figures: Mutex::default(),
             journal_trouble: Mutex::default(),
