@@ -20,7 +20,9 @@ confinement='apparmor checkpolicy systemd'
 readers='man-db mandoc zsh fish'
 # The register in etcd: three members that a test starts itself, and the tool that speaks to them.
 etcd='etcd-server etcd-client'
-debian_packages="$common $roots resource-agents fence-agents $openstack $watchers $confinement $readers $etcd"
+# What an http route can notify beside recovery controllers: a test starts it itself. On Debian only.
+receivers='prometheus-alertmanager'
+debian_packages="$common $roots resource-agents fence-agents $openstack $watchers $confinement $readers $etcd $receivers"
 # Ubuntu has split both.
 ubuntu_packages="$common resource-agents-base resource-agents-extra fence-agents-base fence-agents-extra $confinement $readers $etcd"
 # crmsh is not packaged there: what needs it says so.

@@ -20,6 +20,10 @@ fn route(endpoint: &Endpoint, credentials: Credentials) -> Http {
     Http::new(Options { credentials: Some(credentials), ..options(&endpoint.url()) }).unwrap()
 }
 
+fn bearer(file: &Path) -> Credentials {
+    Credentials::Bearer { scheme: "Bearer".to_owned(), file: file.to_owned() }
+}
+
 fn has(request: &[u8], field: &str) -> bool {
     String::from_utf8_lossy(request).lines().any(|line| line == field)
 }
@@ -31,7 +35,7 @@ async fn a_token_that_was_replaced_is_used_at_once() {
     let file = room.path().join("token");
     write(&file, &format!("{SECRET}-old\n"));
     let endpoint = Endpoint::saying(OK).await;
-    let route = route(&endpoint, Credentials::Bearer(file.clone()));
+    let route = route(&endpoint, bearer(&file));
     let careless = fs::read_to_string(&file).unwrap();
     for (number, age) in ["old", "new"].into_iter().enumerate() {
         write(&file, &format!("{SECRET}-{age}\n"));
@@ -40,6 +44,18 @@ async fn a_token_that_was_replaced_is_used_at_once() {
         assert!(has(request, &format!("authorization: Bearer {SECRET}-{age}")));
         assert_eq!(has(request, &format!("authorization: Bearer {}", careless.trim())), age == "old");
     }
+}
+
+/// Some receivers have a scheme of their own.
+#[tokio::test]
+async fn a_token_has_the_word_before_it_that_its_receiver_wants() {
+    let room = tempfile::tempdir().unwrap();
+    let file = room.path().join("token");
+    write(&file, SECRET);
+    let endpoint = Endpoint::saying(OK).await;
+    let credentials = Credentials::Bearer { scheme: "GenieKey".to_owned(), file };
+    assert_eq!(word(&deliver(&route(&endpoint, credentials)).await), "acknowledged");
+    assert!(has(&endpoint.requests()[0], &format!("authorization: GenieKey {SECRET}")));
 }
 
 #[tokio::test]
@@ -59,7 +75,7 @@ async fn a_file_that_cannot_be_read_is_refused_and_nothing_is_sent() {
     let room = tempfile::tempdir().unwrap();
     let file = room.path().join("token");
     let endpoint = Endpoint::saying(OK).await;
-    let route = route(&endpoint, Credentials::Bearer(file.clone()));
+    let route = route(&endpoint, bearer(&file));
     assert_eq!(word(&deliver(&route).await), "refused credentials");
     for (text, mode) in [(SECRET, 0o644), (&*format!("{SECRET} {SECRET}"), 0o600), ("", 0o600)] {
         fs::write(&file, text).unwrap();
@@ -92,7 +108,7 @@ async fn no_failure_shows_a_secret() {
     ] {
         let endpoint = Endpoint::saying(answer).await;
         let route = Http::new(Options {
-            credentials: Some(Credentials::Bearer(file.clone())),
+            credentials: Some(bearer(&file)),
             secret_files: secrets.paths(&["secret"]),
             headers: headers.clone(),
             ..options(&endpoint.url())

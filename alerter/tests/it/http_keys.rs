@@ -79,6 +79,14 @@ fn credentials_are_checked() {
             "bearer-file = \"DIR/token\"\nusername = \"nova\"\npassword-file = \"DIR/password\"",
             "3:15: a request has only one: use bearer-file, or username and password-file",
         ),
+        (
+            "bearer-scheme = \"GenieKey\"",
+            "3:17: bearer-scheme has no effect without bearer-file: set both, or neither",
+        ),
+        (
+            "bearer-file = \"DIR/token\"\nbearer-scheme = \"Genie Key\"",
+            "4:17: must be one word, such as \"GenieKey\"",
+        ),
         ("bearer-file = \"token\"", "3:15: must be an absolute path"),
         ("bearer-file = \"DIR/none\"", "3:15: it cannot be read: No such file or directory"),
         ("bearer-file = \"DIR/lines\"", "3:15: the token must be one word of printable ASCII"),
@@ -114,7 +122,7 @@ fn the_form_of_the_body_reaches_the_body() {
     for (keys, expected) in [
         (
             "body = \"cloudevent\"",
-            "3:8: unknown word; did you mean \"cloudevents\"? Known are: \"standard\", \"extended\", \"doctor\", \"cloudevents\"",
+            "3:8: unknown word; did you mean \"cloudevents\"? Known are: \"standard\", \"extended\", \"doctor\", \"cloudevents\", \"pagerduty\", \"alertmanager\", \"template\"",
         ),
         (
             "cloudevents-source = \"/x\"",

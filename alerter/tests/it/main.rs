@@ -40,6 +40,7 @@ mod health_config;
 mod heat;
 mod heat_config;
 mod http_answers;
+mod http_bodies;
 mod http_bombs;
 mod http_credentials;
 mod http_faults;
