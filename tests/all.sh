@@ -78,13 +78,13 @@ both() {
 # Four that take as long as each other. More lines of clusters than these starve on two cores: Pacemaker's own time limits run out.
 lines=0
 line both 'part 1/2' 'harm 1/2'
-line both 'part 2/2' 'lists page'
+line both 'part 2/2' 'lists page receivers'
 line both 'others cluster' 'lists openstack kubernetes'
 line both 'lists cluster' 'harm 2/2'
 line behind it
 
 result=0 begun=$(date +%s)
-NHA_BESIDE='failover cluster page openstack kubernetes it' nice "$cargo" test --locked --workspace --no-fail-fast || result=$?
+NHA_BESIDE='failover cluster page receivers openstack kubernetes it' nice "$cargo" test --locked --workspace --no-fail-fast || result=$?
 echo "== the other tests: $(($(date +%s) - begun)) s"
 for one in $running; do wait "$one" || result=$?; done
 number=0
