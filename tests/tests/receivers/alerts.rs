@@ -17,11 +17,14 @@ pub(crate) const SCENARIOS: &[Scenario] = &[
     ("a_test_is_no_alert", a_test_is_no_alert),
     ("a_restart_forgets_an_alert_and_the_refresher_brings_it_back", a_restart_forgets_an_alert),
     ("a_late_repetition_does_not_leave_an_ended_alert_open", a_late_repetition_is_ended_again),
+    ("an_end_that_is_still_to_come_there_counts_in_the_end", an_end_that_is_still_to_come),
     ("the_daemon_brings_an_alert_back_after_a_restart", the_daemon_brings_an_alert_back),
 ];
 
 /// For what is due at once.
 const SOON: Duration = Duration::from_secs(20);
+/// How far the clock of an Alertmanager is behind.
+const BEHIND: Duration = Duration::from_secs(3);
 /// The daemon's refresher comes round once a minute.
 const A_MINUTE: Duration = Duration::from_secs(90);
 
@@ -39,7 +42,7 @@ fn a_failure_is_one_alert_until_its_return_ends_it(alertmanager: &mut Alertmanag
     let mark = row.to_mark().unwrap();
     controller.send(Step::Failure, row.id, &controller.driver().body(&mark))?;
     ensure!(alertmanager.firing(host)?.len() == 1, "{:?}", alertmanager.firing(host)?);
-    controller.come_back(&row)?;
+    controller.come_back(&row, Duration::ZERO)?;
     ensure!(alertmanager.firing(host)?.len() == 1, "the return was not sent yet");
     controller.deliver(Step::Return)?;
     alertmanager.until_firing(host, 0, SOON).map(drop)
@@ -70,7 +73,7 @@ fn a_restart_forgets_an_alert(alertmanager: &mut Alertmanager) -> anyhow::Result
     alertmanager.kill()?;
     alertmanager.start()?;
     alertmanager.until_firing(host, 1, SOON)?;
-    controller.come_back(&row)?;
+    controller.come_back(&row, Duration::ZERO)?;
     controller.deliver(Step::Return)?;
     alertmanager.until_firing(host, 0, SOON).map(drop)
 }
@@ -81,12 +84,27 @@ fn a_late_repetition_is_ended_again(alertmanager: &mut Alertmanager) -> anyhow::
     let (host, controller) = ("compute4.example.org", Controller::begin(alertmanager)?);
     let row = controller.mark("compute4")?;
     controller.deliver(Step::Failure)?;
-    controller.come_back(&row)?;
+    controller.come_back(&row, Duration::ZERO)?;
     controller.deliver(Step::Return)?;
     alertmanager.until_firing(host, 0, SOON)?;
     let mark = row.to_mark().unwrap();
     controller.send(Step::Failure, row.id, &controller.driver().body(&mark))?;
     alertmanager.until_firing(host, 1, SOON)?;
+    controller.refresh()?;
+    alertmanager.until_firing(host, 0, SOON).map(drop)
+}
+
+/// A clock of Alertmanager that is behind: it takes an end that is still to come for a firing alert, and lets the later end
+/// win, that of the failure. The broken variant sends the return once: the alert stays.
+fn an_end_that_is_still_to_come(alertmanager: &mut Alertmanager) -> anyhow::Result<()> {
+    let (host, controller) = ("compute6.example.org", Controller::begin(alertmanager)?);
+    let row = controller.mark("compute6")?;
+    controller.deliver(Step::Failure)?;
+    controller.come_back(&row, BEHIND)?;
+    controller.deliver(Step::Return)?;
+    let alert = alertmanager.until_firing(host, 1, SOON)?.remove(0);
+    let month = (Timestamp::now() + 25 * Duration::from_secs(86_400)).rfc3339();
+    ensure!(alert["endsAt"].as_str() > Some(month.as_str()), "{alert}");
     controller.refresh()?;
     alertmanager.until_firing(host, 0, SOON).map(drop)
 }

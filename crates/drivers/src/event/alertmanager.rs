@@ -67,7 +67,9 @@ pub fn of_mark(mark: &Mark) -> Vec<u8> {
     body(Labels::of_mark(mark), Annotations::of_mark(mark), mark.failure_time, mark.failure_time + OPEN)
 }
 
-/// The body of a return: the same alert, which ends with the return, and after it has started.
+/// The body of a return: the same alert, which ends with the return, and after it has started. Where Alertmanager's clock
+/// is behind, the end is still to come, and Alertmanager keeps the failure's: the return has to be sent again
+/// (`marks::refresh`).
 pub fn of_return(mark: &Mark, returned: Timestamp) -> Vec<u8> {
     let start = mark.failure_time;
     body(Labels::of_mark(mark), Annotations::of_mark(mark), start, returned.max(start + SECOND))
