@@ -39,7 +39,7 @@ pub const KIND: Kind =
 static WRITES: &[Write] = &[Write {
     what: What::Other("`POST` or `PUT` to `url`: the event"),
     guard: "the receiver's: each repetition has the same id and the same bytes",
-    undo: "the receiver's",
+    undo: "the receiver's; with `when-returned = \"notify\"` it is notified that the host is back",
 }];
 
 const IDEMPOTENCY_KEY: HeaderName = HeaderName::from_static("idempotency-key");
