@@ -20,6 +20,7 @@ mod origin;
 mod overview;
 pub(crate) mod progress;
 mod read;
+mod receiver;
 mod reload;
 mod report;
 mod screen;
@@ -111,6 +112,7 @@ pub fn run(cli: &Cli) -> anyhow::Result<ExitCode> {
         Command::Hold(options) => decide::hold(cli, options),
         Command::Complete(options) => complete::run(cli, options),
         Command::SendTest(options) => change::send_test(cli, options),
+        Command::ReceiverCheck(options) => receiver::run(cli, options),
         Command::Setup(options) => setup::run(cli, options),
     }
 }

@@ -24,12 +24,13 @@ use crate::driver::{
 };
 use crate::event::{self, cloudevents};
 use crate::kept::{Files, Kept, Unusable};
-use crate::web::{self, BodySecret, Endpoint, fault, shown, wire};
+use crate::web::{self, BodySecret, Endpoint, Said, fault, shown, wire};
 use crate::writes::{What, Write};
 
 pub use self::credentials::Credentials;
 pub use self::keys::Options;
 pub use self::layout::Layout;
+pub use self::signature::Signing;
 use self::signature::SigningKey;
 
 /// The driver in the registry.
@@ -71,6 +72,17 @@ impl Http {
         Ok(Self { endpoint, signing_keys, bodies, options })
     }
 
+    /// The exchange of one attempt, signed in another way if wanted, and the receiver's own answer: for a check of a
+    /// receiver.
+    ///
+    /// # Errors
+    /// There is no answer.
+    pub async fn ask(&self, message: Message<'_>, signing: Signing) -> Result<Said, Outcome> {
+        let authorization = self.authorization().map_err(Outcome::Refused)?;
+        let body = self.options.body.sent(message.body)?;
+        self.endpoint.said(self.request(message, body, signing).headers(authorization)).await
+    }
+
     async fn exchange(&self, message: Message<'_>) -> Outcome {
         let authorization = match self.authorization() {
             Ok(authorization) => authorization,
@@ -80,7 +92,7 @@ impl Http {
             Ok(body) => body,
             Err(outcome) => return outcome,
         };
-        match self.request(message, body).headers(authorization).send().await {
+        match self.request(message, body, Signing::Right).headers(authorization).send().await {
             Ok(response) => self.answered(message.step, response).await,
             Err(error) => fault::of(&error).outcome(),
         }
@@ -122,12 +134,13 @@ impl Http {
     }
 
     /// The request with these bytes, which are the message's with its secret.
-    fn request(&self, message: Message<'_>, body: Vec<u8>) -> RequestBuilder {
+    fn request(&self, message: Message<'_>, body: Vec<u8>, signing: Signing) -> RequestBuilder {
         let key = message.key();
         let quoted = HeaderValue::try_from(format!("\"{key}\"")).expect("a quoted key is a header value");
+        let signed = signing.headers(&self.signing_keys.get(), &key, &body, Timestamp::now());
         self.addressed(message)
             .headers(self.options.headers.clone())
-            .headers(signature::headers(&self.signing_keys.get(), &key, &body, Timestamp::now()))
+            .headers(signed)
             .header(CONTENT_TYPE, cloudevents::content_type(message.body))
             .header(IDEMPOTENCY_KEY, quoted)
             .body(body)

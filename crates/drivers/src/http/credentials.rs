@@ -29,7 +29,10 @@ pub enum Credentials {
 
 impl Credentials {
     /// Reads `bearer-file`; the file's content is checked too.
-    pub(super) fn bearer(scheme: &str, file: &str) -> Result<Self, String> {
+    ///
+    /// # Errors
+    /// One sentence, without a secret: the file cannot be read, or its content is wrong.
+    pub fn bearer(scheme: &str, file: &str) -> Result<Self, String> {
         let bearer = Self::Bearer { scheme: scheme.to_owned(), file: file.into() };
         bearer.headers().map(|_| bearer)
     }

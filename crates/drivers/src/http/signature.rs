@@ -2,6 +2,7 @@
 
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
+use std::time::Duration;
 
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
@@ -61,9 +62,38 @@ pub(super) fn read(files: &[PathBuf]) -> Result<Arc<[SigningKey]>, Unusable> {
     files.iter().map(read).collect()
 }
 
+/// How a message is signed, where there is a secret.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Signing {
+    /// As every message of a route is.
+    #[default]
+    Right,
+    /// With the signature of other bytes.
+    OfOtherBytes,
+    /// With a right signature that is so old.
+    Old(Duration),
+    /// Not at all.
+    Absent,
+}
+
+impl Signing {
+    /// The headers of the signature.
+    pub(super) fn headers(self, keys: &[SigningKey], id: &str, body: &[u8], now: Timestamp) -> HeaderMap {
+        match self {
+            Self::Right => headers(keys, id, body, now),
+            Self::OfOtherBytes => headers(keys, id, b"other bytes", now),
+            Self::Old(age) => {
+                let age = i64::try_from(age.as_secs()).unwrap_or(i64::MAX);
+                headers(keys, id, body, Timestamp::from_seconds(now.seconds().saturating_sub(age)))
+            }
+            Self::Absent => HeaderMap::new(),
+        }
+    }
+}
+
 /// The three headers of a signed message; none without a key. During a rotation there are two signatures, and the
 /// receiver takes either.
-pub(super) fn headers(keys: &[SigningKey], id: &str, body: &[u8], now: Timestamp) -> HeaderMap {
+fn headers(keys: &[SigningKey], id: &str, body: &[u8], now: Timestamp) -> HeaderMap {
     if keys.is_empty() {
         return HeaderMap::new();
     }
@@ -110,6 +140,21 @@ mod tests {
         assert_eq!(one(&keys), format!("{} {}", one(&keys[..1]), one(&keys[1..])));
         assert_eq!(headers(&keys, id, b"x", at)[TIMESTAMP], "1614265330");
         assert!(headers(&[], id, b"x", at).is_empty());
+    }
+
+    /// For a check of a receiver: each wrong one differs from the right one in what it is named for alone.
+    #[test]
+    fn a_wrong_signature_is_wrong_in_one_thing() {
+        let keys = [SigningKey(SecretSlice::from(vec![7; 32]))];
+        let at = Timestamp(1_614_265_330_999);
+        let of = |signing: Signing| signing.headers(&keys, "id", b"x", at);
+        assert_eq!(of(Signing::Right), headers(&keys, "id", b"x", at));
+        let forged = of(Signing::OfOtherBytes);
+        assert_eq!(forged[TIMESTAMP], of(Signing::Right)[TIMESTAMP]);
+        assert_ne!(forged[SIGNATURE], of(Signing::Right)[SIGNATURE]);
+        let old = of(Signing::Old(Duration::from_secs(600)));
+        assert_eq!(old, headers(&keys, "id", b"x", Timestamp(at.0 - 600_000)));
+        assert!(of(Signing::Absent).is_empty());
     }
 
     #[test]

@@ -96,9 +96,24 @@ impl Endpoint {
     /// # Errors
     /// There is no answer.
     pub async fn post(&self, body: &[u8]) -> Result<Said, Outcome> {
+        self.said(wire::with_body(self.request(Method::POST), Some(body))).await
+    }
+
+    /// Asks for JSON, and reads the answer.
+    ///
+    /// # Errors
+    /// There is no answer.
+    pub async fn get(&self) -> Result<Said, Outcome> {
+        self.said(wire::with_body(self.request(Method::GET), None)).await
+    }
+
+    /// Sends a request to it, and reads the answer.
+    ///
+    /// # Errors
+    /// There is no answer.
+    pub(crate) async fn said(&self, request: RequestBuilder) -> Result<Said, Outcome> {
         let end = Instant::now() + self.limit();
-        let sent = wire::with_body(self.request(Method::POST), Some(body)).send().await;
-        let response = sent.map_err(|error| fault::of(&error).outcome())?;
+        let response = request.send().await.map_err(|error| fault::of(&error).outcome())?;
         let (status, wish) = wire::head(&response).map_err(|fault| fault.outcome())?;
         let (body, _) = wire::read(response, end).await;
         Ok(Said { status, wish, body })

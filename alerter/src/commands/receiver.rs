@@ -1,0 +1,260 @@
+//! `receiver-check`: sends a receiver a script of messages, and says what it does right and wrong.
+
+mod judge;
+mod script;
+
+use std::path::{Path, PathBuf};
+use std::process::ExitCode;
+use std::time::Duration;
+
+use anyhow::Context as _;
+use drivers::http::{Credentials, Http, Options, Signing};
+use drivers::web::{self, ClientOptions, Endpoint, Said};
+use drivers::{Message, Outcome};
+use marks::id::{FencingId, MarkId};
+use marks::time::Timestamp;
+use reqwest::Url;
+use serde::Serialize;
+use tokio::time::{Instant, sleep, timeout};
+
+use self::judge::{Acted, Came, Finding, Verdict};
+use self::script::{Check, Given, How, Sending};
+use super::answer::{Usage, print};
+use super::sources::wait_for;
+use super::text::table;
+use crate::cli::{self, Cli};
+
+/// So long the kit waits before it closes a connection whose answer it does not want.
+const BRIEF: Duration = Duration::from_millis(200);
+/// Between two readings of the receiver's list.
+const AGAIN: Duration = Duration::from_millis(250);
+
+/// What is printed.
+#[derive(Serialize)]
+struct Verdicts {
+    /// The receiver, without the query of its address.
+    receiver: String,
+    right: usize,
+    wrong: usize,
+    not_checked: usize,
+    checks: Vec<Finding>,
+}
+
+pub(super) fn run(cli: &Cli, options: &cli::ReceiverCheck) -> anyhow::Result<ExitCode> {
+    let kit = Kit::of(options)?;
+    let verdicts = Verdicts::of(web::shown(&kit.url), wait_for(kit.run())??);
+    print(cli, &verdicts, || shown(&verdicts))?;
+    Ok(if verdicts.wrong == 0 { ExitCode::SUCCESS } else { ExitCode::FAILURE })
+}
+
+impl Verdicts {
+    fn of(receiver: String, checks: Vec<Finding>) -> Self {
+        let count = |verdict| checks.iter().filter(|one| one.verdict() == verdict).count();
+        let [right, wrong, not_checked] = [Verdict::Right, Verdict::Wrong, Verdict::NotChecked].map(count);
+        Self { receiver, right, wrong, not_checked, checks }
+    }
+}
+
+/// A table of the checks, a line for each thing that is wrong, and the numbers.
+fn shown(verdicts: &Verdicts) -> String {
+    let word = |verdict| match verdict {
+        Verdict::Right => "right",
+        Verdict::Wrong => "WRONG",
+        Verdict::NotChecked => "not checked",
+    };
+    let row = |one: &Finding| {
+        [one.check, word(one.answers), word(one.acted), &one.came].map(str::to_owned).to_vec()
+    };
+    let heading = ["CHECK", "ANSWERS", "ACTS", "CAME"].map(str::to_owned).to_vec();
+    let rows: Vec<_> = std::iter::once(heading).chain(verdicts.checks.iter().map(row)).collect();
+    let wrong = verdicts.checks.iter().filter(|one| !one.wrong.is_empty());
+    let sentences = |one: &Finding| {
+        let each = one.wrong.iter().map(|wrong| format!("  {wrong}\n")).collect::<String>();
+        format!("\n{}: {}\n{each}", one.check, one.sent)
+    };
+    let Verdicts { right, wrong: bad, not_checked, .. } = verdicts;
+    let numbers = format!("\n{right} right, {bad} wrong, {not_checked} not checked{}", hint(verdicts));
+    table(&rows) + &wrong.map(sentences).collect::<String>() + &numbers
+}
+
+/// What more can be checked.
+fn hint(verdicts: &Verdicts) -> &'static str {
+    let is_blind = |one: &Finding| one.answers != Verdict::NotChecked && one.acted == Verdict::NotChecked;
+    match verdicts.checks.iter().any(is_blind) {
+        true => ": only with --events can be checked what the receiver acted upon",
+        false => "",
+    }
+}
+
+/// The receiver, and how it is asked.
+struct Kit {
+    url: Url,
+    http: Http,
+    /// The same without credentials.
+    stranger: Http,
+    /// Where the receiver lists what it acted upon.
+    events: Option<Endpoint>,
+    given: Given,
+    patience: Duration,
+}
+
+impl Kit {
+    fn of(options: &cli::ReceiverCheck) -> Result<Self, Usage> {
+        let url = web::address(&options.url, options.allow_http).map_err(Usage)?;
+        let route = route(options, url.clone())?;
+        let given = Given {
+            now: Timestamp::now(),
+            format: options.time_format,
+            signs: options.secret_file.is_some(),
+            has_token: options.bearer_file.is_some(),
+        };
+        let made = |route| Http::new(route).map_err(|why| Usage(why.to_string()));
+        Ok(Self {
+            url,
+            stranger: made(Options { credentials: None, ..route.clone() })?,
+            http: made(route)?,
+            events: options.events.as_deref().map(|events| list(options, events)).transpose()?,
+            given,
+            patience: Duration::from_secs(options.patience),
+        })
+    }
+
+    async fn run(&self) -> anyhow::Result<Vec<Finding>> {
+        // A list that cannot be read is found before anything is sent.
+        self.acted().await?;
+        let script = script::all(self.given, || MarkId::from(FencingId::generate()));
+        let mut sent = Vec::new();
+        for check in &script {
+            let attempts = match check.needs {
+                None if self.is_hopeless(&script, &sent) => {
+                    Err("the first message was not accepted".to_owned())
+                }
+                None => Ok(self.make(check).await),
+                Some(option) => Err(format!("needs {option}")),
+            };
+            sent.push(attempts);
+        }
+        let made = script.iter().zip(&sent).filter(|(_, sent)| sent.is_ok()).map(|(check, _)| check);
+        let acted = self.settled(&made.collect::<Vec<_>>()).await?;
+        let found = |(check, sent): (&Check, &Result<Vec<_>, String>)| match sent {
+            Ok(attempts) => judge::finding(check, attempts, acted.as_deref()),
+            Err(why) => judge::unsent(check, &format!("not sent: {why}")),
+        };
+        Ok(script.iter().zip(&sent).map(found).collect())
+    }
+
+    /// Each of the others would wait as long as the first one did.
+    fn is_hopeless(&self, script: &[Check], sent: &[Result<Vec<Vec<Came>>, String>]) -> bool {
+        let first = script.first().zip(sent.first());
+        first.is_some_and(|(check, sent)| {
+            sent.as_ref().is_ok_and(|sent| judge::finding(check, sent, None).answers == Verdict::Wrong)
+        })
+    }
+
+    /// For each message its attempts.
+    async fn make(&self, check: &Check) -> Vec<Vec<Came>> {
+        if let [one, other] = &check.sends[..]
+            && one.how == How::AtOnce
+        {
+            let (one, other) = tokio::join!(self.delivered(one), self.delivered(other));
+            return vec![one, other];
+        }
+        let mut all = Vec::new();
+        for sending in &check.sends {
+            all.push(self.delivered(sending).await);
+        }
+        all
+    }
+
+    /// A message, again as long as the receiver asks for it.
+    async fn delivered(&self, sending: &Sending) -> Vec<Came> {
+        let (mut waited, mut all) = (Duration::ZERO, Vec::new());
+        loop {
+            let (came, outcome) = self.attempt(sending, all.len()).await;
+            all.push(came);
+            let pause = outcome.and_then(|outcome| judge::pause(&outcome, waited, self.patience));
+            let Some(pause) = pause else { return all };
+            sleep(pause).await;
+            waited += pause;
+        }
+    }
+
+    async fn attempt(&self, sending: &Sending, earlier: usize) -> (Came, Option<Outcome>) {
+        let attempts = u32::try_from(earlier).unwrap_or(u32::MAX).saturating_add(1);
+        let Sending { id, step, body, how, .. } = sending;
+        let message = Message { step: *step, id, body, ambiguous: 0, attempts };
+        let http = if *how == How::WithoutToken { &self.stranger } else { &self.http };
+        let signing = if let How::Signed(signing) = how { *signing } else { Signing::Right };
+        let exchange = http.ask(message, signing);
+        if *how == How::Unread {
+            let _whatever_it_says = timeout(BRIEF, exchange).await;
+            return (Came::Unread, None);
+        }
+        match exchange.await {
+            Ok(said) => (Came::Answer(said.status), Some(said.outcome())),
+            Err(outcome) => {
+                let why = outcome.failure().map(|failure| failure.detail.clone()).unwrap_or_default();
+                (Came::None(why), Some(outcome))
+            }
+        }
+    }
+
+    /// The receiver's list; it is awaited until it has what must be there.
+    async fn settled(&self, made: &[&Check]) -> anyhow::Result<Option<Vec<Acted>>> {
+        let begun = Instant::now();
+        loop {
+            let Some(acted) = self.acted().await? else { return Ok(None) };
+            let is_whole = made.iter().all(|check| judge::has_all(check, &acted));
+            if is_whole || begun.elapsed() >= self.patience {
+                return Ok(Some(acted));
+            }
+            sleep(AGAIN).await;
+        }
+    }
+
+    async fn acted(&self) -> anyhow::Result<Option<Vec<Acted>>> {
+        let Some(events) = &self.events else { return Ok(None) };
+        let unread = |why: String| format!("the list of what the receiver acted upon cannot be read: {why}");
+        let said = events.get().await.map_err(|outcome| {
+            anyhow::anyhow!(unread(
+                outcome.failure().map(|failure| failure.detail.clone()).unwrap_or_default()
+            ))
+        })?;
+        let Said { status, body, .. } = &said;
+        anyhow::ensure!(*status == 200, unread(format!("{} answered {status}", events.shown())));
+        let is_none =
+            || unread(format!("{} answered no list of id, event_type and hostname", events.shown()));
+        serde_json::from_slice(body).map(Some).with_context(is_none)
+    }
+}
+
+/// A route as the configuration would make it.
+fn route(options: &cli::ReceiverCheck, url: Url) -> Result<Options, Usage> {
+    let bearer = options.bearer_file.as_deref().map(absolute).transpose()?;
+    let bearer = bearer.map(|file| Credentials::bearer("Bearer", &file.to_string_lossy()));
+    let bearer = bearer.transpose().map_err(|why| Usage(format!("--bearer-file: {why}")))?;
+    let secret = options.secret_file.as_deref().map(absolute).transpose()?;
+    Ok(Options {
+        credentials: bearer,
+        secret_files: secret.into_iter().collect(),
+        ..Options::by(client(options, url)?)
+    })
+}
+
+fn list(options: &cli::ReceiverCheck, events: &str) -> Result<Endpoint, Usage> {
+    let url = web::address(events, options.allow_http).map_err(|why| Usage(format!("--events: {why}")))?;
+    Endpoint::new(client(options, url)?).map_err(|why| Usage(why.to_string()))
+}
+
+fn client(options: &cli::ReceiverCheck, url: Url) -> Result<ClientOptions, Usage> {
+    Ok(ClientOptions {
+        ca_file: options.ca_file.as_deref().map(absolute).transpose()?,
+        timeout: Duration::from_secs(options.timeout),
+        ..ClientOptions::to(url)
+    })
+}
+
+/// A file of the command line is named from where the operator is.
+fn absolute(file: &Path) -> Result<PathBuf, Usage> {
+    std::path::absolute(file).map_err(|why| Usage(format!("{}: {why}", file.display())))
+}

@@ -1,0 +1,351 @@
+//! What `receiver-check` sends: each check with its messages, and with what must come of them. Pure.
+
+use std::time::Duration;
+
+use drivers::Step;
+use drivers::event::{self, TimeFormat};
+use drivers::http::Signing;
+use marks::host::HostName;
+use marks::id::MarkId;
+use marks::mark::Mark;
+use marks::time::Timestamp;
+use serde_json::{Value, json};
+
+/// A message that is older than this is no message of now; receivers of Standard Webhooks allow five minutes.
+const TOO_OLD: Duration = Duration::from_secs(600);
+
+/// One check: messages to one receiver, in this order.
+pub(super) struct Check {
+    /// Its name.
+    pub(super) name: &'static str,
+    /// What is sent, and what is expected.
+    pub(super) says: &'static str,
+    /// The messages.
+    pub(super) sends: Vec<Sending>,
+    /// What the receiver must have acted upon afterwards: each of these once, and nothing else with these ids.
+    pub(super) acts: Vec<Act>,
+    /// The option without which it cannot be made.
+    pub(super) needs: Option<&'static str>,
+}
+
+/// One message.
+pub(super) struct Sending {
+    pub(super) id: MarkId,
+    pub(super) step: Step,
+    pub(super) body: Vec<u8>,
+    pub(super) how: How,
+    pub(super) wants: Wants,
+}
+
+/// How a message is sent.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum How {
+    /// As a route sends it.
+    Plain,
+    /// At the same time as the next one.
+    AtOnce,
+    /// The connection is closed before the answer is read.
+    Unread,
+    /// Signed in this way.
+    Signed(Signing),
+    /// Without the bearer token.
+    WithoutToken,
+}
+
+/// Which answer is right.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Wants {
+    /// 2xx.
+    Accepted,
+    /// 400 or 422: this message is wrong, others are not.
+    Rejected,
+    /// Either.
+    Ignored,
+    /// 4xx that asks for no repetition.
+    Denied,
+    /// Nobody reads it.
+    Nothing,
+}
+
+/// What a receiver must have acted upon.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) struct Act {
+    pub(super) id: MarkId,
+    pub(super) event_type: &'static str,
+    pub(super) host: String,
+}
+
+/// What the script is made for.
+#[derive(Clone, Copy)]
+pub(super) struct Given {
+    pub(super) now: Timestamp,
+    pub(super) format: TimeFormat,
+    pub(super) signs: bool,
+    pub(super) has_token: bool,
+}
+
+/// All checks; each has hosts of its own, so that none depends on another.
+pub(super) fn all(given: Given, mut ids: impl FnMut() -> MarkId) -> Vec<Check> {
+    let mut hosts = 0..;
+    let mut outage = || outage(hosts.next().unwrap_or_default(), ids(), given.now);
+    let mut checks = deliveries(given, &mut outage);
+    checks.extend(outages(given, &mut outage));
+    checks.extend(kinds(given, &mut outage));
+    checks.extend(forms(given, &mut outage));
+    checks.extend(strangers(given, &mut outage));
+    checks
+}
+
+/// A failure of a host that cannot exist (RFC 2606).
+fn outage(number: u32, id: MarkId, now: Timestamp) -> Mark {
+    let host = |name: String| HostName::parse(&name).expect("letters, digits, hyphens and a dot");
+    let failure_time = Timestamp::from_seconds(now.seconds().saturating_sub(1));
+    Mark {
+        id,
+        node: host(format!("receiver-check-{number}")),
+        fqdn: host(format!("receiver-check-{number}.invalid")),
+        on_shared_storage: true,
+        failure_time,
+        generated_time: now,
+    }
+}
+
+/// The same message once, twice, and again after its answer was lost.
+fn deliveries(given: Given, outage: &mut impl FnMut() -> Mark) -> Vec<Check> {
+    let [first, twice, at_once, lost] = [outage(), outage(), outage(), outage()];
+    let failure = |mark| Sending::failure(mark, given);
+    vec![
+        Check::of("first", "a host failure: it is accepted (2xx) and acted upon once")
+            .sends([failure(&first)])
+            .acts([Act::failure(&first)]),
+        Check::of(
+            "duplicate",
+            "a host failure, and the same bytes with the same key again: both are accepted, and acted upon once",
+        )
+        .sends([failure(&twice), failure(&twice)])
+        .acts([Act::failure(&twice)]),
+        Check::of(
+            "at-once",
+            "a host failure twice at the same time: both are accepted in the end, and acted upon once",
+        )
+        .sends([failure(&at_once).how(How::AtOnce), failure(&at_once)])
+        .acts([Act::failure(&at_once)]),
+        Check::of(
+            "lost-answer",
+            "a host failure, the connection closed before the answer is read, and the same again: it is accepted, and acted upon once",
+        )
+        .sends([failure(&lost).how(How::Unread).wants(Wants::Nothing), failure(&lost)])
+        .acts([Act::failure(&lost)]),
+    ]
+}
+
+/// Several outages of one host.
+fn outages(given: Given, outage: &mut impl FnMut() -> Mark) -> Vec<Check> {
+    let [one, late, cased] = [outage(), outage(), outage()];
+    let again = |mark: &Mark, other: Mark| Mark { node: mark.node.clone(), fqdn: mark.fqdn.clone(), ..other };
+    let (second, later) = (again(&one, outage()), again(&late, outage()));
+    let cased = Mark { fqdn: upper_case(&cased.fqdn), ..cased };
+    let failure = |mark| Sending::failure(mark, given);
+    vec![
+        Check::of(
+            "second-outage",
+            "two failures of one host, with two ids: both are accepted, and each is acted upon once",
+        )
+        .sends([failure(&one), failure(&second)])
+        .acts([Act::failure(&one), Act::failure(&second)]),
+        Check::of(
+            "late-repetition",
+            "a failure, a later one of the same host, and the first again: all are accepted, and each is acted upon once",
+        )
+        .sends([failure(&late), failure(&later), failure(&late)])
+        .acts([Act::failure(&late), Act::failure(&later)]),
+        Check::of(
+            "upper-case",
+            "a failure of a host whose name is in upper case: it is accepted, and acted upon once, for the host of this name in any case",
+        )
+        .sends([failure(&cased)])
+        .acts([Act::failure(&cased)]),
+    ]
+}
+
+fn upper_case(name: &HostName) -> HostName {
+    HostName::parse(&name.as_str().to_ascii_uppercase()).expect("the same name in upper case")
+}
+
+/// The other types of events.
+fn kinds(given: Given, outage: &mut impl FnMut() -> Mark) -> Vec<Check> {
+    let [back, test, unknown] = [outage(), outage(), outage()];
+    let returned = || Sending {
+        step: Step::Return,
+        ..Sending::of(&back, event::of_return(&back, given.now, given.format))
+    };
+    let other = changed(&unknown, given, "event_type", json!("receiver check"));
+    vec![
+        Check::of(
+            "returned",
+            "a failure, the return of its host with the same id, and the return again: all are accepted, the return is taken once, and for no failure",
+        )
+        .sends([Sending::failure(&back, given), returned(), returned()])
+        .acts([Act::failure(&back), Act { event_type: "host returned", ..Act::failure(&back) }]),
+        Check::of("test", "a test message: it is accepted, and not acted upon")
+            .sends([Sending::of(&test, event::of_test(&test.id, given.now, given.format))]),
+        Check::of(
+            "unknown-type",
+            "an event type that does not exist: it is accepted, or rejected with 400 or 422, and not acted upon",
+        )
+        .sends([Sending::of(&unknown, other).wants(Wants::Ignored)]),
+    ]
+}
+
+/// Other forms of an event.
+fn forms(given: Given, outage: &mut impl FnMut() -> Mark) -> Vec<Check> {
+    let [extended, newer, half] = [outage(), outage(), outage()];
+    let version = changed(&newer, given, "version", json!("2.0"));
+    let mut cut = event::of_mark(&half, given.format);
+    cut.truncate(cut.len() / 2);
+    vec![
+        Check::of(
+            "extension",
+            "an object \"nova-host-alerter\" in the event: it is accepted, and acted upon once",
+        )
+        .sends([Sending::of(&extended, event::extended(&extended, given.format))])
+        .acts([Act::failure(&extended)]),
+        Check::of("other-version", "version 2.0: it is rejected with 400 or 422, and not acted upon")
+            .sends([Sending::of(&newer, version).wants(Wants::Rejected)]),
+        Check::of(
+            "cut-off",
+            "the first half of an event: it is rejected with 400 or 422, and not acted upon",
+        )
+        .sends([Sending::of(&half, cut).wants(Wants::Rejected)]),
+    ]
+}
+
+/// Messages of others, who have no secret.
+fn strangers(given: Given, outage: &mut impl FnMut() -> Mark) -> Vec<Check> {
+    let mut denied = |name, says, how, needs, is_given: bool| {
+        let sends = [Sending::failure(&outage(), given).how(how).wants(Wants::Denied)];
+        Check { needs: (!is_given).then_some(needs), ..Check::of(name, says).sends(sends) }
+    };
+    let secret = |name, says, signing| (name, says, How::Signed(signing), "--secret-file", given.signs);
+    let token = "without the bearer token: it is denied with 4xx, and not acted upon";
+    [
+        secret(
+            "wrong-signature",
+            "a signature of other bytes: it is denied with 4xx, and not acted upon",
+            Signing::OfOtherBytes,
+        ),
+        secret(
+            "old-signature",
+            "a right signature that is ten minutes old: it is denied with 4xx, and not acted upon",
+            Signing::Old(TOO_OLD),
+        ),
+        secret("no-signature", "no signature: it is denied with 4xx, and not acted upon", Signing::Absent),
+        ("no-token", token, How::WithoutToken, "--bearer-file", given.has_token),
+    ]
+    .map(|(name, says, how, needs, is_given)| denied(name, says, how, needs, is_given))
+    .into()
+}
+
+/// The event of a failure with another value in it.
+fn changed(mark: &Mark, given: Given, key: &str, value: Value) -> Vec<u8> {
+    let mut event: Value =
+        serde_json::from_slice(&event::of_mark(mark, given.format)).expect("an event is JSON");
+    event[key] = value;
+    event.to_string().into_bytes()
+}
+
+impl Check {
+    fn of(name: &'static str, says: &'static str) -> Self {
+        Self { name, says, sends: Vec::new(), acts: Vec::new(), needs: None }
+    }
+
+    fn sends(self, sends: impl Into<Vec<Sending>>) -> Self {
+        Self { sends: sends.into(), ..self }
+    }
+
+    fn acts(self, acts: impl Into<Vec<Act>>) -> Self {
+        Self { acts: acts.into(), ..self }
+    }
+}
+
+impl Sending {
+    fn of(mark: &Mark, body: Vec<u8>) -> Self {
+        Self { id: mark.id, step: Step::Failure, body, how: How::Plain, wants: Wants::Accepted }
+    }
+
+    fn failure(mark: &Mark, given: Given) -> Self {
+        Self::of(mark, event::of_mark(mark, given.format))
+    }
+
+    fn how(self, how: How) -> Self {
+        Self { how, ..self }
+    }
+
+    fn wants(self, wants: Wants) -> Self {
+        Self { wants, ..self }
+    }
+}
+
+impl Act {
+    fn failure(mark: &Mark) -> Self {
+        Self { id: mark.id, event_type: "host failure", host: mark.fqdn.as_str().to_owned() }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::collections::BTreeSet;
+
+    use marks::id::FencingId;
+
+    use super::*;
+
+    fn script() -> Vec<Check> {
+        let given = Given {
+            now: Timestamp(1_784_600_000_999),
+            format: TimeFormat::Epoch,
+            signs: true,
+            has_token: false,
+        };
+        all(given, || MarkId::from(FencingId::generate()))
+    }
+
+    /// Nobody acts on a check for a real host: every name in every message ends with `.invalid` (RFC 2606).
+    #[test]
+    fn no_host_of_a_check_can_exist() {
+        for sending in script().iter().flat_map(|check| &check.sends) {
+            let text = String::from_utf8(sending.body.clone()).unwrap();
+            let name = text.split(r#""hostname":""#).nth(1).and_then(|behind| behind.split('"').next());
+            assert!(name.is_none_or(|name| name.to_ascii_lowercase().ends_with(".invalid")), "{text}");
+        }
+    }
+
+    /// What one check leaves at the receiver says nothing about another.
+    #[test]
+    fn no_check_has_a_name_or_an_id_of_another() {
+        let script = script();
+        let names: BTreeSet<&str> = script.iter().map(|check| check.name).collect();
+        assert_eq!(names.len(), script.len());
+        let ids = |check: &Check| check.sends.iter().map(|sending| sending.id).collect::<BTreeSet<_>>();
+        let each: usize = script.iter().map(|check| ids(check).len()).sum();
+        let together: BTreeSet<_> = script.iter().flat_map(ids).collect();
+        assert_eq!(each, together.len());
+    }
+
+    #[test]
+    fn what_cannot_be_checked_says_what_it_needs() {
+        let needs: Vec<_> = script().iter().filter_map(|check| Some((check.name, check.needs?))).collect();
+        assert_eq!(needs, [("no-token", "--bearer-file")]);
+    }
+
+    /// A repetition has the same bytes, as a route's has.
+    #[test]
+    fn a_repetition_is_the_same_message() {
+        for name in ["duplicate", "at-once", "lost-answer"] {
+            let script = script();
+            let check = script.iter().find(|check| check.name == name).unwrap();
+            let [one, other] = &check.sends[..] else { panic!("{name}") };
+            assert_eq!((one.id, &one.body), (other.id, &other.body), "{name}");
+        }
+    }
+}

@@ -1,0 +1,336 @@
+//! `receiver-check` against a receiver that does everything right, and against others with one fault each.
+
+use std::collections::{BTreeMap, BTreeSet, HashSet};
+use std::process::{Command, Output};
+use std::sync::{Arc, Mutex};
+use std::time::Duration;
+
+use reqwest::header::{HeaderMap, HeaderName, HeaderValue};
+use serde_json::{Value, json};
+use standardwebhooks::Webhook;
+use tokio::net::TcpStream;
+
+use crate::endpoint::{Endpoint, Peer, unused};
+use crate::route::{Files, signing_secret};
+
+/// So long an absent-minded receiver takes between reading what it has and writing it down; longer than the kit waits
+/// where it does not want the answer.
+const ABSENT: Duration = Duration::from_millis(500);
+const TOKEN: &str = "t0ken-of-the-check";
+
+/// What is wrong with a receiver.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Fault {
+    ActsOnEachRepetition,
+    RefusesRepetitions,
+    ActsTwiceOnTwoAtOnce,
+    KnowsHostsOnly,
+    KnowsIdsOnly,
+    TakesReturnsForFailures,
+    TakesTestsForFailures,
+    TakesEveryTypeForAFailure,
+    TakesAnyVersion,
+    AcceptsGarbage,
+    RejectsUnknownFields,
+    RejectsUpperCase,
+    TakesWrongSignatures,
+    TakesOldSignatures,
+    TakesUnsigned,
+    TakesAnyToken,
+    Redirects,
+    IsUnavailable,
+    IsSilent,
+}
+
+use Fault::{
+    AcceptsGarbage, ActsOnEachRepetition, ActsTwiceOnTwoAtOnce, IsSilent, IsUnavailable, KnowsHostsOnly,
+    KnowsIdsOnly, Redirects, RefusesRepetitions, RejectsUnknownFields, RejectsUpperCase, TakesAnyToken,
+    TakesAnyVersion, TakesEveryTypeForAFailure, TakesOldSignatures, TakesReturnsForFailures,
+    TakesTestsForFailures, TakesUnsigned, TakesWrongSignatures,
+};
+
+/// A recovery controller of a test.
+struct Receiver {
+    fault: Option<Fault>,
+    /// What it knows already.
+    known: Mutex<HashSet<String>>,
+    acted: Mutex<Vec<Value>>,
+    /// So many requests it cannot take yet.
+    busy: Mutex<u32>,
+}
+
+impl Receiver {
+    fn with(fault: Option<Fault>) -> Arc<Self> {
+        Arc::new(Self { fault, known: Mutex::default(), acted: Mutex::default(), busy: Mutex::new(1) })
+    }
+
+    fn has(&self, fault: Fault) -> bool {
+        self.fault == Some(fault)
+    }
+
+    /// The status line, and what follows it.
+    async fn answer(&self, request: &[u8]) -> (String, String) {
+        let text = String::from_utf8_lossy(request).into_owned();
+        let (head, body) = text.split_once("\r\n\r\n").unwrap();
+        if head.starts_with("GET ") {
+            return ("200 OK".to_owned(), Value::from(self.acted.lock().unwrap().clone()).to_string());
+        }
+        let status = self.status(&headers(head), body).await;
+        (status.to_owned(), String::new())
+    }
+
+    async fn status(&self, headers: &HeaderMap, body: &str) -> &'static str {
+        if self.has(IsUnavailable) || self.is_busy() {
+            return "503 Service Unavailable\r\nRetry-After: 0";
+        }
+        if self.has(Redirects) {
+            return "307 Temporary Redirect\r\nLocation: /elsewhere";
+        }
+        if !self.is_of_a_friend(headers, body) {
+            return "401 Unauthorized";
+        }
+        match serde_json::from_str(body) {
+            Ok(event) => self.take(&event).await,
+            Err(_) if self.has(AcceptsGarbage) => "200 OK",
+            Err(_) => "400 Bad Request",
+        }
+    }
+
+    /// A right receiver may be busy too.
+    fn is_busy(&self) -> bool {
+        let mut busy = self.busy.lock().unwrap();
+        std::mem::replace(&mut *busy, 0) > 0
+    }
+
+    fn is_of_a_friend(&self, headers: &HeaderMap, body: &str) -> bool {
+        let of = |name: &str| headers.get(name).map(|value| value.to_str().unwrap()).unwrap_or_default();
+        let has_token = of("authorization") == format!("Bearer {TOKEN}");
+        let hook = Webhook::new(&signing_secret(7)).unwrap();
+        let signature = of("webhook-signature");
+        let at = of("webhook-timestamp").parse().unwrap_or_default();
+        let is_old_but_right = || hook.sign(of("webhook-id"), at, body.as_bytes()).unwrap() == signature;
+        let is_signed = match self.fault {
+            Some(TakesUnsigned) if signature.is_empty() => true,
+            Some(TakesWrongSignatures) => !signature.is_empty() && hook_is_fresh(at),
+            Some(TakesOldSignatures) => is_old_but_right(),
+            _ => hook.verify(body.as_bytes(), headers).is_ok(),
+        };
+        (has_token || self.has(TakesAnyToken)) && is_signed
+    }
+
+    async fn take(&self, event: &Value) -> &'static str {
+        let text = |place: &str| event.pointer(place).and_then(Value::as_str).unwrap_or_default().to_owned();
+        let (id, kind, host) = (text("/id"), text("/event_type"), text("/payload/hostname"));
+        let knows = |key: &str| ["id", "event_type", "version", "generated_time", "payload"].contains(&key);
+        let is_strange = || event.as_object().unwrap().keys().any(|key| !knows(key));
+        if text("/version") != "1.0" && !self.has(TakesAnyVersion)
+            || self.has(RejectsUnknownFields) && is_strange()
+            || self.has(RejectsUpperCase) && host != host.to_lowercase()
+        {
+            return "422 Unprocessable Content";
+        }
+        let Some(meaning) = self.meaning(&kind) else { return "200 OK" };
+        let key = match self.fault {
+            Some(KnowsHostsOnly) => format!("{host} {kind}"),
+            Some(KnowsIdsOnly) => id.clone(),
+            _ => format!("{id} {kind}"),
+        };
+        if self.is_known(key).await && !self.has(ActsOnEachRepetition) {
+            return if self.has(RefusesRepetitions) { "409 Conflict" } else { "200 OK" };
+        }
+        let act = json!({"id": id, "event_type": meaning, "hostname": host.to_lowercase()});
+        self.acted.lock().unwrap().push(act);
+        "202 Accepted"
+    }
+
+    /// What it does for a type; nothing for one that it does not know.
+    fn meaning<'k>(&self, kind: &'k str) -> Option<&'k str> {
+        match kind {
+            "host returned" if self.has(TakesReturnsForFailures) => Some("host failure"),
+            "host failure" | "host returned" => Some(kind),
+            "test" if self.has(TakesTestsForFailures) => Some("host failure"),
+            "test" => None,
+            _ if self.has(TakesEveryTypeForAFailure) => Some("host failure"),
+            _ => None,
+        }
+    }
+
+    async fn is_known(&self, key: String) -> bool {
+        if self.has(ActsTwiceOnTwoAtOnce) {
+            let is_known = self.known.lock().unwrap().contains(&key);
+            tokio::time::sleep(ABSENT).await;
+            self.known.lock().unwrap().insert(key);
+            return is_known;
+        }
+        !self.known.lock().unwrap().insert(key)
+    }
+
+    async fn serve(self: Arc<Self>, mut peer: Peer<TcpStream>) {
+        let Some(request) = peer.take_request().await else { return };
+        if self.has(IsSilent) && request.starts_with(b"POST") {
+            return peer.gone().await;
+        }
+        let (status, body) = self.answer(&request).await;
+        let length = body.len();
+        peer.say(format!("HTTP/1.1 {status}\r\nContent-Length: {length}\r\n\r\n{body}").as_bytes()).await;
+    }
+}
+
+/// Whether a time is now, within five minutes.
+fn hook_is_fresh(at: i64) -> bool {
+    (marks::time::Timestamp::now().seconds() - at).abs() < 300
+}
+
+fn headers(head: &str) -> HeaderMap {
+    let fields = head.lines().skip(1).map(|line| line.split_once(": ").unwrap());
+    let field = |(name, value): (&str, &str)| {
+        (HeaderName::from_bytes(name.as_bytes()).unwrap(), HeaderValue::from_str(value).unwrap())
+    };
+    fields.map(field).collect()
+}
+
+async fn run(words: Vec<String>) -> Output {
+    let command = || Command::new(env!("CARGO_BIN_EXE_nova-host-alerter")).args(words).output().unwrap();
+    tokio::task::spawn_blocking(command).await.unwrap()
+}
+
+/// The command's exit code, and its JSON.
+async fn checked(fault: Option<Fault>, options: &[&str]) -> (Option<i32>, Value) {
+    let receiver = Receiver::with(fault);
+    let endpoint = Endpoint::acting(move |peer| Arc::clone(&receiver).serve(peer)).await;
+    let files = Files::with([("secret", &signing_secret(7)), ("token", TOKEN)]);
+    let [secret, token] = ["secret", "token"].map(|name| files.path(name).display().to_string());
+    let events = format!("http://{}/acted", endpoint.address);
+    let filled = |word: &&str| match *word {
+        "SECRET" => secret.clone(),
+        "TOKEN" => token.clone(),
+        "EVENTS" => events.clone(),
+        other => other.to_owned(),
+    };
+    let words = ["receiver-check", &endpoint.url(), "--json"];
+    let output = run(words.iter().chain(options).map(filled).collect()).await;
+    let shown = String::from_utf8_lossy(&output.stderr);
+    assert!(!output.stdout.is_empty(), "{fault:?}: {shown}");
+    (output.status.code(), serde_json::from_slice(&output.stdout).unwrap())
+}
+
+const ALL: [&str; 10] = [
+    "--secret-file",
+    "SECRET",
+    "--bearer-file",
+    "TOKEN",
+    "--events",
+    "EVENTS",
+    "--timeout",
+    "5",
+    "--patience",
+    "1",
+];
+
+/// The checks with this verdict in one of their two halves.
+fn those(found: &Value, verdict: &str) -> BTreeSet<String> {
+    let has = |one: &&Value| one["answers"] == verdict || one["acted"] == verdict;
+    let name = |one: &Value| one["check"].as_str().unwrap().to_owned();
+    found["checks"].as_array().unwrap().iter().filter(has).map(name).collect()
+}
+
+/// S1-40, S1-44, S4-38: what the document of the standard promises a receiver that it can be, is found to be right.
+#[tokio::test]
+async fn a_right_receiver_passes_every_check() {
+    for format in ["epoch", "rfc3339"] {
+        let (code, found) = checked(None, &[&ALL[..], &["--time-format", format]].concat()).await;
+        assert_eq!(
+            (code, found["wrong"].as_u64(), found["not_checked"].as_u64()),
+            (Some(0), Some(0), Some(0)),
+            "{found:#}"
+        );
+        assert_eq!(those(&found, "right").len(), 17, "{found:#}");
+        assert_eq!(found["checks"][0]["came"], "503, then 202", "it was busy, and asked again");
+    }
+}
+
+/// The broken variants are the receivers: each has one fault, and these checks find it, and no others.
+#[tokio::test]
+async fn each_fault_is_found_by_its_checks() {
+    let expected: BTreeMap<usize, (Fault, &[&str])> = [
+        (ActsOnEachRepetition, &["duplicate", "at-once", "lost-answer", "late-repetition", "returned"][..]),
+        (RefusesRepetitions, &["duplicate", "at-once", "lost-answer", "late-repetition", "returned"]),
+        (ActsTwiceOnTwoAtOnce, &["at-once", "lost-answer"]),
+        (KnowsHostsOnly, &["second-outage", "late-repetition"]),
+        (KnowsIdsOnly, &["returned"]),
+        (TakesReturnsForFailures, &["returned"]),
+        (TakesTestsForFailures, &["test"]),
+        (TakesEveryTypeForAFailure, &["unknown-type"]),
+        (TakesAnyVersion, &["other-version"]),
+        (AcceptsGarbage, &["cut-off"]),
+        (RejectsUnknownFields, &["extension"]),
+        (RejectsUpperCase, &["upper-case"]),
+        (TakesWrongSignatures, &["wrong-signature"]),
+        (TakesOldSignatures, &["old-signature"]),
+        (TakesUnsigned, &["no-signature"]),
+        (TakesAnyToken, &["no-token"]),
+        (Redirects, &["first"]),
+        (IsUnavailable, &["first"]),
+        (IsSilent, &["first"]),
+    ]
+    .into_iter()
+    .enumerate()
+    .collect();
+    for (fault, checks) in expected.into_values() {
+        let (code, found) = checked(Some(fault), &ALL).await;
+        let checks: BTreeSet<String> = checks.iter().map(|name| (*name).to_owned()).collect();
+        assert_eq!((code, those(&found, "wrong")), (Some(1), checks), "{fault:?}: {found:#}");
+    }
+}
+
+/// What was not seen is never right: without the list the faults that only it shows are not found, and that is said.
+#[tokio::test]
+async fn what_cannot_be_checked_is_not_right() {
+    let without = ["--secret-file", "SECRET", "--bearer-file", "TOKEN", "--timeout", "5", "--patience", "1"];
+    for fault in [None, Some(TakesTestsForFailures), Some(ActsOnEachRepetition)] {
+        let (code, found) = checked(fault, &without).await;
+        assert_eq!(
+            (code, found["right"].as_u64(), found["wrong"].as_u64()),
+            (Some(0), Some(0), Some(0)),
+            "{fault:?}: {found:#}"
+        );
+        assert_eq!(those(&found, "not-checked").len(), 17, "{fault:?}");
+    }
+}
+
+/// A receiver that wants a signature gets none from a kit without the secret: after the first message nothing more is sent.
+#[tokio::test]
+async fn what_needs_an_option_says_so_and_a_hopeless_script_ends() {
+    let (code, found) = checked(None, &["--bearer-file", "TOKEN", "--patience", "1"]).await;
+    assert_eq!((code, those(&found, "wrong")), (Some(1), ["first".to_owned()].into()), "{found:#}");
+    let came = |name: &str| {
+        let all = found["checks"].as_array().unwrap();
+        all.iter().find(|one| one["check"] == name).unwrap()["came"].as_str().unwrap().to_owned()
+    };
+    assert_eq!(came("old-signature"), "not sent: needs --secret-file");
+    assert_eq!(came("duplicate"), "not sent: the first message was not accepted");
+}
+
+/// A mistake of the command line sends nothing.
+#[tokio::test]
+async fn a_wrong_command_line_is_a_usage_error() {
+    let url = format!("http://{}/v1/host-failures", unused());
+    for words in [
+        &["http://recovery.example/x"][..],
+        &["https://user@recovery.example/x"],
+        &[&url, "--secret-file", "/nowhere"],
+        &[&url, "--bearer-file", "/nowhere"],
+        &[&url, "--events", "http://recovery.example/x"],
+        &[&url, "--time-format", "iso"],
+        &[&url, "--timeout", "31"],
+        &[&url, "-o", "csv"],
+    ] {
+        let words = ["receiver-check"].iter().chain(words).map(|word| (*word).to_owned()).collect();
+        let output = run(words).await;
+        assert_eq!(output.status.code(), Some(2), "{output:?}");
+    }
+    let nobody = run(vec!["receiver-check".to_owned(), url, "--patience".to_owned(), "0".to_owned()]).await;
+    let text = String::from_utf8(nobody.stdout).unwrap();
+    assert_eq!(nobody.status.code(), Some(1), "{text}");
+    assert!(text.contains("first") && text.contains("WRONG") && text.contains("1 wrong"), "{text}");
+}
