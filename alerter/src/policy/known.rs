@@ -201,6 +201,7 @@ impl Known {
         self.state.see(Subject {
             mark: row.id,
             host: row.node.clone(),
+            fqdn: row.fqdn.clone(),
             group: inventory.group_of(&self.settings, &row.node),
             failed_at: row.failure_time,
             known_at: row.made_at,

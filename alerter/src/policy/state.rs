@@ -25,6 +25,8 @@ pub struct Subject {
     pub mark: MarkId,
     /// Its host.
     pub host: HostName,
+    /// The name that is sent; `None` while it is not known.
+    pub fqdn: Option<HostName>,
     /// The index of its host's group.
     pub group: usize,
     /// When its host failed.

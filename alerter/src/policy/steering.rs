@@ -3,8 +3,8 @@
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex, MutexGuard};
 
+use drivers::Named;
 use journal::{Journal, JournalError};
-use marks::host::HostName;
 use marks::id::MarkId;
 use marks::time::Timestamp;
 use tracing::warn;
@@ -151,8 +151,9 @@ impl Steering {
         self.known.as_ref().is_some_and(Known::is_limited)
     }
 
-    /// Marks that wait for the probes of their groups, each with its host and its probes, in the order in which they are sent.
-    pub fn to_probe(&self) -> Vec<(MarkId, HostName, Confirm)> {
+    /// Marks that wait for the probes of their groups, each with its host and its probes, in the order in which they are sent. A mark
+    /// without a full name waits for that first.
+    pub fn to_probe(&self) -> Vec<(MarkId, Named, Confirm)> {
         let Some(known) = &self.known else { return Vec::new() };
         let groups = known.state.groups().iter().enumerate().filter(|(_, group)| group.probes);
         let open = groups.flat_map(|(index, _)| known.state.open_of(index));
@@ -162,7 +163,8 @@ impl Steering {
         };
         let question = |subject: &Subject| {
             let confirm = known.settings.groups[subject.group].confirm.clone()?;
-            Some((subject.mark, subject.host.clone(), confirm))
+            let host = Named { node: subject.host.clone(), fqdn: subject.fqdn.clone()? };
+            Some((subject.mark, host, confirm))
         };
         open.filter(waits).filter_map(question).collect()
     }

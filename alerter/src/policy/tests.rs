@@ -198,6 +198,7 @@ impl Story {
         let subject = Subject {
             mark: FencingId::generate().into(),
             host: host(index),
+            fqdn: Some(host(index)),
             group: index % 2,
             failed_at: self.now,
             known_at: self.now,

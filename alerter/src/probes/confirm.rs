@@ -27,13 +27,16 @@ impl Confirm {
 
     /// The warnings at each start: one sentence for each dangerous setting.
     pub fn warnings(&self) -> Vec<String> {
-        let unverified = |probe: &&Probe| matches!(&probe.way, Way::PollUrl(poll) if !poll.verifies());
-        let sentence = |probe: &Probe| {
-            let name = &probe.name;
-            format!(
-                "the probe {name} has verify = false: another machine could answer in the host's place; set ca-file instead"
-            )
+        let wrong = |probe: &Probe| match &probe.way {
+            Way::PollUrl(poll) if !poll.verifies() => {
+                Some("verify = false: another machine could answer in the host's place; set ca-file instead")
+            }
+            Way::Hypervisor(nova) if !nova.verifies() => Some(
+                "insecure = true: anybody on the network path can read the password and forge the answers; set cacert in the cloud's file instead",
+            ),
+            _ => None,
         };
-        self.probes.iter().filter(unverified).map(sentence).collect()
+        let sentence = |probe: &Probe| Some(format!("the probe {} has {}", probe.name, wrong(probe)?));
+        self.probes.iter().filter_map(sentence).collect()
     }
 }

@@ -4,7 +4,7 @@ use std::collections::{HashMap, HashSet};
 use std::sync::Arc;
 use std::time::Duration;
 
-use marks::host::HostName;
+use drivers::Named;
 use marks::id::MarkId;
 use pacemaker::cib::Cib;
 use tokio::sync::{Semaphore, watch};
@@ -38,7 +38,7 @@ pub struct Prober {
 
 /// A mark whose host is asked about until this is dropped.
 struct Asked {
-    node: HostName,
+    host: Named,
     confirm: Confirm,
     _asking: AbortOnDropHandle<()>,
 }
@@ -63,8 +63,8 @@ impl Default for Prober {
 impl Prober {
     /// Begins to ask about a mark's host. A mark that is asked about already goes on, unless its probes have changed. Needs a tokio
     /// runtime.
-    pub fn want(&mut self, mark: MarkId, node: &HostName, confirm: &Confirm) {
-        let same = |asked: &Asked| asked.node == *node && asked.confirm == *confirm;
+    pub fn want(&mut self, mark: MarkId, host: &Named, confirm: &Confirm) {
+        let same = |asked: &Asked| asked.host == *host && asked.confirm == *confirm;
         if self.asked.get(&mark).is_some_and(same) {
             return;
         }
@@ -74,16 +74,16 @@ impl Prober {
         self.board.send_if_modified(|board| {
             board.insert(mark, open).is_some_and(|before| before.conclusion != Conclusion::Open)
         });
-        let case = self.case(mark, node, confirm);
+        let case = self.case(mark, host, confirm);
         let asking = AbortOnDropHandle::new(tokio::spawn(case.ask()));
-        let asked = Asked { node: node.clone(), confirm: confirm.clone(), _asking: asking };
+        let asked = Asked { host: host.clone(), confirm: confirm.clone(), _asking: asking };
         self.asked.insert(mark, asked);
     }
 
-    fn case(&self, mark: MarkId, node: &HostName, confirm: &Confirm) -> Case {
+    fn case(&self, mark: MarkId, host: &Named, confirm: &Confirm) -> Case {
         Case {
             mark,
-            node: node.clone(),
+            host: host.clone(),
             confirm: confirm.clone(),
             answers: vec![None; confirm.probes.len()],
             begun: None,
@@ -127,7 +127,7 @@ impl Prober {
 /// One mark while it is asked about.
 struct Case {
     mark: MarkId,
-    node: HostName,
+    host: Named,
     confirm: Confirm,
     /// What each probe said in this round.
     answers: Vec<Option<Said>>,
@@ -167,14 +167,14 @@ impl Case {
         }
         let begun = *self.begun.get_or_insert_with(Instant::now);
         let _in_time = timeout_at(begun + self.confirm.limit + SLACK, self.ask_the_rest()).await;
-        conclusion::conclusion(self.confirm.rule, &self.node, &self.said())
+        conclusion::conclusion(self.confirm.rule, &self.host.node, &self.said())
     }
 
     /// Begins a new round, since this one ended without a decision.
     fn give_up(&mut self) {
         self.undecided = self.undecided.saturating_add(1);
         if self.undecided.is_multiple_of(ROUNDS) {
-            let (mark, node, rounds) = (&self.mark, &self.node, self.undecided);
+            let (mark, node, rounds) = (&self.mark, &self.host.node, self.undecided);
             warn!(%mark, host = %node, "after {rounds} rounds of probes it is not known whether {node} is down: repair the probes, or release the mark");
         }
         self.forget();
@@ -191,8 +191,8 @@ impl Case {
         let mut asking = JoinSet::new();
         let is_open = |said: &Option<Said>| said.as_ref().is_none_or(|said| said.state == State::Unknown);
         for (at, _) in self.answers.iter().enumerate().filter(|(_, said)| is_open(said)) {
-            let (probes, node, cib) = (Arc::clone(&self.confirm.probes), self.node.clone(), self.cib.clone());
-            asking.spawn(async move { (at, probes[at].ask(&node, &cib).await) });
+            let (probes, host, cib) = (Arc::clone(&self.confirm.probes), self.host.clone(), self.cib.clone());
+            asking.spawn(async move { (at, probes[at].ask(&host, &cib).await) });
         }
         while let Some(ended) = asking.join_next().await {
             let (at, said) = ended.expect("a panic anywhere ends the whole daemon");
@@ -211,7 +211,7 @@ impl Case {
     /// The conclusion of a mark that is not wanted any more is dropped.
     fn publish(&self, conclusion: &Conclusion) {
         let doubt = match conclusion {
-            Conclusion::Open => conclusion::doubt(&self.node, &self.said()),
+            Conclusion::Open => conclusion::doubt(&self.host.node, &self.said()),
             Conclusion::Confirmed | Conclusion::Healthy(_) => None,
         };
         self.board.send_if_modified(|board| {
@@ -226,7 +226,7 @@ impl Case {
     }
 
     fn log(&self, conclusion: &Conclusion, doubt: Option<&str>) {
-        let (mark, node) = (&self.mark, &self.node);
+        let (mark, node) = (&self.mark, &self.host.node);
         match (conclusion, doubt) {
             (Conclusion::Confirmed, _) => {
                 let known = conclusion::of_state(State::Unhealthy, &self.said());
@@ -243,6 +243,7 @@ impl Case {
 mod tests {
     use std::net::TcpListener;
 
+    use marks::host::HostName;
     use reqwest::tls;
 
     use super::*;
@@ -275,9 +276,10 @@ mod tests {
         let confirm = silent(listener.local_addr().unwrap().port(), limit);
         let node = HostName::parse("compute1").unwrap();
         let mark = MarkId::of_node_fenced(&node, 1);
-        let mut case = Prober::default().case(mark, &node, &confirm);
+        let host = Named { fqdn: node.clone(), node };
+        let mut case = Prober::default().case(mark, &host, &confirm);
         assert_eq!(case.round().await, Conclusion::Confirmed);
-        let mut cut = Prober::default().case(mark, &node, &confirm);
+        let mut cut = Prober::default().case(mark, &host, &confirm);
         let _cut_at_the_limit = timeout_at(Instant::now() + limit, cut.ask_the_rest()).await;
         assert_eq!(cut.answers, [None]);
     }

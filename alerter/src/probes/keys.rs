@@ -4,6 +4,8 @@ use std::ops::RangeInclusive;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
+use drivers::WhichName;
+use drivers::openstack;
 use drivers::program::command;
 use drivers::web::{self, IdentityFiles};
 use marks::host::HostName;
@@ -12,7 +14,7 @@ use site::{Section, is_plain_name};
 
 use super::poll_url::{PollUrl, PollUrlOptions};
 use super::template::{Template, percent_encoded, same_for_all};
-use super::{Confirm, Exec, Probe, Rule, Tcp, Tries, Way};
+use super::{Confirm, Exec, Hypervisor, Probe, Rule, Tcp, Tries, Way};
 
 /// Stands for a host's name while a text is checked.
 const SOMEBODY: &str = "nodename";
@@ -22,11 +24,12 @@ const REAPING: Duration = Duration::from_secs(2);
 /// A kind of probe: its word, and what reads a table of it.
 type Kind = (&'static str, fn(&mut Section<'_, '_>) -> Option<Way>);
 
-const KINDS: [Kind; 4] = [
+const KINDS: [Kind; 5] = [
     ("poll-url", poll_url),
     ("tcp", tcp),
     ("pacemaker-state", |_| Some(Way::PacemakerState)),
     ("exec", exec),
+    ("hypervisor", hypervisor),
 ];
 
 /// Reads `[groups.NAME.confirm]`; none where it is not written, or wrong.
@@ -87,6 +90,7 @@ fn longest(way: &Way) -> Duration {
         Way::Tcp(tcp) => tcp.tries.longest(),
         Way::PacemakerState => Duration::ZERO,
         Way::Exec(exec) => exec.timeout + REAPING,
+        Way::Hypervisor(nova) => nova.tries().longest(),
     }
 }
 
@@ -152,6 +156,25 @@ fn templates(table: &mut Section<'_, '_>, command: &[String]) -> Option<Vec<Temp
         return None;
     }
     is_whole.then_some(parts)
+}
+
+/// `[….hypervisor.NAME]`, with the cloud's keys of a route.
+fn hypervisor(table: &mut Section<'_, '_>) -> Option<Way> {
+    let tries = tries(table);
+    // The probe has no time to wait for: a try may as well wait for the token.
+    let cloud =
+        openstack::CloudOptions { patience: tries.timeout, ..openstack::read_within(table, tries.timeout) };
+    let host_name = table.choice("host-name", &WhichName::WORDS).unwrap_or_default();
+    if !table.is_sound() {
+        return None;
+    }
+    match Hypervisor::new(cloud, host_name, tries) {
+        Ok(probe) => Some(Way::Hypervisor(Box::new(probe))),
+        Err(why) => {
+            table.complain(why.key, why.to_string());
+            None
+        }
+    }
 }
 
 /// How often, and for how long.

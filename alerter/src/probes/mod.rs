@@ -3,6 +3,7 @@
 mod ask;
 pub mod conclusion;
 mod confirm;
+mod hypervisor;
 mod keeper;
 pub mod keys;
 mod poll_url;
@@ -12,6 +13,7 @@ mod template;
 pub use self::ask::{Exec, Tcp, Tries};
 pub use self::conclusion::{Conclusion, Rule, Said, State};
 pub use self::confirm::Confirm;
+pub use self::hypervisor::Hypervisor;
 pub use self::keeper::{AT_ONCE, Prober};
 pub use self::poll_url::{PollUrl, PollUrlOptions};
 pub use self::probe::{CibNow, Probe, Way};

@@ -2,12 +2,14 @@
 
 use std::sync::Arc;
 
+use drivers::Named;
 use marks::host::HostName;
 use pacemaker::cib::Cib;
 use tokio::sync::watch;
 
 use super::ask::{Exec, Tcp};
 use super::conclusion::{Said, State};
+use super::hypervisor::Hypervisor;
 use super::poll_url::PollUrl;
 
 /// The newest CIB, and `None` while it cannot be read.
@@ -33,16 +35,20 @@ pub enum Way {
     PacemakerState,
     /// A program.
     Exec(Exec),
+    /// Nova, whether the host's compute service reports.
+    Hypervisor(Box<Hypervisor>),
 }
 
 impl Probe {
     /// Asks about a host, with all the tries that it takes. Dropped, it leaves nothing running.
-    pub async fn ask(&self, node: &HostName, cib: &CibNow) -> Said {
+    pub async fn ask(&self, host: &Named, cib: &CibNow) -> Said {
+        let node = &host.node;
         match &self.way {
             Way::PollUrl(poll) => poll.tries().of(|| poll.once(node)).await,
             Way::Tcp(tcp) => tcp.tries.of(|| tcp.once(node)).await,
             Way::PacemakerState => membership(node, cib),
             Way::Exec(exec) => exec.once(node).await,
+            Way::Hypervisor(nova) => nova.tries().of(|| nova.once(host)).await,
         }
     }
 }

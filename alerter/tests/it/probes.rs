@@ -3,19 +3,21 @@
 use std::sync::Arc;
 
 use alerter::probes::{CibNow, Confirm, Exec, Probe, Said, State, Template, Way};
-use marks::host::HostName;
+use drivers::Named;
 use pacemaker::cib::Cib;
 use tokio::io::AsyncReadExt as _;
 use tokio::net::unix::pipe;
 use tokio::sync::watch;
 
 use crate::certificates::{Ca, Peculiar, endpoint_of_nobody};
+use crate::check_online::named;
 use crate::endpoint::{Endpoint, unused};
 use crate::probes_keys::confirm;
 use crate::route::LONG;
 
-pub(crate) fn node(name: &str) -> HostName {
-    HostName::parse(name).unwrap()
+/// A host whose names are the same but for the domain.
+pub(crate) fn host(name: &str) -> Named {
+    named(name, &format!("{name}.my.cloud.com"))
 }
 
 /// A `poll-url` probe of an endpoint at `address`, which gets the host's name.
@@ -31,7 +33,7 @@ fn no_cib() -> CibNow {
 
 /// What the first probe says of compute1. Its words are short and printable, and no part of its url stands in them.
 async fn ask(confirm: &Confirm) -> Said {
-    let said = confirm.probes[0].ask(&node("compute1"), &no_cib()).await;
+    let said = confirm.probes[0].ask(&host("compute1"), &no_cib()).await;
     assert!(!said.words.contains("s3kr1t") && !said.words.contains("/health"), "{}", said.words);
     assert!(said.words.chars().all(|c| !c.is_control()), "{}", said.words);
     said
@@ -217,11 +219,11 @@ async fn a_port_that_takes_a_connection_is_healthy() {
         assert!(!peer.request().await, "nothing is said");
     })
     .await;
-    let said = tcp(endpoint.address.port(), "").probes[0].ask(&node("127.0.0.1"), &no_cib()).await;
+    let said = tcp(endpoint.address.port(), "").probes[0].ask(&host("127.0.0.1"), &no_cib()).await;
     assert_eq!((said.state, said.words.as_str()), (State::Healthy, "got a connection"));
     endpoint.connection_ended().await;
     assert_eq!(endpoint.connections(), 1);
-    let said = tcp(unused().port(), "retries = 2").probes[0].ask(&node("127.0.0.1"), &no_cib()).await;
+    let said = tcp(unused().port(), "retries = 2").probes[0].ask(&host("127.0.0.1"), &no_cib()).await;
     assert_eq!(
         (said.state, said.words.as_str()),
         (State::Unhealthy, "got no connection: connection refused (3 tries)")
@@ -232,7 +234,7 @@ async fn a_port_that_takes_a_connection_is_healthy() {
 #[tokio::test]
 async fn a_name_without_an_address_says_nothing() {
     let said = tcp(22, "retries = 0\nhost = \"{nodename}.invalid\"").probes[0]
-        .ask(&node("compute1"), &no_cib())
+        .ask(&host("compute1"), &no_cib())
         .await;
     assert_eq!((said.state, said.words.as_str()), (State::Unknown, "found no address for the host's name"));
 }
@@ -243,12 +245,12 @@ async fn pacemaker_is_asked_too() {
     let confirm = confirm("[groups.r.confirm.pacemaker-state.node]");
     let (now, cib) = watch::channel(None);
     let probe = &confirm.probes[0];
-    assert_eq!(probe.ask(&node("compute1"), &cib).await.state, State::Unknown);
+    assert_eq!(probe.ask(&host("compute1"), &cib).await.state, State::Unknown);
     for (in_ccm, expected) in [("false", State::Unhealthy), ("true", State::Healthy)] {
         let state = format!("<node_state uname=\"compute1\" remote_node=\"true\" in_ccm=\"{in_ccm}\"/>");
         let xml = format!("<cib><configuration/><status>{state}</status></cib>");
         now.send_replace(Some(Arc::new(Cib::parse(&xml).unwrap())));
-        assert_eq!(probe.ask(&node("compute1"), &cib).await.state, expected, "{in_ccm}");
+        assert_eq!(probe.ask(&host("compute1"), &cib).await.state, expected, "{in_ccm}");
     }
 }
 
@@ -294,7 +296,7 @@ async fn a_script_in_a_file_is_run_as_it_is() {
     // What the configuration takes is in a directory that nobody else may change, which a test has not got.
     let command = [file.to_str().unwrap(), "{nodename}"].map(|part| Template::parse(part).unwrap()).into();
     let way = Way::Exec(Exec { command, timeout: LONG });
-    let said = Probe { name: "exec.a".to_owned(), way }.ask(&node("compute1"), &no_cib()).await;
+    let said = Probe { name: "exec.a".to_owned(), way }.ask(&host("compute1"), &no_cib()).await;
     assert_eq!(said.state, State::Unhealthy, "{}", said.words);
 }
 

@@ -13,14 +13,14 @@ use tokio::net::unix::pipe;
 use tokio::sync::{Semaphore, mpsc};
 
 use crate::endpoint::Endpoint;
-use crate::probes::{node, poll_url, script};
+use crate::probes::{host, poll_url, script};
 use crate::probes_keys::confirm;
 
 const UP: &[u8] = b"HTTP/1.1 200 OK\r\nContent-Length: 7\r\n\r\npassing";
 const DOWN: &[u8] = b"HTTP/1.1 503 Down\r\nContent-Length: 0\r\n\r\n";
 
 fn mark(number: usize) -> MarkId {
-    MarkId::of_node_fenced(&node("compute1"), i64::try_from(number).unwrap())
+    MarkId::of_node_fenced(&host("compute1").node, i64::try_from(number).unwrap())
 }
 
 fn only(marks: impl IntoIterator<Item = MarkId>) -> HashSet<MarkId> {
@@ -45,7 +45,7 @@ async fn verdict_after(prober: &mut Prober, mark: MarkId, before: &Conclusion) -
 
 async fn verdict_on(confirm: &Confirm) -> Conclusion {
     let mut prober = Prober::default();
-    prober.want(mark(0), &node("compute1"), confirm);
+    prober.want(mark(0), &host("compute1"), confirm);
     assert_eq!(prober.conclusions()[&mark(0)], Conclusion::Open);
     verdict_after(&mut prober, mark(0), &Conclusion::Open).await
 }
@@ -124,7 +124,7 @@ async fn sixteen_hosts_are_asked_at_once_and_the_others_in_order() {
     let confirm = poll_url(held.endpoint.address, "retries = 0\ntimeout = 30");
     let mut prober = Prober::default();
     for number in 0..HOSTS {
-        prober.want(mark(number), &node(&format!("c{number}")), &confirm);
+        prober.want(mark(number), &host(&format!("c{number}")), &confirm);
     }
     let mut first = HashSet::new();
     for _ in 0..AT_ONCE {
@@ -150,7 +150,7 @@ async fn what_nobody_wants_any_more_is_dropped() {
     let confirm = poll_url(held.endpoint.address, "retries = 0\ntimeout = 30");
     let mut prober = Prober::default();
     for number in 0..=AT_ONCE {
-        prober.want(mark(number), &node(&format!("c{number}")), &confirm);
+        prober.want(mark(number), &host(&format!("c{number}")), &confirm);
     }
     for _ in 0..AT_ONCE {
         held.asked().await;
@@ -171,7 +171,7 @@ async fn a_program_of_a_dropped_mark_is_killed() {
     let mut held = pipe::OpenOptions::new().read_write(true).open_receiver(&fifo).unwrap();
     let hang = script("exec 3> \"$1\"; echo started >&3; sleep 1000", &[fifo.to_str().unwrap()], "");
     let mut prober = Prober::default();
-    prober.want(mark(0), &node("compute1"), &hang);
+    prober.want(mark(0), &host("compute1"), &hang);
     let mut started = [0; 8];
     held.read_exact(&mut started).await.unwrap();
     let mut alone = pipe::OpenOptions::new().open_receiver(&fifo).unwrap();
@@ -187,17 +187,17 @@ async fn wanting_does_not_ask_again() {
     let confirm = poll_url(held.endpoint.address, "retries = 0\ntimeout = 30");
     let mut prober = Prober::default();
     for _ in 0..3 {
-        prober.want(mark(0), &node("c0"), &confirm);
+        prober.want(mark(0), &host("c0"), &confirm);
     }
     held.asked().await;
-    prober.want(mark(0), &node("c0"), &confirm.clone());
+    prober.want(mark(0), &host("c0"), &confirm.clone());
     held.go.add_permits(10);
     assert_eq!(verdict_after(&mut prober, mark(0), &Conclusion::Open).await, Conclusion::Confirmed);
-    prober.want(mark(0), &node("c0"), &confirm);
+    prober.want(mark(0), &host("c0"), &confirm);
     assert_eq!(prober.conclusions()[&mark(0)], Conclusion::Confirmed);
     assert_eq!(held.endpoint.requests().len(), 1);
     let other = poll_url(held.endpoint.address, "retries = 1\ntimeout = 10");
-    prober.want(mark(0), &node("c0"), &other);
+    prober.want(mark(0), &host("c0"), &other);
     assert_eq!(prober.conclusions()[&mark(0)], Conclusion::Open, "other questions are asked");
     assert_eq!(verdict_after(&mut prober, mark(0), &Conclusion::Open).await, Conclusion::Confirmed);
 }
@@ -212,7 +212,7 @@ async fn a_host_that_is_up_is_asked_again_until_it_is_down() {
     .await;
     let confirm = at_once(poll_url(endpoint.address, "retries = 0"));
     let mut prober = Prober::default();
-    prober.want(mark(0), &node("compute1"), &confirm);
+    prober.want(mark(0), &host("compute1"), &confirm);
     let healthy = verdict_after(&mut prober, mark(0), &Conclusion::Open).await;
     assert!(matches!(healthy, Conclusion::Healthy(_)), "{healthy:?}");
     assert_eq!(verdict_after(&mut prober, mark(0), &healthy).await, Conclusion::Confirmed);
@@ -250,7 +250,7 @@ async fn after_the_limit_all_is_asked_again() {
     // Nobody shows a CIB, so that only the url can decide; and it says something else when it is asked again.
     let confirm = Confirm { limit: Duration::from_secs(1), ..at_once(confirm) };
     let mut prober = Prober::default();
-    prober.want(mark(0), &node("compute1"), &confirm);
+    prober.want(mark(0), &host("compute1"), &confirm);
     let healthy = verdict_after(&mut prober, mark(0), &Conclusion::Open).await;
     assert!(matches!(healthy, Conclusion::Healthy(_)), "{healthy:?}");
 }
@@ -260,7 +260,7 @@ async fn after_the_limit_all_is_asked_again() {
 async fn a_doubt_is_said_and_ends_with_an_answer() {
     let confirm = at_once(confirm("[groups.r.confirm.pacemaker-state.node]"));
     let mut prober = Prober::default();
-    prober.want(mark(0), &node("compute1"), &confirm);
+    prober.want(mark(0), &host("compute1"), &confirm);
     while prober.doubt(&mark(0)).is_none() {
         tokio::task::yield_now().await;
     }

@@ -119,7 +119,7 @@ fn an_unknown_table_or_key_is_refused() {
         (top("again = 3601"), "4:9: must be from 10 to 3600"),
         (
             top("intervall = 5"),
-            "4:1: unknown key intervall in [groups.r.confirm]; known are: rule, limit, again, poll-url, tcp, pacemaker-state, exec",
+            "4:1: unknown key intervall in [groups.r.confirm]; known are: rule, limit, again, poll-url, tcp, pacemaker-state, exec, hypervisor",
         ),
         (
             top("[groups.r.confirm.poll_url.x]\nurl = \"https://{nodename}/\""),
@@ -277,4 +277,49 @@ fn the_keys_of_tls_are_checked() {
         plain.to_owned(),
         "7:10: verify has no effect with an http url: use https, or remove verify",
     )]);
+}
+
+/// A `hypervisor` probe with these keys, beside a file with a cloud.
+fn hypervisor(keys: &str) -> Site {
+    let cloud =
+        "clouds: {one: {auth: {auth_url: 'https://k/v3', user_id: u, password: s3kr1t, project_id: p}}}\n";
+    let site = Site::new("").with("clouds.yaml", cloud);
+    site.chmod("clouds.yaml", 0o600);
+    let clouds = site.path("clouds.yaml").display().to_string();
+    let probe = format!("[groups.r.confirm.hypervisor.nova]\nclouds-file = \"{clouds}\"\n{keys}");
+    site.with("alerter.toml", format!("[groups.r]\nhosts = [\"*\"]\n{probe}\n{ROUTE}"))
+}
+
+/// S0-18: the keys of a cloud and those of a probe, together; no secret is shown.
+#[test]
+fn a_probe_of_nova_has_the_keys_of_a_cloud() {
+    let read = confirm_of(&hypervisor("")).unwrap();
+    let Way::Hypervisor(nova) = &read.probes[0].way else { panic!("no hypervisor probe") };
+    assert_eq!(read.probes[0].name, "hypervisor.nova");
+    assert_eq!((nova.tries().retries, nova.tries().timeout), (3, Duration::from_secs(5)));
+    assert!(read.warnings().is_empty() && !format!("{read:?}").contains("s3kr1t"), "{read:?}");
+    let keys = "host-name = \"node\"\nregion = \"r\"\ninterface = \"internal\"\ninsecure = true\nretries = 0\ntimeout = 30";
+    let other = confirm_of(&hypervisor(keys)).unwrap();
+    assert_ne!(read, other);
+    assert!(
+        other.warnings()[0].starts_with("the probe hypervisor.nova has insecure = true"),
+        "{:?}",
+        other.warnings()
+    );
+    assert_eq!(confirm_of(&hypervisor(keys)).unwrap().probes[0].name, other.probes[0].name);
+}
+
+/// S0-18: each mistake is said once, also of a key that a cloud has too.
+#[test]
+fn a_mistake_in_a_probe_of_nova_has_its_sentence() {
+    for (keys, expected) in [
+        ("timeout = 31", "5:11: must be from 1 to 30"),
+        ("host-name = \"short\"", "5:13: unknown word; known are: \"fqdn\", \"node\""),
+        ("cloud = \"two\"", "5:9: clouds.yaml: it has no cloud of this name"),
+        ("url = \"https://nova\"", "5:1: unknown key url in [groups.r.confirm.hypervisor.nova]"),
+        ("retries = 100\nretry-interval = 10", "the tries of this probe may take"),
+    ] {
+        let said = hypervisor(keys).problem();
+        assert!(said.contains(expected), "{keys}: {said}");
+    }
 }

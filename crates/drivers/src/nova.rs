@@ -3,6 +3,7 @@
 mod answer;
 mod body;
 mod change;
+mod seen;
 mod service;
 
 use std::sync::Arc;
@@ -23,6 +24,7 @@ use crate::writes::{Request, What, Write};
 use answer::List;
 use body::Stored;
 use change::Change;
+pub use seen::{Seen, Services};
 use service::{BINARY, Service, VERSION};
 
 /// The driver in the registry.
@@ -94,7 +96,7 @@ impl Nova {
         let Some(stored) = Stored::read(message.body) else {
             return Outcome::Rejected(Failure::of_others());
         };
-        let list = match self.services(&[("host", &stored.host), ("binary", BINARY)], end).await {
+        let list = match seen::services(&self.session, &seen::of_host(&stored.host), end).await {
             Ok(list) => list,
             Err(outcome) => return outcome,
         };
@@ -104,15 +106,6 @@ impl Nova {
         match answer::the_one(list.of(&stored.host)) {
             Ok(service) => self.change(&stored, &service, end).await,
             Err(outcome) => outcome,
-        }
-    }
-
-    /// Nova's services. The question changes nothing, so its outcome is never ambiguous.
-    async fn services(&self, query: &[(&str, &str)], end: Instant) -> Result<List, Outcome> {
-        let ask = Ask::get("/os-services", query).in_version(Some(VERSION));
-        match self.session.send(&COMPUTE, &ask, end).await {
-            Ok(answer) => answer::listed(&answer),
-            Err(trouble) => Err(trouble.outcome().not_sent()),
         }
     }
 
@@ -184,7 +177,7 @@ impl Driver for Nova {
                 return Some(all);
             }
             let end = Instant::now() + self.session.limit();
-            Some(match self.services(&[("binary", BINARY)], end).await {
+            Some(match seen::services(&self.session, &[("binary", BINARY)], end).await {
                 Ok(list) => hosts.iter().filter_map(|host| self.finding(&list, host)).collect(),
                 Err(outcome) => Finding::of(&outcome).into_iter().collect(),
             })

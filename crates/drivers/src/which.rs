@@ -17,7 +17,7 @@ pub enum WhichName {
 
 impl WhichName {
     /// The words of the key `host-name`.
-    pub(crate) const WORDS: [(&str, Self); 2] = [("fqdn", Self::Fqdn), ("node", Self::Node)];
+    pub const WORDS: [(&str, Self); 2] = [("fqdn", Self::Fqdn), ("node", Self::Node)];
 
     /// The name itself.
     pub(crate) fn of(self, mark: &Mark) -> &HostName {
@@ -28,7 +28,7 @@ impl WhichName {
     }
 
     /// The same for a host that has not failed.
-    pub(crate) fn of_host(self, host: &Named) -> &HostName {
+    pub fn of_host(self, host: &Named) -> &HostName {
         match self {
             Self::Fqdn => &host.fqdn,
             Self::Node => &host.node,

@@ -6,6 +6,7 @@
 mod ask;
 mod files;
 mod masakari;
+mod nova;
 pub mod packages;
 mod part;
 mod place;
@@ -196,6 +197,14 @@ impl OpenStack {
     /// Its database cannot be written.
     pub fn reset_masakari(&self) -> anyhow::Result<()> {
         masakari::reset(self.room.path())
+    }
+
+    /// Has a host's compute service report, so long ago.
+    ///
+    /// # Errors
+    /// Nova's database cannot be written, or has no such host.
+    pub fn compute_reports(&self, host: &str, ago: Duration) -> anyhow::Result<()> {
+        nova::report(self.room.path(), host, ago)
     }
 
     /// Puts a host on maintenance, as Masakari's engine does when it recovers it.

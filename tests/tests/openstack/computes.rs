@@ -1,5 +1,8 @@
-//! The `nova` and `mistral` drivers against the real services.
+//! The `nova` and `mistral` drivers, and the probe `hypervisor`, against the real services.
 
+use std::time::Duration;
+
+use alerter::probes::{CibNow, Hypervisor, Probe, State, Tries, Way};
 use anyhow::{Context as _, ensure};
 use drivers::mistral::{self, Mistral};
 
@@ -23,6 +26,7 @@ pub(crate) const SCENARIOS: &[Scenario] = &[
     ("a_host_is_forced_down_and_comes_back", a_host_is_forced_down_and_comes_back),
     ("what_somebody_disabled_stays_disabled", what_somebody_disabled_stays_disabled),
     ("nova_takes_no_other_host_and_no_reader", nova_takes_no_other_host_and_no_reader),
+    ("the_probe_sees_a_compute_service_as_nova_does", the_probe_sees_a_compute_service_as_nova_does),
     ("a_mark_starts_one_workflow", a_mark_starts_one_workflow),
     ("mistral_refuses_what_does_not_fit", mistral_refuses_what_does_not_fit),
 ];
@@ -145,6 +149,46 @@ fn nova_takes_no_other_host_and_no_reader(cloud: &mut Cloud) -> anyhow::Result<(
     expect(&reader.down(&mark(NOVA_ALONE)), "refused forbidden")?;
     ensure!(service(cloud, None)?["forced_down"] == false, "nothing was changed");
     Ok(())
+}
+
+/// What the probe `hypervisor` says of a host, asked as somebody.
+fn probed(cloud: &Cloud, who: Who, host: &str) -> anyhow::Result<State> {
+    let files = TempDir::new()?;
+    let file = cloud.services.clouds(who, files.path())?;
+    let options =
+        openstack::CloudOptions { timeout: LONG, patience: LONG, ..openstack::CloudOptions::of_file(file) };
+    let tries = Tries { retries: 0, interval: Duration::ZERO, timeout: LONG };
+    let way = Way::Hypervisor(Box::new(Hypervisor::new(options, WhichName::Fqdn, tries)?));
+    let probe = Probe { name: "hypervisor.nova".to_owned(), way };
+    let mark = mark(host);
+    let (host, cib): (Named, CibNow) =
+        (Named { node: mark.node, fqdn: mark.fqdn }, tokio::sync::watch::channel(None).1);
+    let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
+    Ok(runtime.block_on(probe.ask(&host, &cib)).state)
+}
+
+/// S0-18: up while it reports, down when it does not; what somebody has forced down proves nothing until it is silent. A
+/// reader and a host that is not there are not known.
+fn the_probe_sees_a_compute_service_as_nova_does(cloud: &mut Cloud) -> anyhow::Result<()> {
+    cloud.put_right()?;
+    cloud.services.also(Part::Nova)?;
+    let seen = |cloud: &Cloud, ago: u64, expected: State| {
+        cloud.services.compute_reports(NOVA_ALONE, Duration::from_secs(ago))?;
+        let state = probed(cloud, Who::Admin, NOVA_ALONE)?;
+        ensure!(state == expected, "{ago} s after its report: {state:?}, not {expected:?}");
+        Ok(())
+    };
+    seen(cloud, 0, State::Healthy)?;
+    seen(cloud, 90, State::Unhealthy)?;
+    ensure!(probed(cloud, Who::Reader, NOVA_ALONE)? == State::Unknown, "a reader may not ask");
+    ensure!(probed(cloud, Who::Admin, "nosuch.my.cloud.com")? == State::Unknown, "a host that is not there");
+    service(cloud, Some(&json!({"forced_down": true})))?;
+    let forced = probed(cloud, Who::Admin, NOVA_ALONE);
+    let fresh = seen(cloud, 10, State::Unknown);
+    let silent = seen(cloud, 600, State::Unhealthy);
+    service(cloud, Some(&json!({"forced_down": false})))?;
+    ensure!(forced? == State::Unknown, "it was forced down just now");
+    fresh.and(silent)
 }
 
 fn engine(cloud: &mut Cloud, who: Who, workflow: &str) -> anyhow::Result<Sender<Mistral>> {

@@ -9,6 +9,7 @@ use super::change::Change;
 use super::service::{BINARY, Service, VERSION};
 use crate::driver::{Failure, Outcome};
 use crate::openstack::{Answer, described, is_uuid, usual};
+use crate::times;
 use crate::web::{Meaning, Pause};
 
 /// How often Nova is asked whether evacuations have ended. They end when nova-compute starts again on the host that they
@@ -21,6 +22,9 @@ const WHO: &str = "Nova";
 #[derive(Debug, Deserialize)]
 pub(super) struct List {
     services: Vec<Shown>,
+    /// When this was so, by Nova's clock: seconds since the epoch.
+    #[serde(skip)]
+    date: Option<i64>,
 }
 
 #[derive(Deserialize)]
@@ -37,6 +41,8 @@ struct Shown {
     status: Status,
     forced_down: bool,
     disabled_reason: Option<String>,
+    state: Option<String>,
+    updated_at: Option<String>,
 }
 
 #[derive(Debug, PartialEq, Eq, Deserialize)]
@@ -68,7 +74,7 @@ pub(super) fn listed(answer: &Answer) -> Result<List, Outcome> {
         return Err(usual(WHO, answer, OF_A_QUESTION).of_a_question());
     }
     match serde_json::from_slice::<List>(&answer.body) {
-        Ok(list) => Ok(list),
+        Ok(list) => Ok(List { date: answer.date, ..list }),
         Err(why) if why.is_data() => {
             let advice = format!(
                 ", which is no list of services in {VERSION} of the API: check what the catalog, or endpoint, names as Nova"
@@ -86,6 +92,23 @@ impl List {
         let by_id: BTreeMap<String, Service> =
             services.map(|service| (service.id.clone(), service)).collect();
         by_id.into_values().collect()
+    }
+}
+
+impl List {
+    fn shown(&self, id: &str) -> Option<&Shown> {
+        self.services.iter().find(|shown| shown.id == id)
+    }
+
+    /// What Nova sees of a service: `up`, or `down`.
+    pub(super) fn state_of(&self, id: &str) -> Option<&str> {
+        self.shown(id)?.state.as_deref()
+    }
+
+    /// For how long a service has not reported.
+    pub(super) fn silence_of(&self, id: &str) -> Option<Duration> {
+        let reported = times::seconds(self.shown(id)?.updated_at.as_deref()?)?;
+        u64::try_from(self.date?.checked_sub(reported)?).ok().map(Duration::from_secs)
     }
 }
 

@@ -14,6 +14,12 @@ const USUAL: u32 = 60;
 
 /// Asks for every key, so that each is checked whatever is wrong with the others.
 pub(crate) fn read(table: &mut Section<'_, '_>) -> CloudOptions {
+    let timeout = Duration::from_secs(table.number("timeout", 1..=LONGEST).unwrap_or(USUAL).into());
+    read_within(table, timeout)
+}
+
+/// The same, where each exchange has this time limit.
+pub fn read_within(table: &mut Section<'_, '_>, timeout: Duration) -> CloudOptions {
     let cloud = table.text("cloud", name);
     let clouds_file = table.text("clouds-file", absolute);
     let secure_file = table.text("secure-file", absolute);
@@ -25,7 +31,6 @@ pub(crate) fn read(table: &mut Section<'_, '_>) -> CloudOptions {
     let endpoint = table.text("endpoint", |text| base(text, allow_http));
     let insecure = table.flag("insecure").unwrap_or(false);
     let keep_alive = table.flag("keep-alive").unwrap_or(false);
-    let timeout = Duration::from_secs(table.number("timeout", 1..=LONGEST).unwrap_or(USUAL).into());
     CloudOptions {
         cloud,
         clouds_file,

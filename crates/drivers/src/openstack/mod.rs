@@ -23,7 +23,8 @@ pub(crate) use catalog::{
 pub(crate) use check::{ask_for, reach, try_out};
 pub use cloud::CloudOptions;
 pub(crate) use keys::read as read_options;
-pub(crate) use servers::{HOST, Place, each_on, is_known, place_of};
+pub use keys::read_within;
+pub(crate) use servers::{HOST, Place, each_on, is_known, no_hosts_shown, place_of};
 pub(crate) use session::{Answer, Ask, Session};
 pub(crate) use trouble::Trouble;
 pub(crate) use usual::{described, found, usual};

@@ -73,6 +73,8 @@ pub(crate) struct Answer {
     pub(crate) status: u16,
     /// How long it asks us to wait.
     pub(crate) wish: Option<Duration>,
+    /// When it was given, by the service's own clock: seconds since the epoch.
+    pub(crate) date: Option<i64>,
     /// The body.
     pub(crate) body: Vec<u8>,
     /// The token that the service got: it must not be shown.
@@ -222,10 +224,11 @@ impl Exchange<'_> {
         self.has_sent |= !sent.as_ref().is_ok_and(|response| response.status() == StatusCode::UNAUTHORIZED);
         let response = sent.map_err(|error| Trouble::Fault(fault::of(&error)))?;
         let (status, wish) = wire::head(&response).map_err(Trouble::Fault)?;
+        let date = wire::date(&response);
         let patience =
             if (200..300).contains(&status) && *ask.method != Method::GET { BODY_TIME } else { left };
         let (body, _) = wire::read(response, self.end.min(Instant::now() + patience)).await;
-        Ok(Answer { status, wish, body, token: Arc::clone(token) })
+        Ok(Answer { status, wish, date, body, token: Arc::clone(token) })
     }
 
     fn url(&self, token: &Token, service: &Service, ask: &Ask<'_>) -> Result<Url, Trouble> {
@@ -296,7 +299,7 @@ impl Answer {
     pub(crate) fn of(status: u16, body: &str, wish: Option<Duration>) -> Self {
         let token =
             Token { value: "t0ken".into(), use_for: Duration::ZERO, found: catalog::Found::default() };
-        Self { status, wish, body: body.as_bytes().to_vec(), token: Arc::new(token) }
+        Self { status, wish, date: None, body: body.as_bytes().to_vec(), token: Arc::new(token) }
     }
 }
 

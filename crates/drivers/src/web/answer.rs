@@ -1,6 +1,6 @@
 //! What an answer's header section says, whatever its status. Pure.
 
-use std::time::Duration;
+use std::time::{Duration, UNIX_EPOCH};
 
 use httpdate::parse_http_date;
 use reqwest::header::HeaderMap;
@@ -28,6 +28,12 @@ pub(super) fn wish(retry_after: Option<&str>, date: Option<&str>) -> Option<Dura
         false => parse_http_date(text).ok()?.duration_since(parse_http_date(date?.trim()).ok()?).ok()?,
     };
     (!wanted.is_zero()).then(|| wanted.min(LONGEST_WISH))
+}
+
+/// Reads `Date`: seconds since the epoch by the endpoint's own clock.
+pub(super) fn date(text: Option<&str>) -> Option<i64> {
+    let since = parse_http_date(text?.trim()).ok()?.duration_since(UNIX_EPOCH).ok()?;
+    i64::try_from(since.as_secs()).ok()
 }
 
 #[cfg(test)]
@@ -65,6 +71,12 @@ mod tests {
         assert_eq!(seconds("Thu, 22 Oct 2015 07:28:00 GMT"), Some(900), "clamped");
         assert_eq!(wish(Some("Wed, 21 Oct 2015 07:29:30 GMT"), None), None, "no clock to compare with");
         assert_eq!(wish(None, date), None);
+    }
+
+    #[test]
+    fn a_date_is_the_endpoints_time() {
+        assert_eq!(date(Some("Tue, 21 Jul 2026 02:13:21 GMT")), Some(1_784_600_001));
+        assert_eq!([None, Some(""), Some("2026-07-21")].map(date), [None; 3]);
     }
 
     #[test]

@@ -6,7 +6,7 @@ use reqwest::header::{ACCEPT, CONTENT_TYPE, DATE, HeaderMap, HeaderName, HeaderV
 use reqwest::{RequestBuilder, Response};
 use tokio::time::{Instant, timeout_at};
 
-use super::answer::{is_too_large, wish};
+use super::answer::{self, is_too_large, wish};
 use super::fault::Fault;
 
 /// The longest body that is read. A catalog of many regions fits.
@@ -43,6 +43,11 @@ pub(crate) fn head(response: &Response) -> Result<(u16, Option<Duration>), Fault
         return Err(Fault::TooLarge);
     }
     Ok((response.status().as_u16(), wish(text(headers, RETRY_AFTER), text(headers, DATE))))
+}
+
+/// An answer's `Date`: seconds since the epoch by the endpoint's own clock.
+pub(crate) fn date(response: &Response) -> Option<i64> {
+    answer::date(text(response.headers(), DATE))
 }
 
 fn text(headers: &HeaderMap, name: HeaderName) -> Option<&str> {
