@@ -16,6 +16,7 @@ mod service;
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 use std::thread;
+use std::time::Duration;
 
 use anyhow::{Context as _, anyhow};
 use serde_json::Value;

@@ -294,7 +294,7 @@ mod tests {
         let came = vec![vec![Came::Answer(202)]; 3];
         let wrong = |list: &[Acted]| finding(&returned, &came, Some(list)).wrong;
         assert!(wrong(&[failure.clone(), back.clone()]).is_empty());
-        assert!(wrong(&[failure.clone()])[0].contains("did not act upon the host returned"));
+        assert!(wrong(std::slice::from_ref(&failure))[0].contains("did not act upon the host returned"));
         assert!(wrong(&[failure.clone(), failure.clone(), back.clone()])[0].contains("acted 2 times"));
         let test = acted(act, "test");
         assert!(wrong(&[failure.clone(), back.clone(), test])[0].contains("must not"));

@@ -109,7 +109,8 @@ mod tests {
     }
 
     fn seen_at(date: Option<i64>, rows: &[Value]) -> Result<Seen, &'static str> {
-        let answer = Answer { date, ..Answer::of(200, &json!({ "services": rows }).to_string(), None) };
+        let mut answer = Answer::of(200, &json!({ "services": rows }).to_string(), None);
+        answer.date = date;
         of_list(&answer::listed(&answer).unwrap(), "h").map_err(|outcome| outcome.words().1)
     }
 

@@ -183,6 +183,7 @@ fn subject(host: &HostName, index: usize, at: Timestamp) -> Subject {
     Subject {
         mark: FencingId::generate().into(),
         host: host.clone(),
+        fqdn: None,
         group: index / UP % GROUPS,
         failed_at: at,
         known_at: at,
