@@ -49,6 +49,9 @@ _nova__host__alerter() {
             nova__host__alerter,pause)
                 cmd="nova__host__alerter__subcmd__pause"
                 ;;
+            nova__host__alerter,receiver-check)
+                cmd="nova__host__alerter__subcmd__receiver__subcmd__check"
+                ;;
             nova__host__alerter,release)
                 cmd="nova__host__alerter__subcmd__release"
                 ;;
@@ -114,6 +117,9 @@ _nova__host__alerter() {
                 ;;
             nova__host__alerter__subcmd__help,pause)
                 cmd="nova__host__alerter__subcmd__help__subcmd__pause"
+                ;;
+            nova__host__alerter__subcmd__help,receiver-check)
+                cmd="nova__host__alerter__subcmd__help__subcmd__receiver__subcmd__check"
                 ;;
             nova__host__alerter__subcmd__help,release)
                 cmd="nova__host__alerter__subcmd__help__subcmd__release"
@@ -185,7 +191,7 @@ _nova__host__alerter() {
 
     case "${cmd}" in
         nova__host__alerter)
-            opts="-o -h -V --config --json --help --version run check-config status list show history events report retry mark unmark reload dismiss release hold pause resume maintenance send-test setup complete help"
+            opts="-o -h -V --config --json --help --version run check-config status list show history events report retry mark unmark reload dismiss release hold pause resume maintenance send-test receiver-check setup complete help"
             if [[ ${cur} == -* || ${COMP_CWORD} -eq 1 ]] ; then
                 COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
                 return 0
@@ -311,7 +317,7 @@ _nova__host__alerter() {
             return 0
             ;;
         nova__host__alerter__subcmd__help)
-            opts="run check-config status list show history events report retry mark unmark reload dismiss release hold pause resume maintenance send-test setup complete help"
+            opts="run check-config status list show history events report retry mark unmark reload dismiss release hold pause resume maintenance send-test receiver-check setup complete help"
             if [[ ${cur} == -* || ${COMP_CWORD} -eq 2 ]] ; then
                 COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
                 return 0
@@ -535,6 +541,20 @@ _nova__host__alerter() {
             return 0
             ;;
         nova__host__alerter__subcmd__help__subcmd__pause)
+            opts=""
+            if [[ ${cur} == -* || ${COMP_CWORD} -eq 3 ]] ; then
+                COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
+                return 0
+            fi
+            case "${prev}" in
+                *)
+                    COMPREPLY=()
+                    ;;
+            esac
+            COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
+            return 0
+            ;;
+        nova__host__alerter__subcmd__help__subcmd__receiver__subcmd__check)
             opts=""
             if [[ ${cur} == -* || ${COMP_CWORD} -eq 3 ]] ; then
                 COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
@@ -1062,6 +1082,56 @@ _nova__host__alerter() {
                     return 0
                     ;;
                 --for)
+                    COMPREPLY=($(compgen -f "${cur}"))
+                    return 0
+                    ;;
+                --config)
+                    COMPREPLY=($(compgen -f "${cur}"))
+                    return 0
+                    ;;
+                -o)
+                    COMPREPLY=($(compgen -W "table wide json yaml csv" -- "${cur}"))
+                    return 0
+                    ;;
+                *)
+                    COMPREPLY=()
+                    ;;
+            esac
+            COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
+            return 0
+            ;;
+        nova__host__alerter__subcmd__receiver__subcmd__check)
+            opts="-o -h --secret-file --bearer-file --ca-file --allow-http --events --timeout --patience --time-format --config --json --help"
+            if [[ ${cur} == -* || ${COMP_CWORD} -eq 2 ]] ; then
+                COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
+                return 0
+            fi
+            case "${prev}" in
+                --secret-file)
+                    COMPREPLY=($(compgen -f "${cur}"))
+                    return 0
+                    ;;
+                --bearer-file)
+                    COMPREPLY=($(compgen -f "${cur}"))
+                    return 0
+                    ;;
+                --ca-file)
+                    COMPREPLY=($(compgen -f "${cur}"))
+                    return 0
+                    ;;
+                --events)
+                    COMPREPLY=($(compgen -f "${cur}"))
+                    return 0
+                    ;;
+                --timeout)
+                    COMPREPLY=($(compgen -f "${cur}"))
+                    return 0
+                    ;;
+                --patience)
+                    COMPREPLY=($(compgen -f "${cur}"))
+                    return 0
+                    ;;
+                --time-format)
                     COMPREPLY=($(compgen -f "${cur}"))
                     return 0
                     ;;
