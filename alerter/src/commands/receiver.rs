@@ -72,8 +72,13 @@ fn shown(verdicts: &Verdicts) -> String {
         let each = one.wrong.iter().map(|wrong| format!("  {wrong}\n")).collect::<String>();
         format!("\n{}: {}\n{each}", one.check, one.sent)
     };
-    let Verdicts { right, wrong: bad, not_checked, .. } = verdicts;
-    let numbers = format!("\n{right} right, {bad} wrong, {not_checked} not checked{}", hint(verdicts));
+    let counted = |half: fn(&Finding) -> Verdict| {
+        let count = |verdict| verdicts.checks.iter().filter(|one| half(one) == verdict).count();
+        let [right, wrong, not_checked] = [Verdict::Right, Verdict::Wrong, Verdict::NotChecked].map(count);
+        format!("{right} right, {wrong} wrong, {not_checked} not checked")
+    };
+    let (answers, acts) = (counted(|one| one.answers), counted(|one| one.acted));
+    let numbers = format!("\nanswers: {answers}\nacts: {acts}{}", hint(verdicts));
     table(&rows) + &wrong.map(sentences).collect::<String>() + &numbers
 }
 

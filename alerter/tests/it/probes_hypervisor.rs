@@ -1,6 +1,7 @@
 //! The `hypervisor` probe against a Nova that keeps to its contract, or does not.
 
 use alerter::probes::{CibNow, Confirm, Said, State};
+use marks::time::Timestamp;
 use serde_json::{Value, json};
 use tokio::sync::watch;
 
@@ -18,6 +19,7 @@ const OLD: &str = "2026-07-21T02:09:01.000000";
 struct Compute {
     rows: Vec<Value>,
     is_reader_refused: bool,
+    says_no_time: bool,
 }
 
 impl Service for Compute {
@@ -36,7 +38,8 @@ impl Service for Compute {
         }
         let is_shown = |row: &&Value| request.query.iter().all(|(key, value)| row[key] == value.as_str());
         let shown: Vec<&Value> = self.rows.iter().filter(is_shown).collect();
-        http(200, &json!({ "services": shown }).to_string(), "Date: Tue, 21 Jul 2026 02:13:21 GMT\r\n")
+        let date = if self.says_no_time { "" } else { "Date: Tue, 21 Jul 2026 02:13:21 GMT\r\n" };
+        http(200, &json!({ "services": shown }).to_string(), date)
     }
 }
 
@@ -90,6 +93,17 @@ async fn a_service_that_is_forced_down_says_nothing_unless_it_is_silent() {
         let careless = if row["state"] == "down" { State::Unhealthy } else { State::Healthy };
         let said = ask(&probe(&cloud([row]).await, "")).await;
         assert_eq!((said.state, careless), (expected, State::Unhealthy), "{}", said.words);
+    }
+}
+
+/// S0-18: a server that does not say the time is measured by our clock, which may be two minutes from Nova's.
+#[tokio::test]
+async fn without_novas_clock_silence_is_longer() {
+    for (ago, expected) in [(0, State::Unknown), (250, State::Unknown), (400, State::Unhealthy)] {
+        let at = Timestamp::from_seconds(Timestamp::now().seconds() - ago).rfc3339();
+        let cloud = cloud([row(HOST, "down", true, at.trim_end_matches('Z'))]).await;
+        cloud.room().service.says_no_time = true;
+        assert_eq!(ask(&probe(&cloud, "")).await.state, expected, "{ago}");
     }
 }
 

@@ -228,7 +228,7 @@ fn strangers(given: Given, outage: &mut impl FnMut() -> Mark) -> Vec<Check> {
     };
     let secret = |name, says, signing| (name, says, How::Signed(signing), "--secret-file", given.signs);
     let token = "without the bearer token: it is denied with 4xx, and not acted upon";
-    [
+    let mut checks: Vec<Check> = [
         secret(
             "wrong-signature",
             "a signature of other bytes: it is denied with 4xx, and not acted upon",
@@ -243,7 +243,18 @@ fn strangers(given: Given, outage: &mut impl FnMut() -> Mark) -> Vec<Check> {
         ("no-token", token, How::WithoutToken, "--bearer-file", given.has_token),
     ]
     .map(|(name, says, how, needs, is_given)| denied(name, says, how, needs, is_given))
-    .into()
+    .into();
+    checks.push(forged_first(given, &outage()));
+    checks
+}
+
+/// What a stranger sent does not stand in the way of the sender's own message.
+fn forged_first(given: Given, mark: &Mark) -> Check {
+    let failure = || Sending::failure(mark, given);
+    let forged = failure().how(How::Signed(Signing::OfOtherBytes)).wants(Wants::Denied);
+    let says = "a failure with a signature of other bytes, and the same rightly signed: the first is denied with 4xx, the second is accepted and acted upon once";
+    let needs = (!given.signs).then_some("--secret-file");
+    Check { needs, ..Check::of("forged-first", says).sends([forged, failure()]).acts([Act::failure(mark)]) }
 }
 
 /// The event of a failure with another value in it.

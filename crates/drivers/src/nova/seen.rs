@@ -3,17 +3,20 @@
 use std::time::Duration;
 
 use marks::host::HostName;
+use marks::time::Timestamp;
 use tokio::time::Instant;
 
 use super::answer::{self, List};
 use super::service::{BINARY, VERSION};
 use crate::driver::{Failure, Outcome};
 use crate::kept::Unusable;
-use crate::openstack::{Ask, COMPUTE, CloudOptions, Session};
+use crate::openstack::{Answer, Ask, COMPUTE, CloudOptions, Session};
 
 /// A service that is forced down is counted as down whatever it does. That it has not reported for so long, three times
 /// Nova's own default, shows that it is.
 const SILENCE: Duration = Duration::from_secs(180);
+/// Our clock may be so far from Nova's, in seconds.
+const CLOCKS: i64 = 120;
 
 /// How Nova sees a compute service.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -70,9 +73,16 @@ pub(super) async fn services(
 ) -> Result<List, Outcome> {
     let ask = Ask::get("/os-services", query).in_version(Some(VERSION));
     match session.send(&COMPUTE, &ask, end).await {
-        Ok(answer) => answer::listed(&answer),
+        Ok(answer) => answer::listed(&dated(answer)),
         Err(trouble) => Err(trouble.outcome().not_sent()),
     }
+}
+
+/// Some servers do not say when they answer: then it was by our clock, and perhaps earlier by theirs.
+fn dated(answer: Answer) -> Answer {
+    let by_ours = || Timestamp::now().seconds().saturating_sub(CLOCKS);
+    let date = answer.date.or_else(|| Some(by_ours()));
+    answer.at(date)
 }
 
 /// How the only service of a host is seen.
@@ -97,7 +107,6 @@ mod tests {
     use serde_json::{Value, json};
 
     use super::*;
-    use crate::openstack::Answer;
 
     const ID: &str = "b8f2a9d0-1111-4222-8333-444455556666";
     /// 2026-07-21T02:13:21Z.
@@ -109,8 +118,7 @@ mod tests {
     }
 
     fn seen_at(date: Option<i64>, rows: &[Value]) -> Result<Seen, &'static str> {
-        let mut answer = Answer::of(200, &json!({ "services": rows }).to_string(), None);
-        answer.date = date;
+        let answer = Answer::of(200, &json!({ "services": rows }).to_string(), None).at(date);
         of_list(&answer::listed(&answer).unwrap(), "h").map_err(|outcome| outcome.words().1)
     }
 

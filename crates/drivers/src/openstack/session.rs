@@ -270,6 +270,11 @@ fn people(url: &Url) -> String {
 }
 
 impl Answer {
+    /// The same, given then.
+    pub(crate) fn at(self, date: Option<i64>) -> Self {
+        Self { date, ..self }
+    }
+
     /// Its body; null if it is not JSON.
     pub(crate) fn json(&self) -> Value {
         serde_json::from_slice(&self.body).unwrap_or_default()
