@@ -1,14 +1,17 @@
 //! `receiver-check` against a receiver that does everything right, and against others with one fault each.
 
 use std::collections::{BTreeSet, HashSet};
-use std::process::{Command, Output};
+use std::path::Path;
+use std::process::{Output, Stdio};
 use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant};
 
 use reqwest::header::{HeaderMap, HeaderName, HeaderValue};
 use serde_json::{Value, json};
 use standardwebhooks::Webhook;
+use tokio::io::{AsyncBufReadExt as _, BufReader};
 use tokio::net::TcpStream;
+use tokio::process::Command;
 
 use crate::endpoint::{Endpoint, Peer, unused};
 use crate::route::{Files, signing_secret};
@@ -209,8 +212,7 @@ fn headers(head: &str) -> HeaderMap {
 }
 
 async fn run(words: Vec<String>) -> Output {
-    let command = || Command::new(env!("CARGO_BIN_EXE_nova-host-alerter")).args(words).output().unwrap();
-    tokio::task::spawn_blocking(command).await.unwrap()
+    Command::new(env!("CARGO_BIN_EXE_nova-host-alerter")).args(words).output().await.unwrap()
 }
 
 /// The command's exit code, and its JSON.
@@ -266,6 +268,27 @@ async fn a_right_receiver_passes_every_check() {
         assert_eq!(those(&found, "right").len(), 18, "{found:#}");
         assert_eq!(found["checks"][0]["came"], "503, then 202", "it was busy, and asked again");
     }
+}
+
+/// The receiver that an author begins with is right too, and acts after it has answered.
+#[tokio::test]
+async fn the_example_is_a_right_receiver() {
+    let files = Files::with([("secret", &signing_secret(7))]);
+    let path = |name: &str| files.path(name).display().to_string();
+    let program = Path::new(env!("CARGO_MANIFEST_DIR")).join("../docs/examples/receiver.py");
+    let words = ["0".to_owned(), path("messages.db"), path("secret")];
+    let mut example =
+        Command::new(program).args(words).stdout(Stdio::piped()).kill_on_drop(true).spawn().unwrap();
+    let mut lines = BufReader::new(example.stdout.take().unwrap()).lines();
+    let address = lines.next_line().await.unwrap().expect("its address");
+    let words = format!(
+        "receiver-check {address}/v1/host-failures --secret-file SECRET --events {address}/acted --json"
+    );
+    let words = words.split(' ').map(|word| if word == "SECRET" { path("secret") } else { word.to_owned() });
+    let output = run(words.collect()).await;
+    let found: Value = serde_json::from_slice(&output.stdout).unwrap();
+    let needs_a_token: BTreeSet<String> = ["no-token".to_owned()].into();
+    assert_eq!((output.status.code(), those(&found, "not-checked")), (Some(0), needs_a_token), "{found:#}");
 }
 
 /// The broken variants are the receivers: each has one fault, and these checks find it, and no others.

@@ -86,7 +86,7 @@ pub(super) struct Given {
 
 /// All checks; each has hosts of its own, so that none depends on another.
 pub(super) fn all(given: Given, mut ids: impl FnMut() -> MarkId) -> Vec<Check> {
-    let mut hosts = 0..;
+    let mut hosts = 1..;
     let mut outage = || outage(hosts.next().unwrap_or_default(), ids(), given.now);
     let mut checks = deliveries(given, &mut outage);
     checks.extend(outages(given, &mut outage));
