@@ -8,7 +8,6 @@ use alerter::base::store::Store;
 use alerter::config::Route;
 use alerter::daemon::refresher;
 use alerter::state::Shared;
-use drivers::Driver as _;
 use journal::{Capacity, Ended, HistoryFilter, Journal, NewDelivery, Role, Taken, Verdict};
 use marks::id::MarkId;
 use marks::refresh::Refresh;

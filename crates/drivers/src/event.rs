@@ -271,7 +271,7 @@ pub(crate) mod tests {
         );
         let body = of_mark(&mark(), TimeFormat::Epoch);
         assert_eq!(String::from_utf8(body.clone()).unwrap(), golden);
-        let parsed: serde_json::Value = serde_json::from_slice(&body).unwrap();
+        let parsed: Value = serde_json::from_slice(&body).unwrap();
         assert_eq!(parsed["payload"]["failure_time"], 1_784_600_000);
     }
 
@@ -318,7 +318,7 @@ pub(crate) mod tests {
     /// S4-34: the same outage, another type, and the time of the return.
     #[test]
     fn a_return_has_the_outages_id_and_payload() {
-        let parsed = |body: Vec<u8>| serde_json::from_slice::<serde_json::Value>(&body).unwrap();
+        let parsed = |body: Vec<u8>| serde_json::from_slice::<Value>(&body).unwrap();
         let returned = Timestamp(1_784_601_000_500);
         let (failure, back) = (
             parsed(of_mark(&mark(), TimeFormat::Epoch)),
@@ -343,7 +343,7 @@ pub(crate) mod tests {
     /// S1-41: the other format, where the receiver wants it.
     #[test]
     fn times_can_be_rfc_3339() {
-        let parsed: serde_json::Value =
+        let parsed: Value =
             serde_json::from_slice(&of_mark(&mark(), TimeFormat::Rfc3339)).unwrap();
         assert_eq!(parsed["generated_time"], "2026-07-21T02:13:21Z");
         assert_eq!(parsed["payload"]["failure_time"], "2026-07-21T02:13:20Z");
@@ -353,7 +353,7 @@ pub(crate) mod tests {
     #[test]
     fn a_test_cannot_be_taken_for_a_failure() {
         let body = of_test(&mark().id, Timestamp(5_000), TimeFormat::Epoch);
-        let parsed: serde_json::Value = serde_json::from_slice(&body).unwrap();
+        let parsed: Value = serde_json::from_slice(&body).unwrap();
         assert_eq!(parsed["event_type"], "test");
         assert_eq!(parsed["payload"]["hostname"], "send-test.invalid");
         assert!(
@@ -369,12 +369,12 @@ pub(crate) mod tests {
             let format = if rfc { TimeFormat::Rfc3339 } else { TimeFormat::Epoch };
             let mark = Mark { fqdn: HostName::parse(&name).unwrap(), failure_time: Timestamp(at), ..mark() };
             let body = of_mark(&mark, format);
-            let parsed: serde_json::Value = serde_json::from_slice(&body).unwrap();
+            let parsed: Value = serde_json::from_slice(&body).unwrap();
             prop_assert_eq!(parsed["payload"]["hostname"].as_str(), Some(name.as_str()));
             prop_assert!(body.len() < 2048);
             let source = "x".repeat(256);
             for other in [extended(&mark, format), doctor::of_mark(&mark), cloudevents::of_mark(&mark, &source, format)] {
-                prop_assert!(serde_json::from_slice::<serde_json::Value>(&other).is_ok());
+                prop_assert!(serde_json::from_slice::<Value>(&other).is_ok());
                 prop_assert!(other.len() < 2048 && String::from_utf8(other).unwrap().contains(&name));
             }
             prop_assert_eq!(body, of_mark(&mark, format));
