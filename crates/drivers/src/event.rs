@@ -343,8 +343,7 @@ pub(crate) mod tests {
     /// S1-41: the other format, where the receiver wants it.
     #[test]
     fn times_can_be_rfc_3339() {
-        let parsed: Value =
-            serde_json::from_slice(&of_mark(&mark(), TimeFormat::Rfc3339)).unwrap();
+        let parsed: Value = serde_json::from_slice(&of_mark(&mark(), TimeFormat::Rfc3339)).unwrap();
         assert_eq!(parsed["generated_time"], "2026-07-21T02:13:21Z");
         assert_eq!(parsed["payload"]["failure_time"], "2026-07-21T02:13:20Z");
     }

@@ -12,6 +12,7 @@ mod engine;
 mod masakari;
 mod outage;
 mod services;
+mod whole;
 
 use std::process::ExitCode;
 
@@ -40,5 +41,5 @@ fn main() -> ExitCode {
         return code;
     }
     let cannot = packages::cannot(&[Part::Nova, Part::Mistral, Part::Heat]);
-    trials::play(STAGE, &ALL.concat(), cannot.as_deref(), vec![cluster::trial()])
+    trials::play(STAGE, &ALL.concat(), cannot.as_deref(), vec![cluster::trial(), whole::trial()])
 }

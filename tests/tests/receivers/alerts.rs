@@ -9,8 +9,8 @@ use tests::lab::wait;
 use tests::programs::Site;
 
 use crate::Scenario;
-use crate::alertmanager::Alertmanager;
 use crate::journal::Controller;
+use tests::alertmanager::Alertmanager;
 
 pub(crate) const SCENARIOS: &[Scenario] = &[
     ("a_failure_is_one_alert_until_its_return_ends_it", a_failure_is_one_alert_until_its_return_ends_it),

@@ -22,7 +22,7 @@ use tests::programs::Site;
 use tokio::runtime::Runtime;
 use tokio_util::sync::CancellationToken;
 
-use crate::alertmanager::Alertmanager;
+use tests::alertmanager::Alertmanager;
 
 /// Between two rounds.
 const ROUND: Duration = Duration::from_millis(200);

@@ -3,13 +3,12 @@
 //! It is started once, on loopback, and ends with the list. Each scenario has a host of its own and also runs alone:
 //! `cargo test -p tests --test receivers -- NAME`. Where it is not installed each scenario fails.
 
-mod alertmanager;
 mod alerts;
 mod journal;
 
 use std::process::ExitCode;
 
-use alertmanager::Alertmanager;
+use tests::alertmanager::Alertmanager;
 use tests::trials::{self, Stage};
 
 /// A name, and what it stands for.

@@ -1,0 +1,137 @@
+//! A real cluster with the real cloud and a real Alertmanager in its network: the whole outage of a host, from its death to its
+//! return, with its instances.
+
+use std::cell::RefCell;
+use std::fs;
+use std::time::Duration;
+
+use anyhow::{Context as _, ensure};
+use libtest_mimic::Trial;
+use nix::sys::signal::Signal;
+use serde_json::Value;
+use tempfile::TempDir;
+use tests::alertmanager::Alertmanager;
+use tests::lab::cib::{Configuration, Spread};
+use tests::lab::{self, Fault, Lab, Products, Shape, wait};
+use tests::openstack::{OpenStack, Part, Place, Who, packages};
+use tests::receiver::Receiver;
+use tests::trials;
+
+const SHAPE: Shape = Shape { controllers: 3, remotes: 2 };
+const HOST: &str = "compute1.my.cloud.com";
+const OTHER: &str = "compute3.my.cloud.com";
+/// An operators' own system.
+const PORT: u16 = 8080;
+/// Longer than a fencing, and than the pause between two refreshes.
+const LIMIT: Duration = Duration::from_secs(150);
+
+/// The scenario, or why it cannot be played here.
+pub(crate) fn trial() -> Trial {
+    let no_cluster = || lab::machine::check().err().map(|error| format!("{error:#}"));
+    let cannot = packages::cannot(&[Part::Nova]).or_else(no_cluster);
+    trials::alone("a_whole_outage_has_its_timeline_and_its_downtime", trials::OPENSTACK, cannot, || {
+        Scene::boot()?.play()
+    })
+}
+
+struct Scene {
+    /// Before the lab, in whose network they are.
+    cloud: RefCell<OpenStack>,
+    alerts: RefCell<Alertmanager>,
+    own: Receiver,
+    lab: Lab,
+}
+
+impl Scene {
+    fn boot() -> anyhow::Result<Self> {
+        let lab = Lab::boot(SHAPE, Some(&Products::built()?))?;
+        let cloud = OpenStack::boot(Place::inside(lab.own_address(), lab.entrance()), &[Part::Nova])?;
+        let alerts = Alertmanager::inside(lab.own_address(), lab.entrance())?;
+        let own = Receiver::listen(lab.listener(PORT))?;
+        let files = TempDir::new()?;
+        let clouds = cloud.clouds(Who::Admin, files.path())?;
+        lab.write_site("clouds.yaml", &fs::read_to_string(&clouds)?)?;
+        lab.write_secret("secure.yaml", &fs::read_to_string(clouds.with_file_name("secure.yaml"))?)?;
+        let cloud_keys = "clouds-file = \"/etc/nova-host-alerter/clouds.yaml\"\nallow-http = true";
+        let own_keys = format!(
+            "url = \"http://{}:{PORT}/\"\nallow-http = true\nwhen-returned = \"notify\"\nextensions = true",
+            lab.own_address()
+        );
+        let text = format!(
+            "[hosts]\ndomain = \"my.cloud.com\"\n\n[masakari.cloud]\n{cloud_keys}\n\n{}\n[http.own]\n{own_keys}\n\n\
+             [recovery]\n{cloud_keys}\ninterval = 10\n",
+            alerts.route()
+        );
+        lab.write_site("alerter.toml", &text)?;
+        lab.configure(&Configuration { shape: SHAPE, alerter: true, spread: Spread::Everywhere })?;
+        Ok(Self { cloud: RefCell::new(cloud), alerts: RefCell::new(alerts), own, lab })
+    }
+
+    fn play(&self) -> anyhow::Result<()> {
+        let played = self.dies_and_is_recovered().and_then(|()| self.returns());
+        played.with_context(|| {
+            let alerts = self.alerts.borrow().explain();
+            format!("{}\n{}\n{alerts}", self.lab.keep_logs(), self.cloud.borrow().explain())
+        })
+    }
+
+    /// The host dies and stays down; its instances move in the middle of an Alertmanager that loses its memory.
+    fn dies_and_is_recovered(&self) -> anyhow::Result<()> {
+        self.cloud.borrow_mut().instances(&["make", HOST, "3"])?;
+        self.lab.bmc().break_for("compute1", Fault::NoBoot);
+        let killed = self.lab.signal("compute1", &["pacemaker-remoted"], Signal::SIGKILL)?;
+        ensure!(killed >= 1, "compute1 runs no pacemaker-remoted");
+        let taken = self.wait_mark("to be acknowledged", |mark| mark["state"] == "acknowledged")?;
+        self.alerts.borrow().until_firing(HOST, 1, LIMIT)?;
+        self.wait_mark("to have its instances", |mark| mark["instances"]["there"] == 3)?;
+        self.cloud.borrow_mut().instances(&["move", HOST, OTHER, "2"])?;
+        let some = self.wait_mark("to have some elsewhere", |mark| mark["instances"]["elsewhere"] == 2)?;
+        let what = "2 of 3 instances run elsewhere, 1 is still on compute1: web-2";
+        ensure!(some["instances"]["what"] == what && some["times"]["downtime"].is_null(), "{some}");
+        self.alerts.borrow_mut().kill()?;
+        self.alerts.borrow_mut().start()?;
+        ensure!(self.alerts.borrow().firing(HOST)?.is_empty(), "it remembers more than its memory");
+        self.cloud.borrow_mut().instances(&["move", HOST, OTHER])?;
+        self.alerts.borrow().until_firing(HOST, 1, LIMIT)?;
+        let over = self.wait_mark("to be recovered", |mark| mark["instances"]["ended"] == "recovered")?;
+        ensure!(over["times"]["downtime"].as_u64().is_some_and(|seconds| seconds > 0), "{over}");
+        ensure!(over["id"] == taken["id"], "another outage: {over}");
+        Ok(())
+    }
+
+    /// The host comes back: the alert ends, the operators' own system is notified, and `show` has the whole story.
+    fn returns(&self) -> anyhow::Result<()> {
+        ensure!(self.alerts.borrow().firing(HOST)?.len() == 1, "the alert ended before the host was back");
+        self.lab.bmc().repair();
+        self.lab.power_on("compute1")?;
+        let back = self.wait_mark("to be over", |mark| mark["returned_at"].is_string())?;
+        self.alerts.borrow().until_firing(HOST, 0, LIMIT)?;
+        let types = || self.own.received().iter().filter_map(event).collect::<Vec<_>>();
+        wait::until("the return at the operators' own system", LIMIT, || {
+            Ok(types().iter().any(|event| event["event_type"] == "host returned").then_some(()))
+        })?;
+        let (first, last) = (types().remove(0), types().pop().context("no event")?);
+        ensure!(first["id"] == last["id"] && first["payload"] == last["payload"], "{first} {last}");
+        let extensions = &first["nova-host-alerter"];
+        ensure!(extensions["version"] == "1.0" && extensions["fencing"]["by"] == "fencer", "{first}");
+        ensure!(*extensions == last["nova-host-alerter"], "{last}");
+        let timeline = back["timeline"].as_array().context("no timeline")?;
+        let place = |stage: &str| timeline.iter().position(|row| row["stage"] == stage);
+        let stages = ["fenced", "marked", "acknowledged", "recovered", "back"];
+        let places: Option<Vec<usize>> = stages.iter().map(|stage| place(stage)).collect();
+        ensure!(places.is_some_and(|places| places.is_sorted()), "{timeline:#?}");
+        let text = self.lab.on_active(&["show", "compute1"])?;
+        for part in ["  times           ", "3 of 3 instances run elsewhere", "  downtime        "] {
+            ensure!(text.contains(part), "no {part:?} in {text}");
+        }
+        Ok(())
+    }
+
+    fn wait_mark(&self, what: &str, wanted: impl Fn(&Value) -> bool) -> anyhow::Result<Value> {
+        self.lab.wait_shown("compute1", (what, LIMIT), wanted)
+    }
+}
+
+fn event(request: &tests::receiver::Received) -> Option<Value> {
+    serde_json::from_slice(&request.body).ok()
+}
