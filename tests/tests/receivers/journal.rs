@@ -75,11 +75,12 @@ impl Controller {
 
     /// It is seen to be back, and the return is made, by a clock that is so much ahead.
     pub(crate) fn come_back(&self, row: &MarkRow, ahead: Duration) -> anyhow::Result<()> {
-        let (now, mark) = (Timestamp::now() + ahead, row.to_mark().context("it has a name")?);
-        let body = self.route.driver.return_body(&mark, &[], now);
+        let (now, mark) = (Timestamp::now(), row.to_mark().context("it has a name")?);
+        let returned = now + ahead;
+        let body = self.route.driver.return_body(&mark, &[], returned);
         let new = NewDelivery { route: self.name(Step::Return), body, required: false, link: None };
         self.journal(move |journal| {
-            journal.note_return(mark.id, now, now)?;
+            journal.note_return(mark.id, returned, now)?;
             journal.add_deliveries(&mark, &[new], now)
         })
     }
