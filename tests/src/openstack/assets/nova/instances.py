@@ -5,6 +5,7 @@ import sys
 import uuid
 
 from nova import config, context, objects
+from nova.network import model
 
 config.parse_args(["nova", "--config-file", os.path.join(os.environ["OS_NOVA_CONFIG_DIR"], "nova.conf")])
 objects.register_all()
@@ -22,8 +23,10 @@ def make(host, number):
         id=1, name="small", flavorid="1", memory_mb=64, vcpus=1, root_gb=1, ephemeral_gb=0, swap=0, rxtx_factor=1.0,
         vcpu_weight=0, disabled=False, is_public=True, extra_specs={}, description=None,
     )
+    own = str(uuid.uuid4())
+    nothing = objects.InstanceInfoCache(instance_uuid=own, network_info=model.NetworkInfo())
     instance = objects.Instance(
-        admin, uuid=str(uuid.uuid4()), project_id="project-%d" % (number % 2), user_id="somebody",
+        admin, uuid=own, info_cache=nothing, project_id="project-%d" % (number % 2), user_id="somebody",
         display_name="web-%d" % number, hostname="web-%d" % number, host=host, node=host, vm_state="active",
         power_state=1, image_ref="", memory_mb=64, vcpus=1, root_gb=1, ephemeral_gb=0, instance_type_id=1,
         flavor=flavor, old_flavor=None, new_flavor=None, system_metadata={}, metadata={},
