@@ -105,8 +105,8 @@ fn instances_are_followed_to_another_host(cloud: &mut Cloud) -> anyhow::Result<(
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
     let (host, other) = (NOVA_ALONE, ENABLED[0]);
     cloud.services.instances(&["make", host, "3"])?;
-    let files = TempDir::new()?;
-    let nova = |cloud: &Cloud, who| {
+    let files = [TempDir::new()?, TempDir::new()?];
+    let nova = |cloud: &Cloud, who, files: &TempDir| {
         let file = cloud.services.clouds(who, files.path())?;
         let options = openstack::CloudOptions {
             timeout: LONG,
@@ -115,12 +115,12 @@ fn instances_are_followed_to_another_host(cloud: &mut Cloud) -> anyhow::Result<(
         };
         Ok::<_, anyhow::Error>(Instances::new(options, WhichName::Fqdn)?)
     };
-    let admin = nova(cloud, Who::Admin)?;
+    let admin = nova(cloud, Who::Admin, &files[0])?;
     let found = runtime.block_on(admin.on(host)).map_err(|why| anyhow::anyhow!("{why:?}"))?;
     let names: BTreeSet<&str> = found.iter().map(|one| one.name.as_str()).collect();
     ensure!(names == BTreeSet::from(["web-0", "web-1", "web-2"]), "{found:?}");
     ensure!(found.iter().all(|one| one.status == "ACTIVE" && !one.is_busy), "{found:?}");
-    let reader = nova(cloud, Who::Reader)?;
+    let reader = nova(cloud, Who::Reader, &files[1])?;
     let refused = runtime.block_on(reader.on(host));
     ensure!(refused.as_ref().is_err_and(|why| why.kind == "forbidden"), "{refused:?}");
     cloud.services.instances(&["move", host, other, "2"])?;
