@@ -18,38 +18,37 @@ use crate::config::{Route, Settings};
 use crate::serving;
 use crate::state::Shared;
 
-/// The routes of such receivers.
-struct Forgetful(Vec<(Arc<Route>, Refresh)>);
+/// A route of such a receiver.
+struct Forgetful {
+    route: Arc<Route>,
+    refresh: Refresh,
+}
 
 impl PartialEq for Forgetful {
     /// A route that has another driver is another one.
     fn eq(&self, other: &Self) -> bool {
-        let is_same = |(one, other): (&(Arc<Route>, Refresh), &(Arc<Route>, Refresh))| {
-            one.0.name == other.0.name && Arc::ptr_eq(&one.0.driver, &other.0.driver)
-        };
-        self.0.len() == other.0.len() && self.0.iter().zip(&other.0).all(is_same)
+        self.route.name == other.route.name && Arc::ptr_eq(&self.route.driver, &other.route.driver)
     }
 }
 
-impl Forgetful {
-    fn of(settings: &Settings) -> Option<Self> {
-        let firsts = settings.routes.iter().filter(|route| route.step == Step::Failure);
-        let found: Vec<_> =
-            firsts.filter_map(|route| Some((Arc::clone(route), route.driver.refreshed()?))).collect();
-        (!found.is_empty()).then_some(Self(found))
-    }
+/// All of them; none if there is none.
+fn forgetful(settings: &Settings) -> Option<Vec<Forgetful>> {
+    let firsts = settings.routes.iter().filter(|route| route.step == Step::Failure);
+    let of =
+        |route: &Arc<Route>| Some(Forgetful { refresh: route.driver.refreshed()?, route: Arc::clone(route) });
+    Some(firsts.filter_map(of).collect()).filter(|found: &Vec<_>| !found.is_empty())
 }
 
 /// Refreshes every route that wants it, until `stop`.
 pub async fn run(shared: Arc<Shared>, stop: CancellationToken) {
-    let all = |routes: &Forgetful, stop: CancellationToken| {
+    let all = |routes: &Vec<Forgetful>, stop: CancellationToken| {
         let mut tasks = JoinSet::new();
-        for (route, refresh) in &routes.0 {
+        for Forgetful { route, refresh } in routes {
             tasks.spawn(keep(Arc::clone(&shared), Arc::clone(route), *refresh, stop.clone()));
         }
         async move { while tasks.join_next().await.is_some() {} }
     };
-    serving::follow(&shared.base, Forgetful::of, all, stop).await;
+    serving::follow(&shared.base, forgetful, all, stop).await;
 }
 
 /// Refreshes one route, until `stop`.
@@ -79,13 +78,12 @@ async fn round(shared: &Shared, route: &Route, refresh: &Refresh) -> Result<Opti
     for mark in marks {
         shared.acting.allowed().await;
         let Some(delivery) = due(shared, route, *refresh, mark).await? else { continue };
-        match send(route, &delivery).await {
-            Outcome::Rejected(why) => failure = Some(why),
-            outcome => match outcome.failure() {
-                Some(why) => return Ok(Some(why.clone())),
-                None => {}
-            },
+        let outcome = send(route, &delivery).await;
+        let Some(why) = outcome.failure().cloned() else { continue };
+        if !matches!(outcome, Outcome::Rejected(_)) {
+            return Ok(Some(why));
         }
+        failure = Some(why);
     }
     Ok(failure)
 }

@@ -72,12 +72,11 @@ async fn judging(judge: impl FnMut(&str, &str, &[u8]) -> Result<(), String> + Se
     .await
 }
 
+/// A field's name, and whether a value can be its.
+type Field = (&'static str, fn(&Value) -> bool);
+
 /// The fields of an object: each known one with its type, and those that must be there.
-fn checked<'v>(
-    value: &'v Value,
-    known: &[(&str, fn(&Value) -> bool)],
-    needed: &[&str],
-) -> Result<&'v Map<String, Value>, String> {
+fn checked<'v>(value: &'v Value, known: &[Field], needed: &[&str]) -> Result<&'v Map<String, Value>, String> {
     let fields = value.as_object().ok_or("no object")?;
     for (name, value) in fields {
         let (_, is_one) = known.iter().find(|(one, _)| one == name).ok_or(format!("unknown field {name}"))?;
@@ -112,7 +111,7 @@ impl PagerDuty {
     fn take(&mut self, body: &[u8]) -> Result<(), String> {
         let event: Value = serde_json::from_slice(body).map_err(|why| why.to_string())?;
         let is_key = |value: &Value| value.as_str().is_some_and(|key| key.len() == 32);
-        let known: [(&str, fn(&Value) -> bool); 8] = [
+        let known: [Field; 8] = [
             ("routing_key", is_key),
             ("event_action", is_text),
             ("dedup_key", |value| is_short(value, 255)),
@@ -143,7 +142,7 @@ impl PagerDuty {
 fn payload(payload: &Value) -> Result<(), String> {
     let is_severity =
         |value: &Value| ["critical", "error", "warning", "info"].iter().any(|word| value == word);
-    let known: [(&str, fn(&Value) -> bool); 8] = [
+    let known: [Field; 8] = [
         ("summary", |value| is_short(value, 1024)),
         ("source", is_text),
         ("severity", is_severity),
@@ -254,7 +253,7 @@ impl Opsgenie {
             self.closed += usize::from(self.open.remove(alias).is_some());
             return Ok(());
         }
-        let known: [(&str, fn(&Value) -> bool); 7] = [
+        let known: [Field; 7] = [
             ("message", |value| is_short(value, 130)),
             ("alias", |value| is_short(value, 512)),
             ("description", is_text),

@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use anyhow::ensure;
+use anyhow::{Context as _, ensure};
 use drivers::Step;
 use marks::time::Timestamp;
 use tests::lab::wait;
@@ -39,7 +39,7 @@ fn a_failure_is_one_alert_until_its_return_ends_it(alertmanager: &mut Alertmanag
     ensure!(alert["labels"] == labels, "{alert}");
     let said = alertmanager.amtool()?;
     ensure!(said.contains("HostFailed") && said.contains(&row.id.to_string()), "{said}");
-    let mark = row.to_mark().unwrap();
+    let mark = row.to_mark().context("it has a name")?;
     controller.send(Step::Failure, row.id, &controller.driver().body(&mark))?;
     ensure!(alertmanager.firing(host)?.len() == 1, "{:?}", alertmanager.firing(host)?);
     controller.come_back(&row, Duration::ZERO)?;
@@ -87,7 +87,7 @@ fn a_late_repetition_is_ended_again(alertmanager: &mut Alertmanager) -> anyhow::
     controller.come_back(&row, Duration::ZERO)?;
     controller.deliver(Step::Return)?;
     alertmanager.until_firing(host, 0, SOON)?;
-    let mark = row.to_mark().unwrap();
+    let mark = row.to_mark().context("it has a name")?;
     controller.send(Step::Failure, row.id, &controller.driver().body(&mark))?;
     alertmanager.until_firing(host, 1, SOON)?;
     controller.refresh()?;
