@@ -200,8 +200,8 @@ pub const MUTANTS: &[Mutant] = &[
         name: "R1: only what a route is known to have is called back",
         changes: &[Change {
             file: "crates/marks/src/returning.rs",
-            today: "is_taken || delivery.arrivals.attempts > 0 || self.was_elsewhere",
-            before: "is_taken",
+            today: "delivery.is_taken() || delivery.arrivals.attempts > 0 || self.was_elsewhere",
+            before: "delivery.is_taken()",
         }],
         tests: &[
             "a_host_whose_mark_may_have_arrived_is_called_back_after_unmark",

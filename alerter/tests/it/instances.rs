@@ -157,7 +157,7 @@ impl Follower {
         let home = config::Site::new("");
         let (path, clouds) = (home.path("state/marks.db"), cloud.site.files.path("clouds.yaml"));
         let text = format!(
-            "[store]\npath = \"{}\"\nregister = \"none\"\n[hosts]\ndomain = \"my.cloud.com\"\n[http.recovery]\nurl = \"http://127.0.0.1:9/\"\n[recovery]\nclouds-file = \"{}\"\nallow-http = true\n",
+            "[store]\npath = \"{}\"\nregister = \"none\"\n[hosts]\ndomain = \"my.cloud.com\"\n[http.recovery]\nurl = \"http://127.0.0.1:9/\"\nextensions = true\n[recovery]\nclouds-file = \"{}\"\nallow-http = true\n",
             path.display(),
             clouds.display()
         );
@@ -260,6 +260,37 @@ async fn a_nova_that_fails_is_asked_again() {
     let there = |it: &Follower| it.kept.read(mark).is_some_and(|known| known.tally().there == 2);
     follower.wait("the answer", there).await;
     assert!(follower.kinds().is_empty(), "it was away for moments");
+    follower.stop.cancel();
+}
+
+/// S0-23, S1-6: a route that asks for extensions gets what this controller knows, and what Nova said when the host was lost; a host
+/// of which Nova said nothing near its failure has no instances. The broken variant takes an old answer.
+#[tokio::test]
+async fn extensions_have_who_fenced_and_the_instances_at_the_loss() {
+    let cloud = Cloud::with(FakeNova::of(0)).await;
+    let mut follower = Follower::start(&cloud);
+    let node = |name: &str| marks::host::HostName::parse(name).unwrap();
+    let lost = |at, all| (at, drivers::event::Instances { all, projects: [("p".to_owned(), all)].into() });
+    let now = Timestamp::now();
+    let old = now - Duration::from_secs(3600);
+    follower
+        .shared
+        .base
+        .put_instances([(node("compute7"), lost(now, 3)), (node("compute8"), lost(old, 4))].into());
+    let extensions = |follower: &mut Follower, host: &str| {
+        let mark = follower.fence(host);
+        let body = follower.journal.deliveries_of(mark).unwrap().sound.pop().unwrap().body;
+        serde_json::from_slice::<serde_json::Value>(&body).unwrap()["nova-host-alerter"].clone()
+    };
+    let known = extensions(&mut follower, "compute7");
+    assert_eq!((&known["version"], &known["node"]), (&json!("1.0"), &json!("compute7")), "{known}");
+    assert_eq!(
+        (&known["group"], &known["instances"]),
+        (&json!("default"), &json!({"all": 3, "projects": {"p": 3}}))
+    );
+    assert!(known["fencing"]["controller"].is_string() && known["fencing"]["by"].is_string(), "{known}");
+    let unknown = extensions(&mut follower, "compute8");
+    assert!(unknown["node"] == "compute8" && unknown.get("instances").is_none(), "{unknown}");
     follower.stop.cancel();
 }
 
