@@ -180,8 +180,8 @@ fn an_arrow_that_runs_up_is_caught() {
     let page = fs::read_to_string(source("docs/design.md")).unwrap();
     for (old, new, said) in [
         (
-            "| intake, health |\n| delivery, serving |",
-            "| intake, health, delivery, serving |",
+            "| intake, health |\n| delivery, outage, serving |",
+            "| intake, health, delivery, outage, serving |",
             "uses delivery",
         ),
         ("| reload |", "| reload, attic |", "there is no attic"),
