@@ -150,7 +150,7 @@ pub struct Kept {
 const ROWS: u32 = 1000;
 
 impl Kept {
-    /// What the journal, and the file beside it, have of a mark; `None` if there is no such mark.
+    /// What the journal has of a mark; `None` if there is no such mark. [`Kept::with_recovery`] adds what the file beside it has.
     ///
     /// # Errors
     /// As any read.
@@ -163,8 +163,14 @@ impl Kept {
             sightings: journal.sightings_of(id)?.sound,
             history: journal.history(&filter)?.sound,
             tries: journal.deliveries_of(id)?.sound.iter().map(Tries::from).collect(),
-            recovery: recovery::kept::Kept::beside(journal.path()).read(id),
+            recovery: None,
         }))
+    }
+
+    /// The same with what Nova said, which stands in a file: that is not read on the journal's thread.
+    #[must_use]
+    pub fn with_recovery(self, kept: &recovery::kept::Kept) -> Self {
+        Self { recovery: kept.read(self.mark.id), ..self }
     }
 
     /// The same to be worked on.

@@ -74,7 +74,11 @@ impl Route {
             name: self.name.of_step(*step),
             required: false,
             step: *step,
-            terms: Terms { notifies_return: *step == Step::Return, ..Terms::default() },
+            terms: Terms {
+                notifies_return: *step == Step::Return,
+                ends_each: self.driver.ends_each(),
+                ..Terms::default()
+            },
             ..self.clone()
         };
         let further: Vec<Self> = self.driver.further_steps().iter().map(further).collect();
@@ -228,6 +232,7 @@ impl Said {
             if_returned: self.if_returned.unwrap_or(usual.if_returned),
             stale_after: self.stale_after.or(usual.stale_after),
             notifies_return: false,
+            ends_each: false,
         }
     }
 }

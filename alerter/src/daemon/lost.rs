@@ -34,7 +34,11 @@ impl Lost {
         let base = &shared.base;
         let lost: BTreeSet<HostName> = base.seen().lost().keys().cloned().collect();
         self.asked.retain(|node| lost.contains(node));
+        let before = self.known.len();
         self.known.retain(|node, _| lost.contains(node));
+        if self.known.len() < before {
+            base.put_instances(self.known.clone());
+        }
         let is_new = |node: &HostName| lost.contains(node) && !self.asked.contains(node);
         let Some(cib) = base.cib().filter(|_| lost.iter().any(is_new)) else { return };
         let mut named = roll::of(&base.settings().hosts, &cib).named;

@@ -18,7 +18,7 @@ use tracing::{info, warn};
 use super::lost::Lost;
 use crate::config;
 use crate::recovery::kept::Kept;
-use crate::recovery::news::{News, advance, sight};
+use crate::recovery::news::{News, advance, has_news, sight};
 use crate::serving;
 use crate::state::Shared;
 
@@ -26,6 +26,8 @@ use crate::state::Shared;
 const TICK: Duration = Duration::from_secs(1);
 /// How many hosts are asked for at once.
 const AT_ONCE: usize = 4;
+/// After so many failures about single instances the rest of the round is left to the next one.
+const FAILURES: usize = 3;
 /// How often files of marks that are gone are removed.
 const PRUNING: Duration = Duration::from_secs(86_400);
 
@@ -158,9 +160,11 @@ impl Watcher {
         }
         self.pruned = Some(Instant::now());
         let kept = self.kept.clone();
-        let removed = self.shared.base.store.run(move |journal| {
-            Ok(kept.prune(|mark| journal.find_mark(mark).is_ok_and(|found| found.is_some())))
-        });
+        let removed = self
+            .shared
+            .base
+            .store
+            .run(move |journal| Ok(kept.prune(|mark| !matches!(journal.find_mark(mark), Ok(None)))));
         if removed.await? > 0 {
             info!("what was known of the recovery of hosts went with their old marks");
         }
@@ -208,15 +212,22 @@ impl Watcher {
     /// Says what is new, and keeps it.
     async fn advance_one(&mut self, mark: MarkId, was_asked: bool, is_new: bool) -> Result<(), JournalError> {
         let Some(one) = self.followed.get_mut(&mark) else { return Ok(()) };
-        let now = Timestamp::now();
-        let news = advance(&mut one.recovery, was_asked, &one.row, &self.config.rules, now);
-        if news.is_empty() && !is_new {
+        let (now, rules) = (Timestamp::now(), &self.config.rules);
+        if !is_new && !has_news(&one.recovery, &one.row, rules, now) {
+            return Ok(());
+        }
+        let mut recovery = one.recovery.clone();
+        let news = advance(&mut recovery, was_asked, &one.row, rules, now);
+        // What cannot be written is said again in the next round.
+        record(&self.shared, &one.row, news, now).await?;
+        one.recovery = recovery;
+        if one.recovery.began_at.is_none() {
             return Ok(());
         }
         if let Err(error) = self.kept.write(mark, &one.recovery) {
             warn!(mark = %mark, "what became of the instances of {} cannot be kept: {error}", one.row.node);
         }
-        record(&self.shared, &one.row, news, now).await
+        Ok(())
     }
 }
 
@@ -248,13 +259,19 @@ async fn question(nova: &Instances, host: &str, mut recovery: Recovery) -> (Reco
         Ok(found) => recovery.note_host(found, Timestamp::now()),
         Err(failure) => return (recovery, Some(failure)),
     }
+    let mut failures = Vec::new();
     for id in recovery.unknown() {
         match nova.one(&id).await {
             Ok(seen) => recovery.note_one(&id, host, seen.as_ref(), Timestamp::now()),
-            Err(failure) => return (recovery, Some(failure)),
+            Err(failure) => failures.push(failure),
+        }
+        recovery.asked(&id);
+        // Of one instance Nova may know nothing; more than that is Nova's own trouble.
+        if failures.len() == FAILURES {
+            break;
         }
     }
-    (recovery, None)
+    (recovery, failures.pop())
 }
 
 async fn record(shared: &Shared, row: &MarkRow, news: Vec<News>, now: Timestamp) -> Result<(), JournalError> {

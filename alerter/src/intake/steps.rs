@@ -54,7 +54,8 @@ impl Intake<'_> {
         let (base, now) = (self.base, self.around.now);
         for route in base.settings().routes.iter().filter(|route| route.goes_on_to(Step::Return)) {
             self.journal.free_returns(route.name.as_str(), &route.driver.target(), now)?;
-            let over = self.journal.over_on(route.name.as_str(), now - self.around.rules.horizon)?;
+            let since = now - self.around.rules.horizon;
+            let over = self.journal.over_on(route.name.as_str(), since, route.driver.ends_each())?;
             self.base.damages.report(&over.damaged);
             for over in &over.sound {
                 if self.is_owed(route, over) && !is_done(route, Step::Return, over.mark.id, entries) {

@@ -43,7 +43,8 @@ impl Kept {
         let Ok(entries) = fs::read_dir(&self.0) else { return 0 };
         let is_old = |path: &PathBuf| {
             let stem = path.file_stem().and_then(|stem| stem.to_str()).unwrap_or_default();
-            MarkId::parse(stem).is_ok_and(|mark| !is_there(mark))
+            // A draft that could not be finished goes with its mark too.
+            MarkId::parse(stem.trim_start_matches('.')).is_ok_and(|mark| !is_there(mark))
         };
         let files = entries.flatten().map(|entry| entry.path()).filter(is_old);
         files.filter(|path| fs::remove_file(path).is_ok()).count()

@@ -40,6 +40,12 @@ pub fn advance(
     news
 }
 
+/// Whether there is anything new in it by the mark and the time alone.
+pub fn has_news(recovery: &Recovery, row: &MarkRow, rules: &Rules, now: Timestamp) -> bool {
+    let is_late = || recovery.late_since.is_none() && recovery.is_late(row, rules, now);
+    recovery.ended.is_none() && (recovery.end(row, rules, now).is_some() || is_late())
+}
+
 fn first(recovery: &Recovery, row: &MarkRow) -> String {
     let count = counted(recovery.tally().there, "instance is", "instances are");
     format!("{count} on {}, as Nova has it", row.node)
@@ -48,7 +54,7 @@ fn first(recovery: &Recovery, row: &MarkRow) -> String {
 fn word(end: End) -> &'static str {
     match end {
         End::Recovered => "recovered",
-        End::HostBack | End::NotReported | End::GaveUp => "recovery-ended",
+        End::HostBack | End::NothingSeen | End::NotReported | End::GaveUp => "recovery-ended",
     }
 }
 

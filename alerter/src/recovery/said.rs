@@ -21,8 +21,6 @@ pub struct Sentence {
     pub asked_at: Option<Timestamp>,
     /// When the last one was found on another host, if none is left.
     pub last_up: Option<Timestamp>,
-    /// From the failure until then, in seconds: the downtime.
-    pub downtime: Option<u64>,
     /// How it ended.
     pub ended: Option<End>,
     /// The same in one sentence.
@@ -37,7 +35,6 @@ pub fn sentence(recovery: &Recovery, node: &str, failed: Timestamp) -> Sentence 
         left: left(recovery),
         asked_at: recovery.asked_at,
         last_up,
-        downtime: last_up.map(|at| at.since(failed).as_secs()),
         ended: recovery.ended.map(|(end, _)| end),
         what: what(recovery, node, failed),
     }
@@ -52,6 +49,11 @@ fn what(recovery: &Recovery, node: &str, failed: Timestamp) -> String {
     let tally = recovery.tally();
     if recovery.began_at.is_none() {
         return "Nova has not answered yet".to_owned();
+    }
+    if matches!(recovery.ended, Some((End::NothingSeen, _))) {
+        return format!(
+            "Nova has no instance on {node}; it is not known which there were, since Nova was first asked after the acknowledgement"
+        );
     }
     if recovery.instances.is_empty() {
         return format!("Nova has no instance on {node}");
@@ -72,7 +74,7 @@ fn elsewhere(tally: Tally) -> String {
 /// What is left, by name.
 fn rest(tally: Tally, node: &str, left: &[String]) -> String {
     let there = (tally.there > 0).then(|| format!("{} still on {node}", counted(tally.there, "is", "are")));
-    let moving = (tally.moving > 0).then(|| format!("{} on the way", counted(tally.moving, "is", "are")));
+    let moving = (tally.moving > 0).then(|| format!("{} not up yet", counted(tally.moving, "is", "are")));
     match there.into_iter().chain(moving).collect::<Vec<_>>().as_slice() {
         [] => String::new(),
         parts => format!(", {}: {}", parts.join(", "), named(left)),
@@ -125,14 +127,13 @@ mod tests {
         recovery.note_one("41", "c7", None, after(120));
         assert_eq!(
             says(&recovery),
-            "41 of 43 instances run elsewhere, 2 are on the way: web-42, web-43; 1 was deleted"
+            "41 of 43 instances run elsewhere, 2 are not up yet: web-42, web-43; 1 was deleted"
         );
         for id in recovery.unknown() {
             recovery.note_one(&id, "c7", Some(&seen(&id, "c8")), after(192));
         }
         let all = "43 of 43 instances run elsewhere; 1 was deleted; the last was found there at 2027-01-15 08:03:12Z, 3 min 12 s after the failure";
         assert_eq!(says(&recovery), all);
-        assert_eq!(sentence(&recovery, "compute7", FAILED).downtime, Some(192));
         let mut none = Recovery::default();
         none.note_host(Vec::new(), after(1));
         assert_eq!(says(&none), "Nova has no instance on compute7");

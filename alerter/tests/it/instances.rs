@@ -79,6 +79,12 @@ impl Service for FakeNova {
         if path == "/servers/detail" {
             return self.list(&request.query);
         }
+        if path == "/os-services" {
+            let host = &request.query[0].1;
+            let rows =
+                if [HOST, OTHER].contains(&host.as_str()) { json!([{"host": host}]) } else { json!([]) };
+            return http(200, &json!({ "services": rows }).to_string(), "");
+        }
         match self.instances.iter().find(|one| path == format!("/servers/{}", one.0)) {
             Some(one) => http(200, &json!({ "server": self.shown(one) }).to_string(), ""),
             None => error(404, "itemNotFound", "Instance could not be found."),
@@ -98,6 +104,8 @@ async fn ten_thousand_instances_are_read_page_by_page() {
     assert_eq!(found.len(), 10_000);
     assert_eq!(cloud.count("GET /v2.1/servers/detail"), 51, "200 at once, and an empty one");
     assert_eq!(nova(&cloud).on(OTHER).await.unwrap(), []);
+    let wrong = nova(&cloud).on("compute7").await.unwrap_err();
+    assert_eq!(wrong.kind, "unknown-host", "of a host that it does not know Nova lists nothing too");
 }
 
 /// A page that is longer than is read of one is asked for in smaller parts; Nova's own limit shortens pages.
@@ -209,7 +217,7 @@ impl Follower {
     }
 
     fn events(&self, mark: MarkId) -> Vec<String> {
-        let kept = outage::Kept::read(&self.journal, mark).unwrap().unwrap();
+        let kept = outage::Kept::read(&self.journal, mark).unwrap().unwrap().with_recovery(&self.kept);
         let of_nova = ["instances", "not-recovered", "recovered", "recovery-ended"];
         let timeline = kept.outage().timeline();
         timeline.into_iter().map(|one| one.event).filter(|event| of_nova.contains(&event.as_str())).collect()
@@ -242,7 +250,7 @@ async fn an_outage_is_followed_to_its_last_instance() {
     let known = follower.kept.read(mark).unwrap();
     assert_eq!((known.ended.unwrap().0, known.last_up().is_some()), (End::Recovered, true));
     assert_eq!(follower.events(mark), ["instances", "not-recovered", "recovered"]);
-    let kept = outage::Kept::read(&follower.journal, mark).unwrap().unwrap();
+    let kept = outage::Kept::read(&follower.journal, mark).unwrap().unwrap().with_recovery(&follower.kept);
     assert!(kept.outage().times().downtime.is_some_and(|seconds| seconds < 60));
     let asked = cloud.count("GET");
     tokio::time::sleep(Duration::from_secs(2)).await;

@@ -14,6 +14,7 @@ use marks::mark::Mark;
 use marks::refresh::Refresh;
 use marks::terms::Terms;
 use marks::time::Timestamp;
+use sha2::{Digest as _, Sha256};
 use site::{Section, blanked};
 
 use crate::event::Facts;
@@ -114,6 +115,12 @@ pub trait Driver: Send + Sync {
     /// How its receiver is kept up to date that forgets what it has acknowledged; `None` for one that remembers.
     fn refreshed(&self) -> Option<Refresh> {
         None
+    }
+
+    /// Whether each return ends what its own mark began, as an incident with the mark's id; else the return of a host's newest
+    /// mark stands for all.
+    fn ends_each(&self) -> bool {
+        false
     }
 
     /// The bytes of a test message. Nobody can take it for a failure.
@@ -402,6 +409,12 @@ impl Failure {
     pub fn after(self, after: Option<Duration>) -> Self {
         Self { after, ..self }
     }
+}
+
+/// Distinguishes places that look the same without their secret parts.
+pub(crate) fn fingerprint(secret: &str) -> String {
+    let digest = Sha256::digest(secret.as_bytes());
+    digest.iter().take(4).map(|byte| format!("{byte:02x}")).collect()
 }
 
 /// A foreign text as it may be shown: on one line, with nothing hidden, cut at [`Failure::DETAIL`] characters.

@@ -14,7 +14,7 @@ use tokio::sync::Semaphore;
 use tracing::info;
 
 use crate::driver::{
-    Driver, Exchange, Failure, Kind, Known, Message, Outcome, Step, notifies_return, returns,
+    Driver, Exchange, Failure, Kind, Known, Message, Outcome, Step, fingerprint, notifies_return, returns,
 };
 use crate::event::{self, TimeFormat};
 use crate::program::{self, command};
@@ -106,6 +106,16 @@ impl Driver for Exec {
         self.command.first().cloned().unwrap_or_default()
     }
 
+    /// Its arguments may lead elsewhere.
+    fn target(&self) -> String {
+        match self.command.get(1..) {
+            Some(arguments @ [_, ..]) => {
+                format!("{} ({})", self.endpoint(), fingerprint(&arguments.join("\0")))
+            }
+            _ => self.endpoint(),
+        }
+    }
+
     fn body(&self, mark: &Mark) -> Vec<u8> {
         event::of_mark(mark, self.time_format)
     }
@@ -126,6 +136,10 @@ impl Driver for Exec {
             return event::return_with_facts(mark, sent, returned, self.time_format);
         }
         event::of_return(mark, returned, self.time_format)
+    }
+
+    fn ends_each(&self) -> bool {
+        true
     }
 
     fn test_body(&self, id: &MarkId, now: Timestamp) -> Vec<u8> {

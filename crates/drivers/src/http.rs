@@ -20,7 +20,8 @@ use site::Section;
 use tokio::sync::Semaphore;
 
 use crate::driver::{
-    Check, Driver, Exchange, Failure, Finding, Kind, Known, Message, Named, Outcome, Step, returns, usable,
+    Check, Driver, Exchange, Failure, Finding, Kind, Known, Message, Named, Outcome, Step, fingerprint,
+    returns, usable,
 };
 use crate::event::{self, cloudevents};
 use crate::kept::{Files, Kept, Unusable};
@@ -178,6 +179,14 @@ impl Driver for Http {
         self.endpoint.shown()
     }
 
+    /// Its query may lead elsewhere.
+    fn target(&self) -> String {
+        match self.options.client.url.query() {
+            Some(query) => format!("{} ({})", self.endpoint(), fingerprint(query)),
+            None => self.endpoint(),
+        }
+    }
+
     fn body(&self, mark: &Mark) -> Vec<u8> {
         self.options.body.failure(mark, self.options.time_format)
     }
@@ -211,6 +220,10 @@ impl Driver for Http {
             format!("nothing ends an alert before {days} days have passed: set when-returned = \"notify\"")
         };
         stays.map(warn).into_iter().collect()
+    }
+
+    fn ends_each(&self) -> bool {
+        true
     }
 
     fn test_body(&self, id: &MarkId, now: Timestamp) -> Vec<u8> {

@@ -10,7 +10,7 @@ use tokio::time::Instant;
 
 use crate::driver::{Failure, Named, Outcome};
 use crate::kept::Unusable;
-use crate::openstack::{self, Ask, COMPUTE, HOST, Session, each_on, found};
+use crate::openstack::{self, Ask, COMPUTE, HOST, Session, each_on, found, is_known};
 use crate::which::WhichName;
 
 /// How many instances are asked for at once; fewer where an answer is longer than is read of one.
@@ -68,12 +68,17 @@ impl Instances {
     /// Every instance on a host, whatever its project.
     ///
     /// # Errors
-    /// Nova did not answer, or not with all of them.
+    /// Nova did not answer, or not with all of them, or knows no such host.
     pub async fn on(&self, host: &str) -> Result<Vec<Seen>, Failure> {
         let mut all = Vec::new();
         let end = Instant::now() + LIST.max(self.session.limit());
         let listed = each_on(&self.session, host, &PAGES, end, |row| all.extend(seen(row))).await;
-        listed.map(|()| all).map_err(failure)
+        listed.map_err(failure)?;
+        // Of a host that it does not know Nova says the same: nothing.
+        if all.is_empty() {
+            is_known(&self.session, host, end).await.map_err(failure)?;
+        }
+        Ok(all)
     }
 
     /// One instance; `None` if Nova does not have it.

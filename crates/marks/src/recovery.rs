@@ -9,6 +9,8 @@ use serde::{Deserialize, Serialize};
 use crate::mark::{MarkRow, Settlement};
 use crate::time::Timestamp;
 
+/// Nova's status of an instance that is off.
+const STOPPED: &str = "SHUTOFF";
 /// How many instances are asked for by themselves in one round.
 pub const BATCH: usize = 100;
 
@@ -38,12 +40,12 @@ pub enum Place {
         /// Nova's status.
         status: String,
     },
-    /// On its way: on no host, in an error, or Nova works on it.
+    /// Not up yet: on no host, in an error, stopped though it ran before, or Nova works on it.
     Moving {
         /// Nova's status.
         status: String,
     },
-    /// On another host, and Nova has finished.
+    /// On another host, Nova has finished, and it runs if it ran before.
     Elsewhere {
         /// That host.
         host: String,
@@ -59,6 +61,9 @@ pub enum Place {
 pub struct Instance {
     /// Its name.
     pub name: String,
+    /// Whether it was stopped when it was first found on the failed host: then it is recovered when it is stopped elsewhere.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub was_stopped: bool,
     /// The project that it belongs to.
     pub project: String,
     /// Where it was found last.
@@ -72,6 +77,8 @@ pub struct Instance {
 pub enum End {
     /// No instance is left on the host.
     Recovered,
+    /// The first answer came after the acknowledgement and had no instance: nobody knows which had left by then.
+    NothingSeen,
     /// The host is back: what is there runs there.
     HostBack,
     /// The mark ended without an acknowledgement.
@@ -91,6 +98,9 @@ pub struct Recovery {
     pub late_since: Option<Timestamp>,
     /// How it ended, and when.
     pub ended: Option<(End, Timestamp)>,
+    /// The instance that was asked for last by itself: the next round goes on behind it.
+    #[serde(default)]
+    pub behind: Option<String>,
     /// By their ids.
     pub instances: BTreeMap<String, Instance>,
 }
@@ -140,7 +150,8 @@ impl Recovery {
             }
         }
         self.instances.extend(there.into_iter().map(|(id, Seen { name, project, status, .. })| {
-            (id, Instance { name, project, place: Place::There { status } })
+            let was_stopped = status == STOPPED;
+            (id, Instance { name, was_stopped, project, place: Place::There { status } })
         }));
         self.began_at = self.began_at.or(Some(now));
         self.asked_at = Some(now);
@@ -151,18 +162,23 @@ impl Recovery {
         let Some(instance) = self.instances.get_mut(id) else { return };
         instance.place = match seen {
             None => Place::Deleted,
-            Some(seen) => seen.place(failed, now),
+            Some(seen) => seen.place(failed, instance.was_stopped, now),
         };
     }
 
-    /// The instances that have to be asked for by themselves: not on the host, and not found elsewhere yet.
-    pub fn unknown(&self) -> Vec<String> {
-        let is_unknown = |one: &&Instance| matches!(one.place, Place::Moving { .. });
-        self.ids(is_unknown).take(BATCH).cloned().collect()
+    /// Notes that this instance was asked for, whatever came of it.
+    pub fn asked(&mut self, id: &str) {
+        self.behind = Some(id.to_owned());
     }
 
-    fn ids<'a>(&'a self, is_meant: impl Fn(&&Instance) -> bool + 'a) -> impl Iterator<Item = &'a String> {
-        self.instances.iter().filter(move |(_, one)| is_meant(one)).map(|(id, _)| id)
+    /// The instances that have to be asked for by themselves in this round: not on the host, and not found up elsewhere yet.
+    /// Each round goes on behind the one before, so that none waits for others.
+    pub fn unknown(&self) -> Vec<String> {
+        let is_unknown = |one: &Instance| matches!(one.place, Place::Moving { .. });
+        let all = || self.instances.iter().filter(|(_, one)| is_unknown(one)).map(|(id, _)| id);
+        let is_behind = |id: &&String| self.behind.as_ref().is_none_or(|behind| *id > behind);
+        let (first, rest) = (all().filter(is_behind), all().filter(|id| !is_behind(id)));
+        first.chain(rest).take(BATCH).cloned().collect()
     }
 
     /// What it adds up to.
@@ -212,14 +228,18 @@ impl Recovery {
         self.ended.is_none() && !self.asked_at.is_some_and(rests)
     }
 
-    /// Whether it ends now, and how. A host without an instance at the first answer is recovered only once its mark is
-    /// acknowledged: before that nobody has acted.
+    /// Whether it ends now, and how. Before the acknowledgement nobody has acted, so a host without an instance is not
+    /// recovered by then; after it instances may have left before the first answer.
     pub fn end(&self, mark: &MarkRow, rules: &Rules, now: Timestamp) -> Option<End> {
         let is_done = self.began_at.is_some() && self.tally().left() == 0;
+        let saw_nothing =
+            |taken| self.instances.is_empty() && self.began_at.is_none_or(|began| began > taken);
         match mark.settled {
-            None => None,
+            Some((Settlement::Acknowledged, at)) if is_done && saw_nothing(at) => Some(End::NothingSeen),
             Some((Settlement::Acknowledged, _)) if is_done => Some(End::Recovered),
-            Some((Settlement::Acknowledged, _)) if mark.returned_at.is_some() => Some(End::HostBack),
+            // What is there now runs there, and is no news of the failure.
+            _ if mark.returned_at.is_some() => Some(End::HostBack),
+            None => None,
             Some((Settlement::Acknowledged, at)) if now.since(at) >= rules.ask_for => Some(End::GaveUp),
             Some((Settlement::Acknowledged, _)) => None,
             Some(_) => Some(End::NotReported),
@@ -243,12 +263,21 @@ impl Instance {
 }
 
 impl Seen {
+    /// A new Nova (2.95) leaves what it evacuates stopped.
+    fn is_up(&self, was_stopped: bool) -> bool {
+        match self.status.as_str() {
+            "ERROR" | "REBUILD" | "BUILD" => false,
+            STOPPED => was_stopped,
+            _ => true,
+        }
+    }
+
     /// Where it is. Nova sets the host before it has built the instance there, and an instance in an error runs nowhere.
-    fn place(&self, failed: &str, now: Timestamp) -> Place {
+    fn place(&self, failed: &str, was_stopped: bool, now: Timestamp) -> Place {
         let status = self.status.clone();
         match &self.host {
             Some(host) if host.eq_ignore_ascii_case(failed) => Place::There { status },
-            Some(host) if !self.is_busy && !matches!(self.status.as_str(), "ERROR" | "REBUILD" | "BUILD") => {
+            Some(host) if !self.is_busy && self.is_up(was_stopped) => {
                 Place::Elsewhere { host: host.clone(), at: now }
             }
             _ => Place::Moving { status },
@@ -287,7 +316,7 @@ mod tests {
     fn an_instance_is_recovered_where_nova_has_finished_on_another_host() {
         for (host, status, is_busy, left) in [
             (Some("c8"), "ACTIVE", false, 0),
-            (Some("c8"), "SHUTOFF", false, 0),
+            (Some("c8"), "SHUTOFF", false, 1),
             (Some("c8"), "ACTIVE", true, 1),
             (Some("c8"), "REBUILD", false, 1),
             (Some("c8"), "ERROR", false, 1),
@@ -301,6 +330,16 @@ mod tests {
             assert_eq!(recovery.tally().left(), left, "{host:?} {status} {is_busy}");
             assert_eq!(recovery.last_up(), (left == 0).then_some(NOW + MINUTE));
         }
+    }
+
+    /// The broken variant takes an instance that was evacuated and left stopped for one that runs.
+    #[test]
+    fn what_was_stopped_before_may_be_stopped_elsewhere() {
+        let mut recovery = Recovery::default();
+        recovery.note_host(vec![seen("a", Some("c7"), "SHUTOFF")], NOW);
+        recovery.note_host(Vec::new(), NOW);
+        recovery.note_one("a", "c7", Some(&seen("a", Some("c8"), "SHUTOFF")), NOW);
+        assert_eq!(recovery.tally().elsewhere, 1);
     }
 
     #[test]
@@ -341,6 +380,36 @@ mod tests {
             rounds += 1;
         }
         assert_eq!((rounds, recovery.tally().elsewhere), (100, 10_000));
+    }
+
+    /// A hundred that stay in an error keep no other from being asked. The broken variant begins each round with the same.
+    #[test]
+    fn instances_that_stay_away_keep_no_other_waiting() {
+        let ids: Vec<String> = (0..150).map(|number| format!("{number:03}")).collect();
+        let mut recovery = of(&ids.iter().map(String::as_str).collect::<Vec<_>>());
+        recovery.note_host(Vec::new(), NOW);
+        for _round in 0..2 {
+            for id in recovery.unknown() {
+                let (host, status) =
+                    if id.as_str() < "100" { (None, "ERROR") } else { (Some("c8"), "ACTIVE") };
+                recovery.note_one(&id, "c7", Some(&seen(&id, host, status)), NOW);
+                recovery.asked(&id);
+            }
+        }
+        assert_eq!((recovery.tally().elsewhere, recovery.tally().moving), (50, 100));
+    }
+
+    /// The broken variants: a host whose instances had all left before the first answer is called recovered; an open mark's host
+    /// that is back is asked for until somebody moves the instances away.
+    #[test]
+    fn what_was_never_seen_is_not_recovered_and_a_return_ends_it_all() {
+        let later = NOW + MINUTE;
+        let mut none = Recovery::default();
+        none.note_host(Vec::new(), later);
+        assert_eq!(none.end(&acknowledged(NOW), &RULES, later), Some(End::NothingSeen));
+        assert_eq!(none.end(&acknowledged(later), &RULES, later), Some(End::Recovered));
+        let open = MarkRow { returned_at: Some(NOW), ..row() };
+        assert_eq!(of(&["a"]).end(&open, &RULES, NOW), Some(End::HostBack));
     }
 
     /// The broken variant ends at the first empty answer, before anybody was notified: nobody has acted by then.

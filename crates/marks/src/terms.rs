@@ -20,6 +20,8 @@ pub struct Terms {
     pub stale_after: Option<Duration>,
     /// It reports a return, which must not be sent once the host has failed again.
     pub notifies_return: bool,
+    /// Each of its returns ends what its own mark began. Otherwise the return of a host's newest mark stands for all.
+    pub ends_each: bool,
 }
 
 /// Another route that comes first.

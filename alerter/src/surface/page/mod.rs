@@ -23,6 +23,7 @@ use tokio_util::sync::CancellationToken;
 
 use crate::config::Settings;
 use crate::outage::Kept;
+use crate::recovery;
 use crate::serving::follow_and_run;
 use crate::state::Shared;
 use crate::surface::timeline;
@@ -86,7 +87,10 @@ fn one_outage(shared: &Arc<Shared>) -> MethodRouter<Arc<PageCache>> {
             shared.base.store.run(move |journal| Kept::read(journal, mark)).await
         };
         match timeout(PATIENCE, read).await {
-            Ok(Ok(Some(kept))) => own(HTML, outage::draw(&kept)).into_response(),
+            Ok(Ok(Some(kept))) => {
+                let files = recovery::kept::Kept::beside(&shared.base.settings().store.path);
+                own(HTML, outage::draw(&kept.with_recovery(&files))).into_response()
+            }
             Ok(Ok(None)) => StatusCode::NOT_FOUND.into_response(),
             _ => (StatusCode::SERVICE_UNAVAILABLE, "the journal does not answer: try again").into_response(),
         }

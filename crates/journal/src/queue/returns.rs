@@ -40,13 +40,13 @@ pub struct Over {
 
 impl Journal {
     /// Marks that have ended on a route and whose host came back, the later of the two at `since` or later, or which an
-    /// operator ended since then, without a return on the route.
+    /// operator ended since then, without a return on the route. `each`: those too of which the route took a later mark.
     ///
     /// # Errors
     /// As any read.
-    pub fn over_on(&self, route: &str, since: Timestamp) -> Result<Rows<Over>, JournalError> {
+    pub fn over_on(&self, route: &str, since: Timestamp, each: bool) -> Result<Rows<Over>, JournalError> {
         let none_yet = format!(
-            "{OVER} AND NOT {} AND NOT EXISTS (SELECT 1 FROM delivery r WHERE r.mark = m.id AND r.route = ?1 || '{RETURN}')",
+            "{OVER} AND ({each} OR NOT {}) AND NOT EXISTS (SELECT 1 FROM delivery r WHERE r.mark = m.id AND r.route = ?1 || '{RETURN}')",
             overtaken("?1")
         );
         let columns = format!("{}, {COLUMNS}", row::COLUMNS);
@@ -175,7 +175,7 @@ pub(crate) fn ruling(
         sent: sent.as_ref(),
         target: &capacity.target,
         is_member: capacity.membership.as_deref().is_some_and(is_member),
-        is_overtaken,
+        is_overtaken: is_overtaken && !capacity.terms.ends_each,
         is_released: due.delivery.released_at.is_some(),
     };
     Ok(given.ruling())
@@ -227,7 +227,7 @@ mod tests {
             };
             failure.is_owed(LATER + LIMIT, LIMIT)
         };
-        let found = journal.over_on(route, since).unwrap();
+        let found = journal.over_on(route, since, false).unwrap();
         found.sound.iter().filter(is_owed).map(|over| over.mark.id).collect()
     }
 
@@ -303,6 +303,8 @@ mod tests {
         assert_eq!(owed(&journal), [away], "nobody was notified of {again}");
         assert!(attempt(&mut journal, again, "recovery", &acknowledged()));
         assert_eq!(owed(&journal), [], "{again} is the later one");
+        let each = journal.over_on("recovery", NOW, true).unwrap().sound;
+        assert!(each.iter().any(|over| over.mark.id == away), "an incident of its own is open");
     }
 
     /// Issue 22, 7: an empty answer, or a refusal, may come from a service that did its work. The broken variant arrived
@@ -502,7 +504,7 @@ mod tests {
             journal.begin_attempt(mark, "recovery").unwrap();
             journal.finish_attempt(mark, "recovery", &verdict, ended).unwrap();
             assert!(is_acknowledged || journal.dismiss(mark, "it lives", "alice", ended).unwrap());
-            let from = |since| journal.over_on("recovery", since).unwrap().sound.len();
+            let from = |since| journal.over_on("recovery", since, false).unwrap().sound.len();
             assert_eq!(
                 (from(ended), from(ended + Duration::from_secs(1))),
                 (1, 0),
