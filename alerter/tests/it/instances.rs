@@ -267,7 +267,11 @@ async fn a_nova_that_fails_is_asked_again() {
     let mark = follower.fence("compute7");
     let there = |it: &Follower| it.kept.read(mark).is_some_and(|known| known.tally().there == 2);
     follower.wait("the answer", there).await;
-    assert!(follower.kinds().is_empty(), "it was away for moments");
+    let now = Timestamp::now();
+    let is_news = |one: &alerter::problem::Problem| one.not_yet_news(now).is_none();
+    assert!(!follower.shared.problems(now).iter().any(is_news), "it was away for moments");
+    // The file is written before the problem ends.
+    follower.wait("the end of the problem", |it| it.kinds().is_empty()).await;
     follower.stop.cancel();
 }
 
