@@ -411,7 +411,7 @@ impl Failure {
     }
 }
 
-/// Distinguishes places that look the same without their secret parts.
+/// Distinguishes places that differ only in parts that may be secret.
 pub(crate) fn fingerprint(secret: &str) -> String {
     let digest = Sha256::digest(secret.as_bytes());
     digest.iter().take(4).map(|byte| format!("{byte:02x}")).collect()
