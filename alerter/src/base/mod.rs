@@ -99,15 +99,15 @@ impl Base {
         self.seen().view.as_ref()?.members(now).map(Arc::new)
     }
 
-    /// Keeps which instances lost hosts had; those of hosts that are not lost any more go.
-    pub fn put_instances(&self, all: BTreeMap<HostName, (Timestamp, Instances)>) {
-        *lock(&self.at_loss) = all;
+    /// The instances that lost hosts had, and when Nova said so.
+    pub fn at_loss(&self) -> MutexGuard<'_, BTreeMap<HostName, (Timestamp, Instances)>> {
+        lock(&self.at_loss)
     }
 
     /// Which instances a host had when the cluster had lost it, if Nova said so near the time of its failure.
     pub fn instances_at_loss(&self, node: &HostName, failed: Timestamp) -> Option<Instances> {
         let near = |(at, _): &&(Timestamp, Instances)| at.distance(failed) <= AT_LOSS;
-        lock(&self.at_loss).get(node).filter(near).map(|(_, instances)| instances.clone())
+        self.at_loss().get(node).filter(near).map(|(_, instances)| instances.clone())
     }
 
     /// Whether an alerter on another controller may have had a mark: this daemon has not made it itself.

@@ -1,7 +1,7 @@
 //! Asks Nova for the instances of a host as soon as the cluster has lost it, for routes that send them: by the time of the
 //! fencing the answer is mostly there. No mark waits for it.
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeSet;
 use std::sync::Arc;
 
 use drivers::event;
@@ -25,7 +25,6 @@ pub(super) type Answer = (HostName, Option<event::Instances>);
 pub(super) struct Lost {
     pub(super) asking: JoinSet<Answer>,
     asked: BTreeSet<HostName>,
-    known: BTreeMap<HostName, (Timestamp, event::Instances)>,
 }
 
 impl Lost {
@@ -34,11 +33,7 @@ impl Lost {
         let base = &shared.base;
         let lost: BTreeSet<HostName> = base.seen().lost().keys().cloned().collect();
         self.asked.retain(|node| lost.contains(node));
-        let before = self.known.len();
-        self.known.retain(|node, _| lost.contains(node));
-        if self.known.len() < before {
-            base.put_instances(self.known.clone());
-        }
+        base.at_loss().retain(|node, _| lost.contains(node));
         let is_new = |node: &HostName| lost.contains(node) && !self.asked.contains(node);
         let Some(cib) = base.cib().filter(|_| lost.iter().any(is_new)) else { return };
         let mut named = roll::of(&base.settings().hosts, &cib).named;
@@ -51,11 +46,9 @@ impl Lost {
     }
 
     /// Keeps an answer for the mark that may follow.
-    pub(super) fn take_in(&mut self, shared: &Shared, (node, instances): Answer) {
-        if let Some(instances) = instances {
-            self.known.insert(node, (Timestamp::now(), instances));
-            shared.base.put_instances(self.known.clone());
-        }
+    pub(super) fn take_in(shared: &Shared, (node, instances): Answer) {
+        let said = instances.map(|instances| (node, (Timestamp::now(), instances)));
+        shared.base.at_loss().extend(said);
     }
 }
 

@@ -41,16 +41,17 @@ pub async fn run(shared: Arc<Shared>, stop: CancellationToken) {
 /// Asks as this configuration says, until `stop`.
 pub async fn follow(shared: Arc<Shared>, config: config::Recovery, stop: CancellationToken) {
     let mut watcher = Watcher::new(shared, config);
+    let mut answered = None;
     while !stop.is_cancelled() {
-        if let Err(error) = watcher.round().await {
+        if let Err(error) = watcher.round(answered.take()).await {
             // The engine meets the same fault and logs it.
             tracing::debug!(kind = error.kind(), "recoveries cannot be followed: {error}");
         }
         tokio::select! {
             () = stop.cancelled() => {}
             () = tokio::time::sleep(TICK) => {}
-            Some(Ok(answer)) = watcher.asking.join_next() => watcher.answered = Some(answer),
-            Some(Ok(answer)) = watcher.lost.asking.join_next() => watcher.lost.take_in(&watcher.shared, answer),
+            Some(Ok(answer)) = watcher.asking.join_next() => answered = Some(answer),
+            Some(Ok(answer)) = watcher.lost.asking.join_next() => Lost::take_in(&watcher.shared, answer),
         }
     }
     watcher.asking.shutdown().await;
@@ -81,8 +82,7 @@ struct Watcher {
     kept: Kept,
     followed: BTreeMap<MarkId, Followed>,
     asking: JoinSet<Answer>,
-    answered: Option<Answer>,
-    /// Hosts that the cluster has lost, with what Nova said of them then.
+    /// Hosts that the cluster has lost.
     lost: Lost,
     version: Option<(i64, i64)>,
     pruned: Option<Instant>,
@@ -92,26 +92,16 @@ impl Watcher {
     fn new(shared: Arc<Shared>, config: config::Recovery) -> Self {
         let kept = Kept::beside(&shared.base.settings().store.path);
         let (followed, asking) = (BTreeMap::new(), JoinSet::new());
-        Self {
-            shared,
-            config,
-            kept,
-            followed,
-            asking,
-            answered: None,
-            lost: Lost::default(),
-            version: None,
-            pruned: None,
-        }
+        Self { shared, config, kept, followed, asking, lost: Lost::default(), version: None, pruned: None }
     }
 
-    async fn round(&mut self) -> Result<(), JournalError> {
-        if let Some(answer) = self.answered.take() {
+    async fn round(&mut self, answered: Option<Answer>) -> Result<(), JournalError> {
+        if let Some(answer) = answered {
             self.take_in(answer).await?;
         }
         self.read_marks().await?;
         self.advance_all().await?;
-        if self.is_permitted() {
+        if self.shared.acting.is_allowed() {
             self.lost.ask(&self.shared, &self.config.nova);
             self.ask();
         }
@@ -119,12 +109,6 @@ impl Watcher {
         let sights = sights.map(|one| sight(&one.recovery, &one.row, one.unanswered.clone())).collect();
         *self.shared.recoveries() = Some(sights);
         Ok(())
-    }
-
-    /// Only the active alerter asks.
-    fn is_permitted(&self) -> bool {
-        let base = &self.shared.base;
-        base.cluster.is_none() || base.seen().view.as_ref().is_some_and(|view| view.permits().is_ok())
     }
 
     /// The marks as they are now, if the journal has changed.

@@ -71,7 +71,9 @@ pub(super) fn deliveries_of(
     journal: &Journal,
     mark: &Mark,
 ) -> Done<Vec<NewDelivery>> {
-    let (earlier, facts) = (earlier(journal, mark)?, facts(base, journal, mark)?);
+    let earlier = earlier(journal, mark)?;
+    let is_wanted = recipients.routes().iter().any(|route| route.driver.sends_facts());
+    let facts = if is_wanted { facts(base, journal, mark)? } else { Facts::default() };
     let known = Known { earlier: &earlier, facts: &facts };
     let new = |route: &Route, required, link| NewDelivery {
         route: route.name.as_str().to_owned(),

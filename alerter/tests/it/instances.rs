@@ -178,6 +178,7 @@ impl Follower {
         let (journal, (store, _thread)) = (open(), Store::start(open()).unwrap());
         let kept = Kept::beside(&settings.store.path);
         let shared = Arc::new(Shared::new(Base::new(settings, store, None)));
+        shared.acting.allow(Duration::MAX);
         let stop = CancellationToken::new();
         tokio::spawn(recovery::follow(Arc::clone(&shared), config.clone(), stop.clone()));
         Self { journal, shared, kept, config, stop, _home: home }
@@ -285,10 +286,8 @@ async fn extensions_have_who_fenced_and_the_instances_at_the_loss() {
     let lost = |at, all| (at, drivers::event::Instances { all, projects: [("p".to_owned(), all)].into() });
     let now = Timestamp::now();
     let old = now - Duration::from_secs(3600);
-    follower
-        .shared
-        .base
-        .put_instances([(node("compute7"), lost(now, 3)), (node("compute8"), lost(old, 4))].into());
+    let said = [(node("compute7"), lost(now, 3)), (node("compute8"), lost(old, 4))];
+    follower.shared.base.at_loss().extend(said);
     let extensions = |follower: &mut Follower, host: &str| {
         let mark = follower.fence(host);
         let body = follower.journal.deliveries_of(mark).unwrap().sound.pop().unwrap().body;

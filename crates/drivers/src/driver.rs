@@ -100,6 +100,11 @@ pub trait Driver: Send + Sync {
         self.body(mark)
     }
 
+    /// Whether it sends [`Known::facts`], which are read for such routes alone.
+    fn sends_facts(&self) -> bool {
+        false
+    }
+
     /// What this route does for a mark once the controller has acknowledged it, as configured.
     fn further_steps(&self) -> &[Step] {
         &[]

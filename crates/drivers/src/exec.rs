@@ -127,6 +127,10 @@ impl Driver for Exec {
         }
     }
 
+    fn sends_facts(&self) -> bool {
+        self.extensions
+    }
+
     fn further_steps(&self) -> &[Step] {
         returns(self.notifies_return)
     }

@@ -198,6 +198,10 @@ impl Driver for Http {
         }
     }
 
+    fn sends_facts(&self) -> bool {
+        self.options.extensions
+    }
+
     fn further_steps(&self) -> &[Step] {
         returns(self.options.notifies_return)
     }
