@@ -502,14 +502,7 @@ mod tests {
             ..samples::mark_of("compute7", at(5))
         };
         let mut recovery = Recovery::default();
-        let seen = |host: &str| marks::recovery::Seen {
-            id: "a".into(),
-            name: "web".into(),
-            project: "p".into(),
-            status: "ACTIVE".into(),
-            is_busy: false,
-            host: Some(host.into()),
-        };
+        let seen = |host: &str| samples::instance("a", host);
         recovery.note_host(vec![seen("c7")], at(6));
         let history = [row(0, "lost", None, "")];
         let empty = Outage {

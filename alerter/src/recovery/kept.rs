@@ -73,14 +73,7 @@ mod tests {
         let [one, other]: [MarkId; 2] = [FencingId::generate().into(), FencingId::generate().into()];
         assert_eq!(kept.read(one), None);
         let mut recovery = Recovery::default();
-        let seen = Seen {
-            id: "a".into(),
-            name: "web \"1\"\n".into(),
-            project: "p".into(),
-            status: "ACTIVE".into(),
-            is_busy: false,
-            host: Some("c7".into()),
-        };
+        let seen = Seen { name: "web \"1\"\n".into(), ..samples::instance("a", "c7") };
         recovery.note_host(vec![seen], Timestamp(1_800_000_000_000));
         for mark in [one, other] {
             kept.write(mark, &recovery).unwrap();

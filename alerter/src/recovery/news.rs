@@ -75,7 +75,6 @@ mod tests {
     use std::time::Duration;
 
     use marks::mark::Settlement;
-    use marks::recovery::Seen;
 
     use super::*;
 
@@ -87,14 +86,7 @@ mod tests {
     };
 
     fn there(recovery: &mut Recovery, count: usize) {
-        let one = |number: usize| Seen {
-            id: number.to_string(),
-            name: format!("web-{number}"),
-            project: "p".into(),
-            status: "ACTIVE".into(),
-            is_busy: false,
-            host: Some("c7".into()),
-        };
+        let one = |number: usize| samples::instance(&number.to_string(), "c7");
         recovery.note_host((0..count).map(one).collect(), NOW);
     }
 

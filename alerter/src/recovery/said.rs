@@ -88,21 +88,11 @@ fn up(at: Timestamp, downtime: Duration) -> String {
 #[cfg(test)]
 mod tests {
     use marks::recovery::Seen;
+    use samples::instance as seen;
 
     use super::*;
 
     const FAILED: Timestamp = Timestamp(1_800_000_000_000);
-
-    fn seen(id: &str, host: &str) -> Seen {
-        Seen {
-            id: id.into(),
-            name: format!("web-{id}"),
-            project: "p".into(),
-            status: "ACTIVE".into(),
-            is_busy: false,
-            host: Some(host.into()),
-        }
-    }
 
     fn after(seconds: u64) -> Timestamp {
         FAILED + Duration::from_secs(seconds)

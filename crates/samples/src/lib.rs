@@ -9,6 +9,7 @@ use marks::fencing::{Fencing, Origin};
 use marks::host::HostName;
 use marks::id::FencingId;
 use marks::mark::{MarkRow, Proof, Source, Standing};
+use marks::recovery::Seen;
 use marks::time::Timestamp;
 
 /// The fencer's record on `ctl1` of a host at that time, with optional parts empty.
@@ -59,6 +60,18 @@ pub fn mark(first: &Fencing) -> MarkRow {
 /// As [`fencing`] and [`mark`].
 pub fn mark_of(host: &str, at: Timestamp) -> MarkRow {
     mark(&fencing(host, at))
+}
+
+/// An instance that runs on this host, as Nova shows it.
+pub fn instance(id: &str, host: &str) -> Seen {
+    Seen {
+        id: id.to_owned(),
+        name: format!("web-{id}"),
+        project: "p".to_owned(),
+        status: "ACTIVE".to_owned(),
+        is_busy: false,
+        host: Some(host.to_owned()),
+    }
 }
 
 /// Writes a program that is run afterwards, through a process of its own: a file that is open for writing here would stay

@@ -62,21 +62,12 @@ pub(super) fn downtimes(
 mod tests {
     use std::time::Duration;
 
-    use marks::recovery::Seen;
-
     use super::*;
 
     const NOW: Timestamp = Timestamp(1_800_000_000_000);
 
     fn moved(at: Timestamp) -> Recovery {
-        let seen = |host: &str| Seen {
-            id: "a".into(),
-            name: "web".into(),
-            project: "p".into(),
-            status: "ACTIVE".into(),
-            is_busy: false,
-            host: Some(host.into()),
-        };
+        let seen = |host: &str| samples::instance("a", host);
         let mut recovery = Recovery::default();
         recovery.note_host(vec![seen("c7")], at);
         recovery.note_host(Vec::new(), at);
