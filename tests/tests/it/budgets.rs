@@ -153,6 +153,10 @@ fn what_exceeds_its_budget_is_said() {
     assert!(
         built("no-such-program").is_err() && process::kibibytes(std::process::id(), "VmRSS:").unwrap() > 0
     );
+    let mut poller = Command::new("sh").args(["-c", "while sleep 2; do :; done"]).spawn().unwrap();
+    let wakeups = fewest_wakeups(poller.id());
+    poller.kill().and_then(|()| poller.wait()).unwrap();
+    assert!(wakeups.unwrap() > 0, "a program that polls every two seconds");
 }
 
 /// Whether a call begins in a line of strace, and is not one that waits: how often a program waits depends on what else the
@@ -177,9 +181,22 @@ fn idle_wakeups() -> anyhow::Result<u64> {
     let mut site = Site::new(receiver.address())?;
     let pid = site.start()?;
     at_rest(|| process::switches(pid))?;
-    let before = process::switches(pid)?;
-    thread::sleep(Duration::from_secs(5));
-    Ok(process::switches(pid)? - before)
+    fewest_wakeups(pid)
+}
+
+/// In 5 s, the fewest of four times in a row. A program that polls is awake in each of them; the alerter checks its own health twice a
+/// minute, and that may take two of them where the machine is busy.
+fn fewest_wakeups(pid: u32) -> anyhow::Result<u64> {
+    let mut fewest = u64::MAX;
+    for _ in 0..4 {
+        let before = process::switches(pid)?;
+        thread::sleep(Duration::from_secs(5));
+        fewest = fewest.min(process::switches(pid)? - before);
+        if fewest == 0 {
+            break;
+        }
+    }
+    Ok(fewest)
 }
 
 /// Of an alerter whose endpoint is dead, when it has taken up so many open marks.

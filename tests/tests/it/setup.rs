@@ -852,7 +852,7 @@ const TYPED: [(&str, &str); 12] = [
     ),
 ];
 /// What a configuration in a file cannot show, with the reason.
-const NOT_TYPED: [(&str, &str); 11] = [
+const NOT_TYPED: [(&str, &str); 12] = [
     (
         "crm_resource --cleanup --resource",
         "it asks the running controller, and forgets failures alone; with a file it skips that",
@@ -864,6 +864,7 @@ const NOT_TYPED: [(&str, &str); 11] = [
     ("stonith_admin --fence", "it switches a host off by its nature; the page says when it may be typed"),
     ("systemctl start nova-host-alerter", "systemd's: it changes no configuration of the cluster"),
     ("systemctl stop nova-host-alerter", "systemd's: it changes no configuration of the cluster"),
+    ("openstack server evacuate", "the cloud's; the page says when it may be typed"),
     ("openstack segment host update", "the cloud's: no host's fencing is there"),
     ("openstack compute service set --enable", "the cloud's"),
     ("openstack workflow execution update --state", "the cloud's"),
