@@ -208,7 +208,7 @@ pub struct Times {
     pub marked: Timestamp,
     /// When every required route had acknowledged it.
     pub acknowledged: Option<Timestamp>,
-    /// When the last instance was found on another host.
+    /// When the last instance was found up.
     pub recovered: Option<Timestamp>,
     /// When the host was back.
     pub back: Option<Timestamp>,
@@ -223,8 +223,7 @@ impl Outage<'_> {
         let lost = self.history.iter().find(is_lost).map(|row| row.at);
         let acknowledged = self.mark.settled.filter(|(how, _)| *how == Settlement::Acknowledged);
         let fenced = self.mark.failure_time;
-        let found_elsewhere = self.recovery.filter(|one| one.tally().elsewhere > 0);
-        let recovered = found_elsewhere.and_then(Recovery::last_up);
+        let recovered = self.recovery.and_then(Recovery::last_up);
         Times {
             lost,
             fenced,
@@ -503,7 +502,7 @@ mod tests {
         };
         let mut recovery = Recovery::default();
         let seen = |host: &str| samples::instance("a", host);
-        recovery.note_host(vec![seen("c7")], at(6));
+        recovery.note_host(vec![seen("c7")], false, at(6));
         let history = [row(0, "lost", None, "")];
         let empty = Outage {
             mark: &mark,
@@ -515,7 +514,7 @@ mod tests {
         };
         let not_yet = Outage { recovery: Some(&recovery), ..empty }.times();
         assert_eq!((not_yet.recovered, not_yet.downtime), (None, None));
-        recovery.note_host(Vec::new(), at(100));
+        recovery.note_host(Vec::new(), false, at(100));
         recovery.note_one("a", "c7", Some(&seen("c8")), at(200));
         let outage = Outage { recovery: Some(&recovery), ..empty };
         let times = outage.times();

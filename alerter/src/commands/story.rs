@@ -26,7 +26,7 @@ pub(super) fn times(times: &Times) -> String {
         ("lost", times.lost),
         ("marked", Some(times.marked)),
         ("acknowledged", times.acknowledged),
-        ("last instance elsewhere", times.recovered),
+        ("last instance up", times.recovered),
         ("back", times.back),
     ];
     let known = all.into_iter().filter_map(|(what, at)| Some(format!("{what} {}", since(at?))));

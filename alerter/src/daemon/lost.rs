@@ -31,6 +31,9 @@ impl Lost {
     /// Asks for hosts that are newly lost, and forgets those that are back.
     pub(super) fn ask(&mut self, shared: &Shared, nova: &Arc<Instances>) {
         let base = &shared.base;
+        if !base.settings().routes.iter().any(|route| route.driver.sends_facts()) {
+            return;
+        }
         let lost: BTreeSet<HostName> = base.seen().lost().keys().cloned().collect();
         self.asked.retain(|node| lost.contains(node));
         base.at_loss().retain(|node, _| lost.contains(node));

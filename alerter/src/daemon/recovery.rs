@@ -7,9 +7,10 @@ use std::time::{Duration, Instant};
 use drivers::Failure;
 use drivers::instances::Instances;
 use journal::{Journal, JournalError, NewHistory};
+use marks::host::HostName;
 use marks::id::MarkId;
 use marks::mark::MarkRow;
-use marks::recovery::Recovery;
+use marks::recovery::{Case, Recovery, Rules, Seen};
 use marks::time::Timestamp;
 use tokio::task::JoinSet;
 use tokio_util::sync::CancellationToken;
@@ -17,6 +18,7 @@ use tracing::{info, warn};
 
 use super::lost::Lost;
 use crate::config;
+use crate::recovery::Unanswered;
 use crate::recovery::kept::Kept;
 use crate::recovery::news::{News, advance, has_news, sight};
 use crate::serving;
@@ -26,8 +28,10 @@ use crate::state::Shared;
 const TICK: Duration = Duration::from_secs(1);
 /// How many hosts are asked for at once.
 const AT_ONCE: usize = 4;
-/// After so many failures about single instances the rest of the round is left to the next one.
+/// Of so many single instances Nova may know nothing in one round; more than that is Nova's own trouble.
 const FAILURES: usize = 3;
+/// A mark is followed for so much longer than Nova is asked: the end of the questions is noted in that time.
+const MARGIN: Duration = Duration::from_secs(3600);
 /// How often files of marks that are gone are removed.
 const PRUNING: Duration = Duration::from_secs(86_400);
 
@@ -62,11 +66,11 @@ pub async fn follow(shared: Arc<Shared>, config: config::Recovery, stop: Cancell
 /// One outage that is followed.
 struct Followed {
     row: MarkRow,
+    failed_again: bool,
     recovery: Recovery,
     is_asked: bool,
     tried: Option<Instant>,
-    /// Since when Nova has not answered, and its last failure.
-    unanswered: Option<(Timestamp, String)>,
+    unanswered: Option<Unanswered>,
 }
 
 /// What Nova said of one host, as far as it said it.
@@ -113,7 +117,7 @@ impl Watcher {
 
     /// The marks as they are now, if the journal has changed.
     async fn read_marks(&mut self) -> Result<(), JournalError> {
-        let since = Timestamp::now() - self.config.rules.ask_for;
+        let since = Timestamp::now() - self.config.rules.ask_for - MARGIN;
         let known = self.version;
         let read = move |journal: &mut Journal| {
             let version = journal.version()?;
@@ -125,16 +129,18 @@ impl Watcher {
         let Some((version, rows)) = self.shared.base.store.run(read).await? else { return Ok(()) };
         self.version = Some(version);
         let mut before = std::mem::take(&mut self.followed);
+        let newest = newest(&rows);
         for row in rows {
+            let failed_again = newest.get(&row.node).is_some_and(|at| *at > row.failure_time);
             let one = before.remove(&row.id).unwrap_or_else(|| self.begin(row.clone()));
-            self.followed.insert(row.id, Followed { row, ..one });
+            self.followed.insert(row.id, Followed { row, failed_again, ..one });
         }
         self.prune().await
     }
 
     fn begin(&self, row: MarkRow) -> Followed {
         let recovery = self.kept.read(row.id).unwrap_or_default();
-        Followed { row, recovery, is_asked: false, tried: None, unanswered: None }
+        Followed { row, failed_again: false, recovery, is_asked: false, tried: None, unanswered: None }
     }
 
     /// Files of marks that are not in the journal any more go.
@@ -143,33 +149,32 @@ impl Watcher {
             return Ok(());
         }
         self.pruned = Some(Instant::now());
-        let kept = self.kept.clone();
-        let removed = self
-            .shared
-            .base
-            .store
-            .run(move |journal| Ok(kept.prune(|mark| !matches!(journal.find_mark(mark), Ok(None)))));
-        if removed.await? > 0 {
+        let mut marks = self.kept.marks();
+        let gone = move |journal: &mut Journal| {
+            marks.retain(|mark| matches!(journal.find_mark(*mark), Ok(None)));
+            Ok(marks)
+        };
+        let gone = self.shared.base.store.run(gone).await?;
+        gone.iter().for_each(|mark| self.kept.remove(*mark));
+        if !gone.is_empty() {
             info!("what was known of the recovery of hosts went with their old marks");
         }
         Ok(())
     }
 
-    /// Asks for those that are due, a few at once.
+    /// Asks for those that are due, a few at once: the one that has waited longest first.
     fn ask(&mut self) {
         let (rules, now) = (self.config.rules, Timestamp::now());
-        for one in self.followed.values_mut() {
-            let rests = one.tried.is_some_and(|at| at.elapsed() < rules.every);
-            if self.asking.len() >= AT_ONCE || one.is_asked || rests || !one.recovery.is_due(&rules, now) {
-                continue;
-            }
+        let mut due: Vec<_> = self.followed.values_mut().filter(|one| one.is_due(&rules, now)).collect();
+        due.sort_by_key(|one| one.tried);
+        for one in due.into_iter().take(AT_ONCE.saturating_sub(self.asking.len())) {
             // A mark without a name is not sent, and Nova may know its host by that name alone.
             let Some(mark) = one.row.to_mark() else { continue };
             (one.is_asked, one.tried) = (true, Some(Instant::now()));
             let (nova, recovery) = (Arc::clone(&self.config.nova), one.recovery.clone());
-            let host = nova.host_of(&mark);
+            let (host, has_returned) = (nova.host_of(&mark), one.row.returned_at.is_some());
             self.asking.spawn(async move {
-                let (recovery, failure) = question(&nova, &host, recovery).await;
+                let (recovery, failure) = question(&nova, &host, has_returned, recovery).await;
                 Answer { mark: mark.id, recovery, failure }
             });
         }
@@ -179,30 +184,28 @@ impl Watcher {
         let Some(one) = self.followed.get_mut(&answer.mark) else { return Ok(()) };
         one.is_asked = false;
         one.note(answer.failure);
-        let was_asked = one.recovery.began_at.is_some();
         let Recovery { ended, late_since, .. } = one.recovery;
-        one.recovery = Recovery { ended, late_since, ..answer.recovery };
-        self.advance_one(answer.mark, was_asked, true).await
+        self.advance_one(answer.mark, Some(Recovery { ended, late_since, ..answer.recovery })).await
     }
 
     async fn advance_all(&mut self) -> Result<(), JournalError> {
         let open = self.followed.values().filter(|one| one.recovery.ended.is_none());
         for mark in open.map(|one| one.row.id).collect::<Vec<_>>() {
-            self.advance_one(mark, true, false).await?;
+            self.advance_one(mark, None).await?;
         }
         Ok(())
     }
 
-    /// Says what is new, and keeps it.
-    async fn advance_one(&mut self, mark: MarkId, was_asked: bool, is_new: bool) -> Result<(), JournalError> {
+    /// Says what is new, and keeps it. `answered`: what is known with a new answer.
+    async fn advance_one(&mut self, mark: MarkId, answered: Option<Recovery>) -> Result<(), JournalError> {
         let Some(one) = self.followed.get_mut(&mark) else { return Ok(()) };
-        let (now, rules) = (Timestamp::now(), &self.config.rules);
-        if !is_new && !has_news(&one.recovery, &one.row, rules, now) {
+        let (now, case) = (Timestamp::now(), one.case(&self.config.rules));
+        if answered.is_none() && !has_news(&one.recovery, &case, now) {
             return Ok(());
         }
-        let mut recovery = one.recovery.clone();
-        let news = advance(&mut recovery, was_asked, &one.row, rules, now);
-        // What cannot be written is said again in the next round.
+        let mut recovery = answered.unwrap_or_else(|| one.recovery.clone());
+        let news = advance(&mut recovery, one.recovery.began_at.is_some(), &case, now);
+        // What cannot be written is said again: after the next answer, or in the next round.
         record(&self.shared, &one.row, news, now).await?;
         one.recovery = recovery;
         if one.recovery.began_at.is_none() {
@@ -215,21 +218,40 @@ impl Watcher {
     }
 }
 
+/// When each host failed last.
+fn newest(rows: &[MarkRow]) -> BTreeMap<HostName, Timestamp> {
+    let mut newest = BTreeMap::new();
+    for row in rows {
+        let at = newest.entry(row.node.clone()).or_insert(row.failure_time);
+        *at = row.failure_time.max(*at);
+    }
+    newest
+}
+
 impl Followed {
+    fn case<'a>(&'a self, rules: &'a Rules) -> Case<'a> {
+        Case { mark: &self.row, rules, failed_again: self.failed_again }
+    }
+
+    fn is_due(&self, rules: &Rules, now: Timestamp) -> bool {
+        let rests = self.tried.is_some_and(|at| at.elapsed() < rules.every);
+        !self.is_asked && !rests && self.recovery.is_due(rules, now)
+    }
+
     /// Logs once that Nova does not answer, and once that it does again.
     fn note(&mut self, failure: Option<Failure>) {
         let node = &self.row.node;
         match (failure, self.unanswered.take()) {
             (Some(failure), known) => {
-                let is_new = known.as_ref().is_none_or(|(_, why)| *why != failure.detail);
+                let is_new = known.as_ref().is_none_or(|known| known.why != failure.detail);
                 if is_new {
                     warn!(
                         kind = failure.kind,
                         "Nova does not say what became of the instances of {node}: {}", failure.detail
                     );
                 }
-                self.unanswered =
-                    Some((known.map_or_else(Timestamp::now, |(since, _)| since), failure.detail));
+                let since = known.map_or_else(Timestamp::now, |known| known.since);
+                self.unanswered = Some(Unanswered { since, why: failure.detail });
             }
             (None, Some(_)) => info!("Nova says again what became of the instances of {node}"),
             (None, None) => {}
@@ -238,9 +260,14 @@ impl Followed {
 }
 
 /// The host's list, and then each instance that has left it.
-async fn question(nova: &Instances, host: &str, mut recovery: Recovery) -> (Recovery, Option<Failure>) {
-    match nova.on(host).await {
-        Ok(found) => recovery.note_host(found, Timestamp::now()),
+async fn question(
+    nova: &Instances,
+    host: &str,
+    has_returned: bool,
+    mut recovery: Recovery,
+) -> (Recovery, Option<Failure>) {
+    match list(nova, host, has_returned).await {
+        Ok((found, is_back)) => recovery.note_host(found, is_back, Timestamp::now()),
         Err(failure) => return (recovery, Some(failure)),
     }
     let mut failures = Vec::new();
@@ -250,12 +277,17 @@ async fn question(nova: &Instances, host: &str, mut recovery: Recovery) -> (Reco
             Err(failure) => failures.push(failure),
         }
         recovery.asked(&id);
-        // Of one instance Nova may know nothing; more than that is Nova's own trouble.
-        if failures.len() == FAILURES {
-            break;
+        if failures.len() > FAILURES {
+            return (recovery, failures.pop());
         }
     }
-    (recovery, failures.pop())
+    (recovery, None)
+}
+
+/// What is on the host, and whether it is back with its nova-compute.
+async fn list(nova: &Instances, host: &str, has_returned: bool) -> Result<(Vec<Seen>, bool), Failure> {
+    let is_back = has_returned && nova.is_up(host).await?;
+    Ok((nova.on(host).await?, is_back))
 }
 
 async fn record(shared: &Shared, row: &MarkRow, news: Vec<News>, now: Timestamp) -> Result<(), JournalError> {

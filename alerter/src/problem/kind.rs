@@ -74,7 +74,7 @@ pub enum Condition {
     Stranded,
     /// The alerter itself: its configuration, its addresses, its accounts.
     Alerter,
-    /// Instances of a failed host do not run elsewhere, or Nova does not say.
+    /// Instances of a failed host are not up, or Nova does not say.
     Recovery,
 }
 
@@ -378,7 +378,7 @@ kinds! {
     NotFenced: { word: "not-fenced", notice: Some(Condition::Missing) }
     /// `[hosts] match` names a guest node, which nobody fences.
     GuestNode: { word: "guest-node", then: "take it out of [hosts] match, and run `nova-host-alerter reload`" }
-    /// The recovery controller acknowledged a host long ago, and some of its instances do not run elsewhere.
+    /// The recovery controller acknowledged a host long ago, and some of its instances are not up.
     NotRecovered: { word: "not-recovered", notice: Some(Condition::Recovery) }
     /// Nova does not say what became of the instances of a host.
     RecoveryUnknown: {

@@ -75,7 +75,7 @@ pub fn problems(sight: &Sight) -> Vec<Problem> {
     all.extend(sight.routes.iter().filter_map(of_route));
     all.extend(sight.stranded.iter().map(|(route, marks)| of_stranded(route, *marks, &sight.place)));
     all.extend(account::of(&sight.unaccounted, sight.place.log));
-    all.extend(sight.recoveries.iter().filter_map(recovery::of));
+    all.extend(sight.recoveries.iter().flat_map(recovery::of));
     all
 }
 

@@ -1,6 +1,7 @@
 //! The files: `recovery/MARK.json` beside the journal. They only explain, so a lost one is no fault; the journal's own rows
 //! never depend on them.
 
+use std::collections::BTreeSet;
 use std::fs::{self, DirBuilder, OpenOptions};
 use std::io::{self, Write as _};
 use std::os::unix::fs::{DirBuilderExt as _, OpenOptionsExt as _};
@@ -30,7 +31,7 @@ impl Kept {
     /// The file cannot be written.
     pub fn write(&self, mark: MarkId, recovery: &Recovery) -> io::Result<()> {
         DirBuilder::new().recursive(true).mode(0o700).create(&self.0)?;
-        let draft = self.0.join(format!(".{mark}.new"));
+        let draft = self.draft(mark);
         let text = serde_json::to_vec(recovery).map_err(io::Error::other)?;
         let mut file = OpenOptions::new().write(true).create(true).truncate(true).mode(0o600).open(&draft)?;
         file.write_all(&text)?;
@@ -38,20 +39,26 @@ impl Kept {
         fs::rename(&draft, self.file(mark))
     }
 
-    /// Removes the files of marks that are not in the journal any more. Returns how many.
-    pub fn prune(&self, is_there: impl Fn(MarkId) -> bool) -> usize {
-        let Ok(entries) = fs::read_dir(&self.0) else { return 0 };
-        let is_old = |path: &PathBuf| {
-            let stem = path.file_stem().and_then(|stem| stem.to_str()).unwrap_or_default();
-            // A draft that could not be finished goes with its mark too.
-            MarkId::parse(stem.trim_start_matches('.')).is_ok_and(|mark| !is_there(mark))
-        };
-        let files = entries.flatten().map(|entry| entry.path()).filter(is_old);
-        files.filter(|path| fs::remove_file(path).is_ok()).count()
+    /// The marks of which anything is kept, or was begun to be.
+    pub fn marks(&self) -> BTreeSet<MarkId> {
+        let Ok(entries) = fs::read_dir(&self.0) else { return BTreeSet::new() };
+        let mark = |path: PathBuf| MarkId::parse(path.file_stem()?.to_str()?.trim_start_matches('.')).ok();
+        entries.flatten().filter_map(|entry| mark(entry.path())).collect()
+    }
+
+    /// Removes what is known of a mark. A file that stays is found again.
+    pub fn remove(&self, mark: MarkId) {
+        for path in [self.file(mark), self.draft(mark)] {
+            drop(fs::remove_file(path));
+        }
     }
 
     fn file(&self, mark: MarkId) -> PathBuf {
         self.0.join(format!("{mark}.json"))
+    }
+
+    fn draft(&self, mark: MarkId) -> PathBuf {
+        self.0.join(format!(".{mark}.new"))
     }
 }
 
@@ -74,15 +81,17 @@ mod tests {
         assert_eq!(kept.read(one), None);
         let mut recovery = Recovery::default();
         let seen = Seen { name: "web \"1\"\n".into(), ..samples::instance("a", "c7") };
-        recovery.note_host(vec![seen], Timestamp(1_800_000_000_000));
+        recovery.note_host(vec![seen], false, Timestamp(1_800_000_000_000));
         for mark in [one, other] {
             kept.write(mark, &recovery).unwrap();
         }
         assert_eq!(kept.read(one), Some(recovery));
         let mode = |path: &Path| fs::metadata(path).unwrap().permissions().mode() & 0o777;
         assert_eq!((mode(&kept.0), mode(&kept.file(one))), (0o700, 0o600));
-        assert_eq!(kept.prune(|mark| mark == one), 1);
-        assert!(kept.read(one).is_some() && kept.read(other).is_none());
+        fs::write(kept.draft(other), "{").unwrap();
+        assert_eq!(kept.marks(), BTreeSet::from([one, other]));
+        kept.remove(other);
+        assert!(kept.read(one).is_some() && kept.marks() == BTreeSet::from([one]));
         fs::write(kept.file(one), "{").unwrap();
         assert_eq!(kept.read(one), None);
     }

@@ -20,25 +20,26 @@ pub struct Sight {
     pub node: String,
     /// How many instances are where.
     pub tally: Tally,
-    /// What is wrong; `None` while all goes its way.
-    pub trouble: Option<Trouble>,
+    /// `recovery-limit` is over, and instances are left.
+    pub late: Option<Late>,
+    /// Nova does not answer.
+    pub unanswered: Option<Unanswered>,
 }
 
-/// What is wrong with a recovery.
+/// Instances that are left after `recovery-limit`.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Trouble {
-    /// `recovery-limit` is over, and these are left.
-    Late {
-        /// Since when.
-        since: Timestamp,
-        /// Their names.
-        left: Vec<String>,
-    },
-    /// Nova does not answer.
-    Unknown {
-        /// Since when.
-        since: Timestamp,
-        /// Its failure, for people.
-        why: String,
-    },
+pub struct Late {
+    /// Since when.
+    pub since: Timestamp,
+    /// Their names.
+    pub left: Vec<String>,
+}
+
+/// A Nova that does not answer.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Unanswered {
+    /// Since when.
+    pub since: Timestamp,
+    /// Its last failure, for people.
+    pub why: String,
 }

@@ -19,7 +19,7 @@ pub struct Sentence {
     pub left: Vec<String>,
     /// When Nova was asked last.
     pub asked_at: Option<Timestamp>,
-    /// When the last one was found on another host, if none is left.
+    /// When the last one was found up, if none is left.
     pub last_up: Option<Timestamp>,
     /// How it ended.
     pub ended: Option<End>,
@@ -62,13 +62,29 @@ fn what(recovery: &Recovery, node: &str, failed: Timestamp) -> String {
         0 => String::new(),
         count => format!("; {} deleted", counted(count, "was", "were")),
     };
-    let downtime = recovery.last_up().map(|at| up(at, at.since(failed))).unwrap_or_default();
-    format!("{}{}{deleted}{downtime}", elsewhere(tally), rest(tally, node, &left(recovery)))
+    let downtime = recovery.last_up().map(|at| last(at, at.since(failed))).unwrap_or_default();
+    let reason = recovery.ended.map(|(end, _)| reason(end)).unwrap_or_default();
+    format!("{}{}{deleted}{downtime}{reason}", up(tally, node), rest(tally, node, &left(recovery)))
 }
 
-fn elsewhere(tally: Tally) -> String {
+fn up(tally: Tally, node: &str) -> String {
     let runs = if tally.all == 1 { "instance runs" } else { "instances run" };
-    format!("{} of {} {runs} elsewhere", tally.elsewhere, tally.all)
+    let elsewhere = format!("{} of {} {runs} elsewhere", tally.elsewhere, tally.all);
+    match tally.again {
+        0 => elsewhere,
+        again => format!("{elsewhere}, {} on {node} again", counted(again, "runs", "run")),
+    }
+}
+
+/// Why Nova is not asked any more, where that is not seen by the numbers.
+fn reason(end: End) -> &'static str {
+    match end {
+        End::Recovered | End::NothingSeen => "",
+        End::HostBack => "; the host is back",
+        End::FailedAgain => "; the host failed again: see its later outage",
+        End::NotReported => "; the mark ended without an acknowledgement",
+        End::GaveUp => "; Nova is not asked any more, since ask-for is over",
+    }
 }
 
 /// What is left, by name.
@@ -81,8 +97,8 @@ fn rest(tally: Tally, node: &str, left: &[String]) -> String {
     }
 }
 
-fn up(at: Timestamp, downtime: Duration) -> String {
-    format!("; the last was found there at {}, {} after the failure", utc(at), length(downtime))
+fn last(at: Timestamp, downtime: Duration) -> String {
+    format!("; the last was found up at {}, {} after the failure", utc(at), length(downtime))
 }
 
 #[cfg(test)]
@@ -104,8 +120,8 @@ mod tests {
         let mut recovery = Recovery::default();
         assert_eq!(says(&recovery), "Nova has not answered yet");
         let ids: Vec<String> = (0..44).map(|number| format!("{number:02}")).collect();
-        recovery.note_host(ids.iter().map(|id| seen(id, "c7")).collect(), after(1));
-        recovery.note_host(ids[41..].iter().map(|id| seen(id, "c7")).collect(), after(60));
+        recovery.note_host(ids.iter().map(|id| seen(id, "c7")).collect(), false, after(1));
+        recovery.note_host(ids[41..].iter().map(|id| seen(id, "c7")).collect(), false, after(60));
         for id in recovery.unknown() {
             recovery.note_one(&id, "c7", Some(&seen(&id, "c8")), after(60));
         }
@@ -113,7 +129,7 @@ mod tests {
             says(&recovery),
             "41 of 44 instances run elsewhere, 3 are still on compute7: web-41, web-42, web-43"
         );
-        recovery.note_host(Vec::new(), after(120));
+        recovery.note_host(Vec::new(), false, after(120));
         recovery.note_one("41", "c7", None, after(120));
         assert_eq!(
             says(&recovery),
@@ -122,11 +138,26 @@ mod tests {
         for id in recovery.unknown() {
             recovery.note_one(&id, "c7", Some(&seen(&id, "c8")), after(192));
         }
-        let all = "43 of 43 instances run elsewhere; 1 was deleted; the last was found there at 2027-01-15 08:03:12Z, 3 min 12 s after the failure";
+        let all = "43 of 43 instances run elsewhere; 1 was deleted; the last was found up at 2027-01-15 08:03:12Z, 3 min 12 s after the failure";
         assert_eq!(says(&recovery), all);
         let mut none = Recovery::default();
-        none.note_host(Vec::new(), after(1));
+        none.note_host(Vec::new(), false, after(1));
         assert_eq!(says(&none), "Nova has no instance on compute7");
+    }
+
+    #[test]
+    fn a_host_that_is_back_has_its_instances_again() {
+        let mut recovery = Recovery::default();
+        let both = || ["a", "b"].map(|id| seen(id, "c7")).to_vec();
+        recovery.note_host(both(), false, after(1));
+        recovery.note_host(both(), true, after(60));
+        let says = |recovery: &Recovery| sentence(recovery, "compute7", FAILED).what;
+        assert_eq!(says(&recovery), "0 of 2 instances run elsewhere, 2 run on compute7 again");
+        let gave_up = Recovery { ended: Some((End::GaveUp, after(60))), ..Recovery::default() };
+        let mut left = Recovery { began_at: Some(FAILED), ..gave_up };
+        left.note_host(vec![seen("a", "c7")], false, after(60));
+        let all = "0 of 1 instance runs elsewhere, 1 is still on compute7: web-a; Nova is not asked any more, since ask-for is over";
+        assert_eq!(says(&left), all);
     }
 
     /// The broken variant shows a tenant's control characters on root's terminal.
@@ -134,7 +165,7 @@ mod tests {
     fn a_name_cannot_write_on_the_terminal() {
         let mut recovery = Recovery::default();
         let name = "\x1b[31mroot\u{202e}".to_owned() + &"x".repeat(300);
-        recovery.note_host(vec![Seen { name, ..seen("a", "c7") }], FAILED);
+        recovery.note_host(vec![Seen { name, ..seen("a", "c7") }], false, FAILED);
         let said = sentence(&recovery, "compute7", FAILED);
         assert!(!said.what.contains('\x1b') && !said.what.contains('\u{202e}'), "{}", said.what);
         assert_eq!(said.left[0].chars().count(), 64);

@@ -37,13 +37,25 @@ pub(crate) struct FakeNova {
     max_limit: usize,
     /// How much each tenant says of its instance, in bytes.
     metadata: usize,
+    /// Of each nova-compute.
+    state: &'static str,
+    /// How long it takes over each answer.
+    slow: Duration,
 }
 
 impl FakeNova {
     fn of(count: usize) -> Self {
         let one =
             |number: usize| (format!("{number:08x}-0000-4000-8000-000000000000"), HOST.to_owned(), "ACTIVE");
-        Self { instances: (0..count).map(one).collect(), shows_hosts: true, max_limit: 1000, metadata: 0 }
+        let instances = (0..count).map(one).collect();
+        Self {
+            instances,
+            shows_hosts: true,
+            max_limit: 1000,
+            metadata: 0,
+            state: "down",
+            slow: Duration::ZERO,
+        }
     }
 
     fn shown(&self, (id, host, status): &(String, String, &str)) -> serde_json::Value {
@@ -76,13 +88,17 @@ impl Service for FakeNova {
 
     fn answer(&mut self, request: &Request, path: &str) -> Vec<u8> {
         assert_eq!(request.method, "GET", "it only reads");
+        std::thread::sleep(self.slow);
         if path == "/servers/detail" {
             return self.list(&request.query);
         }
         if path == "/os-services" {
             let host = &request.query[0].1;
-            let rows =
-                if [HOST, OTHER].contains(&host.as_str()) { json!([{"host": host}]) } else { json!([]) };
+            let rows = if [HOST, OTHER].contains(&host.as_str()) {
+                json!([{"host": host, "state": self.state}])
+            } else {
+                json!([])
+            };
             return http(200, &json!({ "services": rows }).to_string(), "");
         }
         match self.instances.iter().find(|one| path == format!("/servers/{}", one.0)) {
@@ -240,7 +256,7 @@ async fn an_outage_is_followed_to_its_last_instance() {
     follower.wait("the problem", |it| it.kinds().contains(&Kind::NotRecovered)).await;
     let problem = follower.shared.problems(Timestamp::now()).remove(0);
     assert!(
-        problem.what.starts_with("2 instances do not run on another host after compute7 failed: web-0001"),
+        problem.what.starts_with("2 instances are not up after compute7 failed: web-0001"),
         "{problem:?}"
     );
     for number in [1, 2] {
@@ -273,6 +289,48 @@ async fn a_nova_that_fails_is_asked_again() {
     assert!(!follower.shared.problems(now).iter().any(is_news), "it was away for moments");
     // The file is written before the problem ends.
     follower.wait("the end of the problem", |it| it.kinds().is_empty()).await;
+    follower.stop.cancel();
+}
+
+/// A host is back, and its instances are not. The broken variants: its return ends the outage, with the problem; an instance runs
+/// again because Nova, whose nova-compute is away, has it as it was; one failed question hides the problem.
+#[tokio::test]
+async fn a_host_that_is_back_is_followed_until_its_instances_are_up() {
+    let cloud = Cloud::with(FakeNova::of(2)).await;
+    let mut follower = Follower::start(&cloud);
+    let mark = follower.fence("compute7");
+    let tally = |follower: &Follower| follower.kept.read(mark).map(|known| known.tally()).unwrap_or_default();
+    follower.wait("the first answer", |it| tally(it).there == 2).await;
+    follower.acknowledge(mark);
+    assert!(follower.journal.note_return(mark, Timestamp::now(), Timestamp::now()).unwrap());
+    follower.wait("the problem", |it| it.kinds().contains(&Kind::NotRecovered)).await;
+    cloud.room().whims.push(("GET", Whim::Say(503, "{}".into())));
+    follower.wait("both problems", |it| it.kinds() == [Kind::NotRecovered, Kind::RecoveryUnknown]).await;
+    cloud.room().service.instances[0].2 = "ERROR";
+    cloud.room().service.state = "up";
+    follower.wait("one that runs", |it| tally(it).again == 1).await;
+    assert!(follower.kinds().contains(&Kind::NotRecovered), "the other one does not");
+    cloud.room().service.instances[0].2 = "ACTIVE";
+    follower.wait("no problem", |it| it.kinds().is_empty()).await;
+    let known = follower.kept.read(mark).unwrap();
+    assert_eq!((known.tally().again, known.ended), (2, None), "Nova may have them as they were");
+    follower.fence("compute7");
+    follower.wait("the end", |it| it.kept.read(mark).is_some_and(|known| known.ended.is_some())).await;
+    assert_eq!(follower.kept.read(mark).unwrap().ended.unwrap().0, End::FailedAgain);
+    follower.stop.cancel();
+}
+
+/// The broken variant asks for the first hosts again before it has asked for the last ones once.
+#[tokio::test]
+async fn no_host_waits_for_the_questions_about_others() {
+    let cloud = Cloud::with(FakeNova { slow: Duration::from_millis(60), ..FakeNova::of(0) }).await;
+    let mut follower = Follower::start(&cloud);
+    let hosts: Vec<String> = (1..=24).map(|number| format!("c{number:02}")).collect();
+    for host in &hosts {
+        follower.fence(host);
+    }
+    let is_asked_for = |host: &String| cloud.room().asked.iter().any(|asked| asked.contains(host.as_str()));
+    follower.wait("a question about each host", |_| hosts.iter().all(is_asked_for)).await;
     follower.stop.cancel();
 }
 

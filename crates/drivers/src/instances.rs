@@ -10,7 +10,7 @@ use tokio::time::Instant;
 
 use crate::driver::{Failure, Named, Outcome};
 use crate::kept::Unusable;
-use crate::openstack::{self, Ask, COMPUTE, HOST, Session, each_on, found, is_known};
+use crate::openstack::{self, Ask, COMPUTE, HOST, Session, each_on, found, services_of};
 use crate::which::WhichName;
 
 /// How many instances are asked for at once; fewer where an answer is longer than is read of one.
@@ -50,11 +50,6 @@ impl Instances {
         Ok(Self { session: Session::new(cloud)?, host_name })
     }
 
-    /// The cloud, for people.
-    pub fn endpoint(&self) -> String {
-        format!("Nova of {}", self.session.shown())
-    }
-
     /// What Nova calls the host of a mark.
     pub fn host_of(&self, mark: &Mark) -> String {
         self.host_name.of(mark).as_str().to_owned()
@@ -76,9 +71,18 @@ impl Instances {
         listed.map_err(failure)?;
         // Of a host that it does not know Nova says the same: nothing.
         if all.is_empty() {
-            is_known(&self.session, host, end).await.map_err(failure)?;
+            services_of(&self.session, host, end).await.map_err(failure)?;
         }
         Ok(all)
+    }
+
+    /// Whether a host's nova-compute is up: without it Nova has every instance in the state of before.
+    ///
+    /// # Errors
+    /// Nova did not answer, or knows no such host.
+    pub async fn is_up(&self, host: &str) -> Result<bool, Failure> {
+        let rows = services_of(&self.session, host, Instant::now() + self.session.limit()).await;
+        Ok(rows.map_err(failure)?.iter().any(|row| row["state"] == "up"))
     }
 
     /// One instance; `None` if Nova does not have it.

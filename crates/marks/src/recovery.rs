@@ -13,6 +13,9 @@ use crate::time::Timestamp;
 const STOPPED: &str = "SHUTOFF";
 /// How many instances are asked for by themselves in one round.
 pub const BATCH: usize = 100;
+/// A host that is back has instances that Nova has as running and that do not run: nova-compute compares them each ten minutes
+/// (`sync_power_state_interval`).
+const SETTLING: Duration = Duration::from_secs(660);
 
 /// An instance as Nova shows it.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -36,20 +39,19 @@ pub struct Seen {
 #[serde(rename_all = "kebab-case", tag = "place")]
 pub enum Place {
     /// On the failed host.
-    There {
-        /// Nova's status.
-        status: String,
-    },
+    There,
     /// Not up yet: on no host, in an error, stopped though it ran before, or Nova works on it.
-    Moving {
-        /// Nova's status.
-        status: String,
-    },
+    Moving,
     /// On another host, Nova has finished, and it runs if it ran before.
     Elsewhere {
         /// That host.
         host: String,
         /// When it was first found there, by this controller's clock.
+        at: Timestamp,
+    },
+    /// On the failed host, which is back: Nova has finished, and as Nova has it, it runs if it ran before.
+    Again {
+        /// When it was first found so, by this controller's clock.
         at: Timestamp,
     },
     /// Nova does not have it any more.
@@ -75,12 +77,14 @@ pub struct Instance {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum End {
-    /// No instance is left on the host.
+    /// Every instance is up: on another host, or on its own one, which is back.
     Recovered,
     /// The first answer came after the acknowledgement and had no instance: nobody knows which had left by then.
     NothingSeen,
-    /// The host is back: what is there runs there.
+    /// The host was back before Nova's first whole answer: nobody knows what was there.
     HostBack,
+    /// The host failed again: the later mark's questions have its instances.
+    FailedAgain,
     /// The mark ended without an acknowledgement.
     NotReported,
     /// It took longer than `ask-for`.
@@ -105,6 +109,17 @@ pub struct Recovery {
     pub instances: BTreeMap<String, Instance>,
 }
 
+/// What decides how an outage is followed, beside Nova's answers.
+#[derive(Clone, Copy, Debug)]
+pub struct Case<'a> {
+    /// The mark as the journal has it.
+    pub mark: &'a MarkRow,
+    /// How the question is asked.
+    pub rules: &'a Rules,
+    /// Whether its host has a later mark.
+    pub failed_again: bool,
+}
+
 /// How the question is asked.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Rules {
@@ -112,7 +127,7 @@ pub struct Rules {
     pub every: Duration,
     /// How long after the acknowledgement no instance may be left.
     pub limit: Duration,
-    /// How long after the acknowledgement Nova is asked.
+    /// How long after the acknowledgement, or after the host's return, Nova is asked.
     pub ask_for: Duration,
 }
 
@@ -123,7 +138,9 @@ pub struct Tally {
     pub all: usize,
     /// On another host.
     pub elsewhere: usize,
-    /// On the failed host.
+    /// On the failed host again, which is back.
+    pub again: usize,
+    /// On the failed host, and not up.
     pub there: usize,
     /// On their way.
     pub moving: usize,
@@ -139,20 +156,23 @@ impl Tally {
 }
 
 impl Recovery {
-    /// Takes in everything that Nova has on the failed host.
-    pub fn note_host(&mut self, found: Vec<Seen>, now: Timestamp) {
+    /// Takes in everything that Nova has on the failed host. `is_back`: the host is back, and its nova-compute is up.
+    pub fn note_host(&mut self, found: Vec<Seen>, is_back: bool, now: Timestamp) {
+        // What is first seen on a host that is back may be new there.
+        if is_back && self.began_at.is_none() {
+            return;
+        }
         let mut there: BTreeMap<String, Seen> = found.into_iter().map(|one| (one.id.clone(), one)).collect();
         for (id, instance) in &mut self.instances {
             match there.remove(id) {
-                Some(seen) => instance.place = Place::There { status: seen.status },
+                Some(seen) => instance.stands(&seen, is_back, now),
                 // It is not there any more, and where it is was not asked yet.
                 None => instance.leaves(),
             }
         }
-        self.instances.extend(there.into_iter().map(|(id, Seen { name, project, status, .. })| {
-            let was_stopped = status == STOPPED;
-            (id, Instance { name, was_stopped, project, place: Place::There { status } })
-        }));
+        if !is_back {
+            self.instances.extend(there.into_values().map(Seen::on_the_failed_host));
+        }
         self.began_at = self.began_at.or(Some(now));
         self.asked_at = Some(now);
     }
@@ -174,7 +194,7 @@ impl Recovery {
     /// The instances that have to be asked for by themselves in this round: not on the host, and not found up elsewhere yet.
     /// Each round goes on behind the one before, so that none waits for others.
     pub fn unknown(&self) -> Vec<String> {
-        let is_unknown = |one: &Instance| matches!(one.place, Place::Moving { .. });
+        let is_unknown = |one: &Instance| matches!(one.place, Place::Moving);
         let all = || self.instances.iter().filter(|(_, one)| is_unknown(one)).map(|(id, _)| id);
         let is_behind = |id: &&String| self.behind.as_ref().is_none_or(|behind| *id > behind);
         let (first, rest) = (all().filter(is_behind), all().filter(|id| !is_behind(id)));
@@ -186,8 +206,9 @@ impl Recovery {
         let mut tally = Tally::default();
         for one in self.instances.values() {
             let count = match one.place {
-                Place::There { .. } => &mut tally.there,
-                Place::Moving { .. } => &mut tally.moving,
+                Place::There => &mut tally.there,
+                Place::Again { .. } => &mut tally.again,
+                Place::Moving => &mut tally.moving,
                 Place::Elsewhere { .. } => &mut tally.elsewhere,
                 Place::Deleted => &mut tally.deleted,
             };
@@ -199,26 +220,19 @@ impl Recovery {
 
     /// The names of those that are not recovered.
     pub fn left(&self) -> Vec<&str> {
-        let is_left = |one: &&Instance| matches!(one.place, Place::There { .. } | Place::Moving { .. });
+        let is_left = |one: &&Instance| matches!(one.place, Place::There | Place::Moving);
         self.instances.values().filter(is_left).map(|one| one.name.as_str()).collect()
     }
 
-    /// How many there were of each project.
-    pub fn by_project(&self) -> BTreeMap<&str, usize> {
-        let mut counts = BTreeMap::new();
-        for one in self.instances.values() {
-            *counts.entry(one.project.as_str()).or_default() += 1;
-        }
-        counts
-    }
-
-    /// When the last instance was found on another host, if none is left.
+    /// When the last instance was found up, if none is left. While a host that is back may still show stopped instances as running,
+    /// that is not known.
     pub fn last_up(&self) -> Option<Timestamp> {
         let ups = self.instances.values().filter_map(|one| match one.place {
-            Place::Elsewhere { at, .. } => Some(at),
+            Place::Elsewhere { at, .. } | Place::Again { at } => Some(at),
             _ => None,
         });
-        ups.max().filter(|_| self.tally().left() == 0)
+        let tally = self.tally();
+        ups.max().filter(|_| tally.left() == 0 && (tally.again == 0 || self.ended.is_some()))
     }
 
     /// Whether Nova has to be asked now.
@@ -230,39 +244,73 @@ impl Recovery {
 
     /// Whether it ends now, and how. Before the acknowledgement nobody has acted, so a host without an instance is not
     /// recovered by then; after it instances may have left before the first answer.
-    pub fn end(&self, mark: &MarkRow, rules: &Rules, now: Timestamp) -> Option<End> {
-        let is_done = self.began_at.is_some() && self.tally().left() == 0;
-        let saw_nothing =
-            |taken| self.instances.is_empty() && self.began_at.is_none_or(|began| began > taken);
-        match mark.settled {
-            Some((Settlement::Acknowledged, at)) if is_done && saw_nothing(at) => Some(End::NothingSeen),
-            Some((Settlement::Acknowledged, _)) if is_done => Some(End::Recovered),
-            // What is there now runs there, and is no news of the failure.
-            _ if mark.returned_at.is_some() => Some(End::HostBack),
+    pub fn end(&self, case: &Case<'_>, now: Timestamp) -> Option<End> {
+        let back = case.mark.returned_at;
+        let taken = match case.mark.settled {
+            _ if case.failed_again => return Some(End::FailedAgain),
+            _ if back.is_some() && self.began_at.is_none() => return Some(End::HostBack),
+            Some((Settlement::Acknowledged, at)) => Some(at),
+            Some(_) => return Some(End::NotReported),
             None => None,
-            Some((Settlement::Acknowledged, at)) if now.since(at) >= rules.ask_for => Some(End::GaveUp),
-            Some((Settlement::Acknowledged, _)) => None,
-            Some(_) => Some(End::NotReported),
+        };
+        // Neither has anybody acted, nor does the host run again.
+        let since = taken.max(back)?;
+        if self.is_done() {
+            return Some(self.how(taken));
         }
+        (now.since(since) >= case.rules.ask_for).then_some(End::GaveUp)
+    }
+
+    /// Whether every instance is up. What runs again on its own host must stay so for a while.
+    fn is_done(&self) -> bool {
+        let again = self.instances.values().filter_map(|one| match one.place {
+            Place::Again { at } => Some(at),
+            _ => None,
+        });
+        let rests = |at| self.asked_at.is_some_and(|asked| asked.since(at) >= SETTLING);
+        self.began_at.is_some() && self.tally().left() == 0 && again.max().is_none_or(rests)
+    }
+
+    /// How an outage ended whose instances are all up. `taken`: when the mark was acknowledged.
+    fn how(&self, taken: Option<Timestamp>) -> End {
+        let is_late = taken.is_some_and(|taken| self.began_at.is_none_or(|began| began > taken));
+        if self.instances.is_empty() && is_late { End::NothingSeen } else { End::Recovered }
     }
 
     /// Whether `recovery-limit` is over and instances are left.
-    pub fn is_late(&self, mark: &MarkRow, rules: &Rules, now: Timestamp) -> bool {
-        let is_over = |(how, at)| how == Settlement::Acknowledged && now.since(at) >= rules.limit;
-        mark.settled.is_some_and(is_over) && self.tally().left() > 0
+    pub fn is_late(&self, case: &Case<'_>, now: Timestamp) -> bool {
+        let is_over = |(how, at)| how == Settlement::Acknowledged && now.since(at) >= case.rules.limit;
+        case.mark.settled.is_some_and(is_over) && self.tally().left() > 0
     }
 }
 
 impl Instance {
+    /// It is on the failed host now. What was up already stays so where the host is back: somebody may have moved it there.
+    fn stands(&mut self, seen: &Seen, is_back: bool, now: Timestamp) {
+        let is_up = is_back && !seen.is_busy && seen.is_up(self.was_stopped);
+        match self.place {
+            Place::Elsewhere { .. } | Place::Again { .. } if is_up => {}
+            _ if is_up => self.place = Place::Again { at: now },
+            _ => self.place = Place::There,
+        }
+    }
+
     /// It is not on the failed host now. What was found elsewhere, or was deleted, stays so.
     fn leaves(&mut self) {
-        if let Place::There { status } = &self.place {
-            self.place = Place::Moving { status: status.clone() };
+        if matches!(self.place, Place::There | Place::Again { .. }) {
+            self.place = Place::Moving;
         }
     }
 }
 
 impl Seen {
+    /// The instance that it is, when it is first found on the failed host.
+    fn on_the_failed_host(self) -> (String, Instance) {
+        let Self { id, name, project, status, .. } = self;
+        let was_stopped = status == STOPPED;
+        (id, Instance { name, was_stopped, project, place: Place::There })
+    }
+
     /// A new Nova (2.95) leaves what it evacuates stopped.
     fn is_up(&self, was_stopped: bool) -> bool {
         match self.status.as_str() {
@@ -274,13 +322,12 @@ impl Seen {
 
     /// Where it is. Nova sets the host before it has built the instance there, and an instance in an error runs nowhere.
     fn place(&self, failed: &str, was_stopped: bool, now: Timestamp) -> Place {
-        let status = self.status.clone();
         match &self.host {
-            Some(host) if host.eq_ignore_ascii_case(failed) => Place::There { status },
+            Some(host) if host.eq_ignore_ascii_case(failed) => Place::There,
             Some(host) if !self.is_busy && self.is_up(was_stopped) => {
                 Place::Elsewhere { host: host.clone(), at: now }
             }
-            _ => Place::Moving { status },
+            _ => Place::Moving,
         }
     }
 }
@@ -297,18 +344,22 @@ mod tests {
 
     fn seen(id: &str, host: Option<&str>, status: &str) -> Seen {
         let host = host.map(str::to_owned);
-        let (name, project) = (format!("name-{id}"), format!("project-{}", id.len()));
+        let (name, project) = (format!("name-{id}"), "project".to_owned());
         Seen { id: id.to_owned(), name, project, status: status.to_owned(), is_busy: false, host }
     }
 
     fn of(ids: &[&str]) -> Recovery {
         let mut recovery = Recovery::default();
-        recovery.note_host(ids.iter().map(|id| seen(id, Some("c7"), "ACTIVE")).collect(), NOW);
+        recovery.note_host(ids.iter().map(|id| seen(id, Some("c7"), "ACTIVE")).collect(), false, NOW);
         recovery
     }
 
     fn acknowledged(at: Timestamp) -> MarkRow {
         MarkRow { settled: Some((Settlement::Acknowledged, at)), ..row() }
+    }
+
+    fn case(mark: &MarkRow) -> Case<'_> {
+        Case { mark, rules: &RULES, failed_again: false }
     }
 
     /// The broken variants count what is not on the host as recovered: one that is being built, one in an error.
@@ -324,7 +375,7 @@ mod tests {
             (None, "ACTIVE", false, 1),
         ] {
             let mut recovery = of(&["a"]);
-            recovery.note_host(Vec::new(), NOW + MINUTE);
+            recovery.note_host(Vec::new(), false, NOW + MINUTE);
             assert_eq!((recovery.unknown(), recovery.tally().moving), (vec!["a".to_owned()], 1));
             recovery.note_one("a", "c7", Some(&Seen { is_busy, ..seen("a", host, status) }), NOW + MINUTE);
             assert_eq!(recovery.tally().left(), left, "{host:?} {status} {is_busy}");
@@ -336,8 +387,8 @@ mod tests {
     #[test]
     fn what_was_stopped_before_may_be_stopped_elsewhere() {
         let mut recovery = Recovery::default();
-        recovery.note_host(vec![seen("a", Some("c7"), "SHUTOFF")], NOW);
-        recovery.note_host(Vec::new(), NOW);
+        recovery.note_host(vec![seen("a", Some("c7"), "SHUTOFF")], false, NOW);
+        recovery.note_host(Vec::new(), false, NOW);
         recovery.note_one("a", "c7", Some(&seen("a", Some("c8"), "SHUTOFF")), NOW);
         assert_eq!(recovery.tally().elsewhere, 1);
     }
@@ -345,25 +396,24 @@ mod tests {
     #[test]
     fn what_was_deleted_is_not_missed() {
         let mut recovery = of(&["a", "bb"]);
-        recovery.note_host(vec![seen("bb", Some("c7"), "ACTIVE")], NOW);
+        recovery.note_host(vec![seen("bb", Some("c7"), "ACTIVE")], false, NOW);
         recovery.note_one("a", "c7", None, NOW);
         assert_eq!(recovery.tally(), Tally { all: 1, there: 1, deleted: 1, ..Tally::default() });
         assert_eq!((recovery.left(), recovery.unknown()), (vec!["name-bb"], Vec::new()));
-        assert_eq!(recovery.by_project(), BTreeMap::from([("project-1", 1), ("project-2", 1)]));
     }
 
     /// The time of the last one counts, and only when none is left. One that goes back counts as there again.
     #[test]
     fn the_downtime_ends_with_the_last_instance() {
         let mut recovery = of(&["a", "b"]);
-        recovery.note_host(vec![seen("b", Some("c7"), "ACTIVE")], NOW + MINUTE);
+        recovery.note_host(vec![seen("b", Some("c7"), "ACTIVE")], false, NOW + MINUTE);
         recovery.note_one("a", "c7", Some(&seen("a", Some("c8"), "ACTIVE")), NOW + MINUTE);
         assert_eq!(recovery.last_up(), None);
-        recovery.note_host(Vec::new(), NOW + MINUTE * 2);
+        recovery.note_host(Vec::new(), false, NOW + MINUTE * 2);
         assert_eq!(recovery.unknown(), ["b"], "where the first one is, is known");
         recovery.note_one("b", "c7", Some(&seen("b", Some("c9"), "ACTIVE")), NOW + MINUTE * 2);
         assert_eq!(recovery.last_up(), Some(NOW + MINUTE * 2));
-        recovery.note_host(vec![seen("a", Some("c7"), "ACTIVE")], NOW + MINUTE * 3);
+        recovery.note_host(vec![seen("a", Some("c7"), "ACTIVE")], false, NOW + MINUTE * 3);
         assert_eq!((recovery.last_up(), recovery.tally().there), (None, 1));
     }
 
@@ -371,7 +421,7 @@ mod tests {
     fn many_are_asked_for_in_rounds() {
         let ids: Vec<String> = (0..10_000).map(|number| format!("{number:05}")).collect();
         let mut recovery = of(&ids.iter().map(String::as_str).collect::<Vec<_>>());
-        recovery.note_host(Vec::new(), NOW);
+        recovery.note_host(Vec::new(), false, NOW);
         let mut rounds = 0;
         while let round @ [_, ..] = recovery.unknown().as_slice() {
             for id in round {
@@ -387,7 +437,7 @@ mod tests {
     fn instances_that_stay_away_keep_no_other_waiting() {
         let ids: Vec<String> = (0..150).map(|number| format!("{number:03}")).collect();
         let mut recovery = of(&ids.iter().map(String::as_str).collect::<Vec<_>>());
-        recovery.note_host(Vec::new(), NOW);
+        recovery.note_host(Vec::new(), false, NOW);
         for _round in 0..2 {
             for id in recovery.unknown() {
                 let (host, status) =
@@ -399,17 +449,48 @@ mod tests {
         assert_eq!((recovery.tally().elsewhere, recovery.tally().moving), (50, 100));
     }
 
-    /// The broken variants: a host whose instances had all left before the first answer is called recovered; an open mark's host
-    /// that is back is asked for until somebody moves the instances away.
+    /// The broken variant calls a host recovered whose instances had all left before the first answer.
     #[test]
-    fn what_was_never_seen_is_not_recovered_and_a_return_ends_it_all() {
+    fn what_was_never_seen_is_not_recovered() {
         let later = NOW + MINUTE;
         let mut none = Recovery::default();
-        none.note_host(Vec::new(), later);
-        assert_eq!(none.end(&acknowledged(NOW), &RULES, later), Some(End::NothingSeen));
-        assert_eq!(none.end(&acknowledged(later), &RULES, later), Some(End::Recovered));
-        let open = MarkRow { returned_at: Some(NOW), ..row() };
-        assert_eq!(of(&["a"]).end(&open, &RULES, NOW), Some(End::HostBack));
+        none.note_host(Vec::new(), false, later);
+        assert_eq!(none.end(&case(&acknowledged(NOW)), later), Some(End::NothingSeen));
+        assert_eq!(none.end(&case(&acknowledged(later)), later), Some(End::Recovered));
+    }
+
+    /// A host was restarted by its fencing. The broken variants end with its return: instances that do not start again are missed,
+    /// and those that Nova still has as running, and that do not run.
+    #[test]
+    fn a_host_that_is_back_is_followed_until_its_instances_run_there_again() {
+        let back = MarkRow { returned_at: Some(NOW), ..acknowledged(NOW) };
+        let mut recovery = of(&["a", "b"]);
+        let both = |b: &str| vec![seen("a", Some("c7"), "ACTIVE"), seen("b", Some("c7"), b)];
+        assert_eq!(recovery.end(&case(&back), NOW), None);
+        recovery.note_host(both("ACTIVE"), true, NOW);
+        assert_eq!((recovery.tally().again, recovery.last_up()), (2, None));
+        assert_eq!(recovery.end(&case(&back), NOW + SETTLING), None, "it was not asked since");
+        let late = NOW + RULES.limit;
+        recovery.note_host(both("SHUTOFF"), true, late);
+        assert_eq!((recovery.left(), recovery.is_late(&case(&back), late)), (vec!["name-b"], true));
+        recovery.note_host(both("ACTIVE"), true, late);
+        recovery.note_host(both("ACTIVE"), true, late + SETTLING);
+        recovery.ended = recovery.end(&case(&back), late + SETTLING).zip(Some(late));
+        assert_eq!((recovery.ended, recovery.last_up()), (Some((End::Recovered, late)), Some(late)));
+    }
+
+    /// The broken variants count an instance twice that was evacuated and brought back, and one that is new there.
+    #[test]
+    fn what_comes_to_a_host_that_is_back_is_no_news_of_its_failure() {
+        let mut recovery = of(&["a"]);
+        recovery.note_host(Vec::new(), false, NOW);
+        recovery.note_one("a", "c7", Some(&seen("a", Some("c8"), "ACTIVE")), NOW);
+        let found = ["a", "new"].map(|id| seen(id, Some("c7"), "ACTIVE")).to_vec();
+        recovery.note_host(found.clone(), true, NOW + MINUTE);
+        assert_eq!((recovery.tally().all, recovery.last_up()), (1, Some(NOW)));
+        let mut unknown = Recovery::default();
+        unknown.note_host(found, true, NOW);
+        assert_eq!(unknown, Recovery::default());
     }
 
     /// The broken variant ends at the first empty answer, before anybody was notified: nobody has acted by then.
@@ -417,22 +498,28 @@ mod tests {
     fn it_ends_with_the_last_instance_the_return_or_its_time() {
         let (some, none) = (of(&["a"]), of(&[]));
         let late = NOW + RULES.ask_for;
-        assert_eq!(none.end(&row(), &RULES, NOW), None);
-        assert_eq!(none.end(&acknowledged(NOW), &RULES, NOW), Some(End::Recovered));
-        assert_eq!(Recovery::default().end(&acknowledged(NOW), &RULES, NOW), None, "Nova was not asked yet");
-        assert_eq!(some.end(&acknowledged(NOW), &RULES, NOW), None);
-        assert_eq!(some.end(&acknowledged(NOW), &RULES, late), Some(End::GaveUp));
-        let back = MarkRow { returned_at: Some(NOW), ..acknowledged(NOW) };
-        assert_eq!(some.end(&back, &RULES, NOW), Some(End::HostBack));
+        assert_eq!(none.end(&case(&row()), NOW), None);
+        assert_eq!(none.end(&case(&acknowledged(NOW)), NOW), Some(End::Recovered));
+        assert_eq!(Recovery::default().end(&case(&acknowledged(NOW)), NOW), None, "Nova was not asked yet");
+        assert_eq!(some.end(&case(&acknowledged(NOW)), NOW), None);
+        assert_eq!(some.end(&case(&acknowledged(NOW)), late), Some(End::GaveUp));
+        let back = MarkRow { returned_at: Some(late), ..acknowledged(NOW) };
+        assert_eq!(Recovery::default().end(&case(&back), late), Some(End::HostBack));
+        assert_eq!(some.end(&case(&back), late), None, "it has its time from the return on");
+        assert_eq!(some.end(&case(&back), late + RULES.ask_for), Some(End::GaveUp));
+        let open = MarkRow { returned_at: Some(NOW), ..row() };
+        assert_eq!([NOW, late].map(|at| some.end(&case(&open), at)), [None, Some(End::GaveUp)]);
+        let again = Case { failed_again: true, ..case(&back) };
+        assert_eq!(some.end(&again, late), Some(End::FailedAgain));
         let dismissed = MarkRow { settled: Some((Settlement::Dismissed, NOW)), ..row() };
-        assert_eq!(some.end(&dismissed, &RULES, NOW), Some(End::NotReported));
+        assert_eq!(some.end(&case(&dismissed), NOW), Some(End::NotReported));
     }
 
     #[test]
     fn it_is_late_only_after_the_limit_and_with_some_left() {
-        let at = |recovery: &Recovery, after| recovery.is_late(&acknowledged(NOW), &RULES, NOW + after);
+        let at = |recovery: &Recovery, after| recovery.is_late(&case(&acknowledged(NOW)), NOW + after);
         assert!(at(&of(&["a"]), RULES.limit) && !at(&of(&["a"]), RULES.limit - MINUTE));
-        assert!(!at(&of(&[]), RULES.limit) && !of(&["a"]).is_late(&row(), &RULES, NOW + RULES.limit));
+        assert!(!at(&of(&[]), RULES.limit) && !of(&["a"]).is_late(&case(&row()), NOW + RULES.limit));
     }
 
     /// The broken variant waits for a clock that was set back by a year.

@@ -649,7 +649,10 @@ impl Cluster {
 
     fn findings(&self, before: &Before, excused: &Excused) -> anyhow::Result<Vec<String>> {
         let mut findings = tests::audit::audit(&truth::story(self, before)?, excused);
-        findings.extend(self.receivers.iter().flat_map(|receiver| truth::of_returns(&receiver.received())));
+        let by_hand = self.marks()?.into_iter().filter(|mark| mark.state == "dismissed").map(|mark| mark.id);
+        let by_hand: BTreeSet<String> = by_hand.collect();
+        let of_returns = |receiver: &Receiver| truth::of_returns(&receiver.received(), &by_hand);
+        findings.extend(self.receivers.iter().flat_map(of_returns));
         Ok(findings)
     }
 }

@@ -1,5 +1,6 @@
 //! What really happened, from the power devices and the hosts themselves, beside what was sent.
 
+use std::collections::BTreeSet;
 use std::io::Write;
 use std::process::{Command, Stdio};
 use std::time::{SystemTime, UNIX_EPOCH};
@@ -130,15 +131,17 @@ fn event(request: &Received) -> Value {
 }
 
 /// What is wrong with the returns among a receiver's requests: each comes behind its acknowledged failure, with a key of its
-/// own, and with the same bytes each time.
-pub(crate) fn of_returns(requests: &[Received]) -> Vec<String> {
+/// own, and with the same bytes each time. `ended_by_hand`: marks of which an alerter does not know what another one had sent, so that
+/// it sends the return in any case.
+pub(crate) fn of_returns(requests: &[Received], ended_by_hand: &BTreeSet<String>) -> Vec<String> {
     let mut wrong = Vec::new();
     for (at, request) in requests.iter().enumerate().filter(|(_, request)| is_return(request)) {
         let (back, before) = (event(request), &requests[..at]);
         let id = back["id"].as_str().unwrap_or_default();
         let is_taken = |one: &&Received| matches!(one.answer, Answer::Status(200..=299));
         let failures = || before.iter().filter(|one| !is_return(one)).map(|one| (one, event(one)));
-        if !failures().any(|(one, failure)| failure["id"] == id && is_taken(&one)) {
+        let is_behind = failures().any(|(one, failure)| failure["id"] == id && is_taken(&one));
+        if !is_behind && !ended_by_hand.contains(id) {
             wrong.push(format!("the return of {id} came before its failure was acknowledged"));
         }
         if request.header("idempotency-key") != Some(&format!("\"{id}.return\"")) {

@@ -1,4 +1,4 @@
-//! How long instances were down, for each host and month: from the loss of the host to its last instance on another one.
+//! How long instances were down, for each host and month: from the loss of the host until its last instance was up again.
 //! Pure.
 
 use std::collections::BTreeMap;
@@ -20,8 +20,8 @@ pub struct Downtime {
     pub host: String,
     /// Outages of which Nova said where the instances are.
     pub outages: usize,
-    /// Instances that were found on another host.
-    pub moved: usize,
+    /// Instances that were found up: on another host, or on their own one after its return.
+    pub up: usize,
     /// Instances that were not.
     pub left: usize,
     /// The downtimes of outages without an instance that is left, together, in milliseconds.
@@ -46,7 +46,7 @@ pub(super) fn downtimes(
         });
         let tally = recovery.tally();
         one.outages += 1;
-        one.moved += tally.elsewhere;
+        one.up += tally.elsewhere + tally.again;
         one.left += tally.left();
         if let Some(up) = recovery.last_up() {
             let took = up.since(lost.get(&row.id).copied().unwrap_or(row.failure_time));
@@ -69,8 +69,8 @@ mod tests {
     fn moved(at: Timestamp) -> Recovery {
         let seen = |host: &str| samples::instance("a", host);
         let mut recovery = Recovery::default();
-        recovery.note_host(vec![seen("c7")], at);
-        recovery.note_host(Vec::new(), at);
+        recovery.note_host(vec![seen("c7")], false, at);
+        recovery.note_host(Vec::new(), false, at);
         recovery.note_one("a", "c7", Some(&seen("c8")), at);
         recovery
     }
@@ -91,6 +91,6 @@ mod tests {
         let found = downtimes(&outages, &lost);
         let short: Vec<_> = found.iter().map(|one| (one.month.as_str(), one.outages, one.total_ms)).collect();
         assert_eq!(short, [("2027-01", 2, 180_000), ("2027-02", 1, 0)]);
-        assert_eq!((found[0].longest_ms, found[0].moved, found[0].left), (120_000, 2, 0));
+        assert_eq!((found[0].longest_ms, found[0].up, found[0].left), (120_000, 2, 0));
     }
 }

@@ -112,13 +112,13 @@ fn downtime(numbers: &Numbers) -> Markup {
         ("Month", false),
         ("Host", false),
         ("Outages", true),
-        ("Instances moved", true),
+        ("Instances up", true),
         ("Left", true),
         ("Downtime", true),
         ("Longest", true),
     ];
     let cells = |one: &Downtime| {
-        let counts = [one.outages, one.moved, one.left].map(|count| count.to_string());
+        let counts = [one.outages, one.up, one.left].map(|count| count.to_string());
         let spans = [one.total_ms, one.longest_ms].map(span);
         [&[one.month.clone(), one.host.clone()][..], &counts[..], &spans[..]].concat()
     };

@@ -47,17 +47,22 @@ pub(crate) async fn place_of(
     Ok(if is_there { Place::There } else { Place::Elsewhere })
 }
 
-/// Checks that Nova knows a host without servers: otherwise its name is wrong, and nobody would notice.
+/// Checks that Nova knows a host without servers.
+///
+/// # Errors
+/// As [`services_of`].
+pub(crate) async fn is_known(session: &Session, host: &str, end: Instant) -> Result<(), Outcome> {
+    services_of(session, host, end).await.map(drop)
+}
+
+/// The compute services of a host: there is one, or its name is wrong, which nobody would notice where it has no server.
 ///
 /// # Errors
 /// The answer is unknown, or Nova knows no such host.
-pub(crate) async fn is_known(session: &Session, host: &str, end: Instant) -> Result<(), Outcome> {
+pub(crate) async fn services_of(session: &Session, host: &str, end: Instant) -> Result<Vec<Value>, Outcome> {
     let query = [("host", host), ("binary", "nova-compute")];
-    let rows = ask_for(session, &COMPUTE, ("/os-services", &query), "services", end).await?;
-    match rows.as_ref().and_then(Value::as_array).is_some_and(|rows| !rows.is_empty()) {
-        true => Ok(()),
-        false => Err(no_such_host(host)),
-    }
+    let found = rows(ask_for(session, &COMPUTE, ("/os-services", &query), "services", end).await?);
+    if found.is_empty() { Err(no_such_host(host)) } else { Ok(found) }
 }
 
 /// Nova has no host of this name.
