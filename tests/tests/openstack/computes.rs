@@ -120,6 +120,11 @@ fn instances_are_followed_to_another_host(cloud: &mut Cloud) -> anyhow::Result<(
     let names: BTreeSet<&str> = found.iter().map(|one| one.name.as_str()).collect();
     ensure!(names == BTreeSet::from(["web-0", "web-1", "web-2"]), "{found:?}");
     ensure!(found.iter().all(|one| one.status == "ACTIVE" && !one.is_busy), "{found:?}");
+    for (ago, expected) in [(0, true), (90, false)] {
+        cloud.services.compute_reports(host, Duration::from_secs(ago))?;
+        let is_up = runtime.block_on(admin.is_up(host)).map_err(|why| anyhow::anyhow!("{why:?}"))?;
+        ensure!(is_up == expected, "{ago} s after its report");
+    }
     let reader = nova(cloud, Who::Reader, &files[1])?;
     let refused = runtime.block_on(reader.on(host));
     ensure!(refused.as_ref().is_err_and(|why| why.kind == "forbidden"), "{refused:?}");
