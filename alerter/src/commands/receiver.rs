@@ -2,6 +2,7 @@
 
 mod judge;
 mod script;
+mod settle;
 
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
@@ -19,6 +20,7 @@ use tokio::time::{Instant, sleep, timeout};
 
 use self::judge::{Acted, Came, Finding, Verdict};
 use self::script::{Check, Given, How, Sending};
+use self::settle::Reading;
 use super::answer::{Usage, print};
 use super::sources::wait_for;
 use super::text::table;
@@ -204,15 +206,17 @@ impl Kit {
         }
     }
 
-    /// The receiver's list; it is awaited until it has what must be there.
+    /// The receiver's list; it is awaited until it has what must be there, and nothing follows.
     async fn settled(&self, made: &[&Check]) -> anyhow::Result<Option<Vec<Acted>>> {
-        let begun = Instant::now();
+        let (begun, mut last) = (Instant::now(), None);
         loop {
             let Some(acted) = self.acted().await? else { return Ok(None) };
-            let is_whole = made.iter().all(|check| judge::has_all(check, &acted));
-            if is_whole || begun.elapsed() >= self.patience {
-                return Ok(Some(acted));
+            let now = begun.elapsed();
+            let reading = Reading::next(last, acted, now);
+            if reading.is_settled(made, now, self.patience) {
+                return Ok(Some(reading.acted));
             }
+            last = Some(reading);
             sleep(AGAIN).await;
         }
     }

@@ -19,12 +19,15 @@ use crate::route::{Files, signing_secret};
 /// So long an absent-minded receiver waits between reading what it knows and writing it down, unless the same comes again
 /// before; longer than the kit waits where it does not want the answer.
 const ABSENT: Duration = Duration::from_secs(1);
+/// So long after its answer a receiver acts that acts late.
+const LATE: Duration = Duration::from_millis(500);
 const TOKEN: &str = "t0ken-of-the-check";
 
 /// What is wrong with a receiver.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Fault {
     ActsOnEachRepetition,
+    ActsLaterOnEachRepetition,
     RefusesRepetitions,
     ActsTwiceOnTwoAtOnce,
     KnowsHostsOnly,
@@ -33,6 +36,7 @@ enum Fault {
     TakesTestsForFailures,
     TakesEveryTypeForAFailure,
     TakesAnyVersion,
+    ActsLaterOnAnyVersion,
     AcceptsGarbage,
     RejectsUnknownFields,
     RejectsUpperCase,
@@ -47,33 +51,37 @@ enum Fault {
 }
 
 use Fault::{
-    AcceptsGarbage, ActsOnEachRepetition, ActsTwiceOnTwoAtOnce, IsSilent, IsUnavailable, KnowsHostsOnly,
-    KnowsIdsOnly, RecordsBeforeItVerifies, Redirects, RefusesRepetitions, RejectsUnknownFields,
-    RejectsUpperCase, TakesAnyToken, TakesAnyVersion, TakesEveryTypeForAFailure, TakesOldSignatures,
-    TakesReturnsForFailures, TakesTestsForFailures, TakesUnsigned, TakesWrongSignatures,
+    AcceptsGarbage, ActsLaterOnAnyVersion, ActsLaterOnEachRepetition, ActsOnEachRepetition,
+    ActsTwiceOnTwoAtOnce, IsSilent, IsUnavailable, KnowsHostsOnly, KnowsIdsOnly, RecordsBeforeItVerifies,
+    Redirects, RefusesRepetitions, RejectsUnknownFields, RejectsUpperCase, TakesAnyToken, TakesAnyVersion,
+    TakesEveryTypeForAFailure, TakesOldSignatures, TakesReturnsForFailures, TakesTestsForFailures,
+    TakesUnsigned, TakesWrongSignatures,
 };
 
 /// A recovery controller of a test.
 struct Receiver {
     fault: Option<Fault>,
+    /// It acts so long after its answer.
+    delay: Duration,
     /// What it knows already.
     known: Mutex<HashSet<String>>,
     /// What it has read, and not written down yet.
     read: Mutex<Vec<String>>,
-    acted: Mutex<Vec<Value>>,
+    acted: Arc<Mutex<Vec<Value>>>,
     /// So many requests it cannot take yet.
     busy: Mutex<u32>,
 }
 
 impl Receiver {
-    fn with(fault: Option<Fault>) -> Arc<Self> {
-        Arc::new(Self {
+    fn with(fault: Option<Fault>) -> Self {
+        Self {
             fault,
+            delay: Duration::ZERO,
             known: Mutex::default(),
             read: Mutex::default(),
-            acted: Mutex::default(),
+            acted: Arc::default(),
             busy: Mutex::new(1),
-        })
+        }
     }
 
     fn has(&self, fault: Fault) -> bool {
@@ -138,12 +146,11 @@ impl Receiver {
     async fn take(&self, event: &Value) -> &'static str {
         let text = |place: &str| event.pointer(place).and_then(Value::as_str).unwrap_or_default().to_owned();
         let (id, kind, host) = (text("/id"), text("/event_type"), text("/payload/hostname"));
-        let knows = |key: &str| ["id", "event_type", "version", "generated_time", "payload"].contains(&key);
-        let is_strange = || event.as_object().unwrap().keys().any(|key| !knows(key));
-        if text("/version") != "1.0" && !self.has(TakesAnyVersion)
-            || self.has(RejectsUnknownFields) && is_strange()
-            || self.has(RejectsUpperCase) && host != host.to_lowercase()
-        {
+        let act = |meaning: &str| json!({"id": id, "event_type": meaning, "hostname": host.to_lowercase()});
+        if self.rejects(event, &text("/version"), &host) {
+            if self.has(ActsLaterOnAnyVersion) {
+                self.act(act(&kind), LATE);
+            }
             return "422 Unprocessable Content";
         }
         let Some(meaning) = self.meaning(&kind) else { return "200 OK" };
@@ -153,11 +160,38 @@ impl Receiver {
             _ => format!("{id} {kind}"),
         };
         if self.is_known(key).await && !self.has(ActsOnEachRepetition) {
+            if self.has(ActsLaterOnEachRepetition) {
+                self.act(act(meaning), LATE);
+            }
             return if self.has(RefusesRepetitions) { "409 Conflict" } else { "200 OK" };
         }
-        let act = json!({"id": id, "event_type": meaning, "hostname": host.to_lowercase()});
-        self.acted.lock().unwrap().push(act);
+        self.act(act(meaning), self.delay);
         "202 Accepted"
+    }
+
+    /// Now, or so long after the answer.
+    fn act(&self, act: Value, delay: Duration) {
+        let acted = Arc::clone(&self.acted);
+        if delay.is_zero() {
+            return acted.lock().unwrap().push(act);
+        }
+        tokio::spawn(async move {
+            tokio::time::sleep(delay).await;
+            acted.lock().unwrap().push(act);
+        });
+    }
+
+    fn rejects(&self, event: &Value, version: &str, host: &str) -> bool {
+        let is_strange = |fields: &Value, known: &[&str]| {
+            fields.as_object().unwrap().keys().any(|key| !known.contains(&key.as_str()))
+        };
+        let top = ["id", "event_type", "version", "generated_time", "payload"];
+        match self.fault {
+            Some(TakesAnyVersion) => false,
+            Some(RejectsUnknownFields) if is_strange(event, &top) => true,
+            Some(RejectsUpperCase) if host != host.to_lowercase() => true,
+            _ => !version.starts_with("1."),
+        }
     }
 
     /// What it does for a type; nothing for one that it does not know.
@@ -217,7 +251,11 @@ async fn run(words: Vec<String>) -> Output {
 
 /// The command's exit code, and its JSON.
 async fn checked(fault: Option<Fault>, options: &[&str]) -> (Option<i32>, Value) {
-    let receiver = Receiver::with(fault);
+    checked_of(Receiver::with(fault), options).await
+}
+
+async fn checked_of(receiver: Receiver, options: &[&str]) -> (Option<i32>, Value) {
+    let (fault, receiver) = (receiver.fault, Arc::new(receiver));
     let endpoint = Endpoint::acting(move |peer| Arc::clone(&receiver).serve(peer)).await;
     let files = Files::with([("secret", &signing_secret(7)), ("token", TOKEN)]);
     let [secret, token] = ["secret", "token"].map(|name| files.path(name).display().to_string());
@@ -235,6 +273,7 @@ async fn checked(fault: Option<Fault>, options: &[&str]) -> (Option<i32>, Value)
     (output.status.code(), serde_json::from_slice(&output.stdout).unwrap())
 }
 
+/// A patience that is shorter than the kit's quiet time ends that too.
 const ALL: [&str; 10] = [
     "--secret-file",
     "SECRET",
@@ -247,6 +286,12 @@ const ALL: [&str; 10] = [
     "--patience",
     "1",
 ];
+/// The same with time for what a receiver does after its answers.
+const PATIENT: [&str; 10] = {
+    let mut all = ALL;
+    all[9] = "20";
+    all
+};
 
 /// The checks with this verdict in one of their two halves.
 fn those(found: &Value, verdict: &str) -> BTreeSet<String> {
@@ -258,8 +303,9 @@ fn those(found: &Value, verdict: &str) -> BTreeSet<String> {
 /// S1-40, S1-44, S4-38: what the document of the standard promises a receiver that it can be, is found to be right.
 #[tokio::test]
 async fn a_right_receiver_passes_every_check() {
-    for format in ["epoch", "rfc3339"] {
-        let (code, found) = checked(None, &[&ALL[..], &["--time-format", format]].concat()).await;
+    let [epoch, rfc3339] = ["epoch", "rfc3339"].map(|format| [&ALL[..], &["--time-format", format]].concat());
+    let (epoch, rfc3339) = tokio::join!(checked(None, &epoch), checked(None, &rfc3339));
+    for (code, found) in [epoch, rfc3339] {
         assert_eq!(
             (code, found["wrong"].as_u64(), found["not_checked"].as_u64()),
             (Some(0), Some(0), Some(0)),
@@ -321,6 +367,24 @@ async fn each_fault_is_found_by_its_checks() {
         let (code, found) = checking.await.unwrap();
         let checks: BTreeSet<String> = checks.iter().map(|name| (*name).to_owned()).collect();
         assert_eq!((code, those(&found, "wrong")), (Some(1), checks), "{fault:?}: {found:#}");
+    }
+}
+
+/// A receiver may act after it has answered. The broken variant judges as soon as all is there that must be: it passes the
+/// receivers that do later what they must not.
+#[tokio::test]
+async fn what_a_receiver_does_after_its_answers_is_judged() {
+    let right = Receiver { delay: LATE, ..Receiver::with(None) };
+    let (right, repeats, newer) = tokio::join!(
+        checked_of(right, &PATIENT),
+        checked(Some(ActsLaterOnEachRepetition), &PATIENT),
+        checked(Some(ActsLaterOnAnyVersion), &PATIENT),
+    );
+    assert_eq!((right.0, those(&right.1, "right").len()), (Some(0), 18), "{:#}", right.1);
+    let of_repetitions = ["duplicate", "at-once", "lost-answer", "late-repetition", "returned"];
+    for ((code, found), checks) in [(repeats, &of_repetitions[..]), (newer, &["other-version"])] {
+        let checks: BTreeSet<String> = checks.iter().map(|name| (*name).to_owned()).collect();
+        assert_eq!((code, those(&found, "wrong")), (Some(1), checks), "{found:#}");
     }
 }
 

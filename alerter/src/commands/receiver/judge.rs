@@ -23,7 +23,7 @@ pub(super) enum Came {
 }
 
 /// A line of the receiver's own list of what it acted upon.
-#[derive(Clone, Debug, PartialEq, Eq, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Deserialize)]
 pub(super) struct Acted {
     id: String,
     event_type: String,
@@ -206,7 +206,7 @@ impl Acted {
 }
 
 #[cfg(test)]
-mod tests {
+pub(super) mod tests {
     use drivers::Failure;
     use drivers::event::TimeFormat;
     use marks::id::{FencingId, MarkId};
@@ -217,7 +217,7 @@ mod tests {
 
     const SECOND: Duration = Duration::from_secs(1);
 
-    fn check(name: &str) -> Check {
+    pub(in crate::commands::receiver) fn check(name: &str) -> Check {
         let given = Given {
             now: Timestamp(1_784_600_000_000),
             format: TimeFormat::Epoch,
@@ -228,7 +228,7 @@ mod tests {
         script.into_iter().find(|check| check.name == name).unwrap()
     }
 
-    fn acted(act: &Act, event_type: &str) -> Acted {
+    pub(in crate::commands::receiver) fn acted(act: &Act, event_type: &str) -> Acted {
         Acted {
             id: act.id.to_string(),
             event_type: event_type.to_owned(),
