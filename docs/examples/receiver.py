@@ -21,6 +21,8 @@ LONGEST = 64 * 1024
 # The id alone would take a return for a repetition of its failure; the host's name alone would swallow its next outage.
 TABLE = """CREATE TABLE IF NOT EXISTS message (
     id TEXT, event_type TEXT, hostname TEXT, acted INTEGER DEFAULT 0, PRIMARY KEY (id, event_type))"""
+# A return without its failure is accepted and ignored: an operator may have ended the failure before it came here.
+KNOWN = "SELECT 1 FROM message WHERE id = ?"
 
 
 def connect():
@@ -87,7 +89,8 @@ class Handler(http.server.BaseHTTPRequestHandler):
             # On disk before the answer, which ends the repetitions. One at the same time changes nothing either.
             new = "INSERT OR IGNORE INTO message (id, event_type, hostname) VALUES (?, ?, ?)"
             with connect() as database:
-                database.execute(new, (key, kind, host))
+                if kind == "host failure" or database.execute(KNOWN, (key,)).fetchone():
+                    database.execute(new, (key, kind, host))
         return self.answer(202)
 
     def do_GET(self):

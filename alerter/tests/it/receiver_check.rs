@@ -33,12 +33,15 @@ enum Fault {
     KnowsHostsOnly,
     KnowsIdsOnly,
     TakesReturnsForFailures,
+    TakesLoneReturns,
     TakesTestsForFailures,
     TakesEveryTypeForAFailure,
     TakesAnyVersion,
     ActsLaterOnAnyVersion,
+    RejectsLaterVersions,
     AcceptsGarbage,
     RejectsUnknownFields,
+    RejectsUnknownFieldsOfThePayload,
     RejectsUpperCase,
     TakesWrongSignatures,
     TakesOldSignatures,
@@ -53,9 +56,10 @@ enum Fault {
 use Fault::{
     AcceptsGarbage, ActsLaterOnAnyVersion, ActsLaterOnEachRepetition, ActsOnEachRepetition,
     ActsTwiceOnTwoAtOnce, IsSilent, IsUnavailable, KnowsHostsOnly, KnowsIdsOnly, RecordsBeforeItVerifies,
-    Redirects, RefusesRepetitions, RejectsUnknownFields, RejectsUpperCase, TakesAnyToken, TakesAnyVersion,
-    TakesEveryTypeForAFailure, TakesOldSignatures, TakesReturnsForFailures, TakesTestsForFailures,
-    TakesUnsigned, TakesWrongSignatures,
+    Redirects, RefusesRepetitions, RejectsLaterVersions, RejectsUnknownFields,
+    RejectsUnknownFieldsOfThePayload, RejectsUpperCase, TakesAnyToken, TakesAnyVersion,
+    TakesEveryTypeForAFailure, TakesLoneReturns, TakesOldSignatures, TakesReturnsForFailures,
+    TakesTestsForFailures, TakesUnsigned, TakesWrongSignatures,
 };
 
 /// A recovery controller of a test.
@@ -65,6 +69,8 @@ struct Receiver {
     delay: Duration,
     /// What it knows already.
     known: Mutex<HashSet<String>>,
+    /// The ids of failures that it has accepted.
+    failures: Mutex<HashSet<String>>,
     /// What it has read, and not written down yet.
     read: Mutex<Vec<String>>,
     acted: Arc<Mutex<Vec<Value>>>,
@@ -78,6 +84,7 @@ impl Receiver {
             fault,
             delay: Duration::ZERO,
             known: Mutex::default(),
+            failures: Mutex::default(),
             read: Mutex::default(),
             acted: Arc::default(),
             busy: Mutex::new(1),
@@ -153,7 +160,7 @@ impl Receiver {
             }
             return "422 Unprocessable Content";
         }
-        let Some(meaning) = self.meaning(&kind) else { return "200 OK" };
+        let Some(meaning) = self.meaning(&kind, &id) else { return "200 OK" };
         let key = match self.fault {
             Some(KnowsHostsOnly) => format!("{host} {kind}"),
             Some(KnowsIdsOnly) => id.clone(),
@@ -165,6 +172,7 @@ impl Receiver {
             }
             return if self.has(RefusesRepetitions) { "409 Conflict" } else { "200 OK" };
         }
+        self.failures.lock().unwrap().insert(id.clone());
         self.act(act(meaning), self.delay);
         "202 Accepted"
     }
@@ -186,17 +194,22 @@ impl Receiver {
             fields.as_object().unwrap().keys().any(|key| !known.contains(&key.as_str()))
         };
         let top = ["id", "event_type", "version", "generated_time", "payload"];
+        let payload = ["hostname", "on_shared_storage", "failure_time"];
         match self.fault {
             Some(TakesAnyVersion) => false,
+            Some(RejectsLaterVersions) => version != "1.0",
             Some(RejectsUnknownFields) if is_strange(event, &top) => true,
+            Some(RejectsUnknownFieldsOfThePayload) if is_strange(&event["payload"], &payload) => true,
             Some(RejectsUpperCase) if host != host.to_lowercase() => true,
             _ => !version.starts_with("1."),
         }
     }
 
-    /// What it does for a type; nothing for one that it does not know.
-    fn meaning<'k>(&self, kind: &'k str) -> Option<&'k str> {
+    /// What it does for a type; nothing for one that it does not know, and for the return of what it does not know.
+    fn meaning<'k>(&self, kind: &'k str, id: &str) -> Option<&'k str> {
+        let is_lone = || !self.failures.lock().unwrap().contains(id);
         match kind {
+            "host returned" if !self.has(TakesLoneReturns) && is_lone() => None,
             "host returned" if self.has(TakesReturnsForFailures) => Some("host failure"),
             "host failure" | "host returned" => Some(kind),
             "test" if self.has(TakesTestsForFailures) => Some("host failure"),
@@ -311,7 +324,7 @@ async fn a_right_receiver_passes_every_check() {
             (Some(0), Some(0), Some(0)),
             "{found:#}"
         );
-        assert_eq!(those(&found, "right").len(), 18, "{found:#}");
+        assert_eq!(those(&found, "right").len(), 20, "{found:#}");
         assert_eq!(found["checks"][0]["came"], "503, then 202", "it was busy, and asked again");
     }
 }
@@ -340,18 +353,21 @@ async fn the_example_is_a_right_receiver() {
 /// The broken variants are the receivers: each has one fault, and these checks find it, and no others.
 #[tokio::test]
 async fn each_fault_is_found_by_its_checks() {
-    let expected: [(Fault, &[&str]); 20] = [
+    let expected: [(Fault, &[&str]); 23] = [
         (ActsOnEachRepetition, &["duplicate", "at-once", "lost-answer", "late-repetition", "returned"]),
         (RefusesRepetitions, &["duplicate", "at-once", "lost-answer", "late-repetition", "returned"]),
         (ActsTwiceOnTwoAtOnce, &["at-once", "lost-answer"]),
         (KnowsHostsOnly, &["second-outage", "late-repetition"]),
         (KnowsIdsOnly, &["returned"]),
         (TakesReturnsForFailures, &["returned"]),
+        (TakesLoneReturns, &["lone-return"]),
         (TakesTestsForFailures, &["test"]),
         (TakesEveryTypeForAFailure, &["unknown-type"]),
         (TakesAnyVersion, &["other-version"]),
         (AcceptsGarbage, &["cut-off"]),
-        (RejectsUnknownFields, &["extension"]),
+        (RejectsLaterVersions, &["minor-version"]),
+        (RejectsUnknownFields, &["extension", "minor-version"]),
+        (RejectsUnknownFieldsOfThePayload, &["minor-version"]),
         (RejectsUpperCase, &["upper-case"]),
         (TakesWrongSignatures, &["wrong-signature", "forged-first"]),
         (RecordsBeforeItVerifies, &["forged-first"]),
@@ -380,7 +396,7 @@ async fn what_a_receiver_does_after_its_answers_is_judged() {
         checked(Some(ActsLaterOnEachRepetition), &PATIENT),
         checked(Some(ActsLaterOnAnyVersion), &PATIENT),
     );
-    assert_eq!((right.0, those(&right.1, "right").len()), (Some(0), 18), "{:#}", right.1);
+    assert_eq!((right.0, those(&right.1, "right").len()), (Some(0), 20), "{:#}", right.1);
     let of_repetitions = ["duplicate", "at-once", "lost-answer", "late-repetition", "returned"];
     for ((code, found), checks) in [(repeats, &of_repetitions[..]), (newer, &["other-version"])] {
         let checks: BTreeSet<String> = checks.iter().map(|name| (*name).to_owned()).collect();
@@ -399,7 +415,7 @@ async fn what_cannot_be_checked_is_not_right() {
             (Some(0), Some(0), Some(0)),
             "{fault:?}: {found:#}"
         );
-        assert_eq!(those(&found, "not-checked").len(), 18, "{fault:?}");
+        assert_eq!(those(&found, "not-checked").len(), 20, "{fault:?}");
     }
 }
 

@@ -174,19 +174,21 @@ fn upper_case(name: &HostName) -> HostName {
 
 /// The other types of events.
 fn kinds(given: Given, outage: &mut impl FnMut() -> Mark) -> Vec<Check> {
-    let [back, test, unknown] = [outage(), outage(), outage()];
-    let returned = || Sending {
-        step: Step::Return,
-        ..Sending::of(&back, event::of_return(&back, given.now, given.format))
-    };
-    let other = changed(&unknown, given, "event_type", json!("receiver check"));
+    let [back, lone, test, unknown] = [outage(), outage(), outage(), outage()];
+    let returned = |mark| Sending::returned(mark, given);
+    let other = changed(&unknown, given, |event| event["event_type"] = json!("receiver check"));
     vec![
         Check::of(
             "returned",
             "a failure, the return of its host with the same id, and the return again: all are accepted, the return is taken once, and for no failure",
         )
-        .sends([Sending::failure(&back, given), returned(), returned()])
+        .sends([Sending::failure(&back, given), returned(&back), returned(&back)])
         .acts([Act::failure(&back), Act { event_type: "host returned", ..Act::failure(&back) }]),
+        Check::of(
+            "lone-return",
+            "the return of a host whose failure did not come: it is accepted, and not acted upon",
+        )
+        .sends([returned(&lone)]),
         Check::of("test", "a test message: it is accepted, and not acted upon")
             .sends([Sending::of(&test, event::of_test(&test.id, given.now, given.format))]),
         Check::of(
@@ -199,8 +201,13 @@ fn kinds(given: Given, outage: &mut impl FnMut() -> Mark) -> Vec<Check> {
 
 /// Other forms of an event.
 fn forms(given: Given, outage: &mut impl FnMut() -> Mark) -> Vec<Check> {
-    let [extended, newer, half] = [outage(), outage(), outage()];
-    let version = changed(&newer, given, "version", json!("2.0"));
+    let [extended, minor, newer, half] = [outage(), outage(), outage(), outage()];
+    let later = changed(&minor, given, |event| {
+        event["version"] = json!("1.1");
+        event["receiver_check"] = json!(true);
+        event["payload"]["receiver_check"] = json!(true);
+    });
+    let version = changed(&newer, given, |event| event["version"] = json!("2.0"));
     let mut cut = event::of_mark(&half, given.format);
     cut.truncate(cut.len() / 2);
     vec![
@@ -210,6 +217,12 @@ fn forms(given: Given, outage: &mut impl FnMut() -> Mark) -> Vec<Check> {
         )
         .sends([Sending::of(&extended, event::extended(&extended, given.format))])
         .acts([Act::failure(&extended)]),
+        Check::of(
+            "minor-version",
+            "version 1.1 with fields that version 1.0 does not have, at the top and in the payload: it is accepted, and acted upon once",
+        )
+        .sends([Sending::of(&minor, later)])
+        .acts([Act::failure(&minor)]),
         Check::of("other-version", "version 2.0: it is rejected with 400 or 422, and not acted upon")
             .sends([Sending::of(&newer, version).wants(Wants::Rejected)]),
         Check::of(
@@ -257,11 +270,11 @@ fn forged_first(given: Given, mark: &Mark) -> Check {
     Check { needs, ..Check::of("forged-first", says).sends([forged, failure()]).acts([Act::failure(mark)]) }
 }
 
-/// The event of a failure with another value in it.
-fn changed(mark: &Mark, given: Given, key: &str, value: Value) -> Vec<u8> {
+/// The event of a failure with something else in it.
+fn changed(mark: &Mark, given: Given, change: impl FnOnce(&mut Value)) -> Vec<u8> {
     let mut event: Value =
         serde_json::from_slice(&event::of_mark(mark, given.format)).expect("an event is JSON");
-    event[key] = value;
+    change(&mut event);
     event.to_string().into_bytes()
 }
 
@@ -286,6 +299,11 @@ impl Sending {
 
     fn failure(mark: &Mark, given: Given) -> Self {
         Self::of(mark, event::of_mark(mark, given.format))
+    }
+
+    fn returned(mark: &Mark, given: Given) -> Self {
+        let body = event::of_return(mark, given.now, given.format);
+        Self { step: Step::Return, ..Self::of(mark, body) }
     }
 
     fn how(self, how: How) -> Self {
