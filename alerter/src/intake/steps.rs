@@ -54,8 +54,11 @@ impl Intake<'_> {
         let (base, now) = (self.base, self.around.now);
         for route in base.settings().routes.iter().filter(|route| route.goes_on_to(Step::Return)) {
             self.journal.free_returns(route.name.as_str(), &route.driver.target(), now)?;
-            let since = now - self.around.rules.horizon;
-            let over = self.journal.over_on(route.name.as_str(), since, route.driver.ends_each())?;
+            let (name, since) = (route.name.as_str(), now - self.around.rules.horizon);
+            let each = route.driver.ends_each();
+            // A page that is lacking may say that an old return was sent.
+            let late = (each && !entries.is_partial).then_some(self.around.forgotten);
+            let over = self.journal.over_on(name, since, each, late)?;
             self.base.damages.report(&over.damaged);
             for over in &over.sound {
                 if self.is_owed(route, over) && !is_done(route, Step::Return, over.mark.id, entries) {

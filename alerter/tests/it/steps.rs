@@ -20,12 +20,37 @@ static KINDS: [Kind; 1] = [Kind {
     writes: &[],
     configure: |table| {
         table.text("url", |_| Ok(()));
-        Some(Arc::new(Thorough))
+        Some(Arc::new(Thorough { steps: &[Step::Confirm, Step::Return], ends_each: false }))
+    },
+}];
+
+/// The same, and each return ends its own failure alone.
+static EACH: [Kind; 1] = [Kind {
+    word: "http",
+    summary: "",
+    writes: &[],
+    configure: |table| {
+        table.text("url", |_| Ok(()));
+        Some(Arc::new(Thorough { steps: &[Step::Return], ends_each: true }))
+    },
+}];
+
+/// Nothing is done behind an acknowledgement.
+static NONE: [Kind; 1] = [Kind {
+    word: "http",
+    summary: "",
+    writes: &[],
+    configure: |table| {
+        table.text("url", |_| Ok(()));
+        Some(Arc::new(Thorough { steps: &[], ends_each: true }))
     },
 }];
 
 #[derive(Debug)]
-struct Thorough;
+struct Thorough {
+    steps: &'static [Step],
+    ends_each: bool,
+}
 
 impl Driver for Thorough {
     fn kind(&self) -> &'static str {
@@ -41,11 +66,15 @@ impl Driver for Thorough {
     }
 
     fn further_steps(&self) -> &[Step] {
-        &[Step::Confirm, Step::Return]
+        self.steps
     }
 
     fn return_body(&self, mark: &Mark, _sent: &[u8], _returned: Timestamp) -> Vec<u8> {
         format!("{} is back", mark.node).into_bytes()
+    }
+
+    fn ends_each(&self) -> bool {
+        self.ends_each
     }
 
     fn test_body(&self, id: &MarkId, now: Timestamp) -> Vec<u8> {
@@ -140,6 +169,113 @@ fn another_alerter_asks_after_what_the_first_sent() {
         third.run(&mut site, 10);
         assert_eq!(further(&site), [], "all is done");
         site.assert_all_notified();
+    }
+}
+
+/// A host that failed and came back, whose return was refused unless it `is_sent`; days later its alerter is lost.
+fn lost_after(kinds: &'static [Kind], days: u32, is_sent: bool) -> Site {
+    let mut site = Site::new(&["compute1"]);
+    let mut first = Alerter::start_with(&site, "ctl1", kinds);
+    if !is_sent {
+        site.down.insert("nova.return");
+    }
+    site.outage("compute1", "ctl1");
+    first.run(&mut site, 4);
+    site.back("compute1", "ctl2");
+    first.run(&mut site, 4);
+    drop(first);
+    site.down.clear();
+    site.further.clear();
+    site.advance(f64::from(days) * 86_400.0);
+    site
+}
+
+/// The next alerter makes the return that the lost one could not send for days: what it would end stays open otherwise. The
+/// broken variants are older than the register is kept, were sent, or undo something of the host's, which an operator may
+/// have changed since.
+#[test]
+fn another_alerter_makes_the_return_that_the_first_could_not_send_for_days() {
+    if lacks_evidence() {
+        return;
+    }
+    for (kinds, days, is_sent, expected) in [
+        (&EACH, 2, false, 1),
+        (&EACH, 6, false, 1),
+        (&EACH, 8, false, 0),
+        (&EACH, 2, true, 0),
+        (&KINDS, 2, false, 0),
+    ] {
+        let mut site = lost_after(kinds, days, is_sent);
+        for controller in ["ctl2", "ctl3"] {
+            Alerter::start_with(&site, controller, kinds).run(&mut site, 4);
+            assert_eq!(returns(&site), expected, "{days} {is_sent} {controller}");
+        }
+    }
+}
+
+/// The page that is lacking may say that the return was sent. The broken variant is the whole register.
+#[test]
+fn no_old_return_is_sent_while_a_page_is_lacking() {
+    if lacks_evidence() {
+        return;
+    }
+    let mut site = lost_after(&EACH, 2, false);
+    let mut second = Alerter::start_with(&site, "ctl2", &EACH);
+    for (is_partial, expected) in [(true, 0), (false, 1)] {
+        site.is_partial = is_partial;
+        second.run(&mut site, 4);
+        assert_eq!(returns(&site), expected);
+    }
+}
+
+/// The alerter moves away and, days later, back: the first one knows its acknowledgement for long, and the return since now.
+/// The broken variant is a host that is away again when the alerter comes back.
+#[test]
+fn an_alerter_that_comes_back_makes_the_return_that_it_did_not_see() {
+    if lacks_evidence() {
+        return;
+    }
+    for is_away in [false, true] {
+        let mut site = Site::new(&["compute1"]);
+        let mut first = Alerter::start_with(&site, "ctl1", &EACH);
+        site.outage("compute1", "ctl1");
+        first.run(&mut site, 4);
+        drop(first);
+        site.down.insert("nova.return");
+        let mut second = Alerter::start_with(&site, "ctl2", &EACH);
+        site.back("compute1", "ctl2");
+        second.run(&mut site, 4);
+        drop(second);
+        site.down.clear();
+        site.further.clear();
+        site.advance(2.0 * 86_400.0);
+        if is_away {
+            site.die("compute1");
+        }
+        let mut first = Alerter::start_with(&site, "ctl1", &EACH);
+        first.run(&mut site, 4);
+        assert_eq!(returns(&site), usize::from(!is_away));
+    }
+}
+
+/// A route that is to send returns from now on sends none of old outages. The broken variant is an outage of today.
+#[test]
+fn a_route_that_newly_sends_returns_sends_no_old_ones() {
+    if lacks_evidence() {
+        return;
+    }
+    for (days, expected) in [(2, 0), (0, 1)] {
+        let mut site = Site::new(&["compute1"]);
+        let mut before = Alerter::start_with(&site, "ctl1", &NONE);
+        site.outage("compute1", "ctl1");
+        before.run(&mut site, 4);
+        site.back("compute1", "ctl2");
+        before.run(&mut site, 4);
+        drop(before);
+        site.advance(f64::from(days) * 86_400.0);
+        let mut after = Alerter::start_with(&site, "ctl1", &EACH);
+        after.run(&mut site, 4);
+        assert_eq!(returns(&site), expected);
     }
 }
 
