@@ -342,7 +342,12 @@ fn the_keys_of_the_bodies_are_checked() {
         (returns("https://other/x"), "6:14: must have the scheme, the host and the port of url"),
         (returns("http://h/x"), "6:14: must have the scheme, the host and the port of url"),
         (returns("https://h:444/x"), "6:14: must have the scheme, the host and the port of url"),
-        (returns("https://h/{{ hostname }}"), "6:14: undefined value"),
+        (returns("https://h/{{ hostname }}"), "6:14: may have nothing in braces but {{ id }} and {{ key }}"),
+        (
+            returns("https://h/{% if id < '1' %}x{% endif %}"),
+            "6:14: may have nothing in braces but {{ id }} and {{ key }}",
+        ),
+        (returns("https://h:{{ id }}/"), "6:14: may have {{ id }} and {{ key }} only behind its host"),
         (returns("/x"), "6:14: not a valid url"),
     ] {
         let problem = site(&format!("[http.a]\nurl = \"https://h/\"\n{keys}\n")).problem();

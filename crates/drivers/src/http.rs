@@ -4,6 +4,7 @@ mod credentials;
 mod headers;
 mod keys;
 mod layout;
+mod return_url;
 mod signature;
 
 use std::path::Path;
@@ -31,6 +32,7 @@ use crate::writes::{What, Write};
 pub use self::credentials::Credentials;
 pub use self::keys::Options;
 pub use self::layout::Layout;
+pub use self::return_url::ReturnUrl;
 pub use self::signature::Signing;
 use self::signature::SigningKey;
 

@@ -6,7 +6,7 @@ use marks::id::MarkId;
 use marks::mark::Mark;
 use marks::time::Timestamp;
 use minijinja::value::Value;
-use minijinja::{AutoEscape, Environment, Error, Output, UndefinedBehavior};
+use minijinja::{AutoEscape, Environment, Error, UndefinedBehavior};
 
 use super::{Event, NO_HOST, Time, TimeFormat, bytes};
 
@@ -83,31 +83,17 @@ impl Template {
     }
 }
 
-/// An address with `{{ id }}` and `{{ key }}` in it, for a return.
-///
-/// # Errors
-/// One sentence: it cannot be read, or has an unknown name.
-pub fn address(text: &str, id: &MarkId) -> Result<String, String> {
-    let values = [("id", Value::from(id.to_string())), ("key", Value::from(format!("{id}{RETURN}")))];
-    of_address().render_str(text, Value::from_pairs(values)).map_err(said)
-}
-
 /// The mark that templates are tried with.
 fn sample(on_shared_storage: bool) -> Mark {
     let name = |text| HostName::parse(text).expect("a host's name");
     Mark {
-        id: sample_id(),
+        id: MarkId::parse("00000000-0000-7000-8000-000000000000").expect("a UUID"),
         node: name("compute1"),
         fqdn: name("compute1.example"),
         on_shared_storage,
         failure_time: Timestamp(0),
         generated_time: Timestamp(1000),
     }
-}
-
-/// The id that templates are tried with.
-pub fn sample_id() -> MarkId {
-    MarkId::parse("00000000-0000-7000-8000-000000000000").expect("a UUID")
 }
 
 /// The names that a template can use.
@@ -146,24 +132,6 @@ fn of_json() -> Environment<'static> {
     let mut environment = strict();
     environment.set_auto_escape_callback(|_| AutoEscape::Json);
     environment
-}
-
-/// Each value is written as a part of a path.
-fn of_address() -> Environment<'static> {
-    let mut environment = strict();
-    environment.set_formatter(|out, _, value| percent_encoded(out, value));
-    environment
-}
-
-/// RFC 3986: all but its unreserved characters.
-fn percent_encoded(out: &mut Output<'_>, value: &Value) -> Result<(), Error> {
-    for byte in value.to_string().bytes() {
-        match byte.is_ascii_alphanumeric() || b"-._~".contains(&byte) {
-            true => write!(out, "{}", char::from(byte))?,
-            false => write!(out, "%{byte:02X}")?,
-        }
-    }
-    Ok(())
 }
 
 /// What is wrong, without the template's name, which it has not.
@@ -264,17 +232,5 @@ mod tests {
     fn a_template_that_does_not_end_is_refused() {
         let nested = "{% for a in hostname %}".repeat(8) + &"{% endfor %}".repeat(8) + "{}";
         assert!(Template::parse(&nested, TimeFormat::Epoch).unwrap_err().contains("fuel"));
-    }
-
-    #[test]
-    fn an_address_has_the_id_in_it() {
-        let id = mark().id;
-        assert_eq!(
-            address("https://h/v2/alerts/{{ id }}/close?key={{ key }}&by={{ \"a b/ä\" }}", &id).unwrap(),
-            format!("https://h/v2/alerts/{id}/close?key={id}.return&by=a%20b%2F%C3%A4")
-        );
-        for text in ["https://h/{{ hostname }}", "https://h/{{ id", "https://h/{{ id|upper }}"] {
-            assert!(address(text, &id).is_err(), "{text}");
-        }
     }
 }

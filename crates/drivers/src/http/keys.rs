@@ -10,9 +10,10 @@ use site::Section;
 use super::credentials::{self, Credentials};
 use super::headers;
 use super::layout::Layout;
+use super::return_url::ReturnUrl;
 use super::signature::SigningKey;
 use crate::driver::notifies_return;
-use crate::event::template::{self, Template};
+use crate::event::template::Template;
 use crate::event::{TimeFormat, cloudevents};
 use crate::web::{self, BodySecret, both_or_neither};
 
@@ -76,7 +77,8 @@ pub(super) fn read(table: &mut Section<'_, '_>) -> Option<Options> {
     let secret_files = secret_files(table);
     let time_format = table.choice("time-format", &TimeFormat::WORDS).unwrap_or_default();
     let body = body(table, time_format);
-    let return_url = return_url(table, client.as_ref().map(|client| &client.url));
+    let url = client.as_ref().map(|client| &client.url);
+    let return_url = table.text("return-url", |text| ReturnUrl::parse(text, url));
     let confirmed_within = confirmation(table);
     let notifies_return = notifies_return(table);
     let extensions = extensions(table, body.as_ref());
@@ -190,21 +192,6 @@ fn integration_key(text: &str) -> Result<(), String> {
         true => Ok(()),
         false => Err("the integration key must have 32 letters and digits".to_owned()),
     }
-}
-
-/// `return-url`: at the same endpoint as `url`, which is known to be safe. It is checked with an id.
-fn return_url(table: &mut Section<'_, '_>, url: Option<&Url>) -> Option<String> {
-    table.text("return-url", |text| {
-        let filled = template::address(text, &template::sample_id())?;
-        let other = web::address(&filled, true)?;
-        let place = |url: &Url| {
-            (url.scheme().to_owned(), url.host().map(|host| host.to_owned()), url.port_or_known_default())
-        };
-        match url.is_none_or(|url| place(url) == place(&other)) {
-            true => Ok(text.to_owned()),
-            false => Err("must have the scheme, the host and the port of url".to_owned()),
-        }
-    })
 }
 
 /// `bearer-file`, or `username` and `password-file`.

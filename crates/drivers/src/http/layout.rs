@@ -8,8 +8,9 @@ use marks::refresh::Refresh;
 use marks::time::Timestamp;
 use reqwest::Url;
 
+use super::return_url::ReturnUrl;
 use crate::driver::Outcome;
-use crate::event::template::{self, Template};
+use crate::event::template::Template;
 use crate::event::{self, TimeFormat, alertmanager, cloudevents, doctor, pagerduty};
 use crate::web::BodySecret;
 
@@ -43,14 +44,14 @@ pub enum Layout {
     Template {
         /// The template.
         template: Template,
-        /// Where returns go, if not to the route's `url`, with the mark's id left out.
-        return_url: Option<String>,
+        /// Where returns go, if not to the route's `url`.
+        return_url: Option<ReturnUrl>,
     },
 }
 
 impl Layout {
     /// The same with the address of returns, where the body is by a template.
-    pub(super) fn with_return_url(self, url: Option<String>) -> Self {
+    pub(super) fn with_return_url(self, url: Option<ReturnUrl>) -> Self {
         match self {
             Self::Template { template, .. } => Self::Template { template, return_url: url },
             other => other,
@@ -118,10 +119,7 @@ impl Layout {
     /// Where the return of this mark goes, if not to the route's `url`.
     pub(super) fn return_url(&self, id: &MarkId) -> Option<Url> {
         match self {
-            Self::Template { return_url: Some(text), .. } => {
-                let text = template::address(text, id).ok();
-                Some(text?.parse().expect("it was a url with another id"))
-            }
+            Self::Template { return_url: Some(url), .. } => Some(url.of(id)),
             _ => None,
         }
     }
