@@ -220,12 +220,8 @@ impl Driver for Http {
     }
 
     fn warnings(&self) -> Vec<String> {
-        let stays = self.refreshed().filter(|_| !self.options.notifies_return);
-        let warn = |refresh: Refresh| {
-            let days = refresh.failure.as_secs() / 86_400;
-            format!("nothing ends an alert before {days} days have passed: set when-returned = \"notify\"")
-        };
-        stays.map(warn).into_iter().collect()
+        let open = self.options.body.left_open().filter(|_| !self.options.notifies_return);
+        open.map(|open| format!("{open}: set when-returned = \"notify\"")).into_iter().collect()
     }
 
     fn ends_each(&self) -> bool {

@@ -124,6 +124,18 @@ impl Layout {
         }
     }
 
+    /// What stays open at the receiver if no return ends it. What a template opens is not known.
+    pub(super) fn left_open(&self) -> Option<String> {
+        match self {
+            Self::PagerDuty { .. } => Some("nothing closes an incident but an operator".to_owned()),
+            Self::Alertmanager => {
+                let days = REFRESH.failure.as_secs() / 86_400;
+                Some(format!("nothing ends an alert before {days} days have passed"))
+            }
+            _ => None,
+        }
+    }
+
     /// How its receiver is kept up to date.
     pub(super) fn refreshed(&self) -> Option<Refresh> {
         (*self == Self::Alertmanager).then_some(REFRESH)
