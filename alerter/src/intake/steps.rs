@@ -54,19 +54,25 @@ impl Intake<'_> {
         let (base, now) = (self.base, self.around.now);
         for route in base.settings().routes.iter().filter(|route| route.goes_on_to(Step::Return)) {
             self.journal.free_returns(route.name.as_str(), &route.driver.target(), now)?;
-            let (name, since) = (route.name.as_str(), now - self.around.rules.horizon);
             let each = route.driver.ends_each();
-            // A page that is lacking may say that an old return was sent.
-            let late = (each && !entries.is_partial).then_some(self.around.forgotten);
-            let over = self.journal.over_on(name, since, each, late)?;
+            let since = if each { self.around.forgotten } else { now - self.around.rules.horizon };
+            let over = self.journal.over_on(route.name.as_str(), since, each)?;
             self.base.damages.report(&over.damaged);
             for over in &over.sound {
-                if self.is_owed(route, over) && !is_done(route, Step::Return, over.mark.id, entries) {
+                let is_timely = self.is_recent(over) || is_shown_unsent(route, over.mark.id, entries);
+                if is_timely && self.is_owed(route, over) && !is_done(route, Step::Return, over.mark.id, entries) {
                     self.call_one_back(route, over)?;
                 }
             }
         }
         Ok(())
+    }
+
+    /// Whether its host came back, or it ended on the route, within the horizon.
+    fn is_recent(&self, over: &Over) -> bool {
+        let ended = over.delivery.as_ref().and_then(|delivery| delivery.ended_at);
+        let ended = ended.or(over.mark.settled.map(|(_, at)| at));
+        over.mark.returned_at.max(ended) >= Some(self.around.now - self.around.rules.horizon)
     }
 
     fn call_one_back(&mut self, route: &Route, over: &Over) -> Done {
@@ -101,6 +107,13 @@ impl Intake<'_> {
 fn back_since(row: &MarkRow) -> Timestamp {
     let ended = row.settled.map(|(_, at)| at);
     row.returned_at.or(ended).unwrap_or(row.generated_time)
+}
+
+/// Whether the register still has it that the route acknowledged a mark: then it would have the return too, and the alerter that
+/// owed it was lost. A page that is lacking may have it.
+fn is_shown_unsent(route: &Route, mark: MarkId, entries: &Entries) -> bool {
+    let taken = Key::Acknowledged(mark, route.name.as_str().to_owned());
+    !entries.is_partial && entries.sound.contains_key(&taken)
 }
 
 /// Whether another alerter has done it already.

@@ -29,21 +29,6 @@ fn overtaken(route: &str) -> String {
     )
 }
 
-/// Whether the route `?1` took mark `m`, the mark was still open at `?3`, and this journal learned of the acknowledgement
-/// or of the return at `?2` or later, however old they were. The history is read back to the last mark made before `?2`:
-/// other rows may have the time of another controller.
-fn learned() -> String {
-    let [by_itself, elsewhere] = TAKEN;
-    format!(
-        "(?3 IS NOT NULL AND coalesce(m.settled_at, ?3) >= ?3
-          AND d.state = 'acknowledged' AND d.last_kind IN ('{by_itself}', '{elsewhere}')
-          AND m.id IN (SELECT h.mark FROM history h
-            WHERE h.seq > coalesce((SELECT o.seq FROM history o
-                WHERE o.event = 'marked' AND o.at < ?2 ORDER BY o.seq DESC LIMIT 1), 0)
-              AND h.at >= ?2 AND (h.event = 'returned' OR h.event = '{elsewhere}' AND h.route = ?1)))"
-    )
-}
-
 /// A mark that a route may have been notified of and will not be any more; the delivery is `None` if its row is damaged.
 #[derive(Clone, Debug)]
 pub struct Over {
@@ -56,18 +41,10 @@ pub struct Over {
 impl Journal {
     /// Marks that have ended on a route and whose host came back, the later of the two at `since` or later, or which an
     /// operator ended since then, without a return on the route. `each`: those too of which the route took a later mark.
-    /// `late`: those too of which this journal learned from another alerter at `since` or later that the route took them
-    /// or that their host came back, if they were still open at `late`.
     ///
     /// # Errors
     /// As any read.
-    pub fn over_on(
-        &self,
-        route: &str,
-        since: Timestamp,
-        each: bool,
-        late: Option<Timestamp>,
-    ) -> Result<Rows<Over>, JournalError> {
+    pub fn over_on(&self, route: &str, since: Timestamp, each: bool) -> Result<Rows<Over>, JournalError> {
         let none_yet = format!(
             "{OVER} AND ({each} OR NOT {}) AND NOT EXISTS (SELECT 1 FROM delivery r WHERE r.mark = m.id AND r.route = ?1 || '{RETURN}')",
             overtaken("?1")
@@ -75,8 +52,7 @@ impl Journal {
         let columns = format!("{}, {COLUMNS}", row::COLUMNS);
         let back = format!(
             "SELECT {columns} FROM mark m INDEXED BY mark_returned CROSS JOIN delivery d ON d.mark = m.id AND d.route = ?1
-             WHERE m.returned_at IS NOT NULL AND (m.returned_at >= ?2 OR coalesce(d.ended_at, m.settled_at) >= ?2 OR {}) AND {none_yet}",
-            learned()
+             WHERE m.returned_at IS NOT NULL AND (m.returned_at >= ?2 OR coalesce(d.ended_at, m.settled_at) >= ?2) AND {none_yet}"
         );
         let dismissed = format!(
             "SELECT {columns} FROM mark m INDEXED BY mark_dismissed CROSS JOIN delivery d ON d.mark = m.id AND d.route = ?1
@@ -85,7 +61,7 @@ impl Journal {
         let decode = |row: &rusqlite::Row<'_>| {
             Ok(Over { mark: row::decode(row)?, delivery: delivery_row::decode(row, row::WIDTH).ok() })
         };
-        let mut all = self.rows(&back, params![route, since.0, late.map(|late| late.0)], decode)?;
+        let mut all = self.rows(&back, params![route, since.0], decode)?;
         let others = self.rows(&dismissed, params![route, since.0], decode)?;
         all.sound.extend(others.sound);
         all.damaged.extend(others.damaged);
@@ -220,12 +196,10 @@ mod tests {
 
     use super::*;
     use crate::tests::{Home, NOW, acknowledged, again, attempt, marked, states};
-    use crate::{NewDelivery, NewHistory, Role, Verdict};
+    use crate::{NewDelivery, Role, Verdict};
     use marks::delivery::Arrivals;
     use marks::host::HostName;
     use marks::id::MarkId;
-    use marks::mark::Settlement;
-    use marks::register::{Acknowledgement, Settled};
     use marks::returning::Failure;
     use marks::terms::Terms;
 
@@ -253,7 +227,7 @@ mod tests {
             };
             failure.is_owed(LATER + LIMIT, LIMIT)
         };
-        let found = journal.over_on(route, since, false, None).unwrap();
+        let found = journal.over_on(route, since, false).unwrap();
         found.sound.iter().filter(is_owed).map(|over| over.mark.id).collect()
     }
 
@@ -329,7 +303,7 @@ mod tests {
         assert_eq!(owed(&journal), [away], "nobody was notified of {again}");
         assert!(attempt(&mut journal, again, "recovery", &acknowledged()));
         assert_eq!(owed(&journal), [], "{again} is the later one");
-        let each = journal.over_on("recovery", NOW, true, None).unwrap().sound;
+        let each = journal.over_on("recovery", NOW, true).unwrap().sound;
         assert!(each.iter().any(|over| over.mark.id == away), "an incident of its own is open");
     }
 
@@ -530,60 +504,13 @@ mod tests {
             journal.begin_attempt(mark, "recovery").unwrap();
             journal.finish_attempt(mark, "recovery", &verdict, ended).unwrap();
             assert!(is_acknowledged || journal.dismiss(mark, "it lives", "alice", ended).unwrap());
-            let from = |since| journal.over_on("recovery", since, false, None).unwrap().sound.len();
+            let from = |since| journal.over_on("recovery", since, false).unwrap().sound.len();
             assert_eq!(
                 (from(ended), from(ended + Duration::from_secs(1))),
                 (1, 0),
                 "{days} {is_acknowledged}"
             );
         }
-    }
-
-    /// The alerter that acknowledged a mark, or saw its host come back, was lost before it could send the return. The
-    /// broken variants learned of it long ago, or ask for what the register does not say any more.
-    #[test]
-    fn what_is_learned_late_counts_from_then() {
-        let (day, learned) = (Duration::from_secs(86_400), NOW + Duration::from_secs(3 * 86_400));
-        for (taken_by_us, late, since, expected) in [
-            (false, Some(NOW), learned, 1),
-            (true, Some(NOW), learned, 1),
-            (false, None, learned, 0),
-            (false, Some(NOW), learned + day, 0),
-            (false, Some(NOW + day), learned, 0),
-        ] {
-            let home = Home::new();
-            let mut journal = home.open(Role::Alerter);
-            let mark = marked(&mut journal, "compute1", NOW);
-            let taken = Acknowledgement { mark, route: "recovery".into(), at: NOW, by: "ctl2".into() };
-            let settled = Settled { mark, how: Settlement::Acknowledged, at: NOW, by: "ctl2".into() };
-            if taken_by_us {
-                journal.begin_attempt(mark, "recovery").unwrap();
-                journal.finish_attempt(mark, "recovery", &acknowledged(), NOW).unwrap();
-            } else {
-                assert!(journal.acknowledged_elsewhere(&taken, true, learned).unwrap());
-                assert!(journal.settled_elsewhere(&settled, learned).unwrap());
-            }
-            assert!(journal.note_return(mark, NOW, learned).unwrap());
-            // Another controller's decision has the time when it was made.
-            journal.append_history(&NewHistory::new(NOW, "paused", "a new switch", "alice")).unwrap();
-            let found = journal.over_on("recovery", since, true, late).unwrap().sound;
-            assert_eq!(found.len(), expected, "{taken_by_us} {late:?} {since:?}");
-            assert_eq!(journal.over_on("other", since, true, late).unwrap().sound.len(), 0);
-        }
-    }
-
-    /// Whether a route has the failure is not known where only the end of the mark is: its age counts as ever.
-    #[test]
-    fn what_no_route_is_known_to_have_is_not_late() {
-        let learned = NOW + Duration::from_secs(3 * 86_400);
-        let home = Home::new();
-        let mut journal = home.open(Role::Alerter);
-        let mark = marked(&mut journal, "compute1", NOW);
-        let settled = Settled { mark, how: Settlement::Acknowledged, at: NOW, by: "ctl2".into() };
-        assert!(journal.settled_elsewhere(&settled, learned).unwrap());
-        assert!(journal.note_return(mark, NOW, learned).unwrap());
-        assert_eq!(journal.over_on("recovery", learned, true, Some(NOW)).unwrap().sound.len(), 0);
-        assert_eq!(journal.over_on("recovery", NOW, true, Some(NOW)).unwrap().sound.len(), 1);
     }
 
     /// An address that was wrong at first, or that has changed since: the place that took the mark counts, and if none
