@@ -59,8 +59,9 @@ impl Intake<'_> {
             let over = self.journal.over_on(route.name.as_str(), since, each)?;
             self.base.damages.report(&over.damaged);
             for over in &over.sound {
-                let is_timely = self.is_recent(over) || is_shown_unsent(route, over.mark.id, entries);
-                if is_timely && self.is_owed(route, over) && !is_done(route, Step::Return, over.mark.id, entries) {
+                let mark = over.mark.id;
+                let is_due = self.is_recent(over) || self.was_left(route, mark, entries);
+                if is_due && self.is_owed(route, over) && !is_done(route, Step::Return, mark, entries) {
                     self.call_one_back(route, over)?;
                 }
             }
@@ -68,11 +69,19 @@ impl Intake<'_> {
         Ok(())
     }
 
-    /// Whether its host came back, or it ended on the route, within the horizon.
+    /// Whether its host came back, or it ended, within the horizon.
     fn is_recent(&self, over: &Over) -> bool {
+        let since = self.around.now - self.around.rules.horizon;
         let ended = over.delivery.as_ref().and_then(|delivery| delivery.ended_at);
-        let ended = ended.or(over.mark.settled.map(|(_, at)| at));
-        over.mark.returned_at.max(ended) >= Some(self.around.now - self.around.rules.horizon)
+        let times = [over.mark.returned_at, ended, over.mark.settled.map(|(_, at)| at)];
+        times.into_iter().flatten().any(|at| at >= since)
+    }
+
+    /// Whether the alerter that owed a return was lost before it could send it: the register still has it that the route acknowledged
+    /// the mark, and would have the return too. A page that is lacking may have it.
+    fn was_left(&self, route: &Route, mark: MarkId, entries: &Entries) -> bool {
+        let taken = Key::Acknowledged(mark, route.name.as_str().to_owned());
+        route.driver.ends_each() && !entries.is_partial && entries.sound.contains_key(&taken)
     }
 
     fn call_one_back(&mut self, route: &Route, over: &Over) -> Done {
@@ -107,13 +116,6 @@ impl Intake<'_> {
 fn back_since(row: &MarkRow) -> Timestamp {
     let ended = row.settled.map(|(_, at)| at);
     row.returned_at.or(ended).unwrap_or(row.generated_time)
-}
-
-/// Whether the register still has it that the route acknowledged a mark: then it would have the return too, and the alerter that
-/// owed it was lost. A page that is lacking may have it.
-fn is_shown_unsent(route: &Route, mark: MarkId, entries: &Entries) -> bool {
-    let taken = Key::Acknowledged(mark, route.name.as_str().to_owned());
-    !entries.is_partial && entries.sound.contains_key(&taken)
 }
 
 /// Whether another alerter has done it already.

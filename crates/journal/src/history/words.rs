@@ -66,7 +66,11 @@ pub const WORDS: [Word; 48] = [
     word("quarantined", "a row is damaged: it is never sent and never dropped", ALERTER),
     word("read", "a fencing or a decision of another controller was read from the register", ALERTER),
     word("recovered", "every instance of the host is up, or deleted", ALERTER),
-    word("recovery-ended", "Nova is not asked any more, though not every instance is known to be up; the line says why", ALERTER),
+    word(
+        "recovery-ended",
+        "Nova is not asked any more, though not every instance is known to be up; the line says why",
+        ALERTER,
+    ),
     word("refused", "a route refuses a mark, which is parked", RECEIVER),
     word("released", "held marks may be sent", EITHER),
     word("reloaded", "the configuration was read again and is in use", OPERATOR),
