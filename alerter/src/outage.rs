@@ -378,6 +378,7 @@ mod tests {
     use std::collections::BTreeSet;
 
     use journal::WORDS;
+    use marks::recovery::Host;
 
     use super::*;
 
@@ -502,7 +503,7 @@ mod tests {
         };
         let mut recovery = Recovery::default();
         let seen = |host: &str| samples::instance("a", host);
-        recovery.note_host(vec![seen("c7")], false, at(6));
+        recovery.note_host(vec![seen("c7")], Host::Away, at(6));
         let history = [row(0, "lost", None, "")];
         let empty = Outage {
             mark: &mark,
@@ -514,7 +515,7 @@ mod tests {
         };
         let not_yet = Outage { recovery: Some(&recovery), ..empty }.times();
         assert_eq!((not_yet.recovered, not_yet.downtime), (None, None));
-        recovery.note_host(Vec::new(), false, at(100));
+        recovery.note_host(Vec::new(), Host::Away, at(100));
         recovery.note_one("a", "c7", Some(&seen("c8")), at(200));
         let outage = Outage { recovery: Some(&recovery), ..empty };
         let times = outage.times();

@@ -8,6 +8,7 @@ use marks::id::MarkId;
 use marks::mark::MarkRow;
 use marks::time::Timestamp;
 
+use crate::cluster;
 use crate::config::Route;
 use crate::state::Shared;
 
@@ -28,7 +29,8 @@ pub(super) fn behind(
             };
             let name = route.name.of_step(Step::Return);
             let back = all.iter().find(|other| other.route == name.as_str()).map(|back| back.state);
-            let since = Timestamp::now() - shared.base.settings().intake.horizon;
+            let horizon = shared.base.settings().intake.horizon;
+            let since = Timestamp::now() - if route.driver.ends_each() { cluster::KEPT } else { horizon };
             said.extend(sentence(&row, &route, back, is_recent(&row, delivery, since)));
         }
     }

@@ -7,10 +7,9 @@ use std::time::{Duration, Instant};
 use drivers::Failure;
 use drivers::instances::Instances;
 use journal::{Journal, JournalError, NewHistory};
-use marks::host::HostName;
 use marks::id::MarkId;
-use marks::mark::MarkRow;
-use marks::recovery::{Case, Recovery, Rules, Seen};
+use marks::mark::{MarkRow, Settlement};
+use marks::recovery::{Case, Host, Recovery, Rules};
 use marks::time::Timestamp;
 use tokio::task::JoinSet;
 use tokio_util::sync::CancellationToken;
@@ -66,7 +65,6 @@ pub async fn follow(shared: Arc<Shared>, config: config::Recovery, stop: Cancell
 /// One outage that is followed.
 struct Followed {
     row: MarkRow,
-    failed_again: bool,
     recovery: Recovery,
     is_asked: bool,
     tried: Option<Instant>,
@@ -126,21 +124,23 @@ impl Watcher {
             }
             Ok(Some((version, journal.marks_that_count(since)?.sound)))
         };
-        let Some((version, rows)) = self.shared.base.store.run(read).await? else { return Ok(()) };
+        let Some((version, mut rows)) = self.shared.base.store.run(read).await? else { return Ok(()) };
         self.version = Some(version);
         let mut before = std::mem::take(&mut self.followed);
-        let newest = newest(&rows);
+        // The later outage of a host begins with what the earlier one knows.
+        rows.sort_by_key(|row| row.failure_time);
         for row in rows {
-            let failed_again = newest.get(&row.node).is_some_and(|at| *at > row.failure_time);
             let one = before.remove(&row.id).unwrap_or_else(|| self.begin(row.clone()));
-            self.followed.insert(row.id, Followed { row, failed_again, ..one });
+            self.followed.insert(row.id, Followed { row, ..one });
         }
         self.prune().await
     }
 
     fn begin(&self, row: MarkRow) -> Followed {
-        let recovery = self.kept.read(row.id).unwrap_or_default();
-        Followed { row, failed_again: false, recovery, is_asked: false, tried: None, unanswered: None }
+        let earlier = self.followed.values().filter(|one| one.row.node == row.node);
+        let earlier = earlier.max_by_key(|one| one.row.failure_time).map(|one| one.recovery.carried());
+        let recovery = self.kept.read(row.id).or(earlier).unwrap_or_default();
+        Followed { row, recovery, is_asked: false, tried: None, unanswered: None }
     }
 
     /// Files of marks that are not in the journal any more go.
@@ -172,9 +172,9 @@ impl Watcher {
             let Some(mark) = one.row.to_mark() else { continue };
             (one.is_asked, one.tried) = (true, Some(Instant::now()));
             let (nova, recovery) = (Arc::clone(&self.config.nova), one.recovery.clone());
-            let (host, has_returned) = (nova.host_of(&mark), one.row.returned_at.is_some());
+            let (name, has_returned) = (nova.host_of(&mark), one.row.returned_at.is_some());
             self.asking.spawn(async move {
-                let (recovery, failure) = question(&nova, &host, has_returned, recovery).await;
+                let (recovery, failure) = question(&nova, &name, has_returned, recovery).await;
                 Answer { mark: mark.id, recovery, failure }
             });
         }
@@ -196,10 +196,22 @@ impl Watcher {
         Ok(())
     }
 
+    /// Whether a later mark of its host, which was acknowledged too, has the instances now.
+    fn failed_again(&self, mark: MarkId) -> bool {
+        let Some(own) = self.followed.get(&mark).map(|one| &one.row) else { return false };
+        self.followed.values().any(|Followed { row, recovery, .. }| {
+            let is_acknowledged = matches!(row.settled, Some((Settlement::Acknowledged, _)));
+            let is_later = row.node == own.node && row.failure_time > own.failure_time;
+            is_later && is_acknowledged && recovery.began_at.is_some()
+        })
+    }
+
     /// Says what is new, and keeps it. `answered`: what is known with a new answer.
     async fn advance_one(&mut self, mark: MarkId, answered: Option<Recovery>) -> Result<(), JournalError> {
+        let failed_again = self.failed_again(mark);
         let Some(one) = self.followed.get_mut(&mark) else { return Ok(()) };
-        let (now, case) = (Timestamp::now(), one.case(&self.config.rules));
+        let (now, rules) = (Timestamp::now(), &self.config.rules);
+        let case = Case { mark: &one.row, rules, failed_again };
         if answered.is_none() && !has_news(&one.recovery, &case, now) {
             return Ok(());
         }
@@ -218,21 +230,7 @@ impl Watcher {
     }
 }
 
-/// When each host failed last.
-fn newest(rows: &[MarkRow]) -> BTreeMap<HostName, Timestamp> {
-    let mut newest = BTreeMap::new();
-    for row in rows {
-        let at = newest.entry(row.node.clone()).or_insert(row.failure_time);
-        *at = row.failure_time.max(*at);
-    }
-    newest
-}
-
 impl Followed {
-    fn case<'a>(&'a self, rules: &'a Rules) -> Case<'a> {
-        Case { mark: &self.row, rules, failed_again: self.failed_again }
-    }
-
     fn is_due(&self, rules: &Rules, now: Timestamp) -> bool {
         let rests = self.tried.is_some_and(|at| at.elapsed() < rules.every);
         !self.is_asked && !rests && self.recovery.is_due(rules, now)
@@ -262,32 +260,40 @@ impl Followed {
 /// The host's list, and then each instance that has left it.
 async fn question(
     nova: &Instances,
-    host: &str,
+    name: &str,
     has_returned: bool,
     mut recovery: Recovery,
 ) -> (Recovery, Option<Failure>) {
-    match list(nova, host, has_returned).await {
-        Ok((found, is_back)) => recovery.note_host(found, is_back, Timestamp::now()),
+    let found = match nova.on(name).await {
+        Ok(found) => found,
         Err(failure) => return (recovery, Some(failure)),
-    }
-    let mut failures = Vec::new();
+    };
+    let (host, mut failure) = host(nova, name, has_returned).await;
+    recovery.note_host(found, host, Timestamp::now());
+    let mut failures = 0;
     for id in recovery.unknown() {
         match nova.one(&id).await {
-            Ok(seen) => recovery.note_one(&id, host, seen.as_ref(), Timestamp::now()),
-            Err(failure) => failures.push(failure),
+            Ok(seen) => recovery.note_one(&id, name, seen.as_ref(), Timestamp::now()),
+            Err(_) if failures < FAILURES => failures += 1,
+            Err(why) => {
+                failure = Some(why);
+                break;
+            }
         }
         recovery.asked(&id);
-        if failures.len() > FAILURES {
-            return (recovery, failures.pop());
-        }
     }
-    (recovery, None)
+    (recovery, failure)
 }
 
-/// What is on the host, and whether it is back with its nova-compute.
-async fn list(nova: &Instances, host: &str, has_returned: bool) -> Result<(Vec<Seen>, bool), Failure> {
-    let is_back = has_returned && nova.is_up(host).await?;
-    Ok((nova.on(host).await?, is_back))
+/// Whether the host is back, with its nova-compute; without an answer that is not up.
+async fn host(nova: &Instances, name: &str, has_returned: bool) -> (Host, Option<Failure>) {
+    if !has_returned {
+        return (Host::Away, None);
+    }
+    match nova.is_up(name).await {
+        Ok(is_up) => (Host::Back { is_up }, None),
+        Err(failure) => (Host::Back { is_up: false }, Some(failure)),
+    }
 }
 
 async fn record(shared: &Shared, row: &MarkRow, news: Vec<News>, now: Timestamp) -> Result<(), JournalError> {

@@ -59,10 +59,9 @@ impl Intake<'_> {
             let over = self.journal.over_on(route.name.as_str(), since, each)?;
             self.base.damages.report(&over.damaged);
             for over in &over.sound {
-                let mark = over.mark.id;
-                let is_due = self.is_recent(over) || self.was_left(route, mark, entries);
-                if is_due && self.is_owed(route, over) && !is_done(route, Step::Return, mark, entries) {
-                    self.call_one_back(route, over)?;
+                let is_due = !each || self.is_recent(over) || was_left(route, over.mark.id, entries);
+                if is_due && self.is_owed(route, over) {
+                    self.call_one_back(route, over, entries)?;
                 }
             }
         }
@@ -73,26 +72,25 @@ impl Intake<'_> {
     fn is_recent(&self, over: &Over) -> bool {
         let since = self.around.now - self.around.rules.horizon;
         let ended = over.delivery.as_ref().and_then(|delivery| delivery.ended_at);
-        let times = [over.mark.returned_at, ended, over.mark.settled.map(|(_, at)| at)];
-        times.into_iter().flatten().any(|at| at >= since)
+        let ended = ended.or(over.mark.settled.map(|(_, at)| at));
+        over.mark.returned_at.max(ended) >= Some(since)
     }
 
-    /// Whether the alerter that owed a return was lost before it could send it: the register still has it that the route acknowledged
-    /// the mark, and would have the return too. A page that is lacking may have it.
-    fn was_left(&self, route: &Route, mark: MarkId, entries: &Entries) -> bool {
-        let taken = Key::Acknowledged(mark, route.name.as_str().to_owned());
-        route.driver.ends_each() && !entries.is_partial && entries.sound.contains_key(&taken)
-    }
-
-    fn call_one_back(&mut self, route: &Route, over: &Over) -> Done {
+    /// One that another alerter has made already is kept too, as acknowledged: a register that loses it has it again from here.
+    fn call_one_back(&mut self, route: &Route, over: &Over, entries: &Entries) -> Done {
         let row = &over.mark;
         let Some(mark) = row.to_mark() else { return Ok(()) };
         let sent = over.delivery.as_ref().map_or(&[][..], |delivery| &delivery.body);
         let body = route.driver.return_body(&mark, sent, back_since(row));
         let name = route.name.of_step(Step::Return).as_str().to_owned();
-        info!(mark = %row.id, host = %row.node, route = %route.name, "{} has come back, and route {} will be notified", row.node, route.name);
+        let done = entries.sound.get(&Key::Acknowledged(row.id, name.clone()));
         let new = NewDelivery { route: name, body, required: false, link: None };
-        self.journal.add_deliveries(&mark, &[new], self.around.now)
+        self.journal.add_deliveries(&mark, &[new], self.around.now)?;
+        if let Some(Entry::Acknowledged(done)) = done {
+            return self.journal.acknowledged_elsewhere(done, true, self.around.now).map(drop);
+        }
+        info!(mark = %row.id, host = %row.node, route = %route.name, "{} has come back, and route {} will be notified", row.node, route.name);
+        Ok(())
     }
 
     /// Whether the rule wants a return; a host is back when it has been so for its group's `healthy-delay`.
@@ -116,6 +114,13 @@ impl Intake<'_> {
 fn back_since(row: &MarkRow) -> Timestamp {
     let ended = row.settled.map(|(_, at)| at);
     row.returned_at.or(ended).unwrap_or(row.generated_time)
+}
+
+/// Whether the alerter that owed a return was lost before it could send it: the register still has it that the route acknowledged the
+/// mark, and would have the return too. A page that is lacking may have it.
+fn was_left(route: &Route, mark: MarkId, entries: &Entries) -> bool {
+    let taken = Key::Acknowledged(mark, route.name.as_str().to_owned());
+    !entries.is_partial && entries.sound.contains_key(&taken)
 }
 
 /// Whether another alerter has done it already.

@@ -26,7 +26,7 @@ fn about(sight: &Sight, since: Timestamp, problem: Problem) -> Problem {
 /// When an instance may be evacuated by hand takes more than a sentence to say: the runbook says it.
 fn not_recovered(node: &str, late: &Late) -> Problem {
     let count = counted(late.left.len(), "instance is", "instances are");
-    let what = format!("{count} not up after {node} failed: {}", named(&late.left));
+    let what = format!("{count} not known to be up after {node} failed: {}", named(&late.left));
     let then = format!(
         "find out in the recovery controller why; `nova-host-alerter show {node}` has the outage, and the runbook not-recovered says when an instance may be evacuated by hand"
     );
@@ -65,7 +65,7 @@ mod tests {
         let gone = Unanswered { since: NOW, why: "HTTP 503".into() };
         let sight = Sight { late: Some(Late { since: NOW, left }), unanswered: Some(gone), ..sight() };
         let [late, unknown] = <[Problem; 2]>::try_from(of(&sight).collect::<Vec<_>>()).unwrap();
-        assert_eq!(late.what, "4 instances are not up after compute7 failed: a, b, c and 1 more");
+        assert_eq!(late.what, "4 instances are not known to be up after compute7 failed: a, b, c and 1 more");
         assert!(!late.then.contains("openstack") && late.not_yet_news(NOW).is_none());
         assert_eq!((unknown.not_yet_news(NOW), unknown.degrades), (Some(PATIENCE), false));
     }

@@ -67,7 +67,7 @@ mod tests {
     use std::os::unix::fs::PermissionsExt as _;
 
     use marks::id::FencingId;
-    use marks::recovery::Seen;
+    use marks::recovery::{Host, Seen};
     use marks::time::Timestamp;
 
     use super::*;
@@ -81,7 +81,7 @@ mod tests {
         assert_eq!(kept.read(one), None);
         let mut recovery = Recovery::default();
         let seen = Seen { name: "web \"1\"\n".into(), ..samples::instance("a", "c7") };
-        recovery.note_host(vec![seen], false, Timestamp(1_800_000_000_000));
+        recovery.note_host(vec![seen], Host::Away, Timestamp(1_800_000_000_000));
         for mark in [one, other] {
             kept.write(mark, &recovery).unwrap();
         }

@@ -1,4 +1,4 @@
-//! Whether the instances of a failed host run elsewhere: what Nova said is kept in a file for each mark, and shown. Nothing
+//! Whether the instances of a failed host are up again: what Nova said is kept in a file for each mark, and shown. Nothing
 //! here decides about a mark.
 
 pub mod kept;
@@ -31,7 +31,7 @@ pub struct Sight {
 pub struct Late {
     /// Since when.
     pub since: Timestamp,
-    /// Their names.
+    /// The names of those that are not known to be up.
     pub left: Vec<String>,
 }
 

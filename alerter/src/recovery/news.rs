@@ -4,7 +4,7 @@ use marks::mark::MarkRow;
 use marks::recovery::{Case, End, Recovery};
 use marks::time::Timestamp;
 
-use super::said::{left, sentence};
+use super::said::{sentence, shown};
 use super::{Late, Sight, Unanswered};
 use crate::words::counted;
 
@@ -56,7 +56,7 @@ fn word(end: End) -> &'static str {
 
 /// What is seen of it, for problems and metrics.
 pub fn sight(recovery: &Recovery, row: &MarkRow, unanswered: Option<Unanswered>) -> Sight {
-    let late = recovery.late_since.map(|since| Late { since, left: left(recovery) });
+    let late = recovery.late_since.map(|since| Late { since, left: shown(recovery.unproven()) });
     Sight {
         mark: row.id,
         node: row.node.as_str().to_owned(),
@@ -71,7 +71,7 @@ mod tests {
     use std::time::Duration;
 
     use marks::mark::Settlement;
-    use marks::recovery::Rules;
+    use marks::recovery::{Host, Rules};
 
     use super::*;
 
@@ -84,7 +84,7 @@ mod tests {
 
     fn there(recovery: &mut Recovery, count: usize) {
         let one = |number: usize| samples::instance(&number.to_string(), "c7");
-        recovery.note_host((0..count).map(one).collect(), false, NOW);
+        recovery.note_host((0..count).map(one).collect(), Host::Away, NOW);
     }
 
     fn acknowledged() -> MarkRow {
@@ -113,7 +113,7 @@ mod tests {
         assert!(advanced(&mut recovery, true, late).is_empty());
         let left = vec!["web-0".to_owned(), "web-1".to_owned()];
         assert_eq!(sight(&recovery, &row, None).late, Some(Late { since: late, left }));
-        recovery.note_host(Vec::new(), false, late);
+        recovery.note_host(Vec::new(), Host::Away, late);
         for id in ["0", "1"] {
             recovery.note_one(id, "c7", None, late);
         }

@@ -32,7 +32,7 @@ pub fn sentence(recovery: &Recovery, node: &str, failed: Timestamp) -> Sentence 
     let last_up = recovery.last_up();
     Sentence {
         tally: recovery.tally(),
-        left: left(recovery),
+        left: shown(recovery.left()),
         asked_at: recovery.asked_at,
         last_up,
         ended: recovery.ended.map(|(end, _)| end),
@@ -40,9 +40,9 @@ pub fn sentence(recovery: &Recovery, node: &str, failed: Timestamp) -> Sentence 
     }
 }
 
-/// The names of those that are left: a tenant chose them.
-pub(super) fn left(recovery: &Recovery) -> Vec<String> {
-    recovery.left().into_iter().map(|name| blanked(name).take(64).collect()).collect()
+/// Names for people: a tenant chose them.
+pub(super) fn shown(names: Vec<&str>) -> Vec<String> {
+    names.into_iter().map(|name| blanked(name).take(64).collect()).collect()
 }
 
 fn what(recovery: &Recovery, node: &str, failed: Timestamp) -> String {
@@ -64,7 +64,7 @@ fn what(recovery: &Recovery, node: &str, failed: Timestamp) -> String {
     };
     let downtime = recovery.last_up().map(|at| last(at, at.since(failed))).unwrap_or_default();
     let reason = recovery.ended.map(|(end, _)| reason(end)).unwrap_or_default();
-    format!("{}{}{deleted}{downtime}{reason}", up(tally, node), rest(tally, node, &left(recovery)))
+    format!("{}{}{deleted}{downtime}{reason}", up(tally, node), rest(tally, node, &shown(recovery.left())))
 }
 
 fn up(tally: Tally, node: &str) -> String {
@@ -103,7 +103,7 @@ fn last(at: Timestamp, downtime: Duration) -> String {
 
 #[cfg(test)]
 mod tests {
-    use marks::recovery::Seen;
+    use marks::recovery::{Host, Seen};
     use samples::instance as seen;
 
     use super::*;
@@ -120,8 +120,8 @@ mod tests {
         let mut recovery = Recovery::default();
         assert_eq!(says(&recovery), "Nova has not answered yet");
         let ids: Vec<String> = (0..44).map(|number| format!("{number:02}")).collect();
-        recovery.note_host(ids.iter().map(|id| seen(id, "c7")).collect(), false, after(1));
-        recovery.note_host(ids[41..].iter().map(|id| seen(id, "c7")).collect(), false, after(60));
+        recovery.note_host(ids.iter().map(|id| seen(id, "c7")).collect(), Host::Away, after(1));
+        recovery.note_host(ids[41..].iter().map(|id| seen(id, "c7")).collect(), Host::Away, after(60));
         for id in recovery.unknown() {
             recovery.note_one(&id, "c7", Some(&seen(&id, "c8")), after(60));
         }
@@ -129,7 +129,7 @@ mod tests {
             says(&recovery),
             "41 of 44 instances run elsewhere, 3 are still on compute7: web-41, web-42, web-43"
         );
-        recovery.note_host(Vec::new(), false, after(120));
+        recovery.note_host(Vec::new(), Host::Away, after(120));
         recovery.note_one("41", "c7", None, after(120));
         assert_eq!(
             says(&recovery),
@@ -141,7 +141,7 @@ mod tests {
         let all = "43 of 43 instances run elsewhere; 1 was deleted; the last was found up at 2027-01-15 08:03:12Z, 3 min 12 s after the failure";
         assert_eq!(says(&recovery), all);
         let mut none = Recovery::default();
-        none.note_host(Vec::new(), false, after(1));
+        none.note_host(Vec::new(), Host::Away, after(1));
         assert_eq!(says(&none), "Nova has no instance on compute7");
     }
 
@@ -149,13 +149,13 @@ mod tests {
     fn a_host_that_is_back_has_its_instances_again() {
         let mut recovery = Recovery::default();
         let both = || ["a", "b"].map(|id| seen(id, "c7")).to_vec();
-        recovery.note_host(both(), false, after(1));
-        recovery.note_host(both(), true, after(60));
+        recovery.note_host(both(), Host::Away, after(1));
+        recovery.note_host(both(), Host::Back { is_up: true }, after(60));
         let says = |recovery: &Recovery| sentence(recovery, "compute7", FAILED).what;
         assert_eq!(says(&recovery), "0 of 2 instances run elsewhere, 2 run on compute7 again");
         let gave_up = Recovery { ended: Some((End::GaveUp, after(60))), ..Recovery::default() };
         let mut left = Recovery { began_at: Some(FAILED), ..gave_up };
-        left.note_host(vec![seen("a", "c7")], false, after(60));
+        left.note_host(vec![seen("a", "c7")], Host::Away, after(60));
         let all = "0 of 1 instance runs elsewhere, 1 is still on compute7: web-a; Nova is not asked any more, since ask-for is over";
         assert_eq!(says(&left), all);
     }
@@ -165,7 +165,7 @@ mod tests {
     fn a_name_cannot_write_on_the_terminal() {
         let mut recovery = Recovery::default();
         let name = "\x1b[31mroot\u{202e}".to_owned() + &"x".repeat(300);
-        recovery.note_host(vec![Seen { name, ..seen("a", "c7") }], false, FAILED);
+        recovery.note_host(vec![Seen { name, ..seen("a", "c7") }], Host::Away, FAILED);
         let said = sentence(&recovery, "compute7", FAILED);
         assert!(!said.what.contains('\x1b') && !said.what.contains('\u{202e}'), "{}", said.what);
         assert_eq!(said.left[0].chars().count(), 64);

@@ -213,6 +213,27 @@ fn another_alerter_makes_the_return_that_the_first_could_not_send_for_days() {
     }
 }
 
+/// All controllers stop, and the register in attrd is gone. The broken variant keeps what another alerter returned in the register alone:
+/// the next one reads its own acknowledgement of the failure there, and no return.
+#[test]
+fn a_return_that_another_alerter_sent_outlives_the_register() {
+    if lacks_evidence() {
+        return;
+    }
+    let mut site = Site::new(&["compute1"]);
+    let mut first = Alerter::start_with(&site, "ctl1", &EACH);
+    site.outage("compute1", "ctl1");
+    first.run(&mut site, 4);
+    site.back("compute1", "ctl2");
+    first.run(&mut site, 4);
+    drop(first);
+    Alerter::start_with(&site, "ctl2", &EACH).run(&mut site, 4);
+    site.register.clear();
+    site.advance(2.0 * 86_400.0);
+    Alerter::start_with(&site, "ctl2", &EACH).run(&mut site, 8);
+    assert_eq!(returns(&site), 1);
+}
+
 /// The page that is lacking may say that the return was sent. The broken variant is the whole register.
 #[test]
 fn no_old_return_is_sent_while_a_page_is_lacking() {

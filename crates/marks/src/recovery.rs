@@ -83,7 +83,7 @@ pub enum End {
     NothingSeen,
     /// The host was back before Nova's first whole answer: nobody knows what was there.
     HostBack,
-    /// The host failed again: the later mark's questions have its instances.
+    /// The host failed again: the later mark, which was acknowledged too, has the instances that were not up.
     FailedAgain,
     /// The mark ended without an acknowledgement.
     NotReported,
@@ -116,8 +116,20 @@ pub struct Case<'a> {
     pub mark: &'a MarkRow,
     /// How the question is asked.
     pub rules: &'a Rules,
-    /// Whether its host has a later mark.
+    /// Whether its host has a later mark that was acknowledged, and Nova has answered about that.
     pub failed_again: bool,
+}
+
+/// A failed host when its list was read.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Host {
+    /// It is not back.
+    Away,
+    /// It is back.
+    Back {
+        /// Whether its nova-compute is up, as far as Nova said: without it Nova has every instance in the state of before.
+        is_up: bool,
+    },
 }
 
 /// How the question is asked.
@@ -156,21 +168,31 @@ impl Tally {
 }
 
 impl Recovery {
-    /// Takes in everything that Nova has on the failed host. `is_back`: the host is back, and its nova-compute is up.
-    pub fn note_host(&mut self, found: Vec<Seen>, is_back: bool, now: Timestamp) {
+    /// What a later outage of the host begins with: the instances that were not up yet, and whether they ran before this one.
+    pub fn carried(&self) -> Self {
+        if matches!(self.ended, Some((End::Recovered, _))) {
+            return Self::default();
+        }
+        let mut instances = self.instances.clone();
+        instances.retain(|_, one| !one.place.is_sure());
+        Self { instances, ..Self::default() }
+    }
+
+    /// Takes in everything that Nova has on the failed host.
+    pub fn note_host(&mut self, found: Vec<Seen>, host: Host, now: Timestamp) {
         // What is first seen on a host that is back may be new there.
-        if is_back && self.began_at.is_none() {
+        if host != Host::Away && self.began_at.is_none() {
             return;
         }
         let mut there: BTreeMap<String, Seen> = found.into_iter().map(|one| (one.id.clone(), one)).collect();
         for (id, instance) in &mut self.instances {
             match there.remove(id) {
-                Some(seen) => instance.stands(&seen, is_back, now),
+                Some(seen) => instance.stands(&seen, host, now),
                 // It is not there any more, and where it is was not asked yet.
                 None => instance.leaves(),
             }
         }
-        if !is_back {
+        if host == Host::Away {
             self.instances.extend(there.into_values().map(Seen::on_the_failed_host));
         }
         self.began_at = self.began_at.or(Some(now));
@@ -220,8 +242,17 @@ impl Recovery {
 
     /// The names of those that are not recovered.
     pub fn left(&self) -> Vec<&str> {
-        let is_left = |one: &&Instance| matches!(one.place, Place::There | Place::Moving);
-        self.instances.values().filter(is_left).map(|one| one.name.as_str()).collect()
+        self.names(|place| matches!(place, Place::There | Place::Moving))
+    }
+
+    /// The names of those that are not known to be up: what runs on its own host again must stay so for a while.
+    pub fn unproven(&self) -> Vec<&str> {
+        self.names(|place| !place.is_sure())
+    }
+
+    fn names(&self, is_wanted: impl Fn(&Place) -> bool) -> Vec<&str> {
+        let wanted = self.instances.values().filter(|one| is_wanted(&one.place));
+        wanted.map(|one| one.name.as_str()).collect()
     }
 
     /// When the last instance was found up, if none is left. While a host that is back may still show stopped instances as running,
@@ -232,7 +263,8 @@ impl Recovery {
             _ => None,
         });
         let tally = self.tally();
-        ups.max().filter(|_| tally.left() == 0 && (tally.again == 0 || self.ended.is_some()))
+        let is_proven = || tally.again == 0 || matches!(self.ended, Some((End::Recovered, _)));
+        ups.max().filter(|_| tally.left() == 0 && is_proven())
     }
 
     /// Whether Nova has to be asked now.
@@ -249,16 +281,14 @@ impl Recovery {
         let taken = match case.mark.settled {
             _ if case.failed_again => return Some(End::FailedAgain),
             _ if back.is_some() && self.began_at.is_none() => return Some(End::HostBack),
-            Some((Settlement::Acknowledged, at)) => Some(at),
+            Some((Settlement::Acknowledged, at)) => at,
             Some(_) => return Some(End::NotReported),
-            None => None,
+            None => return None,
         };
-        // Neither has anybody acted, nor does the host run again.
-        let since = taken.max(back)?;
         if self.is_done() {
             return Some(self.how(taken));
         }
-        (now.since(since) >= case.rules.ask_for).then_some(End::GaveUp)
+        (now.since(back.map_or(taken, |back| back.max(taken))) >= case.rules.ask_for).then_some(End::GaveUp)
     }
 
     /// Whether every instance is up. What runs again on its own host must stay so for a while.
@@ -272,8 +302,8 @@ impl Recovery {
     }
 
     /// How an outage ended whose instances are all up. `taken`: when the mark was acknowledged.
-    fn how(&self, taken: Option<Timestamp>) -> End {
-        let is_late = taken.is_some_and(|taken| self.began_at.is_none_or(|began| began > taken));
+    fn how(&self, taken: Timestamp) -> End {
+        let is_late = self.began_at.is_none_or(|began| began > taken);
         if self.instances.is_empty() && is_late { End::NothingSeen } else { End::Recovered }
     }
 
@@ -284,12 +314,21 @@ impl Recovery {
     }
 }
 
+impl Place {
+    /// Whether nothing is left to be done for an instance there.
+    fn is_sure(&self) -> bool {
+        matches!(self, Self::Elsewhere { .. } | Self::Deleted)
+    }
+}
+
 impl Instance {
     /// It is on the failed host now. What was up already stays so where the host is back: somebody may have moved it there.
-    fn stands(&mut self, seen: &Seen, is_back: bool, now: Timestamp) {
-        let is_up = is_back && !seen.is_busy && seen.is_up(self.was_stopped);
+    fn stands(&mut self, seen: &Seen, host: Host, now: Timestamp) {
+        let is_up = host == Host::Back { is_up: true } && !seen.is_busy && seen.is_up(self.was_stopped);
         match self.place {
-            Place::Elsewhere { .. } | Place::Again { .. } if is_up => {}
+            Place::Elsewhere { .. } if is_up => {}
+            // A clock that was set back must not keep it from settling.
+            Place::Again { at } if is_up && at <= now => {}
             _ if is_up => self.place = Place::Again { at: now },
             _ => self.place = Place::There,
         }
@@ -342,6 +381,9 @@ mod tests {
     const RULES: Rules =
         Rules { every: MINUTE, limit: Duration::from_secs(900), ask_for: Duration::from_secs(86_400) };
 
+    const UP: Host = Host::Back { is_up: true };
+    const DOWN: Host = Host::Back { is_up: false };
+
     fn seen(id: &str, host: Option<&str>, status: &str) -> Seen {
         let host = host.map(str::to_owned);
         let (name, project) = (format!("name-{id}"), "project".to_owned());
@@ -350,7 +392,7 @@ mod tests {
 
     fn of(ids: &[&str]) -> Recovery {
         let mut recovery = Recovery::default();
-        recovery.note_host(ids.iter().map(|id| seen(id, Some("c7"), "ACTIVE")).collect(), false, NOW);
+        recovery.note_host(ids.iter().map(|id| seen(id, Some("c7"), "ACTIVE")).collect(), Host::Away, NOW);
         recovery
     }
 
@@ -375,7 +417,7 @@ mod tests {
             (None, "ACTIVE", false, 1),
         ] {
             let mut recovery = of(&["a"]);
-            recovery.note_host(Vec::new(), false, NOW + MINUTE);
+            recovery.note_host(Vec::new(), Host::Away, NOW + MINUTE);
             assert_eq!((recovery.unknown(), recovery.tally().moving), (vec!["a".to_owned()], 1));
             recovery.note_one("a", "c7", Some(&Seen { is_busy, ..seen("a", host, status) }), NOW + MINUTE);
             assert_eq!(recovery.tally().left(), left, "{host:?} {status} {is_busy}");
@@ -387,8 +429,8 @@ mod tests {
     #[test]
     fn what_was_stopped_before_may_be_stopped_elsewhere() {
         let mut recovery = Recovery::default();
-        recovery.note_host(vec![seen("a", Some("c7"), "SHUTOFF")], false, NOW);
-        recovery.note_host(Vec::new(), false, NOW);
+        recovery.note_host(vec![seen("a", Some("c7"), "SHUTOFF")], Host::Away, NOW);
+        recovery.note_host(Vec::new(), Host::Away, NOW);
         recovery.note_one("a", "c7", Some(&seen("a", Some("c8"), "SHUTOFF")), NOW);
         assert_eq!(recovery.tally().elsewhere, 1);
     }
@@ -396,7 +438,7 @@ mod tests {
     #[test]
     fn what_was_deleted_is_not_missed() {
         let mut recovery = of(&["a", "bb"]);
-        recovery.note_host(vec![seen("bb", Some("c7"), "ACTIVE")], false, NOW);
+        recovery.note_host(vec![seen("bb", Some("c7"), "ACTIVE")], Host::Away, NOW);
         recovery.note_one("a", "c7", None, NOW);
         assert_eq!(recovery.tally(), Tally { all: 1, there: 1, deleted: 1, ..Tally::default() });
         assert_eq!((recovery.left(), recovery.unknown()), (vec!["name-bb"], Vec::new()));
@@ -406,14 +448,14 @@ mod tests {
     #[test]
     fn the_downtime_ends_with_the_last_instance() {
         let mut recovery = of(&["a", "b"]);
-        recovery.note_host(vec![seen("b", Some("c7"), "ACTIVE")], false, NOW + MINUTE);
+        recovery.note_host(vec![seen("b", Some("c7"), "ACTIVE")], Host::Away, NOW + MINUTE);
         recovery.note_one("a", "c7", Some(&seen("a", Some("c8"), "ACTIVE")), NOW + MINUTE);
         assert_eq!(recovery.last_up(), None);
-        recovery.note_host(Vec::new(), false, NOW + MINUTE * 2);
+        recovery.note_host(Vec::new(), Host::Away, NOW + MINUTE * 2);
         assert_eq!(recovery.unknown(), ["b"], "where the first one is, is known");
         recovery.note_one("b", "c7", Some(&seen("b", Some("c9"), "ACTIVE")), NOW + MINUTE * 2);
         assert_eq!(recovery.last_up(), Some(NOW + MINUTE * 2));
-        recovery.note_host(vec![seen("a", Some("c7"), "ACTIVE")], false, NOW + MINUTE * 3);
+        recovery.note_host(vec![seen("a", Some("c7"), "ACTIVE")], Host::Away, NOW + MINUTE * 3);
         assert_eq!((recovery.last_up(), recovery.tally().there), (None, 1));
     }
 
@@ -421,7 +463,7 @@ mod tests {
     fn many_are_asked_for_in_rounds() {
         let ids: Vec<String> = (0..10_000).map(|number| format!("{number:05}")).collect();
         let mut recovery = of(&ids.iter().map(String::as_str).collect::<Vec<_>>());
-        recovery.note_host(Vec::new(), false, NOW);
+        recovery.note_host(Vec::new(), Host::Away, NOW);
         let mut rounds = 0;
         while let round @ [_, ..] = recovery.unknown().as_slice() {
             for id in round {
@@ -437,7 +479,7 @@ mod tests {
     fn instances_that_stay_away_keep_no_other_waiting() {
         let ids: Vec<String> = (0..150).map(|number| format!("{number:03}")).collect();
         let mut recovery = of(&ids.iter().map(String::as_str).collect::<Vec<_>>());
-        recovery.note_host(Vec::new(), false, NOW);
+        recovery.note_host(Vec::new(), Host::Away, NOW);
         for _round in 0..2 {
             for id in recovery.unknown() {
                 let (host, status) =
@@ -454,7 +496,7 @@ mod tests {
     fn what_was_never_seen_is_not_recovered() {
         let later = NOW + MINUTE;
         let mut none = Recovery::default();
-        none.note_host(Vec::new(), false, later);
+        none.note_host(Vec::new(), Host::Away, later);
         assert_eq!(none.end(&case(&acknowledged(NOW)), later), Some(End::NothingSeen));
         assert_eq!(none.end(&case(&acknowledged(later)), later), Some(End::Recovered));
     }
@@ -467,29 +509,56 @@ mod tests {
         let mut recovery = of(&["a", "b"]);
         let both = |b: &str| vec![seen("a", Some("c7"), "ACTIVE"), seen("b", Some("c7"), b)];
         assert_eq!(recovery.end(&case(&back), NOW), None);
-        recovery.note_host(both("ACTIVE"), true, NOW);
+        recovery.note_host(both("ACTIVE"), UP, NOW);
         assert_eq!((recovery.tally().again, recovery.last_up()), (2, None));
+        assert_eq!((recovery.left().len(), recovery.unproven().len()), (0, 2));
         assert_eq!(recovery.end(&case(&back), NOW + SETTLING), None, "it was not asked since");
+        let given_up = Recovery { ended: Some((End::GaveUp, NOW)), ..recovery.clone() };
+        assert_eq!(given_up.last_up(), None, "nobody knows whether they run");
         let late = NOW + RULES.limit;
-        recovery.note_host(both("SHUTOFF"), true, late);
+        recovery.note_host(both("SHUTOFF"), UP, late);
         assert_eq!((recovery.left(), recovery.is_late(&case(&back), late)), (vec!["name-b"], true));
-        recovery.note_host(both("ACTIVE"), true, late);
-        recovery.note_host(both("ACTIVE"), true, late + SETTLING);
+        recovery.note_host(both("ACTIVE"), UP, late);
+        recovery.note_host(both("ACTIVE"), UP, late + SETTLING);
         recovery.ended = recovery.end(&case(&back), late + SETTLING).zip(Some(late));
         assert_eq!((recovery.ended, recovery.last_up()), (Some((End::Recovered, late)), Some(late)));
+        let mut set_back = of(&["a"]);
+        set_back.note_host(vec![seen("a", Some("c7"), "ACTIVE")], UP, late);
+        set_back.note_host(vec![seen("a", Some("c7"), "ACTIVE")], UP, NOW);
+        set_back.note_host(vec![seen("a", Some("c7"), "ACTIVE")], UP, NOW + SETTLING);
+        assert!(set_back.end(&case(&back), NOW + SETTLING).is_some(), "its clock was set back");
+    }
+
+    /// The broken variant takes what a restart of the host left stopped for stopped before, at its next failure.
+    #[test]
+    fn a_later_outage_has_what_was_not_up_yet() {
+        let mut first = of(&["a", "b"]);
+        first.note_host(vec![seen("a", Some("c7"), "SHUTOFF")], UP, NOW);
+        first.note_one("b", "c7", Some(&seen("b", Some("c8"), "ACTIVE")), NOW);
+        let mut later = first.carried();
+        assert_eq!((later.began_at, later.left()), (None, vec!["name-a"]));
+        later.note_host(vec![seen("a", Some("c7"), "SHUTOFF")], Host::Away, NOW);
+        later.note_host(Vec::new(), Host::Away, NOW);
+        later.note_one("a", "c7", Some(&seen("a", Some("c8"), "SHUTOFF")), NOW);
+        assert_eq!(later.left(), ["name-a"]);
+        first.ended = Some((End::Recovered, NOW));
+        assert_eq!(first.carried(), Recovery::default());
     }
 
     /// The broken variants count an instance twice that was evacuated and brought back, and one that is new there.
     #[test]
     fn what_comes_to_a_host_that_is_back_is_no_news_of_its_failure() {
         let mut recovery = of(&["a"]);
-        recovery.note_host(Vec::new(), false, NOW);
+        recovery.note_host(Vec::new(), Host::Away, NOW);
         recovery.note_one("a", "c7", Some(&seen("a", Some("c8"), "ACTIVE")), NOW);
         let found = ["a", "new"].map(|id| seen(id, Some("c7"), "ACTIVE")).to_vec();
-        recovery.note_host(found.clone(), true, NOW + MINUTE);
-        assert_eq!((recovery.tally().all, recovery.last_up()), (1, Some(NOW)));
+        for host in [UP, DOWN] {
+            recovery.note_host(found.clone(), host, NOW + MINUTE);
+            assert_eq!(recovery.tally().all, 1);
+            assert_eq!(recovery.last_up(), (host == UP).then_some(NOW), "{host:?}");
+        }
         let mut unknown = Recovery::default();
-        unknown.note_host(found, true, NOW);
+        unknown.note_host(found, UP, NOW);
         assert_eq!(unknown, Recovery::default());
     }
 
@@ -508,7 +577,7 @@ mod tests {
         assert_eq!(some.end(&case(&back), late), None, "it has its time from the return on");
         assert_eq!(some.end(&case(&back), late + RULES.ask_for), Some(End::GaveUp));
         let open = MarkRow { returned_at: Some(NOW), ..row() };
-        assert_eq!([NOW, late].map(|at| some.end(&case(&open), at)), [None, Some(End::GaveUp)]);
+        assert_eq!(some.end(&case(&open), late), None, "its controller may act later");
         let again = Case { failed_again: true, ..case(&back) };
         assert_eq!(some.end(&again, late), Some(End::FailedAgain));
         let dismissed = MarkRow { settled: Some((Settlement::Dismissed, NOW)), ..row() };

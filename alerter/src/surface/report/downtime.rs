@@ -62,6 +62,8 @@ pub(super) fn downtimes(
 mod tests {
     use std::time::Duration;
 
+    use marks::recovery::Host;
+
     use super::*;
 
     const NOW: Timestamp = Timestamp(1_800_000_000_000);
@@ -69,8 +71,8 @@ mod tests {
     fn moved(at: Timestamp) -> Recovery {
         let seen = |host: &str| samples::instance("a", host);
         let mut recovery = Recovery::default();
-        recovery.note_host(vec![seen("c7")], false, at);
-        recovery.note_host(Vec::new(), false, at);
+        recovery.note_host(vec![seen("c7")], Host::Away, at);
+        recovery.note_host(Vec::new(), Host::Away, at);
         recovery.note_one("a", "c7", Some(&seen("c8")), at);
         recovery
     }
