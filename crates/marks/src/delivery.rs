@@ -99,6 +99,11 @@ impl Delivery {
         self.state == State::Acknowledged && last.is_some_and(|kind| TAKEN.contains(&kind))
     }
 
+    /// Whether its route has acknowledged it to this alerter. What another one ended may be an operator's end.
+    pub fn is_taken_here(&self) -> bool {
+        self.is_taken() && self.last.as_ref().is_some_and(|last| last.kind == TAKEN[0])
+    }
+
     /// Whether it reports a return: no end of its mark ends it.
     pub fn is_return(&self) -> bool {
         self.route.ends_with(RETURN)

@@ -14,7 +14,7 @@ pub struct Refresh {
     pub every: Duration,
     /// So long after the failure, while the host is not back.
     pub failure: Duration,
-    /// So long after the return was acknowledged: the return's bytes. A failure that was delayed in the network must not
+    /// So long after this alerter had the return acknowledged: its bytes. A failure that was delayed in the network must not
     /// stay the last that arrives.
     pub back: Duration,
 }
@@ -39,7 +39,7 @@ impl<'a> Known<'a> {
         let is_dismissed = matches!(self.mark.settled, Some((Settlement::Dismissed, _)));
         match self.back {
             Some(back) => {
-                let ended = back.ended_at.filter(|_| self.has(back))?;
+                let ended = back.ended_at.filter(|_| back.is_taken_here() && self.has(back))?;
                 (now.since(ended) < refresh.back).then_some(back)
             }
             None if self.mark.returned_at.is_some() || is_dismissed => None,
@@ -148,6 +148,13 @@ mod tests {
         assert_eq!(due(&back, Some(&sent), Some(&over), now()), of_return);
         assert_eq!(due(&back, Some(&sent), Some(&over), end - Duration::from_millis(1)), of_return);
         assert_eq!(due(&back, Some(&sent), Some(&over), end), None);
+        let last = over.last.clone().map(|last| Attempt { kind: TAKEN[1].to_owned(), ..last });
+        let by_another = Delivery { last, ..over.clone() };
+        assert_eq!(
+            due(&back, Some(&sent), Some(&by_another), now()),
+            None,
+            "an operator may have ended it there"
+        );
         assert_eq!(due(&row(), Some(&sent), None, end), failed());
     }
 

@@ -3,7 +3,7 @@
 use std::collections::BTreeSet;
 use std::time::Duration;
 
-use crate::delivery::{Delivery, TAKEN};
+use crate::delivery::Delivery;
 use crate::host::HostName;
 use crate::mark::Settlement;
 use crate::state::State;
@@ -105,10 +105,8 @@ impl Return<'_> {
 /// The places that may have been notified, except the route's present one; none if that one acknowledged the mark.
 pub fn elsewhere(sent: &Delivery, target: &str) -> Vec<String> {
     let targets = &sent.arrivals.targets;
-    let is_taken = sent.state == State::Acknowledged;
-    let is_ours = sent.last.as_ref().is_some_and(|last| last.kind == TAKEN[0]);
     match targets.last() {
-        Some(newest) if is_taken && is_ours && newest == target => Vec::new(),
+        Some(newest) if sent.is_taken_here() && newest == target => Vec::new(),
         _ => targets.iter().filter(|other| *other != target).cloned().collect(),
     }
 }
@@ -116,8 +114,8 @@ pub fn elsewhere(sent: &Delivery, target: &str) -> Vec<String> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::delivery::Attempt;
     use crate::delivery::tests::delivery;
+    use crate::delivery::{Attempt, TAKEN};
 
     const NOW: Timestamp = Timestamp(1_000_000);
     const LIMIT: Duration = Duration::from_millis(100);
