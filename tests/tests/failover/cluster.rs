@@ -66,6 +66,8 @@ pub(crate) struct Before {
     /// Milliseconds since the epoch.
     pub(crate) at: i64,
     pub(crate) requests: Vec<usize>,
+    /// All requests that had come to each receiver, returns too.
+    pub(crate) received: Vec<usize>,
     pub(crate) events: usize,
     pub(crate) marks: BTreeSet<String>,
     /// Outages that no power device has on its record, since a human said that the host is off.
@@ -259,6 +261,7 @@ impl Cluster {
         Ok(Before {
             at: truth::milliseconds(SystemTime::now()),
             requests: self.receivers.iter().map(|receiver| failures(receiver).len()).collect(),
+            received: self.receivers.iter().map(|receiver| receiver.received().len()).collect(),
             events: self.lab.bmc().record().len(),
             marks: self.known.clone(),
             confirmed: Vec::new(),
@@ -651,8 +654,9 @@ impl Cluster {
         let mut findings = tests::audit::audit(&truth::story(self, before)?, excused);
         let by_hand = self.marks()?.into_iter().filter(|mark| mark.state == "dismissed").map(|mark| mark.id);
         let by_hand: BTreeSet<String> = by_hand.collect();
-        let of_returns = |receiver: &Receiver| truth::of_returns(&receiver.received(), &by_hand);
-        findings.extend(self.receivers.iter().flat_map(of_returns));
+        for (receiver, known) in self.receivers.iter().zip(&before.received) {
+            findings.extend(truth::of_returns(&receiver.received(), *known, &by_hand));
+        }
         Ok(findings)
     }
 }

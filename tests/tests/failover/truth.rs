@@ -130,12 +130,16 @@ fn event(request: &Received) -> Value {
     serde_json::from_slice(&request.body).unwrap_or_default()
 }
 
-/// What is wrong with the returns among a receiver's requests: each comes behind its acknowledged failure, with a key of its
+/// What is wrong with the returns among a receiver's requests since the `known` ones: each comes behind its acknowledged failure, with a key of its
 /// own, and with the same bytes each time. `ended_by_hand`: marks of which an alerter does not know what another one had sent, so that
 /// it sends the return in any case.
-pub(crate) fn of_returns(requests: &[Received], ended_by_hand: &BTreeSet<String>) -> Vec<String> {
+pub(crate) fn of_returns(
+    requests: &[Received],
+    known: usize,
+    ended_by_hand: &BTreeSet<String>,
+) -> Vec<String> {
     let mut wrong = Vec::new();
-    for (at, request) in requests.iter().enumerate().filter(|(_, request)| is_return(request)) {
+    for (at, request) in requests.iter().enumerate().skip(known).filter(|(_, request)| is_return(request)) {
         let (back, before) = (event(request), &requests[..at]);
         let id = back["id"].as_str().unwrap_or_default();
         let is_taken = |one: &&Received| matches!(one.answer, Answer::Status(200..=299));
