@@ -5,7 +5,6 @@ use std::fs;
 use std::path::PathBuf;
 
 use anyhow::{Context, ensure};
-use marks::register::Register;
 use tests::audit::Excused;
 use tests::programs;
 
@@ -26,8 +25,7 @@ const OVER: [(&str, &str); 2] =
 /// The alerter runs on 0.1.0, on a controller that was upgraded, on 0.1.0 again, and on this release for good; marks are open while it
 /// moves, and hosts die under each. Every host is notified once to each route, under one id. S4-50
 fn both_releases_in_one_cluster(cluster: &mut Cluster) -> anyhow::Result<()> {
-    // That release knows no etcd.
-    let before = cluster.begin_again_with(Register::Attrd)?;
+    let before = cluster.begin_again_with_former()?;
     cluster.stop_alerter()?;
     // attrd forgets what this release has written.
     whole::restart(cluster, Stop::Orderly)?;
