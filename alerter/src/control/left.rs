@@ -6,9 +6,9 @@ use marks::delivery::{Delivery, State};
 use marks::host::HostName;
 use marks::id::MarkId;
 use marks::mark::MarkRow;
+use marks::returning::owed_since;
 use marks::time::Timestamp;
 
-use crate::cluster;
 use crate::config::Route;
 use crate::state::Shared;
 
@@ -30,7 +30,7 @@ pub(super) fn behind(
             let name = route.name.of_step(Step::Return);
             let back = all.iter().find(|other| other.route == name.as_str()).map(|back| back.state);
             let horizon = shared.base.settings().intake.horizon;
-            let since = Timestamp::now() - if route.driver.ends_each() { cluster::KEPT } else { horizon };
+            let since = owed_since(Timestamp::now(), route.driver.ends_each(), horizon);
             said.extend(sentence(&row, &route, back, is_recent(&row, delivery, since)));
         }
     }

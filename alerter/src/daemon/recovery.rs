@@ -7,6 +7,7 @@ use std::time::{Duration, Instant};
 use drivers::Failure;
 use drivers::instances::Instances;
 use journal::{Journal, JournalError, NewHistory};
+use marks::host::HostName;
 use marks::id::MarkId;
 use marks::mark::{MarkRow, Settlement};
 use marks::recovery::{Case, Host, Recovery, Rules};
@@ -185,32 +186,42 @@ impl Watcher {
         one.is_asked = false;
         one.note(answer.failure);
         let Recovery { ended, late_since, .. } = one.recovery;
-        self.advance_one(answer.mark, Some(Recovery { ended, late_since, ..answer.recovery })).await
+        let answered = Some(Recovery { ended, late_since, ..answer.recovery });
+        self.advance_one(answer.mark, answered, &self.taken_over()).await
     }
 
     async fn advance_all(&mut self) -> Result<(), JournalError> {
         let open = self.followed.values().filter(|one| one.recovery.ended.is_none());
-        for mark in open.map(|one| one.row.id).collect::<Vec<_>>() {
-            self.advance_one(mark, None).await?;
+        let (open, later): (Vec<_>, _) = (open.map(|one| one.row.id).collect(), self.taken_over());
+        for mark in open {
+            self.advance_one(mark, None, &later).await?;
         }
         Ok(())
     }
 
-    /// Whether a later mark of its host, which was acknowledged too, has the instances now.
-    fn failed_again(&self, mark: MarkId) -> bool {
-        let Some(own) = self.followed.get(&mark).map(|one| &one.row) else { return false };
-        self.followed.values().any(|Followed { row, recovery, .. }| {
+    /// The last failure of each host that was acknowledged, and about which Nova has answered: its mark has the instances now.
+    fn taken_over(&self) -> BTreeMap<HostName, Timestamp> {
+        let mut last = BTreeMap::new();
+        for Followed { row, recovery, .. } in self.followed.values() {
             let is_acknowledged = matches!(row.settled, Some((Settlement::Acknowledged, _)));
-            let is_later = row.node == own.node && row.failure_time > own.failure_time;
-            is_later && is_acknowledged && recovery.began_at.is_some()
-        })
+            if is_acknowledged && recovery.began_at.is_some() {
+                let at = last.entry(row.node.clone()).or_insert(row.failure_time);
+                *at = row.failure_time.max(*at);
+            }
+        }
+        last
     }
 
-    /// Says what is new, and keeps it. `answered`: what is known with a new answer.
-    async fn advance_one(&mut self, mark: MarkId, answered: Option<Recovery>) -> Result<(), JournalError> {
-        let failed_again = self.failed_again(mark);
+    /// Says what is new, and keeps it. `answered`: what is known with a new answer. `later`: [`Self::taken_over`].
+    async fn advance_one(
+        &mut self,
+        mark: MarkId,
+        answered: Option<Recovery>,
+        later: &BTreeMap<HostName, Timestamp>,
+    ) -> Result<(), JournalError> {
         let Some(one) = self.followed.get_mut(&mark) else { return Ok(()) };
         let (now, rules) = (Timestamp::now(), &self.config.rules);
+        let failed_again = later.get(&one.row.node).is_some_and(|at| *at > one.row.failure_time);
         let case = Case { mark: &one.row, rules, failed_again };
         if answered.is_none() && !has_news(&one.recovery, &case, now) {
             return Ok(());

@@ -6,7 +6,7 @@ use marks::delivery::{Delivery, State};
 use marks::id::MarkId;
 use marks::mark::MarkRow;
 use marks::register::{Acknowledgement, Entries, Entry, Key};
-use marks::returning::Failure;
+use marks::returning::{Failure, owed_since};
 use marks::time::Timestamp;
 use tracing::info;
 
@@ -34,7 +34,9 @@ impl Intake<'_> {
 
     fn take_over(&mut self, route: &Route, end: &Acknowledgement, entries: &Entries) -> Done {
         let age = self.around.now.since(end.at);
-        if age > self.around.rules.horizon || is_done(route, Step::Confirm, end.mark, entries) {
+        let step = route.name.of_step(Step::Confirm);
+        let is_done = acknowledged(entries, end.mark, step.as_str()).is_some();
+        if age > self.around.rules.horizon || is_done {
             return Ok(());
         }
         let known = self.journal.deliveries_of(end.mark)?.sound;
@@ -55,7 +57,7 @@ impl Intake<'_> {
         for route in base.settings().routes.iter().filter(|route| route.goes_on_to(Step::Return)) {
             self.journal.free_returns(route.name.as_str(), &route.driver.target(), now)?;
             let each = route.driver.ends_each();
-            let since = if each { self.around.forgotten } else { now - self.around.rules.horizon };
+            let since = owed_since(now, each, self.around.rules.horizon);
             let over = self.journal.over_on(route.name.as_str(), since, each)?;
             self.base.damages.report(&over.damaged);
             for over in &over.sound {
@@ -83,10 +85,10 @@ impl Intake<'_> {
         let sent = over.delivery.as_ref().map_or(&[][..], |delivery| &delivery.body);
         let body = route.driver.return_body(&mark, sent, back_since(row));
         let name = route.name.of_step(Step::Return).as_str().to_owned();
-        let done = entries.sound.get(&Key::Acknowledged(row.id, name.clone()));
+        let done = acknowledged(entries, row.id, &name);
         let new = NewDelivery { route: name, body, required: false, link: None };
         self.journal.add_deliveries(&mark, &[new], self.around.now)?;
-        if let Some(Entry::Acknowledged(done)) = done {
+        if let Some(done) = done {
             return self.journal.acknowledged_elsewhere(done, true, self.around.now).map(drop);
         }
         info!(mark = %row.id, host = %row.node, route = %route.name, "{} has come back, and route {} will be notified", row.node, route.name);
@@ -119,12 +121,13 @@ fn back_since(row: &MarkRow) -> Timestamp {
 /// Whether the alerter that owed a return was lost before it could send it: the register still has it that the route acknowledged the
 /// mark, and would have the return too. A page that is lacking may have it.
 fn was_left(route: &Route, mark: MarkId, entries: &Entries) -> bool {
-    let taken = Key::Acknowledged(mark, route.name.as_str().to_owned());
-    !entries.is_partial && entries.sound.contains_key(&taken)
+    !entries.is_partial && acknowledged(entries, mark, route.name.as_str()).is_some()
 }
 
-/// Whether another alerter has done it already.
-fn is_done(route: &Route, step: Step, mark: MarkId, entries: &Entries) -> bool {
-    let name = route.name.of_step(step).as_str().to_owned();
-    entries.sound.contains_key(&Key::Acknowledged(mark, name))
+/// What the register has of a route's acknowledgement, to whichever alerter.
+fn acknowledged<'e>(entries: &'e Entries, mark: MarkId, route: &str) -> Option<&'e Acknowledgement> {
+    match entries.sound.get(&Key::Acknowledged(mark, route.to_owned()))? {
+        Entry::Acknowledged(entry) => Some(entry),
+        _ => None,
+    }
 }

@@ -79,8 +79,7 @@ fn up(tally: Tally, node: &str) -> String {
 /// Why Nova is not asked any more, where that is not seen by the numbers.
 fn reason(end: End) -> &'static str {
     match end {
-        End::Recovered | End::NothingSeen => "",
-        End::HostBack => "; the host is back",
+        End::Recovered | End::NothingSeen | End::HostBack => "",
         End::FailedAgain => "; the host failed again: see its later outage",
         End::NotReported => "; the mark ended without an acknowledgement",
         End::GaveUp => "; Nova is not asked any more, since ask-for is over",

@@ -6,6 +6,7 @@ use std::time::Duration;
 use crate::delivery::Delivery;
 use crate::host::HostName;
 use crate::mark::Settlement;
+use crate::register::KEPT;
 use crate::state::State;
 use crate::time::Timestamp;
 
@@ -100,6 +101,12 @@ impl Return<'_> {
             _ => Ruling::Go,
         }
     }
+}
+
+/// Since when an end on the route, or the host's return, may owe a return. What ends each mark by itself is owed for as long as the
+/// register may show it.
+pub fn owed_since(now: Timestamp, ends_each: bool, horizon: Duration) -> Timestamp {
+    now - if ends_each { KEPT } else { horizon }
 }
 
 /// The places that may have been notified, except the route's present one; none if that one acknowledged the mark.
