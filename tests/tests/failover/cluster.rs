@@ -65,9 +65,8 @@ pub(crate) struct Cluster {
 pub(crate) struct Before {
     /// Milliseconds since the epoch.
     pub(crate) at: i64,
+    /// How many requests had come to each receiver, returns too.
     pub(crate) requests: Vec<usize>,
-    /// All requests that had come to each receiver, returns too.
-    pub(crate) received: Vec<usize>,
     pub(crate) events: usize,
     pub(crate) marks: BTreeSet<String>,
     /// Outages that no power device has on its record, since a human said that the host is off.
@@ -93,11 +92,9 @@ fn usual_returns() -> bool {
     std::env::var_os("NHA_RETURNS").is_some()
 }
 
-/// What a receiver got of failures: returns have scenarios of their own.
-pub(crate) fn failures(receiver: &Receiver) -> Vec<Received> {
-    let mut all = receiver.received();
-    all.retain(|request| !truth::is_return(request));
-    all
+/// What a receiver got of failures behind the `known` requests: returns have scenarios of their own.
+pub(crate) fn failures(receiver: &Receiver, known: usize) -> Vec<Received> {
+    receiver.received().into_iter().skip(known).filter(|request| !truth::is_return(request)).collect()
 }
 
 /// A mark as `list` shows it.
@@ -251,15 +248,17 @@ impl Cluster {
     }
 
     pub(crate) fn begin_again_with(&mut self, register: Register) -> anyhow::Result<Before> {
-        self.begin_with(register)?;
-        self.forget(register)?;
-        self.now()
+        self.begin_again_as(register, usual_returns())
     }
 
     /// The same for programs of release 0.1.0: it knows no etcd, and no returns of these routes.
     pub(crate) fn begin_again_with_former(&mut self) -> anyhow::Result<Before> {
-        self.begin_as((Register::Attrd, "", false))?;
-        self.forget(Register::Attrd)?;
+        self.begin_again_as(Register::Attrd, false)
+    }
+
+    fn begin_again_as(&mut self, register: Register, returns: bool) -> anyhow::Result<Before> {
+        self.begin_as((register, "", returns))?;
+        self.forget(register)?;
         self.now()
     }
 
@@ -267,8 +266,7 @@ impl Cluster {
         self.known.extend(self.marks()?.into_iter().map(|mark| mark.id));
         Ok(Before {
             at: truth::milliseconds(SystemTime::now()),
-            requests: self.receivers.iter().map(|receiver| failures(receiver).len()).collect(),
-            received: self.receivers.iter().map(|receiver| receiver.received().len()).collect(),
+            requests: self.receivers.iter().map(|receiver| receiver.received().len()).collect(),
             events: self.lab.bmc().record().len(),
             marks: self.known.clone(),
             confirmed: Vec::new(),
@@ -617,8 +615,8 @@ impl Cluster {
 
     /// How many requests have come since the scenario began, on all routes.
     pub(crate) fn notified(&self, before: &Before) -> usize {
-        let now = self.receivers.iter().map(|receiver| failures(receiver).len());
-        now.zip(&before.requests).map(|(now, before)| now - before).sum()
+        let all = self.receivers.iter().zip(&before.requests);
+        all.map(|(receiver, known)| failures(receiver, *known).len()).sum()
     }
 
     /// That nobody is notified of anything for a while.
@@ -661,7 +659,7 @@ impl Cluster {
         let mut findings = tests::audit::audit(&truth::story(self, before)?, excused);
         let by_hand = self.marks()?.into_iter().filter(|mark| mark.state == "dismissed").map(|mark| mark.id);
         let by_hand: BTreeSet<String> = by_hand.collect();
-        for (receiver, known) in self.receivers.iter().zip(&before.received) {
+        for (receiver, known) in self.receivers.iter().zip(&before.requests) {
             findings.extend(truth::of_returns(&receiver.received(), *known, &by_hand));
         }
         Ok(findings)

@@ -95,8 +95,8 @@ fn read_dates(stamps: &[String]) -> anyhow::Result<Vec<i64>> {
 pub(crate) fn notified(cluster: &Cluster, before: &Before) -> anyhow::Result<Vec<Notified>> {
     let mut all = Vec::new();
     for ((receiver, (route, _)), known) in cluster.receivers.iter().zip(ROUTES).zip(&before.requests) {
-        for request in failures(receiver).iter().skip(*known) {
-            all.push(read(route, request)?);
+        for request in failures(receiver, *known) {
+            all.push(read(route, &request)?);
         }
     }
     Ok(all)
