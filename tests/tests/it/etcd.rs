@@ -42,6 +42,7 @@ pub(crate) fn group() -> Group {
         a_full_etcd_is_said_plainly_and_keeps_no_host_from_being_marked,
         a_certificate_that_has_expired_is_said,
         a_wrong_password_is_said_and_never_shown,
+        an_answer_that_takes_longer_than_an_attempt_is_waited_for,
         an_etcd_that_hangs_keeps_no_host_from_being_marked,
         a_daemon_watches_and_leaves_nothing_behind,
     ];
@@ -317,21 +318,31 @@ fn a_certificate_that_has_expired_is_said() {
     assert!(stands(&etcd.tools(CLUSTER, "client", None)).is_empty());
 }
 
-fn a_wrong_password_is_said_and_never_shown() {
-    let (_alone, etcd) = members(&[]);
+const PASSWORD: &str = "s3kr1t:with:colons";
+
+fn login(password: &str) -> Option<Login> {
+    Some(Login { user: "alerter".to_owned(), password: password.to_owned() })
+}
+
+/// From now on it asks each client for a user.
+fn with_users(etcd: &Members) {
     for words in [
         &["user", "add", "root:r00t-s3kr1t"][..],
         &["user", "grant-role", "root", "root"],
         &["role", "add", "east"],
         &["role", "grant-permission", "east", "--prefix=true", "readwrite", "/nova-host-alerter/east/"],
-        &["user", "add", "alerter:s3kr1t:with:colons"],
+        &["user", "add", &format!("alerter:{PASSWORD}")],
         &["user", "grant-role", "alerter", "east"],
         &["auth", "enable"],
     ] {
         etcd.administered(words).unwrap();
     }
-    let login = |password: &str| Some(Login { user: "alerter".to_owned(), password: password.to_owned() });
-    let tools = etcd.tools(CLUSTER, "client", login("s3kr1t:with:colons"));
+}
+
+fn a_wrong_password_is_said_and_never_shown() {
+    let (_alone, etcd) = members(&[]);
+    with_users(&etcd);
+    let tools = etcd.tools(CLUSTER, "client", login(PASSWORD));
     publish(&tools, &Entry::Fencing(fencing("compute1"))).unwrap();
     assert_eq!(hosts(&tools), ["compute1"]);
     let wrong = etcd.tools(CLUSTER, "client", login("t0-s3kr1t"));
@@ -339,8 +350,19 @@ fn a_wrong_password_is_said_and_never_shown() {
     assert_eq!(refused.kind(), "etcd-login");
     assert!(!format!("{refused} {refused:?} {wrong:?}").contains("s3kr1t"));
     // Its rights end at its prefix.
-    let elsewhere = etcd.tools("/nova-host-alerter/west", "client", login("s3kr1t:with:colons"));
+    let elsewhere = etcd.tools("/nova-host-alerter/west", "client", login(PASSWORD));
     assert_eq!(read(&elsewhere).unwrap_err().kind(), "etcd-forbidden");
+}
+
+/// etcdctl has a wrong password checked by each member, which takes seconds on a busy machine. The broken variant gives each attempt the same time.
+fn an_answer_that_takes_longer_than_an_attempt_is_waited_for() {
+    let (_alone, etcd) = members(&[]);
+    let slow = etcd.path("slow-etcdctl");
+    let mut tools = etcd.tools(CLUSTER, "client", None);
+    fs::write(&slow, format!("#!/bin/sh\nsleep 4\nexec {} \"$@\"\n", tools.etcdctl.display())).unwrap();
+    fs::set_permissions(&slow, Permissions::from_mode(0o700)).unwrap();
+    tools.etcdctl = slow;
+    assert!(stands(&tools).is_empty());
 }
 
 /// Fencing waits for it no longer than for any register, and what it lacks is written once it is back.

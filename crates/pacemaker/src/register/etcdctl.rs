@@ -14,8 +14,8 @@ use super::etcd_fault::EtcdFault;
 use super::tools::{OUTPUT_MAX, Tools};
 use crate::child::{self, ChildError};
 
-/// A request to a lost leader is never answered, and there is a new leader within about two seconds. So a request is
-/// repeated once; every request may be.
+/// The first attempt, which a request to a lost leader takes in vain: there is a new leader within about two seconds. Each
+/// further attempt may take twice as long, so that a slow answer comes too. Every request may be repeated.
 const ATTEMPT: Duration = Duration::from_secs(3);
 /// Its own time limit ends earlier, so that it reports the reason itself, also on a busy machine; at most half of a
 /// longer time.
@@ -62,10 +62,10 @@ pub(super) fn ask(
     input: &str,
     deadline: Instant,
 ) -> Result<Answer, RegisterError> {
-    let mut said = None;
+    let (mut said, mut attempt) = (None, ATTEMPT);
     loop {
         let left = deadline.saturating_duration_since(Instant::now());
-        match ask_once(tools, arguments, input, left.min(ATTEMPT)) {
+        match ask_once(tools, arguments, input, left.min(attempt)) {
             Err(RegisterError::Etcd(EtcdFault::Silent)) if has_time(deadline) => {}
             Err(RegisterError::Etcd(EtcdFault::Unreachable)) if has_time(deadline) => {
                 said = Some(EtcdFault::Unreachable);
@@ -76,6 +76,7 @@ pub(super) fn ask(
             }
             answered => return answered,
         }
+        attempt *= 2;
     }
 }
 
