@@ -7,7 +7,7 @@ use std::time::Instant;
 use std::{env, fs};
 
 use anyhow::{Context, bail};
-use tests::mutants::{MUTANTS, Mutant, misfits, put};
+use tests::mutants::{MUTANTS, Mutant, PACKAGES, misfits, put};
 
 fn main() -> ExitCode {
     match run() {
@@ -70,22 +70,8 @@ fn is_found(copy: &Path, target: &Path, mutant: &Mutant) -> anyhow::Result<bool>
     let cargo = |more: &[&str]| {
         let program = env::var_os("CARGO").unwrap_or_else(|| "cargo".into());
         let mut command = Command::new(program);
-        let asked = [
-            "-p",
-            "marks",
-            "-p",
-            "journal",
-            "-p",
-            "pacemaker",
-            "-p",
-            "drivers",
-            "-p",
-            "alerter",
-            "--lib",
-            "--test",
-            "it",
-        ];
-        command.args(["test", "--locked", "--quiet"]).args(asked).args(more);
+        let packages = PACKAGES.iter().flat_map(|(name, _)| ["-p", name]);
+        command.args(["test", "--locked", "--quiet", "--lib", "--test", "it"]).args(packages).args(more);
         command.current_dir(copy).env("CARGO_TARGET_DIR", target).stdout(Stdio::null()).stderr(Stdio::null());
         command.status().context("cargo")
     };
