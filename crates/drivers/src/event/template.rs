@@ -5,15 +5,19 @@ use marks::host::HostName;
 use marks::id::MarkId;
 use marks::mark::Mark;
 use marks::time::Timestamp;
+use minijinja::machinery::{Token, tokenize};
 use minijinja::value::Value;
 use minijinja::{AutoEscape, Environment, Error, UndefinedBehavior};
+use tracing::warn;
 
 use super::{Event, NO_HOST, Time, TimeFormat, bytes};
 
-/// The longest body.
+/// The longest body, and the longest template.
 pub const LONGEST: usize = 64 * 1024;
-/// How many steps a template may take: none can keep the alerter busy.
-const FUEL: u64 = 100_000;
+/// The most texts, words and signs of a template: the compiler calls itself for nested ones, and its stack must hold that.
+const TOKENS: usize = 500;
+/// Without loops and names of its own a template ends, and joins each of its texts once.
+const STATEMENTS: [&str; 4] = ["if", "elif", "else", "endif"];
 
 /// A template of bodies that gave JSON for each kind of event.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -25,6 +29,7 @@ impl Template {
     /// # Errors
     /// One sentence: it cannot be read, has an unknown name, or gives no JSON, or too much.
     pub fn parse(text: &str, format: TimeFormat) -> Result<Self, String> {
+        readable(text)?;
         let template = Self(text.to_owned());
         for on_shared_storage in [true, false] {
             let mark = sample(on_shared_storage);
@@ -64,15 +69,16 @@ impl Template {
 
     /// What cannot be rendered is the standard event: a host is never left out for its name.
     fn or_standard(&self, event: &Event<'_>, node: &str, suffix: &str) -> Vec<u8> {
-        self.render(event, node, suffix).unwrap_or_else(|_| bytes(event))
+        self.render(event, node, suffix).unwrap_or_else(|why| {
+            warn!(mark = %event.id, host = %node, "the template gives no body for a mark of {node}, and the standard event is sent instead: {why}");
+            bytes(event)
+        })
     }
 
     fn render(&self, event: &Event<'_>, node: &str, suffix: &str) -> Result<Vec<u8>, String> {
         let text = of_json().render_str(&self.0, values(event, node, suffix)).map_err(said)?;
         let body = text.trim();
-        if body.len() > LONGEST {
-            return Err(format!("it is longer than {LONGEST} bytes"));
-        }
+        short(body)?;
         let json: Result<serde_json::Value, _> = serde_json::from_str(body);
         json.map_err(|why| {
             format!(
@@ -81,6 +87,30 @@ impl Template {
         })?;
         Ok(body.as_bytes().to_vec())
     }
+}
+
+fn short(text: &str) -> Result<(), String> {
+    if text.len() > LONGEST { Err(format!("it is longer than {LONGEST} bytes")) } else { Ok(()) }
+}
+
+/// Checks that a template can be read, and keeps the alerter busy for no time.
+fn readable(text: &str) -> Result<(), String> {
+    short(text)?;
+    let tokens = tokenize(text, false, Default::default()).map(|token| Ok(token?.0));
+    let tokens: Vec<Token<'_>> = tokens.take(TOKENS + 1).collect::<Result<_, Error>>().map_err(said)?;
+    if tokens.len() > TOKENS {
+        return Err(format!("it has more than {TOKENS} texts, words and signs"));
+    }
+    if tokens.iter().any(|token| matches!(token, Token::Mul)) {
+        return Err("it has a *, which is not known".to_owned());
+    }
+    let known = |word: &str| STATEMENTS.contains(&word);
+    tokens.windows(2).try_for_each(|two| match two {
+        [Token::BlockStart, Token::Ident(word)] if !known(word) => {
+            Err(format!("it has a statement {word}: only if, elif, else and endif are known"))
+        }
+        _ => Ok(()),
+    })
 }
 
 /// The mark that templates are tried with.
@@ -123,7 +153,6 @@ fn time(time: &Time) -> Value {
 fn strict() -> Environment<'static> {
     let mut environment = Environment::empty();
     environment.set_undefined_behavior(UndefinedBehavior::Strict);
-    environment.set_fuel(Some(FUEL));
     environment
 }
 
@@ -192,7 +221,7 @@ mod tests {
             (r#"{"a": {{ "x" ~ hostnam }}}"#, "undefined value"),
             (r#"{"a": {{ hostname"#, "syntax error"),
             (r#"{"a": {{ hostname|safe }}}"#, "filter"),
-            (r#"{% include "/etc/passwd" %}"#, "syntax error"),
+            (r#"{% include "/etc/passwd" %}"#, "statement include"),
             (r#"{% if event_type == "host returned" %}{% else %}{}{% endif %}"#, "\"host returned\""),
             (r#"{% if event_type == "test" %}oops{% else %}{}{% endif %}"#, "the event \"test\""),
             (r#"{% if on_shared_storage %}{}{% endif %}"#, "the event \"host failure\""),
@@ -228,9 +257,39 @@ mod tests {
         assert!(template.render(&event, "compute1", "").is_err());
     }
 
+    /// Each of these kept the alerter busy, took all its memory, or overflowed its stack.
     #[test]
-    fn a_template_that_does_not_end_is_refused() {
-        let nested = "{% for a in hostname %}".repeat(8) + &"{% endfor %}".repeat(8) + "{}";
-        assert!(Template::parse(&nested, TimeFormat::Epoch).unwrap_err().contains("fuel"));
+    fn a_template_that_takes_long_is_refused() {
+        let doubled = "{% set a = [1,2] %}".to_owned() + &"{% set a = a + a %}".repeat(40) + "{}";
+        let refused = |text: &str, why| {
+            let said = Template::parse(text, TimeFormat::Epoch).unwrap_err();
+            assert!(said.contains(why), "{said}");
+        };
+        refused(&doubled, "statement set");
+        refused("{% for a in hostname %}{% endfor %}{}", "statement for");
+        refused("{%- with a = 1 %}{% endwith %}{}", "statement with");
+        refused(r#"{"a": {{ 2 in [1] * 4000000000 }}}"#, "a *");
+        for nested in ["not ", "-", "1 if 0 else ", "1 ~ ", "1 ** "] {
+            refused(&format!("{{\"a\": {{{{ {}1 }}}}}}", nested.repeat(TOKENS)), "more than 500");
+        }
+        refused(&("{% if 0 %}".to_owned() + &"{% elif 0 %}".repeat(TOKENS)), "more than 500");
+        refused(&format!("\"{}\"", "x".repeat(LONGEST)), "longer than 65536 bytes");
+    }
+
+    /// What is within the limits is within the stack of a worker, which has 2 MiB.
+    #[test]
+    fn the_deepest_template_is_read() {
+        let read = |text: String| {
+            let said = std::thread::Builder::new().stack_size(2 << 20);
+            let said = said.spawn(move || Template::parse(&text, TimeFormat::Epoch).map(drop));
+            said.unwrap().join().unwrap()
+        };
+        assert_eq!(read(format!("{{\"a\": {{{{ {}1 }}}}}}", "not ".repeat(TOKENS - 5))), Ok(()));
+        for (nested, end) in [("1 if 0 else ", ""), ("[", "]"), ("-", "")] {
+            let times = TOKENS / 5;
+            let _read = read(format!("{{\"a\": {{{{ {}1{} }}}}}}", nested.repeat(times), end.repeat(times)));
+        }
+        let _read = read("{% if 0 %}".repeat(120) + "1" + &"{% endif %}".repeat(120));
+        let _read = read(format!("{{\"a\": {{{{ hostname{} }}}}}}", ".a".repeat(TOKENS / 2 - 5)));
     }
 }
