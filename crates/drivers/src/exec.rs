@@ -58,6 +58,8 @@ pub struct Exec {
     timeout: Duration,
     at_once: usize,
     places: Semaphore,
+    /// Returns have places of their own: none may take that of a failure.
+    places_of_returns: Semaphore,
     time_format: TimeFormat,
     notifies_return: bool,
     extensions: bool,
@@ -67,12 +69,22 @@ impl Exec {
     /// A route that runs this command. The configuration's reader has checked that the program can be trusted.
     pub fn new(options: Options) -> Self {
         let Options { command, timeout, at_once, time_format, notifies_return, extensions } = options;
-        let places = Semaphore::new(at_once + 1);
-        Self { command, timeout, at_once, places, time_format, notifies_return, extensions }
+        let (places, places_of_returns) = (Semaphore::new(at_once + 1), Semaphore::new(at_once));
+        Self {
+            command,
+            timeout,
+            at_once,
+            places,
+            places_of_returns,
+            time_format,
+            notifies_return,
+            extensions,
+        }
     }
 
     async fn exchange(&self, message: Message<'_>) -> Outcome {
-        let Ok(_place) = self.places.try_acquire() else { return Outcome::Retry(no_place()) };
+        let places = if message.step == Step::Return { &self.places_of_returns } else { &self.places };
+        let Ok(_place) = places.try_acquire() else { return Outcome::Retry(no_place()).not_sent() };
         let ran = program::run(&self.command, &self.line(message), self.timeout).await;
         let words = Words::read(&ran.stdout, &ran.stderr);
         if words.is_odd() {

@@ -10,6 +10,8 @@ use super::{NO_HOST, Time, TimeFormat, bytes, rfc3339};
 
 /// The inspector's type for a host that is down; it ignores events of other types.
 const TYPE: &str = "compute.host.down";
+/// The type of a return.
+const UP: &str = "compute.host.up";
 /// The event's source.
 const MONITOR: &str = "nova-host-alerter";
 
@@ -47,9 +49,10 @@ pub fn of_mark(mark: &Mark) -> Vec<u8> {
     body(&mark.id, mark.failure_time, TYPE, mark.fqdn.as_str(), "down")
 }
 
-/// The body of a return: its type is the same, and its time is the return's.
+/// The body of a return: another type, and its time is the return's. The sample inspector goes by the type alone, and
+/// would force the living host down.
 pub fn of_return(mark: &Mark, returned: Timestamp) -> Vec<u8> {
-    body(&mark.id, returned, TYPE, mark.fqdn.as_str(), "up")
+    body(&mark.id, returned, UP, mark.fqdn.as_str(), "up")
 }
 
 /// The body of a test: another type, and a host that cannot exist.
@@ -108,10 +111,10 @@ mod tests {
     }
 
     #[test]
-    fn a_return_is_the_same_host_with_the_status_up() {
+    fn a_return_is_the_same_host_with_another_type() {
         let back: serde_json::Value =
             serde_json::from_slice(&of_return(&mark(), Timestamp(1_784_601_000_000))).unwrap();
-        assert_eq!((&back[0]["type"], &back[0]["details"]["status"]), (&TYPE.into(), &"up".into()));
+        assert_eq!((&back[0]["type"], &back[0]["details"]["status"]), (&UP.into(), &"up".into()));
         assert_eq!(back[0]["time"], "2026-07-21T02:30:00Z");
     }
 
@@ -136,17 +139,20 @@ mod tests {
         assert!(test.contains(r#""type":"test""#) && !test.contains("down"), "{test}");
     }
 
-    /// An inspector checks the type alone. The broken variant is a test with the type of a failure.
+    /// An inspector checks the type alone. The broken variants are a test and a return with the type of a failure.
     #[test]
-    fn a_test_takes_no_host_down() {
+    fn neither_a_test_nor_a_return_takes_a_host_down() {
         let downs = |body: &[u8]| {
             let events: serde_json::Value = serde_json::from_slice(body).unwrap();
             events.as_array().unwrap().iter().filter(|event| event["type"] == "compute.host.down").count()
         };
         let test = of_test(&mark().id, Timestamp(0));
-        assert_eq!((downs(&test), downs(&of_mark(&mark()))), (0, 1));
-        let careless = body(&mark().id, Timestamp(0), TYPE, NO_HOST, "test");
-        assert_eq!(downs(&careless), 1);
+        let back = of_return(&mark(), Timestamp(0));
+        assert_eq!((downs(&test), downs(&back), downs(&of_mark(&mark()))), (0, 0, 1));
+        for (host, status) in [(NO_HOST, "test"), ("compute1", "up")] {
+            let careless = body(&mark().id, Timestamp(0), TYPE, host, status);
+            assert_eq!(downs(&careless), 1);
+        }
         assert!(!String::from_utf8(test).unwrap().contains("down"));
     }
 }
