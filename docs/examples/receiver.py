@@ -1,16 +1,16 @@
 #!/usr/bin/python3
-"""A receiver of docs/standard.md, to begin with: receiver.py PORT DATABASE [SECRET_FILE]
+"""A receiver of docs/standard.md, to begin with: receiver.py PORT DATABASE [SECRET_FILE] [--bearer-file FILE]
 
 It writes a message down, answers, and acts afterwards. Where a fault would start machines twice, the line says so.
 """
 
+import argparse
 import base64
 import hashlib
 import hmac
 import http.server
 import json
 import sqlite3
-import sys
 import threading
 import time
 import uuid
@@ -20,28 +20,41 @@ FIVE_MINUTES = 300
 LONGEST = 64 * 1024
 # The id alone would take a return for a repetition of its failure; the host's name alone would swallow its next outage.
 TABLE = """CREATE TABLE IF NOT EXISTS message (
-    id TEXT, event_type TEXT, hostname TEXT, acted INTEGER DEFAULT 0, PRIMARY KEY (id, event_type))"""
-# A return without its failure is accepted and ignored: an operator may have ended the failure before it came here.
-KNOWN = "SELECT 1 FROM message WHERE id = ?"
+    id TEXT, event_type TEXT, hostname TEXT, acted INTEGER, PRIMARY KEY (id, event_type))"""
+# A return without its failure is kept and never acted upon (NULL); so is a failure after its return: the host is back.
+# One statement, so that two messages at the same time do not both find nothing.
+KEEP = """INSERT OR IGNORE INTO message VALUES (:id, :type, :host, CASE
+    WHEN EXISTS (SELECT 1 FROM message WHERE id = :id) = (:type = 'host returned') THEN 0 END)"""
+# json, int and sqlite3 raise these for what nobody can read; an error that is missing here would end without an answer.
+UNREADABLE = (ArithmeticError, AttributeError, LookupError, RecursionError, TypeError, ValueError)
 
 
 def connect():
-    database = sqlite3.connect(sys.argv[2], timeout=10)
+    database = sqlite3.connect(GIVEN.database, timeout=10)
     database.execute("PRAGMA synchronous = FULL")
     return database
 
 
-def secret():
-    if len(sys.argv) < 4:
-        return None
-    with open(sys.argv[3], encoding="ascii") as file:
-        return base64.b64decode(file.read().strip().removeprefix("whsec_"))
+def content(path):
+    with open(path, encoding="ascii") as file:
+        text = file.read().strip()
+    if not text:
+        raise argparse.ArgumentTypeError(f"{path} is empty: anybody could send that")
+    return text
+
+
+def is_allowed(headers, body):
+    """By each of the two files that were given; a stranger's message must not count as the first of its key."""
+    bearer = headers.get("Authorization", "").encode()
+    if GIVEN.token is not None and not hmac.compare_digest(bearer, f"Bearer {GIVEN.token}".encode()):
+        return False
+    return KEY is None or is_signed(headers, body, KEY)
 
 
 def is_signed(headers, body, key):
     """After Standard Webhooks: id, time and body; an old message may be somebody's repetition."""
     name, at = headers.get("webhook-id", ""), headers.get("webhook-timestamp", "")
-    if not at.isdecimal() or abs(time.time() - int(at)) > FIVE_MINUTES:
+    if not at.isdecimal() or abs(time.time() - float(at)) > FIVE_MINUTES:
         return False
     mac = hmac.new(key, f"{name}.{at}.".encode() + body, hashlib.sha256).digest()
     right = b"v1," + base64.b64encode(mac)
@@ -50,16 +63,12 @@ def is_signed(headers, body, key):
 
 
 def read(body):
-    """Id, type and host; ValueError where it is no event of version 1. Names that are not known are ignored."""
-    try:
-        event = json.loads(body)
-        key, kind, host = event["id"], event["event_type"], event["payload"]["hostname"]
-        major = event["version"].split(".")[0]
-        if not all(isinstance(text, str) for text in (kind, host)) or major != "1":
-            raise ValueError("another version")
-        return str(uuid.UUID(key)), kind, host.lower()
-    except (AttributeError, KeyError, TypeError) as error:
-        raise ValueError("no event") from error
+    """Id, type and host; an error where it is no event of version 1. Names that are not known are ignored."""
+    event = json.loads(body)
+    key, kind, host = event["id"], event["event_type"], event["payload"]["hostname"]
+    if not all(isinstance(text, str) for text in (kind, host)) or event["version"].split(".")[0] != "1":
+        raise ValueError("another version")
+    return {"id": str(uuid.UUID(key)), "type": kind, "host": host.lower()}
 
 
 class Handler(http.server.BaseHTTPRequestHandler):
@@ -70,28 +79,33 @@ class Handler(http.server.BaseHTTPRequestHandler):
         body = b"" if value is None else json.dumps(value).encode()
         self.send_response(status)
         self.send_header("Content-Length", str(len(body)))
+        if status >= 400:
+            # What was not read of its body would be taken for the next request.
+            self.send_header("Connection", "close")
         self.end_headers()
         self.wfile.write(body)
 
     def do_POST(self):
-        length = self.headers.get("Content-Length", "")
-        if not length.isdecimal() or int(length) > LONGEST:
-            self.close_connection = True
-            return self.answer(413)
-        body = self.rfile.read(int(length))
-        if KEY is not None and not is_signed(self.headers, body, KEY):
-            return self.answer(401)
         try:
-            key, kind, host = read(body)
-        except ValueError:
-            return self.answer(422)
-        if kind in TYPES:
+            self.answer(self.taken())
+        except UNREADABLE:
+            self.answer(400)
+        except sqlite3.Error:
+            self.answer(503)
+
+    def taken(self):
+        length = int(self.headers.get("Content-Length", ""))
+        if not 0 <= length <= LONGEST:
+            return 413
+        body = self.rfile.read(length)
+        if not is_allowed(self.headers, body):
+            return 401
+        message = read(body)
+        if message["type"] in TYPES:
             # On disk before the answer, which ends the repetitions. One at the same time changes nothing either.
-            new = "INSERT OR IGNORE INTO message (id, event_type, hostname) VALUES (?, ?, ?)"
             with connect() as database:
-                if kind == "host failure" or database.execute(KNOWN, (key,)).fetchone():
-                    database.execute(new, (key, kind, host))
-        return self.answer(202)
+                database.execute(KEEP, message)
+        return 202
 
     def do_GET(self):
         rows = connect().execute("SELECT id, event_type, hostname FROM message WHERE acted ORDER BY rowid")
@@ -117,10 +131,17 @@ def work():
         time.sleep(0.2)
 
 
-KEY = secret()
+parser = argparse.ArgumentParser(description=__doc__)
+parser.add_argument("port", type=int)
+parser.add_argument("database")
+parser.add_argument("secret", nargs="?", type=content, metavar="SECRET_FILE")
+parser.add_argument("--bearer-file", dest="token", type=content, metavar="FILE")
+GIVEN = parser.parse_args()
+KEY = None if GIVEN.secret is None else base64.b64decode(GIVEN.secret.removeprefix("whsec_"))
 with connect() as first:
     first.execute(TABLE)
-server = http.server.ThreadingHTTPServer(("127.0.0.1", int(sys.argv[1])), Handler)
+server = http.server.ThreadingHTTPServer(("127.0.0.1", GIVEN.port), Handler)
 print(f"http://127.0.0.1:{server.server_port}", flush=True)
-threading.Thread(target=work, daemon=True).start()
-server.serve_forever()
+threading.Thread(target=server.serve_forever, daemon=True).start()
+# An error in here ends the program: nothing is accepted any more that nobody would act upon.
+work()

@@ -15,6 +15,7 @@ use drivers::{Message, Outcome};
 use marks::id::{FencingId, MarkId};
 use marks::time::Timestamp;
 use reqwest::Url;
+use reqwest::header::{AUTHORIZATION, HeaderMap, HeaderValue};
 use serde::Serialize;
 use tokio::time::{Instant, sleep, timeout};
 
@@ -99,6 +100,8 @@ struct Kit {
     http: Http,
     /// The same without credentials.
     stranger: Http,
+    /// The same with another bearer token.
+    mistaken: Http,
     /// Where the receiver lists what it acted upon.
     events: Option<Endpoint>,
     given: Given,
@@ -119,6 +122,7 @@ impl Kit {
         Ok(Self {
             url,
             stranger: made(Options { credentials: None, ..route.clone() })?,
+            mistaken: made(Options { credentials: None, headers: wrong_token(), ..route.clone() })?,
             http: made(route)?,
             events: options.events.as_deref().map(|events| list(options, events)).transpose()?,
             given,
@@ -163,24 +167,29 @@ impl Kit {
         if let [one, other] = &check.sends[..]
             && one.how == How::AtOnce
         {
-            let (one, other) = tokio::join!(self.delivered(one), self.delivered(other));
+            let (one, other) =
+                tokio::join!(self.delivered(check.name, one), self.delivered(check.name, other));
             return vec![one, other];
         }
         let mut all = Vec::new();
         for sending in &check.sends {
-            all.push(self.delivered(sending).await);
+            all.push(self.delivered(check.name, sending).await);
         }
         all
     }
 
     /// A message, again as long as the receiver asks for it.
-    async fn delivered(&self, sending: &Sending) -> Vec<Came> {
+    async fn delivered(&self, name: &str, sending: &Sending) -> Vec<Came> {
         let (mut waited, mut all) = (Duration::ZERO, Vec::new());
         loop {
             let (came, outcome) = self.attempt(sending, all.len()).await;
             all.push(came);
             let pause = outcome.and_then(|outcome| judge::pause(&outcome, waited, self.patience));
             let Some(pause) = pause else { return all };
+            if all.len() == 1 {
+                let (came, patience) = (&all[0], self.patience.as_secs());
+                eprintln!("{name}: {came}: sent again for up to {patience} s (--patience)");
+            }
             sleep(pause).await;
             waited += pause;
         }
@@ -190,7 +199,11 @@ impl Kit {
         let attempts = u32::try_from(earlier).unwrap_or(u32::MAX).saturating_add(1);
         let Sending { id, step, body, how, .. } = sending;
         let message = Message { step: *step, id, body, ambiguous: 0, attempts };
-        let http = if *how == How::WithoutToken { &self.stranger } else { &self.http };
+        let http = match how {
+            How::WithoutToken => &self.stranger,
+            How::WrongToken => &self.mistaken,
+            _ => &self.http,
+        };
         let signing = if let How::Signed(signing) = how { *signing } else { Signing::Right };
         let exchange = http.ask(message, signing);
         if *how == How::Unread {
@@ -210,8 +223,12 @@ impl Kit {
     async fn settled(&self, made: &[&Check]) -> anyhow::Result<Option<Vec<Acted>>> {
         let (begun, mut last) = (Instant::now(), None);
         loop {
-            let Some(acted) = self.acted().await? else { return Ok(None) };
-            let now = begun.elapsed();
+            let (read, now) = (self.acted().await, begun.elapsed());
+            if read.is_err() && now < self.patience {
+                sleep(AGAIN).await;
+                continue;
+            }
+            let Some(acted) = read? else { return Ok(None) };
             let reading = Reading::next(last, acted, now);
             if reading.is_settled(made, now, self.patience) {
                 return Ok(Some(reading.acted));
@@ -231,8 +248,12 @@ impl Kit {
         })?;
         let Said { status, body, .. } = &said;
         anyhow::ensure!(*status == 200, unread(format!("{} answered {status}", events.shown())));
-        let is_none =
-            || unread(format!("{} answered no list of id, event_type and hostname", events.shown()));
+        let is_none = || {
+            unread(format!(
+                "{} answered no list of id, event_type and hostname of at most 1 MiB",
+                events.shown()
+            ))
+        };
         serde_json::from_slice(body).map(Some).with_context(is_none)
     }
 }
@@ -248,6 +269,13 @@ fn route(options: &cli::ReceiverCheck, url: Url) -> Result<Options, Usage> {
         secret_files: secret.into_iter().collect(),
         ..Options::by(client(options, url)?)
     })
+}
+
+fn wrong_token() -> HeaderMap {
+    HeaderMap::from_iter([(
+        AUTHORIZATION,
+        HeaderValue::from_static("Bearer a-wrong-token-of-receiver-check"),
+    )])
 }
 
 fn list(options: &cli::ReceiverCheck, events: &str) -> Result<Endpoint, Usage> {

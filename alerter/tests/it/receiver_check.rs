@@ -18,7 +18,7 @@ use crate::route::{Files, signing_secret};
 
 /// So long an absent-minded receiver waits between reading what it knows and writing it down, unless the same comes again
 /// before; longer than the kit waits where it does not want the answer.
-const ABSENT: Duration = Duration::from_secs(1);
+const ABSENT: Duration = Duration::from_millis(400);
 /// So long after its answer a receiver acts that acts late.
 const LATE: Duration = Duration::from_millis(500);
 const TOKEN: &str = "t0ken-of-the-check";
@@ -45,9 +45,18 @@ enum Fault {
     RejectsUpperCase,
     TakesWrongSignatures,
     TakesOldSignatures,
+    TakesEarlySignatures,
+    TakesOneSignatureOnly,
     TakesUnsigned,
+    TakesNoToken,
     TakesAnyToken,
     RecordsBeforeItVerifies,
+    ForgetsWithTheReturn,
+    ActsOnLateFailures,
+    KnowsTheLastTwentyOnly,
+    KnowsBodiesOnly,
+    RejectsOldFailures,
+    RejectsLongMessages,
     Redirects,
     IsUnavailable,
     IsSilent,
@@ -55,11 +64,12 @@ enum Fault {
 
 use Fault::{
     AcceptsGarbage, ActsLaterOnAnyVersion, ActsLaterOnEachRepetition, ActsOnEachRepetition,
-    ActsTwiceOnTwoAtOnce, IsSilent, IsUnavailable, KnowsHostsOnly, KnowsIdsOnly, RecordsBeforeItVerifies,
-    Redirects, RefusesRepetitions, RejectsLaterVersions, RejectsUnknownFields,
-    RejectsUnknownFieldsOfThePayload, RejectsUpperCase, TakesAnyToken, TakesAnyVersion,
-    TakesEveryTypeForAFailure, TakesLoneReturns, TakesOldSignatures, TakesReturnsForFailures,
-    TakesTestsForFailures, TakesUnsigned, TakesWrongSignatures,
+    ActsOnLateFailures, ActsTwiceOnTwoAtOnce, ForgetsWithTheReturn, IsSilent, IsUnavailable, KnowsBodiesOnly,
+    KnowsHostsOnly, KnowsIdsOnly, KnowsTheLastTwentyOnly, RecordsBeforeItVerifies, Redirects,
+    RefusesRepetitions, RejectsLaterVersions, RejectsLongMessages, RejectsOldFailures, RejectsUnknownFields,
+    RejectsUnknownFieldsOfThePayload, RejectsUpperCase, TakesAnyToken, TakesAnyVersion, TakesEarlySignatures,
+    TakesEveryTypeForAFailure, TakesLoneReturns, TakesNoToken, TakesOldSignatures, TakesOneSignatureOnly,
+    TakesReturnsForFailures, TakesTestsForFailures, TakesUnsigned, TakesWrongSignatures,
 };
 
 /// A recovery controller of a test.
@@ -67,10 +77,12 @@ struct Receiver {
     fault: Option<Fault>,
     /// It acts so long after its answer.
     delay: Duration,
-    /// What it knows already.
-    known: Mutex<HashSet<String>>,
+    /// What it knows already, oldest first.
+    known: Mutex<Vec<String>>,
     /// The ids of failures that it has accepted.
     failures: Mutex<HashSet<String>>,
+    /// The ids of returns that came without their failures.
+    lone: Mutex<HashSet<String>>,
     /// What it has read, and not written down yet.
     read: Mutex<Vec<String>>,
     acted: Arc<Mutex<Vec<Value>>>,
@@ -85,6 +97,7 @@ impl Receiver {
             delay: Duration::ZERO,
             known: Mutex::default(),
             failures: Mutex::default(),
+            lone: Mutex::default(),
             read: Mutex::default(),
             acted: Arc::default(),
             busy: Mutex::new(1),
@@ -117,9 +130,12 @@ impl Receiver {
             if self.has(RecordsBeforeItVerifies) {
                 let event: Value = serde_json::from_str(body).unwrap();
                 let key = [&event["id"], &event["event_type"]].map(|text| text.as_str().unwrap()).join(" ");
-                self.known.lock().unwrap().insert(key);
+                self.knew(key);
             }
             return "401 Unauthorized";
+        }
+        if self.has(RejectsLongMessages) && body.len() > 2048 {
+            return "413 Content Too Large";
         }
         match serde_json::from_str(body) {
             Ok(event) => self.take(&event).await,
@@ -136,18 +152,27 @@ impl Receiver {
 
     fn is_of_a_friend(&self, headers: &HeaderMap, body: &str) -> bool {
         let of = |name: &str| headers.get(name).map(|value| value.to_str().unwrap()).unwrap_or_default();
-        let has_token = of("authorization") == format!("Bearer {TOKEN}");
+        let token = of("authorization");
+        let has_token = match self.fault {
+            Some(TakesNoToken) if token.is_empty() => true,
+            Some(TakesAnyToken) => token.starts_with("Bearer "),
+            _ => token == format!("Bearer {TOKEN}"),
+        };
         let hook = Webhook::new(&signing_secret(7)).unwrap();
         let signature = of("webhook-signature");
         let at = of("webhook-timestamp").parse().unwrap_or_default();
-        let is_old_but_right = || hook.sign(of("webhook-id"), at, body.as_bytes()).unwrap() == signature;
+        let right = || hook.sign(of("webhook-id"), at, body.as_bytes()).unwrap();
+        let has_right = || signature.split(' ').any(|one| one == right());
+        let now = marks::time::Timestamp::now().seconds();
         let is_signed = match self.fault {
             Some(TakesUnsigned) if signature.is_empty() => true,
             Some(TakesWrongSignatures) => !signature.is_empty() && hook_is_fresh(at),
-            Some(TakesOldSignatures) => is_old_but_right(),
+            Some(TakesOldSignatures) => has_right() && at < now + 300,
+            Some(TakesEarlySignatures) => has_right() && at > now - 300,
+            Some(TakesOneSignatureOnly) => hook_is_fresh(at) && signature == right(),
             _ => hook.verify(body.as_bytes(), headers).is_ok(),
         };
-        (has_token || self.has(TakesAnyToken)) && is_signed
+        has_token && is_signed
     }
 
     async fn take(&self, event: &Value) -> &'static str {
@@ -164,6 +189,7 @@ impl Receiver {
         let key = match self.fault {
             Some(KnowsHostsOnly) => format!("{host} {kind}"),
             Some(KnowsIdsOnly) => id.clone(),
+            Some(KnowsBodiesOnly) => event.to_string(),
             _ => format!("{id} {kind}"),
         };
         if self.is_known(key).await && !self.has(ActsOnEachRepetition) {
@@ -171,6 +197,9 @@ impl Receiver {
                 self.act(act(meaning), LATE);
             }
             return if self.has(RefusesRepetitions) { "409 Conflict" } else { "200 OK" };
+        }
+        if self.has(ForgetsWithTheReturn) && kind == "host returned" {
+            self.known.lock().unwrap().retain(|known| !known.starts_with(&id));
         }
         self.failures.lock().unwrap().insert(id.clone());
         self.act(act(meaning), self.delay);
@@ -201,16 +230,25 @@ impl Receiver {
             Some(RejectsUnknownFields) if is_strange(event, &top) => true,
             Some(RejectsUnknownFieldsOfThePayload) if is_strange(&event["payload"], &payload) => true,
             Some(RejectsUpperCase) if host != host.to_lowercase() => true,
+            Some(RejectsOldFailures) if is_old(&event["payload"]["failure_time"]) => true,
             _ => !version.starts_with("1."),
         }
     }
 
     /// What it does for a type; nothing for one that it does not know, and for the return of what it does not know.
     fn meaning<'k>(&self, kind: &'k str, id: &str) -> Option<&'k str> {
-        let is_lone = || !self.failures.lock().unwrap().contains(id);
+        let is_lone = || {
+            let is_lone = !self.failures.lock().unwrap().contains(id);
+            if is_lone {
+                self.lone.lock().unwrap().insert(id.to_owned());
+            }
+            is_lone
+        };
+        let is_late = || self.lone.lock().unwrap().contains(id) && !self.has(ActsOnLateFailures);
         match kind {
             "host returned" if !self.has(TakesLoneReturns) && is_lone() => None,
             "host returned" if self.has(TakesReturnsForFailures) => Some("host failure"),
+            "host failure" if is_late() => None,
             "host failure" | "host returned" => Some(kind),
             "test" if self.has(TakesTestsForFailures) => Some("host failure"),
             "test" => None,
@@ -228,10 +266,23 @@ impl Receiver {
             while !is_known && !came_again() && begun.elapsed() < ABSENT {
                 tokio::time::sleep(Duration::from_millis(10)).await;
             }
-            self.known.lock().unwrap().insert(key);
+            self.knew(key);
             return is_known;
         }
-        !self.known.lock().unwrap().insert(key)
+        self.knew(key)
+    }
+
+    /// Whether it knew this already; now it does.
+    fn knew(&self, key: String) -> bool {
+        let mut known = self.known.lock().unwrap();
+        let is_known = known.contains(&key);
+        if !is_known {
+            known.push(key);
+        }
+        if self.has(KnowsTheLastTwentyOnly) && known.len() > 20 {
+            known.remove(0);
+        }
+        is_known
     }
 
     async fn serve(self: Arc<Self>, mut peer: Peer<TcpStream>) {
@@ -243,6 +294,11 @@ impl Receiver {
         let length = body.len();
         peer.say(format!("HTTP/1.1 {status}\r\nContent-Length: {length}\r\n\r\n{body}").as_bytes()).await;
     }
+}
+
+/// Whether a time of an event is longer ago than ten minutes.
+fn is_old(time: &Value) -> bool {
+    time.as_i64().is_some_and(|at| at < marks::time::Timestamp::now().seconds() - 600)
 }
 
 /// Whether a time is now, within five minutes.
@@ -306,6 +362,10 @@ const PATIENT: [&str; 10] = {
     all
 };
 
+/// The checks that repeat a message.
+const OF_REPETITIONS: [&str; 7] =
+    ["duplicate", "at-once", "lost-answer", "many", "late-repetition", "returned", "extension"];
+
 /// The checks with this verdict in one of their two halves.
 fn those(found: &Value, verdict: &str) -> BTreeSet<String> {
     let has = |one: &&Value| one["answers"] == verdict || one["acted"] == verdict;
@@ -324,7 +384,7 @@ async fn a_right_receiver_passes_every_check() {
             (Some(0), Some(0), Some(0)),
             "{found:#}"
         );
-        assert_eq!(those(&found, "right").len(), 20, "{found:#}");
+        assert_eq!(those(&found, "right").len(), 25, "{found:#}");
         assert_eq!(found["checks"][0]["came"], "503, then 202", "it was busy, and asked again");
     }
 }
@@ -332,10 +392,11 @@ async fn a_right_receiver_passes_every_check() {
 /// The receiver that an author begins with is right too, and acts after it has answered.
 #[tokio::test]
 async fn the_example_is_a_right_receiver() {
-    let files = Files::with([("secret", &signing_secret(7))]);
+    let files = Files::with([("secret", &signing_secret(7)), ("token", TOKEN)]);
     let path = |name: &str| files.path(name).display().to_string();
     let program = Path::new(env!("CARGO_MANIFEST_DIR")).join("../docs/examples/receiver.py");
-    let words = ["0".to_owned(), path("messages.db"), path("secret")];
+    let bearer = ["--bearer-file".to_owned(), path("token")];
+    let words = ["0".to_owned(), path("messages.db"), path("secret")].into_iter().chain(bearer.clone());
     let mut example =
         Command::new(program).args(words).stdout(Stdio::piped()).kill_on_drop(true).spawn().unwrap();
     let mut lines = BufReader::new(example.stdout.take().unwrap()).lines();
@@ -344,23 +405,23 @@ async fn the_example_is_a_right_receiver() {
         "receiver-check {address}/v1/host-failures --secret-file SECRET --events {address}/acted --json"
     );
     let words = words.split(' ').map(|word| if word == "SECRET" { path("secret") } else { word.to_owned() });
-    let output = run(words.collect()).await;
+    let output = run(words.chain(bearer).collect()).await;
     let found: Value = serde_json::from_slice(&output.stdout).unwrap();
-    let needs_a_token: BTreeSet<String> = ["no-token".to_owned()].into();
-    assert_eq!((output.status.code(), those(&found, "not-checked")), (Some(0), needs_a_token), "{found:#}");
+    assert_eq!((output.status.code(), found["right"].as_u64()), (Some(0), Some(25)), "{found:#}");
 }
 
 /// The broken variants are the receivers: each has one fault, and these checks find it, and no others.
 #[tokio::test]
 async fn each_fault_is_found_by_its_checks() {
-    let expected: [(Fault, &[&str]); 23] = [
-        (ActsOnEachRepetition, &["duplicate", "at-once", "lost-answer", "late-repetition", "returned"]),
-        (RefusesRepetitions, &["duplicate", "at-once", "lost-answer", "late-repetition", "returned"]),
+    let expected: [(Fault, &[&str]); 32] = [
+        (ActsOnEachRepetition, &OF_REPETITIONS),
+        (RefusesRepetitions, &OF_REPETITIONS),
         (ActsTwiceOnTwoAtOnce, &["at-once", "lost-answer"]),
         (KnowsHostsOnly, &["second-outage", "late-repetition"]),
         (KnowsIdsOnly, &["returned"]),
         (TakesReturnsForFailures, &["returned"]),
-        (TakesLoneReturns, &["lone-return"]),
+        (TakesLoneReturns, &["lone-return", "after-return"]),
+        (ActsOnLateFailures, &["after-return"]),
         (TakesTestsForFailures, &["test"]),
         (TakesEveryTypeForAFailure, &["unknown-type"]),
         (TakesAnyVersion, &["other-version"]),
@@ -370,10 +431,18 @@ async fn each_fault_is_found_by_its_checks() {
         (RejectsUnknownFieldsOfThePayload, &["minor-version"]),
         (RejectsUpperCase, &["upper-case"]),
         (TakesWrongSignatures, &["wrong-signature", "forged-first"]),
-        (RecordsBeforeItVerifies, &["forged-first"]),
+        (RecordsBeforeItVerifies, &["forged-first", "no-token"]),
         (TakesOldSignatures, &["old-signature"]),
+        (TakesEarlySignatures, &["early-signature"]),
+        (TakesOneSignatureOnly, &["two-signatures"]),
         (TakesUnsigned, &["no-signature"]),
+        (TakesNoToken, &["no-token"]),
         (TakesAnyToken, &["no-token"]),
+        (ForgetsWithTheReturn, &["returned"]),
+        (KnowsTheLastTwentyOnly, &["many"]),
+        (KnowsBodiesOnly, &["extension"]),
+        (RejectsOldFailures, &["old"]),
+        (RejectsLongMessages, &["extension"]),
         (Redirects, &["first"]),
         (IsUnavailable, &["first"]),
         (IsSilent, &["first"]),
@@ -396,9 +465,8 @@ async fn what_a_receiver_does_after_its_answers_is_judged() {
         checked(Some(ActsLaterOnEachRepetition), &PATIENT),
         checked(Some(ActsLaterOnAnyVersion), &PATIENT),
     );
-    assert_eq!((right.0, those(&right.1, "right").len()), (Some(0), 20), "{:#}", right.1);
-    let of_repetitions = ["duplicate", "at-once", "lost-answer", "late-repetition", "returned"];
-    for ((code, found), checks) in [(repeats, &of_repetitions[..]), (newer, &["other-version"])] {
+    assert_eq!((right.0, those(&right.1, "right").len()), (Some(0), 25), "{:#}", right.1);
+    for ((code, found), checks) in [(repeats, &OF_REPETITIONS[..]), (newer, &["other-version"])] {
         let checks: BTreeSet<String> = checks.iter().map(|name| (*name).to_owned()).collect();
         assert_eq!((code, those(&found, "wrong")), (Some(1), checks), "{found:#}");
     }
@@ -415,7 +483,7 @@ async fn what_cannot_be_checked_is_not_right() {
             (Some(0), Some(0), Some(0)),
             "{fault:?}: {found:#}"
         );
-        assert_eq!(those(&found, "not-checked").len(), 20, "{fault:?}");
+        assert_eq!(those(&found, "not-checked").len(), 25, "{fault:?}");
     }
 }
 

@@ -130,6 +130,9 @@ fn wrong_answer(sending: &Sending, attempts: &[Came]) -> Option<String> {
         Came::Answer(status) if (300..400).contains(status) => Some(format!(
             "the answer is {status}: a redirect accepts nothing and is not followed, expected is {expected}"
         )),
+        Came::Answer(status @ (401 | 403)) if wants == Wants::Accepted => Some(format!(
+            "the answer is {status}, expected is {expected}: check --bearer-file and --secret-file"
+        )),
         Came::Answer(status) if attempts.len() > 1 => Some(format!(
             "the answer is still {status} after {} attempts, expected is {expected}",
             attempts.len()

@@ -11,8 +11,14 @@ use marks::mark::Mark;
 use marks::time::Timestamp;
 use serde_json::{Value, json};
 
-/// A message that is older than this is no message of now; receivers of Standard Webhooks allow five minutes.
-const TOO_OLD: Duration = Duration::from_secs(600);
+/// A signature that is so far from now proves nothing; receivers of Standard Webhooks allow five minutes.
+const TOO_FAR: Duration = Duration::from_secs(600);
+/// A failure is sent as long as nobody has acknowledged it.
+const DAYS: Duration = Duration::from_secs(3 * 86_400);
+/// So many messages come between a message and its late repetition.
+const BETWEEN: usize = 32;
+/// The size of an extension, in bytes: twice that of an event without one.
+const LONG: usize = 4096;
 
 /// One check: messages to one receiver, in this order.
 pub(super) struct Check {
@@ -50,6 +56,8 @@ pub(super) enum How {
     Signed(Signing),
     /// Without the bearer token.
     WithoutToken,
+    /// With another bearer token.
+    WrongToken,
 }
 
 /// Which answer is right.
@@ -112,7 +120,10 @@ fn outage(number: u32, id: MarkId, now: Timestamp) -> Mark {
 
 /// The same message once, twice, and again after its answer was lost.
 fn deliveries(given: Given, outage: &mut impl FnMut() -> Mark) -> Vec<Check> {
-    let [first, twice, at_once, lost] = [outage(), outage(), outage(), outage()];
+    let [first, twice, at_once, lost, old] = [outage(), outage(), outage(), outage(), outage()];
+    let many: Vec<Mark> = (0..=BETWEEN).map(|_| outage()).collect();
+    let ago = |time: Timestamp| Timestamp::from_seconds((time - DAYS).seconds());
+    let old = Mark { failure_time: ago(old.failure_time), generated_time: ago(old.generated_time), ..old };
     let failure = |mark| Sending::failure(mark, given);
     vec![
         Check::of("first", "a host failure: it is accepted (2xx) and acted upon once")
@@ -136,6 +147,15 @@ fn deliveries(given: Given, outage: &mut impl FnMut() -> Mark) -> Vec<Check> {
         )
         .sends([failure(&lost).how(How::Unread).wants(Wants::Nothing), failure(&lost)])
         .acts([Act::failure(&lost)]),
+        Check::of("old", "a failure of three days ago, which nobody has acknowledged since: it is accepted, and acted upon once")
+            .sends([failure(&old)])
+            .acts([Act::failure(&old)]),
+        Check::of(
+            "many",
+            "33 failures of as many hosts, and the first again: all are accepted, and each is acted upon once",
+        )
+        .sends(many.iter().chain(many.first()).map(failure).collect::<Vec<_>>())
+        .acts(many.iter().map(Act::failure).collect::<Vec<_>>()),
     ]
 }
 
@@ -174,21 +194,31 @@ fn upper_case(name: &HostName) -> HostName {
 
 /// The other types of events.
 fn kinds(given: Given, outage: &mut impl FnMut() -> Mark) -> Vec<Check> {
-    let [back, lone, test, unknown] = [outage(), outage(), outage(), outage()];
+    let [back, lone, late, test, unknown] = [outage(), outage(), outage(), outage(), outage()];
     let returned = |mark| Sending::returned(mark, given);
     let other = changed(&unknown, given, |event| event["event_type"] = json!("receiver check"));
     vec![
         Check::of(
             "returned",
-            "a failure, the return of its host with the same id, and the return again: all are accepted, the return is taken once, and for no failure",
+            "a failure, the return of its host with the same id, and both again: all are accepted, each is taken once, and the return for no failure",
         )
-        .sends([Sending::failure(&back, given), returned(&back), returned(&back)])
+        .sends([
+            Sending::failure(&back, given),
+            returned(&back),
+            returned(&back),
+            Sending::failure(&back, given),
+        ])
         .acts([Act::failure(&back), Act { event_type: "host returned", ..Act::failure(&back) }]),
         Check::of(
             "lone-return",
             "the return of a host whose failure did not come: it is accepted, and not acted upon",
         )
         .sends([returned(&lone)]),
+        Check::of(
+            "after-return",
+            "the return of a host, and then the failure with the same id, which the network had delayed: both are accepted, and none is acted upon",
+        )
+        .sends([returned(&late), Sending::failure(&late, given)]),
         Check::of("test", "a test message: it is accepted, and not acted upon")
             .sends([Sending::of(&test, event::of_test(&test.id, given.now, given.format))]),
         Check::of(
@@ -202,6 +232,10 @@ fn kinds(given: Given, outage: &mut impl FnMut() -> Mark) -> Vec<Check> {
 /// Other forms of an event.
 fn forms(given: Given, outage: &mut impl FnMut() -> Mark) -> Vec<Check> {
     let [extended, minor, newer, half] = [outage(), outage(), outage(), outage()];
+    let extension = Sending::of(&extended, event::extended(&extended, given.format));
+    let longer = changed(&extended, given, |event| {
+        event["nova-host-alerter"] = json!({"version": "1.1", "receiver_check": "x".repeat(LONG)});
+    });
     let later = changed(&minor, given, |event| {
         event["version"] = json!("1.1");
         event["receiver_check"] = json!(true);
@@ -213,9 +247,9 @@ fn forms(given: Given, outage: &mut impl FnMut() -> Mark) -> Vec<Check> {
     vec![
         Check::of(
             "extension",
-            "an object \"nova-host-alerter\" in the event: it is accepted, and acted upon once",
+            "an object \"nova-host-alerter\" in the event, and the same event with another such object, of 4 KiB: both are accepted, and acted upon once",
         )
-        .sends([Sending::of(&extended, event::extended(&extended, given.format))])
+        .sends([extension, Sending::of(&extended, longer)])
         .acts([Act::failure(&extended)]),
         Check::of(
             "minor-version",
@@ -240,7 +274,6 @@ fn strangers(given: Given, outage: &mut impl FnMut() -> Mark) -> Vec<Check> {
         Check { needs: (!is_given).then_some(needs), ..Check::of(name, says).sends(sends) }
     };
     let secret = |name, says, signing| (name, says, How::Signed(signing), "--secret-file", given.signs);
-    let token = "without the bearer token: it is denied with 4xx, and not acted upon";
     let mut checks: Vec<Check> = [
         secret(
             "wrong-signature",
@@ -250,14 +283,22 @@ fn strangers(given: Given, outage: &mut impl FnMut() -> Mark) -> Vec<Check> {
         secret(
             "old-signature",
             "a right signature that is ten minutes old: it is denied with 4xx, and not acted upon",
-            Signing::Old(TOO_OLD),
+            Signing::Old(TOO_FAR),
+        ),
+        secret(
+            "early-signature",
+            "a right signature of ten minutes from now: it is denied with 4xx, and not acted upon",
+            Signing::Early(TOO_FAR),
         ),
         secret("no-signature", "no signature: it is denied with 4xx, and not acted upon", Signing::Absent),
-        ("no-token", token, How::WithoutToken, "--bearer-file", given.has_token),
     ]
     .map(|(name, says, how, needs, is_given)| denied(name, says, how, needs, is_given))
     .into();
-    checks.push(forged_first(given, &outage()));
+    checks.extend([
+        forged_first(given, &outage()),
+        two_signatures(given, &outage()),
+        no_token(given, &outage()),
+    ]);
     checks
 }
 
@@ -268,6 +309,22 @@ fn forged_first(given: Given, mark: &Mark) -> Check {
     let says = "a failure with a signature of other bytes, and the same rightly signed: the first is denied with 4xx, the second is accepted and acted upon once";
     let needs = (!given.signs).then_some("--secret-file");
     Check { needs, ..Check::of("forged-first", says).sends([forged, failure()]).acts([Act::failure(mark)]) }
+}
+
+/// A secret is being replaced.
+fn two_signatures(given: Given, mark: &Mark) -> Check {
+    let says = "two signatures, the second one right: it is accepted, and acted upon once";
+    let sends = [Sending::failure(mark, given).how(How::Signed(Signing::Second))];
+    let needs = (!given.signs).then_some("--secret-file");
+    Check { needs, ..Check::of("two-signatures", says).sends(sends).acts([Act::failure(mark)]) }
+}
+
+fn no_token(given: Given, mark: &Mark) -> Check {
+    let says = "a failure without the bearer token, with a wrong one, and with the right one: the first two are denied with 4xx, the third is accepted and acted upon once";
+    let denied = |how| Sending::failure(mark, given).how(how).wants(Wants::Denied);
+    let sends = [denied(How::WithoutToken), denied(How::WrongToken), Sending::failure(mark, given)];
+    let needs = (!given.has_token).then_some("--bearer-file");
+    Check { needs, ..Check::of("no-token", says).sends(sends).acts([Act::failure(mark)]) }
 }
 
 /// The event of a failure with something else in it.

@@ -18,6 +18,8 @@ use crate::web::secret;
 const ID: HeaderName = HeaderName::from_static("webhook-id");
 const TIMESTAMP: HeaderName = HeaderName::from_static("webhook-timestamp");
 const SIGNATURE: HeaderName = HeaderName::from_static("webhook-signature");
+/// What is signed where a signature must be wrong.
+const OTHER: &[u8] = b"other bytes";
 /// What the scheme allows, in bytes.
 const LENGTH: std::ops::RangeInclusive<usize> = 24..=64;
 
@@ -72,6 +74,10 @@ pub enum Signing {
     OfOtherBytes,
     /// With a right signature that is so old.
     Old(Duration),
+    /// With a right signature of so long from now.
+    Early(Duration),
+    /// With a right signature behind one of other bytes.
+    Second,
     /// Not at all.
     Absent,
 }
@@ -80,25 +86,25 @@ impl Signing {
     /// The headers of the signature.
     pub(super) fn headers(self, keys: &[SigningKey], id: &str, body: &[u8], now: Timestamp) -> HeaderMap {
         match self {
-            Self::Right => headers(keys, id, body, now),
-            Self::OfOtherBytes => headers(keys, id, b"other bytes", now),
-            Self::Old(age) => {
-                let age = i64::try_from(age.as_secs()).unwrap_or(i64::MAX);
-                headers(keys, id, body, Timestamp::from_seconds(now.seconds().saturating_sub(age)))
-            }
+            Self::Right => headers(keys, id, &[body], now),
+            Self::OfOtherBytes => headers(keys, id, &[OTHER], now),
+            Self::Old(age) => headers(keys, id, &[body], now - age),
+            Self::Early(by) => headers(keys, id, &[body], now + by),
+            Self::Second => headers(keys, id, &[OTHER, body], now),
             Self::Absent => HeaderMap::new(),
         }
     }
 }
 
-/// The three headers of a signed message; none without a key. During a rotation there are two signatures, and the
-/// receiver takes either.
-fn headers(keys: &[SigningKey], id: &str, body: &[u8], now: Timestamp) -> HeaderMap {
+/// The three headers of a signed message, with the signature of each body by each key; none without a key. During a
+/// rotation there are two keys, and the receiver takes either.
+fn headers(keys: &[SigningKey], id: &str, bodies: &[&[u8]], now: Timestamp) -> HeaderMap {
     if keys.is_empty() {
         return HeaderMap::new();
     }
     let (id, timestamp) = (id.to_owned(), now.seconds().to_string());
-    let signatures: Vec<String> = keys.iter().map(|key| key.sign(&id, &timestamp, body)).collect();
+    let signed = |body: &&[u8]| keys.iter().map(|key| key.sign(&id, &timestamp, body)).collect::<Vec<_>>();
+    let signatures: Vec<String> = bodies.iter().flat_map(signed).collect();
     let fields = [(ID, id), (TIMESTAMP, timestamp), (SIGNATURE, signatures.join(" "))];
     let value = |text| HeaderValue::try_from(text).expect("a UUID, a number and base64 are plain text");
     fields.map(|(name, text): (_, String)| (name, value(text))).into_iter().collect()
@@ -135,11 +141,11 @@ mod tests {
         let id = "0193b3a4-5c6d-7e8f-9a0b-1c2d3e4f5a6b";
         let at = Timestamp(1_614_265_330_999);
         let one = |keys: &[SigningKey]| {
-            headers(keys, id, b"x", at).get(SIGNATURE).unwrap().to_str().unwrap().to_owned()
+            headers(keys, id, &[b"x"], at).get(SIGNATURE).unwrap().to_str().unwrap().to_owned()
         };
         assert_eq!(one(&keys), format!("{} {}", one(&keys[..1]), one(&keys[1..])));
-        assert_eq!(headers(&keys, id, b"x", at)[TIMESTAMP], "1614265330");
-        assert!(headers(&[], id, b"x", at).is_empty());
+        assert_eq!(headers(&keys, id, &[b"x"], at)[TIMESTAMP], "1614265330");
+        assert!(headers(&[], id, &[b"x"], at).is_empty());
     }
 
     /// For a check of a receiver: each wrong one differs from the right one in what it is named for alone.
@@ -148,12 +154,17 @@ mod tests {
         let keys = [SigningKey(SecretSlice::from(vec![7; 32]))];
         let at = Timestamp(1_614_265_330_999);
         let of = |signing: Signing| signing.headers(&keys, "id", b"x", at);
-        assert_eq!(of(Signing::Right), headers(&keys, "id", b"x", at));
+        assert_eq!(of(Signing::Right), headers(&keys, "id", &[b"x"], at));
         let forged = of(Signing::OfOtherBytes);
         assert_eq!(forged[TIMESTAMP], of(Signing::Right)[TIMESTAMP]);
         assert_ne!(forged[SIGNATURE], of(Signing::Right)[SIGNATURE]);
         let old = of(Signing::Old(Duration::from_secs(600)));
-        assert_eq!(old, headers(&keys, "id", b"x", Timestamp(at.0 - 600_000)));
+        assert_eq!(old, headers(&keys, "id", &[b"x"], Timestamp(at.0 - 600_000)));
+        let early = of(Signing::Early(Duration::from_secs(600)));
+        assert_eq!(early, headers(&keys, "id", &[b"x"], Timestamp(at.0 + 600_000)));
+        let second = of(Signing::Second)[SIGNATURE].to_str().unwrap().to_owned();
+        let one = |signing| of(signing)[SIGNATURE].to_str().unwrap().to_owned();
+        assert_eq!(second, format!("{} {}", one(Signing::OfOtherBytes), one(Signing::Right)));
         assert!(of(Signing::Absent).is_empty());
     }
 
