@@ -167,10 +167,10 @@ impl Kept {
         }))
     }
 
-    /// The same with what Nova said, which stands in a file: that is not read on the journal's thread.
-    #[must_use]
-    pub fn with_recovery(self, kept: &recovery::kept::Kept) -> Self {
-        Self { recovery: kept.read(self.mark.id), ..self }
+    /// The same with what Nova said, which stands in a file.
+    pub async fn with_recovery(self, files: &recovery::kept::Kept) -> Self {
+        let id = self.mark.id;
+        Self { recovery: files.apart(move |files| files.read(id)).await, ..self }
     }
 
     /// The same to be worked on.
@@ -185,9 +185,10 @@ impl Kept {
         }
     }
 
-    /// The routes that it has deliveries on.
+    /// The routes on which it was sent, or which have acknowledged it.
     pub fn routes(&self) -> impl Iterator<Item = &str> {
-        self.tries.iter().map(|tries| tries.route.as_str())
+        let sent = |tries: &&Tries| tries.attempts > 0 || tries.state == State::Acknowledged;
+        self.tries.iter().filter(sent).map(|tries| tries.route.as_str())
     }
 
     /// What became of the instances, where Nova was asked.

@@ -28,7 +28,8 @@ pub(super) async fn get(
     let kept = shared.base.store.run(move |journal| Kept::read(journal, mark)).await?;
     let kept = kept.filter(|kept| may_read(&caller, kept));
     let kept = kept.ok_or_else(|| Refusal::new(StatusCode::NOT_FOUND, "not-found", NONE))?;
-    let kept = kept.with_recovery(&recovery::kept::Kept::beside(&shared.base.settings().store.path));
+    let files = recovery::kept::Kept::beside(&shared.base.settings().store.path);
+    let kept = kept.with_recovery(&files).await;
     let outage = kept.outage();
     Ok(Json(OutageAnswer {
         mark: mark.to_string(),

@@ -130,17 +130,21 @@ impl Watcher {
         let mut before = std::mem::take(&mut self.followed);
         // The later outage of a host begins with what the earlier one knows.
         rows.sort_by_key(|row| row.failure_time);
+        let new: Vec<_> = rows.iter().map(|row| row.id).filter(|mark| !before.contains_key(mark)).collect();
+        let read =
+            |files: &Kept| new.into_iter().filter_map(|mark| Some((mark, files.read(mark)?))).collect();
+        let mut kept: BTreeMap<MarkId, Recovery> = self.kept.apart(read).await;
         for row in rows {
-            let one = before.remove(&row.id).unwrap_or_else(|| self.begin(row.clone()));
+            let one = before.remove(&row.id).unwrap_or_else(|| self.begin(row.clone(), kept.remove(&row.id)));
             self.followed.insert(row.id, Followed { row, ..one });
         }
         self.prune().await
     }
 
-    fn begin(&self, row: MarkRow) -> Followed {
+    fn begin(&self, row: MarkRow, kept: Option<Recovery>) -> Followed {
         let earlier = self.followed.values().filter(|one| one.row.node == row.node);
         let earlier = earlier.max_by_key(|one| one.row.failure_time).map(|one| one.recovery.carried());
-        let recovery = self.kept.read(row.id).or(earlier).unwrap_or_default();
+        let recovery = kept.or(earlier).unwrap_or_default();
         Followed { row, recovery, is_asked: false, tried: None, unanswered: None }
     }
 
@@ -150,14 +154,14 @@ impl Watcher {
             return Ok(());
         }
         self.pruned = Some(Instant::now());
-        let mut marks = self.kept.marks();
+        let mut marks = self.kept.apart(Kept::marks).await;
         let gone = move |journal: &mut Journal| {
             marks.retain(|mark| matches!(journal.find_mark(*mark), Ok(None)));
             Ok(marks)
         };
         let gone = self.shared.base.store.run(gone).await?;
-        gone.iter().for_each(|mark| self.kept.remove(*mark));
         if !gone.is_empty() {
+            self.kept.apart(move |files| gone.iter().for_each(|mark| files.remove(*mark))).await;
             info!("what was known of the recovery of hosts went with their old marks");
         }
         Ok(())
@@ -166,11 +170,11 @@ impl Watcher {
     /// Asks for those that are due, a few at once: the one that has waited longest first.
     fn ask(&mut self) {
         let (rules, now) = (self.config.rules, Timestamp::now());
-        let mut due: Vec<_> = self.followed.values_mut().filter(|one| one.is_due(&rules, now)).collect();
-        due.sort_by_key(|one| one.tried);
-        for one in due.into_iter().take(AT_ONCE.saturating_sub(self.asking.len())) {
-            // A mark without a name is not sent, and Nova may know its host by that name alone.
-            let Some(mark) = one.row.to_mark() else { continue };
+        let due = self.followed.values_mut().filter(|one| one.is_due(&rules, now));
+        // A mark without a name is not sent, and Nova may know its host by that name alone.
+        let mut due: Vec<_> = due.filter_map(|one| Some((one.row.to_mark()?, one))).collect();
+        due.sort_by_key(|(_, one)| one.tried);
+        for (mark, one) in due.into_iter().take(AT_ONCE.saturating_sub(self.asking.len())) {
             (one.is_asked, one.tried) = (true, Some(Instant::now()));
             let (nova, recovery) = (Arc::clone(&self.config.nova), one.recovery.clone());
             let (name, has_returned) = (nova.host_of(&mark), one.row.returned_at.is_some());
@@ -234,7 +238,8 @@ impl Watcher {
         if one.recovery.began_at.is_none() {
             return Ok(());
         }
-        if let Err(error) = self.kept.write(mark, &one.recovery) {
+        let known = one.recovery.clone();
+        if let Err(error) = self.kept.apart(move |files| files.write(mark, &known)).await {
             warn!(mark = %mark, "what became of the instances of {} cannot be kept: {error}", one.row.node);
         }
         Ok(())

@@ -9,6 +9,7 @@ use std::path::{Path, PathBuf};
 
 use marks::id::MarkId;
 use marks::recovery::Recovery;
+use tokio::task::spawn_blocking;
 
 /// The directory of the files.
 #[derive(Clone, Debug)]
@@ -18,6 +19,12 @@ impl Kept {
     /// Beside this journal.
     pub fn beside(journal: &Path) -> Self {
         Self(journal.with_file_name("recovery"))
+    }
+
+    /// Works with the files on a thread of its own: the daemon's only one waits for no disk.
+    pub async fn apart<T: Send + 'static>(&self, work: impl FnOnce(&Self) -> T + Send + 'static) -> T {
+        let files = self.clone();
+        spawn_blocking(move || work(&files)).await.expect("a panic anywhere ends the whole daemon")
     }
 
     /// What is known of a mark; `None` if nothing is, or if the file cannot be read.

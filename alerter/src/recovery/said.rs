@@ -52,7 +52,7 @@ fn what(recovery: &Recovery, node: &str, failed: Timestamp) -> String {
     }
     if matches!(recovery.ended, Some((End::NothingSeen, _))) {
         return format!(
-            "Nova has no instance on {node}; it is not known which there were, since Nova was first asked after the acknowledgement"
+            "Nova has no instance on {node}; it is not known which there were, since Nova first answered after the acknowledgement"
         );
     }
     if recovery.instances.is_empty() {

@@ -233,10 +233,10 @@ impl Follower {
         self.shared.problems(Timestamp::now()).into_iter().map(|one| one.kind).collect()
     }
 
-    fn events(&self, mark: MarkId) -> Vec<String> {
+    async fn events(&self, mark: MarkId) -> Vec<String> {
         let kept = outage::Kept::read(&self.journal, mark).unwrap().unwrap().with_recovery(&self.kept);
         let of_nova = ["instances", "not-recovered", "recovered", "recovery-ended"];
-        let timeline = kept.outage().timeline();
+        let timeline = kept.await.outage().timeline();
         timeline.into_iter().map(|one| one.event).filter(|event| of_nova.contains(&event.as_str())).collect()
     }
 }
@@ -266,9 +266,9 @@ async fn an_outage_is_followed_to_its_last_instance() {
     follower.wait("no problem", |it| it.kinds().is_empty()).await;
     let known = follower.kept.read(mark).unwrap();
     assert_eq!((known.ended.unwrap().0, known.last_up().is_some()), (End::Recovered, true));
-    assert_eq!(follower.events(mark), ["instances", "not-recovered", "recovered"]);
+    assert_eq!(follower.events(mark).await, ["instances", "not-recovered", "recovered"]);
     let kept = outage::Kept::read(&follower.journal, mark).unwrap().unwrap().with_recovery(&follower.kept);
-    assert!(kept.outage().times().downtime.is_some_and(|seconds| seconds < 60));
+    assert!(kept.await.outage().times().downtime.is_some_and(|seconds| seconds < 60));
     let asked = cloud.count("GET");
     tokio::time::sleep(Duration::from_secs(2)).await;
     assert_eq!(cloud.count("GET"), asked, "nobody asks any more");

@@ -204,6 +204,8 @@ impl Recovery {
         let Some(instance) = self.instances.get_mut(id) else { return };
         instance.place = match seen {
             None => Place::Deleted,
+            // Nova shows it by its id for a while, and lists it no more.
+            Some(seen) if seen.status == "SOFT_DELETED" => Place::Deleted,
             Some(seen) => seen.place(failed, instance.was_stopped, now),
         };
     }
@@ -437,10 +439,11 @@ mod tests {
 
     #[test]
     fn what_was_deleted_is_not_missed() {
-        let mut recovery = of(&["a", "bb"]);
+        let mut recovery = of(&["a", "bb", "c"]);
         recovery.note_host(vec![seen("bb", Some("c7"), "ACTIVE")], Host::Away, NOW);
         recovery.note_one("a", "c7", None, NOW);
-        assert_eq!(recovery.tally(), Tally { all: 1, there: 1, deleted: 1, ..Tally::default() });
+        recovery.note_one("c", "c7", Some(&seen("c", Some("c7"), "SOFT_DELETED")), NOW);
+        assert_eq!(recovery.tally(), Tally { all: 1, there: 1, deleted: 2, ..Tally::default() });
         assert_eq!((recovery.left(), recovery.unknown()), (vec!["name-bb"], Vec::new()));
     }
 

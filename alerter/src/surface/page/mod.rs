@@ -89,7 +89,7 @@ fn one_outage(shared: &Arc<Shared>) -> MethodRouter<Arc<PageCache>> {
         match timeout(PATIENCE, read).await {
             Ok(Ok(Some(kept))) => {
                 let files = recovery::kept::Kept::beside(&shared.base.settings().store.path);
-                own(HTML, outage::draw(&kept.with_recovery(&files))).into_response()
+                own(HTML, outage::draw(&kept.with_recovery(&files).await)).into_response()
             }
             Ok(Ok(None)) => StatusCode::NOT_FOUND.into_response(),
             _ => (StatusCode::SERVICE_UNAVAILABLE, "the journal does not answer: try again").into_response(),
