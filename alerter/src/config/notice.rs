@@ -10,8 +10,19 @@ use super::written::Written;
 
 /// The drivers that a notice may go through.
 const KINDS: [Kind; 2] = [http::KIND, exec::KIND];
-/// Keys of these drivers that lay out the message of a mark, or say how it is acknowledged.
-const OF_MARKS: [&str; 5] = ["body", "cloudevents-source", "time-format", "ack", "ack-timeout"];
+/// Keys of these drivers that lay out the message of a mark or of its return, or say how it is acknowledged.
+const OF_MARKS: [&str; 10] = [
+    "body",
+    "cloudevents-source",
+    "routing-key-file",
+    "template",
+    "time-format",
+    "extensions",
+    "ack",
+    "ack-timeout",
+    "when-returned",
+    "return-url",
+];
 
 /// One target of notices.
 #[derive(Clone, Debug)]

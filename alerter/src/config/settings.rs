@@ -106,6 +106,12 @@ impl Settings {
             for warning in route.driver.warnings() {
                 warn!("route {}: {warning}", route.name);
             }
+            if self.store.register == Register::None && route.goes_on_to(Step::Return) {
+                warn!(
+                    "route {}: without a register nothing says that a host is back, so no return is sent: set register",
+                    route.name
+                );
+            }
         }
     }
 

@@ -5,7 +5,8 @@ use std::sync::Arc;
 use axum::Json;
 use axum::extract::{Extension, State as Given};
 use axum::http::StatusCode;
-use journal::{Journal, JournalError};
+use drivers::Step;
+use journal::{Journal, JournalError, NewDelivery};
 use marks::delivery::{Delivery, State};
 use marks::host::HostName;
 use marks::id::MarkId;
@@ -34,7 +35,9 @@ pub(super) async fn unmark(
     if request.reason.trim().is_empty() {
         return Err(Refusal::bad("reason", "unmark needs a reason for the history"));
     }
-    let marks = unfinished_marks_of(&shared, &request.target).await?;
+    let returns = request.returns;
+    let is_meant = move |journal: &Journal, mark: &MarkRow| Ok(returns || is_unfinished(journal, mark)?);
+    let marks = those_of(&shared, &request.target, is_meant).await?;
     let (user, reason) = (caller.signed(&request.user), plain(&request.reason));
     let state = Arc::clone(&shared);
     let (changed, left) = shared
@@ -45,15 +48,19 @@ pub(super) async fn unmark(
             let mut ended = 0;
             for mark in &marks {
                 // Where nothing is open but its return, that is meant; not one that the first word has just promised.
-                let is_ended = journal.dismiss(*mark, &reason, &user, now)?
-                    || journal.dismiss_returns(*mark, request.returns, (&reason, &user), now)? > 0;
+                let is_ended = journal.dismiss(*mark, &reason, &user, now)? || {
+                    if returns {
+                        make_returns(journal, &state, *mark, now)?;
+                    }
+                    journal.dismiss_returns(*mark, returns, (&reason, &user), now)? > 0
+                };
                 ended += usize::from(is_ended);
                 if is_ended {
                     tracing::info!(%mark, "{user} ended the mark: no route is notified of it again ({reason})");
                 }
             }
             let mut left = left::behind(journal, &state, &marks)?;
-            for mark in marks.iter().filter(|_| ended == 0) {
+            for mark in marks.iter().filter(|_| ended == 0 && !returns) {
                 left.push(format!(
                     "a return that is still to be sent ends with `nova-host-alerter unmark {mark} --return --reason TEXT` alone"
                 ));
@@ -72,6 +79,31 @@ pub(super) async fn unmark(
             .collect::<Vec<_>>()
             .join("; "),
     }))
+}
+
+/// Makes the returns of a mark that are still to be made, so that they can end: its host may be gone for good.
+fn make_returns(
+    journal: &mut Journal,
+    shared: &Shared,
+    mark: MarkId,
+    now: Timestamp,
+) -> Result<(), JournalError> {
+    let (row, deliveries) = (journal.mark(mark)?, journal.deliveries_of(mark)?);
+    let Some(mark) = row.and_then(|row| row.to_mark()).filter(|_| deliveries.damaged.is_empty()) else {
+        return Ok(());
+    };
+    let on = |route: &str| deliveries.sound.iter().find(|delivery| delivery.route == route);
+    let settings = shared.base.settings();
+    let mut new = Vec::new();
+    for route in settings.own_routes().filter(|route| route.goes_on_to(Step::Return)) {
+        let name = route.name.of_step(Step::Return).as_str().to_owned();
+        let sent = on(route.name.as_str()).filter(|sent| sent.state.is_final());
+        if let (Some(sent), None) = (sent, on(&name)) {
+            let body = route.driver.return_body(&mark, &sent.body, now);
+            new.push(NewDelivery { route: name, body, required: false, link: None });
+        }
+    }
+    journal.add_deliveries(&mark, &new, now)
 }
 
 pub(super) async fn release(

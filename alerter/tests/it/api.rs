@@ -162,7 +162,7 @@ impl Server {
         self.run(move |journal| Ok(journal.marks_of(&node)?.sound)).await
     }
 
-    async fn deliveries(&self, mark: MarkId) -> Vec<Delivery> {
+    pub(crate) async fn deliveries(&self, mark: MarkId) -> Vec<Delivery> {
         self.run(move |journal| Ok(journal.deliveries_of(mark)?.sound)).await
     }
 

@@ -50,6 +50,11 @@ fn what_makes_no_sense_for_a_notice_is_refused() {
             &format!("{url}time-format = \"rfc3339\""),
             "4:15: a notice has a form of its own: remove time-format",
         ),
+        (&format!("{url}extensions = true"), "4:14: a notice has a form of its own: remove extensions"),
+        (
+            &format!("{url}when-returned = \"notify\""),
+            "4:17: a notice has a form of its own: remove when-returned",
+        ),
         (
             "to = \"exec\"\ncommand = [\"sh\"]",
             "3:11: must begin with the absolute path of a program: there is no search path",

@@ -5,7 +5,8 @@ use std::fs;
 use std::path::Path;
 
 use alerter::control::remote;
-use journal::{HeldMark, HistoryFilter, HistoryRow};
+use journal::{HeldMark, HistoryFilter, HistoryRow, Verdict};
+use marks::delivery::State;
 use marks::register::Cause;
 use marks::time::Timestamp;
 use serde_json::{Value, json};
@@ -131,4 +132,31 @@ fn changing(code: &str) -> Vec<(String, String)> {
         }
     }
     found
+}
+
+/// The host is gone for good: its alert must end, and no alerter sends a return. The broken variant knows no return before
+/// the host is back: the command fails, and the alert is repeated for thirty days.
+#[tokio::test]
+async fn a_return_that_is_never_to_come_can_be_ended() {
+    let server = Server::alone("when-returned = \"notify\"\n").await;
+    let asked = json!({ "mark_unhealthy": true });
+    let _made: Value = server.daemon().patch("/v1/hosts/compute1", "alice", &asked).await.unwrap();
+    let due = server.begin("recovery").await;
+    let mark = due.mark.id;
+    let unmark = async |returns: bool| {
+        let asked = json!({ "target": mark.to_string(), "returns": returns, "reason": WHY, "user": "alice" });
+        let answer: Result<Value, _> = server.daemon().post("/v1/unmark", &asked).await;
+        answer.map_or(0, |answer| answer["changed"].as_u64().unwrap())
+    };
+    server
+        .end(&due, Verdict::Acknowledged { reference: None, detail: "HTTP 202".to_owned(), then: Vec::new() })
+        .await;
+    assert_eq!(server.deliveries(mark).await.len(), 1, "the host is not back");
+    assert_eq!(unmark(false).await, 0, "the mark has ended");
+    assert_eq!((unmark(true).await, unmark(true).await), (1, 0));
+    let states: Vec<_> =
+        server.deliveries(mark).await.into_iter().map(|one| (one.route, one.state)).collect();
+    let (failure, back) = ("recovery".to_owned(), "recovery.return".to_owned());
+    assert_eq!(states, [(failure, State::Acknowledged), (back, State::Dismissed)]);
+    assert!(history(&server).await.iter().any(|row| row.event == "dismissed" && row.detail.contains(WHY)));
 }

@@ -193,7 +193,7 @@ impl Journal {
             };
             row.returned_at = Some(at);
             row::update(transaction, &row)?;
-            let detail = format!("{} is back since {} s", row.node, at.seconds());
+            let detail = format!("{} is back since {}", row.node, at.rfc3339());
             note(transaction, &row, now, "returned", &detail, ALERTER)?;
             Ok(true)
         })
