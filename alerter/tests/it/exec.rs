@@ -13,7 +13,7 @@ use tokio::io::{AsyncBufReadExt as _, AsyncWriteExt as _, BufReader};
 use tokio::net::unix::pipe;
 use tokio::task::JoinSet;
 
-use crate::route::{BODY, LONG, SECRET, deliver, id, word};
+use crate::route::{BODY, LONG, SECRET, deliver, deliver_step, id, word};
 
 /// Where the limit itself is under test: long enough for a program to have started on a busy machine.
 const LIMIT: Duration = Duration::from_secs(3);
@@ -298,9 +298,13 @@ async fn a_process_that_left_the_group_holds_nothing_back() {
 /// Reports its start, waits for an order, and reports its end.
 const IN_TURN: &str = r#"exec 3> "$1"; echo start >&3; read -r line < "$2"; echo end >&3"#;
 
-fn six_at_once(watch: &Watch, at_once: usize) -> JoinSet<Outcome> {
+fn in_turn(watch: &Watch, at_once: usize) -> Arc<Exec> {
     let places = watch.places().map(|place| place.to_str().unwrap());
-    let route = Arc::new(route(&["/bin/sh", "-c", IN_TURN, "sh", places[0], places[1]], LONG, at_once));
+    Arc::new(route(&["/bin/sh", "-c", IN_TURN, "sh", places[0], places[1]], LONG, at_once))
+}
+
+fn six_at_once(watch: &Watch, at_once: usize) -> JoinSet<Outcome> {
+    let route = in_turn(watch, at_once);
     let mut exchanges = JoinSet::new();
     for _ in 0..6 {
         let route = Arc::clone(&route);
@@ -329,6 +333,26 @@ async fn no_more_run_at_once_than_the_route_allows() {
     while let Some(outcome) = exchanges.join_next().await {
         assert_eq!(word(&outcome.unwrap()), "acknowledged");
     }
+}
+
+/// Programs of returns that hang keep no failure from being sent. In the broken variant both have the same places, and the
+/// failures find none.
+#[tokio::test]
+async fn a_return_takes_no_place_of_a_failure() {
+    let mut watch = Watch::new();
+    let route = in_turn(&watch, 1);
+    let mut exchanges = JoinSet::new();
+    for step in [Step::Return, Step::Return, Step::Failure, Step::Failure] {
+        let route = Arc::clone(&route);
+        exchanges.spawn(async move { (step, deliver_step(&*route, step).await) });
+    }
+    let (step, outcome) = exchanges.join_next().await.unwrap().unwrap();
+    assert_eq!((step, word(&outcome).as_str()), (Step::Return, "retry no-place"));
+    for _ in 0..3 {
+        assert_eq!(watch.report().await, "start");
+    }
+    exchanges.shutdown().await;
+    watch.all_gone().await;
 }
 
 /// The broken variant, and that the programs would get in each other's way: with six places all six start before one has

@@ -78,9 +78,12 @@ impl Files {
 
 /// One exchange. Whatever comes of it, its message is one printable line without a secret.
 pub(crate) async fn deliver(route: &dyn Driver) -> Outcome {
+    deliver_step(route, Step::Failure).await
+}
+
+pub(crate) async fn deliver_step(route: &dyn Driver, step: Step) -> Outcome {
     let id = id();
-    let outcome =
-        route.deliver(Message { step: Step::Failure, id: &id, body: BODY, ambiguous: 0, attempts: 1 }).await;
+    let outcome = route.deliver(Message { step, id: &id, body: BODY, ambiguous: 0, attempts: 1 }).await;
     assert!(!format!("{outcome:?} {route:?} {}", route.endpoint()).contains(SECRET), "{outcome:?}");
     if let Some(failure) = outcome.failure() {
         assert!(failure.detail.chars().count() <= Failure::DETAIL);
