@@ -242,3 +242,20 @@ fn two_outages_that_nobody_can_distinguish_any_more_are_sent_after_the_second() 
     story.site.notified.retain(|notified| notified.by == "ctl1");
     assert!(!story.not_notified().is_empty());
 }
+
+/// Found by the first one: an acknowledgement that is forged before the real one takes no place of it. The broken variant of a
+/// register has one place for both, and the next alerter sends the mark again.
+#[test]
+fn an_acknowledgement_counts_behind_a_forged_one() {
+    if lacks_evidence() {
+        return;
+    }
+    let mut story = Story::new(true);
+    let forges = Step::Forges { host: 0, by: 0, what: 1 };
+    let (refuses, fails) = (Step::Turns { route: 0 }, Step::Fails { host: 0, by: 0 });
+    for step in [refuses, fails, forges, Step::Runs { seconds: 0 }, Step::Moves { to: 1 }] {
+        story.take(step);
+    }
+    story.settle();
+    assert!(story.site.audit().is_empty(), "{:#?}", story.site.audit());
+}

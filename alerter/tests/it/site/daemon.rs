@@ -150,7 +150,8 @@ impl Alerter {
         let wanted = self.upkeep.wanted(&mut self.journal, &self.shared.base, found, now).unwrap();
         let Some(wanted) = wanted else { return };
         if !site.register_is_mute {
-            for entry in cluster::missing(&wanted, &entries) {
+            // Its pages are its own: what another one forged takes no place there.
+            for entry in cluster::missing(&wanted, &entries.clone().believed()) {
                 // An alerter passes fencings on; only their own agents vouch for them.
                 if entry.fencing().is_some() { site.publish(entry) } else { site.seal(entry) }
             }
