@@ -14,7 +14,7 @@ use super::etcd_fault::EtcdFault;
 use super::tools::{OUTPUT_MAX, Tools};
 use crate::child::{self, ChildError};
 
-/// The first attempt, which a request to a lost leader takes in vain: there is a new leader within about two seconds. Each
+/// The first attempt, of which a request to a lost leader gets nothing: there is a new leader within about two seconds. Each
 /// further attempt may take twice as long, so that a slow answer comes too. Every request may be repeated.
 const ATTEMPT: Duration = Duration::from_secs(3);
 /// Its own time limit ends earlier, so that it reports the reason itself, also on a busy machine; at most half of a
