@@ -112,7 +112,7 @@ impl Crowd {
             browser.go(&url)?;
             let shown = browser.run("return document.querySelectorAll('[data-mark]').length;")?;
             let title = browser.run("return document.title;")?;
-            let is_counted = self.open == 0 || text(&title).starts_with(&format!("({}) ", self.open));
+            let is_counted = text(&title) == title_of(self.open);
             Ok((shown.as_u64() == u64::try_from(self.open + DONE).ok() && is_counted).then_some(()))
         })
     }
@@ -165,16 +165,17 @@ fn shown_on_every_screen(open: usize) -> anyhow::Result<()> {
     crowd.end()
 }
 
+fn title_of(open: usize) -> String {
+    if open == 0 { "nova-host-alerter".to_owned() } else { format!("({open}) nova-host-alerter") }
+}
+
 /// The verdict, the routes and the first cause with its command are on the first screen, and nothing is wider than it.
 fn judge(measured: &Value, open: usize, height: i64) -> anyhow::Result<()> {
     let is_above = |what: &str| measured[what].as_f64().is_some_and(|bottom| bottom <= height as f64);
     ensure!(measured["wide"] == 0 && measured["lines"].as_u64().is_some_and(|lines| lines <= 2));
     ensure!(is_above("verdict") && is_above("strip") && list(&measured["elsewhere"]).is_empty());
-    let (title, level) = match open {
-        0 => ("nova-host-alerter".to_owned(), "ok"),
-        _ => (format!("({open}) nova-host-alerter"), "critical"),
-    };
-    ensure!(measured["title"] == title && measured["level"] == level);
+    let level = if open == 0 { "ok" } else { "critical" };
+    ensure!(measured["title"] == title_of(open) && measured["level"] == level);
     ensure!(measured["icon"] == format!("/icon.svg?{level}"));
     ensure!(open == 0 || is_above("problem") && is_above("command"));
     Ok(())
