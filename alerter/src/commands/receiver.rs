@@ -224,16 +224,18 @@ impl Kit {
         let (begun, mut last) = (Instant::now(), None);
         loop {
             let (read, now) = (self.acted().await, begun.elapsed());
-            if read.is_err() && now < self.patience {
-                sleep(AGAIN).await;
-                continue;
+            match read {
+                Ok(None) => return Ok(None),
+                Ok(Some(acted)) => {
+                    let reading = Reading::next(last, acted, now);
+                    if reading.is_settled(made, now, self.patience) {
+                        return Ok(Some(reading.acted));
+                    }
+                    last = Some(reading);
+                }
+                Err(why) if now >= self.patience => return Err(why),
+                Err(_) => {}
             }
-            let Some(acted) = read? else { return Ok(None) };
-            let reading = Reading::next(last, acted, now);
-            if reading.is_settled(made, now, self.patience) {
-                return Ok(Some(reading.acted));
-            }
-            last = Some(reading);
             sleep(AGAIN).await;
         }
     }

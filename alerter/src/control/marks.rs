@@ -6,7 +6,7 @@ use axum::Json;
 use axum::extract::{Extension, State as Given};
 use axum::http::StatusCode;
 use drivers::Step;
-use journal::{Journal, JournalError, NewDelivery};
+use journal::{Journal, JournalError};
 use marks::delivery::{Delivery, State};
 use marks::host::HostName;
 use marks::id::MarkId;
@@ -17,6 +17,8 @@ use super::answer::{Answer, JsonBody, Refusal};
 use super::api::{ChangeAnswer, ReleaseRequest, UnmarkRequest};
 use super::caller::Caller;
 use super::{decisions, left};
+use crate::config::Route;
+use crate::delivery::return_of;
 use crate::policy;
 use crate::state::Shared;
 use crate::words::plain;
@@ -94,15 +96,13 @@ fn make_returns(
     };
     let on = |route: &str| deliveries.sound.iter().find(|delivery| delivery.route == route);
     let settings = shared.base.settings();
-    let mut new = Vec::new();
-    for route in settings.own_routes().filter(|route| route.goes_on_to(Step::Return)) {
-        let name = route.name.of_step(Step::Return).as_str().to_owned();
-        let sent = on(route.name.as_str()).filter(|sent| sent.state.is_final());
-        if let (Some(sent), None) = (sent, on(&name)) {
-            let body = route.driver.return_body(&mark, &sent.body, now);
-            new.push(NewDelivery { route: name, body, required: false, link: None });
-        }
-    }
+    let lacking = |route: &Route| {
+        let sent = on(route.name.as_str()).filter(|sent| sent.state.is_final())?;
+        let new = return_of(route, &mark, &sent.body, now);
+        on(&new.route).is_none().then_some(new)
+    };
+    let routes = settings.own_routes().filter(|route| route.goes_on_to(Step::Return));
+    let new: Vec<_> = routes.filter_map(lacking).collect();
     journal.add_deliveries(&mark, &new, now)
 }
 

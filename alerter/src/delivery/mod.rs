@@ -17,6 +17,7 @@ use drivers::{Failure, Message, Outcome, Step};
 use endpoint::Sign;
 use journal::{DueDelivery, Ended, NewDelivery, Verdict};
 use marks::delivery::{ACCEPTED, Delivery, State};
+use marks::mark::Mark;
 use marks::time::Timestamp;
 use tokio::sync::mpsc::UnboundedSender;
 use tracing::{error, info, warn};
@@ -258,8 +259,17 @@ fn then(sending: &Sending, due: &DueDelivery) -> Vec<NewDelivery> {
 
 /// The delivery that asks what became of another one.
 pub fn confirmation(route: &Route, acknowledged: &Delivery) -> NewDelivery {
-    let route = route.name.of_step(Step::Confirm).as_str().to_owned();
-    NewDelivery { route, body: acknowledged.body.clone(), required: false, link: None }
+    further(route, Step::Confirm, acknowledged.body.clone())
+}
+
+/// The delivery of a return. `sent`: the body of the failure on this route.
+pub fn return_of(route: &Route, mark: &Mark, sent: &[u8], returned: Timestamp) -> NewDelivery {
+    further(route, Step::Return, route.driver.return_body(mark, sent, returned))
+}
+
+/// Nothing waits for a further step of a route.
+fn further(route: &Route, step: Step, body: Vec<u8>) -> NewDelivery {
+    NewDelivery { route: route.name.of_step(step).as_str().to_owned(), body, required: false, link: None }
 }
 
 /// Logs a delivery that a route's terms hold or end.

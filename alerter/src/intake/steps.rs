@@ -1,7 +1,7 @@
 //! What a route does after an acknowledgement: it asks what became of the mark, and sends the return of the host.
 
 use drivers::Step;
-use journal::{NewDelivery, Over};
+use journal::Over;
 use marks::delivery::{Delivery, State};
 use marks::id::MarkId;
 use marks::mark::MarkRow;
@@ -13,7 +13,7 @@ use tracing::info;
 use super::made::Done;
 use super::pass::Intake;
 use crate::config::Route;
-use crate::delivery::confirmation;
+use crate::delivery::{confirmation, return_of};
 
 impl Intake<'_> {
     /// Takes over confirmations that another alerter began and did not finish.
@@ -83,10 +83,8 @@ impl Intake<'_> {
         let row = &over.mark;
         let Some(mark) = row.to_mark() else { return Ok(()) };
         let sent = over.delivery.as_ref().map_or(&[][..], |delivery| &delivery.body);
-        let body = route.driver.return_body(&mark, sent, back_since(row));
-        let name = route.name.of_step(Step::Return).as_str().to_owned();
-        let done = acknowledged(entries, row.id, &name);
-        let new = NewDelivery { route: name, body, required: false, link: None };
+        let new = return_of(route, &mark, sent, back_since(row));
+        let done = acknowledged(entries, row.id, &new.route);
         self.journal.add_deliveries(&mark, &[new], self.around.now)?;
         if let Some(done) = done {
             return self.journal.acknowledged_elsewhere(done, true, self.around.now).map(drop);

@@ -354,7 +354,8 @@ fn a_wrong_password_is_said_and_never_shown() {
     assert_eq!(read(&elsewhere).unwrap_err().kind(), "etcd-forbidden");
 }
 
-/// etcdctl has a wrong password checked by each member, which takes seconds on a busy machine. The broken variant gives each attempt the same time.
+/// etcdctl has a wrong password checked by each member, which takes seconds on a busy machine. The broken variant gives each
+/// attempt the same time.
 fn an_answer_that_takes_longer_than_an_attempt_is_waited_for() {
     let (_alone, etcd) = members(&[]);
     let slow = etcd.path("slow-etcdctl");
