@@ -10,7 +10,7 @@ use marks::register::{Entries, Entry, Key};
 use marks::time::Timestamp;
 use pacemaker::register::Paged;
 
-use crate::cluster::{self, Cluster, POLL, PageWrites, Rewriting, Trust, View};
+use crate::cluster::{self, Cluster, Covered, POLL, PageWrites, Rewriting, Trust, View};
 use crate::daemon::checks;
 use crate::daemon::watch::Watch;
 use crate::intake::upkeep::Upkeep;
@@ -47,6 +47,7 @@ pub struct Poller {
     deferred: bool,
     upkeep: Arc<Mutex<Upkeep>>,
     rewriting: Rewriting,
+    covered: Covered,
     /// The pages as they were written since the last poll.
     written: Option<(Instant, Pages)>,
 }
@@ -66,6 +67,7 @@ impl Poller {
             deferred: false,
             upkeep: Arc::default(),
             rewriting: Rewriting::default(),
+            covered: Covered::default(),
             written: None,
         }
     }
@@ -199,7 +201,7 @@ impl Poller {
         let (register, instant) = (self.cluster.register(), Instant::now());
         let all = view.cib.as_ref().is_ok_and(|cib| self.rewriting.is_due(register, cib, instant));
         let there = (&pages, paged.plain_until);
-        if let Some(writes) = cluster::own_writes(there, (&writer, wanted), all, now)
+        if let Some(writes) = cluster::own_writes(there, (&writer, wanted), (&self.covered, all), now)
             && self.write_pages(shared, writes.clone()).await
         {
             if all {
@@ -208,6 +210,7 @@ impl Poller {
             cluster::written(&mut pages, &writes);
             self.written = Some((Instant::now(), pages.clone()));
         }
+        self.covered.note(&pages, &writer);
         let standing = cluster::standing(&pages, &writer);
         wanted.iter().map(Entry::key).filter(|key| standing.contains(key)).collect()
     }

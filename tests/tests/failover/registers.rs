@@ -1,8 +1,10 @@
 //! The register in the CIB: what the others show with attrd, and what can only happen to a configuration.
 
-use anyhow::ensure;
+use anyhow::{Context as _, ensure};
 use marks::id::FencingId;
-use marks::register::{Entries, Key, Register};
+use marks::register::pages::HEAD;
+use marks::register::{Key, Register};
+use pacemaker::register::PAGES;
 use tests::audit::Excused;
 use tests::lab::wait;
 
@@ -26,27 +28,57 @@ pub(crate) const SCENARIOS: &[Scenario] = &[
     ("an_administrator_loads_an_old_configuration", an_administrator_loads_an_old_configuration),
 ];
 
+/// Stands in the configuration that is replaced, and not in the old one.
+const NEWER: &str = "newer-than-the-old";
+
 /// An old configuration replaces the one with the register's entries: the alerter publishes them again, and the alerter that is
-/// active next sends the mark, once. S1-16, S1-28
+/// active next sends the mark, once. An alerter may write at that moment what it read just before: its head, put beside the old
+/// pages, names a page that is gone, and it corrects that. The broken variant holds the mark. S1-16, S1-28
 fn an_administrator_loads_an_old_configuration(cluster: &mut Cluster) -> anyhow::Result<()> {
     let before = cluster.begin_with(Register::Cib)?;
-    let old = cluster.run(&["cibadmin", "--query", "--scope", "configuration"])?;
+    let configuration = ["cibadmin", "--query", "--scope", "configuration"];
+    let old = cluster.run(&configuration)?;
     cluster.all_down();
     cluster.crash("compute9")?;
     cluster.wait_back(&before, "compute9")?;
     let mark = cluster.wait_open(&before, "compute9")?;
     let key = Key::Fencing(FencingId::parse(&mark.id)?);
     let active = cluster.wait_for_alerter()?;
-    let stands = |entries: Entries| entries.sound.contains_key(&key);
-    let is_there = || Ok::<_, anyhow::Error>(stands(cluster.lab.register(&active, Register::Cib)?));
-    ensure!(is_there()?, "the register has no {key}: this scenario shows nothing");
-    ensure!(!stands(cluster.lab.register_in(&active, &old)?), "the old configuration is not old");
-    cluster.run(&["cibadmin", "--replace", "--scope", "configuration", "--xml-text", &old])?;
-    wait::until("the entry to be published again", FENCED_WITHIN, || Ok(is_there()?.then_some(())))?;
+    let stands = |xml: &str| {
+        let entries = cluster.lab.register_in(&active, xml)?;
+        Ok::<_, anyhow::Error>((entries.sound.contains_key(&key), entries.is_partial))
+    };
+    let new = cluster.run(&configuration)?;
+    let late = with_pages_of(&active, &old, &new)?;
+    ensure!(stands(&new)? == (true, false), "the register has no {key}: this scenario shows nothing");
+    ensure!(stands(&old)? == (false, false), "the old configuration is not old");
+    ensure!(stands(&late)? == (true, true), "a late write leaves no gap");
+    for loaded in [&old, &late] {
+        cluster.run(&["crm_attribute", "--name", NEWER, "--update", "1"])?;
+        cluster.run(&["cibadmin", "--replace", "--scope", "configuration", "--xml-text", loaded])?;
+        wait::until("the entry to be published again", FENCED_WITHIN, || {
+            let here = cluster.lab.exec(&active, &configuration)?.success()?;
+            Ok((!here.contains(NEWER) && stands(&here)? == (true, false)).then_some(()))
+        })?;
+    }
     cluster.lab.power_off(&active)?;
     // It may come back before another takes over: either way a new alerter sends the mark.
     cluster.wait_fenced(&before, &active)?;
     cluster.wait_for_alerter()?;
     cluster.all_up()?;
     cluster.audit(before, Excused::default())
+}
+
+/// A configuration with this alerter's head from another one.
+fn with_pages_of(controller: &str, into: &str, from: &str) -> anyhow::Result<String> {
+    let begin = format!("<cluster_property_set id=\"{PAGES}.{HEAD}.alerter.{controller}\"");
+    let end = "</cluster_property_set>";
+    let parts = |xml: &str| {
+        let (before, rest) = xml.split_once(&begin)?;
+        let (head, after) = rest.split_once(end)?;
+        Some([before, head, after].map(str::to_owned))
+    };
+    let [before, _, after] = parts(into).context("no head in the old configuration")?;
+    let [_, head, _] = parts(from).context("no head in the new configuration")?;
+    Ok([before.as_str(), &begin, &head, end, &after].concat())
 }
