@@ -134,7 +134,7 @@ impl Outbox {
 
 #[cfg(test)]
 mod tests {
-    use marks::delivery::{Arrivals, Delivery, State};
+    use marks::delivery::{Delivery, State};
     use marks::host::HostName;
 
     use marks::time::Timestamp;
@@ -152,23 +152,8 @@ mod tests {
     fn due() -> DueDelivery {
         let now = Timestamp(0);
         let mark = samples::mark_of("compute1", now);
-        let delivery = Delivery {
-            mark: mark.id,
-            route: "recovery".into(),
-            required: true,
-            chain: None,
-            failure_time: now,
-            state: State::InFlight,
-            body: Vec::new(),
-            attempts: 1,
-            ambiguous: 0,
-            arrivals: Arrivals::default(),
-            released_at: None,
-            next_due: now,
-            last: None,
-            reference: None,
-            ended_at: None,
-        };
+        let delivery =
+            Delivery { state: State::InFlight, attempts: 1, ..samples::delivery(&mark, "recovery") };
         DueDelivery { mark, delivery }
     }
 

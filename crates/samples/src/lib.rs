@@ -1,10 +1,11 @@
-//! A fencing and a mark for tests: each test sets the fields that matter and takes the rest from here. And programs to
+//! A fencing, a mark and its delivery for tests: each test sets the fields that matter and takes the rest from here. And programs to
 //! run.
 
 use std::io::Write as _;
 use std::path::Path;
 use std::process::{Command, Stdio};
 
+use marks::delivery::{Arrivals, Delivery, State};
 use marks::fencing::{Fencing, Origin};
 use marks::host::HostName;
 use marks::id::FencingId;
@@ -60,6 +61,27 @@ pub fn mark(first: &Fencing) -> MarkRow {
 /// As [`fencing`] and [`mark`].
 pub fn mark_of(host: &str, at: Timestamp) -> MarkRow {
     mark(&fencing(host, at))
+}
+
+/// Its delivery on a required route, without an attempt yet, due at once.
+pub fn delivery(mark: &MarkRow, route: &str) -> Delivery {
+    Delivery {
+        mark: mark.id,
+        route: route.to_owned(),
+        required: true,
+        chain: None,
+        failure_time: mark.failure_time,
+        state: State::Pending,
+        body: Vec::new(),
+        attempts: 0,
+        ambiguous: 0,
+        arrivals: Arrivals::default(),
+        released_at: None,
+        next_due: mark.failure_time,
+        last: None,
+        reference: None,
+        ended_at: None,
+    }
 }
 
 /// An instance that runs on this host, as Nova shows it.

@@ -261,7 +261,7 @@ mod tests {
 
     use journal::{DueDelivery, Journal, Role};
     use marks::chain::{Link, Step};
-    use marks::delivery::{Arrivals, Attempt, Delivery, State};
+    use marks::delivery::{Attempt, Delivery, State};
     use marks::host::HostName;
     use marks::mark::{Doubt, Proof, Standing};
 
@@ -300,24 +300,9 @@ mod tests {
     }
 
     fn rejected(mark: MarkRow) -> DueDelivery {
-        let last = Attempt { at: NOW, kind: "body-too-large".into(), detail: "HTTP 413".into() };
-        let delivery = Delivery {
-            mark: mark.id,
-            route: "recovery".into(),
-            required: true,
-            chain: None,
-            failure_time: NOW,
-            state: State::Parked,
-            body: Vec::new(),
-            attempts: 1,
-            ambiguous: 0,
-            arrivals: Arrivals::default(),
-            released_at: None,
-            next_due: NOW + LONG,
-            last: Some(last),
-            reference: None,
-            ended_at: None,
-        };
+        let last = Some(Attempt { at: NOW, kind: "body-too-large".into(), detail: "HTTP 413".into() });
+        let (state, new) = (State::Parked, samples::delivery(&mark, "recovery"));
+        let delivery = Delivery { state, attempts: 1, next_due: NOW + LONG, last, ..new };
         DueDelivery { mark, delivery }
     }
 

@@ -235,23 +235,10 @@ mod tests {
 
     fn delivery(mark: &Row, route: &str, state: State, last: Option<&str>) -> Delivery {
         let last = last.map(|detail| Attempt { at: NOW, kind: "rejected".into(), detail: detail.into() });
-        Delivery {
-            mark: mark.recent.mark.id,
-            route: route.into(),
-            required: true,
-            chain: None,
-            failure_time: NOW,
-            state,
-            body: Vec::new(),
-            attempts: 3,
-            ambiguous: 0,
-            arrivals: marks::delivery::Arrivals::default(),
-            released_at: None,
-            next_due: NOW + std::time::Duration::from_secs(60),
-            last,
-            reference: None,
-            ended_at: state.is_final().then_some(NOW),
-        }
+        let (next_due, ended_at) =
+            (NOW + std::time::Duration::from_secs(60), state.is_final().then_some(NOW));
+        let new = samples::delivery(&mark.recent.mark, route);
+        Delivery { state, attempts: 3, next_due, last, ended_at, ..new }
     }
 
     fn row(host: &str, deliveries: &[(&str, State, Option<&str>)]) -> Row {

@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use journal::{HistoryRow, Journal, NewDelivery, Role, Taken};
-use marks::delivery::{Arrivals, Attempt, Delivery, State};
+use marks::delivery::{Attempt, Delivery, State};
 use marks::mark::{MarkRow, Settlement};
 use marks::register::Acknowledgement;
 use marks::time::Timestamp;
@@ -28,23 +28,9 @@ fn after(seconds: u64) -> Timestamp {
 
 fn taken(row: &MarkRow, route: &str, required: bool, seconds: u64) -> Delivery {
     let at = after(seconds);
-    Delivery {
-        mark: row.id,
-        route: route.into(),
-        state: State::Acknowledged,
-        body: Vec::new(),
-        attempts: 1,
-        ambiguous: 0,
-        arrivals: Arrivals::default(),
-        next_due: NOW,
-        last: Some(Attempt { at, kind: "acknowledged".into(), detail: "HTTP 202".into() }),
-        reference: None,
-        ended_at: Some(at),
-        required,
-        failure_time: NOW,
-        released_at: None,
-        chain: None,
-    }
+    let last = Some(Attempt { at, kind: "acknowledged".into(), detail: "HTTP 202".into() });
+    let (state, new) = (State::Acknowledged, samples::delivery(row, route));
+    Delivery { state, required, attempts: 1, last, ended_at: Some(at), ..new }
 }
 
 fn acknowledged(host: &str, seconds: u64) -> (MarkRow, Vec<Delivery>) {
