@@ -4,7 +4,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::time::{Duration, Instant};
 
 use marks::host::HostName;
-use marks::register::pages::{self, HEAD, Head, Page, Pages, Part, Write, Writer};
+use marks::register::pages::{self, Head, Heads, Page, Pages, Part, Write, Writer};
 use marks::register::{Entries, Entry, Key, Register, SealKeys};
 use marks::time::Timestamp;
 use pacemaker::cib::Cib;
@@ -97,51 +97,21 @@ pub fn alerter(controller: &str) -> Writer {
 }
 
 /// The writes that bring this alerter's own pages to what is wanted; with `all` also pages that are right already. None where there
-/// is nothing to do. An own head that names a covered head which is gone is written again too: the next alerter would miss that.
+/// is nothing to do. A head that names a lost one is written again too: the next alerter would miss what that said.
 pub fn own_writes(
     (pages, plain_until): (&Pages, Timestamp),
     (writer, wanted): (&Writer, &[Entry]),
-    (covered, all): (&Covered, bool),
+    (heads, all): (&Heads, bool),
     now: Timestamp,
 ) -> Option<PageWrites> {
     let none = BTreeMap::new();
     let own = pages.get(writer).unwrap_or(&none);
+    let lost = heads.lost(pages, writer, wanted);
     let mut head = pages::head(pages, writer, plain_until, now);
-    head.seen.retain(|other, at| !covered.has_lost(other, *at, pages));
-    let is_outdated = head_of(own).is_some_and(|own| own.seen.keys().any(|it| !head.seen.contains_key(it)));
-    let plan = if all || is_outdated { pages::plan_all } else { pages::plan };
+    head.seen.retain(|other, _| !lost.contains(other));
+    let plan = if all || !lost.is_empty() { pages::plan_all } else { pages::plan };
     let writes = plan(own, wanted, now);
     (!writes.is_empty()).then(|| PageWrites { writer: writer.clone(), writes, head })
-}
-
-/// The latest head of each other writer whose entries all stood on this alerter's pages. If the register goes back behind such a head,
-/// as when an administrator loads an old configuration, this alerter lacks nothing of it.
-#[derive(Debug, Default)]
-pub struct Covered(BTreeMap<Writer, Timestamp>);
-
-impl Covered {
-    /// Takes note of what the register holds.
-    pub fn note(&mut self, pages: &Pages, writer: &Writer) {
-        let ours = standing(pages, writer);
-        let stands = |page: &Page| {
-            page.entries.apart.is_empty() && page.entries.sound.keys().all(|key| ours.contains(key))
-        };
-        for (other, own) in pages.iter().filter(|(other, own)| *other != writer && own.values().all(stands)) {
-            let latest = self.0.entry(other.clone()).or_default();
-            *latest = head_of(own).map_or(*latest, |head| head.at.max(*latest));
-        }
-    }
-
-    /// Whether the register had that head of a writer, all of which is covered, and has an older one or none.
-    fn has_lost(&self, writer: &Writer, at: Timestamp, pages: &Pages) -> bool {
-        let is_here = pages.get(writer).and_then(head_of).is_some_and(|head| head.at >= at);
-        !is_here && self.0.get(writer).is_some_and(|covered| *covered >= at)
-    }
-}
-
-/// The head of a writer's pages, if root wrote it.
-fn head_of(own: &BTreeMap<u16, Page>) -> Option<&Head> {
-    own.get(&HEAD).filter(|page| page.is_sealed).map(|page| &page.head)
 }
 
 /// Takes note of what a writer's pages hold once that is written.
@@ -189,7 +159,7 @@ pub fn superseded(
 /// Whether the agent of a controller has written nothing for long.
 fn is_quiet(paged: &Paged, controller: &str, now: Timestamp) -> bool {
     let agent = Writer { part: Part::Agent, controller: controller.to_owned() };
-    let head = paged.pages.get(&agent).and_then(|own| own.get(&HEAD));
+    let head = paged.pages.get(&agent).and_then(|own| own.get(&pages::HEAD));
     head.is_some_and(|page| now.since(page.head.at) > QUIET)
 }
 

@@ -24,9 +24,7 @@ use tokio::sync::oneshot;
 use follow::Follow;
 
 pub(crate) use audit::sentence as missed_sentence;
-pub use kept::{
-    Covered, Kept, PageWrites, Rewriting, alerter, left_over, own_writes, standing, superseded, written,
-};
+pub use kept::{Kept, PageWrites, Rewriting, alerter, left_over, own_writes, standing, superseded, written};
 pub use matter::{Fault, Matter};
 pub use seen::Seen;
 pub use trust::Trust;

@@ -5,12 +5,12 @@ use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant};
 
 use journal::{Journal, JournalError, RegisterWait};
-use marks::register::pages::Pages;
+use marks::register::pages::{Heads, Pages};
 use marks::register::{Entries, Entry, Key};
 use marks::time::Timestamp;
 use pacemaker::register::Paged;
 
-use crate::cluster::{self, Cluster, Covered, POLL, PageWrites, Rewriting, Trust, View};
+use crate::cluster::{self, Cluster, POLL, PageWrites, Rewriting, Trust, View};
 use crate::daemon::checks;
 use crate::daemon::watch::Watch;
 use crate::intake::upkeep::Upkeep;
@@ -47,7 +47,7 @@ pub struct Poller {
     deferred: bool,
     upkeep: Arc<Mutex<Upkeep>>,
     rewriting: Rewriting,
-    covered: Covered,
+    heads: Heads,
     /// The pages as they were written since the last poll.
     written: Option<(Instant, Pages)>,
 }
@@ -67,7 +67,7 @@ impl Poller {
             deferred: false,
             upkeep: Arc::default(),
             rewriting: Rewriting::default(),
-            covered: Covered::default(),
+            heads: Heads::default(),
             written: None,
         }
     }
@@ -201,7 +201,8 @@ impl Poller {
         let (register, instant) = (self.cluster.register(), Instant::now());
         let all = view.cib.as_ref().is_ok_and(|cib| self.rewriting.is_due(register, cib, instant));
         let there = (&pages, paged.plain_until);
-        if let Some(writes) = cluster::own_writes(there, (&writer, wanted), (&self.covered, all), now)
+        self.heads.note(&pages, &writer);
+        if let Some(writes) = cluster::own_writes(there, (&writer, wanted), (&self.heads, all), now)
             && self.write_pages(shared, writes.clone()).await
         {
             if all {
@@ -210,7 +211,6 @@ impl Poller {
             cluster::written(&mut pages, &writes);
             self.written = Some((Instant::now(), pages.clone()));
         }
-        self.covered.note(&pages, &writer);
         let standing = cluster::standing(&pages, &writer);
         wanted.iter().map(Entry::key).filter(|key| standing.contains(key)).collect()
     }

@@ -20,6 +20,8 @@ use base64::engine::general_purpose::URL_SAFE_NO_PAD;
 use miniz_oxide::deflate::compress_to_vec;
 use miniz_oxide::inflate::decompress_to_vec_with_limit;
 
+pub use heads::Heads;
+
 use super::KEPT;
 use super::code::{escape, unescape};
 use super::entries::Entries;
@@ -27,6 +29,8 @@ use super::entry::{Entry, ValueError};
 use super::key::Key;
 use super::seal::SealKeys;
 use crate::time::Timestamp;
+
+mod heads;
 
 /// The prefix of a writer's name in the list of seen heads: no entry's key begins so.
 const SEEN: char = '@';
@@ -178,16 +182,21 @@ pub type Pages = BTreeMap<Writer, BTreeMap<u16, Page>>;
 pub fn gaps(pages: &Pages, now: Timestamp) -> BTreeSet<&Writer> {
     let heads = || pages.iter().filter_map(|(writer, own)| Some((writer, sealed_head(own)?)));
     let seen = heads().flat_map(|(_, head)| &head.seen);
-    let is_here = |writer: &Writer, at: Timestamp| {
-        pages.get(writer).and_then(sealed_head).is_some_and(|head| head.at >= at)
-    };
-    let late = seen.filter(|(writer, at)| now.since(**at) < KEPT && !is_here(writer, **at));
+    let late = seen.filter(|(writer, at)| now.since(**at) < KEPT && !has_head(pages, writer, **at));
     let late = late.map(|(writer, _)| writer);
-    let has_all = |writer: &Writer, last: u16| {
-        pages.get(writer).is_some_and(|own| (HEAD..=last).all(|number| own.contains_key(&number)))
-    };
-    let torn = heads().filter(|(writer, head)| !has_all(writer, head.last)).map(|(writer, _)| writer);
-    late.chain(torn).collect()
+    let torn = heads().filter(|(writer, _)| pages.get(writer).and_then(whole).is_none());
+    late.chain(torn.map(|(writer, _)| writer)).collect()
+}
+
+/// Whether a writer's head of that date or a newer one is there.
+fn has_head(pages: &Pages, writer: &Writer, at: Timestamp) -> bool {
+    pages.get(writer).and_then(sealed_head).is_some_and(|head| head.at >= at)
+}
+
+/// The head, if every page that it names is there. One that somebody without the key has overwritten is not.
+fn whole(own: &BTreeMap<u16, Page>) -> Option<&Head> {
+    let has = |number| own.get(&number).is_some_and(|page| page.is_sealed);
+    sealed_head(own).filter(|head| (HEAD..=head.last).all(has))
 }
 
 pub(super) fn sealed_head(own: &BTreeMap<u16, Page>) -> Option<&Head> {
