@@ -225,6 +225,7 @@ impl Outage<'_> {
         let acknowledged = self.mark.settled.filter(|(how, _)| *how == Settlement::Acknowledged);
         let fenced = self.mark.failure_time;
         let recovered = self.recovery.and_then(Recovery::last_up);
+        let downtime = self.recovery.and_then(|known| known.downtime(lost.unwrap_or(fenced)));
         Times {
             lost,
             fenced,
@@ -232,7 +233,7 @@ impl Outage<'_> {
             acknowledged: acknowledged.map(|(_, at)| at),
             recovered,
             back: self.mark.returned_at,
-            downtime: recovered.map(|at| at.since(lost.unwrap_or(fenced)).as_secs()),
+            downtime: downtime.map(|took| took.as_secs()),
         }
     }
 

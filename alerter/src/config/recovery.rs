@@ -38,6 +38,12 @@ pub(super) fn read(mut section: Section<'_, '_>, written: Option<&Written>) -> O
         limit: seconds("recovery-limit", 60..=86_400, 900),
         ask_for: seconds("ask-for", 600..=604_800, 86_400),
     };
+    if !rules.is_long_enough() {
+        section.complain(
+            "ask-for",
+            "must be longer than recovery-limit, and at least eleven minutes and two intervals",
+        );
+    }
     let nova = instances::read(&mut section).map(Arc::new);
     section.finish();
     Some(Recovery { nova: nova?, rules, written: *written? })

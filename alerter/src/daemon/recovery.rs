@@ -10,7 +10,7 @@ use journal::{Journal, JournalError, NewHistory};
 use marks::host::HostName;
 use marks::id::MarkId;
 use marks::mark::{MarkRow, Settlement};
-use marks::recovery::{Case, Host, Recovery, Rules};
+use marks::recovery::{Case, Host, Recovery, Rules, Seen};
 use marks::time::Timestamp;
 use tokio::task::JoinSet;
 use tokio_util::sync::CancellationToken;
@@ -18,9 +18,9 @@ use tracing::{info, warn};
 
 use super::lost::Lost;
 use crate::config;
-use crate::recovery::Unanswered;
 use crate::recovery::kept::Kept;
 use crate::recovery::news::{News, advance, has_news, sight};
+use crate::recovery::{Sight, Unanswered};
 use crate::serving;
 use crate::state::Shared;
 
@@ -70,6 +70,8 @@ struct Followed {
     is_asked: bool,
     tried: Option<Instant>,
     unanswered: Option<Unanswered>,
+    /// A question has ended, with or without an answer.
+    is_known: bool,
 }
 
 /// What Nova said of one host, as far as it said it.
@@ -109,7 +111,12 @@ impl Watcher {
             self.ask();
         }
         let sights = self.followed.values().filter(|one| one.recovery.ended.is_none());
-        let sights = sights.map(|one| sight(&one.recovery, &one.row, one.unanswered.clone())).collect();
+        let sights = sights.map(|one| {
+            // Of a mark without a name nothing is asked.
+            let is_known = one.is_known || one.row.fqdn.is_none();
+            Sight { is_known, ..sight(&one.recovery, &one.row, one.unanswered.clone()) }
+        });
+        let sights = sights.collect();
         *self.shared.recoveries() = Some(sights);
         Ok(())
     }
@@ -145,7 +152,7 @@ impl Watcher {
         let earlier = self.followed.values().filter(|one| one.row.node == row.node);
         let earlier = earlier.max_by_key(|one| one.row.failure_time).map(|one| one.recovery.carried());
         let recovery = kept.or(earlier).unwrap_or_default();
-        Followed { row, recovery, is_asked: false, tried: None, unanswered: None }
+        Followed { row, recovery, is_asked: false, tried: None, unanswered: None, is_known: false }
     }
 
     /// Files of marks that are not in the journal any more go.
@@ -178,8 +185,9 @@ impl Watcher {
             (one.is_asked, one.tried) = (true, Some(Instant::now()));
             let (nova, recovery) = (Arc::clone(&self.config.nova), one.recovery.clone());
             let (name, has_returned) = (nova.host_of(&mark), one.row.returned_at.is_some());
+            let every = rules.every;
             self.asking.spawn(async move {
-                let (recovery, failure) = question(&nova, &name, has_returned, recovery).await;
+                let (recovery, failure) = question(&nova, &name, has_returned, recovery, every).await;
                 Answer { mark: mark.id, recovery, failure }
             });
         }
@@ -187,7 +195,7 @@ impl Watcher {
 
     async fn take_in(&mut self, answer: Answer) -> Result<(), JournalError> {
         let Some(one) = self.followed.get_mut(&answer.mark) else { return Ok(()) };
-        one.is_asked = false;
+        (one.is_asked, one.is_known) = (false, true);
         one.note(answer.failure);
         let Recovery { ended, late_since, .. } = one.recovery;
         let answered = Some(Recovery { ended, late_since, ..answer.recovery });
@@ -273,43 +281,41 @@ impl Followed {
     }
 }
 
-/// The host's list, and then each instance that has left it.
+/// The host's list, and then each instance that has left it; what is not asked in time is asked first in the next round.
 async fn question(
     nova: &Instances,
     name: &str,
     has_returned: bool,
     mut recovery: Recovery,
+    time: Duration,
 ) -> (Recovery, Option<Failure>) {
-    let found = match nova.on(name).await {
-        Ok(found) => found,
+    let started = Instant::now();
+    let (found, host) = match whole(nova, name, has_returned).await {
+        Ok(answer) => answer,
         Err(failure) => return (recovery, Some(failure)),
     };
-    let (host, mut failure) = host(nova, name, has_returned).await;
     recovery.note_host(found, host, Timestamp::now());
     let mut failures = 0;
     for id in recovery.unknown() {
         match nova.one(&id).await {
             Ok(seen) => recovery.note_one(&id, name, seen.as_ref(), Timestamp::now()),
             Err(_) if failures < FAILURES => failures += 1,
-            Err(why) => {
-                failure = Some(why);
-                break;
-            }
+            Err(why) => return (recovery, Some(why)),
         }
         recovery.asked(&id);
+        if started.elapsed() >= time {
+            break;
+        }
     }
-    (recovery, failure)
+    (recovery, None)
 }
 
-/// Whether the host is back, with its nova-compute; without an answer that is not up.
-async fn host(nova: &Instances, name: &str, has_returned: bool) -> (Host, Option<Failure>) {
-    if !has_returned {
-        return (Host::Away, None);
-    }
-    match nova.is_up(name).await {
-        Ok(is_up) => (Host::Back { is_up }, None),
-        Err(failure) => (Host::Back { is_up: false }, Some(failure)),
-    }
+/// What is on the host, and whether it is back with its nova-compute. Half of that is no answer: instances that run there would count
+/// as down.
+async fn whole(nova: &Instances, name: &str, has_returned: bool) -> Result<(Vec<Seen>, Host), Failure> {
+    let found = nova.on(name).await?;
+    let host = if has_returned { Host::Back { is_up: nova.is_up(name).await? } } else { Host::Away };
+    Ok((found, host))
 }
 
 async fn record(shared: &Shared, row: &MarkRow, news: Vec<News>, now: Timestamp) -> Result<(), JournalError> {

@@ -54,6 +54,7 @@ mod tests {
             tally: Tally::default(),
             late: None,
             unanswered: None,
+            is_known: true,
         }
     }
 

@@ -24,6 +24,8 @@ pub struct Sight {
     pub late: Option<Late>,
     /// Nova does not answer.
     pub unanswered: Option<Unanswered>,
+    /// A question about it has ended since the daemon began: before that it is not known whether Nova answers.
+    pub is_known: bool,
 }
 
 /// Instances that are left after `recovery-limit`.

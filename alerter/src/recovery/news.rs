@@ -63,6 +63,7 @@ pub fn sight(recovery: &Recovery, row: &MarkRow, unanswered: Option<Unanswered>)
         tally: recovery.tally(),
         late: late.filter(|late| !late.left.is_empty()),
         unanswered,
+        is_known: true,
     }
 }
 

@@ -313,8 +313,53 @@ async fn a_host_that_is_back_is_followed_until_its_instances_are_up() {
     cloud.room().service.instances[0].2 = "ACTIVE";
     follower.wait("both", |it| tally(it).again == 2).await;
     follower.wait("one problem", |it| it.kinds() == [Kind::NotRecovered]).await;
-    assert_eq!(follower.kept.read(mark).unwrap().ended, None, "Nova may have them as they were");
+    let known = follower.kept.read(mark).unwrap();
+    assert_eq!(known.ended, None, "Nova may have them as they were");
+    cloud.room().whims.push(("GET /v2.1/os-services", Whim::Say(503, "{}".into())));
+    follower.wait("no answer", |it| it.kinds().contains(&Kind::RecoveryUnknown)).await;
+    let asked = |it: &Follower| it.kept.read(mark).and_then(|known| known.asked_at);
+    follower.wait("the next answer", |it| asked(it) > known.asked_at).await;
+    let later = follower.kept.read(mark).unwrap().instances;
+    assert_eq!(later, known.instances, "since when they run is still known");
     follower.stop.cancel();
+}
+
+/// The broken variant keeps everything that it has learned until the last of many slow answers.
+#[tokio::test]
+async fn slow_answers_are_noted_as_they_come() {
+    let cloud = Cloud::with(FakeNova::of(10)).await;
+    let mut follower = Follower::start(&cloud);
+    let mark = follower.fence("compute7");
+    let tally = |follower: &Follower| follower.kept.read(mark).map(|known| known.tally()).unwrap_or_default();
+    follower.wait("the first answer", |it| tally(it).there == 10).await;
+    cloud.room().service.slow = Duration::from_millis(300);
+    cloud.room().service.instances.iter_mut().for_each(|one| one.1 = OTHER.to_owned());
+    follower.wait("some of them", |it| (1..10).contains(&tally(it).elsewhere)).await;
+    follower.wait("all of them", |it| tally(it).elsewhere == 10).await;
+    follower.stop.cancel();
+}
+
+/// The broken variant asks for less time than it takes to see anything.
+#[test]
+fn the_questions_last_long_enough() {
+    let site = |keys: &str| {
+        let cloud =
+            "clouds: {one: {auth: {auth_url: 'https://k/v3', user_id: u, password: p, project_id: p}}}\n";
+        let site = config::Site::new("").with("clouds.yaml", cloud);
+        site.chmod("clouds.yaml", 0o600);
+        let clouds = site.path("clouds.yaml").display().to_string();
+        site.with("alerter.toml", format!("[recovery]\nclouds-file = \"{clouds}\"\n{keys}\n"))
+    };
+    let wrong = "must be longer than recovery-limit, and at least eleven minutes and two intervals";
+    for (keys, is_wrong) in [
+        ("ask-for = 780\nrecovery-limit = 60", false),
+        ("ask-for = 779\nrecovery-limit = 60", true),
+        ("recovery-limit = 86400", true),
+        ("ask-for = 86401\nrecovery-limit = 86400", false),
+    ] {
+        let said = site(keys).load().map_err(|problems| problems.to_string()).err().unwrap_or_default();
+        assert_eq!(said.contains(wrong), is_wrong, "{keys}: {said}");
+    }
 }
 
 /// The host fails again before its instances are up. The broken variants: a later mark that is not acknowledged ends the earlier

@@ -167,6 +167,13 @@ impl Tally {
     }
 }
 
+impl Rules {
+    /// Whether Nova is asked for long enough to see that instances are left, or that they run on their own host again.
+    pub fn is_long_enough(&self) -> bool {
+        self.ask_for > self.limit && self.ask_for >= SETTLING + self.every * 2
+    }
+}
+
 impl Recovery {
     /// What a later outage of the host begins with: the instances that were not up yet, and whether they ran before this one.
     pub fn carried(&self) -> Self {
@@ -267,6 +274,11 @@ impl Recovery {
         let tally = self.tally();
         let is_proven = || tally.again == 0 || matches!(self.ended, Some((End::Recovered, _)));
         ups.max().filter(|_| tally.left() == 0 && is_proven())
+    }
+
+    /// From `lost` to the last instance; none where some are left, or where the clock was set back meanwhile.
+    pub fn downtime(&self, lost: Timestamp) -> Option<Duration> {
+        self.last_up().filter(|up| *up >= lost).map(|up| up.since(lost))
     }
 
     /// Whether Nova has to be asked now.

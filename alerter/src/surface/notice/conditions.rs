@@ -63,12 +63,17 @@ impl Sight {
             now,
             problems: shared.problems(now),
             is_counted: shared.figures().journal.at.is_some(),
-            knows_recoveries: shared.base.settings().recovery.is_none() || shared.recoveries().is_some(),
+            knows_recoveries: shared.base.settings().recovery.is_none() || knows_all(shared),
             polled,
             fencings: shared.base.damages.of("fencing"),
             place: state::place(&shared.base.settings()),
         }
     }
+}
+
+/// Whether each outage that is followed was asked about.
+fn knows_all(shared: &Shared) -> bool {
+    shared.recoveries().as_ref().is_some_and(|all| all.iter().all(|one| one.is_known))
 }
 
 /// Everything that holds, and how long until the next condition begins by time alone.
@@ -562,6 +567,9 @@ mod tests {
         assert!(!after.may_hold(&missing) && !after.may_hold(&own));
         let uncounted = conditions(&Sight { is_counted: false, ..sight() }, None).0;
         assert!(uncounted.may_hold(&own), "nobody knows yet what does not add up");
+        let recovery = Key::new(Condition::Recovery, "recovery-unknown x");
+        let unasked = conditions(&Sight { knows_recoveries: false, ..sight() }, None).0;
+        assert!(unasked.may_hold(&recovery) && !before.may_hold(&recovery));
         let unread = conditions(&sight(), None).0;
         assert!(unread.may_hold(&Key::new(Condition::Held, "x")) && !unread.may_hold(&quorum));
     }

@@ -22,7 +22,7 @@ pub struct Downtime {
     pub outages: usize,
     /// Instances that were found up: on another host, or on their own one after its return.
     pub up: usize,
-    /// Instances that were not.
+    /// Instances that were not, or of which it is not known: those on their own host before it ended.
     pub left: usize,
     /// The downtimes of outages without an instance that is left, together, in milliseconds.
     pub total_ms: u64,
@@ -44,12 +44,12 @@ pub(super) fn downtimes(
             host: host.to_owned(),
             ..Downtime::default()
         });
-        let tally = recovery.tally();
+        let left = if recovery.last_up().is_some() { 0 } else { recovery.unproven().len() };
         one.outages += 1;
-        one.up += tally.elsewhere + tally.again;
-        one.left += tally.left();
-        if let Some(up) = recovery.last_up() {
-            let took = up.since(lost.get(&row.id).copied().unwrap_or(row.failure_time));
+        one.up += recovery.tally().all - left;
+        one.left += left;
+        let lost = lost.get(&row.id).copied();
+        if let Some(took) = recovery.downtime(lost.unwrap_or(row.failure_time)) {
             let took = u64::try_from(took.as_millis()).unwrap_or(u64::MAX);
             one.total_ms = one.total_ms.saturating_add(took);
             one.longest_ms = one.longest_ms.max(took);
@@ -62,7 +62,7 @@ pub(super) fn downtimes(
 mod tests {
     use std::time::Duration;
 
-    use marks::recovery::Host;
+    use marks::recovery::{End, Host};
 
     use super::*;
 
@@ -75,6 +75,28 @@ mod tests {
         recovery.note_host(Vec::new(), Host::Away, at);
         recovery.note_one("a", "c7", Some(&seen("c8")), at);
         recovery
+    }
+
+    /// What Nova shows as running on its own host is not known to run, unless it stayed so. The broken variant counts it as up. A clock
+    /// that was set back gives no downtime.
+    #[test]
+    fn what_is_not_known_to_run_is_left() {
+        let mut recovery = Recovery::default();
+        recovery.note_host(vec![samples::instance("a", "c7")], Host::Away, NOW);
+        recovery.note_host(vec![samples::instance("a", "c7")], Host::Back { is_up: true }, NOW);
+        let of = |recovery: &Recovery, lost| {
+            let row = samples::mark_of("compute7", NOW);
+            let lost = BTreeMap::from([(row.id, lost)]);
+            let one = downtimes(&[(row, recovery.clone())], &lost).remove(0);
+            (one.up, one.left, one.total_ms)
+        };
+        recovery.ended = Some((End::GaveUp, NOW));
+        assert_eq!(of(&recovery, NOW), (0, 1, 0));
+        recovery.ended = Some((End::Recovered, NOW));
+        let second = Duration::from_secs(1);
+        assert_eq!(of(&recovery, NOW - second), (1, 0, 1000));
+        assert_eq!(of(&recovery, NOW + second), (1, 0, 0));
+        assert_eq!(recovery.downtime(NOW + second), None);
     }
 
     /// The broken variant counts from the fencing alone: a host that hung for a minute before was down for that minute too.

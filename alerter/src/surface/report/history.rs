@@ -70,10 +70,7 @@ impl History {
         match (row.event.as_str(), &row.mark) {
             ("refused", Some(mark)) => drop(self.refused.insert(mark.clone())),
             ("fenced-again", _) => self.duplicates += 1,
-            ("lost", Some(mark)) => {
-                self.lost.extend(MarkId::parse(mark).ok().map(|mark| (mark, row.at)));
-            }
-            _ => {}
+            _ => self.take_loss(row),
         }
         self.take_cause(row);
         if is_end {
@@ -82,6 +79,12 @@ impl History {
         if !MACHINES.contains(&row.actor.as_str()) || DECIDED.contains(&row.event.as_str()) {
             add(&mut self.operators, row);
         }
+    }
+
+    /// The row, if it says when the cluster lost a host.
+    pub(super) fn take_loss(&mut self, row: &HistoryRow) {
+        let mark = row.mark.as_deref().filter(|_| row.event == "lost");
+        self.lost.extend(mark.and_then(|mark| MarkId::parse(mark).ok()).map(|mark| (mark, row.at)));
     }
 
     fn take_cause(&mut self, row: &HistoryRow) {

@@ -31,7 +31,8 @@ pub fn read(
         tick(seen);
         match row {
             Ok(row) if is_in(row.at) => facts.history.take(&row),
-            Ok(_) => {}
+            // A host may have been lost before the time that the report covers, and have been fenced in it.
+            Ok(row) => facts.history.take_loss(&row),
             Err(_) => facts.damaged += 1,
         }
         ControlFlow::Continue(())

@@ -98,6 +98,17 @@ fn an_operators_words_change_no_number() {
     }
 }
 
+/// The broken variant forgets a loss before the time that the report covers, and begins the downtime with the fencing.
+#[test]
+fn a_host_that_was_lost_before_the_report_begins_is_known_as_lost() {
+    let dir = tempfile::tempdir().unwrap();
+    let mut journal = Journal::open(&dir.path().join("state/marks.db"), Role::Alerter).unwrap();
+    let (row, lost) = (mark("compute1", None), NOW - Duration::from_secs(30));
+    journal.make_mark_of_lost(&row, Taken::Register, &[], Some(lost), NOW).unwrap();
+    let facts = read::read(&journal, NOW, after(86_400), |_| {}).unwrap();
+    assert_eq!(facts.history.lost, [(row.id, lost)].into());
+}
+
 fn numbers(facts: &Facts) -> Numbers {
     Numbers::of(facts, NOW, after(86_400))
 }
