@@ -11,7 +11,7 @@ import sys
 import urllib.error
 import urllib.request
 
-TRY_AGAIN = {408, 409, 425, 429, 500, 502, 503, 504, 507}
+TRY_AGAIN = {408, 409, 425, 429, 500, 502, 503, 504, 507, *range(520, 530)}
 NOT_THIS_MESSAGE = {400, 411, 413, 422, 431}
 NOT_LET_IN = {401, 403, 407}
 NO_CONNECTION = {errno.ECONNREFUSED, errno.EHOSTUNREACH, errno.ENETUNREACH}
@@ -81,7 +81,9 @@ def main(url):
     given = json.loads(line)
     # The event goes on byte for byte: it is cut out of the line, whose fields keep their order.
     event = line[line.index(b'"event":') + len(b'"event":') : line.rindex(b',"deadline_seconds":')]
-    headers = {"Content-Type": "application/json", "Idempotency-Key": f'"{given["id"]}"'}
+    # A return has the id of its failure: with that as its key it would pass for a repetition.
+    key = given["id"] + (".return" if given["event"].get("event_type") == "host returned" else "")
+    headers = {"Content-Type": "application/json", "Idempotency-Key": f'"{key}"'}
     request = urllib.request.Request(url, data=event, headers=headers, method="POST")
     # To end by itself is better than to be killed: it can still say why.
     seconds = max(1, given["deadline_seconds"] - 1)

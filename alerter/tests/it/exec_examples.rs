@@ -3,9 +3,12 @@
 use std::path::Path;
 use std::time::Duration;
 
-use drivers::Outcome;
-use drivers::event::TimeFormat;
+use drivers::event::{self, Facts, TimeFormat};
 use drivers::exec::{Exec, Options};
+use drivers::{Driver as _, Message, Outcome, Step};
+use marks::host::HostName;
+use marks::mark::Mark;
+use marks::time::Timestamp;
 
 use crate::endpoint::{Endpoint, OK, unused};
 use crate::route::{BODY, LONG, deliver, id, word};
@@ -47,6 +50,44 @@ async fn they_forward_the_event_byte_for_byte() {
     }
 }
 
+/// A failure and its return are two messages. The broken variant is the id alone: a receiver that goes by the key takes the
+/// return for a repetition.
+#[tokio::test]
+async fn a_return_has_a_key_of_its_own() {
+    let host = |name: &str| HostName::parse(name).unwrap();
+    let (failure_time, generated_time) = (Timestamp(1_784_600_000_000), Timestamp(1_784_600_001_000));
+    let mark = Mark {
+        id: id(),
+        node: host("compute1"),
+        fqdn: host("compute1.my.cloud.com"),
+        on_shared_storage: true,
+        failure_time,
+        generated_time,
+    };
+    let (of, facts) = (TimeFormat::Epoch, Facts { group: Some("default".to_owned()), ..Facts::default() });
+    let extended = event::with_facts(&mark, &facts, of);
+    // No sender makes the last one: what another field says is not the type.
+    let odd = br#"{"id":"x","event_type":"host failure","payload":{"hostname":"\"event_type\":\"host returned\","}}"#;
+    for (body, behind) in [
+        (event::of_mark(&mark, of), ""),
+        (event::of_return(&mark, generated_time, of), ".return"),
+        (event::return_with_facts(&mark, &extended, generated_time, of), ".return"),
+        (event::of_test(&mark.id, generated_time, of), ""),
+        (odd.to_vec(), ""),
+    ] {
+        for name in EXAMPLES {
+            let endpoint = Endpoint::saying(OK).await;
+            let exec = example(name, &[&endpoint.url()], LONG);
+            let (id, body) = (&mark.id, &body[..]);
+            let message = Message { step: Step::Failure, id, body, ambiguous: 0, attempts: 1 };
+            assert_eq!(word(&exec.deliver(message).await), "acknowledged", "{name}");
+            let request = String::from_utf8(endpoint.requests().concat()).unwrap().to_lowercase();
+            let key = format!("idempotency-key: \"{id}{behind}\"\r\n");
+            assert!(request.contains(&key), "{name}: {request}");
+        }
+    }
+}
+
 #[tokio::test]
 async fn they_say_what_the_endpoint_answered() {
     for (line, expected) in [
@@ -57,6 +98,10 @@ async fn they_say_what_the_endpoint_answered() {
         ("422 Unprocessable Content", "rejected rejected"),
         ("429 Too Many Requests", "retry unavailable"),
         ("503 Service Unavailable\r\nRetry-After: 60", "retry unavailable"),
+        ("519 Unknown", "refused misconfigured"),
+        ("520 Web Server Returned an Unknown Error", "retry unavailable"),
+        ("529 Site is overloaded", "retry unavailable"),
+        ("530 Site is frozen", "refused misconfigured"),
     ] {
         for name in EXAMPLES {
             let endpoint = Endpoint::saying(format!("HTTP/1.1 {line}\r\nContent-Length: 0\r\n\r\n")).await;
