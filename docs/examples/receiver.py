@@ -25,6 +25,10 @@ TABLE = """CREATE TABLE IF NOT EXISTS message (
 # One statement, so that two messages at the same time do not both find nothing.
 KEEP = """INSERT OR IGNORE INTO message VALUES (:id, :type, :host, CASE
     WHEN EXISTS (SELECT 1 FROM message WHERE id = :id) = (:type = 'host returned') THEN 0 END)"""
+# A failure that was not begun when its return came is never due: after a crash or a backlog its host is back.
+DUE = """SELECT rowid, event_type, hostname FROM message AS one WHERE NOT acted AND NOT (
+    event_type = 'host failure' AND EXISTS (SELECT 1 FROM message WHERE id = one.id AND event_type = 'host returned'))
+    ORDER BY rowid LIMIT 1"""
 # json, int and sqlite3 raise these for what nobody can read; an error that is missing here would end without an answer.
 UNREADABLE = (ArithmeticError, AttributeError, LookupError, RecursionError, TypeError, ValueError)
 
@@ -122,13 +126,15 @@ def act(kind, host):
 
 def work():
     database = connect()
-    due = "SELECT rowid, event_type, hostname FROM message WHERE NOT acted ORDER BY rowid"
     while True:
-        for row, kind, host in database.execute(due).fetchall():
-            act(kind, host)
-            with database:
-                database.execute("UPDATE message SET acted = 1 WHERE rowid = ?", (row,))
-        time.sleep(0.2)
+        # One at a time: a return may come while the one before is acted upon.
+        if (due := database.execute(DUE).fetchone()) is None:
+            time.sleep(0.2)
+            continue
+        row, kind, host = due
+        act(kind, host)
+        with database:
+            database.execute("UPDATE message SET acted = 1 WHERE rowid = ?", (row,))
 
 
 parser = argparse.ArgumentParser(description=__doc__)

@@ -410,6 +410,28 @@ async fn the_example_is_a_right_receiver() {
     assert_eq!((output.status.code(), found["right"].as_u64()), (Some(0), Some(25)), "{found:#}");
 }
 
+/// After a crash or a backlog both may be stored. The broken variant begins what was stored first: the recovery of a host that is
+/// back.
+#[tokio::test]
+async fn the_example_begins_no_failure_whose_return_has_come() {
+    let files = Files::with([]);
+    let path = files.path("messages.db");
+    let stored = "CREATE TABLE message (
+            id TEXT, event_type TEXT, hostname TEXT, acted INTEGER, PRIMARY KEY (id, event_type));
+        INSERT INTO message VALUES ('a', 'host failure', 'compute1', 0), ('a', 'host returned', 'compute1', 0),
+            ('b', 'host failure', 'compute1', 0)";
+    rusqlite::Connection::open(&path).unwrap().execute_batch(stored).unwrap();
+    let program = Path::new(env!("CARGO_MANIFEST_DIR")).join("../docs/examples/receiver.py");
+    let mut command = Command::new(program);
+    command.arg("0").arg(&path).stdout(Stdio::piped()).kill_on_drop(true);
+    let mut example = command.spawn().unwrap();
+    let mut lines = BufReader::new(example.stdout.take().unwrap()).lines();
+    lines.next_line().await.unwrap().expect("its address");
+    for expected in ["host returned compute1", "host failure compute1"] {
+        assert_eq!(lines.next_line().await.unwrap().unwrap(), expected);
+    }
+}
+
 /// The broken variants are the receivers: each has one fault, and these checks find it, and no others.
 #[tokio::test]
 async fn each_fault_is_found_by_its_checks() {

@@ -177,8 +177,10 @@ pub(super) fn has_all(check: &Check, acted: &[Acted]) -> bool {
 fn wrong_acts(check: &Check, acted: &[Acted]) -> Vec<String> {
     let own = |one: &&Acted| check.sends.iter().any(|sending| one.has_id(&sending.id.to_string()));
     let own: Vec<&Acted> = acted.iter().filter(own).collect();
-    let counted = check.acts.iter().filter_map(|act| wrong_count(act, &own));
-    let is_expected = |one: &Acted| check.acts.iter().any(|act| one.is(act));
+    let is_there = |act: &&Act| own.iter().any(|one| one.is(act));
+    let all = || check.acts.iter().chain(check.may.iter().filter(is_there));
+    let counted = all().filter_map(|act| wrong_count(act, &own));
+    let is_expected = |one: &Acted| all().any(|act| one.is(act));
     let unexpected = own.iter().filter(|one| !is_expected(one)).map(|one| {
         format!("the receiver acted upon a {:?} of {:?}, which it must not", one.event_type, one.hostname)
     });
@@ -297,6 +299,11 @@ pub(super) mod tests {
         let came = vec![vec![Came::Answer(202)]; 3];
         let wrong = |list: &[Acted]| finding(&returned, &came, Some(list)).wrong;
         assert!(wrong(&[failure.clone(), back.clone()]).is_empty());
+        assert!(
+            wrong(std::slice::from_ref(&back)).is_empty(),
+            "the return came before the failure was begun"
+        );
+        assert!(wrong(&[])[0].contains("did not act upon the host returned"));
         assert!(wrong(std::slice::from_ref(&failure))[0].contains("did not act upon the host returned"));
         assert!(wrong(&[failure.clone(), failure.clone(), back.clone()])[0].contains("acted 2 times"));
         let test = acted(act, "test");

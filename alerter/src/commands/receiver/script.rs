@@ -28,8 +28,10 @@ pub(super) struct Check {
     pub(super) says: &'static str,
     /// The messages.
     pub(super) sends: Vec<Sending>,
-    /// What the receiver must have acted upon afterwards: each of these once, and nothing else with these ids.
+    /// What the receiver must have acted upon afterwards: each of these once.
     pub(super) acts: Vec<Act>,
+    /// What it may have acted upon besides, each once: a failure whose return came before it was begun is over.
+    pub(super) may: Vec<Act>,
     /// The option without which it cannot be made.
     pub(super) needs: Option<&'static str>,
 }
@@ -200,7 +202,7 @@ fn kinds(given: Given, outage: &mut impl FnMut() -> Mark) -> Vec<Check> {
     vec![
         Check::of(
             "returned",
-            "a failure, the return of its host with the same id, and both again: all are accepted, each is taken once, and the return for no failure",
+            "a failure, the return of its host with the same id, and both again: all are accepted, and the return is taken once, for no failure; the failure once too, or not at all if its return came before it was begun",
         )
         .sends([
             Sending::failure(&back, given),
@@ -208,7 +210,8 @@ fn kinds(given: Given, outage: &mut impl FnMut() -> Mark) -> Vec<Check> {
             returned(&back),
             Sending::failure(&back, given),
         ])
-        .acts([Act::failure(&back), Act { event_type: "host returned", ..Act::failure(&back) }]),
+        .acts([Act { event_type: "host returned", ..Act::failure(&back) }])
+        .may([Act::failure(&back)]),
         Check::of(
             "lone-return",
             "the return of a host whose failure did not come: it is accepted, and not acted upon",
@@ -335,7 +338,7 @@ fn changed(mark: &Mark, given: Given, change: impl FnOnce(&mut Value)) -> Vec<u8
 
 impl Check {
     fn of(name: &'static str, says: &'static str) -> Self {
-        Self { name, says, sends: Vec::new(), acts: Vec::new(), needs: None }
+        Self { name, says, sends: Vec::new(), acts: Vec::new(), may: Vec::new(), needs: None }
     }
 
     fn needs_secret(self, given: Given) -> Self {
@@ -348,6 +351,10 @@ impl Check {
 
     fn acts(self, acts: impl Into<Vec<Act>>) -> Self {
         Self { acts: acts.into(), ..self }
+    }
+
+    fn may(self, acts: impl Into<Vec<Act>>) -> Self {
+        Self { may: acts.into(), ..self }
     }
 }
 
