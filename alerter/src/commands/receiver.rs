@@ -180,18 +180,17 @@ impl Kit {
 
     /// A message, again as long as the receiver asks for it.
     async fn delivered(&self, name: &str, sending: &Sending) -> Vec<Came> {
-        let (mut waited, mut all) = (Duration::ZERO, Vec::new());
+        let (begun, mut all) = (Instant::now(), Vec::new());
         loop {
             let (came, outcome) = self.attempt(sending, all.len()).await;
             all.push(came);
-            let pause = outcome.and_then(|outcome| judge::pause(&outcome, waited, self.patience));
+            let pause = outcome.and_then(|outcome| judge::pause(&outcome, begun.elapsed(), self.patience));
             let Some(pause) = pause else { return all };
             if all.len() == 1 {
                 let (came, patience) = (&all[0], self.patience.as_secs());
                 eprintln!("{name}: {came}: sent again for up to {patience} s (--patience)");
             }
             sleep(pause).await;
-            waited += pause;
         }
     }
 

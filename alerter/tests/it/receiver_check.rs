@@ -21,6 +21,8 @@ use crate::route::{Files, signing_secret};
 const ABSENT: Duration = Duration::from_millis(400);
 /// So long after its answer a receiver acts that acts late.
 const LATE: Duration = Duration::from_millis(500);
+/// So long a receiver needs that answers slowly.
+const SLOW: Duration = Duration::from_secs(2);
 const TOKEN: &str = "t0ken-of-the-check";
 
 /// What is wrong with a receiver.
@@ -59,17 +61,19 @@ enum Fault {
     RejectsLongMessages,
     Redirects,
     IsUnavailable,
+    IsSlowlyUnavailable,
     IsSilent,
 }
 
 use Fault::{
     AcceptsGarbage, ActsLaterOnAnyVersion, ActsLaterOnEachRepetition, ActsOnEachRepetition,
-    ActsOnLateFailures, ActsTwiceOnTwoAtOnce, ForgetsWithTheReturn, IsSilent, IsUnavailable, KnowsBodiesOnly,
-    KnowsHostsOnly, KnowsIdsOnly, KnowsTheLastTwentyOnly, RecordsBeforeItVerifies, Redirects,
-    RefusesRepetitions, RejectsLaterVersions, RejectsLongMessages, RejectsOldFailures, RejectsUnknownFields,
-    RejectsUnknownFieldsOfThePayload, RejectsUpperCase, TakesAnyToken, TakesAnyVersion, TakesEarlySignatures,
-    TakesEveryTypeForAFailure, TakesLoneReturns, TakesNoToken, TakesOldSignatures, TakesOneSignatureOnly,
-    TakesReturnsForFailures, TakesTestsForFailures, TakesUnsigned, TakesWrongSignatures,
+    ActsOnLateFailures, ActsTwiceOnTwoAtOnce, ForgetsWithTheReturn, IsSilent, IsSlowlyUnavailable,
+    IsUnavailable, KnowsBodiesOnly, KnowsHostsOnly, KnowsIdsOnly, KnowsTheLastTwentyOnly,
+    RecordsBeforeItVerifies, Redirects, RefusesRepetitions, RejectsLaterVersions, RejectsLongMessages,
+    RejectsOldFailures, RejectsUnknownFields, RejectsUnknownFieldsOfThePayload, RejectsUpperCase,
+    TakesAnyToken, TakesAnyVersion, TakesEarlySignatures, TakesEveryTypeForAFailure, TakesLoneReturns,
+    TakesNoToken, TakesOldSignatures, TakesOneSignatureOnly, TakesReturnsForFailures, TakesTestsForFailures,
+    TakesUnsigned, TakesWrongSignatures,
 };
 
 /// A recovery controller of a test.
@@ -122,6 +126,10 @@ impl Receiver {
     async fn status(&self, headers: &HeaderMap, body: &str) -> &'static str {
         if self.has(IsUnavailable) || self.is_busy() {
             return "503 Service Unavailable\r\nRetry-After: 0";
+        }
+        if self.has(IsSlowlyUnavailable) {
+            tokio::time::sleep(SLOW).await;
+            return "503 Service Unavailable";
         }
         if self.has(Redirects) {
             return "307 Temporary Redirect\r\nLocation: /elsewhere";
@@ -342,7 +350,7 @@ async fn checked_of(receiver: Receiver, options: &[&str]) -> (Option<i32>, Value
     (output.status.code(), serde_json::from_slice(&output.stdout).unwrap())
 }
 
-/// A patience that is shorter than the kit's quiet time ends that too.
+/// A patience that is no longer than the kit's quiet time ends that too.
 const ALL: [&str; 10] = [
     "--secret-file",
     "SECRET",
@@ -353,7 +361,7 @@ const ALL: [&str; 10] = [
     "--timeout",
     "5",
     "--patience",
-    "1",
+    "2",
 ];
 /// The same with time for what a receiver does after its answers.
 const PATIENT: [&str; 10] = {
@@ -432,6 +440,13 @@ async fn the_example_begins_no_failure_whose_return_has_come() {
     }
 }
 
+/// The patience is time that passes. The broken variant counts the pauses alone: it asks five times.
+#[tokio::test]
+async fn slow_answers_use_up_the_patience_too() {
+    let (code, found) = checked(Some(IsSlowlyUnavailable), &["--timeout", "5", "--patience", "4"]).await;
+    assert_eq!((code, &found["checks"][0]["came"]), (Some(1), &json!("2 times 503")), "{found:#}");
+}
+
 /// The broken variants are the receivers: each has one fault, and these checks find it, and no others.
 #[tokio::test]
 async fn each_fault_is_found_by_its_checks() {
@@ -497,7 +512,7 @@ async fn what_a_receiver_does_after_its_answers_is_judged() {
 /// What was not seen is never right: without the list the faults that only it shows are not found, and that is said.
 #[tokio::test]
 async fn what_cannot_be_checked_is_not_right() {
-    let without = ["--secret-file", "SECRET", "--bearer-file", "TOKEN", "--timeout", "5", "--patience", "1"];
+    let without = ["--secret-file", "SECRET", "--bearer-file", "TOKEN", "--timeout", "5", "--patience", "2"];
     for fault in [None, Some(TakesTestsForFailures), Some(ActsOnEachRepetition)] {
         let (code, found) = checked(fault, &without).await;
         assert_eq!(
@@ -512,7 +527,7 @@ async fn what_cannot_be_checked_is_not_right() {
 /// A receiver that wants a signature gets none from a kit without the secret: after the first message nothing more is sent.
 #[tokio::test]
 async fn what_needs_an_option_says_so_and_a_hopeless_script_ends() {
-    let (code, found) = checked(None, &["--bearer-file", "TOKEN", "--patience", "1"]).await;
+    let (code, found) = checked(None, &["--bearer-file", "TOKEN", "--patience", "2"]).await;
     assert_eq!((code, those(&found, "wrong")), (Some(1), ["first".to_owned()].into()), "{found:#}");
     let came = |name: &str| {
         let all = found["checks"].as_array().unwrap();

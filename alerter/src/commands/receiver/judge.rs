@@ -55,12 +55,12 @@ pub(super) struct Finding {
     pub(super) wrong: Vec<String>,
 }
 
-/// When a message is sent again: where the receiver asks for it, and the patience is not over. `waited` is the length of
-/// all pauses before it.
-pub(super) fn pause(outcome: &Outcome, waited: Duration, patience: Duration) -> Option<Duration> {
+/// When a message is sent again: where the receiver asks for it, and the patience is not over. `passed` is the time since its
+/// first attempt began: slow answers use the patience up too.
+pub(super) fn pause(outcome: &Outcome, passed: Duration, patience: Duration) -> Option<Duration> {
     let (Outcome::Retry(failure) | Outcome::Unreachable(failure)) = outcome else { return None };
     let pause = failure.after.unwrap_or(USUAL).max(USUAL);
-    (waited.saturating_add(pause) <= patience).then_some(pause)
+    (passed.saturating_add(pause) <= patience).then_some(pause)
 }
 
 /// What was found. `attempts` has for each message its attempts; `acted` is the receiver's own list, if there is one.
