@@ -24,8 +24,8 @@ impl Heads {
         self.0.retain(|head, _| meant.contains(head));
     }
 
-    /// The writers of whom `own` head names one that is gone, where all that it said is in `wanted`: whoever has the pages
-    /// with what is wanted lacks nothing of it.
+    /// The writers of whom `own` head names one that is gone, where all that it said is in `wanted`: a reader of the pages that
+    /// have all of `wanted` lacks nothing of it.
     pub fn lost(&self, pages: &Pages, own: &Writer, wanted: &[Entry]) -> BTreeSet<Writer> {
         let mut gone = named(pages, own);
         gone.retain(|(writer, at)| !has_head(pages, writer, *at));
