@@ -25,8 +25,8 @@ TABLE = """CREATE TABLE IF NOT EXISTS message (
 # One statement, so that two messages at the same time do not both find nothing.
 KEEP = """INSERT OR IGNORE INTO message VALUES (:id, :type, :host, CASE
     WHEN EXISTS (SELECT 1 FROM message WHERE id = :id) = (:type = 'host returned') THEN 0 END)"""
-# A failure that was not begun when its return came is never due: after a crash or a backlog its host is back.
-DUE = """SELECT rowid, event_type, hostname FROM message AS one WHERE NOT acted AND NOT (
+# 0 is due, 2 is begun, 1 is done. A failure whose return has come is not begun, and not resumed after a crash: its host is back.
+DUE = """SELECT rowid, event_type, hostname FROM message AS one WHERE acted IN (0, 2) AND NOT (
     event_type = 'host failure' AND EXISTS (SELECT 1 FROM message WHERE id = one.id AND event_type = 'host returned'))
     ORDER BY rowid LIMIT 1"""
 # json, int and sqlite3 raise these for what nobody can read; an error that is missing here would end without an answer.
@@ -132,9 +132,14 @@ def work():
             time.sleep(0.2)
             continue
         row, kind, host = due
+        note(database, row, 2)
         act(kind, host)
-        with database:
-            database.execute("UPDATE message SET acted = 1 WHERE rowid = ?", (row,))
+        note(database, row, 1)
+
+
+def note(database, row, acted):
+    with database:
+        database.execute("UPDATE message SET acted = ? WHERE rowid = ?", (acted, row))
 
 
 parser = argparse.ArgumentParser(description=__doc__)

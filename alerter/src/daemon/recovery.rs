@@ -289,21 +289,28 @@ async fn question(
     mut recovery: Recovery,
     time: Duration,
 ) -> (Recovery, Option<Failure>) {
-    let started = Instant::now();
     let (found, host) = match whole(nova, name, has_returned).await {
         Ok(answer) => answer,
         Err(failure) => return (recovery, Some(failure)),
     };
     recovery.note_host(found, host, Timestamp::now());
-    let mut failures = 0;
+    let (started, mut answers, mut failures) = (Instant::now(), 0, 0);
     for id in recovery.unknown() {
-        match nova.one(&id).await {
-            Ok(seen) => recovery.note_one(&id, name, seen.as_ref(), Timestamp::now()),
-            Err(_) if failures < FAILURES => failures += 1,
-            Err(why) => return (recovery, Some(why)),
-        }
+        let failure = match nova.one(&id).await {
+            Ok(seen) => {
+                recovery.note_one(&id, name, seen.as_ref(), Timestamp::now());
+                answers += 1;
+                None
+            }
+            Err(failure) => Some(failure),
+        };
+        failures += usize::from(failure.is_some());
         recovery.asked(&id);
-        if started.elapsed() >= time {
+        let is_over = started.elapsed() >= time;
+        if failures > FAILURES || is_over && answers == 0 {
+            return (recovery, failure);
+        }
+        if is_over {
             break;
         }
     }

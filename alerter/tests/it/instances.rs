@@ -339,6 +339,23 @@ async fn slow_answers_are_noted_as_they_come() {
     follower.stop.cancel();
 }
 
+/// The broken variant takes a round in which one slow question failed, and no other was asked, for an answer.
+#[tokio::test]
+async fn a_round_without_an_answer_is_no_answer() {
+    let cloud = Cloud::with(FakeNova::of(3)).await;
+    let mut follower = Follower::start(&cloud);
+    let mark = follower.fence("compute7");
+    let tally = |follower: &Follower| follower.kept.read(mark).map(|known| known.tally()).unwrap_or_default();
+    follower.wait("the first answer", |it| tally(it).there == 3).await;
+    cloud.room().service.slow = Duration::from_millis(600);
+    cloud.room().whims.extend((0..12).map(|_| ("GET /v2.1/servers/0000", Whim::HalfBody)));
+    cloud.room().service.instances.iter_mut().for_each(|one| one.1 = OTHER.to_owned());
+    follower.wait("no answer", |it| it.kinds().contains(&Kind::RecoveryUnknown)).await;
+    cloud.room().service.slow = Duration::ZERO;
+    follower.wait("all of them", |it| tally(it).elsewhere == 3 && it.kinds().is_empty()).await;
+    follower.stop.cancel();
+}
+
 /// The broken variant asks for less time than it takes to see anything.
 #[test]
 fn the_questions_last_long_enough() {

@@ -256,7 +256,10 @@ impl Recovery {
 
     /// The names of those that are not known to be up: what runs on its own host again must stay so for a while.
     pub fn unproven(&self) -> Vec<&str> {
-        self.names(|place| !place.is_sure())
+        self.names(|place| match place {
+            Place::Again { at } => !self.has_settled(*at),
+            place => !place.is_sure(),
+        })
     }
 
     fn names(&self, is_wanted: impl Fn(&Place) -> bool) -> Vec<&str> {
@@ -311,8 +314,14 @@ impl Recovery {
             Place::Again { at } => Some(at),
             _ => None,
         });
-        let rests = |at| self.asked_at.is_some_and(|asked| asked.since(at) >= SETTLING);
-        self.began_at.is_some() && self.tally().left() == 0 && again.max().is_none_or(rests)
+        self.began_at.is_some()
+            && self.tally().left() == 0
+            && again.max().is_none_or(|at| self.has_settled(at))
+    }
+
+    /// Whether what was first found running on its own host again at this time is known to run.
+    fn has_settled(&self, at: Timestamp) -> bool {
+        self.asked_at.is_some_and(|asked| asked.since(at) >= SETTLING)
     }
 
     /// How an outage ended whose instances are all up. `taken`: when the mark was acknowledged.

@@ -44,7 +44,7 @@ pub(super) fn downtimes(
             host: host.to_owned(),
             ..Downtime::default()
         });
-        let left = if recovery.last_up().is_some() { 0 } else { recovery.unproven().len() };
+        let left = recovery.unproven().len();
         one.outages += 1;
         one.up += recovery.tally().all - left;
         one.left += left;
@@ -83,7 +83,10 @@ mod tests {
     fn what_is_not_known_to_run_is_left() {
         let mut recovery = Recovery::default();
         recovery.note_host(vec![samples::instance("a", "c7")], Host::Away, NOW);
-        recovery.note_host(vec![samples::instance("a", "c7")], Host::Back { is_up: true }, NOW);
+        let runs = |recovery: &mut Recovery, at| {
+            recovery.note_host(vec![samples::instance("a", "c7")], Host::Back { is_up: true }, at);
+        };
+        runs(&mut recovery, NOW);
         let of = |recovery: &Recovery, lost| {
             let row = samples::mark_of("compute7", NOW);
             let lost = BTreeMap::from([(row.id, lost)]);
@@ -92,6 +95,7 @@ mod tests {
         };
         recovery.ended = Some((End::GaveUp, NOW));
         assert_eq!(of(&recovery, NOW), (0, 1, 0));
+        runs(&mut recovery, NOW + Duration::from_secs(660));
         recovery.ended = Some((End::Recovered, NOW));
         let second = Duration::from_secs(1);
         assert_eq!(of(&recovery, NOW - second), (1, 0, 1000));

@@ -184,7 +184,8 @@ pub fn gaps(pages: &Pages, now: Timestamp) -> BTreeSet<&Writer> {
     let seen = heads().flat_map(|(_, head)| &head.seen);
     let late = seen.filter(|(writer, at)| now.since(**at) < KEPT && !has_head(pages, writer, **at));
     let late = late.map(|(writer, _)| writer);
-    let torn = heads().filter(|(writer, _)| pages.get(writer).and_then(whole).is_none());
+    let young = heads().filter(|(_, head)| now.since(head.at) < KEPT);
+    let torn = young.filter(|(writer, _)| pages.get(writer).and_then(whole).is_none());
     late.chain(torn.map(|(writer, _)| writer)).collect()
 }
 
