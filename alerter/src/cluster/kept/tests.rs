@@ -258,7 +258,8 @@ fn an_old_configuration_behind_a_write_leaves_no_gap() {
         let (mut pages, mut heads) = (Pages::new(), Heads::default());
         let (known, new) = (entry("ctl2"), entry("ctl2"));
         write_all(&mut pages, &agent, std::slice::from_ref(&known), NOW);
-        let mut restored = pages.clone();
+        let old = pages.clone();
+        let mut restored = old.clone();
         write_all(&mut pages, &agent, &[known.clone(), new.clone()], NOW + Duration::from_secs(1));
         if !is_whole {
             pages.get_mut(&agent).and_then(|own| own.get_mut(&HEAD)).unwrap().head.last = 1;
@@ -268,6 +269,8 @@ fn an_old_configuration_behind_a_write_leaves_no_gap() {
             let (now, there) = (NOW + Duration::from_secs(second), (&pages, Timestamp(0)));
             if notes {
                 heads.note(&pages, &own);
+                // The old configuration was there for a moment before.
+                heads.note(&old, &own);
             }
             if let Some(writes) = own_writes(there, (&own, &wanted), (&heads, false), now) {
                 written(&mut restored, &writes);

@@ -11,7 +11,8 @@ use crate::time::Timestamp;
 pub struct Heads(BTreeMap<(Writer, Timestamp), BTreeSet<Key>>);
 
 impl Heads {
-    /// Takes note of the heads that are there, and forgets those that are neither there nor named by `own`, this alerter's.
+    /// Takes note of the heads that are there. Of each writer it keeps the newest that it has read too, and what `own`, this
+    /// alerter's, names: an older configuration may be loaded twice.
     pub fn note(&mut self, pages: &Pages, own: &Writer) {
         let mut meant = named(pages, own);
         for (writer, theirs) in pages.iter().filter(|(writer, _)| *writer != own) {
@@ -21,7 +22,11 @@ impl Heads {
             self.0.entry((writer.clone(), head.at)).or_insert_with(said);
             meant.insert((writer.clone(), head.at));
         }
-        self.0.retain(|head, _| meant.contains(head));
+        // In order: the last of each writer is its newest.
+        let newest: BTreeMap<Writer, Timestamp> = self.0.keys().cloned().collect();
+        self.0.retain(|(writer, at), _| {
+            meant.contains(&(writer.clone(), *at)) || newest.get(writer) == Some(at)
+        });
     }
 
     /// The writers of whom `own` head names one that is gone, where all that it said is in `wanted`: a reader of the pages that
