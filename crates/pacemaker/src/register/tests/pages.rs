@@ -49,7 +49,8 @@ impl Cluster {
         limit: u64,
     ) -> Result<(), &'static str> {
         let tools = Tools { keys: keys(), ..self.tools.clone() };
-        let head = Head { at: Timestamp(7), ..Head::default() };
+        // A missing page counts for seven days.
+        let head = Head { at: Timestamp::now(), ..Head::default() };
         let until = Instant::now() + Duration::from_millis(limit);
         write_pages(register, &tools, &writer(whose), writes, (&head, until)).map_err(|e| e.kind())
     }
