@@ -294,24 +294,19 @@ async fn question(
         Err(failure) => return (recovery, Some(failure)),
     };
     recovery.note_host(found, host, Timestamp::now());
-    let (started, mut answers, mut failures) = (Instant::now(), 0, 0);
+    let (started, mut has_answer, mut failures) = (Instant::now(), false, Vec::new());
     for id in recovery.unknown() {
-        let failure = match nova.one(&id).await {
+        match nova.one(&id).await {
             Ok(seen) => {
                 recovery.note_one(&id, name, seen.as_ref(), Timestamp::now());
-                answers += 1;
-                None
+                has_answer = true;
             }
-            Err(failure) => Some(failure),
-        };
-        failures += usize::from(failure.is_some());
-        recovery.asked(&id);
-        let is_over = started.elapsed() >= time;
-        if failures > FAILURES || is_over && answers == 0 {
-            return (recovery, failure);
+            Err(failure) => failures.push(failure),
         }
-        if is_over {
-            break;
+        recovery.asked(&id);
+        let is_too_much = failures.len() > FAILURES;
+        if is_too_much || started.elapsed() >= time {
+            return (recovery, failures.pop().filter(|_| is_too_much || !has_answer));
         }
     }
     (recovery, None)

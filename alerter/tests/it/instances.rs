@@ -16,13 +16,14 @@ use drivers::instances::Instances;
 use journal::{Journal, Role};
 use marks::delivery::State;
 use marks::id::MarkId;
-use marks::recovery::{End, Seen};
+use marks::recovery::{End, Seen, Tally};
 use marks::time::Timestamp;
 use serde_json::json;
 use tokio_util::sync::CancellationToken;
 
 use crate::cloud::{Cloud, Service, Whim};
 use crate::config;
+use crate::nova_config::beside_a_cloud;
 use crate::openstack::{Request, error, http};
 use crate::route::LONG;
 
@@ -207,6 +208,17 @@ impl Follower {
         fencing.id.into()
     }
 
+    /// The mark of the host, once Nova has said that so many instances are there.
+    async fn fence_with(&mut self, count: usize) -> MarkId {
+        let mark = self.fence("compute7");
+        self.wait("the first answer", |it| it.tally(mark).there == count).await;
+        mark
+    }
+
+    fn tally(&self, mark: MarkId) -> Tally {
+        self.kept.read(mark).map(|known| known.tally()).unwrap_or_default()
+    }
+
     fn acknowledge(&mut self, mark: MarkId) {
         let delivery = self.journal.deliveries_of(mark).unwrap().sound.pop().unwrap();
         let taken = marks::register::Acknowledgement {
@@ -247,9 +259,8 @@ impl Follower {
 async fn an_outage_is_followed_to_its_last_instance() {
     let cloud = Cloud::with(FakeNova::of(3)).await;
     let mut follower = Follower::start(&cloud);
-    let mark = follower.fence("compute7");
-    let tally = |follower: &Follower| follower.kept.read(mark).map(|known| known.tally()).unwrap_or_default();
-    follower.wait("the first answer", |it| tally(it).there == 3).await;
+    let mark = follower.fence_with(3).await;
+    let tally = |it: &Follower| it.tally(mark);
     cloud.room().service.instances[0].1 = OTHER.to_owned();
     follower.acknowledge(mark);
     follower.wait("the first one elsewhere", |it| tally(it).elsewhere == 1).await;
@@ -298,9 +309,8 @@ async fn a_nova_that_fails_is_asked_again() {
 async fn a_host_that_is_back_is_followed_until_its_instances_are_up() {
     let cloud = Cloud::with(FakeNova::of(2)).await;
     let mut follower = Follower::start(&cloud);
-    let mark = follower.fence("compute7");
-    let tally = |follower: &Follower| follower.kept.read(mark).map(|known| known.tally()).unwrap_or_default();
-    follower.wait("the first answer", |it| tally(it).there == 2).await;
+    let mark = follower.fence_with(2).await;
+    let tally = |it: &Follower| it.tally(mark);
     follower.acknowledge(mark);
     assert!(follower.journal.note_return(mark, Timestamp::now(), Timestamp::now()).unwrap());
     follower.wait("the problem", |it| it.kinds().contains(&Kind::NotRecovered)).await;
@@ -329,9 +339,8 @@ async fn a_host_that_is_back_is_followed_until_its_instances_are_up() {
 async fn slow_answers_are_noted_as_they_come() {
     let cloud = Cloud::with(FakeNova::of(10)).await;
     let mut follower = Follower::start(&cloud);
-    let mark = follower.fence("compute7");
-    let tally = |follower: &Follower| follower.kept.read(mark).map(|known| known.tally()).unwrap_or_default();
-    follower.wait("the first answer", |it| tally(it).there == 10).await;
+    let mark = follower.fence_with(10).await;
+    let tally = |it: &Follower| it.tally(mark);
     cloud.room().service.slow = Duration::from_millis(300);
     cloud.room().service.instances.iter_mut().for_each(|one| one.1 = OTHER.to_owned());
     follower.wait("some of them", |it| (1..10).contains(&tally(it).elsewhere)).await;
@@ -344,9 +353,8 @@ async fn slow_answers_are_noted_as_they_come() {
 async fn a_round_without_an_answer_is_no_answer() {
     let cloud = Cloud::with(FakeNova::of(3)).await;
     let mut follower = Follower::start(&cloud);
-    let mark = follower.fence("compute7");
-    let tally = |follower: &Follower| follower.kept.read(mark).map(|known| known.tally()).unwrap_or_default();
-    follower.wait("the first answer", |it| tally(it).there == 3).await;
+    let mark = follower.fence_with(3).await;
+    let tally = |it: &Follower| it.tally(mark);
     cloud.room().service.slow = Duration::from_millis(600);
     cloud.room().whims.extend((0..12).map(|_| ("GET /v2.1/servers/0000", Whim::HalfBody)));
     cloud.room().service.instances.iter_mut().for_each(|one| one.1 = OTHER.to_owned());
@@ -359,14 +367,7 @@ async fn a_round_without_an_answer_is_no_answer() {
 /// The broken variant asks for less time than it takes to see anything.
 #[test]
 fn the_questions_last_long_enough() {
-    let site = |keys: &str| {
-        let cloud =
-            "clouds: {one: {auth: {auth_url: 'https://k/v3', user_id: u, password: p, project_id: p}}}\n";
-        let site = config::Site::new("").with("clouds.yaml", cloud);
-        site.chmod("clouds.yaml", 0o600);
-        let clouds = site.path("clouds.yaml").display().to_string();
-        site.with("alerter.toml", format!("[recovery]\nclouds-file = \"{clouds}\"\n{keys}\n"))
-    };
+    let site = |keys: &str| beside_a_cloud("recovery", keys);
     let wrong = "must be longer than recovery-limit, and at least eleven minutes and two intervals";
     for (keys, is_wrong) in [
         ("ask-for = 780\nrecovery-limit = 60", false),

@@ -3,15 +3,12 @@
 use serde_json::{Value, json};
 
 use crate::config::Site;
+use crate::nova_config::beside_a_cloud;
 use crate::openstack::mark;
 
 /// A route with these keys, beside a file with a cloud.
 fn route(keys: &str) -> Site {
-    let cloud = "clouds: {one: {auth: {auth_url: 'https://k/v3', user_id: u, password: p, project_id: p}}}\n";
-    let site = Site::new("").with("clouds.yaml", cloud);
-    site.chmod("clouds.yaml", 0o600);
-    let clouds = site.path("clouds.yaml").display().to_string();
-    site.with("alerter.toml", format!("[mistral.a]\nclouds-file = \"{clouds}\"\n{keys}\n"))
+    beside_a_cloud("mistral.a", keys)
 }
 
 /// What Mistral is sent.

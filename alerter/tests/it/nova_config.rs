@@ -8,11 +8,16 @@ use crate::openstack::mark;
 
 /// A route with these keys, beside a file with a cloud.
 fn route(keys: &str) -> Site {
+    beside_a_cloud("nova.a", keys)
+}
+
+/// A table with these keys, beside a file with a cloud.
+pub(crate) fn beside_a_cloud(table: &str, keys: &str) -> Site {
     let cloud = "clouds: {one: {auth: {auth_url: 'https://k/v3', user_id: u, password: p, project_id: p}}}\n";
     let site = Site::new("").with("clouds.yaml", cloud);
     site.chmod("clouds.yaml", 0o600);
     let clouds = site.path("clouds.yaml").display().to_string();
-    site.with("alerter.toml", format!("[nova.a]\nclouds-file = \"{clouds}\"\n{keys}\n"))
+    site.with("alerter.toml", format!("[{table}]\nclouds-file = \"{clouds}\"\n{keys}\n"))
 }
 
 /// What its messages say of a host that failed.

@@ -310,13 +310,7 @@ impl Recovery {
 
     /// Whether every instance is up. What runs again on its own host must stay so for a while.
     fn is_done(&self) -> bool {
-        let again = self.instances.values().filter_map(|one| match one.place {
-            Place::Again { at } => Some(at),
-            _ => None,
-        });
-        self.began_at.is_some()
-            && self.tally().left() == 0
-            && again.max().is_none_or(|at| self.has_settled(at))
+        self.began_at.is_some() && self.unproven().is_empty()
     }
 
     /// Whether what was first found running on its own host again at this time is known to run.

@@ -49,7 +49,7 @@ fn an_administrator_loads_an_old_configuration(cluster: &mut Cluster) -> anyhow:
         Ok::<_, anyhow::Error>((entries.sound.contains_key(&key), entries.is_partial))
     };
     let new = cluster.run(&configuration)?;
-    let late = with_pages_of(&active, &old, &new)?;
+    let late = with_head_of(&active, &old, &new)?;
     ensure!(stands(&new)? == (true, false), "the register has no {key}: this scenario shows nothing");
     ensure!(stands(&old)? == (false, false), "the old configuration is not old");
     ensure!(stands(&late)? == (true, true), "a late write leaves no gap");
@@ -70,7 +70,7 @@ fn an_administrator_loads_an_old_configuration(cluster: &mut Cluster) -> anyhow:
 }
 
 /// A configuration with this alerter's head from another one.
-fn with_pages_of(controller: &str, into: &str, from: &str) -> anyhow::Result<String> {
+fn with_head_of(controller: &str, into: &str, from: &str) -> anyhow::Result<String> {
     let begin = format!("<cluster_property_set id=\"{PAGES}.{HEAD}.alerter.{controller}\"");
     let end = "</cluster_property_set>";
     let parts = |xml: &str| {

@@ -22,7 +22,7 @@ pub struct Downtime {
     pub outages: usize,
     /// Instances that were found up: on another host, or on their own one after its return.
     pub up: usize,
-    /// Instances that were not, or of which it is not known: those on their own host before it ended.
+    /// Instances that were not, or that ran on their own host again for too short a time to be sure.
     pub left: usize,
     /// The downtimes of outages without an instance that is left, together, in milliseconds.
     pub total_ms: u64,

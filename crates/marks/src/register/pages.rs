@@ -180,12 +180,11 @@ pub type Pages = BTreeMap<Writer, BTreeMap<u16, Page>>;
 /// that the head names is missing. Only root's word counts; and nothing that the register would have dropped by age is
 /// missed.
 pub fn gaps(pages: &Pages, now: Timestamp) -> BTreeSet<&Writer> {
-    let heads = || pages.iter().filter_map(|(writer, own)| Some((writer, sealed_head(own)?)));
-    let seen = heads().flat_map(|(_, head)| &head.seen);
+    let seen = pages.values().filter_map(sealed_head).flat_map(|head| &head.seen);
     let late = seen.filter(|(writer, at)| now.since(**at) < KEPT && !has_head(pages, writer, **at));
     let late = late.map(|(writer, _)| writer);
-    let young = heads().filter(|(_, head)| now.since(head.at) < KEPT);
-    let torn = young.filter(|(writer, _)| pages.get(writer).and_then(whole).is_none());
+    let is_young = |own| sealed_head(own).is_some_and(|head| now.since(head.at) < KEPT);
+    let torn = pages.iter().filter(|(_, own)| is_young(own) && whole(own).is_none());
     late.chain(torn.map(|(writer, _)| writer)).collect()
 }
 

@@ -24,9 +24,8 @@ impl Heads {
         }
         // In order: the last of each writer is its newest.
         let newest: BTreeMap<Writer, Timestamp> = self.0.keys().cloned().collect();
-        self.0.retain(|(writer, at), _| {
-            meant.contains(&(writer.clone(), *at)) || newest.get(writer) == Some(at)
-        });
+        meant.extend(newest);
+        self.0.retain(|head, _| meant.contains(head));
     }
 
     /// The writers of whom `own` head names one that is gone, where all that it said is in `wanted`: a reader of the pages that
