@@ -1,18 +1,19 @@
 //! The cluster's state on this controller, read within a time limit.
 
 use std::path::Path;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 use std::{fs, io};
 
 use marks::host::HostName;
-use pacemaker::child::{self, ChildError};
 use pacemaker::cib::{Cib, CibError};
 use pacemaker::corosync::corosync_nodes;
+use pacemaker::read;
+use pacemaker::register::RegisterError;
 
 use crate::paths::Paths;
 
-/// The time limit for the local cluster's CIB.
-pub const CIB_LIMIT: Duration = Duration::from_secs(2);
+/// The time limit for what the running cluster knows.
+pub const CIB_LIMIT: Duration = Duration::from_secs(4);
 /// The longest CIB. One of a thousand nodes has about a tenth of this.
 const CIB_MAX: usize = 64 << 20;
 /// The longest nodelist.
@@ -22,10 +23,10 @@ const COROSYNC_MAX: u64 = 1 << 20;
 #[derive(Debug, thiserror::Error)]
 pub enum ClusterError {
     /// Neither the running cluster nor its file gave a CIB.
-    #[error("the CIB cannot be read (cibadmin: {live}; {path}: {file}): check Pacemaker on this controller", path = .path.display())]
+    #[error("the CIB cannot be read ({live}; {path}: {file}): check Pacemaker on this controller", path = .path.display())]
     Cib {
         /// Why `cibadmin` gave none.
-        live: CibUnreadable,
+        live: RegisterError,
         /// The file.
         path: std::path::PathBuf,
         /// Why the file gave none.
@@ -41,12 +42,9 @@ pub enum ClusterError {
     },
 }
 
-/// Why one source gave no CIB.
+/// Why the file gave no CIB.
 #[derive(Debug, thiserror::Error)]
 pub enum CibUnreadable {
-    /// The program.
-    #[error(transparent)]
-    Child(#[from] ChildError),
     /// The file.
     #[error(transparent)]
     Io(#[from] io::Error),
@@ -58,22 +56,20 @@ pub enum CibUnreadable {
     Content(#[from] CibError),
 }
 
-/// The local CIB: from the running cluster, else from Pacemaker's file (without status).
+/// What the cluster knows of a host, or of its configuration: from the running cluster, else from Pacemaker's file (without
+/// status).
 ///
 /// # Errors
 /// [`ClusterError::Cib`] if both fail.
-pub fn cib(paths: &Paths) -> Result<Cib, ClusterError> {
-    let live = match live_cib(&paths.tools.cibadmin) {
-        Ok(cib) => return Ok(cib),
-        Err(e) => e,
+pub fn cib(paths: &Paths, host: Option<&HostName>) -> Result<Cib, ClusterError> {
+    let deadline = Instant::now() + CIB_LIMIT;
+    let live = match host {
+        Some(host) => read::host(&paths.tools, host, deadline),
+        None => read::configuration(&paths.tools, deadline),
     };
-    stored_cib(&paths.cib).map_err(|file| ClusterError::Cib { live, path: paths.cib.clone(), file })
-}
-
-fn live_cib(cibadmin: &Path) -> Result<Cib, CibUnreadable> {
-    let mut command = child::cluster_tool(cibadmin);
-    command.args(["--query", "--local"]);
-    parse(child::output(command, CIB_LIMIT, CIB_MAX)?)
+    live.or_else(|live| {
+        stored_cib(&paths.cib).map_err(|file| ClusterError::Cib { live, path: paths.cib.clone(), file })
+    })
 }
 
 fn stored_cib(path: &Path) -> Result<Cib, CibUnreadable> {
@@ -126,7 +122,7 @@ mod tests {
     }
 
     fn nodes(paths: &Paths) -> Result<Vec<String>, String> {
-        let cib = cib(paths).map_err(|e| e.to_string())?;
+        let cib = cib(paths, None).map_err(|e| e.to_string())?;
         Ok(cib.cluster_nodes().iter().map(ToString::to_string).collect())
     }
 
@@ -135,8 +131,7 @@ mod tests {
     #[test]
     fn the_running_cluster_is_asked_first_and_by_its_own_name() {
         let dir = tempfile::tempdir().unwrap();
-        let live =
-            "test \"$*\" = '--query --local' && echo '<cib><nodes><node uname=\"live\"/></nodes></cib>'";
+        let live = "test \"$1 $2 $3\" = '--query --local --xpath' && echo '<node uname=\"live\"/>'";
         assert_eq!(nodes(&paths(dir.path(), live, Some(FILE))), Ok(vec!["live".to_owned()]));
     }
 

@@ -41,7 +41,7 @@ fn judge(call: &Call, target: &Target) -> Result<Option<Cib>, Failure> {
     if !call.from_fencer {
         return Ok(None);
     }
-    let cib = cluster::cib(&call.paths)?;
+    let cib = cluster::cib(&call.paths, Some(&target.node))?;
     guard::by_name(&target.node, &crate::settings::hosts(&call.given)?, cib.cluster_nodes())?;
     guard::by_kind(&target.node, &cib)?;
     guard::by_topology(&cib.mark_levels_of(&target.node))?;

@@ -17,7 +17,10 @@ use std::sync::{Arc, mpsc};
 use std::thread;
 use std::time::{Duration, Instant};
 
+use marks::host::HostName;
 use marks::register::{Entry, Key, Register};
+use pacemaker::cib::{Cib, Snapshot};
+use pacemaker::read;
 use pacemaker::register::{Published, RegisterError, Tools};
 use tokio::sync::oneshot;
 
@@ -34,6 +37,8 @@ pub use waiting::{Waited, Waiting};
 
 /// A poll takes about 30 ms. If one tool hangs, what the others read must still be fresh enough to act on.
 const POLL_LIMIT: Duration = Duration::from_millis(1500);
+/// The first reading of the CIB, and one of which nothing is known any more, takes seconds where there are thousands of hosts.
+const FIRST_LIMIT: Duration = Duration::from_secs(20);
 /// A write waits for corosync's new membership when a controller is lost, about 3 s.
 const WRITE_LIMIT: Duration = Duration::from_secs(10);
 
@@ -44,9 +49,26 @@ struct Hands {
     tools: Tools,
     /// The main file of the configuration; the register key is beside it.
     config: PathBuf,
+    /// The CIB as it was read last.
+    snapshot: Snapshot,
 }
 
 impl Hands {
+    /// Of the compute hosts that are cluster nodes the snapshot has their own operations. The first reading takes longer than the rest
+    /// of a poll stays fresh; what stands in its way is said by the next one.
+    fn read_first(&mut self, own: impl Fn(&Cib) -> Vec<HostName>) {
+        let first = |hands: &mut Self| {
+            if hands.snapshot.cib().is_none() {
+                let _said_below =
+                    read::refresh(&mut hands.snapshot, &hands.tools, Instant::now() + FIRST_LIMIT);
+            }
+        };
+        first(self);
+        let own = self.snapshot.cib().map(|cib| own(cib));
+        self.snapshot.set_own(own.unwrap_or_default());
+        first(self);
+    }
+
     /// Reads the keys again, so that a new one needs no restart; gives what is wrong with them. If they are gone, or one is being
     /// written, the old keys stay in use: what this alerter has sealed must stay valid.
     fn read_keys(&mut self) -> Vec<String> {
@@ -85,7 +107,7 @@ impl Cluster {
         }
         let follow = (register == Register::Etcd).then(|| Follow::start(tools.clone())).transpose()?;
         let (queue, work) = mpsc::channel::<Work>();
-        let mut hands = Hands { tools, config };
+        let mut hands = Hands { tools, config, snapshot: Snapshot::default() };
         let run = move || work.into_iter().for_each(|work| work(&mut hands));
         thread::Builder::new().name("cluster".into()).spawn(run)?;
         Ok(Some(Self { register, queue, follow: follow.map(Arc::new) }))
@@ -111,13 +133,38 @@ impl Cluster {
         }
     }
 
-    /// Reads everything; what cannot be read is missing in the view, with its reason.
-    pub async fn poll(&self, with_history: bool) -> Arc<View> {
+    /// Reads everything that may have changed; what cannot be read is missing in the view, with its reason. `own` gives the compute
+    /// hosts that are cluster nodes.
+    pub async fn poll(
+        &self,
+        with_history: bool,
+        own: impl Fn(&Cib) -> Vec<HostName> + Send + 'static,
+    ) -> Arc<View> {
         let (register, follow) = (self.register, self.follow.clone());
         self.run(move |hands| {
-            let (entries, complaints) = ((register, follow.as_deref()), hands.read_keys());
-            let tools = (&hands.tools, complaints);
-            Arc::new(View::take(entries, tools, with_history, Instant::now() + POLL_LIMIT))
+            let complaints = hands.read_keys();
+            hands.read_first(own);
+            Arc::new(View::take((register, follow.as_deref()), hands, complaints, with_history))
+        })
+        .await
+    }
+
+    /// Whether anything may have changed since a poll, in the register or, `with_cib`, in the CIB but for its configuration. What
+    /// cannot be read may have.
+    pub async fn has_news(&self, since: Arc<View>, with_cib: bool) -> bool {
+        let register = self.register;
+        self.run(move |hands| {
+            let deadline = Instant::now() + POLL_LIMIT;
+            let in_register = || match &since.kept.pages {
+                Some(paged) => pacemaker::register::has_news(paged, &hands.tools, deadline).unwrap_or(true),
+                None => true,
+            };
+            let is_in_cib = register == Register::Cib;
+            let in_cib = || match read::news(&hands.snapshot, &hands.tools, deadline) {
+                Ok(news) => news.of_nodes || is_in_cib && news.in_configuration,
+                Err(_) => true,
+            };
+            register == Register::Attrd && in_register() || (with_cib || is_in_cib) && in_cib()
         })
         .await
     }
@@ -194,7 +241,7 @@ mod tests {
     fn an_alerter_keeps_the_key_that_it_had() {
         let dir = tempfile::tempdir().unwrap();
         let (config, file) = (dir.path().join("alerter.toml"), dir.path().join("register.key"));
-        let mut hands = Hands { tools: Tools::default(), config };
+        let mut hands = Hands { tools: Tools::default(), config, snapshot: Snapshot::default() };
         let write = |text: &str| {
             fs::write(&file, text).unwrap();
             fs::set_permissions(&file, fs::Permissions::from_mode(0o600)).unwrap();

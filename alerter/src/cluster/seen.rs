@@ -72,6 +72,8 @@ pub struct Seen {
     lost: BTreeMap<HostName, Timestamp>,
     /// When everything was last taken in.
     passed: Option<Moment>,
+    /// When the cluster was last asked, and had nothing new.
+    asked: Option<Instant>,
     clocks: Clocks,
 }
 
@@ -221,6 +223,23 @@ impl Seen {
     /// Everything was taken in.
     pub fn note_pass(&mut self, now: Moment) {
         self.passed = Some(now);
+    }
+
+    /// The cluster was asked, and has nothing new: an unchanged cluster was watched.
+    pub fn note_no_news(&mut self, now: Moment) {
+        self.asked = Some(now.instant);
+        self.note_pass(now);
+    }
+
+    /// How long ago the cluster was last asked; none if it never was.
+    pub fn age(&self) -> Option<Duration> {
+        let polled = self.view.as_ref().map(|view| view.taken)?;
+        Some(self.asked.map_or(polled, |at| at.max(polled)).elapsed())
+    }
+
+    /// Whether something waits for a witness, for Pacemaker's history or for the register.
+    pub fn is_waiting(&self) -> bool {
+        self.history_wanted || self.news || !self.touched.is_empty() || self.waiting.all().next().is_some()
     }
 
     /// Whether everything was taken in since the start.

@@ -9,12 +9,13 @@ use marks::returning::Membership;
 use marks::sighting::Sighting;
 use marks::time::Timestamp;
 use pacemaker::cib::Cib;
-use pacemaker::evidence;
 use pacemaker::register::{Found, Tools};
+use pacemaker::{evidence, read};
 
 use super::follow::Follow;
 use super::kept::Kept;
 use super::matter::{Fault, Matter};
+use super::{Hands, POLL_LIMIT};
 
 /// How often the cluster is polled if nothing wakes the engine: an entry in attrd is seen within two seconds.
 pub const POLL: Duration = Duration::from_millis(1500);
@@ -48,30 +49,26 @@ impl View {
     /// Runs the tools side by side. `complaints`: what is wrong with the keys.
     pub(super) fn take(
         (register, follow): (Register, Option<&Follow>),
-        (tools, complaints): (&Tools, Vec<String>),
+        hands: &mut Hands,
+        complaints: Vec<String>,
         with_history: bool,
-        deadline: Instant,
     ) -> Self {
+        let Hands { tools, snapshot, .. } = hands;
         let taken = Instant::now();
+        let deadline = taken + POLL_LIMIT;
+        let tools = &*tools;
         thread::scope(|scope| {
             let quorum = scope.spawn(|| tools.quorum(deadline).map_err(|e| e.to_string()));
             let history = with_history.then(|| scope.spawn(|| history(tools, deadline)));
-            let find = || pacemaker::register::find(register, tools, deadline);
+            let find = move || pacemaker::register::find(register, tools, deadline);
             let alone = |entries| Found { entries, paged: None };
-            let read = move || match follow {
+            let found = scope.spawn(move || match follow {
                 Some(follow) => follow.entries(|| Ok(find()?.entries)).map(alone),
                 None => find(),
-            };
-            let apart =
-                (register != Register::Cib).then(|| scope.spawn(move || read().map_err(|e| e.to_string())));
-            let text = tools.cib(deadline).map_err(|e| e.to_string());
-            let in_cib = || {
-                text.as_ref()
-                    .map_err(String::clone)
-                    .and_then(|xml| pacemaker::register::find_in_cib(xml, tools).map_err(|e| e.to_string()))
-            };
+            });
+            let cib = read::refresh(snapshot, tools, deadline).map_err(|e| e.to_string());
             let joined = "a panic anywhere ends the whole daemon";
-            let found = apart.map_or_else(in_cib, |reader| reader.join().expect(joined));
+            let found = found.join().expect(joined).map_err(|e| e.to_string());
             let (entries, paged) = match found {
                 Ok(found) => (Ok(found.entries), found.paged),
                 Err(why) => (Err(why), None),
@@ -83,7 +80,7 @@ impl View {
                 known: entries.as_ref().err().and_then(|_| follow?.last()),
                 entries,
                 kept,
-                cib: text.and_then(|xml| Cib::parse(&xml).map(Arc::new).map_err(|e| e.to_string())),
+                cib,
                 history: history.map(|reader| reader.join().expect(joined)),
             }
         })

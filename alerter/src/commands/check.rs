@@ -5,6 +5,7 @@ use std::time::{Duration, Instant};
 
 use marks::register::Register;
 use pacemaker::cib::Cib;
+use pacemaker::read;
 use pacemaker::register::Tools;
 use serde::Serialize;
 
@@ -114,9 +115,8 @@ fn cib(settings: &Settings) -> Result<Cib, String> {
     if settings.store.register == Register::None {
         return Err("register = \"none\", so no cluster is asked".to_owned());
     }
-    let xml = Tools::default().cib(Instant::now() + LIMIT);
-    let xml = xml.map_err(|why| format!("the cluster's hosts cannot be listed: {why}"))?;
-    Cib::parse(&xml).map_err(|why| why.to_string())
+    read::configuration(&Tools::default(), Instant::now() + LIMIT)
+        .map_err(|why| format!("the cluster's hosts cannot be listed: {why}"))
 }
 
 /// One line for everything.

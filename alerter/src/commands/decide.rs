@@ -8,7 +8,6 @@ use journal::{Journal, JournalError};
 use marks::host::HostName;
 use marks::register::{About, Decision, Register, Scope};
 use marks::time::Timestamp;
-use pacemaker::cib::Cib;
 use serde::Serialize;
 use site::Site;
 
@@ -92,8 +91,7 @@ pub(super) fn known_hosts(cli: &Cli) -> BTreeSet<HostName> {
     let (site, _) = Site::read(&cli.config);
     let mut hosts = Sources::quiet(cli).map_or_else(|_| BTreeSet::new(), |sources| near::hosts(&sources));
     if register_of(&site) != Register::None {
-        let xml = tools(cli, &site).cib(Instant::now() + LIMIT).ok();
-        let cib = xml.and_then(|xml| Cib::parse(&xml).ok());
+        let cib = pacemaker::read::configuration(&tools(cli, &site), Instant::now() + LIMIT).ok();
         hosts.extend(cib.into_iter().flat_map(|cib| cib.remote_nodes().to_vec()));
     }
     hosts

@@ -11,6 +11,7 @@ use marks::host::{HostName, HostPatterns};
 use marks::mark::Settlement;
 use marks::time::Timestamp;
 use pacemaker::cib::Cib;
+use pacemaker::read;
 use pacemaker::register::Tools;
 use site::suggest;
 
@@ -184,8 +185,7 @@ fn groups(cli: &Cli, asked: &[String]) -> anyhow::Result<Option<Groups>> {
 
 fn cib() -> anyhow::Result<Cib> {
     let failure = "the CIB has the attributes that select the hosts of a group, but it cannot be read";
-    let xml = Tools::default().cib(Instant::now() + LIMIT).context(failure)?;
-    Cib::parse(&xml).context(failure)
+    read::configuration(&Tools::default(), Instant::now() + LIMIT).context(failure)
 }
 
 impl Groups {

@@ -10,7 +10,7 @@ use marks::fencing::Fencing;
 use marks::id::{FencingId, MarkId, NoteId};
 use marks::mark::MarkRow;
 use marks::register::{Acknowledgement, Decision, Entries, Entry, Key, MarkEntry, Register, Settled};
-use pacemaker::cib::Cib;
+use pacemaker::read;
 use pacemaker::register::Tools;
 
 use super::delivery::DeliveryReport;
@@ -59,10 +59,10 @@ impl RegisterView {
             return Self::take(register, tools);
         }
         thread::scope(|scope| {
-            let cib = scope.spawn(|| tools.cib(Instant::now() + LIMIT).ok());
+            let cib = scope.spawn(|| read::agent(tools, ALERTER, Instant::now() + LIMIT).ok());
             let register = Self::take(register, tools);
-            let xml = cib.join().expect("a panic anywhere ends the whole program");
-            let Some(cib) = xml.and_then(|xml| Cib::parse(&xml).ok()) else { return register };
+            let cib = cib.join().expect("a panic anywhere ends the whole program");
+            let Some(cib) = cib else { return register };
             let resource = cib.resource_of(ALERTER).map(str::to_owned);
             let untried = cib.untried_release().map(str::to_owned);
             Self { alerter_on: cib.active_on(ALERTER), resource, untried, ..register }

@@ -7,6 +7,7 @@ use std::time::{Duration, Instant};
 
 use anyhow::{Context as _, ensure};
 use marks::host::HostPatterns;
+use pacemaker::read;
 use pacemaker::register::Tools;
 use serde::Serialize;
 use setup::{Cluster, Command, Finding, Ran, Step, Then, Tool, Wanted};
@@ -19,7 +20,7 @@ use crate::cli::{self, Cli};
 use crate::config;
 
 /// How long the cluster may take to say how it is configured.
-const LIMIT: Duration = Duration::from_secs(10);
+const LIMIT: Duration = Duration::from_secs(60);
 
 /// What is checked, so that nobody takes it for more.
 const SCOPE: &str = "Checked: the cluster's configuration, the last results of its operations, and the files of this controller. Of other controllers, only the results of Pacemaker's operations are known: run this command there too.";
@@ -174,6 +175,8 @@ fn cluster(cli: &Cli, options: &cli::Setup) -> anyhow::Result<(Cluster, String, 
         evidence: evidence.display().to_string(),
     };
     let xml = xml(options.cib.as_deref())?;
+    let is_cib_too_large = options.cib.is_none() && read::is_too_large(&Tools::default());
+    let here = setup::Here { is_cib_too_large, ..here };
     let cluster = setup::read(&xml, here, wanted).context("the cluster's configuration cannot be read")?;
     Ok((setup::with_lost(cluster, &xml), xml, key))
 }
@@ -186,8 +189,7 @@ fn configured_hosts(config: &Path) -> Option<HostPatterns> {
 fn xml(file: Option<&Path>) -> anyhow::Result<String> {
     match file {
         Some(file) => fs::read_to_string(file).with_context(|| format!("{} cannot be read", file.display())),
-        None => Tools::default()
-            .cib(Instant::now() + LIMIT)
+        None => read::whole(&Tools::default(), Instant::now() + LIMIT)
             .context("Pacemaker does not give the cluster's configuration"),
     }
 }

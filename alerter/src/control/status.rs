@@ -68,7 +68,7 @@ pub(crate) fn daemon(shared: &Shared, journal: &Journal, now: Timestamp) -> Resu
 
 fn cluster_status(shared: &Shared, cluster: &Cluster, problems: &[Problem], now: Timestamp) -> ClusterStatus {
     let seen = shared.base.seen();
-    let age = seen.view.as_ref().map(|view| view.taken.elapsed().as_millis());
+    let age = seen.age().map(|age| age.as_millis());
     let is_of_host = |one: &&Problem| matches!(one.kind, Kind::NotFenced | Kind::GuestNode);
     let of_hosts = problems.iter().filter(is_of_host).filter(|one| one.not_yet_news(now).is_none());
     ClusterStatus {

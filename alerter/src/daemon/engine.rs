@@ -63,6 +63,8 @@ pub struct Engine {
     /// Something was recorded since the last poll: the register is behind.
     is_behind: bool,
     polled: Option<Instant>,
+    /// After the last pass nothing was open, due or under way: the cluster is asked for news alone, and polled where it has any.
+    is_quiet: bool,
     kept_house: Option<Instant>,
     /// What removes what nothing needs any more.
     pruner: Pruner,
@@ -127,6 +129,7 @@ impl Engine {
             wants_poll: true,
             is_behind: false,
             polled: None,
+            is_quiet: false,
             kept_house: None,
             pruner: Pruner::new(clocks.instant, newest),
             renewed: None,
@@ -242,6 +245,10 @@ impl Engine {
         self.gather();
         // Without a cluster the first pass polls nothing: it sends what an older daemon left.
         let polls = self.polls_now() && !(self.is_new && self.poller.is_none());
+        if polls && self.is_quiet && !self.wants_poll && !self.has_news().await {
+            return Ok(self.rest());
+        }
+        self.is_quiet = false;
         while polls && self.record_is_due() {
             // A poll may take long.
             self.dispatch(Vec::new()).await?;
@@ -266,7 +273,16 @@ impl Engine {
         self.ask_hosts();
         self.keep_house().await?;
         self.pruner.pass(&self.shared).await?;
-        let (rest, moment) = (self.rest(), Moment::now());
+        let due = self.due(next);
+        self.is_quiet = due.is_none() && self.has_nothing_to_do().await?;
+        let beat = checks::beat(self.shared.base.settings().healthcheck.ttl);
+        let others = [beat, self.pruner.rest(Instant::now())];
+        Ok(due.into_iter().chain(self.rest()).chain(others).min())
+    }
+
+    /// When the next thing is due that was begun or planned.
+    fn due(&self, next: Option<Duration>) -> Option<Duration> {
+        let moment = Moment::now();
         // Before the outboxes are locked: the journal's thread may hold this lock for a while.
         let planned = self.shared.policy.steering().next().map(|at| at.since(moment.wall));
         let outboxes = self.shared.routes.outboxes();
@@ -274,9 +290,7 @@ impl Engine {
         let stale = outboxes.values().filter_map(|outbox| outbox.stays_fresh(moment)).min();
         let ordered = self.shared.base.settings().routes.iter().any(|route| route.terms.after.is_some());
         let order = (ordered && self.poller.is_none()).then_some(ORDER);
-        let due = next.into_iter().chain(rest).chain(probe).chain(stale).chain(order).chain(planned);
-        let beat = checks::beat(self.shared.base.settings().healthcheck.ttl);
-        Ok(due.chain([beat, self.pruner.rest(moment.instant)]).min())
+        next.into_iter().chain(probe).chain(stale).chain(order).chain(planned).min()
     }
 
     /// Whether answers wait that are to be recorded now.
@@ -400,9 +414,42 @@ impl Engine {
         Ok(permitted)
     }
 
-    /// How long until the cluster is to be polled.
+    /// Whether the cluster has anything new; what it has is then polled.
+    async fn has_news(&mut self) -> bool {
+        match &mut self.poller {
+            Some(poller) => poller.has_news(&self.shared).await,
+            None => true,
+        }
+    }
+
+    /// Whether nothing is open, under way or waited for, so that nothing needs a view of the cluster that is fresh enough to act on.
+    async fn has_nothing_to_do(&self) -> Result<bool, JournalError> {
+        let is_busy = !self.exchanges.is_empty()
+            || !self.answers.is_empty()
+            || !self.unsent.is_empty()
+            || self.is_behind
+            || self.wants_poll
+            || self.renewed.is_some()
+            || self.poller.as_ref().is_none_or(|poller| !poller.permits() || poller.is_behind())
+            || self.shared.base.seen().is_waiting()
+            || self.shared.recoveries().as_ref().is_some_and(|all| !all.is_empty())
+            || self.shared.base.settings().routes.iter().any(|route| route.driver.refreshed().is_some());
+        if is_busy {
+            return Ok(false);
+        }
+        self.shared
+            .base
+            .store
+            .run(|journal| Ok(!journal.has_open_marks()? && journal.unfolded_fencings()?.count() == 0))
+            .await
+    }
+
+    /// How long until the cluster is to be polled, or asked for news.
     fn rest(&self) -> Option<Duration> {
         let poller = self.poller.as_ref()?;
+        if self.is_quiet {
+            return Some(poller.long_rest());
+        }
         if !poller.permits() {
             return Some(Duration::ZERO);
         }

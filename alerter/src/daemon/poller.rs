@@ -8,11 +8,13 @@ use journal::{Journal, JournalError, RegisterWait};
 use marks::register::pages::{Heads, Pages};
 use marks::register::{Entries, Entry, Key};
 use marks::time::Timestamp;
+use pacemaker::cib::Cib;
 use pacemaker::register::Paged;
 
 use crate::cluster::{self, Cluster, POLL, PageWrites, Rewriting, Trust, View};
 use crate::daemon::checks;
 use crate::daemon::watch::Watch;
+use crate::intake::coverage;
 use crate::intake::upkeep::Upkeep;
 use crate::lock::lock;
 use crate::moment::Moment;
@@ -24,6 +26,14 @@ const HISTORY: Duration = Duration::from_secs(10);
 const BEAT: Duration = Duration::from_secs(1);
 /// Two polls are not closer than this, however often something changes.
 const SPACING: Duration = Duration::from_millis(50);
+/// How often the register is asked for news while there is nothing to do: a mark that another controller writes into attrd is pushed to
+/// nobody, and is to be sent within two seconds.
+const NEWS: Duration = Duration::from_millis(1700);
+/// How often the CIB's version is asked for then.
+const CIB_NEWS: Duration = Duration::from_millis(6500);
+/// How often everything is read then. So late may come what has no version: the fencing history, and of the configuration what changed
+/// without a change of the hosts.
+const EVERYTHING: Duration = Duration::from_secs(30);
 /// How often the register is compared with the journal where no mark is new.
 pub const UPKEEP: Duration = Duration::from_millis(100);
 /// A mark that cannot be written into the register for so long is sent all the same (design, section 6).
@@ -41,6 +51,8 @@ pub struct Poller {
     trust: Trust,
     woken: bool,
     history_read: Option<Instant>,
+    /// When the register, and when the CIB, was asked for news.
+    asked: [Option<Instant>; 2],
     upkept: Option<Instant>,
     cleared: Option<Instant>,
     /// The comparison was put off.
@@ -62,6 +74,7 @@ impl Poller {
             trust: Trust::default(),
             woken: false,
             history_read: None,
+            asked: [None; 2],
             upkept: None,
             cleared: None,
             deferred: false,
@@ -80,12 +93,50 @@ impl Poller {
         self.poll_now(shared, false).await
     }
 
+    /// Whether there is a reason to poll, while there is nothing to do: something has changed, or nobody has read everything for long.
+    pub async fn has_news(&mut self, shared: &Shared) -> bool {
+        let Some(view) = self.view.clone().filter(|view| !self.woken && view.taken.elapsed() < EVERYTHING)
+        else {
+            return true;
+        };
+        self.trust.note(Moment::now());
+        let with_cib = self.since_asked(1) >= CIB_NEWS;
+        let now = Instant::now();
+        let is_news = self.cluster.has_news(view, with_cib).await;
+        self.asked = [Some(now), if with_cib { Some(now) } else { self.asked[1] }];
+        if !is_news {
+            shared.base.seen().note_no_news(Moment::now());
+            checks::after_poll(shared);
+        }
+        is_news
+    }
+
+    /// Whether the register is still to be compared with the journal.
+    pub fn is_behind(&self) -> bool {
+        self.deferred
+    }
+
+    /// How long ago the register, or the CIB, was asked.
+    fn since_asked(&self, of: usize) -> Duration {
+        let polled = self.view.as_ref().map(|view| view.taken);
+        self.asked[of].max(polled).map_or(Duration::MAX, |at| at.elapsed())
+    }
+
+    /// How long the engine may sleep while there is nothing to do.
+    pub fn long_rest(&self) -> Duration {
+        if self.woken { Duration::ZERO } else { NEWS.saturating_sub(self.since_asked(0)) }
+    }
+
     /// A poll at this moment.
     pub async fn poll_now(&mut self, shared: &Shared, with_history: bool) -> Arc<View> {
         self.woken = false;
         self.trust.note(Moment::now());
         let with_history = with_history || self.history_read.is_none_or(|read| read.elapsed() >= HISTORY);
-        let view = self.cluster.poll(with_history).await;
+        let settings = shared.base.settings();
+        let own = move |cib: &Cib| coverage::own_hosts(&settings.hosts, cib);
+        let cluster = self.cluster.clone();
+        // The first reading takes seconds where there are thousands of hosts.
+        let view = self.attending(async move { cluster.poll(with_history, own).await }).await;
         if with_history {
             self.history_read = Some(view.taken);
         }

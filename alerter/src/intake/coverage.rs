@@ -16,6 +16,16 @@ pub(super) enum Coverage {
     Unknown,
 }
 
+/// Whether this is a compute host that is a cluster node.
+pub(super) fn is_own_host(node: &HostName, rules: &HostRules, cib: &Cib) -> bool {
+    cib.is_cluster_node(node) && !cib.is_remote_node(node) && of(node, rules, Some(cib)) == Coverage::Covered
+}
+
+/// All of them.
+pub fn own_hosts(rules: &HostRules, cib: &Cib) -> Vec<HostName> {
+    cib.cluster_nodes().iter().filter(|node| is_own_host(node, rules, cib)).cloned().collect()
+}
+
 /// Applies the rules to a host. Without a cluster every host is covered that `match` does not leave out.
 pub(super) fn of(node: &HostName, rules: &HostRules, cib: Option<&Cib>) -> Coverage {
     match (&rules.matching, cib) {

@@ -10,7 +10,7 @@ use pacemaker::cib::Cib;
 use pacemaker::evidence::FoundJoin;
 use tracing::info;
 
-use super::coverage::{self, Coverage};
+use super::coverage;
 use super::made::Done;
 use super::pass::Intake;
 
@@ -43,14 +43,12 @@ fn return_from(outage: &Outage, life: &Life, now: Timestamp, coalesce: Duration)
 impl Intake<'_> {
     /// Whether this is a covered cluster node.
     pub(super) fn is_member_host(&self, node: &HostName, cib: &Cib) -> bool {
-        cib.is_cluster_node(node)
-            && !cib.is_remote_node(node)
-            && coverage::of(node, self.around.hosts, Some(cib)) == Coverage::Covered
+        coverage::is_own_host(node, self.around.hosts, cib)
     }
 
     /// The covered cluster nodes.
     pub(super) fn member_hosts(&self, cib: &Cib) -> Vec<HostName> {
-        cib.cluster_nodes().iter().filter(|node| self.is_member_host(node, cib)).cloned().collect()
+        coverage::own_hosts(self.around.hosts, cib)
     }
 
     /// Notes which of the cluster nodes have come back, by this poll and the alerts on this controller. This comes before new records

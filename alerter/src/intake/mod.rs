@@ -3,7 +3,7 @@
 
 pub mod account;
 pub mod apply;
-mod coverage;
+pub mod coverage;
 mod credible;
 pub mod files;
 mod judge;

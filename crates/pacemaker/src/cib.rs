@@ -8,10 +8,12 @@ mod index;
 mod limit;
 mod operations;
 mod parse;
+mod paths;
 mod pattern;
 mod power;
 pub mod releases;
 mod rivals;
+mod snapshot;
 mod topology;
 
 use std::collections::HashMap;
@@ -27,8 +29,10 @@ use operations::History;
 
 pub use hosts::{Membership, is_same_controller, truth};
 pub use limit::read as time_limit;
+pub use paths::some;
 pub use power::{POWERLESS, Powerless, WATCHDOG, powerless_device, surely_cuts};
 pub use rivals::rival;
+pub use snapshot::{News, Snapshot, Wanted};
 pub use topology::{LEVELS, LevelFault, MarkLevel};
 
 /// The type of our fence device in the CIB (`stonith:fence_mark`).
@@ -156,6 +160,49 @@ impl Cib {
     /// [`CibError`] when it is malformed, cut off, or something else.
     pub fn parse(xml: &str) -> Result<Self, CibError> {
         Ok(parse::cib(xml)?)
+    }
+
+    /// The path of the version and of every node's state, for a query without children.
+    pub const STATES: &str = "/cib|/cib/status/node_state";
+
+    /// The path of everything of the configuration that is kept here. It finds many elements: ask for [`some`] at a time.
+    pub fn asks_configuration() -> String {
+        paths::configuration()
+    }
+
+    /// The path of what decides whether a host may be marked, and which life of it ended; none for a name that cannot be
+    /// written in XPath.
+    pub fn asks_host(host: &HostName) -> Option<String> {
+        paths::host(host)
+    }
+
+    /// The path of the devices of all levels that were added; none where there are none.
+    pub fn asks_devices(&self) -> Option<String> {
+        paths::primitives(self.levels.iter().flat_map(|level| &level.devices).map(String::as_str))
+    }
+
+    /// The path of the operations on resources of this agent, beside [`Self::STATES`].
+    pub fn asks_agent(agent: &str) -> Option<String> {
+        paths::of_agent(agent)
+    }
+
+    /// Adds an answer to a query; returns how many elements were found. Call [`Self::indexed`] behind the last one.
+    ///
+    /// # Errors
+    /// [`CibError`] when it is malformed or cut off.
+    pub fn add_part(&mut self, answer: &str) -> Result<usize, CibError> {
+        Ok(self.add(answer)?)
+    }
+
+    /// Adds the answer to the query for devices.
+    ///
+    /// # Errors
+    /// [`CibError`] when it is malformed or cut off.
+    pub fn add_devices(&mut self, answer: &str) -> Result<(), CibError> {
+        let mut devices = Self::default();
+        devices.add(answer)?;
+        self.resources.append(&mut devices.resources);
+        Ok(())
     }
 
     /// All `stonith:fence_mark` devices, also those with the type of a template.

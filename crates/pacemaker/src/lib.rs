@@ -9,6 +9,8 @@ pub mod cib;
 pub mod corosync;
 /// Fencings as Pacemaker's alerts and history report them.
 pub mod evidence;
+/// Reads the CIB from the running cluster, in parts.
+pub mod read;
 /// The register: our entries in Pacemaker's replicated state.
 pub mod register;
 /// XML of Pacemaker and its tools.

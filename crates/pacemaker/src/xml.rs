@@ -91,6 +91,31 @@ pub(crate) fn each<'x>(
     }
 }
 
+/// What a query found, as text, and how many elements that is: the one element, or those in an `xpath-query`.
+///
+/// # Errors
+/// [`XmlError`]
+pub(crate) fn inside(answer: &str) -> Result<(&str, usize), XmlError> {
+    let (mut outermost, mut second) = (0, 0);
+    let mut is_wrapped = false;
+    each(answer, |tag, around| {
+        outermost += usize::from(around.is_empty());
+        second += usize::from(around.len() == 1);
+        is_wrapped |= around.is_empty() && tag.name() == "xpath-query";
+        Ok(())
+    })?;
+    if !is_wrapped {
+        return Ok((answer.trim(), outermost));
+    }
+    let begin = answer.split_once('>').map_or("", |(_, rest)| rest);
+    Ok((begin.rsplit_once("</").map_or("", |(inside, _)| inside), second))
+}
+
+/// A text as the value of an attribute.
+pub(crate) fn escape(text: &str) -> String {
+    quick_xml::escape::escape(text).into_owned()
+}
+
 const ENDS: XmlError = XmlError::Incomplete { what: "it was cut off" };
 
 /// Every element of that name at any depth, in order and without its children.
@@ -146,6 +171,17 @@ impl Element {
     /// The same, empty if there is no such attribute.
     pub fn get(&self, attribute: &str) -> &str {
         self.find(attribute).unwrap_or_default()
+    }
+
+    /// Its start tag.
+    pub(crate) fn opened(&self) -> String {
+        let attributes =
+            self.attributes.iter().map(|(name, value)| format!(r#" {name}="{}""#, escape(value)));
+        format!("<{}{}>", self.name, attributes.collect::<String>())
+    }
+
+    pub(crate) fn attributes(&self) -> &[(String, String)] {
+        &self.attributes
     }
 
     pub(crate) fn own(&self, attribute: &str) -> String {

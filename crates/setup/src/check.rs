@@ -8,6 +8,7 @@ use super::{alert, alerter, devices, idle, levels, properties, register, remotes
 pub fn check(cluster: &Cluster) -> Vec<Finding> {
     let mut found = Vec::new();
     missing_here(cluster, &mut found);
+    found.extend(cib_too_large(cluster));
     no_compute(cluster, &mut found);
     guests(cluster, &mut found);
     levels::check(cluster, &mut found);
@@ -28,6 +29,14 @@ fn missing_here(cluster: &Cluster, found: &mut Vec<Finding>) {
         let then = Then::Do("install the package, on every controller".to_owned());
         Finding::new(Kind::NotInstalled, "this controller", what, then)
     }));
+}
+
+/// Nothing of this software needs the whole CIB, but pcs, crmsh and crm_mon do.
+fn cib_too_large(cluster: &Cluster) -> Option<Finding> {
+    let what = "Pacemaker cannot send the whole CIB: packed it is longer than PCMK_ipc_buffer (131072 bytes unless set), so pcs, crmsh and crm_mon wait for 30 s and fail";
+    let then = "set PCMK_ipc_buffer=10485760 in /etc/default/pacemaker (on Debian) or /etc/sysconfig/pacemaker, on every controller, and restart Pacemaker on one controller after the other";
+    let finding = || Finding::new(Kind::CibTooLarge, "the cluster", what, Then::Do(then.to_owned()));
+    cluster.here.is_cib_too_large.then(finding)
 }
 
 /// A pattern covers many; a name is meant.

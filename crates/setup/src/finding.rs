@@ -62,6 +62,8 @@ macro_rules! kinds {
 kinds! {
     /// A part of the product is missing on a controller.
     NotInstalled = "not-installed",
+    /// The CIB is too large for one answer of Pacemaker.
+    CibTooLarge = "cib-too-large",
     /// Something else recovers hosts in this cluster.
     OtherRecovery = "other-recovery",
     /// There is no wanted remote node.

@@ -23,6 +23,8 @@ pub struct Here {
     pub evidence: Option<String>,
     /// The register's missing tool on this controller, beside Pacemaker's.
     pub no_tool: Option<String>,
+    /// Pacemaker's tools that need the whole CIB get no answer.
+    pub is_cib_too_large: bool,
     /// The register's key; `None` if none is needed, or if it could not be checked.
     pub key: Option<Key>,
 }
@@ -43,7 +45,7 @@ pub struct Key {
 impl Default for Here {
     fn default() -> Self {
         let alert = ALERT_PATHS[0].to_owned();
-        Self { missing: Vec::new(), alert, evidence: None, no_tool: None, key: None }
+        Self { missing: Vec::new(), alert, evidence: None, no_tool: None, is_cib_too_large: false, key: None }
     }
 }
 
@@ -54,7 +56,14 @@ pub fn here(evidence: &Path, register: Register, key: Option<Key>) -> Here {
     let files = [FENCE_AGENT, RESOURCE_AGENT, alert.unwrap_or(ALERT_PATHS[0])];
     let missing = files.into_iter().filter(|path| !is_here(path)).map(str::to_owned).collect();
     let alert = alert.unwrap_or(ALERT_PATHS[0]).to_owned();
-    Here { missing, alert, evidence: unwritable(evidence), no_tool: no_tool(register), key }
+    Here {
+        missing,
+        alert,
+        evidence: unwritable(evidence),
+        no_tool: no_tool(register),
+        is_cib_too_large: false,
+        key,
+    }
 }
 
 /// Pacemaker's own tools come with Pacemaker.

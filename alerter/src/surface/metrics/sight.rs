@@ -144,7 +144,7 @@ impl ClusterSight {
         let Some(view) = &seen.view else { return Self::default() };
         Self {
             is_permitted: view.permits().is_ok(),
-            age: Some(view.taken.elapsed().as_secs_f64()),
+            age: seen.age().map(|age| age.as_secs_f64()),
             answer: view.kept.longest_answer,
             entries: seen.register.as_ref().map_or(0, |entries| entries.sound.len()),
             gone: seen.missed().len(),

@@ -225,6 +225,15 @@ impl Journal {
         self.marks_where("m.settlement IS NULL", None)
     }
 
+    /// Whether any mark is not settled.
+    ///
+    /// # Errors
+    /// As any read.
+    pub fn has_open_marks(&self) -> Result<bool, JournalError> {
+        let any = "SELECT EXISTS (SELECT 1 FROM mark WHERE settlement IS NULL)";
+        self.sqlite(self.connection.query_row(any, [], |row| row.get(0)))
+    }
+
     /// Calls `visit` for every mark that is not settled, in any order, without having all of them in memory. Returns the
     /// damaged ones.
     ///

@@ -1,6 +1,7 @@
 //! The operation history of resources: when a connection was last good, and where a resource runs.
 
 use super::Cib;
+use crate::xml::Element;
 use marks::fencing::Incarnation;
 use marks::host::HostName;
 
@@ -14,6 +15,8 @@ pub(super) struct History {
     pub(super) operations: Vec<Operation>,
     /// A start is in flight.
     pub(super) is_starting: bool,
+    /// Of all its operations, those in flight too.
+    pub(super) total: Total,
 }
 
 impl History {
@@ -21,6 +24,39 @@ impl History {
     fn holds(&self) -> Option<bool> {
         let last = || self.operations.iter().max_by_key(|operation| operation.order());
         if self.is_starting { Some(false) } else { last()?.holds() }
+    }
+}
+
+/// What Pacemaker itself can compare operations by, in one XPath expression: how many there are, and the sums of their
+/// numbers. An operation that is added, removed or replaced changes it.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(super) struct Total {
+    pub(super) count: i64,
+    pub(super) sums: [i64; 3],
+    /// A number that is none: no sum is equal to it, so nothing counts as unchanged.
+    pub(super) is_open: bool,
+}
+
+impl Total {
+    /// The attributes that are summed.
+    pub(super) const OF: [&str; 3] = ["call-id", "last-rc-change", "rc-code"];
+
+    pub(super) fn add(&mut self, operation: &Element) {
+        self.count += 1;
+        for (sum, name) in self.sums.iter_mut().zip(Self::OF) {
+            let Some(text) = operation.find(name) else { continue };
+            match text.parse::<i64>() {
+                Ok(number) => *sum = sum.saturating_add(number),
+                Err(_) => self.is_open = true,
+            }
+        }
+    }
+
+    pub(super) fn join(mut self, other: &Self) -> Self {
+        self.count += other.count;
+        self.sums.iter_mut().zip(other.sums).for_each(|(sum, more)| *sum = sum.saturating_add(more));
+        self.is_open |= other.is_open;
+        self
     }
 }
 
@@ -61,7 +97,7 @@ impl Operation {
 }
 
 /// Its operations are a controller's connections to others. Each controller counts them separately, from 1.
-const REMOTE_AGENT: &str = "ocf:pacemaker:remote";
+pub(super) const REMOTE_AGENT: &str = "ocf:pacemaker:remote";
 
 impl Cib {
     /// The host's incarnation in the CIB: for a remote node its last connection, for a cluster node its last join.

@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use super::hosts::{Known, truth};
 use super::index::Index;
-use super::operations::{History, Operation};
+use super::operations::{History, Operation, Total};
 use super::releases::FENCING_TIMEOUT;
 use super::{Cib, Level, Node, NodeState, Resource, Target};
 use crate::xml::{self, Element, Tag, XmlError};
@@ -16,14 +16,17 @@ const NOT_RUNNING: &str = "7";
 const UNDER_WAY: &str = "-1";
 /// The name of a CIB's outermost element.
 const ROOT: &str = "cib";
+/// That of an answer to an XPath query that found more than one element.
+const ANSWER: &str = "xpath-query";
 const OTHER_ROOT: XmlError = XmlError::Incomplete { what: "its outermost element is not cib" };
 
 pub(super) fn cib(xml: &str) -> Result<Cib, XmlError> {
     let mut cib = Cib::default();
-    let any = xml::each(xml, |tag, around| cib.enter(tag, around))?;
-    cib.index = Arc::new(Index::new(&cib.resources, &cib.states, &cib.histories));
-    cib.known = Arc::new(Known::of(&cib));
-    any.then_some(cib).ok_or(XmlError::Incomplete { what: "there is no cib element" })
+    let any = xml::each(xml, |tag, around| match around.is_empty() && tag.name() != ROOT {
+        true => Err(OTHER_ROOT),
+        false => cib.enter(tag, around),
+    })?;
+    any.then(|| cib.indexed()).ok_or(XmlError::Incomplete { what: "there is no cib element" })
 }
 
 /// See [`super::tree`].
@@ -32,36 +35,54 @@ pub(super) fn tree(xml: &str) -> Result<Element, XmlError> {
 }
 
 impl Cib {
+    /// Adds an answer to an XPath query: the elements that were found, without their ancestors. Returns how many.
+    pub(super) fn add(&mut self, answer: &str) -> Result<usize, XmlError> {
+        let mut found = 0;
+        xml::each(answer, |tag, around| {
+            let is_outermost = around.last().is_none_or(|parent| parent.name() == ANSWER);
+            found += usize::from(is_outermost && tag.name() != ANSWER);
+            self.enter(tag, around)
+        })?;
+        Ok(found)
+    }
+
+    /// The same document with its indices, when all of it was added.
+    #[must_use]
+    pub fn indexed(mut self) -> Self {
+        self.index = Arc::new(Index::new(&self.resources, &self.states, &self.histories));
+        self.known = Arc::new(Known::of(&self));
+        self
+    }
+
     /// Takes the relevant parts of an element.
     fn enter(&mut self, tag: &Tag<'_>, around: &[Tag<'_>]) -> Result<(), XmlError> {
-        let mut outwards = around.iter().rev().map(Tag::name);
-        let Some(parent) = outwards.next() else { return self.root(tag) };
-        match tag.name() {
-            "node" if parent == "nodes" => self.node(node(&tag.read()?)),
-            "primitive" => self.resources.push(resource(&tag.read()?, false)),
-            "template" if parent == "resources" => self.resources.push(resource(&tag.read()?, true)),
-            "nvpair" => self.nvpair(outwards.next().unwrap_or_default(), parent, &tag.read()?),
-            "fencing-level" => self.levels.extend(level(&tag.read()?)),
-            "node_state" => self.states.push(node_state(&tag.read()?)),
-            "lrm_resource" => {
-                let history = self.history(&tag.read()?);
-                self.histories.push(history);
+        let mut outwards = around.iter().rev().map(Tag::name).filter(|name| *name != ANSWER);
+        let parent = outwards.next();
+        match (tag.name(), parent) {
+            (ROOT, None) => self.root(&tag.read()?),
+            ("node", None | Some("nodes")) => self.node(node(&tag.read()?)),
+            ("primitive", _) => self.resources.push(resource(&tag.read()?, false)),
+            ("template", None | Some("resources")) => self.resources.push(resource(&tag.read()?, true)),
+            ("nvpair", Some(set)) => self.nvpair(outwards.next().unwrap_or_default(), set, &tag.read()?),
+            // In the order of the document it follows its node's state.
+            ("nvpair", None) => self.nvpair("transient_attributes", "instance_attributes", &tag.read()?),
+            ("fencing-level", _) => self.levels.extend(level(&tag.read()?)),
+            ("node_state", _) => self.states.push(node_state(&tag.read()?)),
+            ("lrm_resource", _) => {
+                let is_within = around.iter().any(|tag| tag.name() == "node_state");
+                let node = self.states.last().filter(|_| is_within).map(|state| state.name.clone());
+                self.histories.push(history(&tag.read()?, node.unwrap_or_default()));
             }
-            "lrm_rsc_op" => self.operation(&tag.read()?),
+            ("lrm_rsc_op", _) => self.operation(&tag.read()?),
             _ => {}
         }
         Ok(())
     }
 
-    fn root(&mut self, tag: &Tag<'_>) -> Result<(), XmlError> {
-        if tag.name() != ROOT {
-            return Err(OTHER_ROOT);
-        }
-        let root = tag.read()?;
+    fn root(&mut self, root: &Element) {
         self.quorum = truth(root.get("have-quorum"));
         self.dc = root.own("dc-uuid");
         self.feature_set = root.own("crm_feature_set");
-        Ok(())
     }
 
     fn node(&mut self, node: Node) {
@@ -102,23 +123,13 @@ impl Cib {
         }
     }
 
-    fn history(&self, element: &Element) -> History {
-        let agent = ["class", "provider", "type"].map(|name| element.get(name));
-        History {
-            resource: element.own("id"),
-            agent: agent.join(":"),
-            node: self.states.last().map(|state| state.name.clone()).unwrap_or_default(),
-            operations: Vec::new(),
-            is_starting: false,
-        }
-    }
-
     /// An operation in flight has no call id yet; only a start matters.
     fn operation(&mut self, element: &Element) {
         let Some(history) = self.histories.last_mut() else { return };
         if history.node.is_empty() {
             history.node = element.own("on_node");
         }
+        history.total.add(element);
         let (kind, code) = (element.own("operation"), element.get("rc-code"));
         history.is_starting |= kind == "start" && element.get("op-status") == UNDER_WAY;
         let seconds = element.get("last-rc-change").parse();
@@ -126,6 +137,12 @@ impl Cib {
         let (succeeded, found_nothing) = (code == "0", code == NOT_RUNNING);
         history.operations.push(Operation { kind, succeeded, found_nothing, call_id, seconds });
     }
+}
+
+fn history(element: &Element, node: String) -> History {
+    let agent = ["class", "provider", "type"].map(|name| element.get(name));
+    let (resource, agent) = (element.own("id"), agent.join(":"));
+    History { resource, agent, node, operations: Vec::new(), is_starting: false, total: Total::default() }
 }
 
 fn node_state(element: &Element) -> NodeState {

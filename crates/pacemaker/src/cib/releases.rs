@@ -13,6 +13,9 @@ pub const WATCHDOG_TIMEOUT: [&str; 2] = ["fencing-watchdog-timeout", "stonith-wa
 /// The exit code of `crm_node --quorum` up to 2.1.6 without quorum; later ones print 0 and exit with 0.
 pub const NO_QUORUM: i32 = 106;
 
+/// The exit code of `cibadmin --query` where nothing is found.
+pub const NOTHING_FOUND: i32 = 105;
+
 /// The exit code of a tool for an unknown option: `attrd_updater` up to 2.1.2 for XML output.
 pub const NO_SUCH_OPTION: i32 = 64;
 

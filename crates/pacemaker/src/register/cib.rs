@@ -11,18 +11,20 @@ use super::keeper::{At, Done, Keeper, Shelf, Texts, Written, batches};
 use super::published::Published;
 use super::tools::{Tool, Tools};
 use super::{NAME, PAGES};
+use crate::cib::releases::NOTHING_FOUND;
 use crate::xml::{self, Element};
 use marks::register::pages::Writer;
 use marks::register::{Entry, Held};
 
 /// `cibadmin`: an element with that id exists.
 const EXISTS: i32 = 108;
-/// `cibadmin`: not found.
-const ABSENT: i32 = 105;
 
 /// The most entries for one call of `cibadmin`, since libxml2 recurses once for every `or` of an expression; and the most
 /// text, since the kernel rejects an argument of 128 KiB.
 const LIMITS: (usize, usize) = (200, 60 << 10);
+
+/// Where the entries are.
+const SETS: &str = "/cib/configuration/crm_config/cluster_property_set";
 
 /// The CIB.
 pub(super) struct InCib;
@@ -84,10 +86,10 @@ impl Keeper for InCib {
     }
 
     fn all(&self, tools: &Tools, deadline: Instant) -> Result<Vec<(String, String)>, RegisterError> {
-        values(&ask(tools, "--scope=crm_config".to_owned(), deadline)?)
+        values(&all_of_it(tools, deadline)?)
     }
 
-    /// Reads the output of `cibadmin --query --scope=crm_config`, or a whole CIB.
+    /// Reads a CIB, or a part of it.
     fn parse(&self, printed: &str) -> Result<Vec<(String, String)>, RegisterError> {
         values(printed)
     }
@@ -99,8 +101,8 @@ impl Keeper for InCib {
 
 impl Shelf for InCib {
     fn texts(&self, tools: &Tools, number: u16, deadline: Instant) -> Result<Texts, RegisterError> {
-        let only = format!("--xpath=//cluster_property_set/nvpair[starts-with(@name,'{PAGES}.{number}.')]");
-        Ok(texts_in(&ask(tools, only, deadline)?)?.remove(&number).unwrap_or_default())
+        let only = format!("{SETS}/nvpair[starts-with(@name,'{PAGES}.{number}.')]");
+        Ok(texts_in(&ask(tools, &only, deadline)?)?.remove(&number).unwrap_or_default())
     }
 
     /// An element that `--modify --allow-create` makes is in memory alone until something else changes: 2.1.5 neither
@@ -110,11 +112,16 @@ impl Shelf for InCib {
         need_quorum(tools, deadline)?;
         let set = set(&format!("{PAGES}.{number}.{writer}"), text);
         let arguments = ["--modify", "--scope=crm_config", "--xml-text", &set].map(str::to_owned);
-        match tools.run(Tool::Cibadmin, &arguments, &[ABSENT], deadline)? {
+        match tools.run(Tool::Cibadmin, &arguments, &[NOTHING_FOUND], deadline)? {
             Ok(_) => Ok(()),
             Err(_absent) => insert(tools, &set, deadline),
         }
     }
+}
+
+/// Entries and pages, in one answer.
+pub(super) fn all_of_it(tools: &Tools, deadline: Instant) -> Result<String, RegisterError> {
+    ask(tools, &format!("{SETS}[starts-with(@id,'{NAME}')]"), deadline)
 }
 
 /// The pages by number in a CIB, or in a part of it.
@@ -173,8 +180,8 @@ fn set(id: &str, value: &str) -> String {
 /// A write counts only once it can be read back.
 fn confirm(tools: &Tools, entry: &Entry, deadline: Instant) -> Result<(), RegisterError> {
     let key = entry.key().to_string();
-    let only = format!("--xpath=//cluster_property_set[@id='{NAME}.{key}']");
-    let found = values(&ask(tools, only, deadline)?)?.into_iter().find(|(found, _)| *found == key);
+    let only = format!("{SETS}[@id='{NAME}.{key}']");
+    let found = values(&ask(tools, &only, deadline)?)?.into_iter().find(|(found, _)| *found == key);
     match entry.held(found.as_ref().map_or("", |(_, value)| value)) {
         Held::Counts => Ok(()),
         Held::Other => Err(RegisterError::Other { key }),
@@ -182,10 +189,9 @@ fn confirm(tools: &Tools, entry: &Entry, deadline: Instant) -> Result<(), Regist
     }
 }
 
-fn ask(tools: &Tools, what: String, deadline: Instant) -> Result<String, RegisterError> {
-    let arguments = ["--query".to_owned(), "--local".to_owned(), what];
-    let answer = tools.run(Tool::Cibadmin, &arguments, &[ABSENT], deadline)?;
-    Ok(answer.unwrap_or_else(|_absent| "<crm_config/>".to_owned()))
+fn ask(tools: &Tools, path: &str, deadline: Instant) -> Result<String, RegisterError> {
+    let answer = tools.parts(path, deadline)?;
+    Ok(if answer.is_empty() { "<crm_config/>".to_owned() } else { answer })
 }
 
 fn values(xml: &str) -> Result<Vec<(String, String)>, RegisterError> {

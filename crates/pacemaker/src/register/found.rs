@@ -27,6 +27,8 @@ pub struct Paged {
     pub plain_until: Timestamp,
     /// The size in bytes of the longest answer that is needed to read all of it.
     pub longest_answer: usize,
+    /// The texts of the heads as they stood there: they change with every new entry on a page.
+    pub heads: Vec<(String, String)>,
 }
 
 /// What a separate entry adds to an answer, packed as Pacemaker packs it: 3,250 of them fit into 128 KiB.
@@ -40,7 +42,10 @@ impl Found {
         let mut entries = united(&book.pages, &plain, trust, now);
         entries.apart.extend(book.apart);
         let longest_answer = book.longest.max(plain.sound.len() * PLAIN);
-        Self { entries, paged: Some(Paged { pages: book.pages, plain, plain_until, longest_answer }) }
+        Self {
+            entries,
+            paged: Some(Paged { pages: book.pages, plain, plain_until, longest_answer, heads: book.heads }),
+        }
     }
 }
 

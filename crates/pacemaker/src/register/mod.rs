@@ -18,8 +18,9 @@ mod tools;
 use std::process::Child;
 use std::time::Instant;
 
-use marks::register::pages::{Head, Write, Writer};
+use marks::register::pages::{HEAD, Head, Write, Writer};
 use marks::register::{Entries, Entry, Key, Register};
+use marks::time::Timestamp;
 
 use keeper::{Keeper, Shelf};
 
@@ -91,6 +92,9 @@ pub fn read(register: Register, tools: &Tools, deadline: Instant) -> Result<Entr
 /// # Errors
 /// As [`read`].
 pub fn find(register: Register, tools: &Tools, deadline: Instant) -> Result<Found, RegisterError> {
+    if register == Register::Cib {
+        return find_in_cib(&cib::all_of_it(tools, deadline)?, tools);
+    }
     let Ok(keeper) = keeper_of(register) else { return Ok(Found::default()) };
     // Before the pages: a separate entry is on a page by then.
     let plain = keeper.entries(tools, deadline)?;
@@ -103,7 +107,20 @@ pub fn find(register: Register, tools: &Tools, deadline: Instant) -> Result<Foun
     }
 }
 
-/// The same of a whole CIB, with the register in it.
+/// Whether the register in attrd has anything that was not found there: one question, or two where entries outside of pages count.
+/// Of a register in the CIB its version says so, of one in etcd its watch.
+///
+/// # Errors
+/// [`RegisterError`]
+pub fn has_news(paged: &Paged, tools: &Tools, deadline: Instant) -> Result<bool, RegisterError> {
+    let counts_plain = tools.keys.is_empty() || Timestamp::now() < paged.plain_until;
+    if counts_plain && attrd::Attrd.entries(tools, deadline)? != paged.plain {
+        return Ok(true);
+    }
+    Ok(attrd::Attrd.texts(tools, HEAD, deadline)? != paged.heads)
+}
+
+/// The same of a text with the sets of the register in the CIB.
 ///
 /// # Errors
 /// [`RegisterError::Unreadable`] if it was cut off.

@@ -26,6 +26,8 @@ pub(super) struct Book {
     pub(super) longest: usize,
     /// Texts that are not our pages.
     pub(super) apart: Vec<Apart>,
+    /// The texts under the number of the heads.
+    pub(super) heads: Texts,
     /// How many pages have no valid seal.
     unsealed: usize,
 }
@@ -43,8 +45,11 @@ pub(super) fn read(
         }
         let texts = texts(number)?;
         book.longest = book.longest.max(texts.iter().map(|(_, text)| text.len()).sum());
-        for (key, text) in texts {
-            last = last.max(book.take((&key, number), &text, keys));
+        for (key, text) in &texts {
+            last = last.max(book.take((key, number), text, keys));
+        }
+        if number == HEAD {
+            book.heads = texts;
         }
     }
     book.leave_out_what_no_head_names();

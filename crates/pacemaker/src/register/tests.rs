@@ -197,7 +197,8 @@ fn the_cluster_is_asked_in_its_own_words() {
     let said = r#"printf '%s|' "$@""#;
     cluster.put("cibadmin", said);
     cluster.put("stonith_admin", said);
-    assert_eq!(cluster.tools.cib(deadline).unwrap(), "--query|--local|");
+    assert_eq!(cluster.tools.parts("/cib", deadline).unwrap(), "--query|--local|--xpath|/cib|");
+    assert_eq!(cluster.tools.heads("/cib", deadline).unwrap(), "--query|--local|--xpath|/cib|--no-children|");
     assert_eq!(cluster.tools.history(deadline).unwrap(), "--history|*|--verbose|--output-as=xml|");
     for (script, quorum) in [
         ("echo 1", Ok(true)),

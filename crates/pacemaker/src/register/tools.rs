@@ -8,7 +8,7 @@ use marks::register::{Etcd, SealKeys};
 
 use super::error::RegisterError;
 use crate::child;
-use crate::cib::releases::NO_QUORUM;
+use crate::cib::releases::{NO_QUORUM, NOTHING_FOUND};
 
 /// The longest output. A CIB of a thousand nodes has about a tenth of it, ten thousand entries less.
 pub(super) const OUTPUT_MAX: usize = 64 << 20;
@@ -95,12 +95,33 @@ impl Tools {
         }
     }
 
-    /// The local CIB with its status, as XML.
+    /// What an XPath expression finds in the local CIB, with all that is in it; empty where it finds nothing.
     ///
     /// # Errors
     /// [`RegisterError::Tool`] and [`RegisterError::Unreadable`].
-    pub fn cib(&self, deadline: Instant) -> Result<String, RegisterError> {
-        self.ask(Tool::Cibadmin, &["--query", "--local"], deadline)
+    pub fn parts(&self, path: &str, deadline: Instant) -> Result<String, RegisterError> {
+        self.query(&["--xpath", path], deadline)
+    }
+
+    /// The same without the children of what is found.
+    ///
+    /// # Errors
+    /// As [`Self::parts`].
+    pub fn heads(&self, path: &str, deadline: Instant) -> Result<String, RegisterError> {
+        self.query(&["--xpath", path, "--no-children"], deadline)
+    }
+
+    /// An answer of `cibadmin` that is no CIB.
+    pub(crate) fn cib_unreadable() -> RegisterError {
+        Tool::Cibadmin.unreadable()
+    }
+
+    /// What `cibadmin` finds in the local CIB with these arguments.
+    pub(crate) fn query(&self, what: &[&str], deadline: Instant) -> Result<String, RegisterError> {
+        let arguments = ["--query", "--local"].into_iter().chain(what.iter().copied());
+        let arguments: Vec<String> = arguments.map(str::to_owned).collect();
+        let answer = self.run(Tool::Cibadmin, &arguments, &[NOTHING_FOUND], deadline)?;
+        Ok(answer.unwrap_or_default())
     }
 
     /// The fencers' whole history, as XML.

@@ -1,0 +1,101 @@
+//! Reads the CIB from the running cluster, in parts: Pacemaker gives no answer that is longer than 128 KiB when it is
+//! packed, and all of Pacemaker waits while it makes one.
+
+use std::sync::Arc;
+use std::time::Instant;
+
+use marks::host::HostName;
+
+use crate::cib::{Cib, News, Snapshot, Wanted, some};
+use crate::register::{RegisterError, Tools};
+
+pub use whole::{is_too_large, whole};
+
+mod whole;
+
+/// Elements of the configuration in one answer: they are short, and much alike.
+const ELEMENTS: usize = 1500;
+/// Resources with their operations in one answer: some hundred bytes of each cannot be packed.
+const RESOURCES: usize = 400;
+/// How often a reading is begun again because the CIB has changed meanwhile.
+const ROUNDS: usize = 4;
+
+/// Brings a snapshot up to date. Where nothing has changed, that is one question.
+///
+/// # Errors
+/// [`RegisterError`]: the CIB is not known as it is now.
+pub fn refresh(snapshot: &mut Snapshot, tools: &Tools, deadline: Instant) -> Result<Arc<Cib>, RegisterError> {
+    for _ in 0..ROUNDS {
+        let status = tools.heads(&snapshot.asks_status(), deadline)?;
+        let wanted = snapshot.take_status(&status).map_err(|_| Tools::cib_unreadable())?;
+        if wanted.is_empty() {
+            break;
+        }
+        for part in wanted {
+            let Some(path) = snapshot.asks(&part) else { continue };
+            let most = if part == Wanted::Configuration { ELEMENTS } else { RESOURCES };
+            snapshot.take(&part, all(tools, &path, most, deadline)?);
+        }
+    }
+    snapshot.newest().ok_or_else(Tools::cib_unreadable)
+}
+
+/// What has changed since the last reading: one question.
+///
+/// # Errors
+/// [`RegisterError`]
+pub fn news(snapshot: &Snapshot, tools: &Tools, deadline: Instant) -> Result<News, RegisterError> {
+    let status = tools.heads(&snapshot.asks_status(), deadline)?;
+    snapshot.news(&status).map_err(|_| Tools::cib_unreadable())
+}
+
+/// The configuration alone: hosts, devices, levels, and the permanent attributes of nodes.
+///
+/// # Errors
+/// [`RegisterError`]
+pub fn configuration(tools: &Tools, deadline: Instant) -> Result<Cib, RegisterError> {
+    Ok(all(tools, &Cib::asks_configuration(), ELEMENTS, deadline)?.indexed())
+}
+
+/// What decides whether a host may be marked, and which life of it ended: its levels with their devices, its state, its
+/// connections.
+///
+/// # Errors
+/// [`RegisterError`]
+pub fn host(tools: &Tools, host: &HostName, deadline: Instant) -> Result<Cib, RegisterError> {
+    let path = Cib::asks_host(host).ok_or_else(Tools::cib_unreadable)?;
+    let mut cib = Cib::default();
+    cib.add_part(&tools.parts(&path, deadline)?).map_err(|_| Tools::cib_unreadable())?;
+    if let Some(path) = cib.asks_devices() {
+        cib.add_devices(&tools.parts(&path, deadline)?).map_err(|_| Tools::cib_unreadable())?;
+    }
+    Ok(cib.indexed())
+}
+
+/// Where a resource of this agent runs, and which release wrote the CIB.
+///
+/// # Errors
+/// [`RegisterError`]
+pub fn agent(tools: &Tools, agent: &str, deadline: Instant) -> Result<Cib, RegisterError> {
+    let mut cib = Cib::default();
+    cib.add_part(&tools.heads(Cib::STATES, deadline)?).map_err(|_| Tools::cib_unreadable())?;
+    let path = Cib::asks_agent(agent).ok_or_else(Tools::cib_unreadable)?;
+    cib.add_part(&tools.parts(&path, deadline)?).map_err(|_| Tools::cib_unreadable())?;
+    Ok(cib.indexed())
+}
+
+/// Everything that a path finds, some at a time.
+fn all(tools: &Tools, path: &str, most: usize, deadline: Instant) -> Result<Cib, RegisterError> {
+    let (mut cib, mut from) = (Cib::default(), 1);
+    loop {
+        let answer = tools.parts(&some(path, from, most), deadline)?;
+        let found = cib.add_part(&answer).map_err(|_| Tools::cib_unreadable())?;
+        if found < most {
+            return Ok(cib);
+        }
+        from += most;
+    }
+}
+
+#[cfg(test)]
+mod tests;
