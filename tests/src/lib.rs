@@ -4,6 +4,7 @@ pub mod alertmanager;
 pub mod apart;
 pub mod audit;
 pub mod backlog;
+pub mod based;
 pub mod browser;
 pub mod clock;
 pub mod etcd;

@@ -1,8 +1,9 @@
 //! The kernel's figures of a running process.
 
 use std::fs;
+use std::time::Duration;
 
-use anyhow::Context as _;
+use anyhow::{Context as _, bail};
 
 /// Resident memory of a process now and at its peak, in MiB.
 ///
@@ -32,6 +33,20 @@ pub fn switches(pid: u32) -> anyhow::Result<u64> {
         sum += field(&status, "\nvoluntary_ctxt_switches:")? + field(&status, "nonvoluntary_ctxt_switches:")?;
     }
     Ok(sum)
+}
+
+/// The processor time of a process, and of its children that have ended.
+///
+/// # Errors
+/// It is not there.
+pub fn cpu(pid: u32) -> anyhow::Result<[Duration; 2]> {
+    let stat = fs::read_to_string(format!("/proc/{pid}/stat"))?;
+    // Its name stands in brackets, and may have any letters.
+    let (_, rest) = stat.rsplit_once(')').context("no name in /proc")?;
+    let ticks: Vec<u64> =
+        rest.split_whitespace().skip(11).take(4).map_while(|word| word.parse().ok()).collect();
+    let [user, system, of_children, their_system] = ticks[..] else { bail!("no times in /proc") };
+    Ok([user + system, of_children + their_system].map(|ticks| Duration::from_millis(ticks * 10)))
 }
 
 fn field(status: &str, name: &str) -> anyhow::Result<u64> {

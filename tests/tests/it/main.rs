@@ -32,6 +32,7 @@ mod packages;
 mod papers;
 mod path;
 mod program;
+mod scale;
 mod schema;
 mod setup;
 mod startable;
@@ -81,6 +82,7 @@ fn main() -> ExitCode {
         papers::group(),
         path::group(),
         program::group(),
+        scale::group(),
         schema::group(),
         setup::group(),
         startable::group(),

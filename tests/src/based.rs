@@ -1,0 +1,244 @@
+//! corosync with Pacemaker's own `pacemaker-based` and `pacemaker-attrd`, and the CIB of a large cluster, in namespaces of
+//! their own. Only quorum and the fencing history stand in for the rest of Pacemaker.
+
+mod cluster;
+
+use std::fs;
+use std::io;
+use std::net::{Ipv4Addr, TcpListener};
+use std::path::{Path, PathBuf};
+use std::process::{Child, Command, Stdio};
+use std::thread;
+use std::time::{Duration, Instant};
+
+use anyhow::{Context as _, ensure};
+use nix::sched::{CloneFlags, setns};
+use tempfile::TempDir;
+
+use crate::apart::Apart;
+use crate::programs::Site;
+use crate::receiver::Receiver;
+
+/// The programs that it needs.
+pub const NEEDS: [&str; 4] = ["unshare", "nsenter", "corosync", "cibadmin"];
+const BASED: &str = "/usr/lib/pacemaker/pacemaker-based";
+const ATTRD: &str = "/usr/lib/pacemaker/pacemaker-attrd";
+/// Elements of the status in one change: Pacemaker takes no message that is longer than 128 KiB when it is packed.
+const TURN: usize = 120;
+/// The cluster of one controller in which they are.
+const COROSYNC: &str = "totem {
+  version: 2
+  cluster_name: lab
+  transport: udpu
+  crypto_cipher: none
+  crypto_hash: none
+}
+quorum {
+  provider: corosync_votequorum
+  expected_votes: 1
+}
+nodelist {
+  node {
+    ring0_addr: 127.0.0.1
+    name: ctl1
+    nodeid: 1
+  }
+}
+";
+const MOUNTS: &str = "ip link set lo up
+for at in /var/lib/pacemaker /var/lib/corosync /var/log /dev/shm /run /etc/corosync; do mount -t tmpfs none $at; done
+mkdir /var/lib/pacemaker/cib /var/lib/pacemaker/cores /run/crm /var/log/corosync /var/log/pacemaker
+cp \"$1/corosync.conf\" /etc/corosync/
+head -c 256 /dev/urandom >/etc/corosync/authkey
+chmod 400 /etc/corosync/authkey
+install -m 600 \"$1/cib.xml\" /var/lib/pacemaker/cib/
+chown -R hacluster:haclient /var/lib/pacemaker /run/crm
+mount -t overlay -o \"lowerdir=$1/sbin:/usr/sbin\" overlay /usr/sbin";
+
+/// A controller of a cluster with so many hosts, each a remote node with a power device of its own, as the alerter and the
+/// agent on it see it.
+pub struct Based {
+    directory: TempDir,
+    /// corosync, Pacemaker's CIB manager and its attribute manager.
+    daemons: Vec<Child>,
+    site: Site,
+    receiver: Receiver,
+}
+
+impl Based {
+    /// Starts it, and gives it the status of a cluster where all is well.
+    ///
+    /// # Errors
+    /// Not root, a program is missing, or Pacemaker's daemon does not take the CIB.
+    pub fn start(hosts: usize) -> anyhow::Result<Self> {
+        let directory = tempfile::Builder::new().prefix("nova-host-alerter-").tempdir()?;
+        let cib = cluster::cib(hosts);
+        fs::write(directory.path().join("cib.xml"), cluster::without_status(&cib))?;
+        stand_ins(directory.path())?;
+        fs::write(directory.path().join("corosync.conf"), COROSYNC)?;
+        let apart = Apart::with_network(MOUNTS, &[directory.path()])?;
+        let network = apart.outside_network();
+        let receiver = Receiver::listen(move || listen_in(&network))?;
+        let mut site = Site::with("")?;
+        let text = fs::read_to_string(site.config())?.replace("register = \"none\"", "register = \"attrd\"");
+        fs::write(
+            site.config(),
+            format!("{text}[http.recovery]\nurl = \"http://{}/v1/host-failures\"\n", receiver.address()),
+        )?;
+        site.set_apart(apart);
+        let mut all = Self { directory, daemons: Vec::new(), site, receiver };
+        all.begin("/usr/sbin/corosync", &["-f"])?;
+        all.wait_for("corosync-cmapctl", &["-b"])?;
+        all.begin(BASED, &[])?;
+        all.wait_for("cibadmin", &["--query", "--local", "--xpath=/cib", "--no-children"])?;
+        all.begin(ATTRD, &[])?;
+        all.wait_for("attrd_updater", &["--name=ready", "--private", "--node=ready", "--update=1"])?;
+        for part in cluster::status_in_turns(&cib, TURN) {
+            all.change_status(&part)?;
+        }
+        Ok(all)
+    }
+
+    /// The alerter and the agent there.
+    pub fn site(&mut self) -> &mut Site {
+        &mut self.site
+    }
+
+    /// What the alerter there notifies.
+    #[must_use]
+    pub fn receiver(&self) -> &Receiver {
+        &self.receiver
+    }
+
+    /// The process of Pacemaker's daemon.
+    #[must_use]
+    pub fn pid(&self) -> u32 {
+        self.daemons.get(1).map_or(0, Child::id)
+    }
+
+    /// Merges elements into the status.
+    ///
+    /// # Errors
+    /// Pacemaker does not take them.
+    pub fn change_status(&self, elements: &str) -> anyhow::Result<()> {
+        let file = self.directory.path().join("change.xml");
+        fs::write(&file, format!("<status>{elements}</status>"))?;
+        let arguments = ["--modify", "--allow-create", "--local", "--scope=status", "--xml-file"];
+        let changed = self.command("cibadmin")?.args(arguments).arg(&file).stdout(Stdio::null()).status()?;
+        ensure!(changed.success(), "cibadmin: {changed}");
+        Ok(())
+    }
+
+    /// Sets an attribute of a node that lasts until its restart; nothing here asks for it.
+    ///
+    /// # Errors
+    /// Pacemaker does not take it.
+    pub fn set_load(&self, host: usize, load: usize) -> anyhow::Result<()> {
+        self.change_status(&cluster::load(host, load))
+    }
+
+    /// The agent as the fencer calls it for `off`, to be given [`Self::stdin_of_the_fencer`].
+    ///
+    /// # Errors
+    /// It is not built.
+    pub fn agent(&self) -> anyhow::Result<Command> {
+        let path = crate::programs::built("fence_mark")?;
+        let mut command = self.apart()?.command(&path);
+        command.env("PCMK_service", "pacemaker-fenced").stdin(Stdio::piped()).stdout(Stdio::piped());
+        command.stderr(Stdio::piped());
+        Ok(command)
+    }
+
+    /// The lines that the fencer writes.
+    #[must_use]
+    pub fn stdin_of_the_fencer(&self, host: &str) -> String {
+        self.site.stdin_of_the_fencer(host).replace("register=none", "register=attrd")
+    }
+
+    /// How many programs of Pacemaker were started by what is here.
+    #[must_use]
+    pub fn started(&self) -> usize {
+        fs::read_to_string(self.directory.path().join("started")).unwrap_or_default().lines().count()
+    }
+
+    /// A program of Pacemaker in its place, not counted.
+    ///
+    /// # Errors
+    /// There is no such place any more.
+    pub fn command(&self, name: &str) -> anyhow::Result<Command> {
+        Ok(self.apart()?.command(&self.directory.path().join("real").join(name)))
+    }
+
+    fn apart(&self) -> anyhow::Result<&Apart> {
+        self.site.apart().context("the site has no mounts of its own")
+    }
+
+    fn begin(&mut self, program: &str, arguments: &[&str]) -> anyhow::Result<()> {
+        let mut command = self.apart()?.command(Path::new(program));
+        command.args(arguments).stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::null());
+        self.daemons.push(command.spawn().context(program.to_owned())?);
+        Ok(())
+    }
+
+    /// Until a program gets its answer.
+    fn wait_for(&self, name: &str, arguments: &[&str]) -> anyhow::Result<()> {
+        let limit = Instant::now() + Duration::from_secs(60);
+        loop {
+            let asked = self.command(name)?.args(arguments).output()?;
+            if asked.status.success() {
+                return Ok(());
+            }
+            ensure!(Instant::now() < limit, "{name}: {asked:?}");
+            thread::sleep(Duration::from_millis(50));
+        }
+    }
+}
+
+impl Drop for Based {
+    fn drop(&mut self) {
+        for daemon in self.daemons.iter_mut().rev() {
+            let _already_gone = daemon.kill();
+            let _reaped = daemon.wait();
+        }
+    }
+}
+
+/// `cibadmin` and `attrd_updater` are the real ones, and only counted.
+fn stand_ins(directory: &Path) -> anyhow::Result<()> {
+    let (real, sbin) = (directory.join("real"), directory.join("sbin"));
+    fs::create_dir(&sbin)?;
+    fs::create_dir(&real)?;
+    for name in ["cibadmin", "attrd_updater", "corosync-cmapctl"] {
+        let from = ["/usr/sbin", "/usr/bin"].map(|at| Path::new(at).join(name));
+        fs::copy(
+            from.iter().find(|path| path.is_file()).with_context(|| format!("no {name}"))?,
+            real.join(name),
+        )?;
+    }
+    let history = "echo '<pacemaker-result><status code=\"0\" message=\"OK\"/></pacemaker-result>'";
+    let real_one = |name: &str| format!("exec \"$D/real/{name}\" \"$@\"");
+    let tools = [
+        ("cibadmin", real_one("cibadmin")),
+        ("attrd_updater", real_one("attrd_updater")),
+        ("crm_node", "echo 1".to_owned()),
+        ("stonith_admin", history.to_owned()),
+    ];
+    for (name, does) in tools {
+        let at = directory.display();
+        samples::program(
+            &sbin.join(name),
+            format!("#!/bin/sh\nD={at}\necho {name} >>\"$D/started\"\n{does}\n"),
+        );
+    }
+    Ok(())
+}
+
+/// A socket of another network: it belongs to that of the thread that made it.
+fn listen_in(network: &Path) -> io::Result<TcpListener> {
+    let network: PathBuf = network.to_owned();
+    let made = thread::spawn(move || {
+        setns(fs::File::open(network)?, CloneFlags::CLONE_NEWNET)?;
+        TcpListener::bind((Ipv4Addr::LOCALHOST, 0))
+    });
+    made.join().map_err(|_| io::Error::other("the thread that listens has panicked"))?
+}
