@@ -135,9 +135,10 @@ pub struct CheckConfig {
 /// Options of `status`.
 #[derive(Debug, Args)]
 pub struct Status {
-    /// Exit as an OCF monitor does: 0 running, 1 broken, 7 not running, 190 degraded
-    #[arg(long)]
-    pub ocf: bool,
+    /// Exit as an OCF monitor does: 0 running, 1 broken, 7 not running, 190 degraded; wait SECONDS for the daemon's answer, or 15
+    #[arg(long, value_name = "SECONDS", num_args = 0..=1, require_equals = true, default_missing_value = "15")]
+    #[arg(value_parser = clap::value_parser!(u64).range(1..=3600))]
+    pub ocf: Option<u64>,
     /// Print the process that holds the journal, as its lock names it; for the OCF agent
     #[arg(long, hide = true, conflicts_with_all = ["ocf", "watch", "check"])]
     pub process: bool,
@@ -598,6 +599,8 @@ mod tests {
             "status --watch",
             "status --watch=5 --json",
             "status --check --warning 60 --critical 120",
+            "status --ocf",
+            "status --ocf=5",
         ] {
             assert!(is_right(right), "{right}");
         }
@@ -609,6 +612,8 @@ mod tests {
             "status --watch=0",
             "status --check --watch",
             "status --check --ocf",
+            "status --ocf 5",
+            "status --ocf=0",
             "status --warning 60",
             "list --limit -1",
             "list --since yesterday",

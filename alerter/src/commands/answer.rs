@@ -128,7 +128,7 @@ fn formats(command: &Asked) -> &'static [PrintAs] {
     use PrintAs::{Csv, Json, Table, Wide, Yaml};
     match command {
         Asked::Run | Asked::Complete(_) => &[Table],
-        Asked::Status(options) if options.ocf || options.process => &[Table],
+        Asked::Status(options) if options.ocf.is_some() || options.process => &[Table],
         Asked::Status(options) if !options.check => &[Table, Wide, Json, Yaml],
         Asked::Show(_) => &[Table, Wide, Json, Yaml],
         Asked::History(options) => match options.export {

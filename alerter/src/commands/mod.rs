@@ -36,6 +36,7 @@ mod verdict;
 mod watch;
 
 use std::process::ExitCode;
+use std::time::Duration;
 
 use answer::{WRONG_CONFIGURATION, say};
 use clap::Parser as _;
@@ -85,7 +86,9 @@ pub fn run(cli: &Cli) -> anyhow::Result<ExitCode> {
             daemon::run(settings).inspect_err(|error| tracing::error!("{error:#}"))
         }),
         Command::CheckConfig(options) => check::run(cli, options),
-        Command::Status(options) if options.ocf => status::ocf(cli),
+        Command::Status(cli::Status { ocf: Some(seconds), .. }) => {
+            status::ocf(cli, Duration::from_secs(*seconds))
+        }
         Command::Status(options) if options.process => status::process(cli),
         Command::Status(options) if options.check => verdict::check(cli, options),
         Command::Status(options) => status::show(cli, options),

@@ -4,7 +4,7 @@ use std::path::Path;
 use std::process::ExitCode;
 use std::time::Duration;
 
-use journal::{Journal, JournalError, Lock, Role};
+use journal::{Holder, Journal, JournalError, Lock, Role};
 
 use super::answer::{print, println_all};
 use super::sources::{journal_path, site, wait_for};
@@ -13,35 +13,39 @@ use super::{overview, screen, watch};
 use crate::cli::{self, Cli, PrintAs};
 use crate::config::control_socket;
 use crate::control::api::Health;
-use crate::control::client;
+use crate::control::client::{self, ClientError};
 use crate::problem::Limits;
 
-/// A monitor must answer within a second.
-const OCF_PATIENCE: Duration = Duration::from_millis(800);
 const OCF_NOT_RUNNING: u8 = 7;
 const OCF_DEGRADED: u8 = 190;
 
-/// Exits as an OCF monitor does. Neither the configuration nor an endpoint can make it fail.
-pub(super) fn ocf(cli: &Cli) -> anyhow::Result<ExitCode> {
+/// Exits as an OCF monitor does. Neither the configuration nor an endpoint can make it fail, nor a daemon that stalls for less
+/// than `patience`: the resource agent derives that from the time limit of its operation.
+pub(super) fn ocf(cli: &Cli, patience: Duration) -> anyhow::Result<ExitCode> {
     let journal = journal_path(cli);
     let (sentence, code) = match Lock::holder(&journal) {
         Err(error) => (error.to_string(), ExitCode::FAILURE),
         Ok(None) => (not_running(&journal), ExitCode::from(OCF_NOT_RUNNING)),
         Ok(Some(holder)) => {
-            let daemon = client::Daemon::patient(&control_socket(&journal), OCF_PATIENCE);
+            let daemon = client::Daemon::patient(&control_socket(&journal), patience);
             match wait_for(daemon.get::<Health>("/v1/health"))? {
                 Ok(health) if !health.healthy => (health.reasons.join("; "), ExitCode::FAILURE),
                 Ok(health) if health.degraded => (health.reasons.join("; "), ExitCode::from(OCF_DEGRADED)),
                 Ok(_) => ("the daemon works".to_owned(), ExitCode::SUCCESS),
-                Err(error) => (
-                    format!("the daemon (process {holder}) runs and does not answer: {error}"),
-                    ExitCode::FAILURE,
-                ),
+                Err(error) => (unanswered(&holder, &error), ExitCode::FAILURE),
             }
         }
     };
     println_all(&sentence);
     Ok(code)
+}
+
+/// Pacemaker keeps 128 characters: the cause comes first, and no advice to start what runs.
+fn unanswered(holder: &Holder, error: &ClientError) -> String {
+    match error {
+        ClientError::Silent(_) => format!("the daemon does not answer (process {})", holder.pid),
+        ClientError::Refused { message, .. } => format!("the daemon refuses to say its state: {message}"),
+    }
 }
 
 /// The process that holds the journal. The OCF agent reads no configuration, and asks for it before it starts or stops.

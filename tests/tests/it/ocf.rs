@@ -1,5 +1,7 @@
 //! The OCF agent with the real daemon: all actions of Pacemaker, with and without faults.
 
+mod waits;
+
 use std::collections::BTreeSet;
 use std::fs;
 use std::net::TcpListener;
@@ -45,6 +47,7 @@ pub(crate) fn group() -> Group {
         unsupported_actions_say_so,
         the_daemon_has_not_what_the_unit_takes_away,
     ];
+    let tests = tests.into_iter().chain(waits::tests()).collect();
     Group { cannot: installed::cannot(&TOOLS), tests }
 }
 
@@ -55,6 +58,8 @@ const UNIMPLEMENTED: i32 = 3;
 const INSTALLED: i32 = 5;
 const NOT_RUNNING: i32 = 7;
 const DEGRADED: i32 = 190;
+/// `timeout -s KILL` ends itself too.
+const KILLED: i32 = 137;
 
 /// One resource: a configuration, a journal and a run directory of its own.
 struct Resource {
@@ -157,7 +162,7 @@ impl Drop for Resource {
 fn said(output: &Output) -> Said {
     let text = String::from_utf8_lossy(&output.stderr).into_owned();
     let reasons = text.lines().filter_map(|line| line.strip_prefix("ocf-exit-reason:"));
-    Said { code: output.status.code().unwrap(), reasons: reasons.map(str::to_owned).collect() }
+    Said { code: output.status.code().unwrap_or(KILLED), reasons: reasons.map(str::to_owned).collect() }
 }
 
 fn lives(pid: Pid) -> bool {
