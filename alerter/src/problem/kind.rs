@@ -374,6 +374,8 @@ kinds! {
             "something else in the cluster recovers hosts too: run `nova-host-alerter status`",
         )),
     }
+    /// A mark device is stopped, or failed on a controller.
+    MarkDevice: { word: "mark-device", notice: Some(Condition::Cluster) }
     /// A host is gone, and nobody fenced it.
     NotFenced: { word: "not-fenced", notice: Some(Condition::Missing) }
     /// `[hosts] match` names a guest node, which nobody fences.

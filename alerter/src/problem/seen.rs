@@ -5,6 +5,7 @@ use std::time::Duration;
 
 use marks::host::HostName;
 use marks::time::Timestamp;
+use pacemaker::cib::MarkFault;
 
 use super::route::{self, RouteSight};
 use super::{Kind, Level, Place, Problem, account, recovery};
@@ -65,6 +66,8 @@ pub struct Cluster {
     pub audit_after: Duration,
     /// Guest nodes that the configuration takes for compute hosts.
     pub guests: Vec<(HostName, String)>,
+    /// Mark devices that do not work.
+    pub marks: Vec<MarkFault>,
 }
 
 /// Everything that is wrong, the alerter's own matters first.
@@ -137,7 +140,26 @@ pub fn of_cluster(cluster: &Cluster, now: Timestamp) -> Vec<Problem> {
         let one = Problem::of(Kind::GuestNode, format!("{host}: {why}"));
         Problem { hosts: vec![host.to_string()], ..one }
     }));
+    all.extend(cluster.marks.iter().map(of_mark_device));
     all
+}
+
+fn of_mark_device(fault: &MarkFault) -> Problem {
+    let device = &fault.device;
+    let (what, then) = match &fault.failed_on {
+        Some(node) => (
+            format!("the mark device {device} failed on {node}, so that controller may not be able to mark a fenced host"),
+            format!(
+                "on {node}, run `fence_mark -o monitor` to see why, or install the package there; then run `crm_resource --cleanup --resource {device}`"
+            ),
+        ),
+        None => (
+            format!("the mark device {device} is stopped (target-role), so every fencing level with it fails"),
+            "find out who stopped it; if nobody needs that, run the command that `nova-host-alerter setup --check` shows".to_owned(),
+        ),
+    };
+    let about = fault.failed_on.as_deref().unwrap_or("stopped");
+    Problem { subject: Some(format!("{device} {about}")), then, ..Problem::of(Kind::MarkDevice, what) }
 }
 
 /// What keeps marks from being sent is critical.
@@ -173,7 +195,7 @@ fn of_fault((matter, what): &Fault, is_permitted: bool) -> Problem {
 fn of_missed(host: &HostName, time: Duration, limit: Duration, now: Timestamp) -> Problem {
     let what = missed_sentence(host, time);
     let then = format!(
-        "check the host: if it is dead, run `stonith_admin --fence {host}`; if it was removed for good, remove its resource"
+        "check the host: if it is dead, run `stonith_admin --reboot {host}`; if it was removed for good, remove its resource"
     );
     let since = now - time;
     Problem {
@@ -249,6 +271,23 @@ mod tests {
         assert!(then(false).starts_with("find the mistake") && then(true).starts_with("nothing to do: "));
     }
 
+    /// The broken variant is one problem for all: a notice of the first would never be followed by one of the next.
+    #[test]
+    fn each_mark_device_that_does_not_work_is_a_problem_of_its_own() {
+        let fault =
+            |node: Option<&str>| MarkFault { device: "mark".into(), failed_on: node.map(str::to_owned) };
+        let marks = vec![fault(Some("ctl1")), fault(Some("ctl2")), fault(None)];
+        let cluster = Some(Cluster { is_permitted: true, marks, ..Cluster::default() });
+        let found = problems(&Sight { cluster, ..Sight::default() });
+        let subjects: Vec<&str> = found.iter().filter_map(|one| one.subject.as_deref()).collect();
+        assert_eq!(subjects, ["mark ctl1", "mark ctl2", "mark stopped"]);
+        assert!(found.iter().all(|one| one.kind == Kind::MarkDevice && one.level == Level::Warning));
+        assert!(
+            found[1].what.contains("failed on ctl2") && found[1].then.contains("--cleanup --resource mark`")
+        );
+        assert!(found[2].what.contains("stopped") && found[2].then.contains("setup --check"));
+    }
+
     /// A new daemon counts from its start: until the limit a missed host is no news and degrades nothing.
     #[test]
     fn a_host_is_missed_after_the_limit() {
@@ -266,6 +305,6 @@ mod tests {
         assert_eq!((old.not_yet_news(now), old.degrades), (None, false));
         assert_eq!(old.subject.as_deref(), Some("compute1"));
         assert!(old.sentence().contains("300") || old.what.contains("301 s"), "{}", old.what);
-        assert!(old.then.contains("`stonith_admin --fence Compute1`"), "{}", old.then);
+        assert!(old.then.contains("`stonith_admin --reboot Compute1`"), "{}", old.then);
     }
 }

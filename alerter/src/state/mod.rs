@@ -193,6 +193,7 @@ impl Shared {
             missed: seen.missed(),
             audit_after: rules.audit_after,
             guests: guests.collect(),
+            marks: seen.cib.as_ref().map(|cib| cib.mark_faults()).unwrap_or_default(),
         }
     }
 

@@ -6,6 +6,7 @@
 mod hosts;
 mod index;
 mod limit;
+mod mark_devices;
 mod operations;
 mod parse;
 mod paths;
@@ -29,6 +30,7 @@ use operations::History;
 
 pub use hosts::{Membership, is_same_controller, truth};
 pub use limit::read as time_limit;
+pub use mark_devices::MarkFault;
 pub use paths::some;
 pub use power::{POWERLESS, Powerless, WATCHDOG, powerless_device, surely_cuts};
 pub use rivals::rival;

@@ -123,12 +123,10 @@ impl Cib {
     pub fn is_expected(&self, host: &HostName) -> bool {
         let mut own = self.index.resources(host.as_str()).iter().filter_map(|at| self.resources.get(*at));
         let Some(resource) = own.find(|resource| self.is_remote(resource)) else { return false };
-        let stopped =
-            self.meta(resource, "target-role").is_some_and(|role| role.eq_ignore_ascii_case("stopped"));
         let unmanaged = self.meta(resource, "is-managed").and_then(truth) == Some(false)
             || self.meta(resource, "maintenance").and_then(truth) == Some(true)
             || self.maintenance_modes.iter().any(|mode| truth(mode) == Some(true));
-        !stopped && !unmanaged && !self.is_set_aside(host)
+        !self.is_stopped(resource) && !unmanaged && !self.is_set_aside(host)
     }
 
     /// Whether Pacemaker has this node as a member; `None` if it does not say so, or nothing that can be trusted.
@@ -216,6 +214,11 @@ impl Cib {
         let typed = self.typed(resource);
         let agent = (typed.class.as_str(), typed.provider.as_str(), typed.agent.as_str());
         !resource.is_template && agent == ("ocf", "pacemaker", "remote")
+    }
+
+    /// Whether it is to be stopped.
+    pub(super) fn is_stopped(&self, resource: &Resource) -> bool {
+        self.meta(resource, "target-role").is_some_and(|role| role.eq_ignore_ascii_case("stopped"))
     }
 
     /// In Pacemaker's order: the resource's own, its template's, the default of all.

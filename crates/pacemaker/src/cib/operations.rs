@@ -74,8 +74,13 @@ pub(super) struct Operation {
 }
 
 impl Operation {
+    /// Whether it failed, as a probe that finds nothing does not.
+    pub(super) fn has_failed(&self) -> bool {
+        !self.succeeded && !self.found_nothing
+    }
+
     /// Successful starts and monitors show that the resource ran there.
-    fn shows_life(&self) -> bool {
+    pub(super) fn shows_life(&self) -> bool {
         self.succeeded && matches!(self.kind.as_str(), "start" | "monitor")
     }
 
@@ -85,13 +90,13 @@ impl Operation {
         match (self.kind.as_str(), self.succeeded) {
             ("start" | "monitor" | "migrate_from", true) => Some(true),
             ("stop", true) => Some(false),
-            ("start" | "monitor", false) if !self.found_nothing => Some(false),
+            ("start" | "monitor", false) if self.has_failed() => Some(false),
             _ => None,
         }
     }
 
     /// A failed monitor has the call id of the good ones before it.
-    fn order(&self) -> (u32, i64) {
+    pub(super) fn order(&self) -> (u32, i64) {
         (self.call_id, self.seconds)
     }
 }
