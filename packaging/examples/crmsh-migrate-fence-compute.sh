@@ -9,7 +9,7 @@
 
 crm configure primitive mark stonith:fence_mark \
     params pcmk_host_list=compute1 pcmk_status_retries=1 \
-        pcmk_off_retries=1 pcmk_off_timeout=40s pcmk_action_limit=-1 \
+        pcmk_off_retries=1 pcmk_off_timeout=40s \
     op monitor interval=60s timeout=40s
 crm configure filter "sed s/,fence-nova/,mark/" fencing_topology
 

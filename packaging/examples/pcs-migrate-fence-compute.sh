@@ -9,7 +9,7 @@
 
 pcs stonith create mark fence_mark \
     pcmk_host_list=compute1 pcmk_status_retries=1 \
-    pcmk_off_retries=1 pcmk_off_timeout=40s pcmk_action_limit=-1 \
+    pcmk_off_retries=1 pcmk_off_timeout=40s \
     op monitor interval=60s timeout=40s
 # The new level first, so that compute1 is never without one.
 pcs stonith level add 2 compute1 power-compute1 mark

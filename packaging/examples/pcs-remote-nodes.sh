@@ -14,7 +14,7 @@ pcs stonith create power-compute2 fence_ipmilan \
     ip=10.0.9.102 username=admin password=CHANGE-ME lanplus=true pcmk_host_list=compute2 \
     op monitor interval=60s
 
-# One mark device serves all hosts; each host has its levels.
+# One mark device serves these hosts; each host has its levels. `setup` makes more for more than ten hosts.
 pcs stonith update mark pcmk_host_list="compute1 compute2"
 pcs stonith level add 1 compute2 power-compute2 mark
 pcs stonith level add 2 compute2 power-compute2

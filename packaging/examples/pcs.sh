@@ -20,7 +20,7 @@ pcs stonith create power-compute1 fence_ipmilan \
 
 pcs stonith create mark fence_mark \
     pcmk_host_list=compute1 pcmk_status_retries=1 \
-    pcmk_off_retries=1 pcmk_off_timeout=40s pcmk_action_limit=-1 \
+    pcmk_off_retries=1 pcmk_off_timeout=40s \
     op monitor interval=60s timeout=40s
 
 # Power, then mark. If that level fails, power alone: a failing mark never stops the fencing.

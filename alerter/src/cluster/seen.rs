@@ -119,7 +119,7 @@ impl Seen {
         let missed = self.missed_for(audit_after);
         for (host, time) in missed.iter().filter(|(host, _)| !self.warned.contains(host)) {
             let missed = audit::sentence(host, *time);
-            warn!("{missed}: check the host; if it is dead, run `stonith_admin --fence {host}`");
+            warn!("{missed}: check the host; if it is dead, run `stonith_admin --reboot {host}`");
         }
         self.warned = missed.into_iter().map(|(host, _)| host).collect();
     }

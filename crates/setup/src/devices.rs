@@ -11,17 +11,16 @@ use super::model::{Cluster, Failure, Node, NodeKind, Resource};
 use super::step::Step;
 
 /// The settings of a new mark device, beside its hosts.
-pub(super) const MARK_PARAMETERS: [(&str, &str); 4] = [
-    ("pcmk_status_retries", "1"),
-    ("pcmk_off_retries", "1"),
-    ("pcmk_off_timeout", "40s"),
-    ("pcmk_action_limit", "-1"),
-];
+pub(super) const MARK_PARAMETERS: [(&str, &str); 3] =
+    [("pcmk_status_retries", "1"), ("pcmk_off_retries", "1"), ("pcmk_off_timeout", "40s")];
 /// The interval and time limit of its monitor, in seconds.
 pub(super) const MARK_MONITOR: (u32, u32) = (60, 40);
 
 /// The agent's own limit is 20 s, and it must be able to report why it failed.
 const OFF_TIMEOUT: Duration = Duration::from_secs(40);
+/// How many calls of one device Pacemaker runs at once, which is its default: with more, two operations for one host kill its
+/// fencer (`docs/pacemaker-releases.md`, section 5).
+const ACTION_LIMIT: (&str, &str) = ("pcmk_action_limit", "1");
 
 pub(super) fn check(cluster: &Cluster, found: &mut Vec<Finding>) {
     for mark in cluster.marks() {
@@ -34,7 +33,28 @@ pub(super) fn check(cluster: &Cluster, found: &mut Vec<Finding>) {
         hosts_of_power(cluster, power, found);
         unusable(cluster, power, found);
     }
+    action_limits(cluster, found);
     failures(cluster, found);
+}
+
+/// Of every fence device: the fencer that dies is the one of all hosts.
+fn action_limits(cluster: &Cluster, found: &mut Vec<Finding>) {
+    let (name, one) = ACTION_LIMIT;
+    for device in cluster.resources.iter().filter(|resource| resource.is_fence_device()) {
+        let Some(limit) = device.parameter(name).filter(|limit| limit.trim() != one) else { continue };
+        let id = &device.id;
+        let what = format!(
+            "{name} of {id} is {limit}: pacemaker-fenced dies by SIGSEGV where two operations for one host run at once; its history is then lost, and the host is cut twice"
+        );
+        let then = if device.is_mark() {
+            Then::Setup(set(device, name, one))
+        } else {
+            Then::Do(format!(
+                "set {name}={one} on {id}; if its hosts are fenced too slowly one after the other, divide them over several devices"
+            ))
+        };
+        found.push(Finding::new(Kind::ActionLimit, id, what, then));
+    }
 }
 
 fn set(resource: &Resource, name: &str, value: impl Into<String>) -> Step {
@@ -111,15 +131,6 @@ fn parameters(mark: &Resource) -> Vec<Finding> {
             "pcmk_off_retries",
             "1",
             format!("pcmk_off_retries of {id} is not 1: the fencer would ask twice, and wait in between"),
-        ),
-        (
-            other("pcmk_action_limit", "-1"),
-            Kind::ActionLimit,
-            "pcmk_action_limit",
-            "-1",
-            format!(
-                "pcmk_action_limit of {id} is not -1, so hosts that fail together are marked one after the other"
-            ),
         ),
     ];
     let wrong = all.into_iter().filter(|(is_wrong, ..)| *is_wrong);

@@ -98,7 +98,7 @@ kinds! {
     OffTimeout = "off-timeout",
     /// The mark device is asked twice, and the fencer sleeps between.
     OffRetries = "off-retries",
-    /// The mark device marks one host at a time.
+    /// A fence device runs several calls at once, which kills the fencer.
     ActionLimit = "action-limit",
     /// A resource is not monitored.
     NoMonitor = "no-monitor",

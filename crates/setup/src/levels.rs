@@ -5,6 +5,7 @@ use std::collections::BTreeMap;
 use pacemaker::cib::releases::WATCHDOG_TIMEOUT;
 use pacemaker::cib::{LEVELS, LevelFault, Target, WATCHDOG};
 
+use super::division::Division;
 use super::finding::{Finding, Kind, Then};
 use super::model::{Cluster, Node, Resource};
 use super::step::Step;
@@ -13,23 +14,20 @@ use super::step::Step;
 pub(super) type Lists = Vec<Vec<String>>;
 
 pub(super) fn check(cluster: &Cluster, found: &mut Vec<Finding>) {
-    let mut own = Vec::new();
-    cluster.computes().for_each(|node| of_host(cluster, node, &mut own));
+    let (mut own, division) = (Vec::new(), Division::of(cluster));
+    cluster.computes().for_each(|node| of_host(cluster, &division, node, &mut own));
     beside(cluster, &mut own);
     unknown(cluster, &mut own);
-    no_mark(cluster, &own, found);
+    no_mark(cluster, &division, &own, found);
     found.extend(own);
 }
 
-/// The present or future name of the mark device.
-fn mark_id(cluster: &Cluster) -> String {
-    cluster.marks().next().map_or_else(|| cluster.free_id("mark"), |mark| mark.id.clone())
-}
-
-/// The mark device in these levels, or the future one.
-fn mark_in(cluster: &Cluster, levels: &BTreeMap<u32, Vec<String>>) -> String {
+/// The mark device in a target's levels, or that of the first compute host which the target is for.
+fn mark_in(cluster: &Cluster, division: &Division, target: &Target, node: &Node) -> String {
+    let levels = cluster.levels_of(target);
     let own = levels.values().flatten().find(|id| cluster.is_mark(id));
-    own.cloned().unwrap_or_else(|| mark_id(cluster))
+    let first = || cluster.computes().find(|other| cluster.is_target(other, target) == Some(true));
+    own.cloned().unwrap_or_else(|| division.mark_of(first().unwrap_or(node)).to_owned())
 }
 
 /// The nodes whose levels name a device, once all wrong levels are corrected, and whether that is certain.
@@ -57,21 +55,29 @@ pub(super) fn served<'a>(cluster: &'a Cluster, found: &[Finding], device: &str) 
     cluster.nodes.iter().filter_map(of_node).collect()
 }
 
-fn no_mark(cluster: &Cluster, own: &[Finding], found: &mut Vec<Finding>) {
-    if cluster.marks().next().is_some() {
-        return;
-    }
-    let id = mark_id(cluster);
-    let hosts: Vec<String> =
-        served(cluster, own, &id).iter().map(|(node, _)| node.name.to_string()).collect();
-    if !hosts.is_empty() {
-        let what = "there is no mark device (stonith:fence_mark), so no fenced host is marked";
-        found.push(Finding::new(
-            Kind::NoMarkDevice,
-            "the cluster",
-            what,
-            Then::Setup(Step::CreateMark { id, hosts }),
-        ));
+fn no_mark(cluster: &Cluster, division: &Division, own: &[Finding], found: &mut Vec<Finding>) {
+    let mut is_first = cluster.marks().next().is_none();
+    for id in &division.new {
+        let hosts: Vec<String> =
+            served(cluster, own, id).iter().map(|(node, _)| node.name.to_string()).collect();
+        if hosts.is_empty() {
+            continue;
+        }
+        let (about, what) = match std::mem::take(&mut is_first) {
+            true => (
+                "the cluster",
+                "there is no mark device (stonith:fence_mark), so no fenced host is marked".to_owned(),
+            ),
+            false => (
+                id.as_str(),
+                format!(
+                    "{} should have a mark device of their own: hosts that share one are marked one after the other",
+                    hosts.join(", ")
+                ),
+            ),
+        };
+        let step = Step::CreateMark { id: id.clone(), hosts };
+        found.push(Finding::new(Kind::NoMarkDevice, about, what, Then::Setup(step)));
     }
 }
 
@@ -127,13 +133,13 @@ fn room() -> usize {
 
 /// The levels that a host's targets should have, or a question for the operator: power is never removed without
 /// certainty.
-fn wanted(cluster: &Cluster, node: &Node) -> Result<Vec<(Target, Lists)>, String> {
+fn wanted(cluster: &Cluster, division: &Division, node: &Node) -> Result<Vec<(Target, Lists)>, String> {
     let (name, holding) = (node.name.as_str(), holding(cluster, node));
     let is_exact = |target: &Target| target.key() == name;
     let own = Target::Name(name.to_owned());
     let Some((first, _)) = holding.first() else {
         let device = sole_device(cluster, node, &[])?;
-        return Ok(vec![(own, desired(cluster, &vec![device], &mark_id(cluster))?)]);
+        return Ok(vec![(own, desired(cluster, &vec![device], division.mark_of(node))?)]);
     };
     if let Some((target, _)) = holding.iter().find(|(_, certain)| !certain) {
         return Err(unsure(target, name));
@@ -150,7 +156,8 @@ fn wanted(cluster: &Cluster, node: &Node) -> Result<Vec<(Target, Lists)>, String
     if (holding.len() == 1 || !is_exact(first)) && holding.iter().all(|(target, _)| is_own(target)) {
         let marked = |target: &Target| {
             let levels = cluster.levels_of(target);
-            desired(cluster, &power_lists(cluster, &levels), &mark_in(cluster, &levels))
+            let mark = mark_in(cluster, division, target, node);
+            desired(cluster, &power_lists(cluster, &levels), &mark)
         };
         return holding.iter().map(|(target, _)| Ok(((*target).clone(), marked(target)?))).collect();
     }
@@ -165,7 +172,7 @@ fn wanted(cluster: &Cluster, node: &Node) -> Result<Vec<(Target, Lists)>, String
     if !any_cuts(cluster, &power) {
         power.push(sole_device(cluster, node, &power.concat())?);
     }
-    let mark = mark_in(cluster, &cluster.levels_of(first));
+    let mark = mark_in(cluster, division, first, node);
     Ok(vec![(own, desired(cluster, &power, &mark)?)])
 }
 
@@ -247,12 +254,12 @@ fn desired(cluster: &Cluster, power: &Lists, mark: &str) -> Result<Lists, String
     }
 }
 
-fn of_host(cluster: &Cluster, node: &Node, found: &mut Vec<Finding>) {
+fn of_host(cluster: &Cluster, division: &Division, node: &Node, found: &mut Vec<Finding>) {
     let (name, holding) = (node.name.as_str(), holding(cluster, node));
     if holding.is_empty() {
-        return without_level(cluster, node, found);
+        return without_level(cluster, division, node, found);
     }
-    let wanted = wanted(cluster, node);
+    let wanted = wanted(cluster, division, node);
     if let Some((target, _)) = holding.first().filter(|_| holding.iter().all(|(_, certain)| !certain)) {
         let what = format!("it is unknown here whether the levels for {} apply to {name}", target.key());
         found.push(Finding::new(Kind::NoLevel, name, what, Then::Do(unsure(target, name))));
@@ -277,7 +284,7 @@ fn set_levels(wanted: &Result<Vec<(Target, Lists)>, String>, target: &Target) ->
     }
 }
 
-fn without_level(cluster: &Cluster, node: &Node, found: &mut Vec<Finding>) {
+fn without_level(cluster: &Cluster, division: &Division, node: &Node, found: &mut Vec<Finding>) {
     let name = node.name.as_str();
     let devices = eligible(cluster, node);
     let cuts = devices.iter().any(|device| is_usable(cluster, device, node));
@@ -301,7 +308,7 @@ fn without_level(cluster: &Cluster, node: &Node, found: &mut Vec<Finding>) {
         (None, false) => return,
     };
     let then = if cuts {
-        set_levels(&wanted(cluster, node), &Target::Name(name.to_owned()))
+        set_levels(&wanted(cluster, division, node), &Target::Name(name.to_owned()))
     } else {
         Then::Do(no_power_advice(name, idle))
     };

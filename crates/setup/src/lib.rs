@@ -9,6 +9,8 @@ mod alerter;
 mod check;
 /// The fence devices.
 mod devices;
+/// Which mark device marks which host.
+mod division;
 /// The findings, each with a stable word.
 mod finding;
 /// Orders that stop Pacemaker from fencing.

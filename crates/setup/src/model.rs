@@ -308,10 +308,15 @@ impl Cluster {
 
     /// A free id that no level names: its meaning there would be unknown.
     pub(super) fn free_id(&self, wish: &str) -> String {
-        let others = (2..).map(|number| format!("{wish}-{number}"));
-        let mut ids = std::iter::once(wish.to_owned()).chain(others);
+        self.free_ids(wish).next().expect("there are more numbers than ids")
+    }
+
+    /// All of them.
+    pub(super) fn free_ids(&self, wish: &str) -> impl Iterator<Item = String> {
+        let others = (2..).map(move |number| format!("{wish}-{number}"));
+        let ids = std::iter::once(wish.to_owned()).chain(others);
         let is_named = |id: &String| self.levels.iter().any(|level| level.devices.contains(id));
-        ids.find(|id| !self.taken.contains(id) && !is_named(id)).expect("there are more numbers than ids")
+        ids.filter(move |id| !self.taken.contains(id) && !is_named(id))
     }
 }
 

@@ -718,6 +718,99 @@ fn the_group_of_the_alerter_gets_no_rule() {
     assert!(matches!(own.then, Then::Do(_)), "{own:?}");
 }
 
+fn many(hosts: usize) -> Vec<String> {
+    (1..=hosts).map(|number| format!("compute{number}")).collect()
+}
+
+/// The hosts of each mark device, by the levels and by its list.
+fn divided(cluster: &Cluster) -> Vec<usize> {
+    let named = |id: &str| {
+        cluster.levels.iter().filter(|level| level.devices.last().is_some_and(|last| last == id)).count()
+    };
+    let listed = |mark: &Resource| mark.hosts().unwrap().len();
+    cluster
+        .marks()
+        .map(|mark| {
+            assert_eq!(named(&mark.id), listed(mark), "{}", mark.id);
+            listed(mark)
+        })
+        .collect()
+}
+
+/// A device marks one host after the other: of 50 hosts that fail together at most ten share one, and neighbours share none
+/// before all devices have one. The broken variant is one device for all.
+#[test]
+fn hosts_are_divided_over_mark_devices() {
+    let fresh = |hosts: usize| {
+        let names = many(hosts);
+        applied(bare(&names.iter().map(String::as_str).collect::<Vec<_>>()))
+    };
+    for (hosts, devices) in [(1, 1), (10, 1), (11, 2), (24, 3), (50, 5), (60, 5)] {
+        let cluster = fresh(hosts);
+        let shares = divided(&cluster);
+        assert_eq!((shares.len(), shares.iter().sum::<usize>()), (devices, hosts));
+        assert!(shares.iter().max().unwrap() - shares.iter().min().unwrap() <= 1, "{shares:?}");
+        assert_eq!(check(&cluster), []);
+        assert!(cluster.marks().all(|mark| mark.parameter("pcmk_action_limit").is_none()));
+    }
+    let cluster = fresh(50);
+    let of = |host: usize| {
+        levels_of(&cluster, &format!("compute{host}"))[0].rsplit_once('+').unwrap().1.to_owned()
+    };
+    assert_eq!((1..=5).map(of).collect::<BTreeSet<_>>().len(), 5);
+    let plan = plan(&bare(&many(11).iter().map(String::as_str).collect::<Vec<_>>()));
+    for tool in [Tool::Pcs, Tool::Crmsh] {
+        let printed: String = commands(tool, &cluster, &plan).iter().map(Command::line).collect();
+        assert!(printed.contains("mark-2") && !printed.contains("pcmk_action_limit"), "{printed}");
+    }
+}
+
+/// One device for all hosts, as `setup` made it once, stays; a host that comes to it gets another device. The broken variants find
+/// something, move a host to another device, or add to the longest list.
+#[test]
+fn one_mark_device_for_all_stays_and_new_hosts_get_another() {
+    let names = many(24);
+    let mut cluster = bare(&names.iter().map(String::as_str).collect::<Vec<_>>());
+    apply(&mut cluster, &Step::CreateMark { id: "mark".into(), hosts: names.clone() });
+    for name in &names {
+        let power = format!("power-{name}");
+        cluster.levels.extend([level(name, 1, &[&power, "mark"]), level(name, 2, &[&power])]);
+    }
+    let cluster = applied(cluster);
+    assert_eq!((check(&cluster), divided(&cluster)), (vec![], vec![24]));
+    let mut grown = cluster.clone();
+    for name in ["compute25", "compute26"] {
+        grown.nodes.push(node(name, NodeKind::Remote));
+        grown.resources.extend([remote(name), power(name)]);
+    }
+    let grown = applied(grown);
+    assert_eq!((check(&grown), divided(&grown)), (vec![], vec![24, 1, 1]));
+    assert!(cluster.levels.iter().all(|level| grown.levels.contains(level)));
+}
+
+/// Pacemaker's fencer dies where a device runs several calls for one host at once. The broken variants wanted -1, or see the mark
+/// devices alone.
+#[test]
+fn a_fence_device_runs_one_call_at_a_time() {
+    let with = |id: &'static str, limit: &str| {
+        let mut cluster = right();
+        own(&mut cluster, id).parameters.insert("pcmk_action_limit".into(), limit.into());
+        cluster
+    };
+    for id in ["mark", "power-compute1"] {
+        assert_eq!(kinds(&with(id, "1")), [""; 0]);
+        for limit in ["-1", "2", "0", "many"] {
+            let cluster = with(id, limit);
+            let found = check(&cluster);
+            assert_eq!((found.len(), found[0].kind, found[0].about.as_str()), (1, Kind::ActionLimit, id));
+            assert!(found[0].what.contains("SIGSEGV"), "{}", found[0].what);
+            let is_ours = matches!(&found[0].then, Then::Setup(Step::SetParameters { values, .. }) if values["pcmk_action_limit"] == "1");
+            assert_eq!(is_ours, id == "mark", "a power device is its operator's");
+            assert_eq!(kinds(&applied(cluster)).is_empty(), is_ours);
+        }
+    }
+}
+
 /// Choices that can shrink a failing case.
 struct Dice<'a>(std::slice::Iter<'a, u8>);
 
@@ -776,7 +869,7 @@ fn mark_devices(dice: &mut Dice<'_>, cluster: &mut Cluster) {
         if dice.is() {
             continue;
         }
-        let wrong = [("pcmk_off_timeout", "20s"), ("pcmk_off_retries", "3"), ("pcmk_action_limit", "1")];
+        let wrong = [("pcmk_off_timeout", "20s"), ("pcmk_off_retries", "3"), ("pcmk_action_limit", "-1")];
         let mut mark = resource(id, "stonith:fence_mark", pairs(wrong.into_iter().take(dice.pick(4))));
         mark.parameters
             .extend(LISTED[dice.pick(4)].map(|list| ("pcmk_host_list".to_owned(), list.to_owned())));

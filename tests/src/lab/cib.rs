@@ -146,7 +146,6 @@ fn mark_device(hosts: &str, short: bool) -> String {
         ("pcmk_status_retries", "1"),
         ("pcmk_off_retries", "1"),
         ("pcmk_off_timeout", if short { "30s" } else { "40s" }),
-        ("pcmk_action_limit", "-1"),
     ];
     let operations = operations("mark", &[("monitor", "60s", "20s")]);
     primitive("mark", r#"class="stonith" type="fence_mark""#, &[&attributes("mark", &settings), &operations])

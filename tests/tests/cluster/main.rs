@@ -16,6 +16,7 @@ mod mark;
 mod outage;
 mod register;
 mod setup;
+mod twice;
 
 use std::process::ExitCode;
 
@@ -27,7 +28,7 @@ use tests::trials::{self, Stage};
 type Scenario = trials::Scenario<Cloud>;
 
 /// In an order in which a fault shows where it is: first the whole path, then its parts, last what breaks the cluster.
-const ALL: [&[Scenario]; 10] = [
+const ALL: [&[Scenario]; 11] = [
     outage::SCENARIOS,
     fencer::SCENARIOS,
     mark::SCENARIOS,
@@ -37,6 +38,7 @@ const ALL: [&[Scenario]; 10] = [
     register::SCENARIOS,
     setup::SCENARIOS,
     converged::SCENARIOS,
+    twice::SCENARIOS,
     itself::SCENARIOS,
 ];
 

@@ -37,12 +37,11 @@ const CONNECTED: &str = r#"<status>
   <node_state id="compute1" uname="compute1" remote_node="true" in_ccm="true"/></status>"#;
 
 /// Resource, parameter or meta attribute, value.
-const SETTINGS: [(&str, &str, &str); 9] = [
+const SETTINGS: [(&str, &str, &str); 8] = [
     ("mark", "pcmk_host_list", "compute1"),
     ("mark", "pcmk_status_retries", "1"),
     ("mark", "pcmk_off_retries", "1"),
     ("mark", "pcmk_off_timeout", "40s"),
-    ("mark", "pcmk_action_limit", "-1"),
     ("alerter", "requires", "quorum"),
     ("alerter", "resource-stickiness", "INFINITY"),
     ("alerter", "migration-threshold", "3"),

@@ -201,7 +201,7 @@ const READERS: &[&str] = &[
     "stonith_admin --history",
 ];
 
-/// What a command is, whatever it is given: `stonith_admin --fence`, `chmod`; all words before the first name of something, a
+/// What a command is, whatever it is given: `stonith_admin --reboot`, `chmod`; all words before the first name of something, a
 /// number beside a name of an option left out.
 fn stem(command: &str) -> Option<String> {
     let (program, behind) = command.split_once(' ')?;
@@ -256,10 +256,10 @@ fn programs() -> Vec<String> {
 fn every_command_that_is_advised_stands_on_the_page() {
     let listed = changers(&page("docs/writes.md"));
     let advised: BTreeSet<String> = programs().iter().flat_map(|text| changers(text)).collect();
-    assert!(advised.contains("stonith_admin --fence"), "the sources are read: {advised:?}");
+    assert!(advised.contains("stonith_admin --reboot"), "the sources are read: {advised:?}");
     let missing: Vec<_> = advised.difference(&listed).collect();
     assert!(missing.is_empty(), "docs/writes.md lacks {missing:?}");
-    let shorter = page("docs/writes.md").replace("stonith_admin --fence", "");
+    let shorter = page("docs/writes.md").replace("stonith_admin --reboot", "");
     assert!(!advised.is_subset(&changers(&shorter)), "the broken variant is seen");
 }
 

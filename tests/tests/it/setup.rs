@@ -64,7 +64,7 @@ const RIGHT: &str = r##"<cib crm_feature_set="3.16.1" validate-with="pacemaker-3
     <primitive id="mark" class="stonith" type="fence_mark"><instance_attributes id="m">
       <nvpair id="mh" name="pcmk_host_list" value="compute1 compute2"/><nvpair id="ms" name="pcmk_status_retries" value="1"/>
       <nvpair id="mr" name="pcmk_off_retries" value="1"/><nvpair id="mt" name="pcmk_off_timeout" value="40s"/>
-      <nvpair id="ml" name="pcmk_action_limit" value="-1"/></instance_attributes>
+      <nvpair id="ml" name="pcmk_action_limit" value="1"/></instance_attributes>
       <operations><op id="mm" name="monitor" interval="60s" timeout="40s"/></operations></primitive>
     <primitive id="alerter" class="ocf" provider="openstack" type="nova-host-alerter"><meta_attributes id="a">
       <nvpair id="ar" name="requires" value="quorum"/><nvpair id="as" name="resource-stickiness" value="INFINITY"/>
@@ -334,7 +334,7 @@ fn what_is_wrong_all_over_is_put_right() {
         (r#"devices="power-compute2,mark""#, r#"devices="power-compute2""#),
         (r#"value="compute1 compute2""#, r#"value="compute2""#),
         (r#"value="40s""#, r#"value="20s""#),
-        (r#"<nvpair id="ml" name="pcmk_action_limit" value="-1"/>"#, ""),
+        (r#"name="pcmk_action_limit" value="1""#, r#"name="pcmk_action_limit" value="-1""#),
         (r#"<op id="mm" name="monitor" interval="60s" timeout="40s"/>"#, ""),
         (r#"<op id="ao" name="monitor" interval="10s" timeout="20s"/>"#, ""),
         (r#"value="quorum""#, r#"value="fencing""#),
@@ -367,7 +367,7 @@ fn a_right_cluster_stays_as_it_is() {
 type Pairs = &'static [(&'static str, &'static str)];
 
 /// A stable word, and what must be exchanged in a right configuration so that it is found.
-const BROKEN: [(&str, Pairs); 52] = [
+const BROKEN: [(&str, Pairs); 53] = [
     ("no-compute-host", &[(r#"type="remote""#, r#"type="Dummy""#)]),
     (
         "no-power-device",
@@ -422,7 +422,14 @@ const BROKEN: [(&str, Pairs); 52] = [
     ("off-timeout", &[(r#"<nvpair id="mt" name="pcmk_off_timeout" value="40s"/>"#, "")]),
     ("off-timeout", &[(r#"value="40s""#, r#"value="39s""#)]),
     ("off-retries", &[(r#"<nvpair id="mr" name="pcmk_off_retries" value="1"/>"#, "")]),
-    ("action-limit", &[(r#"<nvpair id="ml" name="pcmk_action_limit" value="-1"/>"#, "")]),
+    ("action-limit", &[(r#"name="pcmk_action_limit" value="1""#, r#"name="pcmk_action_limit" value="-1""#)]),
+    (
+        "action-limit",
+        &[(
+            r#"<nvpair id="w1h""#,
+            r#"<nvpair id="w1l" name="pcmk_action_limit" value="2"/><nvpair id="w1h""#,
+        )],
+    ),
     ("no-monitor", &[(r#"<op id="mm" name="monitor" interval="60s" timeout="40s"/>"#, "")]),
     (
         "stopped",
@@ -861,7 +868,7 @@ const NOT_TYPED: [(&str, &str); 12] = [
         "crm_resource --restart --resource",
         "it waits for a running Pacemaker; it stops and starts the alerter alone",
     ),
-    ("stonith_admin --fence", "it switches a host off by its nature; the page says when it may be typed"),
+    ("stonith_admin --reboot", "it cuts a host by its nature; the page says when it may be typed"),
     ("systemctl start nova-host-alerter", "systemd's: it changes no configuration of the cluster"),
     ("systemctl stop nova-host-alerter", "systemd's: it changes no configuration of the cluster"),
     ("openstack server evacuate", "the cloud's; the page says when it may be typed"),
