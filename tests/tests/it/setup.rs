@@ -22,6 +22,7 @@ pub(crate) fn group() -> Group {
     let tests = tests::trials![
         pcs_sets_up_a_bare_cluster,
         crmsh_sets_up_a_bare_cluster,
+        eleven_hosts_get_two_mark_devices,
         levels_of_power_alone_get_the_mark,
         what_is_wrong_all_over_is_put_right,
         a_right_cluster_stays_as_it_is,
@@ -314,6 +315,27 @@ fn pcs_sets_up_a_bare_cluster() {
 /// S1-21, S1-24: the commands that are printed for crmsh, typed.
 fn crmsh_sets_up_a_bare_cluster() {
     sets_up_a_bare_cluster("crmsh");
+}
+
+/// Ten hosts share a mark device at most, with either tool. The broken variant makes one device for all.
+fn eleven_hosts_get_two_mark_devices() {
+    let more: String = (3..=11)
+        .map(|number| {
+            format!(
+                r#"<primitive id="compute{number}" class="ocf" provider="pacemaker" type="remote"><instance_attributes id="c{number}x">
+      <nvpair id="c{number}r" name="reconnect_interval" value="60s"/></instance_attributes></primitive>
+    <primitive id="power-compute{number}" class="stonith" type="fence_ipmilan"><instance_attributes id="w{number}x">
+      <nvpair id="w{number}h" name="pcmk_host_list" value="compute{number}"/></instance_attributes></primitive>"#
+            )
+        })
+        .collect();
+    for tool in ["pcs", "crmsh"] {
+        let site = Site::with(&bare().replace("</resources>", &format!("{more}</resources>")));
+        site.set_up(tool);
+        let levels = site.levels();
+        let of = |device: &str| levels.iter().filter(|level| level.ends_with(device)).count();
+        assert_eq!((of(",mark"), of(",mark-2"), levels.len()), (6, 5, 22), "{tool}: {levels:?}");
+    }
 }
 
 /// S1-22, S1-24: the levels of the site get the mark behind their power devices; those of controllers stay as they are.
