@@ -2,10 +2,11 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
+use pacemaker::cib::{INFINITY, score};
+
 use super::devices::{monitor, stopped};
 use super::finding::{Finding, Kind, Then};
-use super::location;
-use super::model::{Cluster, Node, Resource};
+use super::model::{Cluster, Node, Resource, is_some_time};
 use super::step::Step;
 
 /// The settings of a new alerter.
@@ -88,11 +89,11 @@ fn idle(cluster: &Cluster, alerter: &Resource, found: &mut Vec<Finding>) {
 /// The first two have one right value; for the others any limit is right.
 fn is_right(name: &str, value: Option<&str>) -> bool {
     let Some(value) = value else { return false };
-    let is_for_ever = location::score(value) == location::score("INFINITY");
     match name {
         "requires" => value == "quorum",
-        "resource-stickiness" => is_for_ever,
-        _ => !is_for_ever && !value.starts_with('0'),
+        "resource-stickiness" => score(value) == INFINITY,
+        "failure-timeout" => is_some_time(value),
+        _ => (1..INFINITY).contains(&score(value)),
     }
 }
 

@@ -4,8 +4,35 @@ use super::finding::{Finding, Kind, Then};
 use super::model::{Cluster, NodeKind};
 use super::{alert, alerter, devices, idle, levels, properties, register, remotes, rivals};
 
-/// Everything that is wrong, the worst first: what prevents marks, then what fails now and then.
+/// Everything that is wrong, the worst first: what prevents marks, then what fails now and then. At the end, what is wrong
+/// only while some rule is in force, or only while it is not.
 pub fn check(cluster: &Cluster) -> Vec<Finding> {
+    let mut found = of_one(cluster);
+    let others: Vec<(&str, Vec<Finding>)> =
+        cluster.under_rules.iter().map(|(rule, other)| (rule.as_str(), of_one(other))).collect();
+    let mut depends = Vec::new();
+    for (rule, there) in &others {
+        let only_there = there.iter().filter(|one| !found.contains(one));
+        depends.extend(only_there.map(|one| unjudged(one, &format!("While the rule of {rule} holds"), rule)));
+        let only_here = found.iter().filter(|one| !there.contains(one));
+        depends.extend(only_here.map(|one| unjudged(one, &format!("Unless the rule of {rule} holds"), rule)));
+    }
+    found.retain(|one| others.iter().all(|(_, there)| there.contains(one)));
+    found.extend(depends);
+    found
+}
+
+/// A finding that depends on a rule.
+fn unjudged(finding: &Finding, when: &str, rule: &str) -> Finding {
+    let what = format!("under a rule: not judged. {when}, {}", finding.what);
+    let then = format!(
+        "does the rule of {rule} hold now, and is that meant? A value that always counts stands better in a set without a rule"
+    );
+    Finding::new(Kind::NotJudged, &finding.about, what, Then::Do(then))
+}
+
+/// The same for one reading of its rules.
+fn of_one(cluster: &Cluster) -> Vec<Finding> {
     let mut found = Vec::new();
     missing_here(cluster, &mut found);
     found.extend(cib_too_large(cluster));

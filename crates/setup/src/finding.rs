@@ -154,4 +154,6 @@ kinds! {
     ReconnectInterval = "reconnect-interval",
     /// A failing connection would get the controller fenced.
     StartOnFail = "start-on-fail",
+    /// Something is wrong only while a rule holds, or only while it does not.
+    NotJudged = "not-judged",
 }

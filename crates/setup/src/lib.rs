@@ -61,4 +61,6 @@ pub use step::{Step, WRITES, Write};
 pub use tool::Tool;
 
 #[cfg(test)]
+mod cases;
+#[cfg(test)]
 mod tests;

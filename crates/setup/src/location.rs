@@ -1,9 +1,8 @@
 //! Where location constraints let a resource run, and where Pacemaker probes it.
 
-use super::model::{Cluster, Condition, Location, Node, NodeKind, Part, Resource};
+use pacemaker::cib::INFINITY;
 
-/// Pacemaker's INFINITY.
-const INFINITY: i64 = 1_000_000;
+use super::model::{Cluster, Condition, Location, Node, NodeKind, Part, Resource};
 
 impl Condition {
     /// Whether it is true; `None` if that is unknown.
@@ -18,6 +17,31 @@ impl Condition {
             Self::Other => None,
         }
     }
+
+    /// The same, but what cannot be evaluated for any node is taken as true.
+    pub(super) fn granted(&self) -> Self {
+        let all = |conditions: &[Self]| conditions.iter().map(Self::granted).collect();
+        match self {
+            Self::All(conditions) => Self::All(all(conditions)),
+            Self::Any(conditions) => Self::Any(all(conditions)),
+            Self::Attribute { name, operation, .. } if !is_evaluated(name, operation) => {
+                Self::All(Vec::new())
+            }
+            Self::Other => Self::All(Vec::new()),
+            Self::Named(_) | Self::Attribute { .. } => self.clone(),
+        }
+    }
+}
+
+impl Part {
+    pub(super) fn granted(self, is_granted: bool) -> Self {
+        if is_granted { Self { condition: self.condition.granted(), ..self } } else { self }
+    }
+}
+
+fn is_evaluated(attribute: &str, operation: &str) -> bool {
+    let is_known = matches!(attribute, "#kind" | "#uname") || !attribute.starts_with('#');
+    is_known && matches!(operation, "eq" | "ne" | "defined" | "not_defined")
 }
 
 /// False overrides unknown.
@@ -34,10 +58,12 @@ fn every(all: impl Iterator<Item = Option<bool>>) -> Option<bool> {
 }
 
 fn attribute(node: &Node, name: &str, operation: &str, value: &str) -> Option<bool> {
+    if !is_evaluated(name, operation) {
+        return None;
+    }
     let found = match name {
         "#kind" => Some(node.kind.word()),
         "#uname" => Some(node.name.as_str()),
-        name if name.starts_with('#') => return None,
         name => node.attributes.iter().find(|(key, _)| key == name).map(|(_, value)| value.as_str()),
     };
     let same = found.is_some_and(|found| found.eq_ignore_ascii_case(value));
@@ -47,15 +73,6 @@ fn attribute(node: &Node, name: &str, operation: &str, value: &str) -> Option<bo
         "defined" => Some(found.is_some()),
         "not_defined" => Some(found.is_none()),
         _ => None,
-    }
-}
-
-/// A score as Pacemaker reads it.
-pub(super) fn score(text: &str) -> i64 {
-    match text.to_ascii_uppercase().as_str() {
-        "INFINITY" | "+INFINITY" => INFINITY,
-        "-INFINITY" => -INFINITY,
-        number => number.parse().unwrap_or(0_i64).clamp(-INFINITY, INFINITY),
     }
 }
 
@@ -199,11 +216,5 @@ mod tests {
         assert_eq!(holds(of_role("eq", "control")), Some(true));
         assert_eq!(holds(of_role("defined", "")), Some(true));
         assert_eq!(holds(of_role("lt", "z")), None);
-    }
-
-    #[test]
-    fn scores_are_read_as_pacemaker_reads_them() {
-        let read = ["INFINITY", "-infinity", "+INFINITY", "100", "-5", "x", "9999999"].map(score);
-        assert_eq!(read, [INFINITY, -INFINITY, INFINITY, 100, -5, 0, INFINITY]);
     }
 }

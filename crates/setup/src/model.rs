@@ -4,7 +4,7 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use marks::host::{HostName, HostPatterns};
 use pacemaker::cib::releases::{FENCING_ENABLED, Release};
-use pacemaker::cib::{Level, MARK_AGENT, Powerless, Target, powerless_device, surely_cuts, truth};
+use pacemaker::cib::{Level, MARK_AGENT, Powerless, Target, interval, powerless_device, surely_cuts, truth};
 
 use super::local::Here;
 use super::patterns::Patterns;
@@ -35,6 +35,9 @@ pub struct Cluster {
     pub failures: Vec<Failure>,
     /// What the patterns of levels and constraints match.
     pub patterns: Patterns,
+    /// The same cluster with one rule in force that cannot be judged here, and the id of the rule's set or constraint. In
+    /// this one none is.
+    pub under_rules: Vec<(String, Cluster)>,
     /// The hosts that Pacemaker would fence as soon as fencing is switched on; `None` if unknown.
     pub would_fence: Option<Vec<String>>,
     /// All ids of the configuration.
@@ -100,12 +103,16 @@ pub struct Resource {
     pub is_cloned: bool,
     /// `class:provider:type`; a fence device has no provider.
     pub agent: String,
+    /// The id of its template.
+    pub template: Option<String>,
     /// Its parameters.
     pub parameters: BTreeMap<String, String>,
     /// Its meta attributes.
     pub meta: BTreeMap<String, String>,
     /// Its operations.
     pub operations: Vec<Operation>,
+    /// `on-fail` of its start, if set.
+    pub on_failing_start: Option<String>,
 }
 
 /// An operation that is configured.
@@ -115,8 +122,8 @@ pub struct Operation {
     pub name: String,
     /// The interval, as written.
     pub interval: String,
-    /// `on-fail`, if set.
-    pub on_fail: String,
+    /// It is disabled, or for a stopped resource.
+    pub is_off: bool,
 }
 
 /// A location constraint.
@@ -195,7 +202,26 @@ pub struct Failure {
     pub reason: String,
 }
 
+/// Whether an interval is more than 0. Pacemaker takes 0 for what is none.
+pub(super) fn is_some_time(text: &str) -> bool {
+    interval(text).is_some_and(|time| !time.is_zero())
+}
+
 impl Cluster {
+    /// Whether all is the same that a rule can change.
+    pub(super) fn has_settings_of(&self, other: &Self) -> bool {
+        self.properties == other.properties
+            && self.resources == other.resources
+            && self.nodes == other.nodes
+            && self.alerts == other.alerts
+            && self.locations == other.locations
+    }
+
+    /// This one, and those in which a rule is in force that cannot be judged here.
+    pub(super) fn possible(&self) -> impl Iterator<Item = &Self> {
+        std::iter::once(self).chain(self.under_rules.iter().map(|(_, other)| other))
+    }
+
     /// The compute hosts: the remote nodes that are wanted.
     pub(super) fn computes(&self) -> impl Iterator<Item = &Node> {
         self.nodes.iter().filter(|node| self.is_compute(node))
@@ -375,7 +401,7 @@ impl Resource {
     }
 
     pub(super) fn is_monitored(&self) -> bool {
-        let is_off = |text: &str| text.bytes().filter(u8::is_ascii_digit).all(|digit| digit == b'0');
-        self.operations.iter().any(|operation| operation.name == "monitor" && !is_off(&operation.interval))
+        let runs = |operation: &Operation| !operation.is_off && is_some_time(&operation.interval);
+        self.operations.iter().any(|operation| operation.name == "monitor" && runs(operation))
     }
 }

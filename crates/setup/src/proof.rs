@@ -69,9 +69,10 @@ struct Before<'a> {
 /// Why Pacemaker's scheduler does not show the effect of a change: it does nothing now, and will once this ends.
 fn inert(cluster: &Cluster, root: &Element) -> Option<&'static str> {
     let is_ignored = cluster.property("no-quorum-policy") == Some("ignore");
-    if cluster.is_on("maintenance-mode") == Some(true) {
+    let may_be_on = |name| cluster.possible().any(|one| one.is_on(name) == Some(true));
+    if may_be_on("maintenance-mode") {
         Some("maintenance-mode is true")
-    } else if cluster.is_on("stop-all-resources") == Some(true) {
+    } else if may_be_on("stop-all-resources") {
         Some("stop-all-resources is true")
     } else {
         (root.get("have-quorum") == "0" && !is_ignored).then_some("the cluster has no quorum")
@@ -175,6 +176,7 @@ pub fn is_same(proven: &str, now: &str) -> bool {
 /// If fencing is off: the hosts that Pacemaker would fence as soon as it is on.
 pub fn with_lost(mut cluster: Cluster, xml: &str) -> Cluster {
     cluster.would_fence = cluster.switched_off().and_then(|property| would_fence(xml, property));
+    cluster.under_rules.iter_mut().for_each(|(_, other)| other.would_fence.clone_from(&cluster.would_fence));
     cluster
 }
 

@@ -1,9 +1,11 @@
 //! The connections to the compute hosts.
 
-use pacemaker::cib::time_limit;
+use std::time::Duration;
+
+use pacemaker::cib::interval;
 
 use super::finding::{Finding, Kind, Then};
-use super::model::{Cluster, Resource};
+use super::model::{Cluster, Resource, is_some_time};
 
 pub(super) fn check(cluster: &Cluster, found: &mut Vec<Finding>) {
     let connections = cluster.computes().filter_map(|node| {
@@ -18,17 +20,21 @@ pub(super) fn check(cluster: &Cluster, found: &mut Vec<Finding>) {
 
 fn reconnect(cluster: &Cluster, connection: &Resource, found: &mut Vec<Finding>) {
     let id = &connection.id;
-    let is_set = |text: &str| time_limit(text).is_some_and(|time| !time.is_zero());
-    if !connection.parameter("reconnect_interval").is_some_and(is_set) {
+    let own = connection.parameter("reconnect_interval");
+    if !own.is_some_and(is_some_time) {
+        let said = own.map_or_else(
+            || "has no reconnect_interval".to_owned(),
+            |text| format!("has the reconnect_interval {text}, which Pacemaker reads as 0"),
+        );
         let what = format!(
-            "{id} has no reconnect_interval: Pacemaker retries its connection all the time while it is down, and stops it before the fencing"
+            "{id} {said}: Pacemaker retries its connection all the time while it is down, and stops it before the fencing"
         );
         let then = Then::Do(format!(
             "set reconnect_interval of {id} to the host's boot time, such as 60s; this restarts its connection, so Pacemaker may stop what runs there"
         ));
         return found.push(Finding::new(Kind::ReconnectInterval, id, what, then));
     }
-    if cluster.property("cluster-recheck-interval").is_some_and(|text| !is_set(text)) {
+    if cluster.property("cluster-recheck-interval").and_then(interval) == Some(Duration::ZERO) {
         let what = format!(
             "cluster-recheck-interval is 0, so Pacemaker does not retry {id} after its reconnect_interval"
         );
@@ -38,14 +44,15 @@ fn reconnect(cluster: &Cluster, connection: &Resource, found: &mut Vec<Finding>)
 }
 
 fn start(connection: &Resource, found: &mut Vec<Finding>) {
-    let fences =
-        connection.operations.iter().any(|o| o.name == "start" && o.on_fail.eq_ignore_ascii_case("fence"));
-    if fences {
+    let on_failing = connection.on_failing_start.as_deref();
+    if on_failing.is_some_and(|what| what.eq_ignore_ascii_case("fence")) {
         let id = &connection.id;
         let what = format!(
             "the start of {id} has on-fail=fence, so a failing connection gets the controller fenced, not the host"
         );
-        let then = Then::Do(format!("remove on-fail from the start operation of {id}"));
+        let then = Then::Do(format!(
+            "remove on-fail=fence from the start operation of {id}, or from the defaults of operations"
+        ));
         found.push(Finding::new(Kind::StartOnFail, id, what, then));
     }
 }

@@ -64,7 +64,7 @@ fn bare(hosts: &[&str]) -> Cluster {
 }
 
 fn monitor((interval, _): (u32, u32)) -> Operation {
-    Operation { name: "monitor".into(), interval: format!("{interval}s"), on_fail: String::new() }
+    Operation { name: "monitor".into(), interval: format!("{interval}s"), is_off: false }
 }
 
 fn on_controllers(resource: &str, id: &str) -> Location {

@@ -526,6 +526,13 @@ const BROKEN: [(&str, Pairs); 53] = [
     ("unknown-device", &[(r#"index="2" devices="power-compute1""#, r#"index="2" devices="watchdog""#)]),
     ("reconnect-interval", &[(r#"<nvpair id="c1b" name="reconnect_interval" value="60s"/>"#, "")]),
     ("start-on-fail", &[(r#"name="start" interval="0""#, r#"name="start" interval="0" on-fail="fence""#)]),
+    (
+        "not-judged",
+        &[(
+            r#"<nvpair id="ar" name="requires""#,
+            r#"<rule id="ru"><date_expression id="rd" operation="gt" start="2020-01-01"/></rule><nvpair id="ar" name="requires""#,
+        )],
+    ),
 ];
 
 /// A virtual machine of the cluster itself.

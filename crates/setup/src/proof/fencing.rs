@@ -13,8 +13,19 @@ struct Way<'a> {
     lists: Lists,
 }
 
-/// What nodes would lose, in words; `None` if all of them keep everything.
+/// What nodes would lose, in words, whichever rule is in force.
 pub fn lost(before: &Cluster, after: &Cluster) -> Vec<String> {
+    let under_rules = before.under_rules.iter().map(|(rule, before)| {
+        let same = after.under_rules.iter().find(|(other, _)| other == rule);
+        (before, same.map_or(after, |(_, after)| after))
+    });
+    std::iter::once((before, after))
+        .chain(under_rules)
+        .flat_map(|(before, after)| of_one(before, after))
+        .collect()
+}
+
+fn of_one(before: &Cluster, after: &Cluster) -> Vec<String> {
     let nodes = before.nodes.iter().filter(|node| node.kind != NodeKind::Guest);
     nodes.filter_map(|node| of_node(before, after, node).map(|why| format!("{}: {why}", node.name))).collect()
 }
