@@ -10,7 +10,7 @@ use tokio_util::sync::CancellationToken;
 
 use crate::base::Base;
 use crate::config::{Served, Settings};
-use crate::listen::{Endpoint, Names, Unserved, names_only, run};
+use crate::listen::{Endpoint, Names, Unserved, run};
 
 /// Runs `run` with what `pick` takes of the configuration, if there is anything, until `stop`. If a reload changes that, the running
 /// one is stopped, and has ended before the next one begins.
@@ -49,20 +49,29 @@ async fn other(news: &mut Receiver<Arc<Settings>>, is_such: impl FnMut(&Arc<Sett
     }
 }
 
-/// Serves `what` until `stop`: `pick` takes the addresses of the configuration, if there are any, and `router` answers requests that
-/// use a name of this machine.
+/// What is served.
+#[derive(Clone, Copy, Debug)]
+pub struct What {
+    /// Its name in the log.
+    pub name: &'static str,
+    /// Whether it is answered under any name where `allowed-hosts` is not set.
+    pub is_for_any_name: bool,
+}
+
+/// Serves `what` until `stop`: `pick` takes the addresses of the configuration, if there are any, and `router` answers.
 pub async fn follow_and_run(
     (base, unserved): (&Base, &Unserved),
-    what: &'static str,
+    what: What,
     pick: impl Fn(&Settings) -> Option<Served>,
     router: impl Fn() -> Router,
     stop: CancellationToken,
 ) {
     let serve = |served: &Served, stop| {
         let Served { addresses, owner, allowed_hosts } = served.clone();
-        let router = names_only(router(), Names::of(&addresses, &allowed_hosts));
-        let unserved = unserved.clone();
-        run(Endpoint { what, addresses, owner, router, unserved }, stop)
+        let is_for_any = what.is_for_any_name && allowed_hosts.is_none();
+        let names = (!is_for_any).then(|| Names::of(&addresses, &allowed_hosts.unwrap_or_default()));
+        let (what, router, unserved) = (what.name, router(), unserved.clone());
+        run(Endpoint { what, addresses, owner, router, names, unserved }, stop)
     };
     follow(base, pick, serve, stop).await;
 }

@@ -13,7 +13,7 @@ pub struct Served {
     /// `owner` and `group` of unix sockets.
     pub owner: Owner,
     /// `allowed-hosts`: names that are answered beside addresses and those of this machine.
-    pub allowed_hosts: Vec<String>,
+    pub allowed_hosts: Option<Vec<String>>,
 }
 
 /// It is allowed, but operators are warned.
@@ -36,8 +36,8 @@ impl Addresses {
             user: section.text("owner", |name| id_of(name, "user", user)),
             group: section.text("group", |name| id_of(name, "group", group)),
         };
-        let allowed_hosts = section.texts("allowed-hosts", host).unwrap_or_default();
-        let allowed_hosts = allowed_hosts.into_iter().map(str::to_owned).collect();
+        let allowed_hosts = section.texts("allowed-hosts", host);
+        let allowed_hosts = allowed_hosts.map(|names| names.into_iter().map(str::to_owned).collect());
         let addresses = addresses?;
         self.take(section, &addresses);
         if addresses.iter().any(Address::is_routable) {

@@ -10,7 +10,7 @@ mod unserved;
 
 pub(crate) use address::PATH_MAX;
 pub use address::{Address, Host, parse};
-pub use names::{Names, only as names_only};
+pub use names::Names;
 pub use serve::{Endpoint, run};
 pub use socket::Owner;
 pub(crate) use socket::make_directory;

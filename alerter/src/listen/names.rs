@@ -1,4 +1,4 @@
-//! The names that a request may use for this machine. A web site could let its own name lead to an address of this machine (DNS
+//! The names that a request over TCP may use for this machine. A web site could let its own name lead to an address of this machine (DNS
 //! rebinding) and read an answer through a visitor's browser; it cannot use an address or a name of this machine as its own.
 
 use std::collections::BTreeSet;
@@ -17,7 +17,7 @@ use super::address::{Address, Host};
 
 /// Names of this machine without a name service.
 const HOSTS: &str = "/etc/hosts";
-const REFUSED: &str = "use an address, localhost, or a name of this machine; add other names to allowed-hosts in the configuration\n";
+const REFUSED: &str = "nothing is answered under this name: use an IP address, localhost, or a name of this machine, or add the name to allowed-hosts in the configuration\n";
 
 /// The names that are answered, beside addresses and `localhost`.
 #[derive(Clone, Debug, Default)]
@@ -57,7 +57,7 @@ impl Names {
 }
 
 /// Refuses requests with another name, before anything else of them is read.
-pub fn only(router: Router, names: Names) -> Router {
+pub(super) fn only(router: Router, names: Names) -> Router {
     let names = Arc::new(names);
     router.layer(middleware::from_fn(move |request: Request, next: Next| {
         let names = Arc::clone(&names);

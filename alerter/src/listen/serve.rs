@@ -22,6 +22,7 @@ use tokio_util::sync::CancellationToken;
 use tracing::{debug, info};
 
 use super::address::{Address, Host};
+use super::names::{self, Names};
 use super::socket::{Bound, Owner};
 use super::unserved::Unserved;
 
@@ -49,6 +50,8 @@ pub struct Endpoint {
     pub owner: Owner,
     /// The router. It answers unknown paths and methods with 404 or 405.
     pub router: Router,
+    /// The names that requests over TCP must use; any if `None`. No name leads a browser to a unix socket.
+    pub names: Option<Names>,
     /// Keeps what cannot be served at the moment.
     pub unserved: Unserved,
 }
@@ -56,14 +59,17 @@ pub struct Endpoint {
 /// Serves until `stop`. An address that cannot be listened to does not stop the others: it may come with a move of the cluster's
 /// resources. When this has returned, sockets are closed and their files removed.
 pub async fn run(endpoint: Endpoint, stop: CancellationToken) {
-    let router = endpoint.router.clone().layer(axum::middleware::map_response(closing));
     let mut doors = JoinSet::new();
     for address in &endpoint.addresses {
+        let router = match (&endpoint.names, address) {
+            (Some(names), Address::Tcp { .. }) => names::only(endpoint.router.clone(), names.clone()),
+            _ => endpoint.router.clone(),
+        };
         let door = Door {
             place: format!("{} at {address}", endpoint.what),
             address: address.clone(),
             owner: endpoint.owner,
-            router: router.clone(),
+            router: router.layer(axum::middleware::map_response(closing)),
             unserved: endpoint.unserved.clone(),
         };
         let stop = stop.clone();

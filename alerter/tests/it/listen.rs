@@ -36,6 +36,7 @@ impl Served {
             addresses: listen::parse(uri).unwrap(),
             owner,
             router: Router::new().route("/x", get(async || "yes")),
+            names: None,
             unserved: unserved.clone(),
         };
         let task = tokio::spawn(listen::run(endpoint, stop.clone()));

@@ -24,7 +24,8 @@ pub(crate) fn group() -> Group {
         a_dead_endpoint_warns_and_a_locked_journal_fails,
         an_idle_daemon_stays_well,
         a_killed_daemon_keeps_nobody_from_its_addresses,
-        foreign_names_are_refused,
+        foreign_names_are_refused_where_only_some_are_allowed,
+        the_example_of_the_specification_is_answered,
     ];
     Group { cannot: installed::cannot(&["curl"]), tests }
 }
@@ -205,24 +206,33 @@ fn a_killed_daemon_keeps_nobody_from_its_addresses() {
     TcpStream::connect(asked.address).unwrap_err();
 }
 
+/// What a request gets as its status, by TCP.
+fn code(address: SocketAddr, request: &str) -> String {
+    status_of(TcpStream::connect(address).unwrap(), request)
+}
+
+fn status_of(mut stream: impl Read + Write, request: &str) -> String {
+    stream.write_all(request.as_bytes()).unwrap();
+    let mut answer = String::new();
+    stream.read_to_string(&mut answer).unwrap();
+    answer.split(' ').nth(1).unwrap().to_owned()
+}
+
+fn get(path: &str, host: &str) -> String {
+    format!("GET {path} HTTP/1.1\r\nHost: {host}\r\n\r\n")
+}
+
 /// A web site that lets its own name lead to this machine reads neither health nor figures. The broken variant answers by any name.
-fn foreign_names_are_refused() {
+fn foreign_names_are_refused_where_only_some_are_allowed() {
     let metrics = SocketAddr::new(own_loopback().into(), 7411);
     let keys = format!(
         "allowed-hosts = [\"lb.example.org\"]\n[metrics]\nuri = \"tcp://{metrics}\"\nallowed-hosts = [\"lb.example.org\"]"
     );
     let asked = Asked::running(&keys);
     until("/metrics is served", || TcpStream::connect(metrics).is_ok());
-    let code = |address: SocketAddr, request: &str| {
-        let mut stream = TcpStream::connect(address).unwrap();
-        stream.write_all(request.as_bytes()).unwrap();
-        let mut answer = String::new();
-        stream.read_to_string(&mut answer).unwrap();
-        answer.split(' ').nth(1).unwrap().to_owned()
-    };
     let machine = nix::unistd::gethostname().unwrap().into_string().unwrap();
     for (address, path) in [(asked.address, "/health"), (metrics, "/metrics")] {
-        let by = |host: &str| code(address, &format!("GET {path} HTTP/1.1\r\nHost: {host}\r\n\r\n"));
+        let by = |host: &str| code(address, &get(path, host));
         for own in [&machine, "localhost", "LB.example.org:80", "[::1]:7410", &address.to_string()] {
             assert_eq!(by(own), "200", "{own}");
         }
@@ -231,4 +241,26 @@ fn foreign_names_are_refused() {
         }
         assert_eq!(code(address, &format!("GET {path} HTTP/1.0\r\n\r\n")), "200", "as HAProxy asks");
     }
+    let by_socket = status_of(UnixStream::connect(&asked.socket).unwrap(), &get("/health", "evil.example"));
+    assert_eq!(by_socket, "200", "a unix socket has no names to defend");
+}
+
+/// S3-1: `Host: example.org`, word by word, at both addresses; figures say more, and are answered over TCP under own names alone.
+/// The broken variant refuses the example (421).
+fn the_example_of_the_specification_is_answered() {
+    let metrics = SocketAddr::new(own_loopback().into(), 7412);
+    let asked = Asked::running(
+        "[metrics]\nuri = \"tcp://METRICS,unix://SOCKET.metrics\""
+            .replace("METRICS", &metrics.to_string())
+            .as_str(),
+    );
+    let example = "GET /health HTTP/1.1\r\nHost: example.org\r\nAccept: application/health+json\r\n\r\n";
+    assert_eq!(code(asked.address, example), "200");
+    assert_eq!(status_of(UnixStream::connect(&asked.socket).unwrap(), example), "200");
+    let socket = format!("{}.metrics", asked.socket.display());
+    until("/metrics is served", || {
+        UnixStream::connect(&socket).is_ok() && TcpStream::connect(metrics).is_ok()
+    });
+    assert_eq!(code(metrics, &get("/metrics", "example.org")), "421");
+    assert_eq!(status_of(UnixStream::connect(&socket).unwrap(), &get("/metrics", "example.org")), "200");
 }

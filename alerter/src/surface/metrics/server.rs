@@ -12,7 +12,7 @@ use tokio_util::sync::CancellationToken;
 
 use super::exposition::{Form, write};
 use crate::config::Settings;
-use crate::serving::follow_and_run;
+use crate::serving::{What, follow_and_run};
 use crate::state::Shared;
 
 /// The path, and no other.
@@ -22,7 +22,8 @@ const PATH: &str = "/metrics";
 pub async fn run(shared: Arc<Shared>, stop: CancellationToken) {
     let pick = |settings: &Settings| settings.metrics.clone();
     let answer = || router(Arc::clone(&shared));
-    follow_and_run((&shared.base, &shared.unserved), PATH, pick, answer, stop).await;
+    let what = What { name: PATH, is_for_any_name: false };
+    follow_and_run((&shared.base, &shared.unserved), what, pick, answer, stop).await;
 }
 
 /// Answers `GET /metrics`.

@@ -24,7 +24,7 @@ use tokio_util::sync::CancellationToken;
 use crate::config::Settings;
 use crate::outage::Kept;
 use crate::recovery;
-use crate::serving::follow_and_run;
+use crate::serving::{What, follow_and_run};
 use crate::state::Shared;
 use crate::surface::timeline;
 use cache::PageCache;
@@ -40,7 +40,8 @@ const AS_OF: HeaderName = HeaderName::from_static("as-of");
 pub async fn run(shared: Arc<Shared>, stop: CancellationToken) {
     let pick = |settings: &Settings| settings.page.clone();
     let answer = || router(&shared);
-    follow_and_run((&shared.base, &shared.unserved), "the status page", pick, answer, stop).await;
+    let what = What { name: "the status page", is_for_any_name: false };
+    follow_and_run((&shared.base, &shared.unserved), what, pick, answer, stop).await;
 }
 
 fn router(shared: &Arc<Shared>) -> Router {

@@ -118,7 +118,7 @@ impl Asker {
 fn ask(address: SocketAddr, path: &str) -> anyhow::Result<()> {
     let mut stream = TcpStream::connect_timeout(&address, ANSWER)?;
     stream.set_read_timeout(Some(ANSWER))?;
-    stream.write_all(format!("GET {path} HTTP/1.1\r\nHost: bench\r\n\r\n").as_bytes())?;
+    stream.write_all(format!("GET {path} HTTP/1.1\r\nHost: {address}\r\n\r\n").as_bytes())?;
     let mut answer = Vec::new();
     stream.read_to_end(&mut answer)?;
     ensure!(answer.starts_with(b"HTTP/1.1 200 "), "{path}: {}", String::from_utf8_lossy(&answer));
