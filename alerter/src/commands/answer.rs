@@ -141,10 +141,22 @@ fn formats(command: &Asked) -> &'static [PrintAs] {
     }
 }
 
+/// An error with its causes, each once: many name their cause themselves.
+pub(super) fn sentence(error: &anyhow::Error) -> String {
+    error
+        .chain()
+        .map(ToString::to_string)
+        .reduce(|said, cause| match said.contains(&cause) {
+            true => said,
+            false => format!("{said}: {cause}"),
+        })
+        .unwrap_or_default()
+}
+
 /// Says on stderr why a command failed, in the format that was asked for; gives the exit code.
 pub(super) fn failed(format: PrintAs, error: &anyhow::Error) -> ExitCode {
     let kind = kind(error);
-    complain(format, &kind, &format!("{error:#}"));
+    complain(format, &kind, &sentence(error));
     ExitCode::from(if is_usage(&kind) { WRONG_USAGE } else { 1 })
 }
 
@@ -203,6 +215,16 @@ mod tests {
     use clap::Parser as _;
 
     use super::*;
+
+    /// The broken variant prints the chain: a cause that its error names already is said twice.
+    #[test]
+    fn a_cause_is_said_once() {
+        let cib = pacemaker::cib::tree("<cib>").unwrap_err();
+        let said = sentence(&anyhow::Error::from(cib).context("the configuration cannot be read"));
+        assert_eq!(said, "the configuration cannot be read: the CIB is not complete (it was cut off)");
+        let deep = anyhow::anyhow!("why").context("what");
+        assert_eq!(sentence(&deep), "what: why");
+    }
 
     /// The broken variant writes words that YAML reads as something else.
     #[test]

@@ -9,7 +9,7 @@ use pacemaker::read;
 use pacemaker::register::Tools;
 use serde::Serialize;
 
-use super::answer::{WRONG_CONFIGURATION, print};
+use super::answer::{WRONG_CONFIGURATION, print, sentence};
 use super::sources::wait_for;
 use crate::cli::{self, Cli};
 use crate::commands::online::{self, Answers, Obstacle, OfGroup, OfRoute};
@@ -75,7 +75,7 @@ pub(super) fn run(cli: &Cli, options: &cli::CheckConfig) -> anyhow::Result<ExitC
 
 /// The files are good; what stands in the daemon's way on this machine comes first, where anything does.
 fn good(cli: &Cli, settings: &Settings, online: Option<&Answers>) -> anyhow::Result<ExitCode> {
-    let obstacle = daemon::check(settings).err().map(|error| format!("{error:#}"));
+    let obstacle = daemon::check(settings).err().map(|error| sentence(&error));
     let is_clear = obstacle.is_none() && online.is_none_or(Answers::is_clear);
     let code = if is_clear { ExitCode::SUCCESS } else { ExitCode::FAILURE };
     let routes = settings.own_routes().count();

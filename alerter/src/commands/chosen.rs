@@ -42,7 +42,7 @@ pub(super) fn each(
         let (changed, message, error) = match work(target) {
             Ok(ChangeAnswer { changed, message }) => (changed, message, None),
             Err(error) if only => return Err(error),
-            Err(error) => (0, format!("{error:#}"), Some(answer::kind(&error))),
+            Err(error) => (0, answer::sentence(&error), Some(answer::kind(&error))),
         };
         results.push(OfTarget { target: target.clone(), changed, message, error });
     }

@@ -14,7 +14,7 @@ use tokio::signal::unix::{Signal, SignalKind, signal};
 use tokio::sync::mpsc::{self, Sender};
 use tokio::time::{MissedTickBehavior, interval};
 
-use super::answer::say;
+use super::answer::{self, say};
 use super::sources::{journal_path, reader};
 use crate::cli::{self, Cli};
 use crate::config::control_socket;
@@ -121,7 +121,7 @@ impl Followed {
                 lines
             }
             Err(error) => {
-                let sentence = format!("nova-host-alerter: {error:#}\n");
+                let sentence = format!("nova-host-alerter: {}\n", answer::sentence(&error));
                 if complained.as_ref() != Some(&sentence) {
                     say(&sentence, &mut io::stderr());
                     *complained = Some(sentence);

@@ -83,7 +83,7 @@ pub fn run(cli: &Cli) -> anyhow::Result<ExitCode> {
         Command::Run => with_settings(cli, |settings| {
             log::start(settings.log);
             // Said here, so that it reaches syslog too: under Pacemaker nobody reads stderr.
-            daemon::run(settings).inspect_err(|error| tracing::error!("{error:#}"))
+            daemon::run(settings).inspect_err(|error| tracing::error!("{}", answer::sentence(error)))
         }),
         Command::CheckConfig(options) => check::run(cli, options),
         Command::Status(cli::Status { ocf: Some(seconds), .. }) => {

@@ -7,6 +7,8 @@ pub mod account;
 pub mod chain;
 /// One mark on its way to one route, and the closed table of its states.
 pub mod delivery;
+/// What a program says, without what only a terminal reads.
+pub mod escapes;
 /// One record that a host was fenced.
 pub mod fencing;
 /// Names of hosts.

@@ -1,6 +1,7 @@
 //! Running a program for a bounded time and with a bounded output.
 
 use std::ffi::OsString;
+use std::fmt;
 use std::fs::File;
 use std::io::{self, Read as _, Seek as _, Write as _};
 use std::os::fd::AsFd;
@@ -11,6 +12,7 @@ use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::thread;
 use std::time::{Duration, Instant};
 
+use marks::escapes::without_escapes;
 use nix::poll::{PollFd, PollFlags, PollTimeout, poll};
 use nix::sys::memfd::{MFdFlags, memfd_create};
 use nix::sys::signal::{Signal, killpg};
@@ -21,6 +23,10 @@ const EXIT_POLL: Duration = Duration::from_millis(1);
 
 /// The most that is read of standard error.
 const SAID_MAX: u64 = 64 * 1024;
+/// The most characters of a reason.
+const REASON_MAX: usize = 500;
+/// How Python begins what it says of a fault.
+const TRACEBACK: &str = "Traceback";
 /// How long the end of a killed program is awaited, unless it hangs in the kernel.
 const REAPING: Duration = Duration::from_millis(200);
 /// Killed programs that had not ended by then.
@@ -39,15 +45,59 @@ pub enum ChildError {
     #[error("its output is longer than {0} bytes")]
     TooLong(usize),
     /// It reported a failure.
-    #[error("it failed ({0})")]
-    Failed(ExitStatus),
+    #[error("{0}")]
+    Failed(Failure),
+}
+
+/// How a program failed, and what it said.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Failure {
+    /// Its exit code, or its signal.
+    pub status: ExitStatus,
+    /// Its standard error, else its standard output, without colours.
+    pub said: String,
+}
+
+impl Failure {
+    /// Of a program that has ended.
+    pub fn new(status: ExitStatus, stderr: &[u8], stdout: &[u8]) -> Self {
+        let text = |bytes| without_escapes(&String::from_utf8_lossy(bytes));
+        let said = Some(text(stderr)).filter(|said| !said.trim().is_empty());
+        Self { status, said: said.unwrap_or_else(|| text(stdout)) }
+    }
+
+    /// Its reason in one line: the first that is called an error (the last one of pcs is always the same), else the first.
+    /// Of a traceback of Python it is the last one.
+    fn reason(&self) -> Option<String> {
+        let lines = || self.said.lines().map(str::trim).filter(|line| !line.is_empty());
+        let is_error = |line: &&str| line.get(..5).is_some_and(|word| word.eq_ignore_ascii_case("error"));
+        // In Pacemaker's output as XML.
+        let in_xml =
+            |line: &'_ str| line.strip_prefix("<error>")?.strip_suffix("</error>").map(str::to_owned);
+        let first = || match lines().next()?.starts_with(TRACEBACK) {
+            true => lines().next_back(),
+            false => lines().find(|line| !line.starts_with('<')),
+        };
+        let reason = lines().find(is_error).map(str::to_owned);
+        let reason = reason.or_else(|| lines().find_map(in_xml)).or_else(|| first().map(str::to_owned))?;
+        Some(reason.chars().filter(|c| !c.is_control()).take(REASON_MAX).collect())
+    }
+}
+
+impl fmt::Display for Failure {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self.reason() {
+            Some(reason) => write!(f, "{reason} ({})", self.status),
+            None => write!(f, "it failed ({})", self.status),
+        }
+    }
 }
 
 impl ChildError {
     /// The exit code, if it reported a failure.
     pub fn code(&self) -> Option<i32> {
         match self {
-            Self::Failed(status) => status.code(),
+            Self::Failed(failure) => failure.status.code(),
             Self::Io(_) | Self::TooSlow(_) | Self::TooLong(_) => None,
         }
     }
@@ -79,38 +129,35 @@ fn without_foreign(command: &mut Command, names: impl IntoIterator<Item = OsStri
 ///
 /// # Errors
 /// [`ChildError`]
-pub fn output(mut command: Command, limit: Duration, max_bytes: usize) -> Result<Vec<u8>, ChildError> {
-    command.stdin(Stdio::null()).stderr(Stdio::null());
-    run(command, limit, max_bytes)
+pub fn output(command: Command, limit: Duration, max_bytes: usize) -> Result<Vec<u8>, ChildError> {
+    answer(command, &[], limit, max_bytes)
 }
 
-/// The same for a program that reads `input`; the second value is its standard error.
+/// The same for a program that reads `input`.
+///
+/// # Errors
+/// [`ChildError`]
 pub fn answer(
     mut command: Command,
     input: &[u8],
     limit: Duration,
     max_bytes: usize,
-) -> (Result<Vec<u8>, ChildError>, Vec<u8>) {
-    let mut said = match (memory(input), memory(&[])) {
-        (Ok(input), Ok(said)) => {
-            command.stdin(input);
-            said
-        }
-        (Err(e), _) | (_, Err(e)) => return (Err(e.into()), Vec::new()),
-    };
-    let output = said.try_clone().map_err(ChildError::from).and_then(|errors| {
-        command.stderr(errors);
-        run(command, limit, max_bytes)
-    });
+) -> Result<Vec<u8>, ChildError> {
+    let mut said = memory(&[])?;
+    command.stdin(memory(input)?).stderr(said.try_clone()?);
+    let (status, output) = run(command, limit, max_bytes)?;
+    if status.success() {
+        return Ok(output);
+    }
     let mut words = Vec::new();
     let _what_cannot_be_read_was_not_said =
         said.rewind().and_then(|()| said.take(SAID_MAX).read_to_end(&mut words));
-    (output, words)
+    Err(ChildError::Failed(Failure::new(status, &words, &output)))
 }
 
 /// A file in memory: writing it never waits for a reader.
 fn memory(text: &[u8]) -> io::Result<File> {
-    let mut file = File::from(memfd_create("etcdctl", MFdFlags::MFD_CLOEXEC)?);
+    let mut file = File::from(memfd_create("tool", MFdFlags::MFD_CLOEXEC)?);
     file.write_all(text)?;
     file.rewind()?;
     Ok(file)
@@ -124,21 +171,20 @@ pub fn spawn_apart(mut command: Command) -> io::Result<Child> {
     command.process_group(0).spawn()
 }
 
-fn run(mut command: Command, limit: Duration, max_bytes: usize) -> Result<Vec<u8>, ChildError> {
+fn run(mut command: Command, limit: Duration, max_bytes: usize) -> Result<(ExitStatus, Vec<u8>), ChildError> {
     let end = Instant::now() + limit;
     command.stdout(Stdio::piped());
     left().retain_mut(|child| matches!(child.try_wait(), Ok(None)));
     let mut child = spawn_apart(command)?;
     let result = match collect(&mut child, end, max_bytes) {
         Ok(Some(output)) => {
-            exit(&mut child, end).map(|status| status.map(|status| (output, status))).map_err(Into::into)
+            exit(&mut child, end).map(|status| status.map(|status| (status, output))).map_err(Into::into)
         }
         Ok(None) => Ok(None),
         Err(e) => Err(e),
     };
     match result {
-        Ok(Some((output, status))) if status.success() => Ok(output),
-        Ok(Some((_, status))) => Err(ChildError::Failed(status)),
+        Ok(Some(ended)) => Ok(ended),
         Ok(None) => Err(kill(child, ChildError::TooSlow(limit))),
         Err(e) => Err(kill(child, e)),
     }
@@ -191,6 +237,8 @@ fn left() -> MutexGuard<'static, Vec<Child>> {
 
 #[cfg(test)]
 mod tests {
+    use std::os::unix::process::ExitStatusExt as _;
+
     use super::*;
 
     fn shell(script: &str, limit_ms: u64) -> Result<Vec<u8>, ChildError> {
@@ -212,6 +260,44 @@ mod tests {
             output(Command::new("/nonexistent"), Duration::from_secs(1), 10),
             Err(ChildError::Io(_))
         ));
+    }
+
+    /// What each of these printed. The broken variants show no reason, or the last line, or the colours.
+    #[test]
+    fn a_failure_comes_with_the_tool_s_own_sentence() {
+        let cases = [
+            (
+                "Could not connect to the CIB: Transport endpoint is not connected\nInit failed, could not perform requested operations",
+                "Could not connect to the CIB: Transport endpoint is not connected",
+            ),
+            (
+                "Warning: x\nError: Agent 'stonith:fence_mark' is not installed, use --force to override\nError: Errors have occurred, therefore pcs is unable to continue",
+                "Error: Agent 'stonith:fence_mark' is not installed, use --force to override",
+            ),
+            (
+                "\u{1b}[33mWARNING\u{1b}[0m: l: x\n\u{1b}[31mERROR\u{1b}[0m: stonith:fence_mark: no such resource agent\n",
+                "ERROR: stonith:fence_mark: no such resource agent",
+            ),
+            (
+                "<pacemaker-result api-version=\"2.25\">\n <status code=\"102\">\n  <errors>\n   <error>Could not connect to fencer</error>\n",
+                "Could not connect to fencer",
+            ),
+            ("Traceback (most recent call last):\n  File \"x\"\nKeyError: 'y'\n", "KeyError: 'y'"),
+            (" \n\t why it is\n", "why it is"),
+            ("", "it failed"),
+            ("\u{1b}[0m\n", "it failed"),
+        ];
+        for (said, reason) in cases {
+            for (stderr, stdout) in [(said, "other"), ("", said)] {
+                let failure =
+                    Failure::new(ExitStatus::from_raw(0x0100), stderr.as_bytes(), stdout.as_bytes());
+                if !(stdout == "other" && reason == "it failed") {
+                    assert_eq!(failure.to_string(), format!("{reason} (exit status: 1)"));
+                }
+            }
+        }
+        assert_eq!(shell("echo no >&2; exit 3", 5000).unwrap_err().to_string(), "no (exit status: 3)");
+        assert_eq!(shell("kill -9 $$", 5000).unwrap_err().to_string(), "it failed (signal: 9 (SIGKILL))");
     }
 
     #[test]

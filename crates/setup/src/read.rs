@@ -4,6 +4,7 @@ use std::cell::OnceCell;
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::Path;
 
+use marks::escapes::without_escapes;
 use marks::host::HostName;
 use pacemaker::cib::{self, Cib, CibError, Document, score, truth};
 use pacemaker::xml::Element;
@@ -355,6 +356,6 @@ fn failure(state: &Element, resource: &Element) -> Option<Failure> {
         resource: resource.get("id").to_owned(),
         node: name.to_owned(),
         code: number(bad, "rc-code"),
-        reason: bad.get("exit-reason").to_owned(),
+        reason: without_escapes(bad.get("exit-reason")),
     })
 }

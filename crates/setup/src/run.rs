@@ -5,7 +5,7 @@ use std::path::Path;
 use std::process::{Output, Stdio};
 use std::thread;
 
-use pacemaker::child;
+use pacemaker::child::{self, Failure};
 
 use super::print::Command;
 
@@ -28,7 +28,7 @@ impl Ran {
             None => format!("Done: {}.", list(&self.done)),
             Some((command, why)) => {
                 format!(
-                    "`{command}` failed ({why}); done: {}; not done: {}.",
+                    "`{command}` failed: {why}; done: {}; not done: {}.",
                     list(&self.done),
                     list(&self.left)
                 )
@@ -60,7 +60,7 @@ pub fn run(commands: &[Command], mut report: impl FnMut(&Command)) -> Ran {
 /// Runs all of them on a copy of the configuration; returns the failed one with the reason.
 pub(super) fn run_on_copy(commands: &[Command], file: &Path) -> Result<(), String> {
     let failed =
-        |command: &Command, why: String| format!("`{}` fails on a copy ({why})", command.words.join(" "));
+        |command: &Command, why: String| format!("`{}` fails on a copy: {why}", command.words.join(" "));
     commands.iter().try_for_each(|command| one(command, Some(file)).map_err(|why| failed(command, why)))
 }
 
@@ -69,9 +69,7 @@ fn one(command: &Command, copy: Option<&Path>) -> Result<(), String> {
     if output.status.success() {
         return Ok(());
     }
-    let said = [output.stderr, output.stdout].map(|bytes| String::from_utf8_lossy(&bytes).trim().to_owned());
-    let last = said.iter().flat_map(|text| text.lines().rev()).find(|line| !line.trim().is_empty());
-    Err(last.map_or_else(|| output.status.to_string(), |line| format!("{}: {}", output.status, line.trim())))
+    Err(Failure::new(output.status, &output.stderr, &output.stdout).to_string())
 }
 
 fn output(command: &Command, copy: Option<&Path>) -> io::Result<Output> {
@@ -117,7 +115,7 @@ mod tests {
             (&["a".to_owned()][..], &["b".to_owned(), "c".to_owned()][..], 2)
         );
         let said = ran.sentence();
-        assert!(said.ends_with("failed (exit status: 3: why it is); done: a; not done: b; c."), "{said}");
+        assert!(said.ends_with("failed: why it is (exit status: 3); done: a; not done: b; c."), "{said}");
     }
 
     #[test]

@@ -2,6 +2,7 @@
 
 use std::time::Duration;
 
+use marks::escapes::without_escapes;
 use serde_json::{Map, Value};
 
 use crate::driver::{Failure, LOCKED_OUT, LONGEST_WISH, Outcome, printable};
@@ -101,7 +102,7 @@ fn object(stdout: &[u8]) -> Option<Map<String, Value>> {
 }
 
 fn text(text: &str) -> Option<String> {
-    let text = printable(text.trim());
+    let text = printable(without_escapes(text).trim());
     (!text.trim().is_empty()).then_some(text)
 }
 
@@ -178,7 +179,7 @@ mod tests {
         let failure = outcome(&End::Exit(75), &words).failure().cloned().unwrap();
         assert_eq!(
             failure.detail,
-            "the endpoint cannot accept the message now, says the program (75): the queue is full: the last  [31mline"
+            "the endpoint cannot accept the message now, says the program (75): the queue is full: the last line"
         );
         assert_eq!(failure.after, Some(Duration::from_secs(90)));
         let reference = Some("job 7".to_owned());

@@ -16,6 +16,9 @@ pub const NO_QUORUM: i32 = 106;
 /// The exit code of `cibadmin --query` where nothing is found.
 pub const NOTHING_FOUND: i32 = 105;
 
+/// The exit code of a tool that reaches no daemon of Pacemaker.
+pub const NOT_CONNECTED: i32 = 102;
+
 /// The exit code of a tool for an unknown option: `attrd_updater` up to 2.1.2 for XML output.
 pub const NO_SUCH_OPTION: i32 = 64;
 

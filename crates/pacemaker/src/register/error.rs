@@ -2,6 +2,7 @@
 
 use super::etcd_fault::EtcdFault;
 use crate::child::ChildError;
+use crate::cib::releases::NOT_CONNECTED;
 use marks::register::Entry;
 
 /// Why the register could not be written or read. The message never shows what was read.
@@ -11,7 +12,7 @@ pub enum RegisterError {
     #[error("no register is configured: set register to \"attrd\", \"cib\" or \"etcd\"")]
     None,
     /// A tool of the cluster.
-    #[error("{tool}: {source}; check Pacemaker on this controller")]
+    #[error("{}", of_tool(tool, source))]
     Tool {
         /// Its name.
         tool: &'static str,
@@ -57,6 +58,15 @@ pub enum RegisterError {
         /// The entry's key.
         key: String,
     },
+}
+
+fn of_tool(tool: &str, why: &ChildError) -> String {
+    let said = why.to_string();
+    let said = if said.starts_with(tool) { said } else { format!("{tool}: {said}") };
+    match why.code() {
+        Some(NOT_CONNECTED) => format!("Pacemaker does not run here, or does not answer: start it ({said})"),
+        _ => format!("{said}; check Pacemaker on this controller"),
+    }
 }
 
 impl RegisterError {

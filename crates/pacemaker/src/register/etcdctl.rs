@@ -94,12 +94,9 @@ fn ask_once(
     let own = format!("{}ms", limit.saturating_sub(RESERVE).max(limit / 2).as_millis());
     // These it does not read from its environment.
     command.args([format!("--command-timeout={own}"), format!("--dial-timeout={own}")]).args(arguments);
-    let (output, said) = child::answer(command, input.as_bytes(), limit, OUTPUT_MAX);
-    match output {
+    match child::answer(command, input.as_bytes(), limit, OUTPUT_MAX) {
         Ok(output) => parse(&output),
-        Err(ChildError::Failed(_)) => {
-            Err(RegisterError::Etcd(EtcdFault::of(&String::from_utf8_lossy(&said))))
-        }
+        Err(ChildError::Failed(failure)) => Err(RegisterError::Etcd(EtcdFault::of(&failure.said))),
         Err(ChildError::TooSlow(_)) => Err(RegisterError::Etcd(EtcdFault::Silent)),
         Err(source) => Err(RegisterError::Etcdctl(source)),
     }
