@@ -34,6 +34,9 @@ pub(crate) fn group() -> Group {
         a_host_without_a_power_device_is_named,
         beside_nova_evacuate_nothing_is_set_up,
         wrong_usage_is_refused,
+        without_pacemaker_its_own_sentence_is_said_once,
+        a_tool_that_refuses_says_why,
+        settings_are_read_as_pacemaker_reads_them,
         levels_by_pattern_keep_their_devices,
         fencing_that_is_off_is_only_said,
         what_is_not_proven_is_a_question,
@@ -732,6 +735,140 @@ fn wrong_usage_is_refused() {
     fs::write(site.cib(), "<cib>").unwrap();
     let said = site.setup(&["--check"]);
     assert!(said.code == Some(1) && said.err.contains("cannot be read"), "{}", said.err);
+}
+
+/// The broken variant says "it failed (exit status: 102)", and that twice. In a network of its own no Pacemaker is reached.
+fn without_pacemaker_its_own_sentence_is_said_once() {
+    let site = Site::with(RIGHT);
+    for options in [&["--check"][..], &[]] {
+        let mut command = site.installed.command("unshare");
+        command
+            .args(["--net", "nova-host-alerter", "--config"])
+            .arg(site.path("alerter.toml"))
+            .arg("setup")
+            .args(options);
+        let said = answer(&command.output().unwrap());
+        let once = ["Pacemaker does not run here", "Could not connect to the CIB", "exit status: 102"];
+        assert!(once.iter().all(|words| said.err.matches(words).count() == 1), "{}", said.err);
+        assert_eq!((said.code, said.out.as_str()), (Some(1), ""), "{}", said.err);
+    }
+}
+
+/// The broken variants show pcs's last line, which is always the same, or the colours of crmsh.
+fn a_tool_that_refuses_says_why() {
+    let site = Site::with(&bare());
+    site.installed.replace_ocf_agent("#!/bin/sh\nexit 1\n").unwrap();
+    for (tool, reason) in
+        [("pcs", "copy: Error: Agent 'ocf:openstack:nova-host-alerter'"), ("crmsh", "copy: ERROR: ")]
+    {
+        let said = site.setup(&["--tool", tool]);
+        assert!(said.err.contains(reason), "{}", said.err);
+        let json = site.setup(&["--tool", tool, "--json"]).out;
+        for text in [said.err, said.out, json] {
+            assert!(!text.contains("Errors have occurred"), "{text}");
+            assert!(!["\u{1b}", "\\u001b", "[31m"].iter().any(|escape| text.contains(escape)), "{text}");
+        }
+    }
+}
+
+/// Sets of one kind with scores, references and pairs, by which some refer to others of the same document.
+struct Sets {
+    numbers: Numbers,
+    made: u32,
+    /// The ids so far, of sets of both kinds and of pairs.
+    ids: [Vec<String>; 3],
+}
+
+impl Sets {
+    fn known(&mut self, kind: usize) -> Option<String> {
+        let at = self.numbers.below(2 * self.ids[kind].len() as u64 + 1);
+        self.ids[kind].get(usize::try_from(at).unwrap()).cloned()
+    }
+
+    fn id(&mut self) -> String {
+        self.made += 1;
+        format!("i{}", self.made)
+    }
+
+    fn pair(&mut self) -> String {
+        let (id, name) = (self.id(), self.numbers.of(&["a", "b", "c"]).to_owned());
+        match (self.known(2), self.numbers.below(3)) {
+            (Some(known), 0) => format!(r#"<nvpair id-ref="{known}"/>"#),
+            (Some(known), 1) => format!(r#"<nvpair id-ref="{known}" name="{name}"/>"#),
+            _ => {
+                self.ids[2].push(id.clone());
+                format!(r#"<nvpair id="{id}" name="{name}" value="{id}"/>"#)
+            }
+        }
+    }
+
+    fn set(&mut self, kind: usize) -> String {
+        let name = ["meta_attributes", "instance_attributes"][kind];
+        if let (Some(known), 0) = (self.known(kind), self.numbers.below(3)) {
+            return format!(r#"<{name} id-ref="{known}"/>"#);
+        }
+        let (id, score) =
+            (self.id(), self.numbers.of(&["", "0", "-5", "5", "40", "INFINITY", "-INFINITY"]).to_owned());
+        let score = if score.is_empty() { score } else { format!(r#" score="{score}""#) };
+        let pairs: String = (0..self.numbers.below(4)).map(|_| self.pair()).collect();
+        self.ids[kind].push(id.clone());
+        format!(r#"<{name} id="{id}"{score}>{pairs}</{name}>"#)
+    }
+
+    /// Up to three of each kind.
+    fn of(&mut self, kinds: &[usize]) -> String {
+        let kinds = kinds.iter().flat_map(|kind| [*kind; 3]);
+        kinds
+            .filter(|_| self.numbers.below(3) > 0)
+            .collect::<Vec<_>>()
+            .into_iter()
+            .map(|kind| self.set(kind))
+            .collect()
+    }
+}
+
+/// A resource with a template in a group in a clone, one by itself, and defaults.
+fn layered(seed: u64) -> String {
+    let mut sets = Sets { numbers: Numbers(seed), made: 0, ids: Default::default() };
+    let [q, template, clone, group, p] = [[0, 1]; 5].map(|kinds| sets.of(&kinds));
+    let defaults = sets.of(&[0]);
+    let dummy = r#"class="ocf" provider="pacemaker" type="Dummy""#;
+    format!(
+        r#"<cib validate-with="pacemaker-3.9" crm_feature_set="3.16.1" epoch="1" num_updates="0" admin_epoch="0"><configuration>
+        <crm_config/><nodes/><resources><primitive id="q" {dummy}>{q}</primitive><template id="t" {dummy}>{template}</template>
+        <clone id="c">{clone}<group id="g">{group}<primitive id="p" template="t">{p}</primitive></group></clone></resources>
+        <constraints/><rsc_defaults>{defaults}</rsc_defaults></configuration><status/></cib>"#
+    )
+}
+
+/// Ours, and those of `crm_resource`. Broken variants take the first set of the document, leave out templates or parents, or
+/// follow no reference.
+fn settings_are_read_as_pacemaker_reads_them() {
+    let site = Site::with(RIGHT);
+    let ask = r#"for r in p q; do for n in a b c; do
+        echo "$r $n $(crm_resource -r $r -g $n 2>/dev/null)"; echo "$r meta $n $(crm_resource -r $r --meta -g $n 2>/dev/null)"; done; done"#;
+    for seed in 0..12 {
+        let cib = layered(seed);
+        site.set(&cib);
+        let verified = site.installed.command("crm_verify").arg("-x").arg(site.cib()).output().unwrap();
+        let verified = String::from_utf8_lossy(&verified.stderr).into_owned();
+        assert!(!verified.contains("schema"), "{verified}\n{cib}");
+        let theirs = answer(
+            &site.installed.command("sh").args(["-c", ask]).env("CIB_file", site.cib()).output().unwrap(),
+        );
+        let cluster = setup::read(&cib, Here::default(), Wanted::default()).unwrap();
+        let mut ours = String::new();
+        for resource in
+            ["p", "q"].map(|id| cluster.resources.iter().find(|resource| resource.id == id).unwrap())
+        {
+            for name in ["a", "b", "c"] {
+                let [own, meta] = [&resource.parameters, &resource.meta]
+                    .map(|all| all.get(name).map_or("", String::as_str));
+                writeln!(ours, "{0} {name} {own}\n{0} meta {name} {meta}", resource.id).unwrap();
+            }
+        }
+        assert_eq!(ours, theirs.out, "{cib}");
+    }
 }
 
 /// The hosts of the right configuration, called after their racks.
