@@ -57,7 +57,7 @@ fn what_was_reported_is_read_as_pacemaker_reads_it() {
     }
 }
 
-/// The broken variant looks for sets and pairs in place.
+/// The broken variant reads the sets and pairs that stand in place.
 #[test]
 fn references_are_followed_wherever_pacemaker_follows_them() {
     let other = format!("{OTHER}{STOPPED}</primitive>");
