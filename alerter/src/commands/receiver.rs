@@ -210,6 +210,7 @@ impl Kit {
             return (Came::Unread, None);
         }
         match exchange.await {
+            Ok(said) if said.is_page => (Came::Page(said.status), Some(said.outcome())),
             Ok(said) => (Came::Answer(said.status), Some(said.outcome())),
             Err(outcome) => {
                 let why = outcome.failure().map(|failure| failure.detail.clone()).unwrap_or_default();

@@ -91,24 +91,24 @@ impl FakeSenlin {
 
 impl Service for FakeSenlin {
     const TYPE: &'static str = "clustering";
-    const BASE: &'static str = "";
+    const BASE: &'static str = "/v1";
 
     fn answer(&mut self, request: &Request, path: &str) -> Vec<u8> {
         let parts: Vec<&str> = path.trim_start_matches('/').split('/').collect();
         match (request.method.as_str(), parts.as_slice()) {
-            ("GET", ["v1", "actions"]) => self.list(&request.query),
-            ("GET", ["v1", "nodes", id]) if self.nodes.contains(id) => http(
+            ("GET", ["actions"]) => self.list(&request.query),
+            ("GET", ["nodes", id]) if self.nodes.contains(id) => http(
                 200,
                 &json!({"node": {"id": id, "status": self.status, "physical_id": server(id)}}).to_string(),
                 "",
             ),
-            ("GET", ["v1", "clusters", id]) if self.clusters.contains(id) => {
+            ("GET", ["clusters", id]) if self.clusters.contains(id) => {
                 http(200, &json!({"cluster": {"id": id, "status": self.status}}).to_string(), "")
             }
-            ("POST", ["v1", "nodes", id, "actions"]) if self.nodes.contains(id) => {
+            ("POST", ["nodes", id, "actions"]) if self.nodes.contains(id) => {
                 self.recover("NODE_RECOVER", id, request)
             }
-            ("POST", ["v1", "clusters", id, "actions"]) if self.clusters.contains(id) => {
+            ("POST", ["clusters", id, "actions"]) if self.clusters.contains(id) => {
                 self.recover("CLUSTER_RECOVER", id, request)
             }
             _ => absent(path),

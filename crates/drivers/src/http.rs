@@ -26,7 +26,7 @@ use crate::driver::{
 };
 use crate::event::{self, cloudevents};
 use crate::kept::{Files, Kept, Unusable};
-use crate::web::{self, BodySecret, Endpoint, Said, fault, shown, wire};
+use crate::web::{BodySecret, Endpoint, Said, fault, shown};
 use crate::writes::{What, Write};
 
 pub use self::credentials::Credentials;
@@ -101,13 +101,9 @@ impl Http {
         }
     }
 
-    /// The outcome is known with the header section.
-    async fn answered(&self, step: Step, response: Response) -> Outcome {
-        let (status, wish) = match wire::head(&response) {
-            Ok(head) => head,
-            Err(fault) => return fault.outcome(),
-        };
-        let outcome = self.confirmed_later(step, web::plain(status, wish));
+    /// The rest of the body is read beside the mark's way.
+    async fn answered(&self, step: Step, mut response: Response) -> Outcome {
+        let outcome = self.confirmed_later(step, self.endpoint.outcome(&mut response).await);
         let place = tokio::time::timeout(BODY_TIME, Arc::clone(&self.bodies).acquire_owned());
         if let Ok(Ok(place)) = place.await {
             tokio::spawn(async move {

@@ -37,7 +37,7 @@ pub const KIND: Kind = Kind {
     writes: WRITES,
 };
 
-static RECOVER: Request = Request { method: Method::POST, path: "/v1/{nodes,clusters}/ID/actions" };
+static RECOVER: Request = Request { method: Method::POST, path: "/{nodes,clusters}/ID/actions" };
 
 static WRITES: &[Write] = &[Write {
     what: What::Request(&RECOVER, "Senlin recovers the nodes or clusters that the route names (`operation`)"),
@@ -102,11 +102,11 @@ impl Senlin {
     /// A repetition would recover a node twice and lose what the first recovery made: so a recovery is searched for
     /// first.
     async fn state_of(&self, whose: Whose, id: &str, stored: &Stored, end: Instant) -> Result<Seen, Outcome> {
-        let path = format!("/v1/{}/{id}", whose.path());
+        let path = format!("/{}/{id}", whose.path());
         let there = ask_for(&self.session, &CLUSTERING, (&path, &[]), whose.key(), end).await?;
         let there = there.ok_or_else(|| answer::no_such(whose, id))?;
         let query = [("target", id), ("action", whose.action())];
-        let actions = ask_for(&self.session, &CLUSTERING, ("/v1/actions", &query), "actions", end).await?;
+        let actions = ask_for(&self.session, &CLUSTERING, ("/actions", &query), "actions", end).await?;
         match answer::seen(stored, &there, &actions.unwrap_or_default())? {
             Seen::Idle if whose == Whose::Node && !stored.is_test() => {
                 self.idle(id, &there, stored, end).await
@@ -134,7 +134,7 @@ impl Senlin {
         stored: &Stored,
         end: Instant,
     ) -> Result<String, Outcome> {
-        let (path, body) = (format!("/v1/{}/{id}/actions", whose.path()), stored.request());
+        let (path, body) = (format!("/{}/{id}/actions", whose.path()), stored.request());
         let ask = Ask::write(&RECOVER, &path, &body).in_version(stored.version.as_deref());
         let answer = self.session.send(&CLUSTERING, &ask, end).await.map_err(|trouble| trouble.outcome())?;
         answer::begun(whose, id, &answer)

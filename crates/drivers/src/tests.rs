@@ -84,7 +84,7 @@ static ROWS: &[Row] = &[
         word: "nova",
         route: Some("CLOUD"),
         replies: &[(
-            "GET /os-services",
+            "GET /v1/os-services",
             r#"{"services": [{"id": "ID", "host": "compute1.my.cloud.com", "binary": "nova-compute", "status": "enabled", "forced_down": false}]}"#,
         )],
         taken: (
@@ -99,10 +99,10 @@ static ROWS: &[Row] = &[
         route: Some("CLOUD\nresources = { compute1 = [\"web/ID/server\"] }"),
         replies: &[
             (
-                "GET /stacks/",
+                "GET /v1/stacks/",
                 r#"{"resource": {"physical_resource_id": "ID", "resource_status": "CREATE_COMPLETE", "resource_type": "OS::Nova::Server"}}"#,
             ),
-            ("GET /servers/", SERVER),
+            ("GET /v1/servers/", SERVER),
         ],
         taken: (200, "null"),
         half: TAKEN,
@@ -126,7 +126,7 @@ static ROWS: &[Row] = &[
         replies: &[
             ("GET /v1/nodes/", r#"{"node": {"status": "ACTIVE", "physical_id": "ID"}}"#),
             ("GET /v1/actions", r#"{"actions": []}"#),
-            ("GET /servers/", SERVER),
+            ("GET /v1/servers/", SERVER),
         ],
         taken: (202, r#"{"action": "ID"}"#),
         half: TAKEN,
@@ -176,6 +176,8 @@ const STATUSES: [std::ops::RangeInclusive<u16>; 5] = [200..=208, 300..=308, 400.
 enum Way {
     /// It answers this, and closes.
     Say(String),
+    /// The same to its questions too.
+    SayToAll(String),
     Hang,
 }
 
@@ -269,7 +271,7 @@ fn answer(status: u16, headers: &str, body: &str) -> String {
 
 fn token(url: &str) -> String {
     let types = ["instance-ha", "workflow", "compute", "orchestration", "rca", "clustering"];
-    let entry = |kind| serde_json::json!({"type": kind, "endpoints": [{"interface": "public", "region": "r", "url": url}]});
+    let entry = |kind| serde_json::json!({"type": kind, "endpoints": [{"interface": "public", "region": "r", "url": format!("{url}/v1")}]});
     let body = serde_json::json!({"token": {"issued_at": "2026-07-21T00:00:00Z", "expires_at": "2026-07-22T00:00:00Z",
         "catalog": types.map(entry)}});
     answer(201, "X-Subject-Token: t0ken\r\n", &body.to_string())
@@ -290,6 +292,7 @@ async fn one(mut peer: TcpStream, row: &'static Row, way: Way) -> Option<()> {
     let asked = request(&mut peer).await?;
     let reply = row.replies.iter().find(|(begin, _)| asked.starts_with(begin));
     match (reply, way) {
+        (_, Way::SayToAll(text)) => peer.write_all(text.as_bytes()).await.ok(),
         (Some((_, body)), _) => {
             peer.write_all(answer(200, "", &body.replace("ID", ID)).as_bytes()).await.ok()
         }
@@ -360,6 +363,29 @@ async fn answered(row: &'static Row) {
         let outcome = scene.send(&driver, Way::Say(answer(status, "Retry-After: 9\r\n", ""))).await;
         let after = outcome.failure().and_then(|failure| failure.after);
         assert_eq!(after, Some(Duration::from_secs(9)), "{} to {status}", row.word);
+    }
+}
+
+/// A proxy's sign-in page acknowledges nothing: neither where it answers everything, nor where it comes with the status, or
+/// even in place of the body, of the answer that acknowledges. The broken variant goes by the status alone, as Heat's and
+/// Senlin's did.
+#[tokio::test]
+async fn contract_a_page_for_people_acknowledges_nothing() {
+    each(paged).await;
+}
+
+async fn paged(row: &'static Row) {
+    let scene = Scene::of(row).await;
+    let driver = scene.driver("").await;
+    let page = "<!DOCTYPE html><html><form action=\"/login\">Sign in</form></html>";
+    let html = "Content-Type: text/html; charset=utf-8\r\n";
+    for (status, headers) in [(200, html), (row.taken.0, html), (row.taken.0, "")] {
+        let said = answer(status, headers, page);
+        for way in [Way::Say(said.clone()), Way::SayToAll(said)] {
+            let outcome = scene.send(&driver, way).await;
+            let word = outcome.failure().map(|failure| failure.kind);
+            assert_eq!(word, Some("protocol"), "{} to {status} {headers}: {outcome:?}", row.word);
+        }
     }
 }
 

@@ -16,6 +16,8 @@ const USUAL: Duration = Duration::from_secs(1);
 pub(super) enum Came {
     /// An answer with this status.
     Answer(u16),
+    /// A page for people with this status, which acknowledges nothing.
+    Page(u16),
     /// None, and why.
     None(String),
     /// Nobody read it.
@@ -114,6 +116,7 @@ impl fmt::Display for Came {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::Answer(status) => status.fmt(f),
+            Self::Page(status) => write!(f, "{status}, a page for people"),
             Self::None(why) => why.fmt(f),
             Self::Unread => "not read".fmt(f),
         }
@@ -126,6 +129,10 @@ fn wrong_answer(sending: &Sending, attempts: &[Came]) -> Option<String> {
     match attempts.last()? {
         Came::Unread => None,
         Came::None(why) => Some(format!("there is no answer: {why}")),
+        Came::Page(_) if wants == Wants::Nothing => None,
+        Came::Page(status) => Some(format!(
+            "the answer is {status} with a page for people (HTML), which acknowledges nothing, expected is {expected}: send no body, or JSON"
+        )),
         Came::Answer(status) if wants.takes(*status) => None,
         Came::Answer(status) if (300..400).contains(status) => Some(format!(
             "the answer is {status}: a redirect accepts nothing and is not followed, expected is {expected}"

@@ -263,7 +263,7 @@ mod tests {
             };
             assert_eq!(seen, expected, "{status}");
         }
-        let cut_off = Trouble::Fault(crate::web::Fault::Timeout);
+        let cut_off = Trouble::Fault("Masakari".to_owned(), crate::web::Fault::Timeout);
         assert_eq!((cut_off.outcome().as_str(), unasked(&cut_off).as_str()), ("unknown", "retry"));
     }
 

@@ -11,15 +11,21 @@ pub(crate) struct Service {
     pub(crate) who: &'static str,
     /// Its types in a catalog; the first is the official one.
     pub(crate) types: &'static [&'static str],
+    /// Whether its requests stand behind the version in its address. The others have it in their own paths, or a project
+    /// behind it that only the catalog knows.
+    pub(crate) is_versioned: bool,
 }
 
-pub(crate) const INSTANCE_HA: Service = Service { who: "Masakari", types: &["instance-ha", "ha"] };
-pub(crate) const WORKFLOW: Service = Service { who: "Mistral", types: &["workflow", "workflowv2"] };
-pub(crate) const ORCHESTRATION: Service = Service { who: "Heat", types: &["orchestration"] };
-pub(crate) const COMPUTE: Service = Service { who: "Nova", types: &["compute"] };
-pub(crate) const CLUSTERING: Service = Service { who: "Senlin", types: &["clustering"] };
+pub(crate) const INSTANCE_HA: Service =
+    Service { who: "Masakari", types: &["instance-ha", "ha"], is_versioned: true };
+pub(crate) const WORKFLOW: Service =
+    Service { who: "Mistral", types: &["workflow", "workflowv2"], is_versioned: true };
+pub(crate) const ORCHESTRATION: Service =
+    Service { who: "Heat", types: &["orchestration"], is_versioned: false };
+pub(crate) const COMPUTE: Service = Service { who: "Nova", types: &["compute"], is_versioned: true };
+pub(crate) const CLUSTERING: Service = Service { who: "Senlin", types: &["clustering"], is_versioned: true };
 pub(crate) const ROOT_CAUSE_ANALYSIS: Service =
-    Service { who: "Vitrage", types: &["root-cause-analysis", "rca"] };
+    Service { who: "Vitrage", types: &["root-cause-analysis", "rca"], is_versioned: false };
 
 impl Service {
     /// The official type.

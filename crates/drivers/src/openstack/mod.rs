@@ -14,6 +14,7 @@ mod session;
 mod tokens;
 mod trouble;
 mod usual;
+mod versions;
 mod words;
 
 pub use by_host::ByHost;

@@ -8,7 +8,7 @@ use reqwest::header::{HeaderName, HeaderValue};
 use reqwest::{Method, StatusCode, Url};
 use secrecy::ExposeSecret as _;
 use serde_json::Value;
-use tokio::time::Instant;
+use tokio::time::{Instant, timeout_at};
 
 use super::auth::Token;
 use super::catalog::{self, Service};
@@ -16,12 +16,15 @@ use super::client;
 use super::cloud::{Cloud, CloudOptions};
 use super::tokens::{Site, Tokens};
 use super::trouble::Trouble;
+use super::versions;
 use crate::kept::{Files, Kept, Unusable};
-use crate::web::{self, fault, said, wire};
+use crate::web::{self, Fault, fault, page, said, wire};
 use crate::writes::Request;
 
 const AUTH_TOKEN: HeaderName = HeaderName::from_static("x-auth-token");
 const API_VERSION: HeaderName = HeaderName::from_static("openstack-api-version");
+/// How long a service may take to say where its current version is.
+const VERSION_TIME: Duration = Duration::from_secs(10);
 /// How long the body of an acknowledgement is read: nothing waits for its rest.
 const BODY_TIME: Duration = Duration::from_secs(2);
 
@@ -77,6 +80,8 @@ pub(crate) struct Answer {
     pub(crate) date: Option<i64>,
     /// The body.
     pub(crate) body: Vec<u8>,
+    /// The service's address that was asked.
+    pub(crate) at: String,
     /// The token that the service got: it must not be shown.
     token: Arc<Token>,
 }
@@ -93,7 +98,8 @@ impl Session {
         let again = options.clone();
         let site = Kept::new(files, move || {
             let cloud = Cloud::read(&again)?;
-            Ok(Arc::new(Site { client: client::build(&cloud, &again)?, cloud }))
+            let client = client::build(&cloud, &again)?;
+            Ok(Arc::new(Site::new(cloud, client)))
         })?;
         Ok(Self { options, own: None, shown, site, tokens: Tokens::default() })
     }
@@ -148,15 +154,15 @@ impl Session {
         self.begin(end).send(service, ask).await
     }
 
-    /// Whether there is a token and the catalog has the service at a usable address. The service is not asked, and no
-    /// mark waits: a token may take its time.
+    /// Whether there is a token and the catalog has the service at a usable address. The service is asked for its version
+    /// at most, and no mark waits: a token may take its time.
     ///
     /// # Errors
     /// There is no token, or no usable address.
     pub(crate) async fn reach(&self, service: &Service, end: Instant) -> Result<(), Trouble> {
         let mut exchange = Exchange { soon: end, ..self.begin(end) };
         let token = exchange.token(None).await?;
-        exchange.url(&token, service, &Ask::get("", &[])).map(|_| ())
+        exchange.base(&token, service).await.map(|_| ())
     }
 }
 
@@ -183,10 +189,10 @@ impl Exchange<'_> {
         let answer = self.once(&token, service, ask).await;
         if leads_nowhere(&answer) {
             self.session.tokens.forget(&token);
+            self.site.versions.lock().await.clear();
         }
-        let answer = answer?;
-        if answer.status != 401 {
-            return Ok(answer);
+        if !is_unauthorized(&answer) {
+            return answer;
         }
         // The new password may be what ended the token.
         self.site = self.session.site.get();
@@ -212,7 +218,8 @@ impl Exchange<'_> {
         service: &Service,
         ask: &Ask<'_>,
     ) -> Result<Answer, Trouble> {
-        let url = self.url(token, service, ask)?;
+        let base = self.base(token, service).await?;
+        let url = with_path(&base, ask);
         let left = self.end.saturating_duration_since(Instant::now());
         if left.is_zero() {
             return Err(if self.has_sent { Trouble::Over } else { Trouble::Late });
@@ -222,26 +229,93 @@ impl Exchange<'_> {
         let request = ask.version.into_iter().fold(request, |all, version| all.header(API_VERSION, version));
         let sent = wire::with_body(request, ask.body).send().await;
         self.has_sent |= !sent.as_ref().is_ok_and(|response| response.status() == StatusCode::UNAUTHORIZED);
-        let response = sent.map_err(|error| Trouble::Fault(fault::of(&error)))?;
-        let (status, wish) = wire::head(&response).map_err(Trouble::Fault)?;
+        let at = || format!("{} at {}", service.who, shown(&base));
+        let response = sent.map_err(|error| Trouble::Fault(at(), fault::of(&error)))?;
+        let (status, wish) = wire::head(&response).map_err(|fault| Trouble::Fault(at(), fault))?;
         let date = wire::date(&response);
+        let headers = response.headers().clone();
         let patience =
             if (200..300).contains(&status) && *ask.method != Method::GET { BODY_TIME } else { left };
-        let (body, _) = wire::read(response, self.end.min(Instant::now() + patience)).await;
-        Ok(Answer { status, wish, date, body, token: Arc::clone(token) })
+        let (body, cut) = wire::read(response, self.end.min(Instant::now() + patience)).await;
+        if (200..300).contains(&status) && page::is_one(&headers, wire::begun(&body, cut.is_none())) {
+            return Err(Trouble::Page(at()));
+        }
+        Ok(Answer { status, wish, date, body, at: shown(&base), token: Arc::clone(token) })
     }
 
-    fn url(&self, token: &Token, service: &Service, ask: &Ask<'_>) -> Result<Url, Trouble> {
+    /// The address of the service's API. If the catalog names no version, the service is asked for it, once for all.
+    async fn base(&mut self, token: &Token, service: &Service) -> Result<Url, Trouble> {
+        let address = self.address(token, service)?;
+        if !service.is_versioned || versions::has_one(&address) {
+            return Ok(address);
+        }
+        let (site, asked) = (Arc::clone(&self.site), versions::question(&address));
+        let late = || Trouble::NoVersion(versions::late(service, &asked));
+        let mut known = timeout_at(self.end, site.versions.lock()).await.map_err(|_| late())?;
+        if let Some(found) = known.get(&address) {
+            return Ok(found.clone());
+        }
+        let found = self.version(token, service, &address, &asked).await?;
+        known.insert(address, found.clone());
+        // The mark was allowed just before the exchange began.
+        if Instant::now() > self.soon && !self.has_sent { Err(late()) } else { Ok(found) }
+    }
+
+    /// Asks a service where its current version is.
+    async fn version(
+        &self,
+        token: &Token,
+        service: &Service,
+        address: &Url,
+        asked: &Url,
+    ) -> Result<Url, Trouble> {
+        let end = self.end.min(Instant::now() + VERSION_TIME);
+        let left = end.saturating_duration_since(Instant::now());
+        let request = self.site.client.get(asked.clone()).timeout(left).header(AUTH_TOKEN, value(token)?);
+        let unanswered = |fault: Fault| Trouble::NoVersion(versions::unanswered(service, asked, &fault));
+        let response =
+            wire::with_body(request, None).send().await.map_err(|error| unanswered(fault::of(&error)))?;
+        let (status, wish) = wire::head(&response).map_err(unanswered)?;
+        let (body, _) = wire::read(response, end).await;
+        let said = serde_json::from_slice(&body).unwrap_or_default();
+        let found = if matches!(status, 200 | 300) { versions::current(address, &said) } else { None };
+        found.ok_or_else(|| Trouble::NoVersion(versions::without(service, asked, status, wish)))
+    }
+
+    /// The address that the catalog, or the configuration, has for a service.
+    fn address(&self, token: &Token, service: &Service) -> Result<Url, Trouble> {
         let Session { own, options, .. } = self.session;
         let is_own = own.is_none_or(|own| own == *service);
         let choice = self.site.cloud.choice(options.endpoint.as_ref().filter(|_| is_own), service);
         let base = catalog::address(&token.found, service, &choice).map_err(Trouble::Nowhere)?;
         let wrong = |why: String| Trouble::Nowhere(format!("the address of {}: {why}", service.name()));
-        let mut url = web::address(&format!("{base}{}", ask.path), options.allow_http).map_err(wrong)?;
-        if !ask.query.is_empty() {
-            url.query_pairs_mut().extend_pairs(ask.query);
+        web::address(&base, options.allow_http).map_err(wrong)
+    }
+}
+
+/// The address of a request.
+fn with_path(base: &Url, ask: &Ask<'_>) -> Url {
+    let mut url = base.clone();
+    url.set_path(&format!("{}{}", base.path().trim_end_matches('/'), ask.path));
+    if !ask.query.is_empty() {
+        url.query_pairs_mut().extend_pairs(ask.query);
+    }
+    url
+}
+
+/// An address for people.
+fn shown(base: &Url) -> String {
+    web::shown(base).trim_end_matches('/').to_owned()
+}
+
+/// Whether the token is what was refused.
+fn is_unauthorized(answer: &Result<Answer, Trouble>) -> bool {
+    match answer {
+        Ok(answer) => answer.status == 401,
+        Err(Trouble::NoVersion(outcome)) => {
+            outcome.failure().is_some_and(|failure| failure.kind == "credentials")
         }
-        Ok(url)
+        Err(_) => false,
     }
 }
 
@@ -253,8 +327,11 @@ fn is_of_the_service(answer: &Answer) -> bool {
 /// Whether the token's catalog may be what is wrong.
 fn leads_nowhere(answer: &Result<Answer, Trouble>) -> bool {
     match answer {
-        Ok(answer) => answer.status == 404 && !is_of_the_service(answer),
-        Err(trouble) => matches!(trouble, Trouble::Nowhere(_)),
+        Ok(answer) => match answer.status {
+            300..=399 => true,
+            status => status == 404 && !is_of_the_service(answer),
+        },
+        Err(trouble) => matches!(trouble, Trouble::Nowhere(_) | Trouble::NoVersion(_) | Trouble::Page(_)),
     }
 }
 
@@ -304,7 +381,8 @@ impl Answer {
     pub(crate) fn of(status: u16, body: &str, wish: Option<Duration>) -> Self {
         let token =
             Token { value: "t0ken".into(), use_for: Duration::ZERO, found: catalog::Found::default() };
-        Self { status, wish, date: None, body: body.as_bytes().to_vec(), token: Arc::new(token) }
+        let (body, at) = (body.as_bytes().to_vec(), "http://service/v1".to_owned());
+        Self { status, wish, date: None, body, at, token: Arc::new(token) }
     }
 }
 

@@ -1,12 +1,13 @@
 //! A cloud's token: kept for all exchanges, and fetched by a task of its own. No exchange waits for it for long.
 
+use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
-use reqwest::Client;
 use reqwest::header::HeaderName;
+use reqwest::{Client, Url};
 use secrecy::ExposeSecret as _;
-use tokio::sync::watch;
+use tokio::sync::{Mutex as AsyncMutex, watch};
 use tokio::time::{Instant, timeout_at};
 
 use super::auth::{self, Token, Unread};
@@ -26,6 +27,14 @@ const NEWS: Duration = Duration::from_secs(60);
 pub(super) struct Site {
     pub(super) cloud: Cloud,
     pub(super) client: Client,
+    /// Where services said that their current versions are, by the catalog's addresses without one.
+    pub(super) versions: AsyncMutex<BTreeMap<Url, Url>>,
+}
+
+impl Site {
+    pub(super) fn new(cloud: Cloud, client: Client) -> Self {
+        Self { cloud, client, versions: AsyncMutex::default() }
+    }
 }
 
 type Fetched = Result<Arc<Token>, Trouble>;

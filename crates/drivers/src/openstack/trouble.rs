@@ -2,9 +2,9 @@
 
 use std::time::Duration;
 
-use crate::driver::{Failure, LOCKED_OUT, Outcome};
+use crate::driver::{Failure, LOCKED_OUT, Outcome, printable};
 use crate::web::said::{message, shown};
-use crate::web::{Fault, Meaning, Pause, meaning};
+use crate::web::{Fault, Meaning, Pause, meaning, page};
 
 /// Why there is no answer.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -19,8 +19,12 @@ pub(crate) enum Trouble {
     Late,
     /// The time limit ended before everything was sent.
     Over,
-    /// The service did not answer.
-    Fault(Fault),
+    /// The service did not say where its current version is; nothing was sent to it.
+    NoVersion(Outcome),
+    /// A page for people answered in the service's place.
+    Page(String),
+    /// The service did not answer. The text is who, and the address that was asked.
+    Fault(String, Fault),
 }
 
 impl Trouble {
@@ -40,8 +44,24 @@ impl Trouble {
                 "timeout",
                 "the time limit ended after a part was sent: the next attempt sends it again; raise timeout if this repeats",
             )),
-            Self::Fault(fault) => fault.outcome(),
+            Self::NoVersion(outcome) => outcome.clone(),
+            Self::Page(at) => Outcome::Unknown(page::failure(&format!(
+                "{at}: check what the catalog, or endpoint, names, and whether a proxy wants a sign-in there"
+            ))),
+            Self::Fault(at, fault) => at_address(fault.outcome(), at),
         }
+    }
+}
+
+/// The same with the address in front of its text.
+fn at_address(outcome: Outcome, at: &str) -> Outcome {
+    let named =
+        |failure: Failure| Failure { detail: printable(&format!("{at}: {}", failure.detail)), ..failure };
+    match outcome {
+        Outcome::Unreachable(failure) => Outcome::Unreachable(named(failure)),
+        Outcome::Refused(failure) => Outcome::Refused(named(failure)),
+        Outcome::Unknown(failure) => Outcome::Unknown(named(failure)),
+        other => other,
     }
 }
 
@@ -110,7 +130,17 @@ mod tests {
         assert_eq!(Trouble::Late.outcome().words(), ("unreachable", "keystone"));
         assert_eq!(Trouble::Over.outcome().words(), ("unknown", "timeout"));
         assert_eq!(Trouble::Nowhere("x".into()).outcome().words(), ("refused", "catalog"));
-        assert_eq!(Trouble::Fault(Fault::Timeout).outcome().words(), ("unknown", "timeout"));
+        let fault = Trouble::Fault("Nova at http://h".into(), Fault::Timeout).outcome();
+        assert_eq!(fault.words(), ("unknown", "timeout"));
+        assert!(fault.failure().unwrap().detail.starts_with("Nova at http://h: "));
+        let page = Trouble::Page("Nova at http://h".into()).outcome();
+        assert_eq!(page.words(), ("unknown", "protocol"));
+        assert!(
+            page.failure()
+                .unwrap()
+                .detail
+                .contains("page for people answered, not the receiver: Nova at http://h")
+        );
     }
 
     #[test]

@@ -11,7 +11,7 @@ use crate::web::{Meaning, meaning};
 pub(crate) fn usual(who: &str, answer: &Answer, deltas: &[Meaning]) -> Outcome {
     let row = meaning(deltas, answer.status);
     let advice = if row.advice.is_empty() { advice(row.word) } else { row.advice };
-    row.outcome(&sentence(who, answer, &advice.replace("{who}", who)), answer.wish)
+    row.outcome(&sentence(who, answer, row.word, &advice.replace("{who}", who)), answer.wish)
 }
 
 fn advice(word: &str) -> &'static str {
@@ -43,11 +43,16 @@ pub(crate) fn found(who: &str, answer: &Answer, key: &str) -> Result<Option<Valu
 
 /// The failure that an answer means: the service and its status, what to do, and the service's own message.
 pub(crate) fn described(who: &str, answer: &Answer, kind: &'static str, advice: &str) -> Failure {
-    Failure::new(kind, &sentence(who, answer, advice))
+    Failure::new(kind, &sentence(who, answer, kind, advice))
 }
 
-fn sentence(who: &str, answer: &Answer, advice: &str) -> String {
-    format!("{who} answered {}{advice}{}", answer.status, answer.said())
+/// Where the address may be what is wrong, it is named: the one that was asked.
+fn sentence(who: &str, answer: &Answer, kind: &str, advice: &str) -> String {
+    let at = match kind {
+        "redirect" | "misconfigured" | "protocol" => format!(" at {}", answer.at),
+        _ => String::new(),
+    };
+    format!("{who}{at} answered {}{advice}{}", answer.status, answer.said())
 }
 
 #[cfg(test)]

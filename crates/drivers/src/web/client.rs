@@ -43,6 +43,8 @@ pub struct ClientOptions {
     pub verify: bool,
     /// Whether a connection may be used for several exchanges.
     pub keep_alive: bool,
+    /// Whether an answer in HTML acknowledges like any other.
+    pub html_acknowledges: bool,
     /// Limit of the whole exchange.
     pub timeout: Duration,
 }
@@ -59,6 +61,7 @@ impl ClientOptions {
             tls_min: tls::Version::TLS_1_2,
             verify: true,
             keep_alive: false,
+            html_acknowledges: false,
             timeout: LONGEST,
         }
     }

@@ -6,15 +6,17 @@ use std::time::Duration;
 use marks::time::Timestamp;
 use reqwest::header::{HOST, HeaderValue};
 use reqwest::tls::TlsInfo;
-use reqwest::{Client, Method, RequestBuilder, Url};
+use reqwest::{Client, Method, RequestBuilder, Response, Url};
 use serde_json::Value;
 use tokio::time::Instant;
 
 use super::client::ClientOptions;
-use super::{certificate, fault, plain, shown, wire};
+use super::{certificate, fault, page, plain, shown, wire};
 use crate::driver::{Finding, Outcome};
 use crate::kept::{Kept, Unusable};
 
+/// What to do about a page for people.
+const PAGE: &str = "check url, and whether a proxy wants a sign-in there; if the receiver itself answers in HTML, set html-acknowledges = true";
 /// The limit of a check, which sends nothing.
 const CHECK_INTERVAL: Duration = Duration::from_secs(10);
 
@@ -33,14 +35,16 @@ pub struct Said {
     /// Its status.
     pub status: u16,
     wish: Option<Duration>,
+    /// Whether it is a page for people, which acknowledges nothing.
+    pub is_page: bool,
     /// The part of its body that came in time.
     pub body: Vec<u8>,
 }
 
 impl Said {
-    /// The outcome of its status; each 2xx acknowledges.
+    /// Its outcome: each 2xx acknowledges, but for a page for people.
     pub fn outcome(&self) -> Outcome {
-        plain(self.status, self.wish)
+        outcome(self.status, self.wish, self.is_page)
     }
 
     /// Its body; null if it is not JSON, or was cut off.
@@ -115,12 +119,28 @@ impl Endpoint {
         let end = Instant::now() + self.limit();
         let response = request.send().await.map_err(|error| fault::of(&error).outcome())?;
         let (status, wish) = wire::head(&response).map_err(|fault| fault.outcome())?;
-        let (body, _) = wire::read(response, end).await;
-        Ok(Said { status, wish, body })
+        let headers = response.headers().clone();
+        let (body, cut) = wire::read(response, end).await;
+        let is_page = self.minds(status) && page::is_one(&headers, wire::begun(&body, cut.is_none()));
+        Ok(Said { status, wish, is_page, body })
+    }
+
+    /// The outcome of an answer whose body nobody needs. It is known with the header section, and with the body's first
+    /// bytes where these have come.
+    pub(crate) async fn outcome(&self, response: &mut Response) -> Outcome {
+        match wire::head(response) {
+            Ok((status, wish)) => outcome(status, wish, self.minds(status) && wire::is_page(response).await),
+            Err(fault) => fault.outcome(),
+        }
+    }
+
+    /// Whether a page with this status would be mistaken for an acknowledgement.
+    fn minds(&self, status: u16) -> bool {
+        (200..300).contains(&status) && !self.options.html_acknowledges
     }
 
     /// Whether the endpoint can be reached: its name, a connection, TLS. The `HEAD` has no credentials, body or query.
-    /// The answer does not matter, nor whether there is one.
+    /// The answer does not matter, nor whether there is one, unless a page for people stands where the receiver must be.
     pub async fn reach(&self) -> Option<Finding> {
         let mut target = self.target.clone();
         target.set_query(None);
@@ -129,7 +149,9 @@ impl Endpoint {
                 let shown = response.extensions().get::<TlsInfo>().and_then(TlsInfo::peer_certificate);
                 let end = shown.and_then(certificate::end);
                 *self.certificate_end.lock().unwrap_or_else(PoisonError::into_inner) = end;
-                None
+                let is_page =
+                    self.minds(response.status().as_u16()) && page::is_one(response.headers(), None);
+                is_page.then(|| Finding { host: None, why: page::failure(PAGE) })
             }
             Err(error) => {
                 let fault = Some(fault::of(&error)).filter(fault::Fault::is_before_sending)?;
@@ -141,6 +163,14 @@ impl Endpoint {
     /// When its certificate ends, as of the last [`Self::reach`].
     pub fn certificate_end(&self) -> Option<Timestamp> {
         *self.certificate_end.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+/// What an answer over plain HTTP means. A page for people in the receiver's place acknowledges nothing.
+fn outcome(status: u16, wish: Option<Duration>, is_page: bool) -> Outcome {
+    match plain(status, wish) {
+        Outcome::Acknowledged { .. } if is_page => Outcome::Unknown(page::failure(PAGE).after(wish)),
+        outcome => outcome,
     }
 }
 

@@ -24,6 +24,7 @@ pub fn read(table: &mut Section<'_, '_>, usual: Option<&str>) -> Option<ClientOp
     let server_name = table.text("server-name", server_name);
     let tls_min = tls_min(table);
     let keep_alive = table.flag("keep-alive").unwrap_or(false);
+    let html_acknowledges = table.flag("html-acknowledges").unwrap_or(false);
     let longest = u32::try_from(LONGEST.as_secs()).expect("half a minute");
     let seconds = table.number("timeout", 1..=longest).unwrap_or(longest);
     if !table.has("url") && usual.is_none() {
@@ -44,6 +45,7 @@ pub fn read(table: &mut Section<'_, '_>, usual: Option<&str>) -> Option<ClientOp
         tls_min,
         verify: true,
         keep_alive,
+        html_acknowledges,
         timeout,
     })
 }

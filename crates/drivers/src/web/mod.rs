@@ -8,6 +8,7 @@ mod endpoint;
 pub mod fault;
 mod identity;
 mod keys;
+pub(crate) mod page;
 mod plain;
 /// A service's own error message.
 pub(crate) mod said;

@@ -8,6 +8,7 @@ use tokio::time::{Instant, timeout_at};
 
 use super::answer::{self, is_too_large, wish};
 use super::fault::Fault;
+use super::page::{self, Start};
 
 /// The longest body that is read. A catalog of many regions fits.
 pub(crate) const BODY_BYTES: usize = 1024 * 1024;
@@ -52,6 +53,29 @@ pub(crate) fn date(response: &Response) -> Option<i64> {
 
 fn text(headers: &HeaderMap, name: HeaderName) -> Option<&str> {
     headers.get(name)?.to_str().ok()
+}
+
+/// How long an answer's first bytes are awaited. They usually come with its header section.
+const FIRST_TIME: Duration = Duration::from_millis(100);
+
+/// Whether an answer is a page for people, as far as its first bytes have come. A body that shows what it is ends the wait.
+pub(crate) async fn is_page(response: &mut Response) -> bool {
+    let end = Instant::now() + FIRST_TIME;
+    let mut body = Vec::new();
+    let mut is_over = response.content_length() == Some(0);
+    while !is_over && page::start(&body) == Start::Unknown {
+        match timeout_at(end, response.chunk()).await {
+            Ok(Ok(Some(chunk))) => body.extend_from_slice(&chunk),
+            Ok(Ok(None)) => is_over = true,
+            Ok(Err(_)) | Err(_) => break,
+        }
+    }
+    page::is_one(response.headers(), begun(&body, is_over))
+}
+
+/// A body without a byte is empty only if it has ended.
+pub(crate) fn begun(body: &[u8], is_over: bool) -> Option<&[u8]> {
+    (is_over || !body.is_empty()).then_some(body)
 }
 
 /// The part of a body that comes in time, and why the rest is missing if HTTP can say so. Many bodies end with the
