@@ -103,7 +103,7 @@ impl From<Finding> for Obstacle {
 
 /// Asks all at once. `cib` is the cluster as it stands, or why there is none.
 pub async fn ask(settings: &Settings, cib: Result<Cib, String>) -> Answers {
-    let roll = cib.as_ref().map(|cib| roll::of(&settings.hosts, cib));
+    let roll = cib.as_ref().map(|cib| roll::of(&settings.hosts, &settings.routes, cib));
     let Roll { named, clashes, unnamed } = roll.as_ref().cloned().unwrap_or_default();
     let grouped = cib.as_ref().map(|cib| roll::grouped(settings, cib)).unwrap_or_default();
     let under_way: Vec<_> = settings

@@ -3,12 +3,14 @@
 use std::cell::OnceCell;
 use std::collections::{HashMap, HashSet};
 use std::fmt;
+use std::sync::Arc;
 
+use drivers::Named;
 use marks::fencing::Fencing;
 use marks::host::{HostName, resolve_fqdn};
 use pacemaker::cib::Cib;
 
-use crate::config::HostRules;
+use crate::config::{HostRules, Route, RouteName};
 
 /// The name under which a host is reported; none where it is not known. Without a name, or with a clash, the mark is held as
 /// `no-fqdn`.
@@ -20,14 +22,16 @@ pub(super) struct Clash {
     pub(super) node: HostName,
     pub(super) other: HostName,
     pub(super) name: HostName,
+    /// What has to be corrected.
+    pub(super) setting: String,
 }
 
 impl fmt::Display for Clash {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let Self { node, other, name } = self;
+        let Self { node, other, name, setting } = self;
         write!(
             f,
-            "{node} was fenced and its mark is held (no-fqdn): its name {name} is also the name of {other}, which may be alive; correct [hosts.names] and run `nova-host-alerter reload`"
+            "{node} was fenced and its mark is held (no-fqdn): its name {name} is also the name of {other}, which may be alive; correct {setting} and run `nova-host-alerter reload`"
         )
     }
 }
@@ -37,6 +41,8 @@ pub(super) struct Names<'a> {
     hosts: &'a HostRules,
     /// None where there is no cluster to ask: no other node is known there.
     cib: Option<&'a Cib>,
+    /// The routes, whose services may have names of their own for the hosts.
+    routes: &'a [Arc<Route>],
     /// Made once for all fencings of a poll, and only if there is any.
     nodes: OnceCell<Nodes>,
 }
@@ -47,11 +53,18 @@ struct Nodes {
     labels: HashSet<String>,
     /// The names in `[hosts.names]` that nodes of the cluster have, each with its node.
     named: HashMap<HostName, HostName>,
+    /// By what each service with names of its own calls the nodes.
+    there: HashMap<(RouteName, HostName), Vec<HostName>>,
 }
 
 impl<'a> Names<'a> {
     pub(super) fn new(hosts: &'a HostRules, cib: Option<&'a Cib>) -> Self {
-        Self { hosts, cib, nodes: OnceCell::new() }
+        Self { hosts, cib, routes: &[], nodes: OnceCell::new() }
+    }
+
+    /// The same with the names that the services of these routes have.
+    pub(super) fn with_routes(self, routes: &'a [Arc<Route>]) -> Self {
+        Self { routes, ..self }
     }
 
     /// A fencing of the register may be wrong: its plug does not count if it is another node.
@@ -91,9 +104,30 @@ impl<'a> Names<'a> {
     fn unshared(&self, node: &HostName, name: Option<HostName>, domain: Option<&str>) -> Naming {
         let Some(name) = name else { return Ok(None) };
         match self.holder(node, &name, domain) {
-            Some(other) => Err(Clash { node: node.clone(), other: other.clone(), name }),
-            None => Ok(Some(name)),
+            Some(other) => {
+                let setting = "[hosts.names]".to_owned();
+                Err(Clash { node: node.clone(), other: other.clone(), name, setting })
+            }
+            None => match self.namesake(Named { node: node.clone(), fqdn: name.clone() }) {
+                Some(clash) => Err(clash),
+                None => Ok(Some(name)),
+            },
         }
+    }
+
+    /// Another node that a route's service knows by the name that it would be sent for this one.
+    fn namesake(&self, host: Named) -> Option<Clash> {
+        let nodes = self.nodes()?;
+        // Of a route for groups only the cluster knows the members.
+        let may_get = |route: &&Arc<Route>| {
+            !route.groups.is_empty() || route.hosts.as_ref().is_none_or(|hosts| hosts.covers(&host.node))
+        };
+        self.routes.iter().filter(may_get).find_map(|route| {
+            let (name, setting) = route.driver.name_there(&host)?;
+            let others = nodes.there.get(&(route.name.clone(), name.clone()))?;
+            let other = others.iter().find(|other| !nodes.is_same(&host.node, other))?.clone();
+            Some(Clash { node: host.node.clone(), other, name, setting: format!("host-name or {setting}") })
+        })
     }
 
     /// Another node that is reported under this name: by its entry, or without one by its FQDN or the domain.
@@ -110,19 +144,29 @@ impl<'a> Names<'a> {
 
     fn nodes(&self) -> Option<&Nodes> {
         let cib = self.cib?;
-        Some(self.nodes.get_or_init(|| Nodes::of(cib, self.hosts)))
+        Some(self.nodes.get_or_init(|| Nodes::of(cib, self)))
     }
 }
 
 impl Nodes {
-    fn of(cib: &Cib, hosts: &HostRules) -> Self {
+    fn of(cib: &Cib, names: &Names<'_>) -> Self {
         let others = cib.cluster_nodes().iter().chain(cib.guest_nodes()).map(|node| (node.clone(), false));
         let remote: HashMap<_, _> =
             others.chain(cib.remote_nodes().iter().map(|node| (node.clone(), true))).collect();
         let labels = remote.keys().map(label).collect();
-        let named = hosts.names.iter().filter(|(node, _)| remote.contains_key(*node));
+        let named = names.hosts.names.iter().filter(|(node, _)| remote.contains_key(*node));
         let named = named.map(|(node, name)| (name.clone(), node.clone())).collect();
-        Self { remote, labels, named }
+        let mut there: HashMap<_, Vec<_>> = HashMap::new();
+        for (route, node) in
+            names.routes.iter().flat_map(|route| remote.keys().map(move |node| (route, node)))
+        {
+            let fqdn = names.configured(node).unwrap_or_else(|| node.clone());
+            let known = route.driver.name_there(&Named { node: node.clone(), fqdn });
+            if let Some((name, _)) = known {
+                there.entry((route.name.clone(), name)).or_default().push(node.clone());
+            }
+        }
+        Self { remote, labels, named, there }
     }
 
     /// Whether both are one node. An operator may have typed a node's name with or without its domain.

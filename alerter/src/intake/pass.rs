@@ -66,7 +66,7 @@ impl<'a> Intake<'a> {
             groups: &settings.groups,
             rules: &settings.intake,
             cib,
-            names: Names::new(&settings.hosts, cib),
+            names: Names::new(&settings.hosts, cib).with_routes(&settings.routes),
             lost: BTreeMap::new(),
         };
         Self {

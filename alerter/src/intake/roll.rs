@@ -1,12 +1,14 @@
 //! The covered hosts, and the names under which their marks would be sent. Pure.
 
+use std::sync::Arc;
+
 use drivers::{Failure, Finding, Named};
 use marks::host::HostName;
 use pacemaker::cib::Cib;
 
 use super::coverage::{self, Coverage};
 use super::naming::Names;
-use crate::config::{Group, HostRules, Settings};
+use crate::config::{Group, HostRules, Route, Settings};
 
 /// The hosts of a cluster.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -20,8 +22,8 @@ pub struct Roll {
 }
 
 /// Calls the roll, in the order of the names.
-pub fn of(rules: &HostRules, cib: &Cib) -> Roll {
-    let names = Names::new(rules, Some(cib));
+pub fn of(rules: &HostRules, routes: &[Arc<Route>], cib: &Cib) -> Roll {
+    let names = Names::new(rules, Some(cib)).with_routes(routes);
     let mut roll = Roll::default();
     for node in nodes(rules, cib) {
         match names.of_node(&node) {
@@ -29,8 +31,8 @@ pub fn of(rules: &HostRules, cib: &Cib) -> Roll {
             Ok(None) => roll.unnamed.push(node),
             Err(clash) => {
                 let says = format!(
-                    "it would be reported as {}, which is also the name of {}: correct [hosts.names]",
-                    clash.name, clash.other
+                    "it would be reported as {}, which is also the name of {}: correct {}",
+                    clash.name, clash.other, clash.setting
                 );
                 roll.clashes.push(Finding { host: Some(node), why: Failure::new("no-fqdn", &says) });
             }
@@ -126,18 +128,18 @@ mod tests {
     #[test]
     fn the_hosts_are_those_that_would_be_notified() {
         let domain = HostRules { domain: Some("x.org".into()), ..HostRules::default() };
-        let roll = of(&domain, &cib());
+        let roll = of(&domain, &[], &cib());
         assert_eq!(
             named(&roll),
             [("c2.other.org", "c2.other.org"), ("c3", "c3.x.org"), ("Compute1", "Compute1.x.org")]
         );
         assert!(roll.clashes.is_empty() && roll.unnamed.is_empty());
 
-        let none = of(&HostRules::default(), &cib());
+        let none = of(&HostRules::default(), &[], &cib());
         assert_eq!(none.unnamed, [host("c3"), host("Compute1")]);
 
         let names = BTreeMap::from([(host("c3"), host("compute1.x.org"))]);
-        let roll = of(&HostRules { names, ..domain }, &cib());
+        let roll = of(&HostRules { names, ..domain }, &[], &cib());
         let clashes: Vec<_> = roll.clashes.iter().map(|clash| clash.host.clone().unwrap()).collect();
         assert_eq!((named(&roll).len(), clashes), (1, vec![host("c3"), host("Compute1")]));
     }

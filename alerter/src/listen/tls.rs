@@ -3,7 +3,7 @@
 use std::path::PathBuf;
 use std::sync::Arc;
 
-use drivers::Unusable;
+use drivers::{Unusable, web};
 use site::{read_private, read_trusted};
 use tokio_rustls::rustls::ServerConfig;
 use tokio_rustls::rustls::crypto::aws_lc_rs;
@@ -30,6 +30,9 @@ pub fn read(files: &TlsFiles) -> Result<Arc<ServerConfig>, Unusable> {
     let chain = chain.ok().filter(|chain| !chain.is_empty());
     let chain =
         chain.ok_or_else(|| Unusable::new("certificate", "certificate holds no certificate in PEM"))?;
+    if let Some(unfit) = web::unfit(&pem) {
+        return Err(Unusable::new("certificate", format!("the first certificate in certificate {unfit}")));
+    }
     let pem = read_private(&files.key).map_err(said("key"))?;
     let no_key = "key holds no private key in PEM; one with a passphrase cannot be used";
     let key = PrivateKeyDer::from_pem_slice(&pem).map_err(|_| Unusable::new("key", no_key))?;

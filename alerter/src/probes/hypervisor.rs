@@ -4,7 +4,7 @@ use std::fmt;
 
 use drivers::nova::{Seen, Services};
 use drivers::openstack::CloudOptions;
-use drivers::{Named, Unusable, WhichName};
+use drivers::{HostNames, Named, Unusable};
 
 use super::ask::Tries;
 use super::conclusion::{Said, State};
@@ -12,7 +12,7 @@ use super::conclusion::{Said, State};
 /// A `hypervisor` probe.
 pub struct Hypervisor {
     cloud: CloudOptions,
-    host_name: WhichName,
+    host_name: HostNames,
     tries: Tries,
     services: Services,
 }
@@ -22,9 +22,9 @@ impl Hypervisor {
     ///
     /// # Errors
     /// They cannot be used.
-    pub fn new(cloud: CloudOptions, host_name: WhichName, tries: Tries) -> Result<Self, Unusable> {
+    pub fn new(cloud: CloudOptions, host_name: impl Into<HostNames>, tries: Tries) -> Result<Self, Unusable> {
         let services = Services::new(cloud.clone())?;
-        Ok(Self { cloud, host_name, tries, services })
+        Ok(Self { cloud, host_name: host_name.into(), tries, services })
     }
 
     /// How often it asks.
@@ -37,7 +37,7 @@ impl Hypervisor {
     }
 
     pub(super) async fn once(&self, host: &Named) -> Said {
-        match self.services.of(self.host_name.of_host(host)).await {
+        match self.services.of(&self.host_name.of_host(host)).await {
             Ok(seen) => of_seen(seen),
             Err(failure) => {
                 Said::new(State::Unknown, format!("got no answer about it from Nova: {}", failure.detail))
@@ -63,7 +63,7 @@ fn of_seen(seen: Seen) -> Said {
 
 impl PartialEq for Hypervisor {
     fn eq(&self, other: &Self) -> bool {
-        (&self.cloud, self.host_name, self.tries) == (&other.cloud, other.host_name, other.tries)
+        (&self.cloud, &self.host_name, self.tries) == (&other.cloud, &other.host_name, other.tries)
     }
 }
 

@@ -4,7 +4,7 @@ use std::ops::RangeInclusive;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
-use drivers::WhichName;
+use drivers::HostNames;
 use drivers::openstack;
 use drivers::program::command;
 use drivers::web::{self, IdentityFiles};
@@ -164,7 +164,7 @@ fn hypervisor(table: &mut Section<'_, '_>) -> Option<Way> {
     // The probe has no time to wait for: a try may as well wait for the token.
     let cloud =
         openstack::CloudOptions { patience: tries.timeout, ..openstack::read_within(table, tries.timeout) };
-    let host_name = table.choice("host-name", &WhichName::WORDS).unwrap_or_default();
+    let host_name = HostNames::read(table);
     if !table.is_sound() {
         return None;
     }

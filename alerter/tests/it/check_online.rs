@@ -51,7 +51,7 @@ async fn masakari_says_which_hosts_it_would_not_take() {
     ];
     let unknown = ["compute1 unknown-host", "compute2 unknown-host", "compute0 unknown-host"];
     assert_eq!(found(&driver, &strangers).await, unknown);
-    let by_node = Options { host_name: WhichName::Node, ..Options::of(site.options()) };
+    let by_node = Options { host_name: WhichName::Node.into(), ..Options::of(site.options()) };
     let by_node = Masakari::new(by_node).unwrap();
     assert_eq!(found(&by_node, &both()).await, ["compute0 unknown-host", "compute1 unknown-host"]);
 

@@ -264,7 +264,7 @@ impl Scene {
     fn options(&self) -> Options {
         Options {
             cloud: openstack::CloudOptions { timeout: LONG, ..self.site.options() },
-            host_name: WhichName::Fqdn,
+            host_name: WhichName::Fqdn.into(),
             resources: ByHost::default(),
             stacks: Vec::new(),
             unmark: true,
@@ -421,7 +421,7 @@ async fn a_host_without_resources_is_acknowledged() {
 async fn a_host_that_nova_does_not_know_waits_for_somebody() {
     let scene = Scene::new().await;
     let stacks = vec![Stack::parse("web/5e9a").unwrap()];
-    let driver = Heat::new(Options { stacks, host_name: WhichName::Node, ..scene.options() }).unwrap();
+    let driver = Heat::new(Options { stacks, host_name: WhichName::Node.into(), ..scene.options() }).unwrap();
     assert_eq!(word(&attempt(&driver).await), "rejected unknown-host");
     scene.nova().service.hosts.push("compute1");
     assert_eq!(reference(&attempt(&driver).await), "no resource");

@@ -45,7 +45,7 @@ async fn a_mark_becomes_a_notification() {
 async fn a_host_may_have_another_name_there() {
     let site = Site::new().await;
     let driver =
-        Masakari::new(Options { host_name: WhichName::Node, ..Options::of(site.options()) }).unwrap();
+        Masakari::new(Options { host_name: WhichName::Node.into(), ..Options::of(site.options()) }).unwrap();
     assert_eq!(attempt(&driver, 0).await, "rejected unknown-host");
     site.state().hosts.push("compute1");
     assert_eq!(attempt(&driver, 0).await, "acknowledged");

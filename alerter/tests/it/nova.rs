@@ -205,7 +205,7 @@ fn is_no_update(body: &Map<String, Value>) -> Option<String> {
 }
 
 fn options(cloud: openstack::CloudOptions) -> Options {
-    Options { cloud, host_name: WhichName::Fqdn, disabled_reason: None, up_when_returned: true }
+    Options { cloud, host_name: WhichName::Fqdn.into(), disabled_reason: None, up_when_returned: true }
 }
 
 /// A route that only forces down.
@@ -292,7 +292,8 @@ async fn what_somebody_else_disabled_keeps_its_reason() {
 #[tokio::test]
 async fn a_host_may_have_another_name_there() {
     let cloud = Cloud::with(Compute::new()).await;
-    let driver = Nova::new(Options { host_name: WhichName::Node, ..options(cloud.options()) }).unwrap();
+    let driver =
+        Nova::new(Options { host_name: WhichName::Node.into(), ..options(cloud.options()) }).unwrap();
     assert_eq!(down(&driver).await, "rejected unknown-host");
     cloud.room().service.rows.push(row("compute1", "nova-compute"));
     assert_eq!(down(&driver).await, "acknowledged");

@@ -98,6 +98,8 @@ pub(crate) struct State {
     /// Everything that was sent to Masakari as a body.
     pub(crate) bodies: Vec<Vec<u8>>,
     masakari: String,
+    /// What stands in front of Masakari's own paths, and how it answers there, if the catalog names no version.
+    root: Option<(String, u16, String)>,
     /// Further services in the catalog: type and address.
     pub(crate) others: Vec<(&'static str, String)>,
 }
@@ -157,6 +159,13 @@ impl Site {
         let secure = format!("clouds:\n  ops:\n    auth: {{{secret}}}\n");
         let files = Files::with([("clouds.yaml", &clouds), ("secure.yaml", &secure)]);
         Self { keystone, masakari, state, files }
+    }
+
+    /// From now on the catalog names Masakari without a version: this path, where it answers so.
+    pub(crate) fn unversioned(&self, path: &str, status: u16, body: String) {
+        let mut state = self.state();
+        state.masakari = format!("http://{}{path}", self.masakari.address);
+        state.root = Some((path.to_owned(), status, body));
     }
 
     pub(crate) fn state(&self) -> MutexGuard<'_, State> {
@@ -259,6 +268,7 @@ fn new_state() -> Arc<Mutex<State>> {
         asked: Vec::new(),
         bodies: Vec::new(),
         masakari: String::new(),
+        root: None,
         others: Vec::new(),
     }))
 }
@@ -449,8 +459,16 @@ impl State {
         if !self.knows(token) || (self.may_only_post && request.method == "GET") {
             return unauthorized(UNAUTHORIZED);
         }
-        let Some(path) = request.path.strip_prefix(&format!("/v1/{PROJECT}")) else {
-            return not_found();
+        let before = match &self.root {
+            Some((path, status, body)) if request.path == format!("{path}/") => {
+                return http(*status, body, "");
+            }
+            Some((path, ..)) => format!("{path}/v1"),
+            None => "/v1".to_owned(),
+        };
+        let path = request.path.strip_prefix(&before).filter(|path| path.starts_with('/'));
+        let Some(path) = path.map(|path| path.strip_prefix(&format!("/{PROJECT}")).unwrap_or(path)) else {
+            return if self.root.is_some() { http(300, r#"{"choices": []}"#, "") } else { not_found() };
         };
         let version = request.header("openstack-api-version");
         // From 1.1 on reading a notification asks the engine, and nothing else needs one.

@@ -182,8 +182,13 @@ fn recreate() -> Recovery {
 
 fn driver(scene: &Scene, ids: &[&str]) -> Senlin {
     let targets = Targets::Nodes(of_host(ids));
-    Senlin::new(Options { cloud: scene.options(), host_name: WhichName::Fqdn, targets, recovery: recreate() })
-        .unwrap()
+    Senlin::new(Options {
+        cloud: scene.options(),
+        host_name: WhichName::Fqdn.into(),
+        targets,
+        recovery: recreate(),
+    })
+    .unwrap()
 }
 
 async fn attempt(driver: &Senlin) -> Outcome {
@@ -244,7 +249,7 @@ async fn a_cluster_is_recovered_with_its_capacity() {
     let recovery = Recovery { check_capacity: Some(true), ..recreate() };
     let targets = Targets::Clusters(of_host(&[CLUSTER]));
     let driver =
-        Senlin::new(Options { cloud: scene.options(), host_name: WhichName::Fqdn, targets, recovery })
+        Senlin::new(Options { cloud: scene.options(), host_name: WhichName::Fqdn.into(), targets, recovery })
             .unwrap();
     assert_eq!(reference(&attempt(&driver).await), "7f3b-0");
     assert_eq!(scene.room().service.actions[0].1, "CLUSTER_RECOVER");
@@ -306,7 +311,7 @@ async fn half_an_answer_is_none() {
         let cloud = openstack::CloudOptions { timeout: limit, ..scene.options() };
         let targets = Targets::Nodes(of_host(&[ONE]));
         let driver =
-            Senlin::new(Options { cloud, host_name: WhichName::Fqdn, targets, recovery: recreate() })
+            Senlin::new(Options { cloud, host_name: WhichName::Fqdn.into(), targets, recovery: recreate() })
                 .unwrap();
         scene.room().whims = vec![("POST", whim.clone())];
         assert_eq!(word(&attempt(&driver).await), expected, "{whim:?}");

@@ -70,7 +70,7 @@ type Scene = Cloud<FakeVitrage>;
 
 fn driver(scene: &Scene) -> Vitrage {
     let cloud = scene.options();
-    Vitrage::new(Options { cloud, host_name: WhichName::Fqdn, notifies_return: true }).unwrap()
+    Vitrage::new(Options { cloud, host_name: WhichName::Fqdn.into(), notifies_return: true }).unwrap()
 }
 
 async fn attempt(driver: &Vitrage) -> String {
@@ -170,7 +170,8 @@ async fn half_an_answer_is_none() {
     let scene = Cloud::with(FakeVitrage::default()).await;
     scene.room().whims = vec![("POST", Whim::Hang)];
     let cloud = openstack::CloudOptions { timeout: SHORT * 5, ..scene.options() };
-    let driver = Vitrage::new(Options { cloud, host_name: WhichName::Node, notifies_return: false }).unwrap();
+    let driver =
+        Vitrage::new(Options { cloud, host_name: WhichName::Node.into(), notifies_return: false }).unwrap();
     assert_eq!(attempt(&driver).await, "unknown timeout");
     assert_eq!(driver.further_steps(), []);
 }

@@ -78,6 +78,12 @@ pub trait Driver: Send + Sync {
         self.endpoint()
     }
 
+    /// What its service calls a host, and the setting that says so, where a mistake could give two hosts one name there.
+    fn name_there(&self, host: &Named) -> Option<(HostName, String)> {
+        let _as_every_route = host;
+        None
+    }
+
     /// What may be left at the endpoint for a host that it was notified of, and how to undo that by hand; `None` if only
     /// the endpoint knows.
     fn undo(&self, host: &Named) -> Option<String> {

@@ -10,6 +10,7 @@ mod targets;
 
 use std::sync::Arc;
 
+use marks::host::HostName;
 use marks::id::MarkId;
 use marks::mark::Mark;
 use marks::terms::{IfReturned, Terms};
@@ -21,7 +22,7 @@ use crate::driver::{Check, Driver, Finding, Kind, Message, Named, Outcome, Step,
 use crate::kept::Unusable;
 pub use crate::openstack::ByHost;
 use crate::openstack::{self, ORCHESTRATION, Session, of_session};
-pub use crate::which::WhichName;
+pub use crate::which::{HostNames, WhichName};
 use crate::writes::{What, Write};
 use body::Stored;
 pub use keys::Options;
@@ -78,6 +79,10 @@ impl Heat {
 impl Driver for Heat {
     of_session!("Heat");
 
+    fn name_there(&self, host: &Named) -> Option<(HostName, String)> {
+        self.options.host_name.there(host)
+    }
+
     fn undo(&self, host: &Named) -> Option<String> {
         let node = &host.node;
         Some(format!(
@@ -92,7 +97,7 @@ impl Driver for Heat {
     }
 
     fn body(&self, mark: &Mark) -> Vec<u8> {
-        body::of_mark(mark, self.options.host_name.of(mark))
+        body::of_mark(mark, &self.options.host_name.of(mark))
     }
 
     fn further_steps(&self) -> &[Step] {
@@ -103,7 +108,7 @@ impl Driver for Heat {
     }
 
     fn return_body(&self, mark: &Mark, _stored: &[u8], _returned: Timestamp) -> Vec<u8> {
-        body::of_return(mark, self.options.host_name.of(mark))
+        body::of_return(mark, &self.options.host_name.of(mark))
     }
 
     fn test_body(&self, id: &MarkId, now: Timestamp) -> Vec<u8> {

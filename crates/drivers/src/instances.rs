@@ -11,7 +11,7 @@ use tokio::time::Instant;
 use crate::driver::{Failure, Named, Outcome};
 use crate::kept::Unusable;
 use crate::openstack::{self, Ask, COMPUTE, HOST, Session, each_on, found, services_of};
-use crate::which::WhichName;
+use crate::which::HostNames;
 
 /// How many instances are asked for at once; fewer where an answer is longer than is read of one.
 const PAGES: [&str; 3] = ["200", "20", "1"];
@@ -22,13 +22,13 @@ const LIST: Duration = Duration::from_secs(300);
 #[derive(Debug)]
 pub struct Instances {
     session: Session,
-    host_name: WhichName,
+    host_name: HostNames,
 }
 
 /// Reads the keys of the cloud, and `host-name`.
 pub fn read(table: &mut Section<'_, '_>) -> Option<Instances> {
     let cloud = openstack::read_options(table);
-    let host_name = table.choice("host-name", &WhichName::WORDS).unwrap_or_default();
+    let host_name = HostNames::read(table);
     if !table.is_sound() {
         return None;
     }
@@ -46,8 +46,8 @@ impl Instances {
     ///
     /// # Errors
     /// They cannot be used.
-    pub fn new(cloud: openstack::CloudOptions, host_name: WhichName) -> Result<Self, Unusable> {
-        Ok(Self { session: Session::new(cloud)?, host_name })
+    pub fn new(cloud: openstack::CloudOptions, host_name: impl Into<HostNames>) -> Result<Self, Unusable> {
+        Ok(Self { session: Session::new(cloud)?, host_name: host_name.into() })
     }
 
     /// What Nova calls the host of a mark.

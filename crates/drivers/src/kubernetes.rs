@@ -18,6 +18,7 @@ use std::path::Path;
 use std::sync::Arc;
 use std::time::Duration;
 
+use marks::host::HostName;
 use marks::id::MarkId;
 use marks::mark::Mark;
 use marks::terms::{IfReturned, Terms};
@@ -211,8 +212,12 @@ impl Driver for Kubernetes {
         Some(self.options.source.place())
     }
 
+    fn name_there(&self, host: &Named) -> Option<(HostName, String)> {
+        self.options.host_name.there(host)
+    }
+
     fn undo(&self, host: &Named) -> Option<String> {
-        let host = body::lower(self.options.host_name.of_host(host));
+        let host = body::lower(&self.options.host_name.of_host(host));
         Some(match self.options.mode {
             Mode::Taint => format!(
                 "the node may have the out-of-service taint; if the host is well, run `{}`",
@@ -238,7 +243,7 @@ impl Driver for Kubernetes {
     }
 
     fn body(&self, mark: &Mark) -> Vec<u8> {
-        body::of_mark(mark, self.options.host_name.of(mark), self.options.mode)
+        body::of_mark(mark, &self.options.host_name.of(mark), self.options.mode)
     }
 
     /// Their bytes are those of the failure.

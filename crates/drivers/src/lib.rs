@@ -45,7 +45,7 @@ mod yaml;
 
 pub use driver::{Check, Driver, Exchange, Failure, Finding, Kind, Known, Message, Named, Outcome, Step};
 pub use kept::{Files, Kept, Seen, Unusable};
-pub use which::WhichName;
+pub use which::{HostNames, WhichName};
 
 /// All drivers.
 pub const KINDS: &[Kind] = &[

@@ -12,6 +12,7 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::time::Duration;
 
+use marks::host::HostName;
 use marks::id::MarkId;
 use marks::mark::Mark;
 use marks::terms::{IfReturned, Terms};
@@ -24,7 +25,7 @@ use tokio::time::Instant;
 use crate::driver::{Check, Driver, Failure, Kind, Known, Message, Named, Outcome, Step, usable};
 use crate::kept::Unusable;
 use crate::openstack::{self, Ask, INSTANCE_HA, Session, of_session};
-pub use crate::which::WhichName;
+pub use crate::which::{HostNames, WhichName};
 use crate::writes::{Request, What, Write};
 use answer::{Doubt, Reply};
 use back::Turn;
@@ -72,7 +73,7 @@ pub struct Options {
     /// The cloud that Masakari belongs to.
     pub cloud: openstack::CloudOptions,
     /// Which of a host's names Masakari knows.
-    pub host_name: WhichName,
+    pub host_name: HostNames,
     /// Whether Masakari is asked what became of its notification.
     pub confirm: bool,
     /// How long a recovery may take after Masakari took the notification.
@@ -86,7 +87,7 @@ impl Options {
     pub fn of(cloud: openstack::CloudOptions) -> Self {
         Self {
             cloud,
-            host_name: WhichName::default(),
+            host_name: HostNames::default(),
             confirm: false,
             confirm_within: Duration::from_secs(USUAL_WITHIN.into()),
             when_returned: WhenReturned::default(),
@@ -107,7 +108,7 @@ pub enum WhenReturned {
 /// One `masakari` route.
 pub struct Masakari {
     session: Session,
-    host_name: WhichName,
+    host_name: HostNames,
     confirm_within: Duration,
     further_steps: Vec<Step>,
     /// Hosts with a known notification, by name: finding one takes a request for each segment.
@@ -229,6 +230,10 @@ fn notification(body: &[u8]) -> Ask<'_> {
 impl Driver for Masakari {
     of_session!("Masakari");
 
+    fn name_there(&self, host: &Named) -> Option<(HostName, String)> {
+        self.host_name.there(host)
+    }
+
     fn undo(&self, host: &Named) -> Option<String> {
         let host = self.host_name.of_host(host);
         Some(format!(
@@ -242,11 +247,11 @@ impl Driver for Masakari {
     }
 
     fn body(&self, mark: &Mark) -> Vec<u8> {
-        body::of_mark(self.host_name.of(mark), mark.generated_time, &[])
+        body::of_mark(&self.host_name.of(mark), mark.generated_time, &[])
     }
 
     fn body_with(&self, mark: &Mark, known: &Known<'_>) -> Vec<u8> {
-        body::of_mark(self.host_name.of(mark), mark.generated_time, known.earlier)
+        body::of_mark(&self.host_name.of(mark), mark.generated_time, known.earlier)
     }
 
     /// Their bytes are those of the notification that they concern.
@@ -261,7 +266,7 @@ impl Driver for Masakari {
     fn check<'a>(&'a self, hosts: &'a [Named]) -> Check<'a> {
         Box::pin(async {
             let tried = openstack::try_out(self, &self.session, &INSTANCE_HA).await;
-            Some(check::findings(tried, &self.session, self.host_name, hosts).await)
+            Some(check::findings(tried, &self.session, &self.host_name, hosts).await)
         })
     }
 }
@@ -277,7 +282,7 @@ fn configure(table: &mut Section<'_, '_>) -> Option<Arc<dyn Driver>> {
 
 fn read(table: &mut Section<'_, '_>) -> Options {
     let cloud = openstack::read_options(table);
-    let host_name = table.choice("host-name", &WhichName::WORDS).unwrap_or_default();
+    let host_name = HostNames::read(table);
     let confirm = table.flag("confirm").unwrap_or(false);
     let within = table.number("confirm-within", 1..=86_400).unwrap_or(USUAL_WITHIN);
     if table.has("confirm-within") && !confirm {

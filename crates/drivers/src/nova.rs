@@ -8,6 +8,7 @@ mod service;
 
 use std::sync::Arc;
 
+use marks::host::HostName;
 use marks::id::MarkId;
 use marks::mark::Mark;
 use marks::terms::{IfReturned, Terms};
@@ -19,7 +20,7 @@ use tokio::time::Instant;
 use crate::driver::{Check, Driver, Failure, Finding, Kind, Message, Named, Outcome, Step, usable};
 use crate::kept::Unusable;
 use crate::openstack::{self, Answer, Ask, COMPUTE, Session, Trouble, of_session};
-use crate::which::WhichName;
+use crate::which::HostNames;
 use crate::writes::{Request, What, Write};
 use answer::List;
 use body::Stored;
@@ -62,7 +63,7 @@ pub struct Options {
     /// The cloud that Nova belongs to.
     pub cloud: openstack::CloudOptions,
     /// Which of a host's names Nova knows.
-    pub host_name: WhichName,
+    pub host_name: HostNames,
     /// The reason for disabling the service too, as [`reason`] takes it; if unset, it is not disabled.
     pub disabled_reason: Option<String>,
     /// Whether the change is undone when the host is back.
@@ -72,7 +73,7 @@ pub struct Options {
 /// One `nova` route.
 pub struct Nova {
     session: Session,
-    host_name: WhichName,
+    host_name: HostNames,
     disabled_reason: Option<String>,
     up_when_returned: bool,
 }
@@ -88,7 +89,7 @@ impl Nova {
     }
 
     fn body_of(&self, mark: &Mark, forced_down: bool) -> Vec<u8> {
-        body::of_mark(mark, self.host_name.of(mark), forced_down, self.disabled_reason.as_deref())
+        body::of_mark(mark, &self.host_name.of(mark), forced_down, self.disabled_reason.as_deref())
     }
 
     async fn exchange(&self, message: Message<'_>) -> Outcome {
@@ -109,9 +110,16 @@ impl Nova {
         }
     }
 
-    fn finding(&self, list: &List, host: &Named) -> Option<Finding> {
-        let outcome = answer::the_one(list.of(self.host_name.of_host(host).as_str())).err()?;
-        Finding::of(&outcome).map(|finding| Finding { host: Some(host.node.clone()), ..finding })
+    fn finding(&self, list: &List, host: &Named, hosts: &[Named]) -> Option<Finding> {
+        let name = self.host_name.of_host(host);
+        let why = match answer::the_one(list.of(name.as_str())).err()?.failure()?.clone() {
+            Failure { kind: answer::UNKNOWN_HOST, .. } => {
+                let advice = self.host_name.advice(host, hosts, &list.hosts());
+                Failure::new(answer::UNKNOWN_HOST, &format!("Nova has no nova-compute on {name}: {advice}"))
+            }
+            why => why,
+        };
+        Some(Finding { host: Some(host.node.clone()), why })
     }
 
     async fn change(&self, stored: &Stored, service: &Service, end: Instant) -> Outcome {
@@ -134,6 +142,10 @@ impl Nova {
 
 impl Driver for Nova {
     of_session!("Nova");
+
+    fn name_there(&self, host: &Named) -> Option<(HostName, String)> {
+        self.host_name.there(host)
+    }
 
     fn undo(&self, host: &Named) -> Option<String> {
         let host = self.host_name.of_host(host);
@@ -178,7 +190,7 @@ impl Driver for Nova {
             }
             let end = Instant::now() + self.session.limit();
             Some(match seen::services(&self.session, &[("binary", BINARY)], end).await {
-                Ok(list) => hosts.iter().filter_map(|host| self.finding(&list, host)).collect(),
+                Ok(list) => hosts.iter().filter_map(|host| self.finding(&list, host, hosts)).collect(),
                 Err(outcome) => Finding::of(&outcome).into_iter().collect(),
             })
         })
@@ -188,7 +200,7 @@ impl Driver for Nova {
 /// Reads `[nova.NAME]`.
 fn configure(table: &mut Section<'_, '_>) -> Option<Arc<dyn Driver>> {
     let cloud = openstack::read_options(table);
-    let host_name = table.choice("host-name", &WhichName::WORDS).unwrap_or_default();
+    let host_name = HostNames::read(table);
     let disabled_reason = disabled_reason(table);
     let up_when_returned =
         table.choice("when-returned", &[("leave", false), ("up", true)]).unwrap_or_default();

@@ -7,6 +7,7 @@ mod keys;
 use std::sync::Arc;
 use std::time::Duration;
 
+use marks::host::HostName;
 use marks::id::MarkId;
 use marks::mark::Mark;
 use marks::terms::{IfReturned, Terms};
@@ -22,7 +23,7 @@ pub use crate::openstack::ByHost;
 use crate::openstack::{
     self, Ask, CLUSTERING, Place, Session, ask_for, is_known, is_uuid, of_session, place_of,
 };
-pub use crate::which::WhichName;
+pub use crate::which::{HostNames, WhichName};
 use crate::writes::{Request, What, Write};
 use answer::Seen;
 pub use body::{Operation, Recovery};
@@ -144,6 +145,10 @@ impl Senlin {
 impl Driver for Senlin {
     of_session!("Senlin");
 
+    fn name_there(&self, host: &Named) -> Option<(HostName, String)> {
+        self.options.host_name.there(host)
+    }
+
     fn undo(&self, host: &Named) -> Option<String> {
         let _all_of_them = host;
         Some(
@@ -158,7 +163,7 @@ impl Driver for Senlin {
     }
 
     fn body(&self, mark: &Mark) -> Vec<u8> {
-        body::of_mark(mark, self.options.host_name.of(mark), &self.options.recovery)
+        body::of_mark(mark, &self.options.host_name.of(mark), &self.options.recovery)
     }
 
     fn test_body(&self, _id: &MarkId, now: Timestamp) -> Vec<u8> {

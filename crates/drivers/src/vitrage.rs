@@ -4,6 +4,7 @@ mod answer;
 
 use std::sync::Arc;
 
+use marks::host::HostName;
 use marks::id::MarkId;
 use marks::mark::Mark;
 use marks::time::Timestamp;
@@ -15,7 +16,7 @@ use crate::driver::{Check, Driver, Kind, Message, Named, Outcome, Step, usable};
 use crate::event::doctor;
 use crate::kept::Unusable;
 use crate::openstack::{self, Ask, ROOT_CAUSE_ANALYSIS, Session, of_session};
-pub use crate::which::WhichName;
+pub use crate::which::{HostNames, WhichName};
 use crate::writes::{Request, What, Write};
 
 /// The driver in the registry.
@@ -50,7 +51,7 @@ pub struct Options {
     /// The cloud that Vitrage belongs to.
     pub cloud: openstack::CloudOptions,
     /// Which of a host's names Vitrage knows: Nova's.
-    pub host_name: WhichName,
+    pub host_name: HostNames,
     /// Whether it is notified that the host is back.
     pub notifies_return: bool,
 }
@@ -83,6 +84,10 @@ impl Vitrage {
 impl Driver for Vitrage {
     of_session!("Vitrage");
 
+    fn name_there(&self, host: &Named) -> Option<(HostName, String)> {
+        self.options.host_name.there(host)
+    }
+
     fn undo(&self, host: &Named) -> Option<String> {
         let host = self.options.host_name.of_host(host);
         Some(format!(
@@ -91,7 +96,7 @@ impl Driver for Vitrage {
     }
 
     fn body(&self, mark: &Mark) -> Vec<u8> {
-        doctor::one_down(mark, self.options.host_name.of(mark))
+        doctor::one_down(mark, &self.options.host_name.of(mark))
     }
 
     fn further_steps(&self) -> &[Step] {
@@ -102,7 +107,7 @@ impl Driver for Vitrage {
     }
 
     fn return_body(&self, mark: &Mark, _stored: &[u8], _returned: Timestamp) -> Vec<u8> {
-        doctor::one_up(mark, self.options.host_name.of(mark))
+        doctor::one_up(mark, &self.options.host_name.of(mark))
     }
 
     fn test_body(&self, id: &MarkId, now: Timestamp) -> Vec<u8> {
@@ -117,7 +122,7 @@ impl Driver for Vitrage {
 /// Reads `[vitrage.NAME]`.
 fn configure(table: &mut Section<'_, '_>) -> Option<Arc<dyn Driver>> {
     let cloud = openstack::read_options(table);
-    let host_name = table.choice("host-name", &WhichName::WORDS).unwrap_or_default();
+    let host_name = HostNames::read(table);
     let notifies_return = table.choice("when-returned", &[("leave", false), ("up", true)]).unwrap_or(false);
     if !table.is_sound() {
         return None;

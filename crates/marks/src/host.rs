@@ -66,6 +66,11 @@ impl HostName {
         self.0.contains('.')
     }
 
+    /// The name's first label.
+    pub fn without_domain(&self) -> Self {
+        Self(self.0.split('.').next().unwrap_or_default().to_owned())
+    }
+
     /// The name with a domain behind it; unchanged if it already ends in that domain, label by label.
     pub fn with_domain(&self, domain: &str) -> Result<Self, HostNameError> {
         let domain = domain.trim_start_matches('.');
@@ -288,6 +293,7 @@ mod tests {
     fn keeps_its_spelling_and_compares_without_case() {
         assert_eq!(name("Compute1").as_str(), "Compute1");
         assert_eq!(name("Compute1"), name("cOMPUTE1"));
+        assert_eq!(["Compute1", "Compute1.x.org"].map(|full| name(full).without_domain().0), ["Compute1"; 2]);
     }
 
     #[test]

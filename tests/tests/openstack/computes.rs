@@ -91,8 +91,12 @@ fn compute(cloud: &mut Cloud, who: Who) -> anyhow::Result<Sender<Nova>> {
     Sender::new(cloud, who, |cloud| {
         let reason = "nova-host-alerter: fenced, down since {failure_time}".to_owned();
         let disabled_reason = Some(reason);
-        let options =
-            nova::Options { cloud, host_name: WhichName::Fqdn, disabled_reason, up_when_returned: true };
+        let options = nova::Options {
+            cloud,
+            host_name: WhichName::Fqdn.into(),
+            disabled_reason,
+            up_when_returned: true,
+        };
         Ok(Nova::new(options)?)
     })
 }

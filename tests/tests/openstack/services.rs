@@ -43,8 +43,12 @@ fn nova_has_the_service_forced_down_and_up_again(cloud: &mut Cloud) -> anyhow::R
     let token = cloud.services.token()?;
     let make = |cloud| {
         let disabled_reason = Some("its host was fenced".to_owned());
-        let options =
-            nova::Options { cloud, host_name: WhichName::Fqdn, disabled_reason, up_when_returned: true };
+        let options = nova::Options {
+            cloud,
+            host_name: WhichName::Fqdn.into(),
+            disabled_reason,
+            up_when_returned: true,
+        };
         Ok(Nova::new(options)?)
     };
     let (sender, reader) =
@@ -156,7 +160,7 @@ fn heat_has_the_resource_marked_and_unmarked(cloud: &mut Cloud) -> anyhow::Resul
         let resource = Resource::parse(&format!("{stack}/one")).map_err(|why| anyhow!(why))?;
         let mut resources = ByHost::<Resource>::default();
         resources.add(HostPatterns::parse(ENABLED[0])?, vec![resource]);
-        let (host_name, stacks, unmark) = (WhichName::Fqdn, Vec::new(), true);
+        let (host_name, stacks, unmark) = (WhichName::Fqdn.into(), Vec::new(), true);
         Ok(Heat::new(heat::Options { cloud, host_name, resources, stacks, unmark })?)
     })?;
     let status = |name: &str| -> anyhow::Result<Value> {

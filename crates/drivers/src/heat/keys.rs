@@ -4,7 +4,7 @@ use site::Section;
 
 use super::targets::{Resource, Stack};
 use crate::openstack::{self, ByHost};
-use crate::which::WhichName;
+use crate::which::HostNames;
 
 /// What a `heat` route is made of.
 #[derive(Clone, Debug)]
@@ -12,7 +12,7 @@ pub struct Options {
     /// The cloud that Heat belongs to; its project is that of the stacks.
     pub cloud: openstack::CloudOptions,
     /// Which of a host's names Nova knows.
-    pub host_name: WhichName,
+    pub host_name: HostNames,
     /// The resources of each host that the configuration names.
     pub resources: ByHost<Resource>,
     /// The stacks whose servers are read from Nova.
@@ -24,7 +24,7 @@ pub struct Options {
 /// Reads the route's table.
 pub(super) fn read(table: &mut Section<'_, '_>) -> Option<Options> {
     let cloud = openstack::read_options(table);
-    let host_name = table.choice("host-name", &WhichName::WORDS).unwrap_or_default();
+    let host_name = HostNames::read(table);
     let resources = ByHost::read(table.section("resources"), Resource::parse);
     let stacks = table.texts("stacks", |text| Stack::parse(text).map(drop)).unwrap_or_default();
     let stacks: Vec<Stack> = stacks.into_iter().filter_map(|text| Stack::parse(text).ok()).collect();

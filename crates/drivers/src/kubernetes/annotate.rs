@@ -46,7 +46,7 @@ pub(super) fn unknown_machine(host: &str) -> Outcome {
     rejected(
         "unknown-machine",
         &format!(
-            "no Machine has node {host} in status.nodeRef: check namespace and host-name, or unmark a host that was removed"
+            "no Machine has node {host} in status.nodeRef: check namespace, host-name and host-names, or unmark a host that was removed"
         ),
     )
 }

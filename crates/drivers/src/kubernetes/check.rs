@@ -165,7 +165,7 @@ async fn nodes(
     found: &mut Vec<Finding>,
 ) -> Result<(), Outcome> {
     for host in hosts {
-        let name = lower(options.host_name.of_host(host));
+        let name = lower(&options.host_name.of_host(host));
         if server.get::<Object>(&node_path(&name)).await?.is_none() {
             found.extend(of_host(host, &unknown_node(&name)));
         }
@@ -182,7 +182,7 @@ async fn machines(
 ) -> Result<(), Outcome> {
     let version = server.cluster_api().await?;
     let names: BTreeMap<String, &Named> =
-        hosts.iter().map(|host| (lower(options.host_name.of_host(host)), host)).collect();
+        hosts.iter().map(|host| (lower(&options.host_name.of_host(host)), host)).collect();
     let namespace = options.namespace.as_deref();
     let all = server.machines(&version, namespace, |node| names.contains_key(node)).await?;
     found.extend(names.iter().filter_map(|(name, host)| of_host(host, &claimed(&all, name))));

@@ -10,7 +10,7 @@ use super::access::Source;
 use super::body::Mode;
 use super::remediation::{Contract, Template};
 use crate::web::address;
-use crate::which::WhichName;
+use crate::which::HostNames;
 
 /// The address of the API server for a pod.
 const IN_CLUSTER: &str = "https://kubernetes.default.svc";
@@ -29,7 +29,7 @@ pub struct Options {
     /// Where Machines are; if unset, in all namespaces.
     pub namespace: Option<String>,
     /// Which of a host's names Kubernetes knows.
-    pub host_name: WhichName,
+    pub host_name: HostNames,
     /// Limit of a whole exchange.
     pub timeout: Duration,
     /// Whether what was done is undone when the host is back.
@@ -45,7 +45,7 @@ pub(super) fn read(table: &mut Section<'_, '_>) -> Option<Options> {
     let mode = table.choice("mode", &Mode::WORDS);
     let source = source(table);
     let namespace = table.text("namespace", name);
-    let host_name = table.choice("host-name", &WhichName::WORDS).unwrap_or_default();
+    let host_name = HostNames::read(table);
     let timeout = table.number("timeout", 1..=LONGEST).unwrap_or(LONGEST);
     let clear = table.choice("when-returned", &[("clear", true), ("leave", false)]).unwrap_or(true);
     let template = template(table, mode);

@@ -10,6 +10,7 @@ use serde_json::{Map, Value};
 use super::body::Stored;
 use crate::driver::{Failure, Outcome};
 use crate::times::seconds;
+use crate::which::ADVICE;
 
 /// The annotations on everything that we have changed or made: for which mark, and when that mark's host had failed.
 const MARK: &str = "nova-host-alerter/mark";
@@ -287,9 +288,7 @@ pub(super) fn rejected(kind: &'static str, why: &str) -> Outcome {
 pub(super) fn unknown_node(host: &str) -> Outcome {
     rejected(
         "unknown-node",
-        &format!(
-            "Kubernetes has no Node {host}: set host-name or [hosts.names], or unmark a host that was removed"
-        ),
+        &format!("Kubernetes has no Node {host}: {ADVICE}, or unmark a host that was removed"),
     )
 }
 

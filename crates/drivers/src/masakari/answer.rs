@@ -57,7 +57,7 @@ fn outcome(answer: &Answer, message: &str, stored: Option<&Stored>) -> Outcome {
         202 => taken(answer, stored),
         400 | 404 if is_unknown_host(answer.status, message) => Outcome::Rejected(says(
             "unknown-host",
-            ": no segment has a host of exactly this name: add it there, or set host-name or [hosts.names]",
+            ": no segment has a host of exactly this name: add it there, or set host-name, or its name in host-names",
         )),
         400 if message.starts_with("Malformed request URL") => {
             Outcome::Refused(says("misconfigured", ": check endpoint and project").or_after(LOCKED_OUT))

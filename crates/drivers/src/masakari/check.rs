@@ -1,17 +1,19 @@
 //! What would keep notifications from Masakari, asked without leaving anything there.
 
+use std::collections::BTreeSet;
+
 use tokio::time::Instant;
 
-use super::lookup::{Host, Hosts, Lookup, too_many};
+use super::lookup::{Hosts, Lookup, too_many};
 use crate::driver::{Failure, Finding, Named};
 use crate::openstack::Session;
-use crate::which::WhichName;
+use crate::which::HostNames;
 
 /// Masakari's entry of each host, if it shows them, after the outcome of a notification of a host that does not exist.
 pub(super) async fn findings(
     mut all: Vec<Finding>,
     session: &Session,
-    which: WhichName,
+    names: &HostNames,
     hosts: &[Named],
 ) -> Vec<Finding> {
     // Masakari may show hosts though it takes no notification: one role is not the other.
@@ -23,21 +25,23 @@ pub(super) async fn findings(
         all.extend(Finding::of(&unseen.outcome()));
     }
     match lookup.all().await {
-        Ok(known) => all.extend(hosts.iter().filter_map(|host| of_host(which, host, &known))),
+        Ok(known) => all.extend(hosts.iter().filter_map(|host| of_host(names, host, hosts, &known))),
         Err(unseen) => all.extend(Finding::of(&unseen.outcome())),
     }
     all
 }
 
-fn of_host(which: WhichName, host: &Named, known: &Hosts) -> Option<Finding> {
-    let why = obstacle(which.of_host(host).as_str(), known)?;
+fn of_host(names: &HostNames, host: &Named, hosts: &[Named], known: &Hosts) -> Option<Finding> {
+    let why = obstacle(names.of_host(host).as_str(), known, |known| names.advice(host, hosts, known))?;
     Some(Finding { host: Some(host.node.clone()), why })
 }
 
 /// Why Masakari would recover nothing of this host.
-fn obstacle(name: &str, known: &Hosts) -> Option<Failure> {
+fn obstacle(name: &str, known: &Hosts, advice: impl Fn(&BTreeSet<&str>) -> String) -> Option<Failure> {
     let Some(host) = known.shown.iter().find(|host| host.name == name) else {
-        let missing = || Failure::new("unknown-host", &unknown(name, &known.shown));
+        let shown = known.shown.iter().map(|host| host.name.as_str()).collect();
+        let says = || format!("no segment of Masakari has a host {name}: {}", advice(&shown));
+        let missing = || Failure::new("unknown-host", &says());
         return Some(if known.is_whole { missing() } else { too_many(name) });
     };
     let segment = &host.segment.name;
@@ -53,31 +57,25 @@ fn obstacle(name: &str, known: &Hosts) -> Option<Failure> {
     host.on_maintenance.then(|| Failure::new("maintenance", &says))
 }
 
-fn unknown(name: &str, known: &[Host]) -> String {
-    let named =
-        |fits: &dyn Fn(&str) -> bool| known.iter().map(|host| host.name.as_str()).find(|own| fits(own));
-    let label = |name: &str| name.split('.').next().unwrap_or_default().to_ascii_lowercase();
-    if let Some(other) = named(&|own| own.eq_ignore_ascii_case(name)) {
-        return format!(
-            "Masakari has this host as {other}, not {name}, and capital letters count: set its name in [hosts.names]"
-        );
-    }
-    if let Some(other) = named(&|own| label(own) == label(name)) {
-        return format!(
-            "Masakari has no host {name}, but {other}: set host-name, [hosts] domain, or its name in [hosts.names]"
-        );
-    }
-    format!("host {name} is in no segment of Masakari: add it to one")
-}
-
 #[cfg(test)]
 mod tests {
-    use super::super::lookup::Segment;
+    use marks::host::HostName;
+
+    use super::super::lookup::{Host, Segment};
     use super::*;
 
     fn host(name: &str, enabled: Option<bool>, on_maintenance: bool) -> Host {
         let segment = Segment { uuid: "5e9".into(), name: "east".into(), enabled };
         Host { segment, uuid: "b6".into(), name: name.into(), on_maintenance, changed: None }
+    }
+
+    /// What is in the way of a host with this full name.
+    fn of(name: &str, known: &Hosts) -> Option<Failure> {
+        let fqdn = HostName::parse(name).unwrap();
+        let host = Named { node: fqdn.without_domain(), fqdn };
+        let found = of_host(&HostNames::default(), &host, &[host.clone()], known)?;
+        assert_eq!(found.host, Some(host.node));
+        Some(found.why)
     }
 
     #[test]
@@ -96,17 +94,26 @@ mod tests {
             ("c2.x", None),
             ("c3.x", Some(("segment-disabled", "its segment east is disabled"))),
             ("c4.x", Some(("maintenance", "has c4.x (segment east) on maintenance"))),
-            ("c5.x", Some(("unknown-host", "has this host as C5.X, not c5.x"))),
-            ("c6.x", Some(("unknown-host", "no host c6.x, but c6"))),
-            ("c7.x", Some(("unknown-host", "host c7.x is in no segment"))),
+            (
+                "c5.x",
+                Some((
+                    "unknown-host",
+                    "a host c5.x: if it is C5.X there, set \"c5\" = \"C5.X\" in [host-names]",
+                )),
+            ),
+            ("c6.x", Some(("unknown-host", "a host c6.x: if it is c6 there, set host-name = \"short\""))),
+            (
+                "c7.x",
+                Some(("unknown-host", "a host c7.x: add it there, or set its name there in [host-names]")),
+            ),
         ] {
-            let got = obstacle(name, &known);
+            let got = of(name, &known);
             let got = got.as_ref().map(|why| (why.kind, why.detail.as_str()));
             assert_eq!(got.map(|(kind, _)| kind), expected.map(|(kind, _)| kind), "{name}");
             assert!(got.unwrap_or_default().1.contains(expected.unwrap_or_default().1), "{got:?}");
         }
         known.is_whole = false;
-        let kind = |name| obstacle(name, &known).map(|why| why.kind);
+        let kind = |name| of(name, &known).map(|why| why.kind);
         assert_eq!(
             [kind("c1.x"), kind("c4.x"), kind("c7.x")],
             [None, Some("maintenance"), Some("not-shown")]

@@ -1,6 +1,6 @@
 //! What Nova's answers mean for a mark. Pure.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
 
 use serde::Deserialize;
@@ -11,12 +11,15 @@ use crate::driver::{Failure, Outcome};
 use crate::openstack::{Answer, described, is_uuid, usual};
 use crate::times;
 use crate::web::{Meaning, Pause};
+use crate::which::ADVICE;
 
 /// How often Nova is asked whether evacuations have ended. They end when nova-compute starts again on the host that they
 /// left.
 const EVACUATIONS: Duration = Duration::from_secs(60);
 /// Who is asked, for people.
 const WHO: &str = "Nova";
+/// The kind where Nova has no nova-compute of a host.
+pub(super) const UNKNOWN_HOST: &str = "unknown-host";
 
 /// Services as Nova lists them.
 #[derive(Debug, Deserialize)]
@@ -96,6 +99,11 @@ impl List {
 }
 
 impl List {
+    /// The names of all hosts.
+    pub(super) fn hosts(&self) -> BTreeSet<&str> {
+        self.services.iter().map(|shown| shown.host.as_str()).collect()
+    }
+
     fn shown(&self, id: &str) -> Option<&Shown> {
         self.services.iter().find(|shown| shown.id == id)
     }
@@ -147,8 +155,10 @@ pub(super) fn the_one(mut services: Vec<Service>) -> Result<Service, Outcome> {
             "Nova has several nova-computes of this host: force the right one down by hand, and delete the others",
         ),
         (None, _) => rejected(
-            "unknown-host",
-            "Nova has no nova-compute with exactly this host name in any cell that it can reach: set host-name or [hosts.names]",
+            UNKNOWN_HOST,
+            &format!(
+                "Nova has no nova-compute with exactly this host name in any cell that it can reach: {ADVICE}"
+            ),
         ),
     }
 }

@@ -4,7 +4,7 @@ use reqwest::{Client, ClientBuilder, tls};
 
 use super::cloud::{Cloud, CloudOptions};
 use crate::kept::Unusable;
-use crate::web::{authorities, careful};
+use crate::web::{authorities, careful, fault, unpaired};
 
 /// Makes the client. The files of its certificates are read here.
 pub(super) fn build(cloud: &Cloud, options: &CloudOptions) -> Result<Client, Unusable> {
@@ -13,10 +13,19 @@ pub(super) fn build(cloud: &Cloud, options: &CloudOptions) -> Result<Client, Unu
     let client = trusting(builder, cloud, options).map_err(wrong)?;
     let client = match &cloud.identity {
         None => client,
-        Some(files) => client.identity(files.read().map_err(|why| wrong(why.to_string()))?),
+        Some(files) => client.identity(files.read(["cert", "key"]).map_err(|why| wrong(why.to_string()))?),
     };
-    let fits = "no client can be made: key must belong to the first certificate in cert; cacert must hold CA certificates; without cacert the system must have some";
-    client.build().map_err(|_| wrong(fits.to_owned()))
+    client.build().map_err(|error| wrong(unmade(&error, cloud)))
+}
+
+/// Why no client can be made of files that were read.
+fn unmade(error: &reqwest::Error, cloud: &Cloud) -> String {
+    let cas = "cacert must hold CA certificates; without cacert the system must have some";
+    match (&cloud.identity, fault::is_of_two(error)) {
+        (None, _) => format!("no client can be made: {cas}"),
+        (Some(_), true) => unpaired(error, "cert", "key"),
+        (Some(_), false) => format!("no client can be made: {cas}; or {}", unpaired(error, "cert", "key")),
+    }
 }
 
 fn trusting(client: ClientBuilder, cloud: &Cloud, options: &CloudOptions) -> Result<ClientBuilder, String> {

@@ -9,6 +9,7 @@ use super::check::ask_for;
 use super::session::{Answer, Ask, Session};
 use super::usual::{described, found};
 use crate::driver::{Failure, LOCKED_OUT, Outcome};
+use crate::which::ADVICE;
 
 /// The field with a server's host; only some users may see it.
 pub(crate) const HOST: &str = "OS-EXT-SRV-ATTR:host";
@@ -67,7 +68,7 @@ pub(crate) async fn services_of(session: &Session, host: &str, end: Instant) -> 
 
 /// Nova has no host of this name.
 fn no_such_host(host: &str) -> Outcome {
-    let why = format!("Nova has no compute service on a host named {host}: set host-name, or [hosts.names]");
+    let why = format!("Nova has no compute service on a host named {host}: {ADVICE}");
     Outcome::Rejected(Failure::new("unknown-host", &why))
 }
 

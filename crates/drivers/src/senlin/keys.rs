@@ -4,7 +4,7 @@ use site::Section;
 
 use super::body::{Operation, Recovery, Whose};
 use crate::openstack::{self, ByHost, is_uuid};
-use crate::which::WhichName;
+use crate::which::HostNames;
 
 /// The longest time for a deletion, in seconds.
 const LONGEST: u32 = 3600;
@@ -15,7 +15,7 @@ pub struct Options {
     /// The cloud that Senlin belongs to.
     pub cloud: openstack::CloudOptions,
     /// Which of a host's names Nova knows.
-    pub host_name: WhichName,
+    pub host_name: HostNames,
     /// The targets of each host.
     pub targets: Targets,
     /// The recovery.
@@ -44,7 +44,7 @@ impl Targets {
 /// Reads the route's table.
 pub(super) fn read(table: &mut Section<'_, '_>) -> Option<Options> {
     let cloud = openstack::read_options(table);
-    let host_name = table.choice("host-name", &WhichName::WORDS).unwrap_or_default();
+    let host_name = HostNames::read(table);
     let targets = targets(table);
     let operation = operation(table);
     let check = table.flag("check");

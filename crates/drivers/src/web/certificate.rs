@@ -1,4 +1,6 @@
-//! When a certificate ends: the only field that is read here. Others have checked the certificate before.
+//! What is read of a certificate itself: when it ends, and why the TLS library takes none of its kind. Nothing is proved here.
+
+use std::fmt;
 
 use jiff::civil::DateTime;
 use jiff::tz::TimeZone;
@@ -10,18 +12,90 @@ const VERSION: u8 = 0xa0;
 const UTC_TIME: u8 = 0x17;
 const GENERALIZED_TIME: u8 = 0x18;
 
-/// The end of its validity (RFC 5280, 4.1); `None` if it is no certificate.
-pub(super) fn end(der: &[u8]) -> Option<Timestamp> {
+const INTEGER: u8 = 0x02;
+const BIT_STRING: u8 = 0x03;
+/// The object identifier of an RSA key.
+const RSA: [u8; 11] = [0x06, 9, 0x2a, 0x86, 0x48, 0x86, 0xf7, 0x0d, 0x01, 0x01, 0x01];
+/// The version of certificates with extensions, counted from zero.
+const VERSION_3: u8 = 2;
+/// The lengths of RSA keys that the TLS library takes.
+const RSA_BITS: std::ops::RangeInclusive<usize> = 2048..=8192;
+
+/// Why the TLS library does not take a certificate that others take.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Unfit {
+    /// It is of this version of X.509; only 3 is taken.
+    Version(u8),
+    /// Its RSA key has so many bits.
+    Key(usize),
+}
+
+impl fmt::Display for Unfit {
+    /// What follows the certificate's name, and what to type.
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Version(version) => write!(
+                f,
+                "is of X.509 version {version}, and only version 3 can be used: sign it again with an extension, as with `openssl x509 -req … -extfile <(echo basicConstraints=CA:FALSE)`"
+            ),
+            Self::Key(bits) => write!(
+                f,
+                "has an RSA key of {bits} bits, and 2048 to 8192 are needed: make a new key, as with `openssl genrsa -out FILE 3072`, and a certificate of it"
+            ),
+        }
+    }
+}
+
+/// Why a certificate cannot be used as one of an endpoint or of ours; `None` if nothing is known against it.
+pub(super) fn unfit(der: &[u8]) -> Option<Unfit> {
+    let (version, _) = fields(der)?;
+    match version {
+        VERSION_3 => short(der),
+        other => Some(Unfit::Version(other.saturating_add(1))),
+    }
+}
+
+/// Its RSA key, if that has no length that is taken.
+pub(super) fn short(der: &[u8]) -> Option<Unfit> {
+    rsa_bits(der).filter(|bits| !RSA_BITS.contains(bits)).map(Unfit::Key)
+}
+
+/// The length of its key, if that is one of RSA (RFC 3279, 2.3.1).
+fn rsa_bits(der: &[u8]) -> Option<usize> {
+    let (_, mut fields) = fields(der)?;
+    // Validity, subject.
+    for _ in 0..2 {
+        fields = element(fields)?.2;
+    }
+    let (algorithm, key) = of(SEQUENCE, of(SEQUENCE, fields)?.0)?;
+    if !algorithm.starts_with(&RSA) {
+        return None;
+    }
+    let (bits, _) = of(BIT_STRING, key)?;
+    let (modulus, _) = of(INTEGER, of(SEQUENCE, bits.get(1..)?)?.0)?;
+    let zeros = modulus.iter().take_while(|byte| **byte == 0).count();
+    let first = modulus.get(zeros)?;
+    Some((modulus.len() - zeros) * 8 - first.leading_zeros() as usize)
+}
+
+/// The version, counted from zero, and what stands behind the issuer (RFC 5280, 4.1); `None` if it is no certificate.
+fn fields(der: &[u8]) -> Option<(u8, &[u8])> {
     let (certificate, _) = of(SEQUENCE, der)?;
     let (mut fields, _) = of(SEQUENCE, certificate)?;
-    if let Some((_, rest)) = of(VERSION, fields) {
-        fields = rest;
+    let mut version = 0;
+    if let Some((own, rest)) = of(VERSION, fields) {
+        (version, fields) = (*of(INTEGER, own)?.0.last()?, rest);
     }
     // Serial number, signature algorithm, issuer.
     for _ in 0..3 {
         fields = element(fields)?.2;
     }
-    let (validity, _) = of(SEQUENCE, fields)?;
+    Some((version, fields))
+}
+
+/// The end of its validity.
+pub(super) fn end(der: &[u8]) -> Option<Timestamp> {
+    let (validity, _) = of(SEQUENCE, fields(der)?.1)?;
     let (tag, text, _) = element(element(validity)?.2)?;
     moment(tag, std::str::from_utf8(text).ok()?)
 }
@@ -79,10 +153,41 @@ mod tests {
         }
     }
 
+    /// OpenSSL takes all three. The broken variant takes each certificate for a good one.
+    #[test]
+    fn what_the_library_does_not_take_is_named() {
+        let dir = tempfile::tempdir().unwrap();
+        let made = |name: &str, script: &str| {
+            let out = dir.path().join(name);
+            let script = script.replace("OUT", out.to_str().unwrap());
+            let ended = std::process::Command::new("sh").args(["-ec", &script]).output().unwrap();
+            assert!(ended.status.success(), "{}", String::from_utf8_lossy(&ended.stderr));
+            std::fs::read(out).unwrap()
+        };
+        let request =
+            |bits: u32| format!("openssl req -newkey rsa:{bits} -nodes -keyout OUT.key -subj /CN=x");
+        let first = made(
+            "v1",
+            &format!(
+                "{} -out OUT.csr; openssl x509 -req -in OUT.csr -signkey OUT.key -outform DER -out OUT",
+                request(2048)
+            ),
+        );
+        let short = made("short", &format!("{} -x509 -outform DER -out OUT", request(1024)));
+        let good = made("good", &format!("{} -x509 -outform DER -out OUT", request(3072)));
+        assert_eq!(unfit(&first), Some(Unfit::Version(1)));
+        assert_eq!(unfit(&short), Some(Unfit::Key(1024)));
+        assert_eq!((unfit(&good), rsa_bits(&good)), (None, Some(3072)));
+        let other =
+            CertificateParams::new(vec!["x".to_owned()]).unwrap().self_signed(&KeyPair::generate().unwrap());
+        assert_eq!(unfit(other.unwrap().der()), None);
+        assert!([Unfit::Version(1), Unfit::Key(1024)].iter().all(|unfit| unfit.to_string().len() < 200));
+    }
+
     proptest! {
         #[test]
         fn no_bytes_make_it_panic(bytes in proptest::collection::vec(any::<u8>(), 0..100)) {
-            let _nothing_or_something = end(&bytes);
+            let _nothing_or_something = (end(&bytes), unfit(&bytes));
         }
     }
 }

@@ -8,7 +8,7 @@ use reqwest::dns::{Addrs, Name, Resolve, Resolving};
 use reqwest::header::{CONNECTION, HeaderMap, HeaderValue};
 use reqwest::{Certificate, Client, ClientBuilder, Identity, Url, redirect, retry, tls};
 
-use super::identity::{IdentityFiles, authorities};
+use super::identity::{IdentityFiles, authorities, unpaired};
 use super::url::host;
 use crate::kept::{Files, Kept, Unusable};
 
@@ -106,9 +106,9 @@ fn build(options: &ClientOptions) -> Result<Client, Unusable> {
     let ca = options.ca_file.as_deref().map(authorities).transpose().map_err(unusable)?;
     let alone = options.with(ca.clone(), None).map_err(|_| no_ca(options))?;
     let Some(files) = &options.identity else { return Ok(alone) };
-    let mismatch = "key-file does not hold the key of the first certificate in certificate-file";
-    let with_identity = options.with(ca, Some(files.read()?));
-    with_identity.map_err(|_| Unusable::new("key-file", mismatch))
+    let names = ["certificate-file", "key-file"];
+    let with_identity = options.with(ca, Some(files.read(names)?));
+    with_identity.map_err(|error| Unusable::new("key-file", unpaired(&error, names[0], names[1])))
 }
 
 fn no_ca(options: &ClientOptions) -> Unusable {

@@ -3,7 +3,7 @@
 use std::error::Error;
 use std::io;
 
-use rustls::{AlertDescription, CertificateError, PeerIncompatible};
+use rustls::{AlertDescription, CertificateError, InconsistentKeys, PeerIncompatible};
 
 use crate::driver::{Failure, Outcome};
 
@@ -41,6 +41,12 @@ pub enum Tls {
     UnknownCa,
     /// It is for another name.
     Name,
+    /// It has no name but in its CN, which does not count.
+    NoName,
+    /// A signature does not fit: that of the certificate, or that of the endpoint itself.
+    Signature,
+    /// It is of a version of X.509 before 3.
+    Old,
     /// It is a CA's own certificate, as `openssl req -x509` makes it.
     SelfSigned,
     /// It is not made for a server, its signature is too weak, or a CA between must not have signed it.
@@ -111,9 +117,10 @@ impl Tls {
             Self::Expired => "tls-expired",
             Self::NotYetValid => "tls-not-yet-valid",
             Self::UnknownCa => "tls-unknown-ca",
-            Self::Name => "tls-name",
+            Self::Name | Self::NoName => "tls-name",
+            Self::Signature => "tls-signature",
             Self::SelfSigned => "tls-self-signed",
-            Self::Certificate => "tls-certificate",
+            Self::Certificate | Self::Old => "tls-certificate",
             Self::Version => "tls-version",
             Self::ClientCertificate => "tls-client-certificate",
             Self::Other => "tls",
@@ -128,6 +135,15 @@ impl Tls {
                 "no trusted CA signed the endpoint's certificate: set ca-file to its CA, or have the endpoint send the intermediate CAs"
             }
             Self::Name => "the endpoint's certificate is for another name: check url, or set server-name",
+            Self::NoName => {
+                "the endpoint's certificate has no subjectAltName, and a name in CN alone does not count: make it again, as with `openssl req … -addext subjectAltName=DNS:NAME` (or IP:ADDRESS), signed with `-copy_extensions copy`"
+            }
+            Self::Signature => {
+                "a signature of the endpoint's certificate or session does not fit: an RSA key there, or its CA's, is too short (under 2048 bits: see `openssl s_client -connect HOST:PORT`), or another CA of the same name signed it"
+            }
+            Self::Old => {
+                "the endpoint's certificate is of X.509 version 1, and only version 3 can be used: sign it again with an extension, as with `openssl x509 -req … -extfile <(echo subjectAltName=DNS:NAME)`"
+            }
             Self::SelfSigned => {
                 "the endpoint's certificate is a CA's own: give the endpoint a certificate that this CA signed"
             }
@@ -208,14 +224,28 @@ fn certificate_of(certificate: &CertificateError) -> Tls {
     match certificate {
         CertificateError::Expired | CertificateError::ExpiredContext { .. } => Tls::Expired,
         CertificateError::NotValidYet | CertificateError::NotValidYetContext { .. } => Tls::NotYetValid,
+        CertificateError::NotValidForNameContext { presented, .. } if presented.is_empty() => Tls::NoName,
         CertificateError::NotValidForName | CertificateError::NotValidForNameContext { .. } => Tls::Name,
-        CertificateError::UnknownIssuer | CertificateError::BadSignature => Tls::UnknownCa,
-        // The verifier's own error type is not exported; only its name distinguishes it.
-        CertificateError::Other(other) if format!("{other:?}").contains("CaUsedAsEndEntity") => {
-            Tls::SelfSigned
-        }
+        CertificateError::UnknownIssuer => Tls::UnknownCa,
+        CertificateError::BadSignature => Tls::Signature,
+        CertificateError::Other(other) => other_of(&format!("{other:?}")),
         _ => Tls::Certificate,
     }
+}
+
+/// The verifier's own error type is not exported; only its name distinguishes it.
+fn other_of(name: &str) -> Tls {
+    match name {
+        name if name.contains("CaUsedAsEndEntity") => Tls::SelfSigned,
+        name if name.contains("UnsupportedCertVersion") => Tls::Old,
+        _ => Tls::Certificate,
+    }
+}
+
+/// Whether a client cannot be made because its key is not that of its certificate.
+pub(crate) fn is_of_two(error: &reqwest::Error) -> bool {
+    let found = find::<rustls::Error>(error);
+    matches!(found, Some(rustls::Error::InconsistentKeys(InconsistentKeys::KeyMismatch)))
 }
 
 /// The first error of a type in a chain of causes. `io::Error` hides the error that it wraps from `source()`.
@@ -242,6 +272,9 @@ mod tests {
             Tls::NotYetValid,
             Tls::UnknownCa,
             Tls::Name,
+            Tls::NoName,
+            Tls::Signature,
+            Tls::Old,
             Tls::SelfSigned,
             Tls::Certificate,
             Tls::Version,

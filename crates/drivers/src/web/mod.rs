@@ -18,13 +18,14 @@ mod status;
 mod url;
 pub(crate) mod wire;
 
+pub use certificate::Unfit;
 pub use client::ClientOptions;
 pub(crate) use client::careful;
 pub(crate) use endpoint::authority;
 pub use endpoint::{Endpoint, Said};
 pub use fault::Fault;
-pub(crate) use identity::{Half, certificates_of, identity_of};
-pub use identity::{IdentityFiles, authorities};
+pub(crate) use identity::{Half, certificates_of, identity_of, unpaired};
+pub use identity::{IdentityFiles, authorities, unfit};
 pub(crate) use keys::{both_or_neither, server_name};
 pub use keys::{identity, read as read_options, tls_min, without_tls};
 pub(crate) use plain::plain;

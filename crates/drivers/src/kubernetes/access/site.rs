@@ -14,7 +14,7 @@ use super::pass::Pass;
 use super::plugin::{Credential, Plugin};
 use crate::kept::{Seen, Unusable};
 use crate::web::secret::line;
-use crate::web::{ClientOptions, Half, address, certificates_of, identity_of};
+use crate::web::{ClientOptions, Half, address, certificates_of, identity_of, unpaired};
 
 /// The key of the route that names the directory.
 const ACCOUNT: &str = "service-account";
@@ -97,7 +97,10 @@ impl Site {
             None => self.own.client.clone(),
             Some((certificate, key)) => {
                 let pair = identity_of(certificate.into_bytes(), key.expose_secret().as_bytes());
-                let pair = pair.map_err(|_| wrong("printed a certificate or a key that is no PEM"))?;
+                let pair = pair.map_err(|half| match half {
+                    Half::Unfit(unfit) => wrong(&format!("printed a certificate that {unfit}")),
+                    Half::Certificate | Half::Key => wrong("printed a certificate or a key that is no PEM"),
+                })?;
                 let fits = "printed a key that does not belong to its certificate";
                 self.tls.client(Some(pair)).map_err(|_| wrong(fits))?
             }
@@ -119,9 +122,9 @@ impl Tls {
         })?;
         match identity {
             None => Ok(alone),
-            identity => self.client(identity).map_err(|_| {
-                "client-key does not hold the key of the first certificate in client-certificate".to_owned()
-            }),
+            identity => {
+                self.client(identity).map_err(|error| unpaired(&error, "client-certificate", "client-key"))
+            }
         }
     }
 }
@@ -195,13 +198,7 @@ fn read_part(part: Part, read: Read, seen: &mut Seen) -> Result<Vec<u8>, String>
 fn read_pair((certificate, key): (Part, Part), seen: &mut Seen) -> Result<Identity, String> {
     let certificate = read_part(certificate, trusted, seen)?;
     let key = SecretSlice::from(read_part(key, private, seen)?);
-    identity_of(certificate, key.expose_secret()).map_err(|half| {
-        let why = match half {
-            Half::Certificate => "client-certificate holds no certificate in PEM",
-            Half::Key => "client-key holds no private key in PEM; a key with a passphrase cannot be used",
-        };
-        why.to_owned()
-    })
+    identity_of(certificate, key.expose_secret()).map_err(|half| half.why("client-certificate", "client-key"))
 }
 
 fn certificates(key: &str, pem: &[u8]) -> Result<Vec<Certificate>, String> {
