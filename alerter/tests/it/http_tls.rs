@@ -47,7 +47,7 @@ async fn an_endpoint_with_a_wrong_certificate_is_not_notified() {
         (ours.endpoint_below(Between::Missing), "unreachable tls-unknown-ca"),
         (ours.endpoint_below(Between::NoCa), "unreachable tls-certificate"),
         (ours.endpoint_below(Between::OtherAddresses), "unreachable tls-certificate"),
-        (ours.endpoint_without_its_key(), "unreachable tls-unknown-ca"),
+        (ours.endpoint_without_its_key(), "unreachable tls-signature"),
     ] {
         let endpoint = endpoint(acceptor).await;
         assert_eq!(word_for(&endpoint, &ours).await, expected);
@@ -112,7 +112,7 @@ async fn an_endpoint_of_tls_1_1_is_not_notified() {
 async fn a_ca_of_the_same_name_is_another_ca() {
     let (ours, impostor) = (Ca::new("ours"), Ca::new("ours"));
     let endpoint = endpoint(impostor.endpoint(Peculiar::Nothing)).await;
-    assert_eq!(word_for(&endpoint, &ours).await, "unreachable tls-unknown-ca");
+    assert_eq!(word_for(&endpoint, &ours).await, "unreachable tls-signature");
     assert_eq!(endpoint.requests().len(), 0);
 }
 

@@ -28,9 +28,9 @@ fn pair(bits: u32, name: &str, more: &str) -> tempfile::TempDir {
     ))
 }
 
-fn problem(dir: &tempfile::TempDir, section: &str) -> String {
+fn problems(dir: &tempfile::TempDir, section: &str) -> String {
     let text = section.replace("DIR", dir.path().to_str().unwrap());
-    config::Site::new("").with("alerter.toml", text).problem()
+    config::Site::new("").with("alerter.toml", text).problems().join("\n")
 }
 
 const CLIENT: &str =
@@ -43,8 +43,8 @@ fn a_certificate_of_ours_is_named_for_what_it_is() {
         (pair(2048, "admin", ""), ["X.509 version 1", "openssl x509 -req"]),
         (pair(1024, "admin", "-extfile san"), ["RSA key of 1024 bits", "openssl genrsa"]),
     ] {
-        let api = "[api]\nlisten = \"127.0.0.1:0\"\ncertificate = \"DIR/own.crt\"\nkey = \"DIR/own.key\"\n[api.tokens.a]\ntoken-file = \"DIR/own.key\"\n[exec.a]\ncommand = [\"/bin/true\"]\n";
-        for said in [problem(&dir, CLIENT), problem(&dir, api)] {
+        let api = "[api]\nlisten = \"127.0.0.1:7420\"\ncertificate = \"DIR/own.crt\"\nkey = \"DIR/own.key\"\n[api.tokens.a]\ntoken-file = \"DIR/own.key\"\n[exec.a]\ncommand = [\"/bin/true\"]\n";
+        for said in [problems(&dir, CLIENT), problems(&dir, api)] {
             assert!(parts.iter().all(|part| said.contains(part)), "{said}");
             assert!(!said.contains("does not hold the key"), "{said}");
         }
@@ -63,7 +63,7 @@ fn a_certificate_of_ours_is_named_for_what_it_is() {
 fn a_short_key_of_a_ca_is_found_with_the_configuration() {
     let ca =
         made("openssl req -x509 -newkey rsa:1024 -nodes -keyout ca.key -out ca.crt -subj /CN=ours -days 9");
-    let said = problem(&ca, "[http.a]\nurl = \"https://h/\"\nca-file = \"DIR/ca.crt\"\n");
+    let said = problems(&ca, "[http.a]\nurl = \"https://h/\"\nca-file = \"DIR/ca.crt\"\n");
     assert!(said.contains("the CA certificate in ca-file has an RSA key of 1024 bits"), "{said}");
 }
 

@@ -73,7 +73,11 @@ fn each_mistake_has_its_sentence() {
             "3:13: unknown word; did you mean \"public\"? Known are: \"public\", \"internal\", \"admin\"",
         ),
         (format!("{file}\ntimeout = 0"), one(), "3:11: must be from 1 to 300"),
-        (format!("{file}\nhost-name = \"x\""), one(), "3:13: unknown word; known are: \"fqdn\", \"node\""),
+        (
+            format!("{file}\nhost-name = \"x\""),
+            one(),
+            "3:13: unknown word; known are: \"fqdn\", \"short\", \"node\"",
+        ),
         (
             format!("{file}\nwhen-returned = \"clear\""),
             one(),

@@ -314,7 +314,7 @@ fn a_probe_of_nova_has_the_keys_of_a_cloud() {
 fn a_mistake_in_a_probe_of_nova_has_its_sentence() {
     for (keys, expected) in [
         ("timeout = 31", "5:11: must be from 1 to 30"),
-        ("host-name = \"short\"", "5:13: unknown word; known are: \"fqdn\", \"node\""),
+        ("host-name = \"x\"", "5:13: unknown word; known are: \"fqdn\", \"short\", \"node\""),
         ("cloud = \"two\"", "5:9: clouds.yaml: it has no cloud of this name"),
         ("url = \"https://nova\"", "5:1: unknown key url in [groups.r.confirm.hypervisor.nova]"),
         ("retries = 100\nretry-interval = 10", "the tries of this probe may take"),

@@ -155,7 +155,7 @@ fn a_healthy_route_does_not_notice_the_others() {
     }
     outages(&site, &HOSTS[5..]);
     healthy.wait_for(MARKS, LIMIT).unwrap();
-    let words = others.iter().map(|(name, _, word)| (*name, *word)).chain([("impostor", "tls-unknown-ca")]);
+    let words = others.iter().map(|(name, _, word)| (*name, *word)).chain([("impostor", "tls-signature")]);
     for (name, word) in words.filter(|(_, word)| !word.is_empty()) {
         until(&format!("{name} has failed by {word}"), || {
             deliveries(&site).iter().any(|d| d["route"] == name && d["last"]["kind"] == word)

@@ -4,16 +4,19 @@ use anyhow::{bail, ensure};
 use drivers::Known;
 use drivers::Outcome;
 use drivers::event::Facts;
+use drivers::masakari::{Masakari, Options};
+use drivers::openstack::CloudOptions;
 use marks::mark::Mark;
 use marks::time::Timestamp;
 use serde_json::{Value, json};
-use tests::openstack::{DISABLED, ENABLED, MAINTAINED, NOVA_ALONE, Notification, RESERVED, Who};
+use tests::openstack::{DISABLED, ENABLED, MAINTAINED, NOVA_ALONE, Notification, Part, RESERVED, Who};
 
 use crate::Scenario;
 use crate::cloud::{AT, Cloud, LONG, STORED_AT, expect, mark};
 
 pub(crate) const SCENARIOS: &[Scenario] = &[
     ("a_mark_becomes_a_notification", a_mark_becomes_a_notification),
+    ("an_address_without_a_version_is_enough", an_address_without_a_version_is_enough),
     ("a_body_of_another_form_is_stored_beside_the_first", a_body_of_another_form_is_stored_beside_the_first),
     ("what_another_controller_sent_is_found", what_another_controller_sent_is_found),
     (
@@ -46,6 +49,19 @@ fn a_mark_becomes_a_notification(cloud: &mut Cloud) -> anyhow::Result<()> {
     ensure!((row.host.as_str(), row.generated_time.as_str()) == (ENABLED[0], STORED_AT), "{row:?}");
     let payload = json!({"event": "STOPPED", "cluster_status": "OFFLINE", "host_status": "NORMAL"});
     ensure!(row.payload == payload && row.status == "new", "{row:?}");
+    Ok(())
+}
+
+/// As Kolla's catalog names it: the real Masakari says where its version is. The broken variant posts to the address itself,
+/// which is answered 300 for ever.
+fn an_address_without_a_version_is_enough(cloud: &mut Cloud) -> anyhow::Result<()> {
+    cloud.put_right()?;
+    let address = cloud.services.address(Part::Masakari);
+    let without = |all| CloudOptions { endpoint: Some(format!("http://{address}")), ..all };
+    let sender = cloud.sender_of(Who::Admin, LONG, |all| Ok(Masakari::new(Options::of(without(all)))?))?;
+    let outcome = sender.attempt(ENABLED[0], 0);
+    ensure!(matches!(outcome, Outcome::Acknowledged { .. }), "{outcome:?}");
+    ensure!(cloud.stored()? == 1, "one notification");
     Ok(())
 }
 
