@@ -4,6 +4,7 @@ use marks::fencing::Fencing;
 use marks::host::HostName;
 use marks::register::Entry;
 
+use crate::route::Files;
 use crate::site::{Alerter, ROUTES, Site, lacks_evidence, mark_of};
 
 const SLIP: &str = r#"{ compute1 = "compute2.example.org" }"#;
@@ -73,7 +74,34 @@ fn the_name_of_another_node_is_sent_to_nobody() {
     }
 }
 
-/// The broken variant of the row above: the cluster does not say that the other host is there. The audit says what came
+/// S1-37: the same at the service of one route, which knows hosts by their first labels. The broken variant compares full names
+/// alone: these differ, and Masakari would evacuate the host that is alive.
+#[test]
+fn the_name_of_another_node_at_a_service_is_sent_to_nobody() {
+    let hosts = ["compute1.a.example", "compute1.b.example"];
+    let clouds = Files::with([(
+        "clouds.yaml",
+        "clouds: {a: {auth: {auth_url: 'https://k/v3', username: a, password: p, project_name: p, user_domain_id: d, project_domain_id: d}}}\n",
+    )]);
+    let mut site = Site::new(&hosts);
+    let file = clouds.path("clouds.yaml");
+    site.configure(&format!(
+        "[masakari.cloud]\nclouds-file = \"{}\"\nhost-name = \"short\"\n",
+        file.display()
+    ));
+    let mut alerter = Alerter::start(&site, "ctl1");
+    alerter.run(&mut site, 2);
+    site.die(hosts[0]);
+    site.advance(1.0);
+    site.off("ctl1", hosts[0]);
+    site.seen_fenced(hosts[0]);
+    alerter.run(&mut site, 40);
+    let marks = alerter.marks(hosts[0]);
+    assert!(marks.len() == 1 && marks[0].fqdn.is_none() && marks[0].settled.is_none(), "{marks:?}");
+    assert!(site.notified.is_empty(), "{:?}", site.notified);
+}
+
+/// The broken variant of the first row: the cluster does not say that the other host is there. The audit says what came
 /// of it.
 #[test]
 fn a_host_that_the_cluster_does_not_know_is_reported_for_another() {

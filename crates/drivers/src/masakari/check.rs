@@ -73,7 +73,7 @@ mod tests {
     fn of(name: &str, known: &Hosts) -> Option<Failure> {
         let fqdn = HostName::parse(name).unwrap();
         let host = Named { node: fqdn.without_domain(), fqdn };
-        let found = of_host(&HostNames::default(), &host, &[host.clone()], known)?;
+        let found = of_host(&HostNames::default(), &host, std::slice::from_ref(&host), known)?;
         assert_eq!(found.host, Some(host.node));
         Some(found.why)
     }
