@@ -13,8 +13,10 @@ use crate::sighting::{Sighting, Witness};
 use crate::time::{CLOCK_SKEW, Timestamp};
 
 /// Two readings of one clock for one moment differ by less than this: the clock has whole seconds and is read a moment
-/// later. A host takes longer to come back and fail again.
+/// later.
 pub const GRAIN: Duration = Duration::from_secs(5);
+/// Pacemaker notes whole seconds.
+const SECOND: Duration = Duration::from_secs(1);
 
 pub use registered::{Registered, Traces, forgotten, is_twice, taken_in};
 
@@ -79,6 +81,14 @@ pub struct Connection {
     pub was_seen: bool,
 }
 
+impl Connection {
+    /// Whether it stood at that time. Whoever made it notes whole seconds; this controller saw it appear afterwards, by the clock
+    /// that stamps the sightings here.
+    fn stood_at(&self, at: Timestamp) -> bool {
+        self.since + if self.was_seen { Duration::ZERO } else { SECOND } <= at
+    }
+}
+
 /// What is known of a host's connections.
 #[derive(Clone, Debug, Default)]
 pub struct Connections {
@@ -93,11 +103,12 @@ pub struct Connections {
 }
 
 impl Connections {
-    /// When the host came back from an outage, if possible by this controller's clock.
+    /// When the host was surely back from an outage, if possible by this controller's clock: what ends from then on ended no connection
+    /// of that outage.
     fn return_from(&self, outage: &Outage) -> Option<Timestamp> {
         let back = outage.returned_at?;
         if self.joins {
-            return Some(back);
+            return Some(back + SECOND);
         }
         let own = self.all.iter().filter(|connection| outage.incarnations.contains(&connection.incarnation));
         let last = own.map(|connection| connection.since).max();
@@ -106,7 +117,7 @@ impl Connections {
             None => c.incarnation.connected_at() == Some(back),
         };
         let next = self.all.iter().filter(|c| c.was_seen && is_next(c));
-        Some(next.map(|connection| connection.since).min().unwrap_or(back))
+        Some(next.map(|connection| connection.since).min().unwrap_or(back + SECOND))
     }
 
     fn newest(&self) -> Option<&Connection> {
@@ -254,7 +265,7 @@ fn is_newer(fencing: &Fencing, outage: &Outage) -> bool {
 /// controller; or Pacemaker has not noted the end of its first fencing yet. Then clocks decide.
 fn is_same(fencing: &Fencing, outage: &Outage, coalesce: Duration) -> bool {
     let same = fencing.incarnation.as_ref().is_some_and(|c| outage.incarnations.contains(c));
-    same && (fencing.already_down != Some(false) || is_near(fencing.asked_at, outage, coalesce))
+    same && (fencing.already_down != Some(false) || is_within(fencing.asked_at, outage, coalesce))
 }
 
 /// A newer connection means that the host was back in between, even seconds later; the same one was handled above. A
@@ -270,7 +281,7 @@ fn may_have(fencing: &Fencing, outage: &Outage, coalesce: Duration) -> bool {
         }
         _ => true,
     };
-    says_nothing && is_near(asked, outage, coalesce)
+    says_nothing && is_within(asked, outage, coalesce)
 }
 
 fn newest(connections: &[Incarnation]) -> Option<&Incarnation> {
@@ -288,7 +299,8 @@ pub fn of_sighting<'a>(
     // The mark of the same operation, made by another controller.
     let own = outages.iter().find(|outage| outage.mark == sighting.mark_id());
     let rule = Rule::OwnMark;
-    own.map(|outage| Joined { outage, rule }).or_else(|| at(sighting, connections, outages, (reach, GRAIN)))
+    let by_clock = || at(sighting, connections, outages, (reach, Duration::ZERO));
+    own.map(|outage| Joined { outage, rule }).or_else(by_clock)
 }
 
 /// The same again before a sighting makes a mark of its own. If the host is connected and was not fenced since, no
@@ -315,7 +327,7 @@ fn at<'a>(
     let at = sighting.at;
     let (ended, is_sure) = connections.ended_by(sighting);
     let has_room = |o: &&Outage| {
-        connections.return_from(o).is_none_or(|back| back + margin >= at) && takes_in(o, at, reach)
+        connections.return_from(o).is_none_or(|back| back + margin > at) && takes_in(o, at, reach)
     };
     let open = || outages.iter().rev().filter(has_room);
     let same = |outage: &&Outage| ended.iter().any(|connection| outage.incarnations.contains(connection));
@@ -359,22 +371,16 @@ fn may_be(ended: &[&Incarnation], outage: &Outage) -> bool {
     }
 }
 
-/// The connections that may have been the last good one at that time: the newest that is surely older, and those that
-/// clocks cannot order.
+/// The connections that may have been the last good one at that time: the newest that stood then, and those that are so little
+/// younger that clocks cannot order them.
 fn in_force(connections: &[Connection], at: Timestamp) -> Vec<&Incarnation> {
-    let (earliest, latest) = (at - GRAIN, at + GRAIN);
-    let surely = connections.iter().filter(|connection| connection.since <= earliest);
-    let newest = surely.max_by_key(|connection| connection.since);
-    let perhaps = connections.iter().filter(|c| earliest < c.since && c.since <= latest);
+    let stood = connections.iter().filter(|connection| connection.stood_at(at));
+    let newest = stood.max_by_key(|connection| connection.since);
+    let perhaps = connections.iter().filter(|c| !c.stood_at(at) && c.since <= at + GRAIN);
     newest.into_iter().chain(perhaps).map(|connection| &connection.incarnation).collect()
 }
 
-/// Whether clocks alone make it one outage: near enough, and the host was not seen in between. Pacemaker notes a return
-/// in whole seconds, and reports a fencing a moment after it.
-fn is_near(at: Timestamp, outage: &Outage, coalesce: Duration) -> bool {
-    outage.returned_at.is_none_or(|back| back + GRAIN >= at) && is_within(at, outage, coalesce)
-}
-
+/// Whether clocks alone make it one outage.
 fn is_within(at: Timestamp, outage: &Outage, limit: Duration) -> bool {
     at.since(outage.newest) <= limit && outage.first.since(at) <= limit
 }
@@ -711,6 +717,14 @@ mod tests {
     #[test]
     fn a_sighting_of_an_outage_that_nothing_else_saw_belongs_to_none() {
         assert_eq!(seen(131, &[10, 115], &[outage(100, Some(10))]), None);
+        // Even seconds after the return, whether it was noted or not.
+        for outage in [outage(100, Some(10)), returned(115, outage(100, Some(10)))] {
+            assert_eq!(seen_at(Timestamp(117_500), &[10, 115], std::slice::from_ref(&outage)), None);
+            assert!(
+                seen_at(Timestamp(115_900), &[10, 115], &[outage]).is_some(),
+                "Pacemaker notes whole seconds"
+            );
+        }
         assert_eq!(seen(131, &[10], &[returned(115, outage(100, Some(10)))]), None);
     }
 
