@@ -86,6 +86,24 @@ pub enum JournalError {
         /// The file.
         path: PathBuf,
     },
+    /// There is none at a path that is not the configured one.
+    #[error("there is no journal at {path}, and only the configured one is created: correct store, or pass create_store=1", path = .path.display())]
+    NotMade {
+        /// The file.
+        path: PathBuf,
+    },
+    /// SQLite does not keep the journal as it has to be kept.
+    #[error("SQLite does not set {name} to {wanted} for {path} (it answers {found:?}): check the file system", path = .path.display())]
+    Setting {
+        /// The file.
+        path: PathBuf,
+        /// The pragma.
+        name: &'static str,
+        /// Its value.
+        wanted: &'static str,
+        /// SQLite's answer.
+        found: String,
+    },
     /// Another alerter has the lock.
     #[error("another nova-host-alerter holds {path} ({holder}): stop it first", path = .path.display())]
     Locked {
@@ -133,7 +151,8 @@ impl JournalError {
             Self::Full { .. } => "full",
             Self::ReadOnly { .. } => "read-only",
             Self::Damaged { .. } => "damaged",
-            Self::Missing { .. } => "missing",
+            Self::Missing { .. } | Self::NotMade { .. } => "missing",
+            Self::Setting { .. } => "setting",
             Self::Locked { .. } => "locked",
             Self::Transition { .. } => "transition",
             Self::Io { .. } | Self::Sqlite { .. } => "io",

@@ -26,7 +26,6 @@ use std::time::Duration;
 
 use nix::sys::statvfs::{FsFlags, statvfs};
 use nix::unistd::geteuid;
-use rusqlite::config::DbConfig;
 use rusqlite::{Connection, OpenFlags, Params, Row, Transaction, TransactionBehavior};
 use rustix::fs::{CWD, RenameFlags, renameat_with};
 use rustix::io::Errno;
@@ -66,10 +65,6 @@ const SQLITE_FLOOR: i32 = 3_051_003;
 const AGENT_BUSY: Duration = Duration::from_secs(5);
 /// Short, because the alerter asks again, and its stop waits for it.
 const ALERTER_BUSY: Duration = Duration::from_secs(2);
-/// The alerter moves the log into the database at this many pages: half of what the agent tolerates.
-const CHECKPOINT: i32 = 512;
-/// A reader's cache in KiB, which SQLite writes with a minus: it reads the whole file once and needs no cache.
-const READER_CACHE: i32 = -512;
 /// Above this size the agent checkpoints after the mark is safe: without an alerter nothing else does.
 const WAL_LIMIT: u64 = 4 << 20;
 /// The journal has fewer statements: none is compiled twice.
@@ -116,6 +111,17 @@ impl Agent {
         Self::open_as(path, Role::Agent)
     }
 
+    /// The same where a missing journal is not created: somebody may have mistyped its path.
+    ///
+    /// # Errors
+    /// See [`JournalError`]; `NotMade` if there is none.
+    pub fn open_existing(path: &Path) -> Result<Self, JournalError> {
+        match Place::check(path)? {
+            place if place.exists() => Self::open_as(path, Role::Agent),
+            place => Err(JournalError::NotMade { path: place.file }),
+        }
+    }
+
     fn open_as(path: &Path, role: Role) -> Result<Self, JournalError> {
         refuse_old_sqlite(rusqlite::version_number())?;
         let place = Place::check(path)?;
@@ -128,8 +134,10 @@ impl Agent {
         let sqlite = |e| JournalError::sqlite(&place.file, e);
         let connection = Connection::open_with_flags(&place.file, flags(role)).map_err(sqlite)?;
         connection.set_prepared_statement_cache_capacity(STATEMENTS);
-        configure(&connection, role)
-            .and_then(|()| intake::folds::add_digest(&connection))
+        let busy = if role == Role::Alerter { ALERTER_BUSY } else { AGENT_BUSY };
+        connection.busy_timeout(busy).map_err(sqlite)?;
+        store::settings::configure(&connection, &place.file, role)?;
+        intake::folds::add_digest(&connection)
             .and_then(|()| register::published::add_digest(&connection))
             .map_err(sqlite)?;
         if role != Role::Reader {
@@ -137,6 +145,9 @@ impl Agent {
         }
         // The first read creates a missing WAL; the agent syncs its name with each mark.
         store::schema::check(&connection, &place.file)?;
+        if role != Role::Reader {
+            store::settings::use_wal(&connection, &place.file, busy)?;
+        }
         if role == Role::Alerter {
             place.sync(&place.handle()?)?;
         }
@@ -350,22 +361,6 @@ fn flags(role: Role) -> OpenFlags {
     access | OpenFlags::SQLITE_OPEN_NOFOLLOW | OpenFlags::SQLITE_OPEN_NO_MUTEX
 }
 
-fn configure(connection: &Connection, role: Role) -> rusqlite::Result<()> {
-    let alerter = role == Role::Alerter;
-    connection.busy_timeout(if alerter { ALERTER_BUSY } else { AGENT_BUSY })?;
-    connection.set_db_config(DbConfig::SQLITE_DBCONFIG_DEFENSIVE, true)?;
-    connection.set_db_config(DbConfig::SQLITE_DBCONFIG_TRUSTED_SCHEMA, false)?;
-    // Otherwise SQLite compiles a statement again for each value of its limit: a quarter of the alerter's work, measured.
-    connection.set_db_config(DbConfig::SQLITE_DBCONFIG_ENABLE_QPSG, true)?;
-    connection.set_db_config(DbConfig::SQLITE_DBCONFIG_NO_CKPT_ON_CLOSE, !alerter)?;
-    connection.execute_batch("PRAGMA synchronous=FULL; PRAGMA mmap_size=0; PRAGMA temp_store=MEMORY; PRAGMA cell_size_check=ON; PRAGMA foreign_keys=ON;")?;
-    if role == Role::Reader {
-        connection.pragma_update(None, "cache_size", READER_CACHE)?;
-    }
-    let frames = if alerter { CHECKPOINT } else { 0 };
-    connection.pragma_update(None, "wal_autocheckpoint", frames)
-}
-
 /// Creates a whole journal under a name of its own and then moves it into place, so that no reader sees half of one.
 fn make(place: &Place) -> Result<(), JournalError> {
     place.make_directory()?;
@@ -385,9 +380,9 @@ fn fill(draft: &Path) -> Result<(), JournalError> {
     Place::make_file(draft)?;
     let flags = OpenFlags::SQLITE_OPEN_READ_WRITE | OpenFlags::SQLITE_OPEN_NOFOLLOW;
     let mut connection = Connection::open_with_flags(draft, flags).map_err(sqlite)?;
+    store::settings::use_wal(&connection, draft, Duration::ZERO)?;
+    store::settings::configure(&connection, draft, Role::Agent)?;
     let filled = (|| {
-        connection.pragma_update(None, "journal_mode", "wal")?;
-        connection.pragma_update(None, "synchronous", "FULL")?;
         let transaction = connection.transaction()?;
         store::schema::create(&transaction)?;
         transaction.commit()?;

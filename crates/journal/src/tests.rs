@@ -555,3 +555,74 @@ fn the_version_changes_with_every_write_and_only_then() {
     alerter.unfolded_fencings().unwrap();
     assert_eq!(alerter.version().unwrap(), after);
 }
+
+/// Puts a copy that `VACUUM INTO` made in the journal's place, as somebody who restores it would.
+fn restore(home: &Home) {
+    let copy = home.path.with_file_name("copy");
+    home.raw().execute("VACUUM INTO ?1", [copy.to_str()]).unwrap();
+    for suffix in ["-wal", "-shm"] {
+        let _absent = fs::remove_file(home.path.with_extension(format!("db{suffix}")));
+    }
+    fs::rename(copy, &home.path).unwrap();
+    assert_eq!(mode(home), "delete");
+}
+
+fn mode(home: &Home) -> String {
+    home.raw().pragma_query_value(None, "journal_mode", |row| row.get(0)).unwrap()
+}
+
+fn reading(home: &Home) -> Connection {
+    let reader = home.raw();
+    reader.execute_batch("BEGIN; SELECT count(*) FROM fencing").unwrap();
+    reader
+}
+
+/// The broken variant sets the mode only where it makes the file: a mark waits for every reader, for ever and silently.
+#[test]
+fn a_copy_in_the_journals_place_has_a_log_again_so_that_no_reader_delays_a_mark() {
+    for role in [Role::Agent, Role::Alerter] {
+        let home = Home::new();
+        home.open(Role::Agent).append_fencing(&fencing("compute1")).unwrap();
+        restore(&home);
+        assert_eq!(
+            home.open(Role::Reader).unfolded_fencings().unwrap().sound.len(),
+            1,
+            "it can be read as it is"
+        );
+        let mut journal = home.open(role);
+        assert_eq!(mode(&home), "wal", "{role:?}");
+        let reader = reading(&home);
+        // Whatever had to wait would fail.
+        journal.connection.busy_timeout(Duration::ZERO).unwrap();
+        journal.append_fencing(&fencing("compute2")).unwrap();
+        journal.make_mark(&samples::mark(&fencing("compute3")), Taken::Register, &[], NOW).unwrap();
+        assert_eq!(home.open(role).unfolded_fencings().unwrap().sound.len(), 2);
+        drop(reader);
+    }
+}
+
+/// A daemon has to start, and `fence_mark` has a register, whoever reads a copy that was just put there.
+#[test]
+fn a_copy_that_is_being_read_is_opened_as_it_is_and_has_a_log_at_the_next_open() {
+    let home = Home::new();
+    drop(home.open(Role::Agent));
+    restore(&home);
+    let reader = reading(&home);
+    let (began, mut alerter) = (std::time::Instant::now(), home.open(Role::Alerter));
+    assert!(began.elapsed() < ALERTER_BUSY && mode(&home) == "delete");
+    drop(reader);
+    drop(home.open(Role::Agent));
+    assert_eq!(mode(&home), "wal");
+    alerter.append_fencing(&fencing("compute1")).unwrap();
+    assert_eq!(home.open(Role::Reader).unfolded_fencings().unwrap().sound.len(), 1);
+}
+
+/// A typo in a path makes no second journal.
+#[test]
+fn a_journal_that_has_to_exist_is_not_made() {
+    let home = Home::new();
+    assert_eq!(Agent::open_existing(&home.path).unwrap_err().kind(), "missing");
+    assert!(!home.path.parent().unwrap().exists());
+    drop(Agent::open(&home.path).unwrap());
+    Agent::open_existing(&home.path).unwrap();
+}
