@@ -34,6 +34,11 @@ impl Action {
         let word = if word == "meta-data" { "metadata" } else { &word };
         ACTIONS.iter().find(|(name, _)| *name == word).map(|(_, action)| *action)
     }
+
+    /// Whether it only prints.
+    pub fn is_document(self) -> bool {
+        matches!(self, Self::Metadata | Self::Manpage)
+    }
 }
 
 #[cfg(test)]

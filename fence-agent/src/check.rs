@@ -55,7 +55,7 @@ pub fn monitor(call: &Call) -> Result<(), Failure> {
 }
 
 fn writable(settings: &Settings) -> Result<Agent, JournalError> {
-    let mut journal = Agent::open(&settings.store)?;
+    let mut journal = settings.open_store()?;
     journal.check_writable()?;
     Ok(journal)
 }

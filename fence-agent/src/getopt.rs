@@ -26,6 +26,9 @@ pub enum GetoptError {
         /// The option.
         option: String,
     },
+    /// Help or version beside an action: who asks for help wants nothing to be done.
+    #[error("nothing was done: --help and --version go without an action")]
+    Alone,
     /// Not UTF-8.
     #[error("the command line is not UTF-8 text: see `fence_mark --help`")]
     NotText,
@@ -51,6 +54,10 @@ pub fn parse(args: impl IntoIterator<Item = OsString>) -> Result<Given, GetoptEr
                 given.take(parameter.name, value.clone())?;
             }
         }
+    }
+    let is_asked = |name| given.flag(name) == Some(true);
+    if given.get("action").is_some() && (is_asked("help") || is_asked("version")) {
+        return Err(GetoptError::Alone);
     }
     if matches.get_many::<String>(REST).is_some_and(|rest| rest.len() > 0) {
         given.warnings.push("unused words on the command line are ignored".to_owned());

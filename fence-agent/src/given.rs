@@ -62,24 +62,27 @@ impl Given {
 
     /// The last value of a name counts.
     fn keep(&mut self, entry: Value) {
-        let same = |e: &Value| e.at == entry.at && e.present_name == entry.present_name;
-        if self.values.iter().any(|e| same(e) && e.value != entry.value) {
+        if self.last(entry.at, entry.present_name).is_some_and(|before| before != entry.value) {
             self.warnings
                 .push(format!("{} is given more than once, the last one counts", TABLE[entry.at].name));
         }
-        self.values.retain(|e| !same(e));
         self.values.push(entry);
+    }
+
+    fn last(&self, at: usize, present_name: bool) -> Option<&str> {
+        let of_name = |e: &&Value| e.at == at && e.present_name == present_name;
+        self.values.iter().rev().find(of_name).map(|e| e.value.as_str())
+    }
+
+    /// Every value that was given for an option, also those that do not count.
+    pub fn all(&self, name: &'static str) -> impl Iterator<Item = &str> {
+        self.values.iter().filter(move |e| TABLE[e.at].name == name).map(|e| e.value.as_str())
     }
 
     /// The value of an option: of its present name, else of its old name.
     pub fn get(&self, name: &'static str) -> Option<&str> {
-        let of = |present: bool| {
-            self.values
-                .iter()
-                .find(|e| TABLE[e.at].name == name && e.present_name == present)
-                .map(|e| e.value.as_str())
-        };
-        of(true).or_else(|| of(false))
+        let at = TABLE.iter().position(|parameter| parameter.name == name)?;
+        self.last(at, true).or_else(|| self.last(at, false))
     }
 
     /// The value of an option, if it is not empty.
@@ -94,16 +97,16 @@ impl Given {
 
     /// Options with a value of the wrong type, in the order of the table.
     pub fn mistyped(&self) -> Vec<&'static Parameter> {
-        let wrong = |at: usize| self.values.iter().any(|e| e.at == at && !fits(TABLE[at].kind, &e.value));
+        let is_wrong =
+            |at: usize, value: Option<&str>| value.is_some_and(|value| !fits(TABLE[at].kind, value));
+        let wrong = |at: usize| [true, false].iter().any(|name| is_wrong(at, self.last(at, *name)));
         (0..TABLE.len()).filter(|at| wrong(*at)).map(|at| &TABLE[at]).collect()
     }
 
     /// Options with different values under their present and old name; the present name counts.
     pub fn conflicts(&self) -> Vec<&'static str> {
-        let of =
-            |at: usize, present: bool| self.values.iter().find(|e| e.at == at && e.present_name == present);
         let differs =
-            |at: usize| matches!((of(at, true), of(at, false)), (Some(a), Some(b)) if a.value != b.value);
+            |at: usize| matches!((self.last(at, true), self.last(at, false)), (Some(a), Some(b)) if a != b);
         (0..TABLE.len()).filter(|at| differs(*at)).map(|at| TABLE[at].name).collect()
     }
 }

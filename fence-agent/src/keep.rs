@@ -3,7 +3,7 @@
 use std::thread;
 use std::time::{Duration, Instant};
 
-use journal::{Agent, JournalError};
+use journal::JournalError;
 use marks::fencing::Fencing;
 use marks::register::{Entry, Register};
 use pacemaker::register::RegisterError;
@@ -37,7 +37,7 @@ pub fn keep(call: &Call, settings: &Settings, fencing: &Fencing) -> Result<(), K
 
 /// Publishes what the register lacks. The journal is closed then: the register may wait for the cluster.
 fn journal(settings: &Settings, fencing: &Fencing) -> Result<Vec<Fencing>, JournalError> {
-    let mut journal = Agent::open(&settings.store)?;
+    let mut journal = settings.open_store()?;
     journal.append_fencing(fencing)?;
     let mut leftovers = publish::unpublished(&journal, settings.register()).unwrap_or_default();
     leftovers.retain(|other| other.id != fencing.id);

@@ -183,7 +183,7 @@ fn note(call: &Call, settings: &Settings, published: Vec<String>) {
 }
 
 fn note_in_journal(settings: &Settings, published: &[String]) -> Result<(), JournalError> {
-    Agent::open(&settings.store)?.note_published(settings.register(), published)
+    settings.open_store()?.note_published(settings.register(), published)
 }
 
 /// The latest time for an answer of the register.

@@ -52,15 +52,17 @@ fn options(args: Vec<OsString>) -> Result<Given, String> {
     }
 }
 
-/// Documents: they are only printed.
+/// A document is printed only where nobody asked for anything else: whoever passed `off` takes 0 for a mark.
 fn document(program: &str, given: &Given) -> Option<String> {
-    if given.flag("help") == Some(true) {
-        return Some(metadata::help(program));
-    }
-    if given.flag("version") == Some(true) {
-        return Some(format!("{}\n", env!("CARGO_PKG_VERSION")));
-    }
-    match Action::parse(given.get("action")?)? {
+    let Some(word) = given.get("action") else {
+        return match (given.flag("help"), given.flag("version")) {
+            (Some(true), _) => Some(metadata::help(program)),
+            (_, Some(true)) => Some(format!("{}\n", env!("CARGO_PKG_VERSION"))),
+            _ => None,
+        };
+    };
+    let is_document = |word| Action::parse(word).is_some_and(Action::is_document);
+    match Action::parse(word).filter(|_| given.all("action").all(is_document))? {
         Action::Metadata => Some(metadata::metadata(program)),
         Action::Manpage => Some(metadata::manpage(program)),
         Action::Off | Action::Status | Action::Monitor | Action::ValidateAll => None,
@@ -93,7 +95,9 @@ pub fn act(call: &Call) -> ExitCode {
             watched(call, "monitor", || check::monitor(call)).map_err(|e| e.to_string())
         }
         Some(Action::ValidateAll) => check::validate(call).map_err(|e| e.to_string()),
-        Some(Action::Metadata | Action::Manpage) => Ok(()),
+        Some(Action::Metadata | Action::Manpage) => {
+            Err(format!("{word} is not the only action that was given: pass action once"))
+        }
         None if word.is_empty() => {
             Err("no action was given, and there is no default: pass action".to_owned())
         }

@@ -3,6 +3,7 @@
 use std::path::PathBuf;
 use std::time::Duration;
 
+use journal::{Agent, JournalError};
 use marks::host::{HostName, HostNameError, HostPatternError, HostPatterns};
 use marks::outage::COALESCE;
 use marks::register::pages::Part;
@@ -77,6 +78,8 @@ pub enum Depth {
 pub struct Settings {
     /// The journal.
     pub store: PathBuf,
+    /// Whether a missing journal is created: another one than the site's may be a typo.
+    pub creates_store: bool,
     /// The register, if its kind is known.
     pub register: Option<Register>,
     /// The settings of etcd, if the site has them.
@@ -113,12 +116,15 @@ impl Settings {
     /// [`SettingsError`] if it is unknown what may be marked, or where.
     pub fn new(given: &Given, site: Site) -> Result<Self, SettingsError> {
         let text = |name| given.filled(name).map(str::to_owned);
-        let store = text("store").map_or(site.store, PathBuf::from);
+        let own = text("store").map(PathBuf::from).filter(|own| *own != site.store);
+        let creates_store = own.is_none() || given.flag("create_store") == Some(true);
+        let store = own.unwrap_or(site.store);
         if !store.is_absolute() {
             return Err(SettingsError::Store);
         }
         Ok(Self {
             store,
+            creates_store,
             register: text("register")
                 .or(site.register)
                 .map_or(Some(Register::default()), |word| Register::parse(&word)),
@@ -139,6 +145,8 @@ impl Settings {
         let mistyped = given.mistyped().into_iter().filter(matters);
         let mut all: Vec<String> =
             mistyped.map(|parameter| format!("the value of {} has the wrong type", parameter.name)).collect();
+        let asked = ["help", "version"].into_iter().filter(|name| given.flag(name) == Some(true));
+        all.extend(asked.map(|name| format!("{name} is ignored, since there is an action: remove it")));
         if let Some(Err(e)) = self.domain.as_deref().map(domain) {
             all.push(format!("domain is not a domain name: {e}"));
         }
@@ -150,6 +158,14 @@ impl Settings {
             );
         }
         all
+    }
+
+    /// Opens the journal, and creates it where that is meant.
+    ///
+    /// # Errors
+    /// See [`JournalError`].
+    pub fn open_store(&self) -> Result<Agent, JournalError> {
+        if self.creates_store { Agent::open(&self.store) } else { Agent::open_existing(&self.store) }
     }
 
     /// The register in use: the default if its kind is unknown, since a typo must not leave a host unmarked.
@@ -233,7 +249,12 @@ mod tests {
             (settings.store.to_str(), settings.register(), settings.domain.as_deref()),
             (Some("/own.db"), Register::None, Some("own"))
         );
+        assert!(!settings.creates_store, "it may be a typo");
+        let asked = given(&[("store", "/own.db"), ("create_store", "1")]);
+        assert!(Settings::new(&asked, site.clone()).unwrap().creates_store);
+        let same = Settings::new(&given(&[("store", "/site.db")]), site.clone()).unwrap();
         let silent = Settings::new(&given(&[("store", ""), ("domain", "")]), site).unwrap();
+        assert!(same.creates_store && silent.creates_store);
         assert_eq!(
             (silent.store.to_str(), silent.register(), silent.domain.as_deref()),
             (Some("/site.db"), Register::Attrd, Some("site"))

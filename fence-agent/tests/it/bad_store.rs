@@ -81,7 +81,7 @@ fn a_directory_that_cannot_be_made_is_reported() {
         "relative/marks.db",
         "/nonexistent/deeper/marks.db",
     ] {
-        call(&format!("action=off\nnodename=compute1\nstore={path}\n"))
+        call(&format!("action=off\nnodename=compute1\nstore={path}\ncreate_store=1\n"))
             .is_one_line_failure("compute1 is not marked: ");
     }
     assert!(!store.directory().exists());
@@ -95,12 +95,12 @@ fn a_full_disk_is_reported() {
     }
     let mut world = World::new();
     world.mount("mount -t tmpfs -o size=1m,mode=711 none /mnt");
-    let program = "sh -c 'export S=\"action=off\nnodename=compute1\nregister=none\nstore=/mnt/j/marks.db\n\"
+    let program = "sh -c 'export S=\"action=off\nnodename=compute1\nregister=none\nstore=/mnt/j/marks.db\ncreate_store=1\n\"
         printf %s \"$S\" | $AGENT || exit 90
         dd if=/dev/zero of=/mnt/filler bs=4k 2>/dev/null; dd if=/dev/zero of=/mnt/filler2 bs=1 2>/dev/null
         n=0; while printf %s \"$S\" | $AGENT 2>/mnt/../tmp/none; do n=$((n+1)); test $n -lt 500 || exit 91; done
         printf %s \"$S\" | $AGENT; test $? -eq 1 || exit 92
-        printf \"action=monitor\nregister=none\nstore=/mnt/j/marks.db\n\" | $AGENT && exit 93
+        printf \"action=monitor\nregister=none\nstore=/mnt/j/marks.db\ncreate_store=1\n\" | $AGENT && exit 93
         rm /mnt/filler /mnt/filler2; printf %s \"$S\" | $AGENT || exit 94'";
     let mut command = world.command(&program.replace("/mnt/../tmp/none", "/dev/null"));
     command.env("AGENT", AGENT);

@@ -110,12 +110,17 @@ impl Store {
 
     /// Input for `off` with this journal.
     pub(crate) fn off(&self, more: &str) -> String {
-        format!("action=off\nregister=none\nstore={}\n{more}\n", self.path().display())
+        format!("action=off\n{}{more}\n", self.place())
     }
 
     /// Input for another action with this journal.
     pub(crate) fn input(&self, action: &str) -> String {
-        format!("action={action}\nregister=none\nstore={}\n", self.path().display())
+        format!("action={action}\n{}", self.place())
+    }
+
+    /// Input for this journal alone, which no site names.
+    pub(crate) fn place(&self) -> String {
+        format!("register=none\nstore={}\ncreate_store=1\n", self.path().display())
     }
 
     /// What is in the journal; nothing where there is none.

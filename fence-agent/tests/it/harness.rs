@@ -34,7 +34,7 @@ fn delay_check() {
     }
     let store = Store::new();
     let script = r#"
-        A="login=test\npasswd=test\nipaddr=test\nport=compute1\nmanaged=1\ndevices=test\nsession_url=http://test\nemail=test@test.te\nping_targets=localhost\naction=off\nstore=$STORE"
+        A="login=test\npasswd=test\nipaddr=test\nport=compute1\nmanaged=1\ndevices=test\nsession_url=http://test\nemail=test@test.te\nping_targets=localhost\naction=off\nstore=$STORE\ncreate_store=1"
         test $(/usr/bin/time -p sh -c "printf 'delay=10\n $A' | $AGENT" 2>&1 | awk -F'[. ]' -vOFS= '/real/ {print $2,$3}') -ge 1000"#;
     assert_eq!(shell(script, &store).code, Some(0));
     assert_eq!(store.fencings().len(), 1);

@@ -214,10 +214,14 @@ fn the_site_says_where_and_parameters_override() {
     run(world.command(AGENT), b"action=off\nnodename=compute1\n").is_silent_success();
     let of = |name: &str| fencings(&dir.path().join(name).join("marks.db"));
     assert_eq!(of("site")[0].given_domain.as_deref(), Some("site.example"));
-    let own = format!(
-        "action=off\nnodename=compute1\nstore={}/own/marks.db\ndomain=own.example\n",
-        dir.path().display()
-    );
+    let elsewhere = |more: &str| {
+        let place = format!("{}/own/marks.db", dir.path().display());
+        format!("action=off\nnodename=compute1\nstore={place}\n{more}domain=own.example\n")
+    };
+    run(world.command(AGENT), format!("{}register=none\n", elsewhere("")).as_bytes())
+        .is_one_line_failure("only the configured one is created: correct store");
+    assert!(!dir.path().join("own").exists(), "it may be a typo");
+    let own = elsewhere("create_store=1\n");
     run(world.command(AGENT), own.as_bytes()).is_silent_success();
     assert_eq!(of("own")[0].given_domain.as_deref(), Some("own.example"));
     world.file("etc/nova-host-alerter/alerter.toml", "[store\npath = 1\n", 0o600);

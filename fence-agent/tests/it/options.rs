@@ -28,7 +28,7 @@ fn standard_input_is_read_as_fence_agents_read_it() {
     let store = Store::new();
     let path = store.path().display().to_string();
     let input = format!(
-        "# a comment\r\n\n   no-shared-storage=no\r\n  domain=\"my.cloud.com\"\n;x=y\nplug=wrong\nregister=none\nplug=compute1\n\tstore={path}  \naction=\"OFF\"\n"
+        "# a comment\r\n\n   no-shared-storage=no\r\n  domain=\"my.cloud.com\"\n;x=y\nplug=wrong\nregister=none\nplug=compute1\n\tstore={path}  \ncreate-store=1\naction=\"OFF\"\n"
     );
     let outcome = call(&input);
     assert_eq!(outcome.code, Some(0), "{outcome:?}");
@@ -50,7 +50,7 @@ fn option_is_an_old_name_of_action() {
 #[test]
 fn without_action_or_host_nothing_is_marked() {
     let store = Store::new();
-    let place = format!("register=none\nstore={}\n", store.path().display());
+    let place = store.place();
     for (input, needle) in [
         (String::new(), "no action"),
         ("\n".to_owned(), "no action"),
@@ -128,6 +128,7 @@ fn the_command_line_is_read_as_getopt_reads_it() {
         "--regis=none",
         "--store",
         &path,
+        "--create-store",
         "-d",
         "my.cloud.com",
         "-lx",

@@ -88,7 +88,7 @@ fn fencer(script: &str, store: &Store) -> Option<Outcome> {
     Some(run(command, b""))
 }
 
-const REGISTER: &str = "stonith_admin -R mark -a fence_mark -o pcmk_host_list=compute1 -o store=$STORE -o register=none -o pcmk_off_retries=1";
+const REGISTER: &str = "stonith_admin -R mark -a fence_mark -o pcmk_host_list=compute1 -o store=$STORE -o create_store=1 -o register=none -o pcmk_off_retries=1";
 
 /// Conformance 32 and 35, S1-22, S1-24, S1-53: as the second device of a level it is called after the power device has
 /// succeeded, for `off` and for `reboot`, and `on` never reaches it.

@@ -97,7 +97,10 @@ impl Controller {
     }
 
     fn call(&self, action: &str, more: &str) -> Call {
-        let input = format!("action={action}\nstore={}\nregister=attrd\n{more}", self.store.path().display());
+        let input = format!(
+            "action={action}\nstore={}\ncreate_store=1\nregister=attrd\n{more}",
+            self.store.path().display()
+        );
         Call {
             asked_at: Timestamp::now(),
             started: Instant::now(),
@@ -217,6 +220,24 @@ fn without_a_journal_the_register_is_enough() {
     }
 }
 
+/// A typo in the device's `store` makes no second journal: the mark's place is the register. Asked for, a new one is made.
+#[test]
+fn a_store_that_is_not_there_leads_to_the_register() {
+    for controller in Controller::both(WORKS) {
+        let directory = controller.store.directory();
+        assert_eq!(controller.off("create_store=0\n"), Ok(()));
+        assert!(controller.registered().len() == 1 && !directory.exists());
+        let none = controller.off("create_store=0\nregister=none\n").unwrap_err();
+        assert!(none.contains("there is no journal at") && none.contains("correct store"), "{none}");
+        assert!(
+            check::monitor(&controller.call("monitor", "create_store=0\n")).is_err() && !directory.exists()
+        );
+        assert_eq!(controller.off(""), Ok(()));
+        assert_eq!((controller.registered().len(), controller.journalled().len()), (2, 1));
+        assert_eq!(controller.off("create_store=0\n"), Ok(()), "it exists now");
+    }
+}
+
 /// S1-26: a newer release has changed the journal in the middle of an outage: the fencing stands in the register, and the journal is
 /// as it was.
 #[test]
@@ -266,7 +287,7 @@ fn a_journal_that_hangs_leads_to_the_register() {
     world.file("usr/sbin/attrd_updater", fs::read(controller.at("attrd_updater")).unwrap(), 0o755);
     let hang = "strace -f -qq -o /dev/null -e inject=fdatasync,fsync:delay_enter=10000000";
     let input = format!(
-        "action=off\nnodename=compute1\nregister=attrd\nstore={}\n",
+        "action=off\nnodename=compute1\nregister=attrd\nstore={}\ncreate_store=1\n",
         controller.store.path().display()
     );
     let outcome = run(world.command(&format!("{hang} {AGENT}")), input.as_bytes());

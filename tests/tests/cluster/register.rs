@@ -99,7 +99,7 @@ fn published_later(cloud: &mut Cloud) -> anyhow::Result<()> {
     let store = "/var/lib/nova-host-alerter/later/marks.db";
     let known = entries(cloud, Register::Attrd, OTHER)?.sound.len();
     let missing = format!(
-        "mount --bind /dev/null /usr/sbin/attrd_updater && exec {AGENT} -o off -n {STRANGER} --register=attrd --store={store}"
+        "mount --bind /dev/null /usr/sbin/attrd_updater && exec {AGENT} -o off -n {STRANGER} --register=attrd --store={store} --create-store"
     );
     cloud.run(&["unshare", "--mount", "sh", "-c", &missing])?;
     cloud.run(&["sh", "-c", "kill -STOP $(pidof pacemaker-attrd)"])?;
@@ -138,7 +138,7 @@ fn outlives(cloud: &mut Cloud, register: Register, fencings: usize) -> anyhow::R
 fn agent(cloud: &Cloud, action: &str, register: Register, store: &str) -> anyhow::Result<Ended> {
     let register = format!("--register={}", register.as_str());
     let store = format!("--store={store}");
-    cloud.lab.exec(HOME, &[AGENT, "-v", "-o", action, "-n", STRANGER, &register, &store])
+    cloud.lab.exec(HOME, &[AGENT, "-v", "-o", action, "-n", STRANGER, &register, &store, "--create-store"])
 }
 
 /// Waits until both controllers show the entry, with the fenced host in it.

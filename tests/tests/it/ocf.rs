@@ -401,7 +401,7 @@ fn mark(resource: &Resource) {
     let mut agent = Command::new(programs::built("fence_mark").unwrap());
     let mut agent = agent.stdin(Stdio::piped()).stdout(Stdio::null()).stderr(Stdio::null()).spawn().unwrap();
     let input =
-        format!("action=off\nnodename=compute1\nstore={}\n", resource.path("journal/marks.db").display());
+        format!("action=off\nnodename=compute1\nstore={}\ncreate_store=1\n", resource.path("journal/marks.db").display());
     std::io::Write::write_all(&mut agent.stdin.take().unwrap(), input.as_bytes()).unwrap();
     assert!(agent.wait().unwrap().success());
 }
