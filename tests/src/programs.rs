@@ -241,7 +241,10 @@ impl Site {
     #[must_use]
     pub fn stdin_of_the_fencer(&self, host: &str) -> String {
         let store = self.journal();
-        format!("store={}\ncreate_store=1\nregister=none\nnodename={host}\naction=off\nplug={host}\n", store.display())
+        format!(
+            "store={}\ncreate_store=1\nregister=none\nnodename={host}\naction=off\nplug={host}\n",
+            store.display()
+        )
     }
 
     /// The directory of everything.

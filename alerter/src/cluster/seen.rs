@@ -38,7 +38,7 @@ pub struct Seen {
     pub register: Option<Entries>,
     /// What Pacemaker remembers from before is not reported; unset until the register was read.
     pub watermark: Option<Timestamp>,
-    /// The marks that an older daemon held as `no-fqdn` were checked.
+    /// The marks that an older daemon held for what they lack were checked.
     pub named: bool,
     /// Something waits for Pacemaker's fencing history.
     pub history_wanted: bool,

@@ -3,6 +3,7 @@
 use std::process::ExitCode;
 use std::time::{Duration, Instant};
 
+use marks::mark::Lack;
 use marks::register::Register;
 use pacemaker::cib::Cib;
 use pacemaker::read;
@@ -80,9 +81,11 @@ fn good(cli: &Cli, settings: &Settings, online: Option<&Answers>) -> anyhow::Res
     let code = if is_clear { ExitCode::SUCCESS } else { ExitCode::FAILURE };
     let routes = settings.own_routes().count();
     let groups: Vec<GroupLine<'_>> = settings.groups.iter().map(GroupLine::from).collect();
-    let warnings = settings.warnings.as_slice();
+    // What one host may lack stops nobody; the cluster knows the hosts.
+    let unsaid = (online.is_none() && !settings.says_storage()).then(|| unsaid(settings));
+    let warnings: Vec<_> = settings.warnings.iter().cloned().chain(unsaid).collect();
     let valid = obstacle.is_none();
-    let report = CheckReport { valid, routes, groups, problems: &[], warnings, obstacle, online };
+    let report = CheckReport { valid, routes, groups, problems: &[], warnings: &warnings, obstacle, online };
     print(cli, &report, || text(cli, settings, &report))?;
     Ok(code)
 }
@@ -99,6 +102,14 @@ fn text(cli: &Cli, settings: &Settings, report: &CheckReport<'_>) -> String {
     all.extend(report.warnings.iter().map(|warning| format!("warning: {warning}")));
     all.extend(report.online.map(lines));
     all.join("\n")
+}
+
+fn unsaid(settings: &Settings) -> site::Problem {
+    let (word, setting) = (Lack::Storage.as_str(), Lack::Storage.setting());
+    let message = format!(
+        "it does not say of every host whether its instances are on shared storage, so marks of hosts of which fence_mark is not told either are held ({word}): set {setting}"
+    );
+    site::Problem { file: settings.file.display().to_string(), line: 1, column: 1, message }
 }
 
 fn group_line(GroupLine { name, members, notified, limit }: &GroupLine<'_>) -> String {

@@ -2,8 +2,9 @@
 
 use std::time::Duration;
 
-use drivers::{Finding, Named};
+use drivers::{Failure, Finding, Named};
 use marks::host::HostName;
+use marks::mark::Lack;
 use marks::register::Register;
 use marks::time::Timestamp;
 use pacemaker::cib::Cib;
@@ -103,8 +104,8 @@ impl From<Finding> for Obstacle {
 
 /// Asks all at once. `cib` is the cluster as it stands, or why there is none.
 pub async fn ask(settings: &Settings, cib: Result<Cib, String>) -> Answers {
-    let roll = cib.as_ref().map(|cib| roll::of(&settings.hosts, &settings.routes, cib));
-    let Roll { named, clashes, unnamed } = roll.as_ref().cloned().unwrap_or_default();
+    let roll = cib.as_ref().map(|cib| roll::of(settings, cib));
+    let Roll { named, clashes, unnamed, unsaid } = roll.as_ref().cloned().unwrap_or_default();
     let grouped = cib.as_ref().map(|cib| roll::grouped(settings, cib)).unwrap_or_default();
     let under_way: Vec<_> = settings
         .own_routes()
@@ -126,9 +127,21 @@ pub async fn ask(settings: &Settings, cib: Result<Cib, String>) -> Answers {
         no_cluster: cib.err(),
         wants_cluster: settings.store.register != Register::None,
         unnamed,
-        findings: clashes.into_iter().chain(grouped.twice).chain(guests).map(Obstacle::from).collect(),
+        findings: clashes
+            .into_iter()
+            .chain(unsaid.into_iter().map(of_unsaid))
+            .chain(grouped.twice)
+            .chain(guests)
+            .map(Obstacle::from)
+            .collect(),
         routes,
     }
+}
+
+fn of_unsaid(node: HostName) -> Finding {
+    let says =
+        format!("nobody says whether its instances are on shared storage: set {}", Lack::Storage.setting());
+    Finding { host: Some(node), why: Failure::new(Lack::Storage.as_str(), &says) }
 }
 
 fn of_groups(settings: &Settings, sizes: &[usize]) -> Vec<OfGroup> {

@@ -6,7 +6,8 @@ use std::process::ExitCode;
 use std::time::{Duration, Instant};
 
 use anyhow::{Context as _, ensure};
-use marks::host::HostPatterns;
+use marks::host::HostName;
+use pacemaker::cib::Cib;
 use pacemaker::read;
 use pacemaker::register::Tools;
 use serde::Serialize;
@@ -17,7 +18,8 @@ use super::key::{Checked, KeyLine};
 use super::sources::{register_of, site};
 use crate::base::evidence_of;
 use crate::cli::{self, Cli};
-use crate::config;
+use crate::config::{self, Settings};
+use crate::intake::roll;
 
 /// How long the cluster may take to say how it is configured.
 const LIMIT: Duration = Duration::from_secs(60);
@@ -169,21 +171,24 @@ fn cluster(cli: &Cli, options: &cli::Setup) -> anyhow::Result<(Cluster, String, 
     let config = std::path::absolute(&cli.config).unwrap_or_else(|_| cli.config.clone());
     let key = Checked::take(&config, register);
     let here = setup::here(&evidence, register, key.key().cloned());
+    let settings = config::load(&cli.config).ok();
+    let xml = xml(options.cib.as_deref())?;
     let wanted = Wanted {
-        hosts: options.hosts.clone().or_else(|| configured_hosts(&cli.config)),
+        hosts: options.hosts.clone().or_else(|| settings.as_ref()?.hosts.matching.clone()),
+        unsaid: settings.map(|settings| unsaid(&settings, &xml)).unwrap_or_default(),
         config: config.display().to_string(),
         evidence: evidence.display().to_string(),
     };
-    let xml = xml(options.cib.as_deref())?;
     let is_cib_too_large = options.cib.is_none() && read::is_too_large(&Tools::default());
     let here = setup::Here { is_cib_too_large, ..here };
     let cluster = setup::read(&xml, here, wanted).context("the cluster's configuration cannot be read")?;
     Ok((setup::with_lost(cluster, &xml), xml, key))
 }
 
-/// Of a configuration that is wrong, or not there yet, nothing is known: all remote nodes are compute hosts then.
-fn configured_hosts(config: &Path) -> Option<HostPatterns> {
-    config::load(config).ok()?.hosts.matching
+/// The hosts of which nobody says whether their instances are on shared storage. Of a configuration that is wrong, or not there yet,
+/// nothing is known, and all remote nodes are compute hosts.
+fn unsaid(settings: &Settings, xml: &str) -> Vec<HostName> {
+    Cib::parse(xml).map(|cib| roll::of(settings, &cib).unsaid).unwrap_or_default()
 }
 
 fn xml(file: Option<&Path>) -> anyhow::Result<String> {

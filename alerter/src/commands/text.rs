@@ -3,6 +3,7 @@
 use std::time::Duration;
 
 use comfy_table::{Table, presets::NOTHING};
+use marks::mark::Lack;
 use marks::time::Timestamp;
 use unicode_width::{UnicodeWidthChar as _, UnicodeWidthStr as _};
 
@@ -124,13 +125,16 @@ pub(super) fn story(of: &Story, now: Timestamp) -> String {
             "not yet: its FQDN is not known; set [hosts] domain or its name in [hosts.names]",
             |name| name.as_str(),
         );
+    let shared = match mark.on_shared_storage {
+        Some(shared) => shared.to_string(),
+        None => format!("not known yet: set {}", Lack::Storage.setting()),
+    };
     let mut out = format!(
-        "{}: {} ({})\n  mark            {}\n  reported as     {reported}\n  shared storage  {}\n  fenced at       {}\n",
+        "{}: {} ({})\n  mark            {}\n  reported as     {reported}\n  shared storage  {shared}\n  fenced at       {}\n",
         mark.node,
         report.state,
         report.view,
         mark.id,
-        mark.on_shared_storage,
         time(mark.failure_time)
     );
     out += &format!("  standing        {}\n", of.vouched);

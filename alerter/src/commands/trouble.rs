@@ -228,10 +228,10 @@ fn down_now(sight: &Sight<'_>, storm: &Problem) -> String {
     group.map(|group| format!("; {} of {} are down now", group.unhealthy, group.size)).unwrap_or_default()
 }
 
-/// The routes that a mark waits for where none of them is configured; nothing where it has no name yet, or where its
+/// The routes that a mark waits for where none of them is configured; nothing where it lacks something, or where its
 /// deliveries are in another journal.
 pub(super) fn without_route<'r>(report: &'r MarkReport, routes: &BTreeSet<String>) -> Option<Vec<&'r str>> {
-    let is_sound = report.in_journal && report.mark.fqdn.is_some() && report.damaged.is_empty();
+    let is_sound = report.in_journal && report.mark.lacks().next().is_none() && report.damaged.is_empty();
     if !is_sound || report.can_be_notified_by(routes) {
         return None;
     }

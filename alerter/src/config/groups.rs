@@ -8,6 +8,7 @@ use marks::host::HostName;
 use site::{Place, Section, is_plain_name, shown, unknown_word};
 
 use super::reach::Reach;
+use crate::config::HostRules;
 use crate::config::rules::Rules;
 use crate::probes::{self, Confirm};
 
@@ -54,6 +55,16 @@ impl Group {
     pub fn warning(&self, size: usize) -> Option<String> {
         rules::zero(self.rules.limit, size).map(|why| format!("[groups.{}]: {why}", self.name))
     }
+}
+
+/// Whether the instances of a host are on shared storage: its group's answer, else that of `[hosts]`.
+pub(crate) fn shared_storage(
+    hosts: &HostRules,
+    groups: &[Group],
+    node: &HostName,
+    attribute: Attributes<'_>,
+) -> Option<bool> {
+    of(groups, node, attribute).on_shared_storage.or(hosts.on_shared_storage)
 }
 
 /// What stands in `[groups]`, in its order, and `default` at the end. A group with a mistake in it is known by its name

@@ -19,7 +19,7 @@ use std::path::Path;
 use site::ConfigErrors;
 
 pub use api::Api;
-pub(crate) use groups::of as group_of;
+pub(crate) use groups::shared_storage;
 pub use groups::{Attributes, Group, Link, Members, NamedRecipients};
 pub use healthcheck::{CacheControl, HealthFormat, Healthcheck};
 pub use listen::Served;

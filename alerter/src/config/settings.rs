@@ -115,6 +115,12 @@ impl Settings {
         }
     }
 
+    /// Whether it says of each host if its instances are on shared storage.
+    pub fn says_storage(&self) -> bool {
+        let says = |group: &Group| group.on_shared_storage.is_some();
+        self.hosts.on_shared_storage.is_some() || self.groups.iter().all(says)
+    }
+
     /// The group of a host: the first one, in the order of the configuration, that it is in, `default` at last.
     pub fn group_of(&self, node: &HostName, attribute: Attributes<'_>) -> &Group {
         groups::of(&self.groups, node, attribute)
@@ -199,7 +205,7 @@ pub struct HostRules {
     pub domain: Option<String>,
     /// Full names of nodes that differ from node name and domain.
     pub names: BTreeMap<HostName, HostName>,
-    /// Whether instances are on shared storage; where unset, the agent's own setting counts.
+    /// Whether instances are on shared storage; where unset, the agent's own setting counts, and without one the mark is held.
     pub on_shared_storage: Option<bool>,
     /// The covered nodes; where unset, the remote nodes of the CIB, and without a register all that were fenced.
     pub matching: Option<HostPatterns>,

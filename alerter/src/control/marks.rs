@@ -130,7 +130,7 @@ pub(super) async fn release(
     let is_id = MarkId::parse(&target).is_ok();
     let release = move |journal: &mut Journal| {
         let now = Timestamp::now();
-        let (mut released, mut nameless) = (0, false);
+        let (mut released, mut lack) = (0, None);
         for mark in marks {
             if !is_held(journal, mark)? {
                 continue;
@@ -139,29 +139,30 @@ pub(super) async fn release(
             // To another place a return goes by its mark's id alone: a host's name means its failure.
             let was_held = journal.release_held(mark, is_id, (&reason, &user), now)? > 0;
             released += usize::from(is_new || was_held);
-            nameless |= journal.mark(mark)?.is_some_and(|row| row.settled.is_none() && row.fqdn.is_none());
+            let open = journal.mark(mark)?.filter(|row| row.settled.is_none());
+            lack = lack.or(open.and_then(|row| row.lacks().next()));
             if is_new || was_held {
                 tracing::info!(%mark, "{user} released the mark ({reason})");
             }
         }
-        Ok((released, nameless))
+        Ok((released, lack))
     };
-    let (changed, nameless) = shared.base.store.run(release).await?;
+    let (changed, lack) = shared.base.store.run(release).await?;
     shared.base.seen().news = true;
     shared.poke.notify_one();
     let target = plain(&target);
-    let message = match changed {
-        _ if nameless => format!(
-            "{target} stays held (no-fqdn): set [hosts] domain in {}, or its full name in [hosts.names], then run `nova-host-alerter reload`",
-            shared.base.settings().file.display()
-        ),
-        0 => {
+    let message = match (lack, changed) {
+        (Some(lack), _) => {
+            let place = format!(" of {}", shared.base.settings().file.display());
+            format!("{target} stays held ({}): {}", lack.as_str(), policy::set(lack, &place))
+        }
+        (None, 0) => {
             let message = format!(
                 "nothing was released: the newest mark of {target} is not held; an older one is released by its id"
             );
             return Err(Refusal::new(StatusCode::CONFLICT, "not-held", &message));
         }
-        changed => format!("{changed} mark(s) of {target} released by you"),
+        (None, changed) => format!("{changed} mark(s) of {target} released by you"),
     };
     Ok(Json(ChangeAnswer { changed, message }))
 }

@@ -39,7 +39,7 @@ impl Lost {
         base.at_loss().retain(|node, _| lost.contains(node));
         let is_new = |node: &HostName| lost.contains(node) && !self.asked.contains(node);
         let Some(cib) = base.cib().filter(|_| lost.iter().any(is_new)) else { return };
-        let mut named = roll::of(&base.settings().hosts, &base.settings().routes, &cib).named;
+        let mut named = roll::of(&base.settings(), &cib).named;
         named.retain(|host| is_new(&host.node));
         for host in named.into_iter().take(AT_ONCE.saturating_sub(self.asking.len())) {
             let (nova, name) = (Arc::clone(nova), nova.host_of_named(&host));

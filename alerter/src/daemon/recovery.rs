@@ -112,8 +112,8 @@ impl Watcher {
         }
         let sights = self.followed.values().filter(|one| one.recovery.ended.is_none());
         let sights = sights.map(|one| {
-            // Of a mark without a name nothing is asked.
-            let is_known = one.is_known || one.row.fqdn.is_none();
+            // Of a mark that lacks something nothing is asked.
+            let is_known = one.is_known || one.row.lacks().next().is_some();
             Sight { is_known, ..sight(&one.recovery, &one.row, one.unanswered.clone()) }
         });
         let sights = sights.collect();

@@ -205,7 +205,7 @@ fn compare(entry: &MarkEntry, ours: &MarkRow) -> Result<(), Reason> {
     let same = [
         (What::Host, mark.node == ours.node),
         (What::Name, ours.fqdn.as_ref() == Some(&mark.fqdn)),
-        (What::SharedStorage, mark.on_shared_storage == ours.on_shared_storage),
+        (What::SharedStorage, Some(mark.on_shared_storage) == ours.on_shared_storage),
         (What::Times, times),
         (What::Connection, entry.incarnation == ours.incarnation),
     ];

@@ -16,7 +16,8 @@ use pacemaker::cib::Cib;
 
 use super::coverage::{self, Coverage};
 use super::naming::{Clash, Names, Naming};
-use crate::config::{self, Group, HostRules, IntakeRules};
+use super::storage::Storage;
+use crate::config::{Group, HostRules, IntakeRules};
 
 /// How long before its confirmation by hand a host must have been lost, by the clock of one controller. It is longer than another
 /// controller needs to take a connection over, and than an alert takes.
@@ -171,12 +172,7 @@ impl Circumstances<'_> {
 
     pub(super) fn mark_of_fencing(&self, fencing: &Fencing, imported: bool, standing: Standing) -> Judgement {
         let row = MarkRow {
-            // The default is "shared": a recovery controller that gets "shared" and finds otherwise refuses; the opposite rebuilds the
-            // disks from their images.
-            on_shared_storage: self
-                .shared_storage(&fencing.node)
-                .or(fencing.given_shared_storage)
-                .unwrap_or(true),
+            on_shared_storage: self.storage().of(&fencing.node, fencing.given_shared_storage),
             failure_time: fencing.asked_at,
             generated_time: fencing.committed_at,
             incarnation: fencing.incarnation.clone(),
@@ -195,7 +191,7 @@ impl Circumstances<'_> {
             (None, Some(proof)) => Standing::Proven(proof),
         };
         let row = MarkRow {
-            on_shared_storage: self.shared_storage(&sighting.node).unwrap_or(true),
+            on_shared_storage: self.storage().of(&sighting.node, None),
             failure_time: sighting.at,
             generated_time: sighting.at,
             incarnation: seen.connections.before(sighting),
@@ -204,11 +200,8 @@ impl Circumstances<'_> {
         named(row, self.names.of_node(&sighting.node))
     }
 
-    /// The configured value: that of the host's group, else that of `[hosts]`.
-    pub(super) fn shared_storage(&self, node: &HostName) -> Option<bool> {
-        let attribute = |node: &HostName, name: &str| self.cib?.node_attribute(node, name).map(str::to_owned);
-        let group = config::group_of(self.groups, node, &attribute);
-        group.on_shared_storage.or(self.hosts.on_shared_storage)
+    pub(super) fn storage(&self) -> Storage<'_> {
+        Storage { hosts: self.hosts, groups: self.groups, cib: self.cib }
     }
 
     fn mark(&self, id: MarkId, node: &HostName, source: Source, standing: Standing) -> MarkRow {
@@ -216,7 +209,7 @@ impl Circumstances<'_> {
             id,
             node: node.clone(),
             fqdn: None,
-            on_shared_storage: true,
+            on_shared_storage: None,
             failure_time: self.now,
             generated_time: self.now,
             settled: None,
@@ -317,7 +310,12 @@ mod tests {
     }
 
     fn hosts() -> HostRules {
-        HostRules { domain: Some("my.cloud.com".into()), names: BTreeMap::new(), ..HostRules::default() }
+        HostRules {
+            domain: Some("my.cloud.com".into()),
+            names: BTreeMap::new(),
+            on_shared_storage: Some(true),
+            ..HostRules::default()
+        }
     }
 
     fn rules() -> IntakeRules {
@@ -443,15 +441,17 @@ mod tests {
     fn a_mark_says_when_the_agent_was_asked() {
         let mut first = fencing("compute1", NOW - 5, Origin::Fencer);
         first.given_shared_storage = Some(false);
-        let Judgement::Mark(mark, _) = Scene::alone().of(&first, false, false) else { panic!("no mark") };
+        let mut silent = Scene::alone();
+        silent.hosts.on_shared_storage = None;
+        let Judgement::Mark(mark, _) = silent.of(&first, false, false) else { panic!("no mark") };
         assert_eq!((mark.failure_time, mark.generated_time), (second(NOW - 5), second(NOW - 4)));
         assert_eq!(mark.fqdn.unwrap().as_str(), "compute1.my.cloud.com");
         assert_eq!(mark.id.to_string(), first.id.to_string());
-        assert!(!mark.on_shared_storage);
+        assert_eq!(mark.on_shared_storage, Some(false));
         let mut decided = Scene::alone();
         decided.hosts.on_shared_storage = Some(true);
         let Judgement::Mark(mark, _) = decided.of(&first, false, false) else { panic!("no mark") };
-        assert!(mark.on_shared_storage);
+        assert_eq!(mark.on_shared_storage, Some(true));
     }
 
     /// S4-3: what holds of a group goes before what holds of all, whatever says that the host was fenced.
@@ -476,7 +476,49 @@ mod tests {
             let of_alert = scene.seen(NOW, &sighting("compute1", NOW - 30, alert()), &[]);
             for judgement in [scene.of(&fencing, false, false), of_alert] {
                 let Judgement::Mark(mark, _) = judgement else { panic!("no mark: {judgement:?}") };
-                assert_eq!(mark.on_shared_storage, expected, "{}", scene.groups[0].name);
+                assert_eq!(mark.on_shared_storage, Some(expected), "{}", scene.groups[0].name);
+            }
+        }
+    }
+
+    /// S1-38: whatever says that the host was fenced, nobody guesses its storage. The broken variant takes "shared" for granted.
+    #[test]
+    fn what_nobody_says_of_the_storage_is_not_guessed() {
+        let device = |parameter: &str| {
+            let xml = format!(
+                r#"<cib><configuration><crm_config/><nodes/><resources>
+                <primitive id="compute1" class="ocf" provider="pacemaker" type="remote"/>
+                <primitive id="power" class="stonith" type="fence_ipmilan"/>
+                <primitive id="mark" class="stonith" type="fence_mark">{parameter}</primitive></resources><constraints/>
+                <fencing-topology><fencing-level id="l" index="1" target="compute1" devices="power,mark"/></fencing-topology>
+                </configuration><status/></cib>"#
+            );
+            Scene::of_cib(Some(Cib::parse(&xml).unwrap()))
+        };
+        let option = |value: &str| {
+            format!(
+                r#"<instance_attributes id="a"><nvpair id="b" name="no_shared_storage" value="{value}"/></instance_attributes>"#
+            )
+        };
+        let fenced =
+            |given| Fencing { given_shared_storage: given, ..fencing("compute1", NOW - 30, Origin::Fencer) };
+        for (parameter, given, of_fencing, of_sighting) in [
+            (String::new(), None, None, None),
+            (String::new(), Some(false), Some(false), None),
+            (option("1"), None, Some(false), Some(false)),
+            (option("0"), Some(false), Some(false), Some(true)),
+            (option("perhaps"), None, None, None),
+        ] {
+            let mut scene = device(&parameter);
+            scene.hosts.on_shared_storage = None;
+            let storage = |judgement| match judgement {
+                Judgement::Mark(mark, _) => mark.on_shared_storage,
+                other => panic!("no mark: {other:?}"),
+            };
+            assert_eq!(storage(scene.of(&fenced(given), false, false)), of_fencing, "{parameter} {given:?}");
+            for witness in [alert(), Witness::History, Witness::NodeFenced] {
+                let seen = scene.seen(NOW, &sighting("compute1", NOW - 30, witness), &[]);
+                assert_eq!(storage(seen), of_sighting, "{parameter}");
             }
         }
     }

@@ -9,7 +9,7 @@ use marks::chain::Link;
 use marks::fencing::Fencing;
 use marks::host::HostName;
 use marks::id::MarkId;
-use marks::mark::{Doubt, Mark, MarkRow, Standing};
+use marks::mark::{Doubt, Lack, Mark, MarkRow, Standing};
 use marks::register::{Entries, Key};
 use marks::time::Timestamp;
 use tracing::{error, info};
@@ -41,12 +41,15 @@ pub(super) fn announce(row: &MarkRow, clash: Option<&Clash>) {
             let word = Standing::Doubtful(doubt).as_str();
             error!(mark = %id, host = %node, "the mark of {node} is held ({word}) until Pacemaker confirms the fencing: if the host is off, run `nova-host-alerter release {id} --reason TEXT`");
         }
-        (Some(fqdn), _) => {
+        (Some(fqdn), _) if row.lacks().next().is_none() => {
             info!(mark = %id, host = %node, "{node} was fenced and will be reported as {fqdn}");
         }
-        (None, _) if clash.is_some() => {}
-        (None, _) => {
-            error!(mark = %id, host = %node, "{node} was fenced and its mark is held (no-fqdn): set [hosts] domain, or its full name in [hosts.names]; then run `nova-host-alerter reload`");
+        _ => {
+            let said = |lack: &Lack| *lack == Lack::Fqdn && clash.is_some();
+            for lack in row.lacks().filter(|lack| !said(lack)) {
+                let (word, setting) = (lack.as_str(), lack.setting());
+                error!(mark = %id, host = %node, "{node} was fenced and its mark is held ({word}): set {setting}; then run `nova-host-alerter reload`");
+            }
         }
     }
 }

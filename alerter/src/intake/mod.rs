@@ -1,5 +1,5 @@
 //! Which fencings and sightings are one outage, whether they may be believed, and under which name the host is reported. `coverage`,
-//! `credible`, `judge`, `ledger`, `naming` and `roll` are pure; the others write down what these decide.
+//! `credible`, `judge`, `ledger`, `naming`, `roll` and `storage` are pure; the others write down what these decide.
 
 pub mod account;
 pub mod apply;
@@ -17,4 +17,5 @@ pub mod roll;
 mod sightings;
 pub mod start;
 mod steps;
+mod storage;
 pub mod upkeep;

@@ -114,15 +114,16 @@ impl<'a> Intake<'a> {
         }
     }
 
-    /// Once after a start: what had to wait until the cluster's other nodes and their attributes are known. Marks that were held as
-    /// `no-fqdn` get their names, and older marks get the deliveries of new routes.
+    /// Once after a start: what had to wait until the cluster's other nodes and their attributes are known. Marks get what
+    /// they lack, and older marks the deliveries of new routes.
     pub(super) fn catch_up_once(&mut self, cib: &Cib) -> Done {
         if self.base.seen().named {
             return Ok(());
         }
         // Only now it is known which host is in which group; the engine serves the pages after the first one.
         start::serve_page(self.journal, self.base, Serving::default(), self.around.now)?;
-        start::name_held(self.journal, self.base, &self.around.names, self.around.now)?;
+        let known = (&self.around.names, self.around.storage());
+        start::complete_held(self.journal, self.base, known, self.around.now)?;
         self.report_groups(cib);
         self.base.seen().named = true;
         Ok(())
@@ -249,6 +250,7 @@ impl<'a> Intake<'a> {
             Judgement::Mark(row, clash) => self.mark(fencing, &row, clash.as_ref()),
             Judgement::Join(mark, rule) => {
                 self.journal.add_to_mark(fencing, (mark, rule), now)?;
+                self.complete(mark)?;
                 info!(mark = %mark, host = %fencing.node, "{} was fenced again in the same outage", fencing.node);
                 let fresh = self.is_fresh(fencing.committed_at);
                 match (known.imported && !known.is_vouched, fencing.origin) {
@@ -269,6 +271,14 @@ impl<'a> Intake<'a> {
             Judgement::Wait(patience) => self.leave_fencing(fencing, Left::Waits(patience)),
             Judgement::Ignore(rule) => self.leave_fencing(fencing, Left::Aside(rule)),
         }
+    }
+
+    /// A mark that was made of a sighting may lack what `fence_mark` was told.
+    fn complete(&mut self, mark: MarkId) -> Done {
+        let lacking = |row: &MarkRow| row.settled.is_none() && row.lacks().next().is_some();
+        let Some(row) = self.find_sound(mark)?.filter(lacking) else { return Ok(()) };
+        let known = (&self.around.names, self.around.storage());
+        start::complete(self.journal, self.base, row, known, self.around.now)
     }
 
     /// A damaged row may be this fencing's own mark: the fencing waits until somebody has repaired or removed that row.

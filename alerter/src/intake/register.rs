@@ -372,7 +372,7 @@ impl Intake<'_> {
     /// A mark was held because the register had lost it, and the register has it again: a controller that has just joined may read it
     /// before its peers have sent their part.
     fn believe_again(&mut self, known: &MarkRow, (entry, entries): (&MarkEntry, &Entries)) -> Done {
-        if known.settled.is_some() || known.fqdn.is_none() || self.may_have_ended(known, entries) {
+        if known.settled.is_some() || known.lacks().next().is_some() || self.may_have_ended(known, entries) {
             return Ok(());
         }
         let ours = Known { ours: Some(known), ..Known::default() };
@@ -403,7 +403,7 @@ impl Intake<'_> {
             let naming = self.around.names.of_node(&entry.mark.node);
             clash = naming.as_ref().err().cloned();
             row.fqdn = naming.ok().flatten();
-            row.on_shared_storage = self.around.shared_storage(&entry.mark.node).unwrap_or(true);
+            row.on_shared_storage = self.around.storage().of(&entry.mark.node, None);
         }
         row.standing = Standing::Doubtful(Doubt::OutcomeUnknown);
         (row.made_by, row.made_at) = (entry.made_by.clone(), entry.made_at);

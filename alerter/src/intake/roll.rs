@@ -8,6 +8,7 @@ use pacemaker::cib::Cib;
 
 use super::coverage::{self, Coverage};
 use super::naming::Names;
+use super::storage::Storage;
 use crate::config::{Group, HostRules, Route, Settings};
 
 /// The hosts of a cluster.
@@ -19,13 +20,23 @@ pub struct Roll {
     pub clashes: Vec<Finding>,
     /// Those whose full names are not configured here; `fence_mark` may have been given a domain or a mapped plug.
     pub unnamed: Vec<HostName>,
+    /// Those of which nobody says whether their instances are on shared storage.
+    pub unsaid: Vec<HostName>,
 }
 
 /// Calls the roll, in the order of the names.
-pub fn of(rules: &HostRules, routes: &[Arc<Route>], cib: &Cib) -> Roll {
-    let names = Names::new(rules, Some(cib)).with_routes(routes);
+pub fn of(settings: &Settings, cib: &Cib) -> Roll {
+    of_all((&settings.hosts, &settings.groups, &settings.routes), cib)
+}
+
+fn of_all((hosts, groups, routes): (&HostRules, &[Group], &[Arc<Route>]), cib: &Cib) -> Roll {
+    let names = Names::new(hosts, Some(cib)).with_routes(routes);
+    let storage = Storage { hosts, groups, cib: Some(cib) };
     let mut roll = Roll::default();
-    for node in nodes(rules, cib) {
+    for node in nodes(hosts, cib) {
+        if storage.of(&node, None).is_none() {
+            roll.unsaid.push(node.clone());
+        }
         match names.of_node(&node) {
             Ok(Some(fqdn)) => roll.named.push(Named { node, fqdn }),
             Ok(None) => roll.unnamed.push(node),
@@ -127,19 +138,24 @@ mod tests {
     /// As the intake names them: controllers and guests are not notified, and no name is base.
     #[test]
     fn the_hosts_are_those_that_would_be_notified() {
+        let of = |hosts: &HostRules| of_all((hosts, &[Group::rest()], &[]), &cib());
         let domain = HostRules { domain: Some("x.org".into()), ..HostRules::default() };
-        let roll = of(&domain, &[], &cib());
+        let roll = of(&domain);
         assert_eq!(
             named(&roll),
             [("c2.other.org", "c2.other.org"), ("c3", "c3.x.org"), ("Compute1", "Compute1.x.org")]
         );
         assert!(roll.clashes.is_empty() && roll.unnamed.is_empty());
 
-        let none = of(&HostRules::default(), &[], &cib());
+        assert_eq!(roll.unsaid.len(), 3, "nobody says it");
+        let said = HostRules { on_shared_storage: Some(false), ..domain.clone() };
+        assert!(of(&said).unsaid.is_empty());
+
+        let none = of(&HostRules::default());
         assert_eq!(none.unnamed, [host("c3"), host("Compute1")]);
 
         let names = BTreeMap::from([(host("c3"), host("compute1.x.org"))]);
-        let roll = of(&HostRules { names, ..domain }, &[], &cib());
+        let roll = of(&HostRules { names, ..domain });
         let clashes: Vec<_> = roll.clashes.iter().map(|clash| clash.host.clone().unwrap()).collect();
         assert_eq!((named(&roll).len(), clashes), (1, vec![host("c3"), host("Compute1")]));
     }

@@ -14,29 +14,32 @@ use tracing::{error, warn};
 
 use super::judge::is_surely_down;
 use super::made::{Done, announce, deliveries, deliveries_of, recipients};
-use super::naming::{Names, Naming};
+use super::naming::Names;
+use super::storage::Storage;
 use crate::base::Base;
 use crate::config::{Group, Recipients, Route};
 
-/// After a start: names for marks that were held as `no-fqdn`, and deliveries of new routes for open marks. With a cluster the names
-/// wait for its first poll, since they may be another node's.
+/// After a start: what marks lacked, and deliveries of new routes for open marks. With a cluster names and groups wait for its first
+/// poll, since a name may be another node's.
 ///
 /// # Errors
 /// As any write.
 pub fn catch_up(journal: &mut Journal, base: &Base, now: Timestamp) -> Done {
-    name_without_cluster(journal, base, now)?;
+    complete_without_cluster(journal, base, now)?;
     serve_new_routes(journal, base, now)
 }
 
-/// Names marks that were held as `no-fqdn`, if there is no cluster that has to be read first.
+/// Completes the marks that are held for what they lack, if there is no cluster that has to be read first.
 ///
 /// # Errors
 /// As any write.
-pub fn name_without_cluster(journal: &mut Journal, base: &Base, now: Timestamp) -> Done {
-    match base.cluster {
-        Some(_) => Ok(()),
-        None => name_held(journal, base, &Names::new(&base.settings().hosts, None), now),
+pub fn complete_without_cluster(journal: &mut Journal, base: &Base, now: Timestamp) -> Done {
+    if base.cluster.is_some() {
+        return Ok(());
     }
+    let settings = base.settings();
+    let storage = Storage { hosts: &settings.hosts, groups: &settings.groups, cib: None };
+    complete_held(journal, base, (&Names::new(&settings.hosts, None), storage), now)
 }
 
 /// How far open marks have been given the deliveries of routes that are new.
@@ -259,7 +262,7 @@ fn taken_over(
 fn is_notified(row: &MarkRow) -> bool {
     match row.settled {
         Some((how, _)) => how == Settlement::Acknowledged,
-        None => row.standing.doubt().is_none() && row.fqdn.is_some(),
+        None => row.standing.doubt().is_none() && row.lacks().next().is_none(),
     }
 }
 
@@ -291,30 +294,42 @@ fn is_under_way(base: &Base, recipients: &Recipients<'_>, existing: &[Delivery])
     })
 }
 
-/// Names the marks that were held as `no-fqdn` and have a name now.
-pub(super) fn name_held(journal: &mut Journal, base: &Base, names: &Names<'_>, now: Timestamp) -> Done {
-    for row in journal.nameless_marks()?.sound {
-        let naming = naming(journal, names, &row)?;
-        name(journal, base, row, naming, now)?;
-    }
-    Ok(())
+/// Completes the marks that are held for what they lack, as far as it is known now.
+pub(super) fn complete_held(
+    journal: &mut Journal,
+    base: &Base,
+    known: (&Names<'_>, Storage<'_>),
+    now: Timestamp,
+) -> Done {
+    let lacking = journal.lacking_marks()?.sound;
+    lacking.into_iter().try_for_each(|row| complete(journal, base, row, known, now))
 }
 
-fn naming(journal: &Journal, names: &Names<'_>, row: &MarkRow) -> Done<Naming> {
-    Ok(match journal.fencings_of(row.id)?.sound.first() {
+/// Completes a mark by what the rules say now: nothing of it was sent.
+pub(super) fn complete(
+    journal: &mut Journal,
+    base: &Base,
+    mut row: MarkRow,
+    (names, storage): (&Names<'_>, Storage<'_>),
+    now: Timestamp,
+) -> Done {
+    let fencings = journal.fencings_of(row.id)?.sound;
+    let naming = match fencings.first() {
         Some(first) => names.of_fencing(first, journal.is_imported(first.id)?),
         None => names.of_node(&row.node),
-    })
-}
-
-fn name(journal: &mut Journal, base: &Base, mut row: MarkRow, naming: Naming, now: Timestamp) -> Done {
-    let clash = naming.as_ref().err();
+    };
+    let given = fencings.iter().find_map(|fencing| fencing.given_shared_storage);
+    let before = (row.fqdn.clone(), row.on_shared_storage);
+    row.on_shared_storage = storage.of(&row.node, given);
     row.fqdn = naming.as_ref().ok().cloned().flatten();
-    if let Some(mark) = row.to_mark() {
-        let deliveries = deliveries(base, journal, &mark)?;
-        journal.name_mark(&Resolved { mark, deliveries }, now)?;
+    if before != (row.fqdn.clone(), row.on_shared_storage) {
+        let deliveries = match row.to_mark() {
+            Some(mark) => deliveries(base, journal, &mark)?,
+            None => Vec::new(),
+        };
+        journal.complete_mark(&row, &deliveries, now)?;
         base.seen().news = true;
     }
-    announce(&row, clash);
+    announce(&row, naming.as_ref().err());
     Ok(())
 }

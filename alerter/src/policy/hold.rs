@@ -3,7 +3,7 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use marks::mark::{Doubt, MarkRow};
+use marks::mark::{Doubt, Lack, MarkRow};
 use marks::register::{Cause, Scope};
 use marks::time::Timestamp;
 use serde::Serialize;
@@ -21,6 +21,8 @@ pub const SKIP: &str = "host-failure-skip";
 pub enum Hold {
     /// The host's full name is not known; a configured name ends it.
     NoFqdn,
+    /// Nobody says whether the host's instances are on shared storage; the configuration ends it.
+    NoStorage,
     /// Somebody other than Pacemaker's fencer reported the fencing; Pacemaker's confirmation or an operator ends it.
     Unconfirmed,
     /// Only the register has the fencing; Pacemaker's confirmation or an operator ends it.
@@ -49,8 +51,9 @@ pub enum Hold {
 
 impl Hold {
     /// Every one, in their order.
-    pub const ALL: [Self; 13] = [
+    pub const ALL: [Self; 14] = [
         Self::NoFqdn,
+        Self::NoStorage,
         Self::Unconfirmed,
         Self::Unproven,
         Self::OutcomeUnknown,
@@ -68,7 +71,8 @@ impl Hold {
     /// The word on every screen and in the journal.
     pub fn as_str(self) -> &'static str {
         match self {
-            Self::NoFqdn => "no-fqdn",
+            Self::NoFqdn => Lack::Fqdn.as_str(),
+            Self::NoStorage => Lack::Storage.as_str(),
             Self::Unconfirmed => "unconfirmed",
             Self::Unproven => "unproven",
             Self::OutcomeUnknown => "outcome-unknown",
@@ -94,16 +98,19 @@ impl Hold {
         self <= Self::FencedAgain
     }
 
+    /// What the mark lacks, where that is the reason.
+    pub fn lack(self) -> Option<Lack> {
+        Lack::ALL.into_iter().find(|lack| Self::from(*lack) == self)
+    }
+
     /// What a person can do about it. `target` is a mark or its host; `scope` is whom the holding decision is about, where that
     /// is known.
     pub fn advice(self, target: &str, scope: Option<&Scope>) -> String {
         let release = format!("run `nova-host-alerter release {target} --reason TEXT`");
         let unmark = format!("run `nova-host-alerter unmark {target} --reason TEXT`");
         match self {
-            Self::NoFqdn => {
-                "set [hosts] domain, or the host's full name in [hosts.names]; then run `nova-host-alerter reload`"
-                    .to_owned()
-            }
+            Self::NoFqdn => set(Lack::Fqdn, ""),
+            Self::NoStorage => set(Lack::Storage, ""),
             Self::Unconfirmed => format!(
                 "check the host's power (a host that does not answer a ping may still be on): if it is off, {release}; if the host is alive, {unmark}"
             ),
@@ -139,13 +146,15 @@ impl Hold {
                     "find the common cause (power, switch); only if you have checked that the hosts are off, run `nova-host-alerter release --group {group} --reason TEXT`; for a host that is alive, run `nova-host-alerter unmark HOST --reason TEXT`"
                 )
             }
-            Self::Delay | Self::Returning | Self::MaxInFlight => "nothing to do: the hold ends by itself".to_owned(),
+            Self::Delay | Self::Returning | Self::MaxInFlight => {
+                "nothing to do: the hold ends by itself".to_owned()
+            }
         }
     }
 
     /// Whether [`Self::advice`] is about one mark, and has to be followed for each.
     pub fn advice_names_target(self) -> bool {
-        !matches!(self, Self::NoFqdn | Self::Pause) && !self.passes()
+        self.lack().is_none() && self != Self::Pause && !self.passes()
     }
 
     /// How long it may still last before it is news; none where it is news now. `since` comes from the register, where somebody may
@@ -159,6 +168,11 @@ impl Hold {
     pub fn passes(self) -> bool {
         matches!(self, Self::Delay | Self::Returning | Self::MaxInFlight)
     }
+}
+
+/// The setting that a mark lacks; `place` says where, with a space before it.
+pub fn set(lack: Lack, place: &str) -> String {
+    format!("set {}{place}; then run `nova-host-alerter reload`", lack.setting())
 }
 
 /// A pause of all groups ends with all pauses.
@@ -179,6 +193,15 @@ fn end_of_maintenance(scope: Option<&Scope>) -> String {
     }
 }
 
+impl From<Lack> for Hold {
+    fn from(lack: Lack) -> Self {
+        match lack {
+            Lack::Fqdn => Self::NoFqdn,
+            Lack::Storage => Self::NoStorage,
+        }
+    }
+}
+
 impl From<Doubt> for Hold {
     fn from(doubt: Doubt) -> Self {
         match doubt {
@@ -195,8 +218,7 @@ pub fn doubts(mark: &MarkRow) -> Vec<Hold> {
     if mark.settled.is_some() {
         return Vec::new();
     }
-    let nameless = mark.fqdn.is_none().then_some(Hold::NoFqdn);
-    nameless.into_iter().chain(mark.standing.doubt().map(Hold::from)).collect()
+    mark.lacks().map(Hold::from).chain(mark.standing.doubt().map(Hold::from)).collect()
 }
 
 /// One reason that holds a mark.
@@ -220,11 +242,14 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_mark_without_a_name_is_held_until_it_has_one_or_is_settled() {
+    fn a_mark_that_lacks_something_is_held_until_it_has_it_or_is_settled() {
         let now = Timestamp(0);
         let named = samples::mark_of("compute1", now);
         let nameless = MarkRow { fqdn: None, ..named.clone() };
         assert_eq!(doubts(&nameless), [Hold::NoFqdn]);
+        let unsaid = MarkRow { on_shared_storage: None, ..nameless.clone() };
+        assert_eq!(doubts(&unsaid), [Hold::NoFqdn, Hold::NoStorage]);
+        assert_eq!(Hold::ALL.into_iter().filter_map(Hold::lack).collect::<Vec<_>>(), Lack::ALL);
         assert!(doubts(&named).is_empty());
         assert!(doubts(&MarkRow { settled: Some((Settlement::Dismissed, now)), ..nameless }).is_empty());
     }
@@ -248,6 +273,6 @@ mod tests {
         let passing: Vec<&str> =
             Hold::ALL.into_iter().filter(|hold| hold.passes()).map(Hold::as_str).collect();
         assert_eq!(passing, journal::PASSING);
-        assert_eq!(Hold::ALL.into_iter().filter(|hold| hold.is_doubt()).count(), 5);
+        assert_eq!(Hold::ALL.into_iter().filter(|hold| hold.is_doubt()).count(), 6);
     }
 }

@@ -18,5 +18,5 @@ mod tally;
 mod tests;
 pub mod why;
 
-pub use hold::{Held, Hold, SKIP, doubts};
+pub use hold::{Held, Hold, SKIP, doubts, set};
 pub use storm::Storm;

@@ -293,7 +293,7 @@ impl State {
     /// The span that counts; none where it does not.
     fn counted(&self, subject: &Subject) -> Option<Span> {
         let has_limit = self.groups[subject.group].rules.limit != Limit::None;
-        let is_doubted = subject.doubts.iter().any(|doubt| *doubt != Hold::NoFqdn);
+        let is_doubted = subject.doubts.iter().any(|doubt| doubt.lack().is_none());
         let counts = has_limit && !is_doubted && subject.is_member && !self.is_set_aside(subject);
         counts.then(|| self.span(subject))
     }

@@ -9,7 +9,7 @@ use marks::register::{Cause, Scope};
 use marks::time::Timestamp;
 
 use super::{Kind, Level, Place, Problem, typeable};
-use crate::policy::Hold;
+use crate::policy::{self, Hold};
 use crate::words::{NAMED, named, named_up_to, utc};
 
 /// So many rejected hosts are named: somebody has to check each of them.
@@ -236,11 +236,8 @@ fn held(hold: Hold, found: &Finding, whom: &Whom) -> String {
 /// With the host and the file filled in.
 fn hold_advice(hold: Hold, found: &Finding, whom: &Whom, place: &Place) -> String {
     let target = &whom.target;
-    if hold == Hold::NoFqdn {
-        return format!(
-            "set [hosts] domain, or the host's full name in [hosts.names] of {}; then run `nova-host-alerter reload`",
-            place.file
-        );
+    if let Some(lack) = hold.lack() {
+        return policy::set(lack, &format!(" of {}", place.file));
     }
     hold.advice(target, found.scope.as_ref())
         .replace("unmark HOST --reason TEXT`", &format!("unmark {target} --reason TEXT`"))
@@ -251,6 +248,7 @@ fn hold_advice(hold: Hold, found: &Finding, whom: &Whom, place: &Place) -> Strin
 fn meaning(hold: Hold) -> &'static str {
     match hold {
         Hold::NoFqdn => "the full name is not known",
+        Hold::NoStorage => "nobody says whether its instances are on shared storage",
         Hold::Unconfirmed => "the fencing was reported, but Pacemaker has not confirmed it",
         Hold::Unproven => "only the register says that there was a fencing",
         Hold::OutcomeUnknown => "the mark may have been sent before, and the host is back",

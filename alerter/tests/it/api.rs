@@ -66,7 +66,7 @@ impl Server {
              hosts = [\"*\"]\ntrust-marks = true\n"
         );
         let text = format!(
-            "[store]\npath = \"{}\"\nregister = \"none\"\n[hosts]\ndomain = \"my.cloud.com\"\n\
+            "[store]\npath = \"{}\"\nregister = \"none\"\n[hosts]\ndomain = \"my.cloud.com\"\non-shared-storage = true\n\
              [http.recovery]\nurl = \"http://127.0.0.1:9/\"\n{more}{}",
             room.path("state/marks.db").display(),
             files.table(&trusted)

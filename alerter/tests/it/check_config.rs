@@ -28,7 +28,8 @@ fn site(config: &str) -> (tempfile::TempDir, std::path::PathBuf) {
 /// S1-48: deployment can ask whether a configuration is good, and gets one line.
 #[test]
 fn a_good_configuration_is_one_line_and_zero() {
-    let (directory, file) = site("[http.recovery]\nurl = \"http://127.0.0.1:1/\"\n");
+    let (directory, file) =
+        site("[hosts]\non-shared-storage = true\n[http.recovery]\nurl = \"http://127.0.0.1:1/\"\n");
     let store = format!("[store]\npath = \"{}/state/marks.db\"\n", directory.path().display());
     fs::write(&file, store + &fs::read_to_string(&file).unwrap()).unwrap();
     let answer = alerter(&file, &["check-config"]);
@@ -37,6 +38,34 @@ fn a_good_configuration_is_one_line_and_zero() {
     let json: serde_json::Value =
         serde_json::from_slice(&alerter(&file, &["check-config", "--json"]).stdout).unwrap();
     assert_eq!((&json["valid"], &json["routes"]), (&true.into(), &1.into()));
+}
+
+/// S1-38: what one host may lack must not stop the alerter for all, so it is a warning where the hosts are not known. The broken
+/// variants say it: of all hosts, or of each group.
+#[test]
+fn a_configuration_that_does_not_say_the_storage_is_good_with_a_warning() {
+    let warnings = |said: &str| {
+        let (directory, file) = site(&format!("{said}[http.recovery]\nurl = \"http://127.0.0.1:1/\"\n"));
+        let store = format!("[store]\npath = \"{}/state/marks.db\"\n", directory.path().display());
+        fs::write(&file, store + &fs::read_to_string(&file).unwrap()).unwrap();
+        let answer = alerter(&file, &["check-config"]);
+        let lines = text(&answer.stdout);
+        let answer = alerter(&file, &["check-config", "--json"]);
+        assert_eq!(
+            (answer.status.code(), lines.contains("warning: ")),
+            (Some(0), lines.contains("no-storage"))
+        );
+        let json: serde_json::Value = serde_json::from_slice(&answer.stdout).unwrap();
+        json["warnings"].to_string()
+    };
+    let east = "[groups.east]\nhosts = [\"e*\"]\non-shared-storage = true\n";
+    for silent in ["", "[hosts]\ndomain = \"x.org\"\n", east] {
+        assert!(warnings(silent).contains("no-storage"), "{silent}");
+    }
+    let rest = format!("{east}[groups.default]\non-shared-storage = false\n");
+    for said in ["[hosts]\non-shared-storage = false\n", &rest] {
+        assert_eq!(warnings(said), "[]", "{said}");
+    }
 }
 
 /// Every problem is a line `FILE:LINE:COL: message`, for people, for `--json`, and where the daemon refuses to start.

@@ -172,7 +172,7 @@ async fn a_guest_among_the_hosts_is_named() {
     );
     for (matching, kinds) in [("\"compute*\", \"guest1\"", vec!["guest-node"]), ("\"*\"", vec![])] {
         let text = format!(
-            "[hosts]\ndomain = \"x.org\"\nmatch = [{matching}]\n[exec.oncall]\ncommand = [\"/bin/true\"]\n"
+            "[hosts]\ndomain = \"x.org\"\non-shared-storage = true\nmatch = [{matching}]\n[exec.oncall]\ncommand = [\"/bin/true\"]\n"
         );
         let site = config::Site::new("").with("alerter.toml", text);
         let answers = online::ask(&site.settings(), Ok(Cib::parse(&xml).unwrap())).await;
@@ -181,11 +181,46 @@ async fn a_guest_among_the_hosts_is_named() {
     }
 }
 
+/// A cluster of compute1 with power and this mark device in its level.
+fn with_device(parameters: &[(&str, &str)]) -> String {
+    let pair =
+        |(name, value): &(&str, &str)| format!(r#"<nvpair id="p-{name}" name="{name}" value="{value}"/>"#);
+    let parameters: String = parameters.iter().map(pair).collect();
+    format!(
+        r#"<cib><configuration><crm_config/><nodes/><resources>
+            <primitive id="compute1" class="ocf" provider="pacemaker" type="remote"/>
+            <primitive id="power" class="stonith" type="fence_ipmilan"/>
+            <primitive id="mark" class="stonith" type="fence_mark"><instance_attributes id="a">{parameters}</instance_attributes></primitive>
+            </resources><constraints/><fencing-topology>
+            <fencing-level id="l" index="1" target="compute1" devices="power,mark"/></fencing-topology></configuration><status/></cib>"#
+    )
+}
+
+/// S1-38: what nobody says is found before the first mark is held. A host that only the agent's option speaks for is no finding, and
+/// the configuration goes before it; a value that the agent does not understand says nothing.
+#[tokio::test]
+async fn a_host_of_which_nobody_says_the_storage_is_named() {
+    for (said, device, found) in [
+        ("", &[][..], vec!["no-storage"]),
+        ("", &[("no_shared_storage", "perhaps")], vec!["no-storage"]),
+        ("", &[("no_shared_storage", "1")], vec![]),
+        ("", &[("no-shared-storage", "False")], vec![]),
+        ("on-shared-storage = false\n", &[], vec![]),
+    ] {
+        let text = format!("[hosts]\ndomain = \"x.org\"\n{said}[exec.oncall]\ncommand = [\"/bin/true\"]\n");
+        let site = config::Site::new("").with("alerter.toml", text);
+        let cib = Cib::parse(&with_device(device)).map_err(|why| why.to_string());
+        let answers = online::ask(&site.settings(), cib).await;
+        let kinds: Vec<_> = answers.findings.iter().map(|one| one.kind).collect();
+        assert_eq!((kinds, answers.is_clear()), (found.clone(), found.is_empty()), "{said} {device:?}");
+    }
+}
+
 /// A configuration with a route to the cloud for some hosts, and another one that cannot be asked.
 fn configured(cloud: &Site, more: &str) -> (config::Site, PathBuf) {
     let clouds = cloud.files.path("clouds.yaml");
     let text = format!(
-        "[hosts]\ndomain = \"my.cloud.com\"\n[masakari.cloud]\nclouds-file = \"{}\"\nhosts = [\"compute*\"]\n[exec.oncall]\ncommand = [\"/bin/true\"]\n{more}",
+        "[hosts]\ndomain = \"my.cloud.com\"\non-shared-storage = true\n[masakari.cloud]\nclouds-file = \"{}\"\nhosts = [\"compute*\"]\n[exec.oncall]\ncommand = [\"/bin/true\"]\n{more}",
         clouds.display()
     );
     let site = config::Site::new("").with("alerter.toml", text);
@@ -240,7 +275,10 @@ async fn hosts_that_nobody_checked_are_not_well() {
     let cib = || Cib::parse(xml).map_err(|why| why.to_string());
     assert!(online::ask(&site.settings(), cib()).await.is_clear(), "no route of a cloud is for it");
     let clouds = cloud.files.path("clouds.yaml");
-    let text = format!("[masakari.cloud]\nclouds-file = \"{}\"\n", clouds.display());
+    let text = format!(
+        "[hosts]\non-shared-storage = true\n[masakari.cloud]\nclouds-file = \"{}\"\n",
+        clouds.display()
+    );
     let nameless = config::Site::new("").with("alerter.toml", text);
     let unnamed = online::ask(&nameless.settings(), cib()).await;
     assert_eq!(unnamed.unnamed.len(), 1);

@@ -492,7 +492,7 @@ fn check(site: &Site, words: &[&str]) -> (Option<i32>, String) {
 /// S4-12, S4-13: what an operator sees of groups, and that a warning refuses nothing.
 #[test]
 fn check_config_shows_each_group_in_a_line() {
-    let site = Site::new(&two()).with_own_journal();
+    let site = Site::new(&format!("{}[hosts]\non-shared-storage = true\n", two())).with_own_journal();
     let (code, said) = check(&site, &[]);
     let lines: Vec<&str> = said.lines().skip(1).collect();
     let warned = format!(
@@ -539,7 +539,7 @@ fn cluster() -> String {
 #[tokio::test]
 async fn the_cluster_says_who_is_in_which_group() {
     let share = "[groups.rest]\nhosts = [\"c4*\"]\nmax-unhealthy = \"33%\"\n";
-    let site = Site::new(&format!("[hosts]\ndomain = \"x.y\"\n{share}{}", two()));
+    let site = Site::new(&format!("[hosts]\ndomain = \"x.y\"\non-shared-storage = true\n{share}{}", two()));
     let cib = || Cib::parse(&cluster()).map_err(|why| why.to_string());
     let answers = online::ask(&site.settings(), cib()).await;
     let sizes: Vec<(&str, usize)> = answers.groups.iter().map(|of| (of.group.as_str(), of.hosts)).collect();
@@ -593,7 +593,10 @@ fn in_cluster(text: &str) -> Site {
     let store = site.path("state/marks.db");
     site.with(
         "alerter.toml",
-        format!("[store]\npath = \"{}\"\n[hosts]\ndomain = \"x.y\"\n{text}", store.display()),
+        format!(
+            "[store]\npath = \"{}\"\n[hosts]\ndomain = \"x.y\"\non-shared-storage = true\n{text}",
+            store.display()
+        ),
     )
 }
 

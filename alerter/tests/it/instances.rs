@@ -182,7 +182,7 @@ impl Follower {
         let home = config::Site::new("");
         let (path, clouds) = (home.path("state/marks.db"), cloud.site.files.path("clouds.yaml"));
         let text = format!(
-            "[store]\npath = \"{}\"\nregister = \"none\"\n[hosts]\ndomain = \"my.cloud.com\"\n[http.recovery]\nurl = \"http://127.0.0.1:9/\"\nextensions = true\n[recovery]\nclouds-file = \"{}\"\nallow-http = true\n",
+            "[store]\npath = \"{}\"\nregister = \"none\"\n[hosts]\ndomain = \"my.cloud.com\"\non-shared-storage = true\n[http.recovery]\nurl = \"http://127.0.0.1:9/\"\nextensions = true\n[recovery]\nclouds-file = \"{}\"\nallow-http = true\n",
             path.display(),
             clouds.display()
         );

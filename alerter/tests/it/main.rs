@@ -101,6 +101,7 @@ mod simulator;
 mod site;
 mod steering;
 mod steps;
+mod storage;
 mod turns;
 mod vitrage;
 mod warnings;

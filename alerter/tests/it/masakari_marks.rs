@@ -38,7 +38,7 @@ impl Daemon {
         let home = config::Site::new("");
         let (journal, clouds) = (home.path("state/marks.db"), cloud.files.path("clouds.yaml"));
         let text = format!(
-            "[store]\npath = \"{}\"\nregister = \"none\"\n[hosts]\ndomain = \"my.cloud.com\"\n[masakari.cloud]\nclouds-file = \"{}\"\n{keys}\n",
+            "[store]\npath = \"{}\"\nregister = \"none\"\n[hosts]\ndomain = \"my.cloud.com\"\non-shared-storage = true\n[masakari.cloud]\nclouds-file = \"{}\"\n{keys}\n",
             journal.display(),
             clouds.display()
         );

@@ -48,8 +48,10 @@ impl Drop for Running {
 
 fn configure(site: &Site, text: &str) {
     let store = site.path("state/marks.db");
-    let head =
-        format!("[store]\npath = \"{}\"\nregister = \"none\"\n[hosts]\ndomain = \"x.y\"\n", store.display());
+    let head = format!(
+        "[store]\npath = \"{}\"\nregister = \"none\"\n[hosts]\ndomain = \"x.y\"\non-shared-storage = true\n",
+        store.display()
+    );
     std::fs::write(site.path("alerter.toml"), head + text).unwrap();
 }
 
@@ -257,7 +259,7 @@ async fn an_invalid_file_changes_nothing_and_says_why() {
         panic!("it is invalid");
     };
     assert_eq!(problems.len(), 1);
-    let place = format!("{}:11:1: unknown key ack-batsh", running.site.path("alerter.toml").display());
+    let place = format!("{}:12:1: unknown key ack-batsh", running.site.path("alerter.toml").display());
     assert!(problems[0].starts_with(&place), "{problems:?}");
     assert!(Arc::ptr_eq(&before, &running.shared.base.settings()));
     let reasons = running.reasons();

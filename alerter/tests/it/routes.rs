@@ -45,8 +45,11 @@ impl Place {
     pub(crate) fn configure(&self, text: &str) {
         let store = self.0.path("state/marks.db");
         let head = format!("[store]\npath = \"{}\"\nregister = \"none\"\n", store.display());
-        std::fs::write(self.0.path("alerter.toml"), format!("{head}[hosts]\ndomain = \"x.y\"\n{text}"))
-            .unwrap();
+        std::fs::write(
+            self.0.path("alerter.toml"),
+            format!("{head}[hosts]\ndomain = \"x.y\"\non-shared-storage = true\n{text}"),
+        )
+        .unwrap();
     }
 
     /// What `status` says where no daemon runs.

@@ -140,7 +140,7 @@ fn the_next_daemon_holds_the_same() {
     assert!(turn(&mut daemon, START).is_empty());
     let (held, history) = (daemon.journal.holds().unwrap(), daemon.journal.newest_history().unwrap());
     let text = std::fs::read_to_string(place.0.path("alerter.toml")).unwrap();
-    let text = text.split_once("domain = \"x.y\"\n").unwrap().1.to_owned();
+    let text = text.split_once("on-shared-storage = true\n").unwrap().1.to_owned();
     drop(daemon);
     let mut daemon = place.start(&text);
     assert!(turn(&mut daemon, after(1)).is_empty());

@@ -52,7 +52,7 @@ pub(crate) fn load_open(transaction: &Transaction<'_>, id: MarkId) -> Result<Opt
 
 /// Writes the columns that may change; host, times and source never do.
 pub(crate) fn update(transaction: &Transaction<'_>, row: &MarkRow) -> rusqlite::Result<()> {
-    let sql = "UPDATE mark SET fqdn = ?3, settlement = ?7, settled_at = ?8, standing = ?11, returned_at = ?14, digest = ?15 WHERE id = ?1";
+    let sql = "UPDATE mark SET fqdn = ?3, on_shared_storage = ?4, settlement = ?7, settled_at = ?8, standing = ?11, returned_at = ?14, digest = ?15 WHERE id = ?1";
     transaction.prepare_cached(sql)?.execute(with_digest("mark", columns(row)))?;
     stir(transaction, &row.id.to_string())
 }

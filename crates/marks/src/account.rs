@@ -6,7 +6,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::host::HostName;
 use crate::id::MarkId;
-use crate::mark::Doubt;
+use crate::mark::{Doubt, Lack};
 use crate::rule::Rule;
 use crate::time::Timestamp;
 
@@ -27,8 +27,8 @@ pub struct Waiting {
 pub enum Held {
     /// It has no proof yet.
     Doubt(Doubt),
-    /// Its name is unknown.
-    NoFqdn,
+    /// It lacks this.
+    Lack(Lack),
     /// Its row is damaged: it is never sent and never dropped.
     Damaged,
 }
@@ -234,7 +234,7 @@ mod tests {
 
     fn any_trace(since: Instant) -> impl Strategy<Value = Trace> {
         let rule = || prop::option::of(prop::sample::select(Rule::ALL.to_vec()));
-        let held = prop::option::of(prop::sample::select(vec![Held::NoFqdn, Held::Damaged]));
+        let held = prop::option::of(prop::sample::select(vec![Held::Lack(Lack::Fqdn), Held::Damaged]));
         let found = prop::option::of((any::<bool>(), held).prop_map(|(is_own, held)| Marked {
             node: Some(host(if is_own { "compute1" } else { "compute2" })),
             held,

@@ -174,6 +174,44 @@ impl Standing {
     }
 }
 
+/// What a mark lacks before it can be sent. Nobody guesses it: the mark is held, under this word, until the configuration says it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Lack {
+    /// The name that is sent.
+    Fqdn,
+    /// Whether its instances are on shared storage.
+    Storage,
+}
+
+impl Lack {
+    /// Every one.
+    pub const ALL: [Self; 2] = [Self::Fqdn, Self::Storage];
+
+    /// The word of its hold.
+    pub fn as_str(self) -> &'static str {
+        match self {
+            Self::Fqdn => "no-fqdn",
+            Self::Storage => "no-storage",
+        }
+    }
+
+    /// Until when the mark is held.
+    pub fn ends_when(self) -> &'static str {
+        match self {
+            Self::Fqdn => "its full name is known",
+            Self::Storage => "it is known whether its instances are on shared storage",
+        }
+    }
+
+    /// What says it.
+    pub fn setting(self) -> &'static str {
+        match self {
+            Self::Fqdn => "[hosts] domain, or the host's full name in [hosts.names]",
+            Self::Storage => "on-shared-storage in [hosts], or in the host's [groups.NAME]",
+        }
+    }
+}
+
 /// A mark in the journal.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct MarkRow {
@@ -184,8 +222,8 @@ pub struct MarkRow {
     pub node: HostName,
     /// The name that is sent; `None` while the mark is held as `no-fqdn`.
     pub fqdn: Option<HostName>,
-    /// Whether the host's instances are backed by shared storage.
-    pub on_shared_storage: bool,
+    /// Whether the host's instances are backed by shared storage; `None` while the mark is held as `no-storage`.
+    pub on_shared_storage: Option<bool>,
     /// When the fence agent was asked.
     pub failure_time: Timestamp,
     /// When the first fencing was committed.
@@ -227,13 +265,22 @@ impl MarkRow {
         self.standing.doubt().is_some() && !is_over
     }
 
-    /// The mark that is sent, once its name is known.
+    /// What it lacks before it can be sent.
+    pub fn lacks(&self) -> impl Iterator<Item = Lack> + use<> {
+        let (named, said) = (self.fqdn.is_some(), self.on_shared_storage.is_some());
+        Lack::ALL.into_iter().filter(move |lack| match lack {
+            Lack::Fqdn => !named,
+            Lack::Storage => !said,
+        })
+    }
+
+    /// The mark that is sent, once it lacks nothing.
     pub fn to_mark(&self) -> Option<Mark> {
         Some(Mark {
             id: self.id,
             node: self.node.clone(),
             fqdn: self.fqdn.clone()?,
-            on_shared_storage: self.on_shared_storage,
+            on_shared_storage: self.on_shared_storage?,
             failure_time: self.failure_time,
             generated_time: self.generated_time,
         })
@@ -250,7 +297,7 @@ pub(crate) mod tests {
             id: crate::id::FencingId::generate().into(),
             fqdn: Some(node.clone()),
             node,
-            on_shared_storage: true,
+            on_shared_storage: Some(true),
             failure_time: at,
             generated_time: at,
             settled: None,
@@ -281,9 +328,15 @@ pub(crate) mod tests {
     }
 
     #[test]
-    fn a_mark_is_sent_once_it_has_a_name() {
+    fn a_mark_is_sent_once_it_lacks_nothing() {
         assert_eq!(row().to_mark().map(|mark| mark.fqdn), row().fqdn);
-        assert_eq!(MarkRow { fqdn: None, ..row() }.to_mark(), None);
+        let (nameless, unsaid) =
+            (MarkRow { fqdn: None, ..row() }, MarkRow { on_shared_storage: None, ..row() });
+        let both = MarkRow { fqdn: None, ..unsaid.clone() };
+        for (row, lacks) in [(nameless, &[Lack::Fqdn][..]), (unsaid, &[Lack::Storage]), (both, &Lack::ALL)] {
+            assert_eq!((row.to_mark(), row.lacks().collect::<Vec<_>>().as_slice()), (None, lacks));
+        }
+        assert_eq!(row().lacks().count(), 0);
     }
 
     #[test]

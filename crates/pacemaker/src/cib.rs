@@ -42,6 +42,9 @@ pub use topology::{LEVELS, LevelFault, MarkLevel};
 /// The type of our fence device in the CIB (`stonith:fence_mark`).
 pub const MARK_AGENT: &str = "fence_mark";
 
+/// Its parameter that says whether instances are on shared storage, in both spellings that it takes.
+const NO_SHARED_STORAGE: [&str; 2] = ["no_shared_storage", "no-shared-storage"];
+
 /// Why a text is not a CIB. The message never shows the text.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("the CIB is {0}")]
@@ -238,6 +241,25 @@ impl Cib {
         topology::all_levels(self)
     }
 
+    /// Whether `fence_mark` is told that a host's instances are not on shared storage: the value that all of its devices in the host's
+    /// levels have. `None` if one has none, or another one.
+    pub fn no_shared_storage(&self, host: &HostName) -> Option<bool> {
+        let levels = self.mark_levels_of(host);
+        let devices = levels.iter().flat_map(|level| &level.devices);
+        let marks = self.resources.iter().filter(|r| !r.is_template && self.is_mark(r));
+        let mut said =
+            marks.filter(|r| devices.clone().any(|id| *id == r.id)).map(|r| self.flag(r, &NO_SHARED_STORAGE));
+        let first = said.next()??;
+        said.all(|other| other == Some(first)).then_some(first)
+    }
+
+    /// A flag of a fence device, in the agents' words: its own, else its template's.
+    fn flag(&self, device: &Resource, names: &[&str]) -> Option<bool> {
+        let of =
+            |resource: &Resource| names.iter().find_map(|name| resource.values(name).last().map(agent_flag));
+        of(device).or_else(|| self.template_of(device).and_then(of)).flatten()
+    }
+
     fn template_of(&self, resource: &Resource) -> Option<&Resource> {
         self.resources.get(self.index.template(&resource.template)?)
     }
@@ -265,6 +287,15 @@ impl Cib {
         of_device("pcmk_off_timeout")
             .or_else(|| of_device("stonith-timeout"))
             .or_else(|| limit::shortest(self.stonith_timeouts.iter().map(String::as_str)))
+    }
+}
+
+/// The fence agents' words for yes and no.
+fn agent_flag(text: &str) -> Option<bool> {
+    match text.to_ascii_lowercase().as_str() {
+        "1" | "yes" | "on" | "true" => Some(true),
+        "0" | "no" | "off" | "false" => Some(false),
+        _ => None,
     }
 }
 

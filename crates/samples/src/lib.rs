@@ -42,7 +42,7 @@ pub fn mark(first: &Fencing) -> MarkRow {
         id: first.id.into(),
         node: first.node.clone(),
         fqdn: Some(first.node.with_domain("example.org").expect("a name without a domain")),
-        on_shared_storage: true,
+        on_shared_storage: Some(true),
         failure_time: first.asked_at,
         generated_time: first.asked_at,
         settled: None,

@@ -1,5 +1,8 @@
 //! Everything that is wrong with a cluster, as its configuration and this controller show it.
 
+use marks::host::HostName;
+use marks::mark::Lack;
+
 use super::finding::{Finding, Kind, Then};
 use super::model::{Cluster, NodeKind};
 use super::{alert, alerter, devices, idle, levels, properties, register, remotes, rivals};
@@ -38,6 +41,7 @@ fn of_one(cluster: &Cluster) -> Vec<Finding> {
     found.extend(cib_too_large(cluster));
     no_compute(cluster, &mut found);
     guests(cluster, &mut found);
+    unsaid(cluster, &mut found);
     levels::check(cluster, &mut found);
     devices::check(cluster, &mut found);
     properties::check(cluster, &mut found);
@@ -78,6 +82,26 @@ fn guests(cluster: &Cluster, found: &mut Vec<Finding>) {
         let then = format!("remove {name} from --hosts, or from [hosts] match in the configuration");
         Finding::new(Kind::GuestNode, name.as_str(), what, Then::Do(then))
     }));
+}
+
+/// So many hosts are named; the others are counted.
+const NAMED: usize = 3;
+
+fn unsaid(cluster: &Cluster, found: &mut Vec<Finding>) {
+    let hosts: Vec<&str> = cluster.wanted.unsaid.iter().map(HostName::as_str).collect();
+    if hosts.is_empty() {
+        return;
+    }
+    let more = match hosts.len().saturating_sub(NAMED) {
+        0 => String::new(),
+        more => format!(" and {more} more"),
+    };
+    let named = hosts[..hosts.len().min(NAMED)].join(", ");
+    let what = format!(
+        "nobody says whether the instances of {named}{more} are on shared storage: a mark of such a host is held (no-storage)"
+    );
+    let then = format!("set {} of {}", Lack::Storage.setting(), cluster.wanted.config);
+    found.push(Finding::new(Kind::NoStorage, "the configuration", what, Then::Do(then)));
 }
 
 fn no_compute(cluster: &Cluster, found: &mut Vec<Finding>) {

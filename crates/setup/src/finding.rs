@@ -64,6 +64,8 @@ kinds! {
     NotInstalled = "not-installed",
     /// The CIB is too large for one answer of Pacemaker.
     CibTooLarge = "cib-too-large",
+    /// Nobody says whether the instances of a compute host are on shared storage.
+    NoStorage = "no-storage",
     /// Something else recovers hosts in this cluster.
     OtherRecovery = "other-recovery",
     /// There is no wanted remote node.

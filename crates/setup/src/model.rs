@@ -57,6 +57,8 @@ pub struct Wanted {
     pub config: String,
     /// The directory of evidence.
     pub evidence: String,
+    /// The hosts of which nobody says whether their instances are on shared storage, if the configuration can be read.
+    pub unsaid: Vec<HostName>,
 }
 
 /// A node.

@@ -55,6 +55,7 @@ fn bare(hosts: &[&str]) -> Cluster {
         taken: resources.iter().map(|resource| resource.id.clone()).collect(),
         resources,
         wanted: Wanted {
+            unsaid: Vec::new(),
             hosts: None,
             config: "/etc/nova-host-alerter/alerter.toml".into(),
             evidence: evidence::DIRECTORY.into(),

@@ -56,7 +56,7 @@ fn play(lab: &Lab, receiver: &Receiver) -> anyhow::Result<()> {
 fn configure(lab: &Lab) -> anyhow::Result<()> {
     let url = format!("http://{}:{PORT}/v1/host-failures", lab.own_address());
     let site = format!(
-        "[store]\nregister = \"attrd\"\n\n[hosts]\nmatch = [\"compute*\", \"{NODE}\"]\ndomain = \"my.cloud.com\"\n\n\
+        "[store]\nregister = \"attrd\"\n\n[hosts]\nmatch = [\"compute*\", \"{NODE}\"]\ndomain = \"my.cloud.com\"\non-shared-storage = true\n\n\
          [http.recovery]\nurl = \"{url}\"\nallow-http = true\n"
     );
     lab.write_site("alerter.toml", &site)?;

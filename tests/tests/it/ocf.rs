@@ -92,7 +92,7 @@ impl Resource {
         fs::create_dir(resource.path("journal")).unwrap();
         fs::set_permissions(resource.path("journal"), fs::Permissions::from_mode(0o711)).unwrap();
         resource.configure(&format!(
-            "[store]\npath = \"{}\"\nregister = \"none\"\n[hosts]\ndomain = \"example.org\"\n[http.recovery]\nurl = \"{url}\"\n",
+            "[store]\npath = \"{}\"\nregister = \"none\"\n[hosts]\ndomain = \"example.org\"\non-shared-storage = true\n[http.recovery]\nurl = \"{url}\"\n",
             resource.path("journal/marks.db").display()
         ));
         resource
@@ -400,8 +400,10 @@ fn a_dead_endpoint_is_no_matter_for_monitor() {
 fn mark(resource: &Resource) {
     let mut agent = Command::new(programs::built("fence_mark").unwrap());
     let mut agent = agent.stdin(Stdio::piped()).stdout(Stdio::null()).stderr(Stdio::null()).spawn().unwrap();
-    let input =
-        format!("action=off\nnodename=compute1\nstore={}\ncreate_store=1\n", resource.path("journal/marks.db").display());
+    let input = format!(
+        "action=off\nnodename=compute1\nstore={}\ncreate_store=1\n",
+        resource.path("journal/marks.db").display()
+    );
     std::io::Write::write_all(&mut agent.stdin.take().unwrap(), input.as_bytes()).unwrap();
     assert!(agent.wait().unwrap().success());
 }

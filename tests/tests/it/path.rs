@@ -41,7 +41,7 @@ pub(crate) fn group() -> Group {
         a_hang_up_does_no_harm,
         no_core_of_a_daemon_is_left,
         a_second_daemon_is_shown_who_runs,
-        a_host_without_a_name_is_held_until_it_has_one,
+        a_host_that_lacks_something_is_held_until_it_is_said,
         a_changed_row_is_not_sent_and_stops_nobody_else,
         a_journal_that_is_exchanged_ends_the_daemon,
         a_full_disk_delays_and_loses_nothing,
@@ -464,19 +464,27 @@ fn a_second_daemon_is_shown_who_runs() {
     assert!(site.alerter(&["status", "--ocf"]).unwrap().status.success(), "the first one still answers");
 }
 
-fn a_host_without_a_name_is_held_until_it_has_one() {
-    let (receiver, mut site) = stopped();
-    let whole = fs::read_to_string(site.config()).unwrap();
-    fs::write(site.config(), whole.replace("domain = \"my.cloud.com\"\n", "")).unwrap();
-    site.start().unwrap();
-    site.fence("compute1").unwrap();
-    until("it is held", || json(&site, &["list"])[0]["holds"][0] == "no-fqdn");
-    assert!(receiver.received().is_empty());
-    site.end(Signal::SIGTERM).unwrap();
-    fs::write(site.config(), whole).unwrap();
-    site.start().unwrap();
-    assert_eq!(host(&receiver.wait_for(1, LIMIT).unwrap()[0]), "compute1.my.cloud.com");
-    until_settled(&site);
+/// What nobody says is never guessed: the name (S1-37) and the storage (S1-38). The daemon starts all the same.
+fn a_host_that_lacks_something_is_held_until_it_is_said() {
+    for (line, hold) in
+        [("domain = \"my.cloud.com\"\n", "no-fqdn"), ("on-shared-storage = true\n", "no-storage")]
+    {
+        let (receiver, mut site) = stopped();
+        let whole = fs::read_to_string(site.config()).unwrap();
+        assert!(whole.contains(line));
+        fs::write(site.config(), whole.replace(line, "")).unwrap();
+        site.start().unwrap();
+        site.fence("compute1").unwrap();
+        until("it is held", || json(&site, &["list"])[0]["holds"] == serde_json::json!([hold]));
+        assert!(receiver.received().is_empty());
+        site.end(Signal::SIGTERM).unwrap();
+        fs::write(site.config(), whole.replace("= true", "= false")).unwrap();
+        site.start().unwrap();
+        let request = receiver.wait_for(1, LIMIT).unwrap().remove(0);
+        assert_eq!(host(&request), "compute1.my.cloud.com");
+        assert_eq!(event(&request)["payload"]["on_shared_storage"], false, "{hold}");
+        until_settled(&site);
+    }
 }
 
 /// A flipped byte could name another host: such a row is not sent, not dropped, and no obstacle to others.

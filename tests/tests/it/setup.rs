@@ -594,8 +594,27 @@ fn every_misconfiguration_is_found() {
     fs::remove_dir(site.evidence()).unwrap();
     assert_eq!(site.setup(&["--check", "--json"]).kinds(), ["evidence-directory"]);
     seen.extend(without_a_key_or_a_tool());
+    seen.insert(what_nobody_says_of_the_storage());
     let all: BTreeSet<&str> = KINDS.iter().map(|kind| kind.as_str()).collect();
     assert_eq!(seen, all, "a kind that no configuration here shows");
+}
+
+/// S1-38: of a cluster that is right. A host that only the agent's option speaks for is no finding.
+fn what_nobody_says_of_the_storage() -> &'static str {
+    let site = Site::with(RIGHT);
+    let route = "[http.recovery]\nurl = \"https://recovery.my.cloud.com/\"\n";
+    let store = format!("[store]\npath = \"{}\"\n", site.path("marks.db").display());
+    let checked = |hosts: &str| {
+        fs::write(site.path("alerter.toml"), format!("{store}{hosts}{route}")).unwrap();
+        let said = site.setup(&["--check", "--json"]);
+        (said.code, said.kinds())
+    };
+    assert_eq!(checked(""), (Some(1), vec!["no-storage".to_owned()]));
+    assert_eq!(checked("[hosts]\non-shared-storage = false\n"), (Some(0), vec![]));
+    let told = r#"name="no_shared_storage" value="1"/><nvpair id="told" name="pcmk_off_retries""#;
+    site.set(&broken(RIGHT, &[(r#"name="pcmk_off_retries""#, told)]));
+    assert_eq!(checked(""), (Some(0), vec![]));
+    "no-storage"
 }
 
 /// What no configuration of a cluster shows: files of this controller.

@@ -28,7 +28,7 @@ impl Place {
         let room = TempDir::new().unwrap();
         let journal = room.path().join(journal);
         let text = format!(
-            "[store]\npath = \"{}\"\nregister = \"none\"\n[hosts]\ndomain = \"example.org\"\n[log]\nto = \"stderr\"\n[http.recovery]\nurl = \"http://127.0.0.1:9/\"\n",
+            "[store]\npath = \"{}\"\nregister = \"none\"\n[hosts]\ndomain = \"example.org\"\non-shared-storage = true\n[log]\nto = \"stderr\"\n[http.recovery]\nurl = \"http://127.0.0.1:9/\"\n",
             journal.display()
         );
         let config = room.path().join("alerter.toml");

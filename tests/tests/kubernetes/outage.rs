@@ -119,7 +119,7 @@ fn configuration() -> String {
     };
     let taint = route("scheduler", Who::Taint, r#"mode = "taint""#);
     let remediation = route("metal", Who::Remediation, crate::remediation::KEYS);
-    format!("[hosts]\ndomain = \"my.cloud.com\"\n\n{taint}{remediation}")
+    format!("[hosts]\ndomain = \"my.cloud.com\"\non-shared-storage = true\n\n{taint}{remediation}")
 }
 
 /// Of its taints.

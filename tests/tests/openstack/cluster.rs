@@ -47,7 +47,9 @@ impl Cluster {
         let route = "clouds-file = \"/etc/nova-host-alerter/clouds.yaml\"\nallow-http = true";
         lab.write_site(
             "alerter.toml",
-            &format!("[hosts]\ndomain = \"{DOMAIN}\"\n\n[masakari.cloud]\n{route}\n"),
+            &format!(
+                "[hosts]\ndomain = \"{DOMAIN}\"\non-shared-storage = true\n\n[masakari.cloud]\n{route}\n"
+            ),
         )?;
         lab.configure(&Configuration { shape: SHAPE, alerter: true, spread: Spread::Everywhere })?;
         Ok(Self { cloud: RefCell::new(cloud), lab })

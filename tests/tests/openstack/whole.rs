@@ -58,7 +58,7 @@ impl Scene {
             lab.own_address()
         );
         let text = format!(
-            "[hosts]\ndomain = \"my.cloud.com\"\n\n[masakari.cloud]\n{cloud_keys}\n\n{}\n[http.own]\n{own_keys}\n\n\
+            "[hosts]\ndomain = \"my.cloud.com\"\non-shared-storage = true\n\n[masakari.cloud]\n{cloud_keys}\n\n{}\n[http.own]\n{own_keys}\n\n\
              [recovery]\n{cloud_keys}\ninterval = 10\n",
             alerts.route()
         );

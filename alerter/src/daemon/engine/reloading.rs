@@ -114,8 +114,9 @@ impl Engine {
     /// journal, the watchdog is fed, and a stop takes effect.
     async fn serve_open_marks(&mut self) -> Result<(), JournalError> {
         let state = Arc::clone(&self.shared);
-        let name =
-            move |journal: &mut Journal| start::name_without_cluster(journal, &state.base, Timestamp::now());
+        let name = move |journal: &mut Journal| {
+            start::complete_without_cluster(journal, &state.base, Timestamp::now())
+        };
         self.shared.base.store.run(name).await?;
         while let Some(at) = self.serving.clone().filter(|_| self.shared.base.knows_groups()) {
             if self.stop.is_cancelled() {

@@ -184,7 +184,7 @@ fn problems(daemon: &Daemon, recent: &Rows<Recent>, now: Timestamp, place: &Plac
 fn gone<'r>(recent: &'r Recent, configured: &BTreeSet<&str>) -> Option<Vec<&'r str>> {
     let open = recent.deliveries.iter().filter(|delivery| !delivery.state.is_final());
     let open: Vec<&str> = open.map(|delivery| delivery.route.as_str()).collect();
-    let is_sound = recent.mark.fqdn.is_some() && recent.damaged.is_empty();
+    let is_sound = recent.mark.lacks().next().is_none() && recent.damaged.is_empty();
     (is_sound && !open.iter().any(|route| configured.contains(route))).then_some(open)
 }
 

@@ -185,7 +185,7 @@ impl Story {
         let sizes = sizes(&mut rng, scale);
         let mut hosts = Vec::new();
         let mut groups = Vec::new();
-        let mut settings = "[hosts]\ndomain = \"example.org\"\n".to_owned();
+        let mut settings = "[hosts]\ndomain = \"example.org\"\non-shared-storage = true\n".to_owned();
         for (group, size) in sizes.iter().enumerate() {
             let name = if group + 1 == sizes.len() { "default".to_owned() } else { format!("g{group}") };
             hosts.extend((0..*size).map(|at| (format!("r{group}-h{at}"), group)));
@@ -223,7 +223,8 @@ impl Story {
             if_returned: "deliver",
             pace: 100,
         };
-        let settings = format!("[hosts]\ndomain = \"example.org\"\n{}", route_table(&route));
+        let settings =
+            format!("[hosts]\ndomain = \"example.org\"\non-shared-storage = true\n{}", route_table(&route));
         let fences = |host| (60_000 + 20 * host as u64, Event::Fences { host, by: Some(host % 3) });
         let rejects = (1_000, Event::Rejects { route: 0, hosts: (0..rejected).collect() });
         Self {
@@ -245,7 +246,10 @@ impl Story {
     pub(super) fn of_returns(hosts: usize) -> Self {
         let mut story = Self::of_rejected(hosts, 0);
         story.routes[0].goes_on = true;
-        story.settings = format!("[hosts]\ndomain = \"example.org\"\n{}", route_table(&story.routes[0]));
+        story.settings = format!(
+            "[hosts]\ndomain = \"example.org\"\non-shared-storage = true\n{}",
+            route_table(&story.routes[0])
+        );
         let turns = |at, mood| (at, Event::Turns { route: 0, mood });
         let each = |at: u64, event: fn(usize) -> Event| {
             (0..hosts).map(move |host| (at + 20 * host as u64, event(host)))

@@ -146,8 +146,10 @@ impl Site {
             .map(|route| format!("[http.{route}]\nurl = \"http://127.0.0.1:9/{route}\"\n"))
             .collect();
         let journal = self.journal(controller);
-        let settings =
-            format!("[store]\npath = \"{}\"\n[hosts]\ndomain = \"example.org\"\n{routes}", journal.display());
+        let settings = format!(
+            "[store]\npath = \"{}\"\n[hosts]\ndomain = \"example.org\"\non-shared-storage = true\n{routes}",
+            journal.display()
+        );
         let file = self.settings(controller);
         fs::write(&file, settings).unwrap();
         fs::set_permissions(file, fs::Permissions::from_mode(0o644)).unwrap();

@@ -114,8 +114,7 @@ impl Marks<'_> {
 
 fn marked(row: Checked<MarkRow>) -> Marked {
     let Ok(row) = row else { return Marked { node: None, held: Some(Held::Damaged) } };
-    let nameless = row.fqdn.is_none().then_some(Held::NoFqdn);
-    let held = row.standing.doubt().map(Held::Doubt).or(nameless);
+    let held = row.standing.doubt().map(Held::Doubt).or_else(|| row.lacks().next().map(Held::Lack));
     Marked { held: held.filter(|_| row.settled.is_none()), node: Some(row.node) }
 }
 

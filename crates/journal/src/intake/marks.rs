@@ -14,15 +14,13 @@ use marks::delivery::State;
 use marks::fencing::Fencing;
 use marks::host::HostName;
 use marks::id::MarkId;
-use marks::mark::{Doubt, Mark, MarkRow, Proof, Standing};
+use marks::mark::{Doubt, Lack, Mark, MarkRow, Proof, Standing};
 use marks::rule::Rule;
 use marks::sighting::Sighting;
 use marks::time::Timestamp;
 
-/// What holds a mark that has no name yet.
-pub(crate) const NO_FQDN: &str = "no-fqdn";
 /// A mark `m` that may not be sent, in the words of the index `mark_held`.
-pub(crate) const HELD: &str = "m.settlement IS NULL AND (m.fqdn IS NULL OR m.standing IN ('unconfirmed', 'unproven', 'outcome-unknown', 'fenced-again'))";
+pub(crate) const HELD: &str = "m.settlement IS NULL AND (m.fqdn IS NULL OR m.on_shared_storage IS NULL OR m.standing IN ('unconfirmed', 'unproven', 'outcome-unknown', 'fenced-again'))";
 /// How many marks are in memory at once when all open ones are read.
 pub const PAGE: usize = 256;
 
@@ -51,7 +49,7 @@ pub struct Resolved {
 }
 
 impl Journal {
-    /// Makes a mark, with its deliveries. Without a name (`fqdn`) it has no deliveries and is held as `no-fqdn`.
+    /// Makes a mark, with its deliveries. One that lacks something has none, and is held.
     ///
     /// # Errors
     /// As any write; also if there is a mark with this id already.
@@ -94,18 +92,25 @@ impl Journal {
         })
     }
 
-    /// Gives a mark that was held as `no-fqdn` its name and its deliveries.
+    /// Gives a mark that was held for what it lacked what is known now, with its deliveries if it lacks nothing any more.
     ///
     /// # Errors
     /// As any write.
-    pub fn name_mark(&mut self, resolved: &Resolved, now: Timestamp) -> Result<(), JournalError> {
-        let mark = &resolved.mark;
+    pub fn complete_mark(
+        &mut self,
+        known: &MarkRow,
+        deliveries: &[NewDelivery],
+        now: Timestamp,
+    ) -> Result<(), JournalError> {
         self.write(|transaction| {
-            let Some(mut row) = row::load(transaction, mark.id)? else { return Ok(()) };
-            row.fqdn = Some(mark.fqdn.clone());
+            let Some(mut row) = row::load(transaction, known.id)? else { return Ok(()) };
+            row.fqdn.clone_from(&known.fqdn);
+            row.on_shared_storage = known.on_shared_storage;
             row::update(transaction, &row)?;
-            deliveries::insert(transaction, (mark.id, mark.failure_time), &resolved.deliveries, now)?;
-            let detail = format!("{} will be sent as {}", mark.node, mark.fqdn);
+            let Some(mark) = row.to_mark() else { return Ok(()) };
+            deliveries::insert(transaction, (mark.id, mark.failure_time), deliveries, now)?;
+            let storage = if mark.on_shared_storage { "shared" } else { "not shared" };
+            let detail = format!("{} will be sent as {}, its storage is {storage}", mark.node, mark.fqdn);
             Ok(note(transaction, &row, now, "named", &detail, ALERTER)?)
         })
     }
@@ -275,15 +280,15 @@ impl Journal {
         Ok(end.take().map(|end| (page, Position(end))))
     }
 
-    /// Open marks without a known name.
+    /// Open marks that lack something.
     ///
     /// # Errors
     /// As any read.
-    pub fn nameless_marks(&self) -> Result<Rows<MarkRow>, JournalError> {
-        self.marks_where(&format!("{HELD} AND m.fqdn IS NULL"), None)
+    pub fn lacking_marks(&self) -> Result<Rows<MarkRow>, JournalError> {
+        self.marks_where(&format!("{HELD} AND (m.fqdn IS NULL OR m.on_shared_storage IS NULL)"), None)
     }
 
-    /// Open marks without any delivery, also those that are held without a name.
+    /// Open marks without any delivery, also those that lack something.
     ///
     /// # Errors
     /// As any read.
@@ -349,8 +354,8 @@ impl Journal {
 
 /// What is unknown about a mark, so that it is held.
 fn held_as(row: &MarkRow) -> Option<&'static str> {
-    let is_doubtful = row.standing.doubt().is_some();
-    if row.fqdn.is_none() { Some(NO_FQDN) } else { is_doubtful.then(|| row.standing.as_str()) }
+    let doubtful = row.standing.doubt().map(|_| row.standing.as_str());
+    row.lacks().next().map(Lack::as_str).or(doubtful)
 }
 
 /// A mark's origin, and what happens next.
@@ -361,13 +366,15 @@ fn marked(row: &MarkRow, of: Taken<'_>) -> String {
         Taken::Register => format!("the register has it from {}", row.made_by),
     };
     let node = &row.node;
-    match (&row.fqdn, row.standing.doubt()) {
-        (None, _) => format!("{node} is marked and held ({NO_FQDN}): give it a name in [hosts]; {source}"),
-        (Some(_), Some(_)) => {
+    match (row.lacks().next(), &row.fqdn, row.standing.doubt()) {
+        (None, Some(fqdn), None) => format!("{node} is marked and will be sent as {fqdn}: {source}"),
+        (None, _, _) => {
             let hold = row.standing.as_str();
             format!("{node} is marked and held ({hold}) until evidence or `release`: {source}")
         }
-        (Some(fqdn), None) => format!("{node} is marked and will be sent as {fqdn}: {source}"),
+        (Some(lack), _, _) => {
+            format!("{node} is marked and held ({}): set {}; {source}", lack.as_str(), lack.setting())
+        }
     }
 }
 

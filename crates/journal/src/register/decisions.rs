@@ -246,11 +246,12 @@ fn vouch(transaction: &Transaction<'_>, row: MarkRow, decision: &Decision) -> Re
 
 fn let_go(transaction: &Transaction<'_>, row: &MarkRow, decision: &Decision) -> Result<(), Fault> {
     let (node, reason) = (&row.node, &decision.reason);
-    // A release gives no name: without one nothing can be sent.
-    let detail = match row.fqdn {
-        Some(_) => format!("{node} is released: {reason}"),
-        None => {
-            format!("{node} is released, but stays held until its full name is known (no-fqdn): {reason}")
+    // A release does not say what a mark lacks: without that nothing can be sent.
+    let detail = match row.lacks().next() {
+        None => format!("{node} is released: {reason}"),
+        Some(lack) => {
+            let (until, word) = (lack.ends_when(), lack.as_str());
+            format!("{node} is released, but stays held until {until} ({word}): {reason}")
         }
     };
     Ok(note(transaction, row, decision.at, "released", &detail, &decision.actor)?)

@@ -27,7 +27,7 @@ const OBJECTS: [(&str, &str); 36] = [
     (
         "mark",
         "CREATE TABLE mark (
-  id TEXT NOT NULL PRIMARY KEY, node TEXT NOT NULL COLLATE NOCASE, fqdn TEXT, on_shared_storage INTEGER NOT NULL,
+  id TEXT NOT NULL PRIMARY KEY, node TEXT NOT NULL COLLATE NOCASE, fqdn TEXT, on_shared_storage INTEGER,
   failure_time INTEGER NOT NULL, generated_time INTEGER NOT NULL, settlement TEXT, settled_at INTEGER,
   source TEXT NOT NULL, incarnation TEXT, standing TEXT NOT NULL, made_by TEXT NOT NULL, made_at INTEGER NOT NULL,
   returned_at INTEGER, digest BLOB NOT NULL
@@ -133,7 +133,7 @@ const OBJECTS: [(&str, &str); 36] = [
     (
         "mark_held",
         "CREATE INDEX mark_held ON mark (failure_time, id)
-  WHERE settlement IS NULL AND (fqdn IS NULL OR standing IN ('unconfirmed', 'unproven', 'outcome-unknown', 'fenced-again'))",
+  WHERE settlement IS NULL AND (fqdn IS NULL OR on_shared_storage IS NULL OR standing IN ('unconfirmed', 'unproven', 'outcome-unknown', 'fenced-again'))",
     ),
     (
         "delivery_parked",

@@ -12,13 +12,13 @@ use std::collections::BTreeMap;
 use rusqlite::types::FromSql;
 use rusqlite::{Params, Row};
 
-use crate::intake::marks::{HELD, NO_FQDN};
+use crate::intake::marks::HELD;
 use crate::queue::delivery_row::{UNDER_WAY, WAITING};
 use crate::views::concerns::{EXHAUSTED, KEPT};
 use crate::views::notified::json;
 use crate::{Journal, JournalError};
 use marks::delivery::State;
-use marks::mark::{Settlement, Standing};
+use marks::mark::{Lack, Settlement, Standing};
 use marks::time::Timestamp;
 
 /// A value for each route.
@@ -76,7 +76,7 @@ pub struct Figures {
     pub holds: BTreeMap<String, u64>,
     /// Last steps of chains without an acknowledged step.
     pub exhausted: u64,
-    /// Open marks with a name, but without an open delivery on a configured route.
+    /// Open marks that lack nothing, but are without an open delivery on a configured route.
     pub without_route: u64,
     /// The size of the journal with its log, in bytes.
     pub bytes: u64,
@@ -291,25 +291,26 @@ impl Journal {
             }
         }
         let sql = format!(
-            "SELECT m.standing, m.fqdn IS NULL, count(*) FROM mark m INDEXED BY mark_held WHERE {HELD} GROUP BY 1, 2"
+            "SELECT m.standing, m.fqdn IS NULL, m.on_shared_storage IS NULL, count(*) FROM mark m INDEXED BY mark_held WHERE {HELD} GROUP BY 1, 2, 3"
         );
-        let rows = self.counted(&sql, [], |row| Ok((text(row)?, row.get(1)?, count(row, 2)?)))?;
-        for (standing, is_nameless, count) in rows {
+        let rows =
+            self.counted(&sql, [], |row| Ok((text(row)?, [row.get(1)?, row.get(2)?], count(row, 3)?)))?;
+        for (standing, lacks, count) in rows {
             let standing: String = standing;
             let doubtful = Standing::parse(&standing).filter(|standing| standing.doubt().is_some());
             let doubt = doubtful.map(Standing::as_str);
-            let nameless = Some(NO_FQDN).filter(|_| is_nameless);
-            for word in doubt.into_iter().chain(nameless) {
+            let lacks = Lack::ALL.into_iter().zip(lacks).filter(|(_, is_lacking)| *is_lacking);
+            for word in doubt.into_iter().chain(lacks.map(|(lack, _)| lack.as_str())) {
                 *holds.entry(word.to_owned()).or_default() += count;
             }
         }
         Ok(holds)
     }
 
-    /// Open marks with a name, but without an open delivery on one of these routes: one read of the table for each open
+    /// Open marks that lack nothing, but are without an open delivery on one of these routes: one read of the table for each open
     /// mark.
     fn count_without_route(&self, routes: &[String]) -> Result<u64, JournalError> {
-        let sql = "SELECT count(*) FROM mark m INDEXED BY mark_open WHERE m.settlement IS NULL AND m.fqdn IS NOT NULL
+        let sql = "SELECT count(*) FROM mark m INDEXED BY mark_open WHERE m.settlement IS NULL AND m.fqdn IS NOT NULL AND m.on_shared_storage IS NOT NULL
              AND NOT EXISTS (SELECT 1 FROM delivery d WHERE d.mark = m.id
                AND d.state NOT IN ('acknowledged', 'dismissed', 'cancelled')
                AND d.route IN (SELECT value FROM json_each(?1)))";
@@ -402,7 +403,7 @@ mod tests {
                 deliveries.push(Delivery { state: State::Quarantined, route: "wiki".into(), ..first });
             }
             let is_held = row.standing.doubt().is_some()
-                || row.fqdn.is_none()
+                || row.lacks().next().is_some()
                 || journal.hold_of(row.id).unwrap().is_some();
             marks.add(State::of_mark(row.settled.map(|(how, _)| how), is_held, &deliveries), 1);
             for delivery in deliveries {
@@ -470,14 +471,14 @@ mod tests {
         let home = Home::new();
         let mut journal = story(&home);
         let first = fencing("c11");
-        let nameless =
-            MarkRow { fqdn: None, standing: Standing::Doubtful(Doubt::Unproven), ..samples::mark(&first) };
+        let standing = Standing::Doubtful(Doubt::Unproven);
+        let nameless = MarkRow { fqdn: None, on_shared_storage: None, standing, ..samples::mark(&first) };
         journal.append_fencing(&first).unwrap();
         journal.make_mark(&nameless, Taken::Fencing(&first), &[], NOW).unwrap();
         let words = |holds: &BTreeMap<String, u64>| -> Vec<(String, u64)> {
             holds.iter().map(|(word, count)| (word.clone(), *count)).collect()
         };
-        let wanted = [("no-fqdn", 1), ("pause", 1), ("storm", 1), ("unproven", 2)];
+        let wanted = [("no-fqdn", 1), ("no-storage", 1), ("pause", 1), ("storm", 1), ("unproven", 2)];
         let wanted: Vec<(String, u64)> = wanted.map(|(word, count)| (word.to_owned(), count)).to_vec();
         assert_eq!(words(&figures(&journal).holds), wanted);
         assert!(journal.prove(nameless.id, Proof::Alert, NOW).unwrap());

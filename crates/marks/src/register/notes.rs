@@ -24,7 +24,7 @@ pub struct MarkEntry {
 }
 
 impl MarkEntry {
-    /// The register's entry of a mark, once the mark's name is known.
+    /// The register's entry of a mark, once it lacks nothing.
     pub fn of_row(row: &MarkRow) -> Option<Self> {
         Some(Self {
             mark: row.to_mark()?,
@@ -42,7 +42,7 @@ impl MarkEntry {
             id: mark.id,
             node: mark.node.clone(),
             fqdn: Some(mark.fqdn.clone()),
-            on_shared_storage: mark.on_shared_storage,
+            on_shared_storage: Some(mark.on_shared_storage),
             failure_time: mark.failure_time,
             generated_time: mark.generated_time,
             settled: None,

@@ -1,0 +1,105 @@
+//! A host of which nobody says whether its instances are on shared storage: it is held, and reported once somebody says it.
+
+use marks::fencing::Fencing;
+use marks::register::Entry;
+
+use crate::site::{Alerter, ROUTES, Site, lacks_evidence, mark_of};
+
+/// The configuration of every controller says nothing.
+fn silent() -> Site {
+    let site = Site::new(&["compute1"]);
+    site.replace("on-shared-storage = true\n", "");
+    site
+}
+
+fn storage(alerter: &Alerter) -> Vec<Option<bool>> {
+    alerter.marks("compute1").iter().map(|row| row.on_shared_storage).collect()
+}
+
+/// S1-38: whatever says that the host was fenced; also after a restart, and on another controller. The broken variant takes "shared"
+/// for granted, and a receiver that looks for the disks elsewhere finds none.
+#[test]
+fn what_nobody_says_is_sent_to_nobody_until_the_configuration_says_it() {
+    if lacks_evidence() {
+        return;
+    }
+    for from in ["agent", "agent elsewhere", "alerter elsewhere", "pacemaker"] {
+        let mut site = silent();
+        let mut alerter = Alerter::start(&site, "ctl1");
+        alerter.run(&mut site, 2);
+        site.die("compute1");
+        site.advance(1.0);
+        let fencing = site.fencing("ctl3", "compute1");
+        match from {
+            "agent" => drop(site.off("ctl1", "compute1")),
+            "agent elsewhere" => site.mark("ctl3", &fencing),
+            "alerter elsewhere" => site.publish(Entry::Mark(mark_of(&fencing, "ctl3"))),
+            _ => {}
+        }
+        site.advance(1.0);
+        site.seen_fenced("compute1");
+        alerter.run(&mut site, 40);
+        drop(alerter);
+        for controller in ["ctl1", "ctl2"] {
+            let mut alerter = Alerter::start(&site, controller);
+            alerter.run(&mut site, 40);
+            assert_eq!(storage(&alerter), [None], "{from} on {controller}");
+        }
+        assert!(site.notified.is_empty(), "{from}: {:?}", site.notified);
+        site.replace("[hosts]\n", "[hosts]\non-shared-storage = false\n");
+        let mut alerter = Alerter::start(&site, "ctl1");
+        alerter.run(&mut site, 40);
+        assert_eq!(storage(&alerter), [Some(false)], "{from}");
+        site.assert_all_notified();
+        assert_eq!(site.notified.len(), ROUTES.len());
+    }
+}
+
+/// Only the option of `fence_mark` speaks for the host, and Pacemaker's alert was faster than its record. The broken variant waits for
+/// the configuration.
+#[test]
+fn what_the_agent_says_later_completes_the_mark_of_an_alert() {
+    if lacks_evidence() {
+        return;
+    }
+    let mut site = silent();
+    let mut alerter = Alerter::start(&site, "ctl1");
+    alerter.run(&mut site, 2);
+    site.die("compute1");
+    site.advance(1.0);
+    let late = Fencing { given_shared_storage: Some(false), ..site.fencing("ctl3", "compute1") };
+    site.advance(1.0);
+    site.seen_fenced("compute1");
+    alerter.run(&mut site, 20);
+    assert_eq!(storage(&alerter), [None]);
+    site.mark("ctl3", &late);
+    alerter.run(&mut site, 10);
+    assert_eq!(storage(&alerter), [Some(false)]);
+    site.assert_all_notified();
+    assert_eq!(site.notified.len(), ROUTES.len());
+}
+
+/// A host comes back and fails again moments later, and power alone fences it. The broken variant joins it to the mark before, which
+/// has settled: nobody is told.
+#[test]
+fn a_host_that_power_alone_fences_right_after_its_return_is_reported_again() {
+    if lacks_evidence() {
+        return;
+    }
+    for after in [0.5, 2.5, 4.5] {
+        let mut site = Site::new(&["compute1"]);
+        let mut alerter = Alerter::start(&site, "ctl1");
+        alerter.run(&mut site, 2);
+        site.fail("compute1", true);
+        alerter.run(&mut site, 20);
+        site.assert_all_notified();
+        site.back("compute1", "ctl1");
+        alerter.run(&mut site, 1);
+        site.die("compute1");
+        site.advance(after);
+        site.seen_fenced("compute1");
+        alerter.run(&mut site, 40);
+        site.assert_all_notified();
+        assert_eq!(alerter.marks("compute1").len(), 2, "{after} s");
+    }
+}
