@@ -52,7 +52,7 @@ fn options(args: Vec<OsString>) -> Result<Given, String> {
     }
 }
 
-/// A document is printed only where nobody asked for anything else: whoever passed `off` takes 0 for a mark.
+/// A document is printed only where nobody asked for anything else: a caller that passed `off` takes 0 for a mark.
 fn document(program: &str, given: &Given) -> Option<String> {
     let Some(word) = given.get("action") else {
         return match (given.flag("help"), given.flag("version")) {

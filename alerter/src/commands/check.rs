@@ -107,7 +107,7 @@ fn text(cli: &Cli, settings: &Settings, report: &CheckReport<'_>) -> String {
 fn unsaid(settings: &Settings) -> site::Problem {
     let (word, setting) = (Lack::Storage.as_str(), Lack::Storage.setting());
     let message = format!(
-        "it does not say of every host whether its instances are on shared storage, so marks of hosts of which fence_mark is not told either are held ({word}): set {setting}"
+        "it does not say of every host whether its instances are on shared storage: a mark of such a host may be held ({word}); set {setting}"
     );
     site::Problem { file: settings.file.display().to_string(), line: 1, column: 1, message }
 }

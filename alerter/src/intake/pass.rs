@@ -273,7 +273,7 @@ impl<'a> Intake<'a> {
         }
     }
 
-    /// A mark that was made of a sighting may lack what `fence_mark` was told.
+    /// A mark that was made of a sighting may lack what `fence_mark` says.
     fn complete(&mut self, mark: MarkId) -> Done {
         let lacking = |row: &MarkRow| row.settled.is_none() && row.lacks().next().is_some();
         let Some(row) = self.find_sound(mark)?.filter(lacking) else { return Ok(()) };

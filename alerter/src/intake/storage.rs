@@ -16,7 +16,7 @@ pub(super) struct Storage<'a> {
 
 impl Storage<'_> {
     /// The configuration's answer, else the one that `fence_mark` was given with a fencing, else the one that its devices in the host's
-    /// levels have: a host may be fenced by power alone. A recovery controller that is told "shared" and finds otherwise refuses; the
+    /// levels have: a host may be fenced by power alone. A recovery controller that reads "shared" and finds otherwise refuses; the
     /// opposite rebuilds the disks from their images.
     pub(super) fn of(&self, node: &HostName, given: Option<bool>) -> Option<bool> {
         let attribute = |node: &HostName, name: &str| self.cib?.node_attribute(node, name).map(str::to_owned);

@@ -17,7 +17,7 @@ fn storage(alerter: &Alerter) -> Vec<Option<bool>> {
 }
 
 /// S1-38: whatever says that the host was fenced; also after a restart, and on another controller. The broken variant takes "shared"
-/// for granted, and a receiver that looks for the disks elsewhere finds none.
+/// for granted.
 #[test]
 fn what_nobody_says_is_sent_to_nobody_until_the_configuration_says_it() {
     if lacks_evidence() {
@@ -80,7 +80,7 @@ fn what_the_agent_says_later_completes_the_mark_of_an_alert() {
 }
 
 /// A host comes back and fails again moments later, and power alone fences it. The broken variant joins it to the mark before, which
-/// has settled: nobody is told.
+/// has settled: nobody is notified.
 #[test]
 fn a_host_that_power_alone_fences_right_after_its_return_is_reported_again() {
     if lacks_evidence() {

@@ -601,7 +601,7 @@ fn a_copy_in_the_journals_place_has_a_log_again_so_that_no_reader_delays_a_mark(
     }
 }
 
-/// A daemon has to start, and `fence_mark` has a register, whoever reads a copy that was just put there.
+/// A daemon has to start, and `fence_mark` has a register, whatever reads a copy that was just put there.
 #[test]
 fn a_copy_that_is_being_read_is_opened_as_it_is_and_has_a_log_at_the_next_open() {
     let home = Home::new();

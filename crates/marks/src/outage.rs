@@ -82,7 +82,7 @@ pub struct Connection {
 }
 
 impl Connection {
-    /// Whether it stood at that time. Whoever made it notes whole seconds; this controller saw it appear afterwards, by the clock
+    /// Whether it stood at that time. Its maker notes whole seconds; this controller saw it appear afterwards, by the clock
     /// that stamps the sightings here.
     fn stood_at(&self, at: Timestamp) -> bool {
         self.since + if self.was_seen { Duration::ZERO } else { SECOND } <= at

@@ -241,7 +241,7 @@ impl Cib {
         topology::all_levels(self)
     }
 
-    /// Whether `fence_mark` is told that a host's instances are not on shared storage: the value that all of its devices in the host's
+    /// Whether the options of `fence_mark` say that a host's instances are not on shared storage: the value that all of its devices in the host's
     /// levels have. `None` if one has none, or another one.
     pub fn no_shared_storage(&self, host: &HostName) -> Option<bool> {
         let levels = self.mark_levels_of(host);

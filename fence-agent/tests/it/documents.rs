@@ -170,7 +170,7 @@ proptest! {
     #![proptest_config(ProptestConfig { failure_persistence: None, ..ProptestConfig::with_cases(200) })]
 
     /// Whatever stands beside it: 0 for `off` says that there is a record, and nothing but `off` makes one. The broken variant prints
-    /// the page that `help` asks for before it looks at the action.
+    /// the page that `help` asks for before it reads the action.
     #[test]
     fn no_mixture_of_options_is_a_success_without_a_record(words in words(), by_stdin in any::<bool>()) {
         let store = Store::new();

@@ -611,8 +611,8 @@ fn what_nobody_says_of_the_storage() -> &'static str {
     };
     assert_eq!(checked(""), (Some(1), vec!["no-storage".to_owned()]));
     assert_eq!(checked("[hosts]\non-shared-storage = false\n"), (Some(0), vec![]));
-    let told = r#"name="no_shared_storage" value="1"/><nvpair id="told" name="pcmk_off_retries""#;
-    site.set(&broken(RIGHT, &[(r#"name="pcmk_off_retries""#, told)]));
+    let option = r#"name="no_shared_storage" value="1"/><nvpair id="option" name="pcmk_off_retries""#;
+    site.set(&broken(RIGHT, &[(r#"name="pcmk_off_retries""#, option)]));
     assert_eq!(checked(""), (Some(0), vec![]));
     "no-storage"
 }
