@@ -1,9 +1,15 @@
-//! The kernel's figures of a running process.
+//! A test program's words, and the kernel's figures of a running process.
 
 use std::fs;
 use std::time::Duration;
 
 use anyhow::{Context as _, bail};
+
+/// The words behind the program's name.
+#[must_use]
+pub fn words() -> Vec<String> {
+    std::env::args_os().skip(1).map(|word| word.to_string_lossy().into_owned()).collect()
+}
 
 /// Resident memory of a process now and at its peak, in MiB.
 ///

@@ -55,7 +55,8 @@ pub fn main() -> ExitCode {
 
 /// Help goes to stdout; a mistake is printed as the command line asks for it, as far as that can be said.
 fn misread(error: &clap::Error) -> ExitCode {
-    let words: Vec<String> = std::env::args().collect();
+    // What is no text is a mistake too, and no reason to panic.
+    let words: Vec<String> = std::env::args_os().map(|word| word.to_string_lossy().into_owned()).collect();
     let is_asked = |word: &str| words.iter().any(|given| given == word);
     let joined = words.join(" ");
     let format = match () {

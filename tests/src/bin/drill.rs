@@ -28,7 +28,7 @@ without N one is chosen at random; `begin` returns at once; `end` judges the ans
 a wrong answer exits with 1; after 15 minutes a drill ends by itself";
 
 fn main() -> ExitCode {
-    let words: Vec<String> = std::env::args().skip(1).collect();
+    let words: Vec<String> = tests::process::words();
     let words: Vec<&str> = words.iter().map(String::as_str).filter(|word| !word.is_empty()).collect();
     let right = |done: anyhow::Result<()>| done.map(|()| true);
     let done = match words.as_slice() {

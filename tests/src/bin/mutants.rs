@@ -22,7 +22,7 @@ fn main() -> ExitCode {
 
 fn run() -> anyhow::Result<bool> {
     let root = Path::new(env!("CARGO_MANIFEST_DIR")).parent().context("the crate has no parent")?;
-    let wanted = env::args().nth(1).unwrap_or_default();
+    let wanted = tests::process::words().into_iter().next().unwrap_or_default();
     let chosen: Vec<&Mutant> = MUTANTS.iter().filter(|mutant| mutant.name.contains(&wanted)).collect();
     if let Some(why) = chosen.iter().find_map(|mutant| misfits(root, mutant).pop()) {
         bail!("{why}");

@@ -48,7 +48,7 @@ const SUBJECTS: [Subject; 11] = [
 
 /// Measures everything, or what the words name.
 fn main() -> anyhow::Result<()> {
-    let words: Vec<String> = std::env::args().skip(1).collect();
+    let words: Vec<String> = tests::process::words();
     if let [word, program, stdin] = &words[..]
         && word == agent::PEAK
     {

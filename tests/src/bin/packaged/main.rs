@@ -29,7 +29,7 @@ fn main() -> ExitCode {
 }
 
 fn story() -> anyhow::Result<()> {
-    let arguments: Vec<String> = std::env::args().skip(1).collect();
+    let arguments: Vec<String> = tests::process::words();
     let [debian, package, newer, killing] = &arguments[..] else {
         bail!("packaged DEBIAN PACKAGE NEWER KILLING")
     };
