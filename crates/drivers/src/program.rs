@@ -8,6 +8,7 @@ mod command;
 use std::fs::File;
 use std::io;
 use std::os::unix::process::ExitStatusExt as _;
+use std::path::PathBuf;
 use std::process::{ExitStatus, Stdio};
 use std::sync::{Mutex, PoisonError};
 use std::time::Duration;
@@ -15,10 +16,12 @@ use std::time::Duration;
 use nix::errno::Errno;
 use nix::sys::signal::{Signal, killpg};
 use nix::unistd::Pid;
+use site::check_program;
 use tokio::io::{AsyncRead, AsyncReadExt as _, AsyncWriteExt as _};
 use tokio::process::{Child, ChildStderr, ChildStdin, ChildStdout, Command};
 use tokio::sync::oneshot;
-use tokio::time::{sleep, timeout};
+use tokio::task::spawn_blocking;
+use tokio::time::{Instant, sleep, timeout, timeout_at};
 
 pub use command::command;
 
@@ -91,12 +94,17 @@ pub(crate) async fn run_in(
     limit: Duration,
 ) -> Ran {
     let (mut stdout, mut stderr) = (Vec::new(), Vec::new());
-    let end = match Group::start(variables, command) {
+    let begun = Instant::now();
+    let started = match still_trusted(command, limit).await {
+        Ok(()) => Group::start(variables, command),
+        Err(end) => return Ran { end, stdout, stderr },
+    };
+    let end = match started {
         Err(error) => not_started(&error),
         Ok((mut group, pipes)) => {
             let (ended, noticed) = oneshot::channel();
             let running = async {
-                let end = group.end(limit).await;
+                let end = group.end(limit, begun).await;
                 drop(ended);
                 end
             };
@@ -104,6 +112,19 @@ pub(crate) async fn run_in(
         }
     };
     Ran { end, stdout, stderr }
+}
+
+/// A program that others may change by now is not run: what the configuration's reader checked may be long ago. Where only root
+/// can change each directory of its path, nobody else can change it between this and its start.
+async fn still_trusted(command: &[String], limit: Duration) -> Result<(), End> {
+    let Some(program) = command.first().map(PathBuf::from) else { return Ok(()) };
+    // A file system may hang.
+    let checked = timeout(limit, spawn_blocking(move || check_program(&program))).await;
+    let refused = |why: String, passes| End::NotStarted { why, passes };
+    match checked {
+        Ok(Ok(result)) => result.map_err(|why| refused(why, false)),
+        Ok(Err(_)) | Err(_) => Err(refused("its file could not be checked in time".to_owned(), true)),
+    }
 }
 
 /// Distinguishes what passes by itself from what a person must fix.
@@ -159,7 +180,7 @@ impl Group {
     }
 
     /// Without its guard a program would outlive a killed daemon, so it ends with its guard.
-    async fn end(&mut self, limit: Duration) -> End {
+    async fn end(&mut self, limit: Duration, begun: Instant) -> End {
         let ended = async {
             tokio::select! {
                 biased;
@@ -167,7 +188,7 @@ impl Group {
                 _ = self.guard.wait() => None,
             }
         };
-        let waited = timeout(limit, ended).await;
+        let waited = timeout_at(begun + limit, ended).await;
         self.kill();
         let status = match waited {
             Ok(Some(status)) => Ok(status),
