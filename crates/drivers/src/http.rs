@@ -177,10 +177,10 @@ impl Driver for Http {
         self.endpoint.shown()
     }
 
-    /// Its query may lead elsewhere.
+    /// What is not shown of it may lead elsewhere.
     fn target(&self) -> String {
-        match self.options.client.url.query() {
-            Some(query) => format!("{} ({})", self.endpoint(), fingerprint(query)),
+        match web::hidden(&self.options.client.url) {
+            Some(hidden) => format!("{} ({})", self.endpoint(), fingerprint(hidden)),
             None => self.endpoint(),
         }
     }

@@ -98,7 +98,7 @@ impl Access {
 
     /// Which server it is, as the files are now.
     pub(crate) fn target(&self) -> String {
-        self.sites.get().server()
+        self.sites.get().target()
     }
 
     /// The namespace of the context, if it names one.

@@ -11,8 +11,9 @@ use site::{must_be_absolute, read_private, read_trusted};
 use super::catalog::{Choice, Service};
 use super::credentials::{Credentials, text};
 use super::words::{self, Words};
+use crate::driver::fingerprint;
 use crate::kept::Unusable;
-use crate::web::{IdentityFiles, address, authorities};
+use crate::web::{IdentityFiles, address, authorities, target};
 
 /// The path of `clouds.yaml`, unless the route sets it. A daemon has no working directory and no home to search.
 const CLOUDS_FILE: &str = "/etc/openstack/clouds.yaml";
@@ -155,7 +156,7 @@ impl Cloud {
     /// Which cloud and project this is, on one line and without a secret. Another interface or user is still the same
     /// cloud.
     pub(super) fn target(&self, options: &CloudOptions) -> String {
-        let auth = self.token_url.as_str().trim_end_matches("/auth/tokens");
+        let auth = target(&self.token_url).replace("/auth/tokens", "");
         let part = |word: &str, value: Option<&String>| value.map(|value| format!(", {word} {value}"));
         let project = self.credentials.project();
         let instead = options.endpoint.clone().or_else(|| {
@@ -165,7 +166,7 @@ impl Cloud {
         let parts = [
             part("region", self.region.as_ref()),
             part("project", project.as_ref()),
-            part("endpoint", instead.as_ref()),
+            part("endpoint", instead.map(|all| addresses(&all)).as_ref()),
         ];
         format!("{auth}{}", parts.into_iter().flatten().collect::<String>()).replace(char::is_control, "")
     }
@@ -325,6 +326,12 @@ fn instead(words: &Words) -> BTreeMap<String, String> {
         Some((word.to_owned(), text(words, key)?))
     });
     all.collect()
+}
+
+/// Addresses with blanks between them, as they may be shown.
+fn addresses(all: &str) -> String {
+    let one = |text: &str| text.parse().map_or_else(|_| fingerprint(text), |url| target(&url));
+    all.split_whitespace().map(one).collect::<Vec<_>>().join(" ")
 }
 
 #[cfg(test)]

@@ -343,7 +343,7 @@ fn value(token: &Token) -> Result<HeaderValue, Trouble> {
 }
 
 fn people(url: &Url) -> String {
-    url.as_str().trim_end_matches("/auth/tokens").to_owned()
+    web::shown(url).trim_end_matches("/auth/tokens").to_owned()
 }
 
 impl Answer {

@@ -64,7 +64,7 @@ impl Endpoint {
         Ok(Self { options, target, clients, certificate_end })
     }
 
-    /// The endpoint for people: its query may be a token.
+    /// The endpoint for people: its query and parts of its path may be a secret.
     pub fn shown(&self) -> String {
         let url = shown(&self.options.url);
         match &self.options.socket {

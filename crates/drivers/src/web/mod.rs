@@ -34,3 +34,4 @@ pub use secret::BodySecret;
 pub(crate) use status::tests::expected;
 pub(crate) use status::{Meaning, Pause, meaning};
 pub use url::{address, host, shown};
+pub(crate) use url::{hidden, target};

@@ -14,7 +14,7 @@ use super::pass::Pass;
 use super::plugin::{Credential, Plugin};
 use crate::kept::{Seen, Unusable};
 use crate::web::secret::line;
-use crate::web::{ClientOptions, Half, address, certificates_of, identity_of, unpaired};
+use crate::web::{ClientOptions, Half, address, certificates_of, identity_of, shown, target, unpaired};
 
 /// The key of the route that names the directory.
 const ACCOUNT: &str = "service-account";
@@ -60,15 +60,15 @@ impl Site {
         }
     }
 
-    /// Its address for people.
-    pub(super) fn server(&self) -> String {
-        self.url.as_str().trim_end_matches('/').to_owned()
+    /// Which server it is.
+    pub(super) fn target(&self) -> String {
+        target(&self.url).trim_end_matches('/').to_owned()
     }
 
-    /// The same with the context.
+    /// Its address for people, with the context.
     pub(super) fn shown(&self) -> String {
         let context = self.context.as_ref().map(|name| format!(" (context {name})"));
-        format!("{}{}", self.server(), context.unwrap_or_default())
+        format!("{}{}", shown(&self.url).trim_end_matches('/'), context.unwrap_or_default())
     }
 
     /// Whether its certificate is checked, or there is none.
