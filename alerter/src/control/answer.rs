@@ -9,8 +9,10 @@ use axum::http::StatusCode;
 use axum::response::{IntoResponse, Response};
 use journal::JournalError;
 use serde::de::DeserializeOwned;
+use tokio::time::timeout;
 
 use super::api::ErrorAnswer;
+use super::body::TIME;
 use crate::state::Shared;
 
 /// An answer that is no success.
@@ -62,7 +64,8 @@ impl<T: DeserializeOwned> FromRequest<Arc<Shared>> for JsonBody<T> {
     type Rejection = Refusal;
 
     async fn from_request(request: Request, state: &Arc<Shared>) -> Result<Self, Refusal> {
-        let Json(body) = Json::from_request(request, state).await?;
+        let late = |_| Refusal::new(StatusCode::REQUEST_TIMEOUT, "timeout", "the body did not come in time");
+        let Json(body) = timeout(TIME, Json::from_request(request, state)).await.map_err(late)??;
         Ok(Self(body))
     }
 }

@@ -16,7 +16,7 @@ use crate::words::plain;
 /// No request of the API is larger.
 const BYTES: usize = 64 * 1024;
 /// Nor does one take longer to come.
-const TIME: Duration = Duration::from_secs(10);
+pub(super) const TIME: Duration = Duration::from_secs(10);
 
 /// A body that is exactly what was asked for.
 pub(super) struct Strict<T>(pub(super) T);

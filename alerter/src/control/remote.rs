@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 use std::convert::Infallible;
 use std::fmt;
 use std::net::{IpAddr, SocketAddr};
-use std::sync::{Arc, Mutex, MutexGuard};
+use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant};
 
 use axum::Router;
@@ -15,9 +15,6 @@ use axum::middleware::{self, Next};
 use axum::response::{IntoResponse, Response};
 use axum::routing::{MethodRouter, get, patch};
 use drivers::{Files, Kept, Unusable};
-use hyper::server::conn::http1;
-use hyper_util::rt::{TokioIo, TokioTimer};
-use hyper_util::service::TowerToHyperService;
 use tokio::net::{TcpListener, TcpStream};
 use tokio::task::JoinSet;
 use tokio::time::timeout;
@@ -31,7 +28,7 @@ use super::caller::Caller;
 use super::{callbacks, hosts, outages};
 use crate::config::Api;
 use crate::config::token::{self, Token};
-use crate::listen::tls;
+use crate::listen::{Door, Limits, Place, attend, tls};
 use crate::lock::lock;
 use crate::serving;
 use crate::state::Shared;
@@ -39,16 +36,11 @@ use crate::state::Shared;
 /// The document of the API.
 pub const DOCUMENT: &str = include_str!("../../../docs/openapi.json");
 
-/// Connections at once,
-const CONNECTIONS: usize = 64;
-/// and from one address: a client that opens more keeps no other out.
-const FROM_ONE: usize = 16;
-/// For the handshake, and again for the request's head; its body has a limit of its own.
-const TIME: Duration = Duration::from_secs(10);
-/// For all of one connection, which serves one request.
-const WHOLE: Duration = Duration::from_secs(60);
-/// A larger head is none.
-const HEAD: usize = 32 * 1024;
+/// For the handshake.
+const HANDSHAKE: Duration = Duration::from_secs(10);
+/// The request's body has a limit of its own.
+const LIMITS: Limits =
+    Limits { head: Duration::from_secs(10), whole: Duration::from_secs(60), bytes: 32 * 1024 };
 /// An address that is not there yet is tried again after this time, and so is a socket that fails.
 const PAUSE: Duration = Duration::from_secs(2);
 /// What is said of clients is said once in this time for each cause.
@@ -154,7 +146,7 @@ async fn serve_at(listener: TcpListener, entrance: Entrance, stop: CancellationT
 
 fn admit(entrance: &Arc<Entrance>, stream: TcpStream, peer: SocketAddr, open: &mut JoinSet<()>) {
     let address = peer.ip().to_canonical();
-    let Some(place) = Place::take(&entrance.places, address) else {
+    let Some(place) = entrance.door.take(Some(address)) else {
         return entrance.log.say(
             "connections",
             format_args!("a connection of {address} to the API is closed: there are too many"),
@@ -162,8 +154,8 @@ fn admit(entrance: &Arc<Entrance>, stream: TcpStream, peer: SocketAddr, open: &m
     };
     let entrance = Arc::clone(entrance);
     open.spawn(async move {
-        let _until_it_ends = place;
-        let _too_long_for_anybody = timeout(WHOLE, entrance.attend(stream, address)).await;
+        let end = place.end();
+        let _gave_way = end.run_until_cancelled(entrance.attend(stream, address, place)).await;
     });
 }
 
@@ -171,7 +163,7 @@ fn admit(entrance: &Arc<Entrance>, stream: TcpStream, peer: SocketAddr, open: &m
 struct Entrance {
     router: Router,
     certificates: Kept<Arc<ServerConfig>>,
-    places: Arc<Places>,
+    door: Door,
     log: Arc<Log>,
 }
 
@@ -191,13 +183,13 @@ impl Entrance {
             })
             .layer(middleware::from_fn_with_state(guard, only_with_a_token))
             .with_state(shared);
-        Ok(Self { router, certificates, places: Arc::default(), log })
+        Ok(Self { router, certificates, door: Door::new(), log })
     }
 
     /// One request; what is wrong with a connection is its own affair.
-    async fn attend(&self, stream: TcpStream, address: IpAddr) {
+    async fn attend(&self, stream: TcpStream, address: IpAddr, place: Place) {
         let acceptor = TlsAcceptor::from(self.certificates.get());
-        let stream = match timeout(TIME, acceptor.accept(stream)).await {
+        let stream = match timeout(HANDSHAKE, acceptor.accept(stream)).await {
             Ok(Ok(stream)) => stream,
             Ok(Err(error)) => {
                 return self
@@ -207,14 +199,12 @@ impl Entrance {
             Err(_) => {
                 return self.log.say(
                     "handshake",
-                    format_args!("the API has no TLS connection with {address} within {TIME:?}"),
+                    format_args!("the API has no TLS connection with {address} within {HANDSHAKE:?}"),
                 );
             }
         };
-        let service = TowerToHyperService::new(self.router.clone().layer(Extension(Peer(address))));
-        let mut http = http1::Builder::new();
-        http.timer(TokioTimer::new()).header_read_timeout(TIME).max_buf_size(HEAD).keep_alive(false);
-        if let Err(error) = http.serve_connection(TokioIo::new(stream), service).await {
+        let router = self.router.clone().layer(Extension(Peer(address)));
+        if let Err(error) = attend(stream, router, place, &LIMITS).await {
             self.log.say("request", format_args!("a request of {address} to the API is broken: {error}"));
         }
     }
@@ -263,44 +253,6 @@ fn refused() -> Response {
     ([(WWW_AUTHENTICATE, HeaderValue::from_static("Bearer"))], refusal).into_response()
 }
 
-/// How many connections each address has.
-#[derive(Default)]
-struct Places(Mutex<BTreeMap<IpAddr, usize>>);
-
-impl Places {
-    fn taken(&self) -> MutexGuard<'_, BTreeMap<IpAddr, usize>> {
-        lock(&self.0)
-    }
-}
-
-/// One connection's.
-struct Place {
-    of: Arc<Places>,
-    address: IpAddr,
-}
-
-impl Place {
-    fn take(places: &Arc<Places>, address: IpAddr) -> Option<Self> {
-        let mut taken = places.taken();
-        let own = taken.get(&address).copied().unwrap_or_default();
-        if own >= FROM_ONE || taken.values().sum::<usize>() >= CONNECTIONS {
-            return None;
-        }
-        taken.insert(address, own + 1);
-        Some(Self { of: Arc::clone(places), address })
-    }
-}
-
-impl Drop for Place {
-    fn drop(&mut self) {
-        let mut taken = self.of.taken();
-        if let Some(own) = taken.get_mut(&self.address) {
-            *own -= 1;
-        }
-        taken.retain(|_, own| *own > 0);
-    }
-}
-
 /// What is said of clients: they must not fill the log.
 #[derive(Default)]
 struct Log(Mutex<BTreeMap<&'static str, Said>>);
@@ -345,23 +297,6 @@ mod tests {
         assert_eq!(log.is_time("a", now + QUIET / 2), None);
         assert_eq!(log.is_time("a", now + QUIET), Some(2), "with how many there were");
         assert_eq!(log.is_time("a", now + QUIET * 3), Some(0));
-    }
-
-    /// The broken variant counts all alike: one address takes every place.
-    #[test]
-    fn one_address_keeps_no_other_out() {
-        let places = Arc::<Places>::default();
-        let address = |last| IpAddr::from([192, 0, 2, last]);
-        let mut own: Vec<Place> = (0..FROM_ONE).filter_map(|_| Place::take(&places, address(1))).collect();
-        assert!(own.len() == FROM_ONE && Place::take(&places, address(1)).is_none());
-        let others: Vec<Place> = (2..9).flat_map(|last| Place::take(&places, address(last))).collect();
-        assert_eq!(others.len(), 7);
-        own.pop();
-        assert!(Place::take(&places, address(1)).is_some());
-        let many = (10..200).filter_map(|last| Place::take(&places, address(last)));
-        assert_eq!(many.collect::<Vec<Place>>().len() + own.len() + others.len(), CONNECTIONS);
-        drop((own, others));
-        assert!(places.taken().is_empty(), "nobody is remembered who is gone");
     }
 
     #[test]

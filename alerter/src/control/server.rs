@@ -4,18 +4,18 @@ use std::borrow::Cow;
 use std::os::unix::fs::PermissionsExt as _;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
+use std::time::Duration;
 use std::{fs, io};
 
 use anyhow::Context as _;
 use axum::Router;
-use axum::extract::connect_info::Connected;
-use axum::extract::{ConnectInfo, Request};
+use axum::extract::{Extension, Request};
 use axum::http::StatusCode;
 use axum::middleware::{self, Next};
 use axum::response::{IntoResponse as _, Response};
 use axum::routing::{get, post};
-use axum::serve::IncomingStream;
 use tokio::net::UnixListener;
+use tokio::task::yield_now;
 use tokio_util::sync::CancellationToken;
 
 use super::answer::Refusal;
@@ -26,8 +26,14 @@ use super::status::{health, status};
 use super::test::send_test;
 use super::{decisions, events, reload, remote};
 use crate::config::check_control_socket;
-use crate::listen;
+use crate::listen::{self, Door, Limits, attend};
 use crate::state::Shared;
+
+/// A request may wait for exchanges with all endpoints (`send-test`).
+const LIMITS: Limits =
+    Limits { head: Duration::from_secs(5), whole: Duration::from_secs(600), bytes: 32 * 1024 };
+/// The pause after the system refused to accept a connection.
+const PAUSE: Duration = Duration::from_secs(1);
 
 /// The bound socket; its file goes with it.
 pub struct ControlSocket {
@@ -70,15 +76,27 @@ impl ControlSocket {
 
     /// Answers until `stop`.
     pub async fn serve(self, shared: Arc<Shared>, stop: CancellationToken) {
-        let service = router(shared).into_make_service_with_connect_info::<Peer>();
-        let serving = async { axum::serve(self.listener, service).await };
-        tokio::select! {
-            () = stop.cancelled() => {}
-            ended = serving => if let Err(error) = ended {
-                tracing::error!(%error, "the control socket failed");
-            }
-        }
+        let _stopped = stop.run_until_cancelled(self.accept_all(router(shared))).await;
         let _already_gone = fs::remove_file(&self.path);
+    }
+
+    async fn accept_all(&self, router: Router) {
+        let door = Door::new();
+        loop {
+            match self.listener.accept().await {
+                Ok((stream, _)) => {
+                    let peer = Peer { uid: stream.peer_cred().ok().map(|peer| peer.uid()) };
+                    let (router, place) = (router.clone().layer(Extension(peer)), door.wait().await);
+                    // What is being answered when the daemon stops is answered to the end.
+                    tokio::spawn(async move { attend(stream, router, place, &LIMITS).await });
+                }
+                Err(error) => {
+                    tracing::debug!(%error, "the control socket accepts no connection");
+                    tokio::time::sleep(PAUSE).await;
+                }
+            }
+            yield_now().await;
+        }
     }
 }
 
@@ -104,14 +122,8 @@ struct Peer {
     uid: Option<u32>,
 }
 
-impl Connected<IncomingStream<'_, UnixListener>> for Peer {
-    fn connect_info(stream: IncomingStream<'_, UnixListener>) -> Self {
-        Self { uid: stream.io().peer_cred().ok().map(|peer| peer.uid()) }
-    }
-}
-
 /// Root, or the user that the daemon runs as: nobody else, whatever the file's mode has become.
-async fn only_root(ConnectInfo(peer): ConnectInfo<Peer>, mut request: Request, next: Next) -> Response {
+async fn only_root(Extension(peer): Extension<Peer>, mut request: Request, next: Next) -> Response {
     let ours = nix::unistd::geteuid().as_raw();
     if let Some(uid) = peer.uid.filter(|uid| *uid == 0 || *uid == ours) {
         let name = request.headers().get(OPERATOR).map(|name| String::from_utf8_lossy(name.as_bytes()));

@@ -2,7 +2,6 @@
 
 use std::io;
 use std::net::SocketAddr;
-use std::sync::Arc;
 use std::time::Duration;
 
 use axum::Router;
@@ -10,34 +9,42 @@ use axum::http::HeaderValue;
 use axum::http::header::CONNECTION;
 use axum::response::Response;
 use hyper::server::conn::http1;
+use hyper::service::{Service as _, service_fn};
 use hyper_util::rt::{TokioIo, TokioTimer};
 use hyper_util::service::TowerToHyperService;
 use socket2::SockRef;
 use tokio::io::{AsyncRead, AsyncWrite};
 use tokio::net::{TcpListener, TcpSocket, lookup_host};
-use tokio::sync::{OwnedSemaphorePermit, Semaphore};
-use tokio::task::JoinSet;
+use tokio::task::{JoinSet, yield_now};
 use tokio::time::timeout;
 use tokio_util::sync::CancellationToken;
 use tracing::{debug, info};
 
 use super::address::{Address, Host};
 use super::names::{self, Names};
+use super::places::{Door, Place};
 use super::socket::{Bound, Owner};
 use super::unserved::Unserved;
 
-/// Connections at once at each address; more wait in the kernel's queue.
-const CONNECTIONS: usize = 64;
-/// So many wait in the kernel's queue.
+/// So many connections wait in the kernel's queue.
 const WAITING: u32 = 1024;
-/// For a request's head, and again for all of a connection, which has one request.
-const TIME: Duration = Duration::from_secs(5);
-/// A larger head is refused.
-const HEAD: usize = 16 * 1024;
+/// For a request's head, and again for all of a connection.
+const LIMITS: Limits =
+    Limits { head: Duration::from_secs(5), whole: Duration::from_secs(5), bytes: 16 * 1024 };
 /// An address that cannot be listened to is tried again after this time.
 const AGAIN: Duration = Duration::from_secs(10);
 /// The pause after the system refused to accept a connection, for example because no descriptors are left.
 const PAUSE: Duration = Duration::from_secs(1);
+
+/// The bounds of a connection, which has one request.
+pub(crate) struct Limits {
+    /// For the request's head.
+    pub(crate) head: Duration,
+    /// For all.
+    pub(crate) whole: Duration,
+    /// A larger head is refused.
+    pub(crate) bytes: usize,
+}
 
 /// What is served, and where.
 #[derive(Clone)]
@@ -59,13 +66,13 @@ pub struct Endpoint {
 /// Serves until `stop`. An address that cannot be listened to does not stop the others: it may come with a move of the cluster's
 /// resources. When this has returned, sockets are closed and their files removed.
 pub async fn run(endpoint: Endpoint, stop: CancellationToken) {
-    let mut doors = JoinSet::new();
+    let mut entrances = JoinSet::new();
     for address in &endpoint.addresses {
         let router = match (&endpoint.names, address) {
             (Some(names), Address::Tcp { .. }) => names::only(endpoint.router.clone(), names.clone()),
             _ => endpoint.router.clone(),
         };
-        let door = Door {
+        let entrance = Entrance {
             place: format!("{} at {address}", endpoint.what),
             address: address.clone(),
             owner: endpoint.owner,
@@ -73,9 +80,9 @@ pub async fn run(endpoint: Endpoint, stop: CancellationToken) {
             unserved: endpoint.unserved.clone(),
         };
         let stop = stop.clone();
-        doors.spawn(async move { door.keep(&stop).await });
+        entrances.spawn(async move { entrance.keep(&stop).await });
     }
-    while doors.join_next().await.is_some() {}
+    while entrances.join_next().await.is_some() {}
 }
 
 /// Each connection has one request: with socat or netcat its end shows the end of the answer.
@@ -85,7 +92,7 @@ async fn closing(mut response: Response) -> Response {
 }
 
 /// One address.
-struct Door {
+struct Entrance {
     place: String,
     address: Address,
     owner: Owner,
@@ -93,7 +100,7 @@ struct Door {
     unserved: Unserved,
 }
 
-impl Door {
+impl Entrance {
     async fn keep(&self, stop: &CancellationToken) {
         let kept = async {
             loop {
@@ -137,11 +144,11 @@ impl Door {
         } else {
             info!("{} is served", self.place);
         }
-        let places = Arc::new(Semaphore::new(CONNECTIONS));
+        let door = Door::new();
         let mut loops = JoinSet::new();
         for listener in listeners {
-            let (router, places, place) = (self.router.clone(), Arc::clone(&places), self.place.clone());
-            loops.spawn(async move { listener.accept_all(router, places, &place).await });
+            let (router, door, place) = (self.router.clone(), door.clone(), self.place.clone());
+            loops.spawn(async move { listener.accept_all(router, &door, &place).await });
         }
         while loops.join_next().await.is_some() {}
     }
@@ -179,49 +186,66 @@ enum Listener {
 }
 
 impl Listener {
-    async fn accept_all(self, router: Router, places: Arc<Semaphore>, place: &str) {
+    /// A connection that was accepted is begun before the next one is: one that asks at once gives way to nobody.
+    async fn accept_all(self, router: Router, door: &Door, place: &str) {
         let mut open = JoinSet::new();
         loop {
             while open.try_join_next().is_some() {}
-            let permit = Arc::clone(&places).acquire_owned().await.expect("it is never closed");
-            if let Err(error) = self.accept_one(&router, permit, &mut open).await {
+            if let Err(error) = self.accept_one(&router, door, &mut open).await {
                 debug!(%error, "{place} accepts no connection");
                 tokio::time::sleep(PAUSE).await;
             }
+            yield_now().await;
         }
     }
 
-    async fn accept_one(
-        &self,
-        router: &Router,
-        permit: OwnedSemaphorePermit,
-        open: &mut JoinSet<()>,
-    ) -> io::Result<()> {
+    async fn accept_one(&self, router: &Router, door: &Door, open: &mut JoinSet<()>) -> io::Result<()> {
         match self {
             Self::Tcp(listener) => {
                 let (stream, _) = listener.accept().await?;
-                open.spawn(attend(stream, router.clone(), permit));
+                open.spawn(serve_one(stream, router.clone(), door.wait().await));
             }
             Self::Unix(bound) => {
                 let (stream, _) = bound.listener.accept().await?;
-                open.spawn(attend(stream, router.clone(), permit));
+                open.spawn(serve_one(stream, router.clone(), door.wait().await));
             }
         }
         Ok(())
     }
 }
 
-/// One request; errors of a connection concern nothing else.
-async fn attend(
+/// Errors of a connection concern nothing else.
+async fn serve_one(
     stream: impl AsyncRead + AsyncWrite + Unpin + Send + 'static,
     router: Router,
-    permit: OwnedSemaphorePermit,
+    place: Place,
 ) {
+    let _too_long_or_broken = attend(stream, router, place, &LIMITS).await;
+}
+
+/// One request. The connection ends with its answer, when its time is over, or when it gives way to another one.
+///
+/// # Errors
+/// It is broken.
+pub(crate) async fn attend(
+    stream: impl AsyncRead + AsyncWrite + Unpin + Send + 'static,
+    router: Router,
+    place: Place,
+    limits: &Limits,
+) -> hyper::Result<()> {
+    let (end, router) = (place.end(), TowerToHyperService::new(router));
+    let service = service_fn(move |request| {
+        place.asks();
+        router.call(request)
+    });
     let mut http = http1::Builder::new();
-    http.timer(TokioTimer::new()).header_read_timeout(TIME).max_buf_size(HEAD).keep_alive(false);
-    let connection = http.serve_connection(TokioIo::new(stream), TowerToHyperService::new(router));
-    let _too_long_or_broken = timeout(TIME, connection).await;
-    drop(permit);
+    http.timer(TokioTimer::new()).header_read_timeout(limits.head);
+    http.max_buf_size(limits.bytes).keep_alive(false);
+    let connection = timeout(limits.whole, http.serve_connection(TokioIo::new(stream), service));
+    match end.run_until_cancelled(connection).await {
+        Some(Ok(ended)) => ended,
+        Some(Err(_)) | None => Ok(()),
+    }
 }
 
 #[cfg(test)]

@@ -212,6 +212,24 @@ async fn silent_clients_are_cut_off() {
     served.end().await;
 }
 
+/// The broken variant gives each half request its whole time, and everybody else waits for places.
+#[tokio::test]
+async fn half_requests_keep_nobody_waiting() {
+    let address = unused();
+    let served = Served::at(&format!("tcp://{address}"));
+    let mut halves = Vec::new();
+    for number in 0..500 {
+        let mut stream = tcp(address).await;
+        let begun = if number % 2 == 0 { "" } else { "GET /x HTTP/1.1\r\nHo" };
+        stream.write_all(begun.as_bytes()).await.unwrap();
+        halves.push(stream);
+    }
+    let asked = ask(tcp(address).await, "GET /x HTTP/1.0\r\n\r\n");
+    let answer = tokio::time::timeout(Duration::from_secs(25), asked).await;
+    assert!(answer.is_ok_and(|answer| answer.ends_with("yes")), "500 places take 40 s");
+    served.end().await;
+}
+
 /// A head that does not end is not read to its end.
 #[tokio::test]
 async fn a_head_without_end_is_refused() {
