@@ -197,7 +197,7 @@ impl Kit {
     async fn attempt(&self, sending: &Sending, earlier: usize) -> (Came, Option<Outcome>) {
         let attempts = u32::try_from(earlier).unwrap_or(u32::MAX).saturating_add(1);
         let Sending { id, step, body, how, .. } = sending;
-        let message = Message { step: *step, id, body, ambiguous: 0, attempts };
+        let message = Message { step: *step, id, body, ambiguous: 0, attempts, is_released: false };
         let http = match how {
             How::WithoutToken => &self.stranger,
             How::WrongToken => &self.mistaken,

@@ -1,6 +1,7 @@
 //! What a handler of the API is given, and what it gives back.
 
 use std::sync::Arc;
+use std::time::Duration;
 
 use axum::Json;
 use axum::extract::rejection::JsonRejection;
@@ -12,8 +13,10 @@ use serde::de::DeserializeOwned;
 use tokio::time::timeout;
 
 use super::api::ErrorAnswer;
-use super::body::TIME;
 use crate::state::Shared;
+
+/// No request's body takes longer to come.
+pub(super) const TIME: Duration = Duration::from_secs(10);
 
 /// An answer that is no success.
 pub(super) struct Refusal(StatusCode, ErrorAnswer);

@@ -1,7 +1,6 @@
 //! A request's JSON, read strictly and within bounds: what is too much, too slow or not as asked for changes nothing.
 
 use std::sync::Arc;
-use std::time::Duration;
 
 use axum::body::{Bytes, to_bytes};
 use axum::extract::{FromRequest, Request};
@@ -9,14 +8,12 @@ use axum::http::StatusCode;
 use axum::http::header::CONTENT_LENGTH;
 use serde::de::DeserializeOwned;
 
-use super::answer::Refusal;
+use super::answer::{Refusal, TIME};
 use crate::state::Shared;
 use crate::words::plain;
 
 /// No request of the API is larger.
 const BYTES: usize = 64 * 1024;
-/// Nor does one take longer to come.
-pub(super) const TIME: Duration = Duration::from_secs(10);
 
 /// A body that is exactly what was asked for.
 pub(super) struct Strict<T>(pub(super) T);

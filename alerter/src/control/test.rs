@@ -124,8 +124,14 @@ async fn test_notice(shared: &Shared, name: &str) -> Result<TestAnswer, Refusal>
 async fn test(name: &str, driver: &dyn Driver) -> TestAnswer {
     let id = MarkId::from(FencingId::generate());
     let body = driver.test_body(&id, Timestamp::now());
-    let exchange =
-        driver.deliver(Message { step: Step::Failure, id: &id, body: &body, ambiguous: 0, attempts: 1 });
+    let exchange = driver.deliver(Message {
+        step: Step::Failure,
+        id: &id,
+        body: &body,
+        ambiguous: 0,
+        attempts: 1,
+        is_released: false,
+    });
     match tokio::time::timeout(driver.limit() + TEST_SLACK, exchange).await {
         Ok(outcome) => test_answer(name, &outcome),
         Err(_) => TestAnswer {

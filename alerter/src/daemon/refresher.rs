@@ -116,7 +116,10 @@ async fn due(
 async fn send(route: &Route, delivery: &Delivery) -> Outcome {
     let step = if delivery.is_return() { Step::Return } else { Step::Failure };
     let Delivery { mark, body, attempts, .. } = delivery;
-    route.driver.deliver(Message { step, id: mark, body, ambiguous: 0, attempts: *attempts }).await
+    route
+        .driver
+        .deliver(Message { step, id: mark, body, ambiguous: 0, attempts: *attempts, is_released: false })
+        .await
 }
 
 /// Logs a failure once, and its end.

@@ -90,7 +90,7 @@ fn is_current(sending: &Sending, route: &Route) -> bool {
 /// One exchange, and what it came to.
 async fn attempt(sending: &Sending, route: &Route, due: &DueDelivery) -> Answer {
     let begun = Instant::now();
-    let Delivery { body, ambiguous, attempts, .. } = &due.delivery;
+    let Delivery { body, ambiguous, attempts, released_at, .. } = &due.delivery;
     let outcome = route
         .driver
         .deliver(Message {
@@ -99,6 +99,7 @@ async fn attempt(sending: &Sending, route: &Route, due: &DueDelivery) -> Answer 
             body,
             ambiguous: *ambiguous,
             attempts: *attempts,
+            is_released: released_at.is_some(),
         })
         .await;
     let is_current = is_current(sending, route);
@@ -148,7 +149,7 @@ fn outdated(verdict: Verdict) -> Verdict {
 /// How long an endpoint asks to be left alone.
 fn wish(outcome: &Outcome) -> Option<Duration> {
     match outcome {
-        Outcome::Wait(_) => None,
+        Outcome::Wait(_) | Outcome::Held(_) => None,
         _ => outcome.failure().and_then(|failure| failure.after),
     }
 }
@@ -207,9 +208,8 @@ fn judge(sending: &Sending, due: &DueDelivery, outcome: &Outcome, at: Timestamp)
 /// mark may be the reason: it waits by itself, and the next probe is another mark.
 fn wait(delivery: &Delivery, outcome: &Outcome, random: f64) -> Duration {
     match outcome {
-        Outcome::Acknowledged { .. } | Outcome::Unreachable(_) | Outcome::Refused(_) | Outcome::Held(_) => {
-            Duration::ZERO
-        }
+        Outcome::Acknowledged { .. } | Outcome::Unreachable(_) | Outcome::Refused(_) => Duration::ZERO,
+        Outcome::Held(failure) => failure.after.unwrap_or_default(),
         Outcome::Accepted { within } => *within,
         Outcome::Retry(failure) | Outcome::Unknown(failure) => {
             schedule::wait(delivery.attempts, random, failure.after)
@@ -290,11 +290,17 @@ pub fn report_kept(due: &DueDelivery) {
     }
 }
 
-/// The route works: only this mark gets a notice.
+/// The route works: only this mark gets a notice, once.
 fn report_hold(sending: &Sending, due: &DueDelivery, failure: &Failure) {
     let (mark, route) = (&due.mark, &due.delivery.route);
     sending.routes.troubles().accepted(route);
-    error!(mark = %mark.id, host = %mark.node, %route, kind = failure.kind, "the mark of {} is held on route {route} and is not retried by itself: {}", mark.node, failure.detail);
+    let again = match failure.after {
+        Some(_) => "waits for that to end (`release` sends it anyway)",
+        None => "is not retried by itself",
+    };
+    if due.delivery.last.as_ref().is_none_or(|last| last.kind != failure.kind) {
+        error!(mark = %mark.id, host = %mark.node, %route, kind = failure.kind, "the mark of {} is held on route {route} and {again}: {}", mark.node, failure.detail);
+    }
 }
 
 /// The route works, since it answers: it only rejects this host's mark.

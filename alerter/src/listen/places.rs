@@ -14,7 +14,7 @@ use crate::lock::lock;
 
 /// Connections at once at one door,
 const AT_ONE: usize = 64;
-/// and there from one address, where addresses are told apart: a client that opens more keeps no other out.
+/// and there from one address, where addresses are distinguished: a client that opens more keeps no other out.
 const FROM_ONE: usize = 16;
 /// All clients together have one of so many descriptors.
 const PART: u64 = 4;

@@ -63,6 +63,21 @@ async fn every_exit_code_has_its_outcome() {
     }
 }
 
+/// The broken variant believes the configuration's reader: who may change the program since then is root, and acknowledges.
+#[tokio::test]
+async fn a_program_that_others_may_change_by_now_is_not_run() {
+    let dir = tempfile::tempdir_in("/tmp").unwrap();
+    let (tool, ran) = (dir.path().join("tool"), dir.path().join("ran"));
+    std::fs::write(&tool, "#!/bin/sh\n: > \"$1\"\n").unwrap();
+    std::fs::set_permissions(&tool, std::os::unix::fs::PermissionsExt::from_mode(0o755)).unwrap();
+    let exec = route(&[tool.to_str().unwrap(), ran.to_str().unwrap()], LONG, 1);
+    let outcome = deliver(&exec).await;
+    assert_eq!(word(&outcome), "refused not-started");
+    let said = &outcome.failure().unwrap().detail;
+    assert!(said.contains("everybody may put files into /") && !said.contains(SECRET), "{said}");
+    assert!(!ran.exists());
+}
+
 #[tokio::test]
 async fn an_end_by_a_signal_is_unknown() {
     for signal in ["KILL", "TERM", "SEGV", "PIPE"] {
@@ -144,7 +159,14 @@ async fn a_program_that_does_not_listen_is_believed() {
         ("read -r line; exit 65", "rejected rejected"),
     ] {
         let outcome = script(text, &[], LONG)
-            .deliver(Message { step: Step::Failure, id: &id, body: &body, ambiguous: 0, attempts: 1 })
+            .deliver(Message {
+                step: Step::Failure,
+                id: &id,
+                body: &body,
+                ambiguous: 0,
+                attempts: 1,
+                is_released: false,
+            })
             .await;
         assert_eq!(word(&outcome), expected, "{text}");
     }

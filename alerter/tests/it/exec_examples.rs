@@ -79,7 +79,8 @@ async fn a_return_has_a_key_of_its_own() {
             let endpoint = Endpoint::saying(OK).await;
             let exec = example(name, &[&endpoint.url()], LONG);
             let (id, body) = (&mark.id, &body[..]);
-            let message = Message { step: Step::Failure, id, body, ambiguous: 0, attempts: 1 };
+            let message =
+                Message { step: Step::Failure, id, body, ambiguous: 0, attempts: 1, is_released: false };
             assert_eq!(word(&exec.deliver(message).await), "acknowledged", "{name}");
             let request = String::from_utf8(endpoint.requests().concat()).unwrap().to_lowercase();
             let key = format!("idempotency-key: \"{id}{behind}\"\r\n");

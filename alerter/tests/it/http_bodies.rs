@@ -33,7 +33,7 @@ fn driver(site: &Site) -> Arc<dyn Driver> {
 }
 
 async fn send(driver: &dyn Driver, step: Step, body: &[u8]) -> Outcome {
-    driver.deliver(Message { step, id: &id(), body, ambiguous: 0, attempts: 1 }).await
+    driver.deliver(Message { step, id: &id(), body, ambiguous: 0, attempts: 1, is_released: false }).await
 }
 
 /// The failure, its repetition, the return and a test of a route; each has to be acknowledged.

@@ -61,7 +61,14 @@ async fn a_cloud_event_is_sent_with_its_type() {
     assert_eq!(
         word(
             &route
-                .deliver(Message { step: Step::Failure, id: &id, body: &event, ambiguous: 0, attempts: 1 })
+                .deliver(Message {
+                    step: Step::Failure,
+                    id: &id,
+                    body: &event,
+                    ambiguous: 0,
+                    attempts: 1,
+                    is_released: false
+                })
                 .await
         ),
         "acknowledged"
@@ -220,7 +227,7 @@ async fn a_return_is_a_message_of_its_own() {
     assert_eq!(route.further_steps(), [Step::Return]);
     let id = id();
     for (step, expected) in [(Step::Failure, "accepted"), (Step::Return, "acknowledged")] {
-        let message = Message { step, id: &id, body: BODY, ambiguous: 0, attempts: 1 };
+        let message = Message { step, id: &id, body: BODY, ambiguous: 0, attempts: 1, is_released: false };
         assert_eq!(route.deliver(message).await.as_str(), expected);
     }
     let keys = endpoint.requests().into_iter().map(|request| {

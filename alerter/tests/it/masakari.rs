@@ -561,6 +561,7 @@ fn an_exchange_may_go_to_another_task() {
             body,
             ambiguous: 0,
             attempts: 1,
+            is_released: false,
         }));
     };
 }

@@ -293,7 +293,8 @@ pub(crate) async fn send(driver: &dyn Driver, body: &[u8], ambiguous: u32) -> Ou
 /// The same of any step.
 pub(crate) async fn send_step(driver: &dyn Driver, step: Step, body: &[u8], ambiguous: u32) -> Outcome {
     let id = id();
-    let outcome = driver.deliver(Message { step, id: &id, body, ambiguous, attempts: 1 }).await;
+    let outcome =
+        driver.deliver(Message { step, id: &id, body, ambiguous, attempts: 1, is_released: false }).await;
     let shown = format!("{outcome:?} {driver:?} {}", driver.endpoint());
     assert!(!shown.contains(SECRET), "{shown}");
     if let Some(failure) = outcome.failure() {

@@ -83,7 +83,9 @@ pub(crate) async fn deliver(route: &dyn Driver) -> Outcome {
 
 pub(crate) async fn deliver_step(route: &dyn Driver, step: Step) -> Outcome {
     let id = id();
-    let outcome = route.deliver(Message { step, id: &id, body: BODY, ambiguous: 0, attempts: 1 }).await;
+    let outcome = route
+        .deliver(Message { step, id: &id, body: BODY, ambiguous: 0, attempts: 1, is_released: false })
+        .await;
     assert!(!format!("{outcome:?} {route:?} {}", route.endpoint()).contains(SECRET), "{outcome:?}");
     if let Some(failure) = outcome.failure() {
         assert!(failure.detail.chars().count() <= Failure::DETAIL);

@@ -237,6 +237,8 @@ pub struct Message<'a> {
     pub ambiguous: u32,
     /// The number of this attempt.
     pub attempts: u32,
+    /// Whether an operator has released it on this route: it goes whatever keeps it back.
+    pub is_released: bool,
 }
 
 impl Message<'_> {
@@ -299,8 +301,8 @@ pub enum Outcome {
     Refused(Failure),
     /// It takes other marks, but not this one: an operator must check it.
     Rejected(Failure),
-    /// It does not take this mark, and might act on a repetition when it must not: nothing is sent until an operator has
-    /// checked it.
+    /// It must not have this mark: nothing is sent until an operator has checked it, or with the failure's `after` until it is
+    /// asked again then.
     Held(Failure),
     /// It is unknown whether it took the mark: send the same bytes again.
     Unknown(Failure),

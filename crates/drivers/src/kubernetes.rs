@@ -7,6 +7,7 @@ mod body;
 mod change;
 mod check;
 mod condition;
+mod gates;
 mod keys;
 mod object;
 mod remediate;
@@ -101,7 +102,7 @@ static WRITES: &[Write] = &[
             &MAKE,
             "an object for the remediation controller is made from a template (`mode = \"remediation\"`): the controller recovers the host",
         ),
-        guard: "one Machine alone names the node in `status.nodeRef`, or with `contract = \"medik8s\"` there is such a node; Kubernetes has not heard from the host since its failure (`alive`), where the server has its Node; nothing stands under its name",
+        guard: "one Machine alone names the node in `status.nodeRef`, or with `contract = \"medik8s\"` there is such a node; nobody has excluded the Node or the Machine, or paused the Machine or its Cluster; Kubernetes has not heard from the host since its failure (`alive`), where the server has its Node; nothing stands under its name",
         undo: "`kubectl delete KIND NAME`",
     },
     Write {
@@ -160,7 +161,7 @@ impl Kubernetes {
         let server = self.server();
         let ended = match stored.mode {
             None => self.tried(&server).await,
-            Some(Mode::Remediation) => self.remediated(&server, &stored, message.step).await,
+            Some(Mode::Remediation) => self.remediated(&server, &stored, message).await,
             Some(mode) => {
                 change::changed(&server, &self.options, mode, &stored, (message.step, message.attempts)).await
             }
@@ -168,13 +169,18 @@ impl Kubernetes {
         ended.unwrap_or_else(|outcome| outcome)
     }
 
-    async fn remediated(&self, server: &Server<'_>, stored: &Stored, step: Step) -> Result<Outcome, Outcome> {
+    async fn remediated(
+        &self,
+        server: &Server<'_>,
+        stored: &Stored,
+        message: Message<'_>,
+    ) -> Result<Outcome, Outcome> {
         let gone = "the route has no template any more: delete the object by hand if the host is back, then end the mark";
         let template = self.options.template.as_ref();
         let template = template.ok_or_else(|| Outcome::Rejected(Failure::new("rejected", gone)))?;
         let work = Work { server, options: &self.options, template, stored };
-        match step {
-            Step::Failure => work.make().await,
+        match message.step {
+            Step::Failure => work.make(message.is_released).await,
             Step::Confirm => work.confirm().await,
             Step::Return => work.delete().await,
         }

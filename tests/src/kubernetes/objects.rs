@@ -104,6 +104,15 @@ impl Kubernetes {
         self.ask(&asks.collect::<Vec<_>>()).map(drop)
     }
 
+    /// The Cluster of the Machines of a namespace.
+    ///
+    /// # Errors
+    /// It cannot be made.
+    pub fn cluster(&self, namespace: &str, annotations: &Value, spec: &Value) -> anyhow::Result<()> {
+        let metadata = json!({"name": CLUSTER, "namespace": namespace, "annotations": annotations});
+        self.create(&json!({"apiVersion": MACHINES, "kind": "Cluster", "metadata": metadata, "spec": spec}))
+    }
+
     /// A template of a kind of objects, with this in `spec.template`.
     ///
     /// # Errors

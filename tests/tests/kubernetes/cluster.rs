@@ -77,13 +77,24 @@ impl Sender {
 
     /// One exchange with these bytes, after so many attempts with an unknown outcome.
     pub(crate) fn send(&self, step: Step, mark: &Mark, body: &[u8], ambiguous: u32) -> Outcome {
-        self.runtime.block_on(self.driver.deliver(Message {
-            step,
+        self.send_message(Message { step, id: &mark.id, body, ambiguous, attempts: 1, is_released: false })
+    }
+
+    fn send_message(&self, message: Message<'_>) -> Outcome {
+        self.runtime.block_on(self.driver.deliver(message))
+    }
+
+    /// An attempt to report a failure that an operator has released.
+    pub(crate) fn released(&self, mark: &Mark) -> Outcome {
+        let body = self.driver.body(mark);
+        self.send_message(Message {
+            step: Step::Failure,
             id: &mark.id,
-            body,
-            ambiguous,
-            attempts: 1,
-        }))
+            body: &body,
+            ambiguous: 0,
+            attempts: 2,
+            is_released: true,
+        })
     }
 
     /// One attempt to report that a host failed.

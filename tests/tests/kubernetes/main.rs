@@ -7,6 +7,7 @@
 mod annotate;
 mod cluster;
 mod condition;
+mod gates;
 mod itself;
 mod login;
 mod medik8s;
@@ -26,13 +27,14 @@ use tests::trials::{self, Stage};
 /// A name, and what it stands for.
 type Scenario = trials::Scenario<Cluster>;
 
-const ALL: [&[Scenario]; 9] = [
+const ALL: [&[Scenario]; 10] = [
     itself::SCENARIOS,
     taint::SCENARIOS,
     condition::SCENARIOS,
     annotate::SCENARIOS,
     remediation::SCENARIOS,
     medik8s::SCENARIOS,
+    gates::SCENARIOS,
     login::SCENARIOS,
     online::SCENARIOS,
     unwritable::SCENARIOS,

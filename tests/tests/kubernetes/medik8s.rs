@@ -14,7 +14,7 @@ pub(crate) const SCENARIOS: &[Scenario] = &[
     ("what_medik8s_itself_has_made_stays", what_medik8s_itself_has_made_stays),
 ];
 
-const KEYS: &str = r#"mode = "remediation"
+pub(crate) const KEYS: &str = r#"mode = "remediation"
 contract = "medik8s"
 template-api-version = "fence-agents-remediation.medik8s.io/v1alpha1"
 template-kind = "FenceAgentsRemediationTemplate"
@@ -22,7 +22,7 @@ template-name = "far"
 template-namespace = "other""#;
 const CONTROL_PLANE: &str = "remediation.medik8s.io/isControlPlaneNode";
 
-fn stage(cluster: &mut Cluster, keys: &str) -> anyhow::Result<Sender> {
+pub(crate) fn stage(cluster: &mut Cluster, keys: &str) -> anyhow::Result<Sender> {
     cluster.lab.clean()?;
     cluster.lab.node(HOST, ago(60))?;
     let spec = json!({"agent": "fence_ipmilan", "sharedparameters": {"--lanplus": ""}});

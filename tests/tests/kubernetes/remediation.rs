@@ -32,7 +32,7 @@ contract = "cluster-api"
 template-api-version = "infrastructure.cluster.x-k8s.io/v1beta1"
 template-kind = "Metal3RemediationTemplate"
 template-name = "worker""#;
-const MACHINE: &str = "worker-1";
+pub(crate) const MACHINE: &str = "worker-1";
 
 /// What the seed shows, and a field that nobody here knows.
 fn spec() -> Value {
@@ -41,7 +41,7 @@ fn spec() -> Value {
 }
 
 /// A Machine and a template in its namespace; and the driver.
-fn stage(cluster: &mut Cluster, keys: &str) -> anyhow::Result<Sender> {
+pub(crate) fn stage(cluster: &mut Cluster, keys: &str) -> anyhow::Result<Sender> {
     cluster.lab.clean()?;
     cluster.lab.machine("metal", MACHINE, HOST)?;
     cluster.lab.template(METAL3, "metal", "worker", &json!({"spec": spec()}))?;

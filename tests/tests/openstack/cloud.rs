@@ -96,7 +96,14 @@ impl Sender {
     /// The same for any step of a mark.
     pub(crate) fn step(&self, step: Step, body: &[u8], ambiguous: u32) -> Outcome {
         let id: MarkId = mark("compute1").id;
-        self.runtime.block_on(self.driver.deliver(Message { step, id: &id, body, ambiguous, attempts: 1 }))
+        self.runtime.block_on(self.driver.deliver(Message {
+            step,
+            id: &id,
+            body,
+            ambiguous,
+            attempts: 1,
+            is_released: false,
+        }))
     }
 
     /// One attempt for the mark of a host.

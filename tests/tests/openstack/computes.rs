@@ -61,7 +61,7 @@ impl<D: Driver> Sender<D> {
     }
 
     fn send(&self, step: Step, body: &[u8], mark: &Mark) -> Outcome {
-        let message = Message { step, id: &mark.id, body, ambiguous: 0, attempts: 1 };
+        let message = Message { step, id: &mark.id, body, ambiguous: 0, attempts: 1, is_released: false };
         self.runtime.block_on(self.driver.deliver(message))
     }
 

@@ -109,7 +109,7 @@ impl Controller {
 
     /// One exchange, of which the journal learns nothing.
     pub(crate) fn send(&self, step: Step, id: MarkId, body: &[u8]) -> anyhow::Result<()> {
-        let message = Message { step, id: &id, body, ambiguous: 0, attempts: 1 };
+        let message = Message { step, id: &id, body, ambiguous: 0, attempts: 1, is_released: false };
         let outcome = self.runtime.block_on(self.route.driver.deliver(message));
         ensure!(matches!(outcome, Outcome::Acknowledged { .. }), "{outcome:?}");
         Ok(())

@@ -247,6 +247,7 @@ impl<'e> Notifier<'e> {
                             body: &body,
                             ambiguous: 0,
                             attempts: 1,
+                            is_released: false,
                         })
                         .await;
                     (name, notice, outcome)

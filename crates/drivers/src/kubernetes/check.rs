@@ -92,15 +92,20 @@ async fn of_template(
 ) -> Result<Vec<Right>, Outcome> {
     let (version, group) = (&template.api_version, template.group());
     let (own, machines) = (template.namespace.as_ref(), options.namespace.as_ref());
-    let (host, objects) = match template.contract {
-        Contract::ClusterApi => (Some(Right::to("list", CLUSTER_API, "machines", machines)), machines),
-        Contract::Medik8s => (None, own),
+    let objects = if template.contract == Contract::ClusterApi { machines } else { own };
+    // Who is excluded, or paused, shows there; a server without Cluster API has neither.
+    let to_hosts = match server.cluster_api_if_any().await? {
+        None if template.contract == Contract::Medik8s => Vec::new(),
+        _ => vec![
+            Right::to("list", CLUSTER_API, "machines", machines),
+            Right::to("get", CLUSTER_API, "clusters", machines),
+        ],
     };
     let kinds = server.kinds(version).await?;
     let (kind, templates) = (kinds.plural(template.object_kind())?, kinds.plural(&template.kind)?);
     let to_objects = ["get", "create", "delete"].map(|verb| Right::to(verb, group, kind, objects));
     let to_template = Right::to("get", group, templates, own.or(machines));
-    Ok(host.into_iter().chain([to_template]).chain(to_objects).collect())
+    Ok(to_hosts.into_iter().chain([to_template]).chain(to_objects).collect())
 }
 
 async fn is_allowed(server: &Server<'_>, right: &Right) -> Result<bool, Outcome> {

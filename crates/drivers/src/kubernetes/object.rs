@@ -235,6 +235,21 @@ impl Machine {
     }
 }
 
+/// A Cluster of Cluster API.
+#[derive(Clone, Debug, Deserialize)]
+pub(super) struct Cluster {
+    pub(super) metadata: Meta,
+    #[serde(default)]
+    spec: Value,
+}
+
+impl Cluster {
+    /// Whether its controllers leave it alone, as it stands there.
+    pub(super) fn paused(&self) -> &Value {
+        &self.spec["paused"]
+    }
+}
+
 /// The only Machine of a host; `None` if there is none.
 ///
 /// # Errors

@@ -10,6 +10,7 @@ use super::annotate::unknown_machine;
 use super::answer::{described, misconfigured, usual};
 use super::body::Stored;
 use super::change::machine;
+use super::gates::closed;
 use super::keys::Options;
 use super::object::{Meta, Object, Whose, done, gone, life, rejected, unknown_node};
 use super::remediation::{CLUSTER_API, Contract, Patient, Remediation, Template, object, progress};
@@ -42,14 +43,20 @@ impl Spot {
 }
 
 impl Work<'_> {
-    /// The host was fenced.
-    pub(super) async fn make(&self) -> Result<Outcome, Outcome> {
+    /// The host was fenced. What keeps it back is not asked after an operator's release.
+    pub(super) async fn make(&self, is_released: bool) -> Result<Outcome, Outcome> {
         let Some(patient) = self.patient().await? else { return Ok(self.unknown()) };
         let spot = self.spot(patient).await?;
-        let Some(meta) = self.standing(&spot).await? else { return self.create(&spot).await };
-        match self.of_standing(&spot, &meta) {
-            Some(outcome) => Ok(outcome),
-            None => self.replace(&spot, &meta).await,
+        let standing = self.standing(&spot).await?;
+        if let Some(outcome) = standing.as_ref().and_then(|meta| self.of_standing(&spot, meta)) {
+            return Ok(outcome);
+        }
+        if !is_released && let Some(kept_back) = closed(self.server, self.options, &self.stored.host).await? {
+            return Ok(kept_back);
+        }
+        match standing {
+            Some(meta) => self.replace(&spot, &meta).await,
+            None => self.create(&spot).await,
         }
     }
 

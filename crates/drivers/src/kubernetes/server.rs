@@ -8,7 +8,7 @@ use tokio::time::Instant;
 
 use super::access::{Access, Answer, Ask};
 use super::answer::{described, misconfigured, of_a_question, usual};
-use super::object::{Lease, Machine, Node, Turn};
+use super::object::{Cluster, Lease, Machine, Node, Turn};
 use super::remediation::CLUSTER_API;
 use crate::driver::{Failure, Outcome};
 
@@ -158,9 +158,28 @@ impl Server<'_> {
     pub(super) async fn cluster_api(&self) -> Result<String, Outcome> {
         let none =
             || misconfigured("the server has no Cluster API: check which cluster the kubeconfig leads to");
+        self.cluster_api_if_any().await?.ok_or_else(none)
+    }
+
+    /// The same; `None` if the server has none.
+    pub(super) async fn cluster_api_if_any(&self) -> Result<Option<String>, Outcome> {
         let found: Option<Value> = self.get_any(&format!("/apis/{CLUSTER_API}")).await?;
         let version = found.as_ref().and_then(|found| found["preferredVersion"]["version"].as_str());
-        version.map(str::to_owned).ok_or_else(none)
+        Ok(version.map(str::to_owned))
+    }
+
+    /// The Cluster that a Machine names; `None` if there is none of this name.
+    pub(super) async fn cluster_of(
+        &self,
+        version: &str,
+        machine: &Machine,
+    ) -> Result<Option<Cluster>, Outcome> {
+        let (namespace, name) = (&machine.metadata.namespace, machine.cluster());
+        // A name in an answer must not become another path.
+        if name.is_empty() || name.contains(|c: char| !c.is_ascii_alphanumeric() && !"-.".contains(c)) {
+            return Ok(None);
+        }
+        self.get_any(&format!("/apis/{CLUSTER_API}/{version}/namespaces/{namespace}/clusters/{name}")).await
     }
 
     /// The same where an answer that does not say what is missing counts as a missing thing.

@@ -27,7 +27,14 @@ pub(crate) async fn try_out(driver: &dyn Driver, session: &Session, service: &Se
     let id = MarkId::from(FencingId::generate());
     let body = driver.test_body(&id, Timestamp::now());
     let outcome = driver
-        .deliver(Message { step: Step::Failure, id: &id, body: &body, ambiguous: 0, attempts: 1 })
+        .deliver(Message {
+            step: Step::Failure,
+            id: &id,
+            body: &body,
+            ambiguous: 0,
+            attempts: 1,
+            is_released: false,
+        })
         .await;
     Finding::of(&outcome).into_iter().collect()
 }

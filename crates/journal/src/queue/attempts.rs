@@ -115,6 +115,7 @@ impl Journal {
         wait: Option<RegisterWait>,
         now: Timestamp,
     ) -> Result<Dispatched, JournalError> {
+        self.ask_again(now)?;
         // Without anything to write, it waits for no lock.
         let mut dispatched = Dispatched::default();
         if !ended.is_empty() || self.is_any_due(now, capacity, wait)? {
@@ -422,7 +423,7 @@ mod tests {
 
     use super::*;
     use crate::Role;
-    use crate::tests::{Home, NOW, acknowledged, again, events, marked, states};
+    use crate::tests::{Home, NOW, acknowledged, again, attempt, events, marked, states};
     use marks::mark::Settlement;
     use marks::terms::{IfReturned, Terms};
 
@@ -798,5 +799,43 @@ mod tests {
             journal.finish_attempt(mark, "recovery", &acknowledged(), NOW).unwrap();
         }
         assert!(journal.tried().unwrap().is_empty() && journal.waiting().unwrap().is_empty());
+    }
+
+    /// The broken variants ask again at once, never, or what is held for another reason.
+    #[test]
+    fn what_is_held_with_a_time_is_asked_again_then() {
+        let home = Home::new();
+        let mut journal = home.open(Role::Alerter);
+        let [again, never] = ["compute1", "compute2"].map(|node| marked(&mut journal, node, NOW));
+        let later = NOW + Duration::from_secs(60);
+        let held = |next_due| {
+            let (kind, detail) = ("excluded".to_owned(), "an operator said so".to_owned());
+            Verdict::Unreached { state: State::Held, kind, detail, next_due }
+        };
+        attempt(&mut journal, again, "recovery", &held(later));
+        attempt(&mut journal, never, "recovery", &held(NOW));
+        let on = [Capacity::of("recovery", 9)];
+        assert_eq!(journal.next_due(NOW, &on).unwrap(), Some(later));
+        let begun = |journal: &mut Journal, now| -> Vec<MarkId> {
+            let dispatched = journal.dispatch(&[], &on, None, now).unwrap();
+            dispatched.begun.iter().map(|due| due.mark.id).collect()
+        };
+        assert!(begun(&mut journal, NOW + Duration::from_secs(59)).is_empty());
+        assert_eq!(states(&journal, again), [State::Held]);
+        assert_eq!(begun(&mut journal, later), [again]);
+        attempt_ended(&mut journal, again, &held(later + Duration::from_secs(60)), later);
+        assert_eq!(states(&journal, again), [State::Held]);
+        assert_eq!(journal.retry_now(None, "", "alice", later).unwrap(), 1, "and not the other");
+        assert_eq!(begun(&mut journal, later), [again]);
+        attempt_ended(&mut journal, again, &held(later + Duration::from_secs(60)), later);
+        assert_eq!(journal.release_held(again, false, ("it is off", "alice"), later).unwrap(), 1);
+        let released = journal.dispatch(&[], &on, None, later).unwrap().begun;
+        assert_eq!(released[0].delivery.released_at, Some(later));
+        assert_eq!(released[0].delivery.ambiguous, 0);
+    }
+
+    fn attempt_ended(journal: &mut Journal, mark: MarkId, verdict: &Verdict, at: Timestamp) {
+        let ended = Ended { mark, route: "recovery".into(), verdict: verdict.clone(), at };
+        journal.dispatch(&[ended], &[], None, at).unwrap();
     }
 }

@@ -57,6 +57,8 @@ pub(crate) const KEPT_BACK: &str = "d.state IN ('in-flight', 'held') AND d.state
 /// One that is held because it is another step's turn in its mark's chain.
 const WAITS_IN_CHAIN: &str =
     "d.state IN ('in-flight', 'held') AND d.state = 'held' AND d.last_kind = 'chain'";
+/// One that is held and asked again at a time of its own: its endpoint's side keeps it back, and not its route's terms.
+pub(crate) const ASKED_AGAIN: &str = "d.state = 'held' AND d.last_kind <> 'chain' AND d.next_due > d.last_at";
 /// One that reports a return: no end of its mark ends it.
 pub(crate) const IS_RETURN: &str = "d.route LIKE '%.return'";
 /// One whose endpoint has rejected this very mark ([`Delivery::is_rejected`]).
@@ -105,7 +107,6 @@ impl Journal {
         actor: &str,
         now: Timestamp,
     ) -> Result<usize, JournalError> {
-        let condition = format!("{WAITING} AND (?3 IS NULL OR d.mark = ?3)");
         let why = if reason.is_empty() { String::new() } else { format!(": {reason}") };
         let detail = format!("an operator asked for an attempt at once{why}");
         if only.is_none() {
@@ -114,14 +115,28 @@ impl Journal {
             self.append_history(&NewHistory::new(now, "retry", &detail, actor))?;
         }
         let mark = only.map(|mark| mark.to_string()).into();
-        self.change_each(&condition, &[mark], now, |delivery, transaction| {
-            move_to(delivery, State::Pending)?;
-            delivery.next_due = delivery.next_due.min(now);
-            let key = (delivery.mark, delivery.route.as_str());
-            match only {
-                Some(_) => Ok(note_by(transaction, key, now, "retry", &detail, actor)?),
-                None => Ok(()),
-            }
+        let mut changed = 0;
+        for part in [WAITING, ASKED_AGAIN] {
+            let condition = format!("{part} AND (?3 IS NULL OR d.mark = ?3)");
+            changed +=
+                self.change_each(&condition, std::slice::from_ref(&mark), now, |delivery, transaction| {
+                    move_to(delivery, State::Pending)?;
+                    delivery.next_due = delivery.next_due.min(now);
+                    let key = (delivery.mark, delivery.route.as_str());
+                    match only {
+                        Some(_) => Ok(note_by(transaction, key, now, "retry", &detail, actor)?),
+                        None => Ok(()),
+                    }
+                })?;
+        }
+        Ok(changed)
+    }
+
+    /// Makes those deliveries due that are held and whose time has come to be asked again. Returns how many.
+    pub(crate) fn ask_again(&mut self, now: Timestamp) -> Result<usize, JournalError> {
+        let condition = format!("{ASKED_AGAIN} AND d.next_due <= ?3");
+        self.change_each(&condition, &[now.0.into()], now, |delivery, _| {
+            move_to(delivery, State::Pending).map_err(Fault::from)
         })
     }
 

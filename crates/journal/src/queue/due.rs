@@ -5,7 +5,8 @@ use std::sync::{Arc, LazyLock};
 use rusqlite::{Connection, OptionalExtension, Row, Transaction, named_params, params};
 
 use crate::history::{self, ALERTER, NewHistory};
-use crate::queue::delivery_row::{self, IS_STEP};
+use crate::queue::deliveries::ASKED_AGAIN;
+use crate::queue::delivery_row::{self, IS_STEP, WAITING};
 use crate::queue::holds::TURN;
 use crate::store::rows::{Checked, Damage, Rows};
 use crate::store::stirred::stir;
@@ -215,9 +216,12 @@ impl Journal {
     }
 
     fn next_on(&self, now: Timestamp, route: &str) -> rusqlite::Result<Option<Timestamp>> {
-        let sql = "SELECT min(next_due) FROM delivery
-                   WHERE route = ?2 AND state IN ('pending', 'parked') AND next_due > ?1";
-        let mut query = self.connection.prepare_cached(sql)?;
+        let sql = format!(
+            "SELECT min(next_due) FROM (
+               SELECT min(d.next_due) AS next_due FROM delivery d WHERE d.route = ?2 AND {WAITING} AND d.next_due > ?1
+               UNION ALL SELECT d.next_due FROM delivery d WHERE {ASKED_AGAIN} AND d.route = ?2 AND d.next_due > ?1)"
+        );
+        let mut query = self.connection.prepare_cached(&sql)?;
         query.query_row(params![now.0, route], |row| Ok(row.get::<_, Option<i64>>(0)?.map(Timestamp)))
     }
 }
