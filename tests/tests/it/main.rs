@@ -27,6 +27,7 @@ mod metrics;
 mod mutants;
 mod notice;
 mod ocf;
+mod odd_words;
 mod operator;
 mod packages;
 mod papers;
@@ -35,6 +36,7 @@ mod program;
 mod scale;
 mod schema;
 mod setup;
+mod silent;
 mod startable;
 mod supervised;
 mod terminal;
@@ -77,6 +79,7 @@ fn main() -> ExitCode {
         mutants::group(),
         notice::group(),
         ocf::group(),
+        odd_words::group(),
         operator::group(),
         packages::group(),
         papers::group(),
@@ -85,6 +88,7 @@ fn main() -> ExitCode {
         scale::group(),
         schema::group(),
         setup::group(),
+        silent::group(),
         startable::group(),
         supervised::group(),
         supervised::verified(),
