@@ -295,8 +295,11 @@ fn report_hold(sending: &Sending, due: &DueDelivery, failure: &Failure) {
     let (mark, route) = (&due.mark, &due.delivery.route);
     sending.routes.troubles().accepted(route);
     let again = match failure.after {
-        Some(_) => "waits for that to end (`release` sends it anyway)",
-        None => "is not retried by itself",
+        Some(_) => format!(
+            "waits for that to end; to send it anyway, run `nova-host-alerter release {} --reason TEXT`",
+            mark.id
+        ),
+        None => "is not retried by itself".to_owned(),
     };
     if due.delivery.last.as_ref().is_none_or(|last| last.kind != failure.kind) {
         error!(mark = %mark.id, host = %mark.node, %route, kind = failure.kind, "the mark of {} is held on route {route} and {again}: {}", mark.node, failure.detail);

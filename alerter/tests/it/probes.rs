@@ -287,17 +287,19 @@ async fn a_program_is_asked_for_its_exit_code() {
     );
 }
 
-/// A real file with a mode, as an operator has it.
+/// A real file with a mode, as an operator has it. The broken variant runs what everybody may put into its place.
 #[tokio::test]
 async fn a_script_in_a_file_is_run_as_it_is() {
-    let dir = tempfile::tempdir_in("/tmp").unwrap();
-    let file = dir.path().join("is-up");
-    samples::program(&file, "#!/bin/sh\n[ \"$1\" = compute1 ] && [ \"$#\" = 1 ] && exit 1\nexit 0\n");
-    // What the configuration takes is in a directory that nobody else may change, which a test has not got.
-    let command = [file.to_str().unwrap(), "{nodename}"].map(|part| Template::parse(part).unwrap()).into();
-    let way = Way::Exec(Exec { command, timeout: LONG });
-    let said = Probe { name: "exec.a".to_owned(), way }.ask(&host("compute1"), &no_cib()).await;
-    assert_eq!(said.state, State::Unhealthy, "{}", said.words);
+    for (place, state) in [("/var/lib", State::Unhealthy), ("/tmp", State::Unknown)] {
+        let dir = tempfile::tempdir_in(place).unwrap();
+        let file = dir.path().join("is-up");
+        samples::program(&file, "#!/bin/sh\n[ \"$1\" = compute1 ] && [ \"$#\" = 1 ] && exit 1\nexit 0\n");
+        let parts = [file.to_str().unwrap(), "{nodename}"];
+        let command = parts.map(|part| Template::parse(part).unwrap()).into();
+        let way = Way::Exec(Exec { command, timeout: LONG });
+        let said = Probe { name: "exec.a".to_owned(), way }.ask(&host("compute1"), &no_cib()).await;
+        assert_eq!(said.state, state, "{place}: {}", said.words);
+    }
 }
 
 /// A program that takes too long is cut off, with all that it started.

@@ -28,9 +28,10 @@ fn silent_clients_do_not_keep_a_mark_back() {
     let receiver = Receiver::on_loopback().unwrap();
     let mut site = Site::new(receiver.address()).unwrap();
     let at = |name: &str| site.directory().join(format!("{name}.sock"));
-    let doors = [at("health"), at("page"), at("metrics"), site.directory().join("state/control.sock")];
+    let doors = [site.directory().join("state/control.sock"), at("health"), at("page"), at("metrics")];
     let table = |name: &str, door: &Path| format!("[{name}]\nuri = \"unix://{}\"\n", door.display());
-    let more = ["healthcheck", "page", "metrics"].iter().zip(&doors).map(|(name, door)| table(name, door));
+    let more =
+        ["healthcheck", "page", "metrics"].iter().zip(&doors[1..]).map(|(name, door)| table(name, door));
     let text = fs::read_to_string(site.config()).unwrap() + &more.collect::<String>();
     fs::write(site.config(), text).unwrap();
     let pid = site.start().unwrap();

@@ -7,7 +7,7 @@ use rusqlite::types::Value;
 use rusqlite::{OptionalExtension, Params, Row, Transaction, params, params_from_iter};
 
 use crate::history::{self, ALERTER, NewHistory};
-use crate::queue::delivery_row::{self, COLUMNS, IS_STEP, UNDER_WAY, WAITING, update};
+use crate::queue::delivery_row::{self, ASKED_AGAIN, COLUMNS, IS_STEP, UNDER_WAY, WAITING, update};
 use crate::queue::due;
 use crate::store::rows::{Checked, Damage, Rows, raw_text};
 use crate::{Fault, Journal, JournalError};
@@ -57,8 +57,6 @@ pub(crate) const KEPT_BACK: &str = "d.state IN ('in-flight', 'held') AND d.state
 /// One that is held because it is another step's turn in its mark's chain.
 const WAITS_IN_CHAIN: &str =
     "d.state IN ('in-flight', 'held') AND d.state = 'held' AND d.last_kind = 'chain'";
-/// One that is held and asked again at a time of its own: its endpoint's side keeps it back, and not its route's terms.
-pub(crate) const ASKED_AGAIN: &str = "d.state = 'held' AND d.last_kind <> 'chain' AND d.next_due > d.last_at";
 /// One that reports a return: no end of its mark ends it.
 pub(crate) const IS_RETURN: &str = "d.route LIKE '%.return'";
 /// One whose endpoint has rejected this very mark ([`Delivery::is_rejected`]).

@@ -20,6 +20,8 @@ pub(crate) const COLUMNS: &str = "d.mark, d.route, d.state, d.body, d.attempts, 
 
 /// A delivery `d` that waits, in the words of `delivery_waiting`.
 pub(crate) const WAITING: &str = "d.state IN ('pending', 'parked')";
+/// One that is held and asked again at a time of its own: its endpoint's side keeps it back, and not its route's terms.
+pub(crate) const ASKED_AGAIN: &str = "d.state = 'held' AND d.last_kind <> 'chain' AND d.next_due > d.last_at";
 /// One in flight, in the words of `delivery_in_flight`.
 pub(crate) const UNDER_WAY: &str = "d.state IN ('in-flight', 'held')";
 /// One that is a step behind an acknowledgement ([`Delivery::is_step`]).

@@ -5,8 +5,7 @@ use std::sync::{Arc, LazyLock};
 use rusqlite::{Connection, OptionalExtension, Row, Transaction, named_params, params};
 
 use crate::history::{self, ALERTER, NewHistory};
-use crate::queue::deliveries::ASKED_AGAIN;
-use crate::queue::delivery_row::{self, IS_STEP, WAITING};
+use crate::queue::delivery_row::{self, ASKED_AGAIN, IS_STEP, WAITING};
 use crate::queue::holds::TURN;
 use crate::store::rows::{Checked, Damage, Rows};
 use crate::store::stirred::stir;
