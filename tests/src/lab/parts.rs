@@ -1,6 +1,7 @@
 //! The parts that this program plays when it is started inside a node: PID 1, the power agent, the recorder of marks.
 
 use std::collections::BTreeMap;
+use std::ffi::OsString;
 use std::io::{Read, Write};
 use std::path::{Path, PathBuf};
 use std::process::{Command, ExitCode, Stdio};
@@ -25,7 +26,8 @@ const STAND_IN_METADATA: &str = include_str!("assets/fence_mark_stand_in.xml");
 /// Plays a part where this process was started for one; a test's `main` calls this first.
 #[must_use]
 pub fn play_another_part() -> Option<ExitCode> {
-    let arguments: Vec<String> = std::env::args().collect();
+    let text = |word: OsString| word.to_string_lossy().into_owned();
+    let arguments: Vec<String> = std::env::args_os().map(text).collect();
     let name = Path::new(arguments.first()?).file_name()?.to_str()?;
     let ended = match name {
         POWER_AGENT => power_agent(),
@@ -74,7 +76,9 @@ fn recorder(arguments: &[String]) -> anyhow::Result<u8> {
             print(STAND_IN_METADATA)
         };
     }
-    let environment: BTreeMap<String, String> = std::env::vars().collect();
+    let text = |word: OsString| word.to_string_lossy().into_owned();
+    let environment: BTreeMap<String, String> =
+        std::env::vars_os().map(|(name, value)| (text(name), text(value))).collect();
     let host = nix::unistd::gethostname()?.to_string_lossy().into_owned();
     let call = json!({
         "do": "called", "node": host, "arguments": arguments, "environment": environment,

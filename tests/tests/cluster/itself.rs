@@ -102,7 +102,7 @@ fn a_lab_ends_with_its_killed_owner(_: &mut Cloud) -> anyhow::Result<()> {
 
 /// Boots a lab and waits to be killed.
 pub(crate) fn play_the_owner() -> Option<ExitCode> {
-    if std::env::args().nth(1)? != OWNER {
+    if std::env::args_os().nth(1)? != OWNER {
         return None;
     }
     let owned = Lab::boot(SMALL, None).and_then(|lab| {
