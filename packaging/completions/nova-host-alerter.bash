@@ -1443,6 +1443,10 @@ _nova__host__alerter() {
                 return 0
             fi
             case "${prev}" in
+                --ocf)
+                    COMPREPLY=($(compgen -f "${cur}"))
+                    return 0
+                    ;;
                 --watch)
                     COMPREPLY=($(compgen -f "${cur}"))
                     return 0

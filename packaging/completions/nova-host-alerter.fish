@@ -73,6 +73,7 @@ csv\t'A header and one record a line, as in RFC 4180'"
 complete -c nova-host-alerter -n "__fish_nova_host_alerter_using_subcommand check-config" -l online -d 'Also ask the endpoints whether they are ready and know the cluster\'s hosts'
 complete -c nova-host-alerter -n "__fish_nova_host_alerter_using_subcommand check-config" -l json -d 'Print JSON, the same as `-o json`'
 complete -c nova-host-alerter -n "__fish_nova_host_alerter_using_subcommand check-config" -s h -l help -d 'Print help'
+complete -c nova-host-alerter -n "__fish_nova_host_alerter_using_subcommand status" -l ocf -d 'Exit as an OCF monitor does: 0 running, 1 broken, 7 not running, 190 degraded; wait SECONDS for the daemon\'s answer, or 15' -r
 complete -c nova-host-alerter -n "__fish_nova_host_alerter_using_subcommand status" -l watch -d 'Show the status again every two seconds, or every SECONDS, until Ctrl-C' -r
 complete -c nova-host-alerter -n "__fish_nova_host_alerter_using_subcommand status" -l warning -d 'With --check: warning if a mark is open for this many seconds' -r
 complete -c nova-host-alerter -n "__fish_nova_host_alerter_using_subcommand status" -l critical -d 'With --check: critical if a mark is open for this many seconds' -r
@@ -82,7 +83,6 @@ wide\t'Text with all columns, never cut'
 json\t'JSON'
 yaml\t'YAML'
 csv\t'A header and one record a line, as in RFC 4180'"
-complete -c nova-host-alerter -n "__fish_nova_host_alerter_using_subcommand status" -l ocf -d 'Exit as an OCF monitor does: 0 running, 1 broken, 7 not running, 190 degraded'
 complete -c nova-host-alerter -n "__fish_nova_host_alerter_using_subcommand status" -l process -d 'Print the process that holds the journal, as its lock names it; for the OCF agent'
 complete -c nova-host-alerter -n "__fish_nova_host_alerter_using_subcommand status" -l check -d 'Print one line and exit as a Nagios plugin does: 0 ok, 1 warning, 2 critical, 3 unknown'
 complete -c nova-host-alerter -n "__fish_nova_host_alerter_using_subcommand status" -l json -d 'Print JSON, the same as `-o json`'

@@ -26,7 +26,7 @@ use crate::driver::{
 };
 use crate::event::{self, cloudevents};
 use crate::kept::{Files, Kept, Unusable};
-use crate::web::{BodySecret, Endpoint, Said, fault, shown};
+use crate::web::{self, BodySecret, Endpoint, Said, fault, shown};
 use crate::writes::{What, Write};
 
 pub use self::credentials::Credentials;

@@ -392,7 +392,7 @@ fn a_right_cluster_stays_as_it_is() {
 type Pairs = &'static [(&'static str, &'static str)];
 
 /// A stable word, and what must be exchanged in a right configuration so that it is found.
-const BROKEN: [(&str, Pairs); 53] = [
+const BROKEN: [(&str, Pairs); 54] = [
     ("no-compute-host", &[(r#"type="remote""#, r#"type="Dummy""#)]),
     (
         "no-power-device",
