@@ -24,7 +24,7 @@ pub const NEEDS: [&str; 4] = ["unshare", "nsenter", "corosync", "cibadmin"];
 const BASED: &str = "/usr/lib/pacemaker/pacemaker-based";
 const ATTRD: &str = "/usr/lib/pacemaker/pacemaker-attrd";
 /// Elements of the status in one change: Pacemaker takes no message that is longer than 128 KiB when it is packed.
-const TURN: usize = 120;
+const TURN: usize = 200;
 /// The cluster of one controller in which they are.
 const COROSYNC: &str = "totem {
   version: 2
@@ -71,31 +71,42 @@ impl Based {
     /// # Errors
     /// Not root, a program is missing, or Pacemaker's daemon does not take the CIB.
     pub fn start(hosts: usize) -> anyhow::Result<Self> {
-        let directory = tempfile::Builder::new().prefix("nova-host-alerter-").tempdir()?;
         let cib = cluster::cib(hosts);
-        fs::write(directory.path().join("cib.xml"), cluster::without_status(&cib))?;
-        stand_ins(directory.path())?;
+        let all = Self::begin_all(&cluster::without_status(&cib), &[])?;
+        for part in cluster::status_in_turns(&cib, TURN) {
+            all.change_status(&part)?;
+        }
+        Ok(all)
+    }
+
+    /// The same where nothing can change any more: Pacemaker's daemon takes the status from its file if it is alone.
+    ///
+    /// # Errors
+    /// As [`Self::start`].
+    pub fn start_still(hosts: usize) -> anyhow::Result<Self> {
+        Self::begin_all(&cluster::cib(hosts), &["-s"])
+    }
+
+    fn begin_all(cib: &str, manner: &[&str]) -> anyhow::Result<Self> {
+        let directory = tempfile::Builder::new().prefix("nova-host-alerter-").tempdir()?;
+        fs::write(directory.path().join("cib.xml"), cib)?;
         fs::write(directory.path().join("corosync.conf"), COROSYNC)?;
+        stand_ins(directory.path())?;
         let apart = Apart::with_network(MOUNTS, &[directory.path()])?;
         let network = apart.outside_network();
         let receiver = Receiver::listen(move || listen_in(&network))?;
         let mut site = Site::with("")?;
         let text = fs::read_to_string(site.config())?.replace("register = \"none\"", "register = \"attrd\"");
-        fs::write(
-            site.config(),
-            format!("{text}[http.recovery]\nurl = \"http://{}/v1/host-failures\"\n", receiver.address()),
-        )?;
+        let route = format!("[http.recovery]\nurl = \"http://{}/v1/host-failures\"\n", receiver.address());
+        fs::write(site.config(), text + &route)?;
         site.set_apart(apart);
         let mut all = Self { directory, daemons: Vec::new(), site, receiver };
         all.begin("/usr/sbin/corosync", &["-f"])?;
         all.wait_for("corosync-cmapctl", &["-b"])?;
-        all.begin(BASED, &[])?;
+        all.begin(BASED, manner)?;
         all.wait_for("cibadmin", &["--query", "--local", "--xpath=/cib", "--no-children"])?;
         all.begin(ATTRD, &[])?;
         all.wait_for("attrd_updater", &["--name=ready", "--private", "--node=ready", "--update=1"])?;
-        for part in cluster::status_in_turns(&cib, TURN) {
-            all.change_status(&part)?;
-        }
         Ok(all)
     }
 

@@ -33,7 +33,7 @@ const NEWS: Duration = Duration::from_millis(1700);
 const CIB_NEWS: Duration = Duration::from_millis(6500);
 /// How often everything is read then. So late may come what has no version: the fencing history, and of the configuration what changed
 /// without a change of the hosts.
-const EVERYTHING: Duration = Duration::from_secs(30);
+const EVERYTHING: Duration = Duration::from_secs(45);
 /// How often the register is compared with the journal where no mark is new.
 pub const UPKEEP: Duration = Duration::from_millis(100);
 /// A mark that cannot be written into the register for so long is sent all the same (design, section 6).

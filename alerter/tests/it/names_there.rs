@@ -34,7 +34,7 @@ impl Settings {
     fn text(&self, cloud: &Site) -> String {
         let word = self.word.iter().map(|word| format!("host-name = \"{word}\"\n")).collect::<String>();
         format!(
-            "[hosts]\ndomain = \"my.cloud.com\"\n[masakari.cloud]\nclouds-file = \"{}\"\n{word}[masakari.cloud.host-names]\n{}\n",
+            "[hosts]\ndomain = \"my.cloud.com\"\non-shared-storage = true\n[masakari.cloud]\nclouds-file = \"{}\"\n{word}[masakari.cloud.host-names]\n{}\n",
             cloud.files.path("clouds.yaml").display(),
             self.own.join("\n")
         )

@@ -147,7 +147,7 @@ fn without_pacemaker_and_without_a_journal_there_is_nothing_to_show() {
         let refused = controller.run(words);
         let said = text(&refused.stderr);
         assert_eq!(refused.status.code(), Some(1), "{said}");
-        let fault = "local view: the register (attrd) cannot be read: attrd_updater";
+        let fault = "local view: the register (attrd) cannot be read: Pacemaker does not run here";
         assert_eq!((said.matches(fault).count(), said.matches("no journal").count()), (1, 1), "{said}");
     }
     let status = controller.json(&["status"]);

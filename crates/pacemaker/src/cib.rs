@@ -145,7 +145,7 @@ pub struct Level {
 }
 
 /// The nodes that a fencing level is for.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub enum Target {
     /// The node of this name.
     Name(String),

@@ -3,11 +3,11 @@
 use std::collections::BTreeMap;
 
 use pacemaker::cib::releases::WATCHDOG_TIMEOUT;
-use pacemaker::cib::{LEVELS, LevelFault, Target, WATCHDOG};
+use pacemaker::cib::{LEVELS, Level, LevelFault, Target, WATCHDOG};
 
 use super::division::Division;
 use super::finding::{Finding, Kind, Then};
-use super::model::{Cluster, Node, Resource};
+use super::model::{Cluster, Node, Resource, targets};
 use super::step::Step;
 
 /// Lists of devices, the first level first.
@@ -84,12 +84,16 @@ fn no_mark(cluster: &Cluster, division: &Division, own: &[Finding], found: &mut 
 /// The targets whose levels the fencer uses for a node, and whether that is certain. One that is exactly the node's name
 /// hides all others; of others the fencer takes any.
 pub(super) fn holding<'a>(cluster: &'a Cluster, node: &Node) -> Vec<(&'a Target, bool)> {
-    let used = || cluster.targets().into_iter().filter(|target| !cluster.levels_of(target).is_empty());
-    let exact: Vec<_> = used().filter(|t| t.key() == node.name.as_str()).map(|t| (t, true)).collect();
+    // Of one node alone: there may be thousands of levels and of nodes.
+    let own = |level: &&Level| level.holds() && level.target.has_key(node.name.as_str());
+    let exact = targets(cluster.levels.iter().filter(own));
     if !exact.is_empty() {
-        return exact;
+        return exact.into_iter().map(|target| (target, true)).collect();
     }
-    used()
+    cluster
+        .targets()
+        .into_iter()
+        .filter(|target| !cluster.levels_of(target).is_empty())
         .filter_map(|t| match cluster.is_target(node, t) {
             Some(false) => None,
             covers => Some((t, covers.is_some())),

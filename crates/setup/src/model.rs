@@ -1,6 +1,6 @@
 //! The relevant part of the cluster. Plain data, which `read` fills in.
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::{BTreeMap, BTreeSet, HashSet};
 
 use marks::host::{HostName, HostPatterns};
 use pacemaker::cib::releases::{FENCING_ENABLED, Release};
@@ -325,13 +325,7 @@ impl Cluster {
 
     /// Every target of the topology once, in the order of the document.
     pub(super) fn targets(&self) -> Vec<&Target> {
-        let mut targets: Vec<&Target> = Vec::new();
-        for level in &self.levels {
-            if !targets.contains(&&level.target) {
-                targets.push(&level.target);
-            }
-        }
-        targets
+        targets(self.levels.iter())
     }
 
     /// A free id that no level names: its meaning there would be unknown.
@@ -346,6 +340,12 @@ impl Cluster {
         let is_named = |id: &String| self.levels.iter().any(|level| level.devices.contains(id));
         ids.filter(move |id| !self.taken.contains(id) && !is_named(id))
     }
+}
+
+/// The targets of levels, each once.
+pub(super) fn targets<'a>(levels: impl Iterator<Item = &'a Level>) -> Vec<&'a Target> {
+    let mut seen = HashSet::new();
+    levels.map(|level| &level.target).filter(|target| seen.insert(*target)).collect()
 }
 
 impl Resource {

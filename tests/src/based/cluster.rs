@@ -56,7 +56,7 @@ fn resources(text: &mut String, digits: &mut Digits, host: usize) {
     );
 }
 
-/// Each controller has probed every resource, and holds its share of them.
+/// Each controller has probed every connection, and holds its share of them.
 fn status(text: &mut String, digits: &mut Digits, hosts: usize) {
     for controller in 1..=CONTROLLERS {
         let _fits = write!(
@@ -65,21 +65,21 @@ fn status(text: &mut String, digits: &mut Digits, hosts: usize) {
         );
         for host in 1..=hosts {
             let is_here = host % CONTROLLERS + 1 == controller;
-            for (resource, of) in [
-                (format!("compute{host}"), r#"type="remote" class="ocf" provider="pacemaker""#),
-                (format!("ipmi{host}"), r#"type="fence_ipmilan" class="stonith""#),
-            ] {
-                let mut operation = |kind: &str, interval: u32, call: usize, code: u32| {
-                    operation(digits, &resource, (kind, interval), (controller, call), code)
-                };
-                let operations = match is_here {
-                    true => {
-                        operation("start", 0, 10 * host + 3, 0)
-                            + &operation("monitor", 30_000, 10 * host + 5, 0)
-                    }
-                    false => operation("monitor", 0, 10 * host + 1, 7),
-                };
+            let (name, of) = (format!("compute{host}"), r#"type="remote" class="ocf" provider="pacemaker""#);
+            let mut add = |resource: &str, of: &str, kinds: &[(&str, u32, usize, u32)]| {
+                let operations = kinds.iter().map(|(kind, interval, call, code)| {
+                    operation(digits, resource, (kind, *interval), (controller, 10 * host + call), *code)
+                });
+                let operations: String = operations.collect();
                 let _fits = write!(text, r#"<lrm_resource id="{resource}" {of}>{operations}</lrm_resource>"#);
+            };
+            let run = [("start", 0, 3, 0), ("monitor", 30_000, 5, 0)];
+            if is_here {
+                add(&name, of, &run);
+                // Pacemaker probes no fence device.
+                add(&format!("ipmi{host}"), r#"type="fence_ipmilan" class="stonith""#, &run);
+            } else {
+                add(&name, of, &[("monitor", 0, 1, 7)]);
             }
         }
         text.push_str("</lrm_resources></lrm></node_state>");

@@ -58,7 +58,7 @@ impl MarkLevel {
 
 /// See [`Cib::mark_levels_of`].
 pub(super) fn levels_of(cib: &Cib, host: &HostName) -> Vec<MarkLevel> {
-    let exact: Vec<&Level> = held(cib).filter(|level| level.target.key() == host.as_str()).collect();
+    let exact: Vec<&Level> = held(cib).filter(|level| level.target.has_key(host.as_str())).collect();
     if !exact.is_empty() {
         return mark_levels(cib, &exact, |_| true);
     }
@@ -170,6 +170,14 @@ impl Target {
                 let mut attributes = attributes;
                 Some(attributes.any(|(key, found)| key == name && found == value))
             }
+        }
+    }
+
+    /// Whether the fencer's table has its levels under this text.
+    pub fn has_key(&self, text: &str) -> bool {
+        match self {
+            Self::Name(key) | Self::Pattern(key) => key == text,
+            Self::Attribute { .. } => self.key() == text,
         }
     }
 
