@@ -4,7 +4,7 @@
 mod cluster;
 
 use std::fs;
-use std::io;
+use std::io::{self, Write as _};
 use std::net::{Ipv4Addr, TcpListener};
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
@@ -13,9 +13,11 @@ use std::time::{Duration, Instant};
 
 use anyhow::{Context as _, ensure};
 use nix::sched::{CloneFlags, setns};
+use rusqlite::{Connection, OpenFlags};
 use tempfile::TempDir;
 
 use crate::apart::Apart;
+use crate::process;
 use crate::programs::Site;
 use crate::receiver::Receiver;
 
@@ -54,6 +56,20 @@ chmod 400 /etc/corosync/authkey
 install -m 600 \"$1/cib.xml\" /var/lib/pacemaker/cib/
 chown -R hacluster:haclient /var/lib/pacemaker /run/crm
 mount -t overlay -o \"lowerdir=$1/sbin:/usr/sbin\" overlay /usr/sbin";
+
+/// How often an attribute changes.
+const CHANGE: Duration = Duration::from_secs(10);
+
+/// What an idle alerter costs, of one processor, and how many programs of Pacemaker it starts in a second.
+#[derive(Clone, Copy, Debug)]
+pub struct Cost {
+    /// The alerter and its children.
+    pub alerter: f64,
+    /// Pacemaker's CIB manager.
+    pub based: f64,
+    /// Starts in a second.
+    pub starts: f64,
+}
 
 /// A controller of a cluster with so many hosts, each a remote node with a power device of its own, as the alerter and the
 /// agent on it see it.
@@ -148,22 +164,69 @@ impl Based {
         self.change_status(&cluster::load(host, load))
     }
 
-    /// The agent as the fencer calls it for `off`, to be given [`Self::stdin_of_the_fencer`].
+    /// Calls the agent as the fencer does for `off`; its end is for the caller to wait for.
     ///
     /// # Errors
-    /// It is not built.
-    pub fn agent(&self) -> anyhow::Result<Command> {
+    /// It cannot be run.
+    pub fn begin_off(&self, host: usize) -> anyhow::Result<Child> {
         let path = crate::programs::built("fence_mark")?;
         let mut command = self.apart()?.command(&path);
         command.env("PCMK_service", "pacemaker-fenced").stdin(Stdio::piped()).stdout(Stdio::piped());
-        command.stderr(Stdio::piped());
-        Ok(command)
+        let mut agent = command.stderr(Stdio::piped()).spawn()?;
+        let lines = self.site.stdin_of_the_fencer(&format!("compute{host}"));
+        let mut stdin = agent.stdin.take().context("no pipe to the agent")?;
+        stdin.write_all(lines.replace("register=none", "register=attrd").as_bytes())?;
+        Ok(agent)
     }
 
-    /// The lines that the fencer writes.
-    #[must_use]
-    pub fn stdin_of_the_fencer(&self, host: &str) -> String {
-        self.site.stdin_of_the_fencer(host).replace("register=none", "register=attrd")
+    /// How many fencings of the journal know which life of their host they ended.
+    ///
+    /// # Errors
+    /// The journal cannot be read.
+    pub fn known_lives(&self) -> anyhow::Result<usize> {
+        let journal = Connection::open_with_flags(self.site.journal(), OpenFlags::SQLITE_OPEN_READ_ONLY)?;
+        let known = "SELECT count(*) FROM fencing WHERE incarnation LIKE 'ctl%'";
+        Ok(usize::try_from(journal.query_row(known, [], |row| row.get::<_, i64>(0))?)?)
+    }
+
+    /// What an idle alerter costs while an attribute of a node changes each ten seconds. It first comes to rest.
+    ///
+    /// # Errors
+    /// It does not come to rest, or has ended.
+    pub fn idle_cost(&self, alerter: u32, lasting: Duration) -> anyhow::Result<Cost> {
+        self.wait_until_idle()?;
+        let own = self.pid();
+        let before = (spent(alerter)?, spent(own)?, self.started());
+        let begun = Instant::now();
+        for turn in 0.. {
+            self.set_load(7, turn)?;
+            thread::sleep(CHANGE.min(lasting.saturating_sub(begun.elapsed())));
+            if begun.elapsed() >= lasting {
+                break;
+            }
+        }
+        let took = begun.elapsed().as_secs_f64();
+        let share = |now: Duration, then: Duration| (now - then).as_secs_f64() / took;
+        Ok(Cost {
+            alerter: share(spent(alerter)?, before.0),
+            based: share(spent(own)?, before.1),
+            starts: (self.started() - before.2) as f64 / took,
+        })
+    }
+
+    /// Until no program was started for longer than the time between two polls.
+    fn wait_until_idle(&self) -> anyhow::Result<()> {
+        let limit = Instant::now() + Duration::from_secs(60);
+        let (mut since, mut last) = (Instant::now(), self.started());
+        while since.elapsed() < Duration::from_millis(1600) {
+            ensure!(Instant::now() < limit, "the alerter does not come to rest");
+            thread::sleep(Duration::from_millis(50));
+            let now = self.started();
+            if now != last {
+                (since, last) = (Instant::now(), now);
+            }
+        }
+        Ok(())
     }
 
     /// How many programs of Pacemaker were started by what is here.
@@ -203,6 +266,11 @@ impl Based {
             thread::sleep(Duration::from_millis(50));
         }
     }
+}
+
+/// By a process and its children that have ended.
+fn spent(pid: u32) -> anyhow::Result<Duration> {
+    Ok(process::cpu(pid)?.into_iter().sum())
 }
 
 impl Drop for Based {

@@ -37,8 +37,9 @@ pub use waiting::{Waited, Waiting};
 
 /// A poll takes about 30 ms. If one tool hangs, what the others read must still be fresh enough to act on.
 const POLL_LIMIT: Duration = Duration::from_millis(1500);
-/// The first reading of the CIB, and one of which nothing is known any more, takes seconds where there are thousands of hosts.
-const FIRST_LIMIT: Duration = Duration::from_secs(20);
+/// The first reading of the CIB, and one after much has changed, takes seconds where there are thousands of hosts. The rest is too old to
+/// act on then, and read again.
+const CIB_LIMIT: Duration = Duration::from_secs(20);
 /// A write waits for corosync's new membership when a controller is lost, about 3 s.
 const WRITE_LIMIT: Duration = Duration::from_secs(10);
 
@@ -54,19 +55,18 @@ struct Hands {
 }
 
 impl Hands {
-    /// Of the compute hosts that are cluster nodes the snapshot has their own operations. The first reading takes longer than the rest
-    /// of a poll stays fresh; what stands in its way is said by the next one.
-    fn read_first(&mut self, own: impl Fn(&Cib) -> Vec<HostName>) {
-        let first = |hands: &mut Self| {
-            if hands.snapshot.cib().is_none() {
-                let _said_below =
-                    read::refresh(&mut hands.snapshot, &hands.tools, Instant::now() + FIRST_LIMIT);
-            }
+    /// Reads the CIB as it is now. Of the compute hosts that are cluster nodes it has their own operations, and which these are is
+    /// known by the first reading.
+    fn read_cib(&mut self, own: impl Fn(&Cib) -> Vec<HostName>) -> Part<Arc<Cib>> {
+        let read = |hands: &mut Self| {
+            let deadline = Instant::now() + CIB_LIMIT;
+            read::refresh(&mut hands.snapshot, &hands.tools, POLL_LIMIT, deadline).map_err(|e| e.to_string())
         };
-        first(self);
-        let own = self.snapshot.cib().map(|cib| own(cib));
-        self.snapshot.set_own(own.unwrap_or_default());
-        first(self);
+        let cib = read(self)?;
+        match self.snapshot.set_own(own(&cib)) {
+            true => read(self),
+            false => Ok(cib),
+        }
     }
 
     /// Reads the keys again, so that a new one needs no restart; gives what is wrong with them. If they are gone, or one is being
@@ -143,8 +143,7 @@ impl Cluster {
         let (register, follow) = (self.register, self.follow.clone());
         self.run(move |hands| {
             let complaints = hands.read_keys();
-            hands.read_first(own);
-            Arc::new(View::take((register, follow.as_deref()), hands, complaints, with_history))
+            Arc::new(View::take((register, follow.as_deref()), hands, (complaints, with_history), own))
         })
         .await
     }

@@ -4,13 +4,14 @@ use std::sync::Arc;
 use std::thread;
 use std::time::{Duration, Instant};
 
+use marks::host::HostName;
 use marks::register::{Entries, Register};
 use marks::returning::Membership;
 use marks::sighting::Sighting;
 use marks::time::Timestamp;
 use pacemaker::cib::Cib;
+use pacemaker::evidence;
 use pacemaker::register::{Found, Tools};
-use pacemaker::{evidence, read};
 
 use super::follow::Follow;
 use super::kept::Kept;
@@ -50,13 +51,13 @@ impl View {
     pub(super) fn take(
         (register, follow): (Register, Option<&Follow>),
         hands: &mut Hands,
-        complaints: Vec<String>,
-        with_history: bool,
+        (complaints, with_history): (Vec<String>, bool),
+        own: impl Fn(&Cib) -> Vec<HostName>,
     ) -> Self {
-        let Hands { tools, snapshot, .. } = hands;
+        let tools = hands.tools.clone();
         let taken = Instant::now();
         let deadline = taken + POLL_LIMIT;
-        let tools = &*tools;
+        let tools = &tools;
         thread::scope(|scope| {
             let quorum = scope.spawn(|| tools.quorum(deadline).map_err(|e| e.to_string()));
             let history = with_history.then(|| scope.spawn(|| history(tools, deadline)));
@@ -66,7 +67,7 @@ impl View {
                 Some(follow) => follow.entries(|| Ok(find()?.entries)).map(alone),
                 None => find(),
             });
-            let cib = read::refresh(snapshot, tools, deadline).map_err(|e| e.to_string());
+            let cib = hands.read_cib(own);
             let joined = "a panic anywhere ends the whole daemon";
             let found = found.join().expect(joined).map_err(|e| e.to_string());
             let (entries, paged) = match found {

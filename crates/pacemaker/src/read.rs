@@ -2,7 +2,7 @@
 //! packed, and all of Pacemaker waits while it makes one.
 
 use std::sync::Arc;
-use std::time::Instant;
+use std::time::{Duration, Instant};
 
 use marks::host::HostName;
 
@@ -20,13 +20,19 @@ const RESOURCES: usize = 400;
 /// How often a reading is begun again because the CIB has changed meanwhile.
 const ROUNDS: usize = 4;
 
-/// Brings a snapshot up to date. Where nothing has changed, that is one question.
+/// Brings a snapshot up to date. Where nothing has changed, that is one question. Each answer must come within `each`: of
+/// thousands of hosts there are many, and a daemon that hangs gives none.
 ///
 /// # Errors
 /// [`RegisterError`]: the CIB is not known as it is now.
-pub fn refresh(snapshot: &mut Snapshot, tools: &Tools, deadline: Instant) -> Result<Arc<Cib>, RegisterError> {
+pub fn refresh(
+    snapshot: &mut Snapshot,
+    tools: &Tools,
+    each: Duration,
+    deadline: Instant,
+) -> Result<Arc<Cib>, RegisterError> {
     for _ in 0..ROUNDS {
-        let status = tools.heads(&snapshot.asks_status(), deadline)?;
+        let status = tools.heads(&snapshot.asks_status(), deadline.min(Instant::now() + each))?;
         let wanted = snapshot.take_status(&status).map_err(|_| Tools::cib_unreadable())?;
         if wanted.is_empty() {
             break;
@@ -34,7 +40,7 @@ pub fn refresh(snapshot: &mut Snapshot, tools: &Tools, deadline: Instant) -> Res
         for part in wanted {
             let Some(path) = snapshot.asks(&part) else { continue };
             let most = if part == Wanted::Configuration { ELEMENTS } else { RESOURCES };
-            snapshot.take(&part, all(tools, &path, most, deadline)?);
+            snapshot.take(&part, all(tools, &path, most, each, deadline)?);
         }
     }
     snapshot.newest().ok_or_else(Tools::cib_unreadable)
@@ -54,7 +60,8 @@ pub fn news(snapshot: &Snapshot, tools: &Tools, deadline: Instant) -> Result<New
 /// # Errors
 /// [`RegisterError`]
 pub fn configuration(tools: &Tools, deadline: Instant) -> Result<Cib, RegisterError> {
-    Ok(all(tools, &Cib::asks_configuration(), ELEMENTS, deadline)?.indexed())
+    let each = deadline.saturating_duration_since(Instant::now());
+    Ok(all(tools, &Cib::asks_configuration(), ELEMENTS, each, deadline)?.indexed())
 }
 
 /// What decides whether a host may be marked, and which life of it ended: its levels with their devices, its state, its
@@ -85,10 +92,16 @@ pub fn agent(tools: &Tools, agent: &str, deadline: Instant) -> Result<Cib, Regis
 }
 
 /// Everything that a path finds, some at a time.
-fn all(tools: &Tools, path: &str, most: usize, deadline: Instant) -> Result<Cib, RegisterError> {
+fn all(
+    tools: &Tools,
+    path: &str,
+    most: usize,
+    each: Duration,
+    deadline: Instant,
+) -> Result<Cib, RegisterError> {
     let (mut cib, mut from) = (Cib::default(), 1);
     loop {
-        let answer = tools.parts(&some(path, from, most), deadline)?;
+        let answer = tools.parts(&some(path, from, most), deadline.min(Instant::now() + each))?;
         let found = cib.add_part(&answer).map_err(|_| Tools::cib_unreadable())?;
         if found < most {
             return Ok(cib);

@@ -75,11 +75,14 @@ pub enum Wanted {
 }
 
 impl Snapshot {
-    /// The compute hosts that are cluster nodes: of these the operations on their own resources count.
-    pub fn set_own(&mut self, own: Vec<HostName>) {
-        if self.own != own {
+    /// The compute hosts that are cluster nodes: of these the operations on their own resources count. Returns whether that is
+    /// new, so that everything is to be read again.
+    pub fn set_own(&mut self, own: Vec<HostName>) -> bool {
+        let is_new = self.own != own;
+        if is_new {
             *self = Self { own, ..Self::default() };
         }
+        is_new
     }
 
     /// The newest CIB that was read whole.

@@ -2,7 +2,6 @@
 
 use std::fs;
 use std::process::Command;
-use std::time::Duration;
 
 use super::*;
 use marks::fencing::Incarnation;
@@ -44,7 +43,7 @@ impl File {
     }
 
     fn refreshed(&self, snapshot: &mut Snapshot) -> Arc<Cib> {
-        refresh(snapshot, &self.tools, soon()).unwrap()
+        refresh(snapshot, &self.tools, Duration::from_secs(60), soon()).unwrap()
     }
 
     fn news(&self, snapshot: &Snapshot) -> bool {

@@ -20,6 +20,7 @@ mod peers;
 mod plan;
 mod process;
 mod route;
+mod scale;
 
 use std::time::Instant;
 
@@ -32,7 +33,7 @@ const QUIET: f64 = 12.0;
 type Subject = (&'static str, fn() -> anyhow::Result<()>);
 
 /// What can be measured, in the order in which it is.
-const SUBJECTS: [Subject; 11] = [
+const SUBJECTS: [Subject; 12] = [
     ("agent", agent::run),
     ("path", path::run),
     ("fold", fold::run),
@@ -44,6 +45,7 @@ const SUBJECTS: [Subject; 11] = [
     ("outage", outage::run),
     ("page", page::run),
     ("plan", plan::run),
+    ("scale", scale::run),
 ];
 
 /// Measures everything, or what the words name.
