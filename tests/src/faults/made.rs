@@ -374,9 +374,14 @@ fn in_a_cluster(place: Place<'_>) -> Made {
     Ok(stand)
 }
 
-/// Changes what `cibadmin` of such a site says.
+/// Changes what `cibadmin` of such a site says, and its version, as each change does.
 fn change_cib(site: &Site, from: &str, to: &str) -> anyhow::Result<()> {
-    replace(&site.directory().join("pacemaker/cib.xml"), from, to)
+    let file = site.directory().join("pacemaker/cib.xml");
+    let old = fs::read_to_string(&file)?;
+    let version = old.split(" epoch=\"").nth(1).and_then(|rest| rest.split('"').next()).context("no version")?;
+    let next = version.parse::<u64>()? + 1;
+    replace(&file, &format!(" epoch=\"{version}\""), &format!(" epoch=\"{next}\""))?;
+    replace(&file, from, to)
 }
 
 /// # Errors

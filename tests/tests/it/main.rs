@@ -4,6 +4,7 @@
 
 mod addresses;
 mod api;
+mod bench;
 mod book;
 mod budgets;
 mod chains;
@@ -52,6 +53,7 @@ fn main() -> ExitCode {
     trials::run([
         addresses::group(),
         api::group(),
+        bench::group(),
         book::group(),
         budgets::group(),
         chains::group(),

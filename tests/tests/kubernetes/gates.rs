@@ -122,7 +122,7 @@ fn a_mark_is_held_until_an_operator_releases_it(cluster: &mut Cluster) -> anyhow
     });
     let said = held.with_context(|| listed().unwrap_or_default())?;
     ensure!(said.contains("excluded") && said.contains(EXCLUDE), "{said}");
-    let status = String::from_utf8(site.alerter(&["status"])?.stdout)?;
+    let status = site.said(&["status"])?;
     ensure!(status.contains("held on route metal") && status.contains(EXCLUDE), "{status}");
     ensure!(cluster.lab.list(METAL3.plural)?.is_empty(), "it was made");
     site.said(&["release", NODE, "--reason", "it is to be recovered"])?;

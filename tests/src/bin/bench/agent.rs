@@ -15,7 +15,7 @@ use crate::figures::{Times, line, ratio};
 use crate::path::settled;
 use crate::process::Disk;
 
-const ROUNDS: usize = 200;
+const ROUNDS: usize = crate::size(200);
 
 /// The word with which this program runs another one and prints what memory it took.
 pub(crate) const PEAK: &str = "--peak";

@@ -15,7 +15,7 @@ use crate::ledger::{Ledger, Progress};
 use crate::peers::{self, Connections, Nginx};
 use crate::route::{USUAL_IN_FLIGHT, tables_with};
 
-const MARKS: usize = 10_000;
+const MARKS: usize = crate::size(10_000);
 const ROUNDS: usize = 3;
 /// A drain that takes longer is cut off, and its rate taken so far: the start of the alerter is part of this.
 const LIMIT: Duration = Duration::from_secs(6);

@@ -16,7 +16,7 @@ use crate::route::{USUAL_IN_FLIGHT, tables};
 
 /// What takes longer is cut off, and its rate taken so far.
 const LIMIT: Duration = Duration::from_secs(10);
-const SYNCS: usize = 200;
+const SYNCS: usize = crate::size(200);
 
 pub(crate) fn run() -> anyhow::Result<()> {
     for count in [10_000, 100_000] {

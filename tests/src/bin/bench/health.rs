@@ -19,11 +19,11 @@ use crate::neighbours::notify;
 use crate::route::{USUAL_IN_FLIGHT, tables};
 
 /// Open marks, whose endpoint takes none of them.
-const OPEN: usize = 100_000;
+const OPEN: usize = crate::size(100_000);
 /// Changes between asking and not asking: other load of the machine affects both.
-const TURNS: usize = 20;
+const TURNS: usize = crate::size(20);
 /// Marks in each turn.
-const ROUNDS: usize = 20;
+const ROUNDS: usize = crate::size(20);
 /// From one mark to the next.
 const PAUSE: Duration = Duration::from_millis(10);
 /// From one request at an address to the next: 100 a second.

@@ -12,7 +12,7 @@ use crate::figures::{line, ratio};
 use crate::peers::{self, Connections};
 use crate::route::tables_with;
 
-const MARKS: usize = 10_000;
+const MARKS: usize = crate::size(10_000);
 /// How long the ideal would take, where there are marks enough.
 const IDEAL: Duration = Duration::from_secs(4);
 /// What takes longer is cut off, and its rate taken so far.

@@ -13,7 +13,7 @@ use tests::sink::{Arrival, Manner, Sink};
 use crate::figures::{Times, line, ratio};
 use crate::route::{SENT_AGAIN, USUAL_IN_FLIGHT, tables};
 
-const MARKS: usize = 100_000;
+const MARKS: usize = crate::size(100_000);
 const ROUNDS: usize = 5;
 /// What takes longer ends with fewer rounds.
 const BUDGET: Duration = Duration::from_secs(20);

@@ -15,10 +15,10 @@ use crate::path::record;
 use crate::route::{USUAL_IN_FLIGHT, tables};
 
 /// Open marks that the hostile endpoint has not taken yet.
-const OPEN: usize = 1000;
+const OPEN: usize = crate::size(1000);
 const TURNS: usize = 3;
 /// Marks in each turn.
-const ROUNDS: usize = 100;
+const ROUNDS: usize = crate::size(100);
 /// From one mark to the next, so that the acknowledgement of one is not timed with the next.
 const PAUSE: Duration = Duration::from_millis(10);
 const ARRIVAL: Duration = Duration::from_secs(60);

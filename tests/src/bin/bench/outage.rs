@@ -13,8 +13,8 @@ use crate::figures::{line, ratio};
 use crate::ledger::Ledger;
 use crate::route::{USUAL_IN_FLIGHT, tables};
 
-const MARKS: usize = 10_000;
-const OUTAGE: Duration = Duration::from_secs(60);
+const MARKS: usize = crate::size(10_000);
+const OUTAGE: Duration = Duration::from_secs(if cfg!(debug_assertions) { 3 } else { 60 });
 /// 200 a second, one after the other: the ideal is 50 s. A faster endpoint would measure little but the wait for the
 /// probe that finds it, which is up to 30 s by design.
 const EACH: Duration = Duration::from_millis(5);

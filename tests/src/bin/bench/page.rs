@@ -20,7 +20,7 @@ use crate::route::{USUAL_IN_FLIGHT, tables};
 
 /// Open marks, of 1,000 hosts: one in ten was fenced twice.
 const MARKS: usize = 1111;
-const ROUNDS: usize = 20;
+const ROUNDS: usize = crate::size(20);
 /// For so long no new page is made: each round finds an old one.
 const OLD: Duration = Duration::from_millis(1100);
 const BEGIN: Duration = Duration::from_secs(60);

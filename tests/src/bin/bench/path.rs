@@ -14,7 +14,7 @@ use tests::receiver::Receiver;
 
 use crate::figures::{Times, line, ratio};
 
-const ROUNDS: usize = 200;
+const ROUNDS: usize = crate::size(200);
 const ARRIVAL: Duration = Duration::from_secs(5);
 const IDLE: Duration = Duration::from_secs(10);
 

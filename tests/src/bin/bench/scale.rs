@@ -10,11 +10,11 @@ use tests::based::Based;
 use crate::figures::{Times, line, ratio};
 
 /// How long an idle alerter is watched: twice the time in which it reads everything.
-const IDLE: Duration = Duration::from_secs(90);
+const IDLE: Duration = Duration::from_secs(if cfg!(debug_assertions) { 5 } else { 90 });
 /// Hosts of a rack.
 const RACK: usize = 24;
 /// Hosts that are fenced one after the other.
-const SINGLE: usize = 10;
+const SINGLE: usize = crate::size(10);
 const LIMIT: Duration = Duration::from_secs(60);
 
 pub(crate) fn run() -> anyhow::Result<()> {
