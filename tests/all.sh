@@ -24,7 +24,6 @@ echo 'building the tests'
 # All in one: cargo would build programs alone with other features of what they share with the tests, and all of it twice.
 "$cargo" build --locked --workspace --bins --tests
 "$cargo" test --locked --workspace --no-run --quiet --message-format=json >"$said/built" || exit 1
-tests/former.sh
 wait "$roots"
 
 # program LIST: what cargo has built of that test of this package. It is run as it is: cargo would have it wait for other builds here.

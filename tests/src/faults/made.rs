@@ -378,7 +378,8 @@ fn in_a_cluster(place: Place<'_>) -> Made {
 fn change_cib(site: &Site, from: &str, to: &str) -> anyhow::Result<()> {
     let file = site.directory().join("pacemaker/cib.xml");
     let old = fs::read_to_string(&file)?;
-    let version = old.split(" epoch=\"").nth(1).and_then(|rest| rest.split('"').next()).context("no version")?;
+    let version =
+        old.split(" epoch=\"").nth(1).and_then(|rest| rest.split('"').next()).context("no version")?;
     let next = version.parse::<u64>()? + 1;
     replace(&file, &format!(" epoch=\"{version}\""), &format!(" epoch=\"{next}\""))?;
     replace(&file, from, to)

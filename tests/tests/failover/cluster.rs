@@ -248,16 +248,7 @@ impl Cluster {
     }
 
     pub(crate) fn begin_again_with(&mut self, register: Register) -> anyhow::Result<Before> {
-        self.begin_again_as(register, usual_returns())
-    }
-
-    /// The same for programs of release 0.1.0: it knows no etcd, and no returns of these routes.
-    pub(crate) fn begin_again_with_former(&mut self) -> anyhow::Result<Before> {
-        self.begin_again_as(Register::Attrd, false)
-    }
-
-    fn begin_again_as(&mut self, register: Register, returns: bool) -> anyhow::Result<Before> {
-        self.begin_as((register, "", returns))?;
+        self.begin_as((register, "", usual_returns()))?;
         self.forget(register)?;
         self.now()
     }

@@ -9,7 +9,6 @@ mod cluster;
 mod controllers;
 mod doubt;
 mod figures;
-mod former;
 mod harm;
 mod hosts;
 mod managers;
@@ -34,7 +33,7 @@ use tests::trials::{self, Stage};
 type Scenario = trials::Scenario<Cluster>;
 
 /// Every list. In an order in which a fault shows where it is; what wants the register in the CIB stands together.
-const LISTS: [(&str, &[Scenario]); 16] = [
+const LISTS: [(&str, &[Scenario]); 15] = [
     ("hosts", hosts::SCENARIOS),
     ("controllers", controllers::SCENARIOS),
     ("managers", managers::SCENARIOS),
@@ -49,13 +48,11 @@ const LISTS: [(&str, &[Scenario]); 16] = [
     ("silence", silence::SCENARIOS),
     ("upgrade", upgrade::SCENARIOS),
     ("figures", figures::SCENARIOS),
-    ("former", former::SCENARIOS),
     ("prompt", prompt::SCENARIOS),
 ];
 
 /// Those that are run where none is named. The others change the cluster for good, or measure.
-const USUAL: &str =
-    "hosts controllers managers doubt storm returns releases whole registers harm prompt former";
+const USUAL: &str = "hosts controllers managers doubt storm returns releases whole registers harm prompt";
 
 const STAGE: Stage<Cluster> =
     Stage { set_up: Cluster::boot, on_failure: Cluster::explain, need: trials::CLUSTER };

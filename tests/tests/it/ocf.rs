@@ -323,7 +323,7 @@ fn a_start_with_a_typo_gives_one_reason() {
     resource.append("tiemout = 3\n");
     let said = resource.expect("start", ARGS);
     assert_eq!(said.reasons.len(), 1, "{said:?}");
-    let place = format!("{}:8:1:", resource.config().display());
+    let place = format!("{}:9:1:", resource.config().display());
     assert!(said.reasons[0].starts_with(&place) && said.reasons[0].contains("tiemout"), "{said:?}");
     resource.expect("monitor", NOT_RUNNING);
 }

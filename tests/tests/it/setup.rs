@@ -567,7 +567,8 @@ fn broken(text: &str, pairs: &[(&str, &str)]) -> String {
 /// S1-49: each known misconfiguration is found in a configuration that is right but for it, with what to type.
 fn every_misconfiguration_is_found() {
     let site = Site::with(RIGHT);
-    let mut seen = BTreeSet::from(["evidence-directory"]);
+    // `scale.rs` has a CIB that is too large.
+    let mut seen = BTreeSet::from(["evidence-directory", "cib-too-large"]);
     for (word, pairs) in BROKEN {
         site.set(&broken(RIGHT, pairs));
         let said = site.setup(&["--check", "--json"]);
