@@ -65,7 +65,7 @@ fn missing_here(cluster: &Cluster, found: &mut Vec<Finding>) {
 /// Nothing of this software needs the whole CIB, but pcs, crmsh and crm_mon do.
 fn cib_too_large(cluster: &Cluster) -> Option<Finding> {
     let what = "Pacemaker cannot send the whole CIB: packed it is longer than PCMK_ipc_buffer (131072 bytes unless set), so pcs, crmsh and crm_mon wait for 30 s and fail";
-    let then = "set PCMK_ipc_buffer=10485760 in /etc/default/pacemaker (on Debian) or /etc/sysconfig/pacemaker, on every controller, and restart Pacemaker on one controller after the other";
+    let then = "set PCMK_ipc_buffer=10485760 in /etc/default/pacemaker or /etc/sysconfig/pacemaker on every controller; then restart Pacemaker on one after the other";
     let finding = || Finding::new(Kind::CibTooLarge, "the cluster", what, Then::Do(then.to_owned()));
     cluster.here.is_cib_too_large.then(finding)
 }

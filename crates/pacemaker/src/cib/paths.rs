@@ -17,7 +17,7 @@ const PRIMITIVES: [&str; 3] = [
     "/cib/configuration/resources/*/primitive",
     "/cib/configuration/resources/*/*/primitive",
 ];
-/// Remote nodes, guest nodes, fence devices, what also recovers hosts, and what only its template tells.
+/// Remote nodes, guest nodes, fence devices, what also recovers hosts, and what only its template says.
 const WANTED: &str = "@type='remote' or @class='stonith' or @type='NovaEvacuate' or @template or meta_attributes/nvpair[@name='remote-node']";
 const STATES: &str = "/cib/status/node_state";
 const HISTORIES: &str = "/lrm/lrm_resources/lrm_resource";
@@ -88,7 +88,7 @@ fn wanted_of(controller: Option<&str>, own: &[HostName]) -> String {
     }
 }
 
-/// Where an agent's resource runs, as [`super::Cib::active_on`] and [`super::Cib::resource_of`] tell.
+/// Where an agent's resource runs, as [`super::Cib::active_on`] and [`super::Cib::resource_of`] say.
 pub(super) fn of_agent(agent: &str) -> Option<String> {
     let kind = literal(agent.rsplit(':').next()?)?;
     Some(format!("{STATES}{HISTORIES}[@type={kind}]|{PROPERTIES}"))

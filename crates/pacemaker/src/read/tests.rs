@@ -85,7 +85,7 @@ fn recorded() -> impl Iterator<Item = &'static str> {
     all.into_iter().flat_map(|text| text.split("== ").skip(1)).map(|part| part.split_once('\n').unwrap().1)
 }
 
-/// S1-16: which life of a host ended is told by its connection, so no reading may lose one. The broken variants: a path that
+/// S1-16: which life of a host ended is known by its connection, so no reading may lose one. The broken variants: a path that
 /// does not find what a release writes elsewhere, and a part that is read without the node that it belongs to.
 #[test]
 fn the_parts_say_what_the_whole_says() {
@@ -191,7 +191,7 @@ fn changes() -> Vec<(&'static str, Vec<String>)> {
 }
 
 /// S1-16: whatever changes, a snapshot that goes on says what one says that begins; and it says that there is news. The broken
-/// variants believe an unchanged number of operations, or look for later ones alone: they keep a connection that was erased.
+/// variants believe an unchanged number of operations, or search for later ones alone: they keep a connection that was erased.
 #[test]
 fn a_snapshot_that_goes_on_is_like_a_new_one() {
     let file = File::new(CLUSTER);
@@ -201,9 +201,9 @@ fn a_snapshot_that_goes_on_is_like_a_new_one() {
     for (what, arguments) in changes() {
         file.change(&arguments.iter().map(String::as_str).collect::<Vec<_>>());
         assert!(file.news(&snapshot), "{what}");
-        let mut anew = Snapshot::default();
-        anew.set_own(vec![host_named("ctl1")]);
-        let (on, new) = (file.refreshed(&mut snapshot), file.refreshed(&mut anew));
+        let mut new = Snapshot::default();
+        new.set_own(vec![host_named("ctl1")]);
+        let (on, new) = (file.refreshed(&mut snapshot), file.refreshed(&mut new));
         assert_eq!(facts(&on), facts(&new), "{what}");
         assert!(!file.news(&snapshot), "{what}");
     }
