@@ -163,7 +163,7 @@ impl Cluster {
                 Ok(news) => news.of_nodes || is_in_cib && news.in_configuration,
                 Err(_) => true,
             };
-            register == Register::Attrd && in_register() || (with_cib || is_in_cib) && in_cib()
+            register == Register::Attrd && in_register() || with_cib && in_cib()
         })
         .await
     }

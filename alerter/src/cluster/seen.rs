@@ -225,10 +225,12 @@ impl Seen {
         self.passed = Some(now);
     }
 
-    /// The cluster was asked, and has nothing new: an unchanged cluster was watched.
-    pub fn note_no_news(&mut self, now: Moment) {
+    /// The cluster was asked, and has nothing new. If that was of the CIB too, an unchanged cluster was watched.
+    pub fn note_no_news(&mut self, of_cib: bool, now: Moment) {
         self.asked = Some(now.instant);
-        self.note_pass(now);
+        if of_cib {
+            self.note_pass(now);
+        }
     }
 
     /// How long ago the cluster was last asked; none if it never was.

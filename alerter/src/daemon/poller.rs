@@ -6,7 +6,7 @@ use std::time::{Duration, Instant};
 
 use journal::{Journal, JournalError, RegisterWait};
 use marks::register::pages::{Heads, Pages};
-use marks::register::{Entries, Entry, Key};
+use marks::register::{Entries, Entry, Key, Register};
 use marks::time::Timestamp;
 use pacemaker::cib::Cib;
 use pacemaker::register::Paged;
@@ -29,7 +29,7 @@ const SPACING: Duration = Duration::from_millis(50);
 /// How often the register is asked for news while there is nothing to do: a mark that another controller writes into attrd is pushed to
 /// nobody, and is to be sent within two seconds.
 const NEWS: Duration = Duration::from_millis(1700);
-/// How often the CIB's version is asked for then.
+/// How often the CIB's version is asked for then, if no host is away.
 const CIB_NEWS: Duration = Duration::from_millis(6500);
 /// How often everything is read then. So late may come what has no version: the fencing history, and of the configuration what changed
 /// without a change of the hosts.
@@ -100,12 +100,15 @@ impl Poller {
             return true;
         };
         self.trust.note(Moment::now());
-        let with_cib = self.since_asked(1) >= CIB_NEWS;
+        // A host that comes back may fail again at once: when it came back must be known.
+        let are_all_there = view.cib.as_ref().is_ok_and(|cib| cib.has_all_remotes());
+        let limit = if are_all_there && self.cluster.register() != Register::Cib { CIB_NEWS } else { NEWS };
+        let with_cib = self.since_asked(1) >= limit;
         let now = Instant::now();
         let is_news = self.cluster.has_news(view, with_cib).await;
         self.asked = [Some(now), if with_cib { Some(now) } else { self.asked[1] }];
         if !is_news {
-            shared.base.seen().note_no_news(Moment::now());
+            shared.base.seen().note_no_news(with_cib, Moment::now());
             checks::after_poll(shared);
         }
         is_news

@@ -143,6 +143,11 @@ impl Cib {
         self.is_connected(host).filter(|connected| !connected || state.fenced_at().is_none())
     }
 
+    /// Whether every remote node is a member: then none can come back.
+    pub fn has_all_remotes(&self) -> bool {
+        self.remote_nodes().iter().all(|host| self.membership(host) == Some(true))
+    }
+
     fn is_held(&self, host: &HostName) -> bool {
         self.is_remote_node(host) && self.is_connected(host) == Some(true)
     }

@@ -206,6 +206,7 @@ fn a_snapshot_that_goes_on_is_like_a_new_one() {
         let (on, new) = (file.refreshed(&mut snapshot), file.refreshed(&mut new));
         assert_eq!(facts(&on), facts(&new), "{what}");
         assert!(!file.news(&snapshot), "{what}");
+        assert!(what != "a host that is lost" || !on.has_all_remotes());
     }
 }
 
@@ -215,6 +216,7 @@ fn little_is_asked_where_little_has_changed() {
     let file = File::new(CLUSTER);
     let mut snapshot = Snapshot::default();
     let first = file.refreshed(&mut snapshot);
+    assert!(first.has_all_remotes());
     let cost = |work: &mut dyn FnMut()| {
         let before = file.asked();
         work();
