@@ -99,12 +99,26 @@ fn all(
     each: Duration,
     deadline: Instant,
 ) -> Result<Cib, RegisterError> {
-    let (mut cib, mut from) = (Cib::default(), 1);
+    let mut cib = Cib::default();
+    let until = || deadline.min(Instant::now() + each);
+    in_turns(tools, path, most, until, |answer| cib.add_part(answer).ok())?;
+    Ok(cib)
+}
+
+/// Asks for at most so many elements at a time, each time until `until`. `take` returns how many an answer has; none if it
+/// cannot be read.
+fn in_turns(
+    tools: &Tools,
+    path: &str,
+    most: usize,
+    until: impl Fn() -> Instant,
+    mut take: impl FnMut(&str) -> Option<usize>,
+) -> Result<(), RegisterError> {
+    let mut from = 1;
     loop {
-        let answer = tools.parts(&some(path, from, most), deadline.min(Instant::now() + each))?;
-        let found = cib.add_part(&answer).map_err(|_| Tools::cib_unreadable())?;
-        if found < most {
-            return Ok(cib);
+        let answer = tools.parts(&some(path, from, most), until())?;
+        if take(&answer).ok_or_else(Tools::cib_unreadable)? < most {
+            return Ok(());
         }
         from += most;
     }

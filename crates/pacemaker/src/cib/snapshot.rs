@@ -141,7 +141,7 @@ impl Snapshot {
     }
 
     /// Of each controller whose operations have changed: what is newer, or, if that was not all of it, everything.
-    fn changed(&self, status: &Status) -> impl Iterator<Item = Wanted> {
+    fn changed(&self, status: &Status) -> Vec<Wanted> {
         let wanted = |id: &String| match self.controllers.get(id) {
             Some(_) if status.unchanged.contains(id) => None,
             known => {
@@ -149,7 +149,7 @@ impl Snapshot {
                 Some(Wanted::Operations { id: id.clone(), all })
             }
         };
-        status.with_operations.iter().filter_map(wanted).collect::<Vec<_>>().into_iter()
+        status.with_operations.iter().filter_map(wanted).collect()
     }
 
     /// The query for that; its elements are many, so ask for [`some`] of them at a time.

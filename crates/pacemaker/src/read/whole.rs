@@ -2,8 +2,8 @@
 
 use std::time::{Duration, Instant};
 
+use super::in_turns;
 use crate::child::ChildError;
-use crate::cib::some;
 use crate::register::{RegisterError, Tools};
 use crate::xml;
 
@@ -73,35 +73,33 @@ fn assembled(tools: &Tools, root: &str, deadline: Instant) -> Result<String, Reg
 fn states(tools: &Tools, deadline: Instant) -> Result<String, RegisterError> {
     let mut text = String::new();
     let heads = tools.heads("/cib/status/node_state[not(@remote_node)]", deadline)?;
-    let mut fault = None;
     let heads = xml::elements(&heads, "node_state").unwrap_or_default();
     for (number, head) in heads.iter().enumerate() {
         let path = format!("/cib/status/node_state[not(@remote_node)][{}]", number + 1);
-        let parts = ["transient_attributes", "lrm/lrm_resources/lrm_resource"];
-        let parts = parts.map(|part| all(tools, &format!("{path}/{part}"), deadline));
-        let [attributes, resources] = parts.map(|part| part.map_err(|e| fault = Some(e)).unwrap_or_default());
+        let attributes = all(tools, &format!("{path}/transient_attributes"), deadline)?;
+        let resources = all(tools, &format!("{path}/lrm/lrm_resources/lrm_resource"), deadline)?;
         let id = xml::escape(head.get("id"));
         text += &format!(
             r#"{}{attributes}<lrm id="{id}"><lrm_resources>{resources}</lrm_resources></lrm></node_state>"#,
             head.opened()
         );
     }
-    if let Some(fault) = fault {
-        return Err(fault);
-    }
     Ok(text + &all(tools, "/cib/status/node_state[@remote_node]", deadline)?)
 }
 
 /// The texts of everything that a path finds.
 fn all(tools: &Tools, path: &str, deadline: Instant) -> Result<String, RegisterError> {
-    let (mut text, mut from) = (String::new(), 1);
-    loop {
-        let answer = tools.parts(&some(path, from, ELEMENTS), deadline)?;
-        let (inside, found) = xml::inside(&answer).map_err(|_| Tools::cib_unreadable())?;
-        text += inside;
-        if found < ELEMENTS {
-            return Ok(text);
-        }
-        from += ELEMENTS;
-    }
+    let mut text = String::new();
+    in_turns(
+        tools,
+        path,
+        ELEMENTS,
+        || deadline,
+        |answer| {
+            let (inside, found) = xml::inside(answer).ok()?;
+            text += inside;
+            Some(found)
+        },
+    )?;
+    Ok(text)
 }
