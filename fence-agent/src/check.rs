@@ -47,7 +47,7 @@ pub fn monitor(call: &Call) -> Result<(), Failure> {
         Err(e) => complaints.push(e.to_string()),
     }
     match cluster::cib(&call.paths, None) {
-        Ok(cib) => complaints.extend(cluster_complaints(call, &settings, &cib)),
+        Ok((cib, _not_live)) => complaints.extend(cluster_complaints(call, &settings, &cib)),
         Err(e) if call.from_fencer || is_cluster_host(&call.paths) => complaints.push(e.to_string()),
         Err(e) => call.report.warning(&e.to_string()),
     }

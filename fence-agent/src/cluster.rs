@@ -12,8 +12,8 @@ use pacemaker::register::RegisterError;
 
 use crate::paths::Paths;
 
-/// The time limit for what the running cluster knows.
-pub const CIB_LIMIT: Duration = Duration::from_secs(4);
+/// The time limit for what the running cluster knows: on a busy controller a rack that dies has many ask at once.
+pub const CIB_LIMIT: Duration = Duration::from_secs(6);
 /// The longest CIB. One of a thousand nodes has about a tenth of this.
 const CIB_MAX: usize = 64 << 20;
 /// The longest nodelist.
@@ -57,18 +57,19 @@ pub enum CibUnreadable {
 }
 
 /// What the cluster knows of a host, or of its configuration: from the running cluster, else from Pacemaker's file (without
-/// status).
+/// status), with why the running one gave nothing.
 ///
 /// # Errors
 /// [`ClusterError::Cib`] if both fail.
-pub fn cib(paths: &Paths, host: Option<&HostName>) -> Result<Cib, ClusterError> {
+pub fn cib(paths: &Paths, host: Option<&HostName>) -> Result<(Cib, Option<RegisterError>), ClusterError> {
     let deadline = Instant::now() + CIB_LIMIT;
     let live = match host {
         Some(host) => read::host(&paths.tools, host, deadline),
         None => read::configuration(&paths.tools, deadline),
     };
-    live.or_else(|live| {
-        stored_cib(&paths.cib).map_err(|file| ClusterError::Cib { live, path: paths.cib.clone(), file })
+    live.map(|cib| (cib, None)).or_else(|live| match stored_cib(&paths.cib) {
+        Ok(cib) => Ok((cib, Some(live))),
+        Err(file) => Err(ClusterError::Cib { live, path: paths.cib.clone(), file }),
     })
 }
 
@@ -122,7 +123,7 @@ mod tests {
     }
 
     fn nodes(paths: &Paths) -> Result<Vec<String>, String> {
-        let cib = cib(paths, None).map_err(|e| e.to_string())?;
+        let (cib, _why) = cib(paths, None).map_err(|e| e.to_string())?;
         Ok(cib.cluster_nodes().iter().map(ToString::to_string).collect())
     }
 

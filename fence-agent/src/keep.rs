@@ -27,7 +27,7 @@ pub fn keep(call: &Call, settings: &Settings, fencing: &Fencing) -> Result<(), K
         journal(settings, fencing).map_err(JournalGap::from)?;
     } else {
         match journal_in_time(settings, fencing) {
-            Ok(leftovers) => publish::after_journal(call, settings, fencing, &leftovers),
+            Ok(()) => publish::after_journal(call, settings, fencing),
             Err(gap) => return register_alone(call, settings, fencing, gap),
         }
     }
@@ -35,17 +35,13 @@ pub fn keep(call: &Call, settings: &Settings, fencing: &Fencing) -> Result<(), K
     Ok(())
 }
 
-/// Publishes what the register lacks. The journal is closed then: the register may wait for the cluster.
-fn journal(settings: &Settings, fencing: &Fencing) -> Result<Vec<Fencing>, JournalError> {
-    let mut journal = settings.open_store()?;
-    journal.append_fencing(fencing)?;
-    let mut leftovers = publish::unpublished(&journal, settings.register()).unwrap_or_default();
-    leftovers.retain(|other| other.id != fencing.id);
-    Ok(leftovers)
+/// The journal is closed then: the register may wait for the cluster.
+fn journal(settings: &Settings, fencing: &Fencing) -> Result<(), JournalError> {
+    settings.open_store()?.append_fencing(fencing)
 }
 
 /// A hanging disk keeps its thread forever: the register must not wait for it.
-fn journal_in_time(settings: &Settings, fencing: &Fencing) -> Result<Vec<Fencing>, JournalGap> {
+fn journal_in_time(settings: &Settings, fencing: &Fencing) -> Result<(), JournalGap> {
     let (own, copy) = (settings.clone(), fencing.clone());
     let done = watch::in_time(JOURNAL_LIMIT, move || journal(&own, &copy));
     Ok(done.ok_or(JournalGap::Silent(JOURNAL_LIMIT))??)
@@ -80,7 +76,8 @@ fn in_register(
     let entry = Entry::Fencing(fencing.clone());
     match settings.has_pages() {
         true if entry.is_fit() => {
-            publish::spread(call, settings, std::slice::from_ref(fencing), &mut Vec::new(), end)
+            let place = (call, settings, &publish::turn(call, end));
+            publish::spread(place, std::slice::from_ref(fencing), &mut Vec::new(), end)
         }
         _ => pacemaker::register::publish(settings.register(), &settings.tools(&call.paths), &[entry], end),
     }

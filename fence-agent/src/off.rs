@@ -41,7 +41,13 @@ fn judge(call: &Call, target: &Target) -> Result<Option<Cib>, Failure> {
     if !call.from_fencer {
         return Ok(None);
     }
-    let cib = cluster::cib(&call.paths, Some(&target.node))?;
+    let (cib, not_live) = cluster::cib(&call.paths, Some(&target.node))?;
+    if let Some(why) = not_live {
+        call.report.warning(&format!(
+            "the life of {} that ended is not known, because the running cluster gave no answer: {why}",
+            target.node
+        ));
+    }
     guard::by_name(&target.node, &crate::settings::hosts(&call.given)?, cib.cluster_nodes())?;
     guard::by_kind(&target.node, &cib)?;
     guard::by_topology(&cib.mark_levels_of(&target.node))?;

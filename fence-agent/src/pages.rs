@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 use std::fs::{DirBuilder, File, OpenOptions};
 use std::io;
 use std::os::unix::fs::{DirBuilderExt as _, OpenOptionsExt as _};
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use std::thread;
 use std::time::{Duration, Instant};
 
@@ -22,18 +22,32 @@ const PAUSE: Duration = Duration::from_millis(10);
 /// An alerter that passes a fencing on has long decided about it by then.
 const PASSED_ON: Duration = Duration::from_secs(3600);
 
+/// A call's turn to change the pages; it ends when this is dropped.
+#[must_use]
+pub(crate) struct Turn {
+    /// None where it did not come in time. Another call may overwrite these entries then: the next monitor writes them again.
+    _held: Option<Flock<File>>,
+}
+
+impl Turn {
+    /// Waits for half of the time until `deadline`.
+    pub(crate) fn wait_for(lock: &Path, deadline: Instant) -> Self {
+        let half = deadline.saturating_duration_since(Instant::now()) / 2;
+        Self { _held: hold(lock, Instant::now() + half) }
+    }
+}
+
 /// Adds entries to this agent's pages, and removes those that alerters have taken over. Returns whether an upgrade is in
 /// progress, so that each entry needs a separate copy too.
 ///
 /// # Errors
 /// [`RegisterError`]: some of the entries may not be there.
 pub(crate) fn add(
-    (register, tools, lock): (Register, Tools, PathBuf),
+    _turn: &Turn,
+    (register, tools): (Register, Tools),
     new: &[Entry],
     deadline: Instant,
 ) -> Result<bool, RegisterError> {
-    // Without the turn another call may overwrite these entries: the next monitor writes them again.
-    let _held = hold(&lock, Instant::now() + deadline.saturating_duration_since(Instant::now()) / 2);
     let found = pacemaker::register::find(register, &tools, deadline)?.paged.unwrap_or_default();
     let (writer, now) = (Writer { part: Part::Agent, controller: controller() }, Timestamp::now());
     let wanted = [new, &still_needed(&found.pages, &writer, now)].concat();

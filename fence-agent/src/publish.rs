@@ -1,17 +1,17 @@
 //! From the journal of this controller to the register of the cluster: at once, or by a later call after a failure.
 
-use std::path::PathBuf;
 use std::time::{Duration, Instant};
 
 use journal::{Agent, JournalError};
 use marks::fencing::Fencing;
 use marks::register::{Entries, Entry, KEPT, Key, Register};
 use marks::time::Timestamp;
-use pacemaker::register::{RegisterError, Tools};
+use pacemaker::register::RegisterError;
 
 use crate::call::{Call, OWN_LIMIT};
 use crate::compare::{Compared, compare};
 use crate::failure::Failure;
+use crate::pages::Turn;
 use crate::settings::Settings;
 use crate::{pages, watch};
 
@@ -36,23 +36,36 @@ pub(crate) fn unpublished(journal: &Agent, register: Register) -> Result<Vec<Fen
 }
 
 /// Publishes a fencing that is safe in the journal, and then earlier calls' leftovers. Failed ones stay there.
-pub(crate) fn after_journal(call: &Call, settings: &Settings, fencing: &Fencing, leftovers: &[Fencing]) {
-    let register = settings.register();
+pub(crate) fn after_journal(call: &Call, settings: &Settings, fencing: &Fencing) {
+    let limit = soon(call, REGISTER_LIMIT);
+    let turn = turn(call, limit);
+    let Some(leftovers) = still_unpublished(settings, fencing) else { return };
     let mut published = Vec::new();
-    let (own, limit) = (std::slice::from_ref(fencing), soon(call, REGISTER_LIMIT));
+    let own = std::slice::from_ref(fencing);
     let all = if settings.has_pages() {
-        spread(call, settings, &[own, leftovers].concat(), &mut published, limit)
+        spread((call, settings, &turn), &[own, &leftovers].concat(), &mut published, limit)
     } else {
         let first = each(call, settings, own, &mut published, limit);
-        first.and_then(|()| each(call, settings, leftovers, &mut published, soon(call, LEFTOVERS_LIMIT)))
+        first.and_then(|()| each(call, settings, &leftovers, &mut published, soon(call, LEFTOVERS_LIMIT)))
     };
     note(call, settings, published);
     if let Err(e) = all {
         call.report.warning(&format!(
             "the register {} lacks fencings of this controller: {e}; the next off or monitor publishes them",
-            register.as_str()
+            settings.register().as_str()
         ));
     }
+}
+
+/// The other fencings that the register lacks; `None` where another call has published this one while it waited for its turn:
+/// when a rack dies, few calls write for all. A journal that cannot be read has no leftovers.
+fn still_unpublished(settings: &Settings, fencing: &Fencing) -> Option<Vec<Fencing>> {
+    let own = settings.clone();
+    let read = watch::in_time(NOTE_LIMIT, move || unpublished(&own.open_store()?, own.register()));
+    let Some(Ok(mut all)) = read else { return Some(Vec::new()) };
+    let count = all.len();
+    all.retain(|other| other.id != fencing.id);
+    (all.len() < count).then_some(all)
 }
 
 /// Publishes what earlier calls could not, and what was lost with the register. Checks whether the register can be read.
@@ -64,11 +77,7 @@ pub(crate) fn catch_up(call: &Call, settings: &Settings, journal: &Agent) -> Res
     if register == Register::None {
         return Ok(());
     }
-    let waiting = unpublished(journal, register)?;
-    let mut published = Vec::new();
-    let done = spread(call, settings, &waiting, &mut published, soon(call, REGISTER_LIMIT));
-    note(call, settings, published);
-    done?;
+    publish_waiting(call, settings, journal)?;
     let found = pacemaker::register::read(register, &settings.tools(&call.paths), end(call))?.believed();
     if let Some(first) = found.apart.first() {
         let (count, key) = (found.apart.len(), &first.key);
@@ -76,6 +85,15 @@ pub(crate) fn catch_up(call: &Call, settings: &Settings, journal: &Agent) -> Res
             .warning(&format!("{count} entries of the register cannot be used: find out who wrote {key}"));
     }
     write_again(call, settings, journal, &found)
+}
+
+fn publish_waiting(call: &Call, settings: &Settings, journal: &Agent) -> Result<(), Failure> {
+    let limit = soon(call, REGISTER_LIMIT);
+    let turn = turn(call, limit);
+    let (waiting, mut published) = (unpublished(journal, settings.register())?, Vec::new());
+    let done = spread((call, settings, &turn), &waiting, &mut published, limit);
+    note(call, settings, published);
+    Ok(done?)
 }
 
 /// Compares fencings that were in the register, without a known end, with its present content.
@@ -103,7 +121,7 @@ fn put_again(call: &Call, settings: &Settings, entries: &[Entry]) -> (Vec<String
     let (tools, limit) = (settings.tools(&call.paths), soon(call, REGISTER_LIMIT));
     let keys = |all: &[Entry]| all.iter().map(|entry| entry.key().to_string()).collect();
     if settings.has_pages() {
-        match pages::add(place(call, settings), entries, limit) {
+        match pages::add(&turn(call, limit), (settings.register(), tools.clone()), entries, limit) {
             Ok(true) => {}
             Ok(false) => return (keys(entries), None),
             Err(e) => return (Vec::new(), Some(e)),
@@ -116,8 +134,7 @@ fn put_again(call: &Call, settings: &Settings, entries: &[Entry]) -> (Vec<String
 
 /// On this agent's pages; and during an upgrade each separately, for controllers without pages.
 pub(crate) fn spread(
-    call: &Call,
-    settings: &Settings,
+    (call, settings, turn): (&Call, &Settings, &Turn),
     fencings: &[Fencing],
     published: &mut Vec<String>,
     deadline: Instant,
@@ -129,13 +146,14 @@ pub(crate) fn spread(
     let all: Vec<Entry> = fencings.iter().cloned().map(Entry::Fencing).collect();
     let (fit, unfit): (Vec<Entry>, Vec<Entry>) = all.into_iter().partition(Entry::is_fit);
     unfit.iter().for_each(|entry| call.report.warning(&RegisterError::unfit(entry).to_string()));
-    let is_upgrading = pages::add(place(call, settings), &fit, deadline)?;
+    let is_upgrading = pages::add(turn, (settings.register(), settings.tools(&call.paths)), &fit, deadline)?;
     published.extend(fit.iter().map(|entry| entry.key().to_string()));
     each(call, settings, if is_upgrading { fencings } else { &[] }, &mut Vec::new(), deadline)
 }
 
-fn place(call: &Call, settings: &Settings) -> (Register, Tools, PathBuf) {
-    (settings.register(), settings.tools(&call.paths), call.paths.lock.clone())
+/// The turn of this call. Where there are no pages it still saves others the same work.
+pub(crate) fn turn(call: &Call, deadline: Instant) -> Turn {
+    Turn::wait_for(&call.paths.lock, deadline)
 }
 
 /// One after the other up to the first failure.

@@ -175,7 +175,7 @@ impl Based {
         let mut agent = command.stderr(Stdio::piped()).spawn()?;
         let lines = self.site.stdin_of_the_fencer(&format!("compute{host}"));
         let mut stdin = agent.stdin.take().context("no pipe to the agent")?;
-        stdin.write_all(lines.replace("register=none", "register=attrd").as_bytes())?;
+        stdin.write_all(lines.replace("register=none", "register=attrd\nverbose=1").as_bytes())?;
         Ok(agent)
     }
 
@@ -232,7 +232,17 @@ impl Based {
     /// How many programs of Pacemaker were started by what is here.
     #[must_use]
     pub fn started(&self) -> usize {
-        fs::read_to_string(self.directory.path().join("started")).unwrap_or_default().lines().count()
+        self.starts().lines().count()
+    }
+
+    /// How often one of them was.
+    #[must_use]
+    pub fn started_of(&self, name: &str) -> usize {
+        self.starts().lines().filter(|started| *started == name).count()
+    }
+
+    fn starts(&self) -> String {
+        fs::read_to_string(self.directory.path().join("started")).unwrap_or_default()
     }
 
     /// A program of Pacemaker in its place, not counted.

@@ -183,9 +183,11 @@ impl Cib {
         paths::host(host)
     }
 
-    /// The path of the devices of all levels that were added; none where there are none.
+    /// The path of those devices of the added levels that were not added; none where there are none.
     pub fn asks_devices(&self) -> Option<String> {
-        paths::primitives(self.levels.iter().flat_map(|level| &level.devices).map(String::as_str))
+        let is_here = |id: &&str| self.resources.iter().any(|resource| resource.id == *id);
+        let devices = self.levels.iter().flat_map(|level| &level.devices).map(String::as_str);
+        paths::primitives(devices.filter(|id| !is_here(id)))
     }
 
     /// The path of the operations on resources of this agent, beside [`Self::STATES`].

@@ -94,7 +94,8 @@ pub(super) fn of_agent(agent: &str) -> Option<String> {
     Some(format!("{STATES}{HISTORIES}[@type={kind}]|{PROPERTIES}"))
 }
 
-/// All that decides whether one host may be marked, and which life of it ended, but for the devices of its levels.
+/// All that decides whether one host may be marked, and which life of it ended. Of the devices of its levels those that are
+/// known without the levels: the mark devices, and what has this host alone to fence.
 pub(super) fn host(host: &HostName) -> Option<String> {
     let (name, any_case) = (literal(host.as_str())?, literal(&host.as_str().to_ascii_lowercase())?);
     let is = |attribute: &str| {
@@ -111,7 +112,9 @@ pub(super) fn host(host: &HostName) -> Option<String> {
         format!("{STATES}[not(@remote_node) and {uname}]{HISTORIES}[not(@type='remote')]"),
     ];
     all.extend(SMALL.map(str::to_owned));
-    all.extend(PRIMITIVES.map(|path| format!("{path}[{id} or {guest}]")));
+    let list = format!("instance_attributes/nvpair[@name='pcmk_host_list' and {}]", is("@value"));
+    let device = format!("@class='stonith' and (@type='{MARK_AGENT}' or {list})");
+    all.extend(PRIMITIVES.map(|path| format!("{path}[{id} or {guest} or {device}]")));
     Some(all.join("|"))
 }
 

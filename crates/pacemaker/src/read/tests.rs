@@ -139,6 +139,25 @@ fn what_decides_about_one_host_is_read_whole() {
     assert_eq!(configuration.guest_nodes(), whole_cib.guest_nodes());
 }
 
+/// Of a rack that dies each host asks. The broken variant asks for each device of a level once more.
+#[test]
+fn one_question_is_enough_for_a_host_with_a_power_device_of_its_own() {
+    let list = r#"<instance_attributes id="p"><nvpair id="p-l" name="pcmk_host_list" value="Compute1"/></instance_attributes>"#;
+    let own = CLUSTER
+        .replace(r#"type="fence_ipmilan"/>"#, &format!(r#"type="fence_ipmilan">{list}</primitive>"#))
+        .replace(
+            r#"<primitive id="mark" template="t"/>"#,
+            r#"<primitive id="mark" class="stonith" type="fence_mark"/>"#,
+        );
+    let (file, whole_cib) = (File::new(&own), Cib::parse(&own).unwrap());
+    for (name, questions) in [("compute1", 1), ("compute2", 2)] {
+        let (host, before) = (host_named(name), file.asked());
+        let read = super::host(&file.tools, &host, soon()).unwrap();
+        assert_eq!(read.mark_levels_of(&host), whole_cib.mark_levels_of(&host));
+        assert_eq!(file.asked() - before, questions, "{name}");
+    }
+}
+
 /// Every change of a controller's operations, by the arguments of `cibadmin`.
 fn changes() -> Vec<(&'static str, Vec<String>)> {
     let words = |all: &[&str]| all.iter().map(|word| (*word).to_owned()).collect::<Vec<_>>();
