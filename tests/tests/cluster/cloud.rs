@@ -48,10 +48,23 @@ impl Cloud {
     pub(crate) fn boot() -> anyhow::Result<Self> {
         let lab = Lab::boot(SHAPE, Some(&Products::built()?))?;
         let receiver = Receiver::listen(lab.listener(PORT))?;
-        lab.write_site("alerter.toml", &site(&lab))?;
         let cloud = Self { receiver, lab };
+        cloud.write_own_site()?;
         cloud.configure().with_context(|| cloud.lab.keep_logs())?;
         Ok(cloud)
+    }
+
+    /// The configuration of the alerter with which every scenario begins.
+    pub(crate) fn write_own_site(&self) -> anyhow::Result<()> {
+        let route = "[store]\nregister = \"none\"\n\n[hosts]\ndomain = \"my.cloud.com\"\non-shared-storage = true\n\n\
+                     [http.recovery]\nurl = \"https://recovery.my.cloud.com/v1/host-failures\"\n";
+        self.lab.write_site("alerter.toml", &self.with_own_receiver(route))
+    }
+
+    /// A file whose last table is a route to the receiver of the book, to the one here.
+    pub(crate) fn with_own_receiver(&self, file: &str) -> String {
+        let own = format!("http://{}:{PORT}", self.lab.own_address());
+        file.replace("https://recovery.my.cloud.com", &own) + "allow-http = true\n"
     }
 
     /// Gives the cluster what every scenario begins with; what it has beside that stays.
@@ -276,13 +289,4 @@ pub(crate) fn holds_for(seconds: u64, mut wanted: impl FnMut() -> anyhow::Result
         Ok((broken.is_some() || Instant::now() >= end).then_some(()))
     })?;
     broken.map_or(Ok(()), Err)
-}
-
-fn site(lab: &Lab) -> String {
-    let url = format!("http://{}:{PORT}/v1/host-failures", lab.own_address());
-    format!(
-        "[store]\nregister = \"none\"\n\n\
-         [hosts]\ndomain = \"my.cloud.com\"\non-shared-storage = true\n\n\
-         [http.recovery]\nurl = \"{url}\"\nallow-http = true\n"
-    )
 }

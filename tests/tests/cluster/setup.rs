@@ -2,13 +2,18 @@
 
 use anyhow::{Context, ensure};
 use tests::lab::cib::{HOME, topology};
-use tests::lab::{Ended, Event};
+use tests::lab::{Ended, Event, wait};
 
 use crate::Scenario;
-use crate::cloud::{Cloud, HOST};
+use crate::cloud::{Cloud, HOST, NOTIFIED_WITHIN};
 
-pub(crate) const SCENARIOS: &[Scenario] =
-    &[("setup_makes_a_cluster_that_marks", setup_makes_a_cluster_that_marks)];
+pub(crate) const SCENARIOS: &[Scenario] = &[
+    ("setup_makes_a_cluster_that_marks", setup_makes_a_cluster_that_marks),
+    ("the_first_hour_is_as_the_book_says", the_first_hour_is_as_the_book_says),
+];
+
+const START: &str = include_str!("../../../docs/start.md");
+const SHIPPED: &str = include_str!("../../../packaging/alerter.toml");
 
 /// What a site does not have before it knows of us; what refers to others comes first.
 const OURS: [&str; 5] = [
@@ -36,6 +41,39 @@ fn setup_makes_a_cluster_that_marks(cloud: &mut Cloud) -> anyhow::Result<()> {
     a_killed_host_is_marked(cloud)?;
     forget(cloud)?;
     cloud.configure()
+}
+
+/// The book's first file behind the shipped one and its commands, word by word; only the receiver has another address. S1-48
+fn the_first_hour_is_as_the_book_says(cloud: &mut Cloud) -> anyhow::Result<()> {
+    let before = cloud.begin()?;
+    forget(cloud)?;
+    let (_, file) = START.split_once("```toml\n").context("no file")?;
+    let (file, commands) = file.split_once("```").context("the file has no end")?;
+    cloud.lab.write_site("alerter.toml", &format!("{SHIPPED}\n{}", cloud.with_own_receiver(file)))?;
+    let (commands, _) = commands.split_once("## Next").context("no end")?;
+    let all: Vec<&str> = commands.lines().filter_map(|line| line.strip_prefix("    ")).collect();
+    ensure!(all.len() == 6, "{all:?}");
+    for command in &all[..all.len() - 1] {
+        typed(cloud, command)?.success().with_context(|| command.to_string())?;
+        cloud.lab.wait_until_ready()?;
+    }
+    let show = all[all.len() - 1];
+    wait::until("the host to be acknowledged", NOTIFIED_WITHIN, || {
+        let shown = typed(cloud, show)?.success()?;
+        Ok(shown.contains("acknowledged").then_some(()))
+    })?;
+    // `check-config --online` asked it too, without a body.
+    let events = cloud.requests_since(&before).into_iter().filter(|request| !request.body.is_empty()).count();
+    ensure!(events == 1, "the receiver has {events} events");
+    forget(cloud)?;
+    cloud.write_own_site()?;
+    cloud.configure()?;
+    cloud.host_returns()
+}
+
+/// As root in a shell.
+fn typed(cloud: &Cloud, command: &str) -> anyhow::Result<Ended> {
+    cloud.lab.exec(HOME, &["env", "HOME=/tmp", "sh", "-c", command])
 }
 
 fn setup(cloud: &Cloud, options: &[&str]) -> anyhow::Result<Ended> {
