@@ -121,8 +121,8 @@ version() {
 make_versions() {
     rm -rf "$versions"
     mkdir -p "$versions"
-    version newer 0.2.0-2
-    version killing 0.2.0-3 'kill "$(cut -d " " -f 1 /var/lib/nova-host-alerter/marks.db.lock)"'
+    version newer 0.3.0-2
+    version killing 0.3.0-3 'kill "$(cut -d " " -f 1 /var/lib/nova-host-alerter/marks.db.lock)"'
 }
 
 # Controllers of a real cluster that are a Debian of that suite each.

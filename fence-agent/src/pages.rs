@@ -10,7 +10,7 @@ use std::time::{Duration, Instant};
 
 use marks::fencing::Fencing;
 use marks::register::pages::{self, Pages, Part, Writer};
-use marks::register::{Entry, KEPT, Key, Register, plain_until};
+use marks::register::{Entry, KEPT, Key, Register};
 use marks::time::Timestamp;
 use nix::fcntl::{Flock, FlockArg};
 use pacemaker::register::{RegisterError, Tools};
@@ -37,8 +37,7 @@ impl Turn {
     }
 }
 
-/// Adds entries to this agent's pages, and removes those that alerters have taken over. Returns whether an upgrade is in
-/// progress, so that each entry needs a separate copy too.
+/// Adds entries to this agent's pages, and removes those that alerters have taken over.
 ///
 /// # Errors
 /// [`RegisterError`]: some of the entries may not be there.
@@ -47,15 +46,14 @@ pub(crate) fn add(
     (register, tools): (Register, Tools),
     new: &[Entry],
     deadline: Instant,
-) -> Result<bool, RegisterError> {
+) -> Result<(), RegisterError> {
     let found = pacemaker::register::find(register, &tools, deadline)?.paged.unwrap_or_default();
     let (writer, now) = (Writer { part: Part::Agent, controller: controller() }, Timestamp::now());
     let wanted = [new, &still_needed(&found.pages, &writer, now)].concat();
     let none = BTreeMap::new();
     let writes = pages::plan(found.pages.get(&writer).unwrap_or(&none), &wanted, now);
     let head = pages::head(&found.pages, &writer, Timestamp(0), now);
-    pacemaker::register::write_pages(register, &tools, &writer, &writes, (&head, deadline))?;
-    Ok(now < plain_until(&found.pages, &found.plain, true, now))
+    pacemaker::register::write_pages(register, &tools, &writer, &writes, (&head, deadline))
 }
 
 /// The entries on this writer's pages that no alerter has taken over.

@@ -121,18 +121,17 @@ fn put_again(call: &Call, settings: &Settings, entries: &[Entry]) -> (Vec<String
     let (tools, limit) = (settings.tools(&call.paths), soon(call, REGISTER_LIMIT));
     let keys = |all: &[Entry]| all.iter().map(|entry| entry.key().to_string()).collect();
     if settings.has_pages() {
-        match pages::add(&turn(call, limit), (settings.register(), tools.clone()), entries, limit) {
-            Ok(true) => {}
-            Ok(false) => return (keys(entries), None),
-            Err(e) => return (Vec::new(), Some(e)),
-        }
+        return match pages::add(&turn(call, limit), (settings.register(), tools), entries, limit) {
+            Ok(()) => (keys(entries), None),
+            Err(e) => (Vec::new(), Some(e)),
+        };
     }
     let done = pacemaker::register::publish_all(settings.register(), &tools, entries, limit);
     let failed = done.failed.into_iter().map(|(_, error)| error);
     (done.standing.iter().map(Key::to_string).collect(), done.stopped.into_iter().chain(failed).next())
 }
 
-/// On this agent's pages; and during an upgrade each separately, for controllers without pages.
+/// On this agent's pages, or without a key each separately.
 pub(crate) fn spread(
     (call, settings, turn): (&Call, &Settings, &Turn),
     fencings: &[Fencing],
@@ -146,9 +145,9 @@ pub(crate) fn spread(
     let all: Vec<Entry> = fencings.iter().cloned().map(Entry::Fencing).collect();
     let (fit, unfit): (Vec<Entry>, Vec<Entry>) = all.into_iter().partition(Entry::is_fit);
     unfit.iter().for_each(|entry| call.report.warning(&RegisterError::unfit(entry).to_string()));
-    let is_upgrading = pages::add(turn, (settings.register(), settings.tools(&call.paths)), &fit, deadline)?;
+    pages::add(turn, (settings.register(), settings.tools(&call.paths)), &fit, deadline)?;
     published.extend(fit.iter().map(|entry| entry.key().to_string()));
-    each(call, settings, if is_upgrading { fencings } else { &[] }, &mut Vec::new(), deadline)
+    Ok(())
 }
 
 /// The turn of this call. Where there are no pages it still saves others the same work.

@@ -37,11 +37,10 @@ pub fn built(name: &str) -> anyhow::Result<PathBuf> {
     found.with_context(|| format!("{name} is not built beside this program: run `make build`"))
 }
 
-/// A time in the commands' JSON as milliseconds since the epoch, as 0.1.0 printed it.
+/// A time in the commands' JSON as milliseconds since the epoch.
 #[must_use]
 pub fn millis(time: &Value) -> Option<i64> {
-    let read = || serde_json::from_value::<Timestamp>(time.clone()).ok().map(|at| at.0);
-    time.as_i64().or_else(read)
+    serde_json::from_value::<Timestamp>(time.clone()).ok().map(|at| at.0)
 }
 
 /// A directory with a configuration, a journal, and an alerter that may be started and stopped.

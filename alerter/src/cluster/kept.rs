@@ -163,7 +163,7 @@ fn is_quiet(paged: &Paged, controller: &str, now: Timestamp) -> bool {
     head.is_some_and(|page| now.since(page.head.at) > QUIET)
 }
 
-/// Entries outside of pages that nothing reads once no upgrade is under way: they stand on our pages, or have had their time.
+/// Entries outside of pages that nobody needs: they stand on our pages, or have had their time.
 pub fn left_over(paged: &Paged, writer: &Writer, now: Timestamp) -> Vec<Key> {
     let (ours, is_over) = (standing(&paged.pages, writer), upkeep::has_had_its_time(&paged.plain, now));
     let gone = paged.plain.sound.iter().filter(|(key, entry)| ours.contains(key) || is_over(entry));

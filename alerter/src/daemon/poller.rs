@@ -223,11 +223,6 @@ impl Poller {
         };
         let standing = self.keep_pages(shared, (&view, paged), &wanted).await;
         self.note(shared, standing).await?;
-        let now = Timestamp::now();
-        if now < paged.plain_until {
-            self.publish(shared, &wanted, &paged.plain).await;
-            return self.clear(shared, &wanted, &paged.plain).await;
-        }
         self.clear_pages(shared, (&view, paged), entries).await
     }
 

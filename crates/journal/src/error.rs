@@ -36,6 +36,15 @@ pub enum JournalError {
         /// What was found instead.
         reason: String,
     },
+    /// Another state of this program made the file, or somebody has changed it.
+    #[error(
+        "{path} has not the tables of this release: wait until `list` of the other one is empty, stop the alerter, remove the journal, then start it",
+        path = .path.display()
+    )]
+    OtherForm {
+        /// The file.
+        path: PathBuf,
+    },
     /// Written by a newer release.
     #[error("{path} has schema {found}, but this release supports only {known}: install the newer release again", path = .path.display())]
     NewerSchema {
@@ -145,6 +154,7 @@ impl JournalError {
             Self::Insecure { .. } => "insecure",
             Self::NotPlain { .. } => "symlink",
             Self::Foreign { .. } => "foreign",
+            Self::OtherForm { .. } => "other-form",
             Self::NewerSchema { .. } => "newer-schema",
             Self::SqliteTooOld { .. } => "sqlite-too-old",
             Self::Busy { .. } => "busy",

@@ -199,7 +199,7 @@ fn foreign_newer_and_planted_files_are_refused_and_left_alone() {
     let home = Home::new();
     drop(home.open(Role::Agent));
     home.raw().execute_batch("CREATE TRIGGER t AFTER INSERT ON mark BEGIN DELETE FROM mark; END").unwrap();
-    assert_eq!(home.refusal(), "foreign", "a planted trigger");
+    assert_eq!(home.refusal(), "other-form", "a planted trigger");
     home.raw().execute_batch("DROP TRIGGER t; PRAGMA user_version = 9").unwrap();
     assert_eq!(home.refusal(), "newer-schema");
     home.raw().execute_batch("PRAGMA user_version = 1; PRAGMA application_id = 7").unwrap();

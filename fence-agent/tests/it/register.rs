@@ -9,9 +9,8 @@ use fence_agent::call::Call;
 use fence_agent::paths::Paths;
 use fence_agent::report::Report;
 use fence_agent::{check, off, stdin};
-use marks::id::NoteId;
 use marks::mark::Settlement;
-use marks::register::{Entry, Key, Register, SealKeys, Settled, Watermark};
+use marks::register::{Entry, Key, Register, SealKeys, Settled};
 use marks::time::Timestamp;
 use pacemaker::register::Tools;
 use rusqlite::Connection;
@@ -66,7 +65,7 @@ impl Controller {
         controller
     }
 
-    /// Without a key, as release 0.1.0 writes, and with one: both registers must have the same.
+    /// Without a key and with one: both registers must have the same.
     fn both(attrd_updater: &str) -> [Self; 2] {
         [Self::new(attrd_updater), Self::keyed(attrd_updater)]
     }
@@ -368,23 +367,6 @@ fn what_cannot_be_written_again_is_written_by_the_next_monitor() {
         controller.put("attrd_updater", WORKS);
         assert_eq!(controller.monitor_of_the_fencer(), Ok(()));
         assert_eq!(controller.registered().len(), 1);
-    }
-}
-
-/// S4-50: an alerter without a key was there before, and reads no pages: each fencing is also a separate entry.
-#[test]
-fn a_controller_without_a_key_is_still_written_for() {
-    for was_there in [false, true] {
-        let controller = Controller::keyed(WORKS);
-        let first = Watermark { id: NoteId::generate(), at: Timestamp::now(), by: "ctl2".into() };
-        if was_there {
-            controller.write(&Entry::Watermark(first));
-        }
-        assert_eq!(controller.off(""), Ok(()));
-        let files = fs::read_dir(controller.at("register")).unwrap();
-        let names: Vec<String> = files.map(|file| file.unwrap().file_name().into_string().unwrap()).collect();
-        assert!(names.iter().any(|name| name.starts_with("host-failure-page-0@agent.")), "{names:?}");
-        assert_eq!(names.iter().any(|name| name.starts_with("host-failure@f.")), was_there, "{names:?}");
     }
 }
 

@@ -430,7 +430,7 @@ pub fn clocks_differ(place: Place<'_>) -> Made {
 /// As [`the_disk_is_full`].
 pub fn the_register_is_nearly_full(place: Place<'_>) -> Made {
     let mut stand = in_a_cluster(place)?;
-    // Without a key each entry is an attribute of its own, as in 0.1.0.
+    // Without a key each entry is an attribute of its own.
     fs::remove_file(stand.site.directory().join("register.key"))?;
     Backlog::of_fencings(LONG_OUTAGE)?.lay_into(&stand.site)?;
     for fencing in Journal::open(&stand.site.journal(), Role::Alerter)?.unfolded_fencings()?.sound {

@@ -669,8 +669,7 @@ impl Mark {
             each("deliveries").into_iter().partition(is_return);
         Ok(Self {
             id: listed["id"].as_str().context("a mark without an id")?.to_owned(),
-            // 0.1.0 prints `node`.
-            node: text(listed.get("host").unwrap_or(&listed["node"])),
+            node: text(&listed["host"]),
             state: text(&listed["state"]),
             holds: each("holds").iter().map(text).collect(),
             made_at: millis(&listed["made_at"]).context("a mark that was made at no time")?,

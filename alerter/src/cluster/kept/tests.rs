@@ -52,7 +52,7 @@ fn own_pages_come_to_what_is_wanted_and_are_written_again_for_those_who_join() {
     assert!(standing(&paged.pages, &alerter("ctl2")).is_empty());
 }
 
-/// S4-50: the first alerter with a key finds that one without was there: it gives that time in each of its heads, and keeps to it.
+/// The first alerter with a key finds that one without was there: it gives that time in each of its heads, and keeps to it.
 #[test]
 fn an_upgrade_ends_when_the_first_head_says() {
     let plain = Entries { sound: [entry("ctl2")].map(|it| (it.key(), it)).into(), ..Entries::default() };

@@ -71,7 +71,7 @@ pub(crate) struct Site {
     pub(crate) dc: &'static str,
     /// What the alerters and agents see of the register.
     pub(crate) register: BTreeMap<Key, Entry>,
-    /// Every controller has the key, and this is what root has written there; without it all is as release 0.1.0 had it.
+    /// Every controller has the key, and this is what root has written there; without it no entry is sealed.
     pub(crate) sealed: Option<BTreeSet<Key>>,
     /// A page is lacking here.
     pub(crate) is_partial: bool,

@@ -212,18 +212,18 @@ pub(crate) fn create(transaction: &Transaction<'_>) -> rusqlite::Result<()> {
 /// Refuses a database that is not exactly ours.
 pub(crate) fn check(connection: &Connection, path: &Path) -> Result<(), JournalError> {
     let sqlite = |e| JournalError::sqlite(path, e);
-    let foreign = |reason: &str| JournalError::Foreign { path: path.to_owned(), reason: reason.to_owned() };
     let application: i64 =
         connection.pragma_query_value(None, "application_id", |r| r.get(0)).map_err(sqlite)?;
     if application != APPLICATION_ID {
-        return Err(foreign("another application's database"));
+        let reason = "another application's database".to_owned();
+        return Err(JournalError::Foreign { path: path.to_owned(), reason });
     }
     let found: i64 = connection.pragma_query_value(None, "user_version", |r| r.get(0)).map_err(sqlite)?;
     if found > VERSION {
         return Err(JournalError::NewerSchema { path: path.to_owned(), found, known: VERSION });
     }
     if objects(connection).map_err(sqlite)? != expected() {
-        return Err(foreign("its tables are not those of this release"));
+        return Err(JournalError::OtherForm { path: path.to_owned() });
     }
     Ok(())
 }

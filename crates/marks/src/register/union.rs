@@ -1,4 +1,4 @@
-//! The union of all pages and of separate entries, as release 0.1.0 and controllers without a key write them. Pure.
+//! The union of all pages and of separate entries, as controllers without a key write them. Pure.
 
 use std::collections::BTreeMap;
 
@@ -41,8 +41,8 @@ pub fn united(pages: &Pages, plain: &Entries, trust: Trust, now: Timestamp) -> E
     all
 }
 
-/// Until when an unsealed entry counts if its supposed writer was never seen to seal: long enough for an upgrade. The
-/// time begins when the first alerter with a key (`is_first`: this controller never wrote a page) finds an earlier
+/// Until when an unsealed entry counts if its supposed writer was never seen to seal: long enough to give every controller
+/// the key. The time begins when the first alerter with a key (`is_first`: this controller never wrote a page) finds an earlier
 /// alerter without one; later alerters use that alerter's time.
 pub fn plain_until(pages: &Pages, plain: &Entries, is_first: bool, now: Timestamp) -> Timestamp {
     let alerters = pages.iter().filter(|(writer, _)| writer.part == Part::Alerter);
@@ -75,13 +75,13 @@ struct Without<'p> {
 
 impl Without<'_> {
     fn seal(&self, entry: &Entry) -> Seal {
-        // A controller may run one part of a former release, and the other of this one.
+        // A controller may run one part with the key, and the other as it was before.
         let part = if entry.fencing().is_some() { Part::Agent } else { Part::Alerter };
         let sealed_at = entry.by().and_then(|by| self.sealing.get(&(part, by)));
         match sealed_at {
             _ if self.trust.is_keyless => Seal::Passed,
             Some(last) if entry.rank().0 <= *last => Seal::Missing(Unsealed::Forged),
-            // It may have lost its key since, or gone back to a former release.
+            // It may have lost its key since.
             Some(_) => Seal::Missing(Unsealed::Unknown),
             None if self.now < self.trust.plain_until => Seal::Passed,
             None => Seal::Missing(Unsealed::Unknown),

@@ -21,7 +21,7 @@ pub struct Found {
 pub struct Paged {
     /// By writer and number.
     pub pages: Pages,
-    /// The separate entries, as release 0.1.0 and controllers without a key write them.
+    /// The separate entries, as controllers without a key write them.
     pub plain: Entries,
     /// Until when controllers that use separate entries count; a past time means that they do not.
     pub plain_until: Timestamp,
