@@ -28,7 +28,7 @@ pub struct Cli {
     /// Print JSON, the same as `-o json`
     #[arg(long, global = true)]
     pub json: bool,
-    /// How to print answers and errors: table, wide, json, yaml or csv
+    /// How to print answers and errors: table or json
     #[arg(id = "print-as", short = 'o', global = true, value_name = "FORMAT", value_enum)]
     #[arg(hide_possible_values = true, conflicts_with = "json")]
     pub print_as: Option<PrintAs>,
@@ -43,14 +43,8 @@ pub enum PrintAs {
     /// Text that fits the terminal
     #[default]
     Table,
-    /// Text with all columns, never cut
-    Wide,
     /// JSON
     Json,
-    /// YAML
-    Yaml,
-    /// A header and one record a line, as in RFC 4180
-    Csv,
 }
 
 impl Cli {
@@ -61,7 +55,7 @@ impl Cli {
 
     /// Whether programs read the answer.
     pub fn is_for_programs(&self) -> bool {
-        matches!(self.format(), PrintAs::Json | PrintAs::Yaml)
+        self.format() == PrintAs::Json
     }
 }
 
@@ -82,8 +76,6 @@ pub enum Command {
     History(History),
     /// Print the history as lines of JSON; with --follow, go on with new events until Ctrl-C
     Events(Events),
-    /// Write a report as one page: counts, times to acknowledge, actions of operators
-    Report(Report),
     /// Try open deliveries at once
     Retry(Retry),
     /// Mark a host by hand; unless it is fenced and off, its machines run twice
@@ -111,17 +103,6 @@ pub enum Command {
     ReceiverCheck(ReceiverCheck),
     /// Print or run the commands that make Pacemaker mark fenced hosts, or only check the cluster
     Setup(Setup),
-    /// List what can stand at the end of a command line; the shells' completions ask for it
-    #[command(hide = true)]
-    Complete(Complete),
-}
-
-/// Options of `complete`.
-#[derive(Debug, Args)]
-pub struct Complete {
-    /// The words behind the program's name; the last one is completed
-    #[arg(last = true)]
-    pub words: Vec<String>,
 }
 
 /// Options of `check-config`.
@@ -140,14 +121,10 @@ pub struct Status {
     #[arg(value_parser = clap::value_parser!(u64).range(1..=3600))]
     pub ocf: Option<u64>,
     /// Print the process that holds the journal, as its lock names it; for the OCF agent
-    #[arg(long, hide = true, conflicts_with_all = ["ocf", "watch", "check"])]
+    #[arg(long, hide = true, conflicts_with_all = ["ocf", "check"])]
     pub process: bool,
-    /// Show the status again every two seconds, or every SECONDS, until Ctrl-C
-    #[arg(long, value_name = "SECONDS", num_args = 0..=1, require_equals = true, default_missing_value = "2")]
-    #[arg(value_parser = clap::value_parser!(u64).range(1..=3600), conflicts_with = "ocf")]
-    pub watch: Option<u64>,
     /// Print one line and exit as a Nagios plugin does: 0 ok, 1 warning, 2 critical, 3 unknown
-    #[arg(long, conflicts_with_all = ["ocf", "watch"])]
+    #[arg(long, conflicts_with = "ocf")]
     pub check: bool,
     /// With --check: warning if a mark is open for this many seconds
     #[arg(long, value_name = "SECONDS", requires = "check", default_value_t = 300)]
@@ -190,9 +167,6 @@ pub struct List {
     /// Also show the newest settled marks
     #[arg(long)]
     pub settled: bool,
-    /// These columns: host, state, failure_time, deliveries, why, until, fence_count, id, view
-    #[arg(long, value_name = "NAMES", value_delimiter = ',')]
-    pub columns: Vec<String>,
     /// Show at most this many marks; 0 shows all
     #[arg(long, value_name = "NUMBER", default_value_t = 1000)]
     pub limit: u32,
@@ -217,17 +191,16 @@ pub struct Show {
 
 /// Options of `history`.
 #[derive(Debug, Args)]
-#[command(args_conflicts_with_subcommands = true, disable_help_subcommand = true)]
 pub struct History {
-    /// Written for other programs
-    #[command(subcommand)]
-    pub export: Option<HistoryPart>,
     /// Only this host
     #[arg(conflicts_with = "hosts")]
     pub host: Option<String>,
     /// Show only this many of the newest lines; 0 shows all
     #[arg(long, default_value_t = 100)]
     pub limit: u32,
+    /// Count outages instead: how they ended, and how long the acknowledgements took
+    #[arg(long, conflicts_with = "limit")]
+    pub summary: bool,
     /// Which lines: the state is that of the line's mark now, the time is the line's
     #[command(flatten)]
     pub filter: Filter,
@@ -250,56 +223,6 @@ pub struct Events {
 /// A time, or how long ago it was.
 fn moment(text: &str) -> Result<Timestamp, String> {
     span::moment(text, Timestamp::now())
-}
-
-/// What else can be done with the history.
-#[derive(Debug, Subcommand)]
-pub enum HistoryPart {
-    /// Export the history for other programs, in the order in which it was written
-    Export(Export),
-}
-
-/// Options of `history export`.
-#[derive(Debug, Args)]
-pub struct Export {
-    /// The format of the export
-    #[arg(long, value_enum, default_value_t = Format::Jsonl)]
-    pub format: Format,
-    /// Only from this time on: 2026-11-22T03:00:00Z, 2026-11-22, or how long ago, such as 30d
-    #[arg(long, value_name = "TIME", value_parser = moment)]
-    pub since: Option<Timestamp>,
-    /// Only before this time
-    #[arg(long, value_name = "TIME", value_parser = moment)]
-    pub until: Option<Timestamp>,
-    /// Only rows after this number, at which an earlier export ended
-    #[arg(long, value_name = "SEQ", default_value_t = 0)]
-    pub after: i64,
-    /// Write into this file, which only its owner can read, instead of stdout
-    #[arg(long, value_name = "FILE")]
-    pub output: Option<PathBuf>,
-}
-
-/// How an export is written.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
-pub enum Format {
-    /// One JSON object a line
-    Jsonl,
-    /// RFC 4180, with a header
-    Csv,
-}
-
-/// Options of `report`.
-#[derive(Debug, Args)]
-pub struct Report {
-    /// From this time on: 2026-11-22T03:00:00Z, 2026-11-22, or how long ago, such as 30d
-    #[arg(long, value_name = "TIME", default_value = "30d", value_parser = moment)]
-    pub since: Timestamp,
-    /// Until this time instead of now
-    #[arg(long, value_name = "TIME", value_parser = moment)]
-    pub until: Option<Timestamp>,
-    /// Write into this file, which only its owner can read, instead of stdout
-    #[arg(long, value_name = "FILE")]
-    pub output: Option<PathBuf>,
 }
 
 /// Options of `retry`.
@@ -580,7 +503,7 @@ mod tests {
             parse(&["retry", "c1", "r1-*"]).is_ok()
                 && parse(&["help", "list"]).is_err_and(|shown| shown.exit_code() == 0)
         );
-        assert!(parse(&["list", "-o", "csv"]).is_ok() && parse(&["list", "-o", "csv", "--json"]).is_err());
+        assert!(parse(&["list", "-o", "json"]).is_ok() && parse(&["list", "-o", "json", "--json"]).is_err());
         assert!(parse(&["retry", "--all", "--wait"]).is_ok() && parse(&["retry", "c1", "--wait"]).is_err());
     }
 
@@ -596,8 +519,6 @@ mod tests {
             "show --host compute* --state held",
             "history compute1 --since 30d --until 2026-11-22T03:00:00Z",
             "history --group rack1 --limit 0",
-            "status --watch",
-            "status --watch=5 --json",
             "status --check --warning 60 --critical 120",
             "status --ocf",
             "status --ocf=5",
@@ -608,9 +529,6 @@ mod tests {
             "show",
             "show --limit 5",
             "history compute1 --host compute2",
-            "status --watch 5",
-            "status --watch=0",
-            "status --check --watch",
             "status --check --ocf",
             "status --ocf 5",
             "status --ocf=0",
@@ -623,31 +541,21 @@ mod tests {
     }
 
     #[test]
-    fn the_history_is_read_or_exported() {
+    fn the_history_is_listed_or_counted() {
         let parse = |line: &str| Cli::try_parse_from(line.split(' '));
         for right in [
             "x history",
             "x history compute1 --limit 5",
-            "x history export --format csv --after 7",
-            "x history export --since 30d --until 2026-11-22 --output f",
-            "x report",
-            "x report --since 90d --output f --json",
+            "x history --summary --since 30d --group rack1",
             "x events --since 2026-11-22",
             "x events --follow --since 2h",
         ] {
             assert!(parse(right).is_ok(), "{right}");
         }
-        for wrong in [
-            "x history export --format xml",
-            "x history export compute1",
-            "x history export --since yesterday",
-            "x report --until 2026-13-01",
-            "x events --since 2w",
-        ] {
+        for wrong in ["x history --summary --limit 5", "x history --until 2026-13-01", "x events --since 2w"]
+        {
             assert!(parse(wrong).is_err(), "{wrong}");
         }
-        let Ok(Cli { command: Command::History(history), .. }) = parse("x history export") else { panic!() };
-        assert!(history.export.is_some(), "this is not a host");
     }
 
     /// S0-3: a host or a group, a reason, and an end; the command stands behind `--`.

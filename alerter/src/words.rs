@@ -35,11 +35,6 @@ pub(crate) fn short(time: Duration) -> String {
     }
 }
 
-/// A length of time that was measured: below ten seconds tenths count.
-pub(crate) fn measured(time: Duration) -> String {
-    if time.as_secs() < 10 { format!("{:.1} s", time.as_secs_f64()) } else { length(time) }
-}
-
 /// A length of time in its two largest units: `240 ms`, `4 s`, `3 min 20 s`, `2 h 5 min`, `3 d 4 h`.
 pub fn length(time: Duration) -> String {
     let seconds = time.as_secs();
@@ -121,16 +116,11 @@ mod tests {
     }
 
     #[test]
-    fn a_short_length_has_one_unit_and_a_measured_one_its_tenths() {
+    fn a_short_length_has_one_unit() {
         let of = |seconds| short(Duration::from_secs(seconds));
         assert_eq!(
             [0, 119, 120, 7199, 7200, 172_799, 172_800].map(of),
             ["0s", "119s", "2m", "119m", "2h", "47h", "2d"]
-        );
-        let of = |ms| measured(Duration::from_millis(ms));
-        assert_eq!(
-            [0, 1449, 9900, 119_000, 7_260_000].map(of),
-            ["0.0 s", "1.4 s", "9.9 s", "1 min 59 s", "2 h 1 min"]
         );
     }
 

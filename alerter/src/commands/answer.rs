@@ -1,16 +1,14 @@
 //! How a command answers: what it prints, in which format, and what it exits with.
 
-use std::io::{self, IsTerminal as _, Write as _};
-use std::process::{Command, ExitCode, Stdio};
+use std::io;
+use std::process::ExitCode;
 
 use anyhow::Context as _;
 use journal::JournalError;
-use saphyr::{LoadableYamlNode as _, Yaml, YamlEmitter};
 use serde::Serialize;
-use serde_json::{Value, json};
+use serde_json::json;
 
-use super::terminal;
-use crate::cli::{Cli, Command as Asked, HistoryPart, Maintenance, PrintAs};
+use crate::cli::{Cli, Command, PrintAs, Status};
 use crate::control::client::ClientError;
 
 /// EX_CONFIG of sysexits.
@@ -31,46 +29,10 @@ pub(super) fn print(cli: &Cli, value: &impl Serialize, text: impl FnOnce() -> St
     Ok(())
 }
 
-/// The value as JSON or YAML, where one of them was asked for.
+/// The value as JSON, where that was asked for.
 pub(super) fn for_programs(cli: &Cli, value: &impl Serialize) -> anyhow::Result<Option<String>> {
-    Ok(match cli.format() {
-        PrintAs::Json => Some(serde_json::to_string_pretty(value).context("the answer is not JSON")?),
-        PrintAs::Yaml => Some(yaml(value)?),
-        PrintAs::Table | PrintAs::Wide | PrintAs::Csv => None,
-    })
-}
-
-/// One document of YAML in block style. All JSON is YAML.
-pub(super) fn yaml(value: &impl Serialize) -> anyhow::Result<String> {
-    let json = serde_json::to_string(value).context("the answer is not JSON")?;
-    let documents = Yaml::load_from_str(&json).context("the answer is not YAML")?;
-    let mut text = String::new();
-    for document in &documents {
-        YamlEmitter::new(&mut text).dump(document).context("the answer is not YAML")?;
-    }
-    Ok(text)
-}
-
-/// Records of RFC 4180. What a terminal does not show is written as in an export.
-pub(super) fn csv(rows: &[Vec<String>]) -> anyhow::Result<String> {
-    let mut writer = csv::WriterBuilder::new().terminator(csv::Terminator::CRLF).from_writer(Vec::new());
-    for row in rows {
-        writer.write_record(row.iter().map(|cell| shown(cell)))?;
-    }
-    Ok(String::from_utf8_lossy(&writer.into_inner()?).into_owned())
-}
-
-/// Prints records; the last one ends as the others do.
-pub(super) fn print_csv(rows: &[Vec<String>]) -> anyhow::Result<()> {
-    say(&csv(rows)?, &mut io::stdout());
-    Ok(())
-}
-
-/// The text with `\u{1b}` for each hidden character.
-pub(super) fn shown(text: &str) -> String {
-    let show =
-        |c: char| if site::is_hidden(c) { format!("\\u{{{:x}}}", u32::from(c)) } else { c.to_string() };
-    text.chars().map(show).collect()
+    let json = || serde_json::to_string_pretty(value).context("the answer is not JSON");
+    cli.is_for_programs().then(json).transpose()
 }
 
 pub(super) fn println_all(text: &str) {
@@ -82,62 +44,16 @@ pub(super) fn say(text: &str, to: &mut impl io::Write) {
     let _reader_is_gone = to.write_all(text.as_bytes()).and_then(|()| to.flush());
 }
 
-/// Through `$PAGER`, else `less -FRX`, where stdout is a terminal that the text does not fit.
-pub(super) fn page(text: &str) {
-    let rows = terminal::size(&io::stdout()).filter(|_| io::stdout().is_terminal()).map(|(_, rows)| rows);
-    let is_long = rows.is_some_and(|rows| text.lines().count() >= rows);
-    if !is_long || terminal::is_dumb() || paged(text).is_err() {
-        println_all(text);
-    }
-}
-
-fn paged(text: &str) -> io::Result<()> {
-    let pager = std::env::var("PAGER").unwrap_or_else(|_| "less -FRX".to_owned());
-    let mut words = pager.split_whitespace();
-    let program = words.next().ok_or(io::ErrorKind::NotFound)?;
-    let mut child = Command::new(program).args(words).stdin(Stdio::piped()).spawn()?;
-    if let Some(mut stdin) = child.stdin.take() {
-        let _reader_is_gone = stdin.write_all(text.as_bytes());
-    }
-    child.wait().map(drop)
-}
-
-/// Refuses a format that makes no sense for the command.
+/// Refuses JSON where the command has none.
 pub(super) fn check_format(cli: &Cli) -> Result<(), Usage> {
-    let (known, format) = (formats(&cli.command), cli.format());
-    // clap does not see a conflict of which one half stands before the command.
-    if cli.json && cli.print_as.is_some() {
-        return Err(Usage("--json and -o exclude each other: use one of them".to_owned()));
-    }
-    if known.contains(&format) {
-        return Ok(());
-    }
-    let words: Vec<String> = known.iter().map(|one| word(*one)).collect();
-    let instead = match &cli.command {
-        Asked::History(history) if history.export.is_some() => "use --format".to_owned(),
-        _ => format!("use {}", words.join(", ")),
+    let has_none = match &cli.command {
+        Command::Run => true,
+        Command::Status(Status { ocf, process, .. }) => ocf.is_some() || *process,
+        _ => false,
     };
-    Err(Usage(format!("-o {} makes no sense for this command: {instead}", word(format))))
-}
-
-fn word(format: PrintAs) -> String {
-    format!("{format:?}").to_ascii_lowercase()
-}
-
-fn formats(command: &Asked) -> &'static [PrintAs] {
-    use PrintAs::{Csv, Json, Table, Wide, Yaml};
-    match command {
-        Asked::Run | Asked::Complete(_) => &[Table],
-        Asked::Status(options) if options.ocf.is_some() || options.process => &[Table],
-        Asked::Status(options) if !options.check => &[Table, Wide, Json, Yaml],
-        Asked::Show(_) => &[Table, Wide, Json, Yaml],
-        Asked::History(options) => match options.export {
-            Some(HistoryPart::Export(_)) => &[Table],
-            None => &[Table, Wide, Json, Yaml, Csv],
-        },
-        Asked::List(_) | Asked::Maintenance(Maintenance::List) => &[Table, Wide, Json, Yaml, Csv],
-        Asked::Events(_) => &[Table, Json],
-        _ => &[Table, Json, Yaml],
+    match has_none && cli.is_for_programs() {
+        true => Err(Usage("there is no JSON of this command: leave the format out".to_owned())),
+        false => Ok(()),
     }
 }
 
@@ -165,8 +81,7 @@ pub(super) fn complain(format: PrintAs, kind: &str, message: &str) {
     let value = json!({ "error": { "kind": kind, "message": message } });
     let text = match format {
         PrintAs::Json => format!("{value:#}\n"),
-        PrintAs::Yaml => yaml(&value).unwrap_or_default() + "\n",
-        _ => format!("nova-host-alerter: {message}\n"),
+        PrintAs::Table => format!("nova-host-alerter: {message}\n"),
     };
     say(&text, &mut io::stderr());
 }
@@ -189,27 +104,6 @@ fn is_usage(kind: &str) -> bool {
     WORDS.contains(&kind) || kind.starts_with("unknown-")
 }
 
-/// A heading, and a record of these fields of each value.
-pub(super) fn records<T: Serialize>(columns: &[&str], all: &[T]) -> Vec<Vec<String>> {
-    let heading = columns.iter().map(|name| (*name).to_owned()).collect();
-    std::iter::once(heading).chain(all.iter().map(|one| record(columns, one))).collect()
-}
-
-/// These fields of a value.
-pub(super) fn record(columns: &[&str], one: &impl Serialize) -> Vec<String> {
-    let value = serde_json::to_value(one).unwrap_or_default();
-    columns.iter().map(|name| cell(&value[*name])).collect()
-}
-
-/// The cell of a value for people and CSV.
-fn cell(value: &Value) -> String {
-    match value {
-        Value::Null => String::new(),
-        Value::String(text) => text.clone(),
-        other => other.to_string(),
-    }
-}
-
 #[cfg(test)]
 mod tests {
     use clap::Parser as _;
@@ -226,46 +120,14 @@ mod tests {
         assert_eq!(sentence(&deep), "what: why");
     }
 
-    /// The broken variant writes words that YAML reads as something else.
     #[test]
-    fn yaml_says_what_json_says() {
-        let nasty = json!({ "a": ["no", "1", "1e3", "~", "", " x", "a: b", "- c", "it's \"q\"", "ä\n\t#", "2026-11-22T03:00:00.000Z"],
-            "empty": [], "nothing": null, "number": 7, "truth": true, "of": { "x y": -1, "none": {} } });
-        let text = yaml(&nasty).unwrap();
-        assert!(text.starts_with("---\na:\n"), "{text}");
-        let (there, back) =
-            (Yaml::load_from_str(&nasty.to_string()).unwrap(), Yaml::load_from_str(&text).unwrap());
-        assert_eq!(there, back, "{text}");
-    }
-
-    #[test]
-    fn csv_quotes_what_it_must_and_hides_nothing() {
-        let rows =
-            [vec!["host".to_owned(), "why".to_owned()], vec!["c1".to_owned(), "a, \"b\"\u{1b}".to_owned()]];
-        assert_eq!(csv(&rows).unwrap(), "host,why\r\nc1,\"a, \"\"b\"\"\\u{1b}\"\r\n");
-    }
-
-    #[test]
-    fn a_format_that_makes_no_sense_is_refused() {
-        let check = |line: &str| {
-            let cli = Cli::try_parse_from(line.split(' ')).unwrap();
-            check_format(&cli).map_err(|why| why.to_string())
-        };
-        for right in
-            ["x list -o csv", "x -o yaml status", "x history -o wide", "x show c1 --json", "x events --json"]
-        {
-            assert_eq!(check(right), Ok(()), "{right}");
+    fn json_is_refused_where_there_is_none() {
+        let check = |line: &str| check_format(&Cli::try_parse_from(line.split(' ')).unwrap()).is_ok();
+        for right in ["x list -o json", "x --json status", "x status --check --json", "x run -o table"] {
+            assert!(check(right), "{right}");
         }
-        let said = check("x show c1 -o csv").unwrap_err();
-        assert_eq!(said, "-o csv makes no sense for this command: use table, wide, json, yaml");
-        for wrong in [
-            "x --json list -o csv",
-            "x run --json",
-            "x report -o csv",
-            "x status --ocf --json",
-            "x history export -o csv",
-        ] {
-            assert!(check(wrong).is_err(), "{wrong}");
+        for wrong in ["x run --json", "x --json status --ocf", "x status --process -o json"] {
+            assert!(!check(wrong), "{wrong}");
         }
     }
 

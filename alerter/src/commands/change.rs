@@ -152,7 +152,7 @@ async fn until_acknowledged(daemon: &client::Daemon, limit: Duration) -> Result<
         let left = Left::of(daemon.get("/v1/status").await?);
         let open = left.routes.iter().map(|(_, count)| *count as u64).sum();
         most = most.max(open);
-        let progress = progress.get_or_insert_with(|| Progress::of("acknowledged", Some(most)));
+        let progress = progress.get_or_insert_with(|| Progress::of(most));
         progress.because(left.why.as_deref());
         progress.at(most - open);
         if left.routes.is_empty() || Instant::now() >= end {

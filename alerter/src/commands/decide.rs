@@ -11,13 +11,13 @@ use marks::time::Timestamp;
 use serde::Serialize;
 use site::Site;
 
-use super::answer::{self, print};
+use super::answer::print;
 use super::change::{changed, operator};
 use super::merged::{CLUSTER, LIMIT, RegisterView};
 use super::sources::{Sources, control, register_of, tools, wait_for};
 use super::terminal::Style;
 use super::{chosen, near, read, text};
-use crate::cli::{self, Cli, PrintAs};
+use crate::cli::{self, Cli};
 use crate::control::api::ChangeAnswer;
 use crate::control::decisions::{
     Decided, EndRequest, InForce, MaintenanceRequest, PauseRequest, ResumeRequest,
@@ -112,15 +112,9 @@ pub(super) fn list(cli: &Cli) -> anyhow::Result<ExitCode> {
     all.retain(|decision| matches!(decision.about, About::Maintenance { .. }));
     let view = sources.register.view();
     let listed: Vec<Listed> = all.iter().map(|one| Listed { view, decision: one.into() }).collect();
-    match cli.format() {
-        PrintAs::Csv => answer::print_csv(&answer::records(&COLUMNS, &listed))?,
-        PrintAs::Table => print(cli, &listed, || listing(&all, view, Style::of_stdout()))?,
-        _ => print(cli, &listed, || listing(&all, view, Style::PLAIN))?,
-    }
+    print(cli, &listed, || listing(&all, view, Style::of_stdout()))?;
     Ok(ExitCode::SUCCESS)
 }
-
-const COLUMNS: [&str; 9] = ["id", "kind", "host", "group", "at", "until", "actor", "reason", "view"];
 
 /// The pauses and maintenances in force, oldest first. What the journal or the register says has ended has ended.
 ///

@@ -10,7 +10,7 @@ use marks::fencing::Fencing;
 use marks::register::{About, Decision, Scope};
 use marks::time::Timestamp;
 
-use super::answer::{self, Usage, print, say};
+use super::answer::{print, println_all, say};
 use super::delivery::DeliveryReport;
 use super::filter::Filter;
 use super::read::{self, Cut, sound};
@@ -20,7 +20,7 @@ use super::terminal::Style;
 use super::text;
 use super::unmarked::{self, Rules};
 use super::{decide, terminal};
-use crate::cli::{self, Cli, PrintAs};
+use crate::cli::{self, Cli};
 use crate::policy::Hold;
 use crate::words::{near, without_uid, written};
 
@@ -34,59 +34,15 @@ struct Line {
     /// The smaller, the more it needs a person.
     rank: u8,
     host: String,
-    /// As JSON has it.
-    state: &'static str,
-    /// As the terminal has it.
-    shown: String,
+    state: String,
     failed: Timestamp,
-    /// Each route with its state, briefly and with everything.
-    brief: String,
+    /// Each route with its state.
     deliveries: String,
     /// What keeps it from its end.
     why: String,
-    until: Option<Timestamp>,
-    fencings: u32,
-    mark: String,
-    view: &'static str,
-}
-
-/// A column: its name as in JSON, its heading, and its cell for people and for programs.
-struct Column {
-    name: &'static str,
-    heading: &'static str,
-    shown: fn(&Line) -> String,
-    raw: fn(&Line) -> String,
-}
-
-const COLUMNS: [Column; 9] = [
-    column("host", "HOST", |line| line.host.clone()),
-    Column { raw: |line| line.state.to_owned(), ..column("state", "STATE", |line| line.shown.clone()) },
-    Column {
-        raw: |line| line.failed.rfc3339(),
-        ..column("failure_time", "FENCED AT", |line| minute(line.failed))
-    },
-    Column {
-        raw: |line| line.deliveries.clone(),
-        ..column("deliveries", "DELIVERIES", |line| line.brief.clone())
-    },
-    column("why", "WHY", |line| line.why.clone()),
-    Column {
-        raw: |line| line.until.map(Timestamp::rfc3339).unwrap_or_default(),
-        ..column("until", "UNTIL", |line| line.until.map(minute).unwrap_or_default())
-    },
-    column("fence_count", "FENCINGS", |line| line.fencings.to_string()),
-    column("id", "MARK", |line| line.mark.clone()),
-    column("view", "VIEW", |line| line.view.to_owned()),
-];
-/// So many of them stand in a table that nobody chose the columns of.
-const USUAL: usize = 4;
-
-const fn column(name: &'static str, heading: &'static str, cell: fn(&Line) -> String) -> Column {
-    Column { name, heading, shown: cell, raw: cell }
 }
 
 pub(super) fn run(cli: &Cli, options: &cli::List) -> anyhow::Result<ExitCode> {
-    let columns = columns(cli.format(), &options.columns)?;
     let sources = Sources::open(cli)?;
     let filter = Filter::read(cli, &options.filter, sources.journal.as_ref())?;
     let with_settled = options.all || options.settled || filter.wants_settled();
@@ -99,20 +55,12 @@ pub(super) fn run(cli: &Cli, options: &cli::List) -> anyhow::Result<ExitCode> {
         return print(cli, &reports, String::new).map(|()| ExitCode::SUCCESS);
     }
     let lines = lines(&sources, &filter, &reports)?;
-    match cli.format() {
-        PrintAs::Csv => answer::print_csv(&records(&lines, &columns))?,
-        _ if lines.is_empty() => {
-            answer::println_all(&nothing(&filter, with_settled, sources.register.view()));
-        }
-        format => {
-            let is_summary = io::stdout().is_terminal() && format == PrintAs::Table && !options.all;
-            let style = if format == PrintAs::Wide { Style::PLAIN } else { Style::of_stdout() };
-            answer::page(&match is_summary && options.columns.is_empty() && lines.len() > GROUPED_ABOVE {
-                true => grouped(&lines, style),
-                false => table(&lines, &columns, style),
-            });
-        }
-    }
+    let is_grouped = io::stdout().is_terminal() && !options.all && lines.len() > GROUPED_ABOVE;
+    println_all(&match is_grouped {
+        _ if lines.is_empty() => nothing(&filter, with_settled, sources.register.view()),
+        true => grouped(&lines, Style::of_stdout()),
+        false => table(&lines, Style::of_stdout()),
+    });
     Ok(ExitCode::SUCCESS)
 }
 
@@ -123,38 +71,11 @@ fn nothing(filter: &Filter, with_settled: bool, view: &str) -> String {
     }
 }
 
-/// The chosen columns, else all of them or the usual ones.
-fn columns(format: PrintAs, chosen: &[String]) -> Result<Vec<&'static Column>, Usage> {
-    if !chosen.is_empty() && matches!(format, PrintAs::Json | PrintAs::Yaml) {
-        return Err(Usage("--columns is for tables and CSV: JSON and YAML have every field".to_owned()));
-    }
-    let find = |name: &String| {
-        let known = || names().collect::<Vec<_>>().join(", ");
-        let unknown =
-            || Usage(format!("there is no column {}: known are {}", name.escape_default(), known()));
-        COLUMNS.iter().find(|column| column.name.eq_ignore_ascii_case(name)).ok_or_else(unknown)
+fn table(lines: &[Line], style: Style) -> String {
+    let heading = ["HOST", "STATE", "FENCED AT", "DELIVERIES"].map(str::to_owned).to_vec();
+    let row = |line: &Line| {
+        vec![line.host.clone(), line.state.clone(), minute(line.failed), line.deliveries.clone()]
     };
-    match (chosen, format) {
-        ([], PrintAs::Table) => Ok(COLUMNS[..USUAL].iter().collect()),
-        ([], _) => Ok(COLUMNS.iter().collect()),
-        (chosen, _) => chosen.iter().map(find).collect(),
-    }
-}
-
-/// The names of all columns.
-pub(super) fn names() -> impl Iterator<Item = &'static str> {
-    COLUMNS.iter().map(|column| column.name)
-}
-
-fn records(lines: &[Line], columns: &[&Column]) -> Vec<Vec<String>> {
-    let heading = columns.iter().map(|column| column.name.to_owned()).collect();
-    let record = |line: &Line| columns.iter().map(|column| (column.raw)(line)).collect();
-    std::iter::once(heading).chain(lines.iter().map(record)).collect()
-}
-
-fn table(lines: &[Line], columns: &[&Column], style: Style) -> String {
-    let heading = columns.iter().map(|column| column.heading.to_owned()).collect();
-    let row = |line: &Line| columns.iter().map(|column| (column.shown)(line)).collect();
     let rows: Vec<Vec<String>> = std::iter::once(heading).chain(lines.iter().map(row)).collect();
     text::headed(&rows, style)
 }
@@ -163,16 +84,16 @@ fn table(lines: &[Line], columns: &[&Column], style: Style) -> String {
 fn grouped(lines: &[Line], style: Style) -> String {
     let mut groups: BTreeMap<(u8, &str, &str), Vec<&Line>> = BTreeMap::new();
     for line in lines {
-        groups.entry((line.rank, &line.shown, &line.why)).or_default().push(line);
+        groups.entry((line.rank, &line.state, &line.why)).or_default().push(line);
     }
     let mut groups: Vec<_> = groups.into_iter().collect();
     groups.sort_by_key(|((rank, ..), lines)| (*rank, std::cmp::Reverse(lines.len())));
     let heading = ["MARKS", "STATE", "WHY", "OLDEST", "HOSTS"].map(str::to_owned).to_vec();
-    let row = |((_, shown, why), lines): &((u8, &str, &str), Vec<&Line>)| {
+    let row = |((_, state, why), lines): &((u8, &str, &str), Vec<&Line>)| {
         let oldest = lines.iter().map(|line| line.failed).min().map(minute).unwrap_or_default();
         let named: Vec<&str> = lines.iter().take(NAMED).map(|line| line.host.as_str()).collect();
         let hosts = named.join(", ") + if lines.len() > NAMED { ", …" } else { "" };
-        vec![lines.len().to_string(), (*shown).to_owned(), (*why).to_owned(), oldest, hosts]
+        vec![lines.len().to_string(), (*state).to_owned(), (*why).to_owned(), oldest, hosts]
     };
     let rows: Vec<Vec<String>> = std::iter::once(heading).chain(groups.iter().map(row)).collect();
     let foot = format!("{} marks by cause; each: `nova-host-alerter list --all`", lines.len());
@@ -200,47 +121,32 @@ fn unmarked(sources: &Sources, filter: &Filter, now: Timestamp) -> anyhow::Resul
     let unfolded = sound(journal.map(Journal::unfolded_fencings).transpose()?);
     let own = (sources.controller.as_str(), Rules::of(&sources.site));
     let new = unmarked::unmarked(journal, unfolded, &sources.register, own, now)?;
-    let view = sources.register.view();
     let is_wanted = |fencing: &&Fencing| filter.takes(&fencing.node, fencing.asked_at);
-    let here = new.here.iter().filter(is_wanted).map(|one| of_fencing(one, "waits for the daemon", view));
+    let here = new.here.iter().filter(is_wanted).map(|one| of_fencing(one, "waits for the daemon"));
     let there = new.elsewhere.iter().filter(is_wanted);
-    let there = there.map(|one| of_fencing(one, "in the register, not marked", view));
+    let there = there.map(|one| of_fencing(one, "in the register, not marked"));
     Ok(here.chain(there).collect())
 }
 
-fn of_fencing(fencing: &Fencing, why: &str, view: &'static str) -> Line {
+fn of_fencing(fencing: &Fencing, why: &str) -> Line {
     Line {
         rank: 2,
         host: fencing.node.to_string(),
-        state: "fenced",
-        shown: "fenced".to_owned(),
+        state: "fenced".to_owned(),
         failed: fencing.asked_at,
-        brief: why.to_owned(),
-        deliveries: String::new(),
+        deliveries: why.to_owned(),
         why: why.to_owned(),
-        until: None,
-        fencings: 1,
-        mark: fencing.id.to_string(),
-        view,
     }
 }
 
 fn of_mark(report: &MarkReport, orders: &[Decision], now: Timestamp) -> Line {
-    let mark = &report.mark;
-    let briefly = |delivery: &DeliveryReport| brief(delivery);
     Line {
         rank: rank(report),
-        host: mark.node.to_string(),
-        state: report.state,
-        shown: state(report),
-        failed: mark.failure_time,
-        brief: deliveries(report, briefly),
-        deliveries: deliveries(report, text::short),
+        host: report.mark.node.to_string(),
+        state: state(report),
+        failed: report.mark.failure_time,
+        deliveries: deliveries(report, brief),
         why: why(report, orders, now),
-        until: report.held.as_ref().and_then(|held| held.until),
-        fencings: report.fence_count,
-        mark: mark.id.to_string(),
-        view: report.view,
     }
 }
 
@@ -399,7 +305,6 @@ mod tests {
 
     fn sorted(reports: &[MarkReport]) -> Vec<Line> {
         let mut lines: Vec<Line> = reports.iter().map(|report| of_mark(report, &[pause()], NOW)).collect();
-        lines.iter_mut().for_each(|line| line.mark = "01a1fdbf-0d60-71c8-80b2-0dca4f558146".to_owned());
         lines.sort_by(|one, other| (one.rank, &one.host).cmp(&(other.rank, &other.host)));
         lines
     }
@@ -422,12 +327,7 @@ mod tests {
     }
 
     fn drawn(columns: usize) -> String {
-        let shown = columns_of(PrintAs::Table, &[]);
-        table(&all(), &shown, Style { has_colours: false, columns: Some(columns) })
-    }
-
-    fn columns_of(format: PrintAs, chosen: &[&str]) -> Vec<&'static Column> {
-        columns(format, &chosen.iter().map(|name| (*name).to_owned()).collect::<Vec<_>>()).unwrap()
+        table(&all(), Style { has_colours: false, columns: Some(columns) })
     }
 
     /// The broken variant lets the terminal break the lines.
@@ -481,20 +381,6 @@ MARKS  STATE         WHY                             OLDEST             HOSTS
 300 marks by cause; each: `nova-host-alerter list --all`
 ";
         assert_eq!(shown, wanted);
-    }
-
-    #[test]
-    fn columns_are_chosen_by_their_names() {
-        let lines = all();
-        let two = columns_of(PrintAs::Csv, &["host", "failure_time"]);
-        assert_eq!(
-            records(&lines, &two)[..2],
-            [["host", "failure_time"], ["compute2", "2027-01-15T07:50:00.000Z"]]
-        );
-        assert_eq!(columns_of(PrintAs::Wide, &[]).len(), COLUMNS.len());
-        let unknown = columns(PrintAs::Table, &["hots".to_owned()]).err().map(|why| why.to_string());
-        assert!(unknown.unwrap().starts_with("there is no column hots: known are host, state"));
-        assert!(columns(PrintAs::Json, &["host".to_owned()]).is_err());
     }
 
     #[test]

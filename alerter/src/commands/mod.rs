@@ -4,13 +4,12 @@ mod answer;
 mod change;
 mod check;
 mod chosen;
-mod complete;
 mod decide;
 mod delivery;
 mod during;
 mod events;
-mod export;
 mod filter;
+mod gone;
 mod key;
 mod list;
 mod merged;
@@ -18,7 +17,7 @@ mod near;
 pub mod online;
 mod origin;
 mod overview;
-pub(crate) mod progress;
+mod progress;
 mod read;
 mod receiver;
 mod reload;
@@ -28,12 +27,12 @@ mod setup;
 mod sources;
 mod status;
 mod story;
+pub mod summary;
 mod terminal;
 mod text;
 mod trouble;
 mod unmarked;
 mod verdict;
-mod watch;
 
 use std::process::ExitCode;
 use std::time::Duration;
@@ -49,26 +48,24 @@ use crate::{daemon, log};
 pub fn main() -> ExitCode {
     match Cli::try_parse() {
         Ok(cli) => run(&cli).unwrap_or_else(|error| answer::failed(cli.format(), &error)),
-        Err(error) => misread(&error),
+        Err(error) => misread(error),
     }
 }
 
 /// Help goes to stdout; a mistake is printed as the command line asks for it, as far as that can be said.
-fn misread(error: &clap::Error) -> ExitCode {
+fn misread(mut error: clap::Error) -> ExitCode {
     // What is no text is a mistake too, and no reason to panic.
     let words: Vec<String> = std::env::args_os().map(|word| word.to_string_lossy().into_owned()).collect();
     let is_asked = |word: &str| words.iter().any(|given| given == word);
-    let joined = words.join(" ");
-    let format = match () {
-        () if is_asked("--json") || joined.contains("-o json") || is_asked("-ojson") => PrintAs::Json,
-        () if joined.contains("-o yaml") || is_asked("-oyaml") => PrintAs::Yaml,
-        () => PrintAs::Table,
-    };
-    if error.use_stderr() && format != PrintAs::Table {
+    let is_json = is_asked("--json") || words.join(" ").contains("-o json") || is_asked("-ojson");
+    let instead = gone::instead(&error);
+    if error.use_stderr() && is_json {
         let text = error.to_string();
         let sentence = text.lines().next().unwrap_or_default().trim_start_matches("error: ");
-        answer::complain(format, "usage", sentence);
+        let hint = instead.map(|instead| format!(": {instead}")).unwrap_or_default();
+        answer::complain(PrintAs::Json, "usage", &format!("{sentence}{hint}"));
     } else {
+        gone::advise(&mut error, instead);
         let _reader_is_gone = error.print();
     }
     ExitCode::from(u8::try_from(error.exit_code()).unwrap_or(1))
@@ -92,15 +89,12 @@ pub fn run(cli: &Cli) -> anyhow::Result<ExitCode> {
         }
         Command::Status(options) if options.process => status::process(cli),
         Command::Status(options) if options.check => verdict::check(cli, options),
-        Command::Status(options) => status::show(cli, options),
+        Command::Status(_) => status::show(cli),
         Command::List(options) => list::run(cli, options),
         Command::Show(target) => read::show(cli, target),
-        Command::History(cli::History { export: Some(cli::HistoryPart::Export(options)), .. }) => {
-            export::export(cli, options)
-        }
+        Command::History(options) if options.summary => summary::run(cli, options),
         Command::History(options) => read::history(cli, options),
         Command::Events(options) => events::run(cli, options),
-        Command::Report(options) => export::report(cli, options),
         Command::Retry(options) => change::retry(cli, options),
         Command::Mark(options) => change::mark(cli, options),
         Command::Unmark(options) => change::unmark(cli, options),
@@ -114,7 +108,6 @@ pub fn run(cli: &Cli) -> anyhow::Result<ExitCode> {
         Command::Maintenance(cli::Maintenance::List) => decide::list(cli),
         Command::Maintenance(cli::Maintenance::Run(options)) => during::run(cli, options),
         Command::Hold(options) => decide::hold(cli, options),
-        Command::Complete(options) => complete::run(cli, options),
         Command::SendTest(options) => change::send_test(cli, options),
         Command::ReceiverCheck(options) => receiver::run(cli, options),
         Command::Setup(options) => setup::run(cli, options),

@@ -1,4 +1,4 @@
-//! Progress of long work: one line on stderr, drawn again in place, and only where stderr is a terminal.
+//! Progress of `retry --all --wait`: one line on stderr, drawn again in place, and only where stderr is a terminal.
 
 use std::io::{self, IsTerminal as _};
 use std::time::{Duration, Instant};
@@ -12,10 +12,8 @@ const PACE: Duration = Duration::from_millis(100);
 const BAR: u64 = 20;
 
 /// How far a long work is. The line goes with it.
-pub(crate) struct Progress {
-    what: String,
-    /// None where nobody knows how much there is.
-    total: Option<u64>,
+pub(super) struct Progress {
+    total: u64,
     /// Why it does not go on, where that is known.
     why: Option<String>,
     is_shown: bool,
@@ -24,19 +22,19 @@ pub(crate) struct Progress {
 }
 
 impl Progress {
-    /// Of work that has this name in the line; nothing is drawn yet.
-    pub(crate) fn of(what: &str, total: Option<u64>) -> Self {
+    /// Of so many acknowledgements; nothing is drawn yet.
+    pub(super) fn of(total: u64) -> Self {
         let is_shown = io::stderr().is_terminal() && !terminal::is_dumb();
-        Self { what: what.to_owned(), total, why: None, is_shown, begun: Instant::now(), drawn: None }
+        Self { total, why: None, is_shown, begun: Instant::now(), drawn: None }
     }
 
     /// Says why it is slow, or that nothing is in the way.
-    pub(crate) fn because(&mut self, why: Option<&str>) {
+    pub(super) fn because(&mut self, why: Option<&str>) {
         self.why = why.map(clean);
     }
 
     /// So much is done.
-    pub(crate) fn at(&mut self, done: u64) {
+    pub(super) fn at(&mut self, done: u64) {
         let is_too_soon = self.drawn.is_some_and(|drawn| drawn.elapsed() < PACE);
         if !self.is_shown || is_too_soon {
             return;
@@ -49,17 +47,12 @@ impl Progress {
     }
 
     fn line(&self, done: u64, elapsed: Duration) -> String {
-        let what = &self.what;
         let rate = done.checked_div(elapsed.as_secs()).map(|rate| format!(", {rate}/s")).unwrap_or_default();
         let why = self.why.as_ref().map(|why| format!("; {why}")).unwrap_or_default();
-        match self.total {
-            Some(total @ 1..) => {
-                let of = |all: u64| done.min(total).saturating_mul(all) / total;
-                let bar = "#".repeat(usize::try_from(of(BAR)).unwrap_or_default());
-                format!("{what}: [{bar:<20}] {done} of {total} ({} %){rate}{why}", of(100))
-            }
-            _ => format!("{what}: {done}{rate}{why}"),
-        }
+        let total = self.total;
+        let of = |all: u64| done.min(total).saturating_mul(all).checked_div(total).unwrap_or(all);
+        let bar = "#".repeat(usize::try_from(of(BAR)).unwrap_or_default());
+        format!("acknowledged: [{bar:<20}] {done} of {total} ({} %){rate}{why}", of(100))
     }
 }
 
@@ -77,12 +70,10 @@ mod tests {
 
     #[test]
     fn a_line_has_a_bar_a_rate_and_a_reason() {
-        let line =
-            |total, done, seconds| Progress::of("retry", total).line(done, Duration::from_secs(seconds));
-        assert_eq!(line(Some(200), 50, 10), "retry: [#####               ] 50 of 200 (25 %), 5/s");
-        assert_eq!(line(Some(200), 201, 0), "retry: [####################] 201 of 200 (100 %)");
-        assert_eq!((line(None, 7, 0), line(Some(0), 0, 1)), ("retry: 7".into(), "retry: 0, 0/s".into()));
-        let mut slow = Progress::of("retry", Some(2));
+        let line = |done, seconds| Progress::of(200).line(done, Duration::from_secs(seconds));
+        assert_eq!(line(50, 10), "acknowledged: [#####               ] 50 of 200 (25 %), 5/s");
+        assert_eq!(line(201, 0), "acknowledged: [####################] 201 of 200 (100 %)");
+        let mut slow = Progress::of(2);
         slow.because(Some("recovery: connect"));
         assert!(slow.line(0, Duration::ZERO).ends_with("0 of 2 (0 %); recovery: connect"));
     }
@@ -90,7 +81,7 @@ mod tests {
     /// Tests have no terminal: a log of them must not be full of such lines.
     #[test]
     fn without_a_terminal_nothing_is_drawn() {
-        let mut progress = Progress::of("x", None);
+        let mut progress = Progress::of(1);
         progress.is_shown = false;
         progress.at(1);
         assert!(progress.drawn.is_none());

@@ -10,15 +10,15 @@ use marks::host::HostName;
 use marks::id::MarkId;
 use marks::time::Timestamp;
 
-use super::answer::{self, Usage, print, say};
+use super::answer::{Usage, print, say};
 use super::filter::Filter;
 use super::merged::{self, Found};
 use super::near::Near;
 use super::origin::{self, Record, Witnesses};
 use super::report::{self, MarkReport, Story};
 use super::sources::{Sources, reader};
-use super::{export, terminal, text};
-use crate::cli::{self, Cli, PrintAs};
+use super::{gone, terminal, text};
+use crate::cli::{self, Cli};
 use crate::outage::{Outage, Tries};
 use crate::recovery::kept::Kept;
 use crate::recovery::sentence;
@@ -123,12 +123,10 @@ pub(super) fn show(cli: &Cli, options: &cli::Show) -> anyhow::Result<ExitCode> {
     if is_cut {
         say(&cut(stories.len(), "newest"), &mut std::io::stderr());
     }
-    if cli.is_for_programs() {
-        print(cli, &stories, String::new)?;
-    } else {
-        let now = Timestamp::now();
-        answer::page(&stories.iter().map(|story| text::story(story, now)).collect::<Vec<_>>().join("\n"));
-    }
+    let now = Timestamp::now();
+    print(cli, &stories, || {
+        stories.iter().map(|story| text::story(story, now)).collect::<Vec<_>>().join("\n")
+    })?;
     Ok(ExitCode::SUCCESS)
 }
 
@@ -209,30 +207,27 @@ fn witnesses(journal: &Journal, mark: MarkId) -> Result<Witnesses, JournalError>
     Ok(Witnesses { records, sightings, decisions: journal.decisions_of(mark)?.sound })
 }
 
-pub(super) fn history(cli: &Cli, options: &cli::History) -> anyhow::Result<ExitCode> {
+/// The filter with the host that stands by itself.
+pub(super) fn asked(options: &cli::History) -> Result<cli::Filter, Usage> {
     let mut asked = options.filter.clone();
-    asked.hosts.extend(options.host.clone());
     if let Some(host) = &options.host {
         HostName::parse(host).map_err(|why| Usage(why.to_string()))?;
+        if let Some(instead) = gone::of(host) {
+            return Err(Usage(format!("there is no `history {host}`: {instead}")));
+        }
+        asked.hosts.push(host.clone());
     }
-    let rows = lines(cli, &asked, options.limit)?;
+    Ok(asked)
+}
+
+pub(super) fn history(cli: &Cli, options: &cli::History) -> anyhow::Result<ExitCode> {
+    let rows = lines(cli, &asked(options)?, options.limit)?;
     let usual = |row: &HistoryRow| {
         let host = row.node.clone().unwrap_or_default();
         vec![text::time(row.at), row.event.clone(), host, terminal::clean(&row.detail), row.actor.clone()]
     };
-    let wide = |row: &HistoryRow| {
-        let more = [Some(row.seq.to_string()), row.mark.clone(), row.route.clone()];
-        more.map(Option::unwrap_or_default).into_iter().chain(usual(row)).collect()
-    };
-    match cli.format() {
-        PrintAs::Csv => answer::print_csv(&export::records(&rows))?,
-        PrintAs::Wide => answer::page(&text::table(&rows.iter().map(wide).collect::<Vec<_>>())),
-        PrintAs::Table => {
-            let columns = terminal::Style::of_stdout().columns;
-            answer::page(&text::fitted(&rows.iter().map(usual).collect::<Vec<_>>(), columns));
-        }
-        PrintAs::Json | PrintAs::Yaml => print(cli, &rows, String::new)?,
-    }
+    let columns = terminal::Style::of_stdout().columns;
+    print(cli, &rows, || text::fitted(&rows.iter().map(usual).collect::<Vec<_>>(), columns))?;
     Ok(ExitCode::SUCCESS)
 }
 

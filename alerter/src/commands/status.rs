@@ -9,8 +9,8 @@ use journal::{Holder, Journal, JournalError, Lock, Role};
 use super::answer::{print, println_all};
 use super::sources::{journal_path, site, wait_for};
 use super::terminal::Style;
-use super::{overview, screen, watch};
-use crate::cli::{self, Cli, PrintAs};
+use super::{overview, screen};
+use crate::cli::Cli;
 use crate::config::control_socket;
 use crate::control::api::Health;
 use crate::control::client::{self, ClientError};
@@ -64,15 +64,11 @@ fn not_running(journal: &Path) -> String {
     }
 }
 
-pub(super) fn show(cli: &Cli, options: &cli::Status) -> anyhow::Result<ExitCode> {
-    if let Some(seconds) = options.watch {
-        return watch::run(cli, Duration::from_secs(seconds));
-    }
+pub(super) fn show(cli: &Cli) -> anyhow::Result<ExitCode> {
     // For its warnings: what cannot be read of the configuration may be the journal's place.
     site(cli);
     let daemon = wait_for(overview::ask(cli))?;
     let status = overview::take(cli, daemon, Limits::default());
-    let style = if cli.format() == PrintAs::Wide { Style::PLAIN } else { Style::of_stdout() };
-    print(cli, &status, || screen::drawn(&status, style))?;
+    print(cli, &status, || screen::drawn(&status, Style::of_stdout()))?;
     Ok(if status.running { ExitCode::SUCCESS } else { ExitCode::FAILURE })
 }

@@ -5,7 +5,7 @@ use std::io::{self, IsTerminal as _};
 use std::os::fd::AsFd;
 
 use site::blanked;
-use terminal_size::{Height, Width};
+use terminal_size::Width;
 
 /// Colours of what is said. They only add to the words: without them nothing is lost.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -107,13 +107,8 @@ pub(super) fn is_dumb() -> bool {
 
 /// Its columns.
 pub(super) fn columns(of: &impl AsFd) -> Option<usize> {
-    size(of).map(|(columns, _)| columns)
-}
-
-/// Its columns and rows.
-pub(super) fn size(of: &impl AsFd) -> Option<(usize, usize)> {
-    let (Width(columns), Height(rows)) = terminal_size::terminal_size_of(of)?;
-    (columns > 0 && rows > 0).then_some((columns.into(), rows.into()))
+    let (Width(columns), _) = terminal_size::terminal_size_of(of)?;
+    (columns > 0).then_some(columns.into())
 }
 
 /// The same text without hidden characters: the answer of an endpoint must not move the cursor.

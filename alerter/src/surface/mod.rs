@@ -10,7 +10,5 @@ pub mod metrics;
 pub mod notice;
 /// The status page.
 pub mod page;
-/// What became of outages, over some time.
-pub mod report;
 /// Outages as a picture.
 pub mod timeline;

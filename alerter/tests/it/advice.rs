@@ -98,7 +98,7 @@ fn value(word: &str) -> String {
     let value = match last {
         "TIME" => "2h",
         "SECONDS" | "NUMBER" | "SEQ" | "N" => "5",
-        "FORMAT" => "csv",
+        "FORMAT" => "json",
         "COMMAND" => "list",
         _ if is_capital => "compute1",
         literal => literal,

@@ -10,7 +10,6 @@ mod driver {
 }
 
 mod account;
-mod accounts;
 mod advice;
 mod api;
 mod api_config;

@@ -4,8 +4,6 @@ pub(crate) mod follow;
 pub(crate) mod pages;
 pub(crate) mod words;
 
-use std::ops::ControlFlow;
-
 use rusqlite::{OptionalExtension, Row, Transaction, named_params, params};
 use serde::Serialize;
 
@@ -18,8 +16,6 @@ use marks::time::Timestamp;
 
 /// The actor of everything that happens by itself.
 pub(crate) const ALERTER: &str = "nova-host-alerter";
-/// How many rows are in memory at once when all are read.
-const PAGE: usize = 512;
 
 pub(crate) const COLUMNS: &str = "seq, at, event, mark, node, route, outcome, detail, actor, digest";
 
@@ -168,36 +164,6 @@ impl Journal {
     pub fn knows_route(&self, route: &str) -> Result<bool, JournalError> {
         let sql = "SELECT EXISTS (SELECT 1 FROM delivery WHERE route = ?1) OR EXISTS (SELECT 1 FROM history WHERE route = ?1)";
         self.sqlite(self.connection.query_row(sql, [route], |row| row.get(0)))
-    }
-
-    /// Calls `visit` for every row after the row number `after`, in the order of writing. It never has all of them in
-    /// memory, and holds no snapshot for longer than a page, so a writer can always checkpoint. A damaged row comes as
-    /// damage with its number. Rows that are written meanwhile come too; `visit` can end it.
-    ///
-    /// # Errors
-    /// As any read.
-    pub fn each_history(
-        &self,
-        after: i64,
-        mut visit: impl FnMut(i64, Result<HistoryRow, Damage>) -> ControlFlow<()>,
-    ) -> Result<(), JournalError> {
-        let sql = format!("SELECT {COLUMNS} FROM history WHERE seq > ?1 ORDER BY seq LIMIT {PAGE}");
-        let mut last = after;
-        loop {
-            let read = || {
-                let mut query = self.connection.prepare_cached(&sql)?;
-                let rows = query.query_map([last], |row| Ok((row.get(0)?, decode(row))))?;
-                rows.collect::<rusqlite::Result<Vec<(i64, Checked<HistoryRow>)>>>()
-            };
-            let page = self.sqlite(read())?;
-            let Some((end, _)) = page.last() else { return Ok(()) };
-            last = *end;
-            for (seq, row) in page {
-                if visit(seq, row).is_break() {
-                    return Ok(());
-                }
-            }
-        }
     }
 
     /// Writes one row by itself, if nothing else is to be written.

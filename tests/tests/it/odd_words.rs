@@ -89,7 +89,6 @@ fn a_variable_that_is_no_text_does_no_harm() {
         "WATCHDOG_USEC",
         "WATCHDOG_PID",
         "SUDO_USER",
-        "PAGER",
         "NO_COLOR",
         "TERM",
         "COLUMNS",

@@ -104,7 +104,7 @@ fn a_hung_daemon_keeps_no_reader_waiting() {
     let (code, said) = within("10", &["status"]);
     let said = said.split_whitespace().collect::<Vec<_>>().join(" ");
     assert!(code == Some(1) && said.contains(sentence) && said.contains("compute1"), "{code:?} {said}");
-    for words in [&["list"][..], &["show", "compute1"], &["history"], &["report"]] {
+    for words in [&["list"][..], &["show", "compute1"], &["history"], &["history", "--summary"]] {
         assert_eq!(within("10", words).0, Some(0), "{words:?}");
     }
     let (_, said) = within("8", &["events", "--follow"]);

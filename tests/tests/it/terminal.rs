@@ -1,6 +1,5 @@
-//! `status` on a real terminal: it fits, its colours heed what was asked, and `--watch` puts back what it found.
+//! `status` on a real terminal: it fits, and its colours heed what was asked.
 
-use std::io::{Read as _, Write as _};
 use std::process::{Command, Stdio};
 use std::time::Duration;
 
@@ -12,17 +11,12 @@ use tests::receiver::Receiver;
 use tests::trials::Group;
 
 const LIMIT: Duration = Duration::from_secs(40);
-/// Where each frame begins: in the upper left corner.
-const HOME: &[u8] = b"\x1b[H";
 const COLUMNS: usize = 80;
 const ROWS: usize = 24;
 
 /// Its tests, and why they cannot run here, if they cannot.
 pub(crate) fn group() -> Group {
-    let tests = tests::trials![
-        the_usual_trouble_fits_on_one_screen_in_the_wanted_colours,
-        a_watched_status_is_drawn_in_place_and_leaves_the_terminal_as_it_was,
-    ];
+    let tests = tests::trials![the_usual_trouble_fits_on_one_screen_in_the_wanted_colours];
     Group { cannot: installed::cannot(&["script", "stty"]), tests }
 }
 
@@ -50,7 +44,6 @@ fn on_a_terminal(site: &Site, words: &str) -> Command {
     );
     let mut command = Command::new("script");
     command.args(["-qefc", &line, "/dev/null"]).env("TERM", "xterm").env_remove("NO_COLOR");
-    command.stdin(Stdio::piped()).stdout(Stdio::piped());
     command
 }
 
@@ -70,30 +63,5 @@ fn the_usual_trouble_fits_on_one_screen_in_the_wanted_colours() {
         assert!(plain.lines().all(|line| line.trim_end().chars().count() <= COLUMNS), "{plain}");
         assert!(plain.contains("`nova-host-alerter retry --all`"), "a command stays whole: {plain}");
     }
-    site.end(Signal::SIGTERM).unwrap();
-}
-
-/// The broken variant ends without a word: the shell's lines would stand on the other screen, without a cursor.
-fn a_watched_status_is_drawn_in_place_and_leaves_the_terminal_as_it_was() {
-    let (_receiver, mut site) = troubled();
-    let mut running = on_a_terminal(&site, "status --watch=1").spawn().unwrap();
-    let (mut keys, mut screen) = (running.stdin.take().unwrap(), running.stdout.take().unwrap());
-    let (mut seen, mut some) = (Vec::new(), [0; 4096]);
-    let frames = |seen: &[u8]| seen.windows(HOME.len()).filter(|part| *part == HOME).count();
-    while frames(&seen) < 2 {
-        let count = screen.read(&mut some).unwrap();
-        assert!(count > 0, "it has ended: {}", String::from_utf8_lossy(&seen));
-        seen.extend_from_slice(&some[..count]);
-    }
-    // Ctrl-C, as a keyboard sends it.
-    keys.write_all(b"\x03").unwrap();
-    screen.read_to_end(&mut seen).unwrap();
-    assert!(running.wait().unwrap().success());
-    let seen = String::from_utf8(seen).unwrap();
-    assert!(
-        seen.starts_with("\u{1b}[?1049h\u{1b}[?25l") && seen.ends_with("\u{1b}[?25h\u{1b}[?1049l"),
-        "{seen}"
-    );
-    assert!(!seen.contains("\u{1b}[2J"), "to clear the screen before each frame is what flickers");
     site.end(Signal::SIGTERM).unwrap();
 }

@@ -74,7 +74,7 @@ fn each_kind_of_row_has_one_writer() {
 
     let before = tables(&site);
     let reads =
-        [&["list", "--all"][..], &["show", "compute1"], &["events"], &["history"], &["history", "export"]];
+        [&["list", "--all"][..], &["show", "compute1"], &["events"], &["history"], &["history", "--summary"]];
     reads.iter().for_each(|words| drop(site.said(words).unwrap()));
     assert_eq!(site.alerter(&["status"]).unwrap().status.code(), Some(1), "it does not run");
     let reads = ["monitor", "status", "validate-all", "metadata", "manpage"];

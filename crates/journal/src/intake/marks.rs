@@ -316,14 +316,6 @@ impl Journal {
         self.marks_where(&condition, None)
     }
 
-    /// Marks of hosts that failed in a span of time, oldest first.
-    ///
-    /// # Errors
-    /// As any read.
-    pub fn marks_between(&self, from: Timestamp, to: Timestamp) -> Result<Rows<MarkRow>, JournalError> {
-        self.marks_that("m.failure_time >= ?1 AND m.failure_time < ?2", [from.0, to.0])
-    }
-
     /// All marks of one host, oldest first.
     ///
     /// # Errors

@@ -3,7 +3,7 @@
 use std::fmt;
 use std::time::{Duration, Instant};
 
-use alerter::surface::report::percentile::percentile;
+use alerter::commands::summary::percentile;
 
 /// Prints a figure with its name.
 pub(crate) fn line(name: &str, figure: impl fmt::Display) {

@@ -61,7 +61,7 @@ fn bash_completes_what_clap_has() {
     }
     assert_eq!(offered(&script, &["sta"]), BTreeSet::from(["status".to_owned()]));
     assert_eq!(offered(&script, &["maintenance", "be"]), BTreeSet::from(["begin".to_owned()]));
-    assert_eq!(offered(&script, &["history", "export", "--format", "c"]), BTreeSet::from(["csv".to_owned()]));
+    assert_eq!(offered(&script, &["list", "-o", "j"]), BTreeSet::from(["json".to_owned()]));
 
     let room = TempDir::new().unwrap();
     let old = room.path().join("old.bash");

@@ -1,0 +1,76 @@
+//! Words of the command line that are no more: each is refused like a mistyped one, with what serves instead.
+
+use clap::builder::StyledStr;
+use clap::error::{ContextKind, ContextValue};
+
+/// The word, and what to do instead.
+const GONE: [(&str, &str); 10] = [
+    ("report", "use `nova-host-alerter history --summary`"),
+    ("export", "use `nova-host-alerter events`"),
+    ("complete", "the shells complete commands and options by themselves"),
+    ("--watch", "use `watch nova-host-alerter status`"),
+    ("--columns", "use `-o json`"),
+    ("--format", "use `nova-host-alerter events`"),
+    ("--output", "use `>`"),
+    ("wide", "use `-o json`"),
+    ("yaml", "use `-o json`"),
+    ("csv", "use `-o json`"),
+];
+
+/// What serves instead of the word that was not understood.
+pub(super) fn instead(error: &clap::Error) -> Option<&'static str> {
+    const KINDS: [ContextKind; 3] =
+        [ContextKind::InvalidSubcommand, ContextKind::InvalidArg, ContextKind::InvalidValue];
+    let said = KINDS.iter().filter_map(|kind| error.get(*kind));
+    said.filter_map(|said| of(said.to_string().split(['=', ' ']).next()?)).next()
+}
+
+/// The same of a word that clap takes for something else.
+pub(super) fn of(word: &str) -> Option<&'static str> {
+    GONE.iter().find(|(gone, _)| *gone == word).map(|(_, instead)| *instead)
+}
+
+/// Says it in the place of what is only similar.
+pub(super) fn advise(error: &mut clap::Error, instead: Option<&'static str>) {
+    let Some(instead) = instead else { return };
+    for similar in [ContextKind::SuggestedSubcommand, ContextKind::SuggestedArg, ContextKind::SuggestedValue]
+    {
+        error.remove(similar);
+    }
+    let tips = vec![StyledStr::from(instead)];
+    error.insert(ContextKind::Suggested, ContextValue::StyledStrs(tips));
+}
+
+#[cfg(test)]
+mod tests {
+    use clap::Parser as _;
+
+    use super::*;
+    use crate::cli::Cli;
+
+    /// The broken variant names what is like it: `retry` for `report`.
+    #[test]
+    fn a_word_that_is_gone_is_refused_with_what_serves_instead() {
+        for (line, wanted) in [
+            ("report --since 30d", "history --summary"),
+            ("complete -- show", "by themselves"),
+            ("status --watch", "`watch nova-host-alerter status`"),
+            ("status --watch=5", "`watch nova-host-alerter status`"),
+            ("list --columns host", "`-o json`"),
+            ("list -o wide", "`-o json`"),
+            ("history -o yaml", "`-o json`"),
+            ("history -o csv", "`-o json`"),
+            ("history export --format csv", "`nova-host-alerter events`"),
+            ("history export --output x", "`>`"),
+        ] {
+            let words = [&["x"][..], &line.split(' ').collect::<Vec<_>>()].concat();
+            let mut error = Cli::try_parse_from(words).unwrap_err();
+            let instead = instead(&error);
+            advise(&mut error, instead);
+            let said = error.to_string();
+            assert!(said.contains(wanted) && !said.contains("similar"), "{line}: {said}");
+        }
+        let mistyped = Cli::try_parse_from(["x", "statsu"]).unwrap_err();
+        assert_eq!(instead(&mistyped), None);
+    }
+}
