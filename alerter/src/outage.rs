@@ -1,5 +1,5 @@
 //! One outage in the order of time: who fenced the host, what held its mark, each attempt, who decided what, what became of
-//! its instances, its return. `show`, the page and the API show these rows. Attempts that follow each other are one row for
+//! its instances, its return. `show` and the API show these rows. Attempts that follow each other are one row for
 //! each route, however many there were. Pure.
 
 use std::time::Duration;

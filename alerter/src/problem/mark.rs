@@ -95,11 +95,6 @@ impl Finding {
         Self { why, scope, until, ..Self::of(Kind::Held(hold), &[], since) }
     }
 
-    /// Since when it holds the mark, where it does.
-    pub fn held_since(&self) -> Option<Timestamp> {
-        self.kind.is_hold().then_some(self.since)
-    }
-
     /// The problem of this mark alone.
     pub fn problem(&self, row: &MarkRow, now: Timestamp, place: &Place) -> Problem {
         let whom = Whom { hosts: vec![row.node.to_string()], marks: 1, target: row.id.to_string() };

@@ -10,5 +10,3 @@ pub mod metrics;
 pub mod notice;
 /// The status page.
 pub mod page;
-/// Outages as a picture.
-pub mod timeline;

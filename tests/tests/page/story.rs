@@ -129,19 +129,10 @@ impl Story {
 
     /// Every figure that the page has to show, counted from the journal's own rows as `list` gives them.
     pub(crate) fn figures(&self) -> anyhow::Result<Value> {
-        let (all, status) = (self.json(&["list", "--all"])?, self.json(&["status"])?);
-        let (all, daemon) = (all.as_array().context("no list")?, &status["daemon"]);
-        let mut figures = json!({"marks": {}, "waiting": {}, "groups": {}});
-        for mark in all {
+        let all = self.json(&["list", "--all"])?;
+        let mut figures = json!({"marks": {}});
+        for mark in list(&all) {
             figures["marks"][text(&mark["id"])] = of_mark(mark);
-        }
-        let deliveries = || all.iter().flat_map(|mark| list(&mark["deliveries"]));
-        for route in list(&daemon["routes"]) {
-            let is_its = |one: &&Value| one["route"] == route["name"] && one["ended_at"].is_null();
-            figures["waiting"][text(&route["name"])] = deliveries().filter(is_its).count().into();
-        }
-        for group in list(&daemon["groups"]) {
-            figures["groups"][text(&group["name"])] = of_group(group);
         }
         Ok(figures)
     }
@@ -190,19 +181,4 @@ fn of_mark(mark: &Value) -> Value {
     let by_terms = list(&mark["deliveries"]).iter().find(is_held);
     let hold = list(&mark["holds"]).first().or(by_terms.map(|one| &one["last"]["kind"]));
     json!({"host": mark["host"], "state": word_of(mark), "hold": hold, "deliveries": deliveries})
-}
-
-fn of_group(group: &Value) -> Value {
-    let mut figures = json!({"held": group["held"]});
-    for name in ["marked", "in_flight"] {
-        figures[name] = group[name].clone();
-    }
-    if !group["allowed"].is_null() {
-        figures["allowed"] = group["allowed"].clone();
-        if group["size"] != 0 {
-            figures["size"] = group["size"].clone();
-            figures["unhealthy"] = group["unhealthy"].clone();
-        }
-    }
-    figures
 }

@@ -9,4 +9,3 @@ mod sight;
 
 pub use exposition::{Form, write};
 pub use server::{router, run};
-pub(crate) use sight::breakers;

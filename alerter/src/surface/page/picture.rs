@@ -15,13 +15,9 @@ use crate::control::status;
 use crate::policy::{self, Hold};
 use crate::problem::{self, DeliverySight, Finding, Kind, Limits, Place, Problem};
 use crate::state::{self, Figures, Shared};
-use crate::surface::metrics::breakers;
-use crate::surface::timeline::Episode;
 
 /// A browser does not wait longer than this for a new page.
 pub(super) const PATIENCE: Duration = Duration::from_secs(1);
-/// The last days.
-pub(super) const SPAN: Duration = Duration::from_secs(7 * 86_400);
 /// For so long a host that has settled stands in the table.
 const SHOWN_AFTER: Duration = Duration::from_secs(86_400);
 /// So many marks are read, open ones and others each; the rest is counted.
@@ -33,15 +29,12 @@ pub(super) struct Picture {
     pub(super) figures: Arc<Figures>,
     /// Of the daemon, or why the journal cannot be read.
     pub(super) daemon: Result<Daemon, String>,
-    /// The word of each route's endpoint, as in the metrics.
-    pub(super) breakers: BTreeMap<String, &'static str>,
     /// What is wrong, once for each cause, the worst first.
     pub(super) problems: Vec<Problem>,
     /// Open marks, the oldest first.
     pub(super) open: Vec<Row>,
     /// Marks that settled within a day, the newest first.
     pub(super) ended: Vec<Row>,
-    pub(super) episodes: Vec<Episode>,
     /// Marks whose own row cannot be believed.
     pub(super) damaged: Vec<Damage>,
     /// Fencings without a mark yet.
@@ -77,11 +70,9 @@ impl Picture {
             now: Timestamp::now(),
             figures: shared.figures(),
             daemon: Err(why),
-            breakers: breakers(shared),
             problems: Vec::new(),
             open: Vec::new(),
             ended: Vec::new(),
-            episodes: Vec::new(),
             damaged: Vec::new(),
             unmarked: 0,
         }
@@ -91,20 +82,16 @@ impl Picture {
         let Read { daemon, recent, unmarked, deciders } = read;
         let place = state::place(&shared.base.settings());
         let problems = problems(&daemon, &recent, now, &place);
-        let episodes = recent.sound.iter().map(episode).collect();
-        let (open, mut ended): (Vec<Recent>, Vec<Recent>) =
+        let (open, ended): (Vec<Recent>, Vec<Recent>) =
             recent.sound.into_iter().partition(|recent| recent.mark.settled.is_none());
-        ended.retain(|recent| recent.mark.settled.is_some_and(|(_, at)| at + SHOWN_AFTER >= now));
         let rows = |all: Vec<Recent>| all.into_iter().map(|recent| Row::of(recent, &deciders)).collect();
         Self {
             now,
             figures: shared.figures(),
             daemon: Ok(daemon),
-            breakers: breakers(shared),
             problems,
             open: rows(open),
             ended: rows(ended),
-            episodes,
             damaged: recent.damaged,
             unmarked,
         }
@@ -131,7 +118,7 @@ fn read(shared: &Shared, kept: &mut Option<Journal>, now: Timestamp) -> Result<R
     let unmarked = journal.unfolded_fencings()?.sound.len();
     let decisions = journal.decisions_in_force(now)?.sound.into_iter();
     let deciders = decisions.map(|decision| (decision.id, decision.actor)).collect();
-    Ok(Read { daemon, recent: journal.recent(now - SPAN, MOST)?, unmarked, deciders })
+    Ok(Read { daemon, recent: journal.recent(now - SHOWN_AFTER, MOST)?, unmarked, deciders })
 }
 
 impl Row {
@@ -200,10 +187,4 @@ fn held(recent: &Recent) -> Option<Finding> {
     }
     let held = recent.held.as_ref()?;
     Some(Finding::held(hold, &held.why, &held.cause, held.since, held.until))
-}
-
-fn episode(recent: &Recent) -> Episode {
-    let is_open = recent.mark.settled.is_none();
-    let held = found(recent, None).iter().find_map(Finding::held_since).filter(|_| is_open);
-    Episode::of(&recent.mark, &recent.deliveries, held.map(|since| (since, None)).into_iter().collect())
 }

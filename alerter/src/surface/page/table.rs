@@ -7,7 +7,6 @@ use marks::time::Timestamp;
 use maud::{Markup, html};
 
 use super::picture::{Picture, Row};
-use super::routes::figure;
 use crate::policy::Hold;
 use crate::words::{near, utc, without_uid};
 
@@ -18,47 +17,28 @@ const ENDED: usize = 100;
 /// Routes with a column of their own; the others share one.
 const COLUMNS: usize = 6;
 
-/// What a script filters by. It stands outside of what is replaced, so that nobody loses what was typed.
-pub(super) fn tools() -> Markup {
-    html! {
-        h2 id="hosts-title" { "Hosts" }
-        form id="tools" role="search" hidden {
-            label { "Filter " input id="filter" type="search" autocomplete="off" spellcheck="false"; }
-            label {
-                "State "
-                select id="state" {
-                    option value="" { "all" }
-                    option value="open" { "open" }
-                    @for state in State::ALL { option value=(state.as_str()) { (state.as_str()) } }
-                }
-            }
-            output id="rows" for="filter state" {}
-        }
-    }
-}
-
 /// The table; `all` open marks are counted.
 pub(super) fn draw(picture: &Picture, all: usize) -> Markup {
     let rows = || picture.open.iter().take(OPEN).chain(picture.ended.iter().take(ENDED));
     if rows().next().is_none() {
-        return html! { section id="hosts" { p { "No host is marked, and none was within a day." } } };
+        return html! { section id="hosts" { h2 { "Hosts" } p { "No host is marked, and none was within a day." } } };
     }
     let columns = Columns::of(picture, rows());
     html! {
         section id="hosts" {
+            h2 id="hosts-title" { "Hosts" }
             p.faint { (counts(picture)) " Times are UTC." }
             div.wide tabindex="0" role="region" aria-labelledby="hosts-title" data-key="table" {
                 table id="marks" {
                     thead { tr {
                         @let names = ["Host"].into_iter().chain(columns.names()).chain(["State", "Fenced"]);
-                        @for name in names { th scope="col" data-sort { (name) } }
+                        @for name in names { th scope="col" { (name) } }
                     } }
                     tbody { @for row in rows() { (draw_row(row, &columns, picture.now)) } }
                 }
             }
             (left_out("open", all.saturating_sub(picture.damaged.len()), OPEN))
             (left_out("settled within a day", picture.ended.len(), ENDED))
-            (ids(rows()))
         }
     }
 }
@@ -116,14 +96,14 @@ fn draw_row(row: &Row, columns: &Columns, now: Timestamp) -> Markup {
     let at = mark.failure_time;
     html! {
         tr class=(state) data-mark=(mark.id) data-state=(state) data-hold=[word_of_hold(row)] {
-            th scope="row" { a href=(format!("/outage/{}", mark.id)) { (mark.node) } }
+            th scope="row" title=(mark.id) { (mark.node) }
             @for name in &columns.own { td { (cells(row, |one| base(&one.route) == name, base, now)) } }
             @if columns.others {
                 @let is_other = |one: &Delivery| !columns.own.iter().any(|name| base(&one.route) == name);
                 td { (cells(row, is_other, |_| "", now)) }
             }
             td.state { b aria-hidden="true" { (sign(row.state)) } " " (state) }
-            td.fenced data-value=(at.0) title=(utc(at)) { (clock(at, now)) }
+            td.fenced title=(utc(at)) { (clock(at, now)) }
         }
     }
 }
@@ -172,7 +152,7 @@ fn cell(one: &Delivery, row: &Row, name: &str, now: Timestamp) -> Markup {
         span.way.(one.state.as_str()) data-delivery=(one.route) data-state=(one.state.as_str()) {
             @if !name.is_empty() { (name) " " }
             b aria-hidden="true" { (sign) } i { (one.state.as_str()) } " " (standing(one, row, now))
-            @if one.attempts > 1 && !one.state.is_final() { " ×" (figure("attempts", one.attempts)) }
+            @if one.attempts > 1 && !one.state.is_final() { " ×" span data-figure="attempts" { (one.attempts) } }
         }
     }
 }
@@ -212,16 +192,6 @@ fn status(detail: &str) -> Option<&str> {
 /// The time of a day; of another day than today with its date.
 fn clock(at: Timestamp, now: Timestamp) -> String {
     near(at, now, "%H:%M", "%m-%d %H:%M")
-}
-
-/// Marks by their ids, for those who have to type one.
-fn ids<'r>(rows: impl Iterator<Item = &'r Row>) -> Markup {
-    html! {
-        details id="ids" {
-            summary data-key="ids" { "Ids of the marks" }
-            ul { @for mark in rows.map(|row| &row.recent.mark) { li { (mark.node) " " code { (mark.id) } " fenced " (utc(mark.failure_time)) } } }
-        }
-    }
 }
 
 #[cfg(test)]
@@ -294,10 +264,7 @@ mod tests {
         assert_eq!(text.matches("data-mark=").count(), OPEN + ENDED);
         assert_eq!(text.matches("scope=\"col\"").count(), 1 + COLUMNS + 1 + 2);
         assert!(text.contains("9700 more open") && text.contains("50 more settled within a day"), "{text}");
-        assert!(
-            text.contains("<th scope=\"col\" data-sort>Other routes") && text.contains(">route8 <b"),
-            "{text}"
-        );
+        assert!(text.contains("<th scope=\"col\">Other routes") && text.contains(">route8 <b"), "{text}");
     }
 
     #[test]

@@ -1,23 +1,19 @@
-//! The page's text: the verdict, the routes, what to do, the hosts, and the picture of the last days.
+//! The page's text: the verdict, what to do, and the hosts.
 
 use std::hash::{DefaultHasher, Hash as _, Hasher as _};
-use std::time::Duration;
 
 use marks::time::Timestamp;
-use maud::{DOCTYPE, Markup, PreEscaped, Render, html};
+use maud::{DOCTYPE, Markup, PreEscaped, html};
 
-use super::picture::{PATIENCE, Picture, SPAN};
-use super::{routes, table};
+use super::picture::{PATIENCE, Picture};
+use super::table;
 use crate::problem::{Level, Problem, of_marks};
 use crate::surface::headline::Headline;
 use crate::surface::markup::sent;
-use crate::surface::timeline::{Episode, Timeline};
 use crate::words::{length, utc};
 
 /// More problems than this are counted.
 const PROBLEMS: usize = 12;
-/// The shortest time that the picture spans.
-const SHORTEST: Duration = Duration::from_secs(120);
 
 /// What is sent.
 pub(super) struct Texts {
@@ -33,12 +29,12 @@ pub(super) struct Texts {
 
 /// The texts of a picture, and the texts for the time when it is old and the journal does not answer.
 pub(super) fn texts(picture: &Picture) -> (Texts, Texts) {
-    let (above, rest) = (above(picture), rest(picture));
+    let rest = html! { (problems(picture)) (table::draw(picture, count_open(picture))) };
     let of = |verdict: &Verdict| {
-        let top = html! { div id="top" { (verdict.draw(picture)) (above) } };
+        let inside = html! { (verdict.draw(picture)) (rest) };
         let as_of = utc(picture.now);
-        let fragment = sent(html! { (top) (rest) });
-        let page = sent(page(verdict, (&top, &rest), &as_of));
+        let page = sent(page(verdict, &inside, &as_of));
+        let fragment = sent(inside);
         Texts { page, tag: tag(&fragment, picture.now), fragment, as_of }
     };
     (of(&Verdict::of(picture)), of(&Verdict::late(picture)))
@@ -48,7 +44,7 @@ const HEAD: PreEscaped<&str> = PreEscaped(
     r#"<meta charset="utf-8"><meta name="viewport" content="width=device-width, initial-scale=1"><meta name="color-scheme" content="light dark"><link rel="stylesheet" href="/page.css"><script src="/page.js" defer></script><noscript><meta http-equiv="refresh" content="10"></noscript>"#,
 );
 
-fn page(verdict: &Verdict, (top, rest): (&Markup, &Markup), as_of: &str) -> Markup {
+fn page(verdict: &Verdict, inside: &Markup, as_of: &str) -> Markup {
     html! {
         (DOCTYPE)
         html lang="en" {
@@ -56,7 +52,7 @@ fn page(verdict: &Verdict, (top, rest): (&Markup, &Markup), as_of: &str) -> Mark
             body {
                 // Outside of what is replaced: it changes with every poll.
                 p id="bar" { b { "nova-host-alerter" } " as of " time id="as-of" { (as_of) } " " span id="age" {} }
-                main id="page" { (top) (table::tools()) (rest) }
+                main id="page" { (inside) }
                 p id="live" role="status" {}
             }
         }
@@ -64,11 +60,10 @@ fn page(verdict: &Verdict, (top, rest): (&Markup, &Markup), as_of: &str) -> Mark
 }
 
 /// A selection and the place on a screen reader are lost where the text is replaced: how long ago something was is no
-/// reason for that, nor that the picture has moved by a hair. Once a minute both are brought up to date.
+/// reason for that. Once a minute it is brought up to date.
 fn tag(fragment: &str, now: Timestamp) -> String {
-    let text = fragment.split("<svg").next().unwrap_or_default();
     let mut hasher = DefaultHasher::new();
-    for part in without(text, "<time>", "</time>") {
+    for part in without(fragment, "<time>", "</time>") {
         without(part, REASON, "</p>").for_each(|part| part.hash(&mut hasher));
     }
     (now.0 / 60_000).hash(&mut hasher);
@@ -177,31 +172,23 @@ fn count_open(picture: &Picture) -> usize {
     counted.max(picture.open.len() + picture.damaged.len())
 }
 
-/// The routes, and what to do.
-fn above(picture: &Picture) -> Markup {
-    match &picture.daemon {
-        Ok(daemon) => html! { (routes::strip(picture, daemon)) (problems(picture)) },
-        Err(why) => html! { p.reason { "The journal cannot be read: " (why) } },
-    }
-}
-
+/// What to do, once for each cause.
 fn problems(picture: &Picture) -> Markup {
-    if picture.problems.is_empty() {
-        let waits = picture.open.is_empty();
-        let none = if waits {
-            "No problem is known."
-        } else {
-            "Nothing to do: no problem is known, the alerter sends the marks."
-        };
-        return section("problems", "What to do", html! { p { (none) } });
+    if let Err(why) = &picture.daemon {
+        return html! { p.reason { "The journal cannot be read: " (why) } };
     }
-    let inside = html! {
-        ol.problems { @for one in picture.problems.iter().take(PROBLEMS) { (problem(one)) } }
-        @if let Some(more @ 1..) = picture.problems.len().checked_sub(PROBLEMS) {
-            p.advice { (more) " more: " code { "nova-host-alerter status" } }
+    html! {
+        section id="problems" {
+            h2 { "What to do" }
+            @if picture.problems.is_empty() {
+                p { "No problem is known." @if !picture.open.is_empty() { " The alerter sends the marks." } }
+            }
+            ol.problems { @for one in picture.problems.iter().take(PROBLEMS) { (problem(one)) } }
+            @if let Some(more @ 1..) = picture.problems.len().checked_sub(PROBLEMS) {
+                p.advice { (more) " more: " code { "nova-host-alerter status" } }
+            }
         }
-    };
-    section("problems", "What to do", inside)
+    }
 }
 
 fn problem(problem: &Problem) -> Markup {
@@ -223,43 +210,12 @@ fn quoted(text: &str) -> Markup {
     }
 }
 
-/// What stands below the tools of the table.
-fn rest(picture: &Picture) -> Markup {
-    let begin = begin(&picture.episodes, picture.now);
-    let title = format!("Outages of the last {}", length(picture.now.since(begin)));
-    html! {
-        div id="rest" {
-            (table::draw(picture, count_open(picture)))
-            @if let Ok(daemon) = &picture.daemon {
-                @if !daemon.orders.is_empty() {
-                    (section("orders", "In force", html! { @for order in &daemon.orders { p.order { (quoted(order)) } } }))
-                }
-                (routes::details(picture, daemon))
-            }
-            section id="timeline" { h2 { time { (title) } } (Timeline::of(&picture.episodes, begin, picture.now)) }
-        }
-    }
-}
-
-/// The picture begins a little before the oldest open outage; where none is open it is of the last days.
-fn begin(episodes: &[Episode], now: Timestamp) -> Timestamp {
-    let open = episodes.iter().filter(|episode| episode.settled.is_none());
-    let Some(failed) = open.map(|episode| episode.failed).min() else { return now - SPAN };
-    let age = now.since(failed);
-    now - (age + age / 20).clamp(SHORTEST, SPAN)
-}
-
-fn section(id: &str, title: &str, inside: impl Render) -> Markup {
-    html! { section id=(id) { h2 { (title) } (inside) } }
-}
-
 #[cfg(test)]
 pub(super) mod tests {
-    use std::collections::BTreeMap;
     use std::sync::Arc;
+    use std::time::Duration;
 
     use journal::Damage;
-    use marks::delivery::State;
     use serde_json::json;
 
     use super::*;
@@ -279,11 +235,9 @@ pub(super) mod tests {
             now: NOW,
             figures: Arc::new(figures),
             daemon: Ok(serde_json::from_value(daemon).expect("as the socket has it")),
-            breakers: BTreeMap::new(),
             problems: Vec::new(),
             open: Vec::new(),
             ended: Vec::new(),
-            episodes: Vec::new(),
             damaged: Vec::new(),
             unmarked: 0,
         }
@@ -330,26 +284,6 @@ pub(super) mod tests {
         }
     }
 
-    /// The broken variants begin with the week, or with what settled long ago.
-    #[test]
-    fn the_picture_has_the_scale_of_the_outage() {
-        let seconds = Duration::from_secs;
-        let of = |age, is_open: bool| Episode {
-            host: "compute1".into(),
-            failed: NOW - seconds(age),
-            marked: NOW,
-            acknowledged: Vec::new(),
-            held: Vec::new(),
-            settled: (!is_open).then_some(NOW),
-            state: State::Pending,
-        };
-        assert_eq!(begin(&[], NOW), NOW - SPAN);
-        assert_eq!(begin(&[of(2000, false)], NOW), NOW - SPAN);
-        assert_eq!(begin(&[of(2000, true), of(9000, false), of(40, true)], NOW), NOW - seconds(2100));
-        assert_eq!(begin(&[of(20, true)], NOW), NOW - SHORTEST);
-        assert_eq!(begin(&[of(99 * 86_400, true)], NOW), NOW - SPAN);
-    }
-
     /// The broken variant has a new tag each second.
     #[test]
     fn the_tag_is_the_same_while_nothing_but_the_time_changes() {
@@ -357,19 +291,18 @@ pub(super) mod tests {
             let problems = vec![Problem::of(Kind::Stalled, what.into())];
             texts(&Picture { now, daemon: Ok(daemon.clone()), problems, ..picture() }).0
         };
-        let mut daemon = picture().daemon.expect("it is there");
-        daemon.routes = vec![
-            serde_json::from_value(json!({"name": "wiki", "driver": "http", "endpoint": "http://wiki/", "required": true,
-                "limit_ms": 1000, "waiting": 0, "failing_since": Timestamp(NOW.0 - 5000), "failure": "connect", "detail": "no", "refuses": false}))
-            .expect("as the socket has it"),
-        ];
+        let daemon = picture().daemon.expect("it is there");
         let what = "nothing for 5 s";
         let (first, second) = (of(NOW, &daemon, what), of(NOW + Duration::from_secs(7), &daemon, what));
         assert!(first.tag == second.tag && first.as_of != second.as_of);
         assert_ne!(first.tag, of(NOW + Duration::from_secs(60), &daemon, what).tag);
         let later = of(NOW, &daemon, "nothing for 6 s");
         assert!(first.tag == later.tag && first.page != later.page);
-        daemon.routes[0].waiting = 1;
-        assert_ne!(first.tag, of(NOW, &daemon, what).tag);
+        let other = texts(&Picture {
+            unmarked: 1,
+            problems: vec![Problem::of(Kind::Stalled, what.into())],
+            ..picture()
+        });
+        assert_ne!(first.tag, other.0.tag);
     }
 }
