@@ -1,6 +1,6 @@
 # nova-host-alerter. `make help` lists what there is; `make demo` and `make test` are where to begin.
 .DEFAULT_GOAL := help
-.PHONY: help deps build test test-releases roots test-cluster test-openstack simulate mutants man budgets bench bench-deps bench-cluster bench-drivers screenshots demo lint format deny requirements drill test-bare \
+.PHONY: help deps build test test-releases roots test-cluster test-openstack simulate mutants man budgets bench bench-deps bench-cluster bench-drivers screenshots demo lint format deny requirements test-bare \
 	deb rpm vendor static install package-deps test-packages
 
 CARGO ?= cargo
@@ -11,10 +11,6 @@ help: ## this list
 demo: ## the whole path on this machine in seconds: a fencing, an outage, the acknowledgement
 	$(CARGO) build --locked --workspace --bins
 	$(CARGO) run --locked --quiet -p tests --bin demo
-
-drill: ## training: a prepared fault, the alert that it gives, and a terminal to find out by (FAULT=3 a certain one)
-	@$(CARGO) build --locked --quiet --workspace --bins
-	@$(CARGO) run --locked --quiet -p tests --bin drill -- $(FAULT)
 
 deps: ## install what the tests need (tried on Debian 12); starts and enables nothing
 	@tests/deps/install.sh

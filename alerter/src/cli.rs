@@ -5,7 +5,6 @@ use std::path::PathBuf;
 use std::time::Duration;
 
 use clap::{Args, Parser, Subcommand, ValueEnum};
-use drivers::event::TimeFormat;
 use marks::host::HostPatterns;
 use marks::time::Timestamp;
 use setup::Tool;
@@ -99,8 +98,6 @@ pub enum Command {
     Maintenance(Maintenance),
     /// Send a test message, which reports no host, and show the endpoint's answer
     SendTest(SendTest),
-    /// Prove a recovery controller: send it a script of messages about hosts that cannot exist
-    ReceiverCheck(ReceiverCheck),
     /// Print or run the commands that make Pacemaker mark fenced hosts, or only check the cluster
     Setup(Setup),
 }
@@ -414,44 +411,6 @@ pub struct SendTest {
     /// Why; kept in the history
     #[arg(long, value_name = "TEXT")]
     pub reason: Option<String>,
-}
-
-/// Options of `receiver-check`.
-#[derive(Debug, Args)]
-pub struct ReceiverCheck {
-    /// Where the receiver takes events; nothing else is asked there
-    #[arg(value_name = "URL")]
-    pub url: String,
-    /// Sign each message with the secret in this file, as `secret-files` of a route does
-    #[arg(long, value_name = "FILE")]
-    pub secret_file: Option<PathBuf>,
-    /// Send the token in this file with each message
-    #[arg(long, value_name = "FILE")]
-    pub bearer_file: Option<PathBuf>,
-    /// The CAs for the receiver's certificate, instead of the system's
-    #[arg(long, value_name = "FILE")]
-    pub ca_file: Option<PathBuf>,
-    /// Allow plain http to another machine
-    #[arg(long)]
-    pub allow_http: bool,
-    /// Where the receiver lists what it acted upon: JSON, [{"id", "event_type", "hostname"}]
-    #[arg(long, value_name = "URL")]
-    pub events: Option<String>,
-    /// Within how many seconds each answer must come; routes wait for 30 at most
-    #[arg(long, value_name = "SECONDS", default_value_t = 30, value_parser = clap::value_parser!(u64).range(1..=30))]
-    pub timeout: u64,
-    /// How many seconds a message is repeated for, where the receiver asks for that, and its list is awaited for
-    #[arg(long, value_name = "SECONDS", default_value_t = 60, value_parser = clap::value_parser!(u64).range(0..=900))]
-    pub patience: u64,
-    /// How times are written: epoch or rfc3339
-    #[arg(long, value_name = "FORMAT", default_value = "epoch", value_parser = time_format)]
-    pub time_format: TimeFormat,
-}
-
-/// A word of `time-format`.
-fn time_format(text: &str) -> Result<TimeFormat, String> {
-    let known = TimeFormat::WORDS.into_iter().find(|(word, _)| *word == text);
-    known.map(|(_, format)| format).ok_or_else(|| "use epoch or rfc3339".to_owned())
 }
 
 /// Options of `setup`.

@@ -1,7 +1,7 @@
 //! The built programs and a daemon of one's own, for the demo, the benchmarks and the tests of the whole path.
 
 use std::ffi::OsString;
-use std::fs::{self, OpenOptions};
+use std::fs;
 use std::io::Write as _;
 use std::net::SocketAddr;
 use std::os::unix::fs::PermissionsExt as _;
@@ -47,11 +47,10 @@ pub fn millis(time: &Value) -> Option<i64> {
 pub struct Site {
     directory: PathBuf,
     /// Ends with the site.
-    _own: Option<TempDir>,
+    _own: TempDir,
     daemon: Option<Child>,
     environment: Vec<(OsString, OsString)>,
     apart: Option<Apart>,
-    log: Option<PathBuf>,
 }
 
 impl Site {
@@ -69,23 +68,8 @@ impl Site {
     /// The files cannot be written.
     pub fn with(tables: &str) -> anyhow::Result<Self> {
         let own = tempfile::Builder::new().prefix("nova-host-alerter-").tempdir()?;
-        Self::lay_out(own.path().to_owned(), Some(own), tables)
-    }
-
-    /// The same in a directory that stays, with the alerter's log in it.
-    ///
-    /// # Errors
-    /// The files cannot be written.
-    pub fn at(directory: &Path, tables: &str) -> anyhow::Result<Self> {
-        let tables = format!("{tables}\n[log]\nto = \"stderr\"\n");
-        let mut site = Self::lay_out(directory.to_owned(), None, &tables)?;
-        site.log = Some(directory.join("log"));
-        Ok(site)
-    }
-
-    fn lay_out(directory: PathBuf, own: Option<TempDir>, tables: &str) -> anyhow::Result<Self> {
-        let site =
-            Self { directory, _own: own, daemon: None, environment: Vec::new(), apart: None, log: None };
+        let directory = own.path().to_owned();
+        let site = Self { directory, _own: own, daemon: None, environment: Vec::new(), apart: None };
         let text = format!(
             "[store]\npath = \"{}\"\nregister = \"none\"\n\n[hosts]\ndomain = \"my.cloud.com\"\non-shared-storage = true\n\n\
              {tables}",
@@ -130,13 +114,6 @@ impl Site {
         Ok(self.apart.as_ref().map_or_else(|| Command::new(&path), |apart| apart.command(&path)))
     }
 
-    fn ending_with_us(&self, name: &str) -> anyhow::Result<Command> {
-        let inner = self.program(name)?;
-        let mut command = Command::new("setpriv");
-        command.args(["--pdeathsig", "KILL", "--"]).arg(inner.get_program()).args(inner.get_args());
-        Ok(command)
-    }
-
     /// Starts the alerter and returns when it answers.
     ///
     /// # Errors
@@ -156,17 +133,9 @@ impl Site {
     /// # Errors
     /// It cannot be run.
     pub fn launch(&mut self) -> anyhow::Result<u32> {
-        let mut command = match &self.log {
-            // The process that lays out a site that stays may be killed: the alerter ends with it.
-            Some(_) => self.ending_with_us("nova-host-alerter")?,
-            None => self.program("nova-host-alerter")?,
-        };
+        let mut command = self.program("nova-host-alerter")?;
         command.arg("run").arg("--config").arg(self.config()).envs(self.environment.iter().cloned());
-        let stderr = match &self.log {
-            Some(log) => OpenOptions::new().create(true).append(true).open(log)?.into(),
-            None => Stdio::null(),
-        };
-        let daemon = command.stdin(Stdio::null()).stdout(Stdio::null()).stderr(stderr).spawn()?;
+        let daemon = command.stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::null()).spawn()?;
         let pid = daemon.id();
         self.daemon = Some(daemon);
         Ok(pid)

@@ -4,7 +4,7 @@ use clap::builder::StyledStr;
 use clap::error::{ContextKind, ContextValue};
 
 /// The word, and what to do instead.
-const GONE: [(&str, &str); 10] = [
+const GONE: [(&str, &str); 11] = [
     ("report", "use `nova-host-alerter history --summary`"),
     ("export", "use `nova-host-alerter events`"),
     ("complete", "the shells complete commands and options by themselves"),
@@ -15,6 +15,7 @@ const GONE: [(&str, &str); 10] = [
     ("wide", "use `-o json`"),
     ("yaml", "use `-o json`"),
     ("csv", "use `-o json`"),
+    ("receiver-check", "it is a program of the source: `cargo run -p tests --bin receiver-check`"),
 ];
 
 /// What serves instead of the word that was not understood.
@@ -54,6 +55,7 @@ mod tests {
         for (line, wanted) in [
             ("report --since 30d", "history --summary"),
             ("complete -- show", "by themselves"),
+            ("receiver-check http://x", "--bin receiver-check"),
             ("status --watch", "`watch nova-host-alerter status`"),
             ("status --watch=5", "`watch nova-host-alerter status`"),
             ("list --columns host", "`-o json`"),

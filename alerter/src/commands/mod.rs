@@ -19,7 +19,6 @@ mod origin;
 mod overview;
 mod progress;
 mod read;
-mod receiver;
 mod reload;
 mod report;
 mod screen;
@@ -109,7 +108,6 @@ pub fn run(cli: &Cli) -> anyhow::Result<ExitCode> {
         Command::Maintenance(cli::Maintenance::Run(options)) => during::run(cli, options),
         Command::Hold(options) => decide::hold(cli, options),
         Command::SendTest(options) => change::send_test(cli, options),
-        Command::ReceiverCheck(options) => receiver::run(cli, options),
         Command::Setup(options) => setup::run(cli, options),
     }
 }

@@ -3,7 +3,6 @@
 use alerter::commands::online;
 use drivers::http::{Http, Options};
 use drivers::web::ClientOptions;
-use tokio::process::Command;
 
 use crate::config;
 use crate::endpoint::Endpoint;
@@ -106,18 +105,4 @@ async fn the_preflight_names_a_page() {
             findings.iter().all(|one| one.detail.contains("a page for people answered, not the receiver"))
         );
     }
-}
-
-/// The check of a receiver says the same.
-#[tokio::test]
-async fn the_check_of_a_receiver_names_a_page() {
-    let endpoint = Endpoint::saying(page("Content-Type: text/html\r\n", SIGN_IN)).await;
-    let ended = Command::new(env!("CARGO_BIN_EXE_nova-host-alerter"))
-        .args(["receiver-check", &endpoint.url(), "--patience", "1"])
-        .output()
-        .await
-        .unwrap();
-    let said = String::from_utf8(ended.stdout).unwrap();
-    assert_eq!(ended.status.code(), Some(1), "{said}");
-    assert!(said.contains("200, a page for people") && said.contains("which acknowledges nothing"), "{said}");
 }

@@ -85,7 +85,6 @@ mod probes_keeper;
 mod probes_keys;
 mod promise;
 mod pruning;
-mod receiver_check;
 mod refresher;
 mod register;
 mod register_lost;

@@ -18,7 +18,7 @@ use rusqlite::Connection;
 use rustls::pki_types::PrivateKeyDer;
 use rustls::{ServerConfig, ServerConnection, StreamOwned};
 
-use super::stand::{Place, Stand, http};
+use super::stand::{Stand, http};
 use crate::apart::Apart;
 use crate::backlog::Backlog;
 use crate::programs::Site;
@@ -38,8 +38,8 @@ fn done(site: &Site, words: &[&str]) -> anyhow::Result<()> {
 
 /// # Errors
 /// As [`Stand::well`], and where a program cannot be run.
-pub fn an_endpoint_is_down(place: Place<'_>) -> Made {
-    let mut stand = Stand::well(place, http)?;
+pub fn an_endpoint_is_down() -> Made {
+    let mut stand = Stand::well(http)?;
     stand.receiver.down();
     stand.site.fence("compute1")?;
     stand.until_said("accepts nothing")?;
@@ -50,8 +50,8 @@ pub fn an_endpoint_is_down(place: Place<'_>) -> Made {
 ///
 /// # Errors
 /// As [`an_endpoint_is_down`].
-pub fn an_endpoint_rejects_some_hosts(place: Place<'_>) -> Made {
-    let stand = Stand::well(place, http)?;
+pub fn an_endpoint_rejects_some_hosts() -> Made {
+    let stand = Stand::well(http)?;
     stand.receiver.answer_about("\"r2-", Answer::Status(422));
     for host in ["r2-1", "r2-2", "r2-3", "r1-1"] {
         stand.site.fence(host)?;
@@ -60,8 +60,8 @@ pub fn an_endpoint_rejects_some_hosts(place: Place<'_>) -> Made {
     Ok(stand)
 }
 
-fn an_endpoint_answers(place: Place<'_>, status: u16) -> Made {
-    let stand = Stand::well(place, http)?;
+fn an_endpoint_answers(status: u16) -> Made {
+    let stand = Stand::well(http)?;
     stand.receiver.answer(Answer::Status(status));
     stand.site.fence("compute1")?;
     Ok(stand)
@@ -69,27 +69,27 @@ fn an_endpoint_answers(place: Place<'_>, status: u16) -> Made {
 
 /// # Errors
 /// As [`an_endpoint_is_down`].
-pub fn an_endpoint_refuses_our_credentials(place: Place<'_>) -> Made {
-    an_endpoint_answers(place, 401)
+pub fn an_endpoint_refuses_our_credentials() -> Made {
+    an_endpoint_answers(401)
 }
 
 /// # Errors
 /// As [`an_endpoint_is_down`].
-pub fn an_endpoint_rejects_one_mark(place: Place<'_>) -> Made {
-    an_endpoint_answers(place, 422)
+pub fn an_endpoint_rejects_one_mark() -> Made {
+    an_endpoint_answers(422)
 }
 
 /// # Errors
 /// As [`an_endpoint_is_down`].
-pub fn an_endpoint_has_moved(place: Place<'_>) -> Made {
-    an_endpoint_answers(place, 404)
+pub fn an_endpoint_has_moved() -> Made {
+    an_endpoint_answers(404)
 }
 
 /// # Errors
 /// As [`an_endpoint_is_down`].
-pub fn an_endpoint_has_a_certificate_that_nobody_trusts(place: Place<'_>) -> Made {
+pub fn an_endpoint_has_a_certificate_that_nobody_trusts() -> Made {
     let address = untrusted()?;
-    let stand = Stand::well(place, |_| format!("[http.recovery]\nurl = \"https://{address}/\"\n"))?;
+    let stand = Stand::well(|_| format!("[http.recovery]\nurl = \"https://{address}/\"\n"))?;
     stand.site.fence("compute1")?;
     Ok(stand)
 }
@@ -114,19 +114,19 @@ fn untrusted() -> anyhow::Result<SocketAddr> {
 
 /// # Errors
 /// As [`an_endpoint_is_down`].
-pub fn a_name_has_no_address(place: Place<'_>) -> Made {
+pub fn a_name_has_no_address() -> Made {
     // RFC 2606, 2: this domain has no name in it.
     let table = "[http.recovery]\nurl = \"https://recovery.invalid/v1/host-failures\"\n";
-    let stand = Stand::well(place, |_| table.to_owned())?;
+    let stand = Stand::well(|_| table.to_owned())?;
     stand.site.fence("compute1")?;
     Ok(stand)
 }
 
 /// # Errors
 /// As [`an_endpoint_is_down`].
-pub fn a_storm_holds(place: Place<'_>) -> Made {
+pub fn a_storm_holds() -> Made {
     let rack = "[groups.rack1]\nhosts = [\"r1-1\", \"r1-2\", \"r1-3\"]\nmax-unhealthy = 1\n";
-    let stand = Stand::well(place, |receiver| rack.to_owned() + &http(receiver))?;
+    let stand = Stand::well(|receiver| rack.to_owned() + &http(receiver))?;
     for host in ["r1-1", "r1-2", "r1-3"] {
         stand.site.fence(host)?;
     }
@@ -137,18 +137,9 @@ pub fn a_storm_holds(place: Place<'_>) -> Made {
 ///
 /// # Errors
 /// As [`an_endpoint_is_down`].
-pub fn a_pause_is_forgotten(place: Place<'_>) -> Made {
-    let stand = Stand::well(place, http)?;
+pub fn a_pause_is_forgotten() -> Made {
+    let stand = Stand::well(http)?;
     done(&stand.site, &["pause", "--reason", "the switch is changed"])?;
-    Ok(stand)
-}
-
-/// # Errors
-/// As [`an_endpoint_is_down`].
-pub fn a_pause_holds_a_host(place: Place<'_>) -> Made {
-    let stand = a_pause_is_forgotten(place)?;
-    stand.site.fence("compute1")?;
-    stand.until_said("compute1")?;
     Ok(stand)
 }
 
@@ -156,24 +147,16 @@ pub fn a_pause_holds_a_host(place: Place<'_>) -> Made {
 ///
 /// # Errors
 /// As [`an_endpoint_is_down`].
-pub fn a_maintenance_covers_a_host(place: Place<'_>) -> Made {
-    let stand = Stand::well(place, http)?;
+pub fn a_maintenance_covers_a_host() -> Made {
+    let stand = Stand::well(http)?;
     done(&stand.site, &["maintenance", "begin", "compute1", "--reason", "new disk", "--for", "2h"])?;
     Ok(stand)
 }
 
 /// # Errors
 /// As [`an_endpoint_is_down`].
-pub fn a_maintenance_holds_a_host(place: Place<'_>) -> Made {
-    let stand = a_maintenance_covers_a_host(place)?;
-    stand.site.fence("compute1")?;
-    Ok(stand)
-}
-
-/// # Errors
-/// As [`an_endpoint_is_down`].
-pub fn nobody_knows_the_hosts_full_name(place: Place<'_>) -> Made {
-    let mut stand = Stand::new(place, http)?;
+pub fn nobody_knows_the_hosts_full_name() -> Made {
+    let mut stand = Stand::new(http)?;
     change(&stand.site, "domain = \"my.cloud.com\"\n", "")?;
     stand.site.start()?;
     stand.site.fence("compute1")?;
@@ -193,8 +176,8 @@ fn replace(path: &Path, from: &str, to: &str) -> anyhow::Result<()> {
 
 /// # Errors
 /// As [`an_endpoint_is_down`].
-pub fn a_row_is_damaged(place: Place<'_>) -> Made {
-    let mut stand = an_endpoint_is_down(place)?;
+pub fn a_row_is_damaged() -> Made {
+    let mut stand = an_endpoint_is_down()?;
     stand.site.end(Signal::SIGTERM)?;
     Connection::open(stand.site.journal())?.execute("UPDATE delivery SET body = x'00'", [])?;
     stand.site.start()?;
@@ -204,8 +187,8 @@ pub fn a_row_is_damaged(place: Place<'_>) -> Made {
 
 /// # Errors
 /// As [`an_endpoint_is_down`].
-pub fn the_daemon_does_not_run(place: Place<'_>) -> Made {
-    let mut stand = Stand::well(place, http)?;
+pub fn the_daemon_does_not_run() -> Made {
+    let mut stand = Stand::well(http)?;
     stand.receiver.down();
     stand.site.end(Signal::SIGKILL)?;
     Ok(stand)
@@ -213,8 +196,8 @@ pub fn the_daemon_does_not_run(place: Place<'_>) -> Made {
 
 /// # Errors
 /// As [`an_endpoint_is_down`].
-pub fn a_route_was_removed(place: Place<'_>) -> Made {
-    let mut stand = an_endpoint_is_down(place)?;
+pub fn a_route_was_removed() -> Made {
+    let mut stand = an_endpoint_is_down()?;
     stand.site.end(Signal::SIGTERM)?;
     change(&stand.site, "[http.recovery]", "[http.other]")?;
     stand.receiver.up()?;
@@ -224,8 +207,8 @@ pub fn a_route_was_removed(place: Place<'_>) -> Made {
 
 /// # Errors
 /// As [`an_endpoint_is_down`].
-pub fn a_route_is_removed_by_a_reload(place: Place<'_>) -> Made {
-    let mut stand = an_endpoint_is_down(place)?;
+pub fn a_route_is_removed_by_a_reload() -> Made {
+    let mut stand = an_endpoint_is_down()?;
     change(&stand.site, "[http.recovery]", "[http.other]")?;
     done(&stand.site, &["reload"])?;
     stand.receiver.up()?;
@@ -237,24 +220,16 @@ pub fn a_route_is_removed_by_a_reload(place: Place<'_>) -> Made {
 ///
 /// # Errors
 /// As [`an_endpoint_is_down`].
-pub fn the_configuration_is_wrong(place: Place<'_>) -> Made {
-    let stand = Stand::well(place, http)?;
+pub fn the_configuration_is_wrong() -> Made {
+    let stand = Stand::well(http)?;
     change(&stand.site, "url =", "ulr =")?;
     Ok(stand)
 }
 
 /// # Errors
 /// As [`an_endpoint_is_down`].
-pub fn the_alerter_does_not_start(place: Place<'_>) -> Made {
-    let mut stand = the_configuration_is_wrong(place)?;
-    stand.site.end(Signal::SIGTERM)?;
-    Ok(stand)
-}
-
-/// # Errors
-/// As [`an_endpoint_is_down`].
-pub fn a_reload_is_refused(place: Place<'_>) -> Made {
-    let stand = the_configuration_is_wrong(place)?;
+pub fn a_reload_is_refused() -> Made {
+    let stand = the_configuration_is_wrong()?;
     let refused = stand.site.alerter(&["reload"])?;
     ensure!(!refused.status.success(), "a configuration with a mistake was taken");
     Ok(stand)
@@ -262,8 +237,8 @@ pub fn a_reload_is_refused(place: Place<'_>) -> Made {
 
 /// # Errors
 /// As [`an_endpoint_is_down`].
-pub fn the_journal_cannot_be_read(place: Place<'_>) -> Made {
-    let mut stand = Stand::well(place, http)?;
+pub fn the_journal_cannot_be_read() -> Made {
+    let mut stand = Stand::well(http)?;
     stand.site.end(Signal::SIGTERM)?;
     fs::write(stand.site.journal(), "not a database, for longer than its header would be ".repeat(40))?;
     let _none = fs::remove_file(stand.site.journal().with_extension("db-wal"));
@@ -274,8 +249,8 @@ pub fn the_journal_cannot_be_read(place: Place<'_>) -> Made {
 ///
 /// # Errors
 /// As [`an_endpoint_is_down`], and where there can be no mounts.
-pub fn the_disk_is_full(place: Place<'_>) -> Made {
-    let mut stand = Stand::new(place, http)?;
+pub fn the_disk_is_full() -> Made {
+    let mut stand = Stand::new(http)?;
     let state = stand.site.journal().parent().context("the journal is in no directory")?.to_owned();
     fs::create_dir(&state)?;
     stand.site.set_apart(Apart::new("mount -t tmpfs -o size=1536k,mode=0711 small \"$1\"", &[&state])?);
@@ -364,8 +339,8 @@ fn pacemaker(directory: &Path) -> anyhow::Result<Apart> {
 }
 
 /// A site in a cluster that has quorum, with a key for its register, which does not run yet.
-fn in_a_cluster(place: Place<'_>) -> Made {
-    let mut stand = Stand::new(place, http)?;
+fn in_a_cluster() -> Made {
+    let mut stand = Stand::new(http)?;
     change(&stand.site, "register = \"none\"", "register = \"attrd\"")?;
     let key = stand.site.directory().join("register.key");
     fs::write(&key, "# of a test\n0123456789abcdef0123456789abcdef\n")?;
@@ -387,8 +362,8 @@ fn change_cib(site: &Site, from: &str, to: &str) -> anyhow::Result<()> {
 
 /// # Errors
 /// As [`the_disk_is_full`].
-pub fn nobody_vouches_for_a_mark(place: Place<'_>) -> Made {
-    let mut stand = in_a_cluster(place)?;
+pub fn nobody_vouches_for_a_mark() -> Made {
+    let mut stand = in_a_cluster()?;
     stand.site.start()?;
     stand.site.fence("compute1")?;
     stand.until_said("compute1")?;
@@ -399,8 +374,8 @@ pub fn nobody_vouches_for_a_mark(place: Place<'_>) -> Made {
 ///
 /// # Errors
 /// As [`the_disk_is_full`].
-pub fn a_migration_is_left_half_way(place: Place<'_>) -> Made {
-    let mut stand = in_a_cluster(place)?;
+pub fn a_migration_is_left_half_way() -> Made {
+    let mut stand = in_a_cluster()?;
     let evacuate = r#"<primitive id="nova-evacuate" class="ocf" provider="openstack" type="NovaEvacuate"/>"#;
     change_cib(&stand.site, "</resources>", &format!("{evacuate}</resources>"))?;
     stand.site.start()?;
@@ -412,8 +387,8 @@ pub fn a_migration_is_left_half_way(place: Place<'_>) -> Made {
 ///
 /// # Errors
 /// As [`the_disk_is_full`].
-pub fn clocks_differ(place: Place<'_>) -> Made {
-    let mut stand = in_a_cluster(place)?;
+pub fn clocks_differ() -> Made {
+    let mut stand = in_a_cluster()?;
     stand.site.start()?;
     let ahead = SystemTime::now().duration_since(UNIX_EPOCH)?.as_secs() + 600;
     let state = format!(
@@ -428,8 +403,8 @@ pub fn clocks_differ(place: Place<'_>) -> Made {
 ///
 /// # Errors
 /// As [`the_disk_is_full`].
-pub fn the_register_is_nearly_full(place: Place<'_>) -> Made {
-    let mut stand = in_a_cluster(place)?;
+pub fn the_register_is_nearly_full() -> Made {
+    let mut stand = in_a_cluster()?;
     // Without a key each entry is an attribute of its own.
     fs::remove_file(stand.site.directory().join("register.key"))?;
     Backlog::of_fencings(LONG_OUTAGE)?.lay_into(&stand.site)?;

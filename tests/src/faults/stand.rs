@@ -1,6 +1,5 @@
 //! An alerter of which nothing bad is said, and its endpoint: what every fault begins with.
 
-use std::path::Path;
 use std::time::Duration;
 
 use anyhow::{Context as _, ensure};
@@ -11,15 +10,6 @@ use crate::receiver::Receiver;
 
 /// Longer than the longest wait between two attempts.
 const LIMIT: Duration = Duration::from_secs(40);
-
-/// Where a site is laid out.
-#[derive(Clone, Copy, Debug)]
-pub enum Place<'a> {
-    /// In a directory that ends with it.
-    Own,
-    /// In this one, which stays, with the alerter's log.
-    At(&'a Path),
-}
 
 /// A site with a fault, and what it takes to last.
 pub struct Stand {
@@ -34,22 +24,18 @@ impl Stand {
     ///
     /// # Errors
     /// The files cannot be written, or there is no loopback.
-    pub fn new(place: Place<'_>, tables: impl FnOnce(&Receiver) -> String) -> anyhow::Result<Self> {
+    pub fn new(tables: impl FnOnce(&Receiver) -> String) -> anyhow::Result<Self> {
         let receiver = Receiver::on_loopback()?;
         let tables = tables(&receiver);
-        let site = match place {
-            Place::Own => Site::with(&tables)?,
-            Place::At(directory) => Site::at(directory, &tables)?,
-        };
-        Ok(Self { site, receiver })
+        Ok(Self { site: Site::with(&tables)?, receiver })
     }
 
     /// Starts it, and sees that all is well: the broken variant of every fault is this.
     ///
     /// # Errors
     /// It does not start, or something is wrong already.
-    pub fn well(place: Place<'_>, tables: impl FnOnce(&Receiver) -> String) -> anyhow::Result<Self> {
-        let mut stand = Self::new(place, tables)?;
+    pub fn well(tables: impl FnOnce(&Receiver) -> String) -> anyhow::Result<Self> {
+        let mut stand = Self::new(tables)?;
         stand.site.start()?;
         let (code, line) = check(&stand.site, &[])?;
         ensure!(
@@ -57,15 +43,6 @@ impl Stand {
             "{line}"
         );
         Ok(stand)
-    }
-
-    /// Waits until `status` says something bad.
-    ///
-    /// # Errors
-    /// It never does.
-    pub fn until_noticed(&self) -> anyhow::Result<()> {
-        let is_bad = || Ok((check(&self.site, &[])?.0 != 0).then_some(()));
-        wait::until("status notices the fault", LIMIT, is_bad)
     }
 
     /// Waits until `status` has this word.

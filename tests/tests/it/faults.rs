@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use nix::sys::signal::Signal;
 use serde_json::Value;
-use tests::faults::{self, Place, Stand};
+use tests::faults::{self, Stand};
 use tests::installed;
 use tests::lab::wait;
 use tests::programs::Site;
@@ -41,7 +41,6 @@ pub(crate) fn group() -> Group {
         words_that_nobody_knows_are_refused,
         marks_and_lines_are_found_by_what_they_are,
         an_endpoint_rejects_some_hosts,
-        an_answer_is_judged,
     ];
     Group { cannot: None, tests }
 }
@@ -60,7 +59,7 @@ pub(crate) fn apart() -> Group {
 
 /// A running alerter without a problem.
 fn well(tables: &str) -> Site {
-    let stand = Stand::well(Place::Own, |_| tables.to_owned()).unwrap();
+    let stand = Stand::well(|_| tables.to_owned()).unwrap();
     assert!(shown(&stand.site).starts_with("No fenced host waits to be reported.\n"));
     stand.site
 }
@@ -127,7 +126,7 @@ fn until_well(site: &Site) {
 
 /// S3-50: `status` says it in sentences for people, and names what to type.
 fn an_endpoint_is_down() {
-    let Stand { mut site, mut receiver } = faults::an_endpoint_is_down(Place::Own).unwrap();
+    let Stand { mut site, mut receiver } = faults::an_endpoint_is_down().unwrap();
     let address = receiver.address().to_string();
     let words =
         ["route recovery accepts nothing since", "(connect)", &address, "nova-host-alerter retry --all"];
@@ -151,7 +150,7 @@ fn an_endpoint_is_down() {
 }
 
 fn an_endpoint_refuses_our_credentials() {
-    let Stand { mut site, receiver } = faults::an_endpoint_refuses_our_credentials(Place::Own).unwrap();
+    let Stand { mut site, receiver } = faults::an_endpoint_refuses_our_credentials().unwrap();
     let words = [
         "route recovery refuses every mark since",
         "(credentials)",
@@ -167,7 +166,7 @@ fn an_endpoint_refuses_our_credentials() {
 }
 
 fn an_endpoint_has_a_certificate_that_nobody_trusts() {
-    let mut site = faults::an_endpoint_has_a_certificate_that_nobody_trusts(Place::Own).unwrap().site;
+    let mut site = faults::an_endpoint_has_a_certificate_that_nobody_trusts().unwrap().site;
     named(
         &site,
         CRITICAL,
@@ -183,7 +182,7 @@ fn an_endpoint_has_a_certificate_that_nobody_trusts() {
 }
 
 fn an_endpoint_rejects_one_mark() {
-    let Stand { mut site, receiver } = faults::an_endpoint_rejects_one_mark(Place::Own).unwrap();
+    let Stand { mut site, receiver } = faults::an_endpoint_rejects_one_mark().unwrap();
     named(&site, CRITICAL, &["compute1", "(rejected)", "422", "check the log"]);
     let said = shown(&site);
     assert!(!said.contains("accepts nothing") && !said.contains("--all"), "{said}");
@@ -195,7 +194,7 @@ fn an_endpoint_rejects_one_mark() {
 }
 
 fn a_storm_holds() {
-    let Stand { mut site, receiver: _kept } = faults::a_storm_holds(Place::Own).unwrap();
+    let Stand { mut site, receiver: _kept } = faults::a_storm_holds().unwrap();
     let figures = "too many hosts of group rack1 are down at once: more than 1";
     let words =
         ["r1-3", "held (storm) since", "until", figures, "3 of ", " are down now", "release --group rack1"];
@@ -206,7 +205,7 @@ fn a_storm_holds() {
 }
 
 fn a_pause_is_forgotten() {
-    let Stand { mut site, receiver } = faults::a_pause_is_forgotten(Place::Own).unwrap();
+    let Stand { mut site, receiver } = faults::a_pause_is_forgotten().unwrap();
     named(
         &site,
         WARNING,
@@ -233,7 +232,7 @@ fn a_pause_is_forgotten() {
 }
 
 fn a_maintenance_covers_the_host() {
-    let Stand { mut site, receiver: _kept } = faults::a_maintenance_covers_a_host(Place::Own).unwrap();
+    let Stand { mut site, receiver: _kept } = faults::a_maintenance_covers_a_host().unwrap();
     assert_eq!(check(&site, &[]).0, OK, "it ends by itself, and holds nobody");
     assert!(shown(&site).contains("in force  maintenance of host compute1 by"), "{}", shown(&site));
     site.fence("compute1").unwrap();
@@ -245,7 +244,7 @@ fn a_maintenance_covers_the_host() {
 }
 
 fn nobody_knows_the_hosts_full_name() {
-    let Stand { mut site, receiver: _kept } = faults::nobody_knows_the_hosts_full_name(Place::Own).unwrap();
+    let Stand { mut site, receiver: _kept } = faults::nobody_knows_the_hosts_full_name().unwrap();
     named(
         &site,
         WARNING,
@@ -265,7 +264,7 @@ fn nobody_knows_the_hosts_full_name() {
 }
 
 fn a_row_is_damaged() {
-    let mut site = faults::a_row_is_damaged(Place::Own).unwrap().site;
+    let mut site = faults::a_row_is_damaged().unwrap().site;
     named(
         &site,
         CRITICAL,
@@ -280,7 +279,7 @@ fn a_row_is_damaged() {
 }
 
 fn the_daemon_does_not_run() {
-    let Stand { mut site, mut receiver } = faults::the_daemon_does_not_run(Place::Own).unwrap();
+    let Stand { mut site, mut receiver } = faults::the_daemon_does_not_run().unwrap();
     named(
         &site,
         CRITICAL,
@@ -304,7 +303,7 @@ fn the_daemon_does_not_run() {
 
 fn a_route_was_removed() {
     for prepare in [faults::a_route_was_removed, faults::a_route_is_removed_by_a_reload] {
-        a_removed_route_asks_for_a_decision(prepare(Place::Own).unwrap().site);
+        a_removed_route_asks_for_a_decision(prepare().unwrap().site);
     }
 }
 
@@ -322,7 +321,7 @@ fn a_removed_route_asks_for_a_decision(mut site: Site) {
 }
 
 fn the_configuration_is_wrong() {
-    let Stand { mut site, receiver: _kept } = faults::the_configuration_is_wrong(Place::Own).unwrap();
+    let Stand { mut site, receiver: _kept } = faults::the_configuration_is_wrong().unwrap();
     let right = fs::read_to_string(site.config()).unwrap().replace("ulr =", "url =");
     let place = format!("{}:9:", site.config().display());
     named(
@@ -340,7 +339,7 @@ fn the_configuration_is_wrong() {
 }
 
 fn the_journal_cannot_be_read() {
-    let site = faults::the_journal_cannot_be_read(Place::Own).unwrap().site;
+    let site = faults::the_journal_cannot_be_read().unwrap().site;
     let path = site.journal().display().to_string();
     let words = ["the journal cannot be read", &path, "check its disk"];
     named(&site, CRITICAL, &words);
@@ -352,7 +351,7 @@ fn the_journal_cannot_be_read() {
 }
 
 fn a_name_has_no_address() {
-    let mut site = faults::a_name_has_no_address(Place::Own).unwrap().site;
+    let mut site = faults::a_name_has_no_address().unwrap().site;
     named(
         &site,
         CRITICAL,
@@ -362,7 +361,7 @@ fn a_name_has_no_address() {
 }
 
 fn an_endpoint_has_moved() {
-    let Stand { mut site, receiver } = faults::an_endpoint_has_moved(Place::Own).unwrap();
+    let Stand { mut site, receiver } = faults::an_endpoint_has_moved().unwrap();
     named(&site, CRITICAL, &["route recovery refuses every mark", "404", "check url", "send-test recovery"]);
     receiver.answer(Answer::Status(200));
     typed(&site, "retry --all");
@@ -371,7 +370,7 @@ fn an_endpoint_has_moved() {
 }
 
 fn a_reload_is_refused() {
-    let mut site = faults::a_reload_is_refused(Place::Own).unwrap().site;
+    let mut site = faults::a_reload_is_refused().unwrap().site;
     named(&site, WARNING, &["still uses the former one", "did you mean url?", "check-config"]);
     let wrong = fs::read_to_string(site.config()).unwrap();
     fs::write(site.config(), wrong.replace("ulr =", "url =")).unwrap();
@@ -381,7 +380,7 @@ fn a_reload_is_refused() {
 }
 
 fn the_disk_is_full() {
-    let Stand { mut site, receiver: _kept } = faults::the_disk_is_full(Place::Own).unwrap();
+    let Stand { mut site, receiver: _kept } = faults::the_disk_is_full().unwrap();
     let path = site.journal().display().to_string();
     let df = format!("`df -h {}`", site.journal().parent().unwrap().display());
     named(&site, CRITICAL, &["there is no room for", &path, &df, "the alerter then continues by itself"]);
@@ -391,7 +390,7 @@ fn the_disk_is_full() {
 }
 
 fn nobody_vouches_for_a_mark() {
-    let Stand { mut site, receiver: _kept } = faults::nobody_vouches_for_a_mark(Place::Own).unwrap();
+    let Stand { mut site, receiver: _kept } = faults::nobody_vouches_for_a_mark().unwrap();
     named(
         &site,
         WARNING,
@@ -403,7 +402,7 @@ fn nobody_vouches_for_a_mark() {
 }
 
 fn an_endpoint_rejects_some_hosts() {
-    let Stand { mut site, receiver } = faults::an_endpoint_rejects_some_hosts(Place::Own).unwrap();
+    let Stand { mut site, receiver } = faults::an_endpoint_rejects_some_hosts().unwrap();
     named(&site, CRITICAL, &["r2-1", "r2-3", "422", "reject"]);
     assert!(!shown(&site).contains("r1-1"), "{}", shown(&site));
     receiver.answer_about("none has this", Answer::Status(422));
@@ -413,7 +412,7 @@ fn an_endpoint_rejects_some_hosts() {
 }
 
 fn a_migration_is_left_half_way() {
-    let Stand { mut site, receiver: _kept } = faults::a_migration_is_left_half_way(Place::Own).unwrap();
+    let Stand { mut site, receiver: _kept } = faults::a_migration_is_left_half_way().unwrap();
     named(
         &site,
         CRITICAL,
@@ -423,30 +422,19 @@ fn a_migration_is_left_half_way() {
 }
 
 fn clocks_differ() {
-    let Stand { mut site, receiver: _kept } = faults::clocks_differ(Place::Own).unwrap();
+    let Stand { mut site, receiver: _kept } = faults::clocks_differ().unwrap();
     named(&site, WARNING, &["the clock of Pacemaker's DC is", "s ahead of this controller's clock", "NTP"]);
     site.end(Signal::SIGTERM).unwrap();
 }
 
 fn the_register_is_nearly_full() {
-    let Stand { mut site, receiver: _kept } = faults::the_register_is_nearly_full(Place::Own).unwrap();
+    let Stand { mut site, receiver: _kept } = faults::the_register_is_nearly_full().unwrap();
     named(
         &site,
         CRITICAL,
         &["the register", "KiB", "128", "nova-host-alerter list", "route recovery accepts nothing"],
     );
     site.end(Signal::SIGTERM).unwrap();
-}
-
-/// The truth about a fault is judged as right. The broken variants: the truth about each other one, and no answer.
-fn an_answer_is_judged() {
-    for fault in faults::ALL {
-        assert!(fault.is_named_by(fault.truth), "{}", fault.name);
-        assert!(!fault.is_named_by(""), "{}", fault.name);
-        let is_taken = |other: &&faults::Fault| other.name != fault.name && fault.is_named_by(other.truth);
-        let other = faults::ALL.iter().find(is_taken).map(|other| other.name);
-        assert_eq!(other, None, "the truth about it is taken for {}", fault.name);
-    }
 }
 
 fn refused(site: &Site, code: i32, words: &[&str]) -> String {

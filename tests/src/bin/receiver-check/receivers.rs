@@ -1,20 +1,26 @@
-//! `receiver-check` against a receiver that does everything right, and against others with one fault each.
+//! The check against a receiver that does everything right, and against others with one fault each.
 
 use std::collections::{BTreeSet, HashSet};
+use std::fs;
+use std::net::SocketAddr;
+use std::os::unix::fs::PermissionsExt as _;
 use std::path::Path;
-use std::process::{Output, Stdio};
+use std::process::Stdio;
 use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant};
 
+use base64::Engine as _;
+use base64::engine::general_purpose::STANDARD;
+use clap::Parser as _;
 use reqwest::header::{HeaderMap, HeaderName, HeaderValue};
 use serde_json::{Value, json};
 use standardwebhooks::Webhook;
-use tokio::io::{AsyncBufReadExt as _, BufReader};
-use tokio::net::TcpStream;
+use tempfile::TempDir;
+use tokio::io::{AsyncBufReadExt as _, AsyncReadExt as _, AsyncWriteExt as _, BufReader};
+use tokio::net::{TcpListener, TcpStream};
 use tokio::process::Command;
 
-use crate::endpoint::{Endpoint, Peer, unused};
-use crate::route::{Files, signing_secret};
+use crate::{Args, checked as verdicts};
 
 /// So long an absent-minded receiver waits between reading what it knows and writing it down, unless the same comes again
 /// before; longer than the kit waits where it does not want the answer.
@@ -293,14 +299,64 @@ impl Receiver {
         is_known
     }
 
-    async fn serve(self: Arc<Self>, mut peer: Peer<TcpStream>) {
-        let Some(request) = peer.take_request().await else { return };
-        if self.has(IsSilent) && request.starts_with(b"POST") {
-            return peer.gone().await;
+    async fn serve(self: Arc<Self>, mut peer: TcpStream) {
+        let request = request(&mut peer).await;
+        if request.is_empty() || self.has(IsSilent) && request.starts_with(b"POST") {
+            let _until_the_kit_has_gone = peer.read(&mut [0]).await;
+            return;
         }
         let (status, body) = self.answer(&request).await;
-        let length = body.len();
-        peer.say(format!("HTTP/1.1 {status}\r\nContent-Length: {length}\r\n\r\n{body}").as_bytes()).await;
+        let answer = format!("HTTP/1.1 {status}\r\nContent-Length: {}\r\n\r\n{body}", body.len());
+        let _kit_may_have_gone = peer.write_all(answer.as_bytes()).await;
+    }
+
+    /// Listens until the test ends.
+    async fn listening(self) -> SocketAddr {
+        let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
+        let (address, receiver) = (listener.local_addr().unwrap(), Arc::new(self));
+        tokio::spawn(async move {
+            while let Ok((peer, _)) = listener.accept().await {
+                tokio::spawn(Arc::clone(&receiver).serve(peer));
+            }
+        });
+        address
+    }
+}
+
+/// A request with its body; nothing where none comes.
+async fn request(peer: &mut TcpStream) -> Vec<u8> {
+    let mut request = Vec::new();
+    let is_whole = |request: &[u8]| {
+        let text = String::from_utf8_lossy(request).into_owned();
+        let Some((head, body)) = text.split_once("\r\n\r\n") else { return false };
+        let head = head.to_lowercase();
+        let length = head.lines().find_map(|line| line.strip_prefix("content-length: ")?.parse().ok());
+        body.len() >= length.unwrap_or(0)
+    };
+    while !is_whole(&request) && peer.read_buf(&mut request).await.is_ok_and(|count| count > 0) {}
+    request
+}
+
+/// A secret of the signature scheme.
+fn signing_secret(byte: u8) -> String {
+    format!("whsec_{}", STANDARD.encode([byte; 32]))
+}
+
+/// A directory with the secret and the token, which only their owner can read.
+struct Files(TempDir);
+
+impl Files {
+    fn new() -> Self {
+        let all = Self(tempfile::tempdir().unwrap());
+        for (name, text) in [("secret", signing_secret(7)), ("token", TOKEN.to_owned())] {
+            fs::write(all.path(name), text).unwrap();
+            fs::set_permissions(all.path(name), fs::Permissions::from_mode(0o600)).unwrap();
+        }
+        all
+    }
+
+    fn path(&self, name: &str) -> String {
+        self.0.path().join(name).display().to_string()
     }
 }
 
@@ -322,32 +378,31 @@ fn headers(head: &str) -> HeaderMap {
     fields.map(field).collect()
 }
 
-async fn run(words: Vec<String>) -> Output {
-    Command::new(env!("CARGO_BIN_EXE_nova-host-alerter")).args(words).output().await.unwrap()
+/// The exit code, and what was printed as JSON.
+async fn run(words: impl Iterator<Item = String>) -> (u8, Value) {
+    let Ok(args) = Args::try_parse_from(["receiver-check".to_owned()].into_iter().chain(words)) else {
+        return (2, Value::Null);
+    };
+    match verdicts(&args).await {
+        Ok(found) => (u8::from(found.wrong > 0), serde_json::to_value(&found).unwrap()),
+        Err((code, why)) => (code, why.into()),
+    }
 }
 
-/// The command's exit code, and its JSON.
-async fn checked(fault: Option<Fault>, options: &[&str]) -> (Option<i32>, Value) {
+async fn checked(fault: Option<Fault>, options: &[&str]) -> (u8, Value) {
     checked_of(Receiver::with(fault), options).await
 }
 
-async fn checked_of(receiver: Receiver, options: &[&str]) -> (Option<i32>, Value) {
-    let (fault, receiver) = (receiver.fault, Arc::new(receiver));
-    let endpoint = Endpoint::acting(move |peer| Arc::clone(&receiver).serve(peer)).await;
-    let files = Files::with([("secret", &signing_secret(7)), ("token", TOKEN)]);
-    let [secret, token] = ["secret", "token"].map(|name| files.path(name).display().to_string());
-    let events = format!("http://{}/acted", endpoint.address);
+async fn checked_of(receiver: Receiver, options: &[&str]) -> (u8, Value) {
+    let (address, files) = (receiver.listening().await, Files::new());
     let filled = |word: &&str| match *word {
-        "SECRET" => secret.clone(),
-        "TOKEN" => token.clone(),
-        "EVENTS" => events.clone(),
+        "SECRET" => files.path("secret"),
+        "TOKEN" => files.path("token"),
+        "EVENTS" => format!("http://{address}/acted"),
         other => other.to_owned(),
     };
-    let words = ["receiver-check", &endpoint.url(), "--json"];
-    let output = run(words.iter().chain(options).map(filled).collect()).await;
-    let shown = String::from_utf8_lossy(&output.stderr);
-    assert!(!output.stdout.is_empty(), "{fault:?}: {shown}");
-    (output.status.code(), serde_json::from_slice(&output.stdout).unwrap())
+    let url = format!("http://{address}/v1/host-failures");
+    run([url].into_iter().chain(options.iter().map(filled))).await
 }
 
 /// A patience that is no longer than the kit's quiet time ends that too.
@@ -389,7 +444,7 @@ async fn a_right_receiver_passes_every_check() {
     for (code, found) in [epoch, rfc3339] {
         assert_eq!(
             (code, found["wrong"].as_u64(), found["not_checked"].as_u64()),
-            (Some(0), Some(0), Some(0)),
+            (0, Some(0), Some(0)),
             "{found:#}"
         );
         assert_eq!(those(&found, "right").len(), 25, "{found:#}");
@@ -400,37 +455,36 @@ async fn a_right_receiver_passes_every_check() {
 /// The receiver that an author begins with is right too, and acts after it has answered.
 #[tokio::test]
 async fn the_example_is_a_right_receiver() {
-    let files = Files::with([("secret", &signing_secret(7)), ("token", TOKEN)]);
-    let path = |name: &str| files.path(name).display().to_string();
-    let program = Path::new(env!("CARGO_MANIFEST_DIR")).join("../docs/examples/receiver.py");
-    let bearer = ["--bearer-file".to_owned(), path("token")];
-    let words = ["0".to_owned(), path("messages.db"), path("secret")].into_iter().chain(bearer.clone());
-    let mut example =
-        Command::new(program).args(words).stdout(Stdio::piped()).kill_on_drop(true).spawn().unwrap();
+    let files = Files::new();
+    let bearer = ["--bearer-file".to_owned(), files.path("token")];
+    let words = ["0".to_owned(), files.path("messages.db"), files.path("secret")];
+    let mut example = Command::new(example());
+    example.args(words.into_iter().chain(bearer.clone())).stdout(Stdio::piped()).kill_on_drop(true);
+    let mut example = example.spawn().unwrap();
     let mut lines = BufReader::new(example.stdout.take().unwrap()).lines();
     let address = lines.next_line().await.unwrap().expect("its address");
-    let words = format!(
-        "receiver-check {address}/v1/host-failures --secret-file SECRET --events {address}/acted --json"
-    );
-    let words = words.split(' ').map(|word| if word == "SECRET" { path("secret") } else { word.to_owned() });
-    let output = run(words.chain(bearer).collect()).await;
-    let found: Value = serde_json::from_slice(&output.stdout).unwrap();
-    assert_eq!((output.status.code(), found["right"].as_u64()), (Some(0), Some(25)), "{found:#}");
+    let words = [format!("{address}/v1/host-failures"), "--secret-file".to_owned(), files.path("secret")];
+    let events = ["--events".to_owned(), format!("{address}/acted")];
+    let (code, found) = run(words.into_iter().chain(events).chain(bearer)).await;
+    assert_eq!((code, found["right"].as_u64()), (0, Some(25)), "{found:#}");
+}
+
+fn example() -> std::path::PathBuf {
+    Path::new(env!("CARGO_MANIFEST_DIR")).join("../docs/examples/receiver.py")
 }
 
 /// After a crash or a backlog both may be stored. The broken variant begins what was stored first: the recovery of a host that is
 /// back.
 #[tokio::test]
 async fn the_example_begins_no_failure_whose_return_has_come() {
-    let files = Files::with([]);
+    let files = Files::new();
     let path = files.path("messages.db");
     let stored = "CREATE TABLE message (
             id TEXT, event_type TEXT, hostname TEXT, acted INTEGER, PRIMARY KEY (id, event_type));
         INSERT INTO message VALUES ('a', 'host failure', 'compute1', 0), ('a', 'host returned', 'compute1', 0),
             ('b', 'host failure', 'compute1', 0)";
     rusqlite::Connection::open(&path).unwrap().execute_batch(stored).unwrap();
-    let program = Path::new(env!("CARGO_MANIFEST_DIR")).join("../docs/examples/receiver.py");
-    let mut command = Command::new(program);
+    let mut command = Command::new(example());
     command.arg("0").arg(&path).stdout(Stdio::piped()).kill_on_drop(true);
     let mut example = command.spawn().unwrap();
     let mut lines = BufReader::new(example.stdout.take().unwrap()).lines();
@@ -444,7 +498,7 @@ async fn the_example_begins_no_failure_whose_return_has_come() {
 #[tokio::test]
 async fn slow_answers_use_up_the_patience_too() {
     let (code, found) = checked(Some(IsSlowlyUnavailable), &["--timeout", "5", "--patience", "4"]).await;
-    assert_eq!((code, &found["checks"][0]["came"]), (Some(1), &json!("2 times 503")), "{found:#}");
+    assert_eq!((code, &found["checks"][0]["came"]), (1, &json!("2 times 503")), "{found:#}");
 }
 
 /// The broken variants are the receivers: each has one fault, and these checks find it, and no others.
@@ -488,7 +542,7 @@ async fn each_fault_is_found_by_its_checks() {
     for (fault, checks, checking) in under_way {
         let (code, found) = checking.await.unwrap();
         let checks: BTreeSet<String> = checks.iter().map(|name| (*name).to_owned()).collect();
-        assert_eq!((code, those(&found, "wrong")), (Some(1), checks), "{fault:?}: {found:#}");
+        assert_eq!((code, those(&found, "wrong")), (1, checks), "{fault:?}: {found:#}");
     }
 }
 
@@ -502,10 +556,10 @@ async fn what_a_receiver_does_after_its_answers_is_judged() {
         checked(Some(ActsLaterOnEachRepetition), &PATIENT),
         checked(Some(ActsLaterOnAnyVersion), &PATIENT),
     );
-    assert_eq!((right.0, those(&right.1, "right").len()), (Some(0), 25), "{:#}", right.1);
+    assert_eq!((right.0, those(&right.1, "right").len()), (0, 25), "{:#}", right.1);
     for ((code, found), checks) in [(repeats, &OF_REPETITIONS[..]), (newer, &["other-version"])] {
         let checks: BTreeSet<String> = checks.iter().map(|name| (*name).to_owned()).collect();
-        assert_eq!((code, those(&found, "wrong")), (Some(1), checks), "{found:#}");
+        assert_eq!((code, those(&found, "wrong")), (1, checks), "{found:#}");
     }
 }
 
@@ -517,7 +571,7 @@ async fn what_cannot_be_checked_is_not_right() {
         let (code, found) = checked(fault, &without).await;
         assert_eq!(
             (code, found["right"].as_u64(), found["wrong"].as_u64()),
-            (Some(0), Some(0), Some(0)),
+            (0, Some(0), Some(0)),
             "{fault:?}: {found:#}"
         );
         assert_eq!(those(&found, "not-checked").len(), 25, "{fault:?}");
@@ -528,7 +582,7 @@ async fn what_cannot_be_checked_is_not_right() {
 #[tokio::test]
 async fn what_needs_an_option_says_so_and_a_hopeless_script_ends() {
     let (code, found) = checked(None, &["--bearer-file", "TOKEN", "--patience", "2"]).await;
-    assert_eq!((code, those(&found, "wrong")), (Some(1), ["first".to_owned()].into()), "{found:#}");
+    assert_eq!((code, those(&found, "wrong")), (1, ["first".to_owned()].into()), "{found:#}");
     let came = |name: &str| {
         let all = found["checks"].as_array().unwrap();
         all.iter().find(|one| one["check"] == name).unwrap()["came"].as_str().unwrap().to_owned()
@@ -540,26 +594,41 @@ async fn what_needs_an_option_says_so_and_a_hopeless_script_ends() {
 /// A mistake of the command line sends nothing.
 #[tokio::test]
 async fn a_wrong_command_line_is_a_usage_error() {
-    let url = format!("http://{}/v1/host-failures", unused());
+    let url = "http://127.0.0.1:1/v1/host-failures";
     for words in [
         &["http://recovery.example/x"][..],
         &["https://user@recovery.example/x"],
-        &[&url, "--secret-file", "/nowhere"],
-        &[&url, "--bearer-file", "/nowhere"],
-        &[&url, "--events", "http://recovery.example/x"],
-        &[&url, "--time-format", "iso"],
-        &[&url, "--timeout", "31"],
-        &[&url, "-o", "csv"],
+        &[url, "--secret-file", "/nowhere"],
+        &[url, "--bearer-file", "/nowhere"],
+        &[url, "--events", "http://recovery.example/x"],
+        &[url, "--time-format", "iso"],
+        &[url, "--timeout", "31"],
+        &[url, "-o", "csv"],
     ] {
-        let words = ["receiver-check"].iter().chain(words).map(|word| (*word).to_owned()).collect();
-        let output = run(words).await;
-        assert_eq!(output.status.code(), Some(2), "{output:?}");
+        assert_eq!(run(words.iter().map(|word| (*word).to_owned())).await.0, 2, "{words:?}");
     }
-    let nobody = run(vec!["receiver-check".to_owned(), url, "--patience".to_owned(), "0".to_owned()]).await;
-    let text = String::from_utf8(nobody.stdout).unwrap();
-    assert_eq!(nobody.status.code(), Some(1), "{text}");
-    assert!(
-        text.contains("first") && text.contains("WRONG") && text.contains("answers: 0 right, 1 wrong"),
-        "{text}"
-    );
+}
+
+/// Nobody listens, or a page for people answers. The broken variant takes the page for an acknowledgement.
+#[tokio::test]
+async fn what_is_no_receiver_is_wrong_and_said_as_a_table() {
+    let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
+    let address = listener.local_addr().unwrap();
+    tokio::spawn(async move {
+        while let Ok((mut peer, _)) = listener.accept().await {
+            request(&mut peer).await;
+            let page = "HTTP/1.1 200 OK\r\nContent-Type: text/html\r\nContent-Length: 6\r\n\r\n<html>";
+            peer.write_all(page.as_bytes()).await.unwrap();
+        }
+    });
+    for (url, wanted) in [
+        (format!("http://{address}/"), "200, a page for people"),
+        ("http://127.0.0.1:1/".to_owned(), "refused"),
+    ] {
+        let args = Args::parse_from(["receiver-check", &url, "--patience", "0"]);
+        let found = verdicts(&args).await.unwrap_or_else(|(_, why)| panic!("{why}"));
+        let text = crate::shown(&found);
+        assert!(text.contains("first") && text.contains("WRONG") && text.contains(wanted), "{text}");
+        assert!(text.contains("answers: 0 right, 1 wrong"), "{text}");
+    }
 }

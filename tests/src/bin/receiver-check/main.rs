@@ -1,6 +1,8 @@
 //! `receiver-check`: sends a receiver a script of messages, and says what it does right and wrong.
 
 mod judge;
+#[cfg(test)]
+mod receivers;
 mod script;
 mod settle;
 
@@ -9,6 +11,8 @@ use std::process::ExitCode;
 use std::time::Duration;
 
 use anyhow::Context as _;
+use clap::Parser;
+use drivers::event::TimeFormat;
 use drivers::http::{Credentials, Http, Options, Signing};
 use drivers::web::{self, ClientOptions, Endpoint, Said};
 use drivers::{Message, Outcome};
@@ -22,10 +26,6 @@ use tokio::time::{Instant, sleep, timeout};
 use self::judge::{Acted, Came, Finding, Verdict};
 use self::script::{Check, Given, How, Sending};
 use self::settle::Reading;
-use super::answer::{Usage, print};
-use super::sources::wait_for;
-use super::text::table;
-use crate::cli::{self, Cli};
 
 /// So long the kit waits before it closes a connection whose answer it does not want.
 const BRIEF: Duration = Duration::from_millis(200);
@@ -43,11 +43,73 @@ struct Verdicts {
     checks: Vec<Finding>,
 }
 
-pub(super) fn run(cli: &Cli, options: &cli::ReceiverCheck) -> anyhow::Result<ExitCode> {
-    let kit = Kit::of(options)?;
-    let verdicts = Verdicts::of(web::shown(&kit.url), wait_for(kit.run())??);
-    print(cli, &verdicts, || shown(&verdicts))?;
-    Ok(if verdicts.wrong == 0 { ExitCode::SUCCESS } else { ExitCode::FAILURE })
+/// Proves a recovery controller: sends it a script of messages about hosts that cannot exist.
+#[derive(Debug, Parser)]
+#[command(
+    name = "receiver-check",
+    after_help = "Exit codes: 0 nothing is wrong, 1 something is, 2 wrong usage."
+)]
+struct Args {
+    /// Where the receiver takes events; nothing else is asked there
+    #[arg(value_name = "URL")]
+    url: String,
+    /// Sign each message with the secret in this file, as `secret-files` of a route does
+    #[arg(long, value_name = "FILE")]
+    secret_file: Option<PathBuf>,
+    /// Send the token in this file with each message
+    #[arg(long, value_name = "FILE")]
+    bearer_file: Option<PathBuf>,
+    /// The CAs for the receiver's certificate, instead of the system's
+    #[arg(long, value_name = "FILE")]
+    ca_file: Option<PathBuf>,
+    /// Allow plain http to another machine
+    #[arg(long)]
+    allow_http: bool,
+    /// Where the receiver lists what it acted upon: JSON, [{"id", "event_type", "hostname"}]
+    #[arg(long, value_name = "URL")]
+    events: Option<String>,
+    /// Within how many seconds each answer must come; routes wait for 30 at most
+    #[arg(long, value_name = "SECONDS", default_value_t = 30, value_parser = clap::value_parser!(u64).range(1..=30))]
+    timeout: u64,
+    /// How many seconds a message is repeated for, where the receiver asks for that, and its list is awaited for
+    #[arg(long, value_name = "SECONDS", default_value_t = 60, value_parser = clap::value_parser!(u64).range(0..=900))]
+    patience: u64,
+    /// How times are written: epoch or rfc3339
+    #[arg(long, value_name = "FORMAT", default_value = "epoch", value_parser = time_format)]
+    time_format: TimeFormat,
+    /// Print JSON
+    #[arg(long)]
+    json: bool,
+}
+
+/// A word of `time-format`.
+fn time_format(text: &str) -> Result<TimeFormat, String> {
+    let known = TimeFormat::WORDS.into_iter().find(|(word, _)| *word == text);
+    known.map(|(_, format)| format).ok_or_else(|| "use epoch or rfc3339".to_owned())
+}
+
+#[tokio::main(flavor = "current_thread")]
+async fn main() -> ExitCode {
+    let args = Args::parse();
+    match checked(&args).await {
+        Ok(verdicts) => {
+            let json =
+                || serde_json::to_string_pretty(&verdicts).expect("it has nothing but texts and numbers");
+            println!("{}", if args.json { json() } else { shown(&verdicts) });
+            ExitCode::from(u8::from(verdicts.wrong > 0))
+        }
+        Err((code, why)) => {
+            eprintln!("receiver-check: {why}");
+            ExitCode::from(code)
+        }
+    }
+}
+
+/// The verdicts, or the exit code and why there are none.
+async fn checked(args: &Args) -> Result<Verdicts, (u8, String)> {
+    let kit = Kit::of(args).map_err(|why| (2, why))?;
+    let findings = kit.run().await.map_err(|why| (1, format!("{why:#}")))?;
+    Ok(Verdicts::of(web::shown(&kit.url), findings))
 }
 
 impl Verdicts {
@@ -85,6 +147,16 @@ fn shown(verdicts: &Verdicts) -> String {
     table(&rows) + &wrong.map(sentences).collect::<String>() + &numbers
 }
 
+/// Columns as wide as their widest cell.
+fn table(rows: &[Vec<String>]) -> String {
+    let width = |column: usize| rows.iter().map(|row| row[column].chars().count()).max().unwrap_or_default();
+    let line = |row: &Vec<String>| {
+        let cells = row.iter().enumerate().map(|(column, cell)| format!("{cell:0$}  ", width(column)));
+        cells.collect::<String>().trim_end().to_owned() + "\n"
+    };
+    rows.iter().map(line).collect()
+}
+
 /// What more can be checked.
 fn hint(verdicts: &Verdicts) -> &'static str {
     let is_blind = |one: &Finding| one.answers != Verdict::NotChecked && one.acted == Verdict::NotChecked;
@@ -109,8 +181,8 @@ struct Kit {
 }
 
 impl Kit {
-    fn of(options: &cli::ReceiverCheck) -> Result<Self, Usage> {
-        let url = web::address(&options.url, options.allow_http).map_err(Usage)?;
+    fn of(options: &Args) -> Result<Self, String> {
+        let url = web::address(&options.url, options.allow_http)?;
         let route = route(options, url.clone())?;
         let given = Given {
             now: Timestamp::now(),
@@ -118,7 +190,7 @@ impl Kit {
             signs: options.secret_file.is_some(),
             has_token: options.bearer_file.is_some(),
         };
-        let made = |route| Http::new(route).map_err(|why| Usage(why.to_string()));
+        let made = |route| Http::new(route).map_err(|why| why.to_string());
         Ok(Self {
             url,
             stranger: made(Options { credentials: None, ..route.clone() })?,
@@ -261,10 +333,10 @@ impl Kit {
 }
 
 /// A route as the configuration would make it.
-fn route(options: &cli::ReceiverCheck, url: Url) -> Result<Options, Usage> {
+fn route(options: &Args, url: Url) -> Result<Options, String> {
     let bearer = options.bearer_file.as_deref().map(absolute).transpose()?;
     let bearer = bearer.map(|file| Credentials::bearer("Bearer", &file.to_string_lossy()));
-    let bearer = bearer.transpose().map_err(|why| Usage(format!("--bearer-file: {why}")))?;
+    let bearer = bearer.transpose().map_err(|why| format!("--bearer-file: {why}"))?;
     let secret = options.secret_file.as_deref().map(absolute).transpose()?;
     Ok(Options {
         credentials: bearer,
@@ -280,12 +352,12 @@ fn wrong_token() -> HeaderMap {
     )])
 }
 
-fn list(options: &cli::ReceiverCheck, events: &str) -> Result<Endpoint, Usage> {
-    let url = web::address(events, options.allow_http).map_err(|why| Usage(format!("--events: {why}")))?;
-    Endpoint::new(client(options, url)?).map_err(|why| Usage(why.to_string()))
+fn list(options: &Args, events: &str) -> Result<Endpoint, String> {
+    let url = web::address(events, options.allow_http).map_err(|why| format!("--events: {why}"))?;
+    Endpoint::new(client(options, url)?).map_err(|why| why.to_string())
 }
 
-fn client(options: &cli::ReceiverCheck, url: Url) -> Result<ClientOptions, Usage> {
+fn client(options: &Args, url: Url) -> Result<ClientOptions, String> {
     Ok(ClientOptions {
         ca_file: options.ca_file.as_deref().map(absolute).transpose()?,
         timeout: Duration::from_secs(options.timeout),
@@ -294,6 +366,6 @@ fn client(options: &cli::ReceiverCheck, url: Url) -> Result<ClientOptions, Usage
 }
 
 /// A file of the command line is named from where the operator is.
-fn absolute(file: &Path) -> Result<PathBuf, Usage> {
-    std::path::absolute(file).map_err(|why| Usage(format!("{}: {why}", file.display())))
+fn absolute(file: &Path) -> Result<PathBuf, String> {
+    std::path::absolute(file).map_err(|why| format!("{}: {why}", file.display()))
 }

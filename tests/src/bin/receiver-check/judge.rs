@@ -229,7 +229,7 @@ pub(super) mod tests {
 
     const SECOND: Duration = Duration::from_secs(1);
 
-    pub(in crate::commands::receiver) fn check(name: &str) -> Check {
+    pub(crate) fn check(name: &str) -> Check {
         let given = Given {
             now: Timestamp(1_784_600_000_000),
             format: TimeFormat::Epoch,
@@ -240,7 +240,7 @@ pub(super) mod tests {
         script.into_iter().find(|check| check.name == name).unwrap()
     }
 
-    pub(in crate::commands::receiver) fn acted(act: &Act, event_type: &str) -> Acted {
+    pub(crate) fn acted(act: &Act, event_type: &str) -> Acted {
         Acted {
             id: act.id.to_string(),
             event_type: event_type.to_owned(),
