@@ -41,7 +41,7 @@ fn plan(page: &str, name: &str) -> BTreeMap<String, usize> {
 }
 
 /// A source without its tests.
-pub(crate) fn without_tests(text: &str) -> &str {
+fn without_tests(text: &str) -> &str {
     let is_tests = |(_, behind): &(usize, &str)| {
         behind.lines().nth(1).is_some_and(|line| line.split_whitespace().any(|word| word == "mod"))
     };

@@ -42,7 +42,6 @@ mod startable;
 mod supervised;
 mod terminal;
 mod upgrade;
-mod words;
 mod writers;
 
 use std::process::ExitCode;
@@ -96,7 +95,6 @@ fn main() -> ExitCode {
         supervised::verified(),
         terminal::group(),
         upgrade::group(),
-        words::group(),
         writers::group(),
     ])
 }
