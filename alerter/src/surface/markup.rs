@@ -1,4 +1,4 @@
-//! The last touch on HTML and SVG. maud escapes every text and every value on its way in.
+//! The last touch on HTML. maud escapes every text and every value on its way in.
 
 use maud::Markup;
 use site::is_hidden;

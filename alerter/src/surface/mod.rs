@@ -2,7 +2,7 @@
 
 /// The first sentence of every overview.
 pub mod headline;
-/// HTML and SVG as they are sent.
+/// HTML as it is sent.
 pub mod markup;
 /// `/metrics`.
 pub mod metrics;
