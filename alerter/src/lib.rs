@@ -36,8 +36,6 @@ pub mod policy;
 pub mod probes;
 /// What is wrong: one typed list, which `status`, notices, `/health`, the page and metrics render.
 pub mod problem;
-/// Whether the instances of a failed host are up again.
-pub mod recovery;
 /// A new configuration in a running daemon.
 pub mod reload;
 /// Serves answers at the configured addresses.

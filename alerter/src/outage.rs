@@ -1,5 +1,5 @@
-//! One outage in the order of time: who fenced the host, what held its mark, each attempt, who decided what, what became of
-//! its instances, its return. `show` and the API show these rows. Attempts that follow each other are one row for
+//! One outage in the order of time: who fenced the host, what held its mark, each attempt, who decided what,
+//! its return. `show` and the API show these rows. Attempts that follow each other are one row for
 //! each route, however many there were. Pure.
 
 use std::time::Duration;
@@ -9,12 +9,10 @@ use marks::delivery::{Delivery, RETURN, State};
 use marks::fencing::Fencing;
 use marks::id::MarkId;
 use marks::mark::{MarkRow, Settlement};
-use marks::recovery::Recovery;
 use marks::sighting::{Sighting, Witness};
 use marks::time::Timestamp;
 use serde::Serialize;
 
-use crate::recovery::{self, Sentence, sentence};
 use crate::words::{short as span, utc as time};
 
 /// The words of the history for an attempt that brought no acknowledgement.
@@ -42,8 +40,6 @@ pub enum Stage {
     Acknowledged,
     /// The mark has ended.
     Settled,
-    /// What became of the instances.
-    Recovered,
     /// The host is back, or a route was notified of that.
     Back,
 }
@@ -64,7 +60,6 @@ impl Stage {
             | "not-accepted" | "not-confirmed" | "refused" | "retry" => Self::Attempted,
             "acknowledged" | "acknowledged-elsewhere" | "confirmed" => Self::Acknowledged,
             "cancelled" | "dismissed" | "expired" | "settled" | "settled-elsewhere" => Self::Settled,
-            "instances" | "not-recovered" | "recovered" | "recovery-ended" => Self::Recovered,
             "returned" => Self::Back,
             _ => return None,
         })
@@ -130,8 +125,6 @@ pub struct Outage<'a> {
     pub history: &'a [HistoryRow],
     /// Its deliveries.
     pub tries: &'a [Tries],
-    /// What Nova said of the instances, if it was asked.
-    pub recovery: Option<&'a Recovery>,
 }
 
 /// The same with everything in it, as it was read.
@@ -143,14 +136,13 @@ pub struct Kept {
     sightings: Vec<Sighting>,
     history: Vec<HistoryRow>,
     tries: Vec<Tries>,
-    recovery: Option<Recovery>,
 }
 
 /// So many rows of the history are read; a mark has some dozens.
 const ROWS: u32 = 1000;
 
 impl Kept {
-    /// What the journal has of a mark; `None` if there is no such mark. [`Kept::with_recovery`] adds what the file beside it has.
+    /// What the journal has of a mark; `None` if there is no such mark.
     ///
     /// # Errors
     /// As any read.
@@ -163,14 +155,7 @@ impl Kept {
             sightings: journal.sightings_of(id)?.sound,
             history: journal.history(&filter)?.sound,
             tries: journal.deliveries_of(id)?.sound.iter().map(Tries::from).collect(),
-            recovery: None,
         }))
-    }
-
-    /// The same with what Nova said, which stands in a file.
-    pub async fn with_recovery(self, files: &recovery::kept::Kept) -> Self {
-        let id = self.mark.id;
-        Self { recovery: files.apart(move |files| files.read(id)).await, ..self }
     }
 
     /// The same to be worked on.
@@ -181,7 +166,6 @@ impl Kept {
             sightings: &self.sightings,
             history: &self.history,
             tries: &self.tries,
-            recovery: self.recovery.as_ref(),
         }
     }
 
@@ -189,12 +173,6 @@ impl Kept {
     pub fn routes(&self) -> impl Iterator<Item = &str> {
         let sent = |tries: &&Tries| tries.attempts > 0 || tries.state == State::Acknowledged;
         self.tries.iter().filter(sent).map(|tries| tries.route.as_str())
-    }
-
-    /// What became of the instances, where Nova was asked.
-    pub fn instances(&self) -> Option<Sentence> {
-        let (node, failed) = (self.mark.node.as_str(), self.mark.failure_time);
-        self.recovery.as_ref().map(|known| sentence(known, node, failed))
     }
 }
 
@@ -209,12 +187,8 @@ pub struct Times {
     pub marked: Timestamp,
     /// When every required route had acknowledged it.
     pub acknowledged: Option<Timestamp>,
-    /// When the last instance was found up.
-    pub recovered: Option<Timestamp>,
     /// When the host was back.
     pub back: Option<Timestamp>,
-    /// From the loss of the host, or from its fencing where that is not known, to the last instance, in seconds.
-    pub downtime: Option<u64>,
 }
 
 impl Outage<'_> {
@@ -223,17 +197,12 @@ impl Outage<'_> {
         let is_lost = |row: &&HistoryRow| row.event == "lost";
         let lost = self.history.iter().find(is_lost).map(|row| row.at);
         let acknowledged = self.mark.settled.filter(|(how, _)| *how == Settlement::Acknowledged);
-        let fenced = self.mark.failure_time;
-        let recovered = self.recovery.and_then(Recovery::last_up);
-        let downtime = self.recovery.and_then(|known| known.downtime(lost.unwrap_or(fenced)));
         Times {
             lost,
-            fenced,
+            fenced: self.mark.failure_time,
             marked: self.mark.made_at,
             acknowledged: acknowledged.map(|(_, at)| at),
-            recovered,
             back: self.mark.returned_at,
-            downtime: downtime.map(|took| took.as_secs()),
         }
     }
 
@@ -380,7 +349,6 @@ mod tests {
     use std::collections::BTreeSet;
 
     use journal::WORDS;
-    use marks::recovery::Host;
 
     use super::*;
 
@@ -494,7 +462,6 @@ mod tests {
         assert_eq!(Stage::of("acknowledged", Some("recovery.return")), Some(Stage::Back));
     }
 
-    /// The downtime begins when the host was lost, if that was seen, and ends with the last instance.
     #[test]
     fn the_times_are_of_typed_rows() {
         let mark = MarkRow {
@@ -503,26 +470,10 @@ mod tests {
             returned_at: Some(at(900)),
             ..samples::mark_of("compute7", at(5))
         };
-        let mut recovery = Recovery::default();
-        let seen = |host: &str| samples::instance("a", host);
-        recovery.note_host(vec![seen("c7")], Host::Away, at(6));
         let history = [row(0, "lost", None, "")];
-        let empty = Outage {
-            mark: &mark,
-            fencings: &[],
-            sightings: &[],
-            history: &history,
-            tries: &[],
-            recovery: None,
-        };
-        let not_yet = Outage { recovery: Some(&recovery), ..empty }.times();
-        assert_eq!((not_yet.recovered, not_yet.downtime), (None, None));
-        recovery.note_host(Vec::new(), Host::Away, at(100));
-        recovery.note_one("a", "c7", Some(&seen("c8")), at(200));
-        let outage = Outage { recovery: Some(&recovery), ..empty };
+        let outage = Outage { mark: &mark, fencings: &[], sightings: &[], history: &history, tries: &[] };
         let times = outage.times();
         assert_eq!((times.lost, times.acknowledged, times.back), (Some(at(0)), Some(at(7)), Some(at(900))));
-        assert_eq!((times.recovered, times.downtime), (Some(at(200)), Some(200)));
         let timeline = outage.timeline();
         assert_eq!((timeline[0].after, timeline[0].since_failure()), (-5, "-5s".to_owned()));
     }

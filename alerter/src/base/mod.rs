@@ -3,12 +3,10 @@
 pub mod damage;
 pub mod store;
 
-use std::collections::{BTreeMap, HashSet};
+use std::collections::HashSet;
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, MutexGuard};
-use std::time::Duration;
 
-use drivers::event::Instances;
 use marks::host::HostName;
 use marks::mark::MarkRow;
 use marks::returning::Membership;
@@ -22,9 +20,6 @@ use crate::base::store::Store;
 use crate::cluster::{Cluster, Seen};
 use crate::config::{Attributes, Group, Members, Route, Settings};
 use crate::lock::lock;
-
-/// What Nova said of a host earlier or later than this is not about its failure.
-const AT_LOSS: Duration = Duration::from_secs(600);
 
 /// What every part of the daemon shares.
 pub struct Base {
@@ -41,8 +36,6 @@ pub struct Base {
     pub evidence: PathBuf,
     started: Mutex<Timestamp>,
     seen: Mutex<Seen>,
-    /// The instances that hosts had when the cluster had lost them, and when Nova said so.
-    at_loss: Mutex<BTreeMap<HostName, (Timestamp, Instances)>>,
     /// Hosts that were reported to be in more than one group.
     grouped_twice: Mutex<HashSet<HostName>>,
 }
@@ -59,7 +52,6 @@ impl Base {
             controller: controller(),
             started: Mutex::new(Timestamp::now()),
             seen: Mutex::default(),
-            at_loss: Mutex::default(),
             grouped_twice: Mutex::default(),
         }
     }
@@ -97,17 +89,6 @@ impl Base {
     /// Who is a member of the cluster by the last poll, if it could read the CIB.
     pub fn members(&self, now: Timestamp) -> Option<Arc<Membership>> {
         self.seen().view.as_ref()?.members(now).map(Arc::new)
-    }
-
-    /// The instances that lost hosts had, and when Nova said so.
-    pub fn at_loss(&self) -> MutexGuard<'_, BTreeMap<HostName, (Timestamp, Instances)>> {
-        lock(&self.at_loss)
-    }
-
-    /// Which instances a host had when the cluster had lost it, if Nova said so near the time of its failure.
-    pub fn instances_at_loss(&self, node: &HostName, failed: Timestamp) -> Option<Instances> {
-        let near = |(at, _): &&(Timestamp, Instances)| at.distance(failed) <= AT_LOSS;
-        self.at_loss().get(node).filter(near).map(|(_, instances)| instances.clone())
     }
 
     /// Whether an alerter on another controller may have had a mark: this daemon has not made it itself.

@@ -20,8 +20,6 @@ use super::sources::{Sources, reader};
 use super::{gone, terminal, text};
 use crate::cli::{self, Cli};
 use crate::outage::{Outage, Tries};
-use crate::recovery::kept::Kept;
-use crate::recovery::sentence;
 
 /// At most so many marks are read where only some of the settled ones are wanted.
 const MOST_READ: u32 = 1_000_000;
@@ -170,7 +168,6 @@ fn story(sources: &Sources, found: &Found, report: MarkReport) -> Result<Story, 
     let history = journal.map(|journal| journal.history(&filter)).transpose()?;
     let history = history.map_or_else(Vec::new, |rows| rows.sound);
     let path = sources.site.store.display().to_string();
-    let recovery = journal.and_then(|journal| Kept::beside(journal.path()).read(mark));
     let fencings: Vec<Fencing> = witnesses.records.iter().map(|record| record.fencing.clone()).collect();
     let tries: Vec<Tries> = report.deliveries.iter().map(Tries::from).collect();
     let outage = Outage {
@@ -179,13 +176,9 @@ fn story(sources: &Sources, found: &Found, report: MarkReport) -> Result<Story, 
         sightings: &witnesses.sightings,
         history: &history,
         tries: &tries,
-        recovery: recovery.as_ref(),
     };
     let (times, timeline) = (outage.times(), outage.timeline());
-    let row = &report.mark;
-    let instances = recovery.as_ref().map(|known| sentence(known, row.node.as_str(), row.failure_time));
     Ok(Story {
-        instances,
         times,
         timeline,
         came_from: origin::came_from(found, &witnesses, &sources.controller),

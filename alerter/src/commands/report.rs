@@ -16,7 +16,6 @@ use super::merged::{self, Found, RegisterView};
 use crate::outage::{Moment, Times, Tries};
 use crate::policy::{self, Hold};
 use crate::problem::{DeliverySight, Finding};
-use crate::recovery::Sentence;
 
 /// One mark with its deliveries.
 #[derive(Debug, Serialize)]
@@ -75,8 +74,6 @@ pub(super) struct Story {
     pub(super) vouched: String,
     pub(super) fencings: Vec<Fencing>,
     pub(super) history: Vec<HistoryRow>,
-    /// What became of the host's instances, where Nova was asked.
-    pub(super) instances: Option<Sentence>,
     /// The times that matter.
     pub(super) times: Times,
     /// The outage in the order of time.

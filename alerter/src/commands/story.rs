@@ -26,7 +26,6 @@ pub(super) fn times(times: &Times) -> String {
         ("lost", times.lost),
         ("marked", Some(times.marked)),
         ("acknowledged", times.acknowledged),
-        ("last instance up", times.recovered),
         ("back", times.back),
     ];
     let known = all.into_iter().filter_map(|(what, at)| Some(format!("{what} {}", since(at?))));

@@ -1,7 +1,5 @@
 //! Answers as text.
 
-use std::time::Duration;
-
 use comfy_table::{Table, presets::NOTHING};
 use marks::mark::Lack;
 use marks::time::Timestamp;
@@ -10,8 +8,7 @@ use unicode_width::{UnicodeWidthChar as _, UnicodeWidthStr as _};
 use super::delivery::{ChainReport, DeliveryReport};
 use super::report::{MarkReport, Story};
 use super::story;
-use super::terminal::{Colour, Style, clean};
-use crate::words::length;
+use super::terminal::{Colour, Style};
 pub(super) use crate::words::{short as span, utc as time};
 
 /// Columns as wide as their widest cell, two spaces between them.
@@ -142,12 +139,6 @@ pub(super) fn story(of: &Story, now: Timestamp) -> String {
         out += &format!("  returned at     {}\n", time(at));
     }
     out += &format!("  times           {}\n", story::times(&of.times));
-    if let Some(instances) = &of.instances {
-        out += &format!("  instances       {}\n", clean(&instances.what));
-    }
-    if let Some(seconds) = of.times.downtime {
-        out += &format!("  downtime        {}\n", length(Duration::from_secs(seconds)));
-    }
     out += &held(report);
     out += &lines("came from", &of.came_from);
     out += &lines("kept in", &of.kept_in);

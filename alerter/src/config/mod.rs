@@ -6,7 +6,6 @@ mod healthcheck;
 mod listen;
 mod notice;
 mod reach;
-mod recovery;
 mod routes;
 pub mod rules;
 mod settings;
@@ -25,7 +24,6 @@ pub use healthcheck::{CacheControl, HealthFormat, Healthcheck};
 pub use listen::Served;
 pub use notice::{NoticeTarget, NoticeWay};
 pub use reach::RouteName;
-pub use recovery::Recovery;
 pub use routes::{ROUTE_KEYS, Route};
 pub use settings::{
     HistoryRules, HostRules, IntakeRules, Recipients, Settings, StorePlace, check_control_socket,

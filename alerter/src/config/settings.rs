@@ -17,7 +17,6 @@ use super::healthcheck::{self, Healthcheck};
 use super::listen::{Addresses, Served};
 use super::notice::{self, NoticeTarget};
 use super::reach::RouteName;
-use super::recovery::{self, Recovery};
 use super::routes::{self, Route};
 use super::values::{SECONDS, patterns};
 use super::written::Written;
@@ -59,8 +58,6 @@ pub struct Settings {
     pub healthcheck: Healthcheck,
     /// `[metrics]`: where `/metrics` is answered; nowhere by default.
     pub metrics: Option<Served>,
-    /// `[recovery]`: which Nova is asked for the instances of a failed host; none by default.
-    pub recovery: Option<Recovery>,
     /// The content of each section, without those of routes.
     pub sections: BTreeMap<String, Written>,
     /// `[page]`: where the status page is; nowhere by default.
@@ -235,7 +232,6 @@ pub(super) fn read(mut root: Section<'_, '_>, file: &Path, kinds: &'static [driv
     let healthcheck = healthcheck::read(root.section("healthcheck"), &mut addresses);
     let metrics = served(root.section("metrics"), &mut addresses);
     let page = served(root.section("page"), &mut addresses);
-    let recovery = recovery::read(root.section("recovery"), sections.get("recovery"));
     root.finish();
     let (groups, file) = (groups.settled(), file.to_owned());
     Settings {
@@ -254,7 +250,6 @@ pub(super) fn read(mut root: Section<'_, '_>, file: &Path, kinds: &'static [driv
         api,
         healthcheck,
         metrics,
-        recovery,
         sections,
         page,
         file,

@@ -7,7 +7,6 @@ use crate::intake::account::Unaccounted;
 use crate::outage::{Moment, Times};
 use crate::policy::groups::GroupStatus;
 use crate::problem::Problem;
-use crate::recovery::Sentence;
 
 /// `GET /v1/health`: answered from memory, without asking any endpoint or disk.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -104,8 +103,6 @@ pub struct OutageAnswer {
     pub hostname: Option<String>,
     /// The times that matter.
     pub times: Times,
-    /// What became of the host's instances; absent where Nova is not asked.
-    pub instances: Option<Sentence>,
     /// Each row.
     pub timeline: Vec<Moment>,
 }

@@ -13,7 +13,6 @@ use super::answer::{Answer, Refusal};
 use super::api::OutageAnswer;
 use super::caller::Caller;
 use crate::outage::Kept;
-use crate::recovery;
 use crate::state::Shared;
 
 /// A token reads what it may report or confirm.
@@ -28,15 +27,12 @@ pub(super) async fn get(
     let kept = shared.base.store.run(move |journal| Kept::read(journal, mark)).await?;
     let kept = kept.filter(|kept| may_read(&caller, kept));
     let kept = kept.ok_or_else(|| Refusal::new(StatusCode::NOT_FOUND, "not-found", NONE))?;
-    let files = recovery::kept::Kept::beside(&shared.base.settings().store.path);
-    let kept = kept.with_recovery(&files).await;
     let outage = kept.outage();
     Ok(Json(OutageAnswer {
         mark: mark.to_string(),
         host: kept.mark.node.to_string(),
         hostname: kept.mark.fqdn.as_ref().map(ToString::to_string),
         times: outage.times(),
-        instances: kept.instances(),
         timeline: outage.timeline(),
     }))
 }

@@ -432,7 +432,6 @@ impl Engine {
             || self.renewed.is_some()
             || self.poller.as_ref().is_none_or(|poller| !poller.permits() || poller.is_behind())
             || self.shared.base.seen().is_waiting()
-            || self.shared.recoveries().as_ref().is_some_and(|all| !all.is_empty())
             || self.shared.base.settings().routes.iter().any(|route| route.driver.refreshed().is_some());
         if is_busy {
             return Ok(false);

@@ -2,11 +2,9 @@
 
 pub mod checks;
 pub mod engine;
-mod lost;
 mod outboxes;
 pub mod poller;
 pub mod pruning;
-pub mod recovery;
 pub mod refresher;
 pub mod unproven;
 pub mod watch;
@@ -141,7 +139,6 @@ async fn serve(settings: Settings) -> anyhow::Result<Served> {
     tasks.spawn(log::sweep(stop.clone()));
     tasks.spawn(notice::run(Arc::clone(&shared), stop.clone()));
     tasks.spawn(counting::run(Arc::clone(&shared), stop.clone()));
-    tasks.spawn(recovery::run(Arc::clone(&shared), stop.clone()));
     tasks.spawn(refresher::run(Arc::clone(&shared), stop.clone()));
     tasks.spawn(remote::follow(Arc::clone(&shared), stop.clone()));
     let ended = tokio::select! {

@@ -108,7 +108,6 @@ fn facts(base: &Base, journal: &Journal, mark: &Mark) -> Done<Facts> {
         fencing: first.as_ref().map(fenced),
         incarnation: first.as_ref().and_then(connection),
         group: Some(settings.group_of(&mark.node, &base.attributes()).name.clone()),
-        instances: base.instances_at_loss(&mark.node, mark.failure_time),
     })
 }
 

@@ -74,13 +74,11 @@ pub enum Condition {
     Stranded,
     /// The alerter itself: its configuration, its addresses, its accounts.
     Alerter,
-    /// Instances of a failed host are not up, or Nova does not say.
-    Recovery,
 }
 
 impl Condition {
     /// Every one, in the order of their words in notices and in the journal.
-    pub const ALL: [(Self, &'static str); 17] = [
+    pub const ALL: [(Self, &'static str); 16] = [
         (Self::Held, "held"),
         (Self::HeldBack, "held-back"),
         (Self::Reminder, "reminder"),
@@ -97,7 +95,6 @@ impl Condition {
         (Self::Exhausted, "exhausted"),
         (Self::Stranded, "stranded"),
         (Self::Alerter, "alerter"),
-        (Self::Recovery, "recovery"),
     ];
 
     /// The word in a notice and in the journal.
@@ -380,14 +377,6 @@ kinds! {
     NotFenced: { word: "not-fenced", notice: Some(Condition::Missing) }
     /// `[hosts] match` names a guest node, which nobody fences.
     GuestNode: { word: "guest-node", then: "take it out of [hosts] match, and run `nova-host-alerter reload`" }
-    /// The recovery controller acknowledged a host long ago, and some of its instances are not up.
-    NotRecovered: { word: "not-recovered", notice: Some(Condition::Recovery) }
-    /// Nova does not say what became of the instances of a host.
-    RecoveryUnknown: {
-        word: "recovery-unknown",
-        then: "check Nova and the keys of [recovery] (docs/recovery.md); the mark itself does not wait for this",
-        notice: Some(Condition::Recovery),
-    }
     /// A route accepts nothing.
     Failing: {
         word: "failing",

@@ -7,7 +7,6 @@ mod account;
 mod counted;
 mod kind;
 mod mark;
-mod recovery;
 mod route;
 mod seen;
 

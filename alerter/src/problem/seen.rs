@@ -8,7 +8,7 @@ use marks::time::Timestamp;
 use pacemaker::cib::MarkFault;
 
 use super::route::{self, RouteSight};
-use super::{Kind, Level, Place, Problem, account, recovery};
+use super::{Kind, Level, Place, Problem, account};
 use crate::cluster::{Fault, Matter, missed_sentence};
 use crate::delivery::stranded;
 use crate::intake::account::Unaccounted;
@@ -47,8 +47,6 @@ pub struct Sight {
     pub unknown_groups: Vec<String>,
     /// Records of fencings that are unaccounted for.
     pub unaccounted: Vec<Unaccounted>,
-    /// What is seen of recoveries that are not over.
-    pub recoveries: Vec<crate::recovery::Sight>,
     /// None where there is no cluster to ask.
     pub cluster: Option<Cluster>,
 }
@@ -78,7 +76,6 @@ pub fn problems(sight: &Sight) -> Vec<Problem> {
     all.extend(sight.routes.iter().filter_map(of_route));
     all.extend(sight.stranded.iter().map(|(route, marks)| of_stranded(route, *marks, &sight.place)));
     all.extend(account::of(&sight.unaccounted, sight.place.log));
-    all.extend(sight.recoveries.iter().flat_map(recovery::of));
     all
 }
 

@@ -24,7 +24,6 @@ use crate::lock::lock;
 use crate::policy::groups::GroupFigures;
 use crate::policy::steering::{Policy, PolicyMemory};
 use crate::problem::{self, NotInForce, Place, Problem, RouteSight, Sight};
-use crate::recovery;
 use crate::state::acting::Acting;
 use crate::state::counters::Metrics;
 use crate::state::reloads::Reloads;
@@ -73,7 +72,6 @@ pub struct Shared {
     api_trouble: Mutex<Option<String>>,
     reload_trouble: Mutex<Option<NotInForce>>,
     unproven: Mutex<BTreeSet<MarkId>>,
-    recoveries: Mutex<Option<Vec<recovery::Sight>>>,
 }
 
 impl Shared {
@@ -98,7 +96,6 @@ impl Shared {
             api_trouble: Mutex::default(),
             reload_trouble: Mutex::default(),
             unproven: Mutex::default(),
-            recoveries: Mutex::default(),
         }
     }
 
@@ -158,7 +155,6 @@ impl Shared {
             stranded,
             unknown_groups,
             unaccounted: account::unaccounted(&self.base, &self.accounts, Instant::now()),
-            recoveries: self.recoveries().clone().unwrap_or_default(),
             cluster: self.base.cluster.as_ref().map(|_| self.cluster_sight(&settings.hosts)),
         }
     }
@@ -210,11 +206,6 @@ impl Shared {
     /// Why the configuration in the files is not in force.
     pub fn reload_trouble(&self) -> MutexGuard<'_, Option<NotInForce>> {
         lock(&self.reload_trouble)
-    }
-
-    /// What is seen of the recovery of hosts whose outages are not over; `None` before the files were read.
-    pub fn recoveries(&self) -> MutexGuard<'_, Option<Vec<recovery::Sight>>> {
-        lock(&self.recoveries)
     }
 
     /// Marks that were logged as not confirmed by Pacemaker.

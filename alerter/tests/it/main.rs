@@ -33,6 +33,7 @@ mod exec_examples;
 mod failover;
 mod folding;
 mod forged;
+mod gone;
 mod groups;
 mod health;
 mod health_config;
@@ -52,7 +53,6 @@ mod http_socket;
 mod http_statuses;
 mod http_tls;
 mod http_tls_odd;
-mod instances;
 mod interleavings;
 mod kubernetes_config;
 #[path = "../../../tests/src/left_out.rs"]

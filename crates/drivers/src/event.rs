@@ -6,8 +6,6 @@ pub mod doctor;
 pub mod pagerduty;
 pub mod template;
 
-use std::collections::BTreeMap;
-
 use marks::id::MarkId;
 use marks::mark::Mark;
 use marks::time::Timestamp;
@@ -69,9 +67,6 @@ pub struct Facts {
     /// The group of the configuration.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub group: Option<String>,
-    /// The instances on the host when the cluster had lost it.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub instances: Option<Instances>,
 }
 
 /// Who recorded a fencing, and where.
@@ -81,15 +76,6 @@ pub struct Fenced {
     pub by: String,
     /// The controller that recorded it.
     pub controller: String,
-}
-
-/// How many instances a host had.
-#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize)]
-pub struct Instances {
-    /// All of them.
-    pub all: usize,
-    /// Of each project, by its id.
-    pub projects: BTreeMap<String, usize>,
 }
 
 impl<'a> Extensions<'a> {
@@ -299,13 +285,12 @@ pub(crate) mod tests {
             fencing: Some(Fenced { by: "fencer".into(), controller: "ctl1".into() }),
             incarnation: Some("ctl1/12/1784500000".into()),
             group: Some("east".into()),
-            instances: Some(Instances { all: 3, projects: [("p".to_owned(), 3)].into() }),
         };
         let (mark, format) = (mark(), TimeFormat::Epoch);
         let body = with_facts(&mark, &facts, format);
         let plain = of_mark(&mark, format);
         assert_eq!(body[..plain.len() - 1], plain[..plain.len() - 1]);
-        let extensions = r#"{"version":"1.0","node":"compute1","fencing":{"by":"fencer","controller":"ctl1"},"incarnation":"ctl1/12/1784500000","group":"east","instances":{"all":3,"projects":{"p":3}}}"#;
+        let extensions = r#"{"version":"1.0","node":"compute1","fencing":{"by":"fencer","controller":"ctl1"},"incarnation":"ctl1/12/1784500000","group":"east"}"#;
         assert_eq!(parsed(&body)[KEY], parsed(extensions.as_bytes()));
         let back = return_with_facts(&mark, &body, Timestamp(0), format);
         assert_eq!(parsed(&back)[KEY], parsed(&body)[KEY]);

@@ -12,8 +12,6 @@ pub mod exec;
 pub mod heat;
 /// The `http` driver: any endpoint.
 pub mod http;
-/// What Nova says of the instances of a failed host.
-pub mod instances;
 /// A thing made of files, made again when they change.
 mod kept;
 /// The `kubernetes` driver.

@@ -20,7 +20,6 @@ pub mod mark;
 /// One outage or two.
 pub mod outage;
 /// What became of the instances of a failed host.
-pub mod recovery;
 /// What a receiver that forgets is sent again.
 pub mod refresh;
 /// The entries of the register, and their form.

@@ -10,7 +10,6 @@ use marks::fencing::{Fencing, Origin};
 use marks::host::HostName;
 use marks::id::FencingId;
 use marks::mark::{MarkRow, Proof, Source, Standing};
-use marks::recovery::Seen;
 use marks::time::Timestamp;
 
 /// The fencer's record on `ctl1` of a host at that time, with optional parts empty.
@@ -81,18 +80,6 @@ pub fn delivery(mark: &MarkRow, route: &str) -> Delivery {
         last: None,
         reference: None,
         ended_at: None,
-    }
-}
-
-/// An instance that runs on this host, as Nova shows it.
-pub fn instance(id: &str, host: &str) -> Seen {
-    Seen {
-        id: id.to_owned(),
-        name: format!("web-{id}"),
-        project: "p".to_owned(),
-        status: "ACTIVE".to_owned(),
-        is_busy: false,
-        host: Some(host.to_owned()),
     }
 }
 

@@ -10,6 +10,8 @@ pub mod etcd;
 mod file;
 /// The first stage: each file by itself.
 mod fragments;
+/// What is no more, and what serves instead.
+mod gone;
 /// The second stage: all files merged.
 mod inputs;
 /// The path of the configuration.
@@ -31,6 +33,7 @@ use problem::{Problems, Source};
 
 pub use agent::Site;
 pub use file::{absolute, check_program, must_be_absolute, read_private, read_trusted};
+pub use gone::GONE;
 pub use inputs::{Setting, Table, Value};
 pub use place::{CONFIG_PATH, DEFAULT_STORE, fragment_directory, fragment_files};
 pub use plain::{blanked, is_hidden, is_plain_name};

@@ -6,6 +6,7 @@ use std::ops::RangeInclusive;
 use toml::Spanned;
 use toml::de::DeValue;
 
+use crate::gone;
 use crate::inputs::{Setting, Table, Value};
 use crate::problem::{Place, Problems};
 use crate::suggest;
@@ -323,6 +324,9 @@ impl<'a, 'p> Section<'a, 'p> {
     }
 
     fn unknown(&self, key: &str, entry: &Setting<'a>) -> String {
+        if let Some(instead) = gone::instead(&self.path(key)) {
+            return format!("{} is gone: {instead}", self.path(key));
+        }
         let mut message = match self.title.as_str() {
             "" if entry.table.is_none() => format!("unknown key {} outside of any section", shown(key)),
             "" => format!("unknown section {}", shown(key)),

@@ -101,14 +101,6 @@ impl OpenStack {
         ask::ask(self.address(part), what, &all, body)
     }
 
-    /// Changes the rows of Nova's instances: `make HOST COUNT`, `move HOST OTHER [COUNT]` (the first by name), `delete HOST`.
-    ///
-    /// # Errors
-    /// Nova is not there, or its own code refuses.
-    pub fn instances(&mut self, words: &[&str]) -> anyhow::Result<()> {
-        self.service(Part::Nova)?.run_script("instances.py", words)
-    }
-
     /// Ends these services at once, as a crash would.
     ///
     /// # Errors

@@ -69,7 +69,7 @@ const NOVA: Recipe = Recipe {
     name: "nova",
     usual_port: 8774,
     in_the_catalog: Some(("compute", "/v2.1")),
-    files: assets!("nova": "nova.conf", "api-paste.ini", "seed.py", "application.py", "instances.py"),
+    files: assets!("nova": "nova.conf", "api-paste.ini", "seed.py", "application.py"),
     says: UWSGI_SAYS,
 };
 const MISTRAL: Recipe = Recipe {
@@ -129,12 +129,6 @@ impl Part {
     pub(super) fn environment(self, directory: &Path) -> Vec<(OsString, OsString)> {
         let own = format!("OS_{}_CONFIG_DIR", self.name().to_uppercase());
         vec![(own.into(), directory.into())]
-    }
-
-    /// A command that runs one of its scripts.
-    pub(super) fn script(directory: &Path, name: &str, arguments: &[&str]) -> Vec<OsString> {
-        let script = [OsString::from(PYTHON), directory.join(name).into()];
-        script.into_iter().chain(arguments.iter().map(OsString::from)).collect()
     }
 
     /// The command that becomes it.

@@ -89,13 +89,6 @@ impl Service {
         }
     }
 
-    /// Runs one of its scripts to its end.
-    pub(super) fn run_script(&self, name: &str, arguments: &[&str]) -> anyhow::Result<()> {
-        let ran = self.bare(&Part::script(&self.directory, name, arguments)).output()?;
-        ensure!(ran.status.success(), "{name} {arguments:?}: {}", String::from_utf8_lossy(&ran.stderr));
-        Ok(())
-    }
-
     /// Ends it at once.
     pub(super) fn stop(&mut self) -> anyhow::Result<()> {
         let Some(mut running) = self.running.take() else { return Ok(()) };

@@ -3,10 +3,7 @@
 use std::time::Duration;
 
 use alerter::probes::{CibNow, Hypervisor, Probe, State, Tries, Way};
-use std::collections::BTreeSet;
-
 use anyhow::{Context as _, ensure};
-use drivers::instances::Instances;
 use drivers::mistral::{self, Mistral};
 
 use drivers::nova::{self, Nova};
@@ -20,7 +17,7 @@ use marks::mark::Mark;
 use marks::time::Timestamp;
 use serde_json::{Value, json};
 use tempfile::TempDir;
-use tests::openstack::{ENABLED, NOVA_ALONE, Part, Who};
+use tests::openstack::{NOVA_ALONE, Part, Who};
 
 use crate::Scenario;
 use crate::cloud::{Cloud, LONG, expect, mark, word};
@@ -28,7 +25,6 @@ use crate::cloud::{Cloud, LONG, expect, mark, word};
 pub(crate) const SCENARIOS: &[Scenario] = &[
     ("a_host_is_forced_down_and_comes_back", a_host_is_forced_down_and_comes_back),
     ("what_somebody_disabled_stays_disabled", what_somebody_disabled_stays_disabled),
-    ("instances_are_followed_to_another_host", instances_are_followed_to_another_host),
     ("nova_takes_no_other_host_and_no_reader", nova_takes_no_other_host_and_no_reader),
     ("the_probe_sees_a_compute_service_as_nova_does", the_probe_sees_a_compute_service_as_nova_does),
     ("a_mark_starts_one_workflow", a_mark_starts_one_workflow),
@@ -99,49 +95,6 @@ fn compute(cloud: &mut Cloud, who: Who) -> anyhow::Result<Sender<Nova>> {
         };
         Ok(Nova::new(options)?)
     })
-}
-
-/// What Nova shows of instances, on the host, elsewhere and deleted; it hides their hosts from a reader. The broken variant
-/// takes a reader's answer for an empty host.
-fn instances_are_followed_to_another_host(cloud: &mut Cloud) -> anyhow::Result<()> {
-    cloud.put_right()?;
-    cloud.services.also(Part::Nova)?;
-    let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
-    let (host, other) = (NOVA_ALONE, ENABLED[0]);
-    cloud.services.instances(&["make", host, "3"])?;
-    let files = [TempDir::new()?, TempDir::new()?];
-    let nova = |cloud: &Cloud, who, files: &TempDir| {
-        let file = cloud.services.clouds(who, files.path())?;
-        let options = openstack::CloudOptions {
-            timeout: LONG,
-            patience: LONG,
-            ..openstack::CloudOptions::of_file(file)
-        };
-        Ok::<_, anyhow::Error>(Instances::new(options, WhichName::Fqdn)?)
-    };
-    let admin = nova(cloud, Who::Admin, &files[0])?;
-    let found = runtime.block_on(admin.on(host)).map_err(|why| anyhow::anyhow!("{why:?}"))?;
-    let names: BTreeSet<&str> = found.iter().map(|one| one.name.as_str()).collect();
-    ensure!(names == BTreeSet::from(["web-0", "web-1", "web-2"]), "{found:?}");
-    ensure!(found.iter().all(|one| one.status == "ACTIVE" && !one.is_busy), "{found:?}");
-    for (ago, expected) in [(0, true), (90, false)] {
-        cloud.services.compute_reports(host, Duration::from_secs(ago))?;
-        let is_up = runtime.block_on(admin.is_up(host)).map_err(|why| anyhow::anyhow!("{why:?}"))?;
-        ensure!(is_up == expected, "{ago} s after its report");
-    }
-    let reader = nova(cloud, Who::Reader, &files[1])?;
-    let refused = runtime.block_on(reader.on(host));
-    ensure!(refused.as_ref().is_err_and(|why| why.kind == "forbidden"), "{refused:?}");
-    cloud.services.instances(&["move", host, other, "2"])?;
-    let left = runtime.block_on(admin.on(host)).map_err(|why| anyhow::anyhow!("{why:?}"))?;
-    ensure!(left.len() == 1 && left[0].name == "web-2", "{left:?}");
-    let moved = found.iter().find(|one| one.name == "web-0").context("no web-0")?;
-    let seen = runtime.block_on(admin.one(&moved.id)).map_err(|why| anyhow::anyhow!("{why:?}"))?;
-    ensure!(seen.as_ref().is_some_and(|one| one.host.as_deref() == Some(other)), "{seen:?}");
-    cloud.services.instances(&["delete", other])?;
-    let gone = runtime.block_on(admin.one(&moved.id)).map_err(|why| anyhow::anyhow!("{why:?}"))?;
-    ensure!(gone.is_none(), "{gone:?}");
-    cloud.services.instances(&["delete", host])
 }
 
 /// What Nova shows of a host's service.

@@ -85,9 +85,6 @@ pub(super) fn end(key: &Key, about: &About) -> String {
         }
         Condition::Quarantined => format!("the damaged row {} was repaired or ended", key.of),
         Condition::Expired => format!("the mark of {host} that came too late is a day old"),
-        Condition::Recovery => {
-            format!("the instances of {host} are up, or Nova is not asked for them any more")
-        }
         Condition::Cluster | Condition::Alerter => format!("it is over: {kind}"),
         Condition::Missing => format!("{host} is connected again, or was fenced"),
         Condition::Journal => "the journal can be written again".to_owned(),

@@ -23,8 +23,6 @@ pub(super) struct Sight {
     pub(super) problems: Vec<Problem>,
     /// The journal was counted once: before that unaccounted records are not known.
     pub(super) is_counted: bool,
-    /// It is known which recoveries are not over, or none is followed.
-    pub(super) knows_recoveries: bool,
     /// What the polls have read; none where there is no cluster.
     pub(super) polled: Option<Polled>,
     /// Damaged rows of fencings.
@@ -63,17 +61,11 @@ impl Sight {
             now,
             problems: shared.problems(now),
             is_counted: shared.figures().journal.at.is_some(),
-            knows_recoveries: shared.base.settings().recovery.is_none() || knows_all(shared),
             polled,
             fencings: shared.base.damages.of("fencing"),
             place: state::place(&shared.base.settings()),
         }
     }
-}
-
-/// Whether each outage that is followed was asked about.
-fn knows_all(shared: &Shared) -> bool {
-    shared.recoveries().as_ref().is_some_and(|all| all.iter().all(|one| one.is_known))
 }
 
 /// Everything that holds, and how long until the next condition begins by time alone.
@@ -143,9 +135,6 @@ fn of_unseen(found: &mut Conditions, sight: &Sight) {
     }
     if !sight.is_counted {
         found.unknown.insert(Condition::Alerter);
-    }
-    if !sight.knows_recoveries {
-        found.unknown.insert(Condition::Recovery);
     }
     if unseen(|polled| polled.cib) {
         found.unknown.insert(Condition::Missing);
@@ -283,7 +272,7 @@ mod tests {
 
     fn sight() -> Sight {
         let (problems, fencings, place) = (Vec::new(), Vec::new(), Place::default());
-        Sight { now: NOW, problems, is_counted: true, knows_recoveries: true, polled: None, fencings, place }
+        Sight { now: NOW, problems, is_counted: true, polled: None, fencings, place }
     }
 
     /// What a route's problem is, if it has one; a failure that lasts is news after [`LONG`].
@@ -567,9 +556,6 @@ mod tests {
         assert!(!after.may_hold(&missing) && !after.may_hold(&own));
         let uncounted = conditions(&Sight { is_counted: false, ..sight() }, None).0;
         assert!(uncounted.may_hold(&own), "nobody knows yet what does not add up");
-        let recovery = Key::new(Condition::Recovery, "recovery-unknown x");
-        let unasked = conditions(&Sight { knows_recoveries: false, ..sight() }, None).0;
-        assert!(unasked.may_hold(&recovery) && !before.may_hold(&recovery));
         let unread = conditions(&sight(), None).0;
         assert!(unread.may_hold(&Key::new(Condition::Held, "x")) && !unread.may_hold(&quorum));
     }

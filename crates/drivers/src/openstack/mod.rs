@@ -25,7 +25,7 @@ pub(crate) use check::{ask_for, reach, try_out};
 pub use cloud::CloudOptions;
 pub(crate) use keys::read as read_options;
 pub use keys::read_within;
-pub(crate) use servers::{HOST, Place, each_on, is_known, place_of, services_of};
+pub(crate) use servers::{Place, each_on, is_known, place_of};
 pub(crate) use session::{Answer, Ask, Session};
 pub(crate) use trouble::Trouble;
 pub(crate) use usual::{described, found, usual};

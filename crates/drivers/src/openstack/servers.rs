@@ -12,7 +12,7 @@ use crate::driver::{Failure, LOCKED_OUT, Outcome};
 use crate::which::ADVICE;
 
 /// The field with a server's host; only some users may see it.
-pub(crate) const HOST: &str = "OS-EXT-SRV-ATTR:host";
+const HOST: &str = "OS-EXT-SRV-ATTR:host";
 
 /// Where a server is, compared with a host that failed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -48,22 +48,14 @@ pub(crate) async fn place_of(
     Ok(if is_there { Place::There } else { Place::Elsewhere })
 }
 
-/// Checks that Nova knows a host without servers.
+/// Checks that Nova knows a host without servers: its name may be wrong, which nobody would notice.
 ///
 /// # Errors
-/// As [`services_of`].
+/// The answer is unknown, or Nova has no compute service on such a host.
 pub(crate) async fn is_known(session: &Session, host: &str, end: Instant) -> Result<(), Outcome> {
-    services_of(session, host, end).await.map(drop)
-}
-
-/// The compute services of a host: there is one, or its name is wrong, which nobody would notice where it has no server.
-///
-/// # Errors
-/// The answer is unknown, or Nova knows no such host.
-pub(crate) async fn services_of(session: &Session, host: &str, end: Instant) -> Result<Vec<Value>, Outcome> {
     let query = [("host", host), ("binary", "nova-compute")];
     let found = rows(ask_for(session, &COMPUTE, ("/os-services", &query), "services", end).await?);
-    if found.is_empty() { Err(no_such_host(host)) } else { Ok(found) }
+    if found.is_empty() { Err(no_such_host(host)) } else { Ok(()) }
 }
 
 /// Nova has no host of this name.

@@ -18,7 +18,7 @@ const EITHER: &str = "the operator, or nova-host-alerter for an entry of the reg
 const RECEIVER: &str = "nova-host-alerter, or the token's owner";
 
 /// Every word, in the order of the alphabet.
-pub const WORDS: [Word; 48] = [
+pub const WORDS: [Word; 44] = [
     word("accepted", "a route has accepted the message and will confirm it later", ALERTER),
     word("acknowledged", "a route has acknowledged the mark", ALERTER),
     word(
@@ -43,7 +43,6 @@ pub const WORDS: [Word; 48] = [
     word("forgotten", "old sightings were removed", ALERTER),
     word("freed", "nothing holds a mark or a delivery any more", ALERTER),
     word("held", "a mark or a delivery is held, with the reason", ALERTER),
-    word("instances", "Nova has said which instances are on the host", ALERTER),
     word("interrupted", "the daemon ended during an attempt, which is repeated", ALERTER),
     word("late-answer", "an answer came after the delivery had ended", ALERTER),
     word("lost", "the cluster lost the host, before it was fenced", ALERTER),
@@ -58,19 +57,12 @@ pub const WORDS: [Word; 48] = [
         "a route has accepted the message again, after it had not confirmed it in time",
         ALERTER,
     ),
-    word("not-recovered", "recovery-limit is over, and instances of the host are not up", ALERTER),
     word("past", "an old fencing gets no mark: it was probably notified before", ALERTER),
     word("paused", "sending is held until it is resumed", EITHER),
     word("proven", "a mark that was held without a proof has one now", ALERTER),
     word("pruned", "old rows were removed from the journal", ALERTER),
     word("quarantined", "a row is damaged: it is never sent and never dropped", ALERTER),
     word("read", "a fencing or a decision of another controller was read from the register", ALERTER),
-    word("recovered", "every instance of the host is up, or deleted", ALERTER),
-    word(
-        "recovery-ended",
-        "Nova is not asked any more, though not every instance is known to be up; the line says why",
-        ALERTER,
-    ),
     word("refused", "a route refuses a mark, which is parked", RECEIVER),
     word("released", "held marks may be sent", EITHER),
     word("reloaded", "the configuration was read again and is in use", OPERATOR),

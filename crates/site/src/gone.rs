@@ -1,0 +1,29 @@
+//! Sections and keys that are no more, each with what serves instead: they are refused like a mistyped one.
+
+/// The path of each, where `*` is any name, and what to do.
+pub const GONE: &[(&str, &str)] =
+    &[("recovery", "remove it; Masakari and Nova say what became of the instances of a host")];
+
+/// What serves instead of a section or a key, by its path.
+pub(crate) fn instead(path: &str) -> Option<&'static str> {
+    GONE.iter().find(|(gone, _)| is_of(gone, path)).map(|(_, instead)| *instead)
+}
+
+fn is_of(gone: &str, path: &str) -> bool {
+    let (gone, path): (Vec<&str>, Vec<&str>) = (gone.split('.').collect(), path.split('.').collect());
+    gone.len() == path.len() && gone.iter().zip(path).all(|(gone, part)| *gone == "*" || *gone == part)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// The broken variant compares beginnings: a section that only begins alike would be refused.
+    #[test]
+    fn a_name_stands_for_one_part() {
+        assert!(is_of("a.*.c", "a.b.c") && is_of("a", "a"));
+        for other in ["a.b", "a.b.c.d", "a.b.d", "ab.b.c"] {
+            assert!(!is_of("a.*.c", other), "{other}");
+        }
+    }
+}
