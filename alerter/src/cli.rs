@@ -405,9 +405,6 @@ pub struct During {
 pub struct SendTest {
     /// Only this route
     pub route: Option<String>,
-    /// Test this target of notices instead of a route
-    #[arg(long, value_name = "NAME", conflicts_with = "route")]
-    pub notice: Option<String>,
     /// Why; kept in the history
     #[arg(long, value_name = "TEXT")]
     pub reason: Option<String>,

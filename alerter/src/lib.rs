@@ -34,7 +34,7 @@ pub mod outage;
 pub mod policy;
 /// Probes that ask whether a host is really down.
 pub mod probes;
-/// What is wrong: one typed list, which `status`, notices, `/health`, the page and metrics render.
+/// What is wrong: one typed list, which `status`, `/health`, the page and metrics render.
 pub mod problem;
 /// A new configuration in a running daemon.
 pub mod reload;
@@ -44,7 +44,7 @@ pub mod serving;
 pub mod span;
 /// The daemon's state, for the parts that show it.
 pub mod state;
-/// What shows that state: metrics, the page, notices, reports.
+/// What shows that state: metrics, the page, reports.
 pub mod surface;
 /// Texts and times as people read them.
 pub mod words;

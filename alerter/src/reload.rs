@@ -8,7 +8,7 @@ use marks::register::{About, Decision, Scope};
 use marks::time::Timestamp;
 use tracing::{error, info, warn};
 
-use crate::config::{self, NoticeTarget, Route, Settings};
+use crate::config::{self, Route, Settings};
 use crate::problem::NotInForce;
 use crate::state::Shared;
 use crate::state::reloads::{Reloaded, Signed};
@@ -182,15 +182,7 @@ pub fn keep_what_is_same(old: &Settings, new: &mut Settings) -> RouteChanges {
     let is_there = |name: &str| new.routes.iter().any(|route| route.name.as_str() == name);
     let gone = old.routes.iter().filter(|route| !is_there(route.name.as_str()));
     changes.said.extend(gone.map(|route| format!("route {} is gone", route.name)));
-    new.notices.iter_mut().for_each(|target| keep_target(old, target));
     changes
-}
-
-fn keep_target(old: &Settings, target: &mut NoticeTarget) {
-    let same = |former: &&NoticeTarget| former.name == target.name && former.written == target.written;
-    if let Some(former) = old.notices.iter().find(same) {
-        *target = former.clone();
-    }
 }
 
 /// One sentence for each section that has changed.

@@ -208,7 +208,6 @@ mod tests {
             ("groups.default", "groups.default"),
             ("groups.east.confirm.tcp.ssh", "groups.NAME.confirm.tcp.NAME"),
             ("api.tokens.portal", "api.tokens.NAME"),
-            ("notice.oncall", "notice.NAME"),
         ] {
             assert_eq!(title(header), wanted);
         }

@@ -1,4 +1,4 @@
-//! Hosts that are gone and that nobody fenced: Pacemaker can forget such a host for good. Only an operator gets a notice, since
+//! Hosts that are gone and that nobody fenced: Pacemaker can forget such a host for good. Only an operator learns of it, since
 //! nothing proves that the host is dead.
 
 use std::collections::{BTreeMap, HashSet};

@@ -1,6 +1,6 @@
 //! What can be wrong with the cluster, for machines and for people.
 
-/// What is wrong: a word for machines, a sentence for people.
+/// What is wrong, and a sentence for people.
 pub type Fault = (Matter, String);
 
 /// What somebody should check.
@@ -32,25 +32,4 @@ pub enum Matter {
     ClockSkew,
     /// Something else in the cluster recovers hosts too.
     OtherRecovery,
-}
-
-impl Matter {
-    /// The word in notices.
-    pub fn as_str(self) -> &'static str {
-        match self {
-            Self::NoQuorum => "no-quorum",
-            Self::QuorumUnknown => "quorum-unknown",
-            Self::RegisterUnreadable => "register-unreadable",
-            Self::RegisterUnwritable => "register-unwritable",
-            Self::CibUnreadable => "cib-unreadable",
-            Self::HistoryUnreadable => "history-unreadable",
-            Self::Evidence => "evidence",
-            Self::RegisterEntry => "register-entry",
-            Self::RegisterKey => "register-key",
-            Self::RegisterPartial => "register-partial",
-            Self::RegisterSize => "register-size",
-            Self::ClockSkew => "clock-skew",
-            Self::OtherRecovery => "other-recovery",
-        }
-    }
 }

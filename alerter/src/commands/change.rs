@@ -176,7 +176,6 @@ pub(super) fn changed(cli: &Cli, answer: &ChangeAnswer) -> anyhow::Result<ExitCo
 pub(super) fn send_test(cli: &Cli, options: &cli::SendTest) -> anyhow::Result<ExitCode> {
     let request = TestRequest {
         route: options.route.clone(),
-        notice: options.notice.clone(),
         reason: options.reason.clone().unwrap_or_default(),
         user: operator(),
     };
@@ -191,14 +190,8 @@ pub(super) fn send_test(cli: &Cli, options: &cli::SendTest) -> anyhow::Result<Ex
     Ok(if answers.iter().all(|a| a.accepted) { ExitCode::SUCCESS } else { ExitCode::FAILURE })
 }
 
-/// The longest that any driver allows for one exchange.
-const LONGEST: Duration = Duration::from_secs(300);
-
-/// The longest that one of the asked routes may take. The daemon does not say it of notice targets.
+/// The longest that one of the asked routes may take.
 fn slowest(daemon: &Daemon, options: &cli::SendTest) -> Duration {
-    if options.notice.is_some() {
-        return LONGEST;
-    }
     let is_asked = |route: &&RouteStatus| options.route.as_ref().is_none_or(|name| *name == route.name);
     let limits = daemon.routes.iter().filter(is_asked).map(|route| route.limit_ms);
     Duration::from_millis(limits.max().unwrap_or_default())
@@ -260,7 +253,7 @@ mod tests {
             unaccounted: Vec::new(),
         };
         let wait = |name: Option<&str>| {
-            let options = cli::SendTest { route: name.map(str::to_owned), notice: None, reason: None };
+            let options = cli::SendTest { route: name.map(str::to_owned), reason: None };
             slowest(&daemon, &options).as_secs()
         };
         assert_eq!([None, Some("slow"), Some("fast"), Some("none")].map(wait), [300, 300, 5, 0]);

@@ -4,7 +4,6 @@ mod api;
 mod groups;
 mod healthcheck;
 mod listen;
-mod notice;
 mod reach;
 mod routes;
 pub mod rules;
@@ -22,7 +21,6 @@ pub(crate) use groups::shared_storage;
 pub use groups::{Attributes, Group, Link, Members, NamedRecipients};
 pub use healthcheck::{CacheControl, HealthFormat, Healthcheck};
 pub use listen::Served;
-pub use notice::{NoticeTarget, NoticeWay};
 pub use reach::RouteName;
 pub use routes::{ROUTE_KEYS, Route};
 pub use settings::{

@@ -15,7 +15,6 @@ use super::api::{self, Api};
 use super::groups::{self, Attributes, Group, Groups, NamedRecipients};
 use super::healthcheck::{self, Healthcheck};
 use super::listen::{Addresses, Served};
-use super::notice::{self, NoticeTarget};
 use super::reach::RouteName;
 use super::routes::{self, Route};
 use super::values::{SECONDS, patterns};
@@ -48,8 +47,6 @@ pub struct Settings {
     pub history: HistoryRules,
     /// `[DRIVER.NAME]`: one or more, and one for each further step of these.
     pub routes: Vec<Arc<Route>>,
-    /// `[notice.NAME]`: who gets the notices for operators.
-    pub notices: Vec<NoticeTarget>,
     /// Warnings about it; the daemon runs with it all the same.
     pub warnings: Vec<Problem>,
     /// `[api]`: where the API is served beside the control socket; nowhere by default.
@@ -221,7 +218,6 @@ pub(super) fn read(mut root: Section<'_, '_>, file: &Path, kinds: &'static [driv
     let log = log_rules(root.section("log"));
     let history = history(root.section("history"));
     let routes = routes::read(&mut root, kinds, &groups);
-    let notices = notice::read(&mut root);
     let api = api::read(&mut root, store.register, &routes);
     let mut addresses = Addresses::default();
     addresses.reserve(Address::Unix(control_socket(&store.path)), "the control socket");
@@ -245,7 +241,6 @@ pub(super) fn read(mut root: Section<'_, '_>, file: &Path, kinds: &'static [driv
         log,
         history,
         routes,
-        notices,
         warnings: Vec::new(),
         api,
         healthcheck,

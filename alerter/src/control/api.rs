@@ -261,9 +261,6 @@ pub struct ChangeAnswer {
 pub struct TestRequest {
     /// A route; absent means each.
     pub route: Option<String>,
-    /// A target of notices instead of routes.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub notice: Option<String>,
     /// Why; may be empty.
     #[serde(default)]
     pub reason: String,
@@ -275,7 +272,7 @@ pub struct TestRequest {
 /// What one route said to a test message.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct TestAnswer {
-    /// The route, or the target of notices.
+    /// The route.
     pub route: String,
     /// Whether it accepted.
     pub accepted: bool,

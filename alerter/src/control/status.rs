@@ -25,8 +25,7 @@ fn health_of(shared: &Shared) -> Health {
 }
 
 fn health_for(shared: &Shared, problems: &[Problem]) -> Health {
-    let reasons: Vec<String> =
-        problems.iter().filter(|one| one.degrades).map(|one| one.what.clone()).collect();
+    let reasons = shared.reasons_of(problems, Timestamp::now());
     Health { healthy: shared.supervisor.wedged().is_none(), degraded: !reasons.is_empty(), reasons }
 }
 

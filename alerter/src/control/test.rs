@@ -15,7 +15,7 @@ use tokio::task::JoinSet;
 use super::answer::{Answer, JsonBody, Refusal};
 use super::api::{TestAnswer, TestRequest};
 use super::caller::Caller;
-use crate::config::{NoticeWay, Route};
+use crate::config::Route;
 use crate::state::Shared;
 use crate::words::plain;
 use drivers::{Driver, Message, Outcome, Step};
@@ -28,10 +28,7 @@ pub(super) async fn send_test(
     Extension(caller): Extension<Caller>,
     JsonBody(request): JsonBody<TestRequest>,
 ) -> Answer<Vec<TestAnswer>> {
-    let answers = match &request.notice {
-        Some(name) => vec![test_notice(&shared, name).await?],
-        None => test_routes(&shared, &request).await?,
-    };
+    let answers = test_routes(&shared, &request).await?;
     let actor = caller.signed(&request.user);
     let (said, reason) = (answers.clone(), plain(&request.reason));
     shared.base.store.run(move |journal| note_tests(journal, &said, &reason, &actor)).await?;
@@ -97,27 +94,6 @@ fn with_rejected(answer: TestAnswer, rejected: &BTreeMap<String, BTreeSet<String
         answer.detail
     );
     TestAnswer { rejected: count, detail, ..answer }
-}
-
-/// The log takes everything.
-async fn test_notice(shared: &Shared, name: &str) -> Result<TestAnswer, Refusal> {
-    let settings = shared.base.settings();
-    let found = settings.notices.iter().find(|target| target.name.as_str() == name);
-    let target = found.ok_or_else(|| {
-        Refusal::new(
-            StatusCode::NOT_FOUND,
-            "unknown-notice",
-            "there is no notice target of this name: see [notice] in the configuration",
-        )
-    })?;
-    let answer = match &target.way {
-        NoticeWay::Driver(driver) => test(name, &**driver).await,
-        NoticeWay::Syslog => {
-            tracing::warn!(condition = "test", "this is a test of notice target {name}");
-            test_answer(name, &Outcome::Acknowledged { reference: None })
-        }
-    };
-    Ok(answer)
 }
 
 /// One test message, within the route's limit; waiting for a place among other exchanges counts too.

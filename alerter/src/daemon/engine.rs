@@ -151,7 +151,6 @@ impl Engine {
             let shared = Arc::clone(&self.shared);
             let passed = shared.health.track(Check::Store, checks::journal_fault, self.pass()).await;
             checks::after_pass(&shared, passed.is_ok());
-            self.shared.polled.notify_one();
             self.shared.passed.notify_one();
             self.report_to_supervisor(passed.is_err());
             let next = match passed {

@@ -38,7 +38,7 @@ use crate::daemon::watch::{Identity, Watch};
 use crate::intake::files;
 use crate::state::Shared;
 use crate::surface::metrics::{self, counting};
-use crate::surface::{notice, page};
+use crate::surface::page;
 use crate::{health, log, reload};
 
 /// What attempts under way may take after a stop, which as a whole takes less than ten seconds.
@@ -137,7 +137,6 @@ async fn serve(settings: Settings) -> anyhow::Result<Served> {
     let mut tasks = JoinSet::new();
     tasks.spawn(socket.serve(Arc::clone(&shared), stop.clone()));
     tasks.spawn(log::sweep(stop.clone()));
-    tasks.spawn(notice::run(Arc::clone(&shared), stop.clone()));
     tasks.spawn(counting::run(Arc::clone(&shared), stop.clone()));
     tasks.spawn(refresher::run(Arc::clone(&shared), stop.clone()));
     tasks.spawn(remote::follow(Arc::clone(&shared), stop.clone()));

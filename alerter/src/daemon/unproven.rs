@@ -19,7 +19,7 @@ const LIMIT: u32 = 100;
 /// # Errors
 /// As any read.
 pub fn warn(journal: &Journal, shared: &Shared, now: Timestamp) -> Result<(), JournalError> {
-    let held = journal.held_marks(LIMIT)?.rows.sound;
+    let held = journal.held_marks(LIMIT)?.sound;
     let overdue: Vec<&MarkRow> = held.iter().filter(|mark| is_overdue(mark, now)).collect();
     let mut said = shared.unproven();
     for mark in overdue.iter().filter(|mark| !said.contains(&mark.id)) {

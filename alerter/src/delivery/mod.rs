@@ -290,7 +290,7 @@ pub fn report_kept(due: &DueDelivery) {
     }
 }
 
-/// The route works: only this mark gets a notice, once.
+/// The route works: this mark alone is logged, once.
 fn report_hold(sending: &Sending, due: &DueDelivery, failure: &Failure) {
     let (mark, route) = (&due.mark, &due.delivery.route);
     sending.routes.troubles().accepted(route);

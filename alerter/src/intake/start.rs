@@ -169,7 +169,7 @@ fn served(base: &Base) -> String {
 
 /// After a start, once the register is known: others may have reported the outage of a mark that an older daemon left open here and
 /// that the register does not have. The mark ends if another mark of its outage was acknowledged or is sent from here. It is held if
-/// it is old or the register once had it, and nothing shows that its host is still down. Each case has a notice. No age ends it.
+/// it is old or the register once had it, and nothing shows that its host is still down. No age ends it.
 ///
 /// # Errors
 /// As any write.

@@ -11,8 +11,6 @@ pub const WINDOW: Duration = Duration::from_secs(60);
 pub const CAUSES: usize = 256;
 /// Leaves a sentence room for how many more there were.
 const SENTENCE: usize = 900;
-/// A notice already stands for many lines, and must always be logged.
-const NEVER_FOLDED: &str = "condition";
 
 /// The causes of the last minute.
 #[derive(Debug)]
@@ -50,7 +48,7 @@ impl Fold {
 
     /// Takes a line; gives the lines to log now, in order.
     pub fn take(&mut self, record: Record, now: Instant) -> Vec<Record> {
-        if self.limit == 0 || record.field(NEVER_FOLDED).is_some() {
+        if self.limit == 0 {
             return vec![record];
         }
         let mut said = self.due(now);
@@ -184,8 +182,6 @@ mod tests {
         assert_eq!(fold.take(one("b"), now).len(), 1);
         assert_eq!(fold.take(record("no", 2, &[("route", "a"), ("kind", "refused")]), now).len(), 1);
         assert_eq!(fold.take(record("no", 1, &[("route", "a"), ("kind", "tls")]), now).len(), 1);
-        assert_eq!(fold.take(record("on", 1, &[("condition", "held"), ("kind", "refused")]), now).len(), 1);
-        assert_eq!(fold.take(record("on", 1, &[("condition", "held"), ("kind", "refused")]), now).len(), 1);
     }
 
     /// Ten thousand causes: each is said, and the memory stays as it is.

@@ -12,6 +12,9 @@ use serde::Serialize;
 /// take a minute for that.
 pub const PROOF_DUE: Duration = Duration::from_secs(120);
 
+/// A host that is probed for so long needs a person; most are probed for moments.
+const ASKED: Duration = Duration::from_secs(60);
+
 /// The node attribute that, when true, holds every mark of its host.
 pub const SKIP: &str = "host-failure-skip";
 
@@ -164,6 +167,12 @@ impl Hold {
         left.filter(|_| self == Self::Unproven && since <= now + PROOF_DUE)
     }
 
+    /// Whether a person has to act on a mark that it has held since then.
+    pub fn needs_a_person(self, since: Timestamp, now: Timestamp) -> bool {
+        let is_asking = self == Self::Confirm && now.since(since) < ASKED;
+        !self.passes() && !is_asking && self.not_yet_news(since, now).is_none()
+    }
+
     /// Whether it ends by itself within moments, so that nobody has to be woken.
     pub fn passes(self) -> bool {
         matches!(self, Self::Delay | Self::Returning | Self::MaxInFlight)
@@ -264,6 +273,23 @@ mod tests {
         assert_eq!(left(Hold::Unproven, made + PROOF_DUE), None);
         assert_eq!(Hold::Unproven.not_yet_news(made + (PROOF_DUE + second), made), None);
         assert!(Hold::ALL.into_iter().all(|hold| hold == Hold::Unproven || left(hold, made).is_none()));
+    }
+
+    /// The broken variants: what passes by itself wakes somebody, and so does every host that is still being asked.
+    #[test]
+    fn a_hold_needs_a_person_unless_it_passes_or_is_young() {
+        let since = Timestamp(1_800_000_000_000);
+        let of = |hold: Hold, age| hold.needs_a_person(since, since + Duration::from_secs(age));
+        for hold in Hold::ALL {
+            let young = !matches!(hold, Hold::Unproven | Hold::Confirm);
+            let ages = [0, 59, 60, 119, 120].map(|age| of(hold, age));
+            let wanted = match hold {
+                Hold::Unproven => [false, false, false, false, true],
+                Hold::Confirm => [false, false, true, true, true],
+                _ => [!hold.passes() && young; 5],
+            };
+            assert_eq!(ages, wanted, "{hold:?}");
+        }
     }
 
     #[test]

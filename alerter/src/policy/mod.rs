@@ -1,5 +1,4 @@
-//! Which marks may not be sent now, and why. Pure: no I/O, no clock. Only delivery is held, never marking, ending, returns or
-//! notices.
+//! Which marks may not be sent now, and why. Pure: no I/O, no clock. Only delivery is held, never marking, ending or returns.
 
 pub mod groups;
 pub mod hold;

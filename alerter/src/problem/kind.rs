@@ -1,4 +1,4 @@
-//! Every kind of problem, with the words that `status`, notices, `/health` and metrics use for it.
+//! Every kind of problem, with the words that `status`, `/health` and metrics use for it.
 
 use std::fmt;
 
@@ -9,17 +9,13 @@ use crate::policy::Hold;
 
 /// What is the same of all problems of a kind.
 pub(super) struct KindEntry {
-    /// The word in `status`, notices and metrics.
+    /// The word in `status` and metrics.
     word: &'static str,
     pub(super) level: Level,
     /// What to do, where that is the same for each.
     pub(super) then: &'static str,
     /// Whether the daemon calls itself degraded for it.
     pub(super) degrades: bool,
-    /// The condition of its notice, where one notice is about the whole problem.
-    notice: Option<Condition>,
-    /// The condition of its notices, where each mark has its own.
-    of_mark: Option<Condition>,
     /// The check of `/health` that it lowers, and the text there: no paths, no output of tools.
     pub(super) health: Option<(Part, &'static str)>,
 }
@@ -39,85 +35,9 @@ pub enum Part {
     Config,
 }
 
-/// What a notice is about. A closed set (docs/notices.md).
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub enum Condition {
-    /// A mark may not be sent.
-    Held,
-    /// The policy holds marks.
-    HeldBack,
-    /// The policy has held them for another day, and only a person ends that. Its end is never notified.
-    Reminder,
-    /// More held marks than have a notice each.
-    HeldMore,
-    /// A route rejects this mark, but accepts others.
-    Rejected,
-    /// More rejected marks than have a notice each.
-    RejectedMore,
-    /// A route accepts no mark until somebody changes something.
-    Refused,
-    /// A route has accepted nothing for long, whatever the reason.
-    Failing,
-    /// A row is damaged.
-    Quarantined,
-    /// A mark came too late to be sent; the end is never notified.
-    Expired,
-    /// The alerter cannot act in the cluster, or cannot see all of it.
-    Cluster,
-    /// A host is gone, and nobody fenced it.
-    Missing,
-    /// The journal cannot be written.
-    Journal,
-    /// No step of a mark's chain was acknowledged.
-    Exhausted,
-    /// Marks wait for a route that is not configured any more.
-    Stranded,
-    /// The alerter itself: its configuration, its addresses, its accounts.
-    Alerter,
-}
-
-impl Condition {
-    /// Every one, in the order of their words in notices and in the journal.
-    pub const ALL: [(Self, &'static str); 16] = [
-        (Self::Held, "held"),
-        (Self::HeldBack, "held-back"),
-        (Self::Reminder, "reminder"),
-        (Self::HeldMore, "held-more"),
-        (Self::Rejected, "rejected"),
-        (Self::RejectedMore, "rejected-more"),
-        (Self::Refused, "refused"),
-        (Self::Failing, "failing"),
-        (Self::Quarantined, "quarantined"),
-        (Self::Expired, "expired"),
-        (Self::Cluster, "cluster"),
-        (Self::Missing, "missing"),
-        (Self::Journal, "journal"),
-        (Self::Exhausted, "exhausted"),
-        (Self::Stranded, "stranded"),
-        (Self::Alerter, "alerter"),
-    ];
-
-    /// The word in a notice and in the journal.
-    pub fn as_str(self) -> &'static str {
-        Self::ALL.iter().find(|(one, _)| *one == self).expect("every one is in the list").1
-    }
-
-    /// Reads the word.
-    pub fn parse(word: &str) -> Option<Self> {
-        Self::ALL.iter().find(|(_, known)| *known == word).map(|(one, _)| *one)
-    }
-}
-
 /// What an entry leaves out.
-const ENTRY: KindEntry = KindEntry {
-    word: "",
-    level: Level::Warning,
-    then: "",
-    degrades: false,
-    notice: None,
-    of_mark: None,
-    health: None,
-};
+const ENTRY: KindEntry =
+    KindEntry { word: "", level: Level::Warning, then: "", degrades: false, health: None };
 
 macro_rules! kinds {
     ($($(#[doc = $doc:literal])+ $name:ident: $entry:tt)+) => {
@@ -139,13 +59,17 @@ macro_rules! kinds {
             pub(super) fn entry(self) -> KindEntry {
                 match self {
                     $(Self::$name => kinds!(@ $entry),)+
-                    Self::Held(hold) => KindEntry { word: hold.as_str(), of_mark: Some(Condition::Held), ..ENTRY },
+                    Self::Held(hold) => KindEntry { word: hold.as_str(), ..ENTRY },
                     Self::Unknown => KindEntry { word: "degraded", ..ENTRY },
                 }
             }
         }
     };
-    (@ { $($field:ident: $value:expr),+ $(,)? }) => { KindEntry { $($field: $value,)+ ..ENTRY } };
+    (@ { $($field:ident: $value:expr),+ $(,)? }) => {{
+        let mut entry = ENTRY;
+        $(entry.$field = $value;)+
+        entry
+    }};
 }
 
 kinds! {
@@ -159,14 +83,12 @@ kinds! {
         level: Level::Critical,
         then: "check the journal's disk and the load of this controller",
         degrades: true,
-        notice: Some(Condition::Alerter),
     }
     /// The configuration is wrong, or a new one is not in force.
     Configuration: {
         word: "configuration",
         then: "find the mistake with `nova-host-alerter check-config`, correct it, then run `nova-host-alerter reload`",
         degrades: true,
-        notice: Some(Condition::Alerter),
         health: Some((
             Part::Config,
             "the new configuration is not in force, the old one stays in use: see `nova-host-alerter check-config` and `nova-host-alerter status`",
@@ -177,7 +99,6 @@ kinds! {
         word: "not-served",
         then: "find the process that has the address with `ss -lntxp`; or correct the address in the configuration and run `nova-host-alerter reload`",
         degrades: true,
-        notice: Some(Condition::Alerter),
         health: Some((
             Part::Config,
             "one of the alerter's own addresses is not served: see `nova-host-alerter status`, and check the configuration",
@@ -190,7 +111,6 @@ kinds! {
         word: "journal-unwritable",
         level: Level::Critical,
         degrades: true,
-        notice: Some(Condition::Journal),
     }
     /// Rows of the journal are damaged.
     Damaged: { word: "damaged", level: Level::Critical }
@@ -199,7 +119,6 @@ kinds! {
         word: "unaccounted",
         level: Level::Critical,
         degrades: true,
-        notice: Some(Condition::Alerter),
         health: Some((
             Part::Queue,
             "a record of a fencing is unaccounted for: see `nova-host-alerter status`",
@@ -211,7 +130,6 @@ kinds! {
         level: Level::Critical,
         then: "run that command when the decision is not needed any more; until then no mark is sent",
         degrades: true,
-        notice: Some(Condition::Alerter),
         health: Some((
             Part::Queue,
             "an operator's decision is about a group that is not configured, so every mark is held: see `nova-host-alerter status`",
@@ -223,7 +141,6 @@ kinds! {
         level: Level::Critical,
         then: "bring the other controllers back: `crm_mon -1`, `corosync-quorumtool -s`",
         degrades: true,
-        notice: Some(Condition::Cluster),
         health: Some((
             Part::Register,
             "this partition of the cluster has no quorum, so nothing is sent until the other controllers are back",
@@ -235,7 +152,6 @@ kinds! {
         level: Level::Critical,
         then: PACEMAKER,
         degrades: true,
-        notice: Some(Condition::Cluster),
         health: Some((
             Part::RegisterLost,
             "quorum cannot be read, so nothing is sent: check Pacemaker, and see `nova-host-alerter status`",
@@ -254,7 +170,6 @@ kinds! {
         word: "register-unreadable",
         then: PACEMAKER,
         degrades: true,
-        notice: Some(Condition::Cluster),
         health: Some((
             Part::RegisterLost,
             "the register cannot be read, so nothing is sent: check Pacemaker, and see `nova-host-alerter status`",
@@ -265,7 +180,6 @@ kinds! {
         word: "register-unwritable",
         then: PACEMAKER,
         degrades: true,
-        notice: Some(Condition::Cluster),
         health: Some((
             Part::RegisterLost,
             "the register cannot be written, so another controller may send marks again: see `nova-host-alerter status`",
@@ -276,7 +190,6 @@ kinds! {
         word: "cib-unreadable",
         then: PACEMAKER,
         degrades: true,
-        notice: Some(Condition::Cluster),
         health: Some((
             Part::Register,
             "the CIB cannot be read, so Pacemaker confirms nothing: see `nova-host-alerter status`",
@@ -287,7 +200,6 @@ kinds! {
         word: "history-unreadable",
         then: PACEMAKER,
         degrades: true,
-        notice: Some(Condition::Cluster),
         health: Some((
             Part::Register,
             "the fencing history cannot be read: see `nova-host-alerter status`",
@@ -298,7 +210,6 @@ kinds! {
         word: "evidence",
         then: "check the file, then remove it",
         degrades: true,
-        notice: Some(Condition::Cluster),
         health: Some((
             Part::Register,
             "the evidence of Pacemaker's alerts cannot be used: see `nova-host-alerter status`",
@@ -309,7 +220,6 @@ kinds! {
         word: "register-entry",
         then: "find out who wrote it (root and the members of haclient can); if the configurations of two controllers differ, make them the same",
         degrades: true,
-        notice: Some(Condition::Cluster),
         health: Some((
             Part::Register,
             "an entry of the register is not trusted: see `nova-host-alerter status`",
@@ -320,7 +230,6 @@ kinds! {
         word: "register-key",
         then: "run `nova-host-alerter setup --check` on each controller and give all of them the same key",
         degrades: true,
-        notice: Some(Condition::Cluster),
         health: Some((
             Part::Register,
             "the register's key is missing or differs between controllers: run `nova-host-alerter setup --check` on each",
@@ -331,7 +240,6 @@ kinds! {
         word: "register-partial",
         then: "if this lasts, restart Pacemaker on this controller: it then gets all entries from the other controllers",
         degrades: true,
-        notice: Some(Condition::Cluster),
         health: Some((
             Part::Register,
             "this controller lacks a part of the register, so some marks are held: see `nova-host-alerter status`",
@@ -342,7 +250,6 @@ kinds! {
         word: "register-size",
         then: "settle the open marks (`nova-host-alerter list`), or move the register to etcd (docs/registers.md)",
         degrades: true,
-        notice: Some(Condition::Cluster),
         health: Some((
             Part::Register,
             "the register has grown past a quarter of its limit: see `nova-host-alerter status`",
@@ -353,7 +260,6 @@ kinds! {
         word: "clock-skew",
         then: "check NTP on both controllers: `chronyc tracking`, or `timedatectl timesync-status`",
         degrades: true,
-        notice: Some(Condition::Cluster),
         health: Some((
             Part::Register,
             "the clocks of controllers differ: check NTP, and see `nova-host-alerter status`",
@@ -365,22 +271,20 @@ kinds! {
         level: Level::Critical,
         then: "finish the migration (docs/migrate.md); until then run `nova-host-alerter pause --reason TEXT`",
         degrades: true,
-        notice: Some(Condition::Cluster),
         health: Some((
             Part::Register,
             "something else in the cluster recovers hosts too: run `nova-host-alerter status`",
         )),
     }
     /// A mark device is stopped, or failed on a controller.
-    MarkDevice: { word: "mark-device", notice: Some(Condition::Cluster) }
+    MarkDevice: { word: "mark-device" }
     /// A host is gone, and nobody fenced it.
-    NotFenced: { word: "not-fenced", notice: Some(Condition::Missing) }
+    NotFenced: { word: "not-fenced" }
     /// `[hosts] match` names a guest node, which nobody fences.
     GuestNode: { word: "guest-node", then: "take it out of [hosts] match, and run `nova-host-alerter reload`" }
     /// A route accepts nothing.
     Failing: {
         word: "failing",
-        notice: Some(Condition::Failing),
         health: Some((
             Part::Driver,
             "route ROUTE accepts nothing (FAILURE) and is retried: check its endpoint",
@@ -389,7 +293,6 @@ kinds! {
     /// A route's endpoint refuses every mark until somebody changes something.
     Refused: {
         word: "refused",
-        notice: Some(Condition::Refused),
         health: Some((
             Part::Driver,
             "route ROUTE refuses every mark (FAILURE): correct its endpoint or its configuration, then run `nova-host-alerter retry --all`",
@@ -401,7 +304,6 @@ kinds! {
     Stranded: {
         word: "stranded",
         degrades: true,
-        notice: Some(Condition::Stranded),
         health: Some((
             Part::Queue,
             "marks wait for a route that is not configured any more: see `nova-host-alerter status`",
@@ -411,6 +313,7 @@ kinds! {
     Quarantined: {
         word: "quarantined",
         level: Level::Critical,
+        degrades: true,
         health: Some((
             Part::Queue,
             "the journal has damaged rows, which are neither sent nor dropped: see `nova-host-alerter list`",
@@ -420,6 +323,7 @@ kinds! {
     NoRoute: {
         word: "no-route",
         level: Level::Critical,
+        degrades: true,
         health: Some((
             Part::Queue,
             "some open marks have no configured route left: see `nova-host-alerter list`, and check the routes",
@@ -429,19 +333,26 @@ kinds! {
     Rejected: {
         word: "rejected",
         level: Level::Critical,
-        of_mark: Some(Condition::Rejected),
+        degrades: true,
         health: Some((
             Part::Queue,
             "marks are parked because their endpoints reject or refuse them: see `nova-host-alerter status`, and check the endpoints",
         )),
     }
     /// A route's terms, or its recovery controller's answer, hold a mark.
-    HeldOnRoute: { word: "held-on-route", of_mark: Some(Condition::Rejected) }
+    HeldOnRoute: {
+        word: "held-on-route",
+        degrades: true,
+        health: Some((
+            Part::Queue,
+            "marks are held by the terms of a route, or by the answer of its recovery controller: see `nova-host-alerter status`",
+        )),
+    }
     /// No step of a mark's chain was acknowledged.
     ChainExhausted: {
         word: "chain-exhausted",
         level: Level::Critical,
-        of_mark: Some(Condition::Exhausted),
+        degrades: true,
         health: Some((
             Part::Queue,
             "no step of a chain acknowledged its mark, and the last one is retried: see `nova-host-alerter list`",
@@ -458,19 +369,15 @@ kinds! {
 const PACEMAKER: &str = "check Pacemaker on this controller: `crm_mon -1`, and its log";
 
 impl Kind {
-    /// The word in `status`, notices and metrics.
+    /// The word in `status` and metrics.
     pub fn as_str(self) -> &'static str {
         self.entry().word
     }
 
-    /// The condition of its notice, where one notice is about the whole problem.
-    pub fn notice(self) -> Option<Condition> {
-        self.entry().notice
-    }
-
-    /// The condition of its notices, where each mark has its own.
-    pub fn notice_of_mark(self) -> Option<Condition> {
-        self.entry().of_mark
+    /// Whether the metrics have it also where there is none: what degrades, what `/health` has, and what the cluster lacks.
+    pub fn is_watched(self) -> bool {
+        let entry = self.entry();
+        entry.degrades || entry.health.is_some() || matches!(self, Self::MarkDevice | Self::NotFenced)
     }
 
     /// Whether it holds a mark: a doubt about the mark, the policy, or a route's own terms.
@@ -516,34 +423,21 @@ mod tests {
 
     /// The broken variant is a word that stands for two.
     #[test]
-    fn each_kind_and_each_condition_has_a_word_of_its_own() {
+    fn each_kind_has_a_word_of_its_own() {
         let held = Hold::ALL.into_iter().map(Kind::Held);
         let all: Vec<Kind> = Kind::OWN.iter().copied().chain(held).collect();
         assert_eq!(all.iter().map(|kind| kind.as_str()).collect::<BTreeSet<_>>().len(), all.len());
         assert!(all.into_iter().all(|kind| Kind::from(kind.as_str().to_owned()) == kind));
         let read = |word: &str| serde_json::from_str::<Kind>(word).unwrap();
         assert_eq!((read("\"pause\""), read("\"of-tomorrow\"")), (Kind::Held(Hold::Pause), Kind::Unknown));
-        assert!(Condition::ALL.into_iter().all(|(one, word)| Condition::parse(word) == Some(one)));
-        assert!(Condition::ALL.into_iter().all(|(one, word)| one.as_str() == word));
     }
 
-    /// What degrades the daemon wakes somebody, and lowers a check where `/health` has one for it.
+    /// What degrades the daemon lowers a check of `/health`, where that does not see it by itself.
     #[test]
     fn what_degrades_is_said_everywhere() {
         for kind in Kind::OWN.iter().filter(|kind| kind.entry().degrades) {
-            assert!(kind.notice().is_some(), "{kind}: no notice");
             let by_itself = matches!(kind, Kind::Stalled | Kind::JournalUnwritable);
             assert!(by_itself || kind.health().is_some(), "{kind}: no check of /health");
-        }
-    }
-
-    /// The broken variant is a kind that the manual does not have.
-    #[test]
-    fn what_is_notified_is_documented() {
-        let docs = concat!(env!("CARGO_MANIFEST_DIR"), "/../docs/notices.md");
-        let docs = std::fs::read_to_string(docs).unwrap();
-        for kind in Kind::OWN.iter().filter(|kind| kind.notice().is_some()) {
-            assert!(docs.contains(&format!("`{kind}`")), "docs/notices.md has no {kind}");
         }
     }
 

@@ -2,7 +2,7 @@
 
 use std::collections::BTreeSet;
 
-use journal::{Damage, HeldTogether, Quarantined};
+use journal::Damage;
 use marks::delivery::{Attempt, Delivery, RETURN, State};
 use marks::mark::MarkRow;
 use marks::register::{Cause, Scope};
@@ -152,22 +152,6 @@ pub fn of_delivery(delivery: &DeliverySight<'_>, made_at: Timestamp) -> Option<F
     Some(Finding { failure, why, ..Finding::of(kind, &[delivery.route], since) })
 }
 
-/// A delivery whose row cannot be read.
-pub fn of_damaged_delivery(row: &Quarantined, now: Timestamp, place: &Place) -> Problem {
-    let node = row.row.as_ref().map(|row| row.node.to_string());
-    let host = node.clone().unwrap_or_else(|| "a host that cannot be read".to_owned());
-    let whom = Whom { hosts: vec![host], marks: 1, target: row.mark.clone() };
-    let one = problem(&Finding::of(Kind::Quarantined, &[&row.route], now), &whom, now, place);
-    Problem { hosts: node.into_iter().collect(), ..one }
-}
-
-/// Marks that one thing holds, where their hosts are not known.
-pub fn of_held_together(hold: Hold, held: &HeldTogether, now: Timestamp, place: &Place) -> Problem {
-    let one = Finding::held(hold, &held.why, &held.cause, held.since, held.until);
-    let whom = Whom { hosts: Vec::new(), marks: held.marks as usize, target: "HOST".to_owned() };
-    problem(&one, &whom, now, place)
-}
-
 /// One problem for all marks with the same finding.
 pub fn grouped(mut found: Vec<(&MarkRow, Finding)>, now: Timestamp, place: &Place) -> Vec<Problem> {
     found.sort_by(|(_, one), (_, other)| one.alike().cmp(&other.alike()));
@@ -212,6 +196,7 @@ fn problem(found: &Finding, whom: &Whom, now: Timestamp, place: &Place) -> Probl
         subject: found.scope.as_ref().map(Scope::to_string),
         failure: found.failure.clone(),
         grows: hold.is_some_and(Hold::is_doubt),
+        degrades: hold.map_or(one.degrades, |hold| hold.needs_a_person(found.since, now)),
         news_at: not_yet_news.map(|left| now + left),
         ..one
     }

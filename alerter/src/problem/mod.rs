@@ -1,5 +1,5 @@
-//! What is wrong: one typed list, made by pure functions from what is seen. `status`, the page, notices, `/health` and the
-//! metrics only render it.
+//! What is wrong: one typed list, made by pure functions from what is seen. `status`, the page, `/health` and the metrics
+//! only render it.
 //!
 //! A new problem is one entry in `kind.rs`, and one line in `seen.rs`, or in `mark.rs`, that says when it holds.
 
@@ -11,11 +11,9 @@ mod route;
 mod seen;
 
 pub use account::of as unaccounted;
-pub use counted::of_marks;
-pub use kind::{Condition, Kind, Part};
-pub use mark::{
-    DeliverySight, Finding, damaged, grouped, of_damaged_delivery, of_delivery, of_held_together, of_mark,
-};
+pub use counted::{of_marks, reasons_of_marks};
+pub use kind::{Kind, Part};
+pub use mark::{DeliverySight, Finding, damaged, grouped, of_delivery, of_mark};
 pub use route::{RouteSight, Waiting, of_former};
 pub use seen::{Cluster, NotInForce, Sight, of_cluster, problems};
 
@@ -124,7 +122,7 @@ pub struct Problem {
     /// Whether it is critical once it has lasted for as long as [`Limits::critical`].
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub grows: bool,
-    /// When it is old enough for a notice; absent where that is at once.
+    /// When it is old enough to be shown; absent where that is at once.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub news_at: Option<Timestamp>,
 }

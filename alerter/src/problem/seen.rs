@@ -268,7 +268,7 @@ mod tests {
         assert!(then(false).starts_with("find the mistake") && then(true).starts_with("nothing to do: "));
     }
 
-    /// The broken variant is one problem for all: a notice of the first would never be followed by one of the next.
+    /// The broken variant is one problem for all: the next one would not be seen beside the first.
     #[test]
     fn each_mark_device_that_does_not_work_is_a_problem_of_its_own() {
         let fault =

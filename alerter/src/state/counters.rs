@@ -43,8 +43,6 @@ pub struct Metrics {
     acknowledgements: Mutex<BTreeMap<String, Histogram>>,
     register_reads: AtomicU64,
     register_writes: AtomicU64,
-    /// By notice target: how many notices it still has to get.
-    notices: Mutex<BTreeMap<String, u64>>,
 }
 
 impl Metrics {
@@ -77,11 +75,6 @@ impl Metrics {
         self.register_writes.fetch_add(1, Ordering::Relaxed);
     }
 
-    /// So many notices wait for each target; other targets are forgotten.
-    pub fn notices_wait(&self, counts: BTreeMap<String, u64>) {
-        *lock(&self.notices) = counts;
-    }
-
     pub(crate) fn attempts(&self) -> BTreeMap<(String, &'static str), u64> {
         lock(&self.attempts).clone()
     }
@@ -94,10 +87,6 @@ impl Metrics {
     pub(crate) fn register_errors(&self) -> [(&'static str, u64); 2] {
         let read = |counter: &AtomicU64| counter.load(Ordering::Relaxed);
         [("read", read(&self.register_reads)), ("write", read(&self.register_writes))]
-    }
-
-    pub(crate) fn notices(&self) -> BTreeMap<String, u64> {
-        lock(&self.notices).clone()
     }
 }
 

@@ -51,8 +51,6 @@ pub struct Shared {
     pub accounts: Accounts,
     /// Wakes the engine: something was changed from here.
     pub poke: Notify,
-    /// Wakes the notices: the engine has done a pass.
-    pub polled: Notify,
     /// Wakes the counting: the engine has done a pass.
     pub passed: Notify,
     /// The checks of `/health`.
@@ -83,7 +81,6 @@ impl Shared {
             policy: PolicyMemory::default(),
             accounts: Accounts::default(),
             poke: Notify::new(),
-            polled: Notify::new(),
             passed: Notify::new(),
             health: Arc::default(),
             supervisor: Supervisor::of_environment(),
@@ -126,7 +123,15 @@ impl Shared {
 
     /// Why the daemon is degraded; one sentence each.
     pub fn reasons(&self, now: Timestamp) -> Vec<String> {
-        self.problems(now).into_iter().filter(|one| one.degrades).map(|one| one.what).collect()
+        self.reasons_of(&self.problems(now), now)
+    }
+
+    /// The same, where these are its problems.
+    pub fn reasons_of(&self, problems: &[Problem], now: Timestamp) -> Vec<String> {
+        let (figures, damaged) = (self.figures(), self.base.damages.count());
+        let limit = self.base.settings().degraded_after;
+        let own = problems.iter().filter(|one| one.degrades).map(|one| one.what.clone());
+        own.chain(problem::reasons_of_marks(&figures.journal, damaged, limit, now)).collect()
     }
 
     /// What is wrong with the cluster; none where there is none to ask.

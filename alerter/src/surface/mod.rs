@@ -6,7 +6,5 @@ pub mod headline;
 pub mod markup;
 /// `/metrics`.
 pub mod metrics;
-/// Notices to operators.
-pub mod notice;
 /// The status page.
 pub mod page;

@@ -169,6 +169,4 @@ fn a_route_waits_for_no_callback_that_cannot_come() {
         let said = problems(&(NONE.to_owned() + more + &files.table("")));
         assert!(said.contains(wanted), "{more}: {said}");
     }
-    let notice = "[notice.oncall]\nto = \"http\"\nurl = \"http://127.0.0.1:9/\"\nack = \"callback\"\n";
-    assert!(problems(&(NONE.to_owned() + notice + &files.table(""))).contains("remove ack"));
 }

@@ -460,12 +460,12 @@ fn each_mistake_has_its_sentence() {
         ),
         (
             "[watchdog]\nttl = 1",
-            "1:2: unknown section watchdog; known are: store, hosts, groups, intake, delivery, log, history, http, exec, notice, api, healthcheck, metrics, page",
+            "1:2: unknown section watchdog; known are: store, hosts, groups, intake, delivery, log, history, http, exec, api, healthcheck, metrics, page",
         ),
         ("[htpp.recovery]\nurl = 1", "1:2: unknown section htpp; did you mean http?"),
         (
             "register = \"none\"",
-            "1:1: unknown key register outside of any section; known are: store, hosts, groups, intake, delivery, log, history, http, exec, notice, api, healthcheck, metrics, page",
+            "1:1: unknown key register outside of any section; known are: store, hosts, groups, intake, delivery, log, history, http, exec, api, healthcheck, metrics, page",
         ),
         ("log = \"info\"", "1:7: must be a table: write [log]"),
         ("[[log]]\nlevel = \"info\"", "1:1: must be a table: write [log]"),

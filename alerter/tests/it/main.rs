@@ -70,8 +70,6 @@ mod mistral_config;
 mod myself;
 mod names_there;
 mod naming;
-mod notice;
-mod notice_config;
 mod nova;
 mod nova_config;
 mod openstack;

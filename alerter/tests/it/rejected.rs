@@ -147,7 +147,7 @@ async fn what_is_refused_of_one_host_alone_parks_nobody_else() {
         said(&endpoint, 3).await;
         timeout(LONG, async {
             while status(&running).await.rejected == 0 {
-                running.shared.polled.notified().await;
+                running.shared.passed.notified().await;
             }
         })
         .await
@@ -203,7 +203,7 @@ async fn a_retry_says_why_a_host_is_not_sent() {
     let mark = running.fence("c1").await;
     timeout(LONG, async {
         while running.shared.base.store.run(move |journal| journal.hold_of(mark)).await.unwrap().is_none() {
-            running.shared.polled.notified().await;
+            running.shared.passed.notified().await;
         }
     })
     .await
@@ -225,7 +225,7 @@ async fn a_test_message_does_not_say_that_all_is_well_where_hosts_are_rejected()
     let running = Running::with(&table(&endpoint.url())).await;
     let test = async || -> TestAnswer {
         let (user, reason) = ("alice".to_owned(), String::new());
-        let request = TestRequest { route: None, notice: None, reason, user };
+        let request = TestRequest { route: None, reason, user };
         let answers: Vec<TestAnswer> = running.socket().post("/v1/send-test", &request).await.unwrap();
         answers.into_iter().next().unwrap()
     };

@@ -113,7 +113,7 @@ impl Running {
         let reached = async {
             while !self.deliveries(mark).await.contains(&(route.to_owned(), state)) {
                 assert!(!self.engine.is_finished());
-                self.shared.polled.notified().await;
+                self.shared.passed.notified().await;
             }
         };
         timeout(LONG, reached).await.unwrap();
@@ -190,7 +190,7 @@ async fn a_route_that_says_the_same_goes_on_as_it_is() {
     let is_closed = |name: &str| running.shared.routes.outboxes()[name].endpoint.is_closed();
     timeout(LONG, async {
         while is_closed("dead") || is_closed("other") {
-            running.shared.polled.notified().await;
+            running.shared.passed.notified().await;
         }
     })
     .await
@@ -405,7 +405,7 @@ async fn a_route_that_is_gone_asks_for_a_decision() {
     let asks = "route gone is not configured any more, and 1 mark(s) wait for it";
     let reached = async {
         while running.reasons() != [asks] {
-            running.shared.polled.notified().await;
+            running.shared.passed.notified().await;
         }
     };
     timeout(LONG, reached).await.unwrap();
@@ -414,7 +414,7 @@ async fn a_route_that_is_gone_asks_for_a_decision() {
     running.reload(&(all.clone() + &gone)).await;
     let over = async {
         while running.reasons().iter().any(|reason| reason == asks) {
-            running.shared.polled.notified().await;
+            running.shared.passed.notified().await;
         }
     };
     timeout(LONG, over).await.unwrap();

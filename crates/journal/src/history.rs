@@ -202,21 +202,6 @@ impl Journal {
         Ok(self.sqlite(read)?.map(Timestamp))
     }
 
-    /// Rows of one event after the row number `after`, of `since` or later, oldest first.
-    ///
-    /// # Errors
-    /// As any read.
-    pub fn history_of(
-        &self,
-        event: &str,
-        after: i64,
-        since: Timestamp,
-    ) -> Result<Rows<HistoryRow>, JournalError> {
-        let sql =
-            format!("SELECT {COLUMNS} FROM history WHERE seq > ?1 AND event = ?2 AND at >= ?3 ORDER BY seq");
-        self.rows(&sql, params![after, event, since.0], decode)
-    }
-
     /// The newest rows, oldest first.
     ///
     /// # Errors
@@ -238,9 +223,7 @@ impl Journal {
 
 #[cfg(test)]
 mod tests {
-    use std::time::Duration;
-
-    use crate::tests::{Home, NOW, acknowledged, again, attempt, events, fencing, marked};
+    use crate::tests::{Home, NOW, acknowledged, again, attempt, events, marked};
     use crate::{Role, Verdict};
 
     /// S1-7: an answer gets a row if it differs from the one before; the attempts are counted. The broken variant writes
@@ -264,26 +247,5 @@ mod tests {
             ["marked", "not-accepted", "not-accepted", "acknowledged", "settled"]
         );
         assert_eq!(journal.deliveries_of(mark).unwrap().sound[0].attempts as usize, answers.len());
-    }
-
-    #[test]
-    fn one_event_is_found_behind_a_row_and_since_a_time() {
-        let home = Home::new();
-        let mut journal = home.open(Role::Alerter);
-        assert_eq!(journal.newest_history().unwrap(), 0);
-        for (host, seconds) in [("compute1", 0), ("compute2", 60)] {
-            let late = fencing(host);
-            journal.append_fencing(&late).unwrap();
-            journal.pass_over(&late, host, NOW + Duration::from_secs(seconds)).unwrap();
-        }
-        assert_eq!(journal.newest_history().unwrap(), 4);
-        let found = |after, since| -> Vec<String> {
-            let rows = journal.history_of("past", after, since).unwrap();
-            rows.sound.into_iter().map(|row| row.detail).collect()
-        };
-        assert_eq!(found(0, NOW), ["compute1", "compute2"]);
-        assert_eq!(found(2, NOW), ["compute2"]);
-        assert_eq!(found(0, NOW + Duration::from_secs(1)), ["compute2"]);
-        assert_eq!(found(4, NOW), Vec::<String>::new());
     }
 }

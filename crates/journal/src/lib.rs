@@ -45,16 +45,14 @@ pub use queue::chains::Advanced;
 pub use queue::deliveries::{NewDelivery, SLOWEST, Tried};
 pub use queue::due::{Capacity, DueDelivery, RegisterWait};
 pub use queue::endings::LeftRoute;
-pub use queue::holds::{Busy, HeldMark, HeldTogether};
+pub use queue::holds::{Busy, HeldMark};
 pub use queue::returns::Over;
 pub use retention::{Bounds, Round};
 pub use store::lock::{Holder, Lock};
 use store::place::Place;
 use store::rows::Checked;
 pub use store::rows::{Damage, Rows};
-pub use views::concerns::{Oldest, Quarantined};
-pub use views::figures::{Counts, Figures, PASSING};
-pub use views::notified::Notified;
+pub use views::figures::{Counts, Figures, HeldCount, PASSING};
 pub use views::recent::Recent;
 
 /// SQLite before this version can lose committed pages when two connections write and checkpoint at once. If it is not

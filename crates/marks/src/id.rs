@@ -10,9 +10,6 @@ use crate::host::HostName;
 /// Namespace of the ids that are computed from a host and an operation. Changing it would send old outages again.
 const OPERATIONS: Uuid = uuid!("6f1d2c0e-8a57-4b6b-9d39-5e0c7a41b2d8");
 
-/// Namespace of the ids of notices. Changing it would send old notices again.
-const NOTICES: Uuid = uuid!("8085fe0e-e508-432f-b646-4e409c78727c");
-
 /// The text is not a UUID.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("not a UUID")]
@@ -95,11 +92,6 @@ impl MarkId {
     pub fn of_node_fenced(host: &HostName, second: i64) -> Self {
         let name = format!("{} node_fenced {second}", host.as_str().to_ascii_lowercase());
         Self(Uuid::new_v5(&OPERATIONS, name.as_bytes()))
-    }
-
-    /// The id of a notice, computed from its sender and its text: repetitions have the same id.
-    pub fn of_notice(controller: &str, text: &str) -> Self {
-        Self(Uuid::new_v5(&NOTICES, format!("{controller} {text}").as_bytes()))
     }
 
     /// Whether it was computed from evidence, not taken from a fencing.

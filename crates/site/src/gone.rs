@@ -1,8 +1,13 @@
 //! Sections and keys that are no more, each with what serves instead: they are refused like a mistyped one.
 
 /// The path of each, where `*` is any name, and what to do.
-pub const GONE: &[(&str, &str)] =
-    &[("recovery", "remove it; Masakari and Nova say what became of the instances of a host")];
+pub const GONE: &[(&str, &str)] = &[
+    ("recovery", "remove it; Masakari and Nova say what became of the instances of a host"),
+    (
+        "notice",
+        "remove it; let an alert agent of Pacemaker mail, as docs/examples/alert-mail.sh does, or use the alert rules or `status --check`",
+    ),
+];
 
 /// What serves instead of a section or a key, by its path.
 pub(crate) fn instead(path: &str) -> Option<&'static str> {

@@ -1,16 +1,22 @@
 //! The alerter as a resource of the cluster.
 
+use std::fs;
+use std::time::Duration;
+
 use anyhow::{Context, ensure};
 use serde_json::Value;
+use tests::installed::source;
 use tests::lab::cib::HOME;
+use tests::lab::wait;
 
 use crate::Scenario;
-use crate::cloud::{Cloud, HOST};
+use crate::cloud::{Before, Cloud, HOST};
 use crate::event;
 
 pub(crate) const SCENARIOS: &[Scenario] = &[
     ("a_killed_alerter_is_restarted_and_sends", a_killed_alerter_is_restarted_and_sends),
     ("the_monitor_answers_while_the_endpoint_is_dead", the_monitor_answers_while_the_endpoint_is_dead),
+    ("a_hold_and_its_end_call_the_alert_agent", a_hold_and_its_end_call_the_alert_agent),
     ("what_is_advised_leaves_the_host_its_fencing", what_is_advised_leaves_the_host_its_fencing),
 ];
 
@@ -50,6 +56,61 @@ fn the_monitor_answers_while_the_endpoint_is_dead(cloud: &mut Cloud) -> anyhow::
     cloud.run(&["kill", "-CONT", &pid])?;
     ensure!(stopped? == 1, "the monitor does not see an alerter that hangs");
     Ok(())
+}
+
+/// What the example of an alert agent mails: the controllers' own directory is hacluster's, as which the agent runs.
+const MAILS: &str = "/var/log/pacemaker/mails";
+const ALERTS: &str = r#"<configuration><alerts><alert id="alert-mail" path="/var/log/pacemaker/alert-mail.sh">
+  <select><select_resources/></select>
+  <instance_attributes id="alert-mail-attributes">
+    <nvpair id="alert-mail-sendmail" name="sendmail" value="/var/log/pacemaker/sendmail"/>
+  </instance_attributes>
+  <recipient id="alert-mail-oncall" value="oncall@my.cloud.com"/>
+</alert></alerts></configuration>"#;
+
+/// A mark is held for a person, and goes: Pacemaker calls the site's own alert agent for both, once each. S1-5
+fn a_hold_and_its_end_call_the_alert_agent(cloud: &mut Cloud) -> anyhow::Result<()> {
+    let agent = fs::read_to_string(source("docs/examples/alert-mail.sh"))?;
+    let mailer = format!("#!/bin/sh\nexec cat >> {MAILS}\n");
+    for (name, text) in [("alert-mail.sh", &agent), ("sendmail", &mailer)] {
+        let lay = "printf %s \"$2\" > \"$1\" && chmod 755 \"$1\"";
+        cloud.run(&["sh", "-c", lay, "sh", &format!("/var/log/pacemaker/{name}"), text])?;
+    }
+    let before = cloud.begin()?;
+    cloud.run(&["cibadmin", "--modify", "--scope", "configuration", "--xml-text", ALERTS])?;
+    // Pacemaker 2.1.7 and 2.1.8 read new alerts at the next change of this section.
+    cloud.run(&["crm_attribute", "--type", "crm_config", "--name", "cluster-name", "--update", "lab"])?;
+    let played = held_and_sent(cloud, &before);
+    cloud.run(&["cibadmin", "--delete", "--xml-text", "<alert id=\"alert-mail\"/>"])?;
+    played
+}
+
+fn held_and_sent(cloud: &Cloud, before: &Before) -> anyhow::Result<()> {
+    cloud.run(&["nova-host-alerter", "pause", "--reason", "works"])?;
+    let known = subjects(cloud)?.len();
+    cloud.lab.power_off(HOST)?;
+    let mark = cloud.wait_for_mark(before)?;
+    wait_mailed(cloud, known, &["needs a person"])?;
+    cloud.run(&["nova-host-alerter", "resume"])?;
+    cloud.wait_acknowledged(&mark.id)?;
+    wait_mailed(cloud, known, &["needs a person", "needs nobody"])
+}
+
+/// Waits until these mails have come since then, and no others.
+fn wait_mailed(cloud: &Cloud, known: usize, wanted: &[&str]) -> anyhow::Result<()> {
+    let wanted: Vec<String> =
+        wanted.iter().map(|what| format!("Subject: nova-host-alerter on {HOME} {what}")).collect();
+    let mut last = Vec::new();
+    let mailed = wait::until("the mails of the alert agent", Duration::from_secs(60), || {
+        last = subjects(cloud)?.split_off(known);
+        Ok((last == wanted).then_some(()))
+    });
+    mailed.with_context(|| format!("{last:?} instead of {wanted:?}"))
+}
+
+fn subjects(cloud: &Cloud) -> anyhow::Result<Vec<String>> {
+    let mails = cloud.run(&["sh", "-c", &format!("touch {MAILS} && chmod 666 {MAILS} && cat {MAILS}")])?;
+    Ok(mails.lines().filter(|line| line.starts_with("Subject: ")).map(str::to_owned).collect())
 }
 
 /// As the cluster calls it.

@@ -33,8 +33,6 @@ pub(crate) const ROUTES: [(&str, u16); 2] = [("recovery", 8080), ("second", 8081
 pub(crate) const DOMAIN: &str = "my.cloud.com";
 /// The site's configuration in a node.
 const SITE: &str = "/etc/nova-host-alerter";
-/// Where notices go, in scenarios with groups.
-const ONCALL: u16 = 8082;
 
 const SHAPE: Shape = Shape { controllers: 3, remotes: 12 };
 
@@ -43,8 +41,6 @@ pub(crate) struct Cluster {
     etcd: Option<Members>,
     /// Before the lab: their sockets live in the lab's network. In the order of [`ROUTES`].
     pub(crate) receivers: Vec<Receiver>,
-    /// Gets the notices of scenarios with groups.
-    pub(crate) oncall: Receiver,
     pub(crate) lab: Lab,
     pub(crate) register: Register,
     /// The `[groups]` of the site's configuration; empty where nothing is held.
@@ -119,11 +115,10 @@ impl Cluster {
         let lab = Lab::boot(SHAPE, Some(&Products::built()?))?;
         let receivers = ROUTES.map(|(_, port)| Receiver::listen(lab.listener(port)));
         let receivers = receivers.into_iter().collect::<Result<_, _>>()?;
-        let oncall = Receiver::listen(lab.listener(ONCALL))?;
         let (register, groups, undead) = (Register::Attrd, String::new(), BTreeSet::new());
         let (known, last, etcd) = (BTreeSet::new(), None, None);
         let returns = usual_returns();
-        let cluster = Self { receivers, oncall, lab, register, groups, returns, undead, known, last, etcd };
+        let cluster = Self { receivers, lab, register, groups, returns, undead, known, last, etcd };
         cluster.write_site()?;
         let configuration = cib::Configuration { shape: SHAPE, alerter: true, spread: Spread::Everywhere };
         cluster.lab.configure(&configuration).with_context(|| cluster.lab.keep_logs())?;
@@ -139,22 +134,13 @@ impl Cluster {
         let members = self.etcd.as_ref().filter(|_| self.register == Register::Etcd);
         let etcd = members.map(|members| members.table_in(SITE.as_ref(), "/east"));
         let text = format!(
-            "[store]\nregister = \"{}\"\n\n{}\n[hosts]\ndomain = \"{DOMAIN}\"\non-shared-storage = true\n{}{}",
+            "[store]\nregister = \"{}\"\n\n{}\n[hosts]\ndomain = \"{DOMAIN}\"\non-shared-storage = true\n{}\n{}",
             self.register.as_str(),
             etcd.unwrap_or_default(),
             ROUTES.map(route).concat(),
-            self.policy(),
+            self.groups,
         );
         self.lab.write_site("alerter.toml", &text)
-    }
-
-    /// Groups, and a target of notices for what they hold.
-    fn policy(&self) -> String {
-        if self.groups.is_empty() {
-            return String::new();
-        }
-        let url = format!("http://{}:{ONCALL}/", self.lab.own_address());
-        format!("\n[notice.oncall]\nto = \"http\"\nurl = \"{url}\"\nallow-http = true\n\n{}", self.groups)
     }
 
     /// What a failed scenario leaves for its analysis.
@@ -207,7 +193,7 @@ impl Cluster {
         self.begin_as((usual()?, "", true))
     }
 
-    /// The same with these `[groups]`, and a target of notices.
+    /// The same with these `[groups]`.
     pub(crate) fn begin_with_groups(&mut self, groups: &str) -> anyhow::Result<Before> {
         self.begin_as((usual()?, groups, usual_returns()))
     }

@@ -12,6 +12,7 @@ mod clock;
 mod confinement;
 mod decisions;
 mod default_config;
+mod degraded;
 mod deps;
 mod etcd;
 mod examples;
@@ -26,7 +27,6 @@ mod logs;
 mod manual;
 mod metrics;
 mod mutants;
-mod notice;
 mod ocf;
 mod odd_words;
 mod operator;
@@ -78,7 +78,7 @@ fn main() -> ExitCode {
         metrics::group(),
         metrics::shipped(),
         mutants::group(),
-        notice::group(),
+        degraded::group(),
         ocf::group(),
         odd_words::group(),
         operator::group(),

@@ -121,29 +121,29 @@ fn all_is_written_again_when_a_controller_joins() {
     assert!(Rewriting::default().is_due(Register::Cib, &cib(&["ctl1"]), now), "with the key of today");
 }
 
-/// What is wrong is said, each with its word; a register without pages of others' keys says nothing.
+/// What is wrong is said; a register without pages of others' keys says nothing.
 #[test]
 fn what_is_wrong_with_the_register_is_said() {
     let keys = SealKeys::derive([&b"secret"[..]]);
-    let words = |paged: Paged, keys: &SealKeys, complaints: &[&str], is_partial| -> Vec<&str> {
+    let words = |paged: Paged, keys: &SealKeys, complaints: &[&str], is_partial| -> Vec<Matter> {
         let entries = Entries { is_partial, ..Entries::default() };
         let complaints = complaints.iter().map(|&it| it.to_owned()).collect();
         let kept = Kept::of(Some(&entries), Some(paged), (keys, complaints));
-        kept.faults.iter().map(|(matter, _)| matter.as_str()).collect()
+        kept.faults.iter().map(|(matter, _)| *matter).collect()
     };
     let sound = || after(Paged::default(), &[entry("ctl1")]);
-    assert_eq!(words(sound(), &keys, &[], false), [""; 0]);
-    assert_eq!(words(sound(), &SealKeys::default(), &[], false), ["register-key"]);
+    assert_eq!(words(sound(), &keys, &[], false), []);
+    assert_eq!(words(sound(), &SealKeys::default(), &[], false), [Matter::RegisterKey]);
     assert_eq!(
         words(sound(), &SealKeys::default(), &["it is short"], true),
-        ["register-key", "register-partial"]
+        [Matter::RegisterKey, Matter::RegisterPartial]
     );
     let mut other = sound();
     other.pages.values_mut().for_each(|own| own.values_mut().for_each(|page| page.is_sealed = false));
-    assert_eq!(words(other, &keys, &[], false), ["register-key"]);
+    assert_eq!(words(other, &keys, &[], false), [Matter::RegisterKey]);
     let large = |longest_answer| Paged { longest_answer, ..sound() };
-    assert_eq!(words(large(QUARTER), &keys, &[], false), [""; 0]);
-    assert_eq!(words(large(QUARTER + 1), &keys, &[], false), ["register-size"]);
+    assert_eq!(words(large(QUARTER), &keys, &[], false), []);
+    assert_eq!(words(large(QUARTER + 1), &keys, &[], false), [Matter::RegisterSize]);
     let unread = Kept::of(None, None, (&SealKeys::default(), Vec::new()));
     assert_eq!(unread.faults, []);
 }

@@ -96,7 +96,7 @@ pub const ALL: &[Metric] = &[
     metric!(Gauge "active_controller" [] "1: the alerter runs here. Only the controller that runs it answers a scrape.", |_, s| {
         s.add(&[], 1)
     }),
-    metric!(Gauge "degraded_reasons" [] "How many things keep the daemon from working well; `nova-host-alerter status` names each.", |sight, s| {
+    metric!(Gauge "degraded_reasons" [] "How many things need a person, or keep the daemon from working well; `nova-host-alerter status` names each.", |sight, s| {
         s.add(&[], sight.degrading)
     }),
     metric!(Gauge "problems" ["kind"] "Problems by kind; `nova-host-alerter status` names each, with what to do. A problem of marks is 1 for any number of marks.", |sight, s| {
@@ -140,7 +140,7 @@ pub const ALL: &[Metric] = &[
     metric!(Gauge "holds" ["reason"] "Open marks by what holds them; a mark is counted for each of its reasons.", |sight, s| {
         let holds = &sight.figures.journal.holds;
         Hold::ALL.into_iter().map(Hold::as_str).try_for_each(|word| {
-            s.add(&[("reason", word)], holds.get(word).copied().unwrap_or_default())
+            s.add(&[("reason", word)], holds.get(word).map_or(0, |held| held.marks))
         })
     }),
     metric!(Gauge "deliveries" ["route", "state"] "Deliveries in the journal by route and state.", deliveries),
@@ -183,9 +183,6 @@ pub const ALL: &[Metric] = &[
     metric!(Gauge "group_marks" ["group"] "Open marks of a group's hosts.", |sight, s| groups(sight, s, |group| group.marks)),
     metric!(Gauge "group_storm" ["group"] "1 while too many hosts of the group are down at once, so that marks that were not sent yet are held.", |sight, s| {
         groups(sight, s, |group| u64::from(group.storm_since.is_some()))
-    }),
-    metric!(Gauge "notices_outstanding" ["target"] "Notices that a target has not got yet.", |sight, s| {
-        sight.notices.iter().try_for_each(|(target, count)| s.add(&[("target", target)], *count))
     }),
     metric!(Gauge "journal_size" in "bytes" [] "The size of the journal with its log.", |sight, s| {
         s.add(&[], sight.figures.journal.bytes)

@@ -35,7 +35,6 @@ pub(super) struct Sight {
     /// Of the routes, by their names.
     pub(super) acknowledgements: Vec<(String, Histogram)>,
     pub(super) register_errors: [(&'static str, u64); 2],
-    pub(super) notices: BTreeMap<String, u64>,
 }
 
 /// A route.
@@ -84,7 +83,7 @@ impl Sight {
             acknowledgements: main.map(|route| (route.to_owned(), metrics.acknowledgements(route))).collect(),
             routes,
             cluster: shared.base.cluster.as_ref().map(|_| ClusterSight::of(shared)),
-            degrading: found.iter().filter(|one| one.degrades).count(),
+            degrading: shared.reasons_of(&found, now).len(),
             problems: by_kind(&found, &figures.journal, shared.base.damages.count(), now),
             figures,
             is_unwritable: seen.journal.is_some(),
@@ -93,7 +92,6 @@ impl Sight {
             journal_limit: shared.base.settings().history.max_bytes,
             attempts,
             register_errors: metrics.register_errors(),
-            notices: metrics.notices(),
         }
     }
 }
@@ -105,7 +103,7 @@ fn by_kind(
     damaged: usize,
     now: Timestamp,
 ) -> BTreeMap<&'static str, usize> {
-    let known = Kind::OWN.iter().filter(|kind| kind.notice().is_some() || kind.health().is_some());
+    let known = Kind::OWN.iter().filter(|kind| kind.is_watched());
     let mut all: BTreeMap<&'static str, usize> = known.map(|kind| (kind.as_str(), 0)).collect();
     let news = found.iter().filter(|one| one.not_yet_news(now).is_none()).map(|one| one.kind);
     for kind in news.chain(of_marks(counted, damaged)) {

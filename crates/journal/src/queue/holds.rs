@@ -51,23 +51,6 @@ pub struct HeldMark {
     pub since: Timestamp,
 }
 
-/// A common hold of many marks.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct HeldTogether {
-    /// The displayed word.
-    pub word: String,
-    /// The sentence.
-    pub why: String,
-    /// Its scope, and its decision.
-    pub cause: Cause,
-    /// How many marks.
-    pub marks: u32,
-    /// Since when the first of them.
-    pub since: Timestamp,
-    /// When the last of them is freed by itself, if known for all.
-    pub until: Option<Timestamp>,
-}
-
 impl Journal {
     /// Writes the policy's new decisions: what is held, and what may be sent. `HeldMark::since` counts for marks that
     /// were not held before.
@@ -107,31 +90,6 @@ impl Journal {
         let read = || {
             let mut query = self.connection.prepare_cached(&sql)?;
             Ok(query.query_row([mark.to_string()], decode).optional()?.flatten())
-        };
-        self.sqlite(read())
-    }
-
-    /// What holds marks, grouped by cause; the longest held first.
-    ///
-    /// # Errors
-    /// As any read.
-    pub fn held_together(&self, limit: u32) -> Result<Vec<HeldTogether>, JournalError> {
-        let sql = "SELECT substr(words, 1, instr(words || ' ', ' ') - 1) AS word, why, count(*), min(since),
-                   CASE WHEN count(until) = count(*) THEN max(until) END, scope, decision
-                   FROM hold GROUP BY word, why, scope, decision ORDER BY min(since), word, why LIMIT ?1";
-        let read = || {
-            let mut query = self.connection.prepare_cached(sql)?;
-            let rows = query.query_map([limit], |row| {
-                Ok(HeldTogether {
-                    word: row.get(0).unwrap_or_default(),
-                    why: row.get(1).unwrap_or_default(),
-                    marks: row.get(2)?,
-                    since: Timestamp(row.get(3)?),
-                    until: row.get::<_, Option<i64>>(4)?.map(Timestamp),
-                    cause: cause(row, 5),
-                })
-            })?;
-            rows.collect()
         };
         self.sqlite(read())
     }
@@ -341,7 +299,6 @@ mod tests {
             .execute("UPDATE hold SET words = CAST(x'ff' AS TEXT), why = CAST(x'fe' AS TEXT)", [])
             .unwrap();
         assert_eq!(journal.holds().unwrap().keys().collect::<Vec<_>>(), [&mark]);
-        assert_eq!(journal.held_together(9).unwrap().len(), 1);
         journal.hold(&[], &[mark], NOW).unwrap();
         assert_eq!(begun(&mut journal), [mark]);
     }
@@ -389,24 +346,6 @@ mod tests {
         assert_eq!(busy(&journal), None);
         journal.add_deliveries(&mark, &[step("wiki.confirm")], NOW).unwrap();
         assert_eq!(busy(&journal), Some(Busy::Asked));
-    }
-
-    #[test]
-    fn those_that_one_thing_holds_are_counted_together() {
-        let home = Home::new();
-        let mut journal = home.open(Role::Alerter);
-        let marks: Vec<MarkId> = (0..3).map(|n| marked(&mut journal, &format!("compute{n}"), NOW)).collect();
-        let paused = HeldMark { why: "paused by alice".into(), ..held(marks[2], &["pause", "storm"]) };
-        let rows = [
-            HeldMark { until: Some(LATER), ..held(marks[0], &["storm"]) },
-            HeldMark { until: Some(NOW), since: LATER, ..held(marks[1], &["storm", "delay"]) },
-            paused,
-        ];
-        journal.hold(&rows, &[], NOW).unwrap();
-        let found = journal.held_together(10).unwrap();
-        let shown: Vec<(&str, u32, Option<Timestamp>)> =
-            found.iter().map(|held| (held.word.as_str(), held.marks, held.until)).collect();
-        assert_eq!(shown, [("pause", 1, None), ("storm", 2, Some(LATER))]);
     }
 
     #[test]

@@ -15,7 +15,7 @@ pub(crate) const APPLICATION_ID: i64 = 0x4e48_4131;
 pub(crate) const VERSION: i64 = 1;
 
 /// Name and exact text of every object, in the order of creation. SQLite stores the text as given.
-const OBJECTS: [(&str, &str); 36] = [
+const OBJECTS: [(&str, &str); 35] = [
     (
         "fencing",
         "CREATE TABLE fencing (
@@ -119,14 +119,6 @@ const OBJECTS: [(&str, &str); 36] = [
   seq INTEGER PRIMARY KEY AUTOINCREMENT, at INTEGER NOT NULL, event TEXT NOT NULL, mark TEXT, node TEXT,
   route TEXT, outcome TEXT, detail TEXT NOT NULL, actor TEXT NOT NULL, digest BLOB NOT NULL
 ) STRICT",
-    ),
-    // What the notice channel has sent. After a loss it is sent again.
-    (
-        "told",
-        "CREATE TABLE told (
-  target TEXT NOT NULL, condition TEXT NOT NULL, since INTEGER NOT NULL, about TEXT NOT NULL, digest BLOB NOT NULL,
-  PRIMARY KEY (target, condition)
-) STRICT, WITHOUT ROWID",
     ),
     ("mark_open", "CREATE INDEX mark_open ON mark (node, failure_time) WHERE settlement IS NULL"),
     // Of many open marks and deliveries few need an operator: a query for these reads no other.

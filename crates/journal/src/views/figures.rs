@@ -14,12 +14,16 @@ use rusqlite::{Params, Row};
 
 use crate::intake::marks::HELD;
 use crate::queue::delivery_row::{UNDER_WAY, WAITING};
-use crate::views::concerns::{EXHAUSTED, KEPT};
-use crate::views::notified::json;
 use crate::{Journal, JournalError};
 use marks::delivery::State;
 use marks::mark::{Lack, Settlement, Standing};
 use marks::time::Timestamp;
+
+/// A delivery that is held and not by its chain, in the words of the index `delivery_kept`.
+const KEPT: &str = "d.state = 'held' AND d.last_kind <> 'chain'";
+/// A last step, in the words of `delivery_exhausted`.
+const EXHAUSTED: &str =
+    "d.exhausted_at IS NOT NULL AND d.state NOT IN ('acknowledged', 'dismissed', 'cancelled')";
 
 /// A value for each route.
 type ByRoute<T> = BTreeMap<String, T>;
@@ -57,6 +61,15 @@ fn place(state: State) -> usize {
     State::ALL.into_iter().position(|one| one == state).expect("every state is among all of them")
 }
 
+/// Marks that one word holds.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct HeldCount {
+    /// How many.
+    pub marks: u64,
+    /// Since when the first of them is held.
+    pub since: Timestamp,
+}
+
 /// The journal's counts at one time.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Figures {
@@ -73,7 +86,7 @@ pub struct Figures {
     /// The held ones of each route that wait for another step of their mark's chain: no operator needs to see them.
     pub in_chain: BTreeMap<String, u64>,
     /// Open marks by the words that hold them; a mark with several holds counts for each.
-    pub holds: BTreeMap<String, u64>,
+    pub holds: BTreeMap<String, HeldCount>,
     /// Last steps of chains without an acknowledged step.
     pub exhausted: u64,
     /// Open marks that lack nothing, but are without an open delivery on a configured route.
@@ -281,27 +294,30 @@ impl Journal {
         Ok(self.counted(&sql, [], |row| Ok((text(row)?, count(row, 1)?)))?.into_iter().collect())
     }
 
-    fn count_holds(&self) -> Result<BTreeMap<String, u64>, JournalError> {
-        let sql = "SELECT h.words, count(*) FROM hold h
+    fn count_holds(&self) -> Result<BTreeMap<String, HeldCount>, JournalError> {
+        let sql = "SELECT h.words, count(*), min(h.since) FROM hold h
              WHERE EXISTS (SELECT 1 FROM mark m WHERE m.id = h.mark AND m.settlement IS NULL) GROUP BY h.words";
-        let mut holds: BTreeMap<String, u64> = BTreeMap::new();
-        for (words, count) in self.counted(sql, [], |row| Ok((text(row)?, count(row, 1)?)))? {
-            for word in words.split_whitespace() {
-                *holds.entry(word.to_owned()).or_default() += count;
-            }
+        let mut holds: BTreeMap<String, HeldCount> = BTreeMap::new();
+        let mut add = |word: &str, found: HeldCount| {
+            let held = holds.entry(word.to_owned()).or_insert(HeldCount { marks: 0, ..found });
+            held.marks += found.marks;
+            held.since = held.since.min(found.since);
+        };
+        for (words, found) in self.counted(sql, [], |row| Ok((text(row)?, held(row, 1)?)))? {
+            words.split_whitespace().for_each(|word| add(word, found));
         }
         let sql = format!(
-            "SELECT m.standing, m.fqdn IS NULL, m.on_shared_storage IS NULL, count(*) FROM mark m INDEXED BY mark_held WHERE {HELD} GROUP BY 1, 2, 3"
+            "SELECT m.standing, m.fqdn IS NULL, m.on_shared_storage IS NULL, count(*), min(m.made_at) FROM mark m INDEXED BY mark_held WHERE {HELD} GROUP BY 1, 2, 3"
         );
         let rows =
-            self.counted(&sql, [], |row| Ok((text(row)?, [row.get(1)?, row.get(2)?], count(row, 3)?)))?;
-        for (standing, lacks, count) in rows {
+            self.counted(&sql, [], |row| Ok((text(row)?, [row.get(1)?, row.get(2)?], held(row, 3)?)))?;
+        for (standing, lacks, found) in rows {
             let standing: String = standing;
             let doubtful = Standing::parse(&standing).filter(|standing| standing.doubt().is_some());
             let doubt = doubtful.map(Standing::as_str);
             let lacks = Lack::ALL.into_iter().zip(lacks).filter(|(_, is_lacking)| *is_lacking);
             for word in doubt.into_iter().chain(lacks.map(|(lack, _)| lack.as_str())) {
-                *holds.entry(word.to_owned()).or_default() += count;
+                add(word, found);
             }
         }
         Ok(holds)
@@ -314,7 +330,8 @@ impl Journal {
              AND NOT EXISTS (SELECT 1 FROM delivery d WHERE d.mark = m.id
                AND d.state NOT IN ('acknowledged', 'dismissed', 'cancelled')
                AND d.route IN (SELECT value FROM json_each(?1)))";
-        let counted = self.counted(sql, [json(routes)], |row| count(row, 0))?;
+        let routes = serde_json::Value::from(routes).to_string();
+        let counted = self.counted(sql, [routes], |row| count(row, 0))?;
         Ok(counted.first().copied().unwrap_or_default())
     }
 
@@ -343,6 +360,10 @@ fn text(row: &Row<'_>) -> rusqlite::Result<String> {
 
 fn count(row: &Row<'_>, at: usize) -> rusqlite::Result<u64> {
     Ok(u64::try_from(row.get::<_, i64>(at)?).unwrap_or_default())
+}
+
+fn held(row: &Row<'_>, at: usize) -> rusqlite::Result<HeldCount> {
+    Ok(HeldCount { marks: count(row, at)?, since: Timestamp(row.get(at + 1)?) })
 }
 
 #[cfg(test)]
@@ -475,12 +496,13 @@ mod tests {
         let nameless = MarkRow { fqdn: None, on_shared_storage: None, standing, ..samples::mark(&first) };
         journal.append_fencing(&first).unwrap();
         journal.make_mark(&nameless, Taken::Fencing(&first), &[], NOW).unwrap();
-        let words = |holds: &BTreeMap<String, u64>| -> Vec<(String, u64)> {
-            holds.iter().map(|(word, count)| (word.clone(), *count)).collect()
+        let words = |holds: &BTreeMap<String, HeldCount>| -> Vec<(String, u64)> {
+            holds.iter().map(|(word, held)| (word.clone(), held.marks)).collect()
         };
         let wanted = [("no-fqdn", 1), ("no-storage", 1), ("pause", 1), ("storm", 1), ("unproven", 2)];
         let wanted: Vec<(String, u64)> = wanted.map(|(word, count)| (word.to_owned(), count)).to_vec();
         assert_eq!(words(&figures(&journal).holds), wanted);
+        assert_eq!(figures(&journal).holds["no-fqdn"].since, NOW);
         assert!(journal.prove(nameless.id, Proof::Alert, NOW).unwrap());
         journal.dismiss(nameless.id, "by hand", "alice", NOW).unwrap();
         assert_eq!(figures(&journal).holds.get("no-fqdn"), None);

@@ -3,7 +3,6 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
 
-use alerter::config::ROUTE_KEYS;
 use drivers::KINDS;
 use tests::installed::source;
 use tests::trials::Named;
@@ -29,8 +28,6 @@ type Keys = BTreeMap<String, BTreeSet<String>>;
 const FREE: &str = "hosts.names";
 /// It has the keys of every other group.
 const DEFAULT_GROUP: &str = "groups.default";
-/// Its keys depend on one of them.
-const NOTICE: &str = "notice.NAME";
 
 /// The output of `check-config` for a configuration.
 fn check_config(text: &str) -> String {
@@ -73,7 +70,7 @@ fn with_tables_below(mut keys: Keys) -> Keys {
         let (above, key) = own.rsplit_once('.').unwrap_or(("", own));
         keys.entry(above.to_owned()).or_default().insert(key.to_owned());
     }
-    keys.retain(|title, _| title != FREE && title != NOTICE);
+    keys.retain(|title, _| title != FREE);
     keys
 }
 
@@ -98,18 +95,6 @@ fn known(title: &str, others: &str) -> BTreeSet<String> {
     list.split(", ").map(str::to_owned).collect()
 }
 
-/// What a target of notices reads for each way to notify it, and what the manual says that this is.
-fn of_notices(pages: &BTreeMap<String, String>) -> Vec<(BTreeSet<String>, BTreeSet<String>)> {
-    let drivers = of_pages(pages);
-    let of_way = |way: &str| {
-        let read = known(NOTICE, &format!("to = \"{way}\"\n"));
-        let of_driver = drivers.get(&format!("{way}.NAME")).into_iter().flatten();
-        let own = of_driver.filter(|key| !ROUTE_KEYS.contains(&key.as_str())).cloned();
-        (read, own.chain(["to".to_owned()]).collect())
-    };
-    ["http", "exec", "syslog"].map(of_way).into()
-}
-
 /// What is in the code alone, and what is in the manual alone, as `[TABLE] KEY`.
 fn disagreements(pages: &BTreeMap<String, String>, program: &Keys) -> Vec<String> {
     let manual = of_pages(pages);
@@ -128,9 +113,6 @@ fn every_key_of_the_configuration_is_in_the_manual() {
     let program = of_program(of_pages(&pages).keys());
     assert!(program.len() > 20 && program.values().map(BTreeSet::len).sum::<usize>() > 150, "{program:?}");
     assert_eq!(disagreements(&pages, &program), [""; 0]);
-    for (read, documented) in of_notices(&pages) {
-        assert_eq!(read, documented);
-    }
     let shipped = text("packaging/alerter.toml");
     let without = |from: &str, to: &str| {
         assert!(shipped.contains(from), "{from}");
