@@ -5,7 +5,8 @@ use site::GONE;
 use crate::config::Site;
 
 /// A configuration with each of them, in the order of the table.
-const WRITTEN: &[&str] = &["[recovery]\ninterval = 10", "[notice.oncall]\nto = \"syslog\""];
+const WRITTEN: &[&str] =
+    &["[recovery]\ninterval = 10", "[notice.oncall]\nto = \"syslog\"", "[vitrage.alarms]\ncloud = \"one\"\n"];
 
 /// S0-46. The broken variant, the list of the known keys, leaves it to the reader to guess what serves instead.
 #[test]

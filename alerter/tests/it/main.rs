@@ -99,5 +99,4 @@ mod steering;
 mod steps;
 mod storage;
 mod turns;
-mod vitrage;
 mod warnings;

@@ -116,11 +116,11 @@ fn a_route_that_would_harm_a_host_that_is_well_holds_by_default() {
     for (driver, keys, expected) in [
         ("masakari", "", (IfReturned::Hold, day)),
         ("nova", "", (IfReturned::Hold, None)),
-        ("vitrage", "", (IfReturned::Deliver, None)),
+        ("mistral", "workflow = \"evacuate\"", (IfReturned::Hold, None)),
         ("heat", "stacks = [\"web/5e9a\"]", (IfReturned::Hold, None)),
         ("heat", "resources = { compute1 = [\"web/5e9a/server\"] }", (IfReturned::Hold, None)),
         ("masakari", "if-returned = \"deliver\"\nstale-after = 60", (IfReturned::Deliver, Some(MINUTE))),
-        ("vitrage", "if-returned = \"cancel\"", (IfReturned::Cancel, None)),
+        ("mistral", "workflow = \"evacuate\"\nif-returned = \"cancel\"", (IfReturned::Cancel, None)),
     ] {
         let keys = format!("clouds-file = \"DIR/clouds.yaml\"\n{keys}");
         let terms = route(driver, &keys, &one()).settings().routes[0].terms.clone();

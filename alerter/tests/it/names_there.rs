@@ -173,7 +173,6 @@ fn every_advised_setting_of_names_is_accepted() {
     let routes = [
         ("masakari", ""),
         ("nova", ""),
-        ("vitrage", ""),
         ("heat", "stacks = [\"a/3b5c6d7e-0000-4000-8000-000000000001\"]\n"),
         ("senlin", "operation = \"rebuild\"\nnodes = { c = [\"3b5c6d7e-0000-4000-8000-000000000001\"] }\n"),
     ];

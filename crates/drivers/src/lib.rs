@@ -30,8 +30,6 @@ pub mod program;
 pub mod senlin;
 /// Times as services write them.
 mod times;
-/// The `vitrage` driver.
-pub mod vitrage;
 /// HTTP with an endpoint.
 pub mod web;
 /// Which of a host's names a controller knows.
@@ -53,7 +51,6 @@ pub const KINDS: &[Kind] = &[
     mistral::KIND,
     nova::KIND,
     heat::KIND,
-    vitrage::KIND,
     senlin::KIND,
     kubernetes::KIND,
 ];

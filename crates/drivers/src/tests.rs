@@ -109,18 +109,6 @@ static ROWS: &[Row] = &[
         deltas: |status| matches!(status, 200..=299).then_some(TAKEN),
     },
     Row {
-        word: "vitrage",
-        route: Some("CLOUD"),
-        replies: &[],
-        taken: (200, "null"),
-        half: LOST,
-        deltas: |status| match status {
-            200 => Some(TAKEN),
-            404 => Some(("unknown", "server-error")),
-            _ => None,
-        },
-    },
-    Row {
         word: "senlin",
         route: Some("CLOUD\noperation = \"rebuild\"\nnodes = { compute1 = [\"ID\"] }"),
         replies: &[

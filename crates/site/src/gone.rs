@@ -7,6 +7,10 @@ pub const GONE: &[(&str, &str)] = &[
         "notice",
         "remove it; let an alert agent of Pacemaker mail, as docs/examples/alert-mail.sh does, or use the alert rules or `status --check`",
     ),
+    (
+        "vitrage",
+        "post the event that Vitrage takes with [http.NAME] and body = \"template\", or with a program ([exec.NAME])",
+    ),
 ];
 
 /// What serves instead of a section or a key, by its path.

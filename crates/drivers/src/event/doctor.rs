@@ -1,12 +1,11 @@
-//! The body as an inspector of OPNFV Doctor takes it: a list of one event. Vitrage takes the event alone.
+//! The body as an inspector of OPNFV Doctor takes it: a list of one event.
 
-use marks::host::HostName;
 use marks::id::MarkId;
 use marks::mark::Mark;
 use marks::time::Timestamp;
 use serde::Serialize;
 
-use super::{NO_HOST, Time, TimeFormat, bytes, rfc3339};
+use super::{NO_HOST, Time, TimeFormat, bytes};
 
 /// The inspector's type for a host that is down; it ignores events of other types.
 const TYPE: &str = "compute.host.down";
@@ -18,8 +17,7 @@ const MONITOR: &str = "nova-host-alerter";
 /// Serialised in the order of its fields: the order is part of the contract.
 #[derive(Serialize)]
 struct Event<'a> {
-    #[serde(skip_serializing_if = "Option::is_none")]
-    id: Option<&'a MarkId>,
+    id: &'a MarkId,
     time: Time,
     r#type: &'a str,
     details: Details<'a>,
@@ -29,19 +27,8 @@ struct Event<'a> {
 struct Details<'a> {
     hostname: &'a str,
     status: &'a str,
-    #[serde(flatten)]
-    monitor: Monitor,
+    monitor: &'static str,
     monitor_event_id: &'a MarkId,
-}
-
-/// The source and the type.
-#[derive(Serialize)]
-#[serde(untagged)]
-enum Monitor {
-    /// As the sample inspector reads it.
-    Short { monitor: &'static str },
-    /// As the specification has it.
-    Full { source: &'static str, cause: &'static str, severity: &'static str, monitor_id: &'static str },
 }
 
 /// The body of a mark: the same bytes for the same mark. Its time is the failure's.
@@ -60,39 +47,9 @@ pub fn of_test(id: &MarkId, now: Timestamp) -> Vec<u8> {
     body(id, now, "test", NO_HOST, "test")
 }
 
-/// The event alone, for a host that is down. Its time is the failure's.
-pub fn one_down(mark: &Mark, host: &HostName) -> Vec<u8> {
-    one(&mark.id, mark.failure_time, TYPE, host.as_str(), "down")
-}
-
-/// The event alone that takes this back. Its type is the same, since Vitrage knows an alarm by its type and its host. Its
-/// time is the mark's, so its bytes are always the same.
-pub fn one_up(mark: &Mark, host: &HostName) -> Vec<u8> {
-    one(&mark.id, mark.generated_time, TYPE, host.as_str(), "up")
-}
-
-/// The event alone of a test: another type, a host that cannot exist, and the status of a healthy host.
-pub fn one_test(id: &MarkId, now: Timestamp) -> Vec<u8> {
-    one(id, now, "test", NO_HOST, "up")
-}
-
 fn body(id: &MarkId, time: Timestamp, r#type: &str, hostname: &str, status: &str) -> Vec<u8> {
-    let monitor = Monitor::Short { monitor: MONITOR };
-    let details = Details { hostname, status, monitor, monitor_event_id: id };
-    bytes(&[Event { id: Some(id), time: TimeFormat::Rfc3339.write(time), r#type, details }])
-}
-
-fn one(id: &MarkId, time: Timestamp, r#type: &str, hostname: &str, status: &str) -> Vec<u8> {
-    let monitor =
-        Monitor::Full { source: MONITOR, cause: "fenced", severity: "critical", monitor_id: MONITOR };
-    let details = Details { hostname, status, monitor, monitor_event_id: id };
-    bytes(&Event { id: None, time: Time::Text(without_zone(time)), r#type, details })
-}
-
-/// In UTC, with a fraction and without a zone: Vitrage reads no other form, and after its 200 drops an event that it
-/// cannot read.
-fn without_zone(time: Timestamp) -> String {
-    rfc3339(time).replace('Z', ".000000")
+    let details = Details { hostname, status, monitor: MONITOR, monitor_event_id: id };
+    bytes(&[Event { id, time: TimeFormat::Rfc3339.write(time), r#type, details }])
 }
 
 #[cfg(test)]
@@ -116,27 +73,6 @@ mod tests {
             serde_json::from_slice(&of_return(&mark(), Timestamp(1_784_601_000_000))).unwrap();
         assert_eq!((&back[0]["type"], &back[0]["details"]["status"]), (&UP.into(), &"up".into()));
         assert_eq!(back[0]["time"], "2026-07-21T02:30:00Z");
-    }
-
-    #[test]
-    fn an_event_alone_is_what_vitrage_reads() {
-        let golden = |time: &str, status: &str| {
-            format!(
-                concat!(
-                    r#"{{"time":"{}","type":"compute.host.down","#,
-                    r#""details":{{"hostname":"compute1","status":"{}","source":"nova-host-alerter","cause":"fenced","#,
-                    r#""severity":"critical","monitor_id":"nova-host-alerter","#,
-                    r#""monitor_event_id":"0193b3a4-5c6d-7e8f-9a0b-1c2d3e4f5a6b"}}}}"#
-                ),
-                time, status
-            )
-        };
-        let text = |body: Vec<u8>| String::from_utf8(body).unwrap();
-        let (mark, node) = (mark(), mark().node);
-        assert_eq!(text(one_down(&mark, &node)), golden("2026-07-21T02:13:20.000000", "down"));
-        assert_eq!(text(one_up(&mark, &node)), golden("2026-07-21T02:13:21.000000", "up"));
-        let test = text(one_test(&mark.id, Timestamp(0)));
-        assert!(test.contains(r#""type":"test""#) && !test.contains("down"), "{test}");
     }
 
     /// An inspector checks the type alone. The broken variants are a test and a return with the type of a failure.

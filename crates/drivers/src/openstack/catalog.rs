@@ -24,8 +24,6 @@ pub(crate) const ORCHESTRATION: Service =
     Service { who: "Heat", types: &["orchestration"], is_versioned: false };
 pub(crate) const COMPUTE: Service = Service { who: "Nova", types: &["compute"], is_versioned: true };
 pub(crate) const CLUSTERING: Service = Service { who: "Senlin", types: &["clustering"], is_versioned: true };
-pub(crate) const ROOT_CAUSE_ANALYSIS: Service =
-    Service { who: "Vitrage", types: &["root-cause-analysis", "rca"], is_versioned: false };
 
 impl Service {
     /// The official type.

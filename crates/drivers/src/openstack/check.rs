@@ -10,7 +10,7 @@ use super::{Ask, Service, Session, found};
 use crate::driver::{Driver, Finding, Message, Outcome, Step};
 
 /// What keeps marks from the service; the service itself is not asked.
-pub(crate) async fn reach(session: &Session, service: &Service) -> Vec<Finding> {
+async fn reach(session: &Session, service: &Service) -> Vec<Finding> {
     let end = Instant::now() + session.limit();
     match session.reach(service, end).await {
         Ok(()) => Vec::new(),

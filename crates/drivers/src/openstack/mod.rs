@@ -18,10 +18,8 @@ mod versions;
 mod words;
 
 pub use by_host::ByHost;
-pub(crate) use catalog::{
-    CLUSTERING, COMPUTE, INSTANCE_HA, ORCHESTRATION, ROOT_CAUSE_ANALYSIS, Service, WORKFLOW,
-};
-pub(crate) use check::{ask_for, reach, try_out};
+pub(crate) use catalog::{CLUSTERING, COMPUTE, INSTANCE_HA, ORCHESTRATION, Service, WORKFLOW};
+pub(crate) use check::{ask_for, try_out};
 pub use cloud::CloudOptions;
 pub(crate) use keys::read as read_options;
 pub use keys::read_within;
