@@ -109,12 +109,6 @@ impl Seen {
         self.say_audit(audit_after);
     }
 
-    /// The CIB as it is now; none while it cannot be read.
-    pub fn cib_now(&self) -> Option<Arc<Cib>> {
-        let is_read = self.view.as_ref().is_some_and(|view| view.cib.is_ok());
-        self.cib.clone().filter(|_| is_read)
-    }
-
     fn say_audit(&mut self, audit_after: Duration) {
         let missed = self.missed_for(audit_after);
         for (host, time) in missed.iter().filter(|(host, _)| !self.warned.contains(host)) {

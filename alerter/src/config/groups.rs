@@ -248,7 +248,7 @@ impl<'a> Draft<'a> {
         let said = recipients::read(table);
         let on_shared_storage = table.flag("on-shared-storage");
         let rules = rules::read(table, members.as_ref(), is_alone);
-        let confirm = confirm(table, is_alone);
+        let confirm = probes::keys::read(table.section("confirm"));
         Self { name, is_written: true, place, members, said, on_shared_storage, rules, confirm }
     }
 
@@ -272,15 +272,6 @@ impl<'a> Draft<'a> {
         let named = self.said.recipients.named().into_iter().zip(&self.said.places);
         named.filter(|(name, _)| !is_there(name.as_str())).map(|(_, place)| *place).collect()
     }
-}
-
-/// Its probes. Without a cluster one that asks Pacemaker could never answer.
-fn confirm(table: &mut Section<'_, '_>, is_alone: bool) -> Option<Confirm> {
-    let confirm = probes::keys::read(table.section("confirm"))?;
-    if is_alone && confirm.asks_pacemaker() {
-        table.complain_here("[store] register = \"none\" has no cluster that knows whether a node is online: remove the pacemaker-state probes");
-    }
-    Some(confirm)
 }
 
 fn both(one: &str, other: &str) -> String {

@@ -479,7 +479,6 @@ impl Engine {
     /// Has exactly the hosts probed whose marks wait for that.
     fn ask_hosts(&mut self) {
         let wanted = self.shared.policy.steering().to_probe();
-        self.prober.see(self.shared.base.seen().cib_now());
         for (mark, host, confirm) in &wanted {
             self.prober.want(*mark, host, confirm);
         }

@@ -7,7 +7,7 @@ use std::{fmt, io};
 
 use drivers::program::{self, End};
 use marks::host::HostName;
-use tokio::net::{TcpStream, lookup_host};
+use tokio::net::lookup_host;
 use tokio::time::{Instant, sleep, timeout_at};
 
 use super::conclusion::{Said, State, of_tries};
@@ -22,17 +22,6 @@ pub struct Tries {
     pub interval: Duration,
     /// Limit of one try.
     pub timeout: Duration,
-}
-
-/// A `tcp` probe.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Tcp {
-    /// Where to.
-    pub host: Template,
-    /// Which port.
-    pub port: u16,
-    /// How often.
-    pub tries: Tries,
 }
 
 /// An `exec` probe. Its arguments may hold a secret, so that they do not print.
@@ -78,19 +67,6 @@ fn last_of(said: Vec<Said>, state: State) -> Said {
     match (count, state) {
         (2.., State::Unhealthy) => Said::new(state, format!("{} ({count} tries)", last.words)),
         _ => last,
-    }
-}
-
-impl Tcp {
-    pub(super) async fn once(&self, node: &HostName) -> Said {
-        let deadline = Instant::now() + self.tries.timeout;
-        let host = self.host.fill(node.as_str());
-        let Some(addresses) = addresses(&host, self.port, deadline).await else { return no_address() };
-        match timeout_at(deadline, TcpStream::connect(addresses.as_slice())).await {
-            Ok(Ok(_connected)) => Said::new(State::Healthy, "got a connection"),
-            Ok(Err(error)) => no_connection(error.kind(), State::Unhealthy),
-            Err(_) => Said::new(State::Unhealthy, "got no answer in time"),
-        }
     }
 }
 

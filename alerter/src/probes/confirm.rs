@@ -20,11 +20,6 @@ pub struct Confirm {
 }
 
 impl Confirm {
-    /// Whether it cannot do without a cluster.
-    pub fn asks_pacemaker(&self) -> bool {
-        self.probes.iter().any(|probe| probe.way == Way::PacemakerState)
-    }
-
     /// The warnings at each start: one sentence for each dangerous setting.
     pub fn warnings(&self) -> Vec<String> {
         let wrong = |probe: &Probe| match &probe.way {

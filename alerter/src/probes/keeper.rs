@@ -6,7 +6,6 @@ use std::time::Duration;
 
 use drivers::Named;
 use marks::id::MarkId;
-use pacemaker::cib::Cib;
 use tokio::sync::{Semaphore, watch};
 use tokio::task::JoinSet;
 use tokio::time::{Instant, sleep, timeout_at};
@@ -15,7 +14,6 @@ use tracing::{info, warn};
 
 use super::conclusion::{self, Answer, Conclusion, Decision, Said, State};
 use super::confirm::Confirm;
-use super::probe::CibNow;
 
 /// So many hosts are asked at once; the others wait in the order in which they came.
 pub const AT_ONCE: usize = 16;
@@ -33,7 +31,6 @@ pub struct Prober {
     board: Board,
     news: watch::Receiver<HashMap<MarkId, Standing>>,
     places: Arc<Semaphore>,
-    cib: watch::Sender<Option<Arc<Cib>>>,
 }
 
 /// A mark whose host is asked about until this is dropped.
@@ -56,7 +53,7 @@ impl Default for Prober {
     fn default() -> Self {
         let (board, news) = watch::channel(HashMap::new());
         let places = Arc::new(Semaphore::new(AT_ONCE));
-        Self { asked: HashMap::new(), board: Arc::new(board), news, places, cib: watch::Sender::new(None) }
+        Self { asked: HashMap::new(), board: Arc::new(board), news, places }
     }
 }
 
@@ -90,7 +87,6 @@ impl Prober {
             undecided: 0,
             board: Arc::clone(&self.board),
             places: Arc::clone(&self.places),
-            cib: self.cib.subscribe(),
         }
     }
 
@@ -101,11 +97,6 @@ impl Prober {
             board.retain(|mark, _| wanted.contains(mark));
             false
         });
-    }
-
-    /// What `pacemaker-state` goes by from now on; `None` where the CIB cannot be read.
-    pub fn see(&self, cib: Option<Arc<Cib>>) {
-        self.cib.send_replace(cib);
     }
 
     /// The conclusion on every mark that is wanted.
@@ -137,7 +128,6 @@ struct Case {
     undecided: u32,
     board: Board,
     places: Arc<Semaphore>,
-    cib: CibNow,
 }
 
 impl Case {
@@ -191,8 +181,8 @@ impl Case {
         let mut asking = JoinSet::new();
         let is_open = |said: &Option<Said>| said.as_ref().is_none_or(|said| said.state == State::Unknown);
         for (at, _) in self.answers.iter().enumerate().filter(|(_, said)| is_open(said)) {
-            let (probes, host, cib) = (Arc::clone(&self.confirm.probes), self.host.clone(), self.cib.clone());
-            asking.spawn(async move { (at, probes[at].ask(&host, &cib).await) });
+            let (probes, host) = (Arc::clone(&self.confirm.probes), self.host.clone());
+            asking.spawn(async move { (at, probes[at].ask(&host).await) });
         }
         while let Some(ended) = asking.join_next().await {
             let (at, said) = ended.expect("a panic anywhere ends the whole daemon");

@@ -8,13 +8,12 @@ use drivers::HostNames;
 use drivers::openstack;
 use drivers::program::command;
 use drivers::web::{self, IdentityFiles};
-use marks::host::HostName;
 use reqwest::tls;
 use site::{Section, is_plain_name};
 
 use super::poll_url::{PollUrl, PollUrlOptions};
 use super::template::{Template, percent_encoded, same_for_all};
-use super::{Confirm, Exec, Hypervisor, Probe, Rule, Tcp, Tries, Way};
+use super::{Confirm, Exec, Hypervisor, Probe, Rule, Tries, Way};
 
 /// Stands for a host's name while a text is checked.
 const SOMEBODY: &str = "nodename";
@@ -24,13 +23,7 @@ const REAPING: Duration = Duration::from_secs(2);
 /// A kind of probe: its word, and what reads a table of it.
 type Kind = (&'static str, fn(&mut Section<'_, '_>) -> Option<Way>);
 
-const KINDS: [Kind; 5] = [
-    ("poll-url", poll_url),
-    ("tcp", tcp),
-    ("pacemaker-state", |_| Some(Way::PacemakerState)),
-    ("exec", exec),
-    ("hypervisor", hypervisor),
-];
+const KINDS: [Kind; 3] = [("poll-url", poll_url), ("exec", exec), ("hypervisor", hypervisor)];
 
 /// Reads `[groups.NAME.confirm]`; none where it is not written, or wrong.
 pub fn read(mut section: Section<'_, '_>) -> Option<Confirm> {
@@ -48,7 +41,7 @@ pub fn read(mut section: Section<'_, '_>) -> Option<Confirm> {
     if probes.is_empty() && section.is_sound() {
         let title = section.title().to_owned();
         section.missing(format!(
-            "[{title}] has no probe: add one, as in [{title}.tcp.ssh], or remove the table"
+            "[{title}] has no probe: add one, as in [{title}.exec.bmc], or remove the table"
         ));
     }
     let is_sound = section.is_sound();
@@ -87,8 +80,6 @@ fn within(table: &mut Section<'_, '_>, way: Option<&Way>, limit: Duration) {
 fn longest(way: &Way) -> Duration {
     match way {
         Way::PollUrl(poll) => poll.tries().longest(),
-        Way::Tcp(tcp) => tcp.tries.longest(),
-        Way::PacemakerState => Duration::ZERO,
         Way::Exec(exec) => exec.timeout + REAPING,
         Way::Hypervisor(nova) => nova.tries().longest(),
     }
@@ -120,17 +111,6 @@ fn poll_url(table: &mut Section<'_, '_>) -> Option<Way> {
             None
         }
     }
-}
-
-/// `[….tcp.NAME]`.
-fn tcp(table: &mut Section<'_, '_>) -> Option<Way> {
-    let host = table.text("host", host);
-    let port = table.number("port", 1..=65535);
-    let tries = tries(table);
-    needs(table, "port", "set it to a port that a healthy host listens on");
-    let usual = || Template::parse("{nodename}").expect("the one name that may stand in braces");
-    let port = u16::try_from(port?).expect("at most 65535");
-    table.is_sound().then(|| Way::Tcp(Tcp { host: host.unwrap_or_else(usual), port, tries }))
 }
 
 /// `[….exec.NAME]`.
@@ -209,15 +189,6 @@ fn address(text: &str, allow_http: bool) -> Result<(Template, &'static str), Str
     let template = about_the_host(text)?;
     let url = web::address(&template.fill(&percent_encoded(SOMEBODY)), allow_http)?;
     Ok((template, if url.scheme() == "http" { "http" } else { "https" }))
-}
-
-/// A name or an address with the host's name in it.
-fn host(text: &str) -> Result<Template, String> {
-    let template = about_the_host(text)?;
-    match HostName::parse(&template.fill(SOMEBODY)) {
-        Ok(_) => Ok(template),
-        Err(why) => Err(why.to_string()),
-    }
 }
 
 fn about_the_host(text: &str) -> Result<Template, String> {

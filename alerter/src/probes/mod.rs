@@ -10,11 +10,11 @@ mod poll_url;
 mod probe;
 mod template;
 
-pub use self::ask::{Exec, Tcp, Tries};
+pub use self::ask::{Exec, Tries};
 pub use self::conclusion::{Conclusion, Rule, Said, State};
 pub use self::confirm::Confirm;
 pub use self::hypervisor::Hypervisor;
 pub use self::keeper::{AT_ONCE, Prober};
 pub use self::poll_url::{PollUrl, PollUrlOptions};
-pub use self::probe::{CibNow, Probe, Way};
+pub use self::probe::{Probe, Way};
 pub use self::template::Template;

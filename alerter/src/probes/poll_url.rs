@@ -57,7 +57,8 @@ impl PollUrl {
         Ok(Self { options, clients })
     }
 
-    pub(super) fn tries(&self) -> Tries {
+    /// How often it tries.
+    pub fn tries(&self) -> Tries {
         self.options.tries
     }
 

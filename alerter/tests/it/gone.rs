@@ -5,8 +5,13 @@ use site::GONE;
 use crate::config::Site;
 
 /// A configuration with each of them, in the order of the table.
-const WRITTEN: &[&str] =
-    &["[recovery]\ninterval = 10", "[notice.oncall]\nto = \"syslog\"", "[vitrage.alarms]\ncloud = \"one\"\n"];
+const WRITTEN: &[&str] = &[
+    "[recovery]\ninterval = 10",
+    "[notice.oncall]\nto = \"syslog\"",
+    "[vitrage.alarms]\ncloud = \"one\"",
+    "[groups.a]\nhosts = [\"a\"]\n[groups.a.confirm.tcp.ssh]\nport = 22\n[groups.a.confirm.exec.b]\ncommand = [\"/bin/sh\", \"{nodename}\"]",
+    "[groups.a]\nhosts = [\"a\"]\n[groups.a.confirm.pacemaker-state.node]\n[groups.a.confirm.exec.b]\ncommand = [\"/bin/sh\", \"{nodename}\"]",
+];
 
 /// S0-46. The broken variant, the list of the known keys, leaves it to the reader to guess what serves instead.
 #[test]

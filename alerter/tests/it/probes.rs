@@ -1,13 +1,9 @@
 //! Confirm probes against real sockets and real programs: what each answer says of a host.
 
-use std::sync::Arc;
-
-use alerter::probes::{CibNow, Confirm, Exec, Probe, Said, State, Template, Way};
+use alerter::probes::{Confirm, Exec, Probe, Said, State, Template, Way};
 use drivers::Named;
-use pacemaker::cib::Cib;
 use tokio::io::AsyncReadExt as _;
 use tokio::net::unix::pipe;
-use tokio::sync::watch;
 
 use crate::certificates::{Ca, Peculiar, endpoint_of_nobody};
 use crate::check_online::named;
@@ -27,13 +23,9 @@ pub(crate) fn poll_url(address: impl std::fmt::Display, keys: &str) -> Confirm {
     ))
 }
 
-fn no_cib() -> CibNow {
-    watch::channel(None).1
-}
-
 /// What the first probe says of compute1. Its words are short and printable, and no part of its url stands in them.
 async fn ask(confirm: &Confirm) -> Said {
-    let said = confirm.probes[0].ask(&host("compute1"), &no_cib()).await;
+    let said = confirm.probes[0].ask(&host("compute1")).await;
     assert!(!said.words.contains("s3kr1t") && !said.words.contains("/health"), "{}", said.words);
     assert!(said.words.chars().all(|c| !c.is_control()), "{}", said.words);
     said
@@ -208,50 +200,11 @@ async fn a_host_over_tls_is_known_by_its_certificate() {
     }
 }
 
-fn tcp(port: u16, keys: &str) -> Confirm {
-    confirm(&format!("[groups.r.confirm.tcp.ssh]\nport = {port}\nretry-interval = 0\n{keys}"))
-}
-
-/// S0-7: a connection is enough; nothing is said in it.
-#[tokio::test]
-async fn a_port_that_takes_a_connection_is_healthy() {
-    let mut endpoint = Endpoint::acting(|mut peer| async move {
-        assert!(!peer.request().await, "nothing is said");
-    })
-    .await;
-    let said = tcp(endpoint.address.port(), "").probes[0].ask(&host("127.0.0.1"), &no_cib()).await;
-    assert_eq!((said.state, said.words.as_str()), (State::Healthy, "got a connection"));
-    endpoint.connection_ended().await;
-    assert_eq!(endpoint.connections(), 1);
-    let said = tcp(unused().port(), "retries = 2").probes[0].ask(&host("127.0.0.1"), &no_cib()).await;
-    assert_eq!(
-        (said.state, said.words.as_str()),
-        (State::Unhealthy, "got no connection: connection refused (3 tries)")
-    );
-}
-
 /// A name without an address is a fault of the name service or of the configuration: neither is a dead host.
 #[tokio::test]
 async fn a_name_without_an_address_says_nothing() {
-    let said = tcp(22, "retries = 0\nhost = \"{nodename}.invalid\"").probes[0]
-        .ask(&host("compute1"), &no_cib())
-        .await;
+    let said = ask(&poll_url("{nodename}.invalid", "retries = 0\nallow-http = true")).await;
     assert_eq!((said.state, said.words.as_str()), (State::Unknown, "found no address for the host's name"));
-}
-
-/// S0-7: Pacemaker's own view, as it is when it is asked.
-#[tokio::test]
-async fn pacemaker_is_asked_too() {
-    let confirm = confirm("[groups.r.confirm.pacemaker-state.node]");
-    let (now, cib) = watch::channel(None);
-    let probe = &confirm.probes[0];
-    assert_eq!(probe.ask(&host("compute1"), &cib).await.state, State::Unknown);
-    for (in_ccm, expected) in [("false", State::Unhealthy), ("true", State::Healthy)] {
-        let state = format!("<node_state uname=\"compute1\" remote_node=\"true\" in_ccm=\"{in_ccm}\"/>");
-        let xml = format!("<cib><configuration/><status>{state}</status></cib>");
-        now.send_replace(Some(Arc::new(Cib::parse(&xml).unwrap())));
-        assert_eq!(probe.ask(&host("compute1"), &cib).await.state, expected, "{in_ccm}");
-    }
 }
 
 /// A group that asks this script.
@@ -297,7 +250,7 @@ async fn a_script_in_a_file_is_run_as_it_is() {
         let parts = [file.to_str().unwrap(), "{nodename}"];
         let command = parts.map(|part| Template::parse(part).unwrap()).into();
         let way = Way::Exec(Exec { command, timeout: LONG });
-        let said = Probe { name: "exec.a".to_owned(), way }.ask(&host("compute1"), &no_cib()).await;
+        let said = Probe { name: "exec.a".to_owned(), way }.ask(&host("compute1")).await;
         assert_eq!(said.state, state, "{place}: {}", said.words);
     }
 }

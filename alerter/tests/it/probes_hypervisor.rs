@@ -1,9 +1,8 @@
 //! The `hypervisor` probe against a Nova that keeps to its contract, or does not.
 
-use alerter::probes::{CibNow, Confirm, Said, State};
+use alerter::probes::{Confirm, Said, State};
 use marks::time::Timestamp;
 use serde_json::{Value, json};
-use tokio::sync::watch;
 
 use crate::cloud::{Cloud, Service, Whim};
 use crate::openstack::{Request, error, http};
@@ -60,8 +59,7 @@ fn probe(cloud: &Cloud<Compute>, keys: &str) -> Confirm {
 }
 
 async fn ask(confirm: &Confirm) -> Said {
-    let cib: CibNow = watch::channel(None).1;
-    let said = confirm.probes[0].ask(&host("compute1"), &cib).await;
+    let said = confirm.probes[0].ask(&host("compute1")).await;
     assert!(said.words.chars().all(|c| !c.is_control()), "{}", said.words);
     said
 }

@@ -7,7 +7,6 @@ use std::time::Duration;
 
 use alerter::probes::{AT_ONCE, Conclusion, Confirm, Prober};
 use marks::id::MarkId;
-use pacemaker::cib::Cib;
 use tokio::io::AsyncReadExt as _;
 use tokio::net::unix::pipe;
 use tokio::sync::{Semaphore, mpsc};
@@ -244,10 +243,10 @@ async fn after_the_limit_all_is_asked_again() {
     })
     .await;
     let confirm = confirm(&format!(
-        "[groups.r.confirm.poll-url.api]\nurl = \"http://{}/{{nodename}}\"\nhealthy = \"passing\"\nretries = 0\n[groups.r.confirm.pacemaker-state.node]",
+        "[groups.r.confirm.poll-url.api]\nurl = \"http://{}/{{nodename}}\"\nhealthy = \"passing\"\nretries = 0\n[groups.r.confirm.exec.bmc]\ncommand = [\"/bin/sh\", \"-c\", \"exit 75\", \"{{nodename}}\"]",
         endpoint.address
     ));
-    // Nobody shows a CIB, so that only the url can decide; and it says something else when it is asked again.
+    // The program never knows, so that only the url can decide; and it says something else when it is asked again.
     let confirm = Confirm { limit: Duration::from_secs(1), ..at_once(confirm) };
     let mut prober = Prober::default();
     prober.want(mark(0), &host("compute1"), &confirm);
@@ -255,10 +254,12 @@ async fn after_the_limit_all_is_asked_again() {
     assert!(matches!(healthy, Conclusion::Healthy(_)), "{healthy:?}");
 }
 
-/// S0-7: Pacemaker's view decides as soon as it can be read; until then the doubt has its sentence.
+/// S0-7: a probe decides as soon as it knows; until then the doubt has its sentence.
 #[tokio::test]
 async fn a_doubt_is_said_and_ends_with_an_answer() {
-    let confirm = at_once(confirm("[groups.r.confirm.pacemaker-state.node]"));
+    let place = tempfile::tempdir().unwrap();
+    let known = place.path().join("off");
+    let confirm = at_once(script("test -e \"$1\" && exit 1; exit 75", &[known.to_str().unwrap()], ""));
     let mut prober = Prober::default();
     prober.want(mark(0), &host("compute1"), &confirm);
     while prober.doubt(&mark(0)).is_none() {
@@ -266,10 +267,9 @@ async fn a_doubt_is_said_and_ends_with_an_answer() {
     }
     assert_eq!(
         prober.doubt(&mark(0)).unwrap(),
-        "it is not known whether compute1 is down: its probe pacemaker-state.node cannot read Pacemaker's answer; repair the probe, or release the mark"
+        "it is not known whether compute1 is down: its probe exec.bmc ended with 75, which means: ask again later; repair the probe, or release the mark"
     );
-    let off = r#"<cib><configuration/><status><node_state uname="compute1" remote_node="true" in_ccm="false"/></status></cib>"#;
-    prober.see(Some(Arc::new(Cib::parse(off).unwrap())));
+    std::fs::write(&known, "").unwrap();
     assert_eq!(verdict_after(&mut prober, mark(0), &Conclusion::Open).await, Conclusion::Confirmed);
     assert_eq!(prober.doubt(&mark(0)), None);
 }

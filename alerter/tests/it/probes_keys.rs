@@ -43,15 +43,12 @@ timeout = 1
 conn-error-as-unhealthy = false
 verify = false
 tls-min = "1.3"
-[groups.r.confirm.tcp.ssh]
-host = "{nodename}.mgmt"
-port = 22
+[groups.r.confirm.poll-url.other]
+url = "https://{nodename}.mgmt/"
+healthy = "ok"
 retries = 1
 retry-interval = 2
 timeout = 3
-[groups.r.confirm.tcp.libvirt]
-port = 16509
-[groups.r.confirm.pacemaker-state.node]
 [groups.r.confirm.exec.bmc]
 command = ["/bin/sh", "-c", "exit 1", "{nodename}", "s3kr1t"]
 timeout = 20"#,
@@ -59,10 +56,9 @@ timeout = 20"#,
     assert_eq!(read.rule, Rule::AnyFailed);
     assert_eq!((read.limit, read.again), (Duration::from_secs(300), Duration::from_secs(10)));
     let names: Vec<&str> = read.probes.iter().map(|probe| probe.name.as_str()).collect();
-    assert_eq!(names, ["poll-url.api", "tcp.libvirt", "tcp.ssh", "pacemaker-state.node", "exec.bmc"]);
-    let Way::Tcp(ssh) = &read.probes[2].way else { panic!("no tcp probe") };
-    assert_eq!((ssh.host.fill("c1"), ssh.port, ssh.tries.retries), ("c1.mgmt".to_owned(), 22, 1));
-    assert_eq!(ssh.tries.longest(), Duration::from_secs(3 + 2 + 3));
+    assert_eq!(names, ["poll-url.api", "poll-url.other", "exec.bmc"]);
+    let Way::PollUrl(other) = &read.probes[1].way else { panic!("no url is asked for") };
+    assert_eq!((other.tries().retries, other.tries().longest()), (1, Duration::from_secs(3 + 2 + 3)));
     assert!(!format!("{read:?}").contains("s3kr1t"), "{read:?}");
     assert_eq!(
         read.warnings(),
@@ -75,13 +71,12 @@ timeout = 20"#,
 /// S0-6, S0-9, S0-11, S0-12: all must fail, and an unreachable host is down; three retries, with their own pause and limit.
 #[test]
 fn what_is_not_written_has_a_default() {
-    let read = confirm("[groups.r.confirm.tcp.ssh]\nport = 22");
+    let read = confirm(BOTH);
     assert_eq!(read.rule, Rule::AllFailed);
     assert_eq!((read.limit, read.again), (Duration::from_secs(60), Duration::from_secs(60)));
-    let Way::Tcp(ssh) = &read.probes[0].way else { panic!("no tcp probe") };
-    assert_eq!((ssh.host.fill("c1"), ssh.tries.retries), ("c1".to_owned(), 3));
-    assert_eq!(ssh.tries.longest(), Duration::from_secs(4 * 5 + 3 * 3));
-    assert_eq!(read, confirm("[groups.r.confirm]\n[groups.r.confirm.tcp.ssh]\nport = 22\nretries = 3"));
+    let Way::PollUrl(poll) = &read.probes[0].way else { panic!("no url is asked for") };
+    assert_eq!((poll.tries().retries, poll.tries().longest()), (3, Duration::from_secs(4 * 5 + 3 * 3)));
+    assert_eq!(read, confirm(&format!("[groups.r.confirm]\n{BOTH}retries = 3")));
     assert!(read.warnings().is_empty());
 }
 
@@ -93,7 +88,6 @@ fn without_the_table_nothing_is_asked() {
 
 const URL: &str = "[groups.r.confirm.poll-url.a]\nurl = \"https://{nodename}/\"\n";
 const BOTH: &str = "[groups.r.confirm.poll-url.a]\nurl = \"https://{nodename}/\"\nhealthy = \"ok\"\n";
-const TCP: &str = "[groups.r.confirm.tcp.a]\nport = 22\n";
 
 fn assert_each<const N: usize>(cases: [(String, &str); N]) {
     for (text, expected) in cases {
@@ -104,11 +98,11 @@ fn assert_each<const N: usize>(cases: [(String, &str); N]) {
 /// S0-4, S0-44: a key of no probe is refused by name, with a suggestion.
 #[test]
 fn an_unknown_table_or_key_is_refused() {
-    let top = |text: &str| format!("[groups.r.confirm]\n{text}\n{TCP}");
+    let top = |text: &str| format!("[groups.r.confirm]\n{text}\n{BOTH}");
     assert_each([
         (
             "[groups.r.confirm]".to_owned(),
-            "3:11: [groups.r.confirm] has no probe: add one, as in [groups.r.confirm.tcp.ssh], or remove the table",
+            "3:11: [groups.r.confirm] has no probe: add one, as in [groups.r.confirm.exec.bmc], or remove the table",
         ),
         (
             top("rule = \"all_failed\""),
@@ -119,23 +113,19 @@ fn an_unknown_table_or_key_is_refused() {
         (top("again = 3601"), "4:9: must be from 10 to 3600"),
         (
             top("intervall = 5"),
-            "4:1: unknown key intervall in [groups.r.confirm]; known are: rule, limit, again, poll-url, tcp, pacemaker-state, exec, hypervisor",
+            "4:1: unknown key intervall in [groups.r.confirm]; known are: rule, limit, again, poll-url, exec, hypervisor",
         ),
         (
             top("[groups.r.confirm.poll_url.x]\nurl = \"https://{nodename}/\""),
             "4:19: unknown key poll_url in [groups.r.confirm]; did you mean poll-url?",
         ),
         (
-            "[groups.r.confirm.tcp]\nport = 22".to_owned(),
-            "4:8: groups.r.confirm.tcp.port must be inside a probe: write [groups.r.confirm.tcp.NAME], one table for each",
+            "[groups.r.confirm.exec]\ntimeout = 22".to_owned(),
+            "4:11: groups.r.confirm.exec.timeout must be inside a probe: write [groups.r.confirm.exec.NAME], one table for each",
         ),
         (
-            "[groups.r.confirm.tcp.\"a b\"]\nport = 22".to_owned(),
-            "3:23: a probe's name must be 1 to 64 letters, digits, '-' or '_'",
-        ),
-        (
-            "[groups.r.confirm.pacemaker-state.node]\nretries = 1".to_owned(),
-            "4:1: unknown key retries in [groups.r.confirm.pacemaker-state.node]; it has none",
+            "[groups.r.confirm.exec.\"a b\"]\ncommand = [\"/bin/false\", \"{nodename}\"]".to_owned(),
+            "3:24: a probe's name must be 1 to 64 letters, digits, '-' or '_'",
         ),
         (
             format!("{BOTH}healty = \"ok\""),
@@ -184,42 +174,18 @@ fn a_url_is_about_the_host_and_a_pattern_says_something() {
 #[test]
 fn numbers_are_bounded() {
     assert_each([
-        (format!("{TCP}retries = 101"), "5:11: must be from 0 to 100"),
-        (format!("{TCP}retries = -1"), "5:11: must be from 0 to 100"),
-        (format!("{TCP}retry-interval = 601"), "5:18: must be from 0 to 600"),
-        (format!("{TCP}timeout = 0"), "5:11: must be from 1 to 30"),
-        (format!("{TCP}timeout = 31"), "5:11: must be from 1 to 30"),
+        (format!("{BOTH}retries = 101"), "6:11: must be from 0 to 100"),
+        (format!("{BOTH}retries = -1"), "6:11: must be from 0 to 100"),
+        (format!("{BOTH}retry-interval = 601"), "6:18: must be from 0 to 600"),
+        (format!("{BOTH}timeout = 0"), "6:11: must be from 1 to 30"),
+        (format!("{BOTH}timeout = 31"), "6:11: must be from 1 to 30"),
         (format!("{BOTH}conn-error-as-unhealthy = 1"), "6:27: must be true or false, not a whole number"),
-        ("[groups.r.confirm.tcp.a]\nport = 0".to_owned(), "4:8: must be from 1 to 65535"),
         (
-            "[groups.r.confirm.tcp.a]".to_owned(),
-            "3:23: [groups.r.confirm.tcp.a] has no port: set it to a port that a healthy host listens on",
-        ),
-        (
-            "[groups.r.confirm.tcp.a]\nport = 22\nhost = \"a b{nodename}\"".to_owned(),
-            "5:8: the host name has a character that is not allowed (allowed: letters, digits, '.', '_', '-'; first a letter or digit)",
-        ),
-        (
-            "[groups.r.confirm.tcp.a]\nport = 22\nhost = \"bastion\"".to_owned(),
-            "5:8: must contain {nodename}: without it the probe is the same for every host",
-        ),
-        (
-            format!("{TCP}retries = 9"),
-            "3:23: the tries of this probe may take 77 s, but all probes begin again after limit = 60: raise limit, or lower retries, retry-interval or timeout",
+            format!("{BOTH}retries = 9"),
+            "3:28: the tries of this probe may take 77 s, but all probes begin again after limit = 60: raise limit, or lower retries, retry-interval or timeout",
         ),
     ]);
-    confirm("[groups.r.confirm]\nlimit = 77\n[groups.r.confirm.tcp.a]\nport = 22\nretries = 9");
-}
-
-/// S0-7: a probe that could never know anything would hold every mark.
-#[test]
-fn pacemaker_can_be_asked_only_in_a_cluster() {
-    let alone = "[groups.r.confirm.pacemaker-state.node]\n[store]\nregister = \"none\"";
-    assert_each([(
-        alone.to_owned(),
-        "1:9: [store] register = \"none\" has no cluster that knows whether a node is online: remove the pacemaker-state probes",
-    )]);
-    confirm("[groups.r.confirm.tcp.a]\nport = 22\n[store]\nregister = \"none\"");
+    confirm(&format!("[groups.r.confirm]\nlimit = 77\n{BOTH}retries = 9"));
 }
 
 /// The program is checked as that of a route is.

@@ -220,17 +220,18 @@ fn a_host_with_the_attribute_is_skipped_until_it_is_removed() {
 /// S0-6: nothing is sent before the probes agree; a host that answers is held and says so.
 #[test]
 fn a_mark_waits_for_its_probes() {
-    let (_place, mut daemon) = site("[groups.rack1.confirm.tcp.ssh]\nport = 22");
+    let (_place, mut daemon) =
+        site("[groups.rack1.confirm.exec.bmc]\ncommand = [\"/bin/false\", \"{nodename}\"]");
     let marks = fence(&mut daemon, &["a1", "a2", "b1"], START);
     assert_eq!(turn(&mut daemon, START), marks[2..]);
     let asked: Vec<MarkId> =
         daemon.shared.policy.steering().to_probe().into_iter().map(|(mark, ..)| mark).collect();
     assert_eq!(sorted(asked), sorted(marks[..2].to_vec()));
-    let up = Conclusion::Healthy("tcp ssh says so".into());
+    let up = Conclusion::Healthy("exec bmc says so".into());
     *daemon.shared.policy.conclusions() = HashMap::from([(marks[0], Conclusion::Confirmed), (marks[1], up)]);
     assert_eq!(turn(&mut daemon, after(1)), marks[..1]);
     let held = daemon.journal.hold_of(marks[1]).unwrap().unwrap();
-    assert_eq!((held.words, held.why.as_str()), (vec!["confirm".to_owned()], "a2 answers: tcp ssh says so"));
+    assert_eq!((held.words, held.why.as_str()), (vec!["confirm".to_owned()], "a2 answers: exec bmc says so"));
     assert_eq!(daemon.shared.policy.steering().to_probe().len(), 1, "it is asked again");
 }
 

@@ -32,7 +32,6 @@ use std::path::Path;
 use problem::{Problems, Source};
 
 pub use agent::Site;
-pub use gone::GONE;
 pub use file::{absolute, check_program, must_be_absolute, read_private, read_trusted};
 pub use gone::GONE;
 pub use inputs::{Setting, Table, Value};

@@ -2,7 +2,9 @@
 
 use std::time::Duration;
 
-use alerter::probes::{CibNow, Hypervisor, Probe, State, Tries, Way};
+use alerter::probes::{Hypervisor, Probe, State, Tries, Way};
+use std::collections::BTreeSet;
+
 use anyhow::{Context as _, ensure};
 use drivers::mistral::{self, Mistral};
 
@@ -165,10 +167,9 @@ fn probed(cloud: &Cloud, who: Who, host: &str) -> anyhow::Result<State> {
     let way = Way::Hypervisor(Box::new(Hypervisor::new(options, WhichName::Fqdn, tries)?));
     let probe = Probe { name: "hypervisor.nova".to_owned(), way };
     let mark = mark(host);
-    let (host, cib): (Named, CibNow) =
-        (Named { node: mark.node, fqdn: mark.fqdn }, tokio::sync::watch::channel(None).1);
+    let host = Named { node: mark.node, fqdn: mark.fqdn };
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
-    Ok(runtime.block_on(probe.ask(&host, &cib)).state)
+    Ok(runtime.block_on(probe.ask(&host)).state)
 }
 
 /// S0-18: up while it reports, down when it does not; what somebody has forced down proves nothing until it is silent. A

@@ -574,7 +574,7 @@ impl Daemon {
             let Ok(Some(row)) = self.journal.mark(mark) else { continue };
             let is_up = world.hosts[world.index_of[&row.node]].is_up || rng.u8(..10) == 0;
             let (found, said) = match is_up {
-                true => (Found::Up, Conclusion::Healthy("tcp.ssh answers".into())),
+                true => (Found::Up, Conclusion::Healthy("exec.bmc answers".into())),
                 false => (Found::Down, Conclusion::Confirmed),
             };
             self.probed.insert(mark, found);

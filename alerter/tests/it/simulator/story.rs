@@ -525,7 +525,8 @@ fn group_table(rng: &mut Rng, (name, group): (&str, usize), size: usize, routes:
         _ => {}
     }
     if rng.u8(..5) == 0 {
-        writeln!(table, "[groups.{name}.confirm.tcp.ssh]\nport = 22").unwrap();
+        writeln!(table, "[groups.{name}.confirm.exec.bmc]\ncommand = [\"/bin/false\", \"{{nodename}}\"]")
+            .unwrap();
     }
     table
 }
