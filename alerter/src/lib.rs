@@ -24,7 +24,7 @@ pub mod intake;
 pub mod listen;
 /// The one way to a mutex.
 pub mod lock;
-/// The log: journald, syslog, stderr.
+/// The log: syslog and stderr.
 pub mod log;
 /// A point in time by both clocks.
 pub mod moment;

@@ -206,7 +206,7 @@ fn resource<'l>(site: &Site, register: &'l RegisterView) -> Option<&'l str> {
 
 /// Where an operator has to go: the file that was named, and what can be read of it.
 fn place(cli: &Cli, site: &Site, settings: Option<&config::Settings>) -> Place {
-    let to = settings.map_or(log::To::Auto, |settings| settings.log.to);
+    let to = settings.map_or(log::To::Syslog, |settings| settings.log.to);
     let directory = site.store.parent().unwrap_or(&site.store);
     Place {
         file: cli.config.display().to_string(),

@@ -21,7 +21,7 @@ use super::values::{SECONDS, patterns};
 use super::written::Written;
 
 use crate::listen::{Address, Host, PATH_MAX};
-use crate::log::{self, Format, To};
+use crate::log::{self, To};
 use crate::probes::Confirm;
 
 /// The whole configuration of the daemon.
@@ -383,21 +383,14 @@ fn history(mut section: Section<'_, '_>) -> HistoryRules {
 }
 
 fn log_rules(mut section: Section<'_, '_>) -> log::Rules {
-    let usual = log::Rules::default();
     let words =
         [("error", Level::ERROR), ("warn", Level::WARN), ("info", Level::INFO), ("debug", Level::DEBUG)];
-    let level = section.choice("level", &words).unwrap_or(usual.level);
-    let places =
-        [("auto", To::Auto), ("syslog", To::Syslog), ("journald", To::Journald), ("stderr", To::Stderr)];
-    let to = section.choice("to", &places).unwrap_or(usual.to);
-    let formats = [("rfc3164", Format::Rfc3164), ("rfc5424", Format::Rfc5424)];
-    let format = section.choice("format", &formats).unwrap_or(usual.format);
-    let enterprise = section.number("enterprise-number", 1..=u32::MAX);
-    let lines_per_minute =
-        section.number("lines-per-minute", 0..=1_000_000).unwrap_or(usual.lines_per_minute);
+    let level = section.choice("level", &words).unwrap_or(Level::INFO);
+    let to = section.choice("to", &[("syslog", To::Syslog), ("stderr", To::Stderr)]).unwrap_or(To::Syslog);
     section.finish();
-    log::Rules { level, to, format, enterprise, lines_per_minute }
+    log::Rules { level, to }
 }
+
 /// The control socket of a journal: in /run for the default one, else beside the journal.
 pub fn control_socket(journal: &Path) -> PathBuf {
     if journal == Path::new(DEFAULT_STORE) {

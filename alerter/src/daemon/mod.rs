@@ -39,7 +39,7 @@ use crate::intake::files;
 use crate::state::Shared;
 use crate::surface::metrics::{self, counting};
 use crate::surface::page;
-use crate::{health, log, reload};
+use crate::{health, reload};
 
 /// What attempts under way may take after a stop, which as a whole takes less than ten seconds.
 const GRACE: Duration = Duration::from_secs(5);
@@ -69,7 +69,6 @@ pub fn run(settings: Settings) -> anyhow::Result<()> {
     let _joined = journal_thread.join();
     drop(lock);
     info!("nova-host-alerter has stopped");
-    log::flush();
     Ok(ended?)
 }
 
@@ -136,7 +135,6 @@ async fn serve(settings: Settings) -> anyhow::Result<Served> {
 
     let mut tasks = JoinSet::new();
     tasks.spawn(socket.serve(Arc::clone(&shared), stop.clone()));
-    tasks.spawn(log::sweep(stop.clone()));
     tasks.spawn(counting::run(Arc::clone(&shared), stop.clone()));
     tasks.spawn(refresher::run(Arc::clone(&shared), stop.clone()));
     tasks.spawn(remote::follow(Arc::clone(&shared), stop.clone()));

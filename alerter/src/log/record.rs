@@ -5,16 +5,14 @@ use std::fmt::{self, Write as _};
 use tracing::field::{Field, Visit};
 use tracing::{Event, Level};
 
-use super::clean::{clean, fit};
+use site::blanked;
 
-/// Longest line in characters: a host name or an answer from outside must not fill the log.
-pub const LINE: usize = 1024;
-/// The same in bytes: a pipe takes so much at once, or nothing.
-pub const BYTES: usize = 3900;
-/// Longest value of a field, in characters.
-const VALUE: usize = 128;
-/// What all fields together may take of a line, in characters: a mark's id comes first and always fits.
-const FIELDS: usize = 512;
+/// Longest line in bytes: a pipe takes so much at once, or nothing.
+pub const LINE: usize = 3900;
+/// Longest sentence in bytes: the mark's id behind it fits in any case.
+const SENTENCE: usize = 2048;
+/// Longest value of a field in bytes.
+const VALUE: usize = 512;
 /// What stands first in a line, in this order.
 const FIRST: [&str; 4] = ["mark", "host", "route", "kind"];
 
@@ -27,60 +25,35 @@ pub struct Record {
     pub message: String,
     /// Names and values; first those that lines are searched by.
     pub fields: Vec<(&'static str, String)>,
-    /// Its source file.
-    pub file: &'static str,
-    /// The line there.
-    pub line: u32,
-    /// How many lines like it were folded into it.
-    pub more: u64,
 }
 
 impl Record {
     /// Reads an event.
     pub fn of(event: &Event<'_>) -> Self {
-        let meta = event.metadata();
-        let mut record = Self::new(*meta.level(), meta.file().unwrap_or("?"), meta.line().unwrap_or(0));
+        let mut record = Self::new(*event.metadata().level());
         event.record(&mut record);
         record.fields.sort_by_key(|(name, _)| place(name));
         record
     }
 
-    pub(crate) fn new(level: Level, file: &'static str, line: u32) -> Self {
-        Self { level, message: String::new(), fields: Vec::new(), file, line, more: 0 }
+    pub(crate) fn new(level: Level) -> Self {
+        Self { level, message: String::new(), fields: Vec::new() }
     }
 
-    /// A field's value.
-    pub fn field(&self, name: &str) -> Option<&str> {
-        self.fields.iter().find(|(known, _)| *known == name).map(|(_, value)| value.as_str())
-    }
-
-    /// The whole line: the sentence, then ` name=value` of every field. A sentence that is too long is cut, and no field.
+    /// The whole line: the sentence, then ` name=value` of every field.
     pub fn text(&self) -> String {
-        let fields = self.all_fields();
-        let room = LINE - fields.chars().count();
-        let message: String = self.message.chars().take(room).collect();
-        fit(&message, BYTES - fields.len()).to_owned() + &fields
-    }
-
-    fn all_fields(&self) -> String {
-        let mut all = String::new();
-        let mut room = FIELDS;
-        for (name, value) in &self.fields {
-            let field = format!(" {name}={}", quoted(value));
-            room = room.saturating_sub(field.chars().count());
-            if room > 0 {
-                all += &field;
-            }
-        }
-        all
+        let fields = self.fields.iter().map(|(name, value)| format!(" {name}={}", quoted(value)));
+        fit(self.message.clone() + &fields.collect::<String>(), LINE)
     }
 
     fn put(&mut self, name: &'static str, value: &dyn fmt::Display) {
-        let mut text = Bounded { text: String::new(), room: if name == "message" { LINE } else { VALUE } };
+        let most = if name == "message" { SENTENCE } else { VALUE };
+        let mut text = Bounded { text: String::new(), most };
         let _cut = write!(text, "{value}");
+        let text = fit(text.text, most);
         match name {
-            "message" => self.message = text.text,
-            name => self.fields.push((name, text.text)),
+            "message" => self.message = text,
+            name => self.fields.push((name, text)),
         }
     }
 }
@@ -95,19 +68,24 @@ impl Visit for Record {
     }
 }
 
-/// Takes so many clean characters and no more, however long the text is.
+/// Takes no more text when it is full, however long the text is: no character in it ends the line, hides a part of it, or writes it backwards.
 struct Bounded {
     text: String,
-    room: usize,
+    most: usize,
 }
 
 impl fmt::Write for Bounded {
     fn write_str(&mut self, part: &str) -> fmt::Result {
-        let part = clean(part, self.room);
-        self.room -= part.chars().count();
-        self.text += &part;
-        if self.room == 0 { Err(fmt::Error) } else { Ok(()) }
+        self.text.extend(blanked(part).take(self.most));
+        if self.text.len() > self.most { Err(fmt::Error) } else { Ok(()) }
     }
+}
+
+/// As much of a text as fits into so many bytes.
+fn fit(mut text: String, bytes: usize) -> String {
+    let end = (0..=bytes.min(text.len())).rev().find(|end| text.is_char_boundary(*end));
+    text.truncate(end.unwrap_or_default());
+    text
 }
 
 fn place(name: &str) -> usize {
@@ -131,7 +109,7 @@ mod tests {
     use super::*;
 
     fn record(message: &str, fields: &[(&'static str, &str)]) -> Record {
-        let mut record = Record::new(Level::WARN, "x.rs", 1);
+        let mut record = Record::new(Level::WARN);
         record.put("message", &message);
         fields.iter().for_each(|(name, value)| record.put(name, value));
         record.fields.sort_by_key(|(name, _)| place(name));
@@ -142,6 +120,16 @@ mod tests {
     fn a_line_is_a_sentence_and_its_fields() {
         let record = record("a\nb\x1b[31m", &[("cause", "x y=\"z\""), ("mark", "1"), ("empty", "")]);
         assert_eq!(record.text(), "a b [31m mark=1 cause=\"x y=\\\"z\\\"\" empty=\"\"");
+    }
+
+    /// The broken variant blanks control characters alone: U+2028 ends a line for many readers, U+202E turns it round.
+    #[test]
+    fn what_ends_hides_or_turns_a_line_is_a_blank() {
+        let odd = "a\nb\r\tc\x1b[31m\x7f\u{85}\u{2028}\u{202e}\u{2066}\u{200b}\u{feff}\u{e0041}z";
+        let text = record(odd, &[]).text();
+        assert!(!text.chars().any(is_hidden) && text.chars().count() == odd.chars().count(), "{text:?}");
+        assert_eq!(record("größer, 東京, 👍", &[]).text(), "größer, 東京, 👍");
+        assert_eq!(fit("aé".to_owned(), 2), "a");
     }
 
     proptest! {
@@ -159,7 +147,7 @@ mod tests {
             let fields = [(name, value.as_str()), ("mark", mark), ("route", value.as_str()), ("more", value.as_str())];
             let text = record(&message, &fields).text();
             assert!(!text.chars().any(is_hidden), "{text:?}");
-            assert!(text.chars().count() <= LINE && text.len() <= BYTES, "{}", text.len());
+            assert!(text.len() <= LINE, "{}", text.len());
             assert!(text.contains(&format!(" mark={mark}")), "{text:?}");
         }
     }

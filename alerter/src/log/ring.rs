@@ -121,7 +121,7 @@ mod tests {
     use super::*;
 
     fn push(ring: &Ring, count: usize) {
-        (0..count).for_each(|_| ring.push(&Record::new(Level::INFO, "x.rs", 1), Timestamp(5)));
+        (0..count).for_each(|_| ring.push(&Record::new(Level::INFO), Timestamp(5)));
     }
 
     fn numbers(page: &Page) -> Vec<u64> {

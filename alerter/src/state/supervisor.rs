@@ -11,8 +11,7 @@ use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
 use nix::time::{ClockId, clock_gettime};
-
-use crate::log::clean::clean;
+use site::blanked;
 
 /// The state is reported no more often than this.
 const PACE: Duration = Duration::from_secs(1);
@@ -100,7 +99,7 @@ impl Supervisor {
         if reported.is_up && reported.state_at.is_some_and(|at| at.elapsed() < PACE) {
             return;
         }
-        let state = clean(&state(), SENTENCE);
+        let state = blanked(&state()).take(SENTENCE).collect::<String>();
         if is_up && !reported.is_up {
             reported.is_up = self.say("READY=1");
         }

@@ -11,6 +11,9 @@ const WRITTEN: &[&str] = &[
     "[vitrage.alarms]\ncloud = \"one\"",
     "[groups.a]\nhosts = [\"a\"]\n[groups.a.confirm.tcp.ssh]\nport = 22\n[groups.a.confirm.exec.b]\ncommand = [\"/bin/sh\", \"{nodename}\"]",
     "[groups.a]\nhosts = [\"a\"]\n[groups.a.confirm.pacemaker-state.node]\n[groups.a.confirm.exec.b]\ncommand = [\"/bin/sh\", \"{nodename}\"]",
+    "[log]\nformat = \"rfc5424\"",
+    "[log]\nenterprise-number = 32473",
+    "[log]\nlines-per-minute = 0",
 ];
 
 /// S0-46. The broken variant, the list of the known keys, leaves it to the reader to guess what serves instead.

@@ -16,6 +16,18 @@ pub const GONE: &[(&str, &str)] = &[
         "let a program ask, as in [groups.NAME.confirm.exec.PROBE] with command = [\"/usr/bin/nc\", \"-z\", \"-w\", \"5\", \"{nodename}\", \"22\"]",
     ),
     ("groups.*.confirm.pacemaker-state", "let a program ask Pacemaker, in [groups.NAME.confirm.exec.PROBE]"),
+    (
+        "log.format",
+        "lines on /dev/log have the form of RFC 3164: remove it, and let the syslog daemon write another one",
+    ),
+    (
+        "log.enterprise-number",
+        "lines on /dev/log have the form of RFC 3164, with the fields behind the sentence: remove it",
+    ),
+    (
+        "log.lines-per-minute",
+        "the syslog daemon or journald limits what is written (RateLimitBurst): remove it",
+    ),
 ];
 
 /// What serves instead of a section or a key, by its path.

@@ -139,7 +139,7 @@ fn no_secret_is_in_any_line() {
     let (address, token) = (receiver.address(), token.display().to_string());
     let route =
         |name: &str, more: &str| format!("[http.{name}]\nurl = \"http://{address}/{name}\"\n{more}\n");
-    add(&site, "[log]\nlevel = \"debug\"\nlines-per-minute = 0\n");
+    add(&site, "[log]\nlevel = \"debug\"\n");
     add(&site, &route("bearer", &format!("bearer-file = \"{token}\"")));
     add(&site, &route("basic", &format!("username = \"u\"\npassword-file = \"{token}\"")));
     add(&site, &route("header", &format!("headers = {{ X-Token = \"{SECRET}\" }}")));

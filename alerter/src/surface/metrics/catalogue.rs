@@ -199,9 +199,6 @@ pub const ALL: &[Metric] = &[
     metric!(Gauge "journal_damaged_rows" [] "Damaged rows of the journal that nobody has repaired or ended; they are neither sent nor dropped.", |sight, s| {
         s.add(&[], sight.damaged)
     }),
-    metric!(Counter "log_lines_suppressed" [] "Lines of the log that were folded into others of the same cause.", |_, s| {
-        s.count(&[], crate::log::suppressed())
-    }),
     metric!(Gauge "counted_time" in "seconds" [] "When the journal was counted last, in seconds since 1970; 0 before the first time.", |sight, s| {
         s.real(&[], sight.figures.journal.at.map_or(0.0, seconds))
     }),
