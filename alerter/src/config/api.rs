@@ -1,85 +1,60 @@
 //! `[api]`: where the API is served beside the control socket, and who may use it.
 
 use std::collections::{BTreeMap, BTreeSet};
-use std::net::SocketAddr;
 use std::path::PathBuf;
 use std::sync::Arc;
 
 use drivers::Step;
 use marks::host::HostPatterns;
 use marks::register::Register;
-use site::{Section, absolute, is_plain_name};
+use site::{Section, is_plain_name};
 
+use super::listen::{Addresses, Served};
 use super::routes::Route;
 use super::values::patterns;
 use crate::config::token::{Digest, Token};
-use crate::listen::tls::{self, TlsFiles};
 
-/// The address with what is needed there.
+/// The addresses with what is needed there.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Api {
-    /// `listen`: an address and a port.
-    pub listen: SocketAddr,
-    /// `certificate` and `key`: by which clients recognise the alerter.
-    pub identity: TlsFiles,
+    /// `uri`, `owner` and `group`.
+    pub served: Served,
     /// `[api.tokens.NAME]`: who may ask.
     pub tokens: Vec<Token>,
 }
 
 /// Reads `[api]`; without the table there is none.
-pub(super) fn read(root: &mut Section<'_, '_>, register: Register, routes: &[Arc<Route>]) -> Option<Api> {
-    let (api, named) = table(root.section("api"), register, routes);
-    check_routes(root, routes, &named);
+pub(super) fn read(
+    root: &mut Section<'_, '_>,
+    register: Register,
+    routes: &[Arc<Route>],
+    addresses: &mut Addresses,
+) -> Option<Api> {
+    let mut around = Around { register, routes, known: BTreeMap::new(), named: BTreeSet::new() };
+    let api = table(root.section("api"), addresses, &mut around);
+    check_routes(root, routes, &around.named);
     api
 }
 
-/// The table, and the routes that its tokens name.
-fn table(
-    mut section: Section<'_, '_>,
-    register: Register,
-    routes: &[Arc<Route>],
-) -> (Option<Api>, BTreeSet<String>) {
+/// Nothing is served without a token: the control socket is for root.
+fn table<'a>(
+    mut section: Section<'a, '_>,
+    addresses: &mut Addresses,
+    around: &mut Around<'a, '_>,
+) -> Option<Api> {
     let is_there = section.entries().next().is_some();
-    let listen = section.text("listen", address);
-    let certificate = section.text("certificate", absolute);
-    let key = section.text("key", absolute);
+    let served = addresses.read_for_tokens(&mut section);
     let has_token = !section.section("tokens").sections().is_empty();
-    let mut around = Around { register, routes, known: BTreeMap::new(), named: BTreeSet::new() };
-    let tokens = tokens(section.section("tokens"), &mut around);
-    let named = around.named;
-    if is_there {
-        for (key, what) in KEYS {
-            if !section.has(key) {
-                section.missing(format!("[api] has no {key}: set it to {what}"));
-            }
-        }
-        if !has_token {
-            section.missing(
-                "[api] has no token, so nobody could use it: add [api.tokens.NAME] with a token-file",
-            );
-        }
+    let tokens = tokens(section.section("tokens"), around);
+    if is_there && !section.has("uri") {
+        section.missing("[api] has no uri: set it to an address, such as \"tcp://127.0.0.1:7420\"");
     }
-    let identity = certificate.zip(key).map(|(certificate, key)| TlsFiles { certificate, key });
-    if let Some(Err(why)) = identity.as_ref().map(tls::read) {
-        section.complain(why.key, why.to_string());
+    if is_there && !has_token {
+        section
+            .missing("[api] has no token, so nobody could use it: add [api.tokens.NAME] with a token-file");
     }
     section.finish();
-    let served = listen.zip(identity);
-    (served.map(|(listen, identity)| Api { listen, identity, tokens }), named)
-}
-
-/// What the table must have.
-const KEYS: [(&str, &str); 3] = [
-    ("listen", "an address and a port, such as \"127.0.0.1:7420\""),
-    ("certificate", "the file of a certificate in PEM: nothing is served without TLS"),
-    ("key", "the file of the certificate's key in PEM"),
-];
-
-fn address(text: &str) -> Result<SocketAddr, String> {
-    match text.parse::<SocketAddr>() {
-        Ok(address) if address.port() != 0 => Ok(address),
-        _ => Err("must be an IP address and a port, such as 127.0.0.1:7420 or [::1]:7420".to_owned()),
-    }
+    served.map(|served| Api { served, tokens })
 }
 
 /// What tokens are checked against.
@@ -143,16 +118,14 @@ fn confirmed_route(routes: &[Arc<Route>], name: &str) -> Result<(), String> {
 
 /// A route that waits for a callback needs the API: the control socket is for root on this controller alone.
 fn check_routes(root: &mut Section<'_, '_>, routes: &[Arc<Route>], named: &BTreeSet<String>) {
-    let why = match root.section("api").has("listen") {
-        false => {
-            "no receiver could confirm a mark: add [api] with a listen address, or let the answer acknowledge"
-        }
+    let why = match root.section("api").has("uri") {
+        false => "no receiver could confirm a mark: add [api] with a uri, or let the answer acknowledge",
         true => {
             "no receiver could confirm a mark: name the route in routes of the receiver's [api.tokens.NAME]"
         }
     };
     for route in routes.iter().filter(|route| route.step == Step::Failure && route.driver.confirms_later()) {
-        if root.section("api").has("listen") && named.contains(route.name.as_str()) {
+        if root.section("api").has("uri") && named.contains(route.name.as_str()) {
             continue;
         }
         let mut kind = root.section(route.driver.kind());

@@ -19,6 +19,9 @@ pub struct Served {
 /// It is allowed, but operators are warned.
 const ROUTABLE: &str = "other machines may reach this address, and its answers need no password: use loopback or a unix socket, or put a firewall before it";
 
+/// It is refused unless the site says that its network is safe.
+const PLAIN: &str = "other machines may reach this address, and plain http shows them the tokens: use loopback or a unix socket behind a proxy that ends TLS, or set allow-http = true";
+
 /// The addresses in use, each with its owner.
 #[derive(Debug, Default)]
 pub(super) struct Addresses(Vec<(Address, String)>);
@@ -31,19 +34,36 @@ impl Addresses {
 
     /// Reads the keys; without a `uri` nothing is served. Warns about addresses that other machines may reach.
     pub(super) fn read(&mut self, section: &mut Section<'_, '_>) -> Option<Served> {
+        let served = self.places(section);
+        let allowed_hosts = section.texts("allowed-hosts", host);
+        let allowed_hosts = allowed_hosts.map(|names| names.into_iter().map(str::to_owned).collect());
+        let served = Served { allowed_hosts, ..served? };
+        if served.addresses.iter().any(Address::is_routable) {
+            section.warn("uri", ROUTABLE);
+        }
+        Some(served)
+    }
+
+    /// The same where clients show tokens: no browser has one, so any name will do, and nothing else may see them.
+    pub(super) fn read_for_tokens(&mut self, section: &mut Section<'_, '_>) -> Option<Served> {
+        let served = self.places(section);
+        let allow_http = section.flag("allow-http").unwrap_or(false);
+        let served = served?;
+        if !allow_http && served.addresses.iter().any(Address::is_routable) {
+            section.complain("uri", PLAIN);
+        }
+        Some(served)
+    }
+
+    fn places(&mut self, section: &mut Section<'_, '_>) -> Option<Served> {
         let addresses = section.text("uri", listen::parse);
         let owner = Owner {
             user: section.text("owner", |name| id_of(name, "user", user)),
             group: section.text("group", |name| id_of(name, "group", group)),
         };
-        let allowed_hosts = section.texts("allowed-hosts", host);
-        let allowed_hosts = allowed_hosts.map(|names| names.into_iter().map(str::to_owned).collect());
         let addresses = addresses?;
         self.take(section, &addresses);
-        if addresses.iter().any(Address::is_routable) {
-            section.warn("uri", ROUTABLE);
-        }
-        Some(Served { addresses, owner, allowed_hosts })
+        Some(Served { addresses, owner, allowed_hosts: None })
     }
 
     fn take(&mut self, section: &mut Section<'_, '_>, addresses: &[Address]) {

@@ -20,7 +20,7 @@ use super::routes::{self, Route};
 use super::values::{SECONDS, patterns};
 use super::written::Written;
 
-use crate::listen::{Address, Host, PATH_MAX};
+use crate::listen::{Address, PATH_MAX};
 use crate::log::{self, To};
 use crate::probes::Confirm;
 
@@ -218,13 +218,9 @@ pub(super) fn read(mut root: Section<'_, '_>, file: &Path, kinds: &'static [driv
     let log = log_rules(root.section("log"));
     let history = history(root.section("history"));
     let routes = routes::read(&mut root, kinds, &groups);
-    let api = api::read(&mut root, store.register, &routes);
     let mut addresses = Addresses::default();
     addresses.reserve(Address::Unix(control_socket(&store.path)), "the control socket");
-    if let Some(api) = &api {
-        let host = Host::Ip(api.listen.ip());
-        addresses.reserve(Address::Tcp { host, port: api.listen.port() }, "[api]");
-    }
+    let api = api::read(&mut root, store.register, &routes, &mut addresses);
     let healthcheck = healthcheck::read(root.section("healthcheck"), &mut addresses);
     let metrics = served(root.section("metrics"), &mut addresses);
     let page = served(root.section("page"), &mut addresses);

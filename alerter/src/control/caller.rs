@@ -1,7 +1,5 @@
 //! Who asks for something through the API, and what they may do.
 
-use std::net::IpAddr;
-
 use marks::fencing::Origin;
 use marks::host::HostName;
 
@@ -21,12 +19,10 @@ pub(super) enum Caller {
         /// Their own, which may be wrong.
         name: Option<String>,
     },
-    /// Somebody with a token, at the TCP address.
+    /// Somebody with a token, at an address of the API.
     Remote {
         /// Whose it is, and what it may do.
         token: Token,
-        /// Where they ask from.
-        address: IpAddr,
     },
 }
 
@@ -36,7 +32,7 @@ impl Caller {
         match self {
             Self::Local { uid, name: Some(name) } => format!("{} (uid {uid})", person(name)),
             Self::Local { uid, name: None } => format!("uid {uid}"),
-            Self::Remote { token, address } => format!("{} ({address})", token.name),
+            Self::Remote { token } => format!("{} (API)", token.name),
         }
     }
 
@@ -60,7 +56,7 @@ impl Caller {
     pub(super) fn is_trusted_alone(&self) -> bool {
         match self {
             Self::Local { .. } => true,
-            Self::Remote { token, .. } => token.trust_marks,
+            Self::Remote { token } => token.trust_marks,
         }
     }
 
@@ -68,7 +64,7 @@ impl Caller {
     pub(super) fn may_mark(&self, node: &HostName) -> bool {
         match self {
             Self::Local { .. } => true,
-            Self::Remote { token, .. } => token.hosts.as_ref().is_some_and(|hosts| hosts.covers(node)),
+            Self::Remote { token } => token.hosts.as_ref().is_some_and(|hosts| hosts.covers(node)),
         }
     }
 
@@ -76,8 +72,8 @@ impl Caller {
     pub(super) fn may_confirm(&self, route: Option<&str>) -> bool {
         match (self, route) {
             (Self::Local { .. }, _) => true,
-            (Self::Remote { token, .. }, Some(route)) => token.routes.iter().any(|own| own == route),
-            (Self::Remote { token, .. }, None) => !token.routes.is_empty(),
+            (Self::Remote { token }, Some(route)) => token.routes.iter().any(|own| own == route),
+            (Self::Remote { token }, None) => !token.routes.is_empty(),
         }
     }
 }
@@ -87,16 +83,15 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_history_names_the_uid_or_the_address() {
+    fn the_history_names_the_uid_or_the_token() {
         let local = |name: Option<&str>| Caller::Local { uid: 0, name: name.map(str::to_owned) }.actor();
         assert_eq!(local(Some("alice")), "alice (uid 0)");
         assert_eq!(local(Some("a\n\u{1b}[31m")), "a  [31m (uid 0)");
         assert_eq!((local(Some(" ")), local(None)), ("root (uid 0)".to_owned(), "uid 0".to_owned()));
         assert_eq!(Caller::Local { uid: 7, name: Some("bob".into()) }.signed("alice"), "alice (uid 7)");
-        let address = "192.0.2.7".parse().unwrap();
         let token = Token { name: "ops-portal".into(), trust_marks: true, ..Token::default() };
-        let remote = Caller::Remote { token, address };
-        assert_eq!((remote.actor().as_str(), remote.origin()), ("ops-portal (192.0.2.7)", Origin::Api));
+        let remote = Caller::Remote { token };
+        assert_eq!((remote.actor().as_str(), remote.origin()), ("ops-portal (API)", Origin::Api));
         assert_eq!(remote.signed("root"), remote.actor(), "the token says who it is");
     }
 }

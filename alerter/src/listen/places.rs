@@ -2,7 +2,6 @@
 //! Where there is no place left, the oldest connection gives way that has not asked anything yet.
 
 use std::collections::BTreeMap;
-use std::net::IpAddr;
 use std::pin::pin;
 use std::sync::{Arc, LazyLock, Mutex};
 
@@ -12,10 +11,8 @@ use tokio_util::sync::CancellationToken;
 
 use crate::lock::lock;
 
-/// Connections at once at one door,
+/// Connections at once at one door.
 const AT_ONE: usize = 64;
-/// and there from one address, where addresses are distinguished: a client that opens more keeps no other out.
-const FROM_ONE: usize = 16;
 /// All clients together have one of so many descriptors.
 const PART: u64 = 4;
 /// One door leaves as many places to the others.
@@ -46,7 +43,6 @@ struct Open {
 
 struct Connection {
     door: u64,
-    from: Option<IpAddr>,
     /// Whether the head of its request has come.
     asks: bool,
     end: CancellationToken,
@@ -104,29 +100,26 @@ impl Door {
     }
 
     /// A place for a connection; `None` if each one that it could have is taken by a request that is being answered.
-    pub(crate) fn take(&self, from: Option<IpAddr>) -> Option<Place> {
+    fn take(&self) -> Option<Place> {
         let (most, door) = ((self.places.most)(), self.number);
         let at_one = AT_ONE.min(most / DOORS).max(1);
         let mut open = lock(&self.places.open);
-        if from.is_some() {
-            open.make_room(at_one.min(FROM_ONE), |one| one.door == door && one.from == from)?;
-        }
         open.make_room(at_one, |one| one.door == door)?;
         let busiest = open.busiest();
         if open.all.len() >= most.max(1) {
             open.make_room(0, |one| Some(one.door) == busiest)?;
         }
         let (number, end) = (open.number(), CancellationToken::new());
-        open.all.insert(number, Connection { door, from, asks: false, end: end.clone() });
+        open.all.insert(number, Connection { door, asks: false, end: end.clone() });
         Some(Place { places: Arc::clone(&self.places), number, end })
     }
 
-    /// The same, as soon as there is one.
+    /// A place, as soon as there is one.
     pub(crate) async fn wait(&self) -> Place {
         let mut freed = pin!(self.places.freed.notified());
         loop {
             freed.as_mut().enable();
-            if let Some(place) = self.take(None) {
+            if let Some(place) = self.take() {
                 return place;
             }
             freed.as_mut().await;
@@ -173,7 +166,7 @@ mod tests {
     }
 
     fn silent(door: &Door, count: usize) -> Vec<Place> {
-        (0..count).map(|_| door.take(None).expect("the oldest gives way")).collect()
+        (0..count).map(|_| door.take().expect("the oldest gives way")).collect()
     }
 
     fn ended(places: &[Place]) -> usize {
@@ -186,7 +179,7 @@ mod tests {
         let [door] = doors(|| 1000);
         let all = silent(&door, AT_ONE);
         all[0].asks();
-        let _next = door.take(None).unwrap();
+        let _next = door.take().unwrap();
         assert_eq!((ended(&all), all[1].end.is_cancelled()), (1, true));
         let more = silent(&door, 1000);
         assert_eq!((ended(&all), ended(&more)), (AT_ONE - 1, 1000 - (AT_ONE - 1)), "the first one asks");
@@ -198,9 +191,9 @@ mod tests {
         let [door] = doors(|| 1000);
         let mut all = silent(&door, AT_ONE);
         all.iter().for_each(Place::asks);
-        assert!(door.take(None).is_none() && ended(&all) == 0);
+        assert!(door.take().is_none() && ended(&all) == 0);
         all.pop();
-        assert!(door.take(None).is_some());
+        assert!(door.take().is_some());
     }
 
     /// The broken variants count each door by itself, or end a connection of the quiet door.
@@ -211,22 +204,7 @@ mod tests {
         let (first, second) = (silent(&loud, 40), silent(&other, 40));
         let left = first.len() + second.len() - ended(&first) - ended(&second);
         assert_eq!((left, ended(&own)), (18, 0));
-        assert!(quiet.take(None).is_some());
-    }
-
-    /// The broken variant counts all alike: one address takes every place.
-    #[test]
-    fn one_address_keeps_no_other_out() {
-        let [door] = doors(|| 1000);
-        let address = |last| Some(IpAddr::from([192, 0, 2, last]));
-        let take = |last| door.take(address(last));
-        let others: Vec<Place> = (2..9).flat_map(take).collect();
-        let own: Vec<Place> = (0..100).flat_map(|_| take(1)).collect();
-        assert_eq!((own.len() - ended(&own), ended(&others)), (FROM_ONE, 0));
-        own.iter().for_each(Place::asks);
-        assert!(take(1).is_none() && take(2).is_some());
-        drop((own, others));
-        assert!(lock(&door.places.open).all.is_empty(), "nobody is remembered who is gone");
+        assert!(quiet.take().is_some());
     }
 
     /// A limit that leaves next to nothing still serves.
@@ -234,8 +212,8 @@ mod tests {
     fn there_is_one_place_at_least() {
         for most in [|| 0, || 1, || 2, || 3] {
             let [one, other] = doors(most);
-            let first = one.take(None).unwrap();
-            assert!(other.take(None).is_some());
+            let first = one.take().unwrap();
+            assert!(other.take().is_some());
             drop(first);
         }
     }
@@ -243,7 +221,7 @@ mod tests {
     #[tokio::test]
     async fn who_waits_has_the_next_place() {
         let [door] = doors(|| 2);
-        let first = door.take(None).unwrap();
+        let first = door.take().unwrap();
         first.asks();
         let waits = tokio::spawn({
             let door = door.clone();

@@ -28,9 +28,9 @@ use super::unserved::Unserved;
 
 /// So many connections wait in the kernel's queue.
 const WAITING: u32 = 1024;
-/// For a request's head, and again for all of a connection.
+/// A request of the API may wait for the disk.
 const LIMITS: Limits =
-    Limits { head: Duration::from_secs(5), whole: Duration::from_secs(5), bytes: 16 * 1024 };
+    Limits { head: Duration::from_secs(5), whole: Duration::from_secs(30), bytes: 16 * 1024 };
 /// An address that cannot be listened to is tried again after this time.
 const AGAIN: Duration = Duration::from_secs(10);
 /// The pause after the system refused to accept a connection, for example because no descriptors are left.

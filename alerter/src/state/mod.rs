@@ -67,7 +67,6 @@ pub struct Shared {
     pub metrics: Metrics,
     figures: Mutex<Arc<Figures>>,
     journal_trouble: Mutex<Option<String>>,
-    api_trouble: Mutex<Option<String>>,
     reload_trouble: Mutex<Option<NotInForce>>,
     unproven: Mutex<BTreeSet<MarkId>>,
 }
@@ -90,7 +89,6 @@ impl Shared {
             metrics: Metrics::default(),
             figures: Mutex::default(),
             journal_trouble: Mutex::default(),
-            api_trouble: Mutex::default(),
             reload_trouble: Mutex::default(),
             unproven: Mutex::default(),
         }
@@ -144,7 +142,6 @@ impl Shared {
     pub fn sight(&self, now: Timestamp) -> Sight {
         let settings = self.base.settings();
         let journal = self.journal_trouble().clone();
-        let api = self.api_trouble().clone();
         let reload = self.reload_trouble().clone();
         let stranded = self.routes.stranded().clone();
         let unknown_groups = self.policy.strays().clone();
@@ -154,7 +151,7 @@ impl Shared {
             degraded_after: settings.degraded_after,
             stalled: self.supervisor.wedged(),
             journal,
-            unserved: api.into_iter().chain(self.unserved.reasons()).collect(),
+            unserved: self.unserved.reasons(),
             reload,
             routes: settings.routes.iter().map(|route| self.route_sight(route)).collect(),
             stranded,
@@ -201,11 +198,6 @@ impl Shared {
     /// Why the journal cannot be written at the moment; a passing fault.
     pub fn journal_trouble(&self) -> MutexGuard<'_, Option<String>> {
         lock(&self.journal_trouble)
-    }
-
-    /// Why the API is not served at its address.
-    pub fn api_trouble(&self) -> MutexGuard<'_, Option<String>> {
-        lock(&self.api_trouble)
     }
 
     /// Why the configuration in the files is not in force.

@@ -1,6 +1,5 @@
-//! The API on real sockets: the control socket's, and TLS with a token at a TCP address.
+//! The API on real sockets: the control socket's, and one of its own that wants a token.
 
-use std::net::{IpAddr, SocketAddr};
 use std::path::PathBuf;
 use std::sync::Arc;
 
@@ -22,15 +21,15 @@ use marks::host::HostName;
 use marks::id::MarkId;
 use marks::mark::MarkRow;
 use marks::time::Timestamp;
-use reqwest::{Certificate, Client, Method, Response, StatusCode};
+use reqwest::{Client, Method, Response, StatusCode};
 use serde_json::{Map, Value, json};
 use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
-use tokio::net::{TcpListener, TcpStream};
+use tokio::net::UnixStream;
 use tokio_util::sync::CancellationToken;
 
 use crate::api_config::{Files, OTHER, TOKEN};
 use crate::config;
-use crate::endpoint::{Endpoint, OK, unused};
+use crate::endpoint::{Endpoint, OK};
 use crate::route::{LONG, deliver, options, word};
 use crate::site::{Alerter, Site};
 
@@ -39,7 +38,6 @@ const HOSTS: &str = "/v1/hosts/compute1";
 /// What the API works on, and where it is served.
 pub(crate) struct Server {
     shared: Arc<Shared>,
-    address: SocketAddr,
     files: Files,
     stop: CancellationToken,
     /// The control socket, with the room that it is in.
@@ -84,24 +82,20 @@ impl Server {
     }
 
     async fn of(shared: Arc<Shared>, files: Files) -> Self {
-        let (stop, api) = (CancellationToken::new(), shared.base.settings().api.clone().unwrap());
-        let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
-        let address = listener.local_addr().unwrap();
-        tokio::spawn(remote::serve(listener, Arc::clone(&shared), api, stop.clone()));
-        Self { shared, address, files, stop, local: None }
+        let stop = CancellationToken::new();
+        tokio::spawn(remote::follow(Arc::clone(&shared), stop.clone()));
+        while UnixStream::connect(files.socket()).await.is_err() {
+            tokio::task::yield_now().await;
+        }
+        Self { shared, files, stop, local: None }
     }
 
     fn client(&self) -> Client {
-        self.client_from([127, 0, 0, 1].into())
-    }
-
-    fn client_from(&self, from: IpAddr) -> Client {
-        let ca = Certificate::from_pem(self.files.ca.pem().as_bytes()).unwrap();
-        Client::builder().no_proxy().tls_certs_only([ca]).local_address(from).timeout(LONG).build().unwrap()
+        Client::builder().unix_socket(self.files.socket()).timeout(LONG).build().unwrap()
     }
 
     async fn ask(&self, method: Method, path: &str, token: Option<&str>, body: &str) -> Response {
-        let request = self.client().request(method, format!("https://{}{path}", self.address));
+        let request = self.client().request(method, format!("http://api{path}"));
         let request = token.into_iter().fold(request, reqwest::RequestBuilder::bearer_auth);
         request.header("content-type", "application/json").body(body.to_owned()).send().await.unwrap()
     }
@@ -140,7 +134,7 @@ impl Server {
 
     /// The same with a length that need not be the body's.
     async fn head_locally(&self, method: &str, path: &str, length: usize, body: &str) -> (u16, Value) {
-        let mut stream = tokio::net::UnixStream::connect(&self.local.as_ref().unwrap().0).await.unwrap();
+        let mut stream = UnixStream::connect(&self.local.as_ref().unwrap().0).await.unwrap();
         let head =
             format!("{method} {path} HTTP/1.1\r\nHost: x\r\nConnection: close\r\nContent-Length: {length}");
         stream.write_all(format!("{head}\r\n\r\n{body}").as_bytes()).await.unwrap();
@@ -214,7 +208,7 @@ pub(crate) fn accepted() -> Verdict {
 }
 
 /// The document and the router agree: each path in the one is in the other. What the
-/// control socket serves beside that cannot be reached over TCP.
+/// control socket serves beside that cannot be reached at the others.
 #[tokio::test]
 async fn the_document_has_every_path_and_no_other_is_served() {
     let server = Server::alone("").await;
@@ -256,7 +250,7 @@ async fn the_document_has_every_path_and_no_other_is_served() {
 }
 
 #[tokio::test]
-async fn nothing_is_answered_without_a_token_or_without_tls() {
+async fn nothing_is_answered_without_a_token() {
     let server = Server::alone("").await;
     let before = server.everything().await;
     for token in [None, Some(""), Some("x"), Some(&TOKEN[1..]), Some("0123456789abcdef0123456789abcdeX")] {
@@ -269,15 +263,13 @@ async fn nothing_is_answered_without_a_token_or_without_tls() {
             assert_eq!(response.json::<Value>().await.unwrap()["kind"], "token");
         }
     }
-    let plain = server.client().get(format!("http://{}/v1/openapi.json", server.address)).bearer_auth(TOKEN);
-    assert!(plain.send().await.is_err(), "nothing but TLS is spoken");
     assert_eq!(server.everything().await, before);
     assert_eq!(server.ask(Method::GET, "/v1/openapi.json", Some(TOKEN), "").await.status(), StatusCode::OK);
 }
 
-/// Both are used as they are now, without a restart; a token that was taken away opens nothing.
+/// It is used as it is now, without a restart; a token that was taken away opens nothing.
 #[tokio::test]
-async fn a_new_token_and_a_new_certificate_are_taken_up() {
+async fn a_new_token_is_taken_up() {
     let server = Server::alone("").await;
     let status =
         async |token| server.ask(Method::GET, "/v1/openapi.json", Some(token), "").await.status().as_u16();
@@ -287,19 +279,6 @@ async fn a_new_token_and_a_new_certificate_are_taken_up() {
     assert_eq!((status(TOKEN).await, status(new).await), (401, 200));
     server.files.remove("portal");
     assert_eq!((status(new).await, status(OTHER).await), (401, 200));
-    let serial = async || {
-        let stream = server.client().get(format!("https://{}/v1/openapi.json", server.address));
-        stream.bearer_auth(OTHER).send().await.map(|response| response.status().as_u16()).ok()
-    };
-    assert_eq!(serial().await, Some(200));
-    let (theirs, ours) = (crate::certificates::Ca::new("theirs"), server.files.ca.identity_for("127.0.0.1"));
-    let (certificate, key) = theirs.identity_for("127.0.0.1");
-    server.files.put("key", &key, 0o600);
-    server.files.put("certificate", &certificate, 0o644);
-    assert_eq!(serial().await, None, "the new certificate is another CA's");
-    server.files.put("key", &ours.1, 0o600);
-    server.files.put("certificate", &ours.0, 0o644);
-    assert_eq!(serial().await, Some(200));
 }
 
 /// S2-1, S2-11, S2-24: who knows that a host has failed says so; a stated default stands for a reason that was not given, and
@@ -319,8 +298,7 @@ async fn a_word_from_outside_marks_a_host_and_is_on_record() {
     let said: Vec<(String, String)> =
         server.history("marked-by-hand").await.into_iter().map(|row| (row.actor, row.detail)).collect();
     let alice = format!("alice (uid {uid})");
-    let wanted =
-        [(alice.clone(), "pulled the plug"), (alice, default), ("trusted (127.0.0.1)".into(), default)];
+    let wanted = [(alice.clone(), "pulled the plug"), (alice, default), ("trusted (API)".into(), default)];
     assert_eq!(said, wanted.map(|(actor, detail)| (actor, detail.to_owned())));
     assert_eq!(server.marks("compute1").await.len(), 1);
 }
@@ -677,7 +655,7 @@ async fn a_receiver_confirms_what_it_had_accepted() {
     let delivery = server.deliveries(due.mark.id).await.remove(0);
     assert_eq!((delivery.state, delivery.reference.as_deref()), (State::Acknowledged, Some("job 7")));
     let confirmed = server.history("confirmed").await;
-    assert_eq!((confirmed.len(), confirmed[0].actor.as_str()), (1, "portal (127.0.0.1)"));
+    assert_eq!((confirmed.len(), confirmed[0].actor.as_str()), (1, "portal (API)"));
     assert!(server.shared.base.seen().news, "the register is to learn of it");
     let (status, answer) = server.patch(&path, TOKEN, r#"{"acknowledged": false}"#).await;
     assert_eq!((status, &answer["kind"]), (409, &json!("ended")), "what was sent cannot be taken back");
@@ -744,29 +722,6 @@ async fn an_answer_acknowledges_nothing_where_the_receiver_confirms() {
     }
 }
 
-/// Garbage, silence, floods and half requests harm their senders alone: others are served meanwhile.
-#[tokio::test]
-async fn a_bad_client_blocks_nobody() {
-    let server = Server::alone("").await;
-    let connect = async || TcpStream::connect(server.address).await.unwrap();
-    let mut bad = Vec::new();
-    // More than one address may have at once.
-    for number in 0..40 {
-        let mut stream = connect().await;
-        let start: &[u8] = match number % 3 {
-            0 => b"",
-            1 => b"GET / HTTP/1.1\r\n\r\n",
-            _ => b"\x16\x03\x01",
-        };
-        let _it_may_be_closed_already = stream.write_all(start).await;
-        bad.push(stream);
-    }
-    let other = server.client_from([127, 0, 0, 2].into());
-    let url = format!("https://{}/v1/openapi.json", server.address);
-    assert_eq!(other.get(&url).bearer_auth(TOKEN).send().await.unwrap().status(), StatusCode::OK);
-    drop(bad);
-}
-
 #[tokio::test]
 async fn a_body_that_is_too_large_is_refused() {
     let server = Server::alone("").await;
@@ -775,8 +730,7 @@ async fn a_body_that_is_too_large_is_refused() {
     let body = json!({ "mark_unhealthy": true, "resource_status_reason": reason }).to_string();
     let (status, answer) = server.head_locally("PATCH", HOSTS, body.len(), "").await;
     assert_eq!((status, &answer["kind"]), (413, &json!("too-large")));
-    let sent =
-        server.client().patch(format!("https://{}{HOSTS}", server.address)).bearer_auth(OTHER).body(body);
+    let sent = server.client().patch(format!("http://api{HOSTS}")).bearer_auth(OTHER).body(body);
     // It may get the answer, or a refused connection.
     if let Ok(response) = sent.send().await {
         assert_eq!(response.status(), StatusCode::PAYLOAD_TOO_LARGE);
@@ -787,51 +741,21 @@ async fn a_body_that_is_too_large_is_refused() {
     assert!(server.history("marked-by-hand").await[0].detail.len() <= 512);
 }
 
-/// An address that cannot be bound is reported, and everything else runs.
+/// What cannot be served is a reason, and everything else runs.
 #[tokio::test]
-async fn an_address_that_is_taken_is_tried_again() {
+async fn a_socket_that_is_taken_is_a_problem() {
     let server = Server::alone("").await;
-    let taken = TcpListener::bind(unused()).await.unwrap();
-    let (shared, mut api) = (Arc::clone(&server.shared), server.shared.base.settings().api.clone().unwrap());
-    api.listen = taken.local_addr().unwrap();
-    server.files.put_identity_for(&api.listen.ip().to_string());
-    let (address, stop) = (api.listen, server.stop.clone());
-    let running = tokio::spawn(remote::run(shared, api, stop));
-    while server.shared.api_trouble().is_none() {
-        tokio::task::yield_now().await;
-    }
-    assert!(server.shared.reasons(Timestamp::now())[0].contains(&address.to_string()));
-    drop(taken);
-    while server.shared.api_trouble().is_some() {
-        tokio::task::yield_now().await;
-    }
-    let request = server.client().get(format!("https://{address}/v1/openapi.json")).bearer_auth(TOKEN);
-    assert_eq!(request.send().await.unwrap().status(), StatusCode::OK);
+    assert!(server.shared.reasons(Timestamp::now()).is_empty());
+    let second = tokio::spawn(remote::follow(Arc::clone(&server.shared), server.stop.clone()));
+    let reasons = async || loop {
+        match server.shared.reasons(Timestamp::now()).pop() {
+            Some(reason) => return reason,
+            None => tokio::task::yield_now().await,
+        }
+    };
+    let said = reasons().await;
+    assert!(said.starts_with("the API at unix://") && said.contains("another process listens"), "{said}");
+    assert_eq!(server.ask(Method::GET, "/v1/openapi.json", Some(TOKEN), "").await.status(), StatusCode::OK);
     server.stop.cancel();
-    running.await.unwrap();
-}
-
-/// A certificate that is just being renewed, or not there yet, keeps the API away and degraded, and not for good. The broken
-/// variant, which checks once, is the listener alone.
-#[tokio::test]
-async fn the_api_comes_when_its_certificate_does() {
-    let server = Server::alone("").await;
-    let mut api = server.shared.base.settings().api.clone().unwrap();
-    api.listen.set_port(0);
-    server.files.remove("certificate");
-    let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
-    let once = remote::serve(listener, Arc::clone(&server.shared), api.clone(), CancellationToken::new());
-    once.await;
-    let stop = CancellationToken::new();
-    let running = tokio::spawn(remote::run(Arc::clone(&server.shared), api, stop.clone()));
-    while server.shared.api_trouble().is_none() {
-        tokio::task::yield_now().await;
-    }
-    server.files.put_identity();
-    while server.shared.api_trouble().is_some() {
-        tokio::time::sleep(std::time::Duration::from_millis(20)).await;
-    }
-    assert!(!running.is_finished());
-    stop.cancel();
-    running.await.unwrap();
+    second.await.unwrap();
 }

@@ -2,11 +2,11 @@
 
 use std::fs;
 use std::os::unix::fs::PermissionsExt as _;
+use std::path::PathBuf;
 
 use alerter::config::Api;
 use tempfile::TempDir;
 
-use crate::certificates::Ca;
 use crate::config::Site;
 
 /// Long enough.
@@ -14,50 +14,40 @@ pub(crate) const TOKEN: &str = "0123456789abcdef0123456789abcdef";
 /// Somebody else's.
 pub(crate) const OTHER: &str = "fedcba9876543210fedcba9876543210";
 
-/// What `[api]` names: a certificate for 127.0.0.1 with its key, and two tokens.
-pub(crate) struct Files {
-    pub(crate) ca: Ca,
-    room: TempDir,
-}
+/// What `[api]` names: two tokens.
+pub(crate) struct Files(TempDir);
 
 impl Files {
     pub(crate) fn new() -> Self {
-        let files = Self { ca: Ca::new("ours"), room: tempfile::tempdir().unwrap() };
-        fs::set_permissions(files.room.path(), fs::Permissions::from_mode(0o755)).unwrap();
-        files.put_identity();
+        let files = Self(tempfile::tempdir().unwrap());
+        fs::set_permissions(files.0.path(), fs::Permissions::from_mode(0o755)).unwrap();
         files.put("portal", TOKEN, 0o600);
         files.put("trusted", OTHER, 0o600);
         files
     }
 
-    /// A new certificate of the same CA, with a new key.
-    pub(crate) fn put_identity(&self) {
-        self.put_identity_for("127.0.0.1");
-    }
-
-    pub(crate) fn put_identity_for(&self, name: &str) {
-        let (certificate, key) = self.ca.identity_for(name);
-        self.put("certificate", &certificate, 0o644);
-        self.put("key", &key, 0o600);
+    /// Where the API is.
+    pub(crate) fn socket(&self) -> PathBuf {
+        self.0.path().join("api.sock")
     }
 
     /// Puts a file in the place of the old one, at once and whole.
     pub(crate) fn put(&self, name: &str, text: &str, mode: u32) {
-        let (new, file) = (self.room.path().join("new"), self.room.path().join(name));
+        let (new, file) = (self.0.path().join("new"), self.0.path().join(name));
         fs::write(&new, text).unwrap();
         fs::set_permissions(&new, fs::Permissions::from_mode(mode)).unwrap();
         fs::rename(new, file).unwrap();
     }
 
     pub(crate) fn remove(&self, name: &str) {
-        fs::remove_file(self.room.path().join(name)).unwrap();
+        fs::remove_file(self.0.path().join(name)).unwrap();
     }
 
     /// `[api]`, with the token `portal` and these lines behind it.
     pub(crate) fn table(&self, more: &str) -> String {
-        let at = self.room.path().display();
+        let at = self.0.path().display();
         format!(
-            "\n[api]\nlisten = \"127.0.0.1:7420\"\ncertificate = \"{at}/certificate\"\nkey = \"{at}/key\"\n\
+            "\n[api]\nuri = \"unix://{at}/api.sock\"\n\
              [api.tokens.portal]\ntoken-file = \"{at}/portal\"\n{}",
             more.replace("DIR", &at.to_string())
         )
@@ -77,7 +67,7 @@ fn the_api_is_off_by_default_and_is_what_was_configured() {
     let trusted =
         "hosts = [\"compute*\"]\n[api.tokens.trusted]\ntoken-file = \"DIR/trusted\"\ntrust-marks = true\n";
     let api = api(&(NONE.to_owned() + &files.table(trusted))).unwrap();
-    assert_eq!(api.listen.to_string(), "127.0.0.1:7420");
+    assert_eq!(api.served.addresses[0].to_string(), format!("unix://{}", files.socket().display()));
     let tokens: Vec<(&str, bool)> =
         api.tokens.iter().map(|token| (token.name.as_str(), token.trust_marks)).collect();
     assert_eq!(tokens, [("portal", false), ("trusted", true)]);
@@ -90,44 +80,57 @@ fn problems(text: &str) -> String {
 }
 
 #[test]
-fn without_tls_a_token_or_an_address_nothing_is_served() {
-    let said = problems(&(NONE.to_owned() + "[api]\nlisten = \"127.0.0.1:0\"\n"));
-    for wanted in ["an IP address and a port", "no certificate", "no key", "no token"] {
+fn without_a_token_or_an_address_nothing_is_served() {
+    let said = problems(&(NONE.to_owned() + "[api]\nuri = \"tcp://127.0.0.1:0\"\n"));
+    for wanted in ["no usable port", "no token"] {
         assert!(said.contains(wanted), "{wanted}: {said}");
     }
     let said = problems(&(NONE.to_owned() + "[api.tokens.portal]\n"));
-    assert!(said.contains("[api] has no listen") && said.contains("no token-file"), "{said}");
-    let said = problems(&(NONE.to_owned() + "[api]\nlisten = \"127.0.0.1:7420\"\n[api.tokens]\n"));
+    assert!(said.contains("[api] has no uri") && said.contains("no token-file"), "{said}");
+    let said = problems(&(NONE.to_owned() + "[api]\nuri = \"tcp://127.0.0.1:7420\"\n[api.tokens]\n"));
     assert!(said.contains("no token"), "an empty table opens nothing: {said}");
 }
 
-/// With the key one can pretend to be the alerter, and with a token one can end marks.
+/// Tokens in plain http stay on this machine. The broken variant warns alone, as of addresses without secrets.
+#[test]
+fn plain_http_beyond_this_machine_wants_a_word() {
+    let files = Files::new();
+    for (uri, is_taken) in [
+        ("tcp://127.0.0.1:7420,tcp://[::1]:7420", true),
+        ("unix:///run/api.sock,tcp://localhost:7420", true),
+        ("tcp://192.0.2.10:7420", false),
+        ("unix:///run/api.sock,tcp://0.0.0.0:7420", false),
+        ("tcp://[::]:7420", false),
+        ("tcp://ctl1:7420", false),
+    ] {
+        let table = files.table("").replace(&format!("unix://{}", files.socket().display()), uri);
+        let refused = Site::new(&(NONE.to_owned() + &table)).load().err().map(|why| why.to_string());
+        assert_eq!(refused.is_none(), is_taken, "{uri}: {refused:?}");
+        assert!(refused.is_none_or(|why| why.contains("a proxy that ends TLS, or set allow-http = true")));
+        let allowed = table.replace("[api]\n", "[api]\nallow-http = true\n");
+        assert!(api(&(NONE.to_owned() + &allowed)).is_some(), "{uri}");
+    }
+    let doubled = files.table("").replace("[api]\n", "[metrics]\nuri = \"unix:///run/x.sock\"\n[api]\n");
+    let doubled = doubled.replace(&files.socket().display().to_string(), "/run/x.sock");
+    assert!(problems(&(NONE.to_owned() + &doubled)).contains("has the same address"));
+}
+
+/// With a token one can end marks.
 #[test]
 fn secrets_that_others_may_read_are_refused() {
-    for (name, text) in [("key", Ca::new("ours").identity().1), ("portal", TOKEN.to_owned())] {
-        for mode in [0o640, 0o604] {
-            let files = Files::new();
-            files.put(name, &text, mode);
-            let said = problems(&(NONE.to_owned() + &files.table("")));
-            assert!(said.contains("chmod 600") && !said.contains(&text), "{name} {mode:o}: {said}");
-        }
+    for mode in [0o640, 0o604] {
+        let files = Files::new();
+        files.put("portal", TOKEN, mode);
+        let said = problems(&(NONE.to_owned() + &files.table("")));
+        assert!(said.contains("chmod 600") && !said.contains(TOKEN), "{mode:o}: {said}");
     }
 }
 
 #[test]
 fn what_cannot_be_used_is_refused() {
-    let other = Ca::new("ours").identity_for("127.0.0.1");
-    for (name, text, wanted) in [
-        ("portal", &TOKEN[1..], "at least 32"),
-        ("certificate", "x", "no certificate in PEM"),
-        ("key", "x", "no private key in PEM"),
-        ("key", other.1.as_str(), "does not hold the key"),
-    ] {
-        let files = Files::new();
-        files.put(name, text, 0o600);
-        let said = problems(&(NONE.to_owned() + &files.table("")));
-        assert!(said.contains(wanted), "{wanted}: {said}");
-    }
+    let files = Files::new();
+    files.put("portal", &TOKEN[1..], 0o600);
+    assert!(problems(&(NONE.to_owned() + &files.table(""))).contains("at least 32"));
     let files = Files::new();
     let same = "[api.tokens.again]\ntoken-file = \"DIR/portal\"\n";
     assert!(problems(&(NONE.to_owned() + &files.table(same))).contains("has the same token"));

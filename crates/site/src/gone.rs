@@ -7,6 +7,9 @@ pub const GONE: &[(&str, &str)] = &[
         "notice",
         "remove it; let an alert agent of Pacemaker mail, as docs/examples/alert-mail.sh does, or use the alert rules or `status --check`",
     ),
+    ("api.listen", "write uri = \"tcp://HOST:PORT\" or uri = \"unix:///PATH\""),
+    ("api.certificate", "a proxy in front of uri ends TLS (docs/api.md): remove it"),
+    ("api.key", "a proxy in front of uri ends TLS (docs/api.md): remove it"),
     (
         "vitrage",
         "post the event that Vitrage takes with [http.NAME] and body = \"template\", or with a program ([exec.NAME])",

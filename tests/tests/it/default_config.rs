@@ -69,10 +69,7 @@ fn secrets() -> TempDir {
     let room = TempDir::new().unwrap();
     let key = KeyPair::generate().unwrap();
     let certificate = CertificateParams::default().self_signed(&key).unwrap().pem();
-    let key = key.serialize_pem();
     let given = [
-        ("api.pem", certificate.as_str()),
-        ("api.key", &key),
         ("portal.token", "0123456789abcdef0123456789abcdef\n"),
         ("recovery.secret", "whsec_MfKQ9r8GKYqrTwjUPD8ILPZIo2LaLaSw\n"),
         ("local.password", "password\n"),

@@ -81,7 +81,7 @@ pub(crate) fn unpaired(error: &reqwest::Error, certificate: &str, key: &str) -> 
 }
 
 /// Why the first certificate of a text in PEM cannot be used, although others may take it.
-pub fn unfit(pem: &[u8]) -> Option<Unfit> {
+fn unfit(pem: &[u8]) -> Option<Unfit> {
     certificate::unfit(&CertificateDer::pem_slice_iter(pem).next()?.ok()?)
 }
 
