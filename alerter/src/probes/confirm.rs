@@ -26,9 +26,6 @@ impl Confirm {
             Way::PollUrl(poll) if !poll.verifies() => {
                 Some("verify = false: another machine could answer in the host's place; set ca-file instead")
             }
-            Way::Hypervisor(nova) if !nova.verifies() => Some(
-                "insecure = true: anybody on the network path can read the password and forge the answers; set cacert in the cloud's file instead",
-            ),
             _ => None,
         };
         let sentence = |probe: &Probe| Some(format!("the probe {} has {}", probe.name, wrong(probe)?));

@@ -32,10 +32,6 @@ impl Hypervisor {
         self.tries
     }
 
-    pub(super) fn verifies(&self) -> bool {
-        !self.cloud.insecure
-    }
-
     pub(super) async fn once(&self, host: &Named) -> Said {
         match self.services.of(&self.host_name.of_host(host)).await {
             Ok(seen) => of_seen(seen),

@@ -104,8 +104,10 @@ async fn what_stands_in_the_way_of_all_is_one_line() {
     site.state().keystone_is_mute = true;
     assert_eq!(found(&driver, &both()).await, ["keystone"]);
     let site = Site::new().await;
-    let region = drivers::openstack::CloudOptions { region: Some("two".into()), ..site.options() };
-    assert_eq!(found(&Masakari::new(Options::of(region)).unwrap(), &both()).await, ["catalog"]);
+    let clouds = std::fs::read_to_string(site.files.path("clouds.yaml")).unwrap();
+    site.files.put("clouds.yaml", &clouds.replace("RegionOne", "two"));
+    assert_eq!(found(&Masakari::new(Options::of(site.options())).unwrap(), &both()).await, ["catalog"]);
+    site.files.put("clouds.yaml", &clouds);
     assert!(site.state().asked.is_empty());
     let driver = site.driver();
     site.state().is_mute = true;

@@ -8,7 +8,8 @@ use crate::config::Site;
 #[test]
 fn what_is_gone_is_refused_with_what_serves_instead() {
     for (pattern, instead) in GONE {
-        let path = pattern.replacen("*.*", "masakari.cloud", 1).replace('*', "one");
+        let parts = pattern.split('.').map(|part| part.split('|').next().unwrap());
+        let path = parts.collect::<Vec<_>>().join(".").replace('*', "one");
         let text = match path.rsplit_once('.') {
             Some((section, key)) => format!("[{section}]\n{key} = 1\n"),
             None => format!("[{path}.one]\n"),

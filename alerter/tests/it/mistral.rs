@@ -327,15 +327,6 @@ async fn the_message_of_another_driver_is_not_taken() {
     assert!(cloud.room().asked.is_empty() && cloud.site.state().tokens_asked == 0);
 }
 
-#[tokio::test]
-async fn who_wants_it_insecure_is_warned() {
-    let cloud = Cloud::with(Engine::new()).await;
-    let insecure = openstack::CloudOptions { insecure: true, ..cloud.options() };
-    let driver = Mistral::new(Options::of(insecure, NAME)).unwrap();
-    assert_eq!(driver.warnings().len(), 1);
-    assert!(driver.endpoint().starts_with("workflow host-evacuate in Mistral of cloud ops at http://"));
-}
-
 /// `check-config --online` searches for the workflow, and starts nothing.
 #[tokio::test]
 async fn mistral_says_which_workflow_it_does_not_have() {

@@ -575,15 +575,6 @@ async fn a_host_with_evacuations_is_asked_for_again() {
     assert_eq!(back(&driver, &mark()).await, acknowledged(&id_of(1)));
 }
 
-#[tokio::test]
-async fn who_wants_it_insecure_is_warned() {
-    let cloud = Cloud::with(Compute::new()).await;
-    let insecure = openstack::CloudOptions { insecure: true, ..cloud.options() };
-    let driver = Nova::new(options(insecure)).unwrap();
-    assert_eq!((driver.warnings().len(), plain(&cloud).warnings().len()), (1, 0));
-    assert!(driver.endpoint().starts_with("Nova of cloud ops at http://"));
-}
-
 /// `check-config --online` names each host whose service could not be forced down, and forces none.
 #[tokio::test]
 async fn nova_says_which_hosts_it_does_not_know() {

@@ -1,6 +1,6 @@
 //! Sections and keys that are no more, each with what serves instead: they are refused like a mistyped one.
 
-/// The path of each, where `*` is any name, and what to do.
+/// The path of each, where `*` is any name and `|` stands between two of which either will do, and what to do.
 pub const GONE: &[(&str, &str)] = &[
     ("recovery", "remove it; Masakari and Nova say what became of the instances of a host"),
     (
@@ -31,6 +31,27 @@ pub const GONE: &[(&str, &str)] = &[
         "log.lines-per-minute",
         "the syslog daemon or journald limits what is written (RateLimitBurst): remove it",
     ),
+    ("masakari|mistral|nova|heat|senlin.*.secure-file", "write secure.yaml beside clouds-file"),
+    (
+        "masakari|mistral|nova|heat|senlin.*.from-environment",
+        "name the cloud in clouds-file: the environment of Pacemaker differs from controller to controller",
+    ),
+    ("masakari|mistral|nova|heat|senlin.*.region", "set region_name in clouds.yaml"),
+    ("masakari|mistral|nova|heat|senlin.*.interface", "set interface in clouds.yaml"),
+    ("masakari|mistral|nova|heat|senlin.*.insecure", "set cacert in clouds.yaml"),
+    (
+        "masakari|mistral|nova|heat|senlin.*.keep-alive",
+        "each exchange has a connection of its own: remove it",
+    ),
+    ("groups.*.confirm.hypervisor.*.secure-file", "write secure.yaml beside clouds-file"),
+    (
+        "groups.*.confirm.hypervisor.*.from-environment",
+        "name the cloud in clouds-file: the environment of Pacemaker differs from controller to controller",
+    ),
+    ("groups.*.confirm.hypervisor.*.region", "set region_name in clouds.yaml"),
+    ("groups.*.confirm.hypervisor.*.interface", "set interface in clouds.yaml"),
+    ("groups.*.confirm.hypervisor.*.insecure", "set cacert in clouds.yaml"),
+    ("groups.*.confirm.hypervisor.*.keep-alive", "each exchange has a connection of its own: remove it"),
 ];
 
 /// What serves instead of a section or a key, by its path.
@@ -40,7 +61,8 @@ pub(crate) fn instead(path: &str) -> Option<&'static str> {
 
 fn is_of(gone: &str, path: &str) -> bool {
     let (gone, path): (Vec<&str>, Vec<&str>) = (gone.split('.').collect(), path.split('.').collect());
-    gone.len() == path.len() && gone.iter().zip(path).all(|(gone, part)| *gone == "*" || *gone == part)
+    let fits = |(gone, part): (&&str, &str)| gone.split('|').any(|word| word == "*" || word == part);
+    gone.len() == path.len() && gone.iter().zip(path).all(fits)
 }
 
 #[cfg(test)]
@@ -50,7 +72,7 @@ mod tests {
     /// The broken variant compares beginnings: a section that only begins alike would be refused.
     #[test]
     fn a_name_stands_for_one_part() {
-        assert!(is_of("a.*.c", "a.b.c") && is_of("a", "a"));
+        assert!(is_of("a.*.c", "a.b.c") && is_of("a", "a") && is_of("x|a.c", "a.c"));
         for other in ["a.b", "a.b.c.d", "a.b.d", "ab.b.c"] {
             assert!(!is_of("a.*.c", other), "{other}");
         }

@@ -107,7 +107,7 @@ fn find<'f>(found: &'f Found, service: &Service, choice: &Choice) -> Result<&'f 
     let chosen = choice.interfaces.iter().map(fitting).find(|fitting| !fitting.is_empty());
     let none = || {
         format!(
-            "Keystone's catalog has no {} of {word} in this region: check interface and region",
+            "Keystone's catalog has no {} of {word} in this region: check interface and region_name in clouds.yaml",
             choice.interfaces.join(" or ")
         )
     };
@@ -122,7 +122,10 @@ fn the_one<'f>(word: &str, fitting: &[&'f Endpoint]) -> Result<&'f str, String> 
         false => Ok(first),
         true => {
             let all: Vec<&str> = regions.into_iter().collect();
-            Err(format!("Keystone's catalog has {word} in {}: set region to one of them", all.join(" and ")))
+            Err(format!(
+                "Keystone's catalog has {word} in {}: set region_name in clouds.yaml to one of them",
+                all.join(" and ")
+            ))
         }
     }
 }
@@ -177,7 +180,7 @@ mod tests {
     fn a_service_is_found_by_any_of_its_types() {
         for (service, interfaces, region, expected) in [
             (INSTANCE_HA, vec!["public"], Some("one"), Ok("http://p1/v1")),
-            (INSTANCE_HA, vec!["public"], None, Err("ha in one and two: set region")),
+            (INSTANCE_HA, vec!["public"], None, Err("ha in one and two: set region_name")),
             (INSTANCE_HA, vec!["internal", "public"], None, Ok("http://i1/v1/p")),
             (INSTANCE_HA, vec!["internal"], Some("one"), Ok("http://i1/v1/p")),
             (INSTANCE_HA, vec!["internal", "public"], Some("two"), Ok("http://p2/v1")),

@@ -9,7 +9,7 @@ use crate::web::{authorities, careful, fault, unpaired};
 /// Makes the client. The files of its certificates are read here.
 pub(super) fn build(cloud: &Cloud, options: &CloudOptions) -> Result<Client, Unusable> {
     let wrong = |why: String| Unusable::new("cloud", format!("cloud {}: {why}", cloud.name));
-    let builder = careful(options.timeout, options.keep_alive).tls_version_min(tls::Version::TLS_1_2);
+    let builder = careful(options.timeout, false).tls_version_min(tls::Version::TLS_1_2);
     let client = trusting(builder, cloud, options).map_err(wrong)?;
     let client = match &cloud.identity {
         None => client,
@@ -30,7 +30,6 @@ fn unmade(error: &reqwest::Error, cloud: &Cloud) -> String {
 
 fn trusting(client: ClientBuilder, cloud: &Cloud, options: &CloudOptions) -> Result<ClientBuilder, String> {
     match &cloud.ca_file {
-        _ if options.insecure => Ok(client.tls_danger_accept_invalid_certs(true)),
         Some(file) => Ok(client.tls_certs_only(authorities(file)?)),
         // Without TLS no certificates are needed, and a system without any would make no client.
         None if options.allow_http || cloud.token_url.scheme() == "http" => Ok(system_or_none(client)),

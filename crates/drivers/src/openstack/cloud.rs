@@ -1,4 +1,4 @@
-//! A site's cloud: `clouds.yaml` with `secure.yaml` over it, or `OS_*` variables if the route allows it.
+//! A site's cloud: `clouds.yaml` with `secure.yaml` over it.
 
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
@@ -21,32 +21,6 @@ const CLOUDS_FILE: &str = "/etc/openstack/clouds.yaml";
 const SECURE_NAME: &str = "secure.yaml";
 /// Keys that make a file secret.
 const SECRETS: [&str; 3] = ["auth.password", "auth.application_credential_secret", "auth.token"];
-/// `OS_*` variables, and the key that each stands for.
-const ENVIRONMENT: [(&str, &str); 22] = [
-    ("OS_AUTH_TYPE", "auth_type"),
-    ("OS_AUTH_URL", "auth.auth_url"),
-    ("OS_USERNAME", "auth.username"),
-    ("OS_USER_ID", "auth.user_id"),
-    ("OS_PASSWORD", "auth.password"),
-    ("OS_USER_DOMAIN_NAME", "auth.user_domain_name"),
-    ("OS_USER_DOMAIN_ID", "auth.user_domain_id"),
-    ("OS_PROJECT_NAME", "auth.project_name"),
-    ("OS_PROJECT_ID", "auth.project_id"),
-    ("OS_PROJECT_DOMAIN_NAME", "auth.project_domain_name"),
-    ("OS_PROJECT_DOMAIN_ID", "auth.project_domain_id"),
-    ("OS_SYSTEM_SCOPE", "auth.system_scope"),
-    ("OS_APPLICATION_CREDENTIAL_ID", "auth.application_credential_id"),
-    ("OS_APPLICATION_CREDENTIAL_NAME", "auth.application_credential_name"),
-    ("OS_APPLICATION_CREDENTIAL_SECRET", "auth.application_credential_secret"),
-    ("OS_REGION_NAME", "region_name"),
-    ("OS_ENDPOINT_TYPE", "endpoint_type"),
-    ("OS_INTERFACE", "interface"),
-    ("OS_CACERT", "cacert"),
-    ("OS_CERT", "cert"),
-    ("OS_KEY", "key"),
-    ("OS_INSECURE", "insecure"),
-];
-
 /// Keystone usually gives a token within this time, and the view that allowed the mark is still no older than one in an
 /// outbox. A test's machine may be busy for longer.
 pub(super) const PATIENCE: Duration = Duration::from_millis(if cfg!(test) { 30_000 } else { 500 });
@@ -58,22 +32,10 @@ pub struct CloudOptions {
     pub cloud: Option<String>,
     /// `clouds.yaml`, if not in /etc/openstack.
     pub clouds_file: Option<PathBuf>,
-    /// `secure.yaml`, if not beside the other.
-    pub secure_file: Option<PathBuf>,
-    /// Whether `OS_*` names count.
-    pub from_environment: bool,
-    /// Instead of the cloud's own region.
-    pub region: Option<String>,
-    /// Instead of the cloud's own interface.
-    pub interface: Option<String>,
     /// Instead of the catalog's address; it may have `%(project_id)s` in it.
     pub endpoint: Option<String>,
     /// Whether plain http is allowed for Keystone and the service.
     pub allow_http: bool,
-    /// Whether certificates are not checked.
-    pub insecure: bool,
-    /// Whether a connection may serve one exchange after the other.
-    pub keep_alive: bool,
     /// Limit of a whole exchange.
     pub timeout: Duration,
     /// How long an exchange waits for a token from its beginning.
@@ -86,14 +48,8 @@ impl CloudOptions {
         Self {
             cloud: None,
             clouds_file: Some(clouds_file),
-            secure_file: None,
-            from_environment: false,
-            region: None,
-            interface: None,
             endpoint: None,
             allow_http: false,
-            insecure: false,
-            keep_alive: false,
             timeout: Duration::from_secs(60),
             patience: PATIENCE,
         }
@@ -133,18 +89,7 @@ impl Cloud {
     /// # Errors
     /// One sentence without a secret, and the key of the route that it concerns.
     pub(super) fn read(options: &CloudOptions) -> Result<Self, Unusable> {
-        Self::read_in(options, |name| std::env::var(name).ok())
-    }
-
-    /// The same in this environment.
-    fn read_in(
-        options: &CloudOptions,
-        environment: impl Fn(&str) -> Option<String>,
-    ) -> Result<Self, Unusable> {
-        let named =
-            |name: &str| environment(name).filter(|value| options.from_environment && !value.is_empty());
-        let source = source(options, &named)?;
-        of_source(options, source)
+        of_source(options, source(options)?)
     }
 
     /// Every file that it is made of.
@@ -182,38 +127,22 @@ impl Cloud {
     }
 }
 
-fn source(options: &CloudOptions, named: &impl Fn(&str) -> Option<String>) -> Result<Source, Unusable> {
-    let cloud = options.cloud.clone().or_else(|| named("OS_CLOUD"));
-    let is_of_files = options.clouds_file.is_some()
-        || ["OS_CLIENT_CONFIG_FILE", "OS_CLIENT_SECURE_FILE"].iter().any(|name| named(name).is_some());
-    if cloud.is_none() && !is_of_files && named("OS_AUTH_URL").is_some() {
-        let word = |(name, word): &(&str, &str)| Some(((*word).to_owned(), named(name)?.into()));
-        let words = ENVIRONMENT.iter().filter_map(word).collect();
-        return Ok(Source { name: "of the environment".to_owned(), words, files: Vec::new() });
-    }
-    let own = || named("OS_CLIENT_CONFIG_FILE").map(PathBuf::from);
-    let clouds = options.clouds_file.clone().or_else(own).unwrap_or_else(|| CLOUDS_FILE.into());
-    let own = || named("OS_CLIENT_SECURE_FILE").map(PathBuf::from);
-    let secure = options.secure_file.clone().or_else(own);
-    of_files(cloud.as_deref(), clouds, secure)
-}
-
 /// `secure.yaml` overrides `clouds.yaml`, key by key.
-fn of_files(cloud: Option<&str>, clouds: PathBuf, secure: Option<PathBuf>) -> Result<Source, Unusable> {
+fn source(options: &CloudOptions) -> Result<Source, Unusable> {
     let about = |file: &Path, key| {
         let file = file.display().to_string();
         move |why: String| Unusable::new(key, format!("{file}: {why}"))
     };
+    let clouds = options.clouds_file.clone().unwrap_or_else(|| CLOUDS_FILE.into());
     let mut all = clouds_of(&clouds, read_trusted).map_err(about(&clouds, "clouds-file"))?;
-    let name = chosen(cloud, &all).map_err(about(&clouds, "cloud"))?;
+    let name = chosen(options.cloud.as_deref(), &all).map_err(about(&clouds, "cloud"))?;
     let mut words = all.remove(&name).unwrap_or_default();
     if SECRETS.iter().any(|secret| words.contains_key(*secret)) {
         read_private(&clouds).map(SecretSlice::from).map_err(about(&clouds, "clouds-file"))?;
     }
-    let is_named = secure.is_some();
-    let secure = secure.unwrap_or_else(|| clouds.with_file_name(SECURE_NAME));
-    if is_named || secure.exists() {
-        let mut over = clouds_of(&secure, read_private).map_err(about(&secure, "secure-file"))?;
+    let secure = clouds.with_file_name(SECURE_NAME);
+    if secure.exists() {
+        let mut over = clouds_of(&secure, read_private).map_err(about(&secure, "clouds-file"))?;
         words.extend(over.remove(&name).unwrap_or_default());
     }
     Ok(Source { name, words, files: vec![clouds, secure] })
@@ -245,19 +174,18 @@ fn of_source(options: &CloudOptions, Source { name, words, files }: Source) -> R
     if words.contains_key("profile") || words.contains_key("cloud") {
         return Err(wrong("a vendor's profile is not supported: write its settings out".to_owned()));
     }
-    if !options.insecure && (is(&words, "insecure") == Some(true) || is(&words, "verify") == Some(false)) {
-        let why = "it turns off certificate checks (verify, insecure): set cacert there, or insecure = true in this route";
-        return Err(wrong(why.to_owned()));
+    if is(&words, "insecure") == Some(true) || is(&words, "verify") == Some(false) {
+        return Err(wrong("it turns off certificate checks (verify, insecure): set cacert there".to_owned()));
     }
     let token_url = token_url(&words, options.allow_http).map_err(wrong)?;
     let credentials = Credentials::read(&words).map_err(wrong)?;
     let ca_file = text(&words, "cacert").map(PathBuf::from);
-    if let Some(file) = ca_file.as_deref().filter(|_| !options.insecure) {
+    if let Some(file) = ca_file.as_deref() {
         authorities(file).map_err(|why| wrong(format!("cacert: {why}")))?;
     }
     let identity = identity(&words).map_err(wrong)?;
-    let interfaces = interfaces(options, &words).map_err(wrong)?;
-    let region = options.region.clone().or_else(|| text(&words, "region_name"));
+    let interfaces = interfaces(&words).map_err(wrong)?;
+    let region = text(&words, "region_name");
     Ok(Cloud {
         token_url,
         credentials,
@@ -305,12 +233,8 @@ fn identity(words: &Words) -> Result<Option<IdentityFiles>, String> {
     }
 }
 
-fn interfaces(options: &CloudOptions, words: &Words) -> Result<Vec<String>, String> {
-    let given = options
-        .interface
-        .clone()
-        .or_else(|| text(words, "interface"))
-        .or_else(|| text(words, "endpoint_type"));
+fn interfaces(words: &Words) -> Result<Vec<String>, String> {
+    let given = text(words, "interface").or_else(|| text(words, "endpoint_type"));
     let Some(given) = given else { return Ok(vec!["public".to_owned()]) };
     let all: Vec<String> =
         given.split(',').map(|word| word.trim().trim_end_matches("URL").to_owned()).collect();
@@ -375,12 +299,8 @@ mod tests {
         }
     }
 
-    fn nothing(_: &str) -> Option<String> {
-        None
-    }
-
     fn why(options: &CloudOptions) -> String {
-        let why = Cloud::read_in(options, nothing).unwrap_err().to_string();
+        let why = Cloud::read(options).unwrap_err().to_string();
         assert!(!why.contains("s3kr1t"), "{why}");
         why
     }
@@ -388,7 +308,7 @@ mod tests {
     #[test]
     fn what_stands_in_secure_yaml_goes_before_the_rest() {
         let room = Room::with(&[("clouds.yaml", CLOUDS, 0o644), ("secure.yaml", SECURE, 0o600)]);
-        let cloud = Cloud::read_in(&room.options(), nothing).unwrap();
+        let cloud = Cloud::read(&room.options()).unwrap();
         let Credentials::Password { password, scope, .. } = &cloud.credentials else { unreachable!() };
         assert_eq!(password.expose_secret(), "s3kr1t");
         assert_eq!(*scope, Scope::Project(Named::Id("over".into())));
@@ -398,11 +318,10 @@ mod tests {
         assert_eq!(choice.interfaces, ["internal", "public"]);
         assert_eq!(choice.instead.as_deref(), Some("https://m.example/v1/%(project_id)s"));
         assert_eq!(cloud.choice(None, &WORKFLOW).instead, None);
-        let own =
-            CloudOptions { endpoint: Some("https://x".into()), region: Some("R2".into()), ..room.options() };
-        let cloud = Cloud::read_in(&own, nothing).unwrap();
+        let own = CloudOptions { endpoint: Some("https://x".into()), ..room.options() };
+        let cloud = Cloud::read(&own).unwrap();
         let choice = cloud.choice(own.endpoint.as_ref(), &INSTANCE_HA);
-        assert_eq!((choice.instead.as_deref(), choice.region.as_deref()), (Some("https://x"), Some("R2")));
+        assert_eq!((choice.instead.as_deref(), choice.region.as_deref()), (Some("https://x"), Some("R1")));
     }
 
     /// S1-45: a file with a secret that others can read is not used; one without may be read by all.
@@ -414,7 +333,7 @@ mod tests {
         let open = Room::with(&[("clouds.yaml", &inside, 0o644)]);
         assert!(why(&open.options()).contains("others may read the secret"));
         let shut = Room::with(&[("clouds.yaml", &inside, 0o600)]);
-        assert!(Cloud::read_in(&shut.options(), nothing).is_ok());
+        assert!(Cloud::read(&shut.options()).is_ok());
         let written = Room::with(&[("clouds.yaml", CLOUDS, 0o666), ("secure.yaml", SECURE, 0o600)]);
         assert!(why(&written.options()).contains("others may write"));
     }
@@ -423,8 +342,8 @@ mod tests {
     fn what_is_wrong_with_a_cloud_has_its_sentence() {
         let with = |from: &str, to: &str| CLOUDS.replace(from, to);
         for (clouds, expected) in [
-            (with("    auth", "    verify: false\n    auth"), "insecure = true in this route"),
-            (with("    auth", "    insecure: yes\n    auth"), "insecure = true in this route"),
+            (with("    auth", "    verify: false\n    auth"), "set cacert there"),
+            (with("    auth", "    insecure: yes\n    auth"), "set cacert there"),
             (with("    auth", "    profile: rackspace\n    auth"), "write its settings out"),
             (with("    auth", "    cacert: ca.pem\n    auth"), "cacert: must be an absolute path"),
             (with("    auth", "    cert: /c.pem\n    auth"), "set both, or neither"),
@@ -441,43 +360,6 @@ mod tests {
         let room = Room::with(&[("clouds.yaml", CLOUDS, 0o644)]);
         let named = CloudOptions { cloud: Some("three".into()), ..room.options() };
         assert!(why(&named).contains("no cloud of this name"));
-        let gone = CloudOptions { secure_file: Some(room.path("none.yaml")), ..room.options() };
-        assert!(why(&gone).contains("cannot be read"));
         assert!(why(&CloudOptions::of_file("clouds.yaml".into())).contains("absolute"));
-    }
-
-    /// The daemon's environment is no configuration, unless the route allows it.
-    #[test]
-    fn the_environment_counts_only_where_the_route_says_so() {
-        let environment = |name: &str| {
-            let value = match name {
-                "OS_AUTH_URL" => "https://k.example/v3",
-                "OS_USER_ID" => "u",
-                "OS_PASSWORD" => "s3kr1t",
-                "OS_PROJECT_ID" => "p",
-                "OS_REGION_NAME" => "R9",
-                _ => return None,
-            };
-            Some(value.to_owned())
-        };
-        let room = Room::with(&[("clouds.yaml", CLOUDS, 0o644), ("secure.yaml", SECURE, 0o600)]);
-        let own = CloudOptions { clouds_file: None, from_environment: true, ..room.options() };
-        let cloud = Cloud::read_in(&own, environment).unwrap();
-        assert_eq!(cloud.token_url.as_str(), "https://k.example/v3/auth/tokens");
-        assert_eq!(cloud.region.as_deref(), Some("R9"));
-        let file = CloudOptions { from_environment: true, ..room.options() };
-        assert_eq!(
-            Cloud::read_in(&file, environment).unwrap().name,
-            "one",
-            "the route's own word goes first"
-        );
-        let place = room.path("clouds.yaml").display().to_string();
-        let through = |name: &str| (name == "OS_CLIENT_CONFIG_FILE").then(|| place.clone());
-        assert_eq!(Cloud::read_in(&own, through).unwrap().name, "one");
-        let both = |name: &str| through(name).or_else(|| environment(name));
-        assert_eq!(Cloud::read_in(&own, both).unwrap().name, "one", "a file goes before the other names");
-        let deaf = CloudOptions { from_environment: false, cloud: Some("no-such".into()), ..own };
-        let why = Cloud::read_in(&deaf, environment).unwrap_err().to_string();
-        assert!(why.starts_with("/etc/openstack/clouds.yaml: "), "{why}");
     }
 }

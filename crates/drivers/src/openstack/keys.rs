@@ -22,29 +22,9 @@ pub(crate) fn read(table: &mut Section<'_, '_>) -> CloudOptions {
 pub fn read_within(table: &mut Section<'_, '_>, timeout: Duration) -> CloudOptions {
     let cloud = table.text("cloud", name);
     let clouds_file = table.text("clouds-file", absolute);
-    let secure_file = table.text("secure-file", absolute);
-    let from_environment = table.flag("from-environment").unwrap_or(false);
-    let region = table.text("region", name);
-    let words = [("public", "public"), ("internal", "internal"), ("admin", "admin")];
-    let interface = table.choice("interface", &words).map(str::to_owned);
     let allow_http = table.flag("allow-http").unwrap_or(false);
     let endpoint = table.text("endpoint", |text| base(text, allow_http));
-    let insecure = table.flag("insecure").unwrap_or(false);
-    let keep_alive = table.flag("keep-alive").unwrap_or(false);
-    CloudOptions {
-        cloud,
-        clouds_file,
-        secure_file,
-        from_environment,
-        region,
-        interface,
-        endpoint,
-        allow_http,
-        insecure,
-        keep_alive,
-        timeout,
-        patience: PATIENCE,
-    }
+    CloudOptions { cloud, clouds_file, endpoint, allow_http, timeout, patience: PATIENCE }
 }
 
 /// An address that a path can be put behind.

@@ -55,10 +55,6 @@ macro_rules! of_session {
             self.session.limit()
         }
 
-        fn warnings(&self) -> Vec<String> {
-            self.session.warnings(&self.endpoint())
-        }
-
         fn deliver<'a>(&'a self, message: Message<'a>) -> crate::driver::Exchange<'a> {
             Box::pin(self.exchange(message))
         }

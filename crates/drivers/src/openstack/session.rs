@@ -124,14 +124,6 @@ impl Session {
         self.options.timeout
     }
 
-    /// Warnings about the exchanges with `endpoint`, one sentence each.
-    pub(crate) fn warnings(&self, endpoint: &str) -> Vec<String> {
-        let sentence =
-            "insecure = true: anybody on the network path can read the password and forge the answers of";
-        let warning = || format!("{sentence} {endpoint}: set cacert in the cloud's file instead");
-        self.options.insecure.then(warning).into_iter().collect()
-    }
-
     /// An exchange that ends at `end`, which is [`Self::limit`] after its beginning.
     pub(crate) fn begin(&self, end: Instant) -> Exchange<'_> {
         let began = end.checked_sub(self.limit()).unwrap_or(end);
