@@ -1,7 +1,7 @@
 # For hosts with kdump: run pcs.sh, then this: sh -e pcs-kdump.sh
 # It shows fence_kdump in the first level: a host that writes its memory to disk after a panic reports that, and may finish. There is
 # no mark behind it: fence_kdump cuts no power, and anybody on the network can send its message, so fence_mark refuses there.
-# Pacemaker's alert makes the mark of such a host, 10 s later ([intake] evidence-grace).
+# Pacemaker's alert makes the mark of such a host, 10 s later.
 # The fencing of every other host is delayed by timeout. fence_kdump resolves the node's name: compute1 must be known on the controllers.
 # Pacemaker does not restart such a host: kdump does.
 

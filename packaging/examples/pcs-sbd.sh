@@ -3,7 +3,7 @@
 # sbd without a disk needs three controllers, or a quorum device: with two_node neither controller loses quorum or resets itself.
 #
 # The mark of compute2: the device watchdog ends the fencing after stonith-watchdog-timeout, and no agent behind it is run. So
-# fence_mark is not used: Pacemaker's alert makes the mark, 10 s later ([intake] evidence-grace).
+# fence_mark is not used: Pacemaker's alert makes the mark, 10 s later.
 # This does not prove that the host is off: Pacemaker assumes it after that time. If the watchdog does not work, or sbd does not run,
 # a living host is reported as dead. So the time must be at least twice SBD_WATCHDOG_TIMEOUT, and a host with a power device must not
 # be in the list of fence_watchdog: compute1 is never assumed to be off.

@@ -7,6 +7,9 @@ use std::time::{Duration, Instant};
 use marks::host::HostName;
 use pacemaker::cib::Cib;
 
+/// A host that boots, or that Pacemaker is about to fence, is back or fenced by then.
+pub(crate) const AUDIT_AFTER: Duration = Duration::from_secs(300);
+
 /// Which hosts are missed, and since when this daemon has seen it.
 #[derive(Debug, Default)]
 pub(super) struct Audit {
@@ -32,13 +35,9 @@ impl Audit {
         self.missed.iter().map(move |(host, since)| (host, now.duration_since(*since)))
     }
 
-    /// Those that have been for longer than `limit`.
-    pub(super) fn missed_for(
-        &self,
-        limit: Duration,
-        now: Instant,
-    ) -> impl Iterator<Item = (&HostName, Duration)> {
-        self.missed(now).filter(move |(_, time)| *time > limit)
+    /// Those that have been for longer than [`AUDIT_AFTER`].
+    pub(super) fn missed_for_long(&self, now: Instant) -> impl Iterator<Item = (&HostName, Duration)> {
+        self.missed(now).filter(|(_, time)| *time > AUDIT_AFTER)
     }
 }
 
@@ -53,8 +52,6 @@ pub(crate) fn sentence(host: &HostName, time: Duration) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    const LIMIT: Duration = Duration::from_secs(300);
 
     fn cib(state: &str) -> Cib {
         let xml = format!(
@@ -78,13 +75,13 @@ mod tests {
         let later = |seconds| start + Duration::from_secs(seconds);
         audit.note(&state("false", "0"), start);
         audit.note(&state("false", "0"), later(300));
-        assert_eq!(audit.missed_for(LIMIT, later(300)).count(), 0);
-        let missed: Vec<_> = audit.missed_for(LIMIT, later(301)).collect();
+        assert_eq!(audit.missed_for_long(later(300)).count(), 0);
+        let missed: Vec<_> = audit.missed_for_long(later(301)).collect();
         let [(host, time)] = missed[..] else { panic!("{missed:?}") };
         assert_eq!(time, Duration::from_secs(301));
         assert!(sentence(host, time).starts_with("compute1 has not been connected for 301 s"));
         audit.note(&state("true", "0"), later(302));
-        assert_eq!(audit.missed_for(LIMIT, later(999)).count(), 0);
+        assert_eq!(audit.missed_for_long(later(999)).count(), 0);
     }
 
     #[test]
@@ -92,9 +89,9 @@ mod tests {
         let (mut audit, start) = (Audit::default(), Instant::now());
         for fine in [state("true", "0"), state("false", "1795191514")] {
             audit.note(&fine, start);
-            assert_eq!(audit.missed_for(LIMIT, start + LIMIT * 2).count(), 0);
+            assert_eq!(audit.missed_for_long(start + AUDIT_AFTER * 2).count(), 0);
         }
         audit.note(&cib(""), start);
-        assert_eq!(audit.missed_for(LIMIT, start + LIMIT * 2).count(), 1, "it never came");
+        assert_eq!(audit.missed_for_long(start + AUDIT_AFTER * 2).count(), 1, "it never came");
     }
 }

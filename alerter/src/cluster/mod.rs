@@ -26,7 +26,7 @@ use tokio::sync::oneshot;
 
 use follow::Follow;
 
-pub(crate) use audit::sentence as missed_sentence;
+pub(crate) use audit::{AUDIT_AFTER, sentence as missed_sentence};
 pub use kept::{Kept, PageWrites, Rewriting, alerter, left_over, own_writes, standing, superseded, written};
 pub use matter::{Fault, Matter};
 pub use seen::Seen;

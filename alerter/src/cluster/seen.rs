@@ -79,7 +79,7 @@ pub struct Seen {
 
 impl Seen {
     /// Takes note of a poll, and logs what is new about it.
-    pub fn note(&mut self, view: &Arc<View>, audit_after: Duration) {
+    pub fn note(&mut self, view: &Arc<View>) {
         let before = self.view.replace(Arc::clone(view));
         // Most polls do not read it: the result of the last one that did still counts.
         if let Some(history) = &view.history {
@@ -106,11 +106,11 @@ impl Seen {
                 self.cib = Some(Arc::clone(cib));
             }
         }
-        self.say_audit(audit_after);
+        self.say_audit();
     }
 
-    fn say_audit(&mut self, audit_after: Duration) {
-        let missed = self.missed_for(audit_after);
+    fn say_audit(&mut self) {
+        let missed = owned(self.audit.missed_for_long(Instant::now()));
         for (host, time) in missed.iter().filter(|(host, _)| !self.warned.contains(host)) {
             let missed = audit::sentence(host, *time);
             warn!("{missed}: check the host; if it is dead, run `stonith_admin --reboot {host}`");
@@ -284,11 +284,6 @@ impl Seen {
     pub fn missed(&self) -> Vec<(HostName, Duration)> {
         owned(self.audit.missed(Instant::now()))
     }
-
-    /// Those that have been for longer than `limit`.
-    pub fn missed_for(&self, limit: Duration) -> Vec<(HostName, Duration)> {
-        owned(self.audit.missed_for(limit, Instant::now()))
-    }
 }
 
 fn owned<'a>(hosts: impl Iterator<Item = (&'a HostName, Duration)>) -> Vec<(HostName, Duration)> {
@@ -325,7 +320,7 @@ mod tests {
     fn what_a_poll_did_not_read_is_as_it_was() {
         let mut seen = Seen::default();
         let mut words = |history| -> Vec<Matter> {
-            seen.note(&poll(history), Duration::MAX);
+            seen.note(&poll(history));
             seen.faults().into_iter().map(|(word, _)| word).collect()
         };
         assert_eq!(words(None), [CibUnreadable]);

@@ -60,23 +60,8 @@ pub enum Limit {
 pub enum Amount {
     /// So many.
     Hosts(u32),
-    /// So many of a hundred, 0 to 100.
-    Percent {
-        /// Of a hundred.
-        percent: u32,
-        /// What becomes of the fraction.
-        rounding: Rounding,
-    },
-}
-
-/// What becomes of a fraction of a host.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub enum Rounding {
-    /// Down, as Cluster API does.
-    #[default]
-    Down,
-    /// Up, as the Node Health Check Operator does.
-    Up,
+    /// So many of a hundred, 0 to 100; a fraction of a host is none, as in Cluster API.
+    Percent(u32),
 }
 
 impl Amount {
@@ -84,13 +69,8 @@ impl Amount {
     pub fn of(self, size: usize) -> usize {
         match self {
             Self::Hosts(hosts) => usize::try_from(hosts).unwrap_or(usize::MAX),
-            Self::Percent { percent, rounding } => {
-                let product = u128::from(percent) * size as u128;
-                let rounded = match rounding {
-                    Rounding::Down => product / 100,
-                    Rounding::Up => product.div_ceil(100),
-                };
-                usize::try_from(rounded).unwrap_or(usize::MAX)
+            Self::Percent(percent) => {
+                usize::try_from(u128::from(percent) * size as u128 / 100).unwrap_or(usize::MAX)
             }
         }
     }
@@ -117,24 +97,17 @@ mod tests {
 
     const SIZES: [usize; 6] = [1, 2, 3, 5, 7, 10];
 
-    fn percent(percent: u32, rounding: Rounding) -> Amount {
-        Amount::Percent { percent, rounding }
-    }
-
-    /// P9, S4-23, S4-24: literally the table of what the two implementations do.
+    /// P9, S4-23, S4-24: literally the table of what Cluster API does. The broken variant rounds up.
     #[test]
     fn a_share_is_rounded_as_the_table_says() {
-        for (share, down, up) in [
-            (33, [0, 0, 0, 1, 2, 3], [1, 1, 1, 2, 3, 4]),
-            (49, [0, 0, 1, 2, 3, 4], [1, 1, 2, 3, 4, 5]),
-            (51, [0, 1, 1, 2, 3, 5], [1, 2, 2, 3, 4, 6]),
+        for (share, hosts) in [
+            (0, [0; 6]),
+            (33, [0, 0, 0, 1, 2, 3]),
+            (49, [0, 0, 1, 2, 3, 4]),
+            (51, [0, 1, 1, 2, 3, 5]),
+            (100, SIZES),
         ] {
-            assert_eq!(SIZES.map(|size| percent(share, Rounding::Down).of(size)), down, "{share}% down");
-            assert_eq!(SIZES.map(|size| percent(share, Rounding::Up).of(size)), up, "{share}% up");
-        }
-        for rounding in [Rounding::Down, Rounding::Up] {
-            assert_eq!(SIZES.map(|size| percent(0, rounding).of(size)), [0; 6]);
-            assert_eq!(SIZES.map(|size| percent(100, rounding).of(size)), SIZES);
+            assert_eq!(SIZES.map(|size| Amount::Percent(share).of(size)), hosts, "{share}%");
         }
     }
 
@@ -143,7 +116,7 @@ mod tests {
     fn exactly_the_limit_is_allowed() {
         let limit = Limit::AtMost(Amount::Hosts(2));
         assert_eq!([0, 1, 2, 3].map(|n| limit.allows(n, 10)), [true, true, true, false]);
-        let share = Limit::AtMost(percent(40, Rounding::Down));
+        let share = Limit::AtMost(Amount::Percent(40));
         assert_eq!([4, 5].map(|n| share.allows(n, 10)), [true, false]);
         assert!(!Limit::AtMost(Amount::Hosts(0)).allows(1, 10));
     }

@@ -39,8 +39,6 @@ pub struct Settings {
     pub degraded_after: Duration,
     /// `[delivery] max-in-flight`: how many exchanges each route may have under way.
     pub max_in_flight: usize,
-    /// `[delivery] ack-batch`: how many acknowledgements are written down together at most.
-    pub ack_batch: usize,
     /// `[log]`: what is logged, and where.
     pub log: log::Rules,
     /// `[history]`: for how long and how much of it is kept.
@@ -163,8 +161,6 @@ pub struct StorePlace {
 pub struct IntakeRules {
     /// `coalesce`: records of a host within it are one outage, if nothing better is known.
     pub coalesce: Duration,
-    /// `evidence-grace`: how long a sighting waits for the record of `fence_mark`.
-    pub evidence_grace: Duration,
     /// `horizon`: what is found later than this makes no mark.
     pub horizon: Duration,
 }
@@ -203,8 +199,6 @@ pub struct HostRules {
     pub on_shared_storage: Option<bool>,
     /// The covered nodes; where unset, the remote nodes of the CIB, and without a register all that were fenced.
     pub matching: Option<HostPatterns>,
-    /// `audit-after`: how long a host may be gone without having been fenced until an operator is warned.
-    pub audit_after: Duration,
 }
 
 /// Reads everything. Each problem is noted and replaced by the default, so that the rest is checked too.
@@ -214,7 +208,7 @@ pub(super) fn read(mut root: Section<'_, '_>, file: &Path, kinds: &'static [driv
     let hosts = hosts(root.section("hosts"));
     let groups = Groups::read(root.section("groups"), store.register == Register::None);
     let intake = intake(root.section("intake"));
-    let Pace { degraded_after, max_in_flight, ack_batch } = pace(root.section("delivery"));
+    let (degraded_after, max_in_flight) = pace(root.section("delivery"));
     let log = log_rules(root.section("log"));
     let history = history(root.section("history"));
     let routes = routes::read(&mut root, kinds, &groups);
@@ -233,7 +227,6 @@ pub(super) fn read(mut root: Section<'_, '_>, file: &Path, kinds: &'static [driv
         intake,
         degraded_after,
         max_in_flight,
-        ack_batch,
         log,
         history,
         routes,
@@ -283,9 +276,8 @@ fn hosts(mut section: Section<'_, '_>) -> HostRules {
     let on_shared_storage = section.flag("on-shared-storage");
     let matching = matching(&mut section);
     let names = names(section.section("names"));
-    let audit_after = seconds(&mut section, "audit-after", 300);
     section.finish();
-    HostRules { domain, names, on_shared_storage, matching, audit_after }
+    HostRules { domain, names, on_shared_storage, matching }
 }
 
 fn domain(text: &str) -> Result<String, String> {
@@ -338,10 +330,9 @@ fn fqdn(text: &str) -> Result<HostName, String> {
 
 fn intake(mut section: Section<'_, '_>) -> IntakeRules {
     let coalesce = seconds(&mut section, "coalesce", 180);
-    let evidence_grace = seconds(&mut section, "evidence-grace", 10);
     let horizon = seconds(&mut section, "horizon", 86_400);
     section.finish();
-    IntakeRules { coalesce, evidence_grace, horizon }
+    IntakeRules { coalesce, horizon }
 }
 
 fn seconds(section: &mut Section<'_, '_>, key: &'static str, default: u32) -> Duration {
@@ -354,19 +345,12 @@ fn served(mut section: Section<'_, '_>, addresses: &mut Addresses) -> Option<Ser
     served
 }
 
-/// `[delivery]`.
-struct Pace {
-    degraded_after: Duration,
-    max_in_flight: usize,
-    ack_batch: usize,
-}
-
-fn pace(mut section: Section<'_, '_>) -> Pace {
+/// `[delivery]`: `degraded-after` and `max-in-flight`.
+fn pace(mut section: Section<'_, '_>) -> (Duration, usize) {
     let degraded_after = seconds(&mut section, "degraded-after", 300);
     let max_in_flight = section.number("max-in-flight", 1..=1024).unwrap_or(32) as usize;
-    let ack_batch = section.number("ack-batch", 1..=1024).unwrap_or(64) as usize;
     section.finish();
-    Pace { degraded_after, max_in_flight, ack_batch }
+    (degraded_after, max_in_flight)
 }
 
 /// A month at least: what the register and Pacemaker still know is much younger, so no removed row is ever taken in again. Less than

@@ -113,7 +113,7 @@ impl Engine {
             tried.into_iter().filter(|tried| tried.required || shared.base.route(&tried.route).is_some());
         *shared.routes.troubles() = Troubles::from_former(tried);
         let (sender, coming) = mpsc::unbounded_channel();
-        let answers = Answers::new(shared.base.settings().ack_batch);
+        let answers = Answers::default();
         let exchanges = JoinSet::new();
         Ok(Self {
             shared,

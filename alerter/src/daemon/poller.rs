@@ -146,7 +146,7 @@ impl Poller {
         if view.entries.is_err() {
             shared.metrics.register_unread();
         }
-        shared.base.seen().note(&view, shared.base.settings().hosts.audit_after);
+        shared.base.seen().note(&view);
         checks::after_poll(shared);
         self.view = Some(Arc::clone(&view));
         view

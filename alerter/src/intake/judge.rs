@@ -19,6 +19,10 @@ use super::naming::{Clash, Names, Naming};
 use super::storage::Storage;
 use crate::config::{Group, HostRules, IntakeRules};
 
+/// A sighting waits for the record of `fence_mark`: Pacemaker reports a fencing at once, and the record comes with a register or a
+/// journal that may be busy for some seconds.
+const EVIDENCE_GRACE: Duration = Duration::from_secs(10);
+
 /// How long before its confirmation by hand a host must have been lost, by the clock of one controller. It is longer than another
 /// controller needs to take a connection over, and than an alert takes.
 const LOST_BEFORE: Duration = Duration::from_secs(30);
@@ -144,8 +148,8 @@ impl Circumstances<'_> {
         }
         // The history has no id that all controllers share: wait for a witness that has one.
         let patience = match sighting.witness {
-            Witness::Alert(_) | Witness::NodeFenced => self.rules.evidence_grace,
-            Witness::History => self.rules.evidence_grace * 2,
+            Witness::Alert(_) | Witness::NodeFenced => EVIDENCE_GRACE,
+            Witness::History => EVIDENCE_GRACE * 2,
         };
         if seen.waited < patience {
             return Judgement::Wait(patience);
@@ -320,7 +324,7 @@ mod tests {
 
     fn rules() -> IntakeRules {
         let seconds = Duration::from_secs;
-        IntakeRules { coalesce: seconds(180), evidence_grace: seconds(10), horizon: seconds(9000) }
+        IntakeRules { coalesce: seconds(180), horizon: seconds(9000) }
     }
 
     /// A cluster with two controllers, a guest, and compute1 with its newest connection and fencing.
@@ -632,10 +636,10 @@ mod tests {
     fn a_sighting_without_a_mark_makes_one_after_the_grace() {
         let seen = |now, witness| Scene::gone().seen(now, &sighting("compute1", NOW, witness), &[]);
         for witness in [alert(), Witness::NodeFenced] {
-            assert_eq!(seen(NOW + 9, witness), Judgement::Wait(rules().evidence_grace));
+            assert_eq!(seen(NOW + 9, witness), Judgement::Wait(EVIDENCE_GRACE));
             assert!(matches!(seen(NOW + 10, witness), Judgement::Mark(..)));
         }
-        assert_eq!(seen(NOW + 19, Witness::History), Judgement::Wait(rules().evidence_grace * 2));
+        assert_eq!(seen(NOW + 19, Witness::History), Judgement::Wait(EVIDENCE_GRACE * 2));
         let Judgement::Mark(mark, _) = seen(NOW + 20, Witness::History) else { panic!("no mark") };
         assert_eq!((mark.standing.as_str(), mark.source), ("history", Source::History));
         assert_eq!(mark.incarnation, Some(connection(50)));
@@ -725,7 +729,7 @@ mod tests {
                 let seen = Seen { sighting: &sighting, connections: &connections, waited };
                 scene.at(NOW, |around| around.judgement_of_sighting(&seen, &[]))
             };
-            let grace = rules().evidence_grace;
+            let grace = EVIDENCE_GRACE;
             assert_eq!(of(grace - Duration::from_millis(1)), Judgement::Wait(grace), "{at}");
             assert!(matches!(of(grace), Judgement::Mark(..)), "{at}");
         }

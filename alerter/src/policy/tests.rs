@@ -14,7 +14,7 @@ use proptest::prelude::*;
 use super::hold::{Held, Hold};
 use super::plan::{Holds, Planner, plan};
 use super::state::{GroupState, Order, Stage, State, Subject, Whom};
-use crate::config::rules::{Amount, Limit, Rounding, Rules};
+use crate::config::rules::{Amount, Limit, Rules};
 use crate::probes::Conclusion;
 
 const START: Timestamp = Timestamp(1_000_000_000);
@@ -65,7 +65,7 @@ fn a_limit() -> impl Strategy<Value = Limit> {
     prop_oneof![
         Just(Limit::None),
         (0..6_u32).prop_map(|hosts| Limit::AtMost(Amount::Hosts(hosts))),
-        (0..=100_u32).prop_map(|percent| Limit::AtMost(Amount::Percent { percent, rounding: Rounding::Up })),
+        (0..=100_u32).prop_map(|percent| Limit::AtMost(Amount::Percent(percent))),
         (0..3_u32, 0..4_u32).prop_map(|(low, more)| Limit::Range { low, high: low + more }),
     ]
 }

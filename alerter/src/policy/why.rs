@@ -52,12 +52,12 @@ mod tests {
     use std::time::Duration;
 
     use super::*;
-    use crate::config::rules::{Amount, Rounding};
+    use crate::config::rules::Amount;
 
     /// The broken variant says "too many", and not how many of how many.
     #[test]
     fn a_storm_has_its_figures() {
-        let percent = Limit::AtMost(Amount::Percent { percent: 10, rounding: Rounding::Down });
+        let percent = Limit::AtMost(Amount::Percent(10));
         let window = Some(Duration::from_secs(300));
         for (limit, window, size, figures) in [
             (percent, window, 40, "more than 4 of 40 within 300 s"),

@@ -9,7 +9,7 @@ use pacemaker::cib::MarkFault;
 
 use super::route::{self, RouteSight};
 use super::{Kind, Level, Place, Problem, account};
-use crate::cluster::{Fault, Matter, missed_sentence};
+use crate::cluster::{AUDIT_AFTER, Fault, Matter, missed_sentence};
 use crate::delivery::stranded;
 use crate::intake::account::Unaccounted;
 
@@ -60,8 +60,6 @@ pub struct Cluster {
     pub faults: Vec<Fault>,
     /// Hosts that are gone without having been fenced, and for how long.
     pub missed: Vec<(HostName, Duration)>,
-    /// `[hosts] audit-after`: for how long they may be.
-    pub audit_after: Duration,
     /// Guest nodes that the configuration takes for compute hosts.
     pub guests: Vec<(HostName, String)>,
     /// Mark devices that do not work.
@@ -132,7 +130,7 @@ pub fn of_cluster(cluster: &Cluster, now: Timestamp) -> Vec<Problem> {
         let what = "the last poll of the cluster is older than two seconds, so nothing may be sent now";
         all.push(Problem::of(Kind::NotPermitted, what.to_owned()));
     }
-    all.extend(cluster.missed.iter().map(|(host, time)| of_missed(host, *time, cluster.audit_after, now)));
+    all.extend(cluster.missed.iter().map(|(host, time)| of_missed(host, *time, now)));
     all.extend(cluster.guests.iter().map(|(host, why)| {
         let one = Problem::of(Kind::GuestNode, format!("{host}: {why}"));
         Problem { hosts: vec![host.to_string()], ..one }
@@ -189,7 +187,7 @@ fn of_fault((matter, what): &Fault, is_permitted: bool) -> Problem {
     if stops && !is_permitted { Problem { level: Level::Critical, ..one } } else { one }
 }
 
-fn of_missed(host: &HostName, time: Duration, limit: Duration, now: Timestamp) -> Problem {
+fn of_missed(host: &HostName, time: Duration, now: Timestamp) -> Problem {
     let what = missed_sentence(host, time);
     let then = format!(
         "check the host: if it is dead, run `stonith_admin --reboot {host}`; if it was removed for good, remove its resource"
@@ -200,7 +198,7 @@ fn of_missed(host: &HostName, time: Duration, limit: Duration, now: Timestamp) -
         since: Some(since),
         then,
         subject: Some(host.as_str().to_ascii_lowercase()),
-        news_at: Some(since + limit + Duration::from_millis(1)),
+        news_at: Some(since + AUDIT_AFTER + Duration::from_millis(1)),
         ..Problem::of(Kind::NotFenced, what)
     }
 }
@@ -288,10 +286,10 @@ mod tests {
     /// A new daemon counts from its start: until the limit a missed host is no news and degrades nothing.
     #[test]
     fn a_host_is_missed_after_the_limit() {
-        let limit = Duration::from_secs(300);
+        let limit = AUDIT_AFTER;
         let of = |time| {
             let missed = vec![(HostName::parse("Compute1").unwrap(), time)];
-            let cluster = Cluster { is_permitted: true, missed, audit_after: limit, ..Cluster::default() };
+            let cluster = Cluster { is_permitted: true, missed, ..Cluster::default() };
             let sight =
                 Sight { now: Timestamp(1_800_000_000_000), cluster: Some(cluster), ..Sight::default() };
             problems(&sight).remove(0)

@@ -189,7 +189,6 @@ impl Shared {
             is_permitted: seen.view.as_ref().is_some_and(|view| view.permits().is_ok()),
             faults: seen.faults(),
             missed: seen.missed(),
-            audit_after: rules.audit_after,
             guests: guests.collect(),
             marks: seen.cib.as_ref().map(|cib| cib.mark_faults()).unwrap_or_default(),
         }

@@ -90,11 +90,10 @@ fn a_route_is_enough_and_the_rest_has_defaults() {
     let settings = Site::new(ROUTE).settings();
     assert_eq!(settings.store.path, Path::new("/var/lib/nova-host-alerter/marks.db"));
     assert_eq!(settings.store.register, Register::Attrd);
-    let audit_after = Duration::from_secs(300);
-    assert_eq!(settings.hosts, config::HostRules { audit_after, ..config::HostRules::default() });
+    assert_eq!(settings.hosts, config::HostRules::default());
     let seconds = Duration::from_secs;
-    let (coalesce, evidence_grace, horizon) = (marks::outage::COALESCE, seconds(10), marks::outage::HORIZON);
-    assert_eq!(settings.intake, config::IntakeRules { coalesce, evidence_grace, horizon });
+    let (coalesce, horizon) = (marks::outage::COALESCE, marks::outage::HORIZON);
+    assert_eq!(settings.intake, config::IntakeRules { coalesce, horizon });
     assert_eq!(settings.degraded_after, seconds(300));
     assert_eq!((settings.max_in_flight, settings.log.level), (32, tracing::Level::INFO));
     assert_eq!(settings.history, config::HistoryRules { keep: seconds(400 * 86_400), max_bytes: 512 << 20 });
@@ -115,13 +114,11 @@ fn every_key_is_read() {
         domain = "my.cloud.com"
         on-shared-storage = false
         match = ["compute*", "nova?"]
-        audit-after = 61
         [hosts.names]
         compute9 = "nine.example.org"
         "compute10.rack" = "ten.example.org"
         [intake]
         coalesce = 60
-        evidence-grace = 11
         horizon = 3600
         [delivery]
         degraded-after = 0x1e
@@ -153,8 +150,8 @@ fn every_key_is_read() {
     assert_eq!(settings.hosts.names[&host("COMPUTE9")].as_str(), "nine.example.org");
     assert_eq!(settings.hosts.names.len(), 2);
     let intake = &settings.intake;
-    let seconds = [intake.coalesce, intake.evidence_grace, intake.horizon, settings.hosts.audit_after];
-    assert_eq!(seconds.map(|time| time.as_secs()), [60, 11, 3600, 61]);
+    let seconds = [intake.coalesce, intake.horizon];
+    assert_eq!(seconds.map(|time| time.as_secs()), [60, 3600]);
     assert_eq!(settings.degraded_after.as_secs(), 30);
     assert_eq!((settings.max_in_flight, settings.log.level), (10, tracing::Level::DEBUG));
     let keep = Duration::from_secs(30 * 86_400);
@@ -626,7 +623,6 @@ const KEYS: &[(&str, &str)] = &[
     ("groups.a", "chain"),
     ("groups.a", "max-unhealthy"),
     ("groups.a", "unhealthy-range"),
-    ("groups.a", "rounding"),
     ("groups.a", "window"),
     ("http.a", "groups"),
     ("intake", "coalesce"),

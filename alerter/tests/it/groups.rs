@@ -9,7 +9,7 @@ use alerter::base::Base;
 use alerter::base::store::Store;
 use alerter::cluster::{Cluster, Kept, View};
 use alerter::commands::online;
-use alerter::config::rules::{Amount, Limit, Rounding, Rules};
+use alerter::config::rules::{Amount, Limit, Rules};
 use alerter::config::{Group, Link, Members, NamedRecipients, Recipients, RouteName, Settings};
 use alerter::intake::{apply, start};
 use alerter::state::Shared;
@@ -76,7 +76,6 @@ fn every_key_of_a_group_is_read() {
         attribute = "zone=1"
         routes = ["oncall", "wiki"]
         max-unhealthy = "40%"
-        rounding = "up"
         [groups.default]
         unhealthy-range = "[1-4]"
     "#;
@@ -101,7 +100,7 @@ fn every_key_of_a_group_is_read() {
         },
         confirm: None,
     };
-    let share = Amount::Percent { percent: 40, rounding: Rounding::Up };
+    let share = Amount::Percent(40);
     let zone1 = Group {
         name: "zone1".into(),
         members: Members::Attribute { name: "zone".into(), value: "1".into() },
@@ -144,7 +143,6 @@ fn a_limit_is_strict() {
         ("unhealthy-range = \"[1-4294967296]\"", 19, range),
         ("unhealthy-range = \"[4-3]\"", 19, "the first number must not be greater than the second"),
         ("unhealthy-range = 4", 19, "must be text in quotes, not a whole number"),
-        ("rounding = \"half\"", 12, "unknown word; known are: \"down\", \"up\""),
         ("window = 0", 10, "must be from 1 to 2678400"),
         ("max-hold = 0", 12, "must be from 1 to 86400"),
         ("max-in-flight = 0", 17, "must be from 1 to 100000"),
@@ -177,7 +175,7 @@ fn the_range_goes_before_the_number() {
     assert!(warnings("[groups.a]\nhosts = [\"c1\"]\nunhealthy-range = \"[2-3]\"").is_empty());
 }
 
-/// S4-24: a share of zero hosts holds every host of the group. The broken variants are a number, another rounding, and a group
+/// S4-24: a share of zero hosts holds every host of the group. The broken variants are a number, and a group
 /// whose size only the cluster knows.
 #[test]
 fn a_share_that_is_nobody_is_warned_of() {
@@ -186,12 +184,11 @@ fn a_share_that_is_nobody_is_warned_of() {
     assert_eq!(
         group(three, "max-unhealthy = \"33%\""),
         [
-            "3:17: 33% of 3 host(s) is none, so every mark is held at first: raise max-unhealthy, or set rounding = \"up\""
+            "3:17: 33% of 3 host(s) is none, so every mark is held at first: raise max-unhealthy, or set it to a number"
         ]
     );
     for (hosts, rest) in [
         (three, "max-unhealthy = \"34%\""),
-        (three, "max-unhealthy = \"33%\"\nrounding = \"up\""),
         (three, "max-unhealthy = 0"),
         ("\"c*\"", "max-unhealthy = \"33%\""),
     ] {
@@ -496,7 +493,7 @@ fn check_config_shows_each_group_in_a_line() {
     let (code, said) = check(&site, &[]);
     let lines: Vec<&str> = said.lines().skip(1).collect();
     let warned = format!(
-        "warning: {}:4:17: 40% of 2 host(s) is none, so every mark is held at first: raise max-unhealthy, or set rounding = \"up\"",
+        "warning: {}:4:17: 40% of 2 host(s) is none, so every mark is held at first: raise max-unhealthy, or set it to a number",
         site.path("alerter.toml").display()
     );
     assert_eq!(
@@ -547,7 +544,7 @@ async fn the_cluster_says_who_is_in_which_group() {
     assert_eq!(
         answers.warnings,
         [
-            "[groups.rest]: 33% of 1 host(s) is none, so every mark is held at first: raise max-unhealthy, or set rounding = \"up\""
+            "[groups.rest]: 33% of 1 host(s) is none, so every mark is held at first: raise max-unhealthy, or set it to a number"
         ]
     );
     // The routes of these groups lead to no endpoint, which is said beside it.
@@ -584,7 +581,7 @@ fn poll(daemon: &mut Daemon) {
         cib: Ok(Arc::new(Cib::parse(&cluster()).unwrap())),
         history: None,
     });
-    daemon.shared.base.seen().note(&view, HOUR);
+    daemon.shared.base.seen().note(&view);
     apply::take_in(&mut daemon.journal, (&daemon.shared.base, &daemon.shared.accounts), Some(&view)).unwrap();
 }
 

@@ -52,6 +52,13 @@ pub const GONE: &[(&str, &str)] = &[
     ("groups.*.confirm.hypervisor.*.interface", "set interface in clouds.yaml"),
     ("groups.*.confirm.hypervisor.*.insecure", "set cacert in clouds.yaml"),
     ("groups.*.confirm.hypervisor.*.keep-alive", "each exchange has a connection of its own: remove it"),
+    (
+        "groups.*.rounding",
+        "a percentage is rounded down: remove it, and raise max-unhealthy where that is too few",
+    ),
+    ("delivery.ack-batch", "up to 64 acknowledgements are written together: remove it"),
+    ("hosts.audit-after", "a host that is gone for 300 s without a fencing is a problem: remove it"),
+    ("intake.evidence-grace", "a report of Pacemaker waits 10 s for the record of fence_mark: remove it"),
 ];
 
 /// What serves instead of a section or a key, by its path.

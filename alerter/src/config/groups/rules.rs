@@ -7,7 +7,7 @@ use site::Section;
 
 use super::members::Members;
 
-use crate::config::rules::{Amount, Limit, Rounding, Rules};
+use crate::config::rules::{Amount, Limit, Rules};
 
 /// The longest time, in seconds: a day is longer than anything that makes sense.
 const DAY: u32 = 86_400;
@@ -39,10 +39,8 @@ fn seconds(table: &mut Section<'_, '_>, key: &'static str, range: RangeInclusive
 
 /// The range overrides the number.
 fn limit(table: &mut Section<'_, '_>) -> Limit {
-    let words = [("down", Rounding::Down), ("up", Rounding::Up)];
-    let rounding = table.choice("rounding", &words).unwrap_or_default();
     let most = table.number_or_text("max-unhealthy", 0..=u32::MAX, Amount::Hosts, |text| {
-        percent(text).map(|percent| Amount::Percent { percent, rounding })
+        percent(text).map(Amount::Percent)
     });
     let range = table.text("unhealthy-range", range);
     if table.has("max-unhealthy") && table.has("unhealthy-range") {
@@ -78,7 +76,7 @@ fn check_size(table: &mut Section<'_, '_>, limit: Limit, members: Option<&Member
     let Some(members) = members else { return };
     let key = match limit {
         Limit::Range { .. } => "unhealthy-range",
-        Limit::AtMost(Amount::Percent { .. }) => "max-unhealthy",
+        Limit::AtMost(Amount::Percent(_)) => "max-unhealthy",
         Limit::None | Limit::AtMost(Amount::Hosts(_)) => return,
     };
     match members.count() {
@@ -100,11 +98,8 @@ pub(super) fn shown(limit: Limit) -> String {
     match limit {
         Limit::None => "no limit".to_owned(),
         Limit::AtMost(Amount::Hosts(most)) => format!("held above {most} unhealthy"),
-        Limit::AtMost(Amount::Percent { percent, rounding: Rounding::Down }) => {
+        Limit::AtMost(Amount::Percent(percent)) => {
             format!("held above {percent}% unhealthy, rounded down")
-        }
-        Limit::AtMost(Amount::Percent { percent, rounding: Rounding::Up }) => {
-            format!("held above {percent}% unhealthy, rounded up")
         }
         Limit::Range { low, high } => format!("held outside of {low} to {high} unhealthy"),
     }
@@ -113,19 +108,13 @@ pub(super) fn shown(limit: Limit) -> String {
 /// A warning about a percentage that is no host in a group of this size.
 pub(super) fn zero(limit: Limit, size: usize) -> Option<String> {
     match limit {
-        Limit::AtMost(Amount::Percent { percent, rounding })
-            if size > 0 && limit_is_zero(percent, rounding, size) =>
-        {
+        Limit::AtMost(amount @ Amount::Percent(percent)) if size > 0 && amount.of(size) == 0 => {
             Some(format!(
-                "{percent}% of {size} host(s) is none, so every mark is held at first: raise max-unhealthy, or set rounding = \"up\""
+                "{percent}% of {size} host(s) is none, so every mark is held at first: raise max-unhealthy, or set it to a number"
             ))
         }
         _ => None,
     }
-}
-
-fn limit_is_zero(percent: u32, rounding: Rounding, size: usize) -> bool {
-    Amount::Percent { percent, rounding }.of(size) == 0
 }
 
 #[cfg(test)]
@@ -184,10 +173,9 @@ mod tests {
     /// The broken variant: a limit that is none by its number is meant so.
     #[test]
     fn a_percentage_that_is_nobody_is_worth_a_warning() {
-        let share = |percent, rounding| Limit::AtMost(Amount::Percent { percent, rounding });
-        assert!(zero(share(33, Rounding::Down), 3).is_some() && zero(share(33, Rounding::Down), 4).is_none());
-        assert!(zero(share(33, Rounding::Up), 3).is_none() && zero(share(0, Rounding::Up), 3).is_some());
-        assert!(zero(share(33, Rounding::Down), 0).is_none(), "there is nobody to hold");
+        let share = |percent| Limit::AtMost(Amount::Percent(percent));
+        assert!(zero(share(33), 3).is_some() && zero(share(33), 4).is_none());
+        assert!(zero(share(33), 0).is_none(), "there is nobody to hold");
         assert!(zero(Limit::AtMost(Amount::Hosts(0)), 3).is_none() && zero(Limit::None, 3).is_none());
     }
 }

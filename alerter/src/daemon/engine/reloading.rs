@@ -75,7 +75,6 @@ impl Engine {
         };
         self.shared.base.store.run(swap).await?;
         let settings = self.shared.base.settings();
-        self.answers.set_batch(settings.ack_batch);
         log::put(settings.log);
         settings.warn();
         self.renewed.get_or_insert_default().extend(renewed);

@@ -283,7 +283,7 @@ impl Daemon {
         if with_history {
             self.history_read = world.history.len();
         }
-        self.shared.base.seen().note(&view, Duration::from_secs(300));
+        self.shared.base.seen().note(&view);
         apply::take_in_at(&mut self.journal, (&self.shared.base, &self.shared.accounts), Some(&view), now)
             .unwrap();
     }

@@ -129,7 +129,7 @@ impl Alerter {
             cib: if site.cib_is_mute { Err("timed out".to_owned()) } else { Ok(Arc::new(site.cib())) },
             history: with_history.then(|| Ok(site.history.clone())),
         });
-        self.shared.base.seen().note(&view, Duration::from_secs(300));
+        self.shared.base.seen().note(&view);
         apply::take_in_at(
             &mut self.journal,
             (&self.shared.base, &self.shared.accounts),

@@ -4,7 +4,7 @@ use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::hint::black_box;
 use std::time::{Duration, Instant};
 
-use alerter::config::rules::{Amount, Limit, Rounding, Rules};
+use alerter::config::rules::{Amount, Limit, Rules};
 use alerter::policy::Hold;
 use alerter::policy::plan::{Planner, plan};
 use alerter::policy::state::{GroupState, Stage, State, Subject};
@@ -30,7 +30,7 @@ const UP: usize = 10;
 const START: Timestamp = Timestamp(1_000_000_000);
 
 pub(crate) fn run() -> anyhow::Result<()> {
-    let share = Limit::AtMost(Amount::Percent { percent: 40, rounding: Rounding::Down });
+    let share = Limit::AtMost(Amount::Percent(40));
     let storm = Rules { limit: share, cooldown: Duration::from_secs(300), ..Rules::default() };
     whole("all in a storm", &storm, Some(Hold::Storm))?;
     let crowd = Rules { max_in_flight: Some(10), ..Rules::default() };
