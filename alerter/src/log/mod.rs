@@ -5,7 +5,7 @@ pub mod ring;
 pub mod sinks;
 
 use std::path::Path;
-use std::sync::{Arc, Mutex, OnceLock};
+use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
 
 use marks::time::Timestamp;
 use tracing::{Event, Level, Subscriber};
@@ -14,7 +14,6 @@ use tracing_subscriber::layer::{Context, SubscriberExt};
 use tracing_subscriber::util::SubscriberInitExt;
 use tracing_subscriber::{Layer, Registry, reload};
 
-use crate::lock::lock;
 use record::Record;
 use ring::Ring;
 use sinks::Sinks;
@@ -54,7 +53,7 @@ pub fn start(rules: Rules) {
 /// Changes the rules; without a log it does nothing.
 pub fn put(rules: Rules) {
     let (Some(output), Some(level)) = (OUTPUT.get(), LEVEL.get()) else { return };
-    *lock(&output.sinks) = Sinks::new(rules.to);
+    *output.sinks() = Sinks::new(rules.to);
     let _the_log_has_ended = level.reload(LevelFilter::from_level(rules.level));
 }
 
@@ -81,6 +80,12 @@ struct Output {
     ring: Ring,
 }
 
+impl Output {
+    fn sinks(&self) -> MutexGuard<'_, Sinks> {
+        self.sinks.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
 struct Lines {
     output: Arc<Output>,
 }
@@ -95,7 +100,7 @@ impl<S: Subscriber> Layer<S> for Lines {
         let meta = event.metadata();
         if is_ours(meta.target()) || *meta.level() <= Level::WARN {
             let record = Record::of(event);
-            lock(&self.output.sinks).write(&record);
+            self.output.sinks().write(&record);
             self.output.ring.push(&record, Timestamp::now());
         }
     }

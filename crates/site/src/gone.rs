@@ -14,10 +14,7 @@ pub const GONE: &[(&str, &str)] = &[
         "vitrage",
         "post the event that Vitrage takes with [http.NAME] and body = \"template\", or with a program ([exec.NAME])",
     ),
-    (
-        "groups.*.confirm.tcp",
-        "let a program ask, as in [groups.NAME.confirm.exec.PROBE] with command = [\"/usr/bin/nc\", \"-z\", \"-w\", \"5\", \"{nodename}\", \"22\"]",
-    ),
+    ("groups.*.confirm.tcp", "let a program ask (nc -z HOST PORT), in [groups.NAME.confirm.exec.PROBE]"),
     ("groups.*.confirm.pacemaker-state", "let a program ask Pacemaker, in [groups.NAME.confirm.exec.PROBE]"),
     (
         "log.format",

@@ -549,7 +549,7 @@ fn limits(rng: &mut Rng, size: usize) -> String {
         0 => String::new(),
         1 => format!("max-unhealthy = {}\n", rng.u32(0..=few)),
         2 | 3 => {
-            // Takes its turn, so that a seed tells the same story as ever.
+            // A draw of its own, so that a seed still makes the same story.
             rng.bool();
             format!("max-unhealthy = \"{}%\"\n", rng.u32(0..=60))
         }
