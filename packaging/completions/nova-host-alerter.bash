@@ -19,9 +19,6 @@ _nova__host__alerter() {
             nova__host__alerter,check-config)
                 cmd="nova__host__alerter__subcmd__check__subcmd__config"
                 ;;
-            nova__host__alerter,complete)
-                cmd="nova__host__alerter__subcmd__complete"
-                ;;
             nova__host__alerter,dismiss)
                 cmd="nova__host__alerter__subcmd__dismiss"
                 ;;
@@ -49,17 +46,11 @@ _nova__host__alerter() {
             nova__host__alerter,pause)
                 cmd="nova__host__alerter__subcmd__pause"
                 ;;
-            nova__host__alerter,receiver-check)
-                cmd="nova__host__alerter__subcmd__receiver__subcmd__check"
-                ;;
             nova__host__alerter,release)
                 cmd="nova__host__alerter__subcmd__release"
                 ;;
             nova__host__alerter,reload)
                 cmd="nova__host__alerter__subcmd__reload"
-                ;;
-            nova__host__alerter,report)
-                cmd="nova__host__alerter__subcmd__report"
                 ;;
             nova__host__alerter,resume)
                 cmd="nova__host__alerter__subcmd__resume"
@@ -88,9 +79,6 @@ _nova__host__alerter() {
             nova__host__alerter__subcmd__help,check-config)
                 cmd="nova__host__alerter__subcmd__help__subcmd__check__subcmd__config"
                 ;;
-            nova__host__alerter__subcmd__help,complete)
-                cmd="nova__host__alerter__subcmd__help__subcmd__complete"
-                ;;
             nova__host__alerter__subcmd__help,dismiss)
                 cmd="nova__host__alerter__subcmd__help__subcmd__dismiss"
                 ;;
@@ -118,17 +106,11 @@ _nova__host__alerter() {
             nova__host__alerter__subcmd__help,pause)
                 cmd="nova__host__alerter__subcmd__help__subcmd__pause"
                 ;;
-            nova__host__alerter__subcmd__help,receiver-check)
-                cmd="nova__host__alerter__subcmd__help__subcmd__receiver__subcmd__check"
-                ;;
             nova__host__alerter__subcmd__help,release)
                 cmd="nova__host__alerter__subcmd__help__subcmd__release"
                 ;;
             nova__host__alerter__subcmd__help,reload)
                 cmd="nova__host__alerter__subcmd__help__subcmd__reload"
-                ;;
-            nova__host__alerter__subcmd__help,report)
-                cmd="nova__host__alerter__subcmd__help__subcmd__report"
                 ;;
             nova__host__alerter__subcmd__help,resume)
                 cmd="nova__host__alerter__subcmd__help__subcmd__resume"
@@ -154,9 +136,6 @@ _nova__host__alerter() {
             nova__host__alerter__subcmd__help,unmark)
                 cmd="nova__host__alerter__subcmd__help__subcmd__unmark"
                 ;;
-            nova__host__alerter__subcmd__help__subcmd__history,export)
-                cmd="nova__host__alerter__subcmd__help__subcmd__history__subcmd__export"
-                ;;
             nova__host__alerter__subcmd__help__subcmd__maintenance,begin)
                 cmd="nova__host__alerter__subcmd__help__subcmd__maintenance__subcmd__begin"
                 ;;
@@ -168,9 +147,6 @@ _nova__host__alerter() {
                 ;;
             nova__host__alerter__subcmd__help__subcmd__maintenance,run)
                 cmd="nova__host__alerter__subcmd__help__subcmd__maintenance__subcmd__run"
-                ;;
-            nova__host__alerter__subcmd__history,export)
-                cmd="nova__host__alerter__subcmd__history__subcmd__export"
                 ;;
             nova__host__alerter__subcmd__maintenance,begin)
                 cmd="nova__host__alerter__subcmd__maintenance__subcmd__begin"
@@ -191,7 +167,7 @@ _nova__host__alerter() {
 
     case "${cmd}" in
         nova__host__alerter)
-            opts="-o -h -V --config --json --help --version run check-config status list show history events report retry mark unmark reload dismiss release hold pause resume maintenance send-test receiver-check setup complete help"
+            opts="-o -h -V --config --json --help --version run check-config status list show history events retry mark unmark reload dismiss release hold pause resume maintenance send-test setup help"
             if [[ ${cur} == -* || ${COMP_CWORD} -eq 1 ]] ; then
                 COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
                 return 0
@@ -202,7 +178,7 @@ _nova__host__alerter() {
                     return 0
                     ;;
                 -o)
-                    COMPREPLY=($(compgen -W "table wide json yaml csv" -- "${cur}"))
+                    COMPREPLY=($(compgen -W "table json" -- "${cur}"))
                     return 0
                     ;;
                 *)
@@ -224,29 +200,7 @@ _nova__host__alerter() {
                     return 0
                     ;;
                 -o)
-                    COMPREPLY=($(compgen -W "table wide json yaml csv" -- "${cur}"))
-                    return 0
-                    ;;
-                *)
-                    COMPREPLY=()
-                    ;;
-            esac
-            COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
-            return 0
-            ;;
-        nova__host__alerter__subcmd__complete)
-            opts="-o -h --config --json --help"
-            if [[ ${cur} == -* || ${COMP_CWORD} -eq 2 ]] ; then
-                COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
-                return 0
-            fi
-            case "${prev}" in
-                --config)
-                    COMPREPLY=($(compgen -f "${cur}"))
-                    return 0
-                    ;;
-                -o)
-                    COMPREPLY=($(compgen -W "table wide json yaml csv" -- "${cur}"))
+                    COMPREPLY=($(compgen -W "table json" -- "${cur}"))
                     return 0
                     ;;
                 *)
@@ -276,7 +230,7 @@ _nova__host__alerter() {
                     return 0
                     ;;
                 -o)
-                    COMPREPLY=($(compgen -W "table wide json yaml csv" -- "${cur}"))
+                    COMPREPLY=($(compgen -W "table json" -- "${cur}"))
                     return 0
                     ;;
                 *)
@@ -306,7 +260,7 @@ _nova__host__alerter() {
                     return 0
                     ;;
                 -o)
-                    COMPREPLY=($(compgen -W "table wide json yaml csv" -- "${cur}"))
+                    COMPREPLY=($(compgen -W "table json" -- "${cur}"))
                     return 0
                     ;;
                 *)
@@ -317,7 +271,7 @@ _nova__host__alerter() {
             return 0
             ;;
         nova__host__alerter__subcmd__help)
-            opts="run check-config status list show history events report retry mark unmark reload dismiss release hold pause resume maintenance send-test receiver-check setup complete help"
+            opts="run check-config status list show history events retry mark unmark reload dismiss release hold pause resume maintenance send-test setup help"
             if [[ ${cur} == -* || ${COMP_CWORD} -eq 2 ]] ; then
                 COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
                 return 0
@@ -331,20 +285,6 @@ _nova__host__alerter() {
             return 0
             ;;
         nova__host__alerter__subcmd__help__subcmd__check__subcmd__config)
-            opts=""
-            if [[ ${cur} == -* || ${COMP_CWORD} -eq 3 ]] ; then
-                COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
-                return 0
-            fi
-            case "${prev}" in
-                *)
-                    COMPREPLY=()
-                    ;;
-            esac
-            COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
-            return 0
-            ;;
-        nova__host__alerter__subcmd__help__subcmd__complete)
             opts=""
             if [[ ${cur} == -* || ${COMP_CWORD} -eq 3 ]] ; then
                 COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
@@ -401,22 +341,8 @@ _nova__host__alerter() {
             return 0
             ;;
         nova__host__alerter__subcmd__help__subcmd__history)
-            opts="export"
-            if [[ ${cur} == -* || ${COMP_CWORD} -eq 3 ]] ; then
-                COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
-                return 0
-            fi
-            case "${prev}" in
-                *)
-                    COMPREPLY=()
-                    ;;
-            esac
-            COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
-            return 0
-            ;;
-        nova__host__alerter__subcmd__help__subcmd__history__subcmd__export)
             opts=""
-            if [[ ${cur} == -* || ${COMP_CWORD} -eq 4 ]] ; then
+            if [[ ${cur} == -* || ${COMP_CWORD} -eq 3 ]] ; then
                 COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
                 return 0
             fi
@@ -554,20 +480,6 @@ _nova__host__alerter() {
             COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
             return 0
             ;;
-        nova__host__alerter__subcmd__help__subcmd__receiver__subcmd__check)
-            opts=""
-            if [[ ${cur} == -* || ${COMP_CWORD} -eq 3 ]] ; then
-                COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
-                return 0
-            fi
-            case "${prev}" in
-                *)
-                    COMPREPLY=()
-                    ;;
-            esac
-            COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
-            return 0
-            ;;
         nova__host__alerter__subcmd__help__subcmd__release)
             opts=""
             if [[ ${cur} == -* || ${COMP_CWORD} -eq 3 ]] ; then
@@ -583,20 +495,6 @@ _nova__host__alerter() {
             return 0
             ;;
         nova__host__alerter__subcmd__help__subcmd__reload)
-            opts=""
-            if [[ ${cur} == -* || ${COMP_CWORD} -eq 3 ]] ; then
-                COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
-                return 0
-            fi
-            case "${prev}" in
-                *)
-                    COMPREPLY=()
-                    ;;
-            esac
-            COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
-            return 0
-            ;;
-        nova__host__alerter__subcmd__help__subcmd__report)
             opts=""
             if [[ ${cur} == -* || ${COMP_CWORD} -eq 3 ]] ; then
                 COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
@@ -723,7 +621,7 @@ _nova__host__alerter() {
             return 0
             ;;
         nova__host__alerter__subcmd__history)
-            opts="-o -h --limit --host --group --route --state --since --until --config --json --help export"
+            opts="-o -h --limit --summary --host --group --route --state --since --until --config --json --help"
             if [[ ${cur} == -* || ${COMP_CWORD} -eq 2 ]] ; then
                 COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
                 return 0
@@ -762,49 +660,7 @@ _nova__host__alerter() {
                     return 0
                     ;;
                 -o)
-                    COMPREPLY=($(compgen -W "table wide json yaml csv" -- "${cur}"))
-                    return 0
-                    ;;
-                *)
-                    COMPREPLY=()
-                    ;;
-            esac
-            COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
-            return 0
-            ;;
-        nova__host__alerter__subcmd__history__subcmd__export)
-            opts="-o -h --format --since --until --after --output --config --json --help"
-            if [[ ${cur} == -* || ${COMP_CWORD} -eq 3 ]] ; then
-                COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
-                return 0
-            fi
-            case "${prev}" in
-                --format)
-                    COMPREPLY=($(compgen -W "jsonl csv" -- "${cur}"))
-                    return 0
-                    ;;
-                --since)
-                    COMPREPLY=($(compgen -f "${cur}"))
-                    return 0
-                    ;;
-                --until)
-                    COMPREPLY=($(compgen -f "${cur}"))
-                    return 0
-                    ;;
-                --after)
-                    COMPREPLY=($(compgen -f "${cur}"))
-                    return 0
-                    ;;
-                --output)
-                    COMPREPLY=($(compgen -f "${cur}"))
-                    return 0
-                    ;;
-                --config)
-                    COMPREPLY=($(compgen -f "${cur}"))
-                    return 0
-                    ;;
-                -o)
-                    COMPREPLY=($(compgen -W "table wide json yaml csv" -- "${cur}"))
+                    COMPREPLY=($(compgen -W "table json" -- "${cur}"))
                     return 0
                     ;;
                 *)
@@ -834,7 +690,7 @@ _nova__host__alerter() {
                     return 0
                     ;;
                 -o)
-                    COMPREPLY=($(compgen -W "table wide json yaml csv" -- "${cur}"))
+                    COMPREPLY=($(compgen -W "table json" -- "${cur}"))
                     return 0
                     ;;
                 *)
@@ -845,16 +701,12 @@ _nova__host__alerter() {
             return 0
             ;;
         nova__host__alerter__subcmd__list)
-            opts="-o -h --all --settled --columns --limit --host --group --route --state --since --until --config --json --help"
+            opts="-o -h --all --settled --limit --host --group --route --state --since --until --config --json --help"
             if [[ ${cur} == -* || ${COMP_CWORD} -eq 2 ]] ; then
                 COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
                 return 0
             fi
             case "${prev}" in
-                --columns)
-                    COMPREPLY=($(compgen -f "${cur}"))
-                    return 0
-                    ;;
                 --limit)
                     COMPREPLY=($(compgen -f "${cur}"))
                     return 0
@@ -888,7 +740,7 @@ _nova__host__alerter() {
                     return 0
                     ;;
                 -o)
-                    COMPREPLY=($(compgen -W "table wide json yaml csv" -- "${cur}"))
+                    COMPREPLY=($(compgen -W "table json" -- "${cur}"))
                     return 0
                     ;;
                 *)
@@ -910,7 +762,7 @@ _nova__host__alerter() {
                     return 0
                     ;;
                 -o)
-                    COMPREPLY=($(compgen -W "table wide json yaml csv" -- "${cur}"))
+                    COMPREPLY=($(compgen -W "table json" -- "${cur}"))
                     return 0
                     ;;
                 *)
@@ -944,7 +796,7 @@ _nova__host__alerter() {
                     return 0
                     ;;
                 -o)
-                    COMPREPLY=($(compgen -W "table wide json yaml csv" -- "${cur}"))
+                    COMPREPLY=($(compgen -W "table json" -- "${cur}"))
                     return 0
                     ;;
                 *)
@@ -974,7 +826,7 @@ _nova__host__alerter() {
                     return 0
                     ;;
                 -o)
-                    COMPREPLY=($(compgen -W "table wide json yaml csv" -- "${cur}"))
+                    COMPREPLY=($(compgen -W "table json" -- "${cur}"))
                     return 0
                     ;;
                 *)
@@ -996,7 +848,7 @@ _nova__host__alerter() {
                     return 0
                     ;;
                 -o)
-                    COMPREPLY=($(compgen -W "table wide json yaml csv" -- "${cur}"))
+                    COMPREPLY=($(compgen -W "table json" -- "${cur}"))
                     return 0
                     ;;
                 *)
@@ -1030,7 +882,7 @@ _nova__host__alerter() {
                     return 0
                     ;;
                 -o)
-                    COMPREPLY=($(compgen -W "table wide json yaml csv" -- "${cur}"))
+                    COMPREPLY=($(compgen -W "table json" -- "${cur}"))
                     return 0
                     ;;
                 *)
@@ -1056,7 +908,7 @@ _nova__host__alerter() {
                     return 0
                     ;;
                 -o)
-                    COMPREPLY=($(compgen -W "table wide json yaml csv" -- "${cur}"))
+                    COMPREPLY=($(compgen -W "table json" -- "${cur}"))
                     return 0
                     ;;
                 *)
@@ -1090,57 +942,7 @@ _nova__host__alerter() {
                     return 0
                     ;;
                 -o)
-                    COMPREPLY=($(compgen -W "table wide json yaml csv" -- "${cur}"))
-                    return 0
-                    ;;
-                *)
-                    COMPREPLY=()
-                    ;;
-            esac
-            COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
-            return 0
-            ;;
-        nova__host__alerter__subcmd__receiver__subcmd__check)
-            opts="-o -h --secret-file --bearer-file --ca-file --allow-http --events --timeout --patience --time-format --config --json --help"
-            if [[ ${cur} == -* || ${COMP_CWORD} -eq 2 ]] ; then
-                COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
-                return 0
-            fi
-            case "${prev}" in
-                --secret-file)
-                    COMPREPLY=($(compgen -f "${cur}"))
-                    return 0
-                    ;;
-                --bearer-file)
-                    COMPREPLY=($(compgen -f "${cur}"))
-                    return 0
-                    ;;
-                --ca-file)
-                    COMPREPLY=($(compgen -f "${cur}"))
-                    return 0
-                    ;;
-                --events)
-                    COMPREPLY=($(compgen -f "${cur}"))
-                    return 0
-                    ;;
-                --timeout)
-                    COMPREPLY=($(compgen -f "${cur}"))
-                    return 0
-                    ;;
-                --patience)
-                    COMPREPLY=($(compgen -f "${cur}"))
-                    return 0
-                    ;;
-                --time-format)
-                    COMPREPLY=($(compgen -f "${cur}"))
-                    return 0
-                    ;;
-                --config)
-                    COMPREPLY=($(compgen -f "${cur}"))
-                    return 0
-                    ;;
-                -o)
-                    COMPREPLY=($(compgen -W "table wide json yaml csv" -- "${cur}"))
+                    COMPREPLY=($(compgen -W "table json" -- "${cur}"))
                     return 0
                     ;;
                 *)
@@ -1170,7 +972,7 @@ _nova__host__alerter() {
                     return 0
                     ;;
                 -o)
-                    COMPREPLY=($(compgen -W "table wide json yaml csv" -- "${cur}"))
+                    COMPREPLY=($(compgen -W "table json" -- "${cur}"))
                     return 0
                     ;;
                 *)
@@ -1196,41 +998,7 @@ _nova__host__alerter() {
                     return 0
                     ;;
                 -o)
-                    COMPREPLY=($(compgen -W "table wide json yaml csv" -- "${cur}"))
-                    return 0
-                    ;;
-                *)
-                    COMPREPLY=()
-                    ;;
-            esac
-            COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
-            return 0
-            ;;
-        nova__host__alerter__subcmd__report)
-            opts="-o -h --since --until --output --config --json --help"
-            if [[ ${cur} == -* || ${COMP_CWORD} -eq 2 ]] ; then
-                COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
-                return 0
-            fi
-            case "${prev}" in
-                --since)
-                    COMPREPLY=($(compgen -f "${cur}"))
-                    return 0
-                    ;;
-                --until)
-                    COMPREPLY=($(compgen -f "${cur}"))
-                    return 0
-                    ;;
-                --output)
-                    COMPREPLY=($(compgen -f "${cur}"))
-                    return 0
-                    ;;
-                --config)
-                    COMPREPLY=($(compgen -f "${cur}"))
-                    return 0
-                    ;;
-                -o)
-                    COMPREPLY=($(compgen -W "table wide json yaml csv" -- "${cur}"))
+                    COMPREPLY=($(compgen -W "table json" -- "${cur}"))
                     return 0
                     ;;
                 *)
@@ -1260,7 +1028,7 @@ _nova__host__alerter() {
                     return 0
                     ;;
                 -o)
-                    COMPREPLY=($(compgen -W "table wide json yaml csv" -- "${cur}"))
+                    COMPREPLY=($(compgen -W "table json" -- "${cur}"))
                     return 0
                     ;;
                 *)
@@ -1290,7 +1058,7 @@ _nova__host__alerter() {
                     return 0
                     ;;
                 -o)
-                    COMPREPLY=($(compgen -W "table wide json yaml csv" -- "${cur}"))
+                    COMPREPLY=($(compgen -W "table json" -- "${cur}"))
                     return 0
                     ;;
                 *)
@@ -1312,7 +1080,7 @@ _nova__host__alerter() {
                     return 0
                     ;;
                 -o)
-                    COMPREPLY=($(compgen -W "table wide json yaml csv" -- "${cur}"))
+                    COMPREPLY=($(compgen -W "table json" -- "${cur}"))
                     return 0
                     ;;
                 *)
@@ -1323,16 +1091,12 @@ _nova__host__alerter() {
             return 0
             ;;
         nova__host__alerter__subcmd__send__subcmd__test)
-            opts="-o -h --notice --reason --config --json --help"
+            opts="-o -h --reason --config --json --help"
             if [[ ${cur} == -* || ${COMP_CWORD} -eq 2 ]] ; then
                 COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
                 return 0
             fi
             case "${prev}" in
-                --notice)
-                    COMPREPLY=($(compgen -f "${cur}"))
-                    return 0
-                    ;;
                 --reason)
                     COMPREPLY=($(compgen -f "${cur}"))
                     return 0
@@ -1342,7 +1106,7 @@ _nova__host__alerter() {
                     return 0
                     ;;
                 -o)
-                    COMPREPLY=($(compgen -W "table wide json yaml csv" -- "${cur}"))
+                    COMPREPLY=($(compgen -W "table json" -- "${cur}"))
                     return 0
                     ;;
                 *)
@@ -1376,7 +1140,7 @@ _nova__host__alerter() {
                     return 0
                     ;;
                 -o)
-                    COMPREPLY=($(compgen -W "table wide json yaml csv" -- "${cur}"))
+                    COMPREPLY=($(compgen -W "table json" -- "${cur}"))
                     return 0
                     ;;
                 *)
@@ -1426,7 +1190,7 @@ _nova__host__alerter() {
                     return 0
                     ;;
                 -o)
-                    COMPREPLY=($(compgen -W "table wide json yaml csv" -- "${cur}"))
+                    COMPREPLY=($(compgen -W "table json" -- "${cur}"))
                     return 0
                     ;;
                 *)
@@ -1437,17 +1201,13 @@ _nova__host__alerter() {
             return 0
             ;;
         nova__host__alerter__subcmd__status)
-            opts="-o -h --ocf --process --watch --check --warning --critical --config --json --help"
+            opts="-o -h --ocf --process --check --warning --critical --config --json --help"
             if [[ ${cur} == -* || ${COMP_CWORD} -eq 2 ]] ; then
                 COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
                 return 0
             fi
             case "${prev}" in
                 --ocf)
-                    COMPREPLY=($(compgen -f "${cur}"))
-                    return 0
-                    ;;
-                --watch)
                     COMPREPLY=($(compgen -f "${cur}"))
                     return 0
                     ;;
@@ -1464,7 +1224,7 @@ _nova__host__alerter() {
                     return 0
                     ;;
                 -o)
-                    COMPREPLY=($(compgen -W "table wide json yaml csv" -- "${cur}"))
+                    COMPREPLY=($(compgen -W "table json" -- "${cur}"))
                     return 0
                     ;;
                 *)
@@ -1490,7 +1250,7 @@ _nova__host__alerter() {
                     return 0
                     ;;
                 -o)
-                    COMPREPLY=($(compgen -W "table wide json yaml csv" -- "${cur}"))
+                    COMPREPLY=($(compgen -W "table json" -- "${cur}"))
                     return 0
                     ;;
                 *)
@@ -1504,16 +1264,7 @@ _nova__host__alerter() {
 }
 
 if [[ "${BASH_VERSINFO[0]}" -eq 4 && "${BASH_VERSINFO[1]}" -ge 4 || "${BASH_VERSINFO[0]}" -gt 4 ]]; then
-    complete -F _nova__host__alerter_names -o nosort -o bashdefault -o default nova-host-alerter
+    complete -F _nova__host__alerter -o nosort -o bashdefault -o default nova-host-alerter
 else
-    complete -F _nova__host__alerter_names -o bashdefault -o default nova-host-alerter
+    complete -F _nova__host__alerter -o bashdefault -o default nova-host-alerter
 fi
-
-_nova__host__alerter_names() {
-    _nova__host__alerter "$@"
-    local names
-    names=$("$1" complete -- "${COMP_WORDS[@]:1:COMP_CWORD}" 2>/dev/null)
-    [[ -n $names ]] || return 0
-    [[ ${COMP_WORDS[COMP_CWORD - 1]} != --* ]] || COMPREPLY=()
-    COMPREPLY+=($(compgen -W "$names" -- "${COMP_WORDS[COMP_CWORD]}"))
-}

@@ -25,11 +25,8 @@ function __fish_nova_host_alerter_using_subcommand
 end
 
 complete -c nova-host-alerter -n "__fish_nova_host_alerter_needs_command" -l config -d 'The configuration file; fragments are read from alerter.d beside it' -r -F
-complete -c nova-host-alerter -n "__fish_nova_host_alerter_needs_command" -s o -d 'How to print answers and errors: table, wide, json, yaml or csv' -r -f -a "table\t'Text that fits the terminal'
-wide\t'Text with all columns, never cut'
-json\t'JSON'
-yaml\t'YAML'
-csv\t'A header and one record a line, as in RFC 4180'"
+complete -c nova-host-alerter -n "__fish_nova_host_alerter_needs_command" -s o -d 'How to print answers and errors: table or json' -r -f -a "table\t'Text that fits the terminal'
+json\t'JSON'"
 complete -c nova-host-alerter -n "__fish_nova_host_alerter_needs_command" -l json -d 'Print JSON, the same as `-o json`'
 complete -c nova-host-alerter -n "__fish_nova_host_alerter_needs_command" -s h -l help -d 'Print help'
 complete -c nova-host-alerter -n "__fish_nova_host_alerter_needs_command" -s V -l version -d 'Print version'
@@ -40,7 +37,6 @@ complete -c nova-host-alerter -n "__fish_nova_host_alerter_needs_command" -f -a 
 complete -c nova-host-alerter -n "__fish_nova_host_alerter_needs_command" -f -a "show" -d 'Show everything about a host\'s marks, or about one mark'
 complete -c nova-host-alerter -n "__fish_nova_host_alerter_needs_command" -f -a "history" -d 'List what happened, oldest first'
 complete -c nova-host-alerter -n "__fish_nova_host_alerter_needs_command" -f -a "events" -d 'Print the history as lines of JSON; with --follow, go on with new events until Ctrl-C'
-complete -c nova-host-alerter -n "__fish_nova_host_alerter_needs_command" -f -a "report" -d 'Write a report as one page: counts, times to acknowledge, actions of operators'
 complete -c nova-host-alerter -n "__fish_nova_host_alerter_needs_command" -f -a "retry" -d 'Try open deliveries at once'
 complete -c nova-host-alerter -n "__fish_nova_host_alerter_needs_command" -f -a "mark" -d 'Mark a host by hand; unless it is fenced and off, its machines run twice'
 complete -c nova-host-alerter -n "__fish_nova_host_alerter_needs_command" -f -a "unmark" -d 'End the open marks of hosts, or single marks: no route is notified of them again'
@@ -52,42 +48,29 @@ complete -c nova-host-alerter -n "__fish_nova_host_alerter_needs_command" -f -a 
 complete -c nova-host-alerter -n "__fish_nova_host_alerter_needs_command" -f -a "resume" -d 'End the pauses that cover all groups, or with --group those of one group'
 complete -c nova-host-alerter -n "__fish_nova_host_alerter_needs_command" -f -a "maintenance" -d 'Stop sending for a host or a group while it is worked on'
 complete -c nova-host-alerter -n "__fish_nova_host_alerter_needs_command" -f -a "send-test" -d 'Send a test message, which reports no host, and show the endpoint\'s answer'
-complete -c nova-host-alerter -n "__fish_nova_host_alerter_needs_command" -f -a "receiver-check" -d 'Prove a recovery controller: send it a script of messages about hosts that cannot exist'
 complete -c nova-host-alerter -n "__fish_nova_host_alerter_needs_command" -f -a "setup" -d 'Print or run the commands that make Pacemaker mark fenced hosts, or only check the cluster'
-complete -c nova-host-alerter -n "__fish_nova_host_alerter_needs_command" -f -a "complete" -d 'List what can stand at the end of a command line; the shells\' completions ask for it'
 complete -c nova-host-alerter -n "__fish_nova_host_alerter_needs_command" -f -a "help" -d 'Print this message or the help of the given subcommand(s)'
 complete -c nova-host-alerter -n "__fish_nova_host_alerter_using_subcommand run" -l config -d 'The configuration file; fragments are read from alerter.d beside it' -r -F
-complete -c nova-host-alerter -n "__fish_nova_host_alerter_using_subcommand run" -s o -d 'How to print answers and errors: table, wide, json, yaml or csv' -r -f -a "table\t'Text that fits the terminal'
-wide\t'Text with all columns, never cut'
-json\t'JSON'
-yaml\t'YAML'
-csv\t'A header and one record a line, as in RFC 4180'"
+complete -c nova-host-alerter -n "__fish_nova_host_alerter_using_subcommand run" -s o -d 'How to print answers and errors: table or json' -r -f -a "table\t'Text that fits the terminal'
+json\t'JSON'"
 complete -c nova-host-alerter -n "__fish_nova_host_alerter_using_subcommand run" -l json -d 'Print JSON, the same as `-o json`'
 complete -c nova-host-alerter -n "__fish_nova_host_alerter_using_subcommand run" -s h -l help -d 'Print help'
 complete -c nova-host-alerter -n "__fish_nova_host_alerter_using_subcommand check-config" -l config -d 'The configuration file; fragments are read from alerter.d beside it' -r -F
-complete -c nova-host-alerter -n "__fish_nova_host_alerter_using_subcommand check-config" -s o -d 'How to print answers and errors: table, wide, json, yaml or csv' -r -f -a "table\t'Text that fits the terminal'
-wide\t'Text with all columns, never cut'
-json\t'JSON'
-yaml\t'YAML'
-csv\t'A header and one record a line, as in RFC 4180'"
+complete -c nova-host-alerter -n "__fish_nova_host_alerter_using_subcommand check-config" -s o -d 'How to print answers and errors: table or json' -r -f -a "table\t'Text that fits the terminal'
+json\t'JSON'"
 complete -c nova-host-alerter -n "__fish_nova_host_alerter_using_subcommand check-config" -l online -d 'Also ask the endpoints whether they are ready and know the cluster\'s hosts'
 complete -c nova-host-alerter -n "__fish_nova_host_alerter_using_subcommand check-config" -l json -d 'Print JSON, the same as `-o json`'
 complete -c nova-host-alerter -n "__fish_nova_host_alerter_using_subcommand check-config" -s h -l help -d 'Print help'
 complete -c nova-host-alerter -n "__fish_nova_host_alerter_using_subcommand status" -l ocf -d 'Exit as an OCF monitor does: 0 running, 1 broken, 7 not running, 190 degraded; wait SECONDS for the daemon\'s answer, or 15' -r
-complete -c nova-host-alerter -n "__fish_nova_host_alerter_using_subcommand status" -l watch -d 'Show the status again every two seconds, or every SECONDS, until Ctrl-C' -r
 complete -c nova-host-alerter -n "__fish_nova_host_alerter_using_subcommand status" -l warning -d 'With --check: warning if a mark is open for this many seconds' -r
 complete -c nova-host-alerter -n "__fish_nova_host_alerter_using_subcommand status" -l critical -d 'With --check: critical if a mark is open for this many seconds' -r
 complete -c nova-host-alerter -n "__fish_nova_host_alerter_using_subcommand status" -l config -d 'The configuration file; fragments are read from alerter.d beside it' -r -F
-complete -c nova-host-alerter -n "__fish_nova_host_alerter_using_subcommand status" -s o -d 'How to print answers and errors: table, wide, json, yaml or csv' -r -f -a "table\t'Text that fits the terminal'
-wide\t'Text with all columns, never cut'
-json\t'JSON'
-yaml\t'YAML'
-csv\t'A header and one record a line, as in RFC 4180'"
+complete -c nova-host-alerter -n "__fish_nova_host_alerter_using_subcommand status" -s o -d 'How to print answers and errors: table or json' -r -f -a "table\t'Text that fits the terminal'
+json\t'JSON'"
 complete -c nova-host-alerter -n "__fish_nova_host_alerter_using_subcommand status" -l process -d 'Print the process that holds the journal, as its lock names it; for the OCF agent'
 complete -c nova-host-alerter -n "__fish_nova_host_alerter_using_subcommand status" -l check -d 'Print one line and exit as a Nagios plugin does: 0 ok, 1 warning, 2 critical, 3 unknown'
 complete -c nova-host-alerter -n "__fish_nova_host_alerter_using_subcommand status" -l json -d 'Print JSON, the same as `-o json`'
 complete -c nova-host-alerter -n "__fish_nova_host_alerter_using_subcommand status" -s h -l help -d 'Print help'
-complete -c nova-host-alerter -n "__fish_nova_host_alerter_using_subcommand list" -l columns -d 'These columns: host, state, failure_time, deliveries, why, until, fence_count, id, view' -r
 complete -c nova-host-alerter -n "__fish_nova_host_alerter_using_subcommand list" -l limit -d 'Show at most this many marks; 0 shows all' -r
 complete -c nova-host-alerter -n "__fish_nova_host_alerter_using_subcommand list" -l host -d 'Only hosts with these node names; `*` stands for any characters, `?` for one' -r
 complete -c nova-host-alerter -n "__fish_nova_host_alerter_using_subcommand list" -l group -d 'Only hosts of this group' -r
@@ -96,11 +79,8 @@ complete -c nova-host-alerter -n "__fish_nova_host_alerter_using_subcommand list
 complete -c nova-host-alerter -n "__fish_nova_host_alerter_using_subcommand list" -l since -d 'Only from this time on: 2026-11-22T03:00:00Z, 2026-11-22, or how long ago, such as 30d' -r
 complete -c nova-host-alerter -n "__fish_nova_host_alerter_using_subcommand list" -l until -d 'Only before this time' -r
 complete -c nova-host-alerter -n "__fish_nova_host_alerter_using_subcommand list" -l config -d 'The configuration file; fragments are read from alerter.d beside it' -r -F
-complete -c nova-host-alerter -n "__fish_nova_host_alerter_using_subcommand list" -s o -d 'How to print answers and errors: table, wide, json, yaml or csv' -r -f -a "table\t'Text that fits the terminal'
-wide\t'Text with all columns, never cut'
-json\t'JSON'
-yaml\t'YAML'
-csv\t'A header and one record a line, as in RFC 4180'"
+complete -c nova-host-alerter -n "__fish_nova_host_alerter_using_subcommand list" -s o -d 'How to print answers and errors: table or json' -r -f -a "table\t'Text that fits the terminal'
+json\t'JSON'"
 complete -c nova-host-alerter -n "__fish_nova_host_alerter_using_subcommand list" -l all -d 'Show every mark on its own line, settled ones too; without this, a terminal groups many marks by cause'
 complete -c nova-host-alerter -n "__fish_nova_host_alerter_using_subcommand list" -l settled -d 'Also show the newest settled marks'
 complete -c nova-host-alerter -n "__fish_nova_host_alerter_using_subcommand list" -l json -d 'Print JSON, the same as `-o json`'
@@ -113,162 +93,98 @@ complete -c nova-host-alerter -n "__fish_nova_host_alerter_using_subcommand show
 complete -c nova-host-alerter -n "__fish_nova_host_alerter_using_subcommand show" -l since -d 'Only from this time on: 2026-11-22T03:00:00Z, 2026-11-22, or how long ago, such as 30d' -r
 complete -c nova-host-alerter -n "__fish_nova_host_alerter_using_subcommand show" -l until -d 'Only before this time' -r
 complete -c nova-host-alerter -n "__fish_nova_host_alerter_using_subcommand show" -l config -d 'The configuration file; fragments are read from alerter.d beside it' -r -F
-complete -c nova-host-alerter -n "__fish_nova_host_alerter_using_subcommand show" -s o -d 'How to print answers and errors: table, wide, json, yaml or csv' -r -f -a "table\t'Text that fits the terminal'
-wide\t'Text with all columns, never cut'
-json\t'JSON'
-yaml\t'YAML'
-csv\t'A header and one record a line, as in RFC 4180'"
+complete -c nova-host-alerter -n "__fish_nova_host_alerter_using_subcommand show" -s o -d 'How to print answers and errors: table or json' -r -f -a "table\t'Text that fits the terminal'
+json\t'JSON'"
 complete -c nova-host-alerter -n "__fish_nova_host_alerter_using_subcommand show" -l json -d 'Print JSON, the same as `-o json`'
 complete -c nova-host-alerter -n "__fish_nova_host_alerter_using_subcommand show" -s h -l help -d 'Print help'
-complete -c nova-host-alerter -n "__fish_nova_host_alerter_using_subcommand history; and not __fish_seen_subcommand_from export" -l limit -d 'Show only this many of the newest lines; 0 shows all' -r
-complete -c nova-host-alerter -n "__fish_nova_host_alerter_using_subcommand history; and not __fish_seen_subcommand_from export" -l host -d 'Only hosts with these node names; `*` stands for any characters, `?` for one' -r
-complete -c nova-host-alerter -n "__fish_nova_host_alerter_using_subcommand history; and not __fish_seen_subcommand_from export" -l group -d 'Only hosts of this group' -r
-complete -c nova-host-alerter -n "__fish_nova_host_alerter_using_subcommand history; and not __fish_seen_subcommand_from export" -l route -d 'Only what concerns this route' -r
-complete -c nova-host-alerter -n "__fish_nova_host_alerter_using_subcommand history; and not __fish_seen_subcommand_from export" -l state -d 'Only marks in this state: open, pending, in-flight, held, parked, quarantined, acknowledged, dismissed, cancelled, expired, or the reason of their hold, such as no-fqdn or storm' -r
-complete -c nova-host-alerter -n "__fish_nova_host_alerter_using_subcommand history; and not __fish_seen_subcommand_from export" -l since -d 'Only from this time on: 2026-11-22T03:00:00Z, 2026-11-22, or how long ago, such as 30d' -r
-complete -c nova-host-alerter -n "__fish_nova_host_alerter_using_subcommand history; and not __fish_seen_subcommand_from export" -l until -d 'Only before this time' -r
-complete -c nova-host-alerter -n "__fish_nova_host_alerter_using_subcommand history; and not __fish_seen_subcommand_from export" -l config -d 'The configuration file; fragments are read from alerter.d beside it' -r -F
-complete -c nova-host-alerter -n "__fish_nova_host_alerter_using_subcommand history; and not __fish_seen_subcommand_from export" -s o -d 'How to print answers and errors: table, wide, json, yaml or csv' -r -f -a "table\t'Text that fits the terminal'
-wide\t'Text with all columns, never cut'
-json\t'JSON'
-yaml\t'YAML'
-csv\t'A header and one record a line, as in RFC 4180'"
-complete -c nova-host-alerter -n "__fish_nova_host_alerter_using_subcommand history; and not __fish_seen_subcommand_from export" -l json -d 'Print JSON, the same as `-o json`'
-complete -c nova-host-alerter -n "__fish_nova_host_alerter_using_subcommand history; and not __fish_seen_subcommand_from export" -s h -l help -d 'Print help'
-complete -c nova-host-alerter -n "__fish_nova_host_alerter_using_subcommand history; and not __fish_seen_subcommand_from export" -a "export" -d 'Export the history for other programs, in the order in which it was written'
-complete -c nova-host-alerter -n "__fish_nova_host_alerter_using_subcommand history; and __fish_seen_subcommand_from export" -l format -d 'The format of the export' -r -f -a "jsonl\t'One JSON object a line'
-csv\t'RFC 4180, with a header'"
-complete -c nova-host-alerter -n "__fish_nova_host_alerter_using_subcommand history; and __fish_seen_subcommand_from export" -l since -d 'Only from this time on: 2026-11-22T03:00:00Z, 2026-11-22, or how long ago, such as 30d' -r
-complete -c nova-host-alerter -n "__fish_nova_host_alerter_using_subcommand history; and __fish_seen_subcommand_from export" -l until -d 'Only before this time' -r
-complete -c nova-host-alerter -n "__fish_nova_host_alerter_using_subcommand history; and __fish_seen_subcommand_from export" -l after -d 'Only rows after this number, at which an earlier export ended' -r
-complete -c nova-host-alerter -n "__fish_nova_host_alerter_using_subcommand history; and __fish_seen_subcommand_from export" -l output -d 'Write into this file, which only its owner can read, instead of stdout' -r -F
-complete -c nova-host-alerter -n "__fish_nova_host_alerter_using_subcommand history; and __fish_seen_subcommand_from export" -l config -d 'The configuration file; fragments are read from alerter.d beside it' -r -F
-complete -c nova-host-alerter -n "__fish_nova_host_alerter_using_subcommand history; and __fish_seen_subcommand_from export" -s o -d 'How to print answers and errors: table, wide, json, yaml or csv' -r -f -a "table\t'Text that fits the terminal'
-wide\t'Text with all columns, never cut'
-json\t'JSON'
-yaml\t'YAML'
-csv\t'A header and one record a line, as in RFC 4180'"
-complete -c nova-host-alerter -n "__fish_nova_host_alerter_using_subcommand history; and __fish_seen_subcommand_from export" -l json -d 'Print JSON, the same as `-o json`'
-complete -c nova-host-alerter -n "__fish_nova_host_alerter_using_subcommand history; and __fish_seen_subcommand_from export" -s h -l help -d 'Print help (see more with \'--help\')'
+complete -c nova-host-alerter -n "__fish_nova_host_alerter_using_subcommand history" -l limit -d 'Show only this many of the newest lines; 0 shows all' -r
+complete -c nova-host-alerter -n "__fish_nova_host_alerter_using_subcommand history" -l host -d 'Only hosts with these node names; `*` stands for any characters, `?` for one' -r
+complete -c nova-host-alerter -n "__fish_nova_host_alerter_using_subcommand history" -l group -d 'Only hosts of this group' -r
+complete -c nova-host-alerter -n "__fish_nova_host_alerter_using_subcommand history" -l route -d 'Only what concerns this route' -r
+complete -c nova-host-alerter -n "__fish_nova_host_alerter_using_subcommand history" -l state -d 'Only marks in this state: open, pending, in-flight, held, parked, quarantined, acknowledged, dismissed, cancelled, expired, or the reason of their hold, such as no-fqdn or storm' -r
+complete -c nova-host-alerter -n "__fish_nova_host_alerter_using_subcommand history" -l since -d 'Only from this time on: 2026-11-22T03:00:00Z, 2026-11-22, or how long ago, such as 30d' -r
+complete -c nova-host-alerter -n "__fish_nova_host_alerter_using_subcommand history" -l until -d 'Only before this time' -r
+complete -c nova-host-alerter -n "__fish_nova_host_alerter_using_subcommand history" -l config -d 'The configuration file; fragments are read from alerter.d beside it' -r -F
+complete -c nova-host-alerter -n "__fish_nova_host_alerter_using_subcommand history" -s o -d 'How to print answers and errors: table or json' -r -f -a "table\t'Text that fits the terminal'
+json\t'JSON'"
+complete -c nova-host-alerter -n "__fish_nova_host_alerter_using_subcommand history" -l summary -d 'Count outages instead: how they ended, and how long the acknowledgements took'
+complete -c nova-host-alerter -n "__fish_nova_host_alerter_using_subcommand history" -l json -d 'Print JSON, the same as `-o json`'
+complete -c nova-host-alerter -n "__fish_nova_host_alerter_using_subcommand history" -s h -l help -d 'Print help'
 complete -c nova-host-alerter -n "__fish_nova_host_alerter_using_subcommand events" -l after -d 'Only rows of the history after this one: the seq of the last line that you read' -r
 complete -c nova-host-alerter -n "__fish_nova_host_alerter_using_subcommand events" -l since -d 'Only from this time on: 2026-11-22T03:00:00Z, 2026-11-22, or how long ago, such as 2h' -r
 complete -c nova-host-alerter -n "__fish_nova_host_alerter_using_subcommand events" -l config -d 'The configuration file; fragments are read from alerter.d beside it' -r -F
-complete -c nova-host-alerter -n "__fish_nova_host_alerter_using_subcommand events" -s o -d 'How to print answers and errors: table, wide, json, yaml or csv' -r -f -a "table\t'Text that fits the terminal'
-wide\t'Text with all columns, never cut'
-json\t'JSON'
-yaml\t'YAML'
-csv\t'A header and one record a line, as in RFC 4180'"
+complete -c nova-host-alerter -n "__fish_nova_host_alerter_using_subcommand events" -s o -d 'How to print answers and errors: table or json' -r -f -a "table\t'Text that fits the terminal'
+json\t'JSON'"
 complete -c nova-host-alerter -n "__fish_nova_host_alerter_using_subcommand events" -l follow -d 'Go on with new events and the daemon\'s log; without --after and --since, print only these'
 complete -c nova-host-alerter -n "__fish_nova_host_alerter_using_subcommand events" -l json -d 'Print JSON, the same as `-o json`'
 complete -c nova-host-alerter -n "__fish_nova_host_alerter_using_subcommand events" -s h -l help -d 'Print help'
-complete -c nova-host-alerter -n "__fish_nova_host_alerter_using_subcommand report" -l since -d 'From this time on: 2026-11-22T03:00:00Z, 2026-11-22, or how long ago, such as 30d' -r
-complete -c nova-host-alerter -n "__fish_nova_host_alerter_using_subcommand report" -l until -d 'Until this time instead of now' -r
-complete -c nova-host-alerter -n "__fish_nova_host_alerter_using_subcommand report" -l output -d 'Write into this file, which only its owner can read, instead of stdout' -r -F
-complete -c nova-host-alerter -n "__fish_nova_host_alerter_using_subcommand report" -l config -d 'The configuration file; fragments are read from alerter.d beside it' -r -F
-complete -c nova-host-alerter -n "__fish_nova_host_alerter_using_subcommand report" -s o -d 'How to print answers and errors: table, wide, json, yaml or csv' -r -f -a "table\t'Text that fits the terminal'
-wide\t'Text with all columns, never cut'
-json\t'JSON'
-yaml\t'YAML'
-csv\t'A header and one record a line, as in RFC 4180'"
-complete -c nova-host-alerter -n "__fish_nova_host_alerter_using_subcommand report" -l json -d 'Print JSON, the same as `-o json`'
-complete -c nova-host-alerter -n "__fish_nova_host_alerter_using_subcommand report" -s h -l help -d 'Print help'
 complete -c nova-host-alerter -n "__fish_nova_host_alerter_using_subcommand retry" -l wait -d 'With --all: show a bar and wait until all are acknowledged, for a minute or SECONDS at most' -r
 complete -c nova-host-alerter -n "__fish_nova_host_alerter_using_subcommand retry" -l reason -d 'Why; kept in the history' -r
 complete -c nova-host-alerter -n "__fish_nova_host_alerter_using_subcommand retry" -l config -d 'The configuration file; fragments are read from alerter.d beside it' -r -F
-complete -c nova-host-alerter -n "__fish_nova_host_alerter_using_subcommand retry" -s o -d 'How to print answers and errors: table, wide, json, yaml or csv' -r -f -a "table\t'Text that fits the terminal'
-wide\t'Text with all columns, never cut'
-json\t'JSON'
-yaml\t'YAML'
-csv\t'A header and one record a line, as in RFC 4180'"
+complete -c nova-host-alerter -n "__fish_nova_host_alerter_using_subcommand retry" -s o -d 'How to print answers and errors: table or json' -r -f -a "table\t'Text that fits the terminal'
+json\t'JSON'"
 complete -c nova-host-alerter -n "__fish_nova_host_alerter_using_subcommand retry" -l all -d 'Every open mark'
 complete -c nova-host-alerter -n "__fish_nova_host_alerter_using_subcommand retry" -l json -d 'Print JSON, the same as `-o json`'
 complete -c nova-host-alerter -n "__fish_nova_host_alerter_using_subcommand retry" -s h -l help -d 'Print help'
 complete -c nova-host-alerter -n "__fish_nova_host_alerter_using_subcommand mark" -l reason -d 'Why it is marked by hand; kept in the history' -r
 complete -c nova-host-alerter -n "__fish_nova_host_alerter_using_subcommand mark" -l config -d 'The configuration file; fragments are read from alerter.d beside it' -r -F
-complete -c nova-host-alerter -n "__fish_nova_host_alerter_using_subcommand mark" -s o -d 'How to print answers and errors: table, wide, json, yaml or csv' -r -f -a "table\t'Text that fits the terminal'
-wide\t'Text with all columns, never cut'
-json\t'JSON'
-yaml\t'YAML'
-csv\t'A header and one record a line, as in RFC 4180'"
+complete -c nova-host-alerter -n "__fish_nova_host_alerter_using_subcommand mark" -s o -d 'How to print answers and errors: table or json' -r -f -a "table\t'Text that fits the terminal'
+json\t'JSON'"
 complete -c nova-host-alerter -n "__fish_nova_host_alerter_using_subcommand mark" -l fenced -d 'You confirm that the host was fenced and is off'
 complete -c nova-host-alerter -n "__fish_nova_host_alerter_using_subcommand mark" -l json -d 'Print JSON, the same as `-o json`'
 complete -c nova-host-alerter -n "__fish_nova_host_alerter_using_subcommand mark" -s h -l help -d 'Print help'
 complete -c nova-host-alerter -n "__fish_nova_host_alerter_using_subcommand unmark" -l reason -d 'Why; kept in the history' -r
 complete -c nova-host-alerter -n "__fish_nova_host_alerter_using_subcommand unmark" -l config -d 'The configuration file; fragments are read from alerter.d beside it' -r -F
-complete -c nova-host-alerter -n "__fish_nova_host_alerter_using_subcommand unmark" -s o -d 'How to print answers and errors: table, wide, json, yaml or csv' -r -f -a "table\t'Text that fits the terminal'
-wide\t'Text with all columns, never cut'
-json\t'JSON'
-yaml\t'YAML'
-csv\t'A header and one record a line, as in RFC 4180'"
+complete -c nova-host-alerter -n "__fish_nova_host_alerter_using_subcommand unmark" -s o -d 'How to print answers and errors: table or json' -r -f -a "table\t'Text that fits the terminal'
+json\t'JSON'"
 complete -c nova-host-alerter -n "__fish_nova_host_alerter_using_subcommand unmark" -l return -d 'With the id of an ended mark: also end its return that waits to be sent'
 complete -c nova-host-alerter -n "__fish_nova_host_alerter_using_subcommand unmark" -l json -d 'Print JSON, the same as `-o json`'
 complete -c nova-host-alerter -n "__fish_nova_host_alerter_using_subcommand unmark" -s h -l help -d 'Print help'
 complete -c nova-host-alerter -n "__fish_nova_host_alerter_using_subcommand reload" -l reason -d 'Why; kept in the history' -r
 complete -c nova-host-alerter -n "__fish_nova_host_alerter_using_subcommand reload" -l config -d 'The configuration file; fragments are read from alerter.d beside it' -r -F
-complete -c nova-host-alerter -n "__fish_nova_host_alerter_using_subcommand reload" -s o -d 'How to print answers and errors: table, wide, json, yaml or csv' -r -f -a "table\t'Text that fits the terminal'
-wide\t'Text with all columns, never cut'
-json\t'JSON'
-yaml\t'YAML'
-csv\t'A header and one record a line, as in RFC 4180'"
+complete -c nova-host-alerter -n "__fish_nova_host_alerter_using_subcommand reload" -s o -d 'How to print answers and errors: table or json' -r -f -a "table\t'Text that fits the terminal'
+json\t'JSON'"
 complete -c nova-host-alerter -n "__fish_nova_host_alerter_using_subcommand reload" -l json -d 'Print JSON, the same as `-o json`'
 complete -c nova-host-alerter -n "__fish_nova_host_alerter_using_subcommand reload" -s h -l help -d 'Print help'
 complete -c nova-host-alerter -n "__fish_nova_host_alerter_using_subcommand dismiss" -l route -d 'A route that is not configured any more' -r
 complete -c nova-host-alerter -n "__fish_nova_host_alerter_using_subcommand dismiss" -l reason -d 'Why; kept in the history' -r
 complete -c nova-host-alerter -n "__fish_nova_host_alerter_using_subcommand dismiss" -l config -d 'The configuration file; fragments are read from alerter.d beside it' -r -F
-complete -c nova-host-alerter -n "__fish_nova_host_alerter_using_subcommand dismiss" -s o -d 'How to print answers and errors: table, wide, json, yaml or csv' -r -f -a "table\t'Text that fits the terminal'
-wide\t'Text with all columns, never cut'
-json\t'JSON'
-yaml\t'YAML'
-csv\t'A header and one record a line, as in RFC 4180'"
+complete -c nova-host-alerter -n "__fish_nova_host_alerter_using_subcommand dismiss" -s o -d 'How to print answers and errors: table or json' -r -f -a "table\t'Text that fits the terminal'
+json\t'JSON'"
 complete -c nova-host-alerter -n "__fish_nova_host_alerter_using_subcommand dismiss" -l json -d 'Print JSON, the same as `-o json`'
 complete -c nova-host-alerter -n "__fish_nova_host_alerter_using_subcommand dismiss" -s h -l help -d 'Print help'
 complete -c nova-host-alerter -n "__fish_nova_host_alerter_using_subcommand release" -l group -d 'All marks of this group that a storm holds' -r
 complete -c nova-host-alerter -n "__fish_nova_host_alerter_using_subcommand release" -l reason -d 'Why; kept in the history and known on every controller' -r
 complete -c nova-host-alerter -n "__fish_nova_host_alerter_using_subcommand release" -l config -d 'The configuration file; fragments are read from alerter.d beside it' -r -F
-complete -c nova-host-alerter -n "__fish_nova_host_alerter_using_subcommand release" -s o -d 'How to print answers and errors: table, wide, json, yaml or csv' -r -f -a "table\t'Text that fits the terminal'
-wide\t'Text with all columns, never cut'
-json\t'JSON'
-yaml\t'YAML'
-csv\t'A header and one record a line, as in RFC 4180'"
+complete -c nova-host-alerter -n "__fish_nova_host_alerter_using_subcommand release" -s o -d 'How to print answers and errors: table or json' -r -f -a "table\t'Text that fits the terminal'
+json\t'JSON'"
 complete -c nova-host-alerter -n "__fish_nova_host_alerter_using_subcommand release" -l json -d 'Print JSON, the same as `-o json`'
 complete -c nova-host-alerter -n "__fish_nova_host_alerter_using_subcommand release" -s h -l help -d 'Print help'
 complete -c nova-host-alerter -n "__fish_nova_host_alerter_using_subcommand hold" -l reason -d 'Why; kept in the history and known on every controller' -r
 complete -c nova-host-alerter -n "__fish_nova_host_alerter_using_subcommand hold" -l for -d 'At most this long: a number followed by s, m, h or d' -r
 complete -c nova-host-alerter -n "__fish_nova_host_alerter_using_subcommand hold" -l config -d 'The configuration file; fragments are read from alerter.d beside it' -r -F
-complete -c nova-host-alerter -n "__fish_nova_host_alerter_using_subcommand hold" -s o -d 'How to print answers and errors: table, wide, json, yaml or csv' -r -f -a "table\t'Text that fits the terminal'
-wide\t'Text with all columns, never cut'
-json\t'JSON'
-yaml\t'YAML'
-csv\t'A header and one record a line, as in RFC 4180'"
+complete -c nova-host-alerter -n "__fish_nova_host_alerter_using_subcommand hold" -s o -d 'How to print answers and errors: table or json' -r -f -a "table\t'Text that fits the terminal'
+json\t'JSON'"
 complete -c nova-host-alerter -n "__fish_nova_host_alerter_using_subcommand hold" -l json -d 'Print JSON, the same as `-o json`'
 complete -c nova-host-alerter -n "__fish_nova_host_alerter_using_subcommand hold" -s h -l help -d 'Print help'
 complete -c nova-host-alerter -n "__fish_nova_host_alerter_using_subcommand pause" -l group -d 'Only this group' -r
 complete -c nova-host-alerter -n "__fish_nova_host_alerter_using_subcommand pause" -l reason -d 'Why; kept in the history and known on every controller' -r
 complete -c nova-host-alerter -n "__fish_nova_host_alerter_using_subcommand pause" -l for -d 'This long: a number followed by s, m, h or d; without it, until `resume`' -r
 complete -c nova-host-alerter -n "__fish_nova_host_alerter_using_subcommand pause" -l config -d 'The configuration file; fragments are read from alerter.d beside it' -r -F
-complete -c nova-host-alerter -n "__fish_nova_host_alerter_using_subcommand pause" -s o -d 'How to print answers and errors: table, wide, json, yaml or csv' -r -f -a "table\t'Text that fits the terminal'
-wide\t'Text with all columns, never cut'
-json\t'JSON'
-yaml\t'YAML'
-csv\t'A header and one record a line, as in RFC 4180'"
+complete -c nova-host-alerter -n "__fish_nova_host_alerter_using_subcommand pause" -s o -d 'How to print answers and errors: table or json' -r -f -a "table\t'Text that fits the terminal'
+json\t'JSON'"
 complete -c nova-host-alerter -n "__fish_nova_host_alerter_using_subcommand pause" -l json -d 'Print JSON, the same as `-o json`'
 complete -c nova-host-alerter -n "__fish_nova_host_alerter_using_subcommand pause" -s h -l help -d 'Print help'
 complete -c nova-host-alerter -n "__fish_nova_host_alerter_using_subcommand resume" -l group -d 'Only this group\'s pauses' -r
 complete -c nova-host-alerter -n "__fish_nova_host_alerter_using_subcommand resume" -l reason -d 'Why; kept in the history and known on every controller' -r
 complete -c nova-host-alerter -n "__fish_nova_host_alerter_using_subcommand resume" -l config -d 'The configuration file; fragments are read from alerter.d beside it' -r -F
-complete -c nova-host-alerter -n "__fish_nova_host_alerter_using_subcommand resume" -s o -d 'How to print answers and errors: table, wide, json, yaml or csv' -r -f -a "table\t'Text that fits the terminal'
-wide\t'Text with all columns, never cut'
-json\t'JSON'
-yaml\t'YAML'
-csv\t'A header and one record a line, as in RFC 4180'"
+complete -c nova-host-alerter -n "__fish_nova_host_alerter_using_subcommand resume" -s o -d 'How to print answers and errors: table or json' -r -f -a "table\t'Text that fits the terminal'
+json\t'JSON'"
 complete -c nova-host-alerter -n "__fish_nova_host_alerter_using_subcommand resume" -l json -d 'Print JSON, the same as `-o json`'
 complete -c nova-host-alerter -n "__fish_nova_host_alerter_using_subcommand resume" -s h -l help -d 'Print help'
 complete -c nova-host-alerter -n "__fish_nova_host_alerter_using_subcommand maintenance; and not __fish_seen_subcommand_from begin end list run" -l config -d 'The configuration file; fragments are read from alerter.d beside it' -r -F
-complete -c nova-host-alerter -n "__fish_nova_host_alerter_using_subcommand maintenance; and not __fish_seen_subcommand_from begin end list run" -s o -d 'How to print answers and errors: table, wide, json, yaml or csv' -r -f -a "table\t'Text that fits the terminal'
-wide\t'Text with all columns, never cut'
-json\t'JSON'
-yaml\t'YAML'
-csv\t'A header and one record a line, as in RFC 4180'"
+complete -c nova-host-alerter -n "__fish_nova_host_alerter_using_subcommand maintenance; and not __fish_seen_subcommand_from begin end list run" -s o -d 'How to print answers and errors: table or json' -r -f -a "table\t'Text that fits the terminal'
+json\t'JSON'"
 complete -c nova-host-alerter -n "__fish_nova_host_alerter_using_subcommand maintenance; and not __fish_seen_subcommand_from begin end list run" -l json -d 'Print JSON, the same as `-o json`'
 complete -c nova-host-alerter -n "__fish_nova_host_alerter_using_subcommand maintenance; and not __fish_seen_subcommand_from begin end list run" -s h -l help -d 'Print help'
 complete -c nova-host-alerter -n "__fish_nova_host_alerter_using_subcommand maintenance; and not __fish_seen_subcommand_from begin end list run" -f -a "begin" -d 'Begin a maintenance, which ends by itself; until then its marks are held'
@@ -279,116 +195,68 @@ complete -c nova-host-alerter -n "__fish_nova_host_alerter_using_subcommand main
 complete -c nova-host-alerter -n "__fish_nova_host_alerter_using_subcommand maintenance; and __fish_seen_subcommand_from begin" -l reason -d 'Why; kept in the history and known on every controller' -r
 complete -c nova-host-alerter -n "__fish_nova_host_alerter_using_subcommand maintenance; and __fish_seen_subcommand_from begin" -l for -d 'At most this long: a number followed by s, m, h or d' -r
 complete -c nova-host-alerter -n "__fish_nova_host_alerter_using_subcommand maintenance; and __fish_seen_subcommand_from begin" -l config -d 'The configuration file; fragments are read from alerter.d beside it' -r -F
-complete -c nova-host-alerter -n "__fish_nova_host_alerter_using_subcommand maintenance; and __fish_seen_subcommand_from begin" -s o -d 'How to print answers and errors: table, wide, json, yaml or csv' -r -f -a "table\t'Text that fits the terminal'
-wide\t'Text with all columns, never cut'
-json\t'JSON'
-yaml\t'YAML'
-csv\t'A header and one record a line, as in RFC 4180'"
+complete -c nova-host-alerter -n "__fish_nova_host_alerter_using_subcommand maintenance; and __fish_seen_subcommand_from begin" -s o -d 'How to print answers and errors: table or json' -r -f -a "table\t'Text that fits the terminal'
+json\t'JSON'"
 complete -c nova-host-alerter -n "__fish_nova_host_alerter_using_subcommand maintenance; and __fish_seen_subcommand_from begin" -l json -d 'Print JSON, the same as `-o json`'
 complete -c nova-host-alerter -n "__fish_nova_host_alerter_using_subcommand maintenance; and __fish_seen_subcommand_from begin" -s h -l help -d 'Print help'
 complete -c nova-host-alerter -n "__fish_nova_host_alerter_using_subcommand maintenance; and __fish_seen_subcommand_from end" -l group -d 'A group instead' -r
 complete -c nova-host-alerter -n "__fish_nova_host_alerter_using_subcommand maintenance; and __fish_seen_subcommand_from end" -l reason -d 'Why; kept in the history and known on every controller' -r
 complete -c nova-host-alerter -n "__fish_nova_host_alerter_using_subcommand maintenance; and __fish_seen_subcommand_from end" -l config -d 'The configuration file; fragments are read from alerter.d beside it' -r -F
-complete -c nova-host-alerter -n "__fish_nova_host_alerter_using_subcommand maintenance; and __fish_seen_subcommand_from end" -s o -d 'How to print answers and errors: table, wide, json, yaml or csv' -r -f -a "table\t'Text that fits the terminal'
-wide\t'Text with all columns, never cut'
-json\t'JSON'
-yaml\t'YAML'
-csv\t'A header and one record a line, as in RFC 4180'"
+complete -c nova-host-alerter -n "__fish_nova_host_alerter_using_subcommand maintenance; and __fish_seen_subcommand_from end" -s o -d 'How to print answers and errors: table or json' -r -f -a "table\t'Text that fits the terminal'
+json\t'JSON'"
 complete -c nova-host-alerter -n "__fish_nova_host_alerter_using_subcommand maintenance; and __fish_seen_subcommand_from end" -l json -d 'Print JSON, the same as `-o json`'
 complete -c nova-host-alerter -n "__fish_nova_host_alerter_using_subcommand maintenance; and __fish_seen_subcommand_from end" -s h -l help -d 'Print help'
 complete -c nova-host-alerter -n "__fish_nova_host_alerter_using_subcommand maintenance; and __fish_seen_subcommand_from list" -l config -d 'The configuration file; fragments are read from alerter.d beside it' -r -F
-complete -c nova-host-alerter -n "__fish_nova_host_alerter_using_subcommand maintenance; and __fish_seen_subcommand_from list" -s o -d 'How to print answers and errors: table, wide, json, yaml or csv' -r -f -a "table\t'Text that fits the terminal'
-wide\t'Text with all columns, never cut'
-json\t'JSON'
-yaml\t'YAML'
-csv\t'A header and one record a line, as in RFC 4180'"
+complete -c nova-host-alerter -n "__fish_nova_host_alerter_using_subcommand maintenance; and __fish_seen_subcommand_from list" -s o -d 'How to print answers and errors: table or json' -r -f -a "table\t'Text that fits the terminal'
+json\t'JSON'"
 complete -c nova-host-alerter -n "__fish_nova_host_alerter_using_subcommand maintenance; and __fish_seen_subcommand_from list" -l json -d 'Print JSON, the same as `-o json`'
 complete -c nova-host-alerter -n "__fish_nova_host_alerter_using_subcommand maintenance; and __fish_seen_subcommand_from list" -s h -l help -d 'Print help'
 complete -c nova-host-alerter -n "__fish_nova_host_alerter_using_subcommand maintenance; and __fish_seen_subcommand_from run" -l group -d 'A group instead' -r
 complete -c nova-host-alerter -n "__fish_nova_host_alerter_using_subcommand maintenance; and __fish_seen_subcommand_from run" -l reason -d 'Why; kept in the history and known on every controller' -r
 complete -c nova-host-alerter -n "__fish_nova_host_alerter_using_subcommand maintenance; and __fish_seen_subcommand_from run" -l for -d 'At most this long: a number followed by s, m, h or d' -r
 complete -c nova-host-alerter -n "__fish_nova_host_alerter_using_subcommand maintenance; and __fish_seen_subcommand_from run" -l config -d 'The configuration file; fragments are read from alerter.d beside it' -r -F
-complete -c nova-host-alerter -n "__fish_nova_host_alerter_using_subcommand maintenance; and __fish_seen_subcommand_from run" -s o -d 'How to print answers and errors: table, wide, json, yaml or csv' -r -f -a "table\t'Text that fits the terminal'
-wide\t'Text with all columns, never cut'
-json\t'JSON'
-yaml\t'YAML'
-csv\t'A header and one record a line, as in RFC 4180'"
+complete -c nova-host-alerter -n "__fish_nova_host_alerter_using_subcommand maintenance; and __fish_seen_subcommand_from run" -s o -d 'How to print answers and errors: table or json' -r -f -a "table\t'Text that fits the terminal'
+json\t'JSON'"
 complete -c nova-host-alerter -n "__fish_nova_host_alerter_using_subcommand maintenance; and __fish_seen_subcommand_from run" -l json -d 'Print JSON, the same as `-o json`'
 complete -c nova-host-alerter -n "__fish_nova_host_alerter_using_subcommand maintenance; and __fish_seen_subcommand_from run" -s h -l help -d 'Print help'
-complete -c nova-host-alerter -n "__fish_nova_host_alerter_using_subcommand send-test" -l notice -d 'Test this target of notices instead of a route' -r
 complete -c nova-host-alerter -n "__fish_nova_host_alerter_using_subcommand send-test" -l reason -d 'Why; kept in the history' -r
 complete -c nova-host-alerter -n "__fish_nova_host_alerter_using_subcommand send-test" -l config -d 'The configuration file; fragments are read from alerter.d beside it' -r -F
-complete -c nova-host-alerter -n "__fish_nova_host_alerter_using_subcommand send-test" -s o -d 'How to print answers and errors: table, wide, json, yaml or csv' -r -f -a "table\t'Text that fits the terminal'
-wide\t'Text with all columns, never cut'
-json\t'JSON'
-yaml\t'YAML'
-csv\t'A header and one record a line, as in RFC 4180'"
+complete -c nova-host-alerter -n "__fish_nova_host_alerter_using_subcommand send-test" -s o -d 'How to print answers and errors: table or json' -r -f -a "table\t'Text that fits the terminal'
+json\t'JSON'"
 complete -c nova-host-alerter -n "__fish_nova_host_alerter_using_subcommand send-test" -l json -d 'Print JSON, the same as `-o json`'
 complete -c nova-host-alerter -n "__fish_nova_host_alerter_using_subcommand send-test" -s h -l help -d 'Print help'
-complete -c nova-host-alerter -n "__fish_nova_host_alerter_using_subcommand receiver-check" -l secret-file -d 'Sign each message with the secret in this file, as `secret-files` of a route does' -r -F
-complete -c nova-host-alerter -n "__fish_nova_host_alerter_using_subcommand receiver-check" -l bearer-file -d 'Send the token in this file with each message' -r -F
-complete -c nova-host-alerter -n "__fish_nova_host_alerter_using_subcommand receiver-check" -l ca-file -d 'The CAs for the receiver\'s certificate, instead of the system\'s' -r -F
-complete -c nova-host-alerter -n "__fish_nova_host_alerter_using_subcommand receiver-check" -l events -d 'Where the receiver lists what it acted upon: JSON, [{"id", "event_type", "hostname"}]' -r
-complete -c nova-host-alerter -n "__fish_nova_host_alerter_using_subcommand receiver-check" -l timeout -d 'Within how many seconds each answer must come; routes wait for 30 at most' -r
-complete -c nova-host-alerter -n "__fish_nova_host_alerter_using_subcommand receiver-check" -l patience -d 'How many seconds a message is repeated for, where the receiver asks for that, and its list is awaited for' -r
-complete -c nova-host-alerter -n "__fish_nova_host_alerter_using_subcommand receiver-check" -l time-format -d 'How times are written: epoch or rfc3339' -r
-complete -c nova-host-alerter -n "__fish_nova_host_alerter_using_subcommand receiver-check" -l config -d 'The configuration file; fragments are read from alerter.d beside it' -r -F
-complete -c nova-host-alerter -n "__fish_nova_host_alerter_using_subcommand receiver-check" -s o -d 'How to print answers and errors: table, wide, json, yaml or csv' -r -f -a "table\t'Text that fits the terminal'
-wide\t'Text with all columns, never cut'
-json\t'JSON'
-yaml\t'YAML'
-csv\t'A header and one record a line, as in RFC 4180'"
-complete -c nova-host-alerter -n "__fish_nova_host_alerter_using_subcommand receiver-check" -l allow-http -d 'Allow plain http to another machine'
-complete -c nova-host-alerter -n "__fish_nova_host_alerter_using_subcommand receiver-check" -l json -d 'Print JSON, the same as `-o json`'
-complete -c nova-host-alerter -n "__fish_nova_host_alerter_using_subcommand receiver-check" -s h -l help -d 'Print help'
 complete -c nova-host-alerter -n "__fish_nova_host_alerter_using_subcommand setup" -l tool -d 'Use the commands of this tool; the default is the installed one, or pcs if both are installed' -r -f -a "pcs\t'pcs'
 crmsh\t'crmsh, whose program is called crm'"
 complete -c nova-host-alerter -n "__fish_nova_host_alerter_using_subcommand setup" -l hosts -d 'Only remote nodes with these names, separated by commas; `*` stands for any characters, `?` for one; the default is `[hosts] match` in the configuration, else all' -r
 complete -c nova-host-alerter -n "__fish_nova_host_alerter_using_subcommand setup" -l cib -d 'Check this file, an output of `cibadmin --query`, instead of the running cluster' -r -F
 complete -c nova-host-alerter -n "__fish_nova_host_alerter_using_subcommand setup" -l config -d 'The configuration file; fragments are read from alerter.d beside it' -r -F
-complete -c nova-host-alerter -n "__fish_nova_host_alerter_using_subcommand setup" -s o -d 'How to print answers and errors: table, wide, json, yaml or csv' -r -f -a "table\t'Text that fits the terminal'
-wide\t'Text with all columns, never cut'
-json\t'JSON'
-yaml\t'YAML'
-csv\t'A header and one record a line, as in RFC 4180'"
+complete -c nova-host-alerter -n "__fish_nova_host_alerter_using_subcommand setup" -s o -d 'How to print answers and errors: table or json' -r -f -a "table\t'Text that fits the terminal'
+json\t'JSON'"
 complete -c nova-host-alerter -n "__fish_nova_host_alerter_using_subcommand setup" -l check -d 'Only list what is wrong with the cluster\'s configuration and what to type; exits with 1 if anything is wrong'
 complete -c nova-host-alerter -n "__fish_nova_host_alerter_using_subcommand setup" -l apply -d 'Run the commands and stop at the first that fails; a correct cluster is not changed'
 complete -c nova-host-alerter -n "__fish_nova_host_alerter_using_subcommand setup" -l json -d 'Print JSON, the same as `-o json`'
 complete -c nova-host-alerter -n "__fish_nova_host_alerter_using_subcommand setup" -s h -l help -d 'Print help (see more with \'--help\')'
-complete -c nova-host-alerter -n "__fish_nova_host_alerter_using_subcommand complete" -l config -d 'The configuration file; fragments are read from alerter.d beside it' -r -F
-complete -c nova-host-alerter -n "__fish_nova_host_alerter_using_subcommand complete" -s o -d 'How to print answers and errors: table, wide, json, yaml or csv' -r -f -a "table\t'Text that fits the terminal'
-wide\t'Text with all columns, never cut'
-json\t'JSON'
-yaml\t'YAML'
-csv\t'A header and one record a line, as in RFC 4180'"
-complete -c nova-host-alerter -n "__fish_nova_host_alerter_using_subcommand complete" -l json -d 'Print JSON, the same as `-o json`'
-complete -c nova-host-alerter -n "__fish_nova_host_alerter_using_subcommand complete" -s h -l help -d 'Print help'
-complete -c nova-host-alerter -n "__fish_nova_host_alerter_using_subcommand help; and not __fish_seen_subcommand_from run check-config status list show history events report retry mark unmark reload dismiss release hold pause resume maintenance send-test receiver-check setup complete help" -f -a "run" -d 'Run the daemon in the foreground'
-complete -c nova-host-alerter -n "__fish_nova_host_alerter_using_subcommand help; and not __fish_seen_subcommand_from run check-config status list show history events report retry mark unmark reload dismiss release hold pause resume maintenance send-test receiver-check setup complete help" -f -a "check-config" -d 'Check the configuration and list every problem in it'
-complete -c nova-host-alerter -n "__fish_nova_host_alerter_using_subcommand help; and not __fish_seen_subcommand_from run check-config status list show history events report retry mark unmark reload dismiss release hold pause resume maintenance send-test receiver-check setup complete help" -f -a "status" -d 'Show whether the daemon works, and the state of the routes'
-complete -c nova-host-alerter -n "__fish_nova_host_alerter_using_subcommand help; and not __fish_seen_subcommand_from run check-config status list show history events report retry mark unmark reload dismiss release hold pause resume maintenance send-test receiver-check setup complete help" -f -a "list" -d 'List marks; those that need an operator come first'
-complete -c nova-host-alerter -n "__fish_nova_host_alerter_using_subcommand help; and not __fish_seen_subcommand_from run check-config status list show history events report retry mark unmark reload dismiss release hold pause resume maintenance send-test receiver-check setup complete help" -f -a "show" -d 'Show everything about a host\'s marks, or about one mark'
-complete -c nova-host-alerter -n "__fish_nova_host_alerter_using_subcommand help; and not __fish_seen_subcommand_from run check-config status list show history events report retry mark unmark reload dismiss release hold pause resume maintenance send-test receiver-check setup complete help" -f -a "history" -d 'List what happened, oldest first'
-complete -c nova-host-alerter -n "__fish_nova_host_alerter_using_subcommand help; and not __fish_seen_subcommand_from run check-config status list show history events report retry mark unmark reload dismiss release hold pause resume maintenance send-test receiver-check setup complete help" -f -a "events" -d 'Print the history as lines of JSON; with --follow, go on with new events until Ctrl-C'
-complete -c nova-host-alerter -n "__fish_nova_host_alerter_using_subcommand help; and not __fish_seen_subcommand_from run check-config status list show history events report retry mark unmark reload dismiss release hold pause resume maintenance send-test receiver-check setup complete help" -f -a "report" -d 'Write a report as one page: counts, times to acknowledge, actions of operators'
-complete -c nova-host-alerter -n "__fish_nova_host_alerter_using_subcommand help; and not __fish_seen_subcommand_from run check-config status list show history events report retry mark unmark reload dismiss release hold pause resume maintenance send-test receiver-check setup complete help" -f -a "retry" -d 'Try open deliveries at once'
-complete -c nova-host-alerter -n "__fish_nova_host_alerter_using_subcommand help; and not __fish_seen_subcommand_from run check-config status list show history events report retry mark unmark reload dismiss release hold pause resume maintenance send-test receiver-check setup complete help" -f -a "mark" -d 'Mark a host by hand; unless it is fenced and off, its machines run twice'
-complete -c nova-host-alerter -n "__fish_nova_host_alerter_using_subcommand help; and not __fish_seen_subcommand_from run check-config status list show history events report retry mark unmark reload dismiss release hold pause resume maintenance send-test receiver-check setup complete help" -f -a "unmark" -d 'End the open marks of hosts, or single marks: no route is notified of them again'
-complete -c nova-host-alerter -n "__fish_nova_host_alerter_using_subcommand help; and not __fish_seen_subcommand_from run check-config status list show history events report retry mark unmark reload dismiss release hold pause resume maintenance send-test receiver-check setup complete help" -f -a "reload" -d 'Make the running daemon read its configuration again; an invalid one changes nothing'
-complete -c nova-host-alerter -n "__fish_nova_host_alerter_using_subcommand help; and not __fish_seen_subcommand_from run check-config status list show history events report retry mark unmark reload dismiss release hold pause resume maintenance send-test receiver-check setup complete help" -f -a "dismiss" -d 'End all deliveries to a route that is not configured any more; they are never sent'
-complete -c nova-host-alerter -n "__fish_nova_host_alerter_using_subcommand help; and not __fish_seen_subcommand_from run check-config status list show history events report retry mark unmark reload dismiss release hold pause resume maintenance send-test receiver-check setup complete help" -f -a "release" -d 'Send a held mark; you confirm that its host was fenced. A host name means the host\'s newest mark'
-complete -c nova-host-alerter -n "__fish_nova_host_alerter_using_subcommand help; and not __fish_seen_subcommand_from run check-config status list show history events report retry mark unmark reload dismiss release hold pause resume maintenance send-test receiver-check setup complete help" -f -a "hold" -d 'Put hosts on maintenance, as `maintenance begin` does: their marks are held'
-complete -c nova-host-alerter -n "__fish_nova_host_alerter_using_subcommand help; and not __fish_seen_subcommand_from run check-config status list show history events report retry mark unmark reload dismiss release hold pause resume maintenance send-test receiver-check setup complete help" -f -a "pause" -d 'Stop sending for all groups, or for one: marks are made and kept until `resume`'
-complete -c nova-host-alerter -n "__fish_nova_host_alerter_using_subcommand help; and not __fish_seen_subcommand_from run check-config status list show history events report retry mark unmark reload dismiss release hold pause resume maintenance send-test receiver-check setup complete help" -f -a "resume" -d 'End the pauses that cover all groups, or with --group those of one group'
-complete -c nova-host-alerter -n "__fish_nova_host_alerter_using_subcommand help; and not __fish_seen_subcommand_from run check-config status list show history events report retry mark unmark reload dismiss release hold pause resume maintenance send-test receiver-check setup complete help" -f -a "maintenance" -d 'Stop sending for a host or a group while it is worked on'
-complete -c nova-host-alerter -n "__fish_nova_host_alerter_using_subcommand help; and not __fish_seen_subcommand_from run check-config status list show history events report retry mark unmark reload dismiss release hold pause resume maintenance send-test receiver-check setup complete help" -f -a "send-test" -d 'Send a test message, which reports no host, and show the endpoint\'s answer'
-complete -c nova-host-alerter -n "__fish_nova_host_alerter_using_subcommand help; and not __fish_seen_subcommand_from run check-config status list show history events report retry mark unmark reload dismiss release hold pause resume maintenance send-test receiver-check setup complete help" -f -a "receiver-check" -d 'Prove a recovery controller: send it a script of messages about hosts that cannot exist'
-complete -c nova-host-alerter -n "__fish_nova_host_alerter_using_subcommand help; and not __fish_seen_subcommand_from run check-config status list show history events report retry mark unmark reload dismiss release hold pause resume maintenance send-test receiver-check setup complete help" -f -a "setup" -d 'Print or run the commands that make Pacemaker mark fenced hosts, or only check the cluster'
-complete -c nova-host-alerter -n "__fish_nova_host_alerter_using_subcommand help; and not __fish_seen_subcommand_from run check-config status list show history events report retry mark unmark reload dismiss release hold pause resume maintenance send-test receiver-check setup complete help" -f -a "complete" -d 'List what can stand at the end of a command line; the shells\' completions ask for it'
-complete -c nova-host-alerter -n "__fish_nova_host_alerter_using_subcommand help; and not __fish_seen_subcommand_from run check-config status list show history events report retry mark unmark reload dismiss release hold pause resume maintenance send-test receiver-check setup complete help" -f -a "help" -d 'Print this message or the help of the given subcommand(s)'
-complete -c nova-host-alerter -n "__fish_nova_host_alerter_using_subcommand help; and __fish_seen_subcommand_from history" -f -a "export" -d 'Export the history for other programs, in the order in which it was written'
+complete -c nova-host-alerter -n "__fish_nova_host_alerter_using_subcommand help; and not __fish_seen_subcommand_from run check-config status list show history events retry mark unmark reload dismiss release hold pause resume maintenance send-test setup help" -f -a "run" -d 'Run the daemon in the foreground'
+complete -c nova-host-alerter -n "__fish_nova_host_alerter_using_subcommand help; and not __fish_seen_subcommand_from run check-config status list show history events retry mark unmark reload dismiss release hold pause resume maintenance send-test setup help" -f -a "check-config" -d 'Check the configuration and list every problem in it'
+complete -c nova-host-alerter -n "__fish_nova_host_alerter_using_subcommand help; and not __fish_seen_subcommand_from run check-config status list show history events retry mark unmark reload dismiss release hold pause resume maintenance send-test setup help" -f -a "status" -d 'Show whether the daemon works, and the state of the routes'
+complete -c nova-host-alerter -n "__fish_nova_host_alerter_using_subcommand help; and not __fish_seen_subcommand_from run check-config status list show history events retry mark unmark reload dismiss release hold pause resume maintenance send-test setup help" -f -a "list" -d 'List marks; those that need an operator come first'
+complete -c nova-host-alerter -n "__fish_nova_host_alerter_using_subcommand help; and not __fish_seen_subcommand_from run check-config status list show history events retry mark unmark reload dismiss release hold pause resume maintenance send-test setup help" -f -a "show" -d 'Show everything about a host\'s marks, or about one mark'
+complete -c nova-host-alerter -n "__fish_nova_host_alerter_using_subcommand help; and not __fish_seen_subcommand_from run check-config status list show history events retry mark unmark reload dismiss release hold pause resume maintenance send-test setup help" -f -a "history" -d 'List what happened, oldest first'
+complete -c nova-host-alerter -n "__fish_nova_host_alerter_using_subcommand help; and not __fish_seen_subcommand_from run check-config status list show history events retry mark unmark reload dismiss release hold pause resume maintenance send-test setup help" -f -a "events" -d 'Print the history as lines of JSON; with --follow, go on with new events until Ctrl-C'
+complete -c nova-host-alerter -n "__fish_nova_host_alerter_using_subcommand help; and not __fish_seen_subcommand_from run check-config status list show history events retry mark unmark reload dismiss release hold pause resume maintenance send-test setup help" -f -a "retry" -d 'Try open deliveries at once'
+complete -c nova-host-alerter -n "__fish_nova_host_alerter_using_subcommand help; and not __fish_seen_subcommand_from run check-config status list show history events retry mark unmark reload dismiss release hold pause resume maintenance send-test setup help" -f -a "mark" -d 'Mark a host by hand; unless it is fenced and off, its machines run twice'
+complete -c nova-host-alerter -n "__fish_nova_host_alerter_using_subcommand help; and not __fish_seen_subcommand_from run check-config status list show history events retry mark unmark reload dismiss release hold pause resume maintenance send-test setup help" -f -a "unmark" -d 'End the open marks of hosts, or single marks: no route is notified of them again'
+complete -c nova-host-alerter -n "__fish_nova_host_alerter_using_subcommand help; and not __fish_seen_subcommand_from run check-config status list show history events retry mark unmark reload dismiss release hold pause resume maintenance send-test setup help" -f -a "reload" -d 'Make the running daemon read its configuration again; an invalid one changes nothing'
+complete -c nova-host-alerter -n "__fish_nova_host_alerter_using_subcommand help; and not __fish_seen_subcommand_from run check-config status list show history events retry mark unmark reload dismiss release hold pause resume maintenance send-test setup help" -f -a "dismiss" -d 'End all deliveries to a route that is not configured any more; they are never sent'
+complete -c nova-host-alerter -n "__fish_nova_host_alerter_using_subcommand help; and not __fish_seen_subcommand_from run check-config status list show history events retry mark unmark reload dismiss release hold pause resume maintenance send-test setup help" -f -a "release" -d 'Send a held mark; you confirm that its host was fenced. A host name means the host\'s newest mark'
+complete -c nova-host-alerter -n "__fish_nova_host_alerter_using_subcommand help; and not __fish_seen_subcommand_from run check-config status list show history events retry mark unmark reload dismiss release hold pause resume maintenance send-test setup help" -f -a "hold" -d 'Put hosts on maintenance, as `maintenance begin` does: their marks are held'
+complete -c nova-host-alerter -n "__fish_nova_host_alerter_using_subcommand help; and not __fish_seen_subcommand_from run check-config status list show history events retry mark unmark reload dismiss release hold pause resume maintenance send-test setup help" -f -a "pause" -d 'Stop sending for all groups, or for one: marks are made and kept until `resume`'
+complete -c nova-host-alerter -n "__fish_nova_host_alerter_using_subcommand help; and not __fish_seen_subcommand_from run check-config status list show history events retry mark unmark reload dismiss release hold pause resume maintenance send-test setup help" -f -a "resume" -d 'End the pauses that cover all groups, or with --group those of one group'
+complete -c nova-host-alerter -n "__fish_nova_host_alerter_using_subcommand help; and not __fish_seen_subcommand_from run check-config status list show history events retry mark unmark reload dismiss release hold pause resume maintenance send-test setup help" -f -a "maintenance" -d 'Stop sending for a host or a group while it is worked on'
+complete -c nova-host-alerter -n "__fish_nova_host_alerter_using_subcommand help; and not __fish_seen_subcommand_from run check-config status list show history events retry mark unmark reload dismiss release hold pause resume maintenance send-test setup help" -f -a "send-test" -d 'Send a test message, which reports no host, and show the endpoint\'s answer'
+complete -c nova-host-alerter -n "__fish_nova_host_alerter_using_subcommand help; and not __fish_seen_subcommand_from run check-config status list show history events retry mark unmark reload dismiss release hold pause resume maintenance send-test setup help" -f -a "setup" -d 'Print or run the commands that make Pacemaker mark fenced hosts, or only check the cluster'
+complete -c nova-host-alerter -n "__fish_nova_host_alerter_using_subcommand help; and not __fish_seen_subcommand_from run check-config status list show history events retry mark unmark reload dismiss release hold pause resume maintenance send-test setup help" -f -a "help" -d 'Print this message or the help of the given subcommand(s)'
 complete -c nova-host-alerter -n "__fish_nova_host_alerter_using_subcommand help; and __fish_seen_subcommand_from maintenance" -f -a "begin" -d 'Begin a maintenance, which ends by itself; until then its marks are held'
 complete -c nova-host-alerter -n "__fish_nova_host_alerter_using_subcommand help; and __fish_seen_subcommand_from maintenance" -f -a "end" -d 'End every maintenance of a host, or of a group'
 complete -c nova-host-alerter -n "__fish_nova_host_alerter_using_subcommand help; and __fish_seen_subcommand_from maintenance" -f -a "list" -d 'List hosts and groups on maintenance'
 complete -c nova-host-alerter -n "__fish_nova_host_alerter_using_subcommand help; and __fish_seen_subcommand_from maintenance" -f -a "run" -d 'Begin a maintenance, run a command, and end it even if the command fails; exit as the command does'
-complete -c nova-host-alerter -a '(type -q nova-host-alerter; and nova-host-alerter complete -- (commandline -opc)[2..] (commandline -ct) 2>/dev/null)'

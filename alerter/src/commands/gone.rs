@@ -4,7 +4,7 @@ use clap::builder::StyledStr;
 use clap::error::{ContextKind, ContextValue};
 
 /// The word, and what to do instead.
-const GONE: [(&str, &str); 11] = [
+const GONE: [(&str, &str); 12] = [
     ("report", "use `nova-host-alerter history --summary`"),
     ("export", "use `nova-host-alerter events`"),
     ("complete", "the shells complete commands and options by themselves"),
@@ -15,6 +15,7 @@ const GONE: [(&str, &str); 11] = [
     ("wide", "use `-o json`"),
     ("yaml", "use `-o json`"),
     ("csv", "use `-o json`"),
+    ("--notice", "notices are gone: Pacemaker's alerts reach people (docs/health.md)"),
     ("receiver-check", "it is a program of the source: `cargo run -p tests --bin receiver-check`"),
 ];
 
@@ -55,6 +56,7 @@ mod tests {
         for (line, wanted) in [
             ("report --since 30d", "history --summary"),
             ("complete -- show", "by themselves"),
+            ("send-test --notice x", "Pacemaker's alerts"),
             ("receiver-check http://x", "--bin receiver-check"),
             ("status --watch", "`watch nova-host-alerter status`"),
             ("status --watch=5", "`watch nova-host-alerter status`"),

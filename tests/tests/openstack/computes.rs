@@ -3,7 +3,6 @@
 use std::time::Duration;
 
 use alerter::probes::{Hypervisor, Probe, State, Tries, Way};
-use std::collections::BTreeSet;
 
 use anyhow::{Context as _, ensure};
 use drivers::mistral::{self, Mistral};
