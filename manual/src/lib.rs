@@ -16,7 +16,6 @@ use std::fs;
 use std::path::Path;
 
 use anyhow::Context as _;
-use drivers::KINDS;
 
 /// Where the pages are in the source.
 pub const PAGES: &str = "packaging/man";
@@ -24,11 +23,8 @@ pub const PAGES: &str = "packaging/man";
 pub const COMPLETIONS: &str = "packaging/completions";
 
 /// The files that the pages are made of, beside the tables of the code.
-const FILES: [&str; 10] = [
+const FILES: [&str; 7] = [
     "docs/drivers.md",
-    "docs/drivers/openstack.md",
-    "docs/event.md",
-    "docs/exec-driver.md",
     "docs/operate.md",
     "docs/writes.md",
     "ocf/nova-host-alerter",
@@ -50,9 +46,7 @@ impl Sources {
         let text = |path: &str| {
             fs::read_to_string(root.join(path)).with_context(|| format!("{path} cannot be read"))
         };
-        let drivers = KINDS.iter().map(|kind| docs::of_driver(kind.word));
-        let paths = FILES.iter().map(|path| (*path).to_owned()).chain(drivers);
-        let files = paths.map(|path| text(&path).map(|text| (path, text)));
+        let files = FILES.iter().map(|path| text(path).map(|text| ((*path).to_owned(), text)));
         Ok(Self(files.collect::<anyhow::Result<_>>()?))
     }
 

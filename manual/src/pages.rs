@@ -4,7 +4,7 @@ use alerter::cli::Cli;
 use alerter::config::ROUTE_KEYS;
 use anyhow::{Context as _, bail};
 use clap::CommandFactory as _;
-use drivers::{KINDS, Kind};
+use drivers::KINDS;
 use fence_agent::table::Use;
 use pulldown_cmark::HeadingLevel;
 
@@ -24,38 +24,10 @@ const OWN: [&str; 5] = [
     include_str!("../pages/alerter.toml.md"),
     include_str!("../pages/ocf_openstack_nova-host-alerter.md"),
 ];
-/// The page of each driver.
-const DRIVER: &str = include_str!("../pages/driver.md");
-/// Further sections of some drivers' pages.
-const HTTP: &str = "# WHAT IT SENDS\n\n<!-- insert: page docs/event.md -->\n";
-const EXEC: &str = "# WRITING A PROGRAM\n\n<!-- insert: page docs/exec-driver.md -->\n";
-const CLOUDS: &str = "# CLOUDS\n\n<!-- insert: page docs/drivers/openstack.md -->\n";
 
 /// Every page: the name of its file, and its text.
 pub(crate) fn all(sources: &Sources) -> anyhow::Result<Vec<(String, String)>> {
-    let others = KINDS
-        .iter()
-        .map(|kind| format!("**nova-host-alerter-{}**(5)", kind.word))
-        .collect::<Vec<_>>()
-        .join(", ");
-    let own = OWN.iter().map(|template| page(&template.replace("{drivers}", &others), sources));
-    let drivers = KINDS.iter().map(|kind| page(&of_driver(kind, sources)?, sources));
-    own.chain(drivers).collect()
-}
-
-/// The sentences of a driver's page.
-fn of_driver(kind: &Kind, sources: &Sources) -> anyhow::Result<String> {
-    let word = kind.word;
-    let what = kind.summary.replace('`', "");
-    let keys = tables(sources)?;
-    let is_of_a_cloud = of(&keys, &format!("{word}.NAME"))?.names().any(|name| name == "clouds-file");
-    let more = match word {
-        "http" => HTTP,
-        "exec" => EXEC,
-        _ if is_of_a_cloud => CLOUDS,
-        _ => "",
-    };
-    Ok(DRIVER.replace("{more}", more).replace("{word}", word).replace("{what}", &what))
+    OWN.iter().map(|template| page(template, sources)).collect()
 }
 
 /// A page of a template: its first line is `NAME(SECTION) - what it is`; a line `<!-- insert: WORDS -->` is replaced.
@@ -85,8 +57,6 @@ fn page(template: &str, sources: &Sources) -> anyhow::Result<(String, String)> {
 fn insert(words: &str, sources: &Sources) -> anyhow::Result<String> {
     let (what, which) = words.split_once(' ').unwrap_or((words, ""));
     let metadata = || ocf::metadata(sources.text("ocf/nova-host-alerter")?);
-    let driver = || Ok::<_, anyhow::Error>(docs::parts(docs::body(sources.text(&docs::of_driver(which))?)));
-    let markdown = |text: &str| to_roff(text, HeadingLevel::H1);
     Ok(match what {
         "agent-description" => agent::description()?,
         "agent-options" => agent::options(usage(which)?),
@@ -98,12 +68,7 @@ fn insert(words: &str, sources: &Sources) -> anyhow::Result<String> {
         "ocf-actions" => ocf::actions(&metadata()?)?,
         "keys-of-all" => all_keys(&tables(sources)?),
         "keys-of-routes" => keys_of_routes(&tables(sources)?)?,
-        "keys" => keys_of_driver(of(&tables(sources)?, &format!("{which}.NAME"))?),
-        "driver" => markdown(&driver()?.prose),
-        "answers" => markdown(&driver()?.tables),
-        "driver-example" => example(&driver()?.example),
-        "page" => markdown(docs::body(sources.text(which)?)),
-        "section" => markdown(section(sources, which)?),
+        "section" => to_roff(section(sources, which)?, HeadingLevel::H1),
         "crmsh" => example(&blocks(sources.text("packaging/examples/crmsh.txt")?, which)),
         "pcs" => example(&blocks(sources.text("packaging/examples/pcs.sh")?, which)),
         _ => bail!("a page wants {words}, which nobody makes"),
@@ -142,15 +107,16 @@ fn of<'t>(tables: &'t [Table], title: &str) -> anyhow::Result<&'t Table> {
     found.with_context(|| format!("packaging/alerter.toml has no [{title}]"))
 }
 
-/// Every table but those of routes, which have pages of their own.
+/// Every table; of a route's what not every route has.
 fn all_keys(tables: &[Table]) -> String {
     let mut page = Page::default();
-    let is_of_a_route =
-        |table: &&Table| KINDS.iter().any(|kind| table.title == format!("{}.NAME", kind.word));
-    for table in tables.iter().filter(|table| !is_of_a_route(table)) {
+    for table in tables {
+        let is_of_a_route = KINDS.iter().any(|kind| table.title == format!("{}.NAME", kind.word));
+        let is_own = |name: &str| !is_of_a_route || !ROUTE_KEYS.contains(&name);
+        let entries: Vec<Entry> = table.entries.iter().filter_map(|entry| entry.only(is_own)).collect();
         page.part(&format!("[{}]", table.title));
         page.paragraph(&sentences(&table.about));
-        add(&mut page, &table.entries);
+        add(&mut page, &entries);
     }
     page.into_text()
 }
@@ -163,16 +129,6 @@ fn keys_of_routes(tables: &[Table]) -> anyhow::Result<String> {
     let mut page = Page::default();
     add(&mut page, &entries);
     Ok(page.into_text())
-}
-
-/// The keys of a driver's own.
-fn keys_of_driver(table: &Table) -> String {
-    let entries = table.entries.iter();
-    let entries: Vec<Entry> =
-        entries.filter_map(|entry| entry.only(|name| !ROUTE_KEYS.contains(&name))).collect();
-    let mut page = Page::default();
-    add(&mut page, &entries);
-    page.into_text()
 }
 
 fn add(page: &mut Page, entries: &[Entry]) {

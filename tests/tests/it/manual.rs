@@ -95,10 +95,10 @@ fn what_is_committed_is_what_the_tables_give() {
     let mut stale = committed();
     stale.insert(format!("{PAGES}/nova-host-alerter-pigeon.5"), String::new());
     assert_eq!(differing(&made, &stale).len(), 1, "a page of nothing must be seen");
-    let page = text("docs/drivers/http.md").replace("# http\n", "# http\n\nOne sentence more.\n");
-    let changed = sources().with("docs/drivers/http.md", page);
+    let shipped = text("packaging/alerter.toml").replace("#coalesce = 180", "#coalesce = 181");
+    let changed = sources().with("packaging/alerter.toml", shipped);
     let differing = differing(&files(&changed).unwrap(), &committed());
-    assert_eq!(differing, BTreeSet::from([format!("{PAGES}/nova-host-alerter-http.5")]));
+    assert_eq!(differing, BTreeSet::from([format!("{PAGES}/alerter.toml.5")]));
 }
 
 fn text(path: &str) -> String {

@@ -34,7 +34,7 @@ fn check_config(text: &str) -> String {
     String::from_utf8(check(text).stdout).unwrap()
 }
 
-/// What the manual has: on the page of the configuration, and on the page of each driver.
+/// What the manual has: in each table, and in that of a route what every route has too.
 fn of_pages(pages: &BTreeMap<String, String>) -> Keys {
     let mut keys = Keys::new();
     for head in heads(&pages["alerter.toml.5"]).into_iter().filter(|head| head.section == "OPTIONS") {
@@ -46,9 +46,9 @@ fn of_pages(pages: &BTreeMap<String, String>) -> Keys {
         keys.entry(title).or_default();
     }
     for kind in KINDS {
-        let page = &pages[&format!("nova-host-alerter-{}.5", kind.word)];
-        let options = heads(page).into_iter().filter(|head| head.section == "OPTIONS");
-        keys.insert(format!("{}.NAME", kind.word), options.map(|head| name(&head.text)).collect());
+        keys.entry(format!("{}.NAME", kind.word))
+            .or_default()
+            .extend(of_every_route(&pages["alerter.toml.5"]));
     }
     with_tables_below(keys)
 }
@@ -57,6 +57,11 @@ fn of_pages(pages: &BTreeMap<String, String>) -> Keys {
 fn titles(page: &str) -> Vec<String> {
     let parts = page.lines().filter_map(|line| line.strip_prefix(".SS [")?.strip_suffix(']'));
     parts.map(plain).collect()
+}
+
+fn of_every_route(page: &str) -> Vec<String> {
+    let options = heads(page).into_iter().filter(|head| head.section == "OPTIONS");
+    options.filter(|head| head.part == "Of every route").map(|head| name(&head.text)).collect()
 }
 
 fn name(head: &str) -> String {
