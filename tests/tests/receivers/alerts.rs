@@ -116,7 +116,11 @@ fn the_daemon_brings_an_alert_back(alertmanager: &mut Alertmanager) -> anyhow::R
     site.start()?;
     site.said(&["mark", "compute5", "--fenced", "--reason", "a test"])?;
     alertmanager.until_firing(host, 1, SOON)?;
-    let history = site.said(&["history", "--json"])?;
+    // Alertmanager has the alert before the alerter has written down that it does.
+    let history = wait::until("the acknowledgement in the history", SOON, || {
+        let history = site.said(&["history", "--json"])?;
+        Ok(history.contains("acknowledged").then_some(history))
+    })?;
     alertmanager.kill()?;
     alertmanager.start()?;
     wait::until("the daemon's refresher", A_MINUTE, || {
