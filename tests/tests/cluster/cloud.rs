@@ -55,7 +55,7 @@ impl Cloud {
     }
 
     /// The configuration of the alerter with which every scenario begins.
-    pub(crate) fn write_own_site(&self) -> anyhow::Result<()> {
+    fn write_own_site(&self) -> anyhow::Result<()> {
         let route = "[store]\nregister = \"none\"\n\n[hosts]\ndomain = \"my.cloud.com\"\non-shared-storage = true\n\n\
                      [http.recovery]\nurl = \"https://recovery.my.cloud.com/v1/host-failures\"\n";
         self.lab.write_site("alerter.toml", &self.with_own_receiver(route))
