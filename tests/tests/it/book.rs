@@ -1,7 +1,7 @@
 //! The book in `docs/` and the pages beside it: every page is in the contents, every link and every citation leads to a page, and
 //! every alert and problem has a runbook.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
 use std::path::{Component, Path};
 
@@ -20,14 +20,14 @@ pub(crate) fn group() -> Group {
         every_link_leads_somewhere,
         every_page_that_is_cited_is_there,
         every_alert_and_every_problem_has_a_runbook,
-        every_runbook_url_leads_to_a_page,
+        every_runbook_url_leads_to_its_anchor,
         the_readme_is_short,
     ];
     Group { cannot: None, tests }
 }
 
 /// Where a package installs the runbooks; the project has no web site.
-const RUNBOOKS: &str = "file:///usr/share/doc/nova-host-alerter/docs/runbooks/";
+const RUNBOOKS: &str = "file:///usr/share/doc/nova-host-alerter/docs/runbooks.md";
 /// The README is read in three minutes.
 const README: usize = 5500;
 /// Where files cite pages.
@@ -173,10 +173,16 @@ fn alerts() -> Vec<String> {
     rules.lines().filter_map(|line| line.trim().strip_prefix("- alert: ")).map(str::to_owned).collect()
 }
 
+/// The runbooks by name.
+fn runbooks(page: &str) -> BTreeMap<&str, &str> {
+    let parts = page.split("\n### ").skip(1).filter_map(|part| part.split_once('\n'));
+    parts.map(|(name, text)| (name, text.split("\n## ").next().unwrap_or(text))).collect()
+}
+
 /// What a runbook lacks.
-fn lacking(page: &str) -> Vec<&'static str> {
-    let parts = ["What it means", "How to confirm", "What to do", "When it is over"];
-    parts.into_iter().filter(|part| !page.contains(&format!("\n## {part}\n\n"))).collect()
+fn lacking(runbook: &str) -> Vec<&'static str> {
+    let parts = ["Confirm", "Do", "Over"];
+    parts.into_iter().filter(|part| !runbook.contains(&format!("\n**{part}.** "))).collect()
 }
 
 fn every_alert_and_every_problem_has_a_runbook() {
@@ -184,37 +190,35 @@ fn every_alert_and_every_problem_has_a_runbook() {
     let holds = Hold::ALL.iter().map(|hold| hold.as_str().to_owned());
     let wanted: BTreeSet<String> = alerts().into_iter().chain(own).chain(holds).collect();
     assert!(wanted.len() > 70, "{wanted:?}");
-    let files = files_below(&source("docs/runbooks")).into_iter();
-    let names = files.map(|path| path.file_stem().unwrap().to_str().unwrap().to_owned());
-    let there: BTreeSet<String> = names.filter(|name| name != "README").collect();
-    assert_eq!(there, wanted, "a page for each, and no page for nothing");
-    for name in wanted {
-        let page = text(&format!("docs/runbooks/{name}.md"));
-        assert_eq!(lacking(&page), [""; 0], "{name}");
-        assert_eq!(lacking(&page.replace("## What to do", "## Next")), ["What to do"], "the broken variant");
+    let page = text("docs/runbooks.md");
+    let there = runbooks(&page);
+    let names: BTreeSet<String> = there.keys().map(|name| (*name).to_owned()).collect();
+    assert_eq!(names, wanted, "a runbook for each, and none for nothing");
+    for (name, runbook) in there {
+        assert_eq!(lacking(runbook), [""; 0], "{name}");
+        assert_eq!(lacking(&runbook.replace("**Do.**", "**Next.**")), ["Do"], "the broken variant");
     }
 }
 
-/// The rules whose URL is missing or leads to no page of their own.
+/// The rules whose URL is missing or does not lead to their own anchor.
 fn without_runbook(rules: &str) -> Vec<String> {
-    let blocks = rules.split("- alert: ").skip(1);
+    let (blocks, anchors) = (rules.split("- alert: ").skip(1), anchors(&text("docs/runbooks.md")));
     let is_wrong = |block: &&str| {
-        let name = block.lines().next().unwrap();
-        !block.contains(&format!("runbook_url: '{RUNBOOKS}{name}.md'"))
-            || !source(&format!("docs/runbooks/{name}.md")).exists()
+        let anchor = block.lines().next().unwrap().to_ascii_lowercase();
+        !block.contains(&format!("runbook_url: '{RUNBOOKS}#{anchor}'")) || !anchors.contains(&anchor)
     };
     blocks.filter(is_wrong).map(|block| block.lines().next().unwrap().to_owned()).collect()
 }
 
 /// The URL is that of the installed page: `packaging/install.sh` says where that is.
-fn every_runbook_url_leads_to_a_page() {
+fn every_runbook_url_leads_to_its_anchor() {
     let rules = text("packaging/prometheus/alerts.yml");
     assert_eq!(without_runbook(&rules), [""; 0]);
-    let broken = rules.replacen("/runbooks/NovaHostAlerterStorm.md", "/runbooks/Storm.md", 1);
+    let broken = rules.replacen("#novahostalerterstorm", "#storm", 1);
     assert_eq!(without_runbook(&broken), ["NovaHostAlerterStorm"], "the broken variant is seen");
-    let installed = RUNBOOKS.strip_prefix("file://").unwrap().strip_suffix("/docs/runbooks/").unwrap();
+    let installed = RUNBOOKS.strip_prefix("file://").unwrap().strip_suffix("/docs/runbooks.md").unwrap();
     assert!(text("packaging/install.sh").contains(&format!("docs=${{DOCS:-{installed}}}\n")));
-    assert!(text("docs/runbooks/README.md").contains(&format!("`{RUNBOOKS}NAME.md`")));
+    assert!(text("docs/runbooks.md").contains(&format!("`{RUNBOOKS}#NAME`")));
 }
 
 /// What is wrong with the README's length and its commands.

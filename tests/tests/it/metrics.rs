@@ -375,13 +375,14 @@ fn unreadable(dashboard: &Value) -> Vec<String> {
 /// Links that lead neither to the status page nor to an alert's runbook.
 fn link_faults(panel: &Value) -> Vec<String> {
     let rules = rules();
-    let alerts: BTreeSet<&str> =
-        rules.lines().filter_map(|line| line.trim().strip_prefix("- alert: ")).chain(["README"]).collect();
+    let names = rules.lines().filter_map(|line| line.trim().strip_prefix("- alert: "));
+    let places: BTreeSet<String> =
+        names.map(|name| format!("#{}", name.to_ascii_lowercase())).chain([String::new()]).collect();
     let urls =
         panel["links"].as_array().into_iter().flatten().map(|link| link["url"].as_str().unwrap_or_default());
-    let runbook = |url: &str| Some(url.strip_prefix("${docs}/runbooks/")?.strip_suffix(".md")?.to_owned());
+    let runbook = |url: &str| url.strip_prefix("${docs}/runbooks.md").map(str::to_owned);
     let is_sound =
-        |url: &&str| *url == "${page}" || runbook(url).is_some_and(|name| alerts.contains(name.as_str()));
+        |url: &&str| *url == "${page}" || runbook(url).is_some_and(|place| places.contains(&place));
     urls.filter(|url| !is_sound(url)).map(|url| format!("link {url}")).collect()
 }
 
@@ -415,7 +416,7 @@ fn the_dashboard_is_one_that_grafana_reads() {
     };
     assert_eq!(broken("/panels/2/id", 2.into()), 1);
     assert_eq!(broken("/panels/2/title", "Open marks".into()), 1);
-    assert_eq!(broken("/panels/2/links/0/url", "${docs}/runbooks/Nobody.md".into()), 1);
+    assert_eq!(broken("/panels/2/links/0/url", "${docs}/runbooks.md#nobody".into()), 1);
     assert_eq!(broken("/panels/2/gridPos/x", 0.into()), 1);
     assert_eq!(broken("/panels/2/datasource/uid", "mine".into()), 1);
     assert_eq!(broken("/schemaVersion", 16.into()), 1);
