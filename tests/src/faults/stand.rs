@@ -47,9 +47,16 @@ impl Stand {
 
     /// Waits until `status` has this word.
     pub(super) fn until_said(&self, word: &str) -> anyhow::Result<()> {
-        let shown = || Ok::<_, anyhow::Error>(String::from_utf8(self.site.alerter(&["status"])?.stdout)?);
-        let is_said = || Ok(shown()?.contains(word).then_some(()));
-        wait::until(word, LIMIT, is_said)
+        wait::until(word, LIMIT, || Ok(self.says(word)?.then_some(())))
+    }
+
+    /// Waits until `status` does not have this word.
+    pub(super) fn until_not_said(&self, word: &str) -> anyhow::Result<()> {
+        wait::until(&format!("no {word}"), LIMIT, || Ok((!self.says(word)?).then_some(())))
+    }
+
+    fn says(&self, word: &str) -> anyhow::Result<bool> {
+        Ok(String::from_utf8(self.site.alerter(&["status"])?.stdout)?.contains(word))
     }
 }
 
