@@ -10,6 +10,7 @@ use pacemaker::register::RegisterError;
 
 use crate::call::Call;
 use crate::failure::{JournalGap, KeepError};
+use crate::pages::Turn;
 use crate::settings::Settings;
 use crate::{publish, watch};
 
@@ -76,7 +77,7 @@ fn in_register(
     let entry = Entry::Fencing(fencing.clone());
     match settings.has_pages() {
         true if entry.is_fit() => {
-            let place = (call, settings, &publish::turn(call, end));
+            let place = (call, settings, &Turn::of(call, end));
             publish::spread(place, std::slice::from_ref(fencing), &mut Vec::new(), end)
         }
         _ => pacemaker::register::publish(settings.register(), &settings.tools(&call.paths), &[entry], end),

@@ -15,7 +15,7 @@ use marks::time::Timestamp;
 use nix::fcntl::{Flock, FlockArg};
 use pacemaker::register::{RegisterError, Tools};
 
-use crate::call::controller;
+use crate::call::{Call, controller};
 
 /// The pause between two attempts to take the turn.
 const PAUSE: Duration = Duration::from_millis(10);
@@ -30,10 +30,10 @@ pub(crate) struct Turn {
 }
 
 impl Turn {
-    /// Waits for half of the time until `deadline`.
-    pub(crate) fn wait_for(lock: &Path, deadline: Instant) -> Self {
+    /// Waits for half of the time until `deadline`. Where there are no pages a turn still saves others the same work.
+    pub(crate) fn of(call: &Call, deadline: Instant) -> Self {
         let half = deadline.saturating_duration_since(Instant::now()) / 2;
-        Self { _held: hold(lock, Instant::now() + half) }
+        Self { _held: hold(&call.paths.lock, Instant::now() + half) }
     }
 }
 

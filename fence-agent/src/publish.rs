@@ -38,7 +38,7 @@ pub(crate) fn unpublished(journal: &Agent, register: Register) -> Result<Vec<Fen
 /// Publishes a fencing that is safe in the journal, and then earlier calls' leftovers. Failed ones stay there.
 pub(crate) fn after_journal(call: &Call, settings: &Settings, fencing: &Fencing) {
     let limit = soon(call, REGISTER_LIMIT);
-    let turn = turn(call, limit);
+    let turn = Turn::of(call, limit);
     let Some(leftovers) = still_unpublished(settings, fencing) else { return };
     let mut published = Vec::new();
     let own = std::slice::from_ref(fencing);
@@ -88,9 +88,14 @@ pub(crate) fn catch_up(call: &Call, settings: &Settings, journal: &Agent) -> Res
 }
 
 fn publish_waiting(call: &Call, settings: &Settings, journal: &Agent) -> Result<(), Failure> {
+    let waiting = || unpublished(journal, settings.register());
+    if waiting()?.is_empty() {
+        return Ok(());
+    }
     let limit = soon(call, REGISTER_LIMIT);
-    let turn = turn(call, limit);
-    let (waiting, mut published) = (unpublished(journal, settings.register())?, Vec::new());
+    let turn = Turn::of(call, limit);
+    // Another call may have published them while this one waited.
+    let (waiting, mut published) = (waiting()?, Vec::new());
     let done = spread((call, settings, &turn), &waiting, &mut published, limit);
     note(call, settings, published);
     Ok(done?)
@@ -121,7 +126,7 @@ fn put_again(call: &Call, settings: &Settings, entries: &[Entry]) -> (Vec<String
     let (tools, limit) = (settings.tools(&call.paths), soon(call, REGISTER_LIMIT));
     let keys = |all: &[Entry]| all.iter().map(|entry| entry.key().to_string()).collect();
     if settings.has_pages() {
-        return match pages::add(&turn(call, limit), (settings.register(), tools), entries, limit) {
+        return match pages::add(&Turn::of(call, limit), (settings.register(), tools), entries, limit) {
             Ok(()) => (keys(entries), None),
             Err(e) => (Vec::new(), Some(e)),
         };
@@ -148,11 +153,6 @@ pub(crate) fn spread(
     pages::add(turn, (settings.register(), settings.tools(&call.paths)), &fit, deadline)?;
     published.extend(fit.iter().map(|entry| entry.key().to_string()));
     Ok(())
-}
-
-/// The turn of this call. Where there are no pages it still saves others the same work.
-pub(crate) fn turn(call: &Call, deadline: Instant) -> Turn {
-    Turn::wait_for(&call.paths.lock, deadline)
 }
 
 /// One after the other up to the first failure.

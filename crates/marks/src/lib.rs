@@ -19,7 +19,6 @@ pub mod id;
 pub mod mark;
 /// One outage or two.
 pub mod outage;
-/// What became of the instances of a failed host.
 /// What a receiver that forgets is sent again.
 pub mod refresh;
 /// The entries of the register, and their form.
