@@ -1,6 +1,6 @@
 //! Sections and keys that are no more, each with what serves instead: they are refused like a mistyped one.
 
-/// The path of each, where `*` is any name and `|` stands between two of which either will do, and what to do.
+/// The paths of each, where `*` is any name and `|` stands between two of which either will do, and what to do.
 pub const GONE: &[(&str, &str)] = &[
     ("recovery", "remove it; Masakari and Nova say what became of the instances of a host"),
     (
@@ -28,27 +28,30 @@ pub const GONE: &[(&str, &str)] = &[
         "log.lines-per-minute",
         "the syslog daemon or journald limits what is written (RateLimitBurst): remove it",
     ),
-    ("masakari|mistral|nova|heat|senlin.*.secure-file", "write secure.yaml beside clouds-file"),
     (
-        "masakari|mistral|nova|heat|senlin.*.from-environment",
+        "masakari|mistral|nova|heat|senlin.*.secure-file groups.*.confirm.hypervisor.*.secure-file",
+        "write secure.yaml beside clouds-file",
+    ),
+    (
+        "masakari|mistral|nova|heat|senlin.*.from-environment groups.*.confirm.hypervisor.*.from-environment",
         "name the cloud in clouds-file: the environment of Pacemaker differs from controller to controller",
     ),
-    ("masakari|mistral|nova|heat|senlin.*.region", "set region_name in clouds.yaml"),
-    ("masakari|mistral|nova|heat|senlin.*.interface", "set interface in clouds.yaml"),
-    ("masakari|mistral|nova|heat|senlin.*.insecure", "set cacert in clouds.yaml"),
     (
-        "masakari|mistral|nova|heat|senlin.*.keep-alive",
+        "masakari|mistral|nova|heat|senlin.*.region groups.*.confirm.hypervisor.*.region",
+        "set region_name in clouds.yaml",
+    ),
+    (
+        "masakari|mistral|nova|heat|senlin.*.interface groups.*.confirm.hypervisor.*.interface",
+        "set interface in clouds.yaml",
+    ),
+    (
+        "masakari|mistral|nova|heat|senlin.*.insecure groups.*.confirm.hypervisor.*.insecure",
+        "set cacert in clouds.yaml",
+    ),
+    (
+        "masakari|mistral|nova|heat|senlin.*.keep-alive groups.*.confirm.hypervisor.*.keep-alive",
         "each exchange has a connection of its own: remove it",
     ),
-    ("groups.*.confirm.hypervisor.*.secure-file", "write secure.yaml beside clouds-file"),
-    (
-        "groups.*.confirm.hypervisor.*.from-environment",
-        "name the cloud in clouds-file: the environment of Pacemaker differs from controller to controller",
-    ),
-    ("groups.*.confirm.hypervisor.*.region", "set region_name in clouds.yaml"),
-    ("groups.*.confirm.hypervisor.*.interface", "set interface in clouds.yaml"),
-    ("groups.*.confirm.hypervisor.*.insecure", "set cacert in clouds.yaml"),
-    ("groups.*.confirm.hypervisor.*.keep-alive", "each exchange has a connection of its own: remove it"),
     (
         "groups.*.rounding",
         "a percentage is rounded down: remove it, and raise max-unhealthy where that is too few",
@@ -60,7 +63,7 @@ pub const GONE: &[(&str, &str)] = &[
 
 /// What serves instead of a section or a key, by its path.
 pub(crate) fn instead(path: &str) -> Option<&'static str> {
-    GONE.iter().find(|(gone, _)| is_of(gone, path)).map(|(_, instead)| *instead)
+    GONE.iter().find(|(gone, _)| gone.split(' ').any(|gone| is_of(gone, path))).map(|(_, instead)| *instead)
 }
 
 fn is_of(gone: &str, path: &str) -> bool {
