@@ -6,7 +6,7 @@ use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
-use anyhow::{Context, ensure};
+use anyhow::{Context, bail, ensure};
 use tempfile::TempDir;
 
 use crate::programs::built;
@@ -79,8 +79,16 @@ pub fn cannot(tools: &[&str]) -> Option<String> {
     check(tools).err().map(|error| format!("{error:#}"))
 }
 
+/// Says that a test needs root, or `None` for root.
+#[must_use]
+pub fn lacks_root() -> Option<String> {
+    (!nix::unistd::geteuid().is_root()).then(|| "not root".to_owned())
+}
+
 fn check(tools: &[&str]) -> anyhow::Result<()> {
-    ensure!(nix::unistd::geteuid().is_root(), "not root");
+    if let Some(reason) = lacks_root() {
+        bail!(reason);
+    }
     for tool in tools {
         let found =
             ["/usr/sbin", "/usr/bin", "/sbin", "/bin"].iter().any(|dir| Path::new(dir).join(tool).exists());

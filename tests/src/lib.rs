@@ -12,7 +12,6 @@ pub mod faults;
 pub mod installed;
 pub mod kubernetes;
 pub mod lab;
-mod left_out;
 pub mod mutants;
 pub mod openstack;
 pub mod process;

@@ -4,9 +4,8 @@ use std::process::ExitCode;
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
-use libtest_mimic::{Arguments, Completion, Failed, Trial};
-
-use crate::left_out::{leave_out, must_run};
+use libtest_mimic::{Arguments, Failed, Trial};
+use samples::left_out::must_run;
 
 /// A test's name and the function that panics if it fails.
 pub type Named = (&'static str, fn());
@@ -28,14 +27,20 @@ macro_rules! trials {
 /// Runs the tests as the command line asks. Those that cannot run are ignored, each with its reason; with `CI=true` they fail.
 #[must_use]
 pub fn run(groups: impl IntoIterator<Item = Group>) -> ExitCode {
-    if is_played_beside() {
-        return ExitCode::SUCCESS;
-    }
+    let only = only();
+    let is_wanted =
+        |(name, _): &Named| only.as_ref().is_none_or(|names| names.lines().any(|one| one == *name));
     let trials = groups.into_iter().flat_map(|group| {
-        let cannot = group.cannot;
-        group.tests.into_iter().map(move |(name, test)| trial(name, test, cannot.clone()))
+        let (cannot, tests) = (group.cannot, group.tests.into_iter().filter(is_wanted));
+        tests.map(move |(name, test)| trial(name, test, cannot.as_deref()))
     });
     libtest_mimic::run(&Arguments::from_args(), trials.collect()).exit_code()
+}
+
+/// The names of the tests to run, a line each, where the file that `NHA_ONLY` names says it.
+fn only() -> Option<String> {
+    let file = std::env::var_os("NHA_ONLY")?;
+    Some(std::fs::read_to_string(file).expect("NHA_ONLY can be read"))
 }
 
 /// So many of a list's slowest scenarios are printed.
@@ -89,9 +94,6 @@ pub fn play<T: Send + 'static>(
     cannot: Option<&str>,
     beside: Vec<Trial>,
 ) -> ExitCode {
-    if is_played_beside() {
-        return ExitCode::SUCCESS;
-    }
     let mut arguments = Arguments::from_args();
     arguments.test_threads = Some(1);
     let (shared, took) = (Arc::new(Mutex::new(None)), Took::default());
@@ -102,7 +104,7 @@ pub fn play<T: Send + 'static>(
                 let name = named(name, round);
                 cannot.map_or_else(
                     || in_turn(&name, *scenario, stage, (&shared, &took)),
-                    |reason| refused(&name, reason, stage.need),
+                    |reason| refused(&name, reason, Some(stage.need)),
                 )
             });
         trials.extend(of_round);
@@ -133,19 +135,6 @@ fn say_longest(took: &Took) {
     for (time, name) in took.iter().rev().take(LONGEST) {
         println!("{:>5} s {name}", time.as_secs());
     }
-}
-
-/// Whether another process plays this list at this time (`tests/all.sh`), and this one is to leave it alone: `NHA_BESIDE` names such
-/// lists.
-fn is_played_beside() -> bool {
-    let own = std::env::current_exe().unwrap_or_default();
-    let own = own.file_name().and_then(|name| name.to_str()?.split('-').next()).unwrap_or_default();
-    let is_played =
-        std::env::var("NHA_BESIDE").is_ok_and(|named| named.split_whitespace().any(|list| list == own));
-    if is_played {
-        println!("\n{own}: played beside the others, shown behind them");
-    }
-    is_played
 }
 
 /// A scenario's name, with the release if it is not the usual one, and the number of the repetition.
@@ -187,28 +176,27 @@ fn in_turn<T: Send + 'static>(
 /// One test that shares nothing, or why it cannot run here.
 pub fn alone(name: &str, need: Need, cannot: Option<String>, test: fn() -> anyhow::Result<()>) -> Trial {
     match cannot {
-        Some(reason) => refused(name, &reason, need),
+        Some(reason) => refused(name, &reason, Some(need)),
         None => Trial::test(name, move || test().map_err(|error| Failed::from(format!("{error:#}")))),
     }
 }
 
-fn refused(name: &str, reason: &str, need: Need) -> Trial {
-    if must_run(Some(need.key)) {
-        let reason = reason.to_owned();
-        return Trial::test(name, move || Err(format!("{} is required, but: {reason}", need.what).into()));
+/// Ignored from the beginning, so that `--list --ignored` names what this machine cannot run; or a failure.
+fn refused(name: &str, reason: &str, need: Option<Need>) -> Trial {
+    if must_run(need.map(|need| need.key)) {
+        let what = need.map_or("this test", |need| need.what);
+        let said = format!("{what} is required, but: {reason}");
+        return Trial::test(name, move || Err(said.into()));
     }
     Trial::test(name, || Ok(())).with_kind(reason).with_ignored_flag(true)
 }
 
-fn trial(name: &str, test: fn(), cannot: Option<String>) -> Trial {
-    Trial::ignorable_test(name, move || {
-        let Some(reason) = cannot else {
-            test();
-            return Ok(Completion::Completed);
-        };
-        leave_out(&reason);
-        Ok(Completion::ignored_with(reason))
-    })
+fn trial(name: &str, test: fn(), cannot: Option<&str>) -> Trial {
+    let run = move || {
+        test();
+        Ok(())
+    };
+    cannot.map_or_else(|| Trial::test(name, run), |reason| refused(name, reason, None))
 }
 
 #[cfg(test)]

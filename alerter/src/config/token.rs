@@ -89,6 +89,7 @@ mod tests {
     const OTHER: &str = "0123456789abcdef0123456789abcdeF";
 
     fn write(file: &Path, text: &str, mode: u32) {
+        let _not_there_yet = fs::remove_file(file);
         fs::write(file, text).unwrap();
         fs::set_permissions(file, fs::Permissions::from_mode(mode)).unwrap();
     }

@@ -13,8 +13,8 @@ use nix::sched::{CloneFlags, unshare};
 use nix::unistd::{Uid, geteuid, setfsuid};
 use tempfile::TempDir;
 
-use crate::left_out::leave_out;
 use crate::route::{BODY, LONG, deliver, id, word};
+use samples::left_out::leave_out;
 
 /// `main.rs` gives it the modules that it would find in `crates/drivers/src`.
 #[path = "../../../docs/examples/spool-driver.rs"]
@@ -120,11 +120,10 @@ fn on_a_small_disk(test: impl FnOnce(&Path) + Send + 'static) {
     // Removed when the mount has gone with its thread.
     let dir = tempfile::tempdir().unwrap();
     let place = dir.path().to_owned();
-    let ran = thread::spawn(move || match small_disk(&place) {
-        Ok(()) => test(&place),
-        Err(why) => leave_out(&format!("private mounts are not possible here ({why})")),
-    });
-    ran.join().unwrap();
+    let ran = thread::spawn(move || small_disk(&place).map(|()| test(&place)));
+    if let Err(why) = ran.join().unwrap() {
+        leave_out(&format!("private mounts are not possible here ({why})"));
+    }
 }
 
 fn small_disk(place: &Path) -> nix::Result<()> {

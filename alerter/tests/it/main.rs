@@ -55,8 +55,6 @@ mod http_tls;
 mod http_tls_odd;
 mod interleavings;
 mod kubernetes_config;
-#[path = "../../../tests/src/left_out.rs"]
-mod left_out;
 mod listen;
 mod masakari;
 mod masakari_config;

@@ -13,7 +13,7 @@ use marks::time::Timestamp;
 use serde_json::Value;
 use tempfile::TempDir;
 
-use crate::left_out::leave_out;
+use samples::left_out::leave_out;
 
 /// Where the alerter runs.
 const CIB: &str = r#"<cib><configuration><crm_config/><nodes/><resources/><constraints/></configuration><status>

@@ -1,6 +1,8 @@
 //! A fencing, a mark and its delivery for tests: each test sets the fields that matter and takes the rest from here. And programs to
 //! run.
 
+pub mod left_out;
+
 use std::io::Write as _;
 use std::path::Path;
 use std::process::{Command, Stdio};

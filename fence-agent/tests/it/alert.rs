@@ -14,7 +14,7 @@ use pacemaker::evidence::{self, Directory, Reading};
 use tempfile::TempDir;
 
 use crate::common::{Outcome, have, have_injection, run};
-use crate::left_out::leave_out;
+use samples::left_out::leave_out;
 
 const OPERATION: &str = "e19eab25-6556-4644-89e9-f9bf9b151b87";
 

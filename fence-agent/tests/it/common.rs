@@ -9,7 +9,7 @@ use journal::{Journal, Role};
 use marks::fencing::Fencing;
 use tempfile::TempDir;
 
-use crate::left_out::leave_out;
+use samples::left_out::leave_out;
 
 /// The binary under test.
 pub(crate) const AGENT: &str = env!("CARGO_BIN_EXE_fence_mark");

@@ -10,8 +10,6 @@ mod documents;
 mod faults;
 mod fencer;
 mod harness;
-#[path = "../../../tests/src/left_out.rs"]
-mod left_out;
 mod names;
 mod off;
 mod options;

@@ -12,7 +12,7 @@ use fence_agent::{check, stdin};
 use marks::time::Timestamp;
 use pacemaker::register::Tools;
 
-use crate::common::{AGENT, Store, World, call, call_with, have, have_files, have_namespaces, run};
+use crate::common::{AGENT, Store, World, call, call_with, have_files, have_injection, have_namespaces, run};
 
 /// S1-26, conformance 28: upstream's scenario for `status`, in its three ways.
 #[test]
@@ -34,7 +34,7 @@ fn status_says_whether_a_name_may_be_marked() {
 /// The design, section 4: `status` touches no store and starts no process.
 #[test]
 fn status_needs_no_store_and_no_process() {
-    if !have(&["strace"]) {
+    if !have_injection() {
         return;
     }
     let store = Store::new();

@@ -34,7 +34,6 @@ pub(crate) fn group() -> Group {
         the_daemon_does_not_run,
         a_route_was_removed,
         the_configuration_is_wrong,
-        the_journal_cannot_be_read,
         a_name_has_no_address,
         an_endpoint_has_moved,
         a_reload_is_refused,
@@ -45,9 +44,10 @@ pub(crate) fn group() -> Group {
     Group { cannot: None, tests }
 }
 
-/// Those that take mounts of their own, and why they cannot be made here, if they cannot.
+/// Those that take root or mounts of their own, and why they cannot be had here, if they cannot.
 pub(crate) fn apart() -> Group {
     let tests = tests::trials![
+        the_journal_cannot_be_read,
         the_disk_is_full,
         nobody_vouches_for_a_mark,
         a_migration_is_left_half_way,

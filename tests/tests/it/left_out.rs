@@ -1,4 +1,4 @@
-//! No test ends early in silence: one that this machine cannot run goes through `tests/src/left_out.rs`, which fails it in CI. And
+//! No test ends early in silence: one that this machine cannot run goes through `samples::left_out`, which fails it in CI. And
 //! none ignores how a command of ours ended.
 
 use std::fs;

@@ -7,14 +7,15 @@ use std::process::{Command, Output, Stdio};
 
 use rusqlite::Connection;
 use tempfile::TempDir;
+use tests::installed;
 use tests::programs::built;
 use tests::trials::Group;
 
-/// Its tests; they need nothing but this machine.
+/// Its tests. Only for root does `check-config` open the journal.
 pub(crate) fn group() -> Group {
     let tests =
         tests::trials![what_run_refuses_is_no_valid_configuration, what_may_be_missing_is_made_by_run];
-    Group { cannot: None, tests }
+    Group { cannot: installed::lacks_root(), tests }
 }
 
 /// A directory, and a configuration whose journal lies somewhere in it.

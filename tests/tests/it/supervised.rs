@@ -10,7 +10,7 @@ use nix::sys::ptrace;
 use nix::sys::signal::{Signal, kill};
 use nix::sys::wait::{WaitPidFlag, waitpid};
 use nix::unistd::Pid;
-use tests::installed::source;
+use tests::installed::{self, source};
 use tests::programs::{Site, built};
 use tests::receiver::Receiver;
 use tests::trials::Group;
@@ -18,10 +18,10 @@ use tests::trials::Group;
 /// Longer than anything here takes, on a machine that is busy.
 const LIMIT: Duration = Duration::from_secs(60);
 
-/// Its tests; they run everywhere.
+/// Its tests; they stop a thread of another process.
 pub(crate) fn group() -> Group {
     let tests = tests::trials![the_manager_is_notified_and_a_wedged_journal_starves_the_watchdog];
-    Group { cannot: None, tests }
+    Group { cannot: installed::lacks_root(), tests }
 }
 
 /// Tests that need systemd's own tool, and why it cannot run here, if it cannot.

@@ -8,15 +8,16 @@ use std::process::{Command, Stdio};
 use nix::sys::signal::Signal;
 use rusqlite::Connection;
 use rusqlite::types::Value;
+use tests::installed;
 use tests::programs::{Site, built};
 use tests::receiver::{Answer, Receiver};
 use tests::trials::Group;
 
 use crate::path::{LIMIT, until_settled};
 
-/// Its tests. They need nothing but the built programs.
+/// Its tests. They need root: the monitor reads Pacemaker's file.
 pub(crate) fn group() -> Group {
-    Group { cannot: None, tests: tests::trials![each_kind_of_row_has_one_writer] }
+    Group { cannot: installed::lacks_root(), tests: tests::trials![each_kind_of_row_has_one_writer] }
 }
 
 type Tables = BTreeMap<String, Vec<Vec<Value>>>;

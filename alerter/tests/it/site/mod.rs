@@ -25,7 +25,7 @@ use nix::unistd::{User, geteuid};
 use pacemaker::evidence::{Action, Directory, Evidence, Join, Label, Moment, OWNER, Outcome};
 use tempfile::TempDir;
 
-use crate::left_out::leave_out;
+use samples::left_out::leave_out;
 
 pub(crate) use audit::Outage;
 pub(crate) use daemon::{Alerter, PATIENCE, refused, taken};

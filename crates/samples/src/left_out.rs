@@ -1,0 +1,26 @@
+//! A test that this machine cannot run says why, and fails where nothing may be left out. That is decided here alone.
+
+use std::fs::OpenOptions;
+use std::io::Write as _;
+
+/// Whether a test that cannot run fails: with `CI=true`, or where this variable is set to 1 (`NHA_REQUIRE_CLUSTER` and its like).
+#[must_use]
+pub fn must_run(key: Option<&str>) -> bool {
+    let is_set = |key| std::env::var(key).is_ok_and(|value| value == "true" || value == "1");
+    is_set("CI") || key.is_some_and(is_set)
+}
+
+/// Says why a test does nothing here. Rust's own harness takes one that ends for one that passed: its name, which is that of its
+/// thread, goes to the file that `NHA_LEFT_OUT` names (`tests/lists.sh`).
+///
+/// # Panics
+/// The test must run, or the file cannot be written.
+#[track_caller]
+pub fn leave_out(reason: &str) {
+    assert!(!must_run(None), "this test cannot run here: {reason}");
+    eprintln!("left out: {reason}");
+    let Some(path) = std::env::var_os("NHA_LEFT_OUT") else { return };
+    let mut file = OpenOptions::new().append(true).create(true).open(path).expect("NHA_LEFT_OUT is a file");
+    let test = std::thread::current();
+    writeln!(file, "{}", test.name().unwrap_or_default()).expect("NHA_LEFT_OUT can be written");
+}
