@@ -17,7 +17,6 @@ pub(crate) fn group() -> Group {
     let tests = tests::trials![
         crmsh_loads_the_example,
         pcs_loads_the_example,
-        the_book_says_what_the_examples_say,
         both_examples_say_the_same,
         a_blank_for_a_comma_is_caught,
         a_ban_and_a_missing_alert_are_caught,
@@ -50,13 +49,6 @@ const SETTINGS: [(&str, &str, &str); 8] = [
 
 /// Where mark device or alerter may not run, but for the rule that keeps the alerter off compute hosts.
 const BANS: &str = "string(count(//rsc_location[not(rule)]))";
-
-fn marker(tool: Tool) -> &'static str {
-    match tool {
-        Tool::Crmsh => "<!-- test: crmsh -->",
-        Tool::Pcs => "<!-- test: pcs -->",
-    }
-}
 
 impl Cluster {
     fn levels(&self) -> [String; 2] {
@@ -104,18 +96,6 @@ impl Cluster {
     }
 }
 
-/// The fenced blocks of a page behind `marker`, one after the other.
-fn blocks(page: &str, marker: &str) -> String {
-    let behind = page.split(marker).skip(1);
-    let blocks = behind.filter_map(|text| text.split("```").nth(1)?.split_once('\n').map(|(_, block)| block));
-    blocks.collect()
-}
-
-/// What of an example is not comment.
-fn without_comments(text: &str) -> Vec<&str> {
-    text.lines().map(str::trim).filter(|line| !line.is_empty() && !line.starts_with('#')).collect()
-}
-
 /// S1-21: an example for crmsh, read by crmsh. S1-22, S1-24: power first, mark second, in one level. S1-48: it can be applied twice.
 fn crmsh_loads_the_example() {
     let cluster = Cluster::base(Tool::Crmsh);
@@ -132,15 +112,6 @@ fn pcs_loads_the_example() {
     let cluster = Cluster::base(Tool::Pcs);
     cluster.assert_verified();
     cluster.assert_as_designed();
-}
-
-/// S1-21, S1-49: the configuration in the book is the one that the tools loaded above.
-fn the_book_says_what_the_examples_say() {
-    for (tool, page) in [(Tool::Crmsh, "docs/deploy/crmsh.md"), (Tool::Pcs, "docs/deploy/pcs.md")] {
-        let page = fs::read_to_string(installed::source(page)).unwrap();
-        let (shown, example) = (blocks(&page, marker(tool)), tool.base());
-        assert_eq!(without_comments(&shown), without_comments(&example), "{}", marker(tool));
-    }
 }
 
 /// An operator may change from one tool to the other and has the same cluster.
