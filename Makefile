@@ -1,6 +1,6 @@
 # nova-host-alerter. `make help` lists what there is; `make demo` and `make test` are where to begin.
 .DEFAULT_GOAL := help
-.PHONY: help deps build test test-releases roots test-cluster test-openstack simulate mutants man budgets bench bench-deps bench-cluster bench-drivers screenshots demo lint format deny requirements test-bare \
+.PHONY: help deps build quick test test-all test-releases roots test-cluster test-openstack simulate mutants man budgets bench bench-deps bench-cluster bench-drivers screenshots demo lint format deny requirements test-bare \
 	deb rpm vendor static install package-deps test-packages
 
 CARGO ?= cargo
@@ -20,7 +20,15 @@ deps: ## install what the tests need (tried on Debian 12); starts and enables no
 build: ## build all programs
 	$(CARGO) build --locked --workspace --bins
 
-test: deps ## all tests, those of the real cluster too (as root); RELEASES="bookworm trixie": on Pacemaker of which Debian suites too
+quick: ## what a change of a driver, a problem or a key needs, in about a minute where all is built
+	$(CARGO) test --locked --quiet --lib -p marks -p site -p drivers -p setup -p alerter
+	$(CARGO) build --locked --workspace --bins
+	@for what in house papers book manual default_config; do $(CARGO) test --locked --quiet -p tests --test it -- $$what || exit 1; done
+
+test: ## the tests that run everywhere, as any user; what it leaves out needs root or programs that are not here
+	@NHA_LISTS="$(NHA_LISTS)" NHA_ROOM="$(NHA_ROOM)" CARGO=$(CARGO) tests/test.sh
+
+test-all: deps package-deps ## that, and real clusters, services, browser and packages (as root); RELEASES="bookworm trixie": what differs by Pacemaker of which Debian suites
 	@CARGO=$(CARGO) RELEASES="$(RELEASES)" tests/all.sh
 
 test-releases: deps package-deps ## every scenario on Pacemaker of RELEASES, else of all that tests/roots.sh knows, and docs/releases.md (as root; hours)
@@ -108,7 +116,7 @@ SUITES ?= bookworm trixie
 test-packages: deps package-deps ## the packages: lintian, rpmlint, the same bytes twice, their life in a fresh Debian of SUITES and in a cluster of such (as root)
 	@SUITES="$(SUITES)" tests/packages.sh
 
-test-bare: ## the README's two commands on a Debian 12 (NHA_SUITE=trixie: 13) with nothing but this toolchain, a C compiler, make and git (as root)
+test-bare: ## the README's two commands as a user without privileges on a Debian 12 (NHA_SUITE=trixie: 13) with nothing but this toolchain, a C compiler, make and git (as root)
 	@tests/bare.sh
 
 requirements: ## the requirements, the tests that show each, and those without one

@@ -1,9 +1,11 @@
 #!/bin/sh
-# All tests (`make test`). What mostly waits for its cluster, its services or its browser runs beside the others, in as many lines as there
-# are kinds of such, and is shown behind them with what it took. On each other release of RELEASES, a name of tests/roots.sh, the cluster
-# list is run, and the scenarios that would make a false mark if what Pacemaker says were read wrongly.
+# All tests of this machine's release (`make test-all`, as root): what `make test` runs, as a user without any privilege; what it leaves out, as
+# root; and beside both the real clusters, services, browser and packages. A test that none of them ran fails this.
+#
+# On another release of Pacemaker (RELEASES, names of tests/roots.sh) those scenarios are run whose answers differ by release: CONTRIBUTING.md.
 set -eu
-cargo=${CARGO:-cargo}
+cd "$(dirname "$0")/.."
+export CARGO="${CARGO:-cargo}" CI=true # a test that root cannot run fails instead of stepping aside
 # shellcheck source=/dev/null
 own=$(. /etc/os-release && echo "${VERSION_CODENAME:-}")
 # What is built here does not run on an older system: `make test-releases` builds for all.
@@ -20,75 +22,95 @@ roots=$!
 said=$(mktemp -d)
 running=
 trap 'kill $running 2>/dev/null || :; rm -rf "$said"' EXIT
-echo 'building the tests'
-# All in one: cargo would build programs alone with other features of what they share with the tests, and all of it twice.
-"$cargo" build --locked --workspace --bins --tests
-"$cargo" test --locked --workspace --no-run --quiet --message-format=json >"$said/built" || exit 1
+chmod 755 "$said"
+lists=$said/lists root=$said/root user=$said/user
+mkdir "$root" "$user" "$said/home"
+chown 1000:1000 "$user" "$said/home"
+echo 'building the programs and their tests'
+tests/lists.sh build "$lists"
+built=$(dirname "$(sed -n '1s/.* //p' "$lists")") # where the test programs lie
 wait "$roots"
 
-# program LIST: what cargo has built of that test of this package. It is run as it is: cargo would have it wait for other builds here.
-program() {
-    sed -n 's|.*"manifest_path":"[^"]*/tests/Cargo.toml".*"name":"'"$1"'".*"executable":"\([^"]*\)".*|\1|p' "$said/built"
+# list DIRECTORY/NAME: its line of what was built.
+list() { grep "/$(dirname "$1") $(basename "$1") " "$lists"; }
+
+# as_root LIST [ONLY]
+as_root() {
+    # shellcheck disable=SC2046 # the words of a line
+    tests/lists.sh play "$root" $(list "$1") ${2:+"$2"}
 }
 
 # lists NAME ...: lists of scenarios, on this machine's release or on that of NHA_RELEASE.
 lists() {
     ended=0
-    for list in "$@"; do
-        name="$list${NHA_SCENARIOS:+, $NHA_SCENARIOS}${NHA_PART:+, part $NHA_PART}${NHA_RELEASE:+, Pacemaker of $NHA_RELEASE}" begun=$(date +%s)
-        program=$(program "$list")
-        echo "== $name ($program)"
-        (cd tests && exec "$program") || ended=$?
-        echo "== $name: $(($(date +%s) - begun)) s"
-    done
+    for name in "$@"; do as_root "tests/$name" || ended=1; done
     return "$ended"
-}
-
-# line COMMAND ...: beside the others.
-line() {
-    lines=$((lines + 1))
-    "$@" >"$said/$lines" 2>&1 &
-    running="$running $!"
 }
 
 # others LIST: on each other release.
 others() {
     result=0
     for release in $releases; do
-        [ "$release" = "$own" ] || NHA_RELEASE=$release lists "$1" || result=$?
+        [ "$release" = "$own" ] || NHA_RELEASE=$release lists "$1" || result=1
     done
     return "$result"
 }
 
 part() { NHA_PART=$1 lists failover; }
 
-harm() { NHA_PART=$1 NHA_SCENARIOS='doubt harm' others failover; }
+# The answers of Pacemaker that the rules read: of its fencer, its history, its connections, its tools.
+answers() { NHA_SCENARIOS='fencer evidence setup' others cluster; }
+harm() { NHA_SCENARIOS=harm others failover; }
 
-# What computes makes way for what keeps time.
-behind() { nice sh -c 'cd tests && exec "$0"' "$(program "$1")"; }
-
-# both COMMAND COMMAND: the second too where the first fails.
-both() {
-    ended_first=0
-    $1 || ended_first=$?
-    $2 && return "$ended_first"
+# confined COMMAND ...: as that user, who reaches the tree and what was built of it wherever they lie.
+confined() {
+    nice unshare --mount --propagation private tests/confined.py --reach "$PWD" "$built" -- \
+        env -i PATH=/usr/local/bin:/usr/bin:/bin:/usr/sbin:/sbin HOME="$said/home" "$@"
 }
 
-# Four that take as long as each other. More lines of clusters than these starve on two cores: Pacemaker's own time limits run out.
-lines=0
-line both 'part 1/2' 'harm 1/2'
-line both 'part 2/2' 'lists page receivers'
-line both 'others cluster' 'lists openstack kubernetes'
-line both 'lists cluster' 'harm 2/2'
-line behind it
+everywhere() { confined make --no-print-directory test NHA_LISTS="$lists" NHA_ROOM="$user"; }
 
-result=0 begun=$(date +%s)
-NHA_BESIDE='failover cluster page receivers openstack kubernetes it' nice "$cargo" test --locked --workspace --no-fail-fast || result=$?
-echo "== the other tests: $(($(date +%s) - begun)) s"
-for one in $running; do wait "$one" || result=$?; done
-number=0
-while [ "$number" -lt "$lines" ]; do
-    number=$((number + 1))
-    cat "$said/$number"
-done
-exit "$result"
+# What `make test` leaves out of its longest list, which says it before it is run.
+privileged() {
+    # shellcheck disable=SC2046 # the words of a line
+    set -- $(list tests/it)
+    (cd "$1" && confined "$3" --list --ignored) | sed -n 's/^\(.*\): test$/\1/p' >"$said/only"
+    as_root tests/it "$said/only"
+}
+
+# What it has left out of the others, which their tests say when they are run.
+rest() {
+    result=0
+    for name in fence-agent/it alerter/it; do
+        sed -n "s|^out	$(echo "$name" | tr / ' ')	||p" "$user"/*.tests >"$said/only.rest"
+        [ ! -s "$said/only.rest" ] || as_root "$name" "$said/only.rest" || result=1
+    done
+    return "$result"
+}
+
+packages() { SUITES=$own CLUSTERS=$own NHA_BUILT=${built%/deps} nice tests/packages.sh build lint sqlite lives; }
+
+# line COMMAND ...: one after the other, beside the other lines; each is played though the one before it failed.
+line() {
+    for command in "$@"; do
+        $command || echo "$command" >>"$said/failed"
+    done &
+    running="$running $!"
+}
+
+# More lines of clusters than these starve on two cores: Pacemaker's own time limits run out.
+line 'part 1/2' harm 'lists page receivers'
+line 'part 2/2' answers
+line 'lists cluster openstack kubernetes'
+line everywhere rest
+line privileged packages
+for one in $running; do wait "$one"; done
+
+# shellcheck disable=SC2046 # its words
+set -- $(tests/lists.sh total "$root" "$user")
+[ ! -e "$said/failed" ] || echo "FAILED: $(tr '\n' ';' <"$said/failed")"
+grep -h '^failed' "$root"/*.tests "$user"/*.tests || :
+tests/lists.sh left "$root" "$user"
+# As cargo would count them.
+echo "test result: $([ "$3" = 0 ] && echo ok || echo FAILED). $1 passed; $3 failed; $5 ignored; 0 measured; 0 filtered out"
+[ ! -e "$said/failed" ] && [ "$3" = 0 ] && [ "$5" = 0 ]

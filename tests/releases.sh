@@ -34,10 +34,10 @@ run() {
     return "$ended"
 }
 
-# bare SUITE: the README's two commands on a bare Debian, with that release's Pacemaker and OpenStack.
+# bare SUITE: all tests on a bare Debian, with that release's Pacemaker and OpenStack.
 bare() {
     log=$target/releases-bare-$1.log ended=0
-    NHA_SUITE=$1 tests/bare.sh >"$log" 2>&1 || ended=$?
+    NHA_SUITE=$1 tests/bare.sh --as-root >"$log" 2>&1 || ended=$?
     count "$log"
     return "$ended"
 }
@@ -76,6 +76,6 @@ upgrade=$(NHA_SCENARIOS=upgrade run "$own" failover) || failed=1
 note "$own to trixie" "$(version "$own") to $(version trixie)" '' '' "upgrade: $upgrade"
 for suite in bookworm trixie; do
     bare=$(bare "$suite") || failed=1
-    note "bare $suite" '' '' '' "\`make test\`: $bare"
+    note "bare $suite" '' '' '' "\`make test-all\`: $bare"
 done
 [ "$failed" = 0 ]

@@ -22,12 +22,14 @@ readers='man-db mandoc zsh fish'
 etcd='etcd-server etcd-client'
 # What an http route can notify beside recovery controllers: a test starts it itself. On Debian only.
 receivers='prometheus-alertmanager'
-debian_packages="$common $roots resource-agents fence-agents $openstack $watchers $confinement $readers $etcd $receivers"
+# What denies a user's tests what a plain container denies them.
+confined='python3-seccomp'
+debian_packages="$common $confined $roots resource-agents fence-agents $openstack $watchers $confinement $readers $etcd $receivers"
 # Ubuntu has split both.
-ubuntu_packages="$common resource-agents-base resource-agents-extra fence-agents-base fence-agents-extra $confinement $readers $etcd"
+ubuntu_packages="$common $confined resource-agents-base resource-agents-extra fence-agents-base fence-agents-extra $confinement $readers $etcd"
 # crmsh is not packaged there: what needs it says so.
 fedora_packages="pacemaker corosync pacemaker-remote pacemaker-cli pcs resource-agents fence-agents-all
-    iproute util-linux strace libfaketime libxml2 gcc glibc-devel curl time git $readers etcd"
+    iproute util-linux strace libfaketime libxml2 gcc glibc-devel curl time git python3-libseccomp $readers etcd"
 # An endpoint that costs nothing, and a program that only sends: the same names everywhere.
 bench_packages='nginx wrk'
 # What makes the packages, checks them, and tries them in a fresh system.

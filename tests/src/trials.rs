@@ -49,6 +49,19 @@ const LONGEST: usize = 8;
 /// A scenario's name and its function, which gets what all scenarios share.
 pub type Scenario<T> = (&'static str, fn(&mut T) -> anyhow::Result<()>);
 
+/// The scenarios of the lists that `NHA_SCENARIOS` names; where it is not set, of the usual ones, or of all.
+///
+/// # Panics
+/// There is no list of that name.
+#[must_use]
+pub fn chosen<T>(lists: &[(&str, &[Scenario<T>])], usual: Option<&str>) -> Vec<Scenario<T>> {
+    let named = std::env::var("NHA_SCENARIOS").ok().or_else(|| usual.map(str::to_owned));
+    let Some(named) = named else { return lists.iter().flat_map(|(_, list)| *list).copied().collect() };
+    let list = |name: &str| lists.iter().find(|(list, _)| *list == name).map(|(_, scenarios)| *scenarios);
+    let known = |name| list(name).unwrap_or_else(|| panic!("there is no list {name}"));
+    named.split_whitespace().flat_map(known).copied().collect()
+}
+
 /// What scenarios share, and how it is made.
 pub struct Stage<T> {
     /// Made for the first scenario that runs.

@@ -62,13 +62,5 @@ fn main() -> ExitCode {
         return code;
     }
     let cannot = lab::machine::check().err().map(|error| format!("{error:#}"));
-    let named = std::env::var("NHA_SCENARIOS").unwrap_or_else(|_| USUAL.to_owned());
-    let scenarios: Vec<Scenario> = named.split_whitespace().flat_map(list).copied().collect();
-    trials::play(STAGE, &scenarios, cannot.as_deref(), Vec::new())
-}
-
-/// The list of that name.
-fn list(name: &str) -> &'static [Scenario] {
-    let known = LISTS.iter().find(|(list, _)| *list == name);
-    known.unwrap_or_else(|| panic!("there is no list {name}: {:?}", LISTS.map(|(list, _)| list))).1
+    trials::play(STAGE, &trials::chosen(&LISTS, Some(USUAL)), cannot.as_deref(), Vec::new())
 }
