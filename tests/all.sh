@@ -28,7 +28,7 @@ mkdir "$root" "$user" "$said/home"
 chown 1000:1000 "$user" "$said/home"
 echo 'building the programs and their tests'
 tests/lists.sh build "$lists"
-built=$(dirname "$(sed -n '1s/.* //p' "$lists")") # where the test programs lie
+built=$(dirname "$(dirname "$(sed -n '1s/.* //p' "$lists")")") # where the programs lie
 wait "$roots"
 
 # list DIRECTORY/NAME: its line of what was built.
@@ -88,7 +88,7 @@ rest() {
     return "$result"
 }
 
-packages() { SUITES=$own CLUSTERS=$own NHA_BUILT=${built%/deps} nice tests/packages.sh build lint sqlite lives; }
+packages() { SUITES=$own CLUSTERS=$own NHA_BUILT=$built nice tests/packages.sh build lint sqlite lives; }
 
 # line COMMAND ...: one after the other, beside the other lines; each is played though the one before it failed.
 line() {

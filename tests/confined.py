@@ -45,7 +45,8 @@ def reach(paths):
             mount("-t", "tmpfs", "-o", "mode=755", "tmpfs", part)
     for path, place in kept:
         path.mkdir(parents=True, exist_ok=True)
-        mount("--bind", place, path)
+        mount("--move", place, path)
+        os.rmdir(place)
 
 
 def main(words):
