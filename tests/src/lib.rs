@@ -1,6 +1,5 @@
 //! Test tools shared by the real-cluster tests, the demo and the benchmarks.
 
-pub mod alertmanager;
 pub mod apart;
 pub mod audit;
 pub mod backlog;

@@ -85,8 +85,6 @@ pub const CLUSTER: Need = Need { what: "a cluster", key: "NHA_REQUIRE_CLUSTER" }
 pub const OPENSTACK: Need = Need { what: "OpenStack", key: "NHA_REQUIRE_OPENSTACK" };
 /// A Kubernetes API server.
 pub const KUBERNETES: Need = Need { what: "Kubernetes", key: "NHA_REQUIRE_KUBERNETES" };
-/// An Alertmanager.
-pub const RECEIVERS: Need = Need { what: "Alertmanager", key: "NHA_REQUIRE_RECEIVERS" };
 /// Chromium, and the program that steers it.
 pub const BROWSER: Need = Need { what: "a browser", key: "NHA_REQUIRE_BROWSER" };
 

@@ -430,8 +430,7 @@ impl Engine {
             || self.wants_poll
             || self.renewed.is_some()
             || self.poller.as_ref().is_none_or(|poller| !poller.permits() || poller.is_behind())
-            || self.shared.base.seen().is_waiting()
-            || self.shared.base.settings().routes.iter().any(|route| route.driver.refreshed().is_some());
+            || self.shared.base.seen().is_waiting();
         if is_busy {
             return Ok(false);
         }

@@ -5,7 +5,6 @@ pub mod engine;
 mod outboxes;
 pub mod poller;
 pub mod pruning;
-pub mod refresher;
 pub mod unproven;
 pub mod watch;
 
@@ -136,7 +135,6 @@ async fn serve(settings: Settings) -> anyhow::Result<Served> {
     let mut tasks = JoinSet::new();
     tasks.spawn(socket.serve(Arc::clone(&shared), stop.clone()));
     tasks.spawn(counting::run(Arc::clone(&shared), stop.clone()));
-    tasks.spawn(refresher::run(Arc::clone(&shared), stop.clone()));
     tasks.spawn(remote::follow(Arc::clone(&shared), stop.clone()));
     let ended = tokio::select! {
         ended = engine.run(&stop) => ended,

@@ -640,7 +640,6 @@ const KEYS: &[(&str, &str)] = &[
     ("http.a", "bearer-file"),
     ("http.a", "socket"),
     ("http.a", "body"),
-    ("http.a", "cloudevents-source"),
     ("http.a", "certificate-file"),
     ("http.a", "key-file"),
     ("http.a", "server-name"),

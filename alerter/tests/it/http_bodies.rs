@@ -1,6 +1,6 @@
 //! Bodies that operators' own systems take: against endpoints that are as strict as those.
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex};
 
 use drivers::{Driver, Message, Outcome, Step};
@@ -9,10 +9,9 @@ use marks::time::Timestamp;
 use serde_json::{Map, Value, json};
 
 use crate::config::Site;
-use crate::endpoint::{Endpoint, OK};
+use crate::endpoint::Endpoint;
 use crate::route::{SECRET, id, word};
 
-const KEY: &str = "0123456789abcdef0123456789ABCDEF";
 const BACK: Timestamp = Timestamp(1_784_601_000_000);
 
 fn mark() -> Mark {
@@ -20,10 +19,10 @@ fn mark() -> Mark {
     Mark { id: id(), ..row.to_mark().unwrap() }
 }
 
-/// A configuration with files that only their owner reads: `key` and `token`. DIR is their directory.
+/// A configuration with a file that only its owner reads: `token`. DIR is its directory.
 fn site(route: &str) -> Site {
-    let site = Site::new("").with("key", format!("{KEY}\n")).with("token", SECRET).with("short", "0123");
-    ["key", "token", "short"].iter().for_each(|file| site.chmod(file, 0o600));
+    let site = Site::new("").with("token", SECRET);
+    site.chmod("token", 0o600);
     let text = route.replace("DIR", &site.0.path().display().to_string());
     site.with("alerter.toml", text)
 }
@@ -98,139 +97,6 @@ fn is_text(value: &Value) -> bool {
     is_short(value, usize::MAX)
 }
 
-/// PagerDuty's Events API v2, as its documentation has it.
-#[derive(Default)]
-struct PagerDuty {
-    /// The open incidents, by the key that joins events.
-    open: BTreeSet<String>,
-    /// How often somebody was called.
-    calls: usize,
-}
-
-impl PagerDuty {
-    fn take(&mut self, body: &[u8]) -> Result<(), String> {
-        let event: Value = serde_json::from_slice(body).map_err(|why| why.to_string())?;
-        let is_key = |value: &Value| value.as_str().is_some_and(|key| key.len() == 32);
-        let known: [Field; 8] = [
-            ("routing_key", is_key),
-            ("event_action", is_text),
-            ("dedup_key", |value| is_short(value, 255)),
-            ("payload", Value::is_object),
-            ("client", is_text),
-            ("client_url", is_text),
-            ("links", Value::is_array),
-            ("images", Value::is_array),
-        ];
-        let event = checked(&event, &known, &["routing_key", "event_action"])?;
-        event.get("payload").map(payload).transpose()?;
-        let key = event.get("dedup_key").and_then(Value::as_str).map(str::to_owned);
-        match (event["event_action"].as_str(), key) {
-            (Some("trigger"), key) if event.contains_key("payload") => {
-                self.calls +=
-                    usize::from(self.open.insert(key.unwrap_or_else(|| format!("new {}", self.calls))));
-                Ok(())
-            }
-            (Some("resolve" | "acknowledge"), Some(key)) => {
-                self.open.remove(&key);
-                Ok(())
-            }
-            other => Err(format!("wrong or incomplete event_action: {other:?}")),
-        }
-    }
-}
-
-fn payload(payload: &Value) -> Result<(), String> {
-    let is_severity =
-        |value: &Value| ["critical", "error", "warning", "info"].iter().any(|word| value == word);
-    let known: [Field; 8] = [
-        ("summary", |value| is_short(value, 1024)),
-        ("source", is_text),
-        ("severity", is_severity),
-        ("timestamp", |value| value.as_str().is_some_and(|text| text.parse::<jiff::Timestamp>().is_ok())),
-        ("component", is_text),
-        ("group", is_text),
-        ("class", is_text),
-        ("custom_details", Value::is_object),
-    ];
-    checked(payload, &known, &["summary", "source", "severity"]).map(drop)
-}
-
-/// S1-18, S4-34: a failure opens one incident however often it arrives, the return closes it, and a test calls nobody.
-#[tokio::test]
-async fn pagerduty_has_one_incident_for_each_failure() {
-    let service = Arc::new(Mutex::new(PagerDuty::default()));
-    let seen = Arc::clone(&service);
-    let endpoint = judging(move |_, _, body| seen.lock().unwrap().take(body)).await;
-    let site = site(&format!(
-        "[http.oncall]\nurl = \"{}\"\nbody = \"pagerduty\"\nrouting-key-file = \"DIR/key\"\nwhen-returned = \"notify\"\n",
-        endpoint.url()
-    ));
-    let driver = driver(&site);
-    let failure = driver.body(&mark());
-    assert_eq!(word(&send(&*driver, Step::Failure, &failure).await), "acknowledged");
-    assert_eq!(service.lock().unwrap().open, BTreeSet::from([id().to_string()]));
-    send_all(&*driver).await;
-    let service = service.lock().unwrap();
-    assert_eq!((service.open.len(), service.calls), (0, 1));
-}
-
-/// The fake is strict: each of these would be a broken variant of the body.
-#[test]
-fn the_fake_of_pagerduty_rejects_what_the_service_rejects() {
-    let good = || {
-        json!({"routing_key": KEY, "event_action": "trigger", "dedup_key": "a",
-        "payload": {"summary": "s", "source": "h", "severity": "critical"}})
-    };
-    let said = |event: &Value| PagerDuty::default().take(event.to_string().as_bytes());
-    assert_eq!(said(&good()), Ok(()));
-    for (place, value, why) in [
-        ("/routing_key", json!("short"), "routing_key has a wrong type or length"),
-        ("/routing_key", Value::Null, "routing_key has a wrong type or length"),
-        ("/event_action", json!("open"), "wrong or incomplete event_action"),
-        ("/payload/summary", json!("x".repeat(1025)), "summary has a wrong type or length"),
-        ("/payload/severity", json!("fatal"), "severity has a wrong type or length"),
-        ("/payload", json!({"summary": "s", "source": "h"}), "severity is missing"),
-        ("/payload", json!({"summary": "s", "source": "h", "severity": "info", "x": 1}), "unknown field x"),
-    ] {
-        let mut event = good();
-        *event.pointer_mut(place).unwrap() = value;
-        assert!(said(&event).unwrap_err().contains(why), "{event}: {:?}", said(&event));
-    }
-    let without = json!({"event_action": "trigger", "payload": good()["payload"]});
-    assert_eq!(said(&without), Err("routing_key is missing".to_owned()));
-}
-
-/// What is stored and shown has no integration key; what is sent has it, also in a return. Without it nothing is sent, and
-/// a body of another form that was stored before goes without it.
-#[tokio::test]
-async fn an_integration_key_is_only_in_what_is_sent() {
-    let endpoint = Endpoint::saying(OK).await;
-    let site = site(&format!(
-        "[http.oncall]\nurl = \"{}\"\nbody = \"pagerduty\"\nrouting-key-file = \"DIR/key\"\n",
-        endpoint.url()
-    ));
-    let driver = driver(&site);
-    let failure = driver.body(&mark());
-    let back = driver.return_body(&mark(), &failure, BACK);
-    let shown = format!("{driver:?} {}", driver.endpoint());
-    for stored in [&failure, &back, &driver.test_body(&id(), BACK), &shown.into_bytes()] {
-        assert!(!String::from_utf8_lossy(stored).contains(KEY));
-    }
-    assert_eq!(driver.secret_file(), Some(site.path("key").as_path()));
-    send(&*driver, Step::Failure, &failure).await;
-    send(&*driver, Step::Return, &back).await;
-    send(&*driver, Step::Failure, br#"{"id":"of another form"}"#).await;
-    let with_key = endpoint
-        .requests()
-        .iter()
-        .map(|request| String::from_utf8_lossy(request).contains(KEY))
-        .collect::<Vec<_>>();
-    assert_eq!(with_key, [true, true, false]);
-    site.chmod("key", 0o644);
-    assert_eq!(word(&send(&*driver, Step::Failure, &failure).await), "refused credentials");
-    assert_eq!(endpoint.requests().len(), 3);
-}
-
 /// Opsgenie's alerts, as far as its documentation is strict about what the example uses.
 #[derive(Default)]
 struct Opsgenie {
@@ -299,8 +165,7 @@ async fn the_example_of_a_template_works() {
 fn the_keys_of_the_bodies_are_checked() {
     let template = "template = \"{}\"\nbody = \"template\"";
     for keys in [
-        "body = \"pagerduty\"\nrouting-key-file = \"DIR/key\"\ntime-format = \"rfc3339\"",
-        "body = \"alertmanager\"\nwhen-returned = \"notify\"",
+        "body = \"extended\"\ntime-format = \"rfc3339\"",
         template,
         &format!("{template}\nreturn-url = \"https://h:443/x/{{{{ id }}}}\"\nwhen-returned = \"notify\""),
     ] {
@@ -309,23 +174,10 @@ fn the_keys_of_the_bodies_are_checked() {
     }
     let returns = |url: &str| format!("{template}\nwhen-returned = \"notify\"\nreturn-url = \"{url}\"");
     for (keys, expected) in [
-        ("body = \"pagerduty\"".to_owned(), "3:8: this body needs routing-key-file: set it"),
         ("body = \"template\"".to_owned(), "3:8: this body needs template: set it"),
         (
-            "body = \"pagerduty\"\nrouting-key-file = \"DIR/short\"".to_owned(),
-            "4:20: the integration key must have 32 letters and digits",
-        ),
-        (
-            "routing-key-file = \"DIR/key\"".to_owned(),
-            "3:20: routing-key-file has no effect with this body: set body = \"pagerduty\", or remove routing-key-file",
-        ),
-        (
-            "body = \"pagerduty\"\nrouting-key-file = \"DIR/key\"\ntemplate = \"{}\"".to_owned(),
-            "5:12: template has no effect with this body: set body = \"template\", or remove template",
-        ),
-        (
-            "body = \"alertmanager\"\ntime-format = \"epoch\"".to_owned(),
-            "4:15: time-format has no effect with this body: remove time-format",
+            "template = \"{}\"".to_owned(),
+            "3:12: template has no effect with this body: set body = \"template\", or remove template",
         ),
         (
             "body = \"template\"\ntemplate = '{\"a\": \"{{ hostname }}\"}'".to_owned(),
@@ -352,28 +204,5 @@ fn the_keys_of_the_bodies_are_checked() {
     ] {
         let problem = site(&format!("[http.a]\nurl = \"https://h/\"\n{keys}\n")).problem();
         assert!(problem.starts_with(&format!("alerter.toml:{expected}")), "{keys}\n{problem}");
-    }
-}
-
-/// Alerts and incidents that nothing ends are worth a word; the broken variants are a route that sends returns, and bodies
-/// that open nothing which we know.
-#[test]
-fn what_no_return_ends_is_warned_about() {
-    let notify = "when-returned = \"notify\"\n";
-    let (alerts, incidents) = ("nothing ends an alert", "nothing closes an incident");
-    for (body, more, expected) in [
-        ("alertmanager", "", Some(alerts)),
-        ("alertmanager", notify, None),
-        ("pagerduty", "routing-key-file = \"DIR/key\"\n", Some(incidents)),
-        ("pagerduty", &format!("routing-key-file = \"DIR/key\"\n{notify}"), None),
-        ("template", "template = \"{}\"\n", None),
-        ("standard", "", None),
-    ] {
-        let site = site(&format!("[http.a]\nurl = \"https://h/\"\nbody = \"{body}\"\n{more}"));
-        let driver = driver(&site);
-        let warnings = driver.warnings();
-        let starts = |expected: &str| warnings.len() == 1 && warnings[0].starts_with(expected);
-        assert!(expected.map_or(warnings.is_empty(), starts), "{body}: {warnings:?}");
-        assert_eq!(driver.refreshed().is_some(), body == "alertmanager");
     }
 }

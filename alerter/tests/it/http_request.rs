@@ -1,8 +1,7 @@
 //! What the `http` driver sends, and through which connections.
 
-use drivers::http::{Http, Layout, Options};
+use drivers::http::{Http, Options};
 use drivers::{Driver as _, Message, Step, web};
-use marks::time::Timestamp;
 use reqwest::Method;
 use reqwest::header::HeaderMap;
 
@@ -48,34 +47,6 @@ async fn the_method_and_more_headers_are_the_routes_choice() {
     for field in [&format!("x-auth-token: {SECRET}\r\n"), "content-type: application/json\r\n"] {
         assert_eq!(request.matches(field).count(), 1, "{request}");
     }
-}
-
-/// A CloudEvent is sent as one.
-#[tokio::test]
-async fn a_cloud_event_is_sent_with_its_type() {
-    let endpoint = Endpoint::saying(OK).await;
-    let body = Layout::CloudEvents { source: "/x".to_owned() };
-    let route = Http::new(Options { body, ..options(&endpoint.url()) }).unwrap();
-    let id = id();
-    let event = route.test_body(&id, Timestamp(0));
-    assert_eq!(
-        word(
-            &route
-                .deliver(Message {
-                    step: Step::Failure,
-                    id: &id,
-                    body: &event,
-                    ambiguous: 0,
-                    attempts: 1,
-                    is_released: false
-                })
-                .await
-        ),
-        "acknowledged"
-    );
-    let request = text(&endpoint.requests()[0]);
-    assert!(request.contains("content-type: application/cloudevents+json\r\n"), "{request}");
-    assert!(request.as_bytes().ends_with(&event));
 }
 
 /// S1-16, S1-40: every retry is the same request, byte for byte.

@@ -81,7 +81,6 @@ mod probes_keeper;
 mod probes_keys;
 mod promise;
 mod pruning;
-mod refresher;
 mod register;
 mod register_lost;
 mod registry;

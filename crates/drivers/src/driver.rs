@@ -11,7 +11,6 @@ use marks::delivery::{ACCEPTED, RETURN};
 use marks::host::HostName;
 use marks::id::MarkId;
 use marks::mark::Mark;
-use marks::refresh::Refresh;
 use marks::terms::Terms;
 use marks::time::Timestamp;
 use sha2::{Digest as _, Sha256};
@@ -121,11 +120,6 @@ pub trait Driver: Send + Sync {
     fn return_body(&self, mark: &Mark, sent: &[u8], returned: Timestamp) -> Vec<u8> {
         let _the_sent_bytes_serve = (mark, returned);
         sent.to_vec()
-    }
-
-    /// How its receiver is kept up to date that forgets what it has acknowledged; `None` for one that remembers.
-    fn refreshed(&self) -> Option<Refresh> {
-        None
     }
 
     /// Whether each return ends what its own mark began, as an incident with the mark's id; else the return of a host's newest

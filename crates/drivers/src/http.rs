@@ -13,7 +13,6 @@ use std::time::Duration;
 
 use marks::id::MarkId;
 use marks::mark::Mark;
-use marks::refresh::Refresh;
 use marks::time::Timestamp;
 use reqwest::header::{CONTENT_TYPE, HeaderMap, HeaderName, HeaderValue};
 use reqwest::{RequestBuilder, Response};
@@ -24,9 +23,9 @@ use crate::driver::{
     Check, Driver, Exchange, Failure, Finding, Kind, Known, Message, Named, Outcome, Step, fingerprint,
     returns, usable,
 };
-use crate::event::{self, cloudevents};
+use crate::event;
 use crate::kept::{Files, Kept, Unusable};
-use crate::web::{self, BodySecret, Endpoint, Said, fault, shown};
+use crate::web::{self, Endpoint, Said, fault, shown};
 use crate::writes::{What, Write};
 
 pub use self::credentials::Credentials;
@@ -82,8 +81,7 @@ impl Http {
     /// There is no answer.
     pub async fn ask(&self, message: Message<'_>, signing: Signing) -> Result<Said, Outcome> {
         let authorization = self.authorization().map_err(Outcome::Refused)?;
-        let body = self.options.body.sent(message.body)?;
-        self.endpoint.said(self.request(message, body, signing).headers(authorization)).await
+        self.endpoint.said(self.request(message, signing).headers(authorization)).await
     }
 
     async fn exchange(&self, message: Message<'_>) -> Outcome {
@@ -91,11 +89,7 @@ impl Http {
             Ok(authorization) => authorization,
             Err(failure) => return Outcome::Refused(failure),
         };
-        let body = match self.options.body.sent(message.body) {
-            Ok(body) => body,
-            Err(outcome) => return outcome,
-        };
-        match self.request(message, body, Signing::Right).headers(authorization).send().await {
+        match self.request(message, Signing::Right).headers(authorization).send().await {
             Ok(response) => self.answered(message.step, response).await,
             Err(error) => fault::of(&error).outcome(),
         }
@@ -132,17 +126,16 @@ impl Http {
             .map_err(|why| Failure::new("credentials", &format!("{}: {why}", credentials.key())))
     }
 
-    /// The request with these bytes, which are the message's with its secret.
-    fn request(&self, message: Message<'_>, body: Vec<u8>, signing: Signing) -> RequestBuilder {
+    fn request(&self, message: Message<'_>, signing: Signing) -> RequestBuilder {
         let key = message.key();
         let quoted = HeaderValue::try_from(format!("\"{key}\"")).expect("a quoted key is a header value");
-        let signed = signing.headers(&self.signing_keys.get(), &key, &body, Timestamp::now());
+        let signed = signing.headers(&self.signing_keys.get(), &key, message.body, Timestamp::now());
         self.addressed(message)
             .headers(self.options.headers.clone())
             .headers(signed)
-            .header(CONTENT_TYPE, cloudevents::content_type(message.body))
+            .header(CONTENT_TYPE, "application/json")
             .header(IDEMPOTENCY_KEY, quoted)
-            .body(body)
+            .body(message.body.to_vec())
     }
 
     fn addressed(&self, message: Message<'_>) -> RequestBuilder {
@@ -169,8 +162,7 @@ impl Driver for Http {
     }
 
     fn secret_file(&self) -> Option<&Path> {
-        let credentials = self.options.credentials.as_ref().map(Credentials::file);
-        credentials.or_else(|| self.options.body.secret().map(BodySecret::file))
+        self.options.credentials.as_ref().map(Credentials::file)
     }
 
     fn endpoint(&self) -> String {
@@ -211,15 +203,6 @@ impl Driver for Http {
         self.options.body.back(mark, returned, self.options.time_format)
     }
 
-    fn refreshed(&self) -> Option<Refresh> {
-        self.options.body.refreshed()
-    }
-
-    fn warnings(&self) -> Vec<String> {
-        let open = self.options.body.left_open().filter(|_| !self.options.notifies_return);
-        open.map(|open| format!("{open}: set when-returned = \"notify\"")).into_iter().collect()
-    }
-
     fn ends_each(&self) -> bool {
         true
     }
@@ -239,9 +222,7 @@ impl Driver for Http {
     fn check<'a>(&'a self, _hosts: &'a [Named]) -> Check<'a> {
         Box::pin(async {
             let credentials = self.authorization().err().map(|why| Finding { host: None, why });
-            let secret = self.options.body.secret().and_then(|secret| secret.within(b"{}").err());
-            let secret = secret.and_then(|outcome| Finding::of(&outcome));
-            Some(credentials.into_iter().chain(secret).chain(self.endpoint.reach().await).collect())
+            Some(credentials.into_iter().chain(self.endpoint.reach().await).collect())
         })
     }
 

@@ -10,4 +10,3 @@ pub(crate) mod endings;
 pub(crate) mod holds;
 pub(crate) mod returns;
 pub(crate) mod served;
-pub(crate) mod taken;

@@ -20,7 +20,6 @@ pub mod mark;
 /// One outage or two.
 pub mod outage;
 /// What a receiver that forgets is sent again.
-pub mod refresh;
 /// The entries of the register, and their form.
 pub mod register;
 /// When a return is sent on a route that was notified of the failure.

@@ -73,7 +73,6 @@ fn secrets() -> TempDir {
         ("portal.token", "0123456789abcdef0123456789abcdef\n"),
         ("recovery.secret", "whsec_MfKQ9r8GKYqrTwjUPD8ILPZIo2LaLaSw\n"),
         ("local.password", "password\n"),
-        ("pagerduty.key", "0123456789abcdef0123456789abcdef\n"),
         (
             "clouds.yaml",
             "clouds: {my-cloud: {auth: {auth_url: 'https://keystone/v3', user_id: u, project_id: p}}}\n",

@@ -203,7 +203,7 @@ fn what_is_sent_fits_the_schema() {
         (&json!("1.0"), &json!("compute1"), &json!("default"))
     );
     assert!(facts["fencing"]["by"].is_string() && facts["fencing"]["controller"].is_string(), "{facts}");
-    let other = sent("body = \"doctor\"");
+    let other = sent("body = \"template\"\ntemplate = '{\"ticket\": {{ id }}}'");
     assert!(!misfits(&other[0]).is_empty(), "another form must not fit: {}", other[0]);
 }
 

@@ -1,7 +1,5 @@
-//! A real cluster with the real cloud and a real Alertmanager in its network: the whole outage of a host, from its death to its
-//! return.
+//! A real cluster with the real cloud in its network: the whole outage of a host, from its death to its return.
 
-use std::cell::RefCell;
 use std::fs;
 use std::time::Duration;
 
@@ -10,7 +8,6 @@ use libtest_mimic::Trial;
 use nix::sys::signal::Signal;
 use serde_json::Value;
 use tempfile::TempDir;
-use tests::alertmanager::Alertmanager;
 use tests::lab::cib::{Configuration, Spread};
 use tests::lab::{self, Fault, Lab, Products, Shape, wait};
 use tests::openstack::{OpenStack, Place, Who, packages};
@@ -18,10 +15,9 @@ use tests::receiver::Receiver;
 use tests::trials;
 
 const SHAPE: Shape = Shape { controllers: 3, remotes: 2 };
-const HOST: &str = "compute1.my.cloud.com";
 /// An operators' own system.
 const PORT: u16 = 8080;
-/// Longer than a fencing, and than the pause between two refreshes.
+/// Longer than a fencing.
 const LIMIT: Duration = Duration::from_secs(150);
 
 /// The scenario, or why it cannot be played here.
@@ -34,7 +30,6 @@ pub(crate) fn trial() -> Trial {
 struct Scene {
     /// Before the lab, in whose network they are.
     cloud: OpenStack,
-    alerts: RefCell<Alertmanager>,
     own: Receiver,
     lab: Lab,
 }
@@ -43,7 +38,6 @@ impl Scene {
     fn boot() -> anyhow::Result<Self> {
         let lab = Lab::boot(SHAPE, Some(&Products::built()?))?;
         let cloud = OpenStack::boot(Place::inside(lab.own_address(), lab.entrance()), &[])?;
-        let alerts = Alertmanager::inside(lab.own_address(), lab.entrance())?;
         let own = Receiver::listen(lab.listener(PORT))?;
         let files = TempDir::new()?;
         let clouds = cloud.clouds(Who::Admin, files.path())?;
@@ -55,42 +49,31 @@ impl Scene {
             lab.own_address()
         );
         let text = format!(
-            "[hosts]\ndomain = \"my.cloud.com\"\non-shared-storage = true\n\n[masakari.cloud]\n{cloud_keys}\n\n{}\n[http.own]\n{own_keys}\n",
-            alerts.route()
+            "[hosts]\ndomain = \"my.cloud.com\"\non-shared-storage = true\n\n[masakari.cloud]\n{cloud_keys}\n\n[http.own]\n{own_keys}\n"
         );
         lab.write_site("alerter.toml", &text)?;
         lab.configure(&Configuration { shape: SHAPE, alerter: true, spread: Spread::Everywhere })?;
-        Ok(Self { cloud, alerts: RefCell::new(alerts), own, lab })
+        Ok(Self { cloud, own, lab })
     }
 
     fn play(&self) -> anyhow::Result<()> {
         let played = self.dies().and_then(|()| self.returns());
-        played.with_context(|| {
-            let alerts = self.alerts.borrow().explain();
-            format!("{}\n{}\n{alerts}", self.lab.keep_logs(), self.cloud.explain())
-        })
+        played.with_context(|| format!("{}\n{}", self.lab.keep_logs(), self.cloud.explain()))
     }
 
-    /// The host dies and stays down, and Alertmanager loses its memory meanwhile.
+    /// The host dies and stays down.
     fn dies(&self) -> anyhow::Result<()> {
         self.lab.bmc().break_for("compute1", Fault::NoBoot);
         let killed = self.lab.signal("compute1", &["pacemaker-remoted"], Signal::SIGKILL)?;
         ensure!(killed >= 1, "compute1 runs no pacemaker-remoted");
-        self.wait_mark("to be acknowledged", |mark| mark["state"] == "acknowledged")?;
-        self.alerts.borrow().until_firing(HOST, 1, LIMIT)?;
-        self.alerts.borrow_mut().kill()?;
-        self.alerts.borrow_mut().start()?;
-        ensure!(self.alerts.borrow().firing(HOST)?.is_empty(), "it remembers more than its memory");
-        self.alerts.borrow().until_firing(HOST, 1, LIMIT).map(drop)
+        self.wait_mark("to be acknowledged", |mark| mark["state"] == "acknowledged").map(drop)
     }
 
-    /// The host comes back: the alert ends, the operators' own system is notified, and `show` has the whole story.
+    /// The host comes back: the operators' own system is notified, and `show` has the whole story.
     fn returns(&self) -> anyhow::Result<()> {
-        ensure!(self.alerts.borrow().firing(HOST)?.len() == 1, "the alert ended before the host was back");
         self.lab.bmc().repair();
         self.lab.power_on("compute1")?;
         let back = self.wait_mark("to be over", |mark| mark["returned_at"].is_string())?;
-        self.alerts.borrow().until_firing(HOST, 0, LIMIT)?;
         let types = || self.own.received().iter().filter_map(event).collect::<Vec<_>>();
         wait::until("the return at the operators' own system", LIMIT, || {
             Ok(types().iter().any(|event| event["event_type"] == "host returned").then_some(()))

@@ -13,12 +13,9 @@ use super::layout::Layout;
 use super::return_url::ReturnUrl;
 use super::signature::SigningKey;
 use crate::driver::notifies_return;
+use crate::event::TimeFormat;
 use crate::event::template::Template;
-use crate::event::{TimeFormat, cloudevents};
-use crate::web::{self, BodySecret, both_or_neither};
-
-/// The source of CloudEvents, unless the route sets it.
-const SOURCE: &str = "/nova-host-alerter";
+use crate::web::{self, both_or_neither};
 
 /// What an `http` route is made of.
 #[derive(Clone, Debug)]
@@ -129,68 +126,27 @@ fn extensions(table: &mut Section<'_, '_>, body: Option<&Layout>) -> bool {
     wanted
 }
 
-/// The keys that only one body has, and its word.
-const OF_ONE_BODY: [(&str, &str); 4] = [
-    ("cloudevents-source", "cloudevents"),
-    ("routing-key-file", "pagerduty"),
-    ("template", "template"),
-    ("return-url", "template"),
-];
-
 /// `body`, and the keys that belong to one; `None` if that one lacks what it needs.
 fn body(table: &mut Section<'_, '_>, time_format: TimeFormat) -> Option<Layout> {
-    let source = table.text("cloudevents-source", cloudevents::source);
-    let routing_key = BodySecret::read_as(table, "routing-key-file", "routing_key", integration_key);
     let template = table.text("template", |text| Template::parse(text, time_format));
-    let words = ["standard", "extended", "doctor", "cloudevents", "pagerduty", "alertmanager", "template"]
-        .map(|word| (word, word));
+    let words = ["standard", "extended", "template"].map(|word| (word, word));
     let body = table.choice("body", &words);
-    without_effect(table, body);
-    match body {
-        Some("extended") => Some(Layout::Extended),
-        Some("doctor") => Some(Layout::Doctor),
-        Some("cloudevents") => {
-            Some(Layout::CloudEvents { source: source.unwrap_or_else(|| SOURCE.to_owned()) })
-        }
-        Some("pagerduty") => {
-            Some(Layout::PagerDuty { routing_key: needed(table, "routing-key-file", routing_key)? })
-        }
-        Some("alertmanager") => Some(Layout::Alertmanager),
-        Some("template") => {
-            Some(Layout::Template { template: needed(table, "template", template)?, return_url: None })
-        }
-        _ => Some(Layout::Standard),
-    }
-}
-
-/// Reports keys that have no effect with this body.
-fn without_effect(table: &mut Section<'_, '_>, body: Option<&str>) {
-    for (key, word) in OF_ONE_BODY {
-        if table.has(key) && body != Some(word) {
+    for key in ["template", "return-url"].into_iter().filter(|_| body != Some("template")) {
+        if table.has(key) {
             table.complain(
                 key,
-                format!("{key} has no effect with this body: set body = \"{word}\", or remove {key}"),
+                format!("{key} has no effect with this body: set body = \"template\", or remove {key}"),
             );
         }
     }
-    if table.has("time-format") && body == Some("alertmanager") {
-        table.complain("time-format", "time-format has no effect with this body: remove time-format");
-    }
-}
-
-/// A key that this body needs.
-fn needed<T>(table: &mut Section<'_, '_>, key: &'static str, value: Option<T>) -> Option<T> {
-    if !table.has(key) {
-        table.complain("body", format!("this body needs {key}: set it"));
-    }
-    value
-}
-
-/// An integration key of PagerDuty. The sentence does not repeat it.
-fn integration_key(text: &str) -> Result<(), String> {
-    match text.len() == 32 && text.bytes().all(|b| b.is_ascii_alphanumeric()) {
-        true => Ok(()),
-        false => Err("the integration key must have 32 letters and digits".to_owned()),
+    match body {
+        Some("extended") => Some(Layout::Extended),
+        Some("template") if !table.has("template") => {
+            table.complain("body", "this body needs template: set it");
+            None
+        }
+        Some("template") => Some(Layout::Template { template: template?, return_url: None }),
+        _ => Some(Layout::Standard),
     }
 }
 
