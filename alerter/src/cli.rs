@@ -73,8 +73,6 @@ pub enum Command {
     Show(Show),
     /// List what happened, oldest first
     History(History),
-    /// Print the history as lines of JSON; with --follow, go on with new events until Ctrl-C
-    Events(Events),
     /// Try open deliveries at once
     Retry(Retry),
     /// Mark a host by hand; unless it is fenced and off, its machines run twice
@@ -201,20 +199,6 @@ pub struct History {
     /// Which lines: the state is that of the line's mark now, the time is the line's
     #[command(flatten)]
     pub filter: Filter,
-}
-
-/// Options of `events`.
-#[derive(Debug, Args)]
-pub struct Events {
-    /// Go on with new events and the daemon's log; without --after and --since, print only these
-    #[arg(long)]
-    pub follow: bool,
-    /// Only rows of the history after this one: the seq of the last line that you read
-    #[arg(long, value_name = "SEQ", value_parser = clap::value_parser!(i64).range(0..))]
-    pub after: Option<i64>,
-    /// Only from this time on: 2026-11-22T03:00:00Z, 2026-11-22, or how long ago, such as 2h
-    #[arg(long, value_name = "TIME", value_parser = moment)]
-    pub since: Option<Timestamp>,
 }
 
 /// A time, or how long ago it was.
@@ -499,16 +483,12 @@ mod tests {
     #[test]
     fn the_history_is_listed_or_counted() {
         let parse = |line: &str| Cli::try_parse_from(line.split(' '));
-        for right in [
-            "x history",
-            "x history compute1 --limit 5",
-            "x history --summary --since 30d --group rack1",
-            "x events --since 2026-11-22",
-            "x events --follow --since 2h",
-        ] {
+        for right in
+            ["x history", "x history compute1 --limit 5", "x history --summary --since 30d --group rack1"]
+        {
             assert!(parse(right).is_ok(), "{right}");
         }
-        for wrong in ["x history --summary --limit 5", "x history --until 2026-13-01", "x events --since 2w"]
+        for wrong in ["x history --summary --limit 5", "x history --until 2026-13-01", "x history --since 2w"]
         {
             assert!(parse(wrong).is_err(), "{wrong}");
         }

@@ -4,13 +4,17 @@ use clap::builder::StyledStr;
 use clap::error::{ContextKind, ContextValue};
 
 /// The word, and what to do instead.
-const GONE: [(&str, &str); 12] = [
+const GONE: [(&str, &str); 13] = [
     ("report", "use `nova-host-alerter history --summary`"),
-    ("export", "use `nova-host-alerter events`"),
+    ("export", "use `nova-host-alerter history --limit 0 -o json`"),
+    (
+        "events",
+        "use `nova-host-alerter history --limit 0 -o json`, and read the log in the journal or in syslog",
+    ),
     ("complete", "the shells complete commands and options by themselves"),
     ("--watch", "use `watch nova-host-alerter status`"),
     ("--columns", "use `-o json`"),
-    ("--format", "use `nova-host-alerter events`"),
+    ("--format", "use `-o json`"),
     ("--output", "use `>`"),
     ("wide", "use `-o json`"),
     ("yaml", "use `-o json`"),
@@ -64,7 +68,8 @@ mod tests {
             ("list -o wide", "`-o json`"),
             ("history -o yaml", "`-o json`"),
             ("history -o csv", "`-o json`"),
-            ("history export --format csv", "`nova-host-alerter events`"),
+            ("history export --format csv", "`-o json`"),
+            ("events --follow", "`nova-host-alerter history --limit 0 -o json`"),
             ("history export --output x", "`>`"),
         ] {
             let words = [&["x"][..], &line.split(' ').collect::<Vec<_>>()].concat();

@@ -7,7 +7,6 @@ mod chosen;
 mod decide;
 mod delivery;
 mod during;
-mod events;
 mod filter;
 mod gone;
 mod key;
@@ -93,7 +92,6 @@ pub fn run(cli: &Cli) -> anyhow::Result<ExitCode> {
         Command::Show(target) => read::show(cli, target),
         Command::History(options) if options.summary => summary::run(cli, options),
         Command::History(options) => read::history(cli, options),
-        Command::Events(options) => events::run(cli, options),
         Command::Retry(options) => change::retry(cli, options),
         Command::Mark(options) => change::mark(cli, options),
         Command::Unmark(options) => change::unmark(cli, options),

@@ -24,7 +24,7 @@ use super::marks::{release, unmark};
 use super::retry::retry;
 use super::status::{health, status};
 use super::test::send_test;
-use super::{decisions, events, reload, remote};
+use super::{decisions, reload, remote};
 use crate::config::check_control_socket;
 use crate::listen::{self, Door, Limits, attend};
 use crate::state::Shared;
@@ -110,7 +110,6 @@ fn router(shared: Arc<Shared>) -> Router {
         .route("/v1/send-test", post(send_test))
         .merge(remote::api())
         .merge(decisions::routes())
-        .merge(events::routes())
         .merge(reload::routes())
         .layer(middleware::from_fn(only_root))
         .with_state(shared)

@@ -1,13 +1,11 @@
-//! The daemon's log: one sentence with fields for each event, to syslog and to stderr, and kept for those that follow it.
+//! The daemon's log: one sentence with fields for each event, to syslog and to stderr.
 
 pub mod record;
-pub mod ring;
 pub mod sinks;
 
 use std::path::Path;
 use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
 
-use marks::time::Timestamp;
 use tracing::{Event, Level, Subscriber};
 use tracing_subscriber::filter::LevelFilter;
 use tracing_subscriber::layer::{Context, SubscriberExt};
@@ -15,7 +13,6 @@ use tracing_subscriber::util::SubscriberInitExt;
 use tracing_subscriber::{Layer, Registry, reload};
 
 use record::Record;
-use ring::Ring;
 use sinks::Sinks;
 
 /// The log of the whole process.
@@ -43,7 +40,7 @@ pub enum To {
 
 /// Starts logging for the rest of the process. Events of the libraries come through only as warnings.
 pub fn start(rules: Rules) {
-    let output = Arc::new(Output { sinks: Mutex::new(Sinks::new(rules.to)), ring: Ring::default() });
+    let output = Arc::new(Output { sinks: Mutex::new(Sinks::new(rules.to)) });
     let _only_once = OUTPUT.set(Arc::clone(&output));
     let (filter, handle) = reload::Layer::new(LevelFilter::from_level(rules.level));
     tracing_subscriber::registry().with(Lines { output }.with_filter(filter)).init();
@@ -55,11 +52,6 @@ pub fn put(rules: Rules) {
     let (Some(output), Some(level)) = (OUTPUT.get(), LEVEL.get()) else { return };
     *output.sinks() = Sinks::new(rules.to);
     let _the_log_has_ended = level.reload(LevelFilter::from_level(rules.level));
-}
-
-/// The last events, for those that follow the log; none without a log.
-pub fn ring() -> Option<&'static Ring> {
-    OUTPUT.get().map(|output| &output.ring)
 }
 
 impl To {
@@ -77,7 +69,6 @@ impl To {
 
 struct Output {
     sinks: Mutex<Sinks>,
-    ring: Ring,
 }
 
 impl Output {
@@ -99,9 +90,7 @@ impl<S: Subscriber> Layer<S> for Lines {
     fn on_event(&self, event: &Event<'_>, _: Context<'_, S>) {
         let meta = event.metadata();
         if is_ours(meta.target()) || *meta.level() <= Level::WARN {
-            let record = Record::of(event);
-            self.output.sinks().write(&record);
-            self.output.ring.push(&record, Timestamp::now());
+            self.output.sinks().write(&Record::of(event));
         }
     }
 }

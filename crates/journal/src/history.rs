@@ -1,6 +1,5 @@
 //! The append-only history: every change and every operator's decision, with actor and reason.
 
-pub(crate) mod follow;
 pub(crate) mod pages;
 pub(crate) mod words;
 
@@ -188,8 +187,8 @@ impl Journal {
     /// # Errors
     /// As any read.
     pub fn newest_at(&self) -> Result<Option<Timestamp>, JournalError> {
-        let rows = self.history_behind(self.newest_history()?.saturating_sub(1), Timestamp(0), 1)?.rows;
-        Ok(rows.sound.first().map(|row| row.at))
+        let newest = self.history(&HistoryFilter { limit: 1, ..HistoryFilter::default() })?;
+        Ok(newest.sound.first().map(|row| row.at))
     }
 
     /// When the oldest remaining row was written.

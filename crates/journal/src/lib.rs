@@ -32,7 +32,6 @@ use rustix::io::Errno;
 use uuid::Uuid;
 
 pub use error::JournalError;
-pub use history::follow::Part;
 pub use history::pages::Page;
 pub use history::words::{WORDS, Word, is_word};
 pub use history::{HistoryFilter, HistoryRow, NewHistory};

@@ -107,8 +107,6 @@ fn a_hung_daemon_keeps_no_reader_waiting() {
     for words in [&["list"][..], &["show", "compute1"], &["history"], &["history", "--summary"]] {
         assert_eq!(within("10", words).0, Some(0), "{words:?}");
     }
-    let (_, said) = within("8", &["events", "--follow"]);
-    assert!(said.contains("\"answers\":false"), "{said}");
     kill(pid, Signal::SIGCONT).unwrap();
     wait::until("it answers again", LIMIT, || {
         let ran = site.alerter(&["status", "--json"])?;

@@ -185,7 +185,6 @@ const CHANGERS: &[&str] = &[
 const READERS: &[&str] = &[
     "cibadmin --query --scope fencing-topology",
     "nova-host-alerter check-config",
-    "nova-host-alerter events",
     "nova-host-alerter history",
     "nova-host-alerter history --summary",
     "nova-host-alerter list",

@@ -74,8 +74,7 @@ fn each_kind_of_row_has_one_writer() {
     site.end(Signal::SIGTERM).unwrap();
 
     let before = tables(&site);
-    let reads =
-        [&["list", "--all"][..], &["show", "compute1"], &["events"], &["history"], &["history", "--summary"]];
+    let reads = [&["list", "--all"][..], &["show", "compute1"], &["history"], &["history", "--summary"]];
     reads.iter().for_each(|words| drop(site.said(words).unwrap()));
     assert_eq!(site.alerter(&["status"]).unwrap().status.code(), Some(1), "it does not run");
     let reads = ["monitor", "status", "validate-all", "metadata", "manpage"];
