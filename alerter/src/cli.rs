@@ -1,6 +1,5 @@
 //! The command line.
 
-use std::ffi::OsString;
 use std::path::PathBuf;
 use std::time::Duration;
 
@@ -333,8 +332,6 @@ pub enum Maintenance {
     End(End),
     /// List hosts and groups on maintenance
     List,
-    /// Begin a maintenance, run a command, and end it even if the command fails; exit as the command does
-    Run(During),
 }
 
 /// A host or a group.
@@ -371,17 +368,6 @@ pub struct End {
     /// Why; kept in the history and known on every controller
     #[arg(long, value_name = "TEXT", default_value = "no reason given")]
     pub reason: String,
-}
-
-/// Options of `maintenance run`.
-#[derive(Debug, Args)]
-pub struct During {
-    #[command(flatten)]
-    /// As `begin`
-    pub begin: Begin,
-    /// The command and its arguments
-    #[arg(last = true, required = true)]
-    pub command: Vec<OsString>,
 }
 
 /// Options of `send-test`.
@@ -494,7 +480,7 @@ mod tests {
         }
     }
 
-    /// S0-3: a host or a group, a reason, and an end; the command stands behind `--`.
+    /// S0-3: a host or a group, a reason, and an end.
     #[test]
     fn a_decision_needs_a_reason_and_a_maintenance_an_end() {
         let is_right = |line: &str| {
@@ -511,8 +497,6 @@ mod tests {
             "maintenance end c1",
             "maintenance end --group rack1",
             "maintenance list",
-            "maintenance run c1 --reason x --for 2h -- reboot -f now",
-            "maintenance run --group rack1 --reason x --for 2h -- true",
             "release --group rack1 --reason x",
             "release c1 --reason x",
             "release c1 c2 r1-* --reason x",
@@ -529,8 +513,7 @@ mod tests {
             "maintenance begin --reason x --for 2h",
             "maintenance begin c1 --group rack1 --reason x --for 2h",
             "maintenance end",
-            "maintenance run c1 --reason x --for 2h",
-            "maintenance run c1 --reason x -- true",
+            "maintenance run c1 --reason x --for 2h -- true",
             "release --reason x",
             "hold c1 --reason x",
             "hold --reason x --for 2h",

@@ -40,25 +40,20 @@ pub(super) fn resume(cli: &Cli, options: &cli::Resume) -> anyhow::Result<ExitCod
 }
 
 pub(super) fn begin(cli: &Cli, options: &cli::Begin) -> anyhow::Result<ExitCode> {
-    decided(cli, &wait_for(control(cli).post("/v1/maintenance/begin", &request(options)))??)
-}
-
-/// What `begin` asks of the daemon.
-pub(super) fn request(options: &cli::Begin) -> MaintenanceRequest {
-    MaintenanceRequest {
+    let request = MaintenanceRequest {
         host: options.whom.host.clone(),
         group: options.whom.group.clone(),
         seconds: options.lasting.as_secs(),
         reason: options.reason.clone(),
         user: operator(),
-    }
+    };
+    decided(cli, &wait_for(control(cli).post("/v1/maintenance/begin", &request))??)
 }
 
 pub(super) fn end(cli: &Cli, options: &cli::End) -> anyhow::Result<ExitCode> {
     let request = EndRequest {
         host: options.whom.host.clone(),
         group: options.whom.group.clone(),
-        id: None,
         reason: options.reason.clone(),
         user: operator(),
     };

@@ -4,13 +4,14 @@ use clap::builder::StyledStr;
 use clap::error::{ContextKind, ContextValue};
 
 /// The word, and what to do instead.
-const GONE: [(&str, &str); 13] = [
+const GONE: [(&str, &str); 14] = [
     ("report", "use `nova-host-alerter history --summary`"),
     ("export", "use `nova-host-alerter history --limit 0 -o json`"),
     (
         "events",
         "use `nova-host-alerter history --limit 0 -o json`, and read the log in the journal or in syslog",
     ),
+    ("run", "use `maintenance begin`, run the command, and use `maintenance end`"),
     ("complete", "the shells complete commands and options by themselves"),
     ("--watch", "use `watch nova-host-alerter status`"),
     ("--columns", "use `-o json`"),
@@ -59,6 +60,7 @@ mod tests {
     fn a_word_that_is_gone_is_refused_with_what_serves_instead() {
         for (line, wanted) in [
             ("report --since 30d", "history --summary"),
+            ("maintenance run c1 -- true", "`maintenance begin`"),
             ("complete -- show", "by themselves"),
             ("send-test --notice x", "Pacemaker's alerts"),
             ("receiver-check http://x", "--bin receiver-check"),

@@ -6,7 +6,6 @@ mod check;
 mod chosen;
 mod decide;
 mod delivery;
-mod during;
 mod filter;
 mod gone;
 mod key;
@@ -103,7 +102,6 @@ pub fn run(cli: &Cli) -> anyhow::Result<ExitCode> {
         Command::Maintenance(cli::Maintenance::Begin(options)) => decide::begin(cli, options),
         Command::Maintenance(cli::Maintenance::End(options)) => decide::end(cli, options),
         Command::Maintenance(cli::Maintenance::List) => decide::list(cli),
-        Command::Maintenance(cli::Maintenance::Run(options)) => during::run(cli, options),
         Command::Hold(options) => decide::hold(cli, options),
         Command::SendTest(options) => change::send_test(cli, options),
         Command::Setup(options) => setup::run(cli, options),

@@ -67,7 +67,7 @@ pub struct MaintenanceRequest {
     pub user: String,
 }
 
-/// `POST /v1/maintenance/end`: all of a host or of a group, or one by its id.
+/// `POST /v1/maintenance/end`: all of a host or of a group.
 #[derive(Clone, Debug, Default, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct EndRequest {
@@ -75,8 +75,6 @@ pub struct EndRequest {
     pub host: Option<String>,
     /// Or a group.
     pub group: Option<String>,
-    /// Or what `begin` answered.
-    pub id: Option<String>,
     /// Why.
     pub reason: String,
     /// Who.
@@ -283,55 +281,35 @@ async fn end(
     Extension(caller): Extension<Caller>,
     JsonBody(request): JsonBody<EndRequest>,
 ) -> Answer<ChangeAnswer> {
-    let (meant, user) = (Meant::of(&request)?, caller.signed(&request.user));
-    let (wanted, why) = (meant.clone(), (request.reason.as_str(), user.as_str()));
-    let is_meant = move |decision: &Decision| wanted.is(decision);
+    let (scope, user) = (scope_of(&request)?, caller.signed(&request.user));
+    let (wanted, why) = (scope.clone(), (request.reason.as_str(), user.as_str()));
+    let is_meant = move |decision: &Decision| is_maintenance_of(decision, &wanted);
     let changed = end_all(&shared, is_meant, why).await?;
-    match &meant {
-        Meant::Scope(Scope::Group(name)) if changed == 0 => drop(known_group(&shared.base.settings(), name)?),
-        Meant::Scope(Scope::Host(name)) if changed == 0 => {
+    match &scope {
+        Scope::Group(name) if changed == 0 => drop(known_group(&shared.base.settings(), name)?),
+        Scope::Host(name) if changed == 0 => {
             known_host(&shared, name.as_str()).await?;
         }
         _ => {}
     }
-    let what = match &meant {
-        Meant::Scope(scope) => format!(" of {scope}"),
-        Meant::One(_) => String::new(),
-    };
     let message = match changed {
-        0 => format!("there is no maintenance{what} to end: see `nova-host-alerter maintenance list`"),
-        changed => format!("{changed} maintenance(s){what} ended by you"),
+        0 => format!("there is no maintenance of {scope} to end: see `nova-host-alerter maintenance list`"),
+        changed => format!("{changed} maintenance(s) of {scope} ended by you"),
     };
     Ok(Json(ChangeAnswer { changed, message }))
 }
 
-/// Which maintenances an operator wants to end.
-#[derive(Clone)]
-enum Meant {
-    One(NoteId),
-    Scope(Scope),
+/// Whose maintenances an operator wants to end.
+fn scope_of(request: &EndRequest) -> Result<Scope, Refusal> {
+    match (&request.host, &request.group) {
+        (Some(name), None) => host(name),
+        (None, Some(name)) => Ok(Scope::Group(name.clone())),
+        _ => Err(Refusal::bad("scope", "name exactly one: a host or a group")),
+    }
 }
 
-impl Meant {
-    fn of(request: &EndRequest) -> Result<Self, Refusal> {
-        match (&request.id, &request.host, &request.group) {
-            (Some(id), None, None) => {
-                let id = NoteId::parse(id).map_err(|e| Refusal::bad("id", &e.to_string()))?;
-                Ok(Self::One(id))
-            }
-            (None, Some(name), None) => Ok(Self::Scope(host(name)?)),
-            (None, None, Some(name)) => Ok(Self::Scope(Scope::Group(name.clone()))),
-            _ => Err(Refusal::bad("scope", "name exactly one: a host, a group or the id of a maintenance")),
-        }
-    }
-
-    fn is(&self, decision: &Decision) -> bool {
-        match (self, &decision.about) {
-            (Self::One(id), About::Maintenance { .. }) => *id == decision.id,
-            (Self::Scope(wanted), About::Maintenance { scope, .. }) => wanted == scope,
-            _ => false,
-        }
-    }
+fn is_maintenance_of(decision: &Decision, wanted: &Scope) -> bool {
+    matches!(&decision.about, About::Maintenance { scope, .. } if scope == wanted)
 }
 
 /// Ends what is in force and meant; says how many there were.
@@ -436,24 +414,16 @@ mod tests {
 
     #[test]
     fn an_end_is_of_one_thing() {
-        let request = |id: Option<&str>, host: Option<&str>, group: Option<&str>| {
+        let request = |host: Option<&str>, group: Option<&str>| {
             let own = |text: Option<&str>| text.map(str::to_owned);
-            Meant::of(&EndRequest {
-                id: own(id),
-                host: own(host),
-                group: own(group),
-                ..EndRequest::default()
-            })
+            scope_of(&EndRequest { host: own(host), group: own(group), ..EndRequest::default() })
         };
-        let id = NoteId::generate().to_string();
         for (sound, meant) in [
-            (true, request(Some(&id), None, None)),
-            (true, request(None, Some("c1"), None)),
-            (true, request(None, None, Some("rack1"))),
-            (false, request(None, None, None)),
-            (false, request(None, Some("c1"), Some("rack1"))),
-            (false, request(Some("c1"), None, None)),
-            (false, request(None, Some("../c1"), None)),
+            (true, request(Some("c1"), None)),
+            (true, request(None, Some("rack1"))),
+            (false, request(None, None)),
+            (false, request(Some("c1"), Some("rack1"))),
+            (false, request(Some("../c1"), None)),
         ] {
             assert_eq!(meant.is_ok(), sound);
         }
@@ -473,9 +443,9 @@ mod tests {
         let maintenance = |scope| decision(About::Maintenance { scope, until: Timestamp(9) });
         let of_host = maintenance(host("C1").unwrap_or(Scope::All));
         let others = [maintenance(group()), decision(About::Pause { scope: group(), until: None })];
-        let meant = Meant::Scope(host("c1").unwrap_or(Scope::All));
-        assert!(meant.is(&of_host) && Meant::One(of_host.id).is(&of_host));
-        assert!(!others.iter().any(|other| meant.is(other)));
-        assert!(!Meant::Scope(group()).is(&others[1]) && !Meant::One(others[1].id).is(&others[1]));
+        let meant = host("c1").unwrap_or(Scope::All);
+        assert!(is_maintenance_of(&of_host, &meant));
+        assert!(!others.iter().any(|other| is_maintenance_of(other, &meant)));
+        assert!(!is_maintenance_of(&others[1], &group()));
     }
 }
