@@ -83,20 +83,10 @@ pub struct Ran {
 /// Runs a program, within `limit`. Its end kills whatever is left in its process group; dropping the run kills the whole
 /// group.
 pub async fn run(command: &[String], input: &[u8], limit: Duration) -> Ran {
-    run_in(&[], command, input, limit).await
-}
-
-/// The same with these variables in its environment too, which override the fixed ones.
-pub(crate) async fn run_in(
-    variables: &[(String, String)],
-    command: &[String],
-    input: &[u8],
-    limit: Duration,
-) -> Ran {
     let (mut stdout, mut stderr) = (Vec::new(), Vec::new());
     let begun = Instant::now();
     let started = match still_trusted(command, limit).await {
-        Ok(()) => Group::start(variables, command),
+        Ok(()) => Group::start(command),
         Err(end) => return Ran { end, stdout, stderr },
     };
     let end = match started {
@@ -155,7 +145,7 @@ struct Group {
 }
 
 impl Group {
-    fn start(variables: &[(String, String)], command: &[String]) -> io::Result<(Self, Pipes)> {
+    fn start(command: &[String]) -> io::Result<(Self, Pipes)> {
         let [program, arguments @ ..] = command else {
             return Err(io::Error::new(io::ErrorKind::InvalidInput, "there is no program"));
         };
@@ -168,7 +158,6 @@ impl Group {
         // If this returns an error, the guard is dropped and ends by itself.
         let mut child = bare(program)
             .args(arguments)
-            .envs(variables.iter().map(|(name, value)| (name, value)))
             .stdin(Stdio::piped())
             .stdout(Stdio::piped())
             .stderr(Stdio::piped())

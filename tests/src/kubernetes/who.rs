@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf};
 use base64::Engine as _;
 use base64::prelude::BASE64_STANDARD;
 
-use super::papers::{CA, secret, with_mode};
+use super::papers::{CA, secret};
 
 /// Somebody whom the server knows.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
@@ -88,8 +88,6 @@ pub enum Login {
     Certificate,
     /// A certificate in the kubeconfig.
     EmbeddedCertificate,
-    /// A program that prints a token.
-    Plugin,
 }
 
 /// Writes a kubeconfig, as kubectl would, into this directory. Its context `elsewhere` leads to where nobody listens.
@@ -152,34 +150,7 @@ fn user(directory: &Path, room: &Path, login: Login, token: &str) -> anyhow::Res
             encoded(&fs::read(certificate)?),
             encoded(&fs::read(key)?)
         ),
-        Login::Plugin => plugin(directory, token)?,
     })
-}
-
-/// What it prints is all that a plugin has to; how often it ran stands in the file `asked`. A shell runs it: everybody may put
-/// files into the directory above, and such a program is refused.
-fn plugin(directory: &Path, token: &str) -> anyhow::Result<String> {
-    let path = directory.join("plugin");
-    let answer = format!(
-        r#"{{"apiVersion": "client.authentication.k8s.io/v1", "kind": "ExecCredential", "status": {{"token": "{token}"}}}}"#
-    );
-    let script = format!("echo \"$1 $WORD\" >>'{}/asked'\necho '{answer}'\n", directory.display());
-    with_mode(&path, &script, 0o600)?;
-    Ok(format!(
-        "    exec:
-      apiVersion: client.authentication.k8s.io/v1
-      args:
-      - {}
-      - first
-      command: /bin/sh
-      env:
-      - name: WORD
-        value: second
-      interactiveMode: Never
-      provideClusterInfo: false
-",
-        path.display()
-    ))
 }
 
 fn encoded(bytes: &[u8]) -> String {

@@ -12,7 +12,6 @@ use crate::remediation;
 
 pub(crate) const SCENARIOS: &[Scenario] = &[
     ("each_way_to_log_in_is_enough", each_way_to_log_in_is_enough),
-    ("a_program_prints_the_token", a_program_prints_the_token),
     ("a_new_token_in_the_file_is_read", a_new_token_in_the_file_is_read),
     ("a_pod_has_its_account_in_a_directory", a_pod_has_its_account_in_a_directory),
     ("a_context_is_chosen", a_context_is_chosen),
@@ -29,27 +28,11 @@ fn fresh(lab: &mut Kubernetes) -> anyhow::Result<()> {
 }
 
 fn each_way_to_log_in_is_enough(cluster: &mut Cluster) -> anyhow::Result<()> {
-    for login in
-        [Login::Token, Login::TokenFile, Login::Certificate, Login::EmbeddedCertificate, Login::Plugin]
-    {
+    for login in [Login::Token, Login::TokenFile, Login::Certificate, Login::EmbeddedCertificate] {
         fresh(&mut cluster.lab)?;
         let sender = Sender::new(&cluster.lab, &table(&cluster.lab.kubeconfig_by(Who::Taint, login)?, KEYS))?;
         expect(&sender.down(&mark()), "acknowledged").with_context(|| format!("{login:?}"))?;
     }
-    Ok(())
-}
-
-/// With its arguments and its environment, and not for each request.
-fn a_program_prints_the_token(cluster: &mut Cluster) -> anyhow::Result<()> {
-    fresh(&mut cluster.lab)?;
-    let file = cluster.lab.kubeconfig_by(Who::Taint, Login::Plugin)?;
-    let sender = Sender::new(&cluster.lab, &table(&file, KEYS))?;
-    for _ in 0..3 {
-        expect(&sender.down(&mark()), "acknowledged")?;
-    }
-    let asked = fs::read_to_string(file.with_file_name("asked"))?;
-    ensure!(asked.lines().all(|line| line == "first second"), "{asked}");
-    ensure!(asked.lines().count() == 1, "{asked}");
     Ok(())
 }
 

@@ -2,9 +2,6 @@
 
 mod answer;
 mod kubeconfig;
-mod pass;
-mod passes;
-mod plugin;
 mod site;
 mod trouble;
 
@@ -20,9 +17,7 @@ use tokio::time::Instant;
 use crate::kept::{Kept, Unusable};
 use crate::web::{authority, fault, wire};
 pub(crate) use answer::Answer;
-use pass::Pass;
-use passes::Passes;
-use site::Site;
+use site::{Pass, Site};
 pub(crate) use trouble::Trouble;
 
 /// Where the API server is and who we are there.
@@ -48,7 +43,6 @@ pub enum Source {
 pub(crate) struct Access {
     shown: String,
     sites: Kept<Arc<Site>>,
-    passes: Passes,
 }
 
 /// A request to the API server.
@@ -88,7 +82,7 @@ impl Access {
             Ok(Arc::new(site))
         })?;
         let shown = sites.get().shown();
-        Ok(Self { shown, sites, passes: Passes::default() })
+        Ok(Self { shown, sites })
     }
 
     /// The server for people, and its context if there is one.
@@ -120,37 +114,25 @@ impl Access {
     /// # Errors
     /// There is no answer.
     pub(crate) async fn send(&self, ask: &Ask<'_>, end: Instant) -> Result<Answer, Trouble> {
-        let site = self.sites.get();
-        let pass = self.passes.get(&site, None, end).await?;
-        let answer = once(&site, &pass, ask, end).await?;
+        let answer = once(&self.sites.get(), ask, end).await?;
         if answer.status != 401 || Instant::now() >= end {
             return Ok(answer);
         }
-        let site = self.other_site(&site);
-        let pass = self.passes.get(&site, Some(&pass), end).await?;
-        once(&site, &pass, ask, end).await
-    }
-
-    /// The site after a 401. A change of its files can be seen, unless they changed twice in a moment; what a plugin gives
-    /// is in no file.
-    fn other_site(&self, site: &Site) -> Arc<Site> {
-        match site.plugin {
-            Some(_) => self.sites.get(),
-            None => self.sites.read_again(),
-        }
+        // A change of its files can be seen, unless they changed twice in a moment.
+        once(&self.sites.read_again(), ask, end).await
     }
 }
 
-async fn once(site: &Site, pass: &Arc<Pass>, ask: &Ask<'_>, end: Instant) -> Result<Answer, Trouble> {
+async fn once(site: &Site, ask: &Ask<'_>, end: Instant) -> Result<Answer, Trouble> {
     let left = end.saturating_duration_since(Instant::now());
     if left.is_zero() {
         return Err(Trouble::Late);
     }
-    let sent = request(site, pass, ask).timeout(left).send().await;
+    let sent = request(site, &site.pass, ask).timeout(left).send().await;
     let response = sent.map_err(|error| Trouble::Fault(fault::of(&error)))?;
     let (status, wish) = wire::head(&response).map_err(Trouble::Fault)?;
     let (body, _) = wire::read(response, end).await;
-    Ok(Answer::new(status, wish, body, pass))
+    Ok(Answer::new(status, wish, body, &site.pass))
 }
 
 fn request(site: &Site, pass: &Pass, ask: &Ask<'_>) -> RequestBuilder {

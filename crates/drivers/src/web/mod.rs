@@ -24,7 +24,7 @@ pub(crate) use client::careful;
 pub(crate) use endpoint::authority;
 pub use endpoint::{Endpoint, Said};
 pub use fault::Fault;
-pub(crate) use identity::{Half, certificates_of, identity_of, unpaired};
+pub(crate) use identity::{certificates_of, identity_of, unpaired};
 pub use identity::{IdentityFiles, authorities};
 pub(crate) use keys::{both_or_neither, server_name};
 pub use keys::{identity, read as read_options, tls_min, without_tls};

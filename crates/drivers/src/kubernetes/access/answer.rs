@@ -7,7 +7,7 @@ use std::time::Duration;
 use secrecy::ExposeSecret as _;
 use serde_json::Value;
 
-use super::pass::Pass;
+use super::site::Pass;
 use crate::web::said;
 
 /// An answer with its whole header section.

@@ -8,7 +8,6 @@ use reqwest::Url;
 use secrecy::{SecretSlice, SecretString};
 use serde_json::Value;
 
-use super::plugin::Plugin;
 use crate::kept::Unusable;
 use crate::web::{address, server_name};
 use crate::yaml;
@@ -16,10 +15,11 @@ use crate::yaml;
 /// The key of the route that names the file.
 pub(super) const KEY: &str = "kubeconfig";
 /// What a user may not have, and the sentence for it.
-const REFUSED: [(&str, &str); 7] = [
-    ("username", "has a username, which API servers no longer take: use a token, a certificate or exec"),
-    ("password", "has a password, which API servers no longer take: use a token, a certificate or exec"),
-    ("auth-provider", "has an auth-provider, which is not supported: use exec"),
+const REFUSED: [(&str, &str); 8] = [
+    ("username", "has a username, which API servers no longer take: use a token or a certificate"),
+    ("password", "has a password, which API servers no longer take: use a token or a certificate"),
+    ("auth-provider", "has an auth-provider, which is not supported: use a tokenFile"),
+    ("exec", "has exec, which is not supported: use a tokenFile that a timer renews, or a certificate"),
     ("as", IMPERSONATES),
     ("as-uid", IMPERSONATES),
     ("as-groups", IMPERSONATES),
@@ -64,8 +64,6 @@ pub(super) enum Token {
     Given(SecretString),
     /// This file.
     File(PathBuf),
-    /// This program.
-    Plugin(Plugin),
 }
 
 impl Context {
@@ -104,7 +102,7 @@ impl Context {
         let (pair, token) = identity(&user, directory)?;
         let namespace = context.word("namespace")?.map(str::to_owned);
         if pair.is_none() && token.is_none() && server.scheme() == "https" {
-            return Err(user.wrong("has no credentials: set a token, a certificate or exec"));
+            return Err(user.wrong("has no credentials: set a token or a certificate"));
         }
         let name = name.to_owned();
         Ok(Self { name, namespace, server, server_name, authorities, verify, pair, token })
@@ -213,24 +211,13 @@ fn identity(user: &Entry<'_>, directory: &Path) -> Result<Identity, String> {
     if certificate.is_some() != key.is_some() {
         return Err(user.wrong("needs client-certificate and client-key together: set both, or neither"));
     }
-    Ok((certificate.zip(key), token(user, directory)?))
-}
-
-/// A file goes before a token: somebody renews it.
-fn token(user: &Entry<'_>, directory: &Path) -> Result<Option<Token>, String> {
-    let given = match (user.word("tokenFile")?, user.word("token")?) {
+    // A file goes before a token: somebody renews it.
+    let token = match (user.word("tokenFile")?, user.word("token")?) {
         (Some(file), _) => Some(Token::File(directory.join(file))),
         (None, Some(token)) => Some(Token::Given(token.into())),
         (None, None) => None,
     };
-    match (user.has("exec"), given) {
-        (true, Some(_)) => Err(user.wrong("has exec and a token: remove one of them")),
-        (true, None) => {
-            let plugin = Plugin::read(&user.fields["exec"], directory).map_err(|why| user.wrong(&why))?;
-            Ok(Some(Token::Plugin(plugin)))
-        }
-        (false, given) => Ok(given),
-    }
+    Ok((certificate.zip(key), token))
 }
 
 #[cfg(test)]
@@ -336,8 +323,6 @@ users:
         let token = |user: &str| with("x: y", user).token;
         let both = token("token: t\n    tokenFile: token");
         assert!(matches!(&both, Some(Token::File(path)) if path == Path::new("/etc/k/token")), "{both:?}");
-        let exec = "exec: {apiVersion: client.authentication.k8s.io/v1, command: /bin/sh}";
-        assert!(matches!(token(exec), Some(Token::Plugin(plugin)) if plugin.program() == "/bin/sh"));
         let pair = with("x: y", "client-certificate: c.pem\n    client-key: /k.pem").pair.unwrap();
         assert_eq!((file(Some(&pair.0)), file(Some(&pair.1))), ("/etc/k/c.pem", "/k.pem"));
         let pair =
@@ -349,7 +334,6 @@ users:
     #[test]
     fn what_is_wrong_with_a_kubeconfig_has_its_sentence() {
         let replaced = |from: &str, to: &str| CONFIG.replace(from, to);
-        let exec = "exec: {apiVersion: client.authentication.k8s.io/v1, command: /bin/sh}";
         for (text, expected) in [
             ("- s3kr1t".to_owned(), "the kubeconfig has no current-context"),
             (String::new(), "one YAML document"),
@@ -390,8 +374,7 @@ users:
             (changed("x: y", "client-key: s3kr1t"), "set both, or neither"),
             (changed("x: y", "client-key-data: s3kr1t!"), "client-key-data that is no base64"),
             (changed("x: y", "a: b"), "user u has no credentials"),
-            (changed("x: y", &format!("{exec}\n    token: s3kr1t")), "user u has exec and a token"),
-            (changed("x: y", "exec: {command: s3kr1t}"), "user u has a wrong exec: apiVersion must be"),
+            (changed("x: y", "exec: {command: s3kr1t}"), "user u has exec, which is not supported"),
         ] {
             let why = read(&text, None).unwrap_err();
             assert!(why.key == KEY && why.to_string().contains(expected), "{why}");

@@ -4,17 +4,16 @@ use std::path::Path;
 use std::sync::Arc;
 use std::time::Duration;
 
+use reqwest::header::HeaderValue;
 use reqwest::{Certificate, Client, Identity, Url};
 use secrecy::{ExposeSecret as _, SecretSlice, SecretString};
 use site::{must_be_absolute, read_private, read_trusted};
 
 use super::Source;
 use super::kubeconfig::{Context, KEY, Part, Token};
-use super::pass::Pass;
-use super::plugin::{Credential, Plugin};
 use crate::kept::{Seen, Unusable};
-use crate::web::secret::line;
-use crate::web::{ClientOptions, Half, address, certificates_of, identity_of, shown, target, unpaired};
+use crate::web::secret::{self, line};
+use crate::web::{ClientOptions, address, certificates_of, identity_of, shown, target, unpaired};
 
 /// The key of the route that names the directory.
 const ACCOUNT: &str = "service-account";
@@ -25,13 +24,32 @@ pub(super) struct Site {
     pub(super) url: Url,
     /// The context's namespace. That of a pod says nothing about Machines.
     pub(super) namespace: Option<String>,
-    /// Our pass, unless there is a plugin.
-    pub(super) own: Arc<Pass>,
-    /// It makes our passes.
-    pub(super) plugin: Option<Plugin>,
+    /// Our pass.
+    pub(super) pass: Arc<Pass>,
     /// The name of its context.
     pub(super) context: Option<String>,
     tls: Tls,
+}
+
+/// What lets us in: a token, or the client's certificate.
+pub(super) struct Pass {
+    /// The client with our certificate, if we have one.
+    pub(super) client: Client,
+    /// The header with the token.
+    pub(super) bearer: Option<HeaderValue>,
+    /// The token again, because an answer may repeat it; empty if there is none.
+    pub(super) token: SecretString,
+}
+
+impl Pass {
+    /// A pass with this token.
+    ///
+    /// # Errors
+    /// One sentence, without the token.
+    fn new(client: Client, token: Option<SecretString>) -> Result<Self, String> {
+        let bearer = token.as_ref().map(|token| secret::bearer(token.expose_secret())).transpose()?;
+        Ok(Self { client, bearer, token: token.unwrap_or_default() })
+    }
 }
 
 /// How the client is made.
@@ -85,28 +103,6 @@ impl Site {
         }
         url
     }
-
-    /// A pass of what the plugin gave.
-    ///
-    /// # Errors
-    /// One sentence, without any part of it.
-    pub(super) fn pass_of(&self, plugin: &Plugin, given: Credential) -> Result<Pass, String> {
-        let Credential { token, pair, .. } = given;
-        let wrong = |why: &str| plugin.wrong(why);
-        let client = match pair {
-            None => self.own.client.clone(),
-            Some((certificate, key)) => {
-                let pair = identity_of(certificate.into_bytes(), key.expose_secret().as_bytes());
-                let pair = pair.map_err(|half| match half {
-                    Half::Unfit(unfit) => wrong(&format!("printed a certificate that {unfit}")),
-                    Half::Certificate | Half::Key => wrong("printed a certificate or a key that is no PEM"),
-                })?;
-                let fits = "printed a key that does not belong to its certificate";
-                self.tls.client(Some(pair)).map_err(|_| wrong(fits))?
-            }
-        };
-        Pass::new(client, token).map_err(|_| wrong("printed a token that is not one word of ASCII"))
-    }
 }
 
 impl Tls {
@@ -148,14 +144,13 @@ fn of_context(context: Context, limit: Duration, seen: &mut Seen) -> Result<Site
     let tls = Tls { options, ca };
     let identity = pair.map(|pair| read_pair(pair, seen)).transpose()?;
     let client = tls.checked(identity, "certificate-authority")?;
-    let (token, plugin) = match token {
-        None => (None, None),
-        Some(Token::Given(token)) => (Some(token), None),
-        Some(Token::File(path)) => (Some(word(private(&path, seen)?, &path)?), None),
-        Some(Token::Plugin(plugin)) => (None, Some(plugin)),
+    let token = match token {
+        Some(Token::File(path)) => Some(word(private(&path, seen)?, &path)?),
+        Some(Token::Given(token)) => Some(token),
+        None => None,
     };
-    let own = Arc::new(Pass::new(client, token)?);
-    Ok(Site { url: server, namespace, own, plugin, context: Some(name), tls })
+    let pass = Arc::new(Pass::new(client, token)?);
+    Ok(Site { url: server, namespace, pass, context: Some(name), tls })
 }
 
 /// Kubernetes' own files: links, which all may read, and only root may write.
@@ -170,8 +165,8 @@ fn of_account(directory: &Path, url: &Url, limit: Duration, seen: &mut Seen) -> 
     let ca = certificates("ca.crt", &read("ca.crt")?.0)?;
     let options = ClientOptions { timeout: limit, ..ClientOptions::to(url.clone()) };
     let tls = Tls { options, ca: Some(ca) };
-    let own = Arc::new(Pass::new(tls.checked(None, "ca.crt")?, Some(token))?);
-    Ok(Site { url: url.clone(), namespace: None, own, plugin: None, context: None, tls })
+    let pass = Arc::new(Pass::new(tls.checked(None, "ca.crt")?, Some(token))?);
+    Ok(Site { url: url.clone(), namespace: None, pass, context: None, tls })
 }
 
 /// Reads a file with a secret.

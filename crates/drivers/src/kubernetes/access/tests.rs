@@ -7,7 +7,6 @@ use std::os::unix::fs::{PermissionsExt as _, symlink};
 use std::sync::{Mutex, PoisonError};
 use std::thread;
 
-use jiff::{SignedDuration, Timestamp};
 use rcgen::{BasicConstraints, CertificateParams, CertifiedIssuer, DnType, IsCa, KeyPair};
 use rustls::pki_types::PrivateKeyDer;
 use rustls::server::WebPkiClientVerifier;
@@ -15,7 +14,6 @@ use rustls::{RootCertStore, ServerConfig, ServerConnection, StreamOwned};
 use tempfile::TempDir;
 
 use super::*;
-use crate::driver::Outcome;
 
 const TIMEOUT: Duration = Duration::from_secs(30);
 const DENIED: &str =
@@ -147,25 +145,6 @@ impl Room {
         assert!(!why.contains("s3kr1t"), "{why}");
         why
     }
-
-    /// A plugin that notes each of its runs, and prints the file `credential`.
-    fn plugin(&self, more: &str) -> String {
-        let script = format!("cd {}; echo run >> runs; {more} cat credential", self.0.path().display());
-        format!(
-            "exec: {{apiVersion: client.authentication.k8s.io/v1, command: sh, args: [-c, '{script}'], \
-             env: [{{name: WORD, value: s3kr1t}}]}}"
-        )
-    }
-
-    /// What the plugin prints.
-    fn credential(&self, status: serde_json::Value) {
-        let all = serde_json::json!({"kind": "ExecCredential", "apiVersion": "client.authentication.k8s.io/v1", "status": status});
-        self.put("credential", &all.to_string(), 0o600);
-    }
-
-    fn runs(&self) -> usize {
-        fs::read_to_string(self.path("runs")).unwrap_or_default().lines().count()
-    }
 }
 
 async fn ask(access: &Access) -> Result<Answer, Trouble> {
@@ -234,11 +213,11 @@ async fn a_server_is_shown_without_a_secret() {
     assert!(access.warnings().is_empty());
     let site = access.sites.get();
     let body = |text: &str| format!(r#"{{"kind":"Status","message":"{text}","reason":"Invalid"}}"#);
-    let said = |text: &str| Answer::new(422, None, body(text).into_bytes(), &site.own).said();
+    let said = |text: &str| Answer::new(422, None, body(text).into_bytes(), &site.pass).said();
     assert_eq!(said("no such field"), ": no such field");
     assert_eq!(said("what is s3kr1t"), "");
-    let answer = Answer::new(422, None, body("s3kr1t").into_bytes(), &site.own);
-    let seen = format!("{access:?} {answer:?} {:?} {:?}", room.source(), site.own.bearer);
+    let answer = Answer::new(422, None, body("s3kr1t").into_bytes(), &site.pass);
+    let seen = format!("{access:?} {answer:?} {:?} {:?}", room.source(), site.pass.bearer);
     assert!(!seen.contains("s3kr1t"), "{seen}");
     assert_eq!((answer.wish, answer.reason().as_str()), (None, "Invalid"));
 }
@@ -332,78 +311,6 @@ async fn what_is_not_answered_has_its_outcome() {
     assert_eq!(over, Trouble::Late);
     drop(listener);
     assert_eq!(word(&access).await, "unreachable connect");
-}
-
-fn in_seconds(seconds: i64) -> String {
-    (Timestamp::now() + SignedDuration::from_secs(seconds)).to_string()
-}
-
-/// The broken variants run the plugin for each request, or never again.
-#[tokio::test]
-async fn a_plugin_runs_when_its_credential_ends_or_is_refused() {
-    let (server, room) = (Server::plain("a"), Room::new());
-    room.config_of(&server, &room.plugin("echo \"$WORD $KUBERNETES_EXEC_INFO\" > seen;"));
-    room.credential(serde_json::json!({"token": "a"}));
-    let access = room.access();
-    assert_eq!(room.runs(), 0);
-    assert_eq!((word(&access).await, word(&access).await), ("200".to_owned(), "200".to_owned()));
-    assert_eq!(room.runs(), 1, "without an end it is kept");
-    let seen = fs::read_to_string(room.path("seen")).unwrap();
-    assert!(seen.starts_with("s3kr1t {") && seen.contains("\"interactive\":false"), "{seen}");
-
-    server.takes("b");
-    room.credential(serde_json::json!({"token": "b", "expirationTimestamp": in_seconds(3600)}));
-    assert_eq!((word(&access).await, room.runs()), ("200".to_owned(), 2), "refused");
-    assert_eq!((word(&access).await, room.runs()), ("200".to_owned(), 2), "an hour is left");
-    server.takes("c");
-    assert_eq!((word(&access).await, room.runs()), ("401".to_owned(), 3), "it has no other");
-
-    server.takes("d");
-    room.credential(serde_json::json!({"token": "d", "expirationTimestamp": in_seconds(59)}));
-    assert_eq!((word(&access).await, room.runs()), ("200".to_owned(), 4));
-    assert_eq!((word(&access).await, room.runs()), ("200".to_owned(), 4), "half of its life is left");
-    room.credential(serde_json::json!({"token": "d", "expirationTimestamp": in_seconds(-1)}));
-    server.takes("e");
-    assert_eq!((word(&access).await, room.runs()), ("401".to_owned(), 5));
-    server.takes("d");
-    assert_eq!((word(&access).await, room.runs()), ("200".to_owned(), 6), "it has ended");
-}
-
-/// The broken variant starts one for each that waits.
-#[tokio::test]
-async fn one_run_of_a_plugin_serves_all_that_wait() {
-    let (server, room) = (Server::plain("a"), Room::new());
-    room.config_of(&server, &room.plugin("sleep 0.3;"));
-    room.credential(serde_json::json!({"token": "a"}));
-    let access = room.access();
-    let all = tokio::join!(word(&access), word(&access), word(&access));
-    assert_eq!(all, ("200".to_owned(), "200".to_owned(), "200".to_owned()));
-    assert_eq!(room.runs(), 1);
-}
-
-/// What a plugin prints is not repeated: it may be a secret.
-#[tokio::test]
-async fn a_plugin_that_fails_leaves_nothing_sent() {
-    let (server, room) = (Server::plain("a"), Room::new());
-    for (script, says) in [
-        ("echo s3kr1t >&2; exit 3;", "ended with code 3"),
-        ("kill -9 $$;", "ended by signal 9"),
-        ("echo s3kr1t;", "printed no ExecCredential"),
-    ] {
-        room.config_of(&server, &room.plugin(script));
-        room.credential(serde_json::json!({"token": "s3kr1t"}));
-        let outcome = ask(&room.access()).await.unwrap_err().outcome();
-        let Outcome::Refused(failure) = &outcome else { panic!("{outcome:?}") };
-        assert!(failure.kind == "credentials" && failure.is_unsent, "{failure:?}");
-        assert!(failure.detail.contains(says) && failure.detail.contains("/bin/sh"), "{failure:?}");
-        assert!(!failure.detail.contains("s3kr1t"), "{failure:?}");
-    }
-    room.config_of(&server, &room.plugin("sleep 9;"));
-    let soon = Instant::now() + Duration::from_millis(300);
-    let late = room.access().send(&Ask::get("/version", &[]), soon).await.unwrap_err();
-    let Trouble::NoCredentials(why) = late else { panic!("{late:?}") };
-    assert!(why.contains("did not end within 0.3 s"), "{why}");
-    assert!(server.asked().is_empty());
 }
 
 /// A CA of a test's own.
@@ -536,25 +443,6 @@ async fn a_server_knows_us_by_our_certificate() {
     let (certificate, key) = (Ca::base64(&certificate), Ca::base64(&key));
     room.config(&at, &format!("client-certificate-data: {certificate}, client-key-data: {key}"));
     assert_eq!(word(&room.access()).await, "200");
-}
-
-#[tokio::test]
-async fn a_plugin_may_give_a_certificate() {
-    let (ca, clients, room) = (Ca::new("ours"), Ca::new("clients"), Room::new());
-    let server = ca.server("127.0.0.1", Some(&clients));
-    room.put("ca.pem", &ca.0.pem(), 0o644);
-    let at = format!("server: 'https://{}', certificate-authority: ca.pem", server.address);
-    room.config(&at, &room.plugin(""));
-    let (certificate, key) = clients.pair("us");
-    let access = room.access();
-    for (key, wanted) in [
-        ("s3kr1t", "refused credentials"),
-        (clients.pair("us").1.as_str(), "refused credentials"),
-        (key.as_str(), "200"),
-    ] {
-        room.credential(serde_json::json!({"clientCertificateData": certificate, "clientKeyData": key}));
-        assert_eq!(word(&access).await, wanted);
-    }
 }
 
 /// As Kubernetes lays them out: links to a directory that is exchanged whole.

@@ -1,13 +1,11 @@
 //! Why the API server gave no answer. Pure.
 
-use crate::driver::{Failure, LOCKED_OUT, Outcome};
+use crate::driver::{Failure, Outcome};
 use crate::web::Fault;
 
 /// Why there is no answer.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) enum Trouble {
-    /// There are no credentials, with the reason; nothing was sent.
-    NoCredentials(String),
     /// The time limit ended before the request was sent.
     Late,
     /// The server did not answer.
@@ -18,9 +16,6 @@ impl Trouble {
     /// The outcome for a mark, if this was the first request of its exchange.
     pub(crate) fn outcome(&self) -> Outcome {
         match self {
-            Self::NoCredentials(why) => {
-                Outcome::Refused(Failure::new("credentials", why).or_after(LOCKED_OUT).unsent())
-            }
             Self::Late => Outcome::Unreachable(Failure::new(
                 "timeout",
                 "the time limit ended before the request was sent: raise timeout if this repeats",
@@ -37,9 +32,6 @@ mod tests {
     /// The broken variant counts a request that was never made as one that may have arrived.
     #[test]
     fn what_was_not_sent_is_not_ambiguous() {
-        let none = Trouble::NoCredentials("there are none".to_owned()).outcome();
-        assert_eq!(none.words(), ("refused", "credentials"));
-        assert!(none.failure().is_some_and(|failure| failure.is_unsent && failure.after == Some(LOCKED_OUT)));
         assert_eq!(Trouble::Late.outcome().words(), ("unreachable", "timeout"));
         for fault in [Fault::Dns, Fault::Timeout, Fault::Closed] {
             assert_eq!(Trouble::Fault(fault.clone()).outcome(), fault.outcome());
