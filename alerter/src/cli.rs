@@ -155,12 +155,9 @@ pub struct Filter {
 /// Options of `list`.
 #[derive(Debug, Args)]
 pub struct List {
-    /// Show every mark on its own line, settled ones too; without this, a terminal groups many marks by cause
+    /// Also show settled marks, the newest of them
     #[arg(long)]
     pub all: bool,
-    /// Also show the newest settled marks
-    #[arg(long)]
-    pub settled: bool,
     /// Show at most this many marks; 0 shows all
     #[arg(long, value_name = "NUMBER", default_value_t = 1000)]
     pub limit: u32,

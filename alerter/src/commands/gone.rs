@@ -4,7 +4,7 @@ use clap::builder::StyledStr;
 use clap::error::{ContextKind, ContextValue};
 
 /// The word, and what to do instead.
-const GONE: [(&str, &str); 14] = [
+const GONE: [(&str, &str); 15] = [
     ("report", "use `nova-host-alerter history --summary`"),
     ("export", "use `nova-host-alerter history --limit 0 -o json`"),
     (
@@ -14,6 +14,7 @@ const GONE: [(&str, &str); 14] = [
     ("run", "use `maintenance begin`, run the command, and use `maintenance end`"),
     ("complete", "the shells complete commands and options by themselves"),
     ("--watch", "use `watch nova-host-alerter status`"),
+    ("--settled", "use `nova-host-alerter list --all`"),
     ("--columns", "use `-o json`"),
     ("--format", "use `-o json`"),
     ("--output", "use `>`"),
@@ -66,6 +67,7 @@ mod tests {
             ("receiver-check http://x", "--bin receiver-check"),
             ("status --watch", "`watch nova-host-alerter status`"),
             ("status --watch=5", "`watch nova-host-alerter status`"),
+            ("list --settled", "list --all"),
             ("list --columns host", "`-o json`"),
             ("list -o wide", "`-o json`"),
             ("history -o yaml", "`-o json`"),

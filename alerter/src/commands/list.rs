@@ -1,13 +1,11 @@
-//! `list`: a line for each mark and for each fencing without one, or a line for each cause where there are many.
+//! `list`: a line for each mark and for each fencing without one.
 
-use std::collections::BTreeMap;
-use std::io::{self, IsTerminal as _};
+use std::io;
 use std::process::ExitCode;
 
 use journal::Journal;
 use marks::delivery::State;
 use marks::fencing::Fencing;
-use marks::register::{About, Decision, Scope};
 use marks::time::Timestamp;
 
 use super::answer::{print, println_all, say};
@@ -19,15 +17,9 @@ use super::sources::Sources;
 use super::terminal::Style;
 use super::text;
 use super::unmarked::{self, Rules};
-use super::{decide, terminal};
 use crate::cli::{self, Cli};
 use crate::policy::Hold;
-use crate::words::{near, without_uid, written};
-
-/// More lines than this a terminal gets grouped by their cause.
-const GROUPED_ABOVE: usize = 30;
-/// So many hosts of a group are named.
-const NAMED: usize = 3;
+use crate::words::written;
 
 /// What one line says.
 struct Line {
@@ -38,14 +30,12 @@ struct Line {
     failed: Timestamp,
     /// Each route with its state.
     deliveries: String,
-    /// What keeps it from its end.
-    why: String,
 }
 
 pub(super) fn run(cli: &Cli, options: &cli::List) -> anyhow::Result<ExitCode> {
     let sources = Sources::open(cli)?;
     let filter = Filter::read(cli, &options.filter, sources.journal.as_ref())?;
-    let with_settled = options.all || options.settled || filter.wants_settled();
+    let with_settled = options.all || filter.wants_settled();
     let Cut { shown: reports, is_cut } = read::reports(&sources, &filter, with_settled, options.limit)?;
     if is_cut {
         let which = if with_settled { "newest" } else { "oldest" };
@@ -55,10 +45,8 @@ pub(super) fn run(cli: &Cli, options: &cli::List) -> anyhow::Result<ExitCode> {
         return print(cli, &reports, String::new).map(|()| ExitCode::SUCCESS);
     }
     let lines = lines(&sources, &filter, &reports)?;
-    let is_grouped = io::stdout().is_terminal() && !options.all && lines.len() > GROUPED_ABOVE;
-    println_all(&match is_grouped {
-        _ if lines.is_empty() => nothing(&filter, with_settled, sources.register.view()),
-        true => grouped(&lines, Style::of_stdout()),
+    println_all(&match lines.is_empty() {
+        true => nothing(&filter, with_settled, sources.register.view()),
         false => table(&lines, Style::of_stdout()),
     });
     Ok(ExitCode::SUCCESS)
@@ -67,7 +55,7 @@ pub(super) fn run(cli: &Cli, options: &cli::List) -> anyhow::Result<ExitCode> {
 fn nothing(filter: &Filter, with_settled: bool, view: &str) -> String {
     match with_settled || filter.is_empty() {
         true => format!("no open marks ({view})"),
-        false => format!("no such open mark ({view}): `--settled` shows settled ones too"),
+        false => format!("no such open mark ({view}): `--all` shows settled ones too"),
     }
 }
 
@@ -80,31 +68,10 @@ fn table(lines: &[Line], style: Style) -> String {
     text::headed(&rows, style)
 }
 
-/// One line for each cause.
-fn grouped(lines: &[Line], style: Style) -> String {
-    let mut groups: BTreeMap<(u8, &str, &str), Vec<&Line>> = BTreeMap::new();
-    for line in lines {
-        groups.entry((line.rank, &line.state, &line.why)).or_default().push(line);
-    }
-    let mut groups: Vec<_> = groups.into_iter().collect();
-    groups.sort_by_key(|((rank, ..), lines)| (*rank, std::cmp::Reverse(lines.len())));
-    let heading = ["MARKS", "STATE", "WHY", "OLDEST", "HOSTS"].map(str::to_owned).to_vec();
-    let row = |((_, state, why), lines): &((u8, &str, &str), Vec<&Line>)| {
-        let oldest = lines.iter().map(|line| line.failed).min().map(minute).unwrap_or_default();
-        let named: Vec<&str> = lines.iter().take(NAMED).map(|line| line.host.as_str()).collect();
-        let hosts = named.join(", ") + if lines.len() > NAMED { ", …" } else { "" };
-        vec![lines.len().to_string(), (*state).to_owned(), (*why).to_owned(), oldest, hosts]
-    };
-    let rows: Vec<Vec<String>> = std::iter::once(heading).chain(groups.iter().map(row)).collect();
-    let foot = format!("{} marks by cause; each: `nova-host-alerter list --all`", lines.len());
-    text::headed(&rows, style) + &style.cut(&foot) + "\n"
-}
-
 /// What needs a person first; the oldest of that.
 fn lines(sources: &Sources, filter: &Filter, reports: &[MarkReport]) -> anyhow::Result<Vec<Line>> {
     let now = Timestamp::now();
-    let orders = decide::in_force(sources.journal.as_ref(), &sources.register, now)?;
-    let mut lines: Vec<Line> = reports.iter().map(|report| of_mark(report, &orders, now)).collect();
+    let mut lines: Vec<Line> = reports.iter().map(of_mark).collect();
     lines.extend(unmarked(sources, filter, now)?);
     lines.sort_by(|one, other| {
         (one.rank, one.failed, &one.host).cmp(&(other.rank, other.failed, &other.host))
@@ -135,18 +102,16 @@ fn of_fencing(fencing: &Fencing, why: &str) -> Line {
         state: "fenced".to_owned(),
         failed: fencing.asked_at,
         deliveries: why.to_owned(),
-        why: why.to_owned(),
     }
 }
 
-fn of_mark(report: &MarkReport, orders: &[Decision], now: Timestamp) -> Line {
+fn of_mark(report: &MarkReport) -> Line {
     Line {
         rank: rank(report),
         host: report.mark.node.to_string(),
         state: state(report),
         failed: report.mark.failure_time,
         deliveries: deliveries(report, brief),
-        why: why(report, orders, now),
     }
 }
 
@@ -200,63 +165,8 @@ fn brief(delivery: &DeliveryReport) -> String {
     format!("{}{state}{}", delivery.route, why.unwrap_or_default())
 }
 
-/// What keeps a mark from its end; the same text for all marks that one thing keeps.
-fn why(report: &MarkReport, orders: &[Decision], now: Timestamp) -> String {
-    if report.mark.settled.is_some() {
-        return report.state.to_owned();
-    }
-    if let Some(hold) = report.holds.first() {
-        return held_by(report, *hold, orders, now);
-    }
-    let open = report.deliveries.iter().filter(|delivery| !delivery.state.is_final());
-    let mut routes: Vec<String> = open.filter(|one| !one.waits_in_chain()).map(route).collect();
-    if !report.in_journal {
-        routes.push("known from the register alone".to_owned());
-    }
-    routes.join("; ")
-}
-
-fn route(delivery: &DeliveryReport) -> String {
-    let route = &delivery.route;
-    match (&delivery.last, delivery.state) {
-        (_, State::InFlight) => format!("an attempt to {route} is under way"),
-        (Some(last), State::Parked) => format!("{route} rejects it ({})", last.kind),
-        (Some(last), _) => format!("{route}: {}", last.kind),
-        (None, _) => format!("{route} was not tried yet"),
-    }
-}
-
-fn held_by(report: &MarkReport, hold: Hold, orders: &[Decision], now: Timestamp) -> String {
-    let held = report.held.as_ref().filter(|_| !hold.is_doubt());
-    let decision = held.and_then(|held| orders.iter().find(|order| Some(order.id) == held.cause.decision));
-    match (decision, hold, held.and_then(|held| held.cause.scope.as_ref())) {
-        (Some(decision), ..) => by_order(decision, now),
-        (None, Hold::Storm, Some(Scope::Group(group))) => format!("a storm of group {group}"),
-        (None, ..) => hold.as_str().to_owned(),
-    }
-}
-
-/// `root's pause until 16:00Z`.
-fn by_order(order: &Decision, now: Timestamp) -> String {
-    let who = without_uid(&order.actor);
-    let of = match order.about.scope() {
-        Some(scope @ (Scope::Group(_) | Scope::Host(_))) => format!(" of {scope}"),
-        _ => String::new(),
-    };
-    let until = match (&order.about, order.about.until()) {
-        (_, Some(at)) => format!(" until {}", moment(at, now)),
-        (About::Pause { .. }, None) => " until `resume`".to_owned(),
-        (_, None) => String::new(),
-    };
-    terminal::clean(&format!("{who}'s {}{of}{until}", order.about.kind()))
-}
-
 /// Seconds would take three columns, and say nothing to people.
 const MINUTE: &str = "%Y-%m-%d %H:%MZ";
-
-fn moment(at: Timestamp, now: Timestamp) -> String {
-    near(at, now, "%H:%MZ", MINUTE)
-}
 
 fn minute(at: Timestamp) -> String {
     written(at, MINUTE)
@@ -264,12 +174,10 @@ fn minute(at: Timestamp) -> String {
 
 #[cfg(test)]
 mod tests {
-    use std::time::Duration;
 
     use marks::host::HostName;
-    use marks::id::NoteId;
     use marks::mark::Settlement;
-    use marks::register::Cause;
+    use marks::register::{Cause, Scope};
 
     use super::super::merged::CLUSTER;
     use super::super::report::HeldReport;
@@ -277,17 +185,6 @@ mod tests {
     use super::*;
 
     const NOW: Timestamp = Timestamp(1_800_000_000_000);
-
-    fn pause() -> Decision {
-        let until = Some(NOW + Duration::from_secs(8 * 3600));
-        Decision {
-            id: NoteId::parse("01a1fdbf-0d60-71c8-80b2-0dca4f558146").unwrap(),
-            about: About::Pause { scope: Scope::All, until },
-            at: NOW,
-            actor: "root (uid 0)".into(),
-            reason: "the cloud is upgraded".into(),
-        }
-    }
 
     fn in_state(host: &str, state: State) -> MarkReport {
         MarkReport { deliveries: vec![delivery(state)], ..proven(host, MINUTE * 10) }
@@ -300,11 +197,11 @@ mod tests {
     }
 
     fn paused(host: &str) -> MarkReport {
-        held(host, Hold::Pause, Cause { scope: Some(Scope::All), decision: Some(pause().id) })
+        held(host, Hold::Pause, Cause { scope: Some(Scope::All), decision: None })
     }
 
     fn sorted(reports: &[MarkReport]) -> Vec<Line> {
-        let mut lines: Vec<Line> = reports.iter().map(|report| of_mark(report, &[pause()], NOW)).collect();
+        let mut lines: Vec<Line> = reports.iter().map(of_mark).collect();
         lines.sort_by(|one, other| (one.rank, &one.host).cmp(&(other.rank, &other.host)));
         lines
     }
@@ -370,24 +267,7 @@ compute9                                                              settled (a
     ];
 
     #[test]
-    fn many_are_grouped_by_their_cause() {
-        let mut reports: Vec<MarkReport> = (0..38).map(|number| paused(&format!("r1-{number:02}"))).collect();
-        reports.extend((0..262).map(|number| in_state(&format!("r2-{number:03}"), State::Parked)));
-        let shown = grouped(&sorted(&reports), Style { has_colours: false, columns: Some(100) });
-        let wanted = "\
-MARKS  STATE         WHY                             OLDEST             HOSTS
-262    parked        recovery rejects it (rejected)  2027-01-15 07:50Z  r2-000, r2-001, r2-002, …
-38     held (pause)  root's pause until 16:00Z       2027-01-15 07:50Z  r1-00, r1-01, r1-02, …
-300 marks by cause; each: `nova-host-alerter list --all`
-";
-        assert_eq!(shown, wanted);
-    }
-
-    #[test]
-    fn a_day_is_said_where_it_is_another_one() {
-        assert_eq!(moment(NOW, NOW), "08:00Z");
-        assert_eq!(moment(NOW + Duration::from_secs(86_400), NOW), "2027-01-16 08:00Z");
-        assert_eq!(by_order(&pause(), NOW), "root's pause until 16:00Z");
+    fn an_empty_list_says_so() {
         assert_eq!(nothing(&Filter::default(), false, CLUSTER), "no open marks (cluster)");
     }
 }

@@ -123,7 +123,7 @@ fn what_status_prints_fits_its_schema() {
     site.start().unwrap();
     site.fence("compute1").unwrap();
     wait::until("compute1 is acknowledged", LIMIT, || {
-        Ok(site.said(&["list", "--settled"])?.contains("settled (acknowledged)").then_some(()))
+        Ok(site.said(&["list", "--all"])?.contains("settled (acknowledged)").then_some(()))
     })
     .unwrap();
     receiver.down();
