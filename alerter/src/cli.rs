@@ -211,10 +211,6 @@ pub struct Retry {
     /// Every open mark
     #[arg(long, conflicts_with = "targets")]
     pub all: bool,
-    /// With --all: show a bar and wait until all are acknowledged, for a minute or SECONDS at most
-    #[arg(long, value_name = "SECONDS", num_args = 0..=1, require_equals = true, default_missing_value = "60")]
-    #[arg(requires = "all", conflicts_with = "targets", value_parser = clap::value_parser!(u64).range(1..=86_400))]
-    pub wait: Option<u64>,
     /// Why; kept in the history
     #[arg(long, value_name = "TEXT")]
     pub reason: Option<String>,
@@ -427,7 +423,6 @@ mod tests {
                 && parse(&["help", "list"]).is_err_and(|shown| shown.exit_code() == 0)
         );
         assert!(parse(&["list", "-o", "json"]).is_ok() && parse(&["list", "-o", "json", "--json"]).is_err());
-        assert!(parse(&["retry", "--all", "--wait"]).is_ok() && parse(&["retry", "c1", "--wait"]).is_err());
     }
 
     #[test]

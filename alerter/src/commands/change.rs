@@ -1,7 +1,7 @@
 //! `retry`, `mark`, `unmark`, `release` and `send-test`: they ask the daemon.
 
 use std::process::ExitCode;
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 use anyhow::ensure;
 use marks::host::HostName;
@@ -10,7 +10,6 @@ use marks::id::MarkId;
 use super::answer::{Usage, print};
 use super::chosen;
 use super::near::{self, Near};
-use super::progress::Progress;
 use super::sources::{control, patient_control, wait_for};
 use super::text;
 use crate::cli::{self, Cli};
@@ -18,7 +17,7 @@ use crate::control::api::{
     ChangeAnswer, Daemon, HostAnswer, HostRequest, ReleaseRequest, RetryRequest, RouteStatus, TestAnswer,
     TestRequest, UnmarkRequest,
 };
-use crate::control::client::{self, ClientError};
+use crate::control::client::ClientError;
 
 pub(super) fn mark(cli: &Cli, options: &cli::Mark) -> anyhow::Result<ExitCode> {
     ensure!(
@@ -89,9 +88,6 @@ pub(super) fn release(cli: &Cli, options: &cli::Release) -> anyhow::Result<ExitC
 
 /// Of very many marks the daemon's own work takes a while, before anything is sent.
 const ALL: Duration = Duration::from_secs(600);
-/// How often it is asked how far it is.
-const PACE: Duration = Duration::from_millis(500);
-
 pub(super) fn retry(cli: &Cli, options: &cli::Retry) -> anyhow::Result<ExitCode> {
     let reason = options.reason.clone().unwrap_or_default();
     let request = |target| RetryRequest { target, reason: reason.clone(), user: operator() };
@@ -102,70 +98,7 @@ pub(super) fn retry(cli: &Cli, options: &cli::Retry) -> anyhow::Result<ExitCode>
             known(cli, target, wait_for(control(cli).post("/v1/retry", &request))?)
         });
     }
-    let daemon = patient_control(cli, ALL);
-    let answer: ChangeAnswer = wait_for(daemon.post("/v1/retry", &request(None)))??;
-    let Some(seconds) = options.wait else { return changed(cli, &answer) };
-    let left = wait_for(until_acknowledged(&daemon, Duration::from_secs(seconds)))??;
-    retried(cli, &answer, &left)
-}
-
-/// What is still open.
-#[derive(Debug, Default)]
-struct Left {
-    /// Deliveries by route.
-    routes: Vec<(String, usize)>,
-    /// Marks that are held: no retry sends them.
-    held: usize,
-    /// What a route says that accepts nothing.
-    why: Option<String>,
-}
-
-impl Left {
-    fn of(status: Daemon) -> Self {
-        let held = status.groups.iter().flat_map(|group| group.held.values()).sum();
-        let waiting: Vec<RouteStatus> = status.routes.into_iter().filter(|route| route.waiting > 0).collect();
-        let why =
-            waiting.iter().find_map(|route| Some(format!("{}: {}", route.name, route.failure.as_ref()?)));
-        Self { routes: waiting.into_iter().map(|route| (route.name, route.waiting)).collect(), held, why }
-    }
-
-    /// One sentence.
-    fn sentence(&self) -> String {
-        let open: Vec<String> =
-            self.routes.iter().map(|(route, count)| format!("{count} to {route}")).collect();
-        let held = match self.held {
-            0 => String::new(),
-            held => format!(" (a retry sends no held mark: {held} mark(s) are held)"),
-        };
-        match open.is_empty() {
-            true => "no mark is waiting any more".to_owned(),
-            false => format!("still open: {}{held}: see `nova-host-alerter status`", open.join(", ")),
-        }
-    }
-}
-
-/// What is still open when nothing is or the time is over.
-async fn until_acknowledged(daemon: &client::Daemon, limit: Duration) -> Result<Left, ClientError> {
-    let end = Instant::now() + limit;
-    let (mut progress, mut most) = (None, 0);
-    loop {
-        let left = Left::of(daemon.get("/v1/status").await?);
-        let open = left.routes.iter().map(|(_, count)| *count as u64).sum();
-        most = most.max(open);
-        let progress = progress.get_or_insert_with(|| Progress::of(most));
-        progress.because(left.why.as_deref());
-        progress.at(most - open);
-        if left.routes.is_empty() || Instant::now() >= end {
-            return Ok(left);
-        }
-        tokio::time::sleep(PACE).await;
-    }
-}
-
-fn retried(cli: &Cli, answer: &ChangeAnswer, left: &Left) -> anyhow::Result<ExitCode> {
-    let message = format!("{}; {}", answer.message, left.sentence());
-    changed(cli, &ChangeAnswer { message, ..answer.clone() })?;
-    Ok(if left.routes.is_empty() { ExitCode::SUCCESS } else { ExitCode::FAILURE })
+    changed(cli, &wait_for(patient_control(cli, ALL).post("/v1/retry", &request(None)))??)
 }
 
 pub(super) fn changed(cli: &Cli, answer: &ChangeAnswer) -> anyhow::Result<ExitCode> {
@@ -225,16 +158,6 @@ mod tests {
             rejected: 0,
             rejects_all: false,
         }
-    }
-
-    /// The broken variant says only that it is still open: no retry sends what is held.
-    #[test]
-    fn what_is_held_is_distinguished() {
-        let left = |held| Left { routes: vec![("recovery".to_owned(), 3)], held, why: None };
-        let said = "still open: 3 to recovery (a retry sends no held mark: 2 mark(s) are held): see `nova-host-alerter status`";
-        assert_eq!(left(2).sentence(), said);
-        assert_eq!(left(0).sentence(), "still open: 3 to recovery: see `nova-host-alerter status`");
-        assert_eq!(Left::default().sentence(), "no mark is waiting any more");
     }
 
     /// The broken variant waits for all alike: the slowest route there can be takes 300 s.

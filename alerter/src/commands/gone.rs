@@ -4,7 +4,7 @@ use clap::builder::StyledStr;
 use clap::error::{ContextKind, ContextValue};
 
 /// The word, and what to do instead.
-const GONE: [(&str, &str); 15] = [
+const GONE: [(&str, &str); 16] = [
     ("report", "use `nova-host-alerter history --summary`"),
     ("export", "use `nova-host-alerter history --limit 0 -o json`"),
     (
@@ -15,6 +15,7 @@ const GONE: [(&str, &str); 15] = [
     ("complete", "the shells complete commands and options by themselves"),
     ("--watch", "use `watch nova-host-alerter status`"),
     ("--settled", "use `nova-host-alerter list --all`"),
+    ("--wait", "use `nova-host-alerter retry --all`, then `watch nova-host-alerter status`"),
     ("--columns", "use `-o json`"),
     ("--format", "use `-o json`"),
     ("--output", "use `>`"),
@@ -68,6 +69,7 @@ mod tests {
             ("status --watch", "`watch nova-host-alerter status`"),
             ("status --watch=5", "`watch nova-host-alerter status`"),
             ("list --settled", "list --all"),
+            ("retry --all --wait=5", "`watch nova-host-alerter status`"),
             ("list --columns host", "`-o json`"),
             ("list -o wide", "`-o json`"),
             ("history -o yaml", "`-o json`"),

@@ -15,7 +15,6 @@ mod near;
 pub mod online;
 mod origin;
 mod overview;
-mod progress;
 mod read;
 mod reload;
 mod report;

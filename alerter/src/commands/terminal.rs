@@ -101,12 +101,12 @@ fn lines_of(text: &str, width: usize) -> Vec<String> {
 }
 
 /// Whether the terminal can do nothing but print.
-pub(super) fn is_dumb() -> bool {
+fn is_dumb() -> bool {
     env::var_os("TERM").is_none_or(|term| term.is_empty() || term == "dumb")
 }
 
 /// Its columns.
-pub(super) fn columns(of: &impl AsFd) -> Option<usize> {
+fn columns(of: &impl AsFd) -> Option<usize> {
     let (Width(columns), _) = terminal_size::terminal_size_of(of)?;
     (columns > 0).then_some(columns.into())
 }

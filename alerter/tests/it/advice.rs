@@ -154,7 +154,7 @@ fn what_is_short_of_a_word_is_found() {
         "run `nova-host-alerter release {target} --reason TEXT`",
         "`nova-host-alerter release --group {{ $labels.group }} --reason TEXT`, `release`, `status = 5`",
         "    nova-host-alerter pause --reason \"a new switch\" --for 2h  # everything",
-        "`retry --all --wait=SECONDS`",
+        "`history --limit=NUMBER`",
     ] {
         assert_eq!(faulty(right), 0, "{right}");
     }
