@@ -140,10 +140,6 @@ pub struct Filter {
     /// Only what concerns this route
     #[arg(long = "route", value_name = "NAME")]
     pub routes: Vec<String>,
-    /// Only marks in this state: open, pending, in-flight, held, parked, quarantined, acknowledged, dismissed, cancelled,
-    /// expired, or the reason of their hold, such as no-fqdn or storm
-    #[arg(long = "state", value_name = "WORD", value_delimiter = ',')]
-    pub states: Vec<String>,
     /// Only from this time on: 2026-11-22T03:00:00Z, 2026-11-22, or how long ago, such as 30d
     #[arg(long, value_name = "TIME", value_parser = moment)]
     pub since: Option<Timestamp>,
@@ -161,6 +157,10 @@ pub struct List {
     /// Show at most this many marks; 0 shows all
     #[arg(long, value_name = "NUMBER", default_value_t = 1000)]
     pub limit: u32,
+    /// Only marks in this state: open, pending, in-flight, held, parked, quarantined, acknowledged, dismissed, cancelled,
+    /// expired, or the reason of their hold, such as no-fqdn or storm
+    #[arg(long = "state", value_name = "WORD", value_delimiter = ',')]
+    pub states: Vec<String>,
     /// Which of them
     #[command(flatten)]
     pub filter: Filter,
@@ -170,14 +170,11 @@ pub struct List {
 #[derive(Debug, Args)]
 pub struct Show {
     /// A host's node name, or a mark's id
-    #[arg(value_name = "HOST|MARK", required_unless_present_any = ["hosts", "groups", "routes", "states", "since", "until"])]
-    pub target: Option<String>,
+    #[arg(value_name = "HOST|MARK")]
+    pub target: String,
     /// Show only this many of the newest marks; 0 shows all
     #[arg(long, value_name = "NUMBER", default_value_t = 20)]
     pub limit: u32,
-    /// Which of them
-    #[command(flatten)]
-    pub filter: Filter,
 }
 
 /// Options of `history`.
@@ -192,7 +189,7 @@ pub struct History {
     /// Count outages instead: how they ended, and how long the acknowledgements took
     #[arg(long, conflicts_with = "limit")]
     pub summary: bool,
-    /// Which lines: the state is that of the line's mark now, the time is the line's
+    /// Which lines
     #[command(flatten)]
     pub filter: Filter,
 }
@@ -434,7 +431,7 @@ mod tests {
         for right in [
             "list --host r1-* --host c? --group rack1 --route recovery --state held,parked --state storm --since 2h --limit 5",
             "show compute1",
-            "show --host compute* --state held",
+            "show compute1 --limit 5",
             "history compute1 --since 30d --until 2026-11-22T03:00:00Z",
             "history --group rack1 --limit 0",
             "status --check --warning 60 --critical 120",
@@ -446,6 +443,8 @@ mod tests {
         for wrong in [
             "show",
             "show --limit 5",
+            "show --host compute*",
+            "history --state held",
             "history compute1 --host compute2",
             "status --check --ocf",
             "status --ocf 5",

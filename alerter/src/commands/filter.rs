@@ -58,10 +58,18 @@ impl Filter {
             hosts: patterns(&asked.hosts)?,
             groups: groups(cli, &asked.groups)?,
             routes: routes(cli, &asked.routes, journal)?,
-            states: states(&asked.states)?,
+            states: Vec::new(),
             since,
             until,
         })
+    }
+
+    /// The same, and only marks in these states.
+    ///
+    /// # Errors
+    /// An unknown word, with those that are known.
+    pub(super) fn in_states(self, asked: &[String]) -> anyhow::Result<Self> {
+        Ok(Self { states: states(asked)?, ..self })
     }
 
     /// Whether everything is wanted.
@@ -77,11 +85,6 @@ impl Filter {
     /// Whether settled marks are among the wanted ones by their state.
     pub(super) fn wants_settled(&self) -> bool {
         self.states.iter().any(|word| is_settlement(word))
-    }
-
-    /// Whether a state is asked for, so that a mark's own report is needed.
-    pub(super) fn asks_for_state(&self) -> bool {
-        !self.states.is_empty()
     }
 
     /// Whether a host and a time are wanted.
@@ -114,17 +117,12 @@ impl Filter {
                 || report.acknowledged.iter().any(|taken| taken.route == *route)
         };
         let by_route = self.routes.is_empty() || self.routes.iter().any(goes_to);
-        by_route && (self.states.is_empty() || self.is_in_state(report))
-    }
-
-    /// Whether a mark is in one of the states that are asked for.
-    pub(super) fn is_in_state(&self, report: &MarkReport) -> bool {
-        self.states.iter().any(|word| is_in(report, word))
+        by_route && (self.states.is_empty() || self.states.iter().any(|word| is_in(report, word)))
     }
 
     /// Whether a state or a route is asked for, which a fencing without a mark does not have.
     pub(super) fn asks_for_delivery(&self) -> bool {
-        self.asks_for_state() || !self.routes.is_empty()
+        !self.states.is_empty() || !self.routes.is_empty()
     }
 }
 
@@ -270,7 +268,7 @@ mod tests {
     /// The broken variant takes any word, and finds nothing of it.
     #[test]
     fn an_unknown_word_is_refused_with_what_was_meant() {
-        let said = error(&cli::Filter { states: some("parkd"), ..cli::Filter::default() });
+        let said = Filter::default().in_states(&some("parkd")).unwrap_err().to_string();
         assert!(
             said.starts_with("there is no state parkd: did you mean parked? known are open, pending,"),
             "{said}"
@@ -337,9 +335,7 @@ mod tests {
         for word in words() {
             assert_eq!(states(&some(&word.to_ascii_uppercase())).unwrap(), [word]);
         }
-        let settled = |word: &str| {
-            filter(&cli::Filter { states: some(word), ..cli::Filter::default() }).wants_settled()
-        };
+        let settled = |word: &str| Filter::default().in_states(&some(word)).unwrap().wants_settled();
         assert!(settled("acknowledged") && settled("expired") && !settled("storm") && !settled("open"));
     }
 }

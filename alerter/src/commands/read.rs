@@ -1,6 +1,5 @@
 //! `show` and `history`, and the marks of `list`: they read journal and register, also without a daemon.
 
-use std::collections::HashMap;
 use std::process::ExitCode;
 
 use anyhow::bail;
@@ -100,24 +99,14 @@ fn first<T, U>(
 
 pub(super) fn show(cli: &Cli, options: &cli::Show) -> anyhow::Result<ExitCode> {
     let sources = Sources::open(cli)?;
-    let filter = Filter::read(cli, &options.filter, sources.journal.as_ref())?;
-    let mut found = match &options.target {
-        Some(target) => find(&sources, target)?,
-        None => everything(&sources)?,
-    };
-    let is_known = !found.is_empty();
-    found.retain(|found| filter.takes(&found.mark.node, found.mark.failure_time));
-    found.reverse();
-    let is_wanted = |report: &MarkReport| filter.takes_report(report);
-    let wanted = |found: &Found| {
-        let report = sources.report(found)?;
-        if is_wanted(&report) { Ok(Some(story(&sources, found, report)?)) } else { Ok(None) }
-    };
-    let Cut { shown: mut stories, is_cut } = first(&found, options.limit, wanted)?;
-    stories.reverse();
-    if stories.is_empty() {
-        bail!(nothing(cli, &sources, options.target.as_deref(), is_known));
+    let mut found = find(&sources, &options.target)?;
+    if found.is_empty() {
+        bail!(nothing(cli, &sources, &options.target));
     }
+    found.reverse();
+    let told = |found: &Found| Ok(Some(story(&sources, found, sources.report(found)?)?));
+    let Cut { shown: mut stories, is_cut } = first(&found, options.limit, told)?;
+    stories.reverse();
     if is_cut {
         say(&cut(stories.len(), "newest"), &mut std::io::stderr());
     }
@@ -128,22 +117,13 @@ pub(super) fn show(cli: &Cli, options: &cli::Show) -> anyhow::Result<ExitCode> {
     Ok(ExitCode::SUCCESS)
 }
 
-fn nothing(cli: &Cli, sources: &Sources, target: Option<&str>, is_known: bool) -> String {
-    match target {
-        Some(target) if !is_known => format!(
-            "there is no mark of {} in this journal{}: {}",
-            target.escape_default(),
-            sources.register.entries().map_or("", |_| " or in the register"),
-            Near::of(cli, target)
-        ),
-        _ => "there is no such mark: see `nova-host-alerter list --all`".to_owned(),
-    }
-}
-
-fn everything(sources: &Sources) -> anyhow::Result<Vec<Found>> {
-    let journal = sources.journal.as_ref();
-    let rows = sound(journal.map(|journal| journal.recent_marks(MOST_READ)).transpose()?);
-    Ok(merged::marks(journal, rows, &sources.register, |_| true)?)
+fn nothing(cli: &Cli, sources: &Sources, target: &str) -> String {
+    format!(
+        "there is no mark of {} in this journal{}: {}",
+        target.escape_default(),
+        sources.register.entries().map_or("", |_| " or in the register"),
+        Near::of(cli, target)
+    )
 }
 
 fn find(sources: &Sources, target: &str) -> anyhow::Result<Vec<Found>> {
@@ -232,8 +212,6 @@ fn lines(cli: &Cli, asked: &cli::Filter, limit: u32) -> anyhow::Result<Vec<Histo
         return Ok(sound(Some(journal.history(&HistoryFilter { limit, ..HistoryFilter::default() })?)));
     }
     let limit = if limit == 0 { usize::MAX } else { limit as usize };
-    let sources = if filter.asks_for_state() { Some(Sources::quiet(cli)?) } else { None };
-    let mut in_state: HashMap<String, bool> = HashMap::new();
     let (mut wanted, mut before) = (Vec::new(), None);
     loop {
         let page = journal.history_before(before, PAGE)?;
@@ -242,12 +220,7 @@ fn lines(cli: &Cli, asked: &cli::Filter, limit: u32) -> anyhow::Result<Vec<Histo
             if wanted.len() == limit {
                 break;
             }
-            let is_wanted = filter.takes_line(row.node.as_deref(), row.route.as_deref(), row.at)
-                && match &sources {
-                    Some(sources) => is_in_state(sources, &filter, row.mark.as_deref(), &mut in_state)?,
-                    None => true,
-                };
-            if is_wanted {
+            if filter.takes_line(row.node.as_deref(), row.route.as_deref(), row.at) {
                 wanted.push(row);
             }
         }
@@ -257,25 +230,6 @@ fn lines(cli: &Cli, asked: &cli::Filter, limit: u32) -> anyhow::Result<Vec<Histo
             return Ok(wanted);
         }
     }
-}
-
-/// Whether the mark of a line is in a wanted state now; each mark is read once.
-fn is_in_state(
-    sources: &Sources,
-    filter: &Filter,
-    mark: Option<&str>,
-    known: &mut HashMap<String, bool>,
-) -> anyhow::Result<bool> {
-    let Some(mark) = mark else { return Ok(false) };
-    if let Some(is_in) = known.get(mark) {
-        return Ok(*is_in);
-    }
-    let mut is_in = false;
-    for found in find(sources, mark)? {
-        is_in |= filter.is_in_state(&sources.report(&found)?);
-    }
-    known.insert(mark.to_owned(), is_in);
-    Ok(is_in)
 }
 
 /// The sound rows; says which are not.
