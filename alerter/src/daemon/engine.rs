@@ -408,8 +408,6 @@ impl Engine {
             None => take_view(&self.shared, None).await.map(|()| true)?,
         };
         (self.wants_poll, self.is_behind, self.polled) = (false, false, Some(Instant::now()));
-        let left = self.poller.as_ref().map_or(Duration::MAX, Poller::permitted_for);
-        self.shared.acting.allow(if permitted { left } else { Duration::ZERO });
         Ok(permitted)
     }
 

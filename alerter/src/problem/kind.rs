@@ -380,11 +380,6 @@ impl Kind {
         entry.degrades || entry.health.is_some() || matches!(self, Self::MarkDevice | Self::NotFenced)
     }
 
-    /// Whether it holds a mark: a doubt about the mark, the policy, or a route's own terms.
-    pub fn is_hold(self) -> bool {
-        matches!(self, Self::Held(_) | Self::HeldOnRoute)
-    }
-
     /// Whether it is about a route's endpoint as a whole.
     pub fn is_of_endpoint(self) -> bool {
         matches!(self, Self::Failing | Self::Refused)

@@ -166,14 +166,6 @@ impl Problem {
         !(passes && is_young) && self.not_yet_news(now).is_none()
     }
 
-    /// The host that it is about, where it is about one.
-    pub fn only_host(&self) -> Option<&str> {
-        match self.hosts.as_slice() {
-            [host] => Some(host),
-            _ => None,
-        }
-    }
-
     /// Its word for machines: the failure of the route, else the kind.
     pub fn word(&self) -> &str {
         self.failure.as_deref().unwrap_or_else(|| self.kind.as_str())

@@ -1,6 +1,5 @@
 //! The daemon's state apart from the journal: what each part remembers, in one place for the parts that show it.
 
-pub mod acting;
 pub mod counters;
 pub mod reloads;
 pub mod supervisor;
@@ -24,7 +23,6 @@ use crate::lock::lock;
 use crate::policy::groups::GroupFigures;
 use crate::policy::steering::{Policy, PolicyMemory};
 use crate::problem::{self, NotInForce, Place, Problem, RouteSight, Sight};
-use crate::state::acting::Acting;
 use crate::state::counters::Metrics;
 use crate::state::reloads::Reloads;
 use crate::state::supervisor::Supervisor;
@@ -61,8 +59,6 @@ pub struct Shared {
     pub unserved: Unserved,
     /// The new configuration that the engine has to put in force between two passes.
     pub reloads: Reloads,
-    /// Until when the alerter may act.
-    pub acting: Acting,
     /// What is counted while the daemon runs.
     pub metrics: Metrics,
     figures: Mutex<Arc<Figures>>,
@@ -85,7 +81,6 @@ impl Shared {
             supervisor: Supervisor::of_environment(),
             unserved: Unserved::default(),
             reloads: Reloads::default(),
-            acting: Acting::default(),
             metrics: Metrics::default(),
             figures: Mutex::default(),
             journal_trouble: Mutex::default(),
