@@ -1,13 +1,12 @@
 //! One outage in the order of time: who fenced the host, what held its mark, each attempt, who decided what,
-//! its return. `show` and the API show these rows. Attempts that follow each other are one row for
+//! its return. `show` has these rows. Attempts that follow each other are one row for
 //! each route, however many there were. Pure.
 
 use std::time::Duration;
 
-use journal::{HistoryFilter, HistoryRow, Journal, JournalError};
-use marks::delivery::{Delivery, RETURN, State};
+use journal::HistoryRow;
+use marks::delivery::{RETURN, State};
 use marks::fencing::Fencing;
-use marks::id::MarkId;
 use marks::mark::{MarkRow, Settlement};
 use marks::sighting::{Sighting, Witness};
 use marks::time::Timestamp;
@@ -100,18 +99,6 @@ pub struct Tries {
     pub ended_at: Option<Timestamp>,
 }
 
-impl From<&Delivery> for Tries {
-    fn from(delivery: &Delivery) -> Self {
-        Self {
-            route: delivery.route.clone(),
-            state: delivery.state,
-            attempts: delivery.attempts,
-            last_at: delivery.last.as_ref().map(|last| last.at),
-            ended_at: delivery.ended_at,
-        }
-    }
-}
-
 /// Everything that speaks of an outage.
 #[derive(Clone, Copy, Debug)]
 pub struct Outage<'a> {
@@ -125,55 +112,6 @@ pub struct Outage<'a> {
     pub history: &'a [HistoryRow],
     /// Its deliveries.
     pub tries: &'a [Tries],
-}
-
-/// The same with everything in it, as it was read.
-#[derive(Debug)]
-pub struct Kept {
-    /// Its mark.
-    pub mark: MarkRow,
-    fencings: Vec<Fencing>,
-    sightings: Vec<Sighting>,
-    history: Vec<HistoryRow>,
-    tries: Vec<Tries>,
-}
-
-/// So many rows of the history are read; a mark has some dozens.
-const ROWS: u32 = 1000;
-
-impl Kept {
-    /// What the journal has of a mark; `None` if there is no such mark.
-    ///
-    /// # Errors
-    /// As any read.
-    pub fn read(journal: &Journal, id: MarkId) -> Result<Option<Self>, JournalError> {
-        let Some(mark) = journal.mark(id)? else { return Ok(None) };
-        let filter = HistoryFilter { mark: Some(id), limit: ROWS, ..HistoryFilter::default() };
-        Ok(Some(Self {
-            mark,
-            fencings: journal.fencings_of(id)?.sound,
-            sightings: journal.sightings_of(id)?.sound,
-            history: journal.history(&filter)?.sound,
-            tries: journal.deliveries_of(id)?.sound.iter().map(Tries::from).collect(),
-        }))
-    }
-
-    /// The same to be worked on.
-    pub fn outage(&self) -> Outage<'_> {
-        Outage {
-            mark: &self.mark,
-            fencings: &self.fencings,
-            sightings: &self.sightings,
-            history: &self.history,
-            tries: &self.tries,
-        }
-    }
-
-    /// The routes on which it was sent, or which have acknowledged it.
-    pub fn routes(&self) -> impl Iterator<Item = &str> {
-        let sent = |tries: &&Tries| tries.attempts > 0 || tries.state == State::Acknowledged;
-        self.tries.iter().filter(sent).map(|tries| tries.route.as_str())
-    }
 }
 
 /// The times that matter; each is absent where it is not known.

@@ -4,7 +4,6 @@ use marks::time::Timestamp;
 use serde::{Deserialize, Deserializer, Serialize};
 
 use crate::intake::account::Unaccounted;
-use crate::outage::{Moment, Times};
 use crate::policy::groups::GroupStatus;
 use crate::problem::Problem;
 
@@ -90,21 +89,6 @@ pub struct RouteStatus {
     /// once all the same.
     #[serde(default)]
     pub rejects_all: bool,
-}
-
-/// `GET /v1/marks/{id}`: one outage in the order of time.
-#[derive(Clone, Debug, Serialize)]
-pub struct OutageAnswer {
-    /// The mark's id.
-    pub mark: String,
-    /// The host's node name.
-    pub host: String,
-    /// The name that routes send; absent while it is not known.
-    pub hostname: Option<String>,
-    /// The times that matter.
-    pub times: Times,
-    /// Each row.
-    pub timeline: Vec<Moment>,
 }
 
 /// `PATCH /v1/hosts/{host}`: these two keys and no other.

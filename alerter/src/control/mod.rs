@@ -11,7 +11,6 @@ pub mod decisions;
 pub(crate) mod hosts;
 mod left;
 mod marks;
-mod outages;
 mod reload;
 pub mod remote;
 mod retry;

@@ -18,7 +18,7 @@ use tracing::warn;
 
 use super::answer::Refusal;
 use super::caller::Caller;
-use super::{callbacks, hosts, outages};
+use super::{callbacks, hosts};
 use crate::config::Settings;
 use crate::config::token;
 use crate::lock::lock;
@@ -32,10 +32,9 @@ pub const DOCUMENT: &str = include_str!("../../../docs/openapi.json");
 const QUIET: Duration = Duration::from_secs(60);
 
 /// Every path of the API with its method: what is served at its addresses, and in the document.
-const PATHS: [(&str, &str, Serve); 4] = [
+const PATHS: [(&str, &str, Serve); 3] = [
     ("patch", "/v1/hosts/{host}", || patch(hosts::patch)),
     ("patch", "/v1/marks/{id}", || patch(callbacks::patch)),
-    ("get", "/v1/marks/{id}", || get(outages::get)),
     ("get", "/v1/openapi.json", || get(document)),
 ];
 

@@ -352,38 +352,6 @@ async fn a_token_speaks_of_what_its_table_names() {
     assert_eq!(server.patch(&path, TOKEN, r#"{"acknowledged": true}"#).await.0, 200);
 }
 
-/// One outage in the order of time, for whom its table names the host or the route. The broken variant shows it to every token.
-#[tokio::test]
-async fn an_outage_is_read_by_those_whom_it_concerns() {
-    let server = Server::alone(CALLBACK).await;
-    server.patch_locally("elsewhere", true, Some("pulled the plug")).await.unwrap();
-    let due = server.begin("recovery").await;
-    server.end(&due, accepted()).await;
-    let path = format!("/v1/marks/{}", due.mark.id);
-    let read = async |token: Option<&str>| {
-        let response = server.ask(Method::GET, &path, token, "").await;
-        (response.status().as_u16(), response.json::<Value>().await.unwrap())
-    };
-    let (status, outage) = read(Some(TOKEN)).await;
-    assert_eq!((status, &outage["host"]), (200, &json!("elsewhere")), "its route: {outage}");
-    let mut events: Vec<&str> =
-        outage["timeline"].as_array().unwrap().iter().filter_map(|row| row["event"].as_str()).collect();
-    assert_eq!((events[0], events[3]), ("fenced", "accepted"), "{outage}");
-    // What was written within a millisecond has the order of writing.
-    events.sort_unstable();
-    assert_eq!(events, ["accepted", "fenced", "marked", "marked-by-hand"], "{outage}");
-    assert!(outage["instances"].is_null() && outage["times"]["fenced"].is_string(), "{outage}");
-    assert_eq!(read(Some(OTHER)).await.0, 200, "its host");
-    assert_eq!(read(None).await.0, 401);
-    let stranger = Server::alone("").await;
-    stranger.patch_locally("elsewhere", true, None).await.unwrap();
-    let mark = stranger.marks("elsewhere").await[0].id;
-    let response = stranger.ask(Method::GET, &format!("/v1/marks/{mark}"), Some(TOKEN), "").await;
-    assert_eq!(response.status().as_u16(), 404, "neither its host nor its route");
-    let response = server.ask(Method::GET, "/v1/marks/x", Some(TOKEN), "").await;
-    assert_eq!(response.status().as_u16(), 400);
-}
-
 /// Without a cluster nobody can confirm it, and a false mark starts a machine twice. The broken variant is a token that is
 /// trusted: its word alone is sent.
 #[tokio::test]
