@@ -2,11 +2,8 @@
 
 use std::time::Duration;
 
-use drivers::Known;
-use drivers::event::{Facts, Fenced};
 use journal::{Journal, JournalError, NewDelivery};
 use marks::chain::Link;
-use marks::fencing::Fencing;
 use marks::host::HostName;
 use marks::id::MarkId;
 use marks::mark::{Doubt, Lack, Mark, MarkRow, Standing};
@@ -57,7 +54,7 @@ pub(super) fn announce(row: &MarkRow, clash: Option<&Clash>) {
 /// The deliveries of a mark, by the recipients of its host.
 pub(super) fn deliveries(base: &Base, journal: &Journal, mark: &Mark) -> Done<Vec<NewDelivery>> {
     let settings = base.settings();
-    deliveries_of(base, &recipients(base, &settings, &mark.node), journal, mark)
+    deliveries_of(&recipients(base, &settings, &mark.node), journal, mark)
 }
 
 /// Which routes are notified of a host, by its group.
@@ -69,18 +66,14 @@ pub(super) fn recipients<'s>(base: &Base, settings: &'s Settings, node: &HostNam
 
 /// One for each recipient. Of a chain every step is required.
 pub(super) fn deliveries_of(
-    base: &Base,
     recipients: &Recipients<'_>,
     journal: &Journal,
     mark: &Mark,
 ) -> Done<Vec<NewDelivery>> {
     let earlier = earlier(journal, mark)?;
-    let is_wanted = recipients.routes().iter().any(|route| route.driver.sends_facts());
-    let facts = if is_wanted { facts(base, journal, mark)? } else { Facts::default() };
-    let known = Known { earlier: &earlier, facts: &facts };
     let new = |route: &Route, required, link| NewDelivery {
         route: route.name.as_str().to_owned(),
-        body: route.driver.body_with(mark, &known),
+        body: route.driver.body_after(mark, &earlier),
         required,
         link,
     };
@@ -92,22 +85,6 @@ pub(super) fn deliveries_of(
             };
             (1..).zip(links).map(link).collect()
         }
-    })
-}
-
-/// What this controller knows of an outage, for routes that send it.
-fn facts(base: &Base, journal: &Journal, mark: &Mark) -> Done<Facts> {
-    let first = journal.fencing_of_id(mark.id)?;
-    let fenced = |fencing: &Fencing| Fenced {
-        by: fencing.origin.as_str().to_owned(),
-        controller: fencing.seen_by.clone(),
-    };
-    let connection = |fencing: &Fencing| Some(fencing.incarnation.as_ref()?.as_str().to_owned());
-    let settings = base.settings();
-    Ok(Facts {
-        fencing: first.as_ref().map(fenced),
-        incarnation: first.as_ref().and_then(connection),
-        group: Some(settings.group_of(&mark.node, &base.attributes()).name.clone()),
     })
 }
 

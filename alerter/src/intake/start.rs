@@ -277,7 +277,7 @@ fn missing_routes(journal: &Journal, base: &Base, mark: &Mark) -> Done<Vec<NewDe
     let mut missing = match recipients {
         // A chain that is under way goes on as it was made.
         Recipients::Chain(_) if is_under_way(base, &recipients, &existing.sound) => Vec::new(),
-        _ => deliveries_of(base, &recipients, journal, mark)?,
+        _ => deliveries_of(&recipients, journal, mark)?,
     };
     missing.retain(|new| existing.sound.iter().all(|old| old.route != new.route));
     Ok(missing)

@@ -21,14 +21,7 @@ const LIMIT: Duration = Duration::from_secs(3);
 /// A route whose last argument is a secret that no message may show.
 fn route(command: &[&str], timeout: Duration, at_once: usize) -> Exec {
     let command = command.iter().chain([&SECRET]).map(|&text| text.to_owned()).collect();
-    Exec::new(Options {
-        command,
-        timeout,
-        at_once,
-        time_format: TimeFormat::Epoch,
-        notifies_return: false,
-        extensions: false,
-    })
+    Exec::new(Options { command, timeout, at_once, time_format: TimeFormat::Epoch, notifies_return: false })
 }
 
 /// A script, whose `$1`, `$2` and so on are these places.
@@ -111,7 +104,6 @@ async fn the_program_is_alone_with_path_and_language() {
         at_once: 1,
         time_format: TimeFormat::Epoch,
         notifies_return: false,
-        extensions: false,
     });
     assert_eq!(word(&deliver(&exact).await), "acknowledged");
     let seen = std::fs::read_to_string(environment).unwrap();

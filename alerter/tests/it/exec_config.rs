@@ -71,7 +71,7 @@ fn each_mistake_has_its_sentence() {
         (&format!("{sh}at-once = 65"), "3:11: must be from 1 to 64"),
         (
             &format!("{sh}url = \"https://s3kr1t/\""),
-            "3:1: unknown key url in [exec.a]; known are: hosts, groups, required, after, after-limit, if-returned, stale-after, command, timeout, at-once, time-format, when-returned, extensions",
+            "3:1: unknown key url in [exec.a]; known are: hosts, groups, required, after, after-limit, if-returned, stale-after, command, timeout, at-once, time-format, when-returned",
         ),
     ] {
         assert_eq!(problems(route), [expected], "{route}");

@@ -3,7 +3,7 @@
 use std::path::Path;
 use std::time::Duration;
 
-use drivers::event::{self, Facts, TimeFormat};
+use drivers::event::{self, TimeFormat};
 use drivers::exec::{Exec, Options};
 use drivers::{Driver as _, Message, Outcome, Step};
 use marks::host::HostName;
@@ -25,7 +25,6 @@ fn example(name: &str, arguments: &[&str], timeout: Duration) -> Exec {
         at_once: 1,
         time_format: TimeFormat::Epoch,
         notifies_return: false,
-        extensions: false,
     })
 }
 
@@ -64,14 +63,13 @@ async fn a_return_has_a_key_of_its_own() {
         failure_time,
         generated_time,
     };
-    let (of, facts) = (TimeFormat::Epoch, Facts { group: Some("default".to_owned()), ..Facts::default() });
-    let extended = event::with_facts(&mark, &facts, of);
+    let of = TimeFormat::Epoch;
     // No sender makes the last one: what another field says is not the type.
     let odd = br#"{"id":"x","event_type":"host failure","payload":{"hostname":"\"event_type\":\"host returned\","}}"#;
     for (body, behind) in [
         (event::of_mark(&mark, of), ""),
         (event::of_return(&mark, generated_time, of), ".return"),
-        (event::return_with_facts(&mark, &extended, generated_time, of), ".return"),
+        (event::extended_return(&mark, generated_time, of), ".return"),
         (event::of_test(&mark.id, generated_time, of), ""),
         (odd.to_vec(), ""),
     ] {

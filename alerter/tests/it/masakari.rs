@@ -2,8 +2,6 @@
 
 use std::future::Future;
 
-use drivers::Known;
-use drivers::event::Facts;
 use drivers::masakari::{Masakari, Options, WhichName};
 use drivers::{Driver, Outcome, openstack};
 use marks::mark::Mark;
@@ -204,10 +202,7 @@ async fn a_second_outage_within_three_minutes_is_sent() {
     let driver = site.driver();
     let second = Mark { generated_time: Timestamp::from_seconds(AT + 20), ..mark() };
     let earlier = [mark().generated_time];
-    for body in [
-        driver.body(&mark()),
-        driver.body_with(&second, &Known { earlier: &earlier, facts: &Facts::default() }),
-    ] {
+    for body in [driver.body(&mark()), driver.body_after(&second, &earlier)] {
         assert_eq!(word(&send(&driver, &body, 0).await), "acknowledged");
     }
     assert_eq!(

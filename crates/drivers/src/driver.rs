@@ -16,7 +16,6 @@ use marks::time::Timestamp;
 use sha2::{Digest as _, Sha256};
 use site::{Section, blanked};
 
-use crate::event::Facts;
 use crate::kept::Unusable;
 use crate::writes::Write;
 
@@ -98,16 +97,11 @@ pub trait Driver: Send + Sync {
     /// The exact bytes of this mark's event. They are made once, at intake, and stored.
     fn body(&self, mark: &Mark) -> Vec<u8>;
 
-    /// The same with what else is known of the outage. Without extensions every alerter makes the same bytes of the same
-    /// marks.
-    fn body_with(&self, mark: &Mark, known: &Known<'_>) -> Vec<u8> {
-        let _says_nothing_here = known;
+    /// The same with the times when the host's earlier marks were generated, oldest first: a controller may distinguish outages by
+    /// their time.
+    fn body_after(&self, mark: &Mark, earlier: &[Timestamp]) -> Vec<u8> {
+        let _says_nothing_here = earlier;
         self.body(mark)
-    }
-
-    /// Whether it sends [`Known::facts`], which are read for such routes alone.
-    fn sends_facts(&self) -> bool {
-        false
     }
 
     /// What this route does for a mark once the controller has acknowledged it, as configured.
@@ -184,15 +178,6 @@ impl fmt::Debug for dyn Driver + '_ {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct(self.kind()).field("endpoint", &self.endpoint()).finish_non_exhaustive()
     }
-}
-
-/// What is known of an outage beside its mark.
-#[derive(Clone, Copy, Debug)]
-pub struct Known<'a> {
-    /// When the host's earlier marks were generated, oldest first. A controller may distinguish outages by their time.
-    pub earlier: &'a [Timestamp],
-    /// What only a route with `extensions = true` sends.
-    pub facts: &'a Facts,
 }
 
 /// What a route does for a mark: each step is a delivery of its own, with its own schedule and its own end.

@@ -19,9 +19,6 @@ pub enum TimeFormat {
     Rfc3339,
 }
 
-/// The one key of all extensions.
-const KEY: &str = "nova-host-alerter";
-
 /// The host of every test: it cannot exist (RFC 2606).
 pub(super) const NO_HOST: &str = "send-test.invalid";
 
@@ -37,60 +34,10 @@ struct Event<'a> {
     extensions: Option<Extensions<'a>>,
 }
 
-/// What stands behind the seed's fields.
+/// What stands behind the seed's fields with `body = "extended"`.
 #[derive(Serialize)]
 struct Extensions<'a> {
-    #[serde(skip_serializing_if = "Option::is_none")]
-    version: Option<&'a str>,
     node: &'a str,
-    #[serde(flatten)]
-    facts: Option<&'a Facts>,
-}
-
-/// The version of the extensions with facts.
-const VERSION: &str = "1.0";
-
-/// What this controller knows of an outage, for routes with `extensions = true`. Another controller may know less: after a
-/// failover the extensions may differ, and nothing else.
-#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize)]
-pub struct Facts {
-    /// The fencing that made the mark.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub fencing: Option<Fenced>,
-    /// Which life of the host it ended: controller, call id and time of its last connection.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub incarnation: Option<String>,
-    /// The group of the configuration.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub group: Option<String>,
-}
-
-/// Who recorded a fencing, and where.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
-pub struct Fenced {
-    /// Who reported it: `fencer`, `shell`, `api` or `operator`.
-    pub by: String,
-    /// The controller that recorded it.
-    pub controller: String,
-}
-
-impl<'a> Extensions<'a> {
-    fn of(mark: &'a Mark) -> Self {
-        Self { version: None, node: mark.node.as_str(), facts: None }
-    }
-
-    fn with(mark: &'a Mark, facts: &'a Facts) -> Self {
-        Self { version: Some(VERSION), facts: Some(facts), ..Self::of(mark) }
-    }
-}
-
-/// An event with extensions that were sent before.
-#[derive(Serialize)]
-struct Again<'a> {
-    #[serde(flatten)]
-    event: Event<'a>,
-    #[serde(rename = "nova-host-alerter")]
-    extensions: &'a Value,
 }
 
 #[derive(Serialize)]
@@ -154,28 +101,18 @@ pub fn of_return(mark: &Mark, returned: Timestamp, format: TimeFormat) -> Vec<u8
 
 /// The body of a mark with the extensions, for a route that asks for them.
 pub fn extended(mark: &Mark, format: TimeFormat) -> Vec<u8> {
-    bytes(&Event { extensions: Some(Extensions::of(mark)), ..Event::of_mark(mark, format) })
+    bytes(&Event {
+        extensions: Some(Extensions { node: mark.node.as_str() }),
+        ..Event::of_mark(mark, format)
+    })
 }
 
 /// The body of a return with the extensions.
 pub fn extended_return(mark: &Mark, returned: Timestamp, format: TimeFormat) -> Vec<u8> {
-    bytes(&Event { extensions: Some(Extensions::of(mark)), ..Event::of_return(mark, returned, format) })
-}
-
-/// The body of a mark with everything that this controller knows, for `extensions = true`.
-pub fn with_facts(mark: &Mark, facts: &Facts, format: TimeFormat) -> Vec<u8> {
-    bytes(&Event { extensions: Some(Extensions::with(mark, facts)), ..Event::of_mark(mark, format) })
-}
-
-/// The body of a return with the extensions that the failure had.
-pub fn return_with_facts(mark: &Mark, sent: &[u8], returned: Timestamp, format: TimeFormat) -> Vec<u8> {
-    let sent: Value = serde_json::from_slice(sent).unwrap_or_default();
-    let extensions = sent.get(KEY).filter(|extensions| extensions.is_object());
-    let event = Event::of_return(mark, returned, format);
-    match extensions {
-        Some(extensions) => bytes(&Again { event, extensions }),
-        None => bytes(&event),
-    }
+    bytes(&Event {
+        extensions: Some(Extensions { node: mark.node.as_str() }),
+        ..Event::of_return(mark, returned, format)
+    })
 }
 
 /// The body of a test: the same shape, another type, and a host that cannot exist.
@@ -185,10 +122,7 @@ pub fn of_test(id: &MarkId, now: Timestamp, format: TimeFormat) -> Vec<u8> {
 
 /// The same with the extensions.
 pub fn extended_test(id: &MarkId, now: Timestamp, format: TimeFormat) -> Vec<u8> {
-    bytes(&Event {
-        extensions: Some(Extensions { version: None, node: NO_HOST, facts: None }),
-        ..Event::of_test(id, now, format)
-    })
+    bytes(&Event { extensions: Some(Extensions { node: NO_HOST }), ..Event::of_test(id, now, format) })
 }
 
 /// A time as RFC 3339 in UTC with whole seconds. A time after the year 9999 has no such form.
@@ -271,29 +205,6 @@ pub(crate) mod tests {
             test.contains(r#""event_type":"test""#) && test.contains(r#"{"node":"send-test.invalid"}"#),
             "{test}"
         );
-    }
-
-    /// S0-23, S1-36: everything stands under the one key, and a return has what the failure had.
-    #[test]
-    fn what_is_known_stands_behind_the_seeds_fields() {
-        let parsed = |body: &[u8]| serde_json::from_slice::<Value>(body).unwrap();
-        let facts = Facts {
-            fencing: Some(Fenced { by: "fencer".into(), controller: "ctl1".into() }),
-            incarnation: Some("ctl1/12/1784500000".into()),
-            group: Some("east".into()),
-        };
-        let (mark, format) = (mark(), TimeFormat::Epoch);
-        let body = with_facts(&mark, &facts, format);
-        let plain = of_mark(&mark, format);
-        assert_eq!(body[..plain.len() - 1], plain[..plain.len() - 1]);
-        let extensions = r#"{"version":"1.0","node":"compute1","fencing":{"by":"fencer","controller":"ctl1"},"incarnation":"ctl1/12/1784500000","group":"east"}"#;
-        assert_eq!(parsed(&body)[KEY], parsed(extensions.as_bytes()));
-        let back = return_with_facts(&mark, &body, Timestamp(0), format);
-        assert_eq!(parsed(&back)[KEY], parsed(&body)[KEY]);
-        let plain = return_with_facts(&mark, &plain, Timestamp(0), format);
-        assert_eq!(plain, of_return(&mark, Timestamp(0), format), "the failure had none");
-        let nothing = parsed(&with_facts(&mark, &Facts::default(), format));
-        assert_eq!(nothing[KEY], parsed(br#"{"version":"1.0","node":"compute1"}"#));
     }
 
     /// S4-34: the same outage, another type, and the time of the return.

@@ -14,7 +14,7 @@ use tokio::sync::Semaphore;
 use tracing::info;
 
 use crate::driver::{
-    Driver, Exchange, Failure, Kind, Known, Message, Outcome, Step, fingerprint, notifies_return, returns,
+    Driver, Exchange, Failure, Kind, Message, Outcome, Step, fingerprint, notifies_return, returns,
 };
 use crate::event::{self, TimeFormat};
 use crate::program::{self, command};
@@ -48,8 +48,6 @@ pub struct Options {
     pub time_format: TimeFormat,
     /// Whether the program is also run when the host is back.
     pub notifies_return: bool,
-    /// Whether everything that is known stands behind the event's fields.
-    pub extensions: bool,
 }
 
 /// One `exec` route.
@@ -62,24 +60,14 @@ pub struct Exec {
     places_of_returns: Semaphore,
     time_format: TimeFormat,
     notifies_return: bool,
-    extensions: bool,
 }
 
 impl Exec {
     /// A route that runs this command. The configuration's reader has checked that the program can be trusted.
     pub fn new(options: Options) -> Self {
-        let Options { command, timeout, at_once, time_format, notifies_return, extensions } = options;
+        let Options { command, timeout, at_once, time_format, notifies_return } = options;
         let (places, places_of_returns) = (Semaphore::new(at_once + 1), Semaphore::new(at_once));
-        Self {
-            command,
-            timeout,
-            at_once,
-            places,
-            places_of_returns,
-            time_format,
-            notifies_return,
-            extensions,
-        }
+        Self { command, timeout, at_once, places, places_of_returns, time_format, notifies_return }
     }
 
     async fn exchange(&self, message: Message<'_>) -> Outcome {
@@ -132,25 +120,11 @@ impl Driver for Exec {
         event::of_mark(mark, self.time_format)
     }
 
-    fn body_with(&self, mark: &Mark, known: &Known<'_>) -> Vec<u8> {
-        match self.extensions {
-            true => event::with_facts(mark, known.facts, self.time_format),
-            false => self.body(mark),
-        }
-    }
-
-    fn sends_facts(&self) -> bool {
-        self.extensions
-    }
-
     fn further_steps(&self) -> &[Step] {
         returns(self.notifies_return)
     }
 
-    fn return_body(&self, mark: &Mark, sent: &[u8], returned: Timestamp) -> Vec<u8> {
-        if self.extensions {
-            return event::return_with_facts(mark, sent, returned, self.time_format);
-        }
+    fn return_body(&self, mark: &Mark, _sent: &[u8], returned: Timestamp) -> Vec<u8> {
         event::of_return(mark, returned, self.time_format)
     }
 
@@ -182,18 +156,10 @@ fn configure(table: &mut Section<'_, '_>) -> Option<Arc<dyn Driver>> {
     let at_once = table.number("at-once", 1..=64).unwrap_or(4);
     let time_format = table.choice("time-format", &TimeFormat::WORDS).unwrap_or_default();
     let notifies_return = notifies_return(table);
-    let extensions = table.flag("extensions").unwrap_or(false);
     if !table.is_sound() {
         return None;
     }
     let timeout = Duration::from_secs(seconds.into());
     let at_once = usize::try_from(at_once).expect("at most 64");
-    Some(Arc::new(Exec::new(Options {
-        command: command?,
-        timeout,
-        at_once,
-        time_format,
-        notifies_return,
-        extensions,
-    })))
+    Some(Arc::new(Exec::new(Options { command: command?, timeout, at_once, time_format, notifies_return })))
 }

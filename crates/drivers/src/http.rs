@@ -20,10 +20,9 @@ use site::Section;
 use tokio::sync::Semaphore;
 
 use crate::driver::{
-    Check, Driver, Exchange, Failure, Finding, Kind, Known, Message, Named, Outcome, Step, fingerprint,
-    returns, usable,
+    Check, Driver, Exchange, Failure, Finding, Kind, Message, Named, Outcome, Step, fingerprint, returns,
+    usable,
 };
-use crate::event;
 use crate::kept::{Files, Kept, Unusable};
 use crate::web::{self, Endpoint, Said, fault, shown};
 use crate::writes::{What, Write};
@@ -181,25 +180,11 @@ impl Driver for Http {
         self.options.body.failure(mark, self.options.time_format)
     }
 
-    fn body_with(&self, mark: &Mark, known: &Known<'_>) -> Vec<u8> {
-        match self.options.extensions {
-            true => event::with_facts(mark, known.facts, self.options.time_format),
-            false => self.body(mark),
-        }
-    }
-
-    fn sends_facts(&self) -> bool {
-        self.options.extensions
-    }
-
     fn further_steps(&self) -> &[Step] {
         returns(self.options.notifies_return)
     }
 
-    fn return_body(&self, mark: &Mark, sent: &[u8], returned: Timestamp) -> Vec<u8> {
-        if self.options.extensions {
-            return event::return_with_facts(mark, sent, returned, self.options.time_format);
-        }
+    fn return_body(&self, mark: &Mark, _sent: &[u8], returned: Timestamp) -> Vec<u8> {
         self.options.body.back(mark, returned, self.options.time_format)
     }
 

@@ -39,7 +39,7 @@ pub mod writes;
 /// Files in YAML.
 mod yaml;
 
-pub use driver::{Check, Driver, Exchange, Failure, Finding, Kind, Known, Message, Named, Outcome, Step};
+pub use driver::{Check, Driver, Exchange, Failure, Finding, Kind, Message, Named, Outcome, Step};
 pub use kept::{Files, Kept, Seen, Unusable};
 pub use which::{HostNames, WhichName};
 

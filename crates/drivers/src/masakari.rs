@@ -22,7 +22,7 @@ use site::Section;
 use tokio::sync::Mutex;
 use tokio::time::Instant;
 
-use crate::driver::{Check, Driver, Failure, Kind, Known, Message, Named, Outcome, Step, usable};
+use crate::driver::{Check, Driver, Failure, Kind, Message, Named, Outcome, Step, usable};
 use crate::kept::Unusable;
 use crate::openstack::{self, Ask, INSTANCE_HA, Session, of_session};
 pub use crate::which::{HostNames, WhichName};
@@ -250,8 +250,8 @@ impl Driver for Masakari {
         body::of_mark(&self.host_name.of(mark), mark.generated_time, &[])
     }
 
-    fn body_with(&self, mark: &Mark, known: &Known<'_>) -> Vec<u8> {
-        body::of_mark(&self.host_name.of(mark), mark.generated_time, known.earlier)
+    fn body_after(&self, mark: &Mark, earlier: &[Timestamp]) -> Vec<u8> {
+        body::of_mark(&self.host_name.of(mark), mark.generated_time, earlier)
     }
 
     /// Their bytes are those of the notification that they concern.

@@ -45,7 +45,7 @@ impl Scene {
         lab.write_secret("secure.yaml", &fs::read_to_string(clouds.with_file_name("secure.yaml"))?)?;
         let cloud_keys = "clouds-file = \"/etc/nova-host-alerter/clouds.yaml\"\nallow-http = true";
         let own_keys = format!(
-            "url = \"http://{}:{PORT}/\"\nallow-http = true\nwhen-returned = \"notify\"\nextensions = true",
+            "url = \"http://{}:{PORT}/\"\nallow-http = true\nwhen-returned = \"notify\"\nbody = \"extended\"",
             lab.own_address()
         );
         let text = format!(
@@ -81,7 +81,7 @@ impl Scene {
         let (first, last) = (types().remove(0), types().pop().context("no event")?);
         ensure!(first["id"] == last["id"] && first["payload"] == last["payload"], "{first} {last}");
         let extensions = &first["nova-host-alerter"];
-        ensure!(extensions["version"] == "1.0" && extensions["fencing"]["by"] == "fencer", "{first}");
+        ensure!(extensions["node"] == "compute1", "{first}");
         ensure!(*extensions == last["nova-host-alerter"], "{last}");
         let timeline = back["timeline"].as_array().context("no timeline")?;
         let place = |stage: &str| timeline.iter().position(|row| row["stage"] == stage);

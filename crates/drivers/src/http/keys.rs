@@ -38,8 +38,6 @@ pub struct Options {
     pub confirmed_within: Option<Duration>,
     /// Whether the receiver is notified that the host is back.
     pub notifies_return: bool,
-    /// Whether everything that is known stands behind the standard event's fields.
-    pub extensions: bool,
 }
 
 impl Options {
@@ -60,7 +58,6 @@ impl Options {
             time_format: TimeFormat::default(),
             confirmed_within: None,
             notifies_return: false,
-            extensions: false,
         }
     }
 }
@@ -78,7 +75,6 @@ pub(super) fn read(table: &mut Section<'_, '_>) -> Option<Options> {
     let return_url = table.text("return-url", |text| ReturnUrl::parse(text, url));
     let confirmed_within = confirmation(table);
     let notifies_return = notifies_return(table);
-    let extensions = extensions(table, body.as_ref());
     if table.has("return-url") && !notifies_return {
         table.complain(
             "return-url",
@@ -97,7 +93,6 @@ pub(super) fn read(table: &mut Section<'_, '_>) -> Option<Options> {
         time_format,
         confirmed_within,
         notifies_return,
-        extensions,
     })
 }
 
@@ -112,18 +107,6 @@ fn confirmation(table: &mut Section<'_, '_>) -> Option<Duration> {
         );
     }
     by_callback.then(|| Duration::from_secs(seconds.into()))
-}
-
-/// `extensions`: other forms have no place for them.
-fn extensions(table: &mut Section<'_, '_>, body: Option<&Layout>) -> bool {
-    let wanted = table.flag("extensions").unwrap_or(false);
-    if wanted && !matches!(body, None | Some(Layout::Standard | Layout::Extended)) {
-        table.complain(
-            "extensions",
-            "this body has no place for extensions: set body = \"standard\", or remove extensions",
-        );
-    }
-    wanted
 }
 
 /// `body`, and the keys that belong to one; `None` if that one lacks what it needs.

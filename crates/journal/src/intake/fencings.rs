@@ -121,14 +121,6 @@ impl Journal {
         self.fencings_where("EXISTS (SELECT 1 FROM folded WHERE fencing = f.id AND mark = ?1 AND digest = fold_digest(fencing, mark))", Some(mark))
     }
 
-    /// The fencing that made the mark of an id; `None` if it was made of another witness, or if its row is damaged.
-    ///
-    /// # Errors
-    /// As any read.
-    pub fn fencing_of_id(&self, mark: MarkId) -> Result<Option<Fencing>, JournalError> {
-        Ok(self.fencings_where("f.id = ?1", Some(mark))?.sound.pop())
-    }
-
     fn fencings_where(&self, condition: &str, mark: Option<MarkId>) -> Result<Rows<Fencing>, JournalError> {
         self.fencings_that(condition, params_from_iter(mark.map(|mark| mark.to_string())))
     }
