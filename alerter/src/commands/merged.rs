@@ -8,7 +8,7 @@ use journal::{Journal, JournalError};
 use marks::delivery::{Attempt, State};
 use marks::fencing::Fencing;
 use marks::id::{FencingId, MarkId, NoteId};
-use marks::mark::MarkRow;
+use marks::mark::{Doubt, MarkRow, Proof, Standing};
 use marks::register::{Acknowledgement, Decision, Entries, Entry, Key, MarkEntry, Register, Settled};
 use pacemaker::read;
 use pacemaker::register::Tools;
@@ -137,26 +137,6 @@ impl RegisterView {
         (decisions, ended)
     }
 
-    /// What operators decided about a mark.
-    pub(super) fn decisions(&self, mark: MarkId) -> Vec<Decision> {
-        let decisions = self.all().filter_map(|entry| match entry {
-            Entry::Decision(decision) => Some(decision),
-            _ => None,
-        });
-        decisions.filter(|decision| decision.about.mark() == Some(mark)).cloned().collect()
-    }
-
-    /// The keys of what stands there about a mark and its fencings.
-    pub(super) fn keys(&self, mark: MarkId, fencings: &[Fencing]) -> Vec<String> {
-        let is_its_fencing = |id: FencingId| MarkId::from(id) == mark || fencings.iter().any(|f| f.id == id);
-        let is_about = |entry: &&Entry| match entry {
-            Entry::Fencing(fencing) | Entry::Again(fencing) => is_its_fencing(fencing.id),
-            Entry::Decision(decision) => decision.about.mark() == Some(mark),
-            other => other.key().mark() == Some(mark),
-        };
-        self.all().filter(is_about).map(|entry| entry.key().to_string()).collect()
-    }
-
     /// The marks that stand there, as far as a journal would keep them.
     fn marks(&self) -> impl Iterator<Item = MarkRow> {
         self.all().filter_map(|entry| match entry {
@@ -236,6 +216,46 @@ pub(super) fn end_elsewhere(delivery: &mut DeliveryReport, found: &Found, regist
     delivery.ended_at = Some(at);
 }
 
+/// Who vouches for a mark.
+pub(super) fn vouched(found: &Found) -> String {
+    let mark = &found.mark;
+    if !found.in_journal {
+        return format!("vouched for by the alerter on {}, according to the register", mark.made_by);
+    }
+    match mark.standing {
+        Standing::Proven(proof) => format!("vouched for by {}", voucher(proof)),
+        Standing::Doubtful(doubt) => {
+            format!("nobody vouches for it ({}): {}", mark.standing.as_str(), why(doubt))
+        }
+    }
+}
+
+fn voucher(proof: Proof) -> &'static str {
+    match proof {
+        Proof::Alone => "fence_mark alone: register = \"none\", so no cluster is asked",
+        Proof::Journal => {
+            "Pacemaker's fencer, which ran fence_mark: this controller's journal says so, or root's seal on the register's entry"
+        }
+        Proof::Alert => "Pacemaker's alert",
+        Proof::History => "Pacemaker's fencing history",
+        Proof::NodeFenced => "node_fenced in the CIB",
+        Proof::Operator => "an operator",
+    }
+}
+
+fn why(doubt: Doubt) -> &'static str {
+    match doubt {
+        Doubt::Unconfirmed => "it was recorded or confirmed by hand, and Pacemaker reports no fencing",
+        Doubt::Unproven => "only the register says so",
+        Doubt::OutcomeUnknown => {
+            "an old record, and the host is back: its routes may have been notified before"
+        }
+        Doubt::FencedAgain => {
+            "the host was fenced again after its last mark had ended, and it is not known whether it was back in between"
+        }
+    }
+}
+
 #[cfg(test)]
 pub(super) mod tests {
     use std::fs;
@@ -247,7 +267,6 @@ pub(super) mod tests {
 
     use journal::{Capacity, Ended, NewDelivery, Role, Taken, Verdict};
     use marks::mark::{Mark, Proof, Settlement, Source, Standing};
-    use marks::register::About;
     use marks::time::Timestamp;
 
     use super::*;
@@ -466,27 +485,10 @@ pub(super) mod tests {
     }
 
     #[test]
-    fn a_mark_is_found_with_everything_that_stands_in_the_register() {
-        let first = fencing("compute1", "ctl1");
-        let other = fencing("compute2", "ctl1");
-        let mark = first.id.into();
-        let (id, about) = (NoteId::generate(), About::Release(mark));
-        let (actor, reason) = ("alice".to_owned(), "seen".to_owned());
-        let decision = Decision { id, about, at: NOW, actor, reason };
-        let register = register(vec![
-            Entry::Fencing(first.clone()),
-            Entry::Fencing(other.clone()),
-            Entry::Mark(entry(&first, "ctl1")),
-            Entry::Mark(entry(&other, "ctl1")),
-            taken(&first),
-            taken(&other),
-            Entry::Decision(decision.clone()),
-        ]);
-        let wanted =
-            [format!("f.{mark}"), format!("m.{mark}"), format!("a.{mark}.recovery"), format!("p.{id}")];
-        assert_eq!(register.keys(mark, &[]), wanted);
-        assert_eq!(register.keys(mark, std::slice::from_ref(&other)).len(), 5);
-        assert_eq!((register.decisions(mark), register.first_fencing(mark)), (vec![decision], Some(&first)));
+    fn the_fencing_of_a_mark_is_found_in_the_register() {
+        let (first, other) = (fencing("compute1", "ctl1"), fencing("compute2", "ctl1"));
+        let register = register(vec![Entry::Fencing(first.clone()), Entry::Fencing(other)]);
+        assert_eq!(register.first_fencing(first.id.into()), Some(&first));
     }
 
     /// A tool that prints a file.
@@ -532,5 +534,18 @@ pub(super) mod tests {
         );
         assert!(register.fault().unwrap().starts_with("the register (attrd) cannot be read: attrd_updater"));
         assert_eq!(RegisterView::with_alerter(Register::None, &none).fault(), None);
+    }
+
+    #[test]
+    fn who_vouches_is_said_and_where_nobody_does_why() {
+        let first = fencing("compute1", "ctl1");
+        let register = register(vec![Entry::Mark(entry(&first, "ctl2"))]);
+        let mut found =
+            Found { in_journal: true, ..marks(None, vec![], &register, |_| true).unwrap().remove(0) };
+        assert_eq!(vouched(&found), "nobody vouches for it (unproven): only the register says so");
+        found.mark.standing = Standing::Proven(Proof::Alert);
+        assert_eq!(vouched(&found), "vouched for by Pacemaker's alert");
+        found.in_journal = false;
+        assert_eq!(vouched(&found), "vouched for by the alerter on ctl2, according to the register");
     }
 }

@@ -13,7 +13,6 @@ mod list;
 mod merged;
 mod near;
 pub mod online;
-mod origin;
 mod overview;
 mod read;
 mod reload;

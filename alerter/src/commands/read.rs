@@ -4,7 +4,6 @@ use std::process::ExitCode;
 
 use anyhow::bail;
 use journal::{HistoryFilter, HistoryRow, Journal, JournalError, Rows};
-use marks::fencing::Fencing;
 use marks::host::HostName;
 use marks::id::MarkId;
 use marks::time::Timestamp;
@@ -13,7 +12,6 @@ use super::answer::{Usage, print, say};
 use super::filter::Filter;
 use super::merged::{self, Found};
 use super::near::Near;
-use super::origin::{self, Record, Witnesses};
 use super::report::{self, MarkReport, Story};
 use super::sources::{Sources, reader};
 use super::{gone, terminal, text};
@@ -140,44 +138,23 @@ fn find(sources: &Sources, target: &str) -> anyhow::Result<Vec<Found>> {
 
 fn story(sources: &Sources, found: &Found, report: MarkReport) -> Result<Story, JournalError> {
     let (journal, register, mark) = (sources.journal.as_ref(), &sources.register, found.mark.id);
-    let witnesses = match journal.filter(|_| found.in_journal) {
-        Some(journal) => witnesses(journal, mark)?,
-        None => Witnesses::of_register(register, mark),
+    let (fencings, sightings) = match journal.filter(|_| found.in_journal) {
+        Some(journal) => (journal.fencings_of(mark)?.sound, journal.sightings_of(mark)?.sound),
+        None => (register.first_fencing(mark).cloned().into_iter().collect(), Vec::new()),
     };
     let filter = HistoryFilter { mark: Some(mark), ..HistoryFilter::default() };
     let history = journal.map(|journal| journal.history(&filter)).transpose()?;
     let history = history.map_or_else(Vec::new, |rows| rows.sound);
-    let path = sources.site.store.display().to_string();
-    let fencings: Vec<Fencing> = witnesses.records.iter().map(|record| record.fencing.clone()).collect();
     let tries: Vec<Tries> = report.deliveries.iter().map(Tries::from).collect();
     let outage = Outage {
         mark: &report.mark,
         fencings: &fencings,
-        sightings: &witnesses.sightings,
+        sightings: &sightings,
         history: &history,
         tries: &tries,
     };
     let (times, timeline) = (outage.times(), outage.timeline());
-    Ok(Story {
-        times,
-        timeline,
-        came_from: origin::came_from(found, &witnesses, &sources.controller),
-        kept_in: origin::kept_in(found, &witnesses.records, register, (&sources.controller, &path)),
-        vouched: origin::standing(found),
-        fencings,
-        history,
-        report,
-    })
-}
-
-fn witnesses(journal: &Journal, mark: MarkId) -> Result<Witnesses, JournalError> {
-    let mut records = Vec::new();
-    for fencing in journal.fencings_of(mark)?.sound {
-        let imported = journal.is_imported(fencing.id)?;
-        records.push(Record { fencing, imported });
-    }
-    let sightings = journal.sightings_of(mark)?.sound;
-    Ok(Witnesses { records, sightings, decisions: journal.decisions_of(mark)?.sound })
+    Ok(Story { times, timeline, vouched: merged::vouched(found), fencings, history, report })
 }
 
 /// The filter with the host that stands by itself.

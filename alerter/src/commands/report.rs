@@ -66,10 +66,6 @@ pub(super) struct Taken {
 pub(super) struct Story {
     #[serde(flatten)]
     pub(super) report: MarkReport,
-    /// Who speaks of it, one sentence each.
-    pub(super) came_from: Vec<String>,
-    /// Where it stands now, one sentence each.
-    pub(super) kept_in: Vec<String>,
     /// Who vouches for it.
     pub(super) vouched: String,
     pub(super) fencings: Vec<Fencing>,

@@ -140,8 +140,6 @@ pub(super) fn story(of: &Story, now: Timestamp) -> String {
     }
     out += &format!("  times           {}\n", story::times(&of.times));
     out += &held(report);
-    out += &lines("came from", &of.came_from);
-    out += &lines("kept in", &of.kept_in);
     for taken in report.acknowledged.iter().filter(|_| !report.in_journal) {
         let (route, at) = (&taken.route, time(taken.at));
         out += &format!("  delivery        {route} acknowledged at {at} by the alerter on {}\n", taken.by);
@@ -162,12 +160,6 @@ pub(super) fn story(of: &Story, now: Timestamp) -> String {
             &format!("  damaged         {} {}: it is not sent and not dropped\n", damage.table, damage.key);
     }
     out + &story::lines(&of.timeline)
-}
-
-/// Sentences under one label.
-fn lines(label: &str, sentences: &[String]) -> String {
-    let labels = std::iter::once(label).chain(std::iter::repeat(""));
-    labels.zip(sentences).map(|(label, sentence)| format!("  {label:<16}{sentence}\n")).collect()
 }
 
 #[cfg(test)]
@@ -199,12 +191,6 @@ mod tests {
             (shortened("日本語", 5, false), shortened("ab", 2, true)),
             ("日本…".to_owned(), "ab".to_owned())
         );
-    }
-
-    #[test]
-    fn sentences_stand_under_one_label() {
-        let two = ["one".to_owned(), "two".to_owned()];
-        assert_eq!(lines("kept in", &two), "  kept in         one\n                  two\n");
     }
 
     #[test]

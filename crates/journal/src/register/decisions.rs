@@ -144,10 +144,8 @@ impl Journal {
     }
 
     /// The decisions about one mark, oldest first.
-    ///
-    /// # Errors
-    /// As any read.
-    pub fn decisions_of(&self, mark: MarkId) -> Result<Rows<Decision>, JournalError> {
+    #[cfg(test)]
+    fn decisions_of(&self, mark: MarkId) -> Result<Rows<Decision>, JournalError> {
         self.decisions_that("p.mark = ?1", [mark.to_string()])
     }
 
