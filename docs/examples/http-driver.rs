@@ -10,10 +10,9 @@ use marks::time::Timestamp;
 use serde_json::json;
 use site::Section;
 
-use crate::driver::{Check, Driver, Exchange, Failure, Kind, Message, Named, Outcome, usable};
+use crate::driver::{Check, Driver, Exchange, Failure, Kind, Message, Named, Outcome, What, Write, usable};
 use crate::kept::Unusable;
 use crate::web::{self, BodySecret, Endpoint, Said};
-use crate::writes::{What, Write};
 
 /// The driver in the registry.
 pub(crate) const KIND: Kind =

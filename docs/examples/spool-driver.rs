@@ -14,9 +14,8 @@ use tokio::sync::Mutex;
 use tokio::task::spawn_blocking;
 use tokio::time::{Instant, timeout_at};
 
-use crate::driver::{Driver, Exchange, Failure, Kind, Message, Outcome};
+use crate::driver::{Driver, Exchange, Failure, Kind, Message, Outcome, What, Write};
 use crate::event::{self, TimeFormat};
-use crate::writes::{What, Write};
 
 /// The driver in the registry.
 pub const KIND: Kind =

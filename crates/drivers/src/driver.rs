@@ -13,11 +13,11 @@ use marks::id::MarkId;
 use marks::mark::Mark;
 use marks::terms::Terms;
 use marks::time::Timestamp;
+use reqwest::Method;
 use sha2::{Digest as _, Sha256};
 use site::{Section, blanked};
 
 use crate::kept::Unusable;
-use crate::writes::Write;
 
 /// An endpoint that does not let us in is asked again after this time: somebody may repair the credentials at any minute,
 /// and the alerter is not notified of that.
@@ -412,6 +412,51 @@ pub(crate) fn fingerprint(secret: &str) -> String {
 /// A foreign text as it may be shown: on one line, with nothing hidden, cut at [`Failure::DETAIL`] characters.
 pub(crate) fn printable(text: &str) -> String {
     blanked(text).take(Failure::DETAIL).collect()
+}
+
+/// One write: what it changes, what guards it, and how it is undone.
+#[derive(Debug)]
+pub struct Write {
+    /// The change.
+    pub what: What,
+    /// What must hold before it is done.
+    pub guard: &'static str,
+    /// How an operator undoes it.
+    pub undo: &'static str,
+}
+
+/// A change.
+#[derive(Debug)]
+pub enum What {
+    /// A request to an OpenStack service, and its effect.
+    Request(&'static Request, &'static str),
+    /// Something else.
+    Other(&'static str),
+}
+
+/// A request that changes something in an OpenStack service.
+#[derive(Debug, PartialEq, Eq)]
+pub struct Request {
+    /// Its method.
+    pub method: Method,
+    /// Its path behind the service's address, with capitals for the variable parts.
+    pub path: &'static str,
+}
+
+impl fmt::Display for What {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Request(Request { method, path }, what) => write!(f, "`{method} {path}`: {what}"),
+            Self::Other(what) => f.write_str(what),
+        }
+    }
+}
+
+impl Write {
+    /// Its row of the page.
+    pub fn row(&self) -> String {
+        format!("| {} | {} | {} |", self.what, self.guard, self.undo)
+    }
 }
 
 #[cfg(test)]

@@ -14,11 +14,11 @@ use tokio::sync::Semaphore;
 use tracing::info;
 
 use crate::driver::{
-    Driver, Exchange, Failure, Kind, Message, Outcome, Step, fingerprint, notifies_return, returns,
+    Driver, Exchange, Failure, Kind, Message, Outcome, Step, What, Write, fingerprint, notifies_return,
+    returns,
 };
 use crate::event::{self, TimeFormat};
 use crate::program::{self, command};
-use crate::writes::{What, Write};
 use answer::Words;
 
 /// The driver in the registry.

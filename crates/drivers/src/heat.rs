@@ -2,11 +2,9 @@
 
 mod answer;
 mod body;
-mod found;
 mod keys;
 mod lookup;
 mod round;
-mod targets;
 
 use std::sync::Arc;
 
@@ -18,16 +16,14 @@ use marks::time::Timestamp;
 use site::Section;
 use tokio::time::Instant;
 
-use crate::driver::{Check, Driver, Finding, Kind, Message, Named, Outcome, Step, usable};
+use crate::driver::{Check, Driver, Finding, Kind, Message, Named, Outcome, Step, What, Write, usable};
 use crate::kept::Unusable;
 pub use crate::openstack::ByHost;
 use crate::openstack::{self, ORCHESTRATION, Session, of_session};
 pub use crate::which::{HostNames, WhichName};
-use crate::writes::{What, Write};
 use body::Stored;
-pub use keys::Options;
+pub use keys::{Options, Resource, Stack};
 use round::Round;
-pub use targets::{Resource, Stack};
 
 /// The driver in the registry.
 pub const KIND: Kind = Kind {

@@ -4,7 +4,6 @@ mod credentials;
 mod headers;
 mod keys;
 mod layout;
-mod return_url;
 mod signature;
 
 use std::path::Path;
@@ -20,17 +19,15 @@ use site::Section;
 use tokio::sync::Semaphore;
 
 use crate::driver::{
-    Check, Driver, Exchange, Failure, Finding, Kind, Message, Named, Outcome, Step, fingerprint, returns,
-    usable,
+    Check, Driver, Exchange, Failure, Finding, Kind, Message, Named, Outcome, Step, What, Write, fingerprint,
+    returns, usable,
 };
 use crate::kept::{Files, Kept, Unusable};
 use crate::web::{self, Endpoint, Said, fault, shown};
-use crate::writes::{What, Write};
 
 pub use self::credentials::Credentials;
 pub use self::keys::Options;
-pub use self::layout::Layout;
-pub use self::return_url::ReturnUrl;
+pub use self::layout::{Layout, ReturnUrl};
 pub use self::signature::Signing;
 use self::signature::SigningKey;
 

@@ -2,7 +2,6 @@
 
 mod access;
 mod annotate;
-mod answer;
 mod body;
 mod change;
 mod check;
@@ -28,9 +27,10 @@ use reqwest::Method;
 use site::Section;
 use tokio::time::Instant;
 
-use crate::driver::{Check, Driver, Exchange, Failure, Kind, Message, Named, Outcome, Step, usable};
+use crate::driver::{
+    Check, Driver, Exchange, Failure, Kind, Message, Named, Outcome, Request, Step, What, Write, usable,
+};
 use crate::kept::Unusable;
-use crate::writes::{Request, What, Write};
 use access::Access;
 pub use access::Source;
 use body::{Mode, Stored};

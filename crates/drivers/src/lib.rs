@@ -3,7 +3,7 @@
 //! A driver knows nothing of the journal, of retries or of other routes. A new driver is one file, two lines here, and a row in `tests.rs`.
 
 /// What a driver is, and the words for what it does.
-mod driver;
+pub mod driver;
 /// The bodies that several drivers send.
 pub mod event;
 /// The `exec` driver: any program.
@@ -34,8 +34,6 @@ mod times;
 pub mod web;
 /// Which of a host's names a controller knows.
 mod which;
-/// What this product changes outside of itself.
-pub mod writes;
 /// Files in YAML.
 mod yaml;
 

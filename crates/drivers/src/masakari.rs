@@ -3,12 +3,12 @@
 mod answer;
 mod back;
 mod body;
-mod check;
 mod confirm;
 mod lookup;
-mod row;
 
-use std::collections::BTreeMap;
+pub use crate::which::{HostNames, WhichName};
+
+use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -22,16 +22,15 @@ use site::Section;
 use tokio::sync::Mutex;
 use tokio::time::Instant;
 
-use crate::driver::{Check, Driver, Failure, Kind, Message, Named, Outcome, Step, usable};
+use crate::driver::{
+    Check, Driver, Failure, Finding, Kind, Message, Named, Outcome, Request, Step, What, Write, usable,
+};
 use crate::kept::Unusable;
 use crate::openstack::{self, Ask, INSTANCE_HA, Session, of_session};
-pub use crate::which::{HostNames, WhichName};
-use crate::writes::{Request, What, Write};
 use answer::{Doubt, Reply};
 use back::Turn;
 use body::Stored;
-use lookup::{Host, Lookup};
-use row::{Row, Unseen};
+use lookup::{Host, Hosts, Lookup, Row, Unseen, too_many};
 
 /// The driver in the registry.
 pub const KIND: Kind = Kind {
@@ -266,7 +265,7 @@ impl Driver for Masakari {
     fn check<'a>(&'a self, hosts: &'a [Named]) -> Check<'a> {
         Box::pin(async {
             let tried = openstack::try_out(self, &self.session, &INSTANCE_HA).await;
-            Some(check::findings(tried, &self.session, &self.host_name, hosts).await)
+            Some(findings(tried, &self.session, &self.host_name, hosts).await)
         })
     }
 }
@@ -291,4 +290,117 @@ fn read(table: &mut Section<'_, '_>) -> Options {
     let words = [("leave", WhenReturned::Leave), ("clear-maintenance", WhenReturned::ClearMaintenance)];
     let when_returned = table.choice("when-returned", &words).unwrap_or_default();
     Options { cloud, host_name, confirm, confirm_within: Duration::from_secs(within.into()), when_returned }
+}
+
+/// Masakari's entry of each host, if it shows them, after the outcome of a notification of a host that does not exist.
+async fn findings(
+    mut all: Vec<Finding>,
+    session: &Session,
+    names: &HostNames,
+    hosts: &[Named],
+) -> Vec<Finding> {
+    // Masakari may show hosts though it takes no notification: one role is not the other.
+    if all.iter().any(|finding| finding.why.kind != "forbidden") {
+        return all;
+    }
+    let lookup = Lookup::new(session, Instant::now() + session.limit());
+    if let Err(unseen) = lookup.notifications().await {
+        all.extend(Finding::of(&unseen.outcome()));
+    }
+    match lookup.all().await {
+        Ok(known) => all.extend(hosts.iter().filter_map(|host| of_host(names, host, hosts, &known))),
+        Err(unseen) => all.extend(Finding::of(&unseen.outcome())),
+    }
+    all
+}
+
+fn of_host(names: &HostNames, host: &Named, hosts: &[Named], known: &Hosts) -> Option<Finding> {
+    let why = obstacle(names.of_host(host).as_str(), known, |known| names.advice(host, hosts, known))?;
+    Some(Finding { host: Some(host.node.clone()), why })
+}
+
+/// Why Masakari would recover nothing of this host.
+fn obstacle(name: &str, known: &Hosts, advice: impl Fn(&BTreeSet<&str>) -> String) -> Option<Failure> {
+    let Some(host) = known.shown.iter().find(|host| host.name == name) else {
+        let shown = known.shown.iter().map(|host| host.name.as_str()).collect();
+        let says = || format!("no segment of Masakari has a host {name}: {}", advice(&shown));
+        let missing = || Failure::new("unknown-host", &says());
+        return Some(if known.is_whole { missing() } else { too_many(name) });
+    };
+    let segment = &host.segment.name;
+    if host.segment.enabled == Some(false) {
+        let says = format!(
+            "its segment {segment} is disabled: Masakari would accept a notification of {name} and ignore it"
+        );
+        return Some(Failure::new("segment-disabled", &says));
+    }
+    let says = format!(
+        "Masakari has {name} (segment {segment}) on maintenance and would reject its notifications: end that if the host is well"
+    );
+    host.on_maintenance.then(|| Failure::new("maintenance", &says))
+}
+
+#[cfg(test)]
+mod tests {
+    use marks::host::HostName;
+
+    use super::lookup::{Host, Segment};
+
+    use super::*;
+
+    fn host(name: &str, enabled: Option<bool>, on_maintenance: bool) -> Host {
+        let segment = Segment { uuid: "5e9".into(), name: "east".into(), enabled };
+        Host { segment, uuid: "b6".into(), name: name.into(), on_maintenance, changed: None }
+    }
+
+    /// What is in the way of a host with this full name.
+    fn of(name: &str, known: &Hosts) -> Option<Failure> {
+        let fqdn = HostName::parse(name).unwrap();
+        let host = Named { node: fqdn.without_domain(), fqdn };
+        let found = of_host(&HostNames::default(), &host, std::slice::from_ref(&host), known)?;
+        assert_eq!(found.host, Some(host.node));
+        Some(found.why)
+    }
+
+    #[test]
+    fn each_obstacle_has_its_sentence() {
+        let shown = vec![
+            host("c1.x", None, false),
+            host("c2.x", Some(true), false),
+            host("c3.x", Some(false), true),
+            host("c4.x", Some(true), true),
+            host("C5.X", Some(true), false),
+            host("c6", Some(true), false),
+        ];
+        let mut known = Hosts { shown, is_whole: true };
+        for (name, expected) in [
+            ("c1.x", None),
+            ("c2.x", None),
+            ("c3.x", Some(("segment-disabled", "its segment east is disabled"))),
+            ("c4.x", Some(("maintenance", "has c4.x (segment east) on maintenance"))),
+            (
+                "c5.x",
+                Some((
+                    "unknown-host",
+                    "a host c5.x: if it is C5.X there, set \"c5\" = \"C5.X\" in [host-names]",
+                )),
+            ),
+            ("c6.x", Some(("unknown-host", "a host c6.x: if it is c6 there, set host-name = \"short\""))),
+            (
+                "c7.x",
+                Some(("unknown-host", "a host c7.x: add it there, or set its name there in [host-names]")),
+            ),
+        ] {
+            let got = of(name, &known);
+            let got = got.as_ref().map(|why| (why.kind, why.detail.as_str()));
+            assert_eq!(got.map(|(kind, _)| kind), expected.map(|(kind, _)| kind), "{name}");
+            assert!(got.unwrap_or_default().1.contains(expected.unwrap_or_default().1), "{got:?}");
+        }
+        known.is_whole = false;
+        let kind = |name| of(name, &known).map(|why| why.kind);
+        assert_eq!(
+            [kind("c1.x"), kind("c4.x"), kind("c7.x")],
+            [None, Some("maintenance"), Some("not-shown")]
+        );
+    }
 }

@@ -4,7 +4,6 @@ mod answer;
 mod body;
 mod input;
 mod keys;
-mod template;
 
 use std::sync::Arc;
 
@@ -16,15 +15,13 @@ use reqwest::Method;
 use site::Section;
 use tokio::time::Instant;
 
-use crate::driver::{Check, Driver, Failure, Kind, Message, Named, Outcome, usable};
+use crate::driver::{Check, Driver, Failure, Kind, Message, Named, Outcome, Request, What, Write, usable};
 use crate::event::TimeFormat;
 use crate::kept::Unusable;
 use crate::openstack::{self, Ask, Session, WORKFLOW, of_session};
-use crate::writes::{Request, What, Write};
 use body::{Stored, Workflow};
-pub use input::Input;
+pub use input::{Input, Template};
 pub use keys::Options;
-pub use template::Template;
 
 /// The driver in the registry.
 pub const KIND: Kind = Kind {

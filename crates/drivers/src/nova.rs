@@ -4,7 +4,6 @@ mod answer;
 mod body;
 mod change;
 mod seen;
-mod service;
 
 use std::sync::Arc;
 
@@ -17,16 +16,17 @@ use reqwest::Method;
 use site::Section;
 use tokio::time::Instant;
 
-use crate::driver::{Check, Driver, Failure, Finding, Kind, Message, Named, Outcome, Step, usable};
+use crate::driver::{
+    Check, Driver, Failure, Finding, Kind, Message, Named, Outcome, Request, Step, What, Write, usable,
+};
 use crate::kept::Unusable;
 use crate::openstack::{self, Answer, Ask, COMPUTE, Session, Trouble, of_session};
 use crate::which::HostNames;
-use crate::writes::{Request, What, Write};
 use answer::List;
 use body::Stored;
 use change::Change;
+use seen::{BINARY, Service, VERSION};
 pub use seen::{Seen, Services};
-use service::{BINARY, Service, VERSION};
 
 /// The driver in the registry.
 pub const KIND: Kind = Kind {

@@ -17,14 +17,13 @@ use serde_json::Value;
 use site::Section;
 use tokio::time::Instant;
 
-use crate::driver::{Check, Driver, Kind, Message, Named, Outcome, usable};
+use crate::driver::{Check, Driver, Kind, Message, Named, Outcome, Request, What, Write, usable};
 use crate::kept::Unusable;
 pub use crate::openstack::ByHost;
 use crate::openstack::{
     self, Ask, CLUSTERING, Place, Session, ask_for, is_known, is_uuid, of_session, place_of,
 };
 pub use crate::which::{HostNames, WhichName};
-use crate::writes::{Request, What, Write};
 use answer::Seen;
 pub use body::{Operation, Recovery};
 use body::{Stored, Whose};

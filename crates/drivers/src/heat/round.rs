@@ -5,12 +5,11 @@ use tokio::time::Instant;
 
 use super::answer::{self, Patched, Tally, Wish, left_open};
 use super::body::Stored;
-use super::found::Found;
 use super::keys::Options;
 use super::lookup;
-use crate::driver::{Outcome, Step};
+use super::lookup::Found;
+use crate::driver::{Outcome, Request, Step};
 use crate::openstack::{Ask, ORCHESTRATION, Place, Session, is_known, place_of};
-use crate::writes::Request;
 
 pub(super) static MARK: Request =
     Request { method: Method::PATCH, path: "/stacks/STACK/ID/resources/RESOURCE" };

@@ -9,8 +9,7 @@ use site::Section;
 
 use super::credentials::{self, Credentials};
 use super::headers;
-use super::layout::Layout;
-use super::return_url::ReturnUrl;
+use super::layout::{Layout, ReturnUrl};
 use super::signature::SigningKey;
 use crate::driver::notifies_return;
 use crate::event::TimeFormat;

@@ -3,7 +3,6 @@
 mod answer;
 mod kubeconfig;
 mod site;
-mod trouble;
 
 use std::fmt;
 use std::path::{Path, PathBuf};
@@ -16,9 +15,8 @@ use tokio::time::Instant;
 
 use crate::kept::{Kept, Unusable};
 use crate::web::{authority, fault, wire};
-pub(crate) use answer::Answer;
+pub(crate) use answer::{Answer, Trouble};
 use site::{Pass, Site};
-pub(crate) use trouble::Trouble;
 
 /// Where the API server is and who we are there.
 #[derive(Clone, Debug)]

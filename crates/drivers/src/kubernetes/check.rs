@@ -6,13 +6,12 @@ use reqwest::Method;
 use serde_json::{Value, json};
 
 use super::annotate::unknown_machine;
-use super::answer::usual;
 use super::body::{Mode, lower};
 use super::keys::Options;
 use super::object::{Machine, Object, the_one, unknown_node};
 use super::remediate::found_template;
 use super::remediation::{CLUSTER_API, Contract, Template};
-use super::server::{JSON, Server, node_path};
+use super::server::{JSON, Server, node_path, usual};
 use crate::driver::{Failure, Finding, Named, Outcome};
 
 /// What the account must be able to do, as RBAC names it.

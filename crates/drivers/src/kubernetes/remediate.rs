@@ -7,14 +7,13 @@ use serde_json::{Value, json};
 
 use super::access::Answer;
 use super::annotate::unknown_machine;
-use super::answer::{described, misconfigured, usual};
 use super::body::Stored;
 use super::change::machine;
 use super::gates::closed;
 use super::keys::Options;
 use super::object::{Meta, Object, Whose, done, gone, life, rejected, unknown_node};
 use super::remediation::{CLUSTER_API, Contract, Patient, Remediation, Template, object, progress};
-use super::server::{JSON, Kinds, Server};
+use super::server::{JSON, Kinds, Server, described, misconfigured, usual};
 use crate::driver::{Failure, Outcome};
 
 /// How long an object may wait for its finalizers before an operator should check, in seconds.

@@ -1,7 +1,7 @@
 //! What Masakari's answer means for a mark. Pure.
 
 use super::body::Stored;
-use super::row::{Row, Unseen};
+use super::lookup::{Row, Unseen};
 use crate::driver::{Failure, LOCKED_OUT, Outcome};
 use crate::openstack::{Answer, Trouble, described, usual};
 

@@ -7,8 +7,7 @@ use marks::mark::Mark;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
-use super::input::Input;
-use super::template::Template;
+use super::input::{Input, Template};
 use crate::event::{TimeFormat, bytes};
 
 /// The longest description that Mistral's databases take, in characters.

@@ -7,7 +7,6 @@ use serde_json::Value;
 use site::Section;
 use toml::de::DeValue;
 
-use super::template::Template;
 use crate::event::TimeFormat;
 
 /// A workflow's input, by name.
@@ -98,6 +97,167 @@ impl Part {
             Self::Plain(value) => value.clone(),
             Self::List(parts) => parts.iter().map(|part| part.value(mark, times)).collect(),
             Self::Table(input) => input.value(mark, times),
+        }
+    }
+}
+
+/// A text with placeholders in it.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Template(Vec<Piece>);
+
+#[derive(Clone, Debug, PartialEq, Eq)]
+enum Piece {
+    Text(String),
+    Field(Field),
+}
+
+/// What a template can show of a mark.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Field {
+    Id,
+    Hostname,
+    Node,
+    FailureTime,
+    GeneratedTime,
+    OnSharedStorage,
+}
+
+/// Their names, as they stand between braces.
+const FIELDS: [(&str, Field); 6] = [
+    ("id", Field::Id),
+    ("hostname", Field::Hostname),
+    ("node", Field::Node),
+    ("failure_time", Field::FailureTime),
+    ("generated_time", Field::GeneratedTime),
+    ("on_shared_storage", Field::OnSharedStorage),
+];
+
+impl Template {
+    /// Reads it.
+    ///
+    /// # Errors
+    /// One sentence without any part of the text.
+    pub fn parse(text: &str) -> Result<Self, String> {
+        let mut pieces = Vec::new();
+        let mut plain = String::new();
+        let mut rest = text;
+        while let Some(c) = rest.chars().next() {
+            if let Some(after) = rest.strip_prefix("{{").or_else(|| rest.strip_prefix("}}")) {
+                plain.push(c);
+                rest = after;
+            } else if matches!(c, '{' | '}') {
+                let (field, after) = field(rest).ok_or_else(unknown)?;
+                pieces.push(Piece::Text(std::mem::take(&mut plain)));
+                pieces.push(Piece::Field(field));
+                rest = after;
+            } else {
+                plain.push(c);
+                rest = &rest[c.len_utf8()..];
+            }
+        }
+        pieces.push(Piece::Text(plain));
+        pieces.retain(|piece| *piece != Piece::Text(String::new()));
+        Ok(Self(pieces))
+    }
+
+    /// The value for a mark. A text that is one placeholder alone keeps its type: a number, or true or false.
+    pub(super) fn value(&self, mark: &Mark, times: TimeFormat) -> Value {
+        match self.0.as_slice() {
+            [Piece::Field(field)] => field.value(mark, times),
+            _ => self.text(mark, times).into(),
+        }
+    }
+
+    /// The same as a text.
+    pub(super) fn text(&self, mark: &Mark, times: TimeFormat) -> String {
+        let shown = |piece: &Piece| match piece {
+            Piece::Text(text) => text.clone(),
+            Piece::Field(field) => match field.value(mark, times) {
+                Value::String(text) => text,
+                other => other.to_string(),
+            },
+        };
+        self.0.iter().map(shown).collect()
+    }
+}
+
+/// The placeholder at the beginning of a text, and the rest behind it.
+fn field(text: &str) -> Option<(Field, &str)> {
+    let (name, after) = text.strip_prefix('{')?.split_once('}')?;
+    let (_, field) = FIELDS.iter().find(|(known, _)| *known == name)?;
+    Some((*field, after))
+}
+
+fn unknown() -> String {
+    let names: Vec<String> = FIELDS.iter().map(|(name, _)| format!("{{{name}}}")).collect();
+    format!("unknown placeholder; known are: {}; a brace itself is written twice", names.join(", "))
+}
+
+impl Field {
+    fn value(self, mark: &Mark, times: TimeFormat) -> Value {
+        match self {
+            Self::Id => mark.id.to_string().into(),
+            Self::Hostname => mark.fqdn.as_str().into(),
+            Self::Node => mark.node.as_str().into(),
+            Self::FailureTime => times.value(mark.failure_time),
+            Self::GeneratedTime => times.value(mark.generated_time),
+            Self::OnSharedStorage => mark.on_shared_storage.into(),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+    use serde_json::json;
+
+    use crate::event::tests::mark;
+
+    use super::*;
+
+    fn filled(text: &str, times: TimeFormat) -> Value {
+        Template::parse(text).unwrap().value(&mark(), times)
+    }
+
+    /// The broken variant makes everything a text: a workflow takes "false" for true.
+    #[test]
+    fn a_placeholder_alone_keeps_its_type() {
+        for (text, expected) in [
+            ("{on_shared_storage}", json!(true)),
+            ("{failure_time}", json!(1_784_600_000)),
+            ("{generated_time}", json!(1_784_600_001)),
+            ("{hostname}", json!("Compute1.my.cloud.com")),
+            ("{node}", json!("compute1")),
+            ("{id}", json!("0193b3a4-5c6d-7e8f-9a0b-1c2d3e4f5a6b")),
+            (" {on_shared_storage}", json!(" true")),
+            ("{node} at {failure_time}", json!("compute1 at 1784600000")),
+            ("{{node}} {{{node}}}", json!("{node} {compute1}")),
+            ("<% $.x %> {{{{ _.x }}}}", json!("<% $.x %> {{ _.x }}")),
+            ("", json!("")),
+            ("ä{node}ö", json!("äcompute1ö")),
+        ] {
+            assert_eq!(filled(text, TimeFormat::Epoch), expected, "{text}");
+        }
+        assert_eq!(filled("{failure_time}", TimeFormat::Rfc3339), json!("2026-07-21T02:13:20Z"));
+        let careless = Template::parse("{on_shared_storage}").unwrap().text(&mark(), TimeFormat::Epoch);
+        assert_ne!(json!(careless), filled("{on_shared_storage}", TimeFormat::Epoch));
+    }
+
+    #[test]
+    fn what_is_no_placeholder_is_said() {
+        for text in ["{host}", "{", "}", "a}b", "{node", "{}", "{ node }", "{{node}", "{node}}"] {
+            let why = Template::parse(text).unwrap_err();
+            assert!(why.starts_with("unknown placeholder; known are: {id}, {hostname}"), "{text}: {why}");
+        }
+    }
+
+    proptest! {
+        /// A text with its braces doubled comes out unchanged.
+        #[test]
+        fn any_text_can_be_said(text in ".{0,60}") {
+            let doubled = text.replace('{', "{{").replace('}', "}}");
+            prop_assert_eq!(filled(&doubled, TimeFormat::Epoch), json!(text));
+            let _never_panics = Template::parse(&text);
         }
     }
 }

@@ -2,8 +2,7 @@
 
 use site::Section;
 
-use super::input::Input;
-use super::template::Template;
+use super::input::{Input, Template};
 use crate::event::TimeFormat;
 use crate::openstack;
 

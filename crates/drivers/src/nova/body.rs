@@ -6,7 +6,7 @@ use marks::mark::Mark;
 use marks::time::Timestamp;
 use serde::{Deserialize, Serialize};
 
-use super::service::Service;
+use super::seen::Service;
 use crate::event::{NO_HOST, bytes, rfc3339};
 
 /// The reason for disabling a service, unless the route sets another.

@@ -3,7 +3,7 @@
 use serde::Serialize;
 
 use super::body::Stored;
-use super::service::Service;
+use super::seen::Service;
 
 /// One call changes all of it, or nothing. Serialised in the order of its fields.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize)]

@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use reqwest::Url;
 use secrecy::{ExposeSecret as _, SecretSlice};
-use site::{must_be_absolute, read_private, read_trusted};
+use site::{Section, absolute, must_be_absolute, read_private, read_trusted};
 
 use super::catalog::{Choice, Service};
 use super::credentials::{Credentials, text};
@@ -258,6 +258,41 @@ fn addresses(all: &str) -> String {
     all.split_whitespace().map(one).collect::<Vec<_>>().join(" ")
 }
 
+/// The longest time limit of an exchange. A controller without its message bus never answers.
+const LONGEST: u32 = 300;
+/// The default time limit: a service may wait for a lock of its database.
+const USUAL: u32 = 60;
+
+/// Asks for every key, so that each is checked whatever is wrong with the others.
+pub(crate) fn read(table: &mut Section<'_, '_>) -> CloudOptions {
+    let timeout = Duration::from_secs(table.number("timeout", 1..=LONGEST).unwrap_or(USUAL).into());
+    read_within(table, timeout)
+}
+
+/// The same, where each exchange has this time limit.
+pub fn read_within(table: &mut Section<'_, '_>, timeout: Duration) -> CloudOptions {
+    let cloud = table.text("cloud", name);
+    let clouds_file = table.text("clouds-file", absolute);
+    let allow_http = table.flag("allow-http").unwrap_or(false);
+    let endpoint = table.text("endpoint", |text| base(text, allow_http));
+    CloudOptions { cloud, clouds_file, endpoint, allow_http, timeout, patience: PATIENCE }
+}
+
+/// An address that a path can be put behind.
+fn base(text: &str, allow_http: bool) -> Result<String, String> {
+    match address(text, allow_http)?.query() {
+        Some(_) => Err("must be an address without a query (?)".to_owned()),
+        None => Ok(text.to_owned()),
+    }
+}
+
+fn name(text: &str) -> Result<String, String> {
+    match text.is_empty() || text.contains(char::is_control) {
+        true => Err("must be a name on one line".to_owned()),
+        false => Ok(text.to_owned()),
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use std::fs;
@@ -267,6 +302,7 @@ mod tests {
 
     use super::super::catalog::{INSTANCE_HA, WORKFLOW};
     use super::super::credentials::{Named, Scope};
+
     use super::*;
 
     const CLOUDS: &str = "clouds:
@@ -361,5 +397,12 @@ mod tests {
         let named = CloudOptions { cloud: Some("three".into()), ..room.options() };
         assert!(why(&named).contains("no cloud of this name"));
         assert!(why(&CloudOptions::of_file("clouds.yaml".into())).contains("absolute"));
+    }
+
+    /// The path would become a part of the query.
+    #[test]
+    fn an_endpoint_has_no_query() {
+        assert!(base("https://h/v1/%(project_id)s", false).is_ok());
+        assert!(base("https://h/v1?x=y", false).unwrap_err().contains("without a query"));
     }
 }

@@ -5,28 +5,23 @@ mod auth;
 mod by_host;
 mod catalog;
 mod check;
-mod client;
 mod cloud;
 mod credentials;
-mod keys;
 mod servers;
 mod session;
 mod tokens;
 mod trouble;
-mod usual;
 mod versions;
 mod words;
 
 pub use by_host::ByHost;
 pub(crate) use catalog::{CLUSTERING, COMPUTE, INSTANCE_HA, ORCHESTRATION, Service, WORKFLOW};
 pub(crate) use check::{ask_for, try_out};
-pub use cloud::CloudOptions;
-pub(crate) use keys::read as read_options;
-pub use keys::read_within;
+pub(crate) use cloud::read as read_options;
+pub use cloud::{CloudOptions, read_within};
 pub(crate) use servers::{Place, each_on, is_known, place_of};
 pub(crate) use session::{Answer, Ask, Session};
-pub(crate) use trouble::Trouble;
-pub(crate) use usual::{described, found, usual};
+pub(crate) use trouble::{Trouble, described, found, usual};
 
 /// Whether it is an id: a service's value must not become another path.
 pub(crate) fn is_uuid(text: &str) -> bool {

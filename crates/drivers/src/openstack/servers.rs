@@ -7,7 +7,7 @@ use tokio::time::Instant;
 use super::catalog::COMPUTE;
 use super::check::ask_for;
 use super::session::{Answer, Ask, Session};
-use super::usual::{described, found};
+use super::trouble::{described, found};
 use crate::driver::{Failure, LOCKED_OUT, Outcome};
 use crate::which::ADVICE;
 

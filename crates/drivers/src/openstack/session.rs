@@ -5,21 +5,20 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use reqwest::header::{HeaderName, HeaderValue};
-use reqwest::{Method, StatusCode, Url};
+use reqwest::{Client, ClientBuilder, Method, StatusCode, Url, tls};
 use secrecy::ExposeSecret as _;
 use serde_json::Value;
 use tokio::time::{Instant, timeout_at};
 
 use super::auth::Token;
 use super::catalog::{self, Service};
-use super::client;
 use super::cloud::{Cloud, CloudOptions};
 use super::tokens::{Site, Tokens};
 use super::trouble::Trouble;
 use super::versions;
+use crate::driver::Request;
 use crate::kept::{Files, Kept, Unusable};
-use crate::web::{self, Fault, fault, page, said, wire};
-use crate::writes::Request;
+use crate::web::{self, Fault, answer, authorities, careful, fault, page, unpaired, wire};
 
 const AUTH_TOKEN: HeaderName = HeaderName::from_static("x-auth-token");
 const API_VERSION: HeaderName = HeaderName::from_static("openstack-api-version");
@@ -98,7 +97,7 @@ impl Session {
         let again = options.clone();
         let site = Kept::new(files, move || {
             let cloud = Cloud::read(&again)?;
-            let client = client::build(&cloud, &again)?;
+            let client = build(&cloud, &again)?;
             Ok(Arc::new(Site::new(cloud, client)))
         })?;
         Ok(Self { options, own: None, shown, site, tokens: Tokens::default() })
@@ -358,12 +357,12 @@ impl Answer {
 
     /// The message in an error's body.
     pub(crate) fn message(&self) -> String {
-        said::message(&self.body)
+        answer::message(&self.body)
     }
 
     /// The same for people: `: …`, or nothing.
     pub(crate) fn said(&self) -> String {
-        said::shown(&self.message(), &[self.token.value.expose_secret()])
+        answer::shown(&self.message(), &[self.token.value.expose_secret()])
     }
 }
 
@@ -388,5 +387,44 @@ impl fmt::Debug for Answer {
 impl fmt::Debug for Session {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("Session").field("cloud", &self.shown).finish_non_exhaustive()
+    }
+}
+
+/// Makes the client. The files of its certificates are read here.
+pub(super) fn build(cloud: &Cloud, options: &CloudOptions) -> Result<Client, Unusable> {
+    let wrong = |why: String| Unusable::new("cloud", format!("cloud {}: {why}", cloud.name));
+    let builder = careful(options.timeout, false).tls_version_min(tls::Version::TLS_1_2);
+    let client = trusting(builder, cloud, options).map_err(wrong)?;
+    let client = match &cloud.identity {
+        None => client,
+        Some(files) => client.identity(files.read(["cert", "key"]).map_err(|why| wrong(why.to_string()))?),
+    };
+    client.build().map_err(|error| wrong(unmade(&error, cloud)))
+}
+
+/// Why no client can be made of files that were read.
+fn unmade(error: &reqwest::Error, cloud: &Cloud) -> String {
+    let cas = "cacert must hold CA certificates; without cacert the system must have some";
+    match (&cloud.identity, fault::is_of_two(error)) {
+        (None, _) => format!("no client can be made: {cas}"),
+        (Some(_), true) => unpaired(error, "cert", "key"),
+        (Some(_), false) => format!("no client can be made: {cas}; or {}", unpaired(error, "cert", "key")),
+    }
+}
+
+fn trusting(client: ClientBuilder, cloud: &Cloud, options: &CloudOptions) -> Result<ClientBuilder, String> {
+    match &cloud.ca_file {
+        Some(file) => Ok(client.tls_certs_only(authorities(file)?)),
+        // Without TLS no certificates are needed, and a system without any would make no client.
+        None if options.allow_http || cloud.token_url.scheme() == "http" => Ok(system_or_none(client)),
+        None => Ok(client),
+    }
+}
+
+/// The system's CAs if there are any: Keystone may use plain http, and the service TLS.
+fn system_or_none(client: ClientBuilder) -> ClientBuilder {
+    match Client::builder().build() {
+        Ok(_) => client,
+        Err(_) => client.tls_certs_only([]),
     }
 }

@@ -1,6 +1,6 @@
 //! HTTP with an endpoint: the client, its certificates, the meaning of answers and errors, and the keys for all of it.
 
-mod answer;
+pub(crate) mod answer;
 mod certificate;
 mod client;
 mod endpoint;
@@ -10,8 +10,6 @@ mod identity;
 mod keys;
 pub(crate) mod page;
 mod plain;
-/// A service's own error message.
-pub(crate) mod said;
 /// Files that hold one secret each.
 pub(crate) mod secret;
 mod status;

@@ -8,7 +8,8 @@ use secrecy::ExposeSecret as _;
 use serde_json::Value;
 
 use super::site::Pass;
-use crate::web::said;
+use crate::driver::{Failure, Outcome};
+use crate::web::{Fault, answer};
 
 /// An answer with its whole header section.
 pub(crate) struct Answer {
@@ -42,13 +43,13 @@ impl Answer {
 
     /// The message in an error's body.
     pub(crate) fn message(&self) -> String {
-        said::message(&self.body)
+        answer::message(&self.body)
     }
 
     /// The same for people: `: …`, or nothing.
     pub(crate) fn said(&self) -> String {
         let secret = self.pass.as_ref().map(|pass| pass.token.expose_secret());
-        said::shown(&self.message(), &[secret.unwrap_or_default()])
+        answer::shown(&self.message(), &[secret.unwrap_or_default()])
     }
 }
 
@@ -64,6 +65,28 @@ impl Answer {
     /// The answer for a table of answers.
     pub(crate) fn of(status: u16, body: &str, wish: Option<Duration>) -> Self {
         Self { status, wish, body: body.as_bytes().to_vec(), pass: None }
+    }
+}
+
+/// Why there is no answer.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) enum Trouble {
+    /// The time limit ended before the request was sent.
+    Late,
+    /// The server did not answer.
+    Fault(Fault),
+}
+
+impl Trouble {
+    /// The outcome for a mark, if this was the first request of its exchange.
+    pub(crate) fn outcome(&self) -> Outcome {
+        match self {
+            Self::Late => Outcome::Unreachable(Failure::new(
+                "timeout",
+                "the time limit ended before the request was sent: raise timeout if this repeats",
+            )),
+            Self::Fault(fault) => fault.outcome(),
+        }
     }
 }
 
@@ -86,6 +109,15 @@ mod tests {
         ] {
             let answer = Answer::of(409, body, None);
             assert_eq!((answer.reason().as_str(), answer.said().as_str()), (reason, said), "{body}");
+        }
+    }
+
+    /// The broken variant counts a request that was never made as one that may have arrived.
+    #[test]
+    fn what_was_not_sent_is_not_ambiguous() {
+        assert_eq!(Trouble::Late.outcome().words(), ("unreachable", "timeout"));
+        for fault in [Fault::Dns, Fault::Timeout, Fault::Closed] {
+            assert_eq!(Trouble::Fault(fault.clone()).outcome(), fault.outcome());
         }
     }
 }
