@@ -2,7 +2,6 @@
 
 mod audit;
 mod clocks;
-mod follow;
 mod kept;
 mod matter;
 mod members;
@@ -18,13 +17,11 @@ use std::thread;
 use std::time::{Duration, Instant};
 
 use marks::host::HostName;
-use marks::register::{Entry, Key, Register};
+use marks::register::{Entries, Entry, Key, Register};
 use pacemaker::cib::{Cib, Snapshot};
 use pacemaker::read;
 use pacemaker::register::{Published, RegisterError, Tools};
 use tokio::sync::oneshot;
-
-use follow::Follow;
 
 pub(crate) use audit::{AUDIT_AFTER, sentence as missed_sentence};
 pub use kept::{Kept, PageWrites, Rewriting, alerter, left_over, own_writes, standing, superseded, written};
@@ -52,6 +49,8 @@ struct Hands {
     config: PathBuf,
     /// The CIB as it was read last.
     snapshot: Snapshot,
+    /// What a register in etcd held when it was read last.
+    known: Option<Entries>,
 }
 
 impl Hands {
@@ -92,8 +91,6 @@ impl Hands {
 pub struct Cluster {
     register: Register,
     queue: mpsc::Sender<Work>,
-    /// What watches the register, if anything does.
-    follow: Option<Arc<Follow>>,
 }
 
 impl Cluster {
@@ -105,32 +102,16 @@ impl Cluster {
         if register == Register::None {
             return Ok(None);
         }
-        let follow = (register == Register::Etcd).then(|| Follow::start(tools.clone())).transpose()?;
         let (queue, work) = mpsc::channel::<Work>();
-        let mut hands = Hands { tools, config, snapshot: Snapshot::default() };
+        let mut hands = Hands { tools, config, snapshot: Snapshot::default(), known: None };
         let run = move || work.into_iter().for_each(|work| work(&mut hands));
         thread::Builder::new().name("cluster".into()).spawn(run)?;
-        Ok(Some(Self { register, queue, follow: follow.map(Arc::new) }))
+        Ok(Some(Self { register, queue }))
     }
 
     /// Where the register is.
     pub fn register(&self) -> Register {
         self.register
-    }
-
-    /// Returns when the register has changed.
-    pub async fn changed(&self) {
-        match &self.follow {
-            Some(follow) => follow.changed().await,
-            None => std::future::pending().await,
-        }
-    }
-
-    /// Ends the watch of the register.
-    pub fn leave(&self) {
-        if let Some(follow) = &self.follow {
-            follow.end();
-        }
     }
 
     /// Reads everything that may have changed; what cannot be read is missing in the view, with its reason. `own` gives the compute
@@ -140,10 +121,10 @@ impl Cluster {
         with_history: bool,
         own: impl Fn(&Cib) -> Vec<HostName> + Send + 'static,
     ) -> Arc<View> {
-        let (register, follow) = (self.register, self.follow.clone());
+        let register = self.register;
         self.run(move |hands| {
             let complaints = hands.read_keys();
-            Arc::new(View::take((register, follow.as_deref()), hands, (complaints, with_history), own))
+            Arc::new(View::take(register, hands, (complaints, with_history), own))
         })
         .await
     }
@@ -154,16 +135,23 @@ impl Cluster {
         let register = self.register;
         self.run(move |hands| {
             let deadline = Instant::now() + POLL_LIMIT;
-            let in_register = || match &since.kept.pages {
-                Some(paged) => pacemaker::register::has_news(paged, &hands.tools, deadline).unwrap_or(true),
-                None => true,
+            let in_register = || match (register, &since.kept.pages) {
+                (Register::Attrd, Some(paged)) => {
+                    pacemaker::register::has_news(paged, &hands.tools, deadline).unwrap_or(true)
+                }
+                (Register::Attrd, None) => true,
+                (Register::Etcd, _) => {
+                    let now = pacemaker::register::read(register, &hands.tools, deadline).ok();
+                    now.is_none() || now != hands.known
+                }
+                (Register::Cib | Register::None, _) => false,
             };
             let is_in_cib = register == Register::Cib;
             let in_cib = || match read::news(&hands.snapshot, &hands.tools, deadline) {
                 Ok(news) => news.of_nodes || is_in_cib && news.in_configuration,
                 Err(_) => true,
             };
-            register == Register::Attrd && in_register() || with_cib && in_cib()
+            in_register() || with_cib && in_cib()
         })
         .await
     }
@@ -171,12 +159,10 @@ impl Cluster {
     /// Writes entries and reads them back; gives the result of each.
     pub async fn publish(&self, entries: Vec<Entry>) -> Published {
         let register = self.register;
-        let published = self.run(move |hands| {
+        self.run(move |hands| {
             pacemaker::register::publish_all(register, &hands.tools, &entries, Instant::now() + WRITE_LIMIT)
-        });
-        let published = published.await;
-        self.stir();
-        published
+        })
+        .await
     }
 
     /// Writes pages of a writer, in their order.
@@ -196,25 +182,16 @@ impl Cluster {
         written.await
     }
 
-    /// Has the next poll read what was changed from here.
-    fn stir(&self) {
-        if let Some(follow) = &self.follow {
-            follow.stir();
-        }
-    }
-
     /// Removes entries whose time is over.
     ///
     /// # Errors
     /// [`RegisterError`]; some may be gone.
     pub async fn clear(&self, keys: Vec<Key>) -> Result<(), RegisterError> {
         let register = self.register;
-        let cleared = self.run(move |hands| {
+        self.run(move |hands| {
             pacemaker::register::clear(register, &hands.tools, &keys, Instant::now() + WRITE_LIMIT)
-        });
-        let cleared = cleared.await;
-        self.stir();
-        cleared
+        })
+        .await
     }
 
     async fn run<T: Send + 'static>(&self, work: impl FnOnce(&mut Hands) -> T + Send + 'static) -> T {
@@ -240,7 +217,7 @@ mod tests {
     fn an_alerter_keeps_the_key_that_it_had() {
         let dir = tempfile::tempdir().unwrap();
         let (config, file) = (dir.path().join("alerter.toml"), dir.path().join("register.key"));
-        let mut hands = Hands { tools: Tools::default(), config, snapshot: Snapshot::default() };
+        let mut hands = Hands { tools: Tools::default(), config, snapshot: Snapshot::default(), known: None };
         let write = |text: &str| {
             fs::write(&file, text).unwrap();
             fs::set_permissions(&file, fs::Permissions::from_mode(0o600)).unwrap();

@@ -11,9 +11,8 @@ use marks::sighting::Sighting;
 use marks::time::Timestamp;
 use pacemaker::cib::Cib;
 use pacemaker::evidence;
-use pacemaker::register::{Found, Tools};
+use pacemaker::register::Tools;
 
-use super::follow::Follow;
 use super::kept::Kept;
 use super::matter::{Fault, Matter};
 use super::{Hands, POLL_LIMIT};
@@ -49,7 +48,7 @@ pub struct View {
 impl View {
     /// Runs the tools side by side. `complaints`: what is wrong with the keys.
     pub(super) fn take(
-        (register, follow): (Register, Option<&Follow>),
+        register: Register,
         hands: &mut Hands,
         (complaints, with_history): (Vec<String>, bool),
         own: impl Fn(&Cib) -> Vec<HostName>,
@@ -61,12 +60,7 @@ impl View {
         thread::scope(|scope| {
             let quorum = scope.spawn(|| tools.quorum(deadline).map_err(|e| e.to_string()));
             let history = with_history.then(|| scope.spawn(|| history(tools, deadline)));
-            let find = move || pacemaker::register::find(register, tools, deadline);
-            let alone = |entries| Found { entries, paged: None };
-            let found = scope.spawn(move || match follow {
-                Some(follow) => follow.entries(|| Ok(find()?.entries)).map(alone),
-                None => find(),
-            });
+            let found = scope.spawn(move || pacemaker::register::find(register, tools, deadline));
             let cib = hands.read_cib(own);
             let joined = "a panic anywhere ends the whole daemon";
             let found = found.join().expect(joined).map_err(|e| e.to_string());
@@ -74,11 +68,16 @@ impl View {
                 Ok(found) => (Ok(found.entries), found.paged),
                 Err(why) => (Err(why), None),
             };
+            if register == Register::Etcd
+                && let Ok(entries) = &entries
+            {
+                hands.known = Some(entries.clone());
+            }
             let kept = Kept::of(entries.as_ref().ok(), paged, (&tools.keys, complaints));
             Self {
                 taken,
                 quorum: quorum.join().expect(joined),
-                known: entries.as_ref().err().and_then(|_| follow?.last()),
+                known: entries.as_ref().err().and_then(|_| hands.known.clone()),
                 entries,
                 kept,
                 cib,

@@ -218,9 +218,7 @@ impl Engine {
             poller.poll(&self.shared).await;
             poller.keep_up(&self.shared).await
         });
-        let kept = kept.await;
-        poller.leave();
-        if !matches!(kept, Ok(Ok(()))) {
+        if !matches!(kept.await, Ok(Ok(()))) {
             warn!(
                 "the register may lack the last acknowledgements: the next alerter may send those marks again"
             );

@@ -167,16 +167,8 @@ impl Poller {
 
     /// Returns when something in the cluster may have changed.
     pub async fn changed(&mut self) {
-        tokio::select! {
-            () = self.watch.changed() => {}
-            () = self.cluster.changed() => {}
-        }
+        self.watch.changed().await;
         self.woken = true;
-    }
-
-    /// Ends the watch of the register.
-    pub fn leave(&self) {
-        self.cluster.leave();
     }
 
     /// Whether marks may be sent now: with quorum, and with a register that was read a moment ago or, without one, what this controller

@@ -163,19 +163,11 @@ fn memory(text: &[u8]) -> io::Result<File> {
     Ok(file)
 }
 
-/// Starts a program in a process group of its own.
-///
-/// # Errors
-/// It cannot be started.
-pub fn spawn_apart(mut command: Command) -> io::Result<Child> {
-    command.process_group(0).spawn()
-}
-
 fn run(mut command: Command, limit: Duration, max_bytes: usize) -> Result<(ExitStatus, Vec<u8>), ChildError> {
     let end = Instant::now() + limit;
     command.stdout(Stdio::piped());
     left().retain_mut(|child| matches!(child.try_wait(), Ok(None)));
-    let mut child = spawn_apart(command)?;
+    let mut child = command.process_group(0).spawn()?;
     let result = match collect(&mut child, end, max_bytes) {
         Ok(Some(output)) => {
             exit(&mut child, end).map(|status| status.map(|status| (status, output))).map_err(Into::into)

@@ -2,8 +2,6 @@
 //! it.
 
 use std::fs::{self, Permissions};
-use std::io::Read as _;
-use std::os::fd::AsFd as _;
 use std::os::unix::fs::PermissionsExt as _;
 use std::process::Output;
 use std::sync::{Mutex, MutexGuard, PoisonError};
@@ -14,10 +12,7 @@ use marks::fencing::Fencing;
 use marks::id::MarkId;
 use marks::register::{Acknowledgement, Entries, Entry, Key, Login, Register};
 use marks::time::Timestamp;
-use nix::poll::{PollFd, PollFlags, PollTimeout, poll};
 use nix::sys::signal::Signal::{SIGCONT, SIGKILL, SIGSTOP, SIGTERM};
-use nix::sys::signal::killpg;
-use nix::unistd::Pid;
 use pacemaker::register::{self, RegisterError, Tools};
 use tests::apart::Apart;
 use tests::etcd::{Members, PROGRAMS};
@@ -38,13 +33,12 @@ pub(crate) fn group() -> Group {
         a_lost_member_is_not_missed,
         a_leader_that_hangs_is_replaced,
         what_was_written_survives_the_stop_of_all,
-        a_watch_reports_and_survives_what_is_compacted,
         a_full_etcd_is_said_plainly_and_keeps_no_host_from_being_marked,
         a_certificate_that_has_expired_is_said,
         a_wrong_password_is_said_and_never_shown,
         an_answer_that_takes_longer_than_an_attempt_is_waited_for,
         an_etcd_that_hangs_keeps_no_host_from_being_marked,
-        a_daemon_watches_and_leaves_nothing_behind,
+        a_daemon_sees_what_another_controller_wrote,
     ];
     let cannot = installed::cannot(&PROGRAMS);
     Group { cannot, tests }
@@ -196,56 +190,6 @@ fn what_was_written_survives_the_stop_of_all() {
     }
 }
 
-/// A child that is killed with its value.
-struct Watch(std::process::Child);
-
-impl Watch {
-    fn of(tools: &Tools) -> Self {
-        Self(register::watch(tools, soon()).unwrap())
-    }
-
-    /// Waits until it prints something, ends, or is silent for long; gives which.
-    fn says(&mut self) -> bool {
-        let said = self.0.stdout.as_mut().unwrap();
-        let limit = PollTimeout::try_from(ENOUGH).unwrap();
-        let count = poll(&mut [PollFd::new(said.as_fd(), PollFlags::POLLIN)], limit).unwrap();
-        count > 0 && said.read(&mut [0; 16 * 1024]).unwrap() > 0
-    }
-}
-
-impl Drop for Watch {
-    fn drop(&mut self) {
-        // Its input closes.
-        drop(self.0.stdin.take());
-        let _reaped = self.0.wait();
-    }
-}
-
-/// The broken variants watch from whenever they are there, so that what was written before that is not reported, or a prefix that is none of ours.
-fn a_watch_reports_and_survives_what_is_compacted() {
-    let (_alone, mut etcd) = members(&[]);
-    let tools = etcd.tools(CLUSTER, "client", None);
-    publish(&tools, &Entry::Fencing(fencing("compute1"))).unwrap();
-    let mut watch = Watch::of(&tools);
-    // Before it surely stands: its program is stopped while it starts.
-    killpg(group_of(watch.0.id()), SIGSTOP).unwrap();
-    publish(&tools, &Entry::Fencing(fencing("compute2"))).unwrap();
-    killpg(group_of(watch.0.id()), SIGCONT).unwrap();
-    assert!(watch.says());
-    publish(&etcd.tools("/nova-host-alerter/west", "client", None), &Entry::Fencing(fencing("compute3")))
-        .unwrap();
-    let revision = etcd.revision().unwrap().to_string();
-    etcd.administered(&["compact", &revision]).unwrap();
-    publish(&tools, &Entry::Fencing(fencing("compute4"))).unwrap();
-    assert!(watch.says(), "a compaction ends no watch that stands");
-    // One whose members were gone meanwhile, and have forgotten what it has not seen, ends or goes on; a new one stands.
-    (0..3).for_each(|number| etcd.end(number, SIGKILL).unwrap());
-    etcd.start().unwrap();
-    let mut watch = Watch::of(&tools);
-    publish(&tools, &Entry::Fencing(fencing("compute5"))).unwrap();
-    assert!(watch.says());
-}
-
 /// A site whose programs find their configuration in its usual place, and Pacemaker's tools as of a cluster that is well.
 fn site(etcd: &Members, tables: &str) -> Site {
     let mut site = Site::with(&format!("{}{tables}", etcd.table(CLUSTER))).unwrap();
@@ -395,50 +339,18 @@ fn until_within<T>(limit: Duration, what: &str, mut find: impl FnMut() -> Option
     }
 }
 
-/// The `etcdctl watch` that a process has started.
-fn watch_of(daemon: u32) -> Option<u32> {
-    let tasks = fs::read_dir(format!("/proc/{daemon}/task")).ok()?;
-    let children = tasks.filter_map(|task| fs::read_to_string(task.ok()?.path().join("children")).ok());
-    let all: Vec<u32> = children
-        .flat_map(|list| list.split_whitespace().filter_map(|pid| pid.parse().ok()).collect::<Vec<u32>>())
-        .collect();
-    let watches = |pid: &u32| {
-        fs::read(format!("/proc/{pid}/cmdline"))
-            .is_ok_and(|line| String::from_utf8_lossy(&line).contains("watch"))
-    };
-    all.into_iter().find(watches)
-}
-
-fn group_of(pid: u32) -> Pid {
-    Pid::from_raw(pid.cast_signed())
-}
-
-fn no_secret_on_its_command_line(pid: u32) {
-    let line = fs::read_to_string(format!("/proc/{pid}/cmdline")).unwrap();
-    assert!(!line.contains("client") && !line.contains("https"), "{line}");
-}
-
-fn a_daemon_watches_and_leaves_nothing_behind() {
+fn a_daemon_sees_what_another_controller_wrote() {
     let (_alone, etcd) = members(&[]);
     let tools = etcd.tools(CLUSTER, "client", None);
     let receiver = Receiver::on_loopback().unwrap();
     let mut site = site(&etcd, &route(&receiver));
-    let daemon = site.start().unwrap();
-    let first = until("no watch stands", || watch_of(daemon));
-    no_secret_on_its_command_line(first);
-    // What another controller's agent wrote is seen, beside the daemon's own first entry.
+    site.start().unwrap();
+    until("the register was not read", || site.said(&["status"]).is_ok().then_some(()));
     publish(&tools, &Entry::Fencing(fencing("compute1"))).unwrap();
     // Until then it may fail: the daemon is degraded.
     let has_both = |said: String| said.contains("etcd: 2 entries").then_some(());
     until("the daemon does not see the entry", || site.said(&["status"]).ok().and_then(has_both));
-    killpg(group_of(first), SIGKILL).unwrap();
-    let second = until("no watch stands again", || watch_of(daemon).filter(|pid| *pid != first));
     site.end(SIGTERM).unwrap();
-    until("the watch outlives its daemon", || killpg(group_of(second), None).err());
-    let daemon = site.start().unwrap();
-    let third = until("no watch stands", || watch_of(daemon));
-    site.end(SIGKILL).unwrap();
-    until("the watch outlives a daemon that was killed", || killpg(group_of(third), None).err());
 }
 
 fn route(receiver: &Receiver) -> String {
@@ -458,8 +370,7 @@ fn a_lost_etcd_holds_no_mark_of_our_own() {
     let etcd = Members::new(&[]).unwrap();
     let receiver = Receiver::on_loopback().unwrap();
     let mut site = site(&etcd, &route(&receiver));
-    let daemon = site.start().unwrap();
-    until("no watch stands", || watch_of(daemon));
+    site.start().unwrap();
     until("the register was not read", || site.said(&["status"]).is_ok().then_some(()));
     etcd.signal_all(SIGSTOP).unwrap();
     fenced(&site, "compute1");

@@ -3,7 +3,6 @@
 //! Each entry is written by a transaction that succeeds only if its key is free. Success means that most members have it
 //! on disk, so it is not read back.
 
-use std::process::Child;
 use std::time::Instant;
 
 use base64::Engine as _;
@@ -104,13 +103,6 @@ fn sealed(tools: &Tools, deadline: Instant) -> Result<Values, RegisterError> {
         Some((key.to_owned(), value))
     };
     Ok(pairs(&answer).filter_map(own).collect())
-}
-
-/// Starts to watch for changes from now on; see [`super::watch`].
-pub(super) fn watch(tools: &Tools, deadline: Instant) -> Result<Child, RegisterError> {
-    let prefix = &etcdctl::place(tools)?.prefix;
-    let now = etcdctl::ask(tools, &["get", "--prefix", "--limit=1", "--keys-only", prefix], "", deadline)?;
-    etcdctl::watch(tools, now.header.revision)
 }
 
 /// Writes all of these, or none if one of their keys is taken; returns whether it did.

@@ -1,8 +1,7 @@
 //! etcd's own tool: it handles TLS, several members and users. Our credentials are in its environment, which no list of
 //! processes shows.
 
-use std::path::Path;
-use std::process::{Child, Command, Stdio};
+use std::process::Command;
 use std::time::{Duration, Instant};
 
 use marks::register::Etcd;
@@ -26,20 +25,12 @@ const SHORTEST: Duration = Duration::from_millis(200);
 /// Its answer.
 #[derive(Deserialize)]
 pub(super) struct Answer {
-    pub(super) header: Header,
     /// For a read.
     #[serde(default)]
     pub(super) kvs: Vec<Pair>,
     /// For a transaction; absent if it failed.
     #[serde(default)]
     pub(super) succeeded: bool,
-}
-
-/// In every answer.
-#[derive(Deserialize)]
-pub(super) struct Header {
-    /// The revision: the number of changes so far.
-    pub(super) revision: u64,
 }
 
 /// In base64, both.
@@ -90,7 +81,7 @@ fn ask_once(
     input: &str,
     limit: Duration,
 ) -> Result<Answer, RegisterError> {
-    let mut command = command(tools, &tools.etcdctl)?;
+    let mut command = command(tools)?;
     let own = format!("{}ms", limit.saturating_sub(RESERVE).max(limit / 2).as_millis());
     // These it does not read from its environment.
     command.args([format!("--command-timeout={own}"), format!("--dial-timeout={own}")]).args(arguments);
@@ -102,25 +93,10 @@ fn ask_once(
     }
 }
 
-/// Ends the watch with the process that started it, whose death closes this shell's input; otherwise it would run until
-/// its next output.
-const GUARD: &str = r#""$@" & exec >&-; read -r _; kill "$!""#;
-
-/// Starts to watch: it prints something at any change after this revision, until it ends. It is a process group of its
-/// own.
-pub(super) fn watch(tools: &Tools, revision: u64) -> Result<Child, RegisterError> {
-    let prefix = &place(tools)?.prefix;
-    let from = format!("--rev={}", revision.saturating_add(1));
-    let mut command = command(tools, Path::new("/bin/sh"))?;
-    command.args(["-c", GUARD, "sh"]).arg(&tools.etcdctl).args(["watch", "--prefix", &from, prefix]);
-    command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::null());
-    child::spawn_apart(command).map_err(|e| RegisterError::Etcdctl(e.into()))
-}
-
 /// With the settings of `[store.etcd]` alone. User and password are given as every release of etcdctl takes them.
-fn command(tools: &Tools, program: &Path) -> Result<Command, RegisterError> {
+fn command(tools: &Tools) -> Result<Command, RegisterError> {
     let Etcd { endpoints, ca, identity, login, prefix: _ } = place(tools)?;
-    let mut command = child::cluster_tool(program);
+    let mut command = child::cluster_tool(&tools.etcdctl);
     command.env("ETCDCTL_API", "3").env("ETCDCTL_WRITE_OUT", "json");
     command.env("ETCDCTL_ENDPOINTS", endpoints.join(","));
     if let Some(ca) = ca {

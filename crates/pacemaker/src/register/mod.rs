@@ -15,7 +15,6 @@ mod publish;
 mod published;
 mod tools;
 
-use std::process::Child;
 use std::time::Instant;
 
 use marks::register::pages::{HEAD, Head, Write, Writer};
@@ -155,14 +154,6 @@ pub fn parse_output(register: Register, printed: &str) -> Result<Entries, Regist
         Ok(keeper) => Ok(keeper::entries(&keeper.parse(printed)?)),
         Err(_none) => Ok(Entries::default()),
     }
-}
-
-/// Starts a program that prints something at any change in etcd from now on, until it is killed or ends by itself.
-///
-/// # Errors
-/// [`RegisterError`]: there will be no signal.
-pub fn watch(tools: &Tools, deadline: Instant) -> Result<Child, RegisterError> {
-    etcd::watch(tools, deadline)
 }
 
 /// The configured register.
