@@ -10,20 +10,12 @@ use marks::time::Timestamp;
 use serde_json::json;
 use site::Section;
 
-use crate::driver::{Check, Driver, Exchange, Failure, Kind, Message, Named, Outcome, What, Write, usable};
+use crate::driver::{Check, Driver, Exchange, Failure, Kind, Message, Named, Outcome, usable};
 use crate::kept::Unusable;
 use crate::web::{self, BodySecret, Endpoint, Said};
 
 /// The driver in the registry.
-pub(crate) const KIND: Kind =
-    Kind { word: "ticket", summary: "a ticket at a service that takes JSON", configure, writes: WRITES };
-
-/// What it changes outside of the alerter: a row of `docs/writes.md` each.
-static WRITES: &[Write] = &[Write {
-    what: What::Other("`POST` to `url`: a ticket"),
-    guard: "the service's: each repetition has the same `key`",
-    undo: "close the ticket",
-}];
+pub(crate) const KIND: Kind = Kind { word: "ticket", configure };
 
 /// One `ticket` route.
 struct Ticket {

@@ -14,19 +14,11 @@ use tokio::sync::Mutex;
 use tokio::task::spawn_blocking;
 use tokio::time::{Instant, timeout_at};
 
-use crate::driver::{Driver, Exchange, Failure, Kind, Message, Outcome, What, Write};
+use crate::driver::{Driver, Exchange, Failure, Kind, Message, Outcome};
 use crate::event::{self, TimeFormat};
 
 /// The driver in the registry.
-pub const KIND: Kind =
-    Kind { word: "spool", summary: "a file for each mark in `directory`", configure, writes: WRITES };
-
-/// What it changes outside of the alerter: a row of `docs/writes.md` each.
-static WRITES: &[Write] = &[Write {
-    what: What::Other("a file for each mark in `directory`"),
-    guard: "a file that is there stays as it is",
-    undo: "remove the file",
-}];
+pub const KIND: Kind = Kind { word: "spool", configure };
 
 /// What a `spool` route is made of.
 #[derive(Clone, Debug)]

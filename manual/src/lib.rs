@@ -1,4 +1,4 @@
-//! Makes the manual pages, the completions and the tables of drivers of the tables in the code and of the pages in `docs/`.
+//! Makes the manual pages and the completions of the tables in the code and of the pages in `docs/`.
 
 mod agent;
 mod commands;
@@ -9,7 +9,6 @@ mod markdown;
 mod ocf;
 mod pages;
 mod roff;
-mod tables;
 
 use std::collections::BTreeMap;
 use std::fs;
@@ -23,10 +22,8 @@ pub const PAGES: &str = "packaging/man";
 pub const COMPLETIONS: &str = "packaging/completions";
 
 /// The files that the pages are made of, beside the tables of the code.
-const FILES: [&str; 7] = [
-    "docs/drivers.md",
+const FILES: [&str; 5] = [
     "docs/operate.md",
-    "docs/writes.md",
     "ocf/nova-host-alerter",
     "packaging/alerter.toml",
     "packaging/examples/crmsh.txt",
@@ -69,5 +66,5 @@ impl Sources {
 pub fn files(sources: &Sources) -> anyhow::Result<BTreeMap<String, String>> {
     let pages = pages::all(sources)?.into_iter().map(|(name, text)| (format!("{PAGES}/{name}"), text));
     let scripts = completions::all().into_iter().map(|(name, text)| (format!("{COMPLETIONS}/{name}"), text));
-    Ok(pages.chain(scripts).chain(tables::all(sources)?).collect())
+    Ok(pages.chain(scripts).collect())
 }

@@ -1,4 +1,4 @@
-//! Writes the manual pages, the completions and the tables of drivers into the source: `make man`.
+//! Writes the manual pages and the completions into the source: `make man`.
 
 use std::fs;
 use std::path::Path;
@@ -17,6 +17,6 @@ fn main() -> anyhow::Result<()> {
     for (path, text) in &files {
         fs::write(root.join(path), text).with_context(|| format!("{path} cannot be written"))?;
     }
-    println!("{} files in {PAGES} and {COMPLETIONS}, and pages with tables of drivers", files.len());
+    println!("{} files in {PAGES} and {COMPLETIONS}", files.len());
     Ok(())
 }

@@ -2,7 +2,7 @@
 #![expect(clippy::unwrap_used, reason = "a test fails by panicking, and its helpers too")]
 
 // The driver that `docs/drivers/write.md` takes as its example stands here as it would among the others.
-use drivers::{event, writes};
+use drivers::event;
 
 /// The modules that a driver expects beside it.
 mod driver {

@@ -17,6 +17,8 @@ fn lacks(word: &str) -> Vec<String> {
         (format!("crates/drivers/src/{word}.rs"), format!("word: \"{word}\"")),
         ("packaging/alerter.toml".to_owned(), format!("\n#[{word}.")),
         (format!("docs/drivers/{word}.md"), format!("# {word}\n")),
+        ("docs/drivers.md".to_owned(), format!("\n| [`[{word}.NAME]`](drivers/{word}.md) | ")),
+        ("docs/writes.md".to_owned(), format!("\n| {word} | ")),
     ];
     let missing = places.into_iter().filter(|(path, wanted)| !text(path).contains(wanted.as_str()));
     missing.map(|(path, wanted)| format!("{path} has no {}", wanted.trim())).collect()
@@ -59,7 +61,7 @@ fn every_driver_is_whole() {
 /// The broken variant: a driver that nobody wrote lacks all of them.
 #[test]
 fn a_driver_that_is_not_there_is_noticed() {
-    assert_eq!(lacks("pigeon").len(), 3);
+    assert_eq!(lacks("pigeon").len(), 5);
 }
 
 /// Operators do not find a key that the packaged configuration does not name.

@@ -30,12 +30,8 @@ pub(crate) const LONGEST_WISH: Duration = Duration::from_secs(15 * 60);
 pub struct Kind {
     /// Its word in the configuration: routes are `[WORD.NAME]`.
     pub word: &'static str,
-    /// What it sends, for people: Markdown, a clause.
-    pub summary: &'static str,
     /// Makes a driver of a route's table. It reads every key and notes each error; with an error it makes no driver.
     pub configure: fn(&mut Section<'_, '_>) -> Option<Arc<dyn Driver>>,
-    /// Everything that it changes in the cloud.
-    pub writes: &'static [Write],
 }
 
 /// The driver of a route. If it could not be made, the table's key says why.
@@ -414,26 +410,6 @@ pub(crate) fn printable(text: &str) -> String {
     blanked(text).take(Failure::DETAIL).collect()
 }
 
-/// One write: what it changes, what guards it, and how it is undone.
-#[derive(Debug)]
-pub struct Write {
-    /// The change.
-    pub what: What,
-    /// What must hold before it is done.
-    pub guard: &'static str,
-    /// How an operator undoes it.
-    pub undo: &'static str,
-}
-
-/// A change.
-#[derive(Debug)]
-pub enum What {
-    /// A request to an OpenStack service, and its effect.
-    Request(&'static Request, &'static str),
-    /// Something else.
-    Other(&'static str),
-}
-
 /// A request that changes something in an OpenStack service.
 #[derive(Debug, PartialEq, Eq)]
 pub struct Request {
@@ -441,22 +417,6 @@ pub struct Request {
     pub method: Method,
     /// Its path behind the service's address, with capitals for the variable parts.
     pub path: &'static str,
-}
-
-impl fmt::Display for What {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self {
-            Self::Request(Request { method, path }, what) => write!(f, "`{method} {path}`: {what}"),
-            Self::Other(what) => f.write_str(what),
-        }
-    }
-}
-
-impl Write {
-    /// Its row of the page.
-    pub fn row(&self) -> String {
-        format!("| {} | {} | {} |", self.what, self.guard, self.undo)
-    }
 }
 
 #[cfg(test)]

@@ -14,26 +14,14 @@ use tokio::sync::Semaphore;
 use tracing::info;
 
 use crate::driver::{
-    Driver, Exchange, Failure, Kind, Message, Outcome, Step, What, Write, fingerprint, notifies_return,
-    returns,
+    Driver, Exchange, Failure, Kind, Message, Outcome, Step, fingerprint, notifies_return, returns,
 };
 use crate::event::{self, TimeFormat};
 use crate::program::{self, command};
 use answer::Words;
 
 /// The driver in the registry.
-pub const KIND: Kind = Kind {
-    word: "exec",
-    summary: "a program of yours, `command`, with JSON on its standard input and its exit code as the answer",
-    configure,
-    writes: WRITES,
-};
-
-static WRITES: &[Write] = &[Write {
-    what: What::Other("`command` is run, with the rights of the alerter"),
-    guard: "the program's: each repetition has the same id and the same bytes",
-    undo: "the program's",
-}];
+pub const KIND: Kind = Kind { word: "exec", configure };
 
 /// What an `exec` route is made of.
 #[derive(Clone, Debug)]

@@ -16,7 +16,7 @@ use marks::time::Timestamp;
 use site::Section;
 use tokio::time::Instant;
 
-use crate::driver::{Check, Driver, Finding, Kind, Message, Named, Outcome, Step, What, Write, usable};
+use crate::driver::{Check, Driver, Finding, Kind, Message, Named, Outcome, Step, usable};
 use crate::kept::Unusable;
 pub use crate::openstack::ByHost;
 use crate::openstack::{self, ORCHESTRATION, Session, of_session};
@@ -26,28 +26,7 @@ pub use keys::{Options, Resource, Stack};
 use round::Round;
 
 /// The driver in the registry.
-pub const KIND: Kind = Kind {
-    word: "heat",
-    summary: "marking the resources of OpenStack's Heat that lived on the host unhealthy",
-    configure,
-    writes: WRITES,
-};
-
-static WRITES: &[Write] = &[
-    Write {
-        what: What::Request(
-            &round::MARK,
-            "`mark_unhealthy`: the resource is in `CHECK_FAILED`, and the next update of its stack replaces it",
-        ),
-        guard: "Nova has its server on this host; nobody else has marked it; it is older than the failure",
-        undo: "`openstack stack resource mark unhealthy --reset STACK RESOURCE`, before the next update of the stack",
-    },
-    Write {
-        what: What::Request(&round::MARK, "the same resource is healthy again (`when-returned`)"),
-        guard: "the host is a member now; the route leads to the same cloud; the resource is still in `CHECK_FAILED` with the reason of this very mark",
-        undo: "`openstack stack resource mark unhealthy STACK RESOURCE`",
-    },
-];
+pub const KIND: Kind = Kind { word: "heat", configure };
 
 /// One `heat` route.
 pub struct Heat {

@@ -19,8 +19,8 @@ use site::Section;
 use tokio::sync::Semaphore;
 
 use crate::driver::{
-    Check, Driver, Exchange, Failure, Finding, Kind, Message, Named, Outcome, Step, What, Write, fingerprint,
-    returns, usable,
+    Check, Driver, Exchange, Failure, Finding, Kind, Message, Named, Outcome, Step, fingerprint, returns,
+    usable,
 };
 use crate::kept::{Files, Kept, Unusable};
 use crate::web::{self, Endpoint, Said, fault, shown};
@@ -32,14 +32,7 @@ pub use self::signature::Signing;
 use self::signature::SigningKey;
 
 /// The driver in the registry.
-pub const KIND: Kind =
-    Kind { word: "http", summary: "one POST of the event to `url`", configure, writes: WRITES };
-
-static WRITES: &[Write] = &[Write {
-    what: What::Other("`POST` or `PUT` to `url`: the event"),
-    guard: "the receiver's: each repetition has the same id and the same bytes",
-    undo: "the receiver's; with `when-returned = \"notify\"` it is notified that the host is back",
-}];
+pub const KIND: Kind = Kind { word: "http", configure };
 
 const IDEMPOTENCY_KEY: HeaderName = HeaderName::from_static("idempotency-key");
 /// How much of an answer's body is read, and for how long; no outcome depends on it.

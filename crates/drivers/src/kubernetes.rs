@@ -23,13 +23,10 @@ use marks::id::MarkId;
 use marks::mark::Mark;
 use marks::terms::{IfReturned, Terms};
 use marks::time::Timestamp;
-use reqwest::Method;
 use site::Section;
 use tokio::time::Instant;
 
-use crate::driver::{
-    Check, Driver, Exchange, Failure, Kind, Message, Named, Outcome, Request, Step, What, Write, usable,
-};
+use crate::driver::{Check, Driver, Exchange, Failure, Kind, Message, Named, Outcome, Step, usable};
 use crate::kept::Unusable;
 use access::Access;
 pub use access::Source;
@@ -39,81 +36,7 @@ use remediate::Work;
 use server::Server;
 
 /// The driver in the registry.
-pub const KIND: Kind = Kind {
-    word: "kubernetes",
-    summary: "a taint, a condition or an annotation in Kubernetes, or an object for its remediation controllers",
-    configure,
-    writes: WRITES,
-};
-
-static CHANGE_NODE: Request = Request { method: Method::PATCH, path: "/api/v1/nodes/NODE" };
-static CHANGE_STATUS: Request = Request { method: Method::PATCH, path: "/api/v1/nodes/NODE/status" };
-static CHANGE_MACHINE: Request = Request {
-    method: Method::PATCH,
-    path: "/apis/cluster.x-k8s.io/VERSION/namespaces/NAMESPACE/machines/MACHINE",
-};
-static MAKE: Request =
-    Request { method: Method::POST, path: "/apis/GROUP/VERSION/namespaces/NAMESPACE/KIND" };
-static DELETE: Request =
-    Request { method: Method::DELETE, path: "/apis/GROUP/VERSION/namespaces/NAMESPACE/KIND/NAME" };
-
-static WRITES: &[Write] = &[
-    Write {
-        what: What::Request(
-            &CHANGE_NODE,
-            "the node gets the taint `node.kubernetes.io/out-of-service` (`mode = \"taint\"`): Kubernetes deletes its pods and detaches their volumes",
-        ),
-        guard: "`fence_mark` recorded that the host was switched off; Kubernetes has not heard from the host since its failure (`alive`); nobody has changed the node since it was read",
-        undo: "`kubectl taint node NODE node.kubernetes.io/out-of-service-`, and `kubectl annotate node NODE nova-host-alerter/mark-`",
-    },
-    Write {
-        what: What::Request(&CHANGE_NODE, "the same taint ends (`when-returned`)"),
-        guard: "the host is a member now; the node has the annotation of this very mark; its kubelet reports that it is ready",
-        undo: "`kubectl taint node NODE node.kubernetes.io/out-of-service=nodeshutdown:NoExecute`",
-    },
-    Write {
-        what: What::Request(
-            &CHANGE_STATUS,
-            "the node's condition `HostFenced` is `True` (`mode = \"condition\"`): a health check that matches it remediates the node",
-        ),
-        guard: "Kubernetes has not heard from the host since its failure (`alive`); a condition that somebody else has set stays",
-        undo: "not needed: the return of the host sets it back",
-    },
-    Write {
-        what: What::Request(&CHANGE_STATUS, "the same condition is `False` (`when-returned`)"),
-        guard: "the host is a member now; the condition has the message of this very mark",
-        undo: "not needed: the next mark sets it again",
-    },
-    Write {
-        what: What::Request(
-            &CHANGE_MACHINE,
-            "the Machine is annotated `cluster.x-k8s.io/remediate-machine` (`mode = \"annotate\"`): its MachineHealthCheck remediates it",
-        ),
-        guard: "one Machine alone names the node in `status.nodeRef`; Kubernetes has not heard from the host since its failure (`alive`), where the server has its Node; nobody has changed the Machine since it was read",
-        undo: "`kubectl annotate machine MACHINE cluster.x-k8s.io/remediate-machine- nova-host-alerter/mark-`",
-    },
-    Write {
-        what: What::Request(&CHANGE_MACHINE, "the same annotation ends (`when-returned`)"),
-        guard: "the host is a member now; the Machine has the annotation of this very mark",
-        undo: "not needed: the next mark sets it again",
-    },
-    Write {
-        what: What::Request(
-            &MAKE,
-            "an object for the remediation controller is made from a template (`mode = \"remediation\"`): the controller recovers the host",
-        ),
-        guard: "one Machine alone names the node in `status.nodeRef`, or with `contract = \"medik8s\"` there is such a node; nobody has excluded the Node or the Machine, or paused the Machine or its Cluster; Kubernetes has not heard from the host since its failure (`alive`), where the server has its Node; nothing stands under its name",
-        undo: "`kubectl delete KIND NAME`",
-    },
-    Write {
-        what: What::Request(
-            &DELETE,
-            "the same object is deleted (`when-returned`), or that of an earlier mark before the next is made",
-        ),
-        guard: "it has the annotation of a mark, when the host is back of this very mark; it is the very object that was read (`uid`)",
-        undo: "none: the next mark makes it again",
-    },
-];
+pub const KIND: Kind = Kind { word: "kubernetes", configure };
 
 /// How long a check may take for each host, and at most.
 const QUESTION: Duration = Duration::from_millis(500);

@@ -22,9 +22,7 @@ use site::Section;
 use tokio::sync::Mutex;
 use tokio::time::Instant;
 
-use crate::driver::{
-    Check, Driver, Failure, Finding, Kind, Message, Named, Outcome, Request, Step, What, Write, usable,
-};
+use crate::driver::{Check, Driver, Failure, Finding, Kind, Message, Named, Outcome, Request, Step, usable};
 use crate::kept::Unusable;
 use crate::openstack::{self, Ask, INSTANCE_HA, Session, of_session};
 use answer::{Doubt, Reply};
@@ -33,31 +31,10 @@ use body::Stored;
 use lookup::{Host, Hosts, Lookup, Row, Unseen, too_many};
 
 /// The driver in the registry.
-pub const KIND: Kind = Kind {
-    word: "masakari",
-    summary: "a notification to OpenStack's Masakari, with a token of Keystone",
-    configure,
-    writes: WRITES,
-};
+pub const KIND: Kind = Kind { word: "masakari", configure };
 
 static NOTIFY: Request = Request { method: Method::POST, path: "/notifications" };
 static CLEAR: Request = Request { method: Method::PUT, path: "/segments/ID/hosts/ID" };
-
-static WRITES: &[Write] = &[
-    Write {
-        what: What::Request(
-            &NOTIFY,
-            "Masakari disables the host's nova-compute, evacuates its servers and sets `on_maintenance`",
-        ),
-        guard: "the host is not back (`if-returned`); a repetition of the same time and payload starts nothing",
-        undo: "`openstack segment host update --on_maintenance False SEGMENT HOST`, then `openstack compute service set --enable HOST nova-compute`; servers stay where they are",
-    },
-    Write {
-        what: What::Request(&CLEAR, "`on_maintenance` of the host is set to false (`when-returned`)"),
-        guard: "the host is a member now; the route leads to the same cloud; a notification of this mark has set it, and nothing has changed the host since",
-        undo: "`openstack segment host update --on_maintenance True SEGMENT HOST`",
-    },
-];
 
 /// Masakari fails a notification that is older (`notifications_expired_interval`).
 const STALE: Duration = Duration::from_secs(86_400);

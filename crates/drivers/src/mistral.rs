@@ -15,7 +15,7 @@ use reqwest::Method;
 use site::Section;
 use tokio::time::Instant;
 
-use crate::driver::{Check, Driver, Failure, Kind, Message, Named, Outcome, Request, What, Write, usable};
+use crate::driver::{Check, Driver, Failure, Kind, Message, Named, Outcome, Request, usable};
 use crate::event::TimeFormat;
 use crate::kept::Unusable;
 use crate::openstack::{self, Ask, Session, WORKFLOW, of_session};
@@ -24,20 +24,9 @@ pub use input::{Input, Template};
 pub use keys::Options;
 
 /// The driver in the registry.
-pub const KIND: Kind = Kind {
-    word: "mistral",
-    summary: "a workflow of OpenStack's Mistral, started under the mark's id",
-    configure,
-    writes: WRITES,
-};
+pub const KIND: Kind = Kind { word: "mistral", configure };
 
 static START: Request = Request { method: Method::POST, path: "/executions" };
-
-static WRITES: &[Write] = &[Write {
-    what: What::Request(&START, "an execution of `workflow` is started, and does what that says"),
-    guard: "its id is the mark's: Mistral starts no second one while it has the first",
-    undo: "`openstack workflow execution update --state CANCELLED MARK`; what the workflow has done stays",
-}];
 
 /// One `mistral` route.
 pub struct Mistral {

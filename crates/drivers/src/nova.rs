@@ -16,9 +16,7 @@ use reqwest::Method;
 use site::Section;
 use tokio::time::Instant;
 
-use crate::driver::{
-    Check, Driver, Failure, Finding, Kind, Message, Named, Outcome, Request, Step, What, Write, usable,
-};
+use crate::driver::{Check, Driver, Failure, Finding, Kind, Message, Named, Outcome, Request, Step, usable};
 use crate::kept::Unusable;
 use crate::openstack::{self, Answer, Ask, COMPUTE, Session, Trouble, of_session};
 use crate::which::HostNames;
@@ -29,33 +27,9 @@ use seen::{BINARY, Service, VERSION};
 pub use seen::{Seen, Services};
 
 /// The driver in the registry.
-pub const KIND: Kind = Kind {
-    word: "nova",
-    summary: "the host's compute service in OpenStack's Nova, forced down",
-    configure,
-    writes: WRITES,
-};
+pub const KIND: Kind = Kind { word: "nova", configure };
 
 static CHANGE: Request = Request { method: Method::PUT, path: "/os-services/ID" };
-
-static WRITES: &[Write] = &[
-    Write {
-        what: What::Request(
-            &CHANGE,
-            "the host's nova-compute is forced down, and disabled with a reason that has the mark's id (`disable = true`)",
-        ),
-        guard: "Nova has one nova-compute of this name; a service that somebody else has disabled keeps its reason",
-        undo: "`openstack --os-compute-api-version 2.53 compute service set --up HOST nova-compute`, then the same with `--enable`",
-    },
-    Write {
-        what: What::Request(
-            &CHANGE,
-            "the same service is enabled and not forced down any more (`when-returned`)",
-        ),
-        guard: "the host is a member now; the route leads to the same cloud; the service still has the reason of this very mark",
-        undo: "`openstack --os-compute-api-version 2.53 compute service set --down HOST nova-compute`, then the same with `--disable`",
-    },
-];
 
 /// What a `nova` route is made of.
 #[derive(Clone, Debug)]

@@ -17,7 +17,7 @@ use serde_json::Value;
 use site::Section;
 use tokio::time::Instant;
 
-use crate::driver::{Check, Driver, Kind, Message, Named, Outcome, Request, What, Write, usable};
+use crate::driver::{Check, Driver, Kind, Message, Named, Outcome, Request, usable};
 use crate::kept::Unusable;
 pub use crate::openstack::ByHost;
 use crate::openstack::{
@@ -30,20 +30,9 @@ use body::{Stored, Whose};
 pub use keys::{Options, Targets};
 
 /// The driver in the registry.
-pub const KIND: Kind = Kind {
-    word: "senlin",
-    summary: "a recovery of nodes or clusters of OpenStack's Senlin",
-    configure,
-    writes: WRITES,
-};
+pub const KIND: Kind = Kind { word: "senlin", configure };
 
 static RECOVER: Request = Request { method: Method::POST, path: "/{nodes,clusters}/ID/actions" };
-
-static WRITES: &[Write] = &[Write {
-    what: What::Request(&RECOVER, "Senlin recovers the nodes or clusters that the route names (`operation`)"),
-    guard: "no recovery was begun since the host failed, and all names exist; for `nodes`, Nova has the node's server on this host; for `clusters` Nova is not asked",
-    undo: "none: `recreate` deletes the old server and what was on its disks",
-}];
 
 /// After this time Senlin or a person may have recovered the host's nodes in another way.
 const STALE: Duration = Duration::from_secs(86_400);

@@ -71,10 +71,6 @@ fn committed() -> BTreeMap<String, String> {
             found.insert(format!("{directory}/{name}"), fs::read_to_string(entry.path()).unwrap());
         }
     }
-    // Pages of people with tables of drivers.
-    for page in ["docs/drivers.md", "docs/writes.md"] {
-        found.insert(page.to_owned(), text(page));
-    }
     found
 }
 
