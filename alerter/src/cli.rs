@@ -76,7 +76,7 @@ pub enum Command {
     Retry(Retry),
     /// Mark a host by hand; unless it is fenced and off, its machines run twice
     Mark(Mark),
-    /// End the open marks of hosts, or single marks: no route is notified of them again
+    /// End the open marks of a host, or a single mark: no route is notified of them again
     Unmark(Unmark),
     /// Make the running daemon read its configuration again; an invalid one changes nothing
     Reload(Reload),
@@ -84,8 +84,6 @@ pub enum Command {
     Dismiss(Dismiss),
     /// Send a held mark; you confirm that its host was fenced. A host name means the host's newest mark
     Release(Release),
-    /// Put hosts on maintenance, as `maintenance begin` does: their marks are held
-    Hold(HoldHosts),
     /// Stop sending for all groups, or for one: marks are made and kept until `resume`
     Pause(Pause),
     /// End the pauses that cover all groups, or with --group those of one group
@@ -134,12 +132,6 @@ pub struct Filter {
     /// Only hosts with these node names; `*` stands for any characters, `?` for one
     #[arg(long = "host", value_name = "GLOB")]
     pub hosts: Vec<String>,
-    /// Only hosts of this group
-    #[arg(long = "group", value_name = "NAME")]
-    pub groups: Vec<String>,
-    /// Only what concerns this route
-    #[arg(long = "route", value_name = "NAME")]
-    pub routes: Vec<String>,
     /// Only from this time on: 2026-11-22T03:00:00Z, 2026-11-22, or how long ago, such as 30d
     #[arg(long, value_name = "TIME", value_parser = moment)]
     pub since: Option<Timestamp>,
@@ -202,11 +194,11 @@ fn moment(text: &str) -> Result<Timestamp, String> {
 /// Options of `retry`.
 #[derive(Debug, Args)]
 pub struct Retry {
-    /// Node names of hosts (`*` and `?` are wildcards), or ids of marks
+    /// A host's node name, or a mark's id
     #[arg(value_name = "HOST|MARK", required_unless_present = "all")]
-    pub targets: Vec<String>,
+    pub target: Option<String>,
     /// Every open mark
-    #[arg(long, conflicts_with = "targets")]
+    #[arg(long, conflicts_with = "target")]
     pub all: bool,
     /// Why; kept in the history
     #[arg(long, value_name = "TEXT")]
@@ -237,9 +229,9 @@ pub struct Mark {
 /// Options of `unmark`.
 #[derive(Debug, Args)]
 pub struct Unmark {
-    /// Node names of hosts (`*` and `?` are wildcards), or ids of marks
-    #[arg(value_name = "HOST|MARK", required = true)]
-    pub targets: Vec<String>,
+    /// A host's node name, or a mark's id
+    #[arg(value_name = "HOST|MARK")]
+    pub target: String,
     /// With the id of an ended mark: also end its return that waits to be sent
     #[arg(long = "return")]
     pub returns: bool,
@@ -262,29 +254,15 @@ pub struct Dismiss {
 /// Options of `release`.
 #[derive(Debug, Args)]
 pub struct Release {
-    /// Node names of hosts (`*` and `?` are wildcards), or ids of marks
+    /// A host's node name, or a mark's id
     #[arg(value_name = "HOST|MARK", required_unless_present = "group")]
-    pub targets: Vec<String>,
+    pub target: Option<String>,
     /// All marks of this group that a storm holds
-    #[arg(long, value_name = "NAME", conflicts_with = "targets")]
+    #[arg(long, value_name = "NAME", conflicts_with = "target")]
     pub group: Option<String>,
     /// Why; kept in the history and known on every controller
     #[arg(long, value_name = "TEXT")]
     pub reason: String,
-}
-
-/// Options of `hold`.
-#[derive(Debug, Args)]
-pub struct HoldHosts {
-    /// Pacemaker node names of hosts; `*` and `?` are wildcards
-    #[arg(value_name = "HOST", required = true)]
-    pub hosts: Vec<String>,
-    /// Why; kept in the history and known on every controller
-    #[arg(long, value_name = "TEXT")]
-    pub reason: String,
-    /// At most this long: a number followed by s, m, h or d
-    #[arg(long = "for", value_name = "TIME", value_parser = span::parse)]
-    pub lasting: Duration,
 }
 
 /// Options of `pause`.
@@ -416,7 +394,7 @@ mod tests {
         assert!(parse(&["mark", "c1", "--fenced", "--reason", "x"]).is_ok());
         assert!(parse(&["retry"]).is_err() && parse(&["retry", "c1", "--all"]).is_err());
         assert!(
-            parse(&["retry", "c1", "r1-*"]).is_ok()
+            parse(&["retry", "c1"]).is_ok()
                 && parse(&["help", "list"]).is_err_and(|shown| shown.exit_code() == 0)
         );
         assert!(parse(&["list", "-o", "json"]).is_ok() && parse(&["list", "-o", "json", "--json"]).is_err());
@@ -429,11 +407,11 @@ mod tests {
             Cli::try_parse_from([&["nova-host-alerter"], &words[..]].concat()).is_ok()
         };
         for right in [
-            "list --host r1-* --host c? --group rack1 --route recovery --state held,parked --state storm --since 2h --limit 5",
+            "list --host r1-* --host c? --state held,parked --state storm --since 2h --limit 5",
             "show compute1",
             "show compute1 --limit 5",
             "history compute1 --since 30d --until 2026-11-22T03:00:00Z",
-            "history --group rack1 --limit 0",
+            "history --host r1-* --limit 0",
             "status --check --warning 60 --critical 120",
             "status --ocf",
             "status --ocf=5",
@@ -461,7 +439,7 @@ mod tests {
     fn the_history_is_listed_or_counted() {
         let parse = |line: &str| Cli::try_parse_from(line.split(' '));
         for right in
-            ["x history", "x history compute1 --limit 5", "x history --summary --since 30d --group rack1"]
+            ["x history", "x history compute1 --limit 5", "x history --summary --since 30d --host r1-*"]
         {
             assert!(parse(right).is_ok(), "{right}");
         }
@@ -490,8 +468,6 @@ mod tests {
             "maintenance list",
             "release --group rack1 --reason x",
             "release c1 --reason x",
-            "release c1 c2 r1-* --reason x",
-            "hold c1 c2 --reason x --for 2h",
         ] {
             assert!(is_right(right), "{right}");
         }
@@ -506,8 +482,7 @@ mod tests {
             "maintenance end",
             "maintenance run c1 --reason x --for 2h -- true",
             "release --reason x",
-            "hold c1 --reason x",
-            "hold --reason x --for 2h",
+            "release c1 c2 --reason x",
             "release c1 --group rack1 --reason x",
         ] {
             assert!(!is_right(wrong), "{wrong}");

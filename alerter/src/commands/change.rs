@@ -8,7 +8,6 @@ use marks::host::HostName;
 use marks::id::MarkId;
 
 use super::answer::{Usage, print};
-use super::chosen;
 use super::near::{self, Near};
 use super::sources::{control, patient_control, wait_for};
 use super::text;
@@ -31,28 +30,22 @@ pub(super) fn mark(cli: &Cli, options: &cli::Mark) -> anyhow::Result<ExitCode> {
 }
 
 pub(super) fn unmark(cli: &Cli, options: &cli::Unmark) -> anyhow::Result<ExitCode> {
-    let cli::Unmark { targets, reason, returns } = options;
+    let cli::Unmark { target, reason, returns } = options;
     ensure!(!reason.trim().is_empty(), Usage("unmark needs a reason for the history".to_owned()));
-    let is_id = |target: &String| MarkId::parse(target).is_ok();
-    let advice = "--return needs the id of a mark: see `nova-host-alerter list --all`";
-    ensure!(!returns || targets.iter().all(is_id), Usage(advice.to_owned()));
-    let targets = chosen::expand(targets, || near::open_hosts(cli))?;
-    chosen::each(cli, &targets, |target| unmark_one(cli, target, reason, *returns))
-}
-
-/// What is in flight ends by its mark's id alone: nobody knows what comes of it.
-fn unmark_one(cli: &Cli, target: &str, reason: &str, returns: bool) -> anyhow::Result<ChangeAnswer> {
+    // What is in flight ends by its mark's id alone: nobody knows what comes of it.
     if MarkId::parse(target).is_ok() {
-        let (given, reason) = (target.to_owned(), reason.to_owned());
-        let request = UnmarkRequest { target: given, returns, reason, user: operator() };
-        return known(cli, target, wait_for(control(cli).post("/v1/unmark", &request))?);
+        let (given, reason) = (target.clone(), reason.clone());
+        let request = UnmarkRequest { target: given, returns: *returns, reason, user: operator() };
+        return changed(cli, &known(cli, target, wait_for(control(cli).post("/v1/unmark", &request))?)?);
     }
-    let HostAnswer { changed, message, .. } = patch_host(cli, target, false, reason)?;
+    let advice = "--return needs the id of a mark: see `nova-host-alerter list --all`";
+    ensure!(!returns, Usage(advice.to_owned()));
+    let HostAnswer { changed: count, message, .. } = patch_host(cli, target, false, reason)?;
     // To the API a host without marks is as it should be; an operator who types a name means one that has some.
-    if changed == 0 && !near::is_known(cli, target) {
+    if count == 0 && !near::is_known(cli, target) {
         return Err(Near::of(cli, target).into());
     }
-    Ok(ChangeAnswer { changed, message })
+    changed(cli, &ChangeAnswer { changed: count, message })
 }
 
 /// The answer; for a name that nobody knows the error has those that are like it.
@@ -74,31 +67,19 @@ fn patch_host(cli: &Cli, host: &str, is_failure: bool, reason: &str) -> anyhow::
 }
 
 pub(super) fn release(cli: &Cli, options: &cli::Release) -> anyhow::Result<ExitCode> {
-    let ask = |target: Option<&str>| {
-        let (target, group) = (target.map(str::to_owned), options.group.clone());
-        let request = ReleaseRequest { target, group, reason: options.reason.clone(), user: operator() };
-        wait_for(control(cli).post("/v1/release", &request))
-    };
-    if options.group.is_some() {
-        return changed(cli, &ask(None)??);
-    }
-    let targets = chosen::expand(&options.targets, || near::open_hosts(cli))?;
-    chosen::each(cli, &targets, |target| known(cli, target, ask(Some(target))?))
+    let (target, group) = (options.target.clone(), options.group.clone());
+    let request = ReleaseRequest { target, group, reason: options.reason.clone(), user: operator() };
+    let answer = wait_for(control(cli).post("/v1/release", &request))?;
+    changed(cli, &known(cli, options.target.as_deref().unwrap_or_default(), answer)?)
 }
 
 /// Of very many marks the daemon's own work takes a while, before anything is sent.
 const ALL: Duration = Duration::from_secs(600);
 pub(super) fn retry(cli: &Cli, options: &cli::Retry) -> anyhow::Result<ExitCode> {
     let reason = options.reason.clone().unwrap_or_default();
-    let request = |target| RetryRequest { target, reason: reason.clone(), user: operator() };
-    if !options.all {
-        let targets = chosen::expand(&options.targets, || near::open_hosts(cli))?;
-        return chosen::each(cli, &targets, |target| {
-            let request = request(Some(target.to_owned()));
-            known(cli, target, wait_for(control(cli).post("/v1/retry", &request))?)
-        });
-    }
-    changed(cli, &wait_for(patient_control(cli, ALL).post("/v1/retry", &request(None)))??)
+    let request = RetryRequest { target: options.target.clone(), reason, user: operator() };
+    let answer = wait_for(patient_control(cli, ALL).post("/v1/retry", &request))?;
+    changed(cli, &known(cli, options.target.as_deref().unwrap_or_default(), answer)?)
 }
 
 pub(super) fn changed(cli: &Cli, answer: &ChangeAnswer) -> anyhow::Result<ExitCode> {

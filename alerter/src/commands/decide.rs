@@ -1,24 +1,19 @@
-//! `pause`, `resume`, `hold` and `maintenance begin|end|list`.
+//! `pause`, `resume` and `maintenance begin|end|list`.
 
-use std::collections::BTreeSet;
 use std::process::ExitCode;
-use std::time::Instant;
 
 use journal::{Journal, JournalError};
-use marks::host::HostName;
-use marks::register::{About, Decision, Register, Scope};
+use marks::register::{About, Decision, Scope};
 use marks::time::Timestamp;
 use serde::Serialize;
-use site::Site;
 
 use super::answer::print;
 use super::change::{changed, operator};
-use super::merged::{CLUSTER, LIMIT, RegisterView};
-use super::sources::{Sources, control, register_of, tools, wait_for};
+use super::merged::{CLUSTER, RegisterView};
+use super::sources::{Sources, control, wait_for};
 use super::terminal::Style;
-use super::{chosen, near, read, text};
+use super::{read, text};
 use crate::cli::{self, Cli};
-use crate::control::api::ChangeAnswer;
 use crate::control::decisions::{
     Decided, EndRequest, InForce, MaintenanceRequest, PauseRequest, ResumeRequest,
 };
@@ -63,33 +58,6 @@ pub(super) fn end(cli: &Cli, options: &cli::End) -> anyhow::Result<ExitCode> {
 fn decided(cli: &Cli, answer: &Decided) -> anyhow::Result<ExitCode> {
     print(cli, answer, || answer.message.clone())?;
     Ok(ExitCode::SUCCESS)
-}
-
-/// A maintenance of each host, with a report on each.
-pub(super) fn hold(cli: &Cli, options: &cli::HoldHosts) -> anyhow::Result<ExitCode> {
-    let hosts = chosen::expand(&options.hosts, || known_hosts(cli))?;
-    chosen::each(cli, &hosts, |host| {
-        let request = MaintenanceRequest {
-            host: Some(host.to_owned()),
-            group: None,
-            seconds: options.lasting.as_secs(),
-            reason: options.reason.clone(),
-            user: operator(),
-        };
-        let Decided { message, .. } = wait_for(control(cli).post("/v1/maintenance/begin", &request))??;
-        Ok(ChangeAnswer { changed: 1, message })
-    })
-}
-
-/// The hosts of the cluster, and those that have marks.
-pub(super) fn known_hosts(cli: &Cli) -> BTreeSet<HostName> {
-    let (site, _) = Site::read(&cli.config);
-    let mut hosts = Sources::quiet(cli).map_or_else(|_| BTreeSet::new(), |sources| near::hosts(&sources));
-    if register_of(&site) != Register::None {
-        let cib = pacemaker::read::configuration(&tools(cli, &site), Instant::now() + LIMIT).ok();
-        hosts.extend(cib.into_iter().flat_map(|cib| cib.remote_nodes().to_vec()));
-    }
-    hosts
 }
 
 /// A line of `maintenance list --json`.

@@ -1,25 +1,16 @@
-//! Which marks and lines of the history are wanted: `--host`, `--group`, `--route`, `--state`, `--since`, `--until`. An
+//! Which marks and lines of the history are wanted: `--host`, `--state`, `--since`, `--until`. An
 //! unknown word is refused: an empty answer would seem to be good news.
 
-use std::collections::BTreeSet;
-use std::time::Instant;
-
-use anyhow::{Context as _, anyhow, bail};
-use journal::Journal;
+use anyhow::bail;
 use marks::delivery::State;
 use marks::host::{HostName, HostPatterns};
 use marks::mark::Settlement;
 use marks::time::Timestamp;
-use pacemaker::cib::Cib;
-use pacemaker::read;
-use pacemaker::register::Tools;
 use site::suggest;
 
 use super::answer::Usage;
-use super::merged::LIMIT;
 use super::report::MarkReport;
-use crate::cli::{self, Cli};
-use crate::config::{self, Members, Settings};
+use crate::cli;
 use crate::policy::Hold;
 
 /// A mark that is not settled, whatever becomes of its deliveries.
@@ -29,39 +20,22 @@ const OPEN: &str = "open";
 #[derive(Debug, Default)]
 pub(super) struct Filter {
     hosts: Option<HostPatterns>,
-    groups: Option<Groups>,
-    routes: Vec<String>,
     states: Vec<&'static str>,
     since: Option<Timestamp>,
     until: Option<Timestamp>,
-}
-
-/// The wanted groups, and what says who is in them.
-#[derive(Debug)]
-struct Groups {
-    settings: Settings,
-    cib: Option<Cib>,
-    wanted: Vec<String>,
 }
 
 impl Filter {
     /// Reads what was asked for.
     ///
     /// # Errors
-    /// An unknown word, with those that are known; a configuration that cannot be read where a group is asked for.
-    pub(super) fn read(cli: &Cli, asked: &cli::Filter, journal: Option<&Journal>) -> anyhow::Result<Self> {
+    /// A pattern that is none, or times in the wrong order.
+    pub(super) fn read(asked: &cli::Filter) -> anyhow::Result<Self> {
         let (since, until) = (asked.since, asked.until);
         if since.zip(until).is_some_and(|(since, until)| since >= until) {
             bail!(Usage("--since must be before --until".to_owned()));
         }
-        Ok(Self {
-            hosts: patterns(&asked.hosts)?,
-            groups: groups(cli, &asked.groups)?,
-            routes: routes(cli, &asked.routes, journal)?,
-            states: Vec::new(),
-            since,
-            until,
-        })
+        Ok(Self { hosts: patterns(&asked.hosts)?, states: Vec::new(), since, until })
     }
 
     /// The same, and only marks in these states.
@@ -74,12 +48,7 @@ impl Filter {
 
     /// Whether everything is wanted.
     pub(super) fn is_empty(&self) -> bool {
-        !self.asks_for_marks() && self.since.is_none() && self.until.is_none()
-    }
-
-    /// Whether more is asked than the time.
-    fn asks_for_marks(&self) -> bool {
-        self.hosts.is_some() || self.groups.is_some() || !self.routes.is_empty() || !self.states.is_empty()
+        self.hosts.is_none() && self.states.is_empty() && self.since.is_none() && self.until.is_none()
     }
 
     /// Whether settled marks are among the wanted ones by their state.
@@ -97,32 +66,23 @@ impl Filter {
     }
 
     fn takes_host(&self, node: &HostName) -> bool {
-        let by_name = self.hosts.as_ref().is_none_or(|patterns| patterns.covers(node));
-        by_name && self.groups.as_ref().is_none_or(|groups| groups.have(node))
+        self.hosts.as_ref().is_none_or(|patterns| patterns.covers(node))
     }
 
     /// The same of a line of the history; one that is about no host is about no wanted one.
-    pub(super) fn takes_line(&self, node: Option<&str>, route: Option<&str>, at: Timestamp) -> bool {
+    pub(super) fn takes_line(&self, node: Option<&str>, at: Timestamp) -> bool {
         let node = node.and_then(|node| HostName::parse(node).ok());
-        let any_host = self.hosts.is_none() && self.groups.is_none();
-        let is_route =
-            self.routes.is_empty() || route.is_some_and(|route| self.routes.iter().any(|r| r == route));
-        self.takes_time(at) && is_route && (any_host || node.is_some_and(|node| self.takes_host(&node)))
+        self.takes_time(at) && (self.hosts.is_none() || node.is_some_and(|node| self.takes_host(&node)))
     }
 
-    /// Whether a mark goes to a wanted route and is in a wanted state.
+    /// Whether a mark is in a wanted state.
     pub(super) fn takes_report(&self, report: &MarkReport) -> bool {
-        let goes_to = |route: &String| {
-            report.deliveries.iter().any(|delivery| delivery.route == *route)
-                || report.acknowledged.iter().any(|taken| taken.route == *route)
-        };
-        let by_route = self.routes.is_empty() || self.routes.iter().any(goes_to);
-        by_route && (self.states.is_empty() || self.states.iter().any(|word| is_in(report, word)))
+        self.states.is_empty() || self.states.iter().any(|word| is_in(report, word))
     }
 
-    /// Whether a state or a route is asked for, which a fencing without a mark does not have.
+    /// Whether a state is asked for, which a fencing without a mark does not have.
     pub(super) fn asks_for_delivery(&self) -> bool {
-        !self.states.is_empty() || !self.routes.is_empty()
+        !self.states.is_empty()
     }
 }
 
@@ -163,59 +123,6 @@ fn patterns(asked: &[String]) -> anyhow::Result<Option<HostPatterns>> {
     Ok(Some(HostPatterns::from_entries(entries).map_err(|why| Usage(format!("--host: {why}")))?))
 }
 
-fn groups(cli: &Cli, asked: &[String]) -> anyhow::Result<Option<Groups>> {
-    if asked.is_empty() {
-        return Ok(None);
-    }
-    let settings = config::load(&cli.config)
-        .map_err(|problems| anyhow!("{problems}"))
-        .context("the configuration lists the hosts of a group, but it has mistakes")?;
-    let known: Vec<&str> = settings.groups.iter().map(|group| group.name.as_str()).collect();
-    for word in asked {
-        if !known.contains(&word.as_str()) {
-            return Err(unknown("group", word, known));
-        }
-    }
-    let by_attribute = settings.groups.iter().any(|group| matches!(group.members, Members::Attribute { .. }));
-    let cib = if by_attribute { Some(cib()?) } else { None };
-    Ok(Some(Groups { settings, cib, wanted: asked.to_vec() }))
-}
-
-fn cib() -> anyhow::Result<Cib> {
-    let failure = "the CIB has the attributes that select the hosts of a group, but it cannot be read";
-    read::configuration(&Tools::default(), Instant::now() + LIMIT).context(failure)
-}
-
-impl Groups {
-    fn have(&self, node: &HostName) -> bool {
-        let attribute = |node: &HostName, name: &str| {
-            self.cib.as_ref().and_then(|cib| cib.node_attribute(node, name)).map(str::to_owned)
-        };
-        self.wanted.contains(&self.settings.group_of(node, &attribute).name)
-    }
-}
-
-/// Known are the configured routes and those of the journal: an operator may search for one that was removed.
-fn routes(cli: &Cli, asked: &[String], journal: Option<&Journal>) -> anyhow::Result<Vec<String>> {
-    if asked.is_empty() {
-        return Ok(Vec::new());
-    }
-    let waiting = journal.map(Journal::waiting).transpose()?.unwrap_or_default();
-    let mut known: BTreeSet<String> = waiting.into_keys().collect();
-    let settings = config::load(&cli.config).ok();
-    let is_certain = settings.is_some();
-    known.extend(
-        settings.into_iter().flat_map(|settings| settings.routes).map(|route| route.name.to_string()),
-    );
-    for word in asked.iter().filter(|word| is_certain && !known.contains(*word)) {
-        // It may have been taken out of the configuration long ago: the history still has it.
-        if !journal.map(|journal| journal.knows_route(word)).transpose()?.unwrap_or_default() {
-            return Err(unknown("route", word, known.iter().map(String::as_str)));
-        }
-    }
-    Ok(asked.to_vec())
-}
-
 fn unknown<'k>(what: &str, word: &str, known: impl IntoIterator<Item = &'k str>) -> anyhow::Error {
     let known: Vec<&str> = known.into_iter().collect();
     let meant = suggest::closest(word, known.iter().copied());
@@ -226,20 +133,14 @@ fn unknown<'k>(what: &str, word: &str, known: impl IntoIterator<Item = &'k str>)
 
 #[cfg(test)]
 mod tests {
-    use journal::{NewHistory, Role};
-
     use super::*;
 
     fn filter(asked: &cli::Filter) -> Filter {
-        let none =
-            Cli { config: "/no/such/file".into(), json: false, print_as: None, command: cli::Command::Run };
-        Filter::read(&none, asked, None).unwrap()
+        Filter::read(asked).unwrap()
     }
 
     fn error(asked: &cli::Filter) -> String {
-        let none =
-            Cli { config: "/no/such/file".into(), json: false, print_as: None, command: cli::Command::Run };
-        Filter::read(&none, asked, None).unwrap_err().to_string()
+        Filter::read(asked).unwrap_err().to_string()
     }
 
     fn some(word: &str) -> Vec<String> {
@@ -260,7 +161,7 @@ mod tests {
         };
         assert!(takes("r1-17", 10) && takes("COMPUTE7", 19) && takes("r2-3", 15));
         assert!(!takes("r2-33", 15) && !takes("r1-17", 9) && !takes("r1-17", 20));
-        let line = |node, second| filter.takes_line(node, None, Timestamp::from_seconds(second));
+        let line = |node, second| filter.takes_line(node, Timestamp::from_seconds(second));
         assert!(line(Some("r1-1"), 10) && !line(None, 10) && !line(Some("x"), 10));
         assert!(!filter.is_empty() && Filter::default().is_empty());
     }
@@ -278,8 +179,6 @@ mod tests {
         let both =
             cli::Filter { since: Some(Timestamp(2)), until: Some(Timestamp(1)), ..cli::Filter::default() };
         assert!(error(&both).starts_with("--since must be before --until"));
-        let said = error(&cli::Filter { groups: some("rack1"), ..cli::Filter::default() });
-        assert!(said.starts_with("the configuration lists the hosts of a group"), "{said}");
     }
 
     /// The broken variant goes by each delivery: the marks of a storm would be pending too, and `status` counts them as held.
@@ -303,31 +202,6 @@ mod tests {
         for report in [with(&[State::Held]), with(&[State::Quarantined, State::Held]), storm] {
             assert!(words_of(&report).contains(&report.stage().as_str()), "{report:?}");
         }
-    }
-
-    /// The broken variant knows what is configured and what is open alone.
-    #[test]
-    fn a_route_that_was_taken_out_is_found_in_what_it_did() {
-        use std::os::unix::fs::PermissionsExt as _;
-        let dir = tempfile::tempdir().unwrap();
-        let config = dir.path().join("alerter.toml");
-        std::fs::write(
-            &config,
-            "[store]\nregister = \"none\"\n[http.recovery]\nurl = \"http://127.0.0.1:9/\"\n",
-        )
-        .unwrap();
-        std::fs::set_permissions(&config, std::fs::Permissions::from_mode(0o600)).unwrap();
-        let cli = Cli { config, json: false, print_as: None, command: cli::Command::Run };
-        let mut journal = Journal::open(&dir.path().join("marks.db"), Role::Alerter).unwrap();
-        let row = NewHistory {
-            route: Some("former"),
-            ..NewHistory::new(Timestamp(0), "refused", "the route was tried", "nova-host-alerter")
-        };
-        journal.append_history(&row).unwrap();
-        let read = |word: &str| routes(&cli, &some(word), Some(&journal));
-        assert_eq!(read("former").unwrap(), ["former"]);
-        assert_eq!(read("recovery").unwrap(), ["recovery"]);
-        assert!(read("formr").unwrap_err().to_string().starts_with("there is no route formr"));
     }
 
     #[test]

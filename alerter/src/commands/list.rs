@@ -34,7 +34,7 @@ struct Line {
 
 pub(super) fn run(cli: &Cli, options: &cli::List) -> anyhow::Result<ExitCode> {
     let sources = Sources::open(cli)?;
-    let filter = Filter::read(cli, &options.filter, sources.journal.as_ref())?.in_states(&options.states)?;
+    let filter = Filter::read(&options.filter)?.in_states(&options.states)?;
     let with_settled = options.all || filter.wants_settled();
     let Cut { shown: reports, is_cut } = read::reports(&sources, &filter, with_settled, options.limit)?;
     if is_cut {

@@ -3,7 +3,6 @@
 mod answer;
 mod change;
 mod check;
-mod chosen;
 mod decide;
 mod delivery;
 mod filter;
@@ -100,7 +99,6 @@ pub fn run(cli: &Cli) -> anyhow::Result<ExitCode> {
         Command::Maintenance(cli::Maintenance::Begin(options)) => decide::begin(cli, options),
         Command::Maintenance(cli::Maintenance::End(options)) => decide::end(cli, options),
         Command::Maintenance(cli::Maintenance::List) => decide::list(cli),
-        Command::Hold(options) => decide::hold(cli, options),
         Command::SendTest(options) => change::send_test(cli, options),
         Command::Setup(options) => setup::run(cli, options),
     }

@@ -5,11 +5,9 @@ use std::collections::BTreeSet;
 use journal::Journal;
 use marks::host::HostName;
 use marks::id::MarkId;
-use marks::mark::MarkRow;
 use site::suggest;
 
 use super::merged::{self, RegisterView};
-use super::report;
 use super::sources::Sources;
 use crate::cli::Cli;
 
@@ -55,20 +53,6 @@ pub(super) fn is_known(cli: &Cli, target: &str) -> bool {
         return sources.journal.as_ref().is_none_or(|journal| !matches!(journal.mark(id), Ok(None)));
     }
     HostName::parse(target).is_ok_and(|host| hosts(&sources).contains(&host))
-}
-
-/// Every host that has an open mark.
-pub(super) fn open_hosts(cli: &Cli) -> BTreeSet<HostName> {
-    let Ok(sources) = Sources::quiet(cli) else { return BTreeSet::new() };
-    open(&sources).into_iter().map(|mark| mark.node).collect()
-}
-
-/// The open marks of journal and register.
-pub(super) fn open(sources: &Sources) -> Vec<MarkRow> {
-    let journal = sources.journal.as_ref();
-    let rows = journal.and_then(|journal| journal.unfinished_marks().ok()).map(|rows| rows.sound);
-    let found = report::maybe_unfinished(journal, rows.unwrap_or_default(), &sources.register);
-    found.unwrap_or_default().into_iter().map(|found| found.mark).collect()
 }
 
 /// Every host that a mark is known of.

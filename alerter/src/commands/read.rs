@@ -184,7 +184,7 @@ pub(super) fn history(cli: &Cli, options: &cli::History) -> anyhow::Result<ExitC
 /// The newest lines that are wanted, oldest first.
 fn lines(cli: &Cli, asked: &cli::Filter, limit: u32) -> anyhow::Result<Vec<HistoryRow>> {
     let journal = reader(cli)?;
-    let filter = Filter::read(cli, asked, Some(&journal))?;
+    let filter = Filter::read(asked)?;
     if filter.is_empty() {
         return Ok(sound(Some(journal.history(&HistoryFilter { limit, ..HistoryFilter::default() })?)));
     }
@@ -197,7 +197,7 @@ fn lines(cli: &Cli, asked: &cli::Filter, limit: u32) -> anyhow::Result<Vec<Histo
             if wanted.len() == limit {
                 break;
             }
-            if filter.takes_line(row.node.as_deref(), row.route.as_deref(), row.at) {
+            if filter.takes_line(row.node.as_deref(), row.at) {
                 wanted.push(row);
             }
         }

@@ -36,7 +36,7 @@ struct Times {
 
 pub(super) fn run(cli: &Cli, options: &cli::History) -> anyhow::Result<ExitCode> {
     let sources = Sources::open(cli)?;
-    let filter = Filter::read(cli, &read::asked(options)?, sources.journal.as_ref())?;
+    let filter = Filter::read(&read::asked(options)?)?;
     let summary = Summary::of(&read::reports(&sources, &filter, true, 0)?.shown);
     print(cli, &summary, || summary.sentence())?;
     Ok(ExitCode::SUCCESS)

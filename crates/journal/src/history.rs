@@ -156,15 +156,6 @@ fn decode_unchecked(row: &Row<'_>) -> rusqlite::Result<HistoryRow> {
 }
 
 impl Journal {
-    /// Whether this route has any delivery, or any row of the history. It may read the whole history.
-    ///
-    /// # Errors
-    /// As any read.
-    pub fn knows_route(&self, route: &str) -> Result<bool, JournalError> {
-        let sql = "SELECT EXISTS (SELECT 1 FROM delivery WHERE route = ?1) OR EXISTS (SELECT 1 FROM history WHERE route = ?1)";
-        self.sqlite(self.connection.query_row(sql, [route], |row| row.get(0)))
-    }
-
     /// Writes one row by itself, if nothing else is to be written.
     ///
     /// # Errors

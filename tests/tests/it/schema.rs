@@ -128,7 +128,7 @@ fn what_status_prints_fits_its_schema() {
     .unwrap();
     receiver.down();
     site.said(&["mark", "compute2", "--fenced", "--reason", "x"]).unwrap();
-    site.said(&["hold", "compute3", "--reason", "x", "--for", "1h"]).unwrap();
+    site.said(&["maintenance", "begin", "compute3", "--reason", "x", "--for", "1h"]).unwrap();
     site.fence("compute3").unwrap();
     wait::until("compute3 is held", LIMIT, || {
         Ok(site.said(&["list"])?.contains("maintenance").then_some(()))
