@@ -4,22 +4,20 @@
 //! keeps those that a cluster node has joined: they end an outage. Pacemaker runs it as `hacluster`, neither waits for it
 //! nor repeats it, and only logs its exit code.
 
-mod description;
-
 use std::env;
 use std::ffi::OsString;
 use std::path::PathBuf;
 use std::process::ExitCode;
 
 use marks::host::{HostName, HostNameError};
+use marks::id::OperationId;
 use nix::unistd::geteuid;
 use pacemaker::evidence::{
-    DIRECTORY, Directory, EventName, Evidence, EvidenceError, Join, Label, Moment, Outcome,
+    Action, DIRECTORY, Directory, EventName, Evidence, EvidenceError, Join, Label, Moment, Outcome,
 };
 
 use crate::paths::Paths;
 use crate::report::Report;
-use description::Description;
 
 /// The name in the system log and on standard error.
 pub const IDENT: &str = "alert_mark";
@@ -201,3 +199,39 @@ impl<'a> Alert<'a> {
 
 #[cfg(test)]
 mod tests;
+
+/// The parts of `Operation ACTION of TARGET by EXECUTOR for CLIENT@ORIGIN: STATUS[ (REASON)] (ref=UUID)`.
+#[derive(Clone, Debug, PartialEq, Eq)]
+struct Description<'a> {
+    action: Action,
+    /// A node, "a human", "the cluster".
+    executor: &'a str,
+    client: &'a str,
+    origin: &'a str,
+    /// Whether the status is success.
+    done: bool,
+    operation: OperationId,
+}
+
+impl<'a> Description<'a> {
+    /// Reads the sentence about `target`; the reason in it is any text, so the id is the one at the very end.
+    fn parse(text: &'a str, target: &str) -> Option<Self> {
+        let (action, rest) = text.strip_prefix("Operation ")?.split_once(" of ")?;
+        let (named, rest) = rest.split_at_checked(target.len())?;
+        if !named.eq_ignore_ascii_case(target) {
+            return None;
+        }
+        let (executor, rest) = rest.strip_prefix(" by ")?.split_once(" for ")?;
+        let (asked_by, rest) = rest.split_once(": ")?;
+        let (client, origin) = asked_by.rsplit_once('@')?;
+        let (status, operation) = rest.strip_suffix(')')?.rsplit_once(" (ref=")?;
+        Some(Self {
+            action: Action::parse(action)?,
+            executor,
+            client,
+            origin,
+            done: status == "OK" || status.starts_with("OK ("),
+            operation: OperationId::parse(operation).ok()?,
+        })
+    }
+}

@@ -1,11 +1,9 @@
 //! `fence_mark` and `alert_mark`: they write that Pacemaker fenced a host, so that nova-host-alerter can report it.
 
-pub mod action;
 pub mod alert;
 pub mod call;
 pub mod check;
 pub mod cluster;
-mod compare;
 pub mod failure;
 pub mod getopt;
 pub mod given;

@@ -4,7 +4,7 @@ use std::fmt::Write;
 
 use quick_xml::escape::escape;
 
-use crate::action::ACTIONS;
+use crate::call::ACTIONS;
 use crate::table::{Kind, Old, Parameter, TABLE};
 
 const SUMMARY: &str =

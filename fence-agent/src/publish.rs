@@ -9,7 +9,7 @@ use marks::time::Timestamp;
 use pacemaker::register::RegisterError;
 
 use crate::call::{Call, OWN_LIMIT};
-use crate::compare::{Compared, compare};
+use crate::check::{Compared, compare};
 use crate::failure::Failure;
 use crate::pages::Turn;
 use crate::settings::Settings;

@@ -10,8 +10,7 @@ use marks::time::Timestamp;
 use nix::sys::signal::{SigSet, Signal};
 use nix::sys::stat::{Mode, umask};
 
-use crate::action::Action;
-use crate::call::{Call, OWN_LIMIT, program_name};
+use crate::call::{Action, Call, OWN_LIMIT, program_name};
 use crate::failure::Failure;
 use crate::given::Given;
 use crate::paths::Paths;

@@ -3,7 +3,6 @@
 mod agent;
 mod commands;
 mod completions;
-mod docs;
 pub mod keys;
 mod markdown;
 mod ocf;

@@ -1,5 +1,6 @@
 //! From Markdown, as the pages in `docs/` are written, to roff.
 
+use anyhow::Context as _;
 use pulldown_cmark::{Event, HeadingLevel, Options, Parser, Tag, TagEnd};
 
 use crate::roff::{Page, code, prose};
@@ -156,6 +157,17 @@ impl Writer {
     }
 }
 
+/// The text below a heading of the second level, up to the next one.
+///
+/// # Errors
+/// There is no such heading.
+pub(crate) fn section<'t>(text: &'t str, heading: &str) -> anyhow::Result<&'t str> {
+    let begin = format!("\n## {heading}\n");
+    let (_, rest) =
+        text.split_once(&begin).with_context(|| format!("no page in docs/ has a section {heading}"))?;
+    Ok(rest.split("\n## ").next().unwrap_or(rest))
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -184,5 +196,13 @@ mod tests {
         assert_eq!(roff("| its words | |\n|---|---|\n| `a`, `b` | c |\n"), ".TP\n\\fBa\\fR, \\fBb\\fR\nc\n");
         let wide = "| fault | it says | do this |\n|---|---|---|\n| a | b | c |\n";
         assert_eq!(roff(wide), ".TP\na\nit says: b\n.IP\ndo this: c\n");
+    }
+
+    #[test]
+    fn a_section_ends_where_the_next_begins() {
+        let text = "# All\n\n## one\na\n### part\nb\n\n## two\nc\n";
+        assert_eq!(section(text, "one").unwrap(), "a\n### part\nb\n");
+        assert_eq!(section(text, "two").unwrap(), "c\n");
+        assert!(section(text, "part").is_err());
     }
 }

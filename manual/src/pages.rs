@@ -9,7 +9,7 @@ use fence_agent::table::Use;
 use pulldown_cmark::HeadingLevel;
 
 use crate::keys::{self, Entry, Key, Table};
-use crate::markdown::to_roff;
+use crate::markdown::{self, to_roff};
 use crate::roff::{Page, bold, code, italic, prose};
 use crate::{Sources, agent, commands, docs, ocf};
 
@@ -89,7 +89,7 @@ fn example(text: &str) -> String {
 /// `PAGE HEADING`: what stands below that heading.
 fn section<'s>(sources: &'s Sources, words: &str) -> anyhow::Result<&'s str> {
     let (page, heading) = words.split_once(' ').context("a section has a page and a heading")?;
-    docs::section(sources.text(page)?, heading)
+    markdown::section(sources.text(page)?, heading)
 }
 
 /// The paragraphs of an example that name one of these; all of them where nothing is named.

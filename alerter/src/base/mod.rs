@@ -1,6 +1,5 @@
 //! What every part of the daemon stands on: the configuration in force, the journal, and what is seen of the cluster.
 
-pub mod damage;
 pub mod store;
 
 use std::collections::HashSet;
@@ -15,8 +14,7 @@ use pacemaker::cib::Cib;
 use tokio::sync::watch;
 use tracing::warn;
 
-use crate::base::damage::Damages;
-use crate::base::store::Store;
+use crate::base::store::{Damages, Store};
 use crate::cluster::{Cluster, Seen};
 use crate::config::{Attributes, Group, Members, Route, Settings};
 use crate::lock::lock;

@@ -1,12 +1,9 @@
 //! Reads and writes the cluster: Pacemaker's tools, run on a thread of their own with time limits.
 
-mod audit;
 mod clocks;
 mod kept;
-mod matter;
 mod members;
 mod seen;
-mod trust;
 mod upkeep;
 mod view;
 mod waiting;
@@ -23,11 +20,10 @@ use pacemaker::read;
 use pacemaker::register::{Published, RegisterError, Tools};
 use tokio::sync::oneshot;
 
-pub(crate) use audit::{AUDIT_AFTER, sentence as missed_sentence};
+pub use clocks::Trust;
 pub use kept::{Kept, PageWrites, Rewriting, alerter, left_over, own_writes, standing, superseded, written};
-pub use matter::{Fault, Matter};
-pub use seen::Seen;
-pub use trust::Trust;
+pub(crate) use members::{AUDIT_AFTER, sentence as missed_sentence};
+pub use seen::{Fault, Matter, Seen};
 pub use upkeep::{KEPT, bounded, missing, over};
 pub use view::{POLL, Part, View};
 pub use waiting::{Waited, Waiting};

@@ -12,10 +12,8 @@ use pacemaker::cib::Cib;
 use pacemaker::evidence::Known;
 use tracing::{error, info, warn};
 
-use super::audit::{self, Audit};
 use super::clocks::Clocks;
-use super::matter::{Fault, Matter};
-use super::members::Members;
+use super::members::{self, Audit, Members};
 use super::view::View;
 use super::waiting::Waiting;
 use crate::moment::Moment;
@@ -112,7 +110,7 @@ impl Seen {
     fn say_audit(&mut self) {
         let missed = owned(self.audit.missed_for_long(Instant::now()));
         for (host, time) in missed.iter().filter(|(host, _)| !self.warned.contains(host)) {
-            let missed = audit::sentence(host, *time);
+            let missed = members::sentence(host, *time);
             warn!("{missed}: check the host; if it is dead, run `stonith_admin --reboot {host}`");
         }
         self.warned = missed.into_iter().map(|(host, _)| host).collect();
@@ -301,11 +299,46 @@ fn writing(fault: &str) -> String {
     format!("the register cannot be written: {fault}")
 }
 
+/// What is wrong, and a sentence for people.
+pub type Fault = (Matter, String);
+
+/// What somebody should check.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Matter {
+    /// This partition may not act.
+    NoQuorum,
+    /// Whether it may act cannot be read.
+    QuorumUnknown,
+    /// The register cannot be read.
+    RegisterUnreadable,
+    /// The register cannot be written.
+    RegisterUnwritable,
+    /// The CIB cannot be read.
+    CibUnreadable,
+    /// The fencing history cannot be read.
+    HistoryUnreadable,
+    /// The evidence directory cannot be used, or a file in it.
+    Evidence,
+    /// An entry of the register is not believed.
+    RegisterEntry,
+    /// This controller has no register key, or another one than the other controllers.
+    RegisterKey,
+    /// This controller lacks a part of the register.
+    RegisterPartial,
+    /// The register has grown past a quarter of its limit.
+    RegisterSize,
+    /// A clock differs from this controller's.
+    ClockSkew,
+    /// Something else in the cluster recovers hosts too.
+    OtherRecovery,
+}
+
 #[cfg(test)]
 mod tests {
     use super::Matter::{CibUnreadable, HistoryUnreadable};
-    use super::*;
     use crate::cluster::Kept;
+
+    use super::*;
 
     fn poll(history: Option<Result<(), &str>>) -> Arc<View> {
         let history = history.map(|read| read.map(|()| Vec::new()).map_err(str::to_owned));

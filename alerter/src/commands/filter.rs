@@ -153,7 +153,6 @@ mod tests {
             hosts: vec!["r1-*,compute7".to_owned(), "r2-?".to_owned()],
             since: Some(Timestamp::from_seconds(10)),
             until: Some(Timestamp::from_seconds(20)),
-            ..cli::Filter::default()
         };
         let filter = filter(&asked);
         let takes = |host: &str, second| {

@@ -13,7 +13,7 @@ use marks::register::{Acknowledgement, Decision, Entries, Entry, Key, MarkEntry,
 use pacemaker::read;
 use pacemaker::register::Tools;
 
-use super::delivery::DeliveryReport;
+use super::report::DeliveryReport;
 
 /// A poll takes about 20 ms. Nobody waits longer for what works without it too.
 pub(super) const LIMIT: Duration = Duration::from_secs(2);

@@ -4,7 +4,6 @@ mod answer;
 mod change;
 mod check;
 mod decide;
-mod delivery;
 mod filter;
 mod gone;
 mod key;
@@ -20,13 +19,11 @@ mod screen;
 mod setup;
 mod sources;
 mod status;
-mod story;
 pub mod summary;
 mod terminal;
 mod text;
 mod trouble;
 mod unmarked;
-mod verdict;
 
 use std::process::ExitCode;
 use std::time::Duration;
@@ -82,7 +79,7 @@ pub fn run(cli: &Cli) -> anyhow::Result<ExitCode> {
             status::ocf(cli, Duration::from_secs(*seconds))
         }
         Command::Status(options) if options.process => status::process(cli),
-        Command::Status(options) if options.check => verdict::check(cli, options),
+        Command::Status(options) if options.check => status::check(cli, options),
         Command::Status(_) => status::show(cli),
         Command::List(options) => list::run(cli, options),
         Command::Show(target) => read::show(cli, target),

@@ -1,15 +1,17 @@
 //! Answers as text.
 
-use comfy_table::{Table, presets::NOTHING};
+pub(super) use crate::words::{short as span, utc as time};
+
+use comfy_table::Table;
+use comfy_table::presets::NOTHING;
 use marks::mark::Lack;
 use marks::time::Timestamp;
 use unicode_width::{UnicodeWidthChar as _, UnicodeWidthStr as _};
 
-use super::delivery::{ChainReport, DeliveryReport};
-use super::report::{MarkReport, Story};
-use super::story;
-use super::terminal::{Colour, Style};
-pub(super) use crate::words::{short as span, utc as time};
+use super::report::{ChainReport, DeliveryReport, MarkReport, Story};
+use super::terminal::{Colour, Style, clean};
+use crate::outage::{Moment, Times};
+use crate::words::length;
 
 /// Columns as wide as their widest cell, two spaces between them.
 pub(super) fn table(rows: &[Vec<String>]) -> String {
@@ -138,7 +140,7 @@ pub(super) fn story(of: &Story, now: Timestamp) -> String {
     if let Some(at) = mark.returned_at {
         out += &format!("  returned at     {}\n", time(at));
     }
-    out += &format!("  times           {}\n", story::times(&of.times));
+    out += &format!("  times           {}\n", times(&of.times));
     out += &held(report);
     for taken in report.acknowledged.iter().filter(|_| !report.in_journal) {
         let (route, at) = (&taken.route, time(taken.at));
@@ -159,7 +161,35 @@ pub(super) fn story(of: &Story, now: Timestamp) -> String {
         out +=
             &format!("  damaged         {} {}: it is not sent and not dropped\n", damage.table, damage.key);
     }
-    out + &story::lines(&of.timeline)
+    out + &lines(&of.timeline)
+}
+
+/// All lines, with the time since the host failed.
+pub(super) fn lines(timeline: &[Moment]) -> String {
+    let width = timeline.iter().map(|one| one.event.chars().count()).max().unwrap_or(0);
+    let shown = |one: &Moment| {
+        let by = if one.by.is_empty() { String::new() } else { format!(" ({})", one.by) };
+        let (at, after, event, what) =
+            (time(one.at), one.since_failure(), &one.event, clean(&one.sentence()));
+        format!("  {at}  {after:>5}  {event:width$}  {what}{by}\n")
+    };
+    timeline.iter().map(shown).collect()
+}
+
+/// The times that matter, from the failure on.
+pub(super) fn times(times: &Times) -> String {
+    let since = |at| match at < times.fenced {
+        true => format!("{} before", length(times.fenced.since(at))),
+        false => format!("{} after", length(at.since(times.fenced))),
+    };
+    let all = [
+        ("lost", times.lost),
+        ("marked", Some(times.marked)),
+        ("acknowledged", times.acknowledged),
+        ("back", times.back),
+    ];
+    let known = all.into_iter().filter_map(|(what, at)| Some(format!("{what} {}", since(at?))));
+    known.collect::<Vec<_>>().join(", ")
 }
 
 #[cfg(test)]

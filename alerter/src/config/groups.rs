@@ -7,7 +7,7 @@ mod rules;
 use marks::host::HostName;
 use site::{Place, Section, is_plain_name, shown, unknown_word};
 
-use super::reach::Reach;
+use super::listen::Reach;
 use crate::config::HostRules;
 use crate::config::rules::Rules;
 use crate::probes::{self, Confirm};

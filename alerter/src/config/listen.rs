@@ -1,7 +1,12 @@
 //! `uri`, `allowed-hosts`, `owner` and `group` of every table whose answers are served at addresses of its own.
 
+use std::fmt;
+use std::time::Duration;
+
+use drivers::Step;
+use marks::host::HostPatterns;
 use nix::unistd::{Group, User};
-use site::Section;
+use site::{Section, is_plain_name};
 
 use crate::listen::{self, Address, Owner};
 
@@ -97,4 +102,100 @@ fn user(name: &str) -> Option<u32> {
 
 fn group(name: &str) -> Option<u32> {
     Some(Group::from_name(name).ok()??.gid.as_raw())
+}
+
+/// A route's name: 1 to 64 of `A-Z a-z 0-9 _ -`; behind it, for a further step, what [`Step::suffix`] says.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct RouteName(String);
+
+impl RouteName {
+    /// Reads a name; `None` if it is no such name.
+    pub fn parse(text: &str) -> Option<Self> {
+        is_plain_name(text).then(|| Self(text.to_owned()))
+    }
+
+    /// The name of a step of this route.
+    pub fn of_step(&self, step: Step) -> Self {
+        Self(format!("{}{}", self.0, step.suffix()))
+    }
+
+    /// The name.
+    pub fn as_str(&self) -> &str {
+        &self.0
+    }
+}
+
+impl fmt::Display for RouteName {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&self.0)
+    }
+}
+
+/// Which hosts a route takes.
+pub(super) struct Reach<'a> {
+    /// Its name, which may be none.
+    pub(super) name: &'a str,
+    pub(super) hosts: Option<HostPatterns>,
+    pub(super) groups: Vec<String>,
+    pub(super) required: bool,
+}
+
+impl Reach<'_> {
+    /// Whether it surely takes every host of a group.
+    pub(super) fn takes_all_of(&self, group: &str) -> bool {
+        let everybody = self.hosts.is_none() && self.groups.is_empty();
+        everybody || self.groups.iter().any(|own| own == group)
+    }
+}
+
+/// A year: no longer time makes sense, in seconds.
+const LONGEST: u32 = 31_536_000;
+
+/// The table; it counts only where it has a `uri`.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Healthcheck {
+    /// `uri`, `owner` and `group`; none by default.
+    pub served: Option<Served>,
+    /// `ttl`: how long the result of a check holds; none: forever.
+    pub ttl: Option<Duration>,
+    /// `cache-control`, or what follows from `ttl` where it is unset.
+    pub cache: CacheControl,
+    /// `format`.
+    pub format: HealthFormat,
+}
+
+/// The `Cache-Control` of an answer that is no failure.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum CacheControl {
+    /// Nothing, nor does a failure.
+    Silent,
+    /// `no-cache`.
+    NoCache,
+    /// `max-age`, in seconds.
+    MaxAge(u32),
+}
+
+/// How an answer is laid out.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum HealthFormat {
+    /// As in Nova's specification of per-process health checks.
+    Nova,
+    /// As in the IETF's draft (draft-inadarei-api-health-check-06).
+    Ietf,
+}
+
+/// Reads `[healthcheck]`.
+pub(super) fn read(mut section: Section<'_, '_>, addresses: &mut Addresses) -> Healthcheck {
+    let served = addresses.read(&mut section);
+    let ttl = section.number("ttl", 0..=LONGEST).unwrap_or(300);
+    let cache = section.whole("cache-control", -1..=LONGEST.into());
+    let formats = [("nova", HealthFormat::Nova), ("ietf", HealthFormat::Ietf)];
+    let format = section.choice("format", &formats).unwrap_or(HealthFormat::Nova);
+    section.finish();
+    let cache = match cache.unwrap_or(ttl.into()) {
+        0 => CacheControl::Silent,
+        age => u32::try_from(age).map_or(CacheControl::NoCache, CacheControl::MaxAge),
+    };
+    let ttl = (ttl > 0).then(|| Duration::from_secs(ttl.into()));
+    Healthcheck { served, ttl, cache, format }
 }

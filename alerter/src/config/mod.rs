@@ -1,14 +1,11 @@
 //! The third stage of the configuration: validated settings. How files are read and merged is the crate `site`'s.
 
-mod api;
+pub mod api;
 mod groups;
-mod healthcheck;
 mod listen;
-mod reach;
 mod routes;
 pub mod rules;
 mod settings;
-pub mod token;
 mod values;
 mod written;
 
@@ -19,9 +16,7 @@ use site::ConfigErrors;
 pub use api::Api;
 pub(crate) use groups::shared_storage;
 pub use groups::{Attributes, Group, Link, Members, NamedRecipients};
-pub use healthcheck::{CacheControl, HealthFormat, Healthcheck};
-pub use listen::Served;
-pub use reach::RouteName;
+pub use listen::{CacheControl, HealthFormat, Healthcheck, RouteName, Served};
 pub use routes::{ROUTE_KEYS, Route};
 pub use settings::{
     HistoryRules, HostRules, IntakeRules, Recipients, Settings, StorePlace, check_control_socket,

@@ -10,7 +10,7 @@ use marks::terms::{After, IfReturned, Terms};
 use site::{Place, Section, shown};
 
 use super::groups::Groups;
-use super::reach::{Reach, RouteName};
+use super::listen::{Reach, RouteName};
 use super::values::{SECONDS, patterns};
 use super::written::Written;
 
@@ -263,8 +263,8 @@ mod tests {
 
     /// Two drivers that take any table and make nothing of it.
     static TWO: [drivers::Kind; 2] = [
-        drivers::Kind { word: "http", summary: "", configure: |_| None, writes: &[] },
-        drivers::Kind { word: "other", summary: "", configure: |_| None, writes: &[] },
+        drivers::Kind { word: "http", configure: |_| None },
+        drivers::Kind { word: "other", configure: |_| None },
     ];
 
     fn problems_of(text: &str) -> Vec<String> {

@@ -13,9 +13,7 @@ use tracing::{Level, warn};
 
 use super::api::{self, Api};
 use super::groups::{self, Attributes, Group, Groups, NamedRecipients};
-use super::healthcheck::{self, Healthcheck};
-use super::listen::{Addresses, Served};
-use super::reach::RouteName;
+use super::listen::{self, Addresses, Healthcheck, RouteName, Served};
 use super::routes::{self, Route};
 use super::values::{SECONDS, patterns};
 use super::written::Written;
@@ -215,7 +213,7 @@ pub(super) fn read(mut root: Section<'_, '_>, file: &Path, kinds: &'static [driv
     let mut addresses = Addresses::default();
     addresses.reserve(Address::Unix(control_socket(&store.path)), "the control socket");
     let api = api::read(&mut root, store.register, &routes, &mut addresses);
-    let healthcheck = healthcheck::read(root.section("healthcheck"), &mut addresses);
+    let healthcheck = listen::read(root.section("healthcheck"), &mut addresses);
     let metrics = served(root.section("metrics"), &mut addresses);
     let page = served(root.section("page"), &mut addresses);
     root.finish();

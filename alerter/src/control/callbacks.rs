@@ -13,11 +13,10 @@ use marks::time::Timestamp;
 use site::is_hidden;
 use tracing::{info, warn};
 
-use super::answer::{Answer, Refusal};
+use super::answer::{Answer, Refusal, Strict};
 use super::api::{MarkAnswer, MarkRequest};
-use super::body::Strict;
 use super::caller::Caller;
-use crate::delivery::schedule;
+use crate::delivery::endpoint;
 use crate::state::Shared;
 use crate::words::plain;
 
@@ -79,7 +78,7 @@ fn says(request: &MarkRequest) -> Result<Says, Refusal> {
         false if reference.is_some() => Err(Refusal::bad("reference", "a rejected mark has no reference")),
         false => Ok(Says::Refuses {
             reason: reason.unwrap_or_else(|| REFUSED.to_owned()),
-            next_due: Timestamp::now() + schedule::SLOW,
+            next_due: Timestamp::now() + endpoint::SLOW,
         }),
     }
 }

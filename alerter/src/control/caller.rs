@@ -3,7 +3,7 @@
 use marks::fencing::Origin;
 use marks::host::HostName;
 
-use crate::config::token::Token;
+use crate::config::api::Token;
 use crate::words::person;
 
 /// The header in which a command says who runs it.

@@ -14,9 +14,8 @@ use marks::mark::{Doubt, MarkRow, Standing};
 use marks::time::Timestamp;
 use tracing::{info, warn};
 
-use super::answer::{Answer, Refusal};
+use super::answer::{Answer, Refusal, Strict};
 use super::api::{HostAnswer, HostRequest};
-use super::body::Strict;
 use super::caller::Caller;
 use super::left;
 use super::marks::is_unfinished;

@@ -3,7 +3,6 @@
 
 mod answer;
 pub mod api;
-mod body;
 mod callbacks;
 mod caller;
 pub mod client;

@@ -14,7 +14,7 @@ use super::answer::{Answer, JsonBody, Refusal};
 use super::api::{ChangeAnswer, DismissRequest, ReloadAnswer, ReloadRequest};
 use super::caller::Caller;
 use super::left;
-use crate::delivery::stranded;
+use crate::delivery::trouble;
 use crate::intake::start::{self, Unrouted};
 use crate::reload;
 use crate::state::Shared;
@@ -84,7 +84,7 @@ async fn dismiss(
         }
         let now = Timestamp::now();
         let unrouted = start::dismiss_route(journal, &state.base, (&asked, &reason, &user), now)?;
-        stranded::check(journal, &state.base, &state.routes)?;
+        trouble::check_stranded(journal, &state.base, &state.routes)?;
         Ok(Some((unrouted, left::at_gone(journal, &asked, now)?)))
     };
     let ended = shared.base.store.run(end).await?;

@@ -19,8 +19,7 @@ use tracing::warn;
 use super::answer::Refusal;
 use super::caller::Caller;
 use super::{callbacks, hosts};
-use crate::config::Settings;
-use crate::config::token;
+use crate::config::{Settings, api};
 use crate::lock::lock;
 use crate::serving::{What, follow_and_run};
 use crate::state::Shared;
@@ -85,7 +84,7 @@ async fn only_with_a_token(State(guard): State<Guard>, mut request: Request, nex
     let given = bearer(request.headers());
     let settings = guard.shared.base.settings();
     let tokens = settings.api.as_ref().map_or(&[][..], |api| &api.tokens);
-    let (found, unusable) = given.map_or((None, Vec::new()), |given| token::whose(tokens, given));
+    let (found, unusable) = given.map_or((None, Vec::new()), |given| api::whose(tokens, given));
     for why in unusable {
         guard.log.say("token file", format_args!("{why}"));
     }

@@ -23,8 +23,8 @@ use crate::daemon::watch::{Identity, Watch};
 use crate::daemon::{checks, outboxes, unproven};
 use crate::delivery::answers::{Answer, Answers};
 use crate::delivery::outbox::{FRESH, Outbox};
-use crate::delivery::trouble::Troubles;
-use crate::delivery::{self, schedule, stranded};
+use crate::delivery::trouble::{self, Troubles};
+use crate::delivery::{self, endpoint};
 use crate::health::Check;
 use crate::intake::apply;
 use crate::intake::start::{self, Serving};
@@ -96,7 +96,7 @@ impl Engine {
         let tried = shared.base.store.run(move |journal| {
             let newest = journal.newest_at()?;
             let unknown = journal.recover(now)?;
-            journal.put_off_no_longer_than(now + schedule::CAP)?;
+            journal.put_off_no_longer_than(now + endpoint::CAP)?;
             Ok((newest, unknown, journal.tried()?))
         });
         let (newest, unknown, tried) = tried.await?;
@@ -302,9 +302,9 @@ impl Engine {
         let set = now.set_since(then).unwrap_or_default();
         self.pruner.mind_the_clock(set, now.instant);
         if set < 0 {
-            let limit = now.wall + schedule::CAP;
+            let limit = now.wall + endpoint::CAP;
             self.shared.base.store.run(move |journal| journal.put_off_no_longer_than(limit)).await?;
-            let seconds = schedule::CAP.as_secs();
+            let seconds = endpoint::CAP.as_secs();
             warn!(
                 "the clock was set back: retries that were due by its old time are made within {seconds} s"
             );
@@ -347,7 +347,7 @@ impl Engine {
             }
             // What is due but has no capacity, or is behind another mark of its host, waits for an attempt to end.
             let next = journal.next_due(now, &capacity);
-            Ok((dispatched, next.map(|next| next.map(|at| at.since(now).min(schedule::LONGEST_ASKED)))))
+            Ok((dispatched, next.map(|next| next.map(|at| at.since(now).min(endpoint::LONGEST_ASKED)))))
         };
         // What has begun is sent or taken back, whatever else fails.
         let (dispatched, next) = self.shared.base.store.run(work).await?;
@@ -503,7 +503,7 @@ impl Engine {
         let work = move |journal: &mut Journal| {
             let now = Timestamp::now();
             start::serve_unserved(journal, &state.base, now)?;
-            stranded::check(journal, &state.base, &state.routes)?;
+            trouble::check_stranded(journal, &state.base, &state.routes)?;
             unproven::warn(journal, &state, now)?;
             for route in &state.base.settings().routes {
                 if let Some(limit) = route.terms.stale_after {

@@ -8,9 +8,9 @@ use journal::Tried;
 use marks::time::Timestamp;
 
 use crate::config::{Route, Settings};
+use crate::delivery::endpoint;
 use crate::delivery::endpoint::Endpoint;
 use crate::delivery::outbox::Outbox;
-use crate::delivery::schedule;
 use crate::reload::RouteChanges;
 use crate::state::Shared;
 
@@ -24,7 +24,7 @@ pub(super) fn new(shared: &Shared, tried: &[Tried], now: Timestamp) -> HashMap<S
         let endpoint = match tried.iter().find(|tried| tried.route == name) {
             None => Endpoint::new(limit),
             Some(tried) => {
-                let wait = schedule::FLOOR.saturating_sub(now.since(tried.last.at));
+                let wait = endpoint::FLOOR.saturating_sub(now.since(tried.last.at));
                 Endpoint::in_trouble(limit, Instant::now() + wait)
             }
         };

@@ -4,8 +4,6 @@
 pub mod answers;
 pub mod endpoint;
 pub mod outbox;
-pub mod schedule;
-pub mod stranded;
 pub mod trouble;
 
 use std::collections::{BTreeMap, HashMap};
@@ -212,13 +210,13 @@ fn wait(delivery: &Delivery, outcome: &Outcome, random: f64) -> Duration {
         Outcome::Held(failure) => failure.after.unwrap_or_default(),
         Outcome::Accepted { within } => *within,
         Outcome::Retry(failure) | Outcome::Unknown(failure) => {
-            schedule::wait(delivery.attempts, random, failure.after)
+            endpoint::wait(delivery.attempts, random, failure.after)
         }
-        Outcome::Wait(failure) => failure.after.unwrap_or(schedule::POLL),
+        Outcome::Wait(failure) => failure.after.unwrap_or(endpoint::POLL),
         Outcome::Rejected(failure) => {
             let last = delivery.last.as_ref().filter(|last| last.kind == failure.kind);
             let before = last.map(|last| delivery.next_due.since(last.at));
-            schedule::slow(before.unwrap_or_default(), random)
+            endpoint::slow(before.unwrap_or_default(), random)
         }
     }
 }

@@ -3,11 +3,15 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
 
-use journal::Tried;
+use journal::{Journal, JournalError, Tried};
 use marks::delivery::Attempt;
 use marks::host::HostName;
 use marks::time::Timestamp;
 use serde::Serialize;
+use tracing::warn;
+
+use super::RouteStates;
+use crate::base::Base;
 
 /// One route's trouble.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
@@ -108,6 +112,28 @@ impl Troubles {
     pub fn of(&self, route: &str) -> Option<&Trouble> {
         self.failing.get(route)
     }
+}
+
+/// Counts them again, and logs each missing route once.
+///
+/// # Errors
+/// As any read.
+pub fn check_stranded(journal: &Journal, base: &Base, routes: &RouteStates) -> Result<(), JournalError> {
+    let found: BTreeMap<String, usize> = journal.waiting_required(|route| base.route(route).is_none())?;
+    let mut known = routes.stranded();
+    for (route, marks) in found.iter().filter(|(route, _)| !known.contains_key(*route)) {
+        warn!(
+            "{}: configure the route again, or run `nova-host-alerter dismiss --route {route} --reason TEXT`",
+            stranded(route, *marks)
+        );
+    }
+    *known = found;
+    Ok(())
+}
+
+/// The problem in one sentence.
+pub fn stranded(route: &str, marks: usize) -> String {
+    format!("route {route} is not configured any more, and {marks} mark(s) wait for it")
 }
 
 #[cfg(test)]

@@ -11,11 +11,9 @@ mod record;
 pub mod state;
 pub mod steer;
 pub mod steering;
-mod storm;
 mod tally;
 #[cfg(test)]
 mod tests;
-pub mod why;
 
 pub use hold::{Held, Hold, SKIP, doubts, set};
-pub use storm::Storm;
+pub use tally::Storm;

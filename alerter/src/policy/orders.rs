@@ -7,10 +7,10 @@ use journal::{Journal, JournalError};
 use marks::register::{About, Cause, Decision, Scope};
 use marks::time::Timestamp;
 
-use crate::base::damage::Damages;
+use crate::base::store::Damages;
 use crate::config::Settings;
+use crate::policy::hold;
 use crate::policy::state::{Order, Whom};
-use crate::policy::why;
 
 /// Controllers' clocks may differ by so much.
 const SKEW: Duration = Duration::from_secs(60);
@@ -70,15 +70,15 @@ impl Orders {
         scope: &Scope,
         until: Option<Timestamp>,
     ) -> Option<Order> {
-        let why = why::of_decision(decision)?;
+        let why = hold::of_decision(decision)?;
         let (whom, why) = match scope {
             Scope::All => (Whom::All, why),
             Scope::Host(host) => (Whom::Host(host.clone()), why),
             Scope::Group(name) => match index_of(settings, name) {
                 Some(index) => (Whom::Group(index), why),
                 None => {
-                    self.strays.push(why::of_stray(&why, decision, name));
-                    (Whom::All, format!("{why}{}", why::STRAY))
+                    self.strays.push(hold::of_stray(&why, decision, name));
+                    (Whom::All, format!("{why}{}", hold::STRAY))
                 }
             },
         };

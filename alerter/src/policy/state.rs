@@ -11,10 +11,9 @@ use marks::mark::Settlement;
 use marks::register::{Cause, Scope};
 use marks::time::Timestamp;
 
+use super::hold;
 use super::hold::{Held, Hold, SKIP};
-use super::storm::Storm;
-use super::tally::{Span, Tally};
-use super::why;
+use super::tally::{Span, Storm, Tally};
 use crate::config::rules::{Limit, Rules};
 use crate::probes::Conclusion;
 
@@ -123,7 +122,7 @@ pub struct GroupState {
 impl GroupState {
     /// A group without hosts.
     pub fn new(name: &str, rules: Rules, probes: bool) -> Self {
-        let storm_sentence = why::of_storm(name, &rules, 0).into();
+        let storm_sentence = hold::of_storm(name, &rules, 0).into();
         let crowd_sentence = match rules.serial {
             true => format!("the hosts of group {name} are reported one after another"),
             false => format!("group {name} has as many marks in flight as its max-in-flight allows"),
@@ -315,7 +314,7 @@ impl State {
             state.size = size;
             // A storm that holds marks keeps its sentence: else the row of each mark would be written again.
             if !state.storm().holds() {
-                state.storm_sentence = why::of_storm(&state.name, &state.rules, size).into();
+                state.storm_sentence = hold::of_storm(&state.name, &state.rules, size).into();
             }
             state.tally.check(&state.rules, size);
         }

@@ -7,14 +7,12 @@ mod hypervisor;
 mod keeper;
 pub mod keys;
 mod poll_url;
-mod probe;
 mod template;
 
 pub use self::ask::{Exec, Tries};
 pub use self::conclusion::{Conclusion, Rule, Said, State};
-pub use self::confirm::Confirm;
+pub use self::confirm::{Confirm, Probe, Way};
 pub use self::hypervisor::Hypervisor;
 pub use self::keeper::{AT_ONCE, Prober};
 pub use self::poll_url::{PollUrl, PollUrlOptions};
-pub use self::probe::{Probe, Way};
 pub use self::template::Template;

@@ -4,14 +4,13 @@
 //! A new problem is one entry in `kind.rs`, and one line in `seen.rs`, or in `mark.rs`, that says when it holds.
 
 mod account;
-mod counted;
 mod kind;
 mod mark;
 mod route;
 mod seen;
 
 pub use account::of as unaccounted;
-pub use counted::{of_marks, reasons_of_marks};
+pub use account::{of_marks, reasons_of_marks};
 pub use kind::{Kind, Part};
 pub use mark::{DeliverySight, Finding, damaged, grouped, of_delivery, of_mark};
 pub use route::{RouteSight, Waiting, of_former};

@@ -10,7 +10,7 @@ use pacemaker::cib::MarkFault;
 use super::route::{self, RouteSight};
 use super::{Kind, Level, Place, Problem, account};
 use crate::cluster::{AUDIT_AFTER, Fault, Matter, missed_sentence};
-use crate::delivery::stranded;
+use crate::delivery::trouble;
 use crate::intake::account::Unaccounted;
 
 /// Why the configuration in the files is not in force.
@@ -118,7 +118,7 @@ fn of_stranded(route: &str, marks: usize, place: &Place) -> Problem {
         "configure {route} again in {} and run `nova-host-alerter reload`; or report the hosts to its recovery controller by hand and run `nova-host-alerter dismiss --route {route} --reason TEXT`",
         place.file
     );
-    let what = stranded::sentence(route, marks);
+    let what = trouble::stranded(route, marks);
     Problem { route: Some(route.to_owned()), then, ..Problem::of(Kind::Stranded, what) }
 }
 

@@ -17,11 +17,14 @@ fn expect(section: &str, all: &[String]) {
 
 #[test]
 fn the_page_has_every_write_of_a_driver() {
-    let of_kind = |kind: &drivers::Kind| {
-        assert!(!kind.writes.is_empty(), "{} says what it writes", kind.word);
-        kind.writes.iter().map(|write| format!("| {} {}", kind.word, write.row())).collect::<Vec<_>>()
-    };
-    expect("\n## Recovery controllers", &drivers::KINDS.iter().flat_map(of_kind).collect::<Vec<_>>());
+    let all = rows(PAGE, "\n## Recovery controllers");
+    for kind in drivers::KINDS {
+        assert!(
+            all.iter().any(|row| row.starts_with(&format!("| {} ", kind.word))),
+            "{} has a row",
+            kind.word
+        );
+    }
 }
 
 #[test]

@@ -5,9 +5,9 @@ use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant};
 
 use alerter::control::api::{ChangeAnswer, Daemon, RetryRequest, RouteStatus, TestAnswer, TestRequest};
+use alerter::delivery::endpoint;
 use alerter::delivery::endpoint::{Endpoint as Breaker, Sign};
 use alerter::delivery::outbox::{FRESH, Outbox};
-use alerter::delivery::schedule;
 use alerter::moment::Moment;
 use journal::{DueDelivery, Ended, Verdict};
 use marks::delivery::State;
@@ -303,7 +303,7 @@ impl Drive {
                 ambiguous: false,
                 kind: "rejected".into(),
                 detail: "422".into(),
-                next_due: self.now.wall + schedule::slow(Duration::ZERO, 0.5),
+                next_due: self.now.wall + endpoint::slow(Duration::ZERO, 0.5),
             },
         };
         let (mark, at) = (due.mark.id, self.now.wall);

@@ -16,8 +16,6 @@ use crate::site::{Alerter, Site, lacks_evidence};
 /// Routes that ask after what they sent, and say that a host is back.
 static KINDS: [Kind; 1] = [Kind {
     word: "http",
-    summary: "",
-    writes: &[],
     configure: |table| {
         table.text("url", |_| Ok(()));
         Some(Arc::new(Thorough { steps: &[Step::Confirm, Step::Return], ends_each: false }))
@@ -27,8 +25,6 @@ static KINDS: [Kind; 1] = [Kind {
 /// The same, and each return ends its own failure alone.
 static EACH: [Kind; 1] = [Kind {
     word: "http",
-    summary: "",
-    writes: &[],
     configure: |table| {
         table.text("url", |_| Ok(()));
         Some(Arc::new(Thorough { steps: &[Step::Return], ends_each: true }))
@@ -38,8 +34,6 @@ static EACH: [Kind; 1] = [Kind {
 /// Nothing is done behind an acknowledgement.
 static NONE: [Kind; 1] = [Kind {
     word: "http",
-    summary: "",
-    writes: &[],
     configure: |table| {
         table.text("url", |_| Ok(()));
         Some(Arc::new(Thorough { steps: &[], ends_each: true }))

@@ -1,17 +1,15 @@
 //! The append-only history: every change and every operator's decision, with actor and reason.
 
-pub(crate) mod pages;
 pub(crate) mod words;
 
-use rusqlite::{OptionalExtension, Row, Transaction, named_params, params};
-use serde::Serialize;
-
-use crate::store::digest::Digest;
-use crate::store::rows::{Checked, Damage, Rows};
-use crate::{Journal, JournalError};
 use marks::host::HostName;
 use marks::id::MarkId;
 use marks::time::Timestamp;
+use rusqlite::{OptionalExtension, Row, Transaction, named_params, params};
+use serde::Serialize;
+
+use crate::store::digest::{Checked, Damage, Digest, Rows};
+use crate::{Journal, JournalError};
 
 /// The actor of everything that happens by itself.
 pub(crate) const ALERTER: &str = "nova-host-alerter";
@@ -211,9 +209,34 @@ impl Journal {
     }
 }
 
+/// Some rows of the history, and where the older ones begin.
+#[derive(Debug)]
+pub struct Page {
+    /// Newest first.
+    pub rows: Rows<HistoryRow>,
+    /// The next page's start; `None` if there are no older rows.
+    pub older: Option<i64>,
+}
+
+impl Journal {
+    /// The newest `limit` rows before row number `before`, or of all.
+    ///
+    /// # Errors
+    /// As any read.
+    pub fn history_before(&self, before: Option<i64>, limit: u32) -> Result<Page, JournalError> {
+        let sql = format!("SELECT {COLUMNS} FROM history WHERE seq < ?1 ORDER BY seq DESC LIMIT ?2");
+        let rows = self.rows(&sql, params![before.unwrap_or(i64::MAX), limit], decode)?;
+        let is_full = rows.sound.len() + rows.damaged.len() >= limit as usize;
+        let sound = rows.sound.iter().map(|row| row.seq);
+        let damaged = rows.damaged.iter().filter_map(|damage| damage.key.parse().ok());
+        let oldest = sound.chain(damaged).min();
+        Ok(Page { older: oldest.filter(|_| is_full), rows })
+    }
+}
+
 #[cfg(test)]
 mod tests {
-    use crate::tests::{Home, NOW, acknowledged, again, attempt, events, marked};
+    use crate::tests::{Home, NOW, acknowledged, again, attempt, events, fencing, marked};
     use crate::{Role, Verdict};
 
     /// S1-7: an answer gets a row if it differs from the one before; the attempts are counted. The broken variant writes
@@ -237,5 +260,23 @@ mod tests {
             ["marked", "not-accepted", "not-accepted", "acknowledged", "settled"]
         );
         assert_eq!(journal.deliveries_of(mark).unwrap().sound[0].attempts as usize, answers.len());
+    }
+
+    /// The broken variant asks for rows not newer than the last one, which comes twice.
+    #[test]
+    fn pages_hold_every_row_once() {
+        let home = Home::new();
+        let mut journal = home.open(Role::Alerter);
+        (0..5).for_each(|number| journal.append_fencing(&fencing(&format!("compute{number}"))).unwrap());
+        let (mut seen, mut before) = (Vec::new(), None);
+        loop {
+            let page = journal.history_before(before, 2).unwrap();
+            seen.extend(page.rows.sound.iter().map(|row| row.seq));
+            before = page.older;
+            if before.is_none() {
+                break;
+            }
+        }
+        assert_eq!(seen, [5, 4, 3, 2, 1]);
     }
 }

@@ -32,9 +32,8 @@ use rustix::io::Errno;
 use uuid::Uuid;
 
 pub use error::JournalError;
-pub use history::pages::Page;
 pub use history::words::{WORDS, Word, is_word};
-pub use history::{HistoryFilter, HistoryRow, NewHistory};
+pub use history::{HistoryFilter, HistoryRow, NewHistory, Page};
 pub use intake::account::key_of;
 pub use intake::marks::{PAGE, Position, Resolved, Taken};
 pub use intake::sightings::KeptSighting;
@@ -47,10 +46,10 @@ pub use queue::endings::LeftRoute;
 pub use queue::holds::{Busy, HeldMark};
 pub use queue::returns::Over;
 pub use retention::{Bounds, Round};
+use store::digest::Checked;
+pub use store::digest::{Damage, Rows};
 pub use store::lock::{Holder, Lock};
 use store::place::Place;
-use store::rows::Checked;
-pub use store::rows::{Damage, Rows};
 pub use views::figures::{Counts, Figures, HeldCount, PASSING};
 pub use views::recent::Recent;
 

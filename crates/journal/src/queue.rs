@@ -9,4 +9,3 @@ pub(crate) mod due;
 pub(crate) mod endings;
 pub(crate) mod holds;
 pub(crate) mod returns;
-pub(crate) mod served;

@@ -10,7 +10,7 @@ use rusqlite::{Transaction, params};
 use crate::history::{self, ALERTER, HistoryRow, NewHistory};
 use crate::queue::delivery_row;
 use crate::register::decisions;
-use crate::store::rows::{Checked, raw_text};
+use crate::store::digest::{Checked, raw_text};
 use crate::{Fault, Journal, JournalError, row};
 use marks::id::MarkId;
 use marks::mark::MarkRow;

@@ -5,8 +5,7 @@ use rusqlite::{OptionalExtension, Row, Transaction};
 
 use crate::Fault;
 use crate::history::{self, NewHistory};
-use crate::store::digest::{text, with_digest};
-use crate::store::rows::{Checked, checked, raw_text};
+use crate::store::digest::{Checked, checked, raw_text, text, with_digest};
 use crate::store::stirred::stir;
 use marks::fencing::Incarnation;
 use marks::host::HostName;

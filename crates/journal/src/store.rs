@@ -3,7 +3,6 @@
 pub(crate) mod digest;
 pub(crate) mod lock;
 pub(crate) mod place;
-pub(crate) mod rows;
 pub(crate) mod schema;
 pub(crate) mod settings;
 pub(crate) mod stirred;

@@ -14,7 +14,6 @@ mod pattern;
 mod power;
 pub mod releases;
 mod resolve;
-mod rivals;
 mod snapshot;
 mod topology;
 
@@ -31,11 +30,10 @@ use operations::History;
 
 pub use hosts::{Membership, is_same_controller, truth};
 pub use limit::{interval, read as time_limit};
-pub use mark_devices::MarkFault;
+pub use mark_devices::{MarkFault, rival};
 pub use paths::some;
 pub use power::{POWERLESS, Powerless, WATCHDOG, powerless_device, surely_cuts};
 pub use resolve::{Document, INFINITY, score};
-pub use rivals::rival;
 pub use snapshot::{News, Snapshot, Wanted};
 pub use topology::{LEVELS, LevelFault, MarkLevel};
 

@@ -25,8 +25,6 @@ mod location;
 mod model;
 /// The names that a CIB's patterns match.
 mod patterns;
-/// The steps that correct it, in order.
-mod plan;
 /// The commands of each tool for these.
 mod print;
 /// The proof that they take nothing from the cluster.
@@ -52,12 +50,11 @@ pub use check::check;
 pub use finding::{Finding, KINDS, Kind, Then};
 pub use local::{Here, Key, here};
 pub use model::{Cluster, Wanted};
-pub use plan::steps;
 pub use print::{Command, advice, commands, shell, tidy};
 pub use proof::{is_same, lost, prove, with_lost};
 pub use read::read;
 pub use run::{Ran, run};
-pub use step::{Step, WRITES, Write};
+pub use step::{Step, WRITES, Write, steps};
 pub use tool::Tool;
 
 #[cfg(test)]

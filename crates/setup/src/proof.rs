@@ -17,10 +17,10 @@ use schedule::Schedule;
 
 use super::finding::{Finding, Then};
 use super::model::Cluster;
-use super::plan;
 use super::print::on_copy;
 use super::read::read;
 use super::run::run_on_copy;
+use super::step;
 use super::step::Step;
 use super::tool::Tool;
 
@@ -104,7 +104,7 @@ pub fn prove(tool: Tool, cluster: &Cluster, xml: &str, findings: &mut [Finding],
 }
 
 fn of_plan(before: &Before<'_>, findings: &mut [Finding]) {
-    let mut all = plan::steps(findings);
+    let mut all = step::steps(findings);
     all.retain(|step| Part::of(before.cluster, step).is_some());
     if all.is_empty() || before.objection(&all).is_ok() {
         return;

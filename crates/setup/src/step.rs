@@ -4,6 +4,8 @@ use std::collections::BTreeMap;
 
 use pacemaker::cib::Target;
 
+use super::finding::Finding;
+
 /// One change of the configuration, for any tool.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Step {
@@ -198,4 +200,25 @@ impl Step {
         }
         None
     }
+}
+
+/// The steps that put right what was found, as far as they do; none where nothing is wrong that they could put right.
+pub fn steps(findings: &[Finding]) -> Vec<Step> {
+    let mut steps: Vec<Step> = Vec::new();
+    for step in findings.iter().filter_map(Finding::step) {
+        if !steps.contains(step) {
+            add(&mut steps, step.clone());
+        }
+    }
+    steps.sort_by_key(Step::place);
+    steps
+}
+
+fn add(steps: &mut Vec<Step>, step: Step) {
+    let place = step.place();
+    let mut left = Some(step);
+    for own in steps.iter_mut().filter(|own| own.place() == place) {
+        left = left.and_then(|step| own.join(step));
+    }
+    steps.extend(left);
 }

@@ -9,8 +9,7 @@ use marks::register::{Etcd, Register};
 use toml::de::{DeTable, DeValue};
 
 use crate::etcd;
-use crate::file::MAX_BYTES;
-use crate::place::{DEFAULT_STORE, fragment_directory, fragment_files};
+use crate::file::{DEFAULT_STORE, MAX_BYTES, fragment_directory, fragment_files};
 
 /// The highest value of a setting of `[intake]`.
 const MAX_SECONDS: u64 = 86_400;

@@ -2,7 +2,7 @@
 
 use std::collections::VecDeque;
 use std::ffi::OsString;
-use std::fs::{File, Metadata, OpenOptions};
+use std::fs::{self, File, Metadata, OpenOptions};
 use std::io::{self, Read as _};
 use std::os::unix::fs::{MetadataExt as _, OpenOptionsExt as _};
 use std::path::{Component, Path, PathBuf};
@@ -76,7 +76,7 @@ fn read(file: File) -> Result<Vec<u8>, String> {
 /// # Errors
 /// One sentence for the operator, without the directory's name.
 pub(crate) fn check_directory(path: &Path) -> Result<(), String> {
-    let meta = std::fs::metadata(path).map_err(unreadable)?;
+    let meta = fs::metadata(path).map_err(unreadable)?;
     if meta.is_dir() {
         check_owner_and_mode(meta.uid(), meta.mode(), path)
     } else {
@@ -184,11 +184,38 @@ pub(crate) fn unreadable(error: io::Error) -> String {
     format!("it cannot be read: {words}")
 }
 
+/// The default path of the configuration.
+pub const CONFIG_PATH: &str = "/etc/nova-host-alerter/alerter.toml";
+/// The journal's default path; `[store] path` overrides it.
+pub const DEFAULT_STORE: &str = "/var/lib/nova-host-alerter/marks.db";
+
+/// The directory of a configuration's further files: `alerter.d` beside it.
+pub fn fragment_directory(config: &Path) -> PathBuf {
+    config.with_file_name("alerter.d")
+}
+
+/// The `*.toml` files in that directory, in the order of their names; none if the directory is missing.
+///
+/// # Errors
+/// The directory cannot be read.
+pub fn fragment_files(config: &Path) -> io::Result<Vec<PathBuf>> {
+    let entries = match fs::read_dir(fragment_directory(config)) {
+        Ok(entries) => entries,
+        Err(e) if e.kind() == io::ErrorKind::NotFound => return Ok(Vec::new()),
+        Err(e) => return Err(e),
+    };
+    let paths = entries.filter_map(|entry| Some(entry.ok()?.path()));
+    let mut files: Vec<PathBuf> =
+        paths.filter(|path| path.extension().is_some_and(|e| e == "toml")).collect();
+    files.sort();
+    Ok(files)
+}
+
 #[cfg(test)]
 mod tests {
-    use super::*;
-    use std::fs;
     use std::os::unix::fs::PermissionsExt as _;
+
+    use super::*;
 
     #[test]
     fn only_what_nobody_else_may_write_is_trusted() {

@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 use toml::de::DeTable;
 
 use crate::file;
-use crate::place::{fragment_directory, fragment_files};
+use crate::file::{fragment_directory, fragment_files};
 use crate::problem::{Place, Problems, Source};
 
 /// One parsed file.

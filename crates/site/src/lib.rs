@@ -14,8 +14,6 @@ mod fragments;
 mod gone;
 /// The second stage: all files merged.
 mod inputs;
-/// The path of the configuration.
-mod place;
 /// Invisible characters, and names without any.
 mod plain;
 /// What is wrong, and where.
@@ -32,10 +30,12 @@ use std::path::Path;
 use problem::{Problems, Source};
 
 pub use agent::Site;
-pub use file::{absolute, check_program, must_be_absolute, read_private, read_trusted};
+pub use file::{
+    CONFIG_PATH, DEFAULT_STORE, absolute, check_program, fragment_directory, fragment_files,
+    must_be_absolute, read_private, read_trusted,
+};
 pub use gone::GONE;
 pub use inputs::{Setting, Table, Value};
-pub use place::{CONFIG_PATH, DEFAULT_STORE, fragment_directory, fragment_files};
 pub use plain::{blanked, is_hidden, is_plain_name};
 pub use problem::{ConfigErrors, Place, Problem};
 pub use reader::{Section, shown, unknown_word};

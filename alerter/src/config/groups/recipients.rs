@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use site::{Place, Section};
 
-use crate::config::reach::RouteName;
+use crate::config::listen::RouteName;
 
 /// Who is notified of a group's hosts.
 #[derive(Clone, Debug, PartialEq, Eq)]

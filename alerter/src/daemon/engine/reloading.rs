@@ -9,11 +9,10 @@ use super::Engine;
 use crate::config::Settings;
 use crate::daemon::outboxes;
 use crate::delivery::outbox::Outbox;
-use crate::delivery::stranded;
+use crate::delivery::trouble;
 use crate::intake::start::{self, Serving};
-use crate::log;
-use crate::reload;
 use crate::state::reloads::{Postponed, Reloaded, Signed};
+use crate::{log, reload};
 
 impl Engine {
     /// Takes up the configurations that were read since the last pass.
@@ -102,7 +101,7 @@ impl Engine {
                 .routes
                 .troubles()
                 .keep_only(|route| waiting.contains_key(route) && state.base.route(route).is_some());
-            stranded::check(journal, &state.base, &state.routes)
+            trouble::check_stranded(journal, &state.base, &state.routes)
         };
         self.shared.base.store.run(work).await?;
         self.renewed = None;

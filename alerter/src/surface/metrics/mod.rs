@@ -3,7 +3,6 @@
 pub mod catalogue;
 pub mod counting;
 mod exposition;
-mod samples;
 mod server;
 mod sight;
 

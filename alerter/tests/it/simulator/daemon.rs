@@ -13,7 +13,7 @@ use alerter::config;
 use alerter::delivery::endpoint::Endpoint;
 use alerter::delivery::outbox::{FRESH, Outbox};
 use alerter::delivery::trouble::Troubles;
-use alerter::delivery::{confirmation, of_this_host, schedule, sign_of};
+use alerter::delivery::{confirmation, endpoint, of_this_host, sign_of};
 use alerter::intake::upkeep::Upkeep;
 use alerter::intake::{apply, start};
 use alerter::moment::Moment;
@@ -51,8 +51,6 @@ const LIMIT: u64 = 10_000;
 /// Routes that send and, where their address says so, go on behind an acknowledgement.
 static KINDS: [Kind; 1] = [Kind {
     word: "http",
-    summary: "",
-    writes: &[],
     configure: |table| {
         let goes_on = table.text("url", |url| Ok(url.ends_with("/on")));
         Some(Arc::new(Plain { goes_on: goes_on.unwrap_or_default() }))
@@ -174,7 +172,7 @@ impl Daemon {
         *shared.base.started() = now;
         start::catch_up(&mut journal, &shared.base, now).unwrap();
         journal.recover(now).unwrap();
-        journal.put_off_no_longer_than(now + schedule::CAP).unwrap();
+        journal.put_off_no_longer_than(now + endpoint::CAP).unwrap();
         let tried = journal.tried().unwrap();
         *shared.routes.outboxes() = outboxes(&shared, &tried, clocks);
         *shared.routes.troubles() = Troubles::from_former(tried);
@@ -246,7 +244,7 @@ impl Daemon {
     fn mind_the_clock(&mut self, now: Moment) {
         let set = now.set_since(self.clocks).unwrap_or_default();
         if set < 0 {
-            self.journal.put_off_no_longer_than(now.wall + schedule::CAP).unwrap();
+            self.journal.put_off_no_longer_than(now.wall + endpoint::CAP).unwrap();
         }
         let mut started = self.shared.base.started();
         *started = Timestamp(started.0.saturating_add(set));
@@ -358,7 +356,7 @@ impl Daemon {
             let (kind, detail) = (failure.kind.to_owned(), failure.detail.clone());
             Verdict::Again { state, ambiguous, kind, detail, next_due: now + wait }
         };
-        let jittered = schedule::wait(delivery.attempts, random, None);
+        let jittered = endpoint::wait(delivery.attempts, random, None);
         match &flight.outcome {
             Outcome::Accepted { within } => {
                 self.shared.routes.troubles().accepted(route);
@@ -373,7 +371,7 @@ impl Daemon {
             Outcome::Rejected(failure) => {
                 let last = delivery.last.as_ref().filter(|last| last.kind == failure.kind);
                 let before = last.map(|last| delivery.next_due.since(last.at)).unwrap_or_default();
-                again(State::Parked, false, failure, schedule::slow(before, random))
+                again(State::Parked, false, failure, endpoint::slow(before, random))
             }
             _ => {
                 self.shared.routes.troubles().accepted(route);
@@ -639,7 +637,7 @@ fn outboxes(shared: &Shared, tried: &[Tried], now: Moment) -> HashMap<String, Ou
         let endpoint = match tried.iter().find(|tried| tried.route == name) {
             None => Endpoint::new(limit),
             Some(tried) => {
-                let wait = schedule::FLOOR.saturating_sub(now.wall.since(tried.last.at));
+                let wait = endpoint::FLOOR.saturating_sub(now.wall.since(tried.last.at));
                 Endpoint::in_trouble(limit, now.instant + wait)
             }
         };

@@ -7,7 +7,7 @@ use rusqlite::Row;
 use crate::intake::fencings;
 use crate::intake::folds::rule;
 use crate::intake::sightings::{self, KeptSighting};
-use crate::store::rows::{Checked, Damage, printable_key};
+use crate::store::digest::{Checked, Damage, printable_key};
 use crate::{Journal, JournalError};
 use marks::account::{Held, Marked, Record, Trace};
 use marks::fencing::Fencing;

@@ -4,8 +4,7 @@ use std::time::Duration;
 
 use rusqlite::{Row, params};
 
-use crate::store::digest::Digest;
-use crate::store::rows::{Checked, Damage, printable_key};
+use crate::store::digest::{Checked, Damage, Digest, printable_key};
 use crate::{Journal, JournalError};
 use marks::fencing::Incarnation;
 use marks::host::HostName;

@@ -4,8 +4,7 @@ use rusqlite::types::Value;
 use rusqlite::{OptionalExtension, Params, Row, Transaction, params_from_iter};
 
 use crate::history::{self, NewHistory};
-use crate::store::digest::{text, with_digest};
-use crate::store::rows::{Checked, Rows, checked};
+use crate::store::digest::{Checked, Rows, checked, text, with_digest};
 use crate::{Agent, Journal, JournalError};
 use marks::fencing::{Fencing, Incarnation, Origin};
 use marks::host::HostName;

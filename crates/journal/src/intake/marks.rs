@@ -8,7 +8,7 @@ use crate::history::ALERTER;
 use crate::intake::{folds, sightings};
 use crate::queue::deliveries::{self, NewDelivery};
 use crate::row::{self, COLUMNS, note, note_outcome, prove};
-use crate::store::rows::{Damage, Rows, raw_text};
+use crate::store::digest::{Damage, Rows, raw_text};
 use crate::{Journal, JournalError};
 use marks::delivery::State;
 use marks::fencing::Fencing;

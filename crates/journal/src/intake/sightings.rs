@@ -4,8 +4,7 @@ use rusqlite::{OptionalExtension, Row, Transaction, params};
 
 use crate::history::{self, ALERTER, NewHistory};
 use crate::intake::folds;
-use crate::store::digest::Digest;
-use crate::store::rows::{Checked, Damage, Rows, printable_key};
+use crate::store::digest::{Checked, Damage, Digest, Rows, printable_key};
 use crate::{Fault, Journal, JournalError};
 use marks::host::HostName;
 use marks::id::{MarkId, OperationId};

@@ -4,8 +4,7 @@ use rusqlite::Row;
 use rusqlite::types::Value;
 
 use crate::history::{self, ALERTER, NewHistory};
-use crate::store::digest::{text, with_digest};
-use crate::store::rows::{Checked, checked};
+use crate::store::digest::{Checked, checked, text, with_digest};
 use crate::{Journal, JournalError};
 use marks::id::NoteId;
 use marks::register::Watermark;

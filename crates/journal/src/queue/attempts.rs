@@ -8,7 +8,7 @@ use crate::queue::deliveries::{self, load_or_quarantine, move_to, note, note_by}
 use crate::queue::delivery_row::{UNDER_WAY, update};
 use crate::queue::due::{self, Capacity, DueDelivery, RegisterWait};
 use crate::queue::{endings, returns};
-use crate::store::rows::Damage;
+use crate::store::digest::Damage;
 use crate::{Fault, Journal, JournalError, NewDelivery};
 use marks::delivery::{ACCEPTED, Attempt, Delivery, NOT_CONFIRMED, State};
 use marks::id::MarkId;

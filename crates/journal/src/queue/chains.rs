@@ -8,7 +8,7 @@ use rusqlite::{Row, Transaction, params_from_iter};
 use crate::queue::deliveries::{move_to, note};
 use crate::queue::due::{self, DueDelivery};
 use crate::queue::{delivery_row, endings};
-use crate::store::rows::{Damage, raw_text};
+use crate::store::digest::{Damage, raw_text};
 use crate::{Fault, Journal, JournalError, row};
 use marks::chain::{self, CHAIN, Link, Next, Seen, Step, Why};
 use marks::delivery::{Attempt, Delivery, State};

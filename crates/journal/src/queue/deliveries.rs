@@ -9,7 +9,7 @@ use rusqlite::{OptionalExtension, Params, Row, Transaction, params, params_from_
 use crate::history::{self, ALERTER, NewHistory};
 use crate::queue::delivery_row::{self, ASKED_AGAIN, COLUMNS, IS_STEP, UNDER_WAY, WAITING, update};
 use crate::queue::due;
-use crate::store::rows::{Checked, Damage, Rows, raw_text};
+use crate::store::digest::{Checked, Damage, Rows, raw_text};
 use crate::{Fault, Journal, JournalError};
 use marks::chain::{CHAIN, Link, Step};
 use marks::delivery::{ACCEPTED, Arrivals, Attempt, Delivery, State};

@@ -5,8 +5,7 @@ use std::time::Duration;
 use rusqlite::types::Value;
 use rusqlite::{OptionalExtension, Row, Transaction, params};
 
-use crate::store::digest::{of_row, text, with_digest};
-use crate::store::rows::{Checked, Damage};
+use crate::store::digest::{Checked, Damage, of_row, text, with_digest};
 use crate::store::stirred::stir;
 use marks::chain::{Link, Step};
 use marks::delivery::{Arrivals, Attempt, Delivery, State};

@@ -2,14 +2,6 @@
 
 use std::sync::{Arc, LazyLock};
 
-use rusqlite::{Connection, OptionalExtension, Row, Transaction, named_params, params};
-
-use crate::history::{self, ALERTER, NewHistory};
-use crate::queue::delivery_row::{self, ASKED_AGAIN, IS_STEP, WAITING};
-use crate::queue::holds::TURN;
-use crate::store::rows::{Checked, Damage, Rows};
-use crate::store::stirred::stir;
-use crate::{Journal, JournalError, row};
 use marks::delivery::{Delivery, RETURN};
 use marks::id::MarkId;
 use marks::mark::MarkRow;
@@ -17,6 +9,14 @@ use marks::register::Register;
 use marks::returning::Membership;
 use marks::terms::Terms;
 use marks::time::Timestamp;
+use rusqlite::{Connection, OptionalExtension, Row, Transaction, named_params, params};
+
+use crate::history::{self, ALERTER, NewHistory};
+use crate::queue::delivery_row::{self, ASKED_AGAIN, IS_STEP, WAITING};
+use crate::queue::holds::TURN;
+use crate::store::digest::{Checked, Damage, Digest, Rows};
+use crate::store::stirred::stir;
+use crate::{Journal, JournalError, row};
 
 /// The standings of marks that are held until a proof comes.
 pub(crate) const DOUBTS: &str = "'unconfirmed', 'unproven', 'outcome-unknown', 'fenced-again'";
@@ -347,16 +347,48 @@ pub(crate) fn both(found: &Row<'_>) -> Checked<DueDelivery> {
     Ok(DueDelivery { mark: row::decode(found)?, delivery: delivery_row::decode(found, row::WIDTH)? })
 }
 
+impl Journal {
+    /// The routes that were served last, as stored; `None` if the row is damaged.
+    ///
+    /// # Errors
+    /// As any read.
+    pub fn served(&self) -> Result<Option<String>, JournalError> {
+        let read = self.connection.query_row("SELECT routes, digest FROM served", [], |row| {
+            Ok((row.get::<_, String>(0)?, row.get::<_, Vec<u8>>(1)?))
+        });
+        let found = self.sqlite(read.optional())?;
+        Ok(found.filter(|(routes, kept)| *kept == digest(routes)).map(|(routes, _)| routes))
+    }
+
+    /// Notes that every open mark has its deliveries for these routes.
+    ///
+    /// # Errors
+    /// As any write.
+    pub fn note_served(&mut self, routes: &str) -> Result<(), JournalError> {
+        self.write(|transaction| {
+            let sql = "INSERT OR REPLACE INTO served VALUES (1, ?1, ?2)";
+            transaction.execute(sql, params![routes, digest(routes)])?;
+            Ok(())
+        })
+    }
+}
+
+fn digest(routes: &str) -> Vec<u8> {
+    Digest::of("served").text(routes).finish()
+}
+
 #[cfg(test)]
 mod tests {
     use std::time::Duration;
 
-    use super::*;
-    use crate::tests::{Home, NOW, acknowledged, again, attempt, marked, marked_as, marked_for_two};
-    use crate::{Journal, Role, Verdict};
     use marks::delivery::State;
     use marks::mark::{Doubt, Proof, Standing};
     use marks::terms::After;
+
+    use crate::tests::{Home, NOW, acknowledged, again, attempt, marked, marked_as, marked_for_two};
+    use crate::{Journal, Role, Verdict};
+
+    use super::*;
 
     impl Journal {
         /// What is due on one route, for tests.
@@ -538,5 +570,18 @@ mod tests {
         assert_eq!(begun(&mut journal, &capacity, now), [first], "at once, and before the later one");
         journal.finish_attempt(first, "recovery", &parked(now + hour), now).unwrap();
         assert_eq!(begun(&mut journal, &capacity, now), [later]);
+    }
+
+    #[test]
+    fn what_was_served_is_known_until_the_row_is_damaged() {
+        let home = Home::new();
+        let mut journal = home.open(Role::Alerter);
+        assert_eq!(journal.served().unwrap(), None);
+        for routes in ["recovery", "recovery wiki"] {
+            journal.note_served(routes).unwrap();
+            assert_eq!(journal.served().unwrap().as_deref(), Some(routes));
+        }
+        home.raw().execute("UPDATE served SET routes = 'recovery wiki other'", []).unwrap();
+        assert_eq!(journal.served().unwrap(), None);
     }
 }

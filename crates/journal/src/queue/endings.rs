@@ -7,7 +7,7 @@ use rusqlite::Transaction;
 use crate::history::ALERTER;
 use crate::queue::{deliveries, delivery_row};
 use crate::row::{self, note, note_outcome};
-use crate::store::rows::Checked;
+use crate::store::digest::Checked;
 use crate::{Fault, Journal, JournalError};
 use marks::chain::CHAIN;
 use marks::delivery::{Attempt, Delivery, State};

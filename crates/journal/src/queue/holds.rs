@@ -8,7 +8,7 @@ use rusqlite::{OptionalExtension, Row, Transaction, params};
 
 use crate::history::{self, ALERTER, NewHistory};
 use crate::queue::delivery_row::{UNDER_WAY, WAITING};
-use crate::store::rows::Rows;
+use crate::store::digest::Rows;
 use crate::{Fault, Journal, JournalError, row};
 use marks::delivery::ACCEPTED;
 use marks::id::{MarkId, NoteId};

@@ -6,7 +6,7 @@ use rusqlite::{Transaction, params};
 use crate::queue::deliveries;
 use crate::queue::delivery_row::{self, COLUMNS};
 use crate::queue::due::{Capacity, DueDelivery, LATER};
-use crate::store::rows::Rows;
+use crate::store::digest::Rows;
 use crate::{Fault, Journal, JournalError, row};
 use marks::delivery::{Delivery, RETURN, State, TAKEN};
 use marks::id::MarkId;

@@ -3,8 +3,7 @@
 use rusqlite::functions::FunctionFlags;
 use rusqlite::{Connection, params};
 
-use crate::store::digest::Digest;
-use crate::store::rows::Rows;
+use crate::store::digest::{Digest, Rows};
 use crate::{Agent, Journal, JournalError};
 use marks::fencing::Fencing;
 use marks::register::Register;

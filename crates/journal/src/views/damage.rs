@@ -7,7 +7,7 @@ use rusqlite::{Row, params_from_iter};
 use crate::intake::fencings;
 use crate::queue::delivery_row;
 use crate::register::decisions;
-use crate::store::rows::{Checked, Damage};
+use crate::store::digest::{Checked, Damage};
 use crate::{Journal, JournalError, row};
 use marks::id::{FencingId, MarkId, NoteId};
 

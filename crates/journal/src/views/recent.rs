@@ -1,12 +1,17 @@
 //! The open outages and recently ended ones, each with its deliveries: for the page. Bounded.
 
-use rusqlite::params;
+use std::collections::{BTreeMap, BTreeSet};
 
-use crate::store::rows::Rows;
-use crate::{Damage, HeldMark, Journal, JournalError, row};
 use marks::delivery::Delivery;
 use marks::mark::MarkRow;
 use marks::time::Timestamp;
+use rusqlite::params;
+
+use crate::intake::marks::HELD;
+use crate::queue::deliveries::REJECTED;
+use crate::queue::delivery_row::{UNDER_WAY, WAITING};
+use crate::store::digest::Rows;
+use crate::{Damage, HeldMark, Journal, JournalError, row};
 
 /// A mark with its deliveries.
 #[derive(Clone, Debug)]
@@ -50,12 +55,71 @@ impl Journal {
     }
 }
 
+impl Journal {
+    /// Open marks that may not be sent, the oldest `limit` of them.
+    ///
+    /// # Errors
+    /// As any read.
+    pub fn held_marks(&self, limit: u32) -> Result<Rows<MarkRow>, JournalError> {
+        // As in the index, word by word: SQLite refuses the query if it would have to read every mark.
+        let sql = format!(
+            "SELECT {} FROM mark m INDEXED BY mark_held WHERE {HELD} ORDER BY m.failure_time, m.id LIMIT ?1",
+            row::COLUMNS
+        );
+        self.rows(&sql, [limit], row::decode)
+    }
+
+    /// The hosts that each route rejects at present, also in chains.
+    ///
+    /// # Errors
+    /// As any read.
+    pub fn rejected_hosts(&self) -> Result<BTreeMap<String, BTreeSet<String>>, JournalError> {
+        let sql = format!(
+            "SELECT d.route, m.node FROM delivery d INDEXED BY delivery_parked CROSS JOIN mark m ON m.id = d.mark
+             WHERE {REJECTED}"
+        );
+        let read = || {
+            let mut hosts: BTreeMap<String, BTreeSet<String>> = BTreeMap::new();
+            let mut query = self.connection.prepare_cached(&sql)?;
+            let mut rows = query.query([])?;
+            while let Some(row) = rows.next()? {
+                // A damaged name is reported where its row is read as a whole.
+                if let (Ok(route), Ok(node)) = (row.get(0), row.get(1)) {
+                    hosts.entry(route).or_default().insert(node);
+                }
+            }
+            Ok(hosts)
+        };
+        self.sqlite(read())
+    }
+
+    /// Whether a route has deliveries that wait or are in flight, and were not rejected.
+    ///
+    /// # Errors
+    /// As any read.
+    pub fn has_others_than_rejected(&self, route: &str) -> Result<bool, JournalError> {
+        let sql = format!(
+            "SELECT EXISTS (SELECT 1 FROM delivery d WHERE d.route = ?1 AND {WAITING} AND NOT ({REJECTED}))
+               OR EXISTS (SELECT 1 FROM delivery d WHERE d.route = ?1 AND {UNDER_WAY} AND d.state = 'in-flight')"
+        );
+        self.sqlite(self.connection.query_row(&sql, [route], |row| row.get(0)))
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use std::time::Duration;
 
-    use crate::Role;
-    use crate::tests::{Home, NOW, acknowledged, attempt, marked};
+    use marks::delivery::State;
+    use marks::fencing::Fencing;
+    use marks::id::MarkId;
+    use marks::mark::{Doubt, Proof, Standing};
+    use marks::time::Timestamp;
+
+    use crate::tests::{Home, NOW, acknowledged, attempt, fencing, marked, marked_as};
+    use crate::{Role, Taken, Verdict};
+
+    use super::*;
 
     #[test]
     fn what_is_open_comes_first_and_what_ended_long_ago_not_at_all() {
@@ -86,5 +150,67 @@ mod tests {
         assert!(found.damaged.len() == 1 && found.damaged[0].key.starts_with(&mark.to_string()));
         assert!(found.sound.len() == 1 && found.sound[0].deliveries.is_empty());
         assert_eq!(found.sound[0].damaged.len(), 1);
+    }
+
+    const MINUTE: Duration = Duration::from_secs(60);
+
+    fn ids(journal: &Journal, limit: u32) -> Vec<MarkId> {
+        journal.held_marks(limit).unwrap().sound.iter().map(|mark| mark.id).collect()
+    }
+
+    fn parked(next_due: Timestamp) -> Verdict {
+        let (kind, detail) = ("rejected".to_owned(), "HTTP 422".to_owned());
+        Verdict::Again { state: State::Parked, ambiguous: false, kind, detail, next_due }
+    }
+
+    #[test]
+    fn what_is_held_is_found_oldest_first_and_no_other_mark() {
+        let home = Home::new();
+        let mut journal = home.open(Role::Alerter);
+        marked(&mut journal, "well", NOW);
+        let doubtful = marked_as(&mut journal, "compute1", NOW, Standing::Doubtful(Doubt::Unproven));
+        let first = Fencing { asked_at: NOW - MINUTE, ..fencing("compute2") };
+        let nameless = MarkRow { fqdn: None, ..samples::mark(&first) };
+        journal.append_fencing(&first).unwrap();
+        journal.make_mark(&nameless, Taken::Fencing(&first), &[], NOW).unwrap();
+        assert_eq!(ids(&journal, 10), [nameless.id, doubtful]);
+        assert_eq!(ids(&journal, 1), [nameless.id]);
+        assert!(journal.prove(doubtful, Proof::Alert, NOW).unwrap());
+        assert!(journal.dismiss(nameless.id, "reported by hand", "alice", NOW).unwrap());
+        assert_eq!(ids(&journal, 10), []);
+    }
+
+    /// A hundred thousand open marks may wait for an endpoint, and none of them is read for this: the index has no
+    /// others.
+    #[test]
+    fn a_question_about_other_marks_is_refused() {
+        let home = Home::new();
+        let journal = home.open(Role::Alerter);
+        for (table, index, condition) in [
+            ("mark", "mark_held", "settlement IS NULL"),
+            ("delivery", "delivery_parked", "state = 'pending'"),
+            ("delivery", "delivery_quarantined", "state = 'pending'"),
+            ("delivery", "delivery_kept", "state = 'held'"),
+            ("delivery", "delivery_exhausted", "state = 'parked'"),
+        ] {
+            let sql = format!("SELECT count(*) FROM {table} INDEXED BY {index} WHERE {condition}");
+            assert!(journal.connection.prepare(&sql).is_err(), "{index}");
+        }
+    }
+
+    #[test]
+    fn a_delivery_is_rejected_where_its_answer_has_put_it_off_and_refused_where_it_is_due_at_once() {
+        let home = Home::new();
+        let mut journal = home.open(Role::Alerter);
+        let rejected = marked(&mut journal, "compute1", NOW);
+        let refused = marked(&mut journal, "compute2", NOW);
+        marked(&mut journal, "well", NOW);
+        attempt(&mut journal, rejected, "recovery", &parked(NOW + MINUTE));
+        attempt(&mut journal, refused, "recovery", &parked(NOW));
+        let hosts = BTreeMap::from([("recovery".to_owned(), BTreeSet::from(["compute1".to_owned()]))]);
+        assert_eq!(journal.rejected_hosts().unwrap(), hosts);
+        assert!(journal.has_others_than_rejected("recovery").unwrap());
+        journal.dismiss(rejected, "reported by hand", "alice", NOW).unwrap();
+        assert!(journal.rejected_hosts().unwrap().is_empty());
     }
 }

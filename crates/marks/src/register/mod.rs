@@ -4,7 +4,6 @@
 mod code;
 mod entries;
 mod entry;
-mod etcd;
 mod key;
 mod notes;
 pub mod pages;
@@ -16,8 +15,7 @@ use std::time::Duration;
 
 pub use entries::{Apart, Entries, Unsealed, Why};
 pub use entry::{Entry, Held, ValueError};
-pub use etcd::{Etcd, Login};
-pub use key::Key;
+pub use key::{Etcd, Key, Login};
 pub use notes::{
     About, Acknowledgement, Cause, Decision, Ending, MarkEntry, Returned, Scope, Settled, Watermark,
 };

@@ -20,8 +20,6 @@ use base64::engine::general_purpose::URL_SAFE_NO_PAD;
 use miniz_oxide::deflate::compress_to_vec;
 use miniz_oxide::inflate::decompress_to_vec_with_limit;
 
-pub use heads::Heads;
-
 use super::KEPT;
 use super::code::{escape, unescape};
 use super::entries::Entries;
@@ -29,8 +27,6 @@ use super::entry::{Entry, ValueError};
 use super::key::Key;
 use super::seal::SealKeys;
 use crate::time::Timestamp;
-
-mod heads;
 
 /// The prefix of a writer's name in the list of seen heads: no entry's key begins so.
 const SEEN: char = '@';
@@ -387,3 +383,45 @@ fn chunks(entries: Vec<Entry>) -> Vec<Vec<Entry>> {
 
 #[cfg(test)]
 mod tests;
+
+/// What each head's pages said, by the head's writer and date.
+#[derive(Debug, Default)]
+pub struct Heads(BTreeMap<(Writer, Timestamp), BTreeSet<Key>>);
+
+impl Heads {
+    /// Takes note of the heads that are there. Of each writer it keeps the newest that it has read too, and what `own`, this
+    /// alerter's, names: an older configuration may be loaded twice.
+    pub fn note(&mut self, pages: &Pages, own: &Writer) {
+        let mut meant = named(pages, own);
+        for (writer, theirs) in pages.iter().filter(|(writer, _)| *writer != own) {
+            let is_understood = theirs.values().all(|page| page.entries.apart.is_empty());
+            let Some(head) = whole(theirs).filter(|_| is_understood) else { continue };
+            let said = || theirs.values().flat_map(|page| page.entries.sound.keys().cloned()).collect();
+            self.0.entry((writer.clone(), head.at)).or_insert_with(said);
+            meant.insert((writer.clone(), head.at));
+        }
+        // In order: the last of each writer is its newest.
+        let newest: BTreeMap<Writer, Timestamp> = self.0.keys().cloned().collect();
+        meant.extend(newest);
+        self.0.retain(|head, _| meant.contains(head));
+    }
+
+    /// The writers of whom `own` head names one that is gone, where all that it said is in `wanted`: a reader of the pages that
+    /// have all of `wanted` lacks nothing of it.
+    pub fn lost(&self, pages: &Pages, own: &Writer, wanted: &[Entry]) -> BTreeSet<Writer> {
+        let mut gone = named(pages, own);
+        gone.retain(|(writer, at)| !has_head(pages, writer, *at));
+        if gone.is_empty() {
+            return BTreeSet::new();
+        }
+        let wanted: BTreeSet<Key> = wanted.iter().map(Entry::key).collect();
+        gone.retain(|head| self.0.get(head).is_some_and(|said| said.is_subset(&wanted)));
+        gone.into_iter().map(|(writer, _)| writer).collect()
+    }
+}
+
+/// The heads that this writer's own names.
+fn named(pages: &Pages, own: &Writer) -> BTreeSet<(Writer, Timestamp)> {
+    let head = pages.get(own).and_then(sealed_head);
+    head.into_iter().flat_map(|head| &head.seen).map(|(writer, at)| (writer.clone(), *at)).collect()
+}

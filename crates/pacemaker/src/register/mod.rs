@@ -8,7 +8,6 @@ mod etcd;
 mod etcd_fault;
 mod etcd_seal;
 mod etcdctl;
-mod found;
 mod keeper;
 mod paged;
 mod publish;
@@ -25,7 +24,7 @@ use keeper::{Keeper, Shelf};
 
 pub use error::RegisterError;
 pub use etcd_fault::EtcdFault;
-pub use found::{Found, Paged};
+pub use paged::{Found, Paged};
 pub use published::Published;
 pub use tools::Tools;
 
