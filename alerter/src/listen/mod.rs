@@ -3,7 +3,6 @@
 
 mod address;
 mod names;
-mod places;
 mod serve;
 mod socket;
 mod unserved;
@@ -11,9 +10,8 @@ mod unserved;
 pub(crate) use address::PATH_MAX;
 pub use address::{Address, Host, parse};
 pub use names::Names;
-pub(crate) use places::Door;
+pub(crate) use serve::{CONNECTIONS, Limits, attend};
 pub use serve::{Endpoint, run};
-pub(crate) use serve::{Limits, attend};
 pub use socket::Owner;
 pub(crate) use socket::make_directory;
 pub use unserved::Unserved;
