@@ -3,7 +3,6 @@
 mod agent;
 mod commands;
 mod completions;
-pub mod keys;
 mod markdown;
 mod ocf;
 mod pages;

@@ -1,17 +1,14 @@
 //! Which pages there are, and what each is made of: its sentences from `pages/`, the rest from tables.
 
 use alerter::cli::Cli;
-use alerter::config::ROUTE_KEYS;
 use anyhow::{Context as _, bail};
 use clap::CommandFactory as _;
-use drivers::KINDS;
 use fence_agent::table::Use;
 use pulldown_cmark::HeadingLevel;
 
-use crate::keys::{self, Entry, Key, Table};
 use crate::markdown::{self, to_roff};
-use crate::roff::{Page, bold, code, italic, prose};
-use crate::{Sources, agent, commands, docs, ocf};
+use crate::roff::{Page, code, prose};
+use crate::{Sources, agent, commands, ocf};
 
 /// The day of the release: the same source gives the same pages.
 const DATE: &str = "2026-11-25";
@@ -66,8 +63,7 @@ fn insert(words: &str, sources: &Sources) -> anyhow::Result<String> {
         "ocf-description" => ocf::description(&metadata()?)?,
         "ocf-parameters" => ocf::parameters(&metadata()?)?,
         "ocf-actions" => ocf::actions(&metadata()?)?,
-        "keys-of-all" => all_keys(&tables(sources)?),
-        "keys-of-routes" => keys_of_routes(&tables(sources)?)?,
+        "keys" => example(sources.text("packaging/alerter.toml")?),
         "section" => to_roff(section(sources, which)?, HeadingLevel::H1),
         "crmsh" => example(&blocks(sources.text("packaging/examples/crmsh.txt")?, which)),
         "pcs" => example(&blocks(sources.text("packaging/examples/pcs.sh")?, which)),
@@ -96,55 +92,4 @@ fn section<'s>(sources: &'s Sources, words: &str) -> anyhow::Result<&'s str> {
 fn blocks(text: &str, names: &str) -> String {
     let is_about = |block: &&str| names.is_empty() || names.split(' ').any(|name| block.contains(name));
     text.split("\n\n").filter(is_about).collect::<Vec<_>>().join("\n\n")
-}
-
-fn tables(sources: &Sources) -> anyhow::Result<Vec<Table>> {
-    Ok(keys::read(sources.text("packaging/alerter.toml")?))
-}
-
-fn of<'t>(tables: &'t [Table], title: &str) -> anyhow::Result<&'t Table> {
-    let found = tables.iter().find(|table| table.title == title);
-    found.with_context(|| format!("packaging/alerter.toml has no [{title}]"))
-}
-
-/// Every table; of a route's what not every route has.
-fn all_keys(tables: &[Table]) -> String {
-    let mut page = Page::default();
-    for table in tables {
-        let is_of_a_route = KINDS.iter().any(|kind| table.title == format!("{}.NAME", kind.word));
-        let is_own = |name: &str| !is_of_a_route || !ROUTE_KEYS.contains(&name);
-        let entries: Vec<Entry> = table.entries.iter().filter_map(|entry| entry.only(is_own)).collect();
-        page.part(&format!("[{}]", table.title));
-        page.paragraph(&sentences(&table.about));
-        add(&mut page, &entries);
-    }
-    page.into_text()
-}
-
-/// The keys of every route, whatever its driver.
-fn keys_of_routes(tables: &[Table]) -> anyhow::Result<String> {
-    let entries = of(tables, "exec.NAME")?.entries.iter();
-    let entries: Vec<Entry> =
-        entries.filter_map(|entry| entry.only(|name| ROUTE_KEYS.contains(&name))).collect();
-    let mut page = Page::default();
-    add(&mut page, &entries);
-    Ok(page.into_text())
-}
-
-fn add(page: &mut Page, entries: &[Entry]) {
-    for entry in entries {
-        let heads: Vec<String> = entry.keys.iter().map(head).collect();
-        page.item(&heads, &[sentences(&entry.about)]);
-    }
-}
-
-fn head(key: &Key) -> String {
-    let example = if key.is_example { format!("  {}", italic("(example)")) } else { String::new() };
-    format!("{} = {}{example}", bold(&key.name), code(&key.value))
-}
-
-/// Text between backticks is typed.
-fn sentences(text: &str) -> String {
-    let part = |(at, part): (usize, &str)| if at % 2 == 1 { bold(part) } else { prose(part) };
-    text.split('`').enumerate().map(part).collect()
 }

@@ -46,14 +46,6 @@ fn sources() -> Sources {
     Sources::read(&source("")).unwrap()
 }
 
-/// The pages of these sources, by the names of their files.
-fn pages_of(sources: &Sources) -> BTreeMap<String, String> {
-    let of_page = |(path, text): (String, String)| {
-        Some((path.strip_prefix(PAGES)?.trim_start_matches('/').to_owned(), text))
-    };
-    files(sources).unwrap().into_iter().filter_map(of_page).collect()
-}
-
 /// The pages that are in the source.
 fn pages() -> BTreeMap<String, String> {
     committed()
