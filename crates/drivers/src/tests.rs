@@ -18,10 +18,6 @@ use tokio::task::{AbortHandle, JoinSet};
 use super::*;
 use crate::web::expected;
 
-/// The template of `docs/drivers/write.md`: it keeps the contract too.
-#[path = "../../../docs/examples/http-driver.rs"]
-mod ticket;
-
 /// The words of an outcome and of its failure.
 type Words = (&'static str, &'static str);
 
@@ -132,14 +128,6 @@ static ROWS: &[Row] = &[
         half: LOST,
         deltas: |status| matches!(status, 404 | 410).then_some(("retry", "conflict")),
     },
-    Row {
-        word: "ticket",
-        route: Some("url = \"URL\"\napi-key-file = \"DIR/token\""),
-        replies: &[],
-        taken: (201, r#"{"ticket": "T-1"}"#),
-        half: LOST,
-        deltas: |status| plain(status).map(|words| if words == TAKEN { LOST } else { words }),
-    },
 ];
 
 /// Where an endpoint over plain HTTP differs from the table.
@@ -212,7 +200,7 @@ impl Scene {
         let file = self.dir.path().join("a.toml");
         let text = fs::read_to_string(&file).unwrap();
         fs::write(&file, format!("{text}\n{more}")).unwrap();
-        let kind = all().find(|kind| kind.word == self.row.word).unwrap();
+        let kind = KINDS.iter().find(|kind| kind.word == self.row.word).unwrap();
         let read = site::read(&file, |mut root| {
             let mut all = root.section(kind.word);
             (kind.configure)(&mut all.named_section("a"))
@@ -312,14 +300,10 @@ async fn request(peer: &mut TcpStream) -> Option<String> {
     }
 }
 
-fn all() -> impl Iterator<Item = &'static Kind> {
-    KINDS.iter().chain(&[ticket::KIND])
-}
-
 /// S1-17, S1-33: drivers come from one list, their words are unique, and each has its row here.
 #[test]
 fn contract_every_driver_has_a_word_and_a_row_of_its_own() {
-    let words: Vec<&str> = all().map(|kind| kind.word).collect();
+    let words: Vec<&str> = KINDS.iter().map(|kind| kind.word).collect();
     let rows: Vec<&str> = ROWS.iter().map(|row| row.word).collect();
     assert_eq!(
         rows, words,

@@ -7,7 +7,6 @@ use marks::time::Timestamp;
 use reqwest::header::{HOST, HeaderValue};
 use reqwest::tls::TlsInfo;
 use reqwest::{Client, Method, RequestBuilder, Response, Url};
-use serde_json::Value;
 use tokio::time::Instant;
 
 use super::client::ClientOptions;
@@ -45,11 +44,6 @@ impl Said {
     /// Its outcome: each 2xx acknowledges, but for a page for people.
     pub fn outcome(&self) -> Outcome {
         outcome(self.status, self.wish, self.is_page)
-    }
-
-    /// Its body; null if it is not JSON, or was cut off.
-    pub fn json(&self) -> Value {
-        serde_json::from_slice(&self.body).unwrap_or_default()
     }
 }
 
@@ -95,27 +89,11 @@ impl Endpoint {
         self.clients.get().request(method, target).header(HOST, authority(&self.options.url))
     }
 
-    /// Sends JSON, and reads the answer.
-    ///
-    /// # Errors
-    /// There is no answer.
-    pub async fn post(&self, body: &[u8]) -> Result<Said, Outcome> {
-        self.said(wire::with_body(self.request(Method::POST), Some(body))).await
-    }
-
-    /// Asks for JSON, and reads the answer.
-    ///
-    /// # Errors
-    /// There is no answer.
-    pub async fn get(&self) -> Result<Said, Outcome> {
-        self.said(wire::with_body(self.request(Method::GET), None)).await
-    }
-
     /// Sends a request to it, and reads the answer.
     ///
     /// # Errors
     /// There is no answer.
-    pub(crate) async fn said(&self, request: RequestBuilder) -> Result<Said, Outcome> {
+    pub async fn said(&self, request: RequestBuilder) -> Result<Said, Outcome> {
         let end = Instant::now() + self.limit();
         let response = request.send().await.map_err(|error| fault::of(&error).outcome())?;
         let (status, wish) = wire::head(&response).map_err(|fault| fault.outcome())?;

@@ -27,7 +27,6 @@ pub(crate) use identity::{certificates_of, identity_of, unpaired};
 pub(crate) use keys::{both_or_neither, server_name};
 pub use keys::{identity, read as read_options, tls_min, without_tls};
 pub(crate) use plain::plain;
-pub use secret::BodySecret;
 #[cfg(test)]
 pub(crate) use status::tests::expected;
 pub(crate) use status::{Meaning, Pause, meaning};

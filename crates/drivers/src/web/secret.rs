@@ -1,50 +1,10 @@
 //! Files that hold one secret each.
 
-use std::path::{Path, PathBuf};
+use std::path::Path;
 
 use reqwest::header::HeaderValue;
 use secrecy::{ExposeSecret as _, SecretSlice};
-use serde_json::{Map, Value};
-use site::{Section, must_be_absolute, read_private};
-
-use crate::driver::{Failure, Outcome};
-
-/// A secret for a body: the stored bytes never have it. It is read for every attempt, and put into what is sent.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct BodySecret {
-    /// The key of the configuration that names the file.
-    key: &'static str,
-    /// Its file.
-    file: PathBuf,
-    /// Its name in the body.
-    name: &'static str,
-}
-
-impl BodySecret {
-    /// Reads the key; the file's content is checked too.
-    pub fn read(table: &mut Section<'_, '_>, key: &'static str, name: &'static str) -> Option<Self> {
-        let file = table.text(key, |file| read_with(Path::new(file), |_| Ok(file.into())));
-        Some(Self { key, file: file?, name })
-    }
-
-    /// Its file.
-    pub fn file(&self) -> &Path {
-        &self.file
-    }
-
-    /// The stored object with the secret in it, ready to be sent.
-    ///
-    /// # Errors
-    /// There is no secret, or no object.
-    pub fn within(&self, body: &[u8]) -> Result<Vec<u8>, Outcome> {
-        let secret = read_with(&self.file, |text| Ok(Value::from(text)))
-            .map_err(|why| Outcome::Refused(Failure::new("credentials", &format!("{}: {why}", self.key))))?;
-        let mut all: Map<String, Value> =
-            serde_json::from_slice(body).map_err(|_| Outcome::Rejected(Failure::of_others()))?;
-        all.insert(self.name.to_owned(), secret);
-        Ok(Value::from(all).to_string().into_bytes())
-    }
-}
+use site::{must_be_absolute, read_private};
 
 /// Reads the one line of a file that only its owner can read, without surrounding white space. The buffer is wiped
 /// afterwards.
@@ -87,29 +47,4 @@ pub(crate) fn token_of(scheme: &str, token: &str) -> Result<HeaderValue, String>
     let mut value = HeaderValue::try_from(value.ok_or_else(wrong)?).map_err(|_| wrong())?;
     value.set_sensitive(true);
     Ok(value)
-}
-
-#[cfg(test)]
-mod tests {
-    use std::fs;
-    use std::os::unix::fs::PermissionsExt as _;
-
-    use super::*;
-
-    /// What is sent has it, and what is stored and shown has not.
-    #[test]
-    fn a_secret_is_put_into_what_is_sent_alone() {
-        let dir = tempfile::tempdir().unwrap();
-        let file = dir.path().join("key");
-        let secret = BodySecret { key: "key-file", file: file.clone(), name: "key" };
-        let within = |body: &str| secret.within(body.as_bytes()).map_err(|outcome| outcome.words());
-        assert_eq!(within("{}"), Err(("refused", "credentials")));
-        fs::write(&file, "s3\"kr1t\n").unwrap();
-        fs::set_permissions(&file, fs::Permissions::from_mode(0o600)).unwrap();
-        assert_eq!(within(r#"{"a":[1]}"#).unwrap(), br#"{"a":[1],"key":"s3\"kr1t"}"#);
-        for body in ["", "[]", "null", "{"] {
-            assert_eq!(within(body), Err(("rejected", "rejected")), "{body}");
-        }
-        assert!(!format!("{secret:?}").contains("kr1t"));
-    }
 }

@@ -18,8 +18,8 @@ use drivers::web::{self, ClientOptions, Endpoint, Said};
 use drivers::{Message, Outcome};
 use marks::id::{FencingId, MarkId};
 use marks::time::Timestamp;
-use reqwest::Url;
-use reqwest::header::{AUTHORIZATION, HeaderMap, HeaderValue};
+use reqwest::header::{ACCEPT, AUTHORIZATION, HeaderMap, HeaderValue};
+use reqwest::{Method, Url};
 use serde::Serialize;
 use tokio::time::{Instant, sleep, timeout};
 
@@ -315,7 +315,8 @@ impl Kit {
     async fn acted(&self) -> anyhow::Result<Option<Vec<Acted>>> {
         let Some(events) = &self.events else { return Ok(None) };
         let unread = |why: String| format!("the list of what the receiver acted upon cannot be read: {why}");
-        let said = events.get().await.map_err(|outcome| {
+        let request = events.request(Method::GET).header(ACCEPT, "application/json");
+        let said = events.said(request).await.map_err(|outcome| {
             anyhow::anyhow!(unread(
                 outcome.failure().map(|failure| failure.detail.clone()).unwrap_or_default()
             ))
