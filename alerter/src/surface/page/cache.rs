@@ -6,12 +6,11 @@ use std::thread;
 use std::time::{Duration, Instant};
 
 use axum::body::Bytes;
-use axum::http::HeaderValue;
 use tokio::sync::watch;
 use tokio::time::timeout;
 
 use super::picture::{PATIENCE, Picture};
-use super::view::{self, Texts};
+use super::view;
 use crate::state::Shared;
 
 /// The least time between two readings of the journal.
@@ -21,41 +20,18 @@ const SHARE: u32 = 10;
 /// However long one took: what is older is not shown as if it were new.
 const LONGEST: Duration = Duration::from_secs(10);
 
-/// The page and what changes of it, ready to be sent: to copy it copies no text.
-#[derive(Clone)]
-pub(super) struct Sheet {
-    pub(super) page: Bytes,
-    pub(super) fragment: Bytes,
-    /// The same for as long as nothing but the time has changed.
-    pub(super) tag: HeaderValue,
-    pub(super) as_of: HeaderValue,
-}
-
-impl From<Texts> for Sheet {
-    fn from(texts: Texts) -> Self {
-        let plain = |text| HeaderValue::try_from(text).expect("it is of plain letters and digits");
-        Self {
-            page: texts.page.into(),
-            fragment: texts.fragment.into(),
-            tag: plain(texts.tag),
-            as_of: plain(texts.as_of),
-        }
-    }
-}
-
 /// What was made last.
 struct Made {
     good_until: Instant,
-    sheet: Sheet,
+    page: Bytes,
     /// The same for those who ask when it is old and no new one comes.
-    late: Sheet,
+    late: Bytes,
 }
 
 impl Made {
     fn of(picture: &Picture, begun: Instant) -> Self {
-        let (texts, late) = view::texts(picture);
-        let (sheet, late) = (texts.into(), late.into());
-        Self { good_until: begun + good_for(begun.elapsed()), sheet, late }
+        let (page, late) = view::texts(picture);
+        Self { good_until: begun + good_for(begun.elapsed()), page: page.into(), late: late.into() }
     }
 
     fn is_good(&self) -> bool {
@@ -100,13 +76,13 @@ impl PageCache {
     }
 
     /// The newest page; where none comes in time, the last one, which says that it is old.
-    pub(super) async fn sheet(&self) -> Sheet {
+    pub(super) async fn page(&self) -> Bytes {
         let mut newest = self.newest.clone();
         if !newest.borrow().is_good() {
             let _asked_for_already = self.wanted.try_send(());
         }
         match timeout(self.patience, newest.wait_for(Made::is_good)).await {
-            Ok(Ok(made)) => made.sheet.clone(),
+            Ok(Ok(made)) => made.page.clone(),
             _ => self.newest.borrow().late.clone(),
         }
     }
@@ -135,8 +111,8 @@ mod tests {
     use super::super::view::tests::picture;
     use super::*;
 
-    fn says(sheet: &Sheet, words: &str) -> bool {
-        String::from_utf8_lossy(&sheet.page).contains(words)
+    fn says(page: &Bytes, words: &str) -> bool {
+        String::from_utf8_lossy(page).contains(words)
     }
 
     /// The broken variant shows what it saw after a minute's hang for nine minutes more, as if it were of now.
@@ -162,7 +138,7 @@ mod tests {
             Some(picture())
         });
         for _ in 0..20 {
-            let late = cache.sheet().await;
+            let late = cache.page().await;
             assert!(says(&late, "UNKNOWN whether") && !says(&late, "No fenced host waits to be reported"));
         }
         begins.recv().unwrap();
@@ -170,6 +146,6 @@ mod tests {
         go_on.send(()).unwrap();
         let mut newest = cache.newest.clone();
         newest.changed().await.unwrap();
-        assert!(says(&newest.borrow().sheet, "No fenced host waits to be reported."));
+        assert!(says(&newest.borrow().page, "No fenced host waits to be reported."));
     }
 }

@@ -9,8 +9,7 @@ mod view;
 use std::sync::Arc;
 
 use axum::extract::{RawQuery, State};
-use axum::http::header::{CONTENT_TYPE, ETAG, IF_NONE_MATCH};
-use axum::http::{HeaderMap, HeaderName, StatusCode};
+use axum::http::header::CONTENT_TYPE;
 use axum::response::{IntoResponse, Response};
 use axum::routing::get;
 use axum::{Router, middleware};
@@ -24,8 +23,6 @@ use cache::PageCache;
 /// A bell, in the colour of how bad it is.
 const ICON: &str = r##"<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 16 16"><path fill="COLOUR" d="M8 1a5 5 0 0 0-5 5v4l-2 2v1h14v-1l-2-2V6a5 5 0 0 0-5-5zM6 14a2 2 0 0 0 4 0z"/></svg>"##;
 const HTML: &str = "text/html; charset=utf-8";
-/// When what is sent was read: also where it is the same still.
-const AS_OF: HeaderName = HeaderName::from_static("as-of");
 
 /// Serves it where the configuration says, until `stop`.
 pub async fn run(shared: Arc<Shared>, stop: CancellationToken) {
@@ -38,7 +35,6 @@ pub async fn run(shared: Arc<Shared>, stop: CancellationToken) {
 fn router(shared: &Arc<Shared>) -> Router {
     Router::new()
         .route("/", get(page))
-        .route("/fragment", get(fragment))
         .route("/page.js", get(|| async { own("text/javascript; charset=utf-8", include_str!("page.js")) }))
         .route("/page.css", get(|| async { own("text/css; charset=utf-8", include_str!("page.css")) }))
         .route(
@@ -63,16 +59,5 @@ fn icon(level: Option<&str>) -> String {
 }
 
 async fn page(State(cache): State<Arc<PageCache>>) -> Response {
-    own(HTML, cache.sheet().await.page).into_response()
-}
-
-/// What the script puts in the page's place; nothing where it is the same still.
-async fn fragment(State(cache): State<Arc<PageCache>>, headers: HeaderMap) -> Response {
-    let sheet = cache.sheet().await;
-    let is_known = headers.get(IF_NONE_MATCH) == Some(&sheet.tag);
-    let about = [(ETAG, sheet.tag), (AS_OF, sheet.as_of)];
-    match is_known {
-        true => (StatusCode::NOT_MODIFIED, about).into_response(),
-        false => (about, own(HTML, sheet.fragment)).into_response(),
-    }
+    own(HTML, cache.page().await).into_response()
 }

@@ -7,7 +7,9 @@
   const PATIENCE = 5000;
   // What is older is said in red, even while the alerter answers.
   const OLD = 15000;
-  let [tag, freshAt, failed] = ["", performance.now(), false];
+  // Without a change of its own the text is renewed once a minute: a place on a screen reader is lost with it.
+  const RENEWED = 60000;
+  let [shown, putAt, freshAt, failed] = ["", performance.now(), performance.now(), false];
 
   // A selected command must not be lost before it is copied.
   const isSelected = () => {
@@ -37,30 +39,32 @@
     for (const code of document.querySelectorAll(".advice code")) code.after(button(code.textContent));
   };
 
-  const put = (text) => {
-    const fresh = new DOMParser().parseFromString(text, "text/html");
+  // The text without what only the time changes.
+  const timeless = (one) => {
+    const copy = one.cloneNode(true);
+    for (const time of copy.querySelectorAll("time, p.reason")) time.remove();
+    return copy.innerHTML;
+  };
+  const put = (fresh) => {
     const key = document.activeElement?.dataset?.key;
     const scrolled = document.querySelector(".wide")?.scrollLeft ?? 0;
-    main.replaceChildren(...fresh.body.childNodes);
+    main.replaceChildren(...fresh.childNodes);
     document.querySelector(".wide")?.scrollTo({ left: scrolled });
     dress();
     if (key) document.querySelector(`[data-key="${CSS.escape(key)}"]`)?.focus({ preventScroll: true });
   };
 
   const ask = async () => {
-    const answer = await fetch("/fragment", {
-      headers: tag ? { "If-None-Match": tag } : {},
-      cache: "no-store",
-      signal: AbortSignal.timeout(PATIENCE),
-    });
-    if (answer.status !== 200 && answer.status !== 304) throw new Error(String(answer.status));
-    const text = await answer.text();
+    const answer = await fetch("/", { cache: "no-store", signal: AbortSignal.timeout(PATIENCE) });
+    if (answer.status !== 200) throw new Error(String(answer.status));
+    const sent = new DOMParser().parseFromString(await answer.text(), "text/html");
+    const [fresh, at] = [sent.getElementById("page"), sent.getElementById("as-of").textContent];
     if (isSelected()) return;
-    if (answer.status === 200) {
-      put(text);
-      tag = answer.headers.get("ETag") || "";
+    const text = timeless(fresh);
+    if (text !== shown || performance.now() - putAt > RENEWED) {
+      put(fresh);
+      [shown, putAt] = [text, performance.now()];
     }
-    const at = answer.headers.get("As-Of");
     if (at !== asOf.textContent) freshAt = performance.now();
     asOf.textContent = at;
   };

@@ -1,8 +1,5 @@
 //! The page's text: the verdict, what to do, and the hosts.
 
-use std::hash::{DefaultHasher, Hash as _, Hasher as _};
-
-use marks::time::Timestamp;
 use maud::{DOCTYPE, Markup, PreEscaped, html};
 
 use super::picture::{PATIENCE, Picture};
@@ -15,27 +12,12 @@ use crate::words::{length, utc};
 /// More problems than this are counted.
 const PROBLEMS: usize = 12;
 
-/// What is sent.
-pub(super) struct Texts {
-    /// The whole document.
-    pub(super) page: String,
-    /// What changes of it.
-    pub(super) fragment: String,
-    /// The same for fragments that differ in nothing but the time, for a minute.
-    pub(super) tag: String,
-    /// When it was read.
-    pub(super) as_of: String,
-}
-
-/// The texts of a picture, and the texts for the time when it is old and the journal does not answer.
-pub(super) fn texts(picture: &Picture) -> (Texts, Texts) {
+/// The page of a picture, and the page for the time when it is old and the journal does not answer.
+pub(super) fn texts(picture: &Picture) -> (String, String) {
     let rest = html! { (problems(picture)) (table::draw(picture, count_open(picture))) };
     let of = |verdict: &Verdict| {
         let inside = html! { (verdict.draw(picture)) (rest) };
-        let as_of = utc(picture.now);
-        let page = sent(page(verdict, &inside, &as_of));
-        let fragment = sent(inside);
-        Texts { page, tag: tag(&fragment, picture.now), fragment, as_of }
+        sent(page(verdict, &inside, &utc(picture.now)))
     };
     (of(&Verdict::of(picture)), of(&Verdict::late(picture)))
 }
@@ -50,33 +32,13 @@ fn page(verdict: &Verdict, inside: &Markup, as_of: &str) -> Markup {
         html lang="en" {
             head { (HEAD) title { (verdict.title()) } link id="icon" rel="icon" href=(verdict.icon()); }
             body {
-                // Outside of what is replaced: it changes with every poll.
+                // Outside of `main`: it changes with every poll.
                 p id="bar" { b { "nova-host-alerter" } " as of " time id="as-of" { (as_of) } " " span id="age" {} }
                 main id="page" { (inside) }
                 p id="live" role="status" {}
             }
         }
     }
-}
-
-/// A selection and the place on a screen reader are lost where the text is replaced: how long ago something was is no
-/// reason for that. Once a minute it is brought up to date.
-fn tag(fragment: &str, now: Timestamp) -> String {
-    let mut hasher = DefaultHasher::new();
-    for part in without(fragment, "<time>", "</time>") {
-        without(part, REASON, "</p>").for_each(|part| part.hash(&mut hasher));
-    }
-    (now.0 / 60_000).hash(&mut hasher);
-    format!("\"{:x}\"", hasher.finish())
-}
-
-/// A sentence that may say for how long already.
-const REASON: &str = r#"<p class="reason""#;
-
-/// What stands between `from` and `to` is left out.
-fn without<'t>(text: &'t str, from: &'t str, to: &'t str) -> impl Iterator<Item = &'t str> {
-    let behind = move |part: &'t str| part.split_once(to).map_or(part, |(_, behind)| behind);
-    text.split(from).enumerate().map(move |(number, part)| if number == 0 { part } else { behind(part) })
 }
 
 /// How bad it is, how many marks are open, and one sentence.
@@ -213,13 +175,12 @@ fn quoted(text: &str) -> Markup {
 #[cfg(test)]
 pub(super) mod tests {
     use std::sync::Arc;
-    use std::time::Duration;
 
     use journal::Damage;
+    use marks::time::Timestamp;
     use serde_json::json;
 
     use super::*;
-    use crate::control::api::Daemon;
     use crate::problem::Kind;
     use crate::state::Figures;
 
@@ -253,22 +214,20 @@ pub(super) mod tests {
     #[test]
     fn notified_is_said_only_where_it_is_known() {
         let (well, late) = texts(&picture());
-        assert!(well.page.contains(ALL_IS_WELL) && well.page.contains("<header class=\"ok\""));
-        assert!(well.page.contains("<title>nova-host-alerter</title>") && well.page.contains("/icon.svg?ok"));
-        assert!(!late.page.contains(ALL_IS_WELL) && late.page.contains("does not answer"));
-        assert!(
-            late.page.contains("<title>(?) nova-host-alerter") && late.page.contains("/icon.svg?critical")
-        );
+        assert!(well.contains(ALL_IS_WELL) && well.contains("<header class=\"ok\""));
+        assert!(well.contains("<title>nova-host-alerter</title>") && well.contains("/icon.svg?ok"));
+        assert!(!late.contains(ALL_IS_WELL) && late.contains("does not answer"));
+        assert!(late.contains("<title>(?) nova-host-alerter") && late.contains("/icon.svg?critical"));
         for unknown in [
             Picture { daemon: Err("I/O error".into()), ..picture() },
             Picture { figures: Arc::default(), ..picture() },
             Picture { damaged: damaged(), ..picture() },
             Picture { unmarked: 1, ..picture() },
         ] {
-            let text = texts(&unknown).0.page;
+            let text = texts(&unknown).0;
             assert!(!text.contains(ALL_IS_WELL) && !text.contains("<header class=\"ok\""), "{text}");
         }
-        let unmarked = texts(&Picture { unmarked: 1, ..picture() }).0.page;
+        let unmarked = texts(&Picture { unmarked: 1, ..picture() }).0;
         assert!(unmarked.contains("<title>(1) nova-host-alerter"), "{unmarked}");
     }
 
@@ -278,31 +237,7 @@ pub(super) mod tests {
         let one = Problem { then, ..Problem::of(Kind::Stalled, "<b>\u{202e}".into()) };
         let text = texts(&Picture { problems: vec![one; PROBLEMS + 2], ..picture() }).0;
         let wanted = "<b class=\"level\">✗ critical</b> &lt;b&gt;\u{fffd}</p><p class=\"advice\">run <code>nova-host-alerter status</code></p>";
-        for text in [&text.page, &text.fragment] {
-            assert_eq!(text.matches(wanted).count(), PROBLEMS, "{text}");
-            assert!(text.contains("<header class=\"critical\"") && text.contains("2 more: <code>"), "{text}");
-        }
-    }
-
-    /// The broken variant has a new tag each second.
-    #[test]
-    fn the_tag_is_the_same_while_nothing_but_the_time_changes() {
-        let of = |now, daemon: &Daemon, what: &str| {
-            let problems = vec![Problem::of(Kind::Stalled, what.into())];
-            texts(&Picture { now, daemon: Ok(daemon.clone()), problems, ..picture() }).0
-        };
-        let daemon = picture().daemon.expect("it is there");
-        let what = "nothing for 5 s";
-        let (first, second) = (of(NOW, &daemon, what), of(NOW + Duration::from_secs(7), &daemon, what));
-        assert!(first.tag == second.tag && first.as_of != second.as_of);
-        assert_ne!(first.tag, of(NOW + Duration::from_secs(60), &daemon, what).tag);
-        let later = of(NOW, &daemon, "nothing for 6 s");
-        assert!(first.tag == later.tag && first.page != later.page);
-        let other = texts(&Picture {
-            unmarked: 1,
-            problems: vec![Problem::of(Kind::Stalled, what.into())],
-            ..picture()
-        });
-        assert_ne!(first.tag, other.0.tag);
+        assert_eq!(text.matches(wanted).count(), PROBLEMS, "{text}");
+        assert!(text.contains("<header class=\"critical\"") && text.contains("2 more: <code>"), "{text}");
     }
 }
