@@ -61,7 +61,6 @@ fn another_mode_namespace_or_template_is_another_place() {
         target(&usual),
         target(&format!("{usual}\nnamespace = \"metal\"")),
         target(&format!("{usual}\ntemplate-namespace = \"metal\"")),
-        target(&format!("{usual}\ntemplate-namespace = \"metal\"\ncontract = \"medik8s\"")),
         target(&usual.replace("Metal3", "Metal4")),
         target(&usual.replace("v1beta1", "v1beta2")),
     ];
@@ -85,17 +84,10 @@ fn each_mistake_has_its_sentence() {
             remediation(TEMPLATE.split_once('\n').unwrap().1),
             "[kubernetes.a] has no template-api-version: this mode needs it",
         ),
-        (remediation(&format!("{TEMPLATE}\ncontract = \"medik8s\"")), "has no template-namespace"),
         (remediation(&TEMPLATE.replace("Template\"", "\"")), "must be a kind that ends with Template"),
         (remediation(&TEMPLATE.replace("/v1beta1", "")), "must be a group and a version, such as"),
         (remediation(&TEMPLATE.replace("workers", "../x")), "must be a name of Kubernetes"),
         (remediation(&format!("{TEMPLATE}\nconfirm-within = 5")), "has no effect without confirm = true"),
-        (
-            remediation(&format!(
-                "{TEMPLATE}\ncontract = \"medik8s\"\ntemplate-namespace = \"m\"\nnamespace = \"m\""
-            )),
-            "has no effect with contract = \"medik8s\"",
-        ),
         ("mode = \"taint\"\ntimeout = 31".to_owned(), "must be from 1 to 30"),
     ] {
         let problem = route(&keys).problem();

@@ -29,6 +29,10 @@ pub const GONE: &[(&str, &str)] = &[
         "the syslog daemon or journald limits what is written (RateLimitBurst): remove it",
     ),
     (
+        "kubernetes.*.contract",
+        "an object has the name and the namespace of the host's Machine; for medik8s set mode = \"condition\"",
+    ),
+    (
         "masakari|mistral|nova|heat|senlin.*.secure-file groups.*.confirm.hypervisor.*.secure-file",
         "write secure.yaml beside clouds-file",
     ),

@@ -1,7 +1,7 @@
 //! A real Kubernetes API server for tests, with the etcd behind it, as child processes on a loopback address.
 //!
 //! There is neither a scheduler nor a controller nor a kubelet: what they would say, a scenario says itself. The resources of Cluster
-//! API, Metal3 and medik8s are definitions of the tests' own (`assets`), and the rights are the files that are shipped
+//! API and Metal3 are definitions of the tests' own (`assets`), and the rights are the files that are shipped
 //! (`packaging/kubernetes`). Everything ends with the value.
 
 mod ask;
@@ -25,7 +25,7 @@ use nix::sys::signal::Signal;
 use serde_json::{Value, json};
 use tempfile::TempDir;
 
-pub use objects::{CLUSTER, FENCE_AGENTS, METAL3, NAMESPACES, Remediation, second};
+pub use objects::{CLUSTER, METAL3, NAMESPACES, Remediation, second};
 pub use who::{ALL, Login, Who};
 
 use ask::Ask;
@@ -38,12 +38,11 @@ use crate::receiver::own_loopback;
 /// A server that does not answer within this time has failed.
 const LIMIT: Duration = Duration::from_secs(60);
 /// What Kubernetes keeps in etcd of the kinds that scenarios make.
-const MADE: [&str; 5] = [
+const MADE: [&str; 4] = [
     "/registry/minions/",
     "/registry/leases/",
     "/registry/cluster.x-k8s.io/",
     "/registry/infrastructure.cluster.x-k8s.io/",
-    "/registry/fence-agents-remediation.medik8s.io/",
 ];
 /// The account that the shipped files are for, and its namespace.
 const ACCOUNT: &str = "nova-host-alerter";

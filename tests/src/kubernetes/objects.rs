@@ -31,13 +31,6 @@ pub const METAL3: Remediation = Remediation {
     kind: "Metal3Remediation",
     plural: "metal3remediations",
 };
-/// That of medik8s.
-pub const FENCE_AGENTS: Remediation = Remediation {
-    api_version: "fence-agents-remediation.medik8s.io/v1alpha1",
-    kind: "FenceAgentsRemediation",
-    plural: "fenceagentsremediations",
-};
-
 impl Kubernetes {
     /// A node without a kubelet, by kubectl; Ready, since this time.
     ///

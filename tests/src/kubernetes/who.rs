@@ -21,15 +21,13 @@ pub enum Who {
     Annotate,
     /// `remediation-cluster-api.yaml`
     Remediation,
-    /// `remediation-medik8s.yaml`
-    Medik8s,
     /// Has no rights beyond those of everybody.
     Nothing,
 }
 
 /// All of them.
-pub const ALL: [Who; 7] =
-    [Who::Admin, Who::Taint, Who::Condition, Who::Annotate, Who::Remediation, Who::Medik8s, Who::Nothing];
+pub const ALL: [Who; 6] =
+    [Who::Admin, Who::Taint, Who::Condition, Who::Annotate, Who::Remediation, Who::Nothing];
 
 impl Who {
     /// The user's name.
@@ -41,7 +39,6 @@ impl Who {
             Self::Condition => "alerter-condition",
             Self::Annotate => "alerter-annotate",
             Self::Remediation => "alerter-remediation",
-            Self::Medik8s => "alerter-medik8s",
             Self::Nothing => "alerter-nothing",
         }
     }
@@ -55,7 +52,6 @@ impl Who {
             Self::Condition => Some("condition"),
             Self::Annotate => Some("annotate"),
             Self::Remediation => Some("remediation-cluster-api"),
-            Self::Medik8s => Some("remediation-medik8s"),
         }
     }
 

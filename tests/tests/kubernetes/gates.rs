@@ -5,18 +5,16 @@ use std::time::Duration;
 use anyhow::{Context as _, ensure};
 use serde_json::{Value, json};
 use tests::installed::source;
-use tests::kubernetes::{FENCE_AGENTS, Kubernetes, METAL3, Who};
+use tests::kubernetes::{Kubernetes, METAL3, Who};
 use tests::lab::wait;
 use tests::programs::Site;
 
 use crate::Scenario;
 use crate::cluster::{Cluster, HOST, NODE, SOON, ago, expect, mark, table};
-use crate::remediation::{KEYS, MACHINE};
-use crate::{medik8s, remediation};
+use crate::remediation::{self, KEYS, MACHINE};
 
 pub(crate) const SCENARIOS: &[Scenario] = &[
     ("what_an_operator_has_excluded_is_kept_back", what_an_operator_has_excluded_is_kept_back),
-    ("a_node_of_medik8s_has_the_gates_of_its_machine", a_node_of_medik8s_has_the_gates_of_its_machine),
     ("what_cannot_be_read_is_not_remediated", what_cannot_be_read_is_not_remediated),
     ("a_mark_is_held_until_an_operator_releases_it", a_mark_is_held_until_an_operator_releases_it),
 ];
@@ -67,21 +65,6 @@ fn what_an_operator_has_excluded_is_kept_back(cluster: &mut Cluster) -> anyhow::
     label(&cluster.lab, "false")?;
     cluster.lab.cluster("metal", &json!({}), &json!({"paused": false}))?;
     expect(&sender.down(&mark()), "acknowledged").context("nobody keeps it back")
-}
-
-/// A Node without a Machine has no Machine's gates.
-fn a_node_of_medik8s_has_the_gates_of_its_machine(cluster: &mut Cluster) -> anyhow::Result<()> {
-    for (shut, expected) in GATES {
-        let sender = medik8s::stage(cluster, "")?;
-        cluster.lab.machine("metal", MACHINE, HOST)?;
-        shut(&cluster.lab)?;
-        expect(&sender.down(&mark()), expected)?;
-        ensure!(cluster.lab.list(FENCE_AGENTS.plural)?.is_empty(), "{expected}: it was made");
-    }
-    let sender = medik8s::stage(cluster, "")?;
-    cluster.lab.machine("metal", "another", "another.my.cloud.com")?;
-    kubectl(&cluster.lab, &["annotate", "machine", "another", "--namespace=metal", &format!("{SKIP}=")])?;
-    expect(&sender.down(&mark()), "acknowledged").context("the Machine of another host")
 }
 
 /// Nothing is guessed of an object that the account may not read.

@@ -32,14 +32,6 @@ fn rights(who: Who) -> &'static [(&'static str, &'static str)] {
             ("metal3remediations.infrastructure.cluster.x-k8s.io", "get create delete"),
             ("metal3remediationtemplates.infrastructure.cluster.x-k8s.io", "get"),
         ],
-        Who::Medik8s => &[
-            LEASES,
-            ("clusters.cluster.x-k8s.io", "get"),
-            ("machines.cluster.x-k8s.io", "list"),
-            ("fenceagentsremediations.fence-agents-remediation.medik8s.io", "get create delete"),
-            ("fenceagentsremediationtemplates.fence-agents-remediation.medik8s.io", "get"),
-            ("nodes", "get"),
-        ],
     }
 }
 

@@ -10,7 +10,6 @@ mod condition;
 mod gates;
 mod itself;
 mod login;
-mod medik8s;
 mod online;
 mod outage;
 mod remediation;
@@ -27,13 +26,12 @@ use tests::trials::{self, Stage};
 /// A name, and what it stands for.
 type Scenario = trials::Scenario<Cluster>;
 
-const ALL: [&[Scenario]; 10] = [
+const ALL: [&[Scenario]; 9] = [
     itself::SCENARIOS,
     taint::SCENARIOS,
     condition::SCENARIOS,
     annotate::SCENARIOS,
     remediation::SCENARIOS,
-    medik8s::SCENARIOS,
     gates::SCENARIOS,
     login::SCENARIOS,
     online::SCENARIOS,

@@ -4,7 +4,7 @@ use anyhow::ensure;
 use drivers::Finding;
 use marks::host::HostName;
 use serde_json::json;
-use tests::kubernetes::{FENCE_AGENTS, METAL3, Who};
+use tests::kubernetes::{METAL3, Who};
 
 use crate::Scenario;
 use crate::cluster::{Cluster, HOST, ago};
@@ -74,7 +74,7 @@ fn a_check_writes_nothing(cluster: &mut Cluster) -> anyhow::Result<()> {
     cluster.lab.node(HOST, ago(60))?;
     cluster.lab.machine("metal", "worker-1", HOST)?;
     cluster.lab.template(METAL3, "metal", "worker", &json!({"spec": {}}))?;
-    let kinds = ["nodes", "machines", METAL3.plural, FENCE_AGENTS.plural].join(",");
+    let kinds = ["nodes", "machines", METAL3.plural].join(",");
     let before = cluster.lab.list(&kinds)?;
     for (who, keys) in [(Who::Taint, r#"mode = "taint""#), (Who::Remediation, remediation::KEYS)] {
         let sender = cluster.sender(who, keys)?;

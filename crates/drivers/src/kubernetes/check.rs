@@ -10,7 +10,7 @@ use super::body::{Mode, lower};
 use super::keys::Options;
 use super::object::{Machine, Object, the_one, unknown_node};
 use super::remediate::found_template;
-use super::remediation::{CLUSTER_API, Contract, Template};
+use super::remediation::{CLUSTER_API, Template};
 use super::server::{JSON, Server, node_path, usual};
 use crate::driver::{Failure, Finding, Named, Outcome};
 
@@ -91,18 +91,14 @@ async fn of_template(
 ) -> Result<Vec<Right>, Outcome> {
     let (version, group) = (&template.api_version, template.group());
     let (own, machines) = (template.namespace.as_ref(), options.namespace.as_ref());
-    let objects = if template.contract == Contract::ClusterApi { machines } else { own };
-    // Who is excluded, or paused, shows there; a server without Cluster API has neither.
-    let to_hosts = match server.cluster_api_if_any().await? {
-        None if template.contract == Contract::Medik8s => Vec::new(),
-        _ => vec![
-            Right::to("list", CLUSTER_API, "machines", machines),
-            Right::to("get", CLUSTER_API, "clusters", machines),
-        ],
-    };
+    // Who is excluded, or paused, shows there.
+    let to_hosts = [
+        Right::to("list", CLUSTER_API, "machines", machines),
+        Right::to("get", CLUSTER_API, "clusters", machines),
+    ];
     let kinds = server.kinds(version).await?;
     let (kind, templates) = (kinds.plural(template.object_kind())?, kinds.plural(&template.kind)?);
-    let to_objects = ["get", "create", "delete"].map(|verb| Right::to(verb, group, kind, objects));
+    let to_objects = ["get", "create", "delete"].map(|verb| Right::to(verb, group, kind, machines));
     let to_template = Right::to("get", group, templates, own.or(machines));
     Ok(to_hosts.into_iter().chain([to_template]).chain(to_objects).collect())
 }
@@ -154,10 +150,6 @@ async fn unknown(
 ) -> Result<(), Outcome> {
     match (options.mode, &options.template) {
         (Mode::Taint | Mode::Condition, _) => nodes(server, options, hosts, found).await,
-        (Mode::Remediation, Some(template)) if template.contract == Contract::Medik8s => {
-            are_there(server, template, template.namespace.as_deref()).await?;
-            nodes(server, options, hosts, found).await
-        }
         (_, template) => machines(server, options, template.as_ref(), hosts, found).await,
     }
 }

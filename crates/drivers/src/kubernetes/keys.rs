@@ -8,7 +8,7 @@ use site::{Section, absolute};
 
 use super::access::Source;
 use super::body::Mode;
-use super::remediation::{Contract, Template};
+use super::remediation::Template;
 use crate::web::address;
 use crate::which::HostNames;
 
@@ -55,11 +55,6 @@ pub(super) fn read(table: &mut Section<'_, '_>) -> Option<Options> {
         table.missing(format!("[{title}] has no mode: set it to taint, condition, remediation or annotate"));
     }
     fitting(table, mode);
-    if template.as_ref().is_some_and(|template| template.contract == Contract::Medik8s)
-        && table.has("namespace")
-    {
-        table.complain("namespace", "has no effect with contract = \"medik8s\": remove it");
-    }
     let timeout = Duration::from_secs(timeout.into());
     let (mode, source) = (mode?, source?);
     let all = Options { mode, source, namespace, host_name, timeout, clear, template, confirm_within };
@@ -104,18 +99,14 @@ fn of(
 
 /// The keys of the template, which belong to one mode.
 fn template(table: &mut Section<'_, '_>, mode: Option<Mode>) -> Option<Template> {
-    let contract = table.choice("contract", &Contract::WORDS).unwrap_or_default();
     let api_version = table.text("template-api-version", api_version);
     let kind = table.text("template-kind", kind);
     let template_name = table.text("template-name", name);
     let namespace = table.text("template-namespace", name);
     if mode == Some(Mode::Remediation) {
         required(table, &["template-api-version", "template-kind", "template-name"]);
-        if contract == Contract::Medik8s {
-            required(table, &["template-namespace"]);
-        }
     }
-    Some(Template { contract, api_version: api_version?, kind: kind?, name: template_name?, namespace })
+    Some(Template { api_version: api_version?, kind: kind?, name: template_name?, namespace })
 }
 
 fn required(table: &mut Section<'_, '_>, keys: &[&str]) {
@@ -136,14 +127,8 @@ fn confirm_within(table: &mut Section<'_, '_>) -> Option<Duration> {
 
 /// Reports keys that another mode has.
 fn fitting(table: &mut Section<'_, '_>, mode: Option<Mode>) {
-    let of_template = [
-        "contract",
-        "template-api-version",
-        "template-kind",
-        "template-name",
-        "template-namespace",
-        "confirm",
-    ];
+    let of_template =
+        ["template-api-version", "template-kind", "template-name", "template-namespace", "confirm"];
     match mode {
         Some(Mode::Taint | Mode::Condition) => {
             unused(table, "mode = \"remediation\"", &of_template);

@@ -185,13 +185,6 @@ impl Node {
         let is_ready = self.condition("Ready").is_some_and(|ready| ready.status == "True");
         is_ready && self.sign().is_some_and(|sign| sign > second)
     }
-
-    /// Whether it belongs to the control plane.
-    pub(super) fn is_control_plane(&self) -> bool {
-        ["control-plane", "master"]
-            .iter()
-            .any(|role| self.metadata.labels.contains_key(&format!("node-role.kubernetes.io/{role}")))
-    }
 }
 
 /// A Machine of Cluster API.
@@ -386,7 +379,7 @@ pub(super) mod tests {
     #[test]
     fn an_object_without_optional_parts_is_read() {
         let node: Node = serde_json::from_value(json!({"metadata": {"name": "n"}})).unwrap();
-        assert!(node.taints().is_empty() && node.condition("Ready").is_none() && !node.is_control_plane());
+        assert!(node.taints().is_empty() && node.condition("Ready").is_none());
         let machine: Machine = serde_json::from_value(json!({"metadata": {}, "status": {}})).unwrap();
         assert_eq!((machine.node(), machine.cluster()), ("", ""));
     }

@@ -11,8 +11,8 @@ use super::body::Stored;
 use super::change::machine;
 use super::gates::closed;
 use super::keys::Options;
-use super::object::{Meta, Object, Whose, done, gone, life, rejected, unknown_node};
-use super::remediation::{CLUSTER_API, Contract, Patient, Remediation, Template, object, progress};
+use super::object::{Machine, Meta, Object, Whose, done, gone, life, rejected};
+use super::remediation::{CLUSTER_API, Remediation, Template, object, progress};
 use super::server::{JSON, Kinds, Server, described, misconfigured, usual};
 use crate::driver::{Failure, Outcome};
 
@@ -29,7 +29,9 @@ pub(super) struct Work<'a> {
 
 /// Where the object is.
 struct Spot {
-    patient: Patient,
+    /// Whom it is for, and the version of its API.
+    machine: Machine,
+    version: String,
     kinds: Kinds,
     /// The path of all objects of its kind in its namespace.
     all: String,
@@ -37,15 +39,14 @@ struct Spot {
 
 impl Spot {
     fn path(&self) -> String {
-        format!("{}/{}", self.all, self.patient.name)
+        format!("{}/{}", self.all, self.machine.metadata.name)
     }
 }
 
 impl Work<'_> {
     /// The host was fenced. What keeps it back is not asked after an operator's release.
     pub(super) async fn make(&self, is_released: bool) -> Result<Outcome, Outcome> {
-        let Some(patient) = self.patient().await? else { return Ok(self.unknown()) };
-        let spot = self.spot(patient).await?;
+        let Some(spot) = self.spot().await? else { return Ok(unknown_machine(&self.stored.host)) };
         let standing = self.standing(&spot).await?;
         if let Some(outcome) = standing.as_ref().and_then(|meta| self.of_standing(&spot, meta)) {
             return Ok(outcome);
@@ -102,19 +103,24 @@ impl Work<'_> {
     }
 
     fn name(&self, spot: &Spot) -> String {
-        format!("{} {}/{}", self.template.object_kind(), spot.patient.namespace, spot.patient.name)
+        format!(
+            "{} {}/{}",
+            self.template.object_kind(),
+            spot.machine.metadata.namespace,
+            spot.machine.metadata.name
+        )
     }
 
     async fn create(&self, spot: &Spot) -> Result<Outcome, Outcome> {
         // A server of Cluster API alone has no Nodes.
         let node = self.server.node(&self.stored.host).await?;
-        let sign = spot.patient.born.max(node.and_then(|node| node.sign()));
+        let sign = spot.machine.metadata.created().max(node.and_then(|node| node.sign()));
         if let Some(lives) = life(sign, self.stored, Timestamp::now()) {
             return Ok(lives);
         }
         let template =
-            found_template(self.server, self.template, &spot.kinds, &spot.patient.namespace).await?;
-        let made = object(&template, self.template, &spot.patient, self.stored)
+            found_template(self.server, self.template, &spot.kinds, &spot.machine.metadata.namespace).await?;
+        let made = object(&template, self.template, (&spot.machine, &spot.version), self.stored)
             .ok_or_else(|| misconfigured(&format!("{} has no spec.template", self.template.name)))?;
         let answer = self.server.write(&Method::POST, &spot.all, JSON, &made).await?;
         match answer.status {
@@ -163,8 +169,7 @@ impl Work<'_> {
 
     /// The object under the name of this host's.
     async fn made<T: DeserializeOwned>(&self) -> Result<Option<(Spot, T)>, Outcome> {
-        let Some(patient) = self.patient_of_before().await? else { return Ok(None) };
-        let spot = self.spot(patient).await?;
+        let Some(spot) = self.spot().await? else { return Ok(None) };
         Ok(self.server.get(&spot.path()).await?.map(|found| (spot, found)))
     }
 
@@ -179,45 +184,16 @@ impl Work<'_> {
         }
     }
 
-    async fn spot(&self, patient: Patient) -> Result<Spot, Outcome> {
-        let api_version = &self.template.api_version;
-        let kinds = self.server.kinds(api_version).await?;
-        let plural = kinds.plural(self.template.object_kind())?;
-        let all = format!("/apis/{api_version}/namespaces/{}/{plural}", patient.namespace);
-        Ok(Spot { patient, kinds, all })
-    }
-
-    /// `None` if Kubernetes does not know the host.
-    async fn patient(&self) -> Result<Option<Patient>, Outcome> {
-        match self.template.contract {
-            Contract::ClusterApi => self.of_machine().await,
-            Contract::Medik8s => {
-                let node = self.server.node(&self.stored.host).await?;
-                Ok(node.map(|node| Patient::of_node(&self.stored.host, Some(&node), self.template)))
-            }
-        }
-    }
-
-    /// The same of an object that was made before. An object of medik8s outlives its node; another ends with its Machine.
-    async fn patient_of_before(&self) -> Result<Option<Patient>, Outcome> {
-        match self.template.contract {
-            Contract::ClusterApi => self.of_machine().await,
-            Contract::Medik8s => Ok(Some(Patient::of_node(&self.stored.host, None, self.template))),
-        }
-    }
-
-    async fn of_machine(&self) -> Result<Option<Patient>, Outcome> {
+    /// `None` if Kubernetes does not know the host. An object that was made before ends with its Machine.
+    async fn spot(&self) -> Result<Option<Spot>, Outcome> {
         let version = self.server.cluster_api().await?;
         let found = machine(self.server, self.options, &version, &self.stored.host).await?;
-        let version = format!("{CLUSTER_API}/{version}");
-        Ok(found.map(|machine| Patient::of_machine(&machine, &version, self.template)))
-    }
-
-    fn unknown(&self) -> Outcome {
-        match self.template.contract {
-            Contract::ClusterApi => unknown_machine(&self.stored.host),
-            Contract::Medik8s => unknown_node(&self.stored.host),
-        }
+        let Some(machine) = found else { return Ok(None) };
+        let (api_version, version) = (&self.template.api_version, format!("{CLUSTER_API}/{version}"));
+        let kinds = self.server.kinds(api_version).await?;
+        let plural = kinds.plural(self.template.object_kind())?;
+        let all = format!("/apis/{api_version}/namespaces/{}/{plural}", machine.metadata.namespace);
+        Ok(Some(Spot { machine, version, kinds, all }))
     }
 }
 

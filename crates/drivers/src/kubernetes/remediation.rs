@@ -1,5 +1,4 @@
-//! The object that asks an external remediation controller to recover a host: made of a template, as Cluster API and medik8s make
-//! it. Pure.
+//! The object that asks an external remediation controller to recover a host: made of a template, as Cluster API makes it. Pure.
 
 use std::time::Duration;
 
@@ -7,34 +6,16 @@ use marks::time::Timestamp;
 use serde::Deserialize;
 use serde_json::{Map, Value, json};
 
-use super::body::{Stored, word_of};
-use super::object::{Condition, Machine, Meta, Node, Whose, done, pairs, rejected, signed};
+use super::body::Stored;
+use super::object::{Condition, Machine, Meta, Whose, done, pairs, rejected, signed};
 use crate::driver::{Failure, Outcome};
 
 /// The group of Cluster API.
 pub(super) const CLUSTER_API: &str = "cluster.x-k8s.io";
 
-/// Whose rules name the object.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub enum Contract {
-    /// It has the name and the namespace of the host's Machine.
-    #[default]
-    ClusterApi,
-    /// It has the name of the node, and the namespace of the template.
-    Medik8s,
-}
-
-impl Contract {
-    /// The words of the key `contract`.
-    pub(super) const WORDS: [(&str, Self); 2] =
-        [("cluster-api", Self::ClusterApi), ("medik8s", Self::Medik8s)];
-}
-
 /// The template that the configuration names.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Template {
-    /// Whose rules name the object.
-    pub contract: Contract,
     /// Group and version, of the template and of the object.
     pub api_version: String,
     /// The template's kind; it ends with `Template`.
@@ -54,8 +35,7 @@ impl Template {
     /// Where its objects are, on one line.
     pub(super) fn target(&self) -> String {
         let namespace = self.namespace.as_deref().unwrap_or_default();
-        let contract = word_of(&Contract::WORDS, self.contract);
-        format!("{contract} {} {} {namespace}", self.api_version, self.kind)
+        format!("{} {} {namespace}", self.api_version, self.kind)
     }
 
     /// The group of both.
@@ -64,78 +44,36 @@ impl Template {
     }
 }
 
-/// Whom the object is for: with its name, its namespace and what depends on the owner.
-#[derive(Clone, Debug, PartialEq)]
-pub(super) struct Patient {
-    pub(super) name: String,
-    pub(super) namespace: String,
-    labels: Map<String, Value>,
-    annotations: Map<String, Value>,
-    owner: Option<Value>,
-    /// When its Machine was made, in seconds.
-    pub(super) born: Option<i64>,
-}
-
-impl Patient {
-    /// As Cluster API's MachineHealthCheck makes it. `version` is that of the Machine's API.
-    pub(super) fn of_machine(machine: &Machine, version: &str, template: &Template) -> Self {
-        let meta = &machine.metadata;
-        let owner = json!({"apiVersion": version, "kind": "Machine", "name": meta.name, "uid": meta.uid});
-        let from_kind = format!("{}.{}", template.kind, template.group());
-        Self {
-            name: meta.name.clone(),
-            namespace: meta.namespace.clone(),
-            labels: pairs([("cluster.x-k8s.io/cluster-name", machine.cluster())]),
-            annotations: pairs([
-                ("cluster.x-k8s.io/cloned-from-name", template.name.as_str()),
-                ("cluster.x-k8s.io/cloned-from-groupkind", from_kind.as_str()),
-            ]),
-            owner: Some(owner),
-            born: meta.created(),
-        }
-    }
-
-    /// As medik8s' NodeHealthCheck makes it. Its owner would be that check, and there is none. The object outlives its Node.
-    pub(super) fn of_node(name: &str, node: Option<&Node>, template: &Template) -> Self {
-        let mut labels = pairs([("app.kubernetes.io/part-of", "node-healthcheck-controller")]);
-        if node.is_some_and(Node::is_control_plane) {
-            labels.extend(pairs([("remediation.medik8s.io/isControlPlaneNode", "")]));
-        }
-        let annotations = pairs([
-            ("remediation.medik8s.io/node-name", name),
-            ("remediation.medik8s.io/template-name", template.name.as_str()),
-        ]);
-        let namespace = template.namespace.clone().unwrap_or_default();
-        Self { name: name.to_owned(), namespace, labels, annotations, owner: None, born: None }
-    }
-}
-
-/// The object of a template as the server has it; `None` if that has no `spec.template`.
+/// The object of a template as the server has it, as Cluster API's MachineHealthCheck makes it for a Machine; `version` is
+/// that of the Machine's API. `None` if the template has no `spec.template`.
 pub(super) fn object(
     found: &Value,
     template: &Template,
-    patient: &Patient,
+    (machine, version): (&Machine, &str),
     stored: &Stored,
 ) -> Option<Value> {
     let inner = found["spec"]["template"].as_object()?;
-    let meta = inner.get("metadata").unwrap_or(&Value::Null);
-    let labels = joined(&meta["labels"], &patient.labels);
-    let mut annotations = joined(&meta["annotations"], &patient.annotations);
-    annotations.extend(signed(stored));
-    let mut metadata = json!({
-        "name": patient.name, "namespace": patient.namespace, "labels": labels, "annotations": annotations,
+    let (meta, of_machine) = (inner.get("metadata").unwrap_or(&Value::Null), &machine.metadata);
+    let (name, kind) = (&of_machine.name, template.object_kind());
+    let labels = joined(&meta["labels"], pairs([("cluster.x-k8s.io/cluster-name", machine.cluster())]));
+    let from_kind = format!("{}.{}", template.kind, template.group());
+    let from = pairs([
+        ("cluster.x-k8s.io/cloned-from-name", template.name.as_str()),
+        ("cluster.x-k8s.io/cloned-from-groupkind", from_kind.as_str()),
+    ]);
+    let annotations = joined(&joined(&meta["annotations"], from).into(), signed(stored));
+    let owner = json!({"apiVersion": version, "kind": "Machine", "name": name, "uid": of_machine.uid});
+    let metadata = json!({
+        "name": name, "namespace": of_machine.namespace, "labels": labels, "annotations": annotations,
+        "ownerReferences": [owner],
     });
-    if let Some(owner) = &patient.owner {
-        metadata["ownerReferences"] = json!([owner]);
-    }
     let spec = inner.get("spec").cloned().unwrap_or_else(|| json!({}));
-    let kind = template.object_kind();
     Some(json!({"apiVersion": template.api_version, "kind": kind, "metadata": metadata, "spec": spec}))
 }
 
-fn joined(of_template: &Value, ours: &Map<String, Value>) -> Map<String, Value> {
+fn joined(of_template: &Value, ours: Map<String, Value>) -> Map<String, Value> {
     let mut all = of_template.as_object().cloned().unwrap_or_default();
-    all.extend(ours.clone());
+    all.extend(ours);
     all
 }
 
@@ -192,12 +130,11 @@ fn failed(host: &str, name: &str, why: &str) -> Outcome {
 
 #[cfg(test)]
 mod tests {
-    use super::super::object::tests::{node, of_other, of_ours, stored};
+    use super::super::object::tests::{of_other, of_ours, stored};
     use super::*;
 
-    fn template(contract: Contract) -> Template {
+    fn template() -> Template {
         Template {
-            contract,
             api_version: "infrastructure.cluster.x-k8s.io/v1beta1".to_owned(),
             kind: "Metal3RemediationTemplate".to_owned(),
             name: "workers".to_owned(),
@@ -220,8 +157,9 @@ mod tests {
         let strategy = json!({"strategy": {"type": "Reboot", "retryLimit": 2, "timeout": "300s"}});
         let found = json!({"metadata": {"resourceVersion": "9", "uid": "tu", "finalizers": ["f"]},
             "spec": {"template": {"metadata": {"labels": {"a": "b"}}, "spec": strategy}}});
-        let template = template(Contract::ClusterApi);
-        let patient = Patient::of_machine(&machine(), "cluster.x-k8s.io/v1beta1", &template);
+        let template = template();
+        let (machine, version) = (machine(), "cluster.x-k8s.io/v1beta1");
+        let patient = (&machine, version);
         let golden = json!({
             "apiVersion": "infrastructure.cluster.x-k8s.io/v1beta1",
             "kind": "Metal3Remediation",
@@ -237,26 +175,8 @@ mod tests {
             },
             "spec": strategy,
         });
-        assert_eq!(object(&found, &template, &patient, &stored(true)), Some(golden));
-        assert_eq!(object(&json!({"spec": {}}), &template, &patient, &stored(true)), None);
-    }
-
-    #[test]
-    fn an_object_for_medik8s_is_named_after_the_node() {
-        let template = Template { namespace: Some("medik8s".to_owned()), ..template(Contract::Medik8s) };
-        let mut node = node(json!([]), json!({}), json!([]));
-        node.metadata.labels.insert("node-role.kubernetes.io/control-plane".to_owned(), String::new());
-        let patient = Patient::of_node("n", Some(&node), &template);
-        let made = object(&json!({"spec": {"template": {}}}), &template, &patient, &stored(true)).unwrap();
-        let golden = json!({
-            "name": "n", "namespace": "medik8s",
-            "labels": {"app.kubernetes.io/part-of": "node-healthcheck-controller", "remediation.medik8s.io/isControlPlaneNode": ""},
-            "annotations": {
-                "remediation.medik8s.io/node-name": "n", "remediation.medik8s.io/template-name": "workers",
-                "nova-host-alerter/mark": "m", "nova-host-alerter/failure-time": "2026-07-21T02:13:20Z",
-            },
-        });
-        assert_eq!((&made["metadata"], &made["spec"]), (&golden, &json!({})));
+        assert_eq!(object(&found, &template, patient, &stored(true)), Some(golden));
+        assert_eq!(object(&json!({"spec": {}}), &template, patient, &stored(true)), None);
     }
 
     fn remediation(annotations: Value, deleted: bool, status: Value) -> Remediation {
