@@ -75,8 +75,6 @@ fn each_mistake_has_its_sentence() {
     for (keys, expected) in [
         (String::new(), "[kubernetes.a] has no mode: set it to taint, condition, remediation or annotate"),
         ("mode = \"drain\"".to_owned(), "unknown word; known are: \"taint\", \"condition\", \"remediation\""),
-        ("mode = \"taint\"\nservice-account = \"/x\"".to_owned(), "must not stand beside kubeconfig"),
-        ("mode = \"taint\"\nurl = \"https://k\"".to_owned(), "has no effect without service-account"),
         ("mode = \"taint\"\ncontext = \"x\"".to_owned(), "the kubeconfig has no context x: correct context"),
         ("mode = \"taint\"\nnamespace = \"x\"".to_owned(), "has no effect without mode = \"remediation\" or"),
         ("mode = \"annotate\"\nconfirm = true".to_owned(), "has no effect without mode = \"remediation\""),

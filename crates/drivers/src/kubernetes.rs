@@ -29,7 +29,7 @@ use tokio::time::Instant;
 use crate::driver::{Check, Driver, Exchange, Failure, Kind, Message, Named, Outcome, Step, usable};
 use crate::kept::Unusable;
 use access::Access;
-pub use access::Source;
+pub use access::Kubeconfig;
 use body::{Mode, Stored};
 pub use keys::Options;
 use remediate::Work;
@@ -138,7 +138,7 @@ impl Driver for Kubernetes {
     }
 
     fn secret_file(&self) -> Option<&Path> {
-        Some(self.options.source.place())
+        Some(&self.options.source.file)
     }
 
     fn name_there(&self, host: &Named) -> Option<(HostName, String)> {

@@ -29,6 +29,10 @@ pub const GONE: &[(&str, &str)] = &[
         "the syslog daemon or journald limits what is written (RateLimitBurst): remove it",
     ),
     (
+        "kubernetes.*.service-account kubernetes.*.url",
+        "write a kubeconfig with the server and a tokenFile: the alerter runs in no pod",
+    ),
+    (
         "kubernetes.*.contract",
         "an object has the name and the namespace of the host's Machine; for medik8s set mode = \"condition\"",
     ),

@@ -44,8 +44,6 @@ const MADE: [&str; 4] = [
     "/registry/cluster.x-k8s.io/",
     "/registry/infrastructure.cluster.x-k8s.io/",
 ];
-/// The account that the shipped files are for, and its namespace.
-const ACCOUNT: &str = "nova-host-alerter";
 
 /// One of the two servers.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -178,23 +176,6 @@ impl Kubernetes {
         let path = self.room.path().join(format!("files-{number}"));
         fs::create_dir(&path)?;
         Ok(path)
-    }
-
-    /// What a pod of the account finds in `/var/run/secrets/kubernetes.io/serviceaccount`: its token, the CA and the namespace.
-    ///
-    /// # Errors
-    /// The server gives no token.
-    pub fn service_account(&self) -> anyhow::Result<PathBuf> {
-        let path = format!("/api/v1/namespaces/{ACCOUNT}/serviceaccounts/{ACCOUNT}/token");
-        let request = json!({"apiVersion": "authentication.k8s.io/v1", "kind": "TokenRequest", "spec": {"expirationSeconds": 3600}});
-        let given = self.ask(&[Ask::post(&path, request)])?;
-        let token = given[0]["status"]["token"].as_str().context("no token")?;
-        let directory = self.directory()?;
-        let ca = fs::read_to_string(self.room.path().join(papers::CA))?;
-        for (name, text) in [("token", token), ("ca.crt", ca.as_str()), ("namespace", ACCOUNT)] {
-            papers::with_mode(&directory.join(name), text, 0o644)?;
-        }
-        Ok(directory)
     }
 
     /// The token of a user that counts now.

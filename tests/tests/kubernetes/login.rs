@@ -13,7 +13,6 @@ use crate::remediation;
 pub(crate) const SCENARIOS: &[Scenario] = &[
     ("each_way_to_log_in_is_enough", each_way_to_log_in_is_enough),
     ("a_new_token_in_the_file_is_read", a_new_token_in_the_file_is_read),
-    ("a_pod_has_its_account_in_a_directory", a_pod_has_its_account_in_a_directory),
     ("a_context_is_chosen", a_context_is_chosen),
     ("what_others_can_read_is_refused", what_others_can_read_is_refused),
     ("a_missing_right_is_said", a_missing_right_is_said),
@@ -48,22 +47,6 @@ fn a_new_token_in_the_file_is_read(cluster: &mut Cluster) -> anyhow::Result<()> 
     expect(&stale, "refused credentials")?;
     ensure!(!format!("{stale:?}").contains("s3kr1t"), "a token is shown: {stale:?}");
     fs::write(file.with_file_name("token"), cluster.lab.token(Who::Taint))?;
-    expect(&sender.down(&mark()), "acknowledged")
-}
-
-/// A real account's token, which everybody in the pod may read, and the CA beside it.
-fn a_pod_has_its_account_in_a_directory(cluster: &mut Cluster) -> anyhow::Result<()> {
-    fresh(&mut cluster.lab)?;
-    let directory = cluster.lab.service_account()?;
-    let keys =
-        format!("service-account = \"{}\"\nurl = \"{}\"\n{KEYS}", directory.display(), cluster.lab.url());
-    let sender = Sender::new(&cluster.lab, &keys)?;
-    expect(&sender.down(&mark()), "acknowledged")?;
-    // The kubelet replaces the token from time to time.
-    let fresh = fs::read(cluster.lab.service_account()?.join("token"))?;
-    fs::write(directory.join("token"), b"stale")?;
-    expect(&sender.down(&mark()), "refused credentials")?;
-    fs::write(directory.join("token"), fresh)?;
     expect(&sender.down(&mark()), "acknowledged")
 }
 

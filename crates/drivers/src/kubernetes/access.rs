@@ -5,12 +5,12 @@ mod kubeconfig;
 mod site;
 
 use std::fmt;
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 use std::sync::{Arc, OnceLock};
 use std::time::Duration;
 
 use reqwest::header::{ACCEPT, AUTHORIZATION, CONTENT_TYPE, HOST};
-use reqwest::{Method, RequestBuilder, Url};
+use reqwest::{Method, RequestBuilder};
 use tokio::time::Instant;
 
 use crate::kept::{Kept, Unusable};
@@ -18,23 +18,13 @@ use crate::web::{authority, fault, wire};
 pub(crate) use answer::{Answer, Trouble};
 use site::{Pass, Site};
 
-/// Where the API server is and who we are there.
+/// Where the API server is and who we are there: a file as `kubectl` has it.
 #[derive(Clone, Debug)]
-pub enum Source {
-    /// A file as `kubectl` has it.
-    Kubeconfig {
-        /// Its absolute path.
-        file: PathBuf,
-        /// The context; if unset, the file's `current-context` at the start.
-        context: Option<String>,
-    },
-    /// The files that Kubernetes puts into each pod.
-    ServiceAccount {
-        /// The directory with `token` and `ca.crt`.
-        directory: PathBuf,
-        /// The address of the API server.
-        url: Url,
-    },
+pub struct Kubeconfig {
+    /// Its absolute path.
+    pub file: PathBuf,
+    /// The context; if unset, the file's `current-context` at the start.
+    pub context: Option<String>,
 }
 
 /// An API server, ready for requests.
@@ -71,11 +61,12 @@ impl Access {
     ///
     /// # Errors
     /// They cannot be used.
-    pub(crate) fn new(source: Source, timeout: Duration) -> Result<Self, Unusable> {
-        let (named, first) = (source.named(), OnceLock::new());
+    pub(crate) fn new(source: Kubeconfig, timeout: Duration) -> Result<Self, Unusable> {
+        let (named, first) = (format!("Kubernetes by {}", source.file.display()), OnceLock::new());
         let sites = Kept::of_seen("files", named, move |seen| {
-            let site = Site::read(&source.kept_to(first.get()), timeout, seen)?;
             // A person who uses another context in a shell must not lead marks to another cluster.
+            let context = source.context.as_deref().or_else(|| first.get().map(String::as_str));
+            let site = Site::read(&source.file, context, timeout, seen)?;
             first.get_or_init(|| site.context.clone());
             Ok(Arc::new(site))
         })?;
@@ -140,34 +131,6 @@ fn request(site: &Site, pass: &Pass, ask: &Ask<'_>) -> RequestBuilder {
     match ask.body {
         Some((kind, body)) => request.header(CONTENT_TYPE, kind).body(body.to_vec()),
         None => request,
-    }
-}
-
-impl Source {
-    /// The file or the directory with the credentials.
-    pub(super) fn place(&self) -> &Path {
-        match self {
-            Self::Kubeconfig { file, .. } => file,
-            Self::ServiceAccount { directory, .. } => directory,
-        }
-    }
-
-    /// The same in the context that was current at first.
-    fn kept_to(&self, first: Option<&Option<String>>) -> Self {
-        match (self, first) {
-            (Self::Kubeconfig { file, context: None }, Some(first)) => {
-                Self::Kubeconfig { file: file.clone(), context: first.clone() }
-            }
-            _ => self.clone(),
-        }
-    }
-
-    /// Its name for people.
-    fn named(&self) -> String {
-        match self {
-            Self::Kubeconfig { file, .. } => format!("Kubernetes by {}", file.display()),
-            Self::ServiceAccount { url, .. } => format!("Kubernetes at {}", crate::web::shown(url)),
-        }
     }
 }
 

@@ -1,19 +1,14 @@
 //! The keys of `[kubernetes.NAME]`. All errors are found before anything runs.
 
-use std::path::PathBuf;
 use std::time::Duration;
 
-use reqwest::Url;
 use site::{Section, absolute};
 
-use super::access::Source;
+use super::access::Kubeconfig;
 use super::body::Mode;
 use super::remediation::Template;
-use crate::web::address;
 use crate::which::HostNames;
 
-/// The address of the API server for a pod.
-const IN_CLUSTER: &str = "https://kubernetes.default.svc";
 /// The longest time limit of an exchange, and the default, in seconds.
 const LONGEST: u32 = 30;
 /// How long a remediation may take, in seconds, by default.
@@ -25,7 +20,7 @@ pub struct Options {
     /// What becomes of a fenced host.
     pub mode: Mode,
     /// The API server, and who we are there.
-    pub source: Source,
+    pub source: Kubeconfig,
     /// Where Machines are; if unset, in all namespaces.
     pub namespace: Option<String>,
     /// Which of a host's names Kubernetes knows.
@@ -61,40 +56,15 @@ pub(super) fn read(table: &mut Section<'_, '_>) -> Option<Options> {
     table.is_sound().then_some(all)
 }
 
-/// `kubeconfig` with `context`, or `service-account` with `url`.
-fn source(table: &mut Section<'_, '_>) -> Option<Source> {
+/// `kubeconfig` with `context`.
+fn source(table: &mut Section<'_, '_>) -> Option<Kubeconfig> {
     let file = table.text("kubeconfig", absolute);
     let context = table.text("context", context);
-    let directory = table.text("service-account", absolute);
-    let url = table.text("url", |text| address(text, false));
-    match (table.has("kubeconfig"), table.has("service-account")) {
-        (true, true) => {
-            table.complain("service-account", "must not stand beside kubeconfig: remove one of them");
-        }
-        (false, false) => {
-            let title = table.title().to_owned();
-            table.missing(format!("[{title}] has no kubeconfig: set it to the file with server and credentials, or set service-account in a pod"));
-        }
-        (true, false) => unused(table, "service-account", &["url"]),
-        (false, true) => unused(table, "kubeconfig", &["context"]),
+    if !table.has("kubeconfig") {
+        let title = table.title().to_owned();
+        table.missing(format!("[{title}] has no kubeconfig: set it to the file with server and credentials"));
     }
-    of(file, context, directory, url)
-}
-
-fn of(
-    file: Option<PathBuf>,
-    context: Option<String>,
-    directory: Option<PathBuf>,
-    url: Option<Url>,
-) -> Option<Source> {
-    let in_cluster = || IN_CLUSTER.parse().expect("the constant is a url");
-    match (file, directory) {
-        (Some(file), _) => Some(Source::Kubeconfig { file, context }),
-        (None, Some(directory)) => {
-            Some(Source::ServiceAccount { directory, url: url.unwrap_or_else(in_cluster) })
-        }
-        (None, None) => None,
-    }
+    Some(Kubeconfig { file: file?, context })
 }
 
 /// The keys of the template, which belong to one mode.

@@ -9,25 +9,21 @@ use reqwest::{Certificate, Client, Identity, Url};
 use secrecy::{ExposeSecret as _, SecretSlice, SecretString};
 use site::{must_be_absolute, read_private, read_trusted};
 
-use super::Source;
 use super::kubeconfig::{Context, KEY, Part, Token};
 use crate::kept::{Seen, Unusable};
 use crate::web::secret::{self, line};
-use crate::web::{ClientOptions, address, certificates_of, identity_of, shown, target, unpaired};
-
-/// The key of the route that names the directory.
-const ACCOUNT: &str = "service-account";
+use crate::web::{ClientOptions, certificates_of, identity_of, shown, target, unpaired};
 
 /// The server.
 pub(super) struct Site {
     /// Its address.
     pub(super) url: Url,
-    /// The context's namespace. That of a pod says nothing about Machines.
+    /// The context's namespace.
     pub(super) namespace: Option<String>,
     /// Our pass.
     pub(super) pass: Arc<Pass>,
     /// The name of its context.
-    pub(super) context: Option<String>,
+    pub(super) context: String,
     tls: Tls,
 }
 
@@ -63,19 +59,15 @@ impl Site {
     ///
     /// # Errors
     /// One sentence without a secret, and the key of the route that it concerns.
-    pub(super) fn read(source: &Source, limit: Duration, seen: &mut Seen) -> Result<Self, Unusable> {
-        match source {
-            Source::Kubeconfig { file, context } => {
-                must_be_absolute(file).map_err(|why| Unusable::new(KEY, why))?;
-                let named = |why: Unusable| Unusable::new(why.key, format!("{}: {why}", file.display()));
-                of_file(file, context.as_deref(), limit, seen).map_err(named)
-            }
-            Source::ServiceAccount { directory, url } => {
-                address(url.as_str(), false)
-                    .map_err(|_| Unusable::new("url", "plain http can be read by others: use https"))?;
-                of_account(directory, url, limit, seen).map_err(|why| Unusable::new(ACCOUNT, why))
-            }
-        }
+    pub(super) fn read(
+        file: &Path,
+        context: Option<&str>,
+        limit: Duration,
+        seen: &mut Seen,
+    ) -> Result<Self, Unusable> {
+        must_be_absolute(file).map_err(|why| Unusable::new(KEY, why))?;
+        let named = |why: Unusable| Unusable::new(why.key, format!("{}: {why}", file.display()));
+        of_file(file, context, limit, seen).map_err(named)
     }
 
     /// Which server it is.
@@ -85,8 +77,7 @@ impl Site {
 
     /// Its address for people, with the context.
     pub(super) fn shown(&self) -> String {
-        let context = self.context.as_ref().map(|name| format!(" (context {name})"));
-        format!("{}{}", shown(&self.url).trim_end_matches('/'), context.unwrap_or_default())
+        format!("{} (context {})", shown(&self.url).trim_end_matches('/'), self.context)
     }
 
     /// Whether its certificate is checked, or there is none.
@@ -150,23 +141,7 @@ fn of_context(context: Context, limit: Duration, seen: &mut Seen) -> Result<Site
         None => None,
     };
     let pass = Arc::new(Pass::new(client, token)?);
-    Ok(Site { url: server, namespace, pass, context: Some(name), tls })
-}
-
-/// Kubernetes' own files: links, which all may read, and only root may write.
-fn of_account(directory: &Path, url: &Url, limit: Duration, seen: &mut Seen) -> Result<Site, String> {
-    must_be_absolute(directory)?;
-    let mut read = |name: &str| {
-        let path = directory.join(name);
-        trusted(&path, seen).map(|bytes| (bytes, path))
-    };
-    let (token, path) = read("token")?;
-    let token = word(token, &path)?;
-    let ca = certificates("ca.crt", &read("ca.crt")?.0)?;
-    let options = ClientOptions { timeout: limit, ..ClientOptions::to(url.clone()) };
-    let tls = Tls { options, ca: Some(ca) };
-    let pass = Arc::new(Pass::new(tls.checked(None, "ca.crt")?, Some(token))?);
-    Ok(Site { url: url.clone(), namespace: None, pass, context: None, tls })
+    Ok(Site { url: server, namespace, pass, context: name, tls })
 }
 
 /// Reads a file with a secret.

@@ -3,7 +3,7 @@
 use std::fs;
 use std::io::{Read, Write};
 use std::net::{SocketAddr, TcpListener};
-use std::os::unix::fs::{PermissionsExt as _, symlink};
+use std::os::unix::fs::PermissionsExt as _;
 use std::sync::{Mutex, PoisonError};
 use std::thread;
 
@@ -132,8 +132,8 @@ impl Room {
         self.config(&format!("server: 'http://{}'", server.address), user);
     }
 
-    fn source(&self) -> Source {
-        Source::Kubeconfig { file: self.path("kubeconfig"), context: None }
+    fn source(&self) -> Kubeconfig {
+        Kubeconfig { file: self.path("kubeconfig"), context: None }
     }
 
     fn access(&self) -> Access {
@@ -292,9 +292,9 @@ async fn files_with_a_secret_are_for_their_owner_alone() {
     assert!(room.why().contains("one word of printable ASCII"));
     room.config_of(&server, "tokenFile: none");
     assert!(room.why().contains("none: it cannot be read"));
-    let relative = Source::Kubeconfig { file: "kubeconfig".into(), context: None };
+    let relative = Kubeconfig { file: "kubeconfig".into(), context: None };
     assert_eq!(Access::new(relative, TIMEOUT).unwrap_err().key, "kubeconfig");
-    let named = Source::Kubeconfig { file: room.path("kubeconfig"), context: Some("none".to_owned()) };
+    let named = Kubeconfig { file: room.path("kubeconfig"), context: Some("none".to_owned()) };
     assert_eq!(Access::new(named, TIMEOUT).unwrap_err().key, "context");
 }
 
@@ -443,40 +443,4 @@ async fn a_server_knows_us_by_our_certificate() {
     let (certificate, key) = (Ca::base64(&certificate), Ca::base64(&key));
     room.config(&at, &format!("client-certificate-data: {certificate}, client-key-data: {key}"));
     assert_eq!(word(&room.access()).await, "200");
-}
-
-/// As Kubernetes lays them out: links to a directory that is exchanged whole.
-#[tokio::test]
-async fn a_service_accounts_files_are_links_that_all_may_read() {
-    let (ca, room) = (Ca::new("ours"), Room::new());
-    let server = ca.server("127.0.0.1", None);
-    let lay = |data: &str, token: &str| {
-        fs::create_dir(room.path(data)).unwrap();
-        for (name, text) in [("token", token), ("ca.crt", &ca.0.pem()), ("namespace", "metal")] {
-            room.put(&format!("{data}/{name}"), text, 0o644);
-        }
-        symlink(data, room.path("..new")).unwrap();
-        fs::rename(room.path("..new"), room.path("..data")).unwrap();
-    };
-    lay("..1", "first");
-    for name in ["token", "ca.crt", "namespace"] {
-        symlink(format!("..data/{name}"), room.path(name)).unwrap();
-    }
-    let of = |url: String| Source::ServiceAccount {
-        directory: room.0.path().to_owned(),
-        url: url.parse().unwrap(),
-    };
-    let at = format!("https://{}", server.address);
-    let access = Access::new(of(at.clone()), TIMEOUT).unwrap();
-    assert_eq!((access.server(), access.namespace()), (at.clone(), None));
-    server.takes("first");
-    assert_eq!(word(&access).await, "200");
-    lay("..2", "second");
-    server.takes("second");
-    assert_eq!(word(&access).await, "200");
-    assert_eq!(server.asked().len(), 2, "it was seen before a refusal");
-    let key = |url: &str| Access::new(of(url.to_owned()), TIMEOUT).unwrap_err().key;
-    assert_eq!(key("http://kubernetes.default"), "url");
-    room.put("..2/token", "t", 0o666);
-    assert_eq!(key(&at), "service-account");
 }
