@@ -1,6 +1,6 @@
 # nova-host-alerter. `make help` lists what there is; `make demo` and `make test` are where to begin.
 .DEFAULT_GOAL := help
-.PHONY: help deps build quick test test-all test-releases roots test-cluster test-openstack simulate mutants man budgets bench bench-deps bench-cluster bench-drivers screenshots demo lint format deny requirements test-bare \
+.PHONY: help deps build quick test test-all test-releases roots test-cluster test-openstack simulate mutants man budgets bench screenshots demo lint format deny requirements test-bare \
 	deb rpm vendor static install package-deps test-packages
 
 CARGO ?= cargo
@@ -62,16 +62,6 @@ budgets: ## memory, size, wake-ups, flushes and system calls of a release build,
 bench: ## speed and memory, as ratios to floors and peers; ONLY='drain memory' chooses
 	$(CARGO) build --locked --release --workspace --bins
 	$(CARGO) run --locked --release --quiet -p tests --bin bench -- $(ONLY)
-
-bench-deps: ## install what `make bench` compares with (nginx, wrk); starts and enables nothing
-	@tests/deps/install.sh bench
-
-bench-cluster: deps ## how fast marks come through the register of a real cluster (as root)
-	$(CARGO) build --locked --release --workspace --bins
-	NHA_REQUIRE_CLUSTER=1 NHA_SCENARIOS=figures $(CARGO) test --locked --release -p tests --test failover -- --nocapture
-
-bench-drivers: ## what a driver of a cloud adds to a bare exchange with the same endpoint
-	NHA_FIGURES=1 $(CARGO) test --locked --release -p alerter --test it masakari_speed -- --nocapture
 
 screenshots: build ## the pictures of the status page in docs/images, made by the browser's test
 	@mkdir -p docs/images

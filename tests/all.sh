@@ -99,7 +99,7 @@ line() {
 }
 
 # More lines of clusters than these starve on two cores: Pacemaker's own time limits run out.
-line 'part 1/2' harm 'lists page receivers'
+line 'part 1/2' harm 'lists page'
 line 'part 2/2' answers
 line 'lists cluster openstack kubernetes'
 line everywhere rest

@@ -1,6 +1,6 @@
 #!/bin/sh
-# Installs what the tests need beside a Rust toolchain, with `bench` what the benchmarks compare with, or with `packages` what makes
-# and tests the packages. Says first what; starts and enables nothing; does nothing when all is there.
+# Installs what the tests need beside a Rust toolchain, or with `packages` what makes and tests the packages. Says first what; starts
+# and enables nothing; does nothing when all is there.
 #
 # Debian 12: tried. Ubuntu and Fedora: untried, their lists are made from their documentation.
 # A killed run leaves /usr/sbin/policy-rc.d in place; the next run repairs that.
@@ -17,21 +17,17 @@ watchers='prometheus chromium chromium-driver fonts-dejavu-core'
 # What compiles the shipped confinement: systemd-analyze comes with systemd.
 confinement='apparmor checkpolicy systemd'
 # What reads the manual pages and the completions: the same names everywhere.
-readers='man-db mandoc zsh fish'
+readers='man-db mandoc'
 # The register in etcd: three members that a test starts itself, and the tool that speaks to them.
 etcd='etcd-server etcd-client'
-# What an http route can notify beside recovery controllers: a test starts it itself. On Debian only.
-receivers='prometheus-alertmanager'
 # What denies a user's tests what a plain container denies them.
 confined='python3-seccomp'
-debian_packages="$common $confined $roots resource-agents fence-agents $openstack $watchers $confinement $readers $etcd $receivers"
+debian_packages="$common $confined $roots resource-agents fence-agents $openstack $watchers $confinement $readers $etcd"
 # Ubuntu has split both.
 ubuntu_packages="$common $confined resource-agents-base resource-agents-extra fence-agents-base fence-agents-extra $confinement $readers $etcd"
 # crmsh is not packaged there: what needs it says so.
 fedora_packages="pacemaker corosync pacemaker-remote pacemaker-cli pcs resource-agents fence-agents-all
     iproute util-linux strace libfaketime libxml2 gcc glibc-devel curl time git python3-libseccomp $readers etcd"
-# An endpoint that costs nothing, and a program that only sends: the same names everywhere.
-bench_packages='nginx wrk'
 # What makes the packages, checks them, and tries them in a fresh system.
 packaging_debian='debhelper dpkg-dev lintian rpm rpmlint debootstrap musl-tools xz-utils gcc libc6-dev'
 packaging_fedora='rpm-build rpmlint musl-gcc xz gcc glibc-devel'
@@ -122,10 +118,6 @@ family() {
 }
 
 main() {
-    if [ "${1:-}" = bench ]; then
-        target=bench-deps
-        debian_packages=$bench_packages ubuntu_packages=$bench_packages fedora_packages=$bench_packages
-    fi
     if [ "${1:-}" = packages ]; then
         target=package-deps
         debian_packages=$packaging_debian ubuntu_packages=$packaging_debian fedora_packages=$packaging_fedora

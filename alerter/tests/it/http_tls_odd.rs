@@ -5,6 +5,7 @@ use std::process::{Child, Command, Stdio};
 
 use drivers::http::{Http, Options};
 use drivers::web::ClientOptions;
+use samples::left_out::lacks;
 
 use crate::config;
 use crate::route::{LONG, deliver, options, word};
@@ -39,6 +40,9 @@ const CLIENT: &str =
 /// Stock microk8s makes certificates of version 1 for its clients. The broken variant says that the key is another.
 #[test]
 fn a_certificate_of_ours_is_named_for_what_it_is() {
+    if lacks(&["openssl"]) {
+        return;
+    }
     for (dir, parts) in [
         (pair(2048, "admin", ""), ["X.509 version 1", "openssl x509 -req"]),
         (pair(1024, "admin", "-extfile san"), ["RSA key of 1024 bits", "openssl genrsa"]),
@@ -59,6 +63,9 @@ fn a_certificate_of_ours_is_named_for_what_it_is() {
 /// A CA whose key is too short can sign nothing for us.
 #[test]
 fn a_short_key_of_a_ca_is_found_with_the_configuration() {
+    if lacks(&["openssl"]) {
+        return;
+    }
     let ca =
         made("openssl req -x509 -newkey rsa:1024 -nodes -keyout ca.key -out ca.crt -subj /CN=ours -days 9");
     let said = problems(&ca, "[http.a]\nurl = \"https://h/\"\nca-file = \"DIR/ca.crt\"\n");
@@ -95,6 +102,9 @@ impl Drop for Server {
 /// S1-45: nothing is sent, and the sentence is true. The broken variants blame the name, the CA, or say nothing of it.
 #[tokio::test]
 async fn a_certificate_of_the_endpoint_is_named_for_what_it_is() {
+    if lacks(&["openssl"]) {
+        return;
+    }
     for (dir, expected, parts) in [
         (
             pair(2048, "127.0.0.1", "-extfile none"),

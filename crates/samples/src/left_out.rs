@@ -2,12 +2,29 @@
 
 use std::fs::OpenOptions;
 use std::io::Write as _;
+use std::path::Path;
 
 /// Whether a test that cannot run fails: with `CI=true`, or where this variable is set to 1 (`NHA_REQUIRE_CLUSTER` and its like).
 #[must_use]
 pub fn must_run(key: Option<&str>) -> bool {
     let is_set = |key| std::env::var(key).is_ok_and(|value| value == "true" || value == "1");
     is_set("CI") || key.is_some_and(is_set)
+}
+
+/// Whether one of these programs is not there, and the test is left out for that.
+///
+/// # Panics
+/// As [`leave_out`].
+#[track_caller]
+#[must_use]
+pub fn lacks(programs: &[&str]) -> bool {
+    let places = ["/usr/sbin", "/usr/bin", "/sbin", "/bin"];
+    let is_there = |program: &&&str| places.iter().any(|place| Path::new(place).join(program).exists());
+    let missing = programs.iter().find(|program| !is_there(program));
+    if let Some(program) = missing {
+        leave_out(&format!("{program} is not installed"));
+    }
+    missing.is_some()
 }
 
 /// Says why a test does nothing here. Rust's own harness takes one that ends for one that passed: its name, which is that of its

@@ -9,7 +9,7 @@ use journal::{Journal, Role};
 use marks::fencing::Fencing;
 use tempfile::TempDir;
 
-use samples::left_out::leave_out;
+use samples::left_out::{lacks, leave_out};
 
 /// The binary under test.
 pub(crate) const AGENT: &str = env!("CARGO_BIN_EXE_fence_mark");
@@ -128,13 +128,6 @@ impl Store {
         fencings(&self.path())
     }
 
-    /// A place with an empty directory for the journal.
-    pub(crate) fn made() -> Self {
-        let store = Self::new();
-        std::fs::create_dir(store.directory()).unwrap();
-        store
-    }
-
     /// Marks a host, so that there is a journal.
     pub(crate) fn filled() -> Self {
         let store = Self::new();
@@ -152,17 +145,6 @@ pub(crate) fn fencings(path: &Path) -> Vec<Fencing> {
     rows.sound
 }
 
-/// True if all programs exist; otherwise the test is left out, or fails.
-#[track_caller]
-pub(crate) fn have(programs: &[&str]) -> bool {
-    let places = ["/usr/sbin", "/usr/bin", "/sbin", "/bin"];
-    let missing = programs.iter().find(|p| !places.iter().any(|place| Path::new(place).join(p).exists()));
-    if let Some(program) = missing {
-        leave_out(&format!("{program} is not installed"));
-    }
-    missing.is_none()
-}
-
 /// True if all files exist; otherwise the test is left out, or fails.
 #[track_caller]
 pub(crate) fn have_files(files: &[&str]) -> bool {
@@ -176,7 +158,7 @@ pub(crate) fn have_files(files: &[&str]) -> bool {
 /// True if private mounts are possible; otherwise the test is left out, or fails.
 #[track_caller]
 pub(crate) fn have_namespaces() -> bool {
-    if !have(&["unshare", "mount"]) {
+    if lacks(&["unshare", "mount"]) {
         return false;
     }
     let status = Command::new("unshare").args(["-m", "mount", "-t", "tmpfs", "none", "/mnt"]).output();
@@ -190,7 +172,7 @@ pub(crate) fn have_namespaces() -> bool {
 /// True if system calls can be made to fail; otherwise the test is left out, or fails.
 #[track_caller]
 pub(crate) fn have_injection() -> bool {
-    if !have(&["strace", "true"]) {
+    if lacks(&["strace", "true"]) {
         return false;
     }
     let output =

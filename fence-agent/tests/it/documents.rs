@@ -4,7 +4,8 @@ use std::process::{Command, Stdio};
 
 use proptest::prelude::*;
 
-use crate::common::{AGENT, Store, agent, call, call_with, have, have_files, run};
+use crate::common::{Store, agent, call, call_with, have_files, run};
+use samples::left_out::lacks;
 
 const GOLDEN: &str = include_str!("../metadata.xml");
 const SCHEMA: &str = "/usr/share/cluster/relaxng/metadata.rng";
@@ -33,23 +34,10 @@ fn the_metadata_is_the_golden_file() {
     assert_eq!(call_with(["-o", "metadata"]).stdout, GOLDEN);
 }
 
-/// Conformance 3: the name is the one by which the agent was called.
-#[test]
-fn the_name_is_the_invoked_one() {
-    let dir = tempfile::tempdir().unwrap();
-    let other = dir.path().join("fence_other");
-    std::os::unix::fs::symlink(AGENT, &other).unwrap();
-    let output = Command::new(&other).args(["-o", "metadata"]).output().unwrap();
-    assert_eq!(
-        String::from_utf8(output.stdout).unwrap(),
-        GOLDEN.replacen("name=\"fence_mark\"", "name=\"fence_other\"", 1)
-    );
-}
-
 /// Conformance 2: both documents fit the schema of fence agents and that of pcs.
 #[test]
 fn both_documents_fit_the_schemas() {
-    if !have(&["xmllint"]) || !have_files(&[SCHEMA, PCS_SCHEMA]) {
+    if lacks(&["xmllint"]) || !have_files(&[SCHEMA, PCS_SCHEMA]) {
         return;
     }
     for schema in [SCHEMA, PCS_SCHEMA] {
@@ -67,28 +55,6 @@ fn lint(schema: &str, document: &str) -> bool {
     let mut xmllint = Command::new("xmllint");
     xmllint.args(["--noout", "--relaxng", schema, "-"]);
     run(xmllint, document.as_bytes()).code == Some(0)
-}
-
-/// Conformance 2: the pipelines that make a schema and a manual page of the documents.
-#[test]
-fn the_pipelines_of_fence_agents_take_the_documents() {
-    if !have(&["xmllint", "xsltproc"]) || !have_files(&[SCHEMA]) {
-        return;
-    }
-    let shell = |script: &str| {
-        let mut sh = Command::new("sh");
-        sh.args(["-ec", script]).env("AGENT", AGENT);
-        run(sh, b"")
-    };
-    let rng = shell(
-        "$AGENT -o metadata | xsltproc /usr/share/cluster/relaxng/fence2rng.xsl - | sed -e 's/ rha:description=/ description=/g' -e 's/ rha:name=/ name=/g' | xmllint --nsclean --noout -",
-    );
-    assert_eq!((rng.code, rng.stderr.as_str()), (Some(0), ""), "{rng:?}");
-    let man = shell("$AGENT -o manpage | xsltproc /usr/share/cluster/relaxng/fence2man.xsl -");
-    assert_eq!(man.code, Some(0), "{man:?}");
-    assert!(
-        man.stdout.contains("\\fBfence_mark\\fP does not fence") && man.stdout.contains(".B -n, --plug=[id]")
-    );
 }
 
 /// Conformance 18.

@@ -9,7 +9,6 @@ mod common;
 mod documents;
 mod faults;
 mod fencer;
-mod harness;
 mod names;
 mod off;
 mod options;

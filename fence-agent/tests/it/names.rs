@@ -1,9 +1,6 @@
 //! Names of hosts as an attacker, a typo or another tool might give them.
 
-use std::ffi::OsStr;
-use std::os::unix::ffi::OsStrExt;
-
-use crate::common::{Store, agent, call, call_with, run};
+use crate::common::{Store, agent, call, run};
 
 /// Names that must be refused wherever they come from.
 const HOSTILE: &[&[u8]] = &[
@@ -87,20 +84,6 @@ const HOSTILE: &[&[u8]] = &[
     b"a\\u0000b",
 ];
 
-/// Names that only a command line can pass: standard input has one option on each line, without space around it.
-const HOSTILE_ON_THE_COMMAND_LINE: &[&[u8]] = &[
-    b"a\nb",
-    b"compute1\n",
-    b"compute1\naction=off",
-    b" compute1",
-    b"compute1 ",
-    b"\"compute1\"",
-    b"compute1\r",
-    b"compute1\t",
-    b"\n",
-    b" ",
-];
-
 /// Unusual but valid names. The design has both rules: what is allowed, and that the spelling is kept.
 const FINE: &[&str] = &[
     "compute1",
@@ -140,25 +123,6 @@ fn hostile_names_are_refused_on_standard_input() {
     assert!(!store.directory().exists());
 }
 
-#[test]
-fn hostile_names_are_refused_on_the_command_line() {
-    let store = Store::new();
-    let place = format!("--store={}", store.path().display());
-    for name in HOSTILE
-        .iter()
-        .chain(HOSTILE_ON_THE_COMMAND_LINE)
-        .map(|name| name.to_vec())
-        .chain([long(256), long(5000)])
-    {
-        for option in ["--plug", "--nodename"] {
-            let args =
-                [OsStr::new("-ooff"), OsStr::new(&place), OsStr::new(option), OsStr::from_bytes(&name)];
-            call_with(args).is_one_line_failure("");
-        }
-    }
-    assert!(!store.directory().exists());
-}
-
 /// A valid plug does not repair a hostile `nodename`.
 #[test]
 fn a_hostile_node_name_is_not_repaired_by_a_plug() {
@@ -177,16 +141,4 @@ fn odd_but_allowed_names_are_marked_with_their_spelling() {
     }
     let seen: Vec<String> = store.fencings().iter().map(|fencing| fencing.node.to_string()).collect();
     assert_eq!(seen, names);
-}
-
-/// The same names, asked about: `status` refuses what `off` refuses, and never says 2.
-#[test]
-fn status_refuses_the_same_names() {
-    for name in HOSTILE {
-        let outcome = run(agent(), &[b"action=status\nplug=".as_slice(), name, b"\n"].concat());
-        outcome.is_one_line_failure("");
-    }
-    for name in FINE {
-        assert_eq!(call(&format!("action=status\nnodename={name}\n")).code, Some(0), "{name}");
-    }
 }

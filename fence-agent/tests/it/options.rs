@@ -37,15 +37,6 @@ fn standard_input_is_read_as_fence_agents_read_it() {
     assert_eq!(fencing.given_shared_storage, Some(true));
 }
 
-/// Conformance 13.
-#[test]
-fn option_is_an_old_name_of_action() {
-    let store = Store::new();
-    let input = store.off("nodename=compute1").replace("action=", "option=");
-    call(&input).is_silent_success();
-    assert_eq!(store.fencings().len(), 1);
-}
-
 /// Conformance 14: no action stands for another one, and a mark needs a host that is named.
 #[test]
 fn without_action_or_host_nothing_is_marked() {

@@ -2,7 +2,6 @@
 
 use std::fs;
 use std::os::unix::fs::PermissionsExt;
-use std::process::Command;
 use std::time::Instant;
 
 use fence_agent::call::Call;
@@ -12,7 +11,7 @@ use fence_agent::{check, stdin};
 use marks::time::Timestamp;
 use pacemaker::register::Tools;
 
-use crate::common::{AGENT, Store, World, call, call_with, have_files, have_injection, have_namespaces, run};
+use crate::common::{AGENT, Store, World, call, call_with, have_namespaces, run};
 
 /// S1-26, conformance 28: upstream's scenario for `status`, in its three ways.
 #[test]
@@ -29,29 +28,6 @@ fn status_says_whether_a_name_may_be_marked() {
         .is_one_line_failure("compute10 may not be marked");
     call("action=status\n").is_one_line_failure("no host was given");
     call("action=status\nnodename=compute1\nhosts=a;b\n").is_one_line_failure("hosts");
-}
-
-/// The design, section 4: `status` touches no store and starts no process.
-#[test]
-fn status_needs_no_store_and_no_process() {
-    if !have_injection() {
-        return;
-    }
-    let store = Store::new();
-    let trace = store.dir.path().join("trace");
-    let mut command = Command::new("strace");
-    command
-        .args(["-f", "-qq", "-e", "trace=%process,%file", "-o", trace.to_str().unwrap(), AGENT])
-        .env("PCMK_service", "pacemaker-fenced");
-    let input = format!("{}nodename=compute1\n", store.input("status"));
-    run(command, input.as_bytes()).is_silent_success();
-    let trace = fs::read_to_string(trace).unwrap();
-    let touched = |needle: &str| trace.lines().any(|line| line.contains(needle));
-    // Calls, not names: the checkout may be called anything.
-    let directory = store.directory().display().to_string();
-    let forbidden = [directory.as_str(), "marks.db", "clone(", "clone3(", "fork("];
-    assert!(!forbidden.into_iter().any(touched), "{trace}");
-    assert_eq!(trace.matches("execve(").count(), 1);
 }
 
 /// A controller is a cluster node by corosync's word, and only its own name in `hosts` lets it be marked.
@@ -251,44 +227,4 @@ fn monitor_says_whether_a_mark_could_be_written() {
         .unwrap();
     assert!(controller.monitor(false, "").is_err());
     assert!(controller.monitor(false, "store=/proc/marks/marks.db\n").is_err());
-}
-
-#[test]
-fn monitor_refuses_what_this_release_does_not_know() {
-    let controller = Controller::new("exit 102");
-    assert!(controller.monitor(false, "register=zookeeper\n").unwrap_err().contains("\"attrd\""));
-    fs::write(&controller.paths.config, "[store]\nregister = \"corosync\"\n").unwrap();
-    assert!(controller.monitor(false, "register=\n").unwrap_err().contains("\"attrd\""));
-    assert_eq!(controller.monitor(false, "register=none\n"), Ok(()));
-    assert!(controller.monitor(false, "delay=x\nhosts=*\n").unwrap_err().contains("delay"));
-}
-
-/// The whole binary, as Pacemaker's executor and an operator call it.
-#[test]
-fn monitor_of_the_real_agent() {
-    if !have_namespaces() || !have_files(&["/usr/sbin/cibadmin"]) {
-        return;
-    }
-    let store = Store::new();
-    let world = World::new();
-    world.file(
-        "usr/sbin/cibadmin",
-        format!(
-            "#!/bin/sh\ncat <<'X'\n<cib>{}</cib>\nX\n",
-            configuration("", &level("target=\"c\"", 1, "mark"))
-        ),
-        0o755,
-    );
-    let mut command = world.command(AGENT);
-    command.env("PCMK_service", "pacemaker-fenced");
-    run(command, store.input("monitor").as_bytes()).is_one_line_failure("mark device in level 1 for c");
-    world.file(
-        "usr/sbin/cibadmin",
-        format!(
-            "#!/bin/sh\ncat <<'X'\n<cib>{}</cib>\nX\n",
-            configuration("", &level("target=\"c\"", 1, "power,mark"))
-        ),
-        0o755,
-    );
-    run(world.command(AGENT), store.input("monitor").as_bytes()).is_silent_success();
 }

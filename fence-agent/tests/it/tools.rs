@@ -3,7 +3,8 @@
 
 use std::fs;
 
-use crate::common::{AGENT, Outcome, World, have, have_namespaces, run};
+use crate::common::{AGENT, Outcome, World, have_namespaces, run};
+use samples::left_out::lacks;
 
 /// The snippet of the seed (001, "Fencing"), with nothing but the agent's name changed.
 const SNIPPET: &str = r#"primitive fence-nova stonith:fence_mark \
@@ -19,7 +20,7 @@ op monitor interval=10m
 /// A system on which the agent is installed, with an empty CIB in a file.
 fn system(tools: &[&str]) -> Option<World> {
     let all: Vec<&str> = tools.iter().copied().chain(["cibadmin", "crm_resource", "fence_dummy"]).collect();
-    if !have(&all) || !have_namespaces() {
+    if lacks(&all) || !have_namespaces() {
         return None;
     }
     let mut world = World::new();
@@ -82,19 +83,4 @@ fn the_snippet_loads_in_pcs() {
         assert!(created.code == Some(0) && created.stdout.contains("type=\"fence_mark\""), "{created:?}");
     }
     assert_ne!(create("tenant_nome=admin").code, Some(0), "pcs refuses what the metadata does not name");
-}
-
-/// What both tools show an operator comes from the metadata.
-#[test]
-fn the_tools_describe_the_agent() {
-    let Some(world) = system(&["crm", "pcs"]) else { return };
-    let crm = shell(&world, "crm ra info stonith:fence_mark", "");
-    let pcs = shell(&world, "pcs stonith describe fence_mark", "");
-    for described in [crm, pcs] {
-        assert_eq!(described.code, Some(0), "{described:?}");
-        assert!(
-            described.stdout.contains("fence_mark does not fence") && described.stdout.contains("register"),
-            "{described:?}"
-        );
-    }
 }

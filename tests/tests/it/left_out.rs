@@ -26,7 +26,7 @@ const GATES: [&str; 9] = [
     "have_namespaces()",
     "have_injection()",
     "have_files(",
-    "have(",
+    "lacks(",
     "Post::new()",
     "system(&[",
     "fencer(&script",
