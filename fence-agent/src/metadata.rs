@@ -122,57 +122,6 @@ fn push_option(text: &mut String, synopsis: &str, description: &str) {
 mod tests {
     use super::*;
 
-    /// Conformance 3: nothing before the declaration, no version element, no DOCTYPE, and the name by which it was
-    /// called.
-    #[test]
-    fn the_document_is_bare() {
-        let xml = metadata("fence_mark");
-        assert!(xml.starts_with("<?xml version=\"1.0\" ?>\n<resource-agent name=\"fence_mark\" "));
-        assert!(!xml.contains("<version") && !xml.contains("DOCTYPE"));
-        assert!(metadata("a\"<b").contains("name=\"a&quot;&lt;b\""));
-    }
-
-    /// Conformance 8: actions that Pacemaker must not call are not offered.
-    #[test]
-    fn only_what_pacemaker_may_call_is_offered() {
-        let xml = metadata("fence_mark");
-        for never in ["\"on\"", "\"reboot\"", "\"list\"", "\"list-status\"", "automatic", "on_target"] {
-            assert!(
-                !xml.contains(&format!("action name={never}")) && !xml.contains(&format!("{never}=")),
-                "{never}"
-            );
-        }
-        assert_eq!(xml.matches("<action name=").count(), ACTIONS.len());
-    }
-
-    /// Conformance 6: deprecated and present names come in pairs with the same content.
-    #[test]
-    fn old_names_come_in_pairs() {
-        let xml = metadata("fence_mark");
-        for (old, new) in [
-            ("port", "plug"),
-            ("login", "username"),
-            ("passwd", "password"),
-            ("passwd_script", "password_script"),
-            ("debug", "debug_file"),
-            ("auth-url", "auth_url"),
-        ] {
-            assert!(
-                xml.contains(&format!(
-                    "<parameter name=\"{old}\" unique=\"0\" required=\"0\" deprecated=\"1\">"
-                )),
-                "{old}"
-            );
-            assert!(
-                xml.contains(&format!(
-                    "<parameter name=\"{new}\" unique=\"0\" required=\"0\" obsoletes=\"{old}\">"
-                )),
-                "{new}"
-            );
-        }
-        assert!(!xml.contains("name=\"option\""));
-    }
-
     #[test]
     fn only_the_manual_page_holds_macros() {
         assert!(

@@ -206,66 +206,6 @@ mod tests {
     use super::*;
     use crate::given::tests_support::given;
 
-    fn target(pairs: &[(&str, &str)]) -> Result<(String, Option<String>), TargetError> {
-        let target = Target::from_given(&given(pairs), &mut |_| {})?;
-        Ok((target.node.to_string(), target.plug.map(|plug| plug.to_string())))
-    }
-
-    /// The design (section 2) decides otherwise than conformance 12: the node is `nodename`.
-    #[test]
-    fn the_node_is_nodename_and_plug_only_where_that_is_absent() {
-        let node = |node: &str, plug: Option<&str>| Ok((node.to_owned(), plug.map(str::to_owned)));
-        assert_eq!(target(&[("nodename", "c1"), ("plug", "c1.x.y")]), node("c1", Some("c1.x.y")));
-        assert_eq!(target(&[("nodename", "c1"), ("port", "c1.x.y")]), node("c1", Some("c1.x.y")));
-        assert_eq!(target(&[("nodename", "c1"), ("plug", "C1")]), node("c1", None));
-        assert_eq!(target(&[("port", "c1")]), node("c1", None));
-        assert_eq!(target(&[("nodename", ""), ("plug", "c1")]), node("c1", None));
-        assert_eq!(target(&[("nodename", "c1"), ("plug", "rack 3/4")]), node("c1", None));
-    }
-
-    /// Conformance 14: no host, no mark. A plug does not repair a broken `nodename`.
-    #[test]
-    fn without_a_host_there_is_no_target() {
-        assert_eq!(target(&[]), Err(TargetError::Missing));
-        assert_eq!(target(&[("nodename", ""), ("plug", "")]), Err(TargetError::Missing));
-        assert!(matches!(
-            target(&[("nodename", "../x"), ("plug", "c1")]),
-            Err(TargetError::Name { option: "nodename", .. })
-        ));
-    }
-
-    #[test]
-    fn options_override_the_site() {
-        let (register, domain) = (Some("attrd".into()), Some("site".into()));
-        let site = Site { store: "/site.db".into(), register, domain, ..Site::default() };
-        let own = given(&[
-            ("store", "/own.db"),
-            ("register", "none"),
-            ("domain", "own"),
-            ("compute_domain", "old"),
-        ]);
-        let settings = Settings::new(&own, site.clone()).unwrap();
-        assert_eq!(
-            (settings.store.to_str(), settings.register(), settings.domain.as_deref()),
-            (Some("/own.db"), Register::None, Some("own"))
-        );
-        assert!(!settings.creates_store, "it may be a typo");
-        let asked = given(&[("store", "/own.db"), ("create_store", "1")]);
-        assert!(Settings::new(&asked, site.clone()).unwrap().creates_store);
-        let same = Settings::new(&given(&[("store", "/site.db")]), site.clone()).unwrap();
-        let silent = Settings::new(&given(&[("store", ""), ("domain", "")]), site).unwrap();
-        assert!(same.creates_store && silent.creates_store);
-        assert_eq!(
-            (silent.store.to_str(), silent.register(), silent.domain.as_deref()),
-            (Some("/site.db"), Register::Attrd, Some("site"))
-        );
-        let bare = Settings::new(&given(&[("compute-domain", "old")]), Site::default()).unwrap();
-        assert_eq!(
-            (bare.register(), bare.domain.as_deref(), bare.shared_storage),
-            (Register::Attrd, Some("old"), None)
-        );
-    }
-
     /// Conformance 16: `no_shared_storage=false` means that storage is shared.
     #[test]
     fn shared_storage_is_what_was_said() {

@@ -127,35 +127,3 @@ fn sentence(text: &str) -> String {
     let stop = if text.is_empty() || text.ends_with(['.', '!', '?']) { "" } else { "." };
     format!("{}{stop}", parts.concat())
 }
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    fn program() -> Command {
-        let wait =
-            Arg::new("wait").long("wait").value_name("S").num_args(0..=1).require_equals(true).help("Wait");
-        let host = Arg::new("host").value_name("HOST").required(true).help("Which, as in `list`");
-        let rest = Arg::new("rest").value_name("WORD").num_args(1..).last(true).required(true);
-        let run = Command::new("run").about("Run it").args([host.clone(), rest]);
-        let program = Command::new("p");
-        program.subcommand(Command::new("keep").about("Keep").args([wait, host]).subcommand(run))
-    }
-
-    #[test]
-    fn a_command_is_shown_as_it_is_typed() {
-        let shown = commands(&program());
-        for wanted in [
-            ".SS keep\n\\fBkeep\\fR [\\fB\\-\\-wait\\fR[=\\fIS\\fR]] \\fIHOST\\fR | \\fICOMMAND\\fR\n.PP\nKeep.\n",
-            ".TP\n\\fIHOST\\fR\nWhich, as in \\fBlist\\fR.\n",
-            ".SS keep run\n\\fBkeep run\\fR \\fIHOST\\fR \\-\\- \\fIWORD\\fR...\n",
-        ] {
-            assert!(shown.contains(wanted), "{wanted}\n{shown}");
-        }
-        assert!(!shown.contains("help"), "{shown}");
-        assert_eq!(
-            form(&Arg::new("as").short('o').value_name("FORMAT").num_args(1)),
-            "\\fB\\-o\\fR \\fIFORMAT\\fR"
-        );
-    }
-}

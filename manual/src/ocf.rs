@@ -128,23 +128,3 @@ pub(crate) fn actions(xml: &str) -> anyhow::Result<String> {
 fn value<'a>(attributes: &'a [(String, String)], name: &str) -> Option<&'a str> {
     attributes.iter().find(|(key, _)| key == name).map(|(_, value)| value.as_str())
 }
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    const SCRIPT: &str = "default_config=/etc/a\nmeta_data() {\n    cat <<END\n<agent><longdesc>one &amp; all</longdesc><parameters>\
-        <parameter name=\"config\" reloadable=\"1\"><longdesc>\nThe file.\n</longdesc><content type=\"string\" default=\"${default_config}\"/>\
-        </parameter></parameters><actions><action name=\"stop\" timeout=\"60s\"/></actions></agent>\nEND\n}\n";
-
-    #[test]
-    fn the_page_says_what_the_metadata_says() {
-        let xml = metadata(SCRIPT).unwrap();
-        assert_eq!(description(&xml).unwrap(), ".PP\none & all\n");
-        assert_eq!(
-            parameters(&xml).unwrap(),
-            ".TP\n\\fBconfig\\fR = /etc/a\nThe file. A change is taken up without a restart.\n"
-        );
-        assert_eq!(actions(&xml).unwrap(), ".TP\n\\fBstop\\fR\nSuggested: timeout 60s.\n");
-    }
-}

@@ -2,6 +2,7 @@
 
 mod answer;
 mod body;
+mod found;
 mod keys;
 mod lookup;
 mod round;

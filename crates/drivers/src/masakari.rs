@@ -5,6 +5,7 @@ mod back;
 mod body;
 mod confirm;
 mod lookup;
+mod row;
 
 pub use crate::which::{HostNames, WhichName};
 
@@ -28,7 +29,8 @@ use crate::openstack::{self, Ask, INSTANCE_HA, Session, of_session};
 use answer::{Doubt, Reply};
 use back::Turn;
 use body::Stored;
-use lookup::{Host, Hosts, Lookup, Row, Unseen, too_many};
+use lookup::{Host, Hosts, Lookup, too_many};
+use row::{Row, Unseen};
 
 /// The driver in the registry.
 pub const KIND: Kind = Kind { word: "masakari", configure };

@@ -4,6 +4,7 @@ mod answer;
 mod body;
 mod change;
 mod seen;
+mod service;
 
 use std::sync::Arc;
 
@@ -23,8 +24,8 @@ use crate::which::HostNames;
 use answer::List;
 use body::Stored;
 use change::Change;
-use seen::{BINARY, Service, VERSION};
 pub use seen::{Seen, Services};
+use service::{BINARY, Service, VERSION};
 
 /// The driver in the registry.
 pub const KIND: Kind = Kind { word: "nova", configure };

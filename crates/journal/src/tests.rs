@@ -4,15 +4,13 @@ use std::os::unix::fs::{PermissionsExt, symlink};
 use std::time::Duration;
 use std::{fs, process};
 
-use nix::fcntl::{Flock, FlockArg};
-use rusqlite::params;
 use tempfile::TempDir;
 
 use super::*;
 use marks::delivery::State;
 use marks::fencing::Fencing;
 use marks::id::MarkId;
-use marks::mark::{MarkRow, Proof, Settlement, Standing};
+use marks::mark::{MarkRow, Proof, Standing};
 use marks::rule::Rule;
 use marks::time::Timestamp;
 
@@ -93,10 +91,6 @@ pub(crate) fn events(journal: &Journal, mark: MarkId) -> Vec<String> {
     history.sound.into_iter().map(|line| line.event).collect()
 }
 
-pub(crate) fn routes() -> [Capacity; 1] {
-    [Capacity::of("recovery", 1)]
-}
-
 pub(crate) fn again(next_due: Timestamp) -> Verdict {
     Verdict::Again {
         state: State::Pending,
@@ -109,17 +103,6 @@ pub(crate) fn again(next_due: Timestamp) -> Verdict {
 
 pub(crate) fn acknowledged() -> Verdict {
     Verdict::Acknowledged { reference: None, detail: "HTTP 202".into(), then: Vec::new() }
-}
-
-/// S1-23: persisted, and readable by a separate component.
-#[test]
-fn a_fencing_is_read_back_by_another_process_role() {
-    let home = Home::new();
-    let written = fencing("compute1");
-    home.open(Role::Agent).append_fencing(&written).unwrap();
-    let read = home.open(Role::Reader).unfolded_fencings().unwrap();
-    assert_eq!(read.sound, [written]);
-    assert!(read.damaged.is_empty());
 }
 
 #[test]
@@ -293,74 +276,6 @@ fn a_changed_fold_or_line_of_history_is_not_believed() {
     assert_eq!(journal.fence_count(mark).unwrap(), 1);
 }
 
-/// S1-16: what is not accepted stays, with its attempts and its next due time.
-#[test]
-fn a_delivery_goes_its_whole_way_and_settles_its_mark() {
-    let home = Home::new();
-    let mut journal = home.open(Role::Alerter);
-    let mark = marked(&mut journal, "compute1", NOW);
-    let later = NOW + Duration::from_secs(5);
-    assert_eq!(journal.due(NOW, "recovery", 10, None).unwrap().sound.len(), 1);
-    journal.begin_attempt(mark, "recovery").unwrap();
-    assert!(journal.due(later, "recovery", 10, None).unwrap().sound.is_empty(), "one attempt at a time");
-    assert!(!journal.finish_attempt(mark, "recovery", &again(later), NOW).unwrap());
-    assert!(journal.due(NOW, "recovery", 10, None).unwrap().sound.is_empty());
-    assert_eq!(journal.next_due(NOW, &routes()).unwrap(), Some(later));
-    drop(journal);
-    let mut journal = home.open(Role::Alerter);
-    let due = journal.due(later, "recovery", 10, None).unwrap().sound;
-    assert_eq!((due[0].delivery.attempts, due[0].delivery.body.as_slice()), (1, &b"compute1"[..]));
-    journal.begin_attempt(mark, "recovery").unwrap();
-    assert!(journal.finish_attempt(mark, "recovery", &acknowledged(), later).unwrap());
-    assert_eq!(journal.mark(mark).unwrap().unwrap().settled, Some((Settlement::Acknowledged, later)));
-    assert_eq!(journal.next_due(NOW, &routes()).unwrap(), None);
-}
-
-#[test]
-fn only_the_oldest_open_mark_of_a_host_is_due_and_no_host_waits_for_another() {
-    let home = Home::new();
-    let mut journal = home.open(Role::Alerter);
-    let first = marked(&mut journal, "compute1", NOW);
-    let second = marked(&mut journal, "COMPUTE1", NOW + Duration::from_secs(60));
-    let other = marked(&mut journal, "compute2", NOW + Duration::from_secs(90));
-    let late = NOW + Duration::from_secs(100);
-    let due = |journal: &mut Journal| {
-        journal.due(late, "recovery", 10, None).unwrap().sound.iter().map(|d| d.mark.id).collect::<Vec<_>>()
-    };
-    assert_eq!(due(&mut journal), [first, other]);
-    journal.begin_attempt(first, "recovery").unwrap();
-    assert_eq!(due(&mut journal), [other], "in flight stands before the second one too");
-    journal.finish_attempt(first, "recovery", &acknowledged(), late).unwrap();
-    assert_eq!(due(&mut journal), [second, other]);
-}
-
-#[test]
-fn an_attempt_that_was_cut_off_counts_as_unknown_and_is_made_again() {
-    let home = Home::new();
-    let mut journal = home.open(Role::Alerter);
-    let mark = marked(&mut journal, "compute1", NOW);
-    journal.begin_attempt(mark, "recovery").unwrap();
-    drop(journal);
-    let mut journal = home.open(Role::Alerter);
-    assert!(journal.due(NOW, "recovery", 10, None).unwrap().sound.is_empty());
-    assert_eq!(journal.recover(NOW).unwrap(), 1);
-    let due = journal.due(NOW, "recovery", 10, None).unwrap().sound;
-    assert_eq!((due[0].delivery.attempts, due[0].delivery.ambiguous), (1, 1));
-}
-
-#[test]
-fn after_a_clock_was_set_back_nothing_waits_longer_than_the_cap() {
-    let home = Home::new();
-    let mut journal = home.open(Role::Alerter);
-    let mark = marked(&mut journal, "compute1", NOW);
-    journal.begin_attempt(mark, "recovery").unwrap();
-    journal.finish_attempt(mark, "recovery", &again(NOW + Duration::from_secs(864_000)), NOW).unwrap();
-    let cap = NOW + Duration::from_secs(30);
-    assert_eq!(journal.put_off_no_longer_than(cap).unwrap(), 1);
-    assert_eq!(journal.put_off_no_longer_than(cap).unwrap(), 0);
-    assert_eq!(journal.next_due(NOW, &routes()).unwrap(), Some(cap));
-}
-
 /// A start shortens the waits of a previous daemon, but a rejection has its own schedule, and says nothing of its route.
 /// The broken variant is a mark with a bad answer.
 #[test]
@@ -390,40 +305,6 @@ fn what_is_rejected_keeps_its_schedule_and_is_no_trouble_of_its_route() {
 }
 
 #[test]
-fn the_parked_deliveries_of_a_route_are_made_due() {
-    let home = Home::new();
-    let mut journal = home.open(Role::Alerter);
-    let late = NOW + Duration::from_secs(3600);
-    for (node, state) in [("compute1", State::Parked), ("compute2", State::Pending)] {
-        let mark = marked(&mut journal, node, NOW);
-        journal.begin_attempt(mark, "recovery").unwrap();
-        let Verdict::Again { ambiguous, kind, detail, .. } = again(late) else { unreachable!() };
-        let verdict = Verdict::Again { state, ambiguous, kind, detail, next_due: late };
-        journal.finish_attempt(mark, "recovery", &verdict, NOW).unwrap();
-    }
-    assert_eq!(journal.wake_parked("other", NOW).unwrap(), 0);
-    assert_eq!(journal.wake_parked("recovery", NOW).unwrap(), 1);
-    let due = journal.due(NOW, "recovery", 10, None).unwrap().sound;
-    assert_eq!(due.iter().map(|due| due.mark.node.as_str()).collect::<Vec<_>>(), ["compute1"]);
-}
-
-#[test]
-fn an_operator_can_end_a_mark_and_a_late_answer_changes_nothing() {
-    let home = Home::new();
-    let mut journal = home.open(Role::Alerter);
-    let mark = marked(&mut journal, "compute1", NOW);
-    journal.begin_attempt(mark, "recovery").unwrap();
-    assert!(journal.dismiss(mark, "moved by hand", "alice", NOW).unwrap());
-    assert!(!journal.dismiss(mark, "again", "alice", NOW).unwrap());
-    assert!(!journal.finish_attempt(mark, "recovery", &acknowledged(), NOW).unwrap());
-    assert_eq!(journal.mark(mark).unwrap().unwrap().settled, Some((Settlement::Dismissed, NOW)));
-    let history =
-        journal.history(&HistoryFilter { mark: Some(mark), ..HistoryFilter::default() }).unwrap().sound;
-    assert_eq!(events(&journal, mark), ["marked", "settled", "late-answer"]);
-    assert_eq!(history[1].actor, "alice");
-}
-
-#[test]
 fn a_transition_outside_of_the_table_is_refused() {
     let home = Home::new();
     let mut journal = home.open(Role::Alerter);
@@ -433,58 +314,12 @@ fn a_transition_outside_of_the_table_is_refused() {
 }
 
 #[test]
-fn the_same_refusal_fills_the_history_once() {
-    let home = Home::new();
-    let mut journal = home.open(Role::Alerter);
-    let mark = marked(&mut journal, "compute1", NOW);
-    for _ in 0..50 {
-        journal.begin_attempt(mark, "recovery").unwrap();
-        journal.finish_attempt(mark, "recovery", &again(NOW), NOW).unwrap();
-    }
-    let filter = HistoryFilter { mark: Some(mark), ..HistoryFilter::default() };
-    assert_eq!(journal.history(&filter).unwrap().sound.len(), 2);
-    assert_eq!(journal.deliveries_of(mark).unwrap().sound[0].attempts, 50);
-}
-
-#[test]
-fn a_second_alerter_is_shown_which_process_holds_the_lock() {
-    let home = Home::new();
-    let journal = home.open(Role::Alerter);
-    let lock = Lock::take(journal.path()).unwrap();
-    let refused = Lock::take(journal.path()).unwrap_err();
-    assert_eq!(refused.kind(), "locked");
-    assert!(refused.to_string().contains(&format!("process {}", process::id())));
-    assert_eq!(Lock::holder(journal.path()).unwrap().unwrap().pid, process::id().to_string());
-    drop(lock);
-    assert_eq!(Lock::holder(journal.path()).unwrap(), None);
-    drop(Lock::take(journal.path()).unwrap());
-}
-
-#[test]
 fn a_lock_file_of_a_dead_process_holds_nothing() {
     let home = Home::new();
     let journal = home.open(Role::Alerter);
     fs::write(home.path.with_extension("db.lock"), "1 99\n").unwrap();
     assert_eq!(Lock::holder(journal.path()).unwrap(), None);
     drop(Lock::take(journal.path()).unwrap());
-}
-
-/// A killed daemon's programs share its lock, and end within moments.
-#[test]
-fn what_a_dead_holder_left_running_is_waited_for() {
-    let home = Home::new();
-    let journal = home.open(Role::Alerter);
-    let path = home.path.with_extension("db.lock");
-    fs::write(&path, "1 99\n").unwrap();
-    let left = Flock::lock(fs::File::open(&path).unwrap(), FlockArg::LockExclusiveNonblock).unwrap();
-    let place = journal.path().to_owned();
-    std::thread::scope(|scope| {
-        let next = scope.spawn(|| Lock::take(&place));
-        std::thread::sleep(Duration::from_millis(100));
-        assert!(!next.is_finished());
-        drop(left);
-        drop(next.join().unwrap().unwrap());
-    });
 }
 
 /// A daemon that was killed under a PID 1 that is slow to reap does not hang.
@@ -501,45 +336,6 @@ fn a_zombie_holds_no_lock() {
     fs::write(home.path.with_extension("db.lock"), format!("{} {}\n", child.id(), fields()[21])).unwrap();
     assert_eq!(Lock::holder(journal.path()).unwrap(), None);
     child.wait().unwrap();
-}
-
-#[test]
-fn many_agents_at_once_all_find_a_whole_journal() {
-    let home = Home::new();
-    std::thread::scope(|scope| {
-        for worker in 0..8 {
-            let home = &home;
-            scope.spawn(move || {
-                for n in 0..10 {
-                    home.open(Role::Agent).append_fencing(&fencing(&format!("c{worker}-{n}"))).unwrap();
-                }
-            });
-        }
-    });
-    assert_eq!(home.open(Role::Reader).unfolded_fencings().unwrap().sound.len(), 80);
-    let left: Vec<_> =
-        fs::read_dir(home.path.parent().unwrap()).unwrap().map(|e| e.unwrap().file_name()).collect();
-    assert!(left.iter().all(|name| !name.to_string_lossy().contains(".new")), "{left:?}");
-}
-
-#[test]
-fn a_locked_journal_is_busy_and_check_writable_says_so() {
-    let home = Home::new();
-    let mut journal = home.open(Role::Agent);
-    journal.check_writable().unwrap();
-    journal.connection.busy_timeout(Duration::ZERO).unwrap();
-    let other = home.raw();
-    other.execute_batch("BEGIN IMMEDIATE").unwrap();
-    assert_eq!(journal.check_writable().unwrap_err().kind(), "busy");
-    assert_eq!(journal.append_fencing(&fencing("compute1")).unwrap_err().kind(), "busy");
-    other.execute_batch("ROLLBACK").unwrap();
-    assert!(journal.unfolded_fencings().unwrap().sound.is_empty());
-    assert_eq!(
-        other
-            .query_row("SELECT count(*) FROM mark WHERE id = ?1", params![""], |r| r.get::<_, i64>(0))
-            .unwrap(),
-        0
-    );
 }
 
 #[test]

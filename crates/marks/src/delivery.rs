@@ -234,13 +234,6 @@ pub(crate) mod tests {
         assert_eq!(of(false, State::Held, CHAIN).seen(true), None);
     }
 
-    #[test]
-    fn a_name_says_what_a_delivery_is() {
-        let is = |route| (delivery(route).is_step(), delivery(route).is_return());
-        let shown = ["recovery", "recovery.confirm", "recovery.return"].map(is);
-        assert_eq!(shown, [(false, false), (true, false), (true, true)]);
-    }
-
     /// The broken variants take a refused mark, or one that waits for its next attempt, for a rejected one.
     #[test]
     fn a_mark_is_rejected_that_is_parked_with_a_time_of_its_own() {
@@ -296,14 +289,6 @@ pub(crate) mod tests {
         assert_eq!(State::of_open(false, [(Held, true), (InFlight, false)]), InFlight, "another step's turn");
     }
 
-    /// A damaged row is none of them.
-    #[test]
-    fn only_what_waits_is_sent() {
-        let sent = State::ALL.into_iter().filter(|state| state.may_be_sent());
-        assert_eq!(sent.collect::<Vec<_>>(), [State::Pending, State::Parked]);
-        assert!(!State::Quarantined.may_become(State::InFlight));
-    }
-
     /// An acknowledgement to another alerter says nothing of a route that is not required.
     #[test]
     fn what_ended_elsewhere_was_acknowledged_where_it_had_to_be() {
@@ -311,11 +296,5 @@ pub(crate) mod tests {
         assert_eq!(ends(Settlement::Acknowledged), [State::Acknowledged, State::Cancelled]);
         assert_eq!(ends(Settlement::Dismissed), [State::Dismissed; 2]);
         assert_eq!([ends(Settlement::Cancelled), ends(Settlement::Expired)], [[State::Cancelled; 2]; 2]);
-    }
-
-    #[test]
-    fn words_round_trip() {
-        assert!(State::ALL.into_iter().all(|s| State::parse(s.as_str()) == Some(s)));
-        assert_eq!(State::parse("done"), None);
     }
 }

@@ -179,23 +179,6 @@ mod tests {
         assert_eq!(Site::read(Path::new("/nonexistent/alerter.toml")), (Site::default(), vec![]));
     }
 
-    #[test]
-    fn fragments_come_later_in_the_order_of_their_names() {
-        let dir = directory(&[
-            (
-                "alerter.toml",
-                "[store]\npath = \"/a\"\nregister = \"attrd\"\n[hosts]\ndomain = \"a.example\"\n",
-            ),
-            ("alerter.d/20-b.toml", "[store]\npath = \"/c\"\n"),
-            ("alerter.d/10-a.toml", "[store]\npath = \"/b\"\nregister = \"none\"\n"),
-            ("alerter.d/ignored.bak", "nonsense"),
-        ]);
-        let (site, warnings) = read(&dir);
-        assert_eq!(site.store, PathBuf::from("/c"));
-        assert_eq!((site.register.as_deref(), site.domain.as_deref()), (Some("none"), Some("a.example")));
-        assert!(warnings.is_empty());
-    }
-
     /// A broken file costs its own settings and a warning, never the mark; its content is not shown.
     #[test]
     fn a_broken_file_is_passed_over() {
@@ -227,15 +210,6 @@ mod tests {
     }
 
     #[test]
-    fn what_a_fault_touches_is_not_used() {
-        for text in ["[store]\npath = \"/a\n", "[store]\npath = \"/a\" x\n", "[store]\npath = \"/a\\q\"\n"] {
-            let dir = directory(&[("alerter.toml", text)]);
-            let (site, warnings) = read(&dir);
-            assert_eq!((site, warnings.len()), (Site::default(), 1), "{text}");
-        }
-    }
-
-    #[test]
     fn the_rules_of_an_outage_are_read_as_the_daemon_reads_them() {
         let dir = directory(&[
             ("alerter.toml", "[intake]\ncoalesce = 60\nhorizon = 3_600\n"),
@@ -250,11 +224,5 @@ mod tests {
             warnings.len() == 1 && warnings[0].contains("intake.horizon is not a number"),
             "{warnings:?}"
         );
-    }
-
-    #[test]
-    fn other_settings_are_of_no_concern() {
-        let dir = directory(&[("alerter.toml", "[http.recovery]\nurl = \"https://x\"\n[nonsense]\na = 1\n")]);
-        assert_eq!(read(&dir), (Site::default(), vec![]));
     }
 }

@@ -69,7 +69,7 @@ pub const GONE: &[(&str, &str)] = &[
     ("http.*.routing-key-file", "let an alert rule of Prometheus page, or a program ([exec.NAME])"),
     (
         "http|exec.*.extensions",
-        "`nova-host-alerter show` has what the controller knows; body = \"extended\" adds the node's name",
+        "`nova-host-alerter show HOST` has what the controller knows; body = \"extended\" adds the node's name",
     ),
     ("hosts.audit-after", "a host that is gone for 300 s without a fencing is a problem: remove it"),
     ("intake.evidence-grace", "a report of Pacemaker waits 10 s for the record of fence_mark: remove it"),

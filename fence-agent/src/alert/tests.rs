@@ -243,16 +243,6 @@ fn of_the_alerts_about_nodes_those_count_that_say_that_a_cluster_node_has_joined
     }
 }
 
-/// Alerts about anything else are ignored, whatever else they have.
-#[test]
-fn other_alerts_are_passed_over() {
-    for kind in ["node", "resource", "attribute", "Fencing", "fencing ", ""] {
-        let variable = |name: &str| (name == "CRM_alert_kind").then(|| OsString::from(kind));
-        assert!(run(&Alert::new(&variable)).unwrap().is_none(), "{kind}");
-    }
-    assert!(run(&Alert::new(&|_| None)).unwrap().is_none());
-}
-
 proptest! {
     #[test]
     fn no_text_is_too_odd(text in ".{0,200}", node in "(compute1|.{0,20})", rc in "(0|-?[0-9]{0,12})") {

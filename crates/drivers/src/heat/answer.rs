@@ -1,7 +1,7 @@
 //! What Heat's and Nova's answers mean for a mark. Pure.
 
 use super::body::{OURS, Stored};
-use super::lookup::Found;
+use super::found::Found;
 use crate::driver::{Failure, Outcome, Step};
 use crate::openstack::{Answer, usual};
 use crate::web::{Meaning, Pause};

@@ -5,9 +5,9 @@ use tokio::time::Instant;
 
 use super::answer::{self, Patched, Tally, Wish, left_open};
 use super::body::Stored;
+use super::found::Found;
 use super::keys::Options;
 use super::lookup;
-use super::lookup::Found;
 use crate::driver::{Outcome, Request, Step};
 use crate::openstack::{Ask, ORCHESTRATION, Place, Session, is_known, place_of};
 

@@ -1,7 +1,8 @@
 //! What Masakari's answer means for a mark. Pure.
 
 use super::body::Stored;
-use super::lookup::{Row, Unseen};
+use super::row::Row;
+use super::row::Unseen;
 use crate::driver::{Failure, LOCKED_OUT, Outcome};
 use crate::openstack::{Answer, Trouble, described, usual};
 

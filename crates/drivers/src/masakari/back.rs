@@ -6,7 +6,8 @@ use marks::time::Timestamp;
 
 use super::body::Stored;
 use super::confirm;
-use super::lookup::{Host, Row};
+use super::lookup::Host;
+use super::row::Row;
 use crate::driver::{Failure, Outcome};
 use crate::openstack::{Answer, described, usual};
 

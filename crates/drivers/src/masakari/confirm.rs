@@ -5,7 +5,8 @@ use std::time::Duration;
 use marks::time::Timestamp;
 
 use super::body::Stored;
-use super::lookup::{Row, ago};
+use super::lookup::ago;
+use super::row::Row;
 use crate::driver::{Failure, Outcome};
 
 /// What Masakari's notifications of the host mean for the mark. A recovery that takes longer than `within` hangs:

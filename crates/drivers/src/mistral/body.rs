@@ -148,12 +148,6 @@ mod tests {
         );
     }
 
-    #[test]
-    fn a_description_has_room() {
-        let long = body(&by("w", None), Some(&"ä".repeat(300)));
-        assert!(long.contains(&"ä".repeat(255)) && !long.contains(&"ä".repeat(256)));
-    }
-
     /// Mistral takes no test for an execution, and a test has no input to act on.
     #[test]
     fn a_test_starts_nothing() {
@@ -172,13 +166,5 @@ mod tests {
         for body in [&standard[..], b"", b"{}", b"null", br#"{"id":"x","workflow_name":""}"#] {
             assert_eq!(Stored::read(body), None);
         }
-    }
-
-    #[test]
-    fn a_name_is_one_part_of_a_path() {
-        assert_eq!(by("ops.host-evacuate", None).path(), "/workflows/ops.host-evacuate");
-        assert_eq!(by("../executions?x#y z", None).path(), "/workflows/..%2Fexecutions%3Fx%23y%20z");
-        assert_eq!(by("w", Some("a&b")).query(), [("namespace", "a&b")]);
-        assert!(by("w", None).query().is_empty());
     }
 }

@@ -6,7 +6,7 @@ use std::time::Duration;
 use serde::Deserialize;
 
 use super::change::Change;
-use super::seen::{BINARY, Service, VERSION};
+use super::service::{BINARY, Service, VERSION};
 use crate::driver::{Failure, Outcome};
 use crate::openstack::{Answer, described, is_uuid, usual};
 use crate::times;

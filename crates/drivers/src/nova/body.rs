@@ -6,7 +6,7 @@ use marks::mark::Mark;
 use marks::time::Timestamp;
 use serde::{Deserialize, Serialize};
 
-use super::seen::Service;
+use super::service::Service;
 use crate::event::{NO_HOST, bytes, rfc3339};
 
 /// The reason for disabling a service, unless the route sets another.
@@ -215,11 +215,5 @@ mod tests {
         let enabled = Service { is_disabled: false, ..service(None) };
         assert_eq!(stored.reason_for(&enabled), Some(own));
         assert!(!stored.has_disabled(&Service { is_disabled: false, ..service(Some(own)) }));
-    }
-
-    #[test]
-    fn a_route_that_disables_nothing_enables_nothing() {
-        let stored = stored(false, None);
-        assert!(!stored.has_disabled(&service(None)) && stored.reason_for(&service(None)).is_none());
     }
 }

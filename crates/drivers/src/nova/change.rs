@@ -3,7 +3,7 @@
 use serde::Serialize;
 
 use super::body::Stored;
-use super::seen::Service;
+use super::service::Service;
 
 /// One call changes all of it, or nothing. Serialised in the order of its fields.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize)]

@@ -7,6 +7,7 @@ use marks::time::Timestamp;
 use tokio::time::Instant;
 
 use super::answer::{self, List};
+use super::service::{BINARY, VERSION};
 use crate::driver::{Failure, Outcome};
 use crate::kept::Unusable;
 use crate::openstack::{Answer, Ask, COMPUTE, CloudOptions, Session};
@@ -101,24 +102,6 @@ fn of_list(list: &List, host: &str) -> Result<Seen, Outcome> {
     }
 }
 
-/// From this version of the API on a service has a UUID, and one call changes all of it.
-pub(super) const VERSION: &str = "compute 2.53";
-/// The binary of a service that runs instances.
-pub(super) const BINARY: &str = "nova-compute";
-
-/// A service as Nova has it.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub(super) struct Service {
-    /// Its id in Nova: a UUID.
-    pub(super) id: String,
-    /// Whether it is forced down: Nova counts it as down, whatever it sees.
-    pub(super) forced_down: bool,
-    /// Whether no new instances are put there.
-    pub(super) is_disabled: bool,
-    /// The reason for that.
-    pub(super) disabled_reason: Option<String>,
-}
-
 #[cfg(test)]
 mod tests {
     use serde_json::{Value, json};
@@ -165,14 +148,5 @@ mod tests {
         assert_eq!(seen(row("2026-07-22T02:10:21")), Ok(Seen::ForcedDown), "in the future");
         assert_eq!(seen(row("yesterday")), Ok(Seen::ForcedDown));
         assert_eq!(seen_at(None, &[row("2020-01-01T00:00:00")]), Ok(Seen::ForcedDown));
-    }
-
-    #[test]
-    fn what_is_not_one_service_with_a_state_is_not_known() {
-        assert_eq!(seen(shown("unknown", false, "")), Err("protocol"));
-        assert_eq!(seen_at(None, &[]), Err("unknown-host"));
-        let mut other = shown("down", false, "");
-        other["id"] = "b8f2a9d0-1111-4222-8333-444455557777".into();
-        assert_eq!(seen_at(None, &[shown("down", false, ""), other]), Err("several-services"));
     }
 }

@@ -373,36 +373,4 @@ mod tests {
         let written = Room::with(&[("clouds.yaml", CLOUDS, 0o666), ("secure.yaml", SECURE, 0o600)]);
         assert!(why(&written.options()).contains("others may write"));
     }
-
-    #[test]
-    fn what_is_wrong_with_a_cloud_has_its_sentence() {
-        let with = |from: &str, to: &str| CLOUDS.replace(from, to);
-        for (clouds, expected) in [
-            (with("    auth", "    verify: false\n    auth"), "set cacert there"),
-            (with("    auth", "    insecure: yes\n    auth"), "set cacert there"),
-            (with("    auth", "    profile: rackspace\n    auth"), "write its settings out"),
-            (with("    auth", "    cacert: ca.pem\n    auth"), "cacert: must be an absolute path"),
-            (with("    auth", "    cert: /c.pem\n    auth"), "set both, or neither"),
-            (with("[internal, public]", "private"), "interface must be"),
-            (with("https://k", "http://k"), "auth_url: plain http"),
-            (with("identity/", "identity/v2.0"), "version 2"),
-            (with("clouds:", "cloud:"), "it has no cloud under clouds"),
-            (format!("{CLOUDS}  two: {{}}\n"), "set cloud to the name of one"),
-        ] {
-            let room = Room::with(&[("clouds.yaml", &clouds, 0o644), ("secure.yaml", SECURE, 0o600)]);
-            let why = why(&room.options());
-            assert!(why.contains(expected), "{why}");
-        }
-        let room = Room::with(&[("clouds.yaml", CLOUDS, 0o644)]);
-        let named = CloudOptions { cloud: Some("three".into()), ..room.options() };
-        assert!(why(&named).contains("no cloud of this name"));
-        assert!(why(&CloudOptions::of_file("clouds.yaml".into())).contains("absolute"));
-    }
-
-    /// The path would become a part of the query.
-    #[test]
-    fn an_endpoint_has_no_query() {
-        assert!(base("https://h/v1/%(project_id)s", false).is_ok());
-        assert!(base("https://h/v1?x=y", false).unwrap_err().contains("without a query"));
-    }
 }

@@ -153,37 +153,6 @@ mod tests {
         }
     }
 
-    /// OpenSSL takes all three. The broken variant takes each certificate for a good one.
-    #[test]
-    fn what_the_library_does_not_take_is_named() {
-        let dir = tempfile::tempdir().unwrap();
-        let made = |name: &str, script: &str| {
-            let out = dir.path().join(name);
-            let script = script.replace("OUT", out.to_str().unwrap());
-            let ended = std::process::Command::new("sh").args(["-ec", &script]).output().unwrap();
-            assert!(ended.status.success(), "{}", String::from_utf8_lossy(&ended.stderr));
-            std::fs::read(out).unwrap()
-        };
-        let request =
-            |bits: u32| format!("openssl req -newkey rsa:{bits} -nodes -keyout OUT.key -subj /CN=x");
-        let first = made(
-            "v1",
-            &format!(
-                "{} -out OUT.csr; openssl x509 -req -in OUT.csr -signkey OUT.key -outform DER -out OUT",
-                request(2048)
-            ),
-        );
-        let short = made("short", &format!("{} -x509 -outform DER -out OUT", request(1024)));
-        let good = made("good", &format!("{} -x509 -outform DER -out OUT", request(3072)));
-        assert_eq!(unfit(&first), Some(Unfit::Version(1)));
-        assert_eq!(unfit(&short), Some(Unfit::Key(1024)));
-        assert_eq!((unfit(&good), rsa_bits(&good)), (None, Some(3072)));
-        let other =
-            CertificateParams::new(vec!["x".to_owned()]).unwrap().self_signed(&KeyPair::generate().unwrap());
-        assert_eq!(unfit(other.unwrap().der()), None);
-        assert!([Unfit::Version(1), Unfit::Key(1024)].iter().all(|unfit| unfit.to_string().len() < 200));
-    }
-
     proptest! {
         #[test]
         fn no_bytes_make_it_panic(bytes in proptest::collection::vec(any::<u8>(), 0..100)) {

@@ -298,12 +298,4 @@ mod tests {
         assert_eq!(alert_of(AlertDescription::ProtocolVersion), Tls::Version);
         assert_eq!(alert_of(AlertDescription::InternalError), Tls::Other);
     }
-
-    #[test]
-    fn an_error_inside_an_io_error_is_found() {
-        let inner = rustls::Error::InvalidCertificate(CertificateError::Expired);
-        let outer = io::Error::other(io::Error::other(inner));
-        assert_eq!(find::<rustls::Error>(&outer).map(tls_of), Some(Tls::Expired));
-        assert!(find::<std::fmt::Error>(&outer).is_none());
-    }
 }

@@ -75,7 +75,7 @@ pub(crate) fn unpaired(error: &reqwest::Error, certificate: &str, key: &str) -> 
     match fault::is_of_two(error) {
         true => format!("{key} does not hold the key of the first certificate in {certificate}"),
         false => format!(
-            "the key in {key} cannot be used: it must be RSA of 2048 to 8192 bits, ECDSA (P-256, P-384, P-521) or Ed25519"
+            "the key in {key} cannot be used: it must be RSA of 2048 to 8192 bits, ECDSA (P-256, P-384, P-521) or Ed25519, and the certificate in {certificate} of X.509 version 3 (sign it again with an extension)"
         ),
     }
 }

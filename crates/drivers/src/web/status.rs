@@ -104,18 +104,6 @@ pub(crate) mod tests {
         }
     }
 
-    /// S1-16: no status acknowledges by itself, and a delta changes only its own statuses.
-    #[test]
-    fn every_status_has_its_outcome() {
-        let gone = [Meaning::of(|status| status == 410, Outcome::Rejected, "gone", Pause::Usual)];
-        for status in 0..=1000 {
-            let words = |deltas| meaning(deltas, status).outcome("", None).words();
-            assert_eq!(words(&[]), expected(status), "{status}");
-            let delta = if status == 410 { ("rejected", "gone") } else { expected(status) };
-            assert_eq!(words(&gone), delta, "{status}");
-        }
-    }
-
     #[test]
     fn each_pause_has_its_reason() {
         let pause = |status, wish: Option<u64>| {

@@ -125,12 +125,6 @@ mod tests {
         assert!(!code.contains("\"no-such-word\""));
     }
 
-    #[test]
-    fn the_words_stand_in_their_order_once_each() {
-        assert!(WORDS.windows(2).all(|two| two[0].word < two[1].word));
-        assert!(WORDS.iter().all(|word| !word.meaning.is_empty() && !word.who.is_empty()));
-    }
-
     /// docs/history.md has a table with exactly these.
     #[test]
     fn the_document_explains_each_word_and_no_other() {

@@ -93,8 +93,7 @@ fn decode(row: &Row<'_>) -> Checked<Incarnation> {
 mod tests {
     use super::*;
     use crate::Role;
-    use crate::tests::{Home, fencing};
-    use marks::fencing::Fencing;
+    use crate::tests::Home;
 
     fn at(second: i64) -> Incarnation {
         Incarnation::new("ctl1", 4, second)
@@ -119,31 +118,5 @@ mod tests {
         let kept = journal.connections_of(&host("Compute1")).unwrap();
         assert_eq!((kept.len(), kept.first(), kept.last()), (16, Some(&at(92)), Some(&at(1000))));
         assert_eq!(journal.connections_of(&host("compute2")).unwrap(), []);
-    }
-
-    #[test]
-    fn the_connections_of_recent_fencings_belong_to_them() {
-        let home = Home::new();
-        let mut journal = home.open(Role::Alerter);
-        let now = Timestamp::now();
-        for (asked_at, second) in [(now, 7), (now, 9), (now - RECENT - Duration::from_secs(60), 1)] {
-            let seen = Fencing { asked_at, incarnation: Some(at(second)), ..fencing("Compute1") };
-            journal.append_fencing(&seen).unwrap();
-        }
-        journal.append_fencing(&Fencing { incarnation: Some(at(3)), ..fencing("compute2") }).unwrap();
-        journal.note_connection(&host("compute1"), &at(8)).unwrap();
-        journal.note_connection(&host("compute1"), &at(9)).unwrap();
-        assert_eq!(journal.connections_of(&host("compute1")).unwrap(), [at(7), at(8), at(9)]);
-    }
-
-    #[test]
-    fn a_damaged_row_is_no_connection_until_it_is_seen_again() {
-        let home = Home::new();
-        let mut journal = home.open(Role::Alerter);
-        journal.note_connection(&host("compute1"), &at(7)).unwrap();
-        home.raw().execute("UPDATE connection SET node = 'compute2'", []).unwrap();
-        assert_eq!(journal.connections_of(&host("compute2")).unwrap(), []);
-        assert!(journal.note_connection(&host("compute2"), &at(7)).unwrap());
-        assert_eq!(journal.connections_of(&host("compute2")).unwrap(), [at(7)]);
     }
 }

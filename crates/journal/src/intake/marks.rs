@@ -375,57 +375,11 @@ mod tests {
     use std::time::Duration;
 
     use super::*;
-    use crate::tests::{Home, NOW, events, fencing, marked, marked_as, to_recovery};
+    use crate::tests::{Home, NOW, events, fencing, marked};
     use crate::{HistoryFilter, Role};
-    use marks::fencing::{Incarnation, Origin};
+    use marks::fencing::Incarnation;
     use marks::mark::{Settlement, Source};
     use marks::outage::Outage;
-    use marks::sighting::Witness;
-
-    fn sentence(journal: &Journal, mark: MarkId) -> String {
-        let filter = HistoryFilter { mark: Some(mark), ..HistoryFilter::default() };
-        journal.history(&filter).unwrap().sound.remove(0).detail
-    }
-
-    #[test]
-    fn a_mark_says_where_it_came_from() {
-        let home = Home::new();
-        let mut journal = home.open(Role::Alerter);
-        let first = fencing("compute1");
-        journal.append_fencing(&first).unwrap();
-        let row = samples::mark(&first);
-        journal.make_mark(&row, Taken::Fencing(&first), &[to_recovery("x")], NOW).unwrap();
-        let wanted =
-            "compute1 is marked and will be sent as compute1.example.org: its fencing was seen by ctl1";
-        assert_eq!(sentence(&journal, row.id), wanted);
-        assert_eq!(journal.mark(row.id).unwrap(), Some(row.clone()));
-        assert_eq!(journal.mark_of(first.id).unwrap(), Some(row.id));
-
-        let seen =
-            Sighting { node: first.node.clone(), witness: Witness::NodeFenced, at: NOW, by_human: false };
-        let of_sighting = MarkRow {
-            id: seen.mark_id(),
-            source: seen.source(),
-            standing: Standing::Proven(seen.proof()),
-            incarnation: Some(Incarnation::new("ctl1", 4, 7)),
-            returned_at: Some(NOW),
-            ..row.clone()
-        };
-        journal.make_mark(&of_sighting, Taken::Sighting(&seen), &[], NOW).unwrap();
-        assert!(
-            sentence(&journal, of_sighting.id)
-                .ends_with("node_fenced in the CIB reports that compute1 was fenced")
-        );
-        assert_eq!(journal.sightings_of(of_sighting.id).unwrap().sound, [seen]);
-        assert_eq!(journal.mark(of_sighting.id).unwrap(), Some(of_sighting));
-
-        let standing = Standing::Doubtful(Doubt::Unproven);
-        let made_by = "ctl2".to_owned();
-        let of_register = MarkRow { id: fencing("compute1").id.into(), standing, made_by, ..row };
-        journal.make_mark(&of_register, Taken::Register, &[], NOW).unwrap();
-        let wanted = "compute1 is marked and held (unproven) until evidence or `release`: the register has it from ctl2";
-        assert_eq!(sentence(&journal, of_register.id), wanted);
-    }
 
     /// A flipped bit can make a text invalid. The broken variant: the pages never end, or the first query fails, at every
     /// start.
@@ -486,22 +440,6 @@ mod tests {
     }
 
     #[test]
-    fn a_doubt_is_taken_once() {
-        let home = Home::new();
-        let mut journal = home.open(Role::Alerter);
-        let held = marked_as(&mut journal, "compute1", NOW, Standing::Doubtful(Doubt::OutcomeUnknown));
-        assert!(journal.prove(held, Proof::History, NOW).unwrap());
-        assert!(!journal.prove(held, Proof::Alert, NOW).unwrap());
-        let standing = journal.mark(held).unwrap().unwrap().standing;
-        assert_eq!(standing, Standing::Proven(Proof::History));
-        assert_eq!(events(&journal, held), ["marked", "proven"]);
-        assert!(!journal.prove(fencing("compute2").id.into(), Proof::Alert, NOW).unwrap());
-        let ended = marked_as(&mut journal, "compute3", NOW, Standing::Doubtful(Doubt::Unproven));
-        journal.dismiss(ended, "no", "alice", NOW).unwrap();
-        assert!(!journal.prove(ended, Proof::Alert, NOW).unwrap(), "nobody waits for it");
-    }
-
-    #[test]
     fn an_outage_knows_its_times_its_connections_and_the_return() {
         let home = Home::new();
         let mut journal = home.open(Role::Alerter);
@@ -531,45 +469,6 @@ mod tests {
         journal.dismiss(row.id, "no", "alice", NOW).unwrap();
         let settled = Some((Settlement::Dismissed, NOW));
         assert_eq!(journal.outages_of(&first.node).unwrap(), [Outage { settled, ..outage }]);
-    }
-
-    /// Only a witness's report of a fencing, or this controller's own record of one, proves that a host was down.
-    #[test]
-    fn an_outage_is_proven_by_its_standing_or_by_what_it_took_in() {
-        let proves = |standing, origin, imported, seen: Option<(Witness, bool, Timestamp)>| {
-            let home = Home::new();
-            let mut journal = home.open(Role::Alerter);
-            let fencing = Fencing { origin, ..fencing("compute1") };
-            if imported {
-                journal.append_imported(std::slice::from_ref(&fencing), NOW).unwrap();
-            } else {
-                journal.append_fencing(&fencing).unwrap();
-            }
-            let row = MarkRow { standing, ..samples::mark(&fencing) };
-            journal.make_mark(&row, Taken::Fencing(&fencing), &[], NOW).unwrap();
-            if let Some((witness, by_human, at)) = seen {
-                let sighting = Sighting { node: fencing.node.clone(), witness, at, by_human };
-                journal
-                    .keep_sighting(&sighting, (Some(row.id), Rule::SameConnection), "the same outage", NOW)
-                    .unwrap();
-            }
-            journal.outages_of(&fencing.node).unwrap()[0].is_proven
-        };
-        let (unconfirmed, later) = (Standing::Doubtful(Doubt::Unconfirmed), NOW + Duration::from_secs(1));
-        assert!(!proves(unconfirmed, Origin::Shell, false, None));
-        assert!(!proves(unconfirmed, Origin::Api, false, None), "anybody with a token can say so");
-        assert!(!proves(Standing::Doubtful(Doubt::Unproven), Origin::Fencer, true, None));
-        assert!(!proves(Standing::Doubtful(Doubt::Unproven), Origin::Operator, true, None));
-        assert!(proves(unconfirmed, Origin::Fencer, false, None), "it ended before that could be said");
-        assert!(!proves(Standing::Doubtful(Doubt::OutcomeUnknown), Origin::Shell, false, None));
-        assert!(proves(Standing::Doubtful(Doubt::OutcomeUnknown), Origin::Fencer, false, None));
-        assert!(proves(Standing::Proven(Proof::Alert), Origin::Shell, false, None));
-        let seen =
-            |witness, by_human, at| proves(unconfirmed, Origin::Shell, false, Some((witness, by_human, at)));
-        assert!(seen(Witness::History, false, later));
-        assert!(!seen(Witness::History, true, later), "a confirmation by hand");
-        assert!(!seen(Witness::NodeFenced, false, later), "it may be left from one");
-        assert!(!seen(Witness::History, false, NOW - Duration::from_secs(1)), "it is older");
     }
 
     #[test]

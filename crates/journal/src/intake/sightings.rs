@@ -213,8 +213,8 @@ mod tests {
     use std::time::Duration;
 
     use super::*;
+    use crate::Role;
     use crate::tests::{Home, NOW, events, marked};
-    use crate::{HistoryFilter, Role};
 
     const JOINED: Rule = Rule::SameConnection;
     const OPERATION: &str = "e19eab25-6556-4644-89e9-f9bf9b151b87";
@@ -250,24 +250,6 @@ mod tests {
         assert_eq!(events(&journal, mark), ["marked", "sighted", "sighted", "sighted"]);
         let newest = journal.outages_of(&kept[0].node).unwrap()[0].newest;
         assert_eq!(newest, NOW + Duration::from_secs(3));
-    }
-
-    #[test]
-    fn what_is_set_aside_is_known_and_belongs_to_no_mark() {
-        let home = Home::new();
-        let mut journal = home.open(Role::Alerter);
-        let aside = sighting("ctl2", Witness::NodeFenced, NOW);
-        assert!(
-            journal
-                .keep_sighting(&aside, (None, Rule::NotCovered), "ctl2 is not covered by [hosts] match", NOW)
-                .unwrap()
-        );
-        assert!(journal.has_sighting(&aside).unwrap());
-        let line = journal.history(&HistoryFilter::default()).unwrap().sound.remove(0);
-        assert_eq!((line.event.as_str(), line.node.as_deref()), ("set-aside", Some("ctl2")));
-        let wanted =
-            "node_fenced in the CIB reports that ctl2 was fenced: ctl2 is not covered by [hosts] match";
-        assert_eq!(line.detail, wanted);
     }
 
     #[test]

@@ -423,7 +423,7 @@ mod tests {
 
     use super::*;
     use crate::Role;
-    use crate::tests::{Home, NOW, acknowledged, again, attempt, events, marked, states};
+    use crate::tests::{Home, NOW, acknowledged, attempt, events, marked, states};
     use marks::mark::Settlement;
     use marks::terms::{IfReturned, Terms};
 
@@ -454,47 +454,6 @@ mod tests {
             let before = is_settled(self)?;
             self.write(|transaction| finish(transaction, &ended, &mut Vec::new()))?;
             Ok(!before && is_settled(self)?)
-        }
-    }
-
-    #[test]
-    fn as_many_begin_as_there_is_room_for_and_what_ended_makes_way() {
-        let home = Home::new();
-        let mut journal = home.open(Role::Alerter);
-        let [first, second, third] = three(&mut journal);
-        let later = marked(&mut journal, "compute1", NOW + Duration::from_secs(1));
-        let late = NOW + Duration::from_secs(60);
-        let mut turn = |ended: &[Ended], places| -> Vec<MarkId> {
-            let dispatched = journal.dispatch(ended, &capacity(places), None, late).unwrap();
-            assert!(dispatched.begun.iter().all(|due| due.delivery.state == State::InFlight));
-            dispatched.begun.iter().map(|due| due.mark.id).collect()
-        };
-        assert_eq!(turn(&[], 0), []);
-        let mut begun = turn(&[], 2);
-        begun.extend(turn(&[], 2));
-        begun.sort();
-        let mut all = [first, second, third];
-        all.sort();
-        assert_eq!(begun, all, "the later one of a host waits for the first");
-        let ended = Ended { mark: first, route: "recovery".into(), verdict: acknowledged(), at: late };
-        assert_eq!(turn(&[ended], 2), [later]);
-        assert_eq!(states(&journal, first), [State::Acknowledged]);
-    }
-
-    /// The broken variant is an answer in time.
-    #[test]
-    fn an_answer_to_what_was_ended_meanwhile_counts_for_nothing() {
-        for is_ended in [false, true] {
-            let home = Home::new();
-            let mut journal = home.open(Role::Alerter);
-            let mark = marked(&mut journal, "compute1", NOW);
-            journal.begin_attempt(mark, "recovery").unwrap();
-            if is_ended {
-                journal.dismiss(mark, "reported by hand", "alice", NOW).unwrap();
-            }
-            let ended = Ended { mark, route: "recovery".into(), verdict: acknowledged(), at: NOW };
-            let recorded = journal.dispatch(&[ended], &[], None, NOW).unwrap().recorded;
-            assert_eq!(recorded, [Recorded { failed: (!is_ended).then_some(NOW) }]);
         }
     }
 
@@ -564,28 +523,6 @@ mod tests {
         }
     }
 
-    /// After a clock that was a day ahead. The broken variant is a host that came back, which stays held.
-    #[test]
-    fn what_a_wrong_clock_held_as_stale_is_freed() {
-        let home = Home::new();
-        let mut journal = home.open(Role::Alerter);
-        let [mark, back, _] = three(&mut journal);
-        assert!(journal.note_return(back, NOW, NOW).unwrap());
-        let day = Duration::from_secs(86_400);
-        let terms = Terms { if_returned: IfReturned::Hold, stale_after: Some(day), ..Terms::default() };
-        let capacity = Capacity { terms, ..Capacity::of("recovery", 4) };
-        let wrong = NOW + day * 2;
-        assert!(journal.dispatch(&[], &[capacity], None, wrong).unwrap().begun.is_empty());
-        assert_eq!(states(&journal, mark), [State::Held]);
-        assert!(journal.tried().unwrap().is_empty(), "it says nothing of its route");
-        assert_eq!(journal.free_stale("recovery", wrong - day, wrong).unwrap(), 0);
-        assert_eq!(journal.free_stale("recovery", NOW - day, NOW).unwrap(), 2);
-        assert_eq!(
-            (states(&journal, mark), states(&journal, back)),
-            (vec![State::Pending], vec![State::Held])
-        );
-    }
-
     #[test]
     fn what_follows_an_acknowledgement_is_made_with_it() {
         let home = Home::new();
@@ -601,18 +538,6 @@ mod tests {
         journal.begin_attempt(mark, "recovery").unwrap();
         assert!(journal.finish_attempt(mark, "recovery", &verdict, NOW).unwrap(), "it keeps no mark open");
         assert_eq!(states(&journal, mark), [State::Acknowledged, State::Pending]);
-    }
-
-    #[test]
-    fn a_turn_with_nothing_to_write_waits_for_nobody() {
-        let home = Home::new();
-        let mut journal = home.open(Role::Alerter);
-        let [mark, ..] = three(&mut journal);
-        let holder = home.raw();
-        holder.execute_batch("BEGIN IMMEDIATE").unwrap();
-        assert!(journal.dispatch(&[], &capacity(0), None, NOW).unwrap().begun.is_empty());
-        let ended = Ended { mark, route: "recovery".into(), verdict: acknowledged(), at: NOW };
-        assert_eq!(journal.dispatch(&[ended], &capacity(0), None, NOW).unwrap_err().kind(), "busy");
     }
 
     const LATE: Timestamp = Timestamp(NOW.0 + 60_000);
@@ -658,50 +583,6 @@ mod tests {
         assert_eq!(next(&mut journal, &[]), (vec![], 0), "that is reported once");
     }
 
-    /// The broken variant: the whole daemon ends.
-    #[test]
-    fn a_row_that_was_damaged_before_it_was_sent_stands_in_nobodys_way_when_it_is_taken_back() {
-        let home = Home::new();
-        let (mut journal, [first, second]) = damaged_first(&home, true, "attempts = 7");
-        journal.take_back(&[(first, "recovery")], NOW).unwrap();
-        assert_eq!(next(&mut journal, &[]), (vec![second], 1));
-    }
-
-    /// The broken variant: it is never due, so it is never found.
-    #[test]
-    fn a_row_whose_time_was_damaged_stands_in_nobodys_way_once_the_schedule_is_bounded() {
-        let home = Home::new();
-        let (mut journal, [first, second]) = damaged_first(&home, false, "next_due = next_due | (1 << 60)");
-        assert_eq!(next(&mut journal, &[]), (vec![], 0));
-        assert_eq!(journal.put_off_no_longer_than(LATE).unwrap(), 0);
-        assert_eq!(next(&mut journal, &[]), (vec![second], 1));
-        assert_eq!(events(&journal, first), ["marked", "quarantined"]);
-    }
-
-    #[test]
-    fn a_damaged_row_that_an_operator_has_ended_stays_ended() {
-        let home = Home::new();
-        let (mut journal, [first, second]) = damaged_first(&home, true, "attempts = 7");
-        assert!(journal.dismiss(first, "reported by hand", "alice", NOW).unwrap());
-        let ended = Ended { mark: first, route: "recovery".into(), verdict: acknowledged(), at: LATE };
-        assert_eq!(next(&mut journal, &[ended]).0, [second]);
-        let ended = journal.figures(&[], None, LATE).unwrap().of_route("recovery").of(State::Dismissed);
-        assert_eq!(ended, 1);
-        assert_eq!(events(&journal, first), ["marked", "settled", "late-answer"]);
-    }
-
-    #[test]
-    fn a_damaged_row_takes_nobodys_place_in_a_turn() {
-        let home = Home::new();
-        let mut journal = home.open(Role::Alerter);
-        let marks = three(&mut journal);
-        home.raw()
-            .execute("UPDATE delivery SET attempts = 7 WHERE mark = ?1", [marks[0].to_string()])
-            .unwrap();
-        let dispatched = journal.dispatch(&[], &capacity(2), None, NOW).unwrap();
-        assert_eq!((dispatched.begun.len(), dispatched.damaged.len()), (2, 1));
-    }
-
     /// The broken variant: an unanswered attempt counts as ambiguous after a crash.
     #[test]
     fn what_was_never_sent_is_no_attempt() {
@@ -730,75 +611,6 @@ mod tests {
         assert!(journal.dismiss(mark, "enough", "alice", NOW).unwrap());
         journal.take_back(&[(mark, "recovery")], NOW).unwrap();
         assert_eq!(states(&journal, mark), [State::Dismissed]);
-    }
-
-    #[test]
-    fn answers_go_on_record_together() {
-        let home = Home::new();
-        let mut journal = home.open(Role::Alerter);
-        let marks = three(&mut journal);
-        assert_eq!(journal.dispatch(&[], &capacity(3), None, NOW).unwrap().begun.len(), 3);
-        assert!(journal.dismiss(marks[2], "enough", "alice", NOW).unwrap());
-        let verdicts = [acknowledged(), again(NOW), acknowledged()];
-        let ended = |(mark, verdict)| Ended { mark, route: "recovery".into(), verdict, at: NOW };
-        let ended: Vec<Ended> = marks.into_iter().zip(verdicts).map(ended).collect();
-        journal.dispatch(&ended, &[], None, NOW).unwrap();
-        let all = marks.map(|mark| states(&journal, mark)[0]);
-        assert_eq!(all, [State::Acknowledged, State::Pending, State::Dismissed]);
-        assert_eq!(events(&journal, marks[2]).last().unwrap(), "late-answer");
-    }
-
-    #[test]
-    fn what_is_changed_in_pages_is_changed_once_each() {
-        let home = Home::new();
-        let mut journal = home.open(Role::Alerter);
-        let marks: Vec<MarkId> =
-            (0..600).map(|number| marked(&mut journal, &format!("compute{number}"), NOW)).collect();
-        home.raw()
-            .execute("UPDATE delivery SET attempts = 7 WHERE mark = ?1", [marks[300].to_string()])
-            .unwrap();
-        let early = NOW - Duration::from_secs(900);
-        assert_eq!(
-            journal.retry_now(None, "the disk is back", "alice", early).unwrap(),
-            599,
-            "the damaged one is in quarantine"
-        );
-        let rows = journal.history(&crate::HistoryFilter::default()).unwrap().sound;
-        assert_eq!(rows.iter().filter(|row| row.event == "retry").count(), 1, "one command, one row");
-        let due = |journal: &Journal, mark| journal.deliveries_of(mark).unwrap().sound.remove(0).next_due;
-        assert_eq!((due(&journal, marks[0]), due(&journal, marks[599])), (early, early));
-        assert_eq!(journal.put_off_no_longer_than(early - Duration::from_secs(1)).unwrap(), 599);
-        assert_eq!(journal.waiting().unwrap().get("recovery"), Some(&600));
-        let mut seen = 0;
-        let damaged = journal.each_open_mark(|_, _| {
-            seen += 1;
-            Ok(())
-        });
-        assert_eq!((damaged.unwrap().len(), seen), (0, 600));
-    }
-
-    #[test]
-    fn what_routes_said_last_is_found_without_reading_everything() {
-        let home = Home::new();
-        let mut journal = home.open(Role::Alerter);
-        let marks = three(&mut journal);
-        assert!(journal.tried().unwrap().is_empty());
-        for (number, mark) in (1..).zip(marks) {
-            journal.begin_attempt(mark, "recovery").unwrap();
-            let at = NOW + Duration::from_secs(number);
-            journal.finish_attempt(mark, "recovery", &again(at), at).unwrap();
-        }
-        let tried = journal.tried().unwrap().remove(0);
-        assert_eq!((tried.route.as_str(), tried.required), ("recovery", true));
-        assert_eq!(
-            (tried.since, tried.last.at),
-            (NOW + Duration::from_secs(1), NOW + Duration::from_secs(3))
-        );
-        for mark in marks {
-            journal.begin_attempt(mark, "recovery").unwrap();
-            journal.finish_attempt(mark, "recovery", &acknowledged(), NOW).unwrap();
-        }
-        assert!(journal.tried().unwrap().is_empty() && journal.waiting().unwrap().is_empty());
     }
 
     /// The broken variants ask again at once, never, or what is held for another reason.

@@ -226,12 +226,10 @@ mod tests {
     use std::time::Duration;
 
     use super::*;
-    use crate::tests::{
-        Home, NOW, again, attempt, events, fencing, marked, marked_as, marked_for_two, states,
-    };
-    use crate::{HistoryFilter, Role, Verdict};
+    use crate::tests::{Home, NOW, again, attempt, events, fencing, marked, states};
+    use crate::{Role, Verdict};
     use marks::delivery::ACCEPTED;
-    use marks::mark::{Settlement, Standing};
+    use marks::mark::Settlement;
     use marks::register::Entry;
 
     const LATER: Timestamp = Timestamp(NOW.0 + 600_000);
@@ -311,29 +309,6 @@ mod tests {
         }
     }
 
-    /// A restart does not take it for a failure, and sends nothing before its time. The broken variant is another
-    /// attempt's result.
-    #[test]
-    fn what_was_accepted_is_no_trouble_to_the_next_daemon() {
-        for (verdict, troubles, due) in [(accepted(), 0, LATER), (again(LATER), 1, NOW)] {
-            let home = Home::new();
-            let mut journal = home.open(Role::Alerter);
-            let mark = marked(&mut journal, "compute1", NOW);
-            attempt(&mut journal, mark, "recovery", &verdict);
-            assert_eq!(journal.tried().unwrap().len(), troubles);
-            journal.put_off_no_longer_than(NOW).unwrap();
-            assert_eq!(journal.deliveries_of(mark).unwrap().sound[0].next_due, due);
-        }
-        let home = Home::new();
-        let mut journal = home.open(Role::Alerter);
-        let mark = marked(&mut journal, "compute1", NOW);
-        attempt(&mut journal, mark, "recovery", &accepted());
-        let back = LATER - Duration::from_secs(3 * 86_400);
-        assert_eq!(journal.put_off_no_longer_than(back).unwrap(), 1, "the clock was set back");
-        let due = journal.deliveries_of(mark).unwrap().sound[0].next_due;
-        assert_eq!(due, back + Duration::from_secs(86_400));
-    }
-
     /// The register gets it as any acknowledgement.
     #[test]
     fn a_confirmation_counts_whatever_state_its_delivery_is_in() {
@@ -376,39 +351,6 @@ mod tests {
         }
     }
 
-    /// Never dropped: it is retried at long intervals, and a late confirmation counts all the same.
-    #[test]
-    fn a_refusal_parks_and_is_said_once() {
-        let home = Home::new();
-        let mut journal = home.open(Role::Alerter);
-        let mark = marked(&mut journal, "compute1", NOW);
-        attempt(&mut journal, mark, "recovery", &accepted());
-        for wanted in [done(), Heard::RefusedBefore("recovery".into())] {
-            assert_eq!(heard(&mut journal, mark, &refuses("no such host")), wanted);
-        }
-        assert_eq!(events(&journal, mark), ["marked", "accepted", "refused"]);
-        let delivery = journal.deliveries_of(mark).unwrap().sound.remove(0);
-        assert_eq!((delivery.state, delivery.next_due), (State::Parked, LATER));
-        assert!(delivery.last.unwrap().detail.ends_with(": no such host"));
-        assert_eq!(journal.due(LATER, "recovery", 10, None).unwrap().sound.len(), 1);
-        assert_eq!(heard(&mut journal, mark, &has()), done());
-        assert_eq!(journal.mark(mark).unwrap().unwrap().settled, Some((Settlement::Acknowledged, NOW)));
-    }
-
-    /// The broken variant puts the mark off each time: a receiver that refuses it often enough would never get it again.
-    #[test]
-    fn a_repeated_refusal_does_not_put_the_mark_off_again() {
-        let home = Home::new();
-        let mut journal = home.open(Role::Alerter);
-        let mark = marked(&mut journal, "compute1", NOW);
-        attempt(&mut journal, mark, "recovery", &accepted());
-        heard(&mut journal, mark, &refuses("full"));
-        let later = Says::Refuses { reason: "still full".into(), next_due: LATER + Duration::from_secs(9) };
-        assert_eq!(heard(&mut journal, mark, &later), done());
-        assert_eq!(journal.deliveries_of(mark).unwrap().sound[0].next_due, LATER);
-        assert_eq!(events(&journal, mark), ["marked", "accepted", "refused", "refused"]);
-    }
-
     /// The broken variant is the same mark after its first attempt.
     #[test]
     fn what_was_never_sent_is_neither_confirmed_nor_refused() {
@@ -424,81 +366,5 @@ mod tests {
         );
         attempt(&mut journal, mark, "recovery", &accepted());
         assert_eq!(heard(&mut journal, mark, &has()), done());
-    }
-
-    /// The broken variant is a proven mark.
-    #[test]
-    fn what_is_in_doubt_is_neither_confirmed_nor_refused() {
-        for doubt in [Doubt::Unconfirmed, Doubt::Unproven, Doubt::OutcomeUnknown, Doubt::FencedAgain] {
-            let home = Home::new();
-            let mut journal = home.open(Role::Alerter);
-            let mark = marked_as(&mut journal, "compute1", NOW, Standing::Doubtful(doubt));
-            for says in [has(), refuses("no")] {
-                assert_eq!(heard(&mut journal, mark, &says), Heard::Doubtful(doubt));
-            }
-            assert_eq!(journal.mark(mark).unwrap().unwrap().settled, None);
-        }
-    }
-
-    #[test]
-    fn a_refusal_lets_nothing_go_that_is_held() {
-        let home = Home::new();
-        let mut journal = home.open(Role::Alerter);
-        let mark = marked(&mut journal, "compute1", NOW);
-        attempt(&mut journal, mark, "recovery", &held());
-        assert_eq!(heard(&mut journal, mark, &refuses("no")), Heard::StaysHeld("recovery".into()));
-        assert_eq!(states(&journal, mark), [State::Held]);
-        assert_eq!(events(&journal, mark).last().unwrap(), "refused");
-    }
-
-    #[test]
-    fn only_a_route_that_confirms_is_meant() {
-        let home = Home::new();
-        let mut journal = home.open(Role::Alerter);
-        let mark = marked_for_two(&mut journal, "compute1", NOW);
-        let unknown = fencing("compute9").id.into();
-        assert_eq!(heard(&mut journal, unknown, &has()), Heard::NoMark);
-        for route in ["wiki", "elsewhere"] {
-            let heard = journal.call_back(&of(mark, Some(route)), &has(), NOW).unwrap();
-            assert_eq!(heard, Heard::NoDelivery, "{route}");
-        }
-        let both = Callback { confirming: vec!["recovery".into(), "wiki".into()], ..of(mark, None) };
-        let several = Heard::Several(vec!["recovery".into(), "wiki".into()]);
-        assert_eq!(journal.call_back(&both, &has(), NOW).unwrap(), several);
-        assert_eq!(states(&journal, mark), [State::Pending; 2], "nothing has changed");
-        attempt(&mut journal, mark, "wiki", &accepted());
-        let named = Callback { route: Some("wiki".into()), ..both };
-        assert_eq!(journal.call_back(&named, &has(), NOW).unwrap(), Heard::Done("wiki".into()));
-        assert_eq!(journal.mark(mark).unwrap().unwrap().settled, None, "a required route has it not");
-    }
-
-    #[test]
-    fn what_an_operator_ended_or_damage_took_stays_so() {
-        let home = Home::new();
-        let mut journal = home.open(Role::Alerter);
-        let mark = marked(&mut journal, "compute1", NOW);
-        journal.dismiss(mark, "no", "alice", NOW).unwrap();
-        for says in [has(), refuses("no")] {
-            assert_eq!(heard(&mut journal, mark, &says), Heard::Over(State::Dismissed));
-        }
-        let other = marked(&mut journal, "compute2", NOW);
-        let damage = format!("UPDATE delivery SET body = x'00' WHERE mark = '{other}'");
-        home.raw().execute(&damage, []).unwrap();
-        let named = of(other, Some("recovery"));
-        let heard = journal.call_back(&named, &has(), NOW).unwrap();
-        assert_eq!(heard, Heard::Over(State::Quarantined));
-    }
-
-    #[test]
-    fn the_history_names_who_said_it() {
-        let home = Home::new();
-        let mut journal = home.open(Role::Alerter);
-        let mark = marked(&mut journal, "compute1", NOW);
-        attempt(&mut journal, mark, "recovery", &accepted());
-        heard(&mut journal, mark, &has());
-        let filter = HistoryFilter { mark: Some(mark), ..HistoryFilter::default() };
-        let rows = journal.history(&filter).unwrap().sound;
-        let row = rows.iter().find(|row| row.event == "confirmed").unwrap();
-        assert_eq!((row.actor.as_str(), row.route.as_deref()), ("portal (192.0.2.7)", Some("recovery")));
     }
 }

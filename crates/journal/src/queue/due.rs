@@ -383,9 +383,8 @@ mod tests {
 
     use marks::delivery::State;
     use marks::mark::{Doubt, Proof, Standing};
-    use marks::terms::After;
 
-    use crate::tests::{Home, NOW, acknowledged, again, attempt, marked, marked_as, marked_for_two};
+    use crate::tests::{Home, NOW, acknowledged, again, attempt, marked, marked_as};
     use crate::{Journal, Role, Verdict};
 
     use super::*;
@@ -429,37 +428,6 @@ mod tests {
         }
     }
 
-    /// The broken variants: a route that comes first and has ended with the mark, and one that never had it.
-    #[test]
-    fn a_route_waits_for_another_until_that_has_ended_or_the_limit_is_over() {
-        let limit = Duration::from_secs(60);
-        let after = After { route: "wiki".to_owned(), limit };
-        let capacity = Capacity {
-            terms: Terms { after: Some(after), ..Terms::default() },
-            ..Capacity::of("recovery", 4)
-        };
-        let first = std::slice::from_ref(&capacity);
-        for (ends, is_acknowledged_there) in [(false, true), (true, true), (false, false)] {
-            let home = Home::new();
-            let mut journal = home.open(Role::Alerter);
-            let mark = match is_acknowledged_there {
-                true => marked_for_two(&mut journal, "compute1", NOW),
-                false => marked(&mut journal, "compute1", NOW),
-            };
-            if ends {
-                attempt(&mut journal, mark, "wiki", &acknowledged());
-            }
-            let made = journal.mark(mark).unwrap().unwrap().made_at;
-            let begun =
-                |journal: &mut Journal, now| journal.dispatch(&[], first, None, now).unwrap().begun.len();
-            let waits = is_acknowledged_there && !ends;
-            assert_eq!(begun(&mut journal, made + limit - Duration::from_millis(1)), usize::from(!waits));
-            if waits {
-                assert_eq!(begun(&mut journal, made + limit), 1);
-            }
-        }
-    }
-
     /// The broken variant: a row that was changed to seem proven.
     #[test]
     fn a_doubt_that_somebody_took_away_by_hand_is_damage() {
@@ -491,24 +459,6 @@ mod tests {
         assert_eq!(due(&mut journal, wait(before)), [second]);
         home.raw().execute("UPDATE published SET digest = x'00'", []).unwrap();
         assert_eq!(due(&mut journal, wait(before)), [], "a damaged row is no publication");
-    }
-
-    /// While etcd is lost. The broken variants send a mark from another controller's entry, or one that an earlier
-    /// alerter may have sent.
-    #[test]
-    fn without_the_register_only_what_our_own_fencer_said_since_the_start_goes() {
-        let home = Home::new();
-        let mut journal = home.open(Role::Alerter);
-        let proven = |proof| Standing::Proven(proof);
-        marked_as(&mut journal, "compute1", NOW, proven(Proof::Alert));
-        marked_as(&mut journal, "compute2", NOW - Duration::from_secs(60), proven(Proof::Journal));
-        let own = marked_as(&mut journal, "compute3", NOW, proven(Proof::Journal));
-        let wait = |waited_since, own_since| {
-            Some(RegisterWait { register: Register::Etcd, waited_since, own_since })
-        };
-        assert_eq!(due(&mut journal, wait(LATE, None)).len(), 3);
-        assert_eq!(due(&mut journal, wait(LATE, Some(NOW))), [own]);
-        assert_eq!(due(&mut journal, wait(NOW - Duration::from_secs(61), Some(NOW))), [], "it waits as ever");
     }
 
     fn parked(next_due: Timestamp) -> Verdict {

@@ -273,58 +273,6 @@ mod tests {
         journal.mark(mark).unwrap().unwrap().settled.map(|(how, _)| how)
     }
 
-    /// The broken variant: with both routes required the same mark stays open.
-    #[test]
-    fn a_route_that_is_not_required_keeps_no_mark_open() {
-        for required in [false, true] {
-            let home = Home::new();
-            let mut journal = home.open(Role::Alerter);
-            let mark = marked_for_two(&mut journal, "compute1", NOW);
-            if required {
-                require_wiki(&mut journal, mark);
-            }
-            assert!(!attempt(&mut journal, mark, "wiki", &again(NOW)));
-            assert_eq!(attempt(&mut journal, mark, "recovery", &acknowledged()), !required);
-            let end = (!required).then_some(Settlement::Acknowledged);
-            assert_eq!(settled(&journal, mark), end);
-            assert_eq!(states(&journal, mark), [State::Acknowledged, State::Pending]);
-            assert_eq!(attempt(&mut journal, mark, "wiki", &acknowledged()), required, "it is still sent");
-            assert_eq!(states(&journal, mark), [State::Acknowledged; 2]);
-            assert_eq!(settled(&journal, mark), Some(Settlement::Acknowledged));
-        }
-    }
-
-    fn require_wiki(journal: &mut Journal, mark: MarkId) {
-        let change = |transaction: &Transaction<'_>| -> Result<(), Fault> {
-            let wiki =
-                delivery_row::load(transaction, mark, "wiki")?.map(|d| Delivery { required: true, ..d });
-            Ok(delivery_row::update(transaction, &wiki.expect("it was made"))?)
-        };
-        journal.write(change).unwrap();
-    }
-
-    #[test]
-    fn the_acknowledgement_of_a_route_that_is_not_required_settles_nothing() {
-        let home = Home::new();
-        let mut journal = home.open(Role::Alerter);
-        let mark = marked_for_two(&mut journal, "compute1", NOW);
-        assert!(!attempt(&mut journal, mark, "wiki", &acknowledged()));
-        assert_eq!(settled(&journal, mark), None);
-        assert!(attempt(&mut journal, mark, "recovery", &acknowledged()));
-    }
-
-    /// The broken variant: a row that was changed to seem not required.
-    #[test]
-    fn a_requirement_that_somebody_took_away_by_hand_is_damage() {
-        let home = Home::new();
-        let mut journal = home.open(Role::Alerter);
-        let mark = marked_for_two(&mut journal, "compute1", NOW);
-        home.raw().execute("UPDATE delivery SET required = 0 WHERE route = 'recovery'", []).unwrap();
-        assert!(!attempt(&mut journal, mark, "wiki", &acknowledged()));
-        assert_eq!(settled(&journal, mark), None);
-        assert_eq!(journal.due(NOW, "recovery", 10, None).unwrap().damaged.len(), 1);
-    }
-
     #[test]
     fn an_operator_ends_what_is_open_of_a_mark_before_and_after_it_is_settled() {
         for was_sent in [false, true] {
@@ -346,82 +294,6 @@ mod tests {
             assert_eq!(settled(&journal, mark), Some(end));
             assert_eq!(events(&journal, mark).last().unwrap(), event);
         }
-    }
-
-    /// A removed route: the mark that waits for no other ends with it, and one that another required route still has to
-    /// take does not. The broken variant, which ends the mark, is `dismiss`.
-    #[test]
-    fn an_operator_ends_what_waits_for_one_route() {
-        let home = Home::new();
-        let mut journal = home.open(Role::Alerter);
-        let [alone, both, sent] =
-            ["compute1", "compute2", "compute3"].map(|node| marked_for_two(&mut journal, node, NOW));
-        require_wiki(&mut journal, both);
-        require_wiki(&mut journal, sent);
-        attempt(&mut journal, sent, "wiki", &acknowledged());
-        assert_eq!(journal.waiting_required(|_| true).unwrap()["recovery"], 3);
-        let left = LeftRoute { changed: 3, ended: 2, unsent: 1, damaged: 0 };
-        assert_eq!(journal.dismiss_on("recovery", "gone", "alice", NOW).unwrap(), left);
-        assert_eq!(journal.dismiss_on("recovery", "gone", "alice", NOW).unwrap(), LeftRoute::default());
-        let ends = [alone, both, sent].map(|mark| settled(&journal, mark));
-        assert_eq!(ends, [Some(Settlement::Dismissed), None, Some(Settlement::Acknowledged)]);
-        assert_eq!(states(&journal, alone), [State::Dismissed, State::Pending], "the other is still sent");
-        assert_eq!(events(&journal, both).last().unwrap(), "dismissed");
-        assert!(attempt(&mut journal, both, "wiki", &acknowledged()));
-        assert_eq!(settled(&journal, both), Some(Settlement::Acknowledged));
-        assert!(!journal.waiting_required(|_| true).unwrap().contains_key("recovery"));
-    }
-
-    /// A flipped byte costs its own row, and not the count of the others. The broken variant, which reads every name as
-    /// text, ends with an error that no daemon survives.
-    #[test]
-    fn a_route_that_is_no_text_any_more_costs_no_count() {
-        for state in ["pending", "quarantined"] {
-            let home = Home::new();
-            let mut journal = home.open(Role::Alerter);
-            let hurt = marked(&mut journal, "compute1", NOW);
-            marked(&mut journal, "compute2", NOW);
-            let flip = "UPDATE delivery SET route = CAST(x'ff' AS TEXT), state = ?2 WHERE mark = ?1";
-            home.raw().execute(flip, [hurt.to_string().as_str(), state]).unwrap();
-            for waiting in [journal.waiting().unwrap(), journal.waiting_required(|_| true).unwrap()] {
-                assert_eq!(waiting.into_iter().collect::<Vec<_>>(), [("recovery".to_owned(), 1)], "{state}");
-            }
-        }
-    }
-
-    /// A controller may be taking it at this moment. The broken variant is the same delivery after its end.
-    #[test]
-    fn what_is_under_way_on_a_route_is_not_ended() {
-        let home = Home::new();
-        let mut journal = home.open(Role::Alerter);
-        let mark = marked_for_two(&mut journal, "compute1", NOW);
-        journal.begin_attempt(mark, "recovery").unwrap();
-        assert_eq!(journal.under_way_on("recovery").unwrap(), 1);
-        assert_eq!(journal.dismiss_on("recovery", "gone", "alice", NOW).unwrap().changed, 0);
-        assert_eq!(states(&journal, mark), [State::InFlight, State::Pending]);
-        assert_eq!(journal.marks_waiting_for("recovery").unwrap(), []);
-        journal.recover(NOW).unwrap();
-        assert_eq!(journal.under_way_on("recovery").unwrap(), 0);
-        assert_eq!(journal.dismiss_on("recovery", "gone", "alice", NOW).unwrap().changed, 1);
-        assert_eq!(settled(&journal, mark), Some(Settlement::Dismissed));
-    }
-
-    /// The operator who ends a route is shown the marks that another command ends. The broken variant shows that none is
-    /// left.
-    #[test]
-    fn what_is_damaged_on_a_route_is_left_and_counted() {
-        let home = Home::new();
-        let mut journal = home.open(Role::Alerter);
-        let hurt = marked(&mut journal, "compute1", NOW);
-        let flip = "UPDATE delivery SET body = x'00' WHERE mark = ?1";
-        home.raw().execute(flip, [hurt.to_string()]).unwrap();
-        for _ in 0..2 {
-            let left = journal.dismiss_on("recovery", "gone", "alice", NOW).unwrap();
-            assert_eq!(left, LeftRoute { damaged: 1, ..LeftRoute::default() });
-        }
-        assert_eq!(settled(&journal, hurt), None);
-        assert!(journal.dismiss(hurt, "gone", "alice", NOW).unwrap());
-        assert_eq!(journal.dismiss_on("recovery", "gone", "alice", NOW).unwrap(), LeftRoute::default());
     }
 
     #[test]
@@ -460,18 +332,6 @@ mod tests {
         journal.add_deliveries(&named, &[back], late).unwrap();
         assert_eq!(journal.cancel_unrequired(late - DAY, late).unwrap(), 0);
         assert_eq!(states(&journal, mark), [State::Acknowledged, State::Pending]);
-    }
-
-    #[test]
-    fn a_new_daemon_takes_up_what_is_open_of_settled_marks() {
-        let home = Home::new();
-        let mut journal = home.open(Role::Alerter);
-        let mark = marked_for_two(&mut journal, "compute1", NOW);
-        assert!(attempt(&mut journal, mark, "recovery", &acknowledged()));
-        journal.begin_attempt(mark, "wiki").unwrap();
-        assert_eq!(journal.open_deliveries().unwrap().sound.len(), 1);
-        assert_eq!(journal.recover(NOW).unwrap(), 1);
-        assert_eq!(journal.due(NOW, "wiki", 10, None).unwrap().sound.len(), 1);
     }
 
     /// In order on its own route, also behind a settled mark, and without blocking another route.

@@ -230,8 +230,8 @@ mod tests {
     use std::time::Duration;
 
     use super::*;
-    use crate::tests::{Home, NOW, acknowledged, attempt, events, marked};
-    use crate::{Capacity, NewDelivery, Role};
+    use crate::tests::{Home, NOW, acknowledged, events, marked};
+    use crate::{Capacity, Role};
 
     const LATER: Timestamp = Timestamp(NOW.0 + 60_000);
 
@@ -328,40 +328,5 @@ mod tests {
         assert_eq!(begun(&mut journal), [first]);
         assert!(due(&journal, first).is_empty());
         assert_eq!(journal.busy_marks(".confirm", LATER).unwrap(), HashMap::from([(first, Busy::Notified)]));
-    }
-
-    /// Steps behind an acknowledgement do not count as sending.
-    #[test]
-    fn a_step_behind_an_acknowledgement_sends_nothing() {
-        let home = Home::new();
-        let mut journal = home.open(Role::Alerter);
-        let id = marked(&mut journal, "compute1", NOW);
-        let busy = |journal: &Journal| journal.busy_marks(".confirm", LATER).unwrap().get(&id).copied();
-        let mark = journal.find_mark(id).unwrap().unwrap().unwrap().to_mark().unwrap();
-        let step =
-            |route: &str| NewDelivery { route: route.into(), body: Vec::new(), required: false, link: None };
-        journal.add_deliveries(&mark, &[step("wiki.return")], NOW).unwrap();
-        let begun = journal.dispatch(&[], &[Capacity::of("wiki.return", 1)], None, LATER).unwrap().begun;
-        assert_eq!(begun.len(), 1);
-        assert_eq!(busy(&journal), None);
-        journal.add_deliveries(&mark, &[step("wiki.confirm")], NOW).unwrap();
-        assert_eq!(busy(&journal), Some(Busy::Asked));
-    }
-
-    #[test]
-    fn what_was_touched_since_is_named_once() {
-        let home = Home::new();
-        let mut journal = home.open(Role::Alerter);
-        let first = marked(&mut journal, "compute1", NOW);
-        let (touched, seq) = journal.touched_since(0).unwrap();
-        assert_eq!(touched, [first]);
-        let second = marked(&mut journal, "compute2", NOW);
-        assert!(attempt(&mut journal, second, "recovery", &acknowledged()));
-        assert_eq!(journal.touched_since(seq).unwrap().0, [second]);
-        let counts = |journal: &Journal, since| journal.marks_that_count(since).unwrap().sound.len();
-        assert_eq!(counts(&journal, LATER), 2, "it was sent, and its host is not back");
-        assert!(journal.note_return(second, NOW, NOW).unwrap());
-        let late = LATER + Duration::from_secs(86_400);
-        assert_eq!(counts(&journal, late), 1);
     }
 }

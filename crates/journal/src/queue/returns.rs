@@ -197,7 +197,7 @@ mod tests {
     use super::*;
     use crate::tests::{Home, NOW, acknowledged, again, attempt, marked, states};
     use crate::{NewDelivery, Role, Verdict};
-    use marks::delivery::Arrivals;
+
     use marks::host::HostName;
     use marks::id::MarkId;
     use marks::returning::Failure;
@@ -354,46 +354,6 @@ mod tests {
         assert_eq!(owed(&journal), [mark]);
     }
 
-    /// A host that never failed, by an operator's word, may never have been away.
-    #[test]
-    fn a_dismissed_mark_of_a_host_that_was_never_away_is_called_back() {
-        let home = Home::new();
-        let mut journal = home.open(Role::Alerter);
-        let [dismissed, open] = ["compute1", "compute2"].map(|host| marked(&mut journal, host, NOW));
-        for mark in [dismissed, open] {
-            attempt(&mut journal, mark, "recovery", &again(NOW));
-        }
-        assert!(journal.dismiss(dismissed, "it lives", "alice", LATER).unwrap());
-        assert_eq!(owed(&journal), [dismissed]);
-    }
-
-    #[test]
-    fn a_host_that_fails_again_is_not_called_back_and_its_new_mark_waits_for_what_is_under_way() {
-        for is_under_way in [false, true] {
-            let home = Home::new();
-            let mut journal = home.open(Role::Alerter);
-            let first = marked(&mut journal, "compute1", NOW);
-            assert!(attempt(&mut journal, first, "recovery", &acknowledged()));
-            assert!(journal.note_return(first, LATER, LATER).unwrap());
-            add_return(&mut journal, first);
-            if is_under_way {
-                assert_eq!(begun(&mut journal), [(first, back().route)]);
-            }
-            let second = marked(&mut journal, "compute1", LATER);
-            let away = capacities(&[], far(), "");
-            if is_under_way {
-                assert_eq!(begun_with(&mut journal, &away), []);
-                journal.finish_attempt(first, &back().route, &acknowledged(), LATER).unwrap();
-            }
-            assert_eq!(begun_with(&mut journal, &away), [(second, "recovery".to_owned())]);
-            assert_eq!(begun(&mut journal), [], "while the route is notified of the second one");
-            journal.finish_attempt(second, "recovery", &acknowledged(), LATER).unwrap();
-            assert_eq!(begun_with(&mut journal, &away), []);
-            let state = if is_under_way { State::Acknowledged } else { State::Cancelled };
-            assert_eq!(states(&journal, first), [State::Acknowledged, state]);
-        }
-    }
-
     /// Issue 22, 7 and 8: whatever is open or ended of a later mark, membership alone decides. The broken variants wait
     /// for the held mark while the host is alive, and are sent once that is ended while the host is dead.
     #[test]
@@ -511,80 +471,5 @@ mod tests {
                 "{days} {is_acknowledged}"
             );
         }
-    }
-
-    /// An address that was wrong at first, or that has changed since: the place that took the mark counts, and if none
-    /// did, each. The broken variant leads back to the wrong one.
-    #[test]
-    fn a_return_goes_to_the_place_that_took_the_mark() {
-        for (is_taken, leads_to, goes) in [(true, "two", true), (true, "one", false), (false, "two", false)] {
-            let home = Home::new();
-            let mut journal = home.open(Role::Alerter);
-            let mark = marked(&mut journal, "compute1", NOW);
-            for (sent_to, verdict) in [("one", again(NOW)), ("two", acknowledged())] {
-                assert_eq!(begun_with(&mut journal, &capacities(&[], far(), sent_to)).len(), 1);
-                let verdict = if is_taken { verdict } else { again(NOW) };
-                journal.finish_attempt(mark, "recovery", &verdict, LATER).unwrap();
-            }
-            let is_over = is_taken || journal.dismiss(mark, "it lives", "alice", LATER).unwrap();
-            assert!(is_over);
-            add_return(&mut journal, mark);
-            let begun = begun_with(&mut journal, &capacities(&["compute1"], far(), leads_to));
-            assert_eq!(begun.len(), usize::from(goes), "{is_taken} {leads_to}");
-            if goes {
-                continue;
-            }
-            let why = last(&journal, mark).last.unwrap();
-            assert_eq!(why.kind, OTHER_TARGET);
-            assert_eq!(journal.free_returns("recovery", "three", LATER).unwrap(), 0);
-            let freed = journal.free_returns("recovery", "two", LATER).unwrap();
-            assert_eq!(freed, usize::from(is_taken), "{}", why.detail);
-        }
-    }
-
-    #[test]
-    fn a_held_return_names_every_place_that_may_have_been_notified() {
-        let home = Home::new();
-        let mut journal = home.open(Role::Alerter);
-        let mark = marked(&mut journal, "compute1", NOW);
-        for sent_to in ["two", "one"] {
-            assert_eq!(begun_with(&mut journal, &capacities(&[], far(), sent_to)).len(), 1);
-            journal.finish_attempt(mark, "recovery", &again(NOW), LATER).unwrap();
-        }
-        assert!(journal.dismiss(mark, "it lives", "alice", LATER).unwrap());
-        add_return(&mut journal, mark);
-        assert_eq!(begun_with(&mut journal, &capacities(&["compute1"], far(), "three")), []);
-        let why = last(&journal, mark).last.unwrap();
-        assert!(why.detail.contains("sent to two; and to one,"), "{}", why.detail);
-    }
-
-    /// A service that does not let us in was sent nothing, and its delivery stays refused.
-    #[test]
-    fn a_refusal_before_anything_was_sent_is_no_arrival() {
-        let home = Home::new();
-        let mut journal = home.open(Role::Alerter);
-        let mark = marked(&mut journal, "compute1", NOW);
-        let (kind, detail) = ("credentials".to_owned(), "401".to_owned());
-        let refused = Verdict::Unreached { state: State::Parked, kind, detail, next_due: NOW };
-        attempt(&mut journal, mark, "recovery", &refused);
-        let delivery = last(&journal, mark);
-        assert_eq!((delivery.state, delivery.arrivals), (State::Parked, Arrivals::default()));
-    }
-
-    /// `release HOST` concerns the host's failure; a return to another place is released by its mark's id alone.
-    #[test]
-    fn the_release_of_a_host_lets_no_return_go_elsewhere() {
-        let home = Home::new();
-        let mut journal = home.open(Role::Alerter);
-        let mark = marked(&mut journal, "compute1", NOW);
-        assert_eq!(begun_with(&mut journal, &capacities(&[], far(), "one")).len(), 1);
-        journal.finish_attempt(mark, "recovery", &acknowledged(), LATER).unwrap();
-        add_return(&mut journal, mark);
-        let there = capacities(&["compute1"], far(), "two");
-        assert_eq!(begun_with(&mut journal, &there), []);
-        assert_eq!(journal.release_held(mark, false, ("it is off", "alice"), LATER).unwrap(), 0);
-        assert_eq!(begun_with(&mut journal, &there), []);
-        assert_eq!(journal.release_held(mark, true, ("the same cloud", "alice"), LATER).unwrap(), 1);
-        assert_eq!(begun_with(&mut journal, &there).len(), 1);
     }
 }

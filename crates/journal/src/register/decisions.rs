@@ -456,26 +456,9 @@ mod tests {
     use marks::mark::{Doubt, Standing};
 
     const HELD: Standing = Standing::Doubtful(Doubt::Unconfirmed);
-    const OPERATOR: Standing = Standing::Proven(Proof::Operator);
 
     fn standing(journal: &Journal, mark: MarkId) -> Standing {
         journal.mark(mark).unwrap().unwrap().standing
-    }
-
-    #[test]
-    fn an_operator_releases_what_is_held_and_nothing_else() {
-        let home = Home::new();
-        let mut journal = home.open(Role::Alerter);
-        let held = marked_as(&mut journal, "compute1", NOW, HELD);
-        let decision = journal.release(held, "I saw it burn", "alice", NOW).unwrap().unwrap();
-        assert_eq!((decision.about.mark(), decision.actor.as_str()), (Some(held), "alice"));
-        assert_eq!(standing(&journal, held), OPERATOR);
-        assert_eq!(journal.decisions_of(held).unwrap().sound, [decision]);
-        assert_eq!(events(&journal, held), ["marked", "released"]);
-        assert_eq!(journal.release(held, "again", "alice", NOW).unwrap(), None);
-        let ended = marked_as(&mut journal, "compute3", NOW, HELD);
-        assert!(journal.dismiss(ended, "no", "alice", NOW).unwrap());
-        assert_eq!(journal.release(ended, "yes", "alice", NOW).unwrap(), None);
     }
 
     /// Any member of `haclient` could have written it.
@@ -495,27 +478,6 @@ mod tests {
         assert_eq!(there.decisions_of(mark).unwrap().sound, [decision]);
         assert_eq!(events(&there, mark), ["marked", "read"]);
         assert!(there.release(mark, "I see it too", "bob", NOW).unwrap().is_some());
-    }
-
-    #[test]
-    fn a_decision_about_a_mark_that_was_proven_meanwhile_is_kept_and_changes_nothing() {
-        let home = Home::new();
-        let mut journal = home.open(Role::Alerter);
-        let mark = marked(&mut journal, "compute1", NOW);
-        let decision = Decision {
-            id: NoteId::generate(),
-            about: About::Release(mark),
-            at: NOW,
-            actor: "alice".into(),
-            reason: "late".into(),
-        };
-        assert!(journal.adopt_decision(&decision, NOW).unwrap());
-        assert!(!journal.adopt_decision(&decision, NOW).unwrap());
-        assert_eq!(standing(&journal, mark), Standing::Proven(Proof::Journal));
-        assert_eq!(events(&journal, mark), ["marked", "read"]);
-        home.raw().execute("UPDATE decision SET actor = 'bob'", []).unwrap();
-        let read = journal.decisions_of(mark).unwrap();
-        assert!(read.sound.is_empty() && read.damaged.len() == 1);
     }
 
     const HOUR: Duration = Duration::from_secs(3600);
@@ -618,30 +580,6 @@ mod tests {
         assert_eq!(story(&journal), wanted);
     }
 
-    /// The order of adoption does not matter. The broken variant adopts an end only with its decision.
-    #[test]
-    fn an_end_may_be_known_before_its_decision() {
-        for end_first in [true, false] {
-            let home = Home::new();
-            let mut journal = home.open(Role::Alerter);
-            let pause = pause(Scope::All, None);
-            let end = end_of(&pause, NOW);
-            for is_end in [end_first, !end_first] {
-                let adopt = |journal: &mut Journal| match is_end {
-                    true => journal.adopt_ending(&end, NOW).unwrap(),
-                    false => journal.adopt_decision(&pause, NOW).unwrap(),
-                };
-                assert!(adopt(&mut journal));
-                assert!(!adopt(&mut journal));
-            }
-            assert!(in_force(&journal, NOW).is_empty(), "{end_first}");
-            assert!(!journal.end_decision(&end).unwrap());
-            let events: Vec<String> = story(&journal).into_iter().map(|(event, ..)| event).collect();
-            assert_eq!(events, ["paused", "resumed"]);
-            assert!(story(&journal).iter().all(|(.., actor)| actor == ALERTER));
-        }
-    }
-
     /// Doubt needs a proof; a rule's hold needs only the release.
     #[test]
     fn a_mark_that_only_a_rule_holds_can_be_released_once() {
@@ -685,19 +623,5 @@ mod tests {
         assert!(journal.end_decision(&end_of(&pause, NOW)).unwrap());
         home.raw().execute("UPDATE ending SET actor = 'mallory'", []).unwrap();
         assert!(in_force(&journal, NOW).is_empty());
-    }
-
-    #[test]
-    fn the_released_marks_are_found_by_an_index() {
-        let home = Home::new();
-        let _made = home.open(Role::Alerter);
-        let sql = "EXPLAIN QUERY PLAN SELECT p.id FROM decision p WHERE p.mark IS NOT NULL AND p.mark IN
-             (SELECT m.id FROM mark m WHERE m.id = p.mark AND m.settlement IS NULL)";
-        let raw = home.raw();
-        let mut plan = raw.prepare(sql).unwrap();
-        let lines: Vec<String> =
-            plan.query_map([], |row| row.get(3)).unwrap().collect::<Result<_, _>>().unwrap();
-        assert!(lines.iter().any(|line| line.contains("INDEX decision_mark")), "{lines:?}");
-        assert!(!lines.iter().any(|line| line.starts_with("SCAN m")), "{lines:?}");
     }
 }

@@ -72,13 +72,10 @@ impl Journal {
 
 #[cfg(test)]
 mod tests {
-    use std::time::Duration;
 
     use super::*;
-    use crate::tests::{
-        Home, NOW, acknowledged, again, attempt, events, fencing, marked, marked_for_two, states, to_recovery,
-    };
-    use crate::{NewDelivery, Role, Taken};
+    use crate::tests::{Home, NOW, events, marked, marked_for_two, states};
+    use crate::{NewDelivery, Role};
     use marks::id::MarkId;
 
     const THEN: Timestamp = Timestamp(NOW.0 - 5_000);
@@ -113,20 +110,6 @@ mod tests {
         assert_eq!(events(&journal, mark), ["marked", "acknowledged-elsewhere", "settled"]);
     }
 
-    #[test]
-    fn one_route_of_two_settles_nothing() {
-        let home = Home::new();
-        let mut journal = home.open(Role::Alerter);
-        let first = fencing("compute1");
-        journal.append_fencing(&first).unwrap();
-        let other = NewDelivery { route: "other".into(), body: Vec::new(), required: true, link: None };
-        let row = samples::mark(&first);
-        journal.make_mark(&row, Taken::Fencing(&first), &[to_recovery("x"), other], NOW).unwrap();
-        assert!(journal.acknowledged_elsewhere(&taken(row.id, "recovery"), false, NOW).unwrap());
-        assert_eq!(journal.mark(row.id).unwrap().unwrap().settled, None);
-        assert_eq!(states(&journal, row.id), [State::Pending, State::Acknowledged]);
-    }
-
     /// Whether a route that is not required has it is unknown, unless an entry says so.
     #[test]
     fn what_is_not_required_is_not_called_acknowledged_with_its_mark() {
@@ -142,51 +125,6 @@ mod tests {
             let wiki = if wiki_has_it { State::Acknowledged } else { State::Cancelled };
             assert_eq!(states(&journal, mark), [State::Acknowledged, wiki]);
             assert_eq!(journal.mark(mark).unwrap().unwrap().settled, Some((Settlement::Acknowledged, THEN)));
-        }
-    }
-
-    #[test]
-    fn the_registers_word_on_a_mark_that_was_settled_here_ends_nothing() {
-        let home = Home::new();
-        let mut journal = home.open(Role::Alerter);
-        let mark = marked_for_two(&mut journal, "compute1", NOW);
-        assert!(attempt(&mut journal, mark, "recovery", &acknowledged()));
-        assert!(!journal.settled_elsewhere(&settled(mark, Settlement::Acknowledged), NOW).unwrap());
-        assert_eq!(states(&journal, mark), [State::Acknowledged, State::Pending]);
-        assert!(journal.acknowledged_elsewhere(&taken(mark, "wiki"), true, NOW).unwrap());
-        assert_eq!(states(&journal, mark), [State::Acknowledged; 2]);
-    }
-
-    #[test]
-    fn an_attempt_under_way_ends_too_and_its_answer_is_history() {
-        for answer in [acknowledged(), again(NOW)] {
-            let home = Home::new();
-            let mut journal = home.open(Role::Alerter);
-            let mark = marked(&mut journal, "compute1", NOW);
-            journal.begin_attempt(mark, "recovery").unwrap();
-            assert!(journal.acknowledged_elsewhere(&taken(mark, "recovery"), false, NOW).unwrap());
-            assert!(!journal.finish_attempt(mark, "recovery", &answer, NOW).unwrap());
-            assert_eq!(states(&journal, mark), [State::Acknowledged]);
-            assert_eq!(events(&journal, mark).last().unwrap(), "late-answer");
-        }
-    }
-
-    #[test]
-    fn what_ended_elsewhere_ends_here_in_the_same_way() {
-        for (how, state) in SETTLEMENTS {
-            for under_way in [false, true] {
-                let home = Home::new();
-                let mut journal = home.open(Role::Alerter);
-                let mark = marked(&mut journal, "compute1", NOW);
-                if under_way {
-                    journal.begin_attempt(mark, "recovery").unwrap();
-                }
-                assert!(journal.settled_elsewhere(&settled(mark, how), NOW).unwrap());
-                assert!(!journal.settled_elsewhere(&settled(mark, Settlement::Dismissed), NOW).unwrap());
-                assert_eq!(journal.mark(mark).unwrap().unwrap().settled, Some((how, THEN)));
-                assert_eq!(states(&journal, mark), [state]);
-                assert_eq!(events(&journal, mark), ["marked", "settled-elsewhere"]);
-            }
         }
     }
 
@@ -210,49 +148,5 @@ mod tests {
             let left = if how == Settlement::Dismissed { State::Dismissed } else { State::Pending };
             assert_eq!(states(&journal, mark), [state, left], "{how:?}");
         }
-    }
-
-    /// Only an operator ends a damaged row, on any controller.
-    #[test]
-    fn a_damaged_delivery_stays_in_quarantine() {
-        for (how, raw_state) in
-            [(Settlement::Acknowledged, "quarantined"), (Settlement::Dismissed, "dismissed")]
-        {
-            let home = Home::new();
-            let mut journal = home.open(Role::Alerter);
-            let mark = marked(&mut journal, "compute1", NOW);
-            home.raw().execute("UPDATE delivery SET body = x'00'", []).unwrap();
-            assert_eq!(journal.due(NOW, "recovery", 10, None).unwrap().damaged.len(), 1);
-            assert!(!journal.acknowledged_elsewhere(&taken(mark, "recovery"), false, NOW).unwrap());
-            assert!(journal.settled_elsewhere(&settled(mark, how), NOW).unwrap());
-            let state: String =
-                home.raw().query_row("SELECT state FROM delivery", [], |row| row.get(0)).unwrap();
-            assert_eq!(state, raw_state);
-        }
-    }
-
-    #[test]
-    fn a_mark_that_is_not_here_is_nobodys() {
-        let home = Home::new();
-        let mut journal = home.open(Role::Alerter);
-        let unknown = fencing("compute1").id.into();
-        assert!(!journal.acknowledged_elsewhere(&taken(unknown, "recovery"), false, NOW).unwrap());
-        assert!(!journal.settled_elsewhere(&settled(unknown, Settlement::Acknowledged), NOW).unwrap());
-    }
-
-    #[test]
-    fn an_expired_mark_is_not_sent() {
-        let home = Home::new();
-        let mut journal = home.open(Role::Alerter);
-        let mark = marked(&mut journal, "compute1", NOW);
-        journal.begin_attempt(mark, "recovery").unwrap();
-        assert!(!journal.expire(mark, "a day old", NOW).unwrap(), "its answer is awaited");
-        journal.finish_attempt(mark, "recovery", &again(NOW), NOW).unwrap();
-        assert!(journal.expire(mark, "a day old", NOW + Duration::from_secs(1)).unwrap());
-        assert!(!journal.expire(mark, "a day old", NOW).unwrap());
-        assert_eq!(states(&journal, mark), [State::Cancelled]);
-        let (how, _) = journal.mark(mark).unwrap().unwrap().settled.unwrap();
-        assert_eq!(how, Settlement::Expired);
-        assert_eq!(events(&journal, mark), ["marked", "not-accepted", "expired"]);
     }
 }

@@ -115,7 +115,7 @@ mod tests {
     use crate::{NewDelivery, Role, Taken};
     use marks::id::{MarkId, NoteId};
     use marks::mark::{Doubt, Settlement, Standing};
-    use marks::register::{About, Decision, Ending, Scope, Watermark};
+    use marks::register::{About, Decision, Ending, Scope};
     use marks::rule::Rule;
 
     const HELD: Standing = Standing::Doubtful(Doubt::Unproven);
@@ -243,37 +243,6 @@ mod tests {
         let doubtful = marked_as(&mut journal, "compute1", NOW, HELD);
         journal.dismiss(doubtful, "no", "alice", NOW).unwrap();
         assert_eq!(keys(&journal, NOW), [format!("s.{doubtful}"), format!("f.{doubtful}")]);
-    }
-
-    #[test]
-    fn every_entry_can_be_written_and_read() {
-        let home = Home::new();
-        let mut journal = home.open(Role::Alerter);
-        let held = marked_as(&mut journal, "Compute1", NOW, HELD);
-        journal.release(held, "seen: \"smoke\"; 100 %", "alice", NOW).unwrap();
-        deliver(&mut journal, held, NOW);
-        let watermark = Watermark { id: NoteId::generate(), at: BEFORE, by: "ctl1".into() };
-        journal.note_watermark(&watermark).unwrap();
-        let entries = journal.entries(NOW, "ctl1").unwrap();
-        assert_eq!(entries.len(), 6, "one of each kind");
-        for entry in entries {
-            assert_eq!(Entry::parse(entry.key(), &entry.value()).unwrap(), entry);
-        }
-    }
-
-    /// A damaged row is no entry.
-    #[test]
-    fn a_damaged_row_is_no_entry() {
-        let home = Home::new();
-        let mut journal = home.open(Role::Alerter);
-        let first = fencing("compute1");
-        journal.append_fencing(&first).unwrap();
-        journal.make_mark(&samples::mark(&first), Taken::Fencing(&first), &[to_recovery("x")], NOW).unwrap();
-        deliver(&mut journal, first.id.into(), NOW);
-        let raw = home.raw();
-        raw.execute("UPDATE delivery SET ended_at = 0", []).unwrap();
-        raw.execute("UPDATE mark SET fqdn = 'compute9.example.org'", []).unwrap();
-        assert_eq!(keys(&journal, NOW), [format!("f.{}", first.id)]);
     }
 
     /// Decisions in effect always stay; ended ones go after `since`. The broken variant writes a pause before its end,

@@ -111,21 +111,6 @@ mod tests {
         rows.sound.into_iter().map(|fencing| fencing.id).collect()
     }
 
-    #[test]
-    fn what_is_published_is_not_published_again() {
-        let dir = tempfile::tempdir().unwrap();
-        let mut journal = journal(&dir);
-        let first = append(&mut journal, "compute1", THEN);
-        let second = append(&mut journal, "compute2", Timestamp(THEN.0 + 1));
-        append(&mut journal, "long-ago", Timestamp(THEN.0 - 1));
-        assert_eq!(left(&journal), [first, second]);
-        journal.note_published(Register::Attrd, &[key(first)]).unwrap();
-        journal.note_published(Register::Attrd, &[key(first), key(FencingId::generate())]).unwrap();
-        assert_eq!(left(&journal), [second]);
-        assert!(journal.is_published(Register::Attrd, &key(first)).unwrap());
-        assert!(!journal.is_published(Register::Cib, &key(first)).unwrap());
-    }
-
     /// B2: published fencings that have not ended are compared with the register.
     #[test]
     fn what_has_stood_in_a_register_and_has_not_ended_is_unsettled() {

@@ -4,9 +4,7 @@ use crate::history::ALERTER;
 use std::time::Duration;
 
 use super::*;
-use crate::tests::{
-    Home, NOW, acknowledged, again, attempt, events, fencing, marked, marked_for_two, states,
-};
+use crate::tests::{Home, NOW, acknowledged, attempt, fencing, marked};
 use crate::{HistoryFilter, Role};
 use marks::fencing::Fencing;
 use marks::id::NoteId;
@@ -157,21 +155,6 @@ fn what_is_open_young_or_needed_stays() {
     }
 }
 
-#[test]
-fn an_open_mark_stays_with_its_whole_history_however_old() {
-    let home = Home::new();
-    let mut journal = home.open(Role::Alerter);
-    let open = marked(&mut journal, "compute1", NOW);
-    assert!(!attempt(&mut journal, open, "recovery", &again(NOW)));
-    let half = marked_for_two(&mut journal, "compute2", NOW);
-    assert!(attempt(&mut journal, half, "recovery", &acknowledged()));
-    journal.note_return(half, NOW, NOW).unwrap();
-    let before = [open, half].map(|mark| events(&journal, mark));
-    prune_with(&mut journal, &Bounds { max_bytes: 0, ..bounds() }, &|_| false);
-    assert_eq!([open, half].map(|mark| events(&journal, mark)), before);
-    assert_eq!(states(&journal, half).len(), 2, "one of its routes still waits");
-}
-
 /// The entry would be read again, and the mark made once more.
 #[test]
 fn what_stands_in_the_register_stays() {
@@ -199,22 +182,6 @@ fn a_host_loses_its_oldest_mark_first() {
     assert!(journal.note_return(never_back, NOW + DAY, NOW).unwrap());
     prune(&mut journal);
     assert!(!is_there(&journal, never_back) && !is_there(&journal, back));
-}
-
-/// Without a cluster no return is noted: then the newest sixteen stay.
-#[test]
-fn of_a_host_that_is_never_seen_to_be_back_the_newest_stay() {
-    let home = Home::new();
-    let mut journal = home.open(Role::Alerter);
-    let mut all = Vec::new();
-    for day in 0..20 {
-        let mark = marked(&mut journal, "compute1", NOW + DAY * day);
-        assert!(attempt(&mut journal, mark, "recovery", &acknowledged()));
-        all.push(mark);
-    }
-    prune(&mut journal);
-    let left: Vec<MarkId> = all.iter().copied().filter(|mark| is_there(&journal, *mark)).collect();
-    assert_eq!(left, all[4 - 1 + 1..], "each that went had sixteen later ones");
 }
 
 /// Removal does not change later decisions: for every next fencing the remaining outages give the same result as all.
@@ -273,54 +240,6 @@ fn too_large_a_history_goes_before_its_time_but_nothing_of_the_last_week() {
     assert!(std::fs::metadata(journal.path()).unwrap().len() > 0);
 }
 
-/// Free pages are reused: removed rows make room for new ones, and the file keeps its size.
-#[test]
-fn the_room_of_what_was_removed_is_used_again() {
-    let home = Home::new();
-    let mut journal = home.open(Role::Alerter);
-    let mut sizes = Vec::new();
-    for turn in 0..6 {
-        for host in 0..60 {
-            sent(&mut journal, &format!("compute{host}"), NOW + DAY * (turn * 2));
-        }
-        prune(&mut journal);
-        journal.connection.query_row("PRAGMA wal_checkpoint(TRUNCATE)", [], |_| Ok(())).unwrap();
-        sizes.push(std::fs::metadata(journal.path()).unwrap().len());
-    }
-    assert!(sizes[5] <= sizes[1] + sizes[1] / 4, "{sizes:?}");
-}
-
-#[test]
-fn a_step_is_small_and_a_round_ends() {
-    let home = Home::new();
-    let mut journal = home.open(Role::Alerter);
-    for host in 0..200 {
-        sent(&mut journal, &format!("compute{host}"), NOW);
-    }
-    let (mut round, mut steps) = (Round::default(), 0);
-    while !round.is_done() {
-        let removed = journal.prune(&bounds(), &mut round, &|_| false, LATE).unwrap();
-        assert!(removed <= ROWS);
-        steps += 1;
-        assert!(steps < 100, "a round ends");
-    }
-    assert!(steps > 200 / MARKS, "not all at once");
-    assert_eq!(count(&home, "mark"), 0);
-}
-
-/// A damaged row is never dropped silently: its age is unknown.
-#[test]
-fn a_damaged_row_of_the_history_stays() {
-    let home = Home::new();
-    let mut journal = home.open(Role::Alerter);
-    sent(&mut journal, "compute1", NOW);
-    let raw = home.raw();
-    raw.execute("DROP TRIGGER history_is_kept", []).unwrap();
-    raw.execute("UPDATE history SET detail = 'x' WHERE seq = 1", []).unwrap();
-    prune(&mut journal);
-    assert_eq!(journal.history(&HistoryFilter::default()).unwrap().damaged.len(), 1);
-}
-
 /// The known fault of the first round: operators' decisions were never removed. Those in effect stay forever.
 #[test]
 fn decisions_go_a_month_after_their_end_and_never_before() {
@@ -358,18 +277,4 @@ fn decisions_go_a_month_after_their_end_and_never_before() {
     };
     journal.decide(&pause).unwrap();
     assert!(journal.decisions_version().unwrap() > version);
-}
-
-/// After an error the same rows are read again.
-#[test]
-fn a_step_that_fails_leaves_the_round_where_it_was() {
-    let home = Home::new();
-    let mut journal = home.open(Role::Alerter);
-    sent(&mut journal, "compute1", NOW);
-    let raw = home.raw();
-    raw.execute_batch("BEGIN IMMEDIATE").unwrap();
-    journal.connection.busy_timeout(Duration::ZERO).unwrap();
-    let mut round = Round::default();
-    assert_eq!(journal.prune(&bounds(), &mut round, &|_| false, LATE).unwrap_err().kind(), "busy");
-    assert_eq!(round, Round::default());
 }

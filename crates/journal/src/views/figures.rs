@@ -377,7 +377,7 @@ mod tests {
     use crate::{HeldMark, NewDelivery, Role, Taken, Verdict};
     use marks::delivery::Delivery;
     use marks::id::MarkId;
-    use marks::mark::{Doubt, MarkRow, Proof};
+    use marks::mark::Doubt;
 
     const MINUTE: Duration = Duration::from_secs(60);
 
@@ -398,12 +398,6 @@ mod tests {
     fn verdict(state: State) -> Verdict {
         let (kind, detail) = ("no".to_owned(), "it says so".to_owned());
         Verdict::Again { state, ambiguous: false, kind, detail, next_due: NOW + MINUTE }
-    }
-
-    /// How long this thread has used a processor, in milliseconds: other work on the machine does not count.
-    fn busy() -> f64 {
-        let text = std::fs::read_to_string("/proc/thread-self/schedstat").unwrap();
-        text.split(' ').next().unwrap().parse::<f64>().unwrap() / 1e6
     }
 
     fn hold(journal: &mut Journal, mark: MarkId, words: &[&str]) {
@@ -487,27 +481,6 @@ mod tests {
         assert_eq!((parked("recovery"), parked("wiki"), parked("nobody")), (1, 1, 0));
     }
 
-    #[test]
-    fn a_mark_is_counted_for_each_word_that_holds_it() {
-        let home = Home::new();
-        let mut journal = story(&home);
-        let first = fencing("c11");
-        let standing = Standing::Doubtful(Doubt::Unproven);
-        let nameless = MarkRow { fqdn: None, on_shared_storage: None, standing, ..samples::mark(&first) };
-        journal.append_fencing(&first).unwrap();
-        journal.make_mark(&nameless, Taken::Fencing(&first), &[], NOW).unwrap();
-        let words = |holds: &BTreeMap<String, HeldCount>| -> Vec<(String, u64)> {
-            holds.iter().map(|(word, held)| (word.clone(), held.marks)).collect()
-        };
-        let wanted = [("no-fqdn", 1), ("no-storage", 1), ("pause", 1), ("storm", 1), ("unproven", 2)];
-        let wanted: Vec<(String, u64)> = wanted.map(|(word, count)| (word.to_owned(), count)).to_vec();
-        assert_eq!(words(&figures(&journal).holds), wanted);
-        assert_eq!(figures(&journal).holds["no-fqdn"].since, NOW);
-        assert!(journal.prove(nameless.id, Proof::Alert, NOW).unwrap());
-        journal.dismiss(nameless.id, "by hand", "alice", NOW).unwrap();
-        assert_eq!(figures(&journal).holds.get("no-fqdn"), None);
-    }
-
     /// The broken variant takes the oldest open one: a mark in maintenance for hours would make a young one seem late.
     #[test]
     fn the_oldest_that_waits_is_held_by_no_decision() {
@@ -526,21 +499,6 @@ mod tests {
         assert_eq!(oldest(&journal), Some(NOW), "a doubt is no decision");
         hold(&mut journal, old, &["delay", "max-in-flight"]);
         assert_eq!(oldest(&journal), Some(NOW - MINUTE * 9), "it passes by itself");
-    }
-
-    #[test]
-    fn what_is_free_in_the_file_is_not_in_use() {
-        let home = Home::new();
-        let mut journal = home.open(Role::Alerter);
-        let before = figures(&journal).used;
-        home.raw()
-            .execute_batch("CREATE TABLE storm (x); INSERT INTO storm VALUES (zeroblob(1000000))")
-            .unwrap();
-        assert!(figures(&journal).used > before + 1_000_000);
-        home.raw().execute_batch("DROP TABLE storm").unwrap();
-        let after = figures(&journal);
-        assert!(after.used < before + 100_000 && after.bytes > after.used + 900_000, "{after:?}");
-        marked(&mut journal, "c1", NOW);
     }
 
     /// The broken variant asks for one route only: a mark that waits for the other one alone would count as unsent.
@@ -581,48 +539,5 @@ mod tests {
         assert_eq!(counted.of_route("wiki").of(State::Held), 1);
         assert_eq!(counted.marks.of(State::Pending), 1, "nobody holds the mark");
         assert_eq!(by_row(&journal).0, counted.marks);
-    }
-
-    /// However many marks just wait, none of their rows is read: the counts come from indexes.
-    #[test]
-    fn what_just_waits_is_counted_from_indexes() {
-        let home = Home::new();
-        let journal = home.open(Role::Alerter);
-        for (index, condition) in [
-            ("delivery_waiting", WAITING.to_owned()),
-            ("delivery_in_flight", format!("{UNDER_WAY} AND d.state = 'in-flight'")),
-        ] {
-            let plan = format!(
-                "EXPLAIN QUERY PLAN SELECT d.route, d.state, count(*) FROM delivery d INDEXED BY {index} WHERE {condition} GROUP BY d.route, d.state"
-            );
-            let detail: String = journal.connection.query_row(&plan, [], |row| row.get(3)).unwrap();
-            assert!(detail.contains(&format!("USING COVERING INDEX {index}")), "{detail}");
-        }
-    }
-
-    /// Prints the cost of counting; only `MARKS` makes it a large one.
-    #[test]
-    fn cost() {
-        let many: u64 = std::env::var("MARKS").ok().and_then(|text| text.parse().ok()).unwrap_or(64);
-        let home = Home::new();
-        let mut journal = home.open(Role::Alerter);
-        journal.connection.execute_batch("PRAGMA synchronous=OFF").unwrap();
-        for host in 0..many {
-            marked(&mut journal, &format!("c{}", host % 10_000), NOW + Duration::from_millis(host));
-        }
-        let counted = |journal: &Journal, what: &str| {
-            let begun = busy();
-            let known = figures(journal);
-            let between = busy();
-            assert_eq!(journal.figures(&routes(), Some(&known), NOW).unwrap(), known);
-            assert_eq!(by_node(journal), known.marks.open());
-            println!("{what}: {:.1} ms, of what is open {:.1} ms", between - begun, busy() - between);
-        };
-        counted(&journal, "waiting");
-        let open = journal.open_marks().unwrap().sound;
-        for row in &open {
-            hold(&mut journal, row.id, &["storm"]);
-        }
-        counted(&journal, "held");
     }
 }

@@ -137,21 +137,6 @@ mod tests {
         assert_eq!(journal.recent(NOW, 9).unwrap().sound[1].deliveries[0].route, "recovery");
     }
 
-    /// The broken variant leaves out damaged rows, as if there were none.
-    #[test]
-    fn what_is_damaged_is_named() {
-        let home = Home::new();
-        let mut journal = home.open(Role::Alerter);
-        let (mark, delivery) = (marked(&mut journal, "compute1", NOW), marked(&mut journal, "compute2", NOW));
-        let change = |sql: &str, id: &str| assert_eq!(journal.connection.execute(sql, [id]).unwrap(), 1);
-        change("UPDATE mark SET node = 'mallory' WHERE id = ?1", &mark.to_string());
-        change("UPDATE delivery SET attempts = 77 WHERE mark = ?1", &delivery.to_string());
-        let found = journal.recent(NOW, 9).unwrap();
-        assert!(found.damaged.len() == 1 && found.damaged[0].key.starts_with(&mark.to_string()));
-        assert!(found.sound.len() == 1 && found.sound[0].deliveries.is_empty());
-        assert_eq!(found.sound[0].damaged.len(), 1);
-    }
-
     const MINUTE: Duration = Duration::from_secs(60);
 
     fn ids(journal: &Journal, limit: u32) -> Vec<MarkId> {

@@ -71,25 +71,6 @@ mod tests {
             prop_assert_eq!(overlap(one.as_bytes(), other.as_bytes()), found);
         }
 
-        /// A common match of any length is found.
-        #[test]
-        fn two_patterns_of_one_name_overlap(
-            name in "[a-c0-2.-]{1,40}",
-            one in prop::collection::vec(0u8..4, 40),
-            other in prop::collection::vec(0u8..4, 40),
-        ) {
-            let pattern = |how: &[u8]| -> String {
-                name.chars().zip(how).map(|(c, how)| match how {
-                    0 => "?".to_owned(),
-                    1 => "*".to_owned(),
-                    2 => format!("*{c}"),
-                    _ => c.to_string(),
-                }).collect()
-            };
-            let (one, other) = (pattern(&one), pattern(&other));
-            prop_assert!(glob_matches(one.as_bytes(), name.as_bytes()));
-            prop_assert!(overlap(one.as_bytes(), other.as_bytes()), "{one} {other}");
-        }
     }
 
     /// The broken variant: one pattern matched against the other as if that were a name.

@@ -1,5 +1,4 @@
-//! The CIBs of clusters of each release at the moments that matter for a host, recorded from them
-//! (`NHA_SCENARIOS=record`).
+//! The CIBs of clusters of each release at the moments that matter for a host, recorded from them.
 
 use super::Cib;
 use marks::host::HostName;

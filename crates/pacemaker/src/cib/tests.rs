@@ -108,55 +108,6 @@ fn a_limit_falls_back_to_stonith_timeout() {
     assert_eq!(bare.fence_mark_devices()[0].off_limit, None);
 }
 
-/// A mark device that is asked alone, or first, would report a host that no device has fenced.
-#[test]
-fn the_mark_must_be_the_last_of_at_least_two() {
-    for (devices, fault) in [
-        ("power,mark", None),
-        ("power,other,mark2", None),
-        ("mark", Some(LevelFault::Alone)),
-        ("mark2", Some(LevelFault::Alone)),
-        ("mark,power", Some(LevelFault::NotLast)),
-        ("mark,mark2", Some(LevelFault::NotLast)),
-        ("power,mark,mark", Some(LevelFault::NotLast)),
-        ("power,mark,power", Some(LevelFault::NotLast)),
-    ] {
-        let level = level(&format!("target=\"compute1\" index=\"1\" devices=\"{devices}\""));
-        assert_eq!(faults(&level, "compute1"), [fault], "{devices}");
-    }
-}
-
-/// An older rule counted any device as power: a living host was marked behind each of these.
-#[test]
-fn a_device_before_the_mark_must_cut_power() {
-    let devices = |agents: &[&str]| -> String {
-        let each = (0..)
-            .zip(agents)
-            .map(|(n, agent)| format!("<primitive id=\"d{n}\" class=\"stonith\" type=\"{agent}\"/>"));
-        each.chain([DEVICES.to_owned()]).collect()
-    };
-    let fault = |resources: &str, list: &str| {
-        let level = level(&format!("target=\"compute1\" index=\"1\" devices=\"{list}\""));
-        with(resources, &level, "").mark_levels_of(&host("compute1")).remove(0)
-    };
-    for powerless in POWERLESS.iter().filter(|powerless| powerless.agent != MARK_AGENT) {
-        let level = fault(&devices(&[powerless.agent]), "d0,mark");
-        let complaint = level.complaint().unwrap_or_default();
-        assert!(matches!(level.fault, Some(LevelFault::NoPower(_))), "{}", powerless.agent);
-        for word in ["d0", powerless.agent, powerless.does, "level 1 for compute1", "put a power device"] {
-            assert!(complaint.contains(word), "{complaint}");
-        }
-        assert_eq!(fault(&devices(&[powerless.agent]), "d0,power,mark").fault, None, "one is enough");
-    }
-    for agent in
-        ["fence_ipmilan", "fence_sbd", "fence_virt", "fence_openstack", "fence_of_the_site", "external/ipmi"]
-    {
-        assert_eq!(fault(&devices(&[agent]), "d0,mark").fault, None, "{agent}");
-    }
-    let all = devices(&["fence_heuristics_ping", "fence_kdump"]);
-    assert!(matches!(fault(&all, "d0,d1,mark").fault, Some(LevelFault::NoPower(weak)) if weak.len() == 2));
-}
-
 /// A device has its agent, and `fence_legacy` its plugin, from any place where Pacemaker reads them; a name without a
 /// device never succeeds, except `watchdog`, which the fencer makes itself.
 #[test]
@@ -180,24 +131,6 @@ fn what_a_device_is_is_read_as_the_fencer_reads_it() {
         let fault = with(&resources, &level, "").mark_levels_of(&host("compute1")).remove(0).fault;
         assert_eq!(matches!(fault, Some(LevelFault::NoPower(_))), is_weak, "{device}");
     }
-}
-
-#[test]
-fn levels_without_a_mark_do_not_count() {
-    let levels = level("target=\"compute1\" index=\"1\" devices=\"power,mark\"")
-        + &level("target=\"compute1\" index=\"2\" devices=\"power\"");
-    assert_eq!(faults(&levels, "compute1"), [None]);
-    assert!(faults(&level("target=\"compute1\" index=\"1\" devices=\"power,other\""), "compute1").is_empty());
-}
-
-#[test]
-fn only_the_hosts_own_levels_count() {
-    let levels = level("target=\"compute1\" index=\"1\" devices=\"power,mark\"")
-        + &level("target=\"compute2\" index=\"1\" devices=\"mark\"");
-    assert_eq!(faults(&levels, "compute1"), [None]);
-    assert_eq!(faults(&levels, "compute2"), [Some(LevelFault::Alone)]);
-    assert!(faults(&levels, "compute3").is_empty());
-    assert_eq!(cib(&levels).mark_levels().len(), 2);
 }
 
 #[test]
@@ -780,30 +713,5 @@ proptest! {
         let cut = (whole.len() as f64 * part) as usize;
         prop_assert!(Cib::parse(&whole[..cut]).is_err());
         prop_assert!(Cib::parse(&whole).is_ok());
-    }
-}
-
-/// Each of thousands of hosts is found at once. The broken variant, which scans all of them for each and all templates
-/// for each of these, does not end within a day.
-#[test]
-fn every_one_of_thousands_of_hosts_is_found_in_any_case() {
-    let hosts = 0..5_000;
-    let resources: String = hosts
-        .clone()
-        .map(|n| format!(r#"<primitive id="Compute{n}" class="ocf" provider="pacemaker" type="remote"/>"#))
-        .collect();
-    let state = |n: u32, member: bool| {
-        format!(
-            r#"<node_state remote_node="true" id="compute{n}" uname="compute{n}" in_ccm="{member}" node_fenced="{n}"/>"#
-        )
-    };
-    let states: String = hosts.clone().map(|n| state(n, n % 2 == 0)).chain([state(0, false)]).collect();
-    let cib = with(&resources, "", &states);
-    assert_eq!(cib.remote_nodes().len(), hosts.len());
-    for n in hosts {
-        let node = host(&format!("compute{n}"));
-        assert!(cib.is_expected(&node) && cib.incarnation_of(&node).is_none());
-        assert_eq!(cib.membership(&node), Some(n % 2 == 0), "of two states the first counts");
-        assert!(cib.is_remote_node(&node) && !cib.is_guest_node(&node) && !cib.is_cluster_node(&node));
     }
 }

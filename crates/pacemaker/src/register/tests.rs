@@ -121,13 +121,6 @@ fn what_is_published_is_read() {
     }
 }
 
-#[test]
-fn without_a_register_nothing_counts_as_published() {
-    let cluster = Cluster::new();
-    assert_eq!(cluster.publish(Register::None, ENOUGH), Err("no-register"));
-    assert_eq!(cluster.read(Register::None), Ok(Entries::default()));
-}
-
 /// attrd acknowledges an update before the cluster has it.
 #[test]
 fn an_acknowledgement_is_no_copy() {
@@ -136,18 +129,6 @@ fn an_acknowledgement_is_no_copy() {
     assert_eq!(cluster.publish(Register::Attrd, 1500), Err("not-read-back"));
     cluster.put("cibadmin", &CIBADMIN.replace("> \"$D/cib/$id\"", "> /dev/null"));
     assert_eq!(cluster.publish(Register::Cib, ENOUGH), Err("not-read-back"));
-}
-
-#[test]
-fn an_entry_of_another_value_is_no_copy() {
-    let cluster = Cluster::new();
-    cluster.put("attrd_updater", &ATTRD.replace("\"$value\"", "other"));
-    assert_eq!(cluster.publish(Register::Attrd, 1500), Err("other-value"));
-    assert_eq!(cluster.publish(Register::Cib, ENOUGH), Ok(()));
-    let forged = cluster.dir.path().join(format!("cib/{NAME}.f.{ID}"));
-    let text = fs::read_to_string(&forged).unwrap();
-    fs::write(&forged, text.replace("ctl1;", "ctl2;")).unwrap();
-    assert_eq!(cluster.publish(Register::Cib, ENOUGH), Err("other-value"));
 }
 
 /// When a partition ends, the configuration with more changes wins, quorate or not.
@@ -187,28 +168,6 @@ fn tools_that_fail_hang_or_print_too_much_are_reported() {
     for register in [Register::Attrd, Register::Cib] {
         assert_eq!(publish(register, &none, &[entry()], deadline).unwrap_err().kind(), "tool");
         assert_eq!(read(register, &none, deadline).unwrap_err().kind(), "tool");
-    }
-}
-
-#[test]
-fn the_cluster_is_asked_in_its_own_words() {
-    let cluster = Cluster::new();
-    let deadline = Instant::now() + Duration::from_millis(ENOUGH);
-    let said = r#"printf '%s|' "$@""#;
-    cluster.put("cibadmin", said);
-    cluster.put("stonith_admin", said);
-    assert_eq!(cluster.tools.parts("/cib", deadline).unwrap(), "--query|--local|--xpath|/cib|");
-    assert_eq!(cluster.tools.heads("/cib", deadline).unwrap(), "--query|--local|--xpath|/cib|--no-children|");
-    assert_eq!(cluster.tools.history(deadline).unwrap(), "--history|*|--verbose|--output-as=xml|");
-    for (script, quorum) in [
-        ("echo 1", Ok(true)),
-        ("echo 0", Ok(false)),
-        ("echo 0; exit 106", Ok(false)),
-        ("echo", Err("unreadable")),
-        ("exit 102", Err("tool")),
-    ] {
-        cluster.put("crm_node", &format!("test \"$*\" = --quorum || exit 1; {script}"));
-        assert_eq!(cluster.tools.quorum(deadline).map_err(|e| e.kind()), quorum, "{script}");
     }
 }
 

@@ -319,19 +319,6 @@ users:
     }
 
     #[test]
-    fn each_key_of_a_user_counts() {
-        let token = |user: &str| with("x: y", user).token;
-        let both = token("token: t\n    tokenFile: token");
-        assert!(matches!(&both, Some(Token::File(path)) if path == Path::new("/etc/k/token")), "{both:?}");
-        let pair = with("x: y", "client-certificate: c.pem\n    client-key: /k.pem").pair.unwrap();
-        assert_eq!((file(Some(&pair.0)), file(Some(&pair.1))), ("/etc/k/c.pem", "/k.pem"));
-        let pair =
-            with("x: y", "client-certificate-data: Yw==\n    client-key: k.pem\n    client-key-data: aw==");
-        let pair = pair.pair.unwrap();
-        assert_eq!((data(Some(&pair.0)), data(Some(&pair.1))), (&b"c"[..], &b"k"[..]));
-    }
-
-    #[test]
     fn what_is_wrong_with_a_kubeconfig_has_its_sentence() {
         let replaced = |from: &str, to: &str| CONFIG.replace(from, to);
         for (text, expected) in [

@@ -335,39 +335,6 @@ fn what_none_of_us_wrote_is_no_page() {
     assert_eq!(page.entries.apart.iter().map(|it| it.why).collect::<Vec<_>>(), [Why::Key]);
 }
 
-#[test]
-fn a_writer_is_called_as_it_is_read() {
-    for writer in [writer(), Writer { part: Part::Alerter, controller: "Ctl_1".into() }] {
-        assert_eq!(Writer::parse(&writer.to_string()), Some(writer));
-    }
-    for text in ["", "agent", "agent.", "root.ctl1", "f.ctl1", "agent.Ctl1"] {
-        assert_eq!(Writer::parse(text), None, "{text}");
-    }
-}
-
-/// A new value on the same matter replaces the present one.
-#[test]
-fn what_is_said_otherwise_now_is_written() {
-    let mut model = Model::default();
-    model.step(&Step::Add(3)).unwrap();
-    model.settle();
-    let Entry::Decision(decision) = entry(1) else { panic!("{:?}", entry(1)) };
-    model.wanted[1] = Entry::Decision(Decision { actor: "alice".into(), ..decision });
-    model.settle();
-    assert_eq!(model.pages[&HEAD].entries.sound.get(&model.wanted[1].key()), Some(&model.wanted[1]));
-}
-
-/// For a controller that has joined.
-#[test]
-fn everything_can_be_written_again() {
-    let mut model = Model::default();
-    model.step(&Step::Add(200)).unwrap();
-    model.settle();
-    let all = plan_all(&model.pages, &model.wanted, model.now);
-    assert_eq!(all.iter().map(|write| write.number).collect::<Vec<_>>(), [1, 2, HEAD]);
-    assert_eq!((all[2].last, all.iter().map(|write| write.entries.len()).sum::<usize>()), (2, 200));
-}
-
 /// A writer's head names a page that is missing, or that somebody without the key has overwritten: it may have had an end. The broken
 /// variants check heads alone, or take whatever is there.
 #[test]

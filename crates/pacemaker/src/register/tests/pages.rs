@@ -1,7 +1,7 @@
 //! Pages through the tools of a cluster that keeps them in files.
 
-use marks::register::pages::{HEAD, Head, Pages, Part, Write, Writer};
-use marks::register::{Apart, SealKeys, Why};
+use marks::register::SealKeys;
+use marks::register::pages::{HEAD, Head, Part, Write, Writer};
 use marks::time::Timestamp;
 
 use super::*;
@@ -54,12 +54,6 @@ impl Cluster {
         let until = Instant::now() + Duration::from_millis(limit);
         write_pages(register, &tools, &writer(whose), writes, (&head, until)).map_err(|e| e.kind())
     }
-
-    fn found(&self, register: Register) -> Result<(Pages, Entries), &'static str> {
-        let tools = Tools { keys: keys(), ..self.tools.clone() };
-        let found = find(register, &tools, Instant::now() + Duration::from_secs(20)).map_err(|e| e.kind())?;
-        Ok((found.paged.unwrap().pages, found.entries))
-    }
 }
 
 /// One of each kind of entry, dealt out to a head and two pages.
@@ -67,44 +61,6 @@ fn writes() -> [Write; 3] {
     let all = sample_entries();
     let write = |number, last, entries: &[Entry]| Write { number, last, entries: entries.to_vec() };
     [write(1, 0, &all[..4]), write(2, 0, &all[4..8]), write(HEAD, 2, &all[8..])]
-}
-
-#[test]
-fn what_two_controllers_wrote_is_read_together() {
-    for register in BOTH {
-        let cluster = cluster();
-        assert_eq!(cluster.found(register), Ok(Default::default()), "nothing was ever written");
-        assert_eq!(cluster.write(register, "ctl1", &writes(), ENOUGH), Ok(()));
-        assert_eq!(cluster.write(register, "ctl2", &writes()[2..], ENOUGH), Ok(()));
-        let (pages, all) = cluster.found(register).unwrap();
-        let numbers: Vec<usize> = pages.values().map(std::collections::BTreeMap::len).collect();
-        assert_eq!((numbers, all.apart.len()), (vec![3, 1], 0));
-        assert_eq!((all.sound.len(), all.unsealed.len()), (13, 0));
-        assert!(all.is_partial, "the head of ctl2 names pages that it did not write");
-        // A page that the head does not name is not read.
-        let alone = Write { last: 0, ..writes()[2].clone() };
-        assert_eq!(cluster.write(register, "ctl1", &[alone], ENOUGH), Ok(()));
-        assert_eq!(cluster.found(register).unwrap().0[&writer("ctl1")].len(), 1);
-    }
-}
-
-/// Any member of `haclient` can write there, without a key.
-#[test]
-fn what_a_stranger_wrote_is_distinguished() {
-    let cluster = cluster();
-    assert_eq!(cluster.write(Register::Attrd, "ctl1", &writes()[2..], ENOUGH), Ok(()));
-    let directory = cluster.dir.path().join("attrd/host-failure-page-0");
-    let sealed = fs::read_to_string(directory.join("agent.ctl1")).unwrap();
-    fs::write(directory.join("agent.ctl2"), &sealed).unwrap();
-    fs::write(directory.join("compute1"), "1").unwrap();
-    fs::write(directory.join("agent.ctl3"), "2;nonsense").unwrap();
-    fs::write(directory.join("alerter.ctl1"), "").unwrap();
-    let (pages, all) = cluster.found(Register::Attrd).unwrap();
-    let apart =
-        [("agent.ctl3", Why::Malformed), ("compute1", Why::Key)].map(|(key, why)| Apart::new(key, why));
-    assert_eq!(all.apart, apart);
-    let seals: Vec<bool> = pages.values().map(|own| own[&HEAD].is_sealed).collect();
-    assert_eq!(seals, [true, false], "a page that was copied under another name");
 }
 
 #[test]

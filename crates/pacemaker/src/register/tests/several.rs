@@ -92,36 +92,6 @@ fn many_entries_are_few_changes_of_the_cib() {
     assert!(cluster.file("cib.xml").contains("cib-bootstrap-options"));
 }
 
-/// Another controller inserted one of them after the read: the change is rejected as a whole, and the others go one by
-/// one.
-#[test]
-fn one_that_is_there_already_keeps_no_other_back() {
-    let Some(cluster) = real_cib() else { return };
-    let entries = sample_entries();
-    assert_eq!(cluster.publish_all(Register::Cib, &entries[3..4]).standing, keys(&entries[3..4]));
-    let blind = r#"case $1 in --query) test -e "$D/seen" || { : > "$D/seen"; echo '<crm_config/>'; exit 0; } ;; esac"#;
-    cluster.put("cibadmin", &format!("{blind}\n{REAL}"));
-    let published = cluster.publish_all(Register::Cib, &entries);
-    assert!(published.failed.is_empty() && published.stopped.is_none(), "{published:?}");
-    assert_eq!(published.standing, keys(&entries));
-}
-
-#[test]
-fn without_quorum_nothing_is_written_or_deleted_at_once() {
-    let Some(cluster) = real_cib() else { return };
-    let entries = sample_entries();
-    assert!(cluster.publish_all(Register::Cib, &entries[..2]).stopped.is_none());
-    cluster.put("crm_node", "echo 0");
-    let published = cluster.publish_all(Register::Cib, &entries);
-    assert_eq!(published.standing, keys(&entries[..2]), "the present ones are known without quorum");
-    assert_eq!(published.stopped.map(|e| e.kind()), Some("no-quorum"));
-    assert_eq!(cluster.clear(Register::Cib, &keys(&entries)), Err("no-quorum"));
-    assert_eq!(cluster.keys(Register::Cib), keys(&entries[..2]));
-    cluster.put("crm_node", "echo 1");
-    cluster.put("cibadmin", &format!("case $1 in --delete-all) exit 0 ;; esac\n{REAL}"));
-    assert_eq!(cluster.clear(Register::Cib, &keys(&entries)), Err("not-gone"));
-}
-
 /// Two alerters may write the same of one mark; a fencing or a decision has one writer.
 #[test]
 fn another_word_on_the_same_mark_stands() {
@@ -155,31 +125,6 @@ fn what_nobody_of_us_wrote_counts_for_nothing() {
     assert_eq!(failures(published), [(settled.key(), "other-value")]);
 }
 
-/// The fence agent waits for it: one write and one read, no more.
-#[test]
-fn a_fencing_is_written_without_a_read_before() {
-    let cluster = Cluster::new();
-    assert_eq!(cluster.publish(Register::Attrd, ENOUGH), Ok(()));
-    let calls = cluster.file("calls");
-    assert_eq!(calls.lines().count(), 2, "{calls}");
-    assert!(calls.lines().next().unwrap().contains("--update="), "{calls}");
-}
-
-#[test]
-fn all_of_attrd_takes_one_read_before_and_one_after() {
-    let cluster = Cluster::new();
-    let entries = sample_entries();
-    assert_eq!(cluster.publish_all(Register::Attrd, &entries).standing, keys(&entries));
-    assert_eq!(cluster.keys(Register::Attrd), keys(&entries));
-    assert_eq!(
-        cluster.file("calls").matches("--all").count(),
-        2 + 2,
-        "and two of this test, one of them for pages"
-    );
-    assert_eq!(cluster.publish_all(Register::Attrd, &entries).standing, keys(&entries));
-    assert_eq!(cluster.file("calls").matches("--update=").count(), entries.len(), "nothing is written twice");
-}
-
 #[test]
 fn one_that_fails_keeps_no_other_back_but_a_tool_that_hangs_ends_all() {
     let cluster = Cluster::new();
@@ -204,15 +149,6 @@ fn one_that_fails_keeps_no_other_back_but_a_tool_that_hangs_ends_all() {
     let published = publish_all(Register::Attrd, &cluster.tools, &entries[..4], deadline);
     assert_eq!(published.standing, keys(&entries[..3]));
     assert_eq!(published.stopped.map(|e| e.kind()), Some("tool"));
-}
-
-#[test]
-fn without_a_register_nothing_is_published_or_cleared() {
-    let cluster = Cluster::new();
-    let entries = sample_entries();
-    let published = cluster.publish_all(Register::None, &entries);
-    assert_eq!(published.stopped.map(|e| e.kind()), Some("no-register"));
-    assert_eq!(cluster.clear(Register::None, &keys(&entries)), Err("no-register"));
 }
 
 /// If the settlement were deleted first, an alerter that reads in between would send the rest as a new outage.
