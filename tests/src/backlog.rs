@@ -7,7 +7,7 @@ use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use anyhow::{Context as _, ensure};
-use journal::{Capacity, DueDelivery, Ended, Journal, NewDelivery, Role, Taken, Verdict};
+use journal::{Journal, NewDelivery, Role, Taken};
 use marks::fencing::Fencing;
 use marks::host::HostName;
 use marks::mark::{MarkRow, Proof, Standing};
@@ -22,8 +22,6 @@ use crate::sink::Arrival;
 const MEMORY: &str = "/dev/shm";
 /// From one fencing to the next: two of the same host are farther apart than `[intake] coalesce`.
 const STEP: Duration = Duration::from_millis(200);
-/// So many are acknowledged in one transaction.
-const TOGETHER: usize = 256;
 /// One host in so many was fenced twice.
 const TWICE: usize = 10;
 
@@ -72,26 +70,6 @@ impl Backlog {
             }
         }
         Ok(backlog)
-    }
-
-    /// As if one of its routes had taken every mark.
-    pub fn acknowledge(&self, route: &str) -> anyhow::Result<()> {
-        let mut journal = Journal::open(&self.file(), Role::Alerter)?;
-        let (capacity, mut ended) = ([Capacity::of(route, TOGETHER)], Vec::new());
-        loop {
-            let at = Timestamp::now();
-            let begun = journal.dispatch(&ended, &capacity, None, at)?.begun;
-            if begun.is_empty() {
-                return Ok(());
-            }
-            let verdict =
-                Verdict::Acknowledged { reference: None, detail: "bench".to_owned(), then: Vec::new() };
-            let end = |due: DueDelivery| {
-                let (mark, route) = (due.delivery.mark, due.delivery.route);
-                Ended { mark, route, verdict: verdict.clone(), at }
-            };
-            ended = begun.into_iter().map(end).collect();
-        }
     }
 
     /// Copies the journal to a site whose alerter does not run.
@@ -184,13 +162,6 @@ mod tests {
             found.expect("it is one of them").1.clone()
         };
         numbers.iter().map(|number| Arrival { at: Instant::now(), body: body(number) }).collect()
-    }
-
-    #[test]
-    fn what_has_come_is_counted() {
-        let backlog = Backlog::of_marks(10, &["recovery"]).unwrap();
-        let came = backlog.check(&arrivals(&backlog, &[3, 0, 9, 3])).unwrap();
-        assert_eq!((came.marks, came.again), (3, 1));
     }
 
     /// The broken results: another order, other bytes, a mark of nobody.

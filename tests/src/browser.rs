@@ -113,14 +113,6 @@ impl Browser {
         Ok(log.as_array().context("no log")?.iter().map(text).collect())
     }
 
-    /// The whole page as a picture, kept in a file.
-    ///
-    /// # Errors
-    /// As any command, and where the file cannot be written.
-    pub fn picture(&self, file: &Path) -> anyhow::Result<()> {
-        keep(&self.capture(&json!({"format": "png", "captureBeyondViewport": true}))?, file)
-    }
-
     /// What is seen without scrolling, as a small file. The page is gone then.
     ///
     /// # Errors

@@ -1,7 +1,6 @@
-//! An endpoint for benchmarks: threads that answer as fast as they can, or as badly as the benchmark says, and that keep what
-//! came. [`crate::receiver`] can do more, and is slower.
+//! An endpoint for benchmarks: threads that answer 202 as fast as they are told to, and that keep what came. [`crate::receiver`] can do more, and is slower.
 
-use std::io::{self, ErrorKind, Read, Write};
+use std::io::{self, Read, Write};
 use std::net::{Shutdown, SocketAddr, TcpListener, TcpStream};
 use std::os::fd::AsRawFd;
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
@@ -12,21 +11,6 @@ use nix::sys::prctl::set_timerslack;
 use nix::sys::socket::{self, shutdown};
 
 use crate::receiver::own_loopback;
-
-/// How each request is answered.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Manner {
-    /// 202 after this time, whatever else is under way.
-    After(Duration),
-    /// 202, one request after the other, each of which takes this time.
-    Serially(Duration),
-    /// 503 at once.
-    Busy,
-    /// Not at all, until the caller gives up.
-    Silent,
-    /// 202 and the whole header at once, then a byte of the body each second.
-    Dripping,
-}
 
 /// One request.
 #[derive(Clone, Debug)]
@@ -51,11 +35,10 @@ struct Open {
 }
 
 struct Shared {
-    manner: Manner,
+    /// How long each answer takes.
+    delay: Duration,
     came: Mutex<Came>,
     enough: Condvar,
-    /// Until when the requests that came keep a serial endpoint.
-    free_at: Mutex<Instant>,
     callers: Mutex<Callers>,
 }
 
@@ -79,13 +62,12 @@ impl Sink {
     ///
     /// # Errors
     /// When the system refuses.
-    pub fn on_loopback(workers: usize, manner: Manner) -> io::Result<Self> {
+    pub fn on_loopback(workers: usize, delay: Duration) -> io::Result<Self> {
         let address = TcpListener::bind((own_loopback(), 0))?.local_addr()?;
         let shared = Arc::new(Shared {
-            manner,
+            delay,
             came: Mutex::default(),
             enough: Condvar::new(),
-            free_at: Mutex::new(Instant::now()),
             callers: Mutex::default(),
         });
         let mut sink = Self { address, workers, shared, open: None };
@@ -202,13 +184,6 @@ impl Shared {
             self.enough.notify_all();
         }
     }
-
-    /// When a serial endpoint is done with a request that has just come.
-    fn turn(&self, each: Duration) -> Instant {
-        let mut free_at = self.free_at.lock().unwrap_or_else(PoisonError::into_inner);
-        *free_at = (*free_at).max(Instant::now()) + each;
-        *free_at
-    }
 }
 
 /// Answers the requests of one connection until either side ends it.
@@ -217,7 +192,8 @@ fn serve(mut stream: TcpStream, shared: &Shared) -> io::Result<()> {
     let mut unread = Vec::with_capacity(4096);
     while let Some(request) = read(&mut stream, &mut unread)? {
         shared.note(request.body);
-        answer(&mut stream, shared, request.is_last)?;
+        thread::sleep(shared.delay);
+        say(&mut stream, request.is_last)?;
         if request.is_last {
             break;
         }
@@ -225,45 +201,10 @@ fn serve(mut stream: TcpStream, shared: &Shared) -> io::Result<()> {
     stream.shutdown(Shutdown::Both)
 }
 
-fn answer(stream: &mut TcpStream, shared: &Shared, is_last: bool) -> io::Result<()> {
-    match shared.manner {
-        Manner::After(delay) => {
-            thread::sleep(delay);
-            say(stream, "202 Accepted", is_last)
-        }
-        Manner::Serially(each) => {
-            thread::sleep(shared.turn(each).saturating_duration_since(Instant::now()));
-            say(stream, "202 Accepted", is_last)
-        }
-        Manner::Busy => say(stream, "503 Service Unavailable", is_last),
-        Manner::Silent => until_gone(stream),
-        Manner::Dripping => drip(stream),
-    }
-}
-
 /// One write for each answer: a second one would wait 40 ms for the acknowledgement of the first.
-fn say(stream: &mut TcpStream, status: &str, is_last: bool) -> io::Result<()> {
+fn say(stream: &mut TcpStream, is_last: bool) -> io::Result<()> {
     let close = if is_last { "connection: close\r\n" } else { "" };
-    stream.write_all(format!("HTTP/1.1 {status}\r\n{close}content-length: 0\r\n\r\n").as_bytes())
-}
-
-/// Waits until the caller has closed the connection or it was cut.
-fn until_gone(stream: &mut TcpStream) -> io::Result<()> {
-    while stream.read(&mut [0; 512])? > 0 {}
-    Err(ErrorKind::ConnectionAborted.into())
-}
-
-fn drip(stream: &mut TcpStream) -> io::Result<()> {
-    stream.write_all(b"HTTP/1.1 202 Accepted\r\ncontent-length: 4096\r\n\r\n")?;
-    stream.set_read_timeout(Some(Duration::from_secs(1)))?;
-    loop {
-        match until_gone(stream) {
-            Err(quiet) if matches!(quiet.kind(), ErrorKind::WouldBlock | ErrorKind::TimedOut) => {
-                stream.write_all(b".")?;
-            }
-            gone => return gone,
-        }
-    }
+    stream.write_all(format!("HTTP/1.1 202 Accepted\r\n{close}content-length: 0\r\n\r\n").as_bytes())
 }
 
 struct Request {
@@ -303,116 +244,4 @@ fn more(stream: &mut impl Read, unread: &mut Vec<u8>) -> io::Result<bool> {
 fn field<'a>(header: &'a str, name: &str) -> Option<&'a str> {
     let mut fields = header.lines().filter_map(|line| line.split_once(':'));
     fields.find(|(key, _)| *key == name).map(|(_, value)| value.trim())
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    const LONG: Duration = Duration::from_secs(10);
-
-    fn sink(manner: Manner) -> Sink {
-        Sink::on_loopback(4, manner).unwrap()
-    }
-
-    fn post(stream: &mut TcpStream, body: &str, fields: &str) {
-        let length = body.len();
-        let request =
-            format!("POST /x HTTP/1.1\r\nHost: h\r\n{fields}Content-Length: {length}\r\n\r\n{body}");
-        stream.write_all(request.as_bytes()).unwrap();
-    }
-
-    fn heard(stream: &mut TcpStream) -> String {
-        let mut answer = [0; 200];
-        let length = stream.read(&mut answer).unwrap_or(0);
-        String::from_utf8_lossy(&answer[..length]).into_owned()
-    }
-
-    fn bodies(sink: &Sink) -> Vec<String> {
-        sink.take().into_iter().map(|arrival| String::from_utf8(arrival.body).unwrap()).collect()
-    }
-
-    #[test]
-    fn a_connection_is_kept_until_the_caller_asks_for_its_end() {
-        let sink = sink(Manner::After(Duration::ZERO));
-        let mut stream = TcpStream::connect(sink.address()).unwrap();
-        post(&mut stream, "one", "");
-        let kept = heard(&mut stream);
-        assert!(kept.starts_with("HTTP/1.1 202 ") && !kept.contains("close"), "{kept}");
-        post(&mut stream, "two", "Connection: close\r\n");
-        assert!(heard(&mut stream).contains("connection: close"));
-        assert_eq!(heard(&mut stream), "");
-        assert_eq!(bodies(&sink), ["one", "two"]);
-        assert!(sink.take().is_empty(), "they were taken");
-    }
-
-    #[test]
-    fn requests_that_come_in_pieces_or_together_are_distinguished() {
-        let text =
-            b"POST / HTTP/1.1\r\ncontent-length: 3\r\n\r\nonePOST / HTTP/1.1\r\nContent-Length: 3\r\n\r\ntwo";
-        for length in [1, 7, text.len()] {
-            let (mut pieces, mut unread) = (Pieces { left: text, length }, Vec::new());
-            for body in [b"one", b"two"] {
-                assert_eq!(read(&mut pieces, &mut unread).unwrap().unwrap().body, body);
-            }
-            assert!(read(&mut pieces, &mut unread).unwrap().is_none());
-        }
-    }
-
-    struct Pieces<'a> {
-        left: &'a [u8],
-        length: usize,
-    }
-
-    impl Read for Pieces<'_> {
-        fn read(&mut self, into: &mut [u8]) -> io::Result<usize> {
-            let length = self.length.min(into.len()).min(self.left.len());
-            let (now, later) = self.left.split_at(length);
-            into[..length].copy_from_slice(now);
-            self.left = later;
-            Ok(length)
-        }
-    }
-
-    #[test]
-    fn one_that_is_down_refuses_and_cuts_its_callers() {
-        let mut sink = sink(Manner::Silent);
-        let mut stream = TcpStream::connect(sink.address()).unwrap();
-        post(&mut stream, "one", "");
-        assert!(sink.wait_for(1, LONG));
-        sink.down();
-        assert_eq!(heard(&mut stream), "");
-        assert!(TcpStream::connect(sink.address()).is_err());
-        sink.up().unwrap();
-        let mut stream = TcpStream::connect(sink.address()).unwrap();
-        post(&mut stream, "two", "");
-        assert!(sink.wait_for(2, LONG) && !sink.wait_for(3, Duration::ZERO));
-    }
-
-    #[test]
-    fn a_slow_body_comes_behind_a_whole_header() {
-        let sink = sink(Manner::Dripping);
-        let mut stream = TcpStream::connect(sink.address()).unwrap();
-        post(&mut stream, "one", "");
-        assert!(heard(&mut stream).ends_with("content-length: 4096\r\n\r\n"));
-        assert_eq!(heard(&mut stream), ".");
-        assert_eq!(heard(&mut stream), ".");
-    }
-
-    /// The broken variant reads the requests one by one: each of them is done after its own time alone.
-    #[test]
-    fn a_serial_endpoint_is_done_with_one_after_the_other() {
-        let (sink, each) = (sink(Manner::Serially(LONG)), LONG);
-        let first = sink.shared.turn(each);
-        assert_eq!(sink.shared.turn(each) - first, each);
-        assert_eq!(sink.shared.turn(each) - first, 2 * each);
-    }
-
-    #[test]
-    fn a_busy_one_says_so() {
-        let sink = sink(Manner::Busy);
-        let mut stream = TcpStream::connect(sink.address()).unwrap();
-        post(&mut stream, "one", "");
-        assert!(heard(&mut stream).starts_with("HTTP/1.1 503 "));
-    }
 }

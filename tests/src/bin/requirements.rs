@@ -231,19 +231,6 @@ mod tests {
     }
 
     #[test]
-    fn finds_ids_between_any_other_signs() {
-        assert_eq!(ids_in("Shows S1-16, (S0-3) and S4-5."), [id(1, 16), id(0, 3), id(4, 5)]);
-        assert_eq!(ids_in("XS1-16 S1-x S12-3 S1- s1-2 SHA-1"), []);
-    }
-
-    #[test]
-    fn reads_the_document() {
-        let requirements = parse_document(DOCUMENT).unwrap();
-        assert_eq!(requirements.keys().copied().collect::<Vec<_>>(), [id(0, 1), id(0, 2), id(1, 1)]);
-        assert_eq!(requirements[&id(0, 2)], "n-a");
-    }
-
-    #[test]
     fn refuses_a_document_with_a_slip() {
         let slips = [
             ("| S0-2 |", "| S0-3 |", "goes from S0-1 to S0-3"),
@@ -273,22 +260,6 @@ mod tests {
                 (6, "alerter/src/a.rs: other")
             ]
         );
-    }
-
-    #[test]
-    fn any_documented_function_of_a_cluster_test_counts() {
-        let shown =
-            shown_in("tests/tests/cluster.rs", "/// S1-13\nfn killed_host_is_reported(lab: &Lab) {}\n");
-        assert_eq!(
-            shown,
-            [Shown { id: id(1, 13), test: "tests/tests/cluster.rs: killed_host_is_reported".into() }]
-        );
-    }
-
-    #[test]
-    fn a_script_shows_the_ids_of_its_comments() {
-        let shown = shown_in("tests/a.py", "# S1-2\nx = 'S1-3'\n");
-        assert_eq!(shown, [Shown { id: id(1, 2), test: "tests/a.py".into() }]);
     }
 
     #[test]

@@ -184,17 +184,6 @@ impl Kubernetes {
         who.token(if who == Who::Admin { 0 } else { self.generation })
     }
 
-    /// Gives all users but the administrator new tokens. The server knows the former ones no more.
-    ///
-    /// # Errors
-    /// The server does not come up again.
-    pub fn rotate(&mut self) -> anyhow::Result<()> {
-        self.generation += 1;
-        who::write_tokens(&self.room.path().join("tokens.csv"), self.generation)?;
-        self.kill(Part::Api)?;
-        self.start(Part::Api)
-    }
-
     /// Runs kubectl as the administrator, with this on its standard input; gives what it prints.
     ///
     /// # Errors

@@ -126,19 +126,6 @@ impl Kubernetes {
         }))
     }
 
-    /// An object of this kind that somebody else has made.
-    ///
-    /// # Errors
-    /// It cannot be made.
-    pub fn foreign(&self, of: Remediation, namespace: &str, name: &str) -> anyhow::Result<()> {
-        self.create(&json!({
-            "apiVersion": of.api_version,
-            "kind": of.kind,
-            "metadata": {"name": name, "namespace": namespace, "annotations": {"made-by": "somebody else"}},
-            "spec": {"strategy": {"type": "Reboot", "retryLimit": 1, "timeout": "5m"}},
-        }))
-    }
-
     /// What a controller reports of an object.
     ///
     /// # Errors

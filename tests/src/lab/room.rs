@@ -88,27 +88,3 @@ pub(crate) fn target_directory() -> anyhow::Result<PathBuf> {
     let target = profile.and_then(Path::parent).filter(|target| *target != Path::new("/"));
     target.map(Path::to_owned).with_context(|| format!("{} is in no target directory", exe.display()))
 }
-
-#[cfg(test)]
-mod tests {
-    use std::thread;
-
-    use super::*;
-
-    /// The broken variant has no turns: lists that begin at the same moment remove each other's directory.
-    #[test]
-    fn labs_that_begin_together_leave_each_other_alone() {
-        let all = tempfile::tempdir().unwrap();
-        let begin = || {
-            for _ in 0..50 {
-                let room = Room::below(all.path()).unwrap();
-                assert!(room.path().join("lock").is_file());
-            }
-        };
-        thread::scope(|scope| {
-            for _ in 0..8 {
-                scope.spawn(begin);
-            }
-        });
-    }
-}

@@ -35,25 +35,3 @@ pub fn until<T>(
 fn gave_up(what: &str, limit: Duration) -> String {
     format!("waited {} s without success for {what}", limit.as_secs())
 }
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn a_deadline_ends_with_the_reason_of_the_last_poll() {
-        let ended = until("a miracle", Duration::ZERO, || -> anyhow::Result<Option<()>> { bail!("no") });
-        let text = format!("{:#}", ended.unwrap_err());
-        assert!(text.contains("a miracle") && text.ends_with("no"), "{text}");
-    }
-
-    #[test]
-    fn the_first_value_ends_the_wait() {
-        let mut polls = 0;
-        let third = until("three", Duration::from_secs(5), || {
-            polls += 1;
-            Ok((polls == 3).then_some(polls))
-        });
-        assert_eq!(third.unwrap(), 3);
-    }
-}

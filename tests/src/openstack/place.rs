@@ -49,19 +49,3 @@ impl Place {
         format!("http://{}/v3", self.address(Part::Keystone))
     }
 }
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn no_two_services_share_a_port() {
-        let here = Place::on_loopback().unwrap();
-        let there = Place::inside(IpAddr::from([10, 77, 0, 254]), vec!["nsenter".into()]);
-        for place in [here, there] {
-            let all: std::collections::BTreeSet<SocketAddr> =
-                part::ALL.iter().map(|part| place.address(*part)).collect();
-            assert_eq!(all.len(), part::ALL.len());
-        }
-    }
-}

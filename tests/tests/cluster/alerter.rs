@@ -15,9 +15,7 @@ use crate::event;
 
 pub(crate) const SCENARIOS: &[Scenario] = &[
     ("a_killed_alerter_is_restarted_and_sends", a_killed_alerter_is_restarted_and_sends),
-    ("the_monitor_answers_while_the_endpoint_is_dead", the_monitor_answers_while_the_endpoint_is_dead),
     ("a_hold_and_its_end_call_the_alert_agent", a_hold_and_its_end_call_the_alert_agent),
-    ("what_is_advised_leaves_the_host_its_fencing", what_is_advised_leaves_the_host_its_fencing),
 ];
 
 /// Killed with an open mark: Pacemaker starts it again, and the mark is sent under its old id. S1-16, S1-32
@@ -40,22 +38,6 @@ fn a_killed_alerter_is_restarted_and_sends(cloud: &mut Cloud) -> anyhow::Result<
     let requests = cloud.requests_since(&before);
     ensure!(requests.len() == 1, "sent {} times", requests.len());
     event::check(&requests[0], &mark, died)
-}
-
-/// The monitor does not depend on the endpoint: dead or not, the resource is well. S1-32, S1-51
-fn the_monitor_answers_while_the_endpoint_is_dead(cloud: &mut Cloud) -> anyhow::Result<()> {
-    let before = cloud.begin()?;
-    cloud.receiver.down();
-    cloud.lab.power_off(HOST)?;
-    let mark = cloud.wait_for_mark(&before)?;
-    cloud.wait_until_mark(&mark.id, "tried", |mark| mark.attempts >= 1)?;
-    ensure!(monitor(cloud)? == 0, "the monitor fails while nobody listens");
-    let pid = pid(cloud)?;
-    cloud.run(&["kill", "-STOP", &pid])?;
-    let stopped = monitor(cloud);
-    cloud.run(&["kill", "-CONT", &pid])?;
-    ensure!(stopped? == 1, "the monitor does not see an alerter that hangs");
-    Ok(())
 }
 
 /// What the example of an alert agent mails: the controllers' own directory is hacluster's, as which the agent runs.
@@ -113,57 +95,8 @@ fn subjects(cloud: &Cloud) -> anyhow::Result<Vec<String>> {
     Ok(mails.lines().filter(|line| line.starts_with("Subject: ")).map(str::to_owned).collect())
 }
 
-/// As the cluster calls it.
-fn monitor(cloud: &Cloud) -> anyhow::Result<i32> {
-    let agent = "/usr/lib/ocf/resource.d/openstack/nova-host-alerter";
-    let environment = ["OCF_ROOT=/usr/lib/ocf", "OCF_RESOURCE_INSTANCE=alerter"];
-    let command = [&["env"], &environment[..], &[agent, "monitor"]].concat();
-    Ok(cloud.lab.exec(HOME, &command)?.rc)
-}
-
 fn pid(cloud: &Cloud) -> anyhow::Result<String> {
     let status: Value = serde_json::from_str(&cloud.run(&["nova-host-alerter", "status", "--json"])?)?;
     let pid = status["daemon"]["pid"].as_u64().context("the alerter does not answer")?;
     Ok(pid.to_string())
-}
-
-/// Every command for Pacemaker's resources that `docs/writes.md` lists, on each of ours: the host keeps its levels and devices,
-/// nothing is fenced, and the next failure is marked and notified. The broken variant stops a device.
-fn what_is_advised_leaves_the_host_its_fencing(cloud: &mut Cloud) -> anyhow::Result<()> {
-    let before = cloud.begin()?;
-    let (fencing, fencings) = (fencing(cloud)?, cloud.lab.fencings(HOST)?.len());
-    let advised = advised();
-    ensure!(advised.len() == 2, "{advised:?}");
-    for command in
-        advised.iter().flat_map(|command| ["alerter", "mark"].map(|own| command.replace("NAME", own)))
-    {
-        cloud.run(&command.split(' ').collect::<Vec<_>>()).context(command.clone())?;
-        cloud.lab.wait_until_ready()?;
-        ensure!(self::fencing(cloud)? == fencing, "after {command}: {}", self::fencing(cloud)?);
-    }
-    ensure!(cloud.lab.fencings(HOST)?.len() == fencings, "somebody was fenced");
-    cloud.lab.wait_for("the alerter to run", 60, |view| view.location("alerter").as_deref() == Some(HOME))?;
-    cloud.lab.power_off(HOST)?;
-    let mark = cloud.wait_for_mark(&before)?;
-    cloud.wait_acknowledged(&mark.id)?;
-    cloud.host_returns()?;
-    cloud.set_device("power", false)?;
-    let less = self::fencing(cloud)?;
-    cloud.set_device("power", true)?;
-    ensure!(less != fencing, "a stopped device is not seen: {less}");
-    Ok(())
-}
-
-fn advised() -> Vec<String> {
-    let page = include_str!("../../../docs/writes.md");
-    let commands = page.split('`').skip(1).step_by(2).filter(|text| text.starts_with("crm_resource "));
-    commands.map(str::to_owned).collect()
-}
-
-/// The devices that the fencer would use for the host, and its levels.
-fn fencing(cloud: &Cloud) -> anyhow::Result<String> {
-    let listed = cloud.run(&["stonith_admin", "--list", HOST])?;
-    let mut devices: Vec<&str> = listed.lines().collect();
-    devices.sort_unstable();
-    Ok(format!("{devices:?} {}", cloud.run(&["cibadmin", "--query", "--xpath", "//fencing-topology"])?))
 }

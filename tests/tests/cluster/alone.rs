@@ -6,26 +6,14 @@ use tests::lab::MarkMode;
 use crate::Scenario;
 use crate::cloud::{Before, Cloud, HOST};
 
-pub(crate) const SCENARIOS: &[Scenario] = &[
-    ("without_a_topology_the_mark_device_refuses", without_a_topology_the_mark_device_refuses),
-    ("alone_in_its_level_the_mark_device_refuses", alone_in_its_level_the_mark_device_refuses),
-];
+pub(crate) const SCENARIOS: &[Scenario] =
+    &[("without_a_topology_the_mark_device_refuses", without_a_topology_the_mark_device_refuses)];
 
 /// No topology, no power device: the fencer picks the mark device, which refuses; the host lives on and is not reported. S1-3, S1-8
 fn without_a_topology_the_mark_device_refuses(cloud: &mut Cloud) -> anyhow::Result<()> {
     let before = cloud.begin()?;
     cloud.set_levels(&[])?;
     cloud.set_device("power", false)?;
-    refused(cloud, &before)?;
-    without_the_refusal_it_counts_as_fenced(cloud, &before)?;
-    in_order_it_is_reported(cloud)
-}
-
-/// Power fails in the first level, mark stands alone in the second: it refuses; the host lives on and is not reported. S1-3, S1-24
-fn alone_in_its_level_the_mark_device_refuses(cloud: &mut Cloud) -> anyhow::Result<()> {
-    let before = cloud.begin()?;
-    cloud.set_levels(&["power", "mark"])?;
-    cloud.lab.bmc().set_dead(true);
     refused(cloud, &before)?;
     without_the_refusal_it_counts_as_fenced(cloud, &before)?;
     in_order_it_is_reported(cloud)

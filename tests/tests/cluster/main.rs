@@ -11,7 +11,6 @@ mod converged;
 mod event;
 mod evidence;
 mod fencer;
-mod itself;
 mod mark;
 mod outage;
 mod register;
@@ -27,8 +26,8 @@ use tests::trials::{self, Stage};
 /// A name, and what it stands for.
 type Scenario = trials::Scenario<Cloud>;
 
-/// In an order in which a fault shows where it is: first the whole path, then its parts, last what breaks the cluster.
-const LISTS: [(&str, &[Scenario]); 11] = [
+/// In an order in which a fault shows where it is: first the whole path, then its parts.
+const LISTS: [(&str, &[Scenario]); 10] = [
     ("outage", outage::SCENARIOS),
     ("fencer", fencer::SCENARIOS),
     ("mark", mark::SCENARIOS),
@@ -39,14 +38,13 @@ const LISTS: [(&str, &[Scenario]); 11] = [
     ("setup", setup::SCENARIOS),
     ("converged", converged::SCENARIOS),
     ("twice", twice::SCENARIOS),
-    ("itself", itself::SCENARIOS),
 ];
 
 const STAGE: Stage<Cloud> =
     Stage { set_up: Cloud::boot, on_failure: |cloud| cloud.lab.keep_logs(), need: trials::CLUSTER };
 
 fn main() -> ExitCode {
-    if let Some(code) = lab::play_another_part().or_else(itself::play_the_owner) {
+    if let Some(code) = lab::play_another_part() {
         return code;
     }
     let cannot = lab::machine::check().err().map(|error| format!("{error:#}"));

@@ -7,15 +7,13 @@ use anyhow::{Context, ensure};
 use serde_json::Value;
 use tests::audit::Excused;
 use tests::lab::{Fault, wait};
-use tests::programs::millis;
 
 use crate::Scenario;
-use crate::cluster::{Before, Cluster, FENCED_WITHIN, Mark, NOTIFIED_WITHIN, QUIET};
+use crate::cluster::{Before, Cluster, FENCED_WITHIN, Mark, QUIET};
 use crate::truth;
 
 pub(crate) const SCENARIOS: &[Scenario] = &[
     ("a_storm_is_held_across_a_failover_until_it_is_released", a_storm_is_held_until_it_is_released),
-    ("a_storm_that_nobody_releases_ends_after_its_cooldown", a_storm_ends_after_its_cooldown),
     ("a_pause_outlives_its_alerter", a_pause_outlives_its_alerter),
 ];
 
@@ -49,36 +47,6 @@ fn a_storm_is_held_until_it_is_released(cluster: &mut Cluster) -> anyhow::Result
     let release = ["nova-host-alerter", "release", "--group", "rack1", "--reason", "the switch is dead"];
     cluster.on_active(&release)?;
     RACK1.iter().try_for_each(|host| acknowledged(cluster, &before, host))?;
-    cluster.audit(before, Excused::default())
-}
-
-/// Nobody releases it, and the hosts come back: when no more than the limit are down for the cooldown, what was held is sent
-/// by itself. A host that fails later is reported without a hold. S4-11
-fn a_storm_ends_after_its_cooldown(cluster: &mut Cluster) -> anyhow::Result<()> {
-    let before = cluster.begin_with_groups(&groups())?;
-    cluster.wait_for_alerter()?;
-    die(cluster, &RACK1)?;
-    let held = wait_held(cluster, &before)?;
-    cluster.lab.bmc().repair();
-    cluster.hosts_return()?;
-    RACK1.iter().try_for_each(|host| acknowledged(cluster, &before, host))?;
-    freed_after_the_cooldown(cluster, &before, &held)?;
-
-    wait::until("the rack to be calm", NOTIFIED_WITHIN, || {
-        let rack = group(cluster, "rack1")?;
-        let is_calm = rack["storm_since"].is_null() && rack["allowed"].as_u64() > Some(0);
-        Ok(is_calm.then_some(()))
-    })?;
-    // Not all of the earlier marks were held: the first hosts were reported before so many were known to be down.
-    let earlier: BTreeSet<String> = cluster.marks()?.into_iter().map(|mark| mark.id).collect();
-    cluster.crash(RACK1[0])?;
-    let later = cluster.wait_marks(&before, RACK1[0], 2)?;
-    let later = later.iter().find(|mark| !earlier.contains(&mark.id)).context("no new mark")?;
-    cluster.wait_mark(&before, RACK1[0], "acknowledged", |mark| {
-        mark.id == later.id && mark.state == "acknowledged"
-    })?;
-    let story = events(cluster, RACK1[0], &later.id)?;
-    ensure!(story.iter().all(|(event, _)| event != "held"), "it was held: {story:?}");
     cluster.audit(before, Excused::default())
 }
 
@@ -183,35 +151,4 @@ fn group(cluster: &Cluster, name: &str) -> anyhow::Result<Value> {
     let status: Value = serde_json::from_str(&status)?;
     let groups = status["daemon"]["groups"].as_array().context("status lists no groups")?;
     groups.iter().find(|group| group["name"] == name).cloned().context("no such group")
-}
-
-/// The limit was kept when all but as many as it allows were back; nothing was freed before the cooldown had passed then.
-fn freed_after_the_cooldown(
-    cluster: &Cluster,
-    before: &Before,
-    held: &BTreeSet<String>,
-) -> anyhow::Result<()> {
-    let marks = cluster.marks_since(before)?;
-    let mut back: Vec<i64> = marks.iter().filter_map(|mark| mark.returned_at).collect();
-    back.sort_unstable();
-    let calm = *back.get(RACK1.len() - LIMIT - 1).context("too few hosts are back")?;
-    let earliest = calm + i64::try_from(COOLDOWN.as_millis())?;
-    for mark in marks.iter().filter(|mark| held.contains(&mark.id)) {
-        let story = events(cluster, &mark.node, &mark.id)?;
-        let freed = story.iter().find(|(event, _)| event == "freed").map(|(_, at)| *at);
-        ensure!(freed >= Some(earliest), "calm since {calm}, and freed too early: {story:?}");
-    }
-    Ok(())
-}
-
-/// What the history says of a mark: event, milliseconds since the epoch.
-fn events(cluster: &Cluster, host: &str, mark: &str) -> anyhow::Result<Vec<(String, i64)>> {
-    let said = cluster.on_active(&["nova-host-alerter", "history", host, "--json"])?;
-    let rows: Value = serde_json::from_str(&said)?;
-    let of_mark = rows.as_array().context("the history is no list")?.iter().filter(|row| row["mark"] == mark);
-    let event = |row: &Value| {
-        let at = millis(&row["at"]).context("an event at no time")?;
-        Ok((row["event"].as_str().unwrap_or_default().to_owned(), at))
-    };
-    of_mark.map(event).collect()
 }

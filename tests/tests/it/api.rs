@@ -8,16 +8,16 @@ use std::path::{Path, PathBuf};
 
 use nix::sys::signal::Signal;
 use tests::programs::Site;
-use tests::receiver::{Answer, Receiver};
+use tests::receiver::Receiver;
 use tests::trials::Group;
 
-use crate::path::{LIMIT, delivery, event, json, until, until_settled};
+use crate::path::{LIMIT, delivery, event, json, until};
 
 const TOKEN: &str = "0123456789abcdef0123456789abcdef";
 
 /// Its tests; they run everywhere.
 pub(crate) fn group() -> Group {
-    let tests = tests::trials![a_receiver_confirms_later, what_is_under_way_is_not_changed_by_its_host];
+    let tests = tests::trials![a_receiver_confirms_later];
     Group { cannot: None, tests }
 }
 
@@ -86,36 +86,5 @@ fn a_receiver_confirms_later() {
     assert_eq!(delivery(&site, "compute2")["state"], "parked");
     until("a person is needed", || site.alerter(&["status", "--ocf"]).unwrap().status.code() == Some(190));
     assert_eq!(receiver.received().len(), 2);
-    site.end(Signal::SIGTERM).unwrap();
-}
-
-/// S2-8, S2-24: the commands are clients of the API. Where nothing is open they change nothing, and while an attempt is under
-/// way they say what to do; the mark's own id ends it all the same.
-fn what_is_under_way_is_not_changed_by_its_host() {
-    let receiver = Receiver::on_loopback().unwrap();
-    let mut site = Site::new(receiver.address()).unwrap();
-    site.start().unwrap();
-    let nothing = site.alerter(&["unmark", "compute1", "--reason", "x"]).unwrap();
-    assert_eq!(nothing.status.code(), Some(1), "nobody knows such a host");
-    receiver.answer(Answer::Silence);
-    site.fence("compute1").unwrap();
-    let received = receiver.wait_for(1, LIMIT).unwrap();
-    for words in
-        [&["unmark", "compute1", "--reason", "x"][..], &["mark", "compute1", "--fenced", "--reason", "x"]]
-    {
-        let output = site.alerter(words).unwrap();
-        let said = String::from_utf8_lossy(&output.stderr).into_owned();
-        assert_eq!(output.status.code(), Some(1), "{said}");
-        assert!(said.contains("try again in some seconds"), "{said}");
-    }
-    assert_eq!(delivery(&site, "compute1")["state"], "in-flight");
-    let id = event(&received[0])["id"].as_str().unwrap().to_owned();
-    assert_eq!(json(&site, &["unmark", &id, "--reason", "it lives"])["changed"], 1);
-    receiver.answer(Answer::Status(200));
-    let marked = json(&site, &["mark", "compute2", "--fenced", "--reason", "pulled the plug"]);
-    assert_eq!(marked["new"], true);
-    let history = json(&site, &["history", "compute2"]).to_string();
-    assert!(history.contains(&format!("(uid {})", nix::unistd::getuid())), "{history}");
-    until_settled(&site);
     site.end(Signal::SIGTERM).unwrap();
 }

@@ -2,20 +2,18 @@
 
 use std::process::Command;
 
-use tests::based::NEEDS;
-use tests::installed;
 use tests::programs::built;
 use tests::trials::Group;
 
 /// Those whose wrong results do not hang on the speed of a build without optimization. `scale` has tests of its own.
-const SUBJECTS: [&str; 7] = ["agent", "path", "drain", "memory", "neighbours", "health", "page"];
+const SUBJECTS: [&str; 2] = ["drain", "memory"];
 
-/// Its tests, and why they cannot run here, if they cannot.
+/// Its tests; they run everywhere.
 pub(crate) fn group() -> Group {
-    Group { cannot: installed::cannot(&NEEDS), tests: tests::trials![every_subject_is_measured] }
+    Group { cannot: None, tests: tests::trials![every_subject_is_measured] }
 }
 
-/// The broken variant is a subject that has not followed a change of what it measures, as `health` had not.
+/// The broken variant is a subject that has not followed a change of what it measures.
 fn every_subject_is_measured() {
     for subject in SUBJECTS {
         let measured = Command::new(built("bench").unwrap()).arg(subject).output().unwrap();

@@ -13,7 +13,7 @@ use tests::installed;
 use tests::process;
 use tests::programs::{Site, built};
 use tests::receiver::Receiver;
-use tests::sink::{Manner, Sink};
+use tests::sink::Sink;
 use tests::trials::Group;
 
 /// How many marks are many: where nothing is optimized more of them take minutes to write.
@@ -201,7 +201,7 @@ fn fewest_wakeups(pid: u32) -> anyhow::Result<u64> {
 
 /// Of an alerter whose endpoint is dead, when it has taken up so many open marks.
 fn memory(marks: usize, name: &str) -> anyhow::Result<u64> {
-    let mut sink = Sink::on_loopback(1, Manner::After(Duration::ZERO))?;
+    let mut sink = Sink::on_loopback(1, Duration::ZERO)?;
     let mut site = Site::new(sink.address())?;
     sink.down();
     if marks > 0 {

@@ -1,19 +1,14 @@
 //! An escalation chain with the built daemon and three receivers: a refusal, a restart in the middle, a time limit, and the
 //! acknowledgement that ends it.
 
-use std::time::Duration;
-
 use nix::sys::signal::Signal;
 use tests::clock::Clock;
-use tests::lab::wait;
 use tests::programs::Site;
 use tests::receiver::{Answer, Receiver};
 use tests::trials::Group;
 
-use crate::path::{host, json};
+use crate::path::{LIMIT, host, json, until};
 
-/// Twice the longest wait between two attempts.
-const LIMIT: Duration = Duration::from_secs(60);
 /// As short as a step's time may be, and a moment later.
 const STEP: i64 = 60;
 const LATER: i64 = STEP + 1;
@@ -21,7 +16,7 @@ const NAMES: [&str; 3] = ["first", "second", "third"];
 
 /// Its tests, and why they cannot run here, if they cannot.
 pub(crate) fn group() -> Group {
-    let tests = tests::trials![a_chain_goes_on_by_refusal_and_by_time, without_a_chain_all_are_notified];
+    let tests = tests::trials![a_chain_goes_on_by_refusal_and_by_time];
     Group { cannot: Clock::cannot(), tests }
 }
 
@@ -48,10 +43,6 @@ fn states(site: &Site, host: &str) -> [String; 3] {
         own.map(|delivery| delivery["state"].as_str().unwrap_or_default()).collect()
     };
     NAMES.map(of)
-}
-
-fn until(what: &str, holds: impl Fn() -> bool) {
-    wait::until(what, LIMIT, || Ok(holds().then_some(()))).unwrap();
 }
 
 /// How often the next step was notified: the history has a line for the one that is left and for the next.
@@ -106,15 +97,4 @@ fn a_chain_goes_on_by_refusal_and_by_time() {
         counts,
         "an acknowledgement ends a chain"
     );
-}
-
-/// The broken variant: what are no steps are notified at once, whatever the first one says.
-fn without_a_chain_all_are_notified() {
-    let receivers = [(); 3].map(|()| Receiver::on_loopback().unwrap());
-    receivers[0].answer(Answer::Status(422));
-    let mut site = site(&receivers, "routes = [\"first\", \"second\", \"third\"]");
-    site.start().unwrap();
-    site.fence("compute1").unwrap();
-    receivers.iter().for_each(|receiver| drop(receiver.wait_for(1, LIMIT).unwrap()));
-    assert_eq!(escalations(&site), 0);
 }

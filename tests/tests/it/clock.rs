@@ -2,19 +2,18 @@
 
 use std::fs;
 use std::thread;
-use std::time::{Duration, Instant};
+use std::time::Instant;
 
 use marks::time::Timestamp;
 use nix::sys::signal::Signal;
 use serde_json::Value;
 use tests::clock::{Clock, ahead_at};
-use tests::lab::wait;
 use tests::programs::{Site, millis};
 use tests::receiver::{Answer, Received, Receiver};
 use tests::trials::Group;
 
-/// Twice the longest wait between two attempts.
-const LIMIT: Duration = Duration::from_secs(60);
+use crate::path::{LIMIT, until};
+
 const DAY: i64 = 86_400;
 /// A machine whose clock was never set.
 const IN_1970: i64 = 100;
@@ -140,8 +139,4 @@ fn set_while_it_runs(before: i64, after: i64) {
         ids.dedup();
         assert_eq!(ids.len(), 2, "{ids:?}");
     }
-}
-
-fn until(what: &str, mut holds: impl FnMut() -> bool) {
-    wait::until(what, LIMIT, || Ok(holds().then_some(()))).unwrap();
 }

@@ -4,18 +4,17 @@ use std::collections::BTreeSet;
 use std::fs;
 use std::path::Path;
 use std::process::{Child, Command, Output, Stdio};
-use std::time::{Duration, Instant};
 
 use nix::sys::signal::{Signal, kill};
 use nix::unistd::Pid;
-use serde_json::Value;
 use tempfile::TempDir;
 use tests::installed::{self, source};
 use tests::programs::{Site, built};
 use tests::receiver::Receiver;
 use tests::trials::Group;
 
-const LIMIT: Duration = Duration::from_secs(60);
+use crate::path::{json, until};
+
 const UNIT: &str = "packaging/systemd/nova-host-alerter.service";
 const TOOLS: [&str; 5] = ["systemd-analyze", "strace", "setpriv", "apparmor_parser", "checkmodule"];
 
@@ -25,7 +24,6 @@ pub(crate) fn group() -> Group {
         the_exposure_is_not_above_the_recorded_one,
         the_daemon_runs_with_what_the_unit_leaves_it,
         the_profiles_compile,
-        the_contexts_name_types_of_the_module,
     ];
     Group { cannot: installed::cannot(&TOOLS), tests }
 }
@@ -98,7 +96,7 @@ fn the_daemon_runs_with_what_the_unit_leaves_it() {
     site.fence("compute1").unwrap();
     let log = site.directory().join("calls");
     let daemon = confined(&site, &log);
-    wait("both routes have taken the mark", || is_settled(&site));
+    until("both routes have taken the mark", || is_settled(&site));
     end(daemon, &site);
     let allowed = calls_of(&values("SystemCallFilter"));
     let made = calls_in(&log);
@@ -122,11 +120,6 @@ fn confined(site: &Site, log: &Path) -> Child {
     command.stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::null()).spawn().unwrap()
 }
 
-fn json(site: &Site, words: &[&str]) -> Value {
-    let output = site.alerter(&[words, &["--json"]].concat()).unwrap();
-    serde_json::from_slice(&output.stdout).unwrap_or_default()
-}
-
 fn is_settled(site: &Site) -> bool {
     json(site, &["list", "--all"])[0]["state"] == "acknowledged"
 }
@@ -136,14 +129,6 @@ fn end(mut daemon: Child, site: &Site) {
     let pid = json(site, &["status"])["daemon"]["pid"].as_i64().expect("it runs");
     kill(Pid::from_raw(pid.try_into().unwrap()), Signal::SIGTERM).unwrap();
     daemon.wait().unwrap();
-}
-
-fn wait(what: &str, mut holds: impl FnMut() -> bool) {
-    let end = Instant::now() + LIMIT;
-    while !holds() {
-        assert!(Instant::now() < end, "{what}: not within {} s", LIMIT.as_secs());
-        std::thread::yield_now();
-    }
 }
 
 fn apparmor(profile: &str) -> Output {
@@ -175,15 +160,4 @@ fn the_profiles_compile() {
         !selinux(&module.replace("    type node_t;\n", "")).status.success(),
         "a type that nobody requires"
     );
-}
-
-/// A context of a type that the module does not declare would leave files unlabelled.
-fn the_contexts_name_types_of_the_module() {
-    let (module, contexts) =
-        (text("packaging/selinux/nova_host_alerter.te"), text("packaging/selinux/nova_host_alerter.fc"));
-    let named: Vec<_> = contexts.lines().filter_map(|line| line.split(':').nth(2)).collect();
-    assert_eq!(named.len(), 4);
-    for name in named {
-        assert!(module.contains(&format!("\ntype {name}, file_type")), "{name} is not declared");
-    }
 }

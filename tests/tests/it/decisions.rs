@@ -20,7 +20,6 @@ pub(crate) fn group() -> Group {
     let tests = tests::trials![
         a_maintenance_ends_by_its_time_and_a_pause_does_not,
         names_that_nobody_knows_are_refused_with_the_known_ones,
-        what_is_decided_is_listed_without_a_daemon,
         a_group_with_another_name_stays_paused,
     ];
     Group { cannot: None, tests }
@@ -98,19 +97,6 @@ fn names_that_nobody_knows_are_refused_with_the_known_ones() {
     assert!(said(&output).contains("no storm holds a mark of group rack1"), "{}", said(&output));
     done(&site, &["pause", "--group", "default", "--reason", "x", "--json"]);
     site.end(Signal::SIGTERM).unwrap();
-}
-
-fn what_is_decided_is_listed_without_a_daemon() {
-    let mut site = running();
-    done(&site, &["maintenance", "begin", "compute1", "--reason", "new disk", "--for", "2h"]);
-    done(&site, &["maintenance", "begin", "compute2", "--reason", "new disk", "--for", "2h"]);
-    assert!(
-        done(&site, &["maintenance", "end", "COMPUTE2"]).starts_with("1 maintenance(s) of host COMPUTE2")
-    );
-    site.end(Signal::SIGTERM).unwrap();
-    let shown = done(&site, &["maintenance", "list"]);
-    assert!(shown.contains("host compute1") && shown.contains("new disk"), "{shown}");
-    assert_eq!(shown.lines().count(), 2, "{shown}");
 }
 
 /// S0-3: the name goes while the daemon is down. Nobody knows which hosts were meant, so all are held, loudly, until the pause of

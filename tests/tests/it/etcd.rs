@@ -12,7 +12,7 @@ use marks::fencing::Fencing;
 use marks::id::MarkId;
 use marks::register::{Acknowledgement, Entries, Entry, Key, Login, Register};
 use marks::time::Timestamp;
-use nix::sys::signal::Signal::{SIGCONT, SIGKILL, SIGSTOP, SIGTERM};
+use nix::sys::signal::Signal::{SIGCONT, SIGSTOP, SIGTERM};
 use pacemaker::register::{self, RegisterError, Tools};
 use tests::apart::Apart;
 use tests::etcd::{Members, PROGRAMS};
@@ -30,9 +30,7 @@ pub(crate) fn group() -> Group {
         the_first_word_stands,
         many_are_few_transactions,
         what_another_cluster_wrote_is_not_seen,
-        a_lost_member_is_not_missed,
         a_leader_that_hangs_is_replaced,
-        what_was_written_survives_the_stop_of_all,
         a_full_etcd_is_said_plainly_and_keeps_no_host_from_being_marked,
         a_certificate_that_has_expired_is_said,
         a_wrong_password_is_said_and_never_shown,
@@ -146,25 +144,6 @@ fn what_another_cluster_wrote_is_not_seen() {
     assert_eq!((found.sound.len(), found.apart.len()), (1, 1), "{found:?}");
 }
 
-fn a_lost_member_is_not_missed() {
-    let (_alone, mut etcd) = members(&[]);
-    let tools = etcd.tools(CLUSTER, "client", None);
-    etcd.end(0, SIGKILL).unwrap();
-    let (first, second) = (Entry::Fencing(fencing("compute1")), Entry::Fencing(fencing("compute2")));
-    publish(&tools, &first).unwrap();
-    assert_eq!(stands(&tools), std::slice::from_ref(&first));
-    // One of three must not take what the others may never hear of.
-    etcd.end(1, SIGKILL).unwrap();
-    let limit = Instant::now() + Duration::from_secs(2);
-    let alone = register::publish(Register::Etcd, &tools, std::slice::from_ref(&second), limit);
-    assert_eq!(alone.unwrap_err().kind(), "etcd-silent");
-    let limit = Instant::now() + Duration::from_secs(2);
-    assert_eq!(register::read(Register::Etcd, &tools, limit).unwrap_err().kind(), "etcd-silent");
-    etcd.start().unwrap();
-    publish(&tools, &second).unwrap();
-    assert_eq!(stands(&tools).len(), 2);
-}
-
 /// The broken variant waits for an answer that never comes: what was asked of the leader that hangs.
 fn a_leader_that_hangs_is_replaced() {
     let (_alone, etcd) = members(&[]);
@@ -176,18 +155,6 @@ fn a_leader_that_hangs_is_replaced() {
     assert_eq!(stands(&tools), std::slice::from_ref(&entry));
     etcd.signal(leader, SIGCONT).unwrap();
     assert_eq!(stands(&tools), [entry]);
-}
-
-fn what_was_written_survives_the_stop_of_all() {
-    let (_alone, mut etcd) = members(&[]);
-    let tools = etcd.tools(CLUSTER, "client", None);
-    let entry = Entry::Fencing(fencing("compute1"));
-    publish(&tools, &entry).unwrap();
-    for signal in [SIGTERM, SIGKILL] {
-        (0..3).for_each(|number| etcd.end(number, signal).unwrap());
-        etcd.start().unwrap();
-        assert_eq!(stands(&tools), std::slice::from_ref(&entry), "{signal}");
-    }
 }
 
 /// A site whose programs find their configuration in its usual place, and Pacemaker's tools as of a cluster that is well.

@@ -37,7 +37,6 @@ pub(crate) fn group() -> Group {
         a_name_has_no_address,
         an_endpoint_has_moved,
         a_reload_is_refused,
-        words_that_nobody_knows_are_refused,
         marks_and_lines_are_found_by_what_they_are,
         an_endpoint_rejects_some_hosts,
     ];
@@ -231,6 +230,7 @@ fn a_pause_is_forgotten() {
     site.end(Signal::SIGTERM).unwrap();
 }
 
+/// S0-38: held, visibly, and it goes on afterwards.
 fn a_maintenance_covers_the_host() {
     let Stand { mut site, receiver: _kept } = faults::a_maintenance_covers_a_host().unwrap();
     assert_eq!(check(&site, &[]).0, OK, "it ends by itself, and holds nobody");
@@ -379,13 +379,19 @@ fn a_reload_is_refused() {
     site.end(Signal::SIGTERM).unwrap();
 }
 
+/// S1-16: it delays, and loses nothing.
 fn the_disk_is_full() {
-    let Stand { mut site, receiver: _kept } = faults::the_disk_is_full().unwrap();
+    let Stand { mut site, receiver } = faults::the_disk_is_full().unwrap();
     let path = site.journal().display().to_string();
     let df = format!("`df -h {}`", site.journal().parent().unwrap().display());
     named(&site, CRITICAL, &["there is no room for", &path, &df, "the alerter then continues by itself"]);
     fs::remove_file(faults::seen_from_outside(&site, &site.journal().with_file_name("filler"))).unwrap();
     until_well(&site);
+    assert_eq!(
+        receiver.received().len(),
+        1,
+        "the acknowledgement was kept in memory: nothing is sent twice for it"
+    );
     site.end(Signal::SIGTERM).unwrap();
 }
 
@@ -434,39 +440,6 @@ fn the_register_is_nearly_full() {
         CRITICAL,
         &["the register", "KiB", "128", "nova-host-alerter list", "route recovery accepts nothing"],
     );
-    site.end(Signal::SIGTERM).unwrap();
-}
-
-fn refused(site: &Site, code: i32, words: &[&str]) -> String {
-    let output = site.alerter(words).unwrap();
-    assert_eq!(output.status.code(), Some(code), "{words:?}");
-    String::from_utf8(output.stderr).unwrap()
-}
-
-/// A typo is no success: the broken variant ends nothing, and says so with exit code 0.
-fn words_that_nobody_knows_are_refused() {
-    let mut receiver = Receiver::on_loopback().unwrap();
-    let mut site = well(&http(&receiver));
-    receiver.down();
-    site.fence("compute1").unwrap();
-    named(&site, CRITICAL, &["accepts nothing"]);
-    for words in [
-        &["unmark", "compue1", "--reason", "x"][..],
-        &["retry", "compue1"],
-        &["release", "compue1", "--reason", "x"],
-        &["show", "compue1"],
-    ] {
-        let said = refused(&site, 1, words);
-        assert!(said.contains("compue1") && said.contains("did you mean compute1?"), "{words:?}: {said}");
-    }
-    let unknown = "00000000-0000-7000-8000-000000000000";
-    assert!(refused(&site, 1, &["unmark", unknown, "--reason", "x"]).contains(unknown));
-    assert!(refused(&site, 2, &["list", "--state", "parkd"]).contains("did you mean parked?"));
-    receiver.up().unwrap();
-    assert!(site.alerter(&["retry", "--all"]).unwrap().status.success());
-    until_well(&site);
-    let again = site.alerter(&["unmark", "compute1", "--reason", "x"]).unwrap();
-    assert!(again.status.success(), "a known host of which nothing is open is as it should be");
     site.end(Signal::SIGTERM).unwrap();
 }
 

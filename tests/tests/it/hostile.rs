@@ -16,7 +16,7 @@ use rustls::pki_types::PrivateKeyDer;
 use rustls::{ServerConfig, ServerConnection, StreamOwned};
 use serde_json::Value;
 use tests::lab::wait;
-use tests::programs::{Site, millis};
+use tests::programs::Site;
 use tests::receiver::{Answer, Received, Receiver};
 use tests::trials::Group;
 
@@ -25,7 +25,6 @@ use crate::path::{LIMIT, delivery, event, host, json, running, stopped, until, u
 /// Its tests; they run everywhere.
 pub(crate) fn group() -> Group {
     let tests = tests::trials![
-        an_endpoint_that_flaps_takes_each_mark_once,
         an_acknowledgement_counts_though_the_connection_is_dropped,
         a_healthy_route_does_not_notice_the_others,
     ];
@@ -45,42 +44,6 @@ fn ids(requests: &[Received]) -> Vec<String> {
     let mut ids: Vec<String> = requests.iter().map(|request| event(request)["id"].to_string()).collect();
     ids.sort();
     ids
-}
-
-/// S1-16, S4-20: it takes one mark, then it is busy, then it is gone, again and again: each mark is acknowledged once.
-fn an_endpoint_that_flaps_takes_each_mark_once() {
-    const HOSTS: usize = 6;
-    let (mut receiver, site) = running();
-    receiver.down();
-    receiver.answer(Answer::Status(503));
-    for host in 1..=HOSTS {
-        site.fence(&format!("compute{host}")).unwrap();
-    }
-    let open = || json(&site, &["list"]).as_array().map_or(usize::MAX, Vec::len);
-    let gone = || {
-        let all = deliveries(&site);
-        all.iter().max_by_key(|d| millis(&d["last"]["at"])).is_some_and(|d| d["last"]["kind"] == "connect")
-    };
-    until("all are marked", || open() == HOSTS);
-    for left in (0..HOSTS).rev() {
-        until("it is found gone", gone);
-        receiver.answer_next(Answer::Status(200));
-        receiver.up().unwrap();
-        retry(&site);
-        until("it has taken one", || open() == left);
-        receiver.down();
-        if left > 0 {
-            retry(&site);
-        }
-    }
-    until_settled(&site);
-    let taken = ids(&taken(&receiver));
-    assert_eq!(taken.len(), HOSTS);
-    assert!(taken.is_sorted_by(|one, next| one < next), "each once: {taken:?}");
-    for request in receiver.received() {
-        let same = receiver.received().into_iter().filter(|other| host(other) == host(&request));
-        assert!(same.into_iter().all(|other| other.body == request.body), "with other bytes");
-    }
 }
 
 /// S1-16, S4-30: a whole answer counts, whatever becomes of the connection behind it: nothing is sent again, by a new

@@ -1,15 +1,14 @@
 //! The alerter killed at every write of its whole work: nothing is lost, nothing is sent under another id.
 
 use std::process::{Child, Command, Stdio};
-use std::time::{Duration, Instant};
 
-use serde_json::Value;
 use tests::installed;
 use tests::programs::{Site, built};
 use tests::receiver::Receiver;
 use tests::trials::Group;
 
-const LIMIT: Duration = Duration::from_secs(40);
+use crate::path::{json, until};
+
 /// More writes than one mark's way from fencing to acknowledgement takes.
 const MOST_WRITES: usize = 400;
 
@@ -30,7 +29,7 @@ fn a_mark_survives_a_kill_at_every_write() {
         if died {
             killed += 1;
             site.start().unwrap();
-            wait("the mark is settled", || is_settled(&site));
+            until("the mark is settled", || is_settled(&site));
         }
         let bodies: Vec<Vec<u8>> = receiver.received().into_iter().map(|request| request.body).collect();
         assert!((1..=2).contains(&bodies.len()), "write {write}: sent {} times", bodies.len());
@@ -66,7 +65,7 @@ fn dies_at(site: &Site, write: usize) -> bool {
     let mut daemon =
         command.stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::null()).spawn().unwrap();
     let mut died = false;
-    wait("it is killed or done", || {
+    until("it is killed or done", || {
         died = daemon.try_wait().unwrap().is_some();
         died || is_settled(site)
     });
@@ -89,17 +88,4 @@ fn end(mut daemon: Child, site: &Site) {
 fn is_settled(site: &Site) -> bool {
     let marks = json(site, &["list", "--all"]);
     marks[0]["state"] == "acknowledged"
-}
-
-fn json(site: &Site, words: &[&str]) -> Value {
-    let output = site.alerter(&[words, &["--json"]].concat()).unwrap();
-    serde_json::from_slice(&output.stdout).unwrap_or_default()
-}
-
-fn wait(what: &str, mut holds: impl FnMut() -> bool) {
-    let end = Instant::now() + LIMIT;
-    while !holds() {
-        assert!(Instant::now() < end, "{what}: not within {} s", LIMIT.as_secs());
-        std::thread::yield_now();
-    }
 }

@@ -13,7 +13,6 @@ mod confinement;
 mod decisions;
 mod default_config;
 mod degraded;
-mod deps;
 mod etcd;
 mod examples;
 mod exec_killed;
@@ -40,7 +39,6 @@ mod setup;
 mod silent;
 mod startable;
 mod supervised;
-mod terminal;
 mod upgrade;
 mod writers;
 
@@ -60,7 +58,6 @@ fn main() -> ExitCode {
         confinement::group(),
         decisions::group(),
         default_config::group(),
-        deps::group(),
         etcd::group(),
         examples::group(),
         exec_killed::group(),
@@ -74,7 +71,6 @@ fn main() -> ExitCode {
         logs::group(),
         manual::group(),
         manual::shown(),
-        manual::completed(),
         metrics::group(),
         metrics::shipped(),
         mutants::group(),
@@ -93,7 +89,6 @@ fn main() -> ExitCode {
         startable::group(),
         supervised::group(),
         supervised::verified(),
-        terminal::group(),
         upgrade::group(),
         writers::group(),
     ])

@@ -1,11 +1,6 @@
 //! The manual says what the programs, the agents, the examples and the units say, and nothing else.
 
 mod keys;
-mod options;
-mod pacemaker;
-mod page;
-mod places;
-mod shells;
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
@@ -15,25 +10,19 @@ use std::process::{Command, Output};
 use manual::{COMPLETIONS, PAGES, Sources, files};
 use tempfile::TempDir;
 use tests::installed::source;
-use tests::programs::built;
 use tests::trials::Group;
 
 /// What must agree everywhere.
 pub(crate) fn group() -> Group {
     let own = tests::trials![what_is_committed_is_what_the_tables_give];
-    let tests = [own, options::tests(), pacemaker::tests(), keys::tests(), places::tests()].concat();
+    let tests = [own, keys::tests()].concat();
     Group { cannot: None, tests }
 }
 
 /// Tests with programs that show manual pages.
 pub(crate) fn shown() -> Group {
-    let tests = tests::trials![nobody_who_reads_a_page_complains, the_pages_are_found_by_what_they_are];
+    let tests = tests::trials![nobody_who_reads_a_page_complains];
     Group { cannot: lacking(&["man", "mandoc"]), tests }
-}
-
-/// Tests with the shells themselves.
-pub(crate) fn completed() -> Group {
-    Group { cannot: lacking(&["bash", "zsh", "fish"]), tests: shells::tests() }
 }
 
 fn lacking(tools: &[&str]) -> Option<String> {
@@ -93,12 +82,6 @@ fn text(path: &str) -> String {
     fs::read_to_string(source(path)).unwrap()
 }
 
-fn run(program: &str, words: &[&str]) -> String {
-    let output = Command::new(built(program).unwrap()).args(words).output().unwrap();
-    assert!(output.status.success(), "{words:?}: {output:?}");
-    String::from_utf8(output.stdout).unwrap()
-}
-
 fn said(output: &Output) -> String {
     String::from_utf8_lossy(&[output.stdout.as_slice(), &output.stderr].concat()).into_owned()
 }
@@ -134,16 +117,4 @@ fn nobody_who_reads_a_page_complains() {
         !complaints(&page.replacen(".TH \"FENCE", ".TH \"fence", 1), "fence_mark.8").is_empty(),
         "a wrong title must be seen"
     );
-}
-
-/// `whatis` and `apropos` go by the line below NAME.
-fn the_pages_are_found_by_what_they_are() {
-    for (name, page) in pages() {
-        let room = TempDir::new().unwrap();
-        let file = room.path().join(&name);
-        fs::write(&file, &page).unwrap();
-        let found = said(&Command::new("lexgrog").arg(&file).output().unwrap());
-        let (own, _) = name.rsplit_once('.').unwrap();
-        assert!(found.contains(&format!(": \"{own} - ")), "{found}");
-    }
 }

@@ -22,7 +22,6 @@ pub(crate) fn group() -> Group {
         a_live_scrape_passes_the_lint,
         the_rules_do_as_their_tests_say,
         a_rule_fires_on_a_real_scrape,
-        every_panel_asks_in_prometheus_own_language,
     ];
     Group { cannot: installed::cannot(&["promtool"]), tests }
 }
@@ -32,11 +31,8 @@ pub(crate) fn shipped() -> Group {
     let tests = tests::trials![
         an_acknowledgement_is_counted_once_also_after_a_retry,
         an_answer_that_comes_too_late_is_no_acknowledgement,
-        one_path_is_served_and_no_other,
         every_rule_and_panel_asks_for_metrics_that_there_are,
         every_metric_has_its_panel,
-        the_dashboard_is_one_that_grafana_reads,
-        every_rule_says_what_happened_and_what_to_do,
     ];
     Group { cannot: None, tests }
 }
@@ -140,17 +136,6 @@ fn an_answer_that_comes_too_late_is_no_acknowledgement() {
     assert_eq!(json(&site, &["show", "compute1"])[0]["state"], "dismissed");
 }
 
-fn one_path_is_served_and_no_other() {
-    let receiver = Receiver::on_loopback().unwrap();
-    let site = started(&receiver);
-    let (head, text) = ask(&site, "/metrics", OPEN);
-    assert!(head.starts_with("http/1.1 200") && head.contains("application/openmetrics-text"), "{head}");
-    assert!(text.ends_with("# EOF\n"));
-    for path in ["/", "/health", "/metrics/", "/v1/status"] {
-        assert!(ask(&site, path, OPEN).0.starts_with("http/1.1 404"), "{path}");
-    }
-}
-
 fn rules() -> String {
     fs::read_to_string(source("packaging/prometheus/alerts.yml")).unwrap()
 }
@@ -205,23 +190,6 @@ fn a_rule_fires_on_a_real_scrape() {
     let parked = "nova_host_alerter_route_endpoint{route=\"recovery\",state=\"parked\"} ";
     until("the endpoint refuses", || value(&site, parked) == Some(1.0));
     assert!(fires(&site));
-}
-
-/// Each query as a rule, which `promtool` reads. The broken variant has one bracket too few.
-fn every_panel_asks_in_prometheus_own_language() {
-    let reads = |queries: &[String]| {
-        let records = queries.iter().enumerate().map(|(place, query)| {
-            let query = query.replace("$job", "any").replace('\'', "''");
-            format!("      - record: query{place}\n        expr: '{query}'\n")
-        });
-        let room = TempDir::new().unwrap();
-        let file = room.path().join("rules.yml");
-        let text = format!("groups:\n  - name: panels\n    rules:\n{}", records.collect::<String>());
-        fs::write(&file, text).unwrap();
-        promtool(&["check", "rules", file.to_str().unwrap()], "").status.success()
-    };
-    assert!(reads(&queries(&dashboard())));
-    assert!(!reads(&["sum(nova_host_alerter_marks".to_owned()]));
 }
 
 /// The labels of every sample that there is.
@@ -335,107 +303,4 @@ fn every_metric_has_its_panel() {
         queries.iter().flat_map(|query| asked(query).0).map(|(name, _)| name).collect();
     let all: BTreeSet<String> = samples().into_keys().collect();
     assert_eq!(all.difference(&shown).collect::<Vec<_>>(), Vec::<&String>::new());
-}
-
-/// As much of Grafana's classic model as it takes to be read: fields, ids, places that do not overlap, one source of data.
-fn unreadable(dashboard: &Value) -> Vec<String> {
-    let mut faults = Vec::new();
-    for (field, is_it) in [
-        ("title", dashboard["title"].is_string()),
-        ("uid", dashboard["uid"].as_str().is_some_and(|uid| uid.len() <= 40)),
-        ("id", dashboard["id"].is_null()),
-        ("schemaVersion", dashboard["schemaVersion"].as_u64().is_some_and(|version| version >= 41)),
-        ("time", dashboard["time"]["from"].is_string() && dashboard["time"]["to"].is_string()),
-        ("templating", dashboard["templating"]["list"].is_array()),
-        ("annotations", dashboard["annotations"]["list"].is_array()),
-    ] {
-        if !is_it {
-            faults.push(field.to_owned());
-        }
-    }
-    let (mut ids, mut taken, mut titles) = (BTreeSet::new(), BTreeSet::new(), BTreeSet::new());
-    for panel in panels(dashboard) {
-        let title = panel["title"].as_str().unwrap_or_default().to_owned();
-        let is_known = ["row", "stat", "timeseries"].contains(&panel["type"].as_str().unwrap_or_default());
-        let is_new = panel["id"].as_u64().is_some_and(|id| ids.insert(id));
-        if title.is_empty() || !is_known || !is_new || !titles.insert(title.clone()) {
-            faults.push(format!("panel {}", panel["id"]));
-        }
-        let [x, y, w, h] = ["x", "y", "w", "h"].map(|side| panel["gridPos"][side].as_u64().unwrap_or(99));
-        let cells = (y..y + h).flat_map(|row| (x..x + w).map(move |column| (column, row)));
-        if x + w > 24 || w == 0 || h == 0 || cells.filter(|cell| !taken.insert(*cell)).count() > 0 {
-            faults.push(format!("place of {title}"));
-        }
-        faults.extend(target_faults(&panel, &title));
-        faults.extend(link_faults(&panel));
-    }
-    faults
-}
-
-/// Links that lead neither to the status page nor to an alert's runbook.
-fn link_faults(panel: &Value) -> Vec<String> {
-    let rules = rules();
-    let names = rules.lines().filter_map(|line| line.trim().strip_prefix("- alert: "));
-    let places: BTreeSet<String> =
-        names.map(|name| format!("#{}", name.to_ascii_lowercase())).chain([String::new()]).collect();
-    let urls =
-        panel["links"].as_array().into_iter().flatten().map(|link| link["url"].as_str().unwrap_or_default());
-    let runbook = |url: &str| url.strip_prefix("${docs}/runbooks.md").map(str::to_owned);
-    let is_sound =
-        |url: &&str| *url == "${page}" || runbook(url).is_some_and(|place| places.contains(&place));
-    urls.filter(|url| !is_sound(url)).map(|url| format!("link {url}")).collect()
-}
-
-fn target_faults(panel: &Value, title: &str) -> Vec<String> {
-    let targets = panel["targets"].as_array().cloned().unwrap_or_default();
-    if panel["type"] == "row" {
-        return Vec::new();
-    }
-    let mut references = BTreeSet::new();
-    let is_sound = |target: &Value| {
-        target["datasource"]["uid"] == "${datasource}" && target["datasource"]["type"] == "prometheus"
-    };
-    let mut sound = !targets.is_empty() && panel["fieldConfig"]["defaults"].is_object() && is_sound(panel);
-    for target in &targets {
-        sound &= is_sound(target)
-            && target["refId"].as_str().is_some_and(|name| references.insert(name.to_owned()));
-    }
-    if sound { Vec::new() } else { vec![format!("targets of {title}")] }
-}
-
-/// The broken variants: an id or a name twice, a panel upon another, another source of data, a link to no runbook.
-fn the_dashboard_is_one_that_grafana_reads() {
-    let sound = dashboard();
-    assert_eq!(unreadable(&sound), Vec::<String>::new());
-    let variables = sound["templating"]["list"].as_array().unwrap();
-    assert!(variables.iter().any(|one| one["name"] == "datasource" && one["type"] == "datasource"));
-    let broken = |path: &str, value: Value| {
-        let mut dashboard = sound.clone();
-        *dashboard.pointer_mut(path).unwrap() = value;
-        unreadable(&dashboard).len()
-    };
-    assert_eq!(broken("/panels/2/id", 2.into()), 1);
-    assert_eq!(broken("/panels/2/title", "Open marks".into()), 1);
-    assert_eq!(broken("/panels/2/links/0/url", "${docs}/runbooks.md#nobody".into()), 1);
-    assert_eq!(broken("/panels/2/gridPos/x", 0.into()), 1);
-    assert_eq!(broken("/panels/2/datasource/uid", "mine".into()), 1);
-    assert_eq!(broken("/schemaVersion", 16.into()), 1);
-}
-
-/// One sentence says what happened, and the next what to run.
-fn every_rule_says_what_happened_and_what_to_do() {
-    let rules = rules();
-    let lines = |key: &str| -> Vec<String> {
-        let found = rules.lines().filter_map(|line| line.trim().strip_prefix(key));
-        found.map(|text| text.trim_matches('\'').to_owned()).collect()
-    };
-    let (names, summaries, advice) = (lines("- alert: "), lines("summary: "), lines("description: "));
-    let severities = lines("severity: ");
-    assert!(names.len() > 20 && [summaries.len(), advice.len(), severities.len()] == [names.len(); 3]);
-    for (place, name) in names.iter().enumerate() {
-        assert!(name.starts_with("NovaHostAlerter") && summaries[place].ends_with('.'), "{name}");
-        assert!(advice[place].contains('`') && advice[place].ends_with('.'), "{name}: no command");
-        assert!(["critical", "warning"].contains(&severities[place].as_str()), "{name}");
-    }
-    assert_eq!(expressions().len(), names.len());
 }

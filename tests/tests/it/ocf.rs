@@ -26,19 +26,15 @@ pub(crate) fn group() -> Group {
         metadata_fits_every_schema,
         metadata_needs_nothing,
         a_life_from_start_to_stop,
-        a_second_start_changes_nothing,
         a_start_with_a_typo_gives_one_reason,
         a_daemon_that_cannot_start_fails_the_start_at_once,
         a_start_that_fails_by_the_journal_says_so,
         a_survivor_is_adopted,
-        a_killed_daemon_is_not_running,
         a_dead_endpoint_is_no_matter_for_monitor,
-        a_refused_route_is_degraded,
         a_typo_does_not_stop_what_runs,
         a_reload_keeps_the_process_and_never_fails_for_a_typo,
         a_frozen_daemon_is_broken_and_killed,
         stop_needs_neither_program_nor_configuration,
-        stop_finds_the_daemon_however_the_journal_is_written,
         stop_finds_the_daemon_when_nothing_else_is_left,
         a_process_that_only_resembles_the_daemon_is_left_alone,
         a_reused_pid_is_left_alone,
@@ -307,16 +303,6 @@ fn the_daemon_has_not_what_the_unit_takes_away() {
     assert_eq!(bounding_set(resource.recorded()) & TAKEN, own, "the broken variant is seen");
 }
 
-/// Actions may come twice.
-fn a_second_start_changes_nothing() {
-    let resource = Resource::new();
-    resource.expect("start", SUCCESS);
-    let pid = resource.recorded();
-    resource.expect("start", SUCCESS);
-    assert_eq!(resource.recorded(), pid);
-    assert!(lives(pid));
-}
-
 /// One sentence that names the place, no daemon, and a code that sends the alerter to another controller.
 fn a_start_with_a_typo_gives_one_reason() {
     let resource = Resource::new();
@@ -372,17 +358,6 @@ fn a_survivor_is_adopted() {
     assert!(!lives(pid), "stop finds it by the journal's lock");
 }
 
-fn a_killed_daemon_is_not_running() {
-    let resource = Resource::new();
-    resource.expect("start", SUCCESS);
-    let pid = resource.recorded();
-    kill(pid, Signal::SIGKILL).unwrap();
-    wait_until(|| !lives(pid));
-    resource.expect("monitor", NOT_RUNNING);
-    resource.expect("start", SUCCESS);
-    assert_ne!(resource.recorded(), pid);
-}
-
 /// S1-51: monitor neither asks nor waits for the endpoint, while a delivery hangs in it.
 fn a_dead_endpoint_is_no_matter_for_monitor() {
     let mut resource = Resource::new();
@@ -406,20 +381,6 @@ fn mark(resource: &Resource) {
     );
     std::io::Write::write_all(&mut agent.stdin.take().unwrap(), input.as_bytes()).unwrap();
     assert!(agent.wait().unwrap().success());
-}
-
-/// 190 with its reason, once a route has been refused for longer than `degraded-after`.
-fn a_refused_route_is_degraded() {
-    let mut resource = Resource::new();
-    resource.append("[delivery]\ndegraded-after = 1\n");
-    // Nobody listens any more: each attempt is refused at once.
-    resource.endpoint = None;
-    resource.expect("start", SUCCESS);
-    mark(&resource);
-    wait_until(|| resource.call("monitor").code == DEGRADED);
-    let said = resource.expect("monitor", DEGRADED);
-    assert!(said.reasons[0].contains("recovery"), "{said:?}");
-    resource.expect("start", SUCCESS);
 }
 
 /// An operator's typo, of any kind, must not end the sending: a restart would fail.
@@ -498,56 +459,6 @@ fn stop_needs_neither_program_nor_configuration() {
     fs::remove_dir_all(resource.path("journal")).unwrap();
     resource.expect("stop", SUCCESS);
     resource.expect("monitor", NOT_RUNNING);
-}
-
-/// The store as TOML may have it, and whether it stands in a fragment.
-fn stores(journal: &Path) -> Vec<(bool, String)> {
-    let path = journal.to_str().unwrap();
-    let escaped = path.replacen("/t", "/\\u0074", 1);
-    let written = |form: &str| form.replace("PATH", path).replace("ESCAPED", &escaped);
-    let forms = [
-        "[store]\npath = \"PATH\"\nregister = \"none\"\n",
-        "[store]\npath = 'PATH'\nregister = \"none\"\n",
-        "store.path = \"PATH\"\nstore.register = \"none\"\n",
-        "store = { path = \"PATH\", register = \"none\" }\n",
-        "[\"store\"]\n\"path\" = \"PATH\"\nregister = \"none\"\n",
-        "[store]\n'path' = \"\"\"\nPATH\"\"\"\nregister = \"none\"\n",
-        "[store] # the journal\npath = '''PATH'''\nregister = \"none\"\n",
-        "[store]\npath = \"ESCAPED\"\nregister = \"none\"\n",
-        "[ store ]\npath=\"PATH\" # not \"/elsewhere\"\nregister=\"none\"\n",
-    ];
-    let forms = forms.map(written);
-    let in_fragment = [forms[0].clone(), forms[3].clone()].map(|form| (true, form));
-    forms.into_iter().map(|form| (false, form)).chain(in_fragment).collect()
-}
-
-/// The daemon was started by other means, so that only the journal's lock identifies it. Only the program can read where that
-/// is: Pacemaker would start a second one behind a stop that finds nothing.
-fn stop_finds_the_daemon_however_the_journal_is_written() {
-    let resource = Resource::new();
-    let sound = fs::read_to_string(resource.config()).unwrap();
-    let routes = sound.split_once("register = \"none\"\n").unwrap().1;
-    let (fragment, other) = (resource.path("alerter.d/10-store.toml"), resource.path("other.toml"));
-    fs::create_dir(resource.path("alerter.d")).unwrap();
-    let mut left = Vec::new();
-    for (is_fragment, store) in stores(&resource.path("journal/marks.db")) {
-        let _there_was_none = fs::remove_file(&fragment);
-        if is_fragment {
-            fs::write(&fragment, &store).unwrap();
-        }
-        resource.configure(&if is_fragment { routes.to_owned() } else { store.clone() + routes });
-        fs::copy(resource.config(), &other).unwrap();
-        let mut daemon = Command::new(&resource.binary);
-        let daemon = daemon.arg("run").arg("--config").arg(&other).stdin(Stdio::null()).stdout(Stdio::null());
-        let mut daemon = Stranger(daemon.stderr(Stdio::null()).spawn().unwrap());
-        wait_until(|| {
-            assert_eq!(daemon.0.try_wait().unwrap(), None, "{store}");
-            resource.call("monitor").code == SUCCESS
-        });
-        resource.expect("stop", SUCCESS);
-        left.extend(lives(daemon.pid()).then_some(store));
-    }
-    assert_eq!(left, Vec::<String>::new(), "stop said 0, and the daemon ran on");
 }
 
 /// The record is gone, and the configuration is another one, wrong, or gone: the process itself says what it is.
@@ -666,12 +577,5 @@ fn unsupported_actions_say_so() {
         ["notify", "promote", "demote", "migrate_to", "migrate_from", "reload", "no-such-action", ""]
     {
         resource.expect(action, UNIMPLEMENTED);
-    }
-}
-
-/// Waits for a state that must come; the machine decides how soon.
-fn wait_until(mut reached: impl FnMut() -> bool) {
-    while !reached() {
-        std::thread::yield_now();
     }
 }

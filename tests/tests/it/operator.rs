@@ -3,8 +3,8 @@
 use std::fs::{self, OpenOptions};
 use std::io::Write as _;
 use std::path::Path;
-use std::process::{Command, Stdio};
-use std::time::{Duration, Instant};
+use std::process::Command;
+use std::time::Duration;
 
 use nix::sys::signal::{Signal, kill};
 use nix::sys::stat::Mode;
@@ -12,7 +12,7 @@ use nix::unistd::{Pid, mkfifo};
 use serde_json::Value;
 use tests::lab::wait;
 use tests::programs::{Site, built};
-use tests::receiver::{Answer, Receiver};
+use tests::receiver::Receiver;
 use tests::trials::Group;
 
 const LIMIT: Duration = Duration::from_secs(40);
@@ -21,11 +21,8 @@ const LIMIT: Duration = Duration::from_secs(40);
 pub(crate) fn group() -> Group {
     let tests = tests::trials![
         what_is_dismissed_behind_a_hanging_program_is_never_sent,
-        a_stop_waits_for_no_test_message,
         a_release_by_the_hosts_name_is_for_its_last_failure,
-        a_release_of_a_host_without_a_name_says_what_holds_it,
         a_hung_daemon_keeps_no_reader_waiting,
-        unmark_needs_a_reason,
     ];
     Group { cannot: None, tests }
 }
@@ -117,24 +114,6 @@ fn a_hung_daemon_keeps_no_reader_waiting() {
     .unwrap();
 }
 
-/// S0-3: what ends a mark has its reason in the history. The broken variant writes "no reason given" there.
-fn unmark_needs_a_reason() {
-    let mut receiver = Receiver::on_loopback().unwrap();
-    let mut site = Site::new(receiver.address()).unwrap();
-    site.start().unwrap();
-    receiver.down();
-    site.fence("compute1").unwrap();
-    wait::until("compute1 is marked", LIMIT, || {
-        Ok(site.alerter(&["show", "compute1"])?.status.success().then_some(()))
-    })
-    .unwrap();
-    let code = |words: &[&str]| site.alerter(words).unwrap().status.code();
-    assert_eq!(code(&["unmark", "compute1"]), Some(2), "wrong usage");
-    assert_eq!(code(&["unmark", "compute1", "--reason", " "]), Some(2));
-    let shown: Value = serde_json::from_str(&site.said(&["list", "--json"]).unwrap()).unwrap();
-    assert_eq!(shown[0]["host"], "compute1", "it is open still");
-}
-
 /// The host fails twice while nobody takes its marks, and both are held as stale: an operator who checks it now vouches for the last
 /// failure alone. The broken variant releases by an id.
 fn a_release_by_the_hosts_name_is_for_its_last_failure() {
@@ -181,50 +160,10 @@ fn a_release_by_the_hosts_name_is_for_its_last_failure() {
     site.end(Signal::SIGTERM).unwrap();
 }
 
-/// The broken variant says that it is released and that nothing holds it, and the operator who reads that goes back to bed.
-fn a_release_of_a_host_without_a_name_says_what_holds_it() {
-    let receiver = Receiver::on_loopback().unwrap();
-    let mut site = Site::new(receiver.address()).unwrap();
-    let written = fs::read_to_string(site.config()).unwrap();
-    fs::write(site.config(), written.replace("domain = \"my.cloud.com\"\n", "")).unwrap();
-    site.start().unwrap();
-    site.fence("compute1").unwrap();
-    wait::until("the mark is held", LIMIT, || Ok((marks(&site)?.len() == 1).then_some(()))).unwrap();
-    let shown = |words: &[&str]| site.said(words).unwrap();
-    let said = shown(&["release", "compute1", "--reason", "seen off"]);
-    let file = site.config().display().to_string();
-    assert!(said.contains("compute1 stays held (no-fqdn)") && said.contains(&file), "{said}");
-    let story = shown(&["show", "compute1"]);
-    assert!(story.contains("but stays held until its full name is known (no-fqdn): seen off"), "{story}");
-    assert!(!story.contains("compute1 is released: "), "{story}");
-    fs::write(site.config(), written).unwrap();
-    assert!(site.alerter(&["reload"]).unwrap().status.success());
-    receiver.wait_for(1, LIMIT).unwrap();
-    site.end(Signal::SIGTERM).unwrap();
-}
-
 /// All marks, oldest first.
 fn marks(site: &Site) -> anyhow::Result<Vec<Value>> {
     let listed: Value = serde_json::from_str(&site.said(&["list", "--all", "--json"])?)?;
     let mut all = listed.as_array().cloned().unwrap_or_default();
     all.sort_by_key(|mark| mark["failure_time"].to_string());
     Ok(all)
-}
-
-/// An operator's request that hangs at an endpoint keeps neither the journal nor its lock.
-fn a_stop_waits_for_no_test_message() {
-    let receiver = Receiver::on_loopback().unwrap();
-    receiver.answer(Answer::Silence);
-    let mut site = Site::new(receiver.address()).unwrap();
-    site.start().unwrap();
-    let mut command = Command::new(built("nova-host-alerter").unwrap());
-    command.arg("send-test").arg("--config").arg(site.config());
-    let mut test = command.stdout(Stdio::null()).stderr(Stdio::null()).spawn().unwrap();
-    receiver.wait_for(1, LIMIT).unwrap();
-    let begun = Instant::now();
-    site.end(Signal::SIGTERM).unwrap();
-    assert!(begun.elapsed() < Duration::from_secs(10), "Pacemaker would have killed it");
-    assert!(!test.wait().unwrap().success(), "nobody knows whether the test message was taken");
-    site.start().unwrap();
-    site.end(Signal::SIGTERM).unwrap();
 }

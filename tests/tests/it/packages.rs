@@ -18,11 +18,9 @@ pub(crate) fn group() -> Group {
         the_units_and_agents_name_what_is_installed,
         everything_to_read_is_installed,
         the_rpm_takes_what_is_listed,
-        both_packages_have_the_version_of_the_programs,
         the_configuration_is_for_root_alone,
         what_is_installed_is_what_the_list_says,
         no_script_touches_what_runs,
-        every_exception_has_its_reason,
         the_directories_are_those_of_the_unit,
     ];
     Group { cannot: None, tests }
@@ -175,14 +173,6 @@ fn in_spec(line: &Listed) -> String {
     macros.iter().fold(place, |place, (path, name)| place.replace(path, name)) + "\n"
 }
 
-fn both_packages_have_the_version_of_the_programs() {
-    let version = env!("CARGO_PKG_VERSION");
-    let changelog = text("packaging/debian/changelog");
-    assert!(changelog.starts_with(&format!("nova-host-alerter ({version}-")), "{changelog}");
-    let spec = text("packaging/rpm/nova-host-alerter.spec");
-    assert!(spec.lines().any(|line| line.split_whitespace().eq(["Version:", version])), "{version}");
-}
-
 /// Passwords may stand in it, and the alerter refuses what others can write.
 fn the_configuration_is_for_root_alone() {
     let line = listed().into_iter().find(|line| line.from == "packaging/alerter.toml").unwrap();
@@ -260,27 +250,6 @@ fn no_script_touches_what_runs() {
     }
     let rules = text("packaging/debian/rules");
     assert!(rules.contains("dh_installsystemd --no-enable --no-start --no-stop-on-upgrade"), "{rules}");
-}
-
-/// A line that overrides lintian, or filters rpmlint, stands behind a comment.
-fn every_exception_has_its_reason() {
-    let lintian = ["nova-host-alerter.lintian-overrides", "source/lintian-overrides"];
-    for file in lintian {
-        let overrides = text(&format!("packaging/debian/{file}"));
-        assert_eq!(unexplained(&overrides, "nova-host-alerter"), Vec::<&str>::new(), "{file}");
-    }
-    let filters = text("packaging/rpm/rpmlint.toml");
-    assert_eq!(unexplained(&filters, "'"), Vec::<&str>::new());
-    assert_eq!(unexplained("# why\n\nx: tag", "x"), ["x: tag"], "one without a reason must be seen");
-}
-
-/// Lines that begin so, and have neither a comment nor another of their kind above them.
-fn unexplained<'a>(text: &'a str, beginning: &str) -> Vec<&'a str> {
-    let lines: Vec<&str> = text.lines().map(str::trim).collect();
-    let is_one = |line: &str| line.starts_with(beginning);
-    let pairs = lines.iter().zip(std::iter::once(&"").chain(&lines));
-    let bare = pairs.filter(|(line, above)| is_one(line) && !is_one(above) && !above.starts_with('#'));
-    bare.map(|(line, _)| *line).collect()
 }
 
 /// Three files say what the directories are like; the unit's are made by systemd when it starts.

@@ -1,7 +1,5 @@
 //! Programs of one release and a journal of the next, in the middle of an outage: whatever meets, nothing is lost.
 
-use std::time::{Duration, Instant};
-
 use nix::sys::signal::Signal;
 use rusqlite::Connection;
 use rusqlite::types::Value;
@@ -10,7 +8,7 @@ use tests::receiver::{Answer, Receiver};
 use tests::releases::{BACK, NEXT};
 use tests::trials::Group;
 
-const LIMIT: Duration = Duration::from_secs(40);
+use crate::path::{LIMIT, until};
 
 /// Its tests. They need nothing but the built programs.
 pub(crate) fn group() -> Group {
@@ -56,14 +54,6 @@ fn rows(site: &Site) -> Vec<Vec<Value>> {
     all
 }
 
-fn wait(what: &str, mut holds: impl FnMut() -> bool) {
-    let end = Instant::now() + LIMIT;
-    while !holds() {
-        assert!(Instant::now() < end, "{what}: not within {} s", LIMIT.as_secs());
-        std::thread::yield_now();
-    }
-}
-
 /// The message of a start that fails.
 fn refusal(site: &Site) -> String {
     let before = rows(site);
@@ -77,7 +67,7 @@ fn refusal(site: &Site) -> String {
 fn assert_sent(receiver: &Receiver, site: &mut Site, body: &[u8]) {
     receiver.answer(Answer::Status(202));
     site.start().unwrap();
-    wait("the mark is settled", || {
+    until("the mark is settled", || {
         site.said(&["list", "--all", "--json"]).unwrap().contains("\"acknowledged\"")
     });
     assert!(receiver.received().iter().all(|request| request.body == body), "sent with other bytes");
@@ -102,7 +92,7 @@ fn a_running_daemon_goes_on_when_its_journal_is_of_the_next_schema() {
     let (receiver, mut site, body) = outage();
     change(&site, NEXT);
     receiver.answer(Answer::Status(202));
-    wait("the mark is settled below the daemon", || {
+    until("the mark is settled below the daemon", || {
         let journal = Connection::open(site.journal()).unwrap();
         journal.query_row("SELECT settlement IS NOT NULL FROM mark", [], |row| row.get::<_, bool>(0)).unwrap()
     });

@@ -9,10 +9,7 @@ use crate::cluster::{Cluster, HOST, expect, later, mark, marked};
 
 pub(crate) const SCENARIOS: &[Scenario] = &[
     ("a_machine_is_annotated_until_its_host_is_back", a_machine_is_annotated_until_its_host_is_back),
-    ("a_request_of_somebody_else_stays", a_request_of_somebody_else_stays),
     ("exactly_one_machine_must_be_the_node", exactly_one_machine_must_be_the_node),
-    ("a_namespace_limits_the_search", a_namespace_limits_the_search),
-    ("a_machine_that_is_gone_needs_nothing", a_machine_that_is_gone_needs_nothing),
     ("one_machine_of_many_is_found", one_machine_of_many_is_found),
 ];
 
@@ -56,18 +53,6 @@ fn a_machine_is_annotated_until_its_host_is_back(cluster: &mut Cluster) -> anyho
     Ok(())
 }
 
-fn a_request_of_somebody_else_stays(cluster: &mut Cluster) -> anyhow::Result<()> {
-    cluster.lab.clean()?;
-    cluster.lab.machine("metal", MACHINE, HOST)?;
-    let request = format!("{REMEDIATE}=");
-    cluster.lab.kubectl(&["annotate", "machine", MACHINE, "--namespace=metal", &request], None)?;
-    let (sender, mark) = (cluster.sender(Who::Annotate, KEYS)?, mark());
-    expect(&sender.down(&mark), "acknowledged")?;
-    expect(&sender.back(&mark), "acknowledged")?;
-    ensure!(annotation(&machine(&cluster.lab)?, REMEDIATE) == Some(""), "somebody else's request is gone");
-    Ok(())
-}
-
 /// None, one that is only named like it, and two that claim it.
 fn exactly_one_machine_must_be_the_node(cluster: &mut Cluster) -> anyhow::Result<()> {
     cluster.lab.clean()?;
@@ -81,32 +66,6 @@ fn exactly_one_machine_must_be_the_node(cluster: &mut Cluster) -> anyhow::Result
     for one in cluster.lab.list("machines")? {
         ensure!(marked(&one).is_none() && annotation(&one, REMEDIATE).is_none(), "{}", one["metadata"]);
     }
-    Ok(())
-}
-
-fn a_namespace_limits_the_search(cluster: &mut Cluster) -> anyhow::Result<()> {
-    cluster.lab.clean()?;
-    cluster.lab.machine("metal", MACHINE, HOST)?;
-    cluster.lab.machine("other", "worker-2", HOST)?;
-    let sender = cluster.sender(Who::Annotate, &format!("{KEYS}\nnamespace = \"metal\""))?;
-    expect(&sender.down(&mark()), "acknowledged")?;
-    ensure!(annotation(&machine(&cluster.lab)?, REMEDIATE) == Some(""));
-    ensure!(marked(&cluster.lab.get_in("other", "machine", "worker-2")?).is_none());
-    Ok(())
-}
-
-/// Cluster API has replaced it: the return has nothing to do, and does nothing to the new one.
-fn a_machine_that_is_gone_needs_nothing(cluster: &mut Cluster) -> anyhow::Result<()> {
-    cluster.lab.clean()?;
-    cluster.lab.machine("metal", MACHINE, HOST)?;
-    let (sender, mark) = (cluster.sender(Who::Annotate, KEYS)?, mark());
-    expect(&sender.down(&mark), "acknowledged")?;
-    cluster.lab.kubectl(&["delete", "machine", MACHINE, "--namespace=metal"], None)?;
-    expect(&sender.back(&mark), "acknowledged")?;
-    cluster.lab.machine("metal", "worker-9", HOST)?;
-    let before = cluster.lab.get_in("metal", "machine", "worker-9")?;
-    expect(&sender.back(&mark), "acknowledged")?;
-    ensure!(cluster.lab.get_in("metal", "machine", "worker-9")? == before);
     Ok(())
 }
 

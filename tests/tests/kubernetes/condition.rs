@@ -1,18 +1,15 @@
 //! `mode = "condition"`: a node says that its host was fenced, and who watches for that acts.
 
 use anyhow::ensure;
-use serde_json::{Value, json};
-use tests::kubernetes::{Kubernetes, Who, second};
+use serde_json::Value;
+use tests::kubernetes::{Kubernetes, Who};
 
 use crate::Scenario;
-use crate::cluster::{Cluster, HOST, ago, expect, later, mark};
+use crate::cluster::{Cluster, HOST, ago, expect, mark};
 
 pub(crate) const SCENARIOS: &[Scenario] = &[
     ("a_condition_is_set_and_set_back", a_condition_is_set_and_set_back),
     ("other_conditions_stay", other_conditions_stay),
-    ("the_condition_of_somebody_else_stays", the_condition_of_somebody_else_stays),
-    ("a_return_of_an_earlier_mark_changes_no_condition", a_return_of_an_earlier_mark_changes_no_condition),
-    ("a_condition_needs_a_node", a_condition_needs_a_node),
 ];
 
 const KEYS: &str = r#"mode = "condition""#;
@@ -63,50 +60,5 @@ fn other_conditions_stay(cluster: &mut Cluster) -> anyhow::Result<()> {
     ensure!(kubelets(&cluster.lab)? == before);
     expect(&sender.back(&mark), "acknowledged")?;
     ensure!(kubelets(&cluster.lab)? == before);
-    Ok(())
-}
-
-/// One of another writer, under the same name, is not set back: the message is not this mark's.
-fn the_condition_of_somebody_else_stays(cluster: &mut Cluster) -> anyhow::Result<()> {
-    cluster.lab.clean()?;
-    cluster.lab.node(HOST, ago(60))?;
-    let (sender, mark) = (cluster.sender(Who::Condition, KEYS)?, mark());
-    let at = second(ago(10));
-    let foreign = json!({"type": "HostFenced", "status": "True", "reason": "ByHand", "message": "somebody was here",
-        "lastHeartbeatTime": at, "lastTransitionTime": at});
-    let path = format!("/api/v1/nodes/{HOST}/status");
-    cluster.lab.patch(&path, &json!({"status": {"conditions": [foreign]}}))?;
-    expect(&sender.down(&mark), "acknowledged")?;
-    ensure!(condition(&cluster.lab)? == foreign, "{}", condition(&cluster.lab)?);
-    expect(&sender.back(&mark), "acknowledged")?;
-    ensure!(condition(&cluster.lab)? == foreign, "{}", condition(&cluster.lab)?);
-    Ok(())
-}
-
-/// The host has failed again.
-fn a_return_of_an_earlier_mark_changes_no_condition(cluster: &mut Cluster) -> anyhow::Result<()> {
-    cluster.lab.clean()?;
-    cluster.lab.node(HOST, ago(60))?;
-    let (sender, first) = (cluster.sender(Who::Condition, KEYS)?, mark());
-    let second = later(&first);
-    expect(&sender.down(&first), "acknowledged")?;
-    expect(&sender.down(&second), "acknowledged")?;
-    expect(&sender.back(&first), "acknowledged")?;
-    expect(&sender.down(&first), "acknowledged")?;
-    let seen = condition(&cluster.lab)?;
-    ensure!(
-        seen["status"] == "True"
-            && seen["message"].as_str().unwrap_or_default().contains(&second.id.to_string()),
-        "{seen}"
-    );
-    Ok(())
-}
-
-fn a_condition_needs_a_node(cluster: &mut Cluster) -> anyhow::Result<()> {
-    cluster.lab.clean()?;
-    let (sender, mark) = (cluster.sender(Who::Condition, KEYS)?, mark());
-    expect(&sender.down(&mark), "rejected unknown-node")?;
-    expect(&sender.back(&mark), "acknowledged")?;
-    ensure!(cluster.lab.list("nodes")?.is_empty(), "a node was made");
     Ok(())
 }

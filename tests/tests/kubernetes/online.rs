@@ -12,7 +12,6 @@ use crate::remediation;
 
 pub(crate) const SCENARIOS: &[Scenario] = &[
     ("each_host_without_a_node_is_named", each_host_without_a_node_is_named),
-    ("each_host_without_a_machine_is_named", each_host_without_a_machine_is_named),
     ("each_missing_right_is_named", each_missing_right_is_named),
     ("a_check_writes_nothing", a_check_writes_nothing),
 ];
@@ -31,22 +30,6 @@ fn each_host_without_a_node_is_named(cluster: &mut Cluster) -> anyhow::Result<()
         let expected = [(Some("compute2"), "unknown-node"), (Some("compute3"), "unknown-node")];
         ensure!(found(&findings) == expected, "{mode}: {findings:?}");
         ensure!(sender.check(&["compute1"])?.is_empty(), "{mode}");
-    }
-    Ok(())
-}
-
-fn each_host_without_a_machine_is_named(cluster: &mut Cluster) -> anyhow::Result<()> {
-    for (who, keys) in [(Who::Annotate, r#"mode = "annotate""#), (Who::Remediation, remediation::KEYS)] {
-        cluster.lab.clean()?;
-        cluster.lab.template(METAL3, "metal", "worker", &json!({"spec": {}}))?;
-        cluster.lab.machine("metal", "worker-1", HOST)?;
-        for name in ["worker-3", "worker-4"] {
-            cluster.lab.machine("metal", name, "compute3.my.cloud.com")?;
-        }
-        let sender = cluster.sender(who, keys)?;
-        let findings = sender.check(&["compute1", "compute2", "compute3"])?;
-        let expected = [(Some("compute2"), "unknown-machine"), (Some("compute3"), "several-machines")];
-        ensure!(found(&findings) == expected, "{who:?}: {findings:?}");
     }
     Ok(())
 }

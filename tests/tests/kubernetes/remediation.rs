@@ -1,7 +1,5 @@
 //! `mode = "remediation"` as Cluster API has it: an object of a template is the request, and its end is the host's return.
 
-use std::time::Duration;
-
 use anyhow::{Context as _, ensure};
 use drivers::Outcome;
 use marks::mark::Mark;
@@ -17,14 +15,9 @@ pub(crate) const SCENARIOS: &[Scenario] = &[
     ("a_machine_is_remediated_by_an_object_of_its_name", a_machine_is_remediated_by_an_object_of_its_name),
     ("the_template_is_passed_through", the_template_is_passed_through),
     ("an_object_ends_with_the_return_of_its_host", an_object_ends_with_the_return_of_its_host),
-    ("an_object_of_an_earlier_mark_is_made_again", an_object_of_an_earlier_mark_is_made_again),
-    ("an_object_of_somebody_else_stays", an_object_of_somebody_else_stays),
     ("an_object_that_is_being_deleted_is_left_alone", an_object_that_is_being_deleted_is_left_alone),
     ("what_cannot_be_made_waits_for_somebody", what_cannot_be_made_waits_for_somebody),
-    ("a_machine_without_a_template_in_its_namespace", a_machine_without_a_template_in_its_namespace),
     ("a_confirmation_follows_the_object", a_confirmation_follows_the_object),
-    ("a_confirmation_ends_with_object_and_machine", a_confirmation_ends_with_object_and_machine),
-    ("a_remediation_that_hangs_is_said", a_remediation_that_hangs_is_said),
 ];
 
 pub(crate) const KEYS: &str = r#"mode = "remediation"
@@ -142,44 +135,12 @@ fn an_object_ends_with_the_return_of_its_host(cluster: &mut Cluster) -> anyhow::
     Ok(())
 }
 
-/// The host fails again while the object of its first outage stands: it is another one then. The return of the first does not end
-/// the second.
-fn an_object_of_an_earlier_mark_is_made_again(cluster: &mut Cluster) -> anyhow::Result<()> {
-    let (sender, first) = (stage(cluster, "")?, mark());
-    let second = later(&first);
-    expect(&sender.down(&first), "acknowledged")?;
-    let former = cluster.lab.only(METAL3)?["metadata"]["uid"].clone();
-    // To delete and to make may take two attempts.
-    acknowledged_in_the_end(|| sender.down(&second))?;
-    let one = cluster.lab.only(METAL3)?;
-    ensure!(one["metadata"]["uid"] != former && marked(&one) == Some(second.id.to_string()), "{one}");
-    expect(&sender.back(&first), "acknowledged")?;
-    expect(&sender.down(&first), "acknowledged")?;
-    ensure!(cluster.lab.only(METAL3)? == one, "the first mark ended the second object");
-    expect(&sender.back(&second), "acknowledged")?;
-    ensure!(count(&cluster.lab)? == 0);
-    Ok(())
-}
-
 fn acknowledged_in_the_end(attempt: impl Fn() -> Outcome) -> anyhow::Result<()> {
     wait::until("an acknowledgement", SOON, || {
         let outcome = attempt();
         ensure!(["acknowledged", "wait", "retry"].contains(&outcome.as_str()), "{outcome:?}");
         Ok((word(&outcome) == "acknowledged").then_some(()))
     })
-}
-
-/// Under the same name, made by hand or by a health check of Cluster API: it is neither an acknowledgement nor ours to end.
-fn an_object_of_somebody_else_stays(cluster: &mut Cluster) -> anyhow::Result<()> {
-    let (sender, mark) = (stage(cluster, "")?, mark());
-    cluster.lab.foreign(METAL3, "metal", MACHINE)?;
-    let before = cluster.lab.only(METAL3)?;
-    for _ in 0..2 {
-        expect(&sender.down(&mark), "rejected not-ours")?;
-        expect(&sender.back(&mark), "acknowledged")?;
-        ensure!(cluster.lab.only(METAL3)? == before, "it was touched");
-    }
-    Ok(())
 }
 
 /// S4-41: a controller cleans up behind a finalizer. The return is done; nothing is written again and again; and a new outage waits
@@ -232,21 +193,6 @@ fn is_final(outcome: &Outcome) -> bool {
     ["refused", "rejected"].contains(&outcome.as_str())
 }
 
-/// Each namespace has its own template of that name.
-fn a_machine_without_a_template_in_its_namespace(cluster: &mut Cluster) -> anyhow::Result<()> {
-    cluster.lab.clean()?;
-    cluster.lab.machine("other", "worker-7", HOST)?;
-    cluster.lab.template(METAL3, "metal", "worker", &json!({"spec": {"in": "metal"}}))?;
-    let sender = cluster.sender(Who::Remediation, KEYS)?;
-    let missing = sender.down(&mark());
-    ensure!(is_final(&missing), "{missing:?}");
-    cluster.lab.template(METAL3, "other", "worker", &json!({"spec": {"in": "other"}}))?;
-    expect(&sender.down(&mark()), "acknowledged")?;
-    let one = cluster.lab.only(METAL3)?;
-    ensure!(one["spec"]["in"] == "other" && one["metadata"]["namespace"] == "other", "{one}");
-    Ok(())
-}
-
 /// As long as nothing is said it waits; then it ends as the controller says.
 fn a_confirmation_follows_the_object(cluster: &mut Cluster) -> anyhow::Result<()> {
     let condition = |status: &str| json!({"conditions": [{"type": "Succeeded", "status": status, "reason": "Of", "message": "a test"}]});
@@ -265,29 +211,5 @@ fn a_confirmation_follows_the_object(cluster: &mut Cluster) -> anyhow::Result<()
         cluster.lab.report(METAL3, "metal", MACHINE, &status)?;
         expect(&sender.confirm(&mark), expected).with_context(|| status.to_string())?;
     }
-    Ok(())
-}
-
-/// Who deletes the object, or the Machine, has finished.
-fn a_confirmation_ends_with_object_and_machine(cluster: &mut Cluster) -> anyhow::Result<()> {
-    for gone in [METAL3.plural, "machines"] {
-        let (sender, mark) = (stage(cluster, "confirm = true")?, mark());
-        expect(&sender.down(&mark), "acknowledged")?;
-        expect(&sender.confirm(&mark), "wait")?;
-        cluster.lab.kubectl(&["delete", gone, MACHINE, "--namespace=metal"], None)?;
-        expect(&sender.confirm(&mark), "acknowledged").context(gone)?;
-    }
-    Ok(())
-}
-
-/// For longer than `confirm-within`.
-fn a_remediation_that_hangs_is_said(cluster: &mut Cluster) -> anyhow::Result<()> {
-    let (sender, mark) = (stage(cluster, "confirm = true\nconfirm-within = 2")?, mark());
-    expect(&sender.down(&mark), "acknowledged")?;
-    wait::until("a remediation that hangs", Duration::from_secs(20), || {
-        let outcome = sender.confirm(&mark);
-        Ok(outcome.failure().is_some_and(|why| why.kind == "recovery-hangs").then_some(()))
-    })?;
-    ensure!(count(&cluster.lab)? == 1, "it was changed");
     Ok(())
 }

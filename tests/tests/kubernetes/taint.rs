@@ -9,21 +9,13 @@ use serde_json::{Value, json};
 use tests::kubernetes::{Kubernetes, Who};
 
 use crate::Scenario;
-use crate::cluster::{Cluster, HOST, NODE, ago, expect, later, mark, mark_of, marked, word};
+use crate::cluster::{Cluster, HOST, NODE, ago, expect, mark, mark_of, marked, word};
 
 pub(crate) const SCENARIOS: &[Scenario] = &[
     ("a_node_is_out_of_service_until_its_host_is_back", a_node_is_out_of_service_until_its_host_is_back),
-    ("other_taints_stay", other_taints_stay),
     ("a_taint_is_written_beside_a_busy_writer", a_taint_is_written_beside_a_busy_writer),
-    ("the_taint_of_somebody_else_stays", the_taint_of_somebody_else_stays),
-    ("the_taint_of_a_later_mark_stays", the_taint_of_a_later_mark_stays),
-    ("a_node_that_is_not_ready_stays_out_of_service", a_node_that_is_not_ready_stays_out_of_service),
-    ("a_node_that_is_gone_needs_nothing", a_node_that_is_gone_needs_nothing),
     ("a_node_that_is_back_already_is_held", a_node_that_is_back_already_is_held),
-    ("a_node_that_was_registered_again_is_held", a_node_that_was_registered_again_is_held),
-    ("an_older_mark_changes_nothing_of_a_later_one", an_older_mark_changes_nothing_of_a_later_one),
     ("nodes_have_short_names_or_long_ones", nodes_have_short_names_or_long_ones),
-    ("a_test_changes_no_node", a_test_changes_no_node),
 ];
 
 const KEYS: &str = r#"mode = "taint""#;
@@ -65,26 +57,6 @@ fn a_node_is_out_of_service_until_its_host_is_back(cluster: &mut Cluster) -> any
         ensure!(!is_out_of_service(&cluster.lab, HOST)?);
         expect_marked(&cluster.lab, HOST, None)?;
     }
-    Ok(())
-}
-
-/// The list of taints is written as a whole: the broken variant writes only its own.
-fn other_taints_stay(cluster: &mut Cluster) -> anyhow::Result<()> {
-    cluster.lab.clean()?;
-    cluster.lab.node(HOST, ago(60))?;
-    cluster.lab.kubectl(&["taint", "node", HOST, "rack=east:NoSchedule", "gpu:PreferNoSchedule"], None)?;
-    cluster.lab.kubectl(&["annotate", "node", HOST, "of=somebody"], None)?;
-    let before = taints(&cluster.lab, HOST)?;
-    ensure!(before.len() == 3, "{before:?}");
-    let (sender, mark) = (cluster.sender(Who::Taint, KEYS)?, mark());
-    expect(&sender.down(&mark), "acknowledged")?;
-    let seen = taints(&cluster.lab, HOST)?;
-    ensure!(seen.len() == 4 && before.iter().all(|taint| seen.contains(taint)), "{seen:?}");
-    cluster.lab.heartbeat(HOST, "True", ago(-5))?;
-    expect(&sender.back(&mark), "acknowledged")?;
-    let after = taints(&cluster.lab, HOST)?;
-    ensure!(after == before, "{after:?}");
-    ensure!(cluster.lab.get("node", HOST)?["metadata"]["annotations"]["of"] == "somebody");
     Ok(())
 }
 
@@ -148,69 +120,6 @@ fn until_acknowledged(attempt: impl Fn() -> drivers::Outcome) -> anyhow::Result<
     anyhow::bail!("{seen:?}")
 }
 
-/// Neither replaced nor removed: who has set it had a reason, and there is no mark of ours on the node.
-fn the_taint_of_somebody_else_stays(cluster: &mut Cluster) -> anyhow::Result<()> {
-    cluster.lab.clean()?;
-    cluster.lab.node(HOST, ago(60))?;
-    let taint = format!("{OUT_OF_SERVICE}=nodeshutdown:NoExecute");
-    cluster.lab.kubectl(&["taint", "node", HOST, &taint], None)?;
-    let (sender, mark) = (cluster.sender(Who::Taint, KEYS)?, mark());
-    expect(&sender.down(&mark), "acknowledged")?;
-    expect_marked(&cluster.lab, HOST, None)?;
-    cluster.lab.heartbeat(HOST, "True", ago(-5))?;
-    expect(&sender.back(&mark), "acknowledged")?;
-    ensure!(is_out_of_service(&cluster.lab, HOST)?, "somebody else's taint is gone");
-    Ok(())
-}
-
-/// The host has failed again before the return of its first outage is delivered.
-fn the_taint_of_a_later_mark_stays(cluster: &mut Cluster) -> anyhow::Result<()> {
-    cluster.lab.clean()?;
-    cluster.lab.node(HOST, ago(60))?;
-    let (sender, first) = (cluster.sender(Who::Taint, KEYS)?, mark());
-    let second = later(&first);
-    expect(&sender.down(&first), "acknowledged")?;
-    cluster.lab.heartbeat(HOST, "True", ago(-5))?;
-    expect(&sender.back(&first), "acknowledged")?;
-    cluster.lab.heartbeat(HOST, "Unknown", ago(60))?;
-    expect(&sender.down(&second), "acknowledged")?;
-    cluster.lab.heartbeat(HOST, "True", ago(-10))?;
-    expect(&sender.back(&first), "acknowledged")?;
-    ensure!(is_out_of_service(&cluster.lab, HOST)?, "the first return has removed the second taint");
-    expect_marked(&cluster.lab, HOST, Some(&second))
-}
-
-/// Neither while the kubelet says nothing, nor by a word of it from before the failure.
-fn a_node_that_is_not_ready_stays_out_of_service(cluster: &mut Cluster) -> anyhow::Result<()> {
-    cluster.lab.clean()?;
-    cluster.lab.node(HOST, ago(60))?;
-    let (sender, mark) = (cluster.sender(Who::Taint, KEYS)?, mark());
-    expect(&sender.down(&mark), "acknowledged")?;
-    for (ready, at) in [("True", ago(60)), ("Unknown", ago(-5)), ("False", ago(-5))] {
-        cluster.lab.heartbeat(HOST, ready, at)?;
-        expect(&sender.back(&mark), "wait not-ready")?;
-        ensure!(is_out_of_service(&cluster.lab, HOST)?, "{ready}");
-    }
-    cluster.lab.heartbeat(HOST, "True", ago(-5))?;
-    expect(&sender.back(&mark), "acknowledged")?;
-    ensure!(!is_out_of_service(&cluster.lab, HOST)?);
-    Ok(())
-}
-
-/// A failure of a host without a node waits for somebody; a return of it is done.
-fn a_node_that_is_gone_needs_nothing(cluster: &mut Cluster) -> anyhow::Result<()> {
-    cluster.lab.clean()?;
-    let (sender, mark) = (cluster.sender(Who::Taint, KEYS)?, mark());
-    expect(&sender.down(&mark), "rejected unknown-node")?;
-    cluster.lab.node(HOST, ago(60))?;
-    let mark = crate::cluster::mark();
-    expect(&sender.down(&mark), "acknowledged")?;
-    cluster.lab.kubectl(&["delete", "node", HOST], None)?;
-    expect(&sender.back(&mark), "acknowledged")?;
-    ensure!(cluster.lab.list("nodes")?.is_empty(), "a node was made");
-    Ok(())
-}
-
 /// Its kubelet has said something after the failure, whatever it said, or has renewed its lease alone: its pods run, and would be taken
 /// from it. What is said within two minutes may be the clocks'.
 fn a_node_that_is_back_already_is_held(cluster: &mut Cluster) -> anyhow::Result<()> {
@@ -234,34 +143,6 @@ fn a_node_that_is_back_already_is_held(cluster: &mut Cluster) -> anyhow::Result<
     Ok(())
 }
 
-/// A host that was made new has a Node that is younger than the failure.
-fn a_node_that_was_registered_again_is_held(cluster: &mut Cluster) -> anyhow::Result<()> {
-    cluster.lab.clean()?;
-    let failed = ago(700);
-    let mark = Mark { failure_time: failed, generated_time: failed, ..mark() };
-    cluster.lab.node(HOST, ago(800))?;
-    expect(&cluster.sender(Who::Taint, KEYS)?.down(&mark), "held alive")?;
-    ensure!(!is_out_of_service(&cluster.lab, HOST)?);
-    Ok(())
-}
-
-/// It was parked or held meanwhile. The broken variant takes each other mark for an earlier one: nobody would end the taint then.
-fn an_older_mark_changes_nothing_of_a_later_one(cluster: &mut Cluster) -> anyhow::Result<()> {
-    cluster.lab.clean()?;
-    cluster.lab.node(HOST, ago(60))?;
-    let (sender, first) = (cluster.sender(Who::Taint, KEYS)?, mark());
-    let second = later(&first);
-    expect(&sender.down(&second), "acknowledged")?;
-    expect(&sender.down(&first), "acknowledged")?;
-    expect_marked(&cluster.lab, HOST, Some(&second))?;
-    cluster.lab.heartbeat(HOST, "True", ago(-5))?;
-    expect(&sender.back(&first), "acknowledged")?;
-    ensure!(is_out_of_service(&cluster.lab, HOST)?, "the older mark has taken it over");
-    expect(&sender.back(&second), "acknowledged")?;
-    ensure!(!is_out_of_service(&cluster.lab, HOST)?);
-    Ok(())
-}
-
 /// Whichever Kubernetes knows, which are in small letters always.
 fn nodes_have_short_names_or_long_ones(cluster: &mut Cluster) -> anyhow::Result<()> {
     for (host, keys, node) in [
@@ -279,15 +160,5 @@ fn nodes_have_short_names_or_long_ones(cluster: &mut Cluster) -> anyhow::Result<
             ensure!(is_out_of_service(&cluster.lab, name)? == (name == node), "{host} {keys}: {name}");
         }
     }
-    Ok(())
-}
-
-fn a_test_changes_no_node(cluster: &mut Cluster) -> anyhow::Result<()> {
-    cluster.lab.clean()?;
-    cluster.lab.node(HOST, ago(60))?;
-    let before = cluster.lab.get("node", HOST)?;
-    expect(&cluster.sender(Who::Taint, KEYS)?.test(), "acknowledged")?;
-    expect(&cluster.sender(Who::Nothing, KEYS)?.test(), "refused forbidden")?;
-    ensure!(cluster.lab.get("node", HOST)? == before, "a test changed the node");
     Ok(())
 }

@@ -7,7 +7,6 @@
 mod cloud;
 mod cluster;
 mod computes;
-mod daemon;
 mod engine;
 mod masakari;
 mod outage;
@@ -24,14 +23,8 @@ use tests::trials::{self, Stage};
 /// A name, and what it stands for.
 type Scenario = trials::Scenario<Cloud>;
 
-const ALL: [&[Scenario]; 6] = [
-    masakari::SCENARIOS,
-    outage::SCENARIOS,
-    daemon::SCENARIOS,
-    services::SCENARIOS,
-    engine::SCENARIOS,
-    computes::SCENARIOS,
-];
+const ALL: [&[Scenario]; 5] =
+    [masakari::SCENARIOS, outage::SCENARIOS, services::SCENARIOS, engine::SCENARIOS, computes::SCENARIOS];
 
 const STAGE: Stage<Cloud> =
     Stage { set_up: Cloud::boot, on_failure: Cloud::explain, need: trials::OPENSTACK };

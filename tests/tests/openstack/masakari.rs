@@ -7,7 +7,7 @@ use drivers::openstack::CloudOptions;
 use marks::mark::Mark;
 use marks::time::Timestamp;
 use serde_json::{Value, json};
-use tests::openstack::{DISABLED, ENABLED, MAINTAINED, NOVA_ALONE, Notification, Part, RESERVED, Who};
+use tests::openstack::{ENABLED, MAINTAINED, NOVA_ALONE, Part, Who};
 
 use crate::Scenario;
 use crate::cloud::{AT, Cloud, LONG, STORED_AT, expect, mark};
@@ -27,15 +27,9 @@ pub(crate) const SCENARIOS: &[Scenario] = &[
         a_host_that_masakari_does_not_know_waits_for_somebody,
     ),
     ("a_host_on_maintenance_is_held", a_host_on_maintenance_is_held),
-    ("a_disabled_segment_acknowledges_too", a_disabled_segment_acknowledges_too),
     ("a_wrong_role_parks_the_route", a_wrong_role_parks_the_route),
-    ("an_application_credential_is_enough", an_application_credential_is_enough),
     ("a_test_leaves_no_notification", a_test_leaves_no_notification),
 ];
-
-fn hosts(all: &[Notification]) -> Vec<&str> {
-    all.iter().map(|row| row.host.as_str()).collect()
-}
 
 /// S1-19, S1-34: as Masakari wants it to recover the host, and with the time of the mark.
 fn a_mark_becomes_a_notification(cloud: &mut Cloud) -> anyhow::Result<()> {
@@ -158,17 +152,6 @@ fn a_host_on_maintenance_is_held(cloud: &mut Cloud) -> anyhow::Result<()> {
     Ok(())
 }
 
-/// An acknowledgement does not say everything: Masakari stores it, and its engine ignores it then.
-fn a_disabled_segment_acknowledges_too(cloud: &mut Cloud) -> anyhow::Result<()> {
-    cloud.put_right()?;
-    let sender = cloud.sender(Who::Admin, LONG)?;
-    for host in [DISABLED, RESERVED] {
-        expect(&sender.attempt(host, 0), "acknowledged")?;
-    }
-    ensure!(hosts(&cloud.services.notifications()?) == [DISABLED, RESERVED]);
-    Ok(())
-}
-
 /// Masakari refuses a user who may only read, Keystone one without a role. No message shows a secret or a token.
 fn a_wrong_role_parks_the_route(cloud: &mut Cloud) -> anyhow::Result<()> {
     cloud.put_right()?;
@@ -182,13 +165,6 @@ fn a_wrong_role_parks_the_route(cloud: &mut Cloud) -> anyhow::Result<()> {
         ensure!(shown.contains(says) && !shown.contains("s3kr1t") && !shown.contains("gAAAA"), "{shown}");
     }
     ensure!(cloud.stored()? == 0);
-    Ok(())
-}
-
-fn an_application_credential_is_enough(cloud: &mut Cloud) -> anyhow::Result<()> {
-    cloud.put_right()?;
-    expect(&cloud.sender(Who::Application, LONG)?.attempt(ENABLED[0], 0), "acknowledged")?;
-    ensure!(cloud.stored()? == 1);
     Ok(())
 }
 

@@ -7,23 +7,19 @@ use drivers::heat::{self, ByHost, Heat, Resource, WhichName};
 
 use drivers::mistral::{self, Mistral};
 
-use drivers::nova::{self, Nova};
-
-use drivers::{Outcome, Step};
+use drivers::Step;
 
 use marks::host::HostPatterns;
 use marks::mark::Mark;
 use marks::time::Timestamp;
 use serde_json::{Value, json};
 use tests::lab::wait;
-use tests::openstack::{ENABLED, NOVA_ALONE, Part, Token, Who};
+use tests::openstack::{ENABLED, Part, Token, Who};
 
 use crate::Scenario;
 use crate::cloud::{Cloud, LONG, SOON, expect, mark};
 
 pub(crate) const SCENARIOS: &[Scenario] = &[
-    ("nova_has_the_service_forced_down_and_up_again", nova_has_the_service_forced_down_and_up_again),
-    ("mistral_starts_a_workflow_once", mistral_starts_a_workflow_once),
     (
         "a_repetition_after_mistral_was_frozen_starts_nothing",
         a_repetition_after_mistral_was_frozen_starts_nothing,
@@ -33,51 +29,6 @@ pub(crate) const SCENARIOS: &[Scenario] = &[
 
 /// As long as a frozen service is waited for.
 const SHORT: Duration = Duration::from_secs(2);
-const ID: &str = "0197a1b2-c3d4-7e5f-8a6b-7c8d9e0f1a2b";
-const VERSION: [(&str, &str); 1] = [("OpenStack-API-Version", "compute 2.53")];
-
-/// Any number of times, and only what is its own is undone; a reader changes nothing, and a host that is not there neither.
-fn nova_has_the_service_forced_down_and_up_again(cloud: &mut Cloud) -> anyhow::Result<()> {
-    cloud.put_right()?;
-    cloud.services.also(Part::Nova)?;
-    let token = cloud.services.token()?;
-    let make = |cloud| {
-        let disabled_reason = Some("its host was fenced".to_owned());
-        let options = nova::Options {
-            cloud,
-            host_name: WhichName::Fqdn.into(),
-            disabled_reason,
-            up_when_returned: true,
-        };
-        Ok(Nova::new(options)?)
-    };
-    let (sender, reader) =
-        (cloud.sender_of(Who::Admin, LONG, make)?, cloud.sender_of(Who::Reader, LONG, make)?);
-    let gone = mark(NOVA_ALONE);
-    let (down, up) = (sender.driver.body(&gone), sender.driver.return_body(&gone, &[], Timestamp::now()));
-    let test = sender.driver.test_body(&mark(NOVA_ALONE).id, Timestamp::now());
-    expect(&sender.send(&test, 0), "acknowledged")?;
-    expect(&reader.send(&down, 0), "refused forbidden")?;
-    expect(&sender.attempt("nosuch.my.cloud.com", 0), "rejected unknown-host")?;
-    ensure!(of_nova(cloud, &token)?["forced_down"] == false);
-    for ambiguous in [0, 1] {
-        expect(&sender.send(&down, ambiguous), "acknowledged")?;
-        let service = of_nova(cloud, &token)?;
-        ensure!(service["forced_down"] == true && service["status"] == "disabled", "{service}");
-    }
-    for ambiguous in [0, 1] {
-        expect(&sender.step(Step::Return, &up, ambiguous), "acknowledged")?;
-        let service = of_nova(cloud, &token)?;
-        ensure!(service["forced_down"] == false && service["status"] == "enabled", "{service}");
-    }
-    Ok(())
-}
-
-fn of_nova(cloud: &Cloud, token: &Token) -> anyhow::Result<Value> {
-    let list = format!("GET /v2.1/os-services?host={NOVA_ALONE}&binary=nova-compute");
-    let found = cloud.services.ask(Part::Nova, token, &list, &VERSION, None)?.expect(200)?;
-    Ok(found["services"][0].clone())
-}
 
 fn workflow(name: &str) -> impl FnOnce(drivers::openstack::CloudOptions) -> anyhow::Result<Mistral> {
     move |cloud| Ok(Mistral::new(mistral::Options::of(cloud, name))?)
@@ -86,34 +37,6 @@ fn workflow(name: &str) -> impl FnOnce(drivers::openstack::CloudOptions) -> anyh
 fn executions(cloud: &Cloud, token: &Token) -> anyhow::Result<Vec<Value>> {
     let all = cloud.services.ask(Part::Mistral, token, "GET /v2/executions", &[], None)?.expect(200)?;
     all["executions"].as_array().cloned().context("no list of executions")
-}
-
-/// Of one mark there is one execution, under the mark's id, and it gets what the workflow of the seeds wants.
-fn mistral_starts_a_workflow_once(cloud: &mut Cloud) -> anyhow::Result<()> {
-    cloud.put_right()?;
-    begin_again(cloud)?;
-    let token = cloud.services.token()?;
-    let sender = cloud.sender_of(Who::Admin, LONG, workflow("host-evacuate"))?;
-    expect(
-        &sender.send(&sender.driver.test_body(&mark(ENABLED[0]).id, Timestamp::now()), 0),
-        "acknowledged",
-    )?;
-    let missing = cloud.sender_of(Who::Admin, LONG, workflow("no-such"))?;
-    expect(&missing.attempt(ENABLED[0], 0), "refused misconfigured")?;
-    let other = cloud.sender_of(Who::Admin, LONG, workflow("host_down"))?;
-    expect(&other.attempt(ENABLED[0], 0), "rejected rejected").context("its input is another")?;
-    ensure!(executions(cloud, &token)?.is_empty());
-    for ambiguous in [0, 1] {
-        let outcome = sender.attempt(ENABLED[0], ambiguous);
-        ensure!(outcome == Outcome::Acknowledged { reference: Some(ID.to_owned()) }, "{outcome:?}");
-    }
-    let all = executions(cloud, &token)?;
-    ensure!(all.len() == 1 && all[0]["id"] == ID, "{all:?}");
-    let input: Value = serde_json::from_str(all[0]["input"].as_str().unwrap_or_default())?;
-    ensure!(input["search_opts"]["host"] == ENABLED[0], "{input}");
-    wait::until("the execution to succeed", SOON, || {
-        Ok((executions(cloud, &token)?[0]["state"] == "SUCCESS").then_some(()))
-    })
 }
 
 /// What came while it could not answer is started when it can, and the repetition finds it.

@@ -14,15 +14,10 @@ use tests::programs::Site;
 use tests::receiver::{Answer, Receiver, own_loopback};
 
 use crate::Scenario;
-use crate::shown::document;
-use crate::story::{LIMIT, Story, list, text};
+use crate::story::{LIMIT, list, text};
 
-pub(crate) const SCENARIOS: &[Scenario] = &[
-    ("page/screens_0", |_| shown_on_every_screen(0)),
-    ("page/screens_50", |_| shown_on_every_screen(50)),
-    ("page/a_command_is_copied_by_keyboard", a_command_is_copied_by_keyboard),
-    ("page/without_scripts_everything_is_there", without_scripts_everything_is_there),
-];
+pub(crate) const SCENARIOS: &[Scenario] =
+    &[("page/screens_0", |_| shown_on_every_screen(0)), ("page/screens_50", |_| shown_on_every_screen(50))];
 
 /// Where the pictures are written; without it none is.
 const PICTURES: &str = "NHA_SCREENSHOTS";
@@ -178,56 +173,4 @@ fn judge(measured: &Value, open: usize, height: i64) -> anyhow::Result<()> {
     ensure!(measured["icon"] == format!("/icon.svg?{level}"));
     ensure!(open == 0 || is_above("problem") && is_above("command"));
     Ok(())
-}
-
-fn press(browser: &Browser, key: &str, code: u32) -> anyhow::Result<()> {
-    let text = if key == "Enter" { "\r" } else { "" };
-    for kind in ["keyDown", "keyUp"] {
-        let event =
-            json!({"type": kind, "key": key, "code": key, "windowsVirtualKeyCode": code, "text": text});
-        browser.chrome("Input.dispatchKeyEvent", &event)?;
-    }
-    Ok(())
-}
-
-/// Presses Tab until the element of this selector has the focus.
-fn tab_to(browser: &Browser, selector: &str) -> anyhow::Result<()> {
-    let is_there = format!("return document.activeElement.matches({});", json!(selector));
-    for _ in 0..100 {
-        if browser.run(&is_there)? == true {
-            return Ok(());
-        }
-        press(browser, "Tab", 9)?;
-    }
-    anyhow::bail!("no key leads to {selector}")
-}
-
-fn a_command_is_copied_by_keyboard(_: &mut Story) -> anyhow::Result<()> {
-    let crowd = Crowd::of(50)?;
-    let browser = Browser::open()?;
-    crowd.open_in(&browser)?;
-    tab_to(&browser, "#problems .copy")?;
-    press(&browser, "Enter", 13)?;
-    wait::until("a command to be copied", LIMIT, || {
-        let pressed = browser.run("return document.querySelector('#problems .copy').textContent;")?;
-        Ok((pressed == "Copied").then_some(()))
-    })?;
-    crowd.end()
-}
-
-/// The broken variant shows buttons that do nothing, or a table that a script has to fill.
-fn without_scripts_everything_is_there(_: &mut Story) -> anyhow::Result<()> {
-    let crowd = Crowd::of(50)?;
-    let browser = Browser::without_scripts()?;
-    let html = wait::until("the page to show each mark", LIMIT, || {
-        browser.go(&crowd.url())?;
-        let (html, _) = document(&browser)?;
-        let is_whole = html.matches("data-mark=").count() == 50 + DONE && html.contains("<title>(50) ");
-        Ok(is_whole.then_some(html))
-    })?;
-    for words in ["id=\"verdict\"", "<code>nova-host-alerter retry", "(50) nova-host-alerter"] {
-        ensure!(html.contains(words), "{words} is missing");
-    }
-    ensure!(!html.contains("<button"), "a tool that does nothing");
-    crowd.end()
 }

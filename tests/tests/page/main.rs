@@ -5,7 +5,6 @@
 //! `CI=true` or `NHA_REQUIRE_BROWSER=1` that is a failure instead.
 
 mod crowd;
-mod layout;
 mod shown;
 mod story;
 
@@ -18,7 +17,7 @@ use tests::trials::{self, Stage};
 /// A name, and what it stands for.
 type Scenario = trials::Scenario<Story>;
 
-const ALL: [&[Scenario]; 3] = [shown::SCENARIOS, layout::SCENARIOS, crowd::SCENARIOS];
+const ALL: [&[Scenario]; 2] = [shown::SCENARIOS, crowd::SCENARIOS];
 
 const STAGE: Stage<Story> = Stage { set_up: Story::begin, on_failure: Story::explain, need: trials::BROWSER };
 

@@ -12,9 +12,7 @@ use crate::story::{LIMIT, Story, list, text};
 pub(crate) const SCENARIOS: &[Scenario] = &[
     ("page/a_dead_route_that_is_not_required_is_no_alarm", a_dead_route_that_is_not_required_is_no_alarm),
     ("page/every_figure_is_the_journals", every_figure_is_the_journals),
-    ("page/what_holds_a_mark_is_said_with_owner_and_end", what_holds_a_mark_is_said_with_owner_and_end),
     ("page/a_change_appears_in_the_same_document", a_change_appears_in_the_same_document),
-    ("page/what_is_selected_stays", what_is_selected_stays),
     ("page/a_request_that_hangs_is_given_up", a_request_that_hangs_is_given_up),
     ("page/without_scripts_it_is_loaded_again", without_scripts_it_is_loaded_again),
     ("page/nothing_comes_from_elsewhere", nothing_comes_from_elsewhere),
@@ -87,35 +85,6 @@ fn every_figure_is_the_journals(story: &mut Story) -> anyhow::Result<()> {
     Ok(())
 }
 
-fn what_holds_a_mark_is_said_with_owner_and_end(story: &mut Story) -> anyhow::Result<()> {
-    story.thicken()?;
-    let browser = Browser::open()?;
-    browser.go(&story.url())?;
-    until_shown(story, &browser)?;
-    let scripts = browser.run("return document.scripts.length;")?;
-    ensure!(scripts == 1, "a text has become a script");
-    let table = browser.run("return document.getElementById('marks').textContent;")?;
-    for words in [
-        "‖pending root until resume",
-        "‖pending root until ",
-        "✗parked 422, again ",
-        "‖held stale",
-        "✓acknowledged ",
-    ] {
-        ensure!(text(&table).contains(words), "{words} is missing: {table}");
-    }
-    let problems = browser.run("return document.getElementById('problems').textContent;")?;
-    let troubles = story.json(&["status"])?["problems"].clone();
-    let of_hosts: Vec<&Value> =
-        list(&troubles).iter().filter(|one| !list(&one["hosts"]).is_empty()).collect();
-    ensure!(of_hosts.len() >= 4, "{troubles}");
-    for trouble in of_hosts {
-        let what = text(&trouble["what"]).replace('`', "");
-        ensure!(text(&problems).contains(&what), "{trouble} is missing: {problems}");
-    }
-    Ok(())
-}
-
 /// The broken variant loads the page again: what was set in its window is gone.
 fn a_change_appears_in_the_same_document(story: &mut Story) -> anyhow::Result<()> {
     story.thicken()?;
@@ -131,26 +100,6 @@ fn a_change_appears_in_the_same_document(story: &mut Story) -> anyhow::Result<()
     ensure!(browser.run("return window.stays === true;")? == true, "the page was loaded again");
     browser.go(&story.url())?;
     ensure!(browser.run("return window.stays === true;")? == false, "a new document would not be noticed");
-    Ok(())
-}
-
-/// A selected command must not be lost. The broken variant puts the new text in its place all the same.
-fn what_is_selected_stays(story: &mut Story) -> anyhow::Result<()> {
-    story.thicken()?;
-    let browser = Browser::open()?;
-    browser.go(&story.url())?;
-    let before = until_shown(story, &browser)?;
-    browser.run("getSelection().selectAllChildren(document.querySelector('#problems code')); window.chosen = String(getSelection());")?;
-    story.fence_another()?;
-    wait::until("the page to say that it waits", LIMIT, || {
-        Ok(text(&browser.run("return document.getElementById('live').textContent;")?)
-            .contains("selected")
-            .then_some(()))
-    })?;
-    let kept = browser.run("return window.chosen !== '' && String(getSelection()) === window.chosen;")?;
-    ensure!(kept == true && browser.run(READ)?["marks"] == before["marks"], "the selection is lost");
-    browser.run("getSelection().removeAllRanges();")?;
-    until_shown(story, &browser)?;
     Ok(())
 }
 

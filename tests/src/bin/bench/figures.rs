@@ -1,7 +1,7 @@
 //! Figures and how they are printed: one to a line, in columns.
 
 use std::fmt;
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 use alerter::commands::summary::percentile;
 
@@ -20,13 +20,6 @@ pub(crate) fn ratio(name: &str, ratio: f64, wanted: &str) {
 pub(crate) struct Times(pub(crate) Vec<f64>);
 
 impl Times {
-    pub(crate) fn time(&mut self, work: impl FnOnce() -> anyhow::Result<()>) -> anyhow::Result<()> {
-        let begun = Instant::now();
-        work()?;
-        self.add(begun.elapsed());
-        Ok(())
-    }
-
     pub(crate) fn add(&mut self, time: Duration) {
         self.0.push(time.as_secs_f64() * 1000.0);
     }

@@ -4,7 +4,6 @@ use std::thread;
 use std::time::{Duration, Instant};
 
 use anyhow::ensure;
-use marks::time::Timestamp;
 use rusqlite::{Connection, OpenFlags};
 use tests::programs::Site;
 
@@ -25,7 +24,6 @@ pub(crate) struct Ledger(Connection);
 pub(crate) struct Progress {
     pub(crate) count: usize,
     pub(crate) at: Instant,
-    pub(crate) by_the_clock: Timestamp,
 }
 
 impl Ledger {
@@ -43,11 +41,6 @@ impl Ledger {
         Ok(last)
     }
 
-    /// Waits until so many marks were made, or until `limit`.
-    pub(crate) fn until_made(&self, count: usize, limit: Duration) -> anyhow::Result<Progress> {
-        until(limit, || self.count("SELECT count(*) FROM mark"), count)
-    }
-
     /// Deliveries that are acknowledged now.
     pub(crate) fn acknowledged(&self) -> anyhow::Result<usize> {
         self.count(ACKNOWLEDGED)
@@ -56,17 +49,6 @@ impl Ledger {
     /// Attempts begun, of all deliveries together.
     pub(crate) fn attempts(&self) -> anyhow::Result<usize> {
         self.count("SELECT coalesce(sum(attempts), 0) FROM delivery")
-    }
-
-    /// Different hosts that have a mark.
-    pub(crate) fn hosts(&self) -> anyhow::Result<usize> {
-        self.count("SELECT count(DISTINCT node) FROM mark")
-    }
-
-    /// When the first acknowledgement came.
-    pub(crate) fn first_acknowledged(&self) -> anyhow::Result<Timestamp> {
-        let sql = "SELECT coalesce(min(ended_at), 0) FROM delivery WHERE state = 'acknowledged'";
-        Ok(Timestamp(self.number(sql)?))
     }
 
     fn count(&self, sql: &str) -> anyhow::Result<usize> {
@@ -87,9 +69,9 @@ fn until(
     let end = Instant::now() + limit;
     loop {
         let found = read()?;
-        let (at, by_the_clock) = (Instant::now(), Timestamp::now());
+        let at = Instant::now();
         if found >= count || at >= end {
-            return Ok(Progress { count: found, at, by_the_clock });
+            return Ok(Progress { count: found, at });
         }
         thread::sleep(PAUSE);
     }

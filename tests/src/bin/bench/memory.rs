@@ -8,7 +8,7 @@ use nix::sys::signal::Signal;
 use tests::backlog::Backlog;
 use tests::process::resident;
 use tests::programs::Site;
-use tests::sink::{Arrival, Manner, Sink};
+use tests::sink::{Arrival, Sink};
 
 use crate::figures::{Times, line, ratio};
 use crate::route::{SENT_AGAIN, USUAL_IN_FLIGHT, tables};
@@ -31,7 +31,7 @@ const MOST_SAMPLES: usize = 40;
 
 pub(crate) fn run() -> anyhow::Result<()> {
     let backlog = Backlog::of_marks(MARKS, &["recovery"])?;
-    let mut sink = Sink::on_loopback(2 * USUAL_IN_FLIGHT, Manner::After(ANSWER))?;
+    let mut sink = Sink::on_loopback(2 * USUAL_IN_FLIGHT, ANSWER)?;
     let mut site = Site::with(&tables(USUAL_IN_FLIGHT, &[("recovery", sink.address())]))?;
     backlog.lay_into(&site)?;
     sink.down();

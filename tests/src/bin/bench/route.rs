@@ -3,8 +3,6 @@
 use std::fmt::Write as _;
 use std::net::SocketAddr;
 
-use crate::peers::Connections;
-
 /// What `[delivery] max-in-flight` is where nothing is configured.
 pub(crate) const USUAL_IN_FLIGHT: usize = 32;
 
@@ -14,22 +12,9 @@ pub(crate) const SENT_AGAIN: usize = USUAL_IN_FLIGHT + 64;
 
 /// `[delivery]` and an `http` route for each name and address.
 pub(crate) fn tables(in_flight: usize, routes: &[(&str, SocketAddr)]) -> String {
-    tables_with(in_flight, routes, Connections::Closed)
-}
-
-/// The same, where the routes may keep their connections.
-pub(crate) fn tables_with(
-    in_flight: usize,
-    routes: &[(&str, SocketAddr)],
-    connections: Connections,
-) -> String {
-    let keep_alive = connections == Connections::Kept;
     let mut text = format!("[delivery]\nmax-in-flight = {in_flight}\n");
     for (name, address) in routes {
-        let _infallible = write!(
-            text,
-            "\n[http.{name}]\nurl = \"http://{address}/v1/host-failures\"\nkeep-alive = {keep_alive}\n"
-        );
+        let _infallible = write!(text, "\n[http.{name}]\nurl = \"http://{address}/v1/host-failures\"\n");
     }
     text
 }

@@ -389,7 +389,6 @@ impl Act {
 
 #[cfg(test)]
 mod tests {
-    use std::collections::BTreeSet;
 
     use marks::id::FencingId;
 
@@ -412,35 +411,6 @@ mod tests {
             let text = String::from_utf8(sending.body.clone()).unwrap();
             let name = text.split(r#""hostname":""#).nth(1).and_then(|behind| behind.split('"').next());
             assert!(name.is_none_or(|name| name.to_ascii_lowercase().ends_with(".invalid")), "{text}");
-        }
-    }
-
-    /// What one check leaves at the receiver says nothing about another.
-    #[test]
-    fn no_check_has_a_name_or_an_id_of_another() {
-        let script = script();
-        let names: BTreeSet<&str> = script.iter().map(|check| check.name).collect();
-        assert_eq!(names.len(), script.len());
-        let ids = |check: &Check| check.sends.iter().map(|sending| sending.id).collect::<BTreeSet<_>>();
-        let each: usize = script.iter().map(|check| ids(check).len()).sum();
-        let together: BTreeSet<_> = script.iter().flat_map(ids).collect();
-        assert_eq!(each, together.len());
-    }
-
-    #[test]
-    fn what_cannot_be_checked_says_what_it_needs() {
-        let needs: Vec<_> = script().iter().filter_map(|check| Some((check.name, check.needs?))).collect();
-        assert_eq!(needs, [("no-token", "--bearer-file")]);
-    }
-
-    /// A repetition has the same bytes, as a route's has.
-    #[test]
-    fn a_repetition_is_the_same_message() {
-        for name in ["duplicate", "at-once", "lost-answer"] {
-            let script = script();
-            let check = script.iter().find(|check| check.name == name).unwrap();
-            let [one, other] = &check.sends[..] else { panic!("{name}") };
-            assert_eq!((one.id, &one.body), (other.id, &other.body), "{name}");
         }
     }
 }

@@ -1,15 +1,13 @@
 //! The examples for certain sites: a table of them, what stands in each level afterwards, and what Pacemaker's scheduler does.
 
 use std::fs;
-use std::process::Command;
 
 use marks::host::HostName;
 use pacemaker::cib::Cib;
-use tempfile::TempDir;
 use tests::installed;
 use tests::trials::Named;
 
-use super::cluster::{Cluster, Tool, expect_success, loaded, read};
+use super::cluster::{Cluster, Tool, loaded, read};
 
 pub(super) fn tests() -> Vec<Named> {
     tests::trials![
@@ -20,9 +18,7 @@ pub(super) fn tests() -> Vec<Named> {
         remote_nodes_with_and_without_a_reconnect_interval,
         from_fence_compute_to_the_mark,
         a_migration_that_does_not_wait_is_caught,
-        hostmonitor_is_gone_for_good,
         a_level_that_can_succeed_without_the_mark_is_caught,
-        every_example_says_for_whom_it_is,
     ]
 }
 
@@ -264,45 +260,4 @@ fn a_migration_that_does_not_wait_is_caught() {
     let (_, said) =
         migrated(Tool::Pcs, |script| script.replace("while attrd_updater", "while false && attrd_updater"));
     assert!(!said.contains("waits with"), "{said}");
-}
-
-/// masakari-hostmonitor is neither enabled nor can it be started again.
-fn hostmonitor_is_gone_for_good() {
-    for unit in ["masakari-host-monitor", "masakari-hostmonitor"] {
-        let root = TempDir::new().unwrap();
-        let wanted = root.path().join("etc/systemd/system/multi-user.target.wants");
-        let units = root.path().join("usr/lib/systemd/system");
-        fs::create_dir_all(&wanted).unwrap();
-        fs::create_dir_all(&units).unwrap();
-        let text = "[Service]\nExecStart=/bin/true\n[Install]\nWantedBy=multi-user.target\n";
-        fs::write(units.join(format!("{unit}.service")), text).unwrap();
-        let link = wanted.join(format!("{unit}.service"));
-        std::os::unix::fs::symlink(format!("/usr/lib/systemd/system/{unit}.service"), &link).unwrap();
-        let offline = r#"systemctl() {
-            case $2 in --now) set -- "$1" "$3" ;; esac
-            command systemctl --root="$ROOT" "$@"
-        }
-        . "$1""#;
-        let mut shell = Command::new("sh");
-        shell
-            .args(["-ec", offline, "sh"])
-            .arg(installed::source("packaging/examples/migrate-hostmonitor.sh"));
-        expect_success(&shell.env("ROOT", root.path()).env("UNIT", unit).output().unwrap());
-        assert!(!link.exists() && fs::symlink_metadata(&link).is_err(), "still enabled");
-        let mask = fs::read_link(root.path().join(format!("etc/systemd/system/{unit}.service"))).unwrap();
-        assert_eq!(mask, std::path::Path::new("/dev/null"));
-    }
-}
-
-/// A reader who opens one knows whether it is for them.
-fn every_example_says_for_whom_it_is() {
-    let directory = installed::source("packaging/examples");
-    for entry in fs::read_dir(directory).unwrap() {
-        let path = entry.unwrap().path();
-        let text = fs::read_to_string(&path).unwrap();
-        assert!(text.starts_with("# For "), "{}", path.display());
-        let manual = fs::read_to_string(installed::source("docs/examples.md")).unwrap();
-        let name = path.file_name().unwrap().to_str().unwrap();
-        assert!(manual.contains(&format!("`{name}`")), "docs/examples.md does not name {name}");
-    }
 }
