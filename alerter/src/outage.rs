@@ -334,49 +334,6 @@ mod tests {
         assert_eq!(texts(&history, &once)[1], "not-accepted a: refused");
     }
 
-    /// Five hundred that were answered in turns this way and that way. The broken variant shows a line for each.
-    #[test]
-    fn changing_answers_of_two_routes_are_a_line_for_each_route() {
-        let of = |number: u64| {
-            let route = if number.is_multiple_of(2) { "a" } else { "b" };
-            row(number, "not-accepted", Some(route), if number % 4 < 2 { "refused" } else { "busy" })
-        };
-        let mut history: Vec<HistoryRow> = (0..500).map(of).collect();
-        history.push(row(600, "acknowledged", Some("a"), "taken"));
-        let both = [delivery("a", State::Acknowledged, 251, 600), delivery("b", State::Pending, 250, 700)];
-        let wanted = [
-            "tried a: tried 250 times from 2027-01-15 08:00:00Z to 2027-01-15 08:10:00Z: refused; then busy",
-            "tried b: tried 250 times from 2027-01-15 08:00:01Z to 2027-01-15 08:11:40Z: refused; then busy",
-            "acknowledged a: taken",
-        ];
-        assert_eq!(texts(&history, &both), wanted);
-    }
-
-    /// What an operator did between them is seen at its place, and nobody knows how many came before it.
-    #[test]
-    fn an_operators_word_parts_the_attempts() {
-        let history = [
-            row(0, "not-accepted", Some("a"), "refused"),
-            row(10, "retry", Some("a"), "an operator asked"),
-            row(11, "not-accepted", Some("a"), "busy"),
-        ];
-        let open = [delivery("a", State::Pending, 30, 60)];
-        let wanted = [
-            "not-accepted a: refused",
-            "retry a: an operator asked",
-            "not-accepted a: tried from 2027-01-15 08:00:11Z to 2027-01-15 08:01:00Z: busy",
-        ];
-        assert_eq!(texts(&history, &open), wanted);
-    }
-
-    #[test]
-    fn of_many_answers_the_newest_are_said() {
-        let rows: Vec<HistoryRow> =
-            (0..5).map(|n| row(n, "asked", Some("a"), &format!("answer {n}"))).collect();
-        let rows: Vec<&HistoryRow> = rows.iter().collect();
-        assert_eq!(answers(&rows), "answer 2; then answer 3; then answer 4; and 2 other answer(s) before");
-    }
-
     /// The broken variant leaves a new word of the history without a stage, and nobody notices.
     #[test]
     fn each_word_about_an_outage_has_a_stage() {
@@ -398,21 +355,5 @@ mod tests {
         ];
         assert_eq!(none, BTreeSet::from(of_no_outage));
         assert_eq!(Stage::of("acknowledged", Some("recovery.return")), Some(Stage::Back));
-    }
-
-    #[test]
-    fn the_times_are_of_typed_rows() {
-        let mark = MarkRow {
-            settled: Some((Settlement::Acknowledged, at(7))),
-            made_at: at(6),
-            returned_at: Some(at(900)),
-            ..samples::mark_of("compute7", at(5))
-        };
-        let history = [row(0, "lost", None, "")];
-        let outage = Outage { mark: &mark, fencings: &[], sightings: &[], history: &history, tries: &[] };
-        let times = outage.times();
-        assert_eq!((times.lost, times.acknowledged, times.back), (Some(at(0)), Some(at(7)), Some(at(900))));
-        let timeline = outage.timeline();
-        assert_eq!((timeline[0].after, timeline[0].since_failure()), (-5, "-5s".to_owned()));
     }
 }

@@ -101,35 +101,6 @@ pub(crate) fn without_uid(actor: &str) -> &str {
 mod tests {
     use super::*;
 
-    #[test]
-    fn a_length_has_its_two_largest_units() {
-        let of = |seconds| length(Duration::from_secs(seconds));
-        assert_eq!(length(Duration::from_millis(240)), "240 ms");
-        assert_eq!(
-            (of(0), of(4), of(60), of(200)),
-            ("0 ms".into(), "4 s".into(), "1 min".into(), "3 min 20 s".into())
-        );
-        assert_eq!(
-            (of(7500), of(273_600), of(86_400 + 59)),
-            ("2 h 5 min".into(), "3 d 4 h".into(), "1 d".into())
-        );
-    }
-
-    #[test]
-    fn a_short_length_has_one_unit() {
-        let of = |seconds| short(Duration::from_secs(seconds));
-        assert_eq!(
-            [0, 119, 120, 7199, 7200, 172_799, 172_800].map(of),
-            ["0s", "119s", "2m", "119m", "2h", "47h", "2d"]
-        );
-    }
-
-    #[test]
-    fn a_time_is_written_in_utc() {
-        assert_eq!(utc(Timestamp(1_800_000_000_999)), "2027-01-15 08:00:00Z");
-        assert_eq!(utc(Timestamp(i64::MAX)), "9223372036854775.807 s");
-    }
-
     /// The broken variant counts letters alone: what is longer never gets into the register.
     #[test]
     fn a_reason_is_cut_to_what_the_register_keeps() {

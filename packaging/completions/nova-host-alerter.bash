@@ -22,17 +22,11 @@ _nova__host__alerter() {
             nova__host__alerter,dismiss)
                 cmd="nova__host__alerter__subcmd__dismiss"
                 ;;
-            nova__host__alerter,events)
-                cmd="nova__host__alerter__subcmd__events"
-                ;;
             nova__host__alerter,help)
                 cmd="nova__host__alerter__subcmd__help"
                 ;;
             nova__host__alerter,history)
                 cmd="nova__host__alerter__subcmd__history"
-                ;;
-            nova__host__alerter,hold)
-                cmd="nova__host__alerter__subcmd__hold"
                 ;;
             nova__host__alerter,list)
                 cmd="nova__host__alerter__subcmd__list"
@@ -82,17 +76,11 @@ _nova__host__alerter() {
             nova__host__alerter__subcmd__help,dismiss)
                 cmd="nova__host__alerter__subcmd__help__subcmd__dismiss"
                 ;;
-            nova__host__alerter__subcmd__help,events)
-                cmd="nova__host__alerter__subcmd__help__subcmd__events"
-                ;;
             nova__host__alerter__subcmd__help,help)
                 cmd="nova__host__alerter__subcmd__help__subcmd__help"
                 ;;
             nova__host__alerter__subcmd__help,history)
                 cmd="nova__host__alerter__subcmd__help__subcmd__history"
-                ;;
-            nova__host__alerter__subcmd__help,hold)
-                cmd="nova__host__alerter__subcmd__help__subcmd__hold"
                 ;;
             nova__host__alerter__subcmd__help,list)
                 cmd="nova__host__alerter__subcmd__help__subcmd__list"
@@ -145,9 +133,6 @@ _nova__host__alerter() {
             nova__host__alerter__subcmd__help__subcmd__maintenance,list)
                 cmd="nova__host__alerter__subcmd__help__subcmd__maintenance__subcmd__list"
                 ;;
-            nova__host__alerter__subcmd__help__subcmd__maintenance,run)
-                cmd="nova__host__alerter__subcmd__help__subcmd__maintenance__subcmd__run"
-                ;;
             nova__host__alerter__subcmd__maintenance,begin)
                 cmd="nova__host__alerter__subcmd__maintenance__subcmd__begin"
                 ;;
@@ -157,9 +142,6 @@ _nova__host__alerter() {
             nova__host__alerter__subcmd__maintenance,list)
                 cmd="nova__host__alerter__subcmd__maintenance__subcmd__list"
                 ;;
-            nova__host__alerter__subcmd__maintenance,run)
-                cmd="nova__host__alerter__subcmd__maintenance__subcmd__run"
-                ;;
             *)
                 ;;
         esac
@@ -167,7 +149,7 @@ _nova__host__alerter() {
 
     case "${cmd}" in
         nova__host__alerter)
-            opts="-o -h -V --config --json --help --version run check-config status list show history events retry mark unmark reload dismiss release hold pause resume maintenance send-test setup help"
+            opts="-o -h -V --config --json --help --version run check-config status list show history retry mark unmark reload dismiss release pause resume maintenance send-test setup help"
             if [[ ${cur} == -* || ${COMP_CWORD} -eq 1 ]] ; then
                 COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
                 return 0
@@ -240,38 +222,8 @@ _nova__host__alerter() {
             COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
             return 0
             ;;
-        nova__host__alerter__subcmd__events)
-            opts="-o -h --follow --after --since --config --json --help"
-            if [[ ${cur} == -* || ${COMP_CWORD} -eq 2 ]] ; then
-                COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
-                return 0
-            fi
-            case "${prev}" in
-                --after)
-                    COMPREPLY=($(compgen -f "${cur}"))
-                    return 0
-                    ;;
-                --since)
-                    COMPREPLY=($(compgen -f "${cur}"))
-                    return 0
-                    ;;
-                --config)
-                    COMPREPLY=($(compgen -f "${cur}"))
-                    return 0
-                    ;;
-                -o)
-                    COMPREPLY=($(compgen -W "table json" -- "${cur}"))
-                    return 0
-                    ;;
-                *)
-                    COMPREPLY=()
-                    ;;
-            esac
-            COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
-            return 0
-            ;;
         nova__host__alerter__subcmd__help)
-            opts="run check-config status list show history events retry mark unmark reload dismiss release hold pause resume maintenance send-test setup help"
+            opts="run check-config status list show history retry mark unmark reload dismiss release pause resume maintenance send-test setup help"
             if [[ ${cur} == -* || ${COMP_CWORD} -eq 2 ]] ; then
                 COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
                 return 0
@@ -299,20 +251,6 @@ _nova__host__alerter() {
             return 0
             ;;
         nova__host__alerter__subcmd__help__subcmd__dismiss)
-            opts=""
-            if [[ ${cur} == -* || ${COMP_CWORD} -eq 3 ]] ; then
-                COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
-                return 0
-            fi
-            case "${prev}" in
-                *)
-                    COMPREPLY=()
-                    ;;
-            esac
-            COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
-            return 0
-            ;;
-        nova__host__alerter__subcmd__help__subcmd__events)
             opts=""
             if [[ ${cur} == -* || ${COMP_CWORD} -eq 3 ]] ; then
                 COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
@@ -354,20 +292,6 @@ _nova__host__alerter() {
             COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
             return 0
             ;;
-        nova__host__alerter__subcmd__help__subcmd__hold)
-            opts=""
-            if [[ ${cur} == -* || ${COMP_CWORD} -eq 3 ]] ; then
-                COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
-                return 0
-            fi
-            case "${prev}" in
-                *)
-                    COMPREPLY=()
-                    ;;
-            esac
-            COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
-            return 0
-            ;;
         nova__host__alerter__subcmd__help__subcmd__list)
             opts=""
             if [[ ${cur} == -* || ${COMP_CWORD} -eq 3 ]] ; then
@@ -383,7 +307,7 @@ _nova__host__alerter() {
             return 0
             ;;
         nova__host__alerter__subcmd__help__subcmd__maintenance)
-            opts="begin end list run"
+            opts="begin end list"
             if [[ ${cur} == -* || ${COMP_CWORD} -eq 3 ]] ; then
                 COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
                 return 0
@@ -425,20 +349,6 @@ _nova__host__alerter() {
             return 0
             ;;
         nova__host__alerter__subcmd__help__subcmd__maintenance__subcmd__list)
-            opts=""
-            if [[ ${cur} == -* || ${COMP_CWORD} -eq 4 ]] ; then
-                COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
-                return 0
-            fi
-            case "${prev}" in
-                *)
-                    COMPREPLY=()
-                    ;;
-            esac
-            COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
-            return 0
-            ;;
-        nova__host__alerter__subcmd__help__subcmd__maintenance__subcmd__run)
             opts=""
             if [[ ${cur} == -* || ${COMP_CWORD} -eq 4 ]] ; then
                 COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
@@ -621,7 +531,7 @@ _nova__host__alerter() {
             return 0
             ;;
         nova__host__alerter__subcmd__history)
-            opts="-o -h --limit --summary --host --group --route --state --since --until --config --json --help"
+            opts="-o -h --limit --summary --host --since --until --config --json --help"
             if [[ ${cur} == -* || ${COMP_CWORD} -eq 2 ]] ; then
                 COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
                 return 0
@@ -632,18 +542,6 @@ _nova__host__alerter() {
                     return 0
                     ;;
                 --host)
-                    COMPREPLY=($(compgen -f "${cur}"))
-                    return 0
-                    ;;
-                --group)
-                    COMPREPLY=($(compgen -f "${cur}"))
-                    return 0
-                    ;;
-                --route)
-                    COMPREPLY=($(compgen -f "${cur}"))
-                    return 0
-                    ;;
-                --state)
                     COMPREPLY=($(compgen -f "${cur}"))
                     return 0
                     ;;
@@ -670,38 +568,8 @@ _nova__host__alerter() {
             COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
             return 0
             ;;
-        nova__host__alerter__subcmd__hold)
-            opts="-o -h --reason --for --config --json --help"
-            if [[ ${cur} == -* || ${COMP_CWORD} -eq 2 ]] ; then
-                COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
-                return 0
-            fi
-            case "${prev}" in
-                --reason)
-                    COMPREPLY=($(compgen -f "${cur}"))
-                    return 0
-                    ;;
-                --for)
-                    COMPREPLY=($(compgen -f "${cur}"))
-                    return 0
-                    ;;
-                --config)
-                    COMPREPLY=($(compgen -f "${cur}"))
-                    return 0
-                    ;;
-                -o)
-                    COMPREPLY=($(compgen -W "table json" -- "${cur}"))
-                    return 0
-                    ;;
-                *)
-                    COMPREPLY=()
-                    ;;
-            esac
-            COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
-            return 0
-            ;;
         nova__host__alerter__subcmd__list)
-            opts="-o -h --all --settled --limit --host --group --route --state --since --until --config --json --help"
+            opts="-o -h --all --limit --state --host --since --until --config --json --help"
             if [[ ${cur} == -* || ${COMP_CWORD} -eq 2 ]] ; then
                 COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
                 return 0
@@ -711,19 +579,11 @@ _nova__host__alerter() {
                     COMPREPLY=($(compgen -f "${cur}"))
                     return 0
                     ;;
-                --host)
-                    COMPREPLY=($(compgen -f "${cur}"))
-                    return 0
-                    ;;
-                --group)
-                    COMPREPLY=($(compgen -f "${cur}"))
-                    return 0
-                    ;;
-                --route)
-                    COMPREPLY=($(compgen -f "${cur}"))
-                    return 0
-                    ;;
                 --state)
+                    COMPREPLY=($(compgen -f "${cur}"))
+                    return 0
+                    ;;
+                --host)
                     COMPREPLY=($(compgen -f "${cur}"))
                     return 0
                     ;;
@@ -751,7 +611,7 @@ _nova__host__alerter() {
             return 0
             ;;
         nova__host__alerter__subcmd__maintenance)
-            opts="-o -h --config --json --help begin end list run"
+            opts="-o -h --config --json --help begin end list"
             if [[ ${cur} == -* || ${COMP_CWORD} -eq 2 ]] ; then
                 COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
                 return 0
@@ -843,40 +703,6 @@ _nova__host__alerter() {
                 return 0
             fi
             case "${prev}" in
-                --config)
-                    COMPREPLY=($(compgen -f "${cur}"))
-                    return 0
-                    ;;
-                -o)
-                    COMPREPLY=($(compgen -W "table json" -- "${cur}"))
-                    return 0
-                    ;;
-                *)
-                    COMPREPLY=()
-                    ;;
-            esac
-            COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
-            return 0
-            ;;
-        nova__host__alerter__subcmd__maintenance__subcmd__run)
-            opts="-o -h --group --reason --for --config --json --help"
-            if [[ ${cur} == -* || ${COMP_CWORD} -eq 3 ]] ; then
-                COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
-                return 0
-            fi
-            case "${prev}" in
-                --group)
-                    COMPREPLY=($(compgen -f "${cur}"))
-                    return 0
-                    ;;
-                --reason)
-                    COMPREPLY=($(compgen -f "${cur}"))
-                    return 0
-                    ;;
-                --for)
-                    COMPREPLY=($(compgen -f "${cur}"))
-                    return 0
-                    ;;
                 --config)
                     COMPREPLY=($(compgen -f "${cur}"))
                     return 0
@@ -1039,16 +865,12 @@ _nova__host__alerter() {
             return 0
             ;;
         nova__host__alerter__subcmd__retry)
-            opts="-o -h --all --wait --reason --config --json --help"
+            opts="-o -h --all --reason --config --json --help"
             if [[ ${cur} == -* || ${COMP_CWORD} -eq 2 ]] ; then
                 COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
                 return 0
             fi
             case "${prev}" in
-                --wait)
-                    COMPREPLY=($(compgen -f "${cur}"))
-                    return 0
-                    ;;
                 --reason)
                     COMPREPLY=($(compgen -f "${cur}"))
                     return 0
@@ -1151,37 +973,13 @@ _nova__host__alerter() {
             return 0
             ;;
         nova__host__alerter__subcmd__show)
-            opts="-o -h --limit --host --group --route --state --since --until --config --json --help"
+            opts="-o -h --limit --config --json --help"
             if [[ ${cur} == -* || ${COMP_CWORD} -eq 2 ]] ; then
                 COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
                 return 0
             fi
             case "${prev}" in
                 --limit)
-                    COMPREPLY=($(compgen -f "${cur}"))
-                    return 0
-                    ;;
-                --host)
-                    COMPREPLY=($(compgen -f "${cur}"))
-                    return 0
-                    ;;
-                --group)
-                    COMPREPLY=($(compgen -f "${cur}"))
-                    return 0
-                    ;;
-                --route)
-                    COMPREPLY=($(compgen -f "${cur}"))
-                    return 0
-                    ;;
-                --state)
-                    COMPREPLY=($(compgen -f "${cur}"))
-                    return 0
-                    ;;
-                --since)
-                    COMPREPLY=($(compgen -f "${cur}"))
-                    return 0
-                    ;;
-                --until)
                     COMPREPLY=($(compgen -f "${cur}"))
                     return 0
                     ;;

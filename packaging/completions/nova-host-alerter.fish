@@ -36,14 +36,12 @@ complete -c nova-host-alerter -n "__fish_nova_host_alerter_needs_command" -f -a 
 complete -c nova-host-alerter -n "__fish_nova_host_alerter_needs_command" -f -a "list" -d 'List marks; those that need an operator come first'
 complete -c nova-host-alerter -n "__fish_nova_host_alerter_needs_command" -f -a "show" -d 'Show everything about a host\'s marks, or about one mark'
 complete -c nova-host-alerter -n "__fish_nova_host_alerter_needs_command" -f -a "history" -d 'List what happened, oldest first'
-complete -c nova-host-alerter -n "__fish_nova_host_alerter_needs_command" -f -a "events" -d 'Print the history as lines of JSON; with --follow, go on with new events until Ctrl-C'
 complete -c nova-host-alerter -n "__fish_nova_host_alerter_needs_command" -f -a "retry" -d 'Try open deliveries at once'
 complete -c nova-host-alerter -n "__fish_nova_host_alerter_needs_command" -f -a "mark" -d 'Mark a host by hand; unless it is fenced and off, its machines run twice'
-complete -c nova-host-alerter -n "__fish_nova_host_alerter_needs_command" -f -a "unmark" -d 'End the open marks of hosts, or single marks: no route is notified of them again'
+complete -c nova-host-alerter -n "__fish_nova_host_alerter_needs_command" -f -a "unmark" -d 'End the open marks of a host, or a single mark: no route is notified of them again'
 complete -c nova-host-alerter -n "__fish_nova_host_alerter_needs_command" -f -a "reload" -d 'Make the running daemon read its configuration again; an invalid one changes nothing'
 complete -c nova-host-alerter -n "__fish_nova_host_alerter_needs_command" -f -a "dismiss" -d 'End all deliveries to a route that is not configured any more; they are never sent'
 complete -c nova-host-alerter -n "__fish_nova_host_alerter_needs_command" -f -a "release" -d 'Send a held mark; you confirm that its host was fenced. A host name means the host\'s newest mark'
-complete -c nova-host-alerter -n "__fish_nova_host_alerter_needs_command" -f -a "hold" -d 'Put hosts on maintenance, as `maintenance begin` does: their marks are held'
 complete -c nova-host-alerter -n "__fish_nova_host_alerter_needs_command" -f -a "pause" -d 'Stop sending for all groups, or for one: marks are made and kept until `resume`'
 complete -c nova-host-alerter -n "__fish_nova_host_alerter_needs_command" -f -a "resume" -d 'End the pauses that cover all groups, or with --group those of one group'
 complete -c nova-host-alerter -n "__fish_nova_host_alerter_needs_command" -f -a "maintenance" -d 'Stop sending for a host or a group while it is worked on'
@@ -72,26 +70,17 @@ complete -c nova-host-alerter -n "__fish_nova_host_alerter_using_subcommand stat
 complete -c nova-host-alerter -n "__fish_nova_host_alerter_using_subcommand status" -l json -d 'Print JSON, the same as `-o json`'
 complete -c nova-host-alerter -n "__fish_nova_host_alerter_using_subcommand status" -s h -l help -d 'Print help'
 complete -c nova-host-alerter -n "__fish_nova_host_alerter_using_subcommand list" -l limit -d 'Show at most this many marks; 0 shows all' -r
-complete -c nova-host-alerter -n "__fish_nova_host_alerter_using_subcommand list" -l host -d 'Only hosts with these node names; `*` stands for any characters, `?` for one' -r
-complete -c nova-host-alerter -n "__fish_nova_host_alerter_using_subcommand list" -l group -d 'Only hosts of this group' -r
-complete -c nova-host-alerter -n "__fish_nova_host_alerter_using_subcommand list" -l route -d 'Only what concerns this route' -r
 complete -c nova-host-alerter -n "__fish_nova_host_alerter_using_subcommand list" -l state -d 'Only marks in this state: open, pending, in-flight, held, parked, quarantined, acknowledged, dismissed, cancelled, expired, or the reason of their hold, such as no-fqdn or storm' -r
+complete -c nova-host-alerter -n "__fish_nova_host_alerter_using_subcommand list" -l host -d 'Only hosts with these node names; `*` stands for any characters, `?` for one' -r
 complete -c nova-host-alerter -n "__fish_nova_host_alerter_using_subcommand list" -l since -d 'Only from this time on: 2026-11-22T03:00:00Z, 2026-11-22, or how long ago, such as 30d' -r
 complete -c nova-host-alerter -n "__fish_nova_host_alerter_using_subcommand list" -l until -d 'Only before this time' -r
 complete -c nova-host-alerter -n "__fish_nova_host_alerter_using_subcommand list" -l config -d 'The configuration file; fragments are read from alerter.d beside it' -r -F
 complete -c nova-host-alerter -n "__fish_nova_host_alerter_using_subcommand list" -s o -d 'How to print answers and errors: table or json' -r -f -a "table\t'Text that fits the terminal'
 json\t'JSON'"
-complete -c nova-host-alerter -n "__fish_nova_host_alerter_using_subcommand list" -l all -d 'Show every mark on its own line, settled ones too; without this, a terminal groups many marks by cause'
-complete -c nova-host-alerter -n "__fish_nova_host_alerter_using_subcommand list" -l settled -d 'Also show the newest settled marks'
+complete -c nova-host-alerter -n "__fish_nova_host_alerter_using_subcommand list" -l all -d 'Also show settled marks, the newest of them'
 complete -c nova-host-alerter -n "__fish_nova_host_alerter_using_subcommand list" -l json -d 'Print JSON, the same as `-o json`'
 complete -c nova-host-alerter -n "__fish_nova_host_alerter_using_subcommand list" -s h -l help -d 'Print help'
 complete -c nova-host-alerter -n "__fish_nova_host_alerter_using_subcommand show" -l limit -d 'Show only this many of the newest marks; 0 shows all' -r
-complete -c nova-host-alerter -n "__fish_nova_host_alerter_using_subcommand show" -l host -d 'Only hosts with these node names; `*` stands for any characters, `?` for one' -r
-complete -c nova-host-alerter -n "__fish_nova_host_alerter_using_subcommand show" -l group -d 'Only hosts of this group' -r
-complete -c nova-host-alerter -n "__fish_nova_host_alerter_using_subcommand show" -l route -d 'Only what concerns this route' -r
-complete -c nova-host-alerter -n "__fish_nova_host_alerter_using_subcommand show" -l state -d 'Only marks in this state: open, pending, in-flight, held, parked, quarantined, acknowledged, dismissed, cancelled, expired, or the reason of their hold, such as no-fqdn or storm' -r
-complete -c nova-host-alerter -n "__fish_nova_host_alerter_using_subcommand show" -l since -d 'Only from this time on: 2026-11-22T03:00:00Z, 2026-11-22, or how long ago, such as 30d' -r
-complete -c nova-host-alerter -n "__fish_nova_host_alerter_using_subcommand show" -l until -d 'Only before this time' -r
 complete -c nova-host-alerter -n "__fish_nova_host_alerter_using_subcommand show" -l config -d 'The configuration file; fragments are read from alerter.d beside it' -r -F
 complete -c nova-host-alerter -n "__fish_nova_host_alerter_using_subcommand show" -s o -d 'How to print answers and errors: table or json' -r -f -a "table\t'Text that fits the terminal'
 json\t'JSON'"
@@ -99,9 +88,6 @@ complete -c nova-host-alerter -n "__fish_nova_host_alerter_using_subcommand show
 complete -c nova-host-alerter -n "__fish_nova_host_alerter_using_subcommand show" -s h -l help -d 'Print help'
 complete -c nova-host-alerter -n "__fish_nova_host_alerter_using_subcommand history" -l limit -d 'Show only this many of the newest lines; 0 shows all' -r
 complete -c nova-host-alerter -n "__fish_nova_host_alerter_using_subcommand history" -l host -d 'Only hosts with these node names; `*` stands for any characters, `?` for one' -r
-complete -c nova-host-alerter -n "__fish_nova_host_alerter_using_subcommand history" -l group -d 'Only hosts of this group' -r
-complete -c nova-host-alerter -n "__fish_nova_host_alerter_using_subcommand history" -l route -d 'Only what concerns this route' -r
-complete -c nova-host-alerter -n "__fish_nova_host_alerter_using_subcommand history" -l state -d 'Only marks in this state: open, pending, in-flight, held, parked, quarantined, acknowledged, dismissed, cancelled, expired, or the reason of their hold, such as no-fqdn or storm' -r
 complete -c nova-host-alerter -n "__fish_nova_host_alerter_using_subcommand history" -l since -d 'Only from this time on: 2026-11-22T03:00:00Z, 2026-11-22, or how long ago, such as 30d' -r
 complete -c nova-host-alerter -n "__fish_nova_host_alerter_using_subcommand history" -l until -d 'Only before this time' -r
 complete -c nova-host-alerter -n "__fish_nova_host_alerter_using_subcommand history" -l config -d 'The configuration file; fragments are read from alerter.d beside it' -r -F
@@ -110,15 +96,6 @@ json\t'JSON'"
 complete -c nova-host-alerter -n "__fish_nova_host_alerter_using_subcommand history" -l summary -d 'Count outages instead: how they ended, and how long the acknowledgements took'
 complete -c nova-host-alerter -n "__fish_nova_host_alerter_using_subcommand history" -l json -d 'Print JSON, the same as `-o json`'
 complete -c nova-host-alerter -n "__fish_nova_host_alerter_using_subcommand history" -s h -l help -d 'Print help'
-complete -c nova-host-alerter -n "__fish_nova_host_alerter_using_subcommand events" -l after -d 'Only rows of the history after this one: the seq of the last line that you read' -r
-complete -c nova-host-alerter -n "__fish_nova_host_alerter_using_subcommand events" -l since -d 'Only from this time on: 2026-11-22T03:00:00Z, 2026-11-22, or how long ago, such as 2h' -r
-complete -c nova-host-alerter -n "__fish_nova_host_alerter_using_subcommand events" -l config -d 'The configuration file; fragments are read from alerter.d beside it' -r -F
-complete -c nova-host-alerter -n "__fish_nova_host_alerter_using_subcommand events" -s o -d 'How to print answers and errors: table or json' -r -f -a "table\t'Text that fits the terminal'
-json\t'JSON'"
-complete -c nova-host-alerter -n "__fish_nova_host_alerter_using_subcommand events" -l follow -d 'Go on with new events and the daemon\'s log; without --after and --since, print only these'
-complete -c nova-host-alerter -n "__fish_nova_host_alerter_using_subcommand events" -l json -d 'Print JSON, the same as `-o json`'
-complete -c nova-host-alerter -n "__fish_nova_host_alerter_using_subcommand events" -s h -l help -d 'Print help'
-complete -c nova-host-alerter -n "__fish_nova_host_alerter_using_subcommand retry" -l wait -d 'With --all: show a bar and wait until all are acknowledged, for a minute or SECONDS at most' -r
 complete -c nova-host-alerter -n "__fish_nova_host_alerter_using_subcommand retry" -l reason -d 'Why; kept in the history' -r
 complete -c nova-host-alerter -n "__fish_nova_host_alerter_using_subcommand retry" -l config -d 'The configuration file; fragments are read from alerter.d beside it' -r -F
 complete -c nova-host-alerter -n "__fish_nova_host_alerter_using_subcommand retry" -s o -d 'How to print answers and errors: table or json' -r -f -a "table\t'Text that fits the terminal'
@@ -160,13 +137,6 @@ complete -c nova-host-alerter -n "__fish_nova_host_alerter_using_subcommand rele
 json\t'JSON'"
 complete -c nova-host-alerter -n "__fish_nova_host_alerter_using_subcommand release" -l json -d 'Print JSON, the same as `-o json`'
 complete -c nova-host-alerter -n "__fish_nova_host_alerter_using_subcommand release" -s h -l help -d 'Print help'
-complete -c nova-host-alerter -n "__fish_nova_host_alerter_using_subcommand hold" -l reason -d 'Why; kept in the history and known on every controller' -r
-complete -c nova-host-alerter -n "__fish_nova_host_alerter_using_subcommand hold" -l for -d 'At most this long: a number followed by s, m, h or d' -r
-complete -c nova-host-alerter -n "__fish_nova_host_alerter_using_subcommand hold" -l config -d 'The configuration file; fragments are read from alerter.d beside it' -r -F
-complete -c nova-host-alerter -n "__fish_nova_host_alerter_using_subcommand hold" -s o -d 'How to print answers and errors: table or json' -r -f -a "table\t'Text that fits the terminal'
-json\t'JSON'"
-complete -c nova-host-alerter -n "__fish_nova_host_alerter_using_subcommand hold" -l json -d 'Print JSON, the same as `-o json`'
-complete -c nova-host-alerter -n "__fish_nova_host_alerter_using_subcommand hold" -s h -l help -d 'Print help'
 complete -c nova-host-alerter -n "__fish_nova_host_alerter_using_subcommand pause" -l group -d 'Only this group' -r
 complete -c nova-host-alerter -n "__fish_nova_host_alerter_using_subcommand pause" -l reason -d 'Why; kept in the history and known on every controller' -r
 complete -c nova-host-alerter -n "__fish_nova_host_alerter_using_subcommand pause" -l for -d 'This long: a number followed by s, m, h or d; without it, until `resume`' -r
@@ -182,15 +152,14 @@ complete -c nova-host-alerter -n "__fish_nova_host_alerter_using_subcommand resu
 json\t'JSON'"
 complete -c nova-host-alerter -n "__fish_nova_host_alerter_using_subcommand resume" -l json -d 'Print JSON, the same as `-o json`'
 complete -c nova-host-alerter -n "__fish_nova_host_alerter_using_subcommand resume" -s h -l help -d 'Print help'
-complete -c nova-host-alerter -n "__fish_nova_host_alerter_using_subcommand maintenance; and not __fish_seen_subcommand_from begin end list run" -l config -d 'The configuration file; fragments are read from alerter.d beside it' -r -F
-complete -c nova-host-alerter -n "__fish_nova_host_alerter_using_subcommand maintenance; and not __fish_seen_subcommand_from begin end list run" -s o -d 'How to print answers and errors: table or json' -r -f -a "table\t'Text that fits the terminal'
+complete -c nova-host-alerter -n "__fish_nova_host_alerter_using_subcommand maintenance; and not __fish_seen_subcommand_from begin end list" -l config -d 'The configuration file; fragments are read from alerter.d beside it' -r -F
+complete -c nova-host-alerter -n "__fish_nova_host_alerter_using_subcommand maintenance; and not __fish_seen_subcommand_from begin end list" -s o -d 'How to print answers and errors: table or json' -r -f -a "table\t'Text that fits the terminal'
 json\t'JSON'"
-complete -c nova-host-alerter -n "__fish_nova_host_alerter_using_subcommand maintenance; and not __fish_seen_subcommand_from begin end list run" -l json -d 'Print JSON, the same as `-o json`'
-complete -c nova-host-alerter -n "__fish_nova_host_alerter_using_subcommand maintenance; and not __fish_seen_subcommand_from begin end list run" -s h -l help -d 'Print help'
-complete -c nova-host-alerter -n "__fish_nova_host_alerter_using_subcommand maintenance; and not __fish_seen_subcommand_from begin end list run" -f -a "begin" -d 'Begin a maintenance, which ends by itself; until then its marks are held'
-complete -c nova-host-alerter -n "__fish_nova_host_alerter_using_subcommand maintenance; and not __fish_seen_subcommand_from begin end list run" -f -a "end" -d 'End every maintenance of a host, or of a group'
-complete -c nova-host-alerter -n "__fish_nova_host_alerter_using_subcommand maintenance; and not __fish_seen_subcommand_from begin end list run" -f -a "list" -d 'List hosts and groups on maintenance'
-complete -c nova-host-alerter -n "__fish_nova_host_alerter_using_subcommand maintenance; and not __fish_seen_subcommand_from begin end list run" -f -a "run" -d 'Begin a maintenance, run a command, and end it even if the command fails; exit as the command does'
+complete -c nova-host-alerter -n "__fish_nova_host_alerter_using_subcommand maintenance; and not __fish_seen_subcommand_from begin end list" -l json -d 'Print JSON, the same as `-o json`'
+complete -c nova-host-alerter -n "__fish_nova_host_alerter_using_subcommand maintenance; and not __fish_seen_subcommand_from begin end list" -s h -l help -d 'Print help'
+complete -c nova-host-alerter -n "__fish_nova_host_alerter_using_subcommand maintenance; and not __fish_seen_subcommand_from begin end list" -f -a "begin" -d 'Begin a maintenance, which ends by itself; until then its marks are held'
+complete -c nova-host-alerter -n "__fish_nova_host_alerter_using_subcommand maintenance; and not __fish_seen_subcommand_from begin end list" -f -a "end" -d 'End every maintenance of a host, or of a group'
+complete -c nova-host-alerter -n "__fish_nova_host_alerter_using_subcommand maintenance; and not __fish_seen_subcommand_from begin end list" -f -a "list" -d 'List hosts and groups on maintenance'
 complete -c nova-host-alerter -n "__fish_nova_host_alerter_using_subcommand maintenance; and __fish_seen_subcommand_from begin" -l group -d 'A group instead' -r
 complete -c nova-host-alerter -n "__fish_nova_host_alerter_using_subcommand maintenance; and __fish_seen_subcommand_from begin" -l reason -d 'Why; kept in the history and known on every controller' -r
 complete -c nova-host-alerter -n "__fish_nova_host_alerter_using_subcommand maintenance; and __fish_seen_subcommand_from begin" -l for -d 'At most this long: a number followed by s, m, h or d' -r
@@ -211,14 +180,6 @@ complete -c nova-host-alerter -n "__fish_nova_host_alerter_using_subcommand main
 json\t'JSON'"
 complete -c nova-host-alerter -n "__fish_nova_host_alerter_using_subcommand maintenance; and __fish_seen_subcommand_from list" -l json -d 'Print JSON, the same as `-o json`'
 complete -c nova-host-alerter -n "__fish_nova_host_alerter_using_subcommand maintenance; and __fish_seen_subcommand_from list" -s h -l help -d 'Print help'
-complete -c nova-host-alerter -n "__fish_nova_host_alerter_using_subcommand maintenance; and __fish_seen_subcommand_from run" -l group -d 'A group instead' -r
-complete -c nova-host-alerter -n "__fish_nova_host_alerter_using_subcommand maintenance; and __fish_seen_subcommand_from run" -l reason -d 'Why; kept in the history and known on every controller' -r
-complete -c nova-host-alerter -n "__fish_nova_host_alerter_using_subcommand maintenance; and __fish_seen_subcommand_from run" -l for -d 'At most this long: a number followed by s, m, h or d' -r
-complete -c nova-host-alerter -n "__fish_nova_host_alerter_using_subcommand maintenance; and __fish_seen_subcommand_from run" -l config -d 'The configuration file; fragments are read from alerter.d beside it' -r -F
-complete -c nova-host-alerter -n "__fish_nova_host_alerter_using_subcommand maintenance; and __fish_seen_subcommand_from run" -s o -d 'How to print answers and errors: table or json' -r -f -a "table\t'Text that fits the terminal'
-json\t'JSON'"
-complete -c nova-host-alerter -n "__fish_nova_host_alerter_using_subcommand maintenance; and __fish_seen_subcommand_from run" -l json -d 'Print JSON, the same as `-o json`'
-complete -c nova-host-alerter -n "__fish_nova_host_alerter_using_subcommand maintenance; and __fish_seen_subcommand_from run" -s h -l help -d 'Print help'
 complete -c nova-host-alerter -n "__fish_nova_host_alerter_using_subcommand send-test" -l reason -d 'Why; kept in the history' -r
 complete -c nova-host-alerter -n "__fish_nova_host_alerter_using_subcommand send-test" -l config -d 'The configuration file; fragments are read from alerter.d beside it' -r -F
 complete -c nova-host-alerter -n "__fish_nova_host_alerter_using_subcommand send-test" -s o -d 'How to print answers and errors: table or json' -r -f -a "table\t'Text that fits the terminal'
@@ -236,27 +197,24 @@ complete -c nova-host-alerter -n "__fish_nova_host_alerter_using_subcommand setu
 complete -c nova-host-alerter -n "__fish_nova_host_alerter_using_subcommand setup" -l apply -d 'Run the commands and stop at the first that fails; a correct cluster is not changed'
 complete -c nova-host-alerter -n "__fish_nova_host_alerter_using_subcommand setup" -l json -d 'Print JSON, the same as `-o json`'
 complete -c nova-host-alerter -n "__fish_nova_host_alerter_using_subcommand setup" -s h -l help -d 'Print help (see more with \'--help\')'
-complete -c nova-host-alerter -n "__fish_nova_host_alerter_using_subcommand help; and not __fish_seen_subcommand_from run check-config status list show history events retry mark unmark reload dismiss release hold pause resume maintenance send-test setup help" -f -a "run" -d 'Run the daemon in the foreground'
-complete -c nova-host-alerter -n "__fish_nova_host_alerter_using_subcommand help; and not __fish_seen_subcommand_from run check-config status list show history events retry mark unmark reload dismiss release hold pause resume maintenance send-test setup help" -f -a "check-config" -d 'Check the configuration and list every problem in it'
-complete -c nova-host-alerter -n "__fish_nova_host_alerter_using_subcommand help; and not __fish_seen_subcommand_from run check-config status list show history events retry mark unmark reload dismiss release hold pause resume maintenance send-test setup help" -f -a "status" -d 'Show whether the daemon works, and the state of the routes'
-complete -c nova-host-alerter -n "__fish_nova_host_alerter_using_subcommand help; and not __fish_seen_subcommand_from run check-config status list show history events retry mark unmark reload dismiss release hold pause resume maintenance send-test setup help" -f -a "list" -d 'List marks; those that need an operator come first'
-complete -c nova-host-alerter -n "__fish_nova_host_alerter_using_subcommand help; and not __fish_seen_subcommand_from run check-config status list show history events retry mark unmark reload dismiss release hold pause resume maintenance send-test setup help" -f -a "show" -d 'Show everything about a host\'s marks, or about one mark'
-complete -c nova-host-alerter -n "__fish_nova_host_alerter_using_subcommand help; and not __fish_seen_subcommand_from run check-config status list show history events retry mark unmark reload dismiss release hold pause resume maintenance send-test setup help" -f -a "history" -d 'List what happened, oldest first'
-complete -c nova-host-alerter -n "__fish_nova_host_alerter_using_subcommand help; and not __fish_seen_subcommand_from run check-config status list show history events retry mark unmark reload dismiss release hold pause resume maintenance send-test setup help" -f -a "events" -d 'Print the history as lines of JSON; with --follow, go on with new events until Ctrl-C'
-complete -c nova-host-alerter -n "__fish_nova_host_alerter_using_subcommand help; and not __fish_seen_subcommand_from run check-config status list show history events retry mark unmark reload dismiss release hold pause resume maintenance send-test setup help" -f -a "retry" -d 'Try open deliveries at once'
-complete -c nova-host-alerter -n "__fish_nova_host_alerter_using_subcommand help; and not __fish_seen_subcommand_from run check-config status list show history events retry mark unmark reload dismiss release hold pause resume maintenance send-test setup help" -f -a "mark" -d 'Mark a host by hand; unless it is fenced and off, its machines run twice'
-complete -c nova-host-alerter -n "__fish_nova_host_alerter_using_subcommand help; and not __fish_seen_subcommand_from run check-config status list show history events retry mark unmark reload dismiss release hold pause resume maintenance send-test setup help" -f -a "unmark" -d 'End the open marks of hosts, or single marks: no route is notified of them again'
-complete -c nova-host-alerter -n "__fish_nova_host_alerter_using_subcommand help; and not __fish_seen_subcommand_from run check-config status list show history events retry mark unmark reload dismiss release hold pause resume maintenance send-test setup help" -f -a "reload" -d 'Make the running daemon read its configuration again; an invalid one changes nothing'
-complete -c nova-host-alerter -n "__fish_nova_host_alerter_using_subcommand help; and not __fish_seen_subcommand_from run check-config status list show history events retry mark unmark reload dismiss release hold pause resume maintenance send-test setup help" -f -a "dismiss" -d 'End all deliveries to a route that is not configured any more; they are never sent'
-complete -c nova-host-alerter -n "__fish_nova_host_alerter_using_subcommand help; and not __fish_seen_subcommand_from run check-config status list show history events retry mark unmark reload dismiss release hold pause resume maintenance send-test setup help" -f -a "release" -d 'Send a held mark; you confirm that its host was fenced. A host name means the host\'s newest mark'
-complete -c nova-host-alerter -n "__fish_nova_host_alerter_using_subcommand help; and not __fish_seen_subcommand_from run check-config status list show history events retry mark unmark reload dismiss release hold pause resume maintenance send-test setup help" -f -a "hold" -d 'Put hosts on maintenance, as `maintenance begin` does: their marks are held'
-complete -c nova-host-alerter -n "__fish_nova_host_alerter_using_subcommand help; and not __fish_seen_subcommand_from run check-config status list show history events retry mark unmark reload dismiss release hold pause resume maintenance send-test setup help" -f -a "pause" -d 'Stop sending for all groups, or for one: marks are made and kept until `resume`'
-complete -c nova-host-alerter -n "__fish_nova_host_alerter_using_subcommand help; and not __fish_seen_subcommand_from run check-config status list show history events retry mark unmark reload dismiss release hold pause resume maintenance send-test setup help" -f -a "resume" -d 'End the pauses that cover all groups, or with --group those of one group'
-complete -c nova-host-alerter -n "__fish_nova_host_alerter_using_subcommand help; and not __fish_seen_subcommand_from run check-config status list show history events retry mark unmark reload dismiss release hold pause resume maintenance send-test setup help" -f -a "maintenance" -d 'Stop sending for a host or a group while it is worked on'
-complete -c nova-host-alerter -n "__fish_nova_host_alerter_using_subcommand help; and not __fish_seen_subcommand_from run check-config status list show history events retry mark unmark reload dismiss release hold pause resume maintenance send-test setup help" -f -a "send-test" -d 'Send a test message, which reports no host, and show the endpoint\'s answer'
-complete -c nova-host-alerter -n "__fish_nova_host_alerter_using_subcommand help; and not __fish_seen_subcommand_from run check-config status list show history events retry mark unmark reload dismiss release hold pause resume maintenance send-test setup help" -f -a "setup" -d 'Print or run the commands that make Pacemaker mark fenced hosts, or only check the cluster'
-complete -c nova-host-alerter -n "__fish_nova_host_alerter_using_subcommand help; and not __fish_seen_subcommand_from run check-config status list show history events retry mark unmark reload dismiss release hold pause resume maintenance send-test setup help" -f -a "help" -d 'Print this message or the help of the given subcommand(s)'
+complete -c nova-host-alerter -n "__fish_nova_host_alerter_using_subcommand help; and not __fish_seen_subcommand_from run check-config status list show history retry mark unmark reload dismiss release pause resume maintenance send-test setup help" -f -a "run" -d 'Run the daemon in the foreground'
+complete -c nova-host-alerter -n "__fish_nova_host_alerter_using_subcommand help; and not __fish_seen_subcommand_from run check-config status list show history retry mark unmark reload dismiss release pause resume maintenance send-test setup help" -f -a "check-config" -d 'Check the configuration and list every problem in it'
+complete -c nova-host-alerter -n "__fish_nova_host_alerter_using_subcommand help; and not __fish_seen_subcommand_from run check-config status list show history retry mark unmark reload dismiss release pause resume maintenance send-test setup help" -f -a "status" -d 'Show whether the daemon works, and the state of the routes'
+complete -c nova-host-alerter -n "__fish_nova_host_alerter_using_subcommand help; and not __fish_seen_subcommand_from run check-config status list show history retry mark unmark reload dismiss release pause resume maintenance send-test setup help" -f -a "list" -d 'List marks; those that need an operator come first'
+complete -c nova-host-alerter -n "__fish_nova_host_alerter_using_subcommand help; and not __fish_seen_subcommand_from run check-config status list show history retry mark unmark reload dismiss release pause resume maintenance send-test setup help" -f -a "show" -d 'Show everything about a host\'s marks, or about one mark'
+complete -c nova-host-alerter -n "__fish_nova_host_alerter_using_subcommand help; and not __fish_seen_subcommand_from run check-config status list show history retry mark unmark reload dismiss release pause resume maintenance send-test setup help" -f -a "history" -d 'List what happened, oldest first'
+complete -c nova-host-alerter -n "__fish_nova_host_alerter_using_subcommand help; and not __fish_seen_subcommand_from run check-config status list show history retry mark unmark reload dismiss release pause resume maintenance send-test setup help" -f -a "retry" -d 'Try open deliveries at once'
+complete -c nova-host-alerter -n "__fish_nova_host_alerter_using_subcommand help; and not __fish_seen_subcommand_from run check-config status list show history retry mark unmark reload dismiss release pause resume maintenance send-test setup help" -f -a "mark" -d 'Mark a host by hand; unless it is fenced and off, its machines run twice'
+complete -c nova-host-alerter -n "__fish_nova_host_alerter_using_subcommand help; and not __fish_seen_subcommand_from run check-config status list show history retry mark unmark reload dismiss release pause resume maintenance send-test setup help" -f -a "unmark" -d 'End the open marks of a host, or a single mark: no route is notified of them again'
+complete -c nova-host-alerter -n "__fish_nova_host_alerter_using_subcommand help; and not __fish_seen_subcommand_from run check-config status list show history retry mark unmark reload dismiss release pause resume maintenance send-test setup help" -f -a "reload" -d 'Make the running daemon read its configuration again; an invalid one changes nothing'
+complete -c nova-host-alerter -n "__fish_nova_host_alerter_using_subcommand help; and not __fish_seen_subcommand_from run check-config status list show history retry mark unmark reload dismiss release pause resume maintenance send-test setup help" -f -a "dismiss" -d 'End all deliveries to a route that is not configured any more; they are never sent'
+complete -c nova-host-alerter -n "__fish_nova_host_alerter_using_subcommand help; and not __fish_seen_subcommand_from run check-config status list show history retry mark unmark reload dismiss release pause resume maintenance send-test setup help" -f -a "release" -d 'Send a held mark; you confirm that its host was fenced. A host name means the host\'s newest mark'
+complete -c nova-host-alerter -n "__fish_nova_host_alerter_using_subcommand help; and not __fish_seen_subcommand_from run check-config status list show history retry mark unmark reload dismiss release pause resume maintenance send-test setup help" -f -a "pause" -d 'Stop sending for all groups, or for one: marks are made and kept until `resume`'
+complete -c nova-host-alerter -n "__fish_nova_host_alerter_using_subcommand help; and not __fish_seen_subcommand_from run check-config status list show history retry mark unmark reload dismiss release pause resume maintenance send-test setup help" -f -a "resume" -d 'End the pauses that cover all groups, or with --group those of one group'
+complete -c nova-host-alerter -n "__fish_nova_host_alerter_using_subcommand help; and not __fish_seen_subcommand_from run check-config status list show history retry mark unmark reload dismiss release pause resume maintenance send-test setup help" -f -a "maintenance" -d 'Stop sending for a host or a group while it is worked on'
+complete -c nova-host-alerter -n "__fish_nova_host_alerter_using_subcommand help; and not __fish_seen_subcommand_from run check-config status list show history retry mark unmark reload dismiss release pause resume maintenance send-test setup help" -f -a "send-test" -d 'Send a test message, which reports no host, and show the endpoint\'s answer'
+complete -c nova-host-alerter -n "__fish_nova_host_alerter_using_subcommand help; and not __fish_seen_subcommand_from run check-config status list show history retry mark unmark reload dismiss release pause resume maintenance send-test setup help" -f -a "setup" -d 'Print or run the commands that make Pacemaker mark fenced hosts, or only check the cluster'
+complete -c nova-host-alerter -n "__fish_nova_host_alerter_using_subcommand help; and not __fish_seen_subcommand_from run check-config status list show history retry mark unmark reload dismiss release pause resume maintenance send-test setup help" -f -a "help" -d 'Print this message or the help of the given subcommand(s)'
 complete -c nova-host-alerter -n "__fish_nova_host_alerter_using_subcommand help; and __fish_seen_subcommand_from maintenance" -f -a "begin" -d 'Begin a maintenance, which ends by itself; until then its marks are held'
 complete -c nova-host-alerter -n "__fish_nova_host_alerter_using_subcommand help; and __fish_seen_subcommand_from maintenance" -f -a "end" -d 'End every maintenance of a host, or of a group'
 complete -c nova-host-alerter -n "__fish_nova_host_alerter_using_subcommand help; and __fish_seen_subcommand_from maintenance" -f -a "list" -d 'List hosts and groups on maintenance'
-complete -c nova-host-alerter -n "__fish_nova_host_alerter_using_subcommand help; and __fish_seen_subcommand_from maintenance" -f -a "run" -d 'Begin a maintenance, run a command, and end it even if the command fails; exit as the command does'

@@ -10,7 +10,7 @@ use marks::time::Timestamp;
 use pacemaker::cib::Cib;
 use pacemaker::register::Paged;
 
-use super::seen::{Fault, Matter};
+use super::matter::{Fault, Matter};
 use super::upkeep;
 
 /// So many writers of pages that no key here opens are named.

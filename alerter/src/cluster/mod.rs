@@ -2,6 +2,7 @@
 
 mod clocks;
 mod kept;
+mod matter;
 mod members;
 mod seen;
 mod upkeep;
@@ -22,8 +23,9 @@ use tokio::sync::oneshot;
 
 pub use clocks::Trust;
 pub use kept::{Kept, PageWrites, Rewriting, alerter, left_over, own_writes, standing, superseded, written};
+pub use matter::{Fault, Matter};
 pub(crate) use members::{AUDIT_AFTER, sentence as missed_sentence};
-pub use seen::{Fault, Matter, Seen};
+pub use seen::Seen;
 pub use upkeep::{KEPT, bounded, missing, over};
 pub use view::{POLL, Part, View};
 pub use waiting::{Waited, Waiting};

@@ -151,14 +151,6 @@ mod tests {
     }
 
     #[test]
-    fn what_is_lacking_is_written_in_batches() {
-        let wanted: Vec<Entry> = (0..30).flat_map(|_| story(NOW)).collect();
-        let found = entries(&wanted[..10]);
-        assert_eq!(missing(&wanted, &found), &wanted[10..10 + BATCH]);
-        assert!(missing(&wanted[..10], &found).is_empty());
-    }
-
-    #[test]
     fn nothing_goes_before_its_time_nor_without_an_end() {
         let young: Vec<Entry> = (0..10).flat_map(|_| story(NOW + DAY / 10 - 7 * DAY)).collect();
         assert!(over(&[], &entries(&young), NOW).is_empty());
@@ -167,16 +159,6 @@ mod tests {
         let first =
             Entry::Watermark(Watermark { id: NoteId::generate(), at: Timestamp(0), by: "ctl1".into() });
         assert!(over(&[], &entries(&[first]), NOW).is_empty());
-    }
-
-    #[test]
-    fn what_is_over_goes_in_batches_or_after_a_day() {
-        let few = story(NOW - 7 * DAY - Duration::from_secs(60));
-        assert!(over(&[], &entries(&few), NOW).is_empty());
-        assert_eq!(over(&[], &entries(&few), NOW + DAY).len(), 3);
-        let many: Vec<Entry> = (0..7).flat_map(|_| story(NOW - 7 * DAY - Duration::from_secs(60))).collect();
-        assert_eq!(over(&[], &entries(&many), NOW).len(), 21);
-        assert_eq!(over(&many[..3], &entries(&many), NOW + DAY).len(), 18, "what is wanted stays");
     }
 
     #[test]
@@ -217,18 +199,5 @@ mod tests {
         wanted.sort();
         assert_eq!(over(&[], &entries(&all), NOW), wanted);
         assert_eq!(over(&gone, &entries(&all), NOW), []);
-    }
-
-    #[test]
-    fn of_too_many_ended_decisions_the_oldest_go() {
-        let ended = |second: u32| {
-            let pause = decision(About::Pause { scope: Scope::All, until: None }, NOW - DAY);
-            let end = end_of(&pause, NOW - Duration::from_secs(u64::from(second)));
-            [pause, end]
-        };
-        let mut many: Vec<Entry> = (0..1010).flat_map(ended).collect();
-        many.push(decision(About::Pause { scope: Scope::All, until: None }, NOW - DAY));
-        assert_eq!(over(&[], &entries(&many), NOW).len(), 20);
-        assert_eq!(bounded(many).len(), 2001);
     }
 }

@@ -14,7 +14,7 @@ use pacemaker::evidence;
 use pacemaker::register::Tools;
 
 use super::kept::Kept;
-use super::seen::{Fault, Matter};
+use super::matter::{Fault, Matter};
 use super::{Hands, POLL_LIMIT};
 
 /// How often the cluster is polled if nothing wakes the engine: an entry in attrd is seen within two seconds.

@@ -106,7 +106,6 @@ fn is_usage(kind: &str) -> bool {
 
 #[cfg(test)]
 mod tests {
-    use clap::Parser as _;
 
     use super::*;
 
@@ -118,17 +117,6 @@ mod tests {
         assert_eq!(said, "the configuration cannot be read: the CIB is not complete (it was cut off)");
         let deep = anyhow::anyhow!("why").context("what");
         assert_eq!(sentence(&deep), "what: why");
-    }
-
-    #[test]
-    fn json_is_refused_where_there_is_none() {
-        let check = |line: &str| check_format(&Cli::try_parse_from(line.split(' ')).unwrap()).is_ok();
-        for right in ["x list -o json", "x --json status", "x status --check --json", "x run -o table"] {
-            assert!(check(right), "{right}");
-        }
-        for wrong in ["x run --json", "x --json status --ocf", "x status --process -o json"] {
-            assert!(!check(wrong), "{wrong}");
-        }
     }
 
     #[test]

@@ -167,28 +167,4 @@ mod tests {
         assert_eq!(in_force(None, &register, NOW).unwrap(), [open]);
         assert_eq!(in_force(None, &alone(), NOW).unwrap(), []);
     }
-
-    #[test]
-    fn a_line_says_what_until_when_who_and_why() {
-        let one = maintenance("compute1", NOW + Duration::from_secs(7200));
-        let wanted =
-            ["host compute1", "2027-01-15 08:00:00Z", "2027-01-15 10:00:00Z", "2h", "alice", "new disk"];
-        assert_eq!(line(&one, NOW), wanted);
-        assert!(
-            listing(std::slice::from_ref(&one), "local view", Style::PLAIN)
-                .lines()
-                .all(|line| line.contains("V") || line.ends_with("local view"))
-        );
-        assert!(!listing(&[one], CLUSTER, Style::PLAIN).contains("VIEW"));
-        assert_eq!(listing(&[], CLUSTER, Style::PLAIN), "nothing is on maintenance (cluster)");
-    }
-
-    #[test]
-    fn what_is_left_is_said_in_a_unit_that_fits() {
-        let of = |seconds| text::span(Duration::from_secs(seconds));
-        assert_eq!(
-            [0, 119, 120, 7199, 7200, 172_799, 172_800].map(of),
-            ["0s", "119s", "2m", "119m", "2h", "47h", "2d"]
-        );
-    }
 }

@@ -11,7 +11,7 @@ const GONE: [(&str, &str); 17] = [
         "events",
         "use `nova-host-alerter history --limit 0 -o json`, and read the log in the journal or in syslog",
     ),
-    ("hold", "use `nova-host-alerter maintenance begin` for each host, or for a group"),
+    ("hold", "use `maintenance begin` for each host, or for a group"),
     ("run", "use `maintenance begin`, run the command, and use `maintenance end`"),
     ("complete", "the shells complete commands and options by themselves"),
     ("--watch", "use `watch nova-host-alerter status`"),
@@ -63,7 +63,7 @@ mod tests {
     fn a_word_that_is_gone_is_refused_with_what_serves_instead() {
         for (line, wanted) in [
             ("report --since 30d", "history --summary"),
-            ("hold c1 --for 2h", "`nova-host-alerter maintenance begin`"),
+            ("hold c1 --for 2h", "`maintenance begin`"),
             ("maintenance run c1 -- true", "`maintenance begin`"),
             ("complete -- show", "by themselves"),
             ("send-test --notice x", "Pacemaker's alerts"),

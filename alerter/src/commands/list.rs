@@ -9,9 +9,10 @@ use marks::fencing::Fencing;
 use marks::time::Timestamp;
 
 use super::answer::{print, println_all, say};
+use super::delivery::DeliveryReport;
 use super::filter::Filter;
 use super::read::{self, Cut, sound};
-use super::report::{DeliveryReport, MarkReport, Taken};
+use super::report::{MarkReport, Taken};
 use super::sources::Sources;
 use super::terminal::Style;
 use super::text;

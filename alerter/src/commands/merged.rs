@@ -13,7 +13,7 @@ use marks::register::{Acknowledgement, Decision, Entries, Entry, Key, MarkEntry,
 use pacemaker::read;
 use pacemaker::register::Tools;
 
-use super::report::DeliveryReport;
+use super::delivery::DeliveryReport;
 
 /// A poll takes about 20 ms. Nobody waits longer for what works without it too.
 pub(super) const LIMIT: Duration = Duration::from_secs(2);
@@ -258,19 +258,19 @@ fn why(doubt: Doubt) -> &'static str {
 
 #[cfg(test)]
 pub(super) mod tests {
-    use std::fs;
+
     use std::path::Path;
 
     use marks::chain::Link;
 
     use marks::host::HostName;
 
-    use journal::{Capacity, Ended, NewDelivery, Role, Taken, Verdict};
+    use journal::{NewDelivery, Role, Taken};
     use marks::mark::{Mark, Proof, Settlement, Source, Standing};
     use marks::time::Timestamp;
 
     use super::*;
-    use crate::commands::report::{report, unfinished};
+    use crate::commands::report::report;
     use crate::commands::{list, text};
 
     pub(in crate::commands) const NOW: Timestamp = Timestamp(1_800_000_000_000);
@@ -304,11 +304,6 @@ pub(super) mod tests {
     pub(in crate::commands) fn register(entries: Vec<Entry>) -> RegisterView {
         let sound = entries.into_iter().map(|entry| (entry.key(), entry)).collect();
         let entries = Ok(Entries { sound, ..Entries::default() });
-        RegisterView { register: Register::Attrd, entries, alerter_on: None, resource: None, untried: None }
-    }
-
-    pub(in crate::commands) fn unreadable() -> RegisterView {
-        let entries = Err("attrd_updater: no answer within 2000 ms".to_owned());
         RegisterView { register: Register::Attrd, entries, alerter_on: None, resource: None, untried: None }
     }
 
@@ -407,145 +402,9 @@ pub(super) mod tests {
     }
 
     #[test]
-    fn what_ended_elsewhere_is_shown_as_ended() {
-        let dir = tempfile::tempdir().unwrap();
-        let first = fencing("compute1", "ctl1");
-        let journal = journal(dir.path(), &first);
-        let delivery = |entries: Vec<Entry>| {
-            let register = register(entries);
-            let all = found(Some(&journal), &register);
-            let shown = report(Some(&journal), &register, &all[0]).unwrap();
-            (shown.state, shown.deliveries[0].state, shown.deliveries[0].next_due.is_some())
-        };
-        let made = || Entry::Mark(entry(&first, "ctl1"));
-        assert_eq!(delivery(vec![made()]), ("open", State::Pending, true));
-        assert_eq!(delivery(vec![made(), taken(&first)]), ("open", State::Acknowledged, false));
-        let dismissed = settled(&first, Settlement::Dismissed);
-        assert_eq!(delivery(vec![made(), dismissed]), ("dismissed", State::Dismissed, false));
-        let expired = settled(&first, Settlement::Expired);
-        assert_eq!(delivery(vec![made(), expired]), ("expired", State::Cancelled, false));
-        let acknowledged = settled(&first, Settlement::Acknowledged);
-        let open = journal.open_marks().unwrap().sound;
-        let register = register(vec![acknowledged]);
-        let all = found(Some(&journal), &register);
-        let ends = report(Some(&journal), &register, &all[0]).unwrap().deliveries;
-        let ends: Vec<State> = ends.iter().map(|delivery| delivery.state).collect();
-        assert_eq!(
-            ends,
-            [State::Acknowledged, State::Cancelled],
-            "nobody knows of a route that is not required"
-        );
-        assert!(
-            unfinished(Some(&journal), open, &register).unwrap().0.is_empty(),
-            "`list` shows what is open"
-        );
-    }
-
-    /// What a journal says of its own settled mark: the register's word on its end comes from there.
-    #[test]
-    fn what_is_still_tried_is_shown_as_open() {
-        let dir = tempfile::tempdir().unwrap();
-        let first = fencing("compute1", "ctl1");
-        let mut journal = journal(dir.path(), &first);
-        let mark = first.id.into();
-        let begun = journal.dispatch(&[], &[Capacity::of("recovery", 1)], None, NOW).unwrap().begun;
-        assert_eq!(begun[0].mark.id, mark);
-        let verdict = Verdict::Acknowledged { reference: None, detail: "HTTP 202".into(), then: Vec::new() };
-        let ended = Ended { mark, route: "recovery".into(), verdict, at: NOW };
-        journal.dispatch(&[ended], &[], None, NOW).unwrap();
-        let wiki = Acknowledgement { mark, route: "wiki".into(), at: NOW, by: "ctl2".into() };
-        let end = || settled(&first, Settlement::Acknowledged);
-        let (elsewhere, register) = (register(vec![end(), Entry::Acknowledged(wiki)]), register(vec![end()]));
-        let all = found(Some(&journal), &register);
-        let shown = report(Some(&journal), &register, &all[0]).unwrap();
-        let wiki = &shown.deliveries[1];
-        assert_eq!((shown.state, wiki.state, wiki.required), ("acknowledged", State::Pending, false));
-        assert!(list::deliveries(&shown, text::short).ends_with("wiki pending (0 attempt(s), not required)"));
-        assert_eq!(list::state(&shown), "settled (acknowledged)");
-        let rows = |journal: &Journal| journal.unfinished_marks().unwrap().sound;
-        assert_eq!(
-            unfinished(Some(&journal), rows(&journal), &register).unwrap().0.len(),
-            1,
-            "`list` shows it"
-        );
-        let listed = unfinished(Some(&journal), rows(&journal), &elsewhere).unwrap().0;
-        assert!(listed.is_empty(), "it was taken elsewhere");
-    }
-
-    #[test]
-    fn without_a_register_it_is_a_local_view() {
-        let dir = tempfile::tempdir().unwrap();
-        let journal = journal(dir.path(), &fencing("compute1", "ctl1"));
-        for (register, is_fault) in [(unreadable(), true), (alone(), false)] {
-            assert_eq!((register.view(), register.fault().is_some()), ("local view", is_fault));
-            assert_eq!(found(Some(&journal), &register).len(), 1);
-            assert!(found(None, &register).is_empty());
-        }
-        assert_eq!(register(vec![]).view(), CLUSTER);
-    }
-
-    #[test]
     fn the_fencing_of_a_mark_is_found_in_the_register() {
         let (first, other) = (fencing("compute1", "ctl1"), fencing("compute2", "ctl1"));
         let register = register(vec![Entry::Fencing(first.clone()), Entry::Fencing(other)]);
         assert_eq!(register.first_fencing(first.id.into()), Some(&first));
-    }
-
-    /// A tool that prints a file.
-    fn tool(directory: &Path, name: &str, says: &str) -> std::path::PathBuf {
-        let at = |suffix: &str| directory.join(format!("{name}{suffix}"));
-        fs::write(at(".out"), says).unwrap();
-        samples::program(&at(""), format!("#!/bin/sh\nexec cat {}\n", at(".out").display()));
-        at("")
-    }
-
-    #[test]
-    fn a_poll_reads_what_pacemakers_tools_print() {
-        let dir = tempfile::tempdir().unwrap();
-        let made = Entry::Mark(entry(&fencing("compute1", "ctl2"), "ctl2"));
-        let attribute = format!(
-            r#"<pacemaker-result><attribute name="host-failure" host="{}" value="{}"/></pacemaker-result>"#,
-            made.key(),
-            made.value()
-        );
-        let cib = r#"<cib><configuration><crm_config/><nodes/><resources/><constraints/></configuration><status>
-             <node_state id="2" uname="ctl2" in_ccm="true"><lrm id="2"><lrm_resources>
-             <lrm_resource id="alerter" class="ocf" provider="openstack" type="nova-host-alerter"><lrm_rsc_op
-               id="o" operation="start" call-id="10" rc-code="0" op-status="0" last-rc-change="1800000000"/>
-             </lrm_resource></lrm_resources></lrm></node_state></status></cib>"#;
-        let tools = Tools {
-            attrd_updater: tool(dir.path(), "attrd_updater", &attribute),
-            cibadmin: tool(dir.path(), "cibadmin", cib),
-            crm_node: "/nonexistent".into(),
-            stonith_admin: "/nonexistent".into(),
-            ..Tools::default()
-        };
-        let register = RegisterView::with_alerter(Register::Attrd, &tools);
-        assert_eq!(
-            (register.view(), register.alerter_on.as_deref(), register.marks().count()),
-            (CLUSTER, Some("ctl2"), 1)
-        );
-        assert_eq!(register.resource.as_deref(), Some("alerter"));
-        let none = Tools { attrd_updater: "/nonexistent".into(), cibadmin: "/nonexistent".into(), ..tools };
-        let register = RegisterView::with_alerter(Register::Attrd, &none);
-        assert_eq!(
-            (register.view(), register.alerter_on.as_deref(), register.resource.as_deref()),
-            ("local view", None, None)
-        );
-        assert!(register.fault().unwrap().starts_with("the register (attrd) cannot be read: attrd_updater"));
-        assert_eq!(RegisterView::with_alerter(Register::None, &none).fault(), None);
-    }
-
-    #[test]
-    fn who_vouches_is_said_and_where_nobody_does_why() {
-        let first = fencing("compute1", "ctl1");
-        let register = register(vec![Entry::Mark(entry(&first, "ctl2"))]);
-        let mut found =
-            Found { in_journal: true, ..marks(None, vec![], &register, |_| true).unwrap().remove(0) };
-        assert_eq!(vouched(&found), "nobody vouches for it (unproven): only the register says so");
-        found.mark.standing = Standing::Proven(Proof::Alert);
-        assert_eq!(vouched(&found), "vouched for by Pacemaker's alert");
-        found.in_journal = false;
-        assert_eq!(vouched(&found), "vouched for by the alerter on ctl2, according to the register");
     }
 }

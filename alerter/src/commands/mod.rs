@@ -4,6 +4,7 @@ mod answer;
 mod change;
 mod check;
 mod decide;
+mod delivery;
 mod filter;
 mod gone;
 mod key;

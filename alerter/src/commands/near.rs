@@ -71,27 +71,3 @@ fn register(register: &RegisterView) -> Vec<HostName> {
     let found = merged::marks(None, Vec::new(), register, |_| true).unwrap_or_default();
     found.into_iter().map(|found| found.mark.node).collect()
 }
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    fn said(target: &str, hosts: &[&str]) -> String {
-        let hosts = hosts.iter().map(|host| HostName::parse(host).unwrap()).collect();
-        Near::among(target, &hosts).to_string()
-    }
-
-    #[test]
-    fn an_unknown_name_is_shown_with_those_that_are_like_it() {
-        let all = ["compute1", "compute2", "pager"];
-        let unknown = "no mark has the host name or id";
-        assert_eq!(said("compue1", &all), format!("{unknown} compue1: did you mean compute1?"));
-        assert_eq!(said("compute", &all), format!("{unknown} compute: did you mean compute1 or compute2?"));
-        assert_eq!(said("x", &all), format!("{unknown} x: known are compute1, compute2, pager"));
-        assert_eq!(said("x", &[]), format!("{unknown} x: there is no mark at all here"));
-        let many: Vec<String> = (0..9).map(|number| format!("rack-{number}{number}{number}")).collect();
-        let many: Vec<&str> = many.iter().map(String::as_str).collect();
-        assert!(said("x", &many).ends_with("rack-444 and others: see `nova-host-alerter list --all`"));
-        assert!(!said("x\u{1b}[2J", &[]).contains('\u{1b}'));
-    }
-}

@@ -193,23 +193,12 @@ fn group(group: &GroupStatus) -> Vec<String> {
 
 #[cfg(test)]
 mod tests {
-    use marks::time::Timestamp;
 
     use super::super::overview::tests::status;
     use super::*;
 
-    const NOW: Timestamp = Timestamp(1_800_000_000_000);
-
     fn plain(status: &Status) -> String {
         drawn(status, Style::PLAIN)
-    }
-
-    fn bad(level: Level, kind: Kind, number: usize) -> Problem {
-        let what = format!(
-            "problem {number} is of such a kind that it needs a sentence which is longer than a line of a terminal is wide"
-        );
-        let then = "check the endpoint, then `nova-host-alerter retry --all`".into();
-        Problem { level, hosts: vec!["compute1".into()], since: Some(NOW), then, ..Problem::of(kind, what) }
     }
 
     #[test]
@@ -225,13 +214,6 @@ mod tests {
     }
 
     #[test]
-    fn a_release_of_pacemaker_that_was_never_run_is_said_once() {
-        let said = plain(&Status { untried_pacemaker: Some("3.1.0".into()), ..status() });
-        assert_eq!(said.matches("Pacemaker 3.1.0: this release is not tested with it").count(), 1, "{said}");
-        assert!(!plain(&status()).contains("not tried"));
-    }
-
-    #[test]
     fn what_waits_beside_marks_is_counted() {
         let said = plain(&Status { settled_still_tried: 3, unmarked_fencings: 2, ..status() });
         assert!(said.contains("3 settled mark(s) are still tried on routes that are not required"), "{said}");
@@ -239,37 +221,5 @@ mod tests {
         assert!(plain(&status()).contains("marks     none open\n"));
         let unread = plain(&Status { unknown: Some("I/O error".into()), ..status() });
         assert!(unread.contains("marks     not known: the journal cannot be read\n"), "{unread}");
-    }
-
-    /// The usual screen, with as many problems as are shown. The broken variant shows all.
-    #[test]
-    fn it_fits_on_one_screen() {
-        let level = |number| if number == 0 { Level::Critical } else { Level::Warning };
-        let problems: Vec<Problem> =
-            (0..2).map(|number| bad(level(number), Kind::Rejected, number)).collect();
-        let style = Style { has_colours: false, columns: Some(80) };
-        let shown = drawn(&Status { problems, headline: "x".repeat(70), ..status() }, style);
-        assert!(shown.lines().count() <= 20, "{shown}");
-        assert!(shown.lines().all(|line| line.chars().count() <= 80), "{shown}");
-        assert!(shown.contains("critical  problem 0") && shown.contains("       -> check the"), "{shown}");
-        let problems = (0..9).map(|number| bad(level(number), Kind::Rejected, number)).collect();
-        assert!(
-            drawn(&Status { problems, ..status() }, style)
-                .contains("and 3 more: `nova-host-alerter status --json`")
-        );
-    }
-
-    #[test]
-    fn colours_change_no_word() {
-        let problems = || vec![bad(Level::Critical, Kind::Rejected, 0)];
-        let colourful = Style { has_colours: true, columns: Some(80) };
-        let painted = drawn(&Status { problems: problems(), ..status() }, colourful);
-        let bare =
-            drawn(&Status { problems: problems(), ..status() }, Style { has_colours: false, ..colourful });
-        assert!(painted.contains("\x1b[1;31mcritical\x1b[0m"));
-        let without = ["1;31", "32", "33", "2", "0"]
-            .iter()
-            .fold(painted, |text, code| text.replace(&format!("\x1b[{code}m"), ""));
-        assert_eq!(without, bare);
     }
 }

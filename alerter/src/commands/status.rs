@@ -189,23 +189,6 @@ mod tests {
         assert_eq!(one, format!("WARNING: problem 0 a/b -> `do it` | {figures}"));
     }
 
-    /// The broken variant cuts the figures, or a letter.
-    #[test]
-    fn no_line_is_longer_than_a_monitoring_system_takes() {
-        for (letters, count) in [(80, 1), (400, 1), (400, 99)] {
-            let mut status = of(&vec![Level::Critical; count]);
-            status.problems[0].what = "ä".repeat(letters);
-            (status.open, status.oldest_seconds, status.headline) =
-                (100_000, Some(9_999_999), "x".repeat(400));
-            let shown = line(&status, Limits::default());
-            assert!(
-                shown.len() < LONGEST && shown.ends_with("without_route=0;;;0"),
-                "{} {shown}",
-                shown.len()
-            );
-        }
-    }
-
     #[test]
     fn the_code_is_that_of_the_worst_problem() {
         let codes =

@@ -89,20 +89,6 @@ mod tests {
     use super::super::trouble::tests::{MINUTE, proven};
     use super::*;
 
-    #[test]
-    fn a_percentile_is_a_value_that_was_there() {
-        let values: Vec<u32> = (1..=100).collect();
-        let of = |percent| percentile(&values, percent);
-        assert_eq!(
-            (of(0), of(50), of(99), of(100), of(200)),
-            (Some(1), Some(50), Some(99), Some(100), Some(100))
-        );
-        assert_eq!(
-            (percentile(&[7], 50), percentile(&[1, 2], 50), percentile::<u8>(&[], 50)),
-            (Some(7), Some(1), None)
-        );
-    }
-
     /// The broken variant counts what an operator ended among the times.
     #[test]
     fn outages_are_counted_by_how_they_ended() {

@@ -122,27 +122,6 @@ mod tests {
 
     const NARROW: Style = Style { has_colours: false, columns: Some(24) };
 
-    #[test]
-    fn lines_are_wrapped_at_words_and_stand_under_each_other() {
-        assert_eq!(
-            NARROW.wrap("=> ", "the endpoint cannot be reached"),
-            "=> the endpoint cannot\n   be reached\n"
-        );
-        assert_eq!(Style::PLAIN.wrap("", &"word ".repeat(99)).lines().count(), 1);
-        let long = "x".repeat(60);
-        assert_eq!(
-            NARROW.wrap("", &format!("a {long} b")),
-            format!("a\n{long}\nb\n"),
-            "a command is never torn"
-        );
-    }
-
-    #[test]
-    fn a_line_is_cut_where_the_terminal_ends() {
-        assert_eq!(NARROW.cut(&"ä".repeat(30)).chars().count(), 24);
-        assert_eq!((NARROW.cut("short"), Style::PLAIN.cut("any")), ("short".to_owned(), "any".to_owned()));
-    }
-
     /// The broken variant paints whatever is asked: codes would stand in files and pipes.
     #[test]
     fn there_are_no_colours_where_they_cannot_be_shown() {

@@ -8,7 +8,8 @@ use marks::mark::Lack;
 use marks::time::Timestamp;
 use unicode_width::{UnicodeWidthChar as _, UnicodeWidthStr as _};
 
-use super::report::{ChainReport, DeliveryReport, MarkReport, Story};
+use super::delivery::{ChainReport, DeliveryReport};
+use super::report::{MarkReport, Story};
 use super::terminal::{Colour, Style, clean};
 use crate::outage::{Moment, Times};
 use crate::words::length;
@@ -194,17 +195,8 @@ pub(super) fn times(times: &Times) -> String {
 
 #[cfg(test)]
 mod tests {
-    use marks::time::Timestamp;
 
     use super::*;
-
-    #[test]
-    fn a_table_lines_up() {
-        let rows = [vec!["a".to_owned(), "bb".to_owned()], vec!["ccc".to_owned(), "d".to_owned()]];
-        assert_eq!(table(&rows), "a    bb\nccc  d\n");
-        let wide = [["日本", "x"], ["a", "y"]].map(|row| row.map(str::to_owned).to_vec());
-        assert_eq!(table(&wide), "日本  x\na     y\n", "a letter may take two columns");
-    }
 
     /// The broken variant cuts the end of every name: all hosts of a rack would be called the same.
     #[test]
@@ -221,28 +213,5 @@ mod tests {
             (shortened("日本語", 5, false), shortened("ab", 2, true)),
             ("日本…".to_owned(), "ab".to_owned())
         );
-    }
-
-    #[test]
-    fn a_step_says_its_place_and_its_time() {
-        let chain = ChainReport {
-            step: 2,
-            steps: 3,
-            timeout: 60,
-            waits: false,
-            since: Some(Timestamp(0)),
-            until: Some(Timestamp(60_000)),
-            left: None,
-            exhausted_at: None,
-        };
-        assert_eq!(step(&chain), "step 2 of 3 since 1970-01-01 00:00:00Z, until 1970-01-01 00:01:00Z");
-        let chain = ChainReport { since: None, until: None, left: Some(7), ..chain };
-        assert_eq!(step(&chain), "step 2 of 3, its clock is stopped with 7 s left");
-        let chain = ChainReport { exhausted_at: Some(Timestamp(1_000)), ..chain };
-        assert_eq!(step(&chain), "step 2 of 3, none is left since 1970-01-01 00:00:01Z");
-        let chain = ChainReport { waits: true, exhausted_at: None, ..chain };
-        assert_eq!(step(&chain), "step 2 of 3, not its turn yet");
-        let chain = ChainReport { until: Some(Timestamp(0)), ..chain };
-        assert_eq!(step(&chain), "step 2 of 3, left at 1970-01-01 00:00:00Z");
     }
 }

@@ -7,7 +7,8 @@ use marks::fencing::Fencing;
 use marks::register::{About, Decision, Scope};
 use marks::time::Timestamp;
 
-use super::report::{DeliveryReport, HeldReport, MarkReport};
+use super::delivery::DeliveryReport;
+use super::report::{HeldReport, MarkReport};
 use super::text::{span, time};
 use crate::control::api::Daemon;
 use crate::control::client;

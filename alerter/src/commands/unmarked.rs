@@ -204,33 +204,4 @@ mod tests {
         let returned = marked(vec![Entry::Returned(back(60))]);
         assert!(waits(&returned, 100, 180) && !waits(&returned, 50, 180), "its host was back");
     }
-
-    /// Pacemaker repeats `off`: each record is near to the one before it, as the intake sees it.
-    #[test]
-    fn what_is_near_to_a_fencing_that_was_notified_is_notified() {
-        let first = fencing("compute1", "ctl1");
-        let again = |after| {
-            let asked_at = NOW + Duration::from_secs(after);
-            Fencing { id: FencingId::generate(), asked_at, ..first.clone() }
-        };
-        let [near, far] = [again(150), again(300)];
-        let now = far.asked_at;
-        let register = register(vec![Entry::Mark(entry(&first, "ctl2")), Entry::Fencing(near)]);
-        assert!(here(None, &[&far], &register, now).is_empty());
-        let alone = crate::commands::merged::tests::register(vec![Entry::Mark(entry(&first, "ctl2"))]);
-        assert_eq!(here(None, &[&far], &alone, now).len(), 1);
-    }
-
-    /// The same connection covers it no longer where the CIB said that the host was up in between.
-    #[test]
-    fn a_late_fencing_of_a_host_that_was_up_waits_although_its_connection_was_notified() {
-        let notified =
-            Fencing { incarnation: Some(Incarnation::new("ctl1", 4, 7)), ..fencing("compute1", "ctl1") };
-        let register = register(vec![Entry::Mark(entry(&notified, "ctl2"))]);
-        let asked_at = NOW + COALESCE + Duration::from_secs(1);
-        for (already_down, waiting) in [(Some(false), 1), (Some(true), 0), (None, 0)] {
-            let late = Fencing { id: FencingId::generate(), asked_at, already_down, ..notified.clone() };
-            assert_eq!(here(None, &[&late], &register, asked_at).len(), waiting, "{already_down:?}");
-        }
-    }
 }

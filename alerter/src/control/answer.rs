@@ -33,11 +33,6 @@ impl Refusal {
         Self::new(StatusCode::BAD_REQUEST, kind, message)
     }
 
-    #[cfg(test)]
-    pub(super) fn sentence(&self) -> &str {
-        &self.1.message
-    }
-
     pub(super) fn absent(message: &str) -> Self {
         Self::new(StatusCode::NOT_FOUND, "not-found", message)
     }

@@ -77,21 +77,3 @@ impl Caller {
         }
     }
 }
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn the_history_names_the_uid_or_the_token() {
-        let local = |name: Option<&str>| Caller::Local { uid: 0, name: name.map(str::to_owned) }.actor();
-        assert_eq!(local(Some("alice")), "alice (uid 0)");
-        assert_eq!(local(Some("a\n\u{1b}[31m")), "a  [31m (uid 0)");
-        assert_eq!((local(Some(" ")), local(None)), ("root (uid 0)".to_owned(), "uid 0".to_owned()));
-        assert_eq!(Caller::Local { uid: 7, name: Some("bob".into()) }.signed("alice"), "alice (uid 7)");
-        let token = Token { name: "ops-portal".into(), trust_marks: true, ..Token::default() };
-        let remote = Caller::Remote { token };
-        assert_eq!((remote.actor().as_str(), remote.origin()), ("ops-portal (API)", Origin::Api));
-        assert_eq!(remote.signed("root"), remote.actor(), "the token says who it is");
-    }
-}

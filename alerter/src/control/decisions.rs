@@ -403,16 +403,6 @@ mod tests {
     use super::*;
 
     #[test]
-    fn of_many_known_names_some_are_said() {
-        let names: Vec<String> = (0..22).map(|n| format!("c{n}")).collect();
-        let names: Vec<&str> = names.iter().map(String::as_str).collect();
-        let said = |known: &[&str]| unknown("host", "x\n\"", known).sentence().to_owned();
-        assert_eq!(said(&names[..2]), r#"there is no host "x \"": known are c0, c1"#);
-        assert!(said(&names).ends_with("c18, c19 and 2 more"), "{}", said(&names));
-        assert!(said(&[]).ends_with("leaves it out"));
-    }
-
-    #[test]
     fn an_end_is_of_one_thing() {
         let request = |host: Option<&str>, group: Option<&str>| {
             let own = |text: Option<&str>| text.map(str::to_owned);

@@ -145,27 +145,3 @@ fn ended(marks: usize, unsent: usize) -> String {
     };
     format!("{marks} mark(s) ended too, since they waited for no other route: {notified}")
 }
-
-#[cfg(test)]
-mod tests {
-    use journal::LeftRoute;
-
-    use super::*;
-
-    /// The broken variant says nothing of a mark in flight, and nothing of one that no route acknowledged.
-    #[test]
-    fn what_has_come_of_it_is_said() {
-        let of = |changed, ended, unsent, damaged, under_way| {
-            dismissed("r", Unrouted { left: LeftRoute { changed, ended, unsent, damaged }, under_way })
-        };
-        assert!(of(0, 0, 0, 0, 0).starts_with("no mark waits for a route r"));
-        assert!(of(0, 0, 0, 0, 1).starts_with("1 mark(s) are in flight to route r"));
-        assert!(of(2, 0, 0, 0, 0).ends_with("other routes are not affected"));
-        assert!(of(2, 0, 0, 0, 1).contains("affected; 1 mark(s) are in flight"));
-        let waited = "; 2 mark(s) ended too, since they waited for no other route: ";
-        assert!(of(3, 2, 0, 0, 0).ends_with(&format!("{waited}other routes had acknowledged each of them")));
-        assert!(of(3, 2, 1, 0, 0).ends_with(&format!("{waited}NO ROUTE WAS NOTIFIED of 1 of them")));
-        assert!(of(3, 2, 2, 0, 0).ends_with(&format!("{waited}NO ROUTE WAS NOTIFIED of any of them")));
-        assert!(of(0, 0, 0, 1, 0).ends_with("end them with `unmark`"));
-    }
-}

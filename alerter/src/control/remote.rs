@@ -137,31 +137,3 @@ impl Log {
         said.insert(cause, Said { at: now, more: 0 }).map_or(Some(0), |before| Some(before.more))
     }
 }
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn each_cause_is_said_once_a_minute() {
-        let (log, now) = (Log::default(), Instant::now());
-        assert_eq!(
-            [log.is_time("a", now), log.is_time("b", now), log.is_time("a", now)],
-            [Some(0), Some(0), None]
-        );
-        assert_eq!(log.is_time("a", now + QUIET / 2), None);
-        assert_eq!(log.is_time("a", now + QUIET), Some(2), "with how many there were");
-        assert_eq!(log.is_time("a", now + QUIET * 3), Some(0));
-    }
-
-    #[test]
-    fn a_bearer_token_is_what_stands_behind_the_word() {
-        let of = |text: &str| {
-            let headers = HeaderMap::from_iter([(AUTHORIZATION, HeaderValue::from_str(text).unwrap())]);
-            bearer(&headers).map(|token| String::from_utf8_lossy(token).into_owned())
-        };
-        assert_eq!((of("Bearer x"), of("bearer  x ")), (Some("x".into()), Some("x".into())));
-        assert_eq!([of("Basic x"), of("x"), of(""), of("Bearer")], [const { None }; 4]);
-        assert_eq!(bearer(&HeaderMap::new()), None);
-    }
-}

@@ -15,7 +15,7 @@ use axum::middleware::{self, Next};
 use axum::response::{IntoResponse as _, Response};
 use axum::routing::{get, post};
 use tokio::net::UnixListener;
-use tokio::sync::Semaphore;
+use tokio::task::yield_now;
 use tokio_util::sync::CancellationToken;
 
 use super::answer::Refusal;
@@ -26,7 +26,7 @@ use super::status::{health, status};
 use super::test::send_test;
 use super::{decisions, reload, remote};
 use crate::config::check_control_socket;
-use crate::listen::{self, CONNECTIONS, Limits, attend};
+use crate::listen::{self, Door, Limits, attend};
 use crate::state::Shared;
 
 /// A request may wait for exchanges with all endpoints (`send-test`).
@@ -81,13 +81,12 @@ impl ControlSocket {
     }
 
     async fn accept_all(&self, router: Router) {
-        let places = Arc::new(Semaphore::new(CONNECTIONS));
+        let door = Door::new();
         loop {
             match self.listener.accept().await {
                 Ok((stream, _)) => {
                     let peer = Peer { uid: stream.peer_cred().ok().map(|peer| peer.uid()) };
-                    let place = Arc::clone(&places).acquire_owned().await.expect("it is never closed");
-                    let router = router.clone().layer(Extension(peer));
+                    let (router, place) = (router.clone().layer(Extension(peer)), door.wait().await);
                     // What is being answered when the daemon stops is answered to the end.
                     tokio::spawn(async move { attend(stream, router, place, &LIMITS).await });
                 }
@@ -96,6 +95,7 @@ impl ControlSocket {
                     tokio::time::sleep(PAUSE).await;
                 }
             }
+            yield_now().await;
         }
     }
 }

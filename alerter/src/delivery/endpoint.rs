@@ -397,15 +397,6 @@ mod tests {
         assert_eq!(windows, (FEWEST..=LIMIT).collect::<Vec<_>>());
     }
 
-    #[test]
-    fn one_of_which_nothing_bad_is_known_gets_as_many_as_are_allowed() {
-        let now = Instant::now();
-        assert_eq!((healthy().free(now), Endpoint::new(0).free(now)), (LIMIT, 1));
-        let mut alone = Endpoint::new(1);
-        once(&mut alone, Sign::Busy, now);
-        assert_eq!(alone.free(now), 1);
-    }
-
     /// One exchange hangs; the next host's has its place all the same.
     #[test]
     fn there_is_always_room_beside_one_that_hangs() {
@@ -446,40 +437,6 @@ mod tests {
     }
 
     #[test]
-    fn one_bad_answer_is_none_but_three_are() {
-        let now = Instant::now();
-        let mut endpoint = healthy();
-        for sign in [Sign::Busy, Sign::Busy, Sign::Takes, Sign::Busy, Sign::Busy] {
-            assert_eq!(once(&mut endpoint, sign, now), None);
-        }
-        assert_eq!(once(&mut endpoint, Sign::Busy, now), Some(Change::Opened));
-        let mut endpoint = healthy();
-        let flapping = [Sign::Busy, Sign::Takes].into_iter().cycle().take(2 * MEMORY);
-        let changes: Vec<Change> = flapping.filter_map(|sign| once(&mut endpoint, sign, now)).collect();
-        assert_eq!(changes.first(), Some(&Change::Opened), "half of the last ten");
-    }
-
-    #[test]
-    fn a_busy_endpoint_gets_half_as_many() {
-        let now = Instant::now();
-        let mut endpoint = healthy();
-        once(&mut endpoint, Sign::Busy, now);
-        assert_eq!(endpoint.free(now), LIMIT / 2);
-    }
-
-    #[test]
-    fn one_that_throttles_is_left_alone_as_long_as_it_asks() {
-        let now = Instant::now();
-        let mut endpoint = healthy();
-        endpoint.begin();
-        assert_eq!(
-            endpoint.end(&host("compute1"), Sign::Throttles, Some(90 * SECOND), now, 0.5),
-            Some(Change::Opened)
-        );
-        assert_eq!(endpoint.rest(now), Some(90 * SECOND));
-    }
-
-    #[test]
     fn one_that_refuses_is_parked_once_and_probed_slowly() {
         for (wish, longest) in [(None, PARKED_CAP), (Some(60 * SECOND), 60 * SECOND)] {
             let mut now = Instant::now();
@@ -500,17 +457,6 @@ mod tests {
             assert_eq!(rest, longest);
             assert_eq!(once(&mut endpoint, Sign::Takes, now + rest), Some(Change::Recovered));
         }
-    }
-
-    #[test]
-    fn an_operator_does_not_wait() {
-        let now = Instant::now();
-        let mut endpoint = healthy();
-        once(&mut endpoint, Sign::Refuses, now);
-        endpoint.probe(now);
-        assert_eq!(endpoint.free_again(now), 1);
-        assert_eq!(once(&mut endpoint, Sign::Refuses, now), None);
-        assert_eq!(endpoint.free_again(now), 0);
     }
 
     /// What the messages of ever so many hosts come to says nothing of the endpoint while it answers each.

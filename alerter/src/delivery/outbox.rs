@@ -222,23 +222,4 @@ mod tests {
         assert!(outbox.remove_stale(just).is_empty() && outbox.next(just).is_some());
         assert_eq!(outbox.stays_fresh(just), Some(Duration::from_millis(1)));
     }
-
-    #[test]
-    fn what_may_be_notified_for_a_moment_only_stands_no_longer() {
-        let now = Moment::now();
-        let mut outbox = Outbox::new(Endpoint::new(LIMIT));
-        outbox.take_up(vec![due()], LIMIT, QUICK, now);
-        assert!(outbox.next(later(now, QUICK)).is_none());
-        assert!(outbox.next(now).is_some());
-    }
-
-    #[test]
-    fn nothing_stands_before_an_endpoint_that_is_not_well() {
-        let now = Moment::now();
-        let mut outbox = filled(now);
-        outbox.endpoint.begin();
-        outbox.endpoint.end(&host(), Sign::Unreachable, None, now.instant, 0.5);
-        assert!(outbox.next(now).is_none());
-        assert_eq!(outbox.remove_stale(now).len(), 2 * LIMIT);
-    }
 }

@@ -177,12 +177,4 @@ mod tests {
         assert!(troubles.rejected("a", &other) && troubles.rejects_all("a"));
         assert!(!troubles.accepted("a") && !troubles.rejects_all("a"));
     }
-
-    #[test]
-    fn a_route_with_nothing_to_deliver_is_in_no_trouble() {
-        let mut troubles = Troubles::default();
-        troubles.failed("a", ("connect", "refused"), Duration::ZERO, at(0));
-        troubles.keep_only(|_| false);
-        assert!(troubles.of("a").is_none());
-    }
 }

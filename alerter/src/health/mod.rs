@@ -2,7 +2,11 @@
 //! `/health` sums them up. Nothing is probed for an answer, and nothing here makes, sends, holds or settles a mark.
 
 mod answer;
+mod check;
 mod manager;
+mod summary;
 
-pub use answer::{Item, Report, Shown, Status, body, router, run, service_id, sum_up};
-pub use manager::{Check, Fault, Health, Pulse, any};
+pub use answer::{body, router, run, service_id};
+pub use check::Check;
+pub use manager::{Fault, Health, Pulse, any};
+pub use summary::{Item, Report, Shown, Status, sum_up};

@@ -71,23 +71,3 @@ pub(super) fn remove(directory: &Directory, name: &EventName) {
         );
     }
 }
-
-#[cfg(test)]
-mod tests {
-    use pacemaker::evidence::{Broken, Flaw};
-
-    use super::*;
-
-    /// The broken variant has a sentence for each of ten thousand files, and compares each with each.
-    #[test]
-    fn of_very_many_broken_files_some_are_named() {
-        let broken = |count: usize| Reading {
-            broken: (0..count).map(|n| Broken { name: format!("junk{n:05}"), flaw: Flaw::Name }).collect(),
-            ..Reading::default()
-        };
-        assert_eq!(complaints(&broken(10)).len(), 10);
-        let said = complaints(&broken(10_000));
-        assert!(said.len() == 11 && said[10].starts_with("at least 8192 more"), "{said:?}");
-        assert_eq!(said, complaints(&broken(9_000)), "no new sentence for each new file");
-    }
-}

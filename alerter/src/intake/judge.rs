@@ -528,33 +528,6 @@ mod tests {
     }
 
     #[test]
-    fn without_a_domain_the_mark_is_made_and_held() {
-        let mut silent = Scene::alone();
-        silent.hosts.domain = None;
-        let judgement = silent.of(&fencing("compute1", NOW, Origin::Fencer), false, false);
-        let Judgement::Mark(mark, _) = judgement else { panic!("no mark") };
-        assert_eq!(mark.fqdn, None);
-    }
-
-    /// Whatever says that a host was fenced: the mark is made and held, and the clash is handed on.
-    #[test]
-    fn a_name_that_is_another_nodes_is_given_by_no_source() {
-        let mut scene = Scene::gone();
-        scene.hosts.names = BTreeMap::from(
-            [("compute1", "ctl2.my.cloud.com")]
-                .map(|(node, name)| (HostName::parse(node).unwrap(), HostName::parse(name).unwrap())),
-        );
-        let fenced = fencing("compute1", NOW, Origin::Fencer);
-        let seen = |witness| scene.seen(NOW + 60, &sighting("compute1", NOW, witness), &[]);
-        let sources = [scene.of(&fenced, false, false), scene.of(&fenced, true, true)];
-        let sightings = [alert(), Witness::History, Witness::NodeFenced].map(seen);
-        for judgement in sources.into_iter().chain(sightings) {
-            let Judgement::Mark(mark, Some(clash)) = judgement else { panic!("{judgement:?}") };
-            assert_eq!((mark.fqdn, clash.other.as_str()), (None, "ctl2"));
-        }
-    }
-
-    #[test]
     fn who_vouches_for_a_fencing_decides_whether_it_may_go() {
         let of = |origin, imported| {
             standing(Scene::gone().of(&fencing("compute1", NOW, origin), imported, false)).unwrap()
@@ -643,18 +616,6 @@ mod tests {
         let Judgement::Mark(mark, _) = seen(NOW + 20, Witness::History) else { panic!("no mark") };
         assert_eq!((mark.standing.as_str(), mark.source), ("history", Source::History));
         assert_eq!(mark.incarnation, Some(connection(50)));
-    }
-
-    #[test]
-    fn a_sighting_of_a_marked_outage_joins_it() {
-        let mark = FencingId::generate().into();
-        let incarnations = vec![connection(50)];
-        let (first, newest) = (second(NOW - 30), second(NOW - 30));
-        let settled = Some((Settlement::Acknowledged, second(NOW - 20)));
-        let outage =
-            Outage { mark, first, newest, incarnations, returned_at: None, settled, is_proven: true };
-        let judgement = Scene::gone().seen(NOW, &sighting("compute1", NOW, alert()), &[outage]);
-        assert_eq!(judgement, Judgement::Join(mark, Rule::SameConnection));
     }
 
     #[test]

@@ -334,14 +334,4 @@ mod tests {
         }
         assert_eq!(by("nova1", false), Ok("nova1.a.org".into()));
     }
-
-    #[test]
-    fn the_error_says_both_hosts_and_what_to_do() {
-        let (rules, cib) =
-            (rules(Some("a.org"), &[("compute1", "compute2.a.org")]), cib(&["compute1", "compute2"]));
-        let said = Names::new(&rules, Some(&cib)).of_node(&host("compute1")).unwrap_err().to_string();
-        for part in ["compute1 was fenced", "name compute2.a.org", "of compute2,", "correct [hosts.names]"] {
-            assert!(said.contains(part), "{said}");
-        }
-    }
 }

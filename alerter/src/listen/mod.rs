@@ -3,6 +3,7 @@
 
 mod address;
 mod names;
+mod places;
 mod serve;
 mod socket;
 mod unserved;
@@ -10,8 +11,9 @@ mod unserved;
 pub(crate) use address::PATH_MAX;
 pub use address::{Address, Host, parse};
 pub use names::Names;
-pub(crate) use serve::{CONNECTIONS, Limits, attend};
+pub(crate) use places::Door;
 pub use serve::{Endpoint, run};
+pub(crate) use serve::{Limits, attend};
 pub use socket::Owner;
 pub(crate) use socket::make_directory;
 pub use unserved::Unserved;

@@ -2,7 +2,6 @@
 
 use std::io;
 use std::net::SocketAddr;
-use std::sync::Arc;
 use std::time::Duration;
 
 use axum::Router;
@@ -10,25 +9,23 @@ use axum::http::HeaderValue;
 use axum::http::header::CONNECTION;
 use axum::response::Response;
 use hyper::server::conn::http1;
+use hyper::service::{Service as _, service_fn};
 use hyper_util::rt::{TokioIo, TokioTimer};
 use hyper_util::service::TowerToHyperService;
 use socket2::SockRef;
 use tokio::io::{AsyncRead, AsyncWrite};
 use tokio::net::{TcpListener, TcpSocket, lookup_host};
-use tokio::sync::{OwnedSemaphorePermit, Semaphore};
-use tokio::task::JoinSet;
+use tokio::task::{JoinSet, yield_now};
 use tokio::time::timeout;
 use tokio_util::sync::CancellationToken;
 use tracing::{debug, info};
 
 use super::address::{Address, Host};
 use super::names::{self, Names};
+use super::places::{Door, Place};
 use super::socket::{Bound, Owner};
 use super::unserved::Unserved;
 
-/// Connections at once at one address: the daemon's own work needs descriptors too. One that asks nothing is cut off after the limit for
-/// its head.
-pub(crate) const CONNECTIONS: usize = 64;
 /// So many connections wait in the kernel's queue.
 const WAITING: u32 = 1024;
 /// A request of the API may wait for the disk.
@@ -147,11 +144,11 @@ impl Entrance {
         } else {
             info!("{} is served", self.place);
         }
-        let places = Arc::new(Semaphore::new(CONNECTIONS));
+        let door = Door::new();
         let mut loops = JoinSet::new();
         for listener in listeners {
-            let (router, places, place) = (self.router.clone(), Arc::clone(&places), self.place.clone());
-            loops.spawn(async move { listener.accept_all(router, &places, &place).await });
+            let (router, door, place) = (self.router.clone(), door.clone(), self.place.clone());
+            loops.spawn(async move { listener.accept_all(router, &door, &place).await });
         }
         while loops.join_next().await.is_some() {}
     }
@@ -189,32 +186,28 @@ enum Listener {
 }
 
 impl Listener {
-    async fn accept_all(self, router: Router, places: &Arc<Semaphore>, place: &str) {
+    /// A connection that was accepted is begun before the next one is: one that asks at once gives way to nobody.
+    async fn accept_all(self, router: Router, door: &Door, place: &str) {
         let mut open = JoinSet::new();
         loop {
             while open.try_join_next().is_some() {}
-            if let Err(error) = self.accept_one(&router, places, &mut open).await {
+            if let Err(error) = self.accept_one(&router, door, &mut open).await {
                 debug!(%error, "{place} accepts no connection");
                 tokio::time::sleep(PAUSE).await;
             }
+            yield_now().await;
         }
     }
 
-    async fn accept_one(
-        &self,
-        router: &Router,
-        places: &Arc<Semaphore>,
-        open: &mut JoinSet<()>,
-    ) -> io::Result<()> {
-        let place = Arc::clone(places).acquire_owned().await.expect("it is never closed");
+    async fn accept_one(&self, router: &Router, door: &Door, open: &mut JoinSet<()>) -> io::Result<()> {
         match self {
             Self::Tcp(listener) => {
                 let (stream, _) = listener.accept().await?;
-                open.spawn(serve_one(stream, router.clone(), place));
+                open.spawn(serve_one(stream, router.clone(), door.wait().await));
             }
             Self::Unix(bound) => {
                 let (stream, _) = bound.listener.accept().await?;
-                open.spawn(serve_one(stream, router.clone(), place));
+                open.spawn(serve_one(stream, router.clone(), door.wait().await));
             }
         }
         Ok(())
@@ -225,27 +218,34 @@ impl Listener {
 async fn serve_one(
     stream: impl AsyncRead + AsyncWrite + Unpin + Send + 'static,
     router: Router,
-    place: OwnedSemaphorePermit,
+    place: Place,
 ) {
     let _too_long_or_broken = attend(stream, router, place, &LIMITS).await;
 }
 
-/// One request. The connection ends with its answer, or when its time is over.
+/// One request. The connection ends with its answer, when its time is over, or when it gives way to another one.
 ///
 /// # Errors
 /// It is broken.
 pub(crate) async fn attend(
     stream: impl AsyncRead + AsyncWrite + Unpin + Send + 'static,
     router: Router,
-    _place: OwnedSemaphorePermit,
+    place: Place,
     limits: &Limits,
 ) -> hyper::Result<()> {
-    let service = TowerToHyperService::new(router);
+    let (end, router) = (place.end(), TowerToHyperService::new(router));
+    let service = service_fn(move |request| {
+        place.asks();
+        router.call(request)
+    });
     let mut http = http1::Builder::new();
     http.timer(TokioTimer::new()).header_read_timeout(limits.head);
     http.max_buf_size(limits.bytes).keep_alive(false);
     let connection = timeout(limits.whole, http.serve_connection(TokioIo::new(stream), service));
-    connection.await.unwrap_or(Ok(()))
+    match end.run_until_cancelled(connection).await {
+        Some(Ok(ended)) => ended,
+        Some(Err(_)) | None => Ok(()),
+    }
 }
 
 #[cfg(test)]

@@ -180,15 +180,4 @@ mod tests {
             assert_eq!(mode, DIRECTORY, "{made}");
         }
     }
-
-    /// A file of a socket that takes no streams is no process that listens.
-    #[tokio::test]
-    async fn a_socket_that_cannot_be_checked_is_reported_with_its_fault() {
-        let (_home, directory) = open_to(0o755);
-        let path = directory.join("s.sock");
-        let _other = net::UnixDatagram::bind(&path).unwrap();
-        let Err(error) = Bound::new(&path, Owner::default()).await else { panic!("it is another's") };
-        let said = error.to_string();
-        assert!(said.contains("wrong type") && !said.contains("another process"), "{said}");
-    }
 }

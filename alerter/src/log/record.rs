@@ -116,12 +116,6 @@ mod tests {
         record
     }
 
-    #[test]
-    fn a_line_is_a_sentence_and_its_fields() {
-        let record = record("a\nb\x1b[31m", &[("cause", "x y=\"z\""), ("mark", "1"), ("empty", "")]);
-        assert_eq!(record.text(), "a b [31m mark=1 cause=\"x y=\\\"z\\\"\" empty=\"\"");
-    }
-
     /// The broken variant blanks control characters alone: U+2028 ends a line for many readers, U+202E turns it round.
     #[test]
     fn what_ends_hides_or_turns_a_line_is_a_blank() {

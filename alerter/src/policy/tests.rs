@@ -445,16 +445,6 @@ fn an_acknowledged_mark_counts_until_its_host_is_back() {
     assert_eq!(words(&mut story), [vec![""; 0], vec![]]);
 }
 
-/// The broken variant: a mark that its operator ended counts no more, so nothing is held.
-#[test]
-fn what_an_operator_ended_counts_no_more() {
-    let mut story = Story::new([storm_at(1, 1000, 0), Rules::default()], false);
-    story.apply(&Event::Fail { host: 0 });
-    story.apply(&Event::End { mark: 0, how: 1 });
-    story.apply(&Event::Fail { host: 2 });
-    assert_eq!(words(&mut story), [vec![""; 0], vec![]]);
-}
-
 /// S0-48: another group's storm holds nobody here.
 #[test]
 fn a_storm_is_its_group_s_own() {
@@ -520,23 +510,6 @@ fn a_released_mark_waits_for_nobody() {
     assert_eq!(words(&mut story), [vec![], vec!["max-in-flight"], vec!["max-in-flight"]]);
     story.apply(&Event::Release { mark: 2 });
     assert_eq!(words(&mut story), [vec![], vec!["max-in-flight"], vec![]]);
-}
-
-/// A clock that was years ahead, and is set right: nothing is held until then.
-#[test]
-fn a_mark_from_the_future_is_held_by_no_time() {
-    let rules = Rules { deliver_after: seconds(30), window: Some(seconds(300)), ..storm_at(1, 600, 0) };
-    let mut story = Story::new([rules, Rules::default()], false);
-    let right = story.now;
-    story.now = story.now + Duration::from_secs(63_000_000);
-    story.apply(&Event::Fail { host: 0 });
-    assert_eq!(words(&mut story), [["delay"]]);
-    story.now = right;
-    assert_eq!(words(&mut story), [[""; 0]]);
-    story.apply(&Event::Fail { host: 2 });
-    story.apply(&Event::Fail { host: 4 });
-    let held = words(&mut story);
-    assert_eq!(held[1..], [["delay", "storm"], ["delay", "storm"]], "those of now count");
 }
 
 /// One after another: the next one goes when the one before is back, or after the longest hold.

@@ -159,30 +159,4 @@ mod tests {
             assert_eq!(no_connection(kind, State::Unhealthy).state, State::Unknown, "{kind}");
         }
     }
-
-    #[test]
-    fn the_longest_that_a_probe_can_take_is_known() {
-        let seconds = Duration::from_secs;
-        let tries = Tries { retries: 3, interval: seconds(3), timeout: seconds(5) };
-        assert_eq!(tries.longest(), seconds(4 * 5 + 3 * 3));
-        assert_eq!(Tries { retries: 0, ..tries }.longest(), seconds(5));
-    }
-
-    #[tokio::test]
-    async fn what_is_said_is_of_a_try_that_said_it() {
-        let tries = Tries { retries: 2, interval: Duration::ZERO, timeout: Duration::ZERO };
-        let says = async |all: &[(State, &str)]| {
-            let mut left = all.iter();
-            let once = || {
-                let (state, words) = left.next().expect("no more tries than there may be");
-                std::future::ready(Said::new(*state, *words))
-            };
-            let said = tries.of(once).await;
-            (said.state, said.words)
-        };
-        let (up, down, unknown) = ((State::Healthy, "up"), (State::Unhealthy, "down"), (State::Unknown, "?"));
-        assert_eq!(says(&[down, unknown, up]).await, (State::Healthy, "up".to_owned()));
-        assert_eq!(says(&[unknown, down, down]).await, (State::Unknown, "?".to_owned()));
-        assert_eq!(says(&[down, down, down]).await, (State::Unhealthy, "down (3 tries)".to_owned()));
-    }
 }

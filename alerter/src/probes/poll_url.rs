@@ -195,7 +195,6 @@ impl fmt::Debug for PollUrl {
 
 #[cfg(test)]
 mod tests {
-    use std::io::ErrorKind;
 
     use proptest::prelude::*;
 
@@ -219,38 +218,6 @@ mod tests {
         assert_eq!(of("https://{nodename}/", "10"), None);
         assert_eq!(of("https://{nodename}/", "0x7f.1"), None);
         assert_eq!(of("https://m.x/{nodename}", "10").unwrap(), "https://m.x/10");
-    }
-
-    /// S0-9: with both words; what says nothing about the host says nothing either way.
-    #[test]
-    fn a_missing_answer_counts_as_configured() {
-        use State::{Unhealthy, Unknown};
-        for (fault, as_unhealthy, otherwise) in [
-            (Fault::Connect(Some(ErrorKind::ConnectionRefused)), Unhealthy, Unknown),
-            (Fault::ConnectTimeout, Unhealthy, Unknown),
-            (Fault::Timeout, Unhealthy, Unknown),
-            (Fault::Closed, Unhealthy, Unknown),
-            (Fault::Connect(Some(ErrorKind::AddrNotAvailable)), Unknown, Unknown),
-            (Fault::Connect(None), Unknown, Unknown),
-            (Fault::Dns, Unknown, Unknown),
-            (Fault::Request, Unknown, Unknown),
-            (Fault::Tls(fault::Tls::Expired), Unknown, Unknown),
-            (Fault::Protocol, Unhealthy, Unhealthy),
-            (Fault::TooLarge, Unhealthy, Unhealthy),
-        ] {
-            assert_eq!(of_fault(&fault, true).state, as_unhealthy, "{fault:?}");
-            assert_eq!(of_fault(&fault, false).state, otherwise, "{fault:?}");
-        }
-    }
-
-    #[test]
-    fn no_more_than_its_room_is_kept_of_an_answer() {
-        let mut body = Searched::for_text("ok");
-        assert!(!body.finds(&vec![b'x'; BODY_BYTES - 1]));
-        assert!(!body.is_over());
-        assert!(!body.finds(b"ok"), "only the o had room");
-        assert!(body.is_over());
-        assert_eq!(body.read.len(), BODY_BYTES);
     }
 
     proptest! {

@@ -109,41 +109,7 @@ mod tests {
     use journal::{Counts, HeldCount};
     use marks::time::Timestamp;
 
-    use crate::problem::Level;
-
     use super::*;
-
-    fn record(record: &str, host: Option<&str>, at: i64, kind: Gap) -> Unaccounted {
-        Unaccounted {
-            record: record.to_owned(),
-            host: host.map(str::to_owned),
-            at: Some(Timestamp(at)),
-            kind,
-        }
-    }
-
-    /// The broken variant says nothing where all that is known of a fencing is that it is gone.
-    #[test]
-    fn a_gap_is_shown_with_host_record_and_time() {
-        assert!(of(&[], "").is_empty(), "it is silent where everything adds up");
-        let gaps = [
-            record("f.2", Some("compute2"), 1_800_000_000_000, Gap::MarkGone),
-            record("f.1", Some("compute1"), 1_799_999_000_000, Gap::MarkGone),
-            record("alert compute3 1", Some("compute3"), 1_800_000_000_000, Gap::Overdue),
-        ];
-        let all = of(&gaps, "`the log`");
-        assert_eq!(all.len(), 2);
-        assert_eq!((all[0].level, all[0].kind), (Level::Critical, Kind::Unaccounted));
-        assert_eq!(all[0].hosts, ["compute1", "compute2"]);
-        assert_eq!(all[0].since, Some(Timestamp(1_799_999_000_000)));
-        let what = "2 record(s) of fencings of compute1, compute2 are unaccounted for, the oldest of 2027-01-15 07:43:20Z: the mark of the record is missing from the journal (f.2)";
-        assert_eq!(all[0].what, what);
-        assert!(all[0].then.contains("`nova-host-alerter show compute1`"), "{}", all[0].then);
-        assert!(all[1].what.contains("(alert compute3 1)") && all[1].then.ends_with("`the log`"));
-        let nobody = of(&[record("sighting 2", None, 0, Gap::Damaged)], "");
-        let what = &nobody[0].what;
-        assert!(what.starts_with("1 record(s) of fencings of an unknown host"), "{what}");
-    }
 
     const NOW: Timestamp = Timestamp(1_800_000_000_000);
     const LIMIT: Duration = Duration::from_secs(300);

@@ -230,23 +230,6 @@ mod tests {
     }
 
     #[test]
-    fn the_advice_goes_by_the_failure_and_names_where_to_go() {
-        for (failure, word) in [
-            ("dns", "name service"),
-            ("tls-expired", "ca-file"),
-            ("credentials", "at the endpoint or in table [http.recovery] of /etc/alerter.toml"),
-            ("redirect", "configuration of recovery"),
-        ] {
-            let then = problem(&route(failure, MINUTE, true, true)).then;
-            let asks = then.contains("`nova-host-alerter send-test recovery`");
-            assert!(asks && then.contains(word), "{failure}: {then}");
-        }
-        let secret = Some("/etc/token".to_owned());
-        let then = problem(&RouteSight { secret, ..route("credentials", MINUTE, true, true) }).then;
-        assert!(then.contains("at the endpoint or in /etc/token;"), "{then}");
-    }
-
-    #[test]
     fn a_route_that_rejects_all_is_a_problem_and_sends_on() {
         let waiting = Some(Waiting { deliveries: 6, rejected: 6, rejects_all: true });
         let one = problem(&RouteSight { waiting, trouble: None, ..route("", MINUTE, false, true) });

@@ -96,31 +96,11 @@ fn empty() -> Histogram {
 
 #[cfg(test)]
 mod tests {
-    use std::time::Duration;
 
-    use drivers::{Failure, Outcome};
     use journal::Ended;
     use marks::id::FencingId;
 
     use super::*;
-
-    #[test]
-    fn every_outcome_has_its_word() {
-        let failure = || Failure::new("x", "x");
-        let all = [
-            Outcome::Acknowledged { reference: None },
-            Outcome::Accepted { within: Duration::ZERO },
-            Outcome::Unreachable(failure()),
-            Outcome::Retry(failure()),
-            Outcome::Refused(failure()),
-            Outcome::Rejected(failure()),
-            Outcome::Held(failure()),
-            Outcome::Unknown(failure()),
-            Outcome::Wait(failure()),
-        ];
-        let words: Vec<&str> = all.iter().map(Outcome::as_str).chain([LATE]).collect();
-        assert_eq!(words, OUTCOMES);
-    }
 
     fn answer(route: &str, outcome: &'static str) -> Answer {
         let verdict = match outcome {

@@ -203,29 +203,6 @@ mod tests {
         Supervisor::new(|name| Some(all.iter().find(|(known, _)| known == name)?.1.clone()), 77)
     }
 
-    #[test]
-    fn each_state_is_said_once() {
-        let (socket, name) = listener();
-        let supervisor = supervisor(&[("NOTIFY_SOCKET", &name)]);
-        supervisor.passed(false, || "not yet\nREADY=1".into());
-        assert_eq!(heard(&socket), ["STATUS=not yet READY=1"], "a sentence is no second message");
-        supervisor.reloading();
-        supervisor.reloaded();
-        assert_eq!(heard(&socket), Vec::<String>::new(), "it would be taken for being up");
-        supervisor.passed(true, || "well".into());
-        supervisor.passed(true, || "well".into());
-        assert_eq!(heard(&socket), ["READY=1", "STATUS=well"]);
-        supervisor.reloading();
-        supervisor.reloaded();
-        supervisor.stopping();
-        let heard = heard(&socket);
-        assert!(heard[0].starts_with("RELOADING=1\nMONOTONIC_USEC="), "{heard:?}");
-        assert!(heard[1] == "READY=1" && heard[2].starts_with("STOPPING=1\n"), "{heard:?}");
-        assert_eq!(supervisor.rest(), None, "nobody has set a watchdog");
-        supervisor.reloaded();
-        assert!(self::heard(&socket).is_empty(), "it ends");
-    }
-
     /// The broken variant has the engine make one pass after the other for as long as nobody listens.
     #[test]
     fn a_beat_that_nobody_hears_is_no_reason_to_hurry() {

@@ -39,10 +39,6 @@ impl Files {
         fs::rename(new, file).unwrap();
     }
 
-    pub(crate) fn remove(&self, name: &str) {
-        fs::remove_file(self.0.path().join(name)).unwrap();
-    }
-
     /// `[api]`, with the token `portal` and these lines behind it.
     pub(crate) fn table(&self, more: &str) -> String {
         let at = self.0.path().display();
@@ -58,21 +54,6 @@ const NONE: &str = "[store]\nregister = \"none\"\n[http.recovery]\nurl = \"http:
 
 fn api(text: &str) -> Option<Api> {
     Site::new(text).settings().api
-}
-
-#[test]
-fn the_api_is_off_by_default_and_is_what_was_configured() {
-    let files = Files::new();
-    assert_eq!(api(NONE), None);
-    let trusted =
-        "hosts = [\"compute*\"]\n[api.tokens.trusted]\ntoken-file = \"DIR/trusted\"\ntrust-marks = true\n";
-    let api = api(&(NONE.to_owned() + &files.table(trusted))).unwrap();
-    assert_eq!(api.served.addresses[0].to_string(), format!("unix://{}", files.socket().display()));
-    let tokens: Vec<(&str, bool)> =
-        api.tokens.iter().map(|token| (token.name.as_str(), token.trust_marks)).collect();
-    assert_eq!(tokens, [("portal", false), ("trusted", true)]);
-    let hosts: Vec<bool> = api.tokens.iter().map(|token| token.hosts.is_some()).collect();
-    assert_eq!((hosts, api.tokens[0].routes.len()), (vec![true, false], 0), "what is not named is not given");
 }
 
 fn problems(text: &str) -> String {
@@ -124,16 +105,6 @@ fn secrets_that_others_may_read_are_refused() {
         let said = problems(&(NONE.to_owned() + &files.table("")));
         assert!(said.contains("chmod 600") && !said.contains(TOKEN), "{mode:o}: {said}");
     }
-}
-
-#[test]
-fn what_cannot_be_used_is_refused() {
-    let files = Files::new();
-    files.put("portal", &TOKEN[1..], 0o600);
-    assert!(problems(&(NONE.to_owned() + &files.table(""))).contains("at least 32"));
-    let files = Files::new();
-    let same = "[api.tokens.again]\ntoken-file = \"DIR/portal\"\n";
-    assert!(problems(&(NONE.to_owned() + &files.table(same))).contains("has the same token"));
 }
 
 /// The broken variant is the same where there is no cluster.

@@ -90,15 +90,3 @@ fn a_bad_configuration_is_a_line_for_each_problem_and_78() {
     let json: serde_json::Value = serde_json::from_slice(&json.stdout).unwrap();
     assert_eq!((&json["valid"], json["problems"].as_array().unwrap().len()), (&false.into(), 3));
 }
-
-#[test]
-fn a_missing_configuration_is_one_line_and_78() {
-    let (directory, _) = site("");
-    let file = directory.path().join("none.toml");
-    let answer = alerter(&file, &["check-config"]);
-    assert_eq!(answer.status.code(), Some(WRONG_CONFIGURATION));
-    assert_eq!(
-        text(&answer.stdout).trim_end(),
-        format!("{}:1:1: it cannot be read: No such file or directory", file.display())
-    );
-}

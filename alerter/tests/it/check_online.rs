@@ -5,7 +5,6 @@ use std::process::{Command, Output};
 
 use alerter::commands::online;
 use drivers::http::{self, Http};
-use drivers::masakari::{Masakari, Options, WhichName};
 use drivers::{Driver, Named};
 use marks::host::HostName;
 use pacemaker::cib::Cib;
@@ -32,89 +31,6 @@ pub(crate) async fn found(driver: &dyn Driver, hosts: &[Named]) -> Vec<String> {
         format!("{host}{}", finding.why.kind)
     };
     findings.into_iter().map(word).collect()
-}
-
-fn both() -> Vec<Named> {
-    vec![named("compute0", "compute0.my.cloud.com"), named("compute1", "Compute1.my.cloud.com")]
-}
-
-/// Nothing is left there: the request names no host.
-#[tokio::test]
-async fn masakari_says_which_hosts_it_would_not_take() {
-    let site = Site::new().await;
-    let driver = site.driver();
-    assert_eq!(found(&driver, &both()).await, Vec::<String>::new());
-    let strangers = [
-        named("compute1", "compute1.my.cloud.com"),
-        named("compute2", "compute2.my.cloud.com"),
-        named("compute0", "compute0.other.org"),
-    ];
-    let unknown = ["compute1 unknown-host", "compute2 unknown-host", "compute0 unknown-host"];
-    assert_eq!(found(&driver, &strangers).await, unknown);
-    let by_node = Options { host_name: WhichName::Node.into(), ..Options::of(site.options()) };
-    let by_node = Masakari::new(by_node).unwrap();
-    assert_eq!(found(&by_node, &both()).await, ["compute0 unknown-host", "compute1 unknown-host"]);
-
-    site.state().on_maintenance.insert("compute0.my.cloud.com");
-    assert_eq!(found(&driver, &both()).await, ["compute0 maintenance"]);
-    site.state().is_enabled = false;
-    assert_eq!(found(&driver, &both()).await, ["compute0 segment-disabled", "compute1 segment-disabled"]);
-    // It shows the first and the last of its hosts, and not what is between them.
-    site.state().is_enabled = true;
-    site.state().page = 1;
-    site.state().hosts = vec!["compute0.my.cloud.com", "Compute1.my.cloud.com", "compute2.my.cloud.com"];
-    assert_eq!(found(&driver, &both()).await, ["compute0 maintenance", "compute1 not-shown"]);
-    site.state().page = 2;
-    assert_eq!(found(&driver, &both()).await, ["compute0 maintenance"]);
-    site.state().is_enabled = false;
-    // An older Masakari knows no disabled segments.
-    site.state().is_old = true;
-    assert_eq!(found(&driver, &both()).await, ["compute0 maintenance"]);
-    assert!(site.state().rows.is_empty());
-    assert!(site.state().asked.iter().all(|asked| !asked.starts_with("PUT")));
-}
-
-/// Two roles differ, and what the user may not see is reported once.
-#[tokio::test]
-async fn the_role_is_tried_and_named() {
-    let site = Site::new().await;
-    let driver = site.driver();
-    site.state().is_reader = true;
-    assert_eq!(found(&driver, &both()).await, ["forbidden"]);
-    let missing = [named("compute7", "compute7.my.cloud.com")];
-    assert_eq!(found(&driver, &missing).await, ["forbidden", "compute7 unknown-host"]);
-    site.state().is_reader = false;
-    site.state().is_hidden = true;
-    let findings = driver.check(&both()).await.unwrap();
-    let says: Vec<bool> = ["notifications", "segments"]
-        .iter()
-        .zip(&findings)
-        .map(|(what, one)| one.why.detail.contains(what))
-        .collect();
-    assert_eq!((findings.len(), says), (2, vec![true, true]), "{findings:?}");
-}
-
-/// Without a token nothing is asked of Masakari, and without a Masakari nothing of its hosts.
-#[tokio::test]
-async fn what_stands_in_the_way_of_all_is_one_line() {
-    let site = Site::new().await;
-    let driver = site.driver();
-    site.state().keystone_says = Some((401, String::new()));
-    assert_eq!(found(&driver, &both()).await, ["credentials"]);
-    site.state().keystone_is_mute = true;
-    assert_eq!(found(&driver, &both()).await, ["keystone"]);
-    let site = Site::new().await;
-    let clouds = std::fs::read_to_string(site.files.path("clouds.yaml")).unwrap();
-    site.files.put("clouds.yaml", &clouds.replace("RegionOne", "two"));
-    assert_eq!(found(&Masakari::new(Options::of(site.options())).unwrap(), &both()).await, ["catalog"]);
-    site.files.put("clouds.yaml", &clouds);
-    assert!(site.state().asked.is_empty());
-    let driver = site.driver();
-    site.state().is_mute = true;
-    assert_eq!(found(&driver, &both()).await, ["closed"]);
-    site.state().is_mute = false;
-    site.state().knows_no_token = true;
-    assert_eq!(found(&driver, &both()).await, ["credentials"]);
 }
 
 /// An endpoint of `http` is checked: its name, a connection, TLS, and when its certificate ends. The broken variants do not ask
@@ -228,32 +144,6 @@ fn configured(cloud: &Site, more: &str) -> (config::Site, PathBuf) {
     let site = config::Site::new("").with("alerter.toml", text);
     let file = site.path("alerter.toml");
     (site, file)
-}
-
-/// The same names as those of marks, and of each route its own hosts.
-#[tokio::test]
-async fn the_hosts_of_the_cluster_are_searched_under_the_names_of_their_marks() {
-    let cloud = Site::new().await;
-    let (site, _) = configured(&cloud, "");
-    let remote =
-        |node: &str| format!(r#"<primitive id="{node}" class="ocf" provider="pacemaker" type="remote"/>"#);
-    let remote: String = ["compute0", "compute1", "storage1"].map(remote).concat();
-    let xml = format!(
-        r#"<cib><configuration><crm_config/><nodes><node id="1" uname="ctl1"/></nodes><resources>{remote}</resources>
-            <constraints/></configuration><status/></cib>"#
-    );
-    let answers = online::ask(&site.settings(), Cib::parse(&xml).map_err(|why| why.to_string())).await;
-    let of = |route: &str| answers.routes.iter().find(|one| one.route == route).unwrap();
-    let found: Vec<_> =
-        of("cloud").findings.iter().map(|one| (one.host.as_ref().unwrap().as_str(), one.kind)).collect();
-    assert_eq!(
-        found,
-        [("compute1", "unknown-host")],
-        "capital letters count, and storage1 is not this route's"
-    );
-    assert!(of("cloud").findings[0].detail.contains("Compute1.my.cloud.com"));
-    assert_eq!((of("cloud").asked, of("oncall").asked), (true, false));
-    assert_eq!((answers.hosts, answers.is_clear()), (Some(3), false));
 }
 
 /// A script that reads the exit code alone takes it for "every host was checked". The broken variant reads the findings

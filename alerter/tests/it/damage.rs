@@ -1,6 +1,6 @@
 //! A damaged row of the journal: reported, and no obstacle to other rows.
 
-use crate::site::{Alerter, Site, begun, lacks_evidence};
+use crate::site::{Alerter, begun, lacks_evidence};
 
 const MARK: &str = "UPDATE mark SET fqdn = 'compute9.example.org'";
 /// Its fencing is judged again, and would make a mark under the same id.
@@ -47,22 +47,4 @@ fn a_mark_that_lost_its_id_is_made_again_and_not_sent_again() {
     site.outage("compute2", "ctl1");
     alerter.run(&mut site, 20);
     site.assert_all_notified();
-}
-
-/// A damaged mark that was not sent yet.
-#[test]
-fn a_damaged_mark_that_is_open_keeps_no_other_host_from_being_marked() {
-    if lacks_evidence() {
-        return;
-    }
-    let mut site = Site::new(&["compute1", "compute2"]);
-    let mut alerter = Alerter::start(&site, "ctl1");
-    site.outage("compute1", "ctl1");
-    alerter.take_in(&site);
-    alerter.keep_up(&mut site);
-    site.tamper("ctl1", MARK);
-    alerter = Alerter::start(&site, "ctl1");
-    site.outage("compute2", "ctl1");
-    alerter.take_in(&site);
-    assert_eq!((alerter.standings("compute2"), alerter.reported("mark")), (vec!["journal"], 1));
 }

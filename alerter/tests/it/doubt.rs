@@ -2,10 +2,9 @@
 
 use std::time::Duration;
 
-use marks::fencing::{Fencing, Origin};
-use marks::id::{FencingId, NoteId};
+use marks::fencing::Origin;
+use marks::id::NoteId;
 use marks::register::{Entry, Watermark};
-use marks::time::Timestamp;
 use pacemaker::evidence::Action;
 
 use crate::site::{Alerter, Site, begun, lacks_evidence};
@@ -62,22 +61,6 @@ fn a_confirmation_of_a_live_host() {
     }
 }
 
-/// W21: the same of a host that the alerter has seen gone for a while: sent.
-#[test]
-fn a_confirmation_of_a_host_that_is_gone() {
-    if lacks_evidence() {
-        return;
-    }
-    let (mut site, mut alerter) = begun(&["compute1"], "ctl1");
-    site.die("compute1");
-    alerter.run(&mut site, 40);
-    site.confirm("compute1");
-    alerter.run(&mut site, 60);
-    site.assert_all_notified();
-    Alerter::start(&site, "ctl2").run(&mut site, 60);
-    site.assert_all_notified();
-}
-
 /// W21, W23: the history is cleaned up, and the connection to the host that was confirmed by hand is stopped or cut. What
 /// the CIB still calls fenced is the same confirmation: held.
 #[test]
@@ -99,23 +82,6 @@ fn a_confirmation_stays_one_when_the_history_is_gone() {
         assert_eq!(alerter.standings("compute1"), ["unconfirmed"], "to another controller: {moves}");
         assert!(site.notified.is_empty());
     }
-}
-
-/// The host that was confirmed by hand while it was alive fails later, and is fenced: sent, once.
-#[test]
-fn a_confirmed_host_fails_later() {
-    if lacks_evidence() {
-        return;
-    }
-    let (mut site, mut alerter) = begun(&["compute1"], "ctl1");
-    site.confirm("compute1");
-    alerter.run(&mut site, 20);
-    site.advance(600.0);
-    alerter.run(&mut site, 20);
-    site.outage("compute1", "ctl2");
-    alerter.run(&mut site, 60);
-    Alerter::start(&site, "ctl3").run(&mut site, 60);
-    assert_eq!(site.notified.len(), 2, "{:?}", site.notified);
 }
 
 /// The same, after an operator has ended the held mark, as docs/operate.md says of a host that lives: nothing is left that
@@ -157,60 +123,6 @@ fn a_confirmed_host_fails_after_its_mark_was_ended() {
         assert!(site.audit().is_empty(), "{case}: {:#?}", site.audit());
         Alerter::start(&site, "ctl3").run(&mut site, 60);
         assert!(site.audit().is_empty(), "{case}, twice: {:#?}", site.audit());
-    }
-}
-
-/// The same, where nobody ended the held mark, and the register was lost: no age ends it, and it takes in nothing either.
-#[test]
-fn a_confirmed_host_fails_long_after_its_mark_was_held() {
-    if lacks_evidence() {
-        return;
-    }
-    let real = Timestamp::now();
-    let mut site = Site::at(real - Duration::from_secs(8 * 86_400), &["compute1"]);
-    let mut alerter = Alerter::start(&site, "ctl1");
-    alerter.run(&mut site, 2);
-    site.confirm("compute1");
-    alerter.run(&mut site, 20);
-    site.register.clear();
-    site.now = Timestamp::now();
-    alerter = Alerter::start(&site, "ctl1");
-    alerter.run(&mut site, 20);
-    let held = alerter.marks("compute1").remove(0);
-    assert_eq!((held.standing.as_str(), held.settled), ("unconfirmed", None));
-    site.advance(600.0);
-    site.outage("compute1", "ctl2");
-    alerter.run(&mut site, 60);
-    site.assert_all_notified();
-    Alerter::start(&site, "ctl3").run(&mut site, 60);
-    site.assert_all_notified();
-}
-
-/// A mark from a shell, of a host that is alive and whose connection the agent could not read, is ended; the host fails
-/// within `coalesce`.
-#[test]
-fn a_host_fails_right_after_its_mark_from_a_shell_was_ended() {
-    if lacks_evidence() {
-        return;
-    }
-    for moves in [false, true] {
-        let (mut site, mut alerter) = begun(&["compute1"], "ctl1");
-        let said = Fencing { origin: Origin::Shell, incarnation: None, ..site.fencing("ctl1", "compute1") };
-        site.mark("ctl1", &said);
-        alerter.run(&mut site, 4);
-        assert_eq!(alerter.standings("compute1"), ["unconfirmed"]);
-        alerter.unmark(&site, said.id.into());
-        alerter.run(&mut site, 4);
-        site.advance(20.0);
-        if moves {
-            alerter = Alerter::start(&site, "ctl2");
-        }
-        site.fail("compute1", true);
-        alerter.run(&mut site, 60);
-        let case = format!("to another controller: {moves} {:#?}", alerter.marks("compute1"));
-        assert!(site.audit().is_empty(), "{case}: {:#?}", site.audit());
-        Alerter::start(&site, "ctl3").run(&mut site, 60);
-        site.assert_all_notified();
     }
 }
 
@@ -288,25 +200,6 @@ fn failed_fencings_and_unfencings_make_nothing() {
     site.advance(120.0);
     alerter.run(&mut site, 20);
     assert!(alerter.marks("compute1").is_empty());
-    assert_eq!(site.evidence_on("ctl1"), 0);
-}
-
-/// A controller that is fenced is no compute host.
-#[test]
-fn a_lost_controller_is_not_reported() {
-    if lacks_evidence() {
-        return;
-    }
-    let (mut site, mut alerter) = begun(&["compute1"], "ctl1");
-    site.lost.insert("ctl3");
-    site.alert("ctl3", Action::Reboot, 0, "ctl1");
-    site.remember("ctl3", false);
-    let mut fencing = site.fencing("ctl2", "compute1");
-    (fencing.id, fencing.node) = (FencingId::generate(), marks::host::HostName::parse("ctl3").unwrap());
-    site.mark("ctl2", &fencing);
-    site.advance(120.0);
-    alerter.run(&mut site, 20);
-    assert!(alerter.marks("ctl3").is_empty() && site.notified.is_empty());
     assert_eq!(site.evidence_on("ctl1"), 0);
 }
 

@@ -71,13 +71,6 @@ async fn a_program_that_others_may_change_by_now_is_not_run() {
     assert!(!ran.exists());
 }
 
-#[tokio::test]
-async fn an_end_by_a_signal_is_unknown() {
-    for signal in ["KILL", "TERM", "SEGV", "PIPE"] {
-        assert_eq!(word_of(&format!("kill -{signal} $$")).await, "unknown signal", "{signal}");
-    }
-}
-
 /// S1-18: one line, and in it the stored bytes as they are.
 #[tokio::test]
 async fn the_program_gets_one_line() {
@@ -112,18 +105,6 @@ async fn the_program_is_alone_with_path_and_language() {
     let place = script("readlink /proc/self/cwd > \"$1\"", &[&directory], LONG);
     assert_eq!(word(&deliver(&place).await), "acknowledged");
     assert_eq!(std::fs::read_to_string(directory).unwrap(), "/\n");
-}
-
-#[tokio::test]
-async fn what_the_program_says_is_kept() {
-    let answer = r#"printf '{"reference":"job 7","detail":"the queue is full","retry_after":90}'; echo 'one
-        two' >&2"#;
-    let reference = Some("job 7".to_owned());
-    assert_eq!(outcome_of(answer).await, Outcome::Acknowledged { reference });
-    let outcome = outcome_of(&format!("{answer}; exit 75")).await;
-    let failure = outcome.failure().unwrap();
-    assert!(failure.detail.ends_with("(75): the queue is full: two"), "{}", failure.detail);
-    assert_eq!(failure.after, Some(Duration::from_secs(90)));
 }
 
 /// Ten mebibytes on either output neither hang the program nor change what its code says.
@@ -161,18 +142,6 @@ async fn a_program_that_does_not_listen_is_believed() {
             })
             .await;
         assert_eq!(word(&outcome), expected, "{text}");
-    }
-}
-
-/// Nothing was sent: somebody must fix it.
-#[tokio::test]
-async fn what_cannot_be_started_is_refused() {
-    let dir = tempfile::tempdir().unwrap();
-    let plain = dir.path().join("plain");
-    std::fs::write(&plain, "#!/bin/sh\nexit 0\n").unwrap();
-    for program in [&dir.path().join("none"), &plain, dir.path()] {
-        let outcome = deliver(&route(&[program.to_str().unwrap()], LONG, 1)).await;
-        assert_eq!(word(&outcome), "refused not-started", "{program:?}");
     }
 }
 
@@ -363,19 +332,6 @@ async fn a_return_takes_no_place_of_a_failure() {
     let (step, outcome) = exchanges.join_next().await.unwrap().unwrap();
     assert_eq!((step, word(&outcome).as_str()), (Step::Return, "retry no-place"));
     for _ in 0..3 {
-        assert_eq!(watch.report().await, "start");
-    }
-    exchanges.shutdown().await;
-    watch.all_gone().await;
-}
-
-/// The broken variant, and that the programs would get in each other's way: with six places all six start before one has
-/// ended.
-#[tokio::test]
-async fn without_the_limit_all_would_run_at_once() {
-    let mut watch = Watch::new();
-    let mut exchanges = six_at_once(&watch, 6);
-    for _ in 0..6 {
         assert_eq!(watch.report().await, "start");
     }
     exchanges.shutdown().await;

@@ -21,15 +21,6 @@ fn problems(route: &str) -> Vec<String> {
     problems.to_string().lines().map(|line| line.replace(&file, "")).collect()
 }
 
-/// S1-17: any program is a driver.
-#[test]
-fn a_program_is_a_route() {
-    assert_eq!(problems("command = [\"/bin/sh\"]"), [""; 0]);
-    let all =
-        "command = [\"/bin/sh\", \"-c\", \"exit 0\"]\ntimeout = 300\nat-once = 64\ntime-format = \"rfc3339\"";
-    assert_eq!(problems(all), [""; 0]);
-}
-
 #[test]
 fn a_route_is_shown_without_its_arguments() {
     let dir = tempfile::tempdir_in("/tmp").unwrap();
@@ -49,12 +40,8 @@ fn each_mistake_has_its_sentence() {
     let bad_start = "2:11: must begin with the absolute path of a program: there is no search path";
     for (route, expected) in [
         ("", "1:7: [exec.a] has no command: set it to a program and its arguments"),
-        ("command = \"/bin/sh s3kr1t\"", "2:11: must be a list such as [\"a\", \"b\"], not text"),
         ("command = []", bad_start),
-        ("command = [\"\"]", bad_start),
         ("command = [\"sh\", \"s3kr1t\"]", bad_start),
-        ("command = [\"./sh\"]", bad_start),
-        ("command = [\"/bin/sh\", 7]", "2:23: must be text in quotes, not a whole number"),
         ("command = [\"/bin/sh\", \"s3kr1t\\u0000\"]", "2:23: a program cannot be given a zero byte"),
         (
             "command = [\"/nonexistent/s\", \"s3kr1t\"]",
@@ -65,10 +52,6 @@ fn each_mistake_has_its_sentence() {
             "command = [\"/etc/passwd\"]",
             "2:11: the program cannot be used: it cannot be executed: run `chmod +x /etc/passwd`",
         ),
-        (&format!("{sh}timeout = 0"), "3:11: must be from 1 to 300"),
-        (&format!("{sh}timeout = 301"), "3:11: must be from 1 to 300"),
-        (&format!("{sh}at-once = 0"), "3:11: must be from 1 to 64"),
-        (&format!("{sh}at-once = 65"), "3:11: must be from 1 to 64"),
         (
             &format!("{sh}url = \"https://s3kr1t/\""),
             "3:1: unknown key url in [exec.a]; known are: hosts, groups, required, after, after-limit, if-returned, stale-after, command, timeout, at-once, time-format, when-returned",

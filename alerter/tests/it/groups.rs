@@ -1,7 +1,6 @@
 //! Groups of hosts: what may be said of them, who is notified of a host by its group, and what an operator is warned of.
 
 use std::path::PathBuf;
-use std::process::Command;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
@@ -20,7 +19,6 @@ use marks::register::{Entries, Register};
 use marks::time::Timestamp;
 use pacemaker::cib::Cib;
 use pacemaker::register::Tools;
-use serde_json::Value;
 
 use crate::config::Site;
 use crate::routes::{Daemon, Place, route};
@@ -49,11 +47,6 @@ fn unknown(_: &HostName, _: &str) -> Option<String> {
 fn notified<'s>(settings: &'s Settings, node: &str) -> Vec<&'s str> {
     let routes = settings.routes_for(&host(node), &unknown).routes();
     routes.into_iter().map(|route| route.name.as_str()).collect()
-}
-
-/// The problems of a group with this text, beside a good route.
-fn problems_in_group(text: &str) -> Vec<String> {
-    Site::new(&format!("[groups.a]\n{text}\n{}", route("all", ""))).problems()
 }
 
 /// S0-44, S0-48, S4-2, S4-3, S4-11, S4-13, S4-21: everything that can be said of a group.
@@ -124,40 +117,6 @@ fn without_groups_there_is_the_one_of_all_hosts() {
     assert_eq!(notified(&settings, "c1"), ["all"]);
 }
 
-/// S4-23, S4-24: what other systems take by accident is refused, each at its place.
-#[test]
-fn a_limit_is_strict() {
-    let hosts = "hosts = [\"c1\", \"c2\"]\n";
-    let number = "must be a number of hosts such as 4, or a whole percentage in quotes such as \"40%\"";
-    let range = "must be a range of whole numbers such as \"[1-4]\"";
-    for (key, place, expected) in [
-        ("max-unhealthy = \"150%\"", 17, number),
-        ("max-unhealthy = \"-3%\"", 17, number),
-        ("max-unhealthy = \"2\"", 17, number),
-        ("max-unhealthy = \"33.3%\"", 17, number),
-        ("max-unhealthy = \" 5%\"", 17, number),
-        ("max-unhealthy = -3", 17, "must be from 0 to 4294967295"),
-        ("max-unhealthy = 4294967296", 17, "must be from 0 to 4294967295"),
-        ("max-unhealthy = 0.4", 17, "must be a whole number, or text in quotes, not a fraction"),
-        ("unhealthy-range = \"1-4\"", 19, range),
-        ("unhealthy-range = \"[1-4294967296]\"", 19, range),
-        ("unhealthy-range = \"[4-3]\"", 19, "the first number must not be greater than the second"),
-        ("unhealthy-range = 4", 19, "must be text in quotes, not a whole number"),
-        ("window = 0", 10, "must be from 1 to 2678400"),
-        ("max-hold = 0", 12, "must be from 1 to 86400"),
-        ("max-in-flight = 0", 17, "must be from 1 to 100000"),
-        ("cooldown = -1", 12, "must be from 0 to 86400"),
-        ("serial = 1", 10, "must be true or false, not a whole number"),
-    ] {
-        assert_eq!(
-            problems_in_group(&format!("{hosts}{key}")),
-            [format!("alerter.toml:3:{place}: {expected}")],
-            "{key}"
-        );
-    }
-    Site::new(&format!("[groups.a]\n{hosts}max-unhealthy = 0\n{}", route("all", ""))).settings();
-}
-
 fn warnings(text: &str) -> Vec<String> {
     let settings = Site::new(&format!("{text}\n{}", route("all", ""))).settings();
     let shown = |warning: &site::Problem| format!("{}:{}: {}", warning.line, warning.column, warning.message);
@@ -175,100 +134,15 @@ fn the_range_goes_before_the_number() {
     assert!(warnings("[groups.a]\nhosts = [\"c1\"]\nunhealthy-range = \"[2-3]\"").is_empty());
 }
 
-/// S4-24: a share of zero hosts holds every host of the group. The broken variants are a number, and a group
-/// whose size only the cluster knows.
-#[test]
-fn a_share_that_is_nobody_is_warned_of() {
-    let group = |hosts: &str, rest: &str| warnings(&format!("[groups.a]\nhosts = [{hosts}]\n{rest}"));
-    let three = "\"c1\", \"c2\", \"c3\", \"C3\"";
-    assert_eq!(
-        group(three, "max-unhealthy = \"33%\""),
-        [
-            "3:17: 33% of 3 host(s) is none, so every mark is held at first: raise max-unhealthy, or set it to a number"
-        ]
-    );
-    for (hosts, rest) in [
-        (three, "max-unhealthy = \"34%\""),
-        (three, "max-unhealthy = 0"),
-        ("\"c*\"", "max-unhealthy = \"33%\""),
-    ] {
-        assert!(group(hosts, rest).is_empty(), "{hosts} {rest}");
-    }
-}
-
-/// It would be a share of an unknown number of hosts.
-#[test]
-fn without_a_cluster_a_share_wants_a_list_of_hosts() {
-    let site = |group: &str| {
-        let routes = route("all", "");
-        Site::new(&format!("[store]\nregister = \"none\"\n{group}\n{routes}"))
-    };
-    let size = "[store] register = \"none\" has no cluster that knows how many hosts are in this group: name each host in hosts, or set max-unhealthy to a number";
-    for (group, expected) in [
-        ("[groups.a]\nhosts = [\"c*\"]\nmax-unhealthy = \"40%\"", format!("5:17: {size}")),
-        ("[groups.a]\nhosts = [\"c*\"]\nunhealthy-range = \"[1-4]\"", format!("5:19: {size}")),
-        ("[groups.default]\nmax-unhealthy = \"40%\"", format!("4:17: {size}")),
-        (
-            "[groups.a]\nattribute = \"zone=1\"",
-            "4:13: [store] register = \"none\" has no cluster that knows a node's attributes: name hosts"
-                .into(),
-        ),
-    ] {
-        assert_eq!(site(group).problem(), format!("alerter.toml:{expected}"), "{group}");
-    }
-    for good in [
-        "[groups.a]\nhosts = [\"c1\", \"c2\", \"c3\"]\nmax-unhealthy = \"40%\"",
-        "[groups.a]\nhosts = [\"c1\"]\nunhealthy-range = \"[1-4]\"",
-        "[groups.a]\nhosts = [\"c*\"]\nmax-unhealthy = 4",
-    ] {
-        site(good).settings();
-    }
-}
-
-#[test]
-fn who_is_in_a_group_is_said_once() {
-    for (text, expected) in [
-        ("", "1:9: [groups.a] has no hosts: name them or give it an attribute, or remove the table"),
-        (
-            "hosts = [\"c1\"]\nattribute = \"zone=1\"",
-            "3:13: a group has hosts or attribute: remove one of them",
-        ),
-        (
-            "attribute = \"zone\"",
-            "2:13: must be NAME=VALUE, a permanent attribute of nodes such as \"zone=1\"",
-        ),
-        ("attribute = 1", "2:13: must be text in quotes, not a whole number"),
-    ] {
-        assert_eq!(problems_in_group(text), [format!("alerter.toml:{expected}")], "{text}");
-    }
-    for (key, column) in [("hosts = [\"c1\"]", 9), ("attribute = \"zone=1\"", 13)] {
-        let word = key.split(' ').next().unwrap();
-        let site = Site::new(&format!("[groups.default]\n{key}\n{}", route("all", "")));
-        let says = format!("[groups.default] is for every host in no other group: remove {word}");
-        assert_eq!(site.problem(), format!("alerter.toml:2:{column}: {says}"));
-    }
-}
-
 /// S0-2, S0-25: at least a minute for each step, a route that is there, and each once.
 #[test]
 fn each_mistake_in_who_is_notified_has_its_sentence() {
     let step = "a step is { route = \"NAME\", timeout = 600 }";
     for (text, expected) in [
-        ("routes = []", vec!["3:10: the list is empty: name routes, or remove the key".to_owned()]),
         ("routes = [\"all\", \"x\"]", vec!["3:18: there is no route of this name".into()]),
-        ("routes = [\"all\", \"a b\"]", vec!["3:18: must be the name of a route".into()]),
         ("routes = [\"all\", \"b\", \"all\"]", vec!["3:23: all is here twice".into()]),
-        (
-            "routes = [\"b\"]\nchain = [{ route = \"b\", timeout = 60 }]",
-            vec!["4:9: a group has routes or a chain: remove one of them".into()],
-        ),
-        (
-            "chain = []",
-            vec!["3:9: the list is empty: name a route with its timeout, or remove the key".into()],
-        ),
         ("chain = [{ route = \"b\", timeout = 59 }]", vec!["3:35: must be from 60 to 86400".into()]),
         ("chain = [{ route = \"b\" }]", vec![format!("3:10: timeout is missing: {step}")]),
-        ("chain = [{ timeout = 60 }]", vec![format!("3:10: route is missing: {step}")]),
         (
             "chain = [{ route = \"b\", timeout = 60 }, { route = \"x\", timeout = 60 }]",
             vec!["3:51: there is no route of this name".into()],
@@ -278,24 +152,12 @@ fn each_mistake_in_who_is_notified_has_its_sentence() {
             vec!["3:51: b is here twice".into()],
         ),
         (
-            "chain = [{ route = \"b\", timeout = 60, order = 1 }]",
-            vec!["3:39: unknown key order in [groups.a.chain]; known are: route, timeout".into()],
-        ),
-        (
             "chain = [\"b\", 1]",
             vec![
                 "3:10: must be a table such as { route = \"NAME\", timeout = 600 }, not text".into(),
                 "3:15: must be a table such as { route = \"NAME\", timeout = 600 }, not a whole number"
                     .into(),
             ],
-        ),
-        (
-            "chain = \"b\"",
-            vec!["3:9: must be a list such as [{ route = \"NAME\", timeout = 600 }], not text".into()],
-        ),
-        (
-            "chain = { route = \"b\", timeout = 60 }",
-            vec!["3:1: must be a list of tables: write [{ route = \"NAME\", timeout = 600 }]".into()],
         ),
     ] {
         let text = format!("[groups.a]\nhosts = [\"c1\"]\n{text}\n{}{}", route("all", ""), route("b", ""));
@@ -305,21 +167,6 @@ fn each_mistake_in_who_is_notified_has_its_sentence() {
         let expected: Vec<String> = expected.iter().map(|line| format!("alerter.toml:{line}")).collect();
         assert_eq!(found, expected, "{text}");
     }
-}
-
-/// Chains may also be written as a list of tables, and a later file counts.
-#[test]
-fn a_chain_is_read_from_every_shape_of_a_list() {
-    let tables = "[groups.a]\nhosts = [\"c1\"]\n[[groups.a.chain]]\nroute = \"b\"\ntimeout = 60\n[[groups.a.chain]]\nroute = \"c\"\ntimeout = 70\n";
-    let routes = route("all", "") + &route("b", "") + &route("c", "");
-    let link = |route: &str, timeout| Link { route: name(route), timeout: seconds(timeout) };
-    let settings = Site::new(&format!("{tables}{routes}")).settings();
-    assert_eq!(settings.groups[0].recipients, NamedRecipients::Chain(vec![link("b", 60), link("c", 70)]));
-    let later = "[groups.a]\nchain = [{ route = \"c\", timeout = 80 }]\n";
-    let settings = Site::new(&format!("{tables}{routes}")).with("alerter.d/1.toml", later).settings();
-    assert_eq!(settings.groups[0].recipients, NamedRecipients::Chain(vec![link("c", 80)]));
-    let broken = Site::new(&format!("{}{routes}", tables.replace("60", "6"))).with("alerter.d/1.toml", later);
-    assert_eq!(broken.problem(), "alerter.toml:5:11: must be from 60 to 86400", "none may be wrong");
 }
 
 /// S0-24, S4-3: a route that a group names is that group's alone, and another takes who it took before.
@@ -358,27 +205,6 @@ fn a_route_that_a_group_names_gets_no_other_hosts() {
         site.problems(),
         [format!("alerter.toml:11:9: {}", says("hosts")), format!("alerter.toml:12:10: {}", says("groups"))]
     );
-}
-
-/// Else it would never be notified, and nobody would know why.
-#[test]
-fn a_route_cannot_join_a_group_that_names_its_routes() {
-    for notified in ["routes = [\"mine\"]", "chain = [{ route = \"mine\", timeout = 60 }]"] {
-        let group = format!("[groups.a]\nhosts = [\"c1\"]\n{notified}\n[groups.b]\nhosts = [\"c2\"]\n");
-        let site = |groups: &str| {
-            let joins = route("joins", &format!("groups = [{groups}]"));
-            Site::new(&format!("{group}{joins}{}{}", route("mine", ""), route("all", "")))
-        };
-        assert_eq!(
-            site("\"b\", \"a\"").problem(),
-            "alerter.toml:8:16: [groups.a] names its own routes: add this route there, or leave the group out here"
-        );
-        assert_eq!(notified_of_both(&site("\"b\"").settings()), [vec!["mine"], vec!["all", "joins"]]);
-    }
-}
-
-fn notified_of_both(settings: &Settings) -> [Vec<&str>; 2] {
-    ["c1", "c2"].map(|node| notified(settings, node))
 }
 
 /// S1-15: somebody is surely notified of every group.
@@ -454,64 +280,11 @@ fn groups_do_not_overlap() {
     zones("zone=1", "rack=1").settings();
 }
 
-/// The same on every controller: the order of the files and of the places in them, whatever the names.
-#[test]
-fn of_two_groups_the_first_counts() {
-    let zone = |_: &HostName, name: &str| (name == "zone").then(|| "1".to_owned());
-    let (hosts, by_zone) = ("hosts = [\"c1\"]", "attribute = \"zone=1\"");
-    for (first, other) in [(hosts, by_zone), (by_zone, hosts)] {
-        let text =
-            format!("[groups.default]\n[groups.z]\n{first}\n[groups.a]\n{other}\n{}", route("all", ""));
-        let settings = Site::new(&text).settings();
-        assert_eq!(settings.group_of(&host("c1"), &zone).name, "z");
-        let all: Vec<&str> =
-            settings.groups_of(&host("c1"), &zone).iter().map(|group| group.name.as_str()).collect();
-        assert_eq!(all, ["z", "a"]);
-        let last = settings.groups.last().unwrap();
-        assert_eq!(last.name, "default", "it comes last wherever it stands");
-    }
-}
-
 const TWO: &str = "[groups.rack]\nhosts = [\"c1\", \"c2\"]\nroutes = [\"oncall\"]\nmax-unhealthy = \"40%\"\n[groups.east]\nattribute = \"zone=east\"\nchain = [{ route = \"first\", timeout = 60 }, { route = \"last\", timeout = 90 }]\nunhealthy-range = \"[0-3]\"\n";
 
 fn two() -> String {
     let routes: String = ["all", "oncall", "first", "last"].iter().map(|name| route(name, "")).collect();
     format!("{TWO}{routes}")
-}
-
-fn check(site: &Site, words: &[&str]) -> (Option<i32>, String) {
-    let mut command = Command::new(env!("CARGO_BIN_EXE_nova-host-alerter"));
-    command.arg("check-config").args(words).arg("--config").arg(site.path("alerter.toml"));
-    let output = command.output().unwrap();
-    (output.status.code(), String::from_utf8(output.stdout).unwrap())
-}
-
-/// S4-12, S4-13: what an operator sees of groups, and that a warning refuses nothing.
-#[test]
-fn check_config_shows_each_group_in_a_line() {
-    let site = Site::new(&format!("{}[hosts]\non-shared-storage = true\n", two())).with_own_journal();
-    let (code, said) = check(&site, &[]);
-    let lines: Vec<&str> = said.lines().skip(1).collect();
-    let warned = format!(
-        "warning: {}:4:17: 40% of 2 host(s) is none, so every mark is held at first: raise max-unhealthy, or set it to a number",
-        site.path("alerter.toml").display()
-    );
-    assert_eq!(
-        lines,
-        [
-            "group rack: hosts c1, c2; notified: each of oncall; held above 40% unhealthy, rounded down",
-            "group east: nodes with zone=east; notified: first (60 s), then last (90 s); held outside of 0 to 3 unhealthy",
-            "group default: every other host; notified: every route that covers the host; no limit",
-            warned.as_str(),
-        ]
-    );
-    assert_eq!(code, Some(0));
-    let json: Value = serde_json::from_str(&check(&site, &["--json"]).1).unwrap();
-    assert_eq!(
-        (&json["groups"][1]["name"], &json["groups"][2]["limit"]),
-        (&"east".into(), &"no limit".into())
-    );
-    assert_eq!(json["warnings"][0]["line"], 4);
 }
 
 /// Three remote nodes; c1 and c3 are in the zone.

@@ -10,17 +10,13 @@ use alerter::base::Base;
 use alerter::base::store::Store;
 use alerter::config::HealthFormat;
 use alerter::daemon::checks;
-use alerter::delivery::endpoint::{Endpoint, Sign};
-use alerter::delivery::outbox::Outbox;
 use alerter::health::{self, Check, Fault, Health, Item, Pulse, Report, Shown, Status};
 use alerter::moment::Moment;
 use alerter::problem::NotInForce;
 use alerter::state::Shared;
 use journal::{Journal, JournalError, Role};
-use marks::host::HostName;
 use marks::register::Register;
 use marks::time::Timestamp;
-use proptest::prelude::*;
 use serde_json::{Value, json};
 use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
 use tokio::net::UnixStream;
@@ -225,39 +221,6 @@ fn the_loop_comes_round_often_enough() {
     assert_eq!(checks::beat(None), Duration::from_secs(30));
 }
 
-fn any_status() -> impl Strategy<Value = Status> {
-    prop_oneof![Just(Status::Pass), Just(Status::Warn), Just(Status::Fail)]
-}
-
-proptest! {
-    /// S3-8, S3-9, S3-10, S3-31: the rules as they stand in the facts, said another way; and nothing but output explains.
-    #[test]
-    fn the_sum_follows_the_rules(
-        drawn in prop::collection::vec((any_status(), 0_u64..20), 0..8),
-        ttl in prop_oneof![Just(None), (1_u64..20).prop_map(Some)],
-    ) {
-        let begin = Instant::now();
-        let now = begin + Duration::from_secs(20);
-        let items: BTreeMap<Check, Item> = drawn.iter().enumerate().map(|(number, (status, age))| {
-            let at = Moment { instant: now - Duration::from_secs(*age), wall: Timestamp(0) };
-            let output = (*status != Status::Pass).then(|| "why".to_owned());
-            (driver(&number.to_string()), Item { status: *status, output, at })
-        }).collect();
-        let report = health::sum_up(&items, now, ttl.map(Duration::from_secs));
-        let is_old = |age: u64| ttl.is_some_and(|ttl| age > ttl);
-        let fails = drawn.iter().any(|(status, age)| *status == Status::Fail && !is_old(*age));
-        let all_old = !drawn.is_empty() && drawn.iter().all(|(_, age)| is_old(*age));
-        let warns = drawn.iter().any(|(status, age)| *status == Status::Warn || is_old(*age));
-        let expected = if fails || all_old { Status::Fail } else if warns { Status::Warn } else { Status::Pass };
-        prop_assert_eq!(report.status, expected);
-        prop_assert_eq!(report.checks.len(), drawn.len());
-        for shown in report.checks.values() {
-            prop_assert_eq!(shown.output.is_some(), shown.status != Status::Pass);
-            prop_assert!(shown.status <= report.status);
-        }
-    }
-}
-
 fn sample() -> Report {
     // 2021-12-17T16:02:55Z, as in the specification.
     let at = Moment { instant: Instant::now(), wall: Timestamp(1_639_756_975_000) };
@@ -281,30 +244,6 @@ fn the_format_of_nova_is_as_it_stands_here() {
          \"store\":{\"status\":\"fail\",\"time\":\"2021-12-17T16:02:55+00:00\",\"output\":\"no room for \\\"x\\\"\"}}}"
             .replace("SERVICE", &health::service_id("controller-1").to_string())
     );
-}
-
-/// S3-28, S3-33: the draft's shape, to the letter: lists, types, and the reason at the root too.
-#[test]
-fn the_format_of_the_draft_is_as_it_stands_here() {
-    let body = health::body(&sample(), "controller-1", HealthFormat::Ietf);
-    assert_eq!(
-        body,
-        "{\"status\":\"fail\",\"version\":\"1.0\",\"serviceId\":\"SERVICE\",\"description\":\"nova-host-alerter\",\
-         \"output\":\"no room for \\\"x\\\"\",\"notes\":[\"host: controller-1\"],\"checks\":{\
-         \"attrd\":[{\"componentType\":\"datastore\",\"status\":\"pass\",\"time\":\"2021-12-17T16:02:55+00:00\"}],\
-         \"driver.recovery\":[{\"componentType\":\"component\",\"status\":\"pass\",\"time\":\"2021-12-17T16:02:55+00:00\"}],\
-         \"store\":[{\"componentType\":\"datastore\",\"status\":\"fail\",\"time\":\"2021-12-17T16:02:55+00:00\",\
-         \"output\":\"no room for \\\"x\\\"\"}]}}"
-            .replace("SERVICE", &health::service_id("controller-1").to_string())
-    );
-}
-
-/// S3-32: every controller has an id of its own, and the same one after every restart.
-#[test]
-fn the_id_of_a_service_stays() {
-    assert_eq!(health::service_id("controller-1"), health::service_id("controller-1"));
-    assert_ne!(health::service_id("controller-1"), health::service_id("controller-2"));
-    assert_eq!(health::service_id("controller-1").get_version_num(), 5);
 }
 
 /// What an endpoint must not reveal: it stands in the route's url.
@@ -530,37 +469,4 @@ async fn the_loop_says_what_it_met_and_nothing_of_the_machine() {
     let root = serde_json::from_str::<Value>(&body).unwrap();
     let host = &shared.base.controller;
     assert_eq!(root["notes"], json!({ "host": host, "hostname": host }));
-}
-
-/// The broken variants: an endpoint that refuses is said to be tried again, as if nobody had to do anything; and what was in trouble
-/// when its route was taken out of the configuration is late for ever.
-#[tokio::test]
-async fn what_somebody_has_to_change_is_distinguished() {
-    let served = Served::new("");
-    let shared = &served.shared;
-    let said = |check: Check| {
-        checks::after_pass(shared, true);
-        shown(&shared.health, &check).1.unwrap_or_default()
-    };
-    shared.routes.troubles().failed("former", ("connect", "refused"), Duration::ZERO, Timestamp(0));
-    assert_eq!(said(Check::Queue), "");
-    shared.routes.stranded().insert("former".into(), 1);
-    assert!(said(Check::Queue).contains("not configured any more"));
-    shared.routes.troubles().failed(
-        "recovery",
-        ("credentials", "HTTP 401"),
-        Duration::ZERO,
-        Timestamp::now(),
-    );
-    let recovery = || said(driver("recovery"));
-    assert!(recovery().contains("is retried"), "{}", recovery());
-    let mut endpoint = Endpoint::new(4);
-    endpoint.begin();
-    endpoint.end(&HostName::parse("compute1").unwrap(), Sign::Refuses, None, Instant::now(), 0.5);
-    shared.routes.outboxes().insert("recovery".into(), Outbox::new(endpoint));
-    assert!(
-        recovery().contains("refuses every mark") && recovery().contains("retry --all"),
-        "{}",
-        recovery()
-    );
 }

@@ -5,15 +5,13 @@ use std::sync::{Arc, Mutex, MutexGuard};
 use drivers::heat::{ByHost, Heat, Options, Resource, Stack, WhichName};
 use drivers::{Driver, Named, Outcome, Step, openstack};
 use marks::host::{HostName, HostPatterns};
-use marks::mark::Mark;
 use marks::time::Timestamp;
 use serde_json::{Map, Value, json};
 
-use crate::check_online::found;
 use crate::cloud::{Room, Service, Whim, beside};
 use crate::endpoint::Endpoint;
 use crate::openstack::{AT, Request, Site, error, http, mark, send, send_step};
-use crate::route::{LONG, SECRET, SHORT, word};
+use crate::route::{LONG, word};
 
 const BEFORE: &str = "2026-07-20T00:00:00Z";
 const AFTER: &str = "2026-07-22T00:00:00Z";
@@ -405,17 +403,6 @@ async fn what_is_marked_is_not_marked_again() {
     assert_eq!(scene.heat().count("PATCH"), 2, "the broken variant marks the one that is well");
 }
 
-#[tokio::test]
-async fn a_host_without_resources_is_acknowledged() {
-    let scene = Scene::new().await;
-    let driver = scene.mapped(&BOTH);
-    let other = Mark { node: HostName::parse("compute2").unwrap(), ..mark() };
-    assert_eq!(reference(&send(&driver, &driver.body(&other), 0).await), "no resource");
-    scene.nova().service.servers.clear();
-    assert_eq!(reference(&attempt(&scene.asking()).await), "no resource");
-    assert_eq!(scene.heat().asked, [""; 0]);
-}
-
 /// With a name that Nova does not know no server would ever be found.
 #[tokio::test]
 async fn a_host_that_nova_does_not_know_waits_for_somebody() {
@@ -436,23 +423,6 @@ async fn servers_of_other_hosts_are_never_marked() {
     scene.nova().service.is_admin = false;
     assert_eq!(word(&attempt(&scene.asking()).await), "refused forbidden");
     assert_eq!(scene.marked(), [""; 0]);
-}
-
-/// One that was made after the mark runs on a host that is back.
-#[tokio::test]
-async fn a_server_of_after_the_failure_is_left_alone() {
-    let scene = Scene::new().await;
-    scene.nova().service.servers[0].2 = AFTER;
-    assert_eq!(reference(&attempt(&scene.asking()).await), "1 resource");
-    assert_eq!(scene.marked(), ["web-group/5e9b/0 CHECK_FAILED"]);
-}
-
-#[tokio::test]
-async fn a_host_with_many_servers_is_asked_for_page_by_page() {
-    let scene = Scene::new().await;
-    scene.fill(45);
-    assert_eq!(reference(&attempt(&scene.asking()).await), "2 resources");
-    assert_eq!(scene.nova().count("GET /v2.1/servers/detail?"), 6, "47, and nothing behind them");
 }
 
 /// The broken variant takes a page that is not as long as it asked for, because of Nova's `max_limit`, for the last one.
@@ -496,43 +466,6 @@ async fn a_list_that_lost_its_place_is_no_fault_of_the_mark() {
     assert_eq!(reference(&attempt(&scene.asking()).await), "2 resources");
 }
 
-/// A list that begins again on each page would never end.
-#[tokio::test]
-async fn a_list_without_an_end_is_left() {
-    let scene = Scene::new().await;
-    let page = json!({"servers": [{"id": "same", HOST_KEY: HOST, "created": BEFORE}]}).to_string();
-    scene.nova().whims = vec![("GET", Whim::Say(200, page.clone())), ("GET", Whim::Say(200, page))];
-    assert_eq!(word(&attempt(&scene.asking()).await), "unknown protocol");
-    assert_eq!(scene.nova().count("GET"), 2);
-}
-
-/// S2-4, S2-5, S2-6: what is locked is asked again, and keeps nothing else waiting.
-#[tokio::test]
-async fn a_resource_that_is_busy_is_asked_again() {
-    let scene = Scene::new().await;
-    scene.row("aaaa-1", |row| row.is_busy = true);
-    for driver in [scene.mapped(&BOTH), scene.asking()] {
-        assert_eq!(word(&attempt(&driver).await), "retry conflict");
-        assert_eq!(scene.marked(), ["web-group/5e9b/0 CHECK_FAILED"]);
-    }
-    scene.row("aaaa-1", |row| row.is_busy = false);
-    assert_eq!(reference(&attempt(&scene.asking()).await), "2 resources");
-}
-
-/// A wrong mapping is reported, and keeps none of the others waiting.
-#[tokio::test]
-async fn a_resource_that_is_not_there_waits_for_somebody() {
-    let scene = Scene::new().await;
-    let outcome = attempt(&scene.mapped(&["web/5e9a/sever", "web/5e9a/server"])).await;
-    assert_eq!(word(&outcome), "rejected unknown-resource");
-    assert!(outcome.failure().unwrap().detail.contains("web/5e9a/sever:"), "{outcome:?}");
-    assert_eq!(scene.marked(), ["web/5e9a/server CHECK_FAILED"]);
-    let driver = scene.asking_of(&["web/0000", "web/5e9a"]);
-    assert_eq!(word(&attempt(&driver).await), "rejected unknown-stack");
-    assert_eq!(scene.marked().len(), 2);
-    assert_eq!(scene.heat().count("PATCH"), 2, "each once");
-}
-
 /// What was deleted since needs nothing taken back, and nobody has to correct the route for it. The broken variant waits for
 /// somebody, and leaves the others as they are.
 #[tokio::test]
@@ -543,43 +476,6 @@ async fn a_stack_that_was_deleted_since_keeps_no_return() {
     scene.heat().service.rows.retain(|row| row.stack != "db/6f00");
     assert_eq!(reference(&back(&driver).await), "2 resources, 1 left alone");
     assert_eq!(word(&attempt(&driver).await), "rejected unknown-stack");
-}
-
-/// Read and sent one after the other: what one attempt has done, the next need not. The broken variant reads all of
-/// them first, and is cut off there each time, with nothing done.
-#[tokio::test]
-async fn an_attempt_that_is_cut_off_has_done_something() {
-    let scene = Scene::new().await;
-    let both = |timeout| {
-        let mut resources = ByHost::default();
-        resources.add(HostPatterns::parse("*").unwrap(), vec![Resource::parse("web/5e9a/server").unwrap()]);
-        let cloud = openstack::CloudOptions { timeout, ..scene.site.options() };
-        let stacks = vec![Stack::parse("web/5e9a").unwrap()];
-        Heat::new(Options { cloud, stacks, resources, ..scene.options() }).unwrap()
-    };
-    let driver = both(SHORT * 5);
-    scene.nova().whims = vec![("GET /v2.1/servers/detail", Whim::Hang)];
-    assert_eq!(word(&attempt(&driver).await), "unknown timeout");
-    assert_eq!(scene.marked(), ["web/5e9a/server CHECK_FAILED"]);
-    assert_eq!(reference(&attempt(&both(LONG)).await), "3 resources");
-    assert_eq!(scene.heat().count("PATCH"), 2);
-}
-
-/// It was in the list, and is gone when it is to be marked.
-#[tokio::test]
-async fn a_server_that_vanished_meanwhile_is_done() {
-    let scene = Scene::new().await;
-    let gone = String::from_utf8(absent("EntityNotFound")).unwrap();
-    let body = gone.split_once("\r\n\r\n").unwrap().1.to_owned();
-    scene.heat().whims = vec![("PATCH", Whim::Say(404, body))];
-    assert_eq!(reference(&attempt(&scene.asking()).await), "1 resource, 1 left alone");
-    scene.heat().whims = vec![("PATCH", Whim::Say(404, "{}".to_owned()))];
-    scene.row("aaaa-2", |row| row.status = "CREATE_COMPLETE".to_owned());
-    assert_eq!(
-        word(&attempt(&scene.asking()).await),
-        "refused misconfigured",
-        "nobody but Heat can say that"
-    );
 }
 
 /// S2-8: `false` is sent only to resources that got this mark's `true`.
@@ -607,16 +503,6 @@ async fn a_host_that_is_back_has_its_resources_unmarked() {
     }
 }
 
-#[tokio::test]
-async fn what_is_not_there_any_more_need_not_be_unmarked() {
-    let scene = Scene::new().await;
-    let driver = scene.mapped(&BOTH);
-    scene.heat().service.rows.clear();
-    assert_eq!(reference(&back(&driver).await), "no resource");
-    let options = Options { unmark: false, ..scene.options() };
-    assert_eq!(Heat::new(options).unwrap().further_steps(), []);
-}
-
 /// A test reads everything that is configured and changes nothing.
 #[tokio::test]
 async fn a_test_only_reads() {
@@ -641,88 +527,4 @@ async fn a_test_only_reads() {
     assert_eq!(wrong.check(&hosts).await.unwrap()[0].why.kind, "unknown-resource");
     let test = wrong.test_body(&mark().id, Timestamp::from_seconds(AT));
     assert_eq!(word(&send(&wrong, &test, 0).await), "rejected unknown-resource");
-}
-
-/// Nobody knows whether it arrived; a repetition of the same does no harm.
-#[tokio::test]
-async fn half_an_answer_is_none() {
-    for (whim, expected, done) in [
-        (Whim::Hang, "unknown timeout", 0),
-        (Whim::Reset, "unknown closed", 0),
-        (Whim::Close, "unknown closed", 1),
-        (Whim::HalfHeader, "unknown closed", 1),
-        (Whim::HalfBody, "acknowledged", 1),
-    ] {
-        let scene = Scene::new().await;
-        // Long enough for what comes before it.
-        let limit = if matches!(whim, Whim::Hang) { SHORT * 5 } else { LONG };
-        let cloud = openstack::CloudOptions { timeout: limit, ..scene.site.options() };
-        let mut resources = ByHost::default();
-        resources.add(HostPatterns::parse("*").unwrap(), vec![Resource::parse("web/5e9a/server").unwrap()]);
-        let driver = Heat::new(Options { cloud, resources, ..scene.options() }).unwrap();
-        scene.heat().whims = vec![("PATCH", whim.clone())];
-        assert_eq!(word(&attempt(&driver).await), expected, "{whim:?}");
-        assert_eq!(scene.marked().len(), done, "{whim:?}");
-        assert_eq!(reference(&attempt(&driver).await), "1 resource");
-        assert_eq!(scene.heat().count("PATCH"), 2 - done, "what Heat has done is not done again");
-    }
-}
-
-#[tokio::test]
-async fn every_error_has_its_word() {
-    let says = |message: &str| {
-        format!(r#"{{"code": 1, "title": "x", "error": {{"type": "x", "message": "{message}"}}}}"#)
-    };
-    for (status, expected) in [
-        (400, "rejected rejected"),
-        (403, "refused forbidden"),
-        (404, "refused misconfigured"),
-        (429, "retry throttled"),
-        (500, "unknown server-error"),
-        (503, "retry unavailable"),
-        (302, "refused redirect"),
-    ] {
-        let scene = Scene::new().await;
-        scene.heat().whims =
-            vec![("PATCH", Whim::Say(status, says(&format!("because of {SECRET} gAAAAAB"))))];
-        assert_eq!(word(&attempt(&scene.mapped(&BOTH)).await), expected, "{status}");
-    }
-}
-
-#[tokio::test]
-async fn an_expired_token_is_replaced_and_without_keystone_nothing_is_sent() {
-    let scene = Scene::new().await;
-    let driver = scene.mapped(&BOTH);
-    scene.site.state().keystone_is_mute = true;
-    assert_eq!(word(&attempt(&driver).await), "unreachable keystone");
-    assert_eq!(scene.heat().asked, [""; 0]);
-    scene.site.state().keystone_is_mute = false;
-    assert_eq!(reference(&attempt(&driver).await), "2 resources");
-    scene.site.state().expire_tokens();
-    assert_eq!(reference(&attempt(&driver).await), "2 resources");
-    scene.site.state().knows_no_token = true;
-    assert_eq!(word(&attempt(&driver).await), "refused credentials");
-}
-
-/// The route's own address is Heat's, and Nova's is the catalog's.
-#[tokio::test]
-async fn an_endpoint_of_ones_own_is_that_of_heat_alone() {
-    let scene = Scene::new().await;
-    let cloud = openstack::CloudOptions {
-        endpoint: Some("http://127.0.0.1:9/v1".to_owned()),
-        ..scene.site.options()
-    };
-    let stacks = vec![Stack::parse("web/5e9a").unwrap()];
-    let driver = Heat::new(Options { cloud, stacks, ..scene.options() }).unwrap();
-    assert_eq!(word(&attempt(&driver).await), "unreachable connect");
-    assert_eq!(scene.nova().count("GET"), 2, "its servers, and that there are no more");
-}
-
-/// `check-config --online` reads everything that is configured, as a test does.
-#[tokio::test]
-async fn heat_says_what_it_does_not_have() {
-    let scene = Scene::new().await;
-    assert_eq!(found(&scene.mapped(&BOTH), &[]).await, Vec::<String>::new());
-    assert_eq!(found(&scene.mapped(&["web/5e9a/sever"]), &[]).await, ["unknown-resource"]);
-    assert_eq!(scene.heat().count("PATCH"), 0);
 }

@@ -6,41 +6,10 @@ use reqwest::StatusCode;
 use tokio::sync::Notify;
 
 use crate::endpoint::{Endpoint, OK};
-use crate::route::{LONG, SECRET, SHORT, deliver, deliver_to, route, word, word_of};
+use crate::route::{SECRET, SHORT, deliver, deliver_to, route, word, word_of};
 
 fn status(line: &str, fields: &str) -> String {
     format!("HTTP/1.1 {line}\r\n{fields}Content-Length: 0\r\n\r\n")
-}
-
-/// S1-16, S1-30: every 2xx is an acknowledgement.
-#[tokio::test]
-async fn every_kind_of_success_acknowledges() {
-    for line in ["200 OK", "201 Created", "202 Accepted", "204 No Content", "299 Whatever"] {
-        let endpoint = Endpoint::saying(status(line, "")).await;
-        assert_eq!(word_of(&endpoint.url()).await, "acknowledged", "{line}");
-    }
-}
-
-/// S1-16: anything but a success keeps the mark open, with the word that says why.
-#[tokio::test]
-async fn other_answers_do_not_acknowledge() {
-    for (line, expected) in [
-        ("304 Not Modified", "refused redirect"),
-        ("400 Bad Request", "rejected rejected"),
-        ("413 Content Too Large", "rejected body-too-large"),
-        ("401 Unauthorized", "refused credentials"),
-        ("404 Not Found", "refused misconfigured"),
-        ("408 Request Timeout", "retry unavailable"),
-        ("409 Conflict", "retry conflict"),
-        ("429 Too Many Requests", "retry throttled"),
-        ("500 Internal Server Error", "retry unavailable"),
-        ("501 Not Implemented", "refused misconfigured"),
-        ("503 Service Unavailable", "retry unavailable"),
-        ("999 Nonsense", "unknown protocol"),
-    ] {
-        let endpoint = Endpoint::saying(status(line, "")).await;
-        assert_eq!(word_of(&endpoint.url()).await, expected, "{line}");
-    }
 }
 
 #[tokio::test]
@@ -49,58 +18,6 @@ async fn the_endpoints_wish_is_heard() {
     let endpoint = Endpoint::saying(status("503 Busy", fields)).await;
     let outcome = deliver_to(&endpoint.url()).await;
     assert_eq!(outcome.failure().unwrap().after.unwrap().as_secs(), 60);
-}
-
-/// What the endpoint calls its answer, and where it points, is not repeated: it may be anything.
-#[tokio::test]
-async fn the_endpoints_own_words_do_not_get_into_messages() {
-    for line in [format!("302 {SECRET}"), format!("503 {SECRET}"), format!("400 {SECRET}")] {
-        let fields = format!("Location: http://{SECRET}/\r\nRetry-After: {SECRET}\r\n");
-        let endpoint = Endpoint::saying(status(&line, &fields)).await;
-        assert!(
-            deliver_to(&endpoint.url()).await.failure().is_some(),
-            "and `deliver` searches for the secret"
-        );
-    }
-}
-
-/// A redirect is never followed: the new place would be asked with a GET, and its 200 would acknowledge nothing.
-///
-/// The broken variant is a client with the default policy: it is fooled by each of them.
-#[tokio::test]
-async fn redirects_are_refused_and_not_followed() {
-    for code in [301, 302, 303, 307, 308] {
-        let target = Endpoint::saying(OK).await;
-        let endpoint =
-            Endpoint::saying(status(&format!("{code} Moved"), &format!("Location: {}\r\n", target.url())))
-                .await;
-        assert_eq!(word_of(&endpoint.url()).await, "refused redirect", "{code}");
-        assert_eq!(target.connections(), 0, "{code}");
-
-        let careless = reqwest::Client::builder().tls_certs_only([]).no_proxy().build().unwrap();
-        let fooled = careless.post(endpoint.url()).body("x").send().await.unwrap();
-        assert_eq!((fooled.status(), target.connections()), (StatusCode::OK, 1), "{code}");
-    }
-}
-
-/// The header section acknowledges; a body without end can neither delay nor undo it, and the
-/// connection is given up.
-///
-/// The broken variant reads the body first: it gets no answer at all.
-#[tokio::test]
-async fn an_endless_body_does_not_hold_back_the_acknowledgement() {
-    let mut endpoint = Endpoint::acting(|mut peer| async move {
-        peer.request().await;
-        peer.say(b"HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n").await;
-        while peer.say(b"1000\r\n").await && peer.say(&[b'x'; 0x1000]).await && peer.say(b"\r\n").await {}
-    })
-    .await;
-    assert_eq!(word_of(&endpoint.url()).await, "acknowledged");
-    endpoint.connection_ended().await;
-
-    let thorough = reqwest::Client::builder().tls_certs_only([]).no_proxy().timeout(SHORT).build().unwrap();
-    let answer = thorough.post(endpoint.url()).body("x").send().await.unwrap();
-    assert!(answer.bytes().await.is_err());
 }
 
 /// Nothing of the body has been sent yet when the outcome is there: the endpoint waits for it.
@@ -260,23 +177,6 @@ async fn interim_answers_without_end_are_given_up() {
     .await;
     assert_eq!(word(&deliver(&route(&endpoint.url(), SHORT)).await), "unknown timeout");
     endpoint.connection_ended().await;
-}
-
-/// A header section without end is given up long before it fills the memory: by fields, and by bytes.
-#[tokio::test]
-async fn a_header_without_end_is_given_up() {
-    for filler in ["X-Field: value\r\n", "xxxxxxxxxxxxxxxx"] {
-        let mut endpoint = Endpoint::acting(move |mut peer| async move {
-            peer.request().await;
-            peer.say(b"HTTP/1.1 200 OK\r\nX-First: ").await;
-            let filler = filler.repeat(256);
-            while peer.say(filler.as_bytes()).await {}
-        })
-        .await;
-        let outcome = deliver(&route(&endpoint.url(), LONG)).await;
-        assert_eq!(word(&outcome), "unknown header-too-large", "{filler:?}");
-        endpoint.connection_ended().await;
-    }
 }
 
 /// A header section that is whole, but larger than is taken, acknowledges nothing.

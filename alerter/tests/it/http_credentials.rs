@@ -46,18 +46,6 @@ async fn a_token_that_was_replaced_is_used_at_once() {
     }
 }
 
-/// Some receivers have a scheme of their own.
-#[tokio::test]
-async fn a_token_has_the_word_before_it_that_its_receiver_wants() {
-    let room = tempfile::tempdir().unwrap();
-    let file = room.path().join("token");
-    write(&file, SECRET);
-    let endpoint = Endpoint::saying(OK).await;
-    let credentials = Credentials::Bearer { scheme: "GenieKey".to_owned(), file };
-    assert_eq!(word(&deliver(&route(&endpoint, credentials)).await), "acknowledged");
-    assert!(has(&endpoint.requests()[0], &format!("authorization: GenieKey {SECRET}")));
-}
-
 #[tokio::test]
 async fn a_user_name_goes_with_its_password() {
     let room = tempfile::tempdir().unwrap();

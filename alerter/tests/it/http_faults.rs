@@ -1,7 +1,7 @@
 //! No answer at all: before the message was sent it is a retry, after it the outcome is unknown.
 
 use crate::endpoint::{Endpoint, OK, unused};
-use crate::route::{LONG, SHORT, deliver, route, word, word_of};
+use crate::route::{SHORT, deliver, route, word, word_of};
 
 #[tokio::test]
 async fn a_closed_port_is_a_retry() {
@@ -79,46 +79,4 @@ async fn an_endpoint_that_never_answers_is_unknown() {
     .await;
     assert_eq!(word(&deliver(&route(&endpoint.url(), SHORT)).await), "unknown timeout");
     endpoint.connection_ended().await;
-}
-
-/// A header that comes byte by byte is cut off by the limit of the whole exchange, not byte by byte.
-#[tokio::test]
-async fn a_trickling_header_is_unknown() {
-    let mut endpoint = Endpoint::acting(|mut peer| async move {
-        peer.request().await;
-        peer.say(b"HTTP/1.1 200 OK\r\nX: ").await;
-        while peer.say(b"x").await {
-            tokio::task::yield_now().await;
-        }
-    })
-    .await;
-    let outcome = deliver(&route(&endpoint.url(), SHORT)).await;
-    assert!(
-        ["unknown timeout", "unknown header-too-large"].contains(&word(&outcome).as_str()),
-        "{outcome:?}"
-    );
-    endpoint.connection_ended().await;
-}
-
-/// A dead endpoint costs one attempt, not the route: the next exchange is as good as the first.
-#[tokio::test]
-async fn a_route_survives_everything_that_its_endpoint_does() {
-    let endpoint = Endpoint::acting(|mut peer| async move {
-        match peer.number {
-            1 => peer.reset(),
-            2 => {
-                peer.request().await;
-                peer.say(b"\0garbage\r\n\r\n").await;
-            }
-            _ => {
-                peer.request().await;
-                peer.say(OK).await;
-            }
-        }
-    })
-    .await;
-    let route = route(&endpoint.url(), LONG);
-    assert_eq!(word(&deliver(&route).await), "unknown closed");
-    assert_eq!(word(&deliver(&route).await), "unknown protocol");
-    assert_eq!(word(&deliver(&route).await), "acknowledged");
 }

@@ -5,7 +5,7 @@ use std::os::unix::fs::PermissionsExt as _;
 
 use drivers::http::{Http, Options};
 use drivers::web::{self, IdentityFiles};
-use reqwest::{Certificate, Identity, Url, tls};
+use reqwest::tls;
 use tokio_rustls::TlsAcceptor;
 use tokio_rustls::rustls::version::{TLS12, TLS13};
 
@@ -60,31 +60,6 @@ async fn an_endpoint_knows_us_by_our_certificate() {
     assert_eq!(endpoint.requests().len(), 0);
 }
 
-/// The broken variant is a client that was made once: the endpoint does not take it any more.
-#[tokio::test]
-async fn a_certificate_that_was_replaced_is_used_at_the_next_exchange() {
-    let (ca, old, new) = (Ca::new("ours"), Ca::new("old"), Ca::new("new"));
-    let endpoint = endpoint(ca.endpoint_for_clients_of(&new, &TLS13)).await;
-    let files = pair(&old.identity());
-    let route =
-        Http::new(Options::by(web::ClientOptions { identity: identity(&files), ..to(&endpoint, &ca) }))
-            .unwrap();
-    assert_eq!(word(&deliver(&route).await), "refused tls-client-certificate");
-
-    let careless = {
-        let read = |name| fs::read_to_string(files.path(name)).unwrap();
-        let identity = Identity::from_pem((read("certificate") + &read("key")).as_bytes()).unwrap();
-        let ca = Certificate::from_pem_bundle(ca.pem().as_bytes()).unwrap();
-        reqwest::Client::builder().no_proxy().tls_certs_only(ca).identity(identity).build().unwrap()
-    };
-    let (certificate, key) = new.identity();
-    files.put("certificate", &certificate);
-    files.put("key", &key);
-    assert_eq!(word(&deliver(&route).await), "acknowledged");
-    let url = Url::parse(&format!("https://{}/", endpoint.address)).unwrap();
-    assert!(careless.post(url).body("x").send().await.is_err());
-}
-
 /// Between the two files of a change nothing is lost: the old certificate stays in use, and that is said once.
 #[tokio::test]
 async fn a_pair_that_does_not_fit_leaves_the_old_one_in_use() {
@@ -108,25 +83,6 @@ async fn a_pair_that_does_not_fit_leaves_the_old_one_in_use() {
     files.put("key", &key);
     assert_eq!(word(&deliver(&route).await), "refused tls-client-certificate", "the new pair is in use");
     assert_eq!(warnings.take().len(), 1);
-}
-
-/// A key that others can read is not used, and is used as soon as they cannot: its content does not change then.
-#[tokio::test]
-async fn a_key_that_becomes_trusted_is_used() {
-    let (ca, old, new) = (Ca::new("ours"), Ca::new("old"), Ca::new("new"));
-    let endpoint = endpoint(ca.endpoint_for_clients_of(&new, &TLS13)).await;
-    let files = pair(&old.identity());
-    let route =
-        Http::new(Options::by(web::ClientOptions { identity: identity(&files), ..to(&endpoint, &ca) }))
-            .unwrap();
-    let (certificate, key) = new.identity();
-    files.put("certificate", &certificate);
-    files.put("key", &key);
-    let mode = |mode| fs::set_permissions(files.path("key"), fs::Permissions::from_mode(mode)).unwrap();
-    mode(0o644);
-    assert_eq!(word(&deliver(&route).await), "refused tls-client-certificate", "the old one is in use");
-    mode(0o600);
-    assert_eq!(word(&deliver(&route).await), "acknowledged");
 }
 
 /// The CA that is trusted changes with its file; one that cannot be used leaves the old one in use, and that is said once.
@@ -178,39 +134,6 @@ async fn an_endpoint_can_have_another_name_than_its_url() {
     let request = String::from_utf8_lossy(&requests[0]);
     assert!(request.contains(&format!("host: {}\r\n", endpoint.address)), "{request}");
     assert_eq!(requests.len(), 1);
-}
-
-/// S1-45: a wildcard stands for one label, not for none and not for two.
-#[tokio::test]
-async fn a_wildcard_stands_for_one_label() {
-    let ca = Ca::new("ours");
-    let endpoint = endpoint(ca.endpoint(Peculiar::Wildcard)).await;
-    for (server_name, expected) in [
-        ("ctl.recovery.example", "acknowledged"),
-        ("recovery.example", "unreachable tls-name"),
-        ("a.b.recovery.example", "unreachable tls-name"),
-        ("recovery.example.elsewhere", "unreachable tls-name"),
-    ] {
-        let server_name = Some(server_name.to_owned());
-        let route = Http::new(Options::by(web::ClientOptions { server_name, ..to(&endpoint, &ca) })).unwrap();
-        assert_eq!(word(&deliver(&route).await), expected);
-    }
-    assert_eq!(endpoint.requests().len(), 1);
-}
-
-/// A name that cannot be found is still reported as such.
-#[tokio::test]
-async fn a_server_name_does_not_hide_a_host_without_an_address() {
-    let name = Some("elsewhere.example".to_owned());
-    let url = format!("https://{}.invalid/", "x".repeat(64));
-    let ca = Ca::new("ours");
-    let route = Http::new(Options::by(web::ClientOptions {
-        server_name: name,
-        ca_file: Some(ca.file()),
-        ..options(&url).client
-    }))
-    .unwrap();
-    assert_eq!(word(&deliver(&route).await), "unreachable dns");
 }
 
 /// S1-45: a route that demands TLS 1.3 uses nothing older.

@@ -1,12 +1,8 @@
 //! The keys of a route, alone and together: what is wrong is said before anything runs.
 
-use std::sync::Arc;
-
-use marks::time::Timestamp;
-
 use crate::certificates::Ca;
 use crate::config::Site;
-use crate::route::{SECRET, id};
+use crate::route::SECRET;
 
 /// A route with these keys, and a directory that they may name as DIR.
 fn route_in(site: Site, keys: &str) -> Site {
@@ -100,52 +96,6 @@ fn credentials_are_checked() {
     }
     let problem = with_secrets("bearer-file = \"DIR/open\"").problem();
     assert!(problem.starts_with("alerter.toml:3:15: others may read the secret in it"), "{problem}");
-}
-
-/// The form of the body is the route's choice.
-#[test]
-fn the_form_of_the_body_reaches_the_body() {
-    let url = "url = \"http://[::1]/\"\n";
-    for (keys, expected) in [
-        ("", r#"{"id":"0193b3a4"#),
-        ("body = \"standard\"", r#"{"id":"0193b3a4"#),
-        ("body = \"extended\"", r#""nova-host-alerter":{"node":"send-test.invalid"}}"#),
-    ] {
-        let driver =
-            Arc::clone(&route_in(Site::new(""), &format!("{url}{keys}")).settings().routes[0].driver);
-        let body = String::from_utf8(driver.test_body(&id(), Timestamp(0))).unwrap();
-        assert!(body.contains(expected) && body.contains("send-test.invalid"), "{keys}\n{body}");
-    }
-    let problem = route_in(Site::new(""), &format!("{url}body = \"extnded\"")).problem();
-    assert_eq!(
-        problem,
-        "alerter.toml:3:8: unknown word; did you mean \"extended\"? Known are: \"standard\", \"extended\", \"template\""
-    );
-}
-
-/// What goes through a socket stays on this machine, so the url's host may be anything; TLS is for the network.
-#[test]
-fn a_socket_is_for_plain_http() {
-    let url = "url = \"http://recovery.example/\"";
-    let settings = route_in(Site::new(""), &format!("{url}\nsocket = \"/run/r.sock\"")).settings();
-    assert_eq!(settings.routes[0].driver.endpoint(), "http://recovery.example/ at /run/r.sock");
-    for (keys, expected) in [
-        (format!("{url}\nsocket = \"r.sock\""), "3:10: must be an absolute path"),
-        (
-            "url = \"https://h/\"\nsocket = \"/run/r.sock\"".to_owned(),
-            "3:10: a socket carries plain http: use an http url, or remove socket",
-        ),
-        (
-            format!("{url}\nsocket = \"/run/r.sock\"\nserver-name = \"h\""),
-            "4:15: server-name has no effect with an http url: use https, or remove server-name",
-        ),
-        (
-            url.to_owned(),
-            "2:7: plain http can be read and changed by others: use https, or set allow-http = true",
-        ),
-    ] {
-        assert_eq!(route_in(Site::new(""), &keys).problem(), format!("alerter.toml:{expected}"), "{keys}");
-    }
 }
 
 /// A route with these keys, beside a certificate, its key, another key, and a key that others can read.

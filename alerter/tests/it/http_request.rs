@@ -49,19 +49,6 @@ async fn the_method_and_more_headers_are_the_routes_choice() {
     }
 }
 
-/// S1-16, S1-40: every retry is the same request, byte for byte.
-#[tokio::test]
-async fn retries_are_byte_identical() {
-    let endpoint = Endpoint::saying("HTTP/1.1 503 Busy\r\nContent-Length: 0\r\n\r\n").await;
-    let route = route(&endpoint.url(), crate::route::LONG);
-    for _ in 0..3 {
-        assert_eq!(word(&deliver(&route).await), "retry unavailable");
-    }
-    let requests = endpoint.requests();
-    assert_eq!(requests.len(), 3, "the client makes no attempts of its own");
-    assert!(requests.iter().all(|request| *request == requests[0]));
-}
-
 /// Answers its first request twice, and takes no other.
 async fn saying_ok_once_too_often() -> Endpoint {
     Endpoint::acting(|mut peer| async move {
@@ -114,32 +101,6 @@ async fn connections_are_kept_where_that_is_wanted() {
     }
 }
 
-/// Also on a kept connection, what came together with the answer before is no answer.
-#[tokio::test]
-async fn an_answer_too_many_ends_a_kept_connection() {
-    let endpoint = saying_ok_once_too_often().await;
-    let route =
-        Http::new(Options::by(web::ClientOptions { keep_alive: true, ..options(&endpoint.url()).client }))
-            .unwrap();
-    assert_eq!(word(&deliver(&route).await), "acknowledged");
-    assert_eq!(word(&deliver(&route).await), "retry unavailable");
-    assert_eq!(endpoint.connections(), 2);
-}
-
-/// An endpoint that closes a kept connection leaves the next mark to a new one.
-#[tokio::test]
-async fn a_kept_connection_that_was_closed_is_not_used() {
-    let mut endpoint = Endpoint::saying(OK).await;
-    let route =
-        Http::new(Options::by(web::ClientOptions { keep_alive: true, ..options(&endpoint.url()).client }))
-            .unwrap();
-    for _ in 0..3 {
-        assert_eq!(word(&deliver(&route).await), "acknowledged");
-        endpoint.connection_ended().await;
-    }
-    assert_eq!((endpoint.connections(), endpoint.requests().len()), (3, 3));
-}
-
 /// The daemon ignores the proxy in its environment.
 ///
 /// Runs itself once more with the environment set; a client with the defaults shows that the environment would work.
@@ -179,12 +140,6 @@ async fn plain_http_needs_no_certificates_on_the_host() {
     let nowhere = [("SSL_CERT_FILE", "/nonexistent/ca.pem"), ("SSL_CERT_DIR", "/nonexistent")];
     myself::run(NAME, &endpoint.url(), &nowhere).await;
     assert_eq!(endpoint.connections(), 1);
-}
-
-/// S1-17: a route shows which driver it is.
-#[tokio::test]
-async fn a_route_names_its_driver() {
-    assert_eq!(route("http://127.0.0.1:1/", crate::route::LONG).kind(), "http");
 }
 
 /// S4-34: the return has a key of its own, so a receiver that remembers keys does not drop it; and its answer acknowledges

@@ -34,7 +34,7 @@ async fn of_every_status() -> Endpoint {
     .await
 }
 
-/// S1-16: the broken variant takes everything but an error for a success: 101 and every redirect fool it.
+/// S1-16, S1-30: the broken variant takes everything but an error for a success: 101 and every redirect fool it.
 #[tokio::test]
 async fn every_status_keeps_the_mark_but_a_success() {
     let endpoint = of_every_status().await;

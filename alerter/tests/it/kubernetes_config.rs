@@ -29,18 +29,6 @@ fn stored(site: &Site) -> Value {
 }
 
 #[test]
-fn a_mode_and_a_kubeconfig_are_a_route() {
-    let site = route("mode = \"taint\"");
-    let settings = site.settings();
-    let driver = &settings.routes[0].driver;
-    let endpoint = "Kubernetes at http://127.0.0.1:1 (context c) (taint)";
-    assert_eq!((driver.kind(), driver.endpoint().as_str()), ("kubernetes", endpoint));
-    assert_eq!(driver.further_steps(), [Step::Return], "nobody else would end the taint");
-    let stored = stored(&site);
-    assert_eq!((&stored["host"], &stored["mode"]), (&"compute1.my.cloud.com".into(), &"taint".into()));
-}
-
-#[test]
 fn every_key_counts() {
     let keys = format!(
         "mode = \"remediation\"\n{TEMPLATE}\nhost-name = \"node\"\nwhen-returned = \"leave\"\nconfirm = true"

@@ -88,33 +88,6 @@ fn room() -> TempDir {
     tempfile::tempdir().unwrap()
 }
 
-/// S3-5, S3-17, S3-18: with raw bytes, over both kinds of sockets; the connection ends with the answer, which says so once.
-#[tokio::test]
-async fn both_kinds_answer_plain_requests() {
-    let (room, address) = (room(), unused());
-    let path = room.path().join("x.sock");
-    let served = Served::at(&format!("tcp://{address},unix://{}", path.display()));
-    let request = "GET /x HTTP/1.1\r\nHost: h\r\nConnection: keep-alive\r\n\r\n";
-    for answer in [ask(tcp(address).await, request).await, ask(unix(&path).await, request).await] {
-        let (head, body) = answer.split_once("\r\n\r\n").unwrap();
-        assert!(head.starts_with("HTTP/1.1 200 OK\r\n") && body == "yes", "{answer}");
-        assert_eq!(head.to_lowercase().matches("connection: close").count(), 1, "{answer}");
-    }
-    for (request, first) in [
-        ("GET /x HTTP/1.0\r\n\r\n", "HTTP/1.0 200 "),
-        ("HEAD /x HTTP/1.1\r\nHost: h\r\n\r\n", "HTTP/1.1 200 "),
-        ("GET / HTTP/1.1\r\nHost: h\r\n\r\n", "HTTP/1.1 404 "),
-        ("POST /x HTTP/1.1\r\nHost: h\r\nContent-Length: 0\r\n\r\n", "HTTP/1.1 405 "),
-        ("nonsense\r\n\r\n", "HTTP/1.1 400 "),
-    ] {
-        let answer = ask(unix(&path).await, request).await;
-        assert!(answer.starts_with(first), "{request}: {answer}");
-        assert!(!request.starts_with("HEAD") || answer.ends_with("\r\n\r\n"), "{answer}");
-    }
-    served.end().await;
-    TcpStream::connect(address).await.unwrap_err();
-}
-
 /// S3-35: owner and group may connect, nobody else; the file goes with the daemon.
 #[tokio::test]
 async fn a_sockets_file_has_its_mode_and_owner_and_goes_at_the_end() {
@@ -189,8 +162,8 @@ async fn an_address_that_is_taken_is_tried_again() {
     served.end().await;
 }
 
-/// A client that says nothing, or reads nothing, is cut off, and keeps nobody else out for good. The broken variant has no limit of
-/// time.
+/// A client that says nothing, or reads nothing, is cut off, and keeps nobody else out for good. The broken variants have no limit of
+/// time, or close the connection of a client that comes when all places are taken.
 #[tokio::test]
 async fn silent_clients_are_cut_off() {
     let room = room();
@@ -209,6 +182,24 @@ async fn silent_clients_are_cut_off() {
         let _reset_or_closed = stream.read_to_end(&mut rest).await;
         assert!(!rest.starts_with(b"HTTP/1.1 200"), "nothing was asked");
     }
+    served.end().await;
+}
+
+/// The broken variant gives each half request its whole time, and everybody else waits for places.
+#[tokio::test]
+async fn half_requests_keep_nobody_waiting() {
+    let address = unused();
+    let served = Served::at(&format!("tcp://{address}"));
+    let mut halves = Vec::new();
+    for number in 0..500 {
+        let mut stream = tcp(address).await;
+        let begun = if number % 2 == 0 { "" } else { "GET /x HTTP/1.1\r\nHo" };
+        stream.write_all(begun.as_bytes()).await.unwrap();
+        halves.push(stream);
+    }
+    let asked = ask(tcp(address).await, "GET /x HTTP/1.0\r\n\r\n");
+    let answer = tokio::time::timeout(Duration::from_secs(25), asked).await;
+    assert!(answer.is_ok_and(|answer| answer.ends_with("yes")), "500 places take 40 s");
     served.end().await;
 }
 

@@ -29,28 +29,9 @@ fn masakari(keys: &str, clouds: &str) -> Site {
 }
 
 #[test]
-fn a_cloud_is_a_route() {
-    let all = "clouds-file = \"DIR/clouds.yaml\"\ncloud = \"one\"\nendpoint = \"https://m/v1/%(project_id)s\"\nallow-http = false\ntimeout = 90\nhost-name = \"node\"\nconfirm = true\nconfirm-within = 3600\nwhen-returned = \"clear-maintenance\"";
-    for keys in ["clouds-file = \"DIR/clouds.yaml\"", all] {
-        let settings = masakari(keys, &one()).settings();
-        let driver = &settings.routes[0].driver;
-        assert_eq!(
-            (driver.kind(), driver.endpoint().as_str()),
-            ("masakari", "Masakari of cloud one at https://k/v3")
-        );
-    }
-}
-
-#[test]
 fn each_mistake_has_its_sentence() {
     let file = "clouds-file = \"DIR/clouds.yaml\"";
     for (keys, clouds, expected) in [
-        ("clouds-file = \"clouds.yaml\"".to_owned(), one(), "2:15: must be an absolute path"),
-        (
-            "clouds-file = \"DIR/none.yaml\"".to_owned(),
-            one(),
-            "2:15: none.yaml: it cannot be read: No such file or directory",
-        ),
         (format!("{file}\ncloud = \"two\""), one(), "3:9: clouds.yaml: it has no cloud of this name"),
         (
             file.to_owned(),
@@ -67,41 +48,14 @@ fn each_mistake_has_its_sentence() {
             "one: {auth: {}}".to_owned(),
             "3:9: cloud one: there is no auth_url under auth",
         ),
-        (format!("{file}\ntimeout = 0"), one(), "3:11: must be from 1 to 300"),
-        (
-            format!("{file}\nhost-name = \"x\""),
-            one(),
-            "3:13: unknown word; known are: \"fqdn\", \"short\", \"node\"",
-        ),
-        (
-            format!("{file}\nwhen-returned = \"clear\""),
-            one(),
-            "3:17: unknown word; known are: \"leave\", \"clear-maintenance\"",
-        ),
         (
             format!("{file}\nconfirm-within = 60"),
             one(),
             "3:18: has no effect without confirm = true: set that, or remove it",
         ),
-        (
-            format!("{file}\nendpoint = \"http://m/v1\""),
-            one(),
-            "3:12: plain http can be read and changed by others: use https, or set allow-http = true",
-        ),
     ] {
         assert_eq!(masakari(&keys, &clouds).problem(), format!("alerter.toml:{expected}"), "{keys} {clouds}");
     }
-}
-
-/// S1-45: what the file says is not shown, and others may not read it.
-#[test]
-fn a_file_with_a_secret_is_checked() {
-    let site = masakari("clouds-file = \"DIR/clouds.yaml\"", &one());
-    site.chmod("secure.yaml", 0o640);
-    let problem = site.problem();
-    assert!(problem.contains("secure.yaml: others may read the secret in it (mode 0640)"), "{problem}");
-    let site = masakari("clouds-file = \"DIR/clouds.yaml\"", &format!("one: {{auth: {{password: {SECRET}"));
-    assert_eq!(site.problem(), "alerter.toml:2:15: clouds.yaml: it is not YAML: check line 2");
 }
 
 /// A route that would act on a host that is well holds its mark, unless it is configured otherwise.

@@ -16,7 +16,7 @@ use serde_json::Value;
 use tokio::sync::mpsc;
 
 use crate::config;
-use crate::openstack::{Site, Whim};
+use crate::openstack::Site;
 use crate::site::{self, Alerter};
 
 const DAY: Duration = Duration::from_secs(86_400);
@@ -103,82 +103,6 @@ async fn a_mark_of_a_host_on_maintenance_is_held_until_somebody_ends_it() {
     daemon.fence("compute2", now);
     assert_eq!(daemon.attempt(now + DAY).await.unwrap().state, State::Parked);
     assert!(daemon.attempt(now + 2 * DAY).await.is_some(), "the broken variant");
-}
-
-/// What Masakari took is asked after until the host is recovered, in a delivery of its own; what it failed waits for somebody,
-/// and is asked after all the same. The broken variant has no `confirm`.
-#[tokio::test]
-async fn a_recovery_is_asked_after_to_its_end() {
-    let cloud = Site::new().await;
-    cloud.state().hosts = vec!["compute1.my.cloud.com"];
-    let now = Timestamp::now();
-    let mut deaf = Daemon::start(&cloud);
-    deaf.fence("compute1", now);
-    assert_eq!(deaf.attempt(now + DAY).await.unwrap().state, State::Acknowledged);
-    assert!(deaf.attempt_on("cloud.confirm", now + DAY).await.is_none(), "the broken variant");
-
-    cloud.state().rows.clear();
-    let mut daemon = Daemon::start_with(&cloud, "confirm = true");
-    daemon.fence("compute1", now);
-    assert_eq!(daemon.attempt(now + DAY).await.unwrap().state, State::Acknowledged);
-    for (status, state, word) in [
-        ("new", State::Pending, "recovering"),
-        ("running", State::Pending, "recovering"),
-        ("failed", State::Parked, "recovery-failed"),
-    ] {
-        cloud.state().end(0, status);
-        let asked = daemon.attempt_on("cloud.confirm", now + DAY).await.unwrap();
-        assert_eq!((asked.state, asked.last.unwrap().kind.as_str()), (state, word));
-    }
-    let at = now.seconds() + 600;
-    cloud.state().add("compute1.my.cloud.com", at);
-    cloud.state().end(1, "finished");
-    let done = daemon.attempt_on("cloud.confirm", now + DAY).await.unwrap();
-    assert_eq!((done.state, done.ambiguous), (State::Acknowledged, 0));
-    assert_eq!(done.reference.unwrap(), cloud.state().rows[1].uuid);
-    assert_eq!(cloud.state().bodies.len(), 2, "nothing was sent twice");
-}
-
-/// Masakari's engine is down: its API takes the notification, which stays `new`. After `confirm-within` that is an operator's,
-/// and once somebody starts the engine, it ends all the same. The broken variant waits on.
-#[tokio::test]
-async fn a_notification_that_is_never_taken_up_waits_for_somebody() {
-    let cloud = Site::new().await;
-    cloud.state().hosts = vec!["compute1.my.cloud.com"];
-    let now = Timestamp::now();
-    let mut daemon = Daemon::start_with(&cloud, "confirm = true\nconfirm-within = 900");
-    daemon.fence("compute1", now);
-    assert_eq!(daemon.attempt(now + DAY).await.unwrap().state, State::Acknowledged);
-    let mut ask = async |ago: i64, after: Duration| {
-        cloud.state().rows[0].created = now.seconds() - ago;
-        let asked = daemon.attempt_on("cloud.confirm", now + after).await.unwrap();
-        (asked.state, asked.last.map(|last| last.kind).unwrap_or_default())
-    };
-    assert_eq!(
-        ask(600, DAY).await,
-        (State::Pending, "recovering".to_owned()),
-        "the broken variant, ever after"
-    );
-    assert_eq!(ask(1000, 2 * DAY).await, (State::Parked, "recovery-hangs".to_owned()));
-    assert_eq!(ask(5000, 3 * DAY).await, (State::Parked, "recovery-hangs".to_owned()));
-    cloud.state().end(0, "finished");
-    assert_eq!(ask(5000, 4 * DAY).await.0, State::Acknowledged);
-}
-
-/// The journal knows that an attempt was ambiguous, and the driver hears it.
-#[tokio::test]
-async fn an_ambiguous_attempt_is_remembered() {
-    let cloud = Site::new().await;
-    cloud.state().hosts = vec!["compute1.my.cloud.com"];
-    cloud.state().whims = vec![Whim::Close];
-    let mut daemon = Daemon::start(&cloud);
-    let now = Timestamp::now();
-    daemon.fence("compute1", now);
-    let unknown = daemon.attempt(now + DAY).await.unwrap();
-    assert_eq!((unknown.state, unknown.ambiguous), (State::Pending, 1));
-    // It is not shown, so nothing else can show that it arrived.
-    cloud.state().is_hidden = true;
-    assert_eq!(daemon.attempt(now + 2 * DAY).await.unwrap().state, State::Acknowledged);
 }
 
 /// The stored bodies of a host's marks for Masakari, oldest first.

@@ -4,12 +4,12 @@
 use std::time::Duration;
 
 use drivers::masakari::{Masakari, Options, WhenReturned};
-use drivers::{Driver, Outcome, Step, openstack};
+use drivers::{Driver, Outcome, Step};
 use marks::mark::Mark;
 use marks::time::Timestamp;
 
-use crate::openstack::{AT, PROJECT, Site, State, Whim, mark, send, send_step};
-use crate::route::{SHORT, word};
+use crate::openstack::{Site, State, mark, send, send_step};
+use crate::route::word;
 
 const HOST: &str = "Compute1.my.cloud.com";
 
@@ -41,19 +41,6 @@ async fn recovering(mark: &Mark) -> (Site, Masakari) {
     (site, driver)
 }
 
-#[tokio::test]
-async fn a_route_takes_the_configured_steps() {
-    let site = Site::new().await;
-    assert_eq!(site.driver().further_steps(), []);
-    assert_eq!(driver(&site).further_steps(), [Step::Confirm, Step::Return]);
-    let body = driver(&site).body(&mark());
-    assert_eq!(
-        driver(&site).return_body(&mark(), &body, Timestamp::now()),
-        body,
-        "what it is about is the notification"
-    );
-}
-
 /// As the engine goes on: taken, recovering, in error until the periodic task, and finished.
 #[tokio::test]
 async fn a_recovery_is_waited_for_until_it_is_finished() {
@@ -70,46 +57,6 @@ async fn a_recovery_is_waited_for_until_it_is_finished() {
     let state = site.state();
     let posts = state.asked.iter().filter(|asked| !asked.starts_with("GET")).count();
     assert_eq!((posts, state.rows.len()), (1, 1), "nothing is sent again");
-}
-
-/// The host is searched once; each further question is one request. The broken variant reads through the segments
-/// each time.
-#[tokio::test]
-async fn a_question_that_is_put_again_is_one_request() {
-    let mark = fresh();
-    let (site, driver) = recovering(&mark).await;
-    let mut counts = Vec::new();
-    for _ in 0..3 {
-        site.state().asked.clear();
-        assert_eq!(ask(&driver, Step::Confirm, &mark).await, "wait recovering");
-        counts.push(site.state().asked.len());
-    }
-    assert_eq!(counts, [4, 1, 1]);
-    // The host was taken away and added again: what is found under its old uuid is nothing any more.
-    site.state().rows[0].host = "compute0.my.cloud.com".to_owned();
-    assert_eq!(ask(&driver, Step::Confirm, &mark).await, "rejected not-found");
-}
-
-/// The broken variant takes Masakari's 202 for the end of it.
-#[tokio::test]
-async fn a_recovery_that_failed_is_not_acknowledged() {
-    for (status, expected) in [
-        ("failed", "rejected recovery-failed"),
-        ("ignored", "rejected recovery-ignored"),
-        ("cancelled", "rejected recovery-unclear"),
-    ] {
-        let mark = fresh();
-        let (site, driver) = recovering(&mark).await;
-        site.state().end(0, status);
-        let outcome = send_step(&driver, Step::Confirm, &driver.body(&mark), 0).await;
-        assert_eq!(word(&outcome), expected);
-        let (detail, uuid) = (outcome.failure().unwrap().detail.clone(), site.state().rows[0].uuid.clone());
-        assert!(detail.contains(HOST) && detail.contains(&uuid), "{detail}");
-        // An operator sends it again by hand.
-        site.state().add(HOST, mark.generated_time.seconds() + 300);
-        site.state().end(1, "finished");
-        assert_eq!(ask(&driver, Step::Confirm, &mark).await, "acknowledged");
-    }
 }
 
 /// An engine that died never goes on: its notification stays as it is for a day. What is sent while it is down stays `new`,
@@ -138,19 +85,6 @@ async fn a_recovery_that_hangs_is_no_longer_waited_for() {
     assert_eq!(ask(&driver, Step::Confirm, &late).await, "wait recovering");
 }
 
-#[tokio::test]
-async fn a_notification_that_is_gone_is_not_found() {
-    let mark = fresh();
-    let (site, driver) = recovering(&mark).await;
-    site.state().rows[0].host = "compute0.my.cloud.com".to_owned();
-    site.state().end(0, "finished");
-    assert_eq!(ask(&driver, Step::Confirm, &mark).await, "rejected not-found", "it is another host's");
-    site.state().rows.clear();
-    assert_eq!(ask(&driver, Step::Confirm, &mark).await, "rejected not-found");
-    site.state().hosts.clear();
-    assert_eq!(ask(&driver, Step::Confirm, &mark).await, "rejected not-found");
-}
-
 /// A driver that does not see all of a list does not say that something is missing there. The broken variant does.
 #[tokio::test]
 async fn what_may_only_be_hidden_is_not_gone() {
@@ -166,30 +100,6 @@ async fn what_may_only_be_hidden_is_not_gone() {
     site.state().add(HOST, mark.generated_time.seconds() + 300);
     assert_eq!(ask(&driver, Step::Confirm, &mark).await, "acknowledged", "the oldest is shown too");
     assert_eq!(ask(&driver, Step::Return, &mark).await, "wait recovering");
-}
-
-/// A question without an answer is asked again, and is no ambiguous attempt.
-#[tokio::test]
-async fn a_question_without_an_answer_is_put_again() {
-    let mark = fresh();
-    let (site, driver) = recovering(&mark).await;
-    for which in [Step::Confirm, Step::Return] {
-        site.state().is_hidden = true;
-        assert_eq!(ask(&driver, which, &mark).await, "refused forbidden");
-        site.state().is_hidden = false;
-        site.state().knows_no_token = true;
-        assert_eq!(ask(&driver, which, &mark).await, "refused credentials");
-        site.state().knows_no_token = false;
-        site.state().is_mute = true;
-        assert_eq!(ask(&driver, which, &mark).await, "retry closed");
-        site.state().is_mute = false;
-        let bad = word(&send_step(&driver, which, b"{}", 0).await);
-        assert_eq!(bad, "rejected rejected");
-    }
-    let cloud = openstack::CloudOptions { timeout: SHORT, ..site.options() };
-    site.state().keystone_is_mute = true;
-    let late = Masakari::new(Options { confirm: true, ..Options::of(cloud) }).unwrap();
-    assert_eq!(ask(&late, Step::Confirm, &mark).await, "unreachable keystone");
 }
 
 /// Masakari leaves a host on maintenance for ever, and takes nothing about it then.
@@ -241,50 +151,4 @@ async fn a_maintenance_of_others_stays() {
     site.state().end(0, "finished");
     site.state().host_changed = Some(at + 20);
     assert_eq!(ask(&driver, Step::Return, &mark).await, "acknowledged", "what changed it was the recovery");
-}
-
-#[tokio::test]
-async fn the_end_of_a_maintenance_waits_while_the_segment_is_in_use() {
-    let mark = fresh();
-    let (site, driver) = recovering(&mark).await;
-    site.state().end(0, "finished");
-    // Of another host of the same segment.
-    site.state().add("compute0.my.cloud.com", AT);
-    assert_eq!(ask(&driver, Step::Return, &mark).await, "wait recovering");
-    assert!(site.state().on_maintenance.contains(HOST));
-    site.state().end(1, "finished");
-    assert_eq!(ask(&driver, Step::Return, &mark).await, "acknowledged");
-}
-
-#[tokio::test]
-async fn the_end_of_a_maintenance_may_be_refused() {
-    let mark = fresh();
-    let (site, driver) = recovering(&mark).await;
-    site.state().end(0, "finished");
-    site.state().is_reader = true;
-    assert_eq!(ask(&driver, Step::Return, &mark).await, "refused forbidden");
-    site.state().is_reader = false;
-    let hosts = std::mem::take(&mut site.state().hosts);
-    assert_eq!(ask(&driver, Step::Return, &mark).await, "rejected unknown-host");
-    site.state().hosts = hosts;
-    for (whim, expected) in [
-        (
-            Whim::Say(404, r#"{"itemNotFound": {"code": 404, "message": "No host with id b6."}}"#.to_owned()),
-            "rejected unknown-host",
-        ),
-        (Whim::Say(404, String::new()), "refused misconfigured"),
-        (Whim::Say(200, r#"{"host": {"on_maintenance": true}}"#.to_owned()), "unknown protocol"),
-        (Whim::Say(409, String::new()), "retry conflict"),
-        (Whim::Say(500, String::new()), "retry server-error"),
-    ] {
-        site.state().on_maintenance.insert(HOST);
-        site.state().whims = vec![whim];
-        assert_eq!(ask(&driver, Step::Return, &mark).await, expected);
-    }
-    site.state().on_maintenance.insert(HOST);
-    site.state().whims = vec![Whim::Close];
-    assert_eq!(ask(&driver, Step::Return, &mark).await, "unknown closed");
-    assert_eq!(ask(&driver, Step::Return, &mark).await, "acknowledged", "it was done");
-    let state = site.state();
-    assert!(state.asked.iter().all(|asked| asked.contains(PROJECT)));
 }

@@ -21,8 +21,6 @@ enum Record {
     EvidenceAlone,
 }
 
-const RECORDS: [Record; 3] = [Record::Whole, Record::WithoutIncarnation, Record::EvidenceAlone];
-
 fn site() -> Site {
     let mut site = Site::new(&["compute1"]);
     site.match_hosts(&format!("[\"compute*\", \"{NODE}\"]"));
@@ -76,36 +74,6 @@ fn work(site: &mut Site) {
     site.own_work.insert(NODE, site.now.seconds());
 }
 
-/// Fenced, a member again and fenced again, three times within `coalesce`: with whatever is recorded of it, by what the polls
-/// see alone. S1-40, S1-53, W19
-#[test]
-fn a_cluster_node_that_loops_is_notified_each_time() {
-    if lacks_evidence() {
-        return;
-    }
-    for record in RECORDS {
-        let mut site = site();
-        let mut alerter = Alerter::start(&site, "ctl1");
-        alerter.run(&mut site, 2);
-        let started = site.now;
-        for _ in 0..3 {
-            fail(&mut site, record);
-            alerter.run(&mut site, 12);
-            come_back(&mut site);
-            alerter.run(&mut site, 2);
-            work(&mut site);
-            alerter.run(&mut site, 8);
-        }
-        assert!(site.now.since(started) < Duration::from_secs(180));
-        alerter.run(&mut site, 60);
-        site.assert_all_notified();
-        assert_eq!(site.notified_ids().len(), 3, "{record:?}");
-        assert!(alerter.marks(NODE).iter().all(|mark| mark.returned_at.is_some()), "{record:?}");
-        Alerter::start(&site, "ctl2").run(&mut site, 60);
-        site.assert_all_notified();
-    }
-}
-
 /// Pacemaker alone reports a node that dies again six seconds after it has joined, and three after its first work was seen. The
 /// join is the return: with its first work as the return, the second failure joins the first one's mark, and nobody hears of it.
 #[test]
@@ -129,75 +97,6 @@ fn a_cluster_node_that_dies_seconds_after_its_first_work_is_notified() {
     alerter.run(&mut site, 60);
     assert_eq!(alerter.marks(NODE).len(), 2);
     site.assert_all_notified();
-}
-
-/// The same while no alerter runs: then what was recorded distinguishes the outages, or an alert that the node has joined.
-#[test]
-fn a_cluster_node_that_loops_without_an_alerter_is_notified_each_time() {
-    if lacks_evidence() {
-        return;
-    }
-    for (record, with_alert) in
-        RECORDS.map(|record| (record, true)).into_iter().chain([(Record::Whole, false)])
-    {
-        let mut site = site();
-        Alerter::start(&site, "ctl1").run(&mut site, 2);
-        for _ in 0..2 {
-            fail(&mut site, record);
-            come_back(&mut site);
-            if with_alert {
-                site.alert_of_join(NODE);
-            }
-            work(&mut site);
-            site.advance(10.0);
-        }
-        let mut alerter = Alerter::start(&site, "ctl2");
-        alerter.run(&mut site, 60);
-        assert_eq!(alerter.marks(NODE).len(), 2, "{record:?}, {with_alert}");
-        assert_eq!(site.evidence_on("ctl2"), 0, "what was taken in is removed");
-        if record == Record::EvidenceAlone {
-            // Of a host that is back nobody knows whether an earlier alerter has sent it.
-            assert_eq!(alerter.standings(NODE), ["outcome-unknown"; 2]);
-            continue;
-        }
-        site.assert_all_notified();
-        assert_eq!(site.notified_ids().len(), 2, "{record:?}, {with_alert}");
-        Alerter::start(&site, "ctl1").run(&mut site, 60);
-        site.assert_all_notified();
-    }
-}
-
-/// The broken variant: `off` runs again and again, another controller's alert says that the node was a member before, and it
-/// comes back much later. That is one outage.
-#[test]
-fn one_outage_of_a_cluster_node_is_notified_once() {
-    if lacks_evidence() {
-        return;
-    }
-    for record in [Record::Whole, Record::WithoutIncarnation] {
-        let mut site = site();
-        let mut alerter = Alerter::start(&site, "ctl1");
-        site.alert_of_join(NODE);
-        alerter.run(&mut site, 4);
-        die(&mut site);
-        for _ in 0..3 {
-            off(&mut site, record, 0);
-            alerter.run(&mut site, 6);
-        }
-        ended(&mut site);
-        alerter.run(&mut site, 60);
-        off(&mut site, Record::WithoutIncarnation, 0);
-        ended(&mut site);
-        alerter.run(&mut site, 60);
-        assert!(alerter.marks(NODE).iter().all(|mark| mark.returned_at.is_none()), "{record:?}");
-        come_back(&mut site);
-        site.alert_of_join(NODE);
-        work(&mut site);
-        alerter.run(&mut site, 200);
-        site.assert_all_notified();
-        assert_eq!(site.notified_ids().len(), 1, "{record:?}");
-        assert!(alerter.marks(NODE)[0].returned_at.is_some(), "{record:?}");
-    }
 }
 
 /// The controller that fences it has a clock that is a minute ahead: the join seems to be before the fencing.

@@ -141,22 +141,6 @@ fn figures_are_what_the_journal_has() {
     assert!(found["nova_host_alerter_counted_time_seconds"] >= found["nova_host_alerter_start_time_seconds"]);
 }
 
-/// The broken variant counts marks: the loss of one is not noticed.
-#[test]
-fn a_record_without_an_end_is_counted() {
-    let place = place();
-    let mut daemon = daemon(&place);
-    daemon.fence("c1", Timestamp::now());
-    let shown = |daemon: &Daemon| {
-        count(daemon);
-        let found = scrape(daemon);
-        (found["nova_host_alerter_unaccounted_records"], found["nova_host_alerter_degraded_reasons"])
-    };
-    assert_eq!(shown(&daemon), (0.0, 0.0));
-    place.tamper("PRAGMA foreign_keys = OFF; DELETE FROM mark");
-    assert_eq!(shown(&daemon), (1.0, 1.0));
-}
-
 /// The journal's thread hangs in a disk, and holds the plan meanwhile. The broken variant asks it: the groups are counted when
 /// it is free again.
 #[test]
@@ -187,23 +171,6 @@ fn a_scrape_waits_for_no_disk() {
     free.send(()).unwrap();
     stuck.join().unwrap();
     assert_eq!(groups.recv_timeout(LIMIT).unwrap(), 1);
-}
-
-#[test]
-fn the_older_format_has_the_same_numbers() {
-    let place = place();
-    let daemon = daemon(&place);
-    count(&daemon);
-    let (new, old) = (write(&daemon.shared, Form::OpenMetrics), write(&daemon.shared, Form::Plain));
-    let steady = |text: &str| -> BTreeMap<String, f64> {
-        samples(text).into_iter().filter(|(name, _)| !name.contains("age_seconds")).collect()
-    };
-    assert_eq!(steady(&new), steady(&old));
-    assert!(new.ends_with("# EOF\n") && !old.contains("# EOF") && !old.contains("# UNIT"));
-    assert!(new.contains("# TYPE nova_host_alerter_attempts counter\n"));
-    assert!(old.contains("# TYPE nova_host_alerter_attempts_total counter\n"));
-    assert_eq!(Form::of("application/openmetrics-text;version=1.0.0,text/plain;q=0.5"), Form::OpenMetrics);
-    assert_eq!([Form::of("*/*"), Form::of("")], [Form::Plain; 2]);
 }
 
 /// Everything that the catalogue has is shown, and nothing else, each with the labels that it names.
@@ -252,23 +219,4 @@ fn the_manual_lists_every_metric_and_no_other() {
     let found: Vec<&str> = manual.lines().filter(|line| line.starts_with("| `nova_host_alerter_")).collect();
     let wanted: Vec<String> = ALL.iter().map(row).collect();
     assert_eq!(found, wanted, "the table should be:\n{}\n", wanted.join("\n"));
-}
-
-/// S3-24 is of `/health`; this one has an address of its own, and nothing else at it.
-#[test]
-fn it_is_off_by_default_and_has_an_address_of_its_own() {
-    let place = place();
-    assert!(daemon(&place).shared.base.settings().metrics.is_none());
-    let text = route("recovery", "") + "[metrics]\nuri = \"tcp://127.0.0.1:7411\"\n";
-    let settings = place.start(&text).shared.base.settings();
-    assert_eq!(settings.metrics.as_ref().map(|served| served.addresses.len()), Some(1));
-    assert!(settings.warnings.is_empty());
-    let settings = place.start(&text.replace("127.0.0.1:7411", "0.0.0.0:7411")).shared.base.settings();
-    assert_eq!(settings.warnings.len(), 1, "other machines reach it");
-    place.configure(&(text + "[healthcheck]\nuri = \"tcp://127.0.0.1:7411\"\n"));
-    assert!(
-        place.0.problems().iter().any(|problem| problem.contains("same address")),
-        "{:?}",
-        place.0.problems()
-    );
 }

@@ -10,7 +10,7 @@ use serde_json::{Map, Value, json};
 use crate::check_online::{found, named};
 use crate::cloud::{Cloud, Service, Whim};
 use crate::openstack::{AT, Request, error, http, mark, not_found, send, send_step};
-use crate::route::{BODY, SHORT, word};
+use crate::route::{SHORT, word};
 
 const HOST: &str = "Compute1.my.cloud.com";
 /// How the reasons of this driver begin.
@@ -260,62 +260,6 @@ async fn the_service_of_a_failed_host_is_forced_down() {
     assert_eq!(down(&driver).await, "acknowledged", "again");
 }
 
-/// In one call: the host is taken for up until it is forced down, and Nova would wait for an answer of it.
-#[tokio::test]
-async fn it_is_disabled_with_a_reason_that_names_us_and_the_time() {
-    let cloud = Cloud::with(Compute::new()).await;
-    let driver = disabling(&cloud);
-    assert_eq!(down(&driver).await, "acknowledged");
-    let both = format!(r#"{{"forced_down":true,"status":"disabled","disabled_reason":"{}"}}"#, own());
-    assert_eq!(cloud.room().bodies, [both]);
-    assert_eq!(
-        service(&cloud),
-        Row { forced_down: true, disabled: Some(own()), ..row(HOST, "nova-compute") }
-    );
-}
-
-/// The broken variant disables in any case, and its owner is not known any more.
-#[tokio::test]
-async fn what_somebody_else_disabled_keeps_its_reason() {
-    for reason in ["alice: bad memory", ""] {
-        let cloud = Cloud::with(Compute::new()).await;
-        disable(&cloud, reason);
-        let driver = disabling(&cloud);
-        assert_eq!(down(&driver).await, "acknowledged");
-        assert_eq!(service(&cloud).disabled.as_deref(), Some(reason));
-        let careless = json!({"forced_down": true, "status": "disabled", "disabled_reason": own()});
-        assert!(cloud.room().service.set(1, careless.as_object().unwrap()).is_none());
-        assert_ne!(service(&cloud).disabled.as_deref(), Some(reason));
-    }
-}
-
-#[tokio::test]
-async fn a_host_may_have_another_name_there() {
-    let cloud = Cloud::with(Compute::new()).await;
-    let driver =
-        Nova::new(Options { host_name: WhichName::Node.into(), ..options(cloud.options()) }).unwrap();
-    assert_eq!(down(&driver).await, "rejected unknown-host");
-    cloud.room().service.rows.push(row("compute1", "nova-compute"));
-    assert_eq!(down(&driver).await, "acknowledged");
-    assert!(!service(&cloud).forced_down);
-}
-
-/// Nothing is changed before it is known whose service it is. The broken variant takes the first one.
-#[tokio::test]
-async fn a_host_without_exactly_one_service_waits_for_somebody() {
-    let cloud = Cloud::with(Compute::new()).await;
-    let driver = plain(&cloud);
-    cloud.room().service.rows.push(row(HOST, "nova-compute"));
-    assert_eq!(down(&driver).await, "rejected several-services");
-    assert_eq!(back(&driver, &mark()).await.as_str(), "rejected");
-    cloud.room().service.rows.retain(|row| row.host != HOST || row.binary != "nova-compute");
-    assert_eq!(down(&driver).await, "rejected unknown-host");
-    // Nova distinguishes capital letters from small ones.
-    cloud.room().service.rows.push(row("compute1.my.cloud.com", "nova-compute"));
-    assert_eq!(down(&driver).await, "rejected unknown-host");
-    assert_eq!(cloud.count("PUT"), 0);
-}
-
 /// S1-16: nobody knows whether Nova did it, and it may be said again.
 #[tokio::test]
 async fn an_answer_that_was_lost_is_asked_for_again() {
@@ -338,116 +282,6 @@ async fn an_answer_that_was_lost_is_asked_for_again() {
     }
 }
 
-/// However the reading ends, nothing of the mark was sent.
-#[tokio::test]
-async fn a_lookup_that_fails_leaves_nothing_open() {
-    for (whim, expected) in [
-        (Whim::Close, "unreachable closed"),
-        (Whim::HalfHeader, "unreachable closed"),
-        (Whim::HalfBody, "retry protocol"),
-        (Whim::Reset, "unreachable closed"),
-        (Whim::Hang, "unreachable timeout"),
-    ] {
-        let cloud = Cloud::with(Compute::new()).await;
-        let timeout = if matches!(whim, Whim::Hang) { SHORT } else { cloud.options().timeout };
-        cloud.room().whims = vec![("GET", whim.clone())];
-        let short = openstack::CloudOptions { timeout, ..cloud.options() };
-        let driver = Nova::new(options(short)).unwrap();
-        assert_eq!(down(&driver).await, expected, "{whim:?}");
-        assert_eq!((cloud.count("PUT"), service(&cloud).forced_down), (0, false));
-    }
-}
-
-#[tokio::test]
-async fn every_error_has_its_word() {
-    let named = |name: &str, message: &str| format!(r#"{{"{name}": {{"code": 1, "message": "{message}"}}}}"#);
-    let flat = r#"{"message": "The server is currently unavailable.<br /><br />\n", "code": "503 Service Unavailable", "title": "Service Unavailable"}"#;
-    let project = "Malformed request URL: URL's project_id 'a' doesn't match Context's project_id 'b'";
-    for (method, status, body, expected, shown) in [
-        ("GET", 400, named("badRequest", project), "refused misconfigured", "check endpoint and project"),
-        ("GET", 404, String::new(), "refused misconfigured", "404"),
-        ("GET", 500, named("computeFault", "Unexpected API Error."), "retry server-error", "Unexpected"),
-        ("GET", 503, flat.to_owned(), "retry unavailable", "The server is currently unavailable."),
-        ("GET", 200, "{}".to_owned(), "refused misconfigured", "no list of services"),
-        ("GET", 302, String::new(), "refused redirect", "302"),
-        ("PUT", 400, named("badRequest", "Invalid input"), "rejected rejected", "Invalid input"),
-        (
-            "PUT",
-            404,
-            named("itemNotFound", "Service x could not be found."),
-            "retry conflict",
-            "could not be found",
-        ),
-        ("PUT", 429, named("overLimit", "slower"), "retry throttled", "slower"),
-        ("PUT", 500, named("computeFault", "Unexpected API Error."), "unknown server-error", "Unexpected"),
-        ("PUT", 502, "<html>Bad Gateway</html>".to_owned(), "unknown server-error", "502"),
-        ("PUT", 200, "null".to_owned(), "unknown protocol", "200"),
-        ("PUT", 202, "{}".to_owned(), "unknown protocol", "202"),
-    ] {
-        let cloud = Cloud::with(Compute::new()).await;
-        cloud.room().whims = vec![(method, Whim::Say(status, body))];
-        let driver = plain(&cloud);
-        let outcome = send(&driver, &driver.body(&mark()), 0).await;
-        assert_eq!(word(&outcome), expected, "{method} {status}");
-        let detail = outcome.failure().unwrap().detail.clone();
-        assert!(detail.contains(shown), "{detail}");
-    }
-}
-
-#[tokio::test]
-async fn an_expired_token_is_replaced_once() {
-    let cloud = Cloud::with(Compute::new()).await;
-    let driver = plain(&cloud);
-    assert_eq!(down(&driver).await, "acknowledged");
-    cloud.site.state().expire_tokens();
-    assert_eq!(down(&driver).await, "acknowledged");
-    assert_eq!((cloud.count("GET"), cloud.count("PUT"), cloud.site.state().tokens_asked), (3, 2, 2));
-    cloud.site.state().knows_no_token = true;
-    assert_eq!(down(&driver).await, "refused credentials");
-    assert_eq!((cloud.count("GET"), cloud.count("PUT")), (5, 2));
-}
-
-#[tokio::test]
-async fn without_keystone_nova_is_not_asked() {
-    let cloud = Cloud::with(Compute::new()).await;
-    let driver = plain(&cloud);
-    cloud.site.state().keystone_is_mute = true;
-    assert_eq!(down(&driver).await, "unreachable keystone");
-    cloud.site.state().keystone_is_mute = false;
-    cloud.site.state().keystone_says = Some((503, String::new()));
-    assert_eq!(down(&driver).await, "unreachable keystone");
-    cloud.site.state().keystone_says = None;
-    let nova = cloud.site.state().others.pop().unwrap();
-    assert_eq!(down(&driver).await, "refused catalog");
-    assert!(cloud.room().asked.is_empty());
-    cloud.site.state().others.push(nova);
-    // The broken variant goes on with the token that knows no Nova, for an hour.
-    assert_eq!(down(&driver).await, "acknowledged");
-}
-
-#[tokio::test]
-async fn a_wrong_role_parks_the_endpoint() {
-    let cloud = Cloud::with(Compute::new()).await;
-    cloud.room().service.is_reader = true;
-    assert_eq!(down(&plain(&cloud)).await, "refused forbidden");
-    assert_eq!((cloud.count("PUT"), cloud.site.state().tokens_asked), (0, 1));
-}
-
-/// The broken variant goes on with what an older Nova calls a service.
-#[tokio::test]
-async fn a_nova_that_is_too_old_is_not_changed() {
-    let cloud = Cloud::with(Compute::new()).await;
-    let driver = plain(&cloud);
-    cloud.room().service.newest = 52;
-    assert_eq!(down(&driver).await, "refused misconfigured");
-    cloud.room().service.knows_no_versions = true;
-    assert_eq!(down(&driver).await, "refused misconfigured");
-    assert_eq!(cloud.count("PUT"), 0);
-    cloud.room().service.knows_no_versions = false;
-    cloud.room().service.newest = 53;
-    assert_eq!(down(&driver).await, "acknowledged");
-}
-
 /// A test message goes the whole way, and changes nothing.
 #[tokio::test]
 async fn a_test_changes_nothing() {
@@ -460,31 +294,6 @@ async fn a_test_changes_nothing() {
     cloud.room().service.is_reader = true;
     assert_eq!(word(&send(&driver, &test, 0).await), "refused forbidden");
     assert_eq!(cloud.room().service.rows, before);
-}
-
-/// A mark that was made while the route had another driver: nobody guesses what it means.
-#[tokio::test]
-async fn the_message_of_another_driver_is_not_taken() {
-    let cloud = Cloud::with(Compute::new()).await;
-    assert_eq!(word(&send(&plain(&cloud), BODY, 0).await), "rejected rejected");
-    assert!(cloud.room().asked.is_empty() && cloud.site.state().tokens_asked == 0);
-}
-
-#[tokio::test]
-async fn what_was_done_is_undone_when_the_host_is_back() {
-    let cloud = Cloud::with(Compute::new()).await;
-    let before = service(&cloud);
-    let driver = disabling(&cloud);
-    assert_eq!(driver.further_steps(), [Step::Return]);
-    assert_eq!(down(&driver).await, "acknowledged");
-    assert_eq!(back(&driver, &mark()).await, acknowledged(&id_of(1)));
-    assert_eq!(service(&cloud), before);
-    // Nobody heard it: said again, there is nothing left to do.
-    let puts = cloud.count("PUT");
-    assert_eq!(back(&driver, &mark()).await, acknowledged(&format!("{} left-alone", id_of(1))));
-    assert_eq!(cloud.count("PUT"), puts);
-    let leaving = Nova::new(Options { up_when_returned: false, ..options(cloud.options()) }).unwrap();
-    assert!(leaving.further_steps().is_empty());
 }
 
 /// Only the reason of this very mark is ours to end. One broken variant enables whatever is disabled, another takes up what
@@ -528,22 +337,6 @@ async fn without_a_reason_it_is_left_and_said() {
     }
 }
 
-/// The reason that was sent is ours, also when the route has another one by now, or disables nothing any more.
-#[tokio::test]
-async fn a_route_that_has_changed_undoes_what_it_did() {
-    for now in [Some("nova-host-alerter, {failure_time}".to_owned()), None] {
-        let cloud = Cloud::with(Compute::new()).await;
-        let before = disabling(&cloud);
-        let body = before.body(&mark());
-        assert_eq!(word(&send(&before, &body, 0).await), "acknowledged");
-        let changed = Nova::new(Options { disabled_reason: now, ..options(cloud.options()) }).unwrap();
-        let step = changed.return_body(&mark(), &body, Timestamp::now());
-        let outcome = send_step(&changed, Step::Return, &step, 0).await;
-        assert_eq!(outcome, acknowledged(&id_of(1)));
-        assert_eq!(service(&cloud), row(HOST, "nova-compute"));
-    }
-}
-
 /// The second outage takes the reason over, so that its own end enables the service, and that of the first does nothing: the
 /// broken variant takes up a host that has failed again.
 #[tokio::test]
@@ -559,20 +352,6 @@ async fn a_second_outage_is_ended_by_its_own_return() {
     assert!(service(&cloud).forced_down);
     assert_eq!(back(&driver, &second).await, acknowledged(&id_of(1)));
     assert_eq!(service(&cloud), row(HOST, "nova-compute"));
-}
-
-#[tokio::test]
-async fn a_host_with_evacuations_is_asked_for_again() {
-    let cloud = Cloud::with(Compute::new()).await;
-    let driver = disabling(&cloud);
-    assert_eq!(down(&driver).await, "acknowledged");
-    cloud.room().service.evacuated.push(HOST);
-    let waits = back(&driver, &mark()).await;
-    assert_eq!(word(&waits), "wait evacuations");
-    assert_eq!(waits.failure().unwrap().after.unwrap().as_secs(), 60);
-    assert!(service(&cloud).forced_down && service(&cloud).disabled.is_some());
-    cloud.room().service.evacuated.clear();
-    assert_eq!(back(&driver, &mark()).await, acknowledged(&id_of(1)));
 }
 
 /// `check-config --online` names each host whose service could not be forced down, and forces none.

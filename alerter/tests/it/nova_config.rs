@@ -26,18 +26,6 @@ fn stored(site: &Site) -> Value {
 }
 
 #[test]
-fn a_cloud_is_a_route() {
-    let site = route("");
-    let settings = site.settings();
-    let driver = &settings.routes[0].driver;
-    assert_eq!((driver.kind(), driver.endpoint().as_str()), ("nova", "Nova of cloud one at https://k/v3"));
-    assert!(driver.further_steps().is_empty() && driver.warnings().is_empty());
-    let stored = stored(&site);
-    assert_eq!((&stored["host"], &stored["forced_down"]), (&"Compute1.my.cloud.com".into(), &true.into()));
-    assert!(stored.get("disabled_reason").is_none());
-}
-
-#[test]
 fn every_key_counts() {
     let reason = "disabled-reason = \"nova-host-alerter, {failure_time}\"";
     let site = route(&format!("host-name = \"node\"\ndisable = true\n{reason}\nwhen-returned = \"up\""));
@@ -55,7 +43,6 @@ fn every_key_counts() {
 fn each_mistake_has_its_sentence() {
     let reason = "must be one line of at most 255 characters that names nova-host-alerter, with {failure_time} in it once and no other braces";
     for (keys, expected) in [
-        ("disable = \"yes\"", "3:11: must be true or false, not text".to_owned()),
         ("disable = true\ndisabled-reason = \"fenced\"", format!("4:19: {reason}")),
         (
             "disable = true\ndisabled-reason = \"nova-host-alerter {failure_time} {host}\"",
@@ -71,9 +58,6 @@ fn each_mistake_has_its_sentence() {
             "3:17: must not be \"up\" without disable = true: only the disabled reason shows that this mark forced the host down"
                 .to_owned(),
         ),
-        ("when-returned = \"enable\"", "3:17: unknown word; known are: \"leave\", \"up\"".to_owned()),
-        ("host-name = \"x\"", "3:13: unknown word; known are: \"fqdn\", \"short\", \"node\"".to_owned()),
-        ("evacuate = true", "3:1: unknown key evacuate in [nova.a]; known are: ".to_owned()),
     ] {
         let problem = route(keys).problem();
         assert!(problem.starts_with(&format!("alerter.toml:{expected}")), "{problem}");

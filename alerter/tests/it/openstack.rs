@@ -209,11 +209,6 @@ impl State {
         !self.knows_no_token && self.good.contains(token)
     }
 
-    /// A token that holds, if one was given out.
-    pub(crate) fn token_given(&self) -> Option<String> {
-        self.good.iter().next().cloned()
-    }
-
     /// A notification from elsewhere.
     pub(crate) fn add(&mut self, host: &str, seconds: i64) {
         let uuid = format!("9b1ebd5c-0000-4000-8000-{:012}", self.rows.len());

@@ -68,21 +68,6 @@ async fn no_mark_goes_out_again_long_after_it_was_allowed() {
     assert_eq!(site.counts(), (1, 2));
 }
 
-/// The daemon drops an exchange when it stops, or loses its right to send: the fetch goes on without it.
-#[tokio::test]
-async fn a_fetch_outlives_the_exchange_that_began_it() {
-    let site = Site::new().await;
-    let (driver, hold) = (site.driver(), site.hold());
-    let body = driver.body(&mark());
-    tokio::select! {
-        outcome = send(&driver, &body, 0) => panic!("{outcome:?}"),
-        () = hold.asked.notified() => {}
-    }
-    hold.go.notify_one();
-    assert_eq!(attempt(&driver).await, "acknowledged");
-    assert_eq!(site.counts(), (1, 1));
-}
-
 /// Nobody waits any more when a slow Keystone says no. The broken variant forgets it: the route never hears that its password
 /// is wrong, and tries it again and again until the user is locked out.
 #[tokio::test]
@@ -111,18 +96,6 @@ async fn an_answer_of_keystone_that_breaks_off_passes_by_itself() {
     }
     site.state().cut = 0;
     assert_eq!(attempt(&driver).await, "acknowledged");
-}
-
-/// It would be the same at the next attempt: somebody has to know what it is.
-#[tokio::test]
-async fn a_catalog_without_end_has_its_sentence() {
-    let site = Site::new().await;
-    let driver = site.driver();
-    site.state().others.push(("volume", "x".repeat(1024 * 1024)));
-    let outcome = send(&driver, &driver.body(&mark()), 0).await;
-    assert_eq!(word(&outcome), "refused catalog");
-    let detail = outcome.failure().unwrap().detail.clone();
-    assert!(detail.contains("longer than 1024 KiB"), "{detail}");
 }
 
 /// A 404 may come of a catalog that has changed, unless the service itself says what it does not have. The broken variant

@@ -1,7 +1,6 @@
 //! The `hypervisor` probe against a Nova that keeps to its contract, or does not.
 
 use alerter::probes::{Confirm, Said, State};
-use marks::time::Timestamp;
 use serde_json::{Value, json};
 
 use crate::cloud::{Cloud, Service, Whim};
@@ -91,17 +90,6 @@ async fn a_service_that_is_forced_down_says_nothing_unless_it_is_silent() {
         let careless = if row["state"] == "down" { State::Unhealthy } else { State::Healthy };
         let said = ask(&probe(&cloud([row]).await, "")).await;
         assert_eq!((said.state, careless), (expected, State::Unhealthy), "{}", said.words);
-    }
-}
-
-/// S0-18: a server that does not say the time is measured by our clock, which may be two minutes from Nova's.
-#[tokio::test]
-async fn without_novas_clock_silence_is_longer() {
-    for (ago, expected) in [(0, State::Unknown), (250, State::Unknown), (400, State::Unhealthy)] {
-        let at = Timestamp::from_seconds(Timestamp::now().seconds() - ago).rfc3339();
-        let cloud = cloud([row(HOST, "down", true, at.trim_end_matches('Z'))]).await;
-        cloud.room().service.says_no_time = true;
-        assert_eq!(ask(&probe(&cloud, "")).await.state, expected, "{ago}");
     }
 }
 

@@ -7,8 +7,6 @@ use std::time::Duration;
 
 use alerter::probes::{AT_ONCE, Conclusion, Confirm, Prober};
 use marks::id::MarkId;
-use tokio::io::AsyncReadExt as _;
-use tokio::net::unix::pipe;
 use tokio::sync::{Semaphore, mpsc};
 
 use crate::endpoint::Endpoint;
@@ -47,35 +45,6 @@ async fn verdict_on(confirm: &Confirm) -> Conclusion {
     prober.want(mark(0), &host("compute1"), confirm);
     assert_eq!(prober.conclusions()[&mark(0)], Conclusion::Open);
     verdict_after(&mut prober, mark(0), &Conclusion::Open).await
-}
-
-/// S0-6, S0-14, S0-45: both rules with a host that answers one of its two probes.
-#[tokio::test]
-async fn the_rule_decides_between_probes() {
-    let (up, down) = (Endpoint::saying(UP).await, Endpoint::saying(DOWN).await);
-    let rule = |rule: &str, addresses: [std::net::SocketAddr; 2]| {
-        let probe = |(name, address)| {
-            format!(
-                "[groups.r.confirm.poll-url.{name}]\nurl = \"http://{address}/{{nodename}}\"\nhealthy = \"passing\"\nretries = 1\nretry-interval = 0\n"
-            )
-        };
-        let probes: String = ["a", "b"].into_iter().zip(addresses).map(probe).collect();
-        confirm(&format!("[groups.r.confirm]\nrule = \"{rule}\"\n{probes}"))
-    };
-    let (up, down) = (up.address, down.address);
-    let healthy = |words: &str| {
-        Conclusion::Healthy(format!(
-            "compute1 is up: {words}; make sure that it is off, then release the mark"
-        ))
-    };
-    let (a, b) = (
-        "its probe poll-url.a was answered with the healthy text",
-        "its probe poll-url.b was answered with the healthy text",
-    );
-    assert_eq!(verdict_on(&rule("all-failed", [down, down])).await, Conclusion::Confirmed);
-    assert_eq!(verdict_on(&rule("all-failed", [down, up])).await, healthy(b));
-    assert_eq!(verdict_on(&rule("any-failed", [up, down])).await, Conclusion::Confirmed);
-    assert_eq!(verdict_on(&rule("any-failed", [up, up])).await, healthy(&format!("{a}, and {b}")));
 }
 
 /// An endpoint that answers nobody before the test says so, and reports who asks.
@@ -159,46 +128,6 @@ async fn what_nobody_wants_any_more_is_dropped() {
     assert_eq!(prober.conclusions().into_keys().collect::<Vec<_>>(), [mark(AT_ONCE)]);
     held.go.add_permits(2 * AT_ONCE);
     assert_eq!(verdict_after(&mut prober, mark(AT_ONCE), &Conclusion::Open).await, Conclusion::Confirmed);
-}
-
-/// A program goes with the mark that it is asked about.
-#[tokio::test]
-async fn a_program_of_a_dropped_mark_is_killed() {
-    let dir = tempfile::tempdir().unwrap();
-    let fifo = dir.path().join("open");
-    nix::unistd::mkfifo(&fifo, nix::sys::stat::Mode::S_IRWXU).unwrap();
-    let mut held = pipe::OpenOptions::new().read_write(true).open_receiver(&fifo).unwrap();
-    let hang = script("exec 3> \"$1\"; echo started >&3; sleep 1000", &[fifo.to_str().unwrap()], "");
-    let mut prober = Prober::default();
-    prober.want(mark(0), &host("compute1"), &hang);
-    let mut started = [0; 8];
-    held.read_exact(&mut started).await.unwrap();
-    let mut alone = pipe::OpenOptions::new().open_receiver(&fifo).unwrap();
-    drop(held);
-    prober.keep_only(&HashSet::new());
-    assert_eq!(alone.read_to_end(&mut Vec::new()).await.unwrap(), 0);
-}
-
-/// A mark that is wanted again and again is asked about once.
-#[tokio::test]
-async fn wanting_does_not_ask_again() {
-    let mut held = Held::new().await;
-    let confirm = poll_url(held.endpoint.address, "retries = 0\ntimeout = 30");
-    let mut prober = Prober::default();
-    for _ in 0..3 {
-        prober.want(mark(0), &host("c0"), &confirm);
-    }
-    held.asked().await;
-    prober.want(mark(0), &host("c0"), &confirm.clone());
-    held.go.add_permits(10);
-    assert_eq!(verdict_after(&mut prober, mark(0), &Conclusion::Open).await, Conclusion::Confirmed);
-    prober.want(mark(0), &host("c0"), &confirm);
-    assert_eq!(prober.conclusions()[&mark(0)], Conclusion::Confirmed);
-    assert_eq!(held.endpoint.requests().len(), 1);
-    let other = poll_url(held.endpoint.address, "retries = 1\ntimeout = 10");
-    prober.want(mark(0), &host("c0"), &other);
-    assert_eq!(prober.conclusions()[&mark(0)], Conclusion::Open, "other questions are asked");
-    assert_eq!(verdict_after(&mut prober, mark(0), &Conclusion::Open).await, Conclusion::Confirmed);
 }
 
 /// S0-4: a host that answers is asked again, and its hold ends when it does not answer any more.

@@ -4,22 +4,18 @@ use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant};
 
-use alerter::control::api::{ChangeAnswer, Daemon, RetryRequest, RouteStatus, TestAnswer, TestRequest};
+use alerter::control::api::{Daemon, RouteStatus, TestAnswer, TestRequest};
 use alerter::delivery::endpoint;
 use alerter::delivery::endpoint::{Endpoint as Breaker, Sign};
 use alerter::delivery::outbox::{FRESH, Outbox};
 use alerter::moment::Moment;
 use journal::{DueDelivery, Ended, Verdict};
 use marks::delivery::State;
-use marks::id::{MarkId, NoteId};
-use marks::mark::Settlement;
-use marks::register::{About, Decision, Scope};
-use marks::time::Timestamp;
+use marks::id::MarkId;
 use serde_json::Value;
 use tokio::time::timeout;
 
 use crate::endpoint::{Endpoint, OK};
-use crate::openstack;
 use crate::reload::{LONG, Running, said};
 use crate::routes::{Place, route};
 
@@ -81,56 +77,7 @@ async fn status(running: &Running) -> RouteStatus {
     daemon.routes.into_iter().find(|route| route.name == "r").unwrap()
 }
 
-async fn retry(running: &Running, host: &str) -> ChangeAnswer {
-    let request = RetryRequest { target: Some(host.to_owned()), reason: String::new(), user: "alice".into() };
-    running.socket().post("/v1/retry", &request).await.unwrap()
-}
-
 const BAD: [&str; 6] = ["bad-1", "bad-2", "bad-3", "bad-4", "bad-5", "bad-6"];
-
-/// S1-16, S1-32: a real receiver rejects six hosts. The others are sent once each, and the six are left to their schedule.
-/// The broken variant takes three rejections for the route's fault, and asks with the oldest mark again and again.
-#[tokio::test]
-async fn hosts_that_an_endpoint_rejects_are_in_nobodys_way() {
-    for count in [10, 25, 100] {
-        let (endpoint, _) = receiver(&BAD, 422).await;
-        let running = Running::with(&table(&endpoint.url())).await;
-        let bad = fence_all(&running, "bad", BAD.len()).await;
-        all_are(&running, &bad, State::Parked).await;
-        let alone = status(&running).await;
-        assert!(alone.rejects_all && !alone.refuses, "{alone:?}");
-        let good = fence_all(&running, "good", count).await;
-        all_are(&running, &good, State::Acknowledged).await;
-        let mut wanted: BTreeMap<String, usize> = BAD.iter().map(|host| ((*host).to_owned(), 1)).collect();
-        wanted.extend((1..=count).map(|number| (format!("good-{number}"), 1)));
-        assert_eq!(sent(&endpoint), wanted, "each exactly once");
-        let route = status(&running).await;
-        assert_eq!(
-            (route.rejected, route.rejects_all, route.refuses, route.failing_since),
-            (6, false, false, None)
-        );
-        assert_eq!(running.reasons(), Vec::<String>::new(), "nothing is wrong with the route");
-    }
-}
-
-/// A whole rack that was never registered in Masakari stands before the others, and the broken variant stops all of them.
-#[tokio::test]
-async fn a_rack_that_masakari_does_not_know_stops_no_recovery() {
-    let cloud = openstack::Site::new().await;
-    cloud.state().hosts = vec!["good-1.x.y", "good-2.x.y", "good-3.x.y"];
-    let clouds = cloud.files.path("clouds.yaml");
-    let running = Running::with(&format!("[masakari.cloud]\nclouds-file = \"{}\"\n", clouds.display())).await;
-    let bad = fence_all(&running, "bad", 6).await;
-    for mark in &bad {
-        running.until(*mark, "cloud", State::Parked).await;
-    }
-    let good = fence_all(&running, "good", 3).await;
-    for mark in good {
-        running.until(mark, "cloud", State::Acknowledged).await;
-        assert_eq!(running.settled(mark).await, Some(Settlement::Acknowledged));
-    }
-    assert_eq!(cloud.state().bodies.len(), 9, "one for each");
-}
 
 /// What seems a refusal of everybody, 403 or 404, and is about one host: another one shows it at once, and from then on it
 /// is that host's matter. The broken variant leaves the endpoint alone for a minute, each time that the one is tried.
@@ -160,58 +107,6 @@ async fn what_is_refused_of_one_host_alone_parks_nobody_else() {
         let route = status(&running).await;
         assert!(!route.refuses && route.failing_since.is_none(), "{route:?}");
     }
-}
-
-/// The counterpart: a refusal of two hosts parks the route, and a third one is not tried. `retry` of a host sends that very
-/// one, however old the others are; the broken variant sends the oldest.
-#[tokio::test]
-async fn a_retry_of_a_host_sends_that_host() {
-    let hosts = ["bad-1", "bad-2", "bad-3", "good-1"];
-    let (endpoint, answers) = receiver(&hosts, 401).await;
-    let running = Running::with(&table(&endpoint.url())).await;
-    let bad = fence_all(&running, "bad", 2).await;
-    all_are(&running, &bad, State::Parked).await;
-    let route = status(&running).await;
-    assert!(route.refuses && route.failure.as_deref() == Some("credentials"), "{route:?}");
-    let older = running.fence("bad-3").await;
-    running.until(older, "r", State::Pending).await;
-    let good = fence_all(&running, "good", 1).await;
-    running.until(good[0], "r", State::Pending).await;
-    assert_eq!(endpoint.requests().len(), 2, "it is the endpoint, and is left alone");
-    answers.lock().unwrap().remove("good-1");
-    let answer = retry(&running, "good-1").await;
-    assert_eq!(answer.changed, 1);
-    assert_eq!(answer.message, "1 delivery is tried now");
-    all_are(&running, &good, State::Acknowledged).await;
-    assert_eq!(host_in(&endpoint.requests()[2]), "good-1");
-}
-
-/// The broken variant says that so many deliveries are tried now, whatever holds them.
-#[tokio::test]
-async fn a_retry_says_why_a_host_is_not_sent() {
-    let (endpoint, _) = receiver(&[], 200).await;
-    let running = Running::with(&table(&endpoint.url())).await;
-    let at = Timestamp::now();
-    let about = About::Pause { scope: Scope::All, until: None };
-    let pause =
-        Decision { id: NoteId::generate(), about, at, actor: "bob".into(), reason: "disk work".into() };
-    running.shared.base.store.run(move |journal| journal.decide(&pause)).await.unwrap();
-    let mark = running.fence("c1").await;
-    timeout(LONG, async {
-        while running.shared.base.store.run(move |journal| journal.hold_of(mark)).await.unwrap().is_none() {
-            running.shared.passed.notified().await;
-        }
-    })
-    .await
-    .unwrap();
-    let answer = retry(&running, "c1").await;
-    assert_eq!(answer.changed, 0);
-    assert!(
-        answer.message.contains("held (pause)") && answer.message.contains("disk work"),
-        "{}",
-        answer.message
-    );
-    assert_eq!(endpoint.requests().len(), 0);
 }
 
 /// S3-50: a test message proves that there is a way, and not that a host's mark is taken.

@@ -12,7 +12,6 @@ use alerter::control::server::ControlSocket;
 use alerter::daemon::engine::Engine;
 use alerter::daemon::watch::{Identity, Watch};
 use alerter::intake::start;
-use alerter::policy::groups;
 use alerter::problem::Kind;
 use alerter::reload;
 use alerter::state::Shared;
@@ -131,14 +130,6 @@ impl Running {
     async fn dismiss(&self, route: &str, reason: &str) -> Result<ChangeAnswer, ClientError> {
         let (route, reason) = (route.to_owned(), reason.to_owned());
         self.socket().post("/v1/dismiss", &DismissRequest { route, reason, user: "alice".into() }).await
-    }
-
-    /// How many marks of each group are held.
-    async fn held(&self) -> Vec<(String, usize)> {
-        let state = Arc::clone(&self.shared);
-        let read = move |journal: &mut Journal| groups::groups(journal, state.policy(), Timestamp::now());
-        let all = self.shared.base.store.run(read).await.unwrap();
-        all.into_iter().map(|group| (group.name, group.held.values().sum())).collect()
     }
 }
 
@@ -338,26 +329,6 @@ async fn what_waits_for_the_journal_is_taken_up_unless_something_was_read_after_
     assert!(running.reasons().iter().all(|reason| !reason.contains("is not used")));
 }
 
-/// A daemon that stops makes no configuration wrong: that is another answer, and no mark of a wrong file. The broken variant calls
-/// it refused, as it does a file with a problem.
-#[tokio::test]
-async fn a_configuration_that_nobody_takes_up_any_more_is_not_refused() {
-    let mut running = Running::with(&route("all", NOBODY, "")).await;
-    running.stop.cancel();
-    (&mut running.engine).await.unwrap().unwrap();
-    let shared = Arc::clone(&running.shared);
-    let asked = tokio::spawn(async move { reload::reload(&shared, None).await });
-    let dropped = async {
-        while running.shared.reloads.take().is_none() {
-            tokio::task::yield_now().await;
-        }
-    };
-    timeout(LONG, dropped).await.unwrap();
-    let came = asked.await.unwrap();
-    assert!(matches!(&came, Reloaded::Postponed(why) if why.contains("next start")), "{came:?}");
-    assert!(running.reasons().is_empty(), "{:?}", running.reasons());
-}
-
 /// Where the marks are cannot change under a daemon that holds them; over the control socket every problem comes back.
 #[tokio::test]
 async fn another_journal_needs_a_restart() {
@@ -392,52 +363,6 @@ async fn another_journal_needs_a_restart() {
     );
 }
 
-/// S1-15: a route that is gone with marks that wait for it drops nothing and asks for a decision. The broken variant is one
-/// that comes back: nothing was lost.
-#[tokio::test]
-async fn a_route_that_is_gone_asks_for_a_decision() {
-    let takes = Endpoint::saying(OK).await;
-    let (all, gone) = (route("all", &takes.url(), ""), route("gone", NOBODY, ""));
-    let running = Running::with(&(all.clone() + &gone)).await;
-    let mark = running.fence("c1").await;
-    running.until(mark, "all", State::Acknowledged).await;
-    assert_eq!(running.reload(&all).await, changed(&["route gone is gone"]));
-    let asks = "route gone is not configured any more, and 1 mark(s) wait for it";
-    let reached = async {
-        while running.reasons() != [asks] {
-            running.shared.passed.notified().await;
-        }
-    };
-    timeout(LONG, reached).await.unwrap();
-    assert_eq!(running.settled(mark).await, None, "it is not dropped");
-
-    running.reload(&(all.clone() + &gone)).await;
-    let over = async {
-        while running.reasons().iter().any(|reason| reason == asks) {
-            running.shared.passed.notified().await;
-        }
-    };
-    timeout(LONG, over).await.unwrap();
-    let refused = running.dismiss("gone", "it is there").await.unwrap_err().to_string();
-    assert!(refused.contains("is configured"), "{refused}");
-    assert!(running.dismiss("gone", " ").await.is_err(), "without a reason");
-
-    running.reload(&all).await;
-    let answer = running.dismiss("gone", "the old site is closed").await.unwrap();
-    assert_eq!(answer.changed, 1, "{}", answer.message);
-    assert!(answer.message.contains("1 mark(s) ended too"), "{}", answer.message);
-    assert_eq!(running.settled(mark).await, Some(Settlement::Acknowledged), "the other one has it");
-    assert!(running.deliveries(mark).await.contains(&("gone".to_owned(), State::Dismissed)));
-    let history = move |journal: &mut Journal| journal.history(&HistoryFilter::default());
-    let rows = running.shared.base.store.run(history).await.unwrap().sound;
-    let row = rows.iter().find(|row| row.event == "dismissed").unwrap();
-    assert!(row.detail.contains("the old site is closed") && row.actor.contains("alice"), "{row:?}");
-    assert!(running.reasons().is_empty());
-    assert_eq!(running.dismiss("gone", "once more").await.unwrap().changed, 0);
-    let unknown = running.dismiss("gnoe", "a typo").await.unwrap_err().to_string();
-    assert!(unknown.contains("there is no route gnoe"), "{unknown}");
-}
-
 /// The mark of a route that is gone is sent to the routes that its host has now, and ends when they have it. The broken
 /// variant, which ends the mark with the operator's word, notifies nobody.
 #[tokio::test]
@@ -461,46 +386,6 @@ fn chain(names: &[&str]) -> String {
     format!("[groups.g]\nhosts = [\"c1\"]\nchain = [{links}]\n")
 }
 
-/// A route that has a mark is no recovery controller's word: the chain of a new configuration is notified of it too, before the
-/// route ends that is gone. The broken variant reads the acknowledged one, and ends the mark with the operator's word.
-#[tokio::test]
-async fn a_mark_that_another_route_has_gets_the_chain_of_a_new_configuration() {
-    let (wiki, (takes, leave)) = (Endpoint::saying(OK).await, slow().await);
-    let wiki = route("wiki", &wiki.url(), "");
-    let running = Running::with(&(wiki.clone() + &route("recovery", NOBODY, ""))).await;
-    let mark = running.fence("c1").await;
-    running.until(mark, "wiki", State::Acknowledged).await;
-    let new = route("new1", &takes.url(), "") + &route("new2", NOBODY, "");
-    running.reload(&(chain(&["new1", "new2"]) + &wiki + &new)).await;
-    said(&takes, 1).await;
-    let answer = running.dismiss("recovery", "replaced").await.unwrap();
-    assert!(answer.changed == 1 && !answer.message.contains("ended by it"), "{answer:?}");
-    assert_eq!(running.settled(mark).await, None, "the chain is still to have it");
-    leave.add_permits(1);
-    running.until(mark, "new1", State::Acknowledged).await;
-    assert_eq!(running.settled(mark).await, Some(Settlement::Acknowledged));
-    assert!(running.deliveries(mark).await.contains(&("new2".to_owned(), State::Cancelled)));
-}
-
-/// A chain whose last route a reload takes away goes back to the one that is there. The broken variant, in which that route
-/// stays, notifies nobody more.
-#[tokio::test]
-async fn a_chain_comes_back_from_a_route_that_is_gone() {
-    let refuses = Endpoint::saying("HTTP/1.1 401 Unauthorized\r\nContent-Length: 0\r\n\r\n").await;
-    let takes = Endpoint::saying(OK).await;
-    let (b, rest) = (route("b", NOBODY, ""), route("rest", NOBODY, ""));
-    let text = chain(&["a", "b"]) + &route("a", &refuses.url(), "") + &b + &rest;
-    let running = Running::with(&text).await;
-    let mark = running.fence("c1").await;
-    running.until(mark, "b", State::Pending).await;
-    running.reload(&(chain(&["a", "b"]) + &route("a", &takes.url(), "") + &b + &rest)).await;
-    assert!(takes.requests().is_empty(), "it is another one's turn");
-    running.reload(&(chain(&["a"]) + &route("a", &takes.url(), "") + &rest)).await;
-    running.until(mark, "a", State::Acknowledged).await;
-    assert_eq!(running.settled(mark).await, Some(Settlement::Acknowledged));
-    assert!(running.reasons().iter().all(|reason| !reason.contains("not configured")));
-}
-
 /// Somebody may be taking a mark at this moment: it is left alone, in a chain too, where the next step would notify a second one
 /// meanwhile. The broken variant ends it, and notifies `b`.
 #[tokio::test]
@@ -518,43 +403,6 @@ async fn an_exchange_that_is_under_way_is_not_dismissed_with_its_route() {
     running.until(mark, "a", State::Acknowledged).await;
     assert_eq!(running.settled(mark).await, Some(Settlement::Acknowledged));
     assert!(next.requests().is_empty());
-}
-
-/// Marks that are held keep their own group's reason when groups before theirs are gone or stand elsewhere. The broken variant
-/// lets the group go that holds them.
-#[tokio::test]
-async fn groups_may_come_and_go_under_marks_that_are_held() {
-    let takes = Endpoint::saying(OK).await;
-    let all = route("all", &takes.url(), "");
-    let group =
-        |name: &str, host: &str, rule: &str| format!("[groups.{name}]\nhosts = [\"{host}\"]\n{rule}\n");
-    let (first, held) = (group("a", "c1", ""), group("b", "c2", "max-unhealthy = 0"));
-    let running = Running::with(&format!("{first}{held}{all}")).await;
-    let mark = running.fence("c2").await;
-    let taken = running.fence("c1").await;
-    running.until(taken, "all", State::Acknowledged).await;
-    let of = |names: &[(&str, usize)]| -> Vec<(String, usize)> {
-        names.iter().map(|(name, held)| ((*name).to_owned(), *held)).collect()
-    };
-    assert_eq!(running.held().await, of(&[("a", 0), ("b", 1), ("default", 0)]));
-    for (host, text, expected) in [
-        ("d1", format!("{held}{all}"), of(&[("b", 1), ("default", 0)])),
-        ("d2", format!("{held}{first}{all}"), of(&[("b", 1), ("a", 0), ("default", 0)])),
-        (
-            "d3",
-            format!("{}{first}{held}{all}", group("z", "c9", "max-unhealthy = 0")),
-            of(&[("z", 0), ("a", 0), ("b", 1), ("default", 0)]),
-        ),
-    ] {
-        assert!(matches!(running.reload(&text).await, Reloaded::Changed(_)), "{text}");
-        let next = running.fence(host).await;
-        running.until(next, "all", State::Acknowledged).await;
-        assert_eq!(running.held().await, expected);
-        assert_eq!(running.deliveries(mark).await, [("all".to_owned(), State::Pending)], "{text}");
-        assert!(!running.engine.is_finished());
-    }
-    running.reload(&format!("{first}{all}")).await;
-    running.until(mark, "all", State::Acknowledged).await;
 }
 
 /// What a pause holds stays held until somebody ends it: a configuration without its group is not taken up. The broken variant
@@ -577,28 +425,4 @@ async fn a_group_that_is_paused_does_not_go() {
     let _resumed: serde_json::Value = running.socket().post("/v1/resume", &resume).await.unwrap();
     assert!(matches!(running.reload(&all).await, Reloaded::Changed(_)));
     running.until(mark, "all", State::Acknowledged).await;
-}
-
-/// What the endpoint knows us by may change, by another file or by another content. The broken variant keeps the
-/// driver, and shows the old token.
-#[tokio::test]
-async fn another_token_file_is_used_from_the_next_exchange_on() {
-    let takes = Endpoint::saying(OK).await;
-    let site = tempfile::tempdir().unwrap();
-    let token = |name: &str| {
-        let file = site.path().join(name);
-        std::fs::write(&file, name).unwrap();
-        std::fs::set_permissions(&file, std::os::unix::fs::PermissionsExt::from_mode(0o600)).unwrap();
-        format!("bearer-file = \"{}\"", file.display())
-    };
-    let running = Running::with(&route("all", &takes.url(), &token("first"))).await;
-    let mark = running.fence("c1").await;
-    running.until(mark, "all", State::Acknowledged).await;
-    running.reload(&route("all", &takes.url(), &token("second"))).await;
-    let mark = running.fence("c2").await;
-    running.until(mark, "all", State::Acknowledged).await;
-    let shown = |at: usize, token: &str| {
-        String::from_utf8_lossy(&takes.requests()[at]).to_lowercase().contains(&format!("bearer {token}"))
-    };
-    assert!(shown(0, "first") && shown(1, "second"));
 }

@@ -5,10 +5,10 @@ use std::process::Command;
 use alerter::base::Base;
 use alerter::base::store::Store;
 use alerter::intake::apply;
-use alerter::intake::start::{self, Serving};
+use alerter::intake::start::{self};
 use alerter::moment::Moment;
 use alerter::state::Shared;
-use journal::{Capacity, Ended, Journal, PAGE, Role, Taken, Verdict};
+use journal::{Capacity, Ended, Journal, Role, Taken, Verdict};
 use marks::delivery::State;
 use marks::id::MarkId;
 use marks::time::Timestamp;
@@ -119,29 +119,6 @@ fn to(route: &str, state: State) -> (String, State) {
     (route.to_owned(), state)
 }
 
-/// A new route gets the marks that wait a page at a time, so that the journal is free in between. The broken
-/// variant, which serves them at one go, leaves nothing for the second page.
-#[test]
-fn open_marks_are_given_a_new_route_page_by_page() {
-    let place = Place::new();
-    let mut daemon = place.start(&route("old", ""));
-    for host in 0..PAGE + 1 {
-        daemon.journal.append_fencing(&samples::fencing(&format!("c{host}"), Timestamp::now())).unwrap();
-    }
-    apply::take_in(&mut daemon.journal, (&daemon.shared.base, &daemon.shared.accounts), None).unwrap();
-    place.configure(&(route("old", "") + &route("new", "")));
-    daemon.shared.base.put_settings(place.0.settings().into());
-    let (mut at, mut served) = (Some(Serving::default()), Vec::new());
-    while let Some(page) = at {
-        at = start::serve_page(&mut daemon.journal, &daemon.shared.base, page, Timestamp::now()).unwrap();
-        served.push(daemon.journal.waiting().unwrap().get("new").copied().unwrap_or_default());
-    }
-    assert_eq!(served, [PAGE, PAGE + 1, PAGE + 1], "the third one finds none left");
-    let again =
-        start::serve_page(&mut daemon.journal, &daemon.shared.base, Serving::default(), Timestamp::now());
-    assert!(again.unwrap().is_none(), "once for each configuration");
-}
-
 /// S1-15, S1-16: a delivery whose route is gone is kept, and made when the route is there again; until then the mark is open
 /// and `status` says what to do. The broken variant, which adds nothing at the start, is the poll in between.
 #[test]
@@ -184,25 +161,4 @@ fn a_mark_without_any_delivery_gets_one() {
     assert_eq!(place.without_route(), 0);
     place.configure("[http.all]\nurl = 7\n");
     assert_eq!(place.without_route(), Value::Null, "nobody knows what is configured");
-}
-
-/// `list` shows what a route that is not required still has to take, and `status` counts it apart.
-#[test]
-fn a_settled_mark_is_listed_while_it_is_tried() {
-    let place = Place::new();
-    let mut daemon = place.start(&(route("all", "") + &route("wiki", "required = false")));
-    let mark = daemon.fence("c1", Timestamp::now());
-    let counted = || -> (Value, Value) {
-        let status: Value = serde_json::from_str(&place.status(&["status", "--json"])).unwrap();
-        (status["open"].clone(), status["settled_still_tried"].clone())
-    };
-    assert_eq!(counted(), (1.into(), 0.into()));
-    assert!(daemon.acknowledge(mark, "all"), "that settles it");
-    assert_eq!(counted(), (0.into(), 1.into()));
-    let listed = place.status(&["list"]);
-    assert!(listed.contains("settled (acknowledged)") && listed.contains("wiki pending"), "{listed}");
-    daemon.acknowledge(mark, "wiki");
-    assert_eq!(counted(), (0.into(), 0.into()));
-    assert!(!place.status(&["list"]).contains("c1"));
-    assert!(place.status(&["list", "--all"]).contains("settled (acknowledged)"));
 }

@@ -3,13 +3,12 @@
 
 use std::time::Duration;
 
-use marks::fencing::Fencing;
 use marks::id::{FencingId, MarkId, NoteId};
 use marks::mark::Settlement;
 use marks::register::{About, Acknowledgement, Decision, Entry, Key, Returned, Scope, Settled, Watermark};
 use marks::time::Timestamp;
 
-use crate::site::{Alerter, CONTROLLERS, ROUTES, Site, lacks_evidence, mark_of, started};
+use crate::site::{Alerter, CONTROLLERS, ROUTES, Site, lacks_evidence, started};
 
 fn begun(hosts: &[&'static str], controller: &'static str) -> (Site, Alerter) {
     started(Site::new(hosts).with_key(), controller)
@@ -41,25 +40,6 @@ fn what_another_controller_has_sealed_is_proven_at_once() {
         assert_eq!(alerter.standings("compute1"), [standing]);
         assert_eq!(site.notified.len(), if has_key { ROUTES.len() } else { 0 });
     }
-}
-
-/// A key that comes, or a page that is read a moment after the entry: what waits for a proof has it.
-#[test]
-fn what_is_sealed_later_is_proven_then() {
-    if lacks_evidence() {
-        return;
-    }
-    let (mut site, mut alerter) = begun(&["compute1"], "ctl1");
-    site.die("compute1");
-    let fencing = site.fencing("ctl2", "compute1");
-    site.publish(Entry::Fencing(fencing.clone()));
-    alerter.pass(&mut site);
-    assert_eq!((alerter.standings("compute1"), site.notified.len()), (vec!["unproven"], 0));
-    site.mark("ctl2", &fencing);
-    alerter.pass(&mut site);
-    alerter.pass(&mut site);
-    assert_eq!(alerter.standings("compute1"), ["journal"]);
-    site.assert_all_notified();
 }
 
 /// The mark of an alerter that was lost with its controller: it goes out as it is, whether Pacemaker remembers anything or not.
@@ -132,25 +112,6 @@ fn forgeries(mark: MarkId, by: &str, at: Timestamp) -> Vec<Entry> {
         Entry::Watermark(Watermark { id, at: Timestamp(0), by: by.clone() }),
     ]);
     all
-}
-
-/// A forged fencing of a live host, and its mark: held as unproven, by every reader, also where an alerter has copied it.
-#[test]
-fn a_forged_fencing_stays_unproven_wherever_it_is_copied() {
-    if lacks_evidence() {
-        return;
-    }
-    let (mut site, mut first) = begun(&["compute1"], "ctl1");
-    let fencing: Fencing = site.fencing("ctl3", "compute1");
-    site.publish(Entry::Fencing(fencing.clone()));
-    site.publish(Entry::Mark(mark_of(&fencing, "ctl3")));
-    first.run(&mut site, 20);
-    let mut second = Alerter::start(&site, "ctl2");
-    second.run(&mut site, 20);
-    for alerter in [&first, &second] {
-        assert_eq!(alerter.standings("compute1"), ["unproven"]);
-    }
-    assert!(site.notified.is_empty(), "{:?}", site.notified);
 }
 
 /// An alerter with another key has notified of a host that is back: what it says is not believed, and the host is not notified once

@@ -4,7 +4,7 @@ use std::ops::Deref;
 use std::sync::{Arc, Mutex};
 
 use drivers::senlin::{ByHost, Operation, Options, Recovery, Senlin, Targets, WhichName};
-use drivers::{Driver, Outcome, openstack};
+use drivers::{Driver, Outcome};
 use marks::host::{HostName, HostPatterns};
 use marks::mark::Mark;
 use marks::terms::IfReturned;
@@ -15,7 +15,7 @@ use crate::cloud::{Cloud, Room, Service, Whim, beside};
 use crate::endpoint::Endpoint;
 use crate::masakari_config::{one, route};
 use crate::openstack::{AT, Request, error, http, mark, send};
-use crate::route::{SECRET, SHORT, word};
+use crate::route::word;
 
 const ONE: &str = "11111111-0000-4000-8000-000000000001";
 const TWO: &str = "22222222-0000-4000-8000-000000000002";
@@ -231,18 +231,6 @@ async fn a_node_that_has_moved_is_not_recovered() {
     assert_eq!(scene.count("POST"), 1);
 }
 
-/// What nobody can be asked about waits for somebody.
-#[tokio::test]
-async fn a_node_of_which_nova_knows_nothing_is_not_recovered() {
-    let scene = scene().await;
-    let driver = driver(&scene, &[ONE, TWO]);
-    scene.nova.lock().unwrap().service.0.remove(0);
-    assert_eq!(word(&attempt(&driver).await), "rejected not-a-server");
-    scene.nova.lock().unwrap().service.0 = [ONE, TWO].map(|node| (server(node), "compute2")).to_vec();
-    assert_eq!(word(&attempt(&driver).await), "rejected unknown-host", "its name may be wrong");
-    assert_eq!(scene.count("POST"), 0);
-}
-
 #[tokio::test]
 async fn a_cluster_is_recovered_with_its_capacity() {
     let scene = scene().await;
@@ -273,54 +261,6 @@ async fn nothing_is_recovered_twice() {
     assert_eq!(scene.room().service.actions.len(), 2);
 }
 
-#[tokio::test]
-async fn a_recovery_from_before_the_failure_is_none_of_it() {
-    let scene = scene().await;
-    scene.room().service.add("NODE_RECOVER", ONE, AT - 3600);
-    scene.room().service.status = "RECOVERING";
-    assert_eq!(word(&attempt(&driver(&scene, &[ONE])).await), "retry conflict");
-    assert_eq!(scene.count("POST"), 0);
-    scene.room().service.status = "ERROR";
-    assert_eq!(reference(&attempt(&driver(&scene, &[ONE])).await), "7f3b-1");
-}
-
-#[tokio::test]
-async fn a_node_that_is_not_there_waits_for_somebody() {
-    let scene = scene().await;
-    scene.room().service.nodes = vec![ONE];
-    let outcome = attempt(&driver(&scene, &[ONE, TWO])).await;
-    assert_eq!(word(&outcome), "rejected unknown-node");
-    assert!(outcome.failure().unwrap().detail.contains(TWO));
-    assert_eq!(scene.count("POST"), 0);
-}
-
-/// Whether the action was begun shows at the next attempt.
-#[tokio::test]
-async fn half_an_answer_is_none() {
-    for (whim, expected, posts) in [
-        (Whim::Hang, "unknown timeout", 2),
-        (Whim::Reset, "unknown closed", 2),
-        (Whim::Close, "unknown closed", 1),
-        (Whim::HalfHeader, "unknown closed", 1),
-        (Whim::HalfBody, "acknowledged", 1),
-        (Whim::Say(500, String::new()), "unknown server-error", 2),
-    ] {
-        let scene = scene().await;
-        // Long enough for what comes before it.
-        let limit = if matches!(whim, Whim::Hang) { SHORT * 5 } else { scene.options().timeout };
-        let cloud = openstack::CloudOptions { timeout: limit, ..scene.options() };
-        let targets = Targets::Nodes(of_host(&[ONE]));
-        let driver =
-            Senlin::new(Options { cloud, host_name: WhichName::Fqdn.into(), targets, recovery: recreate() })
-                .unwrap();
-        scene.room().whims = vec![("POST", whim.clone())];
-        assert_eq!(word(&attempt(&driver).await), expected, "{whim:?}");
-        assert_eq!(reference(&attempt(&driver).await), "7f3b-0", "{whim:?}");
-        assert_eq!(scene.count("POST"), posts, "{whim:?}");
-        assert_eq!(scene.room().service.actions.len(), 1, "{whim:?}");
-    }
-}
-
 /// Half of a list may hide the action that is there.
 #[tokio::test]
 async fn who_cannot_read_begins_nothing() {
@@ -334,53 +274,6 @@ async fn who_cannot_read_begins_nothing() {
         scene.room().whims = vec![("GET", whim.clone())];
         assert_eq!(word(&attempt(&driver(&scene, &[ONE])).await), expected, "{whim:?}");
         assert_eq!(scene.count("POST"), 0);
-    }
-}
-
-#[tokio::test]
-async fn every_error_has_its_word() {
-    for (status, expected) in [
-        (400, "rejected rejected"),
-        (403, "refused forbidden"),
-        (409, "retry conflict"),
-        (429, "retry throttled"),
-        (200, "unknown protocol"),
-        (302, "refused redirect"),
-    ] {
-        let scene = scene().await;
-        let says = format!(r#"{{"error": {{"message": "because of {SECRET} gAAAAAB"}}}}"#);
-        scene.room().whims = vec![("POST", Whim::Say(status, says))];
-        assert_eq!(word(&attempt(&driver(&scene, &[ONE])).await), expected, "{status}");
-    }
-}
-
-#[tokio::test]
-async fn an_expired_token_is_replaced_and_without_keystone_nothing_is_sent() {
-    let scene = scene().await;
-    let driver = driver(&scene, &[ONE]);
-    scene.site.state().keystone_is_mute = true;
-    assert_eq!(word(&attempt(&driver).await), "unreachable keystone");
-    assert_eq!(scene.room().asked, [""; 0]);
-    scene.site.state().keystone_is_mute = false;
-    assert_eq!(reference(&attempt(&driver).await), "7f3b-0");
-    scene.site.state().expire_tokens();
-    assert_eq!(reference(&attempt(&driver).await), "7f3b-0");
-}
-
-/// The first recovery was begun, and the token of the second one is refused while Keystone is away: something arrived. The broken
-/// variant has one node.
-#[tokio::test]
-async fn what_was_begun_is_not_unreachable() {
-    for (ids, expected) in [(&[ONE, TWO][..], "unknown keystone"), (&[TWO][..], "unreachable keystone")] {
-        let scene = scene().await;
-        let driver = driver(&scene, ids);
-        let test = driver.test_body(&mark().id, Timestamp::from_seconds(AT));
-        assert_eq!(word(&send(&driver, &test, 0).await), "acknowledged", "it has a token now");
-        scene.site.state().keystone_is_mute = true;
-        let second = "POST /v1/nodes/22222222-0000-4000-8000-000000000002";
-        scene.room().whims = vec![(second, Whim::Say(401, String::new()))];
-        assert_eq!(word(&attempt(&driver).await), expected);
-        assert_eq!(scene.room().service.actions.len(), ids.len() - 1);
     }
 }
 

@@ -4,13 +4,11 @@ use std::collections::HashMap;
 use std::sync::Arc;
 use std::time::Duration;
 
-use alerter::policy::{groups, steer};
+use alerter::policy::steer;
 use alerter::probes::Conclusion;
 use journal::{Capacity, Ended, Verdict as Came};
 use marks::delivery::State;
-use marks::host::HostName;
-use marks::id::{MarkId, NoteId};
-use marks::register::{About, Cause, Decision, Ending, Scope};
+use marks::id::MarkId;
 use marks::time::Timestamp;
 use pacemaker::cib::Cib;
 
@@ -65,72 +63,6 @@ fn sorted(mut marks: Vec<MarkId>) -> Vec<MarkId> {
     marks
 }
 
-fn decide(daemon: &mut Daemon, about: About, at: Timestamp) -> NoteId {
-    let id = NoteId::generate();
-    let decision = Decision { id, about, at, actor: "alice".into(), reason: "works".into() };
-    assert!(daemon.journal.decide(&decision).unwrap());
-    id
-}
-
-fn end(daemon: &mut Daemon, id: NoteId, at: Timestamp) {
-    let ending = Ending { id, at, actor: "bob".into(), reason: "done".into() };
-    assert!(daemon.journal.end_decision(&ending).unwrap());
-}
-
-/// S4-4, S4-11: three of five at once are held, the other group is sent. The broken variant is the turn without the policy,
-/// which begins all.
-#[test]
-fn a_storm_is_held_and_another_group_is_sent() {
-    let (_place, mut daemon) = site("max-unhealthy = \"40%\"");
-    let storm = fence(&mut daemon, &["a1", "a2", "a3"], START);
-    let other = fence(&mut daemon, &["b1"], START);
-    assert_eq!(turn(&mut daemon, START), other);
-    for mark in &storm {
-        assert_eq!(words(&daemon, *mark), ["storm"]);
-    }
-    let status = groups::groups(&daemon.journal, daemon.shared.policy(), START).unwrap();
-    let rack1 = &status[0];
-    assert_eq!((rack1.size, rack1.unhealthy, rack1.marked, rack1.allowed), (5, 3, 3, Some(0)));
-    assert_eq!(rack1.held, [("storm".to_owned(), 3)].into());
-    let cause = Cause { scope: Some(Scope::Group("rack1".into())), decision: None };
-    assert!(daemon.journal.holds().unwrap().values().all(|held| held.cause == cause), "one thing holds them");
-    let unsteered = daemon.journal.dispatch(&[], &[Capacity::of("oncall", 16)], None, START).unwrap();
-    assert!(unsteered.begun.is_empty(), "what is held stands in the journal");
-    daemon.journal.hold(&[], &storm, START).unwrap();
-    let broken = daemon.journal.dispatch(&[], &[Capacity::of("oncall", 16)], None, START).unwrap();
-    assert_eq!(broken.begun.len(), 3);
-}
-
-/// Each of the three ends of a storm: its cooldown, an operator, the longest hold.
-#[test]
-fn a_storm_ends_by_cooldown_by_release_and_by_time() {
-    let keys = "max-unhealthy = 2\ncooldown = 60\nmax-hold = 600";
-    for how in ["cooldown", "release", "time"] {
-        let (_place, mut daemon) = site(keys);
-        let storm = fence(&mut daemon, &["a1", "a2", "a3"], START);
-        assert!(turn(&mut daemon, START).is_empty(), "{how}");
-        let free = match how {
-            "cooldown" => {
-                assert!(daemon.journal.note_return(storm[0], after(10), after(10)).unwrap());
-                assert!(turn(&mut daemon, after(69)).is_empty());
-                after(70)
-            }
-            "release" => {
-                decide(&mut daemon, About::ReleaseGroup("rack1".into()), after(5));
-                after(5)
-            }
-            _ => {
-                assert!(turn(&mut daemon, after(599)).is_empty());
-                after(600)
-            }
-        };
-        let next = daemon.shared.policy.steering().next();
-        assert!(how == "release" || next == Some(free), "it wakes in time: {next:?}");
-        assert_eq!(sorted(turn(&mut daemon, free)), sorted(storm), "{how}");
-        assert!(daemon.journal.holds().unwrap().is_empty());
-    }
-}
-
 /// A new daemon on the same journal holds what the former one held, from its first turn on, without a new row of history.
 #[test]
 fn the_next_daemon_holds_the_same() {
@@ -148,40 +80,6 @@ fn the_next_daemon_holds_the_same() {
     drop(daemon);
     let mut daemon = place.start(&route("oncall", ""));
     assert_eq!(sorted(turn(&mut daemon, after(2))), sorted(storm), "without the limit nothing holds");
-}
-
-/// S0-38: pause and maintenance hold from the next turn on, and not a moment longer than they last.
-#[test]
-fn what_operators_decide_holds_until_it_ends() {
-    let (_place, mut daemon) = site("");
-    let host = |name: &str| Scope::Host(HostName::parse(name).unwrap());
-    let until = after(100);
-    let all = decide(&mut daemon, About::Pause { scope: Scope::All, until: None }, START);
-    decide(&mut daemon, About::Maintenance { scope: host("a1"), until }, START);
-    let marks = fence(&mut daemon, &["a1", "a2", "b1"], START);
-    assert!(turn(&mut daemon, START).is_empty());
-    assert_eq!(words(&daemon, marks[0]), ["maintenance", "pause"]);
-    assert_eq!(words(&daemon, marks[1]), ["pause"]);
-    let held = daemon.journal.hold_of(marks[1]).unwrap().unwrap();
-    assert_eq!(held.why, "everything is paused by alice: works");
-    assert_eq!(held.cause, Cause { scope: Some(Scope::All), decision: Some(all) });
-    end(&mut daemon, all, after(1));
-    assert_eq!(sorted(turn(&mut daemon, after(1))), sorted(marks[1..].to_vec()));
-    assert!(turn(&mut daemon, after(99)).is_empty());
-    assert_eq!(daemon.shared.policy.steering().next(), Some(until));
-    assert_eq!(turn(&mut daemon, until), marks[..1]);
-}
-
-/// An operator's release of one mark overrides every hold of that mark, and none of others.
-#[test]
-fn a_release_of_one_mark_frees_that_one() {
-    let (_place, mut daemon) = site("max-unhealthy = 1");
-    decide(&mut daemon, About::Pause { scope: Scope::All, until: None }, START);
-    let marks = fence(&mut daemon, &["a1", "a2"], START);
-    assert!(turn(&mut daemon, START).is_empty());
-    assert!(daemon.journal.release(marks[1], "I know", "alice", after(1)).unwrap().is_some());
-    assert_eq!(turn(&mut daemon, after(1)), marks[1..]);
-    assert_eq!(words(&daemon, marks[0]), ["pause", "storm"]);
 }
 
 /// P5: while a storm holds, a mark can be ended, and a return is taken in.
@@ -235,43 +133,6 @@ fn a_mark_waits_for_its_probes() {
     assert_eq!(daemon.shared.policy.steering().to_probe().len(), 1, "it is asked again");
 }
 
-/// As many at once as may be: the next begins when one has ended, and one that its route does not take is in nobody's way.
-#[test]
-fn as_many_are_sent_at_once_as_may_be() {
-    let (_place, mut daemon) = site("max-in-flight = 2");
-    let marks = fence(&mut daemon, &["a1", "a2", "a3", "a4"], START);
-    let first = turn(&mut daemon, START);
-    assert_eq!(first.len(), 2);
-    assert!(turn(&mut daemon, after(1)).is_empty());
-    let refused = Came::Again {
-        state: State::Parked,
-        ambiguous: false,
-        kind: "rejected".into(),
-        detail: "422".into(),
-        next_due: after(900),
-    };
-    let refused = Ended { mark: first[0], route: "oncall".into(), verdict: refused, at: after(2) };
-    assert_eq!(turn_with(&mut daemon, &[refused], after(2)).len(), 1, "the refused one waits");
-    assert!(turn(&mut daemon, after(2)).is_empty());
-    let notified = took(first[1], after(3));
-    assert_eq!(turn_with(&mut daemon, &[notified], after(3)).len(), 1);
-    assert!(marks.iter().all(|mark| words(&daemon, *mark).is_empty()), "all but the refused one are sent");
-}
-
-/// `deliver-after` and `healthy-delay`: both end by time, and the engine wakes for them.
-#[test]
-fn delays_end_by_themselves() {
-    let (_place, mut daemon) = site("deliver-after = 30\nhealthy-delay = 60");
-    let marks = fence(&mut daemon, &["a1"], START);
-    assert!(turn(&mut daemon, START).is_empty());
-    assert_eq!(words(&daemon, marks[0]), ["delay"]);
-    assert!(daemon.journal.note_return(marks[0], after(20), after(20)).unwrap());
-    assert!(turn(&mut daemon, after(30)).is_empty());
-    assert_eq!(words(&daemon, marks[0]), ["returning"]);
-    assert_eq!(daemon.shared.policy.steering().next(), Some(after(80)));
-    assert_eq!(turn(&mut daemon, after(80)), marks);
-}
-
 fn again(mark: MarkId, kind: &str, at: Timestamp, seconds: u64) -> Ended {
     let verdict = Came::Again {
         state: State::Pending,
@@ -308,47 +169,4 @@ fn one_that_is_never_confirmed_keeps_nobody_waiting() {
     assert_eq!(sorted(notified), sorted(others));
     let delivery = daemon.journal.deliveries_of(never).unwrap().sound.remove(0);
     assert_eq!((delivery.state, delivery.last.unwrap().kind.as_str()), (State::Parked, "not-confirmed"));
-}
-
-/// S0-3: the group has another name at the next start, or in another controller's file. Which hosts were meant nobody can say: in
-/// doubt all of them, until an operator ends it under its own name. The broken variant drops what it has no group for.
-#[test]
-fn an_order_about_an_unknown_group_holds_every_host() {
-    let until = after(3600);
-    let pause = |group: &str| About::Pause { scope: Scope::Group(group.into()), until: None };
-    let maintenance = About::Maintenance { scope: Scope::Group("row1".into()), until };
-    for (about, word, end) in [
-        (pause("row1"), "pause", "resume --group row1"),
-        (maintenance, "maintenance", "maintenance end --group row1"),
-        // A search for its group in the sentence takes it for `row1`.
-        (pause("row1 is paused by bob"), "pause", "resume --group row1 is paused by bob"),
-    ] {
-        let (_place, mut daemon) = site("");
-        let scope = about.scope();
-        let marks = fence(&mut daemon, &["a1", "b1", "c1"], START);
-        let id = decide(&mut daemon, about, START);
-        assert!(turn(&mut daemon, after(1)).is_empty());
-        for mark in &marks {
-            let held = daemon.journal.hold_of(*mark).unwrap().unwrap();
-            assert_eq!(held.words, [word]);
-            assert_eq!(held.cause, Cause { scope: scope.clone(), decision: Some(id) });
-            assert!(
-                held.why.contains("no group of this name") && held.why.contains("alice: works"),
-                "{}",
-                held.why
-            );
-        }
-        let reasons = daemon.shared.reasons(after(1));
-        assert!(
-            reasons.len() == 1 && reasons[0].contains(&format!("`nova-host-alerter {end}`")),
-            "{reasons:?}"
-        );
-        super::steering::end(&mut daemon, id, after(2));
-        assert_eq!(sorted(turn(&mut daemon, after(3))), sorted(marks));
-        assert_eq!(daemon.shared.reasons(after(3)), Vec::<String>::new());
-    }
-    let (_place, mut daemon) = site("");
-    let marks = fence(&mut daemon, &["a1", "b1"], START);
-    decide(&mut daemon, pause("rack1"), START);
-    assert_eq!(turn(&mut daemon, after(1)), marks[1..], "a known group is that group");
 }

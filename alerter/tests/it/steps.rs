@@ -31,15 +31,6 @@ static EACH: [Kind; 1] = [Kind {
     },
 }];
 
-/// Nothing is done behind an acknowledgement.
-static NONE: [Kind; 1] = [Kind {
-    word: "http",
-    configure: |table| {
-        table.text("url", |_| Ok(()));
-        Some(Arc::new(Thorough { steps: &[], ends_each: true }))
-    },
-}];
-
 #[derive(Debug)]
 struct Thorough {
     steps: &'static [Step],
@@ -90,28 +81,6 @@ fn further(site: &Site) -> Vec<(&'static str, &str)> {
     of_nova.collect()
 }
 
-/// The host is called back on a route that got its failure, once, when it is back and not before.
-#[test]
-fn a_host_is_asked_after_and_called_back() {
-    if lacks_evidence() {
-        return;
-    }
-    let mut site = Site::new(&["compute1"]);
-    let mut alerter = Alerter::start_with(&site, "ctl1", &KINDS);
-    alerter.run(&mut site, 2);
-    site.outage("compute1", "ctl1");
-    alerter.run(&mut site, 4);
-    assert_eq!(further(&site), [("ctl1", "confirm")]);
-    let (_, _, asked) = &site.further[0];
-    assert_eq!(asked.as_bytes(), site.notified[0].body, "what was sent is asked after");
-    site.advance(60.0);
-    site.back("compute1", "ctl2");
-    alerter.run(&mut site, 30);
-    assert_eq!(further(&site), [("ctl1", "confirm"), ("ctl1", "return")]);
-    assert!(site.further.iter().any(|(_, _, body)| body == "compute1 is back"));
-    site.assert_all_notified();
-}
-
 /// The broken variant of the one before: the route never had the mark, and calls nobody back.
 #[test]
 fn no_host_is_called_back_on_a_route_that_did_not_get_its_failure() {
@@ -129,41 +98,6 @@ fn no_host_is_called_back_on_a_route_that_did_not_get_its_failure() {
     site.down.clear();
     alerter.run(&mut site, 4);
     assert_eq!(further(&site), [("ctl1", "confirm"), ("ctl1", "return")], "once it has it, it is");
-}
-
-/// The next alerter goes on where the first one ended, and repeats nothing.
-#[test]
-fn another_alerter_asks_after_what_the_first_sent() {
-    if lacks_evidence() {
-        return;
-    }
-    for (step, rest) in [("confirm", vec!["confirm", "return"]), ("return", vec!["return"])] {
-        let mut site = Site::new(&["compute1"]);
-        let mut first = Alerter::start_with(&site, "ctl1", &KINDS);
-        site.down.insert(if step == "confirm" { "nova.confirm" } else { "nova.return" });
-        site.outage("compute1", "ctl1");
-        first.run(&mut site, 4);
-        if step == "return" {
-            site.back("compute1", "ctl2");
-            first.run(&mut site, 4);
-        }
-        drop(first);
-        site.down.clear();
-        site.further.clear();
-        let mut second = Alerter::start_with(&site, "ctl2", &KINDS);
-        second.run(&mut site, 4);
-        if step == "confirm" {
-            site.back("compute1", "ctl2");
-            second.run(&mut site, 4);
-        }
-        let expected: Vec<_> = rest.into_iter().map(|step| ("ctl2", step)).collect();
-        assert_eq!(further(&site), expected);
-        site.further.clear();
-        let mut third = Alerter::start_with(&site, "ctl3", &KINDS);
-        third.run(&mut site, 10);
-        assert_eq!(further(&site), [], "all is done");
-        site.assert_all_notified();
-    }
 }
 
 /// A host that failed and came back, whose return was refused unless it `is_sent`; days later its alerter is lost.
@@ -241,110 +175,6 @@ fn no_old_return_is_sent_while_a_page_is_lacking() {
         second.run(&mut site, 4);
         assert_eq!(returns(&site), expected);
     }
-}
-
-/// The alerter moves away and, days later, back: the first one knows its acknowledgement for long, and the return since now.
-/// The broken variant is a host that is away again when the alerter comes back.
-#[test]
-fn an_alerter_that_comes_back_makes_the_return_that_it_did_not_see() {
-    if lacks_evidence() {
-        return;
-    }
-    for is_away in [false, true] {
-        let mut site = Site::new(&["compute1"]);
-        let mut first = Alerter::start_with(&site, "ctl1", &EACH);
-        site.outage("compute1", "ctl1");
-        first.run(&mut site, 4);
-        drop(first);
-        site.down.insert("nova.return");
-        let mut second = Alerter::start_with(&site, "ctl2", &EACH);
-        site.back("compute1", "ctl2");
-        second.run(&mut site, 4);
-        drop(second);
-        site.down.clear();
-        site.further.clear();
-        site.advance(2.0 * 86_400.0);
-        if is_away {
-            site.die("compute1");
-        }
-        let mut first = Alerter::start_with(&site, "ctl1", &EACH);
-        first.run(&mut site, 4);
-        assert_eq!(returns(&site), usize::from(!is_away));
-    }
-}
-
-/// A route that is to send returns from now on sends those that the register still has: what it opened with the receiver ends. The
-/// broken variant is an outage that the register has not.
-#[test]
-fn a_route_that_newly_sends_returns_sends_those_of_the_last_week() {
-    if lacks_evidence() {
-        return;
-    }
-    for (days, expected) in [(0, 1), (6, 1), (8, 0)] {
-        let mut site = Site::new(&["compute1"]);
-        let mut before = Alerter::start_with(&site, "ctl1", &NONE);
-        site.outage("compute1", "ctl1");
-        before.run(&mut site, 4);
-        site.back("compute1", "ctl2");
-        before.run(&mut site, 4);
-        drop(before);
-        site.advance(f64::from(days) * 86_400.0);
-        let mut after = Alerter::start_with(&site, "ctl1", &EACH);
-        after.run(&mut site, 4);
-        assert_eq!(returns(&site), expected);
-    }
-}
-
-/// An operator's end of a return holds at the next alerter; the broken variant is one that nobody ended.
-#[test]
-fn another_alerter_makes_no_return_that_an_operator_ended() {
-    if lacks_evidence() {
-        return;
-    }
-    for is_ended in [false, true] {
-        let mut site = Site::new(&["compute1"]);
-        let mut first = Alerter::start_with(&site, "ctl1", &KINDS);
-        site.down.insert("nova.return");
-        site.outage("compute1", "ctl1");
-        first.run(&mut site, 4);
-        site.back("compute1", "ctl2");
-        first.run(&mut site, 4);
-        if is_ended {
-            let mark = first.marks("compute1")[0].id;
-            first.end_returns(&site, mark);
-            first.run(&mut site, 2);
-        }
-        drop(first);
-        site.down.clear();
-        site.further.clear();
-        let mut second = Alerter::start_with(&site, "ctl2", &KINDS);
-        second.run(&mut site, 10);
-        assert_eq!(returns(&site), usize::from(!is_ended));
-    }
-}
-
-#[test]
-fn a_host_that_fails_again_is_reported_and_not_called_back() {
-    if lacks_evidence() {
-        return;
-    }
-    let mut site = Site::new(&["compute1"]);
-    let mut alerter = Alerter::start_with(&site, "ctl1", &KINDS);
-    alerter.run(&mut site, 2);
-    site.outage("compute1", "ctl1");
-    alerter.run(&mut site, 4);
-    site.down.insert("nova.return");
-    site.back("compute1", "ctl2");
-    alerter.run(&mut site, 4);
-    site.advance(600.0);
-    site.outage("compute1", "ctl1");
-    site.down.clear();
-    site.further.clear();
-    alerter.run(&mut site, 10);
-    let first = alerter.marks("compute1")[0].id;
-    assert!(alerter.deliveries(first).contains(&("nova.return".to_owned(), State::Cancelled)));
-    assert_eq!(further(&site), [("ctl1", "confirm")], "that of the second mark");
-    site.assert_all_notified();
 }
 
 /// S1-54, S4-56: sent, held until an operator's word, or cancelled; the broken variant is the host that stays away.

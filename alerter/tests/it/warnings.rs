@@ -38,16 +38,6 @@ pub(crate) fn before_listening() {
     tracing::callsite::rebuild_interest_cache();
 }
 
-#[test]
-fn a_warning_that_another_thread_gave_first_is_heard() {
-    let warn = || tracing::warn!(target: "alerter", "twice");
-    let warnings = Warnings::default();
-    let _here = warnings.listen();
-    std::thread::spawn(warn).join().unwrap();
-    warn();
-    assert_eq!(warnings.take().len(), 1);
-}
-
 impl<S: Subscriber> Layer<S> for Warnings {
     fn on_event(&self, event: &Event<'_>, _: Context<'_, S>) {
         if *event.metadata().level() == Level::WARN && is_ours(event.metadata().target()) {

@@ -52,18 +52,6 @@ fn own_pages_come_to_what_is_wanted_and_are_written_again_for_those_who_join() {
     assert!(standing(&paged.pages, &alerter("ctl2")).is_empty());
 }
 
-/// The first alerter with a key finds that one without was there: it gives that time in each of its heads, and keeps to it.
-#[test]
-fn an_upgrade_ends_when_the_first_head_says() {
-    let plain = Entries { sound: [entry("ctl2")].map(|it| (it.key(), it)).into(), ..Entries::default() };
-    let paged = after(Paged { plain, ..Paged::default() }, &[entry("ctl1")]);
-    let until = NOW + upkeep::KEPT;
-    assert_eq!(paged.pages[&alerter("ctl1")][&HEAD].head.plain_until, until);
-    let later = NOW + Duration::from_secs(3600);
-    let known = |paged: &Paged| plain_until(&paged.pages, &paged.plain, true, later);
-    assert_eq!((known(&paged), known(&after(Paged::default(), &[]))), (until, Timestamp(0)));
-}
-
 /// The broken variants empty the pages of another alerter while they alone say something, or of the agent of a controller that is there.
 #[test]
 fn what_is_taken_over_is_emptied_and_what_stood_alone_goes() {

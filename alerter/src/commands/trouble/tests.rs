@@ -213,33 +213,6 @@ fn an_old_mark_is_bad_and_one_that_is_paused_is_not_old() {
     assert_eq!(of(paused), Some((Level::Warning, "pause".to_owned())));
 }
 
-#[test]
-fn a_pause_is_said_once_whether_it_holds_something_or_not() {
-    let order = Decision {
-        id: NoteId::generate(),
-        about: About::Pause { scope: Scope::Group("rack1".into()), until: None },
-        at: NOW - MINUTE * 180,
-        actor: "alice".into(),
-        reason: "move".into(),
-    };
-    let orders = [order];
-    let all = problems(&Sight { orders: &orders, ..sight(Some(&daemon()), &[]) });
-    assert_eq!(kinds(&all), [(Level::Warning, "paused")]);
-    assert!(
-        all[0].what.contains("paused by alice since 2027-01-15 05:00:00Z (3h), until `resume`: move"),
-        "{}",
-        all[0].what
-    );
-    let open = [held_by("c1", Hold::Pause, "group rack1 is paused by alice: move", None, by(&orders[0]))];
-    let all = problems(&Sight { orders: &orders, ..sight(Some(&daemon()), &open) });
-    assert_eq!(kinds(&all), [(Level::Warning, "pause")]);
-    assert!(all[0].then.contains("`nova-host-alerter resume --group rack1`"), "{}", all[0].then);
-}
-
-fn by(order: &Decision) -> Cause {
-    Cause { scope: order.about.scope(), decision: Some(order.id) }
-}
-
 fn decision(about: About, reason: &str) -> Decision {
     let (id, at, actor) = (NoteId::generate(), NOW - MINUTE, "alice".to_owned());
     Decision { id, about, at, actor, reason: reason.to_owned() }
@@ -274,21 +247,6 @@ fn the_command_is_that_of_the_order_or_the_group_that_holds_these_marks() {
     assert!(storm.contains("`nova-host-alerter release --group rack2 --reason TEXT`"), "{storm}");
 }
 
-/// The broken variant searches for the pause's reason in what holds: "move" is in "remove the old ones" too.
-#[test]
-fn a_pause_that_holds_nothing_is_said_beside_one_that_does() {
-    let orders = [pause("rack1", "move"), pause("rack2", "remove the old ones")];
-    let open = [held_by("c1", Hold::Pause, "of it", None, by(&orders[1]))];
-    let all = problems(&Sight { orders: &orders, ..sight(Some(&daemon()), &open) });
-    assert_eq!(kinds(&all), [(Level::Warning, "pause"), (Level::Warning, "paused")]);
-    assert!(all[1].what.starts_with("group rack1 paused by alice"), "{}", all[1].what);
-    // Nor is it another one of the same words: who reads the sentence takes it for that.
-    let orders = [pause("rack1", "move"), pause("rack1", "move")];
-    let open = [held_by("c1", Hold::Pause, "of it", None, by(&orders[1]))];
-    let all = problems(&Sight { orders: &orders, ..sight(Some(&daemon()), &open) });
-    assert_eq!(kinds(&all), [(Level::Warning, "pause"), (Level::Warning, "paused")]);
-}
-
 fn running(problems: Vec<Problem>) -> Daemon {
     Daemon { problems, ..daemon() }
 }
@@ -321,110 +279,6 @@ fn what_the_daemon_says_is_said_unless_it_is_said_better_here() {
     assert_eq!(kinds(&all), [(Level::Critical, "no-route")], "it is said of the mark");
 }
 
-/// `--critical` says when a route is critical.
-#[test]
-fn what_lasts_grows_by_the_given_limits() {
-    let failing =
-        Problem { grows: true, since: Some(NOW - MINUTE), ..Problem::of(Kind::Failing, "why".into()) };
-    let daemon = running(vec![failing]);
-    let of = |critical| {
-        let limits = Limits { critical, ..Limits::default() };
-        problems(&Sight { limits, ..sight(Some(&daemon), &[]) })[0].level
-    };
-    assert_eq!((of(MINUTE * 2), of(MINUTE)), (Level::Warning, Level::Critical));
-}
-
-/// The broken variant says of a damaged row twice that it is one.
-#[test]
-fn a_damaged_row_that_is_said_already_is_not_said_again() {
-    let record = |record: &str| Unaccounted {
-        record: record.to_owned(),
-        host: None,
-        at: Some(Timestamp(0)),
-        kind: marks::account::Gap::Damaged,
-    };
-    let gaps = [record("fencing 1"), record("sighting 2")];
-    let damaged = [Damage { table: "fencing", key: "1".to_owned() }];
-    let daemon = daemon();
-    let all = problems(&Sight { unaccounted: &gaps, damaged: &damaged, ..sight(Some(&daemon), &[]) });
-    assert_eq!(kinds(&all), [(Level::Critical, "damaged"), (Level::Critical, "unaccounted")]);
-    assert!(all[1].what.starts_with("1 record(s) of fencings of an unknown host"), "{}", all[1].what);
-}
-
-/// The broken variant says first that it does not run, and only then why.
-#[test]
-fn what_keeps_it_from_running_stands_first() {
-    let wrong = ["alerter.toml:3:1: unknown key ulr".to_owned()];
-    let config = &wrong[..];
-    let all = problems(&Sight { config, ..sight(None, &[]) });
-    assert_eq!(all.iter().map(|one| one.kind.as_str()).collect::<Vec<_>>(), ["configuration", "not-running"]);
-    let all = problems(&Sight { journal: Some("I/O error"), ..sight(None, &[]) });
-    assert_eq!(all.iter().map(|one| one.kind.as_str()).collect::<Vec<_>>(), ["journal", "not-running"]);
-    assert!(all[1].then.contains("`journalctl -t nova-host-alerter`"), "{}", all[1].then);
-    let place = Place { log: "`grep -rs nova-host-alerter /var/log`", ..PLACE.clone() };
-    let to_syslog = Sight { place: &place, ..sight(None, &[]) };
-    assert!(
-        problems(&to_syslog)[0].then.starts_with("find the cause: `grep -rs nova-host-alerter /var/log`")
-    );
-}
-
-/// The broken variant has root run it as root, and says of one that does not run that it goes on.
-#[test]
-fn a_journal_that_cannot_be_read_says_what_helps_here() {
-    let running = daemon();
-    let of = |is_root, daemon| {
-        let place = &Place { directory: "/srv/the journal".into(), ..PLACE.clone() };
-        problems(&Sight { journal: Some("I/O error"), is_root, place, ..sight(daemon, &[]) }).remove(0).then
-    };
-    let down = of(true, None);
-    assert!(!down.contains("as root") && !down.contains("continues by itself"), "{down}");
-    assert!(
-        down.contains("`df -h '/srv/the journal'`") && down.contains(&start(&sight(None, &[]))),
-        "{down}"
-    );
-    assert!(of(true, Some(&running)).contains("continues by itself"));
-    assert!(of(false, Some(&running)).starts_with("run this as root"));
-}
-
-/// A host's name does not say which of its marks is meant once that has ended. The broken variant names the host.
-#[test]
-fn a_return_that_is_held_is_ended_by_its_mark() {
-    let back = DeliveryReport { route: "recovery.return".into(), ..delivery(State::Held) };
-    let open = [MarkReport { deliveries: vec![back], ..proven("c1", MINUTE) }];
-    let all = problems(&sight(Some(&daemon()), &open));
-    assert_eq!(kinds(&all), [(Level::Critical, "held-on-route")]);
-    assert_eq!(all[0].what, "the return of c1 is held on route recovery.return (rejected): HTTP 422");
-    assert!(all[0].then.contains(&format!("unmark {} --reason TEXT`", open[0].mark.id)), "{}", all[0].then);
-}
-
-/// The broken variant names a few of many.
-#[test]
-fn a_rejection_names_its_hosts() {
-    let parked =
-        |host: String| MarkReport { deliveries: vec![delivery(State::Parked)], ..proven(&host, MINUTE) };
-    let open: Vec<MarkReport> = (1..=6).map(|number| parked(format!("c{number}"))).collect();
-    let all = problems(&sight(Some(&daemon()), &open));
-    assert_eq!(kinds(&all), [(Level::Critical, "rejected")]);
-    assert_eq!(
-        all[0].what,
-        "route recovery does not accept the mark of c1, c2, c3, c4, c5, c6 (rejected): HTTP 422"
-    );
-    assert_eq!(all[0].hosts.len(), 6);
-}
-
-/// The broken variant leaves it to the operator on call to find the file, the directory and the host.
-#[test]
-fn the_advice_names_the_file_the_directory_and_the_host() {
-    let open = [MarkReport { holds: vec![Hold::NoFqdn], state: "held", ..proven("c1", MINUTE) }];
-    let running = daemon();
-    let then = |sight: &Sight<'_>| problems(sight).remove(0).then;
-    let nameless = then(&sight(Some(&running), &open));
-    assert!(nameless.contains("[hosts.names] of /etc/alerter.toml"), "{nameless}");
-    let (open, routes) = ([proven("c1", MINUTE)], BTreeSet::from(["other".to_owned()]));
-    let gone = then(&Sight { routes: Some(&routes), ..sight(Some(&running), &open) });
-    assert!(gone.contains("configure recovery again in /etc/alerter.toml and"), "{gone}");
-}
-
 #[test]
 fn no_command_for_several_marks_has_a_gap_where_the_host_stands() {
     let running = daemon();
@@ -439,34 +293,4 @@ fn no_command_for_several_marks_has_a_gap_where_the_host_stands() {
     let open = ["c1", "c2"].map(|host| held(host, Hold::Storm, "too many hosts", None));
     let storm = problems(&sight(Some(&running), &open)).remove(0).then;
     assert!(storm.contains("unmark c1 --reason TEXT`") && !storm.contains("HOST"), "{storm}");
-}
-
-/// The broken variant says "by hand", and not how.
-#[test]
-fn a_damaged_row_says_how_to_report_it_and_what_ends_it() {
-    let running = daemon();
-    let of = |table, key: &str| {
-        let damaged = [Damage { table, key: key.to_owned() }];
-        problems(&Sight { damaged: &damaged, ..sight(Some(&running), &[]) }).remove(0).then
-    };
-    let said = of("delivery", "0190-7 to recovery");
-    assert!(said.contains("`nova-host-alerter unmark 0190-7 --reason TEXT`"), "{said}");
-    assert!(said.contains("`stonith_admin --history") && !said.contains("HOST"), "{said}");
-    assert!(of("fencing", "9").contains("no command ends such a row"));
-    let open = [MarkReport { deliveries: vec![delivery(State::Quarantined)], ..proven("c1", MINUTE) }];
-    let mark = problems(&sight(Some(&running), &open)).remove(0).then;
-    assert!(mark.starts_with("run `nova-host-alerter show c1` to see which route"), "{mark}");
-    assert!(mark.contains("then run `nova-host-alerter unmark c1 --reason TEXT`"), "{mark}");
-}
-
-#[test]
-fn a_wrong_configuration_is_worse_where_nothing_runs() {
-    let wrong: Vec<String> = (1..=4).map(|line| format!("alerter.toml:{line}:1: unknown key ulr")).collect();
-    let config = &wrong[..];
-    let running = daemon();
-    let all = problems(&Sight { config, ..sight(Some(&running), &[]) });
-    assert_eq!(kinds(&all), [(Level::Warning, "configuration")]);
-    assert!(all[0].what.ends_with("; alerter.toml:3:1: unknown key ulr (and 1 more)"));
-    let all = problems(&Sight { config, ..sight(None, &[]) });
-    assert!(kinds(&all).contains(&(Level::Critical, "configuration")));
 }

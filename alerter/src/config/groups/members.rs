@@ -98,18 +98,6 @@ mod tests {
     use super::*;
 
     #[test]
-    fn an_attribute_is_a_name_and_a_value() {
-        let is = |name: &str, value: &str| {
-            Ok(Members::Attribute { name: name.to_owned(), value: value.to_owned() })
-        };
-        assert_eq!(attribute("zone=1"), is("zone", "1"));
-        assert_eq!(attribute("#site-name=a b=c"), is("#site-name", "a b=c"));
-        for bad in ["", "zone", "=1", "zone=", " zone=1", "zone =1", "zone= 1", "zo ne=1", "zone=1\n"] {
-            assert!(attribute(bad).is_err(), "{bad:?}");
-        }
-    }
-
-    #[test]
     fn a_node_is_in_a_group_by_its_name_or_by_its_attribute() {
         let node = |name| HostName::parse(name).unwrap();
         let zone = |node: &HostName, name: &str| {

@@ -8,7 +8,7 @@ use std::time::Duration;
 use marks::delivery::State;
 use marks::time::Timestamp;
 
-use super::exposition::Samples;
+use super::samples::Samples;
 use super::sight::{STATES, Sight};
 use crate::policy::Hold;
 use crate::policy::groups::GroupFigures;

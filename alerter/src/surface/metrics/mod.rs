@@ -3,6 +3,7 @@
 pub mod catalogue;
 pub mod counting;
 mod exposition;
+mod samples;
 mod server;
 mod sight;
 

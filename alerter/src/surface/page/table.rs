@@ -220,39 +220,6 @@ mod tests {
         row
     }
 
-    #[test]
-    fn a_cell_says_who_was_notified_and_what_is_in_the_way() {
-        let answer = Some("the endpoint answered 422 Unprocessable Entity");
-        let mut rows = vec![row(
-            "compute1",
-            &[
-                ("a", State::Acknowledged, None),
-                ("a.confirm", State::InFlight, None),
-                ("b", State::Parked, answer),
-                ("c", State::Pending, Some("connection refused")),
-                ("d", State::Pending, None),
-            ],
-        )];
-        rows[0].recent.deliveries[4].attempts = 0;
-        let of = |open| sent(draw(&Picture { open, ..picture() }, 1));
-        let text = of(rows);
-        for wanted in [
-            "<b aria-hidden=\"true\">✓</b><i>acknowledged</i> 08:00</span>",
-            ">confirm <b aria-hidden=\"true\">→</b><i>in-flight</i> sending ×",
-            "✗</b><i>parked</i> 422, again 08:01 ×",
-            "✗</b><i>pending</i> rejected ×<span data-figure=\"attempts\">3</span>",
-            "…</b><i>pending</i> waits</span>",
-        ] {
-            assert!(text.contains(wanted), "{wanted} is missing: {text}");
-        }
-        let held = Row {
-            hold: Some(Hold::Pause),
-            holder: Some("root (uid 0)".into()),
-            ..row("c", &[("d", State::Pending, None)])
-        };
-        assert!(of(vec![held]).contains("‖</b><i>pending</i> root until resume"));
-    }
-
     /// The broken variants list every mark, or say nothing of what they leave out.
     #[test]
     fn the_table_is_bounded_and_says_what_is_left_out() {
@@ -265,19 +232,5 @@ mod tests {
         assert_eq!(text.matches("scope=\"col\"").count(), 1 + COLUMNS + 1 + 2);
         assert!(text.contains("9700 more open") && text.contains("50 more settled within a day"), "{text}");
         assert!(text.contains("<th scope=\"col\">Other routes") && text.contains(">route8 <b"), "{text}");
-    }
-
-    #[test]
-    fn a_status_is_found_where_an_endpoint_answered_one() {
-        assert_eq!(status("the endpoint answered 422 Unprocessable Entity: no"), Some("422"));
-        assert_eq!(status("the endpoint answered nothing"), None);
-        assert_eq!(status("connection refused"), None);
-    }
-
-    #[test]
-    fn a_time_has_its_date_on_another_day() {
-        let now = Timestamp(1_800_000_000_000);
-        assert_eq!(clock(now, now), "08:00");
-        assert_eq!(clock(now - std::time::Duration::from_secs(86_400), now), "01-14 08:00");
     }
 }

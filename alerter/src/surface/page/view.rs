@@ -181,7 +181,7 @@ pub(super) mod tests {
     use serde_json::json;
 
     use super::*;
-    use crate::problem::Kind;
+
     use crate::state::Figures;
 
     pub(in crate::surface::page) const NOW: Timestamp = Timestamp(1_800_000_000_000);
@@ -229,15 +229,5 @@ pub(super) mod tests {
         }
         let unmarked = texts(&Picture { unmarked: 1, ..picture() }).0;
         assert!(unmarked.contains("<title>(1) nova-host-alerter"), "{unmarked}");
-    }
-
-    #[test]
-    fn what_is_wrong_stands_with_its_level_and_what_to_type() {
-        let then = "run `nova-host-alerter status`".to_owned();
-        let one = Problem { then, ..Problem::of(Kind::Stalled, "<b>\u{202e}".into()) };
-        let text = texts(&Picture { problems: vec![one; PROBLEMS + 2], ..picture() }).0;
-        let wanted = "<b class=\"level\">✗ critical</b> &lt;b&gt;\u{fffd}</p><p class=\"advice\">run <code>nova-host-alerter status</code></p>";
-        assert_eq!(text.matches(wanted).count(), PROBLEMS, "{text}");
-        assert!(text.contains("<header class=\"critical\"") && text.contains("2 more: <code>"), "{text}");
     }
 }

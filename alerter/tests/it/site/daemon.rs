@@ -289,22 +289,11 @@ impl Alerter {
     pub(crate) fn unmark(&mut self, site: &Site, mark: MarkId) {
         assert!(self.journal.dismiss(mark, "it lives", "alice", self.now(site)).unwrap());
     }
-
-    /// The same with `--return`.
-    pub(crate) fn end_returns(&mut self, site: &Site, mark: MarkId) {
-        let word = ("done by hand", "alice");
-        assert!(self.journal.dismiss_returns(mark, true, word, self.now(site)).unwrap() > 0);
-    }
 }
 
 /// The recovery controller took it.
 pub(crate) fn taken() -> Verdict {
     Verdict::Acknowledged { reference: None, detail: "taken".into(), then: Vec::new() }
-}
-
-/// The connection was refused: tried again after two seconds.
-pub(crate) fn refused(site: &Site) -> Verdict {
-    refused_at(site.now)
 }
 
 fn refused_at(now: Timestamp) -> Verdict {

@@ -28,7 +28,7 @@ use tempfile::TempDir;
 use samples::left_out::leave_out;
 
 pub(crate) use audit::Outage;
-pub(crate) use daemon::{Alerter, PATIENCE, refused, taken};
+pub(crate) use daemon::{Alerter, PATIENCE, taken};
 pub(crate) use world::{Host, Kind};
 
 pub(crate) const CONTROLLERS: [&str; 3] = ["ctl1", "ctl2", "ctl3"];
