@@ -153,14 +153,13 @@ fn lines(answers: &Answers) -> String {
 }
 
 fn of_route(of: &OfRoute) -> Vec<String> {
-    let OfRoute { route, driver, endpoint, asked, certificate_ends, findings } = of;
-    let end = certificate_ends.map(|end| format!("; its certificate ends {}", end.rfc3339()));
+    let OfRoute { route, driver, endpoint, asked, findings } = of;
     match (asked, findings.as_slice()) {
         (false, _) => {
             vec![format!("{route}: not asked: only `send-test` can reach the endpoint of a {driver} route")]
         }
         (true, []) => {
-            vec![format!("{route}: the endpoint {endpoint} is ready{}", end.unwrap_or_default())]
+            vec![format!("{route}: the endpoint {endpoint} is ready")]
         }
         (true, findings) => findings.iter().map(|one| format!("{route}: {}", obstacle(one))).collect(),
     }

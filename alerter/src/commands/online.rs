@@ -1,20 +1,14 @@
 //! What the endpoints of all routes say of the configuration and of the cluster's hosts, before there is a mark.
 
-use std::time::Duration;
-
 use drivers::{Failure, Finding, Named};
 use marks::host::HostName;
 use marks::mark::Lack;
 use marks::register::Register;
-use marks::time::Timestamp;
 use pacemaker::cib::Cib;
 use serde::Serialize;
 
 use crate::config::{Route, Settings};
 use crate::intake::roll::{self, Roll};
-
-/// A certificate that ends within this time is warned of.
-const SOON: Duration = Duration::from_secs(30 * 86_400);
 
 /// What was learnt.
 #[derive(Clone, Debug, Serialize)]
@@ -68,24 +62,8 @@ pub struct OfRoute {
     pub endpoint: String,
     /// Whether its driver can ask it without a message.
     pub asked: bool,
-    /// When the endpoint's certificate ends, where that is known.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub certificate_ends: Option<Timestamp>,
     /// What is wrong.
     pub findings: Vec<Obstacle>,
-}
-
-impl OfRoute {
-    /// A certificate that ends soon is no obstacle yet.
-    fn warning(&self, now: Timestamp) -> Option<String> {
-        let end = self.certificate_ends.filter(|end| end.since(now) < SOON)?;
-        let days = end.since(now).as_secs() / 86_400;
-        Some(format!(
-            "{}: the endpoint's certificate ends {} (in {days} day(s)): renew it",
-            self.route,
-            end.rfc3339()
-        ))
-    }
 }
 
 impl Answers {
@@ -117,13 +95,11 @@ pub async fn ask(settings: &Settings, cib: Result<Cib, String>) -> Answers {
     for route in under_way {
         routes.push(route.await.expect("a panic anywhere ends the whole program"));
     }
-    let ending = routes.iter().filter_map(|route: &OfRoute| route.warning(Timestamp::now()));
-    let warnings = grouped.warnings.into_iter().chain(ending).collect();
     let guests = cib.as_ref().map(|cib| roll::guests(&settings.hosts, cib)).unwrap_or_default();
     Answers {
         hosts: roll.is_ok().then_some(named.len() + clashes.len() + unnamed.len()),
         groups: if roll.is_ok() { of_groups(settings, &grouped.sizes) } else { Vec::new() },
-        warnings,
+        warnings: grouped.warnings,
         no_cluster: cib.err(),
         wants_cluster: settings.store.register != Register::None,
         unnamed,
@@ -166,7 +142,6 @@ async fn of_route(route: Route, hosts: Vec<Named>) -> OfRoute {
         driver: route.driver.kind(),
         endpoint: route.driver.endpoint(),
         asked: answer.is_some(),
-        certificate_ends: route.driver.certificate_end(),
         findings: answer.into_iter().flatten().map(Obstacle::from).collect(),
     }
 }

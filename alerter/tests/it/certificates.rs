@@ -4,7 +4,6 @@ use std::fs;
 use std::os::unix::fs::PermissionsExt as _;
 use std::path::PathBuf;
 use std::sync::Arc;
-use std::time::{Duration, SystemTime};
 
 use rcgen::{
     BasicConstraints, Certificate, CertificateParams, CertifiedIssuer, DnType, IsCa, KeyPair, date_time_ymd,
@@ -23,8 +22,6 @@ pub(crate) struct Ca(CertifiedIssuer<'static, KeyPair>, TempDir);
 pub(crate) enum Peculiar {
     Nothing,
     Expired,
-    /// In ten days and an hour.
-    EndsSoon,
     OtherName,
 }
 impl Ca {
@@ -57,9 +54,6 @@ impl Ca {
         let mut params = CertificateParams::new(vec![name.to_owned()]).unwrap();
         match peculiar {
             Peculiar::Expired => params.not_after = date_time_ymd(2001, 1, 1),
-            Peculiar::EndsSoon => {
-                params.not_after = (SystemTime::now() + Duration::from_secs(10 * 86_400 + 3600)).into();
-            }
             Peculiar::Nothing | Peculiar::OtherName => {}
         }
         let key = KeyPair::generate().unwrap();

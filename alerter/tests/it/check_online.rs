@@ -33,7 +33,7 @@ pub(crate) async fn found(driver: &dyn Driver, hosts: &[Named]) -> Vec<String> {
     findings.into_iter().map(word).collect()
 }
 
-/// An endpoint of `http` is checked: its name, a connection, TLS, and when its certificate ends. The broken variants do not ask
+/// An endpoint of `http` is checked: its name, a connection, and TLS. The broken variants do not ask
 /// it, or send it a mark.
 #[tokio::test]
 async fn an_http_endpoint_is_checked_and_sent_nothing() {
@@ -44,12 +44,11 @@ async fn an_http_endpoint_is_checked_and_sent_nothing() {
             peer.say(OK).await;
         })
     };
-    for (acceptor, words, days) in [
-        (ours.endpoint(Peculiar::Nothing), vec![], None),
-        (ours.endpoint(Peculiar::EndsSoon), vec![], Some(10)),
-        (ours.endpoint(Peculiar::Expired), vec!["tls-expired"], None),
-        (ours.endpoint(Peculiar::OtherName), vec!["tls-name"], None),
-        (theirs.endpoint(Peculiar::Nothing), vec!["tls-unknown-ca"], None),
+    for (acceptor, words) in [
+        (ours.endpoint(Peculiar::Nothing), vec![]),
+        (ours.endpoint(Peculiar::Expired), vec!["tls-expired"]),
+        (ours.endpoint(Peculiar::OtherName), vec!["tls-name"]),
+        (theirs.endpoint(Peculiar::Nothing), vec!["tls-unknown-ca"]),
     ] {
         let endpoint = at(acceptor).await;
         let url = format!("https://{}/v1/host-failures", endpoint.address);
@@ -62,10 +61,7 @@ async fn an_http_endpoint_is_checked_and_sent_nothing() {
         let oncall = &answers.routes[0];
         let found: Vec<_> = oncall.findings.iter().map(|one| one.kind).collect();
         assert_eq!((oncall.asked, &found), (true, &words));
-        assert_eq!(oncall.certificate_ends.is_some(), words.is_empty(), "{words:?}");
-        assert_eq!(answers.warnings.len(), usize::from(days.is_some()), "{:?}", answers.warnings);
-        let soon = days.map(|days| format!("(in {days} day(s)): renew it")).unwrap_or_default();
-        assert!(answers.warnings.concat().ends_with(&soon) && answers.is_clear() == words.is_empty());
+        assert_eq!(answers.is_clear(), words.is_empty(), "{words:?}");
         let asked = endpoint.requests();
         assert_eq!(asked.len(), usize::from(words.is_empty()));
         for request in asked {

@@ -159,11 +159,6 @@ pub trait Driver: Send + Sync {
         Box::pin(async { None })
     }
 
-    /// When the certificate ends that the endpoint showed at the last [`Driver::check`], if known.
-    fn certificate_end(&self) -> Option<Timestamp> {
-        None
-    }
-
     /// One exchange. Once it has begun, it ends by itself within the route's time limit. If it is dropped earlier, its
     /// outcome is unknown.
     fn deliver<'a>(&'a self, message: Message<'a>) -> Exchange<'a>;

@@ -201,10 +201,6 @@ impl Driver for Http {
         })
     }
 
-    fn certificate_end(&self) -> Option<Timestamp> {
-        self.endpoint.certificate_end()
-    }
-
     fn deliver<'a>(&'a self, message: Message<'a>) -> Exchange<'a> {
         Box::pin(self.exchange(message))
     }

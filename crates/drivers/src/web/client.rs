@@ -125,10 +125,7 @@ fn no_ca(options: &ClientOptions) -> Unusable {
 }
 
 fn builder(options: &ClientOptions, ca: Option<Vec<Certificate>>) -> ClientBuilder {
-    let client = careful(options.timeout, options.keep_alive)
-        // For `check-config --online`, which shows when it ends.
-        .tls_info(true)
-        .timeout(options.timeout);
+    let client = careful(options.timeout, options.keep_alive).timeout(options.timeout);
     placed(trusting(client, options, ca), options)
 }
 

@@ -1,16 +1,13 @@
 //! One endpoint over plain HTTP: a driver adds only its message and the meaning of the answer.
 
-use std::sync::{Mutex, PoisonError};
 use std::time::Duration;
 
-use marks::time::Timestamp;
 use reqwest::header::{HOST, HeaderValue};
-use reqwest::tls::TlsInfo;
 use reqwest::{Client, Method, RequestBuilder, Response, Url};
 use tokio::time::Instant;
 
 use super::client::ClientOptions;
-use super::{certificate, fault, page, plain, shown, wire};
+use super::{fault, page, plain, shown, wire};
 use crate::driver::{Finding, Outcome};
 use crate::kept::{Kept, Unusable};
 
@@ -25,8 +22,6 @@ pub struct Endpoint {
     /// The client's url.
     target: Url,
     clients: Kept<Client>,
-    /// When the endpoint's certificate ends, as of the last check.
-    certificate_end: Mutex<Option<Timestamp>>,
 }
 
 /// An answer.
@@ -54,8 +49,8 @@ impl Endpoint {
     /// The certificates cannot be used.
     pub fn new(options: ClientOptions) -> Result<Self, Unusable> {
         let clients = options.clone().client(shown(&options.url))?;
-        let (target, certificate_end) = (options.target(), Mutex::default());
-        Ok(Self { options, target, clients, certificate_end })
+        let target = options.target();
+        Ok(Self { options, target, clients })
     }
 
     /// The endpoint for people: its query and parts of its path may be a secret.
@@ -124,9 +119,6 @@ impl Endpoint {
         target.set_query(None);
         match self.ask(Method::HEAD, target).timeout(CHECK_INTERVAL.min(self.limit())).send().await {
             Ok(response) => {
-                let shown = response.extensions().get::<TlsInfo>().and_then(TlsInfo::peer_certificate);
-                let end = shown.and_then(certificate::end);
-                *self.certificate_end.lock().unwrap_or_else(PoisonError::into_inner) = end;
                 let is_page =
                     self.minds(response.status().as_u16()) && page::is_one(response.headers(), None);
                 is_page.then(|| Finding { host: None, why: page::failure(PAGE) })
@@ -136,11 +128,6 @@ impl Endpoint {
                 Finding::of(&fault.outcome())
             }
         }
-    }
-
-    /// When its certificate ends, as of the last [`Self::reach`].
-    pub fn certificate_end(&self) -> Option<Timestamp> {
-        *self.certificate_end.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
