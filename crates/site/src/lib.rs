@@ -24,6 +24,8 @@ mod reader;
 mod seal;
 /// "Did you mean".
 pub mod suggest;
+/// The system log, for every program of a site.
+mod syslog;
 
 use std::path::Path;
 
@@ -40,6 +42,7 @@ pub use plain::{blanked, is_hidden, is_plain_name};
 pub use problem::{ConfigErrors, Place, Problem};
 pub use reader::{Section, shown, unknown_word};
 pub use seal::{CLUSTER_KEY, keys_beside, own_keys, seal_keys, sealing_file};
+pub use syslog::{Severity, Syslog};
 
 /// Reads a configuration: `main`, and `*.toml` in `alerter.d` beside it in the order of their names. A key in a later
 /// file overrides the same key of an earlier one. `settings` makes the result; the warnings come with it.
