@@ -68,13 +68,14 @@ confined() {
         env -i PATH=/usr/local/bin:/usr/bin:/bin:/usr/sbin:/sbin HOME="$said/home" "$@"
 }
 
-everywhere() { confined make --no-print-directory test NHA_LISTS="$lists" NHA_ROOM="$user"; }
+everywhere() { confined make --no-print-directory test NHA_LISTS="$lists" NHA_ROOM="$user" NHA_AT_ONCE=1; }
 
 # What `make test` leaves out of its longest list, which says it before it is run.
 privileged() {
     # shellcheck disable=SC2046 # the words of a line
     set -- $(list tests/it)
-    (cd "$1" && confined "$3" --list --ignored) | sed -n 's/^\(.*\): test$/\1/p' >"$said/only"
+    confined "$3" --list --ignored | sed -n 's/^\(\[.*\] \)\{0,1\}\(.*\): test$/\2/p' >"$said/only"
+    [ -s "$said/only" ]
     as_root tests/it "$said/only"
 }
 

@@ -21,11 +21,11 @@ fi
 # Their clusters, services and browser are real: `make test-all` starts them.
 real='/tests (cluster|failover|openstack|kubernetes|page) '
 grep -E "$real" "$lists" | while read -r directory name program; do
-    (cd "$directory" && "$program" --list) | sed -n "s/\(.*\): test\$/out\ttests $name\t\1/p" >"$room/$name.tests"
+    (cd "$directory" && "$program" --list) | sed -n "s/^\(\[.*\] \)\{0,1\}\(.*\): test\$/out\ttests $name\t\2/p" >"$room/$name.tests"
 done
-# Two at a time, the longest first.
+# The longest first, two at a time where nothing else is run (NHA_AT_ONCE).
 result=0
-{ grep ' it ' "$lists" && grep -v ' it ' "$lists" | grep -Ev "$real"; } | xargs -P 2 -L 1 tests/lists.sh play "$room" || result=1
+{ grep ' it ' "$lists" && grep -v ' it ' "$lists" | grep -Ev "$real"; } | xargs -P "${NHA_AT_ONCE:-2}" -L 1 tests/lists.sh play "$room" || result=1
 # shellcheck disable=SC2046 # its words
 set -- $(tests/lists.sh total "$room")
 echo "$1 passed, $3 failed; $5 left out: need root, namespaces or programs that are not here (run \`make test-all\`)"

@@ -28,7 +28,7 @@ use self::script::{Check, Given, How, Sending};
 use self::settle::Reading;
 
 /// So long the kit waits before it closes a connection whose answer it does not want.
-const BRIEF: Duration = Duration::from_millis(200);
+const BRIEF: Duration = Duration::from_millis(500);
 /// Between two readings of the receiver's list.
 const AGAIN: Duration = Duration::from_millis(250);
 

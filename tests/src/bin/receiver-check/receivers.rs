@@ -25,7 +25,7 @@ use crate::{Args, checked as verdicts};
 
 /// So long an absent-minded receiver waits between reading what it knows and writing it down, unless the same comes again
 /// before; longer than the kit waits where it does not want the answer.
-const ABSENT: Duration = Duration::from_millis(400);
+const ABSENT: Duration = Duration::from_millis(700);
 /// So long after its answer a receiver acts that acts late.
 const LATE: Duration = Duration::from_millis(500);
 const TOKEN: &str = "t0ken-of-the-check";
