@@ -21,7 +21,6 @@ pub(crate) const SCENARIOS: &[Scenario] = &[
 ];
 
 pub(crate) const KEYS: &str = r#"mode = "remediation"
-contract = "cluster-api"
 template-api-version = "infrastructure.cluster.x-k8s.io/v1beta1"
 template-kind = "Metal3RemediationTemplate"
 template-name = "worker""#;
