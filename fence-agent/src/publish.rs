@@ -58,14 +58,17 @@ pub(crate) fn after_journal(call: &Call, settings: &Settings, fencing: &Fencing)
 }
 
 /// The other fencings that the register lacks; `None` where another call has published this one while it waited for its turn:
-/// when a rack dies, few calls write for all. A journal that cannot be read has no leftovers.
+/// when a rack dies, few calls write for all. One whose mark an alerter has ended meanwhile is no leftover, and is published all the
+/// same. A journal that cannot be read has no leftovers.
 fn still_unpublished(settings: &Settings, fencing: &Fencing) -> Option<Vec<Fencing>> {
-    let own = settings.clone();
-    let read = watch::in_time(NOTE_LIMIT, move || unpublished(&own.open_store()?, own.register()));
-    let Some(Ok(mut all)) = read else { return Some(Vec::new()) };
-    let count = all.len();
-    all.retain(|other| other.id != fencing.id);
-    (all.len() < count).then_some(all)
+    let (own, id, key) = (settings.clone(), fencing.id, Key::Fencing(fencing.id).to_string());
+    let read = watch::in_time(NOTE_LIMIT, move || {
+        let (journal, register) = (own.open_store()?, own.register());
+        Ok::<_, JournalError>((journal.is_published(register, &key)?, unpublished(&journal, register)?))
+    });
+    let Some(Ok((is_published, mut all))) = read else { return Some(Vec::new()) };
+    all.retain(|other| other.id != id);
+    (!is_published).then_some(all)
 }
 
 /// Publishes what earlier calls could not, and what was lost with the register. Checks whether the register can be read.
@@ -210,4 +213,36 @@ pub(crate) fn end(call: &Call) -> Instant {
 
 fn soon(call: &Call, limit: Duration) -> Instant {
     end(call).min(Instant::now() + limit)
+}
+
+#[cfg(test)]
+mod tests {
+    use journal::{Journal, Role, Taken};
+    use site::Site;
+
+    use super::*;
+    use crate::given::tests_support::given;
+
+    /// A quick alerter has its mark acknowledged before the agent has its turn. The broken variant takes the end for a publication by
+    /// another call, and the register never hears of the fencing.
+    #[test]
+    fn what_has_ended_before_its_turn_is_published_and_what_another_call_has_published_is_not() {
+        let dir = tempfile::tempdir().unwrap();
+        let store = dir.path().join("state/marks.db");
+        let text = store.display().to_string();
+        let settings =
+            Settings::new(&given(&[("store", &text), ("create_store", "1")]), Site::default()).unwrap();
+        let mut journal = Journal::open(&store, Role::Alerter).unwrap();
+        let [ended, waiting] = ["compute1", "compute2"].map(|host| samples::fencing(host, Timestamp::now()));
+        for fencing in [&ended, &waiting] {
+            journal.append_fencing(fencing).unwrap();
+        }
+        let mark = samples::mark(&ended);
+        journal.make_mark(&mark, Taken::Fencing(&ended), &[], Timestamp::now()).unwrap();
+        assert!(journal.dismiss(mark.id, "acknowledged", "a test", Timestamp::now()).unwrap());
+        assert_eq!(still_unpublished(&settings, &ended), Some(vec![waiting.clone()]));
+        journal.note_published(Register::Attrd, &[Key::Fencing(ended.id).to_string()]).unwrap();
+        assert_eq!(still_unpublished(&settings, &ended), None);
+        assert_eq!(still_unpublished(&settings, &waiting), Some(Vec::new()));
+    }
 }

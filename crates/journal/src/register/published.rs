@@ -4,7 +4,7 @@ use rusqlite::functions::FunctionFlags;
 use rusqlite::{Connection, params};
 
 use crate::store::digest::{Digest, Rows};
-use crate::{Agent, Journal, JournalError};
+use crate::{Agent, JournalError};
 use marks::fencing::Fencing;
 use marks::register::Register;
 use marks::time::Timestamp;
@@ -42,6 +42,16 @@ impl Agent {
         self.fencings_that(&condition, params![since.0, register.as_str()])
     }
 
+    /// Whether an entry is known to be in that register.
+    ///
+    /// # Errors
+    /// As any read.
+    pub fn is_published(&self, register: Register, key: &str) -> Result<bool, JournalError> {
+        let sql = "SELECT EXISTS (SELECT 1 FROM published
+             WHERE entry = ?1 AND register = ?2 AND digest = published_digest(entry, register))";
+        self.sqlite(self.connection.query_row(sql, params![key, register.as_str()], |row| row.get(0)))
+    }
+
     /// Stores that entries are in that register, because they were read back from it.
     ///
     /// # Errors
@@ -60,18 +70,6 @@ impl Agent {
     }
 }
 
-impl Journal {
-    /// Whether an entry is known to be in that register.
-    ///
-    /// # Errors
-    /// As any read.
-    pub fn is_published(&self, register: Register, key: &str) -> Result<bool, JournalError> {
-        let sql = "SELECT EXISTS (SELECT 1 FROM published
-             WHERE entry = ?1 AND register = ?2 AND digest = published_digest(entry, register))";
-        self.sqlite(self.connection.query_row(sql, params![key, register.as_str()], |row| row.get(0)))
-    }
-}
-
 /// Lets SQL ignore a row with a wrong digest: its entry is then published again.
 pub(crate) fn add_digest(connection: &Connection) -> rusqlite::Result<()> {
     let flags =
@@ -85,7 +83,7 @@ pub(crate) fn add_digest(connection: &Connection) -> rusqlite::Result<()> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::Role;
+    use crate::{Journal, Role};
 
     use marks::id::FencingId;
 
