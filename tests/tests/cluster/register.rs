@@ -126,7 +126,7 @@ fn outlives(cloud: &mut Cloud, register: Register, fencings: usize) -> anyhow::R
     let figures = cloud.lab.exec(HOME, &life)?.success();
     cloud.set_device("alerter", true)?;
     let figures = figures?;
-    println!("{} {fencings}: {figures}", register.as_str());
+    eprintln!("{} {fencings}: {figures}", register.as_str());
     let figures: Value = serde_json::from_str(&figures)?;
     for when in ["settled", "all"] {
         let longest = figures[when]["longest_answer"].as_u64().context("no figure")?;

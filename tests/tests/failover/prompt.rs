@@ -45,7 +45,7 @@ fn prompt(cluster: &mut Cluster, register: Register) -> anyhow::Result<()> {
         let marked = marked_at(cluster, &before, host).context("its off has not ended")?;
         let (first, last) = notified_at(cluster, &before, host)?;
         let took = last.duration_since(marked).unwrap_or_default();
-        println!(
+        eprintln!(
             "{}: {host}, fenced on {fenced_on}, was reported by {alerter} {took:?} after its off",
             register.as_str()
         );
