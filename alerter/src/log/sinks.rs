@@ -31,9 +31,9 @@ impl Sinks {
     }
 
     /// Writes a line; a line that nothing takes is lost, without a wait.
-    pub fn write(&self, record: &Record) {
+    pub fn write(&mut self, record: &Record) {
         let (level, text) = (record.level, record.text());
-        if let Some(syslog) = &self.syslog {
+        if let Some(syslog) = &mut self.syslog {
             syslog.send(severity(level), &text);
         }
         to_stderr(&match self.stderr_is_journal {

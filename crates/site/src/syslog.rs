@@ -1,3 +1,4 @@
+use std::io;
 use std::os::unix::net::UnixDatagram;
 use std::path::{Path, PathBuf};
 use std::process;
@@ -6,26 +7,38 @@ pub use syslog::Severity;
 use syslog::{Facility, Formatter3164, LogFormat as _};
 
 /// The socket of the system log, which comes and goes with its daemon. It is connected to when there is something to log.
-#[derive(Clone, Debug)]
+#[derive(Debug)]
 pub struct Syslog {
     path: PathBuf,
     program: &'static str,
+    socket: Option<UnixDatagram>,
 }
 
 impl Syslog {
     /// The log at this socket, for the lines of a program.
     pub fn at(path: &Path, program: &'static str) -> Self {
-        Self { path: path.to_owned(), program }
+        Self { path: path.to_owned(), program, socket: None }
     }
 
-    /// Sends a line; whether it was taken. The socket does not block: a log daemon that hangs costs lines and no time.
-    pub fn send(&self, severity: Severity, text: &str) -> bool {
-        let connected = || {
-            let socket = UnixDatagram::unbound()?;
-            socket.set_nonblocking(true)?;
-            socket.connect(&self.path).map(|()| socket)
-        };
-        connected().is_ok_and(|socket| socket.send(&self.line(severity, text)).is_ok())
+    /// Sends a line, over a new socket where the old one fails; whether it was taken.
+    pub fn send(&mut self, severity: Severity, text: &str) -> bool {
+        let line = self.line(severity, text);
+        self.try_send(&line) || {
+            self.socket = self.connect().ok();
+            self.try_send(&line)
+        }
+    }
+
+    fn try_send(&self, line: &[u8]) -> bool {
+        self.socket.as_ref().is_some_and(|socket| socket.send(line).is_ok())
+    }
+
+    /// The socket does not block: a log daemon that hangs costs lines and no time.
+    fn connect(&self) -> io::Result<UnixDatagram> {
+        let socket = UnixDatagram::unbound()?;
+        socket.set_nonblocking(true)?;
+        socket.connect(&self.path)?;
+        Ok(socket)
     }
 
     /// As syslog(3) writes it (RFC 3164), without the host, which the log daemon knows.
@@ -50,7 +63,7 @@ mod tests {
         let directory = tempfile::tempdir().unwrap();
         let path = directory.path().join("log");
         let _never_read = UnixDatagram::bind(&path).unwrap();
-        let log = Syslog::at(&path, "x");
+        let mut log = Syslog::at(&path, "x");
         let taken = (0..10_000).filter(|_| log.send(Severity::LOG_INFO, "a line")).count();
         assert!((1..10_000).contains(&taken), "{taken}");
     }
@@ -59,7 +72,7 @@ mod tests {
     fn a_restarted_log_gets_the_next_line() {
         let directory = tempfile::tempdir().unwrap();
         let path = directory.path().join("log");
-        let log = Syslog::at(&path, "fence_mark");
+        let mut log = Syslog::at(&path, "fence_mark");
         assert!(!log.send(Severity::LOG_ERR, "nobody listens yet"));
         for text in ["first", "after a restart"] {
             let listener = UnixDatagram::bind(&path).unwrap();
