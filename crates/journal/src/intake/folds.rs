@@ -60,19 +60,6 @@ impl Journal {
         Ok(self.sqlite(read)?.flatten().and_then(|id| MarkId::parse(&id).ok()))
     }
 
-    /// The rule by which a fencing ended; `None` if it was not decided yet, or if the word is unreadable.
-    ///
-    /// # Errors
-    /// As any read.
-    pub fn rule_of(&self, fencing: FencingId) -> Result<Option<Rule>, JournalError> {
-        let sql = "SELECT rule FROM folded WHERE fencing = ?1 AND digest = fold_digest(fencing, mark)";
-        let read = self
-            .connection
-            .query_row(sql, [fencing.to_string()], |row| row.get::<_, Option<String>>(0))
-            .optional();
-        Ok(self.sqlite(read)?.flatten().and_then(|word| Rule::parse(&word)))
-    }
-
     /// How many fencings a mark has taken in.
     ///
     /// # Errors
