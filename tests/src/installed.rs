@@ -7,6 +7,7 @@ use std::path::{Path, PathBuf};
 use std::process::Command;
 
 use anyhow::{Context, bail, ensure};
+use samples::left_out::missing;
 use tempfile::TempDir;
 
 use crate::programs::built;
@@ -89,10 +90,8 @@ fn check(tools: &[&str]) -> anyhow::Result<()> {
     if let Some(reason) = lacks_root() {
         bail!(reason);
     }
-    for tool in tools {
-        let found =
-            ["/usr/sbin", "/usr/bin", "/sbin", "/bin"].iter().any(|dir| Path::new(dir).join(tool).exists());
-        ensure!(found, "{tool} is not installed: run `make deps`");
+    if let Some(tool) = missing(tools) {
+        bail!("{tool} is not installed: run `make deps`");
     }
     let trial = Installed::new()?.command("true").output().context("unshare")?;
     let complaint = String::from_utf8_lossy(&trial.stderr);

@@ -11,6 +11,14 @@ pub fn must_run(key: Option<&str>) -> bool {
     is_set("CI") || key.is_some_and(is_set)
 }
 
+/// The first of these programs that is not installed.
+#[must_use]
+pub fn missing<'a>(programs: &[&'a str]) -> Option<&'a str> {
+    let places = ["/usr/sbin", "/usr/bin", "/sbin", "/bin"];
+    let is_there = |program: &&&str| places.iter().any(|place| Path::new(place).join(program).exists());
+    programs.iter().find(|program| !is_there(program)).copied()
+}
+
 /// Whether one of these programs is not there, and the test is left out for that.
 ///
 /// # Panics
@@ -18,9 +26,7 @@ pub fn must_run(key: Option<&str>) -> bool {
 #[track_caller]
 #[must_use]
 pub fn lacks(programs: &[&str]) -> bool {
-    let places = ["/usr/sbin", "/usr/bin", "/sbin", "/bin"];
-    let is_there = |program: &&&str| places.iter().any(|place| Path::new(place).join(program).exists());
-    let missing = programs.iter().find(|program| !is_there(program));
+    let missing = missing(programs);
     if let Some(program) = missing {
         leave_out(&format!("{program} is not installed"));
     }

@@ -4,10 +4,10 @@ mod keys;
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
-use std::path::Path;
 use std::process::{Command, Output};
 
 use manual::{COMPLETIONS, PAGES, Sources, files};
+use samples::left_out::missing;
 use tempfile::TempDir;
 use tests::installed::source;
 use tests::trials::Group;
@@ -26,9 +26,7 @@ pub(crate) fn shown() -> Group {
 }
 
 fn lacking(tools: &[&str]) -> Option<String> {
-    let is_there = |tool: &&&str| ["/usr/bin", "/bin"].iter().any(|dir| Path::new(dir).join(tool).exists());
-    let missing = tools.iter().find(|tool| !is_there(tool))?;
-    Some(format!("{missing} is not installed: run `make deps`"))
+    Some(format!("{} is not installed: run `make deps`", missing(tools)?))
 }
 
 fn sources() -> Sources {
