@@ -26,7 +26,7 @@ quick: ## what a change of a driver, a problem or a key needs, in about a minute
 	@for what in house papers book manual default_config; do $(CARGO) test --locked --quiet -p tests --test it -- $$what || exit 1; done
 
 test: ## the tests that run everywhere, as any user; what it leaves out needs root or programs that are not here
-	@NHA_LISTS="$(NHA_LISTS)" NHA_ROOM="$(NHA_ROOM)" NHA_AT_ONCE="$(NHA_AT_ONCE)" CARGO=$(CARGO) tests/test.sh
+	@CARGO=$(CARGO) tests/test.sh
 
 test-all: deps package-deps ## that, and real clusters, services, browser and packages (as root); RELEASES="bookworm trixie": what differs by Pacemaker of which Debian suites
 	@CARGO=$(CARGO) RELEASES="$(RELEASES)" tests/all.sh

@@ -74,9 +74,8 @@ everywhere() { confined make --no-print-directory test NHA_LISTS="$lists" NHA_RO
 privileged() {
     # shellcheck disable=SC2046 # the words of a line
     set -- $(list tests/it)
-    confined "$3" --list --ignored | sed -n 's/^\(\[.*\] \)\{0,1\}\(.*\): test$/\2/p' >"$said/only"
-    [ -s "$said/only" ]
-    as_root tests/it "$said/only"
+    confined tests/lists.sh names "$3" --ignored >"$said/only"
+    [ -s "$said/only" ] && as_root tests/it "$said/only"
 }
 
 # What it has left out of the others, which their tests say when they are run.

@@ -4,6 +4,9 @@
 # lists.sh play ROOM DIRECTORY NAME PROGRAM [ONLY]
 #                                         runs a list, or of it the names that the file ONLY has, says in a line how it went, and leaves in ROOM
 #                                         what it said, and as *.tests what became of each test
+# lists.sh names PROGRAM [--ignored]       the names of a list's tests, or of those that cannot run here
+# lists.sh skip ROOM DIRECTORY NAME PROGRAM
+#                                         leaves in ROOM that each test of the list is left out
 # lists.sh total ROOM ...                 what became of all of them, in one line: a test that was left out here and run there is run
 # lists.sh left ROOM ...                  the tests that were left out everywhere
 # What a list needs to know besides (NHA_RELEASE and the like, tests/src/trials.rs) is in the environment.
@@ -16,6 +19,17 @@ build() {
     "${CARGO:-cargo}" test --locked --workspace --no-run --quiet --message-format=json |
         sed -n 's|.*"manifest_path":"\([^"]*\)/Cargo.toml".*"name":"\([^"]*\)".*"test":true},"features".*"executable":"\([^"]*\)".*|\1 \2 \3|p' >"$1"
     [ -s "$1" ]
+}
+
+# The harness that knows a reason puts it before the name.
+names() { "$1" --list ${2:+"$2"} | sed -n 's/^\(\[.*\] \)\{0,1\}\(.*\): test$/\2/p'; }
+
+# label DIRECTORY NAME: what people read.
+label() { echo "${1#"${tests%/*}/"} $2"; }
+
+skip() {
+    said=$(mktemp "$1/XXXXXX")
+    names "$4" | sed "s|^|out\t$(label "$2" "$3")\t|" >"$said.tests"
 }
 
 # Both harnesses say "test NAME ... ok"; the one that knows a reason puts it before the name. Rust's own cannot leave a test out while it
@@ -32,7 +46,7 @@ became() {
 
 play() {
     room=$1 directory=$2 name=$3 program=$4 only=${5:-} result=0 begun=$(date +%s)
-    list="${directory#"${tests%/*}/"} $name"
+    list=$(label "$directory" "$name")
     said=$(mktemp "$room/XXXXXX")
     shift "$#"
     # Rust's own harness takes names as words.
@@ -47,7 +61,7 @@ play() {
     mv "$said.new" "$said.tests"
     what="$list${NHA_SCENARIOS:+, $NHA_SCENARIOS}${NHA_PART:+, part $NHA_PART}${NHA_RELEASE:+, Pacemaker of $NHA_RELEASE}"
     echo "$what: $(sum "$said.tests"), $(($(date +%s) - begun)) s"
-    [ "$result" = 0 ] || LC_ALL=C awk '/^---- .* ----$|^---- .* stdout ----$/ { is_told = 1 } /^failures:$|^test result: / { is_told = 0 } is_told' "$said"
+    [ "$result" = 0 ] || LC_ALL=C awk '/^---- .* ----$/ { is_told = 1 } /^failures:$|^test result: / { is_told = 0 } is_told' "$said"
     [ "$result" = 0 ] || tail -n 40 "$said.errors"
     return "$result"
 }
