@@ -237,14 +237,19 @@ fn write_all(pages: &mut Pages, writer: &Writer, wanted: &[Entry], now: Timestam
 #[test]
 fn an_old_configuration_behind_a_write_leaves_no_gap() {
     let (agent, own) = (Writer { part: Part::Agent, controller: "ctl2".into() }, alerter("ctl1"));
-    for (notes, wants_it, is_whole, is_partial) in [
-        (true, true, true, false),
-        (false, true, true, true),
-        (true, false, true, true),
-        (true, true, false, true),
+    let (known, new, fencing) = (entry("ctl2"), entry("ctl2"), samples::fencing("compute1", NOW));
+    // The agent writes a fencing again that a loaded configuration lacks.
+    let (again, story) = (Entry::Again(fencing.clone()), settled(&fencing, NOW, "ctl1"));
+    let same = std::slice::from_ref(&new);
+    for (notes, new, wanted, is_whole, is_partial) in [
+        (true, &new, same, true, false),
+        (false, &new, same, true, true),
+        (true, &new, &[], true, true),
+        (true, &new, same, false, true),
+        (true, &again, &story, true, false),
+        (true, &again, &story[..1], true, true),
     ] {
         let (mut pages, mut heads) = (Pages::new(), Heads::default());
-        let (known, new) = (entry("ctl2"), entry("ctl2"));
         write_all(&mut pages, &agent, std::slice::from_ref(&known), NOW);
         let old = pages.clone();
         let mut restored = old.clone();
@@ -252,7 +257,7 @@ fn an_old_configuration_behind_a_write_leaves_no_gap() {
         if !is_whole {
             pages.get_mut(&agent).and_then(|own| own.get_mut(&HEAD)).unwrap().head.last = 1;
         }
-        let wanted = if wants_it { vec![known, new] } else { vec![known] };
+        let wanted = [std::slice::from_ref(&known), wanted].concat();
         for second in 2..5 {
             let (now, there) = (NOW + Duration::from_secs(second), (&pages, Timestamp(0)));
             if notes {
@@ -267,7 +272,7 @@ fn an_old_configuration_behind_a_write_leaves_no_gap() {
         }
         let now = NOW + Duration::from_secs(9);
         let read = marks::register::united(&pages, &Entries::default(), OVER, now);
-        assert_eq!(read.is_partial, is_partial, "{notes} {wants_it} {is_whole}");
+        assert_eq!(read.is_partial, is_partial, "{notes} {new:?} {is_whole}");
         heads.note(&pages, &own);
         let there = (&pages, Timestamp(0));
         assert_eq!(own_writes(there, (&own, &wanted), (&heads, false), now), None, "it is written once");

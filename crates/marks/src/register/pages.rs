@@ -415,7 +415,11 @@ impl Heads {
             return BTreeSet::new();
         }
         let wanted: BTreeSet<Key> = wanted.iter().map(Entry::key).collect();
-        gone.retain(|head| self.0.get(head).is_some_and(|said| said.is_subset(&wanted)));
+        // A fencing that an agent wrote again was written without its mark; the mark says more.
+        let is_wanted = |key: &Key| {
+            wanted.contains(key) || matches!(key, Key::Again(id) if wanted.contains(&Key::Mark((*id).into())))
+        };
+        gone.retain(|head| self.0.get(head).is_some_and(|said| said.iter().all(is_wanted)));
         gone.into_iter().map(|(writer, _)| writer).collect()
     }
 }
