@@ -8,55 +8,42 @@ use marks::time::Timestamp;
 use serde::Serialize;
 
 use super::answer::print;
-use super::change::{changed, operator};
+use super::change::change;
 use super::merged::{CLUSTER, RegisterView};
 use super::sources::{Sources, control, wait_for};
 use super::terminal::Style;
 use super::{read, text};
 use crate::cli::{self, Cli};
-use crate::control::decisions::{
-    Decided, EndRequest, InForce, MaintenanceRequest, PauseRequest, ResumeRequest,
-};
+use crate::control::api::Request;
+use crate::control::decisions::Decided;
 
 pub(super) fn pause(cli: &Cli, options: &cli::Pause) -> anyhow::Result<ExitCode> {
-    let request = PauseRequest {
-        group: options.group.clone(),
-        seconds: options.lasting.map(|lasting| lasting.as_secs()),
-        reason: options.reason.clone(),
-        user: operator(),
-    };
-    decided(cli, &wait_for(control(cli).post("/v1/pause", &request))??)
+    let cli::Pause { group, reason, lasting } = options;
+    let seconds = lasting.map(|lasting| lasting.as_secs());
+    decide(cli, "/v1/pause", &Request { group: group.clone(), seconds, ..Request::because(reason) })
 }
 
 pub(super) fn resume(cli: &Cli, options: &cli::Resume) -> anyhow::Result<ExitCode> {
-    let request =
-        ResumeRequest { group: options.group.clone(), reason: options.reason.clone(), user: operator() };
-    changed(cli, &wait_for(control(cli).post("/v1/resume", &request))??)
+    let cli::Resume { group, reason } = options;
+    change(cli, "/v1/resume", &Request { group: group.clone(), ..Request::because(reason) })
 }
 
 pub(super) fn begin(cli: &Cli, options: &cli::Begin) -> anyhow::Result<ExitCode> {
-    let request = MaintenanceRequest {
-        host: options.whom.host.clone(),
-        group: options.whom.group.clone(),
-        seconds: options.lasting.as_secs(),
-        reason: options.reason.clone(),
-        user: operator(),
-    };
-    decided(cli, &wait_for(control(cli).post("/v1/maintenance/begin", &request))??)
+    let seconds = Some(options.lasting.as_secs());
+    decide(cli, "/v1/maintenance/begin", &Request { seconds, ..of(&options.whom, &options.reason) })
 }
 
 pub(super) fn end(cli: &Cli, options: &cli::End) -> anyhow::Result<ExitCode> {
-    let request = EndRequest {
-        host: options.whom.host.clone(),
-        group: options.whom.group.clone(),
-        reason: options.reason.clone(),
-        user: operator(),
-    };
-    changed(cli, &wait_for(control(cli).post("/v1/maintenance/end", &request))??)
+    change(cli, "/v1/maintenance/end", &of(&options.whom, &options.reason))
 }
 
-fn decided(cli: &Cli, answer: &Decided) -> anyhow::Result<ExitCode> {
-    print(cli, answer, || answer.message.clone())?;
+fn of(cli::Whom { host, group }: &cli::Whom, reason: &str) -> Request {
+    Request { target: host.clone(), group: group.clone(), ..Request::because(reason) }
+}
+
+fn decide(cli: &Cli, path: &str, request: &Request) -> anyhow::Result<ExitCode> {
+    let answer: Decided = wait_for(control(cli).post(path, request))??;
+    print(cli, &answer, || answer.message.clone())?;
     Ok(ExitCode::SUCCESS)
 }
 
@@ -65,8 +52,29 @@ fn decided(cli: &Cli, answer: &Decided) -> anyhow::Result<ExitCode> {
 struct Listed<'a> {
     /// `cluster`, or `local view`: this controller's word alone.
     view: &'a str,
-    #[serde(flatten)]
-    decision: InForce,
+    id: String,
+    kind: &'static str,
+    /// The host, where it is about one.
+    host: Option<String>,
+    /// The group, where it is about one.
+    group: Option<String>,
+    at: Timestamp,
+    /// When it ends by itself.
+    until: Option<Timestamp>,
+    actor: &'a str,
+    reason: &'a str,
+}
+
+impl<'a> Listed<'a> {
+    fn of(Decision { id, about, at, actor, reason }: &'a Decision, view: &'a str) -> Self {
+        let (host, group) = match about.scope() {
+            Some(Scope::Host(name)) => (Some(name.to_string()), None),
+            Some(Scope::Group(name)) => (None, Some(name)),
+            Some(Scope::All) | None => (None, None),
+        };
+        let (id, kind, until) = (id.to_string(), about.kind(), about.until());
+        Self { view, id, kind, host, group, at: *at, until, actor, reason }
+    }
 }
 
 pub(super) fn list(cli: &Cli) -> anyhow::Result<ExitCode> {
@@ -74,7 +82,7 @@ pub(super) fn list(cli: &Cli) -> anyhow::Result<ExitCode> {
     let mut all = in_force(sources.journal.as_ref(), &sources.register, Timestamp::now())?;
     all.retain(|decision| matches!(decision.about, About::Maintenance { .. }));
     let view = sources.register.view();
-    let listed: Vec<Listed> = all.iter().map(|one| Listed { view, decision: one.into() }).collect();
+    let listed: Vec<Listed> = all.iter().map(|one| Listed::of(one, view)).collect();
     print(cli, &listed, || listing(&all, view, Style::of_stdout()))?;
     Ok(ExitCode::SUCCESS)
 }

@@ -10,7 +10,6 @@ mod gone;
 mod key;
 mod list;
 mod merged;
-mod near;
 pub mod online;
 mod overview;
 mod read;

@@ -7,7 +7,7 @@ use std::path::Path;
 
 use journal::{Damage, Holder, Journal, JournalError, Lock, Role, Rows, Tried};
 use marks::fencing::Fencing;
-use marks::register::{About, Decision, Register, Scope};
+use marks::register::{Decision, Register};
 use marks::time::Timestamp;
 use serde::Serialize;
 use site::Site;
@@ -22,7 +22,7 @@ use super::unmarked::{Rules, unmarked};
 use crate::cli::Cli;
 use crate::config::{self, control_socket};
 use crate::control::api::Daemon;
-use crate::control::client;
+use crate::control::{client, decisions};
 use crate::intake::account::{self, Unaccounted};
 use crate::log;
 use crate::problem::{Kind, Level, Limits, Place, Problem};
@@ -108,26 +108,20 @@ struct Read {
     bytes: u64,
 }
 
-impl Read {
-    /// A daemon knows of more than the journal what adds up.
-    fn with_word_of(mut self, daemon: Option<&Daemon>) -> Self {
-        if let Some(daemon) = daemon {
-            self.unaccounted.clone_from(&daemon.unaccounted);
-        }
-        self
-    }
-}
-
 /// Puts everything together. What cannot be read is a problem, and no reason to show nothing.
 pub(super) fn take(cli: &Cli, daemon: Option<Daemon>, limits: Limits) -> Status {
     let (site, _) = Site::read(&cli.config);
     let tools = tools(cli, &site);
     let (register, now) = (RegisterView::with_alerter(register_of(&site), &tools), Timestamp::now());
     let controller = controller();
-    let (read, unknown) = match read(&site, &register, &controller, now) {
-        Ok(read) => (read.with_word_of(daemon.as_ref()), None),
+    let (mut read, unknown) = match read(&site, &register, &controller, now) {
+        Ok(read) => (read, None),
         Err(error) => (Read::default(), Some(error.to_string())),
     };
+    // A daemon knows of more than the journal what adds up.
+    if let Some(daemon) = daemon.as_ref().filter(|_| unknown.is_none()) {
+        read.unaccounted.clone_from(&daemon.unaccounted);
+    }
     let settings = config::load(&cli.config);
     let routes = routes(settings.as_ref().ok(), daemon.as_ref());
     let mistakes = if may_read(&cli.config) { mistakes(&settings) } else { Vec::new() };
@@ -136,8 +130,7 @@ pub(super) fn take(cli: &Cli, daemon: Option<Daemon>, limits: Limits) -> Status 
     let unknown = unknown.or_else(|| blind.clone().filter(|_| daemon.is_none()));
     let elsewhere =
         register.alerter_on.as_deref().filter(|node| !is_same_node(node, &controller) && daemon.is_none());
-    let fault = register.fault();
-    let place = place(cli, &site, settings.as_ref().ok());
+    let (fault, place) = (register.fault(), place(cli, &site, settings.as_ref().ok()));
     let sight = Sight {
         now,
         limits,
@@ -303,7 +296,7 @@ fn count(read: &Read, routes: Option<&BTreeSet<String>>, now: Timestamp) -> Stat
         unaccounted: read.unaccounted.len(),
         journal_bytes: read.bytes,
         oldest_seconds: oldest.map(|at| now.since(at).as_secs()),
-        orders: read.orders.iter().map(order).collect(),
+        orders: read.orders.iter().filter_map(decisions::sentence).collect(),
         ..Status::default()
     }
 }
@@ -317,23 +310,6 @@ fn parts<T>(rows: Option<Rows<T>>) -> (Vec<T>, Vec<Damage>) {
 fn is_same_node(one: &str, other: &str) -> bool {
     let short = |name: &str| name.split('.').next().unwrap_or_default().to_ascii_lowercase();
     short(one) == short(other)
-}
-
-/// A pause or a maintenance: of what, since and until when, whose, why.
-fn order(order: &Decision) -> String {
-    let scope = order.about.scope().unwrap_or(Scope::All);
-    let until = match (&order.about, order.about.until()) {
-        (_, Some(at)) => format!("until {}", time(at)),
-        (About::Pause { .. }, None) => "until `resume`".to_owned(),
-        (_, None) => String::new(),
-    };
-    format!(
-        "{} of {scope} by {} since {}, {until}: {}",
-        order.about.kind(),
-        order.actor,
-        time(order.at),
-        order.reason
-    )
 }
 
 /// Whether every fenced host is notified, in one sentence.

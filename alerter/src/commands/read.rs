@@ -11,7 +11,6 @@ use marks::time::Timestamp;
 use super::answer::{Usage, print, say};
 use super::filter::Filter;
 use super::merged::{self, Found};
-use super::near::Near;
 use super::report::{self, MarkReport, Story};
 use super::sources::{Sources, reader};
 use super::{gone, terminal, text};
@@ -99,7 +98,7 @@ pub(super) fn show(cli: &Cli, options: &cli::Show) -> anyhow::Result<ExitCode> {
     let sources = Sources::open(cli)?;
     let mut found = find(&sources, &options.target)?;
     if found.is_empty() {
-        bail!(nothing(cli, &sources, &options.target));
+        bail!(nothing(&sources, &options.target));
     }
     found.reverse();
     let told = |found: &Found| Ok(Some(story(&sources, found, sources.report(found)?)?));
@@ -115,12 +114,11 @@ pub(super) fn show(cli: &Cli, options: &cli::Show) -> anyhow::Result<ExitCode> {
     Ok(ExitCode::SUCCESS)
 }
 
-fn nothing(cli: &Cli, sources: &Sources, target: &str) -> String {
+fn nothing(sources: &Sources, target: &str) -> String {
     format!(
-        "there is no mark of {} in this journal{}: {}",
+        "there is no mark of {} in this journal{}: see `nova-host-alerter list --all`",
         target.escape_default(),
         sources.register.entries().map_or("", |_| " or in the register"),
-        Near::of(cli, target)
     )
 }
 

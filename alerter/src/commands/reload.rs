@@ -7,10 +7,10 @@ use std::time::Duration;
 use anyhow::Context as _;
 
 use super::answer::{LATER, WRONG_CONFIGURATION, print};
-use super::change::{changed, operator};
-use super::sources::{control, patient_control, wait_for};
+use super::change::change;
+use super::sources::{patient_control, wait_for};
 use crate::cli::{self, Cli};
-use crate::control::api::{DismissRequest, ReloadAnswer, ReloadRequest};
+use crate::control::api::{ReloadAnswer, Request};
 
 /// What the engine may be in the middle of.
 const LONGER: Duration = Duration::from_secs(30);
@@ -18,11 +18,8 @@ const LONGER: Duration = Duration::from_secs(30);
 /// The daemon reads the file that is named here, which may be another than that of its start.
 pub(super) fn reload(cli: &Cli, options: &cli::Reload) -> anyhow::Result<ExitCode> {
     let file = absolute(&cli.config)?;
-    let request = ReloadRequest {
-        file: Some(file),
-        reason: options.reason.clone().unwrap_or_default(),
-        user: operator(),
-    };
+    let reason = options.reason.as_deref().unwrap_or_default();
+    let request = Request { file: Some(file), ..Request::because(reason) };
     let answer: ReloadAnswer = wait_for(patient_control(cli, LONGER).post("/v1/reload", &request))??;
     print(cli, &answer, || text(&answer))?;
     Ok(ExitCode::from(code(&answer)))
@@ -60,9 +57,8 @@ fn text(answer: &ReloadAnswer) -> String {
 }
 
 pub(super) fn dismiss(cli: &Cli, options: &cli::Dismiss) -> anyhow::Result<ExitCode> {
-    let (route, reason) = (options.route.clone(), options.reason.clone());
-    let request = DismissRequest { route, reason, user: operator() };
-    changed(cli, &wait_for(control(cli).post("/v1/dismiss", &request))??)
+    let route = Some(options.route.clone());
+    change(cli, "/v1/dismiss", &Request { route, ..Request::because(&options.reason) })
 }
 
 #[cfg(test)]

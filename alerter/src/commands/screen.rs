@@ -38,8 +38,8 @@ pub(super) fn drawn(status: &Status, style: Style) -> String {
     }
     let Some(daemon) = &status.daemon else { return out };
     out += &daemon.cluster.as_ref().map(cluster).unwrap_or_default();
-    out += &columns(&routes(daemon, &status.problems), style);
-    out + &columns(&groups(&daemon.groups), style)
+    out += &text::headed(&routes(daemon, &status.problems), style);
+    out + &text::headed(&groups(&daemon.groups), style)
 }
 
 fn colour(level: Option<Level>) -> Colour {
@@ -116,16 +116,6 @@ fn marks(status: &Status) -> String {
 fn cluster(cluster: &ClusterStatus) -> String {
     let sending = if cluster.permitted { "marks may be sent" } else { "no mark may be sent now" };
     format!("register  {}: {} entries, {sending}\n", cluster.register, cluster.entries)
-}
-
-/// A table with its heading, each line cut where the screen ends.
-fn columns(rows: &[Vec<String>], style: Style) -> String {
-    let table = text::table(rows);
-    let line = |(number, line): (usize, &str)| {
-        let line = style.cut(line);
-        if number == 0 { style.paint(Colour::Faint, &line) + "\n" } else { line + "\n" }
-    };
-    table.lines().enumerate().map(line).collect()
 }
 
 fn routes(daemon: &Daemon, problems: &[Problem]) -> Vec<Vec<String>> {

@@ -60,17 +60,6 @@ impl Sources {
         let site = site(cli);
         let register = RegisterView::take(register_of(&site), &tools(cli, &site));
         say_fault(&register);
-        Self::with(site, register)
-    }
-
-    /// The same without warnings.
-    pub(super) fn quiet(cli: &Cli) -> anyhow::Result<Self> {
-        let (site, _) = Site::read(&cli.config);
-        let register = RegisterView::take(register_of(&site), &tools(cli, &site));
-        Self::with(site, register)
-    }
-
-    fn with(site: Site, register: RegisterView) -> anyhow::Result<Self> {
         let journal = match Journal::open(&site.store, Role::Reader) {
             Err(JournalError::Missing { .. }) if register.entries().is_some() => None,
             opened => Some(opened.context("the journal cannot be read")?),
@@ -105,15 +94,22 @@ pub(super) fn reader(cli: &Cli) -> anyhow::Result<Journal> {
 }
 
 pub(super) fn control(cli: &Cli) -> client::Daemon {
-    client::Daemon::at(&config::control_socket(&journal_path(cli)))
+    patient_control(cli, Duration::ZERO)
 }
 
 /// The same for an answer that takes so much longer.
 pub(super) fn patient_control(cli: &Cli, longer: Duration) -> client::Daemon {
-    client::Daemon::patient(
-        &config::control_socket(&journal_path(cli)),
-        client::PATIENCE.saturating_add(longer),
-    )
+    let (socket, patience) =
+        (config::control_socket(&journal_path(cli)), client::PATIENCE.saturating_add(longer));
+    client::Daemon::patient(&socket, &operator(), patience)
+}
+
+/// The person behind sudo, where there is one.
+fn operator() -> String {
+    let behind_sudo = std::env::var("SUDO_USER").ok().filter(|name| !name.is_empty());
+    let uid = nix::unistd::getuid();
+    let name = || nix::unistd::User::from_uid(uid).ok().flatten().map(|user| user.name);
+    behind_sudo.or_else(name).unwrap_or_else(|| format!("uid {uid}"))
 }
 
 pub(super) fn wait_for<T>(work: impl Future<Output = T>) -> anyhow::Result<T> {

@@ -28,7 +28,7 @@ pub(super) fn ocf(cli: &Cli, patience: Duration) -> anyhow::Result<ExitCode> {
         Err(error) => (error.to_string(), ExitCode::FAILURE),
         Ok(None) => (not_running(&journal), ExitCode::from(OCF_NOT_RUNNING)),
         Ok(Some(holder)) => {
-            let daemon = client::Daemon::patient(&control_socket(&journal), patience);
+            let daemon = client::Daemon::patient(&control_socket(&journal), "", patience);
             match wait_for(daemon.get::<Health>("/v1/health"))? {
                 Ok(health) if !health.healthy => (health.reasons.join("; "), ExitCode::FAILURE),
                 Ok(health) if health.degraded => (health.reasons.join("; "), ExitCode::from(OCF_DEGRADED)),

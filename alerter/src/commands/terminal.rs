@@ -67,16 +67,6 @@ impl Style {
         let prefixes = std::iter::once(first.to_owned()).chain(std::iter::repeat(" ".repeat(indent)));
         prefixes.zip(lines).map(|(prefix, line)| format!("{prefix}{line}\n")).collect()
     }
-
-    /// One line, cut where the terminal ends.
-    pub(super) fn cut(self, line: &str) -> String {
-        match self.columns {
-            Some(columns) if line.chars().count() > columns => {
-                line.chars().take(columns.saturating_sub(1)).chain(['…']).collect()
-            }
-            _ => line.to_owned(),
-        }
-    }
 }
 
 /// Words in lines of at most so many characters; a longer word has a line of its own. A command between backticks is one

@@ -63,11 +63,11 @@ fn shortened(text: &str, width: usize, keeps_end: bool) -> String {
     head + "…" + &tail.into_iter().rev().collect::<String>()
 }
 
-/// The same with a faint heading.
+/// The same with a faint heading; nothing of no rows.
 pub(super) fn headed(rows: &[Vec<String>], style: Style) -> String {
     let text = fitted(rows, style.columns);
     let (heading, rest) = text.split_once('\n').unwrap_or((&text, ""));
-    format!("{}\n{rest}", style.paint(Colour::Faint, heading))
+    if rows.is_empty() { rest.to_owned() } else { style.paint(Colour::Faint, heading) + "\n" + rest }
 }
 
 /// What the policy held when an alerter ran here last may have another state elsewhere now.

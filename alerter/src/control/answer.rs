@@ -14,7 +14,8 @@ use journal::JournalError;
 use serde::de::DeserializeOwned;
 use tokio::time::timeout;
 
-use super::api::ErrorAnswer;
+use super::api::{self, ErrorAnswer};
+use super::caller::Caller;
 use crate::state::Shared;
 use crate::words::plain;
 
@@ -58,16 +59,31 @@ impl IntoResponse for Refusal {
 
 pub(super) type Answer<T> = Result<Json<T>, Refusal>;
 
-/// A JSON body whose faults come back as our own answer.
-pub(super) struct JsonBody<T>(pub(super) T);
+/// An operator's request.
+pub(super) struct Asked {
+    /// Who asks, for the history.
+    pub(super) user: String,
+    /// Why, for the history; may be empty.
+    pub(super) reason: String,
+    pub(super) request: api::Request,
+}
 
-impl<T: DeserializeOwned> FromRequest<Arc<Shared>> for JsonBody<T> {
+impl FromRequest<Arc<Shared>> for Asked {
     type Rejection = Refusal;
 
     async fn from_request(request: Request, state: &Arc<Shared>) -> Result<Self, Refusal> {
+        let user = request.extensions().get().map(Caller::actor).unwrap_or_default();
         let late = |_| Refusal::new(StatusCode::REQUEST_TIMEOUT, "timeout", "the body did not come in time");
-        let Json(body) = timeout(TIME, Json::from_request(request, state)).await.map_err(late)??;
-        Ok(Self(body))
+        let body = timeout(TIME, Json::<api::Request>::from_request(request, state));
+        let Json(request) = body.await.map_err(late)??;
+        Ok(Self { user, reason: plain(&request.reason), request })
+    }
+}
+
+impl Asked {
+    /// Refuses a request without a reason; `why` says what it is for.
+    pub(super) fn needs_reason(&self, why: &str) -> Result<(), Refusal> {
+        if self.reason.trim().is_empty() { Err(Refusal::bad("reason", why)) } else { Ok(()) }
     }
 }
 

@@ -145,49 +145,34 @@ pub struct MarkAnswer {
     pub message: String,
 }
 
-/// `POST /v1/unmark`.
-#[derive(Clone, Debug, Serialize, Deserialize)]
-#[serde(deny_unknown_fields)]
-pub struct UnmarkRequest {
-    /// A mark's id.
-    pub target: String,
-    /// Where nothing else of it is open: its returns end too, also those that nobody refuses.
-    #[serde(default)]
+/// What an operator asks: the body of each `POST`, which reads what it needs of it. Who asks stands in the header.
+#[derive(Clone, Debug, Default, Serialize, Deserialize)]
+#[serde(deny_unknown_fields, default)]
+pub struct Request {
+    /// A host's node name, or a mark's id.
+    pub target: Option<String>,
+    /// A group's name.
+    pub group: Option<String>,
+    /// A route's name.
+    pub route: Option<String>,
+    /// How long a pause or a maintenance lasts.
+    pub seconds: Option<u64>,
+    /// `unmark`: where nothing else of the mark is open, its returns end too, also those that nobody refuses.
     pub returns: bool,
-    /// Why.
-    pub reason: String,
-    /// Who.
-    pub user: String,
-}
-
-/// `POST /v1/dismiss`.
-#[derive(Clone, Debug, Serialize, Deserialize)]
-#[serde(deny_unknown_fields)]
-pub struct DismissRequest {
-    /// A route that is not configured any more.
-    pub route: String,
-    /// Why.
-    pub reason: String,
-    /// Who.
-    pub user: String,
-}
-
-/// `POST /v1/reload`.
-#[derive(Clone, Debug, Serialize, Deserialize)]
-#[serde(deny_unknown_fields)]
-pub struct ReloadRequest {
-    /// The main file, where it is another than that of the last time; absolute.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
+    /// `reload`: the main file, where it is another than that of the last time; absolute.
     pub file: Option<String>,
     /// Why; for the history.
-    #[serde(default)]
     pub reason: String,
-    /// Who asks, beside the user that the kernel names; for the history.
-    #[serde(default)]
-    pub user: String,
 }
 
-/// Its answer.
+impl Request {
+    /// With this reason, and nothing else yet.
+    pub fn because(reason: &str) -> Self {
+        Self { reason: reason.to_owned(), ..Self::default() }
+    }
+}
+
+/// The answer to `reload`.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct ReloadAnswer {
     /// Whether the new configuration is in force; else nothing has changed.
@@ -201,56 +186,13 @@ pub struct ReloadAnswer {
     pub postponed: bool,
 }
 
-/// `POST /v1/release`.
-#[derive(Clone, Debug, Serialize, Deserialize)]
-#[serde(deny_unknown_fields)]
-pub struct ReleaseRequest {
-    /// The host's node name, for its last mark, or a mark's id.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub target: Option<String>,
-    /// Or a group, for what is held of it.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub group: Option<String>,
-    /// Why.
-    pub reason: String,
-    /// Who.
-    pub user: String,
-}
-
-/// `POST /v1/retry`.
-#[derive(Clone, Debug, Serialize, Deserialize)]
-#[serde(deny_unknown_fields)]
-pub struct RetryRequest {
-    /// A host's node name or a mark's id; absent means every open mark.
-    pub target: Option<String>,
-    /// Why; may be empty.
-    #[serde(default)]
-    pub reason: String,
-    /// Who.
-    pub user: String,
-}
-
-/// The answer to `unmark`, `release` and `retry`.
+/// What a command has changed.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct ChangeAnswer {
-    /// How many marks (`unmark`, `release`) or deliveries (`retry`).
+    /// How many marks, deliveries or decisions.
     pub changed: usize,
     /// One sentence.
     pub message: String,
-}
-
-/// `POST /v1/send-test`.
-#[derive(Clone, Debug, Serialize, Deserialize)]
-#[serde(deny_unknown_fields)]
-pub struct TestRequest {
-    /// A route; absent means each.
-    pub route: Option<String>,
-    /// Why; may be empty.
-    #[serde(default)]
-    pub reason: String,
-    /// Who.
-    #[serde(default)]
-    pub user: String,
 }
 
 /// What one route said to a test message.

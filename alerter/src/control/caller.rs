@@ -36,14 +36,6 @@ impl Caller {
         }
     }
 
-    /// The same where the name stands in the request itself.
-    pub(super) fn signed(&self, name: &str) -> String {
-        match self {
-            Self::Local { uid, .. } => Self::Local { uid: *uid, name: Some(name.to_owned()) }.actor(),
-            Self::Remote { .. } => self.actor(),
-        }
-    }
-
     /// The origin of a failure that they report. A network proves nothing.
     pub(super) fn origin(&self) -> Origin {
         match self {

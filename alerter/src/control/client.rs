@@ -49,28 +49,25 @@ impl ClientError {
 pub struct Daemon {
     client: Client,
     socket: String,
+    operator: Option<HeaderValue>,
 }
 
 impl Daemon {
-    /// Connects when it is asked something.
-    pub fn at(socket: &Path) -> Self {
-        Self::patient(socket, PATIENCE)
-    }
-
     /// For a command that only reads.
     pub fn reading(socket: &Path) -> Self {
-        Self::patient(socket, READING)
+        Self::patient(socket, "", READING)
     }
 
-    /// The same with another patience.
-    pub fn patient(socket: &Path, patience: Duration) -> Self {
+    /// Connects when it is asked something, in the name of `operator`.
+    pub fn patient(socket: &Path, operator: &str, patience: Duration) -> Self {
         let builder = Client::builder().unix_socket(socket).no_proxy().timeout(patience);
         // No certificates: a unix socket has no TLS, and a host without a store of them must not fail here.
         let client = builder
             .tls_certs_only([])
             .build()
             .expect("a client without TLS roots, proxy and DNS has nothing to fail at");
-        Self { client, socket: socket.display().to_string() }
+        let operator = HeaderValue::from_bytes(operator.as_bytes()).ok();
+        Self { client, socket: socket.display().to_string(), operator }
     }
 
     /// Asks for something that changes nothing.
@@ -93,18 +90,16 @@ impl Daemon {
         self.ask(Method::POST, path, Some(request)).await
     }
 
-    /// Asks for a change of one thing, in the name of the person who runs the command.
+    /// Asks for a change of one thing.
     ///
     /// # Errors
     /// Nobody answers, or the daemon refuses.
     pub async fn patch<T: DeserializeOwned>(
         &self,
         path: &str,
-        operator: &str,
         request: &impl Serialize,
     ) -> Result<T, ClientError> {
-        let name = HeaderValue::from_bytes(operator.as_bytes()).ok();
-        self.ask_as(Method::PATCH, path, name, Some(request)).await
+        self.ask(Method::PATCH, path, Some(request)).await
     }
 
     async fn ask<T: DeserializeOwned>(
@@ -113,19 +108,9 @@ impl Daemon {
         path: &str,
         body: Option<&impl Serialize>,
     ) -> Result<T, ClientError> {
-        self.ask_as(method, path, None, body).await
-    }
-
-    async fn ask_as<T: DeserializeOwned>(
-        &self,
-        method: Method,
-        path: &str,
-        operator: Option<HeaderValue>,
-        body: Option<&impl Serialize>,
-    ) -> Result<T, ClientError> {
         let silent = |_| ClientError::Silent(self.socket.clone());
         let mut request = self.client.request(method, format!("http://localhost{path}"));
-        if let Some(operator) = operator {
+        if let Some(operator) = &self.operator {
             request = request.header(OPERATOR, operator);
         }
         if let Some(body) = body {

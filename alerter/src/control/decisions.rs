@@ -2,9 +2,9 @@
 
 use std::sync::Arc;
 
-use axum::extract::{Extension, State};
+use axum::extract::State;
 use axum::http::StatusCode;
-use axum::routing::{get, post};
+use axum::routing::post;
 use axum::{Json, Router};
 use journal::{HeldMark, Journal, JournalError};
 use marks::host::HostName;
@@ -13,9 +13,8 @@ use marks::register::{About, Decision, Ending, Scope};
 use marks::time::Timestamp;
 use serde::{Deserialize, Serialize};
 
-use super::answer::{Answer, JsonBody, Refusal};
-use super::api::ChangeAnswer;
-use super::caller::Caller;
+use super::answer::{Answer, Asked, Refusal};
+use super::api::{ChangeAnswer, Request};
 use crate::config::Settings;
 use crate::policy::Hold;
 use crate::span;
@@ -24,62 +23,6 @@ use crate::words::{plain, utc};
 
 /// So many known names are said where one is not known.
 const NAMES_SAID: usize = 20;
-
-/// `POST /v1/pause`.
-#[derive(Clone, Debug, Serialize, Deserialize)]
-#[serde(deny_unknown_fields)]
-pub struct PauseRequest {
-    /// A group; absent means all.
-    pub group: Option<String>,
-    /// For how long, in seconds; absent means until `resume`.
-    pub seconds: Option<u64>,
-    /// Why.
-    pub reason: String,
-    /// Who.
-    pub user: String,
-}
-
-/// `POST /v1/resume`.
-#[derive(Clone, Debug, Serialize, Deserialize)]
-#[serde(deny_unknown_fields)]
-pub struct ResumeRequest {
-    /// A group; absent means the pauses of all groups together.
-    pub group: Option<String>,
-    /// Why.
-    pub reason: String,
-    /// Who.
-    pub user: String,
-}
-
-/// `POST /v1/maintenance/begin`, of a host or of a group.
-#[derive(Clone, Debug, Serialize, Deserialize)]
-#[serde(deny_unknown_fields)]
-pub struct MaintenanceRequest {
-    /// The host's node name.
-    pub host: Option<String>,
-    /// Or a group.
-    pub group: Option<String>,
-    /// For how long at most, in seconds.
-    pub seconds: u64,
-    /// Why.
-    pub reason: String,
-    /// Who.
-    pub user: String,
-}
-
-/// `POST /v1/maintenance/end`: all of a host or of a group.
-#[derive(Clone, Debug, Default, Serialize, Deserialize)]
-#[serde(deny_unknown_fields)]
-pub struct EndRequest {
-    /// The host's node name.
-    pub host: Option<String>,
-    /// Or a group.
-    pub group: Option<String>,
-    /// Why.
-    pub reason: String,
-    /// Who.
-    pub user: String,
-}
 
 /// The answer to what begins something.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -92,104 +35,40 @@ pub struct Decided {
     pub message: String,
 }
 
-/// One line of `GET /v1/decisions`: a decision that is in force.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub struct InForce {
-    /// Its id.
-    pub id: String,
-    /// `pause`, `maintenance` or `release-group`.
-    pub kind: String,
-    /// The host, where it is about one.
-    pub host: Option<String>,
-    /// The group, where it is about one; neither means all groups.
-    pub group: Option<String>,
-    /// Since when.
-    pub at: Timestamp,
-    /// When it ends by itself.
-    pub until: Option<Timestamp>,
-    /// Who.
-    pub actor: String,
-    /// Why.
-    pub reason: String,
-}
-
-impl From<&Decision> for InForce {
-    fn from(decision: &Decision) -> Self {
-        let (host, group) = match decision.about.scope() {
-            Some(Scope::Host(name)) => (Some(name.to_string()), None),
-            Some(Scope::Group(name)) => (None, Some(name)),
-            Some(Scope::All) | None => (None, None),
-        };
-        Self {
-            id: decision.id.to_string(),
-            kind: decision.about.kind().to_owned(),
-            host,
-            group,
-            at: decision.at,
-            until: decision.about.until(),
-            actor: decision.actor.clone(),
-            reason: decision.reason.clone(),
-        }
-    }
-}
-
 pub(super) fn routes() -> Router<Arc<Shared>> {
     Router::new()
         .route("/v1/pause", post(pause))
         .route("/v1/resume", post(resume))
         .route("/v1/maintenance/begin", post(begin))
         .route("/v1/maintenance/end", post(end))
-        .route("/v1/decisions", get(in_force))
 }
 
-async fn pause(
-    State(shared): State<Arc<Shared>>,
-    Extension(caller): Extension<Caller>,
-    JsonBody(request): JsonBody<PauseRequest>,
-) -> Answer<Decided> {
-    let user = caller.signed(&request.user);
-    let scope = match &request.group {
-        Some(name) => known_group(&shared.base.settings(), name)?,
-        None => Scope::All,
+async fn pause(State(shared): State<Arc<Shared>>, asked: Asked) -> Answer<Decided> {
+    let group = asked.request.group.as_deref();
+    let scope = group.map_or(Ok(Scope::All), |name| known_group(&shared.base.settings(), name))?;
+    let (now, seconds) = (Timestamp::now(), asked.request.seconds);
+    let until = seconds.map(|seconds| after(now, seconds)).transpose()?;
+    let resume = match group {
+        Some(name) => format!("`nova-host-alerter resume --group {name}`"),
+        None => "`nova-host-alerter resume`".to_owned(),
     };
-    let now = Timestamp::now();
-    let until = request.seconds.map(|seconds| after(now, seconds)).transpose()?;
-    let resume = match &scope {
-        Scope::Group(name) => format!("`nova-host-alerter resume --group {name}`"),
-        _ => "`nova-host-alerter resume`".to_owned(),
-    };
-    let by_itself = request.seconds.map(|seconds| format!(" or {seconds} s have passed")).unwrap_or_default();
+    let by_itself = seconds.map(|seconds| format!(" or {seconds} s have passed")).unwrap_or_default();
     let message = format!(
         "no failure of {scope} is sent until {resume}{by_itself}; marks are made and kept; routes with `when-returned` are still notified of returns"
     );
-    decide(&shared, About::Pause { scope, until }, (&request.reason, &user), now, message).await
+    decide(&shared, About::Pause { scope, until }, &asked, now, message).await
 }
 
-async fn begin(
-    State(shared): State<Arc<Shared>>,
-    Extension(caller): Extension<Caller>,
-    JsonBody(request): JsonBody<MaintenanceRequest>,
-) -> Answer<Decided> {
-    let user = caller.signed(&request.user);
-    let scope = match (&request.host, &request.group) {
-        (Some(name), None) => known_host(&shared, name).await?,
-        (None, Some(name)) => known_group(&shared.base.settings(), name)?,
-        _ => return Err(Refusal::bad("scope", "a maintenance covers one host or one group: name one")),
-    };
-    let now = Timestamp::now();
-    let until = after(now, request.seconds)?;
-    let message =
-        format!("{scope} is on maintenance for {} s at most; marks are made and kept", request.seconds);
-    decide(&shared, About::Maintenance { scope, until }, (&request.reason, &user), now, message).await
+async fn begin(State(shared): State<Arc<Shared>>, asked: Asked) -> Answer<Decided> {
+    let scope = known(&shared, scope_of(&asked.request)?).await?;
+    let (now, seconds) = (Timestamp::now(), asked.request.seconds.unwrap_or_default());
+    let until = after(now, seconds)?;
+    let message = format!("{scope} is on maintenance for {seconds} s at most; marks are made and kept");
+    decide(&shared, About::Maintenance { scope, until }, &asked, now, message).await
 }
 
 /// What is held of a group now may go. It proves nothing: a mark in doubt needs a release of its own.
-pub(super) async fn release_group(
-    shared: &Shared,
-    name: &str,
-    reason: &str,
-    user: &str,
-) -> Answer<ChangeAnswer> {
+pub(super) async fn release_group(shared: &Shared, name: &str, asked: &Asked) -> Answer<ChangeAnswer> {
     let scope = known_group(&shared.base.settings(), name)?;
     let group = scope.clone();
     let changed = shared.base.store.run(move |journal| held_by_storm(journal, &group)).await?;
@@ -201,8 +80,7 @@ pub(super) async fn release_group(
         "{changed} mark(s) of {scope} that a storm held are released; other holds stay: `show HOST` shows them"
     );
     let about = About::ReleaseGroup(name.to_owned());
-    let Json(Decided { message, .. }) =
-        decide(shared, about, (reason, user), Timestamp::now(), message).await?;
+    let Json(Decided { message, .. }) = decide(shared, about, asked, Timestamp::now(), message).await?;
     Ok(Json(ChangeAnswer { changed, message }))
 }
 
@@ -217,34 +95,28 @@ fn held_by_storm(journal: &Journal, group: &Scope) -> Result<usize, JournalError
 async fn decide(
     shared: &Shared,
     about: About,
-    (reason, user): (&str, &str),
+    asked: &Asked,
     at: Timestamp,
     message: String,
 ) -> Answer<Decided> {
-    if reason.trim().is_empty() {
-        return Err(Refusal::bad("reason", "this needs a reason: others will ask why no mark is sent"));
-    }
+    asked.needs_reason("this needs a reason: others will ask why no mark is sent")?;
     let (id, until) = (NoteId::generate(), about.until());
-    let decision = Decision { id, about, at, actor: user.to_owned(), reason: plain(reason) };
+    let decision = Decision { id, about, at, actor: asked.user.clone(), reason: asked.reason.clone() };
     shared.base.store.run(move |journal| journal.decide(&decision)).await?;
     publish(shared);
     Ok(Json(Decided { id: id.to_string(), until, message }))
 }
 
-/// Each pause and maintenance that is in force, in a sentence.
-pub(super) fn sentences(journal: &Journal, now: Timestamp) -> Result<Vec<String>, JournalError> {
-    let in_force = journal.decisions_in_force(now)?.sound;
-    let sentence = |decision: &Decision| {
-        let (kind, scope) = (decision.about.kind(), decision.about.scope()?);
-        let until = match (&decision.about, decision.about.until()) {
-            (_, Some(at)) => format!(", until {}", utc(at)),
-            (About::Pause { .. }, None) => ", until `resume`".to_owned(),
-            (_, None) => String::new(),
-        };
-        let (actor, since, reason) = (&decision.actor, utc(decision.at), &decision.reason);
-        decision.about.holds().then(|| format!("{kind} of {scope} by {actor} since {since}{until}: {reason}"))
+/// A pause or a maintenance in a sentence: of what, whose, since and until when, why; none for a decision that holds nothing.
+pub(crate) fn sentence(decision: &Decision) -> Option<String> {
+    let (kind, scope) = (decision.about.kind(), decision.about.scope()?);
+    let until = match (&decision.about, decision.about.until()) {
+        (_, Some(at)) => format!(", until {}", utc(at)),
+        (About::Pause { .. }, None) => ", until `resume`".to_owned(),
+        (_, None) => String::new(),
     };
-    Ok(in_force.iter().filter_map(sentence).collect())
+    let (actor, since, reason) = (&decision.actor, utc(decision.at), &decision.reason);
+    decision.about.holds().then(|| format!("{kind} of {scope} by {actor} since {since}{until}: {reason}"))
 }
 
 /// The register and the policy have it at once.
@@ -253,55 +125,23 @@ fn publish(shared: &Shared) {
     shared.poke.notify_one();
 }
 
-async fn resume(
-    State(shared): State<Arc<Shared>>,
-    Extension(caller): Extension<Caller>,
-    JsonBody(request): JsonBody<ResumeRequest>,
-) -> Answer<ChangeAnswer> {
-    let scope = request.group.clone().map_or(Scope::All, Scope::Group);
+async fn resume(State(shared): State<Arc<Shared>>, asked: Asked) -> Answer<ChangeAnswer> {
+    let scope = asked.request.group.clone().map_or(Scope::All, Scope::Group);
     let meant = scope.clone();
-    let is_meant = move |decision: &Decision| match &decision.about {
-        About::Pause { scope, .. } => *scope == meant,
-        _ => false,
-    };
-    let changed = end_all(&shared, is_meant, (&request.reason, &caller.signed(&request.user))).await?;
-    if let (0, Some(name)) = (changed, &request.group) {
-        known_group(&shared.base.settings(), name)?;
-    }
-    let message = match changed {
-        0 => format!("there is no pause of {scope} to end: see `nova-host-alerter status`"),
-        changed => format!("{changed} pause(s) of {scope} ended by you"),
-    };
-    Ok(Json(ChangeAnswer { changed, message }))
+    let is_meant =
+        move |decision: &Decision| matches!(&decision.about, About::Pause { scope, .. } if *scope == meant);
+    end_all(&shared, ("pause", "status"), (scope, is_meant), asked).await
 }
 
-/// What is in force ends, whether or not its name is still known.
-async fn end(
-    State(shared): State<Arc<Shared>>,
-    Extension(caller): Extension<Caller>,
-    JsonBody(request): JsonBody<EndRequest>,
-) -> Answer<ChangeAnswer> {
-    let (scope, user) = (scope_of(&request)?, caller.signed(&request.user));
-    let (wanted, why) = (scope.clone(), (request.reason.as_str(), user.as_str()));
+async fn end(State(shared): State<Arc<Shared>>, asked: Asked) -> Answer<ChangeAnswer> {
+    let scope = scope_of(&asked.request)?;
+    let wanted = scope.clone();
     let is_meant = move |decision: &Decision| is_maintenance_of(decision, &wanted);
-    let changed = end_all(&shared, is_meant, why).await?;
-    match &scope {
-        Scope::Group(name) if changed == 0 => drop(known_group(&shared.base.settings(), name)?),
-        Scope::Host(name) if changed == 0 => {
-            known_host(&shared, name.as_str()).await?;
-        }
-        _ => {}
-    }
-    let message = match changed {
-        0 => format!("there is no maintenance of {scope} to end: see `nova-host-alerter maintenance list`"),
-        changed => format!("{changed} maintenance(s) of {scope} ended by you"),
-    };
-    Ok(Json(ChangeAnswer { changed, message }))
+    end_all(&shared, ("maintenance", "maintenance list"), (scope, is_meant), asked).await
 }
 
-/// Whose maintenances an operator wants to end.
-fn scope_of(request: &EndRequest) -> Result<Scope, Refusal> {
-    match (&request.host, &request.group) {
+fn scope_of(request: &Request) -> Result<Scope, Refusal> {
+    match (&request.target, &request.group) {
         (Some(name), None) => host(name),
         (None, Some(name)) => Ok(Scope::Group(name.clone())),
         _ => Err(Refusal::bad("scope", "name exactly one: a host or a group")),
@@ -312,31 +152,33 @@ fn is_maintenance_of(decision: &Decision, wanted: &Scope) -> bool {
     matches!(&decision.about, About::Maintenance { scope, .. } if scope == wanted)
 }
 
-/// Ends what is in force and meant; says how many there were.
+/// Ends the decisions of a scope that are meant; a scope that does not exist is refused where there is none. `what` they are, and the
+/// command that shows them.
 async fn end_all(
     shared: &Shared,
-    is_meant: impl Fn(&Decision) -> bool + Send + 'static,
-    (reason, user): (&str, &str),
-) -> Result<usize, JournalError> {
-    let (reason, actor) = (plain(reason), user.to_owned());
+    (what, shown_by): (&str, &str),
+    (scope, is_meant): (Scope, impl Fn(&Decision) -> bool + Send + 'static),
+    Asked { user, reason, .. }: Asked,
+) -> Answer<ChangeAnswer> {
     let work = move |journal: &mut Journal| {
         let at = Timestamp::now();
         let mut ended = 0;
         for decision in journal.decisions_in_force(at)?.sound.iter().filter(|decision| is_meant(decision)) {
-            let ending = Ending { id: decision.id, at, actor: actor.clone(), reason: reason.clone() };
+            let ending = Ending { id: decision.id, at, actor: user.clone(), reason: reason.clone() };
             ended += usize::from(journal.end_decision(&ending)?);
         }
         Ok(ended)
     };
-    let ended = shared.base.store.run(work).await?;
+    let changed = shared.base.store.run(work).await?;
     publish(shared);
-    Ok(ended)
-}
-
-async fn in_force(State(shared): State<Arc<Shared>>) -> Answer<Vec<InForce>> {
-    let found = shared.base.store.run(|journal| journal.decisions_in_force(Timestamp::now())).await?;
-    shared.base.damages.report(&found.damaged);
-    Ok(Json(found.sound.iter().map(InForce::from).collect()))
+    let message = match changed {
+        0 => {
+            let scope = known(shared, scope).await?;
+            format!("there is no {what} of {scope} to end: see `nova-host-alerter {shown_by}`")
+        }
+        changed => format!("{changed} {what}(s) of {scope} ended by you"),
+    };
+    Ok(Json(ChangeAnswer { changed, message }))
 }
 
 fn after(now: Timestamp, seconds: u64) -> Result<Timestamp, Refusal> {
@@ -361,10 +203,13 @@ fn group_names(settings: &Settings) -> Vec<&str> {
     names
 }
 
-/// A host that could be notified: of those that the cluster knows, or that has marks; without a cluster to ask, every host that
-/// `[hosts] match` does not leave out.
-async fn known_host(shared: &Shared, name: &str) -> Result<Scope, Refusal> {
-    let Scope::Host(node) = host(name)? else { return Err(Refusal::bad("host", "this is not a host")) };
+/// The scope, if it exists: a typo would cover nothing.
+async fn known(shared: &Shared, scope: Scope) -> Result<Scope, Refusal> {
+    let node = match scope {
+        Scope::Host(node) => node,
+        Scope::Group(name) => return known_group(&shared.base.settings(), &name),
+        Scope::All => return Ok(scope),
+    };
     let settings = shared.base.settings();
     let (cib, matching) = (shared.base.cib(), &settings.hosts.matching);
     let nodes = cib.map(|cib| cib.remote_nodes().to_vec());
@@ -378,7 +223,7 @@ async fn known_host(shared: &Shared, name: &str) -> Result<Scope, Refusal> {
         return Ok(Scope::Host(node));
     }
     let known = nodes.unwrap_or_default();
-    Err(unknown("host", name, &known.iter().map(HostName::as_str).collect::<Vec<_>>()))
+    Err(unknown("host", node.as_str(), &known.iter().map(HostName::as_str).collect::<Vec<_>>()))
 }
 
 fn host(name: &str) -> Result<Scope, Refusal> {
@@ -406,7 +251,7 @@ mod tests {
     fn an_end_is_of_one_thing() {
         let request = |host: Option<&str>, group: Option<&str>| {
             let own = |text: Option<&str>| text.map(str::to_owned);
-            scope_of(&EndRequest { host: own(host), group: own(group), ..EndRequest::default() })
+            scope_of(&Request { target: own(host), group: own(group), ..Request::default() })
         };
         for (sound, meant) in [
             (true, request(Some("c1"), None)),

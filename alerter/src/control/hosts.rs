@@ -196,10 +196,6 @@ fn is_of_the_api_alone(journal: &Journal, mark: &MarkRow) -> Result<bool, Journa
     Ok(is_held && is_whole && is_said && sightings.sound.is_empty())
 }
 
-fn with_left(said: String, left: Vec<String>) -> String {
-    std::iter::once(said).chain(left).collect::<Vec<_>>().join("; ")
-}
-
 /// What is said of it, one sentence.
 fn answer(node: &HostName, done: Done, actor: &str) -> Result<HostAnswer, Refusal> {
     let said = |mark: Option<MarkId>, new, changed, message: String| {
@@ -246,11 +242,11 @@ fn answer(node: &HostName, done: Done, actor: &str) -> Result<HostAnswer, Refusa
         }
         Done::Ended(0, left) => {
             let nothing = format!("{node} has no open mark: nothing was changed");
-            said(None, false, 0, with_left(nothing, left))
+            said(None, false, 0, left::with(nothing, left))
         }
         Done::Ended(ended, left) => {
             info!(host = %node, ended, "{actor} ended the open marks of {node}");
-            said(None, false, ended, with_left(format!("{ended} mark(s) of {node} ended by you"), left))
+            said(None, false, ended, left::with(format!("{ended} mark(s) of {node} ended by you"), left))
         }
     }
 }

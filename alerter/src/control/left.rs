@@ -1,14 +1,11 @@
 //! What may be left at endpoints of a mark that an operator ends: "ended" does not mean "undone".
 
-use std::time::Duration;
-
 use drivers::{Named, Step};
 use journal::{Journal, JournalError};
 use marks::delivery::{Delivery, State};
 use marks::host::HostName;
 use marks::id::MarkId;
 use marks::mark::MarkRow;
-use marks::returning::owed_since;
 use marks::time::Timestamp;
 
 use crate::config::Route;
@@ -30,11 +27,9 @@ pub(super) fn behind(
                 continue;
             };
             let name = route.name.of_step(Step::Return);
-            let back = all.iter().find(|other| other.route == name.as_str()).map(|back| back.state);
-            let limits = (Timestamp::now(), shared.base.settings().intake.horizon);
-            let is_made = route.goes_on_to(Step::Return)
-                && is_made_later(&row, delivery, route.driver.ends_each(), limits);
-            said.extend(sentence(&row, &route, back, is_made));
+            let is_undone =
+                all.iter().any(|other| other.route == name.as_str() && other.state == State::Acknowledged);
+            said.extend((!is_undone).then(|| sentence(&row, &route)));
         }
     }
     Ok(said)
@@ -55,19 +50,6 @@ fn may_have_it(delivery: &Delivery, was_elsewhere: bool) -> bool {
     may_have && !delivery.is_step()
 }
 
-/// Whether a return is still to be made, as the intake decides: the later of its end and its host's return is recent enough, or for
-/// longer where the register shows that a route which ends each mark acknowledged it. What is open is about to end.
-fn is_made_later(
-    row: &MarkRow,
-    delivery: &Delivery,
-    ends_each: bool,
-    (now, horizon): (Timestamp, Duration),
-) -> bool {
-    let is_shown = ends_each && delivery.state == State::Acknowledged;
-    let since = owed_since(now, is_shown, horizon);
-    [row.returned_at, delivery.ended_at].iter().any(|at| at.is_none_or(|at| at >= since))
-}
-
 /// Of a route that is not configured any more nobody knows how its doing is undone, but where.
 fn unknown(row: &MarkRow, delivery: &Delivery) -> String {
     let (node, route, targets) = (&row.node, &delivery.route, delivery.arrivals.targets.join("; and at "));
@@ -77,24 +59,14 @@ fn unknown(row: &MarkRow, delivery: &Delivery) -> String {
     )
 }
 
-/// `back` is the state of its return, where there is one; nothing is left where the route took that.
-fn sentence(row: &MarkRow, route: &Route, back: Option<State>, is_made: bool) -> Option<String> {
+/// No return is promised: the intake decides about that.
+fn sentence(row: &MarkRow, route: &Route) -> String {
     let (node, name, undo) = (&row.node, route.name.as_str(), undo(row, route));
-    let will_be_notified = match back {
-        Some(State::Acknowledged) => return None,
-        Some(state) => !state.is_final(),
-        None => is_made,
+    let unless = match route.goes_on_to(Step::Return) {
+        true => format!("unless it is notified of the return of {node}, "),
+        false => String::new(),
     };
-    Some(match will_be_notified {
-        true => {
-            format!(
-                "route {name} may have been notified; it undoes its effects by itself once {node} is back{undo}"
-            )
-        }
-        false => {
-            format!("route {name} may have been notified; its effects are not undone by themselves{undo}")
-        }
-    })
+    format!("route {name} may have been notified; {unless}its effects are not undone by themselves{undo}")
 }
 
 /// How it is undone by hand, behind a colon.
@@ -104,25 +76,7 @@ fn undo(row: &MarkRow, route: &Route) -> String {
     route.driver.undo(&named).map(|how| format!(": {how}")).unwrap_or_default()
 }
 
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    /// The broken variant promises a return of each mark of the last seven days.
-    #[test]
-    fn only_a_return_that_will_be_made_is_promised() {
-        let (now, day) = (Timestamp(1_800_000_000_000), Duration::from_secs(86_400));
-        for (state, ends_each, days, expected) in [
-            (State::Dismissed, true, 2, false),
-            (State::Dismissed, true, 0, true),
-            (State::Acknowledged, true, 2, true),
-            (State::Acknowledged, true, 8, false),
-            (State::Acknowledged, false, 2, false),
-        ] {
-            let at = now - day * days;
-            let row = MarkRow { returned_at: Some(at), ..samples::mark_of("compute1", at) };
-            let delivery = Delivery { state, ended_at: Some(at), ..samples::delivery(&row, "recovery") };
-            assert_eq!(is_made_later(&row, &delivery, ends_each, (now, day)), expected, "{state:?} {days}");
-        }
-    }
+/// What was done, and behind it what is left.
+pub(super) fn with(done: String, left: Vec<String>) -> String {
+    std::iter::once(done).chain(left).collect::<Vec<_>>().join("; ")
 }

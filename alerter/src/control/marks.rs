@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use axum::Json;
-use axum::extract::{Extension, State as Given};
+use axum::extract::State as Given;
 use axum::http::StatusCode;
 use drivers::Step;
 use journal::{Journal, JournalError};
@@ -13,9 +13,8 @@ use marks::id::MarkId;
 use marks::mark::MarkRow;
 use marks::time::Timestamp;
 
-use super::answer::{Answer, JsonBody, Refusal};
-use super::api::{ChangeAnswer, ReleaseRequest, UnmarkRequest};
-use super::caller::Caller;
+use super::answer::{Answer, Asked, Refusal};
+use super::api::ChangeAnswer;
 use super::{decisions, left};
 use crate::config::Route;
 use crate::delivery::return_of;
@@ -23,24 +22,19 @@ use crate::policy;
 use crate::state::Shared;
 use crate::words::plain;
 
-pub(super) async fn unmark(
-    Given(shared): Given<Arc<Shared>>,
-    Extension(caller): Extension<Caller>,
-    JsonBody(request): JsonBody<UnmarkRequest>,
-) -> Answer<ChangeAnswer> {
-    if MarkId::parse(&request.target).is_err() {
+pub(super) async fn unmark(Given(shared): Given<Arc<Shared>>, asked: Asked) -> Answer<ChangeAnswer> {
+    asked.needs_reason("unmark needs a reason for the history")?;
+    let Asked { user, reason, request } = asked;
+    let target = request.target.unwrap_or_default();
+    if MarkId::parse(&target).is_err() {
         return Err(Refusal::bad(
             "mark",
             "this is not the id of a mark: end a host's marks with PATCH /v1/hosts/{host}",
         ));
     }
-    if request.reason.trim().is_empty() {
-        return Err(Refusal::bad("reason", "unmark needs a reason for the history"));
-    }
     let returns = request.returns;
     let is_meant = move |journal: &Journal, mark: &MarkRow| Ok(returns || is_unfinished(journal, mark)?);
-    let marks = those_of(&shared, &request.target, is_meant).await?;
-    let (user, reason) = (caller.signed(&request.user), plain(&request.reason));
+    let marks = those_of(&shared, &target, is_meant).await?;
     let state = Arc::clone(&shared);
     let (changed, left) = shared
         .base
@@ -73,14 +67,8 @@ pub(super) async fn unmark(
     let waiting = shared.base.store.run(|journal| journal.waiting()).await?;
     shared.routes.troubles().keep_only(|route| waiting.contains_key(route));
     shared.poke.notify_one();
-    Ok(Json(ChangeAnswer {
-        changed,
-        message: [format!("{} mark(s) of {} ended by you", changed, plain(&request.target))]
-            .into_iter()
-            .chain(left)
-            .collect::<Vec<_>>()
-            .join("; "),
-    }))
+    let said = format!("{changed} mark(s) of {} ended by you", plain(&target));
+    Ok(Json(ChangeAnswer { changed, message: left::with(said, left) }))
 }
 
 /// Makes the returns of a mark that are still to be made, so that they can end: its host may be gone for good.
@@ -106,27 +94,15 @@ fn make_returns(
     journal.add_deliveries(&mark, &new, now)
 }
 
-pub(super) async fn release(
-    Given(shared): Given<Arc<Shared>>,
-    Extension(caller): Extension<Caller>,
-    JsonBody(request): JsonBody<ReleaseRequest>,
-) -> Answer<ChangeAnswer> {
-    if request.reason.trim().is_empty() {
-        return Err(Refusal::bad(
-            "reason",
-            "a release needs a reason: it says what Pacemaker did not confirm",
-        ));
-    }
-    let target = match (request.target, request.group) {
-        (Some(target), None) => target,
-        (None, Some(group)) => {
-            let user = caller.signed(&request.user);
-            return decisions::release_group(&shared, &group, &request.reason, &user).await;
-        }
+pub(super) async fn release(Given(shared): Given<Arc<Shared>>, asked: Asked) -> Answer<ChangeAnswer> {
+    asked.needs_reason("a release needs a reason: it says what Pacemaker did not confirm")?;
+    let target = match (&asked.request.target, &asked.request.group) {
+        (Some(target), None) => target.clone(),
+        (None, Some(group)) => return decisions::release_group(&shared, group, &asked).await,
         _ => return Err(Refusal::bad("scope", "name exactly one: a host, a mark or a group")),
     };
     let marks = newest_mark_of(&shared, &target).await?;
-    let (user, reason) = (caller.signed(&request.user), plain(&request.reason));
+    let Asked { user, reason, .. } = asked;
     let is_id = MarkId::parse(&target).is_ok();
     let release = move |journal: &mut Journal| {
         let now = Timestamp::now();

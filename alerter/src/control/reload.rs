@@ -6,13 +6,12 @@ use std::sync::Arc;
 use axum::extract::State;
 use axum::http::StatusCode;
 use axum::routing::post;
-use axum::{Extension, Json, Router};
+use axum::{Json, Router};
 use journal::Journal;
 use marks::time::Timestamp;
 
-use super::answer::{Answer, JsonBody, Refusal};
-use super::api::{ChangeAnswer, DismissRequest, ReloadAnswer, ReloadRequest};
-use super::caller::Caller;
+use super::answer::{Answer, Asked, Refusal};
+use super::api::{ChangeAnswer, ReloadAnswer};
 use super::left;
 use crate::delivery::trouble;
 use crate::intake::start::{self, Unrouted};
@@ -27,10 +26,9 @@ pub(super) fn routes() -> Router<Arc<Shared>> {
 
 async fn read_again(
     State(shared): State<Arc<Shared>>,
-    Extension(caller): Extension<Caller>,
-    JsonBody(request): JsonBody<ReloadRequest>,
+    Asked { user, reason, request }: Asked,
 ) -> Answer<ReloadAnswer> {
-    let signed = Signed { user: caller.signed(&request.user), reason: plain(&request.reason) };
+    let signed = Signed { user, reason };
     let file = request.file.map(PathBuf::from);
     if file.as_ref().is_some_and(|file| !file.is_absolute()) {
         return Err(Refusal::bad("file", "the configuration must be named by its absolute path"));
@@ -46,32 +44,20 @@ async fn read_again(
         came
     });
     let came = working.await.expect("a panic anywhere ends the whole daemon");
-    Ok(Json(match came {
-        Reloaded::Changed(changes) => {
-            ReloadAnswer { reloaded: true, changes, problems: Vec::new(), postponed: false }
-        }
-        Reloaded::Refused(problems) => {
-            ReloadAnswer { reloaded: false, changes: Vec::new(), problems, postponed: false }
-        }
-        Reloaded::Postponed(why) => {
-            ReloadAnswer { reloaded: false, changes: Vec::new(), problems: vec![why], postponed: true }
-        }
-    }))
+    let (reloaded, postponed) =
+        (matches!(came, Reloaded::Changed(_)), matches!(came, Reloaded::Postponed(_)));
+    let (changes, problems) = match came {
+        Reloaded::Changed(changes) => (changes, Vec::new()),
+        Reloaded::Refused(problems) => (Vec::new(), problems),
+        Reloaded::Postponed(why) => (Vec::new(), vec![why]),
+    };
+    Ok(Json(ReloadAnswer { reloaded, changes, problems, postponed }))
 }
 
-async fn dismiss(
-    State(shared): State<Arc<Shared>>,
-    Extension(caller): Extension<Caller>,
-    JsonBody(request): JsonBody<DismissRequest>,
-) -> Answer<ChangeAnswer> {
-    let DismissRequest { route, .. } = request;
-    let (user, reason) = (caller.signed(&request.user), plain(&request.reason));
-    if reason.trim().is_empty() {
-        return Err(Refusal::bad(
-            "reason",
-            "this needs a reason: others will ask why the route was not notified",
-        ));
-    }
+async fn dismiss(State(shared): State<Arc<Shared>>, asked: Asked) -> Answer<ChangeAnswer> {
+    asked.needs_reason("this needs a reason: others will ask why the route was not notified")?;
+    let Asked { user, reason, request } = asked;
+    let route = request.route.unwrap_or_default();
     if !shared.base.knows_groups() {
         let message = "it is not known yet which group each host is in: ask again in a moment";
         return Err(Refusal::bad("groups", message));
@@ -103,7 +89,7 @@ async fn dismiss(
     }
     shared.base.seen().news = true;
     shared.poke.notify_one();
-    let message = [dismissed(&route, unrouted)].into_iter().chain(left).collect::<Vec<_>>().join("; ");
+    let message = left::with(dismissed(&route, unrouted), left);
     Ok(Json(ChangeAnswer { changed: unrouted.left.changed, message }))
 }
 

@@ -110,30 +110,14 @@ fn refused() -> Response {
 
 /// What is said of clients: they must not fill the log.
 #[derive(Default)]
-struct Log(Mutex<BTreeMap<&'static str, Said>>);
-
-/// When a cause was said last, and how often it was met since.
-struct Said {
-    at: Instant,
-    more: usize,
-}
+struct Log(Mutex<BTreeMap<&'static str, Instant>>);
 
 impl Log {
     fn say(&self, cause: &'static str, message: fmt::Arguments<'_>) {
-        match self.is_time(cause, Instant::now()) {
-            Some(0) => warn!(cause, "{message}"),
-            Some(more) => warn!(cause, more, "{message}; and {more} more like it before"),
-            None => {}
+        let (mut said, now) = (lock(&self.0), Instant::now());
+        if said.get(cause).is_none_or(|at| now.duration_since(*at) >= QUIET) {
+            said.insert(cause, now);
+            warn!(cause, "{message}");
         }
-    }
-
-    /// How many were passed over, where it is time to say one.
-    fn is_time(&self, cause: &'static str, now: Instant) -> Option<usize> {
-        let mut said = lock(&self.0);
-        if let Some(said) = said.get_mut(cause).filter(|said| now.duration_since(said.at) < QUIET) {
-            said.more += 1;
-            return None;
-        }
-        said.insert(cause, Said { at: now, more: 0 }).map_or(Some(0), |before| Some(before.more))
     }
 }

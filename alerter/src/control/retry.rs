@@ -4,27 +4,24 @@ use std::sync::Arc;
 use std::time::Instant;
 
 use axum::Json;
-use axum::extract::{self, Extension};
+use axum::extract;
 use journal::{Journal, JournalError};
 use marks::delivery::{Delivery, State};
 use marks::id::MarkId;
 use marks::mark::MarkRow;
 use marks::time::Timestamp;
 
-use super::answer::{Answer, JsonBody};
-use super::api::{ChangeAnswer, RetryRequest};
-use super::caller::Caller;
+use super::answer::{Answer, Asked};
+use super::api::ChangeAnswer;
 use super::marks::unfinished_marks_of;
 use crate::policy;
 use crate::state::Shared;
-use crate::words::{counted, plain};
+use crate::words::counted;
 
 pub(super) async fn retry(
     extract::State(shared): extract::State<Arc<Shared>>,
-    Extension(caller): Extension<Caller>,
-    JsonBody(request): JsonBody<RetryRequest>,
+    Asked { user, reason, request }: Asked,
 ) -> Answer<ChangeAnswer> {
-    let (user, reason) = (caller.signed(&request.user), plain(&request.reason));
     let answer = match &request.target {
         Some(target) => {
             let marks = unfinished_marks_of(&shared, target).await?;

@@ -37,7 +37,7 @@ pub(super) async fn status(State(shared): State<Arc<Shared>>) -> Answer<Daemon> 
 
 /// What the daemon says of itself, as far as the journal is needed read from this one.
 pub(crate) fn daemon(shared: &Shared, journal: &Journal, now: Timestamp) -> Result<Daemon, JournalError> {
-    let orders = decisions::sentences(journal, now)?;
+    let in_force = journal.decisions_in_force(now)?.sound;
     let (waiting, groups) = (journal.waiting()?, groups::groups(journal, shared.policy(), now)?);
     let rejected = journal.rejected_hosts()?;
     let mut sight = shared.sight(now);
@@ -59,7 +59,7 @@ pub(crate) fn daemon(shared: &Shared, journal: &Journal, now: Timestamp) -> Resu
         routes: sight.routes.iter().map(route_status).collect(),
         cluster: shared.base.cluster.as_ref().map(|cluster| cluster_status(shared, cluster, &problems, now)),
         groups,
-        orders,
+        orders: in_force.iter().filter_map(decisions::sentence).collect(),
         unaccounted: sight.unaccounted,
         problems,
     })

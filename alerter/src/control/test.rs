@@ -5,33 +5,29 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use axum::Json;
-use axum::extract::{Extension, State};
+use axum::extract::State;
 use axum::http::StatusCode;
 use journal::{Journal, JournalError, NewHistory};
 use marks::id::{FencingId, MarkId};
 use marks::time::Timestamp;
 use tokio::task::JoinSet;
 
-use super::answer::{Answer, JsonBody, Refusal};
-use super::api::{TestAnswer, TestRequest};
-use super::caller::Caller;
+use super::answer::{Answer, Asked, Refusal};
+use super::api::TestAnswer;
 use crate::config::Route;
 use crate::state::Shared;
-use crate::words::plain;
-use drivers::{Driver, Message, Outcome, Step};
+use drivers::{Driver, Message, Step};
 
 /// What a test message may take beyond its route's limit.
 const TEST_SLACK: Duration = Duration::from_secs(2);
 
 pub(super) async fn send_test(
     State(shared): State<Arc<Shared>>,
-    Extension(caller): Extension<Caller>,
-    JsonBody(request): JsonBody<TestRequest>,
+    Asked { user, reason, request }: Asked,
 ) -> Answer<Vec<TestAnswer>> {
-    let answers = test_routes(&shared, &request).await?;
-    let actor = caller.signed(&request.user);
-    let (said, reason) = (answers.clone(), plain(&request.reason));
-    shared.base.store.run(move |journal| note_tests(journal, &said, &reason, &actor)).await?;
+    let answers = test_routes(&shared, request.route.as_deref()).await?;
+    let said = answers.clone();
+    shared.base.store.run(move |journal| note_tests(journal, &said, &reason, &user)).await?;
     Ok(Json(answers))
 }
 
@@ -54,9 +50,9 @@ fn note_tests(
 }
 
 /// All routes at once: the slowest decides how long it takes.
-async fn test_routes(shared: &Shared, request: &TestRequest) -> Result<Vec<TestAnswer>, Refusal> {
+async fn test_routes(shared: &Shared, asked: Option<&str>) -> Result<Vec<TestAnswer>, Refusal> {
     let wanted = |route: &&Arc<Route>| {
-        let is_named = request.route.as_deref().is_none_or(|name| route.name.as_str() == name);
+        let is_named = asked.is_none_or(|name| route.name.as_str() == name);
         is_named && route.step == Step::Failure
     };
     let mut tests = JoinSet::new();
@@ -108,34 +104,15 @@ async fn test(name: &str, driver: &dyn Driver) -> TestAnswer {
         attempts: 1,
         is_released: false,
     });
-    match tokio::time::timeout(driver.limit() + TEST_SLACK, exchange).await {
-        Ok(outcome) => test_answer(name, &outcome),
-        Err(_) => TestAnswer {
-            route: name.to_owned(),
-            accepted: false,
-            kind: "busy".into(),
-            detail: "the route was busy with other messages for the whole time limit: try again".into(),
-            rejected: 0,
+    let (accepted, kind, detail) = match tokio::time::timeout(driver.limit() + TEST_SLACK, exchange).await {
+        Err(_) => (false, "busy", BUSY.to_owned()),
+        Ok(outcome) => match outcome.failure() {
+            None => (true, outcome.as_str(), ACCEPTED.to_owned()),
+            Some(failure) => (false, failure.kind, failure.detail.clone()),
         },
-    }
+    };
+    TestAnswer { route: name.to_owned(), accepted, kind: kind.into(), detail, rejected: 0 }
 }
 
-fn test_answer(name: &str, outcome: &Outcome) -> TestAnswer {
-    let route = name.to_owned();
-    match outcome.failure() {
-        None => TestAnswer {
-            route,
-            accepted: true,
-            kind: outcome.as_str().into(),
-            detail: "the endpoint accepted the test message: the connection and the credentials work; the mark of a host may still be rejected".into(),
-            rejected: 0,
-        },
-        Some(failure) => TestAnswer {
-            route,
-            accepted: false,
-            kind: failure.kind.into(),
-            detail: failure.detail.clone(),
-            rejected: 0,
-        },
-    }
-}
+const BUSY: &str = "the route was busy with other messages for the whole time limit: try again";
+const ACCEPTED: &str = "the endpoint accepted the test message: the connection and the credentials work; the mark of a host may still be rejected";

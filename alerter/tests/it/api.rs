@@ -110,10 +110,9 @@ impl Server {
         is_failure: bool,
         reason: Option<&str>,
     ) -> Result<HostAnswer, String> {
-        let (socket, _) = self.local.as_ref().unwrap();
         let resource_status_reason = reason.map(str::to_owned);
         let request = HostRequest { mark_unhealthy: is_failure, resource_status_reason };
-        let asked = client::Daemon::at(socket).patch(&format!("/v1/hosts/{host}"), "alice", &request).await;
+        let asked = self.daemon().patch(&format!("/v1/hosts/{host}"), &request).await;
         asked.map_err(|error| match error {
             ClientError::Refused { kind, .. } => kind,
             ClientError::Silent(why) => panic!("{why}"),
@@ -122,7 +121,7 @@ impl Server {
 
     /// The control socket, as a command finds it.
     pub(crate) fn daemon(&self) -> client::Daemon {
-        client::Daemon::at(&self.local.as_ref().unwrap().0)
+        client::Daemon::patient(&self.local.as_ref().unwrap().0, "alice", client::PATIENCE)
     }
 
     /// Bytes to the control socket, and what comes back.

@@ -37,12 +37,11 @@ fn body(path: &str, mark: &str) -> Value {
         "/v1/retry" => json!({ "target": "compute1" }),
         "/v1/release" => json!({ "target": mark }),
         "/v1/unmark" => json!({ "target": mark }),
-        "/v1/maintenance/begin" => json!({ "host": "compute1", "seconds": 60 }),
-        "/v1/maintenance/end" => json!({ "host": "compute1" }),
+        "/v1/maintenance/begin" => json!({ "target": "compute1", "seconds": 60 }),
+        "/v1/maintenance/end" => json!({ "target": "compute1" }),
         _ => json!({}),
     };
     body["reason"] = WHY.into();
-    body["user"] = "alice".into();
     body
 }
 
@@ -50,7 +49,7 @@ async fn ask(server: &Server, (method, path): (&str, &str), mark: &str) {
     let at = path.replace("{host}", "compute1").replace("{id}", mark);
     let (daemon, body) = (server.daemon(), body(path, mark));
     let answer: Result<Value, _> = match method {
-        "patch" => daemon.patch(&at, "alice", &body).await,
+        "patch" => daemon.patch(&at, &body).await,
         _ => daemon.post(&at, &body).await,
     };
     answer.unwrap_or_else(|error| panic!("{path}: {error}"));
@@ -65,7 +64,7 @@ async fn mark_for(server: &Server, path: &str) -> String {
     if ["/v1/unmark", "/v1/release"].contains(&path) {
         let host = if path == "/v1/unmark" { "compute2" } else { "compute3" };
         let (at, request) = (format!("/v1/hosts/{host}"), json!({ "mark_unhealthy": true }));
-        let _made: Value = server.daemon().patch(&at, "alice", &request).await.unwrap();
+        let _made: Value = server.daemon().patch(&at, &request).await.unwrap();
         let mark = server.marks(host).await[0].id;
         let (words, why, cause) = (vec!["pause".to_owned()], "x".to_owned(), Cause::default());
         let held = HeldMark { mark, words, until: None, why, cause, since: Timestamp::now() };
@@ -140,11 +139,11 @@ fn changing(code: &str) -> Vec<(String, String)> {
 async fn a_return_that_is_never_to_come_can_be_ended() {
     let server = Server::alone("when-returned = \"notify\"\n").await;
     let asked = json!({ "mark_unhealthy": true });
-    let _made: Value = server.daemon().patch("/v1/hosts/compute1", "alice", &asked).await.unwrap();
+    let _made: Value = server.daemon().patch("/v1/hosts/compute1", &asked).await.unwrap();
     let due = server.begin("recovery").await;
     let mark = due.mark.id;
     let unmark = async |returns: bool| {
-        let asked = json!({ "target": mark.to_string(), "returns": returns, "reason": WHY, "user": "alice" });
+        let asked = json!({ "target": mark.to_string(), "returns": returns, "reason": WHY });
         let answer: Result<Value, _> = server.daemon().post("/v1/unmark", &asked).await;
         answer.map_or(0, |answer| answer["changed"].as_u64().unwrap())
     };

@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant};
 
-use alerter::control::api::{Daemon, RouteStatus, TestAnswer, TestRequest};
+use alerter::control::api::{Daemon, Request, RouteStatus, TestAnswer};
 use alerter::delivery::endpoint;
 use alerter::delivery::endpoint::{Endpoint as Breaker, Sign};
 use alerter::delivery::outbox::{FRESH, Outbox};
@@ -115,9 +115,8 @@ async fn a_test_message_does_not_say_that_all_is_well_where_hosts_are_rejected()
     let (endpoint, _) = receiver(&BAD, 422).await;
     let running = Running::with(&table(&endpoint.url())).await;
     let test = async || -> TestAnswer {
-        let (user, reason) = ("alice".to_owned(), String::new());
-        let request = TestRequest { route: None, reason, user };
-        let answers: Vec<TestAnswer> = running.socket().post("/v1/send-test", &request).await.unwrap();
+        let answers: Vec<TestAnswer> =
+            running.socket().post("/v1/send-test", &Request::default()).await.unwrap();
         answers.into_iter().next().unwrap()
     };
     let before = test().await;

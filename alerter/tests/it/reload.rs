@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use alerter::base::Base;
 use alerter::base::store::Store;
-use alerter::control::api::{ChangeAnswer, Daemon, DismissRequest, ReloadAnswer, ReloadRequest};
+use alerter::control::api::{ChangeAnswer, Daemon, ReloadAnswer, Request};
 use alerter::control::client::{self, ClientError};
 use alerter::control::server::ControlSocket;
 use alerter::daemon::engine::Engine;
@@ -124,12 +124,12 @@ impl Running {
 
     pub(crate) fn socket(&self) -> client::Daemon {
         let socket: PathBuf = self.site.path("state/control.sock");
-        client::Daemon::at(&socket)
+        client::Daemon::patient(&socket, "alice", client::PATIENCE)
     }
 
     async fn dismiss(&self, route: &str, reason: &str) -> Result<ChangeAnswer, ClientError> {
-        let (route, reason) = (route.to_owned(), reason.to_owned());
-        self.socket().post("/v1/dismiss", &DismissRequest { route, reason, user: "alice".into() }).await
+        let request = Request { route: Some(route.to_owned()), ..Request::because(reason) };
+        self.socket().post("/v1/dismiss", &request).await
     }
 }
 
@@ -338,10 +338,7 @@ async fn another_journal_needs_a_restart() {
     std::fs::write(running.site.path("alerter.toml"), text.replace("marks.db", "other.db")).unwrap();
     let ask = async |file: Option<PathBuf>| -> Result<ReloadAnswer, ClientError> {
         let file = file.map(|file| file.to_str().unwrap().to_owned());
-        running
-            .socket()
-            .post("/v1/reload", &ReloadRequest { file, reason: "a new log".into(), user: "alice".into() })
-            .await
+        running.socket().post("/v1/reload", &Request { file, ..Request::because("a new log") }).await
     };
     let answer = ask(None).await.unwrap();
     assert!(!answer.reloaded && answer.problems[0].contains("restart the resource"), "{answer:?}");
@@ -412,16 +409,16 @@ async fn a_group_that_is_paused_does_not_go() {
     let takes = Endpoint::saying(OK).await;
     let all = route("all", &takes.url(), "");
     let running = Running::with(&format!("[groups.rack]\nhosts = [\"c1\"]\n{all}")).await;
-    let pause = serde_json::json!({ "group": "rack", "reason": "a new switch", "user": "alice" });
+    let pause = Request { group: Some("rack".to_owned()), ..Request::because("a new switch") };
     let _paused: serde_json::Value = running.socket().post("/v1/pause", &pause).await.unwrap();
     let mark = running.fence("c1").await;
     let Reloaded::Refused(why) = running.reload(&all).await else { panic!("it was taken up") };
     assert!(
-        why[0].contains("group rack is paused by alice") && why[0].contains("resume --group rack"),
+        why[0].contains("group rack is paused by alice (uid ") && why[0].contains("resume --group rack"),
         "{why:?}"
     );
     assert_eq!(running.deliveries(mark).await, [("all".to_owned(), State::Pending)]);
-    let resume = serde_json::json!({ "group": "rack", "reason": "it is in", "user": "alice" });
+    let resume = Request { reason: "it is in".to_owned(), ..pause };
     let _resumed: serde_json::Value = running.socket().post("/v1/resume", &resume).await.unwrap();
     assert!(matches!(running.reload(&all).await, Reloaded::Changed(_)));
     running.until(mark, "all", State::Acknowledged).await;
