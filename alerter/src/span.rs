@@ -68,8 +68,8 @@ pub fn moment(text: &str, now: Timestamp) -> Result<Timestamp, String> {
         return Ok(now - ago);
     }
     let day = format!("{text}T00:00:00Z");
-    let at = [text, &day].into_iter().find_map(|text| text.parse::<jiff::Timestamp>().ok());
-    at.map(|at| Timestamp(at.as_millisecond())).ok_or_else(|| {
+    let at = [text, &day].into_iter().find_map(|text| Timestamp::parse(text).ok());
+    at.ok_or_else(|| {
         "write a time as 2026-11-22T03:00:00Z or 2026-11-22, or how long ago it was as 90s, 30m, 2h or 30d (366d at most)"
             .to_owned()
     })

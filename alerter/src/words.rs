@@ -7,21 +7,13 @@ use marks::time::Timestamp;
 
 /// UTC, to the second.
 pub fn utc(at: Timestamp) -> String {
-    written(at, "%Y-%m-%d %H:%M:%SZ")
-}
-
-/// The same in another format, as of `strftime`.
-pub(crate) fn written(at: Timestamp, format: &str) -> String {
-    match jiff::Timestamp::from_millisecond(at.0) {
-        Ok(at) => at.strftime(format).to_string(),
-        Err(_) => format!("{at} s"),
-    }
+    at.written("%Y-%m-%d %H:%M:%SZ")
 }
 
 /// The same: in one format on the day of `now`, in another on any other day.
 pub(crate) fn near(at: Timestamp, now: Timestamp, today: &str, other_day: &str) -> String {
-    let day = |at| written(at, "%Y-%m-%d");
-    written(at, if day(at) == day(now) { today } else { other_day })
+    let day = |at: Timestamp| at.written("%Y-%m-%d");
+    at.written(if day(at) == day(now) { today } else { other_day })
 }
 
 /// A length of time in the largest unit that has at least two of it, rounded down: `90s`, `3m`, `2h`, `4d`.

@@ -19,7 +19,6 @@ use super::text;
 use super::unmarked::{self, Rules};
 use crate::cli::{self, Cli};
 use crate::policy::Hold;
-use crate::words::written;
 
 /// What one line says.
 struct Line {
@@ -169,7 +168,7 @@ fn brief(delivery: &DeliveryReport) -> String {
 const MINUTE: &str = "%Y-%m-%d %H:%MZ";
 
 fn minute(at: Timestamp) -> String {
-    written(at, MINUTE)
+    at.written(MINUTE)
 }
 
 #[cfg(test)]

@@ -11,6 +11,7 @@ use axum::http::header::{CACHE_CONTROL, CONTENT_TYPE, ETAG, IF_NONE_MATCH};
 use axum::http::{HeaderMap, HeaderValue, StatusCode};
 use axum::response::Response;
 use axum::routing::get;
+use marks::id::worked_out;
 use serde::Serialize;
 use tokio_util::sync::CancellationToken;
 use uuid::Uuid;
@@ -35,7 +36,7 @@ const DESCRIPTION: &str = "nova-host-alerter";
 
 /// The id of the service on a controller: always the same there.
 pub fn service_id(controller: &str) -> Uuid {
-    Uuid::new_v5(&SERVICES, controller.as_bytes())
+    worked_out(&SERVICES, controller)
 }
 
 /// Serves it where the configuration says, until `stop`.
@@ -163,7 +164,6 @@ fn root<'a, N, C>(
 
 fn one<'a>(shown: &'a Shown, component: Option<&'static str>) -> One<'a> {
     let Shown { status, at, output } = shown;
-    let time = jiff::Timestamp::from_second(at.wall.seconds()).unwrap_or(jiff::Timestamp::UNIX_EPOCH);
-    let time = time.strftime("%Y-%m-%dT%H:%M:%S+00:00").to_string();
+    let time = at.wall.written("%Y-%m-%dT%H:%M:%S+00:00");
     One { component, status: status.as_str(), time, output: output.as_deref() }
 }

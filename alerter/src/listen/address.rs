@@ -1,11 +1,11 @@
 //! A comma list of addresses, each a URI by RFC 3986: `tcp://HOST:PORT` or `unix:///PATH`.
 
 use std::fmt;
-use std::net::{IpAddr, SocketAddr};
+use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
 use std::path::{Path, PathBuf};
+use std::str::FromStr as _;
 
-use fluent_uri::Uri;
-use fluent_uri::component::{Authority, Host as UriHost};
+use axum::http::uri::Authority;
 
 /// The kernel takes no longer path of a unix socket (`sun_path` with its end).
 pub(crate) const PATH_MAX: usize = 107;
@@ -80,49 +80,58 @@ fn one(item: &str) -> Result<Address, String> {
     if item.contains(char::is_whitespace) {
         return Err("has a blank in it: leave out blanks, also after commas".to_owned());
     }
-    let uri = Uri::parse(item).map_err(|_| no_uri(item))?;
-    if uri.has_query() || uri.has_fragment() {
+    let Some((scheme, rest)) = item.split_once("://") else {
+        let fault = if item.contains(':') { "has no // behind its scheme" } else { "is not a URI" };
+        return Err(format!("{fault}: it {FORM}"));
+    };
+    if rest.contains(['?', '#']) {
         return Err(format!("has a query or a fragment: it {FORM}"));
     }
-    let authority = uri.authority().ok_or_else(|| format!("has no // behind its scheme: it {FORM}"))?;
-    if authority.has_userinfo() {
+    let (authority, path) = rest.split_at(rest.find('/').unwrap_or(rest.len()));
+    if authority.contains('@') {
         return Err("names a user: leave out the part before @".to_owned());
     }
-    let is_plain = |b: u8| b.is_ascii_alphanumeric() || b"_-.:/[]".contains(&b);
-    if !item.bytes().all(is_plain) {
-        return Err("has a character that is not allowed: use letters, digits and - _ . : / [ ]".to_owned());
-    }
-    match uri.scheme().as_str().to_ascii_lowercase().as_str() {
-        "tcp" => tcp(&authority, uri.path().as_str()),
-        "unix" => unix(authority.as_str(), uri.path().as_str()),
+    match scheme.to_ascii_lowercase().as_str() {
+        "tcp" => tcp(authority, path),
+        "unix" => unix(authority, path),
         _ => Err(format!("has an unknown scheme: it {FORM}")),
     }
 }
 
-/// A text that is no URI is mostly a bare IPv6 address, or has nothing before the colon.
-fn no_uri(item: &str) -> String {
-    let behind = item.split_once("://").map_or("", |(_, behind)| behind);
-    let host = behind.split('/').next().unwrap_or_default();
-    if host.matches(':').count() > 1 && !host.contains(['[', '@']) {
+fn is_plain(text: &str) -> Result<(), String> {
+    let is_plain = |b: u8| b.is_ascii_alphanumeric() || b"_-.:/[]".contains(&b);
+    if text.bytes().all(is_plain) {
+        return Ok(());
+    }
+    Err("has a character that is not allowed: use letters, digits and - _ . : / [ ]".to_owned())
+}
+
+/// What is no authority is mostly a bare IPv6 address.
+fn no_authority(text: &str) -> String {
+    if text.matches(':').count() > 1 && !text.contains('[') {
         return "has an IPv6 address without brackets, or more than one port: write tcp://[::1]:PORT"
             .to_owned();
     }
     format!("is not a URI (RFC 3986): it {FORM}")
 }
 
-fn tcp(authority: &Authority<'_>, path: &str) -> Result<Address, String> {
+fn tcp(text: &str, path: &str) -> Result<Address, String> {
+    let authority: Authority = text.parse().map_err(|_| no_authority(text))?;
+    is_plain(text)?;
     if !path.is_empty() {
         return Err("has a path: end it after the port".to_owned());
     }
-    let host = match authority.host_parsed() {
-        UriHost::Ipv4(ip) => Host::Ip(ip.into()),
-        UriHost::Ipv6(ip) => Host::Ip(ip.into()),
-        UriHost::RegName(name) => Host::Name(name_of(name.as_str())?),
-        _ => return Err("has an IP address of an unknown version".to_owned()),
+    let host = authority.host();
+    let in_brackets = host.strip_prefix('[').and_then(|host| host.strip_suffix(']'));
+    let host = match in_brackets.map(Ipv6Addr::from_str) {
+        Some(Ok(ip)) => Host::Ip(ip.into()),
+        Some(Err(_)) => return Err("has no IPv6 address between its brackets".to_owned()),
+        None => Ipv4Addr::from_str(host)
+            .map_or_else(|_| name_of(host).map(Host::Name), |ip| Ok(Host::Ip(ip.into())))?,
     };
-    match authority.port_to_u16() {
-        Ok(Some(port)) if port != 0 => Ok(Address::Tcp { host, port }),
-        Ok(None) if !authority.as_str().ends_with(':') => {
+    match authority.port_u16() {
+        Some(port) if port != 0 => Ok(Address::Tcp { host, port }),
+        None if authority.as_str().len() == authority.host().len() => {
             Err("has no port: write tcp://HOST:PORT".to_owned())
         }
         _ => Err("has no usable port: it must be from 1 to 65535".to_owned()),
@@ -146,6 +155,7 @@ fn name_of(name: &str) -> Result<String, String> {
 }
 
 fn unix(authority: &str, path: &str) -> Result<Address, String> {
+    is_plain(path)?;
     if !authority.is_empty() {
         return Err("has no absolute path: write three slashes, as in unix:///run/NAME.sock".to_owned());
     }
@@ -208,7 +218,7 @@ mod tests {
         ("tcp://:1", "no host"),
         ("tcp://::1:7410", "brackets"),
         ("tcp://[::1", "not a URI"),
-        ("tcp://[fe80::1%25eth0]:1", "not a URI"),
+        ("tcp://[fe80::1%25eth0]:1", "a character"),
         ("tcp://256.0.0.1:1", "neither an IPv4 address"),
         ("tcp://a..b:1", "not a name"),
         ("tcp://h!:1", "a character"),

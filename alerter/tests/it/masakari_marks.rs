@@ -118,7 +118,7 @@ fn bodies(alerter: &Alerter, host: &str) -> Vec<String> {
 fn seconds(body: &str) -> i64 {
     let body: Value = serde_json::from_str(body).unwrap();
     let time = body["notification"]["generated_time"].as_str().unwrap();
-    time.parse::<jiff::Timestamp>().unwrap().as_second()
+    Timestamp::parse(time).unwrap().seconds()
 }
 
 /// Three outages within two minutes are three notifications that Masakari takes, and whichever controller sends them, it

@@ -431,8 +431,7 @@ impl State {
         self.issued += 1;
         let token = format!("gAAAAAB-{SECRET}-{}", self.issued);
         self.good.insert(token.clone());
-        let issued = jiff::Timestamp::from_second(AT).unwrap();
-        let expires = issued + jiff::SignedDuration::from_secs(self.life);
+        let [issued, expires] = [AT, AT + self.life].map(|at| Timestamp::from_seconds(at).rfc3339());
         let endpoint = |interface: &str, url: &str| json!({"id": "e", "interface": interface, "region": "RegionOne", "region_id": "RegionOne", "url": url});
         let others = self.others.iter().map(|(kind, url)| {
             json!({"type": kind, "name": "x", "id": "o", "endpoints": [endpoint("public", url)]})
@@ -443,7 +442,7 @@ impl State {
             endpoint("internal", "http://127.0.0.1:9/v1"), endpoint("public", &self.masakari)]}));
         let body = json!({"token": {
             "methods": ["password"], "user": {"domain": {"id": "default", "name": "Default"}, "id": "u", "name": "alerter", "password_expires_at": null},
-            "audit_ids": ["x"], "expires_at": expires.to_string(), "issued_at": issued.to_string(),
+            "audit_ids": ["x"], "expires_at": expires, "issued_at": issued,
             "project": {"domain": {"id": "default", "name": "Default"}, "id": PROJECT, "name": "ops"}, "is_domain": false,
             "roles": [{"id": "r", "name": "admin"}], "catalog": catalog}});
         format!("HTTP/1.1 201 CREATED\r\nContent-Type: application/json\r\nX-Subject-Token: {token}\r\nVary: X-Auth-Token\r\n\r\n{body}").into_bytes()
@@ -565,7 +564,7 @@ impl State {
         };
         let (host, time) =
             (notification["hostname"].as_str().unwrap(), notification["generated_time"].as_str().unwrap());
-        let Ok(time) = time.parse::<jiff::Timestamp>() else {
+        let Ok(time) = Timestamp::parse(time) else {
             return error(400, "badRequest", "Invalid input for field/attribute generated_time");
         };
         if notification["type"] != "COMPUTE_HOST" {
@@ -582,7 +581,7 @@ impl State {
         if !payload.as_object().is_some_and(is_payload) {
             return error(400, "badRequest", "Invalid input for field/attribute payload");
         }
-        self.store(host, time.as_second(), payload)
+        self.store(host, time.seconds(), payload)
     }
 
     fn store(&mut self, host: &str, seconds: i64, payload: &Value) -> Vec<u8> {
@@ -619,7 +618,7 @@ impl State {
             match key.as_str() {
                 "type" if value == "COMPUTE_HOST" => {}
                 "generated-since" => {
-                    let since = value.parse::<jiff::Timestamp>().unwrap().as_second();
+                    let since = Timestamp::parse(value).unwrap().seconds();
                     rows.retain(|row| row.seconds >= since);
                 }
                 "source_host_uuid" => rows.retain(|row| uuid_of(&row.host) == *value),
@@ -640,7 +639,7 @@ pub(crate) fn not_found() -> Vec<u8> {
 
 /// As the real one gives it back: without a zone, with a fraction.
 fn time_of(seconds: i64) -> String {
-    jiff::Timestamp::from_second(seconds).unwrap().to_string().replace('Z', ".000000")
+    Timestamp::from_seconds(seconds).rfc3339_seconds().replace('Z', ".000000")
 }
 
 fn shown(row: &Row) -> Value {

@@ -59,7 +59,7 @@ impl FakeSenlin {
         assert_eq!((target.as_str(), action.as_str()), ("target", "action"));
         let rows = self.actions.iter().filter(|row| row.1 == *kind && row.2 == *id);
         let row = |(id, kind, target, at): &(String, String, String, i64)| {
-            let at = jiff::Timestamp::from_second(*at).unwrap().to_string();
+            let at = Timestamp::from_seconds(*at).rfc3339_seconds();
             json!({"id": id, "action": kind, "target": target, "status": "RUNNING", "created_at": at})
         };
         http(200, &json!({ "actions": rows.map(row).collect::<Vec<Value>>() }).to_string(), "")

@@ -125,11 +125,6 @@ pub fn extended_test(id: &MarkId, now: Timestamp, format: TimeFormat) -> Vec<u8>
     bytes(&Event { extensions: Some(Extensions { node: NO_HOST }), ..Event::of_test(id, now, format) })
 }
 
-/// A time as RFC 3339 in UTC with whole seconds. A time after the year 9999 has no such form.
-pub(crate) fn rfc3339(time: Timestamp) -> String {
-    jiff::Timestamp::from_second(time.seconds()).unwrap_or(jiff::Timestamp::UNIX_EPOCH).to_string()
-}
-
 /// A body as it is stored.
 pub(crate) fn bytes(body: &impl Serialize) -> Vec<u8> {
     serde_json::to_vec(body).expect("texts, numbers and truth values are always JSON")
@@ -148,11 +143,9 @@ impl TimeFormat {
     }
 
     fn write(self, time: Timestamp) -> Time {
-        let seconds = time.seconds();
-        match (self, jiff::Timestamp::from_second(seconds)) {
-            (Self::Rfc3339, Ok(time)) => Time::Text(time.to_string()),
-            // A time after the year 9999 has no RFC 3339 form: the number stands instead.
-            _ => Time::Seconds(seconds),
+        match self {
+            Self::Rfc3339 => Time::Text(time.rfc3339_seconds()),
+            Self::Epoch => Time::Seconds(time.seconds()),
         }
     }
 }

@@ -1,7 +1,9 @@
 //! Times as the services write them: in UTC, with a zone or without, with a fraction or without. Pure.
 
+use marks::time::Timestamp;
+
 /// Seconds since the epoch; `None` if the text is not a time.
 pub(crate) fn seconds(text: &str) -> Option<i64> {
-    let read = |text: &str| text.parse::<jiff::Timestamp>().ok().map(jiff::Timestamp::as_second);
+    let read = |text: &str| Timestamp::parse(text).ok().map(Timestamp::seconds);
     read(text).or_else(|| read(&format!("{text}Z")))
 }

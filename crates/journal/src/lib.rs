@@ -19,16 +19,15 @@ mod store;
 mod views;
 
 use std::cell::Cell;
-use std::fs;
 use std::ops::{Deref, DerefMut};
 use std::path::{Path, PathBuf};
 use std::time::Duration;
+use std::{fs, io};
 
+use nix::fcntl::{Flock, FlockArg};
 use nix::sys::statvfs::{FsFlags, statvfs};
 use nix::unistd::geteuid;
 use rusqlite::{Connection, OpenFlags, Params, Row, Transaction, TransactionBehavior};
-use rustix::fs::{CWD, RenameFlags, renameat_with};
-use rustix::io::Errno;
 use uuid::Uuid;
 
 pub use error::JournalError;
@@ -389,11 +388,15 @@ fn fill(draft: &Path) -> Result<(), JournalError> {
     connection.close().map_err(|(_, e)| sqlite(e))
 }
 
+/// Gives the draft its name. A name that is there stays: another process was faster, and its journal serves as well. The lock on the
+/// directory is for this moment alone; whoever makes a journal there takes it.
 fn publish(draft: &Path, place: &Place) -> Result<(), JournalError> {
-    match renameat_with(CWD, draft, CWD, &place.file, RenameFlags::NOREPLACE) {
-        // Another process was faster: its journal serves as well.
-        Ok(()) | Err(Errno::EXIST) => Ok(()),
-        Err(e) => Err(JournalError::io(&place.file, e.into())),
+    let failed = |e: io::Error| JournalError::io(&place.file, e);
+    let turn = Flock::lock(place.handle()?, FlockArg::LockExclusive);
+    let _turn = turn.map_err(|(_, errno)| failed(errno.into()))?;
+    match fs::symlink_metadata(&place.file) {
+        Err(e) if e.kind() == io::ErrorKind::NotFound => fs::rename(draft, &place.file).map_err(failed),
+        found => found.map(drop).map_err(failed),
     }
 }
 

@@ -3,12 +3,19 @@
 use std::fmt;
 
 use serde::Serialize;
+use sha2::{Digest as _, Sha256};
 use uuid::{Uuid, uuid};
 
 use crate::host::HostName;
 
 /// Namespace of the ids that are computed from a host and an operation. Changing it would send old outages again.
 const OPERATIONS: Uuid = uuid!("6f1d2c0e-8a57-4b6b-9d39-5e0c7a41b2d8");
+
+/// An id that every controller works out alike: a UUIDv8 of the first bytes of a SHA-256 (RFC 9562, appendix B.2).
+pub fn worked_out(namespace: &Uuid, name: &str) -> Uuid {
+    let digest = Sha256::new().chain_update(namespace).chain_update(name).finalize();
+    Uuid::new_v8(*digest.first_chunk().expect("a SHA-256 has 32 bytes"))
+}
 
 /// The text is not a UUID.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
@@ -56,7 +63,7 @@ impl OperationId {
     /// The id in place of an operation's for a node that has joined: computed from its name, without case.
     pub fn of_join(node: &HostName) -> Self {
         let name = format!("{} join", node.as_str().to_ascii_lowercase());
-        Self(Uuid::new_v5(&OPERATIONS, name.as_bytes()))
+        Self(worked_out(&OPERATIONS, &name))
     }
 }
 
@@ -78,11 +85,11 @@ impl MarkId {
         Uuid::try_parse(text).map(Self).map_err(|_| IdError)
     }
 
-    /// The id of a mark made from evidence: a UUIDv5 of the host, without case, and the operation, so that every
+    /// The id of a mark made from evidence: of the host, without case, and the operation, so that every
     /// controller computes the same one.
     pub fn of_operation(host: &HostName, operation: OperationId) -> Self {
         let name = format!("{} {operation}", host.as_str().to_ascii_lowercase());
-        Self(Uuid::new_v5(&OPERATIONS, name.as_bytes()))
+        Self(worked_out(&OPERATIONS, &name))
     }
 }
 
@@ -91,12 +98,12 @@ impl MarkId {
     /// controllers.
     pub fn of_node_fenced(host: &HostName, second: i64) -> Self {
         let name = format!("{} node_fenced {second}", host.as_str().to_ascii_lowercase());
-        Self(Uuid::new_v5(&OPERATIONS, name.as_bytes()))
+        Self(worked_out(&OPERATIONS, &name))
     }
 
     /// Whether it was computed from evidence, not taken from a fencing.
     pub fn is_worked_out(self) -> bool {
-        self.0.get_version_num() == 5
+        self.0.get_version_num() == 8
     }
 }
 
@@ -156,7 +163,7 @@ mod tests {
             let operation = OperationId::parse(operation).unwrap();
             MarkId::of_operation(&HostName::parse(host).unwrap(), operation).to_string()
         };
-        assert_eq!(id("compute1", OPERATION), "3b14769e-9ee7-59c6-b7c3-808031b693c6");
+        assert_eq!(id("compute1", OPERATION), "ccf6fb09-2f88-89f5-9ac6-8079e9b47cea");
         assert_eq!(id("COMPUTE1", &OPERATION.to_uppercase()), id("compute1", OPERATION));
         assert_ne!(id("compute2", OPERATION), id("compute1", OPERATION));
         assert_ne!(id("compute1", "e19eab25-6556-4644-89e9-f9bf9b151b88"), id("compute1", OPERATION));

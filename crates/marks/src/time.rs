@@ -6,6 +6,9 @@ use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 use serde::de::Error as _;
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
+use time::format_description::parse_strftime_borrowed;
+use time::format_description::well_known::Rfc3339;
+use time::{OffsetDateTime, PrimitiveDateTime};
 
 /// How far the clocks of two controllers may differ. A larger difference is reported, and a time further ahead does not
 /// count.
@@ -42,11 +45,34 @@ impl Timestamp {
         Duration::from_millis(u64::try_from(self.0.saturating_sub(earlier.0)).unwrap_or(0))
     }
 
-    /// RFC 3339, UTC, to the millisecond. A year that it cannot write is its last moment or its first.
+    /// Reads a time of RFC 3339.
+    ///
+    /// # Errors
+    /// The text is none.
+    pub fn parse(text: &str) -> Result<Self, time::error::Parse> {
+        let milliseconds =
+            OffsetDateTime::parse(text, &Rfc3339)?.unix_timestamp_nanos().div_euclid(1_000_000);
+        Ok(Self(i64::try_from(milliseconds).expect("the years of RFC 3339 have four digits")))
+    }
+
+    /// In UTC, in a format of `strftime`. A time after the year 9999 is the last moment of that year.
+    pub fn written(self, format: &str) -> String {
+        let end = if self.0 < 0 { PrimitiveDateTime::MIN } else { PrimitiveDateTime::MAX };
+        let at = OffsetDateTime::from_unix_timestamp_nanos(i128::from(self.0) * 1_000_000);
+        let format = parse_strftime_borrowed(format).expect("our own formats are tried by tests");
+        at.unwrap_or(end.assume_utc())
+            .format(&format)
+            .expect("a date with a time has all that a format names")
+    }
+
+    /// RFC 3339, UTC, in whole seconds.
+    pub fn rfc3339_seconds(self) -> String {
+        self.written("%Y-%m-%dT%H:%M:%SZ")
+    }
+
+    /// RFC 3339, UTC, to the millisecond.
     pub fn rfc3339(self) -> String {
-        let end = if self.0 < 0 { jiff::Timestamp::MIN } else { jiff::Timestamp::MAX };
-        let at = jiff::Timestamp::from_millisecond(self.0).unwrap_or(end);
-        format!("{at:.3}")
+        format!("{}.{:03}Z", self.written("%Y-%m-%dT%H:%M:%S"), self.0.rem_euclid(1000))
     }
 }
 
@@ -73,8 +99,7 @@ impl Serialize for Timestamp {
 impl<'de> Deserialize<'de> for Timestamp {
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
         let text = String::deserialize(deserializer)?;
-        let at: jiff::Timestamp = text.parse().map_err(D::Error::custom)?;
-        Ok(Self(at.as_millisecond()))
+        Self::parse(&text).map_err(D::Error::custom)
     }
 }
 
@@ -90,7 +115,15 @@ mod tests {
 
     #[test]
     fn programs_get_a_time_as_rfc_3339() {
-        assert_eq!(Timestamp(1_700_000_000_123).rfc3339(), "2023-11-14T22:13:20.123Z");
+        let at = Timestamp(1_700_000_000_123);
+        assert_eq!(at.rfc3339(), "2023-11-14T22:13:20.123Z");
+        assert_eq!(at.rfc3339_seconds(), "2023-11-14T22:13:20Z");
+        for text in ["2023-11-14T22:13:20.123Z", "2023-11-14T23:13:20.123999+01:00"] {
+            assert_eq!(Timestamp::parse(text), Ok(at), "{text}");
+        }
+        assert!(Timestamp::parse("2023-11-14T22:13:20").is_err(), "where?");
+        assert_eq!(Timestamp(-1).rfc3339(), "1969-12-31T23:59:59.999Z");
+        assert_eq!(Timestamp(i64::MAX).rfc3339_seconds(), "9999-12-31T23:59:59Z");
     }
 
     #[test]

@@ -7,7 +7,7 @@ use marks::time::Timestamp;
 use serde::{Deserialize, Serialize};
 
 use crate::driver::Step;
-use crate::event::{NO_HOST, bytes, rfc3339};
+use crate::event::{NO_HOST, bytes};
 use crate::times::seconds;
 
 /// How each of our reasons begins.
@@ -47,7 +47,7 @@ pub(super) fn of_test(id: &MarkId, now: Timestamp) -> Vec<u8> {
 fn write(id: &MarkId, unhealthy: bool, what: &str, node: &str, host: &str, time: Timestamp) -> Vec<u8> {
     let resource_status_reason = format!("{OURS}{id}: host {node} {what}");
     let patch = Patch { mark_unhealthy: unhealthy, resource_status_reason };
-    let (node, host, generated_time) = (node.to_owned(), host.to_owned(), rfc3339(time));
+    let (node, host, generated_time) = (node.to_owned(), host.to_owned(), time.rfc3339_seconds());
     bytes(&Marking { patch, node, host, generated_time })
 }
 

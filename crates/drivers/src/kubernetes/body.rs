@@ -6,7 +6,7 @@ use marks::mark::Mark;
 use marks::time::Timestamp;
 use serde::{Deserialize, Serialize};
 
-use crate::event::{NO_HOST, bytes, rfc3339};
+use crate::event::{NO_HOST, bytes};
 
 /// What a route does with a fenced host.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -64,7 +64,7 @@ pub(super) fn of_mark(mark: &Mark, host: &HostName, mode: Mode) -> Vec<u8> {
     bytes(&Stored {
         id: mark.id.to_string(),
         host: lower(host),
-        failure_time: rfc3339(mark.failure_time),
+        failure_time: mark.failure_time.rfc3339_seconds(),
         off: !mark.id.is_worked_out(),
         mode: Some(mode),
     })
@@ -72,7 +72,7 @@ pub(super) fn of_mark(mark: &Mark, host: &HostName, mode: Mode) -> Vec<u8> {
 
 /// A test: a host that cannot exist, and no change.
 pub(super) fn of_test(id: &MarkId, now: Timestamp) -> Vec<u8> {
-    let (id, host, failure_time) = (id.to_string(), NO_HOST.to_owned(), rfc3339(now));
+    let (id, host, failure_time) = (id.to_string(), NO_HOST.to_owned(), now.rfc3339_seconds());
     bytes(&Stored { id, host, failure_time, off: true, mode: None })
 }
 

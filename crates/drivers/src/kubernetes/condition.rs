@@ -5,7 +5,6 @@ use serde_json::json;
 
 use super::body::Stored;
 use super::object::{Condition, Node, Turn, Whose, done, gone, life, unknown_node};
-use crate::event::rfc3339;
 
 /// Its type.
 pub(super) const TYPE: &str = "HostFenced";
@@ -43,7 +42,7 @@ pub(super) fn clear(stored: &Stored, node: Option<&Node>, now: Timestamp) -> Tur
     let is_ours = |standing: &&Condition| standing.status == "True" && whose(standing, stored) == Whose::Ours;
     let says = "the host is back in the Pacemaker cluster";
     match node.condition(TYPE).filter(is_ours) {
-        Some(_) => change(node, "False", RETURNED, says, (now, &rfc3339(now))),
+        Some(_) => change(node, "False", RETURNED, says, (now, &now.rfc3339_seconds())),
         None => done(&node.metadata, "left-alone").into(),
     }
 }
@@ -56,7 +55,7 @@ fn message(stored: &Stored) -> String {
 fn change(node: &Node, status: &str, reason: &str, message: &str, (now, since): (Timestamp, &str)) -> Turn {
     let condition = json!({
         "type": TYPE, "status": status, "reason": reason, "message": message,
-        "lastHeartbeatTime": rfc3339(now), "lastTransitionTime": since,
+        "lastHeartbeatTime": now.rfc3339_seconds(), "lastTransitionTime": since,
     });
     let version = &node.metadata.resource_version;
     Turn::Patch(json!({"metadata": {"resourceVersion": version}, "status": {"conditions": [condition]}}))

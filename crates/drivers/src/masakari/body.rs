@@ -5,7 +5,7 @@ use marks::time::Timestamp;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
-use crate::event::{NO_HOST, bytes, rfc3339};
+use crate::event::{NO_HOST, bytes};
 
 /// Masakari takes a notification for a repetition if it has one of the same host from up to 180 s before, or from any
 /// time after: `duplicate_notification_detection_interval`.
@@ -45,7 +45,7 @@ pub(super) fn of_test(now: Timestamp) -> Vec<u8> {
 
 fn write(hostname: &str, time: Timestamp, event: &str, cluster_status: &str) -> Vec<u8> {
     // Whole seconds: some databases drop the rest.
-    let generated_time = &rfc3339(time);
+    let generated_time = &time.rfc3339_seconds();
     let payload = Payload { event, cluster_status, host_status: "NORMAL" };
     let notification = Notification { r#type: "COMPUTE_HOST", hostname, generated_time, payload };
     bytes(&Envelope { notification })

@@ -7,7 +7,7 @@ use marks::time::Timestamp;
 use serde::{Deserialize, Serialize};
 
 use super::service::Service;
-use crate::event::{NO_HOST, bytes, rfc3339};
+use crate::event::{NO_HOST, bytes};
 
 /// The reason for disabling a service, unless the route sets another.
 pub(super) const REASON: &str = "nova-host-alerter: fenced, down since {failure_time}";
@@ -38,7 +38,7 @@ pub(super) struct Stored {
 
 /// The message of a mark: its host is down, or is back.
 pub(super) fn of_mark(mark: &Mark, host: &HostName, forced_down: bool, reason: Option<&str>) -> Vec<u8> {
-    let failure_time = rfc3339(mark.failure_time);
+    let failure_time = mark.failure_time.rfc3339_seconds();
     let disabled_reason = reason.map(|reason| reason.replace(TIME, &failure_time));
     let (id, host) = (mark.id.to_string(), host.as_str().to_owned());
     bytes(&Stored { id, host, failure_time, forced_down: Some(forced_down), disabled_reason })
@@ -52,13 +52,13 @@ pub(super) fn of_return(stored: &[u8]) -> Option<Vec<u8>> {
 
 /// A test: a host that cannot exist, and no change.
 pub(super) fn of_test(id: &MarkId, now: Timestamp) -> Vec<u8> {
-    let (id, failure_time) = (id.to_string(), rfc3339(now));
+    let (id, failure_time) = (id.to_string(), now.rfc3339_seconds());
     bytes(&Stored { id, host: NO_HOST.to_owned(), failure_time, forced_down: None, disabled_reason: None })
 }
 
 /// Reads the reason for disabling a service.
 pub(super) fn reason(text: &str) -> Result<String, String> {
-    let length = text.replace(TIME, &rfc3339(Timestamp(0))).chars().count();
+    let length = text.replace(TIME, &Timestamp(0).rfc3339_seconds()).chars().count();
     let rest = text.replacen(TIME, "", 1);
     let is_good = length <= LONGEST
         && text.contains(WHO)
@@ -104,7 +104,7 @@ impl Stored {
         let time = own
             .split_once(&self.failure_time)
             .and_then(|(before, after)| standing.strip_prefix(before)?.strip_suffix(after));
-        time.is_some_and(|time| time.parse::<jiff::Timestamp>().is_ok())
+        time.is_some_and(|time| Timestamp::parse(time).is_ok())
     }
 }
 

@@ -5,7 +5,7 @@ use marks::mark::Mark;
 use marks::time::Timestamp;
 use serde::{Deserialize, Serialize};
 
-use crate::event::{NO_HOST, bytes, rfc3339};
+use crate::event::{NO_HOST, bytes};
 use crate::times::seconds;
 
 /// How far Senlin's clock may be behind ours, in seconds.
@@ -168,7 +168,7 @@ fn write(
     (node, host): (&str, &str),
     time: Timestamp,
 ) -> Vec<u8> {
-    let (node, host, failure_time) = (node.to_owned(), host.to_owned(), rfc3339(time));
+    let (node, host, failure_time) = (node.to_owned(), host.to_owned(), time.rfc3339_seconds());
     bytes(&Recovering { request, version, node, host, failure_time })
 }
 

@@ -104,7 +104,7 @@ fn a_node_that_joined_is_read_apart_from_the_fencings() {
 
 #[test]
 fn the_format_of_a_join_stays_as_it_is() {
-    let name = "000000000000000007-b54f0836-b924-5a9c-8f05-7aae9af7a2df.join";
+    let name = "000000000000000007-13ae98cd-2572-8f5a-abad-ecc2ef53f823.join";
     let text = "{\"version\":1,\"node\":\"Ctl3\",\"at_micros\":7}\n";
     assert_eq!(EventName::of_join(&join(7)).as_str(), name);
     assert_eq!(String::from_utf8(record::encode_join(&join(7))).unwrap(), text);
