@@ -78,7 +78,7 @@ format: ## formatting, and the shell scripts' syntax
 	@set -e; for script in ocf/nova-host-alerter tests/*.sh tests/deps/*.sh docs/examples/*.sh packaging/*.sh packaging/debian/p*; do sh -n $$script; done
 
 deny: ## licences, banned crates and sources of what is linked in
-	@command -v cargo-deny >/dev/null || $(CARGO) install cargo-deny --locked --no-default-features --debug
+	@command -v cargo-deny >/dev/null || CARGO_PROFILE_DEV_DEBUG=0 $(CARGO) install cargo-deny --locked --no-default-features --debug
 	$(CARGO) deny --locked check --hide-inclusion-graph bans licenses sources
 
 deb: ## the Debian package, in target/packages; VENDORED=1 takes the crates from the tarball of `make vendor`
