@@ -17,8 +17,8 @@ use marks::register::{Entry, Held};
 
 /// `attrd_updater`: no attribute of that name was ever written; a later Pacemaker says "no such".
 const ABSENT: [i32; 2] = [78, 105];
-/// The interval between two reads for a written value: attrd acknowledges before the cluster has it.
-pub(super) const PAUSE: Duration = Duration::from_millis(5);
+/// The shortest and the longest pause between two reads for a written value.
+const PAUSES: [Duration; 2] = [Duration::from_millis(5), Duration::from_millis(100)];
 
 /// Pacemaker's attribute manager.
 pub(super) struct Attrd;
@@ -70,9 +70,15 @@ impl Keeper for Attrd {
     }
 }
 
+/// Waits before a written value is read again, which was first read at `begun`: attrd acknowledges before the cluster has it. While a
+/// membership forms that takes seconds, in which each read would be one more program and Pacemaker's time.
+pub(super) fn pause(begun: Instant) {
+    thread::sleep((begun.elapsed() / 4).clamp(PAUSES[0], PAUSES[1]));
+}
+
 /// A write counts only once it can be read back. At the end of the time, the last value read says why it does not count.
 fn confirm(tools: &Tools, entry: &Entry, deadline: Instant) -> Result<(), RegisterError> {
-    let mut missing = None;
+    let (begun, mut missing) = (Instant::now(), None);
     loop {
         let key = entry.key().to_string();
         match (value(tools, &key, deadline).map(|found| entry.held(&found)), missing.take()) {
@@ -81,7 +87,7 @@ fn confirm(tools: &Tools, entry: &Entry, deadline: Instant) -> Result<(), Regist
             (Ok(Held::Other), _) => missing = Some(RegisterError::Other { key }),
             (Err(e), earlier) => return Err(earlier.unwrap_or(e)),
         }
-        thread::sleep(PAUSE);
+        pause(begun);
     }
 }
 

@@ -1,9 +1,8 @@
 //! Deleting old entries.
 
-use std::thread;
 use std::time::Instant;
 
-use super::attrd::PAUSE;
+use super::attrd::pause;
 use super::error::RegisterError;
 use super::keeper::Keeper;
 use super::publish;
@@ -45,7 +44,7 @@ fn confirm(
     keys: &[String],
     deadline: Instant,
 ) -> Result<(), RegisterError> {
-    let mut seen = None;
+    let (begun, mut seen) = (Instant::now(), None);
     loop {
         let standing = match publish::values(keeper, tools, deadline) {
             Ok(standing) => standing,
@@ -57,6 +56,6 @@ fn confirm(
             return Err(not_gone);
         }
         seen = Some(not_gone);
-        thread::sleep(PAUSE);
+        pause(begun);
     }
 }

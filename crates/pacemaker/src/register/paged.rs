@@ -1,13 +1,12 @@
 //! Pages of the register in Pacemaker: each has a key that its writer uses again and again.
 
-use std::thread;
 use std::time::Instant;
 
 use marks::register::pages::{self, HEAD, Head, Page, Pages, Write, Writer};
 use marks::register::{Apart, Entries, SealKeys, Trust, Why, plain_until, united};
 use marks::time::Timestamp;
 
-use super::attrd::PAUSE;
+use super::attrd::pause;
 use super::error::RegisterError;
 use super::keeper::{Shelf, Texts};
 use super::tools::Tools;
@@ -86,14 +85,14 @@ fn confirm(
     text: &str,
     deadline: Instant,
 ) -> Result<(), RegisterError> {
-    let (key, mut missing) = (writer.to_string(), None);
+    let (begun, key, mut missing) = (Instant::now(), writer.to_string(), None);
     loop {
         match shelf.texts(tools, number, deadline) {
             Ok(texts) if texts.iter().any(|(whose, found)| *whose == key && found == text) => return Ok(()),
             Ok(_) => missing = Some(RegisterError::NotReadBack { key: format!("{key} {number}") }),
             Err(e) => return Err(missing.unwrap_or(e)),
         }
-        thread::sleep(PAUSE);
+        pause(begun);
     }
 }
 

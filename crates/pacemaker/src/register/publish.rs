@@ -1,10 +1,9 @@
 //! Several entries at once: missing ones are written, and one read afterwards shows the result.
 
 use std::collections::BTreeMap;
-use std::thread;
 use std::time::Instant;
 
-use super::attrd::PAUSE;
+use super::attrd::pause;
 use super::error::RegisterError;
 use super::keeper::Keeper;
 use super::published::Published;
@@ -45,9 +44,10 @@ fn confirm(
     published: &mut Published,
     deadline: Instant,
 ) -> Result<(), RegisterError> {
+    let begun = Instant::now();
     let mut missing = published.sort(written, &values(keeper, tools, deadline)?);
-    while keeper.is_late() && !missing.is_empty() && Instant::now() + PAUSE < deadline {
-        thread::sleep(PAUSE);
+    while keeper.is_late() && !missing.is_empty() && Instant::now() < deadline {
+        pause(begun);
         let Ok(values) = values(keeper, tools, deadline) else { break };
         missing = published.sort(missing, &values);
     }
