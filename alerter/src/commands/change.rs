@@ -40,6 +40,8 @@ pub(super) fn unmark(cli: &Cli, options: &cli::Unmark) -> anyhow::Result<ExitCod
     let advice = "--return needs the id of a mark: see `nova-host-alerter list --all`";
     ensure!(!returns, Usage(advice.to_owned()));
     let HostAnswer { changed: count, message, .. } = patch_host(cli, target, false, reason)?;
+    // To the API a host without marks is as it should be; an operator who types a name means one that has some.
+    ensure!(count > 0, message);
     changed(cli, &ChangeAnswer { changed: count, message })
 }
 
@@ -56,17 +58,18 @@ pub(super) fn release(cli: &Cli, options: &cli::Release) -> anyhow::Result<ExitC
     change(cli, "/v1/release", &Request { target, group, ..Request::because(&options.reason) })
 }
 
-pub(super) fn retry(cli: &Cli, options: &cli::Retry) -> anyhow::Result<ExitCode> {
-    let reason = options.reason.as_deref().unwrap_or_default();
-    change(cli, "/v1/retry", &Request { target: options.target.clone(), ..Request::because(reason) })
-}
-
 /// Of very many marks the daemon's own work takes a while, before anything is sent.
 const ALL: Duration = Duration::from_secs(600);
 
+pub(super) fn retry(cli: &Cli, options: &cli::Retry) -> anyhow::Result<ExitCode> {
+    let reason = options.reason.as_deref().unwrap_or_default();
+    let request = Request { target: options.target.clone(), ..Request::because(reason) };
+    changed(cli, &wait_for(patient_control(cli, ALL).post("/v1/retry", &request))??)
+}
+
 /// Asks the daemon for it, and says what has come of it.
 pub(super) fn change(cli: &Cli, path: &str, request: &Request) -> anyhow::Result<ExitCode> {
-    changed(cli, &wait_for(patient_control(cli, ALL).post(path, request))??)
+    changed(cli, &wait_for(control(cli).post(path, request))??)
 }
 
 fn changed(cli: &Cli, answer: &ChangeAnswer) -> anyhow::Result<ExitCode> {
