@@ -154,10 +154,10 @@ impl Server<'_> {
         }
     }
 
-    /// The version of Cluster API that the server prefers.
+    /// The version of Cluster API that the server prefers. A server that has just started says too that it has none: it is asked again.
     pub(super) async fn cluster_api(&self) -> Result<String, Outcome> {
-        let none =
-            || misconfigured("the server has no Cluster API: check which cluster the kubeconfig leads to");
+        let why = "the server has no Cluster API: check which cluster the kubeconfig leads to";
+        let none = || Outcome::Retry(Failure::new("misconfigured", why));
         self.cluster_api_if_any().await?.ok_or_else(none)
     }
 
