@@ -81,6 +81,7 @@ fn main() -> ExitCode {
         packages::group(),
         papers::group(),
         path::group(),
+        program::example(),
         program::group(),
         scale::group(),
         schema::group(),

@@ -10,7 +10,7 @@ use std::time::Duration;
 use nix::sys::signal::Signal;
 use nix::sys::stat::Mode;
 use serde_json::Value;
-use tests::installed::source;
+use tests::installed::{self, source};
 use tests::lab::wait;
 use tests::programs::Site;
 use tests::receiver::{Answer, Receiver};
@@ -19,11 +19,15 @@ use tests::trials::Group;
 /// Longer than the longest wait between two attempts.
 const LIMIT: Duration = Duration::from_secs(40);
 
+/// Of the shell's example, which calls `curl`.
+pub(crate) fn example() -> Group {
+    let tests = tests::trials![a_program_gets_a_host_and_settles_it];
+    Group { cannot: installed::cannot(&["curl"]), tests }
+}
+
 /// Its tests; they run everywhere.
 pub(crate) fn group() -> Group {
-    let tests =
-        tests::trials![a_program_gets_a_host_and_settles_it, a_stop_ends_the_program_and_a_start_asks_again,];
-    Group { cannot: None, tests }
+    Group { cannot: None, tests: tests::trials![a_stop_ends_the_program_and_a_start_asks_again] }
 }
 
 /// A site whose one route is this command.
