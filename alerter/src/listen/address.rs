@@ -1,9 +1,8 @@
 //! A comma list of addresses, each a URI by RFC 3986: `tcp://HOST:PORT` or `unix:///PATH`.
 
 use std::fmt;
-use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
+use std::net::{IpAddr, SocketAddr};
 use std::path::{Path, PathBuf};
-use std::str::FromStr as _;
 
 use axum::http::uri::Authority;
 
@@ -91,19 +90,16 @@ fn one(item: &str) -> Result<Address, String> {
     if authority.contains('@') {
         return Err("names a user: leave out the part before @".to_owned());
     }
-    match scheme.to_ascii_lowercase().as_str() {
-        "tcp" => tcp(authority, path),
-        "unix" => unix(authority, path),
-        _ => Err(format!("has an unknown scheme: it {FORM}")),
-    }
-}
-
-fn is_plain(text: &str) -> Result<(), String> {
+    let address = match scheme.to_ascii_lowercase().as_str() {
+        "tcp" => tcp(authority, path)?,
+        "unix" => unix(authority, path)?,
+        _ => return Err(format!("has an unknown scheme: it {FORM}")),
+    };
     let is_plain = |b: u8| b.is_ascii_alphanumeric() || b"_-.:/[]".contains(&b);
-    if text.bytes().all(is_plain) {
-        return Ok(());
+    if !item.bytes().all(is_plain) {
+        return Err("has a character that is not allowed: use letters, digits and - _ . : / [ ]".to_owned());
     }
-    Err("has a character that is not allowed: use letters, digits and - _ . : / [ ]".to_owned())
+    Ok(address)
 }
 
 /// What is no authority is mostly a bare IPv6 address.
@@ -117,17 +113,15 @@ fn no_authority(text: &str) -> String {
 
 fn tcp(text: &str, path: &str) -> Result<Address, String> {
     let authority: Authority = text.parse().map_err(|_| no_authority(text))?;
-    is_plain(text)?;
     if !path.is_empty() {
         return Err("has a path: end it after the port".to_owned());
     }
-    let host = authority.host();
-    let in_brackets = host.strip_prefix('[').and_then(|host| host.strip_suffix(']'));
-    let host = match in_brackets.map(Ipv6Addr::from_str) {
-        Some(Ok(ip)) => Host::Ip(ip.into()),
-        Some(Err(_)) => return Err("has no IPv6 address between its brackets".to_owned()),
-        None => Ipv4Addr::from_str(host)
-            .map_or_else(|_| name_of(host).map(Host::Name), |ip| Ok(Host::Ip(ip.into())))?,
+    let bare = authority.host().trim_matches(['[', ']']);
+    let is_in_brackets = bare != authority.host();
+    let host = match bare.parse::<IpAddr>() {
+        Ok(ip) if ip.is_ipv6() == is_in_brackets => Host::Ip(ip),
+        _ if is_in_brackets => return Err(no_authority(text)),
+        _ => Host::Name(name_of(bare)?),
     };
     match authority.port_u16() {
         Some(port) if port != 0 => Ok(Address::Tcp { host, port }),
@@ -155,7 +149,6 @@ fn name_of(name: &str) -> Result<String, String> {
 }
 
 fn unix(authority: &str, path: &str) -> Result<Address, String> {
-    is_plain(path)?;
     if !authority.is_empty() {
         return Err("has no absolute path: write three slashes, as in unix:///run/NAME.sock".to_owned());
     }
@@ -218,7 +211,7 @@ mod tests {
         ("tcp://:1", "no host"),
         ("tcp://::1:7410", "brackets"),
         ("tcp://[::1", "not a URI"),
-        ("tcp://[fe80::1%25eth0]:1", "a character"),
+        ("tcp://[fe80::1%25eth0]:1", "not a URI"),
         ("tcp://256.0.0.1:1", "neither an IPv4 address"),
         ("tcp://a..b:1", "not a name"),
         ("tcp://h!:1", "a character"),
