@@ -221,6 +221,9 @@ pub struct Mark {
     /// You confirm that the host was fenced and is off
     #[arg(long, required = true)]
     pub fenced: bool,
+    /// Also where the cluster has it as a living member, or does not know it
+    #[arg(long)]
+    pub insist: bool,
     /// Why it is marked by hand; kept in the history
     #[arg(long, value_name = "TEXT")]
     pub reason: String,
@@ -260,6 +263,9 @@ pub struct Release {
     /// All marks of this group that a storm holds
     #[arg(long, value_name = "NAME", conflicts_with = "target")]
     pub group: Option<String>,
+    /// Also where the cluster has the host as a living member
+    #[arg(long)]
+    pub insist: bool,
     /// Why; kept in the history and known on every controller
     #[arg(long, value_name = "TEXT")]
     pub reason: String,

@@ -719,7 +719,7 @@ _nova__host__alerter() {
             return 0
             ;;
         nova__host__alerter__subcmd__mark)
-            opts="-o -h --fenced --reason --config --json --help"
+            opts="-o -h --fenced --insist --reason --config --json --help"
             if [[ ${cur} == -* || ${COMP_CWORD} -eq 2 ]] ; then
                 COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
                 return 0
@@ -779,7 +779,7 @@ _nova__host__alerter() {
             return 0
             ;;
         nova__host__alerter__subcmd__release)
-            opts="-o -h --group --reason --config --json --help"
+            opts="-o -h --group --insist --reason --config --json --help"
             if [[ ${cur} == -* || ${COMP_CWORD} -eq 2 ]] ; then
                 COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
                 return 0

@@ -108,6 +108,7 @@ complete -c nova-host-alerter -n "__fish_nova_host_alerter_using_subcommand mark
 complete -c nova-host-alerter -n "__fish_nova_host_alerter_using_subcommand mark" -s o -d 'How to print answers and errors: table or json' -r -f -a "table\t'Text that fits the terminal'
 json\t'JSON'"
 complete -c nova-host-alerter -n "__fish_nova_host_alerter_using_subcommand mark" -l fenced -d 'You confirm that the host was fenced and is off'
+complete -c nova-host-alerter -n "__fish_nova_host_alerter_using_subcommand mark" -l insist -d 'Also where the cluster has it as a living member, or does not know it'
 complete -c nova-host-alerter -n "__fish_nova_host_alerter_using_subcommand mark" -l json -d 'Print JSON, the same as `-o json`'
 complete -c nova-host-alerter -n "__fish_nova_host_alerter_using_subcommand mark" -s h -l help -d 'Print help'
 complete -c nova-host-alerter -n "__fish_nova_host_alerter_using_subcommand unmark" -l reason -d 'Why; kept in the history' -r
@@ -135,6 +136,7 @@ complete -c nova-host-alerter -n "__fish_nova_host_alerter_using_subcommand rele
 complete -c nova-host-alerter -n "__fish_nova_host_alerter_using_subcommand release" -l config -d 'The configuration file; fragments are read from alerter.d beside it' -r -F
 complete -c nova-host-alerter -n "__fish_nova_host_alerter_using_subcommand release" -s o -d 'How to print answers and errors: table or json' -r -f -a "table\t'Text that fits the terminal'
 json\t'JSON'"
+complete -c nova-host-alerter -n "__fish_nova_host_alerter_using_subcommand release" -l insist -d 'Also where the cluster has the host as a living member'
 complete -c nova-host-alerter -n "__fish_nova_host_alerter_using_subcommand release" -l json -d 'Print JSON, the same as `-o json`'
 complete -c nova-host-alerter -n "__fish_nova_host_alerter_using_subcommand release" -s h -l help -d 'Print help'
 complete -c nova-host-alerter -n "__fish_nova_host_alerter_using_subcommand pause" -l group -d 'Only this group' -r

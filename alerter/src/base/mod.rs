@@ -1,5 +1,6 @@
 //! What every part of the daemon stands on: the configuration in force, the journal, and what is seen of the cluster.
 
+pub mod looks;
 pub mod store;
 
 use std::collections::HashSet;
@@ -14,6 +15,7 @@ use pacemaker::cib::Cib;
 use tokio::sync::watch;
 use tracing::warn;
 
+use crate::base::looks::Looks;
 use crate::base::store::{Damages, Store};
 use crate::cluster::{Cluster, Seen};
 use crate::config::{Attributes, Group, Members, Route, Settings};
@@ -34,6 +36,8 @@ pub struct Base {
     pub evidence: PathBuf,
     started: Mutex<Timestamp>,
     seen: Mutex<Seen>,
+    /// When that was.
+    pub looks: Looks,
     /// Hosts that were reported to be in more than one group.
     grouped_twice: Mutex<HashSet<HostName>>,
 }
@@ -50,6 +54,7 @@ impl Base {
             controller: controller(),
             started: Mutex::new(Timestamp::now()),
             seen: Mutex::default(),
+            looks: Looks::default(),
             grouped_twice: Mutex::default(),
         }
     }

@@ -8,9 +8,9 @@ use marks::time::Timestamp;
 use serde::Serialize;
 
 use super::answer::print;
-use super::change::change;
+use super::change::{change, said_of};
 use super::merged::{CLUSTER, RegisterView};
-use super::sources::{Sources, control, wait_for};
+use super::sources::{Sources, control};
 use super::terminal::Style;
 use super::{read, text};
 use crate::cli::{self, Cli};
@@ -42,7 +42,8 @@ fn of(cli::Whom { host, group }: &cli::Whom, reason: &str) -> Request {
 }
 
 fn decide(cli: &Cli, path: &str, request: &Request) -> anyhow::Result<ExitCode> {
-    let answer: Decided = wait_for(control(cli).post(path, request))??;
+    let daemon = control(cli);
+    let answer: Decided = said_of(&daemon, daemon.post(path, request))?;
     print(cli, &answer, || answer.message.clone())?;
     Ok(ExitCode::SUCCESS)
 }

@@ -159,6 +159,8 @@ pub struct Request {
     pub seconds: Option<u64>,
     /// `unmark`: where nothing else of the mark is open, its returns end too, also those that nobody refuses.
     pub returns: bool,
+    /// `release`: also of a host that lives by the cluster.
+    pub insist: bool,
     /// `reload`: the main file, where it is another than that of the last time; absolute.
     pub file: Option<String>,
     /// Why; for the history.

@@ -1,10 +1,11 @@
 //! A command's end of the control socket.
 
 use std::path::Path;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
 use reqwest::header::HeaderValue;
-use reqwest::{Client, Method};
+use reqwest::{Client, Method, StatusCode};
 use serde::Serialize;
 use serde::de::DeserializeOwned;
 
@@ -50,6 +51,7 @@ pub struct Daemon {
     client: Client,
     socket: String,
     operator: Option<HeaderValue>,
+    accepted_alone: AtomicBool,
 }
 
 impl Daemon {
@@ -67,7 +69,12 @@ impl Daemon {
             .build()
             .expect("a client without TLS roots, proxy and DNS has nothing to fail at");
         let operator = HeaderValue::from_bytes(operator.as_bytes()).ok();
-        Self { client, socket: socket.display().to_string(), operator }
+        Self {
+            client,
+            socket: socket.display().to_string(),
+            operator,
+            accepted_alone: AtomicBool::new(false),
+        }
     }
 
     /// Asks for something that changes nothing.
@@ -102,6 +109,11 @@ impl Daemon {
         self.ask(Method::PATCH, path, Some(request)).await
     }
 
+    /// Whether something that was done stands in this controller's journal and not in the register yet.
+    pub fn has_accepted_alone(&self) -> bool {
+        self.accepted_alone.load(Ordering::Relaxed)
+    }
+
     async fn ask<T: DeserializeOwned>(
         &self,
         method: Method,
@@ -117,6 +129,9 @@ impl Daemon {
             request = request.json(body);
         }
         let answer = request.send().await.map_err(silent)?;
+        if answer.status() == StatusCode::ACCEPTED {
+            self.accepted_alone.store(true, Ordering::Relaxed);
+        }
         if answer.status().is_success() {
             return answer.json().await.map_err(silent);
         }

@@ -204,7 +204,7 @@ fn group_names(settings: &Settings) -> Vec<&str> {
 }
 
 /// The scope, if it exists: a typo would cover nothing.
-async fn known(shared: &Shared, scope: Scope) -> Result<Scope, Refusal> {
+pub(super) async fn known(shared: &Shared, scope: Scope) -> Result<Scope, Refusal> {
     let node = match scope {
         Scope::Host(node) => node,
         Scope::Group(name) => return known_group(&shared.base.settings(), &name),

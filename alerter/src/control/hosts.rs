@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use axum::Json;
 use axum::extract::rejection::PathRejection;
-use axum::extract::{Extension, Path, State};
+use axum::extract::{Extension, Path, RawQuery, State};
 use axum::http::StatusCode;
 use journal::{Journal, JournalError, NewHistory};
 use marks::fencing::{Fencing, Origin};
@@ -17,8 +17,9 @@ use tracing::{info, warn};
 use super::answer::{Answer, Refusal, Strict};
 use super::api::{HostAnswer, HostRequest};
 use super::caller::Caller;
-use super::left;
 use super::marks::is_unfinished;
+use super::{left, objection};
+use crate::base::Base;
 use crate::intake::apply::{self, Spoken};
 use crate::state::Shared;
 use crate::words::plain;
@@ -52,6 +53,7 @@ pub(super) async fn patch(
     State(shared): State<Arc<Shared>>,
     Extension(caller): Extension<Caller>,
     host: Result<Path<String>, PathRejection>,
+    RawQuery(query): RawQuery,
     Strict(request): Strict<HostRequest>,
 ) -> Answer<HostAnswer> {
     let host = host.map_err(|_| Refusal::bad("host", "the host's name is not text"))?.0;
@@ -63,6 +65,12 @@ pub(super) async fn patch(
     if is_failure && shared.base.cluster.is_none() && !caller.is_trusted_alone() {
         return Err(Refusal::new(StatusCode::FORBIDDEN, "no-proof", NO_PROOF));
     }
+    // In the address, since the body has two keys and no other.
+    let insist = query.as_deref() == Some("insist=true");
+    let doubt = match caller {
+        Caller::Local { .. } if is_failure => objection::to(&shared, &node, insist).await?,
+        _ => None,
+    };
     let default = if is_failure { MARKED } else { UNMARKED };
     let reason = request.resource_status_reason.as_deref().map(plain).filter(|reason| !reason.is_empty());
     let reason = reason.unwrap_or_else(|| default.to_owned());
@@ -78,7 +86,9 @@ pub(super) async fn patch(
         shared.routes.troubles().keep_only(|route| waiting.contains_key(route));
     }
     shared.poke.notify_one();
-    answer(&node, done, &actor).map(Json)
+    let mut answer = answer(&node, done, &actor)?;
+    answer.message = left::with(answer.message, doubt.into_iter().collect());
+    Ok(Json(answer))
 }
 
 const NOT_ITS_HOST: &str = "this token may not report this host: name the host in hosts of the token's table";
@@ -100,7 +110,7 @@ fn mark(
             Spoken::Noted(mark) => return Ok(Done::Later(mark)),
         }
     }
-    let fencing = word(node, &shared.base.controller, caller);
+    let fencing = word(node, &shared.base, caller);
     journal.append_fencing(&fencing)?;
     let view = shared.base.seen().view.clone();
     apply::take_in(journal, (&shared.base, &shared.accounts), view.as_deref())?;
@@ -109,18 +119,18 @@ fn mark(
     Ok(done)
 }
 
-fn word(node: HostName, controller: &str, caller: &Caller) -> Fencing {
-    let now = Timestamp::now();
+fn word(node: HostName, base: &Base, caller: &Caller) -> Fencing {
+    let (now, cib) = (Timestamp::now(), base.cib());
     Fencing {
         id: FencingId::generate(),
-        node,
         plug: None,
         asked_at: now,
         committed_at: now,
-        seen_by: controller.to_owned(),
+        seen_by: base.controller.clone(),
         origin: caller.origin(),
-        incarnation: None,
-        already_down: None,
+        incarnation: cib.as_ref().and_then(|cib| cib.incarnation_of(&node)),
+        already_down: cib.and_then(|cib| cib.fenced_before(&node)),
+        node,
         given_domain: None,
         given_shared_storage: None,
     }

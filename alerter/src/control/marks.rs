@@ -15,7 +15,7 @@ use marks::time::Timestamp;
 
 use super::answer::{Answer, Asked, Refusal};
 use super::api::ChangeAnswer;
-use super::{decisions, left};
+use super::{decisions, left, objection};
 use crate::config::Route;
 use crate::delivery::return_of;
 use crate::policy;
@@ -102,6 +102,7 @@ pub(super) async fn release(Given(shared): Given<Arc<Shared>>, asked: Asked) -> 
         _ => return Err(Refusal::bad("scope", "name exactly one: a host, a mark or a group")),
     };
     let marks = newest_mark_of(&shared, &target).await?;
+    let doubt = objection::to_release(&shared, &marks, asked.request.insist).await?;
     let Asked { user, reason, .. } = asked;
     let is_id = MarkId::parse(&target).is_ok();
     let release = move |journal: &mut Journal| {
@@ -140,6 +141,7 @@ pub(super) async fn release(Given(shared): Given<Arc<Shared>>, asked: Asked) -> 
         }
         (None, changed) => format!("{changed} mark(s) of {target} released by you"),
     };
+    let message = left::with(message, doubt.into_iter().collect());
     Ok(Json(ChangeAnswer { changed, message }))
 }
 

@@ -10,6 +10,7 @@ pub mod decisions;
 pub(crate) mod hosts;
 mod left;
 mod marks;
+mod objection;
 mod reload;
 pub mod remote;
 mod retry;

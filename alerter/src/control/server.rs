@@ -9,8 +9,8 @@ use std::{fs, io};
 
 use anyhow::Context as _;
 use axum::Router;
-use axum::extract::{Extension, Request};
-use axum::http::StatusCode;
+use axum::extract::{Extension, Request, State};
+use axum::http::{Method, StatusCode};
 use axum::middleware::{self, Next};
 use axum::response::{IntoResponse as _, Response};
 use axum::routing::{get, post};
@@ -101,18 +101,36 @@ impl ControlSocket {
 }
 
 fn router(shared: Arc<Shared>) -> Router {
+    let words = Router::new()
+        .route("/v1/unmark", post(unmark))
+        .route("/v1/release", post(release))
+        .merge(remote::api())
+        .merge(decisions::routes())
+        .layer(middleware::from_fn_with_state(Arc::clone(&shared), once_known));
     Router::new()
         .route("/v1/health", get(health))
         .route("/v1/status", get(status))
-        .route("/v1/unmark", post(unmark))
-        .route("/v1/release", post(release))
         .route("/v1/retry", post(retry))
         .route("/v1/send-test", post(send_test))
-        .merge(remote::api())
-        .merge(decisions::routes())
+        .merge(words)
         .merge(reload::routes())
         .layer(middleware::from_fn(only_root))
         .with_state(shared)
+}
+
+/// A word of an operator is answered when it stands in the register, so that no failover undoes what was answered; where that takes too
+/// long, as accepted here alone.
+async fn once_known(State(shared): State<Arc<Shared>>, request: Request, next: Next) -> Response {
+    let is_word = request.method() != Method::GET;
+    // An alerter that has just started knows nothing yet of what others decided.
+    if is_word && !shared.base.seen().has_passed() {
+        shared.is_known_elsewhere().await;
+    }
+    let mut answer = next.run(request).await;
+    if is_word && answer.status() == StatusCode::OK && !shared.is_known_elsewhere().await {
+        *answer.status_mut() = StatusCode::ACCEPTED;
+    }
+    answer
 }
 
 /// Who is at the other end, by the kernel's word.

@@ -87,6 +87,7 @@ impl Poller {
 
     /// A poll that is not older than [`POLL`], and newer than whatever woke the engine.
     pub async fn poll(&mut self, shared: &Shared) -> Arc<View> {
+        self.woken |= shared.base.looks.is_awaited();
         if let Some(view) = self.view.as_ref().filter(|_| !self.is_due()) {
             return Arc::clone(view);
         }
@@ -147,6 +148,7 @@ impl Poller {
             shared.metrics.register_unread();
         }
         shared.base.seen().note(&view);
+        shared.base.looks.note_seen(view.taken);
         checks::after_poll(shared);
         self.view = Some(Arc::clone(&view));
         view
@@ -199,6 +201,13 @@ impl Poller {
     /// # Errors
     /// As any read of the journal; what the register does is no error here.
     pub async fn keep_up(&mut self, shared: &Arc<Shared>) -> Result<(), JournalError> {
+        let kept = self.write_what_lacks(shared).await;
+        // What was written now stands there when the next poll has read it.
+        self.woken |= shared.base.looks.is_awaited();
+        kept
+    }
+
+    async fn write_what_lacks(&mut self, shared: &Arc<Shared>) -> Result<(), JournalError> {
         let Some(view) = self.view.clone() else { return Ok(()) };
         let Ok(entries) = view.permits() else { return Ok(()) };
         let news = std::mem::take(&mut shared.base.seen().news);
@@ -209,6 +218,9 @@ impl Poller {
         self.upkept = Some(Instant::now());
         let Some(wanted) = self.wanted(shared, &view).await? else { return Ok(()) };
         let Some(paged) = &view.kept.pages else {
+            if cluster::missing(&wanted, entries).is_empty() {
+                shared.base.looks.note_whole(view.taken);
+            }
             let standing = self.publish(shared, &wanted, entries).await;
             self.note(shared, standing).await?;
             return self.clear(shared, &wanted, entries).await;
@@ -243,7 +255,11 @@ impl Poller {
         let all = view.cib.as_ref().is_ok_and(|cib| self.rewriting.is_due(register, cib, instant));
         let there = (&pages, paged.plain_until);
         self.heads.note(&pages, &writer);
-        if let Some(writes) = cluster::own_writes(there, (&writer, wanted), (&self.heads, all), now)
+        let writes = cluster::own_writes(there, (&writer, wanted), (&self.heads, all), now);
+        if written.is_none() && writes.is_none() {
+            shared.base.looks.note_whole(view.taken);
+        }
+        if let Some(writes) = writes
             && self.write_pages(shared, writes.clone()).await
         {
             if all {

@@ -10,6 +10,7 @@ use std::time::Instant;
 
 use marks::id::MarkId;
 use marks::time::Timestamp;
+use pacemaker::cib::Cib;
 use tokio::sync::Notify;
 
 use crate::base::Base;
@@ -97,6 +98,21 @@ impl Shared {
     /// What attempts go by.
     pub fn sending(&self) -> Sending {
         Sending { base: Arc::clone(&self.base), routes: Arc::clone(&self.routes) }
+    }
+
+    /// The CIB as it is now, for a question that must not be answered by an old one; none where there is no cluster, or it cannot be read.
+    pub async fn cib_now(&self) -> Option<Arc<Cib>> {
+        let come = self.base.looks.seen_again();
+        self.poke.notify_one();
+        let is_new = self.base.cluster.is_some() && come.await;
+        self.base.seen().view.as_ref().filter(|_| is_new)?.cib.as_ref().ok().cloned()
+    }
+
+    /// Waits until everything in this journal was read in the register; false where that takes too long.
+    pub async fn is_known_elsewhere(&self) -> bool {
+        let come = self.base.looks.whole_again();
+        self.poke.notify_one();
+        self.base.cluster.is_none() || come.await
     }
 
     /// What the journal held when it was counted last: a second ago, or longer where it is large or where nothing has changed.

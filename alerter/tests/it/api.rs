@@ -79,6 +79,20 @@ impl Server {
         server
     }
 
+    /// The control socket of an alerter in a cluster, whose polls the test notes.
+    pub(crate) async fn beside(site: &Site, controller: &'static str) -> (Self, Alerter) {
+        let (room, files) = (config::Site::new(""), Files::new());
+        site.configure(&files.table("hosts = [\"*\"]\n"));
+        let mut alerter = Alerter::start(site, controller);
+        alerter.take_in(site);
+        let mut server = Self::of(alerter.shared(), files).await;
+        let path = room.path("control.sock");
+        let socket = ControlSocket::bind(&path).unwrap();
+        tokio::spawn(socket.serve(alerter.shared(), server.stop.clone()));
+        server.local = Some((path, room));
+        (server, alerter)
+    }
+
     async fn of(shared: Arc<Shared>, files: Files) -> Self {
         let stop = CancellationToken::new();
         tokio::spawn(remote::follow(Arc::clone(&shared), stop.clone()));

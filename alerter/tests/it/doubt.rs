@@ -2,12 +2,12 @@
 
 use std::time::Duration;
 
-use marks::fencing::Origin;
+use marks::fencing::{Fencing, Origin};
 use marks::id::NoteId;
 use marks::register::{Entry, Watermark};
 use pacemaker::evidence::Action;
 
-use crate::site::{Alerter, Site, begun, lacks_evidence};
+use crate::site::{Alerter, ROUTES, Site, begun, lacks_evidence};
 
 /// A release counts on the controller where root gave it; on another one it is only known, since the register can be
 /// written by others, and has to be given again.
@@ -123,6 +123,73 @@ fn a_confirmed_host_fails_after_its_mark_was_ended() {
         assert!(site.audit().is_empty(), "{case}: {:#?}", site.audit());
         Alerter::start(&site, "ctl3").run(&mut site, 60);
         assert!(site.audit().is_empty(), "{case}, twice: {:#?}", site.audit());
+    }
+}
+
+/// Somebody says by hand that a host has failed, and takes that back. What happens then is a failure of its own, even a moment later:
+/// nobody's word but Pacemaker's shows that a host was down. Whoever said it, and whoever is the alerter.
+#[test]
+fn a_word_that_was_taken_back_swallows_no_failure() {
+    if lacks_evidence() {
+        return;
+    }
+    for origin in [Origin::Operator, Origin::Api, Origin::Shell] {
+        for (moves, is_marked) in [(false, true), (false, false), (true, true), (true, false)] {
+            let (mut site, mut alerter) = begun(&["compute1"], "ctl1");
+            site.down.extend(ROUTES);
+            let said = Fencing { origin, ..site.fencing("ctl1", "compute1") };
+            site.mark("ctl1", &said);
+            alerter.run(&mut site, 20);
+            if origin != Origin::Operator {
+                alerter.release(&site, said.id.into());
+                alerter.run(&mut site, 4);
+            }
+            alerter.unmark(&site, said.id.into());
+            alerter.run(&mut site, 4);
+            site.down.clear();
+            if moves {
+                site.lost.insert("ctl1");
+                alerter = Alerter::start(&site, "ctl3");
+                alerter.run(&mut site, 10);
+            }
+            site.fail("compute1", is_marked);
+            alerter.run(&mut site, 60);
+            let case = format!("{origin:?}, to another controller: {moves}, marked: {is_marked}");
+            assert!(site.audit().is_empty(), "{case}: {:#?}", site.audit());
+        }
+    }
+}
+
+/// The other way round: a mark was ended by mistake. Who marks the host again takes that back, on any controller; and what Pacemaker
+/// does to the same outage later belongs to that mark.
+#[test]
+fn a_mark_by_hand_takes_back_an_end_by_mistake() {
+    if lacks_evidence() {
+        return;
+    }
+    for moves in [false, true] {
+        let (mut site, mut alerter) = begun(&["compute1"], "ctl1");
+        site.down.extend(ROUTES);
+        let fencing = site.outage("compute1", "ctl1");
+        alerter.run(&mut site, 20);
+        alerter.unmark(&site, fencing.into());
+        alerter.run(&mut site, 4);
+        site.down.clear();
+        let controller = if moves { "ctl3" } else { "ctl1" };
+        if moves {
+            site.lost.insert("ctl1");
+            alerter = Alerter::start(&site, controller);
+            alerter.run(&mut site, 10);
+        }
+        assert!(site.notified.is_empty(), "it was ended");
+        let word = Fencing { origin: Origin::Operator, ..site.fencing(controller, "compute1") };
+        site.mark(controller, &word);
+        alerter.run(&mut site, 20);
+        site.off("ctl2", "compute1");
+        site.seen_fenced("compute1");
+        alerter.run(&mut site, 60);
+        assert_eq!(site.notified_ids(), [word.id.to_string()], "to another controller: {moves}");
+        site.assert_all_notified();
     }
 }
 

@@ -93,3 +93,4 @@ mod steps;
 mod storage;
 mod turns;
 mod warnings;
+mod words;

@@ -5,7 +5,7 @@ mod registered;
 use std::cmp::Ordering;
 use std::time::Duration;
 
-use crate::fencing::{Fencing, Incarnation};
+use crate::fencing::{Fencing, Incarnation, Origin};
 use crate::id::MarkId;
 use crate::mark::Settlement;
 use crate::rule::Rule;
@@ -40,7 +40,7 @@ pub struct Outage {
     pub returned_at: Option<Timestamp>,
     /// How and when the mark ended.
     pub settled: Option<(Settlement, Timestamp)>,
-    /// Whether this controller has a proof that its host was down.
+    /// Whether this controller has a proof that its host was down. An operator's word proves nothing once an operator has ended the mark.
     pub is_proven: bool,
 }
 
@@ -179,7 +179,7 @@ pub fn of_fencing<'a>(fencing: &Fencing, outages: &'a [Outage], reach: Reach) ->
     let own = outages.iter().find(|outage| outage.mark == fencing.id.into());
     let asked = fencing.asked_at;
     let has_room = |o: &&Outage| o.returned_at.is_none_or(|back| back >= asked) && takes_in(o, asked, reach);
-    let open = || outages.iter().rev().filter(has_room);
+    let open = || outages.iter().rev().filter(has_room).filter(|outage| !takes_back(fencing, outage));
     let by = |rule| move |outage| Joined { outage, rule };
     own.map(by(Rule::OwnMark))
         .or_else(|| of_host_already_down(fencing, outages, reach).map(by(Rule::AlreadyDown)))
@@ -199,6 +199,14 @@ fn takes_in(outage: &Outage, at: Timestamp, reach: Reach) -> bool {
 /// A proof is known here that the host was down, or another alerter sent the mark and so had one.
 fn is_believed(outage: &Outage) -> bool {
     outage.is_proven || outage.settled.is_some_and(|(how, _)| how == Settlement::Acknowledged)
+}
+
+/// Who calls a host failed after its mark was ended takes that end back.
+fn takes_back(fencing: &Fencing, outage: &Outage) -> bool {
+    let is_before = |ended| ended < fencing.asked_at;
+    let is_dismissed =
+        outage.settled.is_some_and(|(how, ended)| how == Settlement::Dismissed && is_before(ended));
+    fencing.origin == Origin::Operator && is_dismissed
 }
 
 /// An operator or its age has ended this mark, and nothing proved that its host was ever down: it takes in nothing that
@@ -230,7 +238,7 @@ fn of_host_already_down<'a>(fencing: &Fencing, outages: &'a [Outage], reach: Rea
     };
     let newest = outages.iter().rev().find(has_begun)?;
     let was_back = is_newer(fencing, newest) || newest.returned_at.is_some_and(|back| back < asked);
-    (!was_back && takes_in(newest, asked, reach)).then_some(newest)
+    (!was_back && !takes_back(fencing, newest) && takes_in(newest, asked, reach)).then_some(newest)
 }
 
 /// The outage that an unproven report concerns: an open one, or one that ended so recently that a late report could seem

@@ -71,7 +71,8 @@ fn the_dc_is_lost_during_the_fencing(cluster: &mut Cluster) -> anyhow::Result<()
     cluster.audit(before, Excused::default())
 }
 
-/// Nobody listens, and the controller with the open mark is lost: another alerter sends it, under the same id. S1-16, S1-21
+/// Nobody listens, and the controller with the open mark is lost right after it has answered an operator's pause: another alerter honours
+/// the pause, and sends the mark behind its end, under the same id. S1-16, S1-21
 fn the_alerters_controller_is_lost(cluster: &mut Cluster) -> anyhow::Result<()> {
     let before = cluster.begin()?;
     cluster.all_down();
@@ -80,8 +81,11 @@ fn the_alerters_controller_is_lost(cluster: &mut Cluster) -> anyhow::Result<()> 
     let active = cluster.wait_for_alerter()?;
     // Here a controller boots in seconds: it could be the next to run the alerter.
     cluster.lab.bmc().break_for(&active, Fault::NoBoot);
+    cluster.on_active(&["nova-host-alerter", "pause", "--reason", "its controller will be lost"])?;
     cluster.lab.power_off(&active)?;
     cluster.wait_for_alerter_off(&active)?;
+    let ended = cluster.on_active(&["nova-host-alerter", "resume"])?;
+    ensure!(ended.starts_with("1 pause(s)"), "the pause went with its controller: {ended}");
     cluster.all_up()?;
     let notified = cluster.wait_mark(&before, "compute3", "acknowledged", |m| m.state == "acknowledged")?;
     ensure!(notified.id == mark.id, "sent as {}, marked as {}", notified.id, mark.id);

@@ -1,9 +1,10 @@
 //! Outages: a mark with the times and connections of its records.
 
 use crate::{Journal, JournalError};
-use marks::fencing::{Fencing, Incarnation};
+use marks::fencing::{Fencing, Incarnation, Origin};
 use marks::host::HostName;
-use marks::mark::MarkRow;
+use marks::id::MarkId;
+use marks::mark::{MarkRow, Proof, Settlement, Standing};
 use marks::outage::Outage;
 use marks::sighting::{Sighting, Witness};
 use marks::time::Timestamp;
@@ -52,14 +53,25 @@ impl Journal {
         let is_proof = |seen: &Sighting| {
             !seen.by_human && seen.witness != Witness::NodeFenced && seen.at >= mark.failure_time
         };
-        if mark.standing.doubt().is_none() || sightings.iter().any(is_proof) {
+        let is_dismissed = matches!(mark.settled, Some((Settlement::Dismissed, _)));
+        let is_taken_back = is_dismissed && is_of_a_word(mark, fencings, sightings);
+        if (mark.standing.doubt().is_none() && !is_taken_back) || sightings.iter().any(is_proof) {
             return Ok(true);
         }
-        for fencing in fencings.iter().filter(|fencing| fencing.origin.is_proof()) {
+        let is_meant = |f: &&Fencing| f.origin == Origin::Fencer || (f.origin.is_proof() && !is_dismissed);
+        for fencing in fencings.iter().filter(is_meant) {
             if !self.is_imported(fencing.id)? {
                 return Ok(true);
             }
         }
         Ok(false)
     }
+}
+
+/// Whether a person's word alone made the mark or let it go: a word by hand, a report, a confirmation, a release.
+fn is_of_a_word(mark: &MarkRow, fencings: &[Fencing], sightings: &[Sighting]) -> bool {
+    let own = fencings.iter().find(|fencing| MarkId::from(fencing.id) == mark.id);
+    let was_said = own.is_some_and(|fencing| fencing.origin != Origin::Fencer);
+    let was_confirmed = sightings.iter().any(|seen| seen.mark_id() == mark.id && seen.by_human);
+    was_said || was_confirmed || mark.standing == Standing::Proven(Proof::Operator)
 }

@@ -4,10 +4,10 @@ use std::collections::BTreeMap;
 use std::time::Duration;
 
 use super::{Outage, Reach, is_over, of_fencing};
-use crate::fencing::Fencing;
+use crate::fencing::{Fencing, Origin};
 use crate::host::HostName;
 use crate::id::{FencingId, MarkId};
-use crate::mark::MarkRow;
+use crate::mark::{MarkRow, Settlement};
 use crate::register::{Entries, Entry, KEPT, Key, MarkEntry, SETTLED_MAX};
 use crate::rule::Rule;
 use crate::time::{CLOCK_SKEW, Timestamp};
@@ -84,6 +84,7 @@ impl<'e> Registered<'e> {
             Some(Entry::Returned(back)) if back.at <= self.latest => Some(back.at),
             _ => None,
         };
+        let is_dismissed = matches!(settled, Some((Settlement::Dismissed, _)));
         Outage {
             mark: mark.id,
             first: mark.failure_time,
@@ -91,15 +92,22 @@ impl<'e> Registered<'e> {
             incarnations: incarnation.iter().cloned().collect(),
             returned_at,
             settled,
-            // A doubtful mark is in no register.
-            is_proven: true,
+            // A doubtful mark is in no register; one that an operator has ended may have been made by an operator's word.
+            is_proven: !is_dismissed || self.is_of_the_fencer(mark.id),
         }
+    }
+
+    /// Whether the mark was made of a fencing by Pacemaker's fencer.
+    fn is_of_the_fencer(&self, mark: MarkId) -> bool {
+        let fencings = self.entries.sound.values().filter_map(Entry::fencing);
+        fencings.into_iter().any(|of| MarkId::from(of.id) == mark && of.origin == Origin::Fencer)
     }
 }
 
 impl Outage {
     /// Adds a further fencing.
     fn add(&mut self, fencing: &Fencing) {
+        self.is_proven |= fencing.origin == Origin::Fencer;
         self.newest = self.newest.max(fencing.asked_at);
         let known = &mut self.incarnations;
         known.extend(
