@@ -15,7 +15,6 @@ demo: ## the whole path on this machine in seconds: a fencing, an outage, the ac
 deps: ## install what the tests need (tried on Debian 12); starts and enables nothing
 	@tests/deps/install.sh
 	@command -v pacemaker-remoted >/dev/null || tests/deps/pacemaker-remoted.sh $${CARGO_TARGET_DIR:-target}/lab-deps
-	@tests/deps/kubernetes.sh $${CARGO_TARGET_DIR:-target}/lab-deps
 
 build: ## build all programs
 	$(CARGO) build --locked --workspace --bins

@@ -56,6 +56,9 @@ others() {
     return "$result"
 }
 
+# Its server is compiled while others wait for their clusters.
+kubernetes() { nice tests/deps/kubernetes.sh && lists kubernetes; }
+
 part() { NHA_PART=$1 lists failover; }
 
 # The answers of Pacemaker that the rules read: of its fencer, its history, its connections, its tools.
@@ -93,17 +96,19 @@ packages() { SUITES=$own CLUSTERS=$own NHA_BUILT=$built nice tests/packages.sh "
 # line COMMAND ...: one after the other, beside the other lines; each is played though the one before it failed.
 line() {
     for command in "$@"; do
+        at=$(date +%s)
         $command || echo "$command" >>"$said/failed"
+        echo "== $command: $(($(date +%s) - at)) s"
     done &
     running="$running $!"
 }
 
 # More lines of clusters than these starve on two cores: Pacemaker's own time limits run out.
 line 'part 1/2' harm 'lists page'
-line 'part 2/2' answers 'lists kubernetes'
-line 'packages build lint' 'lists cluster openstack' 'packages lives'
-line everywhere rest
-line privileged 'packages sqlite'
+line 'part 2/2' answers 'packages sqlite'
+line 'packages build lint' 'lists cluster' 'packages lives'
+line everywhere rest 'lists openstack'
+line privileged kubernetes
 for one in $running; do wait "$one"; done
 
 # shellcheck disable=SC2046 # its words

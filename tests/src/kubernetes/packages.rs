@@ -28,6 +28,6 @@ fn check() -> anyhow::Result<()> {
 /// One of the programs that are built for this.
 pub(super) fn program(name: &str) -> anyhow::Result<PathBuf> {
     let path = target_directory()?.join("lab-deps/kubernetes").join(name);
-    ensure!(path.is_file(), "{name} is missing: run `make deps`");
+    ensure!(path.is_file(), "{name} is missing: run `tests/deps/kubernetes.sh`");
     Ok(path.canonicalize()?)
 }
