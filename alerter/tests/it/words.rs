@@ -137,8 +137,7 @@ impl Story {
                 }
             }
             Step::Releases => {
-                let held =
-                    self.open_marks().into_iter().filter(|mark| mark.standing.doubt().is_some()).last();
+                let held = self.open_marks().into_iter().rfind(|mark| mark.standing.doubt().is_some());
                 held.iter().for_each(|mark| self.alerter.release(&self.site, mark.id));
                 if let Some(mark) = held {
                     self.released.push(mark.id.to_string());
@@ -215,15 +214,15 @@ impl Story {
     fn is_accounted_for(&self, outage: &Outage) -> bool {
         let end = outage.ended.unwrap_or(self.site.now);
         let is_near = |sent: Timestamp| outage.began.since(sent) < NEAR && sent < end + NEAR;
-        let reached = |route: &&str| {
+        let reached = |route: &str| {
             let is_it = |sent: &&crate::site::Notified| {
-                sent.route == **route && is_near(Timestamp::from_seconds(sent.failure_time))
+                sent.route == *route && is_near(Timestamp::from_seconds(sent.failure_time))
             };
             self.site.notified.iter().any(|sent| is_it(&sent))
         };
-        let last_word = self.said.iter().filter(|(_, at)| outage.began < *at && *at < end + NEAR).last();
+        let last_word = self.said.iter().rfind(|(_, at)| outage.began < *at && *at < end + NEAR);
         let was_ended = last_word.is_some_and(|(word, _)| *word == Word::Ended);
-        ROUTES.iter().all(|route| reached(&route)) || was_ended || !self.alerter.held(HOST).is_empty()
+        ROUTES.iter().all(|route| reached(route)) || was_ended || !self.alerter.held(HOST).is_empty()
     }
 }
 
