@@ -82,7 +82,7 @@ fn good(cli: &Cli, settings: &Settings, online: Option<&Answers>) -> anyhow::Res
     let routes = settings.own_routes().count();
     let groups: Vec<GroupLine<'_>> = settings.groups.iter().map(GroupLine::from).collect();
     // What one host may lack stops nobody; the cluster knows the hosts.
-    let unsaid = (online.is_none() && !settings.says_storage()).then(|| unsaid(settings));
+    let unsaid = settings.lacks().filter(|_| online.is_none()).map(|lack| unsaid(settings, lack));
     let warnings: Vec<_> = settings.warnings.iter().cloned().chain(unsaid).collect();
     let valid = obstacle.is_none();
     let report = CheckReport { valid, routes, groups, problems: &[], warnings: &warnings, obstacle, online };
@@ -104,10 +104,15 @@ fn text(cli: &Cli, settings: &Settings, report: &CheckReport<'_>) -> String {
     all.join("\n")
 }
 
-fn unsaid(settings: &Settings) -> site::Problem {
-    let (word, setting) = (Lack::Storage.as_str(), Lack::Storage.setting());
+fn unsaid(settings: &Settings, lack: Lack) -> site::Problem {
+    let what = match lack {
+        Lack::Fqdn => "its full name",
+        Lack::Storage => "whether its instances are on shared storage",
+    };
     let message = format!(
-        "it does not say of every host whether its instances are on shared storage: a mark of such a host may be held ({word}); set {setting}"
+        "it does not say of every host {what}: a mark of such a host may be held ({}); set {}",
+        lack.as_str(),
+        lack.setting()
     );
     site::Problem { file: settings.file.display().to_string(), line: 1, column: 1, message }
 }
@@ -156,7 +161,9 @@ fn of_route(of: &OfRoute) -> Vec<String> {
     let OfRoute { route, driver, endpoint, asked, findings } = of;
     match (asked, findings.as_slice()) {
         (false, _) => {
-            vec![format!("{route}: not asked: only `send-test` can reach the endpoint of a {driver} route")]
+            vec![format!(
+                "{route}: not checked: only `send-test` shows whether the endpoint of this {driver} route takes messages"
+            )]
         }
         (true, []) => {
             vec![format!("{route}: the endpoint {endpoint} is ready")]

@@ -7,6 +7,7 @@ use std::time::Duration;
 
 use drivers::Step;
 use marks::host::{HostName, HostPatterns};
+use marks::mark::Lack;
 use marks::register::{Etcd, Register};
 use site::{DEFAULT_STORE, Problem, Section, etcd, shown};
 use tracing::{Level, warn};
@@ -105,10 +106,13 @@ impl Settings {
         }
     }
 
-    /// Whether it says of each host if its instances are on shared storage.
-    pub fn says_storage(&self) -> bool {
+    /// What it may not say of a host.
+    pub fn lacks(&self) -> impl Iterator<Item = Lack> {
+        let HostRules { domain, names, on_shared_storage, .. } = &self.hosts;
         let says = |group: &Group| group.on_shared_storage.is_some();
-        self.hosts.on_shared_storage.is_some() || self.groups.iter().all(says)
+        let fqdn = (domain.is_none() && names.is_empty()).then_some(Lack::Fqdn);
+        let storage = (on_shared_storage.is_none() && !self.groups.iter().all(says)).then_some(Lack::Storage);
+        fqdn.into_iter().chain(storage)
     }
 
     /// The group of a host: the first one, in the order of the configuration, that it is in, `default` at last.

@@ -28,8 +28,9 @@ fn site(config: &str) -> (tempfile::TempDir, std::path::PathBuf) {
 /// S1-48: deployment can ask whether a configuration is good, and gets one line.
 #[test]
 fn a_good_configuration_is_one_line_and_zero() {
-    let (directory, file) =
-        site("[hosts]\non-shared-storage = true\n[http.recovery]\nurl = \"http://127.0.0.1:1/\"\n");
+    let (directory, file) = site(
+        "[hosts]\ndomain = \"x.org\"\non-shared-storage = true\n[http.recovery]\nurl = \"http://127.0.0.1:1/\"\n",
+    );
     let store = format!("[store]\npath = \"{}/state/marks.db\"\n", directory.path().display());
     fs::write(&file, store + &fs::read_to_string(&file).unwrap()).unwrap();
     let answer = alerter(&file, &["check-config"]);
@@ -43,7 +44,7 @@ fn a_good_configuration_is_one_line_and_zero() {
 /// S1-38: what one host may lack must not stop the alerter for all, so it is a warning where the hosts are not known. The broken
 /// variants say it: of all hosts, or of each group.
 #[test]
-fn a_configuration_that_does_not_say_the_storage_is_good_with_a_warning() {
+fn a_configuration_that_does_not_say_what_a_mark_needs_is_good_with_a_warning() {
     let warnings = |said: &str| {
         let (directory, file) = site(&format!("{said}[http.recovery]\nurl = \"http://127.0.0.1:1/\"\n"));
         let store = format!("[store]\npath = \"{}/state/marks.db\"\n", directory.path().display());
@@ -51,10 +52,8 @@ fn a_configuration_that_does_not_say_the_storage_is_good_with_a_warning() {
         let answer = alerter(&file, &["check-config"]);
         let lines = text(&answer.stdout);
         let answer = alerter(&file, &["check-config", "--json"]);
-        assert_eq!(
-            (answer.status.code(), lines.contains("warning: ")),
-            (Some(0), lines.contains("no-storage"))
-        );
+        let is_said = ["no-storage", "no-fqdn"].iter().any(|word| lines.contains(word));
+        assert_eq!((answer.status.code(), lines.contains("warning: ")), (Some(0), is_said));
         let json: serde_json::Value = serde_json::from_slice(&answer.stdout).unwrap();
         json["warnings"].to_string()
     };
@@ -62,9 +61,16 @@ fn a_configuration_that_does_not_say_the_storage_is_good_with_a_warning() {
     for silent in ["", "[hosts]\ndomain = \"x.org\"\n", east] {
         assert!(warnings(silent).contains("no-storage"), "{silent}");
     }
-    let rest = format!("{east}[groups.default]\non-shared-storage = false\n");
-    for said in ["[hosts]\non-shared-storage = false\n", &rest] {
-        assert_eq!(warnings(said), "[]", "{said}");
+    let (named, rest) = ("[hosts]\ndomain = \"x.org\"\n", "[groups.default]\non-shared-storage = false\n");
+    let each = "[hosts.names]\ncompute1 = \"compute1.x.org\"\n";
+    let storage = "on-shared-storage = false\n";
+    for said in
+        [format!("{named}{storage}"), format!("{named}{east}{rest}"), format!("[hosts]\n{storage}{each}")]
+    {
+        assert_eq!(warnings(&said), "[]", "{said}");
+    }
+    for said in ["".to_owned(), east.to_owned(), format!("[hosts]\n{storage}")] {
+        assert!(warnings(&said).contains("no-fqdn"), "{said}");
     }
 }
 

@@ -15,7 +15,7 @@ use crate::certificates::{Ca, Peculiar};
 use crate::config;
 use crate::endpoint::{Endpoint, OK};
 use crate::openstack::Site;
-use crate::route::SECRET;
+use crate::route::{SECRET, SHORT};
 
 pub(crate) fn named(node: &str, fqdn: &str) -> Named {
     Named { node: HostName::parse(node).unwrap(), fqdn: HostName::parse(fqdn).unwrap() }
@@ -73,6 +73,52 @@ async fn an_http_endpoint_is_checked_and_sent_nothing() {
     for (url, word) in [("http://127.0.0.1:1/", "connect"), ("http://recovery.invalid/", "dns")] {
         let driver = Http::new(http::Options::to(Url::parse(url).unwrap())).unwrap();
         assert_eq!(found(&driver, &[]).await, [word]);
+    }
+}
+
+/// What a receiver says to `HEAD`, and what is made of it: a live one, what was seen, or nothing. The broken variant takes each answer
+/// for a live one.
+#[tokio::test]
+async fn what_an_http_endpoint_answers_is_said() {
+    let silent = |answer: &'static [u8]| async move {
+        Endpoint::acting(move |mut peer| async move {
+            peer.request().await;
+            peer.say(answer).await;
+            if answer.is_empty() {
+                peer.gone().await;
+            }
+        })
+        .await
+    };
+    let one =
+        "misconfigured asked with HEAD: the endpoint answered 404 Not Found: check url, and what runs there";
+    for (answer, query, words) in [
+        (&b"HTTP/1.1 204 No Content\r\n\r\n"[..], "", Some("")),
+        (b"HTTP/1.1 405 Method Not Allowed\r\n\r\n", "", Some("")),
+        (b"HTTP/1.1 400 Bad Request\r\n\r\n", "", Some("")),
+        (b"HTTP/1.1 404 Not Found\r\n\r\n", "", Some(one)),
+        (b"HTTP/1.1 404 Not Found\r\n\r\n", "?token=1", None),
+        (b"HTTP/1.1 401 Unauthorized\r\n\r\n", "", Some("credentials ")),
+        (b"HTTP/1.1 500 Internal Server Error\r\n\r\n", "?token=1", Some("unavailable ")),
+        (b"HTTP/1.1 302 Found\r\nLocation: /\r\n\r\n", "", Some("redirect ")),
+        (b"220 mail.example ESMTP\r\n", "", Some("protocol ")),
+        (b"", "", Some("timeout ")),
+    ] {
+        let endpoint = silent(answer).await;
+        let mut options = http::Options::to(Url::parse(&format!("{}{query}", endpoint.url())).unwrap());
+        if answer.is_empty() {
+            options.client.timeout = SHORT;
+        }
+        let found = Http::new(options).unwrap().check(&[]).await;
+        let said = found.map(|all| {
+            all.iter().map(|one| format!("{} {}", one.why.kind, one.why.detail)).collect::<String>()
+        });
+        let shown = String::from_utf8_lossy(answer);
+        match (said, words) {
+            (Some(said), Some("")) => assert_eq!(said, "", "{shown}"),
+            (Some(said), Some(words)) => assert!(said.starts_with(words), "{shown}: {said}"),
+            (said, words) => assert_eq!(said.as_deref(), words, "{shown}"),
+        }
     }
 }
 
@@ -204,7 +250,7 @@ async fn the_command_asks_only_with_its_option() {
     let good = run(&file, &["check-config", "--online"]).await;
     let said = text(&good.stdout);
     assert_eq!(good.status.code(), Some(0), "{said}");
-    for line in ["no cluster is asked", "cloud: the endpoint Masakari", "oncall: not asked"] {
+    for line in ["no cluster is asked", "cloud: the endpoint Masakari", "oncall: not checked"] {
         assert!(said.contains(line), "{said}");
     }
     cloud.state().is_reader = true;

@@ -196,8 +196,12 @@ impl Driver for Http {
 
     fn check<'a>(&'a self, _hosts: &'a [Named]) -> Check<'a> {
         Box::pin(async {
-            let credentials = self.authorization().err().map(|why| Finding { host: None, why });
-            Some(credentials.into_iter().chain(self.endpoint.reach().await).collect())
+            let mut headers = match self.authorization() {
+                Ok(authorization) => authorization,
+                Err(why) => return Some(vec![Finding { host: None, why }]),
+            };
+            headers.extend(self.options.headers.clone());
+            self.endpoint.reach(headers, !self.options.secret_files.is_empty()).await
         })
     }
 

@@ -258,6 +258,7 @@ impl Journal {
         if room.flags().contains(FsFlags::ST_RDONLY) {
             return Err(JournalError::ReadOnly { path: file });
         }
+        place.check_room()?;
         // Only root can see into it.
         if !geteuid().is_root() {
             return Ok(());

@@ -385,6 +385,10 @@ fn the_disk_is_full() {
     let path = site.journal().display().to_string();
     let df = format!("`df -h {}`", site.journal().parent().unwrap().display());
     named(&site, CRITICAL, &["there is no room for", &path, &df, "the alerter then continues by itself"]);
+    let checked = site.alerter(&["check-config"]).unwrap();
+    let said = String::from_utf8_lossy(&checked.stdout);
+    assert!(said.starts_with("there is no room for") && said.contains("does not start here"), "{said}");
+    assert_eq!(checked.status.code(), Some(1), "as `run` exits");
     fs::remove_file(faults::seen_from_outside(&site, &site.journal().with_file_name("filler"))).unwrap();
     until_well(&site);
     assert_eq!(

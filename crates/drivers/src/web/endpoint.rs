@@ -2,18 +2,18 @@
 
 use std::time::Duration;
 
-use reqwest::header::{HOST, HeaderValue};
+use reqwest::header::{HOST, HeaderMap, HeaderValue};
 use reqwest::{Client, Method, RequestBuilder, Response, Url};
 use tokio::time::Instant;
 
 use super::client::ClientOptions;
 use super::{fault, page, plain, shown, wire};
-use crate::driver::{Finding, Outcome};
+use crate::driver::{Failure, Finding, Outcome};
 use crate::kept::{Kept, Unusable};
 
 /// What to do about a page for people.
 const PAGE: &str = "check url, and whether a proxy wants a sign-in there; if the receiver itself answers in HTML, set html-acknowledges = true";
-/// The limit of a check, which sends nothing.
+/// The limit of a check.
 const CHECK_INTERVAL: Duration = Duration::from_secs(10);
 
 /// The endpoint of a route.
@@ -112,22 +112,28 @@ impl Endpoint {
         (200..300).contains(&status) && !self.options.html_acknowledges
     }
 
-    /// Whether the endpoint can be reached: its name, a connection, TLS. The `HEAD` has no credentials, body or query.
-    /// The answer does not matter, nor whether there is one, unless a page for people stands where the receiver must be.
-    pub async fn reach(&self) -> Option<Finding> {
+    /// What is wrong with the endpoint's answer to a `HEAD` with these headers, which has neither body nor query: it begins nothing
+    /// there. `None` if that shows nothing, since messages have a query, or are signed.
+    pub async fn reach(&self, headers: HeaderMap, signs: bool) -> Option<Vec<Finding>> {
         let mut target = self.target.clone();
+        let lacks_something = signs || target.query().is_some();
         target.set_query(None);
-        match self.ask(Method::HEAD, target).timeout(CHECK_INTERVAL.min(self.limit())).send().await {
-            Ok(response) => {
-                let is_page =
-                    self.minds(response.status().as_u16()) && page::is_one(response.headers(), None);
-                is_page.then(|| Finding { host: None, why: page::failure(PAGE) })
-            }
-            Err(error) => {
-                let fault = Some(fault::of(&error)).filter(fault::Fault::is_before_sending)?;
-                Finding::of(&fault.outcome())
-            }
-        }
+        let request = self.ask(Method::HEAD, target).headers(headers);
+        let outcome = match request.timeout(CHECK_INTERVAL.min(self.limit())).send().await {
+            Err(error) => fault::of(&error).outcome(),
+            Ok(response) => match response.status().as_u16() {
+                401 | 403 | 404 if lacks_something => return None,
+                // It is there, and takes another method or wants a body.
+                405 | 406 | 415 | 501 => return Some(Vec::new()),
+                status => {
+                    let is_page = self.minds(status) && page::is_one(response.headers(), None);
+                    outcome(status, None, is_page)
+                }
+            },
+        };
+        let wrong = outcome.failure().filter(|_| !matches!(outcome, Outcome::Rejected(_)));
+        let said = |why: &Failure| Failure::new(why.kind, &format!("asked with HEAD: {}", why.detail));
+        Some(wrong.map(|why| Finding { host: None, why: said(why) }).into_iter().collect())
     }
 }
 

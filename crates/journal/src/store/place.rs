@@ -4,10 +4,11 @@
 //! this process.
 
 use std::fs::{self, File, Metadata};
-use std::io;
+use std::io::{self, Write as _};
 use std::os::unix::fs::{DirBuilderExt, MetadataExt, OpenOptionsExt, PermissionsExt};
 use std::path::{Path, PathBuf};
 
+use nix::libc::O_TMPFILE;
 use nix::unistd::geteuid;
 
 use crate::JournalError;
@@ -16,6 +17,8 @@ const DIRECTORY_MODE: u32 = 0o711;
 const FILE_MODE: u32 = 0o600;
 const WRITABLE_BY_OTHERS: u32 = 0o022;
 const STICKY: u32 = 0o1000;
+/// The lock and the log's files, in bytes.
+const START: usize = 64 << 10;
 
 /// A journal's directory and file, checked.
 #[derive(Clone, Debug)]
@@ -49,6 +52,18 @@ impl Place {
     /// Whether the database exists.
     pub(crate) fn exists(&self) -> bool {
         fs::symlink_metadata(&self.file).is_ok()
+    }
+
+    /// Whether there is room for what a start writes. It is tried with a file without a name; another fault than no room is no
+    /// matter of this.
+    pub(crate) fn check_room(&self) -> Result<(), JournalError> {
+        let nameless =
+            File::options().write(true).custom_flags(O_TMPFILE).mode(FILE_MODE).open(self.nearest());
+        let written = nameless.and_then(|mut file| file.write_all(&[0; START]));
+        match written.map_err(|e| JournalError::io(&self.file, e)) {
+            Err(full @ JournalError::Full { .. }) => Err(full),
+            _ => Ok(()),
+        }
     }
 
     /// The directory, or its path if it is missing.
