@@ -30,8 +30,13 @@ fn warn_of_oddities(call: &Call, settings: &Settings) {
     let conflicts = call.given.conflicts().into_iter();
     let conflicts = conflicts
         .map(|name| format!("{name} is also given under its old name, with another value that is ignored"));
+    let loud = settings.register_complaint();
     for text in settings.complaints(&call.given, Depth::Everything).into_iter().chain(conflicts) {
-        call.report.warning(&text);
+        // The other controllers may never hear of the mark.
+        match loud.as_ref() == Some(&text) {
+            true => call.report.failure(&text),
+            false => call.report.warning(&text),
+        }
     }
 }
 

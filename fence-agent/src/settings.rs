@@ -80,8 +80,8 @@ pub struct Settings {
     pub store: PathBuf,
     /// Whether a missing journal is created: another one than the site's may be a typo.
     pub creates_store: bool,
-    /// The register, if its kind is known.
-    pub register: Option<Register>,
+    /// The register; of a word that is none, what is used instead: a typo must not leave a host unmarked.
+    pub register: Result<Register, Register>,
     /// The settings of etcd, if the site has them.
     pub etcd: Option<Etcd>,
     /// The keys that seal the register's entries.
@@ -125,9 +125,7 @@ impl Settings {
         Ok(Self {
             store,
             creates_store,
-            register: text("register")
-                .or(site.register)
-                .map_or(Some(Register::default()), |word| Register::parse(&word)),
+            register: register(text("register"), site.register),
             etcd: site.etcd,
             keys: SealKeys::default(),
             domain: text("domain").or_else(|| text("compute_domain")).or(site.domain),
@@ -151,13 +149,16 @@ impl Settings {
             all.push(format!("domain is not a domain name: {e}"));
         }
         // The message does not show it.
-        if self.register.is_none() {
-            all.push(
-                "register is none of \"attrd\", \"cib\", \"etcd\", \"none\": fence_mark uses attrd"
-                    .to_owned(),
-            );
-        }
+        all.extend(self.register_complaint());
         all
+    }
+
+    /// What is wrong with the word for the register.
+    pub fn register_complaint(&self) -> Option<String> {
+        let instead = self.register.err()?.as_str();
+        Some(format!(
+            "register is none of \"attrd\", \"cib\", \"etcd\", \"none\": fence_mark uses {instead}, correct the device or alerter.toml"
+        ))
     }
 
     /// Opens the journal, and creates it where that is meant.
@@ -168,9 +169,9 @@ impl Settings {
         if self.creates_store { Agent::open(&self.store) } else { Agent::open_existing(&self.store) }
     }
 
-    /// The register in use: the default if its kind is unknown, since a typo must not leave a host unmarked.
+    /// The register in use.
     pub fn register(&self) -> Register {
-        self.register.unwrap_or_default()
+        self.register.unwrap_or_else(|instead| instead)
     }
 
     /// The tools for the register, as the site sets it.
@@ -183,6 +184,14 @@ impl Settings {
     pub fn has_pages(&self) -> bool {
         !self.keys.is_empty() && matches!(self.register(), Register::Attrd | Register::Cib)
     }
+}
+
+/// The register of the option, else of the site, where the alerter looks; instead of a word that is none the next one counts.
+fn register(own: Option<String>, of_site: Option<String>) -> Result<Register, Register> {
+    let read = |word: Option<String>| word.map(|word| Register::parse(&word));
+    let (own, of_site) = (read(own), read(of_site));
+    let instead = of_site.flatten().unwrap_or_default();
+    own.or(of_site).unwrap_or(Some(instead)).ok_or(instead)
 }
 
 /// Hosts that may be marked: the option `hosts`, or all hosts.
@@ -237,5 +246,22 @@ mod tests {
         let settings = Settings::new(&known, Site::default()).unwrap();
         assert_eq!(settings.complaints(&known, Depth::Everything), Vec::<String>::new());
         assert_eq!(settings.register(), Register::Cib);
+    }
+
+    /// The broken variant writes where no alerter of this site looks.
+    #[test]
+    fn instead_of_a_word_that_is_no_register_that_of_the_site_is_used() {
+        let of_site = |word: Option<&str>| word.map(str::to_owned);
+        for (own, site, register) in [
+            (None, None, Ok(Register::Attrd)),
+            (None, Some("cib"), Ok(Register::Cib)),
+            (Some("etcd"), Some("cib"), Ok(Register::Etcd)),
+            (Some("zoo"), Some("cib"), Err(Register::Cib)),
+            (Some("zoo"), Some("zoo"), Err(Register::Attrd)),
+            (Some("zoo"), None, Err(Register::Attrd)),
+            (None, Some("zoo"), Err(Register::Attrd)),
+        ] {
+            assert_eq!(super::register(of_site(own), of_site(site)), register, "{own:?} {site:?}");
+        }
     }
 }

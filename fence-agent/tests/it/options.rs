@@ -201,16 +201,32 @@ fn secrets_stay_where_they_are() {
 #[test]
 fn odd_options_are_no_reason_to_leave_a_host_unmarked() {
     let store = Store::new();
-    let odd = "nodename=compute1\npower_timeout=soon\nverbose_level=x\ndomain=!!\nno_shared_storage=perhaps\nplug=rack 3/4\nregister=zookeeper\nretry_on=\ndelay=later\n";
+    let odd = "nodename=compute1\npower_timeout=soon\nverbose_level=x\ndomain=!!\nno_shared_storage=perhaps\nplug=rack 3/4\nretry_on=\ndelay=later\n";
     call(&store.off(odd)).is_silent_success();
     let fencing = store.fencings().pop().unwrap();
     assert_eq!((fencing.given_domain, fencing.given_shared_storage, fencing.plug), (None, None, None));
     let ran = call(&store.off(&format!("{odd}verbose_level=1\n")));
     assert_eq!(ran.code, Some(0));
-    for name in ["power_timeout", "domain", "no_shared_storage", "plug", "register", "delay"] {
+    for name in ["power_timeout", "domain", "no_shared_storage", "plug", "delay"] {
         assert!(ran.stderr.lines().any(|line| line.contains(name)), "{name}: {ran:?}");
     }
     assert!(call(&store.off(&format!("{odd}verbose_level=1\nquiet=1\n"))).stderr.is_empty());
+}
+
+/// A mistyped register keeps the mark from the other controllers: that is said without `verbose`, and before the first host dies.
+#[test]
+fn a_word_that_is_no_register_is_said_and_the_host_is_marked_all_the_same() {
+    let store = Store::new();
+    let off = store.off("nodename=compute1\nregister=zoo");
+    let ran = call(&off);
+    assert_eq!((ran.code, ran.stderr.lines().count()), (Some(0), 1), "{ran:?}");
+    assert!(ran.stderr.contains("register is none of"), "{ran:?}");
+    assert_eq!(store.fencings().len(), 1);
+    for action in ["monitor", "validate-all"] {
+        let ran = call(&off.replace("action=off", &format!("action={action}")));
+        assert_eq!(ran.code, Some(1), "{action}: {ran:?}");
+        assert!(ran.stderr.contains("register is none of"), "{action}: {ran:?}");
+    }
 }
 
 /// A caller that ends before it has written everything leaves no mark.
