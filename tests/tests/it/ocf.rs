@@ -27,6 +27,7 @@ pub(crate) fn group() -> Group {
         metadata_needs_nothing,
         a_life_from_start_to_stop,
         a_start_with_a_typo_gives_one_reason,
+        a_start_waits_for_a_configuration_that_is_being_replaced,
         a_daemon_that_cannot_start_fails_the_start_at_once,
         a_start_that_fails_by_the_journal_says_so,
         a_survivor_is_adopted,
@@ -312,6 +313,29 @@ fn a_start_with_a_typo_gives_one_reason() {
     let place = format!("{}:9:1:", resource.config().display());
     assert!(said.reasons[0].starts_with(&place) && said.reasons[0].contains("tiemout"), "{said:?}");
     resource.expect("monitor", NOT_RUNNING);
+}
+
+/// Configuration management removes the old file, or writes the new one, at this moment: whoever waits meets the whole one. Pacemaker
+/// takes "not installed" and "invalid" for final on this node.
+fn a_start_waits_for_a_configuration_that_is_being_replaced() {
+    for half in [None, Some("[store]\npath = ")] {
+        let resource = Resource::new();
+        let (config, away) = (resource.config(), resource.path("away"));
+        fs::rename(&config, &away).unwrap();
+        if let Some(half) = half {
+            resource.configure(half);
+        }
+        let bin = resource.path("bin");
+        fs::create_dir(&bin).unwrap();
+        let (new, old) = (away.display(), config.display());
+        let sleep = format!("#!/bin/sh\n[ ! -e {new} ] || mv {new} {old}\nexec /bin/sleep \"$@\"\n");
+        samples::program(&bin.join("sleep"), sleep);
+        let mut command = Command::new("sh");
+        let command = resource.dress(command.arg(installed::source("ocf/nova-host-alerter")).arg("start"));
+        let path = format!("{}:{}", bin.display(), std::env::var("PATH").unwrap());
+        let said = said(&command.env("PATH", path).output().unwrap());
+        assert_eq!((said.code, said.reasons.len()), (SUCCESS, 0), "{half:?}: {said:?}");
+    }
 }
 
 /// The agent does not wait for the cluster's timeout when there is nothing left to wait for.
