@@ -184,6 +184,25 @@ fn a_hostile_alert_is_one_line_and_no_file() {
     assert!(post.names().is_empty());
 }
 
+/// Who asked and what was said of it may be in any encoding: that costs no evidence of a fencing.
+#[test]
+fn a_byte_that_is_no_text_costs_no_evidence() {
+    let Some(post) = Post::new() else { return };
+    let good = sentence("reboot", "OK");
+    let free =
+        ["by ctl", "for pacemaker", "@ctl", ": OK"].map(|words| good.find(words).unwrap() + words.len());
+    for (number, at) in free.into_iter().enumerate() {
+        let mut bytes = good.clone().into_bytes();
+        let odd: &[u8] = if at == free[3] { b" (\xff)" } else { b"\xff" };
+        bytes.splice(at..at, odd.iter().copied());
+        let mut command = post.command();
+        command.env("CRM_alert_timestamp_usec", number.to_string());
+        command.env("CRM_alert_desc", OsStr::from_bytes(&bytes));
+        run(command, b"").is_silent_success();
+        assert_eq!(post.names().len(), number + 1, "{}", String::from_utf8_lossy(&bytes));
+    }
+}
+
 /// It makes no directory: otherwise anybody could make it first.
 #[test]
 fn a_directory_that_cannot_be_used_is_a_failure() {
