@@ -131,13 +131,17 @@ fn route(route: &RouteStatus, problems: &[Problem]) -> Vec<String> {
         |trouble: &&Problem| trouble.route.as_ref() == Some(&route.name) && trouble.kind == Kind::Rejected;
     let rejected: Vec<&str> =
         problems.iter().filter(is_of_it).flat_map(|trouble| &trouble.hosts).map(String::as_str).collect();
+    let waits = route.waits_until.filter(|_| route.waiting > 0);
     let state = match (route.failing_since, &route.failure) {
         (Some(since), Some(kind)) if route.refuses => {
             format!("refuses ({kind}) since {}", time(since))
         }
         (Some(since), Some(kind)) => format!("accepts nothing ({kind}) since {}", time(since)),
+        _ if waits.is_some() => "failed of late".to_owned(),
         _ => "ready".to_owned(),
     };
+    let state =
+        waits.map_or_else(|| state.clone(), |until| format!("{state}, asked again at {}", time(until)));
     // That says nothing of other marks.
     let state = match rejected.split_at(rejected.len().min(REJECTED)) {
         ([], _) => state,
@@ -184,6 +188,8 @@ fn group(group: &GroupStatus) -> Vec<String> {
 #[cfg(test)]
 mod tests {
 
+    use marks::time::Timestamp;
+
     use super::super::overview::tests::status;
     use super::*;
 
@@ -201,6 +207,41 @@ mod tests {
         assert!(second(Some("ctl2"), true).starts_with("the alerter runs on ctl2: run this command there"));
         let silent = "the daemon does not answer; marks are kept and sent when it runs again";
         assert!(second(Some("CTL1"), false).starts_with(silent) && second(None, false).starts_with(silent));
+    }
+
+    /// The broken variant goes by the failures alone, which an acknowledgement from before the wait has ended.
+    #[test]
+    fn a_route_whose_marks_wait_for_its_endpoint_is_not_ready() {
+        let state = |waiting, waits_until, failing_since: Option<Timestamp>| {
+            let failure = failing_since.map(|_| "connect".to_owned());
+            let [name, driver, endpoint] = ["r", "http", "http://r/"].map(str::to_owned);
+            let (detail, refuses, rejected, rejects_all) = (None, false, 0, false);
+            let (required, limit_ms) = (true, 30_000);
+            let one = RouteStatus {
+                name,
+                driver,
+                endpoint,
+                required,
+                limit_ms,
+                waiting,
+                failing_since,
+                failure,
+                detail,
+                refuses,
+                waits_until,
+                rejected,
+                rejects_all,
+            };
+            route(&one, &[])[3].clone()
+        };
+        let at = Some(Timestamp(0));
+        let until = "asked again at 1970-01-01 00:00:00Z";
+        assert_eq!(state(2, at, None), format!("failed of late, {until}"));
+        assert!(
+            state(2, at, at).starts_with("accepts nothing (connect) since")
+                && state(2, at, at).ends_with(until)
+        );
+        assert_eq!([state(0, at, None), state(2, None, None)], ["ready", "ready"]);
     }
 
     #[test]

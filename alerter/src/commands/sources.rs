@@ -7,6 +7,7 @@ use std::time::Duration;
 use anyhow::Context as _;
 use journal::{Journal, JournalError, Lock, Role};
 use marks::register::Register;
+use nix::unistd::geteuid;
 use pacemaker::register::Tools;
 use site::Site;
 
@@ -62,7 +63,7 @@ impl Sources {
         say_fault(&register);
         let journal = match Journal::open(&site.store, Role::Reader) {
             Err(JournalError::Missing { .. }) if register.entries().is_some() => None,
-            opened => Some(opened.context("the journal cannot be read")?),
+            opened => Some(opened.map_err(unread)?),
         };
         let is_daemon_here = matches!(Lock::holder(&site.store), Ok(Some(_)));
         Ok(Self { journal, register, controller: controller(), site, is_daemon_here })
@@ -90,7 +91,14 @@ pub(super) fn controller() -> String {
 }
 
 pub(super) fn reader(cli: &Cli) -> anyhow::Result<Journal> {
-    Journal::open(&journal_path(cli), Role::Reader).context("the journal cannot be read")
+    Journal::open(&journal_path(cli), Role::Reader).map_err(unread)
+}
+
+/// Why the journal cannot be read, with what somebody else than root can do.
+fn unread(error: JournalError) -> anyhow::Error {
+    let may = geteuid().is_root() || matches!(error, JournalError::Missing { .. });
+    let root = if may { "" } else { "; run this as root" };
+    anyhow::Error::from(error).context(format!("the journal cannot be read{root}"))
 }
 
 pub(super) fn control(cli: &Cli) -> client::Daemon {

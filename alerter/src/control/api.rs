@@ -82,6 +82,8 @@ pub struct RouteStatus {
     /// Whether its endpoint takes no mark until somebody changes something.
     #[serde(default)]
     pub refuses: bool,
+    /// Until when its marks wait for its endpoint, which is asked again then; absent while it is expected to accept them.
+    pub waits_until: Option<Timestamp>,
     /// How many hosts it rejects at present, as far as their marks are open.
     #[serde(default)]
     pub rejected: usize,

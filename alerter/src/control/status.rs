@@ -92,6 +92,7 @@ fn route_status(seen: &RouteSight) -> RouteStatus {
         failure: trouble.map(|t| t.kind.clone()),
         detail: trouble.map(|t| t.detail.clone()),
         refuses: seen.is_parked && trouble.is_some(),
+        waits_until: seen.waits_until,
         rejected: waiting.rejected,
         rejects_all: waiting.rejects_all,
     }

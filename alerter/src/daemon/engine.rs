@@ -51,6 +51,8 @@ pub struct Engine {
     poller: Option<Poller>,
     /// One task for each exchange that may be under way at once.
     exchanges: JoinSet<()>,
+    /// Bare connections to endpoints that are away.
+    knocks: JoinSet<()>,
     coming: UnboundedReceiver<Answer>,
     sender: UnboundedSender<Answer>,
     answers: Answers,
@@ -114,13 +116,14 @@ impl Engine {
         *shared.routes.troubles() = Troubles::from_former(tried);
         let (sender, coming) = mpsc::unbounded_channel();
         let answers = Answers::default();
-        let exchanges = JoinSet::new();
+        let (exchanges, knocks) = (JoinSet::new(), JoinSet::new());
         Ok(Self {
             shared,
             watch,
             identity,
             poller,
             exchanges,
+            knocks,
             coming,
             sender,
             answers,
@@ -361,6 +364,7 @@ impl Engine {
         dispatched.kept.iter().for_each(delivery::report_kept);
         self.take_up(dispatched.begun, &asked);
         self.send();
+        self.knock();
         match dispatched.kept.is_empty() {
             true => next,
             false => self.forget_troubles().await.and(Ok(Some(Duration::ZERO))),
@@ -549,6 +553,13 @@ impl Engine {
         }
     }
 
+    /// Asks endpoints that are away.
+    fn knock(&mut self) {
+        for (route, peer) in self.shared.routes.knocks(Instant::now()) {
+            self.knocks.spawn(delivery::knock(self.shared.sending(), route, peer));
+        }
+    }
+
     /// Returns when there is a reason for another pass.
     async fn wait(&mut self, next: Option<Duration>, stop: &CancellationToken) {
         if self.wants_poll {
@@ -604,6 +615,7 @@ impl Engine {
             }
             Some(answer) = self.coming.recv() => Event::Answer(answer),
             Some(_) = self.exchanges.join_next() => Event::Ended,
+            Some(_) = self.knocks.join_next() => Event::Ended,
         }
     }
 
@@ -630,7 +642,7 @@ enum Event {
     Time,
     /// An attempt has ended.
     Answer(Answer),
-    /// An outbox has nothing more to send.
+    /// An outbox has nothing more to send, or an endpoint has answered a bare connection.
     Ended,
 }
 

@@ -1,12 +1,13 @@
 //! Whether a route's endpoint may be asked now, and by how many exchanges at once (design, section 7). Pure: the time and
 //! the random number are arguments.
 //!
-//! Retry state belongs to the endpoint: however many marks wait, one that is down gets a single attempt now and then, and
-//! one that has recovered gets a few at once, then more and more.
+//! Retry state belongs to the endpoint: however many marks wait, one that cannot be reached gets bare connections until it takes one,
+//! one that answers badly gets a single attempt now and then, and one that has recovered gets a few at once, then more and more.
 
 use std::collections::{BTreeSet, VecDeque};
 use std::time::{Duration, Instant};
 
+use drivers::Peer;
 use marks::host::HostName;
 
 /// So many exchanges in a row without a usable answer open the breaker.
@@ -19,13 +20,15 @@ const FEWEST: usize = 2;
 const QUICK: Duration = Duration::from_millis(250);
 
 /// What an exchange shows about the endpoint.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Sign {
     /// It accepts marks.
     Takes,
     /// It accepts marks, but not this one.
     Rejects,
-    /// It cannot be reached.
+    /// This takes no connection: a bare one shows when that has changed.
+    Away(Peer),
+    /// It cannot be reached for another reason.
     Unreachable,
     /// It answers that it cannot now, or gives no understandable answer in time.
     Busy,
@@ -37,7 +40,7 @@ pub enum Sign {
 
 impl Sign {
     /// Whether it shows that the endpoint works.
-    fn is_well(self) -> bool {
+    fn is_well(&self) -> bool {
         matches!(self, Self::Takes | Self::Rejects)
     }
 }
@@ -62,13 +65,15 @@ enum Breaker {
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 struct Open {
-    /// From then on a single exchange may begin.
+    /// From then on a single exchange may begin, or where the endpoint is away a bare connection.
     probe_at: Instant,
     /// How many in a row failed.
     failures: u32,
     is_parked: bool,
     /// The probe is under way: the breaker is half-open.
     is_half: bool,
+    /// It took a bare connection: if a mark fails all the same, that is no reason for haste.
+    is_met: bool,
 }
 
 /// One endpoint.
@@ -76,13 +81,23 @@ struct Open {
 pub struct Endpoint {
     limit: usize,
     breaker: Breaker,
+    /// What takes no connection; no mark goes until it does.
+    away: Option<Peer>,
     /// How many exchanges may be under way.
     window: usize,
     /// How many succeeded since the window has its width.
     taken: usize,
     under_way: usize,
+    /// When the breaker opened last: what began earlier and fails shows nothing of the endpoint now.
+    opened_at: Option<Instant>,
+    /// How many of these are under way. Each may hang for long, and has no place in the window.
+    old: usize,
     /// Whether each of the last exchanges failed.
     memory: VecDeque<bool>,
+    /// When the last one that counts failed: what was under way then and fails too is the same failure.
+    failed_at: Option<Instant>,
+    /// How long the exchange took that ends next.
+    took: Duration,
     /// The hosts that it refused since it last accepted a mark.
     refused: BTreeSet<HostName>,
     /// The hosts that it had refused when it accepted another host's mark: a refusal of these is about the host.
@@ -97,10 +112,15 @@ impl Endpoint {
         Self {
             limit: limit.max(1),
             breaker: Breaker::Closed,
+            away: None,
             window: limit.max(1),
             taken: 0,
             under_way: 0,
+            opened_at: None,
+            old: 0,
             memory: VecDeque::with_capacity(MEMORY),
+            failed_at: None,
+            took: Duration::ZERO,
             refused: BTreeSet::new(),
             singled_out: BTreeSet::new(),
             is_quick: false,
@@ -109,7 +129,7 @@ impl Endpoint {
 
     /// An endpoint that did not accept what an older daemon sent: its first exchange is a probe, at `probe_at`.
     pub fn in_trouble(limit: usize, probe_at: Instant) -> Self {
-        let open = Open { probe_at, failures: 1, is_parked: false, is_half: false };
+        let open = Open { probe_at, failures: 1, is_parked: false, is_half: false, is_met: false };
         Self { breaker: Breaker::Open(open), ..Self::new(limit) }
     }
 
@@ -123,10 +143,36 @@ impl Endpoint {
     /// How many exchanges may begin now.
     pub fn free(&self, now: Instant) -> usize {
         match self.breaker {
-            Breaker::Closed => self.window.saturating_sub(self.under_way),
-            Breaker::Open(open) => {
-                usize::from(self.under_way == 0 && (now >= open.probe_at || self.asks_another()))
+            Breaker::Closed => {
+                let places = self.window.saturating_sub(self.under_way - self.old);
+                places.min(self.limit.saturating_sub(self.under_way))
             }
+            Breaker::Open(open) => {
+                let may = !open.is_half && self.away.is_none() && self.under_way < self.limit;
+                usize::from(may && (now >= open.probe_at || self.asks_another()))
+            }
+        }
+    }
+
+    /// What is to get a bare connection now, of an endpoint that is away.
+    pub fn knock(&mut self, now: Instant) -> Option<Peer> {
+        match &mut self.breaker {
+            Breaker::Open(open) if self.away.is_some() && now >= open.probe_at => open.probe_at = now + FLOOR,
+            _ => return None,
+        }
+        self.away.clone()
+    }
+
+    /// A bare connection that began then could be made, or not. A mark follows it at once.
+    pub fn knocked(&mut self, began: Instant, connects: bool, now: Instant) {
+        match &mut self.breaker {
+            Breaker::Open(open) if self.away.is_some() && self.opened_at.is_none_or(|at| began >= at) => {
+                open.is_met = connects;
+                if connects {
+                    (self.away, open.probe_at) = (None, now);
+                }
+            }
+            _ => {}
         }
     }
 
@@ -169,15 +215,20 @@ impl Endpoint {
 
     /// How long the exchange took that ends next.
     pub fn took(&mut self, time: Duration) {
-        self.is_quick = time <= QUICK;
+        (self.took, self.is_quick) = (time, time <= QUICK);
     }
 
     /// How long it is to be left alone, if that is the only obstacle.
     pub fn rest(&self, now: Instant) -> Option<Duration> {
         match self.breaker {
-            Breaker::Open(open) if self.under_way == 0 && now < open.probe_at => Some(open.probe_at - now),
+            Breaker::Open(open) if !open.is_half && now < open.probe_at => Some(open.probe_at - now),
             _ => None,
         }
+    }
+
+    /// How long its marks wait for it by the schedule; `None` while it is expected to accept them.
+    pub fn waits(&self, now: Instant) -> Option<Duration> {
+        (!self.is_closed()).then(|| self.rest(now).unwrap_or_default())
     }
 
     /// Whether it refuses every mark until somebody changes something.
@@ -185,8 +236,9 @@ impl Endpoint {
         matches!(self.breaker, Breaker::Open(open) if open.is_parked)
     }
 
-    /// The next probe is due at once.
+    /// The next probe is due at once, and is a mark.
     pub fn probe(&mut self, now: Instant) {
+        self.away = None;
         if let Breaker::Open(open) = &mut self.breaker {
             open.probe_at = open.probe_at.min(now);
         }
@@ -204,24 +256,29 @@ impl Endpoint {
     pub fn end(
         &mut self,
         host: &HostName,
-        sign: Sign,
+        sign: &Sign,
         wish: Option<Duration>,
         now: Instant,
         random: f64,
     ) -> Option<Change> {
         self.under_way = self.under_way.saturating_sub(1);
-        self.note(host, sign);
+        let began = now.checked_sub(std::mem::take(&mut self.took)).unwrap_or(now);
+        let is_old = self.opened_at.is_some_and(|at| began < at);
+        self.old = self.old.saturating_sub(usize::from(is_old)).min(self.under_way);
+        self.note(host, sign, began, now);
         match self.breaker {
-            Breaker::Closed if self.is_enough(sign) => Some(self.open(sign, 1, (now, wish, random))),
-            Breaker::Closed => None,
-            // It began before the breaker opened, so it shows nothing new; except a success while the endpoint is parked.
-            Breaker::Open(open) if !(open.is_half || (open.is_parked && sign.is_well())) => None,
-            Breaker::Open(_) if sign.is_well() => {
-                self.close();
-                Some(Change::Recovered)
+            Breaker::Closed if !is_old && self.is_enough(sign) => {
+                Some(self.open(sign, 1, (now, wish, random)))
             }
+            Breaker::Closed => None,
+            // Only that one which refused, or was away, accepts marks is news.
+            Breaker::Open(open) if !open.is_half || is_old => {
+                let is_news = sign.is_well() && (open.is_parked || self.away.is_some());
+                is_news.then(|| self.close())
+            }
+            Breaker::Open(_) if sign.is_well() => Some(self.close()),
             // The other host's mark was refused too: the endpoint refuses all, and the probe stays where it was.
-            Breaker::Open(open) if sign == Sign::Refuses && open.is_parked && now < open.probe_at => {
+            Breaker::Open(open) if *sign == Sign::Refuses && open.is_parked && now < open.probe_at => {
                 self.breaker = Breaker::Open(Open { is_half: false, ..open });
                 None
             }
@@ -233,9 +290,15 @@ impl Endpoint {
         }
     }
 
-    /// What is remembered of the last exchanges.
-    fn note(&mut self, host: &HostName, sign: Sign) {
+    /// What is remembered of the last exchanges. Several that fail together are one failure.
+    fn note(&mut self, host: &HostName, sign: &Sign, began: Instant, now: Instant) {
         let has_failed = matches!(sign, Sign::Busy | Sign::Throttles);
+        if has_failed && self.failed_at.max(self.opened_at).is_some_and(|at| began < at) {
+            return;
+        }
+        if has_failed {
+            self.failed_at = Some(now);
+        }
         if self.memory.len() == MEMORY {
             self.memory.pop_front();
         }
@@ -243,7 +306,7 @@ impl Endpoint {
         match sign {
             Sign::Takes | Sign::Rejects => {
                 // A host stays singled out until one of its marks is accepted.
-                let is_its_own = sign == Sign::Rejects && self.singled_out.contains(host);
+                let is_its_own = *sign == Sign::Rejects && self.singled_out.contains(host);
                 self.singled_out.append(&mut self.refused);
                 if !is_its_own {
                     self.singled_out.remove(host);
@@ -269,40 +332,46 @@ impl Endpoint {
     }
 
     /// Whether a closed breaker opens.
-    fn is_enough(&self, sign: Sign) -> bool {
+    fn is_enough(&self, sign: &Sign) -> bool {
         let in_a_row = self.memory.iter().rev().take_while(|failed| **failed).count();
         let half =
             self.memory.len() == MEMORY && self.memory.iter().filter(|failed| **failed).count() * 2 >= MEMORY;
         match sign {
             Sign::Takes | Sign::Rejects => false,
-            Sign::Unreachable | Sign::Throttles | Sign::Refuses => true,
+            Sign::Away(_) | Sign::Unreachable | Sign::Throttles | Sign::Refuses => true,
             Sign::Busy => in_a_row >= STREAK || half,
         }
     }
 
     fn open(
         &mut self,
-        sign: Sign,
+        sign: &Sign,
         failures: u32,
         (now, wish, random): (Instant, Option<Duration>, f64),
     ) -> Change {
+        let is_met = matches!(self.breaker, Breaker::Open(open) if open.is_met);
         let (wait, is_parked) = match sign {
             Sign::Refuses => (wish.unwrap_or_else(|| parked(failures)), true),
+            Sign::Away(_) if !is_met => (Duration::ZERO, false),
             _ => (wait(failures, random, wish), false),
         };
-        self.breaker = Breaker::Open(Open { probe_at: now + wait, failures, is_parked, is_half: false });
+        self.away = if let Sign::Away(peer) = sign { Some(peer.clone()) } else { None };
+        let probe_at = now + wait;
+        (self.opened_at, self.old) = (Some(now), self.under_way);
+        self.breaker = Breaker::Open(Open { probe_at, failures, is_parked, is_half: false, is_met: false });
         if is_parked { Change::Parked } else { Change::Opened }
     }
 
     /// Few exchanges at a time to begin with.
-    fn close(&mut self) {
-        self.breaker = Breaker::Closed;
+    fn close(&mut self) -> Change {
+        (self.breaker, self.away) = (Breaker::Closed, None);
         (self.window, self.taken) = (self.fewest(), 0);
         self.memory.clear();
+        Change::Recovered
     }
 }
 
-/// No endpoint is asked more often than this for one mark.
+/// No endpoint is asked more often than this for one mark, and one that is away is asked as often by bare connections.
 pub const FLOOR: Duration = Duration::from_secs(1);
 /// A recovered endpoint is noticed within this time: a longer wait would prolong the outage of the host's instances.
 pub const CAP: Duration = Duration::from_secs(30);
@@ -369,11 +438,11 @@ mod tests {
         Endpoint::new(LIMIT)
     }
 
-    fn once(endpoint: &mut Endpoint, sign: Sign, now: Instant) -> Option<Change> {
+    fn once(endpoint: &mut Endpoint, sign: &Sign, now: Instant) -> Option<Change> {
         once_of(endpoint, "compute1", sign, now)
     }
 
-    fn once_of(endpoint: &mut Endpoint, name: &str, sign: Sign, now: Instant) -> Option<Change> {
+    fn once_of(endpoint: &mut Endpoint, name: &str, sign: &Sign, now: Instant) -> Option<Change> {
         endpoint.begin();
         endpoint.end(&host(name), sign, None, now, 0.5)
     }
@@ -387,10 +456,10 @@ mod tests {
         assert_eq!((endpoint.free(now), endpoint.rest(now)), (1, None));
         endpoint.begin();
         assert_eq!(endpoint.free(now), 0, "one probe at a time");
-        assert_eq!(endpoint.end(&host("compute1"), Sign::Takes, None, now, 0.5), Some(Change::Recovered));
+        assert_eq!(endpoint.end(&host("compute1"), &Sign::Takes, None, now, 0.5), Some(Change::Recovered));
         let mut windows = vec![endpoint.free(now)];
         for _ in 0..100 {
-            once(&mut endpoint, Sign::Takes, now);
+            once(&mut endpoint, &Sign::Takes, now);
             windows.push(endpoint.free(now));
         }
         windows.dedup();
@@ -403,7 +472,7 @@ mod tests {
         let now = Instant::now();
         let mut endpoint = healthy();
         for sign in [Sign::Busy, Sign::Takes].into_iter().cycle().take(MEMORY - 2) {
-            once(&mut endpoint, sign, now);
+            once(&mut endpoint, &sign, now);
             endpoint.begin();
             assert!(endpoint.free(now) > 0);
             endpoint.under_way = 0;
@@ -411,14 +480,14 @@ mod tests {
     }
 
     #[test]
-    fn one_that_cannot_be_reached_is_probed_and_no_more() {
+    fn one_that_cannot_be_used_is_probed_and_no_more() {
         let mut now = Instant::now();
         let mut endpoint = healthy();
         (0..LIMIT).for_each(|_| endpoint.begin());
-        assert_eq!(endpoint.end(&host("compute1"), Sign::Unreachable, None, now, 0.5), Some(Change::Opened));
+        assert_eq!(endpoint.end(&host("compute1"), &Sign::Unreachable, None, now, 0.5), Some(Change::Opened));
         for _ in 1..LIMIT {
             assert_eq!(
-                endpoint.end(&host("compute1"), Sign::Unreachable, None, now, 0.5),
+                endpoint.end(&host("compute1"), &Sign::Unreachable, None, now, 0.5),
                 None,
                 "they were under way"
             );
@@ -427,13 +496,177 @@ mod tests {
         for count in 2..50 {
             assert_eq!(endpoint.free(now), 0);
             now += endpoint.rest(now).unwrap();
-            assert_eq!(once(&mut endpoint, Sign::Unreachable, now), None, "that is no news");
+            assert_eq!(once(&mut endpoint, &Sign::Unreachable, now), None, "that is no news");
             assert_eq!(failures(&endpoint), count);
             assert!((FLOOR..=CAP).contains(&endpoint.rest(now).unwrap()));
         }
         now += endpoint.rest(now).unwrap();
-        assert_eq!(once(&mut endpoint, Sign::Takes, now), Some(Change::Recovered));
+        assert_eq!(once(&mut endpoint, &Sign::Takes, now), Some(Change::Recovered));
         assert_eq!(endpoint.free(now), FEWEST, "and slowly");
+    }
+
+    /// Exchanges and bare connections that are under way: when each began and ends, and whether it can be made.
+    type UnderWay = Vec<(Duration, Duration, bool)>;
+
+    /// An endpoint that is away until `back`, while many marks wait for it.
+    struct Away {
+        back: Duration,
+        /// Packets vanish; else connections are refused.
+        swallows: bool,
+        /// It is asked by marks alone, as before.
+        by_marks_alone: bool,
+    }
+
+    impl Away {
+        /// When a connection that begins then is made or fails, and which of these. A lost packet is sent again after 1 s and 3 s.
+        fn connects(&self, began: Duration) -> (Duration, bool) {
+            let sent = [0, 1, 3].map(|second| began + Duration::from_secs(second));
+            match (sent.into_iter().find(|at| *at >= self.back), self.swallows) {
+                (Some(at), true) => (at + STEP, true),
+                (None, true) => (began + 5 * SECOND, false),
+                (_, false) => (began + STEP, began >= self.back),
+            }
+        }
+
+        /// Fifty marks: how long after `back` the first and the last one arrive, and how many attempts failed.
+        fn drain(&self) -> (Duration, Duration, usize) {
+            let (start, mut now, mut endpoint) = (Instant::now(), Duration::ZERO, Endpoint::new(32));
+            let (mut exchanges, mut knocks, mut arrived) = (UnderWay::new(), UnderWay::new(), Vec::new());
+            let (mut waiting, mut failed) = (50, 0);
+            while arrived.len() < 50 {
+                let at = start + now;
+                for (began, _, is_made) in exchanges.extract_if(.., |(_, ends, _)| *ends <= now) {
+                    let away = if self.by_marks_alone { Sign::Unreachable } else { away() };
+                    let sign = if is_made { Sign::Takes } else { away };
+                    endpoint.took(now - began);
+                    endpoint.end(&host("compute1"), &sign, None, at, 0.9);
+                    (waiting, failed) = if is_made { (waiting, failed) } else { (waiting + 1, failed + 1) };
+                }
+                for (began, _, is_made) in knocks.extract_if(.., |(_, ends, _)| *ends <= now) {
+                    endpoint.knocked(start + began, is_made, at);
+                }
+                for _ in 0..endpoint.free(at).min(waiting) {
+                    let (ends, is_made) = self.connects(now);
+                    endpoint.begin();
+                    arrived.extend(is_made.then_some(ends.saturating_sub(self.back)));
+                    exchanges.push((now, ends + 2 * STEP, is_made));
+                    waiting -= 1;
+                }
+                if endpoint.knock(at).is_some() {
+                    let (ends, is_made) = self.connects(now);
+                    knocks.push((now, ends, is_made));
+                }
+                now += STEP;
+            }
+            arrived.sort_unstable();
+            (arrived[0], arrived[49], failed)
+        }
+    }
+
+    const STEP: Duration = Duration::from_millis(10);
+
+    fn away() -> Sign {
+        Sign::Away(Peer::Net("recovery.example".to_owned(), 443))
+    }
+
+    /// Fifty hosts died and the network with them: their marks go when it is back. The broken variant asks by marks alone, less and less
+    /// often.
+    #[test]
+    fn what_was_away_has_the_first_mark_within_two_seconds_and_the_last_within_three() {
+        let mut slowest = Duration::ZERO;
+        for (number, swallows) in (0..90).flat_map(|number| [(number, false), (number, true)]) {
+            let back = Duration::from_millis(370) * number;
+            let (first, last, failed) = Away { back, swallows, by_marks_alone: false }.drain();
+            assert!(first <= 2 * SECOND && last <= 3 * SECOND, "{back:?} {swallows}: {first:?} {last:?}");
+            assert!(failed <= 32, "a bare connection is no attempt: {failed}");
+            slowest = slowest.max(Away { back, swallows, by_marks_alone: true }.drain().0);
+        }
+        assert!(slowest > 20 * SECOND, "{slowest:?}");
+    }
+
+    /// It takes connections and no mark: a balancer before nobody, TLS that hangs. The broken variant asks every second.
+    #[test]
+    fn one_that_takes_bare_connections_alone_is_asked_less_and_less() {
+        let (mut now, mut endpoint, mut rests) = (Instant::now(), healthy(), Vec::new());
+        once(&mut endpoint, &away(), now);
+        for _ in 0..8 {
+            let rest = endpoint.rest(now).unwrap_or_default();
+            rests.push(rest.as_secs());
+            now += rest;
+            assert_eq!((endpoint.free(now), endpoint.knock(now).is_some()), (0, true));
+            endpoint.knocked(now, true, now);
+            assert_eq!((endpoint.free(now), endpoint.knock(now)), (1, None), "a mark follows");
+            once(&mut endpoint, &away(), now);
+        }
+        assert_eq!(rests, [0, 2, 4, 8, 15, 15, 15, 15]);
+        now += endpoint.rest(now).unwrap();
+        endpoint.knock(now);
+        endpoint.knocked(now, false, now);
+        now += FLOOR;
+        endpoint.knock(now);
+        endpoint.knocked(now, true, now);
+        once(&mut endpoint, &away(), now);
+        assert!(endpoint.rest(now).is_some(), "it was met again before that mark");
+        endpoint.probe(now);
+        assert_eq!((endpoint.free(now), endpoint.knock(now)), (1, None), "an operator's retry is a mark");
+    }
+
+    /// A mark that was under way arrives all the same. The broken variant waits for a bare connection, and `status` says ready.
+    #[test]
+    fn what_is_acknowledged_meanwhile_shows_that_it_is_there() {
+        let now = Instant::now();
+        let mut endpoint = healthy();
+        (0..2).for_each(|_| endpoint.begin());
+        endpoint.end(&host("compute1"), &away(), None, now, 0.5);
+        assert_eq!((endpoint.free(now), endpoint.waits(now)), (0, Some(Duration::ZERO)));
+        endpoint.took(SECOND);
+        let change = endpoint.end(&host("compute2"), &Sign::Takes, None, now + STEP, 0.5);
+        assert_eq!((change, endpoint.waits(now)), (Some(Change::Recovered), None));
+    }
+
+    /// The broken variant counts each: what one disturbance cut off opens the breaker.
+    #[test]
+    fn exchanges_that_fail_together_are_one_failure() {
+        let opened = |apart: bool| {
+            let mut endpoint = healthy();
+            (0..LIMIT).for_each(|_| endpoint.begin());
+            let mut now = Instant::now() + 60 * SECOND;
+            for _ in 0..LIMIT {
+                now += STEP;
+                endpoint.took(if apart { Duration::ZERO } else { 30 * SECOND });
+                endpoint.end(&host("compute1"), &Sign::Busy, None, now, 0.5);
+            }
+            (!endpoint.is_closed(), endpoint.window)
+        };
+        assert_eq!([opened(false), opened(true)], [(false, LIMIT / 2), (true, FEWEST)]);
+    }
+
+    /// Those that hang since before keep no other mark from an endpoint that is back, and their end shows nothing of it. The broken
+    /// variant waits for them, and opens the breaker again for each.
+    #[test]
+    fn exchanges_that_hang_since_before_hold_up_nothing() {
+        let now = Instant::now();
+        let mut endpoint = healthy();
+        (0..5).for_each(|_| endpoint.begin());
+        endpoint.end(&host("compute1"), &away(), None, now, 0.5);
+        endpoint.knock(now);
+        endpoint.knocked(now, true, now);
+        assert_eq!(endpoint.free(now), 1);
+        endpoint.begin();
+        let end_old = |endpoint: &mut Endpoint, sign: Sign| {
+            endpoint.took(30 * SECOND);
+            assert_eq!(endpoint.end(&host("compute2"), &sign, None, now + SECOND, 0.5), None);
+        };
+        end_old(&mut endpoint, Sign::Busy);
+        assert_eq!(endpoint.free(now), 0, "its probe is still under way");
+        endpoint.took(SECOND);
+        endpoint.end(&host("compute3"), &Sign::Takes, None, now + 2 * SECOND, 0.5);
+        assert_eq!((endpoint.is_closed(), endpoint.under_way, endpoint.free(now)), (true, 3, FEWEST));
+        end_old(&mut endpoint, away());
+        end_old(&mut endpoint, Sign::Busy);
+        assert_eq!((endpoint.is_closed(), endpoint.under_way, endpoint.free(now)), (true, 1, FEWEST));
+        (0..2).for_each(|_| endpoint.begin());
+        assert_eq!(endpoint.free(now), 0);
     }
 
     #[test]
@@ -443,7 +676,7 @@ mod tests {
             let mut endpoint = healthy();
             let mut refuse = |now| {
                 endpoint.begin();
-                let change = endpoint.end(&host("compute1"), Sign::Refuses, wish, now, 0.5);
+                let change = endpoint.end(&host("compute1"), &Sign::Refuses, wish, now, 0.5);
                 (change, endpoint.rest(now).unwrap())
             };
             let (change, mut rest) = refuse(now);
@@ -455,7 +688,7 @@ mod tests {
                 rest = next;
             }
             assert_eq!(rest, longest);
-            assert_eq!(once(&mut endpoint, Sign::Takes, now + rest), Some(Change::Recovered));
+            assert_eq!(once(&mut endpoint, &Sign::Takes, now + rest), Some(Change::Recovered));
         }
     }
 
@@ -484,11 +717,11 @@ mod tests {
     fn what_one_host_is_refused_is_asked_with_another_at_once() {
         let now = Instant::now();
         let mut endpoint = healthy();
-        assert_eq!(once(&mut endpoint, Sign::Refuses, now), Some(Change::Parked));
+        assert_eq!(once(&mut endpoint, &Sign::Refuses, now), Some(Change::Parked));
         assert_eq!((endpoint.free(now), endpoint.free_again(now)), (1, 0), "with none that was refused");
-        assert_eq!(once_of(&mut endpoint, "compute2", Sign::Takes, now), Some(Change::Recovered));
+        assert_eq!(once_of(&mut endpoint, "compute2", &Sign::Takes, now), Some(Change::Recovered));
         assert!(endpoint.refuses_only(&host("compute1")) && !endpoint.refuses_only(&host("compute2")));
-        once(&mut endpoint, Sign::Takes, now);
+        once(&mut endpoint, &Sign::Takes, now);
         assert!(!endpoint.refuses_only(&host("compute1")), "it was about this host, and is over");
     }
 
@@ -497,14 +730,14 @@ mod tests {
     fn what_two_hosts_are_refused_is_the_endpoints_fault() {
         let now = Instant::now();
         let mut endpoint = healthy();
-        once(&mut endpoint, Sign::Refuses, now);
+        once(&mut endpoint, &Sign::Refuses, now);
         let rest = endpoint.rest(now);
-        assert_eq!(once_of(&mut endpoint, "compute2", Sign::Refuses, now), None, "that is no news");
+        assert_eq!(once_of(&mut endpoint, "compute2", &Sign::Refuses, now), None, "that is no news");
         assert_eq!((endpoint.free(now), endpoint.rest(now), failures(&endpoint)), (0, rest, 1));
         let probe = now + rest.unwrap();
         assert_eq!((endpoint.free(probe), endpoint.free_again(probe)), (1, 1));
         assert!(!endpoint.refuses_only(&host("compute1")), "it has taken nobody since");
-        assert_eq!(once(&mut endpoint, Sign::Takes, probe), Some(Change::Recovered));
+        assert_eq!(once(&mut endpoint, &Sign::Takes, probe), Some(Change::Recovered));
     }
 
     fn signs() -> impl Strategy<Value = Sign> {
@@ -540,7 +773,7 @@ mod tests {
                     endpoint.begin();
                     under_way += 1;
                 }
-                endpoint.end(&host(&format!("compute{number}")), sign, None, now, random);
+                endpoint.end(&host(&format!("compute{number}")), &sign, None, now, random);
                 under_way -= 1;
             }
         }

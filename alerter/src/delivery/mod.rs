@@ -11,7 +11,7 @@ use std::sync::{Arc, Mutex, MutexGuard};
 use std::time::{Duration, Instant};
 
 use answers::Answer;
-use drivers::{Failure, Message, Outcome, Step};
+use drivers::{Failure, Message, Outcome, Peer, Step};
 use endpoint::Sign;
 use journal::{DueDelivery, Ended, NewDelivery, Verdict};
 use marks::delivery::{ACCEPTED, Delivery, State};
@@ -45,6 +45,20 @@ impl RouteStates {
     /// The routes in trouble.
     pub fn troubles(&self) -> MutexGuard<'_, Troubles> {
         lock(&self.troubles)
+    }
+
+    /// Whose endpoints get a bare connection now. Where nothing waits any more, the next mark asks.
+    pub fn knocks(&self, now: Instant) -> Vec<(String, Peer)> {
+        let (mut outboxes, troubles) = (self.outboxes(), self.troubles());
+        let knock = |(route, outbox): (&String, &mut Outbox)| {
+            let peer = outbox.endpoint.knock(now)?;
+            if troubles.of(route).is_some() {
+                return Some((route.clone(), peer));
+            }
+            outbox.endpoint.probe(now);
+            None
+        };
+        outboxes.iter_mut().filter_map(knock).collect()
     }
 
     /// Routes that are not configured any more, each with how many marks wait for it.
@@ -116,6 +130,15 @@ async fn attempt(sending: &Sending, route: &Route, due: &DueDelivery) -> Answer 
     Answer { ended, outcome: outcome.as_str() }
 }
 
+/// Asks a route's endpoint, which is away, by a bare connection. That is no attempt: no mark goes with it.
+pub async fn knock(sending: Sending, route: String, peer: Peer) {
+    let began = Instant::now();
+    let connects = peer.connects().await;
+    if let Some(outbox) = sending.routes.outboxes().get_mut(&route) {
+        outbox.knocked(began, connects, Instant::now());
+    }
+}
+
 /// A refusal of one host is a rejection if the endpoint accepts the marks of others.
 pub fn of_this_host(sending: &Sending, due: &DueDelivery, outcome: Outcome) -> Outcome {
     let is_alone = || {
@@ -159,7 +182,7 @@ pub fn sign_of(outcome: &Outcome) -> Sign {
         Outcome::Acknowledged { .. } | Outcome::Accepted { .. } => Sign::Takes,
         Outcome::Held(_) | Outcome::Wait(_) => Sign::Takes,
         Outcome::Rejected(_) => Sign::Rejects,
-        Outcome::Unreachable(_) => Sign::Unreachable,
+        Outcome::Unreachable(failure) => failure.peer.clone().map_or(Sign::Unreachable, Sign::Away),
         Outcome::Retry(_) if wish(outcome).is_some() => Sign::Throttles,
         Outcome::Retry(_) | Outcome::Unknown(_) => Sign::Busy,
         Outcome::Refused(_) => Sign::Refuses,
@@ -172,7 +195,7 @@ fn note(sending: &Sending, due: &DueDelivery, outcome: &Outcome, took: Duration)
         outbox.ended(due.mark.id);
         outbox.endpoint.took(took);
         let (sign, wish) = (sign_of(outcome), wish(outcome));
-        outbox.endpoint.end(&due.mark.node, sign, wish, Instant::now(), fastrand::f64());
+        outbox.endpoint.end(&due.mark.node, &sign, wish, Instant::now(), fastrand::f64());
     }
 }
 

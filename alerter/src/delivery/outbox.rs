@@ -100,6 +100,12 @@ impl Outbox {
         self.out.remove(&mark);
     }
 
+    /// What came of a bare connection that began then. Where it could be made, a mark goes at once.
+    pub fn knocked(&mut self, began: Instant, connects: bool, now: Instant) {
+        self.endpoint.knocked(began, connects, now);
+        self.more |= connects;
+    }
+
     /// The marks that are being sent here, or will be at once. A receiver may confirm or refuse one by a callback, so that the journal's
     /// attempt ends before the exchange does.
     pub fn under_way(&self) -> impl Iterator<Item = MarkId> {
@@ -162,7 +168,7 @@ mod tests {
         let mut endpoint = Endpoint::new(LIMIT);
         endpoint.begin();
         endpoint.took(QUICK);
-        endpoint.end(&host(), Sign::Takes, None, now.instant, 0.5);
+        endpoint.end(&host(), &Sign::Takes, None, now.instant, 0.5);
         let mut outbox = Outbox::new(endpoint);
         let free = outbox.free(now.instant);
         outbox.take_up((0..free).map(|_| due()).collect(), free, Duration::MAX, now);
@@ -184,11 +190,11 @@ mod tests {
             "no more than it may have under way"
         );
         assert!(!outbox.is_running_dry(now.instant));
-        outbox.endpoint.end(&host(), Sign::Takes, None, now.instant, 0.5);
+        outbox.endpoint.end(&host(), &Sign::Takes, None, now.instant, 0.5);
         assert!(outbox.next(now).is_some() && outbox.next(now).is_none());
         assert!(!outbox.is_running_dry(now.instant));
         for _ in 0..2 {
-            outbox.endpoint.end(&host(), Sign::Takes, None, now.instant, 0.5);
+            outbox.endpoint.end(&host(), &Sign::Takes, None, now.instant, 0.5);
             assert!(outbox.next(now).is_some());
         }
         assert!(outbox.is_running_dry(now.instant), "less than half is left");

@@ -3,7 +3,7 @@
 use std::fmt;
 use std::path::PathBuf;
 
-use drivers::web::{self, Fault, IdentityFiles, fault};
+use drivers::web::{self, Fault, IdentityFiles, Why, fault};
 use drivers::{Kept, Unusable};
 use marks::host::HostName;
 use reqwest::{Client, Response, Url, tls};
@@ -129,15 +129,15 @@ fn of_client(options: &PollUrlOptions, url: Url) -> web::ClientOptions {
 fn of_fault(fault: &Fault, conn_error_as_unhealthy: bool) -> Said {
     let failed = if conn_error_as_unhealthy { State::Unhealthy } else { State::Unknown };
     match fault {
-        Fault::Connect(Some(kind)) => no_connection(*kind, failed),
-        Fault::ConnectTimeout | Fault::Timeout => Said::new(failed, "got no answer in time"),
+        Fault::Unreached(Why::Refused(Some(kind)), _) => no_connection(*kind, failed),
+        Fault::Unreached(Why::Late, _) | Fault::Timeout => Said::new(failed, "got no answer in time"),
         Fault::Closed => Said::new(failed, "got an incomplete answer: the connection was closed"),
-        Fault::Dns => no_address(),
+        Fault::Unreached(Why::Dns, _) => no_address(),
         // That is an answer, and not the healthy one.
         Fault::TooLarge | Fault::Protocol => {
             Said::new(State::Unhealthy, "was answered with something that is not HTTP")
         }
-        Fault::Tls(_) | Fault::Request | Fault::Connect(None) => {
+        Fault::Tls(_) | Fault::Request | Fault::Unreached(Why::Refused(None), _) => {
             Said::new(State::Unknown, format!("could not ask: {}", fault.detail()))
         }
     }

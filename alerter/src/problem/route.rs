@@ -32,6 +32,8 @@ pub struct RouteSight {
     pub trouble: Option<Trouble>,
     /// Its endpoint refuses everything until somebody changes something.
     pub is_parked: bool,
+    /// Until when its marks wait for it by the schedule; `None` while it is expected to accept them.
+    pub waits_until: Option<Timestamp>,
     /// What waits for it, where the journal was asked.
     pub waiting: Option<Waiting>,
 }
@@ -170,6 +172,7 @@ mod tests {
             secret: None,
             trouble: Some(Trouble { since: NOW - age, kind: failure.into(), detail: "it says no".into() }),
             is_parked,
+            waits_until: None,
             waiting: Some(Waiting { deliveries: 2, ..Waiting::default() }),
         }
     }

@@ -164,7 +164,7 @@ impl Shared {
             journal,
             unserved: self.unserved.reasons(),
             reload,
-            routes: settings.routes.iter().map(|route| self.route_sight(route)).collect(),
+            routes: settings.routes.iter().map(|route| self.route_sight(route, now)).collect(),
             stranded,
             unknown_groups,
             unaccounted: account::unaccounted(&self.base, &self.accounts, Instant::now()),
@@ -172,10 +172,11 @@ impl Shared {
         }
     }
 
-    fn route_sight(&self, route: &Route) -> RouteSight {
+    fn route_sight(&self, route: &Route, now: Timestamp) -> RouteSight {
         let name = route.name.as_str();
         let trouble = self.routes.troubles().of(name).cloned();
-        let is_parked = self.routes.outboxes().get(name).is_some_and(|outbox| outbox.endpoint.is_parked());
+        let endpoint = self.routes.outboxes().get(name).map(|outbox| outbox.endpoint.clone());
+        let waits = endpoint.as_ref().and_then(|endpoint| endpoint.waits(Instant::now()));
         RouteSight {
             name: name.to_owned(),
             driver: route.driver.kind(),
@@ -187,7 +188,8 @@ impl Shared {
             degrades: route.required || route.step == Step::Return,
             secret: route.driver.secret_file().map(|file| file.display().to_string()),
             trouble,
-            is_parked,
+            is_parked: endpoint.is_some_and(|endpoint| endpoint.is_parked()),
+            waits_until: waits.map(|rest| now + rest),
             waiting: None,
         }
     }

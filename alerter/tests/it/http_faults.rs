@@ -1,7 +1,9 @@
 //! No answer at all: before the message was sent it is a retry, after it the outcome is unknown.
 
+use drivers::Peer;
+
 use crate::endpoint::{Endpoint, OK, unused};
-use crate::route::{SHORT, deliver, route, word, word_of};
+use crate::route::{LONG, SHORT, deliver, route, word, word_of};
 
 #[tokio::test]
 async fn a_closed_port_is_a_retry() {
@@ -12,6 +14,28 @@ async fn a_closed_port_is_a_retry() {
 #[tokio::test]
 async fn a_name_without_an_address_is_a_retry() {
     assert_eq!(word_of(&format!("http://{}.invalid/", "x".repeat(64))).await, "unreachable dns");
+}
+
+/// What took no connection is named, and a bare connection shows when it does: it gets nothing. TLS has that too, but it is met then.
+#[tokio::test]
+async fn what_takes_no_connection_is_named_and_asked_by_a_bare_one() {
+    let plain = Endpoint::acting(|mut peer| async move {
+        peer.say(b"220 no TLS\r\n").await;
+        peer.gone().await;
+    });
+    let (gone, https) = (unused(), plain.await);
+    let peer = Peer::Net(gone.ip().to_string(), gone.port());
+    let outcome = deliver(&route(&format!("http://{gone}/"), LONG)).await;
+    assert_eq!(outcome.failure().unwrap().peer.as_ref(), Some(&peer));
+    assert!(!peer.connects().await);
+    let refused = deliver(&route(&format!("https://{}/", https.address), LONG)).await;
+    assert_eq!((word(&refused).as_str(), &refused.failure().unwrap().peer), ("unreachable tls", &None));
+
+    let mut endpoint = Endpoint::saying(OK).await;
+    let there = Peer::Net("localhost".to_owned(), endpoint.address.port());
+    assert!(there.connects().await, "whichever of its addresses does");
+    endpoint.connection_ended().await;
+    assert_eq!((endpoint.connections(), endpoint.requests().len()), (1, 0));
 }
 
 /// S1-16: the message may have arrived, so it is sent again.

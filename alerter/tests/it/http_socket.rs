@@ -3,7 +3,7 @@
 use std::path::PathBuf;
 
 use drivers::http::{Http, Options};
-use drivers::web;
+use drivers::{Peer, web};
 use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
 use tokio::net::UnixListener;
 use tokio::sync::oneshot;
@@ -53,8 +53,13 @@ async fn an_endpoint_on_a_socket_is_notified_there() {
 async fn a_socket_without_a_listener_is_unreachable() {
     let room = tempfile::tempdir().unwrap();
     let path = room.path().join("recovery.sock");
-    let route = route(Some(path.clone()));
-    assert_eq!(word(&deliver(&route).await), "unreachable connect");
-    drop(UnixListener::bind(&path).unwrap());
+    let (route, socket) = (route(Some(path.clone())), Peer::Socket(path.clone()));
+    let outcome = deliver(&route).await;
+    assert_eq!(word(&outcome), "unreachable connect");
+    assert_eq!(outcome.failure().unwrap().peer.as_ref(), Some(&socket));
+    assert!(!socket.connects().await);
+    let listener = UnixListener::bind(&path).unwrap();
+    assert!(socket.connects().await);
+    drop(listener);
     assert_eq!(word(&deliver(&route).await), "unreachable connect");
 }

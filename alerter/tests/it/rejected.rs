@@ -189,7 +189,7 @@ impl Drive {
         let host = &due.mark.node;
         self.exchanges.push(host.to_string());
         self.outbox.ended(due.mark.id);
-        self.outbox.endpoint.end(host, Sign::Takes, None, self.now.instant, 0.5);
+        self.outbox.endpoint.end(host, &Sign::Takes, None, self.now.instant, 0.5);
         let verdict = match host.as_str().starts_with("bad") {
             false => Verdict::Acknowledged { reference: None, detail: "200".into(), then: Vec::new() },
             true => Verdict::Again {

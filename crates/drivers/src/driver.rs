@@ -18,6 +18,7 @@ use sha2::{Digest as _, Sha256};
 use site::{Section, blanked};
 
 use crate::kept::Unusable;
+use crate::peer::Peer;
 
 /// An endpoint that does not let us in is asked again after this time: somebody may repair the credentials at any minute,
 /// and the alerter is not notified of that.
@@ -356,6 +357,8 @@ pub struct Failure {
     pub after: Option<Duration>,
     /// Nothing was sent to the endpoint.
     pub is_unsent: bool,
+    /// What took no connection, where that is why.
+    pub peer: Option<Peer>,
 }
 
 impl Failure {
@@ -364,7 +367,7 @@ impl Failure {
 
     /// A failure. `detail` is made printable and cut.
     pub fn new(kind: &'static str, detail: &str) -> Self {
-        Self { kind, detail: printable(detail), after: None, is_unsent: false }
+        Self { kind, detail: printable(detail), after: None, is_unsent: false, peer: None }
     }
 
     /// Another driver made the stored bytes. They are not sent: their effect is unknown.
@@ -381,6 +384,11 @@ impl Failure {
     /// The same where nothing was sent to the endpoint.
     pub fn unsent(self) -> Self {
         Self { is_unsent: true, ..self }
+    }
+
+    /// The same where this took no connection.
+    pub fn of_peer(self, peer: Option<Peer>) -> Self {
+        Self { peer, ..self }
     }
 
     /// The same after something was sent.

@@ -23,7 +23,7 @@ use crate::driver::{
     usable,
 };
 use crate::kept::{Files, Kept, Unusable};
-use crate::web::{self, Endpoint, Said, fault, shown};
+use crate::web::{self, Endpoint, Said, shown};
 
 pub use self::credentials::Credentials;
 pub use self::keys::Options;
@@ -80,7 +80,7 @@ impl Http {
         };
         match self.request(message, Signing::Right).headers(authorization).send().await {
             Ok(response) => self.answered(message.step, response).await,
-            Err(error) => fault::of(&error).outcome(),
+            Err(error) => self.endpoint.fault(&error).outcome(),
         }
     }
 

@@ -24,6 +24,8 @@ pub mod mistral;
 pub mod nova;
 /// What the drivers of OpenStack's services share.
 pub mod openstack;
+/// The other end of a connection.
+pub mod peer;
 /// How a program is run.
 pub mod program;
 /// The `senlin` driver.
@@ -39,6 +41,7 @@ mod yaml;
 
 pub use driver::{Check, Driver, Exchange, Failure, Finding, Kind, Message, Named, Outcome, Step};
 pub use kept::{Files, Kept, Seen, Unusable};
+pub use peer::Peer;
 pub use which::{HostNames, WhichName};
 
 /// All drivers.

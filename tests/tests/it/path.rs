@@ -1,6 +1,8 @@
 //! The whole path with the built programs on one machine: journal, daemon, commands, and a receiver that behaves badly.
 
 use std::fs;
+use std::io::Read as _;
+use std::net::TcpListener;
 use std::os::unix::process::CommandExt as _;
 use std::process::{Command, Output};
 use std::time::{Duration, Instant};
@@ -25,7 +27,7 @@ pub(crate) fn group() -> Group {
         what_is_not_accepted_is_sent_again_byte_for_byte,
         a_redirect_acknowledges_nothing,
         a_rejected_mark_is_in_nobodys_way,
-        an_endpoint_that_is_down_is_probed_by_one_mark,
+        an_endpoint_that_is_down_gets_bare_connections_until_it_takes_one,
         half_an_answer_acknowledges_nothing,
         no_host_waits_for_another,
         a_mark_waits_for_no_route_that_is_not_required,
@@ -175,12 +177,16 @@ fn a_rejected_mark_is_in_nobodys_way() {
     until_settled(&site);
 }
 
-/// However many marks wait, an endpoint that cannot be reached gets one attempt at a time; all are sent when it is back.
-fn an_endpoint_that_is_down_is_probed_by_one_mark() {
-    const HOSTS: usize = 20;
+/// However many marks wait, an endpoint that cannot be reached gets no attempt until it takes a bare connection. Then one mark follows,
+/// and all are sent when it is well.
+fn an_endpoint_that_is_down_gets_bare_connections_until_it_takes_one() {
+    const HOSTS: usize = 50;
     let (mut receiver, site) = running();
     receiver.down();
-    for host in 1..=HOSTS {
+    let route = || json(&site, &["status"])["daemon"]["routes"][0].clone();
+    site.fence("compute1").unwrap();
+    until("the first one found that it is down", || route()["failure"] == "connect");
+    for host in 2..=HOSTS {
         site.fence(&format!("compute{host}")).unwrap();
     }
     let attempts = || -> Vec<u64> {
@@ -188,10 +194,16 @@ fn an_endpoint_that_is_down_is_probed_by_one_mark() {
         let marks = listed.as_array().unwrap().iter();
         marks.map(|mark| mark["deliveries"][0]["attempts"].as_u64().unwrap()).collect()
     };
-    until("the oldest was tried three times", || attempts().iter().max().is_some_and(|most| *most >= 3));
-    let tried = attempts();
-    assert_eq!(tried.len(), HOSTS);
-    assert_eq!(tried.iter().filter(|attempts| **attempts > 0).count(), 1, "{tried:?}");
+    until("all wait", || route()["waiting"] == HOSTS);
+    assert!(millis(&route()["waits_until"]).is_some(), "{}", route());
+    let said = site.said(&["status"]).unwrap();
+    assert!(said.contains("accepts nothing (connect) since") && said.contains(", asked again at "), "{said}");
+    assert_eq!(attempts().iter().sum::<u64>(), 1, "a bare connection is no attempt");
+    let listener = TcpListener::bind(receiver.address()).unwrap();
+    let sends = || listener.accept().unwrap().0.read(&mut [0]).unwrap() > 0;
+    assert!(!sends(), "a bare connection, before any mark");
+    assert!(sends(), "a mark follows");
+    drop(listener);
     receiver.up().unwrap();
     receiver.wait_for(HOSTS, LIMIT).unwrap();
     until_settled(&site);
@@ -500,12 +512,10 @@ fn nobody_but_root_may_change_anything() {
     // A copy, since the way to the built program may be closed to others.
     let program = site.directory().join("nova-host-alerter");
     installed::place(&built("nova-host-alerter").unwrap(), &program).unwrap();
-    let mut nobody = Command::new(&program);
-    nobody
-        .args(["mark", "compute1", "--fenced", "--reason", "x", "--config"])
-        .arg(site.config())
-        .uid(65534)
-        .gid(65534);
+    let nobody = |words: &[&str]| {
+        let mut command = Command::new(&program);
+        command.args(words).arg("--config").arg(site.config()).uid(65534).gid(65534).output().unwrap()
+    };
     // The directory of a test is closed to others; what is tested here is the socket.
     let open = |path: &std::path::Path, mode| {
         fs::set_permissions(path, std::os::unix::fs::PermissionsExt::from_mode(mode)).unwrap();
@@ -513,9 +523,14 @@ fn nobody_but_root_may_change_anything() {
     open(site.directory(), 0o755);
     open(&site.config(), 0o644);
     open(&site.journal().with_file_name("control.sock"), 0o666);
-    let refused = nobody.output().unwrap();
+    let refused = nobody(&["mark", "compute1", "--fenced", "--reason", "x"]);
     assert_eq!(refused.status.code(), Some(1), "{}", text(&refused));
     assert!(text(&refused).contains("only root"), "{}", text(&refused));
+    for words in [&["list"][..], &["history"], &["show", "compute1"]] {
+        let unread = nobody(words);
+        assert_eq!(unread.status.code(), Some(1), "{words:?}");
+        assert!(text(&unread).contains("run this as root"), "{words:?}: {}", text(&unread));
+    }
     assert!(receiver.received().is_empty());
     assert!(site.alerter(&["mark", "compute1", "--fenced", "--reason", "x"]).unwrap().status.success());
 }

@@ -4,7 +4,7 @@
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::path::PathBuf;
 use std::sync::Arc;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use alerter::base::Base;
 use alerter::base::store::Store;
@@ -21,7 +21,7 @@ use alerter::policy::steer;
 use alerter::probes::Conclusion;
 use alerter::state::Shared;
 use drivers::event::{self, TimeFormat};
-use drivers::{Driver, Exchange, Failure, Kind, Message, Outcome, Step};
+use drivers::{Driver, Exchange, Failure, Kind, Message, Outcome, Peer, Step};
 use fastrand::Rng;
 use journal::{Capacity, DueDelivery, Ended, Journal, RegisterWait, Role, Tried, Verdict};
 use marks::delivery::{ACCEPTED, State};
@@ -335,7 +335,8 @@ impl Daemon {
         if let Some(outbox) = outboxes.get_mut(&flight.due.delivery.route) {
             outbox.ended(flight.due.mark.id);
             outbox.endpoint.took(took);
-            outbox.endpoint.end(&flight.due.mark.node, sign_of(&flight.outcome), None, now.instant, random);
+            let sign = sign_of(&flight.outcome);
+            outbox.endpoint.end(&flight.due.mark.node, &sign, None, now.instant, random);
         }
     }
 
@@ -441,10 +442,22 @@ impl Daemon {
         if has_begun {
             stop_at(cut, Cut::BeforeSending)?;
         }
-        if self.send(world, audit, rng, now) > 0 {
+        let sent = self.send(world, audit, rng, now);
+        self.knock(world, now.instant);
+        if sent > 0 {
             stop_at(cut, Cut::Sent)?;
         }
         Ok(())
+    }
+
+    /// Asks endpoints that are away.
+    fn knock(&mut self, world: &World, now: Instant) {
+        for (route, _) in self.shared.routes.knocks(now) {
+            let receiver = &world.receivers[route.split('.').next().unwrap()];
+            let connects = !matches!(receiver.mood, Mood::Refuses);
+            self.shared.routes.outboxes().get_mut(&route).unwrap().knocked(now, connects, now);
+            self.wakes.extend(connects.then_some(world.clock.now + 1));
+        }
     }
 
     /// The broken variants that send what the policy holds.
@@ -520,7 +533,10 @@ impl Daemon {
         let takes = rng.u64(1..=receiver.pace);
         let failure = |kind| Failure::new(kind, kind);
         let arrives = match receiver.mood {
-            Mood::Refuses => return (Outcome::Unreachable(failure("connect")), 1),
+            Mood::Refuses => {
+                let peer = Some(Peer::Net(route, 80));
+                return (Outcome::Unreachable(failure("connect").of_peer(peer)), 1);
+            }
             Mood::Busy => return (Outcome::Retry(failure("http-503")), takes),
             Mood::Denies => return (Outcome::Refused(failure("http-401")), takes),
             Mood::TimesOut if rng.bool() => return (Outcome::Unknown(failure("timed-out")), LIMIT),

@@ -14,7 +14,7 @@ use reqwest::{Method, RequestBuilder};
 use tokio::time::Instant;
 
 use crate::kept::{Kept, Unusable};
-use crate::web::{authority, fault, wire};
+use crate::web::{authority, fault, peer, wire};
 pub(crate) use answer::{Answer, Trouble};
 use site::{Pass, Site};
 
@@ -118,7 +118,7 @@ async fn once(site: &Site, ask: &Ask<'_>, end: Instant) -> Result<Answer, Troubl
         return Err(Trouble::Late);
     }
     let sent = request(site, &site.pass, ask).timeout(left).send().await;
-    let response = sent.map_err(|error| Trouble::Fault(fault::of(&error)))?;
+    let response = sent.map_err(|error| Trouble::Fault(fault::of(&error).at(peer(&site.url))))?;
     let (status, wish) = wire::head(&response).map_err(Trouble::Fault)?;
     let (body, _) = wire::read(response, end).await;
     Ok(Answer::new(status, wish, body, &site.pass))

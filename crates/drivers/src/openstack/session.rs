@@ -197,7 +197,7 @@ impl Exchange<'_> {
         }
         let found = self.session.tokens.get(&self.site, self.soon, refused).await;
         let token = found.map_err(|trouble| match trouble {
-            Trouble::Late if self.has_sent => Trouble::Over,
+            Trouble::Late(_) if self.has_sent => Trouble::Over,
             other => other,
         })?;
         Ok(Arc::clone(self.token.insert(token)))
@@ -213,7 +213,7 @@ impl Exchange<'_> {
         let url = with_path(&base, ask);
         let left = self.end.saturating_duration_since(Instant::now());
         if left.is_zero() {
-            return Err(if self.has_sent { Trouble::Over } else { Trouble::Late });
+            return Err(if self.has_sent { Trouble::Over } else { Trouble::Late(None) });
         }
         let request =
             self.site.client.request(ask.method.clone(), url).timeout(left).header(AUTH_TOKEN, value(token)?);

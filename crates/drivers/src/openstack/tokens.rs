@@ -15,7 +15,7 @@ use super::cloud::Cloud;
 use super::trouble::{self, Trouble};
 use crate::driver::Outcome;
 use crate::web::wire::{self, Cut};
-use crate::web::{Fault, fault};
+use crate::web::{Fault, fault, peer};
 
 const SUBJECT_TOKEN: HeaderName = HeaderName::from_static("x-subject-token");
 /// Keystone's time limit for a token.
@@ -89,7 +89,9 @@ impl Tokens {
                 before => (self.join(&mut state, site), before),
             }
         };
-        result(outcome, soon).await.unwrap_or_else(|| Err(before.unwrap_or(Trouble::Late)))
+        result(outcome, soon).await.unwrap_or_else(|| {
+            Err(before.unwrap_or_else(|| Trouble::Late(Some(peer(&site.cloud.token_url)))))
+        })
     }
 
     /// The next exchange reads the catalog again, unless another did since.

@@ -6,6 +6,7 @@ use serde_json::Value;
 
 use super::Answer;
 use crate::driver::{Failure, LOCKED_OUT, Outcome, printable};
+use crate::peer::Peer;
 use crate::web::answer::{message, shown};
 use crate::web::{Fault, Meaning, Pause, meaning, page};
 
@@ -18,8 +19,8 @@ pub(crate) enum Trouble {
     NoToken(Outcome),
     /// The catalog has no usable service of this kind; nothing was sent.
     Nowhere(String),
-    /// There was no token in time; one is being fetched. Nothing was sent to the service.
-    Late,
+    /// There was no token in time; one is being fetched, from there. Nothing was sent to the service.
+    Late(Option<Peer>),
     /// The time limit ended before everything was sent.
     Over,
     /// The service did not say where its current version is; nothing was sent to it.
@@ -39,10 +40,10 @@ impl Trouble {
             Self::Nowhere(why) => {
                 Outcome::Refused(Failure::new("catalog", why).or_after(LOCKED_OUT).unsent())
             }
-            Self::Late => Outcome::Unreachable(Failure::new(
-                "keystone",
-                "there is no token yet: one is being fetched for the next attempt, check whether Keystone is slow",
-            )),
+            Self::Late(peer) => {
+                let why = "there is no token yet: one is being fetched for the next attempt, check whether Keystone is slow";
+                Outcome::Unreachable(Failure::new("keystone", why).of_peer(peer.clone()))
+            }
             Self::Over => Outcome::Unknown(Failure::new(
                 "timeout",
                 "the time limit ended after a part was sent: the next attempt sends it again; raise timeout if this repeats",
@@ -70,11 +71,10 @@ fn at_address(outcome: Outcome, at: &str) -> Outcome {
 
 /// Nothing was sent to the service. Only a certificate of ours that is rejected waits for a person.
 fn away(fault: &Fault) -> Outcome {
-    let outcome = fault.outcome();
-    let why = outcome.failure().map(|failure| failure.detail.as_str()).unwrap_or_default();
-    let says = |kind| Failure::new(kind, &format!("there is no token: Keystone: {why}"));
-    match outcome {
+    let says = |kind| Failure::new(kind, &format!("there is no token: Keystone: {}", fault.detail()));
+    match fault.outcome() {
         Outcome::Refused(_) => Outcome::Refused(says("credentials").or_after(LOCKED_OUT).unsent()),
+        Outcome::Unreachable(failure) => Outcome::Unreachable(says("keystone").of_peer(failure.peer)),
         _ => Outcome::Unreachable(says("keystone")),
     }
 }
@@ -156,6 +156,7 @@ fn sentence(who: &str, answer: &Answer, kind: &str, advice: &str) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::web::Why;
 
     /// Whether it counts as unsent.
     fn is_unsent(outcome: &Outcome) -> bool {
@@ -179,7 +180,13 @@ mod tests {
         }
         assert!(is_unsent(&Trouble::Nowhere("x".into()).outcome()));
         assert_eq!(Trouble::Away(Fault::Timeout).outcome().words(), ("unreachable", "keystone"));
-        assert_eq!(Trouble::Late.outcome().words(), ("unreachable", "keystone"));
+        let keystone = Some(Peer::Net("keystone".to_owned(), 5000));
+        for trouble in
+            [Trouble::Away(Fault::Unreached(Why::Late, keystone.clone())), Trouble::Late(keystone.clone())]
+        {
+            assert_eq!(trouble.outcome().failure().unwrap().peer, keystone, "that is asked, not the service");
+        }
+        assert_eq!(Trouble::Late(None).outcome().words(), ("unreachable", "keystone"));
         assert_eq!(Trouble::Over.outcome().words(), ("unknown", "timeout"));
         assert_eq!(Trouble::Nowhere("x".into()).outcome().words(), ("refused", "catalog"));
         let fault = Trouble::Fault("Nova at http://h".into(), Fault::Timeout).outcome();

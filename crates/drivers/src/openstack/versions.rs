@@ -76,6 +76,7 @@ pub(super) fn unanswered(service: &Service, asked: &Url, fault: &Fault) -> Outco
     let outcome = fault.outcome();
     let named = |failure: &Failure| {
         Failure::new(failure.kind, &format!("{} at {asked}: {}", service.who, failure.detail))
+            .of_peer(failure.peer.clone())
     };
     match (&outcome, outcome.failure()) {
         (Outcome::Refused(_), Some(failure)) => unsent(Outcome::Refused(named(failure))),
@@ -104,6 +105,7 @@ mod tests {
 
     use super::super::catalog::INSTANCE_HA;
     use super::*;
+    use crate::web::Why;
 
     fn url(text: &str) -> Url {
         text.parse().unwrap()
@@ -206,7 +208,7 @@ mod tests {
             );
             assert!(failure.is_unsent || words.0 == "unreachable");
         }
-        for fault in [Fault::Timeout, Fault::Closed, Fault::Connect(None)] {
+        for fault in [Fault::Timeout, Fault::Closed, Fault::Unreached(Why::Dns, None)] {
             let outcome = unanswered(&INSTANCE_HA, &asked, &fault);
             assert_eq!(outcome.as_str(), "unreachable");
             assert!(outcome.failure().unwrap().detail.starts_with("Masakari at http://h:15868/: "));

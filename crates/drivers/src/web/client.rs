@@ -11,14 +11,12 @@ use reqwest::{Certificate, Client, ClientBuilder, Identity, Url, redirect, retry
 use super::identity::{IdentityFiles, authorities, unpaired};
 use super::url::host;
 use crate::kept::{Files, Kept, Unusable};
+use crate::peer::CONNECT_TIME;
 
 /// The longest time limit of an exchange.
 pub(crate) const LONGEST: Duration = Duration::from_secs(30);
 /// Our user agent.
 const USER_AGENT: &str = concat!("nova-host-alerter/", env!("CARGO_PKG_VERSION"));
-/// The limit for name resolution, TCP and TLS together; at most half of the route's limit. It distinguishes an endpoint
-/// that takes no connection from one that does not answer.
-const CONNECT_TIME: Duration = Duration::from_secs(5);
 /// The most header fields of an answer; the client itself stops reading them at 408 KiB.
 const HEADER_FIELDS: usize = 64;
 /// An idle connection is closed after this time, before the endpoint closes it and leaves the next message unanswered.

@@ -7,9 +7,10 @@ use reqwest::{Client, Method, RequestBuilder, Response, Url};
 use tokio::time::Instant;
 
 use super::client::ClientOptions;
-use super::{fault, page, plain, shown, wire};
+use super::{Fault, fault, page, peer, plain, shown, wire};
 use crate::driver::{Failure, Finding, Outcome};
 use crate::kept::{Kept, Unusable};
+use crate::peer::Peer;
 
 /// What to do about a page for people.
 const PAGE: &str = "check url, and whether a proxy wants a sign-in there; if the receiver itself answers in HTML, set html-acknowledges = true";
@@ -67,6 +68,12 @@ impl Endpoint {
         self.options.timeout
     }
 
+    /// Why a request to it has no answer.
+    pub(crate) fn fault(&self, error: &reqwest::Error) -> Fault {
+        let peer = self.options.socket.clone().map_or_else(|| peer(&self.options.url), Peer::Socket);
+        fault::of(error).at(peer)
+    }
+
     /// A request to it.
     pub fn request(&self, method: Method) -> RequestBuilder {
         self.ask(method, self.target.clone())
@@ -90,7 +97,7 @@ impl Endpoint {
     /// There is no answer.
     pub async fn said(&self, request: RequestBuilder) -> Result<Said, Outcome> {
         let end = Instant::now() + self.limit();
-        let response = request.send().await.map_err(|error| fault::of(&error).outcome())?;
+        let response = request.send().await.map_err(|error| self.fault(&error).outcome())?;
         let (status, wish) = wire::head(&response).map_err(|fault| fault.outcome())?;
         let headers = response.headers().clone();
         let (body, cut) = wire::read(response, end).await;
@@ -120,7 +127,7 @@ impl Endpoint {
         target.set_query(None);
         let request = self.ask(Method::HEAD, target).headers(headers);
         let outcome = match request.timeout(CHECK_INTERVAL.min(self.limit())).send().await {
-            Err(error) => fault::of(&error).outcome(),
+            Err(error) => self.fault(&error).outcome(),
             Ok(response) => match response.status().as_u16() {
                 401 | 403 | 404 if lacks_something => return None,
                 // It is there, and takes another method or wants a body.

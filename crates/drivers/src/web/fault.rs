@@ -5,19 +5,17 @@ use std::io;
 
 use rustls::{AlertDescription, CertificateError, InconsistentKeys, PeerIncompatible};
 
+use super::url::peer;
 use crate::driver::{Failure, Outcome};
+use crate::peer::Peer;
 
 /// Why there was no answer with a complete header section.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Fault {
     /// The request could not be made.
     Request,
-    /// The endpoint's name has no address.
-    Dns,
-    /// No connection, with the system's reason.
-    Connect(Option<io::ErrorKind>),
-    /// No connection or TLS session within its time limit.
-    ConnectTimeout,
+    /// No connection, and to what, where that is known.
+    Unreached(Why, Option<Peer>),
     /// No TLS session.
     Tls(Tls),
     /// No answer within the time limit of the exchange.
@@ -28,6 +26,17 @@ pub enum Fault {
     Protocol,
     /// The connection ended before the answer was complete.
     Closed,
+}
+
+/// Why there was no connection.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Why {
+    /// The endpoint's name has no address.
+    Dns,
+    /// The system's reason.
+    Refused(Option<io::ErrorKind>),
+    /// No connection or TLS session within its time limit.
+    Late,
 }
 
 /// Why there was no TLS session.
@@ -65,24 +74,26 @@ impl Fault {
         let failure = Failure::new(self.kind(), &self.detail());
         match self {
             Self::Tls(Tls::ClientCertificate) => Outcome::Refused(failure),
-            Self::Request | Self::Dns | Self::Connect(_) | Self::ConnectTimeout | Self::Tls(_) => {
-                Outcome::Unreachable(failure)
-            }
+            Self::Unreached(_, peer) => Outcome::Unreachable(failure.of_peer(peer.clone())),
+            Self::Request | Self::Tls(_) => Outcome::Unreachable(failure),
             Self::Timeout | Self::TooLarge | Self::Protocol | Self::Closed => Outcome::Unknown(failure),
         }
     }
 
-    /// Whether the endpoint cannot be reached, whatever it would answer.
-    pub fn is_before_sending(&self) -> bool {
-        matches!(self, Self::Request | Self::Dns | Self::Connect(_) | Self::ConnectTimeout | Self::Tls(_))
+    /// The same where connections go to this peer, whatever the request says.
+    pub(crate) fn at(self, peer: Peer) -> Self {
+        match self {
+            Self::Unreached(why, _) => Self::Unreached(why, Some(peer)),
+            other => other,
+        }
     }
 
     fn kind(&self) -> &'static str {
         match self {
             Self::Request => "request",
-            Self::Dns => "dns",
-            Self::Connect(_) => "connect",
-            Self::ConnectTimeout => "connect-timeout",
+            Self::Unreached(Why::Dns, _) => "dns",
+            Self::Unreached(Why::Refused(_), _) => "connect",
+            Self::Unreached(Why::Late, _) => "connect-timeout",
             Self::Tls(tls) => tls.kind(),
             Self::Timeout => "timeout",
             Self::TooLarge => "header-too-large",
@@ -94,11 +105,15 @@ impl Fault {
     /// What happened, for people.
     pub fn detail(&self) -> String {
         let sentence = match self {
-            Self::Connect(Some(reason)) => return format!("the endpoint cannot be reached: {reason}"),
-            Self::Connect(None) => "the endpoint cannot be reached",
+            Self::Unreached(Why::Refused(Some(reason)), _) => {
+                return format!("the endpoint cannot be reached: {reason}");
+            }
+            Self::Unreached(Why::Refused(None), _) => "the endpoint cannot be reached",
             Self::Request => "the request could not be made: check url",
-            Self::Dns => "the endpoint's name has no address: check url and the name service",
-            Self::ConnectTimeout => {
+            Self::Unreached(Why::Dns, _) => {
+                "the endpoint's name has no address: check url and the name service"
+            }
+            Self::Unreached(Why::Late, _) => {
                 "no connection to the endpoint in time: check the name service, the network and the endpoint"
             }
             Self::Tls(tls) => tls.detail(),
@@ -182,14 +197,14 @@ fn before_sending(error: &reqwest::Error) -> Fault {
     if let Some(tls) = find::<rustls::Error>(error) {
         return Fault::Tls(tls_of(tls));
     }
-    match find::<io::Error>(error) {
-        _ if error.is_dns() => Fault::Dns,
-        _ if error.is_timeout() => Fault::ConnectTimeout,
+    let why = match find::<io::Error>(error) {
+        _ if error.is_dns() => Why::Dns,
+        _ if error.is_timeout() => Why::Late,
         // The endpoint closed the connection during the handshake.
-        Some(io) if io.kind() == io::ErrorKind::UnexpectedEof => Fault::Tls(Tls::Other),
-        Some(io) => Fault::Connect(Some(io.kind())),
-        None => Fault::Connect(None),
-    }
+        Some(io) if io.kind() == io::ErrorKind::UnexpectedEof => return Fault::Tls(Tls::Other),
+        io => Why::Refused(io.map(io::Error::kind)),
+    };
+    Fault::Unreached(why, error.url().map(peer))
 }
 
 fn tls_of(error: &rustls::Error) -> Tls {
@@ -281,7 +296,8 @@ mod tests {
             Tls::Other,
         ];
         let mut before: Vec<Fault> = tls.map(Fault::Tls).into();
-        before.extend([Fault::Request, Fault::Dns, Fault::Connect(None), Fault::ConnectTimeout]);
+        before.extend([Why::Dns, Why::Refused(None), Why::Late].map(|why| Fault::Unreached(why, None)));
+        before.push(Fault::Request);
         for fault in before {
             assert!(matches!(fault.outcome(), Outcome::Unreachable(_)), "{fault:?}");
         }

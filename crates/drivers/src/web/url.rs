@@ -5,6 +5,7 @@ use std::net::IpAddr;
 use reqwest::Url;
 
 use crate::driver::fingerprint;
+use crate::peer::Peer;
 
 /// Reads a url. It may contain a password or a token: no message shows it.
 ///
@@ -117,6 +118,11 @@ fn is_open(part: &str) -> bool {
 /// A url's host in the form that a name server or a socket takes.
 pub fn host(url: &Url) -> &str {
     url.host_str().unwrap_or_default().trim_start_matches('[').trim_end_matches(']')
+}
+
+/// What connections to it go to.
+pub(crate) fn peer(url: &Url) -> Peer {
+    Peer::Net(host(url).to_owned(), url.port_or_known_default().unwrap_or_default())
 }
 
 #[cfg(test)]

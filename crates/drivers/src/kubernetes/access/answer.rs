@@ -116,7 +116,7 @@ mod tests {
     #[test]
     fn what_was_not_sent_is_not_ambiguous() {
         assert_eq!(Trouble::Late.outcome().words(), ("unreachable", "timeout"));
-        for fault in [Fault::Dns, Fault::Timeout, Fault::Closed] {
+        for fault in [Fault::Request, Fault::Timeout, Fault::Closed] {
             assert_eq!(Trouble::Fault(fault.clone()).outcome(), fault.outcome());
         }
     }
