@@ -136,7 +136,7 @@ fn every_key_of_a_group_is_named() {
 /// S1-48, S4-13: it is valid, and `check-config` shows its groups.
 fn the_example_with_groups_is_valid() {
     let example = fs::read_to_string(source("docs/examples/groups.toml")).unwrap();
-    let output = check(&format!("{example}\n[hosts]\non-shared-storage = true\n"));
+    let output = check(&format!("{example}\n[hosts]\ndomain = \"x.org\"\non-shared-storage = true\n"));
     let said = String::from_utf8_lossy(&output.stdout);
     assert!(output.status.success(), "{output:?}");
     for line in ["group rack1: hosts r1-compute?", "group east: nodes with zone=east", "group default: "] {
