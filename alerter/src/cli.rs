@@ -33,6 +33,9 @@ pub struct Cli {
     /// What to do
     #[command(subcommand)]
     pub command: Command,
+    /// The journal's disk hangs: nothing there may be touched.
+    #[arg(skip)]
+    pub hangs: bool,
 }
 
 /// How answers are printed.

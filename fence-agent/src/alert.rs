@@ -6,12 +6,14 @@
 
 use std::env;
 use std::ffi::OsString;
-use std::path::PathBuf;
-use std::process::ExitCode;
+use std::path::{Path, PathBuf};
+use std::process::{Command, ExitCode};
+use std::time::{Duration, Instant};
 
 use marks::host::{HostName, HostNameError};
 use marks::id::OperationId;
 use nix::unistd::geteuid;
+use pacemaker::aside;
 use pacemaker::evidence::{
     Action, DIRECTORY, Directory, EventName, Evidence, EvidenceError, Join, Label, Moment, Outcome,
 };
@@ -74,15 +76,48 @@ impl AlertError {
     }
 }
 
+/// The argument of the process that writes. Pacemaker gives none.
+const WRITES: &str = "--at-the-evidence";
+/// How long the evidence's disk may take.
+const LIMIT: Duration = Duration::from_secs(8);
+/// The cluster's user may write here, in memory.
+const NOTES: &str = "/run/crm";
+
 /// Runs the agent on the environment of this process.
 pub fn main() -> ExitCode {
-    match run(&Alert::new(&|name| env::var_os(name))) {
-        Ok(_) => ExitCode::SUCCESS,
-        Err(e) => {
-            Report::new(Paths::default().syslog, false, false).of(IDENT).failure(&e.to_string());
-            ExitCode::FAILURE
-        }
+    let variable = |name: &str| env::var_os(name);
+    let alert = Alert::new(&variable);
+    let here = || run(&alert).map(drop).map_err(|e| e.to_string());
+    if env::args_os().nth(1).is_some_and(|word| word == WRITES) {
+        aside::begin();
+        return end(here(), |why| eprintln!("{why}"));
     }
+    let done =
+        if alert.is_fencing() || alert.is_join() { elsewhere(&alert).unwrap_or_else(here) } else { Ok(()) };
+    end(done, |why| Report::new(Paths::default().syslog, false, false).of(IDENT).failure(why))
+}
+
+fn end(done: Result<(), String>, say: impl FnOnce(&str)) -> ExitCode {
+    let Err(why) = done else { return ExitCode::SUCCESS };
+    say(&why);
+    ExitCode::FAILURE
+}
+
+/// Has another process write, which is left behind where the disk hangs: Pacemaker waits for this one. `None` if none can be had.
+fn elsewhere(alert: &Alert<'_>) -> Option<Result<(), String>> {
+    let (directory, end) = (alert.directory().unwrap_or_default(), Instant::now() + LIMIT);
+    let note = aside::note(Path::new(NOTES), IDENT, &directory);
+    let mut command = Command::new(aside::MYSELF);
+    command.arg(WRITES);
+    let left = |_| end.saturating_duration_since(Instant::now());
+    Some(match aside::run(command, &[], &note, left).ok()? {
+        Some(output) if output.status.success() => Ok(()),
+        Some(output) => Err(String::from_utf8_lossy(&output.stderr).trim().to_owned()),
+        None => Err(format!(
+            "an alert was not written: the disk of {} does not answer; check it, see `dmesg`",
+            directory.display()
+        )),
+    })
 }
 
 /// Writes the evidence, if the alert is about a fencing or a cluster node that has joined; returns the file's name.

@@ -3,7 +3,6 @@
 use std::collections::BTreeSet;
 use std::time::Duration;
 
-use journal::{Agent, JournalError};
 use marks::fencing::Fencing;
 use marks::host::HostName;
 use marks::id::FencingId;
@@ -17,6 +16,7 @@ use crate::call::{Call, is_cluster_host};
 use crate::failure::Failure;
 use crate::guard::Refusal;
 use crate::settings::{self, Depth, Settings, Target};
+use crate::store::{self, Answer, Request};
 use crate::{cluster, publish};
 
 /// The shortest time that the fencer must give `off`: the agent's own limit is 20 s, and it must be able to report why it
@@ -48,8 +48,8 @@ pub fn monitor(call: &Call) -> Result<(), Failure> {
     let (settings, site_complaints) = call.settings_and_site_complaints()?;
     let mut complaints = settings.complaints(&call.given, Depth::WhatIsUsed);
     complaints.extend(site_complaints);
-    match writable(&settings) {
-        Ok(journal) => complaints.extend(register_complaint(call, &settings, &journal)),
+    match store::ask(call, &settings, Request::Check, store::LIMIT) {
+        Ok(known) => complaints.extend(register_complaint(call, &settings, known)),
         Err(e) => complaints.push(e.to_string()),
     }
     match cluster::cib(&call.paths, None) {
@@ -60,15 +60,9 @@ pub fn monitor(call: &Call) -> Result<(), Failure> {
     failed_if(complaints)
 }
 
-fn writable(settings: &Settings) -> Result<Agent, JournalError> {
-    let mut journal = settings.open_store()?;
-    journal.check_writable()?;
-    Ok(journal)
-}
-
 /// Without quorum nothing is wrong here: the rest is published when the other controllers are back.
-fn register_complaint(call: &Call, settings: &Settings, journal: &Agent) -> Option<String> {
-    let e = publish::catch_up(call, settings, journal).err()?;
+fn register_complaint(call: &Call, settings: &Settings, known: Answer) -> Option<String> {
+    let e = publish::catch_up(call, settings, known).err()?;
     let word = settings.register().as_str();
     let text = format!("the register {word} may lack fencings of this controller: {e}");
     let no_quorum = matches!(e, Failure::Register(RegisterError::NoQuorum));

@@ -1,8 +1,5 @@
 //! Why an action of the agent failed.
 
-use std::time::Duration;
-
-use journal::JournalError;
 use pacemaker::register::RegisterError;
 
 use crate::cluster::ClusterError;
@@ -13,11 +10,11 @@ use crate::settings::{SettingsError, TargetError};
 #[derive(Debug, thiserror::Error)]
 pub enum JournalGap {
     /// It reported a failure.
-    #[error(transparent)]
-    Failed(#[from] JournalError),
+    #[error("{0}")]
+    Failed(String),
     /// It has not answered; it may have a copy later.
-    #[error("the journal did not answer within {} s: check its disk", .0.as_secs())]
-    Silent(Duration),
+    #[error("the journal does not answer: check its disk, see `dmesg`")]
+    Silent,
 }
 
 /// Why there is no copy of a fencing.
@@ -43,8 +40,8 @@ impl KeepError {
     pub fn kind(&self) -> &'static str {
         match self {
             Self::Journal(gap) | Self::Both { journal: gap, .. } => match gap {
-                JournalGap::Failed(e) => e.kind(),
-                JournalGap::Silent(_) => "silent",
+                JournalGap::Failed(_) => "journal",
+                JournalGap::Silent => "silent",
             },
         }
     }
@@ -67,7 +64,7 @@ pub enum Failure {
     Cluster(#[from] ClusterError),
     /// The journal.
     #[error(transparent)]
-    Journal(#[from] JournalError),
+    Journal(#[from] JournalGap),
     /// The register.
     #[error(transparent)]
     Register(#[from] RegisterError),
@@ -87,7 +84,7 @@ impl Failure {
             Self::Settings(_) => "settings",
             Self::Refused(refusal) => refusal.kind(),
             Self::Cluster(_) => "cluster",
-            Self::Journal(e) => e.kind(),
+            Self::Journal(_) => "journal",
             Self::Register(e) => e.kind(),
             Self::Keep(e) => e.kind(),
             Self::Complaints(_) => "complaints",

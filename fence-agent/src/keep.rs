@@ -3,7 +3,6 @@
 use std::thread;
 use std::time::{Duration, Instant};
 
-use journal::JournalError;
 use marks::fencing::Fencing;
 use marks::register::{Entry, Register};
 use pacemaker::register::RegisterError;
@@ -11,11 +10,10 @@ use pacemaker::register::RegisterError;
 use crate::call::Call;
 use crate::failure::{JournalGap, KeepError};
 use crate::pages::Turn;
+use crate::publish;
 use crate::settings::Settings;
-use crate::{publish, watch};
+use crate::store::{self, Request};
 
-/// How long the register waits for the journal, whose disk may hang.
-const JOURNAL_LIMIT: Duration = Duration::from_secs(8);
 /// The pause before a failed register is tried again, while there is no copy.
 const RETRY_PAUSE: Duration = Duration::from_millis(250);
 
@@ -24,37 +22,28 @@ const RETRY_PAUSE: Duration = Duration::from_millis(250);
 /// # Errors
 /// [`KeepError`]: there is surely none.
 pub fn keep(call: &Call, settings: &Settings, fencing: &Fencing) -> Result<(), KeepError> {
+    let end = publish::end(call);
+    // The journal is closed then: the register may wait for the cluster.
+    let journal = |limit| store::ask(call, settings, Request::Append(fencing), limit);
     if settings.register() == Register::None {
-        journal(settings, fencing).map_err(JournalGap::from)?;
+        journal(end.saturating_duration_since(Instant::now()))?;
     } else {
-        match journal_in_time(settings, fencing) {
-            Ok(()) => publish::after_journal(call, settings, fencing),
-            Err(gap) => return register_alone(call, settings, fencing, gap),
+        match journal(store::LIMIT) {
+            Ok(_) => publish::after_journal(call, settings, fencing),
+            Err(gap) => return register_alone(call, settings, (fencing, gap), end),
         }
     }
     call.report.notice(&format!("{} is marked, fencing {}", fencing.node, fencing.id));
     Ok(())
 }
 
-/// The journal is closed then: the register may wait for the cluster.
-fn journal(settings: &Settings, fencing: &Fencing) -> Result<(), JournalError> {
-    settings.open_store()?.append_fencing(fencing)
-}
-
-/// A hanging disk keeps its thread forever: the register must not wait for it.
-fn journal_in_time(settings: &Settings, fencing: &Fencing) -> Result<(), JournalGap> {
-    let (own, copy) = (settings.clone(), fencing.clone());
-    let done = watch::in_time(JOURNAL_LIMIT, move || journal(&own, &copy));
-    Ok(done.ok_or(JournalGap::Silent(JOURNAL_LIMIT))??)
-}
-
 fn register_alone(
     call: &Call,
     settings: &Settings,
-    fencing: &Fencing,
-    journal: JournalGap,
+    (fencing, journal): (&Fencing, JournalGap),
+    end: Instant,
 ) -> Result<(), KeepError> {
-    let (word, end) = (settings.register().as_str(), publish::end(call));
+    let word = settings.register().as_str();
     while let Err(e) = in_register(call, settings, fencing, end) {
         if Instant::now() + RETRY_PAUSE >= end || matches!(e, RegisterError::Unfit { .. }) {
             return Err(KeepError::Both { journal, word, register: Box::new(e) });

@@ -18,5 +18,6 @@ pub mod report;
 pub mod run;
 pub mod settings;
 pub mod stdin;
+pub mod store;
 pub mod table;
 mod watch;

@@ -1,9 +1,7 @@
 //! This agent's pages in the register. Each of its calls may change them, so they take turns.
 
 use std::collections::BTreeMap;
-use std::fs::{DirBuilder, File, OpenOptions};
-use std::io;
-use std::os::unix::fs::{DirBuilderExt as _, OpenOptionsExt as _};
+use std::fs::File;
 use std::path::Path;
 use std::thread;
 use std::time::{Duration, Instant};
@@ -13,6 +11,7 @@ use marks::register::pages::{self, Pages, Part, Writer};
 use marks::register::{Entry, KEPT, Key, Register};
 use marks::time::Timestamp;
 use nix::fcntl::{Flock, FlockArg};
+use pacemaker::aside;
 use pacemaker::register::{RegisterError, Tools};
 
 use crate::call::{Call, controller};
@@ -84,7 +83,7 @@ fn is_taken_over(fencing: &Fencing, pages: &Pages, now: Timestamp) -> bool {
 
 /// Waits for its turn to change the pages.
 fn hold(path: &Path, deadline: Instant) -> Option<Flock<File>> {
-    let mut file = open(path).ok()?;
+    let mut file = aside::open(path).ok()?;
     loop {
         match Flock::lock(file, FlockArg::LockExclusiveNonblock) {
             Ok(held) => return Some(held),
@@ -93,13 +92,6 @@ fn hold(path: &Path, deadline: Instant) -> Option<Flock<File>> {
         }
         thread::sleep(PAUSE);
     }
-}
-
-fn open(path: &Path) -> io::Result<File> {
-    if let Some(directory) = path.parent() {
-        DirBuilder::new().recursive(true).mode(0o755).create(directory)?;
-    }
-    OpenOptions::new().write(true).create(true).truncate(false).mode(0o600).open(path)
 }
 
 #[cfg(test)]

@@ -21,6 +21,8 @@ pub struct Paths {
     pub lock: PathBuf,
     /// The system log's socket.
     pub syslog: PathBuf,
+    /// This program.
+    pub program: PathBuf,
 }
 
 impl Default for Paths {
@@ -33,6 +35,7 @@ impl Default for Paths {
             cluster_key: site::CLUSTER_KEY.into(),
             lock: "/run/nova-host-alerter/fence_mark.lock".into(),
             syslog: "/dev/log".into(),
+            program: pacemaker::aside::MYSELF.into(),
         }
     }
 }

@@ -2,18 +2,17 @@
 
 use std::time::{Duration, Instant};
 
-use journal::{Agent, JournalError};
 use marks::fencing::Fencing;
-use marks::register::{Entries, Entry, KEPT, Key, Register};
+use marks::register::{Entries, Entry, Key, Register};
 use marks::time::Timestamp;
 use pacemaker::register::RegisterError;
 
 use crate::call::{Call, OWN_LIMIT};
 use crate::check::{Compared, compare};
 use crate::failure::Failure;
-use crate::pages::Turn;
+use crate::pages::{self, Turn};
 use crate::settings::Settings;
-use crate::{pages, watch};
+use crate::store::{self, Answer, Request};
 
 /// The time limit of the register. A lost controller delays it for about three seconds.
 const REGISTER_LIMIT: Duration = Duration::from_secs(10);
@@ -26,20 +25,11 @@ const NOTE_LIMIT: Duration = Duration::from_secs(1);
 /// Before the agent's own limit, so that there is time for an answer.
 const RESERVE: Duration = Duration::from_secs(2);
 
-/// Fencings that the journal has and the register lacks.
-pub(crate) fn unpublished(journal: &Agent, register: Register) -> Result<Vec<Fencing>, JournalError> {
-    if register == Register::None {
-        return Ok(Vec::new());
-    }
-    // The register drops older ones: their end could not be seen there.
-    Ok(journal.unpublished(Timestamp::now() - KEPT)?.sound)
-}
-
 /// Publishes a fencing that is safe in the journal, and then earlier calls' leftovers. Failed ones stay there.
 pub(crate) fn after_journal(call: &Call, settings: &Settings, fencing: &Fencing) {
     let limit = soon(call, REGISTER_LIMIT);
     let turn = Turn::of(call, limit);
-    let Some(leftovers) = still_unpublished(settings, fencing) else { return };
+    let Some(leftovers) = still_unpublished(call, settings, fencing) else { return };
     let mut published = Vec::new();
     let own = std::slice::from_ref(fencing);
     let all = if settings.has_pages() {
@@ -60,55 +50,52 @@ pub(crate) fn after_journal(call: &Call, settings: &Settings, fencing: &Fencing)
 /// The other fencings that the register lacks; `None` where another call has published this one while it waited for its turn:
 /// when a rack dies, few calls write for all. One whose mark an alerter has ended meanwhile is no leftover, and is published all the
 /// same. A journal that cannot be read has no leftovers.
-fn still_unpublished(settings: &Settings, fencing: &Fencing) -> Option<Vec<Fencing>> {
-    let (own, id, key) = (settings.clone(), fencing.id, Key::Fencing(fencing.id).to_string());
-    let read = watch::in_time(NOTE_LIMIT, move || {
-        let (journal, register) = (own.open_store()?, own.register());
-        Ok::<_, JournalError>((journal.is_published(register, &key)?, unpublished(&journal, register)?))
-    });
-    let Some(Ok((is_published, mut all))) = read else { return Some(Vec::new()) };
-    all.retain(|other| other.id != id);
-    (!is_published).then_some(all)
+fn still_unpublished(call: &Call, settings: &Settings, fencing: &Fencing) -> Option<Vec<Fencing>> {
+    let read = store::ask(call, settings, Request::Lacks(fencing.id), NOTE_LIMIT);
+    read.map_or_else(|_| Some(Vec::new()), |answer| answer.others_than(fencing.id))
 }
 
 /// Publishes what earlier calls could not, and what was lost with the register. Checks whether the register can be read.
 ///
 /// # Errors
 /// [`Failure`]: something is not in the register, or it cannot be read.
-pub(crate) fn catch_up(call: &Call, settings: &Settings, journal: &Agent) -> Result<(), Failure> {
+pub(crate) fn catch_up(call: &Call, settings: &Settings, known: Answer) -> Result<(), Failure> {
     let register = settings.register();
     if register == Register::None {
         return Ok(());
     }
-    publish_waiting(call, settings, journal)?;
+    if !known.lacking.is_empty() {
+        publish_waiting(call, settings)?;
+    }
     let found = pacemaker::register::read(register, &settings.tools(&call.paths), end(call))?.believed();
     if let Some(first) = found.apart.first() {
         let (count, key) = (found.apart.len(), &first.key);
         call.report
             .warning(&format!("{count} entries of the register cannot be used: find out who wrote {key}"));
     }
-    write_again(call, settings, journal, &found)
+    write_again(call, settings, known.stood, &found)
 }
 
-fn publish_waiting(call: &Call, settings: &Settings, journal: &Agent) -> Result<(), Failure> {
-    let waiting = || unpublished(journal, settings.register());
-    if waiting()?.is_empty() {
-        return Ok(());
-    }
+fn publish_waiting(call: &Call, settings: &Settings) -> Result<(), Failure> {
     let limit = soon(call, REGISTER_LIMIT);
     let turn = Turn::of(call, limit);
     // Another call may have published them while this one waited.
-    let (waiting, mut published) = (waiting()?, Vec::new());
+    let (waiting, mut published) =
+        (store::ask(call, settings, Request::Check, store::LIMIT)?.lacking, Vec::new());
     let done = spread((call, settings, &turn), &waiting, &mut published, limit);
     note(call, settings, published);
     Ok(done?)
 }
 
 /// Compares fencings that were in the register, without a known end, with its present content.
-fn write_again(call: &Call, settings: &Settings, journal: &Agent, found: &Entries) -> Result<(), Failure> {
-    let (register, now) = (settings.register(), Timestamp::now());
-    let fencings = journal.unsettled(register, now - KEPT)?.sound;
-    let Compared { ended, lost } = compare(fencings, found, settings.coalesce, now);
+fn write_again(
+    call: &Call,
+    settings: &Settings,
+    stood: Vec<Fencing>,
+    found: &Entries,
+) -> Result<(), Failure> {
+    let register = settings.register();
+    let Compared { ended, lost } = compare(stood, found, settings.coalesce, Timestamp::now());
     let entries: Vec<Entry> = lost.into_iter().take(BATCH).map(Entry::Again).collect();
     if entries.is_empty() {
         note(call, settings, ended);
@@ -193,17 +180,9 @@ fn note(call: &Call, settings: &Settings, published: Vec<String>) {
     if published.is_empty() {
         return;
     }
-    let settings = settings.clone();
-    let why = match watch::in_time(NOTE_LIMIT, move || note_in_journal(&settings, &published)) {
-        Some(Ok(())) => return,
-        Some(Err(e)) => e.to_string(),
-        None => format!("the journal did not store it within {} s", NOTE_LIMIT.as_secs()),
-    };
-    call.report.warning(&format!("the next call will publish these fencings once more: {why}"));
-}
-
-fn note_in_journal(settings: &Settings, published: &[String]) -> Result<(), JournalError> {
-    settings.open_store()?.note_published(settings.register(), published)
+    if let Err(why) = store::ask(call, settings, Request::Note(&published), NOTE_LIMIT) {
+        call.report.warning(&format!("the next call will publish these fencings once more: {why}"));
+    }
 }
 
 /// The latest time for an answer of the register.
@@ -213,36 +192,4 @@ pub(crate) fn end(call: &Call) -> Instant {
 
 fn soon(call: &Call, limit: Duration) -> Instant {
     end(call).min(Instant::now() + limit)
-}
-
-#[cfg(test)]
-mod tests {
-    use journal::{Journal, Role, Taken};
-    use site::Site;
-
-    use super::*;
-    use crate::given::tests_support::given;
-
-    /// A quick alerter has its mark acknowledged before the agent has its turn. The broken variant takes the end for a publication by
-    /// another call, and the register never hears of the fencing.
-    #[test]
-    fn what_has_ended_before_its_turn_is_published_and_what_another_call_has_published_is_not() {
-        let dir = tempfile::tempdir().unwrap();
-        let store = dir.path().join("state/marks.db");
-        let text = store.display().to_string();
-        let settings =
-            Settings::new(&given(&[("store", &text), ("create_store", "1")]), Site::default()).unwrap();
-        let mut journal = Journal::open(&store, Role::Alerter).unwrap();
-        let [ended, waiting] = ["compute1", "compute2"].map(|host| samples::fencing(host, Timestamp::now()));
-        for fencing in [&ended, &waiting] {
-            journal.append_fencing(fencing).unwrap();
-        }
-        let mark = samples::mark(&ended);
-        journal.make_mark(&mark, Taken::Fencing(&ended), &[], Timestamp::now()).unwrap();
-        assert!(journal.dismiss(mark.id, "acknowledged", "a test", Timestamp::now()).unwrap());
-        assert_eq!(still_unpublished(&settings, &ended), Some(vec![waiting.clone()]));
-        journal.note_published(Register::Attrd, &[Key::Fencing(ended.id).to_string()]).unwrap();
-        assert_eq!(still_unpublished(&settings, &ended), None);
-        assert_eq!(still_unpublished(&settings, &waiting), Some(Vec::new()));
-    }
 }

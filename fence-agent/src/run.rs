@@ -16,15 +16,20 @@ use crate::given::Given;
 use crate::paths::Paths;
 use crate::report::Report;
 use crate::settings::Target;
-use crate::{check, getopt, metadata, off, stdin, watch};
+use crate::{check, getopt, metadata, off, stdin, store, watch};
 
 /// Runs the agent as called.
 pub fn main(asked_at: Timestamp) -> ExitCode {
     let started = Instant::now();
     let mut args = env::args_os();
     let program = program_name(args.next().as_deref());
+    let args: Vec<OsString> = args.collect();
+    if let Some((_, request)) = args.split_first().filter(|(first, _)| *first == store::WORD) {
+        prepare();
+        return store::serve(request);
+    }
     let paths = Paths::default();
-    let given = match options(args.collect()) {
+    let given = match options(args) {
         Ok(given) => given,
         Err(e) => {
             Report::new(paths.syslog, false, false).failure(&e);
@@ -68,7 +73,7 @@ fn document(program: &str, given: &Given) -> Option<String> {
     }
 }
 
-fn print(text: &str) -> ExitCode {
+pub(crate) fn print(text: &str) -> ExitCode {
     let mut out = io::stdout().lock();
     let printed = out.write_all(text.as_bytes()).and_then(|()| out.flush());
     if printed.is_ok() { ExitCode::SUCCESS } else { ExitCode::FAILURE }
@@ -85,14 +90,10 @@ pub fn act(call: &Call) -> ExitCode {
     let word = call.given.get("action").unwrap_or_default();
     let done = match Action::parse(word) {
         Some(Action::Off) => for_target(call, "is not marked", |target| {
-            prepare();
             watched(call, target.node.as_str(), || off::run(call, target))
         }),
         Some(Action::Status) => for_target(call, "may not be marked", |target| check::status(call, target)),
-        Some(Action::Monitor) => {
-            prepare();
-            watched(call, "monitor", || check::monitor(call)).map_err(|e| e.to_string())
-        }
+        Some(Action::Monitor) => watched(call, "monitor", || check::monitor(call)).map_err(|e| e.to_string()),
         Some(Action::ValidateAll) => check::validate(call).map_err(|e| e.to_string()),
         Some(Action::Metadata | Action::Manpage) => {
             Err(format!("{word} is not the only action that was given: pass action once"))
@@ -135,9 +136,12 @@ fn watched<T>(call: &Call, what: &str, work: impl FnOnce() -> T) -> T {
     work()
 }
 
-#[expect(clippy::exit, reason = "the main thread hangs in the kernel or in a lock; nothing else can end it")]
+#[expect(clippy::exit, reason = "the main thread hangs in a lock; nothing else can end it")]
 fn expire(report: &Report, what: &str, limit: Duration) {
-    report.failure(&format!("{what}: no result within {} s, check the disk of the journal", limit.as_secs()));
+    report.failure(&format!(
+        "{what}: no result within {} s, check the load of this controller",
+        limit.as_secs()
+    ));
     std::process::exit(1);
 }
 

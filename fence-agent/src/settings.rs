@@ -3,7 +3,6 @@
 use std::path::PathBuf;
 use std::time::Duration;
 
-use journal::{Agent, JournalError};
 use marks::host::{HostName, HostNameError, HostPatternError, HostPatterns};
 use marks::outage::COALESCE;
 use marks::register::pages::Part;
@@ -159,14 +158,6 @@ impl Settings {
         Some(format!(
             "register is none of \"attrd\", \"cib\", \"etcd\", \"none\": fence_mark uses {instead}, correct the device or alerter.toml"
         ))
-    }
-
-    /// Opens the journal, and creates it where that is meant.
-    ///
-    /// # Errors
-    /// See [`JournalError`].
-    pub fn open_store(&self) -> Result<Agent, JournalError> {
-        if self.creates_store { Agent::open(&self.store) } else { Agent::open_existing(&self.store) }
     }
 
     /// The register in use.

@@ -109,7 +109,11 @@ impl Site {
         self.apart.as_ref()
     }
 
-    fn program(&self, name: &str) -> anyhow::Result<Command> {
+    /// One of our programs, as it is run here.
+    ///
+    /// # Errors
+    /// It is not built.
+    pub fn program(&self, name: &str) -> anyhow::Result<Command> {
         let path = built(name)?;
         Ok(self.apart.as_ref().map_or_else(|| Command::new(&path), |apart| apart.command(&path)))
     }

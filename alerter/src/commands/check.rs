@@ -11,7 +11,7 @@ use pacemaker::register::Tools;
 use serde::Serialize;
 
 use super::answer::{WRONG_CONFIGURATION, print, sentence};
-use super::sources::wait_for;
+use super::sources::{touch, wait_for};
 use crate::cli::{self, Cli};
 use crate::commands::online::{self, Answers, Obstacle, OfGroup, OfRoute};
 use crate::config::{self, Group, Settings};
@@ -76,7 +76,8 @@ pub(super) fn run(cli: &Cli, options: &cli::CheckConfig) -> anyhow::Result<ExitC
 
 /// The files are good; what stands in the daemon's way on this machine comes first, where anything does.
 fn good(cli: &Cli, settings: &Settings, online: Option<&Answers>) -> anyhow::Result<ExitCode> {
-    let obstacle = daemon::check(settings).err().map(|error| sentence(&error));
+    let checked = touch(cli, &settings.store.path).map_err(Into::into).and_then(|()| daemon::check(settings));
+    let obstacle = checked.err().map(|error| sentence(&error));
     let is_clear = obstacle.is_none() && online.is_none_or(Answers::is_clear);
     let code = if is_clear { ExitCode::SUCCESS } else { ExitCode::FAILURE };
     let routes = settings.own_routes().count();

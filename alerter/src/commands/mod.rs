@@ -1,6 +1,7 @@
 //! The operator's commands: reading from journal and register, changing through the control socket.
 
 mod answer;
+mod aside;
 mod change;
 mod check;
 mod decide;
@@ -38,9 +39,27 @@ use crate::{daemon, log};
 /// Reads the command line and runs its command.
 pub fn main() -> ExitCode {
     match Cli::try_parse() {
-        Ok(cli) => run(&cli).unwrap_or_else(|error| answer::failed(cli.format(), &error)),
+        Ok(cli) => {
+            let format = cli.format();
+            read(cli).unwrap_or_else(|error| answer::failed(format, &error))
+        }
         Err(error) => misread(error),
     }
+}
+
+/// What may hang at the journal's disk is left to another process.
+fn read(mut cli: Cli) -> anyhow::Result<ExitCode> {
+    if aside::is_one() {
+        pacemaker::aside::begin();
+    } else if aside::reads_journal(&cli.command) {
+        match aside::run(&cli, None) {
+            Ok(Some(code)) => return Ok(code),
+            Ok(None) => cli.hangs = true,
+            // No other process can be had.
+            Err(_) => {}
+        }
+    }
+    run(&cli)
 }
 
 /// Help goes to stdout; a mistake is printed as the command line asks for it, as far as that can be said.

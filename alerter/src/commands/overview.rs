@@ -5,7 +5,7 @@ use std::fs::File;
 use std::io::ErrorKind;
 use std::path::Path;
 
-use journal::{Damage, Holder, Journal, JournalError, Lock, Role, Rows, Tried};
+use journal::{Damage, Holder, Journal, JournalError, Rows, Tried};
 use marks::fencing::Fencing;
 use marks::register::{Decision, Register};
 use marks::time::Timestamp;
@@ -15,7 +15,7 @@ use site::Site;
 use super::decide;
 use super::merged::RegisterView;
 use super::report::{self, MarkReport};
-use super::sources::{controller, register_of, tools};
+use super::sources::{self, controller, open, register_of, tools};
 use super::text::{span, time};
 use super::trouble::{self, Sight};
 use super::unmarked::{Rules, unmarked};
@@ -114,9 +114,15 @@ pub(super) fn take(cli: &Cli, daemon: Option<Daemon>, limits: Limits) -> Status 
     let tools = tools(cli, &site);
     let (register, now) = (RegisterView::with_alerter(register_of(&site), &tools), Timestamp::now());
     let controller = controller();
-    let (mut read, unknown) = match read(&site, &register, &controller, now) {
+    let read = |journal: Option<&Journal>| read(journal, (cli, &site), (&register, &controller), now);
+    let opened = match open(cli, &site.store) {
+        Err(JournalError::Missing { .. }) => Ok(None),
+        opened => opened.map(Some),
+    };
+    let (mut read, unknown) = match opened.and_then(|journal| read(journal.as_ref())) {
         Ok(read) => (read, None),
-        Err(error) => (Read::default(), Some(error.to_string())),
+        // What stands in the register is known all the same.
+        Err(error) => (read(None).unwrap_or_default(), Some(error.to_string())),
     };
     // A daemon knows of more than the journal what adds up.
     if let Some(daemon) = daemon.as_ref().filter(|_| unknown.is_none()) {
@@ -125,7 +131,7 @@ pub(super) fn take(cli: &Cli, daemon: Option<Daemon>, limits: Limits) -> Status 
     let settings = config::load(&cli.config);
     let routes = routes(settings.as_ref().ok(), daemon.as_ref());
     let mistakes = if may_read(&cli.config) { mistakes(&settings) } else { Vec::new() };
-    let (holder, blind) = holder(&site);
+    let (holder, blind) = holder(cli, &site);
     let holder = holder.filter(|_| daemon.is_none());
     let unknown = unknown.or_else(|| blind.clone().filter(|_| daemon.is_none()));
     let elsewhere =
@@ -209,9 +215,10 @@ fn place(cli: &Cli, site: &Site, settings: Option<&config::Settings>) -> Place {
 }
 
 /// The process that holds the journal, and why it is not known here whether there is one.
-fn holder(site: &Site) -> (Option<Holder>, Option<String>) {
-    match Lock::holder(&site.store) {
+fn holder(cli: &Cli, site: &Site) -> (Option<Holder>, Option<String>) {
+    match sources::holder(cli, &site.store) {
         Ok(holder) => (holder, None),
+        Err(error @ JournalError::Hung { .. }) => (None, Some(error.to_string())),
         // Root may read everything: what stops root stops a daemon too.
         Err(error) => (None, Some(error.to_string()).filter(|_| !nix::unistd::geteuid().is_root())),
     }
@@ -223,19 +230,14 @@ fn mistakes(settings: &Result<config::Settings, site::ConfigErrors>) -> Vec<Stri
 }
 
 fn read(
-    site: &Site,
-    register: &RegisterView,
-    controller: &str,
+    journal: Option<&Journal>,
+    (cli, site): (&Cli, &Site),
+    (register, controller): (&RegisterView, &str),
     now: Timestamp,
 ) -> Result<Read, JournalError> {
-    let journal = match Journal::open(&site.store, Role::Reader) {
-        Err(JournalError::Missing { .. }) => None,
-        opened => Some(opened?),
-    };
-    let journal = journal.as_ref();
     let (rows, mut damaged) = parts(journal.map(Journal::unfinished_marks).transpose()?);
     let (unfolded, fencings) = parts(journal.map(Journal::unfolded_fencings).transpose()?);
-    let is_daemon_here = matches!(Lock::holder(&site.store), Ok(Some(_)));
+    let is_daemon_here = matches!(sources::holder(cli, &site.store), Ok(Some(_)));
     let (mut reports, deliveries) = report::unfinished(journal, rows, register)?;
     damaged.extend(fencings.into_iter().chain(deliveries));
     reports.iter_mut().for_each(|report| report.is_of_former_daemon(!is_daemon_here));

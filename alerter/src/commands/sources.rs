@@ -1,11 +1,11 @@
 //! What commands read and ask: configuration, journal, register, and the daemon of this controller.
 
 use std::future::Future;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use anyhow::Context as _;
-use journal::{Journal, JournalError, Lock, Role};
+use journal::{Holder, Journal, JournalError, Lock, Role};
 use marks::register::Register;
 use nix::unistd::geteuid;
 use pacemaker::register::Tools;
@@ -61,11 +61,15 @@ impl Sources {
         let site = site(cli);
         let register = RegisterView::take(register_of(&site), &tools(cli, &site));
         say_fault(&register);
-        let journal = match Journal::open(&site.store, Role::Reader) {
+        let journal = match open(cli, &site.store) {
             Err(JournalError::Missing { .. }) if register.entries().is_some() => None,
+            Err(error @ JournalError::Hung { .. }) if register.entries().is_some() => {
+                say(&format!("nova-host-alerter: the register alone: {error}\n"), &mut std::io::stderr());
+                None
+            }
             opened => Some(opened.map_err(unread)?),
         };
-        let is_daemon_here = matches!(Lock::holder(&site.store), Ok(Some(_)));
+        let is_daemon_here = matches!(holder(cli, &site.store), Ok(Some(_)));
         Ok(Self { journal, register, controller: controller(), site, is_daemon_here })
     }
 
@@ -91,7 +95,7 @@ pub(super) fn controller() -> String {
 }
 
 pub(super) fn reader(cli: &Cli) -> anyhow::Result<Journal> {
-    Journal::open(&journal_path(cli), Role::Reader).map_err(unread)
+    open(cli, &journal_path(cli)).map_err(unread)
 }
 
 /// Why the journal cannot be read, with what somebody else than root can do.
@@ -99,6 +103,21 @@ fn unread(error: JournalError) -> anyhow::Error {
     let may = geteuid().is_root() || matches!(error, JournalError::Missing { .. });
     let root = if may { "" } else { "; run this as root" };
     anyhow::Error::from(error).context(format!("the journal cannot be read{root}"))
+}
+
+/// Opens the journal, unless its disk hangs.
+pub(super) fn open(cli: &Cli, path: &Path) -> Result<Journal, JournalError> {
+    touch(cli, path).and_then(|()| Journal::open(path, Role::Reader))
+}
+
+/// The process that has the journal's lock.
+pub(super) fn holder(cli: &Cli, path: &Path) -> Result<Option<Holder>, JournalError> {
+    touch(cli, path).and_then(|()| Lock::holder(path))
+}
+
+/// Whether anything may be touched at the journal.
+pub(super) fn touch(cli: &Cli, path: &Path) -> Result<(), JournalError> {
+    if cli.hangs { Err(JournalError::Hung { path: path.to_owned() }) } else { Ok(()) }
 }
 
 pub(super) fn control(cli: &Cli) -> client::Daemon {

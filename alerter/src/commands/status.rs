@@ -2,14 +2,15 @@
 
 use std::path::Path;
 use std::process::ExitCode;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
-use journal::{Holder, Journal, JournalError, Lock, Role};
+use journal::{Journal, JournalError, Lock, Role};
 
-use super::answer::{print, println_all};
+use super::answer::{LATER, print, println_all};
+use super::aside;
 use super::overview::{self, Status};
 use super::screen;
-use super::sources::{journal_path, site, wait_for};
+use super::sources::{holder, journal_path, site, wait_for};
 use super::terminal::{Style, clean};
 use crate::cli::{self, Cli};
 use crate::config::control_socket;
@@ -19,22 +20,35 @@ use crate::problem::{Kind, Level, Limits};
 
 const OCF_NOT_RUNNING: u8 = 7;
 const OCF_DEGRADED: u8 = 190;
+/// What may be left of the resource agent's second when no daemon has answered.
+const SPARE: Duration = Duration::from_millis(700);
 
 /// Exits as an OCF monitor does. Neither the configuration nor an endpoint can make it fail, nor a daemon that stalls for less
-/// than `patience`: the resource agent derives that from the time limit of its operation.
+/// than `patience`: the resource agent derives that from the time limit of its operation. Only where no daemon answers is the journal's
+/// disk touched, by another process.
 pub(super) fn ocf(cli: &Cli, patience: Duration) -> anyhow::Result<ExitCode> {
     let journal = journal_path(cli);
-    let (sentence, code) = match Lock::holder(&journal) {
-        Err(error) => (error.to_string(), ExitCode::FAILURE),
-        Ok(None) => (not_running(&journal), ExitCode::from(OCF_NOT_RUNNING)),
-        Ok(Some(holder)) => {
-            let daemon = client::Daemon::patient(&control_socket(&journal), "", patience);
-            match wait_for(daemon.get::<Health>("/v1/health"))? {
-                Ok(health) if !health.healthy => (health.reasons.join("; "), ExitCode::FAILURE),
-                Ok(health) if health.degraded => (health.reasons.join("; "), ExitCode::from(OCF_DEGRADED)),
-                Ok(_) => ("the daemon works".to_owned(), ExitCode::SUCCESS),
-                Err(error) => (unanswered(&holder, &error), ExitCode::FAILURE),
+    let (end, daemon) =
+        (Instant::now() + patience, client::Daemon::patient(&control_socket(&journal), "", patience));
+    let (sentence, code) = if aside::is_one() {
+        unanswered(&journal)
+    } else {
+        let answer = wait_for(daemon.get::<Health>("/v1/health"))?;
+        let ours = answer.as_ref().ok().filter(|health| health.journal == journal);
+        match answer.as_ref() {
+            Ok(health) if ours.is_some() && !health.healthy => (health.reasons.join("; "), ExitCode::FAILURE),
+            Ok(health) if ours.is_some() && health.degraded => {
+                (health.reasons.join("; "), ExitCode::from(OCF_DEGRADED))
             }
+            Ok(_) if ours.is_some() => ("the daemon works".to_owned(), ExitCode::SUCCESS),
+            Err(ClientError::Refused { message, .. }) => {
+                (format!("the daemon refuses to say its state: {message}"), ExitCode::FAILURE)
+            }
+            // None answers, or one with another journal.
+            _ => match aside::run(cli, Some(end + SPARE))? {
+                Some(code) => return Ok(code),
+                None => (JournalError::Hung { path: journal }.to_string(), ExitCode::from(LATER)),
+            },
         }
     };
     println_all(&sentence);
@@ -42,16 +56,19 @@ pub(super) fn ocf(cli: &Cli, patience: Duration) -> anyhow::Result<ExitCode> {
 }
 
 /// Pacemaker keeps 128 characters: the cause comes first, and no advice to start what runs.
-fn unanswered(holder: &Holder, error: &ClientError) -> String {
-    match error {
-        ClientError::Silent(_) => format!("the daemon does not answer (process {})", holder.pid),
-        ClientError::Refused { message, .. } => format!("the daemon refuses to say its state: {message}"),
+fn unanswered(journal: &Path) -> (String, ExitCode) {
+    match Lock::holder(journal) {
+        Err(error) => (error.to_string(), ExitCode::FAILURE),
+        Ok(None) => (not_running(journal), ExitCode::from(OCF_NOT_RUNNING)),
+        Ok(Some(holder)) => {
+            (format!("the daemon does not answer (process {})", holder.pid), ExitCode::FAILURE)
+        }
     }
 }
 
 /// The process that holds the journal. The OCF agent reads no configuration, and asks for it before it starts or stops.
 pub(super) fn process(cli: &Cli) -> anyhow::Result<ExitCode> {
-    let holder = Lock::holder(&journal_path(cli))?;
+    let holder = holder(cli, &journal_path(cli))?;
     println_all(&holder.as_ref().map(ToString::to_string).unwrap_or_default());
     Ok(holder.map_or(ExitCode::from(OCF_NOT_RUNNING), |_| ExitCode::SUCCESS))
 }

@@ -7,6 +7,9 @@ use std::os::fd::AsFd;
 use site::blanked;
 use terminal_size::Width;
 
+/// Set for the process that reads the journal for a command: how its output is shown.
+pub(super) const READS: &str = "NHA_AT_THE_JOURNAL";
+
 /// Colours of what is said. They only add to the words: without them nothing is lost.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Colour {
@@ -47,11 +50,25 @@ impl Style {
 
     /// Of standard output: <https://no-color.org> and `TERM=dumb` are heeded.
     pub(super) fn of_stdout() -> Self {
+        if let Some(style) = env::var(READS).ok().and_then(|written| Self::read(&written)) {
+            return style;
+        }
         if !io::stdout().is_terminal() {
             return Self::PLAIN;
         }
         let is_unwanted = env::var_os("NO_COLOR").is_some_and(|value| !value.is_empty());
         Self { has_colours: !is_unwanted && !is_dumb(), columns: columns(&io::stdout()) }
+    }
+
+    /// For [`READS`].
+    pub(super) fn written(self) -> String {
+        format!("{} {}", self.has_colours, self.columns.unwrap_or(0))
+    }
+
+    fn read(written: &str) -> Option<Self> {
+        let (has_colours, columns) = written.split_once(' ')?;
+        let columns = columns.parse().ok().filter(|columns| *columns > 0);
+        Some(Self { has_colours: has_colours.parse().ok()?, columns })
     }
 
     /// The text in a colour, where there are any.

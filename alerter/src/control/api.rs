@@ -1,5 +1,7 @@
 //! What is said over the control socket: HTTP/1.1 with JSON.
 
+use std::path::PathBuf;
+
 use marks::time::Timestamp;
 use serde::{Deserialize, Deserializer, Serialize};
 
@@ -16,6 +18,9 @@ pub struct Health {
     pub degraded: bool,
     /// Why, one sentence each.
     pub reasons: Vec<String>,
+    /// Its journal: another one may have the same control socket.
+    #[serde(default)]
+    pub journal: PathBuf,
 }
 
 /// `GET /v1/status`.

@@ -2,6 +2,7 @@
 
 use std::collections::BTreeSet;
 use std::sync::Arc;
+use std::time::Duration;
 
 use axum::Json;
 use axum::extract::State;
@@ -16,6 +17,9 @@ use crate::policy::groups;
 use crate::problem::{self, Kind, Problem, RouteSight, Waiting};
 use crate::state::Shared;
 
+/// How long the journal may take: a command waits a second longer.
+const PATIENCE: Duration = Duration::from_secs(2);
+
 pub(super) async fn health(State(shared): State<Arc<Shared>>) -> Json<Health> {
     Json(health_of(&shared))
 }
@@ -26,29 +30,31 @@ fn health_of(shared: &Shared) -> Health {
 
 fn health_for(shared: &Shared, problems: &[Problem]) -> Health {
     let reasons = shared.reasons_of(problems, Timestamp::now());
-    Health { healthy: shared.supervisor.wedged().is_none(), degraded: !reasons.is_empty(), reasons }
+    let healthy = shared.supervisor.wedged().is_none() && !shared.is_better_elsewhere();
+    let journal = shared.base.settings().store.path.clone();
+    Health { healthy, degraded: !reasons.is_empty(), reasons, journal }
 }
 
 pub(super) async fn status(State(shared): State<Arc<Shared>>) -> Answer<Daemon> {
     let state = Arc::clone(&shared);
-    let read = move |journal: &mut Journal| daemon(&state, journal, Timestamp::now());
-    Ok(Json(shared.base.store.run(read).await?))
+    let read = move |journal: &mut Journal| daemon(&state, Some(journal), Timestamp::now());
+    match tokio::time::timeout(PATIENCE, shared.base.store.run(read)).await {
+        Ok(Ok(answer)) => Ok(Json(answer)),
+        _ => Ok(Json(daemon(&shared, None, Timestamp::now())?)),
+    }
 }
 
-/// What the daemon says of itself, as far as the journal is needed read from this one.
-pub(crate) fn daemon(shared: &Shared, journal: &Journal, now: Timestamp) -> Result<Daemon, JournalError> {
-    let in_force = journal.decisions_in_force(now)?.sound;
-    let (waiting, groups) = (journal.waiting()?, groups::groups(journal, shared.policy(), now)?);
-    let rejected = journal.rejected_hosts()?;
+/// What the daemon says of itself, as far as the journal is needed read from this one. Without it what is in memory is said.
+pub(crate) fn daemon(
+    shared: &Shared,
+    journal: Option<&Journal>,
+    now: Timestamp,
+) -> Result<Daemon, JournalError> {
+    let in_force = journal.map(|journal| journal.decisions_in_force(now)).transpose()?;
+    let groups = journal.map(|journal| groups::groups(journal, shared.policy(), now)).transpose()?;
     let mut sight = shared.sight(now);
-    for route in &mut sight.routes {
-        let name = route.name.as_str();
-        route.waiting = Some(Waiting {
-            deliveries: waiting.get(name).copied().unwrap_or(0),
-            rejected: rejected.get(name).map_or(0, BTreeSet::len),
-            rejects_all: shared.routes.troubles().rejects_all(name)
-                && !journal.has_others_than_rejected(name)?,
-        });
+    if let Some(journal) = journal {
+        count(shared, journal, &mut sight.routes)?;
     }
     let problems = problem::problems(&sight);
     Ok(Daemon {
@@ -58,11 +64,26 @@ pub(crate) fn daemon(shared: &Shared, journal: &Journal, now: Timestamp) -> Resu
         health: health_for(shared, &problems),
         routes: sight.routes.iter().map(route_status).collect(),
         cluster: shared.base.cluster.as_ref().map(|cluster| cluster_status(shared, cluster, &problems, now)),
-        groups,
-        orders: in_force.iter().filter_map(decisions::sentence).collect(),
+        groups: groups.unwrap_or_default(),
+        orders: in_force.iter().flat_map(|rows| &rows.sound).filter_map(decisions::sentence).collect(),
         unaccounted: sight.unaccounted,
         problems,
     })
+}
+
+/// What waits for each route.
+fn count(shared: &Shared, journal: &Journal, routes: &mut [RouteSight]) -> Result<(), JournalError> {
+    let (waiting, rejected) = (journal.waiting()?, journal.rejected_hosts()?);
+    for route in routes {
+        let name = route.name.as_str();
+        route.waiting = Some(Waiting {
+            deliveries: waiting.get(name).copied().unwrap_or(0),
+            rejected: rejected.get(name).map_or(0, BTreeSet::len),
+            rejects_all: shared.routes.troubles().rejects_all(name)
+                && !journal.has_others_than_rejected(name)?,
+        });
+    }
+    Ok(())
 }
 
 fn cluster_status(shared: &Shared, cluster: &Cluster, problems: &[Problem], now: Timestamp) -> ClusterStatus {

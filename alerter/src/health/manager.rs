@@ -15,9 +15,9 @@ use crate::moment::Moment;
 /// A loop without a pass for so long is stalled: three times as long as it ever waits.
 const STALLED: Duration = Duration::from_secs(90);
 /// Work on the journal that takes so long is slow,
-const SLOW: Duration = Duration::from_secs(10);
+pub const SLOW: Duration = Duration::from_secs(10);
 /// and work that takes so long hangs.
-const STUCK: Duration = Duration::from_secs(30);
+pub const STUCK: Duration = Duration::from_secs(30);
 /// No output is longer, in characters.
 const LONGEST: usize = 1024;
 

@@ -8,5 +8,5 @@ mod summary;
 
 pub use answer::{body, router, run, service_id};
 pub use check::Check;
-pub use manager::{Fault, Health, Pulse, any};
+pub use manager::{Fault, Health, Pulse, SLOW, STUCK, any};
 pub use summary::{Item, Report, Shown, Status, sum_up};

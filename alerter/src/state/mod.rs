@@ -6,8 +6,9 @@ pub mod supervisor;
 
 use std::collections::BTreeSet;
 use std::sync::{Arc, Mutex, MutexGuard};
-use std::time::Instant;
+use std::time::{Duration, Instant};
 
+use journal::JournalError;
 use marks::id::MarkId;
 use marks::time::Timestamp;
 use pacemaker::cib::Cib;
@@ -16,7 +17,7 @@ use tokio::sync::Notify;
 use crate::base::Base;
 use crate::config::{HostRules, Route, Settings};
 use crate::delivery::{RouteStates, Sending};
-use crate::health::Health;
+use crate::health::{Health, SLOW, STUCK};
 use crate::intake::account::{self, Accounts};
 use crate::intake::roll;
 use crate::listen::Unserved;
@@ -63,7 +64,7 @@ pub struct Shared {
     /// What is counted while the daemon runs.
     pub metrics: Metrics,
     figures: Mutex<Arc<Figures>>,
-    journal_trouble: Mutex<Option<String>>,
+    journal_trouble: Mutex<Option<(Instant, String)>>,
     reload_trouble: Mutex<Option<NotInForce>>,
     unproven: Mutex<BTreeSet<MarkId>>,
 }
@@ -152,7 +153,7 @@ impl Shared {
     /// All that is seen at this moment, without reading the journal. No two locks are held at once.
     pub fn sight(&self, now: Timestamp) -> Sight {
         let settings = self.base.settings();
-        let journal = self.journal_trouble().clone();
+        let journal = self.journal_sentence();
         let reload = self.reload_trouble().clone();
         let stranded = self.routes.stranded().clone();
         let unknown_groups = self.policy.strays().clone();
@@ -207,9 +208,37 @@ impl Shared {
         }
     }
 
-    /// Why the journal cannot be written at the moment; a passing fault.
-    pub fn journal_trouble(&self) -> MutexGuard<'_, Option<String>> {
+    /// Since when the journal cannot be written, and why; a passing fault.
+    pub fn journal_trouble(&self) -> MutexGuard<'_, Option<(Instant, String)>> {
         lock(&self.journal_trouble)
+    }
+
+    /// How long the journal could not be written although something was to be, and why.
+    fn unwritten(&self) -> Option<(Duration, String)> {
+        let busy = self.base.store.busy_for().filter(|time| *time > SLOW);
+        let hung =
+            |time| (time, JournalError::Hung { path: self.base.settings().store.path.clone() }.to_string());
+        let trouble = self.journal_trouble().clone().map(|(since, why)| (since.elapsed(), why));
+        trouble.or_else(|| busy.map(hung))
+    }
+
+    /// Whether another controller could do what this one cannot, for want of a disk: the monitor fails then.
+    pub fn is_better_elsewhere(&self) -> bool {
+        self.unwritten().is_some_and(|(time, _)| time > STUCK) && self.has_another_controller()
+    }
+
+    fn has_another_controller(&self) -> bool {
+        self.base.cib().is_some_and(|cib| cib.has_other_controller_online(&self.base.controller))
+    }
+
+    fn journal_sentence(&self) -> Option<String> {
+        let (time, why) = self.unwritten()?;
+        let where_to = match self.has_another_controller() {
+            _ if time <= STUCK || self.base.cluster.is_none() => "",
+            true => "; Pacemaker is to move the alerter to another controller",
+            false => "; no other controller is online to run the alerter",
+        };
+        Some(format!("{why}{where_to}"))
     }
 
     /// Why the configuration in the files is not in force.

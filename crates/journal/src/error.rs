@@ -1,7 +1,7 @@
 //! The faults of a journal, each with a message and a machine word.
 
-use std::io;
 use std::path::{Path, PathBuf};
+use std::{fs, io};
 
 use rusqlite::ErrorCode;
 
@@ -66,6 +66,12 @@ pub enum JournalError {
     /// Another process locks it for too long.
     #[error("another process has locked {path} for longer than the limit: find it with `fuser {path}`", path = .path.display())]
     Busy {
+        /// The file.
+        path: PathBuf,
+    },
+    /// Its disk hangs.
+    #[error("the disk of {path} does not answer: check it, see `dmesg`", path = .path.display())]
+    Hung {
         /// The file.
         path: PathBuf,
     },
@@ -158,6 +164,7 @@ impl JournalError {
             Self::NewerSchema { .. } => "newer-schema",
             Self::SqliteTooOld { .. } => "sqlite-too-old",
             Self::Busy { .. } => "busy",
+            Self::Hung { .. } => "hung",
             Self::Full { .. } => "full",
             Self::ReadOnly { .. } => "read-only",
             Self::Damaged { .. } => "damaged",
@@ -171,13 +178,14 @@ impl JournalError {
 
     /// Whether the fault may pass by itself: no room, a lock, a file system that cannot be written at the moment.
     pub fn may_pass(&self) -> bool {
-        matches!(self, Self::Full { .. } | Self::Busy { .. } | Self::ReadOnly { .. })
+        matches!(self, Self::Full { .. } | Self::Busy { .. } | Self::Hung { .. } | Self::ReadOnly { .. })
     }
 
     /// Turns SQLite's error into one that an operator can act on.
     pub(crate) fn sqlite(path: &Path, source: rusqlite::Error) -> Self {
         let path = path.to_owned();
         match source.sqlite_error_code() {
+            Some(ErrorCode::DatabaseBusy | ErrorCode::DatabaseLocked) if hangs(&path) => Self::Hung { path },
             Some(ErrorCode::DatabaseBusy | ErrorCode::DatabaseLocked) => Self::Busy { path },
             Some(ErrorCode::DiskFull) => Self::Full { path },
             Some(ErrorCode::ReadOnly | ErrorCode::PermissionDenied) => Self::ReadOnly { path },
@@ -200,4 +208,21 @@ impl JournalError {
             _ => Self::Io { path, source },
         }
     }
+}
+
+/// Whether somebody who has the file open waits in the kernel: then its disk hangs, and no lock is to blame.
+fn hangs(path: &Path) -> bool {
+    let waits = |process: &Path| {
+        let stat = fs::read_to_string(process.join("stat")).unwrap_or_default();
+        stat.rsplit_once(") ").is_some_and(|(_, fields)| fields.starts_with('D'))
+    };
+    let name = path.as_os_str().as_encoded_bytes();
+    let is_ours = |link: PathBuf| {
+        fs::read_link(link).is_ok_and(|to| to.as_os_str().as_encoded_bytes().starts_with(name))
+    };
+    let all =
+        |directory: &Path| fs::read_dir(directory).into_iter().flatten().flatten().map(|entry| entry.path());
+    all(Path::new("/proc"))
+        .filter(|process| waits(process))
+        .any(|process| all(&process.join("fd")).any(is_ours))
 }

@@ -156,7 +156,7 @@ pub fn answer(
 }
 
 /// A file in memory: writing it never waits for a reader.
-fn memory(text: &[u8]) -> io::Result<File> {
+pub(crate) fn memory(text: &[u8]) -> io::Result<File> {
     let mut file = File::from(memfd_create("tool", MFdFlags::MFD_CLOEXEC)?);
     file.write_all(text)?;
     file.rewind()?;
@@ -168,33 +168,32 @@ fn run(mut command: Command, limit: Duration, max_bytes: usize) -> Result<(ExitS
     command.stdout(Stdio::piped());
     left().retain_mut(|child| matches!(child.try_wait(), Ok(None)));
     let mut child = command.process_group(0).spawn()?;
-    let result = match collect(&mut child, end, max_bytes) {
-        Ok(Some(output)) => {
-            exit(&mut child, end).map(|status| status.map(|status| (status, output))).map_err(Into::into)
-        }
-        Ok(None) => Ok(None),
-        Err(e) => Err(e),
-    };
-    match result {
+    match collect(&mut child, || end.saturating_duration_since(Instant::now()), max_bytes) {
         Ok(Some(ended)) => Ok(ended),
         Ok(None) => Err(kill(child, ChildError::TooSlow(limit))),
         Err(e) => Err(kill(child, e)),
     }
 }
 
-/// `None` if the output has not ended in time.
-fn collect(child: &mut Child, end: Instant, max_bytes: usize) -> Result<Option<Vec<u8>>, ChildError> {
+/// How a program has ended, and its output; `None` once `left`, which says how long to wait before it is asked again, is zero.
+pub(crate) fn collect(
+    child: &mut Child,
+    mut left: impl FnMut() -> Duration,
+    max_bytes: usize,
+) -> Result<Option<(ExitStatus, Vec<u8>)>, ChildError> {
     let mut pipe = child.stdout.take().expect("standard output was asked for as a pipe");
     let mut all = Vec::new();
     let mut part = [0; 16 * 1024];
     loop {
-        let left =
-            PollTimeout::try_from(end.saturating_duration_since(Instant::now())).unwrap_or(PollTimeout::MAX);
-        if poll(&mut [PollFd::new(pipe.as_fd(), PollFlags::POLLIN)], left).map_err(io::Error::from)? == 0 {
-            return Ok(None);
+        let left_now = left();
+        let limit = PollTimeout::try_from(left_now).unwrap_or(PollTimeout::MAX);
+        match poll(&mut [PollFd::new(pipe.as_fd(), PollFlags::POLLIN)], limit).map_err(io::Error::from)? {
+            0 if left_now.is_zero() => return Ok(None),
+            0 => continue,
+            _ => {}
         }
         match pipe.read(&mut part)? {
-            0 => return Ok(Some(all)),
+            0 => return Ok(exit(child, left)?.map(|status| (status, all))),
             count => all.extend_from_slice(&part[..count]),
         }
         if all.len() > max_bytes {
@@ -204,10 +203,10 @@ fn collect(child: &mut Child, end: Instant, max_bytes: usize) -> Result<Option<V
 }
 
 /// `None` if it still runs at the end of the time.
-fn exit(child: &mut Child, end: Instant) -> io::Result<Option<ExitStatus>> {
+fn exit(child: &mut Child, mut left: impl FnMut() -> Duration) -> io::Result<Option<ExitStatus>> {
     loop {
         let status = child.try_wait()?;
-        if status.is_some() || Instant::now() >= end {
+        if status.is_some() || left().is_zero() {
             return Ok(status);
         }
         thread::sleep(EXIT_POLL);
@@ -216,11 +215,18 @@ fn exit(child: &mut Child, end: Instant) -> io::Result<Option<ExitStatus>> {
 
 /// A program that hangs in the kernel is not awaited: it is reaped when a later program is run.
 fn kill(mut child: Child, why: ChildError) -> ChildError {
-    let _gone_already = i32::try_from(child.id()).map(|id| killpg(Pid::from_raw(id), Signal::SIGKILL));
-    if !matches!(exit(&mut child, Instant::now() + REAPING), Ok(Some(_))) {
+    if !ends_killed(&mut child) {
         left().push(child);
     }
     why
+}
+
+/// Kills a program with its group; whether it has ended then.
+pub(crate) fn ends_killed(child: &mut Child) -> bool {
+    let _gone_already = child.kill();
+    let _gone_too = i32::try_from(child.id()).map(|id| killpg(Pid::from_raw(id), Signal::SIGKILL));
+    let end = Instant::now() + REAPING;
+    matches!(exit(child, || end.saturating_duration_since(Instant::now())), Ok(Some(_)))
 }
 
 fn left() -> MutexGuard<'static, Vec<Child>> {

@@ -1,6 +1,8 @@
 //! Pacemaker's interfaces: its configuration and state, its alerts and history of fencings, the register in it, and its
 //! tools.
 
+/// Runs a part of this program that may hang in the kernel.
+pub mod aside;
 /// Runs a program with a deadline.
 pub mod child;
 /// The CIB: one model of Pacemaker's configuration and state.

@@ -99,3 +99,9 @@ pub fn program(path: &Path, content: impl AsRef<[u8]>) {
     drop(stdin);
     assert!(writer.wait().is_ok_and(|status| status.success()), "{}", path.display());
 }
+
+/// The calls in a trace of `strace -f`, without the processes that made them.
+pub fn calls(trace: &str) -> Vec<String> {
+    let call = |line: &str| line.split_once(' ').map_or(line, |(_, call)| call.trim_start()).to_owned();
+    trace.lines().map(call).collect()
+}

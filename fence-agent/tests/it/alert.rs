@@ -343,7 +343,10 @@ fn a_failing_disk_is_a_failure() {
                 break;
             }
             failures += 1;
-            fails_with_one_line(&outcome, "compute1 was not written");
+            // Where no process can write, the one that is waited for cannot say it either.
+            if call != "write" {
+                fails_with_one_line(&outcome, "compute1 was not written");
+            }
         }
         assert!(failures >= at_least, "{call}: {failures}");
     }
@@ -374,9 +377,9 @@ fn success_comes_after_the_syncs() {
     File::create(&trace).unwrap();
     chown(&trace, Some(post.owner), None).unwrap();
     let calls = "trace=fsync,rename,renameat,renameat2";
-    let tracer = ["strace", "-qq", "-y", "-e", calls, "-o", trace.to_str().unwrap()];
+    let tracer = ["strace", "-f", "-qq", "-y", "-e", calls, "-o", trace.to_str().unwrap()];
     run(post.command_of(post.owner, &tracer), b"").is_silent_success();
-    let calls: Vec<String> = fs::read_to_string(trace).unwrap().lines().map(str::to_owned).collect();
+    let calls = samples::calls(&fs::read_to_string(trace).unwrap());
     assert_eq!(undurable(&calls), None, "{calls:#?}");
     // A writer that leaves one of them out must be caught.
     let without = |needle: &str| {

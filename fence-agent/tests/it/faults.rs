@@ -113,10 +113,19 @@ fn writes(store: &Store) -> Vec<String> {
     let trace = store.dir.path().join("trace");
     let mut command = Command::new("strace");
     command
-        .args(["-qq", "-y", "-e", "trace=pwrite64,fsync,fdatasync", "-o", trace.to_str().unwrap(), AGENT])
+        .args([
+            "-f",
+            "-qq",
+            "-y",
+            "-e",
+            "trace=pwrite64,fsync,fdatasync",
+            "-o",
+            trace.to_str().unwrap(),
+            AGENT,
+        ])
         .env_remove("PCMK_service");
     run(command, store.off("nodename=compute1").as_bytes()).is_silent_success();
-    fs::read_to_string(trace).unwrap().lines().map(str::to_owned).collect()
+    samples::calls(&fs::read_to_string(trace).unwrap())
 }
 
 /// What is missing for a mark that survives a power cut: the log synced after its last write, then the directory.

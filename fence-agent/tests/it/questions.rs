@@ -108,6 +108,7 @@ impl Controller {
             cluster_key: at("authkey"),
             lock: at("lock"),
             syslog: at("log"),
+            program: AGENT.into(),
         };
         Self { store, paths }
     }

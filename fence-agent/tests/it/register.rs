@@ -58,6 +58,7 @@ impl Controller {
             cluster_key: at("authkey"),
             lock: at("lock"),
             syslog: at("log"),
+            program: AGENT.into(),
         };
         let controller = Self { store, paths };
         controller.put("cibadmin", "echo '<cib/>'");

@@ -5,6 +5,7 @@ use std::io::{Read as _, Write as _};
 use std::net::{SocketAddr, TcpListener};
 use std::os::unix::fs::PermissionsExt as _;
 use std::path::{Path, PathBuf};
+use std::process::Command;
 use std::sync::Arc;
 use std::thread;
 use std::time::{SystemTime, UNIX_EPOCH};
@@ -342,12 +343,17 @@ fn pacemaker(directory: &Path) -> anyhow::Result<Apart> {
 
 /// A site in a cluster that has quorum, with a key for its register, which does not run yet.
 fn in_a_cluster() -> Made {
-    let mut stand = Stand::new(http)?;
+    let mut stand = without_mounts()?;
+    stand.site.set_apart(pacemaker(stand.site.directory())?);
+    Ok(stand)
+}
+
+fn without_mounts() -> Made {
+    let stand = Stand::new(http)?;
     change(&stand.site, "register = \"none\"", "register = \"attrd\"")?;
     let key = stand.site.directory().join("register.key");
     fs::write(&key, "# of a test\n0123456789abcdef0123456789abcdef\n")?;
     fs::set_permissions(key, fs::Permissions::from_mode(0o600))?;
-    stand.site.set_apart(pacemaker(stand.site.directory())?);
     Ok(stand)
 }
 
@@ -419,4 +425,59 @@ pub fn the_register_is_nearly_full() -> Made {
     stand.site.start()?;
     stand.until_said("KiB")?;
     Ok(stand)
+}
+
+/// A frozen file system; it answers again when this ends.
+pub struct Frozen {
+    place: PathBuf,
+}
+
+/// Freezes what is mounted at a path, as it is seen from outside of its mounts.
+///
+/// # Errors
+/// Not root, or it is no file system that can be frozen.
+pub fn freeze(site: &Site, path: &Path) -> anyhow::Result<Frozen> {
+    let place = seen_from_outside(site, path);
+    fsfreeze("--freeze", &place)?;
+    Ok(Frozen { place })
+}
+
+fn fsfreeze(word: &str, place: &Path) -> anyhow::Result<()> {
+    let done = Command::new("fsfreeze").arg(word).arg(place).status()?;
+    ensure!(done.success(), "fsfreeze {word}");
+    Ok(())
+}
+
+impl Drop for Frozen {
+    fn drop(&mut self) {
+        let _the_mounts_are_gone = fsfreeze("--unfreeze", &self.place);
+    }
+}
+
+/// The journal, and all that lies beside it, is on a file system of its own, of an ext4 in a file.
+const OWN_DISK: &str = "truncate --size 16M \"$1/disk\"
+    mkfs.ext4 -q \"$1/disk\"
+    mount -o loop \"$1/disk\" \"$2\"
+    chmod 0711 \"$2\"";
+
+/// A controller of a cluster that has one other, whose journal is on a disk of its own.
+///
+/// # Errors
+/// As [`the_disk_is_full`].
+pub fn a_disk_of_its_own() -> Made {
+    let mut stand = without_mounts()?;
+    let state = stand.site.journal().parent().context("the journal is in no directory")?.to_owned();
+    fs::create_dir(&state)?;
+    let tools = pacemakers_tools(stand.site.directory())?;
+    stand.site.set_apart(Apart::new(&format!("{OVERLAY}\n{OWN_DISK}"), &[&tools, &state])?);
+    Ok(stand)
+}
+
+/// The only controller of the CIB is this one.
+///
+/// # Errors
+/// As [`the_disk_is_full`].
+pub fn no_other_controller(site: &Site) -> anyhow::Result<()> {
+    let own = nix::unistd::gethostname()?.to_string_lossy().into_owned();
+    change_cib(site, "uname=\"ctl1\"", &format!("uname=\"{own}\""))
 }

@@ -17,6 +17,7 @@ mod etcd;
 mod examples;
 mod exec_killed;
 mod faults;
+mod frozen;
 mod health;
 mod hostile;
 mod house;
@@ -63,6 +64,7 @@ fn main() -> ExitCode {
         exec_killed::group(),
         faults::group(),
         faults::apart(),
+        frozen::group(),
         health::group(),
         hostile::group(),
         house::group(),

@@ -26,7 +26,7 @@ pub(in crate::commands) fn daemon() -> Daemon {
         version: "0".into(),
         pid: 1,
         controller: "ctl1".into(),
-        health: Health { healthy: true, degraded: false, reasons: Vec::new() },
+        health: Health { healthy: true, degraded: false, reasons: Vec::new(), journal: "".into() },
         routes: Vec::new(),
         cluster: None,
         groups: Vec::new(),

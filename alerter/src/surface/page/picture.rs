@@ -114,7 +114,7 @@ fn read(shared: &Shared, kept: &mut Option<Journal>, now: Timestamp) -> Result<R
         Some(journal) => journal,
         None => kept.insert(Journal::open(&shared.base.settings().store.path, Role::Reader)?),
     };
-    let daemon = status::daemon(shared, journal, now)?;
+    let daemon = status::daemon(shared, Some(journal), now)?;
     let unmarked = journal.unfolded_fencings()?.sound.len();
     let decisions = journal.decisions_in_force(now)?.sound.into_iter();
     let deciders = decisions.map(|decision| (decision.id, decision.actor)).collect();

@@ -93,6 +93,12 @@ impl Cib {
         self.cluster_nodes().iter().filter(is_member).any(|node| is_same_controller(node.as_str(), name))
     }
 
+    /// Whether a controller beside this one is a member that may run resources.
+    pub fn has_other_controller_online(&self, own: &str) -> bool {
+        let is_up = |node: &HostName| self.membership(node) == Some(true) && !self.is_set_aside(node);
+        self.cluster_nodes().iter().any(|node| !is_same_controller(node.as_str(), own) && is_up(node))
+    }
+
     /// The remote nodes: the names of `ocf:pacemaker:remote` resources, also of those with a template.
     pub fn remote_nodes(&self) -> &[HostName] {
         &self.known.remotes.listed
