@@ -37,6 +37,8 @@ pub struct Seen {
     pub register: Option<Entries>,
     /// What Pacemaker remembers from before is not reported; unset until the register was read.
     pub watermark: Option<Timestamp>,
+    /// Since when a part of the register has been missing.
+    pub partial_since: Option<Timestamp>,
     /// The marks that an older daemon held for what they lack were checked.
     pub named: bool,
     /// Something waits for Pacemaker's fencing history.
@@ -97,6 +99,10 @@ impl Seen {
         let known = before.as_ref().map_or(&[][..], |before| &before.kept.faults);
         for (_, fault) in view.kept.faults.iter().filter(|fault| !known.contains(fault)) {
             warn!("{fault}");
+        }
+        if let Ok(entries) = &view.entries {
+            let since = self.partial_since.unwrap_or_else(Timestamp::now);
+            self.partial_since = entries.is_partial.then_some(since);
         }
         if let Ok(cib) = &view.cib {
             self.audit.note(cib, view.taken);

@@ -58,7 +58,7 @@ pub fn groups(
     let mut inventory = Inventory::default();
     let settings = policy.base.settings();
     inventory.renew(policy.base, &settings);
-    let orders = Orders::read(journal, (&policy.base.damages, &settings), now)?;
+    let orders = Orders::read(journal, (policy.base, &settings), now)?;
     let (mut known, _) = steer::begin(journal, policy, (&inventory, settings, orders), now)?;
     known.state.pass_to(now);
     Ok(known.groups(&in_flight))

@@ -42,6 +42,8 @@ pub enum Hold {
     Maintenance,
     /// Everything, or its group, is paused by an operator.
     Pause,
+    /// A part of the register is missing, and with it may be a decision that holds the mark; it ends by itself.
+    PartMissing,
     /// The group's probes have not confirmed that the host is down.
     Confirm,
     /// `deliver-after` is not over.
@@ -56,7 +58,7 @@ pub enum Hold {
 
 impl Hold {
     /// Every one, in their order.
-    pub const ALL: [Self; 14] = [
+    pub const ALL: [Self; 15] = [
         Self::NoFqdn,
         Self::NoStorage,
         Self::Unconfirmed,
@@ -66,6 +68,7 @@ impl Hold {
         Self::Skip,
         Self::Maintenance,
         Self::Pause,
+        Self::PartMissing,
         Self::Confirm,
         Self::Delay,
         Self::Returning,
@@ -85,6 +88,7 @@ impl Hold {
             Self::Skip => "skip",
             Self::Maintenance => "maintenance",
             Self::Pause => "pause",
+            Self::PartMissing => "part-missing",
             Self::Confirm => "confirm",
             Self::Delay => "delay",
             Self::Returning => "returning",
@@ -151,7 +155,7 @@ impl Hold {
                     "find the common cause (power, switch); only if you have checked that the hosts are off, run `nova-host-alerter release --group {group} --reason TEXT`; for a host that is alive, run `nova-host-alerter unmark HOST --reason TEXT`"
                 )
             }
-            Self::Delay | Self::Returning | Self::MaxInFlight => {
+            Self::PartMissing | Self::Delay | Self::Returning | Self::MaxInFlight => {
                 "nothing to do: the hold ends by itself".to_owned()
             }
         }
@@ -177,7 +181,7 @@ impl Hold {
 
     /// Whether it ends by itself within moments, so that nobody has to be woken.
     pub fn passes(self) -> bool {
-        matches!(self, Self::Delay | Self::Returning | Self::MaxInFlight)
+        matches!(self, Self::PartMissing | Self::Delay | Self::Returning | Self::MaxInFlight)
     }
 }
 
@@ -259,6 +263,9 @@ pub fn of_decision(decision: &Decision) -> Option<String> {
     };
     Some(format!("{what} is {how} by {}: {}", decision.actor, decision.reason))
 }
+
+/// While a part of the register is missing.
+pub const PARTIAL: &str = "a part of the register is missing, and with it may be a decision that holds the mark: it waits for that part, but for no longer than 60 s";
 
 /// Ends the sentence of a decision about a group that is not configured.
 pub const STRAY: &str = "; the configuration has no group of this name, so every host is held";

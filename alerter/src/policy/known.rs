@@ -102,6 +102,7 @@ impl Known {
     /// that would leave a cooldown.
     pub(super) fn take_up(&mut self, (inventory, is_new): (&Inventory, bool), orders: Orders, news: News) {
         let skips = self.state.set_skipped(&inventory.skipped);
+        self.state.set_partial(orders.partial_since);
         let is_ordered = self.state.set_orders(orders.maintenance, orders.pauses);
         if is_new {
             self.regroup(inventory);

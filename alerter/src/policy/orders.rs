@@ -7,7 +7,7 @@ use journal::{Journal, JournalError};
 use marks::register::{About, Cause, Decision, Scope};
 use marks::time::Timestamp;
 
-use crate::base::store::Damages;
+use crate::base::Base;
 use crate::config::Settings;
 use crate::policy::hold;
 use crate::policy::state::{Order, Whom};
@@ -24,17 +24,19 @@ pub(super) struct Orders {
     pub(super) released: HashMap<usize, Timestamp>,
     /// A sentence for each decision about a group that is not configured: it holds every host.
     pub(super) strays: Vec<String>,
+    /// Since when a part of the register is missing, which may have more of them.
+    pub(super) partial_since: Option<Timestamp>,
 }
 
 impl Orders {
     pub(super) fn read(
         journal: &Journal,
-        (damages, settings): (&Damages, &Settings),
+        (base, settings): (&Base, &Settings),
         now: Timestamp,
     ) -> Result<Self, JournalError> {
         let found = journal.decisions_in_force(now)?;
-        damages.report(&found.damaged);
-        let mut orders = Self::default();
+        base.damages.report(&found.damaged);
+        let mut orders = Self { partial_since: base.seen().partial_since, ..Self::default() };
         found.sound.iter().for_each(|decision| orders.add(settings, decision, now));
         Ok(orders)
     }
@@ -88,7 +90,7 @@ impl Orders {
 
     /// Whether there is none that holds anything.
     pub(super) fn is_empty(&self) -> bool {
-        self.maintenance.is_empty() && self.pauses.is_empty()
+        self.maintenance.is_empty() && self.pauses.is_empty() && self.partial_since.is_none()
     }
 }
 

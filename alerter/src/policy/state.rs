@@ -177,6 +177,8 @@ pub struct State {
     skipped: HashSet<HostName>,
     maintenance: Vec<Order>,
     pauses: Vec<Order>,
+    /// Since when a part of the register is missing, by this daemon.
+    partial_since: Option<Timestamp>,
     /// What is closed and is of use until a time.
     fading: BTreeSet<(Timestamp, MarkId)>,
     /// Groups whose past has changed.
@@ -198,6 +200,7 @@ impl State {
             skipped: HashSet::new(),
             maintenance: Vec::new(),
             pauses: Vec::new(),
+            partial_since: None,
             fading: BTreeSet::new(),
             late: BTreeSet::new(),
             changed: BTreeSet::new(),
@@ -345,6 +348,14 @@ impl State {
         true
     }
 
+    /// Since when a part of the register is missing.
+    pub fn set_partial(&mut self, since: Option<Timestamp>) {
+        if self.partial_since != since {
+            self.partial_since = since;
+            self.changed.extend(self.open.iter().flatten().map(|(_, mark)| *mark));
+        }
+    }
+
     /// An operator released what a group's storm held until then.
     pub fn set_released(&mut self, group: usize, at: Option<Timestamp>) {
         if self.groups[group].released_at != at {
@@ -427,6 +438,9 @@ impl State {
         }
         held.extend(first(&self.maintenance, subject, now).map(|order| ordered(Hold::Maintenance, order)));
         held.extend(first(&self.pauses, subject, now).map(|order| ordered(Hold::Pause, order)));
+        let partial = self.partial_since.map(|since| subject.known_at.max(since));
+        let until = partial.and_then(|since| lasts(since, PARTIAL, now));
+        held.extend(until.map(|at| say(Hold::PartMissing, Some(at), hold::PARTIAL.to_owned())));
         let group = &self.groups[subject.group];
         held.extend(group.probes.then(|| unconfirmed(subject)).flatten());
         held.extend(waits(subject, &group.rules, now));
@@ -460,6 +474,9 @@ fn unconfirmed(subject: &Subject) -> Option<Held> {
     };
     Some(say(Hold::Confirm, None, why))
 }
+
+/// How long a mark waits for a part of the register that may hold it: as long as for its own entry.
+const PARTIAL: Duration = Duration::from_secs(60);
 
 /// Clocks of controllers may differ by so much; a later time is nonsense, and holds nothing.
 const CLOCK_SLACK: Duration = Duration::from_secs(60);

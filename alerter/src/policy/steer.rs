@@ -73,7 +73,7 @@ fn plan(journal: &mut Journal, policy: Policy<'_>, now: Timestamp) -> Result<(),
     let settings = policy.base.settings();
     let probed = steering.renew(&settings);
     let (version, has_begun) = (journal.decisions_version()?, steering.decided.take().is_some());
-    let orders = Orders::read(journal, (&policy.base.damages, &settings), now)?;
+    let orders = Orders::read(journal, (policy.base, &settings), now)?;
     policy.memory.put_strays(&orders.strays);
     let is_new = steering.inventory.renew(policy.base, &settings);
     let known = steering.known.take();
