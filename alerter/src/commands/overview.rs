@@ -108,22 +108,30 @@ struct Read {
     bytes: u64,
 }
 
+/// What can be read, and why the journal cannot: what stands in the register is known all the same.
+fn read_all(
+    (cli, site): (&Cli, &Site),
+    register: (&RegisterView, &str),
+    now: Timestamp,
+) -> (Read, Option<String>) {
+    let read = |journal: Option<&Journal>| read(journal, (cli, site), register, now);
+    let opened = match open(cli, &site.store) {
+        Err(JournalError::Missing { .. }) => Ok(None),
+        opened => opened.map(Some),
+    };
+    match opened.and_then(|journal| read(journal.as_ref())) {
+        Ok(read) => (read, None),
+        Err(error) => (read(None).unwrap_or_default(), Some(error.to_string())),
+    }
+}
+
 /// Puts everything together. What cannot be read is a problem, and no reason to show nothing.
 pub(super) fn take(cli: &Cli, daemon: Option<Daemon>, limits: Limits) -> Status {
     let (site, _) = Site::read(&cli.config);
     let tools = tools(cli, &site);
     let (register, now) = (RegisterView::with_alerter(register_of(&site), &tools), Timestamp::now());
     let controller = controller();
-    let read = |journal: Option<&Journal>| read(journal, (cli, &site), (&register, &controller), now);
-    let opened = match open(cli, &site.store) {
-        Err(JournalError::Missing { .. }) => Ok(None),
-        opened => opened.map(Some),
-    };
-    let (mut read, unknown) = match opened.and_then(|journal| read(journal.as_ref())) {
-        Ok(read) => (read, None),
-        // What stands in the register is known all the same.
-        Err(error) => (read(None).unwrap_or_default(), Some(error.to_string())),
-    };
+    let (mut read, unknown) = read_all((cli, &site), (&register, &controller), now);
     // A daemon knows of more than the journal what adds up.
     if let Some(daemon) = daemon.as_ref().filter(|_| unknown.is_none()) {
         read.unaccounted.clone_from(&daemon.unaccounted);

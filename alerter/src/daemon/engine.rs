@@ -626,7 +626,7 @@ impl Engine {
         }
         let sentence = error.to_string();
         let mut trouble = self.shared.journal_trouble();
-        if !trouble.as_ref().is_some_and(|(_, said)| *said == sentence) {
+        if trouble.as_ref().is_none_or(|(_, said)| *said != sentence) {
             error!(kind = error.kind(), "{sentence}; marks and answers are kept, and written later");
             let since = trouble.as_ref().map_or_else(Instant::now, |(since, _)| *since);
             *trouble = Some((since, sentence));
