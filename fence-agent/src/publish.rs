@@ -95,7 +95,7 @@ fn write_again(
     found: &Entries,
 ) -> Result<(), Failure> {
     let register = settings.register();
-    let Compared { ended, lost } = compare(stood, found, settings.coalesce, Timestamp::now());
+    let Compared { ended, lost } = compare(stood, found, settings.coalesce);
     let entries: Vec<Entry> = lost.into_iter().take(BATCH).map(Entry::Again).collect();
     if entries.is_empty() {
         note(call, settings, ended);

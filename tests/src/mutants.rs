@@ -102,9 +102,9 @@ pub const MUTANTS: &[Mutant] = &[
                 before: "partition(|mark| is_ahead(mark.at, now) && false)",
             },
             Change {
-                file: "alerter/src/intake/credible.rs",
-                today: "newest(entry).filter(|at| is_ahead(*at, around.now))",
-                before: "newest(entry).filter(|at| is_ahead(*at, around.now) && !matches!(entry, Entry::Watermark(_)))",
+                file: "alerter/src/intake/judge.rs",
+                today: "!from_alert && !seen.is_fresh && sighting.at < self.watermark",
+                before: "!from_alert && sighting.at < self.watermark",
             },
         ],
         tests: &["a_first_start_in_the_future"],

@@ -39,15 +39,39 @@ impl Clocks {
         }
     }
 
-    /// One sentence for each.
-    pub(super) fn sentences(&self, now: Instant) -> impl Iterator<Item = String> {
-        let is_known = move |seen: &Instant| now.saturating_duration_since(*seen) < OVER;
-        self.all
-            .iter()
-            .filter(move |(_, (_, seen))| is_known(seen))
-            .map(|(whose, (off, _))| sentence(whose, *off))
+    /// One sentence for each; one for all where several controllers agree that this one's clock is wrong.
+    pub(super) fn sentences(&self, now: Instant) -> Vec<String> {
+        let is_known = |seen: &Instant| now.saturating_duration_since(*seen) < OVER;
+        let known = self.all.iter().filter(|(_, (_, seen))| is_known(seen));
+        let known: Vec<(&str, i64)> = known.map(|(whose, (off, _))| (whose.as_str(), *off)).collect();
+        match odd(&known) {
+            Some(own) => vec![own],
+            None => known.into_iter().map(|(whose, off)| sentence(whose, off)).collect(),
+        }
     }
 }
+
+/// That this controller's clock is the wrong one: those of two others or more differ from it alike.
+fn odd(known: &[(&str, i64)]) -> Option<String> {
+    // The DC is one of them under another name.
+    let others = known.iter().filter_map(|(whose, off)| Some((whose.strip_prefix(OF)?, *off)));
+    let others: Vec<(&str, i64)> = others.filter(|(name, _)| !name.contains(' ')).collect();
+    let (_, off) = others.first()?;
+    let is_alike =
+        |other: i64| other.signum() == off.signum() && other.abs_diff(*off) <= CLOCK_SKEW.as_millis() as u64;
+    let are_alike = others.iter().all(|(_, other)| is_alike(*other));
+    let names: Vec<&str> = others.iter().map(|(name, _)| *name).collect();
+    let (seconds, side) = (off.unsigned_abs() / 1000, if *off > 0 { "behind" } else { "ahead of" });
+    (are_alike && names.len() > 1).then(|| {
+        format!(
+            "this controller's clock is {seconds} s {side} those of {}: run `chronyc makestep` here, and see that NTP (chrony) runs; what cannot be told apart without it is held",
+            names.join(" and ")
+        )
+    })
+}
+
+/// What every other controller's clock is called.
+const OF: &str = "the clock of ";
 
 fn sentence(whose: &str, off: i64) -> String {
     let seconds = off.unsigned_abs() / 1000;
@@ -103,7 +127,7 @@ mod tests {
     fn a_clock_that_differs_is_said_until_it_agrees_again() {
         let (mut clocks, now) = (Clocks::default(), Instant::now());
         let second = Timestamp::from_seconds;
-        let said = |clocks: &Clocks, at| clocks.sentences(at).collect::<Vec<_>>();
+        let said = |clocks: &Clocks, at| clocks.sentences(at);
         let span = (second(100), second(110));
         clocks.compare("the clock of ctl2", second(130), span, now);
         assert!(said(&clocks, now).is_empty(), "20 s are nothing");
@@ -122,6 +146,29 @@ mod tests {
         clocks.compare("the clock of ctl2", second(105), span, now);
         assert_eq!(said(&clocks, now).len(), 1);
         assert!(said(&clocks, now + OVER).is_empty(), "nobody has seen it for an hour");
+    }
+
+    /// The broken variants: only one other clock is known, and two that differ.
+    #[test]
+    fn the_clock_that_differs_from_all_others_is_this_one() {
+        let (now, second) = (Instant::now(), Timestamp::from_seconds);
+        let said = |ahead: &[(&str, i64)]| {
+            let mut clocks = Clocks::default();
+            for (name, seconds) in ahead {
+                let time = second(1000 + seconds);
+                clocks.compare(&format!("the clock of {name}"), time, (second(1000), second(1000)), now);
+            }
+            clocks.sentences(now).concat()
+        };
+        let odd = said(&[("ctl1", 3600), ("ctl3", 3590)]);
+        assert!(
+            odd.starts_with("this controller's clock is 3600 s behind those of ctl1 and ctl3: "),
+            "{odd}"
+        );
+        assert!(odd.contains("chronyc makestep"), "{odd}");
+        for others in [&[("ctl1", 3600)][..], &[("ctl1", 3600), ("ctl3", 200)]] {
+            assert!(said(others).starts_with("the clock of ctl1 is 3600 s ahead"), "{others:?}");
+        }
     }
 
     const SECOND: Duration = Duration::from_secs(1);

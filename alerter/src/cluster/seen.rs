@@ -47,6 +47,8 @@ pub struct Seen {
     pub news: bool,
     /// Hosts with a new mark that were not checked for a return yet. After a failed write they stay here.
     pub touched: BTreeSet<HostName>,
+    /// Hosts with `node_fenced` at the last pass.
+    pub fenced: BTreeSet<HostName>,
     /// Sightings that wait for a better witness.
     pub waiting: Waiting,
     /// The cluster nodes that are compute hosts too.
@@ -264,7 +266,8 @@ impl Seen {
     pub fn faults(&self) -> Vec<Fault> {
         let write = self.write_fault.iter().map(|fault| (Matter::RegisterUnwritable, writing(fault)));
         let evidence = self.evidence.iter().map(|complaint| (Matter::Evidence, complaint.clone()));
-        let clocks = self.clocks.sentences(Instant::now()).map(|sentence| (Matter::ClockSkew, sentence));
+        let clocks =
+            self.clocks.sentences(Instant::now()).into_iter().map(|sentence| (Matter::ClockSkew, sentence));
         let refused = self
             .refused
             .iter()

@@ -42,6 +42,11 @@ impl Waiting {
         self.all.get(key).map_or(Duration::ZERO, |waited| now.saturating_duration_since(waited.first))
     }
 
+    /// When it was first seen, by this controller's clock as it went then; none where it does not wait.
+    pub fn first_seen(&self, key: &str) -> Option<Timestamp> {
+        self.all.get(key).map(|waited| waited.since)
+    }
+
     /// Has it wait. Says whether it was not known before.
     pub fn wait(
         &mut self,

@@ -48,7 +48,7 @@ pub(super) fn unmarked(
     let Some(entries) = register.entries() else {
         return Ok(Unmarked { here: unfolded, ..Unmarked::default() });
     };
-    let registered = Registered::of(entries, &unfolded, rules.coalesce, now);
+    let registered = Registered::of(entries, &unfolded, rules.coalesce);
     let cleared = forgotten(entries, rules.horizon, now);
     let mut new = Unmarked::default();
     for fencing in unfolded.iter().filter(|fencing| !registered.has_mark(fencing.id)) {

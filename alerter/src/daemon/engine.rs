@@ -312,6 +312,9 @@ impl Engine {
                 "the clock was set back: retries that were due by its old time are made within {seconds} s"
             );
         }
+        if set != 0 {
+            self.shared.base.store.run(move |journal| journal.move_ends(set, now.wall)).await?;
+        }
         // The start moves with the clock, so that what was written before it stays before it.
         let mut started = self.shared.base.started();
         *started = Timestamp(started.0.saturating_add(set));

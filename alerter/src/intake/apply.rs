@@ -52,6 +52,7 @@ pub fn take_in_at(
     intake.set_watermark()?;
     intake.note_lost(&cib);
     intake.note_connections(&cib)?;
+    intake.note_erased(&cib)?;
     intake.read_evidence();
     intake.note_members(&cib)?;
     // Whether a fencing belongs to an older mark may depend on a sighting.

@@ -45,7 +45,7 @@ pub(super) struct Known<'a> {
 /// Why an entry counts for nothing.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) enum Reason {
-    /// Its time lies ahead.
+    /// No key vouches for it, and its time lies ahead.
     Ahead(Timestamp),
     /// It names a writer that is no controller of this cluster.
     Stranger(String),
@@ -110,20 +110,22 @@ impl fmt::Display for Reason {
 
 impl Reason {
     /// Whether the mark that it ends may have been notified all the same: by a controller that has left the cluster, by this one
-    /// before its journal was set back, by one whose clock is ahead, or by one that has another key.
+    /// before its journal was set back, or by one that has another key.
     pub(super) fn leaves_a_doubt(&self) -> bool {
         let without_a_key = Self::Unsealed(Unsealed::Unknown);
-        matches!(self, Self::Stranger(_) | Self::NotOurs | Self::Ahead(_)) || *self == without_a_key
+        matches!(self, Self::Stranger(_) | Self::NotOurs) || *self == without_a_key
     }
 }
 
-/// Whether an entry may be believed as far as a comparison shows. That proves nothing.
+/// Whether an entry may be believed as far as a comparison shows. That proves nothing. Its time says nothing of an entry that a key
+/// vouches for: this controller's clock may be the wrong one.
 pub(super) fn credible(entry: &Entry, around: &Around<'_>, known: &Known<'_>) -> Result<(), Reason> {
-    if let Some(ahead) = newest(entry).filter(|at| is_ahead(*at, around.now)) {
-        return Err(Reason::Ahead(ahead));
-    }
-    if let Some(why) = known.behind.unsealed.filter(|_| wants_seal(entry)) {
+    let unsealed = known.behind.unsealed;
+    if let Some(why) = unsealed.filter(|_| wants_seal(entry)) {
         return Err(Reason::Unsealed(why));
+    }
+    if let Some(ahead) = newest(entry).filter(|at| unsealed.is_some() && is_ahead(*at, around.now)) {
+        return Err(Reason::Ahead(ahead));
     }
     match entry {
         Entry::Acknowledged(_) | Entry::Settled(_) if known.behind.is_sealed => Ok(()),
@@ -150,7 +152,7 @@ pub(super) fn is_ahead(at: Timestamp, now: Timestamp) -> bool {
     at > now + CLOCK_SKEW
 }
 
-/// The newest time of which an entry says that it was; the end of a pause is to come.
+/// The newest time of which an entry says that it was, where it counts without a seal.
 fn newest(entry: &Entry) -> Option<Timestamp> {
     let connected =
         |connection: &Option<Incarnation>| connection.as_ref().and_then(Incarnation::connected_at);
@@ -162,12 +164,7 @@ fn newest(entry: &Entry) -> Option<Timestamp> {
             let own = it.mark.failure_time.max(it.mark.generated_time).max(it.made_at);
             connected(&it.incarnation).max(Some(own))
         }
-        Entry::Acknowledged(it) => Some(it.at),
-        Entry::Settled(it) => Some(it.at),
-        Entry::Returned(it) => Some(it.at),
-        Entry::Decision(it) => Some(it.at),
-        Entry::Ending(it) => Some(it.at),
-        Entry::Watermark(it) => Some(it.at),
+        _ => None,
     }
 }
 

@@ -30,7 +30,7 @@ const LOST_BEFORE: Duration = Duration::from_secs(30);
 /// What must be known beside the record that is judged.
 pub(super) struct Circumstances<'a> {
     pub(super) now: Timestamp,
-    /// Since when this daemon has been there to see what happens.
+    /// Since when this daemon has been there to see what happens, by its own clock.
     pub(super) started: Timestamp,
     /// What Pacemaker remembers from before is not reported.
     pub(super) watermark: Timestamp,
@@ -54,13 +54,17 @@ pub(super) struct Known<'a> {
     pub(super) imported: bool,
     /// Root on the controller that recorded it vouches for it, by its seal.
     pub(super) is_vouched: bool,
+    /// It was made while this daemon was there.
+    pub(super) is_fresh: bool,
     pub(super) traces: Traces,
 }
 
 /// A sighting, and what is known around it.
 pub(super) struct Seen<'a> {
-    /// No later than now: a time that lies ahead of this controller's clock counts as now.
+    /// Of one that this daemon saw appear, no later than that.
     pub(super) sighting: &'a Sighting,
+    /// This daemon saw it appear: no other alerter was there to notify of it.
+    pub(super) is_fresh: bool,
     /// What is known of its host's connections.
     pub(super) connections: &'a Connections,
     /// How long it has been known here, by the monotonic clock: no clock that is set makes anything wait.
@@ -112,7 +116,7 @@ impl Circumstances<'_> {
     pub(super) fn judgement_of_sighting(&self, seen: &Seen<'_>, outages: &[Outage]) -> Judgement {
         let sighting = seen.sighting;
         let from_alert = matches!(sighting.witness, Witness::Alert(_));
-        let is_forgotten = || self.is_forgotten(sighting.at) || seen.waited > KEPT;
+        let is_forgotten = || self.is_forgotten(seen) || seen.waited > KEPT;
         match coverage::of(&sighting.node, self.hosts, self.cib) {
             Coverage::Covered => {}
             Coverage::Not if from_alert => return Judgement::SetAside,
@@ -140,10 +144,10 @@ impl Circumstances<'_> {
         let sighting = seen.sighting;
         let from_alert = matches!(sighting.witness, Witness::Alert(_));
         // `alert_mark` writes nothing before it is installed; Pacemaker's own memory reaches back further.
-        if !from_alert && sighting.at < self.watermark {
+        if !from_alert && !seen.is_fresh && sighting.at < self.watermark {
             return Judgement::Ignore(Rule::BeforeInstallation);
         }
-        if self.is_forgotten(sighting.at) {
+        if self.is_forgotten(seen) {
             return if from_alert { Judgement::Past } else { Judgement::Ignore(Rule::Past) };
         }
         // The history has no id that all controllers share: wait for a witness that has one.
@@ -161,13 +165,17 @@ impl Circumstances<'_> {
             Some(before) if before.rule == Rule::BeforeReturn => {
                 Judgement::Join(before.outage.mark, before.rule)
             }
-            near => self.mark_of_sighting(seen, near.map(|_| Doubt::FencedAgain)),
+            near => {
+                // What was found fits no outage by the clocks, and may be of the one in which its host still is.
+                let is_of_open = !seen.is_fresh && outages.iter().any(|o| o.returned_at.is_none());
+                self.mark_of_sighting(seen, (near.is_some() || is_of_open).then_some(Doubt::FencedAgain))
+            }
         }
     }
 
     /// Without a cluster no other alerter could have reported it.
-    fn is_forgotten(&self, at: Timestamp) -> bool {
-        self.cib.is_some() && at < self.forgotten
+    fn is_forgotten(&self, seen: &Seen<'_>) -> bool {
+        self.cib.is_some() && !seen.is_fresh && seen.sighting.at < self.forgotten
     }
 
     fn is_old(&self, at: Timestamp) -> bool {
@@ -187,7 +195,7 @@ impl Circumstances<'_> {
 
     fn mark_of_sighting(&self, seen: &Seen<'_>, doubt: Option<Doubt>) -> Judgement {
         let sighting = seen.sighting;
-        let late = self.is_late(sighting.at, &sighting.node, false);
+        let late = !seen.is_fresh && self.may_be_back(&sighting.node, sighting.at);
         let standing = match (doubt, self.proof_by(sighting)) {
             (_, None) => Standing::Doubtful(Doubt::Unconfirmed),
             (Some(doubt), Some(_)) => Standing::Doubtful(doubt),
@@ -231,7 +239,7 @@ impl Circumstances<'_> {
         if self.cib.is_none() {
             return Standing::Proven(Proof::Alone);
         }
-        let late = || self.is_late(fencing.committed_at, &fencing.node, known.traces.registered);
+        let late = || self.is_late(known);
         match fencing.origin {
             _ if known.imported && late() => Standing::Doubtful(Doubt::OutcomeUnknown),
             _ if known.imported && !known.is_vouched => Standing::Doubtful(Doubt::Unproven),
@@ -245,14 +253,19 @@ impl Circumstances<'_> {
 
     /// Whether an earlier alerter may have reported it, or it is found long after, and nothing shows that the host is still down: to
     /// report it now could do harm. If it is `registered`, an earlier alerter would have left a trace.
-    fn is_late(&self, at: Timestamp, node: &HostName, registered: bool) -> bool {
-        let is_late = (at < self.started && !registered) || self.is_old(at);
-        is_late && self.cib.is_some_and(|cib| !is_surely_down(cib, node, at))
+    fn is_late(&self, known: &Known<'_>) -> bool {
+        let (fencing, at) = (known.fencing, known.fencing.committed_at);
+        let is_late = (!known.is_fresh && !known.traces.registered) || self.is_old(at);
+        is_late && self.may_be_back(&fencing.node, at)
+    }
+
+    fn may_be_back(&self, node: &HostName, fenced: Timestamp) -> bool {
+        self.cib.is_some_and(|cib| !is_surely_down(cib, node, fenced))
     }
 
     /// Whether the proof of a mark that is found so late may still release it.
     pub(super) fn may_go_late(&self, node: &HostName, failed: Timestamp) -> bool {
-        !self.is_old(failed) || self.cib.is_none_or(|cib| is_surely_down(cib, node, failed))
+        !self.is_old(failed) || !self.may_be_back(node, failed)
     }
 
     /// What a sighting proves. A confirmation by hand proves something only if the host was lost before it and has been since: Pacemaker
@@ -404,14 +417,16 @@ mod tests {
         fn of(&self, fencing: &Fencing, imported: bool, registered: bool) -> Judgement {
             let (published, ended) = (registered, false);
             let traces = Traces { registered, published, ended };
-            let known = Known { fencing, imported, is_vouched: false, traces };
+            let is_fresh = fencing.committed_at >= second(STARTED);
+            let known = Known { fencing, imported, is_vouched: false, is_fresh, traces };
             self.at(NOW, |around| around.judgement_of_fencing(&known, &[]))
         }
 
         fn seen(&self, now: i64, sighting: &Sighting, outages: &[Outage]) -> Judgement {
             let connections = Connections { all: vec![connected(50)], ..Connections::default() };
             let waited = second(now).since(sighting.at);
-            let seen = Seen { sighting, connections: &connections, waited };
+            let is_fresh = sighting.at >= second(STARTED);
+            let seen = Seen { sighting, is_fresh, connections: &connections, waited };
             self.at(now, |around| around.judgement_of_sighting(&seen, outages))
         }
     }
@@ -585,7 +600,7 @@ mod tests {
         let old = fencing("compute1", NOW - 9501, Origin::Fencer);
         let judgement = |published, ended, fencing: &Fencing| {
             let traces = Traces { registered: false, published, ended };
-            let known = Known { fencing, imported: false, is_vouched: false, traces };
+            let known = Known { fencing, imported: false, is_vouched: false, is_fresh: false, traces };
             Scene::back().at(NOW, |around| around.judgement_of_fencing(&known, &[]))
         };
         assert_eq!(judgement(true, false, &old), Judgement::Past);
@@ -687,7 +702,7 @@ mod tests {
         for at in [NOW - 3600, NOW] {
             let sighting = sighting("compute1", at, alert());
             let of = |waited| {
-                let seen = Seen { sighting: &sighting, connections: &connections, waited };
+                let seen = Seen { sighting: &sighting, is_fresh: true, connections: &connections, waited };
                 scene.at(NOW, |around| around.judgement_of_sighting(&seen, &[]))
             };
             let grace = EVIDENCE_GRACE;
@@ -702,6 +717,7 @@ mod tests {
             first: second(asked),
             newest: second(asked),
             incarnations: vec![connection(50)],
+            fenced_at: None,
             returned_at: None,
             settled: Some((Settlement::Acknowledged, second(asked + 2))),
             is_proven: true,
@@ -718,6 +734,7 @@ mod tests {
                 fencing: &fencing,
                 imported,
                 is_vouched: false,
+                is_fresh: true,
                 traces: Traces { registered: true, published: true, ended: false },
             };
             scene.at(NOW, |around| around.judgement_of_fencing(&known, &[outage]))
@@ -749,7 +766,7 @@ mod tests {
             let connections = Connections { all, is_back: true, ..Connections::default() };
             let sighting = Sighting { by_human, ..sighting("compute1", NOW - 20, alert()) };
             let waited = Duration::from_secs(20);
-            let seen = Seen { sighting: &sighting, connections: &connections, waited };
+            let seen = Seen { sighting: &sighting, is_fresh: true, connections: &connections, waited };
             Scene::back().at(NOW, |around| around.judgement_of_sighting(&seen, &[outage]))
         };
         assert_eq!(standing(of(Vec::new(), false)), Some("fenced-again"));
@@ -761,7 +778,8 @@ mod tests {
     #[test]
     fn without_a_cluster_a_fencing_after_its_mark_was_notified_makes_one() {
         let again = Fencing { incarnation: None, ..fencing("compute1", NOW, Origin::Fencer) };
-        let known = Known { fencing: &again, imported: false, is_vouched: false, traces: Traces::default() };
+        let traces = Traces::default();
+        let known = Known { fencing: &again, imported: false, is_vouched: false, is_fresh: true, traces };
         let outages = [Outage { incarnations: Vec::new(), ..acknowledged(NOW - 83) }];
         let judgement = |scene: Scene| scene.at(NOW, |around| around.judgement_of_fencing(&known, &outages));
         assert_eq!(standing(judgement(Scene::alone())), Some("alone"));

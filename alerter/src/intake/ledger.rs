@@ -1,7 +1,7 @@
 //! Records of fencings that the intake has seen and not written down: those that wait, and those that a rule sets aside at each poll.
 //! Lost with the daemon: what is still there is seen again.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::time::{Duration, Instant};
 
 use marks::account::{Record, Trace, Waiting};
@@ -53,6 +53,9 @@ struct Noted {
 pub(crate) struct Ledger {
     now: BTreeMap<(Source, String), Noted>,
     before: BTreeMap<(Source, String), Noted>,
+    /// Every record that was met, and whether this run saw it appear: it was not there at the first look at its source.
+    met: BTreeMap<(Source, String), bool>,
+    looked: BTreeSet<Source>,
 }
 
 impl Ledger {
@@ -74,6 +77,18 @@ impl Ledger {
     /// It has ended: what was not met again is over.
     pub(crate) fn end(&mut self, source: Source) {
         self.before.retain(|(of, _), _| *of != source);
+        self.looked.insert(source);
+    }
+
+    /// A record is met: whether this run saw it appear. What is there at the first look may be of any time, whatever a clock says.
+    pub(crate) fn meet(&mut self, source: Source, key: String) -> bool {
+        let has_looked = self.looked.contains(&source);
+        *self.met.entry((source, key)).or_insert(has_looked)
+    }
+
+    /// Whether this run met it, and saw it appear.
+    pub(crate) fn saw_appear(&self, source: Source, key: String) -> bool {
+        self.met.get(&(source, key)) == Some(&true)
     }
 
     /// Fencings that have no end in the journal.
@@ -143,6 +158,21 @@ mod tests {
         ledger.begin(Source::Files);
         ledger.end(Source::Files);
         assert_eq!(ledger.records().len(), 1);
+    }
+
+    #[test]
+    fn what_is_there_at_the_first_look_was_not_seen_to_appear() {
+        let mut ledger = Ledger::default();
+        let mut look = |keys: &[&str]| -> Vec<bool> {
+            ledger.begin(Source::Files);
+            let seen = keys.iter().map(|key| ledger.meet(Source::Files, (*key).to_owned())).collect();
+            ledger.end(Source::Files);
+            seen
+        };
+        assert_eq!(look(&["alert 1"]), [false]);
+        assert_eq!(look(&["alert 1", "alert 2"]), [false, true]);
+        assert_eq!(look(&["alert 2"]), [true]);
+        assert!(!ledger.saw_appear(Source::Files, "alert 3".to_owned()), "an earlier run kept it");
     }
 
     #[test]

@@ -8,7 +8,6 @@ use marks::outage::Outage;
 use marks::time::Timestamp;
 use pacemaker::cib::Cib;
 use pacemaker::evidence::FoundJoin;
-use tracing::info;
 
 use super::coverage;
 use super::made::Done;
@@ -94,9 +93,7 @@ impl Intake<'_> {
                 is_back = false;
                 continue;
             };
-            if self.journal.note_return(outage.mark, at, now)? {
-                info!(mark = %outage.mark, host = %node, "{node} has come back");
-            }
+            self.returned(&outage, node, at)?;
         }
         self.base.seen().members.note_back(node, is_back);
         Ok(())
@@ -126,6 +123,7 @@ mod tests {
             first: second(100),
             newest: second(100),
             incarnations: known.then(|| own(10)).into_iter().collect(),
+            fenced_at: None,
             returned_at: None,
             settled: None,
             is_proven: true,

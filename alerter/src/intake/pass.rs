@@ -18,7 +18,7 @@ use pacemaker::evidence::{Directory, Reading};
 use tracing::{error, info, warn};
 
 use super::account::Accounts;
-use super::credible::Reason;
+use super::credible::{Reason, is_ahead};
 use super::judge::{Circumstances, Judgement, Known};
 use super::ledger::{Left, Source};
 use super::made::{Done, announce, deliveries, has_ended};
@@ -162,6 +162,19 @@ impl<'a> Intake<'a> {
         Ok(())
     }
 
+    /// Only a connection erases `node_fenced`: a host that had it at the pass before was back, also where its connection is forgotten.
+    pub(super) fn note_erased(&mut self, cib: &Cib) -> Done {
+        let fenced: BTreeSet<HostName> = cib.fenced_nodes().into_iter().map(|(node, _)| node).collect();
+        let before = self.base.seen().fenced.clone();
+        for node in before.difference(&fenced).filter(|node| cib.fenced_before(node) == Some(false)) {
+            for outage in self.outages(node)? {
+                self.returned(&outage, node, self.around.now)?;
+            }
+        }
+        self.base.seen().fenced = fenced;
+        Ok(())
+    }
+
     pub(super) fn note_returns(&mut self, cib: &Cib) -> Done {
         let touched = self.base.seen().touched.clone();
         for node in touched {
@@ -178,14 +191,20 @@ impl<'a> Intake<'a> {
         }
         let current = cib.incarnation_of(node);
         let (is_member, now) = (cib.membership(node) == Some(true), self.around.now);
+        let is_up = is_member && cib.fenced_before(node) == Some(false);
         for outage in self.outages(node)?.into_iter().filter(|o| o.returned_at.is_none()) {
             let coalesce = self.around.rules.coalesce;
-            let back = outage::return_from(&outage, current.as_ref(), is_member, now, coalesce);
-            if let Some(at) = back
-                && self.journal.note_return(outage.mark, at, now)?
-            {
-                info!(mark = %outage.mark, host = %node, "{node} has come back");
+            let back = outage::return_from(&outage, current.as_ref(), (is_member, is_up), now, coalesce);
+            if let Some(at) = back {
+                self.returned(&outage, node, at)?;
             }
+        }
+        Ok(())
+    }
+
+    pub(super) fn returned(&mut self, outage: &Outage, node: &HostName, at: Timestamp) -> Done {
+        if self.journal.note_return(outage.mark, at, self.around.now)? {
+            info!(mark = %outage.mark, host = %node, "{node} has come back");
         }
         Ok(())
     }
@@ -223,8 +242,9 @@ impl<'a> Intake<'a> {
             // An end that the agent has noted and that is not believed is no end.
             let is_refused = self.refused.contains_key(&Key::Settled(mark));
             let ended = stands(Key::Settled(mark)) || (!is_refused && self.was_seen(&Key::Settled(mark))?);
+            let is_fresh = self.is_fresh(fencing, imported);
             let traces = Traces { registered, published, ended };
-            self.fold_fencing(&Known { fencing, imported, is_vouched, traces })?;
+            self.fold_fencing(&Known { fencing, imported, is_vouched, is_fresh, traces })?;
         }
         lock(self.accounts).ledger.end(Source::Fencings);
         Ok(())
@@ -252,7 +272,7 @@ impl<'a> Intake<'a> {
                 self.journal.add_to_mark(fencing, (mark, rule), now)?;
                 self.complete(mark)?;
                 info!(mark = %mark, host = %fencing.node, "{} was fenced again in the same outage", fencing.node);
-                let fresh = self.is_fresh(fencing.committed_at);
+                let fresh = known.is_fresh;
                 match (known.imported && !known.is_vouched, fencing.origin) {
                     (false, Origin::Fencer) => self.prove(mark, Proof::Journal, fresh),
                     (false, Origin::Operator) => self.prove(mark, Proof::Operator, fresh),
@@ -315,9 +335,19 @@ impl<'a> Intake<'a> {
         Ok(self.find(id)?.and_then(Result::ok))
     }
 
-    /// Whether something happened while this daemon was there, and not so long ago that what it knew of it may have been removed.
-    pub(super) fn is_fresh(&self, at: Timestamp) -> bool {
-        at >= self.around.started && self.around.now.since(at) <= self.around.rules.horizon
+    /// Whether a fencing was made while this daemon was there. One of another controller must have appeared in the register since,
+    /// and not be back there.
+    pub(super) fn is_fresh(&self, fencing: &Fencing, imported: bool) -> bool {
+        let appeared = lock(self.accounts).ledger.meet(Source::Fencings, key_of(fencing.id));
+        let is_again = self.register.is_some_and(|it| it.sound.contains_key(&Key::Again(fencing.id)));
+        self.is_of_this_run(fencing.committed_at) && (!imported || (appeared && !is_again))
+    }
+
+    /// Whether a time by this controller's clock is since the start of this daemon, and not so long ago that what it knew of it may
+    /// have been removed.
+    pub(super) fn is_of_this_run(&self, at: Timestamp) -> bool {
+        let now = self.around.now;
+        at >= self.around.started && !is_ahead(at, now) && now.since(at) <= self.around.rules.horizon
     }
 
     /// A proof of the fencing does not show whether the mark was sent before: that doubt ends only when the host is found down again.

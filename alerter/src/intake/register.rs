@@ -10,7 +10,7 @@ use marks::id::{MarkId, NoteId};
 use marks::mark::{Doubt, MarkRow, Proof, Source, Standing};
 use marks::register::{Acknowledgement, Decision, Entries, Entry, Key, MarkEntry, Settled, Watermark};
 use marks::time::Timestamp;
-use pacemaker::cib::Cib;
+use pacemaker::cib::{Cib, is_same_controller};
 use tracing::{info, warn};
 
 use super::credible::{Around, Behind, Known, Reason, What, credible, is_ahead};
@@ -95,6 +95,7 @@ impl Intake<'_> {
         self.take_in_returns(entries)?;
         let fencings: Vec<Fencing> = entries.sound.values().filter_map(Entry::fencing).cloned().collect();
         self.journal.append_imported(&fencings, now)?;
+        self.compare_writers(entries);
         self.prove_vouched(entries)?;
         self.note_again(entries)?;
         for entry in entries.sound.values() {
@@ -108,13 +109,29 @@ impl Intake<'_> {
         Ok(())
     }
 
+    /// What another controller has sealed and lies ahead shows that one of the two clocks is wrong.
+    fn compare_writers(&self, entries: &Entries) {
+        let mut latest: BTreeMap<&str, Timestamp> = BTreeMap::new();
+        for entry in entries.sealed.iter().filter_map(|key| entries.sound.get(key)) {
+            let Some(by) = entry.by().filter(|by| !is_same_controller(by, &self.base.controller)) else {
+                continue;
+            };
+            let newest = latest.entry(by).or_insert(entry.at());
+            *newest = entry.at().max(*newest);
+        }
+        let mut seen = self.base.seen();
+        for (by, at) in latest {
+            seen.compare_ahead(&format!("the clock of {by}"), at, self.moment());
+        }
+    }
+
     /// Root on another controller now vouches for a fencing that only the register had.
     fn prove_vouched(&mut self, entries: &Entries) -> Done {
         let known = self.base.seen().register.as_ref().map(|known| known.sealed.clone()).unwrap_or_default();
         for key in entries.sealed.difference(&known) {
             let Some(Entry::Fencing(fencing)) = entries.sound.get(key) else { continue };
             if fencing.origin == Origin::Fencer {
-                let fresh = self.is_fresh(fencing.committed_at);
+                let fresh = self.is_fresh(fencing, true);
                 self.prove(fencing.id.into(), Proof::Journal, fresh)?;
             }
         }
@@ -192,9 +209,9 @@ impl Intake<'_> {
         let doubtful = self.refused.iter().filter(|(key, reason)| is_doubtful_end(key, reason));
         let marks: Vec<MarkId> = doubtful.filter_map(|(key, _)| key.mark()).collect();
         for mark in marks {
-            let started = self.around.started;
+            let base = self.base;
             let may_go = |row: &MarkRow| row.settled.is_none() && row.standing.doubt().is_none();
-            let is_meant = |row: &MarkRow| row.made_at < started && may_go(row);
+            let is_meant = |row: &MarkRow| base.was_elsewhere(row) && may_go(row);
             let Some(row) = self.find_sound(mark)?.filter(is_meant) else { continue };
             let is_down = self.around.cib.is_some_and(|cib| is_surely_down(cib, &row.node, row.failure_time));
             if !is_down && row.standing != Standing::Proven(Proof::Operator) {
@@ -259,17 +276,16 @@ impl Intake<'_> {
         // A watermark that lies ahead does not count: it would hide all sightings until then.
         let (ahead, sound): (Vec<_>, Vec<_>) =
             self.journal.watermarks()?.into_iter().partition(|mark| is_ahead(mark.at, now));
-        for mark in ahead {
+        for mark in &ahead {
             let whose = format!("the register's entry w.{} by {}", mark.id, mark.by);
             self.base.seen().compare_ahead(&whose, mark.at, self.moment());
         }
-        let mut known: Vec<Timestamp> = sound.into_iter().map(|mark| mark.at).collect();
-        if known.is_empty() {
-            let (at, by) = (self.around.now, self.base.controller.clone());
-            self.journal.note_watermark(&Watermark { id: NoteId::generate(), at, by })?;
-            known.push(at);
+        // If all lie ahead, this clock is behind, and no other controller is to go by it.
+        if sound.is_empty() && ahead.is_empty() {
+            let by = self.base.controller.clone();
+            self.journal.note_watermark(&Watermark { id: NoteId::generate(), at: now, by })?;
         }
-        let first = known.into_iter().min().unwrap_or(self.around.now);
+        let first = sound.into_iter().map(|mark| mark.at).min().unwrap_or(now);
         self.around.watermark = first;
         self.base.seen().watermark = Some(first);
         Ok(())
@@ -364,7 +380,7 @@ impl Intake<'_> {
     /// Whether a mark may have been sent and have ended, and its host may be back: the register has an end that nobody vouches for, or
     /// this controller lacks pages that another one has and the mark is older than this daemon.
     fn may_have_ended(&self, row: &MarkRow, entries: &Entries) -> bool {
-        let is_lacking = entries.is_partial && row.made_at < self.around.started;
+        let is_lacking = entries.is_partial && self.base.was_elsewhere(row);
         let is_down = || self.around.cib.is_some_and(|cib| is_surely_down(cib, &row.node, row.failure_time));
         (is_lacking || self.is_spoken_for(row.id)) && !is_down()
     }

@@ -13,6 +13,7 @@ use pacemaker::cib::Cib;
 use pacemaker::evidence::{self, EvidenceError, Found};
 use tracing::error;
 
+use super::credible::is_ahead;
 use super::files;
 use super::judge::{self, Judgement};
 use super::ledger::{Left, Source};
@@ -181,19 +182,40 @@ impl Intake<'_> {
 
     fn judgement_of(&self, sighting: &Sighting) -> Done<Judgement> {
         let outages = self.outages(&sighting.node)?;
-        let connections = self.connections(&sighting.node, &outages)?;
-        let waited = self.base.seen().waiting.waited(&sighting.key(), self.instant);
-        // A time that lies ahead by more than clocks may differ counts as now. Else the time is kept: the id and the bytes of its mark
-        // have to be the same on every controller.
-        let now = self.around.now;
-        let at = if sighting.at > now + CLOCK_SKEW { now } else { sighting.at };
-        let sighting = &Sighting { at, ..sighting.clone() };
-        let seen = judge::Seen { sighting, connections: &connections, waited };
-        Ok(self.around.judgement_of_sighting(&seen, &outages))
+        let (key, now) = (sighting.key(), self.around.now);
+        lock(self.accounts).ledger.meet(source_of(sighting), key.clone());
+        let is_fresh = self.saw_appear(sighting);
+        let connections = self.connections(&sighting.node, &outages, is_fresh)?;
+        let (waited, first) = {
+            let waiting = &self.base.seen().waiting;
+            (waiting.waited(&key, self.instant), waiting.first_seen(&key).unwrap_or(now))
+        };
+        // What this daemon saw appear is no younger than that, whichever clock dates it. Else the time is kept: the bytes of its mark have
+        // to be the same on every controller, and its id is so in any case.
+        let at = if is_fresh && is_ahead(sighting.at, now) { first } else { sighting.at };
+        let moved = &Sighting { at, ..sighting.clone() };
+        let seen = judge::Seen { sighting: moved, is_fresh, connections: &connections, waited };
+        let mut judged = self.around.judgement_of_sighting(&seen, &outages);
+        if let Judgement::Mark(row, _) = &mut judged {
+            row.id = sighting.mark_id();
+        }
+        Ok(judged)
     }
 
-    /// Every connection of a host that is known here, each with the time when it appeared, and the cluster's state of the last.
-    fn connections(&self, node: &HostName, outages: &[Outage]) -> Done<Connections> {
+    /// Whether it is of the time since this daemon's start: of an alert this controller's clock says so too. A controller that joins
+    /// copies the history of others with their times.
+    fn saw_appear(&self, sighting: &Sighting) -> bool {
+        let has_appeared = lock(self.accounts).ledger.saw_appear(source_of(sighting), sighting.key());
+        match sighting.witness {
+            Witness::Alert(_) => has_appeared || self.is_of_this_run(sighting.at),
+            Witness::History => has_appeared && self.is_of_this_run(sighting.at),
+            Witness::NodeFenced => has_appeared,
+        }
+    }
+
+    /// Every connection of a host that is known here, each with the time when it appeared, and the cluster's state of the last. What
+    /// lies ahead was made by another clock, and before what this daemon saw appear (`is_fresh`).
+    fn connections(&self, node: &HostName, outages: &[Outage], is_fresh: bool) -> Done<Connections> {
         let mut known = self.journal.connections_of(node)?;
         known.extend(outages.iter().flat_map(|outage| outage.incarnations.iter().cloned()));
         let current = self.around.cib.and_then(|cib| cib.incarnation_of(node));
@@ -201,7 +223,9 @@ impl Intake<'_> {
         let mut all: Vec<Connection> = Vec::new();
         let seen = self.base.seen();
         for incarnation in known {
-            let (appeared, made) = (seen.appeared(node, &incarnation), incarnation.connected_at());
+            let made = incarnation.connected_at();
+            let before = made.filter(|made| is_fresh && is_ahead(*made, self.around.now));
+            let appeared = seen.appeared(node, &incarnation).or(before.map(|_| self.around.started));
             let Some(since) = appeared.or(made) else { continue };
             let connection = Connection { incarnation, since, was_seen: appeared.is_some() };
             if !all.contains(&connection) {
@@ -226,11 +250,11 @@ impl Intake<'_> {
         let Some(row) = self.find_sound(mark)? else { return Ok(()) };
         let outages = self.outages(&sighting.node)?;
         let Some(outage) = outages.iter().find(|outage| outage.mark == mark) else { return Ok(()) };
-        let connections = self.connections(&sighting.node, &outages)?;
+        let connections = self.connections(&sighting.node, &outages, self.saw_appear(sighting))?;
         let joined = outage::Joined { outage, rule };
         match self.around.proof_by(sighting) {
             Some(proof) if outage::is_proof(joined, sighting, row.failure_time, &connections) => {
-                self.prove(mark, proof, self.is_fresh(sighting.at))
+                self.prove(mark, proof, self.saw_appear(sighting))
             }
             _ => Ok(()),
         }
@@ -239,7 +263,7 @@ impl Intake<'_> {
     /// Whether a sighting from before an unproven mark was made proves it, and is not surely of another outage.
     pub(super) fn prove_from_kept(&mut self, node: &HostName, mark: MarkId) -> Done {
         let outages = self.outages(node)?;
-        let connections = self.connections(node, &outages)?;
+        let connections = self.connections(node, &outages, false)?;
         // An earlier `node_fenced` is not about the present connection.
         let former = Connections { current: None, ..connections.clone() };
         let fenced = self.around.cib.and_then(|cib| cib.node_fenced(node)).map(Timestamp::from_seconds);

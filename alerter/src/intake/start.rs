@@ -25,6 +25,7 @@ use crate::config::{Group, Recipients, Route};
 /// # Errors
 /// As any write.
 pub fn catch_up(journal: &mut Journal, base: &Base, now: Timestamp) -> Done {
+    journal.move_ends(0, now)?;
     complete_without_cluster(journal, base, now)?;
     serve_new_routes(journal, base, now)
 }
@@ -204,8 +205,9 @@ fn end_forgotten(
 ) -> Done {
     let is_whole = !entries.is_partial && entries.sound.keys().any(|key| matches!(key, Key::Watermark(_)));
     let in_force = journal.decisions_in_force(now)?.sound;
-    let is_old = |decision: &&Decision| decision.about.holds() && decision.at < *base.started();
-    for decision in in_force.iter().filter(is_old).filter(|_| is_whole) {
+    // One that was made since this daemon's start was not published yet.
+    let holds = |decision: &&Decision| decision.about.holds();
+    for decision in in_force.iter().filter(holds).filter(|_| is_whole) {
         let key = Key::Decision(decision.id);
         if entries.sound.contains_key(&key) || !journal.is_published(register, &key.to_string())? {
             continue;

@@ -1,7 +1,6 @@
 //! What operators decided that is in force, in the policy's words.
 
 use std::collections::HashMap;
-use std::time::Duration;
 
 use journal::{Journal, JournalError};
 use marks::register::{About, Cause, Decision, Scope};
@@ -11,9 +10,6 @@ use crate::base::Base;
 use crate::config::Settings;
 use crate::policy::hold;
 use crate::policy::state::{Order, Whom};
-
-/// Controllers' clocks may differ by so much.
-const SKEW: Duration = Duration::from_secs(60);
 
 /// What operators decided.
 #[derive(Debug, Default)]
@@ -37,11 +33,11 @@ impl Orders {
         let found = journal.decisions_in_force(now)?;
         base.damages.report(&found.damaged);
         let mut orders = Self { partial_since: base.seen().partial_since, ..Self::default() };
-        found.sound.iter().for_each(|decision| orders.add(settings, decision, now));
+        found.sound.iter().for_each(|decision| orders.add(settings, decision));
         Ok(orders)
     }
 
-    fn add(&mut self, settings: &Settings, decision: &Decision, now: Timestamp) {
+    fn add(&mut self, settings: &Settings, decision: &Decision) {
         match &decision.about {
             About::Pause { scope, until } => {
                 let order = self.order(settings, decision, scope, *until);
@@ -51,8 +47,6 @@ impl Orders {
                 let order = self.order(settings, decision, scope, Some(*until));
                 self.maintenance.extend(order);
             }
-            // A release that is dated ahead would release marks of the future.
-            About::ReleaseGroup(_) if decision.at > now + SKEW => {}
             About::ReleaseGroup(name) => {
                 if let Some(index) = index_of(settings, name) {
                     let at = self.released.entry(index).or_insert(decision.at);

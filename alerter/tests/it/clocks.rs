@@ -1,11 +1,208 @@
 //! Controllers whose clocks differ, times that lie ahead, and outages whose records come late: what is sent, and what is held where
 //! everybody sees it. The site's clock is that of the alerter's controller.
 
+use std::time::Duration;
+
 use alerter::cluster::Matter;
+use marks::host::HostName;
+use marks::id::NoteId;
+use marks::register::{About, Decision, Scope};
 use marks::time::Timestamp;
 use pacemaker::evidence::Action;
 
-use crate::site::{Alerter, Site, begun, lacks_evidence};
+use crate::site::{Alerter, ROUTES, Site, begun, lacks_evidence, started};
+
+/// By how many seconds the clock is behind of the controller to which the alerter moves; at last by ten years.
+const BEHIND: [i64; 4] = [150, 300, 3_600, 10 * 365 * 86_400];
+
+const HOUR: Duration = Duration::from_secs(3600);
+
+/// An alerter on ctl1, and a ctl2 whose clock is behind. All have the key, and have had it for a while.
+fn begun_beside_a_clock_that_is_behind(behind: i64) -> (Site, Alerter) {
+    begun_beside_a_clock_that_is_ahead(-behind)
+}
+
+fn begun_beside_a_clock_that_is_ahead(ahead: i64) -> (Site, Alerter) {
+    let mut site = Site::new(&["compute1"]).with_key();
+    site.skews.insert("ctl2", ahead * 1000);
+    let (mut site, mut alerter) = started(site, "ctl1");
+    site.advance(20.0);
+    alerter.run(&mut site, 2);
+    (site, alerter)
+}
+
+/// The alerter's controller is lost, and another one starts on ctl2.
+fn moved(site: &mut Site, first: Alerter) -> Alerter {
+    drop(first);
+    site.lost.insert("ctl1");
+    site.advance(60.0);
+    Alerter::start(site, "ctl2")
+}
+
+/// Issue 45, A1: a host was notified, and is back and runs, or still down. Whoever dates Pacemaker's history, the next alerter does not
+/// notify of it again; of its next failure it does. The broken variants void sealed entries that lie ahead, take a time that lies ahead
+/// for one of now, or take what was found for what has just happened because its time is younger than the daemon's start.
+#[test]
+fn what_was_notified_is_not_notified_again_where_the_clock_is_behind() {
+    if lacks_evidence() {
+        return;
+    }
+    for behind in BEHIND {
+        for (is_back, dates_history) in [(true, true), (true, false), (false, true), (false, false)] {
+            let case = format!("{behind} s behind, back: {is_back}, dates its history: {dates_history}");
+            let (mut site, mut first) = begun_beside_a_clock_that_is_behind(behind);
+            site.dates_history = dates_history;
+            site.outage("compute1", "ctl3");
+            first.run(&mut site, 30);
+            assert_eq!(site.notified.len(), 2, "{case}");
+            if is_back {
+                site.back("compute1", "ctl3");
+                first.run(&mut site, 10);
+            }
+            let mut second = moved(&mut site, first);
+            second.run(&mut site, 90);
+            assert_eq!(site.audit(), Vec::<String>::new(), "{case}: {:?}", second.standings("compute1"));
+            if !is_back {
+                site.back("compute1", "ctl3");
+                second.run(&mut site, 10);
+            }
+            site.outage("compute1", "ctl3");
+            second.run(&mut site, 60);
+            assert_eq!(site.audit(), Vec::<String>::new(), "{case}: {:?}", second.standings("compute1"));
+        }
+    }
+}
+
+/// Issue 45, A1: nobody knows whether it was notified, since the register has lost all but its fencing, and it is back: it is held,
+/// and nothing that Pacemaker remembers of then lets it go.
+#[test]
+fn what_is_held_is_not_released_by_what_lies_ahead_of_a_clock_that_is_behind() {
+    if lacks_evidence() {
+        return;
+    }
+    for (behind, dates_history) in BEHIND.into_iter().flat_map(|behind| [(behind, true), (behind, false)]) {
+        let (mut site, mut first) = begun_beside_a_clock_that_is_behind(behind);
+        site.dates_history = dates_history;
+        site.outage("compute1", "ctl3");
+        first.run(&mut site, 30);
+        site.back("compute1", "ctl3");
+        first.run(&mut site, 10);
+        site.register.clear();
+        site.monitor("ctl3");
+        let mut second = moved(&mut site, first);
+        second.run(&mut site, 90);
+        let case = format!("{behind} s behind, dates its history: {dates_history}");
+        assert_eq!(site.notified.len(), 2, "{case}: {:?}", second.standings("compute1"));
+        assert!(!second.held("compute1").is_empty(), "{case}: everybody sees it");
+    }
+}
+
+/// A pause of all, or a maintenance of compute1.
+fn decide_for_an_hour(alerter: &mut Alerter, site: &Site, is_pause: bool) {
+    let until = site.now + HOUR;
+    let about = match is_pause {
+        true => About::Pause { scope: Scope::All, until: Some(until) },
+        false => About::Maintenance { scope: Scope::Host(HostName::parse("compute1").unwrap()), until },
+    };
+    let (id, actor, reason) = (NoteId::generate(), "alice".to_owned(), "a new switch".to_owned());
+    assert!(alerter.journal.decide(&Decision { id, about, at: site.now, actor, reason }).unwrap());
+}
+
+/// Issue 45, A1: it lasts as long as it was made for from when the next alerter first saw it, whatever the clocks say, and ends then.
+/// The broken variant compares its end with another clock than that which it was made by.
+#[test]
+fn a_pause_lasts_as_long_as_it_was_made_for_where_clocks_differ() {
+    if lacks_evidence() {
+        return;
+    }
+    for (ahead, is_pause) in
+        BEHIND.into_iter().flat_map(|by| [-by, by]).flat_map(|by| [(by, true), (by, false)])
+    {
+        let (mut site, mut first) = begun_beside_a_clock_that_is_ahead(ahead);
+        decide_for_an_hour(&mut first, &site, is_pause);
+        first.run(&mut site, 4);
+        site.outage("compute1", "ctl3");
+        first.run(&mut site, 10);
+        let mut second = moved(&mut site, first);
+        second.run(&mut site, 2);
+        site.advance(3500.0);
+        second.run(&mut site, 30);
+        assert_eq!(site.notified, [], "{ahead} s ahead, a pause: {is_pause}");
+        site.advance(100.0);
+        second.run(&mut site, 30);
+        // By a clock that is years ahead the mark is so old that its outcome may have been forgotten.
+        let wrong = site.promise(&second, ahead > 86_400);
+        assert_eq!(wrong, Vec::<String>::new(), "{ahead} s ahead, a pause: {is_pause}");
+    }
+}
+
+/// Issue 45, A1: what operators decided holds where the clock is behind, and what one of them ended has ended.
+#[test]
+fn an_operators_word_holds_where_the_clock_is_behind() {
+    if lacks_evidence() {
+        return;
+    }
+    for behind in BEHIND {
+        for is_pause in [true, false] {
+            let (mut site, mut first) = begun_beside_a_clock_that_is_behind(behind);
+            decide_for_an_hour(&mut first, &site, is_pause);
+            first.run(&mut site, 4);
+            site.outage("compute1", "ctl3");
+            first.run(&mut site, 10);
+            let mut second = moved(&mut site, first);
+            second.run(&mut site, 600);
+            assert_eq!(site.notified, [], "{behind} s behind, a pause: {is_pause}");
+            assert!(!second.held("compute1").is_empty(), "{behind} s behind, a pause: {is_pause}");
+        }
+    }
+}
+
+/// Issue 45, A1: one route has acknowledged, and the other is down when the alerter moves: only that one is notified.
+#[test]
+fn a_route_that_has_it_is_not_notified_again_where_the_clock_is_behind() {
+    if lacks_evidence() {
+        return;
+    }
+    for behind in BEHIND {
+        let (mut site, mut first) = begun_beside_a_clock_that_is_behind(behind);
+        site.down.insert(ROUTES[1]);
+        site.outage("compute1", "ctl3");
+        first.run(&mut site, 10);
+        assert_eq!(site.notified.len(), 1);
+        site.down.clear();
+        let mut second = moved(&mut site, first);
+        second.run(&mut site, 60);
+        assert_eq!(site.audit(), Vec::<String>::new(), "{behind} s behind");
+    }
+}
+
+/// Issue 45, A2: its connection is lost with the controller that held it, and it fails again within `coalesce`: an outage of its own,
+/// whether the agent or a poll has seen that `node_fenced` was erased. The broken variants look at connections and clocks alone.
+#[test]
+fn a_host_that_was_back_unseen_and_fails_again_is_notified_again() {
+    if lacks_evidence() {
+        return;
+    }
+    for (is_marked, is_watched) in [(true, false), (true, true), (false, true)] {
+        let (mut site, mut alerter) = begun(&["compute1"], "ctl1");
+        site.outage("compute1", "ctl1");
+        alerter.run(&mut site, 20);
+        site.back("compute1", "ctl2");
+        site.advance(30.0);
+        site.hosts.get_mut("compute1").unwrap().forget("ctl2");
+        site.die("compute1");
+        if is_watched {
+            alerter.run(&mut site, 4);
+        }
+        if is_marked {
+            site.off("ctl3", "compute1");
+        }
+        site.seen_fenced("compute1");
+        alerter.run(&mut site, 30);
+        let case = format!("marked: {is_marked}, watched: {is_watched}");
+        assert_eq!(site.audit(), Vec::<String>::new(), "{case}: {:?}", alerter.standings("compute1"));
+    }
+}
 
 /// `fence_mark` ran on another controller, whose clock is so many seconds ahead of the alerter's.
 fn off_elsewhere(site: &mut Site, ahead: i64) {

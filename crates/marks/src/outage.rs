@@ -36,6 +36,8 @@ pub struct Outage {
     pub newest: Timestamp,
     /// The connections that ended with it, if known.
     pub incarnations: Vec<Incarnation>,
+    /// The newest `node_fenced` that was seen of it.
+    pub fenced_at: Option<Timestamp>,
     /// When its host was seen to be back.
     pub returned_at: Option<Timestamp>,
     /// How and when the mark ended.
@@ -74,10 +76,10 @@ impl Reach {
 pub struct Connection {
     /// Its text.
     pub incarnation: Incarnation,
-    /// Since when, by this controller's clock if it saw the connection appear, else by the clock of the controller that
-    /// made it.
+    /// Since when, by this controller's clock if it saw the connection appear or knows that it had, else by the clock of
+    /// the controller that made it.
     pub since: Timestamp,
-    /// Whether this controller saw it appear.
+    /// Whether that is by this controller's clock.
     pub was_seen: bool,
 }
 
@@ -86,6 +88,11 @@ impl Connection {
     /// that stamps the sightings here.
     fn stood_at(&self, at: Timestamp) -> bool {
         self.since + if self.was_seen { Duration::ZERO } else { SECOND } <= at
+    }
+
+    /// Its place among the others: of several since one moment, the one that was made last.
+    fn place(&self) -> (Timestamp, Option<Timestamp>) {
+        (self.since, self.incarnation.connected_at())
     }
 }
 
@@ -121,7 +128,7 @@ impl Connections {
     }
 
     fn newest(&self) -> Option<&Connection> {
-        self.all.iter().max_by_key(|connection| connection.since)
+        self.all.iter().max_by_key(|connection| connection.place())
     }
 
     /// The connections that a sighting may have ended, and whether that is more than a guess. Each connection erases
@@ -167,7 +174,7 @@ impl Connections {
                 .cloned();
         }
         let before = self.all.iter().filter(|connection| connection.since <= sighting.at);
-        before.max_by_key(|connection| connection.since).map(|connection| connection.incarnation.clone())
+        before.max_by_key(|connection| connection.place()).map(|connection| connection.incarnation.clone())
     }
 }
 
@@ -178,13 +185,22 @@ pub fn of_fencing<'a>(fencing: &Fencing, outages: &'a [Outage], reach: Reach) ->
     // Its own mark may exist already, without the row that it was taken in.
     let own = outages.iter().find(|outage| outage.mark == fencing.id.into());
     let asked = fencing.asked_at;
-    let has_room = |o: &&Outage| o.returned_at.is_none_or(|back| back >= asked) && takes_in(o, asked, reach);
+    let has_room = |o: &&Outage| {
+        o.returned_at.is_none_or(|back| back >= asked) && !was_back(fencing, o) && takes_in(o, asked, reach)
+    };
     let open = || outages.iter().rev().filter(has_room).filter(|outage| !takes_back(fencing, outage));
     let by = |rule| move |outage| Joined { outage, rule };
     own.map(by(Rule::OwnMark))
         .or_else(|| of_host_already_down(fencing, outages, reach).map(by(Rule::AlreadyDown)))
         .or_else(|| open().find(|o| is_same(fencing, o, reach.coalesce)).map(by(Rule::SameConnection)))
         .or_else(|| open().find(|o| may_have(fencing, o, reach.coalesce)).map(by(Rule::NearByClock)))
+}
+
+/// Only a connection erases `node_fenced`: a host that has it no more at its next fencing was back in between, even if nobody saw
+/// that and its connection is forgotten.
+fn was_back(fencing: &Fencing, outage: &Outage) -> bool {
+    let is_erased = fencing.already_down == Some(false);
+    is_erased && outage.fenced_at.is_some_and(|fenced| fenced + GRAIN < fencing.asked_at)
 }
 
 /// Whether an outage takes in events of that time. An unproven outage may be none: what comes much later is a failure of
@@ -383,7 +399,7 @@ fn may_be(ended: &[&Incarnation], outage: &Outage) -> bool {
 /// younger that clocks cannot order them.
 fn in_force(connections: &[Connection], at: Timestamp) -> Vec<&Incarnation> {
     let stood = connections.iter().filter(|connection| connection.stood_at(at));
-    let newest = stood.max_by_key(|connection| connection.since);
+    let newest = stood.max_by_key(|connection| connection.place());
     let perhaps = connections.iter().filter(|c| !c.stood_at(at) && c.since <= at + GRAIN);
     newest.into_iter().chain(perhaps).map(|connection| &connection.incarnation).collect()
 }
@@ -394,12 +410,12 @@ fn is_within(at: Timestamp, outage: &Outage, limit: Duration) -> bool {
 }
 
 /// When the host came back from an outage: when a newer connection than the outage's own was made, but not before the
-/// outage, whatever the clock of its controller is. If the CIB has lost all connections, a member that was fenced long
-/// enough ago is back too.
+/// outage, whatever the clock of its controller is. That of a member which is not fenced is newer (`is_up`). If the CIB has
+/// lost all connections, a member that was fenced long enough ago is back too.
 pub fn return_from(
     outage: &Outage,
     current: Option<&Incarnation>,
-    is_member: bool,
+    (is_member, is_up): (bool, bool),
     now: Timestamp,
     coalesce: Duration,
 ) -> Option<Timestamp> {
@@ -407,13 +423,14 @@ pub fn return_from(
         return (is_member && now.since(outage.newest) > coalesce).then_some(now);
     };
     let made = current.connected_at()?;
-    let newer = match newest(&outage.incarnations) {
-        _ if outage.incarnations.contains(current) => false,
+    let is_newer = match newest(&outage.incarnations) {
+        _ if outage.incarnations.contains(current) => return None,
         Some(known) => order(current, known).map_or(is_member, Ordering::is_gt),
         // Pacemaker notes whole seconds.
         None => made.seconds() >= outage.newest.seconds(),
     };
-    newer.then(|| made.max(outage.first))
+    let at = if is_newer { made } else { now };
+    (is_newer || (is_up && !outage.incarnations.is_empty())).then(|| at.max(outage.first))
 }
 
 #[cfg(test)]
@@ -456,7 +473,8 @@ mod tests {
         let incarnations = made.map(connection).into_iter().collect();
         let (first, newest) = (second(asked), second(asked));
         let mark = FencingId::generate().into();
-        Outage { mark, first, newest, incarnations, returned_at: None, settled: None, is_proven: true }
+        let (fenced_at, returned_at, settled) = (None, None, None);
+        Outage { mark, first, newest, incarnations, fenced_at, returned_at, settled, is_proven: true }
     }
 
     /// An outage from a confirmation by hand or from a shell, which an operator ended.
@@ -550,6 +568,19 @@ mod tests {
         assert!(!joins(&was_up(fencing(281, Some(10))), &known));
         assert!(joins(&fencing(281, Some(10)), &known), "nothing says that it was up");
         assert!(!joins(&was_up(fencing(100, Some(10))), &outage(281, Some(10))), "its record comes late");
+    }
+
+    /// Its connection was lost with the controller that held it. The broken variants: `node_fenced` is still there, nobody
+    /// read it, or it was set only after the agent was asked.
+    #[test]
+    fn a_host_whose_node_fenced_was_erased_has_been_back_although_its_connection_is_forgotten() {
+        let known = Outage { fenced_at: Some(second(305)), ..outage(300, Some(10)) };
+        for made in [Some(10), Some(3), None] {
+            assert!(!joins(&was_up(fencing(360, made)), &known), "{made:?}");
+            assert!(joins(&already_down(fencing(360, made)), &known), "{made:?}");
+            assert!(joins(&fencing(360, made), &known), "{made:?}");
+            assert!(joins(&was_up(fencing(304, made)), &known), "{made:?}");
+        }
     }
 
     /// Pacemaker runs `off` again before it has noted the first one as a success.
@@ -773,7 +804,7 @@ mod tests {
     fn a_return_is_a_newer_connection() {
         let back = |outage: &Outage, made: Option<i64>, member, now| {
             let current = made.map(connection);
-            return_from(outage, current.as_ref(), member, second(now), COALESCE)
+            return_from(outage, current.as_ref(), (member, false), second(now), COALESCE)
         };
         let known = outage(100, Some(10));
         assert_eq!(back(&known, Some(120), false, 130), Some(second(120)), "also when it is gone again");
@@ -850,8 +881,9 @@ mod tests {
             |controller, made| Fencing { incarnation: Some(by(controller, made)), ..fencing(640, None) };
         assert!(!joins(&late("ctl2", 300), &known), "in doubt another outage");
         assert!(joins(&late("ctl1", 300), &known) && joins(&late("ctl2", 100), &known), "surely forgotten");
-        let back =
-            |current: Incarnation, member| return_from(&known, Some(&current), member, second(700), COALESCE);
+        let back = |current: Incarnation, member| {
+            return_from(&known, Some(&current), (member, false), second(700), COALESCE)
+        };
         assert_eq!(back(by("ctl2", 300), true), Some(second(600)), "not before its outage");
         assert_eq!((back(by("ctl2", 300), false), back(by("ctl1", 300), true)), (None, None));
     }

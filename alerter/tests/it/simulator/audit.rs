@@ -21,7 +21,7 @@ use marks::time::Timestamp;
 
 use super::daemon::{Daemon, Found};
 use super::story::Story;
-use super::world::{Attempt, Mood, Outage, World};
+use super::world::{Attempt, Mood, Order, Outage, World};
 
 /// What is known of the cluster is so old at most, in milliseconds.
 const POLL: u64 = 2_500;
@@ -96,7 +96,7 @@ impl Audit {
     pub(super) fn new(story: &Story, is_loud: bool) -> Self {
         Self {
             slack: match (story.skews == [0; 3], story.sets_clock) {
-                (false, _) => SKEWED,
+                (false, _) => SKEWED.max(Duration::from_millis(story.differ()) + UNSURE),
                 (true, true) => UNSURE,
                 (true, false) => Duration::ZERO,
             },
@@ -216,9 +216,7 @@ impl Audit {
 
     /// Which groups' limits are not kept, counted again from the marks alone.
     fn watch_groups(&mut self, world: &World, daemon: &Daemon) {
-        let now = world.clock.wall();
-        let aside: BTreeSet<usize> =
-            (0..world.hosts.len()).filter(|host| is_aside(world, *host, now)).collect();
+        let aside: BTreeSet<usize> = (0..world.hosts.len()).filter(|host| is_aside(world, *host)).collect();
         let touched: BTreeSet<usize> =
             aside.symmetric_difference(&self.aside).map(|host| world.hosts[*host].group).collect();
         self.aside = aside;
@@ -274,6 +272,7 @@ impl Audit {
             .iter()
             .map(String::as_str)
             .filter(|word| !matches!(*word, "storm" | "max-in-flight"))
+            .filter(|word| !is_perhaps_ordered(world, world.index_of[node], word))
             .collect();
         let (others, expected) = (self.sure(others), self.sure(expected));
         if others != expected {
@@ -306,7 +305,7 @@ impl Audit {
         let (id, node) = (row.id, &row.node);
         let end = row.made_at + group.rules.max_hold;
         let cooldown = millis(group.rules.cooldown + self.slack);
-        let is_unsure = world.clock.now < watched.unsure || !self.slack.is_zero();
+        let is_unsure = world.clock.now < watched.unsure || !self.slack.is_zero() || fades(world);
         let raged = watched.raged.is_some_and(|at| world.clock.now <= at + cooldown);
         if is_held && now >= end + self.slack {
             self.wrong(world, format!("{node} ({id}) is held by a storm for longer than max-hold"));
@@ -314,7 +313,12 @@ impl Audit {
         if is_held && !raged && !is_unsure {
             self.wrong(world, format!("{node} ({id}) is held by a storm that is over"));
         }
-        if !is_held && watched.rages && self.is_bound(world, row, group) && self.is_sure_of(now) {
+        if !is_held
+            && watched.rages
+            && self.is_bound(world, row, group)
+            && self.is_sure_of(now)
+            && !fades(world)
+        {
             self.wrong(world, format!("{node} ({id}) is not held, and too many of its group are down"));
         }
     }
@@ -355,8 +359,8 @@ impl Audit {
         let back = row.returned_at.map(|at| at + group.rules.healthy_delay);
         let all = [
             ("skip", world.hosts[host].is_skipped),
-            ("maintenance", is_ordered(world, host, now, true)),
-            ("pause", is_ordered(world, host, now, false)),
+            ("maintenance", is_ordered(world, host, true)),
+            ("pause", is_ordered(world, host, false)),
             ("confirm", group.confirm.is_some() && daemon.probed.get(&row.id) != Some(&Found::Down)),
             ("delay", now < row.failure_time + group.rules.deliver_after),
             ("returning", back.is_some_and(|healthy| now < healthy)),
@@ -389,6 +393,7 @@ impl Audit {
         if self.groups[at].rages
             && self.is_bound(world, row, &settings.groups[at])
             && self.is_sure_of(world.clock.wall())
+            && !fades(world)
         {
             self.wrong(
                 world,
@@ -587,7 +592,7 @@ impl Audit {
     /// An operator checks a mark that is in doubt: Pacemaker itself speaks of every fencing here, so that only a register or
     /// a controller that was lost can leave one.
     pub(super) fn doubted(&mut self, world: &World, row: &MarkRow) {
-        let is_lost = self.loses_controllers || self.loses_register;
+        let is_lost = self.loses_controllers || self.loses_register || self.slack > SKEWED;
         // Fenced once more after its outage was notified: nobody knows whether it had been back.
         if !is_lost && world.whose.contains_key(&row.id) && !is_notified_otherwise(world, row) {
             let word = row.standing.as_str();
@@ -690,21 +695,38 @@ fn is_notified(world: &World, mark: MarkId) -> bool {
 }
 
 /// Whether an order of this kind is about a host.
-fn is_ordered(world: &World, host: usize, now: Timestamp, is_maintenance: bool) -> bool {
+fn is_ordered(world: &World, host: usize, is_maintenance: bool) -> bool {
+    orders(world, host, is_maintenance).any(|order| !order.fades(world.clock.now))
+}
+
+/// Whether nobody can say whether one holds it.
+fn is_perhaps_ordered(world: &World, host: usize, word: &str) -> bool {
+    let is_maintenance = word == "maintenance";
+    let is_meant = is_maintenance || word == "pause";
+    is_meant
+        && !is_ordered(world, host, is_maintenance)
+        && orders(world, host, is_maintenance).next().is_some()
+}
+
+fn orders(world: &World, host: usize, is_maintenance: bool) -> impl Iterator<Item = &Order> {
     let (name, group) = (&world.hosts[host].name, &world.group_names[world.hosts[host].group]);
-    world.orders.iter().any(|order| {
+    world.orders.iter().filter(move |order| {
         let is_about = match &order.scope {
             Scope::All => true,
             Scope::Group(own) => own == group,
             Scope::Host(own) => own == name,
         };
-        let is_in_force = order.until.is_none_or(|until| until > now);
-        order.is_maintenance == is_maintenance && is_about && is_in_force
+        order.is_maintenance == is_maintenance && is_about
     })
 }
 
-fn is_aside(world: &World, host: usize, now: Timestamp) -> bool {
-    world.hosts[host].is_skipped || is_ordered(world, host, now, true)
+fn is_aside(world: &World, host: usize) -> bool {
+    world.hosts[host].is_skipped || is_ordered(world, host, true)
+}
+
+/// Whether nobody can say who is in maintenance.
+fn fades(world: &World) -> bool {
+    world.orders.iter().any(|order| order.is_maintenance && order.fades(world.clock.now))
 }
 
 fn millis(time: Duration) -> u64 {

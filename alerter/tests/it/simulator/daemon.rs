@@ -27,8 +27,8 @@ use journal::{Capacity, DueDelivery, Ended, Journal, RegisterWait, Role, Tried, 
 use marks::delivery::{ACCEPTED, State};
 use marks::id::MarkId;
 use marks::mark::Mark;
-use marks::register::{Entry, Register};
-use marks::time::Timestamp;
+use marks::register::{Entries, Entry, Register};
+use marks::time::{CLOCK_SKEW, Timestamp};
 use pacemaker::register::Tools;
 
 use super::audit::Audit;
@@ -109,6 +109,8 @@ pub(super) enum Broken {
     DoesNotCount,
     /// What is held is sent all the same.
     IgnoresHolds,
+    /// What another controller wrote counts for nothing where its time lies ahead of this controller's clock.
+    VoidsWhatLiesAhead,
 }
 
 /// An exchange under way.
@@ -246,6 +248,9 @@ impl Daemon {
         if set < 0 {
             self.journal.put_off_no_longer_than(now.wall + endpoint::CAP).unwrap();
         }
+        if set != 0 {
+            self.journal.move_ends(set, now.wall).unwrap();
+        }
         let mut started = self.shared.base.started();
         *started = Timestamp(started.0.saturating_add(set));
         self.clocks = now;
@@ -272,11 +277,11 @@ impl Daemon {
         let view = Arc::new(View {
             taken: now.instant,
             quorum: Ok(true),
-            entries: Ok(world.entries()),
+            entries: Ok(self.entries(world)),
             known: None,
             kept: Kept::default(),
             cib: Ok(world.cib()),
-            history: with_history.then(|| Ok(world.history.clone())),
+            history: with_history.then(|| Ok(world.history())),
         });
         if with_history {
             self.history_read = world.history.len();
@@ -284,6 +289,15 @@ impl Daemon {
         self.shared.base.seen().note(&view);
         apply::take_in_at(&mut self.journal, (&self.shared.base, &self.shared.accounts), Some(&view), now)
             .unwrap();
+    }
+
+    fn entries(&self, world: &World) -> Entries {
+        let mut entries = world.entries();
+        if self.broken == Broken::VoidsWhatLiesAhead {
+            let latest = world.clock.wall() + CLOCK_SKEW;
+            entries.sound.retain(|_, entry| entry.at() <= latest);
+        }
+        entries
     }
 
     /// Writes what the register lacks.

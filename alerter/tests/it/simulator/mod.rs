@@ -117,6 +117,16 @@ fn holds_that_hold_nothing_are_found() {
     assert!(is_caught(Broken::IgnoresHolds, "while it is held"));
 }
 
+/// Clocks that are wrong. The broken variant voids what lies ahead of its own: an outage is sent once more after a failover.
+#[test]
+fn what_another_clock_has_dated_is_found_to_be_void() {
+    let is_caught = (0..200).any(|seed| {
+        let played = play(seed, FEW_HARD, Broken::VoidsWhatLiesAhead, false);
+        played.violations.iter().any(|wrong| wrong.contains("marks, 2 sent"))
+    });
+    assert!(is_caught);
+}
+
 /// `make simulate` says how many seeds, or which one is played again with a log of everything; without it a few.
 #[test]
 fn simulate() {

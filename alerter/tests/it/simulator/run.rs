@@ -114,8 +114,7 @@ impl Run {
         let alerter = daemon.and_then(|daemon| daemon.next(&self.world));
         let callback = daemon.and_then(|_| self.callbacks.iter().map(|callback| callback.at).min());
         let ends = self.world.orders.iter().filter_map(|order| order.until);
-        let ends =
-            ends.filter(|until| *until > self.world.clock.wall()).map(|until| self.world.clock.when(until));
+        let ends = ends.filter(|until| *until > self.world.clock.now);
         [event, restart, alerter, callback, ends.min()].into_iter().flatten().min().unwrap_or(u64::MAX)
     }
 
@@ -130,11 +129,11 @@ impl Run {
                 self.happens(event);
             }
         }
-        let over = |order: &Order| order.until.is_some_and(|until| until <= self.world.clock.wall());
+        let over = |order: &Order| !order.may_last && order.until.is_some_and(|until| until <= now);
         if self.world.orders.iter().any(over) {
             self.poll_soon();
         }
-        self.world.orders.retain(|order| order.until.is_none_or(|until| until > self.world.clock.wall()));
+        self.world.orders.retain(|order| !over(order));
         self.confirm();
         self.pass();
     }
@@ -142,7 +141,9 @@ impl Run {
     fn start(&mut self) {
         let Some((_, controller)) = self.restart.take() else { return };
         let controller = self.world.living(controller);
+        let was = self.world.clock.active;
         let mut daemon = Daemon::start(&mut self.world, controller, self.broken);
+        self.world.orders.iter_mut().for_each(|order| order.may_last |= controller != was);
         self.audit.restart(&daemon.journal);
         self.audit.say(&self.world, || format!("an alerter starts on controller {controller}"));
         daemon.callbacks.clear();
@@ -202,7 +203,7 @@ impl Run {
         self.audit.say(&self.world, || format!("{event:?}"));
         match event {
             Event::Fences { host, by } => self.fence(host, by),
-            Event::Returns { host, to } => self.bring_back(host, to),
+            Event::Returns { host, to, unseen } => self.bring_back(host, to, unseen),
             Event::Turns { route, mood } => self.turn(route, mood),
             Event::Rejects { route, hosts } => {
                 let names = hosts.into_iter().map(|host| self.world.hosts[host].name.clone()).collect();
@@ -224,7 +225,10 @@ impl Run {
             Event::Loses { controller } => self.lose(controller),
             Event::Finds => self.world.lost.clear(),
             Event::Skips { host, is_skipped } => self.world.skip(host, is_skipped),
-            Event::SetsClock { by } => self.world.clock.set += by,
+            Event::SetsClock { by } => {
+                self.world.clock.set += by;
+                self.world.orders.iter_mut().for_each(|order| order.may_last = true);
+            }
             other => self.decide(other),
         }
         self.poll_soon();
@@ -240,11 +244,11 @@ impl Run {
         self.world.fence(host, by);
     }
 
-    fn bring_back(&mut self, host: usize, to: usize) {
+    fn bring_back(&mut self, host: usize, to: usize, unseen: bool) {
         let host_of = &self.world.hosts[host];
         if !host_of.is_up && self.world.clock.now >= host_of.changed + SETTLING {
             let to = self.world.living(to);
-            self.world.bring_back(host, to);
+            self.world.bring_back(host, to, unseen);
         }
     }
 
@@ -268,7 +272,7 @@ impl Run {
             Event::Pauses { group, limit } => {
                 let scope = group.map_or(Scope::All, |group| self.scope_of(group));
                 let until = limit.map(|limit| self.world.clock.wall() + Duration::from_millis(limit));
-                self.order(About::Pause { scope: scope.clone(), until }, (scope, until, false));
+                self.order(About::Pause { scope: scope.clone(), until }, (scope, limit, false));
             }
             Event::Maintains { host, group, limit } => {
                 let scope = host.map_or_else(
@@ -276,7 +280,7 @@ impl Run {
                     |host| Scope::Host(self.world.hosts[host].name.clone()),
                 );
                 let until = self.world.clock.wall() + Duration::from_millis(limit);
-                self.order(About::Maintenance { scope: scope.clone(), until }, (scope, Some(until), true));
+                self.order(About::Maintenance { scope: scope.clone(), until }, (scope, Some(limit), true));
             }
             Event::Resumes => self.end_order(false),
             Event::EndsMaintenance => self.end_order(true),
@@ -308,15 +312,12 @@ impl Run {
         Decision { id, about, at, actor: "alice".into(), reason: "she has one".into() }
     }
 
-    fn order(
-        &mut self,
-        about: About,
-        (scope, until, is_maintenance): (Scope, Option<marks::time::Timestamp>, bool),
-    ) {
+    fn order(&mut self, about: About, (scope, limit, is_maintenance): (Scope, Option<u64>, bool)) {
         let decision = self.decision(about);
         let Some(daemon) = &mut self.daemon else { return };
         assert!(daemon.journal.decide(&decision).unwrap());
-        self.world.orders.push(Order { id: decision.id, scope, until, is_maintenance });
+        let until = limit.map(|limit| self.world.clock.now + limit);
+        self.world.orders.push(Order { id: decision.id, scope, until, is_maintenance, may_last: false });
     }
 
     fn end_order(&mut self, is_maintenance: bool) {
@@ -326,7 +327,8 @@ impl Run {
         if let Some(found) = found {
             let order = self.world.orders.remove(found);
             let end = Ending { id: order.id, at, actor: "alice".into(), reason: "done".into() };
-            if !daemon.journal.end_decision(&end).unwrap() {
+            let is_ended = daemon.journal.end_decision(&end).unwrap();
+            if !is_ended && !order.fades(self.world.clock.now) {
                 self.audit.violations.push(format!("what an operator decided cannot be ended: {order:?}"));
             }
         }
@@ -394,7 +396,7 @@ impl Run {
             if is_skipped {
                 self.world.skip(host, false);
             }
-            self.bring_back(host, 1);
+            self.bring_back(host, 1, false);
         }
         for is_maintenance in [false, true] {
             while self.world.orders.iter().any(|order| order.is_maintenance == is_maintenance) {

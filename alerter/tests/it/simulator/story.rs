@@ -8,6 +8,8 @@ use super::world::{Forgery, Kind, Mood, Receiver, mix};
 
 const MINUTE: u64 = 60_000;
 const HOUR: u64 = 60 * MINUTE;
+const MINUTES: i64 = 60_000;
+const TEN_YEARS: i64 = 10 * 365 * 24 * 60 * MINUTES;
 /// Clocks of controllers that keep time differ by less than this, in milliseconds.
 const SET_MOST: i64 = 2_000;
 
@@ -53,6 +55,8 @@ pub(super) enum Event {
     Returns {
         host: usize,
         to: usize,
+        /// The cluster has forgotten the connection when anybody looks.
+        unseen: bool,
     },
     /// An endpoint changes its mood.
     Turns {
@@ -164,6 +168,8 @@ pub(super) struct Story {
     pub(super) sets_clock: bool,
     /// By how many milliseconds the clocks of the controllers are ahead.
     pub(super) skews: [i64; 3],
+    /// Root seals the register, and nobody else writes there.
+    pub(super) has_key: bool,
     /// What hosts are to the cluster; those without an entry are remote nodes.
     pub(super) kinds: Vec<Kind>,
 }
@@ -203,6 +209,7 @@ impl Story {
             rest,
             sets_clock: rng.u8(..4) == 0,
             skews: [0; 3],
+            has_key: false,
             kinds: Vec::new(),
         };
         story.happen(&mut rng);
@@ -237,6 +244,7 @@ impl Story {
             rest: 20 * MINUTE,
             sets_clock: false,
             skews: [0; 3],
+            has_key: false,
             kinds: Vec::new(),
         }
     }
@@ -255,7 +263,7 @@ impl Story {
             (0..hosts).map(move |host| (at + 20 * host as u64, event(host)))
         };
         let fences = |host| Event::Fences { host, by: Some(host % 3) };
-        let returns = |host| Event::Returns { host, to: host % 3 };
+        let returns = |host| Event::Returns { host, to: host % 3, unseen: false };
         let mut events = vec![
             turns(50_000, Mood::TimesOut),
             turns(2 * MINUTE, Mood::Refuses),
@@ -268,6 +276,12 @@ impl Story {
         events.extend(each(40 * MINUTE, returns).skip(hosts / 2));
         events.sort_by_key(|(at, _)| *at);
         Self { events, rest: HOUR, ..story }
+    }
+
+    /// By how many milliseconds two controllers' clocks differ at most.
+    pub(super) fn differ(&self) -> u64 {
+        let [first, second, third] = self.skews;
+        first.max(second).max(third).abs_diff(first.min(second).min(third))
     }
 
     pub(super) fn loses_register(&self) -> bool {
@@ -324,6 +338,29 @@ impl Story {
                 self.add(at, Event::Forges { forgery: *rng.choice(&Forgery::ALL).unwrap(), host, rank });
             }
         }
+        // Draws of their own, so that a seed still makes the same story otherwise.
+        self.mistake(&mut Rng::with_seed(mix(self.seed ^ 0x0c10_c45)));
+    }
+
+    /// Controllers whose clocks are wrong and which have a key, and returns of which the cluster forgets the connection.
+    fn mistake(&mut self, rng: &mut Rng) {
+        if rng.u8(..3) == 0 {
+            self.has_key = true;
+            self.events.retain(|(_, event)| !matches!(event, Event::Forges { .. }));
+            self.skews = [0; 3].map(|_: i64| match rng.u8(..4) {
+                0 => 0,
+                1 => rng.i64(-2 * MINUTES..=2 * MINUTES),
+                2 => rng.i64(-60 * MINUTES..=60 * MINUTES),
+                _ => *rng.choice(&[-TEN_YEARS, TEN_YEARS]).unwrap(),
+            });
+        }
+        if rng.u8(..3) == 0 {
+            for (_, event) in &mut self.events {
+                if let Event::Returns { unseen, .. } = event {
+                    *unseen = rng.u8(..4) == 0;
+                }
+            }
+        }
     }
 
     /// Hosts that run the cluster too, which the configuration has to name.
@@ -366,7 +403,7 @@ impl Story {
         if rng.u8(..10) < 7 {
             let longest = if rng.bool() { 10 * MINUTE } else { 3 * HOUR };
             let back = at + rng.u64(40_000..longest);
-            self.add(back, Event::Returns { host, to: rng.usize(..3) });
+            self.add(back, Event::Returns { host, to: rng.usize(..3), unseen: false });
         }
     }
 
@@ -388,7 +425,7 @@ impl Story {
         for _ in 0..rng.usize(3..10) {
             self.add(at, Event::Fences { host, by: Some(rng.usize(..3)) });
             at += rng.u64(20_000..5 * MINUTE);
-            self.add(at, Event::Returns { host, to: rng.usize(..3) });
+            self.add(at, Event::Returns { host, to: rng.usize(..3), unseen: false });
             at += rng.u64(20_000..5 * MINUTE);
         }
     }

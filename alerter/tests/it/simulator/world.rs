@@ -25,7 +25,7 @@ use super::story::Story;
 use crate::site::{mark_of, stands};
 
 pub(super) const CONTROLLERS: [&str; 3] = ["ctl1", "ctl2", "ctl3"];
-/// By whose clock Pacemaker dates its fencing history, `node_fenced` and `in_ccm`.
+/// By whose clock Pacemaker dates `node_fenced` and `in_ccm`.
 const DC: usize = 0;
 
 /// When every story begins: what the real clock says has no part in it.
@@ -59,6 +59,11 @@ impl Clock {
     /// A controller's.
     fn of(&self, controller: usize) -> Timestamp {
         Timestamp(self.right().0 + self.skews[controller])
+    }
+
+    /// What a controller's clock says where the DC's says `at`.
+    fn on(&self, controller: usize, at: Timestamp) -> Timestamp {
+        Timestamp(at.0 + self.skews[controller] - self.skews[DC])
     }
 
     /// One that is right.
@@ -196,9 +201,22 @@ impl Forgery {
 pub(super) struct Order {
     pub(super) id: NoteId,
     pub(super) scope: Scope,
-    pub(super) until: Option<Timestamp>,
+    /// In milliseconds since the story began.
+    pub(super) until: Option<u64>,
     pub(super) is_maintenance: bool,
+    /// Another controller has read it, and counts its time from then on; or a clock was set.
+    pub(super) may_last: bool,
 }
+
+impl Order {
+    /// Whether it may be over, and nobody can say.
+    pub(super) fn fades(&self, now: u64) -> bool {
+        self.may_last && self.until.is_some_and(|until| until <= now + ORDER_SLACK)
+    }
+}
+
+/// Clocks that are set make the end of an order as uncertain as this, in milliseconds.
+const ORDER_SLACK: u64 = 5_000;
 
 /// Everything that is not the alerter.
 pub(super) struct World {
@@ -227,6 +245,7 @@ pub(super) struct World {
     pub(super) group_releases: BTreeMap<String, Timestamp>,
     pub(super) released: BTreeSet<MarkId>,
     pub(super) dismissed: BTreeSet<MarkId>,
+    has_key: bool,
     agents: Vec<Journal>,
     cib: Option<Arc<Cib>>,
     ids: u64,
@@ -272,6 +291,7 @@ impl World {
             group_releases: BTreeMap::new(),
             released: BTreeSet::new(),
             dismissed: BTreeSet::new(),
+            has_key: story.has_key,
             agents: Vec::new(),
             cib: None,
             ids: story.seed.wrapping_mul(1_000_003),
@@ -323,7 +343,17 @@ impl World {
     }
 
     pub(super) fn entries(&self) -> Entries {
-        Entries { sound: self.register.clone(), ..Entries::default() }
+        let sealed = self.register.keys().filter(|_| self.has_key).cloned().collect();
+        Entries { sound: self.register.clone(), sealed, ..Entries::default() }
+    }
+
+    /// The fencing history as the alerter's controller has it: each dates what it hears of with its own clock.
+    pub(super) fn history(&self) -> Vec<Sighting> {
+        let clock = &self.clock;
+        self.history
+            .iter()
+            .map(|seen| Sighting { at: clock.on(clock.active, seen.at), ..seen.clone() })
+            .collect()
     }
 
     /// The controller, or the next one that is not lost.
@@ -345,7 +375,10 @@ impl World {
             self.whose.insert(id.into(), outage);
         }
         let (node, at) = (self.hosts[host].name.clone(), self.clock.of(DC));
-        self.whose.insert(MarkId::of_node_fenced(&node, at.seconds()), outage);
+        for controller in 0..3 {
+            let at = self.clock.on(controller, at).seconds();
+            self.whose.insert(MarkId::of_node_fenced(&node, at), outage);
+        }
         self.history.push(Sighting { node, witness: Witness::History, at, by_human: false });
         (self.hosts[host].fenced, self.hosts[host].is_forgotten) = (at.seconds(), true);
         self.touch(host);
@@ -431,14 +464,17 @@ impl World {
         self.register.entry(entry.key()).or_insert(entry);
     }
 
-    /// A host is back: its remote resource runs on that controller.
-    pub(super) fn bring_back(&mut self, host: usize, to: usize) {
+    /// A host is back: its remote resource runs on that controller. That is `unseen` where the cluster has lost the connection at once.
+    pub(super) fn bring_back(&mut self, host: usize, to: usize, unseen: bool) {
         let (now, dc) = (self.clock.right(), self.clock.of(DC).seconds());
         self.hosts[host].connect(to, self.clock.of(to).seconds());
         (self.hosts[host].joined, self.hosts[host].is_forgotten) = (dc, false);
         // The controller that had connected it before has stopped its resource since; clocks that agree need not know that.
         if self.clock.skews != [0; 3] {
             self.hosts[host].connections.retain(|(there, ..)| *there == to);
+        }
+        if unseen {
+            self.hosts[host].connections.retain(|(there, ..)| *there != to);
         }
         self.touch(host);
         for outage in self.outages.iter_mut().filter(|outage| outage.host == host && outage.ended.is_none()) {

@@ -127,7 +127,7 @@ impl Alerter {
             known: None,
             kept: Kept::default(),
             cib: if site.cib_is_mute { Err("timed out".to_owned()) } else { Ok(Arc::new(site.cib())) },
-            history: with_history.then(|| Ok(site.history.clone())),
+            history: with_history.then(|| Ok(site.history_of(self.controller))),
         });
         self.shared.base.seen().note(&view);
         apply::take_in_at(

@@ -69,6 +69,8 @@ pub(crate) struct Site {
     pub(crate) skews: BTreeMap<&'static str, i64>,
     /// By whose clock Pacemaker dates its fencing history and `node_fenced`.
     pub(crate) dc: &'static str,
+    /// Each controller was there and dates its fencing history with its own clock; else it has the DC's copy.
+    pub(crate) dates_history: bool,
     /// What the alerters and agents see of the register.
     pub(crate) register: BTreeMap<Key, Entry>,
     /// Every controller has the key, and this is what root has written there; without it no entry is sealed.
@@ -111,6 +113,7 @@ impl Site {
             began: (now, Instant::now()),
             skews: BTreeMap::new(),
             dc: "ctl1",
+            dates_history: false,
             register: BTreeMap::new(),
             sealed: None,
             is_partial: false,
@@ -212,6 +215,16 @@ impl Site {
     /// Both clocks of a controller.
     pub(crate) fn moment(&self, controller: &str) -> moment::Moment {
         moment::Moment { instant: self.began.1 + self.now.since(self.began.0), wall: self.clock(controller) }
+    }
+
+    /// The fencing history as a controller has it.
+    fn history_of(&self, controller: &str) -> Vec<Sighting> {
+        let differs = match self.dates_history {
+            true => (self.clock(controller).0 - self.clock(self.dc).0).div_euclid(1000),
+            false => 0,
+        };
+        let dated = |seen: &Sighting| Timestamp::from_seconds(seen.at.seconds() + differs);
+        self.history.iter().map(|seen| Sighting { at: dated(seen), ..seen.clone() }).collect()
     }
 
     /// By how many seconds two clocks differ at most.

@@ -460,6 +460,7 @@ mod tests {
             first: NOW,
             newest: later,
             incarnations: vec![connection(4), connection(5)],
+            fenced_at: None,
             returned_at: Some(back),
             settled: None,
             is_proven: true,

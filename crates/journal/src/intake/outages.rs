@@ -24,6 +24,8 @@ impl Journal {
         let sightings = self.sightings_of(mark.id)?.sound;
         let times = fencings.iter().map(|f| f.asked_at).chain(sightings.iter().map(|s| s.at));
         let newest = times.fold(mark.failure_time, Timestamp::max);
+        let is_fenced = |seen: &&Sighting| seen.witness == Witness::NodeFenced;
+        let fenced_at = sightings.iter().filter(is_fenced).map(|seen| seen.at).max();
         let is_proven = self.is_proven(&mark, &fencings, &sightings)?;
         let mut incarnations: Vec<Incarnation> = mark.incarnation.into_iter().collect();
         for seen in fencings.into_iter().filter_map(|f| f.incarnation) {
@@ -36,6 +38,7 @@ impl Journal {
             first: mark.failure_time,
             newest,
             incarnations,
+            fenced_at,
             returned_at: mark.returned_at,
             settled: mark.settled,
             is_proven,

@@ -9,14 +9,15 @@ use rusqlite::{OptionalExtension, Params, Row, Transaction, params};
 use crate::history::{self, ALERTER, NewHistory};
 use crate::register::entries::CURRENT;
 use crate::row::{self, note, prove};
-use crate::store::digest::{Checked, Rows, checked, raw_text, text, with_digest};
+use crate::store::digest::{Checked, Rows, checked, of_row, raw_text, text, with_digest};
 use crate::{Fault, Journal, JournalError};
 use marks::id::{MarkId, NoteId};
 use marks::mark::{MarkRow, Proof};
 use marks::register::{About, Decision, Ending, Scope};
 use marks::time::Timestamp;
 
-pub(crate) const COLUMNS: &str = "p.id, p.kind, p.mark, p.scope, p.until, p.at, p.actor, p.reason, p.digest";
+pub(crate) const COLUMNS: &str =
+    "p.id, p.kind, p.mark, p.scope, p.until, p.at, p.actor, p.reason, p.here, p.digest";
 const ENDING: &str = "e.decision, e.at, e.actor, e.reason, e.digest";
 
 /// How long the release of a group counts: longer than any of its marks is held.
@@ -24,7 +25,7 @@ const GROUP_RELEASE: Duration = Duration::from_secs(7 * 86_400);
 
 /// Without an end, by an operator or by itself. A damaged end counts: only an end has this key.
 const IN_FORCE: &str =
-    "p.mark IS NULL AND p.kind IN ('pause', 'maintenance') AND (p.until IS NULL OR p.until > ?1)
+    "p.mark IS NULL AND p.kind IN ('pause', 'maintenance') AND (p.here IS NULL OR p.here > ?1)
              AND NOT EXISTS (SELECT 1 FROM ending e WHERE e.decision = p.id)";
 
 impl Journal {
@@ -59,7 +60,7 @@ impl Journal {
         self.write(|transaction| match decision.about {
             About::Release(mark) => release(transaction, mark, decision),
             _ => {
-                let is_new = insert(transaction, decision)?;
+                let is_new = insert(transaction, decision, decision.at)?;
                 if is_new {
                     let (event, sentence) = beginning(decision);
                     append(transaction, decision, event, (&sentence, &decision.actor), decision.at)?;
@@ -87,7 +88,8 @@ impl Journal {
         })
     }
 
-    /// Stores a decision from the register, once; the release of a mark only if its mark is here. It proves nothing:
+    /// Stores a decision from the register, once; the release of a mark only if its mark is here. It lasts from now on as
+    /// long as it was made for, since the clock that dates it is another one. It proves nothing:
     /// every member of `haclient` can write the register, and a proof needs root's seal of the reporting controller.
     /// Returns whether it is new.
     ///
@@ -100,7 +102,7 @@ impl Journal {
         self.write(|transaction| match decision.about {
             About::Release(mark) => {
                 let Some(row) = row::load(transaction, mark)? else { return Ok(false) };
-                let is_new = insert(transaction, decision)?;
+                let is_new = insert(transaction, decision, now)?;
                 if is_new {
                     let (actor, node) = (&decision.actor, &row.node);
                     let detail = format!("{actor} released {node} on another controller (from the register)");
@@ -109,7 +111,7 @@ impl Journal {
                 Ok(is_new)
             }
             _ => {
-                let is_new = insert(transaction, decision)?;
+                let is_new = insert(transaction, decision, now)?;
                 if is_new {
                     let (event, sentence) = beginning(decision);
                     let sentence = elsewhere(&decision.actor, &sentence);
@@ -149,14 +151,40 @@ impl Journal {
     }
 
     /// The operators' decisions about groups and hosts that are in effect: pauses and maintenances that have not ended,
-    /// and the releases of groups of the last seven days, oldest first.
+    /// each with its end by this controller's clock, and the releases of groups of the last seven days, oldest first.
     ///
     /// # Errors
     /// As any read.
     pub fn decisions_in_force(&self, now: Timestamp) -> Result<Rows<Decision>, JournalError> {
         let condition =
             format!("({IN_FORCE}) OR (p.mark IS NULL AND p.kind = 'release-group' AND p.at >= ?2)");
-        self.decisions_that(&condition, params![now.0, (now - GROUP_RELEASE).0])
+        let sql = format!("SELECT {COLUMNS} FROM decision p WHERE {condition} ORDER BY p.at, p.id");
+        self.rows(&sql, params![now.0, (now - GROUP_RELEASE).0], |row| decode_kept(row).map(Kept::here))
+    }
+
+    /// The clock was set, or may have been while nobody was there: what lasts goes on as long as it would have, and no
+    /// longer than it was made for.
+    ///
+    /// # Errors
+    /// As any write.
+    pub fn move_ends(&mut self, set: i64, now: Timestamp) -> Result<(), JournalError> {
+        let sql = format!(
+            "SELECT {COLUMNS} FROM decision p WHERE p.here > ?1 AND NOT EXISTS (SELECT 1 FROM ending e WHERE e.decision = p.id)"
+        );
+        let mut all = self.rows(&sql, [now.0.saturating_sub(set)], decode_kept)?.sound;
+        all.retain_mut(|kept| kept.moves(set, now));
+        if all.is_empty() {
+            return Ok(());
+        }
+        self.write(|transaction| {
+            let sql = "UPDATE decision SET here = ?1, digest = ?2 WHERE id = ?3";
+            let mut update = transaction.prepare(sql)?;
+            for kept in &all {
+                let (end, id) = (kept.here.map(|end| end.0), kept.decision.id.to_string());
+                update.execute(params![end, of_row("decision", &columns(kept)), id])?;
+            }
+            Ok(())
+        })
     }
 
     /// Whether an operator has ended a decision, also an unknown one.
@@ -189,7 +217,7 @@ impl Journal {
 
     /// The decisions that should be in the register: while in effect, or while the mark is open, and from `since` on.
     pub(crate) fn current_decisions(&self, since: Timestamp) -> Result<Vec<Decision>, JournalError> {
-        let end = "coalesce((SELECT e.at FROM ending e WHERE e.decision = p.id), p.until,
+        let end = "coalesce((SELECT e.at FROM ending e WHERE e.decision = p.id), p.here,
              CASE p.kind WHEN 'release-group' THEN p.at END, ?1)";
         let condition = format!(
             "(p.mark IS NULL AND {end} >= ?1) OR EXISTS (SELECT 1 FROM mark m WHERE m.id = p.mark AND {CURRENT})"
@@ -225,7 +253,7 @@ fn release(transaction: &Transaction<'_>, mark: MarkId, decision: &Decision) -> 
     if !is_doubtful && is_released(transaction, mark)? {
         return Ok(false);
     }
-    insert(transaction, decision)?;
+    insert(transaction, decision, decision.at)?;
     if is_doubtful { vouch(transaction, row, decision) } else { let_go(transaction, &row, decision) }?;
     Ok(true)
 }
@@ -309,17 +337,19 @@ fn append(
     )
 }
 
-/// Returns whether it is new. A damaged row under its id is replaced.
-fn insert(transaction: &Transaction<'_>, decision: &Decision) -> rusqlite::Result<bool> {
+/// Returns whether it is new; it lasts from then on by this controller's clock. A damaged row under its id is replaced.
+fn insert(transaction: &Transaction<'_>, decision: &Decision, from: Timestamp) -> rusqlite::Result<bool> {
     let sql = format!("SELECT {COLUMNS} FROM decision p WHERE p.id = ?1");
     let mut statement = transaction.prepare_cached(&sql)?;
     let known = statement.query_row([decision.id.to_string()], |row| Ok(decode(row).is_ok())).optional()?;
     if known == Some(true) {
         return Ok(false);
     }
-    let sql = "INSERT OR REPLACE INTO decision (id, kind, mark, scope, until, at, actor, reason, digest)
-             VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9)";
-    transaction.prepare_cached(sql)?.execute(with_digest("decision", columns(decision)))?;
+    let sql =
+        "INSERT OR REPLACE INTO decision (id, kind, mark, scope, until, at, actor, reason, here, digest)
+             VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10)";
+    let kept = Kept::since(decision.clone(), from);
+    transaction.prepare_cached(sql)?.execute(with_digest("decision", columns(&kept)))?;
     Ok(true)
 }
 
@@ -356,8 +386,8 @@ pub(crate) fn page(
     );
     let mut query = transaction.prepare_cached(&sql)?;
     let read = |row: &Row<'_>| {
-        let end: Option<i64> = row.get(10)?;
-        Ok((row.get(9)?, decode(row), end.map(Timestamp)))
+        let end: Option<i64> = row.get(11)?;
+        Ok((row.get(10)?, decode_kept(row).map(Kept::here), end.map(Timestamp)))
     };
     query.query_map([after], read)?.collect()
 }
@@ -392,8 +422,46 @@ pub(crate) fn remove(transaction: &Transaction<'_>, id: &str) -> rusqlite::Resul
     Ok(())
 }
 
+/// A decision, and what counts here, by this controller's clock: when it ends by itself, or of a group's release until when its
+/// marks were made.
+#[derive(Clone, Debug)]
+struct Kept {
+    decision: Decision,
+    here: Option<Timestamp>,
+}
+
+impl Kept {
+    /// One that is first seen here at that time.
+    fn since(decision: Decision, from: Timestamp) -> Self {
+        let here = match decision.about {
+            About::ReleaseGroup(_) => Some(decision.at.min(from)),
+            _ => decision.lasts().map(|lasts| from + lasts),
+        };
+        Self { decision, here }
+    }
+
+    /// The decision as it is in effect here.
+    fn here(mut self) -> Decision {
+        match &mut self.decision.about {
+            About::Pause { until, .. } => *until = self.here,
+            About::Maintenance { until, .. } => *until = self.here.unwrap_or(*until),
+            About::ReleaseGroup(_) => self.decision.at = self.here.unwrap_or(self.decision.at),
+            About::Release(_) => {}
+        }
+        self.decision
+    }
+
+    /// Returns whether its end moves.
+    fn moves(&mut self, set: i64, now: Timestamp) -> bool {
+        let (Some(end), Some(lasts)) = (self.here, self.decision.lasts()) else { return false };
+        let moved = Timestamp(end.0.saturating_add(set)).min(now + lasts);
+        self.here = Some(moved);
+        moved != end
+    }
+}
+
 /// All columns but the digest.
-fn columns(decision: &Decision) -> Vec<Value> {
+fn columns(Kept { decision, here }: &Kept) -> Vec<Value> {
     vec![
         decision.id.to_string().into(),
         text(decision.about.kind()),
@@ -403,6 +471,7 @@ fn columns(decision: &Decision) -> Vec<Value> {
         decision.at.0.into(),
         text(&decision.actor),
         text(&decision.reason),
+        here.map(|end| end.0).into(),
     ]
 }
 
@@ -412,7 +481,13 @@ fn columns_of_ending(ending: &Ending) -> Vec<Value> {
 }
 
 pub(crate) fn decode(row: &Row<'_>) -> Checked<Decision> {
-    checked(row, ("decision", 8), decode_unchecked(row), columns)
+    decode_kept(row).map(|kept| kept.decision)
+}
+
+fn decode_kept(row: &Row<'_>) -> Checked<Kept> {
+    let here = row.get(8).ok().flatten().map(Timestamp);
+    let kept = decode_unchecked(row).map(|decision| Kept { decision, here });
+    checked(row, ("decision", 9), kept, columns)
 }
 
 fn decode_unchecked(row: &Row<'_>) -> Option<Decision> {

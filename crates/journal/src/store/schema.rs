@@ -76,7 +76,8 @@ const OBJECTS: [(&str, &str); 35] = [
         "decision",
         "CREATE TABLE decision (
   seq INTEGER PRIMARY KEY AUTOINCREMENT, id TEXT NOT NULL UNIQUE, kind TEXT NOT NULL, mark TEXT REFERENCES mark(id),
-  scope TEXT, until INTEGER, at INTEGER NOT NULL, actor TEXT NOT NULL, reason TEXT NOT NULL, digest BLOB NOT NULL
+  scope TEXT, until INTEGER, at INTEGER NOT NULL, actor TEXT NOT NULL, reason TEXT NOT NULL, here INTEGER,
+  digest BLOB NOT NULL
 ) STRICT",
     ),
     // Separate from the decision, which is written once. It may arrive before the decision.
@@ -160,7 +161,7 @@ const OBJECTS: [(&str, &str); 35] = [
         "CREATE INDEX delivery_tried ON delivery (route, last_at) WHERE last_at IS NOT NULL AND state NOT IN ('acknowledged', 'dismissed', 'cancelled')",
     ),
     ("decision_mark", "CREATE INDEX decision_mark ON decision (mark) WHERE mark IS NOT NULL"),
-    ("decision_until", "CREATE INDEX decision_until ON decision (until) WHERE mark IS NULL"),
+    ("decision_here", "CREATE INDEX decision_here ON decision (here) WHERE mark IS NULL"),
     // Held, and not by its chain.
     (
         "delivery_kept",

@@ -10,14 +10,12 @@ use crate::id::{FencingId, MarkId};
 use crate::mark::{MarkRow, Settlement};
 use crate::register::{Entries, Entry, KEPT, Key, MarkEntry, SETTLED_MAX};
 use crate::rule::Rule;
-use crate::time::{CLOCK_SKEW, Timestamp};
+use crate::time::Timestamp;
 
 /// The marks of the register, and the fencings that they have taken in.
 #[derive(Debug)]
 pub struct Registered<'e> {
     entries: &'e Entries,
-    /// Entries with a later time do not count.
-    latest: Timestamp,
     taken_in: BTreeMap<FencingId, (MarkId, Rule)>,
 }
 
@@ -28,9 +26,8 @@ impl<'e> Registered<'e> {
         entries: &'e Entries,
         fencings: impl IntoIterator<Item = &'e Fencing>,
         coalesce: Duration,
-        now: Timestamp,
     ) -> Self {
-        let mut registered = Self { entries, latest: now + CLOCK_SKEW, taken_in: BTreeMap::new() };
+        let mut registered = Self { entries, taken_in: BTreeMap::new() };
         let mut outages = registered.outages();
         let standing = entries.sound.values().filter_map(Entry::fencing);
         let mut all: Vec<&Fencing> = fencings.into_iter().chain(standing).collect();
@@ -48,8 +45,7 @@ impl<'e> Registered<'e> {
 
     /// Whether a mark has ended.
     pub fn has_ended(&self, mark: MarkId) -> bool {
-        let end = self.entries.sound.get(&Key::Settled(mark));
-        matches!(end, Some(Entry::Settled(end)) if end.at <= self.latest)
+        self.entries.sound.contains_key(&Key::Settled(mark))
     }
 
     /// Whether a fencing has a mark, or its own mark has ended.
@@ -77,11 +73,11 @@ impl<'e> Registered<'e> {
 
     fn outage(&self, MarkEntry { mark, incarnation, .. }: &MarkEntry) -> Outage {
         let settled = match self.entries.sound.get(&Key::Settled(mark.id)) {
-            Some(Entry::Settled(end)) if end.at <= self.latest => Some((end.how, end.at)),
+            Some(Entry::Settled(end)) => Some((end.how, end.at)),
             _ => None,
         };
         let returned_at = match self.entries.sound.get(&Key::Returned(mark.id)) {
-            Some(Entry::Returned(back)) if back.at <= self.latest => Some(back.at),
+            Some(Entry::Returned(back)) => Some(back.at),
             _ => None,
         };
         let is_dismissed = matches!(settled, Some((Settlement::Dismissed, _)));
@@ -90,6 +86,7 @@ impl<'e> Registered<'e> {
             first: mark.failure_time,
             newest: mark.failure_time,
             incarnations: incarnation.iter().cloned().collect(),
+            fenced_at: None,
             returned_at,
             settled,
             // A doubtful mark is in no register; one that an operator has ended may have been made by an operator's word.

@@ -166,12 +166,13 @@ impl Story {
             first: fencing.asked_at,
             newest: fencing.asked_at,
             incarnations: fencing.incarnation.iter().cloned().collect(),
+            fenced_at: None,
             returned_at: None,
             settled: None,
             is_proven: false,
         };
         let now = Timestamp::from_seconds(BEGIN * 2);
-        outage.returned_at = return_from(&outage, next.as_ref(), true, now, REACH.coalesce);
+        outage.returned_at = return_from(&outage, next.as_ref(), (true, false), now, REACH.coalesce);
         outage
     }
 
@@ -183,7 +184,10 @@ impl Story {
             let next = self.connection(number + 1).incarnation;
             let outage = Outage { incarnations: Vec::new(), ..outage };
             let now = Timestamp::from_seconds(BEGIN * 2);
-            Outage { returned_at: return_from(&outage, Some(&next), true, now, REACH.coalesce), ..outage }
+            Outage {
+                returned_at: return_from(&outage, Some(&next), (true, false), now, REACH.coalesce),
+                ..outage
+            }
         };
         let made = self.fold().into_iter().map(|(outage, numbers)| (numbers[0], outage));
         let outages: Vec<Outage> = made.filter(|(number, _)| *number < last).map(forgotten).collect();

@@ -91,9 +91,9 @@ impl Entry {
         }
     }
 
-    /// Orders several entries on one matter: by time, then by text.
-    pub(super) fn rank(&self) -> (Timestamp, String) {
-        let at = match self {
+    /// When it was written, by its writer's clock.
+    pub fn at(&self) -> Timestamp {
+        match self {
             Self::Fencing(it) | Self::Again(it) => it.committed_at,
             Self::Mark(it) => it.made_at,
             Self::Acknowledged(it) => it.at,
@@ -102,8 +102,12 @@ impl Entry {
             Self::Decision(it) => it.at,
             Self::Ending(it) => it.at,
             Self::Watermark(it) => it.at,
-        };
-        (at, self.value())
+        }
+    }
+
+    /// Orders several entries on one matter: by time, then by text.
+    pub(super) fn rank(&self) -> (Timestamp, String) {
+        (self.at(), self.value())
     }
 
     /// Its value, in the register's alphabet.

@@ -1,6 +1,7 @@
 //! The alerter's entries in the register beside fencings: marks, their ends, and operators' decisions.
 
 use std::fmt;
+use std::time::Duration;
 
 use crate::fencing::Incarnation;
 use crate::host::HostName;
@@ -221,6 +222,11 @@ impl About {
 }
 
 impl Decision {
+    /// For how long it was made, if it ends by itself.
+    pub fn lasts(&self) -> Option<Duration> {
+        self.about.until().map(|until| until.since(self.at))
+    }
+
     /// When it ends: by itself, or when an operator ended it. The release of a mark ends only with its mark.
     pub fn over_at(&self, ended: Option<Timestamp>) -> Option<Timestamp> {
         let own = match &self.about {

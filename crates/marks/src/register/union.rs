@@ -80,7 +80,7 @@ impl Without<'_> {
         let sealed_at = entry.by().and_then(|by| self.sealing.get(&(part, by)));
         match sealed_at {
             _ if self.trust.is_keyless => Seal::Passed,
-            Some(last) if entry.rank().0 <= *last => Seal::Missing(Unsealed::Forged),
+            Some(last) if entry.at() <= *last => Seal::Missing(Unsealed::Forged),
             // It may have lost its key since.
             Some(_) => Seal::Missing(Unsealed::Unknown),
             None if self.now < self.trust.plain_until => Seal::Passed,
