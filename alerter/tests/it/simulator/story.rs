@@ -181,6 +181,8 @@ pub(super) struct Scale {
     pub(super) most_hosts: usize,
     /// Clocks differ, registers are lost, entries forged, hosts are cluster nodes, and endpoints refuse some of them.
     pub(super) is_hard: bool,
+    /// Clocks are wrong by up to ten years, and the cluster forgets returns. Not every seed holds yet.
+    pub(super) is_wrong: bool,
 }
 
 impl Story {
@@ -215,6 +217,9 @@ impl Story {
         story.happen(&mut rng);
         if scale.is_hard {
             story.surround(&mut Rng::with_seed(mix(seed ^ 0x0dd_ba11)));
+        }
+        if scale.is_wrong {
+            story.mistake(&mut Rng::with_seed(mix(seed ^ 0x0c10_c45)));
         }
         story.events.sort_by_key(|(at, _)| *at);
         story
@@ -338,8 +343,6 @@ impl Story {
                 self.add(at, Event::Forges { forgery: *rng.choice(&Forgery::ALL).unwrap(), host, rank });
             }
         }
-        // Draws of their own, so that a seed still makes the same story otherwise.
-        self.mistake(&mut Rng::with_seed(mix(self.seed ^ 0x0c10_c45)));
     }
 
     /// Controllers whose clocks are wrong and which have a key, and returns of which the cluster forgets the connection.
