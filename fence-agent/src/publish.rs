@@ -4,7 +4,6 @@ use std::time::{Duration, Instant};
 
 use marks::fencing::Fencing;
 use marks::register::{Entries, Entry, Key, Register};
-use marks::time::Timestamp;
 use pacemaker::register::RegisterError;
 
 use crate::call::{Call, OWN_LIMIT};

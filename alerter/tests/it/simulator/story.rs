@@ -219,7 +219,7 @@ impl Story {
             story.surround(&mut Rng::with_seed(mix(seed ^ 0x0dd_ba11)));
         }
         if scale.is_wrong {
-            story.mistake(&mut Rng::with_seed(mix(seed ^ 0x0c10_c45)));
+            story.mistake(&mut Rng::with_seed(mix(seed ^ 0x00c1_0c45)));
         }
         story.events.sort_by_key(|(at, _)| *at);
         story
