@@ -44,7 +44,7 @@ fn sent_or_released(cluster: &Cluster, before: &Before, host: &str, known: usize
         successes(cluster, host)? <= known,
         "Pacemaker knows that {host} was fenced, and its mark is held"
     );
-    cluster.on_active(&["nova-host-alerter", "release", &mark.id, "--reason", "Pacemaker lost its end"])?;
+    cluster.on_active(&["nova-host-alerter", "release", &mark.id, "--insist", "--reason", "lost"])?;
     cluster.wait_mark(before, host, "acknowledged", |mark| mark.state == "acknowledged").map(drop)
 }
 

@@ -36,7 +36,14 @@ fn attrd(cluster: &mut Cluster, stop: Stop) -> anyhow::Result<()> {
         mark.state == "acknowledged" || mark.is_held_as("outcome-unknown")
     })?;
     if mark.state == "held" {
-        cluster.on_active(&["nova-host-alerter", "release", &mark.id, "--reason", "nobody was notified"])?;
+        cluster.on_active(&[
+            "nova-host-alerter",
+            "release",
+            &mark.id,
+            "--insist",
+            "--reason",
+            "nobody was notified",
+        ])?;
     }
     cluster.wait_mark(&before, HOST, "acknowledged", |mark| mark.state == "acknowledged")?;
     let marks = cluster.marks_since(&before)?;

@@ -88,7 +88,7 @@ impl Cluster {
             self.wait_mark("compute2", "to be held", |mark| mark["deliveries"][0]["state"] == "held")?;
         ensure!(held["deliveries"][0]["last"]["kind"] == "returned", "{held}");
         ensure!(self.notifications()?.len() == 1, "a host that is well was reported");
-        self.lab.on_active(&["release", "compute2", "--reason", "its machines are not there"])?;
+        self.lab.on_active(&["release", "compute2", "--insist", "--reason", "its machines are not there"])?;
         self.wait_notified("compute2").map(drop)
     }
 
