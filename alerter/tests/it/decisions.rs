@@ -52,6 +52,31 @@ fn a_decision_and_its_end_come_in_any_order() {
     }
 }
 
+/// The decision that holds a mark may stand on the part that is missing: a new mark waits for it, a minute at most, where everybody sees
+/// that. The broken variant is a register of which nothing is missing.
+#[test]
+fn a_new_mark_waits_for_a_part_of_the_register_that_is_missing() {
+    if lacks_evidence() {
+        return;
+    }
+    for (is_partial, is_paused) in [(true, false), (true, true), (false, false)] {
+        let (mut site, mut alerter) = begun(&["compute1"], "ctl1");
+        site.is_partial = is_partial;
+        let mark = site.outage("compute1", "ctl1").into();
+        alerter.run(&mut site, 20);
+        assert_eq!(site.notified.is_empty(), is_partial);
+        let held = alerter.journal.hold_of(mark).unwrap();
+        let words = held.map(|held| held.words).unwrap_or_default();
+        assert_eq!(words.iter().any(|word| word == "part-missing"), is_partial, "{words:?}");
+        if is_paused {
+            site.publish(Entry::Decision(pause(&site)));
+            site.is_partial = false;
+        }
+        alerter.run(&mut site, 60);
+        assert_eq!(site.notified.is_empty(), is_paused);
+    }
+}
+
 /// The mark of a release may be made after the release is known, of evidence that comes later than both. The broken variant
 /// reads decisions only when the register has changed.
 #[test]

@@ -132,7 +132,7 @@ fn the_alerter_moves_where_it_can() {
     .unwrap();
     assert!(why.contains("does not answer") && !why.contains("locked"), "{why}");
     drop(frozen);
-    wait::until("a mark", LIMIT, || Ok(site.said(&["list"])?.contains("unconfirmed").then_some(()))).unwrap();
+    wait::until("a mark", LIMIT, || Ok(site.said(&["list"])?.contains("compute1").then_some(()))).unwrap();
     site.end(Signal::SIGTERM).unwrap();
 }
 
