@@ -107,6 +107,7 @@ impl Room {
 fn set_while_it_runs(before: i64, after: i64) {
     let clock = Clock::ahead(before).unwrap();
     let mut room = Room::with(&clock);
+    let begun = Instant::now();
     room.site.fence("compute1").unwrap();
     room.assert_time(&room.healthy.wait_for(1, LIMIT).unwrap()[0], "compute1", before);
     // Three in a row, and it is taken for one that cannot.
@@ -119,7 +120,8 @@ fn set_while_it_runs(before: i64, after: i64) {
     let most = since.elapsed().as_secs() + 3;
     let asked = room.busy.received().len() - asked;
     assert!(u64::try_from(asked).unwrap() <= most, "{asked} attempts in {most} s");
-    assert_eq!(room.tried(), 1, "what takes no connection has no attempt");
+    let turns = 1 + begun.elapsed().as_secs() / 30;
+    assert!(room.tried() <= turns, "what takes no connection has an attempt each 30 s: {turns}");
 
     room.site.fence("compute2").unwrap();
     room.assert_time(&room.healthy.wait_for(2, LIMIT).unwrap()[1], "compute2", after);
