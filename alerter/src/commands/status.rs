@@ -33,14 +33,8 @@ pub(super) fn ocf(cli: &Cli, patience: Duration) -> anyhow::Result<ExitCode> {
     let (sentence, code) = if aside::is_one() {
         unanswered(&journal)
     } else {
-        let answer = wait_for(daemon.get::<Health>("/v1/health"))?;
-        let ours = answer.as_ref().ok().filter(|health| health.journal == journal);
-        match answer.as_ref() {
-            Ok(health) if ours.is_some() && !health.healthy => (health.reasons.join("; "), ExitCode::FAILURE),
-            Ok(health) if ours.is_some() && health.degraded => {
-                (health.reasons.join("; "), ExitCode::from(OCF_DEGRADED))
-            }
-            Ok(_) if ours.is_some() => ("the daemon works".to_owned(), ExitCode::SUCCESS),
+        match wait_for(daemon.get::<Health>("/v1/health"))? {
+            Ok(health) if health.journal == journal => answered(&health),
             Err(ClientError::Refused { message, .. }) => {
                 (format!("the daemon refuses to say its state: {message}"), ExitCode::FAILURE)
             }
@@ -53,6 +47,15 @@ pub(super) fn ocf(cli: &Cli, patience: Duration) -> anyhow::Result<ExitCode> {
     };
     println_all(&sentence);
     Ok(code)
+}
+
+/// What the daemon of this journal says of itself.
+fn answered(health: &Health) -> (String, ExitCode) {
+    match (health.healthy, health.degraded) {
+        (false, _) => (health.reasons.join("; "), ExitCode::FAILURE),
+        (true, true) => (health.reasons.join("; "), ExitCode::from(OCF_DEGRADED)),
+        (true, false) => ("the daemon works".to_owned(), ExitCode::SUCCESS),
+    }
 }
 
 /// Pacemaker keeps 128 characters: the cause comes first, and no advice to start what runs.

@@ -218,10 +218,7 @@ impl Poller {
         self.upkept = Some(Instant::now());
         let Some(wanted) = self.wanted(shared, &view).await? else { return Ok(()) };
         let Some(paged) = &view.kept.pages else {
-            if cluster::missing(&wanted, entries).is_empty() {
-                shared.base.looks.note_whole(view.taken);
-            }
-            let standing = self.publish(shared, &wanted, entries).await;
+            let standing = self.publish(shared, &wanted, (entries, view.taken)).await;
             self.note(shared, standing).await?;
             return self.clear(shared, &wanted, entries).await;
         };
@@ -231,11 +228,18 @@ impl Poller {
     }
 
     /// Writes entries that the register lacks outside of pages; gives the keys of those that it has then.
-    async fn publish(&mut self, shared: &Shared, wanted: &[Entry], found: &Entries) -> Vec<Key> {
+    async fn publish(
+        &mut self,
+        shared: &Shared,
+        wanted: &[Entry],
+        (found, taken): (&Entries, Instant),
+    ) -> Vec<Key> {
         let lacking = cluster::missing(wanted, found);
         let mut standing: Vec<Key> =
             wanted.iter().map(Entry::key).filter(|key| found.sound.contains_key(key)).collect();
-        if !lacking.is_empty() {
+        if lacking.is_empty() {
+            shared.base.looks.note_whole(taken);
+        } else {
             standing.extend(self.write(shared, lacking).await);
         }
         standing

@@ -176,8 +176,9 @@ impl Shared {
     fn route_sight(&self, route: &Route, now: Timestamp) -> RouteSight {
         let name = route.name.as_str();
         let trouble = self.routes.troubles().of(name).cloned();
-        let endpoint = self.routes.outboxes().get(name).map(|outbox| outbox.endpoint.clone());
-        let waits = endpoint.as_ref().and_then(|endpoint| endpoint.waits(Instant::now()));
+        let (waits, is_parked) = self.routes.outboxes().get(name).map_or((None, false), |outbox| {
+            (outbox.endpoint.waits(Instant::now()), outbox.endpoint.is_parked())
+        });
         RouteSight {
             name: name.to_owned(),
             driver: route.driver.kind(),
@@ -189,7 +190,7 @@ impl Shared {
             degrades: route.required || route.step == Step::Return,
             secret: route.driver.secret_file().map(|file| file.display().to_string()),
             trouble,
-            is_parked: endpoint.is_some_and(|endpoint| endpoint.is_parked()),
+            is_parked,
             waits_until: waits.map(|rest| now + rest),
             waiting: None,
         }

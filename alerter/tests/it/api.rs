@@ -71,12 +71,15 @@ impl Server {
         let settings: Settings = room.settings();
         let journal = Journal::open(&settings.store.path, Role::Alerter).unwrap();
         let (store, _ends_with_its_handles) = Store::start(journal).unwrap();
-        let mut server = Self::of(Arc::new(Shared::new(Base::new(settings, store, None))), files).await;
-        let path = room.path("state/control.sock");
+        let server = Self::of(Arc::new(Shared::new(Base::new(settings, store, None))), files).await;
+        server.with_control_socket(room.path("state/control.sock"), room)
+    }
+
+    fn with_control_socket(mut self, path: PathBuf, room: config::Site) -> Self {
         let socket = ControlSocket::bind(&path).unwrap();
-        tokio::spawn(socket.serve(Arc::clone(&server.shared), server.stop.clone()));
-        server.local = Some((path, room));
-        server
+        tokio::spawn(socket.serve(Arc::clone(&self.shared), self.stop.clone()));
+        self.local = Some((path, room));
+        self
     }
 
     /// The control socket of an alerter in a cluster, whose polls the test notes.
@@ -85,12 +88,8 @@ impl Server {
         site.configure(&files.table("hosts = [\"*\"]\n"));
         let mut alerter = Alerter::start(site, controller);
         alerter.take_in(site);
-        let mut server = Self::of(alerter.shared(), files).await;
-        let path = room.path("control.sock");
-        let socket = ControlSocket::bind(&path).unwrap();
-        tokio::spawn(socket.serve(alerter.shared(), server.stop.clone()));
-        server.local = Some((path, room));
-        (server, alerter)
+        let server = Self::of(alerter.shared(), files).await;
+        (server.with_control_socket(room.path("control.sock"), room), alerter)
     }
 
     async fn of(shared: Arc<Shared>, files: Files) -> Self {

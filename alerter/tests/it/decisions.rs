@@ -7,7 +7,7 @@ use marks::time::Timestamp;
 
 use crate::site::{Alerter, Site, begun, lacks_evidence};
 
-fn decision(site: &Site, about: About) -> Decision {
+pub(crate) fn decision(site: &Site, about: About) -> Decision {
     let (actor, reason) = ("alice".to_owned(), "the switch is changed".to_owned());
     Decision { id: NoteId::generate(), about, at: site.now, actor, reason }
 }
@@ -16,7 +16,7 @@ fn pause(site: &Site) -> Decision {
     decision(site, About::Pause { scope: Scope::All, until: None })
 }
 
-fn end_of(decision: &Decision, at: Timestamp) -> Ending {
+pub(crate) fn end_of(decision: &Decision, at: Timestamp) -> Ending {
     Ending { id: decision.id, at, actor: "bob".into(), reason: "it is in".into() }
 }
 

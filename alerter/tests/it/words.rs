@@ -6,14 +6,15 @@ use std::time::{Duration, Instant};
 
 use alerter::control::client::ClientError;
 use marks::fencing::{Fencing, Origin};
-use marks::id::NoteId;
 use marks::mark::MarkRow;
-use marks::register::{About, Decision, Ending, Scope};
+use marks::register::{About, Scope};
 use marks::time::Timestamp;
 use proptest::prelude::*;
 use serde_json::{Value, json};
 
 use crate::api::Server;
+use crate::decisions::{decision, end_of};
+use crate::interleavings::cases;
 use crate::site::{Alerter, CONTROLLERS, Outage, ROUTES, Site, begun, lacks_evidence};
 
 const HOST: &str = "compute1";
@@ -157,19 +158,16 @@ impl Story {
 
     fn pause(&mut self, lasting: Duration) {
         let (at, until) = (self.site.now, self.site.now + lasting);
-        let about = About::Pause { scope: Scope::All, until: Some(until) };
-        let (actor, reason) = ("alice".to_owned(), "a test".to_owned());
-        let decision = Decision { id: NoteId::generate(), about, at, actor, reason };
-        self.alerter.journal.decide(&decision).unwrap();
+        let pause = decision(&self.site, About::Pause { scope: Scope::All, until: Some(until) });
+        self.alerter.journal.decide(&pause).unwrap();
         self.alerter.keep_up(&mut self.site);
         self.pauses.push((at, until));
     }
 
     fn resume(&mut self) {
         let at = self.site.now;
-        for decision in self.alerter.journal.decisions_in_force(at).unwrap().sound {
-            let (actor, reason) = ("bob".to_owned(), "it is done".to_owned());
-            self.alerter.journal.end_decision(&Ending { id: decision.id, at, actor, reason }).unwrap();
+        for paused in self.alerter.journal.decisions_in_force(at).unwrap().sound {
+            self.alerter.journal.end_decision(&end_of(&paused, at)).unwrap();
         }
         self.pauses.iter_mut().for_each(|(_, until)| *until = at.min(*until));
         self.alerter.keep_up(&mut self.site);
@@ -239,13 +237,8 @@ fn assert_sound(story: &Story, steps: &impl Debug) {
     assert!(wrong.is_empty(), "{steps:?}\n{wrong:#?}\n{:?}\n{:#?}", story.said, story.site.notified);
 }
 
-/// A few each time; `PROPTEST_CASES` asks for more.
-fn cases() -> u32 {
-    std::env::var("PROPTEST_CASES").ok().and_then(|cases| cases.parse().ok()).unwrap_or(12)
-}
-
 proptest! {
-    #![proptest_config(ProptestConfig { cases: cases(), failure_persistence: None, ..ProptestConfig::default() })]
+    #![proptest_config(ProptestConfig { cases: cases(12), failure_persistence: None, ..ProptestConfig::default() })]
 
     #[test]
     fn words_in_any_order_lose_no_failure(steps in prop::collection::vec(step(), 2..14)) {

@@ -80,7 +80,6 @@ impl<'e> Registered<'e> {
             Some(Entry::Returned(back)) => Some(back.at),
             _ => None,
         };
-        let is_dismissed = matches!(settled, Some((Settlement::Dismissed, _)));
         Outage {
             mark: mark.id,
             first: mark.failure_time,
@@ -89,15 +88,10 @@ impl<'e> Registered<'e> {
             fenced_at: None,
             returned_at,
             settled,
-            // A doubtful mark is in no register; one that an operator has ended may have been made by an operator's word.
-            is_proven: !is_dismissed || self.is_of_the_fencer(mark.id),
+            // A doubtful mark is in no register; one that an operator has ended may have been made by an operator's word, unless a fencing by
+            // the fencer is added.
+            is_proven: !matches!(settled, Some((Settlement::Dismissed, _))),
         }
-    }
-
-    /// Whether the mark was made of a fencing by Pacemaker's fencer.
-    fn is_of_the_fencer(&self, mark: MarkId) -> bool {
-        let fencings = self.entries.sound.values().filter_map(Entry::fencing);
-        fencings.into_iter().any(|of| MarkId::from(of.id) == mark && of.origin == Origin::Fencer)
     }
 }
 
