@@ -74,6 +74,19 @@ impl Incarnation {
     pub fn connected_at(&self) -> Option<Timestamp> {
         self.0.rsplit('/').next()?.parse().ok().map(Timestamp::from_seconds)
     }
+
+    /// Whether the same controller noted it before the other one, whatever was done to its clock: its call ids ascend until it starts
+    /// again.
+    pub fn is_before(&self, other: &Self) -> bool {
+        let parts = |of: &Self| {
+            let mut parts = of.0.splitn(3, '/').map(str::to_owned);
+            Some((parts.next()?, parts.next()?.parse::<u32>().ok()?, of.connected_at()?))
+        };
+        let (Some((own, call, at)), Some((its, its_call, its_at))) = (parts(self), parts(other)) else {
+            return false;
+        };
+        own == its && call < its_call && at <= its_at
+    }
 }
 
 /// One record that a host was fenced.

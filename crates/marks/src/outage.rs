@@ -410,8 +410,9 @@ fn is_within(at: Timestamp, outage: &Outage, limit: Duration) -> bool {
 }
 
 /// When the host came back from an outage: when a newer connection than the outage's own was made, but not before the
-/// outage, whatever the clock of its controller is. That of a member which is not fenced is newer (`is_up`). If the CIB has
-/// lost all connections, a member that was fenced long enough ago is back too.
+/// outage, whatever the clock of its controller is. That of a member which is not fenced is newer (`is_up`), unless the
+/// CIB was read before the outage: a controller's operations on a connection vanish together. If the CIB has lost all connections, a
+/// member that was fenced long enough ago is back too.
 pub fn return_from(
     outage: &Outage,
     current: Option<&Incarnation>,
@@ -429,8 +430,10 @@ pub fn return_from(
         // Pacemaker notes whole seconds.
         None => made.seconds() >= outage.newest.seconds(),
     };
+    let is_from_before = outage.incarnations.iter().any(|known| current.is_before(known));
     let at = if is_newer { made } else { now };
-    (is_newer || (is_up && !outage.incarnations.is_empty())).then(|| at.max(outage.first))
+    let is_another = is_up && !outage.incarnations.is_empty() && !is_from_before;
+    (is_newer || is_another).then(|| at.max(outage.first))
 }
 
 #[cfg(test)]
@@ -886,6 +889,23 @@ mod tests {
         };
         assert_eq!(back(by("ctl2", 300), true), Some(second(600)), "not before its outage");
         assert_eq!((back(by("ctl2", 300), false), back(by("ctl1", 300), true)), (None, None));
+    }
+
+    /// A host fails a second after its connection, of which the last poll saw the start and not the first monitor. The broken variant
+    /// holds the mark, since the CIB of that poll has the host as a member that was not fenced.
+    #[test]
+    fn a_cib_that_was_read_before_the_outage_shows_no_return() {
+        let monitor = Incarnation::new("ctl1", 7, 400);
+        let known = Outage { incarnations: vec![monitor.clone()], ..outage(402, None) };
+        let back = |current: Incarnation| {
+            return_from(&known, Some(&current), (true, true), second(403), COALESCE).is_some()
+        };
+        let start = Incarnation::new("ctl1", 5, 400);
+        assert!(!back(start) && !back(monitor));
+        let set_back = Incarnation::new("ctl1", 9, 100);
+        let begun_again = Incarnation::new("ctl1", 5, 500);
+        let of_another = Incarnation::new("ctl2", 5, 100);
+        assert!(back(set_back) && back(begun_again) && back(of_another));
     }
 
     /// B3: the clock of the controller that recorded it is ahead, or behind.
