@@ -45,7 +45,7 @@ test-openstack: deps build ## the drivers against the real services of OpenStack
 
 SEEDS ?= 1000
 HOURS ?= 10
-simulate: ## hours of a cloud at virtual time, from seeds (SEEDS=1000 HOURS=10; HARD=1: clocks, registers and entries are wrong too, HARD=2: clocks by years); SEED=17 plays one again, with a log
+simulate: ## hours of a cloud at virtual time, from seeds (SEEDS=1000 HOURS=10; HARD=1: clocks, registers and entries are wrong too, HARD=2: clocks by years, HARD=3: they are set by years); SEED=17 plays one again, with a log
 	@SEED=$(SEED) SEEDS=$(or $(SEEDS),1000) FIRST=$(FIRST) HOURS=$(or $(HOURS),10) HOSTS=10000 CARGO_PROFILE_RELEASE_LTO=off CARGO_PROFILE_RELEASE_CODEGEN_UNITS=8 \
 	$(CARGO) test --locked --release --quiet -p alerter --test it -- --exact simulator::simulate --nocapture
 

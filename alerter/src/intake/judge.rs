@@ -95,21 +95,35 @@ impl Circumstances<'_> {
         if coverage::of(&fencing.node, self.hosts, self.cib) == Coverage::Not {
             return Judgement::SetAside;
         }
-        match outage::of_fencing(fencing, outages, self.reach()) {
-            Some(same) if outage::is_over(same.outage, fencing.asked_at, self.reach()) => {
+        let reach = Reach { appeared: known.is_fresh.then_some(self.now), ..self.reach() };
+        match outage::of_fencing(fencing, outages, reach) {
+            Some(same) if outage::is_over(same.outage, fencing.asked_at, reach) => {
                 self.mark_of_fencing(fencing, known.imported, Standing::Doubtful(Doubt::FencedAgain))
             }
             Some(same) => Judgement::Join(same.outage.mark, same.rule),
             None if self.cib.is_some() && known.traces.are_past(fencing.asked_at, self.forgotten) => {
                 Judgement::Past
             }
+            None if self.may_not_have_been_back(fencing, outages) => {
+                self.mark_of_fencing(fencing, known.imported, Standing::Doubtful(Doubt::FencedAgain))
+            }
             None => self.mark_of_fencing(fencing, known.imported, self.standing_of(known)),
         }
     }
 
+    /// Whether a cluster node that has done nothing since it was fenced is fenced again, with no return seen: Pacemaker has no
+    /// `node_fenced` of it, which would say that it was down all the time.
+    fn may_not_have_been_back(&self, fencing: &Fencing, outages: &[Outage]) -> bool {
+        let is_node = self
+            .cib
+            .is_some_and(|cib| cib.is_cluster_node(&fencing.node) && !cib.is_remote_node(&fencing.node));
+        let is_away = |o: &Outage| o.is_proven && o.returned_at.is_none() && !o.incarnations.is_empty();
+        is_node && fencing.incarnation.is_none() && outages.iter().any(is_away)
+    }
+
     /// The rule of time, for outages where nothing better is known.
     pub(super) fn reach(&self) -> Reach {
-        Reach { coalesce: self.rules.coalesce, alone: self.cib.is_none() }
+        Reach { coalesce: self.rules.coalesce, alone: self.cib.is_none(), appeared: None }
     }
 
     /// Decides about one sighting.
@@ -126,8 +140,9 @@ impl Circumstances<'_> {
             Coverage::Not => return Judgement::Ignore(Rule::NotCovered),
             Coverage::Unknown => return Judgement::Ignore(Rule::UnknownHost),
         }
-        match outage::of_sighting(sighting, seen.connections, outages, self.reach()) {
-            Some(same) if !outage::is_over(same.outage, sighting.at, self.reach()) => {
+        let reach = Reach { appeared: seen.is_fresh.then(|| self.now - seen.waited), ..self.reach() };
+        match outage::of_sighting(sighting, seen.connections, outages, reach) {
+            Some(same) if !outage::is_over(same.outage, sighting.at, reach) => {
                 Judgement::Join(same.outage.mark, same.rule)
             }
             over => self.judgement_of_uncovered(seen, over, outages),
@@ -231,6 +246,7 @@ impl Circumstances<'_> {
             made_by: self.controller.to_owned(),
             made_at: self.now,
             returned_at: None,
+            return_known_at: None,
         }
     }
 
@@ -720,6 +736,7 @@ mod tests {
             fenced_at: None,
             returned_at: None,
             settled: Some((Settlement::Acknowledged, second(asked + 2))),
+            made_at: second(asked),
             is_proven: true,
         }
     }
@@ -753,6 +770,21 @@ mod tests {
             assert_eq!(standing(of(NOW + 20, acknowledged(NOW - 4000))), Some("fenced-again"));
             assert!(matches!(of(NOW, acknowledged(NOW - 200)), Judgement::Join(..)));
         }
+    }
+
+    /// Pacemaker has no `node_fenced` of a cluster node, and nothing that it did since it was fenced. The broken variants: one that did
+    /// something, one that was seen to be back, and a remote node.
+    #[test]
+    fn a_cluster_node_that_is_fenced_again_without_a_sign_of_life_is_held() {
+        let judged = |node: &str, incarnation: Option<Incarnation>, returned_at: Option<Timestamp>| {
+            let outage = Outage { returned_at, ..acknowledged(NOW - 4000) };
+            let fencing = Fencing { incarnation, ..fencing(node, NOW, Origin::Fencer) };
+            Scene::gone().at(NOW, |around| around.may_not_have_been_back(&fencing, &[outage]))
+        };
+        assert!(judged("ctl2", None, None));
+        assert!(!judged("ctl2", Some(Incarnation::new("ctl2", 5, NOW - 20)), None));
+        assert!(!judged("ctl2", None, Some(second(NOW - 100))));
+        assert!(!judged("compute1", None, None));
     }
 
     /// A host that was back fails once more, soon after an outage of which Pacemaker has forgotten the connection: clocks that may

@@ -126,6 +126,7 @@ mod tests {
             fenced_at: None,
             returned_at: None,
             settled: None,
+            made_at: second(100),
             is_proven: true,
         }
     }

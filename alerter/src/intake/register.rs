@@ -155,7 +155,9 @@ impl Intake<'_> {
     fn take_in_returns(&mut self, entries: &Entries) -> Done {
         for entry in entries.sound.values() {
             let Entry::Returned(returned) = entry else { continue };
-            let after = |row: &MarkRow| returned.at >= row.failure_time && row.returned_at.is_none();
+            let is_sealed = entries.sealed.contains(&entry.key());
+            let after =
+                |row: &MarkRow| row.returned_at.is_none() && (is_sealed || returned.at >= row.failure_time);
             if let Some(row) = self.find_sound(returned.mark)?.filter(after)
                 && self.may_be_back(entry, &row)?
             {

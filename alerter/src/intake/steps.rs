@@ -10,6 +10,7 @@ use marks::returning::{Failure, owed_since};
 use marks::time::Timestamp;
 use tracing::info;
 
+use super::credible::is_ahead;
 use super::made::Done;
 use super::pass::Intake;
 use crate::config::Route;
@@ -102,7 +103,7 @@ impl Intake<'_> {
             delivery: over.delivery.as_ref(),
             settled: row.settled,
             was_elsewhere: self.base.was_elsewhere(row),
-            has_returned: row.returned_at.is_some_and(|at| at + delay <= now),
+            has_returned: row.return_known_at.is_some_and(|at| at + delay <= now || is_ahead(at, now)),
             is_member_for_long: is_member && now.since(row.failure_time) > self.around.rules.coalesce + delay,
         };
         failure.is_owed(now, route.driver.limit())

@@ -206,7 +206,7 @@ impl Known {
             group: inventory.group_of(&self.settings, &row.node),
             failed_at: row.failure_time,
             known_at: row.made_at,
-            returned_at: row.returned_at,
+            returned_at: row.return_known_at,
             end: row.settled,
             doubts: doubts(row),
             is_member: inventory.is_member(&row.node),

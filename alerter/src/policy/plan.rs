@@ -63,7 +63,8 @@ fn is_under_way(state: &State, subject: &Subject, now: Timestamp) -> bool {
     let may_last = subject.end.is_none_or(|(_, at)| lasts(at, rules.max_hold, now).is_some());
     let recovers = match subject.end {
         Some((Settlement::Acknowledged, _)) => {
-            let is_back = subject.returned_at.is_some_and(|back| back + rules.healthy_delay <= now);
+            let is_back =
+                subject.returned_at.is_some_and(|back| lasts(back, rules.healthy_delay, now).is_none());
             rules.serial && subject.is_member && !is_back
         }
         _ => false,

@@ -13,10 +13,10 @@ use marks::id::MarkId;
 use marks::mark::{MarkRow, Proof, Settlement, Source, Standing};
 use marks::time::Timestamp;
 
-pub(crate) const COLUMNS: &str = "m.id, m.node, m.fqdn, m.on_shared_storage, m.failure_time, m.generated_time, m.settlement, m.settled_at, m.source, m.incarnation, m.standing, m.made_by, m.made_at, m.returned_at, m.digest";
+pub(crate) const COLUMNS: &str = "m.id, m.node, m.fqdn, m.on_shared_storage, m.failure_time, m.generated_time, m.settlement, m.settled_at, m.source, m.incarnation, m.standing, m.made_by, m.made_at, m.returned_at, m.return_known_at, m.digest";
 
 /// How many columns that are.
-pub(crate) const WIDTH: usize = 15;
+pub(crate) const WIDTH: usize = 16;
 
 /// A damaged row is left unchanged, and does not count here: its own reader reports it.
 pub(crate) fn load(transaction: &Transaction<'_>, id: MarkId) -> Result<Option<MarkRow>, Fault> {
@@ -51,13 +51,14 @@ pub(crate) fn load_open(transaction: &Transaction<'_>, id: MarkId) -> Result<Opt
 
 /// Writes the columns that may change; host, times and source never do.
 pub(crate) fn update(transaction: &Transaction<'_>, row: &MarkRow) -> rusqlite::Result<()> {
-    let sql = "UPDATE mark SET fqdn = ?3, on_shared_storage = ?4, settlement = ?7, settled_at = ?8, standing = ?11, returned_at = ?14, digest = ?15 WHERE id = ?1";
+    let sql = "UPDATE mark SET fqdn = ?3, on_shared_storage = ?4, settlement = ?7, settled_at = ?8, standing = ?11, returned_at = ?14, return_known_at = ?15, digest = ?16 WHERE id = ?1";
     transaction.prepare_cached(sql)?.execute(with_digest("mark", columns(row)))?;
     stir(transaction, &row.id.to_string())
 }
 
 pub(crate) fn insert(transaction: &Transaction<'_>, row: &MarkRow) -> rusqlite::Result<()> {
-    let sql = "INSERT INTO mark VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12, ?13, ?14, ?15)";
+    let sql =
+        "INSERT INTO mark VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12, ?13, ?14, ?15, ?16)";
     transaction.prepare_cached(sql)?.execute(with_digest("mark", columns(row)))?;
     Ok(())
 }
@@ -79,6 +80,7 @@ fn columns(row: &MarkRow) -> Vec<Value> {
         text(&row.made_by),
         row.made_at.0.into(),
         row.returned_at.map(|at| at.0).into(),
+        row.return_known_at.map(|at| at.0).into(),
     ]
 }
 
@@ -109,6 +111,7 @@ fn decode_unchecked(row: &Row<'_>) -> Option<MarkRow> {
         made_by: row.get(11).ok()?,
         made_at: Timestamp(row.get(12).ok()?),
         returned_at: returned_at.map(Timestamp),
+        return_known_at: row.get::<_, Option<i64>>(14).ok()?.map(Timestamp),
     })
 }
 

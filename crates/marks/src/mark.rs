@@ -242,8 +242,11 @@ pub struct MarkRow {
     pub made_by: String,
     /// When.
     pub made_at: Timestamp,
-    /// When its host was seen to be back.
+    /// When its host was seen to be back, by the clock of whoever saw it.
     pub returned_at: Option<Timestamp>,
+    /// When this controller learned that, by its own clock, and after every release before it.
+    #[serde(skip)]
+    pub return_known_at: Option<Timestamp>,
 }
 
 #[expect(clippy::ref_option, reason = "serde passes a reference")]
@@ -307,6 +310,7 @@ pub(crate) mod tests {
             made_by: "ctl1".into(),
             made_at: at,
             returned_at: None,
+            return_known_at: None,
         }
     }
 

@@ -42,6 +42,8 @@ pub struct Outage {
     pub returned_at: Option<Timestamp>,
     /// How and when the mark ended.
     pub settled: Option<(Settlement, Timestamp)>,
+    /// When its mark was made, by the clock of its maker.
+    pub made_at: Timestamp,
     /// Whether this controller has a proof that its host was down. An operator's word proves nothing once an operator has ended the mark.
     pub is_proven: bool,
 }
@@ -62,6 +64,8 @@ pub struct Reach {
     pub coalesce: Duration,
     /// There is no cluster: only clocks decide.
     pub alone: bool,
+    /// When this controller saw the record appear, by its own clock; none where it only found it. Another clock dates the record itself.
+    pub appeared: Option<Timestamp>,
 }
 
 impl Reach {
@@ -212,6 +216,11 @@ fn takes_in(outage: &Outage, at: Timestamp, reach: Reach) -> bool {
         && !(reach.alone && is_settled())
 }
 
+/// Whether a record appeared here when the outage's mark was made.
+fn appeared_beside(outage: &Outage, reach: Reach) -> bool {
+    reach.appeared.is_some_and(|at| at.distance(outage.made_at) <= reach.widest())
+}
+
 /// A proof is known here that the host was down, or another alerter sent the mark and so had one.
 fn is_believed(outage: &Outage) -> bool {
     outage.is_proven || outage.settled.is_some_and(|(how, _)| how == Settlement::Acknowledged)
@@ -235,7 +244,7 @@ fn is_void(outage: &Outage, at: Timestamp) -> bool {
 /// Whether a record comes so long after the last one of a settled outage that it is not expected any more: the host may
 /// have been back and be down again without a sign.
 pub fn is_over(outage: &Outage, at: Timestamp, reach: Reach) -> bool {
-    outage.settled.is_some() && at.since(outage.newest) > reach.widest()
+    outage.settled.is_some() && at.since(outage.newest) > reach.widest() && !appeared_beside(outage, reach)
 }
 
 /// A host that was fenced and has not been back since is still in its newest outage, however late, and whatever
@@ -368,6 +377,15 @@ fn at<'a>(
         .or_else(|| open().rfind(same))
         .map(by(rule))
         .or_else(|| open().find(near).map(by(Rule::NearByClock)))
+        .or_else(|| open().find(|o| is_present(o, connections, reach)).map(by(Rule::NearByClock)))
+}
+
+/// Whether the host is in that outage now, and the record appeared here when its mark was made: whatever other clocks say.
+fn is_present(outage: &Outage, connections: &Connections, reach: Reach) -> bool {
+    let of = |current: &Incarnation| outage.incarnations.is_empty() || outage.incarnations.contains(current);
+    outage.returned_at.is_none()
+        && appeared_beside(outage, reach)
+        && connections.current.as_ref().is_none_or(of)
 }
 
 /// Whether a sighting that belongs to an outage by a rule proves its mark. An operation ends after its agent was asked:
@@ -477,7 +495,17 @@ mod tests {
         let (first, newest) = (second(asked), second(asked));
         let mark = FencingId::generate().into();
         let (fenced_at, returned_at, settled) = (None, None, None);
-        Outage { mark, first, newest, incarnations, fenced_at, returned_at, settled, is_proven: true }
+        Outage {
+            mark,
+            first,
+            newest,
+            incarnations,
+            fenced_at,
+            returned_at,
+            settled,
+            made_at: first,
+            is_proven: true,
+        }
     }
 
     /// An outage from a confirmation by hand or from a shell, which an operator ended.
@@ -489,7 +517,7 @@ mod tests {
         Outage { returned_at: Some(second(at)), ..outage }
     }
 
-    const REACH: Reach = Reach { coalesce: COALESCE, alone: false };
+    const REACH: Reach = Reach { coalesce: COALESCE, alone: false, appeared: None };
 
     fn of<'a>(fencing: &Fencing, outages: &'a [Outage]) -> Option<&'a Outage> {
         of_fencing(fencing, outages, REACH).map(|joined| joined.outage)
@@ -889,6 +917,29 @@ mod tests {
         };
         assert_eq!(back(by("ctl2", 300), true), Some(second(600)), "not before its outage");
         assert_eq!((back(by("ctl2", 300), false), back(by("ctl1", 300), true)), (None, None));
+    }
+
+    /// The DC's clock is years ahead of the one that dated the outage and its connection. The broken variants: a record that was found, one
+    /// that appeared long after, a host that was back, and one with another connection now.
+    #[test]
+    fn what_appears_here_with_a_mark_is_of_its_outage_whatever_other_clocks_say() {
+        let years = 10 * 365 * 86_400;
+        let known = Outage { made_at: second(years + 5), ..outage(20, Some(10)) };
+        let joins = |outage: &Outage, appeared: Option<i64>, current: i64| {
+            let connections = Connections { current: Some(connection(current)), ..Connections::default() };
+            let seen = Sighting {
+                node: HostName::parse("compute1").unwrap(),
+                witness: Witness::History,
+                at: second(2 * years),
+                by_human: false,
+            };
+            let reach = Reach { appeared: appeared.map(second), ..REACH };
+            of_sighting(&seen, &connections, std::slice::from_ref(outage), reach).is_some()
+        };
+        assert!(joins(&known, Some(years + 9), 10));
+        assert!(!joins(&known, None, 10) && !joins(&known, Some(years + 400), 10));
+        assert!(!joins(&returned(30, known.clone()), Some(years + 9), 10));
+        assert!(!joins(&known, Some(years + 9), 11));
     }
 
     /// A host fails a second after its connection, of which the last poll saw the start and not the first monitor. The broken variant

@@ -18,7 +18,7 @@ pub enum Rule {
     LikelyConnection,
     /// By the clocks it came after the host's return, but Pacemaker has not fenced the host since.
     BeforeReturn,
-    /// No connection decides: the times are within `coalesce`.
+    /// No connection decides: the times are within `coalesce`, or the record appeared here when the mark was made.
     NearByClock,
     /// `[hosts] match` does not cover its host.
     NotCovered,

@@ -66,7 +66,7 @@ impl Terms {
     /// The decision on a delivery now. An operator's release overrides conditions that held when it was given.
     pub fn ruling(&self, mark: &MarkRow, delivery: &Delivery, now: Timestamp) -> Ruling {
         let is_news = |at: &Timestamp| delivery.released_at.is_none_or(|released| *at > released);
-        match (mark.returned_at.filter(is_news), self.if_returned) {
+        match (mark.return_known_at.filter(is_news), self.if_returned) {
             (Some(_), IfReturned::Hold) => return Ruling::Hold("returned", returned(mark, delivery)),
             (Some(_), IfReturned::Cancel) => return Ruling::Cancel("returned", returned(mark, delivery)),
             _ => {}
@@ -101,8 +101,8 @@ mod tests {
 
     const FAILED: Timestamp = Timestamp(1_000_000);
 
-    fn mark(returned_at: Option<Timestamp>) -> MarkRow {
-        MarkRow { failure_time: FAILED, returned_at, ..row() }
+    fn mark(return_known_at: Option<Timestamp>) -> MarkRow {
+        MarkRow { failure_time: FAILED, returned_at: return_known_at, return_known_at, ..row() }
     }
 
     fn delivery(released_at: Option<Timestamp>, ambiguous: u32) -> Delivery {

@@ -53,6 +53,7 @@ pub fn mark(first: &Fencing) -> MarkRow {
         made_by: first.seen_by.clone(),
         made_at: first.asked_at,
         returned_at: None,
+        return_known_at: None,
     }
 }
 

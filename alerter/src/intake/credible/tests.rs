@@ -173,6 +173,7 @@ fn the_cib_knows_better_than_the_register_whether_a_host_has_been_back() {
         fenced_at: None,
         returned_at: None,
         settled: None,
+        made_at: second(failed),
         is_proven: true,
     };
     let node = host("compute1");

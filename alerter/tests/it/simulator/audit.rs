@@ -95,7 +95,7 @@ pub(super) struct Audit {
 impl Audit {
     pub(super) fn new(story: &Story, is_loud: bool) -> Self {
         Self {
-            slack: match (story.skews == [0; 3], story.sets_clock) {
+            slack: match (story.differ() == 0, story.sets_clock) {
                 (false, _) => SKEWED.max(Duration::from_millis(story.differ()) + UNSURE),
                 (true, true) => UNSURE,
                 (true, false) => Duration::ZERO,
@@ -252,7 +252,7 @@ impl Audit {
             let host = world.index_of[&row.node];
             let ends = [
                 rules.rules.window.map(|window| row.failure_time + window),
-                row.returned_at.map(|at| at + rules.rules.healthy_delay),
+                row.return_known_at.map(|at| at + rules.rules.healthy_delay),
                 row.settled.filter(|(how, _)| *how != Settlement::Acknowledged).map(|(_, at)| at),
             ];
             let is_over = ends.into_iter().flatten().any(|end| end <= now);
@@ -356,7 +356,7 @@ impl Audit {
         let (at, now) = (self.group_of(world, row), world.clock.wall());
         let settings = daemon.shared.base.settings();
         let (host, group) = (world.index_of[&row.node], &settings.groups[at]);
-        let back = row.returned_at.map(|at| at + group.rules.healthy_delay);
+        let back = row.return_known_at.map(|at| at + group.rules.healthy_delay);
         let all = [
             ("skip", world.hosts[host].is_skipped),
             ("maintenance", is_ordered(world, host, true)),
@@ -617,7 +617,10 @@ impl Audit {
             [] => self.wrong(world, format!("{host} was fenced at {} and has no mark", outage.began)),
             [_] => {}
             several => {
-                let notified = several.iter().filter(|row| is_notified(world, row.id)).count();
+                // What an operator has released is her own word.
+                let is_said = |row: &MarkRow| world.released.contains(&row.id);
+                let notified =
+                    several.iter().filter(|row| is_notified(world, row.id) && !is_said(row)).count();
                 let is_lost = self.loses_controllers || self.loses_register;
                 let mut others = several.iter().filter(|row| !is_notified(world, row.id));
                 let are_ended = others.all(|row| world.dismissed.contains(&row.id));

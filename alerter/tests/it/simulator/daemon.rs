@@ -286,6 +286,12 @@ impl Daemon {
         if with_history {
             self.history_read = world.history.len();
         }
+        // It asks for news every other second, which is not played: the cluster was as it is until this moment.
+        if self.shared.base.seen().has_passed() {
+            let before = Duration::from_secs(1);
+            let asked = Moment { instant: now.instant - before, wall: now.wall - before };
+            self.shared.base.seen().note_no_news(true, asked);
+        }
         self.shared.base.seen().note(&view);
         apply::take_in_at(&mut self.journal, (&self.shared.base, &self.shared.accounts), Some(&view), now)
             .unwrap();

@@ -16,7 +16,7 @@ use run::{Played, play, play_story};
 use story::{Scale, Story};
 
 /// In `cargo test`.
-const FEW: Scale = Scale { hours: 2, most_hosts: 16, is_hard: false, is_wrong: false };
+const FEW: Scale = Scale { hours: 2, most_hosts: 16, is_hard: false, is_wrong: false, jumps: false };
 /// With clocks that differ, lost registers, forged entries, cluster nodes, and routes that refuse some hosts.
 const FEW_HARD: Scale = Scale { is_hard: true, ..FEW };
 
@@ -134,7 +134,8 @@ fn simulate() {
     let most_hosts = number("HOSTS").and_then(|hosts| usize::try_from(hosts).ok()).unwrap_or(100);
     let is_hard = number("HARD").is_some_and(|hard| hard > 0);
     let is_wrong = number("HARD").is_some_and(|hard| hard > 1);
-    let scale = Scale { hours: number("HOURS").unwrap_or(2), most_hosts, is_hard, is_wrong };
+    let jumps = number("HARD").is_some_and(|hard| hard > 2);
+    let scale = Scale { hours: number("HOURS").unwrap_or(2), most_hosts, is_hard, is_wrong, jumps };
     if let Some(seed) = number("SEED") {
         let played = play(seed, scale, Broken::Not, true);
         complain(seed, &played);

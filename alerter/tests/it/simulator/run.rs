@@ -229,6 +229,10 @@ impl Run {
                 self.world.clock.set += by;
                 self.world.orders.iter_mut().for_each(|order| order.may_last = true);
             }
+            Event::Jumps { controller, by } => {
+                self.world.clock.jump(controller, by);
+                self.world.orders.iter_mut().for_each(|order| order.may_last = true);
+            }
             other => self.decide(other),
         }
         self.poll_soon();

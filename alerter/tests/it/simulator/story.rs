@@ -125,6 +125,11 @@ pub(super) enum Event {
     SetsClock {
         by: i64,
     },
+    /// The wall clock of one controller is set.
+    Jumps {
+        controller: usize,
+        by: i64,
+    },
     /// A row of the oldest mark but so many is damaged.
     Damages {
         rank: usize,
@@ -183,6 +188,8 @@ pub(super) struct Scale {
     pub(super) is_hard: bool,
     /// Clocks are wrong by up to ten years, and the cluster forgets returns. Not every seed holds yet.
     pub(super) is_wrong: bool,
+    /// They are set, too.
+    pub(super) jumps: bool,
 }
 
 impl Story {
@@ -220,6 +227,9 @@ impl Story {
         }
         if scale.is_wrong {
             story.mistake(&mut Rng::with_seed(mix(seed ^ 0x00c1_0c45)));
+        }
+        if scale.jumps && story.has_key {
+            story.jump(&mut Rng::with_seed(mix(seed ^ 0x0001_04d5)));
         }
         story.events.sort_by_key(|(at, _)| *at);
         story
@@ -286,7 +296,11 @@ impl Story {
     /// By how many milliseconds two controllers' clocks differ at most.
     pub(super) fn differ(&self) -> u64 {
         let [first, second, third] = self.skews;
-        first.max(second).max(third).abs_diff(first.min(second).min(third))
+        let jumps = self.events.iter().map(|(_, event)| match event {
+            Event::Jumps { by, .. } => by.unsigned_abs(),
+            _ => 0,
+        });
+        first.max(second).max(third).abs_diff(first.min(second).min(third)) + jumps.sum::<u64>()
     }
 
     pub(super) fn loses_register(&self) -> bool {
@@ -350,12 +364,7 @@ impl Story {
         if rng.u8(..3) == 0 {
             self.has_key = true;
             self.events.retain(|(_, event)| !matches!(event, Event::Forges { .. }));
-            self.skews = [0; 3].map(|_: i64| match rng.u8(..4) {
-                0 => 0,
-                1 => rng.i64(-2 * MINUTES..=2 * MINUTES),
-                2 => rng.i64(-60 * MINUTES..=60 * MINUTES),
-                _ => *rng.choice(&[-TEN_YEARS, TEN_YEARS]).unwrap(),
-            });
+            self.skews = [0; 3].map(|_: i64| off(rng));
         }
         if rng.u8(..3) == 0 {
             for (_, event) in &mut self.events {
@@ -363,6 +372,14 @@ impl Story {
                     *unseen = rng.u8(..4) == 0;
                 }
             }
+        }
+    }
+
+    /// Clocks of controllers that are set far away.
+    fn jump(&mut self, rng: &mut Rng) {
+        for _ in 0..rng.usize(1..=4) {
+            let at = self.at(rng);
+            self.add(at, Event::Jumps { controller: rng.usize(..3), by: off(rng) });
         }
     }
 
@@ -509,6 +526,16 @@ impl Story {
                 }
             }
         }
+    }
+}
+
+/// By how much a clock is wrong, in milliseconds.
+fn off(rng: &mut Rng) -> i64 {
+    match rng.u8(..4) {
+        0 => 0,
+        1 => rng.i64(-2 * MINUTES..=2 * MINUTES),
+        2 => rng.i64(-60 * MINUTES..=60 * MINUTES),
+        _ => *rng.choice(&[-TEN_YEARS, TEN_YEARS]).unwrap(),
     }
 }
 

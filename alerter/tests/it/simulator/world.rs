@@ -61,9 +61,9 @@ impl Clock {
         Timestamp(self.right().0 + self.skews[controller])
     }
 
-    /// What a controller's clock says where the DC's says `at`.
-    fn on(&self, controller: usize, at: Timestamp) -> Timestamp {
-        Timestamp(at.0 + self.skews[controller] - self.skews[DC])
+    /// The clock of one controller is set.
+    pub(super) fn jump(&mut self, controller: usize, by: i64) {
+        self.skews[controller] += by;
     }
 
     /// One that is right.
@@ -226,7 +226,8 @@ pub(super) struct World {
     pub(super) group_names: Vec<String>,
     pub(super) index_of: BTreeMap<HostName, usize>,
     pub(super) register: BTreeMap<Key, Entry>,
-    pub(super) history: Vec<Sighting>,
+    /// Who was fenced, and when by each controller's clock.
+    pub(super) history: Vec<(HostName, [Timestamp; 3])>,
     /// Controllers whose machines are off.
     pub(super) lost: BTreeSet<usize>,
     pub(super) receivers: BTreeMap<String, Receiver>,
@@ -349,11 +350,13 @@ impl World {
 
     /// The fencing history as the alerter's controller has it: each dates what it hears of with its own clock.
     pub(super) fn history(&self) -> Vec<Sighting> {
-        let clock = &self.clock;
-        self.history
-            .iter()
-            .map(|seen| Sighting { at: clock.on(clock.active, seen.at), ..seen.clone() })
-            .collect()
+        let seen = |(node, at): &(HostName, [Timestamp; 3])| Sighting {
+            node: node.clone(),
+            witness: Witness::History,
+            at: at[self.clock.active],
+            by_human: false,
+        };
+        self.history.iter().map(seen).collect()
     }
 
     /// The controller, or the next one that is not lost.
@@ -374,13 +377,12 @@ impl World {
             let id = self.mark(by, host);
             self.whose.insert(id.into(), outage);
         }
-        let (node, at) = (self.hosts[host].name.clone(), self.clock.of(DC));
-        for controller in 0..3 {
-            let at = self.clock.on(controller, at).seconds();
-            self.whose.insert(MarkId::of_node_fenced(&node, at), outage);
+        let (node, dated) = (self.hosts[host].name.clone(), [0, 1, 2].map(|at| self.clock.of(at)));
+        for at in dated {
+            self.whose.insert(MarkId::of_node_fenced(&node, at.seconds()), outage);
         }
-        self.history.push(Sighting { node, witness: Witness::History, at, by_human: false });
-        (self.hosts[host].fenced, self.hosts[host].is_forgotten) = (at.seconds(), true);
+        self.history.push((node, dated));
+        (self.hosts[host].fenced, self.hosts[host].is_forgotten) = (dated[DC].seconds(), true);
         self.touch(host);
         self.fenced = self.clock.now;
     }
@@ -489,8 +491,7 @@ impl World {
         let now = self.clock.of(next).seconds();
         for at in 0..self.hosts.len() {
             let host = &mut self.hosts[at];
-            let newest =
-                host.connections.iter().max_by_key(|(_, _, second)| *second).map(|(there, ..)| *there);
+            let newest = host.connections.iter().max_by_key(|(_, call, _)| *call).map(|(there, ..)| *there);
             host.connections.retain(|(there, ..)| *there != controller);
             if host.is_up && newest == Some(controller) {
                 host.connect(next, now);

@@ -196,7 +196,11 @@ impl Journal {
             let Some(mut row) = row::load(transaction, mark)?.filter(|row| row.returned_at.is_none()) else {
                 return Ok(false);
             };
-            row.returned_at = Some(at);
+            let released = "SELECT max(released_at) FROM delivery WHERE mark = ?1";
+            let released: Option<i64> =
+                transaction.query_row(released, [mark.to_string()], |row| row.get(0))?;
+            let known = released.map_or(now, |released| now.max(Timestamp(released.saturating_add(1))));
+            (row.returned_at, row.return_known_at) = (Some(at), Some(known));
             row::update(transaction, &row)?;
             let detail = format!("{} is back since {}", row.node, at.rfc3339());
             note(transaction, &row, now, "returned", &detail, ALERTER)?;
@@ -375,8 +379,9 @@ mod tests {
     use std::time::Duration;
 
     use super::*;
-    use crate::tests::{Home, NOW, events, fencing, marked};
-    use crate::{HistoryFilter, Role};
+    use crate::tests::{Home, NOW, attempt, events, fencing, marked};
+    use crate::{HistoryFilter, Role, Verdict};
+    use marks::delivery::State;
     use marks::fencing::Incarnation;
     use marks::mark::{Settlement, Source};
     use marks::outage::Outage;
@@ -439,6 +444,39 @@ mod tests {
         assert!(!doubt(&mut journal, sent), "it has ended");
     }
 
+    /// The clock is set back between the two. The broken variant compares their times: what an operator released stays held, or goes
+    /// although its host came back since.
+    #[test]
+    fn a_release_and_a_return_are_in_the_order_in_which_they_came() {
+        for is_released_first in [true, false] {
+            let home = Home::new();
+            let mut journal = home.open(Role::Alerter);
+            let mark = marked(&mut journal, "compute1", NOW);
+            let held = Verdict::Again {
+                state: State::Held,
+                ambiguous: false,
+                kind: "returned".into(),
+                detail: String::new(),
+                next_due: NOW,
+            };
+            attempt(&mut journal, mark, "recovery", &held);
+            let release = |journal: &mut Journal, at| {
+                assert_eq!(journal.release_held(mark, false, ("it is off", "alice"), at).unwrap(), 1);
+            };
+            let before = NOW - Duration::from_secs(86_400);
+            if is_released_first {
+                release(&mut journal, NOW);
+                assert!(journal.note_return(mark, NOW, before).unwrap());
+            } else {
+                assert!(journal.note_return(mark, NOW, NOW).unwrap());
+                release(&mut journal, before);
+            }
+            let known = journal.mark(mark).unwrap().unwrap().return_known_at;
+            let released = journal.deliveries_of(mark).unwrap().sound[0].released_at;
+            assert_eq!(known > released, is_released_first, "{known:?} {released:?}");
+        }
+    }
+
     #[test]
     fn an_outage_knows_its_times_its_connections_and_the_return() {
         let home = Home::new();
@@ -463,6 +501,7 @@ mod tests {
             fenced_at: None,
             returned_at: Some(back),
             settled: None,
+            made_at: row.made_at,
             is_proven: true,
         };
         assert_eq!(home.open(Role::Reader).outages_of(&first.node).unwrap(), std::slice::from_ref(&outage));

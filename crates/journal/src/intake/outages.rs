@@ -41,6 +41,7 @@ impl Journal {
             fenced_at,
             returned_at: mark.returned_at,
             settled: mark.settled,
+            made_at: mark.made_at,
             is_proven,
         })
     }

@@ -10,7 +10,7 @@ use crate::history::{self, ALERTER, NewHistory};
 use crate::queue::delivery_row::{self, ASKED_AGAIN, COLUMNS, IS_STEP, UNDER_WAY, WAITING, update};
 use crate::queue::due;
 use crate::store::digest::{Checked, Damage, Rows, raw_text};
-use crate::{Fault, Journal, JournalError};
+use crate::{Fault, Journal, JournalError, row};
 use marks::chain::{CHAIN, Link, Step};
 use marks::delivery::{ACCEPTED, Arrivals, Attempt, Delivery, State};
 use marks::host::HostName;
@@ -158,7 +158,9 @@ impl Journal {
         let given = [mark.to_string().into(), elsewhere.into()];
         self.change_each(&condition, &given, now, |delivery, transaction| {
             move_to(delivery, State::Pending)?;
-            (delivery.released_at, delivery.next_due) = (Some(now), now);
+            // After a return that is known, whatever was done to the clock since.
+            let back = row::load(transaction, delivery.mark)?.and_then(|row| row.return_known_at);
+            (delivery.released_at, delivery.next_due) = (back.max(Some(now)), now);
             let detail = format!("it was held on route {} and is released: {reason}", delivery.route);
             let key = (delivery.mark, delivery.route.as_str());
             Ok(note_by(transaction, key, now, "released", &detail, actor)?)

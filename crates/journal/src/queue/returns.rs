@@ -20,12 +20,13 @@ pub(crate) const OVERTAKEN: &str = "the host failed again before the route was n
 /// An ended delivery, or a damaged row that an operator ended.
 const OVER: &str = "d.state IN ('acknowledged', 'dismissed', 'cancelled')";
 
-/// Whether the route `route` took a later mark of the host of mark `m`.
+/// Whether the route `route` took a later mark of the host of mark `m`, and took it no earlier: an endpoint keeps what it got last.
 fn overtaken(route: &str) -> String {
     let [by_itself, elsewhere] = TAKEN;
     format!(
         "EXISTS (SELECT 1 FROM mark n JOIN delivery e ON e.mark = n.id AND e.route = {route} AND e.state = 'acknowledged'
-           AND e.last_kind IN ('{by_itself}', '{elsewhere}') WHERE {LATER})"
+           AND e.last_kind IN ('{by_itself}', '{elsewhere}') WHERE {LATER}
+           AND e.ended_at >= coalesce((SELECT b.ended_at FROM delivery b WHERE b.mark = m.id AND b.route = {route}), e.ended_at))"
     )
 }
 
@@ -305,6 +306,22 @@ mod tests {
         assert_eq!(owed(&journal), [], "{again} is the later one");
         let each = journal.over_on("recovery", NOW, true).unwrap().sound;
         assert!(each.iter().any(|over| over.mark.id == away), "an incident of its own is open");
+    }
+
+    /// An endpoint that rejected a host's mark gets the later one first, and takes the other one after it. The broken variant returns the
+    /// later one alone, and the host stays down by the other.
+    #[test]
+    fn what_a_route_took_last_is_called_back_too() {
+        let home = Home::new();
+        let mut journal = home.open(Role::Alerter);
+        let first = marked(&mut journal, "compute1", NOW);
+        assert!(journal.note_return(first, NOW, NOW).unwrap());
+        let second = marked(&mut journal, "compute1", LATER);
+        for (mark, at) in [(second, LATER), (first, LATER + Duration::from_secs(1))] {
+            journal.begin_attempt(mark, "recovery").unwrap();
+            assert!(journal.finish_attempt(mark, "recovery", &acknowledged(), at).unwrap());
+        }
+        assert_eq!(owed(&journal), [first]);
     }
 
     /// Issue 22, 7: an empty answer, or a refusal, may come from a service that did its work. The broken variant arrived

@@ -30,7 +30,7 @@ const OBJECTS: [(&str, &str); 35] = [
   id TEXT NOT NULL PRIMARY KEY, node TEXT NOT NULL COLLATE NOCASE, fqdn TEXT, on_shared_storage INTEGER,
   failure_time INTEGER NOT NULL, generated_time INTEGER NOT NULL, settlement TEXT, settled_at INTEGER,
   source TEXT NOT NULL, incarnation TEXT, standing TEXT NOT NULL, made_by TEXT NOT NULL, made_at INTEGER NOT NULL,
-  returned_at INTEGER, digest BLOB NOT NULL
+  returned_at INTEGER, return_known_at INTEGER, digest BLOB NOT NULL
 ) STRICT, WITHOUT ROWID",
     ),
     // Separate from the fencing, which is written once and never changed.

@@ -32,7 +32,7 @@ impl<'e> Registered<'e> {
         let standing = entries.sound.values().filter_map(Entry::fencing);
         let mut all: Vec<&Fencing> = fencings.into_iter().chain(standing).collect();
         all.sort_by_key(|fencing| (fencing.asked_at, fencing.id));
-        let reach = Reach { coalesce, alone: false };
+        let reach = Reach { coalesce, alone: false, appeared: None };
         for fencing in all {
             let Some(of_host) = outages.get_mut(&fencing.node) else { continue };
             if let Some((mark, rule)) = taken_in(fencing, of_host, reach) {
@@ -71,7 +71,7 @@ impl<'e> Registered<'e> {
         outages
     }
 
-    fn outage(&self, MarkEntry { mark, incarnation, .. }: &MarkEntry) -> Outage {
+    fn outage(&self, MarkEntry { mark, incarnation, made_at, .. }: &MarkEntry) -> Outage {
         let settled = match self.entries.sound.get(&Key::Settled(mark.id)) {
             Some(Entry::Settled(end)) => Some((end.how, end.at)),
             _ => None,
@@ -88,6 +88,7 @@ impl<'e> Registered<'e> {
             fenced_at: None,
             returned_at,
             settled,
+            made_at: *made_at,
             // A doubtful mark is in no register; one that an operator has ended may have been made by an operator's word, unless a fencing by
             // the fencer is added.
             is_proven: !matches!(settled, Some((Settlement::Dismissed, _))),

@@ -8,7 +8,7 @@ use proptest::prelude::*;
 
 use super::*;
 
-const REACH: Reach = Reach { coalesce: Duration::from_secs(180), alone: false };
+const REACH: Reach = Reach { coalesce: Duration::from_secs(180), alone: false, appeared: None };
 /// By the true clock, seconds.
 const BEGIN: i64 = 1_000_000;
 
@@ -169,6 +169,7 @@ impl Story {
             fenced_at: None,
             returned_at: None,
             settled: None,
+            made_at: Timestamp(0),
             is_proven: false,
         };
         let now = Timestamp::from_seconds(BEGIN * 2);

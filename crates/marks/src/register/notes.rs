@@ -53,6 +53,7 @@ impl MarkEntry {
             made_by: self.made_by.clone(),
             made_at: self.made_at,
             returned_at: None,
+            return_known_at: None,
         }
     }
 }
