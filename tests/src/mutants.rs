@@ -291,8 +291,8 @@ pub const MUTANTS: &[Mutant] = &[
         name: "S2: what nobody has sealed ends, releases and holds",
         changes: &[Change {
             file: "alerter/src/intake/credible.rs",
-            today: "unsealed.filter(|_| wants_seal(entry))",
-            before: "unsealed.filter(|_| false)",
+            today: "if let Some(why) = known.behind.unsealed {",
+            before: "if let Some(why) = known.behind.unsealed.filter(|_| false) {",
         }],
         tests: &["forgeries_have_no_effect"],
     },

@@ -47,9 +47,13 @@ pub(super) struct Found {
 impl RegisterView {
     /// Reads the register; with `none` there is nothing to read.
     pub(super) fn take(register: Register, tools: &Tools) -> Self {
-        let entries =
-            pacemaker::register::read(register, tools, Instant::now() + LIMIT).map(Entries::believed);
-        let entries = entries.map_err(|e| e.to_string());
+        let read = pacemaker::register::read(register, tools, Instant::now() + LIMIT);
+        Self::of(register, read.map_err(|e| e.to_string()))
+    }
+
+    /// What was read, without what counts for nothing.
+    fn of(register: Register, read: Result<Entries, String>) -> Self {
+        let entries = read.map(Entries::believed);
         Self { register, entries, alerter_on: None, resource: None, untried: None }
     }
 
@@ -247,9 +251,7 @@ fn why(doubt: Doubt) -> &'static str {
     match doubt {
         Doubt::Unconfirmed => "it was recorded or confirmed by hand, and Pacemaker reports no fencing",
         Doubt::Unproven => "only the register says so",
-        Doubt::OutcomeUnknown => {
-            "an old record, and the host is back: its routes may have been notified before"
-        }
+        Doubt::OutcomeUnknown => "a record from before: its routes may have been notified then",
         Doubt::FencedAgain => {
             "the host was fenced again after its last mark had ended, and it is not known whether it was back in between"
         }
@@ -267,10 +269,13 @@ pub(super) mod tests {
 
     use journal::{NewDelivery, Role, Taken};
     use marks::mark::{Mark, Proof, Settlement, Source, Standing};
+    use marks::register::{About, Returned, Scope, Unsealed};
     use marks::time::Timestamp;
+    use site::Site;
 
     use super::*;
     use crate::commands::report::report;
+    use crate::commands::unmarked::{Rules, unmarked};
     use crate::commands::{list, text};
 
     pub(in crate::commands) const NOW: Timestamp = Timestamp(1_800_000_000_000);
@@ -303,18 +308,11 @@ pub(super) mod tests {
 
     pub(in crate::commands) fn register(entries: Vec<Entry>) -> RegisterView {
         let sound = entries.into_iter().map(|entry| (entry.key(), entry)).collect();
-        let entries = Ok(Entries { sound, ..Entries::default() });
-        RegisterView { register: Register::Attrd, entries, alerter_on: None, resource: None, untried: None }
+        RegisterView::of(Register::Attrd, Ok(Entries { sound, ..Entries::default() }))
     }
 
     pub(in crate::commands) fn alone() -> RegisterView {
-        RegisterView {
-            register: Register::None,
-            entries: Ok(Entries::default()),
-            alerter_on: None,
-            resource: None,
-            untried: None,
-        }
+        RegisterView::of(Register::None, Ok(Entries::default()))
     }
 
     /// A journal with one open mark, made of this fencing.
@@ -361,6 +359,38 @@ pub(super) mod tests {
         let alone = found(None, &register);
         assert_eq!(alone.len(), 2, "a controller that has no journal shows them too");
         assert!(alone.iter().all(|found| !found.in_journal));
+    }
+
+    /// C11: what no key vouches for counts in no headline, row or figure. The broken variant counts fencings and marks.
+    #[test]
+    fn what_no_key_vouches_for_is_shown_nowhere() {
+        let (id, at) = (NoteId::generate(), Timestamp(2_100_000_000_000));
+        let odd = Fencing { asked_at: at, ..fencing("compute1", "ctl2") };
+        let pause = About::Pause { scope: Scope::All, until: None };
+        let (actor, reason) = ("alice".to_owned(), "move".to_owned());
+        let mark = odd.id.into();
+        let all = [
+            Entry::Fencing(odd.clone()),
+            Entry::Again(odd.clone()),
+            Entry::Mark(entry(&odd, "ctl2")),
+            taken(&odd),
+            settled(&odd, Settlement::Dismissed),
+            Entry::Returned(Returned { mark, at, by: "ctl2".into() }),
+            Entry::Decision(Decision { id, about: pause, at, actor, reason }),
+        ];
+        for entry in all {
+            let (key, sound) = (entry.key(), [(entry.key(), entry)].into());
+            let unsealed = [(key.clone(), Unsealed::Unknown)].into();
+            let view =
+                RegisterView::of(Register::Attrd, Ok(Entries { sound, unsealed, ..Entries::default() }));
+            assert!(found(None, &view).is_empty() && view.in_force().0.is_empty(), "{key}");
+            assert!(view.acknowledged(mark).is_empty() && view.settled(mark).is_none(), "{key}");
+            let rules = Rules::of(&Site::default());
+            assert!(
+                unmarked(None, vec![], &view, ("ctl1", rules), NOW).unwrap().elsewhere.is_empty(),
+                "{key}"
+            );
+        }
     }
 
     /// S4-55: its place, its time, and what is not its turn.

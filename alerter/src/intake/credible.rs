@@ -13,7 +13,6 @@ use pacemaker::cib::{Cib, is_same_controller};
 
 /// What must be known beside the entry that is checked.
 pub(super) struct Around<'a> {
-    pub(super) now: Timestamp,
     /// This controller.
     pub(super) controller: &'a str,
     pub(super) cib: Option<&'a Cib>,
@@ -45,8 +44,6 @@ pub(super) struct Known<'a> {
 /// Why an entry counts for nothing.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) enum Reason {
-    /// No key vouches for it, and its time lies ahead.
-    Ahead(Timestamp),
     /// It names a writer that is no controller of this cluster.
     Stranger(String),
     /// It names this controller as its writer, which has not written it.
@@ -74,9 +71,6 @@ pub(super) enum What {
 impl fmt::Display for Reason {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
-            Self::Ahead(at) => {
-                write!(f, "its time {at} (epoch seconds) is ahead of this controller's clock")
-            }
             Self::Stranger(by) => {
                 write!(f, "it names {by:?} as its writer, which is not a controller of this cluster")
             }
@@ -117,15 +111,11 @@ impl Reason {
     }
 }
 
-/// Whether an entry may be believed as far as a comparison shows. That proves nothing. Its time says nothing of an entry that a key
-/// vouches for: this controller's clock may be the wrong one.
+/// Whether an entry may be believed as far as a comparison shows. That proves nothing. What no key vouches for counts for nothing,
+/// whatever it says; of what one does, the time says nothing: this controller's clock may be the wrong one.
 pub(super) fn credible(entry: &Entry, around: &Around<'_>, known: &Known<'_>) -> Result<(), Reason> {
-    let unsealed = known.behind.unsealed;
-    if let Some(why) = unsealed.filter(|_| wants_seal(entry)) {
+    if let Some(why) = known.behind.unsealed {
         return Err(Reason::Unsealed(why));
-    }
-    if let Some(ahead) = newest(entry).filter(|at| unsealed.is_some() && is_ahead(*at, around.now)) {
-        return Err(Reason::Ahead(ahead));
     }
     match entry {
         Entry::Acknowledged(_) | Entry::Settled(_) if known.behind.is_sealed => Ok(()),
@@ -142,30 +132,9 @@ pub(super) fn credible(entry: &Entry, around: &Around<'_>, known: &Known<'_>) ->
     }
 }
 
-/// Whether it ends, releases or holds something, or is a watermark. A fencing or a mark without a seal proves nothing anyway.
-fn wants_seal(entry: &Entry) -> bool {
-    !matches!(entry, Entry::Fencing(_) | Entry::Again(_) | Entry::Mark(_))
-}
-
 /// Whether a time has not come yet, by more than clocks may differ.
 pub(super) fn is_ahead(at: Timestamp, now: Timestamp) -> bool {
     at > now + CLOCK_SKEW
-}
-
-/// The newest time of which an entry says that it was, where it counts without a seal.
-fn newest(entry: &Entry) -> Option<Timestamp> {
-    let connected =
-        |connection: &Option<Incarnation>| connection.as_ref().and_then(Incarnation::connected_at);
-    match entry {
-        Entry::Fencing(it) | Entry::Again(it) => {
-            connected(&it.incarnation).max(Some(it.asked_at.max(it.committed_at)))
-        }
-        Entry::Mark(it) => {
-            let own = it.mark.failure_time.max(it.mark.generated_time).max(it.made_at);
-            connected(&it.incarnation).max(Some(own))
-        }
-        _ => None,
-    }
 }
 
 /// What this controller did is in its journal. Other writers have to be controllers of the cluster; if Pacemaker and the kernel name

@@ -26,7 +26,7 @@ pub(super) struct Sifted<'e> {
     pub(super) refused: BTreeMap<Key, Reason>,
 }
 
-/// Leaves out entries that are wrong without regard to their marks. What was believed before is not checked again.
+/// Leaves out entries that are wrong without regard to their marks. What a key vouches for and was believed before is not checked again.
 pub(super) fn sift<'e>(
     journal: &Journal,
     base: &Base,
@@ -36,10 +36,12 @@ pub(super) fn sift<'e>(
     let around = around(journal, base, Some(cib), now)?;
     let mut refused = BTreeMap::new();
     for (key, entry) in &found.sound {
-        if base.seen().register.as_ref().is_some_and(|known| known.sound.get(key) == Some(entry)) {
+        let behind = behind(found, key);
+        let was_believed = |known: &Entries| known.sound.get(key) == Some(entry);
+        if behind.unsealed.is_none() && base.seen().register.as_ref().is_some_and(was_believed) {
             continue;
         }
-        let (is_on_record, behind) = (is_on_record(journal, entry)?, behind(found, key));
+        let is_on_record = is_on_record(journal, entry)?;
         let known = Known { behind, is_on_record, ..Known::default() };
         if let Err(reason) = credible(entry, &around, &known) {
             refused.insert(key.clone(), reason);
@@ -60,7 +62,7 @@ fn around<'a>(journal: &Journal, base: &'a Base, cib: Option<&'a Cib>, now: Time
     let settings = base.settings();
     // What is older may have been removed with what it was about.
     let journal_since = journal.began_at()?.unwrap_or(now).max(now - settings.history.keep);
-    Ok(Around { now, controller: &base.controller, cib, journal_since })
+    Ok(Around { controller: &base.controller, cib, journal_since })
 }
 
 /// Whether the journal has the end of a mark, or a route's acknowledgement. A damaged row may hold one.
@@ -185,7 +187,8 @@ impl Intake<'_> {
     /// Logs once why an entry is not believed. A finding about a mark stays until the mark has ended.
     pub(super) fn say_refused(&mut self, found: &Entries) {
         let mut seen = self.base.seen();
-        let sentences = self.refused.iter().map(|(key, reason)| (key.clone(), reason.to_string()));
+        let sentences =
+            self.refused.iter().map(|(key, reason)| (key.clone(), refusal(found.sound.get(key), reason)));
         let stays = |key: &Key| match key {
             Key::Mark(mark) => !found.sound.contains_key(&Key::Settled(*mark)),
             other => matches!(other, Key::Returned(_)),
@@ -457,6 +460,14 @@ impl Intake<'_> {
             Source::History | Source::NodeFenced => id == MarkId::of_node_fenced(node, second),
         };
         Ok(taken || !fits || self.around.names.is_anothers(node, &entry.mark.fqdn))
+    }
+}
+
+/// Why an entry is not used; of a fencing, of which host it says something: somebody may have to see whether that is down.
+fn refusal(entry: Option<&Entry>, reason: &Reason) -> String {
+    match entry.and_then(Entry::fencing) {
+        Some(fencing) => format!("it says that {} was fenced, and {reason}", fencing.node),
+        None => reason.to_string(),
     }
 }
 

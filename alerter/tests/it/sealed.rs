@@ -3,12 +3,16 @@
 
 use std::time::Duration;
 
+use marks::fencing::{Fencing, Incarnation, Origin};
+use marks::host::HostName;
 use marks::id::{FencingId, MarkId, NoteId};
-use marks::mark::Settlement;
-use marks::register::{About, Acknowledgement, Decision, Entry, Key, Returned, Scope, Settled, Watermark};
+use marks::mark::{Settlement, Source};
+use marks::register::{
+    About, Acknowledgement, Decision, Entry, Key, MarkEntry, Returned, Scope, Settled, Watermark,
+};
 use marks::time::Timestamp;
 
-use crate::site::{Alerter, CONTROLLERS, ROUTES, Site, lacks_evidence, started};
+use crate::site::{Alerter, CONTROLLERS, ROUTES, Site, lacks_evidence, mark_of, started};
 
 fn begun(hosts: &[&'static str], controller: &'static str) -> (Site, Alerter) {
     started(Site::new(hosts).with_key(), controller)
@@ -112,6 +116,118 @@ fn forgeries(mark: MarkId, by: &str, at: Timestamp) -> Vec<Entry> {
         Entry::Watermark(Watermark { id, at: Timestamp(0), by: by.clone() }),
     ]);
     all
+}
+
+/// A fencing that is not true in one of its fields, for each of them; the last one is a likely one.
+fn odd_fencings(like: &Fencing) -> Vec<Fencing> {
+    let with = |change: &dyn Fn(&mut Fencing)| {
+        let mut odd = Fencing { id: FencingId::generate(), ..like.clone() };
+        change(&mut odd);
+        odd
+    };
+    let (early, late) = (like.asked_at - Duration::from_secs(60), Timestamp(2_100_000_000_000));
+    vec![
+        with(&|it| it.node = HostName::parse("compute2").unwrap()),
+        with(&|it| it.plug = HostName::parse("other.example.net").ok()),
+        with(&|it| it.given_domain = Some("example.net".into())),
+        with(&|it| it.given_shared_storage = Some(false)),
+        with(&|it| it.given_shared_storage = Some(true)),
+        with(&|it| it.asked_at = early),
+        with(&|it| (it.asked_at, it.committed_at) = (late, late)),
+        with(&|it| it.committed_at = early),
+        with(&|it| it.seen_by = "ctl9".into()),
+        with(&|it| it.origin = Origin::Operator),
+        with(&|it| it.incarnation = None),
+        with(&|it| it.incarnation = Some(Incarnation::new("ctl2", 9, late.seconds()))),
+        with(&|it| it.already_down = Some(true)),
+        with(&|_| {}),
+    ]
+}
+
+/// The same of a mark.
+fn odd_marks(like: &MarkEntry) -> Vec<MarkEntry> {
+    let with = |change: &dyn Fn(&mut MarkEntry)| {
+        let mut odd = like.clone();
+        odd.mark.id = FencingId::generate().into();
+        change(&mut odd);
+        odd
+    };
+    let (early, late) = (like.made_at - Duration::from_secs(60), Timestamp(2_100_000_000_000));
+    vec![
+        with(&|it| it.mark.node = HostName::parse("compute2").unwrap()),
+        with(&|it| it.mark.fqdn = HostName::parse("other.example.net").unwrap()),
+        with(&|it| it.mark.on_shared_storage = false),
+        with(&|it| it.mark.failure_time = early),
+        with(&|it| (it.mark.failure_time, it.mark.generated_time, it.made_at) = (late, late, late)),
+        with(&|it| it.mark.generated_time = early),
+        with(&|it| {
+            it.source = Source::NodeFenced;
+            it.mark.id = MarkId::of_node_fenced(&it.mark.node, it.mark.failure_time.seconds());
+        }),
+        with(&|it| it.incarnation = None),
+        with(&|it| it.made_by = "ctl9".into()),
+        with(&|_| {}),
+    ]
+}
+
+/// What was sent, but for the id of its operation, and how many marks there are.
+type Told = (Vec<(String, String)>, usize);
+/// What is planted, and at which step.
+type Planted<'e> = (&'e dyn Fn(&Site) -> Entry, u8);
+
+/// compute1 is fenced by power alone, while this stands in the register; it is there before the host dies, before Pacemaker says so, or
+/// before the next alerter starts.
+fn told(began: Timestamp, silent: bool, planted: Option<Planted<'_>>) -> Told {
+    let mut site = Site::at(began, &["compute1", "compute2"]).with_key();
+    if silent {
+        site.replace("domain = \"example.org\"\non-shared-storage = true\n", "");
+    }
+    let mut alerter = Alerter::start(&site, "ctl1");
+    alerter.run(&mut site, 2);
+    for step in 0..3 {
+        if let Some((entry, _)) = planted.filter(|(_, at)| *at == step) {
+            let entry = entry(&site);
+            site.publish(entry);
+        }
+        match step {
+            0 => site.die("compute1"),
+            1 => drop(site.seen_fenced("compute1")),
+            _ => alerter = Alerter::start(&site, "ctl2"),
+        }
+        alerter.run(&mut site, if step == 0 { 2 } else { 24 });
+    }
+    let wrong: Vec<String> = site.audit().into_iter().filter(|it| !it.contains("was not notified")).collect();
+    assert_eq!(wrong, Vec::<String>::new());
+    let said = |id: &str, body: &[u8]| String::from_utf8_lossy(body).replace(id, "ID");
+    let sent = site.notified.iter().map(|it| (it.route.clone(), said(&it.id, &it.body))).collect();
+    (sent, CONTROLLERS.iter().map(|name| site.open(name).recent_marks(100).unwrap().sound.len()).sum())
+}
+
+/// C11: whatever stands in the register without a seal, what is sent of a host that power alone fenced is the same, and so is the number
+/// of marks. The broken variant takes fencings and marks without a seal in, and the alert proves what they say.
+#[test]
+fn nothing_without_a_seal_shapes_what_is_sent() {
+    if lacks_evidence() {
+        return;
+    }
+    let began = Timestamp::from_seconds(Timestamp::now().seconds());
+    let like = |site: &Site| site.fencing("ctl3", "compute1");
+    let (fencings, marks) = {
+        let site = Site::at(began, &["compute1"]);
+        (odd_fencings(&like(&site)).len(), odd_marks(&mark_of(&like(&site), "ctl3")).len())
+    };
+    for (silent, step) in [(false, 0), (false, 1), (false, 2), (true, 0), (true, 1), (true, 2)] {
+        let untouched = told(began, silent, None);
+        assert_eq!(untouched.0.is_empty(), silent, "without a name nothing can be sent");
+        for field in 0..fencings + marks {
+            let entry = |site: &Site| match field.checked_sub(fencings) {
+                None => Entry::Fencing(odd_fencings(&like(site)).swap_remove(field)),
+                Some(of) => Entry::Mark(odd_marks(&mark_of(&like(site), "ctl3")).swap_remove(of)),
+            };
+            let touched = told(began, silent, Some((&entry, step)));
+            assert_eq!(touched, untouched, "field {field}, planted at step {step}, silent: {silent}");
+        }
+    }
 }
 
 /// An alerter with another key has notified of a host that is back: what it says is not believed, and the host is not notified once

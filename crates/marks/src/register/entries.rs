@@ -17,7 +17,7 @@ pub struct Entries {
     /// The entries that root wrote on the controller that they name: a fencing by its fence agent, everything else by an
     /// alerter.
     pub sealed: BTreeSet<Key>,
-    /// The entries that anybody in `haclient` may have written: they end, release and cancel nothing.
+    /// The entries that anybody in `haclient` may have written: they count for nothing.
     pub unsealed: BTreeMap<Key, Unsealed>,
     /// The content is not complete: this controller lacks pages that another one has seen.
     pub is_partial: bool,
@@ -142,12 +142,11 @@ impl Entries {
         }
     }
 
-    /// Without entries that no key sealed, except fencings and marks: these can only cause a mark to be sent.
+    /// Without the entries that no key vouches for: whatever they say, they count for nothing, for any reader.
     #[must_use]
     pub fn believed(mut self) -> Self {
         let unsealed = &self.unsealed;
-        let counts = |entry: &Entry| entry.fencing().is_some() || matches!(entry, Entry::Mark(_));
-        self.sound.retain(|key, entry| counts(entry) || !unsealed.contains_key(key));
+        self.sound.retain(|key, _| !unsealed.contains_key(key));
         self
     }
 

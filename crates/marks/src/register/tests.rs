@@ -87,6 +87,20 @@ fn sample_entries() -> [Entry; 13] {
     ]
 }
 
+/// C11: whatever its kind, what no key vouches for counts for nothing. The broken variant lets fencings and marks count.
+#[test]
+fn what_no_key_vouches_for_is_not_believed() {
+    for entry in sample_entries() {
+        let (key, sound) = (entry.key(), [(entry.key(), entry)].into());
+        let sealed = Entries { sound, ..Entries::default() };
+        for why in [Unsealed::Forged, Unsealed::Unknown] {
+            let unsealed = Entries { unsealed: [(key.clone(), why)].into(), ..sealed.clone() };
+            assert!(unsealed.believed().sound.is_empty(), "{key}");
+        }
+        assert_eq!(sealed.clone().believed(), sealed);
+    }
+}
+
 fn host() -> impl Strategy<Value = HostName> {
     "[A-Za-z0-9][A-Za-z0-9_-]{0,20}(\\.[A-Za-z0-9_-]{1,9}){0,3}"
         .prop_map(|name| HostName::parse(&name).unwrap())
