@@ -288,6 +288,15 @@ pub const MUTANTS: &[Mutant] = &[
         tests: &["a_fencing_that_was_not_judged_yet"],
     },
     Mutant {
+        name: "C10: a host that is down from before the first start is passed over",
+        changes: &[Change {
+            file: "alerter/src/intake/judge.rs",
+            today: "is_from_before && over.is_none() && self.is_still_down(seen, outages)",
+            before: "is_from_before && over.is_none() && self.is_still_down(seen, outages) && false",
+        }],
+        tests: &["a_host_that_is_down_from_before_asks_once"],
+    },
+    Mutant {
         name: "S2: what nobody has sealed ends, releases and holds",
         changes: &[Change {
             file: "alerter/src/intake/credible.rs",

@@ -159,10 +159,12 @@ impl Circumstances<'_> {
         let sighting = seen.sighting;
         let from_alert = matches!(sighting.witness, Witness::Alert(_));
         // `alert_mark` writes nothing before it is installed; Pacemaker's own memory reaches back further.
-        if !from_alert && !seen.is_fresh && sighting.at < self.watermark {
+        let is_from_before = !from_alert && !seen.is_fresh && sighting.at < self.watermark;
+        let asks = is_from_before && over.is_none() && self.is_still_down(seen, outages);
+        if is_from_before && !asks {
             return Judgement::Ignore(Rule::BeforeInstallation);
         }
-        if self.is_forgotten(seen) {
+        if !asks && self.is_forgotten(seen) {
             return if from_alert { Judgement::Past } else { Judgement::Ignore(Rule::Past) };
         }
         // The history has no id that all controllers share: wait for a witness that has one.
@@ -172,6 +174,9 @@ impl Circumstances<'_> {
         };
         if seen.waited < patience {
             return Judgement::Wait(patience);
+        }
+        if asks {
+            return self.mark_of_found(seen, Standing::Doubtful(Doubt::OutcomeUnknown));
         }
         if over.is_some() {
             return self.mark_of_sighting(seen, Some(Doubt::FencedAgain));
@@ -186,6 +191,26 @@ impl Circumstances<'_> {
                 self.mark_of_sighting(seen, (near.is_some() || is_of_open).then_some(Doubt::FencedAgain))
             }
         }
+    }
+
+    /// Whether its host is down by the CIB and by it, and nothing of that is known: somebody has to say whether it was reported. Of
+    /// Pacemaker's memory only the last word counts; that is `node_fenced`, but where the CIB has none or a person gave it.
+    fn is_still_down(&self, seen: &Seen<'_>, outages: &[Outage]) -> bool {
+        let Seen { sighting, connections, .. } = seen;
+        let Some(cib) = self.cib.filter(|cib| cib.membership(&sighting.node) == Some(false)) else {
+            return false;
+        };
+        let is_last = match (sighting.witness, cib.node_fenced(&sighting.node)) {
+            (Witness::History, Some(fenced)) => {
+                sighting.by_human && Timestamp::from_seconds(fenced).distance(sighting.at) <= CLOCK_SKEW
+            }
+            (Witness::History, None) => {
+                cib.fenced_before(&sighting.node).is_none()
+                    && connections.all.iter().all(|connection| connection.since <= sighting.at)
+            }
+            _ => true,
+        };
+        is_last && outages.iter().all(|outage| outage.newest < sighting.at)
     }
 
     /// Without a cluster no other alerter could have reported it.
@@ -217,6 +242,11 @@ impl Circumstances<'_> {
             (None, Some(_)) if late => Standing::Doubtful(Doubt::OutcomeUnknown),
             (None, Some(proof)) => Standing::Proven(proof),
         };
+        self.mark_of_found(seen, standing)
+    }
+
+    fn mark_of_found(&self, seen: &Seen<'_>, standing: Standing) -> Judgement {
+        let sighting = seen.sighting;
         let row = MarkRow {
             on_shared_storage: self.storage().of(&sighting.node, None),
             failure_time: sighting.at,
@@ -649,12 +679,20 @@ mod tests {
         assert_eq!(mark.incarnation, Some(connection(50)));
     }
 
+    /// Nothing of it is sent; the last word about a host that is down by it asks. The broken variant passes over that one too.
     #[test]
-    fn what_pacemaker_remembers_from_before_the_installation_is_not_notified() {
-        let seen = |witness| Scene::gone().seen(NOW, &sighting("compute1", 4_999, witness), &[]);
+    fn what_pacemaker_remembers_from_before_the_installation_asks_at_most() {
+        let seen = |scene: Scene, witness| scene.seen(NOW, &sighting("compute1", 4_999, witness), &[]);
         let aside = Judgement::Ignore(Rule::BeforeInstallation);
-        assert_eq!((seen(Witness::History), seen(Witness::NodeFenced)), (aside.clone(), aside));
-        assert!(matches!(seen(alert()), Judgement::Mark(..)), "nobody kept alerts before the installation");
+        assert_eq!(standing(seen(Scene::gone(), Witness::NodeFenced)), Some("outcome-unknown"));
+        assert_eq!(seen(Scene::gone(), Witness::History), aside, "node_fenced is the last word");
+        for scene in [Scene::back(), Scene::restarted()] {
+            assert_eq!(seen(scene, Witness::History), aside);
+        }
+        assert!(
+            matches!(seen(Scene::gone(), alert()), Judgement::Mark(..)),
+            "nobody kept alerts before the installation"
+        );
     }
 
     /// The broken variant asks whether the host is lost now: Pacemaker cuts the connection of a host that lives because of the

@@ -34,6 +34,9 @@ pub(super) fn announce(row: &MarkRow, clash: Option<&Clash>) {
         (_, Standing::Doubtful(Doubt::FencedAgain)) => {
             error!(mark = %id, host = %node, "{node} was fenced again after its last mark ended, and may not have been back in between: the mark is held (fenced-again); if the host was in use again, run `nova-host-alerter release {id} --reason TEXT`; else run `nova-host-alerter unmark {id} --reason TEXT`");
         }
+        (_, Standing::Doubtful(Doubt::OutcomeUnknown)) => {
+            error!(mark = %id, host = %node, "the mark of {node} is held (outcome-unknown), since its recovery controller may have been told of it before: if that does not know it, run `nova-host-alerter release {id} --reason TEXT`; else run `nova-host-alerter unmark {id} --reason TEXT`");
+        }
         (_, Standing::Doubtful(doubt)) => {
             let word = Standing::Doubtful(doubt).as_str();
             error!(mark = %id, host = %node, "the mark of {node} is held ({word}) until Pacemaker confirms the fencing: if the host is off, run `nova-host-alerter release {id} --reason TEXT`");

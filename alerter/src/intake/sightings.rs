@@ -1,5 +1,6 @@
 //! Takes in sightings: Pacemaker's alerts, its fencing history, and `node_fenced` in the CIB.
 
+use std::cmp::Reverse;
 use std::time::Duration;
 
 use journal::Taken;
@@ -33,7 +34,8 @@ impl Intake<'_> {
             return self.ask_for_history();
         };
         lock(self.accounts).ledger.begin(Source::Memory);
-        for sighting in history {
+        // The last word about a host first: what came before it is no news beside that.
+        for sighting in newest_first(history) {
             self.take_in_sighting(sighting)?;
         }
         let by_hand: Vec<&Sighting> = history.iter().filter(|sighting| sighting.by_human).collect();
@@ -282,6 +284,12 @@ impl Intake<'_> {
         }
         Ok(())
     }
+}
+
+fn newest_first(history: &[Sighting]) -> Vec<&Sighting> {
+    let mut all: Vec<&Sighting> = history.iter().collect();
+    all.sort_by_key(|sighting| Reverse(sighting.at));
+    all
 }
 
 fn source_of(sighting: &Sighting) -> Source {

@@ -32,7 +32,7 @@ pub enum Hold {
     Unconfirmed,
     /// Only the register has the fencing; Pacemaker's confirmation or an operator ends it.
     Unproven,
-    /// It may have been sent before a failover, and the host is back; an operator ends it.
+    /// It may have been sent before; an operator ends it.
     OutcomeUnknown,
     /// The host was fenced again after its mark ended, and may not have been back in between; an operator ends it.
     FencedAgain,

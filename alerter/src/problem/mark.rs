@@ -231,7 +231,7 @@ fn meaning(hold: Hold) -> &'static str {
         Hold::NoStorage => "nobody says whether its instances are on shared storage",
         Hold::Unconfirmed => "the fencing was reported, but Pacemaker has not confirmed it",
         Hold::Unproven => "only the register says that there was a fencing",
-        Hold::OutcomeUnknown => "the mark may have been sent before, and the host is back",
+        Hold::OutcomeUnknown => "the recovery controller may have been told of it before",
         Hold::FencedAgain => {
             "fenced again after the last mark ended, possibly without having been back in between"
         }

@@ -30,6 +30,7 @@ mod exec;
 mod exec_config;
 mod exec_examples;
 mod failover;
+mod first_start;
 mod folding;
 mod forged;
 mod gone;

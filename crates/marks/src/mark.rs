@@ -123,7 +123,7 @@ pub enum Doubt {
     Unconfirmed,
     /// Only the register has it, which every member of `haclient` can write.
     Unproven,
-    /// Found after a failover without any trace in the register; the host is back.
+    /// Found without any trace in the register: it may have been sent before.
     OutcomeUnknown,
     /// Fenced once more, without a sign that the host was back in between: long after the mark of its outage had ended,
     /// or so soon after an outage with an unknown connection that clocks cannot distinguish the two.

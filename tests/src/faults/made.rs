@@ -12,7 +12,8 @@ use std::time::{SystemTime, UNIX_EPOCH};
 
 use anyhow::{Context as _, ensure};
 use journal::{Journal, Role};
-use marks::register::Entry;
+use marks::register::{Entry, MarkEntry};
+use marks::time::Timestamp;
 use nix::sys::signal::Signal;
 use rcgen::{CertificateParams, KeyPair};
 use rusqlite::Connection;
@@ -388,6 +389,39 @@ pub fn a_migration_is_left_half_way() -> Made {
     change_cib(&stand.site, "</resources>", &format!("{evacuate}</resources>"))?;
     stand.site.start()?;
     stand.until_said("nova-evacuate")?;
+    Ok(stand)
+}
+
+/// compute1 was fenced an hour before the first start of an alerter, and is down.
+///
+/// # Errors
+/// As [`the_disk_is_full`].
+pub fn a_host_is_down_from_before() -> Made {
+    let mut stand = in_a_cluster()?;
+    let before = SystemTime::now().duration_since(UNIX_EPOCH)?.as_secs() - 3600;
+    let state = format!(
+        r#"<node_state remote_node="true" id="compute1" uname="compute1" in_ccm="false" node_fenced="{before}"/>"#
+    );
+    change_cib(&stand.site, "</status>", &format!("{state}</status>"))?;
+    stand.site.start()?;
+    stand.until_said("compute1")?;
+    Ok(stand)
+}
+
+/// Somebody without the key has written a mark of 2036 and a fencing into the register.
+///
+/// # Errors
+/// As [`the_disk_is_full`].
+pub fn entries_have_no_seal() -> Made {
+    let mut stand = in_a_cluster()?;
+    let first = samples::fencing("compute1", Timestamp(2_100_000_000_000));
+    let mark = MarkEntry::of_row(&samples::mark(&first)).context("the mark lacks something")?;
+    for entry in [Entry::Mark(mark), Entry::Fencing(samples::fencing("compute7", Timestamp::now()))] {
+        let name = format!("pacemaker/attrd/host-failure@{}", entry.key());
+        fs::write(stand.site.directory().join(name), entry.value())?;
+    }
+    stand.site.start()?;
+    stand.until_said("is not used")?;
     Ok(stand)
 }
 

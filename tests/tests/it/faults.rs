@@ -1,8 +1,8 @@
 //! Prepared faults, each really made: `status` and `status --check` name it, the host or the endpoint, and what to type;
 //! and what they say to type repairs it.
 
-use std::fs;
 use std::time::Duration;
+use std::{fs, thread};
 
 use nix::sys::signal::Signal;
 use serde_json::Value;
@@ -49,6 +49,8 @@ pub(crate) fn apart() -> Group {
         the_journal_cannot_be_read,
         the_disk_is_full,
         nobody_vouches_for_a_mark,
+        a_host_is_down_from_before,
+        entries_have_no_seal,
         a_migration_is_left_half_way,
         clocks_differ,
         the_register_is_nearly_full
@@ -408,6 +410,40 @@ fn nobody_vouches_for_a_mark() {
     );
     assert!(site.alerter(&["release", "compute1", "--reason", "I saw it off"]).unwrap().status.success());
     until_well(&site);
+    site.end(Signal::SIGTERM).unwrap();
+}
+
+/// C10: it is no quiet night; nothing is sent, and what is typed settles it, also after a restart.
+fn a_host_is_down_from_before() {
+    let Stand { mut site, receiver } = faults::a_host_is_down_from_before().unwrap();
+    named(&site, CRITICAL, &["compute1 is held (outcome-unknown)", "release compute1", "unmark compute1"]);
+    let listed = json(&site, &["list"]);
+    assert_eq!((&listed[0]["host"], &listed[0]["state"]), (&"compute1".into(), &"held".into()));
+    done(&site, &["unmark", "compute1", "--reason", "it was reported"].map(str::to_owned));
+    until_well(&site);
+    site.end(Signal::SIGTERM).unwrap();
+    site.start().unwrap();
+    // It would ask again after ten seconds.
+    thread::sleep(Duration::from_secs(25));
+    until_well(&site);
+    assert!(receiver.received().is_empty());
+    site.end(Signal::SIGTERM).unwrap();
+}
+
+/// C11: `status` names them, and they are in no figure, list or headline. The broken variant says that a host waits.
+fn entries_have_no_seal() {
+    let Stand { mut site, receiver } = faults::entries_have_no_seal().unwrap();
+    named(
+        &site,
+        WARNING,
+        &["No fenced host waits to be reported.", "is not used", "it says that compute7 was fenced"],
+    );
+    let status = json(&site, &["status"]);
+    for figure in ["open", "held", "new_fencings", "unmarked_fencings"] {
+        assert_eq!(status[figure], 0, "{figure}");
+    }
+    assert_eq!(json(&site, &["list", "--all"]), Value::Array(Vec::new()));
+    assert!(receiver.received().is_empty());
     site.end(Signal::SIGTERM).unwrap();
 }
 

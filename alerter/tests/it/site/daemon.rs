@@ -164,6 +164,15 @@ impl Alerter {
         }
     }
 
+    /// Removes from the register what has had its time.
+    pub(crate) fn clear(&self, site: &mut Site) {
+        let now = self.now(site);
+        let wanted = self.journal.entries(now - cluster::KEPT, self.controller).unwrap();
+        for key in cluster::over(&cluster::bounded(wanted), &site.entries(), now) {
+            site.register.remove(&key);
+        }
+    }
+
     /// Makes every attempt that is due; a route that is down refuses it.
     pub(crate) fn send(&mut self, site: &mut Site) {
         let routes: Vec<String> =

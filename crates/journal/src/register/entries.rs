@@ -4,12 +4,16 @@ use crate::queue::deliveries::IS_RETURN;
 use crate::{Journal, JournalError};
 use marks::delivery::{Delivery, State, TAKEN};
 use marks::fencing::Fencing;
-use marks::mark::MarkRow;
+use marks::mark::{Doubt, MarkRow, Source};
 use marks::register::{Acknowledgement, Entry, Key, MarkEntry, Register, Returned, Settled};
 use marks::time::Timestamp;
 
 /// A mark that is open, or was settled at `?1` or later.
 pub(crate) const CURRENT: &str = "(m.settlement IS NULL OR m.settled_at >= ?1)";
+
+/// A mark from before the first alerter of this cluster, whose host is not back: Pacemaker shows that outage to each alerter that
+/// begins, and only its end here says that somebody was asked.
+const ASKED: &str = "(m.returned_at IS NULL AND m.failure_time < (SELECT min(at) FROM watermark))";
 
 /// The mark that a fencing `f` was folded into.
 const FOLDED: &str = "FROM folded g LEFT JOIN mark m ON m.id = g.mark
@@ -22,7 +26,7 @@ impl Journal {
     /// # Errors
     /// As any read; damaged rows are left out.
     pub fn entries(&self, since: Timestamp, by: &str) -> Result<Vec<Entry>, JournalError> {
-        let marks = self.marks_that(CURRENT, [since.0])?.sound;
+        let marks = self.marks_that(&format!("({CURRENT} OR {ASKED})"), [since.0])?.sound;
         let (open, ended): (Vec<&MarkRow>, Vec<&MarkRow>) =
             marks.iter().partition(|row| row.settled.is_none());
         let decisions = self.current_decisions(since)?.into_iter();
@@ -80,9 +84,16 @@ impl Journal {
     }
 }
 
-/// A doubtful mark is no entry: other controllers would trust it.
+/// A doubtful mark is no entry: other controllers would trust it. One that was asked for without a fencing is, beside its end: nothing
+/// else says whose it is. An alerter that adopted it here holds it as unproven.
 fn mark_entry(row: &MarkRow) -> Option<MarkEntry> {
-    MarkEntry::of_row(row).filter(|_| row.standing.doubt().is_none())
+    let is_asked = row.settled.is_some() && row.source != Source::Fencing;
+    let is_fit = match row.standing.doubt() {
+        None => true,
+        Some(Doubt::OutcomeUnknown | Doubt::Unproven) => is_asked,
+        Some(Doubt::Unconfirmed | Doubt::FencedAgain) => false,
+    };
+    MarkEntry::of_row(row).filter(|_| is_fit)
 }
 
 /// For a mark that another alerter settled, it may only be known that the whole mark was acknowledged. A return that an
@@ -114,8 +125,8 @@ mod tests {
     use crate::tests::{Home, NOW, acknowledged, fencing, marked, marked_as, to_recovery};
     use crate::{NewDelivery, Role, Taken};
     use marks::id::{MarkId, NoteId};
-    use marks::mark::{Doubt, Settlement, Standing};
-    use marks::register::{About, Decision, Ending, Scope};
+    use marks::mark::{Settlement, Standing};
+    use marks::register::{About, Decision, Ending, Scope, Watermark};
     use marks::rule::Rule;
 
     const HELD: Standing = Standing::Doubtful(Doubt::Unproven);
@@ -139,6 +150,34 @@ mod tests {
         assert_eq!(keys(&journal, NOW), Vec::<String>::new());
         journal.dismiss(mark, "it was reported", "alice", NOW).unwrap();
         assert_eq!(keys(&journal, NOW), [format!("s.{mark}"), format!("f.{mark}")]);
+    }
+
+    /// C10: what Pacemaker's memory made an alerter ask about stays said for as long as Pacemaker shows it, and for whom it was asked. The
+    /// broken variants forget it after a week, and say only the id, which another clock makes another one.
+    #[test]
+    fn what_was_asked_at_the_first_start_stays_until_the_host_is_back() {
+        let home = Home::new();
+        let mut journal = home.open(Role::Alerter);
+        let first = Watermark { id: NoteId::generate(), at: NOW, by: "ctl1".into() };
+        journal.note_watermark(&first).unwrap();
+        let ask = |journal: &mut Journal, node, at: Timestamp| {
+            let standing = Standing::Doubtful(Doubt::OutcomeUnknown);
+            let row = MarkRow {
+                source: Source::NodeFenced,
+                standing,
+                ..samples::mark(&samples::fencing(node, at))
+            };
+            journal.make_mark(&row, Taken::Register, &[], NOW).unwrap();
+            journal.dismiss(row.id, "it was reported", "alice", NOW).unwrap();
+            row.id
+        };
+        let asked = ask(&mut journal, "compute1", BEFORE);
+        let later = ask(&mut journal, "compute2", NOW);
+        let found = keys(&journal, NOW + Duration::from_secs(1));
+        assert_eq!(found, [format!("s.{asked}"), format!("m.{asked}"), format!("w.{}", first.id)]);
+        assert!(keys(&journal, NOW).contains(&format!("s.{later}")));
+        journal.note_return(asked, NOW, NOW).unwrap();
+        assert_eq!(keys(&journal, NOW + Duration::from_secs(1)), [format!("w.{}", first.id)]);
     }
 
     /// The register says how the whole mark ended, which is no route's acknowledgement. The broken variant is a named
