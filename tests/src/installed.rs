@@ -2,9 +2,13 @@
 
 use std::ffi::OsStr;
 use std::fs::{self, Permissions};
+use std::os::fd::OwnedFd;
+use std::os::linux::net::SocketAddrExt as _;
 use std::os::unix::fs::PermissionsExt;
+use std::os::unix::net::{SocketAddr, UnixListener};
 use std::path::{Path, PathBuf};
-use std::process::Command;
+use std::process::{Child, Command, Stdio};
+use std::sync::OnceLock;
 
 use anyhow::{Context, bail, ensure};
 use samples::left_out::missing;
@@ -54,6 +58,17 @@ impl Installed {
         Ok(Self { room })
     }
 
+    /// Calls of pcs are answered by one that is loaded once for the process.
+    ///
+    /// # Errors
+    /// It cannot be started.
+    pub fn load_pcs(&self) -> anyhow::Result<()> {
+        static LOADED: OnceLock<Result<Child, String>> = OnceLock::new();
+        let loaded = LOADED.get_or_init(|| loaded_pcs().map_err(|error| format!("{error:#}")));
+        loaded.as_ref().map_err(anyhow::Error::msg)?;
+        place(&source("tests/src/pcs/ask.py"), &self.room.path().join("sbin/pcs"))
+    }
+
     /// Exchanges the OCF agent for one that was altered on purpose.
     ///
     /// # Errors
@@ -69,9 +84,21 @@ impl Installed {
     pub fn command(&self, program: impl AsRef<OsStr>) -> Command {
         let mut command = Command::new("unshare");
         command.args(["--mount", "--propagation", "private", "--", "sh", "-ec", ENTER, "sh"]);
-        command.arg(self.room.path()).arg(program);
+        command.arg(self.room.path()).arg(program).env("NHA_PCS", address_of_pcs());
         command
     }
+}
+
+/// It ends with this process, by the pipe between them.
+fn loaded_pcs() -> anyhow::Result<Child> {
+    let listener = UnixListener::bind_addr(&SocketAddr::from_abstract_name(address_of_pcs())?)?;
+    let mut python = Command::new("/usr/bin/python3");
+    python.arg("-Es").arg(source("tests/src/pcs/loaded.py")).stdin(OwnedFd::from(listener));
+    Ok(python.stdout(Stdio::piped()).spawn()?)
+}
+
+fn address_of_pcs() -> String {
+    format!("nova-host-alerter-pcs-{}", std::process::id())
 }
 
 /// Says why this machine cannot show the product as installed, or `None` if it can.

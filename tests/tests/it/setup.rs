@@ -143,6 +143,7 @@ impl Answer {
 impl Site {
     fn with(cib: &str) -> Self {
         let site = Self { installed: Installed::new().unwrap(), room: TempDir::new().unwrap() };
+        site.installed.load_pcs().unwrap();
         fs::write(
             site.path("alerter.toml"),
             format!("[store]\npath = \"{}\"\n", site.path("marks.db").display()),

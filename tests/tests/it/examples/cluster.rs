@@ -64,7 +64,7 @@ pub(super) struct Cluster {
 }
 
 impl Cluster {
-    /// The example that all others build on, loaded by the real tool. That is done once: pcs takes its time.
+    /// The example that all others build on, loaded by the real tool. That is done once.
     pub(super) fn base(tool: Tool) -> Self {
         Self::of(loaded(tool))
     }
@@ -79,6 +79,7 @@ impl Cluster {
     /// A cluster that has this.
     pub(super) fn of(cib: &str) -> Self {
         let cluster = Self { installed: Installed::new().unwrap(), directory: TempDir::new().unwrap() };
+        cluster.installed.load_pcs().unwrap();
         fs::write(cluster.cib(), cib).unwrap();
         cluster
     }
