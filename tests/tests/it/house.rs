@@ -1,4 +1,4 @@
-//! The floor plan in `docs/design.md` matches the code: every arrow between the rooms of a crate runs down.
+//! The floor plan in `docs/design.md` matches the code: every arrow between the rooms of a crate runs down. And no merge is half done.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
@@ -7,7 +7,7 @@ use std::path::{Path, PathBuf};
 use tests::installed::source;
 use tests::trials::Group;
 
-use crate::papers::files_below;
+use crate::papers::{at_the_root, files_below};
 
 /// Its tests. They need nothing.
 pub(crate) fn group() -> Group {
@@ -16,7 +16,8 @@ pub(crate) fn group() -> Group {
         tests: tests::trials![
             every_arrow_runs_down,
             an_arrow_that_runs_up_is_caught,
-            no_files_go_round_in_a_circle
+            no_files_go_round_in_a_circle,
+            no_merge_is_left_open
         ],
     }
 }
@@ -210,5 +211,25 @@ fn no_files_go_round_in_a_circle() {
             arrows.iter().find_map(|(from, used)| Some((from.clone(), used.first()?.clone()))).unwrap();
         arrows.get_mut(&to).unwrap().insert(from);
         assert!(circle(&arrows).is_some(), "{name}");
+    }
+}
+
+/// What git writes at the begin of a line where two changes meet; its third mark, `=======`, also underlines titles.
+fn is_left_open(text: &[u8]) -> bool {
+    let marks: [&[u8]; 2] = [b"<<<<<<< ", b">>>>>>> "];
+    text.split(|byte| *byte == b'\n').any(|line| marks.iter().any(|mark| line.starts_with(mark)))
+}
+
+/// In no file of the sources. The broken variants: each mark, behind a first line.
+fn no_merge_is_left_open() {
+    let is_made = |path: &PathBuf| path.ends_with("target") || path.ends_with(".git");
+    let (directories, files): (Vec<_>, Vec<_>) =
+        at_the_root().into_iter().filter(|path| !is_made(path)).partition(|path| path.is_dir());
+    let files = files.into_iter().chain(directories.iter().flat_map(|inner| files_below(inner)));
+    let open: Vec<PathBuf> = files.filter(|path| is_left_open(&fs::read(path).unwrap())).collect();
+    assert!(open.is_empty(), "{open:?}");
+    for mark in ["<<<<<<< ours", ">>>>>>> theirs"] {
+        assert!(is_left_open(format!("first\n{mark}\n").as_bytes()), "{mark}");
+        assert!(!is_left_open(format!("a mark is {mark}\n").as_bytes()), "{mark}");
     }
 }
