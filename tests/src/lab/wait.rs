@@ -5,7 +5,8 @@ use std::time::{Duration, Instant};
 
 use anyhow::{Context, bail};
 
-const PAUSE: Duration = Duration::from_millis(50);
+/// Between two polls. A poll is a process or three: what has taken long is asked after less often, but seen a twentieth later at most.
+const PAUSE: [Duration; 2] = [Duration::from_millis(50), Duration::from_millis(200)];
 
 /// Asks `poll` again and again until it gives a value.
 ///
@@ -16,19 +17,19 @@ pub fn until<T>(
     limit: Duration,
     mut poll: impl FnMut() -> anyhow::Result<Option<T>>,
 ) -> anyhow::Result<T> {
-    let end = Instant::now() + limit;
+    let first = Instant::now();
     loop {
         let begun = Instant::now();
         let seen = poll();
         if let Ok(Some(value)) = seen {
             return Ok(value);
         }
-        if Instant::now() >= end {
+        if first.elapsed() >= limit {
             seen.with_context(|| gave_up(what, limit))?;
             bail!(gave_up(what, limit));
         }
         // Where a poll takes long the machine has other things to do.
-        thread::sleep(PAUSE.max(begun.elapsed()));
+        thread::sleep((first.elapsed() / 20).clamp(PAUSE[0], PAUSE[1]).max(begun.elapsed()));
     }
 }
 
