@@ -1,9 +1,16 @@
-//! How times and lengths of time are written for people.
+//! How times, lengths of time and commands are written for people.
 
 use site::blanked;
 use std::time::Duration;
 
+use marks::terms::RETURNED;
 use marks::time::Timestamp;
+
+/// The command that lets go what a route's terms hold by this word.
+pub(crate) fn release_of_held(who: &str, word: &str) -> String {
+    let insist = if word == RETURNED { " --insist" } else { "" };
+    format!("nova-host-alerter release {who}{insist} --reason TEXT")
+}
 
 /// UTC, to the second.
 pub fn utc(at: Timestamp) -> String {

@@ -24,6 +24,7 @@ use crate::base::Base;
 use crate::config::Route;
 use crate::lock::lock;
 use crate::moment::Moment;
+use crate::words::release_of_held;
 
 use outbox::Outbox;
 use trouble::{News, Troubles};
@@ -303,7 +304,8 @@ pub fn report_kept(due: &DueDelivery) {
             error!(mark = %mark.id, host = %mark.node, %route, kind, "the return of {} is held on route {route}: {detail}; then run `nova-host-alerter unmark {} --reason TEXT`", mark.node, mark.id);
         }
         State::Held => {
-            error!(mark = %mark.id, host = %mark.node, %route, kind, "{} is held on route {route}: {detail}; to send it anyway, run `nova-host-alerter release {} --reason TEXT`; to end it, run `nova-host-alerter unmark {} --reason TEXT`", mark.node, mark.id, mark.id);
+            let release = release_of_held(&mark.id.to_string(), kind);
+            error!(mark = %mark.id, host = %mark.node, %route, kind, "{} is held on route {route}: {detail}; to send it anyway, run `{release}`; to end it, run `nova-host-alerter unmark {} --reason TEXT`", mark.node, mark.id);
         }
         _ => {
             warn!(mark = %mark.id, host = %mark.node, %route, kind, "the mark of {} is not sent to route {route}: {detail}", mark.node);

@@ -10,7 +10,7 @@ use marks::time::Timestamp;
 
 use super::{Kind, Level, Place, Problem, typeable};
 use crate::policy::{self, Hold};
-use crate::words::{NAMED, named, named_up_to, utc};
+use crate::words::{NAMED, named, named_up_to, release_of_held, utc};
 
 /// So many rejected hosts are named: somebody has to check each of them.
 const REJECTED: usize = 10;
@@ -273,7 +273,8 @@ fn stuck(found: &Finding, whom: &Whom, place: &Place) -> (String, String) {
         Kind::HeldOnRoute => (
             format!("the mark of {named} is held on route {route} since {since}{why}"),
             format!(
-                "to send it anyway, run `nova-host-alerter release {who} --reason TEXT`; to end it, run {unmark}"
+                "to send it anyway, run `{}`; to end it, run {unmark}",
+                release_of_held(who, found.failure.as_deref().unwrap_or_default())
             ),
         ),
         Kind::ChainExhausted => (

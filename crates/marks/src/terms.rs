@@ -6,6 +6,8 @@ use crate::delivery::Delivery;
 use crate::mark::MarkRow;
 use crate::time::Timestamp;
 
+/// The word of a hold of a mark whose host is back: only who insists releases it, since that host lives.
+pub const RETURNED: &str = "returned";
 /// The word of a hold by age, which ends when the clock is corrected.
 pub const STALE: &str = "stale";
 
@@ -67,8 +69,8 @@ impl Terms {
     pub fn ruling(&self, mark: &MarkRow, delivery: &Delivery, now: Timestamp) -> Ruling {
         let is_news = |at: &Timestamp| delivery.released_at.is_none_or(|released| *at > released);
         match (mark.return_known_at.filter(is_news), self.if_returned) {
-            (Some(_), IfReturned::Hold) => return Ruling::Hold("returned", returned(mark, delivery)),
-            (Some(_), IfReturned::Cancel) => return Ruling::Cancel("returned", returned(mark, delivery)),
+            (Some(_), IfReturned::Hold) => return Ruling::Hold(RETURNED, returned(mark, delivery)),
+            (Some(_), IfReturned::Cancel) => return Ruling::Cancel(RETURNED, returned(mark, delivery)),
             _ => {}
         }
         match self.stale_after {

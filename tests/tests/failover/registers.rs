@@ -23,7 +23,7 @@ pub(crate) const SCENARIOS: &[Scenario] = &[
     ("the_whole_cluster_loses_its_power_with_the_register_in_the_cib", |cluster| {
         whole::cib(cluster, Stop::PowerCut)
     }),
-    ("a_forged_entry_in_the_cib_is_held", |cluster| doubt::a_forged_entry(cluster, Register::Cib)),
+    ("a_forged_entry_in_the_cib_counts_for_nothing", |cluster| doubt::a_forged_entry(cluster, Register::Cib)),
     ("forgeries_in_the_cib_have_no_effect", |cluster| doubt::forgeries(cluster, Register::Cib)),
     ("an_administrator_loads_an_old_configuration", an_administrator_loads_an_old_configuration),
 ];
