@@ -185,9 +185,7 @@ impl Seen {
             seen.push_back((connection.clone(), now.wall));
             seen.drain(..seen.len().saturating_sub(APPEARANCES));
         }
-        if let (Some(made), Some(controller)) =
-            (connection.connected_at(), connection.as_str().split('/').next())
-        {
+        if let (Some(made), Some(controller)) = (connection.connected_at(), connection.controller()) {
             let span = (now.wall - MAKING, now.wall);
             self.clocks.compare(&format!("the clock of {controller}"), made, span, now.instant);
         }

@@ -93,7 +93,7 @@ fn is_known(
     rules: Rules,
 ) -> Result<bool, JournalError> {
     let Some(journal) = journal else { return Ok(false) };
-    let reach = Reach { coalesce: rules.coalesce, alone: false, appeared: None };
+    let reach = Reach::found(rules.coalesce);
     Ok(fencing.seen_by == controller
         || journal.is_imported(fencing.id)?
         || journal.mark_of(fencing.id)?.is_some()

@@ -18,7 +18,7 @@ pub(super) enum Coverage {
 
 /// Whether this is a compute host that is a cluster node.
 pub(super) fn is_own_host(node: &HostName, rules: &HostRules, cib: &Cib) -> bool {
-    cib.is_cluster_node(node) && !cib.is_remote_node(node) && of(node, rules, Some(cib)) == Coverage::Covered
+    cib.joins_itself(node) && of(node, rules, Some(cib)) == Coverage::Covered
 }
 
 /// All of them.

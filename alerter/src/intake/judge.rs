@@ -114,16 +114,14 @@ impl Circumstances<'_> {
     /// Whether a cluster node that has done nothing since it was fenced is fenced again, with no return seen: Pacemaker has no
     /// `node_fenced` of it, which would say that it was down all the time.
     fn may_not_have_been_back(&self, fencing: &Fencing, outages: &[Outage]) -> bool {
-        let is_node = self
-            .cib
-            .is_some_and(|cib| cib.is_cluster_node(&fencing.node) && !cib.is_remote_node(&fencing.node));
+        let is_node = self.cib.is_some_and(|cib| cib.joins_itself(&fencing.node));
         let is_away = |o: &Outage| o.is_proven && o.returned_at.is_none() && !o.incarnations.is_empty();
         is_node && fencing.incarnation.is_none() && outages.iter().any(is_away)
     }
 
     /// The rule of time, for outages where nothing better is known.
     pub(super) fn reach(&self) -> Reach {
-        Reach { coalesce: self.rules.coalesce, alone: self.cib.is_none(), appeared: None }
+        Reach { alone: self.cib.is_none(), ..Reach::found(self.rules.coalesce) }
     }
 
     /// Decides about one sighting.

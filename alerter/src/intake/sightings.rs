@@ -235,7 +235,7 @@ impl Intake<'_> {
             }
         }
         let is_back = self.around.cib.and_then(|cib| cib.fenced_before(node)) == Some(false);
-        let joins = self.around.cib.is_some_and(|cib| cib.is_cluster_node(node) && !cib.is_remote_node(node));
+        let joins = self.around.cib.is_some_and(|cib| cib.joins_itself(node));
         Ok(Connections { all, current, is_back, joins })
     }
 

@@ -75,17 +75,19 @@ impl Incarnation {
         self.0.rsplit('/').next()?.parse().ok().map(Timestamp::from_seconds)
     }
 
+    /// The controller that made it.
+    pub fn controller(&self) -> Option<&str> {
+        self.0.split('/').next()
+    }
+
     /// Whether the same controller noted it before the other one, whatever was done to its clock: its call ids ascend until it starts
     /// again.
     pub fn is_before(&self, other: &Self) -> bool {
-        let parts = |of: &Self| {
-            let mut parts = of.0.splitn(3, '/').map(str::to_owned);
-            Some((parts.next()?, parts.next()?.parse::<u32>().ok()?, of.connected_at()?))
-        };
-        let (Some((own, call, at)), Some((its, its_call, its_at))) = (parts(self), parts(other)) else {
+        let placed = |of: &Self| Some((of.0.split('/').nth(1)?.parse::<u32>().ok()?, of.connected_at()?));
+        let (Some((call, at)), Some((its_call, its_at))) = (placed(self), placed(other)) else {
             return false;
         };
-        own == its && call < its_call && at <= its_at
+        self.controller() == other.controller() && call < its_call && at <= its_at
     }
 }
 

@@ -69,6 +69,11 @@ pub struct Reach {
 }
 
 impl Reach {
+    /// In a cluster, for records that nobody saw appear.
+    pub const fn found(coalesce: Duration) -> Self {
+        Self { coalesce, alone: false, appeared: None }
+    }
+
     /// The same for comparing the clocks of two controllers.
     fn widest(self) -> Duration {
         self.coalesce + CLOCK_SKEW
@@ -278,8 +283,7 @@ pub fn spoken_of(outages: &[Outage], now: Timestamp, coalesce: Duration) -> Opti
 /// Which of two connections was made first, if certain: each controller orders its own, and two clocks may differ.
 fn order(one: &Incarnation, other: &Incarnation) -> Option<Ordering> {
     let (first, second) = (one.connected_at()?, other.connected_at()?);
-    let controller = |of: &Incarnation| of.as_str().split('/').next().map(str::to_owned);
-    let is_clear = first.distance(second) > CLOCK_SKEW || controller(one) == controller(other);
+    let is_clear = first.distance(second) > CLOCK_SKEW || one.controller() == other.controller();
     is_clear.then(|| first.cmp(&second))
 }
 
@@ -517,7 +521,7 @@ mod tests {
         Outage { returned_at: Some(second(at)), ..outage }
     }
 
-    const REACH: Reach = Reach { coalesce: COALESCE, alone: false, appeared: None };
+    const REACH: Reach = Reach::found(COALESCE);
 
     fn of<'a>(fencing: &Fencing, outages: &'a [Outage]) -> Option<&'a Outage> {
         of_fencing(fencing, outages, REACH).map(|joined| joined.outage)

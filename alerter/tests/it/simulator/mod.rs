@@ -16,9 +16,9 @@ use run::{Played, play, play_story};
 use story::{Scale, Story};
 
 /// In `cargo test`.
-const FEW: Scale = Scale { hours: 2, most_hosts: 16, is_hard: false, is_wrong: false, jumps: false };
+const FEW: Scale = Scale { hours: 2, most_hosts: 16, hard: 0 };
 /// With clocks that differ, lost registers, forged entries, cluster nodes, and routes that refuse some hosts.
-const FEW_HARD: Scale = Scale { is_hard: true, ..FEW };
+const FEW_HARD: Scale = Scale { hard: 1, ..FEW };
 
 fn number(name: &str) -> Option<u64> {
     std::env::var(name).ok().filter(|text| !text.is_empty()).map(|text| text.parse().expect("a number"))
@@ -121,7 +121,7 @@ fn holds_that_hold_nothing_are_found() {
 #[test]
 fn what_another_clock_has_dated_is_found_to_be_void() {
     let is_caught = (0..200).any(|seed| {
-        let wrong = Scale { is_wrong: true, ..FEW_HARD };
+        let wrong = Scale { hard: 2, ..FEW };
         let played = play(seed, wrong, Broken::VoidsWhatLiesAhead, false);
         played.violations.iter().any(|wrong| wrong.contains("marks, 2 sent"))
     });
@@ -132,10 +132,8 @@ fn what_another_clock_has_dated_is_found_to_be_void() {
 #[test]
 fn simulate() {
     let most_hosts = number("HOSTS").and_then(|hosts| usize::try_from(hosts).ok()).unwrap_or(100);
-    let is_hard = number("HARD").is_some_and(|hard| hard > 0);
-    let is_wrong = number("HARD").is_some_and(|hard| hard > 1);
-    let jumps = number("HARD").is_some_and(|hard| hard > 2);
-    let scale = Scale { hours: number("HOURS").unwrap_or(2), most_hosts, is_hard, is_wrong, jumps };
+    let (hours, hard) = (number("HOURS").unwrap_or(2), number("HARD").unwrap_or(0));
+    let scale = Scale { hours, most_hosts, hard };
     if let Some(seed) = number("SEED") {
         let played = play(seed, scale, Broken::Not, true);
         complain(seed, &played);

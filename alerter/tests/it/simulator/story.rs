@@ -184,12 +184,9 @@ pub(super) struct Story {
 pub(super) struct Scale {
     pub(super) hours: u64,
     pub(super) most_hosts: usize,
-    /// Clocks differ, registers are lost, entries forged, hosts are cluster nodes, and endpoints refuse some of them.
-    pub(super) is_hard: bool,
-    /// Clocks are wrong by up to ten years, and the cluster forgets returns. Not every seed holds yet.
-    pub(super) is_wrong: bool,
-    /// They are set, too.
-    pub(super) jumps: bool,
+    /// 1: clocks differ, registers are lost, entries forged, hosts are cluster nodes, and endpoints refuse some of them; 2: clocks are
+    /// wrong by up to ten years, too, and the cluster forgets returns; 3: they are set, too. Not every seed holds yet.
+    pub(super) hard: u64,
 }
 
 impl Story {
@@ -222,13 +219,13 @@ impl Story {
             kinds: Vec::new(),
         };
         story.happen(&mut rng);
-        if scale.is_hard {
+        if scale.hard > 0 {
             story.surround(&mut Rng::with_seed(mix(seed ^ 0x0dd_ba11)));
         }
-        if scale.is_wrong {
+        if scale.hard > 1 {
             story.mistake(&mut Rng::with_seed(mix(seed ^ 0x00c1_0c45)));
         }
-        if scale.jumps && story.has_key {
+        if scale.hard > 2 && story.has_key {
             story.jump(&mut Rng::with_seed(mix(seed ^ 0x0001_04d5)));
         }
         story.events.sort_by_key(|(at, _)| *at);

@@ -32,7 +32,7 @@ impl<'e> Registered<'e> {
         let standing = entries.sound.values().filter_map(Entry::fencing);
         let mut all: Vec<&Fencing> = fencings.into_iter().chain(standing).collect();
         all.sort_by_key(|fencing| (fencing.asked_at, fencing.id));
-        let reach = Reach { coalesce, alone: false, appeared: None };
+        let reach = Reach::found(coalesce);
         for fencing in all {
             let Some(of_host) = outages.get_mut(&fencing.node) else { continue };
             if let Some((mark, rule)) = taken_in(fencing, of_host, reach) {

@@ -8,7 +8,7 @@ use proptest::prelude::*;
 
 use super::*;
 
-const REACH: Reach = Reach { coalesce: Duration::from_secs(180), alone: false, appeared: None };
+const REACH: Reach = Reach::found(Duration::from_secs(180));
 /// By the true clock, seconds.
 const BEGIN: i64 = 1_000_000;
 

@@ -119,6 +119,11 @@ impl Cib {
         self.known.remotes.names.contains(host)
     }
 
+    /// Whether this host joins the cluster by itself: a full cluster node whose name no remote node has.
+    pub fn joins_itself(&self, host: &HostName) -> bool {
+        self.is_cluster_node(host) && !self.is_remote_node(host)
+    }
+
     /// Whether this is a guest node.
     pub fn is_guest_node(&self, host: &HostName) -> bool {
         self.known.guests.names.contains(host)

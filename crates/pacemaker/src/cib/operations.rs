@@ -107,7 +107,7 @@ pub(super) const REMOTE_AGENT: &str = "ocf:pacemaker:remote";
 impl Cib {
     /// The host's incarnation in the CIB: for a remote node its last connection, for a cluster node its last join.
     pub fn incarnation_of(&self, host: &HostName) -> Option<Incarnation> {
-        if self.is_cluster_node(host) && !self.is_remote_node(host) {
+        if self.joins_itself(host) {
             return self.own_work_of(host);
         }
         self.connection_of(host)
