@@ -1,8 +1,12 @@
 //! A moment by both clocks: while one stands still, the other goes on.
 
+use std::fs;
+use std::sync::LazyLock;
 use std::time::{Duration, Instant};
 
-use marks::time::Timestamp;
+use marks::id::NoteId;
+use marks::time::{Boot, Timestamp};
+use nix::time::{ClockId, clock_gettime};
 
 /// Both clocks: the monotonic one stands still with the machine, the other one can be set.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -31,6 +35,16 @@ impl Moment {
         let set = self.wall.0.saturating_sub(expected.0);
         (set.unsigned_abs() >= 1000).then_some(set)
     }
+}
+
+/// This boot. Where the kernel does not say which it is, it counts as another one at each start of this program.
+pub fn boot() -> Boot {
+    static ID: LazyLock<String> = LazyLock::new(|| {
+        let read = fs::read_to_string("/proc/sys/kernel/random/boot_id");
+        read.map_or_else(|_| NoteId::generate().to_string(), |id| id.trim().to_owned())
+    });
+    let up = clock_gettime(ClockId::CLOCK_BOOTTIME).map(Duration::from).expect("every Linux has this clock");
+    Boot { id: ID.clone(), began: Timestamp::now() - up }
 }
 
 #[cfg(test)]

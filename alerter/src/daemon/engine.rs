@@ -28,7 +28,7 @@ use crate::delivery::{self, endpoint};
 use crate::health::Check;
 use crate::intake::apply;
 use crate::intake::start::{self, Serving};
-use crate::moment::Moment;
+use crate::moment::{self, Moment};
 use crate::policy::steer;
 use crate::probes::{Conclusion, Prober};
 use crate::state::Shared;
@@ -97,8 +97,7 @@ impl Engine {
         let now = clocks.wall;
         let tried = shared.base.store.run(move |journal| {
             let newest = journal.newest_at()?;
-            let unknown = journal.recover(now)?;
-            journal.put_off_no_longer_than(now + endpoint::CAP)?;
+            let unknown = start::recover(journal, &moment::boot(), now)?;
             Ok((newest, unknown, journal.tried()?))
         });
         let (newest, unknown, tried) = tried.await?;
@@ -313,7 +312,8 @@ impl Engine {
             );
         }
         if set != 0 {
-            self.shared.base.store.run(move |journal| journal.move_ends(set, now.wall)).await?;
+            let boot = moment::boot();
+            self.shared.base.store.run(move |journal| journal.mind_the_clock(&boot, now.wall)).await?;
         }
         // The start moves with the clock, so that what was written before it stays before it.
         let mut started = self.shared.base.started();

@@ -9,7 +9,7 @@ use marks::id::MarkId;
 use marks::mark::{Doubt, Mark, MarkRow, Proof, Settlement, Standing};
 use marks::outage;
 use marks::register::{Decision, Ending, Entries, Entry, Key, Register};
-use marks::time::Timestamp;
+use marks::time::{Boot, Timestamp};
 use tracing::{error, warn};
 
 use super::judge::is_surely_down;
@@ -18,16 +18,18 @@ use super::naming::Names;
 use super::storage::Storage;
 use crate::base::Base;
 use crate::config::{Group, Recipients, Route};
+use crate::delivery::endpoint;
 
-/// After a start: what marks lacked, and deliveries of new routes for open marks. With a cluster names and groups wait for its first
-/// poll, since a name may be another node's.
+/// First after a start: what was under way when an older daemon ended, and a clock that was set while none ran. Returns how many
+/// attempts were cut off.
 ///
 /// # Errors
 /// As any write.
-pub fn catch_up(journal: &mut Journal, base: &Base, now: Timestamp) -> Done {
-    journal.move_ends(0, now)?;
-    complete_without_cluster(journal, base, now)?;
-    serve_new_routes(journal, base, now)
+pub fn recover(journal: &mut Journal, boot: &Boot, now: Timestamp) -> Done<usize> {
+    let unknown = journal.recover(now)?;
+    journal.put_off_no_longer_than(now + endpoint::CAP)?;
+    journal.mind_the_clock(boot, now)?;
+    Ok(unknown)
 }
 
 /// Completes the marks that are held for what they lack, if there is no cluster that has to be read first.
@@ -51,21 +53,9 @@ pub struct Serving {
     is_damaged: bool,
 }
 
-/// Gives open marks the deliveries that they lack, once for each configuration, as soon as the hosts' groups are known. There may be
-/// very many: each page is one transaction.
-fn serve_new_routes(journal: &mut Journal, base: &Base, now: Timestamp) -> Done {
-    if !base.knows_groups() {
-        return Ok(());
-    }
-    let mut serving = Some(Serving::default());
-    while let Some(at) = serving {
-        serving = serve_page(journal, base, at, now)?;
-    }
-    Ok(())
-}
-
-/// Serves the next page of marks; gives where the following one begins, or none if every mark was served. To be called once the
-/// hosts' groups are known.
+/// Gives a page of the open marks the deliveries that they lack, in one transaction: there may be very many. Gives where the following
+/// page begins, or none if every mark was served, which is done once for each configuration. To be called once the hosts' groups are
+/// known.
 ///
 /// # Errors
 /// As any write; then the same page has to be served again.

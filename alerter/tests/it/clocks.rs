@@ -4,12 +4,15 @@
 use std::time::Duration;
 
 use alerter::cluster::Matter;
+use alerter::moment;
+use journal::Journal;
 use marks::host::HostName;
 use marks::id::NoteId;
 use marks::register::{About, Decision, Scope};
-use marks::time::Timestamp;
+use marks::time::{Boot, Timestamp};
 use pacemaker::evidence::Action;
 
+use crate::reload::Running;
 use crate::site::{Alerter, ROUTES, Site, begun, lacks_evidence, started};
 
 /// By how many seconds the clock is behind of the controller to which the alerter moves; at last by ten years.
@@ -134,6 +137,51 @@ fn a_pause_lasts_as_long_as_it_was_made_for_where_clocks_differ() {
         let wrong = site.promise(&second, ahead > 86_400);
         assert_eq!(wrong, Vec::<String>::new(), "{ahead} s ahead, a pause: {is_pause}");
     }
+}
+
+/// Issue 45, A1: the clock is set while no alerter runs: a pause lasts as long as it was made for all the same. The broken variant looks
+/// at the clock alone.
+#[test]
+fn a_pause_lasts_as_long_as_it_was_made_for_where_the_clock_was_set_between_two_runs() {
+    if lacks_evidence() {
+        return;
+    }
+    for set in BEHIND.into_iter().flat_map(|by| [-by, by]) {
+        let (mut site, mut first) = begun_beside_a_clock_that_is_ahead(0);
+        decide_for_an_hour(&mut first, &site, true);
+        first.run(&mut site, 4);
+        drop(first);
+        site.skews.insert("ctl1", set * 1000);
+        let mut second = Alerter::start(&site, "ctl1");
+        site.outage("compute1", "ctl3");
+        site.advance(3500.0);
+        second.run(&mut site, 30);
+        assert_eq!(site.notified, [], "set by {set} s");
+        site.advance(100.0);
+        second.run(&mut site, 30);
+        assert_eq!(site.promise(&second, false), Vec::<String>::new(), "set by {set} s");
+    }
+}
+
+/// The same of the daemon's own start: the clock was two hours ahead when the pause of an hour was made. The broken variant pauses for
+/// three hours.
+#[tokio::test]
+async fn a_daemon_that_starts_sees_that_the_clock_was_set() {
+    let (id, actor, reason) = (NoteId::generate(), "alice".to_owned(), "a new switch".to_owned());
+    let ahead = 2 * HOUR;
+    let route = "[http.recovery]\nurl = \"http://127.0.0.1:9\"\nallow-http = true\n";
+    let running = Running::after(route, |journal| {
+        let boot = moment::boot();
+        let at = Timestamp::now() + ahead;
+        journal.mind_the_clock(&Boot { began: boot.began + ahead, ..boot }, at).unwrap();
+        let about = About::Pause { scope: Scope::All, until: Some(at + HOUR) };
+        assert!(journal.decide(&Decision { id, about, at, actor, reason }).unwrap());
+    });
+    let now = Timestamp::now();
+    let in_force = move |journal: &mut Journal| journal.decisions_in_force(now);
+    let found = running.await.shared.base.store.run(in_force).await.unwrap().sound;
+    let until = found[0].about.until().unwrap();
+    assert!(until.distance(now + HOUR) < Duration::from_secs(60), "until {until}");
 }
 
 /// Issue 45, A1: what operators decided holds where the clock is behind, and what one of them ended has ended.

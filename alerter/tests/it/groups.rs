@@ -21,7 +21,7 @@ use pacemaker::cib::Cib;
 use pacemaker::register::Tools;
 
 use crate::config::Site;
-use crate::routes::{Daemon, Place, route};
+use crate::routes::{Daemon, Place, catch_up, route};
 use crate::warnings::Warnings;
 
 const HOUR: Duration = Duration::from_secs(3600);
@@ -339,7 +339,7 @@ fn start_in_cluster(site: &Site) -> Daemon {
     let (mut journal, (store, _thread)) = (open(), Store::start(open()).unwrap());
     let cluster = Cluster::start(Register::Attrd, Tools::default(), PathBuf::new()).unwrap();
     let shared = Shared::new(Base::new(settings, store, cluster));
-    start::catch_up(&mut journal, &shared.base, Timestamp::now()).unwrap();
+    catch_up(&mut journal, &shared.base);
     start::serve_unserved(&mut journal, &shared.base, Timestamp::now()).unwrap();
     Daemon { journal, shared }
 }

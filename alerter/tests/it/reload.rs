@@ -11,7 +11,6 @@ use alerter::control::client::{self, ClientError};
 use alerter::control::server::ControlSocket;
 use alerter::daemon::engine::Engine;
 use alerter::daemon::watch::{Identity, Watch};
-use alerter::intake::start;
 use alerter::problem::Kind;
 use alerter::reload;
 use alerter::state::Shared;
@@ -56,6 +55,11 @@ fn configure(site: &Site, text: &str) {
 
 impl Running {
     pub(crate) async fn with(text: &str) -> Self {
+        Self::after(text, |_| ()).await
+    }
+
+    /// The same on a journal in which something has happened before.
+    pub(crate) async fn after(text: &str, happened: impl FnOnce(&mut Journal)) -> Self {
         let site = Site::new("");
         configure(&site, text);
         let settings = site.settings();
@@ -64,15 +68,9 @@ impl Running {
         let watch = Watch::directories(&[journal.directory().to_owned()]);
         let identity = Identity::of(&path);
         journal.check_writable().unwrap();
+        happened(&mut journal);
         let (store, _thread) = Store::start(journal).unwrap();
         let shared = Arc::new(Shared::new(Base::new(settings, store, None)));
-        let state = Arc::clone(&shared);
-        shared
-            .base
-            .store
-            .run(move |journal| start::catch_up(journal, &state.base, Timestamp::now()))
-            .await
-            .unwrap();
         let stop = CancellationToken::new();
         let mut engine = Engine::start(Arc::clone(&shared), watch, identity, None).await.unwrap();
         let until = stop.clone();

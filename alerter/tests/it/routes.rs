@@ -5,8 +5,8 @@ use std::process::Command;
 use alerter::base::Base;
 use alerter::base::store::Store;
 use alerter::intake::apply;
-use alerter::intake::start::{self};
-use alerter::moment::Moment;
+use alerter::intake::start::{self, Serving};
+use alerter::moment::{self, Moment};
 use alerter::state::Shared;
 use journal::{Capacity, Ended, Journal, Role, Taken, Verdict};
 use marks::delivery::State;
@@ -20,6 +20,17 @@ use crate::config::Site;
 pub(crate) struct Daemon {
     pub(crate) journal: Journal,
     pub(crate) shared: Shared,
+}
+
+/// What the engine does before its first pass.
+pub(crate) fn catch_up(journal: &mut Journal, base: &Base) {
+    let now = Timestamp::now();
+    start::recover(journal, &moment::boot(), now).unwrap();
+    start::complete_without_cluster(journal, base, now).unwrap();
+    let mut serving = base.knows_groups().then(Serving::default);
+    while let Some(at) = serving {
+        serving = start::serve_page(journal, base, at, now).unwrap();
+    }
 }
 
 /// A site whose journal stays the same while its configuration changes.
@@ -37,7 +48,7 @@ impl Place {
         let open = || Journal::open(&settings.store.path, Role::Alerter).unwrap();
         let (mut journal, (store, _thread)) = (open(), Store::start(open()).unwrap());
         let shared = Shared::new(Base::new(settings, store, None));
-        start::catch_up(&mut journal, &shared.base, Timestamp::now()).unwrap();
+        catch_up(&mut journal, &shared.base);
         start::serve_unserved(&mut journal, &shared.base, Timestamp::now()).unwrap();
         Daemon { journal, shared }
     }

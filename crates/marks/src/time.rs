@@ -76,6 +76,25 @@ impl Timestamp {
     }
 }
 
+/// A boot of this machine, and when it began by the wall clock as that goes now: two readings within one boot show by how much the
+/// clock was set between them, whether or not a program ran meanwhile.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Boot {
+    /// The kernel's id of it.
+    pub id: String,
+    /// The wall clock less the time since the boot.
+    pub began: Timestamp,
+}
+
+impl Boot {
+    /// By how many milliseconds the wall clock was set since an earlier reading, where a second and more counts; none where the machine
+    /// was booted in between, since nobody can know it then.
+    pub fn set_since(&self, earlier: &Self) -> Option<i64> {
+        let set = self.began.0.saturating_sub(earlier.began.0);
+        (self.id == earlier.id).then_some(if set.unsigned_abs() >= 1000 { set } else { 0 })
+    }
+}
+
 impl Add<Duration> for Timestamp {
     type Output = Self;
     fn add(self, by: Duration) -> Self {

@@ -28,7 +28,7 @@ use marks::delivery::{ACCEPTED, State};
 use marks::id::MarkId;
 use marks::mark::Mark;
 use marks::register::{Entries, Entry, Register};
-use marks::time::{CLOCK_SKEW, Timestamp};
+use marks::time::{Boot, CLOCK_SKEW, Timestamp};
 use pacemaker::register::Tools;
 
 use super::audit::Audit;
@@ -172,9 +172,7 @@ impl Daemon {
         let (mut journal, shared, clocks) = (open(), Arc::new(shared), world.clock.moment());
         let now = clocks.wall;
         *shared.base.started() = now;
-        start::catch_up(&mut journal, &shared.base, now).unwrap();
-        journal.recover(now).unwrap();
-        journal.put_off_no_longer_than(now + endpoint::CAP).unwrap();
+        start::recover(&mut journal, &world.clock.boot(), now).unwrap();
         let tried = journal.tried().unwrap();
         *shared.routes.outboxes() = outboxes(&shared, &tried, clocks);
         *shared.routes.troubles() = Troubles::from_former(tried);
@@ -214,7 +212,7 @@ impl Daemon {
         cut: Option<Cut>,
     ) -> Result<(), Cut> {
         let now = world.clock.moment();
-        self.mind_the_clock(now);
+        self.mind_the_clock(now, &world.clock.boot());
         self.gather(world, rng, now);
         if !self.answers.is_empty() {
             stop_at(cut, Cut::BeforeRecord)?;
@@ -243,13 +241,13 @@ impl Daemon {
     }
 
     /// As the engine does where the clock was set.
-    fn mind_the_clock(&mut self, now: Moment) {
+    fn mind_the_clock(&mut self, now: Moment, boot: &Boot) {
         let set = now.set_since(self.clocks).unwrap_or_default();
         if set < 0 {
             self.journal.put_off_no_longer_than(now.wall + endpoint::CAP).unwrap();
         }
         if set != 0 {
-            self.journal.move_ends(set, now.wall).unwrap();
+            self.journal.mind_the_clock(boot, now.wall).unwrap();
         }
         let mut started = self.shared.base.started();
         *started = Timestamp(started.0.saturating_add(set));

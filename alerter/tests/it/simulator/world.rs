@@ -17,7 +17,7 @@ use marks::id::{FencingId, MarkId, NoteId};
 use marks::mark::{MarkRow, Settlement};
 use marks::register::{Entries, Entry, KEPT, Key, Register, Returned, Scope, Settled};
 use marks::sighting::{Sighting, Witness};
-use marks::time::Timestamp;
+use marks::time::{Boot, Timestamp};
 use pacemaker::cib::Cib;
 use tempfile::TempDir;
 
@@ -59,6 +59,12 @@ impl Clock {
     /// A controller's.
     fn of(&self, controller: usize) -> Timestamp {
         Timestamp(self.right().0 + self.skews[controller])
+    }
+
+    /// The active controller's boot: all have run since before the story.
+    pub(super) fn boot(&self) -> Boot {
+        let id = CONTROLLERS[self.active].to_owned();
+        Boot { id, began: Timestamp(self.wall().0 - self.now.cast_signed()) }
     }
 
     /// The clock of one controller is set.

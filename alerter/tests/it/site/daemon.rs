@@ -63,8 +63,8 @@ impl Alerter {
         let now = site.clock(controller);
         *shared.base.started() = now;
         let (mut journal, shared) = (open(), Arc::new(shared));
-        start::catch_up(&mut journal, &shared.base, now).unwrap();
-        journal.recover(now).unwrap();
+        start::recover(&mut journal, &site.boot(controller), now).unwrap();
+        start::complete_without_cluster(&mut journal, &shared.base, now).unwrap();
         Self {
             controller,
             journal,

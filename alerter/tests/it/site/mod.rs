@@ -20,7 +20,7 @@ use marks::id::{FencingId, MarkId, OperationId};
 use marks::mark::{Mark, Source};
 use marks::register::{Entries, Entry, KEPT, Key, MarkEntry, Register, Unsealed};
 use marks::sighting::{Sighting, Witness};
-use marks::time::Timestamp;
+use marks::time::{Boot, Timestamp};
 use nix::unistd::{User, geteuid};
 use pacemaker::evidence::{Action, Directory, Evidence, Join, Label, Moment, OWNER, Outcome};
 use tempfile::TempDir;
@@ -215,6 +215,11 @@ impl Site {
     /// Both clocks of a controller.
     pub(crate) fn moment(&self, controller: &str) -> moment::Moment {
         moment::Moment { instant: self.began.1 + self.now.since(self.began.0), wall: self.clock(controller) }
+    }
+
+    /// A controller's boot: all have run since before the site began.
+    pub(crate) fn boot(&self, controller: &str) -> Boot {
+        Boot { id: controller.to_owned(), began: self.clock(controller) - self.now.since(self.began.0) }
     }
 
     /// The fencing history as a controller has it.

@@ -14,7 +14,7 @@ use crate::{Fault, Journal, JournalError};
 use marks::id::{MarkId, NoteId};
 use marks::mark::{MarkRow, Proof};
 use marks::register::{About, Decision, Ending, Scope};
-use marks::time::Timestamp;
+use marks::time::{Boot, Timestamp};
 
 pub(crate) const COLUMNS: &str =
     "p.id, p.kind, p.mark, p.scope, p.until, p.at, p.actor, p.reason, p.here, p.digest";
@@ -162,29 +162,48 @@ impl Journal {
         self.rows(&sql, params![now.0, (now - GROUP_RELEASE).0], |row| decode_kept(row).map(Kept::here))
     }
 
-    /// The clock was set, or may have been while nobody was there: what lasts goes on as long as it would have, and no
-    /// longer than it was made for.
+    /// Looks by how much the clock was set since this was last called, also where nobody was there: what lasts goes on as long as it would
+    /// have, and no longer than it was made for. Where the machine was booted meanwhile, only the latter is known.
     ///
     /// # Errors
     /// As any write.
-    pub fn move_ends(&mut self, set: i64, now: Timestamp) -> Result<(), JournalError> {
-        let sql = format!(
-            "SELECT {COLUMNS} FROM decision p WHERE p.here > ?1 AND NOT EXISTS (SELECT 1 FROM ending e WHERE e.decision = p.id)"
-        );
-        let mut all = self.rows(&sql, [now.0.saturating_sub(set)], decode_kept)?.sound;
-        all.retain_mut(|kept| kept.moves(set, now));
-        if all.is_empty() {
+    pub fn mind_the_clock(&mut self, boot: &Boot, now: Timestamp) -> Result<(), JournalError> {
+        let known = self.boot()?;
+        let set = known.as_ref().and_then(|known| boot.set_since(known));
+        let moved = self.ends_that_move(set.unwrap_or_default(), now)?;
+        if moved.is_empty() && set == Some(0) {
             return Ok(());
         }
         self.write(|transaction| {
             let sql = "UPDATE decision SET here = ?1, digest = ?2 WHERE id = ?3";
             let mut update = transaction.prepare(sql)?;
-            for kept in &all {
+            for kept in &moved {
                 let (end, id) = (kept.here.map(|end| end.0), kept.decision.id.to_string());
                 update.execute(params![end, of_row("decision", &columns(kept)), id])?;
             }
+            let sql = "INSERT OR REPLACE INTO boot VALUES (1, ?1, ?2, ?3)";
+            transaction.execute(sql, with_digest("boot", columns_of_boot(boot)))?;
             Ok(())
         })
+    }
+
+    /// What was noted last; a damaged row counts as none.
+    fn boot(&self) -> Result<Option<Boot>, JournalError> {
+        let read = |row: &Row<'_>| {
+            let boot = Boot { id: row.get(0)?, began: Timestamp(row.get(1)?) };
+            Ok(checked(row, ("boot", 2), Some(boot), columns_of_boot).ok())
+        };
+        let read = self.connection.query_row("SELECT id, began, digest FROM boot", [], read);
+        Ok(self.sqlite(read.optional())?.flatten())
+    }
+
+    fn ends_that_move(&self, set: i64, now: Timestamp) -> Result<Vec<Kept>, JournalError> {
+        let sql = format!(
+            "SELECT {COLUMNS} FROM decision p WHERE p.here > ?1 AND NOT EXISTS (SELECT 1 FROM ending e WHERE e.decision = p.id)"
+        );
+        let mut all = self.rows(&sql, [now.0.saturating_sub(set)], decode_kept)?.sound;
+        all.retain_mut(|kept| kept.moves(set, now));
+        Ok(all)
     }
 
     /// Whether an operator has ended a decision, also an unknown one.
@@ -473,6 +492,10 @@ fn columns(Kept { decision, here }: &Kept) -> Vec<Value> {
         text(&decision.reason),
         here.map(|end| end.0).into(),
     ]
+}
+
+fn columns_of_boot(boot: &Boot) -> Vec<Value> {
+    vec![text(&boot.id), boot.began.0.into()]
 }
 
 fn columns_of_ending(ending: &Ending) -> Vec<Value> {

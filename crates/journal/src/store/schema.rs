@@ -15,7 +15,7 @@ pub(crate) const APPLICATION_ID: i64 = 0x4e48_4131;
 pub(crate) const VERSION: i64 = 1;
 
 /// Name and exact text of every object, in the order of creation. SQLite stores the text as given.
-const OBJECTS: [(&str, &str); 35] = [
+const OBJECTS: [(&str, &str); 36] = [
     (
         "fencing",
         "CREATE TABLE fencing (
@@ -112,6 +112,13 @@ const OBJECTS: [(&str, &str); 35] = [
         "served",
         "CREATE TABLE served (
   id INTEGER NOT NULL PRIMARY KEY CHECK (id = 1), routes TEXT NOT NULL, digest BLOB NOT NULL
+) STRICT",
+    ),
+    // One row: the boot in which an alerter last looked at the clock.
+    (
+        "boot",
+        "CREATE TABLE boot (
+  one INTEGER NOT NULL PRIMARY KEY CHECK (one = 1), id TEXT NOT NULL, began INTEGER NOT NULL, digest BLOB NOT NULL
 ) STRICT",
     ),
     (
