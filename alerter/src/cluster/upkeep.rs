@@ -58,6 +58,7 @@ fn mark_of(entry: &Entry) -> Option<MarkId> {
         Entry::Acknowledged(entry) => Some(entry.mark),
         Entry::Settled(entry) => Some(entry.mark),
         Entry::Returned(entry) => Some(entry.mark),
+        Entry::Operation(entry) => Some(entry.mark),
         Entry::Decision(entry) => entry.about.mark(),
         Entry::Ending(_) | Entry::Watermark(_) => None,
     }

@@ -126,9 +126,12 @@ pub(super) fn credible(entry: &Entry, around: &Around<'_>, known: &Known<'_>) ->
             _ => Ok(()),
         },
         Entry::Mark(entry) => known.ours.map_or(Ok(()), |ours| compare(entry, ours)),
-        Entry::Fencing(_) | Entry::Again(_) | Entry::Decision(_) | Entry::Ending(_) | Entry::Watermark(_) => {
-            Ok(())
-        }
+        Entry::Fencing(_)
+        | Entry::Again(_)
+        | Entry::Operation(_)
+        | Entry::Decision(_)
+        | Entry::Ending(_)
+        | Entry::Watermark(_) => Ok(()),
     }
 }
 

@@ -3,10 +3,11 @@
 use std::cmp::Reverse;
 use std::time::Duration;
 
-use journal::Taken;
+use journal::{KeptSighting, Taken};
 use marks::host::HostName;
 use marks::id::MarkId;
-use marks::outage::{self, Connection, Connections, Outage};
+use marks::outage::{self, Connection, Connections, GRAIN, Outage};
+use marks::register::{Entry, Key};
 use marks::rule::Rule;
 use marks::sighting::{Sighting, Witness};
 use marks::time::{CLOCK_SKEW, Timestamp};
@@ -18,7 +19,7 @@ use super::credible::is_ahead;
 use super::files;
 use super::judge::{self, Judgement};
 use super::ledger::{Left, Source};
-use super::made::Done;
+use super::made::{Done, has_ended};
 use super::pass::{Intake, before};
 use crate::cluster::View;
 use crate::lock::lock;
@@ -183,6 +184,9 @@ impl Intake<'_> {
     }
 
     fn judgement_of(&self, sighting: &Sighting) -> Done<Judgement> {
+        if let Some(judged) = self.judged_elsewhere(sighting)? {
+            return Ok(judged);
+        }
         let outages = self.outages(&sighting.node)?;
         let (key, now) = (sighting.key(), self.around.now);
         lock(self.accounts).ledger.meet(source_of(sighting), key.clone());
@@ -199,9 +203,38 @@ impl Intake<'_> {
         let seen = judge::Seen { sighting: moved, is_fresh, connections: &connections, waited };
         let mut judged = self.around.judgement_of_sighting(&seen, &outages);
         if let Judgement::Mark(row, _) = &mut judged {
+            if let Some(alert) = self.alert_beside(sighting)?.filter(|_| !is_fresh) {
+                let join = |mark| Judgement::Join(mark, Rule::SameOperation);
+                return Ok(alert.mark.map_or(Judgement::Ignore(Rule::Past), join));
+            }
             row.id = sighting.mark_id();
         }
         Ok(judged)
+    }
+
+    /// To which outage the alerter that was there when an alert came counted its operation, whatever this clock says of it.
+    fn judged_elsewhere(&self, sighting: &Sighting) -> Done<Option<Judgement>> {
+        let (Witness::Alert(operation), Some(entries)) = (sighting.witness, self.register) else {
+            return Ok(None);
+        };
+        let Some(Entry::Operation(joined)) = entries.sound.get(&Key::Operation(operation)) else {
+            return Ok(None);
+        };
+        Ok(match self.find_sound(joined.mark)? {
+            Some(row) if row.node == sighting.node => Some(Judgement::Join(row.id, Rule::SameOperation)),
+            // By this clock it is so old that its mark was not taken in.
+            None if has_ended(joined.mark, entries) => Some(Judgement::Past),
+            _ => None,
+        })
+    }
+
+    /// An alert of the same moment, which this controller dates too: it has an id that all controllers share.
+    fn alert_beside(&self, sighting: &Sighting) -> Done<Option<KeptSighting>> {
+        let is_beside = |other: &KeptSighting| {
+            let is_alert = matches!(other.sighting.witness, Witness::Alert(_));
+            is_alert && other.sighting.at.distance(sighting.at) <= GRAIN
+        };
+        Ok(self.journal.sightings_of_host(&sighting.node)?.sound.into_iter().find(is_beside))
     }
 
     /// Whether it is of the time since this daemon's start: of an alert this controller's clock says so too. A controller that joins

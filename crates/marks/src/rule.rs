@@ -10,6 +10,8 @@ pub enum Rule {
     Made,
     /// A mark has its id: its fencing, or its operation.
     OwnMark,
+    /// The alerter that saw its operation counts that to the outage, or an alert of the same moment belongs to it.
+    SameOperation,
     /// Pacemaker says that the host was fenced before and has not been back since.
     AlreadyDown,
     /// It ended the same connection as the mark's outage, and nothing contradicts.
@@ -38,9 +40,10 @@ pub enum Rule {
 
 impl Rule {
     /// Every one.
-    pub const ALL: [Self; 14] = [
+    pub const ALL: [Self; 15] = [
         Self::Made,
         Self::OwnMark,
+        Self::SameOperation,
         Self::AlreadyDown,
         Self::SameConnection,
         Self::LikelyConnection,
@@ -60,6 +63,7 @@ impl Rule {
         match self {
             Self::Made => "made",
             Self::OwnMark => "own-mark",
+            Self::SameOperation => "same-operation",
             Self::AlreadyDown => "already-down",
             Self::SameConnection => "same-connection",
             Self::LikelyConnection => "likely-connection",
@@ -85,9 +89,9 @@ impl Rule {
         self < Self::NotCovered
     }
 
-    /// Whether it is more than clocks: a record that joins a mark by it belongs to that outage, whatever the clocks are.
+    /// Whether it is more than clocks, here and where somebody else judged: a record that joins a mark by it belongs to that outage, whatever the clocks are.
     pub fn is_sure(self) -> bool {
-        !matches!(self, Self::LikelyConnection | Self::NearByClock)
+        !matches!(self, Self::SameOperation | Self::LikelyConnection | Self::NearByClock)
     }
 }
 
@@ -108,6 +112,6 @@ mod tests {
     #[test]
     fn clocks_alone_are_not_sure() {
         let unsure: Vec<Rule> = Rule::ALL.into_iter().filter(|rule| !rule.is_sure()).collect();
-        assert_eq!(unsure, [Rule::LikelyConnection, Rule::NearByClock]);
+        assert_eq!(unsure, [Rule::SameOperation, Rule::LikelyConnection, Rule::NearByClock]);
     }
 }

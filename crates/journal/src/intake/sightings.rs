@@ -1,6 +1,6 @@
 //! Sightings in the journal: what other witnesses reported of a fencing, with the mark that it belongs to.
 
-use rusqlite::{OptionalExtension, Row, Transaction, params};
+use rusqlite::{OptionalExtension, Params, Row, Transaction, params};
 
 use crate::history::{self, ALERTER, NewHistory};
 use crate::intake::folds;
@@ -59,8 +59,7 @@ impl Journal {
     /// # Errors
     /// As any read.
     pub fn has_sighting(&self, sighting: &Sighting) -> Result<bool, JournalError> {
-        let sql = format!("SELECT {COLUMNS} FROM sighting s WHERE s.key = ?1");
-        Ok(!self.rows(&sql, [sighting.key()], decode)?.sound.is_empty())
+        Ok(!self.sightings_that("s.key = ?1", [sighting.key()])?.sound.is_empty())
     }
 
     /// Every sighting of one host, with any end, oldest first.
@@ -68,9 +67,17 @@ impl Journal {
     /// # Errors
     /// As any read.
     pub fn sightings_of_host(&self, node: &HostName) -> Result<Rows<KeptSighting>, JournalError> {
-        let sql =
-            format!("SELECT {COLUMNS} FROM sighting s WHERE s.node = ?1 COLLATE NOCASE ORDER BY s.at, s.key");
-        self.rows(&sql, [node.as_str()], decode)
+        self.sightings_that("s.node = ?1 COLLATE NOCASE", [node.as_str()])
+    }
+
+    /// The sightings `s` that meet a condition in SQL, oldest first.
+    pub(crate) fn sightings_that(
+        &self,
+        condition: &str,
+        parameters: impl Params,
+    ) -> Result<Rows<KeptSighting>, JournalError> {
+        let sql = format!("SELECT {COLUMNS} FROM sighting s WHERE {condition} ORDER BY s.at, s.key");
+        self.rows(&sql, parameters, decode)
     }
 
     /// The sightings of one mark, oldest first.
@@ -78,8 +85,7 @@ impl Journal {
     /// # Errors
     /// As any read.
     pub fn sightings_of(&self, mark: MarkId) -> Result<Rows<Sighting>, JournalError> {
-        let sql = format!("SELECT {COLUMNS} FROM sighting s WHERE s.mark = ?1 ORDER BY s.at, s.key");
-        let rows = self.rows(&sql, [mark.to_string()], decode)?;
+        let rows = self.sightings_that("s.mark = ?1", [mark.to_string()])?;
         Ok(Rows { sound: rows.sound.into_iter().map(|kept| kept.sighting).collect(), damaged: rows.damaged })
     }
 
@@ -89,11 +95,9 @@ impl Journal {
     /// # Errors
     /// As any write.
     pub fn forget_sightings(&mut self, before: Timestamp, now: Timestamp) -> Result<usize, JournalError> {
-        let sql = format!(
-            "SELECT {COLUMNS} FROM sighting s WHERE s.at < ?1 AND (s.mark IS NULL
-             OR EXISTS (SELECT 1 FROM mark m WHERE m.id = s.mark AND m.settlement IS NOT NULL))"
-        );
-        let over = self.rows(&sql, [before.0], decode)?.sound;
+        let over = "s.at < ?1 AND (s.mark IS NULL
+             OR EXISTS (SELECT 1 FROM mark m WHERE m.id = s.mark AND m.settlement IS NOT NULL))";
+        let over = self.sightings_that(over, [before.0])?.sound;
         if over.is_empty() {
             return Ok(0);
         }

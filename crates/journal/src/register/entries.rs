@@ -1,11 +1,12 @@
 //! The journal's entries for the register.
 
 use crate::queue::deliveries::IS_RETURN;
-use crate::{Journal, JournalError};
+use crate::{Journal, JournalError, KeptSighting};
 use marks::delivery::{Delivery, State, TAKEN};
 use marks::fencing::Fencing;
 use marks::mark::{Doubt, MarkRow, Source};
-use marks::register::{Acknowledgement, Entry, Key, MarkEntry, Register, Returned, Settled};
+use marks::register::{Acknowledgement, Entry, Key, MarkEntry, Operation, Register, Returned, Settled};
+use marks::sighting::Witness;
 use marks::time::Timestamp;
 
 /// A mark that is open, or was settled at `?1` or later.
@@ -43,6 +44,7 @@ impl Journal {
         let taken = self.current_deliveries(since)?;
         all.extend(taken.iter().filter_map(|delivery| taken_entry(delivery, by)).map(Entry::Acknowledged));
         all.extend(marks.iter().filter_map(|row| returned_entry(row, by)).map(Entry::Returned));
+        all.extend(self.current_operations(since, by)?.into_iter().map(Entry::Operation));
         all.extend(self.ended_fencings(since)?.into_iter().map(Entry::Fencing));
         all.extend(ended.into_iter().filter_map(mark_entry).map(Entry::Mark));
         all.extend(of_marks.into_iter().map(Entry::Decision));
@@ -76,6 +78,13 @@ impl Journal {
         Ok(self.fencings_that(&condition, [since.0])?.sound)
     }
 
+    /// Which operations belong to which outage, but for those whose id is the mark's own.
+    fn current_operations(&self, since: Timestamp, by: &str) -> Result<Vec<Operation>, JournalError> {
+        let condition = format!("EXISTS (SELECT 1 FROM mark m WHERE m.id = s.mark AND {CURRENT})");
+        let kept = self.sightings_that(&condition, [since.0])?.sound;
+        Ok(kept.iter().filter_map(|kept| operation(kept, by)).collect())
+    }
+
     fn current_deliveries(&self, since: Timestamp) -> Result<Vec<Delivery>, JournalError> {
         let condition = format!(
             "(d.state = 'acknowledged' OR d.state = 'dismissed' AND {IS_RETURN}) AND EXISTS (SELECT 1 FROM mark m WHERE m.id = d.mark AND {CURRENT})"
@@ -105,6 +114,12 @@ fn taken_entry(delivery: &Delivery, by: &str) -> Option<Acknowledgement> {
     }
     let (mark, route, at) = (delivery.mark, delivery.route.clone(), delivery.ended_at?);
     Some(Acknowledgement { mark, route, at, by: by.to_owned() })
+}
+
+fn operation(KeptSighting { sighting, mark, .. }: &KeptSighting, by: &str) -> Option<Operation> {
+    let (Witness::Alert(id), at) = (sighting.witness, sighting.at) else { return None };
+    let mark = mark.filter(|mark| *mark != sighting.mark_id())?;
+    Some(Operation { id, mark, at, by: by.to_owned() })
 }
 
 fn returned_entry(row: &MarkRow, by: &str) -> Option<Returned> {

@@ -1,7 +1,7 @@
 //! One entry of the register: a key that identifies it, and a value with all of it.
 
 use super::key::Key;
-use super::notes::{Acknowledgement, Decision, Ending, MarkEntry, Returned, Settled, Watermark};
+use super::notes::{Acknowledgement, Decision, Ending, MarkEntry, Operation, Returned, Settled, Watermark};
 use super::value;
 use crate::fencing::Fencing;
 use crate::time::Timestamp;
@@ -24,6 +24,8 @@ pub enum Entry {
     Settled(Settled),
     /// The host of a mark is back.
     Returned(Returned),
+    /// An operation of Pacemaker belongs to the outage of a mark.
+    Operation(Operation),
     /// An operator's decision.
     Decision(Decision),
     /// The end of one.
@@ -64,6 +66,7 @@ impl Entry {
             Self::Acknowledged(entry) => Key::Acknowledged(entry.mark, entry.route.clone()),
             Self::Settled(entry) => Key::Settled(entry.mark),
             Self::Returned(entry) => Key::Returned(entry.mark),
+            Self::Operation(entry) => Key::Operation(entry.id),
             Self::Decision(entry) => Key::Decision(entry.id),
             Self::Ending(entry) => Key::Ending(entry.id),
             Self::Watermark(entry) => Key::Watermark(entry.id),
@@ -86,6 +89,7 @@ impl Entry {
             Self::Acknowledged(it) => Some(&it.by),
             Self::Settled(it) => Some(&it.by),
             Self::Returned(it) => Some(&it.by),
+            Self::Operation(it) => Some(&it.by),
             Self::Watermark(it) => Some(&it.by),
             Self::Decision(_) | Self::Ending(_) => None,
         }
@@ -99,6 +103,7 @@ impl Entry {
             Self::Acknowledged(it) => it.at,
             Self::Settled(it) => it.at,
             Self::Returned(it) => it.at,
+            Self::Operation(it) => it.at,
             Self::Decision(it) => it.at,
             Self::Ending(it) => it.at,
             Self::Watermark(it) => it.at,
@@ -118,6 +123,7 @@ impl Entry {
             Self::Acknowledged(entry) => value::of_acknowledgement(entry),
             Self::Settled(entry) => value::of_settled(entry),
             Self::Returned(entry) => value::of_returned(entry),
+            Self::Operation(entry) => value::of_operation(entry),
             Self::Decision(entry) => value::of_decision(entry),
             Self::Ending(entry) => value::of_ending(entry),
             Self::Watermark(entry) => value::of_watermark(entry),
@@ -149,6 +155,7 @@ impl Entry {
             }
             Key::Settled(mark) => Self::Settled(value::settled(mark, fields)?),
             Key::Returned(mark) => Self::Returned(value::returned(mark, fields)?),
+            Key::Operation(id) => Self::Operation(value::operation(id, fields)?),
             Key::Decision(id) => Self::Decision(value::decision(id, fields)?),
             Key::Ending(id) => Self::Ending(value::ending(id, fields)?),
             Key::Watermark(id) => Self::Watermark(value::watermark(id, fields)?),

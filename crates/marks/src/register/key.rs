@@ -4,7 +4,7 @@ use std::fmt;
 use std::path::PathBuf;
 
 use super::code::{escape, unescape};
-use crate::id::{FencingId, MarkId, NoteId};
+use crate::id::{FencingId, MarkId, NoteId, OperationId};
 
 /// The suffix of a decision's key for its end.
 const END: &str = ".end";
@@ -27,6 +27,8 @@ pub enum Key {
     Settled(MarkId),
     /// `r.<mark>`: the host of a mark is back.
     Returned(MarkId),
+    /// `o.<operation>`: an operation of Pacemaker that belongs to the outage of a mark.
+    Operation(OperationId),
     /// `p.<id>`: an operator's decision.
     Decision(NoteId),
     /// `p.<id>.end`: it has ended.
@@ -51,6 +53,7 @@ impl Key {
             }
             "s" => Self::Settled(mark(rest)?),
             "r" => Self::Returned(mark(rest)?),
+            "o" => Self::Operation(OperationId::parse(rest).ok()?),
             "p" => match rest.strip_suffix(END) {
                 Some(id) => Self::Ending(NoteId::parse(id).ok()?),
                 None => Self::Decision(NoteId::parse(rest).ok()?),
@@ -66,9 +69,12 @@ impl Key {
     pub fn mark(&self) -> Option<MarkId> {
         match self {
             Self::Mark(id) | Self::Acknowledged(id, _) | Self::Settled(id) | Self::Returned(id) => Some(*id),
-            Self::Fencing(_) | Self::Again(_) | Self::Decision(_) | Self::Ending(_) | Self::Watermark(_) => {
-                None
-            }
+            Self::Fencing(_)
+            | Self::Again(_)
+            | Self::Operation(_)
+            | Self::Decision(_)
+            | Self::Ending(_)
+            | Self::Watermark(_) => None,
         }
     }
 }
@@ -86,6 +92,7 @@ impl fmt::Display for Key {
             Self::Acknowledged(id, route) => write!(f, "a.{id}.{}", escape(route)),
             Self::Settled(id) => write!(f, "s.{id}"),
             Self::Returned(id) => write!(f, "r.{id}"),
+            Self::Operation(id) => write!(f, "o.{id}"),
             Self::Decision(id) => write!(f, "p.{id}"),
             Self::Ending(id) => write!(f, "p.{id}{END}"),
             Self::Watermark(id) => write!(f, "w.{id}"),

@@ -17,7 +17,8 @@ pub use entries::{Apart, Entries, Unsealed, Why};
 pub use entry::{Entry, Held, ValueError};
 pub use key::{Etcd, Key, Login};
 pub use notes::{
-    About, Acknowledgement, Cause, Decision, Ending, MarkEntry, Returned, Scope, Settled, Watermark,
+    About, Acknowledgement, Cause, Decision, Ending, MarkEntry, Operation, Returned, Scope, Settled,
+    Watermark,
 };
 pub use seal::SealKeys;
 pub use union::{Trust, plain_until, united};

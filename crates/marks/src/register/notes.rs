@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use crate::fencing::Incarnation;
 use crate::host::HostName;
-use crate::id::{MarkId, NoteId};
+use crate::id::{MarkId, NoteId, OperationId};
 use crate::mark::{Doubt, Mark, MarkRow, Settlement, Source, Standing};
 use crate::time::Timestamp;
 
@@ -90,6 +90,20 @@ pub struct Returned {
     /// The mark.
     pub mark: MarkId,
     /// When it came back.
+    pub at: Timestamp,
+    /// The controller whose alerter saw it.
+    pub by: String,
+}
+
+/// `o.<operation>`: to which outage an operation of Pacemaker belongs. Each controller dates its alert by its own clock, so nobody else can
+/// tell who was not there when it came.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Operation {
+    /// The fencer's id of it.
+    pub id: OperationId,
+    /// The mark of that outage.
+    pub mark: MarkId,
+    /// When it ended, by the clock of `by`.
     pub at: Timestamp,
     /// The controller whose alerter saw it.
     pub by: String,

@@ -4,7 +4,7 @@ use proptest::prelude::*;
 use super::*;
 use crate::fencing::{Fencing, Incarnation, Origin};
 use crate::host::HostName;
-use crate::id::{FencingId, MarkId, NoteId};
+use crate::id::{FencingId, MarkId, NoteId, OperationId};
 use crate::mark::{Mark, Settlement, Source};
 use crate::time::Timestamp;
 
@@ -35,7 +35,7 @@ fn samples() -> impl Iterator<Item = (&'static str, &'static str)> {
 }
 
 /// The same entries.
-fn sample_entries() -> [Entry; 13] {
+fn sample_entries() -> [Entry; 14] {
     let (id, note) = (MarkId::parse(ID).unwrap(), NoteId::parse(ID).unwrap());
     let (at, by) = (|second: i64| Timestamp(1_795_191_000_000 + second * 1000), || "ctl1".to_owned());
     let mark = Mark {
@@ -71,6 +71,7 @@ fn sample_entries() -> [Entry; 13] {
         }),
         Entry::Settled(Settled { mark: id, how: Settlement::Acknowledged, at: at(517), by: by() }),
         Entry::Returned(Returned { mark: id, at: at(520), by: by() }),
+        Entry::Operation(Operation { id: operation(), mark: id, at: at(521), by: by() }),
         Entry::Decision(Decision { id: note, about, at: at(518), actor, reason }),
         decided(1, About::ReleaseGroup("Rack_1".into()), 521, "seen"),
         decided(2, About::Pause { scope: Scope::All, until: None }, 522, "move"),
@@ -182,6 +183,10 @@ fn about() -> impl Strategy<Value = About> {
     ]
 }
 
+fn operation() -> OperationId {
+    OperationId::parse("e19eab25-6556-4644-89e9-f9bf9b151b87").unwrap()
+}
+
 fn any_entry() -> impl Strategy<Value = Entry> {
     let settlements = prop_oneof![
         Just(Settlement::Acknowledged),
@@ -201,6 +206,8 @@ fn any_entry() -> impl Strategy<Value = Entry> {
             at,
             by
         })),
+        (mark_id(), time(), "\\PC{0,40}")
+            .prop_map(|(mark, at, by)| { Entry::Operation(Operation { id: operation(), mark, at, by }) }),
         (note_id(), about(), time(), "\\PC{0,40}", "\\PC{0,200}").prop_map(
             |(id, about, at, actor, reason)| Entry::Decision(Decision { id, about, at, actor, reason })
         ),
@@ -232,7 +239,7 @@ proptest! {
 
     /// The value under a key is either one that we would have written, or unusable.
     #[test]
-    fn no_value_is_too_odd(kind in "[fmaspwx]", fields in "[a-z0-9:;_.+-]{0,80}", at in 0..200_usize, junk in ".{0,3}") {
+    fn no_value_is_too_odd(kind in "[fmasropwx]", fields in "[a-z0-9:;_.+-]{0,80}", at in 0..200_usize, junk in ".{0,3}") {
         let tail = if kind == "a" { ".east" } else { "" };
         let text = format!("{kind}.{ID}{tail}");
         let sound = samples().find(|(key, _)| key.starts_with(&kind)).map_or(VALUE, |(_, value)| value);

@@ -2,11 +2,11 @@
 
 use super::code::{escape, escape_maybe, unescape, unescape_maybe};
 use super::notes::{
-    About, Acknowledgement, Decision, Ending, MarkEntry, Returned, Scope, Settled, Watermark,
+    About, Acknowledgement, Decision, Ending, MarkEntry, Operation, Returned, Scope, Settled, Watermark,
 };
 use crate::fencing::{Fencing, Incarnation, Origin};
 use crate::host::HostName;
-use crate::id::{FencingId, MarkId, NoteId};
+use crate::id::{FencingId, MarkId, NoteId, OperationId};
 use crate::mark::{Mark, Settlement, Source};
 use crate::time::Timestamp;
 
@@ -99,6 +99,15 @@ pub(super) fn of_returned(entry: &Returned) -> String {
 pub(super) fn returned(mark: MarkId, text: &str) -> Option<Returned> {
     let (at, by) = when_who(text)?;
     Some(Returned { mark, at, by })
+}
+
+pub(super) fn of_operation(entry: &Operation) -> String {
+    [&entry.mark.to_string(), &number(entry.at), &escape(&entry.by)].map(String::as_str).join(";")
+}
+
+pub(super) fn operation(id: OperationId, text: &str) -> Option<Operation> {
+    let [mark, at, by] = fields(text)?;
+    Some(Operation { id, mark: MarkId::parse(mark).ok()?, at: time(at)?, by: unescape(by)? })
 }
 
 pub(super) fn of_settled(entry: &Settled) -> String {

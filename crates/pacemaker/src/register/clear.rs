@@ -32,7 +32,12 @@ pub(super) fn clear(
 fn turn(key: &Key) -> u8 {
     match key {
         Key::Fencing(_) | Key::Again(_) => 0,
-        Key::Mark(_) | Key::Acknowledged(..) | Key::Returned(_) | Key::Decision(_) | Key::Watermark(_) => 1,
+        Key::Mark(_)
+        | Key::Acknowledged(..)
+        | Key::Returned(_)
+        | Key::Operation(_)
+        | Key::Decision(_)
+        | Key::Watermark(_) => 1,
         Key::Settled(_) | Key::Ending(_) => 2,
     }
 }
