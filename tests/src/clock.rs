@@ -3,7 +3,7 @@
 
 use std::ffi::OsString;
 use std::fs;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 use anyhow::Context as _;
 use marks::time::Timestamp;
@@ -44,15 +44,7 @@ impl Clock {
     /// What a program needs in its environment to have this clock.
     #[must_use]
     pub fn environment(&self) -> Vec<(OsString, OsString)> {
-        let known = [
-            ("LD_PRELOAD", self.library.clone().into_os_string()),
-            ("FAKETIME_TIMESTAMP_FILE", self.file().into_os_string()),
-            ("FAKETIME_NO_CACHE", "1".into()),
-            ("FAKETIME_DONT_FAKE_MONOTONIC", "1".into()),
-            // The clock leaves the times of files alone.
-            ("NO_FAKE_STAT", "1".into()),
-        ];
-        known.map(|(key, value)| (key.into(), value)).into()
+        environment(&self.library, &self.file())
     }
 
     /// Why this machine cannot have such a clock, or `None` if it can.
@@ -64,6 +56,19 @@ impl Clock {
     fn file(&self) -> PathBuf {
         self.directory.path().join("offset")
     }
+}
+
+/// The same for a clock whose file is read at another place.
+pub(crate) fn environment(library: &Path, file: &Path) -> Vec<(OsString, OsString)> {
+    let known = [
+        ("LD_PRELOAD", library.into()),
+        ("FAKETIME_TIMESTAMP_FILE", file.into()),
+        ("FAKETIME_NO_CACHE", "1".into()),
+        ("FAKETIME_DONT_FAKE_MONOTONIC", "1".into()),
+        // The clock leaves the times of files alone.
+        ("NO_FAKE_STAT", "1".into()),
+    ];
+    known.map(|(key, value)| (key.into(), value)).into()
 }
 
 /// How far ahead a clock is that shows this second since 1970 now.

@@ -10,6 +10,7 @@
 //!   nodes/NAME/var-log     /var/log
 //! ```
 
+use std::ffi::OsString;
 use std::fs::{self, File, Permissions};
 use std::io::{ErrorKind, Read};
 use std::os::unix::fs::{PermissionsExt, symlink};
@@ -50,6 +51,28 @@ pub(super) fn lay_out(
 
 pub(super) fn node_directory(lab: &Path, node: &str) -> PathBuf {
     lab.join("nodes").join(node)
+}
+
+/// Where a node finds its own clock, if it has one.
+fn clock(node: &str) -> String {
+    format!("clock-{node}")
+}
+
+/// Gives a node a clock of its own from its next start on, so many seconds ahead of the real one; or takes it away.
+pub(super) fn set_clock(lab: &Path, node: &str, ahead: Option<i64>) -> anyhow::Result<()> {
+    let path = lab.join("shared").join(clock(node));
+    match ahead {
+        Some(seconds) => file(&path, format!("{seconds:+}\n").as_bytes(), 0o644),
+        None => Ok(fs::remove_file(path)?),
+    }
+}
+
+/// What a node's programs have in their environment for its clock.
+pub(super) fn clock_of(lab: &Path, node: &str) -> Vec<(OsString, OsString)> {
+    let has_one = lab.join("shared").join(clock(node)).exists();
+    let library = crate::clock::library().filter(|_| has_one);
+    let at = Path::new("/run/lab").join(clock(node));
+    library.map(|library| crate::clock::environment(&library, &at)).unwrap_or_default()
 }
 
 pub(super) fn write_site(

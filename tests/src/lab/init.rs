@@ -1,5 +1,6 @@
 //! PID 1 of a node: makes the node's view of the file system, starts its daemons, and ends when its owner does.
 
+use std::ffi::OsString;
 use std::fs::{self, File, Permissions};
 use std::io::{BufRead, Read, Write};
 use std::os::fd::AsRawFd;
@@ -7,10 +8,11 @@ use std::os::unix::fs::{DirBuilderExt, PermissionsExt, symlink};
 use std::os::unix::net::UnixDatagram;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
+use std::sync::OnceLock;
 use std::thread;
 use std::time::Duration;
 
-use anyhow::{Context, bail, ensure};
+use anyhow::{Context, anyhow, bail, ensure};
 use nix::mount::{MsFlags, mount};
 use nix::sys::wait::waitpid;
 
@@ -27,12 +29,16 @@ struct Seat {
     lab: PathBuf,
 }
 
+/// What the node's programs have in their environment for a clock of its own.
+static CLOCK: OnceLock<Vec<(OsString, OsString)>> = OnceLock::new();
+
 /// Plays PID 1. Returns, and thereby ends the node, when standard input closes.
 pub(super) fn run(arguments: &[String]) -> anyhow::Result<()> {
     let [name, address, kind, lab] = arguments else { bail!("PID 1 wants: NAME ADDRESS KIND LAB") };
     let (name, address, kind) = (name.clone(), address.clone(), kind.clone());
     let seat = Seat { name, address, kind, lab: lab.into() };
     announce()?;
+    CLOCK.set(disk::clock_of(&seat.lab, &seat.name)).map_err(|_| anyhow!("PID 1 runs once"))?;
     let tree = tree::of(&disk::node_directory(&seat.lab, &seat.name));
     let root = seat.file_systems(tree.as_ref())?;
     nix::unistd::sethostname(&seat.name)?;
@@ -204,6 +210,7 @@ fn daemon(program: &str, arguments: &[&str]) -> anyhow::Result<()> {
     let log = [("PCMK_logfile", "/var/log/pacemaker/pacemaker.log"), ("PCMK_logfacility", "none")];
     // Every start of a remote daemon searches for a prime of so many bits.
     command.args(arguments).envs(log).env("PCMK_dh_max_bits", "1024");
+    command.envs(CLOCK.get().into_iter().flatten().map(|(key, value)| (key, value)));
     command.spawn().with_context(|| format!("starting {program}"))?;
     Ok(())
 }

@@ -278,6 +278,14 @@ impl Lab {
         tree::choose(&disk::node_directory(self.room.path(), node), &Tree::Release(release::root(suite)))
     }
 
+    /// Gives a node a clock of its own from its next start on, so many seconds ahead of the real one; or takes it away.
+    ///
+    /// # Errors
+    /// Its file cannot be written.
+    pub fn set_clock(&self, node: &str, ahead: Option<i64>) -> anyhow::Result<()> {
+        disk::set_clock(self.room.path(), node, ahead)
+    }
+
     /// Whether the node has power.
     #[must_use]
     pub fn is_on(&self, node: &str) -> bool {

@@ -173,6 +173,7 @@ impl Node {
             .args(command)
             .env_clear()
             .envs([("PATH", PATH), ("HOME", "/root"), ("LC_ALL", "C.UTF-8")])
+            .envs(super::disk::clock_of(&self.lab, &self.plan.name))
             .stdin(Stdio::null());
         Ok(enter)
     }

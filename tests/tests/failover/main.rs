@@ -5,6 +5,7 @@
 //! `NHA_SCENARIOS="doubt harm"` chooses lists. `NHA_REGISTER=etcd` (or `cib`) has all scenarios that name no register use that one;
 //! `NHA_RETURNS=1` has the routes of all scenarios notified of returns too.
 
+mod clocks;
 mod cluster;
 mod controllers;
 mod doubt;
@@ -31,9 +32,10 @@ use tests::trials::{self, Stage};
 type Scenario = trials::Scenario<Cluster>;
 
 /// Every list. In an order in which a fault shows where it is; what wants the register in the CIB stands together.
-const LISTS: [(&str, &[Scenario]); 13] = [
+const LISTS: [(&str, &[Scenario]); 14] = [
     ("hosts", hosts::SCENARIOS),
     ("controllers", controllers::SCENARIOS),
+    ("clocks", clocks::SCENARIOS),
     ("managers", managers::SCENARIOS),
     ("doubt", doubt::SCENARIOS),
     ("storm", storm::SCENARIOS),
@@ -48,7 +50,8 @@ const LISTS: [(&str, &[Scenario]); 13] = [
 ];
 
 /// Those that are run where none is named. The others take long, or change the cluster for good.
-const USUAL: &str = "hosts controllers managers doubt storm returns releases whole registers harm prompt";
+const USUAL: &str =
+    "hosts controllers clocks managers doubt storm returns releases whole registers harm prompt";
 
 const STAGE: Stage<Cluster> =
     Stage { set_up: Cluster::boot, on_failure: Cluster::explain, need: trials::CLUSTER };

@@ -1,0 +1,60 @@
+//! Controllers whose clocks are wrong.
+
+use anyhow::ensure;
+use tests::lab::Fault;
+
+use crate::Scenario;
+use crate::cluster::{Cluster, Mark, QUIET};
+
+pub(crate) const SCENARIOS: &[Scenario] =
+    &[("the_alerter_moves_to_a_clock_that_is_an_hour_wrong", the_alerter_moves_to_a_wrong_clock)];
+
+/// By how many seconds the clocks of the two controllers are ahead to which the alerter can move.
+const AHEAD: [i64; 2] = [-3600, 3600];
+
+/// One host was notified and is back, one is still down, and a pause holds the mark of a third when the alerter's controller is lost.
+/// Nothing is sent again, the pause holds, and `status` names the clock; what fails then is notified. S1-16, S1-27
+fn the_alerter_moves_to_a_wrong_clock(cluster: &mut Cluster) -> anyhow::Result<()> {
+    let before = cluster.begin_again()?;
+    let active = cluster.wait_for_alerter()?;
+    let others: Vec<String> = cluster.names().into_iter().filter(|name| *name != active).collect();
+    for (name, ahead) in others.iter().zip(AHEAD) {
+        cluster.lab.set_clock(name, Some(ahead))?;
+        cluster.is_undead(name);
+        cluster.lab.power_off(name)?;
+        cluster.wait_fenced(&before, name)?;
+        cluster.wait_for_controllers()?;
+    }
+    cluster.lab.wait_until_ready()?;
+    let acknowledged = |mark: &Mark| mark.state == "acknowledged";
+    cluster.crash("compute1")?;
+    cluster.wait_mark(&before, "compute1", "acknowledged", acknowledged)?;
+    cluster.wait_back(&before, "compute1")?;
+    cluster.lab.bmc().break_for("compute2", Fault::NoBoot);
+    cluster.crash("compute2")?;
+    cluster.wait_mark(&before, "compute2", "acknowledged", acknowledged)?;
+    cluster.on_active(&["nova-host-alerter", "pause", "--for", "30m", "--reason", "a new switch"])?;
+    cluster.crash("compute3")?;
+    cluster.wait_mark(&before, "compute3", "held", |mark| mark.holds == ["pause"])?;
+    cluster.lab.bmc().break_for(&active, Fault::NoBoot);
+    cluster.lab.power_off(&active)?;
+    let next = cluster.wait_for_alerter_off(&active)?;
+    cluster.quiet(&before, QUIET)?;
+    ensure!(
+        cluster.notified(&before) == 4,
+        "{} requests, for two hosts and two routes",
+        cluster.notified(&before)
+    );
+    let said = cluster.lab.exec(&next, &["nova-host-alerter", "status"])?.out;
+    ensure!(said.contains("clock"), "{next} has the wrong clock: {said}");
+    cluster.on_active(&["nova-host-alerter", "resume"])?;
+    cluster.wait_mark(&before, "compute3", "acknowledged", acknowledged)?;
+    cluster.lab.bmc().repair();
+    cluster.crash("compute4")?;
+    cluster.wait_mark(&before, "compute4", "acknowledged", acknowledged)?;
+    ensure!(cluster.notified(&before) == 8, "{} requests, for four hosts", cluster.notified(&before));
+    let held: Vec<Mark> =
+        cluster.marks_since(&before)?.into_iter().filter(|mark| !mark.holds.is_empty()).collect();
+    ensure!(held.is_empty(), "{held:?}");
+    others.iter().try_for_each(|name| cluster.lab.set_clock(name, None))
+}
