@@ -27,7 +27,7 @@ use crate::web::{self, Endpoint, Said, shown};
 
 pub use self::credentials::Credentials;
 pub use self::keys::Options;
-pub use self::layout::{Layout, ReturnUrl};
+pub use self::layout::Layout;
 pub use self::signature::Signing;
 use self::signature::SigningKey;
 
@@ -119,20 +119,13 @@ impl Http {
         let key = message.key();
         let quoted = HeaderValue::try_from(format!("\"{key}\"")).expect("a quoted key is a header value");
         let signed = signing.headers(&self.signing_keys.get(), &key, message.body, Timestamp::now());
-        self.addressed(message)
+        self.endpoint
+            .request(self.options.method.clone())
             .headers(self.options.headers.clone())
             .headers(signed)
             .header(CONTENT_TYPE, "application/json")
             .header(IDEMPOTENCY_KEY, quoted)
             .body(message.body.to_vec())
-    }
-
-    fn addressed(&self, message: Message<'_>) -> RequestBuilder {
-        let elsewhere = (message.step == Step::Return).then(|| self.options.body.return_url(message.id));
-        match elsewhere.flatten() {
-            Some(url) => self.endpoint.request_to(self.options.method.clone(), &url),
-            None => self.endpoint.request(self.options.method.clone()),
-        }
     }
 }
 

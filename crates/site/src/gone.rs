@@ -66,6 +66,7 @@ pub const GONE: &[(&str, &str)] = &[
     ),
     ("delivery.ack-batch", "up to 64 acknowledgements are written together: remove it"),
     ("http.*.cloudevents-source", "write the CloudEvent with body = \"template\" (docs/drivers/http.md)"),
+    ("http.*.return-url", "a return goes to url: remove it, or let a program send it ([exec.NAME])"),
     ("http.*.routing-key-file", "let an alert rule of Prometheus page, or a program ([exec.NAME])"),
     (
         "http|exec.*.extensions",

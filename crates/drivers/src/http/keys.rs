@@ -9,7 +9,7 @@ use site::Section;
 
 use super::credentials::{self, Credentials};
 use super::headers;
-use super::layout::{Layout, ReturnUrl};
+use super::layout::Layout;
 use super::signature::SigningKey;
 use crate::driver::notifies_return;
 use crate::event::TimeFormat;
@@ -70,18 +70,9 @@ pub(super) fn read(table: &mut Section<'_, '_>) -> Option<Options> {
     let secret_files = secret_files(table);
     let time_format = table.choice("time-format", &TimeFormat::WORDS).unwrap_or_default();
     let body = body(table, time_format);
-    let url = client.as_ref().map(|client| &client.url);
-    let return_url = table.text("return-url", |text| ReturnUrl::parse(text, url));
     let confirmed_within = confirmation(table);
     let notifies_return = notifies_return(table);
-    if table.has("return-url") && !notifies_return {
-        table.complain(
-            "return-url",
-            "return-url has no effect without when-returned = \"notify\": set both, or neither",
-        );
-    }
-    let (client, method) = (client?, method.into());
-    let body = body?.with_return_url(return_url);
+    let (client, method, body) = (client?, method.into(), body?);
     table.is_sound().then_some(Options {
         client,
         method,
@@ -108,18 +99,16 @@ fn confirmation(table: &mut Section<'_, '_>) -> Option<Duration> {
     by_callback.then(|| Duration::from_secs(seconds.into()))
 }
 
-/// `body`, and the keys that belong to one; `None` if that one lacks what it needs.
+/// `body` with `template`; `None` if that one lacks what it needs.
 fn body(table: &mut Section<'_, '_>, time_format: TimeFormat) -> Option<Layout> {
     let template = table.text("template", |text| Template::parse(text, time_format));
     let words = ["standard", "extended", "template"].map(|word| (word, word));
     let body = table.choice("body", &words);
-    for key in ["template", "return-url"].into_iter().filter(|_| body != Some("template")) {
-        if table.has(key) {
-            table.complain(
-                key,
-                format!("{key} has no effect with this body: set body = \"template\", or remove {key}"),
-            );
-        }
+    if table.has("template") && body != Some("template") {
+        table.complain(
+            "template",
+            "template has no effect with this body: set body = \"template\", or remove template",
+        );
     }
     match body {
         Some("extended") => Some(Layout::Extended),
@@ -127,7 +116,7 @@ fn body(table: &mut Section<'_, '_>, time_format: TimeFormat) -> Option<Layout> 
             table.complain("body", "this body needs template: set it");
             None
         }
-        Some("template") => Some(Layout::Template { template: template?, return_url: None }),
+        Some("template") => template.map(Layout::Template),
         _ => Some(Layout::Standard),
     }
 }

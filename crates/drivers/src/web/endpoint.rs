@@ -79,14 +79,6 @@ impl Endpoint {
         self.ask(method, self.target.clone())
     }
 
-    /// A request to another path of it, with that one's query.
-    pub fn request_to(&self, method: Method, other: &Url) -> RequestBuilder {
-        let mut target = self.target.clone();
-        target.set_path(other.path());
-        target.set_query(other.query());
-        self.ask(method, target)
-    }
-
     fn ask(&self, method: Method, target: Url) -> RequestBuilder {
         self.clients.get().request(method, target).header(HOST, authority(&self.options.url))
     }
