@@ -8,7 +8,7 @@ use std::{fs, thread};
 use alerter::policy::Hold;
 use alerter::state::counters::OUTCOMES;
 use alerter::surface::metrics::catalogue::{ALL, Kind, Metric};
-use alerter::surface::metrics::{Form, counting, write};
+use alerter::surface::metrics::{counting, write};
 use journal::{Capacity, Dispatched, HeldMark, Journal, Role, Verdict};
 use marks::delivery::State;
 use marks::id::MarkId;
@@ -40,7 +40,7 @@ fn count(daemon: &Daemon) {
 }
 
 fn scrape(daemon: &Daemon) -> BTreeMap<String, f64> {
-    samples(&write(&daemon.shared, Form::OpenMetrics))
+    samples(&write(&daemon.shared))
 }
 
 /// One attempt of every due mark of a route.
@@ -158,7 +158,7 @@ fn a_scrape_waits_for_no_disk() {
     is_held.recv_timeout(LIMIT).unwrap();
     let (scraped, came) = mpsc::channel();
     let asked = Arc::clone(&shared);
-    thread::spawn(move || scraped.send(write(&asked, Form::OpenMetrics)).unwrap());
+    thread::spawn(move || scraped.send(write(&asked)).unwrap());
     assert!(came.recv_timeout(LIMIT).unwrap().ends_with("# EOF\n"));
     let (counted, groups) = mpsc::channel();
     let asked = Arc::clone(&shared);

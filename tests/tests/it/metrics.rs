@@ -46,16 +46,14 @@ fn site(receiver: &Receiver) -> Site {
 }
 
 /// Head and body of an answer.
-fn ask(site: &Site, path: &str, accept: &str) -> (String, String) {
+fn scrape(site: &Site) -> (String, String) {
     let mut stream = UnixStream::connect(site.directory().join("metrics.sock")).unwrap();
-    write!(stream, "GET {path} HTTP/1.1\r\nHost: localhost\r\nAccept: {accept}\r\n\r\n").unwrap();
+    stream.write_all(b"GET /metrics HTTP/1.1\r\nHost: localhost\r\n\r\n").unwrap();
     let mut answer = String::new();
     stream.read_to_string(&mut answer).unwrap();
     let (head, body) = answer.split_once("\r\n\r\n").unwrap();
     (head.to_ascii_lowercase(), body.to_owned())
 }
-
-const OPEN: &str = "application/openmetrics-text; version=1.0.0";
 
 /// A daemon that answers; the socket is there as soon as it does.
 fn started(receiver: &Receiver) -> Site {
@@ -66,7 +64,7 @@ fn started(receiver: &Receiver) -> Site {
 }
 
 fn value(site: &Site, sample: &str) -> Option<f64> {
-    let (_, text) = ask(site, "/metrics", OPEN);
+    let (_, text) = scrape(site);
     text.lines().find_map(|line| line.strip_prefix(sample)?.trim().parse().ok())
 }
 
@@ -86,14 +84,26 @@ fn promtool(words: &[&str], input: &str) -> Output {
     tool.wait_with_output().unwrap()
 }
 
+/// In the form that the lint reads, in which a counter's family has the name of its samples.
+fn older(text: &str) -> String {
+    let counters = text.lines().filter_map(|line| line.strip_prefix("# TYPE ")?.strip_suffix(" counter"));
+    counters.fold(text.to_owned(), |text, name| {
+        let of = |what: &str, text: String| {
+            text.replace(&format!("# {what} {name} "), &format!("# {what} {name}_total "))
+        };
+        of("HELP", of("TYPE", text))
+    })
+}
+
 /// The broken variant has a metric whose unit is no base unit, and one without a meaning.
 fn a_live_scrape_passes_the_lint() {
     let receiver = Receiver::on_loopback().unwrap();
     let site = started(&receiver);
     site.fence("compute1").unwrap();
     until_settled(&site);
-    let (head, text) = ask(&site, "/metrics", "text/plain");
-    assert!(head.contains("content-type: text/plain; version=0.0.4"), "{head}");
+    let (head, text) = scrape(&site);
+    assert!(head.contains("content-type: application/openmetrics-text; version=1.0.0"), "{head}");
+    let text = older(&text);
     let output = promtool(&["check", "metrics"], &text);
     assert!(output.status.success() && output.stdout.is_empty() && output.stderr.is_empty(), "{output:?}");
     let broken = text + "# TYPE nova_host_alerter_wait_minutes gauge\nnova_host_alerter_wait_minutes 1\n";
@@ -170,7 +180,7 @@ fn a_rule_fires_on_a_real_scrape() {
     let receiver = Receiver::on_loopback().unwrap();
     let site = started(&receiver);
     let fires = |site: &Site| {
-        let (_, text) = ask(site, "/metrics", "text/plain");
+        let (_, text) = scrape(site);
         let lines = text.lines().filter(|line| !line.starts_with('#') && line.contains("_route_"));
         let series: String = lines
             .map(|line| {

@@ -7,5 +7,5 @@ mod samples;
 mod server;
 mod sight;
 
-pub use exposition::{Form, write};
+pub use exposition::write;
 pub use server::{router, run};

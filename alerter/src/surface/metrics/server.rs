@@ -4,13 +4,12 @@ use std::sync::Arc;
 
 use axum::Router;
 use axum::extract::State;
-use axum::http::header::{ACCEPT, CONTENT_TYPE};
-use axum::http::{HeaderMap, HeaderValue};
+use axum::http::header;
 use axum::response::IntoResponse;
 use axum::routing::get;
 use tokio_util::sync::CancellationToken;
 
-use super::exposition::{Form, write};
+use super::exposition::{CONTENT_TYPE, write};
 use crate::config::Settings;
 use crate::serving::{What, follow_and_run};
 use crate::state::Shared;
@@ -31,8 +30,6 @@ pub fn router(shared: Arc<Shared>) -> Router {
     Router::new().route(PATH, get(scrape)).with_state(shared)
 }
 
-async fn scrape(State(shared): State<Arc<Shared>>, headers: HeaderMap) -> impl IntoResponse {
-    let accept = headers.get_all(ACCEPT).iter().filter_map(|value| value.to_str().ok());
-    let form = Form::of(&accept.collect::<Vec<_>>().join(","));
-    ([(CONTENT_TYPE, HeaderValue::from_static(form.content_type()))], write(&shared, form))
+async fn scrape(State(shared): State<Arc<Shared>>) -> impl IntoResponse {
+    ([(header::CONTENT_TYPE, CONTENT_TYPE)], write(&shared))
 }
