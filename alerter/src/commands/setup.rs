@@ -84,7 +84,9 @@ impl Found {
     fn take(cli: &Cli, options: &cli::Setup, tool: Tool) -> anyhow::Result<Self> {
         let (cluster, xml, key) = cluster(cli, options)?;
         let mut findings = setup::check(&cluster);
-        setup::prove(tool, &cluster, &xml, &mut findings, !options.check);
+        if !options.check {
+            setup::prove(tool, &cluster, &xml, &mut findings);
+        }
         let steps = setup::steps(&findings);
         let commands = setup::commands(tool, &cluster, &steps);
         Ok(Self { cluster, xml, key, tool, findings, steps, commands })
@@ -107,7 +109,6 @@ impl Found {
                 "`nova-host-alerter setup` proves and prints the commands, `setup --apply` runs them"
                     .to_owned()
             }
-            Then::Type(step) => setup::advice(self.tool, &self.cluster, step),
             Then::Do(text) => text.clone(),
         }
     }

@@ -153,8 +153,8 @@ pub(super) fn monitor(resource: &Resource, (interval, timeout): (u32, u32), foun
 pub(super) fn stopped(resource: &Resource, found: &mut Vec<Finding>) {
     if resource.is_stopped() {
         let what = format!("{} is disabled (target-role), so Pacemaker does not use it", resource.id);
-        let then = Then::Type(Step::Enable { resource: resource.id.clone() });
-        found.push(Finding::new(Kind::Stopped, &resource.id, what, then));
+        let then = format!("did somebody mean that? If not, enable {}", resource.id);
+        found.push(Finding::new(Kind::Stopped, &resource.id, what, Then::Do(then)));
     }
 }
 
@@ -166,15 +166,11 @@ fn usable(cluster: &Cluster, mark: &Resource, found: &mut Vec<Finding>) {
                 "the mark device {} may not be used on {} (constraint {}), so that controller cannot mark",
                 mark.id, node.name, ban.id
             );
-            let then = if ban.is_plain && ban.resources == [mark.id.as_str()] {
-                Then::Type(Step::Unconstrain { id: ban.id.clone() })
-            } else {
-                Then::Do(format!(
-                    "the constraint {} concerns more than {} on {}: what else does it ban? Remove only {} from it",
-                    ban.id, mark.id, node.name, mark.id
-                ))
-            };
-            found.push(Finding::new(Kind::Banned, node.name.as_str(), what, then));
+            let then = format!(
+                "did somebody mean that? If not, remove {} from the constraint {}, which may ban other things too",
+                mark.id, ban.id
+            );
+            found.push(Finding::new(Kind::Banned, node.name.as_str(), what, Then::Do(then)));
         }
     }
 }

@@ -20,8 +20,6 @@ pub struct Finding {
 pub enum Then {
     /// `setup` does it.
     Setup(Step),
-    /// A command for the operator to decide on, proven to take nothing from any host.
-    Type(Step),
     /// A task for the operator, or a question that only the operator can answer.
     Do(String),
 }
@@ -35,7 +33,7 @@ impl Finding {
     pub fn step(&self) -> Option<&Step> {
         match &self.then {
             Then::Setup(step) => Some(step),
-            Then::Type(_) | Then::Do(_) => None,
+            Then::Do(_) => None,
         }
     }
 }

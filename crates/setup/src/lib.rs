@@ -1,5 +1,5 @@
 //! Pacemaker's configuration for marking fenced hosts and reporting them: what is missing or wrong in a cluster, and the
-//! commands that correct it. Pure except for `read` (with `patterns`), `local`, `proof` and `run`.
+//! commands that correct it. Pure except for `read`, `local`, `proof` and `run`.
 
 /// The alert.
 mod alert;
@@ -23,8 +23,6 @@ mod local;
 mod location;
 /// The relevant part of the cluster.
 mod model;
-/// The names that a CIB's patterns match.
-mod patterns;
 /// The commands of each tool for these.
 mod print;
 /// The proof that they take nothing from the cluster.
@@ -50,7 +48,7 @@ pub use check::check;
 pub use finding::{Finding, KINDS, Kind, Then};
 pub use local::{Here, Key, here};
 pub use model::{Cluster, Wanted};
-pub use print::{Command, advice, commands, shell, tidy};
+pub use print::{Command, commands, shell, tidy};
 pub use proof::{is_same, lost, prove, with_lost};
 pub use read::read;
 pub use run::{Ran, run};

@@ -166,7 +166,6 @@ mod tests {
     fn location(discovery: &str, score: i64, condition: Condition) -> Location {
         Location {
             id: "l".into(),
-            is_plain: false,
             resources: vec!["alerter".into()],
             discovery: discovery.into(),
             parts: vec![Part { score, condition }],

@@ -7,7 +7,6 @@ use pacemaker::cib::releases::{FENCING_ENABLED, Release};
 use pacemaker::cib::{Level, MARK_AGENT, Powerless, Target, interval, powerless_device, surely_cuts, truth};
 
 use super::local::Here;
-use super::patterns::Patterns;
 
 /// `class:provider:type` of the alerter's resource.
 pub(super) const ALERTER_AGENT: &str = "ocf:openstack:nova-host-alerter";
@@ -33,8 +32,6 @@ pub struct Cluster {
     pub properties: BTreeMap<String, String>,
     /// Operations that failed last, on any node.
     pub failures: Vec<Failure>,
-    /// What the patterns of levels and constraints match.
-    pub patterns: Patterns,
     /// The same cluster with one rule in force that cannot be judged here, and the id of the rule's set or constraint. In
     /// this one none is.
     pub under_rules: Vec<(String, Cluster)>,
@@ -133,8 +130,6 @@ pub struct Operation {
 pub struct Location {
     /// Its id.
     pub id: String,
-    /// Whether it is just one resource and one node by name.
-    pub is_plain: bool,
     /// Its resources.
     pub resources: Vec<String>,
     /// `resource-discovery`, as it is written.
@@ -283,10 +278,7 @@ impl Cluster {
     /// Whether a level of this target applies to a node; `None` if unknown.
     pub(super) fn is_target(&self, node: &Node, target: &Target) -> Option<bool> {
         let attributes = node.attributes.iter().map(|(name, value)| (name.as_str(), value.as_str()));
-        match target {
-            Target::Pattern(text) => self.patterns.matches(text, node.name.as_str()),
-            Target::Name(_) | Target::Attribute { .. } => target.covers(node.name.as_str(), attributes),
-        }
+        target.covers(node.name.as_str(), attributes)
     }
 
     /// Whether Pacemaker starts, stops and fences this resource's host.

@@ -40,16 +40,6 @@ impl Command {
     }
 }
 
-impl Command {
-    /// On one line: a tool's input is put behind `crm configure`.
-    fn typed(&self) -> String {
-        match &self.input {
-            Some(input) => format!("crm configure {}", input.trim().replace("#kind", "'#kind'")),
-            None => self.line(),
-        }
-    }
-}
-
 /// The commands for all these steps: of one tool, except for steps outside of the cluster.
 pub fn commands(tool: Tool, cluster: &Cluster, steps: &[Step]) -> Vec<Command> {
     let own = steps.iter().filter_map(command);
@@ -68,16 +58,6 @@ pub(super) fn on_copy(tool: Tool, cluster: &Cluster, steps: &[Step], file: &Path
         Tool::Pcs => pcs::on_copy(cluster, steps, &file.display().to_string()).collect(),
         Tool::Crmsh => crmsh::commands(cluster, steps),
     }
-}
-
-/// The command line for one step alone.
-pub fn advice(tool: Tool, cluster: &Cluster, step: &Step) -> String {
-    let commands = match tool {
-        Tool::Pcs => pcs::at_once(cluster, step),
-        Tool::Crmsh => crmsh::commands(cluster, std::slice::from_ref(step)),
-    };
-    let lines: Vec<String> = commands.iter().map(|command| format!("`{}`", command.typed())).collect();
-    lines.join(", then ")
 }
 
 /// Removes the files of failed commands: they have passwords in them.
@@ -132,8 +112,6 @@ impl Step {
             Self::KeepToControllers { resource, .. } => format!("keep {resource} to controllers"),
             Self::SetAlert { id, path, .. } => format!("have the alert {id} run {path}"),
             Self::SetProperties(values) => format!("set {}", pairs(values)),
-            Self::Enable { resource } => format!("enable {resource}"),
-            Self::Unconstrain { id } => format!("remove the constraint {id}"),
         }
     }
 }

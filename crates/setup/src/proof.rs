@@ -40,14 +40,13 @@ impl Part {
     fn of(cluster: &Cluster, step: &Step) -> Option<Self> {
         Some(match step {
             Step::MakeKey { .. } => return None,
-            Step::CreateMark { .. } | Step::SetLevels { .. } | Step::Unconstrain { .. } => Self::Fencing,
+            Step::CreateMark { .. } | Step::SetLevels { .. } => Self::Fencing,
             Step::CreateAlerter { .. } | Step::KeepToControllers { .. } => Self::Alerter,
             Step::SetAlert { .. } => Self::Alert,
             Step::SetProperties(_) => Self::Properties,
             Step::SetParameters { resource, .. }
             | Step::SetMeta { resource, .. }
-            | Step::AddMonitor { resource, .. }
-            | Step::Enable { resource } => {
+            | Step::AddMonitor { resource, .. } => {
                 if cluster.is_mark(resource) {
                     Self::Fencing
                 } else {
@@ -79,46 +78,28 @@ fn inert(cluster: &Cluster, root: &Element) -> Option<&'static str> {
     }
 }
 
-/// Makes questions of all unproven commands: of the plan, if it is to be run, and of each command for the operator.
-pub fn prove(tool: Tool, cluster: &Cluster, xml: &str, findings: &mut [Finding], with_plan: bool) {
-    let is_asked = |finding: &Finding| match &finding.then {
-        Then::Setup(step) => with_plan && Part::of(cluster, step).is_some(),
-        Then::Type(_) => true,
-        Then::Do(_) => false,
-    };
-    if !findings.iter().any(is_asked) {
+/// Makes questions of all unproven parts of the plan.
+pub fn prove(tool: Tool, cluster: &Cluster, xml: &str, findings: &mut [Finding]) {
+    let mut all = step::steps(findings);
+    all.retain(|step| Part::of(cluster, step).is_some());
+    if all.is_empty() {
         return;
     }
     let schedule = Copy::of(xml).map_err(|e| e.to_string()).and_then(|copy| Schedule::of(&copy.file));
     let before = Before { tool, cluster, xml, schedule };
-    if with_plan {
-        of_plan(&before, findings);
-    }
-    for finding in findings {
-        if let Then::Type(step) = &finding.then
-            && let Err(why) = before.objection(std::slice::from_ref(step))
-        {
-            finding.then = question(step, &why);
-        }
-    }
-}
-
-fn of_plan(before: &Before<'_>, findings: &mut [Finding]) {
-    let mut all = step::steps(findings);
-    all.retain(|step| Part::of(before.cluster, step).is_some());
-    if all.is_empty() || before.objection(&all).is_ok() {
+    if before.objection(&all).is_ok() {
         return;
     }
     let mut proven: Vec<Part> = Vec::new();
     for part in PARTS {
         let is_in = |step: &&Step| {
-            let own = Part::of(before.cluster, step);
+            let own = Part::of(cluster, step);
             own.is_some_and(|own| own == part || proven.contains(&own))
         };
         let steps: Vec<Step> = all.iter().filter(is_in).cloned().collect();
         match before.objection(&steps) {
             Ok(()) => proven.push(part),
-            Err(why) => ask(before.cluster, part, &why, findings),
+            Err(why) => ask(cluster, part, &why, findings),
         }
     }
 }

@@ -1,19 +1,17 @@
 //! From a CIB to the model of `setup`, as Pacemaker reads it: with references resolved, and sets in their order.
 
-use std::cell::OnceCell;
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::Path;
 
 use marks::escapes::without_escapes;
 use marks::host::HostName;
-use pacemaker::cib::{self, Cib, CibError, Document, score, truth};
+use pacemaker::cib::{self, Cib, CibError, Document, Target, score, truth};
 use pacemaker::xml::Element;
 
 use super::local::Here;
 use super::model::{
     Alert, Cluster, Condition, Failure, Location, Node, NodeKind, Operation, Part, Resource, Wanted,
 };
-use super::patterns::Patterns;
 
 /// Exit codes of a running resource: running, promoted, and both degraded.
 const GOOD: [i64; 4] = [0, 8, 190, 191];
@@ -41,8 +39,7 @@ pub fn read(xml: &str, here: Here, wanted: Wanted) -> Result<Cluster, CibError> 
         ..Cluster::default()
     };
     let document = Document::of(&root);
-    let mut reading =
-        Reading { cib: &cib, root: &root, document: &document, patterns: OnceCell::new(), in_force: None };
+    let mut reading = Reading { cib: &cib, root: &root, document: &document, in_force: None };
     let mut cluster = reading.cluster(base);
     for id in unjudged(&root, &cluster) {
         reading.in_force = Some(id.clone());
@@ -73,7 +70,6 @@ struct Reading<'x> {
     cib: &'x Cib,
     root: &'x Element,
     document: &'x Document<'x>,
-    patterns: OnceCell<Patterns>,
     /// The id of the set or constraint whose rule is in force.
     in_force: Option<String>,
 }
@@ -85,13 +81,11 @@ impl<'x> Reading<'x> {
         let nodes = self.nodes(&resources);
         let ids = resources.iter().flat_map(|resource| [&resource.id, &resource.top]);
         let ids: BTreeSet<&str> = ids.map(String::as_str).collect();
-        let patterns = self.patterns.get_or_init(|| patterns(self.root, &nodes, &ids));
         let locations = all(self.root, "rsc_location");
         Cluster {
             properties: self.values(&self.root.at(&["configuration", "crm_config"]), PROPERTIES),
             alerts: all(self.root, "alert").map(|element| self.alert(element)).collect(),
-            locations: locations.map(|element| self.location(element, &resources, &ids, patterns)).collect(),
-            patterns: patterns.clone(),
+            locations: locations.map(|element| self.location(element, &resources, &ids)).collect(),
             nodes,
             resources,
             ..base
@@ -217,26 +211,20 @@ impl<'x> Reading<'x> {
         self.values(&[alert], META).get("enabled").and_then(|text| truth(text)) == Some(false)
     }
 
-    fn location(
-        &self,
-        element: &'x Element,
-        resources: &[Resource],
-        ids: &BTreeSet<&str>,
-        patterns: &Patterns,
-    ) -> Location {
+    fn location(&self, element: &'x Element, resources: &[Resource], ids: &BTreeSet<&str>) -> Location {
         let sets = self.document.all(element, "resource_set");
         let in_sets = sets.flat_map(|set| set.all("resource_ref")).map(|reference| reference.get("id"));
         let named = element.find("rsc").into_iter().chain(in_sets);
         let pattern = pattern(element);
-        let fits =
-            |id: &&&str| pattern.is_some_and(|(text, is_for)| patterns.matches(text, id) == Some(is_for));
+        let fits = |id: &&&str| {
+            pattern
+                .as_ref()
+                .is_some_and(|(text, is_for)| text.covers(id, std::iter::empty()) == Some(*is_for))
+        };
         let fitting = ids.iter().filter(fits).map(|id| (*id).to_owned());
         let id = element.get("id").to_owned();
         let is_granted = self.is_in_force(element);
         Location {
-            is_plain: element.find("rsc").is_some()
-                && element.find("node").is_some()
-                && element.children.is_empty(),
             resources: named.flat_map(|id| self.meant(id, resources, ids)).chain(fitting).collect(),
             discovery: element.get("resource-discovery").to_owned(),
             parts: self.parts(element).map(|part| part.granted(is_granted)).collect(),
@@ -276,20 +264,11 @@ impl<'x> Reading<'x> {
     }
 }
 
-/// Every pattern of the document with every name that it could match.
-fn patterns(root: &Element, nodes: &[Node], ids: &BTreeSet<&str>) -> Patterns {
-    let of_levels = all(root, "fencing-level").filter_map(|level| level.find("target-pattern"));
-    let of_constraints = all(root, "rsc_location").filter_map(|location| Some(pattern(location)?.0));
-    let all: BTreeSet<&str> = of_levels.chain(of_constraints).collect();
-    let names: BTreeSet<&str> =
-        nodes.iter().map(|node| node.name.as_str()).chain(ids.iter().copied()).collect();
-    Patterns::ask(&Vec::from_iter(all), &Vec::from_iter(names))
-}
-
 /// The pattern of a constraint, and whether it applies to matches: with `!` it applies to all others.
-fn pattern(location: &Element) -> Option<(&str, bool)> {
+fn pattern(location: &Element) -> Option<(Target, bool)> {
     let text = location.find("rsc-pattern")?;
-    Some(text.strip_prefix('!').map_or((text, true), |text| (text, false)))
+    let (text, is_for) = text.strip_prefix('!').map_or((text, true), |text| (text, false));
+    Some((Target::Pattern(text.to_owned()), is_for))
 }
 
 fn all<'a>(root: &'a Element, name: &'static str) -> impl Iterator<Item = &'a Element> {

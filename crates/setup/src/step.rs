@@ -80,16 +80,6 @@ pub enum Step {
     },
     /// Sets properties of the cluster.
     SetProperties(BTreeMap<String, String>),
-    /// Enables a disabled resource.
-    Enable {
-        /// Its id.
-        resource: String,
-    },
-    /// Removes a constraint.
-    Unconstrain {
-        /// Its id.
-        id: String,
-    },
 }
 
 /// A step's change, guard and undo: `docs/writes.md` shows all of them.
@@ -104,7 +94,7 @@ pub struct Write {
 }
 
 /// The changes of each kind of step, by its place.
-pub static WRITES: [Write; 12] = [
+pub static WRITES: [Write; 10] = [
     Write {
         what: "makes `register.key` beside the configuration, on this controller alone",
         guard: "the register is shared, the file does not exist, and Corosync's key cannot be used; the cluster does not change, so nothing is tried on a copy",
@@ -155,16 +145,6 @@ pub static WRITES: [Write; 12] = [
         guard: "it has none",
         undo: "`pcs resource op remove ID monitor`",
     },
-    Write {
-        what: "only printed for you: enables a fence device or the alerter",
-        guard: "proven on a copy; `setup` does not run it",
-        undo: "`pcs resource disable ID`",
-    },
-    Write {
-        what: "only printed for you: removes a constraint that keeps the mark device from a controller",
-        guard: "proven on a copy, and it concerns nothing else; `setup` does not run it",
-        undo: "`pcs constraint location ID avoids NODE`",
-    },
 ];
 
 impl Step {
@@ -182,8 +162,6 @@ impl Step {
             Self::SetParameters { .. } => 7,
             Self::SetMeta { .. } => 8,
             Self::AddMonitor { .. } => 9,
-            Self::Enable { .. } => 10,
-            Self::Unconstrain { .. } => 11,
         }
     }
 

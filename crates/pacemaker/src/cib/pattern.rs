@@ -28,7 +28,7 @@ fn translate(pattern: &str) -> Option<String> {
             _ if repeats && !repeatable => return None,
             '{' => push_bounds(&mut out, &mut rest)?,
             '}' => return None,
-            // Digits and letters behind a backslash are extensions, which differ.
+            // Digits and letters behind a backslash are extensions, which differ, but for `\w`.
             '\\' => push_escaped(&mut out, rest.next()?)?,
             '[' => push_bracket(&mut out, &mut rest)?,
             _ => out.push(c),
@@ -54,7 +54,7 @@ fn push_bounds(out: &mut String, rest: &mut std::iter::Peekable<std::str::Chars<
 }
 
 fn push_escaped(out: &mut String, c: char) -> Option<()> {
-    let plain = c.is_ascii_punctuation() && !matches!(c, '<' | '>' | '`' | '\'');
+    let plain = c == 'w' || c.is_ascii_punctuation() && !matches!(c, '<' | '>' | '`' | '\'');
     plain.then(|| out.extend(['\\', c]))
 }
 
@@ -114,6 +114,11 @@ fn push_class(out: &mut String, rest: &mut std::iter::Peekable<std::str::Chars<'
 
 #[cfg(test)]
 mod tests {
+    use std::process::Command;
+
+    use proptest::collection::vec;
+    use proptest::prelude::*;
+
     use super::*;
 
     #[test]
@@ -128,6 +133,7 @@ mod tests {
             ("^a\\.b$", "axb", false),
             ("^[]a]$", "a", true),
             ("^c[\\.]1$", "c.1", true),
+            (r"^r1-\w+$", "r1-c1", true),
             ("", "anything", true),
         ] {
             assert_eq!(matches(pattern, name), Some(expected), "{pattern} {name}");
@@ -150,5 +156,41 @@ mod tests {
             assert_eq!(matches(pattern, "c"), None, "{pattern}");
         }
         assert_eq!(matches(&"a".repeat(2000), "a"), None);
+    }
+
+    /// What libc says of each pattern and name: `[[ name =~ pattern ]]` passes the pattern to `regcomp` with `REG_EXTENDED`, as
+    /// Pacemaker does. An expression that is none has no answer.
+    fn libc(patterns: &[String], names: &[&str]) -> Vec<Option<bool>> {
+        let script = r#"count=$1; shift; patterns=("${@:1:count}"); shift "$count"
+            for pattern in "${patterns[@]}"; do for name; do [[ $name =~ $pattern ]]; printf %d "$?"; done; done"#;
+        let mut bash = Command::new("bash");
+        bash.env_clear().env("PATH", "/usr/bin:/bin").env("LC_ALL", "C");
+        bash.args(["--noprofile", "--norc", "-c", script, "bash", &patterns.len().to_string()]);
+        let said = bash.args(patterns).args(names).output().unwrap().stdout;
+        said.iter().map(|digit| (*digit != b'2').then_some(*digit == b'0')).collect()
+    }
+
+    const PARTS: &str = r#"a c 1 r1 - . * + ? ( ) (a|c) [ ] [^ [a-c] []a] [\d] [[:digit:]] [:alpha:] { } {1,2} {2} ^ $ | \
+        \w \d \. \< \b \1 \/ \" \- [.a.] [a\] [&&a] [a~~c] (?i) [a--c] [+--] {,2} {1,} {2,1} [c-a] [[:digit:]-c] ()"#;
+
+    proptest! {
+        #![proptest_config(ProptestConfig::with_cases(40))]
+
+        #[test]
+        fn nothing_is_certain_that_libc_reads_otherwise(
+            patterns in vec(vec(any::<prop::sample::Index>(), 0..6).prop_map(|parts| {
+                let all: Vec<&str> = PARTS.split_whitespace().collect();
+                parts.iter().map(|part| *part.get(&all)).collect::<String>()
+            }), 100),
+        ) {
+            let names = ["r1-c1", "r2-c1", "a", "aa", "ac.1", "c", "C", "d", "\\", "x-1"];
+            let said = libc(&patterns, &names);
+            let pairs = patterns.iter().flat_map(|pattern| names.map(|name| (pattern, name)));
+            for ((pattern, name), said) in pairs.zip(said) {
+                if let Some(certain) = matches(pattern, name) {
+                    prop_assert_eq!(said, Some(certain), "{} {}", pattern, name);
+                }
+            }
+        }
     }
 }

@@ -94,16 +94,13 @@ fn single(step: &Step) -> Vec<Command> {
         });
         set.collect()
     };
-    let one =
-        |words: &[&str]| vec![Command { does: vec![step.shown()], ..Command::new(words.iter().copied()) }];
     match step {
         Step::SetParameters { resource, values } => each("param", resource, values),
         Step::SetMeta { resource, values } => each("meta", resource, values),
         Step::AddMonitor { resource, interval, timeout } => {
-            one(&["crm", "configure", "monitor", resource, &format!("{interval}s:{timeout}s")])
+            let words = ["crm", "configure", "monitor", resource, &format!("{interval}s:{timeout}s")];
+            vec![Command { does: vec![step.shown()], ..Command::new(words) }]
         }
-        Step::Enable { resource } => one(&["crm", "resource", "start", resource]),
-        Step::Unconstrain { id } => one(&["crm", "configure", "delete", id]),
         _ => Vec::new(),
     }
 }

@@ -34,13 +34,7 @@ pub(super) fn on_copy(cluster: &Cluster, steps: &[Step], file: &str) -> impl Ite
     })
 }
 
-/// The commands that change the running cluster without a copy.
-pub(super) fn at_once(cluster: &Cluster, step: &Step) -> Vec<Command> {
-    let edits = edits(cluster, step).into_iter();
-    edits.map(|words| Command::new(std::iter::once("pcs").chain(words.iter().map(String::as_str)))).collect()
-}
-
-/// The arguments of `pcs`, or of `pcs -f FILE`.
+/// The arguments of `pcs -f FILE`.
 fn edits(cluster: &Cluster, step: &Step) -> Vec<Vec<String>> {
     let one = |words: &[&str], more: Vec<String>| vec![[owned(words.iter().copied()), more].concat()];
     match step {
@@ -77,8 +71,6 @@ fn edits(cluster: &Cluster, step: &Step) -> Vec<Vec<String>> {
         }
         Step::SetAlert { id, path, recipients, selected } => alert(cluster, id, path, (recipients, selected)),
         Step::SetProperties(values) => one(&["property", "set"], settings(values.iter())),
-        Step::Enable { resource } => one(&[kind(cluster, resource), "enable", resource], Vec::new()),
-        Step::Unconstrain { id } => one(&["constraint", "delete", id], Vec::new()),
     }
 }
 

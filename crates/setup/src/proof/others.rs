@@ -12,7 +12,6 @@ struct Ours<'a> {
     resources: BTreeSet<&'a str>,
     alerts: BTreeSet<&'a str>,
     properties: BTreeSet<&'a str>,
-    constraints: BTreeSet<&'a str>,
     /// Resources that a new constraint may concern.
     kept: BTreeSet<&'a str>,
 }
@@ -25,13 +24,11 @@ impl<'a> Ours<'a> {
                 Step::CreateMark { id: resource, .. }
                 | Step::SetParameters { resource, .. }
                 | Step::SetMeta { resource, .. }
-                | Step::AddMonitor { resource, .. }
-                | Step::Enable { resource } => drop(ours.resources.insert(resource)),
+                | Step::AddMonitor { resource, .. } => drop(ours.resources.insert(resource)),
                 Step::CreateAlerter { id, .. } => drop((ours.resources.insert(id), ours.kept.insert(id))),
                 Step::KeepToControllers { resource, .. } => drop(ours.kept.insert(resource)),
                 Step::SetAlert { id, .. } => drop(ours.alerts.insert(id)),
                 Step::SetProperties(values) => ours.properties.extend(values.keys().map(String::as_str)),
-                Step::Unconstrain { id } => drop(ours.constraints.insert(id)),
                 Step::MakeKey { .. } | Step::SetLevels { .. } => {}
             }
         }
@@ -48,9 +45,7 @@ impl<'a> Ours<'a> {
             "nvpair" => {
                 around.name == "cluster_property_set" && self.properties.contains(element.get("name"))
             }
-            "rsc_location" => {
-                self.constraints.contains(id) || !old.contains(id) && self.kept.contains(element.get("rsc"))
-            }
+            "rsc_location" => !old.contains(id) && self.kept.contains(element.get("rsc")),
             _ => false,
         }
     }
@@ -123,7 +118,6 @@ mod tests {
             with(&made, &[]).unwrap(),
             "primitive alerter would change, which does not belong to setup"
         );
-        let unconstrain = [Step::Unconstrain { id: "other".into() }];
         for harm in [
             (r#"<resource_ref id="vip"/>"#, ""),
             (r#"node="ctl2""#, r#"node="ctl1""#),
@@ -132,10 +126,7 @@ mod tests {
             ("</constraints>", r#"<rsc_location id="k" rsc="vip"/></constraints>"#),
             ("<nodes/>", r#"<nodes><node id="9" uname="x"/></nodes>"#),
         ] {
-            assert!(
-                with(&[harm], &[alerter()]).is_some() && with(&[harm], &unconstrain).is_some(),
-                "{harm:?}"
-            );
+            assert!(with(&[harm], &[alerter()]).is_some(), "{harm:?}");
         }
     }
 }
