@@ -16,9 +16,7 @@ pub const DEFAULT_CONFIG: &str = "/etc/nova-host-alerter/alerter.toml";
 /// Notifies the cloud's recovery controllers of fenced compute hosts until they acknowledge.
 #[derive(Debug, Parser)]
 #[command(name = "nova-host-alerter", version)]
-#[command(
-    after_help = "Exit codes: 0 done, 1 failed, 2 wrong usage, 75 not now but later by itself, 78 wrong configuration."
-)]
+#[command(after_help = "Exit codes: 0 done, 1 failed, 2 wrong usage, 75 not now, 78 wrong configuration.")]
 pub struct Cli {
     /// The configuration file; fragments are read from alerter.d beside it
     #[arg(long, global = true, value_name = "FILE", default_value = DEFAULT_CONFIG)]

@@ -11,7 +11,7 @@ use tracing::{error, info, warn};
 use crate::config::{self, Route, Settings};
 use crate::problem::NotInForce;
 use crate::state::Shared;
-use crate::state::reloads::{Reloaded, Signed};
+use crate::state::reloads::Reloaded;
 use crate::words::plain;
 use site::ConfigErrors;
 
@@ -32,12 +32,11 @@ pub async fn put(shared: &Shared, file: &Path, loaded: Result<Settings, ConfigEr
         Ok(settings) => {
             let answered = shared.reloads.ask(settings);
             shared.poke.notify_one();
-            answered.await.unwrap_or_else(|_| Reloaded::Postponed(STOPS.to_owned()))
+            answered.await.unwrap_or_else(|_| Reloaded::Busy(STOPS.to_owned()))
         }
         Err(problems) => {
             let said = problems.problems().iter().map(ToString::to_string).collect();
             let came = Reloaded::Refused(said);
-            shared.reloads.forget();
             report(shared, file, &came);
             came
         }
@@ -58,26 +57,23 @@ pub fn report(shared: &Shared, file: &Path, came: &Reloaded) {
         Reloaded::Refused(problems) => {
             let why = trouble(file, problems);
             error!("{why}");
-            *shared.reload_trouble() = Some(NotInForce { why, is_postponed: false });
+            *shared.reload_trouble() = Some(NotInForce { why, is_busy: false });
         }
-        Reloaded::Postponed(why) => {
-            let why = postponed(file, why);
-            let mut trouble = shared.reload_trouble();
-            if trouble.as_ref().is_none_or(|known| known.why != why) {
-                warn!("{why}");
-                *trouble = Some(NotInForce { why, is_postponed: true });
-            }
+        Reloaded::Busy(why) => {
+            let why = format!("the new configuration {} is not in force: {why}", file.display());
+            warn!("{why}; run `nova-host-alerter reload` again when that is over");
+            *shared.reload_trouble() = Some(NotInForce { why, is_busy: true });
         }
     }
 }
 
 /// Records who had it read again, and why. It is in force even if this cannot be written.
-pub async fn note(shared: &Shared, changes: &[String], signed: Signed) {
+pub async fn note(shared: &Shared, changes: &[String], (user, reason): (String, String)) {
     let what = if changes.is_empty() { "nothing has changed".to_owned() } else { changes.join("; ") };
-    let why = if signed.reason.is_empty() { String::new() } else { format!(": {}", signed.reason) };
+    let why = if reason.is_empty() { String::new() } else { format!(": {reason}") };
     let detail = plain(&format!("the configuration was read again ({what}){why}"));
     let append = move |journal: &mut Journal| {
-        let row = NewHistory::new(Timestamp::now(), "reloaded", &detail, &signed.user);
+        let row = NewHistory::new(Timestamp::now(), "reloaded", &detail, &user);
         journal.append_history(&row)
     };
     if let Err(error) = shared.base.store.run(append).await {
@@ -86,14 +82,6 @@ pub async fn note(shared: &Shared, changes: &[String], signed: Signed) {
             "the reload of the configuration could not be written into the history: {error}"
         );
     }
-}
-
-/// The configuration is sound, but has to wait.
-fn postponed(file: &Path, why: &str) -> String {
-    format!(
-        "the new configuration {} is not in force yet: {why}; it comes into force when this problem is solved",
-        file.display()
-    )
 }
 
 /// One line, however many problems there are.

@@ -13,8 +13,8 @@ use crate::control::client::ClientError;
 
 /// EX_CONFIG of sysexits.
 pub(super) const WRONG_CONFIGURATION: u8 = 78;
-/// The exit code where something cannot be done now and is done later by itself (`EX_TEMPFAIL` of sysexits).
-pub(super) const LATER: u8 = 75;
+/// The exit code where something cannot be done now (`EX_TEMPFAIL` of sysexits).
+pub(super) const NOT_NOW: u8 = 75;
 /// The exit code of clap, for what is wrong in the command line.
 const WRONG_USAGE: u8 = 2;
 

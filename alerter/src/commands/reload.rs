@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use anyhow::Context as _;
 
-use super::answer::{LATER, WRONG_CONFIGURATION, print};
+use super::answer::{NOT_NOW, WRONG_CONFIGURATION, print};
 use super::change::change;
 use super::sources::{patient_control, wait_for};
 use crate::cli::{self, Cli};
@@ -28,7 +28,7 @@ pub(super) fn reload(cli: &Cli, options: &cli::Reload) -> anyhow::Result<ExitCod
 fn code(answer: &ReloadAnswer) -> u8 {
     match answer {
         ReloadAnswer { reloaded: true, .. } => 0,
-        ReloadAnswer { postponed: true, .. } => LATER,
+        ReloadAnswer { busy: true, .. } => NOT_NOW,
         ReloadAnswer { .. } => WRONG_CONFIGURATION,
     }
 }
@@ -42,10 +42,9 @@ fn absolute(file: &Path) -> anyhow::Result<String> {
 fn text(answer: &ReloadAnswer) -> String {
     let lines = |head: &str, lines: &[String]| format!("{head}\n{}", lines.join("\n"));
     match answer {
-        ReloadAnswer { postponed: true, problems, .. } => lines(
-            "nothing has changed yet: the alerter uses the new configuration when this problem is solved",
-            problems,
-        ),
+        ReloadAnswer { busy: true, problems, .. } => {
+            lines("nothing has changed: run this again when this problem is solved", problems)
+        }
         ReloadAnswer { reloaded: false, problems, .. } => {
             lines("nothing has changed: the former configuration stays in force", problems)
         }
@@ -68,18 +67,17 @@ mod tests {
     /// The broken variant always ends with 78: Pacemaker and scripts take a busy journal for a wrong file.
     #[test]
     fn each_outcome_has_its_code_and_its_head() {
-        let of = |reloaded, postponed| {
+        let of = |reloaded, busy| {
             let problems = vec!["the journal is busy".to_owned()];
-            let answer = ReloadAnswer { reloaded, changes: Vec::new(), problems, postponed };
+            let answer = ReloadAnswer { reloaded, changes: Vec::new(), problems, busy };
             (code(&answer), text(&answer).lines().next().unwrap_or_default().to_owned())
         };
         assert_eq!(
             of(true, false),
             (0, "the configuration is valid and in force already: nothing has changed".to_owned())
         );
-        let later =
-            "nothing has changed yet: the alerter uses the new configuration when this problem is solved";
-        assert_eq!(of(false, true), (75, later.to_owned()));
+        let again = "nothing has changed: run this again when this problem is solved";
+        assert_eq!(of(false, true), (75, again.to_owned()));
         assert_eq!(of(false, false).0, 78);
     }
 }

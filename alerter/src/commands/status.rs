@@ -6,7 +6,7 @@ use std::time::{Duration, Instant};
 
 use journal::{Journal, JournalError, Lock, Role};
 
-use super::answer::{LATER, print, println_all};
+use super::answer::{NOT_NOW, print, println_all};
 use super::aside;
 use super::overview::{self, Status};
 use super::screen;
@@ -41,7 +41,7 @@ pub(super) fn ocf(cli: &Cli, patience: Duration) -> anyhow::Result<ExitCode> {
             // None answers, or one with another journal.
             _ => match aside::run(cli, Some(end + SPARE))? {
                 Some(code) => return Ok(code),
-                None => (JournalError::Hung { path: journal }.to_string(), ExitCode::from(LATER)),
+                None => (JournalError::Hung { path: journal }.to_string(), ExitCode::from(NOT_NOW)),
             },
         }
     };

@@ -192,7 +192,7 @@ pub struct ReloadAnswer {
     pub problems: Vec<String>,
     /// Nothing is wrong with it: it is taken up later, when what `problems` says is over.
     #[serde(default)]
-    pub postponed: bool,
+    pub busy: bool,
 }
 
 /// What a command has changed.

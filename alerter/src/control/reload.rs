@@ -17,7 +17,7 @@ use crate::delivery::trouble;
 use crate::intake::start::{self, Unrouted};
 use crate::reload;
 use crate::state::Shared;
-use crate::state::reloads::{Reloaded, Signed};
+use crate::state::reloads::Reloaded;
 use crate::words::plain;
 
 pub(super) fn routes() -> Router<Arc<Shared>> {
@@ -28,7 +28,6 @@ async fn read_again(
     State(shared): State<Arc<Shared>>,
     Asked { user, reason, request }: Asked,
 ) -> Answer<ReloadAnswer> {
-    let signed = Signed { user, reason };
     let file = request.file.map(PathBuf::from);
     if file.as_ref().is_some_and(|file| !file.is_absolute()) {
         return Err(Refusal::bad("file", "the configuration must be named by its absolute path"));
@@ -36,22 +35,19 @@ async fn read_again(
     // It is done to its end, also where the client goes away.
     let working = tokio::spawn(async move {
         let came = reload::reload(&shared, file).await;
-        match &came {
-            Reloaded::Changed(changes) => reload::note(&shared, changes, signed).await,
-            Reloaded::Postponed(_) => shared.reloads.sign(signed),
-            Reloaded::Refused(_) => {}
+        if let Reloaded::Changed(changes) = &came {
+            reload::note(&shared, changes, (user, reason)).await;
         }
         came
     });
     let came = working.await.expect("a panic anywhere ends the whole daemon");
-    let (reloaded, postponed) =
-        (matches!(came, Reloaded::Changed(_)), matches!(came, Reloaded::Postponed(_)));
+    let (reloaded, busy) = (matches!(came, Reloaded::Changed(_)), matches!(came, Reloaded::Busy(_)));
     let (changes, problems) = match came {
         Reloaded::Changed(changes) => (changes, Vec::new()),
         Reloaded::Refused(problems) => (Vec::new(), problems),
-        Reloaded::Postponed(why) => (Vec::new(), vec![why]),
+        Reloaded::Busy(why) => (Vec::new(), vec![why]),
     };
-    Ok(Json(ReloadAnswer { reloaded, changes, problems, postponed }))
+    Ok(Json(ReloadAnswer { reloaded, changes, problems, busy }))
 }
 
 async fn dismiss(State(shared): State<Arc<Shared>>, asked: Asked) -> Answer<ChangeAnswer> {

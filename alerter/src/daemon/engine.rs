@@ -170,8 +170,7 @@ impl Engine {
                     }
                 }
             };
-            let again = self.shared.reloads.is_postponed().then_some(JOURNAL_PAUSE);
-            let next = next.into_iter().chain(self.shared.supervisor.rest()).chain(again).min();
+            let next = next.into_iter().chain(self.shared.supervisor.rest()).min();
             self.wait(next, stop).await;
         }
         Ok(())

@@ -18,8 +18,8 @@ use crate::intake::account::Unaccounted;
 pub struct NotInForce {
     /// One sentence.
     pub why: String,
-    /// The configuration is sound and waits for the journal.
-    pub is_postponed: bool,
+    /// The configuration is sound, and the journal was in its way.
+    pub is_busy: bool,
 }
 
 /// All that is seen.
@@ -96,9 +96,9 @@ fn of_alerter(sight: &Sight) -> Vec<Problem> {
 
 fn of_reload(reload: &NotInForce) -> Problem {
     let problem = Problem::of(Kind::Configuration, reload.why.clone());
-    match reload.is_postponed {
+    match reload.is_busy {
         true => Problem {
-            then: "nothing to do: the new configuration comes into force by itself when the journal can be written".into(),
+            then: "run `nova-host-alerter reload` again when the journal can be written".into(),
             ..problem
         },
         false => problem,
@@ -231,7 +231,7 @@ mod tests {
     fn the_kind_goes_by_where_it_was_seen_and_not_by_what_it_says() {
         let said = "unknown word journal for quorum".to_owned();
         let sight = Sight {
-            reload: Some(NotInForce { why: said.clone(), is_postponed: false }),
+            reload: Some(NotInForce { why: said.clone(), is_busy: false }),
             unserved: vec![said.clone()],
             unknown_groups: vec![said.clone()],
             stalled: Some(Duration::from_secs(99)),
@@ -257,13 +257,13 @@ mod tests {
 
     /// The broken variant has a sound configuration corrected.
     #[test]
-    fn a_configuration_that_waits_for_the_journal_is_not_corrected() {
-        let then = |is_postponed| {
-            let reload = Some(NotInForce { why: "why".into(), is_postponed });
+    fn a_configuration_that_met_a_busy_journal_is_not_corrected() {
+        let then = |is_busy| {
+            let reload = Some(NotInForce { why: "why".into(), is_busy });
             let sight = Sight { reload, ..Sight::default() };
             problems(&sight).remove(0).then
         };
-        assert!(then(false).starts_with("find the mistake") && then(true).starts_with("nothing to do: "));
+        assert!(then(false).starts_with("find the mistake") && then(true).contains("reload` again when"));
     }
 
     /// The broken variant is one problem for all: the next one would not be seen beside the first.

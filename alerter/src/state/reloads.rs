@@ -4,7 +4,7 @@ use std::collections::VecDeque;
 use std::path::PathBuf;
 use std::sync::Mutex;
 
-use tokio::sync::{Mutex as AsyncMutex, MutexGuard, oneshot};
+use tokio::sync::{Mutex as AsyncMutex, oneshot};
 
 use crate::config::Settings;
 use crate::lock::lock;
@@ -16,8 +16,8 @@ pub enum Reloaded {
     Changed(Vec<String>),
     /// Nothing has changed; one sentence for each problem.
     Refused(Vec<String>),
-    /// Nothing has changed yet: the new configuration is sound, and comes into force as soon as this is over.
-    Postponed(String),
+    /// Nothing has changed: the new configuration is sound, and this is in its way.
+    Busy(String),
 }
 
 /// Sound configurations on their way to the engine.
@@ -28,25 +28,6 @@ pub struct Reloads {
     pub turn: AsyncMutex<()>,
     /// The main file that was last asked for, even if it was refused.
     file: Mutex<Option<PathBuf>>,
-    postponed: Mutex<Option<Postponed>>,
-}
-
-/// A sound configuration that waits for the journal.
-#[derive(Clone)]
-pub struct Postponed {
-    /// It.
-    pub settings: Settings,
-    /// Who had it read; nobody for a signal.
-    pub signed: Signed,
-}
-
-/// Who had a configuration read, and why.
-#[derive(Clone, Debug, Default)]
-pub struct Signed {
-    /// As the history has it; empty where nobody signed.
-    pub user: String,
-    /// Their reason; may be empty.
-    pub reason: String,
 }
 
 /// A configuration that is to come into force.
@@ -68,39 +49,6 @@ impl Reloads {
         let mut last = lock(&self.file);
         *last = named.or_else(|| last.take());
         last.clone()
-    }
-
-    /// Keeps it until the journal can be used.
-    pub fn postpone(&self, postponed: Postponed) {
-        *self.postponed() = Some(postponed);
-    }
-
-    /// Whether one waits.
-    pub fn is_postponed(&self) -> bool {
-        self.postponed().is_some()
-    }
-
-    /// The one that waits, with a guard: while the guard lives no newer configuration is read. None while one is being read: that is
-    /// newer.
-    pub fn take_postponed(&self) -> Option<(Postponed, MutexGuard<'_, ()>)> {
-        let turn = self.turn.try_lock().ok()?;
-        Some((self.postponed().take()?, turn))
-    }
-
-    /// Drops what waits: a later reading counts, even if it was refused.
-    pub fn forget(&self) {
-        *self.postponed() = None;
-    }
-
-    /// Notes who had the waiting one read.
-    pub fn sign(&self, signed: Signed) {
-        if let Some(postponed) = self.postponed().as_mut() {
-            postponed.signed = signed;
-        }
-    }
-
-    fn postponed(&self) -> std::sync::MutexGuard<'_, Option<Postponed>> {
-        lock(&self.postponed)
     }
 
     /// Asks the engine to put it in force.

@@ -430,7 +430,7 @@ async fn the_loop_says_what_it_met_and_nothing_of_the_machine() {
     let detail = format!("POST http://me:{SECRET}@127.0.0.1:9/{SECRET}: refused");
     shared.routes.troubles().failed("recovery", ("connect", &detail), Duration::ZERO, Timestamp(0));
     let why = "the new configuration /etc/secret.toml is not in force".into();
-    *shared.reload_trouble() = Some(NotInForce { why, is_postponed: false });
+    *shared.reload_trouble() = Some(NotInForce { why, is_busy: false });
     let full = || JournalError::Full { path: "/var/lib/nova-host-alerter/marks.db".into() };
     for _ in 0..2 {
         let met = shared.health.track(Check::Store, checks::journal_fault, async { Err::<(), _>(full()) });

@@ -14,7 +14,7 @@ use alerter::daemon::watch::{Identity, Watch};
 use alerter::problem::Kind;
 use alerter::reload;
 use alerter::state::Shared;
-use alerter::state::reloads::{Postponed, Reloaded, Signed};
+use alerter::state::reloads::Reloaded;
 use journal::{HistoryFilter, Journal, JournalError, Role};
 use marks::delivery::State;
 use marks::id::MarkId;
@@ -283,48 +283,6 @@ async fn a_file_that_was_refused_is_asked_for_until_it_is_corrected() {
     assert_eq!(again(None).await, changed(&[]));
     assert_eq!(running.shared.base.settings().file, second);
     assert!(running.reasons().iter().all(|reason| !reason.contains("toml")));
-}
-
-/// What the journal did not let in is taken up by itself, and stands in the history with the name of who asked for it; what was read
-/// after it overtakes it, also where that cannot be used. The broken variant forgets nothing when a later file is refused.
-#[tokio::test]
-async fn what_waits_for_the_journal_is_taken_up_unless_something_was_read_after_it() {
-    let running = Running::with(&route("all", NOBODY, "")).await;
-    configure(&running.site, "[log]\nlevle = 1\n");
-    let file = running.site.path("alerter.toml");
-    let refused = alerter::config::load(&file).unwrap_err();
-    configure(&running.site, &route("second", NOBODY, ""));
-    let signed = Signed { user: "alice".into(), reason: "another address".into() };
-    let waits = Postponed { settings: running.site.settings(), signed };
-    let routes = || -> Vec<String> {
-        running.shared.base.settings().routes.iter().map(|route| route.name.to_string()).collect()
-    };
-    let pass = async || {
-        running.shared.poke.notify_one();
-        timeout(LONG, running.shared.passed.notified()).await.unwrap();
-        timeout(LONG, running.shared.base.store.run(|_| Ok(()))).await.unwrap().unwrap();
-    };
-
-    running.shared.reloads.postpone(waits.clone());
-    assert!(matches!(reload::put(&running.shared, &file, Err(refused)).await, Reloaded::Refused(_)));
-    for _ in 0..3 {
-        pass().await;
-    }
-    assert_eq!(routes(), ["all"]);
-    assert!(running.reasons()[0].contains("is not used"), "{:?}", running.reasons());
-
-    running.shared.reloads.postpone(waits);
-    while routes() != ["second"] {
-        pass().await;
-    }
-    pass().await;
-    let rows =
-        running.shared.base.store.run(|journal: &mut Journal| journal.history(&HistoryFilter::default()));
-    let rows = rows.await.unwrap();
-    let row = rows.sound.iter().find(|row| row.event == "reloaded").expect("it is on record");
-    assert_eq!(row.actor, "alice");
-    assert!(row.detail.contains("another address"), "{}", row.detail);
-    assert!(running.reasons().iter().all(|reason| !reason.contains("is not used")));
 }
 
 /// Where the marks are cannot change under a daemon that holds them; over the control socket every problem comes back.

@@ -11,38 +11,23 @@ use crate::daemon::outboxes;
 use crate::delivery::outbox::Outbox;
 use crate::delivery::trouble;
 use crate::intake::start::{self, Serving};
-use crate::state::reloads::{Postponed, Reloaded, Signed};
+use crate::state::reloads::{Asked, Reloaded};
 use crate::{log, reload};
 
 impl Engine {
     /// Takes up the configurations that were read since the last pass.
     pub(super) async fn reload(&mut self) {
         let shared = Arc::clone(&self.shared);
-        if let Some((Postponed { settings, signed }, _turn)) = shared.reloads.take_postponed()
-            && let Reloaded::Changed(changes) = self.put_or_postpone(settings, signed.clone()).await
-        {
-            reload::note(&shared, &changes, signed).await;
+        while let Some(Asked { settings, answer }) = shared.reloads.take() {
+            let file = settings.file.clone();
+            let came = match self.put(settings).await {
+                Ok(what) => Reloaded::Changed(what),
+                Err(NotPut::Obstacle(why)) => Reloaded::Refused(vec![why]),
+                Err(NotPut::Journal(error)) => Reloaded::Busy(error.to_string()),
+            };
+            reload::report(&shared, &file, &came);
+            let _nobody_waits_any_more = answer.send(came);
         }
-        while let Some(asked) = shared.reloads.take() {
-            shared.reloads.forget();
-            let came = self.put_or_postpone(asked.settings, Signed::default()).await;
-            let _nobody_waits_any_more = asked.answer.send(came);
-        }
-    }
-
-    /// Puts it in force, or keeps it for the next pass where the journal is in the way.
-    async fn put_or_postpone(&mut self, settings: Settings, signed: Signed) -> Reloaded {
-        let (file, again) = (settings.file.clone(), settings.clone());
-        let came = match self.put(settings).await {
-            Ok(what) => Reloaded::Changed(what),
-            Err(NotPut::Obstacle(why)) => Reloaded::Refused(vec![why]),
-            Err(NotPut::Journal(error)) => {
-                self.shared.reloads.postpone(Postponed { settings: again, signed });
-                Reloaded::Postponed(error.to_string())
-            }
-        };
-        reload::report(&self.shared, &file, &came);
-        came
     }
 
     /// Replaces the configuration; gives what has changed, or why nothing has. Exchanges under way end with the driver that they began
@@ -134,7 +119,7 @@ impl Engine {
 enum NotPut {
     /// It cannot be.
     Obstacle(String),
-    /// The journal could not be used; it is tried again.
+    /// The journal could not be used.
     Journal(JournalError),
 }
 
