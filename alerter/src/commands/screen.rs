@@ -215,7 +215,7 @@ mod tests {
         let state = |waiting, waits_until, failing_since: Option<Timestamp>| {
             let failure = failing_since.map(|_| "connect".to_owned());
             let [name, driver, endpoint] = ["r", "http", "http://r/"].map(str::to_owned);
-            let (detail, refuses, rejected, rejects_all) = (None, false, 0, false);
+            let (detail, refuses) = (None, false);
             let (required, limit_ms) = (true, 30_000);
             let one = RouteStatus {
                 name,
@@ -229,8 +229,6 @@ mod tests {
                 detail,
                 refuses,
                 waits_until,
-                rejected,
-                rejects_all,
             };
             route(&one, &[])[3].clone()
         };

@@ -59,8 +59,6 @@ pub struct ClusterStatus {
     pub age_ms: Option<u64>,
     /// Entries in the register that are of use.
     pub entries: usize,
-    /// Hosts that are gone without having been fenced, one sentence each.
-    pub warnings: Vec<String>,
 }
 
 /// One route.
@@ -89,13 +87,6 @@ pub struct RouteStatus {
     pub refuses: bool,
     /// Until when its marks wait for its endpoint, which is asked again then; absent while it is expected to accept them.
     pub waits_until: Option<Timestamp>,
-    /// How many hosts it rejects at present, as far as their marks are open.
-    #[serde(default)]
-    pub rejected: usize,
-    /// Whether it has rejected every mark that it was sent, of several hosts, and accepted none since. A new one is sent at
-    /// once all the same.
-    #[serde(default)]
-    pub rejects_all: bool,
 }
 
 /// `PATCH /v1/hosts/{host}`: these two keys and no other.
@@ -190,7 +181,7 @@ pub struct ReloadAnswer {
     pub changes: Vec<String>,
     /// One sentence for each problem.
     pub problems: Vec<String>,
-    /// Nothing is wrong with it: it is taken up later, when what `problems` says is over.
+    /// Nothing is wrong with it: what `problems` says is in its way.
     #[serde(default)]
     pub busy: bool,
 }
@@ -215,9 +206,6 @@ pub struct TestAnswer {
     pub kind: String,
     /// One sentence.
     pub detail: String,
-    /// How many hosts the route rejects at present: of whether it takes a host's mark a test says nothing.
-    #[serde(default)]
-    pub rejected: usize,
 }
 
 /// Any answer that is no success.

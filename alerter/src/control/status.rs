@@ -14,7 +14,7 @@ use super::api::{ClusterStatus, Daemon, Health, RouteStatus};
 use super::decisions;
 use crate::cluster::Cluster;
 use crate::policy::groups;
-use crate::problem::{self, Kind, Problem, RouteSight, Waiting};
+use crate::problem::{self, Problem, RouteSight, Waiting};
 use crate::state::Shared;
 
 /// How long the journal may take: a command waits a second longer.
@@ -63,7 +63,7 @@ pub(crate) fn daemon(
         controller: shared.base.controller.clone(),
         health: health_for(shared, &problems),
         routes: sight.routes.iter().map(route_status).collect(),
-        cluster: shared.base.cluster.as_ref().map(|cluster| cluster_status(shared, cluster, &problems, now)),
+        cluster: shared.base.cluster.as_ref().map(|cluster| cluster_status(shared, cluster)),
         groups: groups.unwrap_or_default(),
         orders: in_force.iter().flat_map(|rows| &rows.sound).filter_map(decisions::sentence).collect(),
         unaccounted: sight.unaccounted,
@@ -86,17 +86,14 @@ fn count(shared: &Shared, journal: &Journal, routes: &mut [RouteSight]) -> Resul
     Ok(())
 }
 
-fn cluster_status(shared: &Shared, cluster: &Cluster, problems: &[Problem], now: Timestamp) -> ClusterStatus {
+fn cluster_status(shared: &Shared, cluster: &Cluster) -> ClusterStatus {
     let seen = shared.base.seen();
     let age = seen.age().map(|age| age.as_millis());
-    let is_of_host = |one: &&Problem| matches!(one.kind, Kind::NotFenced | Kind::GuestNode);
-    let of_hosts = problems.iter().filter(is_of_host).filter(|one| one.not_yet_news(now).is_none());
     ClusterStatus {
         register: cluster.register().as_str().to_owned(),
         permitted: seen.view.as_ref().is_some_and(|view| view.permits().is_ok()),
         age_ms: age.map(|age| u64::try_from(age).unwrap_or(u64::MAX)),
         entries: seen.register.as_ref().map_or(0, |entries| entries.sound.len()),
-        warnings: of_hosts.map(Problem::sentence).collect(),
     }
 }
 
@@ -114,7 +111,5 @@ fn route_status(seen: &RouteSight) -> RouteStatus {
         detail: trouble.map(|t| t.detail.clone()),
         refuses: seen.is_parked && trouble.is_some(),
         waits_until: seen.waits_until,
-        rejected: waiting.rejected,
-        rejects_all: waiting.rejects_all,
     }
 }

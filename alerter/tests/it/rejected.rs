@@ -9,7 +9,7 @@ use alerter::delivery::endpoint;
 use alerter::delivery::endpoint::{Endpoint as Breaker, Sign};
 use alerter::delivery::outbox::{FRESH, Outbox};
 use alerter::moment::Moment;
-use journal::{DueDelivery, Ended, Verdict};
+use journal::{DueDelivery, Ended, Journal, Verdict};
 use marks::delivery::State;
 use marks::id::MarkId;
 use serde_json::Value;
@@ -93,7 +93,8 @@ async fn what_is_refused_of_one_host_alone_parks_nobody_else() {
         // It was due again at once, and is put off by itself this time.
         said(&endpoint, 3).await;
         timeout(LONG, async {
-            while status(&running).await.rejected == 0 {
+            let rejected = || running.shared.base.store.run(|journal: &mut Journal| journal.rejected_hosts());
+            while rejected().await.unwrap().is_empty() {
                 running.shared.passed.notified().await;
             }
         })
@@ -120,15 +121,14 @@ async fn a_test_message_does_not_say_that_all_is_well_where_hosts_are_rejected()
         answers.into_iter().next().unwrap()
     };
     let before = test().await;
-    assert!(
-        before.accepted && before.rejected == 0 && before.detail.contains("may still be rejected"),
-        "{before:?}"
-    );
+    assert!(before.accepted && before.detail.ends_with("may still be rejected"), "{before:?}");
     let bad = fence_all(&running, "bad", BAD.len()).await;
     all_are(&running, &bad, State::Parked).await;
     let after = test().await;
-    assert!(after.accepted && after.rejected == 6, "{after:?}");
-    assert!(after.detail.contains("bad-1, bad-2, bad-3, bad-4, bad-5 and 1 more"), "{after:?}");
+    assert!(
+        after.accepted && after.detail.contains("bad-1, bad-2, bad-3, bad-4, bad-5 and 1 more"),
+        "{after:?}"
+    );
 }
 
 /// A route's outbox on a real journal, in a time of its own.
