@@ -572,7 +572,7 @@ mod tests {
     const STEP: Duration = Duration::from_millis(10);
 
     fn away() -> Sign {
-        Sign::Away(Peer::Net("recovery.example".to_owned(), 443))
+        Sign::Away(Peer("recovery.example".to_owned(), 443))
     }
 
     /// Fifty hosts died and the network with them: their marks go when it is back. The broken variant asks by marks alone, less and less

@@ -24,7 +24,7 @@ async fn what_takes_no_connection_is_named_and_asked_by_a_bare_one() {
         peer.gone().await;
     });
     let (gone, https) = (unused(), plain.await);
-    let peer = Peer::Net(gone.ip().to_string(), gone.port());
+    let peer = Peer(gone.ip().to_string(), gone.port());
     let outcome = deliver(&route(&format!("http://{gone}/"), LONG)).await;
     assert_eq!(outcome.failure().unwrap().peer.as_ref(), Some(&peer));
     assert!(!peer.connects().await);
@@ -32,7 +32,7 @@ async fn what_takes_no_connection_is_named_and_asked_by_a_bare_one() {
     assert_eq!((word(&refused).as_str(), &refused.failure().unwrap().peer), ("unreachable tls", &None));
 
     let mut endpoint = Endpoint::saying(OK).await;
-    let there = Peer::Net("localhost".to_owned(), endpoint.address.port());
+    let there = Peer("localhost".to_owned(), endpoint.address.port());
     assert!(there.connects().await, "whichever of its addresses does");
     endpoint.connection_ended().await;
     assert_eq!((endpoint.connections(), endpoint.requests().len()), (1, 0));

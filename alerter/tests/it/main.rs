@@ -49,7 +49,6 @@ mod http_keys;
 mod http_pages;
 mod http_request;
 mod http_signature;
-mod http_socket;
 mod http_statuses;
 mod http_tls;
 mod http_tls_odd;

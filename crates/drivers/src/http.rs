@@ -14,7 +14,7 @@ use marks::id::MarkId;
 use marks::mark::Mark;
 use marks::time::Timestamp;
 use reqwest::header::{CONTENT_TYPE, HeaderMap, HeaderName, HeaderValue};
-use reqwest::{RequestBuilder, Response};
+use reqwest::{Method, RequestBuilder, Response};
 use site::Section;
 use tokio::sync::Semaphore;
 
@@ -120,7 +120,7 @@ impl Http {
         let quoted = HeaderValue::try_from(format!("\"{key}\"")).expect("a quoted key is a header value");
         let signed = signing.headers(&self.signing_keys.get(), &key, message.body, Timestamp::now());
         self.endpoint
-            .request(self.options.method.clone())
+            .request(Method::POST)
             .headers(self.options.headers.clone())
             .headers(signed)
             .header(CONTENT_TYPE, "application/json")

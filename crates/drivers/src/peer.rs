@@ -1,9 +1,8 @@
 //! The other end of a connection, and whether it can be reached: nothing is sent.
 
-use std::path::PathBuf;
 use std::time::Duration;
 
-use tokio::net::{TcpStream, UnixStream, lookup_host};
+use tokio::net::{TcpStream, lookup_host};
 use tokio::task::JoinSet;
 use tokio::time::timeout;
 
@@ -11,14 +10,9 @@ use tokio::time::timeout;
 /// answer.
 pub(crate) const CONNECT_TIME: Duration = Duration::from_secs(5);
 
-/// Where connections go.
+/// Where connections go: a name or an address, and a port.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Peer {
-    /// A name or an address, and a port.
-    Net(String, u16),
-    /// A Unix socket of this machine.
-    Socket(PathBuf),
-}
+pub struct Peer(pub String, pub u16);
 
 impl Peer {
     /// Whether it takes a connection, on any of its addresses. That is all that it gets.
@@ -27,12 +21,8 @@ impl Peer {
     }
 
     async fn connected(&self) -> bool {
-        let (host, port) = match self {
-            Self::Net(host, port) => (host.as_str(), *port),
-            Self::Socket(path) => return UnixStream::connect(path).await.is_ok(),
-        };
         // All at once, as an address that swallows packets must not hide one that answers.
-        let found = lookup_host((host, port)).await.into_iter().flatten();
+        let found = lookup_host((self.0.as_str(), self.1)).await.into_iter().flatten();
         let tries = found.map(|address| async move { TcpStream::connect(address).await.is_ok() });
         let mut tries: JoinSet<bool> = tries.collect();
         while let Some(tried) = tries.join_next().await {

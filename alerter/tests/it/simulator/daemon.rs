@@ -552,7 +552,7 @@ impl Daemon {
         let failure = |kind| Failure::new(kind, kind);
         let arrives = match receiver.mood {
             Mood::Refuses => {
-                let peer = Some(Peer::Net(route, 80));
+                let peer = Some(Peer(route, 80));
                 return (Outcome::Unreachable(failure("connect").of_peer(peer)), 1);
             }
             Mood::Busy => return (Outcome::Retry(failure("http-503")), takes),

@@ -3,8 +3,8 @@
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
+use reqwest::Url;
 use reqwest::header::HeaderMap;
-use reqwest::{Method, Url};
 use site::Section;
 
 use super::credentials::{self, Credentials};
@@ -21,8 +21,6 @@ use crate::web::{self, both_or_neither};
 pub struct Options {
     /// Where to send, and the client's settings.
     pub client: web::ClientOptions,
-    /// The method: `POST` or `PUT`.
-    pub method: Method,
     /// The operator's headers of each request.
     pub headers: HeaderMap,
     /// How we authenticate.
@@ -49,7 +47,6 @@ impl Options {
     pub fn by(client: web::ClientOptions) -> Self {
         Self {
             client,
-            method: Method::POST,
             headers: HeaderMap::new(),
             credentials: None,
             secret_files: Vec::new(),
@@ -63,8 +60,7 @@ impl Options {
 
 /// Reads the route's table. It asks for every key, so that each is checked whatever is wrong with the others.
 pub(super) fn read(table: &mut Section<'_, '_>) -> Option<Options> {
-    let client = web::read_options(table, None);
-    let method = table.choice("method", &[("POST", Verb::Post), ("PUT", Verb::Put)]).unwrap_or(Verb::Post);
+    let client = web::read_options(table);
     let headers = headers::read(table.section("headers"));
     let credentials = credentials(table);
     let secret_files = secret_files(table);
@@ -72,10 +68,9 @@ pub(super) fn read(table: &mut Section<'_, '_>) -> Option<Options> {
     let body = body(table, time_format);
     let confirmed_within = confirmation(table);
     let notifies_return = notifies_return(table);
-    let (client, method, body) = (client?, method.into(), body?);
+    let (client, body) = (client?, body?);
     table.is_sound().then_some(Options {
         client,
-        method,
         headers,
         credentials,
         secret_files,
@@ -152,20 +147,4 @@ fn secret_files(table: &mut Section<'_, '_>) -> Vec<PathBuf> {
         table.complain(key, "name one file, or two while one secret replaces the other");
     }
     files.unwrap_or_default().into_iter().map(PathBuf::from).collect()
-}
-
-/// A word for a method: [`Section::choice`] wants a type that can be copied.
-#[derive(Clone, Copy)]
-enum Verb {
-    Post,
-    Put,
-}
-
-impl From<Verb> for Method {
-    fn from(verb: Verb) -> Self {
-        match verb {
-            Verb::Post => Self::POST,
-            Verb::Put => Self::PUT,
-        }
-    }
 }

@@ -180,7 +180,7 @@ mod tests {
         }
         assert!(is_unsent(&Trouble::Nowhere("x".into()).outcome()));
         assert_eq!(Trouble::Away(Fault::Timeout).outcome().words(), ("unreachable", "keystone"));
-        let keystone = Some(Peer::Net("keystone".to_owned(), 5000));
+        let keystone = Some(Peer("keystone".to_owned(), 5000));
         for trouble in
             [Trouble::Away(Fault::Unreached(Why::Late, keystone.clone())), Trouble::Late(keystone.clone())]
         {

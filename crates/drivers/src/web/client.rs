@@ -27,8 +27,6 @@ const IDLE: Duration = Duration::from_secs(1);
 pub struct ClientOptions {
     /// Where to send: `http` or `https`, without userinfo.
     pub url: Url,
-    /// The Unix socket of the endpoint; the url's host is then only a header.
-    pub socket: Option<PathBuf>,
     /// The file with the CAs for the endpoint's certificate; if unset, the system's.
     pub ca_file: Option<PathBuf>,
     /// Our certificate and key in TLS.
@@ -52,7 +50,6 @@ impl ClientOptions {
     pub fn to(url: Url) -> Self {
         Self {
             url,
-            socket: None,
             ca_file: None,
             identity: None,
             server_name: None,
@@ -165,10 +162,9 @@ fn trusting(client: ClientBuilder, options: &ClientOptions, ca: Option<Vec<Certi
 }
 
 fn placed(client: ClientBuilder, options: &ClientOptions) -> ClientBuilder {
-    match (&options.socket, &options.server_name) {
-        (Some(socket), _) => client.unix_socket(socket.as_path()),
-        (None, Some(_)) => client.dns_resolver(Host(host(&options.url).to_owned())),
-        (None, None) => client,
+    match options.server_name {
+        Some(_) => client.dns_resolver(Host(host(&options.url).to_owned())),
+        None => client,
     }
 }
 

@@ -10,7 +10,6 @@ use super::client::ClientOptions;
 use super::{Fault, fault, page, peer, plain, shown, wire};
 use crate::driver::{Failure, Finding, Outcome};
 use crate::kept::{Kept, Unusable};
-use crate::peer::Peer;
 
 /// What to do about a page for people.
 const PAGE: &str = "check url, and whether a proxy wants a sign-in there; if the receiver itself answers in HTML, set html-acknowledges = true";
@@ -56,11 +55,7 @@ impl Endpoint {
 
     /// The endpoint for people: its query and parts of its path may be a secret.
     pub fn shown(&self) -> String {
-        let url = shown(&self.options.url);
-        match &self.options.socket {
-            Some(socket) => format!("{url} at {}", socket.display()),
-            None => url,
-        }
+        shown(&self.options.url)
     }
 
     /// Limit of a whole exchange.
@@ -70,8 +65,7 @@ impl Endpoint {
 
     /// Why a request to it has no answer.
     pub(crate) fn fault(&self, error: &reqwest::Error) -> Fault {
-        let peer = self.options.socket.clone().map_or_else(|| peer(&self.options.url), Peer::Socket);
-        fault::of(error).at(peer)
+        fault::of(error).at(peer(&self.options.url))
     }
 
     /// A request to it.

@@ -10,15 +10,10 @@ use super::client::{ClientOptions, LONGEST};
 use super::identity::{IdentityFiles, authorities};
 use super::url::address;
 
-/// A route's endpoint and TLS. It asks for every key, so that each is checked whatever is wrong with the others. `usual`
-/// is the url of an endpoint that is the same for everybody.
-pub fn read(table: &mut Section<'_, '_>, usual: Option<&str>) -> Option<ClientOptions> {
+/// A route's endpoint and TLS. It asks for every key, so that each is checked whatever is wrong with the others.
+pub fn read(table: &mut Section<'_, '_>) -> Option<ClientOptions> {
     let allow_http = table.flag("allow-http").unwrap_or(false);
-    // An endpoint that is the same for everybody is not on this machine.
-    let socket = if usual.is_none() { table.text("socket", absolute) } else { None };
-    // Traffic through a socket stays on this machine.
-    let plain = allow_http || table.has("socket");
-    let url = table.text("url", |text| address(text, plain));
+    let url = table.text("url", |text| address(text, allow_http));
     let ca_file = table.text("ca-file", |text| authorities(Path::new(text)).map(|_| text.into()));
     let identity = identity(table);
     let server_name = table.text("server-name", server_name);
@@ -27,18 +22,17 @@ pub fn read(table: &mut Section<'_, '_>, usual: Option<&str>) -> Option<ClientOp
     let html_acknowledges = table.flag("html-acknowledges").unwrap_or(false);
     let longest = u32::try_from(LONGEST.as_secs()).expect("half a minute");
     let seconds = table.number("timeout", 1..=longest).unwrap_or(longest);
-    if !table.has("url") && usual.is_none() {
+    if !table.has("url") {
         let title = table.title().to_owned();
         table.missing(format!("[{title}] has no url: set it to the address of the recovery controller"));
     }
-    let url = url.or_else(|| usual.filter(|_| !table.has("url"))?.parse().ok())?;
-    if table.is_sound() {
-        fitting(table, &url);
+    let url = url?;
+    if table.is_sound() && url.scheme() != "https" {
+        without_tls(table, &["ca-file", "certificate-file", "key-file", "server-name", "tls-min"]);
     }
     let timeout = Duration::from_secs(seconds.into());
     Some(ClientOptions {
         url,
-        socket,
         ca_file,
         identity,
         server_name,
@@ -55,17 +49,6 @@ pub(crate) fn server_name(text: &str) -> Result<String, String> {
     let url = Url::parse(&format!("https://{text}/")).ok();
     let name = url.as_ref().and_then(Url::domain).filter(|name| name.eq_ignore_ascii_case(text));
     name.map(str::to_owned).ok_or_else(|| "must be the DNS name in the endpoint's certificate".to_owned())
-}
-
-/// Reports keys that have no effect with TLS, or without.
-fn fitting(table: &mut Section<'_, '_>, url: &Url) {
-    if url.scheme() == "https" {
-        if table.has("socket") {
-            table.complain("socket", "a socket carries plain http: use an http url, or remove socket");
-        }
-        return;
-    }
-    without_tls(table, &["ca-file", "certificate-file", "key-file", "server-name", "tls-min"]);
 }
 
 /// The oldest TLS version.

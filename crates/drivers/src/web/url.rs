@@ -122,7 +122,7 @@ pub fn host(url: &Url) -> &str {
 
 /// What connections to it go to.
 pub(crate) fn peer(url: &Url) -> Peer {
-    Peer::Net(host(url).to_owned(), url.port_or_known_default().unwrap_or_default())
+    Peer(host(url).to_owned(), url.port_or_known_default().unwrap_or_default())
 }
 
 #[cfg(test)]
