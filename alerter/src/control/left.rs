@@ -47,7 +47,7 @@ pub(super) fn at_gone(journal: &Journal, route: &str, at: Timestamp) -> Result<V
 
 fn may_have_it(delivery: &Delivery, was_elsewhere: bool) -> bool {
     let may_have = delivery.state == State::Acknowledged || delivery.arrivals.attempts > 0 || was_elsewhere;
-    may_have && !delivery.is_step()
+    may_have && !delivery.is_return()
 }
 
 /// Of a route that is not configured any more nobody knows how its doing is undone, but where.

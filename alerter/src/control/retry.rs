@@ -59,7 +59,7 @@ fn those(
         for delivery in open.iter().filter(|delivery| !delivery.state.is_final()) {
             let is_away = delivery.is_return()
                 && !shared.base.members(now).is_some_and(|seen| seen.members.contains(&row.node));
-            let is_free = held.is_none() || delivery.is_step();
+            let is_free = held.is_none() || delivery.is_return();
             match delivery.state == State::Pending && is_free && !is_away && want(shared, delivery) {
                 true => changed += 1,
                 false => kept += 1,

@@ -253,7 +253,7 @@ fn accepted(sending: &Sending, due: &DueDelivery, reference: Option<String>) -> 
     let attempts = due.delivery.attempts;
     info!(mark = %mark.id, host = %mark.node, %route, attempts, "{} is acknowledged by route {route}", mark.node);
     let detail = format!("{route} acknowledged it at attempt {attempts}");
-    Verdict::Acknowledged { reference, detail, then: then(sending, due) }
+    Verdict::Acknowledged { reference, detail }
 }
 
 /// The receiver has the message and confirms the mark later. Without a confirmation it is notified again.
@@ -273,25 +273,11 @@ fn confirmed_later(sending: &Sending, due: &DueDelivery, within: Duration) -> Ve
     }
 }
 
-/// The confirmation that follows an acknowledgement, if the route has that step.
-fn then(sending: &Sending, due: &DueDelivery) -> Vec<NewDelivery> {
-    let route = sending.base.route(&due.delivery.route).filter(|route| route.goes_on_to(Step::Confirm));
-    route.map(|route| confirmation(&route, &due.delivery)).into_iter().collect()
-}
-
-/// The delivery that asks what became of another one.
-pub fn confirmation(route: &Route, acknowledged: &Delivery) -> NewDelivery {
-    further(route, Step::Confirm, acknowledged.body.clone())
-}
-
-/// The delivery of a return. `sent`: the body of the failure on this route.
+/// The delivery of a return, which keeps no mark open. `sent`: the body of the failure on this route.
 pub fn return_of(route: &Route, mark: &Mark, sent: &[u8], returned: Timestamp) -> NewDelivery {
-    further(route, Step::Return, route.driver.return_body(mark, sent, returned))
-}
-
-/// Nothing waits for a further step of a route.
-fn further(route: &Route, step: Step, body: Vec<u8>) -> NewDelivery {
-    NewDelivery { route: route.name.of_step(step).as_str().to_owned(), body, required: false, link: None }
+    let body = route.driver.return_body(mark, sent, returned);
+    let name = route.name.of_step(Step::Return);
+    NewDelivery { route: name.as_str().to_owned(), body, required: false, link: None }
 }
 
 /// Logs a delivery that a route's terms hold or end.

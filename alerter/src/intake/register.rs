@@ -238,7 +238,6 @@ impl Intake<'_> {
             return Ok(());
         }
         self.take_in_ends_of(entries, |_| true)?;
-        self.take_over_confirmations(entries)?;
         self.base.seen().register = Some(entries.clone());
         Ok(())
     }

@@ -1,8 +1,7 @@
-//! What a route does after an acknowledgement: it asks what became of the mark, and sends the return of the host.
+//! What a route does after an acknowledgement: it sends the return of the host.
 
 use drivers::Step;
 use journal::Over;
-use marks::delivery::{Delivery, State};
 use marks::id::MarkId;
 use marks::mark::MarkRow;
 use marks::register::{Acknowledgement, Entries, Entry, Key};
@@ -14,44 +13,9 @@ use super::credible::is_ahead;
 use super::made::Done;
 use super::pass::Intake;
 use crate::config::Route;
-use crate::delivery::{confirmation, return_of};
+use crate::delivery::return_of;
 
 impl Intake<'_> {
-    /// Takes over confirmations that another alerter began and did not finish.
-    pub(super) fn take_over_confirmations(&mut self, entries: &Entries) -> Done {
-        let base = self.base;
-        for route in base.settings().routes.iter().filter(|route| route.goes_on_to(Step::Confirm)) {
-            for entry in entries.sound.values() {
-                match entry {
-                    Entry::Acknowledged(end) if end.route == route.name.as_str() => {
-                        self.take_over(route, end, entries)?;
-                    }
-                    _ => {}
-                }
-            }
-        }
-        Ok(())
-    }
-
-    fn take_over(&mut self, route: &Route, end: &Acknowledgement, entries: &Entries) -> Done {
-        let age = self.around.now.since(end.at);
-        let step = route.name.of_step(Step::Confirm);
-        let is_done = acknowledged(entries, end.mark, step.as_str()).is_some();
-        if age > self.around.rules.horizon || is_done {
-            return Ok(());
-        }
-        let known = self.journal.deliveries_of(end.mark)?.sound;
-        let is_meant = |delivery: &&Delivery| delivery.route == end.route;
-        let acknowledged = known.iter().find(is_meant).filter(|one| one.state == State::Acknowledged);
-        let Some(acknowledged) = acknowledged else { return Ok(()) };
-        let new = confirmation(route, acknowledged);
-        let is_here = known.iter().any(|delivery| delivery.route == new.route);
-        match self.find_sound(end.mark)?.and_then(|row| row.to_mark()) {
-            Some(mark) if !is_here => self.journal.add_deliveries(&mark, &[new], self.around.now),
-            _ => Ok(()),
-        }
-    }
-
     /// Makes the returns of hosts that are back for routes that want them; when each is sent is decided later.
     pub(super) fn call_back(&mut self, entries: &Entries) -> Done {
         let (base, now) = (self.base, self.around.now);

@@ -3,7 +3,6 @@
 use std::collections::{HashMap, HashSet};
 use std::sync::Arc;
 
-use journal::Busy;
 use marks::id::MarkId;
 use marks::mark::MarkRow;
 use marks::time::Timestamp;
@@ -22,8 +21,8 @@ pub(super) struct News {
     pub(super) marks: Vec<MarkRow>,
     /// Those of them that an operator released.
     pub(super) released: HashSet<MarkId>,
-    /// What is being sent or asked about; empty where no group is limited.
-    pub(super) busy: HashMap<MarkId, Busy>,
+    /// What is being sent; empty where no group is limited.
+    pub(super) busy: HashSet<MarkId>,
 }
 
 /// What the probes have found of marks, each with the name of its group.
@@ -40,7 +39,7 @@ pub(super) struct Known {
     /// When something changes by itself.
     pub(super) next: Option<Timestamp>,
     /// The marks that are being sent or asked about; empty where no group is limited.
-    busy: HashMap<MarkId, Busy>,
+    busy: HashSet<MarkId>,
     /// The groups in which a storm holds, as was reported.
     storms: Vec<bool>,
 }
@@ -55,7 +54,7 @@ impl Known {
             planner: Planner::default(),
             seen: 0,
             next: None,
-            busy: HashMap::new(),
+            busy: HashSet::new(),
             storms: vec![was_stormy; groups.len()],
             settings,
         }
@@ -129,12 +128,12 @@ impl Known {
     /// As `ask`.
     pub(super) fn take_stages<E>(
         &mut self,
-        busy: HashMap<MarkId, Busy>,
+        busy: HashSet<MarkId>,
         ask: impl Fn(&Subject) -> Result<Stage, E>,
         now: Timestamp,
     ) -> Result<(), E> {
         self.busy = busy;
-        let of = |subject: &Subject| match self.is_under_way(subject.mark, subject.end.is_some()) {
+        let of = |subject: &Subject| match self.busy.contains(&subject.mark) {
             true => Some((subject.mark, Stage::UnderWay)),
             false if subject.stage == Stage::UnderWay => Some((subject.mark, Stage::Waiting)),
             false => None,
@@ -160,7 +159,7 @@ impl Known {
         let mut stages = Vec::new();
         for subject in self.state.open_of(group) {
             let is_free = self.planner.is_free(subject.mark);
-            let stage = match self.is_under_way(subject.mark, false) {
+            let stage = match self.busy.contains(&subject.mark) {
                 true => Stage::UnderWay,
                 false if left == 0 || !is_free => Stage::Ready,
                 false => ask(subject)?,
@@ -180,22 +179,11 @@ impl Known {
         changes
     }
 
-    /// Whether a mark takes a place because of what is under way. After a failover or a callback more marks may be asked about
-    /// than there are places: an open one of these waits for its turn, or it would be sent beside the others.
-    fn is_under_way(&self, mark: MarkId, has_ended: bool) -> bool {
-        match self.busy.get(&mark) {
-            Some(Busy::Notified) => true,
-            Some(Busy::Asked) => has_ended || self.planner.holds_of(mark).is_empty(),
-            None => false,
-        }
-    }
-
     fn see(&mut self, inventory: &Inventory, row: &MarkRow, is_released: bool) {
         let known = self.state.subject(row.id);
         let probe = known.map_or_else(Default::default, |old| old.probe.clone());
         let stage = match known {
-            None if self.busy.get(&row.id) == Some(&Busy::Asked) && row.settled.is_none() => Stage::Ready,
-            _ if self.is_under_way(row.id, row.settled.is_some()) => Stage::UnderWay,
+            _ if self.busy.contains(&row.id) => Stage::UnderWay,
             Some(old) => old.stage,
             None => Stage::Ready,
         };

@@ -1,9 +1,8 @@
 //! Reads what the plan goes by: from the journal, and from what is being sent.
 
-use std::collections::{HashMap, HashSet};
+use std::collections::HashSet;
 
-use drivers::Step;
-use journal::{Busy, Capacity, Journal, JournalError, RegisterWait};
+use journal::{Capacity, Journal, JournalError, RegisterWait};
 use marks::id::MarkId;
 use marks::time::Timestamp;
 
@@ -61,7 +60,7 @@ impl News {
     }
 }
 
-/// The marks that are being sent or asked about: as the journal says, and what is on its way all the same. None where no group
+/// The marks that are being sent: as the journal says, and what is on its way all the same. None where no group
 /// is limited.
 ///
 /// # Errors
@@ -71,15 +70,15 @@ pub(super) fn busy(
     policy: Policy<'_>,
     is_limited: bool,
     now: Timestamp,
-) -> Result<HashMap<MarkId, Busy>, JournalError> {
+) -> Result<HashSet<MarkId>, JournalError> {
     if !is_limited {
-        return Ok(HashMap::new());
+        return Ok(HashSet::new());
     }
-    let mut busy = journal.busy_marks(Step::Confirm.suffix(), now)?;
+    let mut busy = journal.busy_marks(now)?;
     let outboxes = policy.routes.outboxes();
     let own = outboxes.iter().filter(|(route, _)| !route.contains('.'));
     let sent = own.flat_map(|(_, outbox)| outbox.under_way());
-    busy.extend(sent.map(|mark| (mark, Busy::Notified)));
+    busy.extend(sent);
     Ok(busy)
 }
 

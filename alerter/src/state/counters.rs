@@ -104,9 +104,7 @@ mod tests {
 
     fn answer(route: &str, outcome: &'static str) -> Answer {
         let verdict = match outcome {
-            "acknowledged" => {
-                Verdict::Acknowledged { reference: None, detail: "taken".into(), then: Vec::new() }
-            }
+            "acknowledged" => Verdict::Acknowledged { reference: None, detail: "taken".into() },
             _ => Verdict::Again {
                 state: marks::delivery::State::Pending,
                 ambiguous: false,
@@ -127,10 +125,10 @@ mod tests {
         metrics.answered(&answer("a", "unreachable"), counts(Some(Timestamp(0))));
         metrics.answered(&answer("a", "acknowledged"), counts(Some(Timestamp(0))));
         metrics.answered(&answer("a", "acknowledged"), counts(None));
-        metrics.answered(&answer("a.confirm", "acknowledged"), counts(Some(Timestamp(0))));
+        metrics.answered(&answer("a.return", "acknowledged"), counts(Some(Timestamp(0))));
         let of = |route: &str, outcome| metrics.attempts().get(&(route.to_owned(), outcome)).copied();
         assert_eq!([of("a", "unreachable"), of("a", "acknowledged"), of("a", LATE)], [Some(1); 3]);
-        assert_eq!(of("a.confirm", "acknowledged"), Some(1));
+        assert_eq!(of("a.return", "acknowledged"), Some(1));
         assert_eq!(
             lock(&metrics.acknowledgements).keys().collect::<Vec<_>>(),
             ["a"],

@@ -458,7 +458,7 @@ async fn nothing_changes_while_a_delivery_is_under_way() {
     }
     assert_eq!(server.everything().await, before);
     assert_eq!(server.patch("/v1/hosts/compute2", OTHER, &failed()).await.0, 200, "another host's is not");
-    let taken = Verdict::Acknowledged { reference: None, detail: "taken".to_owned(), then: Vec::new() };
+    let taken = Verdict::Acknowledged { reference: None, detail: "taken".to_owned() };
     server.end(&due, taken).await;
     for is_failure in [true, false] {
         assert!(server.patch_locally("compute1", is_failure, None).await.is_ok());

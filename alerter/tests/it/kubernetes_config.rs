@@ -1,6 +1,5 @@
 //! The keys of `[kubernetes.NAME]`: what is wrong is said before anything runs.
 
-use drivers::Step;
 use serde_json::Value;
 
 use crate::config::Site;
@@ -30,12 +29,10 @@ fn stored(site: &Site) -> Value {
 
 #[test]
 fn every_key_counts() {
-    let keys = format!(
-        "mode = \"remediation\"\n{TEMPLATE}\nhost-name = \"node\"\nwhen-returned = \"leave\"\nconfirm = true"
-    );
+    let keys = format!("mode = \"remediation\"\n{TEMPLATE}\nhost-name = \"node\"\nwhen-returned = \"leave\"");
     let site = route(&keys);
     assert_eq!(stored(&site)["host"], "compute1");
-    assert_eq!(site.settings().routes[0].driver.further_steps(), [Step::Confirm]);
+    assert_eq!(site.settings().routes[0].driver.further_steps(), []);
 }
 
 /// A return goes to where the failure went. The broken variant knows the server alone.
@@ -65,7 +62,10 @@ fn each_mistake_has_its_sentence() {
         ("mode = \"drain\"".to_owned(), "unknown word; known are: \"taint\", \"condition\", \"remediation\""),
         ("mode = \"taint\"\ncontext = \"x\"".to_owned(), "the kubeconfig has no context x: correct context"),
         ("mode = \"taint\"\nnamespace = \"x\"".to_owned(), "has no effect without mode = \"remediation\" or"),
-        ("mode = \"annotate\"\nconfirm = true".to_owned(), "has no effect without mode = \"remediation\""),
+        (
+            "mode = \"annotate\"\ntemplate-name = \"x\"".to_owned(),
+            "has no effect without mode = \"remediation\"",
+        ),
         (
             remediation(TEMPLATE.split_once('\n').unwrap().1),
             "[kubernetes.a] has no template-api-version: this mode needs it",
@@ -73,7 +73,6 @@ fn each_mistake_has_its_sentence() {
         (remediation(&TEMPLATE.replace("Template\"", "\"")), "must be a kind that ends with Template"),
         (remediation(&TEMPLATE.replace("/v1beta1", "")), "must be a group and a version, such as"),
         (remediation(&TEMPLATE.replace("workers", "../x")), "must be a name of Kubernetes"),
-        (remediation(&format!("{TEMPLATE}\nconfirm-within = 5")), "has no effect without confirm = true"),
         ("mode = \"taint\"\ntimeout = 31".to_owned(), "must be from 1 to 30"),
     ] {
         let problem = route(&keys).problem();

@@ -48,11 +48,6 @@ fn each_mistake_has_its_sentence() {
             "one: {auth: {}}".to_owned(),
             "3:9: cloud one: there is no auth_url under auth",
         ),
-        (
-            format!("{file}\nconfirm-within = 60"),
-            one(),
-            "3:18: has no effect without confirm = true: set that, or remove it",
-        ),
     ] {
         assert_eq!(masakari(&keys, &clouds).problem(), format!("alerter.toml:{expected}"), "{keys} {clouds}");
     }

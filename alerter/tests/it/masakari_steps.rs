@@ -1,10 +1,9 @@
-//! What the `masakari` driver does once its notification is taken: it asks what became of it, and ends a maintenance of its
-//! own making when the host is back.
+//! What the `masakari` driver does when the host is back: it ends a maintenance of its own making.
 
 use std::time::Duration;
 
 use drivers::masakari::{Masakari, Options, WhenReturned};
-use drivers::{Driver, Outcome, Step};
+use drivers::{Driver, Step};
 use marks::mark::Mark;
 use marks::time::Timestamp;
 
@@ -16,10 +15,10 @@ const HOST: &str = "Compute1.my.cloud.com";
 /// What happens in Masakari after the mark of that time was sent.
 type Event = fn(&mut State, i64);
 
-/// A route that takes both further steps; a recovery may take half an hour.
+/// A route that ends the maintenance.
 fn driver(site: &Site) -> Masakari {
-    let (confirm, when_returned) = (true, WhenReturned::ClearMaintenance);
-    Masakari::new(Options { confirm, when_returned, ..Options::of(site.options()) }).unwrap()
+    let when_returned = WhenReturned::ClearMaintenance;
+    Masakari::new(Options { when_returned, ..Options::of(site.options()) }).unwrap()
 }
 
 /// The mark of a host that failed now.
@@ -27,9 +26,10 @@ fn fresh() -> Mark {
     Mark { generated_time: Timestamp::now(), ..mark() }
 }
 
-/// One exchange of a further step, with the bytes that are made for it.
-async fn ask(driver: &Masakari, which: Step, mark: &Mark) -> String {
-    word(&send_step(driver, which, &driver.return_body(mark, &driver.body(mark), Timestamp::now()), 0).await)
+/// The return of the host, with the bytes that are made for it.
+async fn back(driver: &Masakari, mark: &Mark) -> String {
+    let body = driver.return_body(mark, &driver.body(mark), Timestamp::now());
+    word(&send_step(driver, Step::Return, &body, 0).await)
 }
 
 /// A site where the notification of a host was taken, and the host's engine has put it on maintenance.
@@ -41,48 +41,18 @@ async fn recovering(mark: &Mark) -> (Site, Masakari) {
     (site, driver)
 }
 
-/// As the engine goes on: taken, recovering, in error until the periodic task, and finished.
+/// An engine that died never goes on: its notification stays as it is for a day. The time counts from when Masakari took it.
 #[tokio::test]
-async fn a_recovery_is_waited_for_until_it_is_finished() {
+async fn a_recovery_is_waited_for_unless_it_hangs() {
     let mark = fresh();
     let (site, driver) = recovering(&mark).await;
     for status in ["new", "running", "error"] {
         site.state().end(0, status);
-        assert_eq!(ask(&driver, Step::Confirm, &mark).await, "wait recovering", "{status}");
-    }
-    site.state().end(0, "finished");
-    let outcome = send_step(&driver, Step::Confirm, &driver.body(&mark), 0).await;
-    let reference = Some(site.state().rows[0].uuid.clone());
-    assert_eq!(outcome, Outcome::Acknowledged { reference });
-    let state = site.state();
-    let posts = state.asked.iter().filter(|asked| !asked.starts_with("GET")).count();
-    assert_eq!((posts, state.rows.len()), (1, 1), "nothing is sent again");
-}
-
-/// An engine that died never goes on: its notification stays as it is for a day. What is sent while it is down stays `new`,
-/// and nobody checks the host at all.
-#[tokio::test]
-async fn a_recovery_that_hangs_is_no_longer_waited_for() {
-    let mark = fresh();
-    let (site, driver) = recovering(&mark).await;
-    for status in ["new", "running", "error"] {
-        site.state().end(0, status);
-        site.state().rows[0].created = mark.generated_time.seconds() - 1700;
-        assert_eq!(ask(&driver, Step::Confirm, &mark).await, "wait recovering", "{status}");
-        site.state().rows[0].created = mark.generated_time.seconds() - 1900;
-        for which in [Step::Confirm, Step::Return] {
-            assert_eq!(ask(&driver, which, &mark).await, "rejected recovery-hangs", "{status}");
+        for (age, expected) in [(1700, "wait recovering"), (1900, "rejected recovery-hangs")] {
+            site.state().rows[0].created = mark.generated_time.seconds() - age;
+            assert_eq!(back(&driver, &mark).await, expected, "{status}");
         }
     }
-    let patient = Options { confirm_within: Duration::from_secs(7200), ..Options::of(site.options()) };
-    let patient = Masakari::new(Options { confirm: true, ..patient }).unwrap();
-    assert_eq!(ask(&patient, Step::Confirm, &mark).await, "wait recovering");
-    // It was sent late, since Masakari was down: the time counts from when Masakari took it.
-    let late = Timestamp::from_seconds(mark.generated_time.seconds() - 36_000);
-    let late = Mark { generated_time: late, ..mark };
-    let (site, driver) = recovering(&late).await;
-    site.state().rows[0].created = Timestamp::now().seconds();
-    assert_eq!(ask(&driver, Step::Confirm, &late).await, "wait recovering");
 }
 
 /// A driver that does not see all of a list does not say that something is missing there. The broken variant does.
@@ -93,13 +63,10 @@ async fn what_may_only_be_hidden_is_not_gone() {
     site.state().end(0, "finished");
     site.state().page = 1;
     site.state().hosts = vec!["compute0.my.cloud.com", HOST, "compute2.my.cloud.com"];
-    for which in [Step::Confirm, Step::Return] {
-        assert_eq!(ask(&driver, which, &mark).await, "rejected not-shown");
-    }
+    assert_eq!(back(&driver, &mark).await, "rejected not-shown");
     site.state().hosts.remove(0);
     site.state().add(HOST, mark.generated_time.seconds() + 300);
-    assert_eq!(ask(&driver, Step::Confirm, &mark).await, "acknowledged", "the oldest is shown too");
-    assert_eq!(ask(&driver, Step::Return, &mark).await, "wait recovering");
+    assert_eq!(back(&driver, &mark).await, "wait recovering", "the oldest is shown too");
 }
 
 /// Masakari leaves a host on maintenance for ever, and takes nothing about it then.
@@ -108,9 +75,9 @@ async fn a_maintenance_of_our_own_making_ends_when_the_host_is_back() {
     for status in ["finished", "failed"] {
         let mark = fresh();
         let (site, driver) = recovering(&mark).await;
-        assert_eq!(ask(&driver, Step::Return, &mark).await, "wait recovering", "not before it is done");
+        assert_eq!(back(&driver, &mark).await, "wait recovering", "not before it is done");
         site.state().end(0, status);
-        assert_eq!(ask(&driver, Step::Return, &mark).await, "acknowledged");
+        assert_eq!(back(&driver, &mark).await, "acknowledged");
         assert!(site.state().on_maintenance.is_empty());
         let put = site.state().asked.iter().filter(|asked| asked.starts_with("PUT")).count();
         assert_eq!(put, 1);
@@ -141,14 +108,14 @@ async fn a_maintenance_of_others_stays() {
     for (name, happens) in other {
         let (site, driver) = recovering(&mark).await;
         happens(&mut site.state(), at);
-        assert_eq!(ask(&driver, Step::Return, &mark).await, "rejected not-ours", "{name}");
+        assert_eq!(back(&driver, &mark).await, "rejected not-ours", "{name}");
         assert!(!site.state().on_maintenance.is_empty(), "{name}");
         site.state().on_maintenance.clear();
-        assert_eq!(ask(&driver, Step::Return, &mark).await, "acknowledged", "somebody ended it: {name}");
+        assert_eq!(back(&driver, &mark).await, "acknowledged", "somebody ended it: {name}");
         assert!(site.state().asked.iter().all(|asked| !asked.starts_with("PUT")), "{name}");
     }
     let (site, driver) = recovering(&mark).await;
     site.state().end(0, "finished");
     site.state().host_changed = Some(at + 20);
-    assert_eq!(ask(&driver, Step::Return, &mark).await, "acknowledged", "what changed it was the recovery");
+    assert_eq!(back(&driver, &mark).await, "acknowledged", "what changed it was the recovery");
 }

@@ -53,7 +53,7 @@ fn attempt(daemon: &mut Daemon, route: &str, verdict: &Verdict) -> Dispatched {
 }
 
 fn taken() -> Verdict {
-    Verdict::Acknowledged { reference: None, detail: "taken".into(), then: Vec::new() }
+    Verdict::Acknowledged { reference: None, detail: "taken".into() }
 }
 
 /// A host in each of a few states.

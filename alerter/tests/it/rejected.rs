@@ -191,7 +191,7 @@ impl Drive {
         self.outbox.ended(due.mark.id);
         self.outbox.endpoint.end(host, &Sign::Takes, None, self.now.instant, 0.5);
         let verdict = match host.as_str().starts_with("bad") {
-            false => Verdict::Acknowledged { reference: None, detail: "200".into(), then: Vec::new() },
+            false => Verdict::Acknowledged { reference: None, detail: "200".into() },
             true => Verdict::Again {
                 state: State::Parked,
                 ambiguous: false,

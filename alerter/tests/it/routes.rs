@@ -115,7 +115,7 @@ impl Daemon {
         let now = Timestamp::now();
         let begun = self.journal.dispatch(&[], &[Capacity::of(route, 1)], None, now).unwrap().begun;
         assert_eq!(begun[0].mark.id, mark);
-        let verdict = Verdict::Acknowledged { reference: None, detail: "taken".into(), then: Vec::new() };
+        let verdict = Verdict::Acknowledged { reference: None, detail: "taken".into() };
         let ended = Ended { mark, route: route.to_owned(), verdict, at: now };
         self.journal.dispatch(&[ended], &[], None, now).unwrap();
         self.journal.mark(mark).unwrap().unwrap().settled.is_some()

@@ -50,7 +50,7 @@ fn turn_with(daemon: &mut Daemon, ended: &[Ended], now: Timestamp) -> Vec<MarkId
 }
 
 fn took(mark: MarkId, at: Timestamp) -> Ended {
-    let verdict = Came::Acknowledged { reference: None, detail: "200".into(), then: Vec::new() };
+    let verdict = Came::Acknowledged { reference: None, detail: "200".into() };
     Ended { mark, route: "oncall".into(), verdict, at }
 }
 

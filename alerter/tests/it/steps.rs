@@ -1,4 +1,4 @@
-//! What a route asks of a mark, and what it does behind an acknowledgement: by the alerter that sent it, and by another one.
+//! What a route does behind an acknowledgement: by the alerter that sent it, and by another one.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -13,12 +13,12 @@ use marks::time::Timestamp;
 
 use crate::site::{Alerter, Site, lacks_evidence};
 
-/// Routes that ask after what they sent, and say that a host is back.
+/// Routes that say that a host is back.
 static KINDS: [Kind; 1] = [Kind {
     word: "http",
     configure: |table| {
         table.text("url", |_| Ok(()));
-        Some(Arc::new(Thorough { steps: &[Step::Confirm, Step::Return], ends_each: false }))
+        Some(Arc::new(Thorough { steps: &[Step::Return], ends_each: false }))
     },
 }];
 
@@ -97,7 +97,7 @@ fn no_host_is_called_back_on_a_route_that_did_not_get_its_failure() {
     assert_eq!(further(&site), []);
     site.down.clear();
     alerter.run(&mut site, 4);
-    assert_eq!(further(&site), [("ctl1", "confirm"), ("ctl1", "return")], "once it has it, it is");
+    assert_eq!(further(&site), [("ctl1", "return")], "once it has it, it is");
 }
 
 /// A host that failed and came back, whose return was refused unless it `is_sent`; days later its alerter is lost.

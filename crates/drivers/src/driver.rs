@@ -106,8 +106,7 @@ pub trait Driver: Send + Sync {
         &[]
     }
 
-    /// The exact bytes of a return, made once, with the return. `sent` are the bytes of the failure; a confirmation has
-    /// those. `returned` is when the host was seen to be back, the same on every controller.
+    /// The exact bytes of a return, made once, with the return. `sent` are the bytes of the failure. `returned` is when the host was seen to be back, the same on every controller.
     fn return_body(&self, mark: &Mark, sent: &[u8], returned: Timestamp) -> Vec<u8> {
         let _the_sent_bytes_serve = (mark, returned);
         sent.to_vec()
@@ -178,8 +177,6 @@ pub enum Step {
     /// Reports that the host failed.
     #[default]
     Failure,
-    /// Asks what the controller did.
-    Confirm,
     /// Reports that the host is back.
     Return,
 }
@@ -189,7 +186,6 @@ impl Step {
     pub fn suffix(self) -> &'static str {
         match self {
             Self::Failure => "",
-            Self::Confirm => ".confirm",
             Self::Return => RETURN,
         }
     }

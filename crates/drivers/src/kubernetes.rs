@@ -26,7 +26,7 @@ use marks::time::Timestamp;
 use site::Section;
 use tokio::time::Instant;
 
-use crate::driver::{Check, Driver, Exchange, Failure, Kind, Message, Named, Outcome, Step, usable};
+use crate::driver::{Check, Driver, Exchange, Failure, Kind, Message, Named, Outcome, Step, returns, usable};
 use crate::kept::Unusable;
 use access::Access;
 pub use access::Kubeconfig;
@@ -48,7 +48,6 @@ const USUALLY_AWAY: Duration = Duration::from_secs(120);
 pub struct Kubernetes {
     access: Access,
     options: Options,
-    further_steps: Vec<Step>,
 }
 
 impl Kubernetes {
@@ -60,10 +59,7 @@ impl Kubernetes {
         let access = Access::new(options.source.clone(), options.timeout)?;
         let namespace = options.namespace.clone().or_else(|| access.namespace());
         let options = Options { namespace, ..options };
-        let is_followed = options.mode == Mode::Remediation && options.confirm_within.is_some();
-        let confirm = is_followed.then_some(Step::Confirm);
-        let back = options.clear.then_some(Step::Return);
-        Ok(Self { access, options, further_steps: confirm.into_iter().chain(back).collect() })
+        Ok(Self { access, options })
     }
 
     fn server(&self) -> Server<'_> {
@@ -104,7 +100,6 @@ impl Kubernetes {
         let work = Work { server, options: &self.options, template, stored };
         match message.step {
             Step::Failure => work.make(message.is_released).await,
-            Step::Confirm => work.confirm().await,
             Step::Return => work.delete().await,
         }
     }
@@ -175,9 +170,9 @@ impl Driver for Kubernetes {
         body::of_mark(mark, &self.options.host_name.of(mark), self.options.mode)
     }
 
-    /// Their bytes are those of the failure.
+    /// Its bytes are those of the failure.
     fn further_steps(&self) -> &[Step] {
-        &self.further_steps
+        returns(self.options.clear)
     }
 
     fn test_body(&self, id: &MarkId, now: Timestamp) -> Vec<u8> {

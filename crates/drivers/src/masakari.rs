@@ -3,13 +3,12 @@
 mod answer;
 mod back;
 mod body;
-mod confirm;
 mod lookup;
 mod row;
 
 pub use crate::which::{HostNames, WhichName};
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeSet;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -20,17 +19,18 @@ use marks::terms::{IfReturned, Terms};
 use marks::time::Timestamp;
 use reqwest::Method;
 use site::Section;
-use tokio::sync::Mutex;
 use tokio::time::Instant;
 
-use crate::driver::{Check, Driver, Failure, Finding, Kind, Message, Named, Outcome, Request, Step, usable};
+use crate::driver::{
+    Check, Driver, Failure, Finding, Kind, Message, Named, Outcome, Request, Step, returns, usable,
+};
 use crate::kept::Unusable;
 use crate::openstack::{self, Ask, INSTANCE_HA, Session, of_session};
 use answer::{Doubt, Reply};
 use back::Turn;
 use body::Stored;
 use lookup::{Host, Hosts, Lookup, too_many};
-use row::{Row, Unseen};
+use row::Unseen;
 
 /// The driver in the registry.
 pub const KIND: Kind = Kind { word: "masakari", configure };
@@ -41,10 +41,6 @@ static CLEAR: Request = Request { method: Method::PUT, path: "/segments/ID/hosts
 /// Masakari fails a notification that is older (`notifications_expired_interval`).
 const STALE: Duration = Duration::from_secs(86_400);
 
-/// A recovery begins after three minutes (`wait_period_after_service_update`), and then takes up to a minute and a half
-/// for three instances.
-const USUAL_WITHIN: u32 = 1800;
-
 /// What a `masakari` route is made of.
 #[derive(Clone, Debug)]
 pub struct Options {
@@ -52,10 +48,6 @@ pub struct Options {
     pub cloud: openstack::CloudOptions,
     /// Which of a host's names Masakari knows.
     pub host_name: HostNames,
-    /// Whether Masakari is asked what became of its notification.
-    pub confirm: bool,
-    /// How long a recovery may take after Masakari took the notification.
-    pub confirm_within: Duration,
     /// What to do when a host is back.
     pub when_returned: WhenReturned,
 }
@@ -63,13 +55,7 @@ pub struct Options {
 impl Options {
     /// Defaults alone.
     pub fn of(cloud: openstack::CloudOptions) -> Self {
-        Self {
-            cloud,
-            host_name: HostNames::default(),
-            confirm: false,
-            confirm_within: Duration::from_secs(USUAL_WITHIN.into()),
-            when_returned: WhenReturned::default(),
-        }
+        Self { cloud, host_name: HostNames::default(), when_returned: WhenReturned::default() }
     }
 }
 
@@ -87,10 +73,7 @@ pub enum WhenReturned {
 pub struct Masakari {
     session: Session,
     host_name: HostNames,
-    confirm_within: Duration,
-    further_steps: Vec<Step>,
-    /// Hosts with a known notification, by name: finding one takes a request for each segment.
-    known: Mutex<BTreeMap<String, Host>>,
+    when_returned: WhenReturned,
 }
 
 impl Masakari {
@@ -99,14 +82,10 @@ impl Masakari {
     /// # Errors
     /// They cannot be used.
     pub fn new(options: Options) -> Result<Self, Unusable> {
-        let confirm = options.confirm.then_some(Step::Confirm);
-        let back = (options.when_returned == WhenReturned::ClearMaintenance).then_some(Step::Return);
         Ok(Self {
             session: Session::new(options.cloud)?,
             host_name: options.host_name,
-            confirm_within: options.confirm_within,
-            further_steps: confirm.into_iter().chain(back).collect(),
-            known: Mutex::default(),
+            when_returned: options.when_returned,
         })
     }
 
@@ -118,7 +97,6 @@ impl Masakari {
                 "rejected",
                 "the stored message is not for Masakari: unmark the host",
             )),
-            (Step::Confirm, Some(stored)) => self.confirm(&stored, end).await.unwrap_or_else(Unseen::outcome),
             (Step::Return, Some(stored)) => {
                 self.end_maintenance(&stored, end).await.unwrap_or_else(Unseen::outcome)
             }
@@ -151,28 +129,6 @@ impl Masakari {
         answer::settle(doubt, found, was_ambiguous)
     }
 
-    /// What became of the notification.
-    async fn confirm(&self, stored: &Stored, end: Instant) -> Result<Outcome, Unseen> {
-        let rows = self.rows(stored, &Lookup::new(&self.session, end)).await?;
-        Ok(confirm::outcome(&rows, stored, self.confirm_within, Timestamp::now()))
-    }
-
-    /// The notifications of its host, from its own on.
-    async fn rows(&self, stored: &Stored, lookup: &Lookup<'_>) -> Result<Vec<Row>, Unseen> {
-        let known = self.known.lock().await.get(&stored.host).cloned();
-        if let Some(host) = known {
-            let rows = lookup.since(&host, stored).await?;
-            // Either the host's own, or the host was removed and added again.
-            if rows.iter().any(|row| row.is(stored)) {
-                return Ok(rows);
-            }
-        }
-        let Some(host) = lookup.host(&stored.host).await? else { return Ok(Vec::new()) };
-        let rows = lookup.since(&host, stored).await?;
-        self.known.lock().await.insert(stored.host.clone(), host);
-        Ok(rows)
-    }
-
     /// The host is back: ends the maintenance that its notification caused.
     async fn end_maintenance(&self, stored: &Stored, end: Instant) -> Result<Outcome, Unseen> {
         let lookup = Lookup::new(&self.session, end);
@@ -184,7 +140,7 @@ impl Masakari {
             return Ok(Outcome::Rejected(Failure::new("unknown-host", &says)));
         };
         let rows = lookup.since(&host, stored).await?;
-        match back::turn(&host, &rows, stored, self.confirm_within, Timestamp::now()) {
+        match back::turn(&host, &rows, stored, Timestamp::now()) {
             Turn::Ended(outcome) => Ok(outcome),
             Turn::Clear => Ok(self.clear(&host, end).await),
         }
@@ -232,9 +188,9 @@ impl Driver for Masakari {
         body::of_mark(&self.host_name.of(mark), mark.generated_time, earlier)
     }
 
-    /// Their bytes are those of the notification that they concern.
+    /// Its bytes are those of the notification that it concerns.
     fn further_steps(&self) -> &[Step] {
-        &self.further_steps
+        returns(self.when_returned == WhenReturned::ClearMaintenance)
     }
 
     fn test_body(&self, _id: &MarkId, now: Timestamp) -> Vec<u8> {
@@ -261,14 +217,9 @@ fn configure(table: &mut Section<'_, '_>) -> Option<Arc<dyn Driver>> {
 fn read(table: &mut Section<'_, '_>) -> Options {
     let cloud = openstack::read_options(table);
     let host_name = HostNames::read(table);
-    let confirm = table.flag("confirm").unwrap_or(false);
-    let within = table.number("confirm-within", 1..=86_400).unwrap_or(USUAL_WITHIN);
-    if table.has("confirm-within") && !confirm {
-        table.complain("confirm-within", "has no effect without confirm = true: set that, or remove it");
-    }
     let words = [("leave", WhenReturned::Leave), ("clear-maintenance", WhenReturned::ClearMaintenance)];
     let when_returned = table.choice("when-returned", &words).unwrap_or_default();
-    Options { cloud, host_name, confirm, confirm_within: Duration::from_secs(within.into()), when_returned }
+    Options { cloud, host_name, when_returned }
 }
 
 /// Masakari's entry of each host, if it shows them, after the outcome of a notification of a host that does not exist.

@@ -42,7 +42,7 @@ pub use queue::chains::Advanced;
 pub use queue::deliveries::{NewDelivery, SLOWEST, Tried};
 pub use queue::due::{Capacity, DueDelivery, RegisterWait};
 pub use queue::endings::LeftRoute;
-pub use queue::holds::{Busy, HeldMark};
+pub use queue::holds::HeldMark;
 pub use queue::returns::Over;
 pub use retention::{Bounds, Round};
 use store::digest::Checked;

@@ -102,7 +102,7 @@ pub(crate) fn again(next_due: Timestamp) -> Verdict {
 }
 
 pub(crate) fn acknowledged() -> Verdict {
-    Verdict::Acknowledged { reference: None, detail: "HTTP 202".into(), then: Vec::new() }
+    Verdict::Acknowledged { reference: None, detail: "HTTP 202".into() }
 }
 
 #[test]

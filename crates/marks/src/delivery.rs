@@ -88,11 +88,6 @@ impl Delivery {
         self.required && self.chain.is_none()
     }
 
-    /// Whether it is a step behind its route's acknowledgement: only these have a dot in their names.
-    pub fn is_step(&self) -> bool {
-        is_step(&self.route)
-    }
-
     /// Whether its route has acknowledged it, to whichever alerter.
     pub fn is_taken(&self) -> bool {
         let last = self.last.as_ref().map(|last| last.kind.as_str());
@@ -132,11 +127,6 @@ impl Delivery {
         let waits = self.waits_in_chain();
         self.chain.map(|step| Seen { step, state: self.state, waits, is_there })
     }
-}
-
-/// Whether a delivery of this name is a route's further step, such as `R.confirm` or `R.return`: it reports no failure.
-pub fn is_step(route: &str) -> bool {
-    route.contains('.')
 }
 
 impl State {

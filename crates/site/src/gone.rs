@@ -66,6 +66,10 @@ pub const GONE: &[(&str, &str)] = &[
     ),
     ("delivery.ack-batch", "up to 64 acknowledgements are written together: remove it"),
     ("http.*.cloudevents-source", "write the CloudEvent with body = \"template\" (docs/drivers/http.md)"),
+    (
+        "masakari|kubernetes.*.confirm masakari|kubernetes.*.confirm-within",
+        "remove it: how a recovery ended is its controller's to say",
+    ),
     ("http.*.method", "each message is a POST: remove it"),
     ("http.*.socket", "let the receiver listen on loopback, or let a program send to it ([exec.NAME])"),
     ("http.*.return-url", "a return goes to url: remove it, or let a program send it ([exec.NAME])"),

@@ -126,15 +126,6 @@ impl Kubernetes {
         }))
     }
 
-    /// What a controller reports of an object.
-    ///
-    /// # Errors
-    /// The object is not there.
-    pub fn report(&self, of: Remediation, namespace: &str, name: &str, status: &Value) -> anyhow::Result<()> {
-        let path = format!("/apis/{}/namespaces/{namespace}/{}/{name}/status", of.api_version, of.plural);
-        self.patch(&path, &json!({ "status": status }))
-    }
-
     /// The only object of this kind.
     ///
     /// # Errors

@@ -108,11 +108,6 @@ impl Sender {
         self.send(Step::Return, mark, &body, 0)
     }
 
-    /// One question for what became of it.
-    pub(crate) fn confirm(&self, mark: &Mark) -> Outcome {
-        self.send(Step::Confirm, mark, &self.driver.body(mark), 0)
-    }
-
     /// A test message.
     pub(crate) fn test(&self) -> Outcome {
         let mark = mark();

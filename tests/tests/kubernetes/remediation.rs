@@ -17,7 +17,6 @@ pub(crate) const SCENARIOS: &[Scenario] = &[
     ("an_object_ends_with_the_return_of_its_host", an_object_ends_with_the_return_of_its_host),
     ("an_object_that_is_being_deleted_is_left_alone", an_object_that_is_being_deleted_is_left_alone),
     ("what_cannot_be_made_waits_for_somebody", what_cannot_be_made_waits_for_somebody),
-    ("a_confirmation_follows_the_object", a_confirmation_follows_the_object),
 ];
 
 pub(crate) const KEYS: &str = r#"mode = "remediation"
@@ -113,11 +112,10 @@ fn the_template_is_passed_through(cluster: &mut Cluster) -> anyhow::Result<()> {
 
 /// S4-34: nothing more is done until the host is well; then this very object is deleted.
 fn an_object_ends_with_the_return_of_its_host(cluster: &mut Cluster) -> anyhow::Result<()> {
-    let (sender, mark) = (stage(cluster, "confirm = true")?, mark());
+    let (sender, mark) = (stage(cluster, "")?, mark());
     expect(&sender.down(&mark), "acknowledged")?;
     let one = cluster.lab.only(METAL3)?;
     expect(&sender.down(&mark), "acknowledged")?;
-    expect(&sender.confirm(&mark), "wait")?;
     ensure!(cluster.lab.only(METAL3)? == one, "something was done before the host was well");
     for _ in 0..2 {
         expect(&sender.back(&mark), "acknowledged")?;
@@ -190,25 +188,4 @@ fn what_cannot_be_made_waits_for_somebody(cluster: &mut Cluster) -> anyhow::Resu
 
 fn is_final(outcome: &Outcome) -> bool {
     ["refused", "rejected"].contains(&outcome.as_str())
-}
-
-/// As long as nothing is said it waits; then it ends as the controller says.
-fn a_confirmation_follows_the_object(cluster: &mut Cluster) -> anyhow::Result<()> {
-    let condition = |status: &str| json!({"conditions": [{"type": "Succeeded", "status": status, "reason": "Of", "message": "a test"}]});
-    for (status, expected) in [
-        (condition("True"), "acknowledged"),
-        (condition("False"), "rejected recovery-failed"),
-        (json!({"phase": "Failed"}), "rejected recovery-failed"),
-    ] {
-        let (sender, mark) = (stage(cluster, "confirm = true")?, mark());
-        expect(&sender.down(&mark), "acknowledged")?;
-        expect(&sender.confirm(&mark), "wait")?;
-        cluster.lab.report(METAL3, "metal", MACHINE, &condition("Unknown"))?;
-        expect(&sender.confirm(&mark), "wait")?;
-        cluster.lab.report(METAL3, "metal", MACHINE, &json!({"phase": "Running"}))?;
-        expect(&sender.confirm(&mark), "wait")?;
-        cluster.lab.report(METAL3, "metal", MACHINE, &status)?;
-        expect(&sender.confirm(&mark), expected).with_context(|| status.to_string())?;
-    }
-    Ok(())
 }

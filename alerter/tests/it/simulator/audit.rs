@@ -379,7 +379,7 @@ impl Audit {
         if Daemon::is_known_to_all(world, id, route) {
             self.wrong(world, format!("{node} ({id}) is sent to {route} again, which is known to have it"));
         }
-        if due.delivery.is_step() {
+        if due.delivery.is_return() {
             return;
         }
         let force = self.sure(self.in_force(world, daemon, row));
@@ -654,7 +654,7 @@ impl Audit {
         let is_right = match how {
             Settlement::Acknowledged => is_notified,
             Settlement::Dismissed => world.dismissed.contains(&id),
-            Settlement::Cancelled => deliveries.iter().all(|d| d.is_step() || d.state == State::Cancelled),
+            Settlement::Cancelled => deliveries.iter().all(|d| d.is_return() || d.state == State::Cancelled),
             Settlement::Expired => is_notified_otherwise(world, row),
         };
         if !is_right {

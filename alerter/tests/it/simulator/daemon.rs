@@ -13,7 +13,7 @@ use alerter::config;
 use alerter::delivery::endpoint::Endpoint;
 use alerter::delivery::outbox::{FRESH, Outbox};
 use alerter::delivery::trouble::Troubles;
-use alerter::delivery::{confirmation, endpoint, of_this_host, sign_of};
+use alerter::delivery::{endpoint, of_this_host, sign_of};
 use alerter::intake::upkeep::Upkeep;
 use alerter::intake::{apply, start};
 use alerter::moment::Moment;
@@ -76,7 +76,7 @@ impl Driver for Plain {
     }
 
     fn further_steps(&self) -> &[Step] {
-        if self.goes_on { &[Step::Confirm, Step::Return] } else { &[] }
+        if self.goes_on { &[Step::Return] } else { &[] }
     }
 
     fn return_body(&self, mark: &Mark, _sent: &[u8], _returned: Timestamp) -> Vec<u8> {
@@ -394,9 +394,7 @@ impl Daemon {
             }
             _ => {
                 self.shared.routes.troubles().accepted(route);
-                let route = self.shared.base.route(route).filter(|route| route.goes_on_to(Step::Confirm));
-                let then = route.map(|route| confirmation(&route, delivery)).into_iter().collect();
-                Verdict::Acknowledged { reference: None, detail: "taken".into(), then }
+                Verdict::Acknowledged { reference: None, detail: "taken".into() }
             }
         }
     }
@@ -561,7 +559,7 @@ impl Daemon {
             Mood::TimesOut => false,
             Mood::Takes => true,
         };
-        if due.delivery.is_step() {
+        if due.delivery.is_return() {
             audit.step(world, due);
             let receiver = world.receivers.get_mut(&route).unwrap();
             let is_own = receiver.down.get(&due.mark.node) == Some(&mark);

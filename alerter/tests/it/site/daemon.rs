@@ -7,13 +7,12 @@ use alerter::base::Base;
 use alerter::base::store::Store;
 use alerter::cluster::{self, Cluster, Kept, View};
 use alerter::config;
-use alerter::delivery::confirmation;
 
 use alerter::intake::upkeep::Upkeep;
 use alerter::intake::{account, apply, start};
 use alerter::policy::steer;
 use alerter::state::Shared;
-use drivers::{Kind, Step};
+use drivers::Kind;
 use journal::{Capacity, DueDelivery, Ended, Journal, JournalError, RegisterWait, Role, Verdict};
 use marks::delivery::{Delivery, State};
 use marks::host::HostName;
@@ -183,7 +182,7 @@ impl Alerter {
                     refused_at(self.now(site))
                 } else {
                     self.arrive(site, &due);
-                    self.taken(&due)
+                    taken()
                 };
                 self.finish(site, &due, &verdict);
             }
@@ -235,14 +234,6 @@ impl Alerter {
         let now = self.now(site);
         let ended = Ended { mark, route, verdict: verdict.clone(), at: now };
         self.journal.dispatch(&[ended], &[], None, now).unwrap();
-    }
-
-    /// The recovery controller took it; what the route does then is made with that.
-    fn taken(&self, due: &DueDelivery) -> Verdict {
-        let route =
-            self.shared.base.route(&due.delivery.route).filter(|route| route.goes_on_to(Step::Confirm));
-        let then = route.map(|route| confirmation(&route, &due.delivery)).into_iter().collect();
-        Verdict::Acknowledged { reference: None, detail: "taken".into(), then }
     }
 
     /// All marks of a host, oldest first.
@@ -302,7 +293,7 @@ impl Alerter {
 
 /// The recovery controller took it.
 pub(crate) fn taken() -> Verdict {
-    Verdict::Acknowledged { reference: None, detail: "taken".into(), then: Vec::new() }
+    Verdict::Acknowledged { reference: None, detail: "taken".into() }
 }
 
 fn refused_at(now: Timestamp) -> Verdict {

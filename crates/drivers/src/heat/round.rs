@@ -107,7 +107,7 @@ impl<'a> Round<'a> {
     fn lacks(&mut self, missing: Outcome) -> Result<(), Outcome> {
         match self.stored.step {
             Step::Return => Ok(()),
-            Step::Failure | Step::Confirm => self.count(Patched::NotTaken(missing)),
+            Step::Failure => self.count(Patched::NotTaken(missing)),
         }
     }
 

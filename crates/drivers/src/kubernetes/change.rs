@@ -22,8 +22,6 @@ pub(super) async fn changed(
     (step, attempt): (Step, u32),
 ) -> Result<Outcome, Outcome> {
     match (mode, step) {
-        // Its route was another one when the host failed: nothing is to be asked.
-        (_, Step::Confirm) => Ok(Outcome::Acknowledged { reference: None }),
         (Mode::Annotate, _) => of_machine(server, options, stored, step == Step::Return).await,
         (_, _) => of_node(server, mode, stored, (step == Step::Return, attempt)).await,
     }

@@ -11,8 +11,6 @@ use crate::which::HostNames;
 
 /// The longest time limit of an exchange, and the default, in seconds.
 const LONGEST: u32 = 30;
-/// How long a remediation may take, in seconds, by default.
-const USUAL_WITHIN: u32 = 1800;
 
 /// What a `kubernetes` route is made of.
 #[derive(Clone, Debug)]
@@ -31,8 +29,6 @@ pub struct Options {
     pub clear: bool,
     /// The template of [`Mode::Remediation`].
     pub template: Option<Template>,
-    /// How long a remediation may take, if it is followed.
-    pub confirm_within: Option<Duration>,
 }
 
 /// Reads the route's table. It asks for every key, so that each is checked whatever is wrong with the others.
@@ -44,7 +40,6 @@ pub(super) fn read(table: &mut Section<'_, '_>) -> Option<Options> {
     let timeout = table.number("timeout", 1..=LONGEST).unwrap_or(LONGEST);
     let clear = table.choice("when-returned", &[("clear", true), ("leave", false)]).unwrap_or(true);
     let template = template(table, mode);
-    let confirm_within = confirm_within(table);
     if !table.has("mode") {
         let title = table.title().to_owned();
         table.missing(format!("[{title}] has no mode: set it to taint, condition, remediation or annotate"));
@@ -52,7 +47,7 @@ pub(super) fn read(table: &mut Section<'_, '_>) -> Option<Options> {
     fitting(table, mode);
     let timeout = Duration::from_secs(timeout.into());
     let (mode, source) = (mode?, source?);
-    let all = Options { mode, source, namespace, host_name, timeout, clear, template, confirm_within };
+    let all = Options { mode, source, namespace, host_name, timeout, clear, template };
     table.is_sound().then_some(all)
 }
 
@@ -86,19 +81,9 @@ fn required(table: &mut Section<'_, '_>, keys: &[&str]) {
     }
 }
 
-fn confirm_within(table: &mut Section<'_, '_>) -> Option<Duration> {
-    let confirm = table.flag("confirm").unwrap_or(false);
-    let within = table.number("confirm-within", 1..=86_400).unwrap_or(USUAL_WITHIN);
-    if table.has("confirm-within") && !confirm {
-        table.complain("confirm-within", "has no effect without confirm = true: set that, or remove it");
-    }
-    confirm.then(|| Duration::from_secs(within.into()))
-}
-
 /// Reports keys that another mode has.
 fn fitting(table: &mut Section<'_, '_>, mode: Option<Mode>) {
-    let of_template =
-        ["template-api-version", "template-kind", "template-name", "template-namespace", "confirm"];
+    let of_template = ["template-api-version", "template-kind", "template-name", "template-namespace"];
     match mode {
         Some(Mode::Taint | Mode::Condition) => {
             unused(table, "mode = \"remediation\"", &of_template);

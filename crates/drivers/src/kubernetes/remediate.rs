@@ -1,8 +1,7 @@
-//! The mode `remediation`: an object for an external remediation controller is made, followed and deleted.
+//! The mode `remediation`: an object for an external remediation controller is made and deleted.
 
 use marks::time::Timestamp;
 use reqwest::Method;
-use serde::de::DeserializeOwned;
 use serde_json::{Value, json};
 
 use super::access::Answer;
@@ -12,7 +11,7 @@ use super::change::machine;
 use super::gates::closed;
 use super::keys::Options;
 use super::object::{Machine, Meta, Object, Whose, done, gone, life, rejected};
-use super::remediation::{CLUSTER_API, Remediation, Template, object, progress};
+use super::remediation::{CLUSTER_API, Template, object};
 use super::server::{JSON, Kinds, Server, described, misconfigured, usual};
 use crate::driver::{Failure, Outcome};
 
@@ -144,19 +143,10 @@ impl Work<'_> {
         }
     }
 
-    /// What became of it.
-    pub(super) async fn confirm(&self) -> Result<Outcome, Outcome> {
-        let within = self.options.confirm_within.unwrap_or_default();
-        match self.made::<Remediation>().await? {
-            Some((_, one)) => Ok(progress(&one, self.stored, within, Timestamp::now())),
-            // It ended with its Machine, or somebody has ended it.
-            None => Ok(gone()),
-        }
-    }
-
     /// The host is back.
     pub(super) async fn delete(&self) -> Result<Outcome, Outcome> {
-        let Some((spot, Object { metadata: meta })) = self.made::<Object>().await? else { return Ok(gone()) };
+        let Some(spot) = self.spot().await? else { return Ok(gone()) };
+        let Some(meta) = self.standing(&spot).await? else { return Ok(gone()) };
         if meta.whose(self.stored) != Whose::Ours {
             return Ok(done(&meta, "left-alone"));
         }
@@ -165,12 +155,6 @@ impl Work<'_> {
             self.remove(&spot, &meta).await?;
         }
         Ok(done(&meta, ""))
-    }
-
-    /// The object under the name of this host's.
-    async fn made<T: DeserializeOwned>(&self) -> Result<Option<(Spot, T)>, Outcome> {
-        let Some(spot) = self.spot().await? else { return Ok(None) };
-        Ok(self.server.get(&spot.path()).await?.map(|found| (spot, found)))
     }
 
     /// Deletes the very object that was read.

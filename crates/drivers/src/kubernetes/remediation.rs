@@ -1,14 +1,9 @@
 //! The object that asks an external remediation controller to recover a host: made of a template, as Cluster API makes it. Pure.
 
-use std::time::Duration;
-
-use marks::time::Timestamp;
-use serde::Deserialize;
 use serde_json::{Map, Value, json};
 
 use super::body::Stored;
-use super::object::{Condition, Machine, Meta, Whose, done, pairs, rejected, signed};
-use crate::driver::{Failure, Outcome};
+use super::object::{Machine, pairs, signed};
 
 /// The group of Cluster API.
 pub(super) const CLUSTER_API: &str = "cluster.x-k8s.io";
@@ -77,60 +72,9 @@ fn joined(of_template: &Value, ours: Map<String, Value>) -> Map<String, Value> {
     all
 }
 
-/// An object of a remediation controller, with what that says of it.
-#[derive(Clone, Debug, Deserialize)]
-pub(super) struct Remediation {
-    pub(super) metadata: Meta,
-    #[serde(default)]
-    status: Status,
-}
-
-#[derive(Clone, Debug, Default, Deserialize)]
-#[serde(default)]
-struct Status {
-    conditions: Vec<Condition>,
-    phase: String,
-}
-
-/// What became of the object of this mark. A remediation that takes longer than `within` hangs.
-pub(super) fn progress(one: &Remediation, stored: &Stored, within: Duration, now: Timestamp) -> Outcome {
-    let meta = &one.metadata;
-    if meta.whose(stored) != Whose::Ours || meta.deleted().is_some() {
-        return done(meta, "replaced");
-    }
-    let name = format!("{}/{}", meta.namespace, meta.name);
-    let succeeded = one.status.conditions.iter().find(|condition| condition.kind == "Succeeded");
-    match succeeded.map(|condition| (condition.status.as_str(), condition)) {
-        Some(("True", _)) => return done(meta, ""),
-        Some(("False", why)) => {
-            return failed(&stored.host, &name, &format!("{} {}", why.reason, why.message));
-        }
-        _ if one.status.phase.eq_ignore_ascii_case("failed") => {
-            return failed(&stored.host, &name, "phase Failed");
-        }
-        _ => {}
-    }
-    let since = now.seconds().saturating_sub(meta.created().unwrap_or(stored.failed_at()));
-    match u64::try_from(since).is_ok_and(|since| since > within.as_secs()) {
-        false => Outcome::Wait(Failure::new("recovering", &format!("{name} is not finished"))),
-        true => rejected(
-            "recovery-hangs",
-            &format!(
-                "the remediation of {} is not finished after {since} s: check the controller of {name}",
-                stored.host
-            ),
-        ),
-    }
-}
-
-fn failed(host: &str, name: &str, why: &str) -> Outcome {
-    let says = format!("the remediation of {host} failed: check {name}, and recover the host by hand: {why}");
-    rejected("recovery-failed", &says)
-}
-
 #[cfg(test)]
 mod tests {
-    use super::super::object::tests::{of_other, of_ours, stored};
+    use super::super::object::tests::stored;
     use super::*;
 
     fn template() -> Template {
@@ -177,40 +121,5 @@ mod tests {
         });
         assert_eq!(object(&found, &template, patient, &stored(true)), Some(golden));
         assert_eq!(object(&json!({"spec": {}}), &template, patient, &stored(true)), None);
-    }
-
-    fn remediation(annotations: Value, deleted: bool, status: Value) -> Remediation {
-        let deleted = deleted.then_some("2026-07-21T02:20:00Z");
-        let metadata = json!({"name": "w-1", "namespace": "metal", "uid": "u", "annotations": annotations,
-            "deletionTimestamp": deleted, "creationTimestamp": "2026-07-21T02:13:30Z"});
-        serde_json::from_value(json!({"metadata": metadata, "status": status})).unwrap()
-    }
-
-    #[test]
-    fn a_remediation_is_followed_to_its_end() {
-        let condition = |status: &str| json!({"conditions": [{"type": "Succeeded", "status": status, "reason": "R", "message": "M"}]});
-        let after = |status: Value, seconds: i64| {
-            let now = Timestamp::from_seconds(stored(true).failed_at() + 10 + seconds);
-            progress(&remediation(of_ours(), false, status), &stored(true), Duration::from_secs(1800), now)
-                .words()
-        };
-        for (status, seconds, expected) in [
-            (condition("True"), 9999, ("acknowledged", "")),
-            (condition("False"), 0, ("rejected", "recovery-failed")),
-            (condition("Unknown"), 1800, ("wait", "recovering")),
-            (condition("Unknown"), 1801, ("rejected", "recovery-hangs")),
-            (json!({}), 0, ("wait", "recovering")),
-            (json!({"phase": "Running"}), 0, ("wait", "recovering")),
-            (json!({"phase": "Failed"}), 0, ("rejected", "recovery-failed")),
-        ] {
-            assert_eq!(after(status.clone(), seconds), expected, "{status}");
-        }
-        for other in [
-            remediation(of_other("03:00:00"), false, condition("False")),
-            remediation(of_ours(), true, json!({})),
-        ] {
-            let outcome = progress(&other, &stored(true), Duration::ZERO, Timestamp(0));
-            assert_eq!(outcome.words(), ("acknowledged", ""));
-        }
     }
 }

@@ -5,11 +5,14 @@ use std::time::Duration;
 use marks::time::Timestamp;
 
 use super::body::Stored;
-use super::confirm;
-use super::lookup::Host;
+use super::lookup::{Host, ago};
 use super::row::Row;
 use crate::driver::{Failure, Outcome};
 use crate::openstack::{Answer, described, usual};
+
+/// So long a recovery may take. It begins after three minutes (`wait_period_after_service_update`), and then takes up to a
+/// minute and a half for three instances.
+const LONGEST: Duration = Duration::from_secs(1800);
 
 /// What is sent. It changes no other field of the host.
 pub(super) const CLEARED: &[u8] = br#"{"host": {"on_maintenance": false}}"#;
@@ -23,14 +26,14 @@ pub(super) enum Turn {
     Ended(Outcome),
 }
 
-/// `rows` are the host's notifications from the time of ours on; one that takes longer than `within` hangs.
-pub(super) fn turn(host: &Host, rows: &[Row], about: &Stored, within: Duration, now: Timestamp) -> Turn {
+/// `rows` are the host's notifications from the time of ours on.
+pub(super) fn turn(host: &Host, rows: &[Row], about: &Stored, now: Timestamp) -> Turn {
     if !host.on_maintenance {
         return Turn::Ended(Outcome::Acknowledged { reference: None });
     }
-    let open = |row: &&Row| row.is_open() && (row.is(about) || row.is_failure());
-    if let Some(row) = rows.iter().find(open) {
-        return Turn::Ended(confirm::open(row, about, within, now));
+    let is_open = |row: &&Row| row.is_open() && (row.is(about) || row.is_failure());
+    if let Some(row) = rows.iter().find(is_open) {
+        return Turn::Ended(open(row, about, now));
     }
     match somebody_else(host, rows, about) {
         None => Turn::Clear,
@@ -42,6 +45,20 @@ pub(super) fn turn(host: &Host, rows: &[Row], about: &Stored, within: Duration, 
             ),
         ))),
     }
+}
+
+/// What an unfinished notification means. Masakari never resumes one whose engine died.
+fn open(row: &Row, stored: &Stored, now: Timestamp) -> Outcome {
+    let since = ago(row.created.unwrap_or(row.generated), now);
+    let (uuid, status, host) = (&row.uuid, &row.status, &stored.host);
+    if Duration::from_secs(since) <= LONGEST {
+        let says = format!("Masakari recovers {host}: its notification {uuid} is {status}");
+        return Outcome::Wait(Failure::new("recovering", &says));
+    }
+    let says = format!(
+        "Masakari has not finished the recovery of {host}: notification {uuid} is {status} for {since} s; check Masakari's engine, and evacuate the rest by hand"
+    );
+    Outcome::Rejected(Failure::new("recovery-hangs", &says))
 }
 
 /// What put the host on maintenance, if not the notification of this mark.

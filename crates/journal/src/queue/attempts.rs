@@ -4,12 +4,12 @@
 use rusqlite::Transaction;
 
 use crate::history::ALERTER;
-use crate::queue::deliveries::{self, load_or_quarantine, move_to, note, note_by};
+use crate::queue::deliveries::{load_or_quarantine, move_to, note, note_by};
 use crate::queue::delivery_row::{UNDER_WAY, update};
 use crate::queue::due::{self, Capacity, DueDelivery, RegisterWait};
 use crate::queue::{endings, returns};
 use crate::store::digest::Damage;
-use crate::{Fault, Journal, JournalError, NewDelivery};
+use crate::{Fault, Journal, JournalError};
 use marks::delivery::{ACCEPTED, Attempt, Delivery, NOT_CONFIRMED, State};
 use marks::id::MarkId;
 use marks::returning::{self, OTHER_TARGET};
@@ -28,8 +28,6 @@ pub enum Verdict {
         reference: Option<String>,
         /// One sentence.
         detail: String,
-        /// The route's further steps for this mark: deliveries that are made with the acknowledgement.
-        then: Vec<NewDelivery>,
     },
     /// It will be tried again.
     Again {
@@ -339,9 +337,6 @@ fn finish(
     }
     endings::end_if_chain_acknowledged(transaction, &mut delivery, *at)?;
     update(transaction, &delivery)?;
-    if let Verdict::Acknowledged { then, .. } = verdict {
-        deliveries::insert(transaction, (*mark, delivery.failure_time), then, *at)?;
-    }
     if delivery.state.is_final() {
         endings::settle_if_done(transaction, &delivery, *at)?;
     }
@@ -393,7 +388,7 @@ fn apply(
                 State::Parked => "refused",
                 State::Held => "held",
                 _ if kind == ACCEPTED => ACCEPTED,
-                _ if delivery.is_step() => "asked",
+                _ if delivery.is_return() => "asked",
                 _ => "not-accepted",
             }))
         }
@@ -521,23 +516,6 @@ mod tests {
                 1
             );
         }
-    }
-
-    #[test]
-    fn what_follows_an_acknowledgement_is_made_with_it() {
-        let home = Home::new();
-        let mut journal = home.open(Role::Alerter);
-        let [mark, ..] = three(&mut journal);
-        let next = NewDelivery {
-            route: "recovery.confirm".into(),
-            body: b"?".to_vec(),
-            required: false,
-            link: None,
-        };
-        let verdict = Verdict::Acknowledged { reference: None, detail: "HTTP 202".into(), then: vec![next] };
-        journal.begin_attempt(mark, "recovery").unwrap();
-        assert!(journal.finish_attempt(mark, "recovery", &verdict, NOW).unwrap(), "it keeps no mark open");
-        assert_eq!(states(&journal, mark), [State::Acknowledged, State::Pending]);
     }
 
     const LATE: Timestamp = Timestamp(NOW.0 + 60_000);

@@ -23,7 +23,7 @@ pub(crate) const WAITING: &str = "d.state IN ('pending', 'parked')";
 pub(crate) const ASKED_AGAIN: &str = "d.state = 'held' AND d.last_kind <> 'chain' AND d.next_due > d.last_at";
 /// One in flight, in the words of `delivery_in_flight`.
 pub(crate) const UNDER_WAY: &str = "d.state IN ('in-flight', 'held')";
-/// One that is a step behind an acknowledgement ([`Delivery::is_step`]).
+/// One that is a step behind an acknowledgement ([`Delivery::is_return`]).
 pub(crate) const IS_STEP: &str = "instr(d.route, '.') > 0";
 
 /// The row of a key, which may be damaged.

@@ -2,7 +2,7 @@
 //!
 //! A row has no digest: it only holds. If one is lost, a proven mark may be sent, and the next plan writes it again.
 
-use std::collections::{BTreeMap, HashMap};
+use std::collections::{BTreeMap, HashSet};
 
 use rusqlite::{OptionalExtension, Row, Transaction, params};
 
@@ -18,15 +18,6 @@ use marks::time::Timestamp;
 
 /// A wait for one's turn is not news for the history.
 pub(crate) const TURN: &str = "max-in-flight";
-
-/// What is in flight for a mark.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Busy {
-    /// An attempt to send it is in flight, or was accepted and awaits confirmation.
-    Notified,
-    /// A route that has it asks what became of it.
-    Asked,
-}
 
 /// As [`decode`] reads them.
 const COLUMNS: &str = "mark, words, until, why, since, scope, decision";
@@ -110,30 +101,24 @@ impl Journal {
         Ok((touched.iter().flatten().filter_map(|id| MarkId::parse(id).ok()).collect(), newest))
     }
 
-    /// The marks that are being sent, and those of which a route still asks what became of them (`asks`: the suffix of
-    /// such a step's name). A route's other steps behind an acknowledgement do not count; a step has a dot in its name,
-    /// which no route has.
+    /// The marks that are being sent, or were accepted and await their confirmation. A return does not count: a step behind an
+    /// acknowledgement has a dot in its name, which no route has.
     ///
     /// # Errors
     /// As any read.
-    pub fn busy_marks(&self, asks: &str, now: Timestamp) -> Result<HashMap<MarkId, Busy>, JournalError> {
+    pub fn busy_marks(&self, now: Timestamp) -> Result<HashSet<MarkId>, JournalError> {
         let sql = format!(
-            "SELECT mark, max(is_failure) FROM (
-               SELECT d.mark, instr(d.route, '.') = 0 AS is_failure FROM delivery d WHERE {UNDER_WAY} AND d.state = 'in-flight'
-                 AND (instr(d.route, '.') = 0 OR substr(d.route, -length(?1)) = ?1)
-               UNION ALL SELECT d.mark, d.last_kind IS '{ACCEPTED}' AND d.next_due > ?2 FROM delivery d
-                 WHERE {WAITING} AND d.state = 'pending'
-                   AND ((d.last_kind = '{ACCEPTED}' AND d.next_due > ?2) OR substr(d.route, -length(?1)) = ?1))
-             GROUP BY mark"
+            "SELECT d.mark FROM delivery d WHERE {UNDER_WAY} AND d.state = 'in-flight' AND instr(d.route, '.') = 0
+             UNION SELECT d.mark FROM delivery d
+               WHERE {WAITING} AND d.state = 'pending' AND d.last_kind = '{ACCEPTED}' AND d.next_due > ?1"
         );
         let read = || {
             let mut query = self.connection.prepare_cached(&sql)?;
-            let decode = |row: &Row<'_>| Ok((row.get::<_, String>(0).unwrap_or_default(), row.get(1)?));
-            query.query_map(params![asks, now.0], decode)?.collect::<rusqlite::Result<Vec<_>>>()
+            let decode = |row: &Row<'_>| Ok(row.get::<_, String>(0).unwrap_or_default());
+            query.query_map([now.0], decode)?.collect::<rusqlite::Result<Vec<_>>>()
         };
-        let found = self.sqlite(read())?.into_iter();
-        let busy = |is_failure| if is_failure { Busy::Notified } else { Busy::Asked };
-        Ok(found.filter_map(|(id, is_failure)| Some((MarkId::parse(&id).ok()?, busy(is_failure)))).collect())
+        let found = self.sqlite(read())?;
+        Ok(found.iter().filter_map(|id| MarkId::parse(id).ok()).collect())
     }
 
     /// Marks whose hosts may be down: open ones, and those that ended at `since` or later, or whose host is not back.
@@ -324,9 +309,9 @@ mod tests {
         assert_eq!((due(&journal, first), due(&journal, later)), (vec!["recovery"], vec![]));
         assert_eq!(begun(&mut journal), [], "a waiting mark is not overtaken by its own host's");
         journal.hold(&[], &[first], NOW).unwrap();
-        assert!(journal.busy_marks(".confirm", LATER).unwrap().is_empty());
+        assert!(journal.busy_marks(LATER).unwrap().is_empty());
         assert_eq!(begun(&mut journal), [first]);
         assert!(due(&journal, first).is_empty());
-        assert_eq!(journal.busy_marks(".confirm", LATER).unwrap(), HashMap::from([(first, Busy::Notified)]));
+        assert_eq!(journal.busy_marks(LATER).unwrap(), HashSet::from([first]));
     }
 }

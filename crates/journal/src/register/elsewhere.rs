@@ -42,8 +42,7 @@ impl Journal {
     }
 
     /// Ends an open mark as an entry says, with its open deliveries: whether a route that is not required has it is
-    /// unknown, so that delivery is cancelled. Steps behind an acknowledgement go on, unless an operator ended
-    /// everything. Returns whether there was one.
+    /// unknown, so that delivery is cancelled. Returns go on. Returns whether there was one.
     ///
     /// # Errors
     /// As any write.
@@ -52,9 +51,6 @@ impl Journal {
             let Some(row) = row::load_open(transaction, entry.mark)? else { return Ok(false) };
             let is_dismissed = entry.how == Settlement::Dismissed;
             for mut delivery in deliveries::load_open(transaction, entry.mark)? {
-                if delivery.is_step() && !is_dismissed {
-                    continue;
-                }
                 let end = State::at_the_end(entry.how, delivery.has_to());
                 deliveries::finish_elsewhere(transaction, &mut delivery, end, entry.at)?;
             }
@@ -128,25 +124,22 @@ mod tests {
         }
     }
 
-    /// A mark that another alerter sent is asked about from here. The broken variant is an operator's end, which ends
-    /// everything.
     #[test]
-    fn a_step_behind_an_acknowledgement_goes_on_when_its_mark_was_settled_elsewhere() {
+    fn a_return_goes_on_when_its_mark_was_settled_elsewhere() {
         for (how, state) in SETTLEMENTS {
             let home = Home::new();
             let mut journal = home.open(Role::Alerter);
             let mark = marked(&mut journal, "compute1", NOW);
             let named = journal.mark(mark).unwrap().unwrap().to_mark().unwrap();
             let step = NewDelivery {
-                route: "recovery.confirm".into(),
+                route: "recovery.return".into(),
                 body: Vec::new(),
                 required: false,
                 link: None,
             };
             journal.add_deliveries(&named, &[step], NOW).unwrap();
             assert!(journal.settled_elsewhere(&settled(mark, how), NOW).unwrap());
-            let left = if how == Settlement::Dismissed { State::Dismissed } else { State::Pending };
-            assert_eq!(states(&journal, mark), [state, left], "{how:?}");
+            assert_eq!(states(&journal, mark), [state, State::Pending], "{how:?}");
         }
     }
 }
