@@ -153,7 +153,10 @@ pub(super) fn monitor(resource: &Resource, (interval, timeout): (u32, u32), foun
 pub(super) fn stopped(resource: &Resource, found: &mut Vec<Finding>) {
     if resource.is_stopped() {
         let what = format!("{} is disabled (target-role), so Pacemaker does not use it", resource.id);
-        let then = format!("did somebody mean that? If not, enable {}", resource.id);
+        let then = format!(
+            "did somebody mean that? If not, run `crm_resource --resource {} --meta --set-parameter target-role --parameter-value Started`",
+            resource.id
+        );
         found.push(Finding::new(Kind::Stopped, &resource.id, what, Then::Do(then)));
     }
 }
@@ -167,8 +170,9 @@ fn usable(cluster: &Cluster, mark: &Resource, found: &mut Vec<Finding>) {
                 mark.id, node.name, ban.id
             );
             let then = format!(
-                "did somebody mean that? If not, remove {} from the constraint {}, which may ban other things too",
-                mark.id, ban.id
+                "did somebody mean that? If not, and if `cibadmin --query --xpath \"//rsc_location[@id='{id}']\"` shows nothing but {mark}, run `cibadmin --delete --xml-text '<rsc_location id=\"{id}\"/>'`",
+                id = ban.id,
+                mark = mark.id
             );
             found.push(Finding::new(Kind::Banned, node.name.as_str(), what, Then::Do(then)));
         }
