@@ -156,6 +156,8 @@ pub(super) struct Daemon {
     pub(super) callbacks: Vec<Callback>,
     clocks: Moment,
     history_read: usize,
+    /// Milliseconds since the story began.
+    began: u64,
 }
 
 impl Daemon {
@@ -193,6 +195,7 @@ impl Daemon {
             callbacks: Vec::new(),
             clocks,
             history_read: usize::MAX,
+            began: world.clock.now,
         };
         daemon.poll_soon(world.clock.now);
         daemon
@@ -258,7 +261,7 @@ impl Daemon {
         if self.broken == Broken::BlocksClearing && self.is_stormy() {
             return;
         }
-        let is_recent = world.clock.now.saturating_sub(world.fenced) < 60_000;
+        let is_recent = world.clock.now.saturating_sub(world.fenced.max(self.began)) < 60_000;
         let with_history = is_recent || self.history_read != world.history.len();
         self.poll(world, now, with_history);
         if std::mem::take(&mut self.shared.base.seen().history_wanted) && !with_history {

@@ -414,9 +414,10 @@ impl Run {
             self.until(end);
             self.go_round();
         }
-        // Steps that follow the end of the last mark.
-        if self.audit.violations.is_empty() {
-            self.until(self.world.clock.now + BEHIND);
+        // Steps that follow the end of the last mark; some wait until its host has been back for a while, which a poll finds.
+        for _ in 0..BEHIND / ROUND {
+            self.poll_soon();
+            self.until(self.world.clock.now + ROUND);
         }
         if let Some(daemon) = self.daemon.as_ref().filter(|_| self.audit.violations.is_empty()) {
             self.audit.end(&self.world, daemon);
