@@ -12,7 +12,7 @@ use alerter::config::rules::Limit;
 use alerter::intake::account;
 use drivers::Step;
 use journal::{DueDelivery, HeldMark, Journal};
-use marks::delivery::{ACCEPTED, Delivery, State};
+use marks::delivery::{ACCEPTED, Delivery, NOT_CONFIRMED, State};
 use marks::host::HostName;
 use marks::id::MarkId;
 use marks::mark::{MarkRow, Settlement, Standing};
@@ -547,8 +547,8 @@ impl Audit {
     ) -> Option<u64> {
         let receiver = world.receivers.get(&delivery.route)?;
         let last = delivery.last.as_ref().map(|last| last.kind.as_str());
-        let is_own_fault =
-            matches!(last, Some("http-422" | "refused" | ACCEPTED)) || receiver.rejects.contains(&row.node);
+        let is_own_fault = matches!(last, Some("http-422" | "refused" | ACCEPTED | NOT_CONFIRMED))
+            || receiver.rejects.contains(&row.node);
         let turn = delivery.chain.and_then(|step| step.since());
         if !delivery.state.may_be_sent() || receiver.mood != Mood::Takes || is_own_fault {
             return None;
@@ -590,9 +590,10 @@ impl Audit {
     }
 
     /// An operator checks a mark that is in doubt: Pacemaker itself speaks of every fencing here, so that only a register or
-    /// a controller that was lost can leave one.
+    /// a controller that was lost can leave one, or what somebody forged about the mark: its end, or another mark of its fencing.
     pub(super) fn doubted(&mut self, world: &World, row: &MarkRow) {
-        let is_lost = self.loses_controllers || self.loses_register || self.slack > SKEWED;
+        let is_forged = world.forged_about.contains(&row.id);
+        let is_lost = self.loses_controllers || self.loses_register || self.slack > SKEWED || is_forged;
         // Fenced once more after its outage was notified: nobody knows whether it had been back.
         if !is_lost && world.whose.contains_key(&row.id) && !is_notified_otherwise(world, row) {
             let word = row.standing.as_str();
@@ -623,7 +624,12 @@ impl Audit {
                     several.iter().filter(|row| is_notified(world, row.id) && !is_said(row)).count();
                 let is_lost = self.loses_controllers || self.loses_register;
                 let mut others = several.iter().filter(|row| !is_notified(world, row.id));
-                let are_ended = others.all(|row| world.dismissed.contains(&row.id));
+                // A route's terms may end what an operator has released.
+                let is_ended = |row: &MarkRow| match row.settled {
+                    Some((Settlement::Cancelled, _)) => is_said(row),
+                    _ => world.dismissed.contains(&row.id),
+                };
+                let are_ended = others.all(|row| is_ended(row));
                 if (notified > 1 && !self.loses_register) || !(is_lost || are_ended) {
                     self.wrong(
                         world,

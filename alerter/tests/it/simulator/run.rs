@@ -133,7 +133,7 @@ impl Run {
         if self.world.orders.iter().any(over) {
             self.poll_soon();
         }
-        self.world.orders.retain(|order| !over(order));
+        self.world.past_orders.extend(self.world.orders.extract_if(.., |order| over(order)));
         self.confirm();
         self.pass();
     }
@@ -143,7 +143,11 @@ impl Run {
         let controller = self.world.living(controller);
         let was = self.world.clock.active;
         let mut daemon = Daemon::start(&mut self.world, controller, self.broken);
-        self.world.orders.iter_mut().for_each(|order| order.may_last |= controller != was);
+        if controller != was {
+            // What has ended by itself begins anew there.
+            self.world.orders.append(&mut self.world.past_orders);
+            self.world.orders.iter_mut().for_each(|order| order.may_last = true);
+        }
         self.audit.restart(&daemon.journal);
         self.audit.say(&self.world, || format!("an alerter starts on controller {controller}"));
         daemon.callbacks.clear();

@@ -242,12 +242,16 @@ pub(super) struct World {
     pub(super) whose: BTreeMap<MarkId, usize>,
     /// The ids of marks that somebody forged.
     pub(super) forged: BTreeSet<MarkId>,
+    /// The marks whose end somebody forged, or which somebody wrote in another form.
+    pub(super) forged_about: BTreeSet<MarkId>,
     /// What stands beside the next fencing.
     beside: Option<Forgery>,
     /// When a host was fenced last, in milliseconds since the story began.
     pub(super) fenced: u64,
     /// What is in force, by what operators did.
     pub(super) orders: Vec<Order>,
+    /// What has ended by itself on the controller on which the alerter runs.
+    pub(super) past_orders: Vec<Order>,
     /// The last release of each group, by its name.
     pub(super) group_releases: BTreeMap<String, Timestamp>,
     pub(super) released: BTreeSet<MarkId>,
@@ -292,9 +296,11 @@ impl World {
             outages: Vec::new(),
             whose: BTreeMap::new(),
             forged: BTreeSet::new(),
+            forged_about: BTreeSet::new(),
             beside: None,
             fenced: 0,
             orders: Vec::new(),
+            past_orders: Vec::new(),
             group_releases: BTreeMap::new(),
             released: BTreeSet::new(),
             dismissed: BTreeSet::new(),
@@ -402,6 +408,7 @@ impl World {
                 Forgery::OtherDisks => entry.mark.on_shared_storage = false,
                 _ => entry.mark.fqdn = HostName::parse("elsewhere.example.net").unwrap(),
             }
+            self.forged_about.insert(id.into());
             self.publish(Entry::Mark(entry));
         }
         self.agents[by].append_fencing(&fencing).unwrap();
@@ -445,6 +452,7 @@ impl World {
         match (forgery, open) {
             (Forgery::Ends, Some(row)) => {
                 let how = Settlement::Acknowledged;
+                self.forged_about.insert(row.id);
                 self.publish(Entry::Settled(Settled { mark: row.id, how, at, by: "ctl9".to_owned() }));
             }
             (Forgery::Returns, Some(row)) if !self.hosts[self.index_of[&row.node]].is_up => {
