@@ -3,7 +3,7 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use marks::mark::{Doubt, Lack, MarkRow};
+use marks::mark::{Doubt, Lack, MarkRow, Settlement};
 use marks::register::{About, Cause, Decision, Scope};
 use marks::time::Timestamp;
 use serde::Serialize;
@@ -236,6 +236,16 @@ pub fn doubts(mark: &MarkRow) -> Vec<Hold> {
     mark.lacks().map(Hold::from).chain(mark.standing.doubt().map(Hold::from)).collect()
 }
 
+/// The same, and of a mark that was not acknowledged the doubt in which it ended: nobody had said that its host was down.
+pub(super) fn doubts_at_its_end(mark: &MarkRow) -> Vec<Hold> {
+    match mark.settled {
+        Some((how, _)) if how != Settlement::Acknowledged => {
+            mark.standing.doubt().map(Hold::from).into_iter().collect()
+        }
+        _ => doubts(mark),
+    }
+}
+
 /// One reason that holds a mark.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Held {
@@ -298,8 +308,6 @@ pub fn of_storm(group: &str, rules: &Rules, size: usize) -> String {
 #[cfg(test)]
 mod tests {
     use std::time::Duration;
-
-    use marks::mark::Settlement;
 
     use super::*;
 

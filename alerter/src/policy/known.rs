@@ -8,7 +8,7 @@ use marks::mark::MarkRow;
 use marks::time::Timestamp;
 use tracing::{info, warn};
 
-use super::doubts;
+use super::hold::doubts_at_its_end;
 use super::inventory::Inventory;
 use super::orders::Orders;
 use super::plan::{self, Changes, Planner};
@@ -196,7 +196,7 @@ impl Known {
             known_at: row.made_at,
             returned_at: row.return_known_at,
             end: row.settled,
-            doubts: doubts(row),
+            doubts: doubts_at_its_end(row),
             is_member: inventory.is_member(&row.node),
             is_released,
             probe,

@@ -36,7 +36,7 @@ pub struct Subject {
     pub returned_at: Option<Timestamp>,
     /// How and when it ended.
     pub end: Option<(Settlement, Timestamp)>,
-    /// Its doubts, which its own row keeps.
+    /// Its doubts, which its own row keeps, or the one in which it ended.
     pub doubts: Vec<Hold>,
     /// Whether its host is in the cluster; one that was taken out counts as down no longer.
     pub is_member: bool,

@@ -9,6 +9,7 @@ use alerter::probes::Conclusion;
 use journal::{Capacity, Ended, Verdict as Came};
 use marks::delivery::State;
 use marks::id::MarkId;
+use marks::mark::Doubt;
 use marks::time::Timestamp;
 use pacemaker::cib::Cib;
 
@@ -61,6 +62,19 @@ fn words(daemon: &Daemon, mark: MarkId) -> Vec<String> {
 fn sorted(mut marks: Vec<MarkId>) -> Vec<MarkId> {
     marks.sort();
     marks
+}
+
+/// A mark in doubt counts for no storm. The broken variant counts it when an operator ends it, and holds the others for the cooldown.
+#[test]
+fn the_end_of_a_mark_in_doubt_makes_no_storm() {
+    let (_place, mut daemon) = site("max-unhealthy = 1\ncooldown = 600");
+    let doubtful = fence(&mut daemon, &["a1"], START)[0];
+    assert!(daemon.journal.doubt(doubtful, Doubt::OutcomeUnknown, START).unwrap());
+    let other = fence(&mut daemon, &["a2"], after(1));
+    assert_eq!(turn(&mut daemon, after(2)), other);
+    assert!(daemon.journal.dismiss(doubtful, "it lives", "alice", after(3)).unwrap());
+    turn(&mut daemon, after(4));
+    assert_eq!(words(&daemon, other[0]), [""; 0]);
 }
 
 /// A new daemon on the same journal holds what the former one held, from its first turn on, without a new row of history.
