@@ -99,7 +99,13 @@ impl Known {
 
     /// Takes up what has changed. Skips and maintenance come before any mark: such hosts do not count, and must not make a storm
     /// that would leave a cooldown.
-    pub(super) fn take_up(&mut self, (inventory, is_new): (&Inventory, bool), orders: Orders, news: News) {
+    pub(super) fn take_up(
+        &mut self,
+        (inventory, is_new): (&Inventory, bool),
+        orders: Orders,
+        news: News,
+        now: Timestamp,
+    ) {
         let skips = self.state.set_skipped(&inventory.skipped);
         self.state.set_partial(orders.partial_since);
         let is_ordered = self.state.set_orders(orders.maintenance, orders.pauses);
@@ -113,7 +119,7 @@ impl Known {
             self.state.set_released(index, orders.released.get(&index).copied());
         }
         self.busy = news.busy;
-        news.marks.iter().for_each(|row| self.see(inventory, row, news.released.contains(&row.id)));
+        news.marks.iter().for_each(|row| self.see(inventory, row, news.released.contains(&row.id), now));
     }
 
     /// Takes up what probes have said.
@@ -179,7 +185,7 @@ impl Known {
         changes
     }
 
-    fn see(&mut self, inventory: &Inventory, row: &MarkRow, is_released: bool) {
+    fn see(&mut self, inventory: &Inventory, row: &MarkRow, is_released: bool, now: Timestamp) {
         let known = self.state.subject(row.id);
         let probe = known.map_or_else(Default::default, |old| old.probe.clone());
         let stage = match known {
@@ -187,7 +193,7 @@ impl Known {
             Some(old) => old.stage,
             None => Stage::Ready,
         };
-        self.state.see(Subject {
+        let subject = Subject {
             mark: row.id,
             host: row.node.clone(),
             fqdn: row.fqdn.clone(),
@@ -201,7 +207,8 @@ impl Known {
             is_released,
             probe,
             stage,
-        });
+        };
+        self.state.see(subject.by_clock(now));
     }
 
     fn resize(&mut self, inventory: &Inventory) {

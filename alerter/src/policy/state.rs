@@ -48,6 +48,16 @@ pub struct Subject {
     pub stage: Stage,
 }
 
+impl Subject {
+    /// What lies ahead of the clock has happened all the same, and the clock was set back since: a return is long over, an end is of now.
+    pub(super) fn by_clock(mut self, now: Timestamp) -> Self {
+        let is_ahead = |at: Timestamp| at > now + CLOCK_SLACK;
+        self.returned_at = self.returned_at.map(|at| if is_ahead(at) { Timestamp(0) } else { at });
+        self.end = self.end.map(|(how, at)| (how, if is_ahead(at) { now } else { at }));
+        self
+    }
+}
+
 /// How far a mark's notification is, for groups that limit how many are sent at once.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Stage {
@@ -393,6 +403,7 @@ impl State {
         // The clock was set back: what has passed by it is counted again.
         if now + CLOCK_SLACK < self.now {
             self.now = now;
+            self.subjects.values_mut().for_each(|subject| *subject = subject.clone().by_clock(now));
             self.late.extend(0..self.groups.len());
         }
         self.now = self.now.max(now);

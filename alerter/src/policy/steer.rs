@@ -81,7 +81,7 @@ fn plan(journal: &mut Journal, policy: Policy<'_>, now: Timestamp) -> Result<(),
         let (mut known, former) = match known {
             Some(mut known) => {
                 let news = News::since(known.seen, journal, policy, known.is_limited(), now)?;
-                known.take_up((&steering.inventory, is_new), orders, news);
+                known.take_up((&steering.inventory, is_new), orders, news, now);
                 (known, Former::default())
             }
             None => {
@@ -115,7 +115,7 @@ pub(super) fn begin(
     let former = Former::read(journal)?;
     let mut known = Known::new(Arc::clone(&settings), former.is_stormy());
     let news = News::all(journal, policy, (&settings, known.is_limited()), now)?;
-    known.take_up((inventory, true), orders, news);
+    known.take_up((inventory, true), orders, news, now);
     Ok((known, former))
 }
 

@@ -14,6 +14,7 @@ use proptest::prelude::*;
 use super::hold::{Held, Hold};
 use super::plan::{Holds, Planner, plan};
 use super::state::{GroupState, Order, Stage, State, Subject, Whom};
+use super::tally::Storm;
 use crate::config::rules::{Amount, Limit, Rules};
 use crate::probes::Conclusion;
 
@@ -480,6 +481,24 @@ fn a_storm_hold_ends_in_three_ways() {
     assert_eq!(held(&mut long), 2);
     long.apply(&Event::Wait { seconds: 2 });
     assert_eq!(held(&mut long), 0);
+}
+
+/// The clock was set back by years. The broken variant waits for the clock to come to the return again, and the storm with it.
+#[test]
+fn a_host_that_came_back_by_a_clock_that_was_set_back_counts_no_more() {
+    let mut story = Story::new([storm_at(0, 1_000, 10), Rules::default()], false);
+    story.apply(&Event::Fail { host: 0 });
+    story.apply(&Event::End { mark: 0, how: 0 });
+    story.plan();
+    let before = story.now;
+    story.apply(&Event::Wait { seconds: 10 * 365 * 86_400 });
+    story.apply(&Event::Return { mark: 0 });
+    story.apply(&Event::Fail { host: 2 });
+    story.apply(&Event::End { mark: 1, how: 1 });
+    story.plan();
+    story.now = before + seconds(20);
+    story.plan();
+    assert_eq!((story.state.groups()[0].unhealthy(), story.state.groups()[0].storm()), (0, Storm::Calm));
 }
 
 /// Section 6.3: all that holds is listed, the first of the order first; an operator's word for one mark goes before all.

@@ -77,6 +77,18 @@ fn the_end_of_a_mark_in_doubt_makes_no_storm() {
     assert_eq!(words(&daemon, other[0]), [""; 0]);
 }
 
+/// A host came back by a clock that was set back by years since. The broken variant counts it as down until then.
+#[test]
+fn a_return_that_lies_ahead_ends_a_storm() {
+    let (_place, mut daemon) = site("max-unhealthy = 1");
+    let first = fence(&mut daemon, &["a1"], START);
+    assert_eq!(turn(&mut daemon, START), first);
+    let years = after(10 * 365 * 86_400);
+    assert!(daemon.journal.note_return(first[0], years, years).unwrap());
+    let second = fence(&mut daemon, &["a2"], after(60));
+    assert_eq!(turn_with(&mut daemon, &[took(first[0], after(61))], after(62)), second);
+}
+
 /// A new daemon on the same journal holds what the former one held, from its first turn on, without a new row of history.
 #[test]
 fn the_next_daemon_holds_the_same() {
