@@ -119,6 +119,16 @@ impl Circumstances<'_> {
         is_node && fencing.incarnation.is_none() && outages.iter().any(is_away)
     }
 
+    /// The doubt about a mark that another alerter made of this fencing, and not as this one would: it may have been notified. Where that
+    /// fencing is one more of an outage that has a mark, nothing but a person's word makes two outages of them.
+    pub(super) fn doubt_of_another(&self, fencing: &Fencing, outages: &[Outage]) -> Doubt {
+        let is_further = outage::of_fencing(fencing, outages, self.reach()).is_some();
+        match is_further || self.may_not_have_been_back(fencing, outages) {
+            true => Doubt::FencedAgain,
+            false => Doubt::OutcomeUnknown,
+        }
+    }
+
     /// The rule of time, for outages where nothing better is known.
     pub(super) fn reach(&self) -> Reach {
         Reach { alone: self.cib.is_none(), ..Reach::found(self.rules.coalesce) }
@@ -775,6 +785,22 @@ mod tests {
             made_at: second(asked),
             is_proven: true,
         }
+    }
+
+    /// Another alerter's mark of a fencing is not as this one would make it. The broken variant of its doubt ends by a proof of the fencing,
+    /// which is proven in any case.
+    #[test]
+    fn a_mark_of_one_more_fencing_that_differs_waits_for_a_person() {
+        let doubt = |outages: &[Outage]| {
+            let again = fencing("compute1", NOW, Origin::Fencer);
+            let again = Fencing { already_down: Some(true), ..again };
+            Scene::gone().at(NOW, |around| around.doubt_of_another(&again, outages))
+        };
+        assert_eq!(doubt(&[]), Doubt::OutcomeUnknown);
+        assert_eq!(doubt(&[acknowledged(NOW - 1_000)]), Doubt::FencedAgain);
+        let over = Outage { returned_at: Some(second(NOW - 500)), ..acknowledged(NOW - 1_000) };
+        let over = Outage { incarnations: vec![connection(20)], ..over };
+        assert_eq!(doubt(&[over]), Doubt::OutcomeUnknown, "its host had been back");
     }
 
     /// B7: whatever says so; the broken variants are near.

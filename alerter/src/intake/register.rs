@@ -413,19 +413,20 @@ impl Intake<'_> {
         let unfolded = self.journal.unfolded_fencings()?.sound;
         let registered = || entries.sound.values().filter_map(Entry::fencing);
         let mut row = entry.row();
-        let mut clash = None;
+        let (mut clash, mut doubt) = (None, Doubt::OutcomeUnknown);
         if let Some(fencing) = unfolded.iter().find(is_first).or_else(|| registered().find(is_first)) {
             let imported = !unfolded.contains(fencing) || self.journal.is_imported(fencing.id)?;
             if let Judgement::Mark(ours, why) = self.around.mark_of_fencing(fencing, imported, row.standing) {
                 (row, clash) = (*ours, why);
             }
+            doubt = self.around.doubt_of_another(fencing, &self.outages(&fencing.node)?);
         } else {
             let naming = self.around.names.of_node(&entry.mark.node);
             clash = naming.as_ref().err().cloned();
             row.fqdn = naming.ok().flatten();
             row.on_shared_storage = self.around.storage().of(&entry.mark.node, None);
         }
-        row.standing = Standing::Doubtful(Doubt::OutcomeUnknown);
+        row.standing = Standing::Doubtful(doubt);
         (row.made_by, row.made_at) = (entry.made_by.clone(), entry.made_at);
         Ok((row, clash))
     }

@@ -48,6 +48,26 @@ fn an_entry_of_a_live_host() {
     }
 }
 
+/// A mark of a further fencing of an outage that was notified, under another name: the broken variant takes the proof of that fencing for
+/// one of another outage, and notifies of it once more.
+#[test]
+fn a_mark_of_a_further_fencing() {
+    if lacks_evidence() {
+        return;
+    }
+    let (mut site, mut alerter) = begun(&["compute1"], "ctl1");
+    site.outage("compute1", "ctl1");
+    alerter.run(&mut site, 30);
+    assert_eq!(site.notified.len(), 2);
+    let again = site.fencing("ctl2", "compute1");
+    site.publish(renamed(&again, "compute1", "elsewhere.example.net"));
+    site.mark("ctl2", &again);
+    site.seen_fenced("compute1");
+    alerter.run(&mut site, 60);
+    assert_eq!(alerter.standings("compute1").last(), Some(&"fenced-again"));
+    assert_eq!(site.notified.len(), 2);
+}
+
 /// The broken variant of all rows here: a forged mark that an operator believed is sent, and the audit says so.
 #[test]
 fn a_forged_mark_that_was_released_is_caught() {
