@@ -23,6 +23,9 @@ use crate::config::{Group, HostRules, IntakeRules};
 /// journal that may be busy for some seconds.
 const EVIDENCE_GRACE: Duration = Duration::from_secs(10);
 
+/// How long a fencing waits for Pacemaker's word that its host was fenced: that comes when the whole operation has ended.
+const FENCED_GRACE: Duration = Duration::from_secs(20);
+
 /// How long before its confirmation by hand a host must have been lost, by the clock of one controller. It is longer than another
 /// controller needs to take a connection over, and than an alert takes.
 const LOST_BEFORE: Duration = Duration::from_secs(30);
@@ -54,6 +57,10 @@ pub(super) struct Known<'a> {
     pub(super) imported: bool,
     /// Root on the controller that recorded it vouches for it, by its seal.
     pub(super) is_vouched: bool,
+    /// This daemon saw it appear, whatever clock dates it.
+    pub(super) has_appeared: bool,
+    /// How long it has waited here, by the monotonic clock.
+    pub(super) waited: Duration,
     /// It was made while this daemon was there.
     pub(super) is_fresh: bool,
     pub(super) traces: Traces,
@@ -95,8 +102,9 @@ impl Circumstances<'_> {
         if coverage::of(&fencing.node, self.hosts, self.cib) == Coverage::Not {
             return Judgement::SetAside;
         }
-        let reach = Reach { appeared: known.is_fresh.then_some(self.now), ..self.reach() };
+        let reach = self.reach_of(&fencing.node, known.has_appeared.then(|| self.now - known.waited));
         match outage::of_fencing(fencing, outages, reach) {
+            Some(same) if self.may_be_of_a_later(known, same) => Judgement::Wait(FENCED_GRACE),
             Some(same) if outage::is_over(same.outage, fencing.asked_at, reach) => {
                 self.mark_of_fencing(fencing, known.imported, Standing::Doubtful(Doubt::FencedAgain))
             }
@@ -109,6 +117,16 @@ impl Circumstances<'_> {
             }
             None => self.mark_of_fencing(fencing, known.imported, self.standing_of(known)),
         }
+    }
+
+    /// Whether a fencing that has just appeared may be of a later outage than the one from which its host was back: the host is away
+    /// again, and the CIB may say in a moment that it was fenced.
+    fn may_be_of_a_later(&self, known: &Known<'_>, same: Joined<'_>) -> bool {
+        let node = &known.fencing.node;
+        let may_be_fenced =
+            |cib: &Cib| cib.membership(node) == Some(false) && cib.fenced_before(node) == Some(false);
+        let is_next = known.has_appeared && same.rule != Rule::OwnMark && same.outage.returned_at.is_some();
+        is_next && known.waited < FENCED_GRACE && self.cib.is_some_and(may_be_fenced)
     }
 
     /// Whether a cluster node that has done nothing since it was fenced is fenced again, with no return seen: Pacemaker has no
@@ -134,6 +152,12 @@ impl Circumstances<'_> {
         Reach { alone: self.cib.is_none(), ..Reach::found(self.rules.coalesce) }
     }
 
+    /// The same for a record of a host that appeared then, if this daemon saw that.
+    fn reach_of(&self, node: &HostName, appeared: Option<Timestamp>) -> Reach {
+        let is_fenced = |cib: &Cib| cib.membership(node) == Some(false) && cib.node_fenced(node).is_some();
+        Reach { appeared, is_fenced: self.cib.is_some_and(is_fenced), ..self.reach() }
+    }
+
     /// Decides about one sighting.
     pub(super) fn judgement_of_sighting(&self, seen: &Seen<'_>, outages: &[Outage]) -> Judgement {
         let sighting = seen.sighting;
@@ -148,7 +172,7 @@ impl Circumstances<'_> {
             Coverage::Not => return Judgement::Ignore(Rule::NotCovered),
             Coverage::Unknown => return Judgement::Ignore(Rule::UnknownHost),
         }
-        let reach = Reach { appeared: seen.is_fresh.then(|| self.now - seen.waited), ..self.reach() };
+        let reach = self.reach_of(&sighting.node, seen.is_fresh.then(|| self.now - seen.waited));
         match outage::of_sighting(sighting, seen.connections, outages, reach) {
             Some(same) if !outage::is_over(same.outage, sighting.at, reach) => {
                 Judgement::Join(same.outage.mark, same.rule)
@@ -419,6 +443,13 @@ mod tests {
         Cib::parse(&xml).unwrap()
     }
 
+    /// A fencing of this controller that was found.
+    fn known_of(fencing: &Fencing) -> Known<'_> {
+        let (imported, is_vouched, has_appeared, is_fresh) = (false, false, false, false);
+        let (waited, traces) = (Duration::ZERO, Traces::default());
+        Known { fencing, imported, is_vouched, has_appeared, waited, is_fresh, traces }
+    }
+
     struct Scene {
         hosts: HostRules,
         groups: Vec<Group>,
@@ -472,7 +503,7 @@ mod tests {
             let (published, ended) = (registered, false);
             let traces = Traces { registered, published, ended };
             let is_fresh = fencing.committed_at >= second(STARTED);
-            let known = Known { fencing, imported, is_vouched: false, is_fresh, traces };
+            let known = Known { imported, has_appeared: is_fresh, is_fresh, traces, ..known_of(fencing) };
             self.at(NOW, |around| around.judgement_of_fencing(&known, &[]))
         }
 
@@ -654,7 +685,7 @@ mod tests {
         let old = fencing("compute1", NOW - 9501, Origin::Fencer);
         let judgement = |published, ended, fencing: &Fencing| {
             let traces = Traces { registered: false, published, ended };
-            let known = Known { fencing, imported: false, is_vouched: false, is_fresh: false, traces };
+            let known = Known { traces, ..known_of(fencing) };
             Scene::back().at(NOW, |around| around.judgement_of_fencing(&known, &[]))
         };
         assert_eq!(judgement(true, false, &old), Judgement::Past);
@@ -787,6 +818,25 @@ mod tests {
         }
     }
 
+    /// By its clock it is of the outage before, from which its host was back; the host is away again. The broken variant joins it before
+    /// Pacemaker has noted the fencing.
+    #[test]
+    fn a_fencing_that_may_be_of_a_later_outage_waits_for_pacemakers_word() {
+        let before = [Outage { returned_at: Some(second(NOW + 50)), ..acknowledged(NOW - 10) }];
+        let late = fencing("compute1", NOW, Origin::Fencer);
+        let late = Fencing { incarnation: None, already_down: Some(false), ..late };
+        let judged = |fenced, is_member, waited| {
+            let scene = Scene::of_cib(Some(cib(is_member, None, fenced)));
+            let known = Known { has_appeared: true, is_fresh: true, waited, ..known_of(&late) };
+            scene.at(NOW, |around| around.judgement_of_fencing(&known, &before))
+        };
+        let is_joined = |judged: Judgement| matches!(judged, Judgement::Join(..));
+        assert_eq!(judged(0, false, Duration::ZERO), Judgement::Wait(FENCED_GRACE));
+        assert_eq!(standing(judged(NOW, false, Duration::from_secs(2))), Some("journal"));
+        assert!(is_joined(judged(0, false, FENCED_GRACE)), "its host was not fenced since: it may live");
+        assert!(is_joined(judged(0, true, Duration::ZERO)));
+    }
+
     /// Another alerter's mark of a fencing is not as this one would make it. The broken variant of its doubt ends by a proof of the fencing,
     /// which is proven in any case.
     #[test]
@@ -809,13 +859,8 @@ mod tests {
         let scene = Scene::gone();
         let judgement = |outage: Outage, origin, imported| {
             let fencing = fencing("compute1", NOW, origin);
-            let known = Known {
-                fencing: &fencing,
-                imported,
-                is_vouched: false,
-                is_fresh: true,
-                traces: Traces { registered: true, published: true, ended: false },
-            };
+            let traces = Traces { registered: true, published: true, ended: false };
+            let known = Known { imported, has_appeared: true, is_fresh: true, traces, ..known_of(&fencing) };
             scene.at(NOW, |around| around.judgement_of_fencing(&known, &[outage]))
         };
         for (origin, imported) in [(Origin::Fencer, false), (Origin::Fencer, true), (Origin::Operator, true)]
@@ -872,8 +917,7 @@ mod tests {
     #[test]
     fn without_a_cluster_a_fencing_after_its_mark_was_notified_makes_one() {
         let again = Fencing { incarnation: None, ..fencing("compute1", NOW, Origin::Fencer) };
-        let traces = Traces::default();
-        let known = Known { fencing: &again, imported: false, is_vouched: false, is_fresh: true, traces };
+        let known = Known { has_appeared: true, is_fresh: true, ..known_of(&again) };
         let outages = [Outage { incarnations: Vec::new(), ..acknowledged(NOW - 83) }];
         let judgement = |scene: Scene| scene.at(NOW, |around| around.judgement_of_fencing(&known, &outages));
         assert_eq!(standing(judgement(Scene::alone())), Some("alone"));

@@ -91,6 +91,13 @@ impl Ledger {
         self.met.get(&(source, key)) == Some(&true)
     }
 
+    /// For how long a record has been left without an end.
+    pub(crate) fn waited(&self, source: Source, key: String, now: Instant) -> Duration {
+        let key = (source, key);
+        let noted = self.before.get(&key).or_else(|| self.now.get(&key));
+        noted.map_or(Duration::ZERO, |noted| now.saturating_duration_since(noted.first_seen))
+    }
+
     /// Fencings that have no end in the journal.
     pub(crate) fn note_undecided<'r>(&mut self, records: impl Iterator<Item = Named<'r>>, now: Instant) {
         self.begin(Source::Journal);

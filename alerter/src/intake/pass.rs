@@ -243,8 +243,12 @@ impl<'a> Intake<'a> {
             let is_refused = self.refused.contains_key(&Key::Settled(mark));
             let ended = stands(Key::Settled(mark)) || (!is_refused && self.was_seen(&Key::Settled(mark))?);
             let is_fresh = self.is_fresh(fencing, imported);
+            let has_appeared = is_fresh || self.has_appeared(fencing);
+            let waited =
+                lock(self.accounts).ledger.waited(Source::Fencings, key_of(fencing.id), self.instant);
             let traces = Traces { registered, published, ended };
-            self.fold_fencing(&Known { fencing, imported, is_vouched, is_fresh, traces })?;
+            let known = Known { fencing, imported, is_vouched, has_appeared, waited, is_fresh, traces };
+            self.fold_fencing(&known)?;
         }
         lock(self.accounts).ledger.end(Source::Fencings);
         Ok(())
@@ -338,9 +342,15 @@ impl<'a> Intake<'a> {
     /// Whether a fencing was made while this daemon was there. One of another controller must have appeared in the register since,
     /// and not be back there.
     pub(super) fn is_fresh(&self, fencing: &Fencing, imported: bool) -> bool {
+        let has_appeared = self.has_appeared(fencing);
+        self.is_of_this_run(fencing.committed_at) && (!imported || has_appeared)
+    }
+
+    /// Whether this daemon saw a fencing appear that was not there before.
+    fn has_appeared(&self, fencing: &Fencing) -> bool {
         let appeared = lock(self.accounts).ledger.meet(Source::Fencings, key_of(fencing.id));
         let is_again = self.register.is_some_and(|it| it.sound.contains_key(&Key::Again(fencing.id)));
-        self.is_of_this_run(fencing.committed_at) && (!imported || (appeared && !is_again))
+        appeared && !is_again
     }
 
     /// Whether a time by this controller's clock is since the start of this daemon, and not so long ago that what it knew of it may

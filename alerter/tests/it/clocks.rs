@@ -7,7 +7,7 @@ use alerter::cluster::Matter;
 use alerter::moment;
 use journal::Journal;
 use marks::host::HostName;
-use marks::id::NoteId;
+use marks::id::{MarkId, NoteId};
 use marks::register::{About, Decision, Scope};
 use marks::time::{Boot, Timestamp};
 use pacemaker::evidence::Action;
@@ -251,6 +251,30 @@ fn a_host_that_was_back_unseen_and_fails_again_is_notified_again() {
         let case = format!("marked: {is_marked}, watched: {is_watched}");
         assert_eq!(site.audit(), Vec::<String>::new(), "{case}: {:?}", alerter.standings("compute1"));
     }
+}
+
+/// Its connection is forgotten, it is fenced again, and who records that has a clock by which it is the outage before: one of its own, under
+/// the id of its fencing. The broken variant joins it by that clock, and makes a mark of `node_fenced` that others do not know.
+#[test]
+fn a_host_that_is_fenced_again_is_in_an_outage_of_its_own_whatever_clock_dates_it() {
+    if lacks_evidence() {
+        return;
+    }
+    let (mut site, mut alerter) = begun_beside_a_clock_that_is_behind(100);
+    let first = site.outage("compute1", "ctl1");
+    alerter.run(&mut site, 20);
+    site.back("compute1", "ctl1");
+    alerter.run(&mut site, 10);
+    site.advance(70.0);
+    site.hosts.get_mut("compute1").unwrap().forget("ctl1");
+    site.die("compute1");
+    let second = site.off("ctl2", "compute1");
+    alerter.run(&mut site, 4);
+    site.seen_fenced("compute1");
+    alerter.run(&mut site, 30);
+    let ids: Vec<MarkId> = alerter.marks("compute1").iter().map(|row| row.id).collect();
+    assert_eq!(ids, [MarkId::from(first), second.into()]);
+    assert_eq!(site.audit(), Vec::<String>::new());
 }
 
 /// `fence_mark` ran on another controller, whose clock is so many seconds ahead of the alerter's.

@@ -66,12 +66,14 @@ pub struct Reach {
     pub alone: bool,
     /// When this controller saw the record appear, by its own clock; none where it only found it. Another clock dates the record itself.
     pub appeared: Option<Timestamp>,
+    /// Its host is no member now, and was fenced since its last connection.
+    pub is_fenced: bool,
 }
 
 impl Reach {
     /// In a cluster, for records that nobody saw appear.
     pub const fn found(coalesce: Duration) -> Self {
-        Self { coalesce, alone: false, appeared: None }
+        Self { coalesce, alone: false, appeared: None, is_fenced: false }
     }
 
     /// The same for comparing the clocks of two controllers.
@@ -201,8 +203,8 @@ pub fn of_fencing<'a>(fencing: &Fencing, outages: &'a [Outage], reach: Reach) ->
     let by = |rule| move |outage| Joined { outage, rule };
     own.map(by(Rule::OwnMark))
         .or_else(|| of_host_already_down(fencing, outages, reach).map(by(Rule::AlreadyDown)))
-        .or_else(|| open().find(|o| is_same(fencing, o, reach.coalesce)).map(by(Rule::SameConnection)))
-        .or_else(|| open().find(|o| may_have(fencing, o, reach.coalesce)).map(by(Rule::NearByClock)))
+        .or_else(|| open().find(|o| is_same(fencing, o, reach)).map(by(Rule::SameConnection)))
+        .or_else(|| open().find(|o| may_have(fencing, o, reach)).map(by(Rule::NearByClock)))
 }
 
 /// Only a connection erases `node_fenced`: a host that has it no more at its next fencing was back in between, even if nobody saw
@@ -219,6 +221,12 @@ fn takes_in(outage: &Outage, at: Timestamp, reach: Reach) -> bool {
     !is_void(outage, at)
         && (is_believed(outage) || is_within(at, outage, reach.widest()))
         && !(reach.alone && is_settled())
+}
+
+/// Whether the host was seen to be back from an outage and was fenced again, and the record has just appeared: it is of a later outage,
+/// whatever clocks say.
+fn is_left(outage: &Outage, reach: Reach) -> bool {
+    reach.appeared.is_some() && reach.is_fenced && outage.returned_at.is_some()
 }
 
 /// Whether a record appeared here when the outage's mark was made.
@@ -267,7 +275,8 @@ fn of_host_already_down<'a>(fencing: &Fencing, outages: &'a [Outage], reach: Rea
         _ => o.first <= asked + GRAIN,
     };
     let newest = outages.iter().rev().find(has_begun)?;
-    let was_back = is_newer(fencing, newest) || newest.returned_at.is_some_and(|back| back < asked);
+    let returned = newest.returned_at.is_some_and(|back| back < asked) || is_left(newest, reach);
+    let was_back = is_newer(fencing, newest) || returned;
     (!was_back && !takes_back(fencing, newest) && takes_in(newest, asked, reach)).then_some(newest)
 }
 
@@ -300,16 +309,16 @@ fn is_newer(fencing: &Fencing, outage: &Outage) -> bool {
 /// The same connection is the same outage, however late: Pacemaker repeats `off` without end. But for a host that was not
 /// fenced since its last connection, it may be an older connection, because the CIB lost the last one with its
 /// controller; or Pacemaker has not noted the end of its first fencing yet. Then clocks decide.
-fn is_same(fencing: &Fencing, outage: &Outage, coalesce: Duration) -> bool {
+fn is_same(fencing: &Fencing, outage: &Outage, reach: Reach) -> bool {
     let same = fencing.incarnation.as_ref().is_some_and(|c| outage.incarnations.contains(c));
-    same && (fencing.already_down != Some(false) || is_within(fencing.asked_at, outage, coalesce))
+    same && (fencing.already_down != Some(false) || is_near(fencing.asked_at, outage, reach))
 }
 
 /// A newer connection means that the host was back in between, even seconds later; the same one was handled above. A
 /// surely older one decides nothing (Pacemaker forgets the connections of a lost controller), nor does an unknown one:
 /// only then clocks are compared. Nor is it a late record of an earlier outage if the outage's connection was made long
 /// before.
-fn may_have(fencing: &Fencing, outage: &Outage, coalesce: Duration) -> bool {
+fn may_have(fencing: &Fencing, outage: &Outage, reach: Reach) -> bool {
     let asked = fencing.asked_at;
     let says_nothing = match (&fencing.incarnation, newest(&outage.incarnations)) {
         (Some(seen), Some(known)) => {
@@ -318,7 +327,7 @@ fn may_have(fencing: &Fencing, outage: &Outage, coalesce: Duration) -> bool {
         }
         _ => true,
     };
-    says_nothing && is_within(asked, outage, coalesce)
+    says_nothing && is_near(asked, outage, reach)
 }
 
 fn newest(connections: &[Incarnation]) -> Option<&Incarnation> {
@@ -367,8 +376,11 @@ fn at<'a>(
         connections.return_from(o).is_none_or(|back| back + margin > at) && takes_in(o, at, reach)
     };
     let open = || outages.iter().rev().filter(has_room);
-    let same = |outage: &&Outage| ended.iter().any(|connection| outage.incarnations.contains(connection));
-    let near = |o: &&Outage| may_be(&ended, o) && is_within(at, o, reach.coalesce);
+    let same = |outage: &&Outage| {
+        let is_one = ended.iter().any(|connection| outage.incarnations.contains(connection));
+        is_one && (is_sure || !is_left(outage, reach))
+    };
+    let near = |o: &&Outage| may_be(&ended, o) && is_near(at, o, reach);
     let by = |rule| move |outage| Joined { outage, rule };
     // Of several outages with one connection: the newest that had begun; a sure match goes first.
     let begun = |margin| open().filter(same).find(|outage| outage.first <= at + margin);
@@ -427,6 +439,11 @@ fn in_force(connections: &[Connection], at: Timestamp) -> Vec<&Incarnation> {
 }
 
 /// Whether clocks alone make it one outage.
+fn is_near(at: Timestamp, outage: &Outage, reach: Reach) -> bool {
+    is_within(at, outage, reach.coalesce) && !is_left(outage, reach)
+}
+
+/// Whether a time is no further away from an outage than this.
 fn is_within(at: Timestamp, outage: &Outage, limit: Duration) -> bool {
     at.since(outage.newest) <= limit && outage.first.since(at) <= limit
 }
@@ -921,6 +938,28 @@ mod tests {
         };
         assert_eq!(back(by("ctl2", 300), true), Some(second(600)), "not before its outage");
         assert_eq!((back(by("ctl2", 300), false), back(by("ctl1", 300), true)), (None, None));
+    }
+
+    /// The clock that dates it was set back since the outage, or is another one than dated the return, and the connection since is forgotten. The
+    /// broken variants: the record was found, its host is not fenced or was not seen to be back, and it has the outage's own connection.
+    #[test]
+    fn what_appears_while_a_returned_host_is_fenced_again_is_of_a_later_outage() {
+        let (first, reach) = (returned(250, outage(100, Some(10))), Reach { is_fenced: true, ..REACH });
+        let appears = Reach { appeared: Some(second(120)), ..reach };
+        let late = was_up(fencing(120, None));
+        let fences = |fencing: &Fencing, outage: &Outage, reach| {
+            of_fencing(fencing, std::slice::from_ref(outage), reach).is_some()
+        };
+        assert!(!fences(&late, &first, appears));
+        assert!(!fences(&already_down(late.clone()), &first, appears));
+        assert!(!fences(&was_up(fencing(120, Some(10))), &first, appears), "it may have read an older one");
+        assert!(fences(&late, &first, reach) && fences(&late, &outage(100, Some(10)), appears));
+        assert!(fences(&late, &first, Reach { is_fenced: false, ..appears }));
+        assert!(fences(&fencing(120, Some(10)), &first, appears), "Pacemaker repeats it");
+        let seen = |reach| {
+            of_sighting(&sighting(second(120)), &known(&[]), std::slice::from_ref(&first), reach).is_some()
+        };
+        assert!(!seen(appears) && seen(reach));
     }
 
     /// The DC's clock is years ahead of the one that dated the outage and its connection. The broken variants: a record that was found, one
