@@ -277,6 +277,34 @@ fn a_host_that_is_fenced_again_is_in_an_outage_of_its_own_whatever_clock_dates_i
     assert_eq!(site.audit(), Vec::<String>::new());
 }
 
+/// Its connection is forgotten, and a controller whose clock is ahead runs `off` once more: one outage. The broken variant looks for the
+/// newest outage by that clock, finds one from which the host was back, and notifies of it twice.
+#[test]
+fn a_host_that_is_fenced_again_while_it_is_down_is_notified_once_beside_a_clock_that_is_ahead() {
+    if lacks_evidence() {
+        return;
+    }
+    for ahead in BEHIND {
+        let (mut site, mut alerter) = begun_beside_a_clock_that_is_ahead(ahead);
+        site.outage("compute1", "ctl2");
+        alerter.run(&mut site, 20);
+        site.back("compute1", "ctl1");
+        alerter.run(&mut site, 10);
+        site.advance(300.0);
+        site.hosts.get_mut("compute1").unwrap().forget("ctl1");
+        site.die("compute1");
+        site.off("ctl1", "compute1");
+        site.seen_fenced("compute1");
+        alerter.run(&mut site, 20);
+        site.off("ctl2", "compute1");
+        site.seen_fenced("compute1");
+        alerter.run(&mut site, 30);
+        let case = format!("{ahead} s ahead: {:?}", alerter.standings("compute1"));
+        assert_eq!(site.audit(), Vec::<String>::new(), "{case}");
+        assert_eq!(site.notified.len(), 4, "{case}");
+    }
+}
+
 /// `fence_mark` ran on another controller, whose clock is so many seconds ahead of the alerter's.
 fn off_elsewhere(site: &mut Site, ahead: i64) {
     let mut fencing = site.fencing("ctl2", "compute1");

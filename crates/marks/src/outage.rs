@@ -274,7 +274,8 @@ fn of_host_already_down<'a>(fencing: &Fencing, outages: &'a [Outage], reach: Rea
         Some(_) if !o.incarnations.is_empty() => o.first + CLOCK_SKEW <= asked,
         _ => o.first <= asked + GRAIN,
     };
-    let newest = outages.iter().rev().find(has_begun)?;
+    let is_in = |o: &&Outage| reach.appeared.is_some() && is_still_in(o, fencing.incarnation.as_ref());
+    let newest = outages.iter().rev().find(is_in).or_else(|| outages.iter().rev().find(has_begun))?;
     let returned = newest.returned_at.is_some_and(|back| back < asked) || is_left(newest, reach);
     let was_back = is_newer(fencing, newest) || returned;
     (!was_back && !takes_back(fencing, newest) && takes_in(newest, asked, reach)).then_some(newest)
@@ -398,10 +399,14 @@ fn at<'a>(
 
 /// Whether the host is in that outage now, and the record appeared here when its mark was made: whatever other clocks say.
 fn is_present(outage: &Outage, connections: &Connections, reach: Reach) -> bool {
-    let of = |current: &Incarnation| outage.incarnations.is_empty() || outage.incarnations.contains(current);
-    outage.returned_at.is_none()
-        && appeared_beside(outage, reach)
-        && connections.current.as_ref().is_none_or(of)
+    appeared_beside(outage, reach) && is_still_in(outage, connections.current.as_ref())
+}
+
+/// Whether nothing shows that a host with that connection has been back from an outage.
+fn is_still_in(outage: &Outage, current: Option<&Incarnation>) -> bool {
+    let known = &outage.incarnations;
+    let is_own = current.is_none_or(|current| known.is_empty() || known.contains(current));
+    outage.returned_at.is_none() && is_own
 }
 
 /// Whether a sighting that belongs to an outage by a rule proves its mark. An operation ends after its agent was asked:
@@ -960,6 +965,26 @@ mod tests {
             of_sighting(&sighting(second(120)), &known(&[]), std::slice::from_ref(&first), reach).is_some()
         };
         assert!(!seen(appears) && seen(reach));
+    }
+
+    /// Two controllers' clocks differ by years, and no connection is known. The broken variants: it was found, its host was seen to be
+    /// back, and the outage had another connection.
+    #[test]
+    fn a_host_that_was_down_already_is_in_the_outage_from_which_it_is_not_back() {
+        let years = 10 * 365 * 86_400;
+        let again = |made| already_down(fencing(years, made));
+        let before = returned(years - 150, outage(years - 200, Some(years - 900)));
+        let joins = |own: Outage, fencing: &Fencing, appeared: Option<i64>| {
+            let reach = Reach { appeared: appeared.map(second), is_fenced: true, ..REACH };
+            let outages = [own, before.clone()];
+            of_fencing(fencing, &outages, reach).map(|joined| joined.outage.mark == outages[0].mark)
+        };
+        let own = || outage(100, None);
+        assert_eq!(joins(own(), &again(None), Some(129)), Some(true));
+        assert_eq!(joins(own(), &again(None), None), None);
+        assert_eq!(joins(returned(110, own()), &again(None), Some(129)), None);
+        assert_eq!(joins(outage(100, Some(10)), &again(Some(20)), Some(129)), None);
+        assert_eq!(joins(outage(100, Some(10)), &again(Some(10)), Some(129)), Some(true));
     }
 
     /// The DC's clock is years ahead of the one that dated the outage and its connection. The broken variants: a record that was found, one
