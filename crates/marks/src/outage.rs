@@ -309,10 +309,13 @@ fn is_newer(fencing: &Fencing, outage: &Outage) -> bool {
 
 /// The same connection is the same outage, however late: Pacemaker repeats `off` without end. But for a host that was not
 /// fenced since its last connection, it may be an older connection, because the CIB lost the last one with its
-/// controller; or Pacemaker has not noted the end of its first fencing yet. Then clocks decide.
+/// controller; or Pacemaker has not noted the end of its first fencing yet. Then clocks decide, or that it appeared here so soon.
 fn is_same(fencing: &Fencing, outage: &Outage, reach: Reach) -> bool {
     let same = fencing.incarnation.as_ref().is_some_and(|c| outage.incarnations.contains(c));
-    same && (fencing.already_down != Some(false) || is_near(fencing.asked_at, outage, reach))
+    let is_soon = reach.appeared.is_some_and(|at| at.distance(outage.made_at) <= reach.coalesce);
+    same && (fencing.already_down != Some(false)
+        || is_near(fencing.asked_at, outage, reach)
+        || is_soon && !is_left(outage, reach))
 }
 
 /// A newer connection means that the host was back in between, even seconds later; the same one was handled above. A
@@ -965,6 +968,20 @@ mod tests {
             of_sighting(&sighting(second(120)), &known(&[]), std::slice::from_ref(&first), reach).is_some()
         };
         assert!(!seen(appears) && seen(reach));
+    }
+
+    /// Two controllers fence it at once, and their clocks differ by an hour. The broken variants: what was found, and what appears later.
+    #[test]
+    fn what_appears_soon_with_the_same_connection_is_of_one_outage_whatever_clocks_say() {
+        let again = was_up(fencing(3_700, Some(10)));
+        let joins = |outage: &Outage, appeared: Option<i64>| {
+            let reach = Reach { appeared: appeared.map(second), ..REACH };
+            of_fencing(&again, std::slice::from_ref(outage), reach).is_some()
+        };
+        let first = outage(100, Some(10));
+        assert!(joins(&first, Some(280)) && !joins(&first, Some(281)) && !joins(&first, None));
+        assert!(!joins(&Outage { is_proven: false, ..first }, Some(280)), "nothing shows that it was one");
+        assert!(!joins(&outage(100, Some(20)), Some(110)), "another connection");
     }
 
     /// Two controllers' clocks differ by years, and no connection is known. The broken variants: it was found, its host was seen to be
