@@ -170,9 +170,8 @@ fn usable(cluster: &Cluster, mark: &Resource, found: &mut Vec<Finding>) {
                 mark.id, node.name, ban.id
             );
             let then = format!(
-                "did somebody mean that? If not, and if `cibadmin --query --xpath \"//rsc_location[@id='{id}']\"` shows nothing but {mark}, run `cibadmin --delete --xml-text '<rsc_location id=\"{id}\"/>'`",
-                id = ban.id,
-                mark = mark.id
+                "did somebody mean that? If not, and if it bans nothing else, run `cibadmin --delete --xml-text '<rsc_location id=\"{}\"/>'`",
+                ban.id
             );
             found.push(Finding::new(Kind::Banned, node.name.as_str(), what, Then::Do(then)));
         }

@@ -957,8 +957,15 @@ fn nothing_is_proven_while_pacemaker_does_nothing() {
 }
 
 /// The commands of `docs/writes.md` that change a cluster, typed for the site `RIGHT`.
-const TYPED: [(&str, &str); 10] = [
+const TYPED: [(&str, &str); 14] = [
     ("crm_attribute --type", "crm_attribute --type crm_config --name cluster-recheck-interval --update 7min"),
+    (
+        "crm_resource --resource",
+        "crm_resource --resource mark --meta --set-parameter target-role --parameter-value Started",
+    ),
+    ("cibadmin --delete --xml-text", "cibadmin --delete --xml-text '<rsc_location id=\"l\"/>'"),
+    ("pcs resource disable", "pcs resource disable alerter"),
+    ("pcs constraint location", "pcs constraint location mark avoids ctl1"),
     ("pcs stonith delete", "pcs stonith delete mark"),
     ("pcs stonith update", "pcs stonith update mark pcmk_off_timeout=20s"),
     ("pcs resource delete", "pcs resource delete alerter"),
