@@ -97,7 +97,7 @@ impl Engine {
         let now = clocks.wall;
         let tried = shared.base.store.run(move |journal| {
             let newest = journal.newest_at()?;
-            let unknown = start::recover(journal, &moment::boot(), now)?;
+            let unknown = start::recover(journal, now)?;
             Ok((newest, unknown, journal.tried()?))
         });
         let (newest, unknown, tried) = tried.await?;
@@ -310,7 +310,8 @@ impl Engine {
                 "the clock was set back: retries that were due by its old time are made within {seconds} s"
             );
         }
-        if set != 0 {
+        // A start waits for no journal that is locked: the first pass looks what was set before it.
+        if set != 0 || self.is_new {
             let boot = moment::boot();
             self.shared.base.store.run(move |journal| journal.mind_the_clock(&boot, now.wall)).await?;
         }

@@ -9,7 +9,7 @@ use marks::id::MarkId;
 use marks::mark::{Doubt, Mark, MarkRow, Proof, Settlement, Standing};
 use marks::outage;
 use marks::register::{Decision, Ending, Entries, Entry, Key, Register};
-use marks::time::{Boot, Timestamp};
+use marks::time::Timestamp;
 use tracing::{error, warn};
 
 use super::judge::is_surely_down;
@@ -20,15 +20,13 @@ use crate::base::Base;
 use crate::config::{Group, Recipients, Route};
 use crate::delivery::endpoint;
 
-/// First after a start: what was under way when an older daemon ended, and a clock that was set while none ran. Returns how many
-/// attempts were cut off.
+/// First after a start: what was under way when an older daemon ended. Returns how many attempts were cut off.
 ///
 /// # Errors
 /// As any write.
-pub fn recover(journal: &mut Journal, boot: &Boot, now: Timestamp) -> Done<usize> {
+pub fn recover(journal: &mut Journal, now: Timestamp) -> Done<usize> {
     let unknown = journal.recover(now)?;
     journal.put_off_no_longer_than(now + endpoint::CAP)?;
-    journal.mind_the_clock(boot, now)?;
     Ok(unknown)
 }
 

@@ -178,9 +178,11 @@ async fn a_daemon_that_starts_sees_that_the_clock_was_set() {
         let about = About::Pause { scope: Scope::All, until: Some(at + HOUR) };
         assert!(journal.decide(&Decision { id, about, at, actor, reason }).unwrap());
     });
+    let running = running.await;
+    running.shared.passed.notified().await;
     let now = Timestamp::now();
     let in_force = move |journal: &mut Journal| journal.decisions_in_force(now);
-    let found = running.await.shared.base.store.run(in_force).await.unwrap().sound;
+    let found = running.shared.base.store.run(in_force).await.unwrap().sound;
     let until = found[0].about.until().unwrap();
     assert!(until.distance(now + HOUR) < Duration::from_secs(60), "until {until}");
 }

@@ -6,7 +6,7 @@ use alerter::base::Base;
 use alerter::base::store::Store;
 use alerter::intake::apply;
 use alerter::intake::start::{self, Serving};
-use alerter::moment::{self, Moment};
+use alerter::moment::Moment;
 use alerter::state::Shared;
 use journal::{Capacity, Ended, Journal, Role, Taken, Verdict};
 use marks::delivery::State;
@@ -25,7 +25,7 @@ pub(crate) struct Daemon {
 /// What the engine does before its first pass.
 pub(crate) fn catch_up(journal: &mut Journal, base: &Base) {
     let now = Timestamp::now();
-    start::recover(journal, &moment::boot(), now).unwrap();
+    start::recover(journal, now).unwrap();
     start::complete_without_cluster(journal, base, now).unwrap();
     let mut serving = base.knows_groups().then(Serving::default);
     while let Some(at) = serving {

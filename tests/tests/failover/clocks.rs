@@ -39,6 +39,7 @@ fn the_alerter_moves_to_a_wrong_clock(cluster: &mut Cluster) -> anyhow::Result<(
     cluster.lab.bmc().break_for(&active, Fault::NoBoot);
     cluster.lab.power_off(&active)?;
     let next = cluster.wait_for_alerter_off(&active)?;
+    cluster.wait_mark(&before, "compute3", "held elsewhere", |mark| mark.holds == ["pause"])?;
     cluster.quiet(&before, QUIET)?;
     ensure!(
         cluster.notified(&before) == 4,

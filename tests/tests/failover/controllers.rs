@@ -84,6 +84,8 @@ fn the_alerters_controller_is_lost(cluster: &mut Cluster) -> anyhow::Result<()> 
     cluster.on_active(&["nova-host-alerter", "pause", "--reason", "its controller will be lost"])?;
     cluster.lab.power_off(&active)?;
     cluster.wait_for_alerter_off(&active)?;
+    // It answers before it has read the register.
+    cluster.wait_mark(&before, "compute3", "held", |mark| mark.holds == ["pause"])?;
     let ended = cluster.on_active(&["nova-host-alerter", "resume"])?;
     ensure!(ended.starts_with("1 pause(s)"), "the pause went with its controller: {ended}");
     cluster.all_up()?;

@@ -174,7 +174,8 @@ impl Daemon {
         let (mut journal, shared, clocks) = (open(), Arc::new(shared), world.clock.moment());
         let now = clocks.wall;
         *shared.base.started() = now;
-        start::recover(&mut journal, &world.clock.boot(), now).unwrap();
+        start::recover(&mut journal, now).unwrap();
+        journal.mind_the_clock(&world.clock.boot(), now).unwrap();
         let tried = journal.tried().unwrap();
         *shared.routes.outboxes() = outboxes(&shared, &tried, clocks);
         *shared.routes.troubles() = Troubles::from_former(tried);

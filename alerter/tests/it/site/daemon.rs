@@ -62,7 +62,8 @@ impl Alerter {
         let now = site.clock(controller);
         *shared.base.started() = now;
         let (mut journal, shared) = (open(), Arc::new(shared));
-        start::recover(&mut journal, &site.boot(controller), now).unwrap();
+        start::recover(&mut journal, now).unwrap();
+        journal.mind_the_clock(&site.boot(controller), now).unwrap();
         start::complete_without_cluster(&mut journal, &shared.base, now).unwrap();
         Self {
             controller,

@@ -14,7 +14,7 @@ use marks::time::Timestamp;
 const ID: &str = "0199c2a4-7d1e-7b3a-9f00-0123456789ab";
 
 /// One entry of each kind.
-pub(super) fn sample_entries() -> [Entry; 13] {
+pub(super) fn sample_entries() -> [Entry; 14] {
     let samples = include_str!("../../../marks/src/register/samples.txt").lines();
     let read = |line: &str| {
         let (key, value) = line.split_once(' ').unwrap();
