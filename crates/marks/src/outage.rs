@@ -229,9 +229,9 @@ fn is_left(outage: &Outage, reach: Reach) -> bool {
     reach.appeared.is_some() && reach.is_fenced && outage.returned_at.is_some()
 }
 
-/// Whether a record appeared here when the outage's mark was made.
-fn appeared_beside(outage: &Outage, reach: Reach) -> bool {
-    reach.appeared.is_some_and(|at| at.distance(outage.made_at) <= reach.widest())
+/// Whether a record appeared here so near to the making of the outage's mark.
+fn appeared_beside(outage: &Outage, reach: Reach, limit: Duration) -> bool {
+    reach.appeared.is_some_and(|at| at.distance(outage.made_at) <= limit)
 }
 
 /// A proof is known here that the host was down, or another alerter sent the mark and so had one.
@@ -257,7 +257,9 @@ fn is_void(outage: &Outage, at: Timestamp) -> bool {
 /// Whether a record comes so long after the last one of a settled outage that it is not expected any more: the host may
 /// have been back and be down again without a sign.
 pub fn is_over(outage: &Outage, at: Timestamp, reach: Reach) -> bool {
-    outage.settled.is_some() && at.since(outage.newest) > reach.widest() && !appeared_beside(outage, reach)
+    outage.settled.is_some()
+        && at.since(outage.newest) > reach.widest()
+        && !appeared_beside(outage, reach, reach.widest())
 }
 
 /// A host that was fenced and has not been back since is still in its newest outage, however late, and whatever
@@ -312,10 +314,10 @@ fn is_newer(fencing: &Fencing, outage: &Outage) -> bool {
 /// controller; or Pacemaker has not noted the end of its first fencing yet. Then clocks decide, or that it appeared here so soon.
 fn is_same(fencing: &Fencing, outage: &Outage, reach: Reach) -> bool {
     let same = fencing.incarnation.as_ref().is_some_and(|c| outage.incarnations.contains(c));
-    let is_soon = reach.appeared.is_some_and(|at| at.distance(outage.made_at) <= reach.coalesce);
-    same && (fencing.already_down != Some(false)
-        || is_near(fencing.asked_at, outage, reach)
-        || is_soon && !is_left(outage, reach))
+    let is_soon = || {
+        is_within(fencing.asked_at, outage, reach.coalesce) || appeared_beside(outage, reach, reach.coalesce)
+    };
+    same && (fencing.already_down != Some(false) || !is_left(outage, reach) && is_soon())
 }
 
 /// A newer connection means that the host was back in between, even seconds later; the same one was handled above. A
@@ -402,7 +404,7 @@ fn at<'a>(
 
 /// Whether the host is in that outage now, and the record appeared here when its mark was made: whatever other clocks say.
 fn is_present(outage: &Outage, connections: &Connections, reach: Reach) -> bool {
-    appeared_beside(outage, reach) && is_still_in(outage, connections.current.as_ref())
+    appeared_beside(outage, reach, reach.widest()) && is_still_in(outage, connections.current.as_ref())
 }
 
 /// Whether nothing shows that a host with that connection has been back from an outage.

@@ -80,7 +80,9 @@ impl Journal {
 
     /// Which operations belong to which outage, but for those whose id is the mark's own.
     fn current_operations(&self, since: Timestamp, by: &str) -> Result<Vec<Operation>, JournalError> {
-        let condition = format!("EXISTS (SELECT 1 FROM mark m WHERE m.id = s.mark AND {CURRENT})");
+        let condition = format!(
+            "s.operation IS NOT NULL AND EXISTS (SELECT 1 FROM mark m WHERE m.id = s.mark AND {CURRENT})"
+        );
         let kept = self.sightings_that(&condition, [since.0])?.sound;
         Ok(kept.iter().filter_map(|kept| operation(kept, by)).collect())
     }
