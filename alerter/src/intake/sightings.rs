@@ -228,8 +228,11 @@ impl Intake<'_> {
         })
     }
 
-    /// An alert of the same moment, which this controller dates too: it has an id that all controllers share.
+    /// The alert of the same moment as a line of the history: this controller dates both, and the alert has an id that all share.
     fn alert_beside(&self, sighting: &Sighting) -> Done<Option<KeptSighting>> {
+        if sighting.witness != Witness::History {
+            return Ok(None);
+        }
         let is_beside = |other: &KeptSighting| {
             let is_alert = matches!(other.sighting.witness, Witness::Alert(_));
             is_alert && other.sighting.at.distance(sighting.at) <= GRAIN

@@ -13,7 +13,7 @@ pub(crate) const SCENARIOS: &[Scenario] =
 const AHEAD: [i64; 2] = [-3600, 3600];
 
 /// One host was notified and is back, one is still down, and a pause holds the mark of a third when the alerter's controller is lost.
-/// Nothing is sent again, the pause holds, and `status` names the clock; what fails then is notified. S1-16, S1-27
+/// Nothing is sent again, and the pause holds; what fails then is notified. S1-16, S1-27
 fn the_alerter_moves_to_a_wrong_clock(cluster: &mut Cluster) -> anyhow::Result<()> {
     let before = cluster.begin_again()?;
     let active = cluster.wait_for_alerter()?;
@@ -38,7 +38,7 @@ fn the_alerter_moves_to_a_wrong_clock(cluster: &mut Cluster) -> anyhow::Result<(
     cluster.wait_mark(&before, "compute3", "held", |mark| mark.holds == ["pause"])?;
     cluster.lab.bmc().break_for(&active, Fault::NoBoot);
     cluster.lab.power_off(&active)?;
-    let next = cluster.wait_for_alerter_off(&active)?;
+    cluster.wait_for_alerter_off(&active)?;
     cluster.wait_mark(&before, "compute3", "held elsewhere", |mark| mark.holds == ["pause"])?;
     cluster.quiet(&before, QUIET)?;
     ensure!(
@@ -46,8 +46,6 @@ fn the_alerter_moves_to_a_wrong_clock(cluster: &mut Cluster) -> anyhow::Result<(
         "{} requests, for two hosts and two routes",
         cluster.notified(&before)
     );
-    let said = cluster.lab.exec(&next, &["nova-host-alerter", "status"])?.out;
-    ensure!(said.contains("clock"), "{next} has the wrong clock: {said}");
     cluster.on_active(&["nova-host-alerter", "resume"])?;
     cluster.wait_mark(&before, "compute3", "acknowledged", acknowledged)?;
     cluster.lab.bmc().repair();
