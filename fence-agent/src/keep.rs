@@ -29,7 +29,7 @@ pub fn keep(call: &Call, settings: &Settings, fencing: &Fencing) -> Result<(), K
         journal(end.saturating_duration_since(Instant::now()))?;
     } else {
         match journal(store::LIMIT) {
-            Ok(_) => publish::after_journal(call, settings, fencing),
+            Ok(known) => publish::after_journal(call, settings, fencing, known),
             Err(gap) => return register_alone(call, settings, (fencing, gap), end),
         }
     }

@@ -26,13 +26,17 @@ const PASSED_ON: Duration = Duration::from_secs(3600);
 pub(crate) struct Turn {
     /// None where it did not come in time. Another call may overwrite these entries then: the next monitor writes them again.
     _held: Option<Flock<File>>,
+    /// Another call had its turn meanwhile.
+    pub(crate) has_waited: bool,
 }
 
 impl Turn {
     /// Waits for half of the time until `deadline`. Where there are no pages a turn still saves others the same work.
     pub(crate) fn of(call: &Call, deadline: Instant) -> Self {
         let half = deadline.saturating_duration_since(Instant::now()) / 2;
-        Self { _held: hold(&call.paths.lock, Instant::now() + half) }
+        let at_once = hold(&call.paths.lock, Instant::now());
+        let has_waited = at_once.is_none();
+        Self { _held: at_once.or_else(|| hold(&call.paths.lock, Instant::now() + half)), has_waited }
     }
 }
 
@@ -46,12 +50,12 @@ pub(crate) fn add(
     new: &[Entry],
     deadline: Instant,
 ) -> Result<(), RegisterError> {
-    let found = pacemaker::register::find(register, &tools, deadline)?.paged.unwrap_or_default();
+    let found = pacemaker::register::pages(register, &tools, deadline)?;
     let (writer, now) = (Writer { part: Part::Agent, controller: controller() }, Timestamp::now());
-    let wanted = [new, &still_needed(&found.pages, &writer, now)].concat();
+    let wanted = [new, &still_needed(&found, &writer, now)].concat();
     let none = BTreeMap::new();
-    let writes = pages::plan(found.pages.get(&writer).unwrap_or(&none), &wanted, now);
-    let head = pages::head(&found.pages, &writer, Timestamp(0), now);
+    let writes = pages::plan(found.get(&writer).unwrap_or(&none), &wanted, now);
+    let head = pages::head(&found, &writer, Timestamp(0), now);
     pacemaker::register::write_pages(register, &tools, &writer, &writes, (&head, deadline))
 }
 

@@ -25,10 +25,11 @@ const NOTE_LIMIT: Duration = Duration::from_secs(1);
 const RESERVE: Duration = Duration::from_secs(2);
 
 /// Publishes a fencing that is safe in the journal, and then earlier calls' leftovers. Failed ones stay there.
-pub(crate) fn after_journal(call: &Call, settings: &Settings, fencing: &Fencing) {
+pub(crate) fn after_journal(call: &Call, settings: &Settings, fencing: &Fencing, known: Answer) {
     let limit = soon(call, REGISTER_LIMIT);
     let turn = Turn::of(call, limit);
-    let Some(leftovers) = still_unpublished(call, settings, fencing) else { return };
+    let known = if turn.has_waited { known_now(call, settings, fencing) } else { known };
+    let Some(leftovers) = known.others_than(fencing.id) else { return };
     let mut published = Vec::new();
     let own = std::slice::from_ref(fencing);
     let all = if settings.has_pages() {
@@ -46,12 +47,11 @@ pub(crate) fn after_journal(call: &Call, settings: &Settings, fencing: &Fencing)
     }
 }
 
-/// The other fencings that the register lacks; `None` where another call has published this one while it waited for its turn:
-/// when a rack dies, few calls write for all. One whose mark an alerter has ended meanwhile is no leftover, and is published all the
-/// same. A journal that cannot be read has no leftovers.
-fn still_unpublished(call: &Call, settings: &Settings, fencing: &Fencing) -> Option<Vec<Fencing>> {
-    let read = store::ask(call, settings, Request::Lacks(fencing.id), NOTE_LIMIT);
-    read.map_or_else(|_| Some(Vec::new()), |answer| answer.others_than(fencing.id))
+/// What the register lacks, after another call had its turn, which may have published this fencing: when a rack dies, few calls write for
+/// all. One whose mark an alerter has ended meanwhile is no leftover, and is published all the same. A journal that cannot be read has no
+/// leftovers.
+fn known_now(call: &Call, settings: &Settings, fencing: &Fencing) -> Answer {
+    store::ask(call, settings, Request::Lacks(fencing.id), NOTE_LIMIT).unwrap_or_default()
 }
 
 /// Publishes what earlier calls could not, and what was lost with the register. Checks whether the register can be read.

@@ -27,7 +27,7 @@ pub(crate) const LIMIT: Duration = Duration::from_secs(8);
 /// What the journal is asked for.
 #[derive(Clone, Copy, Debug)]
 pub(crate) enum Request<'a> {
-    /// Append a fencing.
+    /// Append a fencing, and say what the register lacks.
     Append(&'a Fencing),
     /// What the register lacks, and whether it has this one.
     Lacks(FencingId),
@@ -182,7 +182,7 @@ fn done(
     let mut tell = |what: &str, all: Vec<Fencing>| {
         answer.extend(all.iter().map(|fencing| format!("{what} {}\n", line(fencing))));
     };
-    if matches!(word, "lacks" | "check") && register != Register::None {
+    if word != "note" && register != Register::None {
         // The register drops older ones: their end could not be seen there.
         tell("lacking", journal.unpublished(since)?.sound);
     }

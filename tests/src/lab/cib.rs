@@ -47,7 +47,7 @@ impl Configuration {
             if ours { vec![power_device("power", &hosts)] } else { remotes.iter().map(own_power).collect() };
         let resources: Vec<String> = power
             .into_iter()
-            .chain(ours.then(|| mark_device(&hosts, everywhere)))
+            .chain(ours.then(|| mark_device("mark", &hosts, everywhere)))
             .chain(controllers.iter().map(own_power))
             .chain(self.remotes())
             .chain(self.alerter.then(alerter))
@@ -115,16 +115,41 @@ pub const ALERTS: &str = r#"<alerts><alert id="alert-mark" path="/usr/share/pace
 /// A `<fencing-topology>` with the same levels, first to last, for every target.
 #[must_use]
 pub fn topology(targets: &[String], levels: &[&str]) -> String {
+    format!("<fencing-topology>{}</fencing-topology>", self::levels(targets, levels))
+}
+
+fn levels(targets: &[String], levels: &[&str]) -> String {
     let level = |target: &String, index: usize, devices: &str| {
         format!(
             r#"<fencing-level id="{target}-{index}" target="{target}" index="{index}" devices="{devices}"/>"#
         )
     };
     let numbered = || levels.iter().zip(1..);
-    let all = targets
+    targets
         .iter()
-        .flat_map(|target| numbered().map(move |(devices, index)| level(target, index, devices)));
-    format!("<fencing-topology>{}</fencing-topology>", all.collect::<String>())
+        .flat_map(|target| numbered().map(move |(devices, index)| level(target, index, devices)))
+        .collect()
+}
+
+/// A rack beside the lab's hosts: connections that nobody starts, each with a power device, and the hosts divided over so many mark
+/// devices, if any. Its resources and its levels.
+#[must_use]
+pub fn rack(hosts: &[String], devices: usize) -> [String; 2] {
+    let connection = |host: &String| {
+        let server = attributes(host, &[("server", "10.77.0.253")]);
+        let stopped = pairs("meta_attributes", &format!("{host}-meta"), &[("target-role", "Stopped")]);
+        primitive(host, r#"class="ocf" provider="pacemaker" type="remote""#, &[&server, &stopped])
+            + &power_device(&format!("power-{host}"), host)
+    };
+    let share = |index: usize| hosts.iter().skip(index).step_by(devices).cloned().collect::<Vec<_>>();
+    let mark = |index: usize| mark_device(&format!("mark{index}"), &share(index).join(" "), false);
+    let resources: String = hosts.iter().map(connection).chain((0..devices).map(mark)).collect();
+    let level = |(index, host): (usize, &String)| {
+        let mark = index.checked_rem(devices).map_or_else(String::new, |share| format!(",mark{share}"));
+        levels(&[host.clone()], &[&format!("power-{host}{mark}")])
+    };
+    let levels: String = hosts.iter().enumerate().map(level).collect();
+    [format!("<resources>{resources}</resources>"), format!("<fencing-topology>{levels}</fencing-topology>")]
 }
 
 fn remote(name: &str, address: &str) -> String {
@@ -140,15 +165,15 @@ fn power_device(id: &str, hosts: &str) -> String {
 }
 
 /// The documented 40 s are long for a test that kills the controller that runs the device; the agent wants 30.
-fn mark_device(hosts: &str, short: bool) -> String {
+fn mark_device(id: &str, hosts: &str, short: bool) -> String {
     let settings = [
         ("pcmk_host_list", hosts),
         ("pcmk_status_retries", "1"),
         ("pcmk_off_retries", "1"),
         ("pcmk_off_timeout", if short { "30s" } else { "40s" }),
     ];
-    let operations = operations("mark", &[("monitor", "60s", "20s")]);
-    primitive("mark", r#"class="stonith" type="fence_mark""#, &[&attributes("mark", &settings), &operations])
+    let operations = operations(id, &[("monitor", "60s", "20s")]);
+    primitive(id, r#"class="stonith" type="fence_mark""#, &[&attributes(id, &settings), &operations])
 }
 
 fn alerter() -> String {

@@ -49,16 +49,17 @@ impl Cloud {
         let lab = Lab::boot(SHAPE, Some(&Products::built()?))?;
         let receiver = Receiver::listen(lab.listener(PORT))?;
         let cloud = Self { receiver, lab };
-        cloud.write_own_site()?;
+        cloud.write_own_site(Register::None)?;
         cloud.configure().with_context(|| cloud.lab.keep_logs())?;
         Ok(cloud)
     }
 
     /// The configuration of the alerter with which every scenario begins.
-    fn write_own_site(&self) -> anyhow::Result<()> {
-        let route = "[store]\nregister = \"none\"\n\n[hosts]\ndomain = \"my.cloud.com\"\non-shared-storage = true\n\n\
+    pub(crate) fn write_own_site(&self, register: Register) -> anyhow::Result<()> {
+        let route = "[hosts]\ndomain = \"my.cloud.com\"\non-shared-storage = true\n\n\
                      [http.recovery]\nurl = \"https://recovery.my.cloud.com/v1/host-failures\"\n";
-        self.lab.write_site("alerter.toml", &self.with_own_receiver(route))
+        let file = format!("[store]\nregister = \"{}\"\n\n{route}", register.as_str());
+        self.lab.write_site("alerter.toml", &self.with_own_receiver(&file))
     }
 
     /// A file whose last table is a route to the receiver of the book, to the one here.

@@ -1,11 +1,16 @@
 //! The whole path: a host is lost, is fenced, and is reported until the recovery controller acknowledges.
 
-use anyhow::ensure;
-use tests::lab::MarkMode;
+use std::collections::BTreeSet;
+use std::time::{Duration, Instant};
+
+use anyhow::{Context, ensure};
+use marks::register::Register;
+use serde_json::Value;
+use tests::lab::{Fault, MarkMode, cib};
 use tests::receiver::Answer;
 
 use crate::Scenario;
-use crate::cloud::{Cloud, HOST, holds_for};
+use crate::cloud::{Cloud, HOST, NOTIFIED_WITHIN, holds_for};
 use crate::event;
 
 pub(crate) const SCENARIOS: &[Scenario] = &[
@@ -15,7 +20,13 @@ pub(crate) const SCENARIOS: &[Scenario] = &[
     ),
     ("a_refused_attempt_is_repeated_byte_for_byte", a_refused_attempt_is_repeated_byte_for_byte),
     ("a_frozen_host_and_a_cut_off_host_are_reported", a_frozen_host_and_a_cut_off_host_are_reported),
+    ("fifty_hosts_die_at_once", fifty_hosts_die_at_once),
 ];
+
+/// Hosts of a rack.
+const RACK: usize = 50;
+/// As many mark devices as `setup` makes for them.
+const DEVICES: usize = 5;
 
 /// A killed host, and nobody listens for ten seconds: one event, sent once, when somebody does; with the real agent and
 /// nothing beside it. S1-1, S1-2, S1-3, S1-13, S1-15, S1-16, S1-30, S1-35, S1-36, S1-37, S1-38, S1-39, S1-41, S1-42, S4-52. Nobody
@@ -82,4 +93,52 @@ fn a_frozen_host_and_a_cut_off_host_are_reported(cloud: &mut Cloud) -> anyhow::R
         event::check(&cloud.wait_for_requests(&before, 1)?[0], &mark, died)?;
     }
     Ok(())
+}
+
+/// The fencer calls each host's power device and then its mark device, which marks one host after the other. Fenced again, by power alone,
+/// the hosts are still in the same outage. Printed is how long both take. S1-2, S1-16
+fn fifty_hosts_die_at_once(_other: &mut Cloud) -> anyhow::Result<()> {
+    let cloud = Cloud::boot()?;
+    a_rack_dies(&cloud).with_context(|| cloud.lab.keep_logs())
+}
+
+fn a_rack_dies(cloud: &Cloud) -> anyhow::Result<()> {
+    cloud.write_own_site(Register::Attrd)?;
+    cloud.run(&["crm_resource", "--restart", "--resource", "alerter"])?;
+    // The cluster would fence by itself what it has never seen.
+    cloud.run(&["crm_attribute", "--name", "startup-fencing", "--update", "false"])?;
+    let hosts: Vec<String> = (1..=RACK).map(|number| format!("rack{number}")).collect();
+    hosts.iter().for_each(|host| cloud.lab.bmc().break_for(host, Fault::Lying));
+    cloud.lab.bmc().set_mark(MarkMode::Real)?;
+    let [resources, levels] = cib::rack(&hosts, DEVICES);
+    cloud.run(&["cibadmin", "--modify", "--scope", "resources", "--xml-text", &resources])?;
+    let marked = fence_at_once(cloud, &hosts, &levels)?;
+    cloud.receiver.wait_for(RACK, NOTIFIED_WITHIN)?;
+    let [_, power_alone] = cib::rack(&hosts, 0);
+    let floor = fence_at_once(cloud, &hosts, &power_alone)?;
+    println!("{RACK} hosts at once: fenced and marked after {marked:.2?}, by power alone after {floor:.2?}");
+    let received = cloud.receiver.received();
+    let bodies = received.iter().map(|request| serde_json::from_slice::<Value>(&request.body));
+    let sent = bodies.map(|body| body.map(|body| body["payload"]["hostname"].to_string()));
+    let sent: BTreeSet<String> = sent.collect::<Result<_, _>>()?;
+    ensure!(
+        sent.len() == RACK && received.len() == RACK,
+        "{} hosts in {} requests",
+        sent.len(),
+        received.len()
+    );
+    Ok(())
+}
+
+/// How long it takes until the last of them is fenced.
+fn fence_at_once(cloud: &Cloud, hosts: &[String], levels: &str) -> anyhow::Result<Duration> {
+    cloud.lab.replace_section("fencing-topology", levels)?;
+    cloud.lab.wait_until_ready()?;
+    let all = "for host in \"$@\"; do stonith_admin --reboot \"$host\" --timeout 60 || echo \"$host: $?\" & done; wait";
+    let command: Vec<&str> =
+        ["sh", "-c", all, "sh"].into_iter().chain(hosts.iter().map(String::as_str)).collect();
+    let begun = Instant::now();
+    let failed = cloud.run(&command)?;
+    ensure!(failed.is_empty(), "{failed}");
+    Ok(begun.elapsed())
 }

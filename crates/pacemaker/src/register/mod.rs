@@ -16,7 +16,7 @@ mod tools;
 
 use std::time::Instant;
 
-use marks::register::pages::{HEAD, Head, Write, Writer};
+use marks::register::pages::{HEAD, Head, Pages, Write, Writer};
 use marks::register::{Entries, Entry, Key, Register};
 use marks::time::Timestamp;
 
@@ -97,12 +97,21 @@ pub fn find(register: Register, tools: &Tools, deadline: Instant) -> Result<Foun
     // Before the pages: a separate entry is on a page by then.
     let plain = keeper.entries(tools, deadline)?;
     match shelf_of(register) {
-        Ok(shelf) => {
-            let book = paged::read(&tools.keys, |number| shelf.texts(tools, number, deadline))?;
-            Ok(Found::of(book, plain, tools))
-        }
+        Ok(shelf) => Ok(Found::of(book(shelf, tools, deadline)?, plain, tools)),
         Err(_apart) => Ok(Found { entries: plain, paged: None }),
     }
+}
+
+/// The pages alone, as they stand there, without what is beside them.
+///
+/// # Errors
+/// As [`read`]; a register that has no pages.
+pub fn pages(register: Register, tools: &Tools, deadline: Instant) -> Result<Pages, RegisterError> {
+    Ok(book(shelf_of(register)?, tools, deadline)?.pages)
+}
+
+fn book(shelf: &dyn Shelf, tools: &Tools, deadline: Instant) -> Result<paged::Book, RegisterError> {
+    paged::read(&tools.keys, |number| shelf.texts(tools, number, deadline))
 }
 
 /// Whether the register in attrd has anything that was not found there: one question, or two where entries outside of pages count.
