@@ -146,7 +146,7 @@ pub fn rack(hosts: &[String], devices: usize) -> [String; 2] {
     let resources: String = hosts.iter().map(connection).chain((0..devices).map(mark)).collect();
     let level = |(index, host): (usize, &String)| {
         let mark = index.checked_rem(devices).map_or_else(String::new, |share| format!(",mark{share}"));
-        levels(&[host.clone()], &[&format!("power-{host}{mark}")])
+        levels(std::slice::from_ref(host), &[&format!("power-{host}{mark}")])
     };
     let levels: String = hosts.iter().enumerate().map(level).collect();
     [format!("<resources>{resources}</resources>"), format!("<fencing-topology>{levels}</fencing-topology>")]
