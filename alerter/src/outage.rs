@@ -5,9 +5,9 @@
 use std::time::Duration;
 
 use journal::HistoryRow;
-use marks::delivery::{RETURN, State};
+use marks::delivery::State;
 use marks::fencing::Fencing;
-use marks::mark::{MarkRow, Settlement};
+use marks::mark::MarkRow;
 use marks::sighting::{Sighting, Witness};
 use marks::time::Timestamp;
 use serde::Serialize;
@@ -19,52 +19,6 @@ const ATTEMPTS: [&str; 4] = ["not-accepted", "refused", "asked", "late-answer"];
 /// What an attempt was answered, where that changed: more of it does not make it clearer.
 const ANSWERS: usize = 3;
 
-/// What an outage goes through.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
-#[serde(rename_all = "kebab-case")]
-pub enum Stage {
-    /// The cluster lost the host.
-    Lost,
-    /// It was fenced, or a witness says so.
-    Fenced,
-    /// It has a mark.
-    Marked,
-    /// The mark may not be sent.
-    Held,
-    /// It may be sent again.
-    Released,
-    /// A route was tried.
-    Attempted,
-    /// A route acknowledged it.
-    Acknowledged,
-    /// The mark has ended.
-    Settled,
-    /// The host is back, or a route was notified of that.
-    Back,
-}
-
-impl Stage {
-    /// The stage of a row of the history; `None` if it belongs to none.
-    fn of(event: &str, route: Option<&str>) -> Option<Self> {
-        if route.is_some_and(|route| route.ends_with(RETURN)) {
-            return Some(Self::Back);
-        }
-        Some(match event {
-            "lost" => Self::Lost,
-            "fenced" | "fenced-again" | "sighted" => Self::Fenced,
-            "marked" | "marked-by-hand" | "named" | "read" => Self::Marked,
-            "held" | "doubted" => Self::Held,
-            "freed" | "released" | "proven" => Self::Released,
-            "accepted" | "asked" | "escalated" | "exhausted" | "interrupted" | "late-answer"
-            | "not-accepted" | "not-confirmed" | "refused" | "retry" => Self::Attempted,
-            "acknowledged" | "acknowledged-elsewhere" | "confirmed" => Self::Acknowledged,
-            "cancelled" | "dismissed" | "expired" | "settled" | "settled-elsewhere" => Self::Settled,
-            "returned" => Self::Back,
-            _ => return None,
-        })
-    }
-}
-
 /// One row.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct Moment {
@@ -72,8 +26,6 @@ pub struct Moment {
     pub at: Timestamp,
     /// Seconds since the host failed; below zero before that.
     pub after: i64,
-    /// What it belongs to.
-    pub stage: Option<Stage>,
     /// The word of the history, or `fenced`, `seen` or `tried`.
     pub event: String,
     /// The route, where there is one.
@@ -114,36 +66,7 @@ pub struct Outage<'a> {
     pub tries: &'a [Tries],
 }
 
-/// The times that matter; each is absent where it is not known.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
-pub struct Times {
-    /// When the cluster lost the host.
-    pub lost: Option<Timestamp>,
-    /// When the fence agent was called: the `failure_time`.
-    pub fenced: Timestamp,
-    /// When the mark was made.
-    pub marked: Timestamp,
-    /// When every required route had acknowledged it.
-    pub acknowledged: Option<Timestamp>,
-    /// When the host was back.
-    pub back: Option<Timestamp>,
-}
-
 impl Outage<'_> {
-    /// The times that matter.
-    pub fn times(&self) -> Times {
-        let is_lost = |row: &&HistoryRow| row.event == "lost";
-        let lost = self.history.iter().find(is_lost).map(|row| row.at);
-        let acknowledged = self.mark.settled.filter(|(how, _)| *how == Settlement::Acknowledged);
-        Times {
-            lost,
-            fenced: self.mark.failure_time,
-            marked: self.mark.made_at,
-            acknowledged: acknowledged.map(|(_, at)| at),
-            back: self.mark.returned_at,
-        }
-    }
-
     /// All of it, in the order of time.
     pub fn timeline(&self) -> Vec<Moment> {
         let mut all: Vec<Moment> = Vec::new();
@@ -152,10 +75,8 @@ impl Outage<'_> {
             let by = fencing.origin.as_str().to_owned();
             Moment { by, ..moment(fencing.asked_at, "fenced", None, what) }
         }));
-        all.extend(self.sightings.iter().map(|sighting| {
-            let stage = Some(Stage::Fenced);
-            Moment { stage, ..moment(sighting.at, "seen", None, of_sighting(sighting)) }
-        }));
+        let seen = |sighting: &Sighting| moment(sighting.at, "seen", None, of_sighting(sighting));
+        all.extend(self.sightings.iter().map(seen));
         all.extend(grouped(self.history, self.tries));
         // What was written in one go stays in the order of writing.
         all.sort_by_key(|one| one.at);
@@ -192,9 +113,8 @@ pub fn of_sighting(sighting: &Sighting) -> String {
 }
 
 fn moment(at: Timestamp, event: &str, route: Option<&str>, what: String) -> Moment {
-    let stage = Stage::of(event, route);
     let (event, route) = (event.to_owned(), route.map(str::to_owned));
-    Moment { at, after: 0, stage, event, route, what, by: String::new() }
+    Moment { at, after: 0, event, route, what, by: String::new() }
 }
 
 /// The history, with every uninterrupted series of attempts as one line for each route.
@@ -282,12 +202,6 @@ fn answers(rows: &[&HistoryRow]) -> String {
 
 #[cfg(test)]
 mod tests {
-    use std::time::Duration;
-
-    use std::collections::BTreeSet;
-
-    use journal::WORDS;
-
     use super::*;
 
     const NOW: Timestamp = Timestamp(1_800_000_000_000);
@@ -332,28 +246,5 @@ mod tests {
         assert_eq!(texts(&history, &open), ["marked marked", wanted]);
         let once = [delivery("a", State::Pending, 1, 1)];
         assert_eq!(texts(&history, &once)[1], "not-accepted a: refused");
-    }
-
-    /// The broken variant leaves a new word of the history without a stage, and nobody notices.
-    #[test]
-    fn each_word_about_an_outage_has_a_stage() {
-        let none: BTreeSet<&str> =
-            WORDS.iter().map(|word| word.word).filter(|word| Stage::of(word, None).is_none()).collect();
-        let of_no_outage = [
-            "forgotten",
-            "maintenance-began",
-            "maintenance-ended",
-            "past",
-            "paused",
-            "pruned",
-            "quarantined",
-            "reloaded",
-            "resumed",
-            "set-aside",
-            "test-sent",
-            "watermark",
-        ];
-        assert_eq!(none, BTreeSet::from(of_no_outage));
-        assert_eq!(Stage::of("acknowledged", Some("recovery.return")), Some(Stage::Back));
     }
 }

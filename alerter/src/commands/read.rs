@@ -151,8 +151,8 @@ fn story(sources: &Sources, found: &Found, report: MarkReport) -> Result<Story, 
         history: &history,
         tries: &tries,
     };
-    let (times, timeline) = (outage.times(), outage.timeline());
-    Ok(Story { times, timeline, vouched: merged::vouched(found), fencings, history, report })
+    let timeline = outage.timeline();
+    Ok(Story { timeline, vouched: merged::vouched(found), fencings, history, report })
 }
 
 /// The filter with the host that stands by itself.

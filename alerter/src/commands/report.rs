@@ -13,7 +13,7 @@ use serde::Serialize;
 
 use super::delivery::{ChainReport, DeliveryReport};
 use super::merged::{self, Found, RegisterView};
-use crate::outage::{Moment, Times, Tries};
+use crate::outage::{Moment, Tries};
 use crate::policy::{self, Hold};
 use crate::problem::{DeliverySight, Finding};
 
@@ -70,8 +70,6 @@ pub(super) struct Story {
     pub(super) vouched: String,
     pub(super) fencings: Vec<Fencing>,
     pub(super) history: Vec<HistoryRow>,
-    /// The times that matter.
-    pub(super) times: Times,
     /// The outage in the order of time.
     pub(super) timeline: Vec<Moment>,
 }

@@ -11,8 +11,7 @@ use unicode_width::{UnicodeWidthChar as _, UnicodeWidthStr as _};
 use super::delivery::{ChainReport, DeliveryReport};
 use super::report::{MarkReport, Story};
 use super::terminal::{Colour, Style, clean};
-use crate::outage::{Moment, Times};
-use crate::words::length;
+use crate::outage::Moment;
 
 /// Columns as wide as their widest cell, two spaces between them.
 pub(super) fn table(rows: &[Vec<String>]) -> String {
@@ -141,7 +140,6 @@ pub(super) fn story(of: &Story, now: Timestamp) -> String {
     if let Some(at) = mark.returned_at {
         out += &format!("  returned at     {}\n", time(at));
     }
-    out += &format!("  times           {}\n", times(&of.times));
     out += &held(report);
     for taken in report.acknowledged.iter().filter(|_| !report.in_journal) {
         let (route, at) = (&taken.route, time(taken.at));
@@ -175,22 +173,6 @@ pub(super) fn lines(timeline: &[Moment]) -> String {
         format!("  {at}  {after:>5}  {event:width$}  {what}{by}\n")
     };
     timeline.iter().map(shown).collect()
-}
-
-/// The times that matter, from the failure on.
-pub(super) fn times(times: &Times) -> String {
-    let since = |at| match at < times.fenced {
-        true => format!("{} before", length(times.fenced.since(at))),
-        false => format!("{} after", length(at.since(times.fenced))),
-    };
-    let all = [
-        ("lost", times.lost),
-        ("marked", Some(times.marked)),
-        ("acknowledged", times.acknowledged),
-        ("back", times.back),
-    ];
-    let known = all.into_iter().filter_map(|(what, at)| Some(format!("{what} {}", since(at?))));
-    known.collect::<Vec<_>>().join(", ")
 }
 
 #[cfg(test)]

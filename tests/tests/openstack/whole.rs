@@ -84,12 +84,12 @@ impl Scene {
         ensure!(extensions["node"] == "compute1", "{first}");
         ensure!(*extensions == last["nova-host-alerter"], "{last}");
         let timeline = back["timeline"].as_array().context("no timeline")?;
-        let place = |stage: &str| timeline.iter().position(|row| row["stage"] == stage);
-        let stages = ["fenced", "marked", "acknowledged", "back"];
-        let places: Option<Vec<usize>> = stages.iter().map(|stage| place(stage)).collect();
+        let place = |event: &str| timeline.iter().position(|row| row["event"] == event);
+        let events = ["fenced", "marked", "acknowledged", "returned"];
+        let places: Option<Vec<usize>> = events.iter().map(|event| place(event)).collect();
         ensure!(places.is_some_and(|places| places.is_sorted()), "{timeline:#?}");
         let text = self.lab.on_active(&["show", "compute1"])?;
-        ensure!(text.contains("  times           "), "{text}");
+        ensure!(text.contains("  returned  "), "{text}");
         Ok(())
     }
 
